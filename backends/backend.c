@@ -1,0 +1,174 @@
+#include "backends/backends_int.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
+const struct backend *const backends[] = {
+#if ISAMAP_WITH_LLVM
+    &backend_cpu,
+#endif
+    &backend_c,
+    NULL,
+};
+
+static bool has_suffix(const struct backend *b, const char *suffix) {
+    for (int i = 0; b->suffixes[i]; i++)
+        if (!strcmp(b->suffixes[i], suffix)) return true;
+    return false;
+}
+
+static void report_none(const struct schedule *s, const char *suffix, bool accepted, struct diags *diags) {
+    const char *llvm = NULL, *c = NULL;
+    if (accepted) {
+        diag_line(diags, s->machine->file, 0, 0,
+                  "no backend that can compile for '%s' writes '%s', expected one of .so .o .s .ll .c",
+                  s->machine_name, suffix);
+        return;
+    }
+    bool speaks_llvm = schedule_speaks(s, LANGUAGE_LLVM, &llvm);
+    schedule_speaks(s, LANGUAGE_C, &c);
+#if ISAMAP_WITH_LLVM
+    assert(!speaks_llvm);
+#else
+    if (speaks_llvm) {
+        diag_line(diags, s->machine->file, 0, 0,
+                  "'%s' has no emit as c on machine '%s', and this isamap was built without LLVM support",
+                  c ? c : "the program", s->machine_name);
+        return;
+    }
+#endif
+    (void)speaks_llvm;
+    diag_line(diags, s->machine->file, 0, 0,
+              "no backend can compile for '%s': '%s' has no emit as llvm and '%s' has none as c; 'isamap sim' "
+              "executes any machine",
+              s->machine_name, llvm ? llvm : "the program", c ? c : "the program");
+}
+
+const struct backend *backend_find(const struct schedule *s, const char *suffix, struct diags *diags) {
+    bool accepted = false;
+    for (int i = 0; backends[i]; i++) {
+        if (!backends[i]->accepts(s)) continue;
+        accepted = true;
+        if (!suffix || has_suffix(backends[i], suffix)) return backends[i];
+    }
+    report_none(s, suffix, accepted, diags);
+    return NULL;
+}
+
+/* ---- features ---- */
+
+/* "arch_prctl CODE ARGUMENT": asked of the kernel once for the process; asking again does no harm. */
+static bool permitted(const struct machine *m, const struct feature *f, struct diags *diags) {
+    char *end;
+    if (!f->permit) return true;
+#if defined __linux__ && defined SYS_arch_prctl
+    if (!strncmp(f->permit, "arch_prctl ", 11)) {
+        long code = strtol(f->permit + 11, &end, 0);
+        long argument = strtol(end, &end, 0);
+        if (!*end && syscall(SYS_arch_prctl, code, argument) == 0) return true;
+    }
+#else
+    (void)end;
+#endif
+    diag_line(diags, m->file, 0, 0,
+              "the operating system does not permit feature '%s' by '%s', expected a kernel that supports it",
+              f->id, f->permit);
+    return false;
+}
+
+bool features_ready(const struct schedule *s, struct diags *diags) {
+    const struct machine *m = s->machine;
+    uint64_t features = schedule_features(s);
+    if (!machine_runs_here(m, diags)) return false;
+    for (int f = 0; f < m->nfeatures && f < 64; f++) {
+        if (!(features >> f & 1)) continue;
+        if (!machine_feature_present(&m->feature[f])) {
+            diag_line(diags, m->file, 0, 0,
+                      "this processor lacks '%s', which an instruction of '%s' needs", m->feature[f].id,
+                      m->name);
+            return false;
+        }
+        if (!permitted(m, &m->feature[f], diags)) return false;
+    }
+    return true;
+}
+
+/* ---- executables ---- */
+static void *block(size_t bytes) {
+    return aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+}
+
+struct executable *executable_make(const struct schedule *s, void *handle, void (*release)(void *),
+                                   void *const entry[4], struct diags *diags) {
+    struct executable *e = calloc(1, sizeof *e);
+    size_t (*prepared_bytes)(void), (*workspace_bytes)(void);
+    if (!e) abort();
+    arena_init(&e->arena);
+    e->handle = handle;
+    e->release = release;
+    memcpy(&e->prepare, &entry[0], sizeof entry[0]);
+    memcpy(&e->run, &entry[1], sizeof entry[1]);
+    memcpy(&prepared_bytes, &entry[2], sizeof entry[2]);
+    memcpy(&workspace_bytes, &entry[3], sizeof entry[3]);
+    e->prepared_bytes = prepared_bytes();
+    e->workspace_bytes = workspace_bytes();
+    e->prepared = block(e->prepared_bytes);
+    e->workspace = block(e->workspace_bytes);
+    e->buffer = arena_array(&e->arena, (size_t)s->program->nbuffers + 1, sizeof *e->buffer);
+    e->nbuffers = schedule_arguments(s, e->buffer);
+    e->name = arena_array(&e->arena, (size_t)e->nbuffers + 1, sizeof *e->name);
+    for (int i = 0; i < e->nbuffers; i++)
+        e->name[i] = arena_strdup(&e->arena, s->program->buffer[e->buffer[i]].name);
+    e->args = arena_array(&e->arena, (size_t)e->nbuffers + 2, sizeof *e->args);
+    if (e->prepared && e->workspace) return e;
+    diag_line(diags, s->machine->file, 0, 0, "not enough memory: the program needs %zu bytes",
+              e->prepared_bytes + e->workspace_bytes);
+    executable_free(e);
+    return NULL;
+}
+
+static bool set_arguments(struct executable *e, void *const *data, int threads, struct diags *diags) {
+    for (int i = 0; i < e->nbuffers; i++) {
+        e->args[i] = data[e->buffer[i]];
+        if (e->args[i]) continue;
+        diag_line(diags, NULL, 0, 0, "buffer '%s' has no array", e->name[i]);
+        return false;
+    }
+    e->args[e->nbuffers] = e->prepared;
+    memcpy(&e->args[e->nbuffers + 1], &threads, sizeof threads);
+    return true;
+}
+
+static bool finished(int status, const char *entry, struct diags *diags) {
+    if (status) diag_line(diags, NULL, 0, 0, "'%s' of the compiled program gave %d", entry, status);
+    return status == 0;
+}
+
+bool executable_prepare(struct executable *e, void *const *data, struct diags *diags) {
+    if (!set_arguments(e, data, 0, diags)) return false;
+    e->is_prepared = finished(e->prepare(e->args), "prepare", diags);
+    return e->is_prepared;
+}
+
+bool executable_run(struct executable *e, void *const *data, int threads, struct diags *diags) {
+    assert(e->is_prepared);
+    return set_arguments(e, data, threads, diags) && finished(e->run(e->args, e->workspace), "run", diags);
+}
+
+int64_t executable_bytes(const struct executable *e) {
+    return (int64_t)(e->prepared_bytes + e->workspace_bytes);
+}
+
+void executable_free(struct executable *e) {
+    if (!e) return;
+    if (e->release) e->release(e->handle);
+    free(e->prepared);
+    free(e->workspace);
+    arena_free(&e->arena);
+    free(e);
+}

@@ -1,0 +1,181 @@
+#include "backends/c_int.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the text ---- */
+static const char threads_text[] =
+    "#ifdef _OPENMP\n#include <omp.h>\n"
+    "static inline int isamap_threads(int wanted, int most) {\n"
+    "  int n = wanted > 0 ? wanted : omp_get_max_threads();\n"
+    "  return most > 0 && n > most ? most : n;\n}\n"
+    "static inline int isamap_thread(void) { return omp_get_thread_num(); }\n"
+    "static inline int isamap_team(void) { return omp_get_num_threads(); }\n"
+    "#else\n"
+    "static inline int isamap_thread(void) { return 0; }\n"
+    "static inline int isamap_team(void) { return 1; }\n"
+    "#endif\n\n";
+
+void c_headers(struct text *t, const struct schedule *s) {
+    const struct machine *m = s->machine;
+    bool *used = calloc((size_t)m->ninstrs + 1, sizeof *used);
+    if (!used) abort();
+    schedule_instrs(s, used);
+    for (int i = 0; i < m->ninstrs; i++) {
+        const struct emit *e = used[i] ? instr_emit(&m->instr[i], LANGUAGE_C) : NULL;
+        bool seen = !e || !e->header;
+        for (int k = 0; k < i && !seen; k++) {
+            const struct emit *f = used[k] ? instr_emit(&m->instr[k], LANGUAGE_C) : NULL;
+            seen = f && f->header && !strcmp(f->header, e->header);
+        }
+        if (!seen) text_printf(t, "#include <%s>\n", e->header);
+    }
+    free(used);
+}
+
+static void assemble(struct cgen *g, struct text *t, const char *name) {
+    const struct schedule *s = g->schedule;
+    text_printf(t, "/* Compile with -ffp-contract=off -fno-strict-aliasing%s. */\n",
+                schedule_parallel(s) ? " -fopenmp" : "");
+    text_printf(t, "%s\n#include <math.h>\n#include <string.h>\n", header_text(&g->arena, s));
+    c_headers(t, s);
+    text_printf(t, "\n#define ISAMAP_ALIGNED __attribute__((aligned(64)))\n%s\n", c_support);
+    if (schedule_parallel(s)) text_printf(t, "%s", threads_text);
+    text_printf(t, "%s\n", emit_prelude(&g->arena, s->machine, LANGUAGE_C));
+    text_append(t, g->emits.at ? g->emits.at : "", g->emits.n);
+    text_printf(t, "#line 1 \"%s.c\"\n", name);
+    text_append(t, g->code.at, g->code.n);
+    text_printf(t, "size_t %s_prepared_bytes(void) { return %lld; }\n", name, (long long)g->room.prepared_block);
+    text_printf(t, "size_t %s_workspace_bytes(void) { return %lld; }\n", name, (long long)g->room.workspace);
+}
+
+char *c_text(struct arena *a, const struct schedule *s, struct diags *diags) {
+    struct cgen g = {.schedule = s, .machine = s->machine, .diags = diags, .unit = -1};
+    struct text t = {0};
+    arena_init(&g.arena);
+    g.var = arena_array(&g.arena, (size_t)s->nvars + 1, sizeof *g.var);
+    g.rotates = arena_array(&g.arena, (size_t)s->nplaces + 1, sizeof *g.rotates);
+    g.registers = arena_array(&g.arena, (size_t)s->machine->nmemories + 1, sizeof *g.registers);
+    for (int p = 0; p < s->nplaces; p++) {
+        int m = s->place[p].memory;
+        g.registers[m] |= s->place[p].keep == KEEP_LOCAL && s->machine->memory[m].pass == PASS_VALUE;
+    }
+    const char *name = c_identifier(&g.arena, s->program->name);
+    g.failed = !room_plan(&g.arena, s, &g.room, diags);
+    if (!g.failed) c_section(&g, &s->prepare, arena_printf(&g.arena, "%s_prepare", name), false);
+    if (!g.failed) c_section(&g, &s->run, arena_printf(&g.arena, "%s_run", name), true);
+    if (!g.failed) assemble(&g, &t, name);
+    char *text = g.failed ? NULL : arena_strdup(a, t.at);
+    text_free(&t);
+    text_free(&g.emits);
+    text_free(&g.code);
+    arena_free(&g.arena);
+    return text;
+}
+
+/* ---- compiling ---- */
+
+/* "+x" of a feature's target is -mx for the compiler. */
+static int feature_flags(struct arena *a, const struct schedule *s, const char **flag, int room) {
+    uint64_t used = schedule_features(s);
+    int n = 0;
+    for (int f = 0; f < s->machine->nfeatures && f < 64; f++) {
+        const char *at = used >> f & 1 ? s->machine->feature[f].target : NULL;
+        while (at && *at && n < room) {
+            size_t length = strcspn(at, ",");
+            if (*at == '+') flag[n++] = arena_printf(a, "-m%.*s", (int)length - 1, at + 1);
+            at += length + (at[length] == ',');
+        }
+    }
+    return n;
+}
+
+bool c_compile(const struct schedule *s, const char *text, const char *folder, const char *library,
+                    const struct backend_options *options, struct arena *a, struct diags *diags) {
+    const char *flag[30] = {"-std=gnu11", "-O2", "-w", "-fno-math-errno", "-ffp-contract=off", "-fwrapv",
+                            "-fno-strict-aliasing", "-Werror=implicit-function-declaration"};
+    int n = 8;
+    const char *source = arena_printf(a, "%s/%s.c", folder, c_identifier(a, s->program->name));
+    n += feature_flags(a, s, &flag[n], 16);
+    if (options && options->target) flag[n++] = arena_printf(a, "-march=%s", options->target);
+    if (schedule_parallel(s)) flag[n++] = "-fopenmp";
+    flag[n] = NULL;
+    return file_write(source, text, strlen(text), diags) &&
+           library_build(source, library, flag, schedule_libraries(a, s, LANGUAGE_C), diags);
+}
+
+static bool keep_text(struct arena *a, const struct schedule *s, const char *text,
+                      const struct backend_options *options, struct diags *diags) {
+    if (!options || !options->keep) return true;
+    const char *path = arena_printf(a, "%s/%s.c", options->keep, c_identifier(a, s->program->name));
+    return file_write(path, text, strlen(text), diags);
+}
+
+static bool c_write(const struct schedule *s, const char *path, const struct backend_options *options,
+                    struct diags *diags) {
+    struct arena a;
+    arena_init(&a);
+    const char *text = c_text(&a, s, diags);
+    bool good = text && keep_text(&a, s, text, options, diags);
+    if (good && !strcmp(path_suffix(path), ".c")) {
+        good = file_write(path, text, strlen(text), diags);
+    } else if (good) {
+        char *folder = folder_temporary(&a, diags);
+        good = folder && c_compile(s, text, folder, path, options, &a, diags) && header_write(s, path, diags);
+        if (folder) folder_remove(folder);
+    }
+    arena_free(&a);
+    return good;
+}
+
+static void release_library(void *handle) {
+    dlclose(handle);
+}
+
+static struct executable *open_library(const struct schedule *s, const char *path, struct arena *a,
+                                       struct diags *diags) {
+    static const char *const suffix[4] = {"prepare", "run", "prepared_bytes", "workspace_bytes"};
+    void *entry[4], *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    bool good = handle;
+    for (int i = 0; i < 4 && good; i++) {
+        entry[i] = dlsym(handle, arena_printf(a, "%s_%s", c_identifier(a, s->program->name), suffix[i]));
+        good = entry[i];
+    }
+    if (good) return executable_make(s, handle, release_library, entry, diags);
+    diag_line(diags, s->machine->file, 0, 0, "the compiled code cannot be loaded: %s", dlerror());
+    if (handle) dlclose(handle);
+    return NULL;
+}
+
+static struct executable *c_load(const struct schedule *s, const struct backend_options *options,
+                                 struct diags *diags) {
+    struct arena a;
+    struct executable *e = NULL;
+    if (!features_ready(s, diags)) return NULL;
+    arena_init(&a);
+    const char *text = c_text(&a, s, diags);
+    char *folder = text && keep_text(&a, s, text, options, diags) ? folder_temporary(&a, diags) : NULL;
+    if (folder) {
+        const char *library = arena_printf(&a, "%s/code.so", folder);
+        if (c_compile(s, text, folder, library, options, &a, diags)) e = open_library(s, library, &a, diags);
+        folder_remove(folder);
+    }
+    arena_free(&a);
+    return e;
+}
+
+static bool c_accepts(const struct schedule *s) {
+    return schedule_speaks(s, LANGUAGE_C, NULL);
+}
+
+static const char *const c_suffixes[] = {".c", ".so", NULL};
+
+const struct backend backend_c = {
+    .name = "c",
+    .doc = "portable C, compiled by the system's compiler",
+    .suffixes = c_suffixes,
+    .accepts = c_accepts,
+    .write = c_write,
+    .load = c_load,
+};

@@ -1,0 +1,337 @@
+#include "backends/cpu_int.h"
+
+#include <dlfcn.h>
+#include <llvm-c/Target.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the target ---- */
+
+/* What code may use without a feature of the machine file. */
+static const char *base_cpu(const char *triple) {
+    return strncmp(triple, "x86_64", 6) ? "generic" : "x86-64-v2";
+}
+
+static bool base_present(void) {
+#if defined __x86_64__ && defined __GNUC__ && !defined __clang__
+    return __builtin_cpu_supports("x86-64-v2");
+#else
+    return true;
+#endif
+}
+
+/* The levels that can be asked of this processor; others only for writing. */
+static bool level_present(const char *target) {
+#if defined __x86_64__ && defined __GNUC__ && !defined __clang__
+    if (!strcmp(target, "x86-64")) return true;
+    if (!strcmp(target, "x86-64-v2")) return __builtin_cpu_supports("x86-64-v2");
+    if (!strcmp(target, "x86-64-v3")) return __builtin_cpu_supports("x86-64-v3");
+    if (!strcmp(target, "x86-64-v4")) return __builtin_cpu_supports("x86-64-v4");
+#endif
+    return !strcmp(target, "generic");
+}
+
+static const char *feature_string(struct cpu *c) {
+    uint64_t used = schedule_features(c->schedule);
+    const char *all = "";
+    for (int f = 0; f < c->machine->nfeatures && f < 64; f++)
+        if (used >> f & 1 && c->machine->feature[f].target)
+            all = arena_printf(&c->arena, "%s%s%s", all, *all ? "," : "", c->machine->feature[f].target);
+    return all;
+}
+
+static bool create_target(struct cpu *c) {
+    LLVMTargetRef target;
+    char *message = NULL, *triple = LLVMGetDefaultTargetTriple();
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeNativeAsmParser();
+    const char *cpu = c->options && c->options->target ? c->options->target : base_cpu(triple);
+    if (LLVMGetTargetFromTriple(triple, &target, &message)) {
+        cpu_error(c, "LLVM cannot compile for '%s': %s", triple, message);
+        LLVMDisposeMessage(message);
+    } else {
+        c->target = LLVMCreateTargetMachine(target, triple, cpu, feature_string(c), LLVMCodeGenLevelDefault,
+                                            LLVMRelocPIC, LLVMCodeModelDefault);
+        if (!c->target) cpu_error(c, "LLVM cannot compile for '%s'", cpu);
+    }
+    if (c->target) {
+        LLVMTargetDataRef data = LLVMCreateTargetDataLayout(c->target);
+        LLVMSetModuleDataLayout(c->module, data);
+        LLVMDisposeTargetData(data);
+        LLVMSetTarget(c->module, triple);
+    }
+    LLVMDisposeMessage(triple);
+    return c->target;
+}
+
+bool cpu_target_open(struct cpu *c, bool here) {
+    if (here) {
+        c->safe = LLVMOrcCreateNewThreadSafeContext();
+        c->context = LLVMOrcThreadSafeContextGetContext(c->safe);
+    } else {
+        c->context = LLVMContextCreate();
+    }
+    c->module = LLVMModuleCreateWithNameInContext(c->schedule->program->name, c->context);
+    c->i1 = LLVMInt1TypeInContext(c->context);
+    c->i8 = LLVMInt8TypeInContext(c->context);
+    c->i16 = LLVMInt16TypeInContext(c->context);
+    c->i32 = LLVMInt32TypeInContext(c->context);
+    c->i64 = LLVMInt64TypeInContext(c->context);
+    c->f32 = LLVMFloatTypeInContext(c->context);
+    c->f64 = LLVMDoubleTypeInContext(c->context);
+    c->ptr = LLVMPointerTypeInContext(c->context, 0);
+    c->nothing = LLVMVoidTypeInContext(c->context);
+    return create_target(c);
+}
+
+void cpu_close(struct cpu *c) {
+    if (c->module) LLVMDisposeModule(c->module);
+    if (c->target) LLVMDisposeTargetMachine(c->target);
+    if (c->safe) LLVMOrcDisposeThreadSafeContext(c->safe);
+    else if (c->context) LLVMContextDispose(c->context);
+    text_free(&c->bodies);
+    arena_free(&c->arena);
+}
+
+/* ---- the module ---- */
+static bool count_words(struct cpu *c) {
+    const struct schedule *s = c->schedule;
+    c->nwords = arena_array(&c->arena, (size_t)c->machine->nmemories + 1, sizeof *c->nwords);
+    for (int p = 0; p < s->nplaces; p++) {
+        const struct place *place = &s->place[p];
+        const struct memory *m = &c->machine->memory[place->memory];
+        if (m->pass != PASS_VALUE || m->word < 1) continue;
+        int64_t end = place->address + place->bytes * place->slots;
+        if (place->address < 0 || end / m->word >= 1 << 16) {
+            cpu_error(c, "place '%s' is at byte %lld of '%s', too far for registers", place->name,
+                      (long long)place->address, m->id);
+            return false;
+        }
+        int words = (int)((end + m->word - 1) / m->word);
+        if (words > c->nwords[place->memory]) c->nwords[place->memory] = words;
+    }
+    return true;
+}
+
+static void bytes_function(struct cpu *c, const char *name, int64_t bytes) {
+    LLVMTypeRef type = LLVMFunctionType(c->i64, NULL, 0, false);
+    LLVMValueRef f = LLVMAddFunction(c->module, name, type);
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(c->context);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(c->context, f, "entry"));
+    LLVMBuildRet(b, LLVMConstInt(c->i64, (uint64_t)bytes, false));
+    LLVMDisposeBuilder(b);
+}
+
+static void keep_text(struct cpu *c, const char *name) {
+    if (!c->options || !c->options->keep) return;
+    char *message = NULL, *path = arena_printf(&c->arena, "%s/%s.ll", c->options->keep, name);
+    if (!LLVMPrintModuleToFile(c->module, path, &message)) return;
+    cpu_error(c, "cannot write '%s': %s", path, message);
+    LLVMDisposeMessage(message);
+}
+
+bool cpu_module_build(struct cpu *c) {
+    const struct schedule *s = c->schedule;
+    const char *name = c_identifier(&c->arena, s->program->name);
+    c->argument = arena_array(&c->arena, (size_t)s->program->nbuffers + 1, sizeof *c->argument);
+    c->narguments = schedule_arguments(s, c->argument);
+    if (!room_plan(&c->arena, s, &c->room, c->diags) || !count_words(c)) return false;
+    cpu_section(c, &s->prepare, arena_printf(&c->arena, "%s_prepare", name), false);
+    if (!c->failed) cpu_section(c, &s->run, arena_printf(&c->arena, "%s_run", name), true);
+    bytes_function(c, arena_printf(&c->arena, "%s_prepared_bytes", name), c->room.prepared_block);
+    bytes_function(c, arena_printf(&c->arena, "%s_workspace_bytes", name), c->room.workspace);
+    if (c->failed || !emits_link(c)) return false;
+    keep_text(c, name);
+    return !c->failed;
+}
+
+static struct cpu *cpu_open(const struct schedule *s, const struct backend_options *options, bool here,
+                            struct diags *diags) {
+    struct cpu *c = calloc(1, sizeof *c);
+    if (!c) abort();
+    arena_init(&c->arena);
+    c->schedule = s;
+    c->machine = s->machine;
+    c->options = options;
+    c->diags = diags;
+    if (cpu_target_open(c, here) && cpu_module_build(c)) return c;
+    cpu_close(c);
+    free(c);
+    return NULL;
+}
+
+/* ---- writing ---- */
+static bool emit_file(struct cpu *c, const char *path, LLVMCodeGenFileType type) {
+    char *message = NULL;
+    if (!LLVMTargetMachineEmitToFile(c->target, c->module, path, type, &message)) return true;
+    cpu_error(c, "cannot write '%s': %s", path, message);
+    LLVMDisposeMessage(message);
+    return false;
+}
+
+static bool emit_library(struct cpu *c, const char *path) {
+    char *folder = folder_temporary(&c->arena, c->diags);
+    if (!folder) return false;
+    const char *object = arena_printf(&c->arena, "%s/code.o", folder);
+    const char **used = schedule_libraries(&c->arena, c->schedule, LANGUAGE_LLVM);
+    const char *library[24];
+    int n = 0;
+    for (int i = 0; used[i] && n < 20; i++) library[n++] = used[i];
+    if (c->parallel) library[n++] = "gomp";
+    library[n] = NULL;
+    bool good = emit_file(c, object, LLVMObjectFile) && library_build(object, path, NULL, library, c->diags) &&
+                header_write(c->schedule, path, c->diags);
+    folder_remove(folder);
+    return good;
+}
+
+static bool emit_text(struct cpu *c, const char *path) {
+    char *message = NULL;
+    if (!LLVMPrintModuleToFile(c->module, path, &message)) return true;
+    cpu_error(c, "cannot write '%s': %s", path, message);
+    LLVMDisposeMessage(message);
+    return false;
+}
+
+static bool cpu_write(const struct schedule *s, const char *path, const struct backend_options *options,
+                      struct diags *diags) {
+    struct cpu *c = cpu_open(s, options, false, diags);
+    const char *suffix = path_suffix(path);
+    if (!c) return false;
+    bool good;
+    if (!strcmp(suffix, ".ll")) good = emit_text(c, path);
+    else if (!strcmp(suffix, ".s")) good = emit_file(c, path, LLVMAssemblyFile);
+    else if (!strcmp(suffix, ".o")) good = emit_file(c, path, LLVMObjectFile);
+    else good = emit_library(c, path);
+    cpu_close(c);
+    free(c);
+    return good;
+}
+
+/* ---- running here ---- */
+static bool take_error(struct cpu *c, LLVMErrorRef error, const char *what) {
+    if (!error) return false;
+    char *message = LLVMGetErrorMessage(error);
+    cpu_error(c, "%s: %s", what, message);
+    LLVMDisposeErrorMessage(message);
+    return true;
+}
+
+static void quiet(void *user, LLVMErrorRef error) {
+    (void)user;
+    LLVMConsumeError(error);
+}
+
+/* The library's file as the loader finds it: the name that development packages install, or a numbered one. */
+static const char *loadable(struct cpu *c, const char *name) {
+    for (int version = -1; version < 10; version++) {
+        const char *file = version < 0 ? arena_printf(&c->arena, "lib%s.so", name)
+                                       : arena_printf(&c->arena, "lib%s.so.%d", name, version);
+        void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+        if (!handle) continue;
+        dlclose(handle);
+        return file;
+    }
+    return NULL;
+}
+
+static bool add_library(struct cpu *c, LLVMOrcLLJITRef jit, const char *name) {
+    LLVMOrcDefinitionGeneratorRef generator;
+    char prefix = LLVMOrcLLJITGetGlobalPrefix(jit);
+    LLVMErrorRef error;
+    if (!name) {
+        error = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&generator, prefix, NULL, NULL);
+    } else {
+        const char *file = loadable(c, name);
+        if (!file) {
+            cpu_error(c, "library '%s' is not installed, but compiled code calls it", name);
+            return false;
+        }
+        error = LLVMOrcCreateDynamicLibrarySearchGeneratorForPath(&generator, file, prefix, NULL, NULL);
+    }
+    if (take_error(c, error, "cannot search a library")) return false;
+    LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(jit), generator);
+    return true;
+}
+
+static bool add_libraries(struct cpu *c, LLVMOrcLLJITRef jit) {
+    const char **used = schedule_libraries(&c->arena, c->schedule, LANGUAGE_LLVM);
+    if (!add_library(c, jit, NULL) || !add_library(c, jit, "m")) return false;
+    for (int i = 0; used[i]; i++)
+        if (!add_library(c, jit, used[i])) return false;
+    return !c->parallel || add_library(c, jit, "gomp");
+}
+
+LLVMOrcLLJITRef cpu_jit(struct cpu *c) {
+    LLVMOrcLLJITRef jit = NULL;
+    LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
+    LLVMOrcJITTargetMachineBuilderRef machine = LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(c->target);
+    c->target = NULL;
+    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder, machine);
+    if (take_error(c, LLVMOrcCreateLLJIT(&jit, builder), "cannot start the JIT compiler")) return NULL;
+    LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), quiet, NULL);
+    LLVMOrcThreadSafeModuleRef module = LLVMOrcCreateNewThreadSafeModule(c->module, c->safe);
+    c->module = NULL;
+    LLVMErrorRef error = LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), module);
+    if (!take_error(c, error, "cannot compile") && add_libraries(c, jit)) return jit;
+    LLVMConsumeError(LLVMOrcDisposeLLJIT(jit));
+    return NULL;
+}
+
+static void release_jit(void *jit) {
+    LLVMConsumeError(LLVMOrcDisposeLLJIT(jit));
+}
+
+void *cpu_symbol(struct cpu *c, LLVMOrcLLJITRef jit, const char *name) {
+    LLVMOrcExecutorAddress address = 0;
+    if (take_error(c, LLVMOrcLLJITLookup(jit, &address, name), "cannot compile")) return NULL;
+    return (void *)(uintptr_t)address;
+}
+
+static struct executable *start(struct cpu *c) {
+    static const char *const suffix[4] = {"prepare", "run", "prepared_bytes", "workspace_bytes"};
+    LLVMOrcLLJITRef jit = cpu_jit(c);
+    const char *program = c_identifier(&c->arena, c->schedule->program->name);
+    void *entry[4];
+    if (!jit) return NULL;
+    for (int i = 0; i < 4; i++) {
+        entry[i] = cpu_symbol(c, jit, arena_printf(&c->arena, "%s_%s", program, suffix[i]));
+        if (entry[i]) continue;
+        release_jit(jit);
+        return NULL;
+    }
+    return executable_make(c->schedule, jit, release_jit, entry, c->diags);
+}
+
+static struct executable *cpu_load(const struct schedule *s, const struct backend_options *options,
+                                   struct diags *diags) {
+    if (!features_ready(s, diags)) return NULL;
+    if (options && options->target ? !level_present(options->target) : !base_present()) {
+        diag_line(diags, s->machine->file, 0, 0,
+                  "code for '%s' cannot run on this processor, expected a level that it has",
+                  options && options->target ? options->target : "x86-64-v2");
+        return NULL;
+    }
+    struct cpu *c = cpu_open(s, options, true, diags);
+    if (!c) return NULL;
+    struct executable *e = start(c);
+    cpu_close(c);
+    free(c);
+    return e;
+}
+
+static bool cpu_accepts(const struct schedule *s) {
+    return schedule_speaks(s, LANGUAGE_LLVM, NULL);
+}
+
+static const char *const cpu_suffixes[] = {".so", ".o", ".s", ".ll", NULL};
+
+const struct backend backend_cpu = {
+    .name = "cpu",
+    .doc = "machine code for this kind of processor, by LLVM",
+    .suffixes = cpu_suffixes,
+    .accepts = cpu_accepts,
+    .write = cpu_write,
+    .load = cpu_load,
+};

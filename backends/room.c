@@ -1,0 +1,243 @@
+#include "backends/backends_int.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- walking ---- */
+static bool issue_mentions(const struct schedule *s, const struct issue_node *n, int place) {
+    const struct instr *i = &s->machine->instr[n->instr];
+    for (int o = 0; o < i->noperands; o++)
+        if (n->arg[o].place == place) return true;
+    return false;
+}
+
+static bool fallback_mentions(const struct schedule *s, const struct fallback_node *n, int place) {
+    const struct stmt *t = &s->program->stmt[n->stmt];
+    if (schedule_home(s, t->dst.buffer) == place) return true;
+    for (int r = 0; r < t->nreads; r++)
+        if (schedule_home(s, t->read[r].buffer) == place) return true;
+    return false;
+}
+
+bool node_mentions(const struct schedule *s, const struct node *n, int place) {
+    switch (n->kind) {
+    case NODE_LOOP:
+        for (int i = 0; i < n->loop->nbody; i++)
+            if (node_mentions(s, &n->loop->body[i], place)) return true;
+        return false;
+    case NODE_ISSUE: return issue_mentions(s, n->issue, place);
+    case NODE_FALLBACK: return fallback_mentions(s, n->fallback, place);
+    case NODE_ROTATE:
+    case NODE_SYNC: break;
+    }
+    return false;
+}
+
+bool zeroed_before(const struct schedule *s, const struct section *section, const struct room *room,
+                   int place, int n) {
+    if (!room->padded[place] || !node_mentions(s, &section->node[n], place)) return false;
+    if ((s->place[place].keep == KEEP_PREPARED) != (section == &s->prepare)) return false;
+    for (int i = 0; i < n; i++)
+        if (node_mentions(s, &section->node[i], place)) return false;
+    return true;
+}
+
+bool section_rotates(const struct node *node, int nnodes, int place) {
+    for (int i = 0; i < nnodes; i++) {
+        if (node[i].kind == NODE_ROTATE && node[i].rotate == place) return true;
+        if (node[i].kind == NODE_LOOP &&
+            section_rotates(node[i].loop->body, node[i].loop->nbody, place))
+            return true;
+    }
+    return false;
+}
+
+bool memory_in_unit(const struct machine *m, int memory, int unit) {
+    int u = m->memory[memory].unit;
+    for (; u > 0; u = m->unit[u].parent)
+        if (u == unit) return true;
+    return u == unit;
+}
+
+/* ---- what is used ---- */
+static void mark_instrs(const struct node *node, int n, bool *used) {
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_ISSUE) used[node[i].issue->instr] = true;
+        if (node[i].kind == NODE_LOOP) mark_instrs(node[i].loop->body, node[i].loop->nbody, used);
+    }
+}
+
+void schedule_instrs(const struct schedule *s, bool *used) {
+    memset(used, 0, (size_t)s->machine->ninstrs * sizeof *used);
+    mark_instrs(s->prepare.node, s->prepare.nnodes, used);
+    mark_instrs(s->run.node, s->run.nnodes, used);
+}
+
+static int parallel_instances(const struct machine *m, const struct node *node, int n) {
+    int most = 0;
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind != NODE_LOOP) continue;
+        const struct loop_node *l = node[i].loop;
+        int inside = parallel_instances(m, l->body, l->nbody);
+        if (l->kind == LOOP_PARALLEL && inside < 1) inside = 1;
+        if (l->kind == LOOP_PARALLEL && l->unit >= 0 && m->unit[l->unit].count > inside)
+            inside = m->unit[l->unit].count < 4096 ? (int)m->unit[l->unit].count : 4096;
+        if (inside > most) most = inside;
+    }
+    return most;
+}
+
+static int schedule_instances(const struct schedule *s) {
+    int a = parallel_instances(s->machine, s->prepare.node, s->prepare.nnodes);
+    int b = parallel_instances(s->machine, s->run.node, s->run.nnodes);
+    return a > b ? a : b;
+}
+
+bool schedule_parallel(const struct schedule *s) {
+    return schedule_instances(s) > 0;
+}
+
+uint64_t schedule_features(const struct schedule *s) {
+    const struct machine *m = s->machine;
+    bool *used = calloc((size_t)m->ninstrs + 1, sizeof *used);
+    uint64_t features = m->needs_features;
+    if (!used) abort();
+    schedule_instrs(s, used);
+    for (int i = 0; i < m->ninstrs; i++)
+        if (used[i]) features |= m->instr[i].needs_features;
+    free(used);
+    return features;
+}
+
+static bool speaks_nodes(const struct schedule *s, const struct node *node, int n, enum language language,
+                         const char **what) {
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_LOOP &&
+            !speaks_nodes(s, node[i].loop->body, node[i].loop->nbody, language, what))
+            return false;
+        if (node[i].kind == NODE_ISSUE) {
+            const struct instr *instr = &s->machine->instr[node[i].issue->instr];
+            *what = instr->id;
+            if (!instr_emit(instr, language)) return false;
+        }
+        if (node[i].kind == NODE_FALLBACK) {
+            enum language l = s->machine->fallback[node[i].fallback->fallback].language;
+            *what = "the fallback";
+            if (l != LANGUAGE_LLVM && l != LANGUAGE_C) return false;
+        }
+    }
+    return true;
+}
+
+bool schedule_speaks(const struct schedule *s, enum language language, const char **what) {
+    const char *ignored;
+    if (!what) what = &ignored;
+    return speaks_nodes(s, s->prepare.node, s->prepare.nnodes, language, what) &&
+           speaks_nodes(s, s->run.node, s->run.nnodes, language, what);
+}
+
+int schedule_arguments(const struct schedule *s, int *buffer) {
+    int n = 0;
+    for (int b = 0; b < s->program->nbuffers; b++) {
+        enum role r = s->program->buffer[b].role;
+        if (r == ROLE_IN || r == ROLE_OUT || r == ROLE_INOUT || r == ROLE_CONST) buffer[n++] = b;
+    }
+    return n;
+}
+
+const char **schedule_libraries(struct arena *a, const struct schedule *s, enum language language) {
+    const struct machine *m = s->machine;
+    bool *used = arena_array(a, (size_t)m->ninstrs + 1, sizeof *used);
+    const char **library = arena_array(a, (size_t)m->ninstrs + 1, sizeof *library);
+    int n = 0;
+    schedule_instrs(s, used);
+    for (int i = 0; i < m->ninstrs; i++) {
+        const struct emit *e = used[i] ? instr_emit(&m->instr[i], language) : NULL;
+        bool seen = !e || !e->library;
+        for (int k = 0; k < n && !seen; k++) seen = !strcmp(library[k], e->library);
+        if (!seen) library[n++] = e->library;
+    }
+    return library;
+}
+
+/* ---- room ---- */
+static bool in_room(const struct schedule *s, int p, enum keep keep) {
+    const struct place *place = &s->place[p];
+    if (place->keep != keep) return false;
+    return keep != KEEP_LOCAL || s->machine->memory[place->memory].pass == PASS_POINTER;
+}
+
+static int compare_starts(const void *a, const void *b, void *user) {
+    const struct schedule *s = user;
+    const struct place *x = &s->place[*(const int *)a], *y = &s->place[*(const int *)b];
+    if (x->memory != y->memory) return x->memory < y->memory ? -1 : 1;
+    return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Places of one kind keep their mutual distances where they overlap (rooms used again and again); gaps between such groups close. */
+static bool plan_keep(struct arena *a, const struct schedule *s, enum keep keep, struct room *room,
+                      int64_t *bytes, struct diags *diags) {
+    int *at = arena_array(a, (size_t)s->nplaces + 1, sizeof *at), n = 0;
+    for (int p = 0; p < s->nplaces; p++)
+        if (in_room(s, p, keep)) at[n++] = p;
+    qsort_r(at, (size_t)n, sizeof *at, compare_starts, (void *)s);
+    int64_t cursor = 0, start = 0, end = INT64_MIN, base = 0;
+    for (int i = 0; i < n; i++) {
+        const struct place *p = &s->place[at[i]];
+        int64_t size, last;
+        if (p->address < 0 || p->bytes < 0 || __builtin_mul_overflow(p->bytes, (int64_t)p->slots, &size) ||
+            __builtin_add_overflow(p->address, size, &last) || last > INT64_MAX / 4 ||
+            cursor > INT64_MAX / 4) {
+            diag_line(diags, s->machine->file, 0, 0,
+                      "place '%s' of %lld bytes is beyond every memory, expected a smaller program",
+                      p->name, (long long)p->bytes);
+            return false;
+        }
+        if (i == 0 || p->memory != s->place[at[i - 1]].memory || p->address >= end) {
+            start = p->address;
+            base = (cursor + 63) / 64 * 64 + start % 64;
+            end = last;
+        }
+        if (last > end) end = last;
+        room->offset[at[i]] = base + (p->address - start);
+        if (base + (end - start) > cursor) cursor = base + (end - start);
+    }
+    *bytes = (cursor + 63) / 64 * 64;
+    return true;
+}
+
+static bool prepare_needs(const struct schedule *s) {
+    for (int p = 0; p < s->nplaces; p++)
+        for (int n = 0; n < s->prepare.nnodes; n++)
+            if ((in_room(s, p, KEEP_WORKSPACE) || in_room(s, p, KEEP_LOCAL)) &&
+                node_mentions(s, &s->prepare.node[n], p))
+                return true;
+    return false;
+}
+
+bool room_plan(struct arena *a, const struct schedule *s, struct room *room, struct diags *diags) {
+    room->offset = arena_array(a, (size_t)s->nplaces + 1, sizeof *room->offset);
+    room->padded = arena_array(a, (size_t)s->nplaces + 1, sizeof *room->padded);
+    if (!plan_keep(a, s, KEEP_PREPARED, room, &room->prepared, diags) ||
+        !plan_keep(a, s, KEEP_WORKSPACE, room, &room->homes, diags) ||
+        !plan_keep(a, s, KEEP_LOCAL, room, &room->local, diags))
+        return false;
+    for (int p = 0; p < s->nplaces; p++) {
+        const struct place *place = &s->place[p];
+        if (place->keep != KEEP_PREPARED && place->keep != KEEP_WORKSPACE) continue;
+        const struct buffer *b = &s->program->buffer[place->buffer];
+        room->padded[p] = place->bytes > b->elements * (int64_t)type_size(b->type);
+    }
+    room->instances = schedule_instances(s) > 1 ? schedule_instances(s) : 1;
+    int64_t locals;
+    if (__builtin_mul_overflow(room->local, (int64_t)room->instances, &locals) ||
+        __builtin_add_overflow(room->homes, locals, &room->workspace)) {
+        diag_line(diags, s->machine->file, 0, 0,
+                  "the workspace of %d threads is too large, expected fewer", room->instances);
+        return false;
+    }
+    room->scratch = prepare_needs(s) ? room->prepared : -1;
+    room->prepared_block = room->prepared + (room->scratch >= 0 ? room->workspace : 0);
+    return true;
+}

@@ -1,0 +1,24 @@
+# libisamap (static for tests and examples, shared to install), the command, the install targets, pkg-config and CMake package.
+set(product_libraries isamap_backends isamap_sim isamap_approaches isamap_scheduler isamap_mapper isamap_machines isamap_onnx
+    isamap_ir)
+set(product_sources isamap.c context.c commands.c compare.c report.c)
+add_library(isamap_static STATIC ${product_sources})
+target_link_libraries(isamap_static PUBLIC ${product_libraries})
+add_library(isamap_shared SHARED ${product_sources})
+target_link_libraries(isamap_shared PRIVATE ${product_libraries})
+set_target_properties(isamap_shared PROPERTIES OUTPUT_NAME isamap VERSION ${PROJECT_VERSION} SOVERSION 0
+                      PUBLIC_HEADER isamap.h)
+add_executable(isamap main.c)
+target_link_libraries(isamap PRIVATE isamap_static)
+
+add_executable(digits EXCLUDE_FROM_ALL examples/digits/digits.c)
+target_link_libraries(digits PRIVATE isamap_static)
+
+install(TARGETS isamap RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS isamap_shared EXPORT isamap LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT isamap NAMESPACE isamap:: FILE isamap-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/isamap)
+file(GLOB shipped_machines CONFIGURE_DEPENDS machines/*.xml machines/*.rng)
+install(FILES ${shipped_machines} DESTINATION ${CMAKE_INSTALL_DATADIR}/isamap)
+configure_file(cmake/isamap.pc.in isamap.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isamap.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,544 @@
+/* What each command does: the calls of isamap.h, their results as text and JSON. */
+#include "isamap_int.h"
+#include "backends/conform.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_suffix(const char *s, const char *suffix) {
+    size_t n = strlen(s), k = strlen(suffix);
+    return n > k && strcmp(s + n - k, suffix) == 0;
+}
+
+/* ---- who did the work ---- */
+
+/* The instruction that executes each statement of the scheduled program; ninstrs: the fallback. */
+static void executors(const struct schedule *s, const struct section *section,
+                      const struct node *node, int n, int *by) {
+    if (section) node = section->node, n = section->nnodes;
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_LOOP)
+            executors(s, NULL, node[i].loop->body, node[i].loop->nbody, by);
+        else if (node[i].kind == NODE_FALLBACK)
+            by[node[i].fallback->stmt] = s->machine->ninstrs;
+        else if (node[i].kind == NODE_ISSUE && node[i].issue->stmt >= 0)
+            by[node[i].issue->stmt] = node[i].issue->instr;
+    }
+}
+
+static int64_t stmt_macs(const struct program *p, int s) {
+    return stmt_is_mac(p, &p->stmt[s]) ? stmt_points(p, &p->stmt[s]) : 0;
+}
+
+static int64_t stmt_operations(const struct program *p, int s) {
+    const struct stmt *stmt = &p->stmt[s];
+    if (stmt_is_mac(p, stmt)) return 0;
+    int64_t ops = stmt->combine != COMBINE_SET;
+    for (int o = 0; o < stmt->nops; o++)
+        ops += stmt->op[o].code != OP_READ && stmt->op[o].code != OP_LITERAL &&
+               stmt->op[o].code != OP_AXIS && stmt->op[o].code != OP_CAST;
+    return ops * stmt_points(p, stmt);
+}
+
+static void report_work(struct report *r, const struct schedule *s) {
+    const struct machine *m = s->machine;
+    const struct program *p = s->program;
+    int *by = calloc((size_t)p->nstmts + 1, sizeof *by);
+    int64_t *macs = calloc((size_t)m->ninstrs + 1, sizeof *macs),
+            *operations = calloc((size_t)m->ninstrs + 1, sizeof *operations);
+    for (int i = 0; i < p->nstmts; i++) by[i] = m->ninstrs;
+    executors(s, &s->prepare, NULL, 0, by);
+    executors(s, &s->run, NULL, 0, by);
+    int64_t all_macs = 0, all_operations = 0;
+    for (int i = 0; i < p->nstmts; i++) {
+        macs[by[i]] += stmt_macs(p, i), all_macs += stmt_macs(p, i);
+        operations[by[i]] += stmt_operations(p, i), all_operations += stmt_operations(p, i);
+    }
+    struct {
+        const char *key, *word;
+        const int64_t *n;
+        int64_t all;
+    } table[] = {{"macs_on", "MACs", macs, all_macs},
+                 {"operations_on", "operations", operations, all_operations}};
+    for (int t = 0; t < 2; t++) {
+        report_open(r, table[t].key, '{');
+        if (table[t].all) text_printf(&r->text, "%-10s", table[t].word);
+        for (int i = 0; i <= m->ninstrs; i++) {
+            if (!table[t].n[i]) continue;
+            const char *id = i < m->ninstrs ? m->instr[i].id : "fallback";
+            report_integer(r, id, table[t].n[i]);
+            text_printf(&r->text, "  %s %.4g %%", id,
+                        100.0 * (double)table[t].n[i] / (double)table[t].all);
+        }
+        if (table[t].all) text_printf(&r->text, "  of %" PRId64 "\n", table[t].all);
+        report_close(r);
+    }
+    free(by);
+    free(macs);
+    free(operations);
+}
+
+static void report_comparison(struct report *r, const struct comparison *c) {
+    if (!c->done) return;
+    report_bool(r, "verified", c->equal);
+    report_number(r, "max_abs_error", c->max_abs);
+    report_number(r, "max_rel_error", c->max_rel);
+    text_printf(&r->text,
+                "verified    %s: largest difference from the interpreter %.3g (relative %.3g)",
+                c->equal ? "yes" : "NO", c->max_abs, c->max_rel);
+    if (c->sampled) text_printf(&r->text, ", on %" PRId64 " sampled outputs", c->sampled);
+    if (!c->equal) text_printf(&r->text, ", worst in '%s'", c->worst ? c->worst : "?");
+    text_append(&r->text, "\n", 1);
+}
+
+static void report_head(struct report *r, const struct job *j) {
+    report_string(r, "program", j->name);
+    report_string(r, "machine", j->machine->name);
+    report_number(r, "compile_seconds", j->compile_seconds);
+    report_integer(r, "schedule_nodes", schedule_nodes(j->schedule));
+    text_printf(&r->text, "%s on %s\ncompiled    in %.3g s, %" PRId64 " schedule nodes\n", j->name,
+                j->machine->name, j->compile_seconds, schedule_nodes(j->schedule));
+}
+
+/* ---- run ---- */
+
+static bool has_inout(const struct program *p) {
+    for (int b = 0; b < p->nbuffers; b++)
+        if (p->buffer[b].role == ROLE_INOUT) return true;
+    return false;
+}
+
+/* Least time of up to five runs within half a second; one run where a second would see other
+ * inputs. */
+static bool timed_runs(isamap *im, const struct job *j, struct executable *e, void **data,
+                       double *seconds) {
+    double start = now_seconds(), best = INFINITY;
+    for (int i = 0; i < (has_inout(j->program) ? 1 : 5) && (i == 0 || now_seconds() - start < 0.5);
+         i++) {
+        double t = now_seconds();
+        if (!executable_run(e, data, im->option.threads, &im->diags)) return false;
+        best = fmin(best, now_seconds() - t);
+    }
+    *seconds = best;
+    return true;
+}
+
+static int64_t argument_bytes(const struct program *p) {
+    int64_t n = 0;
+    for (int b = 0; b < p->nbuffers; b++)
+        if (p->buffer[b].role != ROLE_TEMP && p->buffer[b].role != ROLE_STATE)
+            n += p->buffer[b].elements * (int64_t)type_size(p->buffer[b].type);
+    return n;
+}
+
+static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *got) {
+    struct report *r = &im->report;
+    double start = now_seconds();
+    const struct backend *backend = backend_find(j->schedule, NULL, &im->diags);
+    struct executable *e =
+        backend ? backend->load(j->schedule, &(struct backend_options){.target = im->option.target},
+                                &im->diags)
+                : NULL;
+    if (!e) return ISAMAP_INPUT;
+    j->compile_seconds += now_seconds() - start;
+    if (!arrays_fill(im, j, in)) return executable_free(e), ISAMAP_INPUT;
+    *got = arrays_copy(j, in);
+    void **data = arrays_for_schedule(j, got);
+    double seconds = 0;
+    bool ok = executable_prepare(e, data, &im->diags) && timed_runs(im, j, e, data, &seconds);
+    int64_t bytes = argument_bytes(j->program) + executable_bytes(e);
+    free(data);
+    executable_free(e);
+    if (!ok || !arrays_write(im, j, got)) return ISAMAP_INPUT;
+    struct comparison c = {0};
+    if (im->option.verify && !compare_with_interpreter(im, j, in, got, &c)) return ISAMAP_INPUT;
+    report_open(r, NULL, '{');
+    report_head(r, j);
+    report_string(r, "backend", backend->name);
+    report_number(r, "run_seconds", seconds);
+    report_integer(r, "peak_bytes", bytes);
+    double macs = (double)program_macs(j->program);
+    text_printf(&r->text, "ran         in %.4g ms (backend %s)", 1e3 * seconds, backend->name);
+    if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
+    text_append(&r->text, "\n", 1);
+    report_comparison(r, &c);
+    report_work(r, j->schedule);
+    report_close(r);
+    return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
+}
+
+int isamap_run(isamap *im, const char *path) {
+    call_begin(im);
+    struct job j;
+    struct arrays in = {0}, got = {0};
+    job_init(&j, path);
+    int status = ISAMAP_INPUT;
+    if (job_machine(im, &j, USE_RUN) && job_program(im, &j) && job_compile(im, &j))
+        status = run_job(im, &j, &in, &got);
+    if (in.data) arrays_free(&in);
+    if (got.data) arrays_free(&got);
+    text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
+    job_free(&j);
+    return call_end(im, status);
+}
+
+/* ---- sim ---- */
+
+static void report_simulation(struct report *r, const struct schedule *s,
+                              const struct sim_result *x, double bound) {
+    const struct machine *m = s->machine;
+    struct {
+        const char *key;
+        double n;
+    } numbers[] = {{"cycles", x->cycles},
+                   {"host_cycles", x->host_cycles},
+                   {"utilisation", x->utilisation},
+                   {"dram_read_bytes", x->home_read_bytes},
+                   {"dram_write_bytes", x->home_write_bytes},
+                   {"dram_bound_bytes", bound},
+                   {"host_read_bytes", x->host_read_bytes},
+                   {"host_write_bytes", x->host_write_bytes},
+                   {"energy_pj", x->energy},
+                   {"instructions", (double)x->instructions},
+                   {"wall_seconds", x->wall_seconds}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        report_number(r, numbers[i].key, numbers[i].n);
+    report_string(r, "model", "machine");
+    text_printf(&r->text,
+                "cycles      %.0f, utilisation %.3f, %" PRId64
+                " instructions (simulated in %.3g s)\n",
+                x->cycles, x->utilisation, x->instructions, x->wall_seconds);
+    text_printf(&r->text, "DRAM        %.0f bytes read, %.0f written; bound %.0f\n",
+                x->home_read_bytes, x->home_write_bytes, bound);
+    if (x->host_cycles > 0)
+        text_printf(&r->text, "host        %.0f cycles, %.0f bytes read, %.0f written\n",
+                    x->host_cycles, x->host_read_bytes, x->host_write_bytes);
+    report_open(r, "queues", '{');
+    for (int q = 0; q < m->nqueues; q++) {
+        if (!x->queue[q].instructions) continue;
+        report_open(r, m->queue[q].id, '{');
+        report_integer(r, "instructions", x->queue[q].instructions);
+        report_number(r, "busy", x->queue[q].busy);
+        report_number(r, "wait", x->queue[q].wait);
+        report_close(r);
+        text_printf(&r->text,
+                    "queue       %-10s %8" PRId64 " instructions, busy %.0f, waiting %.0f\n",
+                    m->queue[q].id, x->queue[q].instructions, x->queue[q].busy, x->queue[q].wait);
+    }
+    report_close(r);
+    report_open(r, "buses", '{');
+    for (int b = 0; b < m->nbuses; b++) {
+        if (x->bus[b].bytes <= 0) continue;
+        report_open(r, m->bus[b].id, '{');
+        report_number(r, "bytes", x->bus[b].bytes);
+        report_number(r, "busy", x->bus[b].busy);
+        report_close(r);
+        text_printf(&r->text, "bus         %-10s %8.0f bytes, busy %.0f\n", m->bus[b].id,
+                    x->bus[b].bytes, x->bus[b].busy);
+    }
+    report_close(r);
+    report_open(r, "peak_bytes", '{');
+    for (int i = 0; i < m->nmemories; i++) {
+        if (!x->peak_bytes[i]) continue;
+        report_integer(r, m->memory[i].id, x->peak_bytes[i]);
+        text_printf(&r->text, "memory      %-10s %8" PRId64 " bytes at most", m->memory[i].id,
+                    x->peak_bytes[i]);
+        if (m->memory[i].size > 0) text_printf(&r->text, " of %" PRId64, m->memory[i].size);
+        text_append(&r->text, "\n", 1);
+    }
+    report_close(r);
+}
+
+static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *got) {
+    struct report *r = &im->report;
+    struct sim_options options = {.no_values = im->option.no_values, .trace = im->option.trace};
+    struct sim_result x = {0};
+    void **data = NULL;
+    if (!options.no_values) {
+        if (!arrays_fill(im, j, in)) return ISAMAP_INPUT;
+        *got = arrays_copy(j, in);
+        data = arrays_for_schedule(j, got);
+    }
+    bool ok = sim_run(j->schedule, data, &options, &x, &im->diags);
+    free(data);
+    struct comparison c = {0};
+    ok = ok && (options.no_values || arrays_write(im, j, got));
+    ok = ok &&
+         (!im->option.verify || options.no_values || compare_with_interpreter(im, j, in, got, &c));
+    if (!ok) return sim_result_free(&x), ISAMAP_INPUT;
+    report_open(r, NULL, '{');
+    report_head(r, j);
+    report_simulation(r, j->schedule, &x, (double)argument_bytes(j->program));
+    report_comparison(r, &c);
+    report_work(r, j->schedule);
+    report_close(r);
+    sim_result_free(&x);
+    return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
+}
+
+int isamap_sim(isamap *im, const char *path) {
+    call_begin(im);
+    struct job j;
+    struct arrays in = {0}, got = {0};
+    job_init(&j, path);
+    int status = ISAMAP_INPUT;
+    if (job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j))
+        status = sim_job(im, &j, &in, &got);
+    if (in.data) arrays_free(&in);
+    if (got.data) arrays_free(&got);
+    text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
+    job_free(&j);
+    return call_end(im, status);
+}
+
+/* ---- compile ---- */
+
+static bool write_text(isamap *im, const char *path, const struct text *t) {
+    struct text temporary = {0};
+    text_printf(&temporary, "%s.tmp", path);
+    FILE *f = fopen(temporary.at, "w");
+    bool ok = f && fwrite(t->at, 1, t->n, f) == t->n;
+    if (f && fclose(f) != 0) ok = false;
+    if (!ok || rename(temporary.at, path) != 0) {
+        diag_line(&im->diags, path, 0, 0, "cannot write '%s'", path);
+        ok = false;
+    }
+    text_free(&temporary);
+    return ok;
+}
+
+int isamap_compile(isamap *im, const char *path, const char *out) {
+    call_begin(im);
+    struct job j;
+    job_init(&j, path);
+    bool ok = false;
+    bool device_only = has_suffix(out, ".sched");
+    if (job_machine(im, &j, device_only ? USE_SIM : USE_RUN) && job_program(im, &j) &&
+        job_compile(im, &j)) {
+        struct text t = {0};
+        schedule_print(j.schedule, &t);
+        size_t schedule_bytes = t.n;
+        double start = now_seconds();
+        if (device_only) {
+            ok = write_text(im, out, &t);
+        } else {
+            const char *dot = strrchr(out, '.');
+            const struct backend *b = backend_find(j.schedule, dot ? dot : "", &im->diags);
+            ok = b && b->write(j.schedule, out,
+                               &(struct backend_options){.target = im->option.target}, &im->diags);
+        }
+        text_free(&t);
+        if (ok) {
+            j.compile_seconds += now_seconds() - start;
+            report_open(&im->report, NULL, '{');
+            report_head(&im->report, &j);
+            report_integer(&im->report, "schedule_bytes", (int64_t)schedule_bytes);
+            report_string(&im->report, "out", out);
+            report_work(&im->report, j.schedule);
+            report_close(&im->report);
+            text_printf(&im->report.text, "wrote       %s\n", out);
+        }
+    }
+    text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
+    job_free(&j);
+    return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);
+}
+
+/* ---- map ---- */
+
+static void report_mapping(struct report *r, const struct job *j, const struct mapping *x) {
+    struct text line = {0};
+    mapping_print(j->program, j->machine, x, &line);
+    report_open(r, NULL, '{');
+    report_string(r, "needle", j->machine->instr[x->instr].id);
+    report_integer(r, "statement", x->stmt);
+    report_string(r, "axes", line.at);
+    report_bool(r, "certified", x->certified);
+    report_number(r, "cost", x->cost);
+    report_number(r, "waste", x->waste);
+    report_close(r);
+    text_printf(&r->text, "  %s\n", line.at);
+    text_free(&line);
+}
+
+static void report_failure(struct report *r, const struct job *j, const struct failure *f) {
+    const char *needle = j->machine->instr[f->instr].id;
+    report_open(r, NULL, '{');
+    report_string(r, "kind", failure_name[f->kind]);
+    report_string(r, "needle", needle);
+    report_integer(r, "statement", f->stmt);
+    report_string(r, "reason", f->reason ? f->reason : "");
+    if (f->expected) report_string(r, "expected", f->expected);
+    if (f->got) report_string(r, "got", f->got);
+    report_close(r);
+    text_printf(&r->text, "  statement %d, %s: %s: %s\n", f->stmt, needle, failure_name[f->kind],
+                f->reason ? f->reason : "");
+}
+
+int isamap_map(isamap *im, const char *path) {
+    call_begin(im);
+    struct job j;
+    job_init(&j, path);
+    int status = ISAMAP_INPUT;
+    if (job_machine(im, &j, USE_MAP) && job_program(im, &j)) {
+        struct report *r = &im->report;
+        struct map_options options = {.all = im->option.all, .certify_all = im->option.certify};
+        struct findings *f = mapper_find(j.program, j.machine, &options);
+        report_open(r, NULL, '{');
+        report_string(r, "program", j.name);
+        report_string(r, "machine", j.machine->name);
+        text_printf(&r->text, "%s on %s: %d mappings, %d distinct%s\n", j.name, j.machine->name,
+                    f->nmappings, f->distinct,
+                    f->bounded ? " (step bound reached: there may be more)" : "");
+        report_open(r, "mappings", '[');
+        for (int i = 0; i < f->nmappings; i++) report_mapping(r, &j, &f->mapping[i]);
+        report_close(r);
+        report_integer(r, "count", f->nmappings);
+        report_integer(r, "distinct", f->distinct);
+        report_bool(r, "bounded", f->bounded);
+        report_number(r, "seconds", f->seconds_find);
+        report_number(r, "certify_seconds", f->seconds_certify);
+        if (im->option.why) {
+            text_printf(&r->text, "why not:\n");
+            report_open(r, "failures", '[');
+            for (int i = 0; i < f->nfailures; i++) report_failure(r, &j, &f->failure[i]);
+            report_close(r);
+        }
+        report_close(r);
+        status = f->nmappings ? ISAMAP_DONE : ISAMAP_NO_MAPPING;
+        findings_free(f);
+    }
+    job_free(&j);
+    return call_end(im, status);
+}
+
+/* ---- check, show ---- */
+
+static bool check_machine(isamap *im, const char *path) {
+    struct bindings set;
+    struct arena a;
+    arena_init(&a);
+    struct machine *m = NULL;
+    bool ok = pairs_bindings(im, &im->option.param, "--param", &a, &set) &&
+              (m = machine_load(path, &set, &im->diags));
+    if (ok) {
+        ok = emit_conform(m, &im->diags, &im->report.text);
+        report_open(&im->report, NULL, '{');
+        report_string(&im->report, "machine", m->name);
+        report_integer(&im->report, "instructions", m->ninstrs);
+        report_bool(&im->report, "ok", ok);
+        report_close(&im->report);
+        text_printf(&im->report.text,
+                    "%s: machine '%s', %d memories, %d instructions and moves: %s\n", path, m->name,
+                    m->nmemories, m->ninstrs, ok ? "ok" : "its emit texts are wrong");
+        machine_free(m);
+    }
+    arena_free(&a);
+    return ok;
+}
+
+static bool check_program(isamap *im, const char *path) {
+    struct job j;
+    job_init(&j, path);
+    bool ok = job_program(im, &j);
+    if (ok) {
+        report_open(&im->report, NULL, '{');
+        report_string(&im->report, "program", j.name);
+        report_integer(&im->report, "statements", j.program->nstmts);
+        report_integer(&im->report, "macs", program_macs(j.program));
+        report_integer(&im->report, "operations", program_operations(j.program));
+        report_bool(&im->report, "ok", true);
+        report_close(&im->report);
+        text_printf(&im->report.text,
+                    "%s: program '%s', %d statements, %" PRId64 " MACs, %" PRId64
+                    " other operations: ok\n",
+                    path, j.name, j.program->nstmts, program_macs(j.program),
+                    program_operations(j.program));
+    }
+    job_free(&j);
+    return ok;
+}
+
+static bool check_schedule(isamap *im, const char *path) {
+    struct job j;
+    job_init(&j, path);
+    bool ok = false;
+    if (!im->option.machine) {
+        diag_line(&im->diags, path, 0, 0, "a schedule is checked for a machine: add -m MACHINE");
+    } else if (job_machine(im, &j, USE_SIM)) {
+        struct source source = {.file = path, .line0 = 1, .col0 = 1};
+        source.text = file_read(&j.arena, path, 64u << 20, &source.length, &im->diags);
+        j.schedule = source.text ? schedule_parse(j.machine, &source, &im->diags) : NULL;
+        ok = j.schedule &&
+             schedule_verify(j.schedule, &(struct verify_options){.trips = 4}, &im->diags);
+        if (ok)
+            text_printf(&im->report.text, "%s: schedule of '%s', %" PRId64 " nodes: ok\n", path,
+                        j.schedule->program->name, schedule_nodes(j.schedule));
+    }
+    job_free(&j);
+    return ok;
+}
+
+int isamap_check(isamap *im, const char *path) {
+    call_begin(im);
+    bool ok = has_suffix(path, ".isam") || has_suffix(path, ".onnx") ? check_program(im, path)
+              : has_suffix(path, ".sched")                           ? check_schedule(im, path)
+                                                                     : check_machine(im, path);
+    return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);
+}
+
+static void machine_dot(const struct machine *m, struct text *t) {
+    text_printf(t, "digraph \"%s\" {\n  rankdir=LR; node [shape=box];\n", m->name);
+    for (int i = 0; i < m->nmemories; i++) {
+        const struct memory *x = &m->memory[i];
+        text_printf(t, "  m%d [label=\"%s", i, x->id);
+        if (x->size > 0) text_printf(t, "\\n%" PRId64 " B", x->size);
+        text_printf(t, "\"];\n");
+        if (x->caches >= 0)
+            text_printf(t, "  m%d -> m%d [style=dashed dir=both label=\"caches\"];\n", i,
+                        x->caches);
+    }
+    for (int i = 0; i < m->ninstrs; i++) {
+        const struct instr *x = &m->instr[i];
+        if (x->is_move) {
+            for (int f = 0; f < x->nfrom; f++)
+                for (int o = 0; o < x->nto; o++)
+                    text_printf(t, "  m%d -> m%d [label=\"%s\"];\n", x->from[f], x->to[o], x->id);
+            continue;
+        }
+        text_printf(t, "  i%d [shape=ellipse label=\"%s\"];\n", i, x->id);
+        for (int o = 0; o < x->noperands; o++)
+            for (int k = 0; k < x->operand[o].nmemories; k++) {
+                int mem = x->operand[o].memory[k];
+                if (mem < 0) continue;
+                if (x->operand[o].role != ROLE_OUT) text_printf(t, "  m%d -> i%d;\n", mem, i);
+                if (x->operand[o].role != ROLE_IN) text_printf(t, "  i%d -> m%d;\n", i, mem);
+            }
+    }
+    text_printf(t, "}\n");
+}
+
+int isamap_show(isamap *im, const char *path, const char *out) {
+    call_begin(im);
+    struct job j;
+    job_init(&j, path);
+    struct text t = {0};
+    bool ok = false;
+    bool program = has_suffix(path, ".isam") || has_suffix(path, ".onnx");
+    if (program && has_suffix(out, ".isam")) {
+        if ((ok = job_program(im, &j))) program_print(j.program, &t);
+    } else if (!program && has_suffix(out, ".dot")) {
+        j.machine = machine_load(path, NULL, &im->diags);
+        if ((ok = j.machine != NULL)) machine_dot(j.machine, &t);
+    } else {
+        diag_line(&im->diags, out, 0, 0,
+                  "cannot show '%s' as '%s'; expected a program as .isam or a machine as .dot",
+                  path, out);
+    }
+    ok = ok && write_text(im, out, &t);
+    text_free(&t);
+    job_free(&j);
+    return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);
+}

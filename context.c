@@ -1,0 +1,127 @@
+/* The context: options by name, messages, results by path. */
+#include "isamap_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- context and options ---- */
+
+static void options_default(struct options *o) {
+    *o = (struct options){.seed = 1, .threads = 1, .rtol = -1};
+}
+
+isamap *isamap_open(void) {
+    isamap *im = calloc(1, sizeof *im);
+    if (!im) return NULL;
+    arena_init(&im->arena);
+    diags_init(&im->diags);
+    report_init(&im->report);
+    text_append(&im->messages, "", 0);
+    options_default(&im->option);
+    return im;
+}
+
+void isamap_close(isamap *im) {
+    if (!im) return;
+    arena_free(&im->arena);
+    diags_free(&im->diags);
+    report_free(&im->report);
+    text_free(&im->messages);
+    free(im);
+}
+
+void isamap_reset(isamap *im) {
+    options_default(&im->option);
+}
+
+static bool add_pair(isamap *im, struct pairs *p, const char *value) {
+    const char *eq = value ? strchr(value, '=') : NULL;
+    if (!eq || eq == value) return false;
+    if (p->n == p->cap) GROW(&im->arena, p->at, p->n, p->cap);
+    p->at[p->n++] = (struct pair){arena_strndup(&im->arena, value, (size_t)(eq - value)),
+                                  arena_strdup(&im->arena, eq + 1)};
+    return true;
+}
+
+static bool set_number(const char *value, double lo, double hi, double *out) {
+    char *end;
+    if (!value || !*value) return false;
+    *out = strtod(value, &end);
+    return *end == 0 && *out >= lo && *out <= hi;
+}
+
+int isamap_option(isamap *im, const char *name, const char *value) {
+    struct options *o = &im->option;
+    double number;
+    struct {
+        const char *name;
+        const char **to;
+    } strings[] = {{"machine", &o->machine},       {"kernel", &o->kernel},
+                   {"output-dir", &o->output_dir}, {"approach", &o->approach},
+                   {"decisions", &o->decisions},   {"record", &o->record},
+                   {"trace", &o->trace},           {"target", &o->target}};
+    struct {
+        const char *name;
+        bool *to;
+    } switches[] = {{"verify", &o->verify},   {"check", &o->check},
+                    {"json", &o->json},       {"why", &o->why},
+                    {"all", &o->all},         {"certify", &o->certify},
+                    {"explain", &o->explain}, {"no-values", &o->no_values}};
+    struct {
+        const char *name;
+        struct pairs *to;
+    } lists[] = {{"define", &o->define}, {"input", &o->input}, {"param", &o->param}};
+    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
+        if (strcmp(name, strings[i].name) == 0 && value)
+            return *strings[i].to = arena_strdup(&im->arena, value), ISAMAP_DONE;
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (strcmp(name, switches[i].name) == 0) return *switches[i].to = true, ISAMAP_DONE;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (strcmp(name, lists[i].name) == 0 && add_pair(im, lists[i].to, value))
+            return ISAMAP_DONE;
+    if (strcmp(name, "seed") == 0 && set_number(value, 0, 0x1p53, &number))
+        return o->seed = (uint64_t)number, ISAMAP_DONE;
+    if (strcmp(name, "threads") == 0 && set_number(value, 1, 1024, &number))
+        return o->threads = (int)number, ISAMAP_DONE;
+    if (strcmp(name, "rtol") == 0 && set_number(value, 0, 1, &number))
+        return o->rtol = number, ISAMAP_DONE;
+    text_printf(&im->messages, "isamap: option '%s' is unknown or its value '%s' is not usable\n",
+                name, value ? value : "");
+    return ISAMAP_USAGE;
+}
+
+void call_begin(isamap *im) {
+    diags_free(&im->diags);
+    diags_init(&im->diags);
+    report_free(&im->report);
+    report_init(&im->report);
+    text_free(&im->messages);
+    text_append(&im->messages, "", 0);
+}
+
+int call_end(isamap *im, int status) {
+    char *at = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&at, &n);
+    diags_print(&im->diags, f);
+    fclose(f);
+    text_append(&im->messages, at, n);
+    free(at);
+    return status == ISAMAP_DONE && im->diags.errors ? ISAMAP_INPUT : status;
+}
+
+const char *isamap_result(const isamap *im) {
+    return im->option.json ? im->report.json.at : im->report.text.at;
+}
+
+const char *isamap_messages(const isamap *im) {
+    return im->messages.at;
+}
+
+double isamap_number(const isamap *im, const char *path) {
+    return report_get(&im->report, path);
+}
+
+const char *isamap_key(const isamap *im, const char *path, int i) {
+    return report_key(&im->report, path, i);
+}

@@ -1,0 +1,130 @@
+#include "ir/arena.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 16, BLOCK_MIN = 8192 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used, size;
+    void *pad; /* the header is a multiple of ALIGN */
+    unsigned char data[];
+};
+
+static void out_of_memory(void) {
+    fputs("out of memory\n", stderr);
+    abort();
+}
+
+void arena_init(struct arena *a) {
+    a->head = NULL;
+}
+
+void arena_free(struct arena *a) {
+    for (struct arena_block *b = a->head, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    a->head = NULL;
+}
+
+static struct arena_block *block_new(struct arena *a, size_t bytes) {
+    size_t size = a->head && a->head->size < (1 << 20) ? 2 * a->head->size : BLOCK_MIN;
+    if (size < bytes) size = bytes;
+    struct arena_block *b = malloc(sizeof *b + size);
+    if (!b) out_of_memory();
+    *b = (struct arena_block){.next = a->head, .size = size};
+    a->head = b;
+    return b;
+}
+
+void *arena_alloc(struct arena *a, size_t bytes) {
+    if (bytes > SIZE_MAX / 2) out_of_memory();
+    bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    struct arena_block *b = a->head;
+    if (!b || b->size - b->used < bytes) b = block_new(a, bytes);
+    void *p = b->data + b->used;
+    b->used += bytes;
+    return memset(p, 0, bytes);
+}
+
+void *arena_array(struct arena *a, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) out_of_memory();
+    return arena_alloc(a, bytes);
+}
+
+void *arena_copy(struct arena *a, const void *from, size_t bytes) {
+    void *p = arena_alloc(a, bytes);
+    return bytes ? memcpy(p, from, bytes) : p;
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n) {
+    char *p = arena_alloc(a, n + 1);
+    if (n) memcpy(p, s, n);
+    return p;
+}
+
+char *arena_strdup(struct arena *a, const char *s) {
+    return arena_strndup(a, s, strlen(s));
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...) {
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    assert(n >= 0);
+    char *p = arena_alloc(a, (size_t)n + 1);
+    vsnprintf(p, (size_t)n + 1, fmt, again);
+    va_end(again);
+    va_end(args);
+    return p;
+}
+
+void *arena_grow(struct arena *a, void *old, int n, int *cap, size_t size) {
+    if (n < *cap) return old;
+    int more = *cap ? *cap * 2 : 8;
+    if (more <= n) more = n + 1;
+    void *p = arena_array(a, (size_t)more, size);
+    if (n) memcpy(p, old, (size_t)n * size);
+    *cap = more;
+    return p;
+}
+
+static void text_reserve(struct text *t, size_t more) {
+    if (t->cap - t->n > more) return;
+    size_t cap = 2 * (t->n + more) + 64;
+    t->at = realloc(t->at, cap);
+    if (!t->at) out_of_memory();
+    t->cap = cap;
+}
+
+void text_append(struct text *t, const char *s, size_t n) {
+    text_reserve(t, n);
+    if (n) memcpy(t->at + t->n, s, n);
+    t->n += n;
+    t->at[t->n] = 0;
+}
+
+void text_printf(struct text *t, const char *fmt, ...) {
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    assert(n >= 0);
+    text_reserve(t, (size_t)n);
+    vsnprintf(t->at + t->n, (size_t)n + 1, fmt, again);
+    t->n += (size_t)n;
+    va_end(again);
+    va_end(args);
+}
+
+void text_free(struct text *t) {
+    free(t->at);
+    *t = (struct text){0};
+}

@@ -1,0 +1,22 @@
+/* The reference interpreter: the oracle of every backend. Slow and plain. */
+#ifndef ISAMAP_IR_INTERP_H
+#define ISAMAP_IR_INTERP_H
+
+#include "ir/program.h"
+
+/* An opaque call: data of the buffers named in the call, reads first. False: it failed. */
+typedef bool (*call_function)(void *user, const char *function, void *const *data, const struct program *, const struct call *);
+
+/* Runs the program. data[b]: row-major array of buffer b; NULL entries (temporaries, states) are allocated for the run.
+ * inout, in, const and out must be given. */
+bool program_run(const struct program *, void *const *data, call_function, void *user, struct diags *);
+
+/* Runs one statement over its whole domain on data[] in program_run's form. */
+void stmt_run(const struct program *, const struct stmt *, void *const *data);
+
+/* For each of n flat element numbers of `buffer` the value that a run would leave there, computed on demand (only what those
+ * elements need). data[] as for program_run, outputs not written. The values are those of a run, bit by bit. False: an element is outside
+ * the buffer, the program has a recurrence or a call, or the work is too deep (2,000 statements) or too large (2^25 values kept). */
+bool program_sample(const struct program *, void *const *data, int buffer, const int64_t *element, int n, union value *out);
+
+#endif

@@ -1,0 +1,166 @@
+/* dst += a * b without fills or constraints, for the usual types: what nearly all of a model's time
+ * goes to. The innermost axis runs in a loop of its types; each product and each sum is rounded as
+ * by op_eval, in the same order. */
+#include "ir/interp_int.h"
+
+#include <string.h>
+
+/* Steps in elements. */
+struct run {
+    int64_t n;
+    void *dst;
+    const void *a, *b;
+    int64_t dst_step, a_step, b_step;
+};
+
+static float from_f32(float x) {
+    return x;
+}
+
+static float from_bf16(uint16_t bits) {
+    uint32_t wide = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+/* Subnormals of f16 are normal in f32: made with an exponent one too high, whose 1.0 is subtracted
+ * again. */
+static float from_f16(uint16_t bits) {
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, rest = bits & 0x7fff, wide;
+    float x;
+    if (rest >= 0x7c00)
+        wide = 0x7f800000 | rest << 13;
+    else if (rest >= 0x0400)
+        wide = (rest << 13) + 0x38000000;
+    else {
+        x = (float)rest * 0x1p-24f;
+        memcpy(&wide, &x, sizeof x);
+    }
+    wide |= sign;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+static double from_f64(double x) {
+    return x;
+}
+
+/* integers: products and sums wrap in u32 */
+static uint32_t from_i32(int32_t x) {
+    return (uint32_t)x;
+}
+
+static uint32_t from_i16(int16_t x) {
+    return (uint32_t)(int32_t)x;
+}
+
+static uint32_t from_i8(int8_t x) {
+    return (uint32_t)(int32_t)x;
+}
+
+static uint32_t from_u8(uint8_t x) {
+    return x;
+}
+
+/* dst, its arithmetic; both operands' types and conversions */
+#define LOOP_TABLE(X)                                                                              \
+    X(F64, double, double, F64, double, from_f64, F64, double, from_f64)                           \
+    X(F32, float, float, F32, float, from_f32, F32, float, from_f32)                               \
+    X(F32, float, float, F16, uint16_t, from_f16, F16, uint16_t, from_f16)                         \
+    X(F32, float, float, BF16, uint16_t, from_bf16, BF16, uint16_t, from_bf16)                     \
+    X(I32, uint32_t, uint32_t, I32, int32_t, from_i32, I32, int32_t, from_i32)                     \
+    X(I32, uint32_t, uint32_t, I16, int16_t, from_i16, I16, int16_t, from_i16)                     \
+    X(I32, uint32_t, uint32_t, I8, int8_t, from_i8, I8, int8_t, from_i8)                           \
+    X(I32, uint32_t, uint32_t, U8, uint8_t, from_u8, I8, int8_t, from_i8)                          \
+    X(I32, uint32_t, uint32_t, I8, int8_t, from_i8, U8, uint8_t, from_u8)                          \
+    X(I32, uint32_t, uint32_t, U8, uint8_t, from_u8, U8, uint8_t, from_u8)
+
+#define X(id, held, in, a_id, a_type, a_from, b_id, b_type, b_from)                                \
+    static void loop_##id##_##a_id##_##b_id(const struct run *r) {                                 \
+        held *d = r->dst;                                                                          \
+        const a_type *a = r->a;                                                                    \
+        const b_type *b = r->b;                                                                    \
+        if (r->dst_step != 0) {                                                                    \
+            for (int64_t k = 0; k < r->n; k++) {                                                   \
+                in product = a_from(a[k * r->a_step]) * b_from(b[k * r->b_step]);                  \
+                d[k * r->dst_step] += product;                                                     \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        in sum = *d;                                                                               \
+        for (int64_t k = 0; k < r->n; k++) {                                                       \
+            in product = a_from(a[k * r->a_step]) * b_from(b[k * r->b_step]);                      \
+            sum += product;                                                                        \
+        }                                                                                          \
+        *d = sum;                                                                                  \
+    }
+LOOP_TABLE(X)
+#undef X
+
+static const struct {
+    enum type dst, a, b;
+    void (*run)(const struct run *);
+} loops[] = {
+#define X(id, held, in, a_id, a_type, a_from, b_id, b_type, b_from)                                \
+    {TYPE_##id, TYPE_##a_id, TYPE_##b_id, loop_##id##_##a_id##_##b_id},
+    LOOP_TABLE(X)
+#undef X
+};
+
+/* The read under at most one cast to the product's type; -1: something else. */
+static int operand_read(const struct stmt *s, int n, enum type product) {
+    const struct op *o = &s->op[n];
+    if (o->type != product) return -1;
+    if (o->code == OP_CAST) o = &s->op[o->arg[0]];
+    return o->code == OP_READ ? o->read : -1;
+}
+
+static bool aligned(const struct lane *l) {
+    return (uintptr_t)l->data % type_size(l->buffer->type) == 0;
+}
+
+static bool find_loop(const struct walk *w, int *a, int *b, void (**run)(const struct run *)) {
+    const struct stmt *s = w->s;
+    const struct op *root = &s->op[s->nops - 1];
+    if (s->combine != COMBINE_ADD || s->nwhere || w->naxes == 0 || root->code != OP_MUL)
+        return false;
+    *a = operand_read(s, root->arg[0], root->type);
+    *b = operand_read(s, root->arg[1], root->type);
+    if (*a < 0 || *b < 0 || root->type != w->dst.buffer->type) return false;
+    const struct lane *x = &w->read[*a], *y = &w->read[*b];
+    if (x->dim >= 0 || y->dim >= 0 || x->data == w->dst.data || y->data == w->dst.data)
+        return false;
+    if (!aligned(x) || !aligned(y) || !aligned(&w->dst)) return false;
+    for (size_t k = 0; k < sizeof loops / sizeof *loops; k++) {
+        *run = loops[k].run;
+        if (loops[k].dst == w->dst.buffer->type && loops[k].a == x->buffer->type &&
+            loops[k].b == y->buffer->type)
+            return true;
+    }
+    return false;
+}
+
+static unsigned char *element(const struct walk *w, const struct lane *l) {
+    return l->data + (size_t)w->form[l->flat] * type_size(l->buffer->type);
+}
+
+bool walk_sum_of_products(struct walk *w) {
+    int a, b;
+    void (*run)(const struct run *);
+    if (!find_loop(w, &a, &b, &run)) return false;
+    int inner = w->naxes - 1;
+    const struct lane *x = &w->read[a], *y = &w->read[b];
+    const int64_t *step = &w->step[inner * w->nforms];
+    struct run r = {.n = w->p->axis[w->axis[inner]].extent,
+                    .dst_step = step[w->dst.flat],
+                    .a_step = step[x->flat],
+                    .b_step = step[y->flat]};
+    do {
+        r.dst = element(w, &w->dst);
+        r.a = element(w, x);
+        r.b = element(w, y);
+        run(&r);
+    } while (walk_carry(w, inner - 1));
+    return true;
+}

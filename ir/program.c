@@ -1,0 +1,212 @@
+#include "ir/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct program *program_new(const char *name) {
+    struct program *p = calloc(1, sizeof *p);
+    if (!p) abort();
+    arena_init(&p->arena);
+    p->name = arena_strdup(&p->arena, name);
+    return p;
+}
+
+void program_free(struct program *p) {
+    if (!p) return;
+    arena_free(&p->arena);
+    free(p);
+}
+
+int program_buffer(const struct program *p, const char *name) {
+    for (int b = 0; b < p->nbuffers; b++)
+        if (strcmp(p->buffer[b].name, name) == 0) return b;
+    return -1;
+}
+
+bool access_varies(const struct program *p, const struct access *a, int axis) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
+        if (access_coef(p, a, d, axis) != 0) return true;
+    return false;
+}
+
+uint64_t stmt_axes(const struct program *p, const struct stmt *s) {
+    uint64_t mask = 0;
+    for (int a = 0; a < p->naxes; a++) {
+        bool occurs = access_varies(p, &s->dst, a);
+        for (int r = 0; r < s->nreads && !occurs; r++) occurs = access_varies(p, &s->read[r], a);
+        for (int w = 0; w < s->nwhere && !occurs; w++) occurs = s->where[w].coef[a] != 0;
+        for (int o = 0; o < s->nops && !occurs; o++)
+            occurs = s->op[o].code == OP_AXIS && s->op[o].axis == a;
+        if (occurs) mask |= (uint64_t)1 << a;
+    }
+    return mask;
+}
+
+static struct access copy_access(struct arena *to, const struct program *p,
+                                 const struct access *a) {
+    struct access c = *a;
+    size_t n = (size_t)p->buffer[a->buffer].ndims * ((size_t)p->naxes + 1);
+    c.coef = arena_copy(to, a->coef, n * sizeof *c.coef);
+    return c;
+}
+
+static void copy_stmt(struct arena *to, const struct program *p, const struct stmt *s,
+                      struct stmt *c) {
+    size_t row = ((size_t)p->naxes + 1) * sizeof(int64_t);
+    *c = *s;
+    c->dst = copy_access(to, p, &s->dst);
+    c->read = arena_array(to, (size_t)s->nreads, sizeof *c->read);
+    for (int r = 0; r < s->nreads; r++) c->read[r] = copy_access(to, p, &s->read[r]);
+    c->op = arena_copy(to, s->op, (size_t)s->nops * sizeof *s->op);
+    c->where = arena_array(to, (size_t)s->nwhere, sizeof *c->where);
+    for (int w = 0; w < s->nwhere; w++) c->where[w].coef = arena_copy(to, s->where[w].coef, row);
+}
+
+static struct item *copy_items(struct arena *to, const struct item *from, int n) {
+    struct item *c = arena_copy(to, from, (size_t)n * sizeof *from);
+    for (int k = 0; k < n; k++) {
+        if (c[k].kind == ITEM_RECUR) {
+            struct recur *r = arena_copy(to, from[k].recur, sizeof *r);
+            r->state = arena_copy(to, r->state, (size_t)r->nstates * sizeof *r->state);
+            r->item = copy_items(to, r->item, r->nitems);
+            c[k].recur = r;
+        } else if (c[k].kind == ITEM_CALL) {
+            struct call *f = arena_copy(to, from[k].call, sizeof *f);
+            f->function = arena_strdup(to, f->function);
+            f->read = arena_copy(to, f->read, (size_t)f->nreads * sizeof *f->read);
+            f->write = arena_copy(to, f->write, (size_t)f->nwrites * sizeof *f->write);
+            c[k].call = f;
+        }
+    }
+    return c;
+}
+
+static void copy_declarations(struct program *c, const struct program *p) {
+    struct arena *to = &c->arena;
+    c->nbuffers = p->nbuffers;
+    c->buffer = arena_copy(to, p->buffer, (size_t)p->nbuffers * sizeof *p->buffer);
+    for (int b = 0; b < p->nbuffers; b++) {
+        struct buffer *f = &c->buffer[b];
+        f->name = arena_strdup(to, f->name);
+        f->extent = arena_copy(to, f->extent, (size_t)f->ndims * sizeof *f->extent);
+    }
+    c->nplaces = p->nplaces;
+    c->buffer_at = arena_copy(to, p->buffer_at, (size_t)p->nplaces * sizeof *p->buffer_at);
+    c->naxes = p->naxes;
+    c->axis = arena_copy(to, p->axis, (size_t)p->naxes * sizeof *p->axis);
+    for (int a = 0; a < p->naxes; a++) c->axis[a].name = arena_strdup(to, c->axis[a].name);
+    c->nparams = p->nparams;
+    c->param = arena_copy(to, p->param, (size_t)p->nparams * sizeof *p->param);
+    for (int k = 0; k < p->nparams; k++) c->param[k].name = arena_strdup(to, c->param[k].name);
+}
+
+struct program *program_copy(const struct program *p) {
+    struct program *c = program_new(p->name);
+    struct arena *to = &c->arena;
+    c->source = p->source;
+    if (p->source.file) c->source.file = arena_strdup(to, p->source.file);
+    if (p->source.text) c->source.text = arena_strndup(to, p->source.text, p->source.length);
+    copy_declarations(c, p);
+    c->nstmts = p->nstmts;
+    c->stmt = arena_array(to, (size_t)p->nstmts, sizeof *c->stmt);
+    for (int s = 0; s < p->nstmts; s++) copy_stmt(to, p, &p->stmt[s], &c->stmt[s]);
+    c->nitems = p->nitems;
+    c->item = copy_items(to, p->item, p->nitems);
+    return c;
+}
+
+/* Bits, so that nan equals nan and 0 differs from -0. */
+static bool value_equal(enum type t, union value a, union value b) {
+    if (!type_is_float(t)) return a.i == b.i;
+    return (a.f != a.f && b.f != b.f) || memcmp(&a.f, &b.f, sizeof a.f) == 0;
+}
+
+bool access_equal(const struct program *p, const struct access *a, const struct access *b) {
+    if (a->buffer != b->buffer || a->has_fill != b->has_fill) return false;
+    const struct buffer *f = &p->buffer[a->buffer];
+    if (a->has_fill && !value_equal(f->type, a->fill, b->fill)) return false;
+    size_t n = (size_t)f->ndims * ((size_t)p->naxes + 1);
+    return n == 0 || memcmp(a->coef, b->coef, n * sizeof *a->coef) == 0;
+}
+
+static bool op_equal(const struct op *a, const struct op *b) {
+    if (a->code != b->code || a->type != b->type) return false;
+    if (a->code == OP_READ) return a->read == b->read;
+    if (a->code == OP_AXIS) return a->axis == b->axis;
+    if (a->code == OP_LITERAL) return value_equal(a->type, a->value, b->value);
+    for (int k = 0; k < op_info[a->code].arity; k++)
+        if (a->arg[k] != b->arg[k]) return false;
+    return true;
+}
+
+static bool stmt_equal(const struct program *p, const struct stmt *a, const struct stmt *b) {
+    if (a->combine != b->combine || a->nreads != b->nreads || a->nops != b->nops) return false;
+    if (a->nwhere != b->nwhere || a->axes != b->axes || !access_equal(p, &a->dst, &b->dst))
+        return false;
+    for (int k = 0; k < a->nreads; k++)
+        if (!access_equal(p, &a->read[k], &b->read[k])) return false;
+    for (int k = 0; k < a->nops; k++)
+        if (!op_equal(&a->op[k], &b->op[k])) return false;
+    size_t row = ((size_t)p->naxes + 1) * sizeof(int64_t);
+    for (int k = 0; k < a->nwhere; k++)
+        if (memcmp(a->where[k].coef, b->where[k].coef, row) != 0) return false;
+    return true;
+}
+
+static bool numbers_equal(const int *a, int na, const int *b, int nb) {
+    return na == nb && (na == 0 || memcmp(a, b, (size_t)na * sizeof *a) == 0);
+}
+
+static bool items_equal(const struct item *a, int na, const struct item *b, int nb);
+
+static bool recur_equal(const struct recur *a, const struct recur *b) {
+    if (a->axis != b->axis || a->reverse != b->reverse || a->nstates != b->nstates) return false;
+    for (int k = 0; k < a->nstates; k++) {
+        const struct recur_state *x = &a->state[k], *y = &b->state[k];
+        if (x->current != y->current || x->next != y->next) return false;
+        if (x->from != y->from || x->to != y->to) return false;
+    }
+    return items_equal(a->item, a->nitems, b->item, b->nitems);
+}
+
+static bool call_equal(const struct call *a, const struct call *b) {
+    return strcmp(a->function, b->function) == 0 &&
+           numbers_equal(a->read, a->nreads, b->read, b->nreads) &&
+           numbers_equal(a->write, a->nwrites, b->write, b->nwrites);
+}
+
+static bool items_equal(const struct item *a, int na, const struct item *b, int nb) {
+    if (na != nb) return false;
+    for (int k = 0; k < na; k++) {
+        if (a[k].kind != b[k].kind) return false;
+        if (a[k].kind == ITEM_STMT && a[k].stmt != b[k].stmt) return false;
+        if (a[k].kind == ITEM_RECUR && !recur_equal(a[k].recur, b[k].recur)) return false;
+        if (a[k].kind == ITEM_CALL && !call_equal(a[k].call, b[k].call)) return false;
+    }
+    return true;
+}
+
+static bool declarations_equal(const struct program *a, const struct program *b) {
+    if (a->nbuffers != b->nbuffers || a->naxes != b->naxes) return false;
+    for (int k = 0; k < a->nbuffers; k++) {
+        const struct buffer *x = &a->buffer[k], *y = &b->buffer[k];
+        if (strcmp(x->name, y->name) != 0 || x->type != y->type || x->role != y->role) return false;
+        if (x->ndims != y->ndims) return false;
+        for (int d = 0; d < x->ndims; d++)
+            if (x->extent[d] != y->extent[d]) return false;
+    }
+    for (int k = 0; k < a->naxes; k++) {
+        const struct axis *x = &a->axis[k], *y = &b->axis[k];
+        if (strcmp(x->name, y->name) != 0 || x->extent != y->extent) return false;
+        if (x->sequential != y->sequential) return false;
+    }
+    return true;
+}
+
+bool program_equal(const struct program *a, const struct program *b) {
+    if (strcmp(a->name, b->name) != 0 || a->nstmts != b->nstmts || !declarations_equal(a, b))
+        return false;
+    for (int s = 0; s < a->nstmts; s++)
+        if (!stmt_equal(a, &a->stmt[s], &b->stmt[s])) return false;
+    return items_equal(a->item, a->nitems, b->item, b->nitems);
+}

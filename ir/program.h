@@ -1,0 +1,138 @@
+/* Programs: buffers, axes and statements with all parameters bound. The structure that every later stage reads.
+ * ISA Mapper §2.1: each operation of a statement is one three-operand step; its temporary holds one value for each point of
+ * the statement's domain, so `op[]` is the list of those steps and no buffer is made for them. */
+#ifndef ISAMAP_IR_PROGRAM_H
+#define ISAMAP_IR_PROGRAM_H
+
+#include "ir/kernel.h"
+
+enum { MAX_AXES = 64, MAX_DIMS = 16 };
+
+struct buffer {
+    const char *name;               /* a state's next value has the state's name and a prime */
+    enum type type;
+    enum role role;
+    int ndims;
+    int64_t *extent;
+    int64_t elements;               /* product of the extents; checked against overflow of bytes */
+};
+
+struct axis {
+    const char *name;
+    int64_t extent;
+    bool sequential;                /* declared with seq, or the axis of a recurrence */
+    int param;                      /* the kernel parameter that is the extent, alone; -1 otherwise */
+};
+
+/* index[d] = Σ_a coef[d * (naxes + 1) + a] * axis[a] + coef[d * (naxes + 1) + naxes] */
+struct access {
+    int buffer;
+    int64_t *coef;
+    bool has_fill;                  /* reads outside the buffer give `fill` (in the buffer's type) */
+    union value fill;
+};
+
+struct op {
+    enum opcode code;
+    enum type type;                 /* of the result; f16 and bf16 temporaries are computed as f32 */
+    int arg[3];                     /* earlier ops */
+    int read;                       /* OP_READ: index into stmt.read */
+    int axis;                       /* OP_AXIS */
+    union value value;              /* OP_LITERAL */
+};
+
+/* Σ_a coef[a] * axis[a] + coef[naxes] >= 0 */
+struct constraint {
+    int64_t *coef;
+};
+
+struct stmt {
+    enum combiner combine;
+    struct access dst;
+    struct access *read;
+    int nreads;
+    struct op *op;                  /* the last one is the value, of the destination's type (or f32 for f16, bf16) */
+    int nops;
+    struct constraint *where;
+    int nwhere;
+    uint64_t axes;                  /* bit a: axis a is in the domain; recurrence axes around it are not */
+    size_t at;                      /* offset in the source, for messages */
+};
+
+enum item_kind { ITEM_STMT, ITEM_RECUR, ITEM_CALL };
+
+struct item {
+    enum item_kind kind;
+    int stmt;                       /* ITEM_STMT: index into program.stmt */
+    struct recur *recur;
+    struct call *call;
+};
+
+struct recur_state {
+    int current, next, from, to;    /* buffers; to may be -1 */
+};
+
+struct recur {
+    int axis;                       /* its extent is the number of steps; 0 is allowed */
+    bool reverse;
+    struct recur_state *state;
+    int nstates;
+    struct item *item;
+    int nitems;
+    size_t at;                      /* offset in the source, for messages */
+};
+
+struct call {
+    const char *function;
+    int *read, *write;              /* buffers */
+    int nreads, nwrites;
+    size_t at;
+};
+
+struct program {
+    struct arena arena;             /* owns everything below */
+    const char *name;
+    struct source source;           /* for messages; text may be NULL when built by a stage */
+    struct buffer *buffer;
+    int nbuffers;
+    struct axis *axis;
+    int naxes;
+    struct stmt *stmt;              /* all statements, those of recurrences too */
+    int nstmts;
+    struct item *item;              /* the body, in order */
+    int nitems;
+    struct binding *param;          /* the parameters as bound, in the kernel's order */
+    int nparams;
+    size_t *buffer_at;              /* offsets in the source of the first nplaces buffers, for messages; stages may leave them out */
+    int nplaces;
+};
+
+/* Binds parameters and lowers. Every parameter needs a value (its own, or one from `given`, which wins and must lie in its
+ * range); names visible through `outer` are machine parameters. NULL after reporting. */
+struct program *program_bind(const struct kernel *, const struct bindings *given, const struct bindings *outer,
+                             struct diags *);
+struct program *program_new(const char *name);                    /* empty, for a stage to fill */
+void program_free(struct program *);
+struct program *program_copy(const struct program *);             /* deep */
+bool program_verify(const struct program *, struct diags *);      /* structure, types, ranges of accesses, written before read */
+void program_print(const struct program *, struct text *);        /* text form without parameters; parses back to an equal program */
+bool program_equal(const struct program *, const struct program *);
+
+/* Canonical form: unit axes dropped, collinear neighbours merged, operands of commutative operations sorted, axes, buffers
+ * ordered by use. The hash does not depend on names, or on the order of axes. */
+struct program *program_canonical(const struct program *);
+uint64_t program_hash(const struct program *);
+
+int program_buffer(const struct program *, const char *name);     /* -1: none */
+int64_t program_macs(const struct program *);                     /* products that are accumulated in the same statement */
+int64_t program_operations(const struct program *);               /* everything else */
+int64_t stmt_points(const struct program *, const struct stmt *); /* size of the domain; exact with constraints */
+bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of products: combine is + and the value's root (under casts) is a product */
+uint64_t stmt_axes(const struct program *, const struct stmt *);  /* bit a: axis a occurs; recurrence axes too */
+bool access_equal(const struct program *, const struct access *, const struct access *);
+bool access_varies(const struct program *, const struct access *, int axis);
+static inline int64_t access_coef(const struct program *p, const struct access *a, int dim, int axis) {
+    return a->coef[dim * (p->naxes + 1) + axis];                  /* axis == naxes: the constant */
+}
+
+#endif

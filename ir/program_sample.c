@@ -1,0 +1,284 @@
+/* Single elements of a program's results: each statement is inverted at the element, what it reads
+ * is computed in the same way, and every value is kept, so that the work follows from what the
+ * elements need. */
+#include "ir/interp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_STATEMENTS = 2000 }; /* the depth of the recursion follows it */
+static const size_t most_kept = (size_t)1 << 25;
+
+/* A statement with what its inversion needs. Rows: the destination's dimensions, which must meet an
+ * index, then the constraints, which must not be negative. rest_low[k * nrows + r]: the least that
+ * axes from k on add to row r. */
+struct inverse {
+    const struct stmt *s;
+    int before;  /* the statement that wrote the same buffer before, or -1 */
+    int *writer; /* the same for each read's buffer */
+    int naxes, nrows, ndims;
+    int axis[MAX_AXES];
+    const int64_t **row;
+    __int128 *rest_low, *rest_high;
+    int64_t at[MAX_AXES]; /* by axis of the program */
+    union value *value;   /* of each op */
+    int64_t target[MAX_DIMS];
+    union value sum; /* the element so far */
+    bool found;
+};
+
+struct kept {
+    int64_t element;
+    int stmt; /* the state after this statement; -1: an empty slot */
+    union value value;
+};
+
+struct sampler {
+    const struct program *p;
+    void *const *data;
+    struct inverse *inverse; /* in the order of the body */
+    int n;
+    int *last; /* by buffer: the last statement that writes it, or -1 */
+    struct arena arena;
+    struct kept *kept;
+    size_t nkept, cap;
+    bool failed;
+};
+
+static size_t slot_of(const struct sampler *m, int64_t element, int stmt) {
+    uint64_t h = (uint64_t)element * 0x9e3779b97f4a7c15u + (uint64_t)stmt * 0xc2b2ae3d27d4eb4fu;
+    size_t k = (size_t)(h ^ h >> 29) & (m->cap - 1);
+    while (m->kept[k].stmt >= 0 && (m->kept[k].stmt != stmt || m->kept[k].element != element))
+        k = (k + 1) & (m->cap - 1);
+    return k;
+}
+
+static bool kept_grow(struct sampler *m) {
+    struct kept *old = m->kept;
+    size_t n = m->cap;
+    size_t cap = n ? 2 * n : 1024;
+    struct kept *more = m->nkept < most_kept ? malloc(cap * sizeof *more) : NULL;
+    if (!more) return false;
+    for (size_t k = 0; k < cap; k++) more[k].stmt = -1;
+    m->kept = more;
+    m->cap = cap;
+    for (size_t k = 0; k < n; k++)
+        if (old[k].stmt >= 0) more[slot_of(m, old[k].element, old[k].stmt)] = old[k];
+    free(old);
+    return true;
+}
+
+static void keep(struct sampler *m, int64_t element, int stmt, union value v) {
+    if (2 * m->nkept >= m->cap && !kept_grow(m)) {
+        m->failed = true;
+        return;
+    }
+    size_t k = slot_of(m, element, stmt);
+    m->nkept += m->kept[k].stmt < 0;
+    m->kept[k] = (struct kept){element, stmt, v};
+}
+
+static void inverse_open(struct sampler *m, struct inverse *v, const struct stmt *s) {
+    const struct program *p = m->p;
+    v->s = s;
+    v->before = m->last[s->dst.buffer];
+    v->ndims = p->buffer[s->dst.buffer].ndims;
+    v->nrows = v->ndims + s->nwhere;
+    for (int a = 0; a < p->naxes; a++)
+        if (s->axes >> a & 1) v->axis[v->naxes++] = a;
+    v->row = arena_array(&m->arena, (size_t)v->nrows, sizeof *v->row);
+    for (int d = 0; d < v->ndims; d++) v->row[d] = s->dst.coef + (size_t)d * ((size_t)p->naxes + 1);
+    for (int w = 0; w < s->nwhere; w++) v->row[v->ndims + w] = s->where[w].coef;
+    size_t n = (size_t)(v->naxes + 1) * (size_t)v->nrows;
+    v->rest_low = arena_array(&m->arena, n, sizeof *v->rest_low);
+    v->rest_high = arena_array(&m->arena, n, sizeof *v->rest_high);
+    v->value = arena_array(&m->arena, (size_t)s->nops, sizeof *v->value);
+    v->writer = arena_array(&m->arena, (size_t)s->nreads, sizeof *v->writer);
+    for (int r = 0; r < s->nreads; r++) v->writer[r] = m->last[s->read[r].buffer];
+    for (int k = v->naxes - 1; k >= 0; k--) {
+        for (int r = 0; r < v->nrows; r++) {
+            int at = k * v->nrows + r;
+            __int128 end = (__int128)v->row[r][v->axis[k]] * (p->axis[v->axis[k]].extent - 1);
+            v->rest_low[at] = v->rest_low[at + v->nrows] + (end < 0 ? end : 0);
+            v->rest_high[at] = v->rest_high[at + v->nrows] + (end > 0 ? end : 0);
+        }
+    }
+}
+
+static __int128 floor_div(__int128 a, __int128 b) {
+    __int128 q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+static __int128 ceil_div(__int128 a, __int128 b) {
+    return -floor_div(-a, b);
+}
+
+/* low <= coef * x <= high */
+static void narrow(int64_t coef, __int128 low, __int128 high, __int128 *first, __int128 *last) {
+    if (coef == 0) {
+        if (low > 0 || high < 0) *last = *first - 1;
+        return;
+    }
+    __int128 a = coef > 0 ? ceil_div(low, coef) : ceil_div(-high, -(__int128)coef);
+    __int128 b = coef > 0 ? floor_div(high, coef) : floor_div(-low, -(__int128)coef);
+    if (a > *first) *first = a;
+    if (b < *last) *last = b;
+}
+
+static bool range_of_axis(const struct sampler *m, const struct inverse *v, int k, int64_t *from,
+                          int64_t *to) {
+    const struct program *p = m->p;
+    __int128 first = 0, last = p->axis[v->axis[k]].extent - 1;
+    for (int r = 0; r < v->nrows && first <= last; r++) {
+        __int128 fixed = v->row[r][p->naxes];
+        for (int j = 0; j < k; j++) fixed += (__int128)v->row[r][v->axis[j]] * v->at[v->axis[j]];
+        int after = (k + 1) * v->nrows + r;
+        bool equal = r < v->ndims;
+        __int128 low = (equal ? v->target[r] : 0) - fixed - v->rest_high[after];
+        __int128 high = equal ? v->target[r] - fixed - v->rest_low[after] : (__int128)1 << 100;
+        narrow(v->row[r][v->axis[k]], low, high, &first, &last);
+    }
+    *from = (int64_t)first;
+    *to = (int64_t)last;
+    return first <= last;
+}
+
+static union value sample(struct sampler *m, int buffer, int64_t element, int stmt);
+
+static union value sample_read(struct sampler *m, struct inverse *v, int read) {
+    const struct program *p = m->p;
+    const struct access *a = &v->s->read[read];
+    const struct buffer *f = &p->buffer[a->buffer];
+    int64_t element = 0;
+    if (a->buffer == v->s->dst.buffer && v->s->combine != COMBINE_SET) return v->sum;
+    for (int d = 0; d < f->ndims; d++) {
+        int64_t x = access_coef(p, a, d, p->naxes);
+        for (int k = 0; k < v->naxes; k++)
+            x += access_coef(p, a, d, v->axis[k]) * v->at[v->axis[k]];
+        if (x < 0 || x >= f->extent[d]) return a->fill;
+        element = element * f->extent[d] + x;
+    }
+    return sample(m, a->buffer, element, v->writer[read]);
+}
+
+static union value compute(struct sampler *m, struct inverse *v) {
+    const struct stmt *s = v->s;
+    union value arg[3];
+    for (int n = 0; n < s->nops; n++) {
+        const struct op *o = &s->op[n];
+        int arity = op_info[o->code].arity;
+        union value i = {.i = o->code == OP_AXIS ? v->at[o->axis] : 0};
+        switch (o->code) {
+        case OP_READ:
+            v->value[n] = sample_read(m, v, o->read);
+            continue;
+        case OP_LITERAL:
+            v->value[n] = o->value;
+            continue;
+        case OP_AXIS:
+            v->value[n] = type_convert(o->type, TYPE_I64, i);
+            continue;
+        default:
+            break;
+        }
+        for (int k = 0; k < arity; k++) arg[k] = v->value[o->arg[k]];
+        v->value[n] = op_eval(o->code, o->type, s->op[o->arg[arity - 1]].type, arg);
+    }
+    return v->value[s->nops - 1];
+}
+
+/* One point that writes the element: as the interpreter stores it. */
+static void visit(struct sampler *m, struct inverse *v) {
+    enum type t = m->p->buffer[v->s->dst.buffer].type;
+    enum type in = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t;
+    union value x = compute(m, v);
+    if (v->s->combine != COMBINE_SET) {
+        union value arg[2] = {v->sum, x};
+        x = op_eval(combiner_op(v->s->combine), in, in, arg);
+    }
+    if (type_is_float(t)) x.f = type_round(t, x.f);
+    v->sum = x;
+    v->found = true;
+}
+
+/* All points, in the order of the interpreter. */
+static void visit_from(struct sampler *m, struct inverse *v, int k) {
+    int64_t from, to;
+    if (k == v->naxes) {
+        visit(m, v);
+        return;
+    }
+    if (!range_of_axis(m, v, k, &from, &to)) return;
+    for (int64_t x = from; x <= to && !m->failed; x++) {
+        v->at[v->axis[k]] = x;
+        visit_from(m, v, k + 1);
+    }
+}
+
+/* Rows without any axis are not seen by range_of_axis when there are no axes. */
+static bool constants_hold(const struct sampler *m, const struct inverse *v) {
+    for (int r = 0; r < v->nrows && v->naxes == 0; r++) {
+        int64_t x = v->row[r][m->p->naxes];
+        if (r < v->ndims ? x != v->target[r] : x < 0) return false;
+    }
+    return true;
+}
+
+/* The element after statement `stmt`, which writes its buffer; -1: as it came. */
+static union value sample(struct sampler *m, int buffer, int64_t element, int stmt) {
+    const struct buffer *f = &m->p->buffer[buffer];
+    union value zero = {.i = 0};
+    if (m->failed) return zero;
+    if (stmt < 0) {
+        const unsigned char *data = m->data[buffer];
+        return data ? type_load(f->type, data + (size_t)element * type_size(f->type)) : zero;
+    }
+    size_t k = slot_of(m, element, stmt);
+    if (m->kept[k].stmt >= 0) return m->kept[k].value;
+    struct inverse *v = &m->inverse[stmt];
+    bool adds = v->s->combine != COMBINE_SET;
+    int64_t rest = element;
+    for (int d = f->ndims - 1; d >= 0; d--) {
+        v->target[d] = rest % f->extent[d];
+        rest /= f->extent[d];
+    }
+    v->found = false;
+    v->sum = adds ? sample(m, buffer, element, v->before) : zero;
+    if (constants_hold(m, v)) visit_from(m, v, 0);
+    union value x = v->found || adds ? v->sum : sample(m, buffer, element, v->before);
+    keep(m, element, stmt, x);
+    return x;
+}
+
+static bool sampler_open(struct sampler *m) {
+    const struct program *p = m->p;
+    arena_init(&m->arena);
+    if (p->nitems > MOST_STATEMENTS || !kept_grow(m)) return false;
+    for (int k = 0; k < p->nitems; k++)
+        if (p->item[k].kind != ITEM_STMT) return false;
+    m->last = arena_array(&m->arena, (size_t)p->nbuffers + 1, sizeof *m->last);
+    for (int b = 0; b < p->nbuffers; b++) m->last[b] = -1;
+    m->n = p->nitems;
+    m->inverse = arena_array(&m->arena, (size_t)m->n + 1, sizeof *m->inverse);
+    for (int k = 0; k < m->n; k++) {
+        const struct stmt *s = &p->stmt[p->item[k].stmt];
+        inverse_open(m, &m->inverse[k], s);
+        m->last[s->dst.buffer] = k;
+    }
+    return true;
+}
+
+bool program_sample(const struct program *p, void *const *data, int buffer, const int64_t *element,
+                    int n, union value *out) {
+    struct sampler m = {.p = p, .data = data};
+    bool ok = sampler_open(&m);
+    for (int k = 0; k < n && ok; k++) {
+        ok = element[k] >= 0 && element[k] < p->buffer[buffer].elements;
+        if (ok) out[k] = sample(&m, buffer, element[k], m.last[buffer]);
+        ok = ok && !m.failed;
+    }
+    arena_free(&m.arena);
+    free(m.kept);
+    return ok;
+}

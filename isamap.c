@@ -1,0 +1,402 @@
+/* The pipeline, and what a program needs around it: machine, inputs, comparison, code in this
+ * process. */
+#include "isamap_int.h"
+#include "ir/npy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void job_init(struct job *j, const char *path) {
+    memset(j, 0, sizeof *j);
+    arena_init(&j->arena);
+    j->path = arena_strdup(&j->arena, path);
+}
+
+void job_free(struct job *j) {
+    if (j->schedule) schedule_free(j->schedule);
+    if (j->cover) cover_free(j->cover);
+    if (j->decider) decider_close(j->decider);
+    if (j->own_program) program_free(j->own_program);
+    if (j->model) onnx_free(j->model);
+    if (j->machine) machine_free(j->machine);
+    text_free(&j->explain);
+    arena_free(&j->arena);
+}
+
+/* "512", "4K", "2M", "1G" */
+static bool parse_size(const char *s, int64_t *out) {
+    char *end;
+    errno = 0;
+    long long v = strtoll(s, &end, 0);
+    if (errno || end == s) return false;
+    int64_t unit = *end == 'K' ? 1 << 10 : *end == 'M' ? 1 << 20 : *end == 'G' ? 1 << 30 : 1;
+    if (unit > 1) end++;
+    return *end == 0 && !__builtin_mul_overflow(v, unit, out);
+}
+
+bool pairs_bindings(isamap *im, const struct pairs *p, const char *option, struct arena *a,
+                    struct bindings *out) {
+    struct binding *b = arena_array(a, (size_t)p->n + 1, sizeof *b);
+    for (int i = 0; i < p->n; i++) {
+        b[i].name = p->at[i].name;
+        if (!parse_size(p->at[i].value, &b[i].value)) {
+            diag_line(&im->diags, option, 0, 0,
+                      "the value of '%s' is '%s'; expected an integer, with K, M or G",
+                      p->at[i].name, p->at[i].value);
+            return false;
+        }
+    }
+    *out = (struct bindings){.at = b, .n = p->n};
+    return true;
+}
+
+bool job_machine(isamap *im, struct job *j, enum machine_use use) {
+    struct bindings set;
+    if (!pairs_bindings(im, &im->option.param, "--param", &j->arena, &set)) return false;
+    const char *name = im->option.machine ? im->option.machine : "host";
+    j->machine =
+        strcmp(name, "host") == 0 ? machine_host(&im->diags) : machine_load(name, &set, &im->diags);
+    if (!j->machine) return false;
+    if (use == USE_MAP || !machine_needs_host(j->machine)) return true;
+    if (use == USE_RUN) {
+        diag_line(&im->diags, j->machine->file, 0, 0,
+                  "machine '%s' is a device that cannot execute here; use `isamap sim -m %s` to "
+                  "simulate it",
+                  j->machine->name, name);
+        return false;
+    }
+    machine_free(j->machine);
+    struct machine *host = machine_host(&im->diags);
+    if (!host) {
+        j->machine = NULL;
+        return false;
+    }
+    j->machine = machine_join(name, host->name, &set, &im->diags);
+    machine_free(host);
+    return j->machine != NULL;
+}
+
+static bool has_suffix(const char *s, const char *suffix) {
+    size_t n = strlen(s), k = strlen(suffix);
+    return n > k && strcmp(s + n - k, suffix) == 0;
+}
+
+/* The kernel that was asked for, or the first. */
+static const struct kernel *pick_kernel(isamap *im, const struct job *j, struct kernel **kernel,
+                                        int n) {
+    if (n == 0)
+        diag_line(&im->diags, j->path, 1, 1,
+                  "no kernel in the file; expected `kernel NAME(...) { ... }`");
+    if (n == 0 || !im->option.kernel) return n ? kernel[0] : NULL;
+    for (int i = 0; i < n; i++)
+        if (strcmp(kernel[i]->name, im->option.kernel) == 0) return kernel[i];
+    diag_line(&im->diags, j->path, 1, 1, "no kernel '%s' in the file", im->option.kernel);
+    return NULL;
+}
+
+bool job_program(isamap *im, struct job *j) {
+    struct bindings given;
+    if (!pairs_bindings(im, &im->option.define, "-D", &j->arena, &given)) return false;
+    if (has_suffix(j->path, ".onnx")) {
+        j->model = onnx_load(j->path, &given, &im->diags);
+        if (!j->model) return false;
+        j->program = j->model->program;
+    } else {
+        struct source *source = arena_alloc(&j->arena, sizeof *source);
+        *source = (struct source){.file = j->path, .line0 = 1, .col0 = 1};
+        source->text = file_read(&j->arena, j->path, 16u << 20, &source->length, &im->diags);
+        if (!source->text) return false;
+        struct kernel **kernel;
+        int n = kernel_parse(&j->arena, source, &kernel, &im->diags);
+        const struct kernel *k = n < 0 ? NULL : pick_kernel(im, j, kernel, n);
+        if (!k) return false;
+        for (int i = 0; i < given.n; i++)
+            if (kernel_param_index(k, given.at[i].name) < 0) {
+                diag_at(&im->diags, source, k->at, "kernel '%s' has no parameter '%s'", k->name,
+                        given.at[i].name);
+                return false;
+            }
+        j->own_program = program_bind(k, &given, NULL, &im->diags);
+        if (!j->own_program || !program_verify(j->own_program, &im->diags)) return false;
+        j->program = j->own_program;
+    }
+    j->name = j->program->name;
+    return true;
+}
+
+static struct decider *open_decider(isamap *im) {
+    if (im->option.decisions) return decider_replay(im->option.decisions, &im->diags);
+    const char *name = im->option.approach ? im->option.approach : "heuristic";
+    for (int i = 0; approaches[i]; i++)
+        if (strcmp(approaches[i]->name, name) == 0)
+            return decider_open(approaches[i], im->option.seed);
+    diag_line(&im->diags, "--approach", 0, 0, "no approach '%s'", name);
+    return NULL;
+}
+
+/* The pipeline: program → cover → schedule. */
+bool job_compile(isamap *im, struct job *j) {
+    double start = now_seconds();
+    j->decider = open_decider(im);
+    if (!j->decider) return false;
+    j->cover = mapper_cover(j->program, j->machine, j->decider, &im->diags);
+    if (!j->cover) return false;
+    struct scheduler_options options = {.threads = im->option.threads,
+                                        .explain = im->option.explain ? &j->explain : NULL};
+    j->schedule = scheduler_run(j->cover, j->machine, j->decider, &options, &im->diags);
+    if (!j->schedule) return false;
+    if (decider_failed(j->decider, &im->diags)) return false;
+    if (im->option.record && !decider_save(j->decider, im->option.record, &im->diags)) return false;
+    j->compile_seconds = now_seconds() - start;
+    return !im->option.check ||
+           schedule_verify(j->schedule, &(struct verify_options){.trips = 4}, &im->diags);
+}
+
+/* ---- arrays ---- */
+
+static uint64_t next_random(uint64_t *s) { /* splitmix64 (Steele, Lea, Flood 2014) */
+    uint64_t z = *s += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static void random_fill(const struct buffer *b, void *data, uint64_t seed) {
+    size_t bytes = type_size(b->type);
+    for (int64_t i = 0; i < b->elements; i++) {
+        uint64_t r = next_random(&seed);
+        union value v;
+        if (type_is_float(b->type))
+            v.f = (double)(r >> 11) * 0x1p-52 - 1.0;
+        else if (b->type == TYPE_BOOL)
+            v.i = (int64_t)(r & 1);
+        else
+            v.i = bytes == 1 ? (int64_t)(r & 255) : (int64_t)(r % 1999) - 999;
+        if (!type_is_float(b->type) && !type_is_signed(b->type) && v.i < 0) v.i = -v.i;
+        type_store(b->type, (char *)data + (size_t)i * bytes, v);
+    }
+}
+
+static bool is_argument(const struct buffer *b) {
+    return b->role == ROLE_IN || b->role == ROLE_OUT || b->role == ROLE_INOUT ||
+           b->role == ROLE_CONST;
+}
+
+/* The ONNX name of an input's buffer; NULL: none. */
+static const char *model_name_of(const struct job *j, int buffer) {
+    const char *name = j->program->buffer[buffer].name;
+    for (int i = 0; j->model && i < j->model->ninputs; i++)
+        if (strcmp(j->model->input[i].buffer, name) == 0) return j->model->input[i].onnx;
+    return NULL;
+}
+
+static const void *weights_of(const struct job *j, int buffer) {
+    return j->model ? j->model->data[buffer] : NULL;
+}
+
+static const char *input_file(const isamap *im, const struct job *j, int buffer) {
+    const char *name = j->program->buffer[buffer].name;
+    const char *model_name = model_name_of(j, buffer);
+    for (int i = 0; i < im->option.input.n; i++) {
+        const char *n = im->option.input.at[i].name;
+        if (strcmp(n, name) == 0 || (model_name && strcmp(n, model_name) == 0))
+            return im->option.input.at[i].value;
+    }
+    return NULL;
+}
+
+static bool read_input(isamap *im, const struct buffer *b, const char *file, void *data) {
+    struct array a;
+    if (!npy_read(file, &a, &im->diags)) return false;
+    bool same = a.type == b->type && a.ndims == b->ndims;
+    for (int d = 0; same && d < b->ndims; d++) same = a.extent[d] == b->extent[d];
+    if (same) {
+        memcpy(data, a.data, (size_t)b->elements * type_size(b->type));
+    } else {
+        struct text want = {0}, got = {0};
+        for (int d = 0; d < b->ndims; d++)
+            text_printf(&want, "%s%" PRId64, d ? ", " : "", b->extent[d]);
+        for (int d = 0; d < a.ndims; d++)
+            text_printf(&got, "%s%" PRId64, d ? ", " : "", a.extent[d]);
+        diag_line(&im->diags, file, 1, 1, "the array is %s[%s]; input '%s' is %s[%s]",
+                  type_name(a.type), got.at ? got.at : "", b->name, type_name(b->type),
+                  want.at ? want.at : "");
+        text_free(&want);
+        text_free(&got);
+    }
+    array_free(&a);
+    return same;
+}
+
+bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
+    const struct program *p = j->program;
+    out->n = p->nbuffers;
+    out->data = calloc((size_t)p->nbuffers + 1, sizeof *out->data);
+    for (int i = 0; i < im->option.input.n; i++) {
+        bool found = false;
+        for (int b = 0; b < p->nbuffers && !found; b++)
+            found = is_argument(&p->buffer[b]) && p->buffer[b].role != ROLE_OUT &&
+                    input_file(im, j, b) == im->option.input.at[i].value;
+        if (!found) {
+            diag_line(&im->diags, "--input", 0, 0, "'%s' has no input '%s'", j->name,
+                      im->option.input.at[i].name);
+            return false;
+        }
+    }
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *buffer = &p->buffer[b];
+        if (!is_argument(buffer)) continue;
+        out->data[b] = calloc((size_t)buffer->elements + 1, type_size(buffer->type));
+        if (!out->data[b]) {
+            diag_line(&im->diags, j->path, 0, 0,
+                      "not enough memory for buffer '%s' of %" PRId64 " elements", buffer->name,
+                      buffer->elements);
+            return false;
+        }
+        const char *file = input_file(im, j, b);
+        const void *weights = weights_of(j, b);
+        if (file && buffer->role != ROLE_OUT) {
+            if (!read_input(im, buffer, file, out->data[b])) return false;
+        } else if (weights) {
+            memcpy(out->data[b], weights, (size_t)buffer->elements * type_size(buffer->type));
+        } else if (buffer->role != ROLE_OUT) {
+            random_fill(buffer, out->data[b], im->option.seed + (uint64_t)b * 0x100000001b3u);
+        }
+    }
+    return true;
+}
+
+struct arrays arrays_copy(const struct job *j, const struct arrays *from) {
+    struct arrays to = {.data = calloc((size_t)from->n + 1, sizeof *to.data), .n = from->n};
+    for (int b = 0; b < from->n; b++) {
+        if (!from->data[b]) continue;
+        size_t bytes =
+            (size_t)j->program->buffer[b].elements * type_size(j->program->buffer[b].type);
+        to.data[b] = malloc(bytes + 1);
+        memcpy(to.data[b], from->data[b], bytes);
+    }
+    return to;
+}
+
+void arrays_free(struct arrays *a) {
+    for (int b = 0; b < a->n && a->data; b++) free(a->data[b]);
+    free(a->data);
+    a->data = NULL;
+}
+
+bool arrays_write(isamap *im, const struct job *j, const struct arrays *a) {
+    if (!im->option.output_dir) return true;
+    bool ok = true;
+    for (int b = 0; b < a->n && ok; b++) {
+        const struct buffer *buffer = &j->program->buffer[b];
+        if (buffer->role != ROLE_OUT && buffer->role != ROLE_INOUT) continue;
+        struct array array = {.type = buffer->type,
+                              .ndims = buffer->ndims,
+                              .elements = buffer->elements,
+                              .data = a->data[b]};
+        memcpy(array.extent, buffer->extent, (size_t)buffer->ndims * sizeof *buffer->extent);
+        struct text path = {0};
+        text_printf(&path, "%s/%s.npy", im->option.output_dir, buffer->name);
+        ok = npy_write(path.at, &array, &im->diags);
+        text_free(&path);
+    }
+    return ok;
+}
+
+void **arrays_for_schedule(const struct job *j, const struct arrays *a) {
+    const struct program *p = j->schedule->program;
+    void **data = calloc((size_t)p->nbuffers + 1, sizeof *data);
+    for (int b = 0; b < p->nbuffers; b++) {
+        int from = is_argument(&p->buffer[b]) ? program_buffer(j->program, p->buffer[b].name) : -1;
+        if (from >= 0) data[b] = a->data[from];
+    }
+    return data;
+}
+
+/* ---- code in this process ---- */
+
+struct isamap_code {
+    struct job job;
+    struct executable *executable;
+    struct diags diags;
+    void **data;   /* by buffer of schedule.program */
+    int *argument; /* buffers of job.program */
+    int narguments;
+};
+
+isamap_code *isamap_load(isamap *im, const char *path) {
+    isamap_code *c = calloc(1, sizeof *c);
+    job_init(&c->job, path);
+    diags_init(&c->diags);
+    const struct backend *backend = NULL;
+    if (job_machine(im, &c->job, USE_RUN) && job_program(im, &c->job) && job_compile(im, &c->job))
+        backend = backend_find(c->job.schedule, NULL, &im->diags);
+    if (backend)
+        c->executable = backend->load(
+            c->job.schedule, &(struct backend_options){.target = im->option.target}, &im->diags);
+    if (!c->executable) {
+        isamap_code_free(c);
+        return NULL;
+    }
+    const struct program *p = c->job.program;
+    c->data = calloc((size_t)c->job.schedule->program->nbuffers + 1, sizeof *c->data);
+    c->argument = calloc((size_t)p->nbuffers + 1, sizeof *c->argument);
+    for (int b = 0; b < p->nbuffers; b++)
+        if (is_argument(&p->buffer[b])) c->argument[c->narguments++] = b;
+    return c;
+}
+
+void isamap_code_free(isamap_code *c) {
+    if (!c) return;
+    if (c->executable) executable_free(c->executable);
+    job_free(&c->job);
+    diags_free(&c->diags);
+    free(c->data);
+    free(c->argument);
+    free(c);
+}
+
+int isamap_code_arguments(const isamap_code *c) {
+    return c->narguments;
+}
+
+const char *isamap_code_argument(const isamap_code *c, int i, size_t *bytes, int *is_output) {
+    if (i < 0 || i >= c->narguments) return NULL;
+    const struct buffer *b = &c->job.program->buffer[c->argument[i]];
+    if (bytes) *bytes = (size_t)b->elements * type_size(b->type);
+    if (is_output) *is_output = b->role == ROLE_OUT || b->role == ROLE_INOUT;
+    return b->name;
+}
+
+/* False: an argument is missing that the model does not carry. */
+static bool bind_arguments(isamap_code *c, void *const *args) {
+    const struct program *p = c->job.program;
+    for (int i = 0; i < c->narguments; i++) {
+        int b = c->argument[i], to = program_buffer(c->job.schedule->program, p->buffer[b].name);
+        const void *weights = weights_of(&c->job, b);
+        void *at = args[i] ? args[i] : (void *)(uintptr_t)weights;
+        if (!at) return false;
+        if (to >= 0) c->data[to] = at;
+    }
+    return true;
+}
+
+int isamap_code_prepare(isamap_code *c, void *const *args) {
+    if (!bind_arguments(c, args)) return ISAMAP_INPUT;
+    return executable_prepare(c->executable, c->data, &c->diags) ? ISAMAP_DONE : ISAMAP_DEFECT;
+}
+
+int isamap_code_run(isamap_code *c, void *const *args, int threads) {
+    if (!bind_arguments(c, args)) return ISAMAP_INPUT;
+    return executable_run(c->executable, c->data, threads, &c->diags) ? ISAMAP_DONE : ISAMAP_DEFECT;
+}

@@ -1,0 +1,95 @@
+/* Inside libisamap: the context, and one job (program × machine) on its way through the pipeline.
+ */
+#ifndef ISAMAP_INT_H
+#define ISAMAP_INT_H
+
+#include "isamap.h"
+#include "report.h"
+#include "approaches/approaches.h"
+#include "backends/backend.h"
+#include "ir/interp.h"
+#include "mapper/mapper.h"
+#include "onnx/onnx.h"
+#include "scheduler/scheduler.h"
+#include "sim/sim.h"
+
+struct pair {
+    const char *name, *value;
+};
+struct pairs {
+    struct pair *at;
+    int n, cap;
+};
+
+struct options {
+    const char *machine, *kernel, *output_dir, *approach, *decisions, *record, *trace, *target;
+    struct pairs define, input, param;
+    uint64_t seed;
+    int threads;
+    double rtol; /* < 0: the bound of DESIGN §2 */
+    bool verify, check, json, why, all, certify, explain, no_values;
+};
+
+struct isamap {
+    struct arena arena; /* of the options */
+    struct options option;
+    struct diags diags;
+    struct report report;
+    struct text messages;
+};
+
+/* One program on one machine. Everything that is not NULL is owned. */
+struct job {
+    struct arena arena;
+    const char *path, *name;
+    struct machine *machine;
+    struct onnx_model *model;
+    struct program *program, *own_program; /* own_program: NULL when the model owns it */
+    struct decider *decider;
+    struct cover *cover;
+    struct schedule *schedule;
+    struct text explain;
+    double compile_seconds;
+};
+
+enum machine_use { USE_RUN, USE_SIM, USE_MAP };
+
+void job_init(struct job *, const char *path);
+void job_free(struct job *);
+bool job_machine(isamap *, struct job *, enum machine_use);
+bool job_program(isamap *, struct job *);
+bool job_compile(isamap *,
+                 struct job *); /* machine and program are there: cover, schedule, check */
+
+/* Arrays for the buffers of job.program. */
+struct arrays {
+    void **data;
+    int n;
+};
+bool arrays_fill(isamap *, const struct job *, struct arrays *);
+struct arrays arrays_copy(const struct job *, const struct arrays *);
+void arrays_free(struct arrays *);
+bool arrays_write(isamap *, const struct job *, const struct arrays *);
+/* The same arrays by the buffers of schedule.program; free() the result, not what it points to. */
+void **arrays_for_schedule(const struct job *, const struct arrays *);
+
+/* Compares outputs with the interpreter's run of the same inputs (DESIGN §2, §1.6). */
+struct comparison {
+    bool done, equal;
+    double max_abs, max_rel;
+    int64_t sampled;
+    const char *worst;
+};
+bool compare_with_interpreter(isamap *, const struct job *, const struct arrays *inputs,
+                              const struct arrays *results, struct comparison *);
+
+bool pairs_bindings(isamap *, const struct pairs *, const char *option, struct arena *,
+                    struct bindings *);
+double now_seconds(void);
+
+/* Around every call of isamap.h: clears the last result; turns diagnostics into messages, and a
+ * clean status with errors into ISAMAP_INPUT. */
+void call_begin(isamap *);
+int call_end(isamap *, int status);
+
+#endif

@@ -1,0 +1,560 @@
+#include "machines/build.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_QUEUES = 64, MAX_FEATURES = 64, MAX_EACH = 4096 };
+
+static const struct {
+    const char *tag;
+    enum kind kind;
+} kinds[] = {{"unit", KIND_UNIT},       {"memory", KIND_MEMORY},
+             {"bus", KIND_BUS},         {"queue", KIND_QUEUE},
+             {"sync", KIND_SYNC},       {"state", KIND_STATE},
+             {"format", KIND_FORMAT},   {"instruction", KIND_INSTR},
+             {"move", KIND_INSTR},      {"configure", KIND_CONFIGURE},
+             {"feature", KIND_FEATURE}, {"fallback", KIND_FALLBACK},
+             {"param", KIND_PARAM},     {"prelude", KIND_PRELUDE},
+             {"begin", KIND_BEGIN},     {"end", KIND_END}};
+
+static struct place_in_file place(const struct node *n) {
+    return (struct place_in_file){n->file, n->line};
+}
+
+/* ---- collecting ---- */
+
+static void check_unreplaced(struct build *b, const struct node *n) {
+    for (int i = 0; i <= n->nattrs; i++) {
+        const char *text = i < n->nattrs ? n->attr[i].value : n->text,
+                   *hit = text ? strstr(text, "$(") : NULL;
+        size_t k =
+            hit ? strspn(hit + 2, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+                : 0;
+        if (!k || hit[2 + k] != ')') continue;
+        int line = i < n->nattrs ? n->attr[i].line : n->text_line;
+        diag_line(b->diags, n->file, line, 0,
+                  "nothing replaces '$(%.*s)', expected a 'for' around it that names it", (int)k,
+                  hit + 2);
+    }
+    if (strcmp(n->tag, "unit"))
+        for (int i = 0; i < n->nchildren; i++) check_unreplaced(b, n->child[i]);
+}
+
+static void add_found(struct build *b, enum kind kind, const struct node *n, int unit) {
+    const char *id = node_key(n);
+    int twice = id ? build_find(b, kind, id) : -1;
+    if (kind == KIND_MEMORY && id && !strcmp(id, "imm"))
+        diag_line(b->diags, n->file, n->line, 0, "memory 'imm' is built in, expected another id");
+    if (twice >= 0) {
+        const struct node *o = b->found[kind][twice].node;
+        diag_line(
+            b->diags, n->file, n->line, 0,
+            "%s '%s' is defined twice, first at %s:%d, expected ids that are unique in the machine",
+            n->tag, id, o->file, o->line);
+        return;
+    }
+    if (b->n[kind] >= MAX_EACH) {
+        if (b->n[kind] == MAX_EACH)
+            diag_line(b->diags, n->file, n->line, 0, "more than %d of '%s', expected fewer",
+                      MAX_EACH, n->tag);
+        return;
+    }
+    GROW(b->arena, b->found[kind], b->n[kind], b->cap[kind]);
+    b->found[kind][b->n[kind]++] = (struct found){n, id, unit};
+}
+
+static void collect(struct build *b, const struct node *n, int unit) {
+    for (int i = 0; i < n->nchildren; i++) {
+        const struct node *c = n->child[i];
+        check_unreplaced(b, c);
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            if (!strcmp(kinds[k].tag, c->tag)) add_found(b, kinds[k].kind, c, unit);
+        if (!strcmp(c->tag, "unit")) collect(b, c, b->n[KIND_UNIT] - 1);
+    }
+}
+
+static bool check_counts(struct build *b, const struct node *root) {
+    if (b->n[KIND_QUEUE] > MAX_QUEUES)
+        diag_line(b->diags, root->file, root->line, 0, "%d queues, expected at most %d",
+                  b->n[KIND_QUEUE], MAX_QUEUES);
+    if (b->n[KIND_FEATURE] > MAX_FEATURES)
+        diag_line(b->diags, root->file, root->line, 0, "%d features, expected at most %d",
+                  b->n[KIND_FEATURE], MAX_FEATURES);
+    return !b->diags->errors;
+}
+
+/* ---- parameters ---- */
+
+static const struct binding *set_of(const struct build *b, const char *name) {
+    for (int i = 0; b->set && i < b->set->n; i++)
+        if (!strcmp(b->set->at[i].name, name)) return &b->set->at[i];
+    return NULL;
+}
+
+static void build_param(struct build *b, const struct node *n) {
+    struct machine *m = b->m;
+    struct param *p = &m->param[m->nparams];
+    p->name = node_attr(n, "name");
+    p->value = build_int(b, n, "value", 0, INT32_MIN);
+    p->has_range = node_attr(n, "range") && build_range(b, n, "range", &p->lo, &p->hi);
+    const struct binding *given = set_of(b, p->name);
+    if (given) p->value = given->value;
+    if (p->has_range && (p->value < p->lo || p->value > p->hi))
+        diag_line(b->diags, n->file, n->line, 0,
+                  "parameter '%s' is %lld, expected a value in its range %lld..%lld", p->name,
+                  (long long)p->value, (long long)p->lo, (long long)p->hi);
+    m->nparams++;
+}
+
+static void build_params(struct build *b, const struct node *root) {
+    struct machine *m = b->m;
+    m->param = arena_array(b->arena, (size_t)b->n[KIND_PARAM], sizeof *m->param);
+    for (int i = 0; i < b->n[KIND_PARAM]; i++) build_param(b, b->found[KIND_PARAM][i].node);
+    struct binding *binding = arena_array(b->arena, (size_t)m->nparams, sizeof *binding);
+    for (int i = 0; i < m->nparams; i++)
+        binding[i] = (struct binding){m->param[i].name, m->param[i].value};
+    m->params = (struct bindings){binding, m->nparams, NULL};
+    for (int i = 0; b->set && i < b->set->n; i++) {
+        if (build_find(b, KIND_PARAM, b->set->at[i].name) >= 0) continue;
+        struct text known = {0};
+        for (int k = 0; k < m->nparams && k < 20; k++) text_printf(&known, " %s", m->param[k].name);
+        diag_line(b->diags, root->file, root->line, 0,
+                  "machine '%s' has no parameter '%s', expected one of:%s", m->name,
+                  b->set->at[i].name, known.at ? known.at : " (none)");
+        text_free(&known);
+    }
+}
+
+/* ---- units and memories ---- */
+
+static void build_unit(struct build *b, int i, const struct node *n, int parent) {
+    struct unit *u = &b->m->unit[i];
+    const char *count = node_attr(n, "count"), *is_virtual = node_attr(n, "virtual");
+    *u = (struct unit){.id = i ? node_attr(n, "id") : b->m->name,
+                       .parent = parent,
+                       .count = 1,
+                       .count_max = 1,
+                       .at = place(n)};
+    if (count && strstr(count, "..")) {
+        if (!build_range(b, n, "count", &u->count, &u->count_max)) u->count = u->count_max = 1;
+        if (u->count < 1)
+            diag_line(b->diags, n->file, node_attr_line(n, "count"), 0,
+                      "count '%s' of unit '%s', expected at least 1", count, u->id);
+    } else {
+        u->count = u->count_max = build_int(b, n, "count", 1, 1);
+    }
+    u->total = build_int(b, n, "total", 0, 1);
+    u->index = node_attr(n, "index");
+    u->is_virtual = is_virtual && (*is_virtual == 't' || *is_virtual == '1');
+    u->clock = build_number(b, n, "clock", parent < 0 ? 1e9 : b->m->unit[parent].clock);
+    u->power = build_number(b, n, "power", 0);
+    if (u->clock <= 0) {
+        diag_line(b->diags, n->file, node_attr_line(n, "clock"), 0,
+                  "clock of '%s' is 0, expected Hz", u->id);
+        u->clock = 1e9;
+    }
+}
+
+static void build_units(struct build *b, const struct node *root) {
+    struct machine *m = b->m;
+    m->nunits = b->n[KIND_UNIT];
+    m->unit = arena_array(b->arena, (size_t)m->nunits, sizeof *m->unit);
+    for (int i = 0; i < m->nunits; i++)
+        build_unit(b, i, i ? b->found[KIND_UNIT][i].node : root, b->found[KIND_UNIT][i].unit);
+    m->clock = m->unit[0].clock;
+}
+
+static void build_parts(struct build *b, const struct node *n, struct memory *y) {
+    y->part = arena_array(b->arena, (size_t)n->nchildren, sizeof *y->part);
+    for (int i = 0; i < n->nchildren; i++) {
+        const struct node *c = n->child[i];
+        struct part *p = &y->part[y->nparts++];
+        *p = (struct part){node_attr(c, "id"), build_int(b, c, "min", 0, 0),
+                           build_int(b, c, "max", y->banks, 0)};
+        if (build_find(b, KIND_MEMORY, p->id) >= 0)
+            diag_line(b->diags, c->file, c->line, 0,
+                      "part '%s' has the id of a memory, expected another", p->id);
+        for (int k = 0; k < i; k++)
+            if (!strcmp(y->part[k].id, p->id))
+                diag_line(b->diags, c->file, c->line, 0,
+                          "part '%s' is defined twice, expected another id", p->id);
+        if (p->min > p->max || p->max > y->banks)
+            diag_line(b->diags, c->file, c->line, 0,
+                      "part '%s' of %lld to %lld banks, expected a range within the memory's %lld",
+                      p->id, (long long)p->min, (long long)p->max, (long long)y->banks);
+    }
+}
+
+static void build_memory(struct build *b, struct memory *y, const struct found *f) {
+    const struct node *n = f->node;
+    *y = (struct memory){.id = f->id, .unit = f->unit, .caches = -1, .alias = -1, .at = place(n)};
+    y->size = build_int(b, n, "size", -1, 1);
+    y->word = build_int(b, n, "word", 1, 1);
+    y->align = build_int(b, n, "align", y->word, 1);
+    y->banks = build_int(b, n, "banks", 1, 1);
+    y->interleave = build_int(b, n, "interleave", y->size > 0 ? y->size / y->banks : 0, 1);
+    build_pass(n, &y->pass);
+    y->types = build_types(b, n);
+    y->caches = build_ref(b, n, "caches", KIND_MEMORY);
+    y->alias = build_ref(b, n, "alias", KIND_MEMORY);
+    y->line = build_int(b, n, "line", 0, 1);
+    y->ways = build_int(b, n, "ways", 0, 1);
+    y->rate = build_number(b, n, "rate", 0);
+    y->latency = build_number(b, n, "latency", 0);
+    y->energy_read = build_number(b, n, "energy-read", 0);
+    y->energy_write = build_number(b, n, "energy-write", 0);
+    y->scalable = build_int(b, n, "scalable", 0, 0);
+    y->pool = node_attr(n, "pool");
+    y->map = node_attr(n, "map");
+    y->ports = node_attr(n, "ports");
+    build_parts(b, n, y);
+}
+
+/* ---- queues, buses, syncs, states, formats ---- */
+
+static void build_queue(struct build *b, struct queue *q, const struct found *f) {
+    const char *order = node_attr(f->node, "order");
+    *q = (struct queue){.id = f->id, .unit = f->unit, .nop = -1, .at = place(f->node)};
+    q->depth = build_int(b, f->node, "depth", -1, 1);
+    q->width = build_int(b, f->node, "width", 1, 1);
+    q->data_order = order && *order == 'd';
+}
+
+static bool unit_within(const struct machine *m, int unit, int outer) {
+    for (; unit >= 0; unit = m->unit[unit].parent)
+        if (unit == outer) return true;
+    return false;
+}
+
+static uint64_t queue_set(struct build *b, const struct found *f, const char *attr) {
+    const char *text = node_attr(f->node, attr);
+    uint64_t set = 0;
+    int n;
+    if (!text) return 0;
+    if (!strcmp(text, "*")) {
+        for (int q = 0; q < b->m->nqueues; q++)
+            if (unit_within(b->m, b->m->queue[q].unit, f->unit)) set |= UINT64_C(1) << q;
+        return set;
+    }
+    int *ref = build_refs(b, f->node, attr, KIND_QUEUE, &n, false);
+    for (int i = 0; i < n; i++) set |= UINT64_C(1) << ref[i];
+    return set;
+}
+
+static void build_sync(struct build *b, struct sync *s, const struct found *f) {
+    static const char *const names[] = {"token", "group", "barrier", "fence", "interlock"};
+    const struct node *n = f->node;
+    const char *count = node_attr(n, "count");
+    *s = (struct sync){
+        .id = f->id, .unit = f->unit, .memory = -1, .barrier_unit = -1, .at = place(n)};
+    for (int k = 0; k < 5; k++)
+        if (!strcmp(node_attr(n, "kind"), names[k])) s->kind = (enum sync_kind)k;
+    s->from = queue_set(b, f, "from");
+    s->to = queue_set(b, f, "to");
+    s->depth = build_int(b, n, "depth", -1, 1);
+    s->count = count && !strcmp(count, "*") ? -1 : build_int(b, n, "count", 1, 1);
+    s->memory = build_ref(b, n, "memory", KIND_MEMORY);
+    s->size = build_int(b, n, "size", 0, 1);
+    if (s->kind == SYNC_BARRIER)
+        s->barrier_unit = node_attr(n, "unit") ? build_ref(b, n, "unit", KIND_UNIT) : f->unit;
+    s->latency = build_number(b, n, "latency", 0);
+    s->interval = build_number(b, n, "interval", 0);
+    for (int i = 0; i < n->nchildren; i++) {
+        build_ref(b, n->child[i], "queue", KIND_QUEUE);
+        if (!strcmp(n->child[i]->tag, "push"))
+            s->push_emit = build_emits(b, n->child[i], &s->npush_emits);
+        else
+            s->pop_emit = build_emits(b, n->child[i], &s->npop_emits);
+    }
+    bool ends = s->kind != SYNC_BARRIER;
+    if (ends && (!node_attr(n, "from") || !node_attr(n, "to")))
+        diag_line(b->diags, n->file, n->line, 0,
+                  "sync '%s' of kind '%s' lacks from or to, expected the queues at both ends",
+                  s->id, node_attr(n, "kind"));
+}
+
+static void build_state(struct build *b, struct state *s, const struct found *f) {
+    const char *count = node_attr(f->node, "count");
+    *s = (struct state){.id = f->id,
+                        .unit = f->unit,
+                        .init = node_attr(f->node, "init"),
+                        .of = -1,
+                        .at = place(f->node)};
+    s->field = build_words(b, node_attr(f->node, "fields"), &s->nfields);
+    s->count = count && !strcmp(count, "*") ? -1 : build_int(b, f->node, "count", 1, 1);
+    s->of = build_ref(b, f->node, "of", KIND_MEMORY);
+    for (int i = 0; i < s->nfields; i++)
+        for (int k = 0; k < i; k++)
+            if (!strcmp(s->field[i], s->field[k]))
+                diag_line(b->diags, f->node->file, f->node->line, 0,
+                          "state '%s' has two fields '%s', expected different names", s->id,
+                          s->field[i]);
+}
+
+static void build_format(struct build *b, struct format *t, const struct found *f) {
+    *t = (struct format){.id = f->id, .at = place(f->node)};
+    t->bits = build_expr(b, f->node, "bits", NULL);
+    t->base = build_ref(b, f->node, "format", KIND_FORMAT);
+    t->field = build_fields(b, f->node, &t->nfields);
+}
+
+static void build_bus(struct build *b, struct bus *s, const struct found *f) {
+    *s = (struct bus){.id = f->id, .unit = f->unit, .at = place(f->node)};
+    s->rate = build_number(b, f->node, "rate", 0);
+    s->latency = build_number(b, f->node, "latency", 0);
+    s->burst = build_number(b, f->node, "burst", 0);
+    s->energy = build_number(b, f->node, "energy", 0);
+    if (s->rate <= 0)
+        diag_line(b->diags, f->node->file, node_attr_line(f->node, "rate"), 0,
+                  "rate of bus '%s' is 0, expected bytes per cycle", s->id);
+}
+
+static void build_configure(struct build *b, struct configure *c, const struct found *f) {
+    const struct node *n = f->node;
+    const char *at = node_attr(n, "at");
+    *c = (struct configure){.id = f->id, .unit = f->unit, .at = place(n)};
+    c->queue = build_ref(b, n, "queue", KIND_QUEUE);
+    c->sets = build_refs(b, n, "sets", KIND_STATE, &c->nsets, false);
+    c->clobbers = build_refs(b, n, "clobbers", KIND_MEMORY, &c->nclobbers, false);
+    c->at_program = at && *at == 'p';
+    c->at_launch = at && *at == 'l';
+    c->latency = build_expr(b, n, "latency", "1");
+    c->interval = build_expr(b, n, "interval", "1");
+    c->overhead = build_expr(b, n, "overhead", "0");
+    c->emit = build_emits(b, n, &c->nemits);
+}
+
+static void build_fallback(struct build *b, struct fallback *k, const struct found *f) {
+    *k = (struct fallback){.language = build_language(f->node), .unit = f->unit};
+    k->queue = build_ref(b, f->node, "queue", KIND_QUEUE);
+    k->memory = build_refs(b, f->node, "memory", KIND_MEMORY, &k->nmemories, false);
+    k->latency = build_expr(b, f->node, "latency", "1");
+    k->interval = build_expr(b, f->node, "interval", "1");
+    if (k->language == LANGUAGE_BITS)
+        diag_line(b->diags, f->node->file, f->node->line, 0,
+                  "a fallback as 'bits', expected llvm, c or cuda");
+}
+
+/* ---- features ---- */
+
+static bool cpuid_parts(const char *text, struct feature *f) {
+    static const char *const registers[] = {"eax", "ebx", "ecx", "edx"};
+    char reg[4];
+    int used = 0;
+    if (sscanf(text, "%i , %i , %3[a-z] , %d %n", &f->leaf, &f->subleaf, reg, &f->bit, &used) !=
+            4 ||
+        text[used])
+        return false;
+    f->reg = -1;
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(reg, registers[i])) f->reg = i;
+    return f->reg >= 0 && f->bit >= 0 && f->bit < 32 && f->leaf >= 0 && f->subleaf >= 0;
+}
+
+static void build_feature(struct build *b, struct feature *t, const struct found *f) {
+    const struct node *n = f->node;
+    const char *cpuid = node_attr(n, "cpuid");
+    *t = (struct feature){.id = f->id,
+                          .leaf = -1,
+                          .capability = node_attr(n, "capability"),
+                          .target = node_attr(n, "target"),
+                          .permit = node_attr(n, "permit")};
+    if (cpuid && !cpuid_parts(cpuid, t))
+        diag_line(b->diags, n->file, node_attr_line(n, "cpuid"), 0,
+                  "cpuid '%s', expected 'leaf,subleaf,register,bit' such as '7,0,ebx,5'", cpuid);
+    if (!cpuid && !t->capability)
+        diag_line(b->diags, n->file, n->line, 0,
+                  "feature '%s' cannot be tested for, expected cpuid or capability", f->id);
+    unsigned code, argument;
+    int used = 0;
+    if (t->permit && (sscanf(t->permit, "arch_prctl %x %u %n", &code, &argument, &used) != 2 ||
+                      t->permit[used] || code < 0x1021 || code > 0x1025))
+        diag_line(
+            b->diags, n->file, node_attr_line(n, "permit"), 0,
+            "permit '%s', expected 'arch_prctl CODE ARGUMENT' with a CODE from 0x1021 to 0x1025",
+            t->permit);
+}
+
+/* ---- the whole ---- */
+
+#define BUILD_ALL(kind, array, count, function)                                                    \
+    do {                                                                                           \
+        m->array = arena_array(b->arena, (size_t)b->n[kind], sizeof *m->array);                    \
+        m->count = b->n[kind];                                                                     \
+        for (int i = 0; i < m->count; i++) function(b, &m->array[i], &b->found[kind][i]);          \
+    } while (0)
+
+static void build_texts(struct build *b) {
+    struct machine *m = b->m;
+    m->prelude = arena_array(b->arena, (size_t)b->n[KIND_PRELUDE], sizeof *m->prelude);
+    for (int i = 0; i < b->n[KIND_PRELUDE]; i++) {
+        const struct node *n = b->found[KIND_PRELUDE][i].node;
+        m->prelude[m->npreludes++] = (struct text_as){build_language(n), n->text ? n->text : ""};
+    }
+    for (int end = 0; end < 2; end++) {
+        enum kind kind = end ? KIND_END : KIND_BEGIN;
+        struct emit *all = NULL;
+        int n = 0, cap = 0;
+        for (int i = 0; i < b->n[kind]; i++) {
+            int count;
+            struct emit *e = build_emits(b, b->found[kind][i].node, &count);
+            for (int k = 0; k < count; k++) {
+                GROW(b->arena, all, n, cap);
+                all[n++] = e[k];
+            }
+        }
+        *(end ? &m->end : &m->begin) = all;
+        *(end ? &m->nends : &m->nbegins) = n;
+    }
+}
+
+static bool chain_is_finite(const struct machine *m, int i) {
+    for (int steps = 0; i >= 0; steps++) {
+        if (steps > m->nmemories) return false;
+        i = m->memory[i].caches >= 0 ? m->memory[i].caches : m->memory[i].alias;
+    }
+    return true;
+}
+
+static void check_cycles(struct build *b) {
+    struct machine *m = b->m;
+    for (int i = 0; i < m->nmemories; i++)
+        if (!chain_is_finite(m, i)) {
+            diag_line(
+                b->diags, m->memory[i].at.file, m->memory[i].at.line, 0,
+                "memory '%s' caches itself or is its own alias, through others, expected no cycle",
+                m->memory[i].id);
+            m->memory[i].caches = m->memory[i].alias = -1;
+        }
+    for (int i = 0; i < m->nformats; i++) {
+        int steps = 0;
+        for (int f = i; f >= 0 && steps <= m->nformats; f = m->format[f].base) steps++;
+        if (steps <= m->nformats) continue;
+        diag_line(b->diags, m->format[i].at.file, m->format[i].at.line, 0,
+                  "format '%s' builds on itself, expected no cycle", m->format[i].id);
+        m->format[i].base = -1;
+    }
+}
+
+static bool memory_is_used(const struct machine *m, int y) {
+    for (int i = 0; i < m->nmemories; i++)
+        if (m->memory[i].caches == y) return true;
+    for (int i = 0; i < m->nfallbacks; i++)
+        for (int k = 0; k < m->fallback[i].nmemories; k++)
+            if (m->fallback[i].memory[k] == y) return true;
+    for (int i = 0; i < m->ninstrs; i++)
+        for (int k = 0; k < m->instr[i].noperands; k++)
+            for (int j = 0; j < m->instr[i].operand[k].nmemories; j++)
+                if (m->instr[i].operand[k].memory[j] == y) return true;
+    return false;
+}
+
+static int unit_depth(const struct machine *m, int unit) {
+    int depth = 0;
+    while ((unit = m->unit[unit].parent) >= 0) depth++;
+    return depth;
+}
+
+/* used, then outermost, then unlimited or largest */
+static int find_home(const struct machine *m) {
+    int best = -1;
+    for (int i = 0; i < m->nmemories; i++) {
+        const struct memory *y = &m->memory[i], *o = best < 0 ? NULL : &m->memory[best];
+        if (y->caches >= 0 || y->alias >= 0 || y->pass != PASS_POINTER) continue;
+        if (o) {
+            int used = memory_is_used(m, i) - memory_is_used(m, best);
+            int outer = unit_depth(m, o->unit) - unit_depth(m, y->unit);
+            bool larger = o->size >= 0 && (y->size < 0 || y->size > o->size);
+            if (used < 0 || (used == 0 && (outer < 0 || (outer == 0 && !larger)))) continue;
+        }
+        best = i;
+    }
+    return best;
+}
+
+static void find_nops(struct machine *m) {
+    for (int i = 0; i < m->ninstrs; i++) {
+        const struct instr *x = &m->instr[i];
+        if (!x->is_move && !x->noperands && x->queue >= 0 && m->queue[x->queue].nop < 0)
+            m->queue[x->queue].nop = i;
+    }
+}
+
+static void check_shares(struct build *b, const struct loader *l) {
+    for (int i = 0; l && i < l->nshares; i++) {
+        bool found = false;
+        for (int k = 0; k < KIND_COUNT; k++)
+            found = found || build_find(b, (enum kind)k, l->share[i].id) >= 0;
+        if (!found)
+            diag_line(b->diags, l->share[i].file, l->share[i].line, 0,
+                      "nothing outside has the id '%s' to share, expected an element with it",
+                      l->share[i].id);
+    }
+}
+
+static void build_all(struct build *b, const struct node *root, const struct loader *l) {
+    struct machine *m = b->m;
+    add_found(b, KIND_UNIT, root, -1);
+    b->found[KIND_UNIT][0].id = NULL;
+    collect(b, root, 0);
+    check_shares(b, l);
+    if (!check_counts(b, root)) return;
+    build_params(b, root);
+    build_units(b, root);
+    BUILD_ALL(KIND_FEATURE, feature, nfeatures, build_feature);
+    BUILD_ALL(KIND_MEMORY, memory, nmemories, build_memory);
+    BUILD_ALL(KIND_BUS, bus, nbuses, build_bus);
+    BUILD_ALL(KIND_QUEUE, queue, nqueues, build_queue);
+    BUILD_ALL(KIND_SYNC, sync, nsyncs, build_sync);
+    BUILD_ALL(KIND_STATE, state, nstates, build_state);
+    BUILD_ALL(KIND_FORMAT, format, nformats, build_format);
+    BUILD_ALL(KIND_CONFIGURE, configure, nconfigures, build_configure);
+    BUILD_ALL(KIND_FALLBACK, fallback, nfallbacks, build_fallback);
+    m->needs_features = build_features(b, root);
+    check_cycles(b);
+    build_texts(b);
+    build_instrs(b);
+    find_nops(m);
+    m->home = find_home(m);
+    if (m->home < 0)
+        diag_line(b->diags, root->file, root->line, 0,
+                  "machine '%s' has no memory for a program's buffers, expected one that is no "
+                  "cache and passed by pointer",
+                  m->name);
+}
+
+static long build_priority(const char *text) {
+    long v = text ? strtol(text, NULL, 10) : 0;
+    return v < -1000000 ? -1000000 : v > 1000000 ? 1000000 : v;
+}
+
+struct machine *machine_build(struct arena *arena, const struct node *root,
+                              const struct bindings *set, const struct loader *l,
+                              struct diags *diags) {
+    struct machine *m = calloc(1, sizeof *m);
+    if (!m) abort();
+    struct build b = {.m = m, .diags = diags, .set = set};
+    if (arena)
+        m->arena = *arena;
+    else
+        arena_init(&m->arena);
+    b.arena = &m->arena;
+    int before = diags->errors;
+    m->name = node_attr(root, "name");
+    m->title = node_attr(root, "title") ? node_attr(root, "title") : m->name;
+    m->file = root->file;
+    m->home = -1;
+    const char *priority = node_attr(root, "priority");
+    m->priority = (int)build_priority(priority);
+    build_all(&b, root, l);
+    if (diags->errors == before) return m;
+    machine_free(m);
+    return NULL;
+}
+
+void machine_free(struct machine *m) {
+    if (!m) return;
+    struct arena a = m->arena;
+    arena_free(&a);
+    free(m);
+}

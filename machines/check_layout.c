@@ -1,0 +1,237 @@
+/* Layouts by enumeration: injective, without holes in a unit, inside the unit's count (FORMAT of
+ * docs/machine-format.md, "Layouts"). */
+#include "machines/check.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { POINTS = 1 << 16 };
+
+struct trial {
+    const struct machine *m;
+    const struct instr *x;
+    const struct operand *o;
+    const struct operand_layout *l;
+    struct diags *d;
+    int ndims;
+    int64_t extent[MAX_DIMS]; /* cut so that at most POINTS elements are tried */
+};
+
+static int inner_places(const struct layout *l) {
+    int n = 0;
+    for (int p = 0; p < l->nplaces; p++) n += !l->place[p].unit;
+    return n;
+}
+
+static bool check_shape(const struct trial *t, int ndims) {
+    const struct operand_layout *l = t->l;
+    if (l->map && l->map->nindices != ndims) {
+        check_error(t->d, t->l->at,
+                    "layout '%s' of operand '%s' of '%s' has %d indices, expected %d, one for each "
+                    "dimension of the buffer",
+                    l->map_text, t->o->buffer, t->x->id, l->map->nindices, ndims);
+        return false;
+    }
+    int places = l->map ? inner_places(l->map) : ndims;
+    if (l->nstrides && l->nstrides != places) {
+        check_error(t->d, t->l->at,
+                    "operand '%s' of '%s' has %d strides, expected %d, one for each %s",
+                    t->o->buffer, t->x->id, l->nstrides, places,
+                    l->map ? "place inside the memory" : "dimension of the buffer");
+        return false;
+    }
+    return true;
+}
+
+static int unit_named(const struct machine *m, const char *id) {
+    for (int i = 1; i < m->nunits; i++)
+        if (!strcmp(m->unit[i].id, id)) return i;
+    return -1;
+}
+
+static bool check_units(const struct trial *t, const int64_t *place_extent) {
+    const struct layout *l = t->l->map;
+    for (int p = 0; p < l->nplaces; p++) {
+        if (!l->place[p].unit) continue;
+        int u = unit_named(t->m, l->place[p].unit);
+        if (u < 0) {
+            check_error(t->d, t->l->at,
+                        "layout '%s' of operand '%s' of '%s' names unit '%s', expected a unit of "
+                        "the machine",
+                        t->l->map_text, t->o->buffer, t->x->id, l->place[p].unit);
+            return false;
+        }
+        const struct unit *unit = &t->m->unit[u];
+        if (u == t->x->unit || !unit_inside(t->m, u, t->x->unit)) {
+            check_error(t->d, t->l->at,
+                        "layout '%s' of operand '%s' of '%s' names unit '%s', expected one inside "
+                        "the issuing unit '%s'",
+                        t->l->map_text, t->o->buffer, t->x->id, unit->id,
+                        t->m->unit[t->x->unit].id);
+            return false;
+        }
+        if (place_extent[p] > unit->count_max) {
+            check_error(t->d, t->l->at,
+                        "layout '%s' of operand '%s' of '%s' uses %s %lld, expected numbers below "
+                        "its count %lld",
+                        t->l->map_text, t->o->buffer, t->x->id, unit->id,
+                        (long long)place_extent[p] - 1, (long long)unit->count_max);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* between the issuing unit and the memory each unit with several instances must be told apart */
+static void check_instances(const struct trial *t) {
+    for (int i = 0; i < t->o->nmemories; i++) {
+        if (t->o->memory[i] < 0) continue;
+        const struct memory *y = &t->m->memory[t->o->memory[i]];
+        if (!unit_inside(t->m, y->unit, t->x->unit)) continue;
+        for (int u = y->unit; u != t->x->unit; u = t->m->unit[u].parent) {
+            bool named = t->m->unit[u].count_max == 1;
+            for (int p = 0; t->l->map && p < t->l->map->nplaces; p++)
+                named = named || (t->l->map->place[p].unit &&
+                                  !strcmp(t->l->map->place[p].unit, t->m->unit[u].id));
+            if (!named)
+                check_error(t->d, t->l->at,
+                            "operand '%s' of '%s' is in memory '%s', of which each '%s' has its "
+                            "own, expected a layout with a place '%s:…'",
+                            t->o->buffer, t->x->id, y->id, t->m->unit[u].id, t->m->unit[u].id);
+        }
+    }
+}
+
+static bool next_point(const struct trial *t, int64_t *index) {
+    for (int d = t->ndims; d--;) {
+        if (++index[d] < t->extent[d]) return true;
+        index[d] = 0;
+    }
+    return false;
+}
+
+static int64_t key_of(const struct layout *l, const int64_t *place_extent, const int64_t *index,
+                      bool *negative) {
+    int64_t key = 0;
+    for (int p = 0; p < l->nplaces; p++) {
+        int64_t v = lexpr_eval(l->place[p].expr, index);
+        if (v < 0) *negative = true;
+        key = key * place_extent[p] + v;
+    }
+    return key;
+}
+
+struct seen {
+    int64_t key, point;
+};
+
+static int by_key(const void *a, const void *b) {
+    const struct seen *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->point < y->point ? -1 : x->point > y->point;
+}
+
+static void spell_point(const struct trial *t, int64_t point, struct text *out) {
+    int64_t index[MAX_DIMS];
+    for (int d = t->ndims; d--; point /= t->extent[d]) index[d] = point % t->extent[d];
+    for (int d = 0; d < t->ndims; d++)
+        text_printf(out, "%s%lld", d ? "," : "", (long long)index[d]);
+}
+
+static void report_twice(const struct trial *t, const struct seen *a, const struct seen *b) {
+    struct text one = {0}, two = {0};
+    spell_point(t, a->point, &one);
+    spell_point(t, b->point, &two);
+    check_error(t->d, t->l->at,
+                "layout '%s' of operand '%s' of '%s' puts elements %s and %s in one place, "
+                "expected a place for each",
+                t->l->map_text, t->o->buffer, t->x->id, one.at ? one.at : "", two.at ? two.at : "");
+    text_free(&one);
+    text_free(&two);
+}
+
+static void check_places(const struct trial *t) {
+    const struct layout *l = t->l->map;
+    int64_t place_extent[64], box = 1, points = 1, index[MAX_DIMS] = {0};
+    bool units = false, negative = false;
+    for (int d = 0; d < t->ndims; d++) points *= t->extent[d];
+    if (points == 0) return;
+    layout_extents(l, t->extent, place_extent);
+    for (int p = 0; p < l->nplaces; p++) {
+        if (l->place[p].unit) units = true;
+        if (place_extent[p] < 1) place_extent[p] = 1;
+        if (__builtin_mul_overflow(box, place_extent[p], &box)) {
+            check_error(t->d, t->l->at,
+                        "layout '%s' of operand '%s' of '%s' reaches beyond 2^63 elements, "
+                        "expected places near each other",
+                        t->l->map_text, t->o->buffer, t->x->id);
+            return;
+        }
+    }
+    struct seen *seen = calloc((size_t)points, sizeof *seen);
+    if (!seen) abort();
+    for (int64_t n = 0; n < points; n++) {
+        seen[n] = (struct seen){key_of(l, place_extent, index, &negative), n};
+        next_point(t, index);
+    }
+    int before = t->d->errors;
+    if (negative)
+        check_error(t->d, t->l->at,
+                    "layout '%s' of operand '%s' of '%s' has negative places, expected them from 0",
+                    t->l->map_text, t->o->buffer, t->x->id);
+    qsort(seen, (size_t)points, sizeof *seen, by_key);
+    for (int64_t n = 1; n < points && t->d->errors == before; n++)
+        if (seen[n].key == seen[n - 1].key) report_twice(t, &seen[n - 1], &seen[n]);
+    if (units && box != points && t->d->errors == before)
+        check_error(t->d, t->l->at,
+                    "layout '%s' of operand '%s' of '%s' leaves holes: %lld elements in %lld "
+                    "places, expected each place of each unit used",
+                    t->l->map_text, t->o->buffer, t->x->id, (long long)points, (long long)box);
+    free(seen);
+}
+
+static void cut(struct trial *t) {
+    for (;;) {
+        int64_t points = 1;
+        int widest = 0;
+        bool many = false;
+        for (int d = 0; d < t->ndims; d++) {
+            many = many || __builtin_mul_overflow(points, t->extent[d], &points) || points > POINTS;
+            if (t->extent[d] > t->extent[widest]) widest = d;
+        }
+        if (!many || t->extent[widest] <= 1) return;
+        t->extent[widest] = (t->extent[widest] + 1) / 2;
+    }
+}
+
+static void check_strides_differ(const struct trial *t) {
+    for (int i = 0; i < t->l->nstrides; i++) {
+        double v;
+        if (mexpr_constant(t->l->stride[i], &v) && v == 0)
+            check_error(t->d, t->l->at,
+                        "operand '%s' of '%s' has stride 0, expected a broadcast to be said in the "
+                        "semantics",
+                        t->o->buffer, t->x->id);
+    }
+}
+
+void check_instr_layouts(const struct machine *m, const struct instr *x, const struct program *p,
+                         struct diags *d) {
+    for (int i = 0; i < x->noperands; i++) {
+        int buffer = program_buffer(p, x->operand[i].buffer);
+        if (buffer < 0) continue;
+        const struct buffer *b = &p->buffer[buffer];
+        for (int k = 0; k < x->operand[i].nlayouts; k++) {
+            struct trial t = {m, x, &x->operand[i], &x->operand[i].layout[k], d, b->ndims, {0}};
+            int64_t place_extent[64];
+            memcpy(t.extent, b->extent, (size_t)b->ndims * sizeof *t.extent);
+            if (!check_shape(&t, b->ndims)) continue;
+            check_strides_differ(&t);
+            check_instances(&t);
+            if (!t.l->map) continue;
+            layout_extents(t.l->map, t.extent, place_extent);
+            if (!check_units(&t, place_extent)) continue;
+            cut(&t);
+            check_places(&t);
+        }
+    }
+}

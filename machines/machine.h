@@ -1,0 +1,254 @@
+/* Machines: what isamap knows of the hardware, read from one XML file (docs/machine-format.md). Nothing here, or in any
+ * C file, knows a machine's or an instruction's name.
+ *
+ * A machine is flat: arrays of memories, units, queues…, each naming others by index. Everything lives in one arena and is
+ * const after loading. Ids are unique in the machine. */
+#ifndef ISAMAP_MACHINES_MACHINE_H
+#define ISAMAP_MACHINES_MACHINE_H
+
+#include "ir/program.h"
+#include "machines/expr.h"
+#include "machines/layout.h"
+
+enum language { LANGUAGE_LLVM, LANGUAGE_C, LANGUAGE_CUDA, LANGUAGE_BITS, LANGUAGE_COUNT };
+extern const char *const language_name[LANGUAGE_COUNT];
+
+enum pass { PASS_POINTER, PASS_VALUE, PASS_NUMBER };
+enum sync_kind { SYNC_TOKEN, SYNC_GROUP, SYNC_BARRIER, SYNC_FENCE, SYNC_INTERLOCK };
+
+struct place_in_file { const char *file; int line; };
+
+struct param { const char *name; int64_t value; bool has_range; int64_t lo, hi; };
+
+struct feature {
+    const char *id;
+    int leaf, subleaf, reg, bit;       /* cpuid: reg 0..3 = eax..edx; leaf -1: none given */
+    const char *capability, *target;   /* compiler options, comma separated; or NULL */
+    const char *permit;                /* "arch_prctl CODE ARG", or NULL */
+};
+
+struct unit {
+    const char *id;
+    int parent;                        /* -1: the root, which is unit 0 */
+    int64_t count, count_max;          /* instances in the parent; count_max > count when the schedule chooses */
+    int64_t total;                     /* physical limit over the machine; 0: none */
+    const char *index;                 /* text of an instance's number, or NULL */
+    bool is_virtual;
+    double clock;                      /* Hz, of the nearest enclosing clock */
+    double power;
+    struct place_in_file at;
+};
+
+enum { MEMORY_IMM = -2 };              /* the built-in memory of compile-time constants, in operand.memory[] */
+
+struct memory {
+    const char *id;
+    int unit;                          /* private to each instance of it */
+    int64_t size;                      /* bytes; -1 unlimited */
+    int64_t word, align, banks, interleave;
+    enum pass pass;
+    uint32_t types;                    /* bit t: TYPE t may live here; 0: any */
+    int caches;                        /* hardware-managed over that memory; -1: program-managed (or home) */
+    int64_t line, ways;
+    double rate, latency;              /* bytes per cycle (0: unlimited), cycles */
+    double energy_read, energy_write;  /* pJ per byte */
+    int64_t scalable;
+    const char *pool;
+    int alias;                         /* -1: none */
+    const char *map, *ports;
+    struct part { const char *id; int64_t min, max; } *part;
+    int nparts;
+    struct place_in_file at;
+};
+
+struct bus { const char *id; double rate, latency, burst, energy; int unit; struct place_in_file at; };
+
+struct queue {
+    const char *id;
+    int unit;
+    int64_t depth;                     /* -1 unlimited */
+    int64_t width;
+    bool data_order;                   /* order=data: an instruction starts when its operands are visible */
+    int nop;                           /* instruction that does nothing (no operands) on this queue; -1: none */
+    struct place_in_file at;
+};
+
+struct sync {
+    const char *id;
+    int unit;
+    enum sync_kind kind;
+    uint64_t from, to;                 /* bit q: queue q ('*' is resolved) */
+    int64_t depth;                     /* tokens at most; -1 unlimited */
+    int64_t count;                     /* channels; -1: `*` */
+    int memory; int64_t size;          /* where barrier objects live; -1: nowhere */
+    int barrier_unit;                  /* barrier: the unit that meets; -1 otherwise */
+    double latency, interval;
+    struct emit *push_emit, *pop_emit;
+    int npush_emits, npop_emits;
+    struct place_in_file at;
+};
+
+struct state {
+    const char *id;
+    int unit;
+    const char **field; int nfields;
+    const char *init;
+    int64_t count;                     /* slots: 1 without; -1 for `*` */
+    int of;                            /* memory with one value a word; -1: none */
+    struct place_in_file at;
+};
+
+/* ---- bit formats and emit bodies ---- */
+struct field { struct mexpr *at, *bits, *value; bool is_signed; const char *name; struct place_in_file place; };
+
+struct format {
+    const char *id;
+    struct mexpr *bits;
+    int base;                          /* format it builds on; -1 */
+    struct field *field; int nfields;
+    struct place_in_file at;
+};
+
+struct word {
+    struct mexpr *bits;                /* or NULL: the format's */
+    int format;                        /* -1 */
+    struct mexpr *at;                  /* a register write; NULL: appended to the stream */
+    struct field *field; int nfields;  /* its own; the format's come first */
+    struct place_in_file place;
+};
+
+struct emit {
+    enum language language;
+    const char *library, *header;      /* or NULL */
+    const char *text;                  /* llvm, c, cuda: a function body with ${...} */
+    struct word *word; int nwords;     /* bits */
+    struct place_in_file at;           /* of text[0] */
+};
+
+/* ---- instructions and moves ---- */
+struct operand_layout {
+    struct layout *map;                /* NULL: row-major */
+    const char *map_text;
+    struct mexpr **stride; int nstrides;      /* in elements, for each place of the map (for each dimension when map is NULL); NULL: dense.
+                                                 A stride that is one name alone which nothing else defines is chosen by the schedule */
+    const char *let_name; int64_t let_value;  /* or NULL */
+    const char *swizzle;
+    struct place_in_file at;
+};
+
+struct operand {
+    const char *buffer;
+    int kernel_buffer;                 /* index among the semantics' buffers in order of declaration (temp ones have no operand) */
+    int *memory; int nmemories;        /* any of; MEMORY_IMM; a move's come from from/to */
+    struct operand_layout *layout; int nlayouts;  /* at least one */
+    struct mexpr *align;               /* bytes; NULL: the memory's */
+    const char *accumulate;            /* flag name: 1 as written, 0 overwrites; or NULL */
+    int also;                          /* memory; -1 */
+    enum pass pass; bool has_pass;     /* otherwise the memory's */
+    enum role role;                    /* of the kernel's buffer */
+    enum type type;
+    struct place_in_file at;
+};
+
+struct need { int state; const char *of; struct mexpr **value; int nvalues; };
+struct hwloop { const char *id; int64_t max; int table; /* memory; -1 */ struct mexpr *entry_bits; struct field *entry; int nentries; struct place_in_file at; };
+
+struct instr {
+    const char *id;
+    int unit, queue, bus;              /* bus -1: none; queue -1: none (only executed by the fallback's queue) */
+    bool is_move;
+    int *from, nfrom, *to, nto;        /* a move's memories */
+    uint32_t move_types;               /* further types of a byte-wise move; 0: only the semantics' */
+    int across;                        /* unit; -1 */
+    struct mexpr *latency, *interval, *overhead, *energy;  /* never NULL: defaults 1, 1, 0, 0 */
+    uint64_t needs_features;           /* bit f */
+    int completes;                     /* sync; -1 */
+    const struct kernel *semantics;
+    struct operand *operand; int noperands;     /* one for each non-temp buffer of the semantics, in order of declaration */
+    struct mexpr **require; int nrequires;
+    struct need *need; int nneeds;
+    struct hwloop *loop; int nloops;            /* outermost first */
+    struct emit *emit; int nemits;
+    const char **stride_name; int nstride_names; /* free stride names, in order of appearance: parameters of the emit */
+    int *ranged; int nranged;          /* indices of kernel parameters chosen by the schedule: ranges, or no value at all */
+    const char *doc;
+    struct place_in_file at;
+};
+
+struct configure {
+    const char *id;
+    int unit, queue, *sets, nsets, *clobbers, nclobbers;
+    bool at_program, at_launch;
+    struct mexpr *latency, *interval, *overhead;
+    struct emit *emit; int nemits;
+    struct place_in_file at;
+};
+
+struct fallback {                      /* the unit can execute any statement, element by element, in this language */
+    enum language language;
+    int unit, queue;                   /* queue -1: none given */
+    int *memory; int nmemories;        /* where operands may be; 0: the home memory */
+    struct mexpr *latency, *interval;
+};
+
+struct text_as { enum language language; const char *text; };
+
+struct machine {
+    struct arena arena;
+    const char *name, *title, *file;
+    uint64_t needs_features;           /* the machine's own */
+    double clock;
+    struct param *param;         int nparams;
+    struct bindings params;            /* the same, for the IR */
+    struct feature *feature;     int nfeatures;
+    struct unit *unit;           int nunits;
+    struct memory *memory;       int nmemories;
+    struct bus *bus;             int nbuses;
+    struct queue *queue;         int nqueues;
+    struct sync *sync;           int nsyncs;
+    struct state *state;         int nstates;
+    struct format *format;       int nformats;
+    struct instr *instr;         int ninstrs;    /* instructions and moves */
+    struct configure *configure; int nconfigures;
+    struct fallback *fallback;   int nfallbacks;
+    struct text_as *prelude;     int npreludes;
+    struct emit *begin, *end;    int nbegins, nends;
+    int home;                          /* the memory where programs' buffers live: the outermost one (no memory's cache), unlimited or largest */
+    int priority;                      /* for `-m host` */
+};
+
+/* Loads and checks. `name` is a path, or is found in $ISAMAP_MACHINE_PATH, ./machines, the installed share. `set` overrides
+ * machine parameters (sweeps). Both return NULL after reporting. */
+struct machine *machine_load(const char *name, const struct bindings *set, struct diags *);
+struct machine *machine_parse(const char *file, const char *xml, size_t length, const struct bindings *set, struct diags *);
+void machine_free(struct machine *);
+
+/* All that FORMAT §7 lists; machine_load calls it. True: no errors. */
+bool machine_check(const struct machine *, struct diags *);
+
+/* Machine of highest priority on the search path whose required features this CPU has. */
+struct machine *machine_host(struct diags *);
+/* A device without a fallback joined to a host through a doorbell (as format/board.xml). The result owns everything. */
+bool machine_needs_host(const struct machine *);
+struct machine *machine_join(const char *device, const char *host, const struct bindings *set, struct diags *);
+const char *machine_path(struct arena *, const char *name);      /* the file that a name stands for, or NULL */
+
+bool machine_feature_present(const struct feature *);             /* on this CPU, with operating-system support */
+bool machine_runs_here(const struct machine *, struct diags *);   /* reports each missing feature */
+
+int machine_memory(const struct machine *, const char *id);       /* -1: none; likewise below */
+int machine_queue(const struct machine *, const char *id);
+int machine_sync(const struct machine *, const char *id);
+int machine_instr(const struct machine *, const char *id);
+
+/* Is this memory the home itself, or a hardware-managed cache over it (then an operand "in" it is read at its home address)? */
+bool memory_is_home(const struct machine *, int memory);
+
+/* The semantics with its sizes bound, e.g. M = 16. `size` has one value for each of instr.ranged. Cached results are the caller's
+ * business. NULL after reporting. */
+struct program *instr_bind(const struct machine *, const struct instr *, const int64_t *size, struct diags *);
+/* The legal values of ranged[i]: lo..hi step; hi -1: unbounded. False: depends on other sizes. */
+bool instr_size_range(const struct machine *, const struct instr *, int i, int64_t *lo, int64_t *hi, int64_t *step);
+const struct emit *instr_emit(const struct instr *, enum language); /* or NULL */
+
+#endif

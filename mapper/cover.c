@@ -1,0 +1,311 @@
+/* Choosing a cover (ISA Mapper §2.4): sums of products first, then what stands between them, then copies and fills; each way a
+ * question. Neighbours that are decided count in the price of what is not, so chains stay in one memory. */
+#include "mapper/mapper_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CANDIDATES = 16, MAX_CERTIFIED = 8, MAX_REWRITES = 64 };
+
+/* ---- bookkeeping ---- */
+
+static void reserve(struct covering *c, int n) {
+    if (n <= c->cap) return;
+    int cap = 2 * n + 16;
+    int *chosen = arena_array(&c->scratch, (size_t)cap, sizeof *chosen);
+    int *inside = arena_array(&c->scratch, (size_t)cap, sizeof *inside);
+    for (int i = 0; i < cap; i++) {
+        chosen[i] = i < c->cap ? c->chosen[i] : UNDECIDED;
+        inside[i] = i < c->cap ? c->inside[i] : -1;
+    }
+    c->chosen = chosen;
+    c->inside = inside;
+    c->cap = cap;
+}
+
+/* n statements come before `stmt`. */
+static void shift(struct covering *c, int stmt, int n) {
+    int total = c->cover->program->nstmts + n;
+    reserve(c, total);
+    for (int i = total - 1; i >= stmt + n; i--) {
+        c->chosen[i] = c->chosen[i - n];
+        c->inside[i] = c->inside[i - n];
+    }
+    for (int i = stmt; i < stmt + n; i++) {
+        c->chosen[i] = UNDECIDED;
+        c->inside[i] = -1;
+    }
+    for (int i = 0; i < total; i++)
+        if (c->inside[i] >= stmt) c->inside[i] += n;
+    for (int i = 0; i < c->cover->nmappings; i++) {
+        struct mapping *m = &c->cover->mapping[i];
+        if (m->stmt >= stmt) m->stmt += n;
+        if (m->init >= stmt) m->init += n;
+    }
+}
+
+static struct mapping keep_mapping(struct arena *a, const struct covering *c, const struct mapping *m) {
+    struct mapping copy = *m;
+    copy.group = arena_copy(a, m->group, (size_t)m->ngroups * sizeof *m->group);
+    copy.operand = arena_copy(a, m->operand, (size_t)c->machine->instr[m->instr].noperands * sizeof *m->operand);
+    return copy;
+}
+
+/* ---- questions ---- */
+
+static const char *way_text(struct covering *c, const struct option *o) {
+    struct text t = {0};
+    text_printf(&t, "%s", o->fallback ? "fallback" : c->machine->instr[o->map.instr].id);
+    for (int k = 0; k < o->ncuts; k++) text_printf(&t, "%s%d", k ? "," : " after ", o->cut[k]);
+    const char *copy = arena_strdup(&c->scratch, t.at);
+    text_free(&t);
+    return copy;
+}
+
+static const char *groups_text(struct covering *c, const struct program *p, const struct option *o) {
+    const struct needle *n = needle_of(c->needles, o->map.instr);
+    struct text t = {0};
+    for (int x = 0; x < o->map.ngroups; x++) {
+        text_printf(&t, "%s%s=(", x ? " " : "", n->program->axis[x].name);
+        for (int k = 0; k < o->map.group[x].n; k++) text_printf(&t, "%s%s", k ? "," : "", p->axis[o->map.group[x].axis[k]].name);
+        text_printf(&t, ")");
+    }
+    for (int k = 0; k < n->noperands; k++)
+        if (o->map.operand[k].role == OPERAND_READ) text_printf(&t, " %s=read %d", n->program->buffer[n->access[k]->buffer].name, o->map.operand[k].read);
+        else if (o->map.operand[k].role == OPERAND_DST && o->map.operand[k].read >= 0) text_printf(&t, " in place of read %d", o->map.operand[k].read);
+    const char *copy = arena_strdup(&c->scratch, t.at ? t.at : "");
+    text_free(&t);
+    return copy;
+}
+
+static bool same_way(const struct option *a, const struct option *b) {
+    if (a->fallback != b->fallback || a->ncuts != b->ncuts) return false;
+    if (!a->fallback && a->map.instr != b->map.instr) return false;
+    return memcmp(a->cut, b->cut, (size_t)a->ncuts * sizeof *a->cut) == 0;
+}
+
+static const char *subject_of(struct covering *c, int stmt) {
+    const struct program *p = c->cover->program;
+    return arena_printf(&c->scratch, "stmt %d %s", stmt, p->buffer[p->stmt[stmt].dst.buffer].name);
+}
+
+static int ask(struct covering *c, enum question_kind kind, int stmt, const struct candidate *candidate, int n) {
+    struct question q = {.kind = kind, .subject = subject_of(c, stmt), .ncandidates = n, .candidate = candidate};
+    return decide(c->decider, &q);
+}
+
+/* First which instruction (after which cuts), then which of its mappings. Options are sorted: the first of a way is its best. */
+static const struct option *choose(struct covering *c, int stmt, const struct options *all) {
+    struct candidate candidate[MAX_CANDIDATES];
+    const struct option *way[MAX_CANDIDATES], *map[MAX_CANDIDATES];
+    int n = 0, maps = 0;
+    for (int i = 0; i < all->n; i++) {
+        bool known = false;
+        for (int k = 0; k < n; k++) known |= same_way(way[k], &all->at[i]);
+        bool last = n == MAX_CANDIDATES - 1; /* the fallback always has a place */
+        if (known || n == MAX_CANDIDATES || (last && !all->at[i].fallback)) continue;
+        candidate[n] = (struct candidate){way_text(c, &all->at[i]), all->at[i].cost, NULL};
+        way[n++] = &all->at[i];
+    }
+    const struct option *picked = way[ask(c, QUESTION_COVER, stmt, candidate, n)];
+    if (picked->fallback) return picked;
+    for (int i = 0; i < all->n && maps < MAX_CANDIDATES; i++) {
+        if (!same_way(&all->at[i], picked)) continue;
+        candidate[maps] = (struct candidate){groups_text(c, c->cover->program, &all->at[i]), all->at[i].cost, NULL};
+        map[maps++] = &all->at[i];
+    }
+    return map[ask(c, QUESTION_MAPPING, stmt, candidate, maps)];
+}
+
+/* ---- one statement ---- */
+
+/* Certified on the program as the cuts leave it; an option that fails is a defect of the search, and is not offered. */
+static bool certify_option(struct covering *c, int stmt, struct option *o) {
+    struct program view = *c->cover->program;
+    if (o->fallback) return true;
+    arena_init(&view.arena);
+    if (o->ncuts > 0) view_rest(&view, stmt, o->cut, o->ncuts);
+    o->map.certified = mapping_certify_with(c->needles, &view, &o->map, NULL);
+    arena_free(&view.arena);
+    return o->map.certified;
+}
+
+static void prune(struct covering *c, int stmt, struct options *all) {
+    int kept = 0, certified = 0;
+    for (int i = 0; i < all->n; i++) {
+        bool wanted = all->at[i].fallback || certified < MAX_CERTIFIED;
+        if (!wanted || !certify_option(c, stmt, &all->at[i])) continue;
+        certified += !all->at[i].fallback;
+        all->at[kept++] = all->at[i];
+    }
+    all->n = kept;
+}
+
+static void settle(struct covering *c, int stmt, const struct option *o) {
+    struct cover *cover = c->cover;
+    cover->cost += o->cost;
+    if (o->fallback) {
+        c->chosen[stmt] = FALLBACK;
+        return;
+    }
+    if (o->ncuts > 0) {
+        shift(c, stmt, o->ncuts);
+        program_cut(cover->program, stmt, o->cut, o->ncuts);
+    }
+    struct mapping m = keep_mapping(&cover->arena, c, &o->map);
+    m.stmt = stmt + o->ncuts;
+    if (m.init >= stmt) m.init += o->ncuts;
+    GROW(&cover->arena, cover->mapping, cover->nmappings, c->mcap);
+    c->chosen[m.stmt] = cover->nmappings;
+    cover->mapping[cover->nmappings++] = m;
+    if (m.init >= 0) c->inside[m.init] = m.stmt;
+    if (m.init >= 0) c->chosen[m.init] = FALLBACK;
+}
+
+/* False after reporting: nothing executes it. */
+static bool decide_stmt(struct covering *c, int stmt) {
+    struct program *p = c->cover->program;
+    struct options all = options_of(c, p, stmt);
+    prune(c, stmt, &all);
+    if (all.n == 0) {
+        int line = 0, col = 0;
+        if (p->source.text) source_place(&p->source, p->stmt[stmt].at, &line, &col);
+        diag_line(c->diags, p->source.file, line, col,
+                  "no instruction of '%s' executes this statement (of '%s'), and the machine has no fallback; see map --why",
+                  c->machine->name, p->buffer[p->stmt[stmt].dst.buffer].name);
+        return false;
+    }
+    settle(c, stmt, choose(c, stmt, &all));
+    return true;
+}
+
+/* ---- order of decisions ---- */
+
+enum turn { TURN_REDUCTIONS, TURN_OTHERS, TURN_FILLS, TURN_COUNT };
+
+static enum turn turn_of(const struct stmt *s) {
+    if (s->combine != COMBINE_SET) return TURN_REDUCTIONS;
+    return s->nops == 1 ? TURN_FILLS : TURN_OTHERS;
+
+}
+
+static bool decide_all(struct covering *c) {
+    struct program *p = c->cover->program;
+    reserve(c, p->nstmts);
+    for (int turn = 0; turn < TURN_COUNT; turn++)
+        for (int s = 0; s < p->nstmts; s++) {
+            if (c->chosen[s] != UNDECIDED || turn_of(&p->stmt[s]) > (enum turn)turn) continue;
+            if (stmt_in_recurrence(p, s)) {
+                c->chosen[s] = FALLBACK;
+                continue;
+            }
+            if (!decide_stmt(c, s)) return false;
+            s = -1; /* cuts may have put statements before */
+        }
+    return true;
+}
+
+/* ---- rewrites ---- */
+
+static double best_price(struct covering *c, const struct program *p, int stmt, bool *needle) {
+    reserve(c, p->nstmts);
+    struct options all = options_of(c, p, stmt);
+    *needle = all.n > 0 && !all.at[0].fallback;
+    return all.n > 0 ? all.at[0].cost : INFINITY;
+}
+
+/* What the statements that a rewrite changed cost before and after. */
+static double changed_price(struct covering *c, const struct program *p, const struct program *other, bool *needles) {
+    double sum = 0;
+    *needles = true;
+    for (int s = 0; s < p->nstmts; s++) {
+        bool needle, same = s < other->nstmts && p->stmt[s].nops == other->stmt[s].nops &&
+                            memcmp(p->stmt[s].op, other->stmt[s].op, (size_t)p->stmt[s].nops * sizeof *p->stmt[s].op) == 0;
+        if (same) continue;
+        sum += best_price(c, p, s, &needle);
+        *needles &= needle;
+    }
+    return sum;
+}
+
+/* Leaving a device in the middle of a chain and coming back. */
+static double interruption_price(const struct machine *m) {
+    double most = 0;
+    for (int i = 0; i < m->ninstrs; i++) most = fmax(most, doorbell_price(m, m->instr[i].queue));
+    return 2 * most;
+}
+
+/* A rewrite is tried where no needle takes the statement, which is what its failures say. */
+static struct program *try_rewrite(struct covering *c, const struct rewrite *r, int stmt) {
+    struct program *p = c->cover->program;
+    struct failure f = {.kind = FAILURE_OPERATION, .instr = -1, .stmt = stmt, .needle_op = -1, .stmt_op = -1, .needle_axis = -1,
+                        .stmt_axis = -1, .operand = -1};
+    bool before = false, after = false;
+    struct program *q = r->apply(p, &f);
+    if (!q) return NULL;
+    c->cover->program = q;
+    double with = changed_price(c, q, p, &after);
+    c->cover->program = p;
+    double without = changed_price(c, p, q, &before);
+    if (!before) without += interruption_price(c->machine);
+    struct candidate candidate[2] = {{"keep", without, NULL}, {r->name, with, NULL}};
+    if (with < without) {
+        struct candidate t = candidate[0];
+        candidate[0] = candidate[1];
+        candidate[1] = t;
+    }
+    const char *picked = after && !isinf(with) ? candidate[ask(c, QUESTION_REWRITE, stmt, candidate, 2)].text : "keep";
+    if (picked == r->name) return q;
+    program_free(q);
+    return NULL;
+}
+
+static void rewrite_all(struct covering *c) {
+    int budget = MAX_REWRITES;
+    for (int s = 0; s < c->cover->program->nstmts; s++)
+        for (int r = 0; rewrites[r] && budget > 0; r++) {
+            struct program *q = try_rewrite(c, rewrites[r], s);
+            if (!q) continue;
+            program_free(c->cover->program);
+            c->cover->program = q;
+            budget--;
+        }
+}
+
+/* ---- the whole ---- */
+
+static void list_items(struct covering *c) {
+    struct cover *cover = c->cover;
+    cover->nitems = cover->program->nstmts;
+    cover->item = arena_array(&cover->arena, (size_t)cover->nitems, sizeof *cover->item);
+    for (int s = 0; s < cover->nitems; s++)
+        cover->item[s] = (struct cover_item){.stmt = s, .mapping = c->inside[s] >= 0 ? -1 : c->chosen[s], .inside = c->inside[s]};
+}
+
+struct cover *mapper_cover(const struct program *p, const struct machine *m, struct decider *d, struct diags *diags) {
+    struct cover *cover = calloc(1, sizeof *cover);
+    if (!cover) abort();
+    arena_init(&cover->arena);
+    cover->program = program_copy(p);
+    struct needles *needles = needles_open(m);
+    struct covering c = {.machine = m, .needles = needles, .decider = d, .diags = diags, .cover = cover};
+    arena_init(&c.scratch);
+    for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
+    reserve(&c, cover->program->nstmts);
+    rewrite_all(&c);
+    bool done = decide_all(&c);
+    if (done) list_items(&c);
+    arena_free(&c.scratch);
+    needles_close(needles);
+    if (done) return cover;
+    cover_free(cover);
+    return NULL;
+}
+
+void cover_free(struct cover *c) {
+    if (!c) return;
+    program_free(c->program);
+    arena_free(&c->arena);
+    free(c);
+}

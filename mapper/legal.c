@@ -1,0 +1,344 @@
+/* V1, V3, V5 and V6 of docs/mapping.md on access matrices; the certificate proves the same again with isl. */
+#include "mapper/mapper_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct site site_of(struct arena *arena, const struct program *p, int stmt) {
+    struct site s = {.program = p, .stmt = stmt, .s = &p->stmt[stmt]};
+    s.term = term_of(arena, p, s.s);
+    for (int a = 0; a < p->naxes; a++)
+        if (s.s->axes >> a & 1 && p->axis[a].extent > 1 && !p->axis[a].sequential)
+            s.live |= UINT64_C(1) << a;
+    return s;
+}
+
+const struct access *bound_access(const struct site *site, const struct bound *b) {
+    if (b->kind == BOUND_DST) return &site->s->dst;
+    return b->kind == BOUND_READ ? &site->s->read[b->read] : NULL;
+}
+
+const struct access *mapped_access(const struct stmt *s, const struct mapped_operand *o) {
+    if (o->role == OPERAND_DST) return &s->dst;
+    return o->role == OPERAND_READ ? &s->read[o->read] : NULL;
+}
+
+/* V1, and its converse: where the needle's operand varies the haystack's must too, unless the needle is elementwise along the
+ * axis and the operand is copied into a memory where one element may be repeated. */
+bool axis_in_class(const struct needle *n, const struct site *site, const struct binding_set *b,
+                   int needle_axis, int axis) {
+    const struct needle_axis *x = &n->axis[needle_axis];
+    for (int o = 0; o < n->noperands; o++) {
+        const struct access *a = bound_access(site, &b->operand[o]);
+        if (!a) continue;
+        bool needle = x->signature >> o & 1, hay = access_varies(site->program, a, axis);
+        bool repeated = needle && !hay && o != n->dst && x->elementwise && !(n->home >> o & 1);
+        if (needle != hay && !repeated) return false;
+    }
+    return x->signature != 0;
+}
+
+/* ---- V3 ---- */
+
+/* Can this dimension alone tell the undetermined axes apart? So if each coefficient exceeds what all smaller ones reach. */
+static uint64_t determined_by(const struct program *p, const struct access *a, int dim, uint64_t open) {
+    int axis[MAX_AXES], n = 0;
+    for (int x = 0; x < p->naxes; x++)
+        if (open >> x & 1 && access_coef(p, a, dim, x)) {
+            int at = n++;
+            for (; at > 0 && llabs(access_coef(p, a, dim, axis[at - 1])) > llabs(access_coef(p, a, dim, x)); at--)
+                axis[at] = axis[at - 1];
+            axis[at] = x;
+        }
+    uint64_t mask = 0;
+    __int128 reach = 0;
+    for (int k = 0; k < n; k++) {
+        int64_t c = llabs(access_coef(p, a, dim, axis[k]));
+        if (c <= reach) return 0;
+        reach += (__int128)c * (p->axis[axis[k]].extent - 1);
+        mask |= UINT64_C(1) << axis[k];
+    }
+    return mask;
+}
+
+/* Is there a difference of two points, not zero, that reaches no other element? Walks the differences of the axes that the quick
+ * test left open; only windows with overlap come here. */
+struct difference {
+    const struct program *p;
+    const struct access *a;
+    int axis[MAX_AXES], n;
+    int64_t steps;
+};
+
+static bool collides(struct difference *d, int k, const int64_t *sum, bool nonzero) {
+    int ndims = d->p->buffer[d->a->buffer].ndims;
+    if (--d->steps < 0) return true;
+    if (k == d->n) {
+        for (int i = 0; i < ndims; i++)
+            if (sum[i]) return false;
+        return nonzero;
+    }
+    int64_t next[MAX_DIMS], extent = d->p->axis[d->axis[k]].extent;
+    for (int64_t step = nonzero ? 1 - extent : 0; step < extent; step++) {
+        bool possible = true;
+        for (int i = 0; i < ndims && possible; i++) {
+            __int128 reach = 0;
+            next[i] = sum[i] + step * access_coef(d->p, d->a, i, d->axis[k]);
+            for (int j = k + 1; j < d->n; j++)
+                reach += (__int128)llabs(access_coef(d->p, d->a, i, d->axis[j])) *
+                         (d->p->axis[d->axis[j]].extent - 1);
+            possible = next[i] <= reach && -next[i] <= reach;
+        }
+        if (possible && collides(d, k + 1, next, nonzero || step != 0)) return true;
+    }
+    return false;
+}
+
+bool access_injective(const struct program *p, const struct access *a, uint64_t axes) {
+    int ndims = p->buffer[a->buffer].ndims;
+    uint64_t open = axes, before;
+    do {
+        before = open;
+        for (int d = 0; d < ndims; d++) open &= ~determined_by(p, a, d, open);
+    } while (open && open != before);
+    if (!open) return true;
+    struct difference d = {.p = p, .a = a, .steps = 100000};
+    for (int x = 0; x < p->naxes; x++)
+        if (open >> x & 1) d.axis[d.n++] = x;
+    int64_t zero[MAX_DIMS] = {0};
+    return !collides(&d, 0, zero, false);
+}
+
+/* ---- V6 ---- */
+
+/* Each dimension is one axis over its whole extent, and no axis stands twice: all elements, once per point of those axes. */
+static bool access_plain(const struct program *p, const struct access *a) {
+    const struct buffer *b = &p->buffer[a->buffer];
+    uint64_t seen = 0;
+    for (int d = 0; d < b->ndims; d++) {
+        int found = -1;
+        if (access_coef(p, a, d, p->naxes) != 0) return false;
+        for (int x = 0; x < p->naxes; x++) {
+            int64_t c = access_coef(p, a, d, x);
+            if (!c) continue;
+            if (c != 1 || found >= 0 || seen >> x & 1) return false;
+            found = x;
+            seen |= UINT64_C(1) << x;
+        }
+        if (b->extent[d] != (found < 0 ? 1 : p->axis[found].extent)) return false;
+    }
+    return true;
+}
+
+static bool fills_neutral(const struct program *p, const struct stmt *fill, const struct stmt *s) {
+    struct arena scratch;
+    enum type t = p->buffer[s->dst.buffer].type;
+    union value neutral = combiner_neutral(s->combine, t);
+    if (fill->combine != COMBINE_SET || fill->nwhere || !access_plain(p, &fill->dst)) return false;
+    arena_init(&scratch);
+    struct term term = term_of(&scratch, p, fill);
+    const struct term_node *root = &term.at[term.root];
+    bool same = root->constant && (type_is_float(t) ? root->value.f == neutral.f : root->value.i == neutral.i);
+    arena_free(&scratch);
+    return same;
+}
+
+int init_of(const struct program *p, int stmt) {
+    const struct stmt *s = &p->stmt[stmt];
+    int at = 0;
+    while (at < p->nitems && !(p->item[at].kind == ITEM_STMT && p->item[at].stmt == stmt)) at++;
+    if (at == p->nitems || s->combine == COMBINE_SET || s->nwhere || !access_plain(p, &s->dst)) return -1;
+    while (at-- > 0) {
+        const struct item *item = &p->item[at];
+        if (!items_touch(p, item, 1, s->dst.buffer)) continue;
+        if (item->kind != ITEM_STMT || p->stmt[item->stmt].dst.buffer != s->dst.buffer) return -1;
+        return fills_neutral(p, &p->stmt[item->stmt], s) ? item->stmt : -1;
+    }
+    return -1;
+}
+
+/* ---- V5 ---- */
+
+int64_t group_extent(const struct program *p, const struct group *g) {
+    int64_t extent = 1;
+    for (int k = 0; k < g->n; k++) extent *= p->axis[g->axis[k]].extent;
+    return extent;
+}
+
+/* The needle's extent for a group, and how many issues of it cover the group; the last may be smaller. */
+static void axis_tiles(const struct needle_axis *x, int64_t extent, int64_t *tile, int64_t *full, int64_t *rest) {
+    int64_t most = x->hi < 0 || x->hi > extent ? extent : x->hi;
+    *tile = x->lo + (most > x->lo ? (most - x->lo + x->step - 1) / x->step * x->step : 0);
+    if (x->hi >= 0 && *tile > x->hi) *tile -= x->step;
+    if (*tile < x->lo) *tile = x->lo;
+    *full = extent / *tile;
+    int64_t left = extent % *tile;
+    *rest = left == 0 ? 0 : left <= x->lo ? x->lo : x->lo + (left - x->lo + x->step - 1) / x->step * x->step;
+}
+
+void mapping_sizes(const struct needle *n, const struct program *p, const struct group *g, int64_t *size) {
+    memcpy(size, n->size, sizeof n->size);
+    for (int x = 0; x < n->naxes; x++) {
+        int64_t tile, full, rest;
+        int i = n->axis[x].ranged;
+        axis_tiles(&n->axis[x], group_extent(p, &g[x]), &tile, &full, &rest);
+        if (i >= 0) size[i] = tile - (n->program->axis[x].extent - n->size[i]);
+    }
+}
+
+bool padding_legal(const struct needle *n, const struct program *p, const struct stmt *s, const struct group *g) {
+    (void)s;
+    for (int x = 0; x < n->naxes; x++) {
+        int64_t tile, full, rest, extent = group_extent(p, &g[x]);
+        axis_tiles(&n->axis[x], extent, &tile, &full, &rest);
+        if (n->axis[x].reduction && tile * full + rest != extent && !n->zero_absorbs) return false;
+    }
+    return true;
+}
+
+/* ---- V2 ---- */
+
+int64_t linear_stride(const struct program *p, const struct access *a, int axis) {
+    const struct buffer *b = &p->buffer[a->buffer];
+    int64_t stride = 1, sum = 0;
+    for (int d = b->ndims; d-- > 0; stride *= b->extent[d]) sum += access_coef(p, a, d, axis) * stride;
+    return sum;
+}
+
+/* Columns of each group are collinear with mixed-radix strides in the row-major buffer; all zero: one element is repeated. */
+bool operand_direct(const struct needle *n, const struct program *p, const struct access *a, const struct group *g, int operand) {
+    for (int x = 0; x < n->naxes; x++) {
+        if (!(n->axis[x].signature >> operand & 1)) continue;
+        for (int k = 0; k + 1 < g[x].n; k++) {
+            int inner = g[x].axis[k + 1];
+            if (linear_stride(p, a, g[x].axis[k]) != linear_stride(p, a, inner) * p->axis[inner].extent) return false;
+        }
+        if (g[x].n > 1 && a->has_fill) return false;
+    }
+    return true;
+}
+
+uint64_t operand_broadcast(const struct needle *n, const struct program *p, const struct stmt *s, const struct mapping *m, int operand) {
+    const struct access *a = mapped_access(s, &m->operand[operand]), *na = n->access[operand];
+    int rank = n->program->buffer[na->buffer].ndims;
+    uint64_t mask = 0;
+    for (int x = 0; a && x < n->naxes; x++) {
+        bool repeated = m->group[x].n > 0;
+        for (int k = 0; k < m->group[x].n; k++) repeated &= !access_varies(p, a, m->group[x].axis[k]);
+        for (int d = 0; repeated && d < rank; d++)
+            if (access_coef(n->program, na, d, x)) mask |= UINT64_C(1) << (rank - 1 - d);
+    }
+    return mask;
+}
+
+/* ---- price ---- */
+
+static double issue_cycles(const struct needles *all, const struct needle *n, const struct program *p, const struct group *g, int x,
+                           int64_t *size, double issues, double *points) {
+    if (x == n->naxes) return issues * needle_issue_cost(all->machine, n, size);
+    int64_t tile, full, rest;
+    int i = n->axis[x].ranged;
+    axis_tiles(&n->axis[x], group_extent(p, &g[x]), &tile, &full, &rest);
+    if (i < 0) {
+        *points *= (double)(tile * (full + (rest > 0)));
+        return issue_cycles(all, n, p, g, x + 1, size, issues * (double)(full + (rest > 0)), points);
+    }
+    int64_t beside = n->program->axis[x].extent - n->size[i];
+    double cost = 0, unused = 1;
+    *points *= (double)(tile * full + rest);
+    size[i] = tile - beside;
+    if (full > 0) cost += issue_cycles(all, n, p, g, x + 1, size, issues * (double)full, points);
+    size[i] = rest - beside;
+    if (rest > 0) cost += issue_cycles(all, n, p, g, x + 1, size, issues, full > 0 ? &unused : points);
+    return cost;
+}
+
+static bool dimension_shared(const struct program *p, const struct access *a, uint64_t mapped) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        int n = 0;
+        for (int x = 0; x < p->naxes; x++)
+            if (mapped >> x & 1 && access_coef(p, a, d, x)) {
+                n++;
+                if (llabs(access_coef(p, a, d, x)) > 1) return true;
+            }
+        if (n > 1) return true;
+    }
+    return false;
+}
+
+static bool padded_by_move(const struct needles *all, const struct operand *o) {
+    for (int k = 0; k < o->nmemories; k++)
+        if (o->memory[k] >= 0 && o->memory[k] < 64 && all->moves.pads >> o->memory[k] & 1) return true;
+    return false;
+}
+
+/* Does the scheduler have to copy the operand into another order? Fused groups, windows that share a dimension, fills that no
+ * move makes, and arrays of the caller whose mapped axis is not the innermost one. */
+static bool operand_copied(const struct needles *all, const struct needle *n, const struct program *p, const struct mapping *m, int o) {
+    const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
+    const struct access *na = n->access[o];
+    enum role role = p->buffer[a->buffer].role;
+    bool home = n->home >> o & 1;
+    int last = n->program->buffer[na->buffer].ndims - 1;
+    uint64_t mapped = 0;
+    if (!m->operand[o].direct) return true;
+    if (a->has_fill && (home || !padded_by_move(all, &all->machine->instr[n->instr].operand[o]))) return true;
+    for (int x = 0; x < n->naxes; x++) {
+        const struct group *g = &m->group[x];
+        if (!(n->axis[x].signature >> o & 1)) continue;
+        if (g->n > 1) return true;
+        for (int k = 0; k < g->n; k++) mapped |= UINT64_C(1) << g->axis[k];
+        bool fast = last >= 0 && access_coef(n->program, na, last, x) != 0;
+        int64_t stride = g->n ? linear_stride(p, a, g->axis[0]) : 1;
+        if (fast && !home && role != ROLE_TEMP && stride != 1 && stride != 0) return true;
+    }
+    return dimension_shared(p, a, mapped);
+}
+
+double copy_interval(const struct machine *m) {
+    double interval = 2;
+    if (m->nfallbacks == 0) return interval;
+    mexpr_constant(m->fallback[0].interval, &interval);
+    return reference_cycles(m, m->fallback[0].unit, interval);
+}
+
+/* A later statement goes on with the result, and pays for its order. */
+static bool continued(const struct program *p, int stmt) {
+    for (int s = stmt + 1; s < p->nstmts; s++)
+        if (p->stmt[s].combine != COMBINE_SET && p->stmt[s].dst.buffer == p->stmt[stmt].dst.buffer) return true;
+    return false;
+}
+
+static double copies_price(const struct needles *all, const struct needle *n, const struct program *p, const struct mapping *m) {
+    const struct stmt *s = &p->stmt[m->stmt];
+    double sum = 0;
+    uint64_t mapped = 0;
+    for (int x = 0; x < m->ngroups; x++)
+        for (int k = 0; k < m->group[x].n; k++) mapped |= UINT64_C(1) << m->group[x].axis[k];
+    for (int o = 0; o < n->noperands; o++) {
+        const struct access *a = mapped_access(s, &m->operand[o]);
+        if (!a || !operand_copied(all, n, p, m, o) || (o == n->dst && continued(p, m->stmt))) continue;
+        double elements = 1, once = p->buffer[a->buffer].role == ROLE_CONST ? 0.02 : 1;
+        for (int x = 0; x < p->naxes; x++)
+            if (s->axes >> x & 1 && access_varies(p, a, x)) elements *= (double)p->axis[x].extent;
+        if (!dimension_shared(p, a, mapped) && elements > (double)p->buffer[a->buffer].elements)
+            elements = (double)p->buffer[a->buffer].elements;
+        sum += 2 * once * elements * copy_interval(all->machine);
+    }
+    return sum;
+}
+
+void mapping_price(const struct needles *all, const struct needle *n, const struct program *p, struct mapping *m) {
+    const struct stmt *s = &p->stmt[m->stmt];
+    int64_t size[MAX_RANGED];
+    uint64_t mapped = 0;
+    double outer = 1, points = 1, inside = 1;
+    memcpy(size, n->size, sizeof size);
+    for (int x = 0; x < n->naxes; x++)
+        for (int k = 0; k < m->group[x].n; k++) mapped |= UINT64_C(1) << m->group[x].axis[k];
+    for (int a = 0; a < p->naxes; a++)
+        if (s->axes >> a & 1) *(mapped >> a & 1 ? &inside : &outer) *= (double)p->axis[a].extent;
+    m->cost = outer * issue_cycles(all, n, p, m->group, 0, size, 1, &points);
+    m->waste = points / inside;
+    m->copies = copies_price(all, n, p, m);
+}

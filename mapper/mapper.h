@@ -1,0 +1,120 @@
+/* The mapper: finds instructions (needles) inside programs (haystacks), ISA Mapper §2, and chooses a cover. Formulation, validity rules V0-V6 and
+ * failure kinds: docs/mapping.md. Every mapping that is offered is certified. */
+#ifndef ISAMAP_MAPPER_MAPPER_H
+#define ISAMAP_MAPPER_MAPPER_H
+
+#include "ir/choice.h"
+#include "ir/program.h"
+#include "machines/machine.h"
+
+enum { MAX_GROUP = 8 };
+
+struct group {                         /* haystack axes fused on one needle axis, slowest first (mixed radix) */
+    int axis[MAX_GROUP];
+    int n;                             /* 0: the needle axis has size 1 of work */
+};
+
+enum operand_role { OPERAND_READ, OPERAND_DST, OPERAND_IMM };
+
+struct mapped_operand {                /* what plays needle operand o */
+    enum operand_role role;
+    int read;                          /* OPERAND_READ: of the haystack statement. OPERAND_DST: the read that an inout operand
+                                          overwrites in place (t2 = t1 + x on C = C + X, t1 dead afterwards); -1: none */
+    union value imm;                   /* OPERAND_IMM: the literal, in the operand's type */
+    bool direct;                       /* V2: columns collinear with mixed-radix strides in the buffer as it is; false: needs packing */
+};
+
+struct mapping {
+    int instr;                         /* machine.instr */
+    int stmt;                          /* haystack statement executed */
+    int init;                          /* statement executed with it: the zero fill of its destination (V6, accumulate); -1 */
+    struct group *group;               /* one for each axis of the needle's kernel */
+    int ngroups;
+    struct mapped_operand *operand;    /* one for each instr.operand */
+    bool certified;
+    double cost;                       /* cycles on the needle's queue for the whole statement, padding included */
+    double copies;                     /* estimated cycles of packing copies that the operands need; layouts are the scheduler's */
+    double waste;                      /* executed points / statement's points, >= 1 */
+};
+
+/* ---- failures: what map --why prints and what chooses the next rewrite ---- */
+#define FAILURE_TABLE(X)                                                                           \
+    X(OPERATION, operation) X(MISSING_STATEMENT, missing-statement) X(MISSING_AXIS, missing-axis)  \
+    X(EXTRA_COLUMN, extra-column) X(NOT_COLLINEAR, not-collinear) X(NOT_INJECTIVE, not-injective)  \
+    X(TYPE, type) X(LIVE_OUT, live-out) X(ORDER, order) X(EXTENT, extent) X(COMBINER, combiner)    \
+    X(CERTIFICATE, certificate)
+
+enum failure_kind {
+#define X(id, name) FAILURE_##id,
+    FAILURE_TABLE(X)
+#undef X
+        FAILURE_COUNT
+};
+extern const char *const failure_name[FAILURE_COUNT];
+
+struct failure {
+    enum failure_kind kind;
+    int instr, stmt;                   /* needle, haystack statement */
+    int needle_op, stmt_op;            /* ops compared; -1 */
+    int needle_axis, stmt_axis;        /* -1 */
+    int operand;                       /* needle operand; -1 */
+    int depth;                         /* how far the search came: the deepest are worth reading */
+    const char *expected, *got;        /* texts */
+    const char *reason;                /* a sentence that names both */
+};
+
+struct findings {
+    struct arena arena;
+    struct mapping *mapping;  int nmappings;   /* best cost first */
+    int distinct;                              /* modulo the needle's automorphisms */
+    struct failure *failure;  int nfailures;   /* deepest first, at most a few for each needle and statement */
+    bool bounded;                              /* the step bound was hit: not all were enumerated */
+    double seconds_find, seconds_certify;
+};
+
+struct map_options {
+    bool all;                          /* enumerate all mappings; otherwise the best few for each needle and statement */
+    bool certify_all;
+    int64_t steps;                     /* bound; 0: default */
+};
+
+/* All ways in which single instructions of the machine execute statements of the program. Never NULL. */
+struct findings *mapper_find(const struct program *, const struct machine *, const struct map_options *);
+void findings_free(struct findings *);
+void mapping_print(const struct program *, const struct machine *, const struct mapping *, struct text *); /* one line */
+
+/* isl: layout ∘ needle access ∘ φ = haystack access for every operand; φ single-valued, total, injective; dependences kept. */
+bool mapping_certify(const struct program *, const struct machine *, const struct mapping *, struct text *why_not);
+
+/* ---- covers ---- */
+struct cover_item {
+    int stmt;
+    int mapping;                       /* index into cover.mapping; -1: the fallback runs it */
+    int inside;                        /* item that executes this one as its init; -1: on its own */
+};
+
+struct cover {
+    struct arena arena;
+    struct program *program;           /* owned: canonical, statements split to what needles do; original buffers keep their names */
+    struct mapping *mapping; int nmappings;
+    struct cover_item *item; int nitems;       /* one for each statement, in program order */
+    double cost;
+};
+
+/* The cheapest set of non-overlapping mappings that, with the fallback, executes all statements; each choice a question. NULL after reporting
+ * (no fallback for a statement that nothing matches). Recurrences and calls are run by the fallback. */
+struct cover *mapper_cover(const struct program *, const struct machine *, struct decider *, struct diags *);
+void cover_free(struct cover *);
+bool cover_verify(const struct cover *, const struct machine *, struct diags *);
+void cover_print(const struct cover *, const struct machine *, struct text *);
+
+/* The interface of algebraic rewrites (ISA Mapper §2.3): each answers failure kinds. None changes what a program means. */
+struct rewrite {
+    const char *name, *doc;
+    uint32_t answers;                  /* bit k: failure kind k */
+    /* Rewritten program, or NULL where it does not apply. */
+    struct program *(*apply)(const struct program *, const struct failure *);
+};
+extern const struct rewrite *const rewrites[];                     /* NULL-terminated */
+
+#endif

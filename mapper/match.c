@@ -1,0 +1,292 @@
+/* Binding a needle's term to a haystack's from the sink down (ISA Mapper §2.2; VF2-like with forward checks on operation and
+ * type). Terms have a handful of nodes, so plain backtracking over the operand orders of commutative operations is exact. */
+#include "mapper/mapper_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_PENDING = 64 };
+
+struct pair { int needle, hay; };
+
+struct matcher {
+    struct arena *arena;
+    const struct machine *machine;
+    const struct needle *needle;
+    const struct site *site;
+    bool cuts;
+    struct match *out;
+    struct binding_set bound;
+    struct pair pending[MAX_PENDING];
+    int npending, depth;
+};
+
+/* ---- what may play an operand ---- */
+
+bool items_touch(const struct program *p, const struct item *item, int n, int buffer) {
+    for (int i = 0; i < n; i++) {
+        if (item[i].kind == ITEM_STMT) {
+            const struct stmt *s = &p->stmt[item[i].stmt];
+            if (s->dst.buffer == buffer) return true;
+            for (int r = 0; r < s->nreads; r++)
+                if (s->read[r].buffer == buffer) return true;
+        } else if (item[i].kind == ITEM_CALL) {
+            const struct call *c = item[i].call;
+            for (int r = 0; r < c->nreads; r++)
+                if (c->read[r] == buffer) return true;
+            for (int w = 0; w < c->nwrites; w++)
+                if (c->write[w] == buffer) return true;
+        } else {
+            const struct recur *r = item[i].recur;
+            for (int s = 0; s < r->nstates; s++)
+                if (r->state[s].from == buffer || r->state[s].to == buffer) return true;
+            if (items_touch(p, r->item, r->nitems, buffer)) return true;
+        }
+    }
+    return false;
+}
+
+static int top_item(const struct program *p, int stmt) {
+    for (int i = 0; i < p->nitems; i++)
+        if (p->item[i].kind == ITEM_STMT && p->item[i].stmt == stmt) return i;
+    return -1;
+}
+
+bool stmt_in_recurrence(const struct program *p, int stmt) {
+    return top_item(p, stmt) < 0;
+}
+
+bool buffer_dead_after(const struct program *p, int buffer, int stmt) {
+    int at = top_item(p, stmt);
+    if (at < 0 || p->buffer[buffer].role != ROLE_TEMP) return false;
+    return !items_touch(p, p->item + at + 1, p->nitems - at - 1, buffer);
+}
+
+/* Read `r` may be overwritten in place by the destination: same place, same index, dead afterwards. */
+bool read_in_place(const struct site *site, int r) {
+    const struct program *p = site->program;
+    const struct stmt *s = site->s;
+    const struct access *a = &s->read[r], *d = &s->dst;
+    const struct buffer *x = &p->buffer[a->buffer], *y = &p->buffer[d->buffer];
+    if (a->has_fill || x->ndims != y->ndims || x->type != y->type) return false;
+    for (int k = 0; k < x->ndims; k++)
+        if (x->extent[k] != y->extent[k]) return false;
+    size_t n = (size_t)x->ndims * ((size_t)p->naxes + 1);
+    if (memcmp(a->coef, d->coef, n * sizeof *a->coef) != 0) return false;
+    for (int k = 0; k < s->nreads; k++)
+        if (k != r && s->read[k].buffer == a->buffer) return false;
+    return buffer_dead_after(p, a->buffer, site->stmt);
+}
+
+static bool value_same(enum type t, union value a, union value b) {
+    if (!type_is_float(t)) return a.i == b.i;
+    return a.f == b.f || (a.f != a.f && b.f != b.f);
+}
+
+static bool type_fits(const struct matcher *m, enum type needle, enum type hay) {
+    if (needle == hay) return true;
+    const struct instr *x = &m->machine->instr[m->needle->instr];
+    return m->needle->copy && x->move_types >> hay & 1 && type_size(needle) == type_size(hay);
+}
+
+static void fail(struct matcher *m, enum failure_kind kind, struct pair at) {
+    struct mismatch *w = &m->out->worst;
+    if (m->depth > w->depth) *w = (struct mismatch){kind, at.needle, at.hay, m->depth};
+}
+
+static bool bind_imm(struct matcher *m, struct pair at, int operand) {
+    const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
+    struct bound *b = &m->bound.operand[operand];
+    if (!h->constant) return fail(m, FAILURE_OPERATION, at), false;
+    if (h->type != n->type) return fail(m, FAILURE_TYPE, at), false;
+    if (b->kind == BOUND_IMM && !value_same(n->type, b->imm, h->value))
+        return fail(m, FAILURE_OPERATION, at), false;
+    *b = (struct bound){.kind = BOUND_IMM, .read = -1, .node = -1, .imm = h->value};
+    return true;
+}
+
+static bool bind_read(struct matcher *m, struct pair at, int operand) {
+    const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
+    struct bound *b = &m->bound.operand[operand];
+    bool cut = h->code != OP_READ;
+    if ((cut && (!m->cuts || at.hay == m->site->term.root)) || h->acc)
+        return fail(m, FAILURE_OPERATION, at), false;
+    if (!type_fits(m, n->type, h->type)) return fail(m, FAILURE_TYPE, at), false;
+    if (b->kind == BOUND_NONE) {
+        *b = (struct bound){.kind = cut ? BOUND_CUT : BOUND_READ, .read = h->read, .node = cut ? at.hay : -1};
+        return true;
+    }
+    bool same = cut ? b->kind == BOUND_CUT && b->node == at.hay
+                    : b->kind == BOUND_READ && access_same(m->site->program, &m->site->s->read[b->read],
+                                                          &m->site->s->read[h->read]);
+    if (!same) fail(m, FAILURE_OPERATION, at);
+    return same;
+}
+
+/* The needle reads what it overwrites. */
+static bool bind_acc(struct matcher *m, struct pair at) {
+    const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
+    struct bound *b = &m->bound.operand[m->needle->dst];
+    bool cut = h->code != OP_READ;
+    if (n->type != h->type) return fail(m, FAILURE_TYPE, at), false;
+    if (cut && (!m->cuts || m->site->term.accumulates || at.hay == m->site->term.root ||
+                h->constant || node_axes(&m->site->term, at.hay) != m->site->s->axes))
+        return fail(m, FAILURE_OPERATION, at), false;
+    if (!cut && !h->acc && (m->site->term.accumulates || !read_in_place(m->site, h->read)))
+        return fail(m, m->site->term.accumulates ? FAILURE_OPERATION : FAILURE_LIVE_OUT, at), false;
+    *b = (struct bound){.kind = BOUND_DST, .read = h->read, .node = cut ? at.hay : -1};
+    return true;
+}
+
+static bool bind_leaf(struct matcher *m, struct pair at) {
+    const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
+    if (n->code == OP_AXIS) return fail(m, FAILURE_OPERATION, at), false;
+    if (n->code == OP_READ && n->acc) return bind_acc(m, at);
+    if (n->code == OP_READ) {
+        const struct stmt *s = &m->needle->program->stmt[0];
+        int operand = m->needle->operand_of_buffer[s->read[n->read].buffer];
+        return m->needle->imm >> operand & 1 ? bind_imm(m, at, operand) : bind_read(m, at, operand);
+    }
+    if (!h->constant) return fail(m, FAILURE_OPERATION, at), false;
+    if (n->type != h->type) return fail(m, FAILURE_TYPE, at), false;
+    if (!value_same(n->type, n->value, h->value)) return fail(m, FAILURE_OPERATION, at), false;
+    return true;
+}
+
+/* ---- backtracking ---- */
+
+static bool bound_same(const struct matcher *m, const struct bound *a, const struct bound *b) {
+    if (a->kind != b->kind || a->node != b->node) return false;
+    if (a->kind == BOUND_IMM) return memcmp(&a->imm, &b->imm, sizeof a->imm) == 0;
+    if (a->read < 0 || b->read < 0) return a->read == b->read;
+    return access_same(m->site->program, &m->site->s->read[a->read], &m->site->s->read[b->read]);
+}
+
+static void emit(struct matcher *m) {
+    for (int i = 0; i < m->out->n; i++) {
+        bool same = true;
+        for (int o = 0; o < m->needle->noperands && same; o++)
+            same = bound_same(m, &m->out->at[i].operand[o], &m->bound.operand[o]);
+        if (same) return;
+    }
+    GROW(m->arena, m->out->at, m->out->n, m->out->cap);
+    m->out->at[m->out->n++] = m->bound;
+}
+
+static void next(struct matcher *m);
+
+static void branch(struct matcher *m, struct pair at, const int *order) {
+    const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
+    struct matcher saved = *m;
+    if (m->npending + n->nargs > MAX_PENDING) return;
+    for (int k = n->nargs; k-- > 0;)
+        m->pending[m->npending++] = (struct pair){n->arg[k], h->arg[order[k]]};
+    m->depth++;
+    next(m);
+    *m = saved;
+}
+
+static void next(struct matcher *m) {
+    static const int straight[3] = {0, 1, 2}, swapped[3] = {1, 0, 2};
+    if (m->npending == 0) {
+        emit(m);
+        return;
+    }
+    struct matcher saved = *m;
+    struct pair at = m->pending[--m->npending];
+    const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
+    if (n->nargs == 0 || n->constant) {
+        m->depth++;
+        if (bind_leaf(m, at)) next(m);
+    } else if (n->code != h->code) {
+        bool root = at.hay == m->site->term.root &&
+                    (m->needle->term.accumulates || m->site->term.accumulates);
+        fail(m, root ? FAILURE_COMBINER : FAILURE_OPERATION, at);
+    } else if (n->type != h->type) {
+        fail(m, FAILURE_TYPE, at);
+    } else {
+        branch(m, at, straight);
+        if (op_info[n->code].flags & OP_COMM) branch(m, at, swapped);
+    }
+    *m = saved;
+}
+
+void match_terms(struct arena *arena, const struct machine *machine, const struct needle *needle,
+                 const struct site *site, int root, bool cuts, struct match *out) {
+    struct matcher m = {.arena = arena, .machine = machine, .needle = needle, .site = site,
+                        .cuts = cuts, .out = out};
+    *out = (struct match){.worst = {.depth = -1, .needle_node = -1, .node = -1}};
+    const struct buffer *nd = &needle->program->buffer[needle->access[needle->dst]->buffer];
+    enum type dst = root == site->term.root ? site->program->buffer[site->s->dst.buffer].type
+                                            : site->term.at[root].type;
+    for (int o = 0; o < needle->noperands; o++) m.bound.operand[o].read = m.bound.operand[o].node = -1;
+    m.bound.operand[needle->dst].kind = BOUND_DST;
+    m.pending[m.npending++] = (struct pair){needle->term.root, root};
+    if (!type_fits(&m, nd->type, dst)) {
+        fail(&m, FAILURE_TYPE, m.pending[0]);
+        return;
+    }
+    next(&m);
+}
+
+/* ---- encodability of constants: a field that comes out fractional or too large makes the candidate illegal ---- */
+
+struct imm_names {
+    const struct machine *machine;
+    const struct needle *needle;
+    const struct binding_set *bound;
+    bool used;
+};
+
+static bool imm_call(void *user, const struct mexpr *call, const struct mexpr_env *env, double *out) {
+    struct imm_names *u = user;
+    const struct instr *x = &u->machine->instr[u->needle->instr];
+    (void)env;
+    if (strcmp(call->name, "value") != 0 || call->nargs != 1 || call->arg[0]->kind != MEXPR_NAME)
+        return false;
+    for (int o = 0; o < x->noperands; o++) {
+        const struct bound *b = &u->bound->operand[o];
+        if (strcmp(x->operand[o].buffer, call->arg[0]->name) != 0 || b->kind != BOUND_IMM) continue;
+        u->used = true;
+        *out = type_is_float(x->operand[o].type) ? b->imm.f : (double)b->imm.i;
+        return true;
+    }
+    return false;
+}
+
+static bool imm_name(void *user, const char *name, const char *field, double *out) {
+    const struct imm_names *u = user;
+    if (field) return false;
+    for (int k = 0; k < u->machine->nparams; k++)
+        if (!strcmp(u->machine->param[k].name, name)) {
+            *out = (double)u->machine->param[k].value;
+            return true;
+        }
+    return false;
+}
+
+static bool field_holds(const struct field *f, const struct mexpr_env *env, struct imm_names *u) {
+    double value, bits;
+    u->used = false;
+    if (!f->value || !mexpr_eval(f->value, env, &value, NULL) || !u->used) return true;
+    if (!f->bits || !mexpr_eval(f->bits, env, &bits, NULL) || bits > 62) return value == (double)(int64_t)value;
+    if (!(value >= -0x1p62 && value <= 0x1p62) || value != (double)(int64_t)value) return false;
+    double room = (double)(INT64_C(1) << (int)bits);
+    return f->is_signed ? value >= -room / 2 && value < room / 2 : value >= 0 && value < room;
+}
+
+bool imm_encodable(const struct machine *m, const struct needle *n, const struct binding_set *b) {
+    const struct instr *x = &m->instr[n->instr];
+    struct imm_names names = {m, n, b, false};
+    struct mexpr_env env = {.name = imm_name, .call = imm_call, .user = &names};
+    if (!n->imm) return true;
+    for (int r = 0; r < x->nrequires; r++) {
+        double holds = 1;
+        if (mexpr_eval(x->require[r], &env, &holds, NULL) && !holds) return false;
+    }
+    for (int e = 0; e < x->nemits; e++)
+        for (int w = 0; w < x->emit[e].nwords; w++)
+            for (int f = 0; f < x->emit[e].word[w].nfields; f++)
+                if (!field_holds(&x->emit[e].word[w].field[f], &env, &names)) return false;
+    return true;
+}

@@ -1,0 +1,456 @@
+/* Instructions and moves, bound once for a search. */
+#include "mapper/mapper_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- extents of needle axes ---- */
+
+static int ranged_of_param(const struct instr *x, int param) {
+    for (int i = 0; i < x->nranged; i++)
+        if (x->ranged[i] == param) return i;
+    return -1;
+}
+
+static struct program *bind_quietly(const struct machine *m, const struct instr *x,
+                                    const int64_t *size) {
+    struct diags d;
+    diags_init(&d);
+    struct program *p = instr_bind(m, x, size, &d);
+    diags_free(&d);
+    return p;
+}
+
+struct ranges {
+    int64_t lo[MAX_RANGED], hi[MAX_RANGED], step[MAX_RANGED];
+};
+
+static bool range_wider(const struct ranges *r, int a, int b) {
+    if (r->hi[a] < 0 || r->hi[b] < 0) return r->hi[a] < 0 && r->hi[b] >= 0;
+    return r->hi[a] - r->lo[a] > r->hi[b] - r->lo[b];
+}
+
+/* Which size sets the extent of each axis. Usually the extent is a size alone; otherwise (y0+Y+y1) the one with the widest
+ * range, seen by binding with a larger value. */
+static void axis_sizes(const struct machine *m, const struct instr *x, const struct ranges *r,
+                       const struct program *p, int *ranged) {
+    uint32_t used = 0;
+    for (int a = 0; a < p->naxes; a++) {
+        ranged[a] = p->axis[a].param < 0 ? -1 : ranged_of_param(x, p->axis[a].param);
+        if (ranged[a] >= 0) used |= UINT32_C(1) << ranged[a];
+    }
+    for (int i = 0; i < x->nranged; i++) {
+        if (used >> i & 1 || r->lo[i] == r->hi[i]) continue;
+        int64_t size[MAX_RANGED];
+        memcpy(size, r->lo, sizeof size);
+        size[i] += r->step[i];
+        struct program *q = bind_quietly(m, x, size);
+        for (int a = 0; q && a < p->naxes; a++)
+            if (q->axis[a].extent - p->axis[a].extent == r->step[i] &&
+                (ranged[a] < 0 || range_wider(r, i, ranged[a])))
+                ranged[a] = i;
+        program_free(q);
+    }
+}
+
+static bool size_ranges(const struct machine *m, const struct instr *x, struct ranges *r) {
+    *r = (struct ranges){0};
+    if (x->nranged > MAX_RANGED) return false;
+    for (int i = 0; i < x->nranged; i++)
+        if (!instr_size_range(m, x, i, &r->lo[i], &r->hi[i], &r->step[i])) return false;
+    return true;
+}
+
+/* Sizes that leave every axis that can have an extent above 1 with one. */
+static void small_sizes(const struct ranges *r, const struct program *p, const int *ranged,
+                        int64_t *size) {
+    memcpy(size, r->lo, sizeof r->lo);
+    for (int a = 0; a < p->naxes; a++) {
+        int i = ranged[a];
+        if (i >= 0 && size[i] < 2 && (r->hi[i] < 0 || size[i] + r->step[i] <= r->hi[i]))
+            size[i] += r->step[i];
+    }
+}
+
+static bool needle_bind(const struct machine *m, struct needle *n) {
+    const struct instr *x = &m->instr[n->instr];
+    struct ranges r;
+    int ranged[MAX_AXES];
+    if (!size_ranges(m, x, &r)) return false;
+    struct program *p = bind_quietly(m, x, r.lo);
+    if (!p) return false;
+    if (p->naxes > MAX_NEEDLE_AXES || x->noperands > MAX_OPERANDS ||
+        p->nbuffers > MAX_OPERANDS * 2) {
+        program_free(p);
+        return false;
+    }
+    axis_sizes(m, x, &r, p, ranged);
+    small_sizes(&r, p, ranged, n->size);
+    if (memcmp(n->size, r.lo, sizeof r.lo) != 0) {
+        program_free(p);
+        if (!(p = bind_quietly(m, x, n->size))) return false;
+    }
+    n->program = p;
+    n->naxes = p->naxes;
+    for (int a = 0; a < p->naxes; a++) {
+        struct needle_axis *axis = &n->axis[a];
+        int i = ranged[a];
+        int64_t beside = i < 0 ? p->axis[a].extent : p->axis[a].extent - n->size[i];
+        axis->ranged = i;
+        axis->lo = i < 0 ? beside : beside + r.lo[i];
+        axis->hi = i < 0 ? beside : r.hi[i] < 0 ? -1 : beside + r.hi[i];
+        axis->step = i < 0 ? 1 : r.step[i];
+    }
+    return true;
+}
+
+/* ---- what a needle is ---- */
+
+static bool home_only(const struct machine *m, const struct operand *o) {
+    for (int k = 0; k < o->nmemories; k++)
+        if (!memory_is_home(m, o->memory[k])) return false;
+    return o->nmemories > 0;
+}
+
+static void note_operands(const struct machine *m, struct needle *n) {
+    const struct instr *x = &m->instr[n->instr];
+    n->noperands = x->noperands;
+    for (int b = 0; b < n->program->nbuffers; b++) n->operand_of_buffer[b] = -1;
+    for (int o = 0; o < x->noperands; o++) {
+        int b = program_buffer(n->program, x->operand[o].buffer);
+        if (b >= 0) n->operand_of_buffer[b] = o;
+        if (x->operand[o].nmemories == 1 && x->operand[o].memory[0] == MEMORY_IMM)
+            n->imm |= UINT64_C(1) << o;
+        else if (home_only(m, &x->operand[o])) n->home |= UINT64_C(1) << o;
+    }
+}
+
+/* Each operand at one access; false: it is read at several places. */
+static bool note_accesses(struct needle *n) {
+    const struct program *p = n->program;
+    const struct stmt *s = &p->stmt[0];
+    n->dst = n->operand_of_buffer[s->dst.buffer];
+    if (n->dst < 0) return false;
+    n->access[n->dst] = &s->dst;
+    for (int r = 0; r < s->nreads; r++) {
+        int o = n->operand_of_buffer[s->read[r].buffer];
+        if (o < 0) return false;
+        if (!n->access[o]) n->access[o] = &s->read[r];
+        size_t size = (size_t)p->buffer[s->read[r].buffer].ndims * ((size_t)p->naxes + 1);
+        if (memcmp(n->access[o]->coef, s->read[r].coef, size * sizeof(int64_t)) != 0) return false;
+    }
+    for (int o = 0; o < n->noperands; o++)
+        if (!n->access[o]) return false;
+    return true;
+}
+
+static bool access_coupled(const struct program *p, const struct access *a) {
+    uint64_t seen = 0;
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        int varying = 0;
+        for (int x = 0; x < p->naxes; x++)
+            if (access_coef(p, a, d, x)) {
+                varying++;
+                if (seen >> x & 1) return true;
+                seen |= UINT64_C(1) << x;
+            }
+        if (varying > 1) return true;
+    }
+    return false;
+}
+
+static void note_signatures(struct needle *n) {
+    const struct program *p = n->program;
+    for (int a = 0; a < n->naxes; a++) {
+        struct needle_axis *axis = &n->axis[a];
+        uint64_t all = 0;
+        for (int o = 0; o < n->noperands; o++) {
+            if (n->imm >> o & 1) continue;
+            all |= UINT64_C(1) << o;
+            if (access_varies(p, n->access[o], a)) axis->signature |= UINT64_C(1) << o;
+        }
+        axis->reduction = !(axis->signature >> n->dst & 1);
+        axis->elementwise = axis->signature == all;
+    }
+    for (int o = 0; o < n->noperands; o++)
+        n->coupled |= !(n->imm >> o & 1) && access_coupled(p, n->access[o]);
+}
+
+/* Does a zero operand make the node zero? Products do, and casts of them. */
+static bool absorbs_zero(const struct term *t, int node) {
+    const struct term_node *x = &t->at[node];
+    if (x->code == OP_READ) return !x->acc;
+    if (x->code == OP_CAST) return absorbs_zero(t, x->arg[0]);
+    return x->code == OP_MUL && absorbs_zero(t, x->arg[0]) && absorbs_zero(t, x->arg[1]);
+}
+
+static bool from_home(const struct machine *m, const struct instr *x) {
+    bool home = false;
+    for (int k = 0; k < x->nfrom; k++) home |= memory_is_home(m, x->from[k]);
+    for (int k = 0; k < x->nto; k++) home &= !memory_is_home(m, x->to[k]);
+    return home;
+}
+
+static void classify(const struct machine *m, struct needle *n) {
+    const struct instr *x = &m->instr[n->instr];
+    const struct program *p = n->program;
+    if (p->nstmts != 1 || p->nitems != 1 || p->item[0].kind != ITEM_STMT) {
+        n->refused = "has not exactly one statement";
+        return;
+    }
+    note_operands(m, n);
+    if (!note_accesses(n)) {
+        n->refused = "reads one operand at several places, or a temporary";
+        return;
+    }
+    note_signatures(n);
+    n->term = term_of(&n->program->arena, p, &p->stmt[0]);
+    n->copy = n->term.at[n->term.root].code == OP_READ;
+    if (p->stmt[0].nwhere > 0) n->refused = "has a constraint on its domain";
+    if (x->across >= 0) n->refused = "moves between instances of a unit";
+    n->offered = !n->refused && !(n->copy && (!x->is_move || !from_home(m, x)));
+    for (int i = 0; i < n->term.n && n->term.accumulates; i++)
+        if (i == n->term.root) n->zero_absorbs = absorbs_zero(&n->term, n->term.at[i].arg[1]) &&
+                                                 n->term.at[i].code == OP_ADD;
+}
+
+/* ---- cost of one issue ---- */
+
+struct size_names {
+    const struct machine *machine;
+    const struct needle *needle;
+    const int64_t *size;
+};
+
+static bool name_value(void *user, const char *name, const char *field, double *out) {
+    const struct size_names *u = user;
+    const struct instr *x = &u->machine->instr[u->needle->instr];
+    const struct program *p = u->needle->program;
+    if (field) return false;
+    int param = kernel_param_index(x->semantics, name);
+    int ranged = param < 0 ? -1 : ranged_of_param(x, param);
+    if (ranged >= 0) {
+        *out = (double)u->size[ranged];
+        return true;
+    }
+    for (int k = 0; k < p->nparams; k++)
+        if (!strcmp(p->param[k].name, name)) {
+            *out = (double)p->param[k].value;
+            return true;
+        }
+    for (int k = 0; k < u->machine->nparams; k++)
+        if (!strcmp(u->machine->param[k].name, name)) {
+            *out = (double)u->machine->param[k].value;
+            return true;
+        }
+    return false;
+}
+
+static double operand_bytes(const struct needle *n, const int64_t *size, int o) {
+    double elements = 1;
+    for (int a = 0; a < n->naxes; a++) {
+        if (!(n->axis[a].signature >> o & 1)) continue;
+        int i = n->axis[a].ranged;
+        int64_t extent = n->program->axis[a].extent;
+        elements *= (double)(i < 0 ? extent : extent - n->size[i] + size[i]);
+    }
+    return elements * (double)type_size(n->program->buffer[n->access[o]->buffer].type);
+}
+
+/* Cycles on the queue; overhead counts little where a hardware loop spreads it over many iterations. */
+double needle_issue_cost(const struct machine *m, const struct needle *n, const int64_t *size) {
+    const struct instr *x = &m->instr[n->instr];
+    struct size_names names = {m, n, size};
+    struct mexpr_env env = {.name = name_value, .user = &names};
+    double interval = 1, overhead = 0;
+    if (!mexpr_eval(x->interval, &env, &interval, NULL)) interval = 1;
+    if (!mexpr_eval(x->overhead, &env, &overhead, NULL)) overhead = 0;
+    if (x->nloops > 0) overhead /= 16;
+    if (x->bus >= 0 && m->bus[x->bus].rate > 0 && !n->refused) {
+        double written = operand_bytes(n, size, n->dst), read = 0;
+        for (int o = 0; o < n->noperands; o++)
+            if (o != n->dst && !(n->imm >> o & 1)) read += operand_bytes(n, size, o);
+        interval = fmax(interval, fmin(read, written) / m->bus[x->bus].rate);
+    }
+    double width = x->queue >= 0 && m->queue[x->queue].width > 1 ? (double)m->queue[x->queue].width : 1;
+    return (overhead + interval) / width;
+}
+
+/* ---- moves between the home and other memories ---- */
+
+static void largest_sizes(const struct needle *n, int64_t *size) {
+    memcpy(size, n->size, sizeof n->size);
+    for (int a = 0; a < n->naxes; a++) {
+        int i = n->axis[a].ranged;
+        if (i < 0) continue;
+        int64_t beside = n->program->axis[a].extent - n->size[i];
+        int64_t most = n->axis[a].hi < 0 || n->axis[a].hi > 64 ? 64 : n->axis[a].hi;
+        int64_t steps = (most - n->axis[a].lo) / n->axis[a].step;
+        size[i] = n->axis[a].lo - beside + (steps > 0 ? steps * n->axis[a].step : 0);
+    }
+}
+
+/* Cycles for one byte of the destination. */
+static double move_cost(const struct machine *m, const struct needle *n) {
+    int64_t size[MAX_RANGED];
+    largest_sizes(n, size);
+    return needle_issue_cost(m, n, size) / operand_bytes(n, size, n->dst);
+}
+
+static bool move_serves(const struct instr *x, const struct needle *n, enum type t) {
+    enum type own = n->program->buffer[n->access[n->dst]->buffer].type;
+    return own == t || x->move_types >> t & 1;
+}
+
+/* A copy without change of type, at least as many elements read as written. */
+static bool plain_copy(const struct needle *n) {
+    if (!n->copy || n->refused) return false;
+    const struct term_node *root = &n->term.at[n->term.root];
+    const struct program *p = n->program;
+    if (root->type != p->buffer[n->access[n->dst]->buffer].type) return false;
+    int src = n->operand_of_buffer[p->stmt[0].read[root->read].buffer];
+    for (int a = 0; a < n->naxes; a++)
+        if (n->axis[a].signature >> n->dst & 1 && !(n->axis[a].signature >> src & 1)) return false;
+    return true;
+}
+
+static double *move_at(double *table, int memory, enum type t) {
+    return &table[memory * TYPE_COUNT + (int)t];
+}
+
+static bool relax(const struct needles *all, const struct needle *n, double cost) {
+    const struct instr *x = &all->machine->instr[n->instr];
+    bool changed = false;
+    for (int f = 0; f < x->nfrom; f++)
+        for (int t = 0; t < x->nto; t++)
+            for (int type = 0; type < TYPE_COUNT; type++) {
+                if (!move_serves(x, n, (enum type)type)) continue;
+                double c = cost * (double)type_size((enum type)type);
+                double *in = move_at(all->moves.in, x->to[t], (enum type)type);
+                double *out = move_at(all->moves.out, x->from[f], (enum type)type);
+                double via_in = *move_at(all->moves.in, x->from[f], (enum type)type) + c;
+                double via_out = *move_at(all->moves.out, x->to[t], (enum type)type) + c;
+                changed |= via_in < *in || via_out < *out;
+                if (via_in < *in) *in = via_in;
+                if (via_out < *out) *out = via_out;
+            }
+    return changed;
+}
+
+static void note_padding(struct needles *all, const struct needle *n) {
+    const struct instr *x = &all->machine->instr[n->instr];
+    if (!n->copy || n->refused || !n->program->stmt[0].read[0].has_fill) return;
+    for (int t = 0; t < x->nto; t++)
+        if (x->to[t] < 64) all->moves.pads |= UINT64_C(1) << x->to[t];
+}
+
+static void find_moves(struct needles *all) {
+    const struct machine *m = all->machine;
+    for (int i = 0; i < all->n; i++)
+        if (m->instr[all->at[i].instr].is_move) note_padding(all, &all->at[i]);
+    size_t n = (size_t)m->nmemories * TYPE_COUNT;
+    all->moves.in = arena_array(&all->arena, n, sizeof(double));
+    all->moves.out = arena_array(&all->arena, n, sizeof(double));
+    for (int k = 0; k < m->nmemories; k++)
+        for (int t = 0; t < TYPE_COUNT; t++) {
+            double cost = memory_is_home(m, k) ? 0 : INFINITY;
+            *move_at(all->moves.in, k, (enum type)t) = cost;
+            *move_at(all->moves.out, k, (enum type)t) = cost;
+        }
+    bool changed = true;
+    for (int round = 0; changed && round < m->nmemories; round++) {
+        changed = false;
+        for (int i = 0; i < all->n; i++)
+            if (m->instr[all->at[i].instr].is_move && plain_copy(&all->at[i]))
+                changed |= relax(all, &all->at[i], move_cost(m, &all->at[i]));
+    }
+}
+
+/* Dimensions of the destination, counted from the last, along which a move repeats one element. */
+static bool move_broadcast(const struct needle *n, uint64_t *repeats) {
+    if (!n->copy || n->refused) return false;
+    const struct program *p = n->program;
+    const struct term_node *root = &n->term.at[n->term.root];
+    int src = n->operand_of_buffer[p->stmt[0].read[root->read].buffer];
+    int rank = p->buffer[n->access[n->dst]->buffer].ndims;
+    *repeats = 0;
+    for (int a = 0; a < n->naxes; a++)
+        for (int d = 0; d < rank; d++)
+            if (access_coef(p, n->access[n->dst], d, a) && !(n->axis[a].signature >> src & 1))
+                *repeats |= UINT64_C(1) << (rank - 1 - d);
+    return *repeats != 0;
+}
+
+static double broadcast_cost(const struct needles *all, int memory, enum type type,
+                             uint64_t broadcast) {
+    const struct machine *m = all->machine;
+    double best = INFINITY;
+    for (int i = 0; i < all->n; i++) {
+        const struct needle *n = &all->at[i];
+        const struct instr *x = &m->instr[n->instr];
+        uint64_t repeats;
+        if (!x->is_move || !move_broadcast(n, &repeats) || repeats != broadcast) continue;
+        if (!move_serves(x, n, type)) continue;
+        for (int f = 0; f < x->nfrom; f++)
+            for (int t = 0; t < x->nto; t++)
+                if (x->to[t] == memory)
+                    best = fmin(best, *move_at(all->moves.in, x->from[f], type) +
+                                          move_cost(m, n) * (double)type_size(type));
+    }
+    return best;
+}
+
+double operand_in_cost(const struct needles *all, const struct needle *n, int operand,
+                       uint64_t broadcast) {
+    const struct operand *o = &all->machine->instr[n->instr].operand[operand];
+    double best = INFINITY;
+    if (n->imm >> operand & 1) return 0;
+    for (int k = 0; k < o->nmemories; k++) {
+        if (o->memory[k] < 0) continue;
+        bool home = memory_is_home(all->machine, o->memory[k]);
+        if (broadcast && !home) best = fmin(best, broadcast_cost(all, o->memory[k], o->type, broadcast));
+        else if (!broadcast) best = fmin(best, *move_at(all->moves.in, o->memory[k], o->type));
+    }
+    return best;
+}
+
+double operand_out_cost(const struct needles *all, const struct needle *n, int operand) {
+    const struct operand *o = &all->machine->instr[n->instr].operand[operand];
+    double best = INFINITY;
+    for (int k = 0; k < o->nmemories; k++)
+        if (o->memory[k] >= 0) best = fmin(best, *move_at(all->moves.out, o->memory[k], o->type));
+    return best;
+}
+
+/* ---- all of a machine ---- */
+
+struct needles *needles_open(const struct machine *m) {
+    struct needles *all = calloc(1, sizeof *all);
+    if (!all) abort();
+    arena_init(&all->arena);
+    all->machine = m;
+    all->at = arena_array(&all->arena, (size_t)m->ninstrs + 1, sizeof *all->at);
+    for (int i = 0; i < m->ninstrs; i++) {
+        struct needle *n = &all->at[all->n];
+        n->instr = i;
+        if (!needle_bind(m, n)) continue;
+        all->n++;
+        classify(m, n);
+    }
+    find_moves(all);
+    return all;
+}
+
+void needles_close(struct needles *all) {
+    if (!all) return;
+    for (int i = 0; i < all->n; i++) program_free(all->at[i].program);
+    arena_free(&all->arena);
+    free(all);
+}
+
+const struct needle *needle_of(const struct needles *all, int instr) {
+    for (int i = 0; i < all->n; i++)
+        if (all->at[i].instr == instr) return &all->at[i];
+    return NULL;
+}

@@ -1,0 +1,412 @@
+#include "onnx/onnx.h"
+
+#include <stdlib.h>
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { FIRST_OPSET = 1, LAST_OPSET = 22 };
+
+static bool graph_fail(struct import *im, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool graph_fail(struct import *im, const char *fmt, ...) {
+    va_list args;
+    char text[512];
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    diag_line(im->diags, im->path, 0, 0, "%s", text);
+    return false;
+}
+
+static const char *shown(struct import *im, const char *name) {
+    return name_shown(im->arena, name);
+}
+
+/* ---- opsets ---- */
+
+static bool standard_domain(const char *domain) {
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+static bool read_opset(struct import *im, const Onnx__ModelProto *m) {
+    im->opset = 0;
+    for (size_t i = 0; i < m->n_opset_import; i++)
+        if (standard_domain(m->opset_import[i]->domain) && m->opset_import[i]->version > im->opset)
+            im->opset = m->opset_import[i]->version;
+    if (m->n_opset_import == 0) im->opset = 1; /* what models before IR version 3 mean */
+    if (im->opset == 0)
+        return graph_fail(im, "the model imports no operators of the domain ai.onnx");
+    if (im->opset < FIRST_OPSET || im->opset > LAST_OPSET)
+        return graph_fail(im, "opset %" PRId64 " is not known: expected %d to %d", im->opset,
+                          FIRST_OPSET, LAST_OPSET);
+    return true;
+}
+
+/* ---- inputs, outputs, initialisers ---- */
+
+static bool dimension_value(struct import *im, const char *input_name, int d,
+                            const Onnx__TensorShapeProto__Dimension *dim,
+                            const struct bindings *dims, bool *used, int64_t *out) {
+    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
+        *out = dim->dim_value;
+        return *out >= 1 ||
+               graph_fail(im, "input '%s': dimension %d is %" PRId64 ", expected at least 1",
+                          shown(im, input_name), d, *out);
+    }
+    const char *name = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
+                           ? dim->dim_param
+                           : NULL;
+    if (!name || !*name)
+        return graph_fail(im, "input '%s': dimension %d has neither a value nor a name",
+                          shown(im, input_name), d);
+    for (int i = 0; dims && i < dims->n; i++) {
+        if (strcmp(dims->at[i].name, name) != 0) continue;
+        used[i] = true;
+        *out = dims->at[i].value;
+        return *out >= 1 || graph_fail(im, "'%s' is %" PRId64 ", but a dimension is at least 1",
+                                       shown(im, name), *out);
+    }
+    return graph_fail(im, "input '%s': dimension '%s' has no value; give it with -D %s=...",
+                      shown(im, input_name), shown(im, name), shown(im, name));
+}
+
+/* Type and rank; NULL, or what is wrong with them. */
+static const char *input_type(struct import *im, const Onnx__ValueInfoProto *v, struct tensor *t) {
+    if (!v->type || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return "it is not a tensor";
+    const Onnx__TypeProto__Tensor *type = v->type->tensor_type;
+    const char *of = tensor_type_name(type->elem_type);
+    if (!tensor_type(type->elem_type, &t->type))
+        return arena_printf(im->arena, "the type %s is not supported",
+                            of ? of : "that its number means");
+    if (!type->shape) return "it has no shape";
+    if (type->shape->n_dim > MAX_DIMS) return "it has more than 16 dimensions";
+    t->ndims = (int)type->shape->n_dim;
+    return NULL;
+}
+
+/* NULL after reporting */
+static struct tensor *read_input(struct import *im, const Onnx__ValueInfoProto *v,
+                                 const struct bindings *dims, bool *used) {
+    struct tensor *t = arena_alloc(im->arena, sizeof *t);
+    t->name = v->name;
+    const char *problem = input_type(im, v, t);
+    for (int d = 0; !problem && d < t->ndims; d++)
+        if (!dimension_value(im, v->name, d, v->type->tensor_type->shape->dim[d], dims, used,
+                             &t->extent[d]))
+            return NULL;
+    if (!problem && !tensor_count(t)) problem = "it is too large";
+    if (problem) graph_fail(im, "input '%s': %s", shown(im, v->name), problem);
+    return problem ? NULL : t;
+}
+
+static bool read_inputs(struct import *im, struct onnx_model *model, const Onnx__GraphProto *g,
+                        const struct bindings *dims, bool *used) {
+    model->input = arena_array(im->arena, g->n_input, sizeof *model->input);
+    for (size_t i = 0; i < g->n_input; i++) {
+        const char *name = g->input[i]->name;
+        if (!name || !*name) return graph_fail(im, "input %zu has no name", i);
+        struct tensor *known = name_find(&im->value, name);
+        if (known && known->data) continue; /* an initialiser gives it */
+        if (known) return graph_fail(im, "two inputs are named '%s'", shown(im, name));
+        struct tensor *t = read_input(im, g->input[i], dims, used);
+        if (!t) return false;
+        t->buffer = name_unique(im, name);
+        t->declared = true;
+        emit_declare(im, &im->ins, "in", t);
+        name_put(im->arena, &im->value, name, t);
+        model->input[model->ninputs++] =
+            (struct onnx_name){arena_strdup(im->arena, name), t->buffer};
+    }
+    return true;
+}
+
+static bool read_initialisers(struct import *im, const Onnx__GraphProto *g) {
+    if (g->n_sparse_initializer) return graph_fail(im, "sparse initialisers are not supported");
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        const char *name = g->initializer[i]->name;
+        if (!name || !*name) return graph_fail(im, "initialiser %zu has no name", i);
+        if (name_find(&im->value, name))
+            return graph_fail(im, "two initialisers are named '%s'", shown(im, name));
+        struct tensor *t = arena_alloc(im->arena, sizeof *t);
+        const char *what = arena_printf(im->arena, "initialiser '%s'", shown(im, name));
+        t->name = name;
+        if (!tensor_from_proto(im->arena, im->path, what, g->initializer[i], t, im->diags))
+            return false;
+        name_put(im->arena, &im->value, name, t);
+    }
+    return true;
+}
+
+/* After inputs and outputs, which keep their names. */
+static void name_initialisers(struct import *im, const Onnx__GraphProto *g) {
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        struct tensor *t = name_find(&im->value, g->initializer[i]->name);
+        t->buffer = name_unique(im, t->name);
+    }
+}
+
+static bool read_outputs(struct import *im, struct onnx_model *model, const Onnx__GraphProto *g) {
+    if (g->n_output == 0) return graph_fail(im, "the graph has no outputs");
+    model->output = arena_array(im->arena, g->n_output, sizeof *model->output);
+    for (size_t i = 0; i < g->n_output; i++) {
+        const char *name = g->output[i]->name;
+        if (!name || !*name) return graph_fail(im, "output %zu has no name", i);
+        if (name_find(&im->result, name))
+            return graph_fail(im, "two outputs are named '%s'", shown(im, name));
+        struct graph_output *out = arena_alloc(im->arena, sizeof *out);
+        out->info = g->output[i];
+        out->buffer = name_unique(im, name);
+        name_put(im->arena, &im->result, name, out);
+        model->output[model->noutputs++] =
+            (struct onnx_name){arena_strdup(im->arena, name), out->buffer};
+    }
+    return true;
+}
+
+static bool all_dims_used(struct import *im, const struct bindings *dims, const bool *used) {
+    for (int i = 0; dims && i < dims->n; i++)
+        if (!used[i])
+            return graph_fail(im, "no input has a dimension '%s'", shown(im, dims->at[i].name));
+    return true;
+}
+
+/* ---- nodes ---- */
+
+/* Who makes each name; the values are pointers into `index`, index[i] == i. */
+static bool find_makers(struct import *im, const Onnx__GraphProto *g, struct name_table *maker,
+                        int *index) {
+    for (size_t i = 0; i < g->n_node; i++) {
+        im->node = g->node[i];
+        im->node_index = index[i] = (int)i;
+        for (size_t k = 0; k < g->node[i]->n_output; k++) {
+            const char *name = g->node[i]->output[k];
+            if (!*name) continue;
+            if (name_find(maker, name) || name_find(&im->value, name))
+                return node_fail(im, "its result '%s' has the name of another value",
+                                 shown(im, name));
+            name_put(im->arena, maker, name, &index[i]);
+        }
+    }
+    return true;
+}
+
+static void mark_live(const struct name_table *maker, const char *name, bool *live, int *stack,
+                      int *n) {
+    const int *by = name_find(maker, name);
+    if (!by || live[*by]) return;
+    live[*by] = true;
+    stack[(*n)++] = *by;
+}
+
+/* Nodes that no output needs are left out. */
+static void find_live(struct import *im, const Onnx__GraphProto *g, const struct name_table *maker,
+                      bool *live) {
+    int *stack = arena_array(im->arena, g->n_node + 1, sizeof *stack), n = 0;
+    for (size_t i = 0; i < g->n_output; i++) mark_live(maker, g->output[i]->name, live, stack, &n);
+    while (n > 0) {
+        const Onnx__NodeProto *node = g->node[stack[--n]];
+        for (size_t k = 0; k < node->n_input; k++)
+            mark_live(maker, node->input[k], live, stack, &n);
+    }
+}
+
+static bool check_inputs(struct import *im, const struct name_table *maker, int least, int most) {
+    const Onnx__NodeProto *node = im->node;
+    if (most >= 0 && node->n_input > (size_t)most)
+        return node_fail(im, "it has %zu inputs, expected at most %d", node->n_input, most);
+    for (size_t k = 0; k < node->n_input || k < (size_t)least; k++) {
+        if (k >= node->n_input || !*node->input[k]) {
+            if (k < (size_t)least) return node_fail(im, "input %zu is missing", k);
+            continue;
+        }
+        if (name_find(&im->value, node->input[k])) continue;
+        const int *by = name_find(maker, node->input[k]);
+        if (!by)
+            return node_fail(im, "input '%s' is made by nothing in the graph",
+                             shown(im, node->input[k]));
+        if (*by == im->node_index)
+            return node_fail(im, "input '%s' is its own result", shown(im, node->input[k]));
+        if (*by < im->node_index)
+            return node_fail(im, "input '%s' is a result of node %d that is not supported",
+                             shown(im, node->input[k]), *by);
+        return node_fail(im,
+                         "input '%s' is made by node %d, which comes later: the graph has a cycle "
+                         "or is not in order",
+                         shown(im, node->input[k]), *by);
+    }
+    return true;
+}
+
+static bool lower_node(struct import *im, const struct name_table *maker) {
+    const Onnx__NodeProto *node = im->node;
+    im->attribute_used = arena_array(im->arena, node->n_attribute, sizeof(bool));
+    axes_release(im);
+    if (!standard_domain(node->domain))
+        return node_fail(im, "operators of the domain '%s' are not supported",
+                         shown(im, node->domain));
+    const char *name = node->op_type ? node->op_type : "";
+    const struct op_entry *op = op_find(name);
+    const struct formula *formula = op ? NULL : formula_find(name);
+    if (!op && !formula) return node_fail(im, "this operator is not supported");
+    if (node->n_output == 0 || !*node->output[0])
+        return node_fail(im, "its first result has no name");
+    if (!check_inputs(im, maker, op ? op->min_inputs : 1, op ? op->max_inputs : -1)) return false;
+    if (!(op ? op->lower(im) : formula_lower(im, formula))) return false;
+    return attributes_all_used(im);
+}
+
+static bool lower_nodes(struct import *im, const Onnx__GraphProto *g) {
+    struct name_table maker = {0};
+    int *index = arena_array(im->arena, g->n_node + 1, sizeof *index);
+    bool *live = arena_array(im->arena, g->n_node + 1, sizeof *live);
+    if (!find_makers(im, g, &maker, index)) return false;
+    find_live(im, g, &maker, live);
+    for (size_t i = 0; i < g->n_node; i++) {
+        im->node = g->node[i];
+        im->node_index = (int)i;
+        if (live[i] && !lower_node(im, &maker)) return false;
+    }
+    return true;
+}
+
+/* Outputs that no node makes: an input or an initialiser passed on; those are copied. */
+static bool pass_outputs(struct import *im, const Onnx__GraphProto *g) {
+    for (size_t i = 0; i < g->n_output; i++) {
+        const char *name = g->output[i]->name;
+        struct graph_output *out = name_find(&im->result, name);
+        struct tensor *t = name_find(&im->value, name);
+        if (!t)
+            return graph_fail(im,
+                              "output '%s' is made by nothing in the graph, or as a second result, "
+                              "which is not supported",
+                              shown(im, name));
+        if (t->buffer == out->buffer) continue;
+        char *names[1] = {(char *)name};
+        Onnx__NodeProto node = ONNX__NODE_PROTO__INIT;
+        node.op_type = "Identity";
+        node.output = names;
+        node.n_output = 1;
+        im->node = &node;
+        im->node_index = (int)g->n_node;
+        struct tensor *y = node_result(im, t->type, t->ndims, t->extent);
+        if (!y || !emit_copy(im, y, t)) return false;
+    }
+    return true;
+}
+
+/* ---- the kernel ---- */
+
+static void write_kernel(struct import *im, struct onnx_model *model, const char *name) {
+    struct text t = {0};
+    struct name_table none = {0};
+    struct name_table used = im->used;
+    im->used = none; /* the kernel's name is in a scope of its own */
+    text_printf(&t, "kernel %s() {\n", name_unique(im, name && *name ? name : "model"));
+    im->used = used;
+    const struct text *parts[] = {&im->ins, &im->consts, &im->outs, &im->temps};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i]->n) text_append(&t, parts[i]->at, parts[i]->n);
+    for (int i = 0; i < im->naxes; i++)
+        text_printf(&t, "%s%s: %" PRId64 "%s", i % 8 ? ", " : "  axes  ", im->axis[i].name,
+                    im->axis[i].extent, i % 8 == 7 || i == im->naxes - 1 ? "\n" : "");
+    if (im->body.n) text_append(&t, im->body.at, im->body.n);
+    text_printf(&t, "}\n");
+    model->text = arena_strdup(&model->arena, t.at);
+    text_free(&t);
+}
+
+static bool bind_kernel(struct import *im, struct onnx_model *model, const struct bindings *dims) {
+    struct kernel **kernels;
+    struct bindings none = {.outer = dims ? dims->outer : NULL};
+    model->source = (struct source){.file = arena_strdup(im->arena, im->path),
+                                    .text = model->text,
+                                    .length = strlen(model->text)};
+    if (kernel_parse(im->arena, &model->source, &kernels, im->diags) != 1) return false;
+    model->kernel = kernels[0];
+    model->program = program_bind(model->kernel, &none, none.outer, im->diags);
+    if (!model->program) return false;
+    model->data = arena_array(im->arena, (size_t)model->program->nbuffers, sizeof *model->data);
+    for (int i = 0; i < im->nconstants; i++)
+        model->data[program_buffer(model->program, im->constant[i].buffer)] = im->constant[i].data;
+    return true;
+}
+
+static bool import_graph(struct import *im, struct onnx_model *model, const Onnx__ModelProto *m,
+                         const struct bindings *dims) {
+    const Onnx__GraphProto *g = m->graph;
+    bool *used = arena_array(im->arena, dims ? (size_t)dims->n + 1 : 1, sizeof *used);
+    if (!g) return graph_fail(im, "the model has no graph");
+    if (!read_opset(im, m) || !read_initialisers(im, g) || !read_inputs(im, model, g, dims, used) ||
+        !all_dims_used(im, dims, used) || !read_outputs(im, model, g))
+        return false;
+    name_initialisers(im, g);
+    if (!lower_nodes(im, g) || !pass_outputs(im, g)) return false;
+    write_kernel(im, model, g->name);
+    return bind_kernel(im, model, dims);
+}
+
+static struct onnx_model *import_model(const char *path, const Onnx__ModelProto *m,
+                                       const struct bindings *dims, struct diags *diags) {
+    struct onnx_model *model = calloc(1, sizeof *model);
+    if (!model) abort();
+    arena_init(&model->arena);
+    struct import im = {.arena = &model->arena, .diags = diags, .path = path};
+    bool ok = import_graph(&im, model, m, dims);
+    struct text *texts[] = {&im.ins, &im.outs, &im.consts, &im.temps, &im.body};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) text_free(texts[i]);
+    if (ok) return model;
+    onnx_free(model);
+    return NULL;
+}
+
+struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,
+                              const struct bindings *dims, struct diags *diags) {
+    if (length == 0) {
+        diag_line(diags, path, 0, 0, "the file is empty: expected an ONNX model");
+        return NULL;
+    }
+    if (!wire_check(path, bytes, length, &onnx__model_proto__descriptor, diags)) return NULL;
+    Onnx__ModelProto *m = onnx__model_proto__unpack(NULL, length, bytes);
+    if (!m) {
+        diag_line(diags, path, 1, 1, "this is not an ONNX model");
+        return NULL;
+    }
+    struct onnx_model *model = import_model(path, m, dims, diags);
+    onnx__model_proto__free_unpacked(m, NULL);
+    return model;
+}
+
+struct onnx_model *onnx_load(const char *path, const struct bindings *dims, struct diags *diags) {
+    struct arena arena;
+    size_t length;
+    arena_init(&arena);
+    char *bytes = file_read(&arena, path, INT32_MAX, &length, diags);
+    struct onnx_model *model = bytes ? onnx_parse(path, bytes, length, dims, diags) : NULL;
+    arena_free(&arena);
+    return model;
+}
+#else
+struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,
+                              const struct bindings *dims, struct diags *diags) {
+    (void)bytes, (void)length, (void)dims;
+    diag_line(diags, path, 0, 0,
+              "ONNX models are not supported: isamap was built without protobuf-c");
+    return NULL;
+}
+
+struct onnx_model *onnx_load(const char *path, const struct bindings *dims, struct diags *diags) {
+    return onnx_parse(path, NULL, 0, dims, diags);
+}
+#endif
+
+void onnx_free(struct onnx_model *model) {
+    if (!model) return;
+    if (model->program) program_free(model->program);
+    arena_free(&model->arena);
+    free(model);
+}

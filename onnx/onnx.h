@@ -1,0 +1,45 @@
+/* ONNX models. A model's graph becomes one kernel: each operator is lowered to statements of .isam
+ * text, which the importer writes and parses like any other program, so that mapper and scheduler
+ * see through operator borders and `show` can print what they see.
+ *
+ *   wire.c     bytes: nesting, lengths and counts, before protobuf-c sees them
+ *   tensor.c   tensors: types, data, external files
+ *   graph.c    the graph: names, order, inputs, outputs
+ *   lower.c    what all operators need: attributes, axes, buffers, statements
+ *   op_*.c     the operators; the table is in op_table.c */
+#ifndef ISAMAP_ONNX_ONNX_H
+#define ISAMAP_ONNX_ONNX_H
+
+#include "ir/npy.h"
+#include "ir/program.h"
+
+/* a graph input or output, and the buffer that stands for it */
+struct onnx_name {
+    const char *onnx, *buffer;
+};
+
+struct onnx_model {
+    struct arena arena;   /* owns all but the program */
+    const char *text;     /* the kernel, as .isam */
+    struct source source; /* of that text */
+    struct kernel *kernel;
+    struct program *program;
+    const void **data; /* for each of the program's buffers: of a const one its data, else NULL */
+    struct onnx_name *input, *output;
+    int ninputs, noutputs; /* inputs that have an initialiser are constants and not among them */
+};
+
+/* Reads a model. `dims` gives the symbolic dimensions (may be NULL); each of its own entries, those
+ * of `outer` aside, must be a dimension of the model. NULL after reporting; places in the file are
+ * byte offsets: line 1, column offset + 1. Without protobuf-c this says so. */
+struct onnx_model *onnx_load(const char *path, const struct bindings *dims, struct diags *);
+/* The same for bytes in memory; `path` is for messages, and its folder is where external data may
+ * lie. */
+struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,
+                              const struct bindings *dims, struct diags *);
+void onnx_free(struct onnx_model *);
+
+/* Reads one serialised TensorProto (.pb). The caller frees it with array_free. */
+bool onnx_tensor_read(const char *path, struct array *, struct diags *);
+
+#endif

@@ -1,0 +1,205 @@
+/* Inside onnx/: the state of one import, and what operators are written with. */
+#ifndef ISAMAP_ONNX_ONNX_INT_H
+#define ISAMAP_ONNX_ONNX_INT_H
+
+#include "onnx/onnx.h"
+#include <onnx.pb-c.h>
+
+/* ---- wire.c, tensor.c ---- */
+
+/* Checks the bytes of a message of this kind: fields whole, at most 64 levels, at most 2^21
+ * messages. */
+bool wire_check(const char *path, const uint8_t *bytes, size_t length,
+                const ProtobufCMessageDescriptor *, struct diags *);
+
+/* A value of the graph. */
+struct tensor {
+    const char *name;   /* ONNX's */
+    const char *buffer; /* the buffer's */
+    enum type type;
+    int ndims;
+    int64_t extent[MAX_DIMS];
+    int64_t elements; /* at least 1; bytes do not overflow */
+    const void *data; /* row-major when known at compile time, else NULL */
+    bool declared;    /* the buffer stands in the text */
+};
+
+bool tensor_type(int32_t onnx_type, enum type *out);
+const char *tensor_type_name(int32_t onnx_type); /* "FLOAT16"; "type 99" has NULL */
+bool tensor_count(struct tensor *); /* fills elements; false: an extent < 1, or too large */
+/* what: "initialiser 'w'", for messages */
+bool tensor_from_proto(struct arena *, const char *path, const char *what,
+                       const Onnx__TensorProto *, struct tensor *, struct diags *);
+int64_t tensor_int(const struct tensor *, int64_t i); /* element i of known data, as an integer */
+double tensor_float(const struct tensor *, int64_t i);
+char *shape_text(struct arena *, int ndims, const int64_t *extent); /* "[2,3]" */
+
+/* ---- lower.c ---- */
+
+struct name_table { /* from string to pointer; in the arena */
+    struct name_slot *slot;
+    int n, cap;
+};
+void *name_find(const struct name_table *, const char *);
+void name_put(struct arena *, struct name_table *, const char *, void *);
+
+struct import_axis {
+    const char *name, *hint;
+    int64_t extent;
+    bool taken; /* by the node being lowered */
+};
+
+struct import_const {
+    const char *buffer;
+    const void *data;
+};
+
+struct graph_output {
+    const Onnx__ValueInfoProto *info;
+    const char *buffer;
+};
+
+struct import {
+    struct arena *arena;
+    struct diags *diags;
+    const char *path;
+    int64_t opset;
+    struct name_table value;  /* ONNX name -> struct tensor */
+    struct name_table used;   /* names in the text */
+    struct name_table result; /* name of a graph output -> struct graph_output */
+    struct text ins, outs, consts, temps, body;
+    struct import_axis *axis;
+    int naxes, axis_cap;
+    struct import_const *constant;
+    int nconstants, constant_cap;
+    const Onnx__NodeProto *node; /* being lowered */
+    int node_index;
+    bool *attribute_used; /* for each of its attributes */
+};
+
+char *name_shown(struct arena *, const char *); /* for messages: printable, not too long */
+/* an identifier that nothing else has */
+const char *name_unique(struct import *, const char *wanted);
+
+/* Reports "node 'conv1' (Conv, opset 15): ..."; false */
+bool node_fail(struct import *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+bool node_has_input(const struct import *, int k);
+struct tensor *node_input(struct import *, int k); /* NULL: not given */
+
+/* Attributes: false after reporting a wrong type; absent ones leave *out. Asking marks an attribute
+ * as understood. */
+const Onnx__AttributeProto *attribute_find(struct import *, const char *name);
+bool attribute_int(struct import *, const char *name, int64_t *out);
+bool attribute_float(struct import *, const char *name, double *out);
+bool attribute_string(struct import *, const char *name, const char **out);
+/* *out NULL: absent */
+bool attribute_ints(struct import *, const char *name, const int64_t **out, int *n);
+/* negative ones count from the end */
+bool attribute_axis(struct import *, const char *name, int64_t preset, int ndims, int *out);
+bool attributes_all_used(struct import *);
+bool axis_normal(struct import *, int64_t axis, int ndims, int *out);
+/* A list of integers that older operators have as an attribute and newer ones as a constant input
+ * k. *out NULL: neither */
+bool attribute_or_input(struct import *, const char *name, int k, const int64_t **out, int *n);
+
+/* An axis for the node being lowered, other than those it has: its name, or "0" for extent 1. */
+const char *axis_for(struct import *, const char *hint, int64_t extent);
+void axes_release(struct import *); /* a later statement of the node may use them anew */
+void axes_for(struct import *, int ndims, const int64_t *extent, const char **out);
+/* Σ coef[i] * axis[i] + constant as text; "0" axes fall out */
+const char *affine_text(struct import *, int n, const int64_t *coef, const char *const *axis,
+                        int64_t constant);
+
+void emit_declare(struct import *, struct text *where, const char *role, const struct tensor *);
+/* false after reporting: the graph declares it otherwise */
+bool tensor_fits_output(struct import *, const struct tensor *);
+/* The node's result: a temporary, or an output of the graph. NULL after reporting. */
+struct tensor *node_result(struct import *, enum type, int ndims, const int64_t *extent);
+/* The node's result is `from`, under another shape of as many elements. */
+bool node_alias(struct import *, const struct tensor *from, int ndims, const int64_t *extent);
+bool node_constant(struct import *, enum type, int ndims, const int64_t *extent, const void *data);
+struct tensor *tensor_temporary(struct import *, const char *base, const char *suffix, enum type,
+                                int ndims, const int64_t *extent);
+struct tensor *tensor_constant(struct import *, const char *base, const char *suffix, enum type,
+                               int ndims, const int64_t *extent, const void *data);
+
+/* Sums of 16-bit floats are kept in f32: sum_type is f32 for them, else the type itself; sum_widen
+ * casts an element to it, sum_narrow back. */
+enum type sum_type(enum type);
+const char *sum_widen(struct import *, enum type, const char *element);
+const char *sum_narrow(struct import *, enum type, const char *value);
+/* where to accumulate y: y itself, or a temporary of the wide type; sum_close copies it to y */
+struct tensor *sum_open(struct import *, struct tensor *y);
+void sum_close(struct import *, struct tensor *y, struct tensor *acc, const char *const *index);
+
+/* "x[n,c]"; declares constants */
+const char *tensor_element(struct import *, struct tensor *, const char *const *index);
+const char *tensor_element_else(struct import *, struct tensor *, const char *const *index,
+                                const char *fill);
+/* as tensor_element, the index of a tensor of `ndims` dimensions that this one is broadcast to
+ * (extent: its extents) */
+const char *tensor_element_broadcast(struct import *, struct tensor *, int ndims,
+                                     const int64_t *extent, const char *const *index);
+bool shape_broadcast(struct import *, struct tensor *const *, int n, int *ndims, int64_t *extent);
+/* a literal that reads back as the same value */
+const char *text_number(struct import *, enum type, double);
+const char *type_lowest(enum type); /* the least value: -inf, -128 */
+const char *type_highest(enum type);
+/* the value of a tensor of one element: a literal where known */
+const char *tensor_scalar(struct import *, struct tensor *);
+void emit_statement(struct import *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* out[...] = x[...] over all elements, extents of both the same */
+bool emit_copy(struct import *, struct tensor *to, struct tensor *from);
+
+/* ---- op_table.c ---- */
+
+struct op_entry {
+    const char *name;
+    int min_inputs, max_inputs; /* max -1: any number */
+    bool (*lower)(struct import *);
+};
+const struct op_entry *op_find(const char *name);
+
+/* clang-format off */
+/*  ONNX's name, least and most inputs (-1: any number), function */
+#define ONNX_OPERATORS(X) \
+    X(Conv, 2, 3, conv) X(ConvInteger, 2, 4, conv_integer) \
+    X(QLinearConv, 8, 9, qlinear_conv) X(MaxPool, 1, 1, max_pool) \
+    X(AveragePool, 1, 1, average_pool) X(GlobalMaxPool, 1, 1, global_max_pool) \
+    X(GlobalAveragePool, 1, 1, global_average_pool) \
+    X(Gemm, 2, 3, gemm) X(MatMul, 2, 2, matmul) X(MatMulInteger, 2, 4, matmul_integer) \
+    X(QLinearMatMul, 8, 8, qlinear_matmul) \
+    X(QuantizeLinear, 2, 3, quantize) X(DequantizeLinear, 2, 3, dequantize) \
+    X(Identity, 1, 1, identity) X(Dropout, 1, 3, dropout) \
+    X(Constant, 0, 0, constant_node) X(Cast, 1, 1, cast) \
+    X(Flatten, 1, 1, flatten) X(Reshape, 1, 2, reshape) \
+    X(Squeeze, 1, 2, squeeze) X(Unsqueeze, 1, 2, unsqueeze) \
+    X(Transpose, 1, 1, transpose) X(Concat, 1, -1, concat) X(Pad, 1, 3, pad) \
+    X(Softmax, 1, 1, softmax) X(LogSoftmax, 1, 1, log_softmax) X(Clip, 1, 3, clip) \
+    X(BatchNormalization, 5, 5, batch_normalization) \
+    X(ReduceSum, 1, 2, reduce_sum) X(ReduceMean, 1, 2, reduce_mean) \
+    X(ReduceMax, 1, 2, reduce_max) X(ReduceMin, 1, 2, reduce_min)
+/* clang-format on */
+
+#define X(name, lo, hi, function) bool op_##function(struct import *);
+ONNX_OPERATORS(X)
+#undef X
+
+/* op_elementwise.c: operators that are one formula of elements; NULL: not one of them */
+const struct formula *formula_find(const char *name);
+bool formula_lower(struct import *, const struct formula *);
+
+/* op_quantize.c */
+/* A zero point (NULL: none) of the type of `like`: *text NULL when all are zero, else text of type
+ * i32, with `index` for a vector. */
+bool quantised_zero(struct import *, struct tensor *zp, const struct tensor *like, int64_t vector,
+                    const char *index, const char **text);
+/* i32(e) - zp, or i32(e) alone */
+const char *quantised_element(struct import *, const char *element, const char *zp);
+/* The statement y[...] = T(clip(round(f64(acc[...]) * s) + zp, lo, hi)); inputs xs, ws, ys: numbers
+ * of the scales' inputs; ws may be a vector along `channel` (-1: not). */
+bool quantised_result(struct import *, struct tensor *acc, int xs, int ws, int ys, int yzp,
+                      int channel);
+
+#endif

@@ -1,0 +1,436 @@
+/* Sliding windows in one to three dimensions: convolutions and pools. */
+#include "onnx/onnx.h"
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPATIAL = 3 };
+static const int64_t MAX_ATTRIBUTE = 1 << 24;
+
+/* Where the windows lie. Along dimension d, output o and window element k read input o*stride +
+ * k*dilation - before. */
+struct window {
+    int n;
+    int64_t in[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
+    int64_t before[SPATIAL], after[SPATIAL], out[SPATIAL];
+    bool leaves[SPATIAL]; /* some reads lie outside the input */
+    bool ceil;
+    const char *out_axis[SPATIAL], *kernel_axis[SPATIAL];
+};
+
+static bool window_list(struct import *im, const char *name, int n, int64_t least, int64_t *to,
+                        bool *given) {
+    const int64_t *list;
+    int count;
+    if (!attribute_ints(im, name, &list, &count)) return false;
+    *given = list != NULL;
+    if (!list) return true;
+    if (count != n) return node_fail(im, "'%s' has %d entries, expected %d", name, count, n);
+    for (int d = 0; d < n; d++) {
+        if (list[d] < least || list[d] > MAX_ATTRIBUTE)
+            return node_fail(im, "'%s' has the entry %" PRId64 ", expected %" PRId64 " to %" PRId64,
+                             name, list[d], least, MAX_ATTRIBUTE);
+        to[d] = list[d];
+    }
+    return true;
+}
+
+static bool window_pads(struct import *im, struct window *w) {
+    const char *mode = "NOTSET";
+    int64_t pads[2 * SPATIAL] = {0};
+    bool given;
+    if (!attribute_string(im, "auto_pad", &mode) ||
+        !window_list(im, "pads", 2 * w->n, 0, pads, &given))
+        return false;
+    bool upper = strcmp(mode, "SAME_UPPER") == 0, lower = strcmp(mode, "SAME_LOWER") == 0;
+    if (!upper && !lower && strcmp(mode, "VALID") != 0 && strcmp(mode, "NOTSET") != 0)
+        return node_fail(im, "'auto_pad' is '%s', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER",
+                         name_shown(im->arena, mode));
+    for (int d = 0; d < w->n; d++) {
+        bool fixed = strcmp(mode, "NOTSET") == 0;
+        w->before[d] = fixed ? pads[d] : 0;
+        w->after[d] = fixed ? pads[w->n + d] : 0;
+        if (!upper && !lower) continue;
+        int64_t out = (w->in[d] + w->stride[d] - 1) / w->stride[d];
+        int64_t total =
+            (out - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 - w->in[d];
+        if (total < 0) total = 0;
+        w->before[d] = upper ? total / 2 : total - total / 2;
+        w->after[d] = total - w->before[d];
+    }
+    return true;
+}
+
+static bool window_extents(struct import *im, struct window *w) {
+    for (int d = 0; d < w->n; d++) {
+        int64_t span = (w->kernel[d] - 1) * w->dilation[d] + 1;
+        int64_t room = w->in[d] + w->before[d] + w->after[d] - span;
+        if (room < 0)
+            return node_fail(
+                im,
+                "its window spans %" PRId64
+                " elements along spatial dimension %d, but the padded input has %" PRId64,
+                span, d, room + span);
+        w->out[d] = (room + (w->ceil ? w->stride[d] - 1 : 0)) / w->stride[d] + 1;
+        if ((w->out[d] - 1) * w->stride[d] >= w->in[d] + w->before[d])
+            return node_fail(im,
+                             "'ceil_mode' or the padding puts a whole window behind the input "
+                             "along spatial dimension %d",
+                             d);
+        int64_t last = (w->out[d] - 1) * w->stride[d] + span - 1 - w->before[d];
+        w->leaves[d] = w->before[d] > 0 || last >= w->in[d];
+    }
+    return true;
+}
+
+/* kernel: the window's extents from the weights, or NULL when 'kernel_shape' must give them */
+static bool window_read(struct import *im, const struct tensor *x, const int64_t *kernel,
+                        struct window *w) {
+    bool given;
+    int64_t ceil = 0;
+    w->n = x->ndims - 2;
+    if (w->n < 1 || w->n > SPATIAL)
+        return node_fail(
+            im,
+            "an input of %d dimensions is not supported: expected batch, channels and 1 to 3 more",
+            x->ndims);
+    for (int d = 0; d < w->n; d++) {
+        w->in[d] = x->extent[2 + d];
+        w->kernel[d] = kernel ? kernel[d] : 0;
+        w->stride[d] = w->dilation[d] = 1;
+        if (w->in[d] > INT64_C(1) << 40) return node_fail(im, "its input is too large");
+    }
+    if (!window_list(im, "kernel_shape", w->n, 1, w->kernel, &given)) return false;
+    if (!given && !kernel) return node_fail(im, "the attribute 'kernel_shape' is missing");
+    for (int d = 0; kernel && d < w->n; d++) {
+        if (kernel[d] > MAX_ATTRIBUTE) return node_fail(im, "its window is too large");
+        if (w->kernel[d] != kernel[d])
+            return node_fail(im, "'kernel_shape' is not that of the weights");
+    }
+    if (!window_list(im, "strides", w->n, 1, w->stride, &given) ||
+        !window_list(im, "dilations", w->n, 1, w->dilation, &given) ||
+        !attribute_int(im, "ceil_mode", &ceil))
+        return false;
+    w->ceil = ceil != 0;
+    return window_pads(im, w) && window_extents(im, w);
+}
+
+static void window_axes(struct import *im, struct window *w) {
+    static const char *const out[SPATIAL] = {"p", "q", "u"}, *const kernel[SPATIAL] = {"r", "s",
+                                                                                       "t"};
+    for (int d = 0; d < w->n; d++) w->out_axis[d] = axis_for(im, out[d], w->out[d]);
+    for (int d = 0; d < w->n; d++) w->kernel_axis[d] = axis_for(im, kernel[d], w->kernel[d]);
+}
+
+/* The input under the window; fill: for what lies outside. */
+static const char *window_element(struct import *im, const struct window *w, struct tensor *x,
+                                  const char *batch, const char *channel, const char *fill) {
+    const char *index[2 + SPATIAL] = {batch, channel};
+    bool leaves = false;
+    for (int d = 0; d < w->n; d++) {
+        const char *axis[2] = {w->out_axis[d], w->kernel_axis[d]};
+        index[2 + d] =
+            affine_text(im, 2, (int64_t[]){w->stride[d], w->dilation[d]}, axis, -w->before[d]);
+        leaves |= w->leaves[d];
+    }
+    return tensor_element_else(im, x, index, leaves ? fill : NULL);
+}
+
+/* ---- convolutions ---- */
+
+struct conv {
+    struct window w;
+    struct tensor *x, *f, *bias;
+    int64_t groups, shape[2 + SPATIAL]; /* of the result */
+    int ndims;
+    const char
+        *dst[2 + SPATIAL]; /* index of the result over n, groups and channels within, outputs */
+    const char
+        *plain[2 + SPATIAL]; /* the same over whole channels, for the statements before and after */
+    const char *from_channel, *filter[2 + SPATIAL];
+};
+
+static bool conv_read(struct import *im, struct conv *c, int x, int f, int bias) {
+    c->x = node_input(im, x);
+    c->f = node_input(im, f);
+    c->bias = bias >= 0 ? node_input(im, bias) : NULL;
+    c->groups = 1;
+    c->ndims = c->x->ndims;
+    if (!attribute_int(im, "group", &c->groups)) return false;
+    if (c->f->ndims != c->ndims)
+        return node_fail(im, "input and weights have %d and %d dimensions", c->ndims, c->f->ndims);
+    if (!window_read(im, c->x, c->f->extent + 2, &c->w)) return false;
+    int64_t channels = c->x->extent[1], k = c->f->extent[0];
+    if (c->groups < 1 || channels % c->groups || k % c->groups)
+        return node_fail(im,
+                         "%" PRId64 " groups do not divide %" PRId64 " and %" PRId64 " channels",
+                         c->groups, channels, k);
+    if (c->f->extent[1] != channels / c->groups)
+        return node_fail(im,
+                         "the weights take %" PRId64 " channels, but the input has %" PRId64
+                         " in each of %" PRId64 " groups",
+                         c->f->extent[1], channels / c->groups, c->groups);
+    if (c->bias && (c->bias->ndims != 1 || c->bias->extent[0] != k))
+        return node_fail(im, "the bias is not a vector of %" PRId64 " elements", k);
+    c->shape[0] = c->x->extent[0];
+    c->shape[1] = k;
+    memcpy(c->shape + 2, c->w.out, sizeof c->w.out);
+    return true;
+}
+
+static void conv_axes(struct import *im, struct conv *c) {
+    int64_t k = c->shape[1], each = k / c->groups, channels = c->f->extent[1];
+    c->plain[0] = c->dst[0] = axis_for(im, "n", c->shape[0]);
+    c->plain[1] = axis_for(im, "k", k);
+    const char *group = c->groups == k ? c->plain[1] : axis_for(im, "g", c->groups);
+    const char *within = c->groups == 1 ? c->plain[1] : axis_for(im, "k", each);
+    const char *channel = axis_for(im, "c", channels);
+    c->dst[1] = affine_text(im, 2, (int64_t[]){each, 1}, (const char *[]){group, within}, 0);
+    c->from_channel =
+        affine_text(im, 2, (int64_t[]){channels, 1}, (const char *[]){group, channel}, 0);
+    window_axes(im, &c->w);
+    c->filter[0] = c->dst[1];
+    c->filter[1] = channel;
+    for (int d = 0; d < c->w.n; d++) {
+        c->dst[2 + d] = c->plain[2 + d] = c->w.out_axis[d];
+        c->filter[2 + d] = c->w.kernel_axis[d];
+    }
+}
+
+static void start_with_bias(struct import *im, const struct conv *c, struct tensor *y) {
+    const char *bias =
+        c->bias ? sum_widen(im, c->bias->type, tensor_element(im, c->bias, &c->plain[1])) : "0";
+    emit_statement(im, "%s = %s", tensor_element(im, y, c->plain), bias);
+}
+
+bool op_conv(struct import *im) {
+    struct conv c;
+    if (!conv_read(im, &c, 0, 1, 2)) return false;
+    enum type type = c.x->type;
+    if (!type_is_float(type) || c.f->type != type || (c.bias && c.bias->type != type))
+        return node_fail(im, "input, weights and bias are not of one float type");
+    struct tensor *y = node_result(im, type, c.ndims, c.shape), *acc = y ? sum_open(im, y) : NULL;
+    if (!acc) return false;
+    conv_axes(im, &c);
+    start_with_bias(im, &c, acc);
+    const char *x = window_element(im, &c.w, c.x, c.dst[0], c.from_channel, "0");
+    emit_statement(im, "%s += %s * %s", tensor_element(im, acc, c.dst), sum_widen(im, type, x),
+                   sum_widen(im, type, tensor_element(im, c.f, c.filter)));
+    sum_close(im, y, acc, c.plain);
+    return true;
+}
+
+/* acc += (i32(x) - xz) * (i32(w) - wz); outside the input x is its zero point */
+static bool accumulate(struct import *im, struct conv *c, struct tensor *acc, struct tensor *xz,
+                       struct tensor *wz) {
+    const char *x_zero, *f_zero;
+    if (!quantised_zero(im, xz, c->x, 1, NULL, &x_zero) ||
+        !quantised_zero(im, wz, c->f, c->shape[1], c->dst[1], &f_zero))
+        return false;
+    if (x_zero && !xz->data) {
+        bool leaves = false;
+        for (int d = 0; d < c->w.n; d++) leaves |= c->w.leaves[d];
+        if (leaves)
+            return node_fail(im, "with padding the zero point of the input must be a constant");
+    }
+    const char *fill = x_zero && xz->data ? x_zero : "0";
+    const char *x = window_element(im, &c->w, c->x, c->dst[0], c->from_channel, fill);
+    emit_statement(im, "%s += %s * %s", tensor_element(im, acc, c->dst),
+                   quantised_element(im, x, x_zero),
+                   quantised_element(im, tensor_element(im, c->f, c->filter), f_zero));
+    return true;
+}
+
+static bool eight_bits(const struct tensor *t) {
+    return t->type == TYPE_I8 || t->type == TYPE_U8;
+}
+
+bool op_conv_integer(struct import *im) {
+    struct conv c;
+    if (!conv_read(im, &c, 0, 1, -1)) return false;
+    if (!eight_bits(c.x) || !eight_bits(c.f))
+        return node_fail(im, "input and weights are not of 8-bit integers");
+    struct tensor *y = node_result(im, TYPE_I32, c.ndims, c.shape);
+    if (!y) return false;
+    conv_axes(im, &c);
+    start_with_bias(im, &c, y);
+    return accumulate(im, &c, y, node_input(im, 2), node_input(im, 3));
+}
+
+bool op_qlinear_conv(struct import *im) {
+    struct conv c;
+    struct tensor *zero = node_input(im, 7);
+    if (!zero) return node_fail(im, "the zero point of the result is missing");
+    if (!conv_read(im, &c, 0, 3, 8)) return false;
+    if (!eight_bits(c.x) || !eight_bits(c.f) || !eight_bits(zero) ||
+        (c.bias && c.bias->type != TYPE_I32))
+        return node_fail(
+            im, "input, weights and result are not of 8-bit integers, or the bias is not i32");
+    struct tensor *y = node_result(im, zero->type, c.ndims, c.shape);
+    struct tensor *acc =
+        y ? tensor_temporary(im, y->buffer, "acc", TYPE_I32, c.ndims, c.shape) : NULL;
+    if (!acc) return false;
+    conv_axes(im, &c);
+    start_with_bias(im, &c, acc);
+    return accumulate(im, &c, acc, node_input(im, 2), node_input(im, 5)) &&
+           quantised_result(im, acc, 1, 4, 6, 7, 1);
+}
+
+/* ---- pools ---- */
+
+struct pool {
+    struct window w;
+    struct tensor *x;
+    int64_t shape[2 + SPATIAL];
+    const char *index[2 + SPATIAL];
+};
+
+/* The result's buffer comes from `make`, so that axes are asked for once. */
+static bool pool_read(struct import *im, struct pool *p) {
+    p->x = node_input(im, 0);
+    if (im->node->n_output > 1 && im->node->output[1][0])
+        return node_fail(im, "the output 'Indices' is not supported");
+    if (!window_read(im, p->x, NULL, &p->w)) return false;
+    memcpy(p->shape, p->x->extent, 2 * sizeof *p->shape);
+    memcpy(p->shape + 2, p->w.out, sizeof p->w.out);
+    return true;
+}
+
+static void pool_axes(struct import *im, struct pool *p) {
+    p->index[0] = axis_for(im, "n", p->shape[0]);
+    p->index[1] = axis_for(im, "c", p->shape[1]);
+    window_axes(im, &p->w);
+    memcpy(p->index + 2, p->w.out_axis, sizeof p->w.out_axis);
+}
+
+bool op_max_pool(struct import *im) {
+    struct pool p;
+    int64_t order = 0;
+    if (!attribute_int(im, "storage_order", &order) || !pool_read(im, &p))
+        return false; /* order is of the indices alone */
+    if (p.x->type == TYPE_BOOL)
+        return node_fail(im, "the input is bool, which this operator does not take");
+    struct tensor *y = node_result(im, p.x->type, p.x->ndims, p.shape);
+    if (!y) return false;
+    pool_axes(im, &p);
+    const char *least = type_lowest(y->type);
+    emit_statement(im, "%s = %s", tensor_element(im, y, p.index), least);
+    emit_statement(im, "%s max= %s", tensor_element(im, y, p.index),
+                   window_element(im, &p.w, p.x, p.index[0], p.index[1], least));
+    return true;
+}
+
+/* How many elements of the window at output `o` lie inside the input, along d. */
+static int64_t inside(const struct window *w, int d, int64_t o) {
+    int64_t n = 0;
+    for (int64_t k = 0; k < w->kernel[d]; k++) {
+        int64_t at = o * w->stride[d] + k * w->dilation[d] - w->before[d];
+        n += at >= 0 && at < w->in[d];
+    }
+    return n;
+}
+
+/* A constant with the number of elements that each window averages. */
+static struct tensor *window_counts(struct import *im, const struct window *w, const char *base,
+                                    enum type type) {
+    static const int64_t most = 1 << 22;
+    int64_t n = 1, work = 0;
+    for (int d = 0; d < w->n; d++) {
+        if (w->out[d] > most || __builtin_mul_overflow(n, w->out[d], &n) || n > most) return NULL;
+        if (__builtin_add_overflow(work, w->out[d] * w->kernel[d], &work) || work > 64 * most)
+            return NULL;
+    }
+    char *data = arena_array(im->arena, (size_t)n, type_size(type));
+    int64_t *along[SPATIAL];
+    for (int d = 0; d < w->n; d++) {
+        along[d] = arena_array(im->arena, (size_t)w->out[d], sizeof **along);
+        for (int64_t o = 0; o < w->out[d]; o++) along[d][o] = inside(w, d, o);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, count = 1;
+        for (int d = w->n - 1; d >= 0; d--) {
+            count *= along[d][rest % w->out[d]];
+            rest /= w->out[d];
+        }
+        type_store(type, data + (size_t)i * type_size(type), (union value){.f = (double)count});
+    }
+    return tensor_constant(im, base, "count", type, w->n, w->out, data);
+}
+
+bool op_average_pool(struct import *im) {
+    struct pool p;
+    int64_t include = 0, volume = 1;
+    bool leaves = false;
+    if (!attribute_int(im, "count_include_pad", &include) || !pool_read(im, &p)) return false;
+    if (!type_is_float(p.x->type)) return node_fail(im, "the input is not of floats");
+    for (int d = 0; d < p.w.n; d++) {
+        leaves |= p.w.leaves[d];
+        if (__builtin_mul_overflow(volume, p.w.kernel[d], &volume))
+            return node_fail(im, "its window is too large");
+        if (p.w.ceil && include && p.w.leaves[d]) /* what lies behind the padding does not count */
+            return node_fail(im, "'ceil_mode' with 'count_include_pad' is not supported where a "
+                                 "window leaves the input");
+    }
+    struct tensor *y = node_result(im, p.x->type, p.x->ndims, p.shape);
+    struct tensor *sum =
+        y ? tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, y->extent) : NULL;
+    if (!sum) return false;
+    pool_axes(im, &p);
+    const char *count = text_number(im, y->type, (double)volume);
+    if (leaves && !include) {
+        struct tensor *counts = window_counts(im, &p.w, y->buffer, sum->type);
+        if (!counts)
+            return node_fail(im, "its result is too large to count the elements of each window");
+        count = tensor_element(im, counts, p.w.out_axis);
+    }
+    emit_statement(im, "%s = 0", tensor_element(im, sum, p.index));
+    const char *x = window_element(im, &p.w, p.x, p.index[0], p.index[1], "0");
+    emit_statement(im, "%s += %s", tensor_element(im, sum, p.index), sum_widen(im, y->type, x));
+    const char *mean = arena_printf(im->arena, "%s / %s", tensor_element(im, sum, p.index), count);
+    emit_statement(im, "%s = %s", tensor_element(im, y, p.index), sum_narrow(im, y->type, mean));
+    return true;
+}
+
+static bool global_pool(struct import *im, bool average) {
+    struct tensor *x = node_input(im, 0);
+    int64_t shape[MAX_DIMS], volume = 1;
+    const char *index[MAX_DIMS], *to[MAX_DIMS];
+    if (x->ndims < 3)
+        return node_fail(im, "an input of %d dimensions has nothing to pool", x->ndims);
+    if (!type_is_float(x->type)) return node_fail(im, "the input is not of floats");
+    axes_for(im, x->ndims, x->extent, index);
+    for (int d = 0; d < x->ndims; d++) {
+        shape[d] = d < 2 ? x->extent[d] : 1;
+        to[d] = d < 2 ? index[d] : "0";
+        if (d >= 2) volume *= x->extent[d];
+    }
+    struct tensor *y = node_result(im, x->type, x->ndims, shape), *sum = y;
+    if (y && average)
+        sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, shape);
+    if (!y || !sum) return false;
+    emit_statement(im, "%s = %s", tensor_element(im, sum, to),
+                   average ? "0" : type_lowest(x->type));
+    const char *e = tensor_element(im, x, index);
+    if (!average) {
+        emit_statement(im, "%s max= %s", tensor_element(im, y, to), e);
+        return true;
+    }
+    emit_statement(im, "%s += %s", tensor_element(im, sum, to), sum_widen(im, x->type, e));
+    const char *mean = arena_printf(im->arena, "%s / %s", tensor_element(im, sum, to),
+                                    text_number(im, sum->type, (double)volume));
+    emit_statement(im, "%s = %s", tensor_element(im, y, to), sum_narrow(im, y->type, mean));
+    return true;
+}
+
+bool op_global_average_pool(struct import *im) {
+    return global_pool(im, true);
+}
+
+bool op_global_max_pool(struct import *im) {
+    return global_pool(im, false);
+}
+#endif

@@ -1,0 +1,227 @@
+/* Operators that are one formula of elements with broadcasting, and those close to them: clip,
+ * batch normalisation. */
+#include "onnx/onnx.h"
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { FLOATS = 1, SIGNED = 2, UNSIGNED = 4, BOOLS = 8 };
+enum { INTS = SIGNED | UNSIGNED, NUMBERS = FLOATS | INTS, ANY = NUMBERS | BOOLS };
+
+/* $0 $1 $2 stand for the operands, @0 @1 for the attributes. A variadic formula is applied from
+ * left to right. */
+struct formula {
+    const char *name;
+    int inputs; /* 0: variadic */
+    int types;  /* allowed for the operands */
+    const char *text;
+    struct {
+        const char *name;
+        double preset;
+    } attribute[2];
+    bool to_bool; /* the result's type, instead of the operands' */
+};
+
+static const struct formula formulas[] = {
+    {"Relu", 1, FLOATS | SIGNED, "max($0, 0)", {{0}}, false},
+    {"LeakyRelu", 1, FLOATS, "select($0 < 0, @0 * $0, $0)", {{"alpha", 0.01}}, false},
+    {"PRelu", 2, FLOATS | SIGNED, "select($0 < 0, $1 * $0, $0)", {{0}}, false},
+    {"ThresholdedRelu", 1, FLOATS, "select($0 > @0, $0, 0)", {{"alpha", 1}}, false},
+    {"Elu", 1, FLOATS, "select($0 < 0, @0 * (exp($0) - 1), $0)", {{"alpha", 1}}, false},
+    {"Selu",
+     1,
+     FLOATS,
+     "@1 * select($0 > 0, $0, @0 * (exp($0) - 1))",
+     {{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}},
+     false},
+    {"HardSigmoid", 1, FLOATS, "clip(@0 * $0 + @1, 0, 1)", {{"alpha", 0.2}, {"beta", 0.5}}, false},
+    {"HardSwish", 1, FLOATS, "$0 * clip($0 / 6 + 0.5, 0, 1)", {{0}}, false},
+    {"Sigmoid", 1, FLOATS, "sigmoid($0)", {{0}}, false},
+    {"Tanh", 1, FLOATS, "tanh($0)", {{0}}, false},
+    {"Exp", 1, FLOATS, "exp($0)", {{0}}, false},
+    {"Log", 1, FLOATS, "log($0)", {{0}}, false},
+    {"Sqrt", 1, FLOATS, "sqrt($0)", {{0}}, false},
+    {"Sin", 1, FLOATS, "sin($0)", {{0}}, false},
+    {"Cos", 1, FLOATS, "cos($0)", {{0}}, false},
+    {"Erf", 1, FLOATS, "erf($0)", {{0}}, false},
+    {"Reciprocal", 1, FLOATS, "1 / $0", {{0}}, false},
+    {"Softplus", 1, FLOATS, "log(exp($0) + 1)", {{0}}, false},
+    {"Softsign", 1, FLOATS, "$0 / (1 + abs($0))", {{0}}, false},
+    {"Floor", 1, FLOATS, "floor($0)", {{0}}, false},
+    {"Ceil", 1, FLOATS, "ceil($0)", {{0}}, false},
+    {"Round", 1, FLOATS, "round($0)", {{0}}, false},
+    {"Abs", 1, NUMBERS, "abs($0)", {{0}}, false},
+    {"Neg", 1, FLOATS | SIGNED, "-$0", {{0}}, false},
+    {"Add", 2, NUMBERS, "$0 + $1", {{0}}, false},
+    {"Sub", 2, NUMBERS, "$0 - $1", {{0}}, false},
+    {"Mul", 2, NUMBERS, "$0 * $1", {{0}}, false},
+    {"Div", 2, NUMBERS, "$0 / $1", {{0}}, false},
+    {"Pow", 2, FLOATS, "pow($0, $1)", {{0}}, false},
+    {"Max", 0, NUMBERS, "max($0, $1)", {{0}}, false},
+    {"Min", 0, NUMBERS, "min($0, $1)", {{0}}, false},
+    {"Sum", 0, FLOATS, "$0 + $1", {{0}}, false},
+    {"Equal", 2, ANY, "$0 == $1", {{0}}, true},
+    {"Less", 2, NUMBERS, "$0 < $1", {{0}}, true},
+    {"LessOrEqual", 2, NUMBERS, "$0 <= $1", {{0}}, true},
+    {"Greater", 2, NUMBERS, "$0 > $1", {{0}}, true},
+    {"GreaterOrEqual", 2, NUMBERS, "$0 >= $1", {{0}}, true},
+};
+
+const struct formula *formula_find(const char *name) {
+    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
+        if (strcmp(formulas[i].name, name) == 0) return &formulas[i];
+    return NULL;
+}
+
+static int type_class(enum type t) {
+    return type_is_float(t)    ? FLOATS
+           : type_is_signed(t) ? SIGNED
+           : t == TYPE_BOOL    ? BOOLS
+                               : UNSIGNED;
+}
+
+static const char *expand(struct import *im, const char *text, const char *const *operand,
+                          const char *const *number_of) {
+    struct text t = {0};
+    for (const char *c = text; *c; c++) {
+        if ((*c == '$' || *c == '@') && c[1] >= '0' && c[1] <= '2') {
+            const char *s = (*c == '$' ? operand : number_of)[c[1] - '0'];
+            text_append(&t, s, strlen(s));
+            c++;
+        } else {
+            text_append(&t, c, 1);
+        }
+    }
+    const char *s = arena_strdup(im->arena, t.at);
+    text_free(&t);
+    return s;
+}
+
+/* Before opset 7 the operands of Add and its relatives had equal shapes, or `broadcast` aligned the
+ * second at `axis`. */
+static bool old_broadcast(struct import *im, struct tensor **x) {
+    int64_t wanted = 0, axis = (int64_t)x[0]->ndims - x[1]->ndims;
+    if (!attribute_int(im, "broadcast", &wanted)) return false;
+    if (wanted && !attribute_int(im, "axis", &axis)) return false;
+    if (axis < 0) axis += x[0]->ndims;
+    if (axis < 0 || axis + x[1]->ndims > x[0]->ndims)
+        return node_fail(im, "the axis to broadcast along does not fit the inputs");
+    if (axis + x[1]->ndims == x[0]->ndims) return true;
+    return node_fail(im, "broadcasting along a leading axis, as before opset 7, is not supported");
+}
+
+static bool operands(struct import *im, const struct formula *f, struct tensor **x, int n) {
+    for (int k = 0; k < n; k++) {
+        if (!(x[k] = node_input(im, k))) return node_fail(im, "input %d is missing", k);
+        if (!(type_class(x[k]->type) & f->types))
+            return node_fail(im, "input %d is %s, which this operator does not take", k,
+                             type_name(x[k]->type));
+        if (x[k]->type != x[0]->type)
+            return node_fail(im, "inputs 0 and %d are %s and %s, but must have one type", k,
+                             type_name(x[0]->type), type_name(x[k]->type));
+    }
+    return n != 2 || f->inputs == 0 || im->opset >= 7 || old_broadcast(im, x);
+}
+
+bool formula_lower(struct import *im, const struct formula *f) {
+    enum { MOST = 64 };
+    struct tensor *x[MOST];
+    int64_t extent[MAX_DIMS];
+    const char *index[MAX_DIMS], *operand[3], *numbers[2] = {"0", "0"};
+    int ndims, n = (int)im->node->n_input;
+    if (im->node->n_input > MOST)
+        return node_fail(im, "more than %d inputs are not supported", MOST);
+    if ((f->inputs && n != f->inputs) || n == 0)
+        return node_fail(im, "it has %d inputs, expected %d", n, f->inputs ? f->inputs : 1);
+    if (!operands(im, f, x, n)) return false;
+    for (int k = 0; k < 2 && f->attribute[k].name; k++) {
+        double v = f->attribute[k].preset;
+        if (!attribute_float(im, f->attribute[k].name, &v)) return false;
+        numbers[k] = text_number(im, x[0]->type, v);
+    }
+    if (!shape_broadcast(im, x, n, &ndims, extent)) return false;
+    struct tensor *y = node_result(im, f->to_bool ? TYPE_BOOL : x[0]->type, ndims, extent);
+    if (!y) return false;
+    axes_for(im, ndims, extent, index);
+    operand[0] = tensor_element_broadcast(im, x[0], ndims, extent, index);
+    const char *value = operand[0];
+    if (n == 1 && f->inputs == 1) value = expand(im, f->text, operand, numbers);
+    for (int k = 1; k < n; k++) {
+        operand[1] = tensor_element_broadcast(im, x[k], ndims, extent, index);
+        operand[0] = value = expand(im, f->text, operand, numbers);
+    }
+    emit_statement(im, "%s = %s", tensor_element(im, y, index), value);
+    return true;
+}
+
+/* One limit of Clip: an attribute up to opset 10, then an input. *out NULL: there is none */
+static bool clip_limit(struct import *im, const struct tensor *x, const char *name, int k,
+                       const char **out) {
+    *out = NULL;
+    if (im->opset < 11) {
+        double v;
+        const Onnx__AttributeProto *a = attribute_find(im, name);
+        if (!a) return true;
+        if (!attribute_float(im, name, &v)) return false;
+        *out = text_number(im, x->type, v);
+        return true;
+    }
+    struct tensor *t = node_input(im, k);
+    if (!t) return true;
+    if (t->type != x->type || t->elements != 1)
+        return node_fail(im, "the limit '%s' is not one element of %s", name, type_name(x->type));
+    *out = tensor_scalar(im, t);
+    return true;
+}
+
+bool op_clip(struct import *im) {
+    struct tensor *x = node_input(im, 0);
+    const char *lo, *hi, *index[MAX_DIMS];
+    if (x->type == TYPE_BOOL)
+        return node_fail(im, "the input is bool, which this operator does not take");
+    if (!clip_limit(im, x, "min", 1, &lo) || !clip_limit(im, x, "max", 2, &hi)) return false;
+    if (!lo && !hi) return op_identity(im);
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
+    if (!y) return false;
+    axes_for(im, x->ndims, x->extent, index);
+    const char *e = tensor_element(im, x, index), *to = tensor_element(im, y, index);
+    if (lo && hi)
+        emit_statement(im, "%s = clip(%s, %s, %s)", to, e, lo, hi);
+    else
+        emit_statement(im, "%s = %s(%s, %s)", to, lo ? "max" : "min", e, lo ? lo : hi);
+    return true;
+}
+
+bool op_batch_normalization(struct import *im) {
+    struct tensor *x = node_input(im, 0), *p[4];
+    double epsilon = 1e-5, momentum = 0;
+    int64_t spatial = 1, training = 0, test = im->opset < 7 ? 0 : 1;
+    const char *index[MAX_DIMS], *e[4];
+    if (!attribute_float(im, "epsilon", &epsilon) || !attribute_float(im, "momentum", &momentum) ||
+        !attribute_int(im, "spatial", &spatial) || !attribute_int(im, "training_mode", &training) ||
+        !attribute_int(im, "is_test", &test))
+        return false;
+    if (training || !test) return node_fail(im, "only inference is supported, not training");
+    if (!spatial) return node_fail(im, "'spatial' = 0 is not supported");
+    if (x->ndims < 2 || !type_is_float(x->type))
+        return node_fail(im, "the input is not a tensor of floats with a batch and channels");
+    for (int k = 0; k < 4; k++) {
+        p[k] = node_input(im, k + 1);
+        if (p[k]->ndims != 1 || p[k]->extent[0] != x->extent[1] || p[k]->type != x->type)
+            return node_fail(im, "input %d is not a vector of %" PRId64 " elements of %s", k + 1,
+                             x->extent[1], type_name(x->type));
+    }
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
+    if (!y) return false;
+    axes_for(im, x->ndims, x->extent, index);
+    for (int k = 0; k < 4; k++)
+        e[k] = tensor_element(im, p[k], &index[1]); /* scale, bias, mean, variance */
+    emit_statement(im, "%s = (%s - %s) / sqrt(%s + %s) * %s + %s", tensor_element(im, y, index),
+                   tensor_element(im, x, index), e[2], e[3], text_number(im, x->type, epsilon),
+                   e[0], e[1]);
+    return true;
+}
+#endif

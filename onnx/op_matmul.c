@@ -1,0 +1,216 @@
+/* Matrix products: MatMul with its batches, Gemm, and the integer ones. */
+#include "onnx/onnx.h"
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A product as numpy.matmul defines it. A vector on the left has no rows, one on the right no
+ * columns; leading dimensions are broadcast. */
+struct product {
+    struct tensor *a, *b;
+    int64_t shape[MAX_DIMS];
+    int ndims;
+    const char *dst[MAX_DIMS], *a_index[MAX_DIMS], *b_index[MAX_DIMS];
+    const char *row, *column; /* NULL: no such dimension */
+    int64_t rows, columns;
+};
+
+static bool batch_shape(struct import *im, struct product *p) {
+    struct tensor a = *p->a, b = *p->b;
+    struct tensor *both[2] = {&a, &b};
+    a.ndims = a.ndims > 2 ? a.ndims - 2 : 0;
+    b.ndims = b.ndims > 2 ? b.ndims - 2 : 0;
+    return shape_broadcast(im, both, 2, &p->ndims, p->shape);
+}
+
+static bool product_read(struct import *im, struct product *p, int a, int b) {
+    p->a = node_input(im, a);
+    p->b = node_input(im, b);
+    int an = p->a->ndims, bn = p->b->ndims;
+    if (an == 0 || bn == 0) return node_fail(im, "a scalar is not a matrix");
+    int64_t depth = p->a->extent[an - 1], depth_b = p->b->extent[bn == 1 ? 0 : bn - 2];
+    if (depth != depth_b)
+        return node_fail(im,
+                         "%s cannot be multiplied by %s: %" PRId64 " columns, but %" PRId64 " rows",
+                         shape_text(im->arena, an, p->a->extent),
+                         shape_text(im->arena, bn, p->b->extent), depth, depth_b);
+    if (!batch_shape(im, p)) return false;
+    p->rows = an > 1 ? p->a->extent[an - 2] : 1;
+    p->columns = bn > 1 ? p->b->extent[bn - 1] : 1;
+    if (p->ndims + 2 > MAX_DIMS) return node_fail(im, "more than %d dimensions", MAX_DIMS);
+    if (an > 1) p->shape[p->ndims++] = p->rows;
+    if (bn > 1) p->shape[p->ndims++] = p->columns;
+    return true;
+}
+
+static void operand_index(const struct product *p, const struct tensor *t, int nbatch,
+                          const char **index) {
+    int n = t->ndims > 2 ? t->ndims - 2 : 0;
+    for (int d = 0; d < n; d++) {
+        int at = nbatch - n + d;
+        index[d] = t->extent[d] == 1 && p->shape[at] != 1 ? "0" : p->dst[at];
+    }
+}
+
+static void product_axes(struct import *im, struct product *p) {
+    static const char *const hint[] = {"l", "m", "n"};
+    int an = p->a->ndims, bn = p->b->ndims, nbatch = p->ndims - (an > 1) - (bn > 1);
+    for (int d = 0; d < nbatch; d++) p->dst[d] = axis_for(im, hint[d < 3 ? d : 2], p->shape[d]);
+    p->row = an > 1 ? axis_for(im, "i", p->rows) : NULL;
+    p->column = bn > 1 ? axis_for(im, "j", p->columns) : NULL;
+    const char *k = axis_for(im, "k", p->a->extent[an - 1]);
+    if (p->row) p->dst[nbatch] = p->row;
+    if (p->column) p->dst[nbatch + (p->row != NULL)] = p->column;
+    operand_index(p, p->a, nbatch, p->a_index);
+    operand_index(p, p->b, nbatch, p->b_index);
+    if (an > 1) p->a_index[an - 2] = p->row;
+    p->a_index[an - 1] = k;
+    p->b_index[bn == 1 ? 0 : bn - 2] = k;
+    if (bn > 1) p->b_index[bn - 1] = p->column;
+}
+
+bool op_matmul(struct import *im) {
+    struct product p;
+    if (!product_read(im, &p, 0, 1)) return false;
+    enum type type = p.a->type;
+    if (type == TYPE_BOOL || type != p.b->type)
+        return node_fail(im, "the inputs are not numbers of one type");
+    struct tensor *y = node_result(im, type, p.ndims, p.shape), *acc = y ? sum_open(im, y) : NULL;
+    if (!acc) return false;
+    product_axes(im, &p);
+    emit_statement(im, "%s = 0", tensor_element(im, acc, p.dst));
+    emit_statement(im, "%s += %s * %s", tensor_element(im, acc, p.dst),
+                   sum_widen(im, type, tensor_element(im, p.a, p.a_index)),
+                   sum_widen(im, type, tensor_element(im, p.b, p.b_index)));
+    sum_close(im, y, acc, p.dst);
+    return true;
+}
+
+static bool accumulate(struct import *im, struct product *p, struct tensor *acc, struct tensor *az,
+                       struct tensor *bz) {
+    const char *a_zero, *b_zero;
+    if (!quantised_zero(im, az, p->a, p->row ? p->rows : 1, p->row, &a_zero) ||
+        !quantised_zero(im, bz, p->b, p->column ? p->columns : 1, p->column, &b_zero))
+        return false;
+    emit_statement(im, "%s = 0", tensor_element(im, acc, p->dst));
+    emit_statement(im, "%s += %s * %s", tensor_element(im, acc, p->dst),
+                   quantised_element(im, tensor_element(im, p->a, p->a_index), a_zero),
+                   quantised_element(im, tensor_element(im, p->b, p->b_index), b_zero));
+    return true;
+}
+
+static bool eight_bits(const struct tensor *t) {
+    return t->type == TYPE_I8 || t->type == TYPE_U8;
+}
+
+bool op_matmul_integer(struct import *im) {
+    struct product p;
+    if (!product_read(im, &p, 0, 1)) return false;
+    if (!eight_bits(p.a) || !eight_bits(p.b))
+        return node_fail(im, "the inputs are not of 8-bit integers");
+    struct tensor *y = node_result(im, TYPE_I32, p.ndims, p.shape);
+    if (!y) return false;
+    product_axes(im, &p);
+    return accumulate(im, &p, y, node_input(im, 2), node_input(im, 3));
+}
+
+bool op_qlinear_matmul(struct import *im) {
+    struct product p;
+    struct tensor *zero = node_input(im, 7);
+    if (!product_read(im, &p, 0, 3)) return false;
+    if (!eight_bits(p.a) || !eight_bits(p.b) || !eight_bits(zero))
+        return node_fail(im, "inputs and result are not of 8-bit integers");
+    struct tensor *y = node_result(im, zero->type, p.ndims, p.shape);
+    struct tensor *acc =
+        y ? tensor_temporary(im, y->buffer, "acc", TYPE_I32, p.ndims, p.shape) : NULL;
+    if (!acc) return false;
+    product_axes(im, &p);
+    return accumulate(im, &p, acc, node_input(im, 2), node_input(im, 5)) &&
+           quantised_result(im, acc, 1, 4, 6, 7, p.column ? p.ndims - 1 : -1);
+}
+
+/* ---- Gemm ---- */
+
+struct gemm {
+    struct tensor *a, *b, *c;
+    int64_t transpose_a, transpose_b, shape[2], depth;
+    double alpha, beta;
+};
+
+static bool gemm_read(struct import *im, struct gemm *g) {
+    int64_t broadcast_c = 1;
+    int ndims;
+    *g = (struct gemm){.a = node_input(im, 0),
+                       .b = node_input(im, 1),
+                       .c = node_input(im, 2),
+                       .alpha = 1,
+                       .beta = 1};
+    if (!attribute_int(im, "transA", &g->transpose_a) ||
+        !attribute_int(im, "transB", &g->transpose_b) || !attribute_float(im, "alpha", &g->alpha) ||
+        !attribute_float(im, "beta", &g->beta) ||
+        !attribute_int(im, "broadcast", &broadcast_c)) /* before opset 7; the shapes tell */
+        return false;
+    if (g->a->ndims != 2 || g->b->ndims != 2) return node_fail(im, "its factors are not matrices");
+    if (g->a->type == TYPE_BOOL || g->b->type != g->a->type || (g->c && g->c->type != g->a->type))
+        return node_fail(im, "the inputs are not numbers of one type");
+    bool ta = g->transpose_a != 0, tb = g->transpose_b != 0;
+    g->shape[0] = g->a->extent[ta];
+    g->shape[1] = g->b->extent[!tb];
+    g->depth = g->a->extent[!ta];
+    if (g->b->extent[tb] != g->depth)
+        return node_fail(
+            im, "the factors have %" PRId64 " columns and %" PRId64 " rows, which must be equal",
+            g->depth, g->b->extent[tb]);
+    if (!g->c) return true;
+    struct tensor y = {.ndims = 2, .extent = {g->shape[0], g->shape[1]}};
+    struct tensor *both[2] = {&y, g->c};
+    int64_t shape[MAX_DIMS];
+    if (!shape_broadcast(im, both, 2, &ndims, shape)) return false;
+    if (ndims != 2 || shape[0] != g->shape[0] || shape[1] != g->shape[1])
+        return node_fail(im, "C of shape %s cannot be broadcast to %s",
+                         shape_text(im->arena, g->c->ndims, g->c->extent),
+                         shape_text(im->arena, 2, g->shape));
+    return true;
+}
+
+static const char *scaled(struct import *im, enum type type, double factor, const char *value) {
+    if (factor == 1) return value;
+    return arena_printf(im->arena, "%s * %s", text_number(im, type, factor), value);
+}
+
+bool op_gemm(struct import *im) {
+    struct gemm g;
+    if (!gemm_read(im, &g)) return false;
+    enum type type = g.a->type;
+    if (!type_is_float(type) && (g.alpha != 1 || g.beta != 1))
+        return node_fail(im, "'alpha' and 'beta' other than 1 need floats");
+    struct tensor *y = node_result(im, type, 2, g.shape), *sum = NULL;
+    if (y && g.alpha == 1)
+        sum = sum_open(im, y);
+    else if (y)
+        sum = tensor_temporary(im, y->buffer, "sum", sum_type(type), 2, g.shape);
+    if (!sum) return false;
+    const char *i = axis_for(im, "i", g.shape[0]), *j = axis_for(im, "j", g.shape[1]),
+               *k = axis_for(im, "k", g.depth);
+    const char *dst[2] = {i, j}, *a[2] = {g.transpose_a ? k : i, g.transpose_a ? i : k};
+    const char *b[2] = {g.transpose_b ? j : k, g.transpose_b ? k : j}, *c = NULL;
+    if (g.c && g.beta != 0)
+        c = scaled(im, sum->type, g.beta,
+                   sum_widen(im, type, tensor_element_broadcast(im, g.c, 2, g.shape, dst)));
+    emit_statement(im, "%s = %s", tensor_element(im, sum, dst), c && g.alpha == 1 ? c : "0");
+    emit_statement(im, "%s += %s * %s", tensor_element(im, sum, dst),
+                   sum_widen(im, type, tensor_element(im, g.a, a)),
+                   sum_widen(im, type, tensor_element(im, g.b, b)));
+    if (g.alpha == 1) {
+        sum_close(im, y, sum, dst);
+        return true;
+    }
+    const char *value = scaled(im, sum->type, g.alpha, tensor_element(im, sum, dst));
+    if (c) value = arena_printf(im->arena, "%s + %s", value, c);
+    emit_statement(im, "%s = %s", tensor_element(im, y, dst), sum_narrow(im, type, value));
+    return true;
+}
+#endif

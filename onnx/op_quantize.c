@@ -1,0 +1,172 @@
+/* Scales and zero points. */
+#include "onnx/onnx.h"
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static bool all_zero(const struct tensor *t) {
+    for (int64_t i = 0; i < t->elements; i++)
+        if (tensor_int(t, i) != 0) return false;
+    return true;
+}
+
+bool quantised_zero(struct import *im, struct tensor *zp, const struct tensor *like, int64_t vector,
+                    const char *index, const char **text) {
+    *text = NULL;
+    if (!zp) return true;
+    if (zp->type != like->type)
+        return node_fail(im, "a zero point is %s, but what it belongs to %s", type_name(zp->type),
+                         type_name(like->type));
+    if (zp->elements != 1 && (zp->ndims != 1 || zp->elements != vector))
+        return node_fail(im, "a zero point of shape %s fits nothing here: expected one element%s",
+                         shape_text(im->arena, zp->ndims, zp->extent),
+                         vector > 1 ? " or one for each channel" : "");
+    if (zp->data && all_zero(zp)) return true;
+    if (zp->elements == 1 && zp->data)
+        *text = tensor_scalar(im, zp);
+    else if (zp->elements == 1)
+        *text = arena_printf(im->arena, "i32(%s)", tensor_scalar(im, zp));
+    else
+        *text = arena_printf(im->arena, "i32(%s)", tensor_element(im, zp, &index));
+    return true;
+}
+
+const char *quantised_element(struct import *im, const char *element_text, const char *zp) {
+    if (!zp) return arena_printf(im->arena, "i32(%s)", element_text);
+    return arena_printf(im->arena, "(i32(%s) - %s)", element_text, zp);
+}
+
+static bool scale_known(struct import *im, int k, bool vector, struct tensor **out) {
+    struct tensor *t = *out = node_input(im, k);
+    if (!t || !t->data || t->type != TYPE_F32)
+        return node_fail(
+            im, "input %d, a scale, is not a constant of f32, as it must be known when compiling",
+            k);
+    if (t->elements != 1 && (!vector || t->ndims != 1))
+        return node_fail(im, "input %d, a scale, has %" PRId64 " elements, expected one", k,
+                         t->elements);
+    for (int64_t i = 0; i < t->elements; i++)
+        if (!(tensor_float(t, i) > 0) || isinf(tensor_float(t, i)))
+            return node_fail(im, "input %d, a scale, is not above zero", k);
+    return true;
+}
+
+/* The multiplier as text: a literal, or an element of a constant with one for each channel. */
+static const char *multiplier(struct import *im, const struct tensor *x, const struct tensor *w,
+                              const struct tensor *y, const char *base, const char *index) {
+    double ratio = tensor_float(x, 0) /
+                   tensor_float(y, 0); /* the last of three factors is applied below, in f64 */
+    if (w->elements == 1)
+        return text_number(im, TYPE_F64,
+                           tensor_float(x, 0) * tensor_float(w, 0) / tensor_float(y, 0));
+    double *data = arena_array(im->arena, (size_t)w->elements, sizeof *data);
+    for (int64_t i = 0; i < w->elements; i++) data[i] = ratio * tensor_float(w, i);
+    struct tensor *t = tensor_constant(im, base, "scale", TYPE_F64, 1, w->extent, data);
+    return tensor_element(im, t, &index);
+}
+
+bool quantised_result(struct import *im, struct tensor *acc, int xs, int ws, int ys, int yzp,
+                      int channel) {
+    struct tensor *x, *w, *y, *zp = node_input(im, yzp),
+                              *out = name_find(&im->value, im->node->output[0]);
+    const char *index[MAX_DIMS], *zero;
+    if (!scale_known(im, xs, false, &x) || !scale_known(im, ws, channel >= 0, &w) ||
+        !scale_known(im, ys, false, &y) || !quantised_zero(im, zp, out, 1, NULL, &zero))
+        return false;
+    if (w->elements != 1 && w->elements != acc->extent[channel])
+        return node_fail(im, "input %d has %" PRId64 " scales for %" PRId64 " channels", ws,
+                         w->elements, acc->extent[channel]);
+    axes_release(im);
+    axes_for(im, acc->ndims, acc->extent, index);
+    const char *s = multiplier(im, x, w, y, out->buffer, channel >= 0 ? index[channel] : "0");
+    const char *value =
+        arena_printf(im->arena, "round(f64(%s) * %s)", tensor_element(im, acc, index), s);
+    if (zero) value = arena_printf(im->arena, zp->data ? "%s + %s" : "%s + f64(%s)", value, zero);
+    emit_statement(im, "%s = %s(clip(%s, %s, %s))", tensor_element(im, out, index),
+                   type_name(out->type), value, type_lowest(out->type), type_highest(out->type));
+    return true;
+}
+
+/* The scale and zero point of (De)QuantizeLinear, one for the tensor or one for each index of an
+ * axis. */
+struct quantisation {
+    struct tensor *x, *scale, *zero;
+    const char *index[MAX_DIMS];
+    const char *scale_text, *zero_text; /* zero_text NULL: no zero point; type i32 */
+};
+
+static bool quantisation_read(struct import *im, struct quantisation *q, enum type *integer) {
+    int axis = 0;
+    int64_t block = 0;
+    *q = (struct quantisation){
+        .x = node_input(im, 0), .scale = node_input(im, 1), .zero = node_input(im, 2)};
+    *integer = q->zero ? q->zero->type : TYPE_U8;
+    if (!attribute_int(im, "block_size", &block)) return false;
+    if (block) return node_fail(im, "scales for blocks are not supported");
+    if (q->scale->elements == 1)
+        attribute_find(im, "axis");
+    else if (!attribute_axis(im, "axis", 1, q->x->ndims, &axis))
+        return false;
+    if (!type_is_float(q->scale->type)) return node_fail(im, "the scale is not a float");
+    if (q->scale->elements != 1 &&
+        (q->scale->ndims != 1 || q->scale->elements != q->x->extent[axis]))
+        return node_fail(im, "a scale of shape %s does not fit axis %d",
+                         shape_text(im->arena, q->scale->ndims, q->scale->extent), axis);
+    if (q->zero && q->zero->elements != q->scale->elements)
+        return node_fail(im, "scale and zero point have different shapes");
+    axes_for(im, q->x->ndims, q->x->extent, q->index);
+    q->scale_text = q->scale->elements == 1 ? tensor_scalar(im, q->scale)
+                                            : tensor_element(im, q->scale, &q->index[axis]);
+    struct tensor like = {.type = *integer};
+    return quantised_zero(im, q->zero, &like, q->scale->elements, q->index[axis], &q->zero_text);
+}
+
+static bool small_integer(enum type t) {
+    return t == TYPE_I8 || t == TYPE_U8 || t == TYPE_I16 || t == TYPE_U16;
+}
+
+bool op_quantize(struct import *im) {
+    struct quantisation q;
+    enum type type;
+    int64_t saturate = 1;
+    if (!attribute_int(im, "saturate", &saturate) || !quantisation_read(im, &q, &type))
+        return false;
+    if (!small_integer(type))
+        return node_fail(im, "results of %s are not supported", type_name(type));
+    if (q.x->type != q.scale->type && q.x->type != TYPE_I32)
+        return node_fail(im, "input and scale have different types");
+    struct tensor *y = node_result(im, type, q.x->ndims, q.x->extent);
+    if (!y) return false;
+    const char *f = type_name(q.scale->type), *x = tensor_element(im, q.x, q.index);
+    if (q.x->type == TYPE_I32) x = arena_printf(im->arena, "%s(%s)", f, x);
+    const char *value = arena_printf(im->arena, "round(%s / %s)", x, q.scale_text);
+    if (q.zero_text)
+        value = arena_printf(
+            im->arena, q.zero->data && q.zero->elements == 1 ? "%s + %s" : "%s + %s(%s)", value,
+            q.zero->data && q.zero->elements == 1 ? q.zero_text : f, q.zero_text);
+    emit_statement(im, "%s = %s(clip(%s, %s, %s))", tensor_element(im, y, q.index), type_name(type),
+                   value, type_lowest(type), type_highest(type));
+    return true;
+}
+
+bool op_dequantize(struct import *im) {
+    struct quantisation q;
+    enum type type;
+    if (!quantisation_read(im, &q, &type)) return false;
+    if (q.zero && type != q.x->type)
+        return node_fail(im, "input and zero point have different types");
+    if (!small_integer(q.x->type) && q.x->type != TYPE_I32)
+        return node_fail(im, "the input is not of integers");
+    struct tensor *y = node_result(im, q.scale->type, q.x->ndims, q.x->extent);
+    if (!y) return false;
+    const char *x = tensor_element(im, q.x, q.index);
+    if (q.x->type != TYPE_I32 || q.zero_text) x = quantised_element(im, x, q.zero_text);
+    emit_statement(im, "%s = %s(%s) * %s", tensor_element(im, y, q.index), type_name(y->type), x,
+                   q.scale_text);
+    return true;
+}
+#endif

@@ -1,0 +1,136 @@
+/* Reductions over axes, and softmax, which is made of them. */
+#include "onnx/onnx.h"
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <string.h>
+
+/* The dimensions of x that are kept, their extents, and the index of each side. */
+struct reduction {
+    struct tensor *x;
+    bool reduced[MAX_DIMS];
+    const char *index[MAX_DIMS]; /* of x */
+    const char *kept_index[MAX_DIMS];
+    int64_t kept[MAX_DIMS];
+    int nkept;
+    int64_t count; /* elements that become one */
+};
+
+/* keep: reduced dimensions stay, with extent 1 */
+static void reduction_axes(struct import *im, struct reduction *r, bool keep) {
+    axes_for(im, r->x->ndims, r->x->extent, r->index);
+    r->count = 1;
+    r->nkept = 0;
+    for (int d = 0; d < r->x->ndims; d++) {
+        if (r->reduced[d]) r->count *= r->x->extent[d];
+        if (r->reduced[d] && !keep) continue;
+        r->kept_index[r->nkept] = r->reduced[d] ? "0" : r->index[d];
+        r->kept[r->nkept++] = r->reduced[d] ? 1 : r->x->extent[d];
+    }
+}
+
+static bool numeric(struct import *im, const struct tensor *x, bool floats) {
+    if (type_is_float(x->type) || (!floats && x->type != TYPE_BOOL)) return true;
+    return node_fail(im, "the input is %s, which this operator does not take", type_name(x->type));
+}
+
+static bool reduce(struct import *im, const char *initial, const char *combine, bool mean) {
+    struct reduction r = {.x = node_input(im, 0)};
+    const int64_t *axes;
+    int64_t keep = 1, no_axes_is_none = 0;
+    int n;
+    bool inputs =
+        im->opset >= 18 || (im->opset >= 13 && strcmp(im->node->op_type, "ReduceSum") == 0);
+    if (!inputs && node_has_input(im, 1))
+        return node_fail(im, "axes as an input are of a later opset");
+    if (!numeric(im, r.x, false) || !attribute_or_input(im, "axes", inputs ? 1 : -1, &axes, &n) ||
+        !attribute_int(im, "keepdims", &keep) ||
+        !attribute_int(im, "noop_with_empty_axes", &no_axes_is_none))
+        return false;
+    if (n == 0 && no_axes_is_none) return op_identity(im);
+    for (int i = 0; i < n; i++) {
+        int d;
+        if (!axis_normal(im, axes[i], r.x->ndims, &d)) return false;
+        r.reduced[d] = true;
+    }
+    for (int d = 0; n == 0 && d < r.x->ndims; d++) r.reduced[d] = true;
+    reduction_axes(im, &r, keep != 0);
+    struct tensor *y = node_result(im, r.x->type, r.nkept, r.kept), *sum = NULL;
+    if (y && mean)
+        sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, y->extent);
+    else if (y)
+        sum = strcmp(combine, "+=") == 0 ? sum_open(im, y) : y;
+    if (!sum) return false;
+    const char *to = tensor_element(im, sum, r.kept_index),
+               *from = tensor_element(im, r.x, r.index);
+    emit_statement(im, "%s = %s", to, initial);
+    emit_statement(im, "%s %s %s", to, combine,
+                   sum->type == r.x->type ? from : sum_widen(im, r.x->type, from));
+    if (!mean) {
+        sum_close(im, y, sum, r.kept_index);
+        return true;
+    }
+    const char *value =
+        arena_printf(im->arena, "%s / %s", to, text_number(im, sum->type, (double)r.count));
+    emit_statement(im, "%s = %s", tensor_element(im, y, r.kept_index),
+                   sum_narrow(im, y->type, value));
+    return true;
+}
+
+bool op_reduce_sum(struct import *im) {
+    return reduce(im, "0", "+=", false);
+}
+
+bool op_reduce_mean(struct import *im) {
+    return reduce(im, "0", "+=", true);
+}
+
+bool op_reduce_max(struct import *im) {
+    return reduce(im, type_lowest(node_input(im, 0)->type), "max=", false);
+}
+
+bool op_reduce_min(struct import *im) {
+    return reduce(im, type_highest(node_input(im, 0)->type), "min=", false);
+}
+
+/* Opened as in Apollo §3.2: maximum, exponentials, their sum, quotient. */
+static bool softmax(struct import *im, bool logarithm) {
+    struct reduction r = {.x = node_input(im, 0)};
+    int axis;
+    if (!numeric(im, r.x, true)) return false;
+    if (r.x->ndims == 0) return node_fail(im, "the input has no dimensions");
+    if (!attribute_axis(im, "axis", im->opset < 13 ? (r.x->ndims > 1) : -1, r.x->ndims, &axis))
+        return false;
+    for (int d = axis; d < r.x->ndims; d++) r.reduced[d] = d == axis || im->opset < 13;
+    reduction_axes(im, &r, false);
+    struct tensor *x = r.x, *y = node_result(im, x->type, x->ndims, x->extent);
+    struct tensor *m = y ? tensor_temporary(im, y->buffer, "max", x->type, r.nkept, r.kept) : NULL;
+    struct tensor *e =
+        m ? tensor_temporary(im, y->buffer, "exp", x->type, x->ndims, x->extent) : NULL;
+    struct tensor *z =
+        e ? tensor_temporary(im, y->buffer, "sum", sum_type(x->type), r.nkept, r.kept) : NULL;
+    if (!z) return false;
+    const char *at = tensor_element(im, x, r.index), *most = tensor_element(im, m, r.kept_index);
+    const char *power = tensor_element(im, e, r.index), *sum = tensor_element(im, z, r.kept_index);
+    emit_statement(im, "%s = -inf", most);
+    emit_statement(im, "%s max= %s", most, at);
+    emit_statement(im, "%s = exp(%s - %s)", power, at, most);
+    emit_statement(im, "%s = 0", sum);
+    emit_statement(im, "%s += %s", sum, sum_widen(im, x->type, power));
+    const char *value =
+        logarithm ? arena_printf(im->arena, "%s - %s - log(%s)", sum_widen(im, x->type, at),
+                                 sum_widen(im, x->type, most), sum)
+                  : arena_printf(im->arena, "%s / %s", sum_widen(im, x->type, power), sum);
+    emit_statement(im, "%s = %s", tensor_element(im, y, r.index), sum_narrow(im, x->type, value));
+    return true;
+}
+
+bool op_softmax(struct import *im) {
+    return softmax(im, false);
+}
+
+bool op_log_softmax(struct import *im) {
+    return softmax(im, true);
+}
+#endif

@@ -1,0 +1,144 @@
+#include "scheduler/emit_int.h"
+#include <string.h>
+
+void nodes_add(struct work *w, struct nodes *l, struct node n) {
+    GROW(&w->s->arena, l->at, l->n, l->cap);
+    l->at[l->n++] = n;
+}
+
+int new_var(struct work *w, const char *name) {
+    struct schedule *s = w->s;
+    struct var *v = arena_array(&s->arena, (size_t)s->nvars + 1, sizeof *v);
+    if (s->nvars) memcpy(v, s->var, sizeof *v * (size_t)s->nvars);
+    v[s->nvars].name = arena_printf(&s->arena, "%s%d", name, s->nvars);
+    s->var = v;
+    return s->nvars++;
+}
+
+void add_sync(struct work *w, struct nodes *l, int queue, bool push, int sync) {
+    struct node n = {.kind = NODE_SYNC};
+    struct signal *s = arena_alloc(&w->s->arena, sizeof *s);
+    *s = (struct signal){sync, 0};
+    n.sync.queue = queue;
+    if (push) n.sync.signals = (struct signals){.push = s, .npushes = 1};
+    else n.sync.signals = (struct signals){.pop = s, .npops = 1};
+    nodes_add(w, l, n);
+}
+
+void add_rotate(struct work *w, struct nodes *l, int place) {
+    nodes_add(w, l, (struct node){.kind = NODE_ROTATE, .rotate = place});
+}
+
+bool add_signal(struct work *w, struct nodes *l, int from, int to) {
+    if (graph_sync(w->m, from, to) == -2) return true;
+    while (from != to) {
+        int next = to;
+        if (graph_distance(w->m, from, to, &next) < 0) return false;
+        int sync = graph_sync(w->m, from, next);
+        add_sync(w, l, from, true, sync);
+        add_sync(w, l, next, false, sync);
+        from = next;
+    }
+    return true;
+}
+
+struct node loop_node(struct work *w, int var, struct val lo, struct val hi, int64_t step, enum loop_kind kind, int axis,
+                      struct nodes *body) {
+    struct loop_node *l = arena_alloc(&w->s->arena, sizeof *l);
+    *l = (struct loop_node){.var = var, .lo = val_sx(&w->s->arena, lo), .hi = val_sx(&w->s->arena, hi), .step = step, .kind = kind,
+                            .unit = -1, .axis = axis, .body = body->at, .nbody = body->n};
+    return (struct node){.kind = NODE_LOOP, .loop = l};
+}
+
+static struct signals *signals_of(struct node *n) {
+    switch (n->kind) {
+    case NODE_ISSUE:
+        return &n->issue->signals;
+    case NODE_FALLBACK:
+        return &n->fallback->signals;
+    case NODE_SYNC:
+        return &n->sync.signals;
+    default:
+        return NULL;
+    }
+}
+
+static int queue_of(const struct work *w, const struct node *n) {
+    switch (n->kind) {
+    case NODE_ISSUE:
+        return w->m->instr[n->issue->instr].queue;
+    case NODE_FALLBACK:
+        return w->m->fallback[n->fallback->fallback].queue;
+    case NODE_SYNC:
+        return n->sync.queue;
+    default:
+        return -1;
+    }
+}
+
+static struct signal *joined(struct work *w, const struct signal *a, int na, const struct signal *b, int nb) {
+    struct signal *s = arena_array(&w->s->arena, (size_t)(na + nb), sizeof *s);
+    memcpy(s, a, sizeof *s * (size_t)na);
+    if (nb) memcpy(s + na, b, sizeof *s * (size_t)nb);
+    return s;
+}
+
+static bool carries(const struct signal *s, int n, int sync) {
+    for (int i = 0; i < n; i++)
+        if (s[i].sync == sync) return true;
+    return false;
+}
+
+/* The issue of the same queue next to node i, forwards for a pop and backwards for a push; -1: a loop or another sync is nearer. */
+static int neighbour(const struct work *w, const struct nodes *l, int i, int step) {
+    int queue = l->at[i].sync.queue;
+    for (int k = i + step; k >= 0 && k < l->n; k += step) {
+        if (l->at[k].kind == NODE_LOOP) return -1;
+        if (queue_of(w, &l->at[k]) == queue) return l->at[k].kind == NODE_ISSUE ? k : -1;
+    }
+    return -1;
+}
+
+static bool fold_one(struct work *w, struct nodes *l, int i) {
+    const struct signals *s = &l->at[i].sync.signals;
+    bool push = s->npushes == 1;
+    int k = neighbour(w, l, i, push ? -1 : 1);
+    if (k < 0) return false;
+    struct signals *to = signals_of(&l->at[k]);
+    if (push) {
+        if (carries(to->push, to->npushes, s->push[0].sync)) return false;
+        to->push = joined(w, to->push, to->npushes, s->push, 1);
+        to->npushes++;
+    } else {
+        if (carries(to->pop, to->npops, s->pop[0].sync)) return false;
+        to->pop = joined(w, s->pop, 1, to->pop, to->npops);
+        to->npops++;
+    }
+    memmove(&l->at[i], &l->at[i + 1], sizeof l->at[0] * (size_t)(l->n - i - 1));
+    l->n--;
+    return true;
+}
+
+/* Peephole: a sync becomes a flag of its neighbour in the same queue, one for each edge and direction (SCHEDULING §5.7). */
+void nodes_fold(struct work *w, struct nodes *l) {
+    for (int i = 0; i < l->n; i++)
+        if (l->at[i].kind == NODE_LOOP) {
+            struct nodes body = {l->at[i].loop->body, l->at[i].loop->nbody, l->at[i].loop->nbody};
+            nodes_fold(w, &body);
+            l->at[i].loop->nbody = body.n;
+        }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < l->n && !changed; i++) changed = l->at[i].kind == NODE_SYNC && fold_one(w, l, i);
+    }
+}
+
+uint64_t nodes_queues(const struct work *w, const struct node *at, int n) {
+    uint64_t out = 0;
+    for (int i = 0; i < n; i++) {
+        int q = queue_of(w, &at[i]);
+        if (at[i].kind == NODE_LOOP) out |= nodes_queues(w, at[i].loop->body, at[i].loop->nbody);
+        else if (q >= 0) out |= UINT64_C(1) << q;
+    }
+    return out;
+}

@@ -1,0 +1,190 @@
+/* Fitting: which move copies a box of data, which of its axes takes which dimension, and what is left as loops. */
+#include "scheduler/scheduler_int.h"
+#include <assert.h>
+#include <string.h>
+
+static bool among(const struct machine *m, const struct operand *o, int memory) {
+    for (int i = 0; i < o->nmemories; i++) {
+        int at = o->memory[i];
+        if (at == memory) return true;
+        if (at >= 0 && memory_is_home(m, at) && memory_is_home(m, memory)) return true;
+    }
+    return false;
+}
+
+static void box_insert(struct box *b, int at, struct box_dim d) {
+    assert(b->n < MAX_COORDS);
+    memmove(&b->dim[at + 1], &b->dim[at], sizeof b->dim[0] * (size_t)(b->n - at));
+    b->dim[at] = d;
+    b->n++;
+}
+
+static void box_remove(struct box *b, int at) {
+    memmove(&b->dim[at], &b->dim[at + 1], sizeof b->dim[0] * (size_t)(b->n - at - 1));
+    b->n--;
+}
+
+static bool plain(const struct box_dim *d) {
+    return !d->extent.x && val_is(d->before, 0) && val_is(d->after, 0) && !d->from.x && !d->to.x;
+}
+
+/* Neighbours that are contiguous on both sides become one dimension. */
+static void box_merge(struct box *b) {
+    for (int i = 0; i + 1 < b->n;) {
+        struct box_dim *in = &b->dim[i], *out = &b->dim[i + 1];
+        if (plain(in) && plain(out) && out->from.c == in->from.c * in->extent.c &&
+            out->to.c == in->to.c * in->extent.c) {
+            in->extent = in->total = val_const(in->extent.c * out->extent.c);
+            box_remove(b, i + 1);
+        } else {
+            i++;
+        }
+    }
+}
+
+/* In elements of the move: a byte-wise move sees an element as several. */
+static bool box_convert(struct arena *a, struct box *b, const struct move *mv) {
+    if (mv->type == b->type) return true;
+    size_t wide = type_size(b->type), narrow = type_size(mv->type);
+    if (!(mv->needle->in->move_types >> b->type & 1) || wide % narrow) return false;
+    int64_t ratio = (int64_t)(wide / narrow);
+    if (ratio == 1) return true;
+    for (int i = 0; i < b->n; i++) {
+        b->dim[i].from = val_scale(a, b->dim[i].from, ratio);
+        b->dim[i].to = val_scale(a, b->dim[i].to, ratio);
+    }
+    struct val one = val_const(1), zero = val_const(0), n = val_const(ratio);
+    box_insert(b, 0, (struct box_dim){n, zero, zero, n, one, one});
+    return true;
+}
+
+struct match { struct work *w; const struct move *mv; struct fit *f; struct val run_from, run_to; };
+
+static bool stride_fits(const struct side *s, struct val stride, struct val dense) {
+    if (s->kind == STRIDE_CONST) return val_is(stride, s->value);
+    if (s->kind == STRIDE_DENSE) return val_same(stride, dense);
+    return true;
+}
+
+static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
+    struct box *b = &t->f->box;
+    struct box_dim *d = &b->dim[i];
+    bool padded = d->before.max > 0 || d->after.max > 0;
+    if (padded && (d->before.max > ax->max_before || d->after.max > ax->max_after)) return false;
+    if (!ax->fixed) {
+        if (!d->extent.x) {
+            if (d->extent.c < ax->lo || (d->extent.c - ax->lo) % ax->step) return false;
+        } else if (ax->step != 1 || ax->lo > 1) {
+            return false;
+        }
+        return d->extent.max <= ax->hi;
+    }
+    if (d->extent.x || padded || d->extent.c % ax->fixed) return false;
+    if (d->extent.c == ax->fixed) return true;
+    if (b->n == MAX_COORDS) return false;
+    struct box_dim rest = *d;          /* the multiple is a dimension of its own */
+    rest.extent = rest.total = val_const(d->extent.c / ax->fixed);
+    rest.from = val_scale(t->w->arena, d->from, ax->fixed);
+    rest.to = val_scale(t->w->arena, d->to, ax->fixed);
+    d->extent = d->total = val_const(ax->fixed);
+    box_insert(b, i + 1, rest);
+    for (int k = 0; k < t->mv->naxes; k++)
+        if (t->f->dim_of[k] > i) t->f->dim_of[k]++;
+    memmove(&t->f->looped[i + 2], &t->f->looped[i + 1], sizeof(bool) * (size_t)(b->n - i - 2));
+    t->f->looped[i + 1] = true;
+    return true;
+}
+
+static bool match_axis(struct match *t, int k) {
+    const struct move_axis *ax = &t->mv->axis[k];
+    struct fit *f = t->f;
+    for (int i = 0; i < f->box.n; i++) {
+        struct box_dim *d = &f->box.dim[i];
+        if (!f->looped[i] || !stride_fits(&ax->from, d->from, t->run_from) ||
+            !stride_fits(&ax->to, d->to, t->run_to) || !extent_fits(t, ax, i))
+            continue;
+        d = &f->box.dim[i];
+        f->dim_of[k] = i;
+        f->looped[i] = false;
+        if (!val_is(d->from, 0)) t->run_from = val_mul(t->w->arena, t->run_from, d->extent);
+        t->run_to = val_mul(t->w->arena, t->run_to, d->total);
+        return true;
+    }
+    f->dim_of[k] = -1;
+    return ax->fixed ? ax->fixed == 1 : ax->lo <= 1;
+}
+
+/* Addresses that the move sees: starts of its issues and rows of chosen stride. */
+static bool aligned(struct work *w, const struct move *mv, const struct fit *f, bool from, int memory) {
+    const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
+    if (!memory_is_home(w->m, memory)) return true;
+    int64_t align = graph_align(w->m, o, memory, mv->needle->bound);
+    for (int i = 0; i < f->box.n; i++) {
+        bool named = false;
+        for (int k = 0; k < mv->naxes; k++)
+            if (f->dim_of[k] == i)
+                named = (from ? mv->axis[k].from.kind : mv->axis[k].to.kind) == STRIDE_FREE;
+        struct val s = from ? f->box.dim[i].from : f->box.dim[i].to;
+        if (!s.x && (named || f->looped[i]) && s.c * (int64_t)type_size(mv->type) % align) return false;
+    }
+    return true;
+}
+
+static void fit_cost(struct work *w, struct fit *f) {
+    const struct instr *in = f->move->needle->in;
+    int64_t size[MAX_SIZES];
+    double latency, interval, overhead, bytes = (double)type_size(f->move->type);
+    for (int i = 0; i < in->nranged; i++) size[i] = 0;
+    for (int k = 0; k < f->move->naxes; k++) {
+        const struct move_axis *ax = &f->move->axis[k];
+        const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
+        if (ax->size >= 0) size[ax->size] = d ? d->extent.max : 1;
+        if (d && !val_is(d->from, 0)) bytes *= (double)d->extent.max;
+    }
+    instr_times(w->m, in, f->move->needle->bound, size, &latency, &interval, &overhead);
+    f->issues = 1;
+    for (int i = 0; i < f->box.n; i++)
+        if (f->looped[i]) f->issues *= (double)f->box.dim[i].extent.max;
+    double busy = interval;
+    if (in->bus >= 0 && w->m->bus[in->bus].rate > 0 && bytes / w->m->bus[in->bus].rate > busy)
+        busy = bytes / w->m->bus[in->bus].rate;
+    f->cycles = f->issues * (overhead + busy);
+}
+
+static bool fit_move(struct work *w, const struct move *mv, const struct box *box, struct fit *f) {
+    f->move = mv;
+    f->box = *box;
+    for (int k = 0; k < MAX_NEEDLE; k++) f->dim_of[k] = -1;
+    if (!box_convert(w->arena, &f->box, mv)) return false;
+    for (int i = f->box.n - 1; i >= 0; i--)
+        if (val_is(f->box.dim[i].total, 1) && val_is(f->box.dim[i].extent, 1)) box_remove(&f->box, i);
+    box_merge(&f->box);
+    for (int i = 0; i < f->box.n; i++) f->looped[i] = true;
+    struct match t = {w, mv, f, val_const(1), val_const(1)};
+    for (int k = 0; k < mv->naxes; k++)
+        if (!match_axis(&t, k)) return false;
+    for (int i = 0; i < f->box.n; i++)
+        if (f->looped[i] && (f->box.dim[i].before.max > 0 || f->box.dim[i].after.max > 0)) return false;
+    return true;
+}
+
+bool fit_box(struct work *w, const struct moves *moves, int from, int to, const struct box *box,
+             struct fit *best) {
+    bool found = false;
+    for (int i = 0; i < moves->n; i++) {
+        const struct move *mv = &moves->at[i];
+        const struct instr *in = mv->needle->in;
+        struct fit f;
+        if (!among(w->m, &in->operand[mv->from_operand], from) ||
+            !among(w->m, &in->operand[mv->to_operand], to) || !fit_move(w, mv, box, &f) ||
+            !aligned(w, mv, &f, true, from) || !aligned(w, mv, &f, false, to))
+            continue;
+        fit_cost(w, &f);
+        if (!found || f.cycles < best->cycles ||
+            (f.cycles == best->cycles && in->nranged < best->move->needle->in->nranged)) {
+            *best = f;
+            found = true;
+        }
+    }
+    return found;
+}

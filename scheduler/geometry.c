@@ -1,0 +1,169 @@
+/* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the rest), and the same at home. */
+#include "scheduler/scheduler_int.h"
+#include <string.h>
+
+bool needle_reduces(const struct needle *nd, int x) {
+    return !access_varies(nd->bound, &nd->bound->stmt[nd->bound->nstmts - 1].dst, x);
+}
+
+static int64_t round_up(int64_t v, int64_t to) {
+    return (v + to - 1) / to * to;
+}
+
+/* The one dimension of the access that axis a moves in unit steps; -1: it moves none; -2: several, or in larger steps. */
+static int dim_of_axis(const struct program *p, const struct access *acc, int a) {
+    int found = -1;
+    for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
+        int64_t c = access_coef(p, acc, d, a);
+        if (!c) continue;
+        if (c != 1 || found >= 0) return -2;
+        found = d;
+    }
+    return found;
+}
+
+static bool blockable(const struct work *w, const struct task *t, const struct access *acc, int dim, int a, int64_t block) {
+    const struct program *p = w->p;
+    if (access_coef(p, acc, dim, p->naxes) % block) return false;
+    for (int b = 0; b < p->naxes; b++)
+        if (b != a && (p->stmt[t->stmt].axes >> b & 1) && access_coef(p, acc, dim, b) % block) return false;
+    return true;
+}
+
+static bool tail_is_padding(const struct work *w, const struct task *t, int x) {
+    int a = t->axis[x];
+    if (!needle_reduces(t->needle, x)) return false;
+    if (a < 0) return t->needle->lo[x] > 1;
+    return w->p->axis[a].extent % (t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x]) != 0;
+}
+
+static int64_t tile_words(const struct work *w, const struct opnd *o, int64_t elements, int64_t size) {
+    if (o->where != IN_LOCAL) return elements;
+    int64_t word = w->m->memory[o->memory].word;
+    if (word < 1) word = 1;
+    int64_t bytes = round_up(elements * size, word);
+    return bytes % size ? elements : bytes / size;
+}
+
+static bool place_digit(const struct work *w, const struct task *t, struct opnd *o, const struct access *acc,
+                        const struct digit *dg) {
+    struct geom *g = &o->geom;
+    int a = t->axis[dg->x], dim = -1;
+    if (a >= 0) dim = dim_of_axis(w->p, acc, a);
+    else if (o->alone_dim[dg->x] >= 0) dim = o->alone_dim[dg->x];
+    if (dim == -2 || (dim < 0 && needle_reduces(t->needle, dg->x) && t->needle->hi[dg->x] > 1 && a < 0)) return false;
+    if (dim < 0 && a >= 0 && needle_reduces(t->needle, dg->x) && o->writes) return false;
+    if (dim >= 0) {
+        if (g->block[dim] != dg->weight) return false;
+        g->block[dim] *= dg->extent;
+    }
+    g->stride[g->n] = dg->stride;
+    g->at[g->n++] = (struct coord){dim, dg->weight, dg->extent};
+    o->zero_tail |= tail_is_padding(w, t, dg->x);
+    return true;
+}
+
+/* The digit along which needles may start anywhere: outermost, whole tiles apart. */
+static int row_digit(const struct work *w, const struct opnd *o, int64_t size) {
+    const struct form *f = &o->form;
+    if (o->where != IN_LOCAL || !f->n) return -1;
+    const struct digit *last = &f->digit[f->n - 1];
+    int64_t span = 1;
+    for (int i = 0; i + 1 < f->n; i++) {
+        if (f->digit[i].x == last->x) return -1;
+        span += (f->digit[i].extent - 1) * f->digit[i].stride;
+    }
+    return last->free_stride < 0 && last->stride == tile_words(w, o, span, size) ? f->n - 1 : -1;
+}
+
+bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
+    const struct access *acc = task_access(w, t, o, o->writes);
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    struct geom *g = &o->geom;
+    int64_t size = (int64_t)type_size(b->type), span = 1;
+    *g = (struct geom){.row = -1};
+    o->zero_tail = false;
+    for (int d = 0; d < b->ndims; d++) {
+        g->block[d] = 1;
+        for (int a = 0; a < w->p->naxes; a++)
+            if ((w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, d, a) < 0) return false;
+    }
+    int row = row_digit(w, o, size), row_dim = -1;
+    if (row >= 0) {
+        int x = o->form.digit[row].x, a = t->axis[x];
+        row_dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
+        if (row_dim == -2) return false;
+        if (row_dim < 0) row = -1;
+        else o->zero_tail |= tail_is_padding(w, t, x);
+    }
+    for (int i = 0; i < o->form.n; i++) {
+        const struct digit *dg = &o->form.digit[i];
+        if (i == row || dg->free_stride >= 0) continue;
+        if (!place_digit(w, t, o, acc, dg)) return false;
+        span += (dg->extent - 1) * dg->stride;
+    }
+    for (int i = 0; i < o->form.n; i++) {
+        const struct digit *dg = &o->form.digit[i];
+        int a = t->axis[dg->x], dim = a >= 0 ? dim_of_axis(w->p, acc, a) : -1;
+        if (dim == -2) return false;
+        if (dim >= 0 && g->block[dim] > 1 && (dim == row_dim || !blockable(w, t, acc, dim, a, g->block[dim]))) return false;
+    }
+    g->ninner = g->n;
+    g->tile = tile_words(w, o, span, size);
+    if (row >= 0) {
+        g->row = g->n;
+        g->at[g->n++] = (struct coord){row_dim, 1, 0};
+    }
+    for (int d = b->ndims - 1; d >= 0; d--)
+        if (d != row_dim) g->at[g->n++] = (struct coord){d, g->block[d], 0};
+    return true;
+}
+
+bool home_stride(const struct program *p, const struct home *h, int buffer, struct coord c, int64_t *stride) {
+    *stride = 0;
+    if (c.dim < 0) return true;
+    if (h->packed) {
+        for (int i = 0; i < h->n; i++)
+            if (h->at[i].dim == c.dim && h->at[i].div == c.div && h->at[i].mod == c.mod) {
+                *stride = h->stride[i];
+                return true;
+            }
+        return false;
+    }
+    *stride = c.div;
+    for (int d = c.dim + 1; d < p->buffer[buffer].ndims; d++) *stride *= p->buffer[buffer].extent[d];
+    return true;
+}
+
+void home_pack(struct work *w, int buffer, const struct geom *g) {
+    struct home *h = &w->home[buffer];
+    const struct buffer *b = &w->p->buffer[buffer];
+    h->packed = h->locked = true;
+    h->n = 0;
+    h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
+    for (int d = 0; d < b->ndims; d++) h->extent[d] = round_up(b->extent[d], g->block[d]);
+    int64_t run = 1;
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        if (c.dim < 0) continue;
+        h->stride[h->n] = run;
+        h->at[h->n++] = c;
+        run *= c.mod ? c.mod : h->extent[c.dim] / c.div;
+    }
+    h->elements = run;
+}
+
+struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims, const char **text) {
+    struct text t = {0};
+    for (int d = 0; d < ndims; d++) text_printf(&t, "%si%d", d ? "," : "", d);
+    text_printf(&t, " -> ");
+    for (int i = h->n - 1; i >= 0; i--) {
+        struct coord c = h->at[i];
+        text_printf(&t, "%si%d", i == h->n - 1 ? "" : ", ", c.dim);
+        if (c.div > 1) text_printf(&t, "/%lld", (long long)c.div);
+        if (c.mod) text_printf(&t, "%%%lld", (long long)c.mod);
+    }
+    *text = arena_strdup(arena, t.at);
+    text_free(&t);
+    return layout_parse(arena, *text, "layout", 1, w->diags);
+}

@@ -1,0 +1,104 @@
+/* The machine as a graph: queues joined by syncs, memories by capacity. */
+#include "scheduler/scheduler_int.h"
+#include <string.h>
+
+int graph_sync(const struct machine *m, int from, int to) {
+    if (from == to || from < 0 || to < 0) return -2;
+    uint64_t a = UINT64_C(1) << from, b = UINT64_C(1) << to;
+    int token = -1;
+    for (int i = 0; i < m->nsyncs; i++) {
+        const struct sync *s = &m->sync[i];
+        if (s->kind == SYNC_INTERLOCK && (s->from & a) && (s->to & b)) return -2;
+        if (s->kind == SYNC_TOKEN && (s->from & a) && (s->to & b) && token < 0) token = i;
+    }
+    return token;
+}
+
+int graph_distance(const struct machine *m, int from, int to, int *next) {
+    int parent[64], todo[64], n = 0, dist[64];
+    memset(parent, -1, sizeof parent);
+    todo[n++] = from;
+    dist[from] = 0;
+    parent[from] = from;
+    for (int i = 0; i < n && parent[to] < 0; i++)
+        for (int q = 0; q < m->nqueues; q++)
+            if (parent[q] < 0 && graph_sync(m, todo[i], q) >= 0) {
+                parent[q] = todo[i];
+                dist[q] = dist[todo[i]] + 1;
+                todo[n++] = q;
+            }
+    if (parent[to] < 0) return -1;
+    int q = to;
+    while (q != from && parent[q] != from) q = parent[q];
+    if (next) *next = q;
+    return dist[to];
+}
+
+bool graph_is_static(const struct machine *m, int memory) {
+    return m->memory[memory].pass != PASS_POINTER;
+}
+
+/* A register stays free where the code generator allocates: a file that is filled exactly spills. */
+int64_t graph_capacity(const struct machine *m, int memory) {
+    const struct memory *mem = &m->memory[memory];
+    if (mem->size < 0) return INT64_MAX;
+    if (mem->pass == PASS_VALUE && mem->size > 4 * mem->word) return mem->size - mem->word;
+    return mem->size;
+}
+
+bool graph_holds(const struct machine *m, int memory, enum type t) {
+    uint32_t types = m->memory[memory].types;
+    return !types || (types >> t & 1);
+}
+
+struct names {
+    const struct machine *m;
+    const struct program *bound;
+    const struct instr *in;
+    const int64_t *size;
+};
+
+static bool look_up(void *user, const char *name, const char *field, double *out) {
+    const struct names *n = user;
+    if (field) return false;
+    for (int i = 0; n->size && i < n->in->nranged; i++)
+        if (!strcmp(n->bound->param[n->in->ranged[i]].name, name)) {
+            *out = (double)n->size[i];
+            return true;
+        }
+    for (int i = 0; i < n->bound->nparams; i++)
+        if (!strcmp(n->bound->param[i].name, name)) {
+            *out = (double)n->bound->param[i].value;
+            return true;
+        }
+    for (int i = 0; i < n->m->nparams; i++)
+        if (!strcmp(n->m->param[i].name, name)) {
+            *out = (double)n->m->param[i].value;
+            return true;
+        }
+    return false;
+}
+
+static double number(struct mexpr_env *env, const struct mexpr *e, double otherwise) {
+    double v;
+    return e && mexpr_eval(e, env, &v, NULL) ? v : otherwise;
+}
+
+void instr_times(const struct machine *m, const struct instr *in, const struct program *bound,
+                 const int64_t *size, double *latency, double *interval, double *overhead) {
+    struct names names = {m, bound, in, size};
+    struct mexpr_env env = {.name = look_up, .user = &names};
+    if (latency) *latency = number(&env, in->latency, 1);
+    if (interval) *interval = number(&env, in->interval, 1);
+    if (overhead) *overhead = number(&env, in->overhead, 0);
+}
+
+int64_t graph_align(const struct machine *m, const struct operand *o, int memory,
+                    const struct program *bound) {
+    struct names names = {m, bound, NULL, NULL};
+    struct mexpr_env env = {.name = look_up, .user = &names};
+    double v;
+    if (o->align && mexpr_eval(o->align, &env, &v, NULL) && v >= 1) return (int64_t)v;
+    int64_t align = m->memory[memory].align;
+    return align > 0 ? align : 1;
+}

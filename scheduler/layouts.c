@@ -1,0 +1,154 @@
+/* Layouts: an operand is direct, or its buffer gets a blocked home, or a copy with one (docs/internals.md, "Homes and layouts"). */
+#include "scheduler/scheduler_int.h"
+#include <string.h>
+
+enum { MAX_PASSES = 64 };
+
+/* Is some other operand sure to be zero where a reduction is padded? Then integers need no zeros here. */
+static bool zero_elsewhere(const struct work *w, const struct task *t, const struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    if (type_is_float(w->p->buffer[st->dst.buffer].type)) return false;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *other = &t->op[i];
+        if (other == o || other->read < 0 || other->writes || !other->zero_tail) continue;
+        int b = st->read[other->read].buffer;
+        if (w->home[b].packed && !w->home[b].dirty) return true;
+    }
+    return false;
+}
+
+/* The result of a caller's buffer goes through a temporary of the same shape. */
+static bool substitute(struct work *w, int old) {
+    struct buffer b = w->p->buffer[old];
+    if (w->fallback < 0) return false;
+    int made = rewrite_buffer(w, unique_name(w, b.name, "packed"), b.type, ROLE_TEMP, b.ndims, b.extent);
+    if (made < 0) return false;
+    for (int s = 0; s < w->p->nstmts; s++) {
+        struct stmt *st = &w->p->stmt[s];
+        if (st->dst.buffer == old) st->dst.buffer = made;
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer == old) st->read[r].buffer = made;
+    }
+    return pack_whole(w, old, made, b.role == ROLE_INOUT);
+}
+
+static const char *repair_read(struct work *w, int task, int i, const char *why) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[i];
+    struct access *acc = task_access(w, t, o, false);
+    struct home *h = &w->home[acc->buffer];
+    enum role role = w->p->buffer[acc->buffer].role;
+    struct region r;
+    bool pads = false;
+    region_padding(w->p, &w->p->stmt[t->stmt], acc, &r);
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
+    if (role == ROLE_TEMP && !h->locked && !pads && (!o->zero_tail || zero_elsewhere(w, t, o))) {
+        home_pack(w, acc->buffer, &o->geom);
+        h = &w->home[acc->buffer];
+        h->dirty = true;
+        return NULL;
+    }
+    if (o->writes && (role == ROLE_OUT || role == ROLE_INOUT)) return substitute(w, acc->buffer) ? NULL : why;
+    if (w->fallback < 0) return "an operand needs a copy in another layout, which only a fallback makes";
+    return pack_identity(w, task, i) ? NULL : why;
+}
+
+static const char *repair_write(struct work *w, int task, int i, const char *why) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[i];
+    int b = w->p->stmt[t->stmt].dst.buffer;
+    if (w->p->buffer[b].role != ROLE_TEMP) return substitute(w, b) ? NULL : why;
+    if (w->home[b].locked) return "its result is wanted in two layouts";
+    home_pack(w, b, &o->geom);
+    w->home[b].dirty = true;
+    return NULL;
+}
+
+static bool filled_from_home(const struct work *w, const struct task *t, const struct opnd *o) {
+    if (!o->accumulates || t->init >= 0) return false;
+    int b = w->p->stmt[t->stmt].dst.buffer;
+    for (int s = 0; s < w->p->nstmts; s++)
+        if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b && w->p->stmt[s].combine == COMBINE_SET)
+            return false;
+    return true;
+}
+
+/* NULL: fine, or repaired (*changed); otherwise why not. */
+static const char *check_operand(struct work *w, const struct moves *moves, int task, int i, bool *changed) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[i];
+    const char *why = NULL;
+    if (o->where == IN_IMM) return NULL;
+    if (!geom_make(w, t, o)) {
+        *changed = true;
+        if (o->by_axes || (o->writes && o->read >= 0)) return "an operand's index does not follow the needle's axes";
+        if (w->fallback < 0) return "an operand needs a copy indexed by the axes, which only a fallback makes";
+        o->by_axes = true;
+        return pack_by_axes(w, task, i, o->writes) ? NULL : "an operand's copy by axes is too large";
+    }
+    for (int side = 0; side < 2; side++) {
+        bool write = side == 1;
+        if (write ? !o->writes : o->read < 0 && !filled_from_home(w, t, o)) continue;
+        struct opnd *now = &w->task[task].op[i];
+        if (now->where == IN_HOME) {
+            if (home_direct(w, t, now, now->writes)) continue;
+            why = "its home does not lie as the instruction wants it";
+        } else if (operand_fits(w, moves, t, now, write, &why)) {
+            continue;
+        }
+        *changed = true;
+        if (++now->repairs > 3) return why;
+        return write || now->read < 0 ? repair_write(w, task, i, why) : repair_read(w, task, i, why);
+    }
+    return NULL;
+}
+
+bool layouts_decide(struct work *w, const struct moves *moves) {
+    bool changed = true;
+    for (int pass = 0; changed; pass++) {
+        changed = false;
+        for (int k = 0; k < w->norder; k++) {
+            int task = w->task_of[w->order[k]];
+            if (task < 0) continue;
+            const char *why = pass > MAX_PASSES ? "its layouts do not settle" : NULL;
+            bool here = false;
+            for (int i = 0; i < w->task[task].nops && !why && !here; i++) why = check_operand(w, moves, task, i, &here);
+            if (why) task_demote(w, task, why);
+            changed |= here || why;
+            if (here && !why) break;   /* the order may have changed */
+        }
+    }
+    return !w->diags->errors;
+}
+
+/* Homes one after the other in the home memory. */
+bool homes_place(struct work *w) {
+    struct schedule *s = w->s;
+    const struct memory *home = &w->m->memory[w->m->home];
+    int64_t at = 0, align = home->align > 64 ? home->align : 64;
+    s->place = arena_array(&s->arena, (size_t)w->p->nbuffers + MAX_NESTS, sizeof *s->place);
+    for (int b = 0; b < w->p->nbuffers; b++) {
+        const struct buffer *buf = &w->p->buffer[b];
+        struct home *h = &w->home[b];
+        if (buf->role == ROLE_STATE) continue;
+        struct place *pl = &s->place[s->nplaces];
+        int64_t bytes;
+        *pl = (struct place){.name = arena_strdup(&s->arena, buf->name), .buffer = b, .memory = w->m->home,
+                             .keep = buf->role != ROLE_TEMP ? KEEP_ARGUMENT : h->prepared ? KEEP_PREPARED : KEEP_WORKSPACE, .slots = 1};
+        pl->extent = arena_copy(&s->arena, h->packed ? h->extent : buf->extent, sizeof *pl->extent * (size_t)buf->ndims);
+        if (h->packed) pl->layout = home_layout(w, &s->arena, h, buf->ndims, &pl->layout_text);
+        if (h->packed && !pl->layout) return false;
+        if (__builtin_mul_overflow(h->packed ? h->elements : buf->elements, (int64_t)type_size(buf->type), &bytes) ||
+            bytes > INT64_MAX / 4 || at > INT64_MAX / 4 || (home->size >= 0 && at + bytes > home->size)) {
+            diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+                      "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it", home->id,
+                      (long long)home->size, buf->name);
+            return false;
+        }
+        pl->address = at;
+        pl->bytes = bytes;
+        at = (at + bytes + align - 1) / align * align;
+        h->place = s->nplaces++;
+    }
+    return true;
+}

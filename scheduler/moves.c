@@ -1,0 +1,184 @@
+/* Moves as lists of axes, read off their semantics by binding them at sample sizes. */
+#include "scheduler/scheduler_int.h"
+#include <string.h>
+
+struct sample { struct program *p; const struct access *from, *to; };
+
+static bool sample_make(const struct machine *m, const struct instr *in, const int64_t *size,
+                        struct sample *s, struct diags *diags) {
+    s->p = instr_bind(m, in, size, diags);
+    if (!s->p) return false;
+    const struct stmt *st = s->p->nstmts == 1 ? &s->p->stmt[0] : NULL;
+    bool copy = st && st->combine == COMBINE_SET && st->nreads == 1 && st->nops == 1 &&
+                st->op[0].code == OP_READ && !st->nwhere;
+    if (!copy) {
+        program_free(s->p);
+        return false;
+    }
+    s->from = &st->read[0];
+    s->to = &st->dst;
+    return true;
+}
+
+static int operand_of(const struct instr *in, int buffer) {
+    for (int o = 0; o < in->noperands; o++)
+        if (in->operand[o].kernel_buffer == buffer) return o;
+    return -1;
+}
+
+/* Stride of axis x on one side; *name: of a stride the schedule chooses. */
+static bool side_stride(const struct machine *m, const struct instr *in, const struct program *p,
+                        const struct access *a, int operand, int x, int64_t *stride, int *name) {
+    const struct operand_layout *l = &in->operand[operand].layout[0];
+    const struct buffer *b = &p->buffer[a->buffer];
+    int64_t run = 1;
+    *stride = 0;
+    *name = -1;
+    if (l->map) return false;
+    for (int d = b->ndims - 1; d >= 0; d--) {
+        int64_t c = access_coef(p, a, d, x), s = run;
+        run *= b->extent[d];
+        if (!c) continue;
+        if (c != 1 || *stride || *name >= 0) return false;
+        if (l->stride && d < l->nstrides) {
+            const struct mexpr *e = l->stride[d];
+            if (e->kind == MEXPR_NAME)
+                for (int k = 0; k < in->nstride_names; k++)
+                    if (!strcmp(in->stride_name[k], e->name)) *name = k;
+            if (*name >= 0) continue;
+            struct instr probe = *in;
+            double v = -1;
+            probe.latency = (struct mexpr *)e;
+            instr_times(m, &probe, p, NULL, &v, NULL, NULL);
+            if (v < 0) return false;
+            s = (int64_t)v;
+        }
+        *stride = s;
+    }
+    return true;
+}
+
+static bool set_side(const struct machine *m, const struct instr *in, const struct sample *base,
+                     const struct sample *other, bool to, int operand, int x, struct side *out) {
+    int64_t a, b;
+    int name, again;
+    if (!side_stride(m, in, base->p, to ? base->to : base->from, operand, x, &a, &name) ||
+        !side_stride(m, in, other->p, to ? other->to : other->from, operand, x, &b, &again))
+        return false;
+    if (name >= 0) {
+        *out = (struct side){STRIDE_FREE, 0, name};
+    } else if (out->kind != STRIDE_DENSE) { /* once seen to vary, it does */
+        *out = (struct side){a == b ? STRIDE_CONST : STRIDE_DENSE, a, -1};
+    }
+    return true;
+}
+
+/* What happens to axis x when size i grows: -1 nothing, 0 before, 1 size, 2 after. */
+static int effect(const struct sample *base, const struct sample *bumped, int x) {
+    if (bumped->p->axis[x].extent == base->p->axis[x].extent) return -1;
+    int nf = base->p->buffer[base->from->buffer].ndims, n = base->p->naxes;
+    for (int d = 0; d < nf; d++)
+        if (access_coef(base->p, base->from, d, x) &&
+            access_coef(base->p, base->from, d, n) != access_coef(bumped->p, bumped->from, d, n))
+            return 0;
+    if (base->p->buffer[base->from->buffer].elements != bumped->p->buffer[bumped->from->buffer].elements)
+        return 1;
+    for (int d = 0; d < nf; d++)
+        if (access_coef(base->p, base->from, d, x)) return 2;
+    return 1;                          /* a broadcast axis has no source */
+}
+
+static bool learn_axis(struct work *w, struct move *mv, const struct sample *base, const int64_t *size,
+                       int x, struct move_axis *ax) {
+    const struct instr *in = mv->needle->in;
+    *ax = (struct move_axis){.fixed = base->p->axis[x].extent, .size = -1, .before = -1, .after = -1};
+    if (!set_side(w->m, in, base, base, false, mv->from_operand, x, &ax->from) ||
+        !set_side(w->m, in, base, base, true, mv->to_operand, x, &ax->to))
+        return false;
+    for (int i = 0; i < in->nranged; i++) {
+        int64_t other[MAX_SIZES], lo, hi, step;
+        instr_size_range(w->m, in, i, &lo, &hi, &step);
+        memcpy(other, size, sizeof *size * (size_t)in->nranged);
+        other[i] += step > 0 ? step : 1;
+        if (hi >= 0 && other[i] > hi) other[i] = lo;
+        if (other[i] == size[i]) continue;
+        struct sample bumped;
+        if (!sample_make(w->m, in, other, &bumped, w->diags)) return false;
+        int what = effect(base, &bumped, x);
+        bool ok = set_side(w->m, in, base, &bumped, false, mv->from_operand, x, &ax->from) &&
+                  set_side(w->m, in, base, &bumped, true, mv->to_operand, x, &ax->to);
+        program_free(bumped.p);
+        if (!ok) return false;
+        if (hi < 0) hi = INT64_C(1) << 31;
+        if (what == 0) {
+            ax->before = i;
+            ax->max_before = hi;
+        } else if (what == 2) {
+            ax->after = i;
+            ax->max_after = hi;
+        } else if (what == 1) {
+            ax->size = i;
+            ax->fixed = 0;
+            ax->lo = lo;
+            ax->hi = hi;
+            ax->step = step > 0 ? step : 1;
+        }
+    }
+    return ax->size >= 0 || (ax->before < 0 && ax->after < 0);
+}
+
+static double order_key(const struct side *s) {
+    return s->kind == STRIDE_FREE ? 1e18 : (double)s->value;
+}
+
+static bool move_learn(struct work *w, int instr, struct move *mv) {
+    const struct instr *in = &w->m->instr[instr];
+    if (in->noperands != 2 || in->nneeds || in->across >= 0 || in->completes >= 0 || in->queue < 0 ||
+        in->nranged > MAX_SIZES)
+        return false;
+    int64_t size[MAX_SIZES], lo, hi, step;
+    for (int i = 0; i < in->nranged; i++) {
+        if (!instr_size_range(w->m, in, i, &lo, &hi, &step)) return false;
+        if (step < 1) step = 1;
+        size[i] = hi >= 0 && hi < lo + 2 * step ? lo : lo + 2 * step;
+    }
+    mv->instr = instr;
+    mv->needle = needle_make(w->arena, w->m, instr, w->diags);
+    if (!mv->needle) return false;
+    struct sample base;
+    bool ok = sample_make(w->m, in, size, &base, w->diags);
+    if (ok) {
+        mv->from_operand = operand_of(in, base.from->buffer);
+        mv->to_operand = operand_of(in, base.to->buffer);
+        mv->type = in->operand[mv->from_operand].type;
+        ok = in->operand[mv->to_operand].type == mv->type;
+        for (int x = 0; ok && x < base.p->naxes; x++) {
+            struct move_axis ax;
+            ok = learn_axis(w, mv, &base, size, x, &ax);
+            int at = mv->naxes;
+            while (at > 0 && order_key(&ax.to) < order_key(&mv->axis[at - 1].to)) {
+                mv->axis[at] = mv->axis[at - 1];
+                at--;
+            }
+            mv->axis[at] = ax;
+            mv->naxes++;
+        }
+        program_free(base.p);
+    }
+    if (!ok) program_free(mv->needle->bound);
+    return ok;
+}
+
+
+struct moves moves_find(struct work *w) {
+    struct moves out = {0};
+    int cap = 0;
+    for (int i = 0; i < w->m->ninstrs; i++) {
+        struct move mv = {0};
+        if (!w->m->instr[i].is_move || !move_learn(w, i, &mv))
+            continue;
+        GROW(w->arena, out.at, out.n, cap);
+        out.at[out.n++] = mv;
+    }
+    return out;
+}

@@ -1,0 +1,232 @@
+/* Copies that make operands direct: in the layout a needle wants, or indexed by the axes themselves (im2col, fused axes). */
+#include "scheduler/scheduler_int.h"
+#include <assert.h>
+#include <string.h>
+
+static void set(struct work *w, struct access *a, int dim, int axis, int64_t c) {
+    a->coef[dim * (w->p->naxes + 1) + axis] = c;
+}
+
+/* An axis of this extent that the set does not use yet: one of the program's, or a new one. */
+static int pick_axis(struct work *w, const char *name, int64_t extent, uint64_t *used) {
+    int a;
+    for (a = 0; a < w->p->naxes; a++)
+        if (w->p->axis[a].extent == extent && !w->p->axis[a].sequential && !(*used >> a & 1)) break;
+    if (a == w->p->naxes) a = rewrite_axis(w, unique_name(w, name, "x"), extent);
+    if (a >= 0) *used |= UINT64_C(1) << a;
+    return a;
+}
+
+/* buffer[whole] = 0: what padding along a reduction reads. */
+static int zero_stmt(struct work *w, int buffer) {
+    uint64_t used = 0;
+    int axis[MAX_DIMS];
+    const struct buffer *b = &w->p->buffer[buffer];
+    for (int d = 0; d < b->ndims; d++)
+        if ((axis[d] = pick_axis(w, w->p->buffer[buffer].name, w->p->buffer[buffer].extent[d], &used)) < 0) return -1;
+    struct access dst = rewrite_access(w, buffer);
+    for (int d = 0; d < w->p->buffer[buffer].ndims; d++) set(w, &dst, d, axis[d], 1);
+    int s = rewrite_copy(w, dst, dst, used);
+    struct stmt *st = &w->p->stmt[s];
+    st->nreads = 0;
+    st->read = NULL;
+    st->op[0].code = OP_LITERAL;
+    st->op[0].read = -1;
+    return s;
+}
+
+/* Where a copy for `stmt` of data of this role stands: constants and inputs first, temporaries just before their reader. */
+static int position(const struct work *w, int buffer, int stmt) {
+    enum role r = w->p->buffer[buffer].role;
+    if (r == ROLE_IN || r == ROLE_CONST) return -1;
+    int before = -1;
+    for (int i = 0; i < w->norder; i++) {
+        if (w->order[i] == stmt) break;
+        before = w->order[i];
+    }
+    return before;
+}
+
+static void place_copy(struct work *w, int zero, int copy, int after, bool prepare) {
+    rewrite_order(w, copy, after);
+    if (zero >= 0) rewrite_order(w, zero, after);
+    w->in_prepare[copy] = prepare;
+    if (zero >= 0) w->in_prepare[zero] = prepare;
+}
+
+bool pack_identity(struct work *w, int task, int operand) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[operand];
+    int stmt = t->stmt, read = o->read, old = w->p->stmt[stmt].read[read].buffer, ndims = w->p->buffer[old].ndims;
+    const struct geom geom = o->geom;
+    const char *name = unique_name(w, w->p->buffer[old].name, "packed");
+    int64_t extent[MAX_DIMS], lo[MAX_DIMS];
+    bool shifted = false;
+    for (int d = 0; d < ndims; d++) {
+        int64_t hi;
+        access_range(w->p, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d, &lo[d], &hi);
+        extent[d] = w->p->buffer[old].extent[d];
+        if (lo[d] < 0 || hi >= extent[d]) {
+            shifted = true;
+            extent[d] = hi - lo[d] + 1;
+        } else {
+            lo[d] = 0;
+        }
+    }
+    int64_t padded[MAX_DIMS];
+    for (int d = 0; d < ndims; d++)
+        padded[d] = o->zero_tail ? (extent[d] + geom.block[d] - 1) / geom.block[d] * geom.block[d] : extent[d];
+    int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, padded);
+    if (made < 0) return false;
+    int zero = -1;
+    if (memcmp(padded, extent, sizeof *extent * (size_t)ndims) && (zero = zero_stmt(w, made)) < 0) return false;
+    uint64_t used = 0;
+    int axis[MAX_DIMS];
+    for (int d = 0; d < ndims; d++)
+        if ((axis[d] = pick_axis(w, name, extent[d], &used)) < 0) return false;
+    struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
+    for (int d = 0; d < ndims; d++) {
+        set(w, &dst, d, axis[d], 1);
+        set(w, &src, d, axis[d], 1);
+        set(w, &src, d, w->p->naxes, lo[d]);
+    }
+    struct access *acc = &w->p->stmt[stmt].read[read];
+    src.has_fill = acc->has_fill && shifted;
+    src.fill = acc->fill;
+    int copy = rewrite_copy(w, dst, src, used);
+    acc = &w->p->stmt[stmt].read[read];
+    acc->buffer = made;
+    acc->coef = arena_copy(&w->p->arena, acc->coef, sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
+    for (int d = 0; d < ndims; d++) acc->coef[d * (w->p->naxes + 1) + w->p->naxes] -= lo[d];
+    if (shifted) acc->has_fill = false;
+    place_copy(w, zero, copy, position(w, old, stmt), w->p->buffer[old].role == ROLE_CONST);
+    home_pack(w, made, &geom);
+    return true;
+}
+
+struct index_dim { int axis, x; /* fused needle axis; -1 */ int64_t extent; bool alone; };
+
+static int index_dims(const struct work *w, const struct task *t, const struct opnd *o, const struct access *acc,
+                      struct index_dim *out) {
+    const struct program *p = w->p;
+    int n = 0;
+    uint64_t done = 0, fused = 0, needle = 0, mask = p->stmt[t->stmt].axes;
+    for (int x = 0; x < t->needle->nx; x++) {
+        for (int i = 0; t->group[x].n > 1 && i < t->group[x].n; i++) fused |= UINT64_C(1) << t->group[x].axis[i];
+        if (t->group[x].n == 1) needle |= UINT64_C(1) << t->axis[x];
+    }
+    for (int pass = 0; pass < 2; pass++)   /* the needle's axes innermost */
+        for (int d = 0; d < p->buffer[acc->buffer].ndims; d++)
+            for (int a = 0; a < p->naxes; a++)
+                if (access_coef(p, acc, d, a) && (mask >> a & 1) && !((done | fused) >> a & 1) && (int)(needle >> a & 1) == pass) {
+                    if (n == MAX_DIMS) return -1;
+                    done |= UINT64_C(1) << a;
+                    out[n++] = (struct index_dim){a, -1, p->axis[a].extent, false};
+                }
+    for (int x = 0; x < t->needle->nx; x++) {
+        bool varies = false, digit = false;
+        for (int i = 0; i < t->group[x].n; i++) varies |= access_varies(p, acc, t->group[x].axis[i]);
+        for (int i = 0; i < o->form.n; i++) digit |= o->form.digit[i].x == x;
+        if (n == MAX_DIMS) return -1;
+        if (t->group[x].n > 1 && varies) out[n++] = (struct index_dim){t->axis[x], x, p->axis[t->axis[x]].extent, false};
+        if (t->axis[x] < 0 && digit && t->needle->hi[x] > 1) out[n++] = (struct index_dim){-1, x, 1, true};
+    }
+    return n;
+}
+
+/* Indices by the statement's own axes (members of fused ones): what the copy uses. */
+static struct access spread(struct work *w, const struct task *t, int buffer, const struct index_dim *dim, int n) {
+    struct access a = rewrite_access(w, buffer);
+    for (int d = 0; d < n; d++) {
+        int64_t c = 1;
+        if (dim[d].alone) continue;
+        if (dim[d].x < 0) {
+            set(w, &a, d, dim[d].axis, 1);
+            continue;
+        }
+        const struct group *g = &t->group[dim[d].x];
+        for (int i = g->n - 1; i >= 0; i--) {
+            set(w, &a, d, g->axis[i], c);
+            c *= w->p->axis[g->axis[i]].extent;
+        }
+    }
+    return a;
+}
+
+static struct access direct(struct work *w, int buffer, const struct index_dim *dim, int n) {
+    struct access a = rewrite_access(w, buffer);
+    for (int d = 0; d < n; d++)
+        if (!dim[d].alone) set(w, &a, d, dim[d].axis, 1);
+    return a;
+}
+
+static uint64_t axes_of(const struct program *p, const struct access *a) {
+    uint64_t out = 0;
+    for (int x = 0; x < p->naxes; x++)
+        if (access_varies(p, a, x)) out |= UINT64_C(1) << x;
+    return out;
+}
+
+bool pack_by_axes(struct work *w, int task, int operand, bool write) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[operand];
+    struct index_dim dim[MAX_DIMS];
+    const struct access *acc = task_access(w, t, o, write);
+    int stmt = t->stmt, old = acc->buffer, n = index_dims(w, t, o, acc, dim);
+    if (n < 1 || (write && t->init >= 0 && w->p->stmt[t->init].dst.buffer != old)) return false;
+    int64_t extent[MAX_DIMS];
+    bool zero = false;
+    for (int i = 0; i < n; i++) {
+        extent[i] = dim[i].extent;
+        for (int x = 0; !write && x < t->needle->nx; x++) {
+            int64_t step = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x];
+            if (!needle_reduces(t->needle, x) || extent[i] % step == 0) continue;
+            if (dim[i].alone ? dim[i].x != x : dim[i].axis != t->axis[x]) continue;
+            extent[i] = (extent[i] + step - 1) / step * step;
+            zero = true;
+        }
+    }
+    int made = rewrite_buffer(w, unique_name(w, w->p->buffer[old].name, "by_axes"), w->p->buffer[old].type, ROLE_TEMP, n, extent);
+    int clear = -1;
+    if (made < 0 || (zero && (clear = zero_stmt(w, made)) < 0)) return false;
+    t = &w->task[task];
+    o = &t->op[operand];
+    struct access *at = task_access(w, t, o, write);
+    struct access far = spread(w, t, made, dim, n), home = *at;
+    uint64_t axes = axes_of(w->p, &home);
+    home.coef = arena_copy(&w->p->arena, at->coef, sizeof *at->coef * (size_t)w->p->buffer[old].ndims * (size_t)(w->p->naxes + 1));
+    if (write) {
+        if (t->init < 0 && o->accumulates) {
+            int in = rewrite_copy(w, far, home, axes);
+            place_copy(w, -1, in, position(w, made, stmt), false);
+        }
+        home.has_fill = false;
+        rewrite_order(w, rewrite_copy(w, home, far, axes), stmt);
+    } else {
+        bool prepare = w->p->buffer[old].role == ROLE_CONST;
+        int copy = rewrite_copy(w, far, home, axes);
+        place_copy(w, clear, copy, position(w, old, stmt), prepare);
+    }
+    t = &w->task[task];
+    o = &t->op[operand];
+    *task_access(w, t, o, write) = direct(w, made, dim, n);
+    if (write && t->init >= 0) w->p->stmt[t->init].dst = direct(w, made, dim, n);
+    for (int i = 0; i < n; i++)
+        if (dim[i].alone) o->alone_dim[dim[i].x] = i;
+    return true;
+}
+
+bool pack_whole(struct work *w, int argument, int temporary, bool load) {
+    uint64_t used = 0;
+    int axis[MAX_DIMS], n = w->p->buffer[argument].ndims;
+    for (int d = 0; d < n; d++)
+        if ((axis[d] = pick_axis(w, w->p->buffer[temporary].name, w->p->buffer[argument].extent[d], &used)) < 0) return false;
+    struct access a = rewrite_access(w, argument), t = rewrite_access(w, temporary);
+    for (int d = 0; d < n; d++) {
+        set(w, &a, d, axis[d], 1);
+        set(w, &t, d, axis[d], 1);
+    }
+    if (load) rewrite_order(w, rewrite_copy(w, t, a, used), -1);
+    rewrite_order(w, rewrite_copy(w, a, t, used), -2);
+    return true;
+}

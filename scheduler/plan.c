@@ -1,0 +1,402 @@
+/* Plans: sizes of tiles, footprints, capacity and cost (docs/scheduling.md, "Cost"). */
+#include "scheduler/scheduler_int.h"
+#include <math.h>
+#include <string.h>
+
+enum { MAX_UNROLLED = 96 };
+static const double EXPOSED = 0.1;     /* share of cache refills that computing does not hide */
+static const double PORT_WEIGHT = 0.02, USABLE_CACHE = 0.75;
+
+int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
+    if (nd->ranged[x] < 0) return nd->hi[x];
+    int64_t hi = nd->hi[x], step = nd->step[x];
+    if (tile <= hi) return (tile + step - 1) / step * step;
+    int64_t parts = (tile + hi - 1) / hi, leaf = (tile + parts - 1) / parts;
+    return (leaf + step - 1) / step * step;
+}
+
+int64_t plan_tile(const struct work *w, const struct plan *p, int axis, int depth) {
+    int64_t t = w->p->axis[axis].extent;
+    for (int i = 0; i < depth; i++)
+        if (p->loop[i].axis == axis && p->loop[i].tile < t) t = p->loop[i].tile;
+    return t;
+}
+
+static void add_size(struct sizes *s, int64_t size, int64_t count) {
+    for (int i = 0; i < s->n; i++)
+        if (s->size[i] == size || s->n == 8) {
+            s->count[i] += count;
+            return;
+        }
+    s->size[s->n] = size;
+    s->count[s->n++] = count;
+}
+
+struct sizes plan_sizes(const struct work *w, const struct plan *p, int axis, int depth) {
+    struct sizes s = {{w->p->axis[axis].extent}, {1}, 1};
+    for (int i = 0; i < depth; i++) {
+        if (p->loop[i].axis != axis) continue;
+        struct sizes next = {.n = 0};
+        int64_t t = p->loop[i].tile;
+        for (int k = 0; k < s.n; k++) {
+            if (s.size[k] / t) add_size(&next, t, s.count[k] * (s.size[k] / t));
+            if (s.size[k] % t) add_size(&next, s.size[k] % t, s.count[k]);
+        }
+        s = next;
+    }
+    return s;
+}
+
+static double tiles(const struct work *w, const struct plan *p, int axis, int depth) {
+    struct sizes s = plan_sizes(w, p, axis, depth);
+    double n = 0;
+    for (int i = 0; i < s.n; i++) n += (double)s.count[i];
+    return n;
+}
+
+double plan_trips(const struct work *w, const struct plan *p, int depth) {
+    double n = 1;
+    uint64_t seen = 0;
+    for (int i = 0; i < depth; i++) {
+        if (seen >> p->loop[i].axis & 1) continue;
+        seen |= UINT64_C(1) << p->loop[i].axis;
+        n *= tiles(w, p, p->loop[i].axis, depth);
+    }
+    return n;
+}
+
+int plan_normalise(const struct work *w, const struct plan *p, const struct access *acc, int depth) {
+    while (depth > 0 && !access_varies(w->p, acc, p->loop[depth - 1].axis)) depth--;
+    return depth;
+}
+
+void plan_region(const struct work *w, const struct plan *p, const struct task *t, const struct access *acc,
+                 const struct geom *g, int depth, struct region *r) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    region_padding(w->p, st, acc, r);
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t n = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a);
+            if (c && (st->axes >> a & 1)) n += c * (plan_tile(w, p, a, depth) - 1);
+        }
+        r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
+        r->n[d] = val_const((n + g->block[d] - 1) / g->block[d] * g->block[d]);
+    }
+}
+
+int64_t slot_bytes(struct work *w, const struct opnd *o, const struct region *r) {
+    struct slot s = slot_make(&w->s->arena, &o->geom, r);
+    const struct memory *m = &w->m->memory[o->memory];
+    int64_t word = m->word > 0 ? m->word : 1, align = m->align > word ? m->align : word, bytes;
+    if (__builtin_mul_overflow(s.elements.c, (int64_t)type_size(o->decl->type), &bytes) || bytes > INT64_C(1) << 50) return INT64_C(1) << 50;
+    return (bytes + align - 1) / align * align;
+}
+
+/* Each padded tile must hold some real data: moves have no empty boxes. */
+static bool never_empty(const struct work *w, const struct plan *p, const struct task *t, const struct access *acc, int depth) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    struct region r;
+    region_padding(w->p, st, acc, &r);
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        if (!r.pad_lo[d] && !r.pad_hi[d]) continue;
+        int64_t first_hi = access_coef(w->p, acc, d, w->p->naxes), last_lo = first_hi;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a), e = w->p->axis[a].extent, tile = plan_tile(w, p, a, depth);
+            if (!c || !(st->axes >> a & 1)) continue;
+            int64_t least = tile;
+            struct sizes s = plan_sizes(w, p, a, depth);
+            for (int i = 0; i < s.n; i++)
+                if (s.size[i] < least) least = s.size[i];
+            first_hi += c * (tile < e ? least - 1 : tile - 1);
+            last_lo += c * (e - least);
+        }
+        if (first_hi < 0 || last_lo >= w->p->buffer[acc->buffer].extent[d]) return false;
+    }
+    return true;
+}
+
+/* Elements moved over the whole nest when the operand is refilled at this depth; tails exact, padding counted. */
+static double traffic(const struct work *w, const struct plan *p, const struct task *t, const struct access *acc, int depth) {
+    double n = 1;
+    uint64_t seen = 0;
+    for (int i = 0; i < depth; i++) {
+        int a = p->loop[i].axis;
+        if (access_varies(w->p, acc, a) || (seen >> a & 1)) continue;
+        seen |= UINT64_C(1) << a;
+        n *= tiles(w, p, a, depth);
+    }
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        double points = 1, trips = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a);
+            if (!c || !(w->p->stmt[t->stmt].axes >> a & 1)) continue;
+            double k = tiles(w, p, a, depth);
+            points = points * k + (double)c * ((double)w->p->axis[a].extent - k) * trips;
+            trips *= k;
+        }
+        n *= points;
+    }
+    return n;
+}
+
+static bool is_local(const struct opnd *o) {
+    return o->where == IN_LOCAL;
+}
+
+bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan *p, int i) {
+    if (n->core < 0) return false;
+    const struct task *t = &w->task[n->core];
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        if (!is_local(o) || !graph_is_static(w->m, o->memory) || p->hold[k].depth > i) continue;
+        const struct access *acc = o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
+        if (access_varies(w->p, acc, p->loop[i].axis)) return true;
+    }
+    return false;
+}
+
+struct pricing {
+    struct work *w;
+    const struct moves *moves;
+    const struct nest *nest;
+    struct plan *plan;
+    double queue[64], bus[32], lead, bubble;
+};
+
+static void charge(struct pricing *c, const struct instr *in, double times, double cycles, double bytes) {
+    double width = (double)(c->w->m->queue[in->queue].width > 0 ? c->w->m->queue[in->queue].width : 1);
+    c->queue[in->queue] += times * cycles / width;
+    if (in->bus >= 0 && c->w->m->bus[in->bus].rate > 0) c->bus[in->bus] += bytes / c->w->m->bus[in->bus].rate;
+}
+
+/* One transfer of a hold: false where no move does it. */
+static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o, const struct access *acc, bool fill, int depth,
+                           int slots) {
+    struct region r;
+    struct box box;
+    struct fit f;
+    int home = c->w->m->home;
+    plan_region(c->w, c->plan, t, acc, &o->geom, depth, &r);
+    struct slot s = slot_make(&c->w->s->arena, &o->geom, &r);
+    if (!box_make(c->w, acc->buffer, &o->geom, &s, &r, fill, &box) ||
+        !fit_box(c->w, c->moves, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
+        return false;
+    double trips = plan_trips(c->w, c->plan, depth), whole = (double)s.elements.c;
+    double moved = traffic(c->w, c->plan, t, acc, depth), share = moved / (trips * whole);
+    const struct instr *in = f.move->needle->in;
+    double latency, bytes = moved * (double)type_size(c->w->p->buffer[acc->buffer].type);
+    instr_times(c->w->m, in, f.move->needle->bound, NULL, &latency, NULL, NULL);
+    if (in->bus >= 0) latency += c->w->m->bus[in->bus].latency;
+    if (share > 1) share = 1;
+    charge(c, in, trips, f.issues + (f.cycles - f.issues) * share, bytes);
+    c->plan->bytes += bytes;
+    int exec = t->needle->in->queue;
+    if (graph_sync(c->w->m, in->queue, exec) == -2) return true;
+    if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0) return false;
+    c->lead += f.cycles + latency;
+    if (slots == 1 && trips > 1) c->bubble += (trips - 1) * (f.cycles * share + latency);
+    return true;
+}
+
+static bool chain_makes(const struct work *w, const struct nest *n, int buffer) {
+    if (n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == buffer) return true;
+    for (int i = 0; i < n->nchain; i++)
+        if (w->p->stmt[w->task[n->chain[i]].stmt].dst.buffer == buffer) return true;
+    return false;
+}
+
+bool chain_needs_hold(const struct work *w, const struct nest *n, const struct task *t, const struct opnd *o) {
+    if (o->where != IN_LOCAL) return false;
+    if (o->read < 0) return true;
+    return !chain_makes(w, n, w->p->stmt[t->stmt].read[o->read].buffer);
+}
+
+int chain_slots(const struct work *w, const struct moves *moves, const struct nest *n, const struct task *t, const struct opnd *o) {
+    if (!o->writes || !needs_home(w, n, w->p->stmt[t->stmt].dst.buffer)) return 1;
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        for (int k = 0; k < in->nfrom; k++)
+            if (in->from[k] == o->memory && graph_sync(w->m, t->needle->in->queue, in->queue) != -2) return 2;
+    }
+    return 1;
+}
+
+/* One grain of a chain's operand. */
+void chain_region(const struct work *w, const struct plan *p, const struct nest *n, const struct task *t, const struct opnd *o,
+                  struct region *r) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+    region_padding(w->p, st, acc, r);
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t e = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a), tile, grain;
+            if (!c || !(st->axes >> a & 1)) continue;
+            tile = plan_tile(w, p, a, p->depth_out);
+            grain = nest_grain(w, n, a);
+            e += c * ((grain < tile ? grain : tile) - 1);
+        }
+        r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
+        r->n[d] = val_const((e + o->geom.block[d] - 1) / o->geom.block[d] * o->geom.block[d]);
+    }
+}
+
+/* Static memories are registers: what the chain needs may lie over the inputs, which are dead by then. */
+static bool fits_memories(struct pricing *c, const int64_t *result, const int64_t *input) {
+    int64_t chain[64] = {0};
+    struct work *w = c->w;
+    for (int i = 0; i < c->nest->nchain; i++) {
+        const struct task *t = &w->task[c->nest->chain[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct region r;
+            if (!chain_needs_hold(w, c->nest, t, o)) continue;
+            chain_region(w, c->plan, c->nest, t, o, &r);
+            chain[o->memory] += slot_bytes(w, o, &r) * chain_slots(w, c->moves, c->nest, t, o);
+        }
+    }
+    for (int m = 0; m < w->m->nmemories && m < 64; m++) {
+        int64_t rest = graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m]) : input[m] + chain[m];
+        if (result[m] + rest > graph_capacity(w->m, m)) return false;
+    }
+    return true;
+}
+
+static bool price_holds(struct pricing *c, const struct task *t) {
+    struct work *w = c->w;
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int64_t result[64] = {0}, input[64] = {0};
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (!is_local(o)) continue;
+        const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+        struct region r;
+        plan_region(w, c->plan, t, acc, &o->geom, c->plan->hold[i].depth, &r);
+        (o->writes ? result : input)[o->memory] += slot_bytes(w, o, &r) * c->plan->hold[i].slots;
+        if (!never_empty(w, c->plan, t, acc, c->plan->hold[i].depth)) return false;
+    }
+    if (!fits_memories(c, result, input)) return false;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        const struct hold *h = &c->plan->hold[i];
+        if (!is_local(o)) continue;
+        const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+        bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0);
+        if (load && !price_transfer(c, t, o, acc, true, h->depth, h->slots)) return false;
+        if (o->writes && !c->nest->nchain && !price_transfer(c, t, o, &st->dst, false, h->depth, h->slots)) return false;
+    }
+    return true;
+}
+
+static double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
+    const struct needle *nd = t->needle;
+    int64_t size[MAX_SIZES];
+    double interval, overhead, n = 1, total = 0;
+    int x = -1;                        /* the sized axis whose tails are summed exactly */
+    for (int i = 0; i < nd->in->nranged; i++) size[i] = 1;
+    for (int k = 0; k < nd->nx; k++) {
+        if (nd->ranged[k] < 0) continue;
+        size[nd->ranged[k]] = t->axis[k] < 0 ? nd->lo[k] : plan_tile(c->w, c->plan, t->axis[k], c->plan->nloops);
+        if (t->axis[k] >= 0) x = k;
+    }
+    for (int a = 0; a < c->w->p->naxes; a++)
+        if ((c->w->p->stmt[t->stmt].axes >> a & 1) && (x < 0 || a != t->axis[x])) n *= tiles(c->w, c->plan, a, c->plan->nloops);
+    struct sizes s = {{1}, {1}, 1};
+    if (x >= 0) s = plan_sizes(c->w, c->plan, t->axis[x], c->plan->nloops);
+    *issues = 0;
+    for (int i = 0; i < s.n; i++) {
+        if (x >= 0) size[nd->ranged[x]] = s.size[i];
+        instr_times(c->w->m, nd->in, nd->bound, size, NULL, &interval, &overhead);
+        total += (double)s.count[i] * (overhead + interval);
+        *issues += (double)s.count[i] * n;
+    }
+    return total * n;
+}
+
+/* Issues between two updates of the same accumulator. */
+static double independent(const struct pricing *c, const struct task *t) {
+    int last = -1;
+    for (int i = 0; i < c->plan->nloops; i++)
+        if (t->reductions >> c->plan->loop[i].axis & 1) last = i;
+    double inner = plan_trips(c->w, c->plan, c->plan->nloops) / plan_trips(c->w, c->plan, last + 1);
+    return inner < 1 ? 1 : inner;
+}
+
+static bool price_issues(struct pricing *c, const struct task *t) {
+    double issues, latency, cycles = leaf_cycles(c, t, &issues);
+    const struct instr *in = t->needle->in;
+    const struct queue *q = &c->w->m->queue[in->queue];
+    double width = (double)(q->width > 0 ? q->width : 1);
+    instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, NULL);
+    cycles /= width;
+    if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * latency);
+    c->queue[in->queue] += cycles;
+    double body = 1;
+    for (int i = 0; i < c->plan->nloops; i++)
+        if (loop_unrolled(c->w, c->nest, c->plan, i))
+            body *= ceil((double)plan_tile(c->w, c->plan, c->plan->loop[i].axis, i) / (double)c->plan->loop[i].tile);
+    return body <= MAX_UNROLLED;
+}
+
+/* Hardware-managed memories: from the depth where all operands fit, each is refilled once for each tile (SCHEDULING §3). */
+static double price_caches(struct pricing *c, const struct task *t, double core) {
+    struct work *w = c->w;
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    double worst = 0, sum = 0;
+    for (int m = 0; m < w->m->nmemories; m++) {
+        const struct memory *mem = &w->m->memory[m];
+        if (mem->caches < 0 || mem->size <= 0) continue;
+        double rate = w->m->memory[mem->caches].rate;
+        if (rate <= 0) continue;
+        int d = 0;
+        for (; d < c->plan->nloops; d++) {
+            double bytes = 0;
+            for (int r = -1; r < st->nreads; r++) {
+                const struct access *acc = r < 0 ? &st->dst : &st->read[r];
+                struct region region;
+                struct geom g = {.row = -1};
+                for (int k = 0; k < MAX_DIMS; k++) g.block[k] = 1;
+                plan_region(w, c->plan, t, acc, &g, d, &region);
+                double n = (double)type_size(w->p->buffer[acc->buffer].type);
+                for (int k = 0; k < w->p->buffer[acc->buffer].ndims; k++) n *= (double)region.n[k].c;
+                bytes += n;
+            }
+            if (bytes <= USABLE_CACHE * (double)mem->size) break;
+        }
+        double bytes = 0;
+        for (int r = -1; r < st->nreads; r++) {
+            const struct access *acc = r < 0 ? &st->dst : &st->read[r];
+            bytes += traffic(w, c->plan, t, acc, plan_normalise(w, c->plan, acc, d)) *
+                     (double)type_size(w->p->buffer[acc->buffer].type) * (r < 0 ? 2 : 1);
+        }
+        sum += bytes / rate;
+        worst = fmax(worst, bytes / rate);
+    }
+    if (worst > core) return worst + EXPOSED * (sum - worst);
+    return core + EXPOSED * sum;
+}
+
+bool plan_price(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p) {
+    struct pricing c = {.w = w, .moves = moves, .nest = n, .plan = p};
+    const struct task *t = &w->task[n->core];
+    w->steps--;
+    p->bytes = 0;
+    p->is_static = false;
+    for (int i = 0; i < t->nops; i++) p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
+    if (!price_issues(&c, t) || !price_holds(&c, t)) return false;
+    double steady = 0, all = 0;
+    p->port = 0;
+    for (int q = 0; q < w->m->nqueues && q < 64; q++) {
+        steady = fmax(steady, c.queue[q]);
+        all += c.queue[q];
+    }
+    for (int b = 0; b < w->m->nbuses && b < 32; b++) {
+        steady = fmax(steady, c.bus[b]);
+        p->port += c.bus[b];
+    }
+    if (steady < c.queue[t->needle->in->queue] + c.bubble) steady = c.queue[t->needle->in->queue] + c.bubble;
+    steady += 0.02 * (all - steady > 0 ? all - steady : 0);
+    p->cycles = price_caches(&c, t, steady) + c.lead + PORT_WEIGHT * p->port;
+    return true;
+}

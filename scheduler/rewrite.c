@@ -1,0 +1,139 @@
+/* The program as scheduled grows: packed buffers, the statements that fill them, their axes. */
+#include "scheduler/scheduler_int.h"
+#include <assert.h>
+#include <string.h>
+
+static int64_t *widen(struct arena *a, const int64_t *coef, int rows, int naxes) {
+    int64_t *out = arena_array(a, (size_t)rows * (size_t)(naxes + 2) + 1, sizeof *out);
+    for (int r = 0; r < rows; r++) {
+        for (int i = 0; i < naxes; i++) out[r * (naxes + 2) + i] = coef[r * (naxes + 1) + i];
+        out[r * (naxes + 2) + naxes + 1] = coef[r * (naxes + 1) + naxes];
+    }
+    return out;
+}
+
+int rewrite_axis(struct work *w, const char *name, int64_t extent) {
+    struct program *p = w->p;
+    int n = p->naxes;
+    if (n == MAX_AXES) return -1;
+    for (int s = 0; s < p->nstmts; s++) {
+        struct stmt *st = &p->stmt[s];
+        st->dst.coef = widen(&p->arena, st->dst.coef, p->buffer[st->dst.buffer].ndims, n);
+        for (int r = 0; r < st->nreads; r++)
+            st->read[r].coef = widen(&p->arena, st->read[r].coef, p->buffer[st->read[r].buffer].ndims, n);
+        for (int c = 0; c < st->nwhere; c++) st->where[c].coef = widen(&p->arena, st->where[c].coef, 1, n);
+    }
+    struct axis *axis = arena_array(&p->arena, (size_t)n + 1, sizeof *axis);
+    memcpy(axis, p->axis, sizeof *axis * (size_t)n);
+    axis[n] = (struct axis){.name = arena_strdup(&p->arena, name), .extent = extent, .param = -1};
+    p->axis = axis;
+    p->naxes++;
+    return n;
+}
+
+static bool taken(const struct program *p, const char *name) {
+    for (int i = 0; i < p->naxes; i++)
+        if (!strcmp(p->axis[i].name, name)) return true;
+    for (int i = 0; i < p->nparams; i++)
+        if (!strcmp(p->param[i].name, name)) return true;
+    return program_buffer(p, name) >= 0;
+}
+
+const char *unique_name(struct work *w, const char *base, const char *suffix) {
+    char *name = arena_printf(&w->p->arena, "%s_%s", base, suffix);
+    for (char *c = name; *c; c++)
+        if (*c == '\'') *c = '_';
+    for (int i = 2; taken(w->p, name); i++) name = arena_printf(&w->p->arena, "%s_%s%d", base, suffix, i);
+    return name;
+}
+
+int rewrite_buffer(struct work *w, const char *name, enum type type, enum role role, int ndims,
+                   const int64_t *extent) {
+    struct program *p = w->p;
+    int n = p->nbuffers;
+    struct buffer *buffer = arena_array(&p->arena, (size_t)n + 1, sizeof *buffer);
+    struct home *home = arena_array(w->arena, (size_t)n + 1, sizeof *home);
+    memcpy(buffer, p->buffer, sizeof *buffer * (size_t)n);
+    memcpy(home, w->home, sizeof *home * (size_t)n);
+    int64_t elements = 1, *own = arena_copy(&p->arena, extent, sizeof *extent * (size_t)ndims);
+    for (int d = 0; d < ndims; d++)
+        if (__builtin_mul_overflow(elements, extent[d], &elements) || elements > INT64_MAX / 16) {
+            diag_line(w->diags, p->source.file ? p->source.file : p->name, 0, 0,
+                      "packed copy '%s' is too large", name);
+            return -1;
+        }
+    buffer[n] = (struct buffer){name, type, role, ndims, own, elements};
+    home[n] = (struct home){.extent = arena_copy(w->arena, extent, sizeof *extent * (size_t)ndims),
+                            .elements = elements, .place = -1};
+    p->buffer = buffer;
+    p->nbuffers++;
+    w->home = home;
+    return n;
+}
+
+struct access rewrite_access(struct work *w, int buffer) {
+    size_t rows = (size_t)w->p->buffer[buffer].ndims;
+    return (struct access){.buffer = buffer,
+                           .coef = arena_array(&w->p->arena, rows * (size_t)(w->p->naxes + 1) + 1, sizeof(int64_t))};
+}
+
+static void *append(struct arena *a, const void *old, int n, size_t size) {
+    char *out = arena_array(a, (size_t)n + 1, size);
+    if (n) memcpy(out, old, size * (size_t)n);
+    return out;
+}
+
+int rewrite_copy(struct work *w, struct access dst, struct access src, uint64_t axes) {
+    struct program *p = w->p;
+    int n = p->nstmts;
+    p->stmt = append(&p->arena, p->stmt, n, sizeof *p->stmt);
+    w->task_of = append(w->arena, w->task_of, n, sizeof *w->task_of);
+    w->in_prepare = append(w->arena, w->in_prepare, n, sizeof *w->in_prepare);
+    struct stmt *st = &p->stmt[n];
+    struct op *op = arena_alloc(&p->arena, sizeof *op);
+    enum type t = p->buffer[dst.buffer].type;
+    *op = (struct op){.code = OP_READ, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t, .read = 0};
+    op->arg[0] = op->arg[1] = op->arg[2] = -1;
+    *st = (struct stmt){.combine = COMBINE_SET, .dst = dst, .nreads = 1, .op = op, .nops = 1, .axes = axes};
+    st->read = arena_copy(&p->arena, &src, sizeof src);
+    w->task_of[n] = -1;
+    w->in_prepare[n] = false;
+    p->nstmts++;
+    return n;
+}
+
+void rewrite_order(struct work *w, int stmt, int after) {
+    int at = after == -2 ? w->norder : 0;
+    if (after >= 0)
+        for (int i = 0; i < w->norder; i++)
+            if (w->order[i] == after) at = i + 1;
+    int *order = append(w->arena, w->order, w->norder, sizeof *order);
+    memmove(order + at + 1, order + at, sizeof *order * (size_t)(w->norder - at));
+    order[at] = stmt;
+    w->order = order;
+    w->norder++;
+}
+
+void rewrite_items(struct work *w) {
+    struct program *p = w->p;
+    p->item = arena_array(&p->arena, (size_t)w->norder + 1, sizeof *p->item);
+    for (int i = 0; i < w->norder; i++) p->item[i] = (struct item){ITEM_STMT, w->order[i], NULL, NULL};
+    p->nitems = w->norder;
+}
+
+struct access *task_access(struct work *w, const struct task *t, const struct opnd *o, bool write) {
+    struct stmt *st = &w->p->stmt[t->stmt];
+    if (write) return o->writes ? &st->dst : NULL;
+    return o->read >= 0 ? &st->read[o->read] : NULL;
+}
+
+void access_range(const struct program *p, const struct stmt *st, const struct access *a, int dim,
+                  int64_t *lo, int64_t *hi) {
+    *lo = *hi = access_coef(p, a, dim, p->naxes);
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t c = access_coef(p, a, dim, x);
+        if (!c || !(st->axes >> x & 1)) continue;
+        if (c > 0) *hi += c * (p->axis[x].extent - 1);
+        else *lo += c * (p->axis[x].extent - 1);
+    }
+}

@@ -1,0 +1,48 @@
+#include "scheduler/schedule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct schedule *schedule_new(const struct machine *machine) {
+    struct schedule *s = calloc(1, sizeof *s);
+    if (!s) {
+        fputs("out of memory\n", stderr);
+        abort();
+    }
+    arena_init(&s->arena);
+    s->machine = machine;
+    s->machine_name = arena_strdup(&s->arena, machine->name);
+    return s;
+}
+
+void schedule_free(struct schedule *s) {
+    if (!s) return;
+    if (s->program) program_free(s->program);
+    arena_free(&s->arena);
+    free(s);
+}
+
+int schedule_home(const struct schedule *s, int buffer) {
+    for (int p = 0; p < s->nplaces; p++)
+        if (s->place[p].buffer == buffer && s->place[p].keep != KEEP_LOCAL) return p;
+    return -1;
+}
+
+static int64_t count_nodes(const struct node *node, int nnodes) {
+    int64_t n = nnodes;
+    for (int i = 0; i < nnodes; i++)
+        if (node[i].kind == NODE_LOOP) n += count_nodes(node[i].loop->body, node[i].loop->nbody);
+    return n;
+}
+
+int64_t schedule_nodes(const struct schedule *s) {
+    return count_nodes(s->prepare.node, s->prepare.nnodes) +
+           count_nodes(s->run.node, s->run.nnodes);
+}
+
+int64_t schedule_workspace(const struct schedule *s) {
+    int64_t bytes = 0;
+    for (int p = 0; p < s->nplaces; p++)
+        if (s->place[p].keep == KEEP_WORKSPACE) bytes += s->place[p].bytes * s->place[p].slots;
+    return bytes;
+}

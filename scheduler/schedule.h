@@ -1,0 +1,151 @@
+/* The schedule: everything is planned before it runs (DESIGN §5). A tree of loops around issues, fallbacks and syncs, in two
+ * sections. It is self-contained, const downstream, and all that backends, simulator and verifier know of a compiled program;
+ * its size does not depend on extents. Text form: docs/schedule.md. */
+#ifndef ISAMAP_SCHEDULER_SCHEDULE_H
+#define ISAMAP_SCHEDULER_SCHEDULE_H
+
+#include "ir/program.h"
+#include "machines/machine.h"
+
+/* ---- integer expressions over loop variables ---- */
+enum sx_op { SX_CONST, SX_VAR, SX_ADD, SX_SUB, SX_MUL, SX_DIV /* floor */, SX_MOD /* of floor */, SX_MIN, SX_MAX,
+             SX_LT, SX_LE, SX_EQ, SX_NE /* 0 or 1 */, SX_AND, SX_OR /* of 0 or 1 */ };
+
+struct sx {                            /* immutable; shared freely */
+    enum sx_op op;
+    int64_t value;                     /* SX_CONST */
+    int var;                           /* SX_VAR: index into schedule.var */
+    const struct sx *a, *b;
+};
+
+struct var { const char *name; };      /* bound by exactly one loop node around each use */
+
+/* ---- where data is ---- */
+enum keep {
+    KEEP_ARGUMENT,                     /* the caller's array of an in, out, inout or const buffer */
+    KEEP_PREPARED,                     /* written in `prepare`, kept between runs: packed constants */
+    KEEP_WORKSPACE,                    /* home of a temporary; lives during one run */
+    KEEP_LOCAL                         /* a copy in a program-managed memory */
+};
+
+/* A piece of one memory that holds (part of) one program buffer. */
+struct place {
+    const char *name;
+    int buffer;                        /* of schedule.program */
+    int memory;                        /* of the machine */
+    enum keep keep;
+    int64_t address;                   /* bytes from the start of the memory. Arguments have one too: the device's map of DRAM */
+    int64_t bytes;                     /* of one slot */
+    int slots;                         /* 1, or as many copies that rotate: slot s starts at address + s * bytes */
+    /* Homes (all but KEEP_LOCAL): where element [index] of the buffer is. Row-major when layout is NULL. Bytes cover layout_span of
+     * `extent`, which is the buffer's, rounded up where the layout pads. */
+    const struct layout *layout;
+    const char *layout_text;
+    int64_t *extent;                   /* ndims of the buffer */
+};
+
+/* ---- nodes ---- */
+enum node_kind { NODE_LOOP, NODE_ISSUE, NODE_FALLBACK, NODE_ROTATE, NODE_SYNC };
+enum loop_kind { LOOP_SEQUENTIAL, LOOP_PARALLEL, LOOP_UNROLLED, LOOP_HARDWARE };
+
+struct signal { int sync; int channel; };      /* machine.sync, channel 0 unless it has several */
+
+struct signals {                       /* in the order in which they are waited for or given */
+    struct signal *pop, *push;
+    int npops, npushes;
+};
+
+/* for (var = lo; var < hi; var += step) body */
+struct loop_node {
+    int var;
+    const struct sx *lo, *hi;
+    int64_t step;                      /* > 0 */
+    enum loop_kind kind;
+    int unit;                          /* LOOP_PARALLEL: over the instances of this unit; iterations in contiguous shares */
+    int axis;                          /* the program's axis it walks, -1: none (documentation) */
+    struct node *body;
+    int nbody;
+};
+
+/* One operand of an issue. */
+struct arg {
+    int place;                         /* -1: an immediate */
+    const struct sx *offset;           /* bytes from the start of the place's current slot to the element with index 0 */
+    int layout;                        /* which of operand.layout[] */
+    union value imm;                   /* MEMORY_IMM operands: the value of element 0, in the operand's type */
+};
+
+/* One execution of an instruction or move (a move is an instruction whose semantics is a copy). */
+struct issue_node {
+    int instr;                         /* machine.instr */
+    const struct sx **size;            /* one for each of instr.ranged */
+    const struct sx **stride;          /* one for each of instr.stride_name, in elements of the operand */
+    const struct sx **flag;            /* one for each operand with `accumulate`, in operand order: 0 or 1 */
+    struct arg *arg;                   /* one for each of instr.operand */
+    /* What part of the program this executes; stmt -1 for a pure copy between places. Needle axis x (of the semantics) covers program
+     * axis axis[x] from base[axis[x]] on, in unit steps; -1: the needle's axis stands alone (extent 1 of work, the rest padding or
+     * broadcast). Every other axis a of the statement has the single value base[a]. Points outside the statement's
+     * domain are padding: they must not change what is later read. */
+    int stmt;
+    int init;                          /* statement whose instances are executed too when the accumulate flag is 0 (a zero fill); -1 */
+    int *axis;                         /* one for each axis of the semantics' kernel */
+    const struct sx **base;            /* one for each axis of schedule.program; NULL where the statement does not have it */
+    struct signals signals;
+};
+
+/* A statement run by a unit's fallback, element by element, on the homes of its buffers, over lo <= axis < hi. */
+struct fallback_node {
+    int fallback;                      /* machine.fallback */
+    int stmt;
+    const struct sx **lo, **hi;        /* one for each axis of the program; NULL entries: the whole axis; NULL arrays: all whole */
+    struct signals signals;
+};
+
+struct node {
+    enum node_kind kind;
+    union {
+        struct loop_node *loop;
+        struct issue_node *issue;
+        struct fallback_node *fallback;
+        int rotate;                    /* place: its next slot becomes current (the first rotate of a run makes slot 0 current) */
+        struct { int queue; struct signals signals; } sync;  /* carried by the queue's nop; on a queue of a unit with a fallback, by nothing */
+    };
+};
+
+struct section { struct node *node; int nnodes; };
+
+struct schedule {
+    struct arena arena;                /* owns everything below */
+    const char *machine_name;
+    const struct machine *machine;     /* not owned; outlives the schedule */
+    struct program *program;           /* owned: the program as scheduled, with the copies that layouts need as statements */
+    struct var *var;       int nvars;
+    struct place *place;   int nplaces;
+    struct section prepare, run;
+    double cost;                       /* the scheduler's estimate, cycles */
+};
+
+struct schedule *schedule_new(const struct machine *);             /* empty, from the heap; free with schedule_free (the program too) */
+void schedule_free(struct schedule *);
+void schedule_print(const struct schedule *, struct text *);
+struct schedule *schedule_parse(const struct machine *, const struct source *, struct diags *);
+int schedule_home(const struct schedule *, int buffer);           /* the place that is the buffer's home; -1 */
+int64_t schedule_nodes(const struct schedule *);                  /* loops, issues, fallbacks, rotates and syncs */
+int64_t schedule_workspace(const struct schedule *);              /* bytes of KEEP_WORKSPACE places */
+
+/* ---- building (arena-allocated, folded: constants are computed at once) ---- */
+const struct sx *sx_const(struct arena *, int64_t);
+const struct sx *sx_var(struct arena *, int var);
+const struct sx *sx_make(struct arena *, enum sx_op, const struct sx *, const struct sx *);
+bool sx_constant(const struct sx *, int64_t *out);
+int64_t sx_eval(const struct sx *, const int64_t *var_value);
+void sx_print(const struct sx *, const struct schedule *, struct text *);
+
+/* ---- the independent verifier: knows this header and the machine only ----
+ * Walks the stream of instructions (each loop at most `trips` iterations: the first and the last ones; 0: all) and proves capacity,
+ * alignment, legal sizes and requires, no race between queues (vector clocks over syncs), no stale, foreign or unwritten element read where it
+ * matters, token balance and depth, each statement instance executed exactly once, outputs complete. Reports and returns false. */
+struct verify_options { int trips; int64_t steps; /* give up (an error) after so many elements; 0: 10^9 */ };
+bool schedule_verify(const struct schedule *, const struct verify_options *, struct diags *);
+
+#endif

@@ -1,0 +1,110 @@
+#include "scheduler/scheduler_int.h"
+#include <math.h>
+#include <string.h>
+
+static const char *file_of(const struct work *w) {
+    return w->cover->program->source.file ? w->cover->program->source.file : w->cover->program->name;
+}
+
+static bool check_items(struct work *w) {
+    const struct program *p = w->cover->program;
+    for (int i = 0; i < p->nitems; i++) {
+        if (p->item[i].kind == ITEM_STMT) continue;
+        diag_line(w->diags, file_of(w), 0, 0, "%s run by the interpreter only so far: '%s' cannot be scheduled",
+                  p->item[i].kind == ITEM_RECUR ? "recurrences are" : "calls are", p->name);
+        return false;
+    }
+    return true;
+}
+
+static void begin(struct work *w) {
+    struct program *p = w->p;
+    w->home = arena_array(w->arena, (size_t)p->nbuffers + 1, sizeof *w->home);
+    for (int b = 0; b < p->nbuffers; b++)
+        w->home[b] = (struct home){.extent = p->buffer[b].extent, .elements = p->buffer[b].elements, .place = -1};
+    w->task_of = arena_array(w->arena, (size_t)p->nstmts + 1, sizeof *w->task_of);
+    w->in_prepare = arena_array(w->arena, (size_t)p->nstmts + 1, sizeof *w->in_prepare);
+    w->order = arena_array(w->arena, (size_t)p->nitems + 1, sizeof *w->order);
+    for (int s = 0; s < p->nstmts; s++) w->task_of[s] = -1;
+    for (int i = 0; i < p->nitems; i++) w->order[w->norder++] = p->item[i].stmt;
+    w->fallback = w->m->nfallbacks > 0 ? 0 : -1;
+}
+
+/* What prepare writes stays: its homes are kept between runs. */
+static void mark_prepared(struct work *w) {
+    for (int b = 0; b < w->p->nbuffers; b++) {
+        bool any = false, all = true;
+        for (int i = 0; i < w->norder; i++) {
+            int s = w->order[i];
+            if (w->p->stmt[s].dst.buffer != b) continue;
+            any = true;
+            all &= w->in_prepare[s];
+        }
+        w->home[b].prepared = any && all;
+    }
+}
+
+static bool plan_all(struct work *w, const struct moves *moves) {
+    for (int i = 0; i < w->nnests; i++) {
+        if (nest_plan(w, moves, i)) continue;
+        const struct nest *n = &w->nest[i];
+        task_demote(w, n->core, "no tile of it fits the machine's memories");
+        if (w->diags->errors) return false;
+        w->nnests = 0;                 /* its followers may stand alone now */
+        if (!nests_make(w, moves)) return false;
+        i = -1;
+    }
+    return true;
+}
+
+static void sum_cost(struct work *w) {
+    for (int i = 0; i < w->nnests; i++) w->s->cost += w->nest[i].plan.cycles;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i];
+        int item = w->task_of[s] >= 0 ? w->task[w->task_of[s]].item : -1;
+        if (item >= 0 && !w->task[w->task_of[s]].reductions) w->s->cost += w->cover->mapping[w->cover->item[item].mapping].cost;
+        if (w->task_of[s] != -1 || w->fallback < 0 || w->in_prepare[s]) continue;
+        double interval = 1;
+        mexpr_constant(w->m->fallback[w->fallback].interval, &interval);
+        w->s->cost += interval * (double)stmt_points(w->p, &w->p->stmt[s]);
+    }
+}
+
+static bool run(struct work *w) {
+    if (!check_items(w)) return false;
+    begin(w);
+    struct moves moves = moves_find(w);
+    bool ok = tasks_make(w) && layouts_decide(w, &moves) && nests_make(w, &moves) && plan_all(w, &moves);
+    for (int b = 0; ok && b < w->p->nbuffers; b++) w->home[b].prepared = false;
+    if (ok) mark_prepared(w);
+    for (int i = 0; ok && i < w->norder; i++)
+        if (w->task_of[w->order[i]] == -1 && w->fallback < 0) {
+            diag_line(w->diags, file_of(w), 0, 0, "no instruction runs statement %d and machine '%s' has no fallback", w->order[i], w->m->name);
+            ok = false;
+        }
+    ok = ok && homes_place(w) && schedule_emit(w, &moves);
+    for (int i = 0; i < moves.n; i++) program_free(moves.at[i].needle->bound);
+    for (int i = 0; i < w->ntasks; i++)
+        if (w->task[i].needle) program_free(w->task[i].needle->bound);
+    if (!ok) return false;
+    rewrite_items(w);
+    sum_cost(w);
+    return true;
+}
+
+struct schedule *scheduler_run(const struct cover *cover, const struct machine *m, struct decider *decider,
+                               const struct scheduler_options *options, struct diags *diags) {
+    struct arena scratch;
+    arena_init(&scratch);
+    struct schedule *s = schedule_new(m);
+    s->program = program_copy(cover->program);
+    struct work w = {.arena = &scratch, .m = m, .cover = cover, .decider = decider, .options = options, .diags = diags, .s = s, .p = s->program,
+                     .fallback = -1};
+    int before = diags->errors;
+    bool ok = run(&w);
+    arena_free(&scratch);
+    if (ok) return s;
+    if (diags->errors == before) diag_line(diags, cover->program->name, 0, 0, "'%s' cannot be scheduled on '%s'", cover->program->name, m->name);
+    schedule_free(s);
+    return NULL;
+}

@@ -1,0 +1,20 @@
+/* The scheduler: from a cover to a schedule, with one rolled algorithm for registers, caches and scratchpads (docs/scheduling.md). It knows no
+ * kind of machine: memories, moves, queues and syncs of the machine file drive it. */
+#ifndef ISAMAP_SCHEDULER_SCHEDULER_H
+#define ISAMAP_SCHEDULER_SCHEDULER_H
+
+#include "ir/choice.h"
+#include "mapper/mapper.h"
+#include "scheduler/schedule.h"
+
+struct scheduler_options {
+    int threads;                       /* instances of a counted unit to use at most; 0: all */
+    int64_t steps;                     /* bound on plans evaluated; 0: default */
+    struct text *explain;              /* candidates, their cost and what binds; or NULL */
+};
+
+/* NULL after reporting. The schedule does not refer to the cover afterwards. */
+struct schedule *scheduler_run(const struct cover *, const struct machine *, struct decider *,
+                               const struct scheduler_options *, struct diags *);
+
+#endif

@@ -1,0 +1,88 @@
+/* Sections: nests and host work in order, with drains between nests and bell and done between host and device. */
+#include "scheduler/emit_int.h"
+#include <string.h>
+
+static void add_fallback(struct work *w, struct nodes *out, int stmt) {
+    struct fallback_node *f = arena_alloc(&w->s->arena, sizeof *f);
+    f->fallback = w->fallback;
+    f->stmt = stmt;
+    nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = f});
+}
+
+static int host_queue(const struct work *w) {
+    return w->fallback >= 0 ? w->m->fallback[w->fallback].queue : -1;
+}
+
+/* Does the host tell queue q when to go on? Not where hardware tracks dependences, or there is no host. */
+static bool is_device(const struct work *w, int q) {
+    int host = host_queue(w);
+    return host >= 0 && q != host && graph_sync(w->m, host, q) != -2;
+}
+
+static bool ring(struct work *w, struct nodes *out, uint64_t queues, bool bell) {
+    int host = host_queue(w);
+    for (int q = 0; q < w->m->nqueues; q++) {
+        if (!(queues >> q & 1) || !is_device(w, q)) continue;
+        if (!(bell ? add_signal(w, out, host, q) : add_signal(w, out, q, host))) return false;
+    }
+    return true;
+}
+
+/* All queues of `before` finish before any of `after` goes on: to one queue, and from it. */
+static bool barrier(struct work *w, struct nodes *out, uint64_t before, uint64_t after, int root) {
+    for (int q = 0; q < w->m->nqueues; q++)
+        if ((before >> q & 1) && q != root && !add_signal(w, out, q, root)) return false;
+    for (int q = 0; q < w->m->nqueues; q++)
+        if (((before | after) >> q & 1) && q != root && !add_signal(w, out, root, q)) return false;
+    return true;
+}
+
+static int nest_queue(const struct work *w, const struct nest *n) {
+    return w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
+}
+
+static int nest_at(const struct work *w, int item) {
+    for (int i = 0; i < w->nnests; i++)
+        if (w->nest[i].first_item == item) return i;
+    return -1;
+}
+
+static bool emit_run(struct work *w, const struct moves *moves, struct nodes *out) {
+    uint64_t device = 0, last = 0;
+    bool host = false;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i], nest = nest_at(w, i);
+        if (w->in_prepare[s]) continue;
+        if (nest >= 0) {
+            struct nodes list = {0};
+            if (!emit_nest(w, moves, nest, &list)) return false;
+            uint64_t queues = nodes_queues(w, list.at, list.n);
+            if (host && !ring(w, out, queues, true)) return false;
+            if (!host && last && !barrier(w, out, last, queues, nest_queue(w, &w->nest[nest]))) return false;
+            for (int k = 0; k < list.n; k++) nodes_add(w, out, list.at[k]);
+            last = host ? queues : last | queues;
+            device |= queues;
+            host = false;
+        } else if (w->task_of[s] == -1) {
+            if (!host && last && !ring(w, out, last, false)) return false;
+            add_fallback(w, out, s);
+            last = 0;
+            host = true;
+        }
+    }
+    return host || !last || ring(w, out, last, false);
+}
+
+bool schedule_emit(struct work *w, const struct moves *moves) {
+    struct nodes prepare = {0}, run = {0};
+    for (int i = 0; i < w->norder; i++)
+        if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
+    if (!emit_run(w, moves, &run)) {
+        if (!w->diags->errors)
+            diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "queues of the machine have no sync between them");
+        return false;
+    }
+    w->s->prepare = (struct section){prepare.at, prepare.n};
+    w->s->run = (struct section){run.at, run.n};
+    return true;
+}

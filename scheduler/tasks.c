@@ -1,0 +1,184 @@
+/* From a cover to tasks: which program axis each needle axis walks, which memory each operand is in. */
+#include "scheduler/scheduler_int.h"
+#include <string.h>
+
+static const char *file_of(const struct work *w) {
+    return w->p->source.file ? w->p->source.file : w->p->name;
+}
+
+void task_demote(struct work *w, int task, const char *why) {
+    struct task *t = &w->task[task];
+    const char *name = t->needle ? t->needle->in->id : "the instruction";
+    int line = 0, col = 0;
+    if (w->p->source.text) source_place(&w->p->source, w->p->stmt[t->stmt].at, &line, &col);
+    w->task_of[t->stmt] = -1;
+    if (t->init >= 0) w->task_of[t->init] = -1;
+    if (w->fallback >= 0)
+        diag_warn(w->diags, file_of(w), line, col, "statement %d runs on the fallback, not on '%s': %s", t->stmt,
+                  name, why);
+    else
+        diag_line(w->diags, file_of(w), line, col,
+                  "statement %d cannot be scheduled on '%s': %s; a machine with a fallback could run it", t->stmt,
+                  name, why);
+}
+
+static bool choose_memory(struct work *w, struct opnd *o, enum type type) {
+    const struct operand *d = o->decl;
+    int best = -1;
+    for (int i = 0; i < d->nmemories; i++) {
+        int at = d->memory[i];
+        if (at == MEMORY_IMM || !graph_holds(w->m, at, type)) continue;
+        if (memory_is_home(w->m, at)) {
+            best = at;
+            break;
+        }
+        if (best < 0) best = at;
+    }
+    o->memory = best;
+    o->where = best >= 0 && memory_is_home(w->m, best) ? IN_HOME : IN_LOCAL;
+    return best >= 0;
+}
+
+static const char *operand_make(struct work *w, struct task *t, const struct mapping *map, int i) {
+    struct opnd *o = &t->op[i];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct mapped_operand *mo = &map->operand[i];
+    memset(o, 0, sizeof *o);
+    o->decl = &t->needle->in->operand[i];
+    o->number = i;
+    o->read = -1;
+    for (int x = 0; x < MAX_NEEDLE; x++) o->alone_dim[x] = -1;
+    if (mo->role == OPERAND_IMM) {
+        o->where = IN_IMM;
+        o->imm = mo->imm;
+        return NULL;
+    }
+    if (mo->role == OPERAND_DST) {
+        o->writes = true;
+        o->read = mo->read;
+        o->accumulates = st->combine != COMBINE_SET;
+    } else {
+        o->read = mo->read;
+    }
+    int buffer = o->writes ? st->dst.buffer : st->read[o->read].buffer;
+    if (!choose_memory(w, o, w->p->buffer[buffer].type)) return "no memory of an operand holds its type";
+    if (o->decl->also >= 0) return "operands that stay in a second memory are not scheduled yet";
+    if (!needle_form(w->m, t->needle, i, 0, &o->form))
+        return "the layout of an operand depends on sizes or other instances";
+    return NULL;
+}
+
+static bool same_index(const struct program *p, const struct access *a, const struct access *b) {
+    int n = p->buffer[a->buffer].ndims;
+    return n == p->buffer[b->buffer].ndims &&
+           !memcmp(a->coef, b->coef, sizeof *a->coef * (size_t)n * (size_t)(p->naxes + 1));
+}
+
+/* Results must be written once by each tile: every axis moves at most one dimension, alone. */
+static bool result_injective(const struct program *p, const struct stmt *st) {
+    uint64_t seen = 0;
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
+        int n = 0;
+        for (int a = 0; a < p->naxes; a++) {
+            if (!access_coef(p, &st->dst, d, a) || !(st->axes >> a & 1) || p->axis[a].extent == 1) continue;
+            if (seen >> a & 1) return false;
+            seen |= UINT64_C(1) << a;
+            if (access_coef(p, &st->dst, d, a) < 0) return false;
+            n++;
+        }
+        if (n > 1) return false;
+    }
+    return true;
+}
+
+static const char *task_check(const struct work *w, const struct task *t) {
+    const struct instr *in = t->needle->in;
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    if (in->nneeds) return "it needs state that 'configure' sets, which schedules do not do yet";
+    if (in->completes >= 0) return "its results complete at a later sync, which schedules do not place yet";
+    if (in->across >= 0) return "it works across units, which schedules do not do yet";
+    if (in->queue < 0) return "it has no queue";
+    if (st->nwhere) return "its domain is not a box";
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((st->axes >> a & 1) && w->p->axis[a].sequential && w->p->axis[a].extent > 1)
+            return "the order of one of its axes counts";
+    if (!result_injective(w->p, st)) return "its result's elements are not addressed by one axis each";
+    return NULL;
+}
+
+/* Fused axes become one axis: every operand that depends on them gets a temporary indexed by the axes themselves. */
+static const char *fuse(struct work *w, int task, const struct mapping *map) {
+    struct task *t = &w->task[task];
+    uint64_t gone = 0, made = 0;
+    for (int x = 0; x < t->needle->nx; x++) {
+        const struct group *g = &map->group[x];
+        t->axis[x] = g->n == 1 ? g->axis[0] : -1;
+        if (g->n < 2) continue;
+        int64_t extent = 1;
+        for (int i = 0; i < g->n; i++) {
+            if (__builtin_mul_overflow(extent, w->p->axis[g->axis[i]].extent, &extent)) return "fused axes are too long";
+            gone |= UINT64_C(1) << g->axis[i];
+        }
+        t->axis[x] = rewrite_axis(w, unique_name(w, w->p->axis[g->axis[0]].name, w->p->axis[g->axis[g->n - 1]].name), extent);
+        if (t->axis[x] < 0) return "the program has too many axes";
+        made |= UINT64_C(1) << t->axis[x];
+    }
+    if (!gone) return NULL;
+    if (w->fallback < 0) return "fused axes need a copy that only a fallback makes";
+    for (int i = 0; i < t->nops; i++) {
+        t = &w->task[task];
+        if (t->op[i].where == IN_IMM) continue;
+        if (t->op[i].read >= 0 && t->op[i].writes) return "fused axes on an operand changed in place";
+        if (!pack_by_axes(w, task, i, t->op[i].writes)) return "fused axes need a copy that is too large";
+    }
+    int which[2] = {w->task[task].stmt, w->task[task].init};
+    for (int k = 0; k < 2; k++)
+        if (which[k] >= 0) w->p->stmt[which[k]].axes = (w->p->stmt[which[k]].axes & ~gone) | made;
+    return NULL;
+}
+
+static void find_reductions(struct work *w, struct task *t) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    t->reductions = 0;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((st->axes >> a & 1) && !access_varies(w->p, &st->dst, a)) t->reductions |= UINT64_C(1) << a;
+}
+
+static const char *task_make(struct work *w, int task, const struct mapping *map) {
+    struct task *t = &w->task[task];
+    t->needle = needle_make(w->arena, w->m, map->instr, w->diags);
+    if (!t->needle) return "its sizes depend on each other";
+    const char *why = task_check(w, t);
+    if (why) return why;
+    t->nops = t->needle->in->noperands;
+    t->group = map->group;
+    if (t->nops > MAX_OPERANDS) return "it has too many operands";
+    for (int i = 0; i < t->nops && !why; i++) why = operand_make(w, t, map, i);
+    if (why) return why;
+    for (int i = 0; i < t->nops; i++) {
+        struct opnd *o = &t->op[i];
+        const struct stmt *st = &w->p->stmt[t->stmt];
+        if (o->writes && o->read >= 0 && !same_index(w->p, &st->dst, &st->read[o->read]))
+            return "an operand changed in place is read at another index";
+    }
+    why = fuse(w, task, map);
+    if (!why) find_reductions(w, &w->task[task]);
+    return why;
+}
+
+bool tasks_make(struct work *w) {
+    const struct cover *c = w->cover;
+    w->task = arena_array(w->arena, (size_t)c->nitems + 1, sizeof *w->task);
+    for (int i = 0; i < c->nitems; i++) {
+        const struct cover_item *it = &c->item[i];
+        if (it->mapping < 0 || it->inside >= 0) continue;
+        const struct mapping *map = &c->mapping[it->mapping];
+        int n = w->ntasks++;
+        w->task[n] = (struct task){.stmt = it->stmt, .init = map->init, .item = i};
+        w->task_of[it->stmt] = n;
+        if (map->init >= 0) w->task_of[map->init] = -2;
+        const char *why = task_make(w, n, map);
+        if (why) task_demote(w, n, why);
+    }
+    return !w->diags->errors;
+}

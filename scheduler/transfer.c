@@ -1,0 +1,193 @@
+/* Boxes: how part of a buffer lies at home and in a slot. */
+#include "scheduler/scheduler_int.h"
+#include <string.h>
+
+struct slot slot_make(struct arena *a, const struct geom *g, const struct region *r) {
+    struct slot s;
+    struct val run = val_const(g->tile);
+    for (int i = 0; i < g->n; i++) {
+        if (i < g->ninner) {
+            s.stride[i] = val_const(g->stride[i]);
+            continue;
+        }
+        s.stride[i] = run;
+        run = val_mul(a, run, val_ceil(a, r->n[g->at[i].dim], g->at[i].div));
+    }
+    s.elements = run;
+    return s;
+}
+
+bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim) {
+    const struct home *h = &w->home[buffer];
+    return (h->packed ? h->extent[dim] : w->p->buffer[buffer].extent[dim]) % g->block[dim] == 0;
+}
+
+struct val home_offset(struct work *w, int buffer, const struct geom *g, const struct region *r) {
+    struct arena *a = &w->s->arena;
+    struct val sum = val_const(0);
+    for (int i = g->ninner; i < g->n; i++) {
+        int64_t stride;
+        int d = g->at[i].dim;
+        struct val lo = r->lo[d];
+        home_stride(w->p, &w->home[buffer], buffer, g->at[i], &stride);
+        if (r->pad_lo[d] > 0) lo = val_make(a, SX_MAX, lo, val_const(0));
+        sum = val_add(a, sum, val_scale(a, val_div(a, lo, g->at[i].div), stride));
+    }
+    return sum;
+}
+
+struct val slot_offset(struct arena *a, const struct geom *g, const struct slot *s, const struct region *whole,
+                       const struct region *part) {
+    struct val sum = val_const(0);
+    for (int i = g->ninner; i < g->n; i++) {
+        int d = g->at[i].dim;
+        if (val_same(whole->lo[d], part->lo[d])) continue;
+        struct val delta = val_make(a, SX_SUB, part->lo[d], whole->lo[d]);
+        sum = val_add(a, sum, val_mul(a, val_div(a, delta, g->at[i].div), s->stride[i]));
+    }
+    return sum;
+}
+
+static void outer_dim(struct work *w, int buffer, struct coord c, const struct region *r, struct box_dim *b) {
+    struct arena *a = &w->s->arena;
+    struct val zero = val_const(0), lo = r->lo[c.dim], n = r->n[c.dim];
+    b->before = b->after = zero;
+    b->total = r->partial[c.dim] ? val_const(1) : val_ceil(a, n, c.div);
+    b->extent = b->total;
+    if (r->pad_lo[c.dim] > 0) {
+        b->before = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, lo), zero);
+        if (b->before.x) b->before.max = r->pad_lo[c.dim];
+    }
+    if (r->pad_hi[c.dim] > 0) {
+        struct val over = val_make(a, SX_SUB, val_add(a, lo, n), val_const(w->p->buffer[buffer].extent[c.dim]));
+        b->after = val_make(a, SX_MAX, over, zero);
+        if (b->after.x) b->after.max = r->pad_hi[c.dim];
+    }
+    if (!val_is(b->before, 0)) b->extent = val_make(a, SX_SUB, b->extent, b->before);
+    if (!val_is(b->after, 0)) b->extent = val_make(a, SX_SUB, b->extent, b->after);
+    if (b->extent.x) b->extent.max = b->total.max;
+}
+
+bool box_make(struct work *w, int buffer, const struct geom *g, const struct slot *s, const struct region *r, bool fill,
+              struct box *box) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    box->n = 0;
+    box->type = b->type;
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        struct box_dim *d = &box->dim[box->n++];
+        int64_t stride;
+        if (!home_stride(w->p, &w->home[buffer], buffer, c, &stride)) return false;
+        if (i >= g->ninner) {
+            outer_dim(w, buffer, c, r, d);
+            if (b->extent[c.dim] <= g->block[c.dim] && !r->pad_lo[c.dim] && !r->pad_hi[c.dim]) stride = 0;
+        } else {
+            struct val n = val_const(c.mod);
+            if (c.dim >= 0 && r->partial[c.dim]) {
+                if (c.mod != g->block[c.dim]) return false;
+                n = r->n[c.dim];
+            } else if (c.dim < 0 && !fill) {
+                n = val_const(1);
+            }
+            *d = (struct box_dim){.extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
+        }
+        d->from = fill ? val_const(stride) : s->stride[i];
+        d->to = fill ? s->stride[i] : val_const(stride);
+    }
+    return true;
+}
+
+void region_padding(const struct program *p, const struct stmt *st, const struct access *acc, struct region *r) {
+    for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
+        int64_t lo, hi;
+        access_range(p, st, acc, d, &lo, &hi);
+        r->pad_lo[d] = lo < 0 ? -lo : 0;
+        r->pad_hi[d] = hi >= p->buffer[acc->buffer].extent[d] ? hi - p->buffer[acc->buffer].extent[d] + 1 : 0;
+        r->partial[d] = false;
+    }
+}
+
+static bool region_fits(struct work *w, const struct moves *moves, const struct opnd *o, int buffer, const struct region *r,
+                        bool write) {
+    struct slot s = slot_make(&w->s->arena, &o->geom, r);
+    struct box box;
+    struct fit f;
+    int home = w->m->home;
+    return box_make(w, buffer, &o->geom, &s, r, !write, &box) &&
+           fit_box(w, moves, write ? o->memory : home, write ? home : o->memory, &box, &f);
+}
+
+static bool has_single_digit(const struct geom *g, int dim) {
+    for (int i = 0; i < g->ninner; i++)
+        if (g->at[i].dim == dim && g->at[i].mod != g->block[dim]) return false;
+    return true;
+}
+
+/* Is there a move for whole tiles, and one for the tails where the home has no room for them? */
+bool operand_fits(struct work *w, const struct moves *moves, const struct task *t, const struct opnd *o, bool write,
+                  const char **why) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct access *acc = write || o->read < 0 ? &st->dst : &st->read[o->read];
+    bool fill = !write;
+    struct region r = {0};
+    region_padding(w->p, st, acc, &r);
+    *why = "no move brings it from its home";
+    if (write) *why = "no move brings it home";
+    bool pads = false;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t lo, hi;
+        access_range(w->p, st, acc, d, &lo, &hi);
+        pads |= lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
+        r.lo[d] = val_const(lo);
+        r.n[d] = val_const((hi - lo + o->geom.block[d]) / o->geom.block[d] * o->geom.block[d]);
+    }
+    if (pads && acc->has_fill && (type_is_float(w->p->buffer[acc->buffer].type) ? acc->fill.f != 0 : acc->fill.i != 0)) {
+        *why = "a read outside its buffer gives another value than zero";
+        return false;
+    }
+    if (!region_fits(w, moves, o, acc->buffer, &r, write)) return false;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t b = o->geom.block[d], tail = w->p->buffer[acc->buffer].extent[d] % b;
+        if (b == 1 || !tail || home_is_padded(w, acc->buffer, &o->geom, d)) continue;
+        *why = "its extent is no multiple of the tile";
+        if ((o->zero_tail && fill) || !has_single_digit(&o->geom, d)) return false;
+        struct region part = r;
+        part.partial[d] = true;
+        part.n[d] = val_const(tail);
+        if (!region_fits(w, moves, o, acc->buffer, &part, write)) return false;
+    }
+    return true;
+}
+
+/* Used where it lies: the strides of the home must be the needle's, in one of the operand's layouts. */
+bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool write) {
+    const struct access *acc = task_access(w, t, o, write);
+    for (int l = 0; l < o->decl->nlayouts; l++) {
+        struct opnd probe = *o;
+        if (!needle_form(w->m, t->needle, o->number, l, &probe.form) || !geom_make(w, t, &probe)) continue;
+        bool ok = true;
+        for (int i = 0; ok && i < probe.form.n; i++) {
+            const struct digit *dg = &probe.form.digit[i];
+            int a = t->axis[dg->x];
+            int64_t stride = 0;
+            for (int k = 0; k < probe.geom.n && a >= 0; k++) {
+                struct coord c = probe.geom.at[k];
+                bool mine = c.dim >= 0 && access_coef(w->p, acc, c.dim, a) &&
+                            (dg->free_stride >= 0 ? !c.mod : c.div == dg->weight && c.mod == dg->extent);
+                if (mine) ok = home_stride(w->p, &w->home[acc->buffer], acc->buffer, c, &stride);
+            }
+            ok = ok && (dg->free_stride >= 0 ? stride > 0 : stride == dg->stride || (a < 0 && dg->extent == 1));
+        }
+        for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++)
+            ok = home_is_padded(w, acc->buffer, &probe.geom, d);
+        int64_t lo, hi;
+        for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++) {
+            access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
+            ok = lo >= 0 && hi < w->p->buffer[acc->buffer].extent[d];
+        }
+        if (!ok || (probe.zero_tail && !write && !w->home[acc->buffer].packed)) continue;
+        *o = probe;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,85 @@
+#include "scheduler/scheduler_int.h"
+
+struct val val_const(int64_t c) {
+    return (struct val){NULL, c, c};
+}
+
+struct val val_var(struct arena *a, int var, int64_t max) {
+    return (struct val){sx_var(a, var), 0, max};
+}
+
+const struct sx *val_sx(struct arena *a, struct val v) {
+    return v.x ? v.x : sx_const(a, v.c);
+}
+
+static int64_t bound(enum sx_op op, struct val a, struct val b) {
+    switch (op) {
+    case SX_ADD:
+        return a.max + b.max;
+    case SX_SUB:
+        return b.x ? a.max : a.max - b.c; /* what is taken away is never negative */
+    case SX_MUL:
+        return a.max * b.max;
+    case SX_DIV:
+        return b.x || b.c <= 0 ? a.max : a.max / b.c;
+    case SX_MIN:
+        return a.max < b.max ? a.max : b.max;
+    case SX_MAX:
+        return a.max > b.max ? a.max : b.max;
+    default:
+        return a.max > 1 ? a.max : 1;
+    }
+}
+
+struct val val_make(struct arena *arena, enum sx_op op, struct val a, struct val b) {
+    if (!a.x && !b.x) {
+        if (op == SX_MAX) return val_const(a.c > b.c ? a.c : b.c);
+        if (op == SX_MIN) return val_const(a.c < b.c ? a.c : b.c);
+        if (op == SX_SUB) return val_const(a.c - b.c);
+        if (op == SX_DIV && a.c >= 0 && b.c > 0) return val_const(a.c / b.c);
+    }
+    const struct sx *x = sx_make(arena, op, val_sx(arena, a), val_sx(arena, b));
+    int64_t c;
+    if (sx_constant(x, &c)) return val_const(c);
+    return (struct val){x, 0, bound(op, a, b)};
+}
+
+struct val val_add(struct arena *arena, struct val a, struct val b) {
+    if (!a.x && !b.x) return val_const(a.c + b.c);
+    if (val_is(a, 0)) return b;
+    if (val_is(b, 0)) return a;
+    return val_make(arena, SX_ADD, a, b);
+}
+
+struct val val_scale(struct arena *arena, struct val a, int64_t k) {
+    if (!a.x) return val_const(a.c * k);
+    if (k == 1) return a;
+    return val_make(arena, SX_MUL, a, val_const(k));
+}
+
+struct val val_div(struct arena *arena, struct val a, int64_t k) {
+    return k == 1 ? a : val_make(arena, SX_DIV, a, val_const(k));
+}
+
+struct val val_ceil(struct arena *arena, struct val a, int64_t k) {
+    return k == 1 ? a : val_div(arena, val_add(arena, a, val_const(k - 1)), k);
+}
+
+static bool same(const struct sx *a, const struct sx *b) {
+    if (a == b) return true;
+    if (a->op != b->op) return false;
+    if (a->op == SX_CONST) return a->value == b->value;
+    if (a->op == SX_VAR) return a->var == b->var;
+    return same(a->a, b->a) && same(a->b, b->b);
+}
+
+bool val_same(struct val a, struct val b) {
+    if (!a.x || !b.x) return !a.x && !b.x && a.c == b.c;
+    return same(a.x, b.x);
+}
+
+struct val val_mul(struct arena *arena, struct val a, struct val b) {
+    if (!a.x) return val_scale(arena, b, a.c);
+    if (!b.x) return val_scale(arena, a, b.c);
+    return val_make(arena, SX_MUL, a, b);
+}

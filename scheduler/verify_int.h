@@ -1,0 +1,188 @@
+/* Inside the verifier (docs/schedule.md, "What is verified"): what its files share. It knows the schedule and the machine only.
+ *
+ * The stream of instructions is walked twice in program order: first to count how often each element is written by each
+ * statement, then to follow a tag for each element of each memory and a vector clock for each queue. */
+#ifndef ISAMAP_SCHEDULER_VERIFY_INT_H
+#define ISAMAP_SCHEDULER_VERIFY_INT_H
+
+#include "scheduler/schedule_int.h"
+
+enum {
+    MAX_ERRORS = 20,
+    MAX_QUEUES = 256,                  /* queue instances */
+    PAGE_ENTRIES = 256,
+    MAX_OPERANDS_OF_ISSUE = 16,
+    MAX_READS = 16
+};
+
+/* ---- paged storage: address spaces are large, what is touched is small ---- */
+struct pages {
+    uint64_t *key;
+    void **page;
+    size_t cap, n, bytes;              /* bytes of one page */
+    uint64_t last_key;
+    void *last;
+    size_t *total;                     /* of the verification: bytes of all pages */
+};
+void pages_init(struct pages *, size_t bytes, size_t *total);
+void *pages_get(struct pages *, uint64_t key, bool *fresh);        /* zeroed when fresh */
+void *pages_find(const struct pages *, uint64_t key);              /* or NULL */
+void pages_free(struct pages *);
+
+/* ---- tags ---- */
+enum tag_kind { TAG_UNDEFINED, TAG_CONST, TAG_DATA, TAG_INSIDE /* further bytes of the element before */ };
+struct tag {
+    uint64_t id;                       /* DATA: buffer << 40 | element; CONST: the value's bits; INSIDE: id of the element */
+    uint32_t count;                    /* DATA: contributions of the writer; INSIDE: how many granules before it starts */
+    int16_t writer;                    /* DATA: statement that wrote it; -1: the caller */
+    uint8_t kind, type;                /* as stored */
+};
+
+/* ---- what an instruction does with its operands, for one choice of sizes, strides and layouts ---- */
+struct run { int64_t at, bytes; };     /* from the element with index 0 */
+struct shape_operand {
+    int64_t elements, *offset;         /* byte offset of each element; NULL: dense row-major */
+    int64_t low, high;                 /* bytes touched: low <= … < high; both 0 when nothing is */
+    struct run *run; int nruns;        /* merged, ascending */
+    bool reads, writes;
+    int64_t buffer_bytes;
+};
+struct shape {
+    int instr;
+    int64_t *key; int nkeys;
+    struct program *bound;
+    struct stmt *stmt;                 /* of the semantics: the one that computes */
+    bool initialises;                  /* the semantics sets its destination to the neutral element first */
+    int naxes, axis_of[MAX_AXES];      /* kernel axes, in order: axes of bound */
+    int64_t extent[MAX_AXES];
+    int64_t points;
+    struct shape_operand operand[MAX_OPERANDS_OF_ISSUE];
+    int read_operand[MAX_READS];       /* operand of each read of stmt */
+    int dst_operand;
+    int32_t *dst, *read[MAX_READS];    /* [points] element; -1: the fill (read), not executed (dst) */
+    struct shape *next;                /* in its bucket */
+};
+
+/* ---- which read of the program's statement an operand stands for ---- */
+enum { SELF = -1 /* the destination before */, UNUSED = -2, MAX_CANDIDATES = 8 };
+struct candidate_of {
+    int read[MAX_READS];               /* for each read of the semantics' statement: read of stmt, SELF or UNUSED (an immediate) */
+    int self;                          /* what the accumulation of the semantics starts from, likewise; UNUSED: overwritten */
+};
+struct binding_of {
+    int instr, stmt;
+    bool overwrites;                   /* by flag, or because the semantics do not read their destination */
+    union value imm[MAX_OPERANDS_OF_ISSUE];
+    struct candidate_of candidate[MAX_CANDIDATES];
+    int n;                             /* 0: the instruction does not compute the statement */
+    struct binding_of *next;
+};
+
+/* ---- clocks ---- */
+struct queue_instance {
+    int queue;                         /* -1: a fallback without one, which hardware orders */
+    int64_t *inst;                     /* [nunits] instances in which it was met */
+    uint32_t clock[MAX_QUEUES];        /* what of each queue is known to be finished */
+};
+struct epoch { uint32_t clock; int16_t queue; };                    /* clock 0: none */
+struct granule { struct epoch write, read[4]; uint32_t crowd; };    /* crowd: 1 + barriers passed when more read it than fit */
+
+struct token { uint32_t *clock; };
+struct token_channel {
+    int sync, channel, instance;
+    struct token *token; int first, n, cap;   /* not yet taken: token[first .. first + n) */
+    uint32_t *group;                   /* other kinds than token: joined clocks of all pushes */
+    struct token_channel *next;
+};
+
+struct verify {
+    const struct schedule *s;
+    const struct machine *m;
+    const struct program *p;
+    struct diags *diags;
+    struct arena arena;
+    int64_t trips, steps;
+    int errors;
+    bool stop;
+    bool counting, clamped, prepare;
+    size_t page_bytes;
+
+    int64_t *var;                      /* values of loop variables */
+    int64_t *inst;                     /* [nunits] instance that is walked */
+    const struct node *node;           /* for messages */
+    struct pages slots;                /* place, instance -> slot + 2; 0: not rotated yet */
+    bool *in_recur;                    /* [nstmts] */
+    bool *loose;                       /* [nbuffers] written in a recurrence or by a call: contents are not followed */
+    int *latest;                       /* [nstmts + 1][nbuffers] last statement before, in program order, that writes it; -1 */
+    int *writers;                      /* [nstmts] the same, before this one, of its own destination */
+    uint64_t *domain;                  /* [nstmts] axes whose values number the instances */
+    int *granule;                      /* [nmemories] bytes of a tag's entry */
+    int *word;                         /* [nmemories] bytes of a race granule */
+
+    struct shape **shape; int nbuckets;
+    struct binding_of *bindings;
+
+    struct pages tags, counts, instances, races;
+    int64_t *done;                     /* [nstmts] instances executed, all; only those of the walk that counts */
+    bool *skipped;                     /* [nstmts] some instance was left out by clamping */
+    struct zeroed { int place; } *zeroed; int nzeroed, zeroed_cap;
+    struct pages visited;              /* statement, axis, value -> executed */
+    int64_t *nvisited;                 /* [nstmts * naxes] values */
+
+    bool races_matter;
+    struct queue_instance *queue[MAX_QUEUES]; int nqueues;
+    struct token_channel *channels;
+    uint32_t barriers, at_barrier[MAX_QUEUES];
+};
+
+/* verify.c */
+bool verify_error(struct verify *, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* false; names the node */
+bool verify_step(struct verify *, int64_t n);                       /* false: too many */
+int64_t verify_instance(const struct verify *, int unit);           /* number of the walked instance of the unit, over the machine */
+int verify_slot(struct verify *, int place);
+int verify_loop_share(const struct machine *, const struct loop_node *, uint64_t iterations, uint64_t k);
+
+/* verify_structure.c: indices, sizes, places; everything that the walk relies on. */
+bool verify_structure(struct verify *);
+
+/* verify_shape.c */
+const struct shape *shape_get(struct verify *, const struct issue_node *, const int64_t *size, const int64_t *stride);
+int64_t shape_offset(const struct shape *, int operand, int64_t element);   /* bytes */
+
+/* verify_match.c */
+const struct binding_of *binding_get(struct verify *, const struct shape *, const struct issue_node *, bool overwrite);
+bool stmt_is_neutral_fill(const struct program *, const struct stmt *fill, const struct stmt *reduction);
+/* The value of the needle's operation where some operands hold known constants. False: not known. */
+bool shape_value(const struct shape *, const struct tag *read, union value *out);   /* read[r]: tag of read r */
+
+/* verify_tags.c */
+struct place_at { int memory, instance; int64_t address; };
+struct tag tag_get(struct verify *, struct place_at, enum type);
+void tag_set(struct verify *, struct place_at, enum type, struct tag);
+void tag_copy(struct verify *, struct place_at to, struct place_at from, enum type);   /* as it is, even a part of an element */
+struct tag tag_element(int buffer, int64_t element, int writer, uint32_t count, enum type);
+struct tag tag_const(enum type, union value);
+struct place_at home_of(struct verify *, int place, int64_t element);
+uint32_t *count_at(struct verify *, int stmt, int64_t element);
+bool instance_mark(struct verify *, int stmt, uint64_t number);     /* false: marked before */
+/* The version of the element that statement `stmt` (nstmts: the caller, afterwards) must see. False: nothing wrote it. */
+bool version_before(struct verify *, int stmt, int buffer, int64_t element, struct tag *out);
+bool tags_zero_place(struct verify *, int place);
+void tag_text(const struct verify *, const struct tag *, struct text *);
+void element_text(const struct verify *, int buffer, int64_t element, struct text *);
+
+/* verify_content.c */
+void content_issue(struct verify *, const struct issue_node *, const struct shape *, const struct place_at *, const int64_t *flag);
+void content_fallback(struct verify *, const struct fallback_node *, const int64_t *lo, const int64_t *hi);
+void content_end(struct verify *);
+
+/* verify_race.c */
+void race_init(struct verify *);
+int race_queue(struct verify *, int queue, int unit);               /* queue -1: of a fallback without one, on `unit` */
+void race_begin(struct verify *, int qi, const struct signals *);   /* pops; starts an instruction */
+void race_access(struct verify *, int qi, struct place_at, int64_t bytes, bool write);
+void race_push(struct verify *, int qi, const struct signals *);
+void race_barrier(struct verify *);
+void race_section_end(struct verify *);
+
+#endif

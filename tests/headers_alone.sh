@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Each header compiles alone.
+set -u
+failed=0 passed=0
+for header in *.h ir/*.h machines/*.h mapper/*.h scheduler/*.h approaches/*.h sim/*.h backends/*.h onnx/*.h; do
+  if grep -qE 'onnx\.pb-c\.h|llvm-c/' "$header"; then continue; fi
+  if ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only -I. -x c "$header" -Wno-pragma-once-outside-header; then
+    passed=$((passed + 1))
+  else
+    echo "does not compile alone: $header"
+    failed=$((failed + 1))
+  fi
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 10 ]

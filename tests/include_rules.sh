@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Who may include whom: a folder's files include nothing of ours but what this table allows.
+set -u
+declare -A may=(
+  [ir]="ir" [onnx]="onnx ir" [machines]="machines ir" [mapper]="mapper machines ir" [scheduler]="scheduler mapper machines ir"
+  [approaches]="approaches scheduler mapper machines ir" [sim]="sim machines ir scheduler/schedule.h"
+  [backends]="backends machines ir scheduler/schedule.h"
+)
+failed=0 files=0
+for folder in "${!may[@]}"; do
+  for file in "$folder"/*.[ch]; do
+    files=$((files + 1))
+    while read -r header; do
+      case $header in */*) ;; *) continue ;; esac
+      ok=0
+      for allowed in ${may[$folder]}; do
+        case $header in "$allowed" | "$allowed"/*) ok=1 ;; esac
+      done
+      case ${header%%/*} in ir | onnx | machines | mapper | scheduler | approaches | sim | backends | tests) ;; *) ok=1 ;; esac
+      [ $ok -eq 1 ] || { echo "$file may not include \"$header\""; failed=$((failed + 1)); }
+    done < <(sed -nE 's/^ *# *include "([^"]+)".*/\1/p' "$file")
+    grep -nE '^ *# *include "(isamap|report)[^"]*\.h"' "$file" && { echo "$file may not include the product's headers"; failed=$((failed + 1)); }
+  done
+done
+# The verifier proves a schedule from the schedule and the machine alone.
+for file in scheduler/verify*.c; do
+  grep -nE '#include "(mapper/|scheduler/scheduler)' "$file" && { echo "$file must not know the scheduler"; failed=$((failed + 1)); }
+done
+echo "$((files - failed)) passed, $failed failed"
+[ $failed -eq 0 ] && [ $files -gt 20 ]

@@ -1,0 +1,188 @@
+#include "ir/npy.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static size_t make_file(unsigned char *at, const char *dict, const void *data, size_t bytes) {
+    size_t n = strlen(dict);
+    memcpy(at, "\x93NUMPY\x01\x00", 8);
+    at[8] = n & 255;
+    at[9] = (unsigned char)(n >> 8);
+    memcpy(at + 10, dict, n);
+    if (bytes) memcpy(at + 10 + n, data, bytes);
+    return 10 + n + bytes;
+}
+
+static const char *first(const struct diags *d) {
+    return d->n ? d->at[0].text : "";
+}
+
+static void check_refused(const char *dict, size_t bytes, const char *expected) {
+    unsigned char file[512], data[256] = {0};
+    struct diags d;
+    struct array a;
+    diags_init(&d);
+    size_t n = make_file(file, dict, data, bytes);
+    assert_false(npy_parse("a.npy", file, n, &a, &d));
+    assert_int_equal(d.errors, 1);
+    if (!strstr(first(&d), expected)) fail_msg("'%s' has no '%s'", first(&d), expected);
+    assert_string_equal(d.at[0].file, "a.npy");
+    diags_free(&d);
+}
+
+static void reads_what_numpy_writes(void **state) {
+    (void)state;
+    struct diags d;
+    struct array a;
+    unsigned char file[512];
+    float x[6] = {1, 2, 3, 4.5f, -5, 6};
+    diags_init(&d);
+    size_t n = make_file(file, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n",
+                         x, sizeof x);
+    assert_true(npy_parse("a.npy", file, n, &a, &d));
+    assert_int_equal(a.type, TYPE_F32);
+    assert_int_equal(a.ndims, 2);
+    assert_int_equal(a.extent[0], 2);
+    assert_int_equal(a.extent[1], 3);
+    assert_int_equal(a.elements, 6);
+    assert_memory_equal(a.data, x, sizeof x);
+    array_free(&a);
+    int8_t i = -7;
+    n = make_file(file, "{\"shape\":(),\"fortran_order\":True,\"descr\":\"|i1\"}", &i, 1);
+    assert_true(npy_parse("a.npy", file, n, &a, &d));
+    assert_int_equal(a.type, TYPE_I8);
+    assert_int_equal(a.ndims, 0);
+    assert_int_equal(a.elements, 1);
+    assert_int_equal(*(int8_t *)a.data, -7);
+    array_free(&a);
+    unsigned char b[3] = {0, 2, 1}, want[3] = {0, 1, 1};
+    n = make_file(file, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", b, 3);
+    assert_true(npy_parse("a.npy", file, n, &a, &d));
+    assert_memory_equal(a.data, want, 3);
+    array_free(&a);
+    assert_int_equal(d.n, 0);
+    diags_free(&d);
+}
+
+static void refuses_with_reasons(void **state) {
+    (void)state;
+    check_refused("{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}", 8,
+                  "byte 20: big-endian data is not supported");
+    check_refused("{'descr': '<c8', 'fortran_order': False, 'shape': (2,)}", 16, "type '<c8'");
+    check_refused("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2)}", 16, "Fortran order");
+    check_refused("{'descr': '<f4', 'fortran_order': False}", 8, "no 'shape'");
+    check_refused("{'fortran_order': False, 'shape': (1,)}", 8, "no 'descr'");
+    check_refused("{'descr': '<f4', 'shape': (1,)}", 8, "no 'fortran_order'");
+    check_refused("{'descr': '<f4', 'descr': '<f4'}", 8, "twice");
+    check_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x", 8,
+                  "unexpected text");
+    check_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", 8,
+                  "expected an extent");
+    check_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", 7,
+                  "7 bytes of data follow, but the shape needs 2 elements of f32, 8 bytes");
+    check_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", 7,
+                  "too large");
+    check_refused("{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904,)}", 7,
+                  "too many bytes");
+    check_refused(
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}", 8,
+        "more than 16");
+    check_refused("['descr']", 8, "expected '{'");
+}
+
+static void round_trip_of(enum type type, int ndims, const int64_t *extent, const char *path) {
+    struct diags d;
+    struct array a = {.type = type, .ndims = ndims, .elements = 1}, b;
+    diags_init(&d);
+    for (int i = 0; i < ndims; i++) a.elements *= a.extent[i] = extent[i];
+    size_t bytes = (size_t)a.elements * type_size(type);
+    a.data = malloc(bytes + 1);
+    for (size_t i = 0; i < bytes; i++)
+        ((unsigned char *)a.data)[i] = (unsigned char)(type == TYPE_BOOL ? i & 1 : i * 37 + 11);
+    assert_true(npy_write(path, &a, &d));
+    assert_true(npy_read(path, &b, &d));
+    assert_int_equal(b.type, type);
+    assert_int_equal(b.ndims, ndims);
+    assert_int_equal(b.elements, a.elements);
+    for (int i = 0; i < ndims; i++) assert_int_equal(b.extent[i], extent[i]);
+    if (bytes) assert_memory_equal(a.data, b.data, bytes);
+    array_free(&a);
+    array_free(&b);
+    assert_int_equal(d.n, 0);
+    diags_free(&d);
+}
+
+static void writes_and_reads_back(void **state) {
+    (void)state;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/isamap-npy-%ld.npy", (long)getpid());
+    for (int t = 0; t < TYPE_COUNT; t++) {
+        if (t == TYPE_BF16) continue;
+        round_trip_of((enum type)t, 3, (int64_t[]){2, 3, 5}, path);
+        round_trip_of((enum type)t, 1, (int64_t[]){7}, path);
+        round_trip_of((enum type)t, 0, NULL, path);
+        round_trip_of((enum type)t, 2, (int64_t[]){0, 4}, path);
+    }
+    round_trip_of(TYPE_U8, 2, (int64_t[]){300, 1000}, path); /* longer than the first read */
+    unlink(path);
+}
+
+static void says_why_files_fail(void **state) {
+    (void)state;
+    struct diags d;
+    struct array a = {.type = TYPE_BF16, .elements = 1};
+    diags_init(&d);
+    assert_false(npy_read("/nonexistent/x.npy", &a, &d));
+    assert_non_null(strstr(first(&d), "cannot be opened: No such file"));
+    assert_false(npy_read("/tmp", &a, &d));
+    a = (struct array){.type = TYPE_BF16, .elements = 1};
+    assert_false(npy_write("/tmp/isamap-bf16.npy", &a, &d));
+    assert_non_null(strstr(d.at[d.n - 1].text, "no type for bf16"));
+    a.type = TYPE_U8;
+    a.data = "x";
+    assert_false(npy_write("/nonexistent/x.npy", &a, &d));
+    assert_false(npy_write("/tmp", &a, &d));
+    assert_int_equal(d.errors, 5);
+    diags_free(&d);
+}
+
+static void survives_damage(void **state) {
+    (void)state;
+    unsigned char file[512], copy[512];
+    float x[6] = {0};
+    uint64_t seed = 1;
+    size_t n =
+        make_file(file, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", x, sizeof x);
+    for (int i = 0; i < 20000; i++) {
+        struct diags d;
+        struct array a;
+        size_t length = i < (int)n ? (size_t)i : n;
+        diags_init(&d);
+        memcpy(copy, file, n);
+        for (int k = 0; i >= (int)n && k < 2; k++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            copy[(seed >> 33) % n] ^= (unsigned char)(1u << (seed >> 20 & 7));
+        }
+        unsigned char *exact = malloc(length + 1);
+        memcpy(exact, copy, length);
+        bool ok = npy_parse("a.npy", exact, length, &a, &d);
+        assert_true(ok == (d.errors == 0));
+        if (i < (int)n) assert_false(ok);
+        if (ok) array_free(&a);
+        free(exact);
+        diags_free(&d);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_what_numpy_writes), cmocka_unit_test(refuses_with_reasons),
+        cmocka_unit_test(writes_and_reads_back),   cmocka_unit_test(says_why_files_fail),
+        cmocka_unit_test(survives_damage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -472,7 +472,7 @@ static bool check_schedule(isamap *im, const char *path) {
         source.text = file_read(&j.arena, path, 64u << 20, &source.length, &im->diags);
         j.schedule = source.text ? schedule_parse(j.machine, &source, &im->diags) : NULL;
         ok = j.schedule &&
-             schedule_verify(j.schedule, &(struct verify_options){.trips = 4}, &im->diags);
+             job_check(im, &j);
         if (ok)
             text_printf(&im->report.text, "%s: schedule of '%s', %" PRId64 " nodes: ok\n", path,
                         j.schedule->program->name, schedule_nodes(j.schedule));

@@ -61,6 +61,9 @@ bool job_program(isamap *, struct job *);
 bool job_compile(isamap *,
                  struct job *); /* machine and program are there: cover, schedule, check */
 
+/* The independent verifier on job.schedule. */
+bool job_check(isamap *, const struct job *);
+
 /* Arrays for the buffers of job.program. */
 struct arrays {
     void **data;

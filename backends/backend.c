@@ -22,12 +22,14 @@ static bool has_suffix(const struct backend *b, const char *suffix) {
     return false;
 }
 
-static void report_none(const struct schedule *s, const char *suffix, bool accepted, struct diags *diags) {
+static void report_none(const struct schedule *s, const char *suffix, bool accepted,
+                        struct diags *diags) {
     const char *llvm = NULL, *c = NULL;
     if (accepted) {
-        diag_line(diags, s->machine->file, 0, 0,
-                  "no backend that can compile for '%s' writes '%s', expected one of .so .o .s .ll .c",
-                  s->machine_name, suffix);
+        diag_line(
+            diags, s->machine->file, 0, 0,
+            "no backend that can compile for '%s' writes '%s', expected one of .so .o .s .ll .c",
+            s->machine_name, suffix);
         return;
     }
     bool speaks_llvm = schedule_speaks(s, LANGUAGE_LLVM, &llvm);
@@ -36,20 +38,23 @@ static void report_none(const struct schedule *s, const char *suffix, bool accep
     assert(!speaks_llvm);
 #else
     if (speaks_llvm) {
-        diag_line(diags, s->machine->file, 0, 0,
-                  "'%s' has no emit as c on machine '%s', and this isamap was built without LLVM support",
-                  c ? c : "the program", s->machine_name);
+        diag_line(
+            diags, s->machine->file, 0, 0,
+            "'%s' has no emit as c on machine '%s', and this isamap was built without LLVM support",
+            c ? c : "the program", s->machine_name);
         return;
     }
 #endif
     (void)speaks_llvm;
     diag_line(diags, s->machine->file, 0, 0,
-              "no backend can compile for '%s': '%s' has no emit as llvm and '%s' has none as c; 'isamap sim' "
+              "no backend can compile for '%s': '%s' has no emit as llvm and '%s' has none as c; "
+              "'isamap sim' "
               "executes any machine",
               s->machine_name, llvm ? llvm : "the program", c ? c : "the program");
 }
 
-const struct backend *backend_find(const struct schedule *s, const char *suffix, struct diags *diags) {
+const struct backend *backend_find(const struct schedule *s, const char *suffix,
+                                   struct diags *diags) {
     bool accepted = false;
     for (int i = 0; backends[i]; i++) {
         if (!backends[i]->accepts(s)) continue;
@@ -62,7 +67,8 @@ const struct backend *backend_find(const struct schedule *s, const char *suffix,
 
 /* ---- features ---- */
 
-/* "arch_prctl CODE ARGUMENT": asked of the kernel once for the process; asking again does no harm. */
+/* "arch_prctl CODE ARGUMENT": asked of the kernel once for the process; asking again does no harm.
+ */
 static bool permitted(const struct machine *m, const struct feature *f, struct diags *diags) {
     char *end;
     if (!f->permit) return true;
@@ -76,7 +82,8 @@ static bool permitted(const struct machine *m, const struct feature *f, struct d
     (void)end;
 #endif
     diag_line(diags, m->file, 0, 0,
-              "the operating system does not permit feature '%s' by '%s', expected a kernel that supports it",
+              "the operating system does not permit feature '%s' by '%s', expected a kernel that "
+              "supports it",
               f->id, f->permit);
     return false;
 }
@@ -89,8 +96,8 @@ bool features_ready(const struct schedule *s, struct diags *diags) {
         if (!(features >> f & 1)) continue;
         if (!machine_feature_present(&m->feature[f])) {
             diag_line(diags, m->file, 0, 0,
-                      "this processor lacks '%s', which an instruction of '%s' needs", m->feature[f].id,
-                      m->name);
+                      "this processor lacks '%s', which an instruction of '%s' needs",
+                      m->feature[f].id, m->name);
             return false;
         }
         if (!permitted(m, &m->feature[f], diags)) return false;
@@ -132,7 +139,8 @@ struct executable *executable_make(const struct schedule *s, void *handle, void 
     return NULL;
 }
 
-static bool set_arguments(struct executable *e, void *const *data, int threads, struct diags *diags) {
+static bool set_arguments(struct executable *e, void *const *data, int threads,
+                          struct diags *diags) {
     for (int i = 0; i < e->nbuffers; i++) {
         e->args[i] = data[e->buffer[i]];
         if (e->args[i]) continue;
@@ -157,7 +165,8 @@ bool executable_prepare(struct executable *e, void *const *data, struct diags *d
 
 bool executable_run(struct executable *e, void *const *data, int threads, struct diags *diags) {
     assert(e->is_prepared);
-    return set_arguments(e, data, threads, diags) && finished(e->run(e->args, e->workspace), "run", diags);
+    return set_arguments(e, data, threads, diags) &&
+           finished(e->run(e->args, e->workspace), "run", diags);
 }
 
 int64_t executable_bytes(const struct executable *e) {

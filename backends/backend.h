@@ -1,5 +1,5 @@
-/* Backends: a schedule becomes code. One const struct each, listed in one array. A backend reads schedule.h and the machine, nothing else; it decides
- * nothing.
+/* Backends: a schedule becomes code. One const struct each, listed in one array. A backend reads schedule.h and the machine, nothing else; it
+ * decides nothing.
  *
  * Generated code has two entries (prefix = the program's name):
  *   int NAME_prepare(const struct NAME_args *);             once, and again when a const buffer changes: fills args->prepared

@@ -1,4 +1,5 @@
-/* What the backends share: emit texts, the room that generated code needs, C headers, running the system's compiler. */
+/* What the backends share: emit texts, the room that generated code needs, C headers, running the
+ * system's compiler. */
 #ifndef ISAMAP_BACKENDS_BACKENDS_INT_H
 #define ISAMAP_BACKENDS_BACKENDS_INT_H
 
@@ -14,14 +15,15 @@ struct known {
 struct site {
     const struct machine *machine;
     const struct instr *instr;
-    struct known *size;      /* for each of instr.ranged */
-    struct known *stride;    /* for each of instr.stride_name */
-    struct known *flag;      /* for each operand with accumulate, in operand order */
-    struct known *address;   /* for each operand: bytes from the start of its memory */
-    int *memory;             /* for each operand: where it is; MEMORY_IMM */
-    int *layout;             /* for each operand: which of operand.layout[] */
-    union value *imm;        /* for each operand: the value of an immediate */
-    bool draft;              /* only to see whether the text compiles: instructions that need more than a call are let through */
+    struct known *size;    /* for each of instr.ranged */
+    struct known *stride;  /* for each of instr.stride_name */
+    struct known *flag;    /* for each operand with accumulate, in operand order */
+    struct known *address; /* for each operand: bytes from the start of its memory */
+    int *memory;           /* for each operand: where it is; MEMORY_IMM */
+    int *layout;           /* for each operand: which of operand.layout[] */
+    union value *imm;      /* for each operand: the value of an immediate */
+    bool draft; /* only to see whether the text compiles: instructions that need more than a call
+                   are let through */
 };
 
 /* An empty site for the instruction: nothing known, each operand in its first memory and layout. */
@@ -29,9 +31,10 @@ struct site *site_new(struct arena *, const struct machine *, const struct instr
 struct site *site_copy(struct arena *, const struct site *);
 /* With each ranged size at the end of its range; false after reporting when a range has no end. */
 bool site_widest(struct site *, struct diags *);
-bool site_extents(const struct site *, int operand, int64_t *extent);       /* of the operand's buffer; false: unknown */
+bool site_extents(const struct site *, int operand,
+                  int64_t *extent); /* of the operand's buffer; false: unknown */
 bool site_strides(const struct site *, int operand, int64_t *stride, bool *dense);
-int64_t site_span(const struct site *, int operand);                        /* elements; -1: unknown or too many */
+int64_t site_span(const struct site *, int operand); /* elements; -1: unknown or too many */
 bool site_eval(const struct site *, const struct mexpr *, double *, const struct mexpr **missing);
 enum pass site_pass(const struct site *, int operand);
 const struct kernel_buffer *site_buffer(const struct site *, int operand);
@@ -40,11 +43,11 @@ enum param_kind { PARAM_POINTER, PARAM_VALUE, PARAM_IMM, PARAM_SIZE, PARAM_STRID
 
 struct emit_param {
     enum param_kind kind;
-    int index;               /* operand, or index into site.size, .stride, .flag */
+    int index; /* operand, or index into site.size, .stride, .flag */
     const char *name;
-    enum type type;          /* of an operand's elements */
+    enum type type; /* of an operand's elements */
     bool read, written;
-    int words, lanes;        /* PARAM_VALUE: words of the widest operand, elements in a word */
+    int words, lanes; /* PARAM_VALUE: words of the widest operand, elements in a word */
 };
 
 struct signature {
@@ -56,45 +59,56 @@ struct signature {
 bool emit_signature(struct arena *, const struct site *, struct signature *, struct diags *);
 
 /* Text for an expression that has no value at compile time; NULL after reporting. */
-typedef const char *(*emit_unknown)(void *user, const struct mexpr *whole, const struct mexpr *missing);
+typedef const char *(*emit_unknown)(void *user, const struct mexpr *whole,
+                                    const struct mexpr *missing);
 
-/* The text of `emit` with each ${e} replaced. `site` may be NULL: only machine parameters. NULL after reporting with the emit's line. */
-char *emit_expand(struct arena *, const struct machine *, const struct site *, const struct emit *, emit_unknown, void *user,
-                  struct diags *);
-/* A function of LLVM's text form, `define … @name(…) alwaysinline {…}`. *first_line gets the lines before the body. */
-char *emit_llvm_function(struct arena *, const char *name, const struct signature *, const char *body);
-const char *llvm_type_name(enum type);                  /* of an element in a register; bool is i8 */
+/* The text of `emit` with each ${e} replaced. `site` may be NULL: only machine parameters. NULL
+ * after reporting with the emit's line. */
+char *emit_expand(struct arena *, const struct machine *, const struct site *, const struct emit *,
+                  emit_unknown, void *user, struct diags *);
+/* A function of LLVM's text form, `define … @name(…) alwaysinline {…}`. *first_line gets the lines
+ * before the body. */
+char *emit_llvm_function(struct arena *, const char *name, const struct signature *,
+                         const char *body);
+const char *llvm_type_name(enum type); /* of an element in a register; bool is i8 */
 /* Texts that stand once in a module; LLVM: repeated declarations are left out. */
 char *emit_prelude(struct arena *, const struct machine *, enum language);
-const char *c_type_name(enum type);                     /* "float", "int8_t", …; f16 and bf16 are uint16_t, bool is uint8_t */
+const char *
+    c_type_name(enum type); /* "float", "int8_t", …; f16 and bf16 are uint16_t, bool is uint8_t */
 /* `T A[n]`'s element type: T, or uint32_t where T is narrower than a word of four bytes. */
 const char *c_value_type(const struct machine *, int memory, enum type);
 
 /* ---- room for the places ---- */
 struct room {
-    int64_t *offset;         /* [nplaces] bytes into prepared (KEEP_PREPARED), workspace (KEEP_WORKSPACE), the thread's part (KEEP_LOCAL) */
-    bool *padded;            /* [nplaces] homes larger than their elements: zero before use */
-    int64_t prepared;        /* bytes */
-    int64_t homes;           /* bytes at the start of the workspace */
-    int64_t local;           /* bytes of each thread's part, which follow */
-    int instances;           /* of that part */
-    int64_t workspace;       /* bytes of all */
-    int64_t scratch;         /* where the workspace of `prepare` starts in the prepared block; -1: it needs none */
-    int64_t prepared_block;  /* bytes of prepared with that */
+    int64_t *offset;   /* [nplaces] bytes into prepared (KEEP_PREPARED), workspace (KEEP_WORKSPACE),
+                          the thread's part (KEEP_LOCAL) */
+    bool *padded;      /* [nplaces] homes larger than their elements: zero before use */
+    int64_t prepared;  /* bytes */
+    int64_t homes;     /* bytes at the start of the workspace */
+    int64_t local;     /* bytes of each thread's part, which follow */
+    int instances;     /* of that part */
+    int64_t workspace; /* bytes of all */
+    int64_t scratch; /* where the workspace of `prepare` starts in the prepared block; -1: it needs
+                        none */
+    int64_t prepared_block; /* bytes of prepared with that */
 };
 
 bool room_plan(struct arena *, const struct schedule *, struct room *, struct diags *);
 bool node_mentions(const struct schedule *, const struct node *, int place);
 /* Padded place whose first mention among the section's nodes is node n: true. */
-bool zeroed_before(const struct schedule *, const struct section *, const struct room *, int place, int n);
+bool zeroed_before(const struct schedule *, const struct section *, const struct room *, int place,
+                   int n);
 bool section_rotates(const struct node *, int nnodes, int place);
-bool memory_in_unit(const struct machine *, int memory, int unit);   /* private to each instance of `unit` */
+bool memory_in_unit(const struct machine *, int memory,
+                    int unit); /* private to each instance of `unit` */
 
 /* ---- what a schedule uses ---- */
-void schedule_instrs(const struct schedule *, bool *used);           /* [machine.ninstrs] */
+void schedule_instrs(const struct schedule *, bool *used); /* [machine.ninstrs] */
 bool schedule_parallel(const struct schedule *);
-uint64_t schedule_features(const struct schedule *);                 /* bit f: required by the machine or an instruction used */
-/* Every instruction used has an emit in `language`, every fallback a language for processors. *what names the first that has not. */
+uint64_t schedule_features(
+    const struct schedule *); /* bit f: required by the machine or an instruction used */
+/* Every instruction used has an emit in `language`, every fallback a language for processors. *what
+ * names the first that has not. */
 bool schedule_speaks(const struct schedule *, enum language, const char **what);
 /* The buffers that are arguments, in order; returns their number. */
 int schedule_arguments(const struct schedule *, int *buffer);
@@ -102,30 +116,36 @@ int schedule_arguments(const struct schedule *, int *buffer);
 const char **schedule_libraries(struct arena *, const struct schedule *, enum language);
 
 /* ---- names and headers ---- */
-char *c_identifier(struct arena *, const char *name);                /* letters, digits, _; not a keyword */
-char **argument_names(struct arena *, const struct schedule *);      /* one for each argument, all different */
+char *c_identifier(struct arena *, const char *name); /* letters, digits, _; not a keyword */
+char **argument_names(struct arena *,
+                      const struct schedule *); /* one for each argument, all different */
 /* NAME.h in the folder of `path`. */
 bool header_write(const struct schedule *, const char *path, struct diags *);
 char *header_text(struct arena *, const struct schedule *);
 bool file_write(const char *path, const char *text, size_t length, struct diags *);
-const char *path_suffix(const char *path);                           /* ".so"; "" */
+const char *path_suffix(const char *path); /* ".so"; "" */
 char *path_with_suffix(struct arena *, const char *path, const char *suffix);
 
 /* ---- the system's compiler ---- */
 /* Runs argv[0] (searched in PATH) and waits. False after reporting its first error lines. */
 bool command_run(const char *const *argv, const char *what, struct diags *);
-/* Links or compiles `input` (.o or .c) to the shared library `path`: cc [flags] -shared, libraries as -lNAME. */
-bool library_build(const char *input, const char *path, const char *const *flags, const char *const *library, struct diags *);
-char *folder_temporary(struct arena *, struct diags *);              /* a fresh folder; NULL after reporting */
-void folder_remove(const char *);                                    /* with the files in it */
+/* Links or compiles `input` (.o or .c) to the shared library `path`: cc [flags] -shared, libraries
+ * as -lNAME. */
+bool library_build(const char *input, const char *path, const char *const *flags,
+                   const char *const *library, struct diags *);
+char *folder_temporary(struct arena *, struct diags *); /* a fresh folder; NULL after reporting */
+void folder_remove(const char *);                       /* with the files in it */
 
 /* ---- trying one instruction (conform.c) ---- */
 
-/* Calls an emit with the sizes, strides and flags of its site: pointer[o] is the memory of operand o (of a register operand: its words). */
+/* Calls an emit with the sizes, strides and flags of its site: pointer[o] is the memory of operand
+ * o (of a register operand: its words). */
 typedef void (*probe_function)(void *const *pointer);
 
-/* A fake schedule that uses just this instruction: what features, libraries and headers are taken from. */
-void probe_schedule(struct schedule *, const struct machine *, struct program *, struct issue_node *, struct node *, int instr);
+/* A fake schedule that uses just this instruction: what features, libraries and headers are taken
+ * from. */
+void probe_schedule(struct schedule *, const struct machine *, struct program *,
+                    struct issue_node *, struct node *, int instr);
 /* Text for what has no value in a draft. */
 const char *draft_unknown(void *user, const struct mexpr *whole, const struct mexpr *missing);
 
@@ -133,13 +153,13 @@ const char *draft_unknown(void *user, const struct mexpr *whole, const struct me
 bool c_probe_add(struct text *, const struct site *, const struct emit *, int n, struct diags *);
 void c_probe_begin(struct arena *, struct text *, const struct schedule *);
 /* Compiles and, with `out`, loads the functions; *handle is for dlclose. */
-bool c_probe_finish(struct arena *, const struct text *, const struct schedule *, int n, probe_function *out, void **handle,
-                    struct diags *);
+bool c_probe_finish(struct arena *, const struct text *, const struct schedule *, int n,
+                    probe_function *out, void **handle, struct diags *);
 
 #if ISAMAP_WITH_LLVM
 struct probe;
 struct probe *probe_open(const struct schedule *, bool here, struct diags *);
-bool probe_add(struct probe *, const struct site *, const struct emit *);      /* one function more */
+bool probe_add(struct probe *, const struct site *, const struct emit *); /* one function more */
 bool probe_add_plain(struct probe *, const struct emit *);
 /* Compiles; with `here` also gives the functions in the order of probe_add. */
 bool probe_finish(struct probe *, probe_function *);
@@ -152,9 +172,9 @@ struct executable {
     int (*run)(const void *args, void *workspace);
     size_t prepared_bytes, workspace_bytes;
     void *prepared, *workspace;
-    int *buffer, nbuffers;                                           /* arguments */
+    int *buffer, nbuffers; /* arguments */
     const char **name;
-    void **args;                                                     /* struct NAME_args: pointers, prepared, threads */
+    void **args; /* struct NAME_args: pointers, prepared, threads */
     bool is_prepared;
     void *handle;
     void (*release)(void *handle);
@@ -162,8 +182,10 @@ struct executable {
 };
 
 /* Room and arguments for loaded entries. NULL after reporting; then release(handle) was called. */
-struct executable *executable_make(const struct schedule *, void *handle, void (*release)(void *), void *const entry[4], struct diags *);
-/* The required features of what the schedule uses, and the permissions they need. False after reporting. */
+struct executable *executable_make(const struct schedule *, void *handle, void (*release)(void *),
+                                   void *const entry[4], struct diags *);
+/* The required features of what the schedule uses, and the permissions they need. False after
+ * reporting. */
 bool features_ready(const struct schedule *, struct diags *);
 
 extern const struct backend backend_c;

@@ -46,8 +46,10 @@ static void assemble(struct cgen *g, struct text *t, const char *name) {
     text_append(t, g->emits.at ? g->emits.at : "", g->emits.n);
     text_printf(t, "#line 1 \"%s.c\"\n", name);
     text_append(t, g->code.at, g->code.n);
-    text_printf(t, "size_t %s_prepared_bytes(void) { return %lld; }\n", name, (long long)g->room.prepared_block);
-    text_printf(t, "size_t %s_workspace_bytes(void) { return %lld; }\n", name, (long long)g->room.workspace);
+    text_printf(t, "size_t %s_prepared_bytes(void) { return %lld; }\n", name,
+                (long long)g->room.prepared_block);
+    text_printf(t, "size_t %s_workspace_bytes(void) { return %lld; }\n", name,
+                (long long)g->room.workspace);
 }
 
 char *c_text(struct arena *a, const struct schedule *s, struct diags *diags) {
@@ -59,7 +61,8 @@ char *c_text(struct arena *a, const struct schedule *s, struct diags *diags) {
     g.registers = arena_array(&g.arena, (size_t)s->machine->nmemories + 1, sizeof *g.registers);
     for (int p = 0; p < s->nplaces; p++) {
         int m = s->place[p].memory;
-        g.registers[m] |= s->place[p].keep == KEEP_LOCAL && s->machine->memory[m].pass == PASS_VALUE;
+        g.registers[m] |=
+            s->place[p].keep == KEEP_LOCAL && s->machine->memory[m].pass == PASS_VALUE;
     }
     const char *name = c_identifier(&g.arena, s->program->name);
     g.failed = !room_plan(&g.arena, s, &g.room, diags);
@@ -92,9 +95,15 @@ static int feature_flags(struct arena *a, const struct schedule *s, const char *
 }
 
 bool c_compile(const struct schedule *s, const char *text, const char *folder, const char *library,
-                    const struct backend_options *options, struct arena *a, struct diags *diags) {
-    const char *flag[30] = {"-std=gnu11", "-O2", "-w", "-fno-math-errno", "-ffp-contract=off", "-fwrapv",
-                            "-fno-strict-aliasing", "-Werror=implicit-function-declaration"};
+               const struct backend_options *options, struct arena *a, struct diags *diags) {
+    const char *flag[30] = {"-std=gnu11",
+                            "-O2",
+                            "-w",
+                            "-fno-math-errno",
+                            "-ffp-contract=off",
+                            "-fwrapv",
+                            "-fno-strict-aliasing",
+                            "-Werror=implicit-function-declaration"};
     int n = 8;
     const char *source = arena_printf(a, "%s/%s.c", folder, c_identifier(a, s->program->name));
     n += feature_flags(a, s, &flag[n], 16);
@@ -112,8 +121,8 @@ static bool keep_text(struct arena *a, const struct schedule *s, const char *tex
     return file_write(path, text, strlen(text), diags);
 }
 
-static bool c_write(const struct schedule *s, const char *path, const struct backend_options *options,
-                    struct diags *diags) {
+static bool c_write(const struct schedule *s, const char *path,
+                    const struct backend_options *options, struct diags *diags) {
     struct arena a;
     arena_init(&a);
     const char *text = c_text(&a, s, diags);
@@ -122,7 +131,8 @@ static bool c_write(const struct schedule *s, const char *path, const struct bac
         good = file_write(path, text, strlen(text), diags);
     } else if (good) {
         char *folder = folder_temporary(&a, diags);
-        good = folder && c_compile(s, text, folder, path, options, &a, diags) && header_write(s, path, diags);
+        good = folder && c_compile(s, text, folder, path, options, &a, diags) &&
+               header_write(s, path, diags);
         if (folder) folder_remove(folder);
     }
     arena_free(&a);
@@ -136,10 +146,13 @@ static void release_library(void *handle) {
 static struct executable *open_library(const struct schedule *s, const char *path, struct arena *a,
                                        struct diags *diags) {
     static const char *const suffix[4] = {"prepare", "run", "prepared_bytes", "workspace_bytes"};
-    void *entry[4], *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    /* threads of OpenMP's runtime outlive the code that started them, so neither may be unloaded */
+    int stay = schedule_parallel(s) ? RTLD_NODELETE : 0;
+    void *entry[4], *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | stay);
     bool good = handle;
     for (int i = 0; i < 4 && good; i++) {
-        entry[i] = dlsym(handle, arena_printf(a, "%s_%s", c_identifier(a, s->program->name), suffix[i]));
+        entry[i] =
+            dlsym(handle, arena_printf(a, "%s_%s", c_identifier(a, s->program->name), suffix[i]));
         good = entry[i];
     }
     if (good) return executable_make(s, handle, release_library, entry, diags);
@@ -155,10 +168,12 @@ static struct executable *c_load(const struct schedule *s, const struct backend_
     if (!features_ready(s, diags)) return NULL;
     arena_init(&a);
     const char *text = c_text(&a, s, diags);
-    char *folder = text && keep_text(&a, s, text, options, diags) ? folder_temporary(&a, diags) : NULL;
+    char *folder =
+        text && keep_text(&a, s, text, options, diags) ? folder_temporary(&a, diags) : NULL;
     if (folder) {
         const char *library = arena_printf(&a, "%s/code.so", folder);
-        if (c_compile(s, text, folder, library, options, &a, diags)) e = open_library(s, library, &a, diags);
+        if (c_compile(s, text, folder, library, options, &a, diags))
+            e = open_library(s, library, &a, diags);
         folder_remove(folder);
     }
     arena_free(&a);

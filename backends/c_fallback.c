@@ -9,7 +9,7 @@ struct nest {
     struct cgen *g;
     const struct program *program;
     const struct stmt *stmt;
-    const char *axis[MAX_AXES];            /* value as text */
+    const char *axis[MAX_AXES]; /* value as text */
     const char *lo[MAX_AXES], *hi[MAX_AXES];
     int64_t low[MAX_AXES], high[MAX_AXES]; /* the range, both included */
     int order[MAX_AXES], naxes;
@@ -25,8 +25,10 @@ static const char *affine(struct nest *n, const int64_t *coef) {
     const char *sum = c_integer(n->g, coef[n->program->naxes]);
     for (int x = 0; x < n->program->naxes; x++) {
         if (!coef[x]) continue;
-        if (coef[x] == 1) sum = arena_printf(a, "%s + %s", sum, n->axis[x]);
-        else sum = arena_printf(a, "%s + %s * %s", sum, c_integer(n->g, coef[x]), n->axis[x]);
+        if (coef[x] == 1)
+            sum = arena_printf(a, "%s + %s", sum, n->axis[x]);
+        else
+            sum = arena_printf(a, "%s + %s * %s", sum, c_integer(n->g, coef[x]), n->axis[x]);
     }
     return arena_printf(a, "(%s)", sum);
 }
@@ -56,8 +58,10 @@ static int home_strides(const struct nest *n, const struct place *p, int64_t *st
     int64_t extent[MAX_DIMS], size = 1;
     int rank = p->layout ? p->layout->nplaces : b->ndims;
     if (rank > MAX_DIMS) return -1;
-    if (p->layout) layout_extents(p->layout, p->extent, extent);
-    else for (int d = 0; d < rank; d++) extent[d] = p->extent ? p->extent[d] : b->extent[d];
+    if (p->layout)
+        layout_extents(p->layout, p->extent, extent);
+    else
+        for (int d = 0; d < rank; d++) extent[d] = p->extent ? p->extent[d] : b->extent[d];
     for (int d = rank - 1; d >= 0; d--) {
         stride[d] = size;
         size *= extent[d];
@@ -96,8 +100,8 @@ static const char *inside(struct nest *n, const struct access *a) {
         int64_t lo, hi;
         index_range(n, coef, &lo, &hi);
         if (lo >= 0 && hi < b->extent[d]) continue;
-        all = arena_printf(&n->g->arena, "%s%s(uint64_t)%s < %" PRIu64 "u", all ? all : "", all ? " && " : "",
-                           affine(n, coef), (uint64_t)b->extent[d]);
+        all = arena_printf(&n->g->arena, "%s%s(uint64_t)%s < %" PRIu64 "u", all ? all : "",
+                           all ? " && " : "", affine(n, coef), (uint64_t)b->extent[d]);
     }
     return all;
 }
@@ -134,7 +138,8 @@ static const char *read_text(struct nest *n, const struct access *a) {
 static const char *cast_text(struct cgen *g, enum type to, enum type from, const char *v) {
     const char *name = type_name(to);
     if (to == TYPE_BOOL) return arena_printf(&g->arena, "%s != 0", v);
-    if (type_is_float(from) && !type_is_float(to)) return arena_printf(&g->arena, "isamap_to_%s(%s)", name, v);
+    if (type_is_float(from) && !type_is_float(to))
+        return arena_printf(&g->arena, "isamap_to_%s(%s)", name, v);
     return arena_printf(&g->arena, "(%s)%s", flight_name(to), v);
 }
 
@@ -143,7 +148,8 @@ static const char *call_text(struct cgen *g, enum opcode op, enum type t, const 
     snprintf(name, sizeof name, "%s", op_info[op].id);
     for (char *c = name; *c; c++) *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
     const char *text = arena_printf(&g->arena, "isamap_%s_%s(%s", name, type_name(t), arg[0]);
-    for (int k = 1; k < op_info[op].arity; k++) text = arena_printf(&g->arena, "%s, %s", text, arg[k]);
+    for (int k = 1; k < op_info[op].arity; k++)
+        text = arena_printf(&g->arena, "%s, %s", text, arg[k]);
     return arena_printf(&g->arena, "%s)", text);
 }
 
@@ -151,15 +157,22 @@ static const char *op_text(struct nest *n, const struct op *o) {
     struct cgen *g = n->g;
     const struct stmt *s = n->stmt;
     const char *arg[3] = {"", "", ""};
-    for (int k = 0; k < op_info[o->code].arity; k++) arg[k] = arena_printf(&g->arena, "t%d", o->arg[k]);
+    for (int k = 0; k < op_info[o->code].arity; k++)
+        arg[k] = arena_printf(&g->arena, "t%d", o->arg[k]);
     enum type from = op_info[o->code].arity ? s->op[o->arg[0]].type : o->type;
     switch (o->code) {
-    case OP_READ: return read_text(n, &s->read[o->read]);
-    case OP_LITERAL: return literal(g, o->type, o->value);
-    case OP_AXIS: return cast_text(g, o->type, TYPE_I64, n->axis[o->axis]);
-    case OP_CAST: return cast_text(g, o->type, from, arg[0]);
-    case OP_SELECT: return arena_printf(&g->arena, "%s ? %s : %s", arg[0], arg[1], arg[2]);
-    default: break;
+    case OP_READ:
+        return read_text(n, &s->read[o->read]);
+    case OP_LITERAL:
+        return literal(g, o->type, o->value);
+    case OP_AXIS:
+        return cast_text(g, o->type, TYPE_I64, n->axis[o->axis]);
+    case OP_CAST:
+        return cast_text(g, o->type, from, arg[0]);
+    case OP_SELECT:
+        return arena_printf(&g->arena, "%s ? %s : %s", arg[0], arg[1], arg[2]);
+    default:
+        break;
     }
     if (op_info[o->code].flags & OP_TO_BOOL)
         return arena_printf(&g->arena, "%s %s %s", arg[0], op_info[o->code].spelling, arg[1]);
@@ -170,7 +183,8 @@ static const char *op_text(struct nest *n, const struct op *o) {
 static const char *combined(struct nest *n, const char *old, const char *value) {
     const char *arg[3] = {old, value, NULL};
     enum type t = n->stmt->op[n->stmt->nops - 1].type;
-    return n->stmt->combine == COMBINE_SET ? value : call_text(n->g, combiner_op(n->stmt->combine), t, arg);
+    return n->stmt->combine == COMBINE_SET ? value
+                                           : call_text(n->g, combiner_op(n->stmt->combine), t, arg);
 }
 
 static void point(struct nest *n, bool accumulator) {
@@ -205,7 +219,8 @@ static void guarded(struct nest *n, bool accumulator) {
     }
 }
 
-/* As in the other backend: the innermost loop is a reduction, nothing reads the destination, storing does not round. */
+/* As in the other backend: the innermost loop is a reduction, nothing reads the destination,
+ * storing does not round. */
 static bool hoists(const struct nest *n) {
     const struct stmt *s = n->stmt;
     enum type t = n->program->buffer[s->dst.buffer].type;
@@ -236,11 +251,14 @@ static void nest_text(struct nest *n, int k) {
     if (accumulator) {
         n->axis[n->order[k]] = "0"; /* the destination does not depend on it */
         dst = element(n, &n->stmt->dst);
-        c_line(n->g, "%s acc = %s;", flight_name(n->program->buffer[n->stmt->dst.buffer].type), dst);
+        c_line(n->g, "%s acc = %s;", flight_name(n->program->buffer[n->stmt->dst.buffer].type),
+               dst);
     }
     open_loop(n, n->order[k]);
-    if (accumulator) guarded(n, true);
-    else nest_text(n, k + 1);
+    if (accumulator)
+        guarded(n, true);
+    else
+        nest_text(n, k + 1);
     close_block(n);
     if (accumulator) c_line(n->g, "%s = acc;", dst);
 }

@@ -11,7 +11,7 @@ struct issue {
     const struct issue_node *node;
     struct site *site;
     const struct emit *emit;
-    const struct mexpr *extra[MAX_EXTRAS];   /* expressions that are parameters */
+    const struct mexpr *extra[MAX_EXTRAS]; /* expressions that are parameters */
     int nextras;
 };
 
@@ -52,17 +52,19 @@ static const char *run_time(struct issue *, const struct mexpr *);
 static const char *address_text(struct issue *i, int o) {
     const struct arg *a = &i->node->arg[o];
     const struct place *p = &i->g->schedule->place[a->place];
-    const char *slot = i->g->rotates[a->place]
-                           ? arena_printf(&i->g->arena, " + s_%d * %s", a->place, c_integer(i->g, p->bytes))
-                           : "";
-    return arena_printf(&i->g->arena, "(%s%s + %s)", c_integer(i->g, p->address), slot, c_sx(i->g, a->offset));
+    const char *slot = i->g->rotates[a->place] ? arena_printf(&i->g->arena, " + s_%d * %s",
+                                                              a->place, c_integer(i->g, p->bytes))
+                                               : "";
+    return arena_printf(&i->g->arena, "(%s%s + %s)", c_integer(i->g, p->address), slot,
+                        c_sx(i->g, a->offset));
 }
 
 static const char *name_text(struct issue *i, const struct mexpr *e) {
     const struct instr *instr = i->site->instr;
     if (e->field) return NULL;
     for (int k = 0; k < instr->nranged; k++)
-        if (!strcmp(instr->semantics->param[instr->ranged[k]].name, e->name)) return c_sx(i->g, i->node->size[k]);
+        if (!strcmp(instr->semantics->param[instr->ranged[k]].name, e->name))
+            return c_sx(i->g, i->node->size[k]);
     for (int k = 0; k < instr->nstride_names; k++)
         if (!strcmp(instr->stride_name[k], e->name)) return c_sx(i->g, i->node->stride[k]);
     for (int o = 0, flag = 0; o < instr->noperands; o++) {
@@ -105,18 +107,24 @@ static const char *run_time(struct issue *i, const struct mexpr *e) {
     if (site_eval(i->site, e, &v, NULL))
         return v == (double)(int64_t)v ? c_integer(i->g, (int64_t)v) : NULL;
     switch (e->kind) {
-    case MEXPR_NAME: return name_text(i, e);
-    case MEXPR_CALL: return call_text(i, e);
-    case MEXPR_OP: return operation_text(i, e);
-    default: return NULL;
+    case MEXPR_NAME:
+        return name_text(i, e);
+    case MEXPR_CALL:
+        return call_text(i, e);
+    case MEXPR_OP:
+        return operation_text(i, e);
+    default:
+        return NULL;
     }
 }
 
-static const char *extra_parameter(void *user, const struct mexpr *whole, const struct mexpr *missing) {
+static const char *extra_parameter(void *user, const struct mexpr *whole,
+                                   const struct mexpr *missing) {
     struct issue *i = user;
     if (i->nextras == MAX_EXTRAS || !run_time(i, whole)) {
         diag_line(i->g->diags, i->emit->at.file, whole->line, 0,
-                  "'%s' in '${%s}' has no meaning in c code, expected sizes, strides, flags, parameters, word "
+                  "'%s' in '${%s}' has no meaning in c code, expected sizes, strides, flags, "
+                  "parameters, word "
                   "or addr",
                   missing && missing->name ? missing->name : whole->text, whole->text);
         return NULL;
@@ -129,7 +137,9 @@ static const char *extra_parameter(void *user, const struct mexpr *whole, const 
 static void print_lets(struct text *t, const struct site *s) {
     for (int o = 0; o < s->instr->noperands; o++) {
         const struct operand_layout *l = &s->instr->operand[o].layout[s->layout[o]];
-        if (l->let_name) text_printf(t, " const long %s = %lld; (void)%s;", l->let_name, (long long)l->let_value, l->let_name);
+        if (l->let_name)
+            text_printf(t, " const long %s = %lld; (void)%s;", l->let_name, (long long)l->let_value,
+                        l->let_name);
     }
 }
 
@@ -137,15 +147,23 @@ static void print_parameter(struct text *t, const struct cgen *g, const struct s
                             const struct emit_param *p, const char *comma) {
     const char *constant = p->written ? "" : "const ";
     switch (p->kind) {
-    case PARAM_POINTER: text_printf(t, "%s%s%s *%s", comma, constant, c_type_name(p->type), p->name); break;
-    case PARAM_VALUE:
-        text_printf(t, "%s%s%s *%s", comma, constant, c_value_type(g->machine, s->memory[p->index], p->type),
-                    p->name);
+    case PARAM_POINTER:
+        text_printf(t, "%s%s%s *%s", comma, constant, c_type_name(p->type), p->name);
         break;
-    case PARAM_IMM: text_printf(t, "%s%s %s", comma, c_type_name(p->type), p->name); break;
+    case PARAM_VALUE:
+        text_printf(t, "%s%s%s *%s", comma, constant,
+                    c_value_type(g->machine, s->memory[p->index], p->type), p->name);
+        break;
+    case PARAM_IMM:
+        text_printf(t, "%s%s %s", comma, c_type_name(p->type), p->name);
+        break;
     case PARAM_SIZE:
-    case PARAM_STRIDE: text_printf(t, "%slong %s", comma, p->name); break;
-    case PARAM_FLAG: text_printf(t, "%sint %s", comma, p->name); break;
+    case PARAM_STRIDE:
+        text_printf(t, "%slong %s", comma, p->name);
+        break;
+    case PARAM_FLAG:
+        text_printf(t, "%sint %s", comma, p->name);
+        break;
     }
 }
 
@@ -158,7 +176,8 @@ const char *c_function_text(struct cgen *g, const struct site *s, const struct e
         text_printf(&t, "%slong isamap_e%d", k || sig->nparams ? ", " : "", k);
     text_printf(&t, "%s) {", sig->nparams || extras ? "" : "void");
     print_lets(&t, s);
-    text_printf(&t, "\n#line %d \"%s\"\n%s\n}\n", emit->at.line > 0 ? emit->at.line : 1, emit->at.file, body);
+    text_printf(&t, "\n#line %d \"%s\"\n%s\n}\n", emit->at.line > 0 ? emit->at.line : 1,
+                emit->at.file, body);
     const char *text = arena_strdup(&g->arena, t.at);
     text_free(&t);
     return text;
@@ -194,16 +213,22 @@ static const char *argument(struct issue *i, const struct emit_param *p) {
     const struct arg *a = &i->node->arg[p->index];
     const char *type = c_type_name(p->type), *slot = "";
     switch (p->kind) {
-    case PARAM_VALUE: type = c_value_type(g->machine, i->site->memory[p->index], p->type); /* fall through */
+    case PARAM_VALUE:
+        type = c_value_type(g->machine, i->site->memory[p->index], p->type); /* fall through */
     case PARAM_POINTER:
         if (g->rotates[a->place])
             slot = arena_printf(&g->arena, " + s_%d * %s", a->place,
                                 c_integer(g, g->schedule->place[a->place].bytes));
-        return arena_printf(&g->arena, "(%s *)(p_%d%s + %s)", type, a->place, slot, c_sx(g, a->offset));
-    case PARAM_IMM: return c_immediate(g, p->type, a->imm);
-    case PARAM_SIZE: return c_sx(g, i->node->size[p->index]);
-    case PARAM_STRIDE: return c_sx(g, i->node->stride[p->index]);
-    case PARAM_FLAG: break;
+        return arena_printf(&g->arena, "(%s *)(p_%d%s + %s)", type, a->place, slot,
+                            c_sx(g, a->offset));
+    case PARAM_IMM:
+        return c_immediate(g, p->type, a->imm);
+    case PARAM_SIZE:
+        return c_sx(g, i->node->size[p->index]);
+    case PARAM_STRIDE:
+        return c_sx(g, i->node->stride[p->index]);
+    case PARAM_FLAG:
+        break;
     }
     return arena_printf(&g->arena, "(int)%s", c_sx(g, i->node->flag[p->index]));
 }
@@ -211,9 +236,11 @@ static const char *argument(struct issue *i, const struct emit_param *p) {
 static void print_call(struct issue *i, const struct signature *sig, const char *name) {
     const char *list = "";
     for (int k = 0; k < sig->nparams; k++)
-        list = arena_printf(&i->g->arena, "%s%s%s", list, k ? ", " : "", argument(i, &sig->param[k]));
+        list =
+            arena_printf(&i->g->arena, "%s%s%s", list, k ? ", " : "", argument(i, &sig->param[k]));
     for (int k = 0; k < i->nextras; k++)
-        list = arena_printf(&i->g->arena, "%s%s%s", list, *list ? ", " : "", run_time(i, i->extra[k]));
+        list =
+            arena_printf(&i->g->arena, "%s%s%s", list, *list ? ", " : "", run_time(i, i->extra[k]));
     c_line(i->g, "%s(%s);", name, list);
 }
 
@@ -227,7 +254,9 @@ void c_issue(struct cgen *g, const struct issue_node *n) {
     if (emit_signature(&g->arena, i.site, &sig, g->diags))
         body = emit_expand(&g->arena, g->machine, i.site, i.emit, extra_parameter, &i, g->diags);
     g->failed = g->failed || !body;
-    if (body) print_call(&i, &sig, function_name(g, c_function_text(g, i.site, i.emit, &sig, i.nextras, body)));
+    if (body)
+        print_call(&i, &sig,
+                   function_name(g, c_function_text(g, i.site, i.emit, &sig, i.nextras, body)));
 }
 
 void c_plain_emit(struct cgen *g, const struct emit *emit, int n) {

@@ -4,21 +4,34 @@
 #include <string.h>
 
 void c_probe_begin(struct arena *a, struct text *t, const struct schedule *s) {
-    text_printf(t, "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n");
+    text_printf(
+        t, "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n");
     c_headers(t, s);
     text_printf(t, "%s\n", emit_prelude(a, s->machine, LANGUAGE_C));
 }
 
-static void print_argument(struct cgen *g, struct text *t, const struct site *s, const struct emit_param *p) {
+static void print_argument(struct cgen *g, struct text *t, const struct site *s,
+                           const struct emit_param *p) {
     switch (p->kind) {
-    case PARAM_POINTER: text_printf(t, "(%s *)pointer[%d]", c_type_name(p->type), p->index); break;
-    case PARAM_VALUE:
-        text_printf(t, "(%s *)pointer[%d]", c_value_type(g->machine, s->memory[p->index], p->type), p->index);
+    case PARAM_POINTER:
+        text_printf(t, "(%s *)pointer[%d]", c_type_name(p->type), p->index);
         break;
-    case PARAM_IMM: text_printf(t, "%s", c_immediate(g, p->type, s->imm[p->index])); break;
-    case PARAM_SIZE: text_printf(t, "%lldL", (long long)s->size[p->index].value); break;
-    case PARAM_STRIDE: text_printf(t, "%lldL", (long long)s->stride[p->index].value); break;
-    case PARAM_FLAG: text_printf(t, "%d", (int)s->flag[p->index].value); break;
+    case PARAM_VALUE:
+        text_printf(t, "(%s *)pointer[%d]", c_value_type(g->machine, s->memory[p->index], p->type),
+                    p->index);
+        break;
+    case PARAM_IMM:
+        text_printf(t, "%s", c_immediate(g, p->type, s->imm[p->index]));
+        break;
+    case PARAM_SIZE:
+        text_printf(t, "%lldL", (long long)s->size[p->index].value);
+        break;
+    case PARAM_STRIDE:
+        text_printf(t, "%lldL", (long long)s->stride[p->index].value);
+        break;
+    case PARAM_FLAG:
+        text_printf(t, "%d", (int)s->flag[p->index].value);
+        break;
     }
 }
 
@@ -31,7 +44,8 @@ bool c_probe_add(struct text *t, const struct site *s, const struct emit *emit, 
     if (emit_signature(&g.arena, s, &sig, diags))
         body = emit_expand(&g.arena, s->machine, s, emit, draft_unknown, NULL, diags);
     if (body) {
-        text_printf(t, "static inline void emit_%d%s", n, c_function_text(&g, s, emit, &sig, 0, body));
+        text_printf(t, "static inline void emit_%d%s", n,
+                    c_function_text(&g, s, emit, &sig, 0, body));
         text_printf(t, "#line 1 \"probe.c\"\nvoid probe_%d(void *const *pointer);\n", n);
         text_printf(t, "void probe_%d(void *const *pointer) {\n  (void)pointer;\n  emit_%d(", n, n);
         for (int i = 0; i < sig.nparams; i++) {
@@ -45,15 +59,16 @@ bool c_probe_add(struct text *t, const struct site *s, const struct emit *emit, 
     return body;
 }
 
-bool c_probe_finish(struct arena *a, const struct text *t, const struct schedule *s, int n, probe_function *out,
-                    void **handle, struct diags *diags) {
+bool c_probe_finish(struct arena *a, const struct text *t, const struct schedule *s, int n,
+                    probe_function *out, void **handle, struct diags *diags) {
     char *folder = folder_temporary(a, diags);
     if (!folder) return false;
     const char *library = arena_printf(a, "%s/probe.so", folder);
     bool good = c_compile(s, t->at, folder, library, NULL, a, diags);
     *handle = good && out ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (good && out && !*handle) {
-        diag_line(diags, s->machine->file, 0, 0, "the compiled emit cannot be loaded: %s", dlerror());
+        diag_line(diags, s->machine->file, 0, 0, "the compiled emit cannot be loaded: %s",
+                  dlerror());
         good = false;
     }
     for (int i = 0; good && out && i < n; i++) {

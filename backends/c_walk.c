@@ -33,7 +33,8 @@ void c_line(struct cgen *g, const char *fmt, ...) {
 
 const char *c_integer(struct cgen *g, int64_t v) {
     if (v == INT64_MIN) return "INT64_MIN";
-    if (v >= -INT32_MAX && v <= INT32_MAX) return arena_printf(&g->arena, v < 0 ? "(%" PRId64 ")" : "%" PRId64, v);
+    if (v >= -INT32_MAX && v <= INT32_MAX)
+        return arena_printf(&g->arena, v < 0 ? "(%" PRId64 ")" : "%" PRId64, v);
     return arena_printf(&g->arena, "INT64_C(%" PRId64 ")", v);
 }
 
@@ -51,10 +52,12 @@ bool c_known(struct cgen *g, const struct sx *e, int64_t *out) {
 
 const char *c_sx(struct cgen *g, const struct sx *e) {
     static const char *const format[] = {
-        [SX_ADD] = "(%s + %s)",  [SX_SUB] = "(%s - %s)",  [SX_MUL] = "(%s * %s)",
-        [SX_DIV] = "isamap_div(%s, %s)", [SX_MOD] = "isamap_mod(%s, %s)", [SX_MIN] = "isamap_min(%s, %s)",
-        [SX_MAX] = "isamap_max(%s, %s)", [SX_LT] = "(%s < %s)",   [SX_LE] = "(%s <= %s)",
-        [SX_EQ] = "(%s == %s)",  [SX_NE] = "(%s != %s)",  [SX_AND] = "(%s & %s)",
+        [SX_ADD] = "(%s + %s)",          [SX_SUB] = "(%s - %s)",
+        [SX_MUL] = "(%s * %s)",          [SX_DIV] = "isamap_div(%s, %s)",
+        [SX_MOD] = "isamap_mod(%s, %s)", [SX_MIN] = "isamap_min(%s, %s)",
+        [SX_MAX] = "isamap_max(%s, %s)", [SX_LT] = "(%s < %s)",
+        [SX_LE] = "(%s <= %s)",          [SX_EQ] = "(%s == %s)",
+        [SX_NE] = "(%s != %s)",          [SX_AND] = "(%s & %s)",
         [SX_OR] = "(%s | %s)",
     };
     int64_t known;
@@ -87,8 +90,11 @@ static void declare_registers(struct cgen *g) {
     for (int m = 0; m < g->machine->nmemories; m++) {
         if (!g->registers[m] || !private_here(g, m)) continue;
         int64_t bytes = register_bytes(g, m);
-        if (bytes > 1 << 20) c_error(g, "registers of '%s' of %" PRId64 " bytes are too many", g->machine->memory[m].id, bytes);
-        c_line(g, "ISAMAP_ALIGNED unsigned char m_%d[%" PRId64 "]; /* %s */", m, bytes + 64, g->machine->memory[m].id);
+        if (bytes > 1 << 20)
+            c_error(g, "registers of '%s' of %" PRId64 " bytes are too many",
+                    g->machine->memory[m].id, bytes);
+        c_line(g, "ISAMAP_ALIGNED unsigned char m_%d[%" PRId64 "]; /* %s */", m, bytes + 64,
+               g->machine->memory[m].id);
         c_line(g, "(void)m_%d;", m);
     }
 }
@@ -113,12 +119,15 @@ static void declare_place(struct cgen *g, int p, char **argument) {
     case KEEP_PREPARED:
         c_line(g, "unsigned char *const p_%d = (unsigned char *)args->prepared + %lld;", p, offset);
         break;
-    case KEEP_WORKSPACE: c_line(g, "unsigned char *const p_%d = work + %lld;", p, offset); break;
+    case KEEP_WORKSPACE:
+        c_line(g, "unsigned char *const p_%d = work + %lld;", p, offset);
+        break;
     case KEEP_LOCAL:
         if (g->registers[place->memory])
             c_line(g, "unsigned char *const p_%d = m_%d + %lld; /* %s */", p, place->memory,
                    (long long)place->address, place->name);
-        else c_line(g, "unsigned char *const p_%d = mine + %lld; /* %s */", p, offset, place->name);
+        else
+            c_line(g, "unsigned char *const p_%d = mine + %lld; /* %s */", p, offset, place->name);
         break;
     }
     c_line(g, "(void)p_%d;", p);
@@ -136,19 +145,22 @@ static void walk(struct cgen *, const struct node *, int);
 static void walk_unrolled(struct cgen *g, const struct loop_node *l) {
     int64_t lo, hi;
     if (!c_known(g, l->lo, &lo) || !c_known(g, l->hi, &hi)) {
-        c_error(g, "the bounds of unrolled loop '%s' are not constant", g->schedule->var[l->var].name);
+        c_error(g, "the bounds of unrolled loop '%s' are not constant",
+                g->schedule->var[l->var].name);
         return;
     }
     for (int64_t i = lo; i < hi && !g->failed; i += l->step) {
         g->var[l->var] = (struct known){true, i};
         walk(g, l->body, l->nbody);
-        if (++g->issues > MAX_ISSUES) c_error(g, "unrolled loops make more than %d statements", MAX_ISSUES);
+        if (++g->issues > MAX_ISSUES)
+            c_error(g, "unrolled loops make more than %d statements", MAX_ISSUES);
     }
     g->var[l->var].is = false;
 }
 
 static void for_loop(struct cgen *g, const struct loop_node *l, const char *lo, const char *hi) {
-    c_line(g, "for (int64_t v%d = %s; v%d < %s; v%d += %s) {", l->var, lo, l->var, hi, l->var, c_integer(g, l->step));
+    c_line(g, "for (int64_t v%d = %s; v%d < %s; v%d += %s) {", l->var, lo, l->var, hi, l->var,
+           c_integer(g, l->step));
     g->indent++;
     walk(g, l->body, l->nbody);
     g->indent--;
@@ -171,7 +183,8 @@ static void walk_parallel(struct cgen *g, const struct loop_node *l) {
     c_line(g, "(void)mine;");
     declare_registers(g);
     for (int p = 0; p < g->schedule->nplaces; p++)
-        if (g->schedule->place[p].keep == KEEP_LOCAL && private_here(g, g->schedule->place[p].memory))
+        if (g->schedule->place[p].keep == KEEP_LOCAL &&
+            private_here(g, g->schedule->place[p].memory))
             declare_place(g, p, NULL);
     declare_slots(g, l->body, l->nbody);
     for_loop(g, l, arena_printf(&g->arena, "from + trips * id / team * %s", step),
@@ -184,9 +197,12 @@ static void walk_parallel(struct cgen *g, const struct loop_node *l) {
 }
 
 static void walk_loop(struct cgen *g, const struct loop_node *l) {
-    if (l->kind == LOOP_UNROLLED) walk_unrolled(g, l);
-    else if (l->kind == LOOP_PARALLEL && g->unit < 0) walk_parallel(g, l);
-    else for_loop(g, l, c_sx(g, l->lo), c_sx(g, l->hi));
+    if (l->kind == LOOP_UNROLLED)
+        walk_unrolled(g, l);
+    else if (l->kind == LOOP_PARALLEL && g->unit < 0)
+        walk_parallel(g, l);
+    else
+        for_loop(g, l, c_sx(g, l->lo), c_sx(g, l->hi));
 }
 
 static void walk_signals(struct cgen *g, const struct signal *signal, int n, bool pop) {
@@ -204,18 +220,24 @@ static void walk(struct cgen *g, const struct node *node, int n) {
                                                                   : NULL;
         if (s) walk_signals(g, s->pop, s->npops, true);
         switch (node[i].kind) {
-        case NODE_LOOP: walk_loop(g, node[i].loop); break;
+        case NODE_LOOP:
+            walk_loop(g, node[i].loop);
+            break;
         case NODE_ISSUE:
             c_issue(g, node[i].issue);
-            if (++g->issues > MAX_ISSUES) c_error(g, "unrolled loops make more than %d statements", MAX_ISSUES);
+            if (++g->issues > MAX_ISSUES)
+                c_error(g, "unrolled loops make more than %d statements", MAX_ISSUES);
             break;
-        case NODE_FALLBACK: c_fallback(g, node[i].fallback); break;
+        case NODE_FALLBACK:
+            c_fallback(g, node[i].fallback);
+            break;
         case NODE_ROTATE:
             if (g->rotates[node[i].rotate])
                 c_line(g, "s_%d = s_%d + 1 == %d ? 0 : s_%d + 1;", node[i].rotate, node[i].rotate,
                        g->schedule->place[node[i].rotate].slots, node[i].rotate);
             break;
-        case NODE_SYNC: break;
+        case NODE_SYNC:
+            break;
         }
         if (s) walk_signals(g, s->push, s->npushes, false);
     }
@@ -230,12 +252,17 @@ static void zero_places(struct cgen *g, const struct section *section, int n) {
 
 static void declare_all(struct cgen *g, const struct section *section, bool workspace) {
     char **argument = argument_names(&g->arena, g->schedule);
-    if (workspace) c_line(g, "unsigned char *const work = (unsigned char *)workspace;");
+    if (workspace)
+        c_line(g, "unsigned char *const work = (unsigned char *)workspace;");
     else if (g->room.scratch >= 0)
-        c_line(g, "unsigned char *const work = (unsigned char *)args->prepared + %lld;", (long long)g->room.scratch);
-    else c_line(g, "unsigned char *const work = 0;");
-    c_line(g, "unsigned char *const shared = %s;", workspace || g->room.scratch >= 0
-               ? arena_printf(&g->arena, "work + %lld", (long long)g->room.homes) : "work");
+        c_line(g, "unsigned char *const work = (unsigned char *)args->prepared + %lld;",
+               (long long)g->room.scratch);
+    else
+        c_line(g, "unsigned char *const work = 0;");
+    c_line(g, "unsigned char *const shared = %s;",
+           workspace || g->room.scratch >= 0
+               ? arena_printf(&g->arena, "work + %lld", (long long)g->room.homes)
+               : "work");
     c_line(g, "unsigned char *const mine = shared;");
     c_line(g, "(void)args, (void)mine;");
     declare_registers(g);
@@ -251,8 +278,10 @@ static void declare_all(struct cgen *g, const struct section *section, bool work
 void c_section(struct cgen *g, const struct section *section, const char *name, bool workspace) {
     const char *program = c_identifier(&g->arena, g->schedule->program->name);
     for (int p = 0; p < g->schedule->nplaces; p++)
-        g->rotates[p] = g->schedule->place[p].slots > 1 && section_rotates(section->node, section->nnodes, p);
-    c_line(g, "int %s(const struct %s_args *args%s) {", name, program, workspace ? ", void *workspace" : "");
+        g->rotates[p] =
+            g->schedule->place[p].slots > 1 && section_rotates(section->node, section->nnodes, p);
+    c_line(g, "int %s(const struct %s_args *args%s) {", name, program,
+           workspace ? ", void *workspace" : "");
     g->indent++;
     declare_all(g, section, workspace);
     c_plain_emit(g, g->machine->begin, g->machine->nbegins);

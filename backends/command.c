@@ -53,15 +53,17 @@ bool command_run(const char *const *argv, const char *what, struct diags *diags)
     close(pipes[1]);
     if (error) {
         close(pipes[0]);
-        diag_line(diags, NULL, 0, 0, "cannot run the compiler '%s' for %s: %s, expected one in PATH",
-                  argv[0], what, strerror(error));
+        diag_line(diags, NULL, 0, 0,
+                  "cannot run the compiler '%s' for %s: %s, expected one in PATH", argv[0], what,
+                  strerror(error));
         return false;
     }
     read_output(pipes[0], kept);
     close(pipes[0]);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-    diag_line(diags, NULL, 0, 0, "'%s' failed for %s: %s", argv[0], what, *kept ? kept : "no message");
+    diag_line(diags, NULL, 0, 0, "'%s' failed for %s: %s", argv[0], what,
+              *kept ? kept : "no message");
     return false;
 }
 

@@ -9,20 +9,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A step is one text of one instruction (llvm, then c), or the texts without operands; each is tried in the child process, which tells the
- * parent in lines: "S" step starts, "N" note, "E" file TAB line TAB message. */
+/* A step is one text of one instruction (llvm, then c), or the texts without operands; each is
+ * tried in the child process, which tells the parent in lines: "S" step starts, "N" note, "E" file
+ * TAB line TAB message. */
 struct conform {
     const struct machine *machine;
     FILE *out;
 };
 
-void probe_schedule(struct schedule *s, const struct machine *m, struct program *p, struct issue_node *issue,
-                    struct node *node, int instr) {
+void probe_schedule(struct schedule *s, const struct machine *m, struct program *p,
+                    struct issue_node *issue, struct node *node, int instr) {
     *s = (struct schedule){.machine = m, .machine_name = m->name, .program = p};
     *issue = (struct issue_node){.instr = instr};
     *node = (struct node){.kind = NODE_ISSUE, .issue = issue};
     s->run = (struct section){node, instr >= 0};
 }
+
+enum { STEP_SECONDS = 60, LEAST_RUNS = 8 };
 
 /* ---- in the child ---- */
 static void tell_error(struct conform *c, const char *file, int line, const char *text) {
@@ -31,15 +34,20 @@ static void tell_error(struct conform *c, const char *file, int line, const char
     fputc('\n', c->out);
 }
 
-static void tell_diags(struct conform *c, const struct diags *d) {
-    for (int i = 0; i < d->n; i++)
-        if (!d->at[i].warning) tell_error(c, d->at[i].file, d->at[i].line, d->at[i].text);
+/* Errors without a place get the emit's. */
+static void tell_diags(struct conform *c, const struct diags *d, const struct place_in_file *at) {
+    for (int i = 0; i < d->n; i++) {
+        bool placed = d->at[i].file && d->at[i].line;
+        if (d->at[i].warning) continue;
+        tell_error(c, placed ? d->at[i].file : at->file, placed ? d->at[i].line : at->line,
+                   d->at[i].text);
+    }
 }
 
 static bool lacks_library(const struct diags *d) {
     for (int i = 0; i < d->n; i++)
-        if (strstr(d->at[i].text, "No such file or directory") || strstr(d->at[i].text, "cannot find -l") ||
-            strstr(d->at[i].text, "is not installed"))
+        if (strstr(d->at[i].text, "No such file or directory") ||
+            strstr(d->at[i].text, "cannot find -l") || strstr(d->at[i].text, "is not installed"))
             return true;
     return false;
 }
@@ -47,7 +55,8 @@ static bool lacks_library(const struct diags *d) {
 /* What a call alone cannot do. */
 static const char *beyond(const struct machine *m, const struct instr *x, bool execute) {
     if (x->across >= 0) return "it moves across units";
-    if (x->completes >= 0 && m->sync[x->completes].kind != SYNC_INTERLOCK) return "it completes through a sync";
+    if (x->completes >= 0 && m->sync[x->completes].kind != SYNC_INTERLOCK)
+        return "it completes through a sync";
     if (execute && x->nneeds) return "it needs a state";
     for (int o = 0; execute && o < x->noperands; o++) {
         int memory = x->operand[o].nmemories ? x->operand[o].memory[0] : m->home;
@@ -59,8 +68,9 @@ static const char *beyond(const struct machine *m, const struct instr *x, bool e
     return NULL;
 }
 
-static bool compile_trials(struct arena *a, const struct schedule *s, const struct emit *e, struct site **trial,
-                           int n, probe_function *out, void **opened, struct diags *d) {
+static bool compile_trials(struct arena *a, const struct schedule *s, const struct emit *e,
+                           struct site **trial, int n, probe_function *out, void **opened,
+                           struct diags *d) {
     if (e->language == LANGUAGE_C) {
         struct text t = {0};
         bool good = true;
@@ -86,12 +96,13 @@ static void close_trials(const struct emit *e, void *opened) {
     if (!opened) return;
     if (e->language == LANGUAGE_C) dlclose(opened);
 #if ISAMAP_WITH_LLVM
-    else probe_close(opened);
+    else
+        probe_close(opened);
 #endif
 }
 
-static void try_trials(struct conform *c, struct arena *a, const struct schedule *s, const struct instr *x,
-                       const struct emit *e, bool execute) {
+static void try_trials(struct conform *c, struct arena *a, const struct schedule *s,
+                       const struct instr *x, const struct emit *e, bool execute) {
     struct site *trial[MAX_TRIALS];
     probe_function call[MAX_TRIALS];
     struct diags d;
@@ -100,18 +111,22 @@ static void try_trials(struct conform *c, struct arena *a, const struct schedule
     diags_init(&d);
     int n = trials_make(a, c->machine, x, !execute, trial);
     bool good = n && compile_trials(a, s, e, trial, n, execute ? call : NULL, &opened, &d);
-    if (!n) fprintf(c->out, "N%s: %s not tried: no legal sizes were found\n", x->id, language);
-    else if (!good && lacks_library(&d)) fprintf(c->out, "N%s: %s not tried: a library or header is missing\n", x->id, language);
-    else if (!good) tell_diags(c, &d);
-    for (int i = 0; good && execute && i < n; i++) {
+    if (!n)
+        fprintf(c->out, "N%s: %s not tried: no legal sizes were found\n", x->id, language);
+    else if (!good && lacks_library(&d))
+        fprintf(c->out, "N%s: %s not tried: a library or header is missing\n", x->id, language);
+    else if (!good)
+        tell_diags(c, &d, &e->at);
+    int runs = 0;
+    for (; good && execute && (runs < n || runs < LEAST_RUNS); runs++) {
         const char *what = "";
-        good = trial_run(a, trial[i], call[i], (uint64_t)i + 1, &what);
+        good = trial_run(a, trial[runs % n], call[runs % n], (uint64_t)(runs + runs / n), &what);
         if (!good)
             tell_error(c, e->at.file, e->at.line,
-                       arena_printf(a, "the %s emit of '%s' does not do what its semantics say: %s", language, x->id,
-                                    what));
+                       arena_printf(a, "the %s emit of '%s' does not do what its semantics say: %s",
+                                    language, x->id, what));
     }
-    if (good && execute) fprintf(c->out, "N%s: %s executed %d times\n", x->id, language, n);
+    if (good && execute) fprintf(c->out, "N%s: %s executed %d times\n", x->id, language, runs);
     close_trials(e, opened);
     diags_free(&d);
 }
@@ -136,7 +151,9 @@ static void try_instr(struct conform *c, int instr, enum language language) {
         why = beyond(c->machine, x, true);
         if (!why && !features_ready(&s, &d)) why = "this processor lacks a feature";
         try_trials(c, &a, &s, x, e, !why);
-        if (why) fprintf(c->out, "N%s: %s compiled, not executed: %s\n", x->id, language_name[language], why);
+        if (why)
+            fprintf(c->out, "N%s: %s compiled, not executed: %s\n", x->id, language_name[language],
+                    why);
     }
     program_free(p);
     diags_free(&d);
@@ -150,7 +167,8 @@ static bool add_texts(struct probe *p, const struct emit *e, int n) {
     return true;
 }
 
-/* Texts of syncs and configurations, before and after programs: compiled, with 1 for what is not known. */
+/* Texts of syncs and configurations, before and after programs: compiled, with 1 for what is not
+ * known. */
 static void try_plain(struct conform *c) {
     const struct machine *m = c->machine;
     struct schedule s;
@@ -168,7 +186,7 @@ static void try_plain(struct conform *c) {
     for (int i = 0; i < m->nconfigures && good; i++)
         good = add_texts(p, m->configure[i].emit, m->configure[i].nemits);
     if (good) probe_finish(p, NULL);
-    tell_diags(c, &d);
+    tell_diags(c, &d, &(struct place_in_file){m->file, 0});
     if (p) probe_close(p);
     program_free(program);
     diags_free(&d);
@@ -180,11 +198,14 @@ static int step_count(const struct machine *m) {
 }
 
 static void child(const struct machine *m, int from, int fd) {
+    static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
     struct conform c = {m, fdopen(fd, "w")};
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) signal(deadly[i], SIG_DFL);
     if (!freopen("/dev/null", "w", stderr) || !c.out) _exit(1);
     for (int step = from; step < step_count(m); step++) {
         fprintf(c.out, "S%d\n", step);
         fflush(c.out);
+        alarm(STEP_SECONDS); /* a text that never ends is a crash too */
         if (step > 0) {
             enum language language = (step - 1) % 2 ? LANGUAGE_C : LANGUAGE_LLVM;
 #if !ISAMAP_WITH_LLVM
@@ -193,7 +214,8 @@ static void child(const struct machine *m, int from, int fd) {
             try_instr(&c, (step - 1) / 2, language);
         }
 #if ISAMAP_WITH_LLVM
-        else try_plain(&c);
+        else
+            try_plain(&c);
 #endif
     }
     fflush(c.out);
@@ -201,7 +223,8 @@ static void child(const struct machine *m, int from, int fd) {
 }
 
 /* ---- in the parent ---- */
-static void take_line(const struct machine *m, char *line, int *step, struct diags *diags, struct text *report) {
+static void take_line(const struct machine *m, char *line, int *step, struct diags *diags,
+                      struct text *report) {
     size_t n = strlen(line);
     if (n && line[n - 1] == '\n') line[n - 1] = 0;
     if (*line == 'S') {
@@ -213,7 +236,8 @@ static void take_line(const struct machine *m, char *line, int *step, struct dia
         if (!second) return;
         *tab = *second = 0;
         /* files outlive the diagnostics' user: the machine's own name where it is the same */
-        const char *file = strcmp(line + 1, m->file) ? arena_strdup(&diags->arena, line + 1) : m->file;
+        const char *file =
+            strcmp(line + 1, m->file) ? arena_strdup(&diags->arena, line + 1) : m->file;
         diag_line(diags, file, atoi(tab + 1), 0, "%s", second + 1);
     }
 }
@@ -223,15 +247,18 @@ static void report_crash(const struct machine *m, int step, int status, struct d
     enum language language = (step - 1) % 2 ? LANGUAGE_C : LANGUAGE_LLVM;
     const char *how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "exit";
     const struct emit *e = step > 0 ? instr_emit(&m->instr[instr], language) : NULL;
-    if (!e) diag_line(diags, m->file, 0, 0, "compiling the emits without operands crashed: %s", how);
+    if (!e)
+        diag_line(diags, m->file, 0, 0, "compiling the emits without operands crashed: %s", how);
     else
         diag_line(diags, e->at.file, e->at.line, 0,
-                  "the %s emit of '%s' crashed when compiled or executed (%s), expected its features in 'needs' and "
+                  "the %s emit of '%s' crashed when compiled or executed (%s), expected its "
+                  "features in 'needs' and "
                   "accesses inside its operands",
                   language_name[language], m->instr[instr].id, how);
 }
 
-/* Runs the steps from `from` on; returns the next one to run, after the one that crashed. -1 after reporting that nothing can run. */
+/* Runs the steps from `from` on; returns the next one to run, after the one that crashed. -1 after
+ * reporting that nothing can run. */
 static int run_child(const struct machine *m, int from, struct diags *diags, struct text *report) {
     int fd[2], status = 0, step = from;
     char *line = NULL;

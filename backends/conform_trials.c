@@ -18,7 +18,8 @@ static void set_sizes(struct site *s, int pattern, bool capped) {
         bool high = pattern == 1 || (pattern >= 2 && pattern - 2 < n && pattern - 2 == i) ||
                     (pattern >= 2 + n && pattern - 2 - n != i);
         int64_t lo, hi, step, v = size_end(s, i, high);
-        if (capped && high && instr_size_range(s->machine, s->instr, i, &lo, &hi, &step) && hi > lo + 5 * step)
+        if (capped && high && instr_size_range(s->machine, s->instr, i, &lo, &hi, &step) &&
+            hi > lo + 5 * step)
             v = lo + 5 * (step > 0 ? step : 1);
         s->size[i] = (struct known){true, v};
     }
@@ -104,15 +105,19 @@ static void set_immediates(struct site *s, int n) {
     for (int o = 0; o < s->instr->noperands; o++) {
         double v = number[n % 4];
         if (s->memory[o] != MEMORY_IMM) continue;
-        if (type_is_float(s->instr->operand[o].type)) s->imm[o].f = v;
-        else s->imm[o].i = type_wrap(s->instr->operand[o].type, (uint64_t)(int64_t)(v < 1 ? 1 : v));
+        if (type_is_float(s->instr->operand[o].type))
+            s->imm[o].f = v;
+        else
+            s->imm[o].i = type_wrap(s->instr->operand[o].type, (uint64_t)(int64_t)(v < 1 ? 1 : v));
     }
 }
 
-int trials_make(struct arena *a, const struct machine *m, const struct instr *x, bool draft, struct site **out) {
+int trials_make(struct arena *a, const struct machine *m, const struct instr *x, bool draft,
+                struct site **out) {
     int n = 0, layouts = 1, flags = 0;
     for (int o = 0; o < x->noperands; o++) {
-        if (x->operand[o].nlayouts > 1 && layouts * x->operand[o].nlayouts <= 16) layouts *= x->operand[o].nlayouts;
+        if (x->operand[o].nlayouts > 1 && layouts * x->operand[o].nlayouts <= 16)
+            layouts *= x->operand[o].nlayouts;
         flags += x->operand[o].accumulate != NULL;
     }
     int patterns = x->nranged ? 2 + 2 * x->nranged : 1;

@@ -1,3 +1,4 @@
+#if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
 
 #include <llvm-c/Analysis.h>
@@ -10,22 +11,32 @@
 /* ---- types ---- */
 LLVMTypeRef element_type(struct cpu *c, enum type t) {
     switch (t) {
-    case TYPE_F64: return c->f64;
-    case TYPE_F32: return c->f32;
-    case TYPE_F16: return LLVMHalfTypeInContext(c->context);
-    case TYPE_BF16: return LLVMBFloatTypeInContext(c->context);
-    default: return LLVMIntTypeInContext(c->context, 8 * (unsigned)type_size(t));
+    case TYPE_F64:
+        return c->f64;
+    case TYPE_F32:
+        return c->f32;
+    case TYPE_F16:
+        return LLVMHalfTypeInContext(c->context);
+    case TYPE_BF16:
+        return LLVMBFloatTypeInContext(c->context);
+    default:
+        return LLVMIntTypeInContext(c->context, 8 * (unsigned)type_size(t));
     }
 }
 
 LLVMTypeRef param_type(struct cpu *c, const struct emit_param *p) {
     switch (p->kind) {
-    case PARAM_POINTER: return c->ptr;
-    case PARAM_IMM: return element_type(c, p->type);
-    case PARAM_FLAG: return c->i32;
-    case PARAM_VALUE: return LLVMVectorType(element_type(c, p->type), (unsigned)p->lanes);
+    case PARAM_POINTER:
+        return c->ptr;
+    case PARAM_IMM:
+        return element_type(c, p->type);
+    case PARAM_FLAG:
+        return c->i32;
+    case PARAM_VALUE:
+        return LLVMVectorType(element_type(c, p->type), (unsigned)p->lanes);
     case PARAM_SIZE:
-    case PARAM_STRIDE: break;
+    case PARAM_STRIDE:
+        break;
     }
     return c->i64;
 }
@@ -33,7 +44,8 @@ LLVMTypeRef param_type(struct cpu *c, const struct emit_param *p) {
 static LLVMTypeRef function_type(struct cpu *c, const struct signature *sig) {
     int n = 0, results = 0, words = sig->nparams + 1;
     for (int i = 0; i < sig->nparams; i++) words += sig->param[i].words;
-    LLVMTypeRef *param = calloc((size_t)words, sizeof *param), *result = calloc((size_t)words, sizeof *result);
+    LLVMTypeRef *param = calloc((size_t)words, sizeof *param),
+                *result = calloc((size_t)words, sizeof *result);
     if (!param || !result) abort();
     for (int i = 0; i < sig->nparams; i++) {
         const struct emit_param *p = &sig->param[i];
@@ -43,9 +55,10 @@ static LLVMTypeRef function_type(struct cpu *c, const struct signature *sig) {
             if (p->kind == PARAM_VALUE && p->written) result[results++] = param_type(c, p);
         }
     }
-    LLVMTypeRef ret = results == 0   ? c->nothing
-                      : results == 1 ? result[0]
-                                     : LLVMStructTypeInContext(c->context, result, (unsigned)results, false);
+    LLVMTypeRef ret = results == 0 ? c->nothing
+                      : results == 1
+                          ? result[0]
+                          : LLVMStructTypeInContext(c->context, result, (unsigned)results, false);
     LLVMTypeRef type = LLVMFunctionType(ret, param, (unsigned)n, false);
     free(param);
     free(result);
@@ -80,8 +93,8 @@ struct emitted *emit_function(struct cpu *c, const struct site *site, const stru
                               const struct emit *emit) {
     struct arena scratch;
     arena_init(&scratch);
-    const char *body = emit_expand(&scratch, c->machine, site, emit, site->draft ? draft_unknown : NULL,
-                                   NULL, c->diags);
+    const char *body = emit_expand(&scratch, c->machine, site, emit,
+                                   site->draft ? draft_unknown : NULL, NULL, c->diags);
     struct emitted *e = body ? declare(c, &scratch, sig, emit, body) : NULL;
     arena_free(&scratch);
     return e;
@@ -89,8 +102,8 @@ struct emitted *emit_function(struct cpu *c, const struct site *site, const stru
 
 struct emitted *emit_plain(struct cpu *c, const struct emit *emit) {
     const struct signature none = {NULL, 0};
-    const char *body = emit_expand(&c->arena, c->machine, NULL, emit, c->draft ? draft_unknown : NULL,
-                                   NULL, c->diags);
+    const char *body = emit_expand(&c->arena, c->machine, NULL, emit,
+                                   c->draft ? draft_unknown : NULL, NULL, c->diags);
     c->failed = c->failed || !body;
     return body ? declare(c, &c->arena, &none, emit, body) : NULL;
 }
@@ -111,8 +124,8 @@ static void report_parse(struct cpu *c, char *message) {
     for (int i = 0; i < c->nlines && c->line[i].first <= line; i++) found = &c->line[i];
     c->failed = true;
     if (!found)
-        diag_line(c->diags, c->machine->file, 0, 0, "the llvm prelude does not compile: %s (its line %d)",
-                  text, line);
+        diag_line(c->diags, c->machine->file, 0, 0,
+                  "the llvm prelude does not compile: %s (its line %d)", text, line);
     else
         diag_line(c->diags, found->at.file, found->at.line + line - found->first, 0,
                   "the llvm emit does not compile: %s", text);
@@ -148,7 +161,8 @@ static bool parse_and_link(struct cpu *c) {
     LLVMSetDataLayout(emits, LLVMGetDataLayoutStr(c->module));
     LLVMContextSetDiagnosticHandler(c->context, keep_message, c);
     if (LLVMLinkModules2(c->module, emits)) {
-        cpu_error(c, "the emit texts do not link: %s", c->linker_message ? c->linker_message : "no message");
+        cpu_error(c, "the emit texts do not link: %s",
+                  c->linker_message ? c->linker_message : "no message");
         return false;
     }
     return true;
@@ -159,14 +173,15 @@ static void set_attributes(struct cpu *c) {
     char *cpu = LLVMGetTargetMachineCPU(c->target);
     char *features = LLVMGetTargetMachineFeatureString(c->target);
     const char *tune = strncmp(cpu, "x86-64", 6) ? NULL : "x86-64-v3";
-    const char *pair[][2] = {{"target-cpu", cpu}, {"target-features", features}, {"tune-cpu", tune}};
+    const char *pair[][2] = {
+        {"target-cpu", cpu}, {"target-features", features}, {"tune-cpu", tune}};
     for (LLVMValueRef f = LLVMGetFirstFunction(c->module); f; f = LLVMGetNextFunction(f)) {
         if (LLVMIsDeclaration(f)) continue;
         for (int i = 0; i < 3; i++) {
             if (!pair[i][1] || !*pair[i][1]) continue;
             LLVMAttributeRef a =
-                LLVMCreateStringAttribute(c->context, pair[i][0], (unsigned)strlen(pair[i][0]), pair[i][1],
-                                          (unsigned)strlen(pair[i][1]));
+                LLVMCreateStringAttribute(c->context, pair[i][0], (unsigned)strlen(pair[i][0]),
+                                          pair[i][1], (unsigned)strlen(pair[i][1]));
             LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
         }
     }
@@ -194,3 +209,4 @@ bool emits_link(struct cpu *c) {
     LLVMDisposeMessage(message);
     return !c->failed;
 }
+#endif

@@ -1,3 +1,4 @@
+#if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ struct nest {
 };
 
 /* ---- ranges ---- */
-static void axis_bounds(struct nest *n, const struct fallback_node *node, int a, struct lv *lo, struct lv *hi) {
+static void axis_bounds(struct nest *n, const struct fallback_node *node, int a, struct lv *lo,
+                        struct lv *hi) {
     const struct axis *x = &n->program->axis[a];
     *lo = node->lo && node->lo[a] ? lv_sx(n->f, node->lo[a]) : lv_const(n->f, 0);
     *hi = node->hi && node->hi[a] ? lv_sx(n->f, node->hi[a]) : lv_const(n->f, x->extent);
@@ -51,22 +53,30 @@ static struct lv layout_value(struct nest *n, const struct lexpr *e, const struc
     if (e->op == 'i') return index[e->index];
     struct lv a = layout_value(n, e->a, index), b = layout_value(n, e->b, index);
     switch (e->op) {
-    case '+': return lv_op(n->f, SX_ADD, a, b);
-    case '-': return lv_op(n->f, SX_SUB, a, b);
-    case '*': return lv_op(n->f, SX_MUL, a, b);
-    case '/': return lv_op(n->f, SX_DIV, a, b);
-    default: return lv_op(n->f, SX_MOD, a, b);
+    case '+':
+        return lv_op(n->f, SX_ADD, a, b);
+    case '-':
+        return lv_op(n->f, SX_SUB, a, b);
+    case '*':
+        return lv_op(n->f, SX_MUL, a, b);
+    case '/':
+        return lv_op(n->f, SX_DIV, a, b);
+    default:
+        return lv_op(n->f, SX_MOD, a, b);
     }
 }
 
-/* Bytes from one index to the next of each dimension (or place of the layout) of the buffer's home. */
+/* Bytes from one index to the next of each dimension (or place of the layout) of the buffer's home.
+ */
 static int home_strides(const struct nest *n, const struct place *p, int64_t *stride) {
     const struct buffer *b = &n->program->buffer[p->buffer];
     int64_t extent[MAX_DIMS], size = (int64_t)type_size(b->type);
     int rank = p->layout ? p->layout->nplaces : b->ndims;
     if (rank > MAX_DIMS) return -1;
-    if (p->layout) layout_extents(p->layout, p->extent, extent);
-    else if (b->ndims) memcpy(extent, p->extent ? p->extent : b->extent, (size_t)rank * sizeof *extent);
+    if (p->layout)
+        layout_extents(p->layout, p->extent, extent);
+    else if (b->ndims)
+        memcpy(extent, p->extent ? p->extent : b->extent, (size_t)rank * sizeof *extent);
     for (int d = rank - 1; d >= 0; d--) {
         stride[d] = size;
         size *= extent[d];
@@ -74,8 +84,8 @@ static int home_strides(const struct nest *n, const struct place *p, int64_t *st
     return rank;
 }
 
-static LLVMValueRef row_major(struct nest *n, const struct access *a, const int64_t *stride, int rank,
-                              LLVMValueRef base) {
+static LLVMValueRef row_major(struct nest *n, const struct access *a, const int64_t *stride,
+                              int rank, LLVMValueRef base) {
     struct term term[MAX_AXES];
     int nterms = 0, naxes = n->program->naxes;
     int64_t constant = 0;
@@ -84,8 +94,10 @@ static LLVMValueRef row_major(struct nest *n, const struct access *a, const int6
         int64_t coef = 0, known;
         for (int d = 0; d < rank; d++) coef += stride[d] * access_coef(n->program, a, d, x);
         if (!coef) continue;
-        if (lv_constant(n->axis[x], &known)) constant += coef * known;
-        else term[nterms++] = (struct term){coef, n->axis[x]};
+        if (lv_constant(n->axis[x], &known))
+            constant += coef * known;
+        else
+            term[nterms++] = (struct term){coef, n->axis[x]};
     }
     return pointer_terms(n->f, base, term, nterms, constant);
 }
@@ -96,11 +108,14 @@ static LLVMValueRef by_layout(struct nest *n, const struct access *a, const stru
     struct term term[MAX_DIMS];
     int nterms = 0;
     int64_t constant = 0, known;
-    for (int d = 0; d < l->nindices; d++) index[d] = index_value(n, &a->coef[d * (n->program->naxes + 1)]);
+    for (int d = 0; d < l->nindices; d++)
+        index[d] = index_value(n, &a->coef[d * (n->program->naxes + 1)]);
     for (int k = 0; k < l->nplaces; k++) {
         struct lv v = layout_value(n, l->place[k].expr, index);
-        if (lv_constant(v, &known)) constant += known * stride[k];
-        else term[nterms++] = (struct term){stride[k], v};
+        if (lv_constant(v, &known))
+            constant += known * stride[k];
+        else
+            term[nterms++] = (struct term){stride[k], v};
     }
     return pointer_terms(n->f, base, term, nterms, constant);
 }
@@ -120,7 +135,8 @@ static LLVMValueRef access_pointer(struct nest *n, const struct access *a) {
         return LLVMGetPoison(n->f->cpu->ptr);
     }
     LLVMValueRef base = place_base(n->f, home);
-    return p->layout ? by_layout(n, a, p->layout, stride, base) : row_major(n, a, stride, rank, base);
+    return p->layout ? by_layout(n, a, p->layout, stride, base)
+                     : row_major(n, a, stride, rank, base);
 }
 
 /* ---- reads ---- */
@@ -166,14 +182,22 @@ static LLVMValueRef value_build(struct nest *n) {
         const struct op *o = &s->op[i];
         LLVMValueRef arg[3] = {NULL, NULL, NULL};
         for (int k = 0; k < op_info[o->code].arity; k++) arg[k] = value[o->arg[k]];
-        enum type from = o->code == OP_SELECT           ? o->type
+        enum type from = o->code == OP_SELECT         ? o->type
                          : op_info[o->code].arity > 0 ? s->op[o->arg[0]].type
-                                                        : o->type;
+                                                      : o->type;
         switch (o->code) {
-        case OP_READ: value[i] = read_build(n, &s->read[o->read]); break;
-        case OP_LITERAL: value[i] = flight_constant(n->f->cpu, o->type, o->value); break;
-        case OP_AXIS: value[i] = axis_value(n, o); break;
-        default: value[i] = op_build(n->f, o->code, o->type, from, arg); break;
+        case OP_READ:
+            value[i] = read_build(n, &s->read[o->read]);
+            break;
+        case OP_LITERAL:
+            value[i] = flight_constant(n->f->cpu, o->type, o->value);
+            break;
+        case OP_AXIS:
+            value[i] = axis_value(n, o);
+            break;
+        default:
+            value[i] = op_build(n->f, o->code, o->type, from, arg);
+            break;
         }
     }
     LLVMValueRef last = value[s->nops - 1];
@@ -188,7 +212,8 @@ static struct lv constraints(struct nest *n) {
         int64_t lo, hi;
         index_range(n, n->stmt->where[w].coef, &lo, &hi);
         if (lo >= 0) continue;
-        struct lv test = lv_op(n->f, LV_SGE, index_value(n, n->stmt->where[w].coef), lv_const(n->f, 0));
+        struct lv test =
+            lv_op(n->f, LV_SGE, index_value(n, n->stmt->where[w].coef), lv_const(n->f, 0));
         all = all.v ? lv_op(n->f, LV_AND1, all, test) : test;
     }
     return all;
@@ -230,8 +255,10 @@ static LLVMValueRef point_guarded(struct nest *n, LLVMValueRef old) {
     LLVMBuildCondBr(f->builder, test.v, then, after);
     LLVMPositionBuilderAtEnd(f->builder, then);
     LLVMValueRef v = NULL;
-    if (old) v = point_accumulate(n, old);
-    else point_build(n);
+    if (old)
+        v = point_accumulate(n, old);
+    else
+        point_build(n);
     LLVMBasicBlockRef end = LLVMGetInsertBlock(f->builder);
     LLVMBuildBr(f->builder, after);
     LLVMPositionBuilderAtEnd(f->builder, after);
@@ -242,7 +269,8 @@ static LLVMValueRef point_guarded(struct nest *n, LLVMValueRef old) {
     return phi;
 }
 
-/* The innermost loop may keep the destination in a register: it is a reduction, nothing reads the destination, and storing does not round. */
+/* The innermost loop may keep the destination in a register: it is a reduction, nothing reads the
+ * destination, and storing does not round. */
 static bool hoists(const struct nest *n) {
     const struct stmt *s = n->stmt;
     enum type t = n->program->buffer[s->dst.buffer].type;
@@ -252,7 +280,8 @@ static bool hoists(const struct nest *n) {
     return !access_varies(n->program, &s->dst, n->order[n->naxes - 1]);
 }
 
-static bool open_axis(struct nest *n, const struct fallback_node *node, int k, int nphis, LLVMValueRef *init) {
+static bool open_axis(struct nest *n, const struct fallback_node *node, int k, int nphis,
+                      LLVMValueRef *init) {
     struct lv lo, hi;
     int a = n->order[k];
     axis_bounds(n, node, a, &lo, &hi);
@@ -305,3 +334,4 @@ void build_fallback(struct function *f, const struct fallback_node *node) {
     nest_build(n, node, 0);
     free(n);
 }
+#endif

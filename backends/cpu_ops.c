@@ -1,3 +1,4 @@
+#if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
 
 #include <assert.h>
@@ -71,8 +72,8 @@ LLVMTypeRef flight_type(struct cpu *c, enum type t) {
     return LLVMIntTypeInContext(c->context, 8 * (unsigned)type_size(t));
 }
 
-static LLVMValueRef call_named(struct function *f, const char *name, LLVMTypeRef result, LLVMValueRef *arg,
-                               unsigned n) {
+static LLVMValueRef call_named(struct function *f, const char *name, LLVMTypeRef result,
+                               LLVMValueRef *arg, unsigned n) {
     LLVMTypeRef param[3];
     assert(n <= 3);
     for (unsigned i = 0; i < n; i++) param[i] = LLVMTypeOf(arg[i]);
@@ -82,7 +83,8 @@ static LLVMValueRef call_named(struct function *f, const char *name, LLVMTypeRef
     return LLVMBuildCall2(f->builder, type, fn, arg, n, "");
 }
 
-static LLVMValueRef helper(struct function *f, const char *name, LLVMTypeRef result, LLVMValueRef arg) {
+static LLVMValueRef helper(struct function *f, const char *name, LLVMTypeRef result,
+                           LLVMValueRef arg) {
     f->cpu->helpers = true;
     return call_named(f, name, result, &arg, 1);
 }
@@ -95,7 +97,8 @@ LLVMValueRef element_load(struct function *f, enum type t, LLVMValueRef pointer)
     LLVMSetAlignment(v, (unsigned)type_size(t));
     if (t == TYPE_F16) return helper(f, "isamap.f16.load", c->f32, v);
     if (t == TYPE_BF16) return helper(f, "isamap.bf16.load", c->f32, v);
-    if (t == TYPE_BOOL) return LLVMBuildICmp(f->builder, LLVMIntNE, v, LLVMConstInt(c->i8, 0, false), "");
+    if (t == TYPE_BOOL)
+        return LLVMBuildICmp(f->builder, LLVMIntNE, v, LLVMConstInt(c->i8, 0, false), "");
     return v;
 }
 
@@ -114,8 +117,8 @@ LLVMValueRef flight_constant(struct cpu *c, enum type t, union value v) {
 }
 
 /* ---- floats ---- */
-static LLVMValueRef intrinsic(struct function *f, const char *name, LLVMTypeRef *over, unsigned nover,
-                              LLVMValueRef *arg, unsigned n) {
+static LLVMValueRef intrinsic(struct function *f, const char *name, LLVMTypeRef *over,
+                              unsigned nover, LLVMValueRef *arg, unsigned n) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef fn = LLVMGetIntrinsicDeclaration(f->cpu->module, id, over, nover);
     LLVMTypeRef type = LLVMIntrinsicGetType(f->cpu->context, id, over, nover);
@@ -167,30 +170,53 @@ static LLVMValueRef float_inverse(struct function *f, enum opcode op, LLVMValueR
 static LLVMValueRef float_build(struct function *f, enum opcode op, LLVMValueRef *arg) {
     LLVMBuilderRef B = f->builder;
     switch (op) {
-    case OP_ADD: return LLVMBuildFAdd(B, arg[0], arg[1], "");
-    case OP_SUB: return LLVMBuildFSub(B, arg[0], arg[1], "");
-    case OP_MUL: return LLVMBuildFMul(B, arg[0], arg[1], "");
-    case OP_DIV: return LLVMBuildFDiv(B, arg[0], arg[1], "");
-    case OP_MOD: return library(f, "fmod", arg, 2);
-    case OP_NEG: return LLVMBuildFNeg(B, arg[0], "");
-    case OP_MIN: return float_extreme(f, false, arg[0], arg[1]);
-    case OP_MAX: return float_extreme(f, true, arg[0], arg[1]);
-    case OP_CLIP: return float_extreme(f, false, float_extreme(f, true, arg[0], arg[1]), arg[2]);
-    case OP_ABS: return float_unary(f, "llvm.fabs", arg[0]);
-    case OP_FLOOR: return float_unary(f, "llvm.floor", arg[0]);
-    case OP_CEIL: return float_unary(f, "llvm.ceil", arg[0]);
-    case OP_ROUND: return float_unary(f, "llvm.rint", arg[0]);
-    case OP_SQRT: return float_unary(f, "llvm.sqrt", arg[0]);
+    case OP_ADD:
+        return LLVMBuildFAdd(B, arg[0], arg[1], "");
+    case OP_SUB:
+        return LLVMBuildFSub(B, arg[0], arg[1], "");
+    case OP_MUL:
+        return LLVMBuildFMul(B, arg[0], arg[1], "");
+    case OP_DIV:
+        return LLVMBuildFDiv(B, arg[0], arg[1], "");
+    case OP_MOD:
+        return library(f, "fmod", arg, 2);
+    case OP_NEG:
+        return LLVMBuildFNeg(B, arg[0], "");
+    case OP_MIN:
+        return float_extreme(f, false, arg[0], arg[1]);
+    case OP_MAX:
+        return float_extreme(f, true, arg[0], arg[1]);
+    case OP_CLIP:
+        return float_extreme(f, false, float_extreme(f, true, arg[0], arg[1]), arg[2]);
+    case OP_ABS:
+        return float_unary(f, "llvm.fabs", arg[0]);
+    case OP_FLOOR:
+        return float_unary(f, "llvm.floor", arg[0]);
+    case OP_CEIL:
+        return float_unary(f, "llvm.ceil", arg[0]);
+    case OP_ROUND:
+        return float_unary(f, "llvm.rint", arg[0]);
+    case OP_SQRT:
+        return float_unary(f, "llvm.sqrt", arg[0]);
     case OP_RSQRT:
-    case OP_SIGMOID: return float_inverse(f, op, arg[0]);
-    case OP_EXP: return library(f, "exp", arg, 1);
-    case OP_LOG: return library(f, "log", arg, 1);
-    case OP_SIN: return library(f, "sin", arg, 1);
-    case OP_COS: return library(f, "cos", arg, 1);
-    case OP_TANH: return library(f, "tanh", arg, 1);
-    case OP_ERF: return library(f, "erf", arg, 1);
-    case OP_POW: return library(f, "pow", arg, 2);
-    default: break;
+    case OP_SIGMOID:
+        return float_inverse(f, op, arg[0]);
+    case OP_EXP:
+        return library(f, "exp", arg, 1);
+    case OP_LOG:
+        return library(f, "log", arg, 1);
+    case OP_SIN:
+        return library(f, "sin", arg, 1);
+    case OP_COS:
+        return library(f, "cos", arg, 1);
+    case OP_TANH:
+        return library(f, "tanh", arg, 1);
+    case OP_ERF:
+        return library(f, "erf", arg, 1);
+    case OP_POW:
+        return library(f, "pow", arg, 2);
+    default:
+        break;
     }
     assert(!"an operation on floats");
     return NULL;
@@ -222,8 +248,10 @@ static LLVMValueRef integer_divide(struct function *f, enum type t, bool mod, LL
     LLVMValueRef minus = LLVMBuildICmp(B, LLVMIntEQ, b, integer(b, -1), "");
     if (type_is_signed(t)) odd = LLVMBuildOr(B, none, minus, "");
     LLVMValueRef safe = LLVMBuildSelect(B, odd, one, b, ""), r;
-    if (type_is_signed(t)) r = mod ? LLVMBuildSRem(B, a, safe, "") : LLVMBuildSDiv(B, a, safe, "");
-    else r = mod ? LLVMBuildURem(B, a, safe, "") : LLVMBuildUDiv(B, a, safe, "");
+    if (type_is_signed(t))
+        r = mod ? LLVMBuildSRem(B, a, safe, "") : LLVMBuildSDiv(B, a, safe, "");
+    else
+        r = mod ? LLVMBuildURem(B, a, safe, "") : LLVMBuildUDiv(B, a, safe, "");
     if (type_is_signed(t) && !mod) r = LLVMBuildSelect(B, minus, LLVMBuildNeg(B, a, ""), r, "");
     return LLVMBuildSelect(B, none, zero, r, "");
 }
@@ -253,7 +281,8 @@ static LLVMValueRef integer_shift(struct function *f, enum type t, bool left, LL
     if (!type_is_signed(t)) return left ? shift_left(f, t, a, n) : shift_right(f, t, a, n);
     LLVMValueRef back = LLVMBuildNeg(B, n, "");
     LLVMValueRef negative = LLVMBuildICmp(B, LLVMIntSLT, n, integer(n, 0), "");
-    LLVMValueRef l = shift_left(f, t, a, left ? n : back), r = shift_right(f, t, a, left ? back : n);
+    LLVMValueRef l = shift_left(f, t, a, left ? n : back),
+                 r = shift_right(f, t, a, left ? back : n);
     return LLVMBuildSelect(B, negative, left ? r : l, left ? l : r, "");
 }
 
@@ -263,37 +292,57 @@ static LLVMValueRef integer_abs(struct function *f, enum type t, LLVMValueRef a)
     return LLVMBuildSelect(f->builder, negative, LLVMBuildNeg(f->builder, a, ""), a, "");
 }
 
-static LLVMValueRef integer_build(struct function *f, enum opcode op, enum type t, LLVMValueRef *arg) {
+static LLVMValueRef integer_build(struct function *f, enum opcode op, enum type t,
+                                  LLVMValueRef *arg) {
     LLVMBuilderRef B = f->builder;
     LLVMValueRef a = arg[0];
     switch (op) {
-    case OP_ADD: return LLVMBuildAdd(B, a, arg[1], "");
-    case OP_SUB: return LLVMBuildSub(B, a, arg[1], "");
-    case OP_MUL: return LLVMBuildMul(B, a, arg[1], "");
-    case OP_DIV: return integer_divide(f, t, false, a, arg[1]);
-    case OP_MOD: return integer_divide(f, t, true, a, arg[1]);
-    case OP_NEG: return LLVMBuildNeg(B, a, "");
-    case OP_AND: return LLVMBuildAnd(B, a, arg[1], "");
-    case OP_XOR: return LLVMBuildXor(B, a, arg[1], "");
-    case OP_OR: return LLVMBuildOr(B, a, arg[1], "");
-    case OP_NOT: return LLVMBuildNot(B, a, "");
-    case OP_MIN: return integer_min(f, t, a, arg[1]);
-    case OP_MAX: return integer_max(f, t, a, arg[1]);
-    case OP_CLIP: return integer_min(f, t, integer_max(f, t, a, arg[1]), arg[2]);
-    case OP_ABS: return integer_abs(f, t, a);
+    case OP_ADD:
+        return LLVMBuildAdd(B, a, arg[1], "");
+    case OP_SUB:
+        return LLVMBuildSub(B, a, arg[1], "");
+    case OP_MUL:
+        return LLVMBuildMul(B, a, arg[1], "");
+    case OP_DIV:
+        return integer_divide(f, t, false, a, arg[1]);
+    case OP_MOD:
+        return integer_divide(f, t, true, a, arg[1]);
+    case OP_NEG:
+        return LLVMBuildNeg(B, a, "");
+    case OP_AND:
+        return LLVMBuildAnd(B, a, arg[1], "");
+    case OP_XOR:
+        return LLVMBuildXor(B, a, arg[1], "");
+    case OP_OR:
+        return LLVMBuildOr(B, a, arg[1], "");
+    case OP_NOT:
+        return LLVMBuildNot(B, a, "");
+    case OP_MIN:
+        return integer_min(f, t, a, arg[1]);
+    case OP_MAX:
+        return integer_max(f, t, a, arg[1]);
+    case OP_CLIP:
+        return integer_min(f, t, integer_max(f, t, a, arg[1]), arg[2]);
+    case OP_ABS:
+        return integer_abs(f, t, a);
     case OP_FLOOR:
     case OP_CEIL:
-    case OP_ROUND: return a;
-    case OP_SHL: return integer_shift(f, t, true, a, arg[1]);
-    case OP_SHR: return integer_shift(f, t, false, a, arg[1]);
-    default: break;
+    case OP_ROUND:
+        return a;
+    case OP_SHL:
+        return integer_shift(f, t, true, a, arg[1]);
+    case OP_SHR:
+        return integer_shift(f, t, false, a, arg[1]);
+    default:
+        break;
     }
     assert(!"an operation on integers");
     return NULL;
 }
 
 /* ---- comparisons, casts ---- */
-static LLVMValueRef compare(struct function *f, enum opcode op, enum type t, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef compare(struct function *f, enum opcode op, enum type t, LLVMValueRef a,
+                            LLVMValueRef b) {
     static const LLVMRealPredicate real[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
                                              LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
     static const LLVMIntPredicate sign[] = {LLVMIntEQ,  LLVMIntNE,  LLVMIntSLT,
@@ -319,7 +368,8 @@ static LLVMValueRef cast_build(struct function *f, enum type to, enum type from,
         return type == f->cpu->f64 ? widen(f, a) : narrow(f, a, type);
     }
     if (type_is_float(to))
-        return type_is_signed(from) ? LLVMBuildSIToFP(B, a, type, "") : LLVMBuildUIToFP(B, a, type, "");
+        return type_is_signed(from) ? LLVMBuildSIToFP(B, a, type, "")
+                                    : LLVMBuildUIToFP(B, a, type, "");
     if (to == TYPE_BOOL && type_is_float(from))
         return LLVMBuildFCmp(B, LLVMRealUNE, a, LLVMConstReal(LLVMTypeOf(a), 0), "");
     if (to == TYPE_BOOL) return LLVMBuildICmp(B, LLVMIntNE, a, integer(a, 0), "");
@@ -329,9 +379,11 @@ static LLVMValueRef cast_build(struct function *f, enum type to, enum type from,
     return type_is_signed(from) ? LLVMBuildSExt(B, a, type, "") : LLVMBuildZExt(B, a, type, "");
 }
 
-LLVMValueRef op_build(struct function *f, enum opcode op, enum type to, enum type from, LLVMValueRef *arg) {
+LLVMValueRef op_build(struct function *f, enum opcode op, enum type to, enum type from,
+                      LLVMValueRef *arg) {
     if (op == OP_CAST) return cast_build(f, to, from, arg[0]);
     if (op == OP_SELECT) return LLVMBuildSelect(f->builder, arg[0], arg[1], arg[2], "");
     if (op_info[op].flags & OP_TO_BOOL) return compare(f, op, from, arg[0], arg[1]);
     return type_is_float(from) ? float_build(f, op, arg) : integer_build(f, op, from, arg);
 }
+#endif

@@ -1,3 +1,4 @@
+#if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct probe *probe_open(const struct schedule *s, bool here, struct diags *diag
     p->c.diags = diags;
     p->c.draft = !here;
     p->here = here;
-    if (cpu_target_open(&p->c, here)) return p;
+    if (cpu_target_open(&p->c)) return p;
     probe_close(p);
     return NULL;
 }
@@ -30,7 +31,8 @@ void probe_close(struct probe *p) {
     free(p);
 }
 
-static LLVMValueRef field(struct cpu *c, LLVMBuilderRef b, LLVMTypeRef type, LLVMValueRef base, int64_t bytes) {
+static LLVMValueRef field(struct cpu *c, LLVMBuilderRef b, LLVMTypeRef type, LLVMValueRef base,
+                          int64_t bytes) {
     LLVMValueRef at = LLVMConstInt(c->i64, (uint64_t)bytes, false);
     LLVMValueRef v = LLVMBuildLoad2(b, type, LLVMBuildGEP2(b, c->i8, base, &at, 1, ""), "");
     LLVMSetAlignment(v, 1);
@@ -53,26 +55,37 @@ static int load_arguments(struct cpu *c, LLVMBuilderRef b, LLVMValueRef fn, cons
         if (p->kind == PARAM_POINTER || p->kind == PARAM_VALUE)
             memory = field(c, b, c->ptr, pointers, 8 * (int64_t)p->index);
         switch (p->kind) {
-        case PARAM_POINTER: arg[n++] = memory; break;
+        case PARAM_POINTER:
+            arg[n++] = memory;
+            break;
         case PARAM_VALUE:
             for (int w = 0; w < p->words && p->read; w++)
                 arg[n++] = field(c, b, param_type(c, p), memory,
                                  (int64_t)w * p->lanes * (int64_t)type_size(p->type));
             break;
-        case PARAM_IMM: arg[n++] = immediate(c, p->type, s->imm[p->index]); break;
-        case PARAM_SIZE: arg[n++] = LLVMConstInt(c->i64, (uint64_t)s->size[p->index].value, true); break;
-        case PARAM_STRIDE: arg[n++] = LLVMConstInt(c->i64, (uint64_t)s->stride[p->index].value, true); break;
-        case PARAM_FLAG: arg[n++] = LLVMConstInt(c->i32, (uint64_t)s->flag[p->index].value, true); break;
+        case PARAM_IMM:
+            arg[n++] = immediate(c, p->type, s->imm[p->index]);
+            break;
+        case PARAM_SIZE:
+            arg[n++] = LLVMConstInt(c->i64, (uint64_t)s->size[p->index].value, true);
+            break;
+        case PARAM_STRIDE:
+            arg[n++] = LLVMConstInt(c->i64, (uint64_t)s->stride[p->index].value, true);
+            break;
+        case PARAM_FLAG:
+            arg[n++] = LLVMConstInt(c->i32, (uint64_t)s->flag[p->index].value, true);
+            break;
         }
     }
     return n;
 }
 
-static void store_results(struct cpu *c, LLVMBuilderRef b, LLVMValueRef fn, const struct signature *sig,
-                          LLVMValueRef result) {
+static void store_results(struct cpu *c, LLVMBuilderRef b, LLVMValueRef fn,
+                          const struct signature *sig, LLVMValueRef result) {
     int total = 0, at = 0;
     for (int i = 0; i < sig->nparams; i++)
-        if (sig->param[i].kind == PARAM_VALUE && sig->param[i].written) total += sig->param[i].words;
+        if (sig->param[i].kind == PARAM_VALUE && sig->param[i].written)
+            total += sig->param[i].words;
     for (int i = 0; i < sig->nparams; i++) {
         const struct emit_param *p = &sig->param[i];
         if (p->kind != PARAM_VALUE || !p->written) continue;
@@ -80,7 +93,8 @@ static void store_results(struct cpu *c, LLVMBuilderRef b, LLVMValueRef fn, cons
         for (int w = 0; w < p->words; w++, at++) {
             int64_t bytes = (int64_t)w * p->lanes * (int64_t)type_size(p->type);
             LLVMValueRef offset = LLVMConstInt(c->i64, (uint64_t)bytes, false);
-            LLVMValueRef v = total == 1 ? result : LLVMBuildExtractValue(b, result, (unsigned)at, "");
+            LLVMValueRef v =
+                total == 1 ? result : LLVMBuildExtractValue(b, result, (unsigned)at, "");
             LLVMValueRef to = LLVMBuildGEP2(b, c->i8, memory, &offset, 1, "");
             LLVMSetAlignment(LLVMBuildStore(b, v, to), 1);
         }
@@ -115,7 +129,11 @@ bool probe_add_plain(struct probe *p, const struct emit *emit) {
 
 bool probe_finish(struct probe *p, probe_function *out) {
     if (!emits_link(&p->c)) return false;
-    if (!p->here) return true;
+    if (!p->here) {
+        LLVMMemoryBufferRef code = cpu_generate(&p->c, LLVMObjectFile);
+        if (code) LLVMDisposeMemoryBuffer(code);
+        return code;
+    }
     p->jit = cpu_jit(&p->c);
     for (int i = 0; p->jit && i < p->n; i++) {
         void *address = cpu_symbol(&p->c, p->jit, arena_printf(&p->c.arena, "probe_%d", i));
@@ -124,3 +142,4 @@ bool probe_finish(struct probe *p, probe_function *out) {
     }
     return p->jit;
 }
+#endif

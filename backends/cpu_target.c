@@ -1,3 +1,4 @@
+#if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
 
 #include <dlfcn.h>
@@ -31,13 +32,16 @@ static bool level_present(const char *target) {
     return !strcmp(target, "generic");
 }
 
-static const char *feature_string(struct cpu *c) {
+static const char *feature_string(struct cpu *c, const char *triple) {
     uint64_t used = schedule_features(c->schedule);
     const char *all = "";
     for (int f = 0; f < c->machine->nfeatures && f < 64; f++)
         if (used >> f & 1 && c->machine->feature[f].target)
-            all = arena_printf(&c->arena, "%s%s%s", all, *all ? "," : "", c->machine->feature[f].target);
-    return all;
+            all = arena_printf(&c->arena, "%s%s%s", all, *all ? "," : "",
+                               c->machine->feature[f].target);
+    /* this LLVM takes 512-bit registers for granted only where the processor's name says so */
+    bool wide = !strncmp(triple, "x86_64", 6) && strstr(all, "+avx512");
+    return wide ? arena_printf(&c->arena, "%s,+evex512", all) : all;
 }
 
 static bool create_target(struct cpu *c) {
@@ -51,8 +55,9 @@ static bool create_target(struct cpu *c) {
         cpu_error(c, "LLVM cannot compile for '%s': %s", triple, message);
         LLVMDisposeMessage(message);
     } else {
-        c->target = LLVMCreateTargetMachine(target, triple, cpu, feature_string(c), LLVMCodeGenLevelDefault,
-                                            LLVMRelocPIC, LLVMCodeModelDefault);
+        c->target =
+            LLVMCreateTargetMachine(target, triple, cpu, feature_string(c, triple),
+                                    LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
         if (!c->target) cpu_error(c, "LLVM cannot compile for '%s'", cpu);
     }
     if (c->target) {
@@ -65,13 +70,8 @@ static bool create_target(struct cpu *c) {
     return c->target;
 }
 
-bool cpu_target_open(struct cpu *c, bool here) {
-    if (here) {
-        c->safe = LLVMOrcCreateNewThreadSafeContext();
-        c->context = LLVMOrcThreadSafeContextGetContext(c->safe);
-    } else {
-        c->context = LLVMContextCreate();
-    }
+bool cpu_target_open(struct cpu *c) {
+    c->context = LLVMContextCreate();
     c->module = LLVMModuleCreateWithNameInContext(c->schedule->program->name, c->context);
     c->i1 = LLVMInt1TypeInContext(c->context);
     c->i8 = LLVMInt8TypeInContext(c->context);
@@ -88,8 +88,7 @@ bool cpu_target_open(struct cpu *c, bool here) {
 void cpu_close(struct cpu *c) {
     if (c->module) LLVMDisposeModule(c->module);
     if (c->target) LLVMDisposeTargetMachine(c->target);
-    if (c->safe) LLVMOrcDisposeThreadSafeContext(c->safe);
-    else if (c->context) LLVMContextDispose(c->context);
+    if (c->context) LLVMContextDispose(c->context);
     text_free(&c->bodies);
     arena_free(&c->arena);
 }
@@ -146,7 +145,7 @@ bool cpu_module_build(struct cpu *c) {
     return !c->failed;
 }
 
-static struct cpu *cpu_open(const struct schedule *s, const struct backend_options *options, bool here,
+static struct cpu *cpu_open(const struct schedule *s, const struct backend_options *options,
                             struct diags *diags) {
     struct cpu *c = calloc(1, sizeof *c);
     if (!c) abort();
@@ -155,7 +154,7 @@ static struct cpu *cpu_open(const struct schedule *s, const struct backend_optio
     c->machine = s->machine;
     c->options = options;
     c->diags = diags;
-    if (cpu_target_open(c, here) && cpu_module_build(c)) return c;
+    if (cpu_target_open(c) && cpu_module_build(c)) return c;
     cpu_close(c);
     free(c);
     return NULL;
@@ -163,11 +162,10 @@ static struct cpu *cpu_open(const struct schedule *s, const struct backend_optio
 
 /* ---- writing ---- */
 static bool emit_file(struct cpu *c, const char *path, LLVMCodeGenFileType type) {
-    char *message = NULL;
-    if (!LLVMTargetMachineEmitToFile(c->target, c->module, path, type, &message)) return true;
-    cpu_error(c, "cannot write '%s': %s", path, message);
-    LLVMDisposeMessage(message);
-    return false;
+    LLVMMemoryBufferRef b = cpu_generate(c, type);
+    bool good = b && file_write(path, LLVMGetBufferStart(b), LLVMGetBufferSize(b), c->diags);
+    if (b) LLVMDisposeMemoryBuffer(b);
+    return good;
 }
 
 static bool emit_library(struct cpu *c, const char *path) {
@@ -180,7 +178,8 @@ static bool emit_library(struct cpu *c, const char *path) {
     for (int i = 0; used[i] && n < 20; i++) library[n++] = used[i];
     if (c->parallel) library[n++] = "gomp";
     library[n] = NULL;
-    bool good = emit_file(c, object, LLVMObjectFile) && library_build(object, path, NULL, library, c->diags) &&
+    bool good = emit_file(c, object, LLVMObjectFile) &&
+                library_build(object, path, NULL, library, c->diags) &&
                 header_write(c->schedule, path, c->diags);
     folder_remove(folder);
     return good;
@@ -194,16 +193,20 @@ static bool emit_text(struct cpu *c, const char *path) {
     return false;
 }
 
-static bool cpu_write(const struct schedule *s, const char *path, const struct backend_options *options,
-                      struct diags *diags) {
-    struct cpu *c = cpu_open(s, options, false, diags);
+static bool cpu_write(const struct schedule *s, const char *path,
+                      const struct backend_options *options, struct diags *diags) {
+    struct cpu *c = cpu_open(s, options, diags);
     const char *suffix = path_suffix(path);
     if (!c) return false;
     bool good;
-    if (!strcmp(suffix, ".ll")) good = emit_text(c, path);
-    else if (!strcmp(suffix, ".s")) good = emit_file(c, path, LLVMAssemblyFile);
-    else if (!strcmp(suffix, ".o")) good = emit_file(c, path, LLVMObjectFile);
-    else good = emit_library(c, path);
+    if (!strcmp(suffix, ".ll"))
+        good = emit_text(c, path);
+    else if (!strcmp(suffix, ".s"))
+        good = emit_file(c, path, LLVMAssemblyFile);
+    else if (!strcmp(suffix, ".o"))
+        good = emit_file(c, path, LLVMObjectFile);
+    else
+        good = emit_library(c, path);
     cpu_close(c);
     free(c);
     return good;
@@ -223,12 +226,14 @@ static void quiet(void *user, LLVMErrorRef error) {
     LLVMConsumeError(error);
 }
 
-/* The library's file as the loader finds it: the name that development packages install, or a numbered one. */
+/* The library's file as the loader finds it: the name that development packages install, or a
+ * numbered one. */
 static const char *loadable(struct cpu *c, const char *name) {
     for (int version = -1; version < 10; version++) {
         const char *file = version < 0 ? arena_printf(&c->arena, "lib%s.so", name)
                                        : arena_printf(&c->arena, "lib%s.so.%d", name, version);
-        void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+        /* it stays: threads of a runtime may outlive the code that started them */
+        void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (!handle) continue;
         dlclose(handle);
         return file;
@@ -241,14 +246,16 @@ static bool add_library(struct cpu *c, LLVMOrcLLJITRef jit, const char *name) {
     char prefix = LLVMOrcLLJITGetGlobalPrefix(jit);
     LLVMErrorRef error;
     if (!name) {
-        error = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&generator, prefix, NULL, NULL);
+        error =
+            LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&generator, prefix, NULL, NULL);
     } else {
         const char *file = loadable(c, name);
         if (!file) {
             cpu_error(c, "library '%s' is not installed, but compiled code calls it", name);
             return false;
         }
-        error = LLVMOrcCreateDynamicLibrarySearchGeneratorForPath(&generator, file, prefix, NULL, NULL);
+        error =
+            LLVMOrcCreateDynamicLibrarySearchGeneratorForPath(&generator, file, prefix, NULL, NULL);
     }
     if (take_error(c, error, "cannot search a library")) return false;
     LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(jit), generator);
@@ -265,16 +272,16 @@ static bool add_libraries(struct cpu *c, LLVMOrcLLJITRef jit) {
 
 LLVMOrcLLJITRef cpu_jit(struct cpu *c) {
     LLVMOrcLLJITRef jit = NULL;
-    LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
-    LLVMOrcJITTargetMachineBuilderRef machine = LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(c->target);
-    c->target = NULL;
-    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder, machine);
-    if (take_error(c, LLVMOrcCreateLLJIT(&jit, builder), "cannot start the JIT compiler")) return NULL;
+    LLVMMemoryBufferRef object = cpu_generate(c, LLVMObjectFile);
+    if (!object) return NULL;
+    if (take_error(c, LLVMOrcCreateLLJIT(&jit, LLVMOrcCreateLLJITBuilder()),
+                   "cannot start the JIT compiler")) {
+        LLVMDisposeMemoryBuffer(object);
+        return NULL;
+    }
     LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), quiet, NULL);
-    LLVMOrcThreadSafeModuleRef module = LLVMOrcCreateNewThreadSafeModule(c->module, c->safe);
-    c->module = NULL;
-    LLVMErrorRef error = LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), module);
-    if (!take_error(c, error, "cannot compile") && add_libraries(c, jit)) return jit;
+    LLVMErrorRef error = LLVMOrcLLJITAddObjectFile(jit, LLVMOrcLLJITGetMainJITDylib(jit), object);
+    if (!take_error(c, error, "cannot load the code") && add_libraries(c, jit)) return jit;
     LLVMConsumeError(LLVMOrcDisposeLLJIT(jit));
     return NULL;
 }
@@ -313,7 +320,7 @@ static struct executable *cpu_load(const struct schedule *s, const struct backen
                   options && options->target ? options->target : "x86-64-v2");
         return NULL;
     }
-    struct cpu *c = cpu_open(s, options, true, diags);
+    struct cpu *c = cpu_open(s, options, diags);
     if (!c) return NULL;
     struct executable *e = start(c);
     cpu_close(c);
@@ -335,3 +342,4 @@ const struct backend backend_cpu = {
     .write = cpu_write,
     .load = cpu_load,
 };
+#endif

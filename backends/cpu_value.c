@@ -1,3 +1,4 @@
+#if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
 
 #include <stdlib.h>
@@ -56,20 +57,45 @@ static int64_t floor_div(int64_t a, int64_t b) {
 static bool fold(int op, int64_t a, int64_t b, int64_t *out) {
     uint64_t x = (uint64_t)a, y = (uint64_t)b;
     switch (op) {
-    case SX_ADD: *out = (int64_t)(x + y); return true;
-    case SX_SUB: *out = (int64_t)(x - y); return true;
-    case SX_MUL: *out = (int64_t)(x * y); return true;
-    case SX_DIV: return b > 0 ? (*out = floor_div(a, b), true) : false;
-    case SX_MOD: return b > 0 ? (*out = a - b * floor_div(a, b), true) : false;
-    case SX_MIN: *out = a < b ? a : b; return true;
-    case SX_MAX: *out = a > b ? a : b; return true;
-    case SX_LT: *out = a < b; return true;
-    case SX_LE: *out = a <= b; return true;
-    case SX_EQ: *out = a == b; return true;
-    case SX_NE: *out = a != b; return true;
-    case SX_AND: *out = a && b; return true;
-    case SX_OR: *out = a || b; return true;
-    default: return false;
+    case SX_ADD:
+        *out = (int64_t)(x + y);
+        return true;
+    case SX_SUB:
+        *out = (int64_t)(x - y);
+        return true;
+    case SX_MUL:
+        *out = (int64_t)(x * y);
+        return true;
+    case SX_DIV:
+        return b > 0 ? (*out = floor_div(a, b), true) : false;
+    case SX_MOD:
+        return b > 0 ? (*out = a - b * floor_div(a, b), true) : false;
+    case SX_MIN:
+        *out = a < b ? a : b;
+        return true;
+    case SX_MAX:
+        *out = a > b ? a : b;
+        return true;
+    case SX_LT:
+        *out = a < b;
+        return true;
+    case SX_LE:
+        *out = a <= b;
+        return true;
+    case SX_EQ:
+        *out = a == b;
+        return true;
+    case SX_NE:
+        *out = a != b;
+        return true;
+    case SX_AND:
+        *out = a && b;
+        return true;
+    case SX_OR:
+        *out = a || b;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -79,8 +105,8 @@ static LLVMValueRef build_division(struct function *f, bool mod, LLVMValueRef a,
     int64_t d = LLVMIsAConstantInt(b) ? LLVMConstIntGetSExtValue(b) : 0;
     if (d > 0 && (d & (d - 1)) == 0) {
         if (mod) return LLVMBuildAnd(B, a, LLVMConstInt(f->cpu->i64, (uint64_t)d - 1, false), "");
-        return LLVMBuildAShr(B, a, LLVMConstInt(f->cpu->i64, (uint64_t)__builtin_ctzll((uint64_t)d), 0),
-                             "");
+        return LLVMBuildAShr(
+            B, a, LLVMConstInt(f->cpu->i64, (uint64_t)__builtin_ctzll((uint64_t)d), 0), "");
     }
     LLVMValueRef r = LLVMBuildSRem(B, a, b, "");
     LLVMValueRef negative = LLVMBuildICmp(B, LLVMIntSLT, r, zero, "");
@@ -97,23 +123,35 @@ static LLVMValueRef build_binary(struct function *f, int op, LLVMValueRef a, LLV
         [SX_LE] = LLVMIntSLE,  [SX_EQ] = LLVMIntEQ,   [SX_NE] = LLVMIntNE,
     };
     switch (op) {
-    case SX_ADD: return LLVMBuildAdd(B, a, b, "");
-    case SX_SUB: return LLVMBuildSub(B, a, b, "");
-    case SX_MUL: return LLVMBuildMul(B, a, b, "");
-    case SX_DIV: return build_division(f, false, a, b);
-    case SX_MOD: return build_division(f, true, a, b);
+    case SX_ADD:
+        return LLVMBuildAdd(B, a, b, "");
+    case SX_SUB:
+        return LLVMBuildSub(B, a, b, "");
+    case SX_MUL:
+        return LLVMBuildMul(B, a, b, "");
+    case SX_DIV:
+        return build_division(f, false, a, b);
+    case SX_MOD:
+        return build_division(f, true, a, b);
     case SX_MIN:
-    case SX_MAX: return LLVMBuildSelect(B, LLVMBuildICmp(B, predicate[op], a, b, ""), a, b, "");
+    case SX_MAX:
+        return LLVMBuildSelect(B, LLVMBuildICmp(B, predicate[op], a, b, ""), a, b, "");
     case SX_LT:
     case SX_LE:
     case SX_EQ:
-    case SX_NE: return LLVMBuildZExt(B, LLVMBuildICmp(B, predicate[op], a, b, ""), i64, "");
+    case SX_NE:
+        return LLVMBuildZExt(B, LLVMBuildICmp(B, predicate[op], a, b, ""), i64, "");
     case SX_AND:
-    case LV_AND1: return LLVMBuildAnd(B, a, b, "");
-    case SX_OR: return LLVMBuildOr(B, a, b, "");
-    case LV_ULT: return LLVMBuildICmp(B, LLVMIntULT, a, b, "");
-    case LV_SGE: return LLVMBuildICmp(B, LLVMIntSGE, a, b, "");
-    default: return LLVMBuildGEP2(B, f->cpu->i8, a, &b, 1, "");
+    case LV_AND1:
+        return LLVMBuildAnd(B, a, b, "");
+    case SX_OR:
+        return LLVMBuildOr(B, a, b, "");
+    case LV_ULT:
+        return LLVMBuildICmp(B, LLVMIntULT, a, b, "");
+    case LV_SGE:
+        return LLVMBuildICmp(B, LLVMIntSGE, a, b, "");
+    default:
+        return LLVMBuildGEP2(B, f->cpu->i8, a, &b, 1, "");
     }
 }
 
@@ -195,7 +233,9 @@ static void add_term(struct function *f, struct sum *s, int64_t coef, struct lv 
 static void linear(struct function *f, struct sum *s, int64_t coef, const struct sx *e) {
     int64_t c;
     switch (e->op) {
-    case SX_CONST: s->constant += coef * e->value; return;
+    case SX_CONST:
+        s->constant += coef * e->value;
+        return;
     case SX_ADD:
         linear(f, s, coef, e->a);
         linear(f, s, coef, e->b);
@@ -214,7 +254,8 @@ static void linear(struct function *f, struct sum *s, int64_t coef, const struct
             return;
         }
         break;
-    default: break;
+    default:
+        break;
     }
     add_term(f, s, coef, lv_sx(f, e));
 }
@@ -396,3 +437,4 @@ void phis_prune(LLVMValueRef fn) {
     free(all.at);
     free(work.at);
 }
+#endif

@@ -1,3 +1,4 @@
+#if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
 
 #include <stdarg.h>
@@ -23,8 +24,8 @@ static void *array(size_t n, size_t size) {
     return p;
 }
 
-struct function *function_open(struct cpu *c, struct function *outer, const char *name, LLVMTypeRef type,
-                               int unit) {
+struct function *function_open(struct cpu *c, struct function *outer, const char *name,
+                               LLVMTypeRef type, int unit) {
     const struct schedule *s = c->schedule;
     struct function *f = array(1, sizeof *f);
     f->cpu = c;
@@ -59,7 +60,8 @@ void function_close(struct function *f) {
     free(f);
 }
 
-/* A place starts in its slot 0 where nothing rotates it; otherwise the first rotate makes slot 0 current. */
+/* A place starts in its slot 0 where nothing rotates it; otherwise the first rotate makes slot 0
+ * current. */
 static void start_slots(struct function *f, const struct node *node, int n) {
     const struct schedule *s = f->cpu->schedule;
     for (int p = 0; p < s->nplaces; p++)
@@ -76,7 +78,8 @@ static LLVMValueRef load_argument(struct function *f, int buffer) {
     for (int i = 0; i < f->cpu->narguments; i++) {
         if (f->cpu->argument[i] != buffer) continue;
         LLVMValueRef p = offset_pointer(f, f->args, 8 * (int64_t)i);
-        return LLVMBuildLoad2(f->builder, f->cpu->ptr, p, f->cpu->schedule->program->buffer[buffer].name);
+        return LLVMBuildLoad2(f->builder, f->cpu->ptr, p,
+                              f->cpu->schedule->program->buffer[buffer].name);
     }
     cpu_error(f->cpu, "place of buffer '%s' is an argument, but the buffer is none",
               f->cpu->schedule->program->buffer[buffer].name);
@@ -92,9 +95,15 @@ LLVMValueRef place_base(struct function *f, int place) {
     LLVMValueRef v = NULL;
     int64_t offset = f->cpu->room.offset[place];
     switch (p->keep) {
-    case KEEP_ARGUMENT: v = load_argument(f, p->buffer); break;
-    case KEEP_PREPARED: v = offset_pointer(f, f->prepared, offset); break;
-    case KEEP_WORKSPACE: v = offset_pointer(f, f->workspace, offset); break;
+    case KEEP_ARGUMENT:
+        v = load_argument(f, p->buffer);
+        break;
+    case KEEP_PREPARED:
+        v = offset_pointer(f, f->prepared, offset);
+        break;
+    case KEEP_WORKSPACE:
+        v = offset_pointer(f, f->workspace, offset);
+        break;
     case KEEP_LOCAL: {
         bool mine = f->unit < 0 || memory_in_unit(f->cpu->machine, p->memory, f->unit);
         v = offset_pointer(f, mine ? f->mine : f->shared, offset);
@@ -105,28 +114,14 @@ LLVMValueRef place_base(struct function *f, int place) {
     return f->base[place] = v;
 }
 
-/* ---- words of registers ---- */
-static LLVMTypeRef word_type(struct function *f, int memory, enum type t) {
-    int64_t lanes = f->cpu->machine->memory[memory].word / (int64_t)type_size(t);
-    return LLVMVectorType(element_type(f->cpu, t), (unsigned)(lanes ? lanes : 1));
-}
-
-static LLVMValueRef as_type(struct function *f, LLVMValueRef v, LLVMTypeRef type) {
-    return LLVMTypeOf(v) == type ? v : LLVMBuildBitCast(f->builder, v, type, "");
-}
-
-static LLVMValueRef word_read(struct function *f, int memory, int64_t w, LLVMTypeRef type) {
-    LLVMValueRef v = f->word[memory][w];
-    return v ? as_type(f, v, type) : LLVMGetPoison(type);
-}
-
 /* What a loop's body writes: the types of words, and slots. */
 struct carried {
-    LLVMTypeRef **type;                  /* [nmemories][words] */
-    bool *slot;                          /* [nplaces] */
+    LLVMTypeRef **type; /* [nmemories][words] */
+    bool *slot;         /* [nplaces] */
 };
 
-static void carry_operand(struct function *f, struct carried *c, const struct issue_node *n, int o) {
+static void carry_operand(struct function *f, struct carried *c, const struct issue_node *n,
+                          int o) {
     const struct schedule *s = f->cpu->schedule;
     const struct instr *instr = &s->machine->instr[n->instr];
     const struct operand *op = &instr->operand[o];
@@ -167,22 +162,28 @@ static void carry_nodes(struct function *f, struct carried *c, const struct node
     }
 }
 
-/* Loads what is carried into value[] (to the types of c), or stores it back. Returns the number of values. */
-static int carry_pass(struct function *f, struct carried *c, LLVMValueRef *value, bool store, int level) {
+/* Loads what is carried into value[] (to the types of c), or stores it back. Returns the number of
+ * values. */
+static int carry_pass(struct function *f, struct carried *c, LLVMValueRef *value, bool store,
+                      int level) {
     const struct schedule *s = f->cpu->schedule;
     int n = 0;
     for (int m = 0; m < s->machine->nmemories; m++) {
         for (int w = 0; c->type[m] && w < f->cpu->nwords[m]; w++) {
             if (!c->type[m][w]) continue;
-            if (store) f->word[m][w] = value[n];
-            else if (value) value[n] = word_read(f, m, w, c->type[m][w]);
+            if (store)
+                f->word[m][w] = value[n];
+            else if (value)
+                value[n] = word_read(f, m, w, c->type[m][w]);
             n++;
         }
     }
     for (int p = 0; p < s->nplaces; p++) {
         if (!c->slot[p] || s->place[p].slots < 2) continue;
-        if (store) f->slot[p] = (struct lv){value[n], level};
-        else if (value) value[n] = f->slot[p].v;
+        if (store)
+            f->slot[p] = (struct lv){value[n], level};
+        else if (value)
+            value[n] = f->slot[p].v;
         n++;
     }
     return n;
@@ -217,7 +218,8 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     struct lv *slot = array((size_t)f->cpu->schedule->nplaces, sizeof *slot);
     for (int p = 0; p < f->cpu->schedule->nplaces; p++) {
         slot[p] = f->slot[p];
-        /* the same slot at the start of every iteration: no counter, so that registers keep constant places */
+        /* the same slot at the start of every iteration: no counter, so that registers keep
+         * constant places */
         if (c.slot[p] && !rotations(f->cpu->schedule, l->body, l->nbody, p)) c.slot[p] = false;
     }
     int n = carry_pass(f, &c, NULL, false, 0);
@@ -240,7 +242,8 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     carry_close(f, &c);
 }
 
-static void walk_unrolled(struct function *f, const struct loop_node *l, struct lv lo, struct lv hi) {
+static void walk_unrolled(struct function *f, const struct loop_node *l, struct lv lo,
+                          struct lv hi) {
     int64_t from, to;
     if (!lv_constant(lo, &from) || !lv_constant(hi, &to)) {
         cpu_error(f->cpu, "the bounds of unrolled loop '%s' are not constant",
@@ -283,8 +286,8 @@ static LLVMValueRef runtime_number(struct function *f, const char *name) {
 }
 
 /* Iterations [trips*id/threads, trips*(id+1)/threads) of the loop, as bounds of its variable. */
-static void share(struct function *f, const struct loop_node *l, LLVMValueRef id, LLVMValueRef threads,
-                  struct lv *lo, struct lv *hi) {
+static void share(struct function *f, const struct loop_node *l, LLVMValueRef id,
+                  LLVMValueRef threads, struct lv *lo, struct lv *hi) {
     LLVMBuilderRef B = f->builder;
     LLVMValueRef step = lv_const(f, l->step).v, one = lv_const(f, 1).v;
     LLVMValueRef span = LLVMBuildSub(B, hi->v, lo->v, "");
@@ -302,7 +305,8 @@ static void share(struct function *f, const struct loop_node *l, LLVMValueRef id
 }
 
 /* The thread's function: finds its share and walks it. */
-static void build_thread(struct function *outer, const struct loop_node *l, LLVMValueRef fn_out[1]) {
+static void build_thread(struct function *outer, const struct loop_node *l,
+                         LLVMValueRef fn_out[1]) {
     struct cpu *c = outer->cpu;
     LLVMTypeRef type = LLVMFunctionType(c->nothing, &c->ptr, 1, false);
     struct function *f = function_open(c, outer, "parallel", type, l->unit >= 0 ? l->unit : 0);
@@ -313,7 +317,8 @@ static void build_thread(struct function *outer, const struct loop_node *l, LLVM
     f->args = context_load(f, CONTEXT_ARGS, c->ptr);
     f->workspace = context_load(f, CONTEXT_WORKSPACE, c->ptr);
     f->prepared = context_load(f, CONTEXT_PREPARED, c->ptr);
-    struct lv lo = {context_load(f, CONTEXT_LO, c->i64), 0}, hi = {context_load(f, CONTEXT_HI, c->i64), 0};
+    struct lv lo = {context_load(f, CONTEXT_LO, c->i64), 0},
+              hi = {context_load(f, CONTEXT_HI, c->i64), 0};
     for (int v = 0; v < c->schedule->nvars; v++) {
         f->var[v] = outer->var[v];
         if (!outer->var[v].v || LLVMIsConstant(outer->var[v].v)) continue;
@@ -343,7 +348,8 @@ static LLVMValueRef thread_count(struct function *f) {
     LLVMBuilderRef B = f->builder;
     struct cpu *c = f->cpu;
     LLVMValueRef at = offset_pointer(f, f->args, 8 * (int64_t)(c->narguments + 1));
-    LLVMValueRef n = LLVMBuildLoad2(B, c->i32, at, "threads"), zero = LLVMConstInt(c->i32, 0, false);
+    LLVMValueRef n = LLVMBuildLoad2(B, c->i32, at, "threads"),
+                 zero = LLVMConstInt(c->i32, 0, false);
     n = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, n, zero, ""), zero, n, "");
     if (!c->room.local) return n;
     /* no more threads than have a part of the workspace; 0 would be as many as there are */
@@ -353,7 +359,8 @@ static LLVMValueRef thread_count(struct function *f) {
     return LLVMBuildSelect(B, fits, n, most, "");
 }
 
-static void walk_parallel(struct function *f, const struct loop_node *l, struct lv lo, struct lv hi) {
+static void walk_parallel(struct function *f, const struct loop_node *l, struct lv lo,
+                          struct lv hi) {
     struct cpu *c = f->cpu;
     int field = CONTEXT_FREE;
     LLVMValueRef thread[1];
@@ -368,7 +375,8 @@ static void walk_parallel(struct function *f, const struct loop_node *l, struct 
     context_store(f, context, CONTEXT_LO, lo.v);
     context_store(f, context, CONTEXT_HI, hi.v);
     for (int v = 0; v < c->schedule->nvars; v++)
-        if (f->var[v].v && !LLVMIsConstant(f->var[v].v)) context_store(f, context, field++, f->var[v].v);
+        if (f->var[v].v && !LLVMIsConstant(f->var[v].v))
+            context_store(f, context, field++, f->var[v].v);
     for (int p = 0; p < c->schedule->nplaces; p++)
         if (!section_rotates(l->body, l->nbody, p) && !LLVMIsConstant(f->slot[p].v))
             context_store(f, context, field++, f->slot[p].v);
@@ -382,139 +390,15 @@ static void walk_parallel(struct function *f, const struct loop_node *l, struct 
 
 static void walk_loop(struct function *f, const struct loop_node *l) {
     struct lv lo = lv_sx(f, l->lo), hi = lv_sx(f, l->hi);
-    if (l->kind == LOOP_UNROLLED) walk_unrolled(f, l, lo, hi);
-    else if (l->kind == LOOP_PARALLEL && f->unit < 0) walk_parallel(f, l, lo, hi);
-    else walk_frame(f, l, lo, hi);
+    if (l->kind == LOOP_UNROLLED)
+        walk_unrolled(f, l, lo, hi);
+    else if (l->kind == LOOP_PARALLEL && f->unit < 0)
+        walk_parallel(f, l, lo, hi);
+    else
+        walk_frame(f, l, lo, hi);
 }
 
-/* ---- issues ---- */
-struct actuals {
-    LLVMValueRef *arg;
-    int n;
-};
-
-static struct known known_value(struct lv v) {
-    struct known k = {false, 0};
-    k.is = lv_constant(v, &k.value);
-    return k;
-}
-
-static void site_fill(struct function *f, struct site *s, const struct issue_node *n) {
-    const struct instr *instr = s->instr;
-    int flags = 0;
-    for (int i = 0; i < instr->nranged; i++) s->size[i] = known_value(lv_sx(f, n->size[i]));
-    for (int i = 0; i < instr->nstride_names; i++) s->stride[i] = known_value(lv_sx(f, n->stride[i]));
-    for (int o = 0; o < instr->noperands; o++) {
-        const struct arg *a = &n->arg[o];
-        s->layout[o] = a->layout;
-        s->imm[o] = a->imm;
-        if (instr->operand[o].accumulate) {
-            s->flag[flags] = known_value(lv_sx(f, n->flag[flags]));
-            flags++;
-        }
-        if (a->place < 0) {
-            s->memory[o] = MEMORY_IMM;
-            continue;
-        }
-        const struct place *p = &f->cpu->schedule->place[a->place];
-        s->memory[o] = p->memory;
-        struct lv slot = lv_op(f, SX_MUL, f->slot[a->place], lv_const(f, p->bytes));
-        s->address[o] = known_value(lv_op(f, SX_ADD, slot, lv_sx(f, a->offset)));
-        s->address[o].value += p->address;
-    }
-}
-
-/* First word of a register operand; -1 after reporting. */
-static int64_t operand_word(struct function *f, const struct site *s, int o, int words) {
-    const struct memory *m = &f->cpu->machine->memory[s->memory[o]];
-    const char *name = s->instr->operand[o].buffer;
-    if (!s->address[o].is)
-        cpu_error(f->cpu,
-                  "operand '%s' of '%s' is passed by value, but its place in '%s' is not constant, expected "
-                  "unrolled loops around it",
-                  name, s->instr->id, m->id);
-    else if (s->address[o].value < 0 || s->address[o].value % m->word)
-        cpu_error(f->cpu, "operand '%s' of '%s' starts inside a word of '%s'", name, s->instr->id, m->id);
-    else if (s->address[o].value / m->word >= f->cpu->nwords[s->memory[o]])
-        cpu_error(f->cpu, "operand '%s' of '%s' is beyond its place in '%s'", name, s->instr->id, m->id);
-    else return s->address[o].value / m->word;
-    (void)words;
-    return -1;
-}
-
-/* Words that the operand really has at this issue's sizes; the widest where they vary. */
-static int live_words(struct function *f, const struct site *s, const struct emit_param *p, int64_t first) {
-    int64_t word = f->cpu->machine->memory[s->memory[p->index]].word;
-    int64_t span = site_span(s, p->index), n = p->words;
-    if (span >= 0) n = (span * (int64_t)type_size(p->type) + word - 1) / word;
-    if (n > p->words) n = p->words;
-    if (first + n > f->cpu->nwords[s->memory[p->index]]) n = f->cpu->nwords[s->memory[p->index]] - first;
-    return (int)n;
-}
-
-static void push_value(struct function *f, const struct site *s, const struct emit_param *p,
-                       struct actuals *call) {
-    int64_t first = operand_word(f, s, p->index, p->words);
-    if (first < 0) return;
-    LLVMTypeRef type = word_type(f, s->memory[p->index], p->type);
-    int live = live_words(f, s, p, first);
-    for (int w = 0; w < p->words && p->read; w++)
-        call->arg[call->n++] =
-            w < live ? word_read(f, s->memory[p->index], first + w, type) : LLVMGetPoison(type);
-}
-
-static void push_param(struct function *f, const struct issue_node *n, const struct site *s,
-                       const struct emit_param *p, struct actuals *call) {
-    const struct schedule *sch = f->cpu->schedule;
-    const struct arg *a = &n->arg[p->index];
-    LLVMValueRef v = NULL;
-    switch (p->kind) {
-    case PARAM_VALUE: push_value(f, s, p, call); return;
-    case PARAM_POINTER: {
-        struct lv slot = lv_op(f, SX_MUL, f->slot[a->place], lv_const(f, sch->place[a->place].bytes));
-        v = pointer_sx(f, place_base(f, a->place), slot, a->offset, 0);
-        break;
-    }
-    case PARAM_IMM: {
-        LLVMTypeRef t = element_type(f->cpu, p->type);
-        v = type_is_float(p->type) ? LLVMConstReal(t, a->imm.f) : LLVMConstInt(t, (uint64_t)a->imm.i, true);
-        break;
-    }
-    case PARAM_SIZE: v = lv_sx(f, n->size[p->index]).v; break;
-    case PARAM_STRIDE: v = lv_sx(f, n->stride[p->index]).v; break;
-    case PARAM_FLAG: v = LLVMBuildTrunc(f->builder, lv_sx(f, n->flag[p->index]).v, f->cpu->i32, ""); break;
-    }
-    call->arg[call->n++] = v;
-}
-
-static void store_results(struct function *f, const struct site *s, const struct signature *sig,
-                          LLVMValueRef result) {
-    int total = 0, at = 0;
-    for (int i = 0; i < sig->nparams; i++)
-        if (sig->param[i].kind == PARAM_VALUE && sig->param[i].written) total += sig->param[i].words;
-    for (int i = 0; i < sig->nparams; i++) {
-        const struct emit_param *p = &sig->param[i];
-        if (p->kind != PARAM_VALUE || !p->written) continue;
-        int64_t first = operand_word(f, s, p->index, p->words);
-        if (first < 0) return;
-        int live = live_words(f, s, p, first);
-        for (int w = 0; w < p->words; w++, at++) {
-            if (w >= live) continue;
-            f->word[s->memory[p->index]][first + w] =
-                total == 1 ? result : LLVMBuildExtractValue(f->builder, result, (unsigned)at, "");
-        }
-    }
-}
-
-static bool pass_fits(struct function *f, const struct site *s, int o) {
-    enum pass pass = site_pass(s, o);
-    if (s->memory[o] < 0 || pass == PASS_NUMBER || (pass == PASS_VALUE) == (f->word[s->memory[o]] != NULL))
-        return true;
-    cpu_error(f->cpu, "operand '%s' of '%s' is passed in another way than its memory '%s', expected the same",
-              s->instr->operand[o].buffer, s->instr->id, f->cpu->machine->memory[s->memory[o]].id);
-    return false;
-}
-
+/* ---- other nodes ---- */
 /* The texts of the syncs that this language has are built too; program order itself needs none. */
 static void walk_signals(struct function *f, const struct signal *signal, int n, bool pop) {
     for (int i = 0; i < n && !f->cpu->failed; i++) {
@@ -526,35 +410,6 @@ static void walk_signals(struct function *f, const struct signal *signal, int n,
             if (fn) LLVMBuildCall2(f->builder, fn->type, fn->fn, NULL, 0, "");
         }
     }
-}
-
-static void walk_issue(struct function *f, const struct issue_node *n) {
-    struct cpu *c = f->cpu;
-    struct arena scratch;
-    struct signature sig;
-    arena_init(&scratch);
-    struct site *s = site_new(&scratch, c->machine, &c->machine->instr[n->instr]);
-    struct emitted *fn = NULL;
-    site_fill(f, s, n);
-    bool fits = !c->failed;
-    for (int o = 0; o < s->instr->noperands && fits; o++) fits = pass_fits(f, s, o);
-    if (fits && emit_signature(&scratch, s, &sig, c->diags))
-        fn = emit_function(c, s, &sig, instr_emit(s->instr, LANGUAGE_LLVM));
-    c->failed = c->failed || !fn;
-    if (fn) {
-        int most = sig.nparams;
-        for (int i = 0; i < sig.nparams; i++) most += sig.param[i].words;
-        struct actuals call = {array((size_t)most, sizeof(LLVMValueRef)), 0};
-        for (int i = 0; i < sig.nparams && !c->failed; i++) push_param(f, n, s, &sig.param[i], &call);
-        if (!c->failed) {
-            LLVMValueRef r =
-                LLVMBuildCall2(f->builder, fn->type, fn->fn, call.arg, (unsigned)call.n, "");
-            store_results(f, s, &sig, r);
-        }
-        free(call.arg);
-    }
-    if (++c->issues > MAX_ISSUES) cpu_error(c, "unrolled loops make more than %d instructions", MAX_ISSUES);
-    arena_free(&scratch);
 }
 
 static void walk_rotate(struct function *f, int place) {
@@ -573,11 +428,20 @@ static void walk(struct function *f, const struct node *node, int n) {
                                                                   : NULL;
         if (g) walk_signals(f, g->pop, g->npops, true);
         switch (node[i].kind) {
-        case NODE_LOOP: walk_loop(f, node[i].loop); break;
-        case NODE_ISSUE: walk_issue(f, node[i].issue); break;
-        case NODE_FALLBACK: build_fallback(f, node[i].fallback); break;
-        case NODE_ROTATE: walk_rotate(f, node[i].rotate); break;
-        case NODE_SYNC: break;
+        case NODE_LOOP:
+            walk_loop(f, node[i].loop);
+            break;
+        case NODE_ISSUE:
+            build_issue(f, node[i].issue);
+            break;
+        case NODE_FALLBACK:
+            build_fallback(f, node[i].fallback);
+            break;
+        case NODE_ROTATE:
+            walk_rotate(f, node[i].rotate);
+            break;
+        case NODE_SYNC:
+            break;
         }
         if (g) walk_signals(f, g->push, g->npushes, false);
     }
@@ -610,7 +474,7 @@ void cpu_section(struct cpu *c, const struct section *section, const char *name,
     LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
     LLVMValueRef at = offset_pointer(f, f->args, 8 * (int64_t)c->narguments);
     f->prepared = LLVMBuildLoad2(f->builder, c->ptr, at, "prepared");
-    f->workspace = workspace             ? LLVMGetParam(f->fn, 1)
+    f->workspace = workspace              ? LLVMGetParam(f->fn, 1)
                    : c->room.scratch >= 0 ? offset_pointer(f, f->prepared, c->room.scratch)
                                           : LLVMConstNull(c->ptr);
     f->mine = f->shared = offset_pointer(f, f->workspace, c->room.homes);
@@ -625,3 +489,4 @@ void cpu_section(struct cpu *c, const struct section *section, const char *name,
     LLVMBuildRet(f->builder, LLVMConstInt(c->i32, 0, false));
     function_close(f);
 }
+#endif

@@ -45,10 +45,11 @@ bool site_widest(struct site *s, struct diags *diags) {
     for (int i = 0; i < instr->nranged; i++) {
         int64_t lo, hi, step;
         if (!instr_size_range(s->machine, instr, i, &lo, &hi, &step) || hi < 0) {
-            diag_line(diags, instr->at.file, instr->at.line, 0,
-                      "size '%s' of '%s' has no upper end, but an operand is passed by value, expected "
-                      "a range",
-                      instr->semantics->param[instr->ranged[i]].name, instr->id);
+            diag_line(
+                diags, instr->at.file, instr->at.line, 0,
+                "size '%s' of '%s' has no upper end, but an operand is passed by value, expected "
+                "a range",
+                instr->semantics->param[instr->ranged[i]].name, instr->id);
             return false;
         }
         s->size[i] = (struct known){true, hi};
@@ -100,7 +101,8 @@ bool site_strides(const struct site *s, int operand, int64_t *stride, bool *dens
     *dense = !l->stride;
     for (int i = 0; i < l->nstrides; i++) {
         double v;
-        if (!site_eval(s, l->stride[i], &v, NULL) || v != floor(v) || fabs(v) > 0x1p53) return false;
+        if (!site_eval(s, l->stride[i], &v, NULL) || v != floor(v) || fabs(v) > 0x1p53)
+            return false;
         stride[i] = (int64_t)v;
     }
     return true;
@@ -169,7 +171,8 @@ static double imm_bits(enum type t, union value v) {
     return (double)bits;
 }
 
-static bool eval_call(void *user, const struct mexpr *call, const struct mexpr_env *env, double *out) {
+static bool eval_call(void *user, const struct mexpr *call, const struct mexpr_env *env,
+                      double *out) {
     const struct site *s = user;
     int o = call_operand(s, call);
     (void)env;
@@ -198,11 +201,13 @@ static bool eval_call(void *user, const struct mexpr *call, const struct mexpr_e
 static bool machine_name(void *user, const char *name, const char *field, double *out) {
     const struct machine *m = user;
     for (int i = 0; i < m->nparams; i++)
-        if (!field && !strcmp(m->param[i].name, name)) return *out = (double)m->param[i].value, true;
+        if (!field && !strcmp(m->param[i].name, name))
+            return *out = (double)m->param[i].value, true;
     return false;
 }
 
-bool site_eval(const struct site *s, const struct mexpr *e, double *out, const struct mexpr **missing) {
+bool site_eval(const struct site *s, const struct mexpr *e, double *out,
+               const struct mexpr **missing) {
     struct mexpr_env env = {eval_name, eval_call, (void *)s};
     return mexpr_eval(e, &env, out, missing);
 }
@@ -235,7 +240,8 @@ static bool expand_value(struct expansion *x, const struct mexpr *e, int line) {
     const struct mexpr *missing = NULL;
     struct mexpr_env outside = {machine_name, NULL, (void *)x->machine};
     double v;
-    bool has = x->site ? site_eval(x->site, e, &v, &missing) : mexpr_eval(e, &outside, &v, &missing);
+    bool has =
+        x->site ? site_eval(x->site, e, &v, &missing) : mexpr_eval(e, &outside, &v, &missing);
     if (has) {
         print_number(x, v);
         return true;
@@ -246,10 +252,11 @@ static bool expand_value(struct expansion *x, const struct mexpr *e, int line) {
         return text;
     }
     const char *name = missing && missing->name ? missing->name : e->text;
-    diag_line(x->diags, x->emit->at.file, line, 0,
-              "'%s' in '${%s}' has no value when code is generated, expected sizes, strides, flags, "
-              "parameters, word, addr, bank, bytes, value or bits of an operand with a constant address",
-              name, e->text);
+    diag_line(
+        x->diags, x->emit->at.file, line, 0,
+        "'%s' in '${%s}' has no value when code is generated, expected sizes, strides, flags, "
+        "parameters, word, addr, bank, bytes, value or bits of an operand with a constant address",
+        name, e->text);
     return false;
 }
 
@@ -268,8 +275,10 @@ static bool expand_list(struct expansion *x, const struct mexpr *e, int line) {
     for (int i = 0; i < (int)n; i++) {
         if (i) text_append(&x->out, ", ", 2);
         for (const char *c = e->arg[0]->name; *c; c++) {
-            if (*c == '#') text_printf(&x->out, "%d", i);
-            else text_append(&x->out, c, 1);
+            if (*c == '#')
+                text_printf(&x->out, "%d", i);
+            else
+                text_append(&x->out, c, 1);
         }
     }
     return true;
@@ -328,15 +337,16 @@ static bool supported(const struct site *s, struct diags *diags) {
     if (i->completes >= 0 && s->machine->sync[i->completes].kind != SYNC_INTERLOCK)
         what = "completes through a sync, whose handle";
     if (!what) return true;
-    diag_line(diags, i->at.file, i->at.line, 0,
-              "'%s' %s code for this processor cannot provide, expected an instruction that is complete "
-              "when it returns",
-              i->id, what);
+    diag_line(
+        diags, i->at.file, i->at.line, 0,
+        "'%s' %s code for this processor cannot provide, expected an instruction that is complete "
+        "when it returns",
+        i->id, what);
     return false;
 }
 
-static bool value_param(const struct site *s, const struct site *widest, int o, struct emit_param *p,
-                        struct diags *diags) {
+static bool value_param(const struct site *s, const struct site *widest, int o,
+                        struct emit_param *p, struct diags *diags) {
     const struct instr *i = s->instr;
     if (s->memory[o] < 0) {
         p->words = 1;
@@ -353,10 +363,11 @@ static bool value_param(const struct site *s, const struct site *widest, int o, 
         return false;
     }
     if (span < 0 || m->word < size || m->word % size || span > INT32_MAX / size) {
-        diag_line(diags, i->at.file, i->at.line, 0,
-                  "operand '%s' of '%s' has no fixed number of words of '%s', expected constant strides "
-                  "and whole elements in a word",
-                  p->name, i->id, m->id);
+        diag_line(
+            diags, i->at.file, i->at.line, 0,
+            "operand '%s' of '%s' has no fixed number of words of '%s', expected constant strides "
+            "and whole elements in a word",
+            p->name, i->id, m->id);
         return false;
     }
     p->words = (int)((span * size + m->word - 1) / m->word);
@@ -371,7 +382,8 @@ static bool has_value_operand(const struct site *s) {
     return false;
 }
 
-bool emit_signature(struct arena *a, const struct site *s, struct signature *sig, struct diags *diags) {
+bool emit_signature(struct arena *a, const struct site *s, struct signature *sig,
+                    struct diags *diags) {
     const struct instr *i = s->instr;
     int n = 0, nflags = 0;
     if (!supported(s, diags)) return false;
@@ -385,9 +397,9 @@ bool emit_signature(struct arena *a, const struct site *s, struct signature *sig
         *p = (struct emit_param){.index = o, .name = op->buffer, .type = op->type};
         p->read = op->role != ROLE_OUT;
         p->written = op->role == ROLE_OUT || op->role == ROLE_INOUT;
-        p->kind = s->memory[o] == MEMORY_IMM         ? PARAM_IMM
+        p->kind = s->memory[o] == MEMORY_IMM        ? PARAM_IMM
                   : site_pass(s, o) == PASS_POINTER ? PARAM_POINTER
-                                                     : PARAM_VALUE;
+                                                    : PARAM_VALUE;
         if (s->memory[o] != MEMORY_IMM && site_pass(s, o) == PASS_NUMBER) continue;
         if (p->kind == PARAM_VALUE && !value_param(s, widest, o, p, diags)) return false;
         n++;
@@ -420,7 +432,8 @@ const char *llvm_type_name(enum type t) {
 static void print_result(struct text *t, const struct signature *sig) {
     int n = 0, total = 0;
     for (int i = 0; i < sig->nparams; i++)
-        if (sig->param[i].kind == PARAM_VALUE && sig->param[i].written) total += sig->param[i].words;
+        if (sig->param[i].kind == PARAM_VALUE && sig->param[i].written)
+            total += sig->param[i].words;
     if (!total) text_printf(t, "void");
     if (total > 1) text_printf(t, "{ ");
     for (int i = 0; i < sig->nparams; i++) {
@@ -434,11 +447,19 @@ static void print_result(struct text *t, const struct signature *sig) {
 static void print_param(struct text *t, const struct emit_param *p, int *n) {
     const char *comma = *n ? ", " : "";
     switch (p->kind) {
-    case PARAM_POINTER: text_printf(t, "%sptr %%%s", comma, p->name); break;
-    case PARAM_IMM: text_printf(t, "%s%s %%%s", comma, llvm_type_name(p->type), p->name); break;
+    case PARAM_POINTER:
+        text_printf(t, "%sptr %%%s", comma, p->name);
+        break;
+    case PARAM_IMM:
+        text_printf(t, "%s%s %%%s", comma, llvm_type_name(p->type), p->name);
+        break;
     case PARAM_SIZE:
-    case PARAM_STRIDE: text_printf(t, "%si64 %%%s", comma, p->name); break;
-    case PARAM_FLAG: text_printf(t, "%si32 %%%s", comma, p->name); break;
+    case PARAM_STRIDE:
+        text_printf(t, "%si64 %%%s", comma, p->name);
+        break;
+    case PARAM_FLAG:
+        text_printf(t, "%si32 %%%s", comma, p->name);
+        break;
     case PARAM_VALUE:
         if (!p->read) return;
         for (int w = 0; w < p->words; w++) {
@@ -466,7 +487,8 @@ char *emit_llvm_function(struct arena *a, const char *name, const struct signatu
     return result;
 }
 
-/* A declaration that stood before (two included files may both need it) would be an error of the parser. */
+/* A declaration that stood before (two included files may both need it) would be an error of the
+ * parser. */
 static bool repeated_declaration(const char *begin, const char *line, size_t n) {
     while (n && isspace((unsigned char)*line)) line++, n--;
     while (n && isspace((unsigned char)line[n - 1])) n--;
@@ -485,7 +507,8 @@ char *emit_prelude(struct arena *a, const struct machine *m, enum language langu
     for (const char *at = all.at ? all.at : ""; *at;) {
         const char *end = strchr(at, '\n');
         size_t n = end ? (size_t)(end - at) : strlen(at);
-        if (language != LANGUAGE_LLVM || !repeated_declaration(all.at, at, n)) text_append(&t, at, n);
+        if (language != LANGUAGE_LLVM || !repeated_declaration(all.at, at, n))
+            text_append(&t, at, n);
         text_append(&t, "\n", 1);
         at += n + (end != NULL);
     }
@@ -498,10 +521,10 @@ char *emit_prelude(struct arena *a, const struct machine *m, enum language langu
 /* ---- C ---- */
 const char *c_type_name(enum type t) {
     static const char *const name[TYPE_COUNT] = {
-        [TYPE_F64] = "double",   [TYPE_F32] = "float",    [TYPE_F16] = "uint16_t",
+        [TYPE_F64] = "double",    [TYPE_F32] = "float",    [TYPE_F16] = "uint16_t",
         [TYPE_BF16] = "uint16_t", [TYPE_I64] = "int64_t",  [TYPE_I32] = "int32_t",
-        [TYPE_I16] = "int16_t",  [TYPE_I8] = "int8_t",    [TYPE_U64] = "uint64_t",
-        [TYPE_U32] = "uint32_t", [TYPE_U16] = "uint16_t", [TYPE_U8] = "uint8_t",
+        [TYPE_I16] = "int16_t",   [TYPE_I8] = "int8_t",    [TYPE_U64] = "uint64_t",
+        [TYPE_U32] = "uint32_t",  [TYPE_U16] = "uint16_t", [TYPE_U8] = "uint8_t",
         [TYPE_BOOL] = "uint8_t",
     };
     return name[t];

@@ -6,13 +6,13 @@
 
 static bool is_keyword(const char *name) {
     static const char *const words[] = {
-        "auto",     "break",  "case",    "char",   "class",    "const",    "continue", "default",
-        "delete",   "do",     "double",  "else",   "enum",     "extern",   "float",    "for",
-        "goto",     "if",     "inline",  "int",    "long",     "namespace", "new",     "private",
-        "public",   "register", "restrict", "return", "short",  "signed",   "sizeof",   "static",
-        "struct",   "switch", "template", "this",  "throw",    "typedef",  "union",    "unsigned",
-        "using",    "virtual", "void",   "volatile", "while",  "operator", "bool",     "true",
-        "false",    "and",    "or",      "not",    "xor",      "try",      "catch",    NULL};
+        "auto",   "break",    "case",     "char",     "class", "const",     "continue", "default",
+        "delete", "do",       "double",   "else",     "enum",  "extern",    "float",    "for",
+        "goto",   "if",       "inline",   "int",      "long",  "namespace", "new",      "private",
+        "public", "register", "restrict", "return",   "short", "signed",    "sizeof",   "static",
+        "struct", "switch",   "template", "this",     "throw", "typedef",   "union",    "unsigned",
+        "using",  "virtual",  "void",     "volatile", "while", "operator",  "bool",     "true",
+        "false",  "and",      "or",       "not",      "xor",   "try",       "catch",    NULL};
     for (int i = 0; words[i]; i++)
         if (!strcmp(words[i], name)) return true;
     return false;
@@ -53,14 +53,18 @@ char *header_text(struct arena *a, const struct schedule *s) {
     int n = schedule_arguments(s, buffer);
     text_printf(&t,
                 "/* %s, compiled by isamap for %s */\n#ifndef ISAMAP_%s_H\n#define ISAMAP_%s_H\n\n"
-                "#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+                "#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" "
+                "{\n#endif\n\n",
                 name, s->machine_name, name, name);
-    text_printf(&t, "/* arrays are row-major; f16 and bf16 are uint16_t, bool is uint8_t */\nstruct %s_args {\n",
+    text_printf(&t,
+                "/* arrays are row-major; f16 and bf16 are uint16_t, bool is uint8_t */\nstruct "
+                "%s_args {\n",
                 name);
     for (int i = 0; i < n; i++) {
         const struct buffer *b = &s->program->buffer[buffer[i]];
         bool read_only = b->role == ROLE_IN || b->role == ROLE_CONST;
-        text_printf(&t, "    %s%s *%s; /* ", read_only ? "const " : "", c_type_name(b->type), argument[i]);
+        text_printf(&t, "    %s%s *%s; /* ", read_only ? "const " : "", c_type_name(b->type),
+                    argument[i]);
         print_shape(&t, b);
         text_printf(&t, " */\n");
     }

@@ -26,10 +26,13 @@ bool node_mentions(const struct schedule *s, const struct node *n, int place) {
         for (int i = 0; i < n->loop->nbody; i++)
             if (node_mentions(s, &n->loop->body[i], place)) return true;
         return false;
-    case NODE_ISSUE: return issue_mentions(s, n->issue, place);
-    case NODE_FALLBACK: return fallback_mentions(s, n->fallback, place);
+    case NODE_ISSUE:
+        return issue_mentions(s, n->issue, place);
+    case NODE_FALLBACK:
+        return fallback_mentions(s, n->fallback, place);
     case NODE_ROTATE:
-    case NODE_SYNC: break;
+    case NODE_SYNC:
+        break;
     }
     return false;
 }
@@ -110,8 +113,8 @@ uint64_t schedule_features(const struct schedule *s) {
     return features;
 }
 
-static bool speaks_nodes(const struct schedule *s, const struct node *node, int n, enum language language,
-                         const char **what) {
+static bool speaks_nodes(const struct schedule *s, const struct node *node, int n,
+                         enum language language, const char **what) {
     for (int i = 0; i < n; i++) {
         if (node[i].kind == NODE_LOOP &&
             !speaks_nodes(s, node[i].loop->body, node[i].loop->nbody, language, what))
@@ -175,7 +178,8 @@ static int compare_starts(const void *a, const void *b, void *user) {
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* Places of one kind keep their mutual distances where they overlap (rooms used again and again); gaps between such groups close. */
+/* Places of one kind keep their mutual distances where they overlap (rooms used again and again);
+ * gaps between such groups close. */
 static bool plan_keep(struct arena *a, const struct schedule *s, enum keep keep, struct room *room,
                       int64_t *bytes, struct diags *diags) {
     int *at = arena_array(a, (size_t)s->nplaces + 1, sizeof *at), n = 0;
@@ -186,7 +190,8 @@ static bool plan_keep(struct arena *a, const struct schedule *s, enum keep keep,
     for (int i = 0; i < n; i++) {
         const struct place *p = &s->place[at[i]];
         int64_t size, last;
-        if (p->address < 0 || p->bytes < 0 || __builtin_mul_overflow(p->bytes, (int64_t)p->slots, &size) ||
+        if (p->address < 0 || p->bytes < 0 ||
+            __builtin_mul_overflow(p->bytes, (int64_t)p->slots, &size) ||
             __builtin_add_overflow(p->address, size, &last) || last > INT64_MAX / 4 ||
             cursor > INT64_MAX / 4) {
             diag_line(diags, s->machine->file, 0, 0,

@@ -6,25 +6,29 @@
 
 enum { MAX_SIZES = 64 };
 
-/* Sizes of an instruction at which it is tried: the low end of every range, the high end, or a middle that fills a tile. */
+/* Sizes of an instruction at which it is tried: the low end of every range, the high end, or a
+ * middle that fills a tile. */
 enum corner { CORNER_LOW, CORNER_MIDDLE, CORNER_HIGH };
 
 struct sizes {
-    struct binding at[MAX_SIZES];      /* every kernel parameter that has a value, in order */
+    struct binding at[MAX_SIZES]; /* every kernel parameter that has a value, in order */
     int n;
-    int64_t ranged[MAX_SIZES];         /* one for each of instr.ranged */
-    bool unbounded[MAX_SIZES];         /* CORNER_HIGH of a size without an end */
-    bool known;                        /* all have a value; otherwise: */
+    int64_t ranged[MAX_SIZES]; /* one for each of instr.ranged */
+    bool unbounded[MAX_SIZES]; /* CORNER_HIGH of a size without an end */
+    bool known;                /* all have a value; otherwise: */
     const struct kernel_param *missing;
 };
 
-void check_error(struct diags *, struct place_in_file, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void check_error(struct diags *, struct place_in_file, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 struct sizes check_sizes(const struct machine *, const struct instr *, enum corner);
 bool unit_inside(const struct machine *, int unit, int outer); /* outer itself too */
 
-void check_instr_layouts(const struct machine *, const struct instr *, const struct program *, struct diags *);
+void check_instr_layouts(const struct machine *, const struct instr *, const struct program *,
+                         struct diags *);
 void check_instr_bits(const struct machine *, const struct instr *, struct diags *);
-void check_other_bits(const struct machine *, struct diags *); /* configure, sync, begin, end, formats */
+void check_other_bits(const struct machine *,
+                      struct diags *); /* configure, sync, begin, end, formats */
 void check_queues(const struct machine *, struct diags *);
 void check_reach(const struct machine *, struct diags *);
 

@@ -1,5 +1,6 @@
-/* A machine file as a tree of elements with their places: what libxml2 reads, checked against the schema, then `include`, `for` and
- * `remove` worked out. machine_build makes a machine of it. Internal to this folder. */
+/* A machine file as a tree of elements with their places: what libxml2 reads, checked against the
+ * schema, then `include`, `for` and `remove` worked out. machine_build makes a machine of it.
+ * Internal to this folder. */
 #ifndef ISAMAP_MACHINES_TREE_H
 #define ISAMAP_MACHINES_TREE_H
 
@@ -16,24 +17,27 @@ struct node {
     int nattrs;
     struct node **child;
     int nchildren, cap;
-    const char *text;        /* of semantics, emit, prelude, doc. Semantics: the file's own bytes with the markup blanked, so that
-                                places in it are places in the file */
+    const char *text; /* of semantics, emit, prelude, doc. Semantics: the file's own bytes with the
+                         markup blanked, so that places in it are places in the file */
     int text_line, text_col; /* of text[0] */
     const char *file;
     int line;
-    int depth;               /* includes around it */
+    int depth; /* includes around it */
 };
 
 /* One load: the file stack, the parsed schema and the limits. */
 struct loader {
     struct arena *arena;
     struct diags *diags;
-    void *schema;            /* xmlRelaxNG */
+    void *schema; /* xmlRelaxNG */
     const char *stack[20];
     int nstack, nincludes;
-    size_t bytes;            /* of the tree so far */
+    size_t bytes; /* of the tree so far */
     struct node *root;
-    struct share { const char *id, *file; int line; } *share;
+    struct share {
+        const char *id, *file;
+        int line;
+    } * share;
     int nshares, share_cap;
 };
 
@@ -45,24 +49,28 @@ void loader_free(struct loader *);
 /* The expanded tree of a file, or of a text that stands for the file; NULL after reporting. */
 struct node *tree_load(struct loader *, const char *file);
 struct node *tree_parse(struct loader *, const char *file, const char *xml, size_t length);
-/* Only the root element's attributes: for choosing among many files. Reports nothing; NULL when it cannot be read. */
+/* Only the root element's attributes: for choosing among many files. Reports nothing; NULL when it
+ * cannot be read. */
 struct node *tree_peek(struct loader *, const char *file);
 /* One file, neither expanded nor checked against what it includes. */
-struct node *tree_read(struct loader *, const char *file, const char *xml, size_t length, int depth);
-bool tree_validate(struct loader *, void *doc, const char *file, const struct node *root); /* schema.c */
-bool tree_expand(struct loader *, struct node *raw, struct node *out);                     /* expand.c */
+struct node *tree_read(struct loader *, const char *file, const char *xml, size_t length,
+                       int depth);
+bool tree_validate(struct loader *, void *doc, const char *file,
+                   const struct node *root);                           /* schema.c */
+bool tree_expand(struct loader *, struct node *raw, struct node *out); /* expand.c */
 
 struct node *node_new(struct loader *, const char *tag, const char *file, int line, int depth);
 void node_add(struct loader *, struct node *parent, struct node *child);
 void node_set(struct loader *, struct node *, const char *name, const char *value);
-const char *node_attr(const struct node *, const char *name);   /* or NULL */
-int node_attr_line(const struct node *, const char *name);      /* its line, else the element's */
-const char *node_key(const struct node *);                      /* its id, or a param's name; NULL: none */
+const char *node_attr(const struct node *, const char *name); /* or NULL */
+int node_attr_line(const struct node *, const char *name);    /* its line, else the element's */
+const char *node_key(const struct node *); /* its id, or a param's name; NULL: none */
 
 /* A machine from a tree whose strings outlive it. Does not check what machine_check does. */
-struct machine *machine_build(struct arena *tree_arena, const struct node *root, const struct bindings *set,
-                              const struct loader *, struct diags *);
-/* Builds, checks, and does both again at each end of each parameter's range. Owns the arena afterwards, in any case. */
+struct machine *machine_build(struct arena *tree_arena, const struct node *root,
+                              const struct bindings *set, const struct loader *, struct diags *);
+/* Builds, checks, and does both again at each end of each parameter's range. Owns the arena
+ * afterwards, in any case. */
 struct machine *machine_finish(struct loader *, struct node *root, const struct bindings *set);
 
 /* Copies diagnostics, each text with the prefix before it. */
@@ -73,14 +81,18 @@ const char *machine_next_folder(struct arena *, int *state);
 /* What an expression may name where it stands (names.c). */
 struct scope {
     const struct machine *machine;
-    const struct instr *instr;         /* or NULL */
-    bool states;                       /* state fields too: configure */
-    bool program;                      /* instructions, base(program): begin and end */
-    bool sync;                         /* channel, phase, pending, bytes */
+    const struct instr *instr; /* or NULL */
+    bool states;               /* state fields too: configure */
+    bool program;              /* instructions, base(program): begin and end */
+    bool sync;                 /* channel, phase, pending, bytes */
 };
-bool scope_check(const struct scope *, const struct mexpr *, const char *file, int line, const char *what, struct diags *);
-/* Calls back for each ${…} of a text with the expression's text, its offset; false: one is not closed (offset in *bad). */
-bool emit_holes(const char *text, bool (*each)(void *, const char *expr, size_t length, size_t offset), void *, size_t *bad);
+bool scope_check(const struct scope *, const struct mexpr *, const char *file, int line,
+                 const char *what, struct diags *);
+/* Calls back for each ${…} of a text with the expression's text, its offset; false: one is not
+ * closed (offset in *bad). */
+bool emit_holes(const char *text,
+                bool (*each)(void *, const char *expr, size_t length, size_t offset), void *,
+                size_t *bad);
 bool instr_is_flag(const struct instr *, const char *name); /* an accumulate flag or a let name */
 const struct kernel_buffer *instr_buffer(const struct instr *, int operand);
 

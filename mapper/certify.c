@@ -1,7 +1,8 @@
-/* Certificates. They trust nothing that the search computed: the terms are compared again under the mapping's operands, and isl
- * shows that φ, which takes a point of the statement to an issue and a point of the needle, is injective (a function on the whole
- * domain it is as written), and that for each operand needle element -> haystack element is a function (a layout), for the result
- * an injective one. */
+/* Certificates. They trust nothing that the search computed: the terms are compared again under the
+ * mapping's operands, and isl shows that φ, which takes a point of the statement to an issue and a
+ * point of the needle, is injective (a function on the whole domain it is as written), and that for
+ * each operand needle element -> haystack element is a function (a layout), for the result an
+ * injective one. */
 #include "mapper/mapper_int.h"
 
 #include <string.h>
@@ -18,13 +19,14 @@ struct proof {
     const struct program *p;
     const struct mapping *m;
     struct site site;
-    struct term term;              /* the needle's */
-    struct program *sized;         /* the needle at the sizes of the mapping */
+    struct term term;      /* the needle's */
+    struct program *sized; /* the needle at the sizes of the mapping */
     struct text *why;
 };
 
 static bool refuse(struct proof *f, const char *what, const char *name) {
-    if (f->why) text_printf(f->why, "%s%s%s%s", what, name ? " '" : "", name ? name : "", name ? "'" : "");
+    if (f->why)
+        text_printf(f->why, "%s%s%s%s", what, name ? " '" : "", name ? name : "", name ? "'" : "");
     return false;
 }
 
@@ -32,14 +34,16 @@ static bool refuse(struct proof *f, const char *what, const char *name) {
 
 static bool groups_sound(struct proof *f) {
     uint64_t used = 0;
-    if (f->m->ngroups != f->needle->naxes) return refuse(f, "the groups are not one for each axis of the instruction", NULL);
+    if (f->m->ngroups != f->needle->naxes)
+        return refuse(f, "the groups are not one for each axis of the instruction", NULL);
     for (int x = 0; x < f->m->ngroups; x++)
         for (int k = 0; k < f->m->group[x].n; k++) {
             int a = f->m->group[x].axis[k];
             if (a < 0 || a >= f->p->naxes || !(f->site.s->axes >> a & 1))
                 return refuse(f, "a group has an axis that the statement does not have", NULL);
             if (used >> a & 1) return refuse(f, "two groups share axis", f->p->axis[a].name);
-            if (f->p->axis[a].sequential) return refuse(f, "a group has the sequential axis", f->p->axis[a].name);
+            if (f->p->axis[a].sequential)
+                return refuse(f, "a group has the sequential axis", f->p->axis[a].name);
             used |= UINT64_C(1) << a;
         }
     return true;
@@ -53,7 +57,8 @@ static bool operand_sound(struct proof *f, int o) {
         return refuse(f, "the role does not fit operand", x->buffer);
     if (mo->role == OPERAND_READ && (mo->read < 0 || mo->read >= f->site.s->nreads))
         return refuse(f, "no such read for operand", x->buffer);
-    if (mo->role == OPERAND_DST && mo->read >= f->site.s->nreads) return refuse(f, "no such read for operand", x->buffer);
+    if (mo->role == OPERAND_DST && mo->read >= f->site.s->nreads)
+        return refuse(f, "no such read for operand", x->buffer);
     return true;
 }
 
@@ -63,18 +68,22 @@ static bool value_equal(enum type t, union value a, union value b) {
 
 static bool types_fit(const struct proof *f, enum type needle, enum type hay) {
     const struct instr *x = &f->machine->instr[f->m->instr];
-    return needle == hay || (f->needle->copy && x->move_types >> hay & 1 && type_size(needle) == type_size(hay));
+    return needle == hay ||
+           (f->needle->copy && x->move_types >> hay & 1 && type_size(needle) == type_size(hay));
 }
 
 /* The read of the needle's node under the mapping is the haystack's node. */
-static bool reads_agree(const struct proof *f, const struct term_node *n, const struct term_node *h) {
+static bool reads_agree(const struct proof *f, const struct term_node *n,
+                        const struct term_node *h) {
     int o = n->acc ? f->needle->dst
                    : f->needle->operand_of_buffer[f->needle->program->stmt[0].read[n->read].buffer];
     const struct mapped_operand *mo = &f->m->operand[o];
-    if (mo->role == OPERAND_IMM) return h->constant && h->type == n->type && value_equal(n->type, mo->imm, h->value);
+    if (mo->role == OPERAND_IMM)
+        return h->constant && h->type == n->type && value_equal(n->type, mo->imm, h->value);
     if (h->code != OP_READ || !types_fit(f, n->type, h->type)) return false;
-    if (!n->acc) return !h->acc && mo->role == OPERAND_READ &&
-                        access_same(f->p, &f->site.s->read[mo->read], &f->site.s->read[h->read]);
+    if (!n->acc)
+        return !h->acc && mo->role == OPERAND_READ &&
+               access_same(f->p, &f->site.s->read[mo->read], &f->site.s->read[h->read]);
     if (mo->read != h->read) return false;
     return h->acc || read_in_place(&f->site, h->read);
 }
@@ -84,12 +93,14 @@ static bool nodes_agree(const struct proof *f, int needle, int hay) {
     const struct term_node *n = &f->term.at[needle], *h = &f->site.term.at[hay];
     if (n->code == OP_READ) return reads_agree(f, n, h);
     if (n->code == OP_AXIS) return false;
-    if (n->constant) return h->constant && n->type == h->type && value_equal(n->type, n->value, h->value);
+    if (n->constant)
+        return h->constant && n->type == h->type && value_equal(n->type, n->value, h->value);
     if (n->code != h->code || n->type != h->type) return false;
     int orders = op_info[n->code].flags & OP_COMM ? 2 : 1;
     for (int k = 0; k < orders; k++) {
         bool same = true;
-        for (int i = 0; i < n->nargs && same; i++) same = nodes_agree(f, n->arg[i], h->arg[order[k][i]]);
+        for (int i = 0; i < n->nargs && same; i++)
+            same = nodes_agree(f, n->arg[i], h->arg[order[k][i]]);
         if (same) return true;
     }
     return false;
@@ -98,20 +109,25 @@ static bool nodes_agree(const struct proof *f, int needle, int hay) {
 static bool terms_agree(struct proof *f) {
     const struct stmt *ns = &f->needle->program->stmt[0];
     enum type t = f->needle->program->buffer[ns->dst.buffer].type;
-    if (!types_fit(f, t, f->p->buffer[f->site.s->dst.buffer].type)) return refuse(f, "the result's type differs", NULL);
-    if (!nodes_agree(f, f->term.root, f->site.term.root)) return refuse(f, "the operations differ", NULL);
+    if (!types_fit(f, t, f->p->buffer[f->site.s->dst.buffer].type))
+        return refuse(f, "the result's type differs", NULL);
+    if (!nodes_agree(f, f->term.root, f->site.term.root))
+        return refuse(f, "the operations differ", NULL);
     const struct mapped_operand *dst = &f->m->operand[f->needle->dst];
     bool reads_dst = false;
     for (int i = 0; i < f->term.n; i++) reads_dst |= f->term.at[i].acc;
-    if (dst->read >= 0 && !reads_dst) return refuse(f, "the instruction does not read what it overwrites", NULL);
+    if (dst->read >= 0 && !reads_dst)
+        return refuse(f, "the instruction does not read what it overwrites", NULL);
     return true;
 }
 
 static bool init_sound(struct proof *f) {
     const struct operand *dst = &f->machine->instr[f->m->instr].operand[f->needle->dst];
     if (f->m->init < 0) return true;
-    if (!dst->accumulate || !f->term.accumulates) return refuse(f, "the instruction cannot overwrite its result", NULL);
-    if (f->m->init != init_of(f->p, f->m->stmt)) return refuse(f, "the first fill is not neutral, or is not just before", NULL);
+    if (!dst->accumulate || !f->term.accumulates)
+        return refuse(f, "the instruction cannot overwrite its result", NULL);
+    if (f->m->init != init_of(f->p, f->m->stmt))
+        return refuse(f, "the first fill is not neutral, or is not just before", NULL);
     return true;
 }
 
@@ -130,21 +146,27 @@ static void add_group(const struct proof *f, const struct group *g, int64_t fact
     for (int k = g->n; k-- > 0; stride *= f->p->axis[g->axis[k]].extent) coef[g->axis[k]] += stride;
 }
 
-struct rows { int64_t coef[MAX_AXES][MAX_AXES + 1]; int n; };
+struct rows {
+    int64_t coef[MAX_AXES][MAX_AXES + 1];
+    int n;
+};
 
 static isl_mat *set_row(isl_mat *m, int row, int col, int64_t v) {
     return isl_mat_set_element_val(m, row, col, isl_val_int_from_si(isl_mat_get_ctx(m), v));
 }
 
-static isl_mat *set_linear(isl_mat *m, int row, int64_t constant, const int *axis, int n, const int64_t *coef) {
+static isl_mat *set_linear(isl_mat *m, int row, int64_t constant, const int *axis, int n,
+                           const int64_t *coef) {
     m = set_row(m, row, 0, constant);
     for (int k = 0; k < n; k++) m = set_row(m, row, k + 1, coef[axis[k]]);
     return m;
 }
 
-/* Are there two points of one issue that agree in `same` and differ in `differ`? Accesses are linear and the domain is a box, so
- * the set of differences of points says it: { d : |d| < extents, same d = 0, row d >= 1 } is not empty for some row of `differ`. */
-static bool distinguishes(const struct proof *f, isl_ctx *ctx, uint64_t axes, const struct rows *same, const struct rows *differ) {
+/* Are there two points of one issue that agree in `same` and differ in `differ`? Accesses are
+ * linear and the domain is a box, so the set of differences of points says it: { d : |d| < extents,
+ * same d = 0, row d >= 1 } is not empty for some row of `differ`. */
+static bool distinguishes(const struct proof *f, isl_ctx *ctx, uint64_t axes,
+                          const struct rows *same, const struct rows *differ) {
     int axis[MAX_AXES], n = 0;
     bool found = false;
     for (int a = 0; a < f->p->naxes; a++)
@@ -161,15 +183,17 @@ static bool distinguishes(const struct proof *f, isl_ctx *ctx, uint64_t axes, co
             }
         ineq = set_linear(ineq, 2 * n, -1, axis, n, differ->coef[d]);
         isl_basic_set *set = isl_basic_set_from_constraint_matrices(
-            isl_space_set_alloc(ctx, 0, (unsigned)n), eq, ineq, isl_dim_cst, isl_dim_param, isl_dim_set, isl_dim_div);
+            isl_space_set_alloc(ctx, 0, (unsigned)n), eq, ineq, isl_dim_cst, isl_dim_param,
+            isl_dim_set, isl_dim_div);
         found = isl_basic_set_is_empty(set) != isl_bool_true;
         isl_basic_set_free(set);
     }
     return found;
 }
 
-/* φ takes the place g of a point in a group to issue g div T and needle point g mod T, T the needle's extent: a function on the
- * whole domain; injective, and so a bijection with the places, if g is. */
+/* φ takes the place g of a point in a group to issue g div T and needle point g mod T, T the
+ * needle's extent: a function on the whole domain; injective, and so a bijection with the places,
+ * if g is. */
 static bool phi_sound(struct proof *f, isl_ctx *ctx, int x) {
     const struct group *g = &f->m->group[x];
     struct rows place = {.n = 1}, each = {.n = g->n};
@@ -191,7 +215,8 @@ static const struct access *sized_access(const struct proof *f, int o) {
     return NULL;
 }
 
-/* needle element -> haystack element is a function within each issue; for the result an injective one. */
+/* needle element -> haystack element is a function within each issue; for the result an injective
+ * one. */
 static bool operand_layout_sound(struct proof *f, isl_ctx *ctx, int o) {
     const struct access *hay = mapped_access(f->site.s, &f->m->operand[o]);
     const struct access *needle = sized_access(f, o);
@@ -206,7 +231,8 @@ static bool operand_layout_sound(struct proof *f, isl_ctx *ctx, int o) {
         memcpy(outside.coef[outside.n++], hay->coef + (size_t)d * ((size_t)f->p->naxes + 1),
                ((size_t)f->p->naxes + 1) * sizeof(int64_t));
     if (distinguishes(f, ctx, mapped_axes(f->m), &inside, &outside))
-        return refuse(f, "one element of the instruction would be several elements of operand", name);
+        return refuse(f, "one element of the instruction would be several elements of operand",
+                      name);
     if (o == f->needle->dst && distinguishes(f, ctx, mapped_axes(f->m), &outside, &inside))
         return refuse(f, "two elements of the instruction would be one element of operand", name);
     return true;
@@ -233,7 +259,8 @@ static bool bind_sized(struct proof *f) {
 }
 
 static bool sound(struct proof *f) {
-    if (f->site.s->nwhere > 0) return refuse(f, "the statement's domain is cut by a constraint", NULL);
+    if (f->site.s->nwhere > 0)
+        return refuse(f, "the statement's domain is cut by a constraint", NULL);
     if (!groups_sound(f)) return false;
     for (int o = 0; o < f->needle->noperands; o++)
         if (!operand_sound(f, o)) return false;
@@ -243,7 +270,8 @@ static bool sound(struct proof *f) {
     return bind_sized(f) && relations_sound(f);
 }
 
-bool mapping_certify_with(const struct needles *all, const struct program *p, const struct mapping *m, struct text *why) {
+bool mapping_certify_with(const struct needles *all, const struct program *p,
+                          const struct mapping *m, struct text *why) {
     struct arena scratch;
     arena_init(&scratch);
     struct proof f = {.machine = all->machine, .p = p, .m = m, .why = why};
@@ -261,7 +289,8 @@ bool mapping_certify_with(const struct needles *all, const struct program *p, co
     return good;
 }
 
-bool mapping_certify(const struct program *p, const struct machine *m, const struct mapping *map, struct text *why_not) {
+bool mapping_certify(const struct program *p, const struct machine *m, const struct mapping *map,
+                     struct text *why_not) {
     struct needles *all = needles_open(m);
     bool good = mapping_certify_with(all, p, map, why_not);
     needles_close(all);

@@ -1,5 +1,6 @@
-/* Choosing a cover (ISA Mapper §2.4): sums of products first, then what stands between them, then copies and fills; each way a
- * question. Neighbours that are decided count in the price of what is not, so chains stay in one memory. */
+/* Choosing a cover (ISA Mapper §2.4): sums of products first, then what stands between them, then
+ * copies and fills; each way a question. Neighbours that are decided count in the price of what is
+ * not, so chains stay in one memory. */
 #include "mapper/mapper_int.h"
 
 #include <math.h>
@@ -45,10 +46,12 @@ static void shift(struct covering *c, int stmt, int n) {
     }
 }
 
-static struct mapping keep_mapping(struct arena *a, const struct covering *c, const struct mapping *m) {
+static struct mapping keep_mapping(struct arena *a, const struct covering *c,
+                                   const struct mapping *m) {
     struct mapping copy = *m;
     copy.group = arena_copy(a, m->group, (size_t)m->ngroups * sizeof *m->group);
-    copy.operand = arena_copy(a, m->operand, (size_t)c->machine->instr[m->instr].noperands * sizeof *m->operand);
+    copy.operand = arena_copy(a, m->operand,
+                              (size_t)c->machine->instr[m->instr].noperands * sizeof *m->operand);
     return copy;
 }
 
@@ -63,17 +66,22 @@ static const char *way_text(struct covering *c, const struct option *o) {
     return copy;
 }
 
-static const char *groups_text(struct covering *c, const struct program *p, const struct option *o) {
+static const char *groups_text(struct covering *c, const struct program *p,
+                               const struct option *o) {
     const struct needle *n = needle_of(c->needles, o->map.instr);
     struct text t = {0};
     for (int x = 0; x < o->map.ngroups; x++) {
         text_printf(&t, "%s%s=(", x ? " " : "", n->program->axis[x].name);
-        for (int k = 0; k < o->map.group[x].n; k++) text_printf(&t, "%s%s", k ? "," : "", p->axis[o->map.group[x].axis[k]].name);
+        for (int k = 0; k < o->map.group[x].n; k++)
+            text_printf(&t, "%s%s", k ? "," : "", p->axis[o->map.group[x].axis[k]].name);
         text_printf(&t, ")");
     }
     for (int k = 0; k < n->noperands; k++)
-        if (o->map.operand[k].role == OPERAND_READ) text_printf(&t, " %s=read %d", n->program->buffer[n->access[k]->buffer].name, o->map.operand[k].read);
-        else if (o->map.operand[k].role == OPERAND_DST && o->map.operand[k].read >= 0) text_printf(&t, " in place of read %d", o->map.operand[k].read);
+        if (o->map.operand[k].role == OPERAND_READ)
+            text_printf(&t, " %s=read %d", n->program->buffer[n->access[k]->buffer].name,
+                        o->map.operand[k].read);
+        else if (o->map.operand[k].role == OPERAND_DST && o->map.operand[k].read >= 0)
+            text_printf(&t, " in place of read %d", o->map.operand[k].read);
     const char *copy = arena_strdup(&c->scratch, t.at ? t.at : "");
     text_free(&t);
     return copy;
@@ -90,12 +98,15 @@ static const char *subject_of(struct covering *c, int stmt) {
     return arena_printf(&c->scratch, "stmt %d %s", stmt, p->buffer[p->stmt[stmt].dst.buffer].name);
 }
 
-static int ask(struct covering *c, enum question_kind kind, int stmt, const struct candidate *candidate, int n) {
-    struct question q = {.kind = kind, .subject = subject_of(c, stmt), .ncandidates = n, .candidate = candidate};
+static int ask(struct covering *c, enum question_kind kind, int stmt,
+               const struct candidate *candidate, int n) {
+    struct question q = {
+        .kind = kind, .subject = subject_of(c, stmt), .ncandidates = n, .candidate = candidate};
     return decide(c->decider, &q);
 }
 
-/* First which instruction (after which cuts), then which of its mappings. Options are sorted: the first of a way is its best. */
+/* First which instruction (after which cuts), then which of its mappings. Options are sorted: the
+ * first of a way is its best. */
 static const struct option *choose(struct covering *c, int stmt, const struct options *all) {
     struct candidate candidate[MAX_CANDIDATES];
     const struct option *way[MAX_CANDIDATES], *map[MAX_CANDIDATES];
@@ -112,7 +123,8 @@ static const struct option *choose(struct covering *c, int stmt, const struct op
     if (picked->fallback) return picked;
     for (int i = 0; i < all->n && maps < MAX_CANDIDATES; i++) {
         if (!same_way(&all->at[i], picked)) continue;
-        candidate[maps] = (struct candidate){groups_text(c, c->cover->program, &all->at[i]), all->at[i].cost, NULL};
+        candidate[maps] = (struct candidate){groups_text(c, c->cover->program, &all->at[i]),
+                                             all->at[i].cost, NULL};
         map[maps++] = &all->at[i];
     }
     return map[ask(c, QUESTION_MAPPING, stmt, candidate, maps)];
@@ -120,7 +132,8 @@ static const struct option *choose(struct covering *c, int stmt, const struct op
 
 /* ---- one statement ---- */
 
-/* Certified on the program as the cuts leave it; an option that fails is a defect of the search, and is not offered. */
+/* Certified on the program as the cuts leave it; an option that fails is a defect of the search,
+ * and is not offered. */
 static bool certify_option(struct covering *c, int stmt, struct option *o) {
     struct program view = *c->cover->program;
     if (o->fallback) return true;
@@ -172,7 +185,8 @@ static bool decide_stmt(struct covering *c, int stmt) {
         int line = 0, col = 0;
         if (p->source.text) source_place(&p->source, p->stmt[stmt].at, &line, &col);
         diag_line(c->diags, p->source.file, line, col,
-                  "no instruction of '%s' executes this statement (of '%s'), and the machine has no fallback; see map --why",
+                  "no instruction of '%s' executes this statement (of '%s'), and the machine has "
+                  "no fallback; see map --why",
                   c->machine->name, p->buffer[p->stmt[stmt].dst.buffer].name);
         return false;
     }
@@ -187,7 +201,6 @@ enum turn { TURN_REDUCTIONS, TURN_OTHERS, TURN_FILLS, TURN_COUNT };
 static enum turn turn_of(const struct stmt *s) {
     if (s->combine != COMBINE_SET) return TURN_REDUCTIONS;
     return s->nops == 1 ? TURN_FILLS : TURN_OTHERS;
-
 }
 
 static bool decide_all(struct covering *c) {
@@ -216,12 +229,14 @@ static double best_price(struct covering *c, const struct program *p, int stmt, 
 }
 
 /* What the statements that a rewrite changed cost before and after. */
-static double changed_price(struct covering *c, const struct program *p, const struct program *other, bool *needles) {
+static double changed_price(struct covering *c, const struct program *p,
+                            const struct program *other, bool *needles) {
     double sum = 0;
     *needles = true;
     for (int s = 0; s < p->nstmts; s++) {
         bool needle, same = s < other->nstmts && p->stmt[s].nops == other->stmt[s].nops &&
-                            memcmp(p->stmt[s].op, other->stmt[s].op, (size_t)p->stmt[s].nops * sizeof *p->stmt[s].op) == 0;
+                            memcmp(p->stmt[s].op, other->stmt[s].op,
+                                   (size_t)p->stmt[s].nops * sizeof *p->stmt[s].op) == 0;
         if (same) continue;
         sum += best_price(c, p, s, &needle);
         *needles &= needle;
@@ -239,8 +254,14 @@ static double interruption_price(const struct machine *m) {
 /* A rewrite is tried where no needle takes the statement, which is what its failures say. */
 static struct program *try_rewrite(struct covering *c, const struct rewrite *r, int stmt) {
     struct program *p = c->cover->program;
-    struct failure f = {.kind = FAILURE_OPERATION, .instr = -1, .stmt = stmt, .needle_op = -1, .stmt_op = -1, .needle_axis = -1,
-                        .stmt_axis = -1, .operand = -1};
+    struct failure f = {.kind = FAILURE_OPERATION,
+                        .instr = -1,
+                        .stmt = stmt,
+                        .needle_op = -1,
+                        .stmt_op = -1,
+                        .needle_axis = -1,
+                        .stmt_axis = -1,
+                        .operand = -1};
     bool before = false, after = false;
     struct program *q = r->apply(p, &f);
     if (!q) return NULL;
@@ -255,7 +276,9 @@ static struct program *try_rewrite(struct covering *c, const struct rewrite *r, 
         candidate[0] = candidate[1];
         candidate[1] = t;
     }
-    const char *picked = after && !isinf(with) ? candidate[ask(c, QUESTION_REWRITE, stmt, candidate, 2)].text : "keep";
+    const char *picked = after && !isinf(with)
+                             ? candidate[ask(c, QUESTION_REWRITE, stmt, candidate, 2)].text
+                             : "keep";
     if (picked == r->name) return q;
     program_free(q);
     return NULL;
@@ -280,16 +303,19 @@ static void list_items(struct covering *c) {
     cover->nitems = cover->program->nstmts;
     cover->item = arena_array(&cover->arena, (size_t)cover->nitems, sizeof *cover->item);
     for (int s = 0; s < cover->nitems; s++)
-        cover->item[s] = (struct cover_item){.stmt = s, .mapping = c->inside[s] >= 0 ? -1 : c->chosen[s], .inside = c->inside[s]};
+        cover->item[s] = (struct cover_item){
+            .stmt = s, .mapping = c->inside[s] >= 0 ? -1 : c->chosen[s], .inside = c->inside[s]};
 }
 
-struct cover *mapper_cover(const struct program *p, const struct machine *m, struct decider *d, struct diags *diags) {
+struct cover *mapper_cover(const struct program *p, const struct machine *m, struct decider *d,
+                           struct diags *diags) {
     struct cover *cover = calloc(1, sizeof *cover);
     if (!cover) abort();
     arena_init(&cover->arena);
     cover->program = program_copy(p);
     struct needles *needles = needles_open(m);
-    struct covering c = {.machine = m, .needles = needles, .decider = d, .diags = diags, .cover = cover};
+    struct covering c = {
+        .machine = m, .needles = needles, .decider = d, .diags = diags, .cover = cover};
     arena_init(&c.scratch);
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
     reserve(&c, cover->program->nstmts);

@@ -1,22 +1,35 @@
-/* Counting mappings modulo the needle's automorphisms: exchanging a product's operands and transposing the result is one mapping. */
+/* Counting mappings modulo the needle's automorphisms: exchanging a product's operands and
+ * transposing the result is one mapping. */
 #include "mapper/mapper_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_AUTOMORPHISMS = 64, MAX_PERMUTED = 6, KEY_WORDS = 3 + MAX_NEEDLE_AXES + 2 * MAX_OPERANDS };
+enum {
+    MAX_AUTOMORPHISMS = 64,
+    MAX_PERMUTED = 6,
+    KEY_WORDS = 3 + MAX_NEEDLE_AXES + 2 * MAX_OPERANDS
+};
 
-struct automorphism { int operand[MAX_OPERANDS], axis[MAX_NEEDLE_AXES]; };
+struct automorphism {
+    int operand[MAX_OPERANDS], axis[MAX_NEEDLE_AXES];
+};
 
-struct automorphisms { struct automorphism at[MAX_AUTOMORPHISMS]; int n; };
+struct automorphisms {
+    struct automorphism at[MAX_AUTOMORPHISMS];
+    int n;
+};
 
-struct key { int64_t word[KEY_WORDS]; };
+struct key {
+    int64_t word[KEY_WORDS];
+};
 
 static bool same_range(const struct needle_axis *a, const struct needle_axis *b) {
     return a->lo == b->lo && a->hi == b->hi && a->step == b->step;
 }
 
-/* Row d of operand o with axis x renamed to axis[x] is a row of operand `other`; each row is used once. */
+/* Row d of operand o with axis x renamed to axis[x] is a row of operand `other`; each row is used
+ * once. */
 static bool rows_permuted(const struct needle *n, int o, int other, const int *axis) {
     const struct program *p = n->program;
     const struct access *a = n->access[o], *b = n->access[other];
@@ -26,8 +39,10 @@ static bool rows_permuted(const struct needle *n, int o, int other, const int *a
     for (int d = 0; d < rank; d++) {
         int found = -1;
         for (int e = 0; e < rank && found < 0; e++) {
-            bool same = !(used >> e & 1) && access_coef(p, a, d, p->naxes) == access_coef(p, b, e, p->naxes);
-            for (int x = 0; x < n->naxes && same; x++) same = access_coef(p, a, d, x) == access_coef(p, b, e, axis[x]);
+            bool same = !(used >> e & 1) &&
+                        access_coef(p, a, d, p->naxes) == access_coef(p, b, e, p->naxes);
+            for (int x = 0; x < n->naxes && same; x++)
+                same = access_coef(p, a, d, x) == access_coef(p, b, e, axis[x]);
             if (same) found = e;
         }
         if (found < 0) return false;
@@ -44,7 +59,8 @@ static bool preserves(const struct needle *n, const struct automorphism *m) {
     return true;
 }
 
-static void permute(const struct needle *n, struct automorphism *m, int k, struct automorphisms *out) {
+static void permute(const struct needle *n, struct automorphism *m, int k,
+                    struct automorphisms *out) {
     if (k == n->naxes) {
         if (preserves(n, m) && out->n < MAX_AUTOMORPHISMS) out->at[out->n++] = *m;
         return;
@@ -59,21 +75,25 @@ static void permute(const struct needle *n, struct automorphism *m, int k, struc
     }
 }
 
-/* The needle matched with itself gives the exchanges of operands; for each the axes that go with it. */
-static void find_automorphisms(const struct machine *machine, const struct needle *n, struct automorphisms *out) {
+/* The needle matched with itself gives the exchanges of operands; for each the axes that go with
+ * it. */
+static void find_automorphisms(const struct machine *machine, const struct needle *n,
+                               struct automorphisms *out) {
     struct arena scratch;
     struct match match;
     out->n = 0;
     arena_init(&scratch);
     struct site site = site_of(&scratch, n->program, 0);
     match.n = 0;
-    if (!n->imm && n->naxes <= MAX_PERMUTED) match_terms(&scratch, machine, n, &site, site.term.root, false, &match);
+    if (!n->imm && n->naxes <= MAX_PERMUTED)
+        match_terms(&scratch, machine, n, &site, site.term.root, false, &match);
     for (int i = 0; i < match.n; i++) {
         struct automorphism m;
         for (int x = 0; x < n->naxes; x++) m.axis[x] = x;
         for (int o = 0; o < n->noperands; o++) {
             const struct bound *b = &match.at[i].operand[o];
-            m.operand[o] = b->kind == BOUND_READ ? n->operand_of_buffer[site.s->read[b->read].buffer] : o;
+            m.operand[o] =
+                b->kind == BOUND_READ ? n->operand_of_buffer[site.s->read[b->read].buffer] : o;
         }
         permute(n, &m, 0, out);
     }
@@ -85,10 +105,12 @@ static void find_automorphisms(const struct machine *machine, const struct needl
     arena_free(&scratch);
 }
 
-static struct key key_of(const struct needle *n, const struct mapping *m, const struct automorphism *f) {
+static struct key key_of(const struct needle *n, const struct mapping *m,
+                         const struct automorphism *f) {
     struct key k = {{m->instr, m->stmt, m->init}};
     for (int x = 0; x < n->naxes; x++)
-        for (int i = 0; i < m->group[x].n; i++) k.word[3 + f->axis[x]] |= INT64_C(1) << m->group[x].axis[i];
+        for (int i = 0; i < m->group[x].n; i++)
+            k.word[3 + f->axis[x]] |= INT64_C(1) << m->group[x].axis[i];
     for (int o = 0; o < n->noperands; o++) {
         int64_t *w = &k.word[3 + MAX_NEEDLE_AXES + 2 * f->operand[o]];
         w[0] = (int64_t)m->operand[o].role * 1000 + m->operand[o].read;

@@ -13,8 +13,10 @@ const char *const failure_name[FAILURE_COUNT] = {
 
 enum { FAILURES_PER_PAIR = 2 };
 
-/* Room for one more failure of the pair: a new entry, or its shallowest one; NULL when that is deeper. */
-static struct failure *failure_slot(struct search *s, int instr, int stmt, enum failure_kind kind, int depth) {
+/* Room for one more failure of the pair: a new entry, or its shallowest one; NULL when that is
+ * deeper. */
+static struct failure *failure_slot(struct search *s, int instr, int stmt, enum failure_kind kind,
+                                    int depth) {
     struct failure *low = NULL;
     int n = 0;
     for (int i = s->nfailures; i-- > 0;) {
@@ -33,7 +35,8 @@ static const char *value_text(struct arena *a, enum type t, union value v) {
     return type_is_float(t) ? arena_printf(a, "%g", v.f) : arena_printf(a, "%" PRId64, v.i);
 }
 
-static const char *node_text(struct arena *a, const struct program *p, const struct stmt *s, const struct term *t, int node) {
+static const char *node_text(struct arena *a, const struct program *p, const struct stmt *s,
+                             const struct term *t, int node) {
     const struct term_node *x = &t->at[node];
     if (x->code == OP_READ) {
         const struct access *acc = x->read < 0 ? &s->dst : &s->read[x->read];
@@ -42,60 +45,99 @@ static const char *node_text(struct arena *a, const struct program *p, const str
     if (x->code == OP_LITERAL) return value_text(a, x->type, x->value);
     if (x->code == OP_AXIS) return "the value of an axis";
     if (x->code == OP_CAST)
-        return arena_printf(a, "a cast of %s to %s", type_name(t->at[x->arg[0]].type), type_name(x->type));
-    return arena_printf(a, "'%s' on %s", op_info[x->code].spelling, type_name(t->at[x->arg[x->nargs > 1 ? 1 : 0]].type));
+        return arena_printf(a, "a cast of %s to %s", type_name(t->at[x->arg[0]].type),
+                            type_name(x->type));
+    return arena_printf(a, "'%s' on %s", op_info[x->code].spelling,
+                        type_name(t->at[x->arg[x->nargs > 1 ? 1 : 0]].type));
 }
 
 static const char *combine_text(struct arena *a, const struct program *p, const struct stmt *s) {
-    return arena_printf(a, "'%s' on %s", combiner_spelling[s->combine], type_name(p->buffer[s->dst.buffer].type));
+    return arena_printf(a, "'%s' on %s", combiner_spelling[s->combine],
+                        type_name(p->buffer[s->dst.buffer].type));
 }
 
 static const char *stmt_text(struct arena *a, const struct site *site) {
-    return arena_printf(a, "statement %d ('%s')", site->stmt, site->program->buffer[site->s->dst.buffer].name);
+    return arena_printf(a, "statement %d ('%s')", site->stmt,
+                        site->program->buffer[site->s->dst.buffer].name);
 }
 
-void note_failure(struct search *s, const struct needle *n, const struct site *site, const struct mismatch *w) {
+void note_failure(struct search *s, const struct needle *n, const struct site *site,
+                  const struct mismatch *w) {
     if (w->depth < 0) return;
     struct failure *f = failure_slot(s, n->instr, site->stmt, w->kind, w->depth);
     if (!f) return;
     struct arena *a = s->arena;
     const char *id = s->needles->machine->instr[n->instr].id;
-    *f = (struct failure){.kind = w->kind, .instr = n->instr, .stmt = site->stmt, .needle_op = w->needle_node,
-                          .stmt_op = w->node, .needle_axis = -1, .stmt_axis = -1, .operand = -1, .depth = w->depth};
+    *f = (struct failure){.kind = w->kind,
+                          .instr = n->instr,
+                          .stmt = site->stmt,
+                          .needle_op = w->needle_node,
+                          .stmt_op = w->node,
+                          .needle_axis = -1,
+                          .stmt_axis = -1,
+                          .operand = -1,
+                          .depth = w->depth};
     const struct stmt *ns = &n->program->stmt[0];
     bool root = w->kind == FAILURE_COMBINER;
     bool result = w->kind == FAILURE_TYPE && w->depth == 0;
-    f->expected = root ? combine_text(a, n->program, ns)
-                  : result ? arena_printf(a, "a result of %s", type_name(n->program->buffer[ns->dst.buffer].type))
+    f->expected = root     ? combine_text(a, n->program, ns)
+                  : result ? arena_printf(a, "a result of %s",
+                                          type_name(n->program->buffer[ns->dst.buffer].type))
                            : node_text(a, n->program, ns, &n->term, w->needle_node);
     f->got = root ? combine_text(a, site->program, site->s)
-             : result ? arena_printf(a, "%s", type_name(site->program->buffer[site->s->dst.buffer].type))
-                      : node_text(a, site->program, site->s, &site->term, w->node);
-    const char *more = w->kind == FAILURE_LIVE_OUT ? "; it would be overwritten in place, but is no temporary that ends there" : "";
-    f->reason = arena_printf(a, "'%s' has %s where %s has %s%s", id, f->expected, stmt_text(a, site), f->got, more);
+             : result
+                 ? arena_printf(a, "%s", type_name(site->program->buffer[site->s->dst.buffer].type))
+                 : node_text(a, site->program, site->s, &site->term, w->node);
+    const char *more =
+        w->kind == FAILURE_LIVE_OUT
+            ? "; it would be overwritten in place, but is no temporary that ends there"
+            : "";
+    f->reason = arena_printf(a, "'%s' has %s where %s has %s%s", id, f->expected,
+                             stmt_text(a, site), f->got, more);
 }
 
-void note_axis(struct search *s, const struct needle *n, const struct site *site, enum failure_kind kind, int needle_axis, int axis,
-               int operand, const char *why) {
+void note_axis(struct search *s, const struct needle *n, const struct site *site,
+               enum failure_kind kind, int needle_axis, int axis, int operand, const char *why) {
     enum { AFTER_TERMS = 100 }; /* the terms agree: deeper than any mismatch of them */
     struct failure *f = failure_slot(s, n->instr, site->stmt, kind, AFTER_TERMS);
     if (!f) return;
     struct arena *a = s->arena;
     const struct instr *x = &s->needles->machine->instr[n->instr];
-    *f = (struct failure){.kind = kind, .instr = n->instr, .stmt = site->stmt, .needle_op = -1, .stmt_op = -1,
-                          .needle_axis = needle_axis, .stmt_axis = axis, .operand = operand, .depth = AFTER_TERMS};
-    f->expected = needle_axis >= 0 ? arena_printf(a, "an axis for '%s'", n->program->axis[needle_axis].name) : "a legal mapping";
+    *f = (struct failure){.kind = kind,
+                          .instr = n->instr,
+                          .stmt = site->stmt,
+                          .needle_op = -1,
+                          .stmt_op = -1,
+                          .needle_axis = needle_axis,
+                          .stmt_axis = axis,
+                          .operand = operand,
+                          .depth = AFTER_TERMS};
+    f->expected = needle_axis >= 0
+                      ? arena_printf(a, "an axis for '%s'", n->program->axis[needle_axis].name)
+                      : "a legal mapping";
     f->got = axis >= 0 ? arena_printf(a, "axis '%s'", site->program->axis[axis].name) : "none";
-    const char *played = operand >= 0 ? arena_printf(a, ", operand '%s'", x->operand[operand].buffer) : "";
-    const char *along = axis >= 0 ? arena_printf(a, " along axis '%s'", site->program->axis[axis].name) : "";
-    f->reason = arena_printf(a, "'%s'%s on %s%s: %s", x->id, played, stmt_text(a, site), along, why);
+    const char *played =
+        operand >= 0 ? arena_printf(a, ", operand '%s'", x->operand[operand].buffer) : "";
+    const char *along =
+        axis >= 0 ? arena_printf(a, " along axis '%s'", site->program->axis[axis].name) : "";
+    f->reason =
+        arena_printf(a, "'%s'%s on %s%s: %s", x->id, played, stmt_text(a, site), along, why);
 }
 
 void note_refused(struct search *s, const struct needle *n, const struct site *site) {
     struct failure *f = failure_slot(s, n->instr, site->stmt, FAILURE_MISSING_STATEMENT, 0);
     if (!f) return;
     const char *id = s->needles->machine->instr[n->instr].id;
-    *f = (struct failure){.kind = FAILURE_MISSING_STATEMENT, .instr = n->instr, .stmt = site->stmt, .needle_op = -1, .stmt_op = -1,
-                          .needle_axis = -1, .stmt_axis = -1, .operand = -1, .expected = "one plain statement", .got = n->refused};
-    f->reason = arena_printf(s->arena, "'%s' %s, so it executes no statement of a program", id, n->refused);
+    *f = (struct failure){.kind = FAILURE_MISSING_STATEMENT,
+                          .instr = n->instr,
+                          .stmt = site->stmt,
+                          .needle_op = -1,
+                          .stmt_op = -1,
+                          .needle_axis = -1,
+                          .stmt_axis = -1,
+                          .operand = -1,
+                          .expected = "one plain statement",
+                          .got = n->refused};
+    f->reason =
+        arena_printf(s->arena, "'%s' %s, so it executes no statement of a program", id, n->refused);
 }

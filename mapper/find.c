@@ -35,20 +35,26 @@ static void search_program(struct search *s, const struct program *p) {
         struct site site = site_of(&scratch, p, t);
         for (int i = 0; i < s->needles->n && !s->bounded; i++) {
             const struct needle *n = &s->needles->at[i];
-            if (n->offered) search_pair(s, n, &site);
-            else if (n->refused && n->program->nstmts > 0) note_refused(s, n, &site);
+            if (n->offered)
+                search_pair(s, n, &site);
+            else if (n->refused && n->program->nstmts > 0)
+                note_refused(s, n, &site);
         }
     }
     arena_free(&scratch);
 }
 
-struct findings *mapper_find(const struct program *p, const struct machine *m, const struct map_options *o) {
+struct findings *mapper_find(const struct program *p, const struct machine *m,
+                             const struct map_options *o) {
     struct findings *f = calloc(1, sizeof *f);
     if (!f) abort();
     arena_init(&f->arena);
     double start = now();
     struct needles *needles = needles_open(m);
-    struct search s = {.arena = &f->arena, .needles = needles, .all = o->all, .limit = o->steps > 0 ? o->steps : DEFAULT_STEPS};
+    struct search s = {.arena = &f->arena,
+                       .needles = needles,
+                       .all = o->all,
+                       .limit = o->steps > 0 ? o->steps : DEFAULT_STEPS};
     search_program(&s, p);
     if (s.nmappings > 1) qsort(s.mapping, (size_t)s.nmappings, sizeof *s.mapping, by_cost);
     if (s.nfailures > 1) qsort(s.failure, (size_t)s.nfailures, sizeof *s.failure, by_depth);
@@ -75,7 +81,8 @@ void findings_free(struct findings *f) {
 
 /* ---- printing ---- */
 
-static void print_groups(const struct program *p, const struct needle *n, const struct mapping *m, struct text *t) {
+static void print_groups(const struct program *p, const struct needle *n, const struct mapping *m,
+                         struct text *t) {
     for (int x = 0; x < m->ngroups; x++) {
         text_printf(t, " %s=(", n->program->axis[x].name);
         for (int k = 0; k < m->group[x].n; k++)
@@ -84,20 +91,26 @@ static void print_groups(const struct program *p, const struct needle *n, const 
     }
 }
 
-static void print_operands(const struct program *p, const struct instr *x, const struct mapping *m, struct text *t) {
+static void print_operands(const struct program *p, const struct instr *x, const struct mapping *m,
+                           struct text *t) {
     const struct stmt *s = &p->stmt[m->stmt];
     for (int o = 0; o < x->noperands; o++) {
         const struct mapped_operand *mo = &m->operand[o];
         const struct access *a = mapped_access(s, mo);
         text_printf(t, " %s=", x->operand[o].buffer);
-        if (!a && type_is_float(x->operand[o].type)) text_printf(t, "%.17g", mo->imm.f);
-        else if (!a) text_printf(t, "%lld", (long long)mo->imm.i);
-        else text_printf(t, "%s%s", p->buffer[a->buffer].name, mo->direct ? "" : "*");
-        if (mo->role == OPERAND_DST && mo->read >= 0) text_printf(t, "<-%s", p->buffer[s->read[mo->read].buffer].name);
+        if (!a && type_is_float(x->operand[o].type))
+            text_printf(t, "%.17g", mo->imm.f);
+        else if (!a)
+            text_printf(t, "%lld", (long long)mo->imm.i);
+        else
+            text_printf(t, "%s%s", p->buffer[a->buffer].name, mo->direct ? "" : "*");
+        if (mo->role == OPERAND_DST && mo->read >= 0)
+            text_printf(t, "<-%s", p->buffer[s->read[mo->read].buffer].name);
     }
 }
 
-void mapping_print(const struct program *p, const struct machine *m, const struct mapping *map, struct text *t) {
+void mapping_print(const struct program *p, const struct machine *m, const struct mapping *map,
+                   struct text *t) {
     const struct instr *x = &m->instr[map->instr];
     struct needle names = {0};
     int64_t size[MAX_RANGED];
@@ -112,7 +125,8 @@ void mapping_print(const struct program *p, const struct machine *m, const struc
     if (names.program) print_groups(p, &names, map, t);
     print_operands(p, x, map, t);
     if (map->init >= 0) text_printf(t, " init %d", map->init);
-    text_printf(t, " cost %.6g copies %.6g waste %.4g%s", map->cost, map->copies, map->waste, map->certified ? " certified" : "");
+    text_printf(t, " cost %.6g copies %.6g waste %.4g%s", map->cost, map->copies, map->waste,
+                map->certified ? " certified" : "");
     program_free(names.program);
     diags_free(&d);
 }

@@ -1,4 +1,5 @@
-/* V1, V3, V5 and V6 of docs/mapping.md on access matrices; the certificate proves the same again with isl. */
+/* V1, V3, V5 and V6 of docs/mapping.md on access matrices; the certificate proves the same again
+ * with isl. */
 #include "mapper/mapper_int.h"
 
 #include <stdlib.h>
@@ -23,8 +24,9 @@ const struct access *mapped_access(const struct stmt *s, const struct mapped_ope
     return o->role == OPERAND_READ ? &s->read[o->read] : NULL;
 }
 
-/* V1, and its converse: where the needle's operand varies the haystack's must too, unless the needle is elementwise along the
- * axis and the operand is copied into a memory where one element may be repeated. */
+/* V1, and its converse: where the needle's operand varies the haystack's must too, unless the
+ * needle is elementwise along the axis and the operand is copied into a memory where one element
+ * may be repeated. */
 bool axis_in_class(const struct needle *n, const struct site *site, const struct binding_set *b,
                    int needle_axis, int axis) {
     const struct needle_axis *x = &n->axis[needle_axis];
@@ -40,13 +42,17 @@ bool axis_in_class(const struct needle *n, const struct site *site, const struct
 
 /* ---- V3 ---- */
 
-/* Can this dimension alone tell the undetermined axes apart? So if each coefficient exceeds what all smaller ones reach. */
-static uint64_t determined_by(const struct program *p, const struct access *a, int dim, uint64_t open) {
+/* Can this dimension alone tell the undetermined axes apart? So if each coefficient exceeds what
+ * all smaller ones reach. */
+static uint64_t determined_by(const struct program *p, const struct access *a, int dim,
+                              uint64_t open) {
     int axis[MAX_AXES], n = 0;
     for (int x = 0; x < p->naxes; x++)
         if (open >> x & 1 && access_coef(p, a, dim, x)) {
             int at = n++;
-            for (; at > 0 && llabs(access_coef(p, a, dim, axis[at - 1])) > llabs(access_coef(p, a, dim, x)); at--)
+            for (; at > 0 &&
+                   llabs(access_coef(p, a, dim, axis[at - 1])) > llabs(access_coef(p, a, dim, x));
+                 at--)
                 axis[at] = axis[at - 1];
             axis[at] = x;
         }
@@ -61,8 +67,8 @@ static uint64_t determined_by(const struct program *p, const struct access *a, i
     return mask;
 }
 
-/* Is there a difference of two points, not zero, that reaches no other element? Walks the differences of the axes that the quick
- * test left open; only windows with overlap come here. */
+/* Is there a difference of two points, not zero, that reaches no other element? Walks the
+ * differences of the axes that the quick test left open; only windows with overlap come here. */
 struct difference {
     const struct program *p;
     const struct access *a;
@@ -111,7 +117,8 @@ bool access_injective(const struct program *p, const struct access *a, uint64_t 
 
 /* ---- V6 ---- */
 
-/* Each dimension is one axis over its whole extent, and no axis stands twice: all elements, once per point of those axes. */
+/* Each dimension is one axis over its whole extent, and no axis stands twice: all elements, once
+ * per point of those axes. */
 static bool access_plain(const struct program *p, const struct access *a) {
     const struct buffer *b = &p->buffer[a->buffer];
     uint64_t seen = 0;
@@ -138,7 +145,8 @@ static bool fills_neutral(const struct program *p, const struct stmt *fill, cons
     arena_init(&scratch);
     struct term term = term_of(&scratch, p, fill);
     const struct term_node *root = &term.at[term.root];
-    bool same = root->constant && (type_is_float(t) ? root->value.f == neutral.f : root->value.i == neutral.i);
+    bool same = root->constant &&
+                (type_is_float(t) ? root->value.f == neutral.f : root->value.i == neutral.i);
     arena_free(&scratch);
     return same;
 }
@@ -147,7 +155,8 @@ int init_of(const struct program *p, int stmt) {
     const struct stmt *s = &p->stmt[stmt];
     int at = 0;
     while (at < p->nitems && !(p->item[at].kind == ITEM_STMT && p->item[at].stmt == stmt)) at++;
-    if (at == p->nitems || s->combine == COMBINE_SET || s->nwhere || !access_plain(p, &s->dst)) return -1;
+    if (at == p->nitems || s->combine == COMBINE_SET || s->nwhere || !access_plain(p, &s->dst))
+        return -1;
     while (at-- > 0) {
         const struct item *item = &p->item[at];
         if (!items_touch(p, item, 1, s->dst.buffer)) continue;
@@ -165,18 +174,23 @@ int64_t group_extent(const struct program *p, const struct group *g) {
     return extent;
 }
 
-/* The needle's extent for a group, and how many issues of it cover the group; the last may be smaller. */
-static void axis_tiles(const struct needle_axis *x, int64_t extent, int64_t *tile, int64_t *full, int64_t *rest) {
+/* The needle's extent for a group, and how many issues of it cover the group; the last may be
+ * smaller. */
+static void axis_tiles(const struct needle_axis *x, int64_t extent, int64_t *tile, int64_t *full,
+                       int64_t *rest) {
     int64_t most = x->hi < 0 || x->hi > extent ? extent : x->hi;
     *tile = x->lo + (most > x->lo ? (most - x->lo + x->step - 1) / x->step * x->step : 0);
     if (x->hi >= 0 && *tile > x->hi) *tile -= x->step;
     if (*tile < x->lo) *tile = x->lo;
     *full = extent / *tile;
     int64_t left = extent % *tile;
-    *rest = left == 0 ? 0 : left <= x->lo ? x->lo : x->lo + (left - x->lo + x->step - 1) / x->step * x->step;
+    *rest = left == 0       ? 0
+            : left <= x->lo ? x->lo
+                            : x->lo + (left - x->lo + x->step - 1) / x->step * x->step;
 }
 
-void mapping_sizes(const struct needle *n, const struct program *p, const struct group *g, int64_t *size) {
+void mapping_sizes(const struct needle *n, const struct program *p, const struct group *g,
+                   int64_t *size) {
     memcpy(size, n->size, sizeof n->size);
     for (int x = 0; x < n->naxes; x++) {
         int64_t tile, full, rest;
@@ -186,7 +200,8 @@ void mapping_sizes(const struct needle *n, const struct program *p, const struct
     }
 }
 
-bool padding_legal(const struct needle *n, const struct program *p, const struct stmt *s, const struct group *g) {
+bool padding_legal(const struct needle *n, const struct program *p, const struct stmt *s,
+                   const struct group *g) {
     (void)s;
     for (int x = 0; x < n->naxes; x++) {
         int64_t tile, full, rest, extent = group_extent(p, &g[x]);
@@ -201,30 +216,37 @@ bool padding_legal(const struct needle *n, const struct program *p, const struct
 int64_t linear_stride(const struct program *p, const struct access *a, int axis) {
     const struct buffer *b = &p->buffer[a->buffer];
     int64_t stride = 1, sum = 0;
-    for (int d = b->ndims; d-- > 0; stride *= b->extent[d]) sum += access_coef(p, a, d, axis) * stride;
+    for (int d = b->ndims; d-- > 0; stride *= b->extent[d])
+        sum += access_coef(p, a, d, axis) * stride;
     return sum;
 }
 
-/* Columns of each group are collinear with mixed-radix strides in the row-major buffer; all zero: one element is repeated. */
-bool operand_direct(const struct needle *n, const struct program *p, const struct access *a, const struct group *g, int operand) {
+/* Columns of each group are collinear with mixed-radix strides in the row-major buffer; all zero:
+ * one element is repeated. */
+bool operand_direct(const struct needle *n, const struct program *p, const struct access *a,
+                    const struct group *g, int operand) {
     for (int x = 0; x < n->naxes; x++) {
         if (!(n->axis[x].signature >> operand & 1)) continue;
         for (int k = 0; k + 1 < g[x].n; k++) {
             int inner = g[x].axis[k + 1];
-            if (linear_stride(p, a, g[x].axis[k]) != linear_stride(p, a, inner) * p->axis[inner].extent) return false;
+            if (linear_stride(p, a, g[x].axis[k]) !=
+                linear_stride(p, a, inner) * p->axis[inner].extent)
+                return false;
         }
         if (g[x].n > 1 && a->has_fill) return false;
     }
     return true;
 }
 
-uint64_t operand_broadcast(const struct needle *n, const struct program *p, const struct stmt *s, const struct mapping *m, int operand) {
+uint64_t operand_broadcast(const struct needle *n, const struct program *p, const struct stmt *s,
+                           const struct mapping *m, int operand) {
     const struct access *a = mapped_access(s, &m->operand[operand]), *na = n->access[operand];
     int rank = n->program->buffer[na->buffer].ndims;
     uint64_t mask = 0;
     for (int x = 0; a && x < n->naxes; x++) {
         bool repeated = m->group[x].n > 0;
-        for (int k = 0; k < m->group[x].n; k++) repeated &= !access_varies(p, a, m->group[x].axis[k]);
+        for (int k = 0; k < m->group[x].n; k++)
+            repeated &= !access_varies(p, a, m->group[x].axis[k]);
         for (int d = 0; repeated && d < rank; d++)
             if (access_coef(n->program, na, d, x)) mask |= UINT64_C(1) << (rank - 1 - d);
     }
@@ -233,15 +255,17 @@ uint64_t operand_broadcast(const struct needle *n, const struct program *p, cons
 
 /* ---- price ---- */
 
-static double issue_cycles(const struct needles *all, const struct needle *n, const struct program *p, const struct group *g, int x,
-                           int64_t *size, double issues, double *points) {
+static double issue_cycles(const struct needles *all, const struct needle *n,
+                           const struct program *p, const struct group *g, int x, int64_t *size,
+                           double issues, double *points) {
     if (x == n->naxes) return issues * needle_issue_cost(all->machine, n, size);
     int64_t tile, full, rest;
     int i = n->axis[x].ranged;
     axis_tiles(&n->axis[x], group_extent(p, &g[x]), &tile, &full, &rest);
     if (i < 0) {
         *points *= (double)(tile * (full + (rest > 0)));
-        return issue_cycles(all, n, p, g, x + 1, size, issues * (double)(full + (rest > 0)), points);
+        return issue_cycles(all, n, p, g, x + 1, size, issues * (double)(full + (rest > 0)),
+                            points);
     }
     int64_t beside = n->program->axis[x].extent - n->size[i];
     double cost = 0, unused = 1;
@@ -249,7 +273,8 @@ static double issue_cycles(const struct needles *all, const struct needle *n, co
     size[i] = tile - beside;
     if (full > 0) cost += issue_cycles(all, n, p, g, x + 1, size, issues * (double)full, points);
     size[i] = rest - beside;
-    if (rest > 0) cost += issue_cycles(all, n, p, g, x + 1, size, issues, full > 0 ? &unused : points);
+    if (rest > 0)
+        cost += issue_cycles(all, n, p, g, x + 1, size, issues, full > 0 ? &unused : points);
     return cost;
 }
 
@@ -268,13 +293,16 @@ static bool dimension_shared(const struct program *p, const struct access *a, ui
 
 static bool padded_by_move(const struct needles *all, const struct operand *o) {
     for (int k = 0; k < o->nmemories; k++)
-        if (o->memory[k] >= 0 && o->memory[k] < 64 && all->moves.pads >> o->memory[k] & 1) return true;
+        if (o->memory[k] >= 0 && o->memory[k] < 64 && all->moves.pads >> o->memory[k] & 1)
+            return true;
     return false;
 }
 
-/* Does the scheduler have to copy the operand into another order? Fused groups, windows that share a dimension, fills that no
- * move makes, and arrays of the caller whose mapped axis is not the innermost one. */
-static bool operand_copied(const struct needles *all, const struct needle *n, const struct program *p, const struct mapping *m, int o) {
+/* Does the scheduler have to copy the operand into another order? Fused groups, windows that share
+ * a dimension, fills that no move makes, and arrays of the caller whose mapped axis is not the
+ * innermost one. */
+static bool operand_copied(const struct needles *all, const struct needle *n,
+                           const struct program *p, const struct mapping *m, int o) {
     const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
     const struct access *na = n->access[o];
     enum role role = p->buffer[a->buffer].role;
@@ -282,7 +310,8 @@ static bool operand_copied(const struct needles *all, const struct needle *n, co
     int last = n->program->buffer[na->buffer].ndims - 1;
     uint64_t mapped = 0;
     if (!m->operand[o].direct) return true;
-    if (a->has_fill && (home || !padded_by_move(all, &all->machine->instr[n->instr].operand[o]))) return true;
+    if (a->has_fill && (home || !padded_by_move(all, &all->machine->instr[n->instr].operand[o])))
+        return true;
     for (int x = 0; x < n->naxes; x++) {
         const struct group *g = &m->group[x];
         if (!(n->axis[x].signature >> o & 1)) continue;
@@ -305,11 +334,13 @@ double copy_interval(const struct machine *m) {
 /* A later statement goes on with the result, and pays for its order. */
 static bool continued(const struct program *p, int stmt) {
     for (int s = stmt + 1; s < p->nstmts; s++)
-        if (p->stmt[s].combine != COMBINE_SET && p->stmt[s].dst.buffer == p->stmt[stmt].dst.buffer) return true;
+        if (p->stmt[s].combine != COMBINE_SET && p->stmt[s].dst.buffer == p->stmt[stmt].dst.buffer)
+            return true;
     return false;
 }
 
-static double copies_price(const struct needles *all, const struct needle *n, const struct program *p, const struct mapping *m) {
+static double copies_price(const struct needles *all, const struct needle *n,
+                           const struct program *p, const struct mapping *m) {
     const struct stmt *s = &p->stmt[m->stmt];
     double sum = 0;
     uint64_t mapped = 0;
@@ -317,7 +348,8 @@ static double copies_price(const struct needles *all, const struct needle *n, co
         for (int k = 0; k < m->group[x].n; k++) mapped |= UINT64_C(1) << m->group[x].axis[k];
     for (int o = 0; o < n->noperands; o++) {
         const struct access *a = mapped_access(s, &m->operand[o]);
-        if (!a || !operand_copied(all, n, p, m, o) || (o == n->dst && continued(p, m->stmt))) continue;
+        if (!a || !operand_copied(all, n, p, m, o) || (o == n->dst && continued(p, m->stmt)))
+            continue;
         double elements = 1, once = p->buffer[a->buffer].role == ROLE_CONST ? 0.02 : 1;
         for (int x = 0; x < p->naxes; x++)
             if (s->axes >> x & 1 && access_varies(p, a, x)) elements *= (double)p->axis[x].extent;
@@ -328,7 +360,8 @@ static double copies_price(const struct needles *all, const struct needle *n, co
     return sum;
 }
 
-void mapping_price(const struct needles *all, const struct needle *n, const struct program *p, struct mapping *m) {
+void mapping_price(const struct needles *all, const struct needle *n, const struct program *p,
+                   struct mapping *m) {
     const struct stmt *s = &p->stmt[m->stmt];
     int64_t size[MAX_RANGED];
     uint64_t mapped = 0;

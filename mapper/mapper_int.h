@@ -1,5 +1,6 @@
-/* Inside the mapper. Needles are the machine's instructions, bound once; a term is a statement's value as a tree in which the
- * accumulation stands explicitly: `t += e` is t = t + e. Vocabulary and rules: docs/mapping.md. */
+/* Inside the mapper. Needles are the machine's instructions, bound once; a term is a statement's
+ * value as a tree in which the accumulation stands explicitly: `t += e` is t = t + e. Vocabulary
+ * and rules: docs/mapping.md. */
 #ifndef ISAMAP_MAPPER_MAPPER_INT_H
 #define ISAMAP_MAPPER_MAPPER_INT_H
 
@@ -10,13 +11,13 @@ enum { MAX_OPERANDS = 16, MAX_NEEDLE_AXES = 12, MAX_RANGED = 16, MAX_CUTS = 8 };
 /* ---- terms ---- */
 struct term_node {
     enum opcode code;
-    enum type type;                /* READ: the buffer's, as stored */
+    enum type type; /* READ: the buffer's, as stored */
     int nargs, arg[3];
-    int read;                      /* READ: of the statement; -1 for the destination of an accumulation */
-    bool acc;                      /* READ of the destination at the index that is written */
-    bool constant;                 /* no reads, no axes: `value` is known */
+    int read;      /* READ: of the statement; -1 for the destination of an accumulation */
+    bool acc;      /* READ of the destination at the index that is written */
+    bool constant; /* no reads, no axes: `value` is known */
     union value value;
-    uint64_t axes;                 /* axes on which the node's value depends */
+    uint64_t axes; /* axes on which the node's value depends */
 };
 
 /* Nodes 0..nops-1 are the statement's ops; an accumulation adds its read and its root. */
@@ -28,37 +29,37 @@ struct term {
 
 struct term term_of(struct arena *, const struct program *, const struct stmt *);
 bool access_same(const struct program *, const struct access *, const struct access *);
-double op_weight(enum opcode);     /* cycles of a scalar operation, roughly */
+double op_weight(enum opcode); /* cycles of a scalar operation, roughly */
 
 /* ---- needles ---- */
 struct needle_axis {
-    int64_t lo, hi, step;          /* legal extents; hi -1: unbounded; lo == hi: fixed */
-    int ranged;                    /* index into instr.ranged that sets the extent; -1 */
-    bool reduction;                /* the result does not vary with it */
-    bool elementwise;              /* every operand in memory varies with it: reads may be broadcast along it */
-    uint64_t signature;            /* bit o: operand o varies with it */
+    int64_t lo, hi, step; /* legal extents; hi -1: unbounded; lo == hi: fixed */
+    int ranged;           /* index into instr.ranged that sets the extent; -1 */
+    bool reduction;       /* the result does not vary with it */
+    bool elementwise; /* every operand in memory varies with it: reads may be broadcast along it */
+    uint64_t signature; /* bit o: operand o varies with it */
 };
 
 struct needle {
     int instr;
-    struct program *program;       /* the semantics at small sizes; owned */
+    struct program *program; /* the semantics at small sizes; owned */
     struct term term;
-    int naxes, noperands, dst;     /* dst: operand that is written */
+    int naxes, noperands, dst; /* dst: operand that is written */
     struct needle_axis axis[MAX_NEEDLE_AXES];
     const struct access *access[MAX_OPERANDS];
     int operand_of_buffer[MAX_OPERANDS * 2];
-    uint64_t imm, home;            /* bit o: operand is a constant; all its memories are the home */
-    int64_t size[MAX_RANGED];      /* the sizes that `program` has */
-    bool copy;                     /* dst = src: a plain or broadcasting move */
-    bool offered;                  /* may execute statements; other moves only fill and drain memories */
-    bool coupled;                  /* two axes share a dimension: the certificate decides */
-    bool zero_absorbs;             /* a zero operand makes a point's contribution zero */
-    const char *refused;           /* why it cannot execute statements; or NULL */
+    uint64_t imm, home;       /* bit o: operand is a constant; all its memories are the home */
+    int64_t size[MAX_RANGED]; /* the sizes that `program` has */
+    bool copy;                /* dst = src: a plain or broadcasting move */
+    bool offered;             /* may execute statements; other moves only fill and drain memories */
+    bool coupled;             /* two axes share a dimension: the certificate decides */
+    bool zero_absorbs;        /* a zero operand makes a point's contribution zero */
+    const char *refused;      /* why it cannot execute statements; or NULL */
 };
 
-struct move_table {                /* cycles per element between the home and each memory, INFINITY: no path */
-    double *in, *out;              /* [memory * TYPE_COUNT + type] */
-    uint64_t pads;                 /* bit m: a move into memory m fills in what lies outside its source */
+struct move_table {   /* cycles per element between the home and each memory, INFINITY: no path */
+    double *in, *out; /* [memory * TYPE_COUNT + type] */
+    uint64_t pads;    /* bit m: a move into memory m fills in what lies outside its source */
 };
 
 struct needles {
@@ -74,9 +75,11 @@ void needles_close(struct needles *);
 const struct needle *needle_of(const struct needles *, int instr); /* NULL: none */
 double needle_issue_cost(const struct machine *, const struct needle *, const int64_t *size);
 
-/* Can a copy of a buffer of this type be in one of the operand's memories? `broadcast` has bit d for the needle buffer's
- * dimensions, counted from the last, along which one element is repeated. Cycles per element, INFINITY: no. */
-double operand_in_cost(const struct needles *, const struct needle *, int operand, uint64_t broadcast);
+/* Can a copy of a buffer of this type be in one of the operand's memories? `broadcast` has bit d
+ * for the needle buffer's dimensions, counted from the last, along which one element is repeated.
+ * Cycles per element, INFINITY: no. */
+double operand_in_cost(const struct needles *, const struct needle *, int operand,
+                       uint64_t broadcast);
 double operand_out_cost(const struct needles *, const struct needle *, int operand);
 
 /* ---- matching terms ---- */
@@ -85,17 +88,18 @@ enum bound_kind { BOUND_NONE, BOUND_READ, BOUND_DST, BOUND_IMM, BOUND_CUT };
 struct bound {
     enum bound_kind kind;
     int read;
-    int node;                      /* CUT: the haystack node that must become a buffer of its own; DST: in place of it, -1 */
+    int node; /* CUT: the haystack node that must become a buffer of its own; DST: in place of it,
+                 -1 */
     union value imm;
 };
 
-struct binding_set {               /* σ and β: what plays each operand */
+struct binding_set { /* σ and β: what plays each operand */
     struct bound operand[MAX_OPERANDS];
 };
 
 struct mismatch {
     enum failure_kind kind;
-    int needle_node, node, depth;  /* depth -1: none */
+    int needle_node, node, depth; /* depth -1: none */
 };
 
 struct match {
@@ -104,41 +108,51 @@ struct match {
     struct mismatch worst;
 };
 
-struct site {                      /* a haystack statement */
+struct site { /* a haystack statement */
     const struct program *program;
-    int stmt;                      /* its index in `program` */
+    int stmt; /* its index in `program` */
     const struct stmt *s;
     struct term term;
-    uint64_t live;                 /* axes that may be mapped: extent above 1, not sequential */
+    uint64_t live; /* axes that may be mapped: extent above 1, not sequential */
 };
 
 struct site site_of(struct arena *, const struct program *, int stmt);
 /* All ways to bind the needle's term to the statement's, at `root` of the latter. */
-void match_terms(struct arena *, const struct machine *, const struct needle *, const struct site *, int root, bool cuts, struct match *);
+void match_terms(struct arena *, const struct machine *, const struct needle *, const struct site *,
+                 int root, bool cuts, struct match *);
 bool imm_encodable(const struct machine *, const struct needle *, const struct binding_set *);
-bool read_in_place(const struct site *, int read);      /* the destination may overwrite this read's buffer */
+bool read_in_place(const struct site *,
+                   int read); /* the destination may overwrite this read's buffer */
 bool buffer_dead_after(const struct program *, int buffer, int stmt);
 bool items_touch(const struct program *, const struct item *, int n, int buffer);
 bool stmt_in_recurrence(const struct program *, int stmt);
 
 /* ---- legality (V1-V6) and price ---- */
 const struct access *bound_access(const struct site *, const struct bound *);
-bool axis_in_class(const struct needle *, const struct site *, const struct binding_set *, int needle_axis, int axis);
+bool axis_in_class(const struct needle *, const struct site *, const struct binding_set *,
+                   int needle_axis, int axis);
 bool access_injective(const struct program *, const struct access *, uint64_t axes);
-int init_of(const struct program *, int stmt);         /* V6: the neutral fill that belongs to an accumulation; -1 */
-bool padding_legal(const struct needle *, const struct program *, const struct stmt *, const struct group *);
-uint64_t operand_broadcast(const struct needle *, const struct program *, const struct stmt *, const struct mapping *, int operand);
-const struct access *mapped_access(const struct stmt *, const struct mapped_operand *); /* NULL: imm */
+int init_of(const struct program *,
+            int stmt); /* V6: the neutral fill that belongs to an accumulation; -1 */
+bool padding_legal(const struct needle *, const struct program *, const struct stmt *,
+                   const struct group *);
+uint64_t operand_broadcast(const struct needle *, const struct program *, const struct stmt *,
+                           const struct mapping *, int operand);
+const struct access *mapped_access(const struct stmt *,
+                                   const struct mapped_operand *); /* NULL: imm */
 int64_t group_extent(const struct program *, const struct group *);
 int64_t linear_stride(const struct program *, const struct access *, int axis);
-bool operand_direct(const struct needle *, const struct program *, const struct access *, const struct group *, int operand);
-void mapping_sizes(const struct needle *, const struct program *, const struct group *, int64_t *size);
-void mapping_price(const struct needles *, const struct needle *, const struct program *, struct mapping *);
-double copy_interval(const struct machine *);          /* cycles for one element that the fallback copies */
+bool operand_direct(const struct needle *, const struct program *, const struct access *,
+                    const struct group *, int operand);
+void mapping_sizes(const struct needle *, const struct program *, const struct group *,
+                   int64_t *size);
+void mapping_price(const struct needles *, const struct needle *, const struct program *,
+                   struct mapping *);
+double copy_interval(const struct machine *); /* cycles for one element that the fallback copies */
 
 /* ---- the search ---- */
 struct search {
-    struct arena *arena;           /* of the results */
+    struct arena *arena; /* of the results */
     const struct needles *needles;
     int64_t steps, limit;
     bool all, bounded;
@@ -150,31 +164,35 @@ struct search {
 
 /* Appends the mappings of one needle on one statement and the reasons why there are none. */
 void search_pair(struct search *, const struct needle *, const struct site *);
-void note_failure(struct search *, const struct needle *, const struct site *, const struct mismatch *);
-void note_axis(struct search *, const struct needle *, const struct site *, enum failure_kind, int needle_axis, int axis, int operand,
-               const char *reason);
+void note_failure(struct search *, const struct needle *, const struct site *,
+                  const struct mismatch *);
+void note_axis(struct search *, const struct needle *, const struct site *, enum failure_kind,
+               int needle_axis, int axis, int operand, const char *reason);
 void note_refused(struct search *, const struct needle *, const struct site *);
 int count_distinct(const struct needles *, const struct mapping *, int n);
-bool mapping_certify_with(const struct needles *, const struct program *, const struct mapping *, struct text *why_not);
+bool mapping_certify_with(const struct needles *, const struct program *, const struct mapping *,
+                          struct text *why_not);
 
 /* ---- editing programs ---- */
-/* Cuts `n` nodes out of a statement's value: each becomes a statement before it that fills a new temporary, shaped by the axes on
- * which the node depends. Statement `stmt` moves to stmt + n. Indices of later statements grow by n. */
+/* Cuts `n` nodes out of a statement's value: each becomes a statement before it that fills a new
+ * temporary, shaped by the axes on which the node depends. Statement `stmt` moves to stmt + n.
+ * Indices of later statements grow by n. */
 void program_cut(struct program *, int stmt, const int *node, int n);
 uint64_t node_axes(const struct term *, int node);
-/* Views: shallow copies of a program with an arena of their own, in which one statement is what a cut would leave of it (view_rest)
- * or what would fill the temporary (view_part). */
+/* Views: shallow copies of a program with an arena of their own, in which one statement is what a
+ * cut would leave of it (view_rest) or what would fill the temporary (view_part). */
 void view_rest(struct program *view, int stmt, const int *node, int n);
 void view_part(struct program *view, int stmt, int node);
-void stmt_normalise(struct program *, int stmt);       /* its ops as a tree in post-order, each used once */
-int term_size(const struct stmt *, int node);          /* nodes of the tree below, itself included */
+void stmt_normalise(struct program *,
+                    int stmt);                /* its ops as a tree in post-order, each used once */
+int term_size(const struct stmt *, int node); /* nodes of the tree below, itself included */
 
 /* ---- covers ---- */
-struct option {                    /* one way to execute a statement */
-    int ncuts, cut[MAX_CUTS];      /* nodes that become statements of their own first */
+struct option {               /* one way to execute a statement */
+    int ncuts, cut[MAX_CUTS]; /* nodes that become statements of their own first */
     bool fallback;
-    struct mapping map;            /* of what is left, at the statement's index before the cuts */
-    double cost;                   /* cycles of the reference clock, estimated copies and moves included */
+    struct mapping map; /* of what is left, at the statement's index before the cuts */
+    double cost;        /* cycles of the reference clock, estimated copies and moves included */
 };
 
 struct options {
@@ -191,9 +209,10 @@ struct covering {
     struct diags *diags;
     struct cover *cover;
     struct arena scratch;
-    int *chosen, *inside;          /* for each statement: index into cover.mapping, FALLBACK or UNDECIDED; the statement that includes it */
+    int *chosen, *inside; /* for each statement: index into cover.mapping, FALLBACK or UNDECIDED;
+                             the statement that includes it */
     int cap, mcap;
-    struct {                       /* mappings of the statement before an accumulation, searched once */
+    struct { /* mappings of the statement before an accumulation, searched once */
         const struct program *program;
         int stmt, n;
         const struct mapping *mapping;
@@ -205,10 +224,13 @@ struct options options_of(struct covering *, const struct program *p, int stmt);
 double fallback_price(const struct covering *, const struct program *, const struct stmt *);
 double reference_cycles(const struct machine *, int unit, double cycles);
 double doorbell_price(const struct machine *, int queue);
-/* Moves, copies and phases that this way causes beside the issues, given what neighbours decided; INFINITY: not possible. */
+/* Moves, copies and phases that this way causes beside the issues, given what neighbours decided;
+ * INFINITY: not possible. */
 double neighbour_price(struct covering *, const struct program *, int stmt, const struct option *);
 /* A temporary that `from` writes comes to operand o of `to`, on statement `stmt` of p. */
-double transfer_price(struct covering *, const struct program *p, int stmt, const struct option *from, const struct mapping *to, int o);
-bool operands_agree(const struct covering *, const struct program *, const struct mapping *a, int oa, const struct mapping *b, int ob);
+double transfer_price(struct covering *, const struct program *p, int stmt,
+                      const struct option *from, const struct mapping *to, int o);
+bool operands_agree(const struct covering *, const struct program *, const struct mapping *a,
+                    int oa, const struct mapping *b, int ob);
 
 #endif

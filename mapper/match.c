@@ -1,5 +1,6 @@
-/* Binding a needle's term to a haystack's from the sink down (ISA Mapper §2.2; VF2-like with forward checks on operation and
- * type). Terms have a handful of nodes, so plain backtracking over the operand orders of commutative operations is exact. */
+/* Binding a needle's term to a haystack's from the sink down (ISA Mapper §2.2; VF2-like with
+ * forward checks on operation and type). Terms have a handful of nodes, so plain backtracking over
+ * the operand orders of commutative operations is exact. */
 #include "mapper/mapper_int.h"
 
 #include <assert.h>
@@ -7,7 +8,9 @@
 
 enum { MAX_PENDING = 64 };
 
-struct pair { int needle, hay; };
+struct pair {
+    int needle, hay;
+};
 
 struct matcher {
     struct arena *arena;
@@ -62,7 +65,8 @@ bool buffer_dead_after(const struct program *p, int buffer, int stmt) {
     return !items_touch(p, p->item + at + 1, p->nitems - at - 1, buffer);
 }
 
-/* Read `r` may be overwritten in place by the destination: same place, same index, dead afterwards. */
+/* Read `r` may be overwritten in place by the destination: same place, same index, dead afterwards.
+ */
 bool read_in_place(const struct site *site, int r) {
     const struct program *p = site->program;
     const struct stmt *s = site->s;
@@ -113,12 +117,14 @@ static bool bind_read(struct matcher *m, struct pair at, int operand) {
         return fail(m, FAILURE_OPERATION, at), false;
     if (!type_fits(m, n->type, h->type)) return fail(m, FAILURE_TYPE, at), false;
     if (b->kind == BOUND_NONE) {
-        *b = (struct bound){.kind = cut ? BOUND_CUT : BOUND_READ, .read = h->read, .node = cut ? at.hay : -1};
+        *b = (struct bound){
+            .kind = cut ? BOUND_CUT : BOUND_READ, .read = h->read, .node = cut ? at.hay : -1};
         return true;
     }
-    bool same = cut ? b->kind == BOUND_CUT && b->node == at.hay
-                    : b->kind == BOUND_READ && access_same(m->site->program, &m->site->s->read[b->read],
-                                                          &m->site->s->read[h->read]);
+    bool same =
+        cut ? b->kind == BOUND_CUT && b->node == at.hay
+            : b->kind == BOUND_READ && access_same(m->site->program, &m->site->s->read[b->read],
+                                                   &m->site->s->read[h->read]);
     if (!same) fail(m, FAILURE_OPERATION, at);
     return same;
 }
@@ -213,13 +219,18 @@ static void next(struct matcher *m) {
 
 void match_terms(struct arena *arena, const struct machine *machine, const struct needle *needle,
                  const struct site *site, int root, bool cuts, struct match *out) {
-    struct matcher m = {.arena = arena, .machine = machine, .needle = needle, .site = site,
-                        .cuts = cuts, .out = out};
+    struct matcher m = {.arena = arena,
+                        .machine = machine,
+                        .needle = needle,
+                        .site = site,
+                        .cuts = cuts,
+                        .out = out};
     *out = (struct match){.worst = {.depth = -1, .needle_node = -1, .node = -1}};
     const struct buffer *nd = &needle->program->buffer[needle->access[needle->dst]->buffer];
     enum type dst = root == site->term.root ? site->program->buffer[site->s->dst.buffer].type
                                             : site->term.at[root].type;
-    for (int o = 0; o < needle->noperands; o++) m.bound.operand[o].read = m.bound.operand[o].node = -1;
+    for (int o = 0; o < needle->noperands; o++)
+        m.bound.operand[o].read = m.bound.operand[o].node = -1;
     m.bound.operand[needle->dst].kind = BOUND_DST;
     m.pending[m.npending++] = (struct pair){needle->term.root, root};
     if (!type_fits(&m, nd->type, dst)) {
@@ -229,7 +240,8 @@ void match_terms(struct arena *arena, const struct machine *machine, const struc
     next(&m);
 }
 
-/* ---- encodability of constants: a field that comes out fractional or too large makes the candidate illegal ---- */
+/* ---- encodability of constants: a field that comes out fractional or too large makes the
+ * candidate illegal ---- */
 
 struct imm_names {
     const struct machine *machine;
@@ -238,7 +250,8 @@ struct imm_names {
     bool used;
 };
 
-static bool imm_call(void *user, const struct mexpr *call, const struct mexpr_env *env, double *out) {
+static bool imm_call(void *user, const struct mexpr *call, const struct mexpr_env *env,
+                     double *out) {
     struct imm_names *u = user;
     const struct instr *x = &u->machine->instr[u->needle->instr];
     (void)env;
@@ -269,7 +282,8 @@ static bool field_holds(const struct field *f, const struct mexpr_env *env, stru
     double value, bits;
     u->used = false;
     if (!f->value || !mexpr_eval(f->value, env, &value, NULL) || !u->used) return true;
-    if (!f->bits || !mexpr_eval(f->bits, env, &bits, NULL) || bits > 62) return value == (double)(int64_t)value;
+    if (!f->bits || !mexpr_eval(f->bits, env, &bits, NULL) || bits > 62)
+        return value == (double)(int64_t)value;
     if (!(value >= -0x1p62 && value <= 0x1p62) || value != (double)(int64_t)value) return false;
     double room = (double)(INT64_C(1) << (int)bits);
     return f->is_signed ? value >= -room / 2 && value < room / 2 : value >= 0 && value < room;

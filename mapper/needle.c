@@ -31,8 +31,8 @@ static bool range_wider(const struct ranges *r, int a, int b) {
     return r->hi[a] - r->lo[a] > r->hi[b] - r->lo[b];
 }
 
-/* Which size sets the extent of each axis. Usually the extent is a size alone; otherwise (y0+Y+y1) the one with the widest
- * range, seen by binding with a larger value. */
+/* Which size sets the extent of each axis. Usually the extent is a size alone; otherwise (y0+Y+y1)
+ * the one with the widest range, seen by binding with a larger value. */
 static void axis_sizes(const struct machine *m, const struct instr *x, const struct ranges *r,
                        const struct program *p, int *ranged) {
     uint32_t used = 0;
@@ -122,7 +122,8 @@ static void note_operands(const struct machine *m, struct needle *n) {
         if (b >= 0) n->operand_of_buffer[b] = o;
         if (x->operand[o].nmemories == 1 && x->operand[o].memory[0] == MEMORY_IMM)
             n->imm |= UINT64_C(1) << o;
-        else if (home_only(m, &x->operand[o])) n->home |= UINT64_C(1) << o;
+        else if (home_only(m, &x->operand[o]))
+            n->home |= UINT64_C(1) << o;
     }
 }
 
@@ -211,8 +212,9 @@ static void classify(const struct machine *m, struct needle *n) {
     if (x->across >= 0) n->refused = "moves between instances of a unit";
     n->offered = !n->refused && !(n->copy && (!x->is_move || !from_home(m, x)));
     for (int i = 0; i < n->term.n && n->term.accumulates; i++)
-        if (i == n->term.root) n->zero_absorbs = absorbs_zero(&n->term, n->term.at[i].arg[1]) &&
-                                                 n->term.at[i].code == OP_ADD;
+        if (i == n->term.root)
+            n->zero_absorbs =
+                absorbs_zero(&n->term, n->term.at[i].arg[1]) && n->term.at[i].code == OP_ADD;
 }
 
 /* ---- cost of one issue ---- */
@@ -258,7 +260,8 @@ static double operand_bytes(const struct needle *n, const int64_t *size, int o) 
     return elements * (double)type_size(n->program->buffer[n->access[o]->buffer].type);
 }
 
-/* Cycles on the queue; overhead counts little where a hardware loop spreads it over many iterations. */
+/* Cycles on the queue; overhead counts little where a hardware loop spreads it over many
+ * iterations. */
 double needle_issue_cost(const struct machine *m, const struct needle *n, const int64_t *size) {
     const struct instr *x = &m->instr[n->instr];
     struct size_names names = {m, n, size};
@@ -273,7 +276,8 @@ double needle_issue_cost(const struct machine *m, const struct needle *n, const 
             if (o != n->dst && !(n->imm >> o & 1)) read += operand_bytes(n, size, o);
         interval = fmax(interval, fmin(read, written) / m->bus[x->bus].rate);
     }
-    double width = x->queue >= 0 && m->queue[x->queue].width > 1 ? (double)m->queue[x->queue].width : 1;
+    double width =
+        x->queue >= 0 && m->queue[x->queue].width > 1 ? (double)m->queue[x->queue].width : 1;
     return (overhead + interval) / width;
 }
 
@@ -409,8 +413,10 @@ double operand_in_cost(const struct needles *all, const struct needle *n, int op
     for (int k = 0; k < o->nmemories; k++) {
         if (o->memory[k] < 0) continue;
         bool home = memory_is_home(all->machine, o->memory[k]);
-        if (broadcast && !home) best = fmin(best, broadcast_cost(all, o->memory[k], o->type, broadcast));
-        else if (!broadcast) best = fmin(best, *move_at(all->moves.in, o->memory[k], o->type));
+        if (broadcast && !home)
+            best = fmin(best, broadcast_cost(all, o->memory[k], o->type, broadcast));
+        else if (!broadcast)
+            best = fmin(best, *move_at(all->moves.in, o->memory[k], o->type));
     }
     return best;
 }

@@ -1,5 +1,6 @@
-/* What a choice costs beside its issues: moves between home and memories, repacking where neighbours disagree about a buffer's
- * order, and the doorbell where host and device take turns. Estimates: layouts and fusion are the scheduler's. */
+/* What a choice costs beside its issues: moves between home and memories, repacking where
+ * neighbours disagree about a buffer's order, and the doorbell where host and device take turns.
+ * Estimates: layouts and fusion are the scheduler's. */
 #include "mapper/mapper_int.h"
 
 #include <math.h>
@@ -8,7 +9,8 @@
 double reference_cycles(const struct machine *m, int unit, double cycles) {
     double count = 1, own = m->unit[unit].clock > 0 ? m->unit[unit].clock : m->clock;
     double reference = m->nfallbacks > 0 ? m->unit[m->fallback[0].unit].clock : m->clock;
-    for (int u = unit; u >= 0; u = m->unit[u].parent) count *= (double)(m->unit[u].count > 0 ? m->unit[u].count : 1);
+    for (int u = unit; u >= 0; u = m->unit[u].parent)
+        count *= (double)(m->unit[u].count > 0 ? m->unit[u].count : 1);
     if (own > 0 && reference > 0) cycles *= reference / own;
     return cycles / count;
 }
@@ -25,16 +27,21 @@ double fallback_price(const struct covering *c, const struct program *p, const s
     return reference_cycles(m, m->fallback[0].unit, points * interval * fmax(weight, 1));
 }
 
-/* A round trip of tokens between the fallback's queue and the device's; 0 where one stream issues both. */
+/* A round trip of tokens between the fallback's queue and the device's; 0 where one stream issues
+ * both. */
 double doorbell_price(const struct machine *m, int queue) {
     double there = 0, back = 0;
-    if (m->nfallbacks == 0 || queue < 0 || m->fallback[0].queue < 0 || m->fallback[0].queue == queue) return 0;
+    if (m->nfallbacks == 0 || queue < 0 || m->fallback[0].queue < 0 ||
+        m->fallback[0].queue == queue)
+        return 0;
     uint64_t host = UINT64_C(1) << m->fallback[0].queue, device = UINT64_C(1) << queue;
     for (int i = 0; i < m->nsyncs; i++) {
         const struct sync *s = &m->sync[i];
         if (s->kind != SYNC_TOKEN) continue;
-        if (s->from & host && s->to & device) there = fmax(there, reference_cycles(m, s->unit, s->latency));
-        if (s->from & device && s->to & host) back = fmax(back, reference_cycles(m, s->unit, s->latency));
+        if (s->from & host && s->to & device)
+            there = fmax(there, reference_cycles(m, s->unit, s->latency));
+        if (s->from & device && s->to & host)
+            back = fmax(back, reference_cycles(m, s->unit, s->latency));
     }
     return there + back;
 }
@@ -45,14 +52,19 @@ static uint64_t memories(const struct machine *m, const struct mapping *map, int
     const struct operand *x = &m->instr[map->instr].operand[o];
     uint64_t mask = 0;
     for (int k = 0; k < x->nmemories; k++)
-        if (x->memory[k] >= 0 && x->memory[k] < 64 && !memory_is_home(m, x->memory[k])) mask |= UINT64_C(1) << x->memory[k];
+        if (x->memory[k] >= 0 && x->memory[k] < 64 && !memory_is_home(m, x->memory[k]))
+            mask |= UINT64_C(1) << x->memory[k];
     return mask;
 }
 
-/* For each dimension of the needle's buffer from the last: dimensions of the haystack's buffer that stand there, slowest first. */
-struct placing { int dim[MAX_DIMS][MAX_GROUP], n[MAX_DIMS], rank; };
+/* For each dimension of the needle's buffer from the last: dimensions of the haystack's buffer that
+ * stand there, slowest first. */
+struct placing {
+    int dim[MAX_DIMS][MAX_GROUP], n[MAX_DIMS], rank;
+};
 
-static struct placing placing_of(const struct covering *c, const struct program *p, const struct mapping *m, int o) {
+static struct placing placing_of(const struct covering *c, const struct program *p,
+                                 const struct mapping *m, int o) {
     struct placing out = {.rank = 0};
     const struct needle *n = needle_of(c->needles, m->instr);
     const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
@@ -62,18 +74,21 @@ static struct placing placing_of(const struct covering *c, const struct program 
             if (!access_coef(n->program, n->access[o], d, x)) continue;
             for (int k = 0; k < m->group[x].n; k++)
                 for (int h = 0; h < p->buffer[a->buffer].ndims; h++)
-                    if (access_coef(p, a, h, m->group[x].axis[k]) && out.n[out.rank - 1 - d] < MAX_GROUP)
+                    if (access_coef(p, a, h, m->group[x].axis[k]) &&
+                        out.n[out.rank - 1 - d] < MAX_GROUP)
                         out.dim[out.rank - 1 - d][out.n[out.rank - 1 - d]++] = h;
         }
     return out;
 }
 
-bool operands_agree(const struct covering *c, const struct program *p, const struct mapping *a, int oa, const struct mapping *b, int ob) {
+bool operands_agree(const struct covering *c, const struct program *p, const struct mapping *a,
+                    int oa, const struct mapping *b, int ob) {
     if (!(memories(c->machine, a, oa) & memories(c->machine, b, ob))) return false;
     struct placing x = placing_of(c, p, a, oa), y = placing_of(c, p, b, ob);
     int rank = x.rank > y.rank ? x.rank : y.rank;
     for (int d = 0; d < rank; d++)
-        if (x.n[d] != y.n[d] || memcmp(x.dim[d], y.dim[d], (size_t)x.n[d] * sizeof(int)) != 0) return false;
+        if (x.n[d] != y.n[d] || memcmp(x.dim[d], y.dim[d], (size_t)x.n[d] * sizeof(int)) != 0)
+            return false;
     return true;
 }
 
@@ -86,7 +101,8 @@ static double elements_of(const struct program *p, const struct access *a, const
     return fmin(elements, (double)p->buffer[a->buffer].elements);
 }
 
-static int operand_of_buffer(const struct program *p, const struct mapping *m, int noperands, int buffer, bool written) {
+static int operand_of_buffer(const struct program *p, const struct mapping *m, int noperands,
+                             int buffer, bool written) {
     const struct stmt *s = &p->stmt[m->stmt];
     for (int o = 0; o < noperands; o++) {
         const struct mapped_operand *mo = &m->operand[o];
@@ -126,7 +142,7 @@ struct pricing {
     struct covering *c;
     const struct program *p;
     int stmt;
-    const struct mapping *m;       /* NULL: the fallback */
+    const struct mapping *m; /* NULL: the fallback */
     const struct needle *n;
 };
 
@@ -135,20 +151,27 @@ static double repack(const struct pricing *q, double elements) {
 }
 
 /* Host and device take turns when one writes what the other reads. */
-static double crossing_price(const struct machine *m, const struct mapping *from, const struct mapping *to) {
-    double a = doorbell_price(m, m->instr[from->instr].queue), b = doorbell_price(m, m->instr[to->instr].queue);
+static double crossing_price(const struct machine *m, const struct mapping *from,
+                             const struct mapping *to) {
+    double a = doorbell_price(m, m->instr[from->instr].queue),
+           b = doorbell_price(m, m->instr[to->instr].queue);
     return (a > 0) == (b > 0) ? 0 : fmax(a, b);
 }
 
 static double in_price(const struct pricing *q, int o, double elements) {
-    double c = operand_in_cost(q->c->needles, q->n, o, operand_broadcast(q->n, q->p, &q->p->stmt[q->stmt], q->m, o));
-    return isinf(c) ? INFINITY : reference_cycles(q->c->machine, q->c->machine->instr[q->m->instr].unit, c * elements);
+    double c = operand_in_cost(q->c->needles, q->n, o,
+                               operand_broadcast(q->n, q->p, &q->p->stmt[q->stmt], q->m, o));
+    return isinf(c) ? INFINITY
+                    : reference_cycles(q->c->machine, q->c->machine->instr[q->m->instr].unit,
+                                       c * elements);
 }
 
 static double out_price(const struct covering *c, const struct mapping *m, int o, double elements) {
     const struct needle *n = needle_of(c->needles, m->instr);
     double cost = operand_out_cost(c->needles, n, o);
-    return isinf(cost) ? INFINITY : reference_cycles(c->machine, c->machine->instr[m->instr].unit, cost * elements);
+    return isinf(cost)
+               ? INFINITY
+               : reference_cycles(c->machine, c->machine->instr[m->instr].unit, cost * elements);
 }
 
 /* Is the element after the operand's last one in the needle's buffer the next one in memory? */
@@ -164,6 +187,12 @@ static bool natural_order(const struct pricing *q, int o, const struct access *a
     return true;
 }
 
+/* One element of the buffer stands in all lanes: it is read anew, in whatever order the buffer has.
+ */
+static bool repeats(const struct pricing *q, int o) {
+    return operand_broadcast(q->n, q->p, &q->p->stmt[q->stmt], q->m, o) != 0;
+}
+
 /* A buffer that statement w wrote comes to operand o (or to the fallback). */
 static double arrival(const struct pricing *q, int w, int o, const struct access *a) {
     const struct mapping *from = decided(q->c, w);
@@ -174,18 +203,23 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
         const struct needle *n = needle_of(q->c->needles, from->instr);
         if (q->m && operands_agree(q->c, q->p, from, n->dst, q->m, o)) return 0;
         double out = out_price(q->c, from, n->dst, elements);
-        if (!q->m) return out + doorbell_price(q->c->machine, q->c->machine->instr[from->instr].queue);
-        bool same = memories(q->c->machine, from, n->dst) & memories(q->c->machine, q->m, o);
+        if (!q->m)
+            return out + doorbell_price(q->c->machine, q->c->machine->instr[from->instr].queue);
+        bool same = !repeats(q, o) &&
+                    memories(q->c->machine, from, n->dst) & memories(q->c->machine, q->m, o);
         out += crossing_price(q->c->machine, from, q->m);
         return out + (home ? 0 : in_price(q, o, elements)) + (same ? repack(q, elements) : 0);
     }
     if (!q->m || home) return 0;
-    bool undecided = temporary && (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
-    double guess = undecided && o != q->n->dst && !natural_order(q, o, a) ? repack(q, elements) : 0; /* its writer will likely write rows */
+    bool undecided =
+        temporary && (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
+    double guess = undecided && o != q->n->dst && !natural_order(q, o, a)
+                       ? repack(q, elements)
+                       : 0; /* its writer will likely write rows */
     double in = in_price(q, o, elements);
     bool by_host = w >= 0 && w < q->c->cover->program->nstmts && q->c->chosen[w] == FALLBACK;
     if (by_host) in += doorbell_price(q->c->machine, q->c->machine->instr[q->m->instr].queue);
-    return temporary && !by_host && !isinf(in) ? guess : in;
+    return temporary && !by_host && !isinf(in) && !repeats(q, o) ? guess : in;
 }
 
 /* The result goes to those that read it and are decided, and home if it must. */
@@ -193,7 +227,8 @@ static double departure(const struct pricing *q) {
     const struct stmt *s = &q->p->stmt[q->stmt];
     int b = s->dst.buffer;
     double elements = elements_of(q->p, &s->dst, s), sum = 0;
-    double out = q->m && !(q->n->home >> q->n->dst & 1) ? out_price(q->c, q->m, q->n->dst, elements) : 0;
+    double out =
+        q->m && !(q->n->home >> q->n->dst & 1) ? out_price(q->c, q->m, q->n->dst, elements) : 0;
     bool leaves = q->p->buffer[b].role != ROLE_TEMP, ended = false;
     const struct program *whole = q->c->cover->program;
     for (int r = q->stmt + 1; r < whole->nstmts && b < whole->nbuffers; r++) {
@@ -210,8 +245,11 @@ static double departure(const struct pricing *q) {
         if (o < 0) continue;
         if (!q->m) sum += doorbell_price(q->c->machine, q->c->machine->instr[to->instr].queue);
         if (q->m && operands_agree(q->c, q->p, q->m, q->n->dst, to, o)) continue;
-        bool same = q->m && memories(q->c->machine, q->m, q->n->dst) & memories(q->c->machine, to, o);
+        struct pricing reader = {q->c, whole, r, to, n};
+        bool same = q->m && !repeats(&reader, o) &&
+                    memories(q->c->machine, q->m, q->n->dst) & memories(q->c->machine, to, o);
         leaves = true;
+        if (!(n->home >> o & 1)) sum += in_price(&reader, o, elements);
         if (q->m) sum += crossing_price(q->c->machine, q->m, to);
         if (same) sum += repack(q, elements);
     }
@@ -223,13 +261,15 @@ static bool stays_inside(const struct pricing *q) {
     const struct program *whole = q->c->cover->program;
     const struct stmt *s = &q->p->stmt[q->stmt];
     bool read = false, ended = false;
-    if (q->p->buffer[s->dst.buffer].role != ROLE_TEMP || s->dst.buffer >= whole->nbuffers) return false;
+    if (q->p->buffer[s->dst.buffer].role != ROLE_TEMP || s->dst.buffer >= whole->nbuffers)
+        return false;
     for (int r = q->stmt + 1; r < whole->nstmts && !ended; r++) {
         const struct mapping *to = decided(q->c, r);
         ended = value_ends(whole, r, s->dst.buffer);
         if (!reads_buffer(&whole->stmt[r], s->dst.buffer)) continue;
         if (!to) return false;
-        int o = operand_of_buffer(q->p, to, needle_of(q->c->needles, to->instr)->noperands, s->dst.buffer, false);
+        int o = operand_of_buffer(q->p, to, needle_of(q->c->needles, to->instr)->noperands,
+                                  s->dst.buffer, false);
         if (o < 0 || !operands_agree(q->c, q->p, q->m, q->n->dst, to, o)) return false;
         read = true;
     }
@@ -245,7 +285,8 @@ static bool move_wanted(const struct pricing *q) {
         const struct mapping *to = decided(q->c, r);
         ended = value_ends(whole, r, b);
         if (!to || !reads_buffer(&whole->stmt[r], b)) continue;
-        int o = operand_of_buffer(q->p, to, needle_of(q->c->needles, to->instr)->noperands, b, false);
+        int o =
+            operand_of_buffer(q->p, to, needle_of(q->c->needles, to->instr)->noperands, b, false);
         if (o >= 0 && operands_agree(q->c, q->p, q->m, q->n->dst, to, o)) return true;
     }
     return false;
@@ -256,17 +297,19 @@ static double fallback_arrivals(const struct pricing *q) {
     double sum = 0;
     for (int r = 0; r < s->nreads; r++)
         sum += arrival(q, writer_of(q->p, q->stmt, s->read[r].buffer), -1, &s->read[r]);
-    if (s->combine != COMBINE_SET) sum += arrival(q, writer_of(q->p, q->stmt, s->dst.buffer), -1, &s->dst);
+    if (s->combine != COMBINE_SET)
+        sum += arrival(q, writer_of(q->p, q->stmt, s->dst.buffer), -1, &s->dst);
     return sum;
 }
 
-/* An accumulation continues what an undecided statement wrote before (a bias): can some needle write it as it is wanted? Otherwise the
- * fallback fills the home first. */
+/* An accumulation continues what an undecided statement wrote before (a bias): can some needle
+ * write it as it is wanted? Otherwise the fallback fills the home first. */
 static double prologue_price(const struct pricing *q, int w) {
     struct covering *c = q->c;
     const struct stmt *s = &q->p->stmt[w];
     if (c->prologue.stmt != w || c->prologue.program != c->cover->program) {
-        struct search search = {.arena = &c->scratch, .needles = c->needles, .limit = 100000, .all = true};
+        struct search search = {
+            .arena = &c->scratch, .needles = c->needles, .limit = 100000, .all = true};
         struct site site = site_of(&c->scratch, q->p, w);
         for (int i = 0; i < c->needles->n; i++)
             if (c->needles->at[i].offered) search_pair(&search, &c->needles->at[i], &site);
@@ -281,14 +324,17 @@ static double prologue_price(const struct pricing *q, int w) {
         bool loads = true;
         for (int o = 0; o < n->noperands; o++)
             if (m->operand[o].role == OPERAND_READ)
-                loads &= !isinf(operand_in_cost(c->needles, n, o, operand_broadcast(n, q->p, s, m, o)));
+                loads &=
+                    !isinf(operand_in_cost(c->needles, n, o, operand_broadcast(n, q->p, s, m, o)));
         if (loads && operands_agree(c, q->p, m, n->dst, q->m, q->n->dst)) return 0;
     }
     double elements = elements_of(q->p, &s->dst, s);
-    return fallback_price(c, q->p, s) + in_price(q, q->n->dst, elements) + doorbell_price(c->machine, c->machine->instr[q->m->instr].queue);
+    return fallback_price(c, q->p, s) + in_price(q, q->n->dst, elements) +
+           doorbell_price(c->machine, c->machine->instr[q->m->instr].queue);
 }
 
-double neighbour_price(struct covering *c, const struct program *p, int stmt, const struct option *option) {
+double neighbour_price(struct covering *c, const struct program *p, int stmt,
+                       const struct option *option) {
     struct pricing q = {c, p, stmt, option->fallback ? NULL : &option->map, NULL};
     const struct stmt *s = &p->stmt[stmt];
     if (!q.m) return fallback_arrivals(&q) + departure(&q);
@@ -297,11 +343,15 @@ double neighbour_price(struct covering *c, const struct program *p, int stmt, co
     double sum = 0;
     for (int o = 0; o < q.n->noperands; o++) {
         const struct mapped_operand *mo = &q.m->operand[o];
-        const struct access *a = mo->role == OPERAND_DST && mo->read >= 0 ? &s->read[mo->read] : mapped_access(s, mo);
-        bool read = mo->role == OPERAND_READ || (mo->role == OPERAND_DST && (mo->read >= 0 || (s->combine != COMBINE_SET && q.m->init < 0)));
+        const struct access *a =
+            mo->role == OPERAND_DST && mo->read >= 0 ? &s->read[mo->read] : mapped_access(s, mo);
+        bool read = mo->role == OPERAND_READ ||
+                    (mo->role == OPERAND_DST &&
+                     (mo->read >= 0 || (s->combine != COMBINE_SET && q.m->init < 0)));
         int w = a && read ? writer_of(p, stmt, a->buffer) : -1;
         if (a && read) sum += arrival(&q, w, o, a);
-        bool continues = w >= 0 && mo->role == OPERAND_DST && mo->read < 0 && c->chosen[w] == UNDECIDED;
+        bool continues =
+            w >= 0 && mo->role == OPERAND_DST && mo->read < 0 && c->chosen[w] == UNDECIDED;
         if (continues && p->stmt[w].combine == COMBINE_SET) sum += prologue_price(&q, w);
     }
     bool way_out = !isinf(operand_out_cost(c->needles, q.n, q.n->dst));
@@ -309,15 +359,18 @@ double neighbour_price(struct covering *c, const struct program *p, int stmt, co
     return sum + departure(&q);
 }
 
-double transfer_price(struct covering *c, const struct program *p, int stmt, const struct option *from, const struct mapping *to, int o) {
+double transfer_price(struct covering *c, const struct program *p, int stmt,
+                      const struct option *from, const struct mapping *to, int o) {
     struct pricing q = {c, p, stmt, to, needle_of(c->needles, to->instr)};
     const struct stmt *s = &p->stmt[stmt];
     const struct mapped_operand *mo = &to->operand[o];
-    const struct access *a = mo->role == OPERAND_DST && mo->read >= 0 ? &s->read[mo->read] : mapped_access(s, mo);
+    const struct access *a =
+        mo->role == OPERAND_DST && mo->read >= 0 ? &s->read[mo->read] : mapped_access(s, mo);
     double elements = elements_of(p, a, s), in = q.n->home >> o & 1 ? 0 : in_price(&q, o, elements);
     const struct instr *x = &c->machine->instr[to->instr];
     if (from->fallback) return in + doorbell_price(c->machine, x->queue);
     const struct needle *n = needle_of(c->needles, from->map.instr);
     if (memories(c->machine, &from->map, n->dst) & memories(c->machine, to, o)) return 0;
-    return out_price(c, &from->map, n->dst, elements) + in + crossing_price(c->machine, &from->map, to);
+    return out_price(c, &from->map, n->dst, elements) + in +
+           crossing_price(c->machine, &from->map, to);
 }

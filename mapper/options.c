@@ -1,5 +1,6 @@
-/* The ways to execute one statement: a needle on the whole, a needle on the root of its value with the rest cut off into temporaries
- * (maximal munch over the tree, what is cut off priced the same way), or the fallback. */
+/* The ways to execute one statement: a needle on the whole, a needle on the root of its value with
+ * the rest cut off into temporaries (maximal munch over the tree, what is cut off priced the same
+ * way), or the fallback. */
 #include "mapper/mapper_int.h"
 
 #include <math.h>
@@ -8,19 +9,25 @@
 
 enum { MAX_CUT_SETS = 24, PAIR_STEPS = 100000, STATEMENT_CYCLES = 100 /* to start a loop nest */ };
 
-struct cut_set { int n, node[MAX_CUTS]; };
+struct cut_set {
+    int n, node[MAX_CUTS];
+};
 
-struct cut_sets { struct cut_set at[MAX_CUT_SETS]; int n; };
+struct cut_sets {
+    struct cut_set at[MAX_CUT_SETS];
+    int n;
+};
 
 struct estimator {
     struct covering *c;
     const struct program *p;
     int stmt;
-    struct options *node;          /* of each node as a statement of its own */
+    struct options *node; /* of each node as a statement of its own */
     bool *known;
 };
 
-static struct options list_options(struct estimator *e, const struct program *p, int stmt, int base);
+static struct options list_options(struct estimator *e, const struct program *p, int stmt,
+                                   int base);
 
 /* ---- cut sets ---- */
 
@@ -40,18 +47,22 @@ static void add_cut_set(struct cut_sets *all, const struct needle *n, const stru
     qsort(s.node, (size_t)s.n, sizeof *s.node, compare_ints);
     if (s.n == 0 || all->n == MAX_CUT_SETS) return;
     for (int i = 0; i < all->n; i++)
-        if (all->at[i].n == s.n && memcmp(all->at[i].node, s.node, (size_t)s.n * sizeof *s.node) == 0) return;
+        if (all->at[i].n == s.n &&
+            memcmp(all->at[i].node, s.node, (size_t)s.n * sizeof *s.node) == 0)
+            return;
     all->at[all->n++] = s;
 }
 
 /* A temporary may not be much larger than what the statement touches anyway. */
 static bool cuts_small(const struct program *p, const struct site *site, const struct cut_set *s) {
     double most = (double)p->buffer[site->s->dst.buffer].elements;
-    for (int r = 0; r < site->s->nreads; r++) most = fmax(most, (double)p->buffer[site->s->read[r].buffer].elements);
+    for (int r = 0; r < site->s->nreads; r++)
+        most = fmax(most, (double)p->buffer[site->s->read[r].buffer].elements);
     for (int k = 0; k < s->n; k++) {
         double elements = 1;
         for (int a = 0; a < p->naxes; a++)
-            if (node_axes(&site->term, s->node[k]) & site->s->axes & UINT64_C(1) << a) elements *= (double)p->axis[a].extent;
+            if (node_axes(&site->term, s->node[k]) & site->s->axes & UINT64_C(1) << a)
+                elements *= (double)p->axis[a].extent;
         if (elements > 2 * most) return false;
     }
     return true;
@@ -80,7 +91,8 @@ static struct cut_sets find_cut_sets(struct covering *c, const struct program *p
 
 /* ---- prices ---- */
 
-static void add_option(struct covering *c, struct options *out, const struct program *p, int stmt, struct option o, double more) {
+static void add_option(struct covering *c, struct options *out, const struct program *p, int stmt,
+                       struct option o, double more) {
     o.cost += STATEMENT_CYCLES + more + neighbour_price(c, p, stmt, &o);
     if (isinf(o.cost) || isnan(o.cost)) return;
     GROW(&c->scratch, out->at, out->n, out->cap);
@@ -92,14 +104,16 @@ static const struct options *node_options(struct estimator *e, int node) {
     struct program view = *e->p;
     arena_init(&view.arena);
     view_part(&view, e->stmt, node);
-    e->node[node] = list_options(e, &view, e->stmt, node - term_size(&e->p->stmt[e->stmt], node) + 1);
+    e->node[node] =
+        list_options(e, &view, e->stmt, node - term_size(&e->p->stmt[e->stmt], node) + 1);
     e->known[node] = true;
     arena_free(&view.arena);
     return &e->node[node];
 }
 
 /* The cheapest way to bring the temporary that a cut makes to the mapping that reads it. */
-static double cut_price(struct estimator *e, const struct program *view, int stmt, const struct mapping *m, int node, int buffer) {
+static double cut_price(struct estimator *e, const struct program *view, int stmt,
+                        const struct mapping *m, int node, int buffer) {
     const struct stmt *s = &view->stmt[stmt];
     const struct options *ways = node_options(e, node);
     double best = INFINITY;
@@ -108,14 +122,17 @@ static double cut_price(struct estimator *e, const struct program *view, int stm
         const struct mapped_operand *mo = &m->operand[o];
         if (mo->role == OPERAND_IMM || mo->read < 0 || s->read[mo->read].buffer != buffer) continue;
         for (int i = 0; i < ways->n; i++)
-            best = fmin(best, ways->at[i].cost + transfer_price(e->c, view, stmt, &ways->at[i], m, o));
+            best =
+                fmin(best, ways->at[i].cost + transfer_price(e->c, view, stmt, &ways->at[i], m, o));
         return best;
     }
     return best;
 }
 
-/* Needles on the whole of a statement, which may be what cuts left of it; temporaries have the last buffers of the view. */
-static void add_needles(struct estimator *e, struct options *out, const struct program *p, int stmt, const struct cut_set *cuts, int base) {
+/* Needles on the whole of a statement, which may be what cuts left of it; temporaries have the last
+ * buffers of the view. */
+static void add_needles(struct estimator *e, struct options *out, const struct program *p, int stmt,
+                        const struct cut_set *cuts, int base) {
     struct covering *c = e->c;
     struct search s = {.arena = &c->scratch, .needles = c->needles, .limit = PAIR_STEPS};
     struct site site = site_of(&c->scratch, p, stmt);
@@ -130,12 +147,14 @@ static void add_needles(struct estimator *e, struct options *out, const struct p
             o.ncuts = cuts->n;
             memcpy(o.cut, cuts->node, sizeof o.cut);
         }
-        o.cost = reference_cycles(c->machine, c->machine->instr[o.map.instr].unit, o.map.cost) + o.map.copies;
+        o.cost = reference_cycles(c->machine, c->machine->instr[o.map.instr].unit, o.map.cost) +
+                 o.map.copies;
         add_option(c, out, p, stmt, o, more);
     }
 }
 
-static void add_munched(struct estimator *e, struct options *out, const struct program *p, int stmt, int base) {
+static void add_munched(struct estimator *e, struct options *out, const struct program *p, int stmt,
+                        int base) {
     struct cut_sets sets = find_cut_sets(e->c, p, stmt);
     for (int i = 0; i < sets.n; i++) {
         struct program view = *p;
@@ -154,7 +173,8 @@ static int by_price(const void *a, const void *b) {
 }
 
 /* `base`: node of the estimator's statement that node 0 of this one is. */
-static struct options list_options(struct estimator *e, const struct program *p, int stmt, int base) {
+static struct options list_options(struct estimator *e, const struct program *p, int stmt,
+                                   int base) {
     struct options out = {0};
     struct option fallback = {.fallback = true, .cost = fallback_price(e->c, p, &p->stmt[stmt])};
     add_needles(e, &out, p, stmt, NULL, base);

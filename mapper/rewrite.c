@@ -5,39 +5,52 @@
 #include <string.h>
 
 /* ---- monotone exchange ----
- * g does not decrease and g(c') = c: then max(g(a), c) = g(max(a, c')), likewise min. A ReLU after a requantisation moves before it,
- * to the integers that an accumulator's unit knows. g is a chain of casts, roundings, clips and positive scalings of an integer a,
- * in the same statement or, through a temporary that nothing else reads, in an earlier one. */
+ * g does not decrease and g(c') = c: then max(g(a), c) = g(max(a, c')), likewise min. A ReLU after
+ * a requantisation moves before it, to the integers that an accumulator's unit knows. g is a chain
+ * of casts, roundings, clips and positive scalings of an integer a, in the same statement or,
+ * through a temporary that nothing else reads, in an earlier one. */
 
 struct chain {
-    struct term outer, inner;      /* the statement with max or min; the one that fills its temporary */
-    int stmt, writer;              /* writer -1: all in one statement */
-    int top;                       /* max or min: its operand that is g's value, a node of outer */
-    int a;                         /* node of inner (or of outer without a writer) */
-    int bound;                     /* node of outer: c */
+    struct term outer, inner; /* the statement with max or min; the one that fills its temporary */
+    int stmt, writer;         /* writer -1: all in one statement */
+    int top;                  /* max or min: its operand that is g's value, a node of outer */
+    int a;                    /* node of inner (or of outer without a writer) */
+    int bound;                /* node of outer: c */
 };
 
 /* The operand through which the node does not decrease; -1: none. */
 static int monotone_in(const struct term *t, int node) {
     const struct term_node *x = &t->at[node];
-    bool right = x->nargs > 1 && t->at[x->arg[1]].constant, left = x->nargs > 1 && t->at[x->arg[0]].constant;
+    bool right = x->nargs > 1 && t->at[x->arg[1]].constant,
+         left = x->nargs > 1 && t->at[x->arg[0]].constant;
     const struct term_node *from = x->nargs > 0 ? &t->at[x->arg[0]] : NULL;
     switch (x->code) {
     case OP_FLOOR:
     case OP_CEIL:
-    case OP_ROUND: return x->arg[0];
-    case OP_CAST: /* float to integer saturates; wider integers keep the value; narrower ones wrap */
+    case OP_ROUND:
+        return x->arg[0];
+    case OP_CAST: /* float to integer saturates; wider integers keep the value; narrower ones wrap
+                   */
         if (x->type == TYPE_BOOL || from->type == TYPE_BOOL) return -1;
         if (type_is_float(from->type) || type_is_float(x->type)) return x->arg[0];
-        return type_is_signed(x->type) && type_is_signed(from->type) && type_size(x->type) >= type_size(from->type) ? x->arg[0] : -1;
-    case OP_CLIP: return right && t->at[x->arg[2]].constant ? x->arg[0] : -1;
+        return type_is_signed(x->type) && type_is_signed(from->type) &&
+                       type_size(x->type) >= type_size(from->type)
+                   ? x->arg[0]
+                   : -1;
+    case OP_CLIP:
+        return right && t->at[x->arg[2]].constant ? x->arg[0] : -1;
     case OP_MIN:
-    case OP_MAX: return right ? x->arg[0] : left ? x->arg[1] : -1;
+    case OP_MAX:
+        return right ? x->arg[0] : left ? x->arg[1] : -1;
     case OP_MUL:
         if (!type_is_float(x->type)) return -1;
-        if (right && t->at[x->arg[1]].value.f > 0 && isfinite(t->at[x->arg[1]].value.f)) return x->arg[0];
-        return left && t->at[x->arg[0]].value.f > 0 && isfinite(t->at[x->arg[0]].value.f) ? x->arg[1] : -1;
-    default: return -1;
+        if (right && t->at[x->arg[1]].value.f > 0 && isfinite(t->at[x->arg[1]].value.f))
+            return x->arg[0];
+        return left && t->at[x->arg[0]].value.f > 0 && isfinite(t->at[x->arg[0]].value.f)
+                   ? x->arg[1]
+                   : -1;
+    default:
+        return -1;
     }
 }
 
@@ -52,13 +65,16 @@ static union value chain_value(const struct term *t, int top, int a, union value
     return op_eval(x->code, x->type, t->at[x->arg[0]].type, arg);
 }
 
-/* The integer node nearest below `top` that floats separate from it; -1: none. A read at the end is left in *leaf. */
+/* The integer node nearest below `top` that floats separate from it; -1: none. A read at the end is
+ * left in *leaf. */
 static int chain_end(const struct term *t, int top, bool *floats, int *leaf) {
     int at = top;
     while (at >= 0) {
         const struct term_node *x = &t->at[at];
-        if (type_is_float(x->type)) *floats = true;
-        else if (*floats && type_is_signed(x->type)) return at;
+        if (type_is_float(x->type))
+            *floats = true;
+        else if (*floats && type_is_signed(x->type))
+            return at;
         if (x->code == OP_READ) *leaf = at;
         at = monotone_in(t, at);
     }
@@ -78,7 +94,8 @@ static int only_writer(const struct program *p, int buffer, int before) {
     int found = -1;
     for (int s = 0; s < p->nstmts; s++)
         if (p->stmt[s].dst.buffer == buffer) {
-            if (found >= 0 || s >= before || p->stmt[s].combine != COMBINE_SET || p->stmt[s].nwhere) return -1;
+            if (found >= 0 || s >= before || p->stmt[s].combine != COMBINE_SET || p->stmt[s].nwhere)
+                return -1;
             found = s;
         }
     return found;
@@ -97,7 +114,9 @@ static int temporary_writer(const struct program *p, int stmt, const struct acce
 
 static bool find_bound(const struct term *t, struct chain *c) {
     const struct term_node *root = &t->at[t->root];
-    if (t->accumulates || (root->code != OP_MAX && root->code != OP_MIN) || !type_is_signed(root->type)) return false;
+    if (t->accumulates || (root->code != OP_MAX && root->code != OP_MIN) ||
+        !type_is_signed(root->type))
+        return false;
     int k = t->at[root->arg[1]].constant ? 1 : t->at[root->arg[0]].constant ? 0 : -1;
     if (k < 0) return false;
     c->bound = root->arg[k];
@@ -110,7 +129,8 @@ static bool find_chain(struct arena *arena, const struct program *p, int stmt, s
     bool floats = false;
     int leaf = -1;
     c->outer = term_of(arena, p, &p->stmt[stmt]);
-    if (p->stmt[stmt].nwhere || stmt_in_recurrence(p, stmt) || !find_bound(&c->outer, c)) return false;
+    if (p->stmt[stmt].nwhere || stmt_in_recurrence(p, stmt) || !find_bound(&c->outer, c))
+        return false;
     c->a = chain_end(&c->outer, c->top, &floats, &leaf);
     if (c->a >= 0) return true;
     if (leaf != c->top) return false;
@@ -118,7 +138,8 @@ static bool find_chain(struct arena *arena, const struct program *p, int stmt, s
     if (c->writer < 0) return false;
     c->inner = term_of(arena, p, &p->stmt[c->writer]);
     c->a = chain_end(&c->inner, c->inner.root, &floats, &leaf);
-    return c->a >= 0 && p->buffer[p->stmt[c->writer].dst.buffer].type == c->inner.at[c->inner.root].type;
+    return c->a >= 0 &&
+           p->buffer[p->stmt[c->writer].dst.buffer].type == c->inner.at[c->inner.root].type;
 }
 
 /* c' with g(c') = c by bisection over a's type: 0 where it serves, else the least. */
@@ -131,8 +152,10 @@ static bool find_preimage(const struct chain *c, union value *out) {
     if (chain_value(t, top, c->a, *out).i == want) return true;
     while (lo < hi) {
         int64_t mid = lo + (int64_t)(((uint64_t)hi - (uint64_t)lo) / 2);
-        if (chain_value(t, top, c->a, (union value){.i = mid}).i >= want) hi = mid;
-        else lo = mid + 1;
+        if (chain_value(t, top, c->a, (union value){.i = mid}).i >= want)
+            hi = mid;
+        else
+            lo = mid + 1;
     }
     out->i = lo;
     return chain_value(t, top, c->a, *out).i == want;
@@ -144,9 +167,11 @@ struct builder {
     struct stmt *to;
 };
 
-static struct builder builder_of(struct program *p, const struct stmt *from, struct stmt *to, int extra) {
+static struct builder builder_of(struct program *p, const struct stmt *from, struct stmt *to,
+                                 int extra) {
     to->op = arena_array(&p->arena, (size_t)(from->nops + extra), sizeof *to->op);
-    to->read = arena_array(&p->arena, (size_t)(from->nreads + from->nops + extra), sizeof *to->read);
+    to->read =
+        arena_array(&p->arena, (size_t)(from->nreads + from->nops + extra), sizeof *to->read);
     to->nops = to->nreads = 0;
     return (struct builder){p, from, to};
 }
@@ -180,11 +205,13 @@ static int build_chain(struct builder *b, const struct term *t, int top, int a, 
     struct op o = b->from->op[top];
     int through = monotone_in(t, top);
     for (int k = 0; k < op_info[o.code].arity; k++)
-        o.arg[k] = o.arg[k] == through ? build_chain(b, t, through, a, with) : build_tree(b, o.arg[k]);
+        o.arg[k] =
+            o.arg[k] == through ? build_chain(b, t, through, a, with) : build_tree(b, o.arg[k]);
     return build_op(b, o);
 }
 
-static void exchange_in_one(struct program *p, const struct chain *c, enum opcode code, union value bound) {
+static void exchange_in_one(struct program *p, const struct chain *c, enum opcode code,
+                            union value bound) {
     struct stmt old = p->stmt[c->stmt];
     struct builder b = builder_of(p, &old, &p->stmt[c->stmt], 2);
     int with = build_bounded(&b, code, c->a, bound);
@@ -192,7 +219,8 @@ static void exchange_in_one(struct program *p, const struct chain *c, enum opcod
 }
 
 /* The temporary now holds max(a, c'), in a's type; the statement that read it applies g. */
-static void exchange_in_two(struct program *p, const struct chain *c, enum opcode code, union value bound) {
+static void exchange_in_two(struct program *p, const struct chain *c, enum opcode code,
+                            union value bound) {
     struct stmt writer = p->stmt[c->writer], reader = p->stmt[c->stmt];
     struct access read = reader.read[c->outer.at[c->top].read];
     struct builder b = builder_of(p, &writer, &p->stmt[c->writer], 2);
@@ -215,8 +243,10 @@ static struct program *exchange(const struct program *p, const struct failure *f
     if (find_chain(&scratch, p, f->stmt, &c) && find_preimage(&c, &bound)) {
         enum opcode code = c.outer.at[c.outer.root].code;
         q = program_copy(p);
-        if (c.writer >= 0) exchange_in_two(q, &c, code, bound);
-        else exchange_in_one(q, &c, code, bound);
+        if (c.writer >= 0)
+            exchange_in_two(q, &c, code, bound);
+        else
+            exchange_in_one(q, &c, code, bound);
     }
     arena_free(&scratch);
     return q;
@@ -224,7 +254,8 @@ static struct program *exchange(const struct program *p, const struct failure *f
 
 static const struct rewrite monotone_exchange = {
     .name = "monotone-exchange",
-    .doc = "max(g(a), c) = g(max(a, c')) where g does not decrease and g(c') = c: a ReLU moves before a requantisation",
+    .doc = "max(g(a), c) = g(max(a, c')) where g does not decrease and g(c') = c: a ReLU moves "
+           "before a requantisation",
     .answers = UINT32_C(1) << FAILURE_OPERATION | UINT32_C(1) << FAILURE_TYPE,
     .apply = exchange,
 };

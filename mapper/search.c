@@ -1,5 +1,6 @@
-/* One needle on one statement: bindings, then groups from the classes of haystack axes (docs/mapping.md; ISA Mapper §2.2, AMOS).
- * No search over axis permutations is needed: the signature says on which needle axes a haystack axis may be. */
+/* One needle on one statement: bindings, then groups from the classes of haystack axes
+ * (docs/mapping.md; ISA Mapper §2.2, AMOS). No search over axis permutations is needed: the
+ * signature says on which needle axes a haystack axis may be. */
 #include "mapper/mapper_int.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ struct chooser {
     struct group group[MAX_NEEDLE_AXES];
     struct group choice[MAX_NEEDLE_AXES][MAX_CHOICES]; /* best-first: the groups that are tried */
     int nchoices[MAX_NEEDLE_AXES];
-    int first;                     /* of the pair's mappings */
+    int first; /* of the pair's mappings */
     int64_t leaves;
 };
 
@@ -26,7 +27,8 @@ struct chooser {
 static void sort_by_stride(const struct program *p, const struct access *a, struct group *g) {
     for (int i = 1; i < g->n; i++)
         for (int k = i; k > 0; k--) {
-            int64_t outer = linear_stride(p, a, g->axis[k - 1]), inner = linear_stride(p, a, g->axis[k]);
+            int64_t outer = linear_stride(p, a, g->axis[k - 1]),
+                    inner = linear_stride(p, a, g->axis[k]);
             int64_t eo = p->axis[g->axis[k - 1]].extent, ei = p->axis[g->axis[k]].extent;
             if (llabs(outer) > llabs(inner) || (outer == inner && eo >= ei)) break;
             int t = g->axis[k];
@@ -88,7 +90,9 @@ static void make_operands(const struct chooser *c, struct mapping *m) {
         const struct bound *b = &c->bound->operand[o];
         const struct access *a = bound_access(c->site, b);
         struct mapped_operand *mo = &m->operand[o];
-        mo->role = b->kind == BOUND_DST ? OPERAND_DST : b->kind == BOUND_IMM ? OPERAND_IMM : OPERAND_READ;
+        mo->role = b->kind == BOUND_DST   ? OPERAND_DST
+                   : b->kind == BOUND_IMM ? OPERAND_IMM
+                                          : OPERAND_READ;
         mo->read = b->read;
         mo->imm = b->imm;
         mo->direct = !a || operand_direct(c->needle, c->site->program, a, m->group, o);
@@ -97,12 +101,15 @@ static void make_operands(const struct chooser *c, struct mapping *m) {
 
 static struct mapping make_mapping(const struct chooser *c) {
     struct arena *arena = c->search->arena;
-    const struct operand *dst = &c->search->needles->machine->instr[c->needle->instr].operand[c->needle->dst];
-    struct mapping m = {.instr = c->needle->instr, .stmt = c->site->stmt, .init = -1, .ngroups = c->needle->naxes};
+    const struct operand *dst =
+        &c->search->needles->machine->instr[c->needle->instr].operand[c->needle->dst];
+    struct mapping m = {
+        .instr = c->needle->instr, .stmt = c->site->stmt, .init = -1, .ngroups = c->needle->naxes};
     m.group = arena_copy(arena, c->group, (size_t)c->needle->naxes * sizeof *m.group);
     m.operand = arena_array(arena, (size_t)c->needle->noperands, sizeof *m.operand);
     make_operands(c, &m);
-    if (dst->accumulate && c->needle->term.accumulates) m.init = init_of(c->site->program, c->site->stmt);
+    if (dst->accumulate && c->needle->term.accumulates)
+        m.init = init_of(c->site->program, c->site->stmt);
     mapping_price(c->search->needles, c->needle, c->site->program, &m);
     return m;
 }
@@ -150,7 +157,8 @@ static void leaf(struct chooser *c, uint64_t used) {
     }
     if (!padding_legal(c->needle, c->site->program, c->site->s, c->group)) {
         note_axis(s, c->needle, c->site, FAILURE_EXTENT, -1, -1, -1,
-                  "the extent of a reduction is no multiple of the instruction's, and zeros would change its result");
+                  "the extent of a reduction is no multiple of the instruction's, and zeros would "
+                  "change its result");
         return;
     }
     struct mapping m = make_mapping(c);
@@ -158,7 +166,8 @@ static void leaf(struct chooser *c, uint64_t used) {
         struct text why = {0};
         m.certified = mapping_certify_with(s->needles, c->site->program, &m, &why);
         if (!m.certified)
-            note_axis(s, c->needle, c->site, FAILURE_CERTIFICATE, -1, -1, -1, arena_strdup(s->arena, why.at ? why.at : ""));
+            note_axis(s, c->needle, c->site, FAILURE_CERTIFICATE, -1, -1, -1,
+                      arena_strdup(s->arena, why.at ? why.at : ""));
         text_free(&why);
         if (!m.certified) return;
     }
@@ -230,7 +239,8 @@ static void list_choices(struct chooser *c, int x) {
         add_choice(c, x, UINT64_C(1) << line.axis[from] | UINT64_C(1) << line.axis[from + 1]);
 }
 
-/* No axis fits: say which needle axis found none, and what stands in the way of the nearest haystack axis. */
+/* No axis fits: say which needle axis found none, and what stands in the way of the nearest
+ * haystack axis. */
 static void note_empty(const struct chooser *c) {
     const struct needle *n = c->needle;
     const struct program *p = c->site->program;
@@ -240,7 +250,8 @@ static void note_empty(const struct chooser *c) {
             for (int o = 0; o < n->noperands; o++) {
                 const struct access *acc = bound_access(c->site, &c->bound->operand[o]);
                 if (!acc || n->axis[x].signature >> o & 1 || !access_varies(p, acc, a)) continue;
-                note_axis(c->search, n, c->site, FAILURE_EXTRA_COLUMN, x, a, o, "the operand of the instruction stands still there");
+                note_axis(c->search, n, c->site, FAILURE_EXTRA_COLUMN, x, a, o,
+                          "the operand of the instruction stands still there");
                 return;
             }
         }
@@ -255,7 +266,8 @@ static void choose_groups(struct search *s, const struct needle *n, const struct
     uint64_t any = 0;
     for (int x = 0; x < n->naxes; x++) {
         for (int a = 0; a < site->program->naxes; a++)
-            if (site->live >> a & 1 && axis_in_class(n, site, b, x, a)) c->class[x] |= UINT64_C(1) << a;
+            if (site->live >> a & 1 && axis_in_class(n, site, b, x, a))
+                c->class[x] |= UINT64_C(1) << a;
         any |= c->class[x];
     }
     if (!any) {
@@ -272,7 +284,8 @@ void search_pair(struct search *s, const struct needle *n, const struct site *si
     struct match match;
     int first = s->nmappings;
     if (site->s->nwhere > 0) {
-        note_axis(s, n, site, FAILURE_EXTENT, -1, -1, -1, "the statement's domain is cut by a constraint");
+        note_axis(s, n, site, FAILURE_EXTENT, -1, -1, -1,
+                  "the statement's domain is cut by a constraint");
         return;
     }
     match_terms(s->arena, s->needles->machine, n, site, site->term.root, false, &match);

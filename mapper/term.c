@@ -47,8 +47,11 @@ struct term term_of(struct arena *arena, const struct program *p, const struct s
     for (int i = 0; i < s->nops; i++) {
         const struct op *o = &s->op[i];
         struct term_node *node = &t.at[i];
-        *node = (struct term_node){.code = o->code, .type = o->type, .nargs = op_info[o->code].arity,
-                                   .read = -1, .value = o->value};
+        *node = (struct term_node){.code = o->code,
+                                   .type = o->type,
+                                   .nargs = op_info[o->code].arity,
+                                   .read = -1,
+                                   .value = o->value};
         for (int k = 0; k < node->nargs; k++) node->arg[k] = o->arg[k];
         if (o->code == OP_AXIS) node->axes = UINT64_C(1) << o->axis;
         if (o->code == OP_READ) {
@@ -62,10 +65,16 @@ struct term term_of(struct arena *arena, const struct program *p, const struct s
     }
     if (t.accumulates) {
         enum type value_type = t.at[t.root].type;
-        t.at[t.n] = (struct term_node){.code = OP_READ, .type = p->buffer[s->dst.buffer].type,
-                                       .read = -1, .acc = true, .axes = access_axes(p, &s->dst)};
-        t.at[t.n + 1] = (struct term_node){.code = combiner_op(s->combine), .type = value_type,
-                                           .nargs = 2, .arg = {t.n, t.root}, .read = -1};
+        t.at[t.n] = (struct term_node){.code = OP_READ,
+                                       .type = p->buffer[s->dst.buffer].type,
+                                       .read = -1,
+                                       .acc = true,
+                                       .axes = access_axes(p, &s->dst)};
+        t.at[t.n + 1] = (struct term_node){.code = combiner_op(s->combine),
+                                           .type = value_type,
+                                           .nargs = 2,
+                                           .arg = {t.n, t.root},
+                                           .read = -1};
         t.n += 2;
         t.root = t.n - 1;
     }
@@ -109,8 +118,11 @@ static struct access add_temporary(struct program *p, const struct stmt *s, uint
                                    enum type type) {
     int axis[MAX_AXES];
     int n = ordered_axes(p, s, mask, axis);
-    struct buffer b = {.name = fresh_name(p, p->buffer[s->dst.buffer].name), .type = type,
-                       .role = ROLE_TEMP, .ndims = n ? n : 1, .elements = 1};
+    struct buffer b = {.name = fresh_name(p, p->buffer[s->dst.buffer].name),
+                       .type = type,
+                       .role = ROLE_TEMP,
+                       .ndims = n ? n : 1,
+                       .elements = 1};
     b.extent = arena_array(&p->arena, (size_t)b.ndims, sizeof *b.extent);
     struct access a = {.buffer = p->nbuffers};
     size_t width = (size_t)p->naxes + 1;
@@ -154,7 +166,8 @@ static int copy_node(struct copier *c, int node) {
     return c->to->nops++;
 }
 
-/* Trees may share nodes: a copy has at most as many as the tree has paths, which expressions as written keep small. */
+/* Trees may share nodes: a copy has at most as many as the tree has paths, which expressions as
+ * written keep small. */
 static int tree_size(const struct stmt *s, int node) {
     int n = 1;
     for (int k = 0; k < op_info[s->op[node].code].arity; k++) n += tree_size(s, s->op[node].arg[k]);
@@ -171,8 +184,10 @@ static void copy_tree(struct copier *c, int root) {
 
 static void shift_items(struct item *item, int n, int from, int by) {
     for (int i = 0; i < n; i++) {
-        if (item[i].kind == ITEM_RECUR) shift_items(item[i].recur->item, item[i].recur->nitems, from, by);
-        else if (item[i].kind == ITEM_STMT && item[i].stmt >= from) item[i].stmt += by;
+        if (item[i].kind == ITEM_RECUR)
+            shift_items(item[i].recur->item, item[i].recur->nitems, from, by);
+        else if (item[i].kind == ITEM_STMT && item[i].stmt >= from)
+            item[i].stmt += by;
     }
 }
 
@@ -196,7 +211,8 @@ static void open_gap(struct program *p, int stmt, int n) {
 }
 
 /* Temporaries for the nodes, the statements that fill them, and what is left of the statement. */
-static void divide(struct program *p, int stmt, const int *node, int n, struct stmt *part, struct stmt *rest) {
+static void divide(struct program *p, int stmt, const int *node, int n, struct stmt *part,
+                   struct stmt *rest) {
     struct stmt old = p->stmt[stmt];
     struct term t = term_of(&p->arena, p, &old);
     struct access temporary[MAX_CUTS];
@@ -204,7 +220,8 @@ static void divide(struct program *p, int stmt, const int *node, int n, struct s
     for (int k = 0; k < n; k++) {
         uint64_t axes = node_axes(&t, node[k]) & old.axes;
         temporary[k] = add_temporary(p, &old, axes, old.op[node[k]].type);
-        part[k] = (struct stmt){.combine = COMBINE_SET, .dst = temporary[k], .axes = axes, .at = old.at};
+        part[k] =
+            (struct stmt){.combine = COMBINE_SET, .dst = temporary[k], .axes = axes, .at = old.at};
         struct copier c = {.p = p, .from = &old, .to = &part[k]};
         copy_tree(&c, node[k]);
     }

@@ -6,11 +6,12 @@
 
 static const double PARALLEL_CYCLES = 30000;   /* smaller nests do not repay waking threads */
 
-static void region_here(struct emitter *e, const struct task *t, const struct access *acc, struct region *r) {
+static void region_here(struct emitter *e, const struct task *t, const struct opnd *o, const struct access *acc, struct region *r) {
     struct work *w = e->w;
     struct arena *a = &w->s->arena;
     const struct stmt *st = &w->p->stmt[t->stmt];
     region_padding(w->p, st, acc, r);
+    if (o->geom.repeat_axis >= 0) r->repeat = e->size[o->geom.repeat_axis];
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         struct val lo = val_const(access_coef(w->p, acc, d, w->p->naxes)), n = val_const(1);
         for (int x = 0; x < w->p->naxes; x++) {
@@ -26,26 +27,30 @@ static void region_here(struct emitter *e, const struct task *t, const struct ac
 
 typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
 
-/* The body with the axis at [lo, lo + size): directly, or in a loop over var from lo to hi. */
-static bool piece(struct emitter *e, struct nodes *out, int axis, struct val lo, struct val hi, int64_t step, struct val size, bool loop,
-                  bool unroll, body_fn body, int arg) {
+struct walk { int axis; int64_t step; bool unroll; body_fn body; int arg; };
+
+/* The body with the axis at [lo, lo + size), once or in a loop over [lo, lo + n). In unrolled loops the variable counts from 0, so that
+ * addresses inside a hold are constants. */
+static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, struct val lo, struct val n, struct val size, bool loop) {
     struct arena *a = &e->w->s->arena;
+    int axis = w->axis;
     struct val keep_lo = e->lo[axis], keep_size = e->size[axis];
     int64_t keep_tile = e->tile[axis];
     struct nodes inner = {0};
     bool ok;
+    e->lo[axis] = lo;
+    e->size[axis] = size;
     if (!loop) {
-        e->lo[axis] = lo;
-        e->size[axis] = size;
-        ok = body(e, out, arg);
+        ok = w->body(e, out, w->arg);
     } else {
         int var = new_var(e->w, e->w->p->axis[axis].name);
-        struct val v = val_var(a, var, e->w->p->axis[axis].extent - 1);
-        e->lo[axis] = v;
-        e->size[axis] = size.max ? size : val_make(a, SX_MIN, val_const(step), val_make(a, SX_SUB, hi, v));
-        e->tile[axis] = step;
-        ok = body(e, &inner, arg);
-        nodes_add(e->w, out, loop_node(e->w, var, lo, hi, step, unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL, axis, &inner));
+        struct val v = val_var(a, var, e->w->p->axis[axis].extent - 1), hi = w->unroll ? n : val_add(a, lo, n);
+        e->lo[axis] = w->unroll ? val_add(a, lo, v) : v;
+        if (!size.max) e->size[axis] = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));
+        e->tile[axis] = w->step;
+        ok = w->body(e, &inner, w->arg);
+        nodes_add(e->w, out, loop_node(e->w, var, w->unroll ? val_const(0) : lo, hi, w->step, w->unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL,
+                                       axis, &inner));
     }
     e->lo[axis] = keep_lo;
     e->size[axis] = keep_size;
@@ -56,24 +61,24 @@ static bool piece(struct emitter *e, struct nodes *out, int axis, struct val lo,
 /* A loop over an axis in tiles. Tails are min(tile, rest) in the one body; where addresses must be constants, a body of their own. */
 static bool emit_loop(struct emitter *e, struct nodes *out, int axis, int64_t tile, bool split, bool unroll, body_fn body, int arg) {
     struct arena *a = &e->w->s->arena;
-    struct val lo = e->lo[axis], size = e->size[axis], hi = val_add(a, lo, size), none = {0}, whole = val_const(tile);
+    struct val lo = e->lo[axis], size = e->size[axis], none = {0}, whole = val_const(tile);
+    struct walk w = {axis, tile, unroll, body, arg};
     split &= tile > 1;
     if (!size.x) {
         int64_t rest = size.c % tile, full = size.c - rest;
-        if (size.c <= tile) return piece(e, out, axis, lo, hi, tile, size, false, unroll, body, arg);
-        if (!rest || tile == 1) return piece(e, out, axis, lo, hi, tile, whole, true, unroll, body, arg);
-        if (!split) return piece(e, out, axis, lo, hi, tile, none, true, unroll, body, arg);
-        struct val mid = val_add(a, lo, val_const(full));
-        return piece(e, out, axis, lo, mid, tile, whole, full > tile, unroll, body, arg) &&
-               piece(e, out, axis, mid, hi, tile, val_const(rest), false, unroll, body, arg);
+        if (size.c <= tile) return piece(e, out, &w, lo, size, size, false);
+        if (!rest || tile == 1) return piece(e, out, &w, lo, size, whole, true);
+        if (!split) return piece(e, out, &w, lo, size, none, true);
+        return piece(e, out, &w, lo, val_const(full), whole, full > tile) &&
+               piece(e, out, &w, val_add(a, lo, val_const(full)), val_const(rest), val_const(rest), false);
     }
     int64_t rest = e->w->p->axis[axis].extent % tile;
     bool aligned = e->tile[axis] % tile == 0;
-    if ((aligned && !rest) || tile == 1) return piece(e, out, axis, lo, hi, tile, whole, true, unroll, body, arg);
-    if (!split || !aligned) return piece(e, out, axis, lo, hi, tile, none, true, unroll, body, arg);
-    struct val mid = val_add(a, lo, val_scale(a, val_div(a, size, tile), tile));
-    return piece(e, out, axis, lo, mid, tile, whole, true, unroll, body, arg) &&
-           piece(e, out, axis, mid, hi, tile, val_const(rest), true, unroll, body, arg);
+    if ((aligned && !rest) || tile == 1) return piece(e, out, &w, lo, size, whole, true);
+    if (!split || !aligned) return piece(e, out, &w, lo, size, none, true);
+    struct val full = val_scale(a, val_div(a, size, tile), tile);
+    return piece(e, out, &w, lo, full, whole, true) &&
+           piece(e, out, &w, val_add(a, lo, full), val_minus(a, size, full), val_const(rest), true);
 }
 
 /* ---- issues ---- */
@@ -125,7 +130,7 @@ static void issue_arg(struct emitter *e, const struct task *t, const struct opnd
     const struct access *acc = o->read >= 0 ? task_access(w, t, o, false) : task_access(w, t, o, true);
     int64_t size = (int64_t)type_size(w->p->buffer[acc->buffer].type);
     struct region r;
-    region_here(e, t, acc, &r);
+    region_here(e, t, o, acc, &r);
     struct val at;
     if (o->where == IN_HOME) {
         arg->place = w->home[acc->buffer].place;
@@ -175,10 +180,27 @@ static void emit_issue(struct emitter *e, struct nodes *out, const struct task *
     nodes_add(w, out, (struct node){.kind = NODE_ISSUE, .issue = n});
 }
 
+/* A place for each body in the tree, at the same address: bodies of tails and of whole tiles do not share places. */
+static void renew_place(struct emitter *e, struct held *h) {
+    struct schedule *s = e->w->s;
+    const struct place *old = &s->place[h->place];
+    if (!graph_is_static(e->w->m, old->memory) || h->slots > 1) return;
+    if (!h->used) {
+        h->used = true;
+        return;
+    }
+    struct place *pl = arena_array(&s->arena, (size_t)s->nplaces + 1, sizeof *pl);
+    memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
+    pl[s->nplaces] = *old;
+    pl[s->nplaces].name = arena_printf(&s->arena, "%s.%s.%d", e->w->p->buffer[old->buffer].name, e->w->m->memory[old->memory].id, s->nplaces);
+    s->place = pl;
+    h->place = s->nplaces++;
+}
+
 /* ---- grains: elementwise statements on part of a result ---- */
 
 static bool hold_fill(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o, const struct access *acc, struct held *h) {
-    region_here(e, t, acc, &h->whole);
+    region_here(e, t, o, acc, &h->whole);
     h->slot = slot_make(&e->w->s->arena, &o->geom, &h->whole);
     return emit_transfer(e->w, e->moves, out, acc->buffer, o, h, &h->whole, true);
 }
@@ -210,7 +232,7 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     const struct access *acc = &w->p->stmt[t->stmt].dst;
     struct nodes moves = {0};
     struct region r;
-    region_here(e, t, acc, &r);
+    region_here(e, t, o, acc, &r);
     if (!emit_transfer(w, e->moves, &moves, acc->buffer, o, h, &r, false)) return false;
     int q = first_queue(&moves, w), give = graph_sync(w->m, e->exec, q), back = graph_sync(w->m, q, e->exec);
     if (give >= 0) {
@@ -241,10 +263,11 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
             int back = graph_sync(w->m, e->store, e->exec);
             if (home && credit && back >= 0) add_sync(w, out, e->exec, false, back);
         }
+        if (own) renew_place(e, held[k]);
         if (own && held[k]->slots > 1) add_rotate(w, out, held[k]->place);
         if (own && o->read >= 0 && !fill_in_step(e, out, t, o, &st->read[o->read], held[k])) return false;
         if (own && o->read < 0) {
-            region_here(e, t, &st->dst, &held[k]->whole);
+            region_here(e, t, o, &st->dst, &held[k]->whole);
             held[k]->slot = slot_make(&w->s->arena, &o->geom, &held[k]->whole);
         }
     }
@@ -403,6 +426,7 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d);
 static bool fill_core(struct emitter *e, struct nodes *out, int i) {
     const struct opnd *o = &e->t->op[i];
     struct held *h = &e->held[i];
+    renew_place(e, h);
     if (h->slots > 1) add_rotate(e->w, out, h->place);
     return hold_fill(e, out, e->t, o, task_access(e->w, e->t, o, o->read < 0), h);
 }
@@ -413,8 +437,9 @@ static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct held *h = &e->held[i];
     int back = e->drained && e->store >= 0 ? graph_sync(w->m, e->store, e->exec) : -1;
     if (back >= 0 && plan_trips(w, &e->nest->plan, d) > 1) add_sync(w, out, e->exec, false, back);
+    renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
-    region_here(e, e->t, task_access(w, e->t, o, true), &h->whole);
+    region_here(e, e->t, o, task_access(w, e->t, o, true), &h->whole);
     h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
     e->made[0].buffer = w->p->stmt[e->t->stmt].dst.buffer;
     e->made[0].held = h;
@@ -429,7 +454,7 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
     if (e->nest->nchain) return grain_loops(e, out, 0);
-    if (!e->drained) return true;
+    if (!e->drained || o->where != IN_LOCAL) return true;
     struct nodes moves = {0};
     if (!emit_transfer(w, e->moves, &moves, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i], &e->held[i].whole, false)) return false;
     int give = graph_sync(w->m, e->exec, e->store), back = graph_sync(w->m, e->store, e->exec);

@@ -9,6 +9,7 @@ struct nodes { struct node *at; int n, cap; };
 struct held {                          /* what is in a place's current slot */
     int place;                         /* -1: nothing yet */
     int slots;
+    bool used;
     struct region whole;
     struct slot slot;
 };

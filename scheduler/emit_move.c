@@ -110,7 +110,7 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
         struct val end = val_add(a, r->lo[dim], r->n[dim]);
         struct nodes body = {0};
         part.lo[dim] = val_var(a, var, r->lo[dim].max + r->n[dim].max);
-        part.n[dim] = val_make(a, SX_MIN, val_const(b), val_make(a, SX_SUB, end, part.lo[dim]));
+        part.n[dim] = val_make(a, SX_MIN, val_const(b), val_minus(a, end, part.lo[dim]));
         part.partial[dim] = true;
         bool ok = emit_parts(t, &body, &part, dim + 1);
         nodes_add(w, out, loop_node(w, var, r->lo[dim], end, b, LOOP_SEQUENTIAL, -1, &body));

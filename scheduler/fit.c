@@ -66,6 +66,30 @@ static bool stride_fits(const struct side *s, struct val stride, struct val dens
     return true;
 }
 
+/* The first `part` of a dimension; how often is a dimension of its own. */
+static bool split_dim(struct match *t, int i, int64_t part) {
+    struct box *b = &t->f->box;
+    if (b->n == MAX_COORDS || part < 1) return false;
+    struct box_dim *d = &b->dim[i], rest = *d;
+    rest.extent = rest.total = val_const(d->extent.c / part);
+    rest.from = val_scale(t->w->arena, d->from, part);
+    rest.to = val_scale(t->w->arena, d->to, part);
+    d->extent = d->total = val_const(part);
+    box_insert(b, i + 1, rest);
+    for (int k = 0; k < t->mv->naxes; k++)
+        if (t->f->dim_of[k] > i) t->f->dim_of[k]++;
+    memmove(&t->f->looped[i + 2], &t->f->looped[i + 1], sizeof(bool) * (size_t)(b->n - i - 2));
+    t->f->looped[i + 1] = true;
+    return true;
+}
+
+/* The largest divisor that the move's size may take; 0: none worth a loop. */
+static int64_t longest_share(int64_t extent, const struct move_axis *ax) {
+    for (int64_t parts = (extent + ax->hi - 1) / ax->hi; parts <= 4096 && parts < extent; parts++)
+        if (extent % parts == 0 && extent / parts >= ax->lo && (extent / parts - ax->lo) % ax->step == 0) return extent / parts;
+    return 0;
+}
+
 static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
     struct box *b = &t->f->box;
     struct box_dim *d = &b->dim[i];
@@ -77,22 +101,11 @@ static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
         } else if (ax->step != 1 || ax->lo > 1) {
             return false;
         }
-        return d->extent.max <= ax->hi;
+        if (d->extent.max <= ax->hi) return true;
+        return !d->extent.x && !padded && split_dim(t, i, longest_share(d->extent.c, ax));
     }
     if (d->extent.x || padded || d->extent.c % ax->fixed) return false;
-    if (d->extent.c == ax->fixed) return true;
-    if (b->n == MAX_COORDS) return false;
-    struct box_dim rest = *d;          /* the multiple is a dimension of its own */
-    rest.extent = rest.total = val_const(d->extent.c / ax->fixed);
-    rest.from = val_scale(t->w->arena, d->from, ax->fixed);
-    rest.to = val_scale(t->w->arena, d->to, ax->fixed);
-    d->extent = d->total = val_const(ax->fixed);
-    box_insert(b, i + 1, rest);
-    for (int k = 0; k < t->mv->naxes; k++)
-        if (t->f->dim_of[k] > i) t->f->dim_of[k]++;
-    memmove(&t->f->looped[i + 2], &t->f->looped[i + 1], sizeof(bool) * (size_t)(b->n - i - 2));
-    t->f->looped[i + 1] = true;
-    return true;
+    return d->extent.c == ax->fixed || split_dim(t, i, ax->fixed);
 }
 
 static bool match_axis(struct match *t, int k) {
@@ -117,8 +130,9 @@ static bool match_axis(struct match *t, int k) {
 /* Addresses that the move sees: starts of its issues and rows of chosen stride. */
 static bool aligned(struct work *w, const struct move *mv, const struct fit *f, bool from, int memory) {
     const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
-    if (!memory_is_home(w->m, memory)) return true;
-    int64_t align = graph_align(w->m, o, memory, mv->needle->bound);
+    bool local = !memory_is_home(w->m, memory);
+    int64_t align = local ? w->m->memory[memory].word : graph_align(w->m, o, memory, mv->needle->bound);
+    if (align < 1) align = 1;
     for (int i = 0; i < f->box.n; i++) {
         bool named = false;
         for (int k = 0; k < mv->naxes; k++)

@@ -53,6 +53,7 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
     else if (o->alone_dim[dg->x] >= 0) dim = o->alone_dim[dg->x];
     if (dim == -2 || (dim < 0 && needle_reduces(t->needle, dg->x) && t->needle->hi[dg->x] > 1 && a < 0)) return false;
     if (dim < 0 && a >= 0 && needle_reduces(t->needle, dg->x) && o->writes) return false;
+    if (o->where == IN_HOME && t->needle->lo[dg->x] < t->needle->hi[dg->x]) return dg->weight == 1;
     if (dim >= 0) {
         if (g->block[dim] != dg->weight) return false;
         g->block[dim] *= dg->extent;
@@ -81,7 +82,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     const struct buffer *b = &w->p->buffer[acc->buffer];
     struct geom *g = &o->geom;
     int64_t size = (int64_t)type_size(b->type), span = 1;
-    *g = (struct geom){.row = -1};
+    *g = (struct geom){.row = -1, .repeat_axis = -1};
     o->zero_tail = false;
     for (int d = 0; d < b->ndims; d++) {
         g->block[d] = 1;
@@ -93,8 +94,9 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         int x = o->form.digit[row].x, a = t->axis[x];
         row_dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
         if (row_dim == -2) return false;
-        if (row_dim < 0) row = -1;
-        else o->zero_tail |= tail_is_padding(w, t, x);
+        if (row_dim < 0 && a >= 0 && !o->writes && t->needle->lo[x] < t->needle->hi[x]) g->repeat_axis = a;
+        else if (row_dim < 0) row = -1;
+        if (row_dim >= 0) o->zero_tail |= tail_is_padding(w, t, x);
     }
     for (int i = 0; i < o->form.n; i++) {
         const struct digit *dg = &o->form.digit[i];
@@ -115,7 +117,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         g->at[g->n++] = (struct coord){row_dim, 1, 0};
     }
     for (int d = b->ndims - 1; d >= 0; d--)
-        if (d != row_dim) g->at[g->n++] = (struct coord){d, g->block[d], 0};
+        if (d != row_dim || row < 0) g->at[g->n++] = (struct coord){d, g->block[d], 0};
     return true;
 }
 

@@ -4,6 +4,13 @@
 
 enum { MAX_PASSES = 64 };
 
+/* Then padding holds what the instructions left there; otherwise the zeros that every larger home starts with. */
+static bool written_by_tasks(const struct work *w, int buffer) {
+    for (int s = 0; s < w->p->nstmts; s++)
+        if (w->task_of[s] != -1 && w->p->stmt[s].dst.buffer == buffer) return true;
+    return false;
+}
+
 /* Is some other operand sure to be zero where a reduction is padded? Then integers need no zeros here. */
 static bool zero_elsewhere(const struct work *w, const struct task *t, const struct opnd *o) {
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -12,7 +19,7 @@ static bool zero_elsewhere(const struct work *w, const struct task *t, const str
         const struct opnd *other = &t->op[i];
         if (other == o || other->read < 0 || other->writes || !other->zero_tail) continue;
         int b = st->read[other->read].buffer;
-        if (w->home[b].packed && !w->home[b].dirty) return true;
+        if (w->home[b].packed && !written_by_tasks(w, b)) return true;
     }
     return false;
 }
@@ -42,10 +49,9 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
     bool pads = false;
     region_padding(w->p, &w->p->stmt[t->stmt], acc, &r);
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
-    if (role == ROLE_TEMP && !h->locked && !pads && (!o->zero_tail || zero_elsewhere(w, t, o))) {
+    if (role == ROLE_TEMP && !h->locked && !pads &&
+        (!o->zero_tail || !written_by_tasks(w, acc->buffer) || zero_elsewhere(w, t, o))) {
         home_pack(w, acc->buffer, &o->geom);
-        h = &w->home[acc->buffer];
-        h->dirty = true;
         return NULL;
     }
     if (o->writes && (role == ROLE_OUT || role == ROLE_INOUT)) return substitute(w, acc->buffer) ? NULL : why;
@@ -60,7 +66,6 @@ static const char *repair_write(struct work *w, int task, int i, const char *why
     if (w->p->buffer[b].role != ROLE_TEMP) return substitute(w, b) ? NULL : why;
     if (w->home[b].locked) return "its result is wanted in two layouts";
     home_pack(w, b, &o->geom);
-    w->home[b].dirty = true;
     return NULL;
 }
 
@@ -71,6 +76,19 @@ static bool filled_from_home(const struct work *w, const struct task *t, const s
         if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b && w->p->stmt[s].combine == COMBINE_SET)
             return false;
     return true;
+}
+
+/* Does the needle repeat this operand along one of its axes, or along an axis that nothing walks? */
+static bool repeats(const struct opnd *o) {
+    for (int i = 0; i < o->geom.n; i++)
+        if (o->geom.at[i].dim < 0) return true;
+    return false;
+}
+
+static bool stands_alone(const struct task *t, const struct opnd *o) {
+    for (int i = 0; i < o->form.n; i++)
+        if (t->axis[o->form.digit[i].x] < 0 && o->alone_dim[o->form.digit[i].x] < 0 && o->form.digit[i].extent > 1) return true;
+    return false;
 }
 
 /* NULL: fine, or repaired (*changed); otherwise why not. */
@@ -98,6 +116,10 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         }
         *changed = true;
         if (++now->repairs > 3) return why;
+        if (!now->by_axes && repeats(now) && w->fallback >= 0 && !(now->writes && now->read >= 0) && (now->repairs > 1 || stands_alone(t, now))) {
+            now->by_axes = now->expand = true;
+            return pack_by_axes(w, task, i, now->writes) ? NULL : why;
+        }
         return write || now->read < 0 ? repair_write(w, task, i, why) : repair_read(w, task, i, why);
     }
     return NULL;

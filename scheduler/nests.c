@@ -116,12 +116,14 @@ static int64_t task_grain(const struct task *t, int axis, bool *fixed) {
 
 int64_t nest_grain(const struct work *w, const struct nest *n, int axis) {
     int64_t g = 0;
+    bool any = false;
     for (int i = 0; i < n->nchain; i++) {
         bool fixed;
         int64_t t = task_grain(&w->task[n->chain[i]], axis, &fixed);
+        any |= fixed;
         if (!g || t < g) g = t;
     }
-    return g;
+    return !any && n->grain_most && g > n->grain_most ? n->grain_most : g;
 }
 
 /* A fixed extent on one side must be the other's too: they share the loops over grains. */

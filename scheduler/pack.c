@@ -17,24 +17,6 @@ static int pick_axis(struct work *w, const char *name, int64_t extent, uint64_t 
     return a;
 }
 
-/* buffer[whole] = 0: what padding along a reduction reads. */
-static int zero_stmt(struct work *w, int buffer) {
-    uint64_t used = 0;
-    int axis[MAX_DIMS];
-    const struct buffer *b = &w->p->buffer[buffer];
-    for (int d = 0; d < b->ndims; d++)
-        if ((axis[d] = pick_axis(w, w->p->buffer[buffer].name, w->p->buffer[buffer].extent[d], &used)) < 0) return -1;
-    struct access dst = rewrite_access(w, buffer);
-    for (int d = 0; d < w->p->buffer[buffer].ndims; d++) set(w, &dst, d, axis[d], 1);
-    int s = rewrite_copy(w, dst, dst, used);
-    struct stmt *st = &w->p->stmt[s];
-    st->nreads = 0;
-    st->read = NULL;
-    st->op[0].code = OP_LITERAL;
-    st->op[0].read = -1;
-    return s;
-}
-
 /* Where a copy for `stmt` of data of this role stands: constants and inputs first, temporaries just before their reader. */
 static int position(const struct work *w, int buffer, int stmt) {
     enum role r = w->p->buffer[buffer].role;
@@ -47,11 +29,9 @@ static int position(const struct work *w, int buffer, int stmt) {
     return before;
 }
 
-static void place_copy(struct work *w, int zero, int copy, int after, bool prepare) {
+static void place_copy(struct work *w, int copy, int after, bool prepare) {
     rewrite_order(w, copy, after);
-    if (zero >= 0) rewrite_order(w, zero, after);
     w->in_prepare[copy] = prepare;
-    if (zero >= 0) w->in_prepare[zero] = prepare;
 }
 
 bool pack_identity(struct work *w, int task, int operand) {
@@ -73,13 +53,8 @@ bool pack_identity(struct work *w, int task, int operand) {
             lo[d] = 0;
         }
     }
-    int64_t padded[MAX_DIMS];
-    for (int d = 0; d < ndims; d++)
-        padded[d] = o->zero_tail ? (extent[d] + geom.block[d] - 1) / geom.block[d] * geom.block[d] : extent[d];
-    int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, padded);
+    int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, extent);
     if (made < 0) return false;
-    int zero = -1;
-    if (memcmp(padded, extent, sizeof *extent * (size_t)ndims) && (zero = zero_stmt(w, made)) < 0) return false;
     uint64_t used = 0;
     int axis[MAX_DIMS];
     for (int d = 0; d < ndims; d++)
@@ -99,7 +74,7 @@ bool pack_identity(struct work *w, int task, int operand) {
     acc->coef = arena_copy(&w->p->arena, acc->coef, sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
     for (int d = 0; d < ndims; d++) acc->coef[d * (w->p->naxes + 1) + w->p->naxes] -= lo[d];
     if (shifted) acc->has_fill = false;
-    place_copy(w, zero, copy, position(w, old, stmt), w->p->buffer[old].role == ROLE_CONST);
+    place_copy(w, copy, position(w, old, stmt), w->p->buffer[old].role == ROLE_CONST);
     home_pack(w, made, &geom);
     return true;
 }
@@ -129,6 +104,11 @@ static int index_dims(const struct work *w, const struct task *t, const struct o
         for (int i = 0; i < o->form.n; i++) digit |= o->form.digit[i].x == x;
         if (n == MAX_DIMS) return -1;
         if (t->group[x].n > 1 && varies) out[n++] = (struct index_dim){t->axis[x], x, p->axis[t->axis[x]].extent, false};
+        bool moves = varies || (t->axis[x] >= 0 && access_varies(p, acc, t->axis[x]));
+        if (o->expand && digit && t->axis[x] >= 0 && !moves) {
+            out[n++] = (struct index_dim){t->axis[x], -1, p->axis[t->axis[x]].extent, false};
+            if (n == MAX_DIMS) return -1;
+        }
         if (t->axis[x] < 0 && digit && t->needle->hi[x] > 1) out[n++] = (struct index_dim){-1, x, 1, true};
     }
     return n;
@@ -175,37 +155,26 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     int stmt = t->stmt, old = acc->buffer, n = index_dims(w, t, o, acc, dim);
     if (n < 1 || (write && t->init >= 0 && w->p->stmt[t->init].dst.buffer != old)) return false;
     int64_t extent[MAX_DIMS];
-    bool zero = false;
-    for (int i = 0; i < n; i++) {
-        extent[i] = dim[i].extent;
-        for (int x = 0; !write && x < t->needle->nx; x++) {
-            int64_t step = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x];
-            if (!needle_reduces(t->needle, x) || extent[i] % step == 0) continue;
-            if (dim[i].alone ? dim[i].x != x : dim[i].axis != t->axis[x]) continue;
-            extent[i] = (extent[i] + step - 1) / step * step;
-            zero = true;
-        }
-    }
+    for (int i = 0; i < n; i++) extent[i] = dim[i].extent;
     int made = rewrite_buffer(w, unique_name(w, w->p->buffer[old].name, "by_axes"), w->p->buffer[old].type, ROLE_TEMP, n, extent);
-    int clear = -1;
-    if (made < 0 || (zero && (clear = zero_stmt(w, made)) < 0)) return false;
+    if (made < 0) return false;
     t = &w->task[task];
     o = &t->op[operand];
     struct access *at = task_access(w, t, o, write);
     struct access far = spread(w, t, made, dim, n), home = *at;
-    uint64_t axes = axes_of(w->p, &home);
+    uint64_t axes = axes_of(w->p, &home) | axes_of(w->p, &far);
     home.coef = arena_copy(&w->p->arena, at->coef, sizeof *at->coef * (size_t)w->p->buffer[old].ndims * (size_t)(w->p->naxes + 1));
     if (write) {
         if (t->init < 0 && o->accumulates) {
             int in = rewrite_copy(w, far, home, axes);
-            place_copy(w, -1, in, position(w, made, stmt), false);
+            place_copy(w, in, position(w, made, stmt), false);
         }
         home.has_fill = false;
         rewrite_order(w, rewrite_copy(w, home, far, axes), stmt);
     } else {
         bool prepare = w->p->buffer[old].role == ROLE_CONST;
         int copy = rewrite_copy(w, far, home, axes);
-        place_copy(w, clear, copy, position(w, old, stmt), prepare);
+        place_copy(w, copy, position(w, old, stmt), prepare);
     }
     t = &w->task[task];
     o = &t->op[operand];

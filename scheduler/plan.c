@@ -74,6 +74,7 @@ void plan_region(const struct work *w, const struct plan *p, const struct task *
                  const struct geom *g, int depth, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     region_padding(w->p, st, acc, r);
+    if (g->repeat_axis >= 0) r->repeat = val_const(plan_tile(w, p, g->repeat_axis, depth));
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         int64_t n = 1;
         for (int a = 0; a < w->p->naxes; a++) {
@@ -228,6 +229,10 @@ void chain_region(const struct work *w, const struct plan *p, const struct nest 
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
     region_padding(w->p, st, acc, r);
+    if (o->geom.repeat_axis >= 0) {
+        int64_t tile = plan_tile(w, p, o->geom.repeat_axis, p->depth_out), grain = nest_grain(w, n, o->geom.repeat_axis);
+        r->repeat = val_const(grain < tile ? grain : tile);
+    }
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         int64_t e = 1;
         for (int a = 0; a < w->p->naxes; a++) {
@@ -261,6 +266,13 @@ static bool fits_memories(struct pricing *c, const int64_t *result, const int64_
         if (result[m] + rest > graph_capacity(w->m, m)) return false;
     }
     return true;
+}
+
+bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n, const struct plan *p) {
+    struct plan q = *p;
+    struct pricing c = {.w = w, .moves = moves, .nest = n, .plan = &q};
+    int64_t none[64] = {0};
+    return fits_memories(&c, none, none);
 }
 
 static bool price_holds(struct pricing *c, const struct task *t) {
@@ -339,39 +351,86 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     return body <= MAX_UNROLLED;
 }
 
+/* Operands read where they lie take load slots too: each element once for each run of the unrolled body. */
+static void price_direct(struct pricing *c, const struct task *t) {
+    struct work *w = c->w;
+    int queue = -1, depth = c->plan->nloops;
+    for (int i = 0; i < c->moves->n && queue < 0; i++) {
+        const struct instr *in = c->moves->at[i].needle->in;
+        for (int k = 0; k < in->nfrom; k++)
+            if (memory_is_home(w->m, in->from[k]) && w->m->unit[w->m->queue[in->queue].unit].count >= 1) queue = in->queue;
+    }
+    if (queue < 0 || !w->m->queue[queue].data_order) return;
+    while (depth > 0 && loop_unrolled(w, c->nest, c->plan, depth - 1)) depth--;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_HOME || o->read < 0) continue;
+        double n = 1;
+        struct region r;
+        plan_region(w, c->plan, t, &w->p->stmt[t->stmt].read[o->read], &o->geom, depth, &r);
+        for (int d = 0; d < w->p->buffer[w->p->stmt[t->stmt].read[o->read].buffer].ndims; d++) n *= (double)(r.n[d].c / o->geom.block[d]);
+        c->queue[queue] += n * plan_trips(w, c->plan, depth) / (double)w->m->queue[queue].width;
+    }
+}
+
+/* Lines of a cache that a tile of the buffer covers; *fits: its rows do not fall on too few sets. */
+static double cache_lines(const struct work *w, const struct memory *mem, const struct access *acc, const struct region *r, bool *fits) {
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    const struct home *h = &w->home[acc->buffer];
+    double size = (double)type_size(b->type), line = mem->line > 0 ? (double)mem->line : 64, elements = 1;
+    for (int d = 0; d < b->ndims; d++) elements *= (double)r->n[d].c;
+    if (h->packed || !b->ndims) return ceil(elements * size / line);
+    double row = ceil((double)r->n[b->ndims - 1].c * size / line);
+    int64_t stride = (int64_t)size;
+    for (int d = b->ndims - 1; d > 0; d--) {
+        stride *= b->extent[d];
+        if (r->n[d - 1].c > 1) break;
+    }
+    double rows = elements / (double)(r->n[b->ndims - 1].c > 0 ? r->n[b->ndims - 1].c : 1);
+    if (mem->ways > 0 && rows > 1) {
+        double sets = fmax(1, (double)mem->size / (double)mem->ways / line), step = fmax(1, (double)stride / line), g = sets;
+        while (fmod(step, g) != 0 && g > 1) g /= 2;    /* sets are a power of two */
+        double reached = fmin(sets, sets / g * row);
+        if (rows * row > reached * (double)mem->ways) *fits = false;
+    }
+    return rows * row;
+}
+
 /* Hardware-managed memories: from the depth where all operands fit, each is refilled once for each tile (SCHEDULING §3). */
 static double price_caches(struct pricing *c, const struct task *t, double core) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
+    struct geom plain = {.row = -1, .repeat_axis = -1};
     double worst = 0, sum = 0;
+    for (int k = 0; k < MAX_DIMS; k++) plain.block[k] = 1;
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
-        if (mem->caches < 0 || mem->size <= 0) continue;
-        double rate = w->m->memory[mem->caches].rate;
-        if (rate <= 0) continue;
+        if (mem->caches < 0 || mem->size <= 0 || w->m->memory[mem->caches].rate <= 0) continue;
+        double line = mem->line > 0 ? (double)mem->line : 64, bytes = 0;
         int d = 0;
         for (; d < c->plan->nloops; d++) {
-            double bytes = 0;
+            double lines = 0;
+            bool fits = true;
             for (int r = -1; r < st->nreads; r++) {
                 const struct access *acc = r < 0 ? &st->dst : &st->read[r];
                 struct region region;
-                struct geom g = {.row = -1};
-                for (int k = 0; k < MAX_DIMS; k++) g.block[k] = 1;
-                plan_region(w, c->plan, t, acc, &g, d, &region);
-                double n = (double)type_size(w->p->buffer[acc->buffer].type);
-                for (int k = 0; k < w->p->buffer[acc->buffer].ndims; k++) n *= (double)region.n[k].c;
-                bytes += n;
+                plan_region(w, c->plan, t, acc, &plain, d, &region);
+                lines += cache_lines(w, mem, acc, &region, &fits);
             }
-            if (bytes <= USABLE_CACHE * (double)mem->size) break;
+            if (fits && lines * line <= USABLE_CACHE * (double)mem->size) break;
         }
-        double bytes = 0;
         for (int r = -1; r < st->nreads; r++) {
             const struct access *acc = r < 0 ? &st->dst : &st->read[r];
-            bytes += traffic(w, c->plan, t, acc, plan_normalise(w, c->plan, acc, d)) *
-                     (double)type_size(w->p->buffer[acc->buffer].type) * (r < 0 ? 2 : 1);
+            int at = plan_normalise(w, c->plan, acc, d);
+            double n = traffic(w, c->plan, t, acc, at) * (double)type_size(w->p->buffer[acc->buffer].type) * (r < 0 ? 2 : 1);
+            struct region region;
+            bool fits = true;
+            plan_region(w, c->plan, t, acc, &plain, d, &region);
+            if (d == c->plan->nloops) n = fmax(n, plan_trips(w, c->plan, at) * line * cache_lines(w, mem, acc, &region, &fits));
+            bytes += n;
         }
-        sum += bytes / rate;
-        worst = fmax(worst, bytes / rate);
+        sum += bytes / w->m->memory[mem->caches].rate;
+        worst = fmax(worst, bytes / w->m->memory[mem->caches].rate);
     }
     if (worst > core) return worst + EXPOSED * (sum - worst);
     return core + EXPOSED * sum;
@@ -385,6 +444,7 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     p->is_static = false;
     for (int i = 0; i < t->nops; i++) p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
     if (!price_issues(&c, t) || !price_holds(&c, t)) return false;
+    price_direct(&c, t);
     double steady = 0, all = 0;
     p->port = 0;
     for (int q = 0; q < w->m->nqueues && q < 64; q++) {

@@ -14,6 +14,8 @@ extern const char *const loop_kind_name[4];      /* by enum loop_kind */
 
 int kernel_axis_count(const struct kernel *);
 const struct kernel_axis *kernel_axis_at(const struct kernel *, int);
+/* Does the extent of the axis depend on the kernel's parameter? */
+bool kernel_axis_names(const struct kernel *, int axis, int param);
 int instr_flag_count(const struct instr *);
 /* The operand of the instruction's flag number `flag`. */
 int instr_flag_operand(const struct instr *, int flag);

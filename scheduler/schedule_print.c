@@ -21,6 +21,18 @@ const struct kernel_axis *kernel_axis_at(const struct kernel *k, int axis) {
     return NULL;
 }
 
+static bool expr_names(const struct expr *x, const char *name) {
+    if (x->kind == EXPR_NAME) return strcmp(x->name, name) == 0;
+    if (x->kind != EXPR_OP) return false;
+    for (int k = 0; k < 3; k++)
+        if (x->arg[k] && expr_names(x->arg[k], name)) return true;
+    return false;
+}
+
+bool kernel_axis_names(const struct kernel *k, int axis, int param) {
+    return expr_names(kernel_axis_at(k, axis)->extent, k->param[param].name);
+}
+
 int instr_flag_count(const struct instr *in) {
     int n = 0;
     for (int o = 0; o < in->noperands; o++) n += in->operand[o].accumulate != NULL;
@@ -286,6 +298,12 @@ void schedule_print_node(const struct schedule *s, const struct node *n, int ind
     text_printf(out, "\n");
 }
 
+static bool rounded(const struct place *p, const struct buffer *b) {
+    for (int d = 0; p->extent && d < b->ndims; d++)
+        if (p->extent[d] != b->extent[d]) return true;
+    return false;
+}
+
 static void print_place(const struct schedule *s, int place, struct text *out) {
     const struct place *p = &s->place[place];
     const struct buffer *b = &s->program->buffer[p->buffer];
@@ -302,7 +320,7 @@ static void print_place(const struct schedule *s, int place, struct text *out) {
         text_printf(out, " layout ");
         print_quoted(p->layout_text, out);
     }
-    if (p->extent) {
+    if (rounded(p, b)) {
         text_printf(out, " extent [");
         for (int d = 0; d < b->ndims; d++)
             text_printf(out, d ? ", %" PRId64 : "%" PRId64, p->extent[d]);
@@ -318,6 +336,18 @@ static void print_section(const struct schedule *s, const char *name, const stru
     text_printf(out, "  }\n");
 }
 
+static void print_program(const struct program *p, struct text *out) {
+    struct text text = {0};
+    program_print(p, &text);
+    for (const char *line = text.at, *end; line && *line; line = end) {
+        end = strchr(line, '\n');
+        end = end ? end + 1 : line + strlen(line);
+        indent_to(2, out);
+        text_append(out, line, (size_t)(end - line));
+    }
+    text_free(&text);
+}
+
 void schedule_print(const struct schedule *s, struct text *out) {
     print_word("schedule", s->program->name, out);
     text_printf(out, " ");
@@ -327,7 +357,7 @@ void schedule_print(const struct schedule *s, struct text *out) {
         print_double(s->cost, out);
     }
     text_printf(out, " {\n  program {\n");
-    program_print(s->program, out);
+    print_program(s->program, out);
     text_printf(out, "  }\n");
     for (int p = 0; p < s->nplaces; p++) print_place(s, p, out);
     print_section(s, "prepare", &s->prepare, out);

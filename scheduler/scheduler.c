@@ -48,7 +48,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
     for (int i = 0; i < w->nnests; i++) {
         if (nest_plan(w, moves, i)) continue;
         const struct nest *n = &w->nest[i];
-        task_demote(w, n->core, "no tile of it fits the machine's memories");
+        task_demote(w, n->core >= 0 ? n->core : n->chain[0], "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
         w->nnests = 0;                 /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;

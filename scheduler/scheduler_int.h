@@ -26,6 +26,7 @@ struct val val_make(struct arena *, enum sx_op, struct val, struct val);
 struct val val_add(struct arena *, struct val, struct val);
 struct val val_scale(struct arena *, struct val, int64_t);
 struct val val_mul(struct arena *, struct val, struct val);
+struct val val_minus(struct arena *, struct val, struct val);     /* what is common cancels */
 struct val val_div(struct arena *, struct val, int64_t);          /* floor */
 struct val val_ceil(struct arena *, struct val, int64_t);         /* rounded up quotient */
 bool val_same(struct val, struct val);                            /* known to be equal */
@@ -59,6 +60,7 @@ struct geom {                          /* innermost first */
     int64_t block[MAX_DIMS];           /* 1: the dimension is not blocked */
     int64_t tile;                      /* elements, padding included */
     int row;                           /* coordinate along which needles may start anywhere; -1 */
+    int repeat_axis;                   /* the row does not move the buffer: rows repeat over this program axis; -1 */
 };
 
 struct home {                          /* of a buffer in the home memory */
@@ -70,7 +72,6 @@ struct home {                          /* of a buffer in the home memory */
     int64_t elements;
     int place;
     bool locked;                       /* the layout is decided */
-    bool dirty;                        /* padding holds what instructions left there, not zeros */
     bool prepared;                     /* written in the prepare section only */
 };
 bool home_stride(const struct program *, const struct home *, int buffer, struct coord, int64_t *stride);
@@ -88,7 +89,7 @@ struct opnd {
     struct form form;
     struct geom geom;
     int alone_dim[MAX_NEEDLE];         /* buffer dimension made for a needle axis that stands alone; -1 */
-    bool by_axes;                      /* already a copy indexed by axes */
+    bool by_axes, expand;              /* already a copy indexed by axes; by those too that do not move the buffer */
     int repairs;
     bool zero_tail;                    /* a reduction axis of the needle reaches past the statement's: needs a padded home */
 };
@@ -142,6 +143,7 @@ struct nest {
     int core;                          /* task with a reduction; -1 */
     int init;                          /* task that starts the core's result; -1: the accumulate flag, or filled from home */
     int chain[MAX_CHAIN], nchain;      /* elementwise tasks at the grain, in order */
+    int64_t grain_most;                /* of the chain along axes whose extent is free; 0: as the needles say */
     int first_item;                    /* position in the program's order */
     struct plan plan;
 };
@@ -216,6 +218,7 @@ double plan_trips(const struct work *, const struct plan *, int depth);
 void plan_region(const struct work *, const struct plan *, const struct task *, const struct access *, const struct geom *, int depth,
                  struct region *);     /* the first tile at this depth */
 int plan_normalise(const struct work *, const struct plan *, const struct access *, int depth);
+bool chain_fits(struct work *, const struct moves *, const struct nest *, const struct plan *);    /* without a core */
 bool plan_price(struct work *, const struct moves *, const struct nest *, struct plan *);   /* false: not legal */
 bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
 int64_t needle_leaf(const struct needle *, int x, int64_t tile);
@@ -235,6 +238,7 @@ bool schedule_emit(struct work *, const struct moves *);
 struct region {                        /* of a buffer: per dimension the first index (may lie before 0) and how many */
     struct val lo[MAX_DIMS], n[MAX_DIMS];
     int64_t pad_lo[MAX_DIMS], pad_hi[MAX_DIMS];   /* padding at most, where the access reads outside */
+    struct val repeat;                 /* rows that repeat (geom.repeat_axis) */
     bool partial[MAX_DIMS];            /* blocked dimension: one block of which only n are there */
 };
 struct slot { struct val stride[MAX_COORDS], elements; };

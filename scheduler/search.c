@@ -361,7 +361,8 @@ bool nest_plan(struct work *w, const struct moves *moves, int nest) {
     struct nest *n = &w->nest[nest];
     if (n->core < 0) {
         memset(&n->plan, 0, sizeof n->plan);
-        return true;
+        for (n->grain_most = 1 << 16; n->grain_most > 1 && !chain_fits(w, moves, n, &n->plan);) n->grain_most /= 2;
+        return chain_fits(w, moves, n, &n->plan);
     }
     struct search *s = arena_alloc(w->arena, sizeof *s);
     *s = (struct search){.w = w, .moves = moves, .nest = n, .t = &w->task[n->core]};
@@ -369,7 +370,8 @@ bool nest_plan(struct work *w, const struct moves *moves, int nest) {
     find_axes(s);
     struct axis_space whole[MAX_SEARCH];
     memcpy(whole, s->ax, sizeof whole);
-    for (int pass = 0; pass < 2; pass++) {
+    for (int pass = 0; pass < 3; pass++) {
+        if (pass == 2) n->grain_most = 16;
         if (!pass)                     /* short reductions stay inside: windows of convolutions */
             for (int k = 0; k < s->n; k++) {
                 struct axis_space *v = &s->ax[k];

@@ -106,34 +106,123 @@ static const char *task_check(const struct work *w, const struct task *t) {
     return NULL;
 }
 
+/* Elements that copies by axes would hold, were all of the group's axes kept. */
+static double copied(const struct work *w, const struct task *t, const struct group *g) {
+    double sum = 0;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_IMM) continue;
+        const struct access *acc = o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
+        bool varies = false, spread = false;
+        double n = 1;
+        for (int k = 0; k < g->n; k++) varies |= access_varies(w->p, acc, g->axis[k]);
+        for (int a = 0; a < w->p->naxes; a++) {
+            bool member = false;
+            for (int k = 0; k < g->n; k++) member |= g->axis[k] == a;
+            spread = access_varies(w->p, acc, a) || (member && varies);
+            if (spread && (w->p->stmt[t->stmt].axes >> a & 1)) n *= (double)w->p->axis[a].extent;
+        }
+        if (varies && w->p->buffer[acc->buffer].role != ROLE_CONST) sum += n;
+    }
+    return sum;
+}
+
+/* Elements that a needle along this axis alone would have to see in another layout: where it does not run along the rows. */
+static double packed(const struct work *w, const struct task *t, int x, int axis) {
+    double sum = 0;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_IMM) continue;
+        const struct access *acc = o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
+        const struct buffer *b = &w->p->buffer[acc->buffer];
+        bool dense = false;
+        for (int k = 0; k < o->form.n; k++) dense |= o->form.digit[k].x == x && o->form.digit[k].stride == 1;
+        if (b->role == ROLE_CONST || b->role == ROLE_TEMP || !dense || !access_varies(w->p, acc, axis)) continue;
+        if (access_coef(w->p, acc, b->ndims - 1, axis) != 1) sum += (double)b->elements;
+    }
+    return sum;
+}
+
+static double rounded(int64_t extent, int64_t tile) {
+    return (double)((extent + tile - 1) / tile * tile) / (double)extent;
+}
+
+/* One of several axes, or all of them as one: copies against wasted lanes (a question to the approach). */
+static int ask_fusion(struct work *w, const struct task *t, const struct mapping *map, int x) {
+    const struct group *g = &map->group[x];
+    int64_t tile = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x], whole = 1;
+    double interval = 1;
+    struct candidate c[MAX_GROUP + 1];
+    for (int i = 0; i < g->n; i++) whole *= w->p->axis[g->axis[i]].extent;
+    if (w->fallback >= 0) mexpr_constant(w->m->fallback[w->fallback].interval, &interval);
+    int best = 0;
+    for (int i = 0; i < g->n; i++) {
+        int64_t e = w->p->axis[g->axis[i]].extent;
+        double cycles = map->cost * rounded(e, tile) / rounded(whole, tile);
+        if (t->needle->ranged[x] >= 0 && e < t->needle->hi[x]) cycles *= 1 + 0.3 * (1 - (double)e / (double)t->needle->hi[x]);
+        c[i] = (struct candidate){w->p->axis[g->axis[i]].name, cycles + interval * packed(w, t, x, g->axis[i]), NULL};
+        if (c[i].cost < c[best].cost) best = i;
+    }
+    int n = g->n;
+    if (w->fallback >= 0) {
+        c[n] = (struct candidate){"all", map->cost + interval * copied(w, t, g), NULL};
+        if (c[n].cost < c[best].cost) best = n;
+        n++;
+    }
+    if (!w->decider) return best;
+    struct question q = {QUESTION_FUSION, arena_printf(w->arena, "axes of statement %d on %s", t->stmt, t->needle->bound->axis[x].name), n, 0, c};
+    int answer = decide(w->decider, &q);
+    return answer >= 0 && answer < n ? answer : best;
+}
+
+static void fuse_axes(struct stmt *st, uint64_t members, int made) {
+    if (st->axes & members) st->axes = (st->axes & ~members) | UINT64_C(1) << made;
+}
+
 /* Fused axes become one axis: every operand that depends on them gets a temporary indexed by the axes themselves. */
 static const char *fuse(struct work *w, int task, const struct mapping *map) {
     struct task *t = &w->task[task];
-    uint64_t gone = 0, made = 0;
+    uint64_t members[MAX_NEEDLE] = {0};
+    bool any = false;
+    struct group *group = arena_array(w->arena, (size_t)t->needle->nx + 1, sizeof *group);
     for (int x = 0; x < t->needle->nx; x++) {
-        const struct group *g = &map->group[x];
+        group[x] = map->group[x];
+        if (group[x].n < 2) continue;
+        int k = ask_fusion(w, t, map, x);
+        if (k < group[x].n) group[x] = (struct group){{map->group[x].axis[k]}, 1};
+    }
+    t->group = group;
+    for (int x = 0; x < t->needle->nx; x++) {
+        const struct group *g = &group[x];
         t->axis[x] = g->n == 1 ? g->axis[0] : -1;
         if (g->n < 2) continue;
         int64_t extent = 1;
+        any = true;
         for (int i = 0; i < g->n; i++) {
             if (__builtin_mul_overflow(extent, w->p->axis[g->axis[i]].extent, &extent)) return "fused axes are too long";
-            gone |= UINT64_C(1) << g->axis[i];
+            members[x] |= UINT64_C(1) << g->axis[i];
         }
         t->axis[x] = rewrite_axis(w, unique_name(w, w->p->axis[g->axis[0]].name, w->p->axis[g->axis[g->n - 1]].name), extent);
         if (t->axis[x] < 0) return "the program has too many axes";
-        made |= UINT64_C(1) << t->axis[x];
     }
-    if (!gone) return NULL;
+    if (!any) return NULL;
     if (w->fallback < 0) return "fused axes need a copy that only a fallback makes";
     for (int i = 0; i < t->nops; i++) {
         t = &w->task[task];
         if (t->op[i].where == IN_IMM) continue;
+        const struct access *acc = task_access(w, t, &t->op[i], t->op[i].writes);
+        bool varies = false;
+        for (int x = 0; x < t->needle->nx; x++)
+            for (int a = 0; a < w->p->naxes; a++) varies |= (members[x] >> a & 1) && access_varies(w->p, acc, a);
+        if (!varies) continue;
         if (t->op[i].read >= 0 && t->op[i].writes) return "fused axes on an operand changed in place";
         if (!pack_by_axes(w, task, i, t->op[i].writes)) return "fused axes need a copy that is too large";
+        w->task[task].op[i].by_axes = true;
     }
     int which[2] = {w->task[task].stmt, w->task[task].init};
     for (int k = 0; k < 2; k++)
-        if (which[k] >= 0) w->p->stmt[which[k]].axes = (w->p->stmt[which[k]].axes & ~gone) | made;
+        for (int x = 0; which[k] >= 0 && x < w->task[task].needle->nx; x++)
+            if (members[x]) fuse_axes(&w->p->stmt[which[k]], members[x], w->task[task].axis[x]);
     return NULL;
 }
 
@@ -151,7 +240,6 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     const char *why = task_check(w, t);
     if (why) return why;
     t->nops = t->needle->in->noperands;
-    t->group = map->group;
     if (t->nops > MAX_OPERANDS) return "it has too many operands";
     for (int i = 0; i < t->nops && !why; i++) why = operand_make(w, t, map, i);
     if (why) return why;

@@ -11,7 +11,7 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
             continue;
         }
         s.stride[i] = run;
-        run = val_mul(a, run, val_ceil(a, r->n[g->at[i].dim], g->at[i].div));
+        run = val_mul(a, run, g->at[i].dim < 0 ? r->repeat : val_ceil(a, r->n[g->at[i].dim], g->at[i].div));
     }
     s.elements = run;
     return s;
@@ -28,6 +28,7 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
     for (int i = g->ninner; i < g->n; i++) {
         int64_t stride;
         int d = g->at[i].dim;
+        if (d < 0) continue;
         struct val lo = r->lo[d];
         home_stride(w->p, &w->home[buffer], buffer, g->at[i], &stride);
         if (r->pad_lo[d] > 0) lo = val_make(a, SX_MAX, lo, val_const(0));
@@ -41,8 +42,8 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
     struct val sum = val_const(0);
     for (int i = g->ninner; i < g->n; i++) {
         int d = g->at[i].dim;
-        if (val_same(whole->lo[d], part->lo[d])) continue;
-        struct val delta = val_make(a, SX_SUB, part->lo[d], whole->lo[d]);
+        if (d < 0 || val_same(whole->lo[d], part->lo[d])) continue;
+        struct val delta = val_minus(a, part->lo[d], whole->lo[d]);
         sum = val_add(a, sum, val_mul(a, val_div(a, delta, g->at[i].div), s->stride[i]));
     }
     return sum;
@@ -78,7 +79,9 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
         struct box_dim *d = &box->dim[box->n++];
         int64_t stride;
         if (!home_stride(w->p, &w->home[buffer], buffer, c, &stride)) return false;
-        if (i >= g->ninner) {
+        if (i >= g->ninner && c.dim < 0) {
+            *d = (struct box_dim){.extent = r->repeat, .total = r->repeat, .before = val_const(0), .after = val_const(0)};
+        } else if (i >= g->ninner) {
             outer_dim(w, buffer, c, r, d);
             if (b->extent[c.dim] <= g->block[c.dim] && !r->pad_lo[c.dim] && !r->pad_hi[c.dim]) stride = 0;
         } else {
@@ -131,6 +134,7 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
     bool fill = !write;
     struct region r = {0};
     region_padding(w->p, st, acc, &r);
+    if (o->geom.repeat_axis >= 0) r.repeat = val_const(w->p->axis[o->geom.repeat_axis].extent);
     *why = "no move brings it from its home";
     if (write) *why = "no move brings it home";
     bool pads = false;
@@ -138,6 +142,9 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
         int64_t lo, hi;
         access_range(w->p, st, acc, d, &lo, &hi);
         pads |= lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
+        int64_t b = o->geom.block[d], most = 2 * (b > 1 ? b : 8);
+        bool here = lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
+        if (!here && hi - lo + 1 > most) hi = lo + most - 1;   /* a few tiles tell */
         r.lo[d] = val_const(lo);
         r.n[d] = val_const((hi - lo + o->geom.block[d]) / o->geom.block[d] * o->geom.block[d]);
     }
@@ -170,10 +177,11 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
             const struct digit *dg = &probe.form.digit[i];
             int a = t->axis[dg->x];
             int64_t stride = 0;
+            bool ranged = t->needle->lo[dg->x] < t->needle->hi[dg->x];
             for (int k = 0; k < probe.geom.n && a >= 0; k++) {
                 struct coord c = probe.geom.at[k];
                 bool mine = c.dim >= 0 && access_coef(w->p, acc, c.dim, a) &&
-                            (dg->free_stride >= 0 ? !c.mod : c.div == dg->weight && c.mod == dg->extent);
+                            (dg->free_stride >= 0 || ranged ? !c.mod : c.div == dg->weight && c.mod == dg->extent);
                 if (mine) ok = home_stride(w->p, &w->home[acc->buffer], acc->buffer, c, &stride);
             }
             ok = ok && (dg->free_stride >= 0 ? stride > 0 : stride == dg->stride || (a < 0 && dg->extent == 1));

@@ -31,7 +31,14 @@ static int64_t bound(enum sx_op op, struct val a, struct val b) {
     }
 }
 
+static bool same(const struct sx *, const struct sx *);
+
 struct val val_make(struct arena *arena, enum sx_op op, struct val a, struct val b) {
+    if (op == SX_SUB && val_same(a, b)) return val_const(0);
+    if (op == SX_SUB && a.x && a.x->op == SX_ADD && same(a.x->a, val_sx(arena, b))) { /* (b + y) - b */
+        int64_t c;
+        return sx_constant(a.x->b, &c) ? val_const(c) : (struct val){a.x->b, 0, a.max};
+    }
     if (!a.x && !b.x) {
         if (op == SX_MAX) return val_const(a.c > b.c ? a.c : b.c);
         if (op == SX_MIN) return val_const(a.c < b.c ? a.c : b.c);
@@ -82,4 +89,58 @@ struct val val_mul(struct arena *arena, struct val a, struct val b) {
     if (!a.x) return val_scale(arena, b, a.c);
     if (!b.x) return val_scale(arena, a, b.c);
     return val_make(arena, SX_MUL, a, b);
+}
+
+enum { MAX_ATOMS = 24 };
+
+struct linear { const struct sx *atom[MAX_ATOMS]; int64_t coef[MAX_ATOMS], c; int n; bool full; };
+
+static void add_atom(struct linear *l, const struct sx *x, int64_t k) {
+    for (int i = 0; i < l->n; i++)
+        if (same(l->atom[i], x)) {
+            l->coef[i] += k;
+            return;
+        }
+    if (l->n == MAX_ATOMS) {
+        l->full = true;
+        return;
+    }
+    l->atom[l->n] = x;
+    l->coef[l->n++] = k;
+}
+
+static void flatten(struct linear *l, const struct sx *x, int64_t k) {
+    int64_t c;
+    if (x->op == SX_CONST) {
+        l->c += k * x->value;
+    } else if (x->op == SX_ADD || x->op == SX_SUB) {
+        flatten(l, x->a, k);
+        flatten(l, x->b, x->op == SX_ADD ? k : -k);
+    } else if (x->op == SX_MUL && sx_constant(x->b, &c)) {
+        flatten(l, x->a, k * c);
+    } else if (x->op == SX_MUL && sx_constant(x->a, &c)) {
+        flatten(l, x->b, k * c);
+    } else {
+        add_atom(l, x, k);
+    }
+}
+
+/* What is common cancels: inside unrolled loops differences of addresses must become constants. */
+struct val val_minus(struct arena *arena, struct val a, struct val b) {
+    struct linear l = {.n = 0};
+    if (!a.x && !b.x) return val_const(a.c - b.c);
+    flatten(&l, val_sx(arena, a), 1);
+    flatten(&l, val_sx(arena, b), -1);
+    if (l.full) return val_make(arena, SX_SUB, a, b);
+    struct val sum = val_const(0);
+    for (int sign = 1; sign >= -1; sign -= 2)
+        for (int i = 0; i < l.n; i++) {
+            if (!l.coef[i] || (l.coef[i] > 0) != (sign > 0)) continue;
+            struct val atom = {l.atom[i], 0, a.max};
+            struct val term = val_scale(arena, atom, l.coef[i] * sign);
+            sum = val_make(arena, sign > 0 ? SX_ADD : SX_SUB, sum, term);
+        }
+    sum = val_add(arena, sum, val_const(l.c));
+    if (sum.x) sum.max = a.max;
+    return sum;
 }

@@ -7,20 +7,6 @@
 #include <string.h>
 
 /* ---- points of the program ---- */
-static int64_t read_element(const struct program *p, const struct access *a, const int64_t *at) {
-    const struct buffer *b = &p->buffer[a->buffer];
-    const int64_t *coef = a->coef;
-    int64_t element = 0;
-    for (int d = 0; d < b->ndims; d++, coef += p->naxes + 1) {
-        int64_t x = coef[p->naxes];
-        for (int k = 0; k < p->naxes; k++)
-            if (coef[k]) x += coef[k] * at[k];
-        if (x < 0 || x >= b->extent[d]) return -1;
-        element = element * b->extent[d] + x;
-    }
-    return element;
-}
-
 static bool in_domain(const struct verify *v, int stmt, const int64_t *at) {
     const struct program *p = v->p;
     const struct stmt *s = &p->stmt[stmt];
@@ -79,7 +65,7 @@ static bool left_out(struct verify *v, int stmt, const int64_t *at) {
     for (int r = 0; r < s->nreads; r++) {
         int b = s->read[r].buffer;
         if (v->latest[stmt * v->p->nbuffers + b] < 0 || v->loose[b]) continue;
-        int64_t e = read_element(v->p, &s->read[r], at);
+        int64_t e = access_at(v, stmt, r, at);
         if (e >= 0 && !version_before(v, stmt, b, e, &ignored)) return true;
     }
     return false;
@@ -118,7 +104,7 @@ static bool same_tag(const struct tag *a, const struct tag *b) {
 static bool expected_read(struct verify *v, int stmt, int read, const int64_t *at,
                           struct tag *out) {
     const struct access *a = &v->p->stmt[stmt].read[read];
-    int64_t e = read_element(v->p, a, at);
+    int64_t e = access_at(v, stmt, read, at);
     if (e >= 0) return version_before(v, stmt, a->buffer, e, out);
     *out = tag_const(v->p->buffer[a->buffer].type, a->fill);
     return a->has_fill;
@@ -332,7 +318,7 @@ static bool clear_cell(struct work *w, int64_t element, struct tag *dst, uint8_t
 static bool valid_point(struct work *w, int64_t n) {
     struct verify *v = w->v;
     int stmt = w->n->stmt, dst = w->h->dst_operand;
-    int64_t element = read_element(v->p, &w->stmt->dst, w->point), d = w->h->dst[n];
+    int64_t element = access_at(v, stmt, -1, w->point), d = w->h->dst[n];
     uint8_t *state = &w->cells[dst].state[d];
     if (element < 0) return point_error(v, stmt, w->point, "writes outside its buffer", NULL, NULL);
     bool out = v->clamped && left_out(v, stmt, w->point);
@@ -397,7 +383,7 @@ static bool pad_point(struct work *w, int64_t n, bool alone_only) {
         for (int r = 0; r < s->nreads && repeats; r++)
             repeats =
                 w->candidate->read[r] == UNUSED || read_fits(w, w->candidate->read[r], &read[r]);
-        int64_t element = read_element(v->p, &w->stmt->dst, w->point);
+        int64_t element = access_at(v, w->n->stmt, -1, w->point);
         struct tag *cur = cell(w, dst, w->h->dst[n]);
         if (repeats && element >= 0 && !(*state & VALID)) {
             *cur = after_instance(v, w->n->stmt, element, cur);
@@ -529,7 +515,7 @@ void content_issue(struct verify *v, const struct issue_node *n, const struct sh
 /* ---- fallbacks ---- */
 static bool fallback_point(struct verify *v, int stmt, const int64_t *at, const int *home) {
     const struct stmt *s = &v->p->stmt[stmt];
-    int64_t element = read_element(v->p, &s->dst, at);
+    int64_t element = access_at(v, stmt, -1, at);
     if (element < 0) return point_error(v, stmt, at, "writes outside its buffer", NULL, NULL);
     if (v->clamped && left_out(v, stmt, at)) {
         v->skipped[stmt] = true;
@@ -538,7 +524,7 @@ static bool fallback_point(struct verify *v, int stmt, const int64_t *at, const 
     if (v->counting) return count_instance(v, stmt, at, element);
     enum type type = v->p->buffer[s->dst.buffer].type;
     for (int r = 0; r < s->nreads; r++) {
-        int64_t e = read_element(v->p, &s->read[r], at);
+        int64_t e = access_at(v, stmt, r, at);
         enum type from = v->p->buffer[s->read[r].buffer].type;
         struct tag found =
             e >= 0 ? tag_get(v, home_of(v, home[r], e), from) : tag_const(from, s->read[r].fill);
@@ -555,7 +541,7 @@ static void fallback_races(struct verify *v, int qi, int stmt, const int64_t *at
     const struct stmt *s = &v->p->stmt[stmt];
     for (int r = 0; r <= s->nreads; r++) {
         const struct access *a = r < s->nreads ? &s->read[r] : &s->dst;
-        int64_t e = read_element(v->p, a, at);
+        int64_t e = access_at(v, stmt, r < s->nreads ? r : -1, at);
         if (e >= 0)
             race_access(v, qi, home_of(v, home[r], e),
                         (int64_t)type_size(v->p->buffer[a->buffer].type), r == s->nreads);

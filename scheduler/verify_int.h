@@ -55,7 +55,7 @@ struct shape {
     bool initialises;                  /* the semantics sets its destination to the neutral element first */
     int naxes, axis_of[MAX_AXES];      /* kernel axes, in order: axes of bound */
     int64_t extent[MAX_AXES];
-    int64_t points;
+    int64_t points, cost;              /* cost: steps of one issue */
     struct shape_operand operand[MAX_OPERANDS_OF_ISSUE];
     int read_operand[MAX_READS];       /* operand of each read of stmt */
     int dst_operand;
@@ -95,6 +95,13 @@ struct token_channel {
     struct token_channel *next;
 };
 
+struct flat {                          /* Σ coef * axis + constant: the element, where `inside` */
+    const struct access *access;
+    bool inside;
+    int n, *axis;
+    int64_t *coef, constant;
+};
+
 struct verify {
     const struct schedule *s;
     const struct machine *m;
@@ -108,6 +115,7 @@ struct verify {
     size_t page_bytes;
 
     int64_t *var;                      /* values of loop variables */
+    bool *live;                        /* those of the loops around */
     int64_t *inst;                     /* [nunits] instance that is walked */
     const struct node *node;           /* for messages */
     struct pages slots;                /* place, instance -> slot + 2; 0: not rotated yet */
@@ -116,6 +124,7 @@ struct verify {
     int *latest;                       /* [nstmts + 1][nbuffers] last statement before, in program order, that writes it; -1 */
     int *writers;                      /* [nstmts] the same, before this one, of its own destination */
     uint64_t *domain;                  /* [nstmts] axes whose values number the instances */
+    struct flat **flat;                /* [nstmts][1 + nreads] destination, reads */
     int *granule;                      /* [nmemories] bytes of a tag's entry */
     int *word;                         /* [nmemories] bytes of a race granule */
 
@@ -135,18 +144,25 @@ struct verify {
     uint32_t barriers, at_barrier[MAX_QUEUES];
 };
 
-/* verify.c */
+/* verify_print.c */
 bool verify_error(struct verify *, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* false; names the node */
+
+/* verify.c */
 bool verify_step(struct verify *, int64_t n);                       /* false: too many */
 int64_t verify_instance(const struct verify *, int unit);           /* number of the walked instance of the unit, over the machine */
-int verify_slot(struct verify *, int place);
-int verify_loop_share(const struct machine *, const struct loop_node *, uint64_t iterations, uint64_t k);
 
 /* verify_structure.c: indices, sizes, places; everything that the walk relies on. */
 bool verify_structure(struct verify *);
+bool verify_node_uses(const struct schedule *, const struct node *, int place);
+
+/* verify_clamp.c: with loops cut short, the instances that their values give are executed. */
+void verify_visited(struct verify *);
 
 /* verify_shape.c */
 const struct shape *shape_get(struct verify *, const struct issue_node *, const int64_t *size, const int64_t *stride);
+/* What a name means in an instruction's expressions: let values, free strides, sizes, parameters. The layout may be NULL. */
+bool shape_name(const struct machine *, const struct instr *, const struct operand_layout *, const int64_t *size, const int64_t *stride,
+                const char *name, double *out);
 int64_t shape_offset(const struct shape *, int operand, int64_t element);   /* bytes */
 
 /* verify_match.c */
@@ -154,6 +170,10 @@ const struct binding_of *binding_get(struct verify *, const struct shape *, cons
 bool stmt_is_neutral_fill(const struct program *, const struct stmt *fill, const struct stmt *reduction);
 /* The value of the needle's operation where some operands hold known constants. False: not known. */
 bool shape_value(const struct shape *, const struct tag *read, union value *out);   /* read[r]: tag of read r */
+
+/* verify_access.c */
+void access_tables(struct verify *);
+int64_t access_at(const struct verify *, int stmt, int read, const int64_t *at);
 
 /* verify_tags.c */
 struct place_at { int memory, instance; int64_t address; };

@@ -42,7 +42,7 @@ static bool kernel_value(const struct names *n, const char *name, double *out) {
 static bool stride_name(void *user, const char *name, const char *field, double *out) {
     const struct names *n = user;
     if (field) return false;
-    if (n->layout->let_name && strcmp(n->layout->let_name, name) == 0) {
+    if (n->layout && n->layout->let_name && strcmp(n->layout->let_name, name) == 0) {
         *out = (double)n->layout->let_value;
         return true;
     }
@@ -58,6 +58,13 @@ static bool stride_name(void *user, const char *name, const char *field, double 
         return true;
     }
     return false;
+}
+
+bool shape_name(const struct machine *m, const struct instr *in,
+                const struct operand_layout *layout, const int64_t *size, const int64_t *stride,
+                const char *name, double *out) {
+    struct names n = {m, in, layout, size, stride};
+    return stride_name(&n, name, NULL, out);
 }
 
 static bool strides_of(const struct names *n, int64_t *out) {
@@ -95,6 +102,8 @@ static bool shape_offsets(struct verify *v, struct shape *h, int o, const struct
     if (n->layout->nstrides > MAX_DIMS || !strides_of(n, stride) ||
         !strides_small(n->layout, stride))
         return verify_error(v, "the strides of operand '%s' are no integers in range", b->name);
+    h->cost += b->elements;
+    if (!verify_step(v, b->elements)) return false;
     if (!n->layout->map && n->layout->nstrides == 0) return true;
     p->offset = arena_array(&v->arena, (size_t)b->elements + 1, sizeof *p->offset);
     int64_t index[MAX_DIMS] = {0}, element = 0, size = (int64_t)type_size(b->type);
@@ -280,7 +289,9 @@ static bool shape_build(struct verify *v, struct shape *h, const struct issue_no
         if (!shape_offsets(v, h, o, &h->bound->buffer[buffer], &names)) return false;
     }
     if (!h->stmt) return true;
-    if (!fill_points(v, h)) return false;
+    h->cost += h->points;
+    v->page_bytes += (size_t)h->points * sizeof(int32_t) * (size_t)(h->stmt->nreads + 1);
+    if (!verify_step(v, h->points) || !fill_points(v, h)) return false;
     for (int o = 0; o < in->noperands; o++) fill_runs(v, h, o, type_size(in->operand[o].type));
     return true;
 }

@@ -98,11 +98,11 @@ static bool stmt_uses(const struct program *p, int stmt, int buffer) {
     return false;
 }
 
-static bool node_uses(const struct schedule *s, const struct node *n, int place) {
+bool verify_node_uses(const struct schedule *s, const struct node *n, int place) {
     switch (n->kind) {
     case NODE_LOOP:
         for (int k = 0; k < n->loop->nbody; k++)
-            if (node_uses(s, &n->loop->body[k], place)) return true;
+            if (verify_node_uses(s, &n->loop->body[k], place)) return true;
         return false;
     case NODE_ISSUE:
         return issue_uses(n->issue, &s->machine->instr[n->issue->instr], place);
@@ -121,7 +121,7 @@ static void uses_of(const struct schedule *s, const struct node *node, int n, in
     *first = n;
     *last = -1;
     for (int k = 0; k < n; k++) {
-        if (!node_uses(s, &node[k], place)) continue;
+        if (!verify_node_uses(s, &node[k], place)) continue;
         if (*last < 0) *first = k;
         *last = k;
     }

@@ -1,4 +1,5 @@
-/* The fallback of every backend computes what the interpreter computes: each operation on each type, casts, reductions, random expressions. */
+/* The fallback of every backend computes what the interpreter computes: each operation on each
+ * type, casts, reductions, random expressions. */
 #include "backends/backend.h"
 #include "ir/interp.h"
 
@@ -24,7 +25,8 @@ static uint64_t next_random(uint64_t *state) {
 static int setup(void **state) {
     struct bench *b = calloc(1, sizeof *b);
     diags_init(&b->diags);
-    b->machine = machine_load(SOURCE_DIR "/tests/data/machines/backends/plain.xml", NULL, &b->diags);
+    b->machine =
+        machine_load(SOURCE_DIR "/tests/data/machines/backends/plain.xml", NULL, &b->diags);
     if (!b->machine) diags_print(&b->diags, stderr);
     *state = b;
     return b->machine ? 0 : -1;
@@ -51,8 +53,8 @@ static struct schedule *plan(struct bench *b, struct arena *a, const char *kerne
     int64_t address = 0;
     for (int i = 0; i < p->nbuffers; i++) {
         int64_t bytes = p->buffer[i].elements * (int64_t)type_size(p->buffer[i].type);
-        text_printf(&t, "place %s: %s in dram at %lld bytes %lld %s\n", p->buffer[i].name, p->buffer[i].name,
-                    (long long)address, (long long)bytes,
+        text_printf(&t, "place %s: %s in dram at %lld bytes %lld %s\n", p->buffer[i].name,
+                    p->buffer[i].name, (long long)address, (long long)bytes,
                     p->buffer[i].role == ROLE_TEMP ? "workspace" : "argument");
         address += (bytes + 63) / 64 * 64;
     }
@@ -71,25 +73,39 @@ static struct schedule *plan(struct bench *b, struct arena *a, const char *kerne
 
 /* ---- data ---- */
 static union value random_value(enum type t, uint64_t *state) {
-    static const double special[] = {0,    -0.0,  1,   -1,  0.5,    -0.5,    1.5,      2.5,       -2.5,     INFINITY,
-                                     -INFINITY, NAN, 1e-40, 65504, 65519.9, 65520, -70000, 3e38, -3e38, 1e300,
-                                     2147483648.0, -2147483649.0, 9.3e18, 1.9e19, 5.9e-8, 127.5, 254.5};
+    static const double special[] = {
+        0,      -0.0,     1,         -1,    0.5,          -0.5,          1.5,     2.5,
+        -2.5,   INFINITY, -INFINITY, NAN,   1e-40,        65504,         65519.9, 65520,
+        -70000, 3e38,     -3e38,     1e300, 2147483648.0, -2147483649.0, 9.3e18,  1.9e19,
+        5.9e-8, 127.5,    254.5};
     union value v;
     uint64_t r = next_random(state);
     if (type_is_float(t)) {
-        if (r % 3 == 0) v.f = special[(r >> 8) % (sizeof special / sizeof *special)];
-        else v.f = ((double)(next_random(state) % 200001) - 100000) / (r % 2 ? 1000.0 : 8192.0);
+        if (r % 3 == 0)
+            v.f = special[(r >> 8) % (sizeof special / sizeof *special)];
+        else
+            v.f = ((double)(next_random(state) % 200001) - 100000) / (r % 2 ? 1000.0 : 8192.0);
         v.f = type_round(t, v.f);
         return v;
     }
     int64_t low, high;
     type_limits(t, &low, &high);
     switch (r % 6) {
-    case 0: v.i = low; break;
-    case 1: v.i = high; break;
-    case 2: v.i = (int64_t)(r >> 8) % 3 - 1; break;
-    case 3: v.i = (int64_t)((r >> 8) % 140) - 70; break;
-    default: v.i = (int64_t)(next_random(state) << 32 ^ next_random(state)); break;
+    case 0:
+        v.i = low;
+        break;
+    case 1:
+        v.i = high;
+        break;
+    case 2:
+        v.i = (int64_t)(r >> 8) % 3 - 1;
+        break;
+    case 3:
+        v.i = (int64_t)((r >> 8) % 140) - 70;
+        break;
+    default:
+        v.i = (int64_t)(next_random(state) << 32 ^ next_random(state));
+        break;
     }
     v.i = type_wrap(t, (uint64_t)v.i);
     return v;
@@ -151,9 +167,10 @@ static void check(struct bench *b, const char *kernel, double ulps) {
                 union value x = type_load(t, (char *)got[f] + (size_t)i * size);
                 union value y = type_load(t, (char *)want[f] + (size_t)i * size);
                 if (!same(t, x, y, ulps))
-                    fail_msg("%s: %s[%lld] of type %s is %.17g (%lld), expected %.17g (%lld) in\n%s",
-                             backends[k]->name, p->buffer[f].name, (long long)i, type_name(t), x.f,
-                             (long long)x.i, y.f, (long long)y.i, kernel);
+                    fail_msg(
+                        "%s: %s[%lld] of type %s is %.17g (%lld), expected %.17g (%lld) in\n%s",
+                        backends[k]->name, p->buffer[f].name, (long long)i, type_name(t), x.f,
+                        (long long)x.i, y.f, (long long)y.i, kernel);
             }
         }
         free_data(p, got);
@@ -177,26 +194,34 @@ static bool defined_on(enum opcode op, enum type t) {
 
 static void print_op(struct text *t, enum opcode op) {
     const struct op_info *o = &op_info[op];
-    if (op == OP_SELECT) text_printf(t, "select(S[i], A[i], B[i])");
-    else if (o->notation == NOTE_INFIX) text_printf(t, "A[i] %s B[i]", o->spelling);
-    else if (o->notation == NOTE_PREFIX) text_printf(t, "%sA[i]", o->spelling);
-    else if (o->arity == 1) text_printf(t, "%s(A[i])", o->spelling);
-    else if (o->arity == 2) text_printf(t, "%s(A[i], B[i])", o->spelling);
-    else text_printf(t, "%s(A[i], B[i], C[i])", o->spelling);
+    if (op == OP_SELECT)
+        text_printf(t, "select(S[i], A[i], B[i])");
+    else if (o->notation == NOTE_INFIX)
+        text_printf(t, "A[i] %s B[i]", o->spelling);
+    else if (o->notation == NOTE_PREFIX)
+        text_printf(t, "%sA[i]", o->spelling);
+    else if (o->arity == 1)
+        text_printf(t, "%s(A[i])", o->spelling);
+    else if (o->arity == 2)
+        text_printf(t, "%s(A[i], B[i])", o->spelling);
+    else
+        text_printf(t, "%s(A[i], B[i], C[i])", o->spelling);
 }
 
 static bool transcendental(enum opcode op) {
-    return op == OP_EXP || op == OP_LOG || op == OP_SIN || op == OP_COS || op == OP_TANH || op == OP_SIGMOID ||
-           op == OP_ERF || op == OP_POW;
+    return op == OP_EXP || op == OP_LOG || op == OP_SIN || op == OP_COS || op == OP_TANH ||
+           op == OP_SIGMOID || op == OP_ERF || op == OP_POW;
 }
 
 static void operations(struct bench *b, enum type type, bool inexact) {
     struct text t = {0}, body = {0};
     const char *name = type_name(type);
-    text_printf(&t, "kernel t() {\nin A: %s[%d] in B: %s[%d] in C: %s[%d] in S: bool[%d]\naxes i: %d\n", name, POINTS,
-                name, POINTS, name, POINTS, POINTS, POINTS);
+    text_printf(&t,
+                "kernel t() {\nin A: %s[%d] in B: %s[%d] in C: %s[%d] in S: bool[%d]\naxes i: %d\n",
+                name, POINTS, name, POINTS, name, POINTS, POINTS, POINTS);
     for (int op = 0; op < OP_COUNT; op++) {
-        if (!defined_on((enum opcode)op, type) || transcendental((enum opcode)op) != inexact) continue;
+        if (!defined_on((enum opcode)op, type) || transcendental((enum opcode)op) != inexact)
+            continue;
         bool boolean = op_info[op].flags & OP_TO_BOOL;
         text_printf(&t, "out O%d: %s[%d]\n", op, boolean ? "bool" : name, POINTS);
         text_printf(&body, "O%d[i] = ", op);
@@ -230,7 +255,8 @@ static void test_casts(void **state) {
     }
     for (int from = 0; from < TYPE_COUNT; from++)
         for (int to = 0; to < TYPE_COUNT; to++)
-            text_printf(&body, "O%d_%d[i] = %s(A%d[i])\n", from, to, type_name((enum type)to), from);
+            text_printf(&body, "O%d_%d[i] = %s(A%d[i])\n", from, to, type_name((enum type)to),
+                        from);
     text_printf(&t, "%s}\n", body.at);
     check(*state, t.at, 0);
     text_free(&t);
@@ -244,8 +270,8 @@ static void test_reductions(void **state) {
         if (type == TYPE_BOOL) continue;
         text_printf(&t, "in A%d: %s[7,5,3]\n", type, type_name((enum type)type));
         for (int c = COMBINE_ADD; c < COMBINE_COUNT; c++) {
-            text_printf(&t, "inout O%d_%d: %s[7] inout P%d_%d: %s[5]\n", type, c, type_name((enum type)type), type,
-                        c, type_name((enum type)type));
+            text_printf(&t, "inout O%d_%d: %s[7] inout P%d_%d: %s[5]\n", type, c,
+                        type_name((enum type)type), type, c, type_name((enum type)type));
             text_printf(&body, "O%d_%d[i] %s A%d[i,k,l]\n", type, c, combiner_spelling[c], type);
             text_printf(&body, "P%d_%d[k] %s A%d[i,k,l] where l <= i and k + l >= 2\n", type, c,
                         combiner_spelling[c], type);
@@ -264,16 +290,21 @@ static void leaf(struct text *t, enum type type, uint64_t *state) {
     const char *name = type_name(type);
     static const char *const fills[] = {"0", "3", "1"};
     switch (next_random(state) % 4) {
-    case 0: text_printf(t, "%s_a[i,j]", name); return;
-    case 1: text_printf(t, "%s_b[j+%d,2*i-1 else %s]", name, (int)(next_random(state) % 3) - 1,
-                        type == TYPE_BOOL ? "1" : fills[next_random(state) % 3]); return;
+    case 0:
+        text_printf(t, "%s_a[i,j]", name);
+        return;
+    case 1:
+        text_printf(t, "%s_b[j+%d,2*i-1 else %s]", name, (int)(next_random(state) % 3) - 1,
+                    type == TYPE_BOOL ? "1" : fills[next_random(state) % 3]);
+        return;
     case 2:
         if (type != TYPE_BOOL) {
             text_printf(t, "%s(i)", name);
             return;
         }
         break;
-    default: break;
+    default:
+        break;
     }
     text_printf(t, "%s_a[j,i]", name);
 }
@@ -335,8 +366,9 @@ static void test_random(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operations), cmocka_unit_test(test_transcendental), cmocka_unit_test(test_casts),
-        cmocka_unit_test(test_reductions), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_operations), cmocka_unit_test(test_transcendental),
+        cmocka_unit_test(test_casts),      cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

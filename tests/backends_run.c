@@ -87,7 +87,8 @@ static void compare(const struct program *p, void **got, void **expected, const 
         if (memcmp(got[b], expected[b], buffer_bytes(&p->buffer[b])) == 0) continue;
         for (int64_t i = 0; i < p->buffer[b].elements; i++) {
             size_t size = type_size(p->buffer[b].type);
-            const char *x = (char *)got[b] + (size_t)i * size, *y = (char *)expected[b] + (size_t)i * size;
+            const char *x = (char *)got[b] + (size_t)i * size,
+                       *y = (char *)expected[b] + (size_t)i * size;
             if (memcmp(x, y, size) == 0) continue;
             union value v = type_load(p->buffer[b].type, x), w = type_load(p->buffer[b].type, y);
             fail_msg("%s: %s[%lld] is %g, expected %g", backend, p->buffer[b].name, (long long)i,
@@ -106,7 +107,8 @@ static void run_on(struct fixture *f, const struct backend *backend, int threads
         void **got = make_data(p, (uint64_t)t + 7), **expected = make_data(p, (uint64_t)t + 7);
         assert_true(program_run(p, expected, NULL, NULL, &f->diags));
         assert_true(executable_prepare(e, got, &f->diags));
-        for (int again = 0; again < 2; again++) assert_true(executable_run(e, got, threads, &f->diags));
+        for (int again = 0; again < 2; again++)
+            assert_true(executable_run(e, got, threads, &f->diags));
         bool stable = true;
         for (int b = 0; b < p->nbuffers; b++) stable = stable && p->buffer[b].role != ROLE_INOUT;
         if (!stable) assert_true(program_run(p, expected, NULL, NULL, &f->diags));
@@ -143,7 +145,8 @@ static void test_tails(void **state) {
 
 static void test_parallel(void **state) {
     (void)state;
-    for (int threads = 0; threads < 6; threads++) run_everywhere(MACHINES "reg4.xml", SCHEDULES "parallel.sched", threads);
+    for (int threads = 0; threads < 6; threads++)
+        run_everywhere(MACHINES "reg4.xml", SCHEDULES "parallel.sched", threads);
 }
 
 static void test_rotate(void **state) {
@@ -163,17 +166,15 @@ static void test_outer(void **state) {
 
 static void test_partial(void **state) {
     (void)state;
-    for (int threads = 0; threads < 6; threads++) run_everywhere(MACHINES "reg4.xml", SCHEDULES "partial.sched", threads);
+    for (int threads = 0; threads < 6; threads++)
+        run_everywhere(MACHINES "reg4.xml", SCHEDULES "partial.sched", threads);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_tails),
-        cmocka_unit_test(test_parallel),
-        cmocka_unit_test(test_rotate),
-        cmocka_unit_test(test_prepare),
-        cmocka_unit_test(test_outer),
+        cmocka_unit_test(test_gemm),     cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_parallel), cmocka_unit_test(test_rotate),
+        cmocka_unit_test(test_prepare),  cmocka_unit_test(test_outer),
         cmocka_unit_test(test_partial),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,8 @@ static void write_program(struct fixture *f) {
         "  struct prepare_args args = {.A = a, .B = b, .C = c, .S = s, .threads = 1};\n"
         "  args.prepared = aligned_alloc(64, prepare_prepared_bytes() + 64);\n"
         "  void *work = aligned_alloc(64, prepare_workspace_bytes() + 64);\n"
-        "  if (prepare_prepare(&args) || prepare_run(&args, work) || prepare_run(&args, work)) return 1;\n"
+        "  if (prepare_prepare(&args) || prepare_run(&args, work) || prepare_run(&args, work)) "
+        "return 1;\n"
         "  for (int j = 0; j < 5; j++) printf(\"%g %g\\n\", c[j], s[j]);\n"
         "  return 0;\n}\n";
     FILE *out = fopen(inside(f, "main.c"), "w");
@@ -84,9 +85,10 @@ static void write_program(struct fixture *f) {
 static void check_library(const struct backend *b, struct fixture *f) {
     assert_true(b->write(f->schedule, inside(f, "kernel.so"), NULL, &f->diags));
     write_program(f);
-    const char *command = arena_printf(&f->arena,
-                                       "cd %s && cc -std=c11 -Wall -Wextra -Werror -o main main.c ./kernel.so && ./main",
-                                       f->folder);
+    const char *command = arena_printf(
+        &f->arena,
+        "cd %s && cc -std=c11 -Wall -Wextra -Werror -o main main.c ./kernel.so && ./main",
+        f->folder);
     FILE *p = popen(command, "r");
     assert_non_null(p);
     for (int j = 0; j < 5; j++) {
@@ -101,7 +103,8 @@ static void check_library(const struct backend *b, struct fixture *f) {
 static void test_library(void **state) {
     (void)state;
     for (int i = 0; backends[i]; i++) {
-        struct fixture *f = open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/prepare.sched");
+        struct fixture *f =
+            open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/prepare.sched");
         assert_true(backends[i]->accepts(f->schedule));
         check_library(backends[i], f);
         close_fixture(f);
@@ -110,13 +113,15 @@ static void test_library(void **state) {
 
 static void test_every_suffix(void **state) {
     (void)state;
-    struct fixture *f = open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/parallel.sched");
+    struct fixture *f =
+        open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/parallel.sched");
     for (int i = 0; backends[i]; i++) {
         for (int k = 0; backends[i]->suffixes[k]; k++) {
             struct stat info;
             const char *path = inside(f, arena_printf(&f->arena, "x%s", backends[i]->suffixes[k]));
             unlink(path);
-            if (!backends[i]->write(f->schedule, path, NULL, &f->diags)) diags_print(&f->diags, stderr);
+            if (!backends[i]->write(f->schedule, path, NULL, &f->diags))
+                diags_print(&f->diags, stderr);
             assert_int_equal(stat(path, &info), 0);
             assert_true(info.st_size > 100);
         }
@@ -140,7 +145,8 @@ static void test_kept_text(void **state) {
 #if ISAMAP_WITH_LLVM
     assert_int_equal(access(inside(f, "gemm.ll"), R_OK), 0);
 #endif
-    assert_null(backends[0]->load(f->schedule, &(struct backend_options){.keep = "/nowhere/at/all"}, &f->diags));
+    assert_null(backends[0]->load(f->schedule, &(struct backend_options){.keep = "/nowhere/at/all"},
+                                  &f->diags));
     assert_true(f->diags.errors > 0);
     close_fixture(f);
 }
@@ -178,7 +184,8 @@ static void test_bad_expression(void **state) {
 
 static void test_moving_register(void **state) {
     (void)state;
-    struct fixture *f = open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/moving.sched");
+    struct fixture *f =
+        open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/moving.sched");
     struct executable *e = named("c")->load(f->schedule, NULL, &f->diags);
     assert_non_null(e);
     executable_free(e);
@@ -199,13 +206,44 @@ static void test_no_compiler(void **state) {
     close_fixture(f);
 }
 
+/* A feature that is not there is an error before anything runs; what would end the code generator
+ * is an error too. */
+static void test_absent_features(void **state) {
+    (void)state;
+#if ISAMAP_WITH_LLVM
+    struct fixture *f = open_fixture(DATA "backends/absent.xml", DATA "backends/honest.sched");
+    assert_null(named("cpu")->load(f->schedule, NULL, &f->diags));
+    assert_true(mentions(&f->diags, "'never'"));
+    assert_true(named("cpu")->write(f->schedule, inside(f, "x.s"), NULL, &f->diags));
+    close_fixture(f);
+    f = open_fixture(DATA "backends/absent.xml", DATA "backends/silent.sched");
+    assert_false(named("cpu")->write(f->schedule, inside(f, "x.o"), NULL, &f->diags));
+    assert_true(f->diags.errors > 0);
+    assert_true(named("cpu")->write(f->schedule, inside(f, "x.ll"), NULL, &f->diags));
+    close_fixture(f);
+#endif
+}
+
+/* Neither backend knows both instructions: the message names what each lacks. */
+static void test_nobody_accepts(void **state) {
+    (void)state;
+    struct fixture *f = open_fixture(DATA "backends/absent.xml", DATA "backends/honest.sched");
+    struct emit *e = (struct emit *)instr_emit(
+        &f->machine->instr[machine_instr(f->machine, "honest")], LANGUAGE_LLVM);
+    e->language = LANGUAGE_CUDA;
+    assert_null(backend_find(f->schedule, NULL, &f->diags));
+    assert_true(mentions(&f->diags, "'honest' has no emit as llvm and 'honest' has none as c"));
+    close_fixture(f);
+}
+
 static void test_no_place_to_write(void **state) {
     (void)state;
     struct fixture *f = open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/gemm.sched");
     for (int i = 0; backends[i]; i++) {
         int errors = f->diags.errors;
         for (int k = 0; backends[i]->suffixes[k]; k++) {
-            const char *path = arena_printf(&f->arena, "%s/missing/x%s", f->folder, backends[i]->suffixes[k]);
+            const char *path =
+                arena_printf(&f->arena, "%s/missing/x%s", f->folder, backends[i]->suffixes[k]);
             assert_false(backends[i]->write(f->schedule, path, NULL, &f->diags));
         }
         assert_true(f->diags.errors > errors);
@@ -218,6 +256,7 @@ int main(void) {
         cmocka_unit_test(test_library),         cmocka_unit_test(test_every_suffix),
         cmocka_unit_test(test_kept_text),       cmocka_unit_test(test_bad_emits),
         cmocka_unit_test(test_bad_expression),  cmocka_unit_test(test_moving_register),
+        cmocka_unit_test(test_absent_features), cmocka_unit_test(test_nobody_accepts),
         cmocka_unit_test(test_no_compiler),     cmocka_unit_test(test_no_place_to_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,11 +31,13 @@ static bool name_value(void *user, const char *name, const char *field, double *
     return false;
 }
 
-static bool call_value(void *user, const struct mexpr *call, const struct mexpr_env *env, double *out) {
+static bool call_value(void *user, const struct mexpr *call, const struct mexpr_env *env,
+                       double *out) {
     (void)user, (void)env;
     if (!strcmp(call->name, "word") && call->nargs == 1 && call->arg[0]->kind == MEXPR_NAME)
         return *out = (double)strlen(call->arg[0]->name), true;
-    if (!strcmp(call->name, "shape") && !strcmp(call->field, "rows") && call->arg[0]->number == 2) return *out = 9, true;
+    if (!strcmp(call->name, "shape") && !strcmp(call->field, "rows") && call->arg[0]->number == 2)
+        return *out = 9, true;
     return false;
 }
 
@@ -88,7 +90,8 @@ static void values(void **state) {
         double v = 0;
         struct mexpr *e = mexpr_parse(&f.arena, cases[i].text, "t", 1, &f.diags);
         if (!e || !mexpr_eval(e, &env, &v, NULL) || v != cases[i].value)
-            fail_msg("%s: %s, %.17g, expected %.17g", cases[i].text, e ? "parsed" : f.diags.at[0].text, v, cases[i].value);
+            fail_msg("%s: %s, %.17g, expected %.17g", cases[i].text,
+                     e ? "parsed" : f.diags.at[0].text, v, cases[i].value);
         end(&f);
     }
 }
@@ -98,10 +101,18 @@ static void wrong_texts(void **state) {
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"", "expected a number, a name or '(' at the end"}, {"1+", "expected a number"}, {"(1", "expected ')'"},
-        {"1 2", "expected an operator before '2'"},          {"min(1", "',' or ')'"},     {"64Q", "expected K, M, G"},
-        {"T ? 1", "expected ':'"},                           {"1 = 2", "an operator"},    {"a.b[1", "']'"},
-        {"'x'", "a number, a name"},                         {"0x", "hexadecimal"},       {"1e999", "a finite number"},
+        {"", "expected a number, a name or '(' at the end"},
+        {"1+", "expected a number"},
+        {"(1", "expected ')'"},
+        {"1 2", "expected an operator before '2'"},
+        {"min(1", "',' or ')'"},
+        {"64Q", "expected K, M, G"},
+        {"T ? 1", "expected ':'"},
+        {"1 = 2", "an operator"},
+        {"a.b[1", "']'"},
+        {"'x'", "a number, a name"},
+        {"0x", "hexadecimal"},
+        {"1e999", "a finite number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct fixture f;
@@ -109,7 +120,8 @@ static void wrong_texts(void **state) {
         assert_null(mexpr_parse(&f.arena, cases[i].text, "t", 7, &f.diags));
         assert_int_equal(f.diags.errors, 1);
         assert_int_equal(f.diags.at[0].line, 7);
-        if (!strstr(f.diags.at[0].text, cases[i].says)) fail_msg("'%s' says '%s'", cases[i].text, f.diags.at[0].text);
+        if (!strstr(f.diags.at[0].text, cases[i].says))
+            fail_msg("'%s' says '%s'", cases[i].text, f.diags.at[0].text);
         end(&f);
     }
 }
@@ -132,7 +144,8 @@ static void deep_texts(void **state) {
 
 static void missing_values(void **state) {
     (void)state;
-    static const char *const cases[] = {"Q + 1", "word(1)", "T.x", "1/0", "log2(0)", "pick(3, 1)", "sizeof(T)", "1.5 & 1", "1 << 64", "min()"};
+    static const char *const cases[] = {"Q + 1",      "word(1)",   "T.x",     "1/0",     "log2(0)",
+                                        "pick(3, 1)", "sizeof(T)", "1.5 & 1", "1 << 64", "min()"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct fixture f;
         begin(&f);
@@ -159,7 +172,9 @@ static void names(void **state) {
     struct text t = {0};
     int64_t v;
     begin(&f);
-    mexpr_names(mexpr_parse(&f.arena, "max(M, T*2) + step(A, outer) + load.stride + sizeof(f32)", "t", 1, &f.diags), collect, &t);
+    mexpr_names(mexpr_parse(&f.arena, "max(M, T*2) + step(A, outer) + load.stride + sizeof(f32)",
+                            "t", 1, &f.diags),
+                collect, &t);
     assert_string_equal(t.at, " M T step load sizeof");
     assert_true(mexpr_integer(mexpr_parse(&f.arena, "T/4", "t", 1, &f.diags), &env, &v, NULL));
     assert_int_equal(v, 4);
@@ -187,7 +202,11 @@ static int64_t mma_a(int64_t i, int64_t k, int p) {
     return p == 0 ? 4 * (i % 8) + (k % 8) / 2 : p == 1 ? k / 8 : p == 2 ? i / 8 : k % 2;
 }
 static int64_t wgmma_c(int64_t i, int64_t j, int p) {
-    return p == 0 ? i / 16 : p == 1 ? 4 * (i % 8) + (j % 8) / 2 : p == 2 ? j / 8 : p == 3 ? i % 16 / 8 : j % 2;
+    return p == 0   ? i / 16
+           : p == 1 ? 4 * (i % 8) + (j % 8) / 2
+           : p == 2 ? j / 8
+           : p == 3 ? i % 16 / 8
+                    : j % 2;
 }
 static int64_t fractal(int64_t i, int64_t j, int p) {
     return p == 0 ? j / 16 : p == 1 ? i / 16 : p == 2 ? i % 16 : j % 16;
@@ -199,7 +218,12 @@ static int64_t reduced(int64_t q, int64_t x, int p) {
 static const struct formula formulas[] = {
     {"k,j -> k/4, j, k%4", 2, {64, 16}, 3, amx_b, {16, 16, 4}},
     {"i,k -> lane:4*(i%8)+(k%8)/2, k/8, i/8, k%2", 2, {16, 16}, 4, mma_a, {32, 2, 2, 2}},
-    {"i,j -> warp:i/16, lane:4*(i%8)+(j%8)/2, j/8, i%16/8, j%2", 2, {64, 64}, 5, wgmma_c, {4, 32, 8, 2, 2}},
+    {"i,j -> warp:i/16, lane:4*(i%8)+(j%8)/2, j/8, i%16/8, j%2",
+     2,
+     {64, 64},
+     5,
+     wgmma_c,
+     {4, 32, 8, 2, 2}},
     {"i,j -> j/16, i/16, i%16, j%16", 2, {32, 48}, 4, fractal, {3, 2, 16, 16}},
     {"q,x -> node:q, x", 2, {4, 100}, 2, reduced, {4, 100}},
 };
@@ -239,7 +263,8 @@ static void offsets(void **state) {
     (void)state;
     struct fixture f;
     begin(&f);
-    int64_t extent[2] = {64, 16}, index[2] = {6, 3}, stride[3] = {64, 4, 1}, square[2] = {20, 4}, plain[2] = {100, 1}, back[2] = {-4, 1};
+    int64_t extent[2] = {64, 16}, index[2] = {6, 3}, stride[3] = {64, 4, 1}, square[2] = {20, 4},
+            plain[2] = {100, 1}, back[2] = {-4, 1};
     struct layout *b = layout_parse(&f.arena, "k,j -> k/4, j, k%4", "t", 1, &f.diags);
     assert_int_equal(layout_offset(b, 2, extent, stride, index), 64 + 12 + 2);
     assert_int_equal(layout_offset(b, 2, extent, NULL, index), 64 + 12 + 2);
@@ -262,15 +287,21 @@ static void offsets(void **state) {
 /* span and extents against all offsets, on random layouts */
 static void spans_by_enumeration(void **state) {
     (void)state;
-    static const char *const texts[] = {"i,j -> i, j",         "i,j -> j, i",           "i,j -> i/3, j, i%3",     "i,j -> (i+2*j)/2, i%2, j",
-                                        "i,j -> i%4+i/4*8, j", "i,j -> 3*i+j/2, j%2", "i,j -> j/5, i/2, j%5, i%2"};
+    static const char *const texts[] = {"i,j -> i, j",
+                                        "i,j -> j, i",
+                                        "i,j -> i/3, j, i%3",
+                                        "i,j -> (i+2*j)/2, i%2, j",
+                                        "i,j -> i%4+i/4*8, j",
+                                        "i,j -> 3*i+j/2, j%2",
+                                        "i,j -> j/5, i/2, j%5, i%2"};
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         for (int64_t a = 1; a < 12; a++)
             for (int64_t b = 1; b < 12; b++) {
                 struct fixture f;
                 begin(&f);
                 struct layout *l = layout_parse(&f.arena, texts[n], "t", 1, &f.diags);
-                int64_t extent[2] = {a, b}, index[2], place[5], most[5] = {0}, hi = 0, lo = INT64_MAX;
+                int64_t extent[2] = {a, b}, index[2], place[5], most[5] = {0}, hi = 0,
+                        lo = INT64_MAX;
                 layout_extents(l, extent, place);
                 for (index[0] = 0; index[0] < a; index[0]++)
                     for (index[1] = 0; index[1] < b; index[1]++) {
@@ -293,9 +324,17 @@ static void wrong_layouts(void **state) {
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"i,j", "'->'"},           {"i -> ", "an index, a number"},     {"i -> k", "an index of the layout"}, {"i,i -> i", "another name"},
-        {"i -> i*i", "a number"},  {"i -> i/0", "a positive divisor"},  {"i -> i%i", "a positive divisor"},  {"i -> (i", "')'"},
-        {"-> 1", "name of an index"}, {"i -> i, ", "an index, a number"}, {"i -> i j", "an operator"},
+        {"i,j", "'->'"},
+        {"i -> ", "an index, a number"},
+        {"i -> k", "an index of the layout"},
+        {"i,i -> i", "another name"},
+        {"i -> i*i", "a number"},
+        {"i -> i/0", "a positive divisor"},
+        {"i -> i%i", "a positive divisor"},
+        {"i -> (i", "')'"},
+        {"-> 1", "name of an index"},
+        {"i -> i, ", "an index, a number"},
+        {"i -> i j", "an operator"},
         {"i -> i*65536*65536*65536", "smaller numbers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -303,16 +342,19 @@ static void wrong_layouts(void **state) {
         begin(&f);
         assert_null(layout_parse(&f.arena, cases[i].text, "t", 3, &f.diags));
         assert_int_equal(f.diags.errors, 1);
-        if (!strstr(f.diags.at[0].text, cases[i].says)) fail_msg("'%s' says '%s'", cases[i].text, f.diags.at[0].text);
+        if (!strstr(f.diags.at[0].text, cases[i].says))
+            fail_msg("'%s' says '%s'", cases[i].text, f.diags.at[0].text);
         end(&f);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values),  cmocka_unit_test(wrong_texts),           cmocka_unit_test(deep_texts),
-        cmocka_unit_test(names),   cmocka_unit_test(missing_values),        cmocka_unit_test(layouts_of_the_manual),
-        cmocka_unit_test(offsets), cmocka_unit_test(spans_by_enumeration), cmocka_unit_test(wrong_layouts),
+        cmocka_unit_test(values),         cmocka_unit_test(wrong_texts),
+        cmocka_unit_test(deep_texts),     cmocka_unit_test(names),
+        cmocka_unit_test(missing_values), cmocka_unit_test(layouts_of_the_manual),
+        cmocka_unit_test(offsets),        cmocka_unit_test(spans_by_enumeration),
+        cmocka_unit_test(wrong_layouts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,10 +20,20 @@ static struct machine *load(const char *name, const struct bindings *set) {
 }
 
 static const char *const good[] = {
-    "machines/cpu-scalar.xml",          "machines/cpu-avx2.xml",            "machines/cpu-avx512.xml",          "machines/cpu-blas.xml",
-    "machines/edge16.xml",              "tests/data/machines/amx.xml",      "tests/data/machines/avx512.xml",   "tests/data/machines/blas.xml",
-    "tests/data/machines/board.xml",    "tests/data/machines/cluster.xml",  "tests/data/machines/edge16.xml",   "tests/data/machines/gemmini.xml",
-    "tests/data/machines/sm90.xml",     "tests/data/machines/vdla.xml",
+    "machines/cpu-scalar.xml",
+    "machines/cpu-avx2.xml",
+    "machines/cpu-avx512.xml",
+    "machines/cpu-blas.xml",
+    "machines/edge16.xml",
+    "tests/data/machines/amx.xml",
+    "tests/data/machines/avx512.xml",
+    "tests/data/machines/blas.xml",
+    "tests/data/machines/board.xml",
+    "tests/data/machines/cluster.xml",
+    "tests/data/machines/edge16.xml",
+    "tests/data/machines/gemmini.xml",
+    "tests/data/machines/sm90.xml",
+    "tests/data/machines/vdla.xml",
 };
 enum { GOOD = sizeof good / sizeof *good };
 
@@ -42,19 +52,22 @@ static void invariants(void **state) {
         assert_true(m->home >= 0 && memory_is_home(m, m->home));
         assert_int_equal(m->unit[0].parent, -1);
         for (int i = 0; i < m->nqueues; i++) assert_int_equal(machine_queue(m, m->queue[i].id), i);
-        for (int i = 0; i < m->nmemories; i++) assert_int_equal(machine_memory(m, m->memory[i].id), i);
+        for (int i = 0; i < m->nmemories; i++)
+            assert_int_equal(machine_memory(m, m->memory[i].id), i);
         for (int i = 0; i < m->nsyncs; i++) assert_int_equal(machine_sync(m, m->sync[i].id), i);
         for (int i = 0; i < m->ninstrs; i++) {
             const struct instr *x = &m->instr[i];
             int64_t size[32], hi, step;
             assert_int_equal(machine_instr(m, x->id), i);
             assert_non_null(x->latency && x->interval && x->overhead && x->energy ? x : NULL);
-            for (int k = 0; k < x->nranged; k++) assert_true(instr_size_range(m, x, k, &size[k], &hi, &step));
+            for (int k = 0; k < x->nranged; k++)
+                assert_true(instr_size_range(m, x, k, &size[k], &hi, &step));
             struct program *p = instr_bind(m, x, size, &d);
             assert_non_null(p);
             for (int k = 0; k < x->noperands; k++) {
                 assert_true(x->operand[k].nlayouts > 0 && x->operand[k].nmemories > 0);
-                assert_string_equal(p->buffer[x->operand[k].kernel_buffer].name, x->operand[k].buffer);
+                assert_string_equal(p->buffer[x->operand[k].kernel_buffer].name,
+                                    x->operand[k].buffer);
                 assert_int_equal(p->buffer[x->operand[k].kernel_buffer].type, x->operand[k].type);
             }
             program_free(p);
@@ -81,7 +94,8 @@ static void accelerator(void **state) {
     assert_int_equal(m->memory[machine_memory(m, "wgt")].word, 256);
     assert_int_equal(m->memory[machine_memory(m, "acc")].types, 1u << TYPE_I32);
     assert_int_equal(m->home, machine_memory(m, "dram"));
-    const struct instr *mm = instr_of(m, "mm16"), *ld = instr_of(m, "ld.inp"), *row = instr_of(m, "ld.row");
+    const struct instr *mm = instr_of(m, "mm16"), *ld = instr_of(m, "ld.inp"),
+                       *row = instr_of(m, "ld.row");
     assert_int_equal(mm->nloops, 2);
     assert_string_equal(mm->operand[2].accumulate, "add");
     assert_int_equal(mm->operand[2].role, ROLE_INOUT);
@@ -147,7 +161,8 @@ static void settings(void **state) {
     struct machine *m = load("machines/edge16.xml", &set);
     assert_int_equal(m->memory[machine_memory(m, "acc")].size, 32768);
     machine_free(m);
-    static const char *const says[] = {"no parameter 'SPAT', expected one of: SPAD T", "is 1048576, expected a value in its range"};
+    static const char *const says[] = {"no parameter 'SPAT', expected one of: SPAD T",
+                                       "is 1048576, expected a value in its range"};
     for (int i = 0; i < 2; i++) {
         struct diags d;
         diags_init(&d);
@@ -175,11 +190,33 @@ static void range_ends(void **state) {
     }
 }
 
+/* the example in the manual is a machine */
+static void example_of_the_manual(void **state) {
+    (void)state;
+    struct arena a;
+    struct diags d;
+    size_t n;
+    arena_init(&a);
+    diags_init(&d);
+    const char *text = file_read(&a, "docs/machine-format.md", 1 << 20, &n, &d),
+               *start = text ? strstr(text, "<?xml") : NULL;
+    assert_non_null(start);
+    struct machine *m = machine_parse("docs/machine-format.md", start,
+                                      (size_t)(strstr(start, "```") - start), NULL, &d);
+    diags_print(&d, stderr);
+    assert_non_null(m);
+    assert_int_equal(m->ninstrs, 3);
+    machine_free(m);
+    diags_free(&d);
+    arena_free(&a);
+}
+
 /* ---- hosts ---- */
 
 static void joined(void **state) {
     (void)state;
-    static const char *const devices[] = {"machines/edge16.xml", "tests/data/machines/gemmini.xml", "tests/data/machines/vdla.xml"};
+    static const char *const devices[] = {"machines/edge16.xml", "tests/data/machines/gemmini.xml",
+                                          "tests/data/machines/vdla.xml"};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         for (int h = 0; h < 2; h++) {
             struct diags d;
@@ -200,33 +237,45 @@ static void joined(void **state) {
                 assert_float_equal(m->unit[m->queue[there].unit].clock, device->clock, 0);
                 snprintf(id, sizeof id, "bell.%s", device->queue[q].id);
                 const struct sync *bell = &m->sync[machine_sync(m, id)];
-                assert_true(bell->from == UINT64_C(1) << host && bell->to == UINT64_C(1) << there && bell->depth == 1);
+                assert_true(bell->from == UINT64_C(1) << host && bell->to == UINT64_C(1) << there &&
+                            bell->depth == 1);
                 snprintf(id, sizeof id, "done.%s", device->queue[q].id);
                 const struct sync *done = &m->sync[machine_sync(m, id)];
-                assert_true(done->from == UINT64_C(1) << there && done->to == UINT64_C(1) << host && done->latency == 200);
+                assert_true(done->from == UINT64_C(1) << there && done->to == UINT64_C(1) << host &&
+                            done->latency == 200);
             }
-            for (int k = 0; k < device->ninstrs; k++) assert_true(machine_instr(m, device->instr[k].id) >= 0);
+            for (int k = 0; k < device->ninstrs; k++)
+                assert_true(machine_instr(m, device->instr[k].id) >= 0);
             machine_free(device);
             machine_free(m);
             diags_free(&d);
         }
 }
 
-/* host and device with the same ids for everything, and different ids for the memory that they share */
+/* host and device with the same ids for everything, and different ids for the memory that they
+ * share */
 static void joined_with_the_same_ids(void **state) {
     (void)state;
     static const char device[] =
-        "<machine name='dev' xmlns='urn:isamap:machine:1'><param name='T' value='4'/><memory id='ddr' size='1M' align='128'/>"
-        "<memory id='buf' size='T*16' word='T'/><queue id='q'/><queue id='r'/><sync id='s' kind='token' from='q r' to='r q' depth='9'/>"
-        "<move id='ld' queue='q' from='ddr' to='buf' interval='T'><semantics>kernel ld(N=1..4) { in S: i8[N,T] out D: i8[N,T] axes n: N, t: T "
+        "<machine name='dev' xmlns='urn:isamap:machine:1'><param name='T' value='4'/><memory "
+        "id='ddr' size='1M' align='128'/>"
+        "<memory id='buf' size='T*16' word='T'/><queue id='q'/><queue id='r'/><sync id='s' "
+        "kind='token' from='q r' to='r q' depth='9'/>"
+        "<move id='ld' queue='q' from='ddr' to='buf' interval='T'><semantics>kernel ld(N=1..4) { "
+        "in S: i8[N,T] out D: i8[N,T] axes n: N, t: T "
         "D[n,t] = S[n,t] }</semantics><operand buffer='S'/><operand buffer='D'/></move>"
-        "<move id='st' queue='r' from='buf' to='ddr'><semantics>kernel st(N=1..4) { in S: i8[N,T] out D: i8[N,T] axes n: N, t: T "
+        "<move id='st' queue='r' from='buf' to='ddr'><semantics>kernel st(N=1..4) { in S: i8[N,T] "
+        "out D: i8[N,T] axes n: N, t: T "
         "D[n,t] = S[n,t] }</semantics><operand buffer='S'/><operand buffer='D'/></move></machine>";
     static const char host[] =
-        "<machine name='hst' xmlns='urn:isamap:machine:1'><param name='T' value='8'/><memory id='buf'/><memory id='ddr' caches='buf' size='1K'/>"
-        "<queue id='q'/><queue id='r'/><sync id='s' kind='interlock' from='q r' to='r q'/><fallback as='c' queue='q' memory='ddr' interval='T'/>"
-        "<instruction id='ld' queue='r' interval='T+push(s)'><semantics>kernel ld() { in S: i8[T] out D: i8[T] axes t: T D[t] = S[t] }</semantics>"
-        "<operand buffer='S' memory='ddr'/><operand buffer='D' memory='ddr'/></instruction></machine>";
+        "<machine name='hst' xmlns='urn:isamap:machine:1'><param name='T' value='8'/><memory "
+        "id='buf'/><memory id='ddr' caches='buf' size='1K'/>"
+        "<queue id='q'/><queue id='r'/><sync id='s' kind='interlock' from='q r' to='r "
+        "q'/><fallback as='c' queue='q' memory='ddr' interval='T'/>"
+        "<instruction id='ld' queue='r' interval='T+push(s)'><semantics>kernel ld() { in S: i8[T] "
+        "out D: i8[T] axes t: T D[t] = S[t] }</semantics>"
+        "<operand buffer='S' memory='ddr'/><operand buffer='D' "
+        "memory='ddr'/></instruction></machine>";
     char folder[] = "/tmp/isamap-join-XXXXXX", path[2][64];
     assert_non_null(mkdtemp(folder));
     for (int i = 0; i < 2; i++) {
@@ -291,12 +340,15 @@ static void search_path(void **state) {
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/own.xml", folder);
     FILE *f = fopen(path, "w");
-    fputs("<machine name='own' priority='99' xmlns='urn:isamap:machine:1'><memory id='m'/><queue id='q'/><fallback as='c' queue='q' memory='m'/></machine>", f);
+    fputs("<machine name='own' priority='99' xmlns='urn:isamap:machine:1'><memory id='m'/><queue "
+          "id='q'/><fallback as='c' queue='q' memory='m'/></machine>",
+          f);
     fclose(f);
     struct diags d;
     diags_init(&d);
     assert_null(machine_load("own", NULL, &d));
-    assert_non_null(strstr(d.at[0].text, "no machine 'own', expected a file, or a name in $ISAMAP_MACHINE_PATH"));
+    assert_non_null(strstr(d.at[0].text,
+                           "no machine 'own', expected a file, or a name in $ISAMAP_MACHINE_PATH"));
     setenv("ISAMAP_MACHINE_PATH", folder, 1);
     struct machine *m = machine_load("own", NULL, &d);
     assert_non_null(m);
@@ -324,12 +376,15 @@ static void search_path(void **state) {
 
 static void features(void **state) {
     (void)state;
-    struct feature never = {"x", 0x7fffffff, 0, 0, 0, NULL, NULL, NULL}, device = {"y", -1, 0, 0, 0, "9.0", NULL, NULL};
+    struct feature never = {"x", 0x7fffffff, 0, 0, 0, NULL, NULL, NULL},
+                   device = {"y", -1, 0, 0, 0, "9.0", NULL, NULL};
     assert_false(machine_feature_present(&never));
     assert_false(machine_feature_present(&device));
 #if defined(__x86_64__)
-    struct feature sse2 = {"sse2", 1, 0, 3, 26, NULL, NULL, NULL}, avx = {"avx", 1, 0, 2, 28, NULL, NULL, NULL},
-                   avx2 = {"avx2", 7, 0, 1, 5, NULL, NULL, NULL}, wide = {"avx512f", 7, 0, 1, 16, NULL, NULL, NULL};
+    struct feature sse2 = {"sse2", 1, 0, 3, 26, NULL, NULL, NULL},
+                   avx = {"avx", 1, 0, 2, 28, NULL, NULL, NULL},
+                   avx2 = {"avx2", 7, 0, 1, 5, NULL, NULL, NULL},
+                   wide = {"avx512f", 7, 0, 1, 16, NULL, NULL, NULL};
     __builtin_cpu_init();
     assert_true(machine_feature_present(&sse2));
     assert_int_equal(machine_feature_present(&avx), __builtin_cpu_supports("avx") != 0);
@@ -390,7 +445,8 @@ static void flips(void **state) {
         const char *file = good[next_random(&seed) % GOOD];
         arena_init(&a);
         char *text = content(&a, file, &n);
-        for (uint64_t k = next_random(&seed) % 3 + 1; k; k--) text[next_random(&seed) % n] ^= (char)(1 << next_random(&seed) % 8);
+        for (uint64_t k = next_random(&seed) % 3 + 1; k; k--)
+            text[next_random(&seed) % n] ^= (char)(1 << next_random(&seed) % 8);
         must_end(file, text, n);
         arena_free(&a);
     }
@@ -399,7 +455,24 @@ static void flips(void **state) {
 /* whole words exchanged: gets further than flipped bits */
 static void exchanges(void **state) {
     (void)state;
-    static const char *const words[] = {"dram", "0", "-1", "1..2", "1e30", "*", "imm", "A", "M", "load", "9223372036854775807", "0x7fffffffffffffff", "((", "1/0", "$(x)", "", "core", "a b c"};
+    static const char *const words[] = {"dram",
+                                        "0",
+                                        "-1",
+                                        "1..2",
+                                        "1e30",
+                                        "*",
+                                        "imm",
+                                        "A",
+                                        "M",
+                                        "load",
+                                        "9223372036854775807",
+                                        "0x7fffffffffffffff",
+                                        "((",
+                                        "1/0",
+                                        "$(x)",
+                                        "",
+                                        "core",
+                                        "a b c"};
     uint64_t seed = 424242;
     for (int i = 0; i < 800; i++) {
         struct arena a;
@@ -408,7 +481,8 @@ static void exchanges(void **state) {
         struct text t = {0};
         arena_init(&a);
         char *text = content(&a, file, &n);
-        const char *p = strchr(text + next_random(&seed) % (n - 1), '"'), *q = p ? strchr(p + 1, '"') : NULL;
+        const char *p = strchr(text + next_random(&seed) % (n - 1), '"'),
+                   *q = p ? strchr(p + 1, '"') : NULL;
         const char *word = words[next_random(&seed) % (sizeof words / sizeof *words)];
         if (q) {
             text_append(&t, text, (size_t)(p + 1 - text));
@@ -429,7 +503,8 @@ static void bombs(void **state) {
         struct text t = {0};
         text_printf(&t, "%s", head);
         if (kind == 0)
-            for (int i = 0; i < 12; i++) text_printf(&t, "<for each='v%c' in='1;2;3;4;5;6;7;8;9;10'>", 'a' + i);
+            for (int i = 0; i < 12; i++)
+                text_printf(&t, "<for each='v%c' in='1;2;3;4;5;6;7;8;9;10'>", 'a' + i);
         for (int i = 0; kind == 1 && i < 100000; i++) text_printf(&t, "<queue id='q%d'/>", i);
         for (int i = 0; kind == 2 && i < 5000; i++) text_printf(&t, "<unit id='u%d'>", i);
         if (kind == 3) {
@@ -442,7 +517,8 @@ static void bombs(void **state) {
             for (int i = 0; i < 50000; i++) text_printf(&t, "a%d='1' ", i);
             text_printf(&t, "/>");
         }
-        for (int i = 0; kind == 5 && i < 300; i++) text_printf(&t, "<param name='p%d' value='1' range='1..9'/>", i);
+        for (int i = 0; kind == 5 && i < 300; i++)
+            text_printf(&t, "<param name='p%d' value='1' range='1..9'/>", i);
         if (kind == 6) text_printf(&t, "<doc>%9000000s</doc>", "x");
         if (kind == 0) {
             text_printf(&t, "<queue id='q$(va)$(vb)$(vc)$(vd)$(ve)$(vf)$(vg)'/>");
@@ -491,10 +567,15 @@ static void include_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_files), cmocka_unit_test(invariants), cmocka_unit_test(accelerator), cmocka_unit_test(vectors),     cmocka_unit_test(alternatives),
-        cmocka_unit_test(settings),   cmocka_unit_test(range_ends), cmocka_unit_test(joined),      cmocka_unit_test(joined_with_the_same_ids),
-        cmocka_unit_test(this_host),  cmocka_unit_test(search_path), cmocka_unit_test(features),   cmocka_unit_test(include_limits), cmocka_unit_test(bombs),
-        cmocka_unit_test(truncations), cmocka_unit_test(exchanges), cmocka_unit_test(flips),
+        cmocka_unit_test(good_files),   cmocka_unit_test(invariants),
+        cmocka_unit_test(accelerator),  cmocka_unit_test(vectors),
+        cmocka_unit_test(alternatives), cmocka_unit_test(example_of_the_manual),
+        cmocka_unit_test(settings),     cmocka_unit_test(range_ends),
+        cmocka_unit_test(joined),       cmocka_unit_test(joined_with_the_same_ids),
+        cmocka_unit_test(this_host),    cmocka_unit_test(search_path),
+        cmocka_unit_test(features),     cmocka_unit_test(include_limits),
+        cmocka_unit_test(bombs),        cmocka_unit_test(truncations),
+        cmocka_unit_test(exchanges),    cmocka_unit_test(flips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,105 @@
+/* The approaches: legal answers only, the same for the same seed, and the heuristic finds good
+ * points. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "approaches/approaches.h"
+
+enum { VALUES = 12 };
+
+/* Points with x + y > 14 are not legal; the best one is (9, 5). */
+static double bowl(void *user, const int *at) {
+    ++*(long *)user;
+    if (at[0] + at[1] > 14) return INFINITY;
+    return 10 + (at[0] - 9) * (at[0] - 9) + 2 * (at[1] - 5) * (at[1] - 5);
+}
+
+struct made_space {
+    struct space s;
+    int64_t value[VALUES];
+    long evaluations;
+};
+
+static void make(struct made_space *m) {
+    static const char *const var[] = {"x", "y"};
+    static const int nvalues[] = {VALUES, VALUES}, start[] = {0, 0};
+    static const int64_t *value[2];
+    for (int i = 0; i < VALUES; i++) m->value[i] = i + 1;
+    value[0] = value[1] = m->value;
+    m->evaluations = 0;
+    m->s =
+        (struct space){QUESTION_TILE, "bowl", 2, var, nvalues, value, bowl, &m->evaluations, start};
+}
+
+static void test_listed(void **state) {
+    int n = 0;
+    (void)state;
+    while (approaches[n]) n++;
+    assert_true(n >= 2);
+    assert_string_equal(approaches[0]->name, "heuristic");
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(approaches[i]->name, approaches[k]->name);
+}
+
+static void test_legal_and_repeatable(void **state) {
+    const struct candidate c[] = {{"a", 3, NULL}, {"b", 1, NULL}, {"c", 2, NULL}};
+    const struct question q = {QUESTION_COVER, "s", 3, 0, c};
+    struct made_space m;
+    (void)state;
+    make(&m);
+    for (int i = 0; approaches[i]; i++)
+        for (uint64_t seed = 0; seed < 50; seed++) {
+            int answer[2], at[2][2];
+            for (int k = 0; k < 2; k++) {
+                struct decider *d = decider_open(approaches[i], seed);
+                answer[k] = decide(d, &q);
+                decide_point(d, &m.s, at[k]);
+                decider_close(d);
+            }
+            assert_true(answer[0] == answer[1] && memcmp(at[0], at[1], sizeof at[0]) == 0);
+            assert_true(answer[0] >= 0 && answer[0] < 3);
+            assert_true(isfinite(bowl(&m.evaluations, at[0])));
+        }
+}
+
+static void test_heuristic(void **state) {
+    const struct candidate c[] = {{"a", 3, NULL}, {"b", 1, NULL}, {"c", 2, NULL}, {"d", 1, NULL}};
+    const struct question q = {QUESTION_COVER, "s", 4, 0, c};
+    struct made_space m;
+    int at[2];
+    (void)state;
+    make(&m);
+    struct decider *d = decider_open(&approach_heuristic, 0);
+    assert_int_equal(decide(d, &q), 1);
+    decide_point(d, &m.s, at);
+    assert_true(at[0] == 9 && at[1] == 5);
+    assert_true(m.evaluations <= 4001);
+    decider_close(d);
+}
+
+static void test_random_differs(void **state) {
+    const struct candidate c[] = {{"a", 3, NULL}, {"b", 1, NULL}, {"c", 2, NULL}};
+    const struct question q = {QUESTION_COVER, "s", 3, 0, c};
+    int seen[3] = {0};
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct decider *d = decider_open(&approach_random, seed);
+        seen[decide(d, &q)]++;
+        decider_close(d);
+    }
+    assert_true(seen[0] > 5 && seen[1] > 5 && seen[2] > 5);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_listed), cmocka_unit_test(test_legal_and_repeatable),
+        cmocka_unit_test(test_heuristic), cmocka_unit_test(test_random_differs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

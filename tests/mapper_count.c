@@ -1,0 +1,188 @@
+/* How many mappings of a 16x16x16 matrix product the operators have, that they do not depend on
+ * names, on the order of axes or of operands, and that all of them are certified. The counts are
+ * those of docs/mapping.md. */
+#include "mapper_help.h"
+
+#define MATMUL "tests/data/machines/mapper/matmul16.xml"
+
+static const struct {
+    const char *name;
+    int count;
+} table[] = {
+    {"gmv", 1},  {"gmm", 1},  {"c1d", 9},  {"c2d", 49},  {"c3d", 225}, {"t2d", 21},
+    {"grp", 49}, {"dil", 49}, {"dep", 21}, {"cap", 675}, {"bcv", 21},  {"gfc", 1},
+};
+enum { OPERATORS = sizeof table / sizeof *table };
+
+static int count(const struct program *p, const struct machine *m) {
+    struct findings *f = mapper_find(p, m, &(struct map_options){.all = true});
+    assert_false(f->bounded);
+    assert_true(f->seconds_find < 1);
+    int n = f->distinct;
+    findings_free(f);
+    return n;
+}
+
+static void test_counts(void **state) {
+    struct machine *m = help_machine(MATMUL);
+    (void)state;
+    for (int i = 0; i < OPERATORS; i++) {
+        struct program *p = help_operator(table[i].name);
+        assert_int_equal(count(p, m), table[i].count);
+        program_free(p);
+    }
+    machine_free(m);
+}
+
+/* The same program with axis a at place at[a] and other names. */
+static struct program *renamed(const struct program *p, uint64_t *seed) {
+    struct program *q = program_copy(p);
+    int at[MAX_AXES], n = p->naxes;
+    for (int a = 0; a < n; a++) at[a] = a;
+    for (int a = n; a-- > 1;) {
+        int b = help_below(seed, a + 1), t = at[a];
+        at[a] = at[b];
+        at[b] = t;
+    }
+    for (int a = 0; a < n; a++) {
+        q->axis[at[a]] = p->axis[a];
+        q->axis[at[a]].name = arena_printf(&q->arena, "axis_%d", at[a]);
+    }
+    for (int b = 0; b < q->nbuffers; b++)
+        q->buffer[b].name = arena_printf(&q->arena, "buffer_%d", b);
+    for (int s = 0; s < q->nstmts; s++) {
+        struct stmt *x = &q->stmt[s];
+        x->axes = 0;
+        for (int a = 0; a < n; a++)
+            if (p->stmt[s].axes >> a & 1) x->axes |= UINT64_C(1) << at[a];
+        for (int r = -1; r < x->nreads; r++) {
+            const struct access *from = r < 0 ? &p->stmt[s].dst : &p->stmt[s].read[r];
+            struct access *to = r < 0 ? &x->dst : &x->read[r];
+            for (int d = 0; d < p->buffer[from->buffer].ndims; d++)
+                for (int a = 0; a < n; a++)
+                    to->coef[d * (n + 1) + at[a]] = from->coef[d * (n + 1) + a];
+        }
+        bool swap = help_below(seed, 2);
+        for (int o = 0; o < x->nops && swap; o++)
+            if (op_info[x->op[o].code].flags & OP_COMM) {
+                int t = x->op[o].arg[0];
+                x->op[o].arg[0] = x->op[o].arg[1];
+                x->op[o].arg[1] = t;
+            }
+    }
+    return q;
+}
+
+static void test_invariance(void **state) {
+    struct machine *m = help_machine(MATMUL),
+                   *small = help_machine("tests/data/machines/mapper/tiny.xml");
+    uint64_t seed = 5;
+    (void)state;
+    for (int i = 0; i < OPERATORS; i++)
+        for (int k = 0; k < 4; k++) {
+            struct program *p = help_operator(table[i].name), *q = renamed(p, &seed);
+            assert_int_equal(count(q, m), table[i].count);
+            program_free(q);
+            program_free(p);
+        }
+    for (int i = 0; i < 300; i++) {
+        struct program *p = help_tiny(&seed), *q = renamed(p, &seed);
+        assert_int_equal(count(p, small), count(q, small));
+        program_free(q);
+        program_free(p);
+    }
+    machine_free(small);
+    machine_free(m);
+}
+
+/* Axes of extent 1 take no part: a convolution of one image has the mappings of its other axes. */
+static void test_unit_axes(void **state) {
+    struct machine *m = help_machine(MATMUL);
+    (void)state;
+    struct program *p = help_program(
+        "unit",
+        "kernel c(N=1, C=64, K=64, P=56, Q=56, R=3, S=3) {\n"
+        "  in I: f16[N, C, P+R-1, Q+S-1]  const F: f16[K, C, R, S]  out O: f32[N, K, P, Q]\n"
+        "  axes n: N, k: K, p: P, q: Q, c: C, r: R, s: S\n"
+        "  O[n,k,p,q]  = 0\n"
+        "  O[n,k,p,q] += f32(I[n,c,p+r,q+s]) * f32(F[k,c,r,s])\n}\n");
+    assert_int_equal(count(p, m), 3 * 1 * 7);
+    program_free(p);
+    machine_free(m);
+}
+
+static void test_all_certified(void **state) {
+    static const char *const name[] = {"gmv", "gmm", "c1d", "c2d", "t2d",
+                                       "dil", "dep", "bcv", "gfc"};
+    struct machine *m = help_machine(MATMUL);
+    (void)state;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        struct program *p = help_operator(name[i]);
+        struct findings *f =
+            mapper_find(p, m, &(struct map_options){.all = true, .certify_all = true});
+        for (int k = 0; k < f->nmappings; k++) assert_true(f->mapping[k].certified);
+        findings_free(f);
+        program_free(p);
+    }
+    machine_free(m);
+}
+
+static void test_bound(void **state) {
+    struct machine *m = help_machine(MATMUL);
+    struct program *p = help_operator("c3d");
+    (void)state;
+    struct findings *f = mapper_find(p, m, &(struct map_options){.all = true, .steps = 50});
+    assert_true(f->bounded);
+    assert_true(f->distinct < 225);
+    findings_free(f);
+    f = mapper_find(p, m, &(struct map_options){0});
+    assert_true(f->nmappings > 0 && f->nmappings <= 8);
+    for (int k = 1; k < f->nmappings; k++)
+        assert_true(f->mapping[k].cost + f->mapping[k].copies >=
+                    f->mapping[k - 1].cost + f->mapping[k - 1].copies);
+    findings_free(f);
+    program_free(p);
+    machine_free(m);
+}
+
+/* The zero fill belongs to the accumulation; a fill with another value, or one that is read in
+ * between, does not. */
+static void test_fill(void **state) {
+    static const struct {
+        const char *fill, *between;
+        int init;
+    } cases[] = {{"0", "", 0},
+                 {"1", "", -1},
+                 {"0", "D[i,j] = C[i,j]", -1},
+                 {"0", "D[i,j] = f32(A[i,j])", 0}};
+    struct machine *m = help_machine(MATMUL);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text t = {0};
+        text_printf(&t,
+                    "kernel f() { in A: f16[32,32]  in B: f16[32,32]  out C: f32[32,32]  out D: "
+                    "f32[32,32]\n"
+                    "  axes i: 32, j: 32, k: 32\n  C[i,j] = %s\n  %s\n  C[i,j] += f32(A[i,k]) * "
+                    "f32(B[k,j])\n  %s\n}\n",
+                    cases[i].fill, cases[i].between, *cases[i].between ? "" : "D[i,j] = C[i,j]");
+        struct program *p = help_program("fill", t.at);
+        struct findings *f = mapper_find(p, m, &(struct map_options){0});
+        int at = 0;
+        while (at < f->nmappings && f->mapping[at].instr != machine_instr(m, "mm")) at++;
+        assert_true(at < f->nmappings);
+        assert_int_equal(f->mapping[at].init, cases[i].init);
+        findings_free(f);
+        program_free(p);
+        text_free(&t);
+    }
+    machine_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts),    cmocka_unit_test(test_invariance),
+        cmocka_unit_test(test_unit_axes), cmocka_unit_test(test_all_certified),
+        cmocka_unit_test(test_bound),     cmocka_unit_test(test_fill),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -188,11 +188,19 @@ void stmt_normalise(struct program *,
 int term_size(const struct stmt *, int node); /* nodes of the tree below, itself included */
 
 /* ---- covers ---- */
+/* For each dimension of the needle's buffer from the last: dimensions of the haystack's buffer that
+ * stand there, slowest first. */
+struct placing {
+    int8_t dim[MAX_DIMS][MAX_GROUP];
+    int n[MAX_DIMS], rank;
+};
+
 struct option {               /* one way to execute a statement */
     int ncuts, cut[MAX_CUTS]; /* nodes that become statements of their own first */
     bool fallback;
-    struct mapping map; /* of what is left, at the statement's index before the cuts */
-    double cost;        /* cycles of the reference clock, estimated copies and moves included */
+    struct placing result; /* of map's destination */
+    struct mapping map;    /* of what is left, at the statement's index before the cuts */
+    double cost;           /* cycles of the reference clock, estimated copies and moves included */
 };
 
 struct options {
@@ -230,6 +238,8 @@ double neighbour_price(struct covering *, const struct program *, int stmt, cons
 /* A temporary that `from` writes comes to operand o of `to`, on statement `stmt` of p. */
 double transfer_price(struct covering *, const struct program *p, int stmt,
                       const struct option *from, const struct mapping *to, int o);
+struct placing placing_of(const struct covering *, const struct program *, const struct mapping *,
+                          int operand);
 bool operands_agree(const struct covering *, const struct program *, const struct mapping *a,
                     int oa, const struct mapping *b, int ob);
 

@@ -57,14 +57,8 @@ static uint64_t memories(const struct machine *m, const struct mapping *map, int
     return mask;
 }
 
-/* For each dimension of the needle's buffer from the last: dimensions of the haystack's buffer that
- * stand there, slowest first. */
-struct placing {
-    int dim[MAX_DIMS][MAX_GROUP], n[MAX_DIMS], rank;
-};
-
-static struct placing placing_of(const struct covering *c, const struct program *p,
-                                 const struct mapping *m, int o) {
+struct placing placing_of(const struct covering *c, const struct program *p,
+                          const struct mapping *m, int o) {
     struct placing out = {.rank = 0};
     const struct needle *n = needle_of(c->needles, m->instr);
     const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
@@ -76,20 +70,25 @@ static struct placing placing_of(const struct covering *c, const struct program 
                 for (int h = 0; h < p->buffer[a->buffer].ndims; h++)
                     if (access_coef(p, a, h, m->group[x].axis[k]) &&
                         out.n[out.rank - 1 - d] < MAX_GROUP)
-                        out.dim[out.rank - 1 - d][out.n[out.rank - 1 - d]++] = h;
+                        out.dim[out.rank - 1 - d][out.n[out.rank - 1 - d]++] = (int8_t)h;
         }
     return out;
+}
+
+static bool placings_agree(const struct placing *x, const struct placing *y) {
+    int rank = x->rank > y->rank ? x->rank : y->rank;
+    for (int d = 0; d < rank; d++)
+        if (x->n[d] != y->n[d] ||
+            memcmp(x->dim[d], y->dim[d], (size_t)x->n[d] * sizeof **x->dim) != 0)
+            return false;
+    return true;
 }
 
 bool operands_agree(const struct covering *c, const struct program *p, const struct mapping *a,
                     int oa, const struct mapping *b, int ob) {
     if (!(memories(c->machine, a, oa) & memories(c->machine, b, ob))) return false;
     struct placing x = placing_of(c, p, a, oa), y = placing_of(c, p, b, ob);
-    int rank = x.rank > y.rank ? x.rank : y.rank;
-    for (int d = 0; d < rank; d++)
-        if (x.n[d] != y.n[d] || memcmp(x.dim[d], y.dim[d], (size_t)x.n[d] * sizeof(int)) != 0)
-            return false;
-    return true;
+    return placings_agree(&x, &y);
 }
 
 /* ---- prices ---- */
@@ -213,7 +212,8 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     if (!q->m || home) return 0;
     bool undecided =
         temporary && (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
-    double guess = undecided && o != q->n->dst && !natural_order(q, o, a)
+    bool cut = a->buffer >= q->c->cover->program->nbuffers; /* priced with the cut */
+    double guess = undecided && !cut && o != q->n->dst && !natural_order(q, o, a)
                        ? repack(q, elements)
                        : 0; /* its writer will likely write rows */
     double in = in_price(q, o, elements);
@@ -368,9 +368,14 @@ double transfer_price(struct covering *c, const struct program *p, int stmt,
         mo->role == OPERAND_DST && mo->read >= 0 ? &s->read[mo->read] : mapped_access(s, mo);
     double elements = elements_of(p, a, s), in = q.n->home >> o & 1 ? 0 : in_price(&q, o, elements);
     const struct instr *x = &c->machine->instr[to->instr];
-    if (from->fallback) return in + doorbell_price(c->machine, x->queue);
+    if (from->fallback)
+        return in + doorbell_price(c->machine, x->queue) +
+               (natural_order(&q, o, a) ? 0 : repack(&q, elements));
     const struct needle *n = needle_of(c->needles, from->map.instr);
-    if (memories(c->machine, &from->map, n->dst) & memories(c->machine, to, o)) return 0;
+    bool same = memories(c->machine, &from->map, n->dst) & memories(c->machine, to, o);
+    struct placing reader = placing_of(c, p, to, o);
+    if (same && placings_agree(&from->result, &reader)) return 0;
     return out_price(c, &from->map, n->dst, elements) + in +
-           crossing_price(c->machine, &from->map, to);
+           crossing_price(c->machine, &from->map, to) +
+           (same && !repeats(&q, o) ? repack(&q, elements) : 0);
 }

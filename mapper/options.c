@@ -141,6 +141,7 @@ static void add_needles(struct estimator *e, struct options *out, const struct p
     for (int i = 0; i < s.nmappings; i++) {
         struct option o = {.map = s.mapping[i]};
         double more = 0;
+        o.result = placing_of(c, p, &o.map, needle_of(c->needles, o.map.instr)->dst);
         for (int k = 0; cuts && k < cuts->n; k++)
             more += cut_price(e, p, stmt, &o.map, base + cuts->node[k], p->nbuffers - cuts->n + k);
         if (cuts) {

@@ -546,12 +546,14 @@ static int fit_queue(struct emitter *e, const struct task *t, const struct opnd 
     return f.move->needle->in->queue;
 }
 
-static void place_core(struct emitter *e, int64_t *at, bool results) {
+/* Results, and what stays over several of them, first: the chain may use the rest of a register file again. */
+static void place_core(struct emitter *e, int64_t *at, bool lasting) {
     struct work *w = e->w;
     const struct plan *p = &e->nest->plan;
     for (int i = 0; i < e->t->nops; i++) {
         const struct opnd *o = &e->t->op[i];
-        if (o->where != IN_LOCAL || o->writes != results) continue;
+        bool lasts = o->writes || p->hold[i].depth < p->depth_out;
+        if (o->where != IN_LOCAL || lasts != lasting) continue;
         const struct access *acc = task_access(w, e->t, o, o->read < 0);
         struct region r;
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);

@@ -285,7 +285,8 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
         struct region r;
         plan_region(w, c->plan, t, acc, &o->geom, c->plan->hold[i].depth, &r);
-        (o->writes ? result : input)[o->memory] += slot_bytes(w, o, &r) * c->plan->hold[i].slots;
+        bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
+        (lasts ? result : input)[o->memory] += slot_bytes(w, o, &r) * c->plan->hold[i].slots;
         if (!never_empty(w, c->plan, t, acc, c->plan->hold[i].depth)) return false;
     }
     if (!fits_memories(c, result, input)) return false;

@@ -157,6 +157,7 @@ static double evaluate(struct search *s, const int *at, struct plan *out) {
     build(s, at, &p);
     s->budget--;
     double c = residency(s, &p);
+    if (getenv("DBG")) { for (int i=0;i<p.nloops;i++) printf(" %s:%ld", s->w->p->axis[p.loop[i].axis].name, p.loop[i].tile); printf(" -> %.0f\n", c); }
     if (out) *out = p;
     return c;
 }

@@ -337,25 +337,26 @@ static bool run(struct engine *e, const struct executed *x, double start) {
 
 /* ---- queues ---- */
 
-/* Of out-of-order queues only the oldest instruction is looked at, so that producers come before
- * consumers. */
+/* Where hardware keeps dependences, instructions run in program order among the queues concerned, so that values are right; their times overlap
+ * all the same. */
+static bool in_program_order(const struct engine *e, int q) {
+    return e->machine->queue[q].data_order || e->interlocked[q];
+}
+
+static const struct executed *head_of(const struct engine *e, int q) {
+    return e->queue[q].count ? &e->queue[q].fifo[e->queue[q].head] : NULL;
+}
+
 static int next_queue(struct engine *e, double *at) {
     int best = -1;
     int64_t oldest = INT64_MAX;
     for (int q = 0; q < e->machine->nqueues; q++)
-        if (e->machine->queue[q].data_order && e->queue[q].count &&
-            e->queue[q].fifo[e->queue[q].head].sequence < oldest)
-            oldest = e->queue[q].fifo[e->queue[q].head].sequence;
+        if (head_of(e, q) && in_program_order(e, q) && head_of(e, q)->sequence < oldest) oldest = head_of(e, q)->sequence;
     for (int q = 0; q < e->machine->nqueues; q++) {
-        struct queue_time *t = &e->queue[q];
+        const struct executed *x = head_of(e, q);
         double ready;
-        if (!t->count) continue;
-        const struct executed *x = &t->fifo[t->head];
-        if (e->machine->queue[q].data_order && x->sequence != oldest) continue;
-        if (!ready_time(e, x, &ready)) continue;
-        if (best < 0 || ready < *at ||
-            (ready == *at && x->sequence < e->queue[best].fifo[e->queue[best].head].sequence))
-            best = q, *at = ready;
+        if (!x || (in_program_order(e, q) && x->sequence != oldest) || !ready_time(e, x, &ready)) continue;
+        if (best < 0 || ready < *at || (ready == *at && x->sequence < head_of(e, best)->sequence)) best = q, *at = ready;
     }
     return best;
 }
@@ -393,11 +394,13 @@ static bool run_one(struct engine *e, bool *ran) {
     return run(e, &x, at);
 }
 
-bool time_dispatch(struct engine *e, struct executed *x) {
-    if (x->queue < 0) {
-        /* without a queue: in program order, at once */
-        return time_drain(e) && execute(e, x);
-    }
+static bool run_all(struct engine *e) {
+    for (bool ran = true; ran;)
+        if (!run_one(e, &ran)) return false;
+    return true;
+}
+
+static bool enqueue(struct engine *e, struct executed *x) {
     struct queue_time *t = &e->queue[x->queue];
     int room = capacity(e, x->queue);
     if (!t->fifo) {
@@ -412,6 +415,18 @@ bool time_dispatch(struct engine *e, struct executed *x) {
     x->sequence = e->sequence++;
     x->dispatched = e->floor;
     t->fifo[(t->head + t->count++) % t->room] = *x;
+    return true;
+}
+
+/* A fallback touches whole buffers: all before it is done first, and all after it waits. */
+bool time_dispatch(struct engine *e, struct executed *x) {
+    if (x->queue < 0) return time_drain(e) && execute(e, x);
+    if (x->node->kind != NODE_FALLBACK) return enqueue(e, x);
+    if (!run_all(e)) return false;
+    bool beside_device = e->is_host[x->queue] && e->joined;
+    if (!beside_device && e->end > e->floor) e->floor = e->end;
+    if (!enqueue(e, x) || !run_all(e)) return false;
+    if (!beside_device && e->end > e->floor) e->floor = e->end;
     return true;
 }
 

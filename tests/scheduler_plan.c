@@ -1,0 +1,166 @@
+/* Schedules of small programs on processors and on an accelerator: verified, equal in meaning, of bounded size, with clear errors. */
+#include "tests/scheduler_plan.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+struct run { struct arena arena; struct diags diags; struct machine *m; struct program *p; struct cover *c; struct schedule *s; };
+
+static void run_open(struct run *r, const struct plan_case *k, const struct approach *approach, uint64_t seed, const struct binding *b, int n) {
+    memset(r, 0, sizeof *r);
+    arena_init(&r->arena);
+    diags_init(&r->diags);
+    r->m = plan_machine(k->machine, k->host, &r->diags);
+    assert_non_null(r->m);
+    r->p = plan_program(&r->arena, k->text, b, n, &r->diags);
+    assert_non_null(r->p);
+    struct decider *d = decider_open(approach, seed);
+    struct scheduler_options options = {.threads = 1};
+    r->c = mapper_cover(r->p, r->m, d, &r->diags);
+    assert_non_null(r->c);
+    r->s = scheduler_run(r->c, r->m, d, &options, &r->diags);
+    decider_close(d);
+    if (!r->s) diags_print(&r->diags, stderr);
+}
+
+static void run_close(struct run *r) {
+    if (r->s) schedule_free(r->s);
+    cover_free(r->c);
+    program_free(r->p);
+    machine_free(r->m);
+    diags_free(&r->diags);
+    arena_free(&r->arena);
+}
+
+static void check(struct run *r, const char *what) {
+    struct verify_options options = {0, 0};
+    assert_non_null(r->s);
+    bool ok = schedule_verify(r->s, &options, &r->diags);
+    if (!ok) {
+        fprintf(stderr, "%s:\n", what);
+        diags_print(&r->diags, stderr);
+    }
+    assert_true(ok);
+}
+
+static void schedules_verify(void **state) {
+    (void)state;
+    for (int i = 0; i < PLAN_CASES; i++) {
+        struct run r;
+        run_open(&r, &plan_cases[i], &plan_best, 0, NULL, 0);
+        check(&r, plan_cases[i].machine);
+        run_close(&r);
+    }
+}
+
+static void any_answers_are_legal(void **state) {
+    (void)state;
+    for (int i = 0; i < PLAN_CASES; i++)
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            struct run r;
+            run_open(&r, &plan_cases[i], &plan_any, seed, NULL, 0);
+            char what[200];
+            snprintf(what, sizeof what, "seed %d on %s: %.60s", (int)seed, plan_cases[i].machine, plan_cases[i].text);
+            check(&r, what);
+            run_close(&r);
+        }
+}
+
+static void meaning_is_kept(void **state) {
+    (void)state;
+    for (int i = 0; i < PLAN_CASES; i++) {
+        struct run r;
+        run_open(&r, &plan_cases[i], &plan_best, 0, NULL, 0);
+        void **x = plan_data(r.p), **y = plan_data(r.s->program);
+        assert_true(program_verify(r.s->program, &r.diags));
+        assert_true(program_run(r.p, x, NULL, NULL, &r.diags));
+        assert_true(program_run(r.s->program, y, NULL, NULL, &r.diags));
+        assert_int_equal(plan_differ(r.p, x, r.s->program, y), 0);
+        plan_data_free(r.p, x);
+        plan_data_free(r.s->program, y);
+        run_close(&r);
+    }
+}
+
+static int64_t nodes_at(const struct plan_case *k, int64_t n) {
+    const struct binding size[] = {{"M", n}, {"N", n}, {"K", n}};
+    struct run r;
+    run_open(&r, k, &plan_best, 0, size, 3);
+    assert_non_null(r.s);
+    int64_t nodes = schedule_nodes(r.s);
+    run_close(&r);
+    return nodes;
+}
+
+static void size_does_not_follow_extents(void **state) {
+    (void)state;
+    const struct plan_case cases[] = {{EDGE, gmm_i8}, {"machines/cpu-avx2.xml", NULL, gmm_f32}, {"machines/cpu-avx512.xml", NULL, gmm_f32}};
+    for (int i = 0; i < 3; i++)
+        for (int64_t n = 1024; n <= 8192; n *= 2) assert_in_range(nodes_at(&cases[i], n), 1, 64);
+}
+
+/* On registers the result stays there: no store inside the reduction. */
+static int stores_in(const struct schedule *s, const struct node *node, int n, bool reduction, int axis) {
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_LOOP)
+            found += stores_in(s, node[i].loop->body, node[i].loop->nbody, reduction || node[i].loop->axis == axis, axis);
+        else if (node[i].kind == NODE_ISSUE && reduction) {
+            const struct instr *in = &s->machine->instr[node[i].issue->instr];
+            for (int k = 0; k < in->nto; k++) found += memory_is_home(s->machine, in->to[k]);
+        }
+    }
+    return found;
+}
+
+static void results_stay_in_registers(void **state) {
+    (void)state;
+    const struct binding size[] = {{"M", 96}, {"N", 96}, {"K", 96}};
+    struct run r;
+    run_open(&r, &plan_cases[0], &plan_best, 0, size, 3);
+    assert_non_null(r.s);
+    int k = -1;
+    for (int a = 0; a < r.s->program->naxes; a++)
+        if (!strcmp(r.s->program->axis[a].name, "k")) k = a;
+    assert_in_range(k, 0, MAX_AXES);
+    assert_int_equal(stores_in(r.s, r.s->run.node, r.s->run.nnodes, false, k), 0);
+    assert_true(r.s->cost < 1.35 * 96 * 96 * 96 / 8 / 2);      /* two eight-wide products a cycle */
+    run_close(&r);
+}
+
+static void recurrences_are_refused(void **state) {
+    (void)state;
+    static const char text[] = "kernel scan(T=5, H=4) {\n"
+                               "  in X: f32[T, H]  in h0: f32[H]  out y: f32[T, H]\n"
+                               "  recur t: T  state h: f32[H] from h0 {\n"
+                               "    axes i: H\n"
+                               "    h'[i] = h[i] + X[t,i]\n"
+                               "    y[t,i] = h'[i]\n"
+                               "  }\n"
+                               "}\n";
+    struct plan_case k = {"machines/cpu-avx2.xml", NULL, text};
+    struct run r;
+    memset(&r, 0, sizeof r);
+    arena_init(&r.arena);
+    diags_init(&r.diags);
+    r.m = plan_machine(k.machine, NULL, &r.diags);
+    r.p = plan_program(&r.arena, text, NULL, 0, &r.diags);
+    struct decider *d = decider_open(&plan_best, 0);
+    r.c = mapper_cover(r.p, r.m, d, &r.diags);
+    assert_non_null(r.c);
+    assert_null(scheduler_run(r.c, r.m, d, NULL, &r.diags));
+    decider_close(d);
+    assert_int_equal(r.diags.errors, 1);
+    assert_non_null(strstr(r.diags.at[r.diags.n - 1].text, "recurrences are run by the interpreter"));
+    run_close(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules_verify),          cmocka_unit_test(any_answers_are_legal),
+        cmocka_unit_test(meaning_is_kept),           cmocka_unit_test(size_does_not_follow_extents),
+        cmocka_unit_test(results_stay_in_registers), cmocka_unit_test(recurrences_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

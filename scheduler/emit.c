@@ -1,369 +1,17 @@
-/* One nest as a rolled tree in program order (SCHEDULING §4): fills at their depths, the issue, the grains that follow, drains; tokens as
- * §5 places them. */
+/* One nest as a rolled tree in program order (SCHEDULING §4): fills at their depths, the issue, the
+ * grains that follow, drains; tokens as §5 places them. */
 #include "scheduler/emit_int.h"
 #include <assert.h>
 #include <string.h>
 
-static const double PARALLEL_CYCLES = 30000;   /* smaller nests do not repay waking threads */
-
-static void region_here(struct emitter *e, const struct task *t, const struct opnd *o, const struct access *acc, struct region *r) {
-    struct work *w = e->w;
-    struct arena *a = &w->s->arena;
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    region_padding(w->p, st, acc, r);
-    if (o->geom.repeat_axis >= 0) r->repeat = e->size[o->geom.repeat_axis];
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
-        struct val lo = val_const(access_coef(w->p, acc, d, w->p->naxes)), n = val_const(1);
-        for (int x = 0; x < w->p->naxes; x++) {
-            int64_t c = access_coef(w->p, acc, d, x);
-            if (!c || !(st->axes >> x & 1)) continue;
-            lo = val_add(a, lo, val_scale(a, e->lo[x], c));
-            n = val_add(a, n, val_scale(a, val_add(a, e->size[x], val_const(-1)), c));
-        }
-        r->lo[d] = lo;
-        r->n[d] = n;
-    }
-}
-
-typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
-
-struct walk { int axis; int64_t step; bool unroll; body_fn body; int arg; };
-
-/* The body with the axis at [lo, lo + size), once or in a loop over [lo, lo + n). In unrolled loops the variable counts from 0, so that
- * addresses inside a hold are constants. */
-static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, struct val lo, struct val n, struct val size, bool loop) {
-    struct arena *a = &e->w->s->arena;
-    int axis = w->axis;
-    struct val keep_lo = e->lo[axis], keep_size = e->size[axis];
-    int64_t keep_tile = e->tile[axis];
-    struct nodes inner = {0};
-    bool ok;
-    e->lo[axis] = lo;
-    e->size[axis] = size;
-    if (!loop) {
-        ok = w->body(e, out, w->arg);
-    } else {
-        int var = new_var(e->w, e->w->p->axis[axis].name);
-        struct val v = val_var(a, var, e->w->p->axis[axis].extent - 1), hi = w->unroll ? n : val_add(a, lo, n);
-        e->lo[axis] = w->unroll ? val_add(a, lo, v) : v;
-        if (!size.max) e->size[axis] = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));
-        e->tile[axis] = w->step;
-        ok = w->body(e, &inner, w->arg);
-        nodes_add(e->w, out, loop_node(e->w, var, w->unroll ? val_const(0) : lo, hi, w->step, w->unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL,
-                                       axis, &inner));
-    }
-    e->lo[axis] = keep_lo;
-    e->size[axis] = keep_size;
-    e->tile[axis] = keep_tile;
-    return ok;
-}
-
-/* A loop over an axis in tiles. Tails are min(tile, rest) in the one body; where addresses must be constants, a body of their own. */
-static bool emit_loop(struct emitter *e, struct nodes *out, int axis, int64_t tile, bool split, bool unroll, body_fn body, int arg) {
-    struct arena *a = &e->w->s->arena;
-    struct val lo = e->lo[axis], size = e->size[axis], none = {0}, whole = val_const(tile);
-    struct walk w = {axis, tile, unroll, body, arg};
-    split &= tile > 1;
-    if (!size.x) {
-        int64_t rest = size.c % tile, full = size.c - rest;
-        if (size.c <= tile) return piece(e, out, &w, lo, size, size, false);
-        if (!rest || tile == 1) return piece(e, out, &w, lo, size, whole, true);
-        if (!split) return piece(e, out, &w, lo, size, none, true);
-        return piece(e, out, &w, lo, val_const(full), whole, full > tile) &&
-               piece(e, out, &w, val_add(a, lo, val_const(full)), val_const(rest), val_const(rest), false);
-    }
-    int64_t rest = e->w->p->axis[axis].extent % tile;
-    bool aligned = e->tile[axis] % tile == 0;
-    if ((aligned && !rest) || tile == 1) return piece(e, out, &w, lo, size, whole, true);
-    if (!split || !aligned) return piece(e, out, &w, lo, size, none, true);
-    struct val full = val_scale(a, val_div(a, size, tile), tile);
-    return piece(e, out, &w, lo, full, whole, true) &&
-           piece(e, out, &w, val_add(a, lo, full), val_minus(a, size, full), val_const(rest), true);
-}
-
-/* ---- issues ---- */
-
-/* 1 unless every reduction is at its first step; the zero fill then happens inside the issue. */
-static struct val accumulate_flag(struct emitter *e, const struct task *t, const struct opnd *o) {
-    struct arena *a = &e->w->s->arena;
-    if (!o->accumulates) return val_const(0);
-    if (t->init < 0) return val_const(1);
-    struct val f = val_const(0);
-    for (int x = 0; x < e->w->p->naxes; x++)
-        if (t->reductions >> x & 1) f = val_make(a, SX_OR, f, val_make(a, SX_NE, e->lo[x], val_const(0)));
-    return f;
-}
-
-static int home_stride_of(const struct work *w, const struct task *t, const struct opnd *o, const struct access *acc, int name, int64_t *out) {
-    for (int i = 0; i < o->form.n; i++) {
-        const struct digit *dg = &o->form.digit[i];
-        int a = t->axis[dg->x];
-        if (dg->free_stride != name || a < 0) continue;
-        for (int k = 0; k < o->geom.n; k++) {
-            struct coord c = o->geom.at[k];
-            if (c.dim >= 0 && access_coef(w->p, acc, c.dim, a) && !c.mod)
-                return home_stride(w->p, &w->home[acc->buffer], acc->buffer, c, out) ? 1 : 0;
-        }
-    }
-    return 0;
-}
-
-static void issue_strides(struct emitter *e, const struct task *t, struct issue_node *n) {
-    struct work *w = e->w;
-    const struct instr *in = t->needle->in;
-    for (int i = 0; i < in->nstride_names; i++) {
-        int64_t v = 1;
-        for (int k = 0; k < t->nops; k++) {
-            const struct opnd *o = &t->op[k];
-            const struct access *acc = task_access(w, t, o, o->writes);
-            if (o->where == IN_HOME && home_stride_of(w, t, o, acc, i, &v)) break;
-        }
-        n->stride[i] = sx_const(&w->s->arena, v);
-    }
-}
-
-static void issue_arg(struct emitter *e, const struct task *t, const struct opnd *o, const struct held *h, struct arg *arg) {
-    struct work *w = e->w;
-    struct arena *a = &w->s->arena;
-    *arg = (struct arg){.place = -1, .offset = sx_const(a, 0), .layout = o->form.layout, .imm = o->imm};
-    if (o->where == IN_IMM) return;
-    const struct access *acc = o->read >= 0 ? task_access(w, t, o, false) : task_access(w, t, o, true);
-    int64_t size = (int64_t)type_size(w->p->buffer[acc->buffer].type);
-    struct region r;
-    region_here(e, t, o, acc, &r);
-    struct val at;
-    if (o->where == IN_HOME) {
-        arg->place = w->home[acc->buffer].place;
-        at = home_offset(w, acc->buffer, &o->geom, &r);
-    } else {
-        arg->place = h->place;
-        at = slot_offset(a, &o->geom, &h->slot, &h->whole, &r);
-    }
-    arg->offset = val_sx(a, val_scale(a, at, size));
-}
-
-static void emit_issue(struct emitter *e, struct nodes *out, const struct task *t, struct held **held) {
-    struct work *w = e->w;
-    struct arena *a = &w->s->arena;
-    const struct instr *in = t->needle->in;
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    struct issue_node *n = arena_alloc(a, sizeof *n);
-    n->instr = t->needle->instr;
-    n->stmt = t->stmt;
-    n->init = -1;
-    n->size = arena_array(a, (size_t)in->nranged + 1, sizeof *n->size);
-    n->stride = arena_array(a, (size_t)in->nstride_names + 1, sizeof *n->stride);
-    n->flag = arena_array(a, (size_t)in->noperands + 1, sizeof *n->flag);
-    n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
-    n->axis = arena_array(a, (size_t)t->needle->nx + 1, sizeof *n->axis);
-    n->base = arena_array(a, (size_t)w->p->naxes + 1, sizeof *n->base);
-    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, 1);
-    for (int x = 0; x < t->needle->nx; x++) {
-        n->axis[x] = t->axis[x];
-        int i = t->needle->ranged[x];
-        if (i < 0) continue;
-        int64_t step = t->needle->step[x];
-        if (t->axis[x] < 0) n->size[i] = sx_const(a, t->needle->lo[x]);
-        else n->size[i] = val_sx(a, val_scale(a, val_ceil(a, e->size[t->axis[x]], step), step));
-    }
-    for (int x = 0; x < w->p->naxes; x++)
-        if (st->axes >> x & 1) n->base[x] = val_sx(a, e->lo[x]);
-    issue_strides(e, t, n);
-    for (int i = 0, f = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        issue_arg(e, t, o, held[i], &n->arg[i]);
-        if (!in->operand[i].accumulate) continue;
-        struct val flag = accumulate_flag(e, t, o);
-        if (o->accumulates && t->init >= 0 && !val_is(flag, 1)) n->init = t->init;
-        n->flag[f++] = val_sx(a, flag);
-    }
-    nodes_add(w, out, (struct node){.kind = NODE_ISSUE, .issue = n});
-}
-
-/* A place for each body in the tree, at the same address: bodies of tails and of whole tiles do not share places. */
-static void renew_place(struct emitter *e, struct held *h) {
-    struct schedule *s = e->w->s;
-    const struct place *old = &s->place[h->place];
-    if (!graph_is_static(e->w->m, old->memory) || h->slots > 1) return;
-    if (!h->used) {
-        h->used = true;
-        return;
-    }
-    struct place *pl = arena_array(&s->arena, (size_t)s->nplaces + 1, sizeof *pl);
-    memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
-    pl[s->nplaces] = *old;
-    pl[s->nplaces].name = arena_printf(&s->arena, "%s.%s.%d", e->w->p->buffer[old->buffer].name, e->w->m->memory[old->memory].id, s->nplaces);
-    s->place = pl;
-    h->place = s->nplaces++;
-}
-
-/* ---- grains: elementwise statements on part of a result ---- */
-
-static bool hold_fill(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o, const struct access *acc, struct held *h) {
-    region_here(e, t, o, acc, &h->whole);
-    h->slot = slot_make(&e->w->s->arena, &o->geom, &h->whole);
-    return emit_transfer(e->w, e->moves, out, acc->buffer, o, h, &h->whole, true);
-}
-
-static struct held *made_of(struct emitter *e, int buffer) {
-    for (int i = e->nmade - 1; i >= 0; i--)
-        if (e->made[i].buffer == buffer) return e->made[i].held;
-    return NULL;
-}
-
-static int first_queue(const struct nodes *l, const struct work *w) {
-    uint64_t q = nodes_queues(w, l->at, l->n);
-    return q ? __builtin_ctzll(q) : -1;
-}
-
-/* Fills go to another queue: it waits until the slot's last use is over, the instruction until the data is there. */
-static bool fill_in_step(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o, const struct access *acc,
-                         struct held *h) {
-    struct nodes fill = {0};
-    if (!hold_fill(e, &fill, t, o, acc, h)) return false;
-    int q = first_queue(&fill, e->w);
-    if (!add_signal(e->w, out, e->exec, q)) return false;
-    for (int i = 0; i < fill.n; i++) nodes_add(e->w, out, fill.at[i]);
-    return add_signal(e->w, out, q, e->exec);
-}
-
-static bool drain(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o, struct held *h, bool credit) {
-    struct work *w = e->w;
-    const struct access *acc = &w->p->stmt[t->stmt].dst;
-    struct nodes moves = {0};
-    struct region r;
-    region_here(e, t, o, acc, &r);
-    if (!emit_transfer(w, e->moves, &moves, acc->buffer, o, h, &r, false)) return false;
-    int q = first_queue(&moves, w), give = graph_sync(w->m, e->exec, q), back = graph_sync(w->m, q, e->exec);
-    if (give >= 0) {
-        add_sync(w, out, e->exec, true, give);
-        add_sync(w, out, q, false, give);
-    }
-    for (int i = 0; i < moves.n; i++) nodes_add(w, out, moves.at[i]);
-    if (back >= 0) add_sync(w, out, q, true, back);
-    if (back >= 0 && !credit) add_sync(w, out, e->exec, false, back);
-    return true;
-}
-
-static bool chain_task(struct emitter *e, struct nodes *out, int i) {
-    struct work *w = e->w;
-    const struct task *t = &w->task[e->nest->chain[i]];
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    struct held *held[MAX_OPERANDS] = {0}, *result = NULL;
-    bool home = needs_home(w, e->nest, st->dst.buffer), credit = false;
-    for (int k = 0; k < t->nops; k++) {
-        const struct opnd *o = &t->op[k];
-        if (o->where != IN_LOCAL) continue;
-        held[k] = o->read >= 0 ? made_of(e, st->read[o->read].buffer) : NULL;
-        bool own = !held[k];
-        if (own) held[k] = &e->own[i][k];
-        if (o->writes) {
-            result = held[k];
-            credit = own && e->store >= 0;
-            int back = graph_sync(w->m, e->store, e->exec);
-            if (home && credit && back >= 0) add_sync(w, out, e->exec, false, back);
-        }
-        if (own) renew_place(e, held[k]);
-        if (own && held[k]->slots > 1) add_rotate(w, out, held[k]->place);
-        if (own && o->read >= 0 && !fill_in_step(e, out, t, o, &st->read[o->read], held[k])) return false;
-        if (own && o->read < 0) {
-            region_here(e, t, o, &st->dst, &held[k]->whole);
-            held[k]->slot = slot_make(&w->s->arena, &o->geom, &held[k]->whole);
-        }
-    }
-    emit_issue(e, out, t, held);
-    if (!result) return true;
-    e->made[e->nmade].buffer = st->dst.buffer;
-    e->made[e->nmade++].held = result;
-    for (int k = 0; home && k < t->nops; k++)
-        if (t->op[k].writes && !drain(e, out, t, &t->op[k], result, credit)) return false;
-    return true;
-}
-
-static bool grain_body(struct emitter *e, struct nodes *out, int arg) {
-    (void)arg;
-    int keep = e->nmade;
-    bool ok = true;
-    for (int i = 0; i < e->nest->nchain && ok; i++) ok = chain_task(e, out, i);
-    e->nmade = keep;
-    return ok;
-}
-
-/* Program axes of a statement's result, outermost dimension first. */
-static int result_axes(const struct work *w, int stmt, int *axis) {
-    const struct stmt *st = &w->p->stmt[stmt];
-    int n = 0;
-    uint64_t seen = 0;
-    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++)
-        for (int a = 0; a < w->p->naxes; a++)
-            if ((st->axes >> a & 1) && access_coef(w->p, &st->dst, d, a) && !(seen >> a & 1)) {
-                seen |= UINT64_C(1) << a;
-                axis[n++] = a;
-            }
-    for (int a = 0; a < w->p->naxes; a++)
-        if ((st->axes >> a & 1) && !(seen >> a & 1)) axis[n++] = a;
-    return n;
-}
-
-static int64_t balanced(int64_t extent, int64_t most) {
-    int64_t parts = (extent + most - 1) / most;
-    return (extent + parts - 1) / parts;
-}
-
-static bool core_is_static(const struct emitter *e) {
-    for (int i = 0; e->t && i < e->t->nops; i++)
-        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL) return graph_is_static(e->w->m, e->t->op[i].memory);
-    return false;
-}
-
-static bool static_chain(const struct emitter *e) {
-    for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &e->w->task[e->nest->chain[i]];
-        for (int k = 0; k < t->nops; k++)
-            if (t->op[k].where == IN_LOCAL && graph_is_static(e->w->m, t->op[k].memory)) return true;
-    }
-    return false;
-}
-
-static bool fixed_grain(const struct emitter *e, int axis) {
-    for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &e->w->task[e->nest->chain[i]];
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == axis && t->needle->ranged[x] < 0 && t->needle->hi[x] > 1) return true;
-    }
-    return false;
-}
-
-static bool grain_loops(struct emitter *e, struct nodes *out, int k) {
-    int axis[MAX_AXES], n = result_axes(e->w, e->w->task[e->nest->chain[0]].stmt, axis);
-    if (k == n) return grain_body(e, out, 0);
-    int a = axis[k];
-    int64_t grain = nest_grain(e->w, e->nest, a), most = e->size[a].max;
-    if (!fixed_grain(e, a) && most > grain) grain = balanced(most, grain);
-    else if (!fixed_grain(e, a)) grain = most;
-    return emit_loop(e, out, a, grain, static_chain(e), core_is_static(e), grain_loops, k + 1);
-}
-
-/* The statement that starts the core's result, over its tile. */
-static bool init_loops(struct emitter *e, struct nodes *out, int k) {
-    const struct task *t = &e->w->task[e->nest->init];
-    int axis[MAX_AXES], n = result_axes(e->w, t->stmt, axis);
-    if (k < n) {
-        int64_t grain = 1;
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == axis[k]) grain = needle_leaf(t->needle, x, e->size[axis[k]].max);
-        return emit_loop(e, out, axis[k], grain, core_is_static(e), core_is_static(e), init_loops, k + 1);
-    }
-    struct held *held[MAX_OPERANDS] = {0};
-    for (int i = 0; i < t->nops; i++)
-        if (t->op[i].writes) held[i] = made_of(e, e->w->p->stmt[e->t->stmt].dst.buffer);
-    emit_issue(e, out, t, held);
-    return true;
-}
+static const double PARALLEL_CYCLES = 30000; /* smaller nests do not repay waking threads */
 
 /* ---- the core ---- */
 
-struct pacer { int queue, depth, credits, bracket; bool war; };
+struct pacer {
+    int queue, depth, credits, bracket;
+    bool war;
+};
 
 /* Fewest iterations of the loops between two depths (SCHEDULING §5.2). */
 static double least_inner(const struct emitter *e, int from, int to) {
@@ -380,7 +28,7 @@ static double least_inner(const struct emitter *e, int from, int to) {
             int64_t size = s.size[k], trips = 1;
             for (int j = from; j < to; j++)
                 if (p->loop[j].axis == a && p->loop[j].tile < size) {
-                    trips *= size / p->loop[j].tile;   /* at least */
+                    trips *= size / p->loop[j].tile; /* at least */
                     size = p->loop[j].tile;
                 }
             if (trips < least) least = trips;
@@ -396,7 +44,9 @@ static struct pacer pacer_make(const struct emitter *e, int queue) {
     for (int i = 0; i < e->t->nops; i++)
         if (e->fill_queue[i] == queue && p->hold[i].depth > c.depth) c.depth = p->hold[i].depth;
     for (int i = 0; i < e->t->nops; i++)
-        if (e->fill_queue[i] == queue && p->hold[i].depth == c.depth && p->hold[i].slots < c.credits) c.credits = p->hold[i].slots;
+        if (e->fill_queue[i] == queue && p->hold[i].depth == c.depth &&
+            p->hold[i].slots < c.credits)
+            c.credits = p->hold[i].slots;
     c.war = plan_trips(e->w, p, c.depth) > 1;
     for (int i = 0; i < e->t->nops; i++) {
         int d = p->hold[i].depth;
@@ -446,7 +96,8 @@ static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     e->nmade = 1;
     if (e->nest->init >= 0) return init_loops(e, out, 0);
     if (o->read >= 0 || (o->accumulates && e->t->init < 0))
-        return emit_transfer(w, e->moves, out, task_access(w, e->t, o, o->read < 0)->buffer, o, h, &h->whole, true);
+        return emit_transfer(w, e->moves, out, task_access(w, e->t, o, o->read < 0)->buffer, o, h,
+                             &h->whole, true);
     return true;
 }
 
@@ -456,7 +107,9 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     if (e->nest->nchain) return grain_loops(e, out, 0);
     if (!e->drained || o->where != IN_LOCAL) return true;
     struct nodes moves = {0};
-    if (!emit_transfer(w, e->moves, &moves, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i], &e->held[i].whole, false)) return false;
+    if (!emit_transfer(w, e->moves, &moves, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i],
+                       &e->held[i].whole, false))
+        return false;
     int give = graph_sync(w->m, e->exec, e->store), back = graph_sync(w->m, e->store, e->exec);
     if (give >= 0) {
         add_sync(w, out, e->exec, true, give);
@@ -470,7 +123,8 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
 static bool core_body(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
     if (d < p->nloops)
-        return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, p->is_static, loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);
+        return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, p->is_static,
+                         loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);
     struct held *held[MAX_OPERANDS];
     for (int i = 0; i < e->t->nops; i++) held[i] = &e->held[i];
     emit_issue(e, out, e->t, held);
@@ -480,26 +134,32 @@ static bool core_body(struct emitter *e, struct nodes *out, int d) {
 static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
     const struct plan *p = &e->nest->plan;
     for (int i = 0; i < e->t->nops; i++) {
-        bool mine = pacer ? e->fill_queue[i] == pacer->queue : e->fill_queue[i] >= 0 && !is_paced(e, e->fill_queue[i]);
-        if (mine && !e->t->op[i].writes && p->hold[i].depth == d && !fill_core(e, out, i)) return false;
+        bool mine = pacer ? e->fill_queue[i] == pacer->queue
+                          : e->fill_queue[i] >= 0 && !is_paced(e, e->fill_queue[i]);
+        if (mine && !e->t->op[i].writes && p->hold[i].depth == d && !fill_core(e, out, i))
+            return false;
     }
     return true;
 }
 
-/* Everything inside loop[0..d): brackets, results that start here, fills, what is inside, drains. */
+/* Everything inside loop[0..d): brackets, results that start here, fills, what is inside, drains.
+ */
 static bool core_depth(struct emitter *e, struct nodes *out, int d) {
     struct work *w = e->w;
     const struct plan *p = &e->nest->plan;
     struct pacer pc[MAX_OPERANDS];
     int n = pacers(e, pc);
     for (int i = 0; i < e->t->nops; i++)
-        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d && !start_result(e, out, i, d)) return false;
+        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
+            !start_result(e, out, i, d))
+            return false;
     for (int k = 0; k < n; k++)
         for (int c = 0; pc[k].war && pc[k].bracket == d && c < pc[k].credits; c++)
             add_sync(w, out, e->exec, true, graph_sync(w->m, e->exec, pc[k].queue));
     for (int k = 0; k < n; k++) {
         bool paced = pc[k].depth == d;
-        if (paced && pc[k].war) add_sync(w, out, pc[k].queue, false, graph_sync(w->m, e->exec, pc[k].queue));
+        if (paced && pc[k].war)
+            add_sync(w, out, pc[k].queue, false, graph_sync(w->m, e->exec, pc[k].queue));
         if (!fills_at(e, out, d, &pc[k])) return false;
         if (!paced) continue;
         add_sync(w, out, pc[k].queue, true, graph_sync(w->m, pc[k].queue, e->exec));
@@ -507,12 +167,14 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
     }
     if (!fills_at(e, out, d, NULL) || !core_body(e, out, d)) return false;
     for (int k = 0; k < n; k++)
-        if (pc[k].depth == d && pc[k].war) add_sync(w, out, e->exec, true, graph_sync(w->m, e->exec, pc[k].queue));
+        if (pc[k].depth == d && pc[k].war)
+            add_sync(w, out, e->exec, true, graph_sync(w->m, e->exec, pc[k].queue));
     for (int k = 0; k < n; k++)
         for (int c = 0; pc[k].war && pc[k].bracket == d && c < pc[k].credits; c++)
             add_sync(w, out, pc[k].queue, false, graph_sync(w->m, e->exec, pc[k].queue));
     for (int i = 0; i < e->t->nops; i++)
-        if (e->t->op[i].writes && (e->t->op[i].where == IN_LOCAL ? p->hold[i].depth == d : p->depth_out == d) &&
+        if (e->t->op[i].writes &&
+            (e->t->op[i].where == IN_LOCAL ? p->hold[i].depth == d : p->depth_out == d) &&
             !finish_result(e, out, i, d))
             return false;
     return true;
@@ -520,33 +182,44 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
 
 /* ---- setting up ---- */
 
-static int add_place(struct work *w, int buffer, int memory, int64_t *at, int64_t bytes, int slots) {
+static int add_place(struct work *w, int buffer, int memory, int64_t *at, int64_t bytes,
+                     int slots) {
     struct schedule *s = w->s;
     struct place *pl = arena_array(&s->arena, (size_t)s->nplaces + 1, sizeof *pl);
     memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
     int64_t word = w->m->memory[memory].word > 0 ? w->m->memory[memory].word : 1;
     int64_t align = w->m->memory[memory].align > word ? w->m->memory[memory].align : word;
     *at = (*at + align - 1) / align * align;
-    pl[s->nplaces] = (struct place){.name = arena_printf(&s->arena, "%s.%s.%d", w->p->buffer[buffer].name, w->m->memory[memory].id, s->nplaces),
-                                    .buffer = buffer, .memory = memory, .keep = KEEP_LOCAL, .address = *at, .bytes = bytes, .slots = slots};
+    pl[s->nplaces] =
+        (struct place){.name = arena_printf(&s->arena, "%s.%s.%d", w->p->buffer[buffer].name,
+                                            w->m->memory[memory].id, s->nplaces),
+                       .buffer = buffer,
+                       .memory = memory,
+                       .keep = KEEP_LOCAL,
+                       .address = *at,
+                       .bytes = bytes,
+                       .slots = slots};
     s->place = pl;
     *at += bytes * slots;
     return s->nplaces++;
 }
 
-static int fit_queue(struct emitter *e, const struct task *t, const struct opnd *o, const struct access *acc, bool fill, const struct region *r) {
+static int fit_queue(struct emitter *e, const struct task *t, const struct opnd *o,
+                     const struct access *acc, bool fill, const struct region *r) {
     struct work *w = e->w;
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     struct box box;
     struct fit f;
     (void)t;
     if (!box_make(w, acc->buffer, &o->geom, &s, r, fill, &box) ||
-        !fit_box(w, e->moves, fill ? w->m->home : o->memory, fill ? o->memory : w->m->home, &box, &f))
+        !fit_box(w, e->moves, fill ? w->m->home : o->memory, fill ? o->memory : w->m->home, &box,
+                 &f))
         return -1;
     return f.move->needle->in->queue;
 }
 
-/* Results, and what stays over several of them, first: the chain may use the rest of a register file again. */
+/* Results, and what stays over several of them, first: the chain may use the rest of a register
+ * file again. */
 static void place_core(struct emitter *e, int64_t *at, bool lasting) {
     struct work *w = e->w;
     const struct plan *p = &e->nest->plan;
@@ -558,9 +231,11 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         struct region r;
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
         e->held[i].slots = p->hold[i].slots;
-        e->held[i].place = add_place(w, acc->buffer, o->memory, &at[o->memory], slot_bytes(w, o, &r), p->hold[i].slots);
+        e->held[i].place = add_place(w, acc->buffer, o->memory, &at[o->memory],
+                                     slot_bytes(w, o, &r), p->hold[i].slots);
         if (!o->writes) e->fill_queue[i] = fit_queue(e, e->t, o, acc, true, &r);
-        if (o->writes && e->drained) e->store = fit_queue(e, e->t, o, task_access(w, e->t, o, true), false, &r);
+        if (o->writes && e->drained)
+            e->store = fit_queue(e, e->t, o, task_access(w, e->t, o, true), false, &r);
     }
 }
 
@@ -570,7 +245,8 @@ static void place_chain(struct emitter *e, int64_t *at) {
         const struct task *t = &w->task[e->nest->chain[i]];
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
-            const struct access *acc = o->where == IN_LOCAL ? task_access(w, t, o, o->read < 0) : NULL;
+            const struct access *acc =
+                o->where == IN_LOCAL ? task_access(w, t, o, o->read < 0) : NULL;
             struct region r;
             if (!acc) continue;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
@@ -578,7 +254,8 @@ static void place_chain(struct emitter *e, int64_t *at) {
                 e->store = fit_queue(e, t, o, task_access(w, t, o, true), false, &r);
             if (!chain_needs_hold(w, e->nest, t, o)) continue;
             e->own[i][k].slots = chain_slots(w, e->moves, e->nest, t, o);
-            e->own[i][k].place = add_place(w, acc->buffer, o->memory, &at[o->memory], slot_bytes(w, o, &r), e->own[i][k].slots);
+            e->own[i][k].place = add_place(w, acc->buffer, o->memory, &at[o->memory],
+                                           slot_bytes(w, o, &r), e->own[i][k].slots);
         }
     }
 }
@@ -587,12 +264,14 @@ static int out_credits(const struct emitter *e) {
     int n = 0;
     if (e->store < 0 || graph_sync(e->w->m, e->store, e->exec) < 0) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
-        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && plan_trips(e->w, &e->nest->plan, e->nest->plan.hold[i].depth) > 1)
+        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
+            plan_trips(e->w, &e->nest->plan, e->nest->plan.hold[i].depth) > 1)
             n += e->held[i].slots;
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &e->w->task[e->nest->chain[i]];
         for (int k = 0; k < t->nops; k++)
-            if (t->op[k].writes && chain_needs_hold(e->w, e->nest, t, &t->op[k]) && needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
+            if (t->op[k].writes && chain_needs_hold(e->w, e->nest, t, &t->op[k]) &&
+                needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
                 n += e->own[i][k].slots;
     }
     return n;
@@ -607,25 +286,29 @@ static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
     return true;
 }
 
-/* The axis whose tiles are shared by the instances of the unit, and the share of each; 0: not parallel. */
+/* The axis whose tiles are shared by the instances of the unit, and the share of each; 0: not
+ * parallel. */
 static int64_t share(const struct emitter *e, int *axis) {
     const struct work *w = e->w;
     const struct unit *u = &w->m->unit[w->m->queue[e->exec].unit];
     int64_t n = u->count;
     int threads = w->options ? w->options->threads : 0, list[MAX_AXES];
     if (threads > 0 && threads < n) n = threads;
-    double points = (double)stmt_points(w->p, &w->p->stmt[e->t ? e->t->stmt : w->task[e->nest->chain[0]].stmt]);
+    double points =
+        (double)stmt_points(w->p, &w->p->stmt[e->t ? e->t->stmt : w->task[e->nest->chain[0]].stmt]);
     if (n < 2 || (e->t ? e->nest->plan.cycles : points / 4) < PARALLEL_CYCLES) return 0;
     int64_t best = 0, most = 1;
     int count = result_axes(w, e->t ? e->t->stmt : w->task[e->nest->chain[0]].stmt, list);
     for (int i = 0; i < count; i++) {
         int a = list[i];
-        int64_t tile = e->t ? plan_tile(w, &e->nest->plan, a, e->nest->plan.nloops) : nest_grain(w, e->nest, a);
+        int64_t tile = e->t ? plan_tile(w, &e->nest->plan, a, e->nest->plan.nloops)
+                            : nest_grain(w, e->nest, a);
         if (e->t && (e->t->reductions >> a & 1)) continue;
         for (int k = e->nest->plan.nloops - 1; e->t && k >= 0; k--)
-            if (e->nest->plan.loop[k].axis == a) tile = e->nest->plan.loop[k].tile;   /* the outermost */
+            if (e->nest->plan.loop[k].axis == a)
+                tile = e->nest->plan.loop[k].tile; /* the outermost */
         int64_t tiles = (w->p->axis[a].extent + tile - 1) / tile;
-        if (tiles > n) tiles = n;      /* enough for everybody */
+        if (tiles > n) tiles = n; /* enough for everybody */
         if (tiles <= most) continue;
         most = tiles;
         *axis = a;
@@ -640,7 +323,11 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     struct nest *n = &w->nest[nest];
     int64_t at[64] = {0}, base[64], top[64];
     int axis = -1;
-    *e = (struct emitter){.w = w, .moves = moves, .nest = n, .t = n->core >= 0 ? &w->task[n->core] : NULL, .store = -1};
+    *e = (struct emitter){.w = w,
+                          .moves = moves,
+                          .nest = n,
+                          .t = n->core >= 0 ? &w->task[n->core] : NULL,
+                          .store = -1};
     e->exec = w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
     for (int a = 0; a < w->p->naxes; a++) {
         e->lo[a] = val_const(0);
@@ -658,10 +345,12 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     place_chain(e, at);
     for (int m = 0; m < w->m->nmemories && m < 64; m++) {
         int64_t used = at[m] > top[m] ? at[m] : top[m];
-        if (m != w->m->home && used > graph_capacity(w->m, m) && used > w->m->memory[m].size && w->m->memory[m].size >= 0) {
+        if (m != w->m->home && used > graph_capacity(w->m, m) && used > w->m->memory[m].size &&
+            w->m->memory[m].size >= 0) {
             diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-                      "statement %d needs %lld bytes of memory '%s', which has %lld", w->task[n->core >= 0 ? n->core : n->chain[0]].stmt,
-                      (long long)used, w->m->memory[m].id, (long long)w->m->memory[m].size);
+                      "statement %d needs %lld bytes of memory '%s', which has %lld",
+                      w->task[n->core >= 0 ? n->core : n->chain[0]].stmt, (long long)used,
+                      w->m->memory[m].id, (long long)w->m->memory[m].size);
             return false;
         }
     }
@@ -681,6 +370,7 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     nodes_fold(w, &list);
     *out = list;
     if (!ok && !w->diags->errors)
-        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "queues that a nest joins have no sync between them");
+        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+                  "queues that a nest joins have no sync between them");
     return ok;
 }

@@ -1,13 +1,17 @@
-/* Inside emission: lists of nodes, and what holds contain while the tree is built in program order. */
+/* Inside emission: lists of nodes, and what holds contain while the tree is built in program order.
+ */
 #ifndef ISAMAP_SCHEDULER_EMIT_INT_H
 #define ISAMAP_SCHEDULER_EMIT_INT_H
 
 #include "scheduler/scheduler_int.h"
 
-struct nodes { struct node *at; int n, cap; };
+struct nodes {
+    struct node *at;
+    int n, cap;
+};
 
-struct held {                          /* what is in a place's current slot */
-    int place;                         /* -1: nothing yet */
+struct held {  /* what is in a place's current slot */
+    int place; /* -1: nothing yet */
     int slots;
     bool used;
     struct region whole;
@@ -18,16 +22,20 @@ struct emitter {
     struct work *w;
     const struct moves *moves;
     const struct nest *nest;
-    const struct task *t;              /* the core; NULL */
+    const struct task *t; /* the core; NULL */
     struct val lo[MAX_AXES], size[MAX_AXES];
-    int64_t tile[MAX_AXES];            /* of the loop last entered along the axis: sizes are its multiples but for the end */
-    struct held held[MAX_OPERANDS];    /* of the core */
-    int fill_queue[MAX_OPERANDS];      /* -1: not filled */
+    int64_t tile[MAX_AXES]; /* of the loop last entered along the axis: sizes are its multiples but
+                               for the end */
+    struct held held[MAX_OPERANDS]; /* of the core */
+    int fill_queue[MAX_OPERANDS];   /* -1: not filled */
     struct held own[MAX_CHAIN][MAX_OPERANDS];
-    struct { int buffer; struct held *held; } made[MAX_CHAIN + 1];
+    struct {
+        int buffer;
+        struct held *held;
+    } made[MAX_CHAIN + 1];
     int nmade;
-    int exec, store;                   /* queues; store -1: nothing is drained */
-    bool drained;                      /* the core's own result goes home */
+    int exec, store; /* queues; store -1: nothing is drained */
+    bool drained;    /* the core's own result goes home */
     bool failed;
 };
 
@@ -36,15 +44,35 @@ void nodes_add(struct work *, struct nodes *, struct node);
 int new_var(struct work *, const char *name);
 void add_sync(struct work *, struct nodes *, int queue, bool push, int sync);
 void add_rotate(struct work *, struct nodes *, int place);
-/* from gives, to takes, along the shortest path of tokens; nothing where hardware interlocks. False: no path. */
+/* from gives, to takes, along the shortest path of tokens; nothing where hardware interlocks.
+ * False: no path. */
 bool add_signal(struct work *, struct nodes *, int from, int to);
 void nodes_fold(struct work *, struct nodes *);
-struct node loop_node(struct work *, int var, struct val lo, struct val hi, int64_t step, enum loop_kind, int axis, struct nodes *body);
+struct node loop_node(struct work *, int var, struct val lo, struct val hi, int64_t step,
+                      enum loop_kind, int axis, struct nodes *body);
 uint64_t nodes_queues(const struct work *, const struct node *, int n);
 
-/* emit_move.c: nodes that fill (or drain) `part` of a hold. Reports and returns false when no move fits after all. */
-bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buffer, const struct opnd *, const struct held *,
-                   const struct region *part, bool fill);
+/* emit_move.c: nodes that fill (or drain) `part` of a hold. Reports and returns false when no move
+ * fits after all. */
+bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buffer,
+                   const struct opnd *, const struct held *, const struct region *part, bool fill);
+
+/* emit_grain.c */
+typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
+void region_here(struct emitter *, const struct task *, const struct opnd *, const struct access *,
+                 struct region *); /* at the current tile */
+bool emit_loop(struct emitter *, struct nodes *, int axis, int64_t tile, bool split, bool unroll,
+               body_fn, int arg);
+void emit_issue(struct emitter *, struct nodes *, const struct task *, struct held **held);
+void renew_place(struct emitter *, struct held *);
+bool hold_fill(struct emitter *, struct nodes *, const struct task *, const struct opnd *,
+               const struct access *, struct held *);
+int result_axes(const struct work *, int stmt,
+                int *axis); /* program axes of a result, outermost dimension first */
+bool grain_loops(struct emitter *, struct nodes *,
+                 int k); /* the chain over the current tile, from its axis k on */
+bool init_loops(struct emitter *, struct nodes *,
+                int k); /* the statement that starts the core's result */
 
 /* emit.c */
 bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);

@@ -1,4 +1,5 @@
-/* Fills and drains: issues of the move that fits, in loops over the dimensions that it has no axis for. */
+/* Fills and drains: issues of the move that fits, in loops over the dimensions that it has no axis
+ * for. */
 #include "scheduler/emit_int.h"
 #include <string.h>
 
@@ -22,7 +23,8 @@ static int64_t inner_run(const struct move *mv) {
     return n;
 }
 
-static struct issue_node *move_issue(struct transfer *t, const struct fit *f, struct val from, struct val to) {
+static struct issue_node *move_issue(struct transfer *t, const struct fit *f, struct val from,
+                                     struct val to) {
     struct work *w = t->w;
     struct arena *a = &w->s->arena;
     const struct move *mv = f->move;
@@ -43,7 +45,8 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     for (int k = 0; k < mv->naxes; k++) {
         const struct move_axis *ax = &mv->axis[k];
         const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
-        if (ax->size >= 0) n->size[ax->size] = d ? val_sx(a, d->extent) : sx_const(a, ax->lo > 1 ? ax->lo : 1);
+        if (ax->size >= 0)
+            n->size[ax->size] = d ? val_sx(a, d->extent) : sx_const(a, ax->lo > 1 ? ax->lo : 1);
         if (ax->before >= 0 && d) n->size[ax->before] = val_sx(a, d->before);
         if (ax->after >= 0 && d) n->size[ax->after] = val_sx(a, d->after);
         if (ax->from.kind == STRIDE_FREE && d) n->stride[ax->from.name] = val_sx(a, d->from);
@@ -52,12 +55,15 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
     int home = w->home[t->buffer].place, local = t->held->place;
     int64_t size = (int64_t)type_size(mv->type);
-    n->arg[mv->from_operand] = (struct arg){.place = t->fill ? home : local, .offset = val_sx(a, val_scale(a, from, size))};
-    n->arg[mv->to_operand] = (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, val_scale(a, to, size))};
+    n->arg[mv->from_operand] = (struct arg){.place = t->fill ? home : local,
+                                            .offset = val_sx(a, val_scale(a, from, size))};
+    n->arg[mv->to_operand] =
+        (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, val_scale(a, to, size))};
     return n;
 }
 
-static void emit_looped(struct transfer *t, struct nodes *out, const struct fit *f, int dim, struct val from, struct val to) {
+static void emit_looped(struct transfer *t, struct nodes *out, const struct fit *f, int dim,
+                        struct val from, struct val to) {
     struct work *w = t->w;
     struct arena *a = &w->s->arena;
     while (dim >= 0 && !f->looped[dim]) dim--;
@@ -69,9 +75,12 @@ static void emit_looped(struct transfer *t, struct nodes *out, const struct fit 
     int var = new_var(w, "m");
     struct val v = val_var(a, var, d->extent.max - 1);
     struct nodes body = {0};
-    emit_looped(t, &body, f, dim - 1, val_add(a, from, val_mul(a, v, d->from)), val_add(a, to, val_mul(a, v, d->to)));
+    emit_looped(t, &body, f, dim - 1, val_add(a, from, val_mul(a, v, d->from)),
+                val_add(a, to, val_mul(a, v, d->to)));
     bool unroll = graph_is_static(w->m, t->o->memory) && !val_is(t->fill ? d->to : d->from, 0);
-    nodes_add(w, out, loop_node(w, var, val_const(0), d->extent, 1, unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL, -1, &body));
+    nodes_add(w, out,
+              loop_node(w, var, val_const(0), d->extent, 1,
+                        unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL, -1, &body));
 }
 
 static bool emit_box(struct transfer *t, struct nodes *out, const struct region *part) {
@@ -84,18 +93,21 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
     if (!box_make(w, t->buffer, g, &t->held->slot, part, t->fill, &box) ||
         !fit_box(w, t->moves, t->fill ? home : local, t->fill ? local : home, &box, &f)) {
         diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-                  "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[home].id, w->m->memory[local].id,
-                  w->p->buffer[t->buffer].name);
+                  "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[home].id,
+                  w->m->memory[local].id, w->p->buffer[t->buffer].name);
         return false;
     }
-    int64_t ratio = (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
+    int64_t ratio =
+        (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
     struct val at_home = val_scale(a, home_offset(w, t->buffer, g, part), ratio);
-    struct val at_slot = val_scale(a, slot_offset(a, g, &t->held->slot, &t->held->whole, part), ratio);
+    struct val at_slot =
+        val_scale(a, slot_offset(a, g, &t->held->slot, &t->held->whole, part), ratio);
     emit_looped(t, out, &f, f.box.n - 1, t->fill ? at_home : at_slot, t->fill ? at_slot : at_home);
     return true;
 }
 
-/* Blocks that reach past an unpadded home are boxes of their own: whole blocks, then the part of one. */
+/* Blocks that reach past an unpadded home are boxes of their own: whole blocks, then the part of
+ * one. */
 static bool emit_parts(struct transfer *t, struct nodes *out, const struct region *r, int dim) {
     struct work *w = t->w;
     struct arena *a = &w->s->arena;
@@ -105,7 +117,7 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     if (dim == ndims) return emit_box(t, out, r);
     int64_t b = g->block[dim];
     struct region part = *r;
-    if (r->n[dim].x) {                 /* not known: block by block */
+    if (r->n[dim].x) { /* not known: block by block */
         int var = new_var(w, "b");
         struct val end = val_add(a, r->lo[dim], r->n[dim]);
         struct nodes body = {0};
@@ -126,8 +138,9 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     return emit_parts(t, out, &part, dim + 1);
 }
 
-bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out, int buffer, const struct opnd *o, const struct held *h,
-                   const struct region *part, bool fill) {
+bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
+                   const struct opnd *o, const struct held *h, const struct region *part,
+                   bool fill) {
     struct transfer t = {w, moves, buffer, o, h, fill};
     return emit_parts(&t, out, part, 0);
 }

@@ -20,8 +20,10 @@ void add_sync(struct work *w, struct nodes *l, int queue, bool push, int sync) {
     struct signal *s = arena_alloc(&w->s->arena, sizeof *s);
     *s = (struct signal){sync, 0};
     n.sync.queue = queue;
-    if (push) n.sync.signals = (struct signals){.push = s, .npushes = 1};
-    else n.sync.signals = (struct signals){.pop = s, .npops = 1};
+    if (push)
+        n.sync.signals = (struct signals){.push = s, .npushes = 1};
+    else
+        n.sync.signals = (struct signals){.pop = s, .npops = 1};
     nodes_add(w, l, n);
 }
 
@@ -42,11 +44,18 @@ bool add_signal(struct work *w, struct nodes *l, int from, int to) {
     return true;
 }
 
-struct node loop_node(struct work *w, int var, struct val lo, struct val hi, int64_t step, enum loop_kind kind, int axis,
-                      struct nodes *body) {
+struct node loop_node(struct work *w, int var, struct val lo, struct val hi, int64_t step,
+                      enum loop_kind kind, int axis, struct nodes *body) {
     struct loop_node *l = arena_alloc(&w->s->arena, sizeof *l);
-    *l = (struct loop_node){.var = var, .lo = val_sx(&w->s->arena, lo), .hi = val_sx(&w->s->arena, hi), .step = step, .kind = kind,
-                            .unit = -1, .axis = axis, .body = body->at, .nbody = body->n};
+    *l = (struct loop_node){.var = var,
+                            .lo = val_sx(&w->s->arena, lo),
+                            .hi = val_sx(&w->s->arena, hi),
+                            .step = step,
+                            .kind = kind,
+                            .unit = -1,
+                            .axis = axis,
+                            .body = body->at,
+                            .nbody = body->n};
     return (struct node){.kind = NODE_LOOP, .loop = l};
 }
 
@@ -76,7 +85,8 @@ static int queue_of(const struct work *w, const struct node *n) {
     }
 }
 
-static struct signal *joined(struct work *w, const struct signal *a, int na, const struct signal *b, int nb) {
+static struct signal *joined(struct work *w, const struct signal *a, int na, const struct signal *b,
+                             int nb) {
     struct signal *s = arena_array(&w->s->arena, (size_t)(na + nb), sizeof *s);
     memcpy(s, a, sizeof *s * (size_t)na);
     if (nb) memcpy(s + na, b, sizeof *s * (size_t)nb);
@@ -89,7 +99,8 @@ static bool carries(const struct signal *s, int n, int sync) {
     return false;
 }
 
-/* The issue of the same queue next to node i, forwards for a pop and backwards for a push; -1: a loop or another sync is nearer. */
+/* The issue of the same queue next to node i, forwards for a pop and backwards for a push; -1: a
+ * loop or another sync is nearer. */
 static int neighbour(const struct work *w, const struct nodes *l, int i, int step) {
     int queue = l->at[i].sync.queue;
     for (int k = i + step; k >= 0 && k < l->n; k += step) {
@@ -119,7 +130,8 @@ static bool fold_one(struct work *w, struct nodes *l, int i) {
     return true;
 }
 
-/* Peephole: a sync becomes a flag of its neighbour in the same queue, one for each edge and direction (SCHEDULING §5.7). */
+/* Peephole: a sync becomes a flag of its neighbour in the same queue, one for each edge and
+ * direction (SCHEDULING §5.7). */
 void nodes_fold(struct work *w, struct nodes *l) {
     for (int i = 0; i < l->n; i++)
         if (l->at[i].kind == NODE_LOOP) {
@@ -129,7 +141,8 @@ void nodes_fold(struct work *w, struct nodes *l) {
         }
     for (bool changed = true; changed;) {
         changed = false;
-        for (int i = 0; i < l->n && !changed; i++) changed = l->at[i].kind == NODE_SYNC && fold_one(w, l, i);
+        for (int i = 0; i < l->n && !changed; i++)
+            changed = l->at[i].kind == NODE_SYNC && fold_one(w, l, i);
     }
 }
 
@@ -137,8 +150,10 @@ uint64_t nodes_queues(const struct work *w, const struct node *at, int n) {
     uint64_t out = 0;
     for (int i = 0; i < n; i++) {
         int q = queue_of(w, &at[i]);
-        if (at[i].kind == NODE_LOOP) out |= nodes_queues(w, at[i].loop->body, at[i].loop->nbody);
-        else if (q >= 0) out |= UINT64_C(1) << q;
+        if (at[i].kind == NODE_LOOP)
+            out |= nodes_queues(w, at[i].loop->body, at[i].loop->nbody);
+        else if (q >= 0)
+            out |= UINT64_C(1) << q;
     }
     return out;
 }

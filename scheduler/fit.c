@@ -1,4 +1,5 @@
-/* Fitting: which move copies a box of data, which of its axes takes which dimension, and what is left as loops. */
+/* Fitting: which move copies a box of data, which of its axes takes which dimension, and what is
+ * left as loops. */
 #include "scheduler/scheduler_int.h"
 #include <assert.h>
 #include <string.h>
@@ -58,7 +59,12 @@ static bool box_convert(struct arena *a, struct box *b, const struct move *mv) {
     return true;
 }
 
-struct match { struct work *w; const struct move *mv; struct fit *f; struct val run_from, run_to; };
+struct match {
+    struct work *w;
+    const struct move *mv;
+    struct fit *f;
+    struct val run_from, run_to;
+};
 
 static bool stride_fits(const struct side *s, struct val stride, struct val dense) {
     if (s->kind == STRIDE_CONST) return val_is(stride, s->value);
@@ -86,7 +92,9 @@ static bool split_dim(struct match *t, int i, int64_t part) {
 /* The largest divisor that the move's size may take; 0: none worth a loop. */
 static int64_t longest_share(int64_t extent, const struct move_axis *ax) {
     for (int64_t parts = (extent + ax->hi - 1) / ax->hi; parts <= 4096 && parts < extent; parts++)
-        if (extent % parts == 0 && extent / parts >= ax->lo && (extent / parts - ax->lo) % ax->step == 0) return extent / parts;
+        if (extent % parts == 0 && extent / parts >= ax->lo &&
+            (extent / parts - ax->lo) % ax->step == 0)
+            return extent / parts;
     return 0;
 }
 
@@ -128,10 +136,12 @@ static bool match_axis(struct match *t, int k) {
 }
 
 /* Addresses that the move sees: starts of its issues and rows of chosen stride. */
-static bool aligned(struct work *w, const struct move *mv, const struct fit *f, bool from, int memory) {
+static bool aligned(struct work *w, const struct move *mv, const struct fit *f, bool from,
+                    int memory) {
     const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
     bool local = !memory_is_home(w->m, memory);
-    int64_t align = local ? w->m->memory[memory].word : graph_align(w->m, o, memory, mv->needle->bound);
+    int64_t align =
+        local ? w->m->memory[memory].word : graph_align(w->m, o, memory, mv->needle->bound);
     if (align < 1) align = 1;
     for (int i = 0; i < f->box.n; i++) {
         bool named = false;
@@ -139,7 +149,8 @@ static bool aligned(struct work *w, const struct move *mv, const struct fit *f, 
             if (f->dim_of[k] == i)
                 named = (from ? mv->axis[k].from.kind : mv->axis[k].to.kind) == STRIDE_FREE;
         struct val s = from ? f->box.dim[i].from : f->box.dim[i].to;
-        if (!s.x && (named || f->looped[i]) && s.c * (int64_t)type_size(mv->type) % align) return false;
+        if (!s.x && (named || f->looped[i]) && s.c * (int64_t)type_size(mv->type) % align)
+            return false;
     }
     return true;
 }
@@ -171,14 +182,16 @@ static bool fit_move(struct work *w, const struct move *mv, const struct box *bo
     for (int k = 0; k < MAX_NEEDLE; k++) f->dim_of[k] = -1;
     if (!box_convert(w->arena, &f->box, mv)) return false;
     for (int i = f->box.n - 1; i >= 0; i--)
-        if (val_is(f->box.dim[i].total, 1) && val_is(f->box.dim[i].extent, 1)) box_remove(&f->box, i);
+        if (val_is(f->box.dim[i].total, 1) && val_is(f->box.dim[i].extent, 1))
+            box_remove(&f->box, i);
     box_merge(&f->box);
     for (int i = 0; i < f->box.n; i++) f->looped[i] = true;
     struct match t = {w, mv, f, val_const(1), val_const(1)};
     for (int k = 0; k < mv->naxes; k++)
         if (!match_axis(&t, k)) return false;
     for (int i = 0; i < f->box.n; i++)
-        if (f->looped[i] && (f->box.dim[i].before.max > 0 || f->box.dim[i].after.max > 0)) return false;
+        if (f->looped[i] && (f->box.dim[i].before.max > 0 || f->box.dim[i].after.max > 0))
+            return false;
     return true;
 }
 

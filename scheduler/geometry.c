@@ -1,4 +1,5 @@
-/* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the rest), and the same at home. */
+/* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the
+ * rest), and the same at home. */
 #include "scheduler/scheduler_int.h"
 #include <string.h>
 
@@ -10,7 +11,8 @@ static int64_t round_up(int64_t v, int64_t to) {
     return (v + to - 1) / to * to;
 }
 
-/* The one dimension of the access that axis a moves in unit steps; -1: it moves none; -2: several, or in larger steps. */
+/* The one dimension of the access that axis a moves in unit steps; -1: it moves none; -2: several,
+ * or in larger steps. */
 static int dim_of_axis(const struct program *p, const struct access *acc, int a) {
     int found = -1;
     for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
@@ -22,11 +24,13 @@ static int dim_of_axis(const struct program *p, const struct access *acc, int a)
     return found;
 }
 
-static bool blockable(const struct work *w, const struct task *t, const struct access *acc, int dim, int a, int64_t block) {
+static bool blockable(const struct work *w, const struct task *t, const struct access *acc, int dim,
+                      int a, int64_t block) {
     const struct program *p = w->p;
     if (access_coef(p, acc, dim, p->naxes) % block) return false;
     for (int b = 0; b < p->naxes; b++)
-        if (b != a && (p->stmt[t->stmt].axes >> b & 1) && access_coef(p, acc, dim, b) % block) return false;
+        if (b != a && (p->stmt[t->stmt].axes >> b & 1) && access_coef(p, acc, dim, b) % block)
+            return false;
     return true;
 }
 
@@ -34,10 +38,13 @@ static bool tail_is_padding(const struct work *w, const struct task *t, int x) {
     int a = t->axis[x];
     if (!needle_reduces(t->needle, x)) return false;
     if (a < 0) return t->needle->lo[x] > 1;
-    return w->p->axis[a].extent % (t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x]) != 0;
+    return w->p->axis[a].extent %
+               (t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x]) !=
+           0;
 }
 
-static int64_t tile_words(const struct work *w, const struct opnd *o, int64_t elements, int64_t size) {
+static int64_t tile_words(const struct work *w, const struct opnd *o, int64_t elements,
+                          int64_t size) {
     if (o->where != IN_LOCAL) return elements;
     int64_t word = w->m->memory[o->memory].word;
     if (word < 1) word = 1;
@@ -45,13 +52,17 @@ static int64_t tile_words(const struct work *w, const struct opnd *o, int64_t el
     return bytes % size ? elements : bytes / size;
 }
 
-static bool place_digit(const struct work *w, const struct task *t, struct opnd *o, const struct access *acc,
-                        const struct digit *dg) {
+static bool place_digit(const struct work *w, const struct task *t, struct opnd *o,
+                        const struct access *acc, const struct digit *dg) {
     struct geom *g = &o->geom;
     int a = t->axis[dg->x], dim = -1;
-    if (a >= 0) dim = dim_of_axis(w->p, acc, a);
-    else if (o->alone_dim[dg->x] >= 0) dim = o->alone_dim[dg->x];
-    if (dim == -2 || (dim < 0 && needle_reduces(t->needle, dg->x) && t->needle->hi[dg->x] > 1 && a < 0)) return false;
+    if (a >= 0)
+        dim = dim_of_axis(w->p, acc, a);
+    else if (o->alone_dim[dg->x] >= 0)
+        dim = o->alone_dim[dg->x];
+    if (dim == -2 ||
+        (dim < 0 && needle_reduces(t->needle, dg->x) && t->needle->hi[dg->x] > 1 && a < 0))
+        return false;
     if (dim < 0 && a >= 0 && needle_reduces(t->needle, dg->x) && o->writes) return false;
     if (o->where == IN_HOME && t->needle->lo[dg->x] < t->needle->hi[dg->x]) return dg->weight == 1;
     if (dim >= 0) {
@@ -77,6 +88,13 @@ static int row_digit(const struct work *w, const struct opnd *o, int64_t size) {
     return last->free_stride < 0 && last->stride == tile_words(w, o, span, size) ? f->n - 1 : -1;
 }
 
+static bool reduction_moves(const struct work *w, const struct task *t, const struct access *acc,
+                            int dim) {
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((t->reductions >> a & 1) && access_coef(w->p, acc, dim, a)) return true;
+    return false;
+}
+
 bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     const struct access *acc = task_access(w, t, o, o->writes);
     const struct buffer *b = &w->p->buffer[acc->buffer];
@@ -87,15 +105,18 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     for (int d = 0; d < b->ndims; d++) {
         g->block[d] = 1;
         for (int a = 0; a < w->p->naxes; a++)
-            if ((w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, d, a) < 0) return false;
+            if ((w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, d, a) < 0)
+                return false;
     }
     int row = row_digit(w, o, size), row_dim = -1;
     if (row >= 0) {
         int x = o->form.digit[row].x, a = t->axis[x];
         row_dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
         if (row_dim == -2) return false;
-        if (row_dim < 0 && a >= 0 && !o->writes && t->needle->lo[x] < t->needle->hi[x]) g->repeat_axis = a;
-        else if (row_dim < 0) row = -1;
+        if (row_dim < 0 && a >= 0 && !o->writes && t->needle->lo[x] < t->needle->hi[x])
+            g->repeat_axis = a;
+        else if (row_dim < 0)
+            row = -1;
         if (row_dim >= 0) o->zero_tail |= tail_is_padding(w, t, x);
     }
     for (int i = 0; i < o->form.n; i++) {
@@ -108,7 +129,9 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         const struct digit *dg = &o->form.digit[i];
         int a = t->axis[dg->x], dim = a >= 0 ? dim_of_axis(w->p, acc, a) : -1;
         if (dim == -2) return false;
-        if (dim >= 0 && g->block[dim] > 1 && (dim == row_dim || !blockable(w, t, acc, dim, a, g->block[dim]))) return false;
+        if (dim >= 0 && g->block[dim] > 1 &&
+            (dim == row_dim || !blockable(w, t, acc, dim, a, g->block[dim])))
+            return false;
     }
     g->ninner = g->n;
     g->tile = tile_words(w, o, span, size);
@@ -116,12 +139,17 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         g->row = g->n;
         g->at[g->n++] = (struct coord){row_dim, 1, 0};
     }
-    for (int d = b->ndims - 1; d >= 0; d--)
-        if (d != row_dim || row < 0) g->at[g->n++] = (struct coord){d, g->block[d], 0};
+    for (int pass = 0; pass < 2;
+         pass++) /* panels: without rows, what the reduction walks lies innermost */
+        for (int d = b->ndims - 1; d >= 0; d--)
+            if ((d != row_dim || row < 0) &&
+                (row < 0 && reduction_moves(w, t, acc, d)) == (pass == 0))
+                g->at[g->n++] = (struct coord){d, g->block[d], 0};
     return true;
 }
 
-bool home_stride(const struct program *p, const struct home *h, int buffer, struct coord c, int64_t *stride) {
+bool home_stride(const struct program *p, const struct home *h, int buffer, struct coord c,
+                 int64_t *stride) {
     *stride = 0;
     if (c.dim < 0) return true;
     if (h->packed) {
@@ -133,7 +161,8 @@ bool home_stride(const struct program *p, const struct home *h, int buffer, stru
         return false;
     }
     *stride = c.div;
-    for (int d = c.dim + 1; d < p->buffer[buffer].ndims; d++) *stride *= p->buffer[buffer].extent[d];
+    for (int d = c.dim + 1; d < p->buffer[buffer].ndims; d++)
+        *stride *= p->buffer[buffer].extent[d];
     return true;
 }
 
@@ -155,7 +184,8 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
     h->elements = run;
 }
 
-struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims, const char **text) {
+struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims,
+                           const char **text) {
     struct text t = {0};
     for (int d = 0; d < ndims; d++) text_printf(&t, "%si%d", d ? "," : "", d);
     text_printf(&t, " -> ");

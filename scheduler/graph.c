@@ -38,7 +38,8 @@ bool graph_is_static(const struct machine *m, int memory) {
     return m->memory[memory].pass != PASS_POINTER;
 }
 
-/* A register stays free where the code generator allocates: a file that is filled exactly spills. */
+/* A register stays free where the code generator allocates: a file that is filled exactly spills.
+ */
 int64_t graph_capacity(const struct machine *m, int memory) {
     const struct memory *mem = &m->memory[memory];
     if (mem->size < 0) return INT64_MAX;

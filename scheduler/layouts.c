@@ -1,17 +1,20 @@
-/* Layouts: an operand is direct, or its buffer gets a blocked home, or a copy with one (docs/internals.md, "Homes and layouts"). */
+/* Layouts: an operand is direct, or its buffer gets a blocked home, or a copy with one
+ * (docs/internals.md, "Homes and layouts"). */
 #include "scheduler/scheduler_int.h"
 #include <string.h>
 
 enum { MAX_PASSES = 64 };
 
-/* Then padding holds what the instructions left there; otherwise the zeros that every larger home starts with. */
+/* Then padding holds what the instructions left there; otherwise the zeros that every larger home
+ * starts with. */
 static bool written_by_tasks(const struct work *w, int buffer) {
     for (int s = 0; s < w->p->nstmts; s++)
         if (w->task_of[s] != -1 && w->p->stmt[s].dst.buffer == buffer) return true;
     return false;
 }
 
-/* Is some other operand sure to be zero where a reduction is padded? Then integers need no zeros here. */
+/* Is some other operand sure to be zero where a reduction is padded? Then integers need no zeros
+ * here. */
 static bool zero_elsewhere(const struct work *w, const struct task *t, const struct opnd *o) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     if (type_is_float(w->p->buffer[st->dst.buffer].type)) return false;
@@ -28,7 +31,8 @@ static bool zero_elsewhere(const struct work *w, const struct task *t, const str
 static bool substitute(struct work *w, int old) {
     struct buffer b = w->p->buffer[old];
     if (w->fallback < 0) return false;
-    int made = rewrite_buffer(w, unique_name(w, b.name, "packed"), b.type, ROLE_TEMP, b.ndims, b.extent);
+    int made =
+        rewrite_buffer(w, unique_name(w, b.name, "packed"), b.type, ROLE_TEMP, b.ndims, b.extent);
     if (made < 0) return false;
     for (int s = 0; s < w->p->nstmts; s++) {
         struct stmt *st = &w->p->stmt[s];
@@ -48,14 +52,17 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
     struct region r;
     bool pads = false;
     region_padding(w->p, &w->p->stmt[t->stmt], acc, &r);
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
     if (role == ROLE_TEMP && !h->locked && !pads &&
         (!o->zero_tail || !written_by_tasks(w, acc->buffer) || zero_elsewhere(w, t, o))) {
         home_pack(w, acc->buffer, &o->geom);
         return NULL;
     }
-    if (o->writes && (role == ROLE_OUT || role == ROLE_INOUT)) return substitute(w, acc->buffer) ? NULL : why;
-    if (w->fallback < 0) return "an operand needs a copy in another layout, which only a fallback makes";
+    if (o->writes && (role == ROLE_OUT || role == ROLE_INOUT))
+        return substitute(w, acc->buffer) ? NULL : why;
+    if (w->fallback < 0)
+        return "an operand needs a copy in another layout, which only a fallback makes";
     return pack_identity(w, task, i) ? NULL : why;
 }
 
@@ -73,12 +80,14 @@ static bool filled_from_home(const struct work *w, const struct task *t, const s
     if (!o->accumulates || t->init >= 0) return false;
     int b = w->p->stmt[t->stmt].dst.buffer;
     for (int s = 0; s < w->p->nstmts; s++)
-        if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b && w->p->stmt[s].combine == COMBINE_SET)
+        if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b &&
+            w->p->stmt[s].combine == COMBINE_SET)
             return false;
     return true;
 }
 
-/* Does the needle repeat this operand along one of its axes, or along an axis that nothing walks? */
+/* Does the needle repeat this operand along one of its axes, or along an axis that nothing walks?
+ */
 static bool repeats(const struct opnd *o) {
     for (int i = 0; i < o->geom.n; i++)
         if (o->geom.at[i].dim < 0) return true;
@@ -87,22 +96,28 @@ static bool repeats(const struct opnd *o) {
 
 static bool stands_alone(const struct task *t, const struct opnd *o) {
     for (int i = 0; i < o->form.n; i++)
-        if (t->axis[o->form.digit[i].x] < 0 && o->alone_dim[o->form.digit[i].x] < 0 && o->form.digit[i].extent > 1) return true;
+        if (t->axis[o->form.digit[i].x] < 0 && o->alone_dim[o->form.digit[i].x] < 0 &&
+            o->form.digit[i].extent > 1)
+            return true;
     return false;
 }
 
 /* NULL: fine, or repaired (*changed); otherwise why not. */
-static const char *check_operand(struct work *w, const struct moves *moves, int task, int i, bool *changed) {
+static const char *check_operand(struct work *w, const struct moves *moves, int task, int i,
+                                 bool *changed) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[i];
     const char *why = NULL;
     if (o->where == IN_IMM) return NULL;
     if (!geom_make(w, t, o)) {
         *changed = true;
-        if (o->by_axes || (o->writes && o->read >= 0)) return "an operand's index does not follow the needle's axes";
-        if (w->fallback < 0) return "an operand needs a copy indexed by the axes, which only a fallback makes";
+        if (o->by_axes || (o->writes && o->read >= 0))
+            return "an operand's index does not follow the needle's axes";
+        if (w->fallback < 0)
+            return "an operand needs a copy indexed by the axes, which only a fallback makes";
         o->by_axes = true;
-        return pack_by_axes(w, task, i, o->writes) ? NULL : "an operand's copy by axes is too large";
+        return pack_by_axes(w, task, i, o->writes) ? NULL
+                                                   : "an operand's copy by axes is too large";
     }
     for (int side = 0; side < 2; side++) {
         bool write = side == 1;
@@ -116,11 +131,18 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         }
         *changed = true;
         if (++now->repairs > 3) return why;
-        if (!now->by_axes && repeats(now) && w->fallback >= 0 && !(now->writes && now->read >= 0) && (now->repairs > 1 || stands_alone(t, now))) {
+        if (now->where == IN_HOME && !now->by_axes && w->fallback >= 0 &&
+            !(now->writes && now->read >= 0)) {
+            now->by_axes = true;
+            return pack_by_axes(w, task, i, now->writes) ? NULL : why;
+        }
+        if (!now->by_axes && repeats(now) && w->fallback >= 0 && !(now->writes && now->read >= 0) &&
+            (now->repairs > 1 || stands_alone(t, now))) {
             now->by_axes = now->expand = true;
             return pack_by_axes(w, task, i, now->writes) ? NULL : why;
         }
-        return write || now->read < 0 ? repair_write(w, task, i, why) : repair_read(w, task, i, why);
+        return write || now->read < 0 ? repair_write(w, task, i, why)
+                                      : repair_read(w, task, i, why);
     }
     return NULL;
 }
@@ -134,10 +156,11 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
             if (task < 0) continue;
             const char *why = pass > MAX_PASSES ? "its layouts do not settle" : NULL;
             bool here = false;
-            for (int i = 0; i < w->task[task].nops && !why && !here; i++) why = check_operand(w, moves, task, i, &here);
+            for (int i = 0; i < w->task[task].nops && !why && !here; i++)
+                why = check_operand(w, moves, task, i, &here);
             if (why) task_demote(w, task, why);
             changed |= here || why;
-            if (here && !why) break;   /* the order may have changed */
+            if (here && !why) break; /* the order may have changed */
         }
     }
     return !w->diags->errors;
@@ -155,16 +178,25 @@ bool homes_place(struct work *w) {
         if (buf->role == ROLE_STATE) continue;
         struct place *pl = &s->place[s->nplaces];
         int64_t bytes;
-        *pl = (struct place){.name = arena_strdup(&s->arena, buf->name), .buffer = b, .memory = w->m->home,
-                             .keep = buf->role != ROLE_TEMP ? KEEP_ARGUMENT : h->prepared ? KEEP_PREPARED : KEEP_WORKSPACE, .slots = 1};
-        pl->extent = arena_copy(&s->arena, h->packed ? h->extent : buf->extent, sizeof *pl->extent * (size_t)buf->ndims);
+        *pl = (struct place){.name = arena_strdup(&s->arena, buf->name),
+                             .buffer = b,
+                             .memory = w->m->home,
+                             .keep = buf->role != ROLE_TEMP ? KEEP_ARGUMENT
+                                     : h->prepared          ? KEEP_PREPARED
+                                                            : KEEP_WORKSPACE,
+                             .slots = 1};
+        pl->extent = arena_copy(&s->arena, h->packed ? h->extent : buf->extent,
+                                sizeof *pl->extent * (size_t)buf->ndims);
         if (h->packed) pl->layout = home_layout(w, &s->arena, h, buf->ndims, &pl->layout_text);
         if (h->packed && !pl->layout) return false;
-        if (__builtin_mul_overflow(h->packed ? h->elements : buf->elements, (int64_t)type_size(buf->type), &bytes) ||
-            bytes > INT64_MAX / 4 || at > INT64_MAX / 4 || (home->size >= 0 && at + bytes > home->size)) {
-            diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-                      "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it", home->id,
-                      (long long)home->size, buf->name);
+        if (__builtin_mul_overflow(h->packed ? h->elements : buf->elements,
+                                   (int64_t)type_size(buf->type), &bytes) ||
+            bytes > INT64_MAX / 4 || at > INT64_MAX / 4 ||
+            (home->size >= 0 && at + bytes > home->size)) {
+            diag_line(
+                w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+                "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it",
+                home->id, (long long)home->size, buf->name);
             return false;
         }
         pl->address = at;

@@ -2,7 +2,10 @@
 #include "scheduler/scheduler_int.h"
 #include <string.h>
 
-struct sample { struct program *p; const struct access *from, *to; };
+struct sample {
+    struct program *p;
+    const struct access *from, *to;
+};
 
 static bool sample_make(const struct machine *m, const struct instr *in, const int64_t *size,
                         struct sample *s, struct diags *diags) {
@@ -81,17 +84,19 @@ static int effect(const struct sample *base, const struct sample *bumped, int x)
         if (access_coef(base->p, base->from, d, x) &&
             access_coef(base->p, base->from, d, n) != access_coef(bumped->p, bumped->from, d, n))
             return 0;
-    if (base->p->buffer[base->from->buffer].elements != bumped->p->buffer[bumped->from->buffer].elements)
+    if (base->p->buffer[base->from->buffer].elements !=
+        bumped->p->buffer[bumped->from->buffer].elements)
         return 1;
     for (int d = 0; d < nf; d++)
         if (access_coef(base->p, base->from, d, x)) return 2;
-    return 1;                          /* a broadcast axis has no source */
+    return 1; /* a broadcast axis has no source */
 }
 
-static bool learn_axis(struct work *w, struct move *mv, const struct sample *base, const int64_t *size,
-                       int x, struct move_axis *ax) {
+static bool learn_axis(struct work *w, struct move *mv, const struct sample *base,
+                       const int64_t *size, int x, struct move_axis *ax) {
     const struct instr *in = mv->needle->in;
-    *ax = (struct move_axis){.fixed = base->p->axis[x].extent, .size = -1, .before = -1, .after = -1};
+    *ax =
+        (struct move_axis){.fixed = base->p->axis[x].extent, .size = -1, .before = -1, .after = -1};
     if (!set_side(w->m, in, base, base, false, mv->from_operand, x, &ax->from) ||
         !set_side(w->m, in, base, base, true, mv->to_operand, x, &ax->to))
         return false;
@@ -133,8 +138,8 @@ static double order_key(const struct side *s) {
 
 static bool move_learn(struct work *w, int instr, struct move *mv) {
     const struct instr *in = &w->m->instr[instr];
-    if (in->noperands != 2 || in->nneeds || in->across >= 0 || in->completes >= 0 || in->queue < 0 ||
-        in->nranged > MAX_SIZES)
+    if (in->noperands != 2 || in->nneeds || in->across >= 0 || in->completes >= 0 ||
+        in->queue < 0 || in->nranged > MAX_SIZES)
         return false;
     int64_t size[MAX_SIZES], lo, hi, step;
     for (int i = 0; i < in->nranged; i++) {
@@ -169,14 +174,12 @@ static bool move_learn(struct work *w, int instr, struct move *mv) {
     return ok;
 }
 
-
 struct moves moves_find(struct work *w) {
     struct moves out = {0};
     int cap = 0;
     for (int i = 0; i < w->m->ninstrs; i++) {
         struct move mv = {0};
-        if (!w->m->instr[i].is_move || !move_learn(w, i, &mv))
-            continue;
+        if (!w->m->instr[i].is_move || !move_learn(w, i, &mv)) continue;
         GROW(w->arena, out.at, out.n, cap);
         out.at[out.n++] = mv;
     }

@@ -4,7 +4,8 @@
 
 enum { UNBOUNDED_SAMPLE = 64 };
 
-struct needle *needle_make(struct arena *arena, const struct machine *m, int instr, struct diags *diags) {
+struct needle *needle_make(struct arena *arena, const struct machine *m, int instr,
+                           struct diags *diags) {
     const struct instr *in = &m->instr[instr];
     int64_t lo[MAX_SIZES], hi[MAX_SIZES], step[MAX_SIZES], size[MAX_SIZES];
     if (in->nranged > MAX_SIZES) return NULL;
@@ -50,7 +51,11 @@ static const struct access *kernel_access(const struct needle *n, int operand) {
     return NULL;
 }
 
-struct strides { int64_t stride[MAX_DIMS]; int name[MAX_DIMS]; int n; };
+struct strides {
+    int64_t stride[MAX_DIMS];
+    int name[MAX_DIMS];
+    int n;
+};
 
 /* The strides of a layout's places: given, named (the schedule's choice) or dense. */
 static bool place_strides(const struct machine *m, const struct needle *nd, int operand, int layout,
@@ -91,15 +96,18 @@ static bool place_strides(const struct machine *m, const struct needle *nd, int 
     return true;
 }
 
-static void index_at(const struct program *p, const struct access *a, int x, int64_t v, int64_t *index) {
+static void index_at(const struct program *p, const struct access *a, int x, int64_t v,
+                     int64_t *index) {
     int n = p->buffer[a->buffer].ndims;
     for (int d = 0; d < n; d++)
         index[d] = access_coef(p, a, d, p->naxes) + (x >= 0 ? v * access_coef(p, a, d, x) : 0);
 }
 
-static void add_digit(struct form *f, int x, int64_t weight, int64_t extent, int64_t stride, int name) {
+static void add_digit(struct form *f, int x, int64_t weight, int64_t extent, int64_t stride,
+                      int name) {
     int at = f->n++;
-    while (at > 0 && stride < f->digit[at - 1].stride && name < 0 && f->digit[at - 1].free_stride < 0) {
+    while (at > 0 && stride < f->digit[at - 1].stride && name < 0 &&
+           f->digit[at - 1].free_stride < 0) {
         f->digit[at] = f->digit[at - 1];
         at--;
     }
@@ -120,15 +128,16 @@ static bool split_digits(struct form *f, int x, const int64_t *offset, int64_t e
     for (int64_t v = 0; v < extent; v++) {
         int64_t sum = 0;
         for (int i = 0; i < f->n; i++)
-            if (f->digit[i].x == x) sum += f->digit[i].stride * (v / f->digit[i].weight % f->digit[i].extent);
+            if (f->digit[i].x == x)
+                sum += f->digit[i].stride * (v / f->digit[i].weight % f->digit[i].extent);
         if (sum != offset[v]) return false;
     }
     return true;
 }
 
 /* One axis of a row-major operand: the sum over its dimensions. */
-static bool plain_digit(const struct needle *nd, const struct access *a, const struct strides *st, int x,
-                        int ndims, struct form *f) {
+static bool plain_digit(const struct needle *nd, const struct access *a, const struct strides *st,
+                        int x, int ndims, struct form *f) {
     int64_t stride = 0;
     int name = -1, hits = 0;
     for (int d = 0; d < ndims; d++) {
@@ -152,7 +161,8 @@ static bool outer_depends(const struct needle *nd, const struct form *f) {
     return false;
 }
 
-/* The digits of an operand in one of its layouts. False: not a sum over the axes, strides that depend on sizes, or other instances. */
+/* The digits of an operand in one of its layouts. False: not a sum over the axes, strides that
+ * depend on sizes, or other instances. */
 bool needle_form(const struct machine *m, const struct needle *nd, int operand, int layout,
                  struct form *f) {
     const struct access *a = kernel_access(nd, operand);
@@ -160,7 +170,8 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
     struct strides st;
     memset(f, 0, sizeof *f);
     f->layout = layout;
-    if (!a || o->layout[layout].swizzle || !place_strides(m, nd, operand, layout, &st)) return false;
+    if (!a || o->layout[layout].swizzle || !place_strides(m, nd, operand, layout, &st))
+        return false;
     const struct layout *map = o->layout[layout].map;
     int ndims = nd->bound->buffer[o->kernel_buffer].ndims;
     for (int x = 0; x < nd->nx; x++) {
@@ -173,7 +184,7 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
         bool used = false;
         for (int d = 0; d < ndims; d++) used |= access_coef(nd->bound, a, d, x) != 0;
         if (!used) continue;
-        int named = -1;                /* a map that only permutes may name a stride */
+        int named = -1; /* a map that only permutes may name a stride */
         for (int i = 0; i < map->nplaces; i++)
             if (st.name[i] >= 0 && map->place[i].expr->op == 'i' &&
                 access_coef(nd->bound, a, map->place[i].expr->index, x) == 1)
@@ -186,11 +197,13 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
         if (extent > 4096) return false;
         int64_t offset[4096], zero;
         index_at(nd->bound, a, -1, 0, index);
-        zero = layout_offset(map, ndims, nd->bound->buffer[o->kernel_buffer].extent, st.stride, index);
+        zero =
+            layout_offset(map, ndims, nd->bound->buffer[o->kernel_buffer].extent, st.stride, index);
         for (int64_t v = 0; v < extent; v++) {
             index_at(nd->bound, a, x, v, index);
-            offset[v] = layout_offset(map, ndims, nd->bound->buffer[o->kernel_buffer].extent, st.stride,
-                                      index) - zero;
+            offset[v] = layout_offset(map, ndims, nd->bound->buffer[o->kernel_buffer].extent,
+                                      st.stride, index) -
+                        zero;
         }
         if (!split_digits(f, x, offset, extent)) return false;
     }

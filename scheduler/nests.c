@@ -1,4 +1,5 @@
-/* Nests: a reduction with the fill that starts it and the elementwise statements that follow it while its result is still there. */
+/* Nests: a reduction with the fill that starts it and the elementwise statements that follow it
+ * while its result is still there. */
 #include "scheduler/scheduler_int.h"
 #include <string.h>
 
@@ -27,7 +28,8 @@ bool needs_home(const struct work *w, const struct nest *n, int buffer) {
     return false;
 }
 
-/* The axis that alone is the index of a dimension, from 0 in unit steps; -1: none, but constant; -2: otherwise. */
+/* The axis that alone is the index of a dimension, from 0 in unit steps; -1: none, but constant;
+ * -2: otherwise. */
 static int lone_axis(const struct program *p, const struct access *a, int dim, uint64_t axes) {
     int found = -1;
     for (int x = 0; x < p->naxes; x++) {
@@ -40,27 +42,30 @@ static int lone_axis(const struct program *p, const struct access *a, int dim, u
 }
 
 static bool same_inner(const struct geom *a, const struct geom *b) {
-    if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row) return false;
+    if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row)
+        return false;
     for (int i = 0; i < a->n; i++)
-        if (a->at[i].dim != b->at[i].dim || a->at[i].div != b->at[i].div || a->at[i].mod != b->at[i].mod ||
-            (i < a->ninner && a->stride[i] != b->stride[i]))
+        if (a->at[i].dim != b->at[i].dim || a->at[i].div != b->at[i].div ||
+            a->at[i].mod != b->at[i].mod || (i < a->ninner && a->stride[i] != b->stride[i]))
             return false;
     return true;
 }
 
 /* Renames the consumer's axes to the producer's, dimension by dimension. map[a'] = a. */
-static bool unify(const struct work *w, const struct access *made, uint64_t made_axes, const struct access *used, uint64_t used_axes,
-                  int *map) {
+static bool unify(const struct work *w, const struct access *made, uint64_t made_axes,
+                  const struct access *used, uint64_t used_axes, int *map) {
     const struct program *p = w->p;
     uint64_t covered = 0, taken = 0;
     for (int d = 0; d < p->buffer[made->buffer].ndims; d++) {
         int a = lone_axis(p, made, d, made_axes), b = lone_axis(p, used, d, used_axes);
         if (a == -2 || b == -2) return false;
         if (a < 0 || b < 0) {
-            if (a != b || access_coef(p, made, d, p->naxes) != access_coef(p, used, d, p->naxes)) return false;
+            if (a != b || access_coef(p, made, d, p->naxes) != access_coef(p, used, d, p->naxes))
+                return false;
             continue;
         }
-        if (p->axis[a].extent != p->axis[b].extent || (covered >> b & 1) || (taken >> a & 1)) return false;
+        if (p->axis[a].extent != p->axis[b].extent || (covered >> b & 1) || (taken >> a & 1))
+            return false;
         map[b] = a;
         covered |= UINT64_C(1) << b;
         taken |= UINT64_C(1) << a;
@@ -144,15 +149,18 @@ static bool same_queue(const struct work *w, int a, int b) {
     return graph_sync(w->m, a, b) == -2 && graph_sync(w->m, b, a) == -2;
 }
 
-/* Operands of a fused statement that come from home must be filled by its own queue, or by one that hardware interlocks. */
-static bool fills_are_local(struct work *w, const struct moves *moves, const struct task *t, const struct nest *n) {
+/* Operands of a fused statement that come from home must be filled by its own queue, or by one that
+ * hardware interlocks. */
+static bool fills_are_local(struct work *w, const struct moves *moves, const struct task *t,
+                            const struct nest *n) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where != IN_LOCAL || o->read < 0) continue;
         int b = st->read[o->read].buffer;
         bool made = n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == b;
-        for (int k = 0; k < n->nchain; k++) made |= w->p->stmt[w->task[n->chain[k]].stmt].dst.buffer == b;
+        for (int k = 0; k < n->nchain; k++)
+            made |= w->p->stmt[w->task[n->chain[k]].stmt].dst.buffer == b;
         if (made) continue;
         for (int k = 0; k < moves->n; k++) {
             const struct instr *in = moves->at[k].needle->in;
@@ -175,7 +183,8 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
     struct task *t = &w->task[k];
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct task *last = n->core >= 0 ? &w->task[n->core] : &w->task[n->chain[0]];
-    if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN) return false;
+    if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN)
+        return false;
     if (!same_queue(w, t->needle->in->queue, last->needle->in->queue)) return false;
     int map[MAX_AXES], from = -1, reads = 0;
     memset(map, -1, sizeof map);
@@ -195,7 +204,9 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
             const struct opnd *made = result_of(&w->task[maker]), *use = NULL;
             for (int o = 0; o < t->nops; o++)
                 if (t->op[o].read == r && t->op[o].where == IN_LOCAL) use = &t->op[o];
-            if (!use || made->where != IN_LOCAL || use->memory != made->memory || !same_inner(&use->geom, &made->geom)) return false;
+            if (!use || made->where != IN_LOCAL || use->memory != made->memory ||
+                !same_inner(&use->geom, &made->geom))
+                return false;
         }
     }
     if (from < 0 || !fills_are_local(w, moves, t, n)) return false;
@@ -228,18 +239,23 @@ static int next_task(const struct work *w, int at, int *where) {
     return -1;
 }
 
-/* The statement that starts the core's result, when it stands just before it and writes the same tiles. */
+/* The statement that starts the core's result, when it stands just before it and writes the same
+ * tiles. */
 static bool starts(const struct work *w, int init, int core) {
     if (init < 0 || core < 0) return false;
     const struct task *a = &w->task[init], *b = &w->task[core];
-    if (a->reductions || !b->reductions || b->init >= 0 || w->p->stmt[a->stmt].combine != COMBINE_SET) return false;
+    if (a->reductions || !b->reductions || b->init >= 0 ||
+        w->p->stmt[a->stmt].combine != COMBINE_SET)
+        return false;
     const struct stmt *sa = &w->p->stmt[a->stmt], *sb = &w->p->stmt[b->stmt];
     const struct opnd *ra = result_of(a), *rb = result_of(b);
-    if (sa->dst.buffer != sb->dst.buffer || ra->where != IN_LOCAL || ra->memory != rb->memory || !same_inner(&ra->geom, &rb->geom))
+    if (sa->dst.buffer != sb->dst.buffer || ra->where != IN_LOCAL || ra->memory != rb->memory ||
+        !same_inner(&ra->geom, &rb->geom))
         return false;
     for (int i = 0; i < a->nops; i++)
         if (!a->op[i].writes && a->op[i].where == IN_LOCAL) return false;
-    return !touches(sb, sa->dst.buffer) && same_queue(w, a->needle->in->queue, b->needle->in->queue);
+    return !touches(sb, sa->dst.buffer) &&
+           same_queue(w, a->needle->in->queue, b->needle->in->queue);
 }
 
 static bool adopt_init(struct work *w, int init, int core) {
@@ -273,15 +289,17 @@ bool nests_make(struct work *w, const struct moves *moves) {
             continue;
         }
         struct nest *n = &w->nest[w->nnests++];
-        *n = (struct nest){.core = -1, .init = -1, .first_item = i};
+        *n = (struct nest){.core = -1, .init = -1, .first = w->order[i]};
         int next = next_task(w, i, &at);
         if (starts(w, k, next) && adopt_init(w, k, next)) {
             n->init = k;
             k = next;
             i = at;
         }
-        if (w->task[k].reductions || w->p->stmt[w->task[k].stmt].combine != COMBINE_SET) n->core = k;
-        else n->chain[n->nchain++] = k;
+        if (w->task[k].reductions || w->p->stmt[w->task[k].stmt].combine != COMBINE_SET)
+            n->core = k;
+        else
+            n->chain[n->nchain++] = k;
         for (;;) {
             next = next_task(w, i, &at);
             if (next < 0 || !stays(w, n, next) || !fuse(w, moves, n, next)) break;

@@ -1,4 +1,5 @@
-/* Copies that make operands direct: in the layout a needle wants, or indexed by the axes themselves (im2col, fused axes). */
+/* Copies that make operands direct: in the layout a needle wants, or indexed by the axes themselves
+ * (im2col, fused axes). */
 #include "scheduler/scheduler_int.h"
 #include <assert.h>
 #include <string.h>
@@ -17,7 +18,8 @@ static int pick_axis(struct work *w, const char *name, int64_t extent, uint64_t 
     return a;
 }
 
-/* Where a copy for `stmt` of data of this role stands: constants and inputs first, temporaries just before their reader. */
+/* Where a copy for `stmt` of data of this role stands: constants and inputs first, temporaries just
+ * before their reader. */
 static int position(const struct work *w, int buffer, int stmt) {
     enum role r = w->p->buffer[buffer].role;
     if (r == ROLE_IN || r == ROLE_CONST) return -1;
@@ -37,7 +39,8 @@ static void place_copy(struct work *w, int copy, int after, bool prepare) {
 bool pack_identity(struct work *w, int task, int operand) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[operand];
-    int stmt = t->stmt, read = o->read, old = w->p->stmt[stmt].read[read].buffer, ndims = w->p->buffer[old].ndims;
+    int stmt = t->stmt, read = o->read, old = w->p->stmt[stmt].read[read].buffer,
+        ndims = w->p->buffer[old].ndims;
     const struct geom geom = o->geom;
     const char *name = unique_name(w, w->p->buffer[old].name, "packed");
     int64_t extent[MAX_DIMS], lo[MAX_DIMS];
@@ -71,7 +74,8 @@ bool pack_identity(struct work *w, int task, int operand) {
     int copy = rewrite_copy(w, dst, src, used);
     acc = &w->p->stmt[stmt].read[read];
     acc->buffer = made;
-    acc->coef = arena_copy(&w->p->arena, acc->coef, sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
+    acc->coef = arena_copy(&w->p->arena, acc->coef,
+                           sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
     for (int d = 0; d < ndims; d++) acc->coef[d * (w->p->naxes + 1) + w->p->naxes] -= lo[d];
     if (shifted) acc->has_fill = false;
     place_copy(w, copy, position(w, old, stmt), w->p->buffer[old].role == ROLE_CONST);
@@ -79,43 +83,79 @@ bool pack_identity(struct work *w, int task, int operand) {
     return true;
 }
 
-struct index_dim { int axis, x; /* fused needle axis; -1 */ int64_t extent; bool alone; };
+struct index_dim {
+    int axis, x; /* fused needle axis; -1 */
+    int64_t extent;
+    bool alone;
+};
 
-static int index_dims(const struct work *w, const struct task *t, const struct opnd *o, const struct access *acc,
-                      struct index_dim *out) {
+/* How far one step along an axis moves in the operand, as the needle lays it out: a stride that may
+ * be chosen is the slowest. */
+static int64_t needle_stride(const struct task *t, const struct opnd *o, int axis) {
+    for (int i = 0; i < o->form.n; i++)
+        if (t->axis[o->form.digit[i].x] == axis)
+            return o->form.digit[i].free_stride >= 0 ? INT64_MAX : o->form.digit[i].stride;
+    return 0;
+}
+
+/* An operand that is read where it lies must lie as the needle says: its last indices in the
+ * needle's order. */
+static void order_as_needle(const struct task *t, const struct opnd *o, struct index_dim *dim,
+                            int n) {
+    for (int i = 1; i < n; i++)
+        for (int k = i;
+             k > 0 && needle_stride(t, o, dim[k - 1].axis) < needle_stride(t, o, dim[k].axis);
+             k--) {
+            struct index_dim x = dim[k];
+            dim[k] = dim[k - 1];
+            dim[k - 1] = x;
+        }
+}
+
+static int index_dims(const struct work *w, const struct task *t, const struct opnd *o,
+                      const struct access *acc, struct index_dim *out) {
     const struct program *p = w->p;
     int n = 0;
     uint64_t done = 0, fused = 0, needle = 0, mask = p->stmt[t->stmt].axes;
     for (int x = 0; x < t->needle->nx; x++) {
-        for (int i = 0; t->group[x].n > 1 && i < t->group[x].n; i++) fused |= UINT64_C(1) << t->group[x].axis[i];
+        for (int i = 0; t->group[x].n > 1 && i < t->group[x].n; i++)
+            fused |= UINT64_C(1) << t->group[x].axis[i];
         if (t->group[x].n == 1) needle |= UINT64_C(1) << t->axis[x];
     }
-    for (int pass = 0; pass < 2; pass++)   /* the needle's axes innermost */
+    int first = 0;
+    for (int pass = 0; pass < 2; first = n, pass++) { /* the needle's axes innermost */
         for (int d = 0; d < p->buffer[acc->buffer].ndims; d++)
             for (int a = 0; a < p->naxes; a++)
-                if (access_coef(p, acc, d, a) && (mask >> a & 1) && !((done | fused) >> a & 1) && (int)(needle >> a & 1) == pass) {
+                if (access_coef(p, acc, d, a) && (mask >> a & 1) && !((done | fused) >> a & 1) &&
+                    (int)(needle >> a & 1) == pass) {
                     if (n == MAX_DIMS) return -1;
                     done |= UINT64_C(1) << a;
                     out[n++] = (struct index_dim){a, -1, p->axis[a].extent, false};
                 }
+        if (pass == 1 && o->where == IN_HOME) order_as_needle(t, o, out + first, n - first);
+    }
     for (int x = 0; x < t->needle->nx; x++) {
         bool varies = false, digit = false;
-        for (int i = 0; i < t->group[x].n; i++) varies |= access_varies(p, acc, t->group[x].axis[i]);
+        for (int i = 0; i < t->group[x].n; i++)
+            varies |= access_varies(p, acc, t->group[x].axis[i]);
         for (int i = 0; i < o->form.n; i++) digit |= o->form.digit[i].x == x;
         if (n == MAX_DIMS) return -1;
-        if (t->group[x].n > 1 && varies) out[n++] = (struct index_dim){t->axis[x], x, p->axis[t->axis[x]].extent, false};
+        if (t->group[x].n > 1 && varies)
+            out[n++] = (struct index_dim){t->axis[x], x, p->axis[t->axis[x]].extent, false};
         bool moves = varies || (t->axis[x] >= 0 && access_varies(p, acc, t->axis[x]));
         if (o->expand && digit && t->axis[x] >= 0 && !moves) {
             out[n++] = (struct index_dim){t->axis[x], -1, p->axis[t->axis[x]].extent, false};
             if (n == MAX_DIMS) return -1;
         }
-        if (t->axis[x] < 0 && digit && t->needle->hi[x] > 1) out[n++] = (struct index_dim){-1, x, 1, true};
+        if (t->axis[x] < 0 && digit && t->needle->hi[x] > 1)
+            out[n++] = (struct index_dim){-1, x, 1, true};
     }
     return n;
 }
 
 /* Indices by the statement's own axes (members of fused ones): what the copy uses. */
-static struct access spread(struct work *w, const struct task *t, int buffer, const struct index_dim *dim, int n) {
+static struct access spread(struct work *w, const struct task *t, int buffer,
+                            const struct index_dim *dim, int n) {
     struct access a = rewrite_access(w, buffer);
     for (int d = 0; d < n; d++) {
         int64_t c = 1;
@@ -156,14 +196,17 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     if (n < 1 || (write && t->init >= 0 && w->p->stmt[t->init].dst.buffer != old)) return false;
     int64_t extent[MAX_DIMS];
     for (int i = 0; i < n; i++) extent[i] = dim[i].extent;
-    int made = rewrite_buffer(w, unique_name(w, w->p->buffer[old].name, "by_axes"), w->p->buffer[old].type, ROLE_TEMP, n, extent);
+    int made = rewrite_buffer(w, unique_name(w, w->p->buffer[old].name, "by_axes"),
+                              w->p->buffer[old].type, ROLE_TEMP, n, extent);
     if (made < 0) return false;
     t = &w->task[task];
     o = &t->op[operand];
     struct access *at = task_access(w, t, o, write);
     struct access far = spread(w, t, made, dim, n), home = *at;
     uint64_t axes = axes_of(w->p, &home) | axes_of(w->p, &far);
-    home.coef = arena_copy(&w->p->arena, at->coef, sizeof *at->coef * (size_t)w->p->buffer[old].ndims * (size_t)(w->p->naxes + 1));
+    home.coef =
+        arena_copy(&w->p->arena, at->coef,
+                   sizeof *at->coef * (size_t)w->p->buffer[old].ndims * (size_t)(w->p->naxes + 1));
     if (write) {
         if (t->init < 0 && o->accumulates) {
             int in = rewrite_copy(w, far, home, axes);
@@ -189,7 +232,9 @@ bool pack_whole(struct work *w, int argument, int temporary, bool load) {
     uint64_t used = 0;
     int axis[MAX_DIMS], n = w->p->buffer[argument].ndims;
     for (int d = 0; d < n; d++)
-        if ((axis[d] = pick_axis(w, w->p->buffer[temporary].name, w->p->buffer[argument].extent[d], &used)) < 0) return false;
+        if ((axis[d] = pick_axis(w, w->p->buffer[temporary].name, w->p->buffer[argument].extent[d],
+                                 &used)) < 0)
+            return false;
     struct access a = rewrite_access(w, argument), t = rewrite_access(w, temporary);
     for (int d = 0; d < n; d++) {
         set(w, &a, d, axis[d], 1);

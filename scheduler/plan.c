@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { MAX_UNROLLED = 96 };
-static const double EXPOSED = 0.1;     /* share of cache refills that computing does not hide */
+static const double EXPOSED = 0.1; /* share of cache refills that computing does not hide */
 static const double PORT_WEIGHT = 0.02, USABLE_CACHE = 0.75;
 
 int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
@@ -65,13 +65,14 @@ double plan_trips(const struct work *w, const struct plan *p, int depth) {
     return n;
 }
 
-int plan_normalise(const struct work *w, const struct plan *p, const struct access *acc, int depth) {
+int plan_normalise(const struct work *w, const struct plan *p, const struct access *acc,
+                   int depth) {
     while (depth > 0 && !access_varies(w->p, acc, p->loop[depth - 1].axis)) depth--;
     return depth;
 }
 
-void plan_region(const struct work *w, const struct plan *p, const struct task *t, const struct access *acc,
-                 const struct geom *g, int depth, struct region *r) {
+void plan_region(const struct work *w, const struct plan *p, const struct task *t,
+                 const struct access *acc, const struct geom *g, int depth, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     region_padding(w->p, st, acc, r);
     if (g->repeat_axis >= 0) r->repeat = val_const(plan_tile(w, p, g->repeat_axis, depth));
@@ -90,12 +91,15 @@ int64_t slot_bytes(struct work *w, const struct opnd *o, const struct region *r)
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     const struct memory *m = &w->m->memory[o->memory];
     int64_t word = m->word > 0 ? m->word : 1, align = m->align > word ? m->align : word, bytes;
-    if (__builtin_mul_overflow(s.elements.c, (int64_t)type_size(o->decl->type), &bytes) || bytes > INT64_C(1) << 50) return INT64_C(1) << 50;
+    if (__builtin_mul_overflow(s.elements.c, (int64_t)type_size(o->decl->type), &bytes) ||
+        bytes > INT64_C(1) << 50)
+        return INT64_C(1) << 50;
     return (bytes + align - 1) / align * align;
 }
 
 /* Each padded tile must hold some real data: moves have no empty boxes. */
-static bool never_empty(const struct work *w, const struct plan *p, const struct task *t, const struct access *acc, int depth) {
+static bool never_empty(const struct work *w, const struct plan *p, const struct task *t,
+                        const struct access *acc, int depth) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     struct region r;
     region_padding(w->p, st, acc, &r);
@@ -103,7 +107,8 @@ static bool never_empty(const struct work *w, const struct plan *p, const struct
         if (!r.pad_lo[d] && !r.pad_hi[d]) continue;
         int64_t first_hi = access_coef(w->p, acc, d, w->p->naxes), last_lo = first_hi;
         for (int a = 0; a < w->p->naxes; a++) {
-            int64_t c = access_coef(w->p, acc, d, a), e = w->p->axis[a].extent, tile = plan_tile(w, p, a, depth);
+            int64_t c = access_coef(w->p, acc, d, a), e = w->p->axis[a].extent,
+                    tile = plan_tile(w, p, a, depth);
             if (!c || !(st->axes >> a & 1)) continue;
             int64_t least = tile;
             struct sizes s = plan_sizes(w, p, a, depth);
@@ -117,8 +122,10 @@ static bool never_empty(const struct work *w, const struct plan *p, const struct
     return true;
 }
 
-/* Elements moved over the whole nest when the operand is refilled at this depth; tails exact, padding counted. */
-static double traffic(const struct work *w, const struct plan *p, const struct task *t, const struct access *acc, int depth) {
+/* Elements moved over the whole nest when the operand is refilled at this depth; tails exact,
+ * padding counted. */
+static double traffic(const struct work *w, const struct plan *p, const struct task *t,
+                      const struct access *acc, int depth) {
     double n = 1;
     uint64_t seen = 0;
     for (int i = 0; i < depth; i++) {
@@ -151,7 +158,8 @@ bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan
     for (int k = 0; k < t->nops; k++) {
         const struct opnd *o = &t->op[k];
         if (!is_local(o) || !graph_is_static(w->m, o->memory) || p->hold[k].depth > i) continue;
-        const struct access *acc = o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
+        const struct access *acc =
+            o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
         if (access_varies(w->p, acc, p->loop[i].axis)) return true;
     }
     return false;
@@ -165,15 +173,18 @@ struct pricing {
     double queue[64], bus[32], lead, bubble;
 };
 
-static void charge(struct pricing *c, const struct instr *in, double times, double cycles, double bytes) {
-    double width = (double)(c->w->m->queue[in->queue].width > 0 ? c->w->m->queue[in->queue].width : 1);
+static void charge(struct pricing *c, const struct instr *in, double times, double cycles,
+                   double bytes) {
+    double width =
+        (double)(c->w->m->queue[in->queue].width > 0 ? c->w->m->queue[in->queue].width : 1);
     c->queue[in->queue] += times * cycles / width;
-    if (in->bus >= 0 && c->w->m->bus[in->bus].rate > 0) c->bus[in->bus] += bytes / c->w->m->bus[in->bus].rate;
+    if (in->bus >= 0 && c->w->m->bus[in->bus].rate > 0)
+        c->bus[in->bus] += bytes / c->w->m->bus[in->bus].rate;
 }
 
 /* One transfer of a hold: false where no move does it. */
-static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o, const struct access *acc, bool fill, int depth,
-                           int slots) {
+static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
+                           const struct access *acc, bool fill, int depth, int slots) {
     struct region r;
     struct box box;
     struct fit f;
@@ -194,7 +205,8 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     c->plan->bytes += bytes;
     int exec = t->needle->in->queue;
     if (graph_sync(c->w->m, in->queue, exec) == -2) return true;
-    if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0) return false;
+    if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0)
+        return false;
     c->lead += f.cycles + latency;
     if (slots == 1 && trips > 1) c->bubble += (trips - 1) * (f.cycles * share + latency);
     return true;
@@ -207,30 +219,34 @@ static bool chain_makes(const struct work *w, const struct nest *n, int buffer) 
     return false;
 }
 
-bool chain_needs_hold(const struct work *w, const struct nest *n, const struct task *t, const struct opnd *o) {
+bool chain_needs_hold(const struct work *w, const struct nest *n, const struct task *t,
+                      const struct opnd *o) {
     if (o->where != IN_LOCAL) return false;
     if (o->read < 0) return true;
     return !chain_makes(w, n, w->p->stmt[t->stmt].read[o->read].buffer);
 }
 
-int chain_slots(const struct work *w, const struct moves *moves, const struct nest *n, const struct task *t, const struct opnd *o) {
+int chain_slots(const struct work *w, const struct moves *moves, const struct nest *n,
+                const struct task *t, const struct opnd *o) {
     if (!o->writes || !needs_home(w, n, w->p->stmt[t->stmt].dst.buffer)) return 1;
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
         for (int k = 0; k < in->nfrom; k++)
-            if (in->from[k] == o->memory && graph_sync(w->m, t->needle->in->queue, in->queue) != -2) return 2;
+            if (in->from[k] == o->memory && graph_sync(w->m, t->needle->in->queue, in->queue) != -2)
+                return 2;
     }
     return 1;
 }
 
 /* One grain of a chain's operand. */
-void chain_region(const struct work *w, const struct plan *p, const struct nest *n, const struct task *t, const struct opnd *o,
-                  struct region *r) {
+void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
+                  const struct task *t, const struct opnd *o, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
     region_padding(w->p, st, acc, r);
     if (o->geom.repeat_axis >= 0) {
-        int64_t tile = plan_tile(w, p, o->geom.repeat_axis, p->depth_out), grain = nest_grain(w, n, o->geom.repeat_axis);
+        int64_t tile = plan_tile(w, p, o->geom.repeat_axis, p->depth_out),
+                grain = nest_grain(w, n, o->geom.repeat_axis);
         r->repeat = val_const(grain < tile ? grain : tile);
     }
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
@@ -247,7 +263,8 @@ void chain_region(const struct work *w, const struct plan *p, const struct nest 
     }
 }
 
-/* Static memories are registers: what the chain needs may lie over the inputs, which are dead by then. */
+/* Static memories are registers: what the chain needs may lie over the inputs, which are dead by
+ * then. */
 static bool fits_memories(struct pricing *c, const int64_t *result, const int64_t *input) {
     int64_t chain[64] = {0};
     struct work *w = c->w;
@@ -262,13 +279,15 @@ static bool fits_memories(struct pricing *c, const int64_t *result, const int64_
         }
     }
     for (int m = 0; m < w->m->nmemories && m < 64; m++) {
-        int64_t rest = graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m]) : input[m] + chain[m];
+        int64_t rest = graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m])
+                                                : input[m] + chain[m];
         if (result[m] + rest > graph_capacity(w->m, m)) return false;
     }
     return true;
 }
 
-bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n, const struct plan *p) {
+bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
+                const struct plan *p) {
     struct plan q = *p;
     struct pricing c = {.w = w, .moves = moves, .nest = n, .plan = &q};
     int64_t none[64] = {0};
@@ -297,7 +316,9 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
         bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0);
         if (load && !price_transfer(c, t, o, acc, true, h->depth, h->slots)) return false;
-        if (o->writes && !c->nest->nchain && !price_transfer(c, t, o, &st->dst, false, h->depth, h->slots)) return false;
+        if (o->writes && !c->nest->nchain &&
+            !price_transfer(c, t, o, &st->dst, false, h->depth, h->slots))
+            return false;
     }
     return true;
 }
@@ -306,15 +327,17 @@ static double leaf_cycles(struct pricing *c, const struct task *t, double *issue
     const struct needle *nd = t->needle;
     int64_t size[MAX_SIZES];
     double interval, overhead, n = 1, total = 0;
-    int x = -1;                        /* the sized axis whose tails are summed exactly */
+    int x = -1; /* the sized axis whose tails are summed exactly */
     for (int i = 0; i < nd->in->nranged; i++) size[i] = 1;
     for (int k = 0; k < nd->nx; k++) {
         if (nd->ranged[k] < 0) continue;
-        size[nd->ranged[k]] = t->axis[k] < 0 ? nd->lo[k] : plan_tile(c->w, c->plan, t->axis[k], c->plan->nloops);
+        size[nd->ranged[k]] =
+            t->axis[k] < 0 ? nd->lo[k] : plan_tile(c->w, c->plan, t->axis[k], c->plan->nloops);
         if (t->axis[k] >= 0) x = k;
     }
     for (int a = 0; a < c->w->p->naxes; a++)
-        if ((c->w->p->stmt[t->stmt].axes >> a & 1) && (x < 0 || a != t->axis[x])) n *= tiles(c->w, c->plan, a, c->plan->nloops);
+        if ((c->w->p->stmt[t->stmt].axes >> a & 1) && (x < 0 || a != t->axis[x]))
+            n *= tiles(c->w, c->plan, a, c->plan->nloops);
     struct sizes s = {{1}, {1}, 1};
     if (x >= 0) s = plan_sizes(c->w, c->plan, t->axis[x], c->plan->nloops);
     *issues = 0;
@@ -348,37 +371,45 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     double body = 1;
     for (int i = 0; i < c->plan->nloops; i++)
         if (loop_unrolled(c->w, c->nest, c->plan, i))
-            body *= ceil((double)plan_tile(c->w, c->plan, c->plan->loop[i].axis, i) / (double)c->plan->loop[i].tile);
+            body *= ceil((double)plan_tile(c->w, c->plan, c->plan->loop[i].axis, i) /
+                         (double)c->plan->loop[i].tile);
     return body <= MAX_UNROLLED;
 }
 
-/* Operands read where they lie take load slots too: each element once for each run of the unrolled body. */
+/* Operands read where they lie take load slots too: again in each loop that moves them, even if an
+ * outer one repeats them. */
 static void price_direct(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
-    int queue = -1, depth = c->plan->nloops;
+    int queue = -1;
     for (int i = 0; i < c->moves->n && queue < 0; i++) {
         const struct instr *in = c->moves->at[i].needle->in;
         for (int k = 0; k < in->nfrom; k++)
-            if (memory_is_home(w->m, in->from[k]) && w->m->unit[w->m->queue[in->queue].unit].count >= 1) queue = in->queue;
+            if (memory_is_home(w->m, in->from[k]) &&
+                w->m->unit[w->m->queue[in->queue].unit].count >= 1)
+                queue = in->queue;
     }
     if (queue < 0 || !w->m->queue[queue].data_order) return;
-    while (depth > 0 && loop_unrolled(w, c->nest, c->plan, depth - 1)) depth--;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where != IN_HOME || o->read < 0) continue;
         double n = 1;
         struct region r;
+        int depth = plan_normalise(w, c->plan, &w->p->stmt[t->stmt].read[o->read], c->plan->nloops);
         plan_region(w, c->plan, t, &w->p->stmt[t->stmt].read[o->read], &o->geom, depth, &r);
-        for (int d = 0; d < w->p->buffer[w->p->stmt[t->stmt].read[o->read].buffer].ndims; d++) n *= (double)(r.n[d].c / o->geom.block[d]);
+        for (int d = 0; d < w->p->buffer[w->p->stmt[t->stmt].read[o->read].buffer].ndims; d++)
+            n *= (double)(r.n[d].c / o->geom.block[d]);
         c->queue[queue] += n * plan_trips(w, c->plan, depth) / (double)w->m->queue[queue].width;
     }
 }
 
-/* Lines of a cache that a tile of the buffer covers; *fits: its rows do not fall on too few sets. */
-static double cache_lines(const struct work *w, const struct memory *mem, const struct access *acc, const struct region *r, bool *fits) {
+/* Lines of a cache that a tile of the buffer covers; *fits: its rows do not fall on too few sets.
+ */
+static double cache_lines(const struct work *w, const struct memory *mem, const struct access *acc,
+                          const struct region *r, bool *fits) {
     const struct buffer *b = &w->p->buffer[acc->buffer];
     const struct home *h = &w->home[acc->buffer];
-    double size = (double)type_size(b->type), line = mem->line > 0 ? (double)mem->line : 64, elements = 1;
+    double size = (double)type_size(b->type), line = mem->line > 0 ? (double)mem->line : 64,
+           elements = 1;
     for (int d = 0; d < b->ndims; d++) elements *= (double)r->n[d].c;
     if (h->packed || !b->ndims) return ceil(elements * size / line);
     double row = ceil((double)r->n[b->ndims - 1].c * size / line);
@@ -389,15 +420,17 @@ static double cache_lines(const struct work *w, const struct memory *mem, const 
     }
     double rows = elements / (double)(r->n[b->ndims - 1].c > 0 ? r->n[b->ndims - 1].c : 1);
     if (mem->ways > 0 && rows > 1) {
-        double sets = fmax(1, (double)mem->size / (double)mem->ways / line), step = fmax(1, (double)stride / line), g = sets;
-        while (fmod(step, g) != 0 && g > 1) g /= 2;    /* sets are a power of two */
+        double sets = fmax(1, (double)mem->size / (double)mem->ways / line),
+               step = fmax(1, (double)stride / line), g = sets;
+        while (fmod(step, g) != 0 && g > 1) g /= 2; /* sets are a power of two */
         double reached = fmin(sets, sets / g * row);
         if (rows * row > reached * (double)mem->ways) *fits = false;
     }
     return rows * row;
 }
 
-/* Hardware-managed memories: from the depth where all operands fit, each is refilled once for each tile (SCHEDULING §3). */
+/* Hardware-managed memories: from the depth where all operands fit, each is refilled once for each
+ * tile (SCHEDULING §3). */
 static double price_caches(struct pricing *c, const struct task *t, double core) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -423,11 +456,14 @@ static double price_caches(struct pricing *c, const struct task *t, double core)
         for (int r = -1; r < st->nreads; r++) {
             const struct access *acc = r < 0 ? &st->dst : &st->read[r];
             int at = plan_normalise(w, c->plan, acc, d);
-            double n = traffic(w, c->plan, t, acc, at) * (double)type_size(w->p->buffer[acc->buffer].type) * (r < 0 ? 2 : 1);
+            double n = traffic(w, c->plan, t, acc, at) *
+                       (double)type_size(w->p->buffer[acc->buffer].type) * (r < 0 ? 2 : 1);
             struct region region;
             bool fits = true;
             plan_region(w, c->plan, t, acc, &plain, d, &region);
-            if (d == c->plan->nloops) n = fmax(n, plan_trips(w, c->plan, at) * line * cache_lines(w, mem, acc, &region, &fits));
+            if (d == c->plan->nloops)
+                n = fmax(n, plan_trips(w, c->plan, at) * line *
+                                cache_lines(w, mem, acc, &region, &fits));
             bytes += n;
         }
         sum += bytes / w->m->memory[mem->caches].rate;
@@ -443,7 +479,8 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     w->steps--;
     p->bytes = 0;
     p->is_static = false;
-    for (int i = 0; i < t->nops; i++) p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
+    for (int i = 0; i < t->nops; i++)
+        p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
     if (!price_issues(&c, t) || !price_holds(&c, t)) return false;
     price_direct(&c, t);
     double steady = 0, all = 0;
@@ -456,7 +493,8 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
         steady = fmax(steady, c.bus[b]);
         p->port += c.bus[b];
     }
-    if (steady < c.queue[t->needle->in->queue] + c.bubble) steady = c.queue[t->needle->in->queue] + c.bubble;
+    if (steady < c.queue[t->needle->in->queue] + c.bubble)
+        steady = c.queue[t->needle->in->queue] + c.bubble;
     steady += 0.02 * (all - steady > 0 ? all - steady : 0);
     p->cycles = price_caches(&c, t, steady) + c.lead + PORT_WEIGHT * p->port;
     return true;

@@ -20,8 +20,10 @@ int rewrite_axis(struct work *w, const char *name, int64_t extent) {
         struct stmt *st = &p->stmt[s];
         st->dst.coef = widen(&p->arena, st->dst.coef, p->buffer[st->dst.buffer].ndims, n);
         for (int r = 0; r < st->nreads; r++)
-            st->read[r].coef = widen(&p->arena, st->read[r].coef, p->buffer[st->read[r].buffer].ndims, n);
-        for (int c = 0; c < st->nwhere; c++) st->where[c].coef = widen(&p->arena, st->where[c].coef, 1, n);
+            st->read[r].coef =
+                widen(&p->arena, st->read[r].coef, p->buffer[st->read[r].buffer].ndims, n);
+        for (int c = 0; c < st->nwhere; c++)
+            st->where[c].coef = widen(&p->arena, st->where[c].coef, 1, n);
     }
     struct axis *axis = arena_array(&p->arena, (size_t)n + 1, sizeof *axis);
     memcpy(axis, p->axis, sizeof *axis * (size_t)n);
@@ -43,7 +45,8 @@ const char *unique_name(struct work *w, const char *base, const char *suffix) {
     char *name = arena_printf(&w->p->arena, "%s_%s", base, suffix);
     for (char *c = name; *c; c++)
         if (*c == '\'') *c = '_';
-    for (int i = 2; taken(w->p, name); i++) name = arena_printf(&w->p->arena, "%s_%s%d", base, suffix, i);
+    for (int i = 2; taken(w->p, name); i++)
+        name = arena_printf(&w->p->arena, "%s_%s%d", base, suffix, i);
     return name;
 }
 
@@ -64,7 +67,8 @@ int rewrite_buffer(struct work *w, const char *name, enum type type, enum role r
         }
     buffer[n] = (struct buffer){name, type, role, ndims, own, elements};
     home[n] = (struct home){.extent = arena_copy(w->arena, extent, sizeof *extent * (size_t)ndims),
-                            .elements = elements, .place = -1};
+                            .elements = elements,
+                            .place = -1};
     p->buffer = buffer;
     p->nbuffers++;
     w->home = home;
@@ -73,8 +77,9 @@ int rewrite_buffer(struct work *w, const char *name, enum type type, enum role r
 
 struct access rewrite_access(struct work *w, int buffer) {
     size_t rows = (size_t)w->p->buffer[buffer].ndims;
-    return (struct access){.buffer = buffer,
-                           .coef = arena_array(&w->p->arena, rows * (size_t)(w->p->naxes + 1) + 1, sizeof(int64_t))};
+    return (struct access){
+        .buffer = buffer,
+        .coef = arena_array(&w->p->arena, rows * (size_t)(w->p->naxes + 1) + 1, sizeof(int64_t))};
 }
 
 static void *append(struct arena *a, const void *old, int n, size_t size) {
@@ -92,9 +97,11 @@ int rewrite_copy(struct work *w, struct access dst, struct access src, uint64_t 
     struct stmt *st = &p->stmt[n];
     struct op *op = arena_alloc(&p->arena, sizeof *op);
     enum type t = p->buffer[dst.buffer].type;
-    *op = (struct op){.code = OP_READ, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t, .read = 0};
+    *op = (struct op){
+        .code = OP_READ, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t, .read = 0};
     op->arg[0] = op->arg[1] = op->arg[2] = -1;
-    *st = (struct stmt){.combine = COMBINE_SET, .dst = dst, .nreads = 1, .op = op, .nops = 1, .axes = axes};
+    *st = (struct stmt){
+        .combine = COMBINE_SET, .dst = dst, .nreads = 1, .op = op, .nops = 1, .axes = axes};
     st->read = arena_copy(&p->arena, &src, sizeof src);
     w->task_of[n] = -1;
     w->in_prepare[n] = false;
@@ -117,7 +124,8 @@ void rewrite_order(struct work *w, int stmt, int after) {
 void rewrite_items(struct work *w) {
     struct program *p = w->p;
     p->item = arena_array(&p->arena, (size_t)w->norder + 1, sizeof *p->item);
-    for (int i = 0; i < w->norder; i++) p->item[i] = (struct item){ITEM_STMT, w->order[i], NULL, NULL};
+    for (int i = 0; i < w->norder; i++)
+        p->item[i] = (struct item){ITEM_STMT, w->order[i], NULL, NULL};
     p->nitems = w->norder;
 }
 
@@ -133,7 +141,9 @@ void access_range(const struct program *p, const struct stmt *st, const struct a
     for (int x = 0; x < p->naxes; x++) {
         int64_t c = access_coef(p, a, dim, x);
         if (!c || !(st->axes >> x & 1)) continue;
-        if (c > 0) *hi += c * (p->axis[x].extent - 1);
-        else *lo += c * (p->axis[x].extent - 1);
+        if (c > 0)
+            *hi += c * (p->axis[x].extent - 1);
+        else
+            *lo += c * (p->axis[x].extent - 1);
     }
 }

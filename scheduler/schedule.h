@@ -147,5 +147,7 @@ void sx_print(const struct sx *, const struct schedule *, struct text *);
  * matters, token balance and depth, each statement instance executed exactly once, outputs complete. Reports and returns false. */
 struct verify_options { int trips; int64_t steps; /* give up (an error) after so many elements; 0: 10^9 */ };
 bool schedule_verify(const struct schedule *, const struct verify_options *, struct diags *);
+/* The part of it that needs no walk: indices, nesting, memories, sizes of places. What a schedule from a file must pass before it runs. */
+bool schedule_check(const struct schedule *, struct diags *);
 
 #endif

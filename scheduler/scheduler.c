@@ -3,14 +3,16 @@
 #include <string.h>
 
 static const char *file_of(const struct work *w) {
-    return w->cover->program->source.file ? w->cover->program->source.file : w->cover->program->name;
+    return w->cover->program->source.file ? w->cover->program->source.file
+                                          : w->cover->program->name;
 }
 
 static bool check_items(struct work *w) {
     const struct program *p = w->cover->program;
     for (int i = 0; i < p->nitems; i++) {
         if (p->item[i].kind == ITEM_STMT) continue;
-        diag_line(w->diags, file_of(w), 0, 0, "%s run by the interpreter only so far: '%s' cannot be scheduled",
+        diag_line(w->diags, file_of(w), 0, 0,
+                  "%s run by the interpreter only so far: '%s' cannot be scheduled",
                   p->item[i].kind == ITEM_RECUR ? "recurrences are" : "calls are", p->name);
         return false;
     }
@@ -21,7 +23,8 @@ static void begin(struct work *w) {
     struct program *p = w->p;
     w->home = arena_array(w->arena, (size_t)p->nbuffers + 1, sizeof *w->home);
     for (int b = 0; b < p->nbuffers; b++)
-        w->home[b] = (struct home){.extent = p->buffer[b].extent, .elements = p->buffer[b].elements, .place = -1};
+        w->home[b] = (struct home){
+            .extent = p->buffer[b].extent, .elements = p->buffer[b].elements, .place = -1};
     w->task_of = arena_array(w->arena, (size_t)p->nstmts + 1, sizeof *w->task_of);
     w->in_prepare = arena_array(w->arena, (size_t)p->nstmts + 1, sizeof *w->in_prepare);
     w->order = arena_array(w->arena, (size_t)p->nitems + 1, sizeof *w->order);
@@ -44,13 +47,62 @@ static void mark_prepared(struct work *w) {
     }
 }
 
+static bool packable(const struct work *w, const struct task *t, const struct opnd *o) {
+    if (o->where != IN_LOCAL || o->read < 0 || o->writes || w->fallback < 0) return false;
+    const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    const struct home *h = &w->home[acc->buffer];
+    bool blocked = false;
+    for (int d = 0; d < b->ndims; d++) blocked |= o->geom.block[d] > 1;
+    return !h->packed && blocked && !acc->has_fill && (b->role == ROLE_IN || b->role == ROLE_CONST);
+}
+
+/* A copy in panels that the moves read one after the other, against rows as the caller gives them
+ * (a question to the approach). */
+static bool consider_packing(struct work *w, const struct moves *moves, int nest) {
+    struct nest *n = &w->nest[nest];
+    for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
+        struct task *t = &w->task[n->core];
+        if (!packable(w, t, &t->op[i])) continue;
+        int b = w->p->stmt[t->stmt].read[t->op[i].read].buffer;
+        struct plan direct = n->plan;
+        struct home keep = w->home[b];
+        double interval = 1;
+        mexpr_constant(w->m->fallback[w->fallback].interval, &interval);
+        double copy =
+            w->p->buffer[b].role == ROLE_CONST ? 0 : interval * (double)w->p->buffer[b].elements;
+        if (copy >= direct.cycles) continue;
+        home_pack(w, b, &t->op[i].geom);
+        bool ok = nest_plan(w, moves, nest);
+        w->home[b] = keep;
+        struct plan packed = n->plan;
+        n->plan = direct;
+        if (!ok) continue;
+        struct candidate c[2] = {{"direct", direct.cycles, NULL},
+                                 {"packed", packed.cycles + copy, NULL}};
+        struct question q = {
+            QUESTION_LAYOUT,
+            arena_printf(w->arena, "'%s' for statement %d", w->p->buffer[b].name, t->stmt), 2, 0,
+            c};
+        int answer = w->decider ? decide(w->decider, &q) : c[1].cost < c[0].cost;
+        if (answer != 1) continue;
+        if (!pack_identity(w, n->core, i)) return false;
+        n->plan = packed;
+    }
+    return true;
+}
+
 static bool plan_all(struct work *w, const struct moves *moves) {
     for (int i = 0; i < w->nnests; i++) {
-        if (nest_plan(w, moves, i)) continue;
+        if (nest_plan(w, moves, i)) {
+            if (!consider_packing(w, moves, i)) return false;
+            continue;
+        }
         const struct nest *n = &w->nest[i];
-        task_demote(w, n->core >= 0 ? n->core : n->chain[0], "no tile of it fits the machine's memories");
+        task_demote(w, n->core >= 0 ? n->core : n->chain[0],
+                    "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
-        w->nnests = 0;                 /* its followers may stand alone now */
+        w->nnests = 0; /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;
         i = -1;
     }
@@ -62,7 +114,8 @@ static void sum_cost(struct work *w) {
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i];
         int item = w->task_of[s] >= 0 ? w->task[w->task_of[s]].item : -1;
-        if (item >= 0 && !w->task[w->task_of[s]].reductions) w->s->cost += w->cover->mapping[w->cover->item[item].mapping].cost;
+        if (item >= 0 && !w->task[w->task_of[s]].reductions)
+            w->s->cost += w->cover->mapping[w->cover->item[item].mapping].cost;
         if (w->task_of[s] != -1 || w->fallback < 0 || w->in_prepare[s]) continue;
         double interval = 1;
         mexpr_constant(w->m->fallback[w->fallback].interval, &interval);
@@ -74,12 +127,15 @@ static bool run(struct work *w) {
     if (!check_items(w)) return false;
     begin(w);
     struct moves moves = moves_find(w);
-    bool ok = tasks_make(w) && layouts_decide(w, &moves) && nests_make(w, &moves) && plan_all(w, &moves);
+    bool ok =
+        tasks_make(w) && layouts_decide(w, &moves) && nests_make(w, &moves) && plan_all(w, &moves);
     for (int b = 0; ok && b < w->p->nbuffers; b++) w->home[b].prepared = false;
     if (ok) mark_prepared(w);
     for (int i = 0; ok && i < w->norder; i++)
         if (w->task_of[w->order[i]] == -1 && w->fallback < 0) {
-            diag_line(w->diags, file_of(w), 0, 0, "no instruction runs statement %d and machine '%s' has no fallback", w->order[i], w->m->name);
+            diag_line(w->diags, file_of(w), 0, 0,
+                      "no instruction runs statement %d and machine '%s' has no fallback",
+                      w->order[i], w->m->name);
             ok = false;
         }
     ok = ok && homes_place(w) && schedule_emit(w, &moves);
@@ -92,19 +148,29 @@ static bool run(struct work *w) {
     return true;
 }
 
-struct schedule *scheduler_run(const struct cover *cover, const struct machine *m, struct decider *decider,
-                               const struct scheduler_options *options, struct diags *diags) {
+struct schedule *scheduler_run(const struct cover *cover, const struct machine *m,
+                               struct decider *decider, const struct scheduler_options *options,
+                               struct diags *diags) {
     struct arena scratch;
     arena_init(&scratch);
     struct schedule *s = schedule_new(m);
     s->program = program_copy(cover->program);
-    struct work w = {.arena = &scratch, .m = m, .cover = cover, .decider = decider, .options = options, .diags = diags, .s = s, .p = s->program,
+    struct work w = {.arena = &scratch,
+                     .m = m,
+                     .cover = cover,
+                     .decider = decider,
+                     .options = options,
+                     .diags = diags,
+                     .s = s,
+                     .p = s->program,
                      .fallback = -1};
     int before = diags->errors;
     bool ok = run(&w);
     arena_free(&scratch);
     if (ok) return s;
-    if (diags->errors == before) diag_line(diags, cover->program->name, 0, 0, "'%s' cannot be scheduled on '%s'", cover->program->name, m->name);
+    if (diags->errors == before)
+        diag_line(diags, cover->program->name, 0, 0, "'%s' cannot be scheduled on '%s'",
+                  cover->program->name, m->name);
     schedule_free(s);
     return NULL;
 }

@@ -1,13 +1,23 @@
-/* Inside the scheduler: what its files share. One compilation is a `struct work`: the program as scheduled, tasks (mapped statements),
- * homes, nests, and the schedule under construction. docs/scheduling.md tells the algorithm. */
+/* Inside the scheduler: what its files share. One compilation is a `struct work`: the program as
+ * scheduled, tasks (mapped statements), homes, nests, and the schedule under construction.
+ * docs/scheduling.md tells the algorithm. */
 #ifndef ISAMAP_SCHEDULER_SCHEDULER_INT_H
 #define ISAMAP_SCHEDULER_SCHEDULER_INT_H
 
 #include <stdint.h>
 #include "scheduler/scheduler.h"
 
-enum { MAX_NEEDLE = 12, MAX_DIGITS = 16, MAX_COORDS = 24, MAX_OPERANDS = 8, MAX_CHAIN = 16, MAX_LOOPS = 48,
-       MAX_HOLDS = 40, MAX_SIZES = 16, MAX_NESTS = 256 };
+enum {
+    MAX_NEEDLE = 12,
+    MAX_DIGITS = 16,
+    MAX_COORDS = 24,
+    MAX_OPERANDS = 8,
+    MAX_CHAIN = 16,
+    MAX_LOOPS = 48,
+    MAX_HOLDS = 40,
+    MAX_SIZES = 16,
+    MAX_NESTS = 256
+};
 
 struct work;
 struct moves;
@@ -15,9 +25,9 @@ struct region;
 
 /* ---- values: numbers that may depend on loop variables ---- */
 struct val {
-    const struct sx *x;                /* NULL: the constant c */
+    const struct sx *x; /* NULL: the constant c */
     int64_t c;
-    int64_t max;                       /* never exceeded; c for a constant */
+    int64_t max; /* never exceeded; c for a constant */
 };
 struct val val_const(int64_t);
 struct val val_var(struct arena *, int var, int64_t max);
@@ -26,159 +36,209 @@ struct val val_make(struct arena *, enum sx_op, struct val, struct val);
 struct val val_add(struct arena *, struct val, struct val);
 struct val val_scale(struct arena *, struct val, int64_t);
 struct val val_mul(struct arena *, struct val, struct val);
-struct val val_minus(struct arena *, struct val, struct val);     /* what is common cancels */
-struct val val_div(struct arena *, struct val, int64_t);          /* floor */
-struct val val_ceil(struct arena *, struct val, int64_t);         /* rounded up quotient */
-bool val_same(struct val, struct val);                            /* known to be equal */
-static inline bool val_is(struct val v, int64_t c) { return !v.x && v.c == c; }
+struct val val_minus(struct arena *, struct val, struct val); /* what is common cancels */
+struct val val_div(struct arena *, struct val, int64_t);      /* floor */
+struct val val_ceil(struct arena *, struct val, int64_t);     /* rounded up quotient */
+struct val val_blocks(struct arena *, struct val v, int64_t block,
+                      struct val stride); /* v / block * stride, v a multiple of block */
+bool val_same(struct val, struct val);    /* known to be equal */
+static inline bool val_is(struct val v, int64_t c) {
+    return !v.x && v.c == c;
+}
 
 /* ---- instructions as the scheduler sees them ---- */
 struct needle {
     const struct instr *in;
     int instr;
-    struct program *bound;             /* semantics with every size at its largest (64 where unbounded) */
+    struct program *bound; /* semantics with every size at its largest (64 where unbounded) */
     int nx;
-    int ranged[MAX_NEEDLE];            /* index into in->ranged of the size that axis x is; -1: a fixed extent */
+    int ranged[MAX_NEEDLE]; /* index into in->ranged of the size that axis x is; -1: a fixed extent
+                             */
     int64_t lo[MAX_NEEDLE], hi[MAX_NEEDLE], step[MAX_NEEDLE];
 };
 
-/* How one needle axis moves through an operand: offset += stride * (value / weight % extent); elements. */
-struct digit { int x; int64_t weight, extent, stride; int free_stride; /* index of a stride name, -1 */ };
-struct form { struct digit digit[MAX_DIGITS]; int n; int layout; };
-
-struct needle *needle_make(struct arena *, const struct machine *, int instr, struct diags *);
-bool needle_form(const struct machine *, const struct needle *, int operand, int layout, struct form *);
-void instr_times(const struct machine *, const struct instr *, const struct program *bound, const int64_t *size, double *latency,
-                 double *interval, double *overhead);
-
-/* ---- coordinates: where an operand's elements are, inside a slot and at home ---- */
-struct coord { int dim; /* -1: the needle repeats (broadcast) */ int64_t div, mod; /* index / div % mod; mod 0: no limit */ };
-struct geom {                          /* innermost first */
-    struct coord at[MAX_COORDS];
-    int64_t stride[MAX_COORDS];        /* of the inner ones, in elements */
-    int n, ninner;                     /* at[0..ninner): one needle tile, padded to whole words of the memory */
-    int64_t block[MAX_DIMS];           /* 1: the dimension is not blocked */
-    int64_t tile;                      /* elements, padding included */
-    int row;                           /* coordinate along which needles may start anywhere; -1 */
-    int repeat_axis;                   /* the row does not move the buffer: rows repeat over this program axis; -1 */
+/* How one needle axis moves through an operand: offset += stride * (value / weight % extent);
+ * elements. */
+struct digit {
+    int x;
+    int64_t weight, extent, stride;
+    int free_stride; /* index of a stride name, -1 */
+};
+struct form {
+    struct digit digit[MAX_DIGITS];
+    int n;
+    int layout;
 };
 
-struct home {                          /* of a buffer in the home memory */
-    bool packed;                       /* coordinates as in geom; otherwise row-major */
+struct needle *needle_make(struct arena *, const struct machine *, int instr, struct diags *);
+bool needle_form(const struct machine *, const struct needle *, int operand, int layout,
+                 struct form *);
+void instr_times(const struct machine *, const struct instr *, const struct program *bound,
+                 const int64_t *size, double *latency, double *interval, double *overhead);
+
+/* ---- coordinates: where an operand's elements are, inside a slot and at home ---- */
+struct coord {
+    int dim;          /* -1: the needle repeats (broadcast) */
+    int64_t div, mod; /* index / div % mod; mod 0: no limit */
+};
+struct geom { /* innermost first */
+    struct coord at[MAX_COORDS];
+    int64_t stride[MAX_COORDS]; /* of the inner ones, in elements */
+    int n, ninner; /* at[0..ninner): one needle tile, padded to whole words of the memory */
+    int64_t block[MAX_DIMS]; /* 1: the dimension is not blocked */
+    int64_t tile;            /* elements, padding included */
+    int row;                 /* coordinate along which needles may start anywhere; -1 */
+    int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
+};
+
+struct home {    /* of a buffer in the home memory */
+    bool packed; /* coordinates as in geom; otherwise row-major */
     struct coord at[MAX_COORDS];
     int64_t stride[MAX_COORDS];
     int n;
-    int64_t *extent;                   /* rounded up where packed */
+    int64_t *extent; /* rounded up where packed */
     int64_t elements;
     int place;
-    bool locked;                       /* the layout is decided */
-    bool prepared;                     /* written in the prepare section only */
+    bool locked;   /* the layout is decided */
+    bool prepared; /* written in the prepare section only */
 };
-bool home_stride(const struct program *, const struct home *, int buffer, struct coord, int64_t *stride);
+bool home_stride(const struct program *, const struct home *, int buffer, struct coord,
+                 int64_t *stride);
 
 /* ---- tasks ---- */
 enum where { IN_IMM, IN_HOME, IN_LOCAL };
 struct opnd {
     const struct operand *decl;
-    int number;                        /* of instr.operand */
+    int number; /* of instr.operand */
     enum where where;
     int memory;
-    int read;                          /* what it reads: read of the statement; -1: nothing */
-    bool writes, accumulates;          /* result; reads its own old value */
+    int read;                 /* what it reads: read of the statement; -1: nothing */
+    bool writes, accumulates; /* result; reads its own old value */
     union value imm;
     struct form form;
     struct geom geom;
-    int alone_dim[MAX_NEEDLE];         /* buffer dimension made for a needle axis that stands alone; -1 */
-    bool by_axes, expand;              /* already a copy indexed by axes; by those too that do not move the buffer */
+    int alone_dim[MAX_NEEDLE]; /* buffer dimension made for a needle axis that stands alone; -1 */
+    bool by_axes,
+        expand; /* already a copy indexed by axes; by those too that do not move the buffer */
     int repairs;
-    bool zero_tail;                    /* a reduction axis of the needle reaches past the statement's: needs a padded home */
+    bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
+                       home */
 };
 struct task {
-    int stmt, init, item;              /* item of the cover */
+    int stmt, init, item; /* item of the cover */
     struct needle *needle;
-    int axis[MAX_NEEDLE];              /* program axis of needle axis x; -1 */
-    const struct group *group;         /* the cover's */
+    int axis[MAX_NEEDLE];      /* program axis of needle axis x; -1 */
+    const struct group *group; /* the cover's */
     struct opnd op[MAX_OPERANDS];
     int nops;
-    uint64_t reductions;               /* program axes that the result lacks */
+    uint64_t reductions; /* program axes that the result lacks */
 };
 
-/* rewrite.c: the program grows. Statements added are appended to w->p and placed in w->order by the caller. */
-int rewrite_axis(struct work *, const char *name, int64_t extent);         /* -1: no room */
-int rewrite_buffer(struct work *, const char *name, enum type, enum role, int ndims, const int64_t *extent);
+/* rewrite.c: the program grows. Statements added are appended to w->p and placed in w->order by the
+ * caller. */
+int rewrite_axis(struct work *, const char *name, int64_t extent); /* -1: no room */
+int rewrite_buffer(struct work *, const char *name, enum type, enum role, int ndims,
+                   const int64_t *extent);
 int rewrite_copy(struct work *, struct access dst, struct access src, uint64_t axes);
-struct access rewrite_access(struct work *, int buffer);                   /* all coefficients zero */
-void rewrite_order(struct work *, int stmt, int after);                    /* after: a statement; -1: first; -2: last */
-void rewrite_items(struct work *);                                         /* program.item from w->order */
+struct access rewrite_access(struct work *, int buffer); /* all coefficients zero */
+void rewrite_order(struct work *, int stmt,
+                   int after);     /* after: a statement; -1: first; -2: last */
+void rewrite_items(struct work *); /* program.item from w->order */
 struct access *task_access(struct work *, const struct task *, const struct opnd *, bool write);
-void access_range(const struct program *, const struct stmt *, const struct access *, int dim, int64_t *lo, int64_t *hi);
+void access_range(const struct program *, const struct stmt *, const struct access *, int dim,
+                  int64_t *lo, int64_t *hi);
 const char *unique_name(struct work *, const char *base, const char *suffix);
 
 /* tasks.c */
 bool tasks_make(struct work *);
 bool geom_make(struct work *, const struct task *, struct opnd *);
-void home_pack(struct work *, int buffer, const struct geom *);            /* gives it a blocked layout */
-struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims, const char **text);
-bool pack_identity(struct work *, int task, int operand);                  /* reads a copy in the layout the needle wants */
-bool pack_whole(struct work *, int argument, int temporary, bool load);    /* copies out at the end, in at the start */
+void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
+struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
+                           const char **text);
+bool pack_identity(struct work *, int task,
+                   int operand); /* reads a copy in the layout the needle wants */
+bool pack_whole(struct work *, int argument, int temporary,
+                bool load); /* copies out at the end, in at the start */
 bool needle_reduces(const struct needle *, int x);
-bool pack_by_axes(struct work *, int task, int operand, bool write);       /* a temporary indexed by the axes themselves */
-void task_demote(struct work *, int task, const char *why);                /* the fallback runs it */
+bool pack_by_axes(struct work *, int task, int operand,
+                  bool write); /* a temporary indexed by the axes themselves */
+void task_demote(struct work *, int task, const char *why); /* the fallback runs it */
 
 /* layouts.c */
 bool layouts_decide(struct work *, const struct moves *);
 bool homes_place(struct work *);
 
 /* ---- plans ---- */
-struct loop { int axis; int64_t tile; enum loop_kind kind; };
-struct hold { int depth, slots; };     /* of an operand of the core */
+struct loop {
+    int axis;
+    int64_t tile;
+    enum loop_kind kind;
+};
+struct hold {
+    int depth, slots;
+}; /* of an operand of the core */
 struct plan {
     struct loop loop[MAX_LOOPS];
-    int nloops, depth_out;             /* the result is complete at depth_out */
+    int nloops, depth_out; /* the result is complete at depth_out */
     struct hold hold[MAX_OPERANDS];
-    bool is_static;                    /* some hold has constant addresses: loops around it are unrolled, tails split */
+    bool
+        is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
     double cycles, port, bytes;
 };
 struct nest {
-    int core;                          /* task with a reduction; -1 */
-    int init;                          /* task that starts the core's result; -1: the accumulate flag, or filled from home */
-    int chain[MAX_CHAIN], nchain;      /* elementwise tasks at the grain, in order */
-    int64_t grain_most;                /* of the chain along axes whose extent is free; 0: as the needles say */
-    int first_item;                    /* position in the program's order */
+    int core; /* task with a reduction; -1 */
+    int init; /* task that starts the core's result; -1: the accumulate flag, or filled from home */
+    int chain[MAX_CHAIN], nchain; /* elementwise tasks at the grain, in order */
+    int64_t grain_most; /* of the chain along axes whose extent is free; 0: as the needles say */
+    int first;          /* statement: the nest stands in its place */
     struct plan plan;
 };
 
 struct work {
-    struct arena *arena;               /* scratch, lives during the compilation */
+    struct arena *arena; /* scratch, lives during the compilation */
     const struct machine *m;
     const struct cover *cover;
     struct decider *decider;
     const struct scheduler_options *options;
     struct diags *diags;
     struct schedule *s;
-    struct program *p;                 /* s->program */
-    struct task *task; int ntasks;
-    int *task_of;                      /* for each statement: its task; -1: fallback, -2: executed by another as its init */
-    struct home *home;                 /* for each buffer */
-    int *order, norder;                /* statements in the order of execution */
-    bool *in_prepare;                  /* for each statement */
-    struct nest *nest; int nnests;
-    int fallback;                      /* machine.fallback; -1 */
-    int64_t steps;                     /* plans that may still be evaluated */
+    struct program *p; /* s->program */
+    struct task *task;
+    int ntasks;
+    int *task_of; /* for each statement: its task; -1: fallback, -2: executed by another as its init
+                   */
+    struct home *home;  /* for each buffer */
+    int *order, norder; /* statements in the order of execution */
+    bool *in_prepare;   /* for each statement */
+    struct nest *nest;
+    int nnests;
+    int fallback;  /* machine.fallback; -1 */
+    int64_t steps; /* plans that may still be evaluated */
 };
 
 /* graph.c */
-int graph_sync(const struct machine *, int from, int to);         /* token sync; -2: interlocked or the same queue; -1: none */
-int64_t graph_capacity(const struct machine *, int memory);       /* usable bytes; INT64_MAX unlimited */
-bool graph_is_static(const struct machine *, int memory);         /* addresses must be constants */
+int graph_sync(const struct machine *, int from,
+               int to); /* token sync; -2: interlocked or the same queue; -1: none */
+int64_t graph_capacity(const struct machine *, int memory); /* usable bytes; INT64_MAX unlimited */
+bool graph_is_static(const struct machine *, int memory);   /* addresses must be constants */
 bool graph_holds(const struct machine *, int memory, enum type);
-int64_t graph_align(const struct machine *, const struct operand *, int memory, const struct program *bound);
-int graph_distance(const struct machine *, int from, int to, int *next);   /* token hops; next: queue after `from` */
+int64_t graph_align(const struct machine *, const struct operand *, int memory,
+                    const struct program *bound);
+int graph_distance(const struct machine *, int from, int to,
+                   int *next); /* token hops; next: queue after `from` */
 
 /* ---- moves ---- */
-struct side { enum { STRIDE_CONST, STRIDE_DENSE, STRIDE_FREE } kind; int64_t value; int name; };
-struct move_axis { int64_t fixed; /* 0: ranged */ int size, before, after; /* indices into instr.ranged; -1 */
-                   int64_t lo, hi, step, max_before, max_after; struct side from, to; };
+struct side {
+    enum { STRIDE_CONST, STRIDE_DENSE, STRIDE_FREE } kind;
+    int64_t value;
+    int name;
+};
+struct move_axis {
+    int64_t fixed;           /* 0: ranged */
+    int size, before, after; /* indices into instr.ranged; -1 */
+    int64_t lo, hi, step, max_before, max_after;
+    struct side from, to;
+};
 struct move {
     int instr;
     struct needle *needle;
@@ -186,46 +246,65 @@ struct move {
     int naxes, from_operand, to_operand;
     enum type type;
 };
-struct box_dim {                       /* innermost first */
-    struct val extent, before, after;  /* extent of real data; padding around it (destination only) */
-    struct val total;                  /* their sum */
-    struct val from, to;               /* strides in elements of the buffer */
+struct box_dim { /* innermost first */
+    struct val extent, before,
+        after;           /* extent of real data; padding around it (destination only) */
+    struct val total;    /* their sum */
+    struct val from, to; /* strides in elements of the buffer */
 };
-struct box { struct box_dim dim[MAX_COORDS]; int n; enum type type; };
-struct fit {                           /* how a move copies a box */
+struct box {
+    struct box_dim dim[MAX_COORDS];
+    int n;
+    enum type type;
+};
+struct fit { /* how a move copies a box */
     const struct move *move;
-    int dim_of[MAX_NEEDLE];            /* box dimension of each move axis; -1 */
-    struct box box;                    /* merged and split */
-    bool looped[MAX_COORDS];           /* dimensions that become loops around the issue */
-    double issues, cycles;             /* issues; queue time of all of them */
+    int dim_of[MAX_NEEDLE];  /* box dimension of each move axis; -1 */
+    struct box box;          /* merged and split */
+    bool looped[MAX_COORDS]; /* dimensions that become loops around the issue */
+    double issues, cycles;   /* issues; queue time of all of them */
 };
-struct moves { struct move *at; int n; };
+struct moves {
+    struct move *at;
+    int n;
+};
 struct moves moves_find(struct work *);
-/* The cheapest move between two memories (a cache counts as its backing memory) that copies the box. */
-bool fit_box(struct work *, const struct moves *, int from_memory, int to_memory, const struct box *, struct fit *);
-
+/* The cheapest move between two memories (a cache counts as its backing memory) that copies the
+ * box. */
+bool fit_box(struct work *, const struct moves *, int from_memory, int to_memory,
+             const struct box *, struct fit *);
 
 /* nests.c */
 bool nests_make(struct work *, const struct moves *);
-bool needs_home(const struct work *, const struct nest *, int buffer);     /* somebody outside the nest reads it */
-int64_t nest_grain(const struct work *, const struct nest *, int axis);    /* of the chain along a program axis; 0: no chain */
+bool needs_home(const struct work *, const struct nest *,
+                int buffer); /* somebody outside the nest reads it */
+int64_t nest_grain(const struct work *, const struct nest *,
+                   int axis); /* of the chain along a program axis; 0: no chain */
 
 /* plan.c: sizes, footprints, cost */
-struct sizes { int64_t size[8], count[8]; int n; };    /* a multiset of tile extents */
-int64_t plan_tile(const struct work *, const struct plan *, int axis, int depth);          /* largest */
+struct sizes {
+    int64_t size[8], count[8];
+    int n;
+}; /* a multiset of tile extents */
+int64_t plan_tile(const struct work *, const struct plan *, int axis, int depth); /* largest */
 struct sizes plan_sizes(const struct work *, const struct plan *, int axis, int depth);
 double plan_trips(const struct work *, const struct plan *, int depth);
-void plan_region(const struct work *, const struct plan *, const struct task *, const struct access *, const struct geom *, int depth,
-                 struct region *);     /* the first tile at this depth */
+void plan_region(const struct work *, const struct plan *, const struct task *,
+                 const struct access *, const struct geom *, int depth,
+                 struct region *); /* the first tile at this depth */
 int plan_normalise(const struct work *, const struct plan *, const struct access *, int depth);
-bool chain_fits(struct work *, const struct moves *, const struct nest *, const struct plan *);    /* without a core */
-bool plan_price(struct work *, const struct moves *, const struct nest *, struct plan *);   /* false: not legal */
+bool chain_fits(struct work *, const struct moves *, const struct nest *,
+                const struct plan *); /* without a core */
+bool plan_price(struct work *, const struct moves *, const struct nest *,
+                struct plan *); /* false: not legal */
 bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
 int64_t needle_leaf(const struct needle *, int x, int64_t tile);
-bool chain_needs_hold(const struct work *, const struct nest *, const struct task *, const struct opnd *);  /* not made in the nest */
-int chain_slots(const struct work *, const struct moves *, const struct nest *, const struct task *, const struct opnd *);
-void chain_region(const struct work *, const struct plan *, const struct nest *, const struct task *, const struct opnd *,
-                  struct region *);    /* one grain */
+bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
+                      const struct opnd *); /* not made in the nest */
+int chain_slots(const struct work *, const struct moves *, const struct nest *, const struct task *,
+                const struct opnd *);
+void chain_region(const struct work *, const struct plan *, const struct nest *,
+                  const struct task *, const struct opnd *, struct region *); /* one grain */
 int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
 
 /* search.c */
@@ -235,23 +314,33 @@ bool nest_plan(struct work *, const struct moves *, int nest);
 bool schedule_emit(struct work *, const struct moves *);
 
 /* ---- transfers: part of a buffer between its home and a slot ---- */
-struct region {                        /* of a buffer: per dimension the first index (may lie before 0) and how many */
+struct region { /* of a buffer: per dimension the first index (may lie before 0) and how many */
     struct val lo[MAX_DIMS], n[MAX_DIMS];
-    int64_t pad_lo[MAX_DIMS], pad_hi[MAX_DIMS];   /* padding at most, where the access reads outside */
-    struct val repeat;                 /* rows that repeat (geom.repeat_axis) */
-    bool partial[MAX_DIMS];            /* blocked dimension: one block of which only n are there */
+    int64_t pad_lo[MAX_DIMS],
+        pad_hi[MAX_DIMS];   /* padding at most, where the access reads outside */
+    struct val repeat;      /* rows that repeat (geom.repeat_axis) */
+    bool partial[MAX_DIMS]; /* blocked dimension: one block of which only n are there */
 };
-struct slot { struct val stride[MAX_COORDS], elements; };
-struct slot slot_make(struct arena *, const struct geom *, const struct region *);   /* of the whole hold */
+struct slot {
+    struct val stride[MAX_COORDS], elements;
+};
+struct slot slot_make(struct arena *, const struct geom *,
+                      const struct region *); /* of the whole hold */
 bool home_is_padded(const struct work *, int buffer, const struct geom *, int dim);
-/* Elements from the home's start to the region's first real element; from the slot's start (of `whole`) to the region's first. */
+/* Elements from the home's start to the region's first real element; from the slot's start (of
+ * `whole`) to the region's first. */
 struct val home_offset(struct work *, int buffer, const struct geom *, const struct region *);
-struct val slot_offset(struct arena *, const struct geom *, const struct slot *, const struct region *whole, const struct region *part);
+struct val slot_offset(struct arena *, const struct geom *, const struct slot *,
+                       const struct region *whole, const struct region *part);
 /* False: the home's layout does not have the needle's coordinates. */
-bool box_make(struct work *, int buffer, const struct geom *, const struct slot *, const struct region *, bool fill, struct box *);
+bool box_make(struct work *, int buffer, const struct geom *, const struct slot *,
+              const struct region *, bool fill, struct box *);
 /* Padding of the access in each dimension over the statement's whole domain. */
-void region_padding(const struct program *, const struct stmt *, const struct access *, struct region *);
-bool operand_fits(struct work *, const struct moves *, const struct task *, const struct opnd *, bool write, const char **why);
-bool home_direct(struct work *, const struct task *, struct opnd *, bool write);     /* an operand used at its home */
+void region_padding(const struct program *, const struct stmt *, const struct access *,
+                    struct region *);
+bool operand_fits(struct work *, const struct moves *, const struct task *, const struct opnd *,
+                  bool write, const char **why);
+bool home_direct(struct work *, const struct task *, struct opnd *,
+                 bool write); /* an operand used at its home */
 
 #endif

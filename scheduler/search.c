@@ -1,21 +1,36 @@
-/* Search: for each loop order growth from one grain, then local search over balanced extents (SCHEDULING §2); answers are the decider's. */
+/* Search: for each loop order growth from one grain, then local search over balanced extents
+ * (SCHEDULING §2); answers are the decider's. */
 #include "scheduler/scheduler_int.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_ORDERS = 24, SMALL_REDUCTION = 11, DEFAULT_STEPS = 12000, OPTIONS = 8 };
+enum {
+    MAX_SEARCH = 10,
+    MAX_VALUES = 400,
+    MAX_ORDERS = 24,
+    SMALL_REDUCTION = 11,
+    DEFAULT_STEPS = 9000,
+    OPTIONS = 8
+};
 
-struct axis_space { int axis; int64_t unit, leaf_hi; int x; int64_t value[MAX_VALUES]; int n; bool reduction; };
+struct axis_space {
+    int axis;
+    int64_t unit, leaf_hi;
+    int x;
+    int64_t value[MAX_VALUES];
+    int n;
+    bool reduction;
+};
 struct search {
     struct work *w;
     const struct moves *moves;
     const struct nest *nest;
     const struct task *t;
     struct axis_space ax[MAX_SEARCH];
-    int n, norder;                     /* axes ax[0..norder) are ordered; the others stay whole outside */
+    int n, norder; /* axes ax[0..norder) are ordered; the others stay whole outside */
     int order[MAX_SEARCH];
-    bool reversed;                     /* order of the inner non-reduction loops */
+    bool reversed; /* order of the inner non-reduction loops */
     struct plan best;
     int64_t budget;
 };
@@ -32,7 +47,7 @@ static void fill_values(struct axis_space *s, int64_t extent) {
         int64_t size = (blocks + n - 1) / n;
         if (size != last) s->value[s->n++] = size * s->unit;
         last = size;
-        n = (blocks - 1) / size;       /* the most tiles that are larger than these */
+        n = (blocks - 1) / size; /* the most tiles that are larger than these */
     }
     s->value[s->n - 1] = blocks * s->unit;
 }
@@ -43,7 +58,8 @@ static void find_axes(struct search *s) {
     for (int a = 0; a < p->naxes; a++) {
         if (!(st->axes >> a & 1) || s->n == MAX_SEARCH) continue;
         struct axis_space *v = &s->ax[s->n];
-        *v = (struct axis_space){.axis = a, .unit = 1, .x = -1, .reduction = s->t->reductions >> a & 1};
+        *v = (struct axis_space){
+            .axis = a, .unit = 1, .x = -1, .reduction = s->t->reductions >> a & 1};
         for (int x = 0; x < s->t->needle->nx; x++)
             if (s->t->axis[x] == a) {
                 v->x = x;
@@ -67,17 +83,20 @@ static void push_loop(struct plan *p, int axis, int64_t tile) {
 static void build(const struct search *s, const int *at, struct plan *p) {
     memset(p, 0, sizeof *p);
     const struct program *prog = s->w->p;
-    for (int pass = 0; pass < 2; pass++)   /* unordered axes: results outside, reductions inside of the ordered ones */
+    for (int pass = 0; pass < 2;
+         pass++) /* unordered axes: results outside, reductions inside of the ordered ones */
         for (int i = pass ? 0 : s->norder; i < (pass ? s->norder : s->n); i++) {
             int k = pass ? s->order[i] : i;
-            if (s->ax[k].value[at[k]] < prog->axis[s->ax[k].axis].extent) push_loop(p, s->ax[k].axis, s->ax[k].value[at[k]]);
+            if (s->ax[k].value[at[k]] < prog->axis[s->ax[k].axis].extent)
+                push_loop(p, s->ax[k].axis, s->ax[k].value[at[k]]);
         }
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < s->n; i++) {
             int k = pass && s->reversed ? s->n - 1 - i : i;
             const struct axis_space *v = &s->ax[k];
             int64_t tile = v->value[at[k]], l = leaf(s, v, tile);
-            if (v->reduction == (pass == 0) && l < tile && l < prog->axis[v->axis].extent) push_loop(p, v->axis, l);
+            if (v->reduction == (pass == 0) && l < tile && l < prog->axis[v->axis].extent)
+                push_loop(p, v->axis, l);
         }
     p->depth_out = p->nloops;
     for (int i = p->nloops - 1; i >= 0; i--)
@@ -102,7 +121,8 @@ static int add_option(struct hold *out, int n, int depth, int slots) {
     return n;
 }
 
-/* Residencies worth trying, outermost first: as far out as fits alone; in registers every depth inside the result's. */
+/* Residencies worth trying, outermost first: as far out as fits alone; in registers every depth
+ * inside the result's. */
 static int hold_options(const struct search *s, const struct plan *p, int i, struct hold *out) {
     const struct opnd *o = &s->t->op[i];
     const struct access *acc = main_access(s, o);
@@ -143,6 +163,7 @@ static double residency(struct search *s, struct plan *p) {
             if (s->t->op[i].writes) q.depth_out = q.hold[i].depth;
             if (s->t->op[i].writes && s->t->op[i].where != IN_LOCAL) q.depth_out = p->depth_out;
         }
+        s->budget--;
         if (plan_price(s->w, s->moves, s->nest, &q) && q.cycles < best.cycles) best = q;
         int i = 0;
         while (i < s->t->nops && ++at[i] == count[i]) at[i++] = 0;
@@ -155,9 +176,7 @@ static double residency(struct search *s, struct plan *p) {
 static double evaluate(struct search *s, const int *at, struct plan *out) {
     struct plan p;
     build(s, at, &p);
-    s->budget--;
     double c = residency(s, &p);
-    if (getenv("DBG")) { for (int i=0;i<p.nloops;i++) printf(" %s:%ld", s->w->p->axis[p.loop[i].axis].name, p.loop[i].tile); printf(" -> %.0f\n", c); }
     if (out) *out = p;
     return c;
 }
@@ -207,7 +226,8 @@ static double polish(struct search *s, int *at, double now) {
         better = false;
         for (int k = 0; k < s->n; k++) {
             int stride = s->ax[k].n > 24 ? s->ax[k].n / 24 : 1;
-            for (int i = 0; i < s->ax[k].n && s->budget > 0; i += (i > at[k] - 3 && i < at[k] + 3) ? 1 : stride) {
+            for (int i = 0; i < s->ax[k].n && s->budget > 0;
+                 i += (i > at[k] - 3 && i < at[k] + 3) ? 1 : stride) {
                 if (i == keep[k]) continue;
                 at[k] = i;
                 double c = evaluate(s, at, NULL);
@@ -242,7 +262,13 @@ static double polish(struct search *s, int *at, double now) {
     return now;
 }
 
-struct order { int order[MAX_SEARCH]; bool reversed; int at[MAX_SEARCH]; double cost; };
+struct order {
+    int order[MAX_SEARCH];
+    bool reversed;
+    int at[MAX_SEARCH];
+    double cost;
+    bool polished;
+};
 
 static int orders_make(const struct search *s, struct order *out) {
     int perm[MAX_SEARCH], n = 0;
@@ -252,7 +278,7 @@ static int orders_make(const struct search *s, struct order *out) {
             memcpy(out[n].order, perm, sizeof perm);
             out[n++].reversed = rev;
         }
-        int i = s->norder - 2;         /* next permutation */
+        int i = s->norder - 2; /* next permutation */
         while (i >= 0 && perm[i] > perm[i + 1]) i--;
         more = i >= 0;
         if (!more) break;
@@ -277,7 +303,8 @@ static void use_order(struct search *s, const struct order *o) {
 
 static const char *order_text(struct search *s, const struct order *o) {
     struct text t = {0};
-    for (int i = 0; i < s->norder; i++) text_printf(&t, "%s%s", i ? "," : "", s->w->p->axis[s->ax[o->order[i]].axis].name);
+    for (int i = 0; i < s->norder; i++)
+        text_printf(&t, "%s%s", i ? "," : "", s->w->p->axis[s->ax[o->order[i]].axis].name);
     text_printf(&t, o->reversed ? " inner reversed" : "");
     char *out = arena_strdup(s->w->arena, t.at ? t.at : "");
     text_free(&t);
@@ -299,7 +326,9 @@ static int ask_order(struct search *s, const struct order *o, int n) {
         c[m++] = (struct candidate){order_text(s, &o[i]), o[i].cost, NULL};
     }
     if (m < 2 || !s->w->decider) return best;
-    struct question q = {QUESTION_ORDER, arena_printf(s->w->arena, "loop order of statement %d", s->t->stmt), m, 0, c};
+    struct question q = {QUESTION_ORDER,
+                         arena_printf(s->w->arena, "loop order of statement %d", s->t->stmt), m, 0,
+                         c};
     int answer = decide(s->w->decider, &q);
     return answer >= 0 && answer < m ? which[answer] : best;
 }
@@ -315,8 +344,11 @@ static void ask_tiles(struct search *s, int *at) {
         value[k] = s->ax[k].value;
     }
     memcpy(keep, at, sizeof keep);
-    struct space sp = {QUESTION_TILE, arena_printf(s->w->arena, "tile of statement %d", s->t->stmt), s->n, name, count, value,
-                       space_cost, s, keep};
+    struct space sp = {QUESTION_TILE, arena_printf(s->w->arena, "tile of statement %d", s->t->stmt),
+                       s->n,          name,
+                       count,         value,
+                       space_cost,    s,
+                       keep};
     decide_point(s->w->decider, &sp, at);
     for (int k = 0; k < s->n; k++)
         if (at[k] < 0 || at[k] >= count[k]) memcpy(at, keep, sizeof keep);
@@ -326,9 +358,11 @@ static void ask_tiles(struct search *s, int *at) {
 static void explain(const struct search *s, const struct plan *p) {
     struct text *t = s->w->options ? s->w->options->explain : NULL;
     if (!t) return;
-    text_printf(t, "statement %d on '%s': %.0f cycles, %.0f bytes\n", s->t->stmt, s->t->needle->in->id, p->cycles, p->bytes);
+    text_printf(t, "statement %d on '%s': %.0f cycles, %.0f bytes\n", s->t->stmt,
+                s->t->needle->in->id, p->cycles, p->bytes);
     for (int i = 0; i < p->nloops; i++)
-        text_printf(t, "  loop %s step %lld%s\n", s->w->p->axis[p->loop[i].axis].name, (long long)p->loop[i].tile,
+        text_printf(t, "  loop %s step %lld%s\n", s->w->p->axis[p->loop[i].axis].name,
+                    (long long)p->loop[i].tile,
                     loop_unrolled(s->w, s->nest, p, i) ? " unrolled" : "");
     for (int i = 0; i < s->t->nops; i++)
         if (s->t->op[i].where == IN_LOCAL)
@@ -347,9 +381,17 @@ static bool search_core(struct search *s, struct plan *out) {
         if (o[i].cost < o[best].cost) best = i;
     }
     if (isinf(o[best].cost)) return false;
-    use_order(s, &o[best]);
     s->budget = total / 2;
-    o[best].cost = polish(s, o[best].at, o[best].cost);
+    for (int k = 0; k < n && s->budget > 0; k++) { /* the most promising first */
+        int next = -1;
+        for (int i = 0; i < n; i++)
+            if (!o[i].polished && !isinf(o[i].cost) && (next < 0 || o[i].cost < o[next].cost))
+                next = i;
+        if (next < 0) break;
+        use_order(s, &o[next]);
+        o[next].polished = true;
+        o[next].cost = polish(s, o[next].at, o[next].cost);
+    }
     int chosen = ask_order(s, o, n);
     use_order(s, &o[chosen]);
     s->budget = total / 4;
@@ -362,21 +404,25 @@ bool nest_plan(struct work *w, const struct moves *moves, int nest) {
     struct nest *n = &w->nest[nest];
     if (n->core < 0) {
         memset(&n->plan, 0, sizeof n->plan);
-        for (n->grain_most = 1 << 16; n->grain_most > 1 && !chain_fits(w, moves, n, &n->plan);) n->grain_most /= 2;
+        for (n->grain_most = 1 << 16; n->grain_most > 1 && !chain_fits(w, moves, n, &n->plan);)
+            n->grain_most /= 2;
         return chain_fits(w, moves, n, &n->plan);
     }
     struct search *s = arena_alloc(w->arena, sizeof *s);
     *s = (struct search){.w = w, .moves = moves, .nest = n, .t = &w->task[n->core]};
-    s->budget = w->options && w->options->steps > 0 ? w->options->steps : DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
+    s->budget = w->options && w->options->steps > 0
+                    ? w->options->steps
+                    : DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
     find_axes(s);
     struct axis_space whole[MAX_SEARCH];
     memcpy(whole, s->ax, sizeof whole);
     for (int pass = 0; pass < 3; pass++) {
         if (pass == 2) n->grain_most = 16;
-        if (!pass)                     /* short reductions stay inside: windows of convolutions */
+        if (!pass) /* short reductions stay inside: windows of convolutions */
             for (int k = 0; k < s->n; k++) {
                 struct axis_space *v = &s->ax[k];
-                if (!v->reduction || w->p->axis[v->axis].extent > SMALL_REDUCTION || v->x >= 0) continue;
+                if (!v->reduction || w->p->axis[v->axis].extent > SMALL_REDUCTION || v->x >= 0)
+                    continue;
                 v->value[0] = v->value[v->n - 1];
                 v->n = 1;
             }

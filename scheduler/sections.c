@@ -1,4 +1,5 @@
-/* Sections: nests and host work in order, with drains between nests and bell and done between host and device. */
+/* Sections: nests and host work in order, with drains between nests and bell and done between host
+ * and device. */
 #include "scheduler/emit_int.h"
 #include <string.h>
 
@@ -13,7 +14,8 @@ static int host_queue(const struct work *w) {
     return w->fallback >= 0 ? w->m->fallback[w->fallback].queue : -1;
 }
 
-/* Does the host tell queue q when to go on? Not where hardware tracks dependences, or there is no host. */
+/* Does the host tell queue q when to go on? Not where hardware tracks dependences, or there is no
+ * host. */
 static bool is_device(const struct work *w, int q) {
     int host = host_queue(w);
     return host >= 0 && q != host && graph_sync(w->m, host, q) != -2;
@@ -41,9 +43,9 @@ static int nest_queue(const struct work *w, const struct nest *n) {
     return w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
 }
 
-static int nest_at(const struct work *w, int item) {
+static int nest_at(const struct work *w, int stmt) {
     for (int i = 0; i < w->nnests; i++)
-        if (w->nest[i].first_item == item) return i;
+        if (w->nest[i].first == stmt) return i;
     return -1;
 }
 
@@ -51,14 +53,15 @@ static bool emit_run(struct work *w, const struct moves *moves, struct nodes *ou
     uint64_t device = 0, last = 0;
     bool host = false;
     for (int i = 0; i < w->norder; i++) {
-        int s = w->order[i], nest = nest_at(w, i);
+        int s = w->order[i], nest = nest_at(w, s);
         if (w->in_prepare[s]) continue;
         if (nest >= 0) {
             struct nodes list = {0};
             if (!emit_nest(w, moves, nest, &list)) return false;
             uint64_t queues = nodes_queues(w, list.at, list.n);
             if (host && !ring(w, out, queues, true)) return false;
-            if (!host && last && !barrier(w, out, last, queues, nest_queue(w, &w->nest[nest]))) return false;
+            if (!host && last && !barrier(w, out, last, queues, nest_queue(w, &w->nest[nest])))
+                return false;
             for (int k = 0; k < list.n; k++) nodes_add(w, out, list.at[k]);
             last = host ? queues : last | queues;
             device |= queues;
@@ -79,7 +82,8 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
         if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
     if (!emit_run(w, moves, &run)) {
         if (!w->diags->errors)
-            diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "queues of the machine have no sync between them");
+            diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+                      "queues of the machine have no sync between them");
         return false;
     }
     w->s->prepare = (struct section){prepare.at, prepare.n};

@@ -1,4 +1,5 @@
-/* From a cover to tasks: which program axis each needle axis walks, which memory each operand is in. */
+/* From a cover to tasks: which program axis each needle axis walks, which memory each operand is
+ * in. */
 #include "scheduler/scheduler_int.h"
 #include <string.h>
 
@@ -14,12 +15,13 @@ void task_demote(struct work *w, int task, const char *why) {
     w->task_of[t->stmt] = -1;
     if (t->init >= 0) w->task_of[t->init] = -1;
     if (w->fallback >= 0)
-        diag_warn(w->diags, file_of(w), line, col, "statement %d runs on the fallback, not on '%s': %s", t->stmt,
-                  name, why);
+        diag_warn(w->diags, file_of(w), line, col,
+                  "statement %d runs on the fallback, not on '%s': %s", t->stmt, name, why);
     else
-        diag_line(w->diags, file_of(w), line, col,
-                  "statement %d cannot be scheduled on '%s': %s; a machine with a fallback could run it", t->stmt,
-                  name, why);
+        diag_line(
+            w->diags, file_of(w), line, col,
+            "statement %d cannot be scheduled on '%s': %s; a machine with a fallback could run it",
+            t->stmt, name, why);
 }
 
 static bool choose_memory(struct work *w, struct opnd *o, enum type type) {
@@ -61,7 +63,8 @@ static const char *operand_make(struct work *w, struct task *t, const struct map
         o->read = mo->read;
     }
     int buffer = o->writes ? st->dst.buffer : st->read[o->read].buffer;
-    if (!choose_memory(w, o, w->p->buffer[buffer].type)) return "no memory of an operand holds its type";
+    if (!choose_memory(w, o, w->p->buffer[buffer].type))
+        return "no memory of an operand holds its type";
     if (o->decl->also >= 0) return "operands that stay in a second memory are not scheduled yet";
     if (!needle_form(w->m, t->needle, i, 0, &o->form))
         return "the layout of an operand depends on sizes or other instances";
@@ -80,7 +83,8 @@ static bool result_injective(const struct program *p, const struct stmt *st) {
     for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
         int n = 0;
         for (int a = 0; a < p->naxes; a++) {
-            if (!access_coef(p, &st->dst, d, a) || !(st->axes >> a & 1) || p->axis[a].extent == 1) continue;
+            if (!access_coef(p, &st->dst, d, a) || !(st->axes >> a & 1) || p->axis[a].extent == 1)
+                continue;
             if (seen >> a & 1) return false;
             seen |= UINT64_C(1) << a;
             if (access_coef(p, &st->dst, d, a) < 0) return false;
@@ -95,14 +99,16 @@ static const char *task_check(const struct work *w, const struct task *t) {
     const struct instr *in = t->needle->in;
     const struct stmt *st = &w->p->stmt[t->stmt];
     if (in->nneeds) return "it needs state that 'configure' sets, which schedules do not do yet";
-    if (in->completes >= 0) return "its results complete at a later sync, which schedules do not place yet";
+    if (in->completes >= 0)
+        return "its results complete at a later sync, which schedules do not place yet";
     if (in->across >= 0) return "it works across units, which schedules do not do yet";
     if (in->queue < 0) return "it has no queue";
     if (st->nwhere) return "its domain is not a box";
     for (int a = 0; a < w->p->naxes; a++)
         if ((st->axes >> a & 1) && w->p->axis[a].sequential && w->p->axis[a].extent > 1)
             return "the order of one of its axes counts";
-    if (!result_injective(w->p, st)) return "its result's elements are not addressed by one axis each";
+    if (!result_injective(w->p, st))
+        return "its result's elements are not addressed by one axis each";
     return NULL;
 }
 
@@ -112,7 +118,8 @@ static double copied(const struct work *w, const struct task *t, const struct gr
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where == IN_IMM) continue;
-        const struct access *acc = o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
+        const struct access *acc =
+            o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
         bool varies = false, spread = false;
         double n = 1;
         for (int k = 0; k < g->n; k++) varies |= access_varies(w->p, acc, g->axis[k]);
@@ -127,17 +134,22 @@ static double copied(const struct work *w, const struct task *t, const struct gr
     return sum;
 }
 
-/* Elements that a needle along this axis alone would have to see in another layout: where it does not run along the rows. */
+/* Elements that a needle along this axis alone would have to see in another layout: where it does
+ * not run along the rows. */
 static double packed(const struct work *w, const struct task *t, int x, int axis) {
     double sum = 0;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where == IN_IMM) continue;
-        const struct access *acc = o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
+        const struct access *acc =
+            o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
         const struct buffer *b = &w->p->buffer[acc->buffer];
         bool dense = false;
-        for (int k = 0; k < o->form.n; k++) dense |= o->form.digit[k].x == x && o->form.digit[k].stride == 1;
-        if (b->role == ROLE_CONST || b->role == ROLE_TEMP || !dense || !access_varies(w->p, acc, axis)) continue;
+        for (int k = 0; k < o->form.n; k++)
+            dense |= o->form.digit[k].x == x && o->form.digit[k].stride == 1;
+        if (b->role == ROLE_CONST || b->role == ROLE_TEMP || !dense ||
+            !access_varies(w->p, acc, axis))
+            continue;
         if (access_coef(w->p, acc, b->ndims - 1, axis) != 1) sum += (double)b->elements;
     }
     return sum;
@@ -147,7 +159,8 @@ static double rounded(int64_t extent, int64_t tile) {
     return (double)((extent + tile - 1) / tile * tile) / (double)extent;
 }
 
-/* One of several axes, or all of them as one: copies against wasted lanes (a question to the approach). */
+/* One of several axes, or all of them as one: copies against wasted lanes (a question to the
+ * approach). */
 static int ask_fusion(struct work *w, const struct task *t, const struct mapping *map, int x) {
     const struct group *g = &map->group[x];
     int64_t tile = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x], whole = 1;
@@ -159,8 +172,10 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
     for (int i = 0; i < g->n; i++) {
         int64_t e = w->p->axis[g->axis[i]].extent;
         double cycles = map->cost * rounded(e, tile) / rounded(whole, tile);
-        if (t->needle->ranged[x] >= 0 && e < t->needle->hi[x]) cycles *= 1 + 0.3 * (1 - (double)e / (double)t->needle->hi[x]);
-        c[i] = (struct candidate){w->p->axis[g->axis[i]].name, cycles + interval * packed(w, t, x, g->axis[i]), NULL};
+        if (t->needle->ranged[x] >= 0 && e < t->needle->hi[x])
+            cycles *= 1 + 0.3 * (1 - (double)e / (double)t->needle->hi[x]);
+        c[i] = (struct candidate){w->p->axis[g->axis[i]].name,
+                                  cycles + interval * packed(w, t, x, g->axis[i]), NULL};
         if (c[i].cost < c[best].cost) best = i;
     }
     int n = g->n;
@@ -170,7 +185,10 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
         n++;
     }
     if (!w->decider) return best;
-    struct question q = {QUESTION_FUSION, arena_printf(w->arena, "axes of statement %d on %s", t->stmt, t->needle->bound->axis[x].name), n, 0, c};
+    struct question q = {QUESTION_FUSION,
+                         arena_printf(w->arena, "axes of statement %d on %s", t->stmt,
+                                      t->needle->bound->axis[x].name),
+                         n, 0, c};
     int answer = decide(w->decider, &q);
     return answer >= 0 && answer < n ? answer : best;
 }
@@ -179,7 +197,18 @@ static void fuse_axes(struct stmt *st, uint64_t members, int made) {
     if (st->axes & members) st->axes = (st->axes & ~members) | UINT64_C(1) << made;
 }
 
-/* Fused axes become one axis: every operand that depends on them gets a temporary indexed by the axes themselves. */
+static bool moves_any(struct work *w, const struct task *t, int i, const uint64_t *members) {
+    const struct opnd *o = &t->op[i];
+    if (o->where == IN_IMM) return false;
+    const struct access *acc = task_access(w, t, o, o->writes);
+    for (int x = 0; x < t->needle->nx; x++)
+        for (int a = 0; a < w->p->naxes; a++)
+            if ((members[x] >> a & 1) && access_varies(w->p, acc, a)) return true;
+    return false;
+}
+
+/* Fused axes become one axis: every operand that depends on them gets a temporary indexed by the
+ * axes themselves. */
 static const char *fuse(struct work *w, int task, const struct mapping *map) {
     struct task *t = &w->task[task];
     uint64_t members[MAX_NEEDLE] = {0};
@@ -192,17 +221,24 @@ static const char *fuse(struct work *w, int task, const struct mapping *map) {
         if (k < group[x].n) group[x] = (struct group){{map->group[x].axis[k]}, 1};
     }
     t->group = group;
+    for (int x = 0; x < t->needle->nx; x++)
+        for (int i = 0; group[x].n > 1 && i < group[x].n; i++)
+            members[x] |= UINT64_C(1) << group[x].axis[i];
+    for (int i = 0; i < t->nops; i++) /* before anything is rewritten */
+        if (moves_any(w, t, i, members) && t->op[i].read >= 0 && t->op[i].writes)
+            return "fused axes on an operand changed in place";
     for (int x = 0; x < t->needle->nx; x++) {
         const struct group *g = &group[x];
         t->axis[x] = g->n == 1 ? g->axis[0] : -1;
         if (g->n < 2) continue;
         int64_t extent = 1;
         any = true;
-        for (int i = 0; i < g->n; i++) {
-            if (__builtin_mul_overflow(extent, w->p->axis[g->axis[i]].extent, &extent)) return "fused axes are too long";
-            members[x] |= UINT64_C(1) << g->axis[i];
-        }
-        t->axis[x] = rewrite_axis(w, unique_name(w, w->p->axis[g->axis[0]].name, w->p->axis[g->axis[g->n - 1]].name), extent);
+        for (int i = 0; i < g->n; i++)
+            if (__builtin_mul_overflow(extent, w->p->axis[g->axis[i]].extent, &extent))
+                return "fused axes are too long";
+        t->axis[x] = rewrite_axis(
+            w, unique_name(w, w->p->axis[g->axis[0]].name, w->p->axis[g->axis[g->n - 1]].name),
+            extent);
         if (t->axis[x] < 0) return "the program has too many axes";
     }
     if (!any) return NULL;
@@ -210,13 +246,9 @@ static const char *fuse(struct work *w, int task, const struct mapping *map) {
     for (int i = 0; i < t->nops; i++) {
         t = &w->task[task];
         if (t->op[i].where == IN_IMM) continue;
-        const struct access *acc = task_access(w, t, &t->op[i], t->op[i].writes);
-        bool varies = false;
-        for (int x = 0; x < t->needle->nx; x++)
-            for (int a = 0; a < w->p->naxes; a++) varies |= (members[x] >> a & 1) && access_varies(w->p, acc, a);
-        if (!varies) continue;
-        if (t->op[i].read >= 0 && t->op[i].writes) return "fused axes on an operand changed in place";
-        if (!pack_by_axes(w, task, i, t->op[i].writes)) return "fused axes need a copy that is too large";
+        if (!moves_any(w, t, i, members)) continue;
+        if (!pack_by_axes(w, task, i, t->op[i].writes))
+            return "fused axes need a copy that is too large";
         w->task[task].op[i].by_axes = true;
     }
     int which[2] = {w->task[task].stmt, w->task[task].init};
@@ -230,7 +262,8 @@ static void find_reductions(struct work *w, struct task *t) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     t->reductions = 0;
     for (int a = 0; a < w->p->naxes; a++)
-        if ((st->axes >> a & 1) && !access_varies(w->p, &st->dst, a)) t->reductions |= UINT64_C(1) << a;
+        if ((st->axes >> a & 1) && !access_varies(w->p, &st->dst, a))
+            t->reductions |= UINT64_C(1) << a;
 }
 
 static const char *task_make(struct work *w, int task, const struct mapping *map) {

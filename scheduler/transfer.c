@@ -11,7 +11,8 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
             continue;
         }
         s.stride[i] = run;
-        run = val_mul(a, run, g->at[i].dim < 0 ? r->repeat : val_ceil(a, r->n[g->at[i].dim], g->at[i].div));
+        run = val_mul(a, run,
+                      g->at[i].dim < 0 ? r->repeat : val_ceil(a, r->n[g->at[i].dim], g->at[i].div));
     }
     s.elements = run;
     return s;
@@ -32,24 +33,25 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
         struct val lo = r->lo[d];
         home_stride(w->p, &w->home[buffer], buffer, g->at[i], &stride);
         if (r->pad_lo[d] > 0) lo = val_make(a, SX_MAX, lo, val_const(0));
-        sum = val_add(a, sum, val_scale(a, val_div(a, lo, g->at[i].div), stride));
+        sum = val_add(a, sum, val_blocks(a, lo, g->at[i].div, val_const(stride)));
     }
     return sum;
 }
 
-struct val slot_offset(struct arena *a, const struct geom *g, const struct slot *s, const struct region *whole,
-                       const struct region *part) {
+struct val slot_offset(struct arena *a, const struct geom *g, const struct slot *s,
+                       const struct region *whole, const struct region *part) {
     struct val sum = val_const(0);
     for (int i = g->ninner; i < g->n; i++) {
         int d = g->at[i].dim;
         if (d < 0 || val_same(whole->lo[d], part->lo[d])) continue;
         struct val delta = val_minus(a, part->lo[d], whole->lo[d]);
-        sum = val_add(a, sum, val_mul(a, val_div(a, delta, g->at[i].div), s->stride[i]));
+        sum = val_add(a, sum, val_blocks(a, delta, g->at[i].div, s->stride[i]));
     }
     return sum;
 }
 
-static void outer_dim(struct work *w, int buffer, struct coord c, const struct region *r, struct box_dim *b) {
+static void outer_dim(struct work *w, int buffer, struct coord c, const struct region *r,
+                      struct box_dim *b) {
     struct arena *a = &w->s->arena;
     struct val zero = val_const(0), lo = r->lo[c.dim], n = r->n[c.dim];
     b->before = b->after = zero;
@@ -60,7 +62,8 @@ static void outer_dim(struct work *w, int buffer, struct coord c, const struct r
         if (b->before.x) b->before.max = r->pad_lo[c.dim];
     }
     if (r->pad_hi[c.dim] > 0) {
-        struct val over = val_make(a, SX_SUB, val_add(a, lo, n), val_const(w->p->buffer[buffer].extent[c.dim]));
+        struct val over =
+            val_make(a, SX_SUB, val_add(a, lo, n), val_const(w->p->buffer[buffer].extent[c.dim]));
         b->after = val_make(a, SX_MAX, over, zero);
         if (b->after.x) b->after.max = r->pad_hi[c.dim];
     }
@@ -69,8 +72,8 @@ static void outer_dim(struct work *w, int buffer, struct coord c, const struct r
     if (b->extent.x) b->extent.max = b->total.max;
 }
 
-bool box_make(struct work *w, int buffer, const struct geom *g, const struct slot *s, const struct region *r, bool fill,
-              struct box *box) {
+bool box_make(struct work *w, int buffer, const struct geom *g, const struct slot *s,
+              const struct region *r, bool fill, struct box *box) {
     const struct buffer *b = &w->p->buffer[buffer];
     box->n = 0;
     box->type = b->type;
@@ -80,10 +83,14 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
         int64_t stride;
         if (!home_stride(w->p, &w->home[buffer], buffer, c, &stride)) return false;
         if (i >= g->ninner && c.dim < 0) {
-            *d = (struct box_dim){.extent = r->repeat, .total = r->repeat, .before = val_const(0), .after = val_const(0)};
+            *d = (struct box_dim){.extent = r->repeat,
+                                  .total = r->repeat,
+                                  .before = val_const(0),
+                                  .after = val_const(0)};
         } else if (i >= g->ninner) {
             outer_dim(w, buffer, c, r, d);
-            if (b->extent[c.dim] <= g->block[c.dim] && !r->pad_lo[c.dim] && !r->pad_hi[c.dim]) stride = 0;
+            if (b->extent[c.dim] <= g->block[c.dim] && !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
+                stride = 0;
         } else {
             struct val n = val_const(c.mod);
             if (c.dim >= 0 && r->partial[c.dim]) {
@@ -92,7 +99,8 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             } else if (c.dim < 0 && !fill) {
                 n = val_const(1);
             }
-            *d = (struct box_dim){.extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
+            *d = (struct box_dim){
+                .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
         }
         d->from = fill ? val_const(stride) : s->stride[i];
         d->to = fill ? s->stride[i] : val_const(stride);
@@ -100,18 +108,20 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
     return true;
 }
 
-void region_padding(const struct program *p, const struct stmt *st, const struct access *acc, struct region *r) {
+void region_padding(const struct program *p, const struct stmt *st, const struct access *acc,
+                    struct region *r) {
     for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
         int64_t lo, hi;
         access_range(p, st, acc, d, &lo, &hi);
         r->pad_lo[d] = lo < 0 ? -lo : 0;
-        r->pad_hi[d] = hi >= p->buffer[acc->buffer].extent[d] ? hi - p->buffer[acc->buffer].extent[d] + 1 : 0;
+        r->pad_hi[d] =
+            hi >= p->buffer[acc->buffer].extent[d] ? hi - p->buffer[acc->buffer].extent[d] + 1 : 0;
         r->partial[d] = false;
     }
 }
 
-static bool region_fits(struct work *w, const struct moves *moves, const struct opnd *o, int buffer, const struct region *r,
-                        bool write) {
+static bool region_fits(struct work *w, const struct moves *moves, const struct opnd *o, int buffer,
+                        const struct region *r, bool write) {
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     struct box box;
     struct fit f;
@@ -127,8 +137,8 @@ static bool has_single_digit(const struct geom *g, int dim) {
 }
 
 /* Is there a move for whole tiles, and one for the tails where the home has no room for them? */
-bool operand_fits(struct work *w, const struct moves *moves, const struct task *t, const struct opnd *o, bool write,
-                  const char **why) {
+bool operand_fits(struct work *w, const struct moves *moves, const struct task *t,
+                  const struct opnd *o, bool write, const char **why) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct access *acc = write || o->read < 0 ? &st->dst : &st->read[o->read];
     bool fill = !write;
@@ -144,11 +154,12 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
         pads |= lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
         int64_t b = o->geom.block[d], most = 2 * (b > 1 ? b : 8);
         bool here = lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
-        if (!here && hi - lo + 1 > most) hi = lo + most - 1;   /* a few tiles tell */
+        if (!here && hi - lo + 1 > most) hi = lo + most - 1; /* a few tiles tell */
         r.lo[d] = val_const(lo);
         r.n[d] = val_const((hi - lo + o->geom.block[d]) / o->geom.block[d] * o->geom.block[d]);
     }
-    if (pads && acc->has_fill && (type_is_float(w->p->buffer[acc->buffer].type) ? acc->fill.f != 0 : acc->fill.i != 0)) {
+    if (pads && acc->has_fill &&
+        (type_is_float(w->p->buffer[acc->buffer].type) ? acc->fill.f != 0 : acc->fill.i != 0)) {
         *why = "a read outside its buffer gives another value than zero";
         return false;
     }
@@ -166,13 +177,16 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
     return true;
 }
 
-/* Used where it lies: the strides of the home must be the needle's, in one of the operand's layouts. */
+/* Used where it lies: the strides of the home must be the needle's, in one of the operand's
+ * layouts. */
 bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool write) {
     const struct access *acc = task_access(w, t, o, write);
     for (int l = 0; l < o->decl->nlayouts; l++) {
         struct opnd probe = *o;
-        if (!needle_form(w->m, t->needle, o->number, l, &probe.form) || !geom_make(w, t, &probe)) continue;
+        if (!needle_form(w->m, t->needle, o->number, l, &probe.form) || !geom_make(w, t, &probe))
+            continue;
         bool ok = true;
+        int64_t chosen = INT64_MAX, span = 1;  /* the smallest stride that may be chosen; elements that the other axes reach */
         for (int i = 0; ok && i < probe.form.n; i++) {
             const struct digit *dg = &probe.form.digit[i];
             int a = t->axis[dg->x];
@@ -180,12 +194,18 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
             bool ranged = t->needle->lo[dg->x] < t->needle->hi[dg->x];
             for (int k = 0; k < probe.geom.n && a >= 0; k++) {
                 struct coord c = probe.geom.at[k];
-                bool mine = c.dim >= 0 && access_coef(w->p, acc, c.dim, a) &&
-                            (dg->free_stride >= 0 || ranged ? !c.mod : c.div == dg->weight && c.mod == dg->extent);
+                bool mine =
+                    c.dim >= 0 && access_coef(w->p, acc, c.dim, a) &&
+                    (dg->free_stride >= 0 || ranged ? !c.mod
+                                                    : c.div == dg->weight && c.mod == dg->extent);
                 if (mine) ok = home_stride(w->p, &w->home[acc->buffer], acc->buffer, c, &stride);
             }
-            ok = ok && (dg->free_stride >= 0 ? stride > 0 : stride == dg->stride || (a < 0 && dg->extent == 1));
+            ok = ok && (dg->free_stride >= 0 ? stride > 0
+                                             : stride == dg->stride || (a < 0 && dg->extent == 1));
+            if (dg->free_stride >= 0 && stride < chosen) chosen = stride;
+            if (dg->free_stride < 0 && a >= 0) span += (w->p->axis[a].extent - 1) * stride;
         }
+        ok = ok && chosen >= span; /* windows that overlap are no layout */
         for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++)
             ok = home_is_padded(w, acc->buffer, &probe.geom, d);
         int64_t lo, hi;

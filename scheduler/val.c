@@ -35,7 +35,8 @@ static bool same(const struct sx *, const struct sx *);
 
 struct val val_make(struct arena *arena, enum sx_op op, struct val a, struct val b) {
     if (op == SX_SUB && val_same(a, b)) return val_const(0);
-    if (op == SX_SUB && a.x && a.x->op == SX_ADD && same(a.x->a, val_sx(arena, b))) { /* (b + y) - b */
+    if (op == SX_SUB && a.x && a.x->op == SX_ADD &&
+        same(a.x->a, val_sx(arena, b))) { /* (b + y) - b */
         int64_t c;
         return sx_constant(a.x->b, &c) ? val_const(c) : (struct val){a.x->b, 0, a.max};
     }
@@ -91,9 +92,19 @@ struct val val_mul(struct arena *arena, struct val a, struct val b) {
     return val_make(arena, SX_MUL, a, b);
 }
 
+struct val val_blocks(struct arena *arena, struct val v, int64_t block, struct val stride) {
+    if (!stride.x && stride.c % block == 0) return val_scale(arena, v, stride.c / block);
+    return val_mul(arena, val_div(arena, v, block), stride);
+}
+
 enum { MAX_ATOMS = 24 };
 
-struct linear { const struct sx *atom[MAX_ATOMS]; int64_t coef[MAX_ATOMS], c; int n; bool full; };
+struct linear {
+    const struct sx *atom[MAX_ATOMS];
+    int64_t coef[MAX_ATOMS], c;
+    int n;
+    bool full;
+};
 
 static void add_atom(struct linear *l, const struct sx *x, int64_t k) {
     for (int i = 0; i < l->n; i++)
@@ -132,7 +143,9 @@ struct val val_minus(struct arena *arena, struct val a, struct val b) {
     flatten(&l, val_sx(arena, a), 1);
     flatten(&l, val_sx(arena, b), -1);
     if (l.full) return val_make(arena, SX_SUB, a, b);
-    struct val sum = val_const(0);
+    bool positive = false;
+    for (int i = 0; i < l.n; i++) positive |= l.coef[i] > 0;
+    struct val sum = val_const(positive ? 0 : l.c);
     for (int sign = 1; sign >= -1; sign -= 2)
         for (int i = 0; i < l.n; i++) {
             if (!l.coef[i] || (l.coef[i] > 0) != (sign > 0)) continue;
@@ -140,7 +153,7 @@ struct val val_minus(struct arena *arena, struct val a, struct val b) {
             struct val term = val_scale(arena, atom, l.coef[i] * sign);
             sum = val_make(arena, sign > 0 ? SX_ADD : SX_SUB, sum, term);
         }
-    sum = val_add(arena, sum, val_const(l.c));
+    if (positive) sum = val_add(arena, sum, val_const(l.c));
     if (sum.x) sum.max = a.max;
     return sum;
 }

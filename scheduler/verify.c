@@ -290,12 +290,17 @@ static uint64_t iterations(int64_t lo, int64_t hi, int64_t step) {
     return hi <= lo ? 0 : ((uint64_t)hi - (uint64_t)lo - 1) / (uint64_t)step + 1;
 }
 
+/* Instance s takes the iterations from n·s/count to n·(s+1)/count. */
+static int64_t share_of(uint64_t k, uint64_t n, uint64_t count) {
+    return (int64_t)((((unsigned __int128)k + 1) * count - 1) / n);
+}
+
 static void walk_loop(struct verify *v, const struct loop_node *l) {
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
-    uint64_t n = iterations(lo, hi, l->step), trips = (uint64_t)v->trips;
+    uint64_t n = iterations(lo, hi, l->step), trips = loop_computes(l) ? (uint64_t)v->trips : 0;
     bool parallel = l->kind == LOOP_PARALLEL;
-    uint64_t count = parallel ? (uint64_t)unit_count(v->m, l->unit) : 1,
-             share = (n + count - 1) / count;
+    uint64_t count = parallel ? (uint64_t)unit_count(v->m, l->unit) : 1;
+    if (count > n) count = n;
     if (parallel && !v->counting) race_barrier(v);
     for (uint64_t k = 0; k < n && verify_step(v, 1); k++) {
         if (trips && n > trips && k + 1 == (trips > 1 ? trips : 2)) {
@@ -305,7 +310,7 @@ static void walk_loop(struct verify *v, const struct loop_node *l) {
         }
         v->var[l->var] = (int64_t)((uint64_t)lo + k * (uint64_t)l->step);
         v->live[l->var] = true;
-        if (parallel) v->inst[l->unit] = (int64_t)(k / share);
+        if (parallel) v->inst[l->unit] = share_of(k, n, count);
         walk_nodes(v, l->body, l->nbody);
         v->live[l->var] = false;
     }
@@ -515,6 +520,15 @@ static void walk_all(struct verify *v, bool counting) {
     if (counting && v->clamped) verify_visited(v);
 }
 
+bool schedule_check(const struct schedule *s, struct diags *diags) {
+    struct verify v = {
+        .s = s, .m = s->machine, .p = s->program, .diags = diags, .steps = DEFAULT_STEPS};
+    open_tables(&v);
+    bool good = fill_tables(&v) && verify_structure(&v);
+    close_tables(&v);
+    return good;
+}
+
 bool schedule_verify(const struct schedule *s, const struct verify_options *options,
                      struct diags *diags) {
     struct verify v = {.s = s, .m = s->machine, .p = s->program, .diags = diags};
@@ -524,6 +538,7 @@ bool schedule_verify(const struct schedule *s, const struct verify_options *opti
     if (fill_tables(&v) && verify_structure(&v)) {
         access_tables(&v);
         fill_granules(&v);
+        limit_trips(&v);
         race_init(&v);
         walk_all(&v, true);
         if (!v.stop && v.errors == 0) walk_all(&v, false);

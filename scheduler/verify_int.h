@@ -155,6 +155,10 @@ int64_t verify_instance(const struct verify *, int unit);           /* number of
 bool verify_structure(struct verify *);
 bool verify_node_uses(const struct schedule *, const struct node *, int place);
 
+/* verify_cost.c */
+void limit_trips(struct verify *);                                  /* where a walk of so many would take long */
+bool loop_computes(const struct loop_node *);                       /* executes statements, not only moves */
+
 /* verify_clamp.c: with loops cut short, the instances that their values give are executed. */
 void verify_visited(struct verify *);
 
@@ -184,6 +188,7 @@ struct tag tag_element(int buffer, int64_t element, int writer, uint32_t count, 
 struct tag tag_const(enum type, union value);
 struct place_at home_of(struct verify *, int place, int64_t element);
 uint32_t *count_at(struct verify *, int stmt, int64_t element);
+bool counts_page(const struct verify *, int stmt, int64_t element); /* something near the element was counted */
 bool instance_mark(struct verify *, int stmt, uint64_t number);     /* false: marked before */
 /* The version of the element that statement `stmt` (nstmts: the caller, afterwards) must see. False: nothing wrote it. */
 bool version_before(struct verify *, int stmt, int buffer, int64_t element, struct tag *out);

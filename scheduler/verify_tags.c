@@ -162,6 +162,11 @@ uint32_t *count_at(struct verify *v, int stmt, int64_t element) {
     return &page[element % PAGE_ENTRIES];
 }
 
+bool counts_page(const struct verify *v, int stmt, int64_t element) {
+    return pages_find(&v->counts, (uint64_t)stmt << 40 | (uint64_t)(element / PAGE_ENTRIES)) !=
+           NULL;
+}
+
 static uint32_t count_of(const struct verify *v, int stmt, int64_t element) {
     const uint32_t *page =
         pages_find(&v->counts, (uint64_t)stmt << 40 | (uint64_t)(element / PAGE_ENTRIES));

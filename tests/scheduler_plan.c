@@ -1,13 +1,22 @@
-/* Schedules of small programs on processors and on an accelerator: verified, equal in meaning, of bounded size, with clear errors. */
+/* Schedules of small programs on processors and on an accelerator: verified, equal in meaning, of
+ * bounded size, with clear errors. */
 #include "tests/scheduler_plan.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <cmocka.h>
 
-struct run { struct arena arena; struct diags diags; struct machine *m; struct program *p; struct cover *c; struct schedule *s; };
+struct run {
+    struct arena arena;
+    struct diags diags;
+    struct machine *m;
+    struct program *p;
+    struct cover *c;
+    struct schedule *s;
+};
 
-static void run_open(struct run *r, const struct plan_case *k, const struct approach *approach, uint64_t seed, const struct binding *b, int n) {
+static void run_open(struct run *r, const struct plan_case *k, const struct approach *approach,
+                     uint64_t seed, const struct binding *b, int n) {
     memset(r, 0, sizeof *r);
     arena_init(&r->arena);
     diags_init(&r->diags);
@@ -61,7 +70,8 @@ static void any_answers_are_legal(void **state) {
             struct run r;
             run_open(&r, &plan_cases[i], &plan_any, seed, NULL, 0);
             char what[200];
-            snprintf(what, sizeof what, "seed %d on %s: %.60s", (int)seed, plan_cases[i].machine, plan_cases[i].text);
+            snprintf(what, sizeof what, "seed %d on %s: %.60s", (int)seed, plan_cases[i].machine,
+                     plan_cases[i].text);
             check(&r, what);
             run_close(&r);
         }
@@ -95,17 +105,21 @@ static int64_t nodes_at(const struct plan_case *k, int64_t n) {
 
 static void size_does_not_follow_extents(void **state) {
     (void)state;
-    const struct plan_case cases[] = {{EDGE, gmm_i8}, {"machines/cpu-avx2.xml", NULL, gmm_f32}, {"machines/cpu-avx512.xml", NULL, gmm_f32}};
+    const struct plan_case cases[] = {{EDGE, gmm_i8},
+                                      {"machines/cpu-avx2.xml", NULL, gmm_f32},
+                                      {"machines/cpu-avx512.xml", NULL, gmm_f32}};
     for (int i = 0; i < 3; i++)
         for (int64_t n = 1024; n <= 8192; n *= 2) assert_in_range(nodes_at(&cases[i], n), 1, 64);
 }
 
 /* On registers the result stays there: no store inside the reduction. */
-static int stores_in(const struct schedule *s, const struct node *node, int n, bool reduction, int axis) {
+static int stores_in(const struct schedule *s, const struct node *node, int n, bool reduction,
+                     int axis) {
     int found = 0;
     for (int i = 0; i < n; i++) {
         if (node[i].kind == NODE_LOOP)
-            found += stores_in(s, node[i].loop->body, node[i].loop->nbody, reduction || node[i].loop->axis == axis, axis);
+            found += stores_in(s, node[i].loop->body, node[i].loop->nbody,
+                               reduction || node[i].loop->axis == axis, axis);
         else if (node[i].kind == NODE_ISSUE && reduction) {
             const struct instr *in = &s->machine->instr[node[i].issue->instr];
             for (int k = 0; k < in->nto; k++) found += memory_is_home(s->machine, in->to[k]);
@@ -125,7 +139,7 @@ static void results_stay_in_registers(void **state) {
         if (!strcmp(r.s->program->axis[a].name, "k")) k = a;
     assert_in_range(k, 0, MAX_AXES);
     assert_int_equal(stores_in(r.s, r.s->run.node, r.s->run.nnodes, false, k), 0);
-    assert_true(r.s->cost < 1.35 * 96 * 96 * 96 / 8 / 2);      /* two eight-wide products a cycle */
+    assert_true(r.s->cost < 1.35 * 96 * 96 * 96 / 8 / 2); /* two eight-wide products a cycle */
     run_close(&r);
 }
 
@@ -152,7 +166,8 @@ static void recurrences_are_refused(void **state) {
     assert_null(scheduler_run(r.c, r.m, d, NULL, &r.diags));
     decider_close(d);
     assert_int_equal(r.diags.errors, 1);
-    assert_non_null(strstr(r.diags.at[r.diags.n - 1].text, "recurrences are run by the interpreter"));
+    assert_non_null(
+        strstr(r.diags.at[r.diags.n - 1].text, "recurrences are run by the interpreter"));
     run_close(&r);
 }
 

@@ -13,12 +13,14 @@ static inline struct machine *plan_machine(const char *name, const char *host, s
     return m;
 }
 
-static inline struct program *plan_program(struct arena *a, const char *text, const struct binding *b, int n, struct diags *d) {
+static inline struct program *plan_program(struct arena *a, const char *text,
+                                           const struct binding *b, int n, struct diags *d) {
     struct source *src = arena_alloc(a, sizeof *src);
     *src = (struct source){"test.isam", text, strlen(text), 1, 1};
     struct kernel **k;
     struct bindings given = {b, n, NULL};
-    struct program *p = kernel_parse(a, src, &k, d) > 0 ? program_bind(k[0], &given, NULL, d) : NULL;
+    struct program *p =
+        kernel_parse(a, src, &k, d) > 0 ? program_bind(k[0], &given, NULL, d) : NULL;
     if (!p) diags_print(d, stderr);
     return p;
 }
@@ -44,14 +46,16 @@ static inline int plan_choose(void *s, const struct question *q) {
 static inline void plan_move(void *s, const struct space *sp, int *at) {
     int try[64];
     for (int k = 0; k < 200; k++) {
-        for (int v = 0; v < sp->nvars; v++) try[v] = (int)(plan_random(s) % (uint64_t)sp->nvalues[v]);
+        for (int v = 0; v < sp->nvars; v++)
+            try[v] = (int)(plan_random(s) % (uint64_t)sp->nvalues[v]);
         if (!(sp->cost(sp->user, try) < 1e300)) continue;
         memcpy(at, try, sizeof *at * (size_t)sp->nvars);
         return;
     }
 }
 
-static const struct approach plan_any = {"any", "any legal answer", plan_open, free, plan_choose, plan_move, NULL};
+static const struct approach plan_any = {"any",       "any legal answer", plan_open, free,
+                                         plan_choose, plan_move,          NULL};
 
 static inline int plan_least(void *s, const struct question *q) {
     int best = 0;
@@ -67,7 +71,8 @@ static inline void plan_stay(void *s, const struct space *sp, int *at) {
     (void)at;
 }
 
-static const struct approach plan_best = {"best", "the least cost", plan_open, free, plan_least, plan_stay, NULL};
+static const struct approach plan_best = {"best",     "the least cost", plan_open, free,
+                                          plan_least, plan_stay,        NULL};
 
 /* Small integers that every type holds exactly. */
 static inline void plan_fill(const struct buffer *b, void *data, unsigned seed) {
@@ -76,8 +81,10 @@ static inline void plan_fill(const struct buffer *b, void *data, unsigned seed) 
         union value v;
         x = x * 1664525u + 1013904223u;
         int r = (int)(x >> 24) % 7 - 3;
-        if (type_is_float(b->type)) v.f = r;
-        else v.i = type_is_signed(b->type) ? r : r + 3;
+        if (type_is_float(b->type))
+            v.f = r;
+        else
+            v.i = type_is_signed(b->type) ? r : r + 3;
         type_store(b->type, (char *)data + (size_t)i * type_size(b->type), v);
     }
 }
@@ -100,7 +107,8 @@ static inline void plan_data_free(const struct program *p, void **data) {
 }
 
 /* Elements in which the caller's buffers differ. */
-static inline int64_t plan_differ(const struct program *p, void **x, const struct program *q, void **y) {
+static inline int64_t plan_differ(const struct program *p, void **x, const struct program *q,
+                                  void **y) {
     int64_t bad = 0;
     for (int b = 0; b < p->nbuffers; b++) {
         const struct buffer *buf = &p->buffer[b];
@@ -129,44 +137,48 @@ static const char gmm_i8[] = "kernel gmm(M=45, N=37, K=53) {\n"
                              "  C[i,j]  = 0\n"
                              "  C[i,j] += i32(A[i,k]) * i32(B[j,k])\n"
                              "}\n";
-static const char c2d_f32[] = "kernel c2d(C=5, K=11, H=6, W=9, R=3, S=3) {\n"
-                              "  in I: f32[C, H, W]  const F: f32[K, C, R, S]  out O: f32[K, H, W]\n"
-                              "  axes k: K, p: H, q: W, c: C, r: R, s: S\n"
-                              "  O[k,p,q]  = 0\n"
-                              "  O[k,p,q] += I[c,p+r-1,q+s-1 else 0] * F[k,c,r,s]\n"
-                              "}\n";
+static const char c2d_f32[] =
+    "kernel c2d(C=5, K=11, H=6, W=9, R=3, S=3) {\n"
+    "  in I: f32[C, H, W]  const F: f32[K, C, R, S]  out O: f32[K, H, W]\n"
+    "  axes k: K, p: H, q: W, c: C, r: R, s: S\n"
+    "  O[k,p,q]  = 0\n"
+    "  O[k,p,q] += I[c,p+r-1,q+s-1 else 0] * F[k,c,r,s]\n"
+    "}\n";
 static const char c2d_i8[] = "kernel c2d(C=20, K=24, H=9, W=11, R=3, S=3) {\n"
                              "  in I: i8[C, H, W]  const F: i8[K, C, R, S]  out O: i32[K, H, W]\n"
                              "  axes k: K, p: H, q: W, c: C, r: R, s: S\n"
                              "  O[k,p,q]  = 0\n"
                              "  O[k,p,q] += i32(I[c,p+r-1,q+s-1 else 0]) * i32(F[k,c,r,s])\n"
                              "}\n";
-static const char c1d_i8[] = "kernel c1d(N=2, C=16, K=32, P=13, R=3) {\n"
-                             "  in I: i8[N, C, 2*P+R-2]  const F: i8[K, C, R]  out O: i32[N, K, P]\n"
-                             "  axes n: N, k: K, p: P, c: C, r: R\n"
-                             "  O[n,k,p]  = 0\n"
-                             "  O[n,k,p] += i32(I[n,c,2*p+r]) * i32(F[k,c,r])\n"
-                             "}\n";
-static const char layer_f32[] = "kernel layer(M=13, N=29, K=7) {\n"
-                                "  in A: f32[M, K]  in B: f32[K, N]  in b: f32[N]  in R: f32[M, N]  out D: f32[M, N]\n"
-                                "  temp C: f32[M, N]  temp E: f32[M, N]  temp G: f32[M, N]\n"
-                                "  axes i: M, j: N, k: K\n"
-                                "  C[i,j]  = 0\n"
-                                "  C[i,j] += A[i,k] * B[k,j]\n"
-                                "  E[i,j]  = C[i,j] + b[j]\n"
-                                "  G[i,j]  = E[i,j] + R[i,j]\n"
-                                "  D[i,j]  = max(G[i,j], 0)\n"
-                                "}\n";
-static const char layer_i8[] = "kernel layer(M=37, N=32, K=48) {\n"
-                               "  in A: i8[M, K]  const B: i8[N, K]  const b: i32[N]  out D: i8[M, N]\n"
-                               "  temp C: i32[M, N]  temp E: i32[M, N]  temp G: i32[M, N]\n"
-                               "  axes i: M, j: N, k: K\n"
-                               "  C[i,j]  = 0\n"
-                               "  C[i,j] += i32(A[i,k]) * i32(B[j,k])\n"
-                               "  E[i,j]  = C[i,j] + b[j]\n"
-                               "  G[i,j]  = max(E[i,j], 0)\n"
-                               "  D[i,j]  = i8(clip(round(f64(G[i,j]) * 0.0625), -128, 127))\n"
-                               "}\n";
+static const char c1d_i8[] =
+    "kernel c1d(N=2, C=16, K=32, P=13, R=3) {\n"
+    "  in I: i8[N, C, 2*P+R-2]  const F: i8[K, C, R]  out O: i32[N, K, P]\n"
+    "  axes n: N, k: K, p: P, c: C, r: R\n"
+    "  O[n,k,p]  = 0\n"
+    "  O[n,k,p] += i32(I[n,c,2*p+r]) * i32(F[k,c,r])\n"
+    "}\n";
+static const char layer_f32[] =
+    "kernel layer(M=13, N=29, K=7) {\n"
+    "  in A: f32[M, K]  in B: f32[K, N]  in b: f32[N]  in R: f32[M, N]  out D: f32[M, N]\n"
+    "  temp C: f32[M, N]  temp E: f32[M, N]  temp G: f32[M, N]\n"
+    "  axes i: M, j: N, k: K\n"
+    "  C[i,j]  = 0\n"
+    "  C[i,j] += A[i,k] * B[k,j]\n"
+    "  E[i,j]  = C[i,j] + b[j]\n"
+    "  G[i,j]  = E[i,j] + R[i,j]\n"
+    "  D[i,j]  = max(G[i,j], 0)\n"
+    "}\n";
+static const char layer_i8[] =
+    "kernel layer(M=37, N=32, K=48) {\n"
+    "  in A: i8[M, K]  const B: i8[N, K]  const b: i32[N]  out D: i8[M, N]\n"
+    "  temp C: i32[M, N]  temp E: i32[M, N]  temp G: i32[M, N]\n"
+    "  axes i: M, j: N, k: K\n"
+    "  C[i,j]  = 0\n"
+    "  C[i,j] += i32(A[i,k]) * i32(B[j,k])\n"
+    "  E[i,j]  = C[i,j] + b[j]\n"
+    "  G[i,j]  = max(E[i,j], 0)\n"
+    "  D[i,j]  = i8(clip(round(f64(G[i,j]) * 0.0625), -128, 127))\n"
+    "}\n";
 static const char gmv_i8[] = "kernel gmv(M=40, K=75) {\n"
                              "  in A: i8[M, K]  in x: i8[K]  out y: i32[M]\n"
                              "  axes i: M, k: K\n"
@@ -174,13 +186,23 @@ static const char gmv_i8[] = "kernel gmv(M=40, K=75) {\n"
                              "  y[i] += i32(A[i,k]) * i32(x[k])\n"
                              "}\n";
 
-struct plan_case { const char *machine, *host, *text; };
+struct plan_case {
+    const char *machine, *host, *text;
+};
 #define EDGE "machines/edge16.xml", "machines/cpu-scalar.xml"
 static const struct plan_case plan_cases[] = {
-    {"machines/cpu-avx2.xml", NULL, gmm_f32},   {"machines/cpu-avx512.xml", NULL, gmm_f32},   {"machines/cpu-blas.xml", NULL, gmm_f32},
-    {"machines/cpu-scalar.xml", NULL, gmm_f32}, {"machines/cpu-avx2.xml", NULL, c2d_f32},     {"machines/cpu-avx512.xml", NULL, c2d_f32},
-    {"machines/cpu-avx2.xml", NULL, layer_f32}, {"machines/cpu-avx512.xml", NULL, layer_f32}, {EDGE, gmm_i8},
-    {EDGE, c2d_i8},                             {EDGE, c1d_i8},                               {EDGE, layer_i8},
+    {"machines/cpu-avx2.xml", NULL, gmm_f32},
+    {"machines/cpu-avx512.xml", NULL, gmm_f32},
+    {"machines/cpu-blas.xml", NULL, gmm_f32},
+    {"machines/cpu-scalar.xml", NULL, gmm_f32},
+    {"machines/cpu-avx2.xml", NULL, c2d_f32},
+    {"machines/cpu-avx512.xml", NULL, c2d_f32},
+    {"machines/cpu-avx2.xml", NULL, layer_f32},
+    {"machines/cpu-avx512.xml", NULL, layer_f32},
+    {EDGE, gmm_i8},
+    {EDGE, c2d_i8},
+    {EDGE, c1d_i8},
+    {EDGE, layer_i8},
     {EDGE, gmv_i8},
 };
 enum { PLAN_CASES = sizeof plan_cases / sizeof plan_cases[0] };

@@ -1,4 +1,5 @@
-/* Values of schedules: what the simulator computes from a schedule is what the interpreter computes from the program. */
+/* Values of schedules: what the simulator computes from a schedule is what the interpreter computes
+ * from the program. */
 #include "tests/scheduler_plan.h"
 #include "sim/sim.h"
 #include <setjmp.h>
@@ -27,7 +28,9 @@ static void compare(const struct plan_case *k, const struct approach *approach, 
     if (!ran) diags_print(&diags, stderr);
     assert_true(ran);
     int64_t bad = plan_differ(p, x, s->program, y);
-    if (bad) fprintf(stderr, "%s, seed %d: %lld elements differ\n%s", k->machine, (int)seed, (long long)bad, k->text);
+    if (bad)
+        fprintf(stderr, "%s, seed %d: %lld elements differ\n%s", k->machine, (int)seed,
+                (long long)bad, k->text);
     assert_int_equal(bad, 0);
     sim_result_free(&result);
     plan_data_free(p, x);
@@ -53,6 +56,7 @@ static void any_answers_give_right_values(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_right), cmocka_unit_test(any_answers_give_right_values)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_right),
+                                       cmocka_unit_test(any_answers_give_right_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,61 @@
+/* How far loops are cut short. Loops that only move data run whole: a move may cover what several
+ * loops of instructions share. Where the walk would still take too long, fewer iterations are
+ * walked, but never less than the first and the last. */
+#include "scheduler/verify_int.h"
+
+static const double POINTS_WANTED = 1.5e7;
+
+bool loop_computes(const struct loop_node *l) {
+    for (int k = 0; k < l->nbody; k++) {
+        const struct node *n = &l->body[k];
+        if (n->kind == NODE_FALLBACK || (n->kind == NODE_ISSUE && n->issue->stmt >= 0)) return true;
+        if (n->kind == NODE_LOOP && loop_computes(n->loop)) return true;
+    }
+    return false;
+}
+
+/* Points of the semantics, the sizes being those of the loops' first iterations; 0 where that is
+ * not legal. */
+static double issue_points(struct verify *v, const struct issue_node *n) {
+    const struct instr *in = &v->m->instr[n->instr];
+    int64_t size[64];
+    if (in->nranged > 64) return 0;
+    for (int k = 0; k < in->nranged; k++) size[k] = sx_eval(n->size[k], v->var);
+    struct diags ignored;
+    diags_init(&ignored);
+    struct program *p = instr_bind(v->m, in, size, &ignored);
+    double points = 0;
+    for (int s = 0; p && s < p->nstmts; s++) {
+        double x = 1;
+        for (int a = 0; a < p->naxes; a++)
+            if (p->stmt[s].axes >> a & 1) x *= (double)p->axis[a].extent;
+        points += x;
+    }
+    if (p) program_free(p);
+    diags_free(&ignored);
+    return points;
+}
+
+static double nodes_points(struct verify *v, const struct node *node, int n) {
+    double points = 0;
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind == NODE_ISSUE) points += issue_points(v, node[k].issue);
+        if (node[k].kind != NODE_LOOP) continue;
+        const struct loop_node *l = node[k].loop;
+        double lo = (double)sx_eval(l->lo, v->var), hi = (double)sx_eval(l->hi, v->var);
+        double trips = hi > lo ? (hi - lo + (double)l->step - 1) / (double)l->step : 0;
+        if (trips < 1) continue;
+        if (loop_computes(l) && trips > (double)v->trips) trips = (double)v->trips;
+        v->var[l->var] = sx_eval(l->lo, v->var);
+        points += trips * nodes_points(v, l->body, l->nbody);
+    }
+    return points;
+}
+
+void limit_trips(struct verify *v) {
+    const struct schedule *s = v->s;
+    while (v->trips > 2 && nodes_points(v, s->prepare.node, s->prepare.nnodes) +
+                                   nodes_points(v, s->run.node, s->run.nnodes) >
+                               POINTS_WANTED)
+        v->trips--;
+}

@@ -1,4 +1,4 @@
-/* dst += a * b without fills or constraints, for the usual types: what nearly all of a model's time
+/* dst += a * b without constraints, for the usual types: what nearly all of a model's time
  * goes to. The innermost axis runs in a loop of its types; each product and each sum is rounded as
  * by op_eval, in the same order. */
 #include "ir/interp_int.h"
@@ -129,8 +129,7 @@ static bool find_loop(const struct walk *w, int *a, int *b, void (**run)(const s
     *b = operand_read(s, root->arg[1], root->type);
     if (*a < 0 || *b < 0 || root->type != w->dst.buffer->type) return false;
     const struct lane *x = &w->read[*a], *y = &w->read[*b];
-    if (x->dim >= 0 || y->dim >= 0 || x->data == w->dst.data || y->data == w->dst.data)
-        return false;
+    if (x->data == w->dst.data || y->data == w->dst.data) return false;
     if (!aligned(x) || !aligned(y) || !aligned(&w->dst)) return false;
     for (size_t k = 0; k < sizeof loops / sizeof *loops; k++) {
         *run = loops[k].run;
@@ -145,22 +144,90 @@ static unsigned char *element(const struct walk *w, const struct lane *l) {
     return l->data + (size_t)w->form[l->flat] * type_size(l->buffer->type);
 }
 
+/* One operand along the innermost axis: inside its buffer for first <= k < last, the fill
+ * elsewhere. */
+struct strip {
+    const struct lane *lane;
+    int64_t step, first, last;
+    union value fill; /* as it stands in memory */
+};
+
+static int64_t ceil_quotient(int64_t a, int64_t b) {
+    return a / b + (a % b > 0);
+}
+
+static int64_t clamped(int64_t x, int64_t n) {
+    return x < 0 ? 0 : x > n ? n : x;
+}
+
+static void strip_find(const struct walk *w, struct strip *s, const int64_t *step, int64_t n) {
+    const struct lane *l = s->lane;
+    s->first = 0;
+    s->last = n;
+    for (int d = 0; l->dim >= 0 && d < l->buffer->ndims; d++) {
+        int64_t x = w->form[l->dim + d], g = step[l->dim + d], extent = l->buffer->extent[d];
+        int64_t lo = 0, hi = n;
+        if (g > 0) {
+            lo = ceil_quotient(-x, g);
+            hi = ceil_quotient(extent - x, g);
+        } else if (g < 0) {
+            lo = ceil_quotient(x - extent + 1, -g);
+            hi = ceil_quotient(x + 1, -g);
+        } else if (x < 0 || x >= extent) {
+            hi = 0;
+        }
+        if (clamped(lo, n) > s->first) s->first = clamped(lo, n);
+        if (clamped(hi, n) < s->last) s->last = clamped(hi, n);
+    }
+    if (s->last < s->first) s->last = s->first;
+}
+
+static const void *strip_at(const struct walk *w, const struct strip *s, int64_t k, int64_t *step) {
+    if (k < s->first || k >= s->last) {
+        *step = 0;
+        return &s->fill;
+    }
+    *step = s->step;
+    return element(w, s->lane) + k * s->step * (int64_t)type_size(s->lane->buffer->type);
+}
+
+/* Where, after k, one of the operands enters or leaves its buffer. */
+static int64_t next_edge(const struct strip *x, const struct strip *y, int64_t k, int64_t n) {
+    const int64_t edge[] = {x->first, x->last, y->first, y->last};
+    int64_t next = n;
+    for (int i = 0; i < 4; i++)
+        if (edge[i] > k && edge[i] < next) next = edge[i];
+    return next;
+}
+
+static struct strip strip_open(const struct lane *l, const int64_t *step) {
+    struct strip s = {.lane = l, .step = step[l->flat]};
+    if (l->dim >= 0) type_store(l->buffer->type, &s.fill, l->access->fill);
+    return s;
+}
+
 bool walk_sum_of_products(struct walk *w) {
     int a, b;
     void (*run)(const struct run *);
     if (!find_loop(w, &a, &b, &run)) return false;
     int inner = w->naxes - 1;
-    const struct lane *x = &w->read[a], *y = &w->read[b];
     const int64_t *step = &w->step[inner * w->nforms];
-    struct run r = {.n = w->p->axis[w->axis[inner]].extent,
-                    .dst_step = step[w->dst.flat],
-                    .a_step = step[x->flat],
-                    .b_step = step[y->flat]};
+    int64_t n = w->p->axis[w->axis[inner]].extent;
+    struct strip x = strip_open(&w->read[a], step), y = strip_open(&w->read[b], step);
+    struct run r = {.dst_step = step[w->dst.flat]};
+    size_t size = type_size(w->dst.buffer->type);
     do {
-        r.dst = element(w, &w->dst);
-        r.a = element(w, x);
-        r.b = element(w, y);
-        run(&r);
+        unsigned char *dst = element(w, &w->dst);
+        strip_find(w, &x, step, n);
+        strip_find(w, &y, step, n);
+        for (int64_t k = 0, next; k < n; k = next) {
+            next = next_edge(&x, &y, k, n);
+            r.n = next - k;
+            r.dst = dst + k * r.dst_step * (int64_t)size;
+            r.a = strip_at(w, &x, k, &r.a_step);
+            r.b = strip_at(w, &y, k, &r.b_step);
+            run(&r);
+        }
     } while (walk_carry(w, inner - 1));
     return true;
 }

@@ -155,6 +155,22 @@ static double packed(const struct work *w, const struct task *t, int x, int axis
     return sum;
 }
 
+/* A result that another task builds along another axis would change its layout in between. */
+static bool disagrees(const struct work *w, const struct task *t, int axis) {
+    int b = w->p->stmt[t->stmt].dst.buffer;
+    for (int k = 0; k < w->ntasks; k++) {
+        const struct task *o = &w->task[k];
+        if (o == t || !o->needle || w->task_of[o->stmt] != k || w->p->stmt[o->stmt].dst.buffer != b)
+            continue;
+        for (int i = 0; i < o->nops; i++)
+            for (int d = 0; o->op[i].writes && d < o->op[i].form.n; d++) {
+                const struct digit *dg = &o->op[i].form.digit[d];
+                if (dg->stride == 1 && o->axis[dg->x] >= 0 && o->axis[dg->x] != axis) return true;
+            }
+    }
+    return false;
+}
+
 static double rounded(int64_t extent, int64_t tile) {
     return (double)((extent + tile - 1) / tile * tile) / (double)extent;
 }
@@ -176,11 +192,15 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
             cycles *= 1 + 0.3 * (1 - (double)e / (double)t->needle->hi[x]);
         c[i] = (struct candidate){w->p->axis[g->axis[i]].name,
                                   cycles + interval * packed(w, t, x, g->axis[i]), NULL};
+        if (disagrees(w, t, g->axis[i]))
+            c[i].cost += interval * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
         if (c[i].cost < c[best].cost) best = i;
     }
     int n = g->n;
     if (w->fallback >= 0) {
         c[n] = (struct candidate){"all", map->cost + interval * copied(w, t, g), NULL};
+        if (disagrees(w, t, -1))
+            c[n].cost += interval * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
         if (c[n].cost < c[best].cost) best = n;
         n++;
     }
@@ -290,16 +310,18 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
 bool tasks_make(struct work *w) {
     const struct cover *c = w->cover;
     w->task = arena_array(w->arena, (size_t)c->nitems + 1, sizeof *w->task);
-    for (int i = 0; i < c->nitems; i++) {
-        const struct cover_item *it = &c->item[i];
-        if (it->mapping < 0 || it->inside >= 0) continue;
-        const struct mapping *map = &c->mapping[it->mapping];
-        int n = w->ntasks++;
-        w->task[n] = (struct task){.stmt = it->stmt, .init = map->init, .item = i};
-        w->task_of[it->stmt] = n;
-        if (map->init >= 0) w->task_of[map->init] = -2;
-        const char *why = task_make(w, n, map);
-        if (why) task_demote(w, n, why);
-    }
+    for (int pass = 0; pass < 2; pass++) /* reductions first: fills of their results follow them */
+        for (int i = 0; i < c->nitems; i++) {
+            const struct cover_item *it = &c->item[i];
+            if (it->mapping < 0 || it->inside >= 0) continue;
+            if ((w->p->stmt[it->stmt].combine == COMBINE_SET) == (pass == 0)) continue;
+            const struct mapping *map = &c->mapping[it->mapping];
+            int n = w->ntasks++;
+            w->task[n] = (struct task){.stmt = it->stmt, .init = map->init, .item = i};
+            w->task_of[it->stmt] = n;
+            if (map->init >= 0) w->task_of[map->init] = -2;
+            const char *why = task_make(w, n, map);
+            if (why) task_demote(w, n, why);
+        }
     return !w->diags->errors;
 }

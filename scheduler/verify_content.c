@@ -1,152 +1,9 @@
-/* Statement instances, executed on tags. */
+/* Moves, and instructions that execute statements, on tags. */
 #include "scheduler/verify_int.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { BOX_POINTS = 2000000 }; /* of a fallback, in a walk that is cut short */
-
-/* ---- points of the program ---- */
-static bool in_domain(const struct verify *v, int stmt, const int64_t *at) {
-    const struct program *p = v->p;
-    const struct stmt *s = &p->stmt[stmt];
-    for (uint64_t left = v->domain[stmt]; left; left &= left - 1) {
-        int a = __builtin_ctzll(left);
-        if (at[a] < 0 || at[a] >= p->axis[a].extent) return false;
-    }
-    for (int w = 0; w < s->nwhere; w++) {
-        int64_t x = s->where[w].coef[p->naxes];
-        for (int k = 0; k < p->naxes; k++) x += s->where[w].coef[k] * at[k];
-        if (x < 0) return false;
-    }
-    return true;
-}
-
-static uint64_t instance_number(const struct verify *v, int stmt, const int64_t *at) {
-    uint64_t n = 0;
-    for (int a = 0; a < v->p->naxes; a++)
-        if (v->domain[stmt] >> a & 1) n = n * (uint64_t)v->p->axis[a].extent + (uint64_t)at[a];
-    return n;
-}
-
-static void point_text(const struct verify *v, int stmt, const int64_t *at, struct text *out) {
-    text_printf(out, "statement %d at (", stmt);
-    bool first = true;
-    for (int a = 0; a < v->p->naxes; a++) {
-        if (!(v->domain[stmt] >> a & 1)) continue;
-        text_printf(out, "%s%s = %" PRId64, first ? "" : ", ", v->p->axis[a].name, at[a]);
-        first = false;
-    }
-    text_printf(out, ")");
-}
-
-static bool point_error(struct verify *v, int stmt, const int64_t *at, const char *what,
-                        const struct tag *found, const struct tag *expected) {
-    struct text text = {0};
-    point_text(v, stmt, at, &text);
-    text_printf(&text, " %s", what);
-    if (found) {
-        text_printf(&text, " ");
-        tag_text(v, found, &text);
-    }
-    if (expected) {
-        text_printf(&text, ", expected ");
-        tag_text(v, expected, &text);
-    }
-    verify_error(v, "%s", text.at);
-    text_free(&text);
-    return false;
-}
-
-/* With loops cut short, what an instance reads may have been left out: then it is left out too. */
-static bool left_out(struct verify *v, int stmt, const int64_t *at, bool overwrite) {
-    const struct stmt *s = &v->p->stmt[stmt];
-    struct tag ignored;
-    if (s->combine != COMBINE_SET && !overwrite) {
-        int64_t e = access_at(v, stmt, -1, at);
-        if (e >= 0 && !v->loose[s->dst.buffer] &&
-            !version_before(v, stmt, s->dst.buffer, e, &ignored))
-            return true;
-    }
-    for (int r = 0; r < s->nreads; r++) {
-        int b = s->read[r].buffer;
-        if (v->latest[stmt * v->p->nbuffers + b] < 0 || v->loose[b]) continue;
-        int64_t e = access_at(v, stmt, r, at);
-        if (e >= 0 && !version_before(v, stmt, b, e, &ignored)) return true;
-    }
-    return false;
-}
-
-static void mark_visited(struct verify *v, int stmt, const int64_t *at) {
-    int naxes = v->p->naxes;
-    for (int a = 0; a < naxes; a++) {
-        if (!(v->domain[stmt] >> a & 1)) continue;
-        uint64_t key = (uint64_t)(stmt * naxes + a) << 34 | (uint64_t)at[a] / PAGE_ENTRIES;
-        bool *page = pages_get(&v->visited, key, NULL), *was = &page[at[a] % PAGE_ENTRIES];
-        v->nvisited[stmt * naxes + a] += !*was;
-        *was = true;
-    }
-}
-
-/* The walk that counts: one instance is executed. */
-static bool count_instance(struct verify *v, int stmt, const int64_t *at, int64_t element) {
-    const struct stmt *s = &v->p->stmt[stmt];
-    uint32_t *count = count_at(v, stmt, element);
-    bool twice = s->combine == COMBINE_SET ? *count > 0
-                                           : !instance_mark(v, stmt, instance_number(v, stmt, at));
-    if (twice) return point_error(v, stmt, at, "is executed twice", NULL, NULL);
-    ++*count;
-    v->done[stmt]++;
-    if (v->trips) mark_visited(v, stmt, at);
-    return true;
-}
-
-/* ---- tags of reads ---- */
-static bool same_tag(const struct tag *a, const struct tag *b) {
-    return a->kind == b->kind && a->id == b->id && a->type == b->type &&
-           (a->kind != TAG_DATA || (a->writer == b->writer && a->count == b->count));
-}
-
-static bool expected_read(struct verify *v, int stmt, int read, const int64_t *at,
-                          struct tag *out) {
-    const struct access *a = &v->p->stmt[stmt].read[read];
-    int64_t e = access_at(v, stmt, read, at);
-    if (e >= 0) return version_before(v, stmt, a->buffer, e, out);
-    *out = tag_const(v->p->buffer[a->buffer].type, a->fill);
-    return a->has_fill;
-}
-
-static bool check_read(struct verify *v, int stmt, int read, const int64_t *at,
-                       const struct tag *found) {
-    struct tag expected = {0};
-    if (v->loose[v->p->stmt[stmt].read[read].buffer]) return true;
-    if (!expected_read(v, stmt, read, at, &expected))
-        return point_error(v, stmt, at, "reads what nothing has written:", &expected, NULL);
-    if (same_tag(found, &expected)) return true;
-    return point_error(v, stmt, at, "reads", found, &expected);
-}
-
-/* The destination of a reduction before one more contribution. */
-static bool check_partial(struct verify *v, int stmt, const int64_t *at, int64_t element,
-                          const struct tag *found) {
-    int buffer = v->p->stmt[stmt].dst.buffer;
-    struct tag expected;
-    struct tag own = tag_element(buffer, element, stmt, found->count, v->p->buffer[buffer].type);
-    if (v->loose[buffer] || (found->count > 0 && same_tag(found, &own))) return true;
-    bool written = version_before(v, stmt, buffer, element, &expected);
-    if (written && same_tag(found, &expected)) return true;
-    return point_error(v, stmt, at, "accumulates to", found, &expected);
-}
-
-static struct tag after_instance(const struct verify *v, int stmt, int64_t element,
-                                 const struct tag *before) {
-    const struct stmt *s = &v->p->stmt[stmt];
-    bool partial = s->combine != COMBINE_SET && before->kind == TAG_DATA && before->writer == stmt;
-    return tag_element(s->dst.buffer, element, stmt, partial ? before->count + 1 : 1,
-                       v->p->buffer[s->dst.buffer].type);
-}
 
 /* ---- moves ---- */
 static bool is_copy(const struct stmt *s) {
@@ -270,8 +127,8 @@ static bool read_fits(struct work *w, int target, const struct tag *found) {
     struct tag expected;
     if (target == SELF) return true;
     if (w->v->loose[w->stmt->read[target].buffer]) return true;
-    return expected_read(w->v, w->n->stmt, target, w->point, &expected) &&
-           same_tag(found, &expected);
+    return point_expected(w->v, w->n->stmt, target, w->point, &expected) &&
+           tag_same(found, &expected);
 }
 
 /* Operands of equal standing (the factors of a product) may be either way round: the first point
@@ -296,8 +153,8 @@ static void choose_candidate(struct work *w, int64_t n) {
 
 static bool check_operand(struct work *w, int target, const struct tag *found, int64_t element) {
     if (target == UNUSED) return true;
-    if (target == SELF) return check_partial(w->v, w->n->stmt, w->point, element, found);
-    return check_read(w->v, w->n->stmt, target, w->point, found);
+    if (target == SELF) return point_check_partial(w->v, w->n->stmt, w->point, element, found);
+    return point_check_read(w->v, w->n->stmt, target, w->point, found);
 }
 
 /* The accumulate flag is off: the initialising statement is executed too. */
@@ -329,12 +186,12 @@ static bool valid_point(struct work *w, int64_t n) {
     int64_t element = access_at(v, stmt, -1, w->point), d = w->h->dst[n];
     uint8_t *state = &w->cells[dst].state[d];
     if (element < 0) return point_error(v, stmt, w->point, "writes outside its buffer", NULL, NULL);
-    bool out = v->clamped && left_out(v, stmt, w->point, w->overwrite);
+    bool out = v->clamped && point_left_out(v, stmt, w->point, w->overwrite);
     struct tag none = {0}, *cur = v->counting ? &none : cell(w, dst, d);
     if (v->counting) {
         if (!clear_cell(w, element, &none, state)) return false;
         if (out) v->skipped[stmt] = true;
-        return out || count_instance(v, stmt, w->point, element);
+        return out || point_count(v, stmt, w->point, element);
     }
     if (!w->candidate && !out) choose_candidate(w, n);
     if (!out)
@@ -355,11 +212,11 @@ static bool valid_point(struct work *w, int64_t n) {
     if (w->overwrite && w->stmt->combine != COMBINE_SET && w->n->init < 0 && !(*state & VALID)) {
         *cur = (struct tag){0};
     } else if (w->overwrite && w->stmt->combine != COMBINE_SET) {
-        if (!check_partial(v, stmt, w->point, element, cur)) return false;
+        if (!point_check_partial(v, stmt, w->point, element, cur)) return false;
     } else if (!check_operand(w, w->candidate->self, cur, element)) {
         return false;
     }
-    *cur = after_instance(v, stmt, element, cur);
+    *cur = point_after(v, stmt, element, cur);
     *state |= VALID;
     return true;
 }
@@ -394,7 +251,7 @@ static bool pad_point(struct work *w, int64_t n, bool alone_only) {
         int64_t element = access_at(v, w->n->stmt, -1, w->point);
         struct tag *cur = cell(w, dst, w->h->dst[n]);
         if (repeats && element >= 0 && !(*state & VALID)) {
-            *cur = after_instance(v, w->n->stmt, element, cur);
+            *cur = point_after(v, w->n->stmt, element, cur);
             return true;
         }
     }
@@ -413,7 +270,7 @@ static bool run_point(struct work *w, int64_t n) {
         else
             alone |= w->x[x] > 0;
     }
-    bool inside = in_domain(w->v, w->n->stmt, w->point);
+    bool inside = point_in_domain(w->v, w->n->stmt, w->point);
     return inside && !alone ? valid_point(w, n) : pad_point(w, n, inside);
 }
 
@@ -518,160 +375,4 @@ void content_issue(struct verify *v, const struct issue_node *n, const struct sh
                      n->init, n->stmt);
     else
         content_work(v, &w);
-}
-
-/* ---- fallbacks ---- */
-static bool fallback_point(struct verify *v, int stmt, const int64_t *at, const int *home) {
-    const struct stmt *s = &v->p->stmt[stmt];
-    int64_t element = access_at(v, stmt, -1, at);
-    if (element < 0) return point_error(v, stmt, at, "writes outside its buffer", NULL, NULL);
-    if (v->clamped && left_out(v, stmt, at, false)) {
-        v->skipped[stmt] = true;
-        return true;
-    }
-    if (v->counting) return count_instance(v, stmt, at, element);
-    enum type type = v->p->buffer[s->dst.buffer].type;
-    for (int r = 0; r < s->nreads; r++) {
-        int64_t e = access_at(v, stmt, r, at);
-        enum type from = v->p->buffer[s->read[r].buffer].type;
-        struct tag found =
-            e >= 0 ? tag_get(v, home_of(v, home[r], e), from) : tag_const(from, s->read[r].fill);
-        if (!check_read(v, stmt, r, at, &found)) return false;
-    }
-    struct place_at where = home_of(v, home[s->nreads], element);
-    struct tag cur = tag_get(v, where, type);
-    if (s->combine != COMBINE_SET && !check_partial(v, stmt, at, element, &cur)) return false;
-    tag_set(v, where, type, after_instance(v, stmt, element, &cur));
-    return true;
-}
-
-static void fallback_races(struct verify *v, int qi, int stmt, const int64_t *at, const int *home) {
-    const struct stmt *s = &v->p->stmt[stmt];
-    for (int r = 0; r <= s->nreads; r++) {
-        const struct access *a = r < s->nreads ? &s->read[r] : &s->dst;
-        int64_t e = access_at(v, stmt, r < s->nreads ? r : -1, at);
-        if (e >= 0)
-            race_access(v, qi, home_of(v, home[r], e),
-                        (int64_t)type_size(v->p->buffer[a->buffer].type), r == s->nreads);
-    }
-}
-
-/* A walk that is cut short takes of a large box only the first and the last values of each axis. */
-struct box {
-    const int64_t *lo, *hi;
-    int64_t ends; /* values at either end; INT64_MAX: all */
-};
-
-static double box_points(const struct verify *v, const struct box *x) {
-    double points = 1;
-    for (int a = 0; a < v->p->naxes; a++) {
-        int64_t n = x->hi[a] - x->lo[a];
-        points *= (double)(x->ends < n / 2 ? 2 * x->ends : n);
-    }
-    return points;
-}
-
-static void cut_box(struct verify *v, struct box *x) {
-    x->ends = INT64_MAX;
-    if (!v->trips || box_points(v, x) <= BOX_POINTS) return;
-    v->clamped = true;
-    for (x->ends = 1024; x->ends > 1 && box_points(v, x) > BOX_POINTS;) x->ends /= 2;
-}
-
-static bool box_next(const struct verify *v, const struct box *x, int64_t *at) {
-    for (int a = v->p->naxes - 1; a >= 0; a--) {
-        int64_t n = x->hi[a] - x->lo[a];
-        at[a]++;
-        if (x->ends < n / 2 && at[a] == x->lo[a] + x->ends) at[a] = x->hi[a] - x->ends;
-        if (at[a] < x->hi[a]) return true;
-        at[a] = x->lo[a];
-    }
-    return false;
-}
-
-static void fallback_box(struct verify *v, const struct fallback_node *n, struct box *x, int qi,
-                         const int *home) {
-    int64_t at[MAX_AXES] = {0};
-    for (int a = 0; a < v->p->naxes; a++) {
-        at[a] = x->lo[a];
-        if (x->hi[a] <= x->lo[a]) return;
-    }
-    cut_box(v, x);
-    do {
-        if (!verify_step(v, 1)) return;
-        if (!in_domain(v, n->stmt, at)) continue;
-        if (!v->in_recur[n->stmt] && !fallback_point(v, n->stmt, at, home)) return;
-        if (qi >= 0 && v->races_matter) fallback_races(v, qi, n->stmt, at, home);
-    } while (!v->stop && box_next(v, x, at));
-}
-
-void content_fallback(struct verify *v, const struct fallback_node *n, const int64_t *lo,
-                      const int64_t *hi) {
-    const struct fallback *f = &v->m->fallback[n->fallback];
-    const struct stmt *s = &v->p->stmt[n->stmt];
-    struct box box = {.lo = lo, .hi = hi};
-    int qi = v->counting ? -1 : race_queue(v, f->queue, f->unit);
-    int *home = calloc((size_t)s->nreads + 1, sizeof *home);
-    if (!home) abort();
-    for (int r = 0; r <= s->nreads; r++)
-        home[r] = schedule_home(v->s, r < s->nreads ? s->read[r].buffer : s->dst.buffer);
-    if (qi >= 0) race_begin(v, qi, &n->signals);
-    fallback_box(v, n, &box, qi, home);
-    if (qi >= 0) race_push(v, qi, &n->signals);
-    free(home);
-}
-
-/* ---- the end ---- */
-static bool page_written(const struct verify *v, int buffer, int64_t element) {
-    for (int w = v->latest[v->p->nstmts * v->p->nbuffers + buffer]; w >= 0; w = v->writers[w])
-        if (counts_page(v, w, element)) return true;
-    return false;
-}
-
-static void check_output(struct verify *v, int buffer) {
-    const struct buffer *b = &v->p->buffer[buffer];
-    int home = schedule_home(v->s, buffer);
-    if (home < 0) {
-        verify_error(v, "buffer '%s' has no home", b->name);
-        return;
-    }
-    for (int64_t e = 0; e < b->elements && verify_step(v, 1); e++) {
-        if (v->clamped && e % PAGE_ENTRIES == 0 && !page_written(v, buffer, e)) {
-            e += PAGE_ENTRIES - 1;
-            continue;
-        }
-        struct tag expected, found = tag_get(v, home_of(v, home, e), b->type);
-        bool written = version_before(v, v->p->nstmts, buffer, e, &expected);
-        if ((!written && v->clamped) || (written && same_tag(&found, &expected))) continue;
-        struct text text = {0};
-        text_printf(&text, "at the end ");
-        element_text(v, buffer, e, &text);
-        text_printf(&text, " is not complete at home, which holds ");
-        tag_text(v, &found, &text);
-        verify_error(v, "%s", text.at);
-        text_free(&text);
-        return;
-    }
-}
-
-static void check_all_done(struct verify *v) {
-    for (int s = 0; s < v->p->nstmts; s++) {
-        if (v->in_recur[s]) continue;
-        int64_t points = stmt_points(v->p, &v->p->stmt[s]);
-        if (v->done[s] != points)
-            verify_error(v, "%" PRId64 " of the %" PRId64 " instances of statement %d are executed",
-                         v->done[s], points, s);
-    }
-}
-
-void content_end(struct verify *v) {
-    v->node = NULL;
-    if (v->counting) {
-        if (!v->clamped) check_all_done(v);
-        return;
-    }
-    for (int b = 0; b < v->p->nbuffers && !v->stop; b++) {
-        enum role role = v->p->buffer[b].role;
-        if ((role == ROLE_OUT || role == ROLE_INOUT) && !v->loose[b]) check_output(v, b);
-    }
 }

@@ -196,8 +196,21 @@ bool tags_zero_place(struct verify *, int place);
 void tag_text(const struct verify *, const struct tag *, struct text *);
 void element_text(const struct verify *, int buffer, int64_t element, struct text *);
 
+/* verify_point.c: one instance of a statement. What is wrong is reported with it; false then. */
+bool point_in_domain(const struct verify *, int stmt, const int64_t *at);
+bool point_error(struct verify *, int stmt, const int64_t *at, const char *what, const struct tag *found, const struct tag *expected);
+bool point_left_out(struct verify *, int stmt, const int64_t *at, bool overwrite);   /* its inputs were not visited */
+bool point_count(struct verify *, int stmt, const int64_t *at, int64_t element);     /* the walk that counts: it is executed */
+bool tag_same(const struct tag *, const struct tag *);
+bool point_expected(struct verify *, int stmt, int read, const int64_t *at, struct tag *out);
+bool point_check_read(struct verify *, int stmt, int read, const int64_t *at, const struct tag *found);
+bool point_check_partial(struct verify *, int stmt, const int64_t *at, int64_t element, const struct tag *found);
+struct tag point_after(const struct verify *, int stmt, int64_t element, const struct tag *before);
+
 /* verify_content.c */
 void content_issue(struct verify *, const struct issue_node *, const struct shape *, const struct place_at *, const int64_t *flag);
+
+/* verify_fallback.c */
 void content_fallback(struct verify *, const struct fallback_node *, const int64_t *lo, const int64_t *hi);
 void content_end(struct verify *);
 

@@ -59,6 +59,12 @@ static void test_fast_path_is_the_same(void **state) {
                                                                          reduction */
         "axes i: 3, j: 5, k: 7\n C[i+j,4-j] += %s(A[2*i,3*k]) * %s(B[3*k+i,j])",
         "axes i: 7, k: 29\n C[i,0] += %s(A[i,k]) * %s(B[0,0])",
+        /* fills: either side, both, strides of either sign, nothing inside */
+        "axes i: 7, j: 5, k: 29\n C[i,j] += %s(A[i,k-3 else 0]) * %s(B[k,j])",
+        "axes i: 7, j: 5, k: 40\n C[i,j] += %s(A[i-1,2*k-9 else 3]) * %s(B[k-6,j+1 else 2])",
+        "axes i: 7, j: 5, k: 29\n C[i,j] += %s(A[i,20-3*k else 1]) * %s(B[28-2*k,j else 0])",
+        "axes k: 9, i: 7, j: 5\n C[i,j] += %s(A[i+j-4,k else 7]) * %s(B[4-k,j-2 else 5])",
+        "axes i: 7, j: 5, k: 3\n C[i,j] += %s(A[i+7,k else 1]) * %s(B[k,j])",
     };
     for (size_t n = 0; n < sizeof types / sizeof *types; n++) {
         for (size_t m = 0; m < sizeof body / sizeof *body; m++) {

@@ -1,0 +1,143 @@
+/* Statement instances on tags: what issues and fallbacks share. */
+#include "scheduler/verify_int.h"
+
+#include <inttypes.h>
+
+/* ---- points of the program ---- */
+bool point_in_domain(const struct verify *v, int stmt, const int64_t *at) {
+    const struct program *p = v->p;
+    const struct stmt *s = &p->stmt[stmt];
+    for (uint64_t left = v->domain[stmt]; left; left &= left - 1) {
+        int a = __builtin_ctzll(left);
+        if (at[a] < 0 || at[a] >= p->axis[a].extent) return false;
+    }
+    for (int w = 0; w < s->nwhere; w++) {
+        int64_t x = s->where[w].coef[p->naxes];
+        for (int k = 0; k < p->naxes; k++) x += s->where[w].coef[k] * at[k];
+        if (x < 0) return false;
+    }
+    return true;
+}
+
+static uint64_t instance_number(const struct verify *v, int stmt, const int64_t *at) {
+    uint64_t n = 0;
+    for (int a = 0; a < v->p->naxes; a++)
+        if (v->domain[stmt] >> a & 1) n = n * (uint64_t)v->p->axis[a].extent + (uint64_t)at[a];
+    return n;
+}
+
+static void point_text(const struct verify *v, int stmt, const int64_t *at, struct text *out) {
+    text_printf(out, "statement %d at (", stmt);
+    bool first = true;
+    for (int a = 0; a < v->p->naxes; a++) {
+        if (!(v->domain[stmt] >> a & 1)) continue;
+        text_printf(out, "%s%s = %" PRId64, first ? "" : ", ", v->p->axis[a].name, at[a]);
+        first = false;
+    }
+    text_printf(out, ")");
+}
+
+bool point_error(struct verify *v, int stmt, const int64_t *at, const char *what,
+                 const struct tag *found, const struct tag *expected) {
+    struct text text = {0};
+    point_text(v, stmt, at, &text);
+    text_printf(&text, " %s", what);
+    if (found) {
+        text_printf(&text, " ");
+        tag_text(v, found, &text);
+    }
+    if (expected) {
+        text_printf(&text, ", expected ");
+        tag_text(v, expected, &text);
+    }
+    verify_error(v, "%s", text.at);
+    text_free(&text);
+    return false;
+}
+
+/* With loops cut short, what an instance reads may have been left out: then it is left out too. */
+bool point_left_out(struct verify *v, int stmt, const int64_t *at, bool overwrite) {
+    const struct stmt *s = &v->p->stmt[stmt];
+    struct tag ignored;
+    if (s->combine != COMBINE_SET && !overwrite) {
+        int64_t e = access_at(v, stmt, -1, at);
+        if (e >= 0 && !v->loose[s->dst.buffer] &&
+            !version_before(v, stmt, s->dst.buffer, e, &ignored))
+            return true;
+    }
+    for (int r = 0; r < s->nreads; r++) {
+        int b = s->read[r].buffer;
+        if (v->latest[stmt * v->p->nbuffers + b] < 0 || v->loose[b]) continue;
+        int64_t e = access_at(v, stmt, r, at);
+        if (e >= 0 && !version_before(v, stmt, b, e, &ignored)) return true;
+    }
+    return false;
+}
+
+static void mark_visited(struct verify *v, int stmt, const int64_t *at) {
+    int naxes = v->p->naxes;
+    for (int a = 0; a < naxes; a++) {
+        if (!(v->domain[stmt] >> a & 1)) continue;
+        uint64_t key = (uint64_t)(stmt * naxes + a) << 34 | (uint64_t)at[a] / PAGE_ENTRIES;
+        bool *page = pages_get(&v->visited, key, NULL), *was = &page[at[a] % PAGE_ENTRIES];
+        v->nvisited[stmt * naxes + a] += !*was;
+        *was = true;
+    }
+}
+
+/* The walk that counts: one instance is executed. */
+bool point_count(struct verify *v, int stmt, const int64_t *at, int64_t element) {
+    const struct stmt *s = &v->p->stmt[stmt];
+    uint32_t *count = count_at(v, stmt, element);
+    bool twice = s->combine == COMBINE_SET ? *count > 0
+                                           : !instance_mark(v, stmt, instance_number(v, stmt, at));
+    if (twice) return point_error(v, stmt, at, "is executed twice", NULL, NULL);
+    ++*count;
+    v->done[stmt]++;
+    if (v->trips) mark_visited(v, stmt, at);
+    return true;
+}
+
+/* ---- tags of reads ---- */
+bool tag_same(const struct tag *a, const struct tag *b) {
+    return a->kind == b->kind && a->id == b->id && a->type == b->type &&
+           (a->kind != TAG_DATA || (a->writer == b->writer && a->count == b->count));
+}
+
+bool point_expected(struct verify *v, int stmt, int read, const int64_t *at, struct tag *out) {
+    const struct access *a = &v->p->stmt[stmt].read[read];
+    int64_t e = access_at(v, stmt, read, at);
+    if (e >= 0) return version_before(v, stmt, a->buffer, e, out);
+    *out = tag_const(v->p->buffer[a->buffer].type, a->fill);
+    return a->has_fill;
+}
+
+bool point_check_read(struct verify *v, int stmt, int read, const int64_t *at,
+                      const struct tag *found) {
+    struct tag expected = {0};
+    if (v->loose[v->p->stmt[stmt].read[read].buffer]) return true;
+    if (!point_expected(v, stmt, read, at, &expected))
+        return point_error(v, stmt, at, "reads what nothing has written:", &expected, NULL);
+    if (tag_same(found, &expected)) return true;
+    return point_error(v, stmt, at, "reads", found, &expected);
+}
+
+/* The destination of a reduction before one more contribution. */
+bool point_check_partial(struct verify *v, int stmt, const int64_t *at, int64_t element,
+                         const struct tag *found) {
+    int buffer = v->p->stmt[stmt].dst.buffer;
+    struct tag expected;
+    struct tag own = tag_element(buffer, element, stmt, found->count, v->p->buffer[buffer].type);
+    if (v->loose[buffer] || (found->count > 0 && tag_same(found, &own))) return true;
+    bool written = version_before(v, stmt, buffer, element, &expected);
+    if (written && tag_same(found, &expected)) return true;
+    return point_error(v, stmt, at, "accumulates to", found, &expected);
+}
+
+struct tag point_after(const struct verify *v, int stmt, int64_t element,
+                       const struct tag *before) {
+    const struct stmt *s = &v->p->stmt[stmt];
+    bool partial = s->combine != COMBINE_SET && before->kind == TAG_DATA && before->writer == stmt;
+    return tag_element(s->dst.buffer, element, stmt, partial ? before->count + 1 : 1,
+                       v->p->buffer[s->dst.buffer].type);
+}

@@ -22,7 +22,6 @@ struct sizes {
 void check_error(struct diags *, struct place_in_file, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct sizes check_sizes(const struct machine *, const struct instr *, enum corner);
-bool unit_inside(const struct machine *, int unit, int outer); /* outer itself too */
 
 void check_instr_layouts(const struct machine *, const struct instr *, const struct program *,
                          struct diags *);

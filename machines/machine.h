@@ -241,6 +241,9 @@ int machine_queue(const struct machine *, const char *id);
 int machine_sync(const struct machine *, const char *id);
 int machine_instr(const struct machine *, const char *id);
 
+/* Is the unit `outer` or below it? */
+bool unit_inside(const struct machine *, int unit, int outer);
+
 /* Is this memory the home itself, or a hardware-managed cache over it (then an operand "in" it is read at its home address)? */
 bool memory_is_home(const struct machine *, int memory);
 

@@ -321,7 +321,7 @@ static int64_t share(const struct emitter *e, int *axis) {
 bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
     struct emitter *e = arena_alloc(w->arena, sizeof *e);
     struct nest *n = &w->nest[nest];
-    int64_t at[64] = {0}, base[64], top[64];
+    int64_t at[MAX_MEMORIES] = {0}, base[MAX_MEMORIES], top[MAX_MEMORIES];
     int axis = -1;
     *e = (struct emitter){.w = w,
                           .moves = moves,
@@ -340,10 +340,10 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     memcpy(base, at, sizeof at);
     if (e->t) place_core(e, at, false);
     memcpy(top, at, sizeof at);
-    for (int m = 0; m < w->m->nmemories && m < 64; m++)
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
         if (graph_is_static(w->m, m)) at[m] = base[m];
     place_chain(e, at);
-    for (int m = 0; m < w->m->nmemories && m < 64; m++) {
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
         int64_t used = at[m] > top[m] ? at[m] : top[m];
         if (m != w->m->home && used > graph_capacity(w->m, m) && used > w->m->memory[m].size &&
             w->m->memory[m].size >= 0) {

@@ -88,7 +88,7 @@ static int queue_of(const struct work *w, const struct node *n) {
 static struct signal *joined(struct work *w, const struct signal *a, int na, const struct signal *b,
                              int nb) {
     struct signal *s = arena_array(&w->s->arena, (size_t)(na + nb), sizeof *s);
-    memcpy(s, a, sizeof *s * (size_t)na);
+    if (na) memcpy(s, a, sizeof *s * (size_t)na);
     if (nb) memcpy(s + na, b, sizeof *s * (size_t)nb);
     return s;
 }

@@ -65,6 +65,7 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
         return false;
     if (dim < 0 && a >= 0 && needle_reduces(t->needle, dg->x) && o->writes) return false;
     if (o->where == IN_HOME && t->needle->lo[dg->x] < t->needle->hi[dg->x]) return dg->weight == 1;
+    if (g->n + MAX_DIMS >= MAX_COORDS) return false;
     if (dim >= 0) {
         if (g->block[dim] != dg->weight) return false;
         g->block[dim] *= dg->extent;

@@ -15,7 +15,7 @@ int graph_sync(const struct machine *m, int from, int to) {
 }
 
 int graph_distance(const struct machine *m, int from, int to, int *next) {
-    int parent[64], todo[64], n = 0, dist[64];
+    int parent[MAX_QUEUES], todo[MAX_QUEUES], n = 0, dist[MAX_QUEUES];
     memset(parent, -1, sizeof parent);
     todo[n++] = from;
     dist[from] = 0;

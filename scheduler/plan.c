@@ -170,7 +170,7 @@ struct pricing {
     const struct moves *moves;
     const struct nest *nest;
     struct plan *plan;
-    double queue[64], bus[32], lead, bubble;
+    double queue[MAX_QUEUES], bus[MAX_BUSES], lead, bubble;
 };
 
 static void charge(struct pricing *c, const struct instr *in, double times, double cycles,
@@ -266,7 +266,7 @@ void chain_region(const struct work *w, const struct plan *p, const struct nest 
 /* Static memories are registers: what the chain needs may lie over the inputs, which are dead by
  * then. */
 static bool fits_memories(struct pricing *c, const int64_t *result, const int64_t *input) {
-    int64_t chain[64] = {0};
+    int64_t chain[MAX_MEMORIES] = {0};
     struct work *w = c->w;
     for (int i = 0; i < c->nest->nchain; i++) {
         const struct task *t = &w->task[c->nest->chain[i]];
@@ -278,7 +278,7 @@ static bool fits_memories(struct pricing *c, const int64_t *result, const int64_
             chain[o->memory] += slot_bytes(w, o, &r) * chain_slots(w, c->moves, c->nest, t, o);
         }
     }
-    for (int m = 0; m < w->m->nmemories && m < 64; m++) {
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
         int64_t rest = graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m])
                                                 : input[m] + chain[m];
         if (result[m] + rest > graph_capacity(w->m, m)) return false;
@@ -290,14 +290,14 @@ bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
                 const struct plan *p) {
     struct plan q = *p;
     struct pricing c = {.w = w, .moves = moves, .nest = n, .plan = &q};
-    int64_t none[64] = {0};
+    int64_t none[MAX_MEMORIES] = {0};
     return fits_memories(&c, none, none);
 }
 
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
-    int64_t result[64] = {0}, input[64] = {0};
+    int64_t result[MAX_MEMORIES] = {0}, input[MAX_MEMORIES] = {0};
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
@@ -485,11 +485,11 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     price_direct(&c, t);
     double steady = 0, all = 0;
     p->port = 0;
-    for (int q = 0; q < w->m->nqueues && q < 64; q++) {
+    for (int q = 0; q < w->m->nqueues && q < MAX_QUEUES; q++) {
         steady = fmax(steady, c.queue[q]);
         all += c.queue[q];
     }
-    for (int b = 0; b < w->m->nbuses && b < 32; b++) {
+    for (int b = 0; b < w->m->nbuses && b < MAX_BUSES; b++) {
         steady = fmax(steady, c.bus[b]);
         p->port += c.bus[b];
     }

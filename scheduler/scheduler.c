@@ -123,8 +123,19 @@ static void sum_cost(struct work *w) {
     }
 }
 
+static bool check_machine(struct work *w) {
+    const struct machine *m = w->m;
+    if (m->nmemories <= MAX_MEMORIES && m->nqueues <= MAX_QUEUES && m->nbuses <= MAX_BUSES)
+        return true;
+    diag_line(w->diags, m->file, 0, 0,
+              "machine '%s' has too many memories, queues or buses to schedule for: at most %d, %d "
+              "and %d",
+              m->name, MAX_MEMORIES, MAX_QUEUES, MAX_BUSES);
+    return false;
+}
+
 static bool run(struct work *w) {
-    if (!check_items(w)) return false;
+    if (!check_items(w) || !check_machine(w)) return false;
     begin(w);
     struct moves moves = moves_find(w);
     bool ok =

@@ -10,13 +10,16 @@
 enum {
     MAX_NEEDLE = 12,
     MAX_DIGITS = 16,
-    MAX_COORDS = 24,
+    MAX_COORDS = 34,
     MAX_OPERANDS = 8,
     MAX_CHAIN = 16,
     MAX_LOOPS = 48,
     MAX_HOLDS = 40,
     MAX_SIZES = 16,
-    MAX_NESTS = 256
+    MAX_NESTS = 256,
+    MAX_MEMORIES = 64,
+    MAX_QUEUES = 64,
+    MAX_BUSES = 32
 };
 
 struct work;

@@ -52,11 +52,12 @@ static void fill_values(struct axis_space *s, int64_t extent) {
     s->value[s->n - 1] = blocks * s->unit;
 }
 
-static void find_axes(struct search *s) {
+static bool find_axes(struct search *s) {
     const struct program *p = s->w->p;
     const struct stmt *st = &p->stmt[s->t->stmt];
     for (int a = 0; a < p->naxes; a++) {
-        if (!(st->axes >> a & 1) || s->n == MAX_SEARCH) continue;
+        if (!(st->axes >> a & 1)) continue;
+        if (s->n == MAX_SEARCH) return false;
         struct axis_space *v = &s->ax[s->n];
         *v = (struct axis_space){
             .axis = a, .unit = 1, .x = -1, .reduction = s->t->reductions >> a & 1};
@@ -70,6 +71,7 @@ static void find_axes(struct search *s) {
         s->n++;
     }
     qsort(s->ax, (size_t)s->n, sizeof s->ax[0], descending);
+    return true;
 }
 
 static int64_t leaf(const struct search *s, const struct axis_space *v, int64_t tile) {
@@ -413,7 +415,7 @@ bool nest_plan(struct work *w, const struct moves *moves, int nest) {
     s->budget = w->options && w->options->steps > 0
                     ? w->options->steps
                     : DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
-    find_axes(s);
+    if (!find_axes(s)) return false;
     struct axis_space whole[MAX_SEARCH];
     memcpy(whole, s->ax, sizeof whole);
     for (int pass = 0; pass < 3; pass++) {

@@ -3,114 +3,207 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most bytes that places of a memory reach to. */
-static int64_t used_bytes(const struct schedule *s, int memory) {
-    int64_t most = 0;
+static const int64_t most_bytes = (int64_t)1 << 36;
+enum { MOST_GRANULES = 1 << 22, MOST_IMAGES = 1 << 20 };
+
+static bool place_error(struct engine *e, int place, const char *what) {
+    const struct place *p = &e->schedule->place[place];
+    return engine_error(e, NULL, "place '%s' %s memory '%s'", p->name, what,
+                        e->machine->memory[p->memory].id);
+}
+
+/* A home's bytes hold its elements. */
+static bool home_fits(struct engine *e, int place) {
+    const struct place *p = &e->schedule->place[place];
+    const struct buffer *b = &e->schedule->program->buffer[p->buffer];
+    const int64_t *extent = p->extent ? p->extent : b->extent;
+    int64_t size = (int64_t)type_size(b->type), elements = 1;
+    for (int d = 0; d < b->ndims; d++)
+        if (extent[d] < b->extent[d] || __builtin_mul_overflow(elements, extent[d], &elements) ||
+            elements > most_bytes)
+            return engine_error(e, NULL, "home '%s' has impossible extents", p->name);
+    if (b->elements == 0) return true;
+    int64_t span = layout_span(p->layout, b->ndims, extent, NULL);
+    if (span < 0 || span > p->bytes / size)
+        return engine_error(e, NULL, "home '%s' has %lld bytes, its elements need more", p->name,
+                            (long long)p->bytes);
+    return true;
+}
+
+/* The most bytes that places of a memory reach to; -1 after reporting. */
+static int64_t used_bytes(struct engine *e, int memory) {
+    const struct schedule *s = e->schedule;
+    int64_t most = 0, size = e->machine->memory[memory].size;
     for (int p = 0; p < s->nplaces; p++) {
         int64_t end;
-        if (s->place[p].memory != memory || s->place[p].address < 0) continue;
-        if (__builtin_mul_overflow(s->place[p].bytes, (int64_t)s->place[p].slots, &end) ||
-            __builtin_add_overflow(end, s->place[p].address, &end))
-            return -1;
+        if (s->place[p].memory != memory) continue;
+        if (s->place[p].address < 0 || s->place[p].bytes < 0 || s->place[p].slots < 1 ||
+            __builtin_mul_overflow(s->place[p].bytes, (int64_t)s->place[p].slots, &end) ||
+            __builtin_add_overflow(end, s->place[p].address, &end) || (size >= 0 && end > size))
+            return place_error(e, p, "reaches beyond"), -1;
+        if (end > most_bytes) return place_error(e, p, "is too far away to be simulated in"), -1;
+        if (s->place[p].keep != KEEP_LOCAL && !home_fits(e, p)) return -1;
         if (end > most) most = end;
     }
     return most;
 }
 
+static int64_t instances_of(const struct unit *u) {
+    int64_t n = u->count_max > u->count ? u->count_max : u->count;
+    return n < 1 ? 1 : n > SIM_INSTANCES ? SIM_INSTANCES : n;
+}
+
+static bool image_open(struct engine *e, int memory, int64_t bytes) {
+    const struct memory *m = &e->machine->memory[memory];
+    int64_t n = 1, piece = m->word > 16 ? m->word : 16;
+    for (int u = m->unit; u >= 0 && n <= MOST_IMAGES; u = e->machine->unit[u].parent)
+        n *= instances_of(&e->machine->unit[u]);
+    if (n > MOST_IMAGES)
+        return engine_error(e, NULL, "memory '%s' has too many instances to be simulated", m->id);
+    while (bytes / piece > MOST_GRANULES) piece *= 2;
+    e->images[memory] = bytes > 0 ? n : 1;
+    e->image[memory] = calloc((size_t)e->images[memory], sizeof *e->image[memory]);
+    for (int64_t k = 0; k < e->images[memory]; k++)
+        e->image[memory][k] = (struct image){.bytes = bytes, .piece = piece};
+    return true;
+}
+
 bool images_open(struct engine *e) {
     const struct machine *m = e->machine;
-    e->image =
-        arena_array(&e->arena, (size_t)m->nmemories * (size_t)e->instances, sizeof *e->image);
+    e->image = arena_array(&e->arena, (size_t)m->nmemories + 1, sizeof *e->image);
+    e->images = arena_array(&e->arena, (size_t)m->nmemories + 1, sizeof *e->images);
     for (int i = 0; i < m->nmemories; i++) {
-        int64_t bytes = used_bytes(e->schedule, i);
-        if (bytes < 0 || bytes > (int64_t)1 << 36) {
-            diag_line(e->diags, e->schedule->machine_name, 0, 0,
-                      "places in memory '%s' reach beyond what can be simulated", m->memory[i].id);
-            return false;
-        }
-        if (e->counting) e->result->peak_bytes[i] = bytes;
-        for (int k = 0; k < e->instances; k++) {
-            struct image *image = &e->image[i * e->instances + k];
-            image->granule = i == m->home ? 64 : m->memory[i].word > 1 ? m->memory[i].word : 16;
-            image->bytes = bytes;
-        }
+        int64_t bytes = used_bytes(e, i);
+        if (bytes < 0 || !image_open(e, i, bytes)) return false;
+        e->result->peak_bytes[i] = bytes;
     }
     return true;
 }
 
 void images_close(struct engine *e) {
-    for (int i = 0; i < e->machine->nmemories * e->instances; i++) {
-        free(e->image[i].byte);
-        free(e->image[i].visible);
-        free(e->image[i].writer);
+    for (int i = 0; i < e->machine->nmemories; i++) {
+        for (int64_t k = 0; k < e->images[i]; k++) {
+            free(e->image[i][k].byte);
+            free(e->image[i][k].granule);
+            free(e->image[i][k].read);
+        }
+        free(e->image[i]);
     }
 }
 
-static bool is_private(const struct machine *m, int memory) {
-    for (int u = m->memory[memory].unit; u >= 0; u = m->unit[u].parent)
-        if (m->unit[u].count != 1 || m->unit[u].count_max != 1) return true;
-    return false;
+static int64_t instance_of(const struct engine *e, int memory) {
+    int64_t at = 0, scale = 1;
+    for (int u = e->machine->memory[memory].unit; u >= 0; u = e->machine->unit[u].parent) {
+        at += e->unit_instance[u] * scale;
+        scale *= instances_of(&e->machine->unit[u]);
+    }
+    return at;
 }
 
-struct image *image_of(struct engine *e, int memory, int instance) {
-    struct image *image =
-        &e->image[memory * e->instances + (is_private(e->machine, memory) ? instance : 0)];
-    if (!image->byte) {
-        size_t granules = (size_t)(image->bytes / image->granule + 2);
+struct image *image_of(struct engine *e, int memory) {
+    int64_t at = e->images[memory] > 1 ? instance_of(e, memory) : 0;
+    struct image *image = &e->image[memory][at];
+    size_t granules = (size_t)(image->bytes / image->piece + 2);
+    if (!image->byte && !e->options->no_values) {
         image->byte = calloc((size_t)image->bytes + 64, 1);
-        image->visible = calloc(granules, sizeof *image->visible);
-        image->writer = calloc(granules, sizeof *image->writer);
+        if (!image->byte) goto full;
+    }
+    if (!image->granule && e->tracks) {
+        image->granule = calloc(granules, sizeof *image->granule);
+        image->read = calloc(granules * (size_t)e->machine->nqueues + 1, sizeof *image->read);
+        if (!image->granule || !image->read) goto full;
     }
     return image;
+full:
+    engine_error(e, NULL, "there is not enough memory for the %lld bytes used in '%s'",
+                 (long long)image->bytes, e->machine->memory[memory].id);
+    return NULL;
 }
 
-static void home_copy(struct engine *e, int buffer, uint8_t *out, const uint8_t *in) {
+void images_forget(struct engine *e) {
+    for (int i = 0; i < e->machine->nmemories; i++)
+        for (int64_t k = 0; k < e->images[i]; k++) {
+            struct image *image = &e->image[i][k];
+            size_t granules = (size_t)(image->bytes / image->piece + 2);
+            if (image->granule) memset(image->granule, 0, granules * sizeof *image->granule);
+            if (image->read)
+                memset(image->read, 0,
+                       granules * (size_t)e->machine->nqueues * sizeof *image->read);
+        }
+}
+
+/* ---- homes ---- */
+
+static uint8_t *home_bytes(struct engine *e, int place) {
+    const struct place *p = &e->schedule->place[place];
+    struct image *image = image_of(e, p->memory);
+    return image ? image->byte + p->address : NULL;
+}
+
+static bool home_copy(struct engine *e, int buffer, uint8_t *out, const uint8_t *in) {
     const struct schedule *s = e->schedule;
     const struct buffer *b = &s->program->buffer[buffer];
-    const struct place *p = &s->place[schedule_home(s, buffer)];
-    uint8_t *home = image_of(e, p->memory, e->instance)->byte + p->address;
-    size_t size = type_size(b->type);
-    if (!p->layout) {
+    int place = schedule_home(s, buffer);
+    if (place < 0) return engine_error(e, NULL, "buffer '%s' has no home", b->name);
+    const struct place *p = &s->place[place];
+    const int64_t *extent = p->extent ? p->extent : b->extent;
+    uint8_t *home = home_bytes(e, place);
+    int64_t size = (int64_t)type_size(b->type), index[MAX_DIMS] = {0};
+    if (!home) return false;
+    bool dense = !p->layout;
+    for (int d = 1; d < b->ndims; d++) dense = dense && extent[d] == b->extent[d];
+    if (dense) {
         if (out)
-            memcpy(out, home, (size_t)b->elements * size);
+            memcpy(out, home, (size_t)(b->elements * size));
         else
-            memcpy(home, in, (size_t)b->elements * size);
-        return;
+            memcpy(home, in, (size_t)(b->elements * size));
+        return true;
     }
-    int64_t index[MAX_DIMS] = {0};
     for (int64_t n = 0; n < b->elements; n++) {
-        int64_t at = layout_offset(p->layout, b->ndims, p->extent, NULL, index) * (int64_t)size;
+        int64_t at = layout_offset(p->layout, b->ndims, extent, NULL, index) * size;
+        if (at < 0 || at + size > p->bytes)
+            return engine_error(e, NULL, "an element of '%s' lies outside its home", b->name);
         if (out)
-            memcpy(out + (size_t)n * size, home + at, size);
+            memcpy(out + n * size, home + at, (size_t)size);
         else
-            memcpy(home + at, in + (size_t)n * size, size);
+            memcpy(home + at, in + n * size, (size_t)size);
         for (int d = b->ndims - 1; d >= 0 && ++index[d] == b->extent[d]; d--) index[d] = 0;
     }
+    return true;
 }
 
-void home_gather(struct engine *e, int buffer, uint8_t *to) {
-    home_copy(e, buffer, to, NULL);
+bool home_gather(struct engine *e, int buffer, uint8_t *to) {
+    return home_copy(e, buffer, to, NULL);
 }
 
-void home_scatter(struct engine *e, int buffer, const uint8_t *from) {
-    home_copy(e, buffer, NULL, from);
+bool home_scatter(struct engine *e, int buffer, const uint8_t *from) {
+    return home_copy(e, buffer, NULL, from);
 }
 
-static void arguments(struct engine *e, bool in) {
+bool home_zero(struct engine *e, int place) {
+    uint8_t *home = home_bytes(e, place);
+    if (home) memset(home, 0, (size_t)e->schedule->place[place].bytes);
+    return home != NULL;
+}
+
+static bool arguments(struct engine *e, bool in) {
     const struct program *p = e->schedule->program;
     for (int b = 0; b < p->nbuffers; b++) {
         enum role r = p->buffer[b].role;
         if (!e->data || !e->data[b] || schedule_home(e->schedule, b) < 0) continue;
-        if (in && (r == ROLE_IN || r == ROLE_INOUT || r == ROLE_CONST))
-            home_scatter(e, b, e->data[b]);
-        if (!in && (r == ROLE_OUT || r == ROLE_INOUT)) home_gather(e, b, e->data[b]);
+        if (in && (r == ROLE_IN || r == ROLE_INOUT || r == ROLE_CONST) &&
+            !home_scatter(e, b, e->data[b]))
+            return false;
+        if (!in && (r == ROLE_OUT || r == ROLE_INOUT) && !home_gather(e, b, e->data[b]))
+            return false;
     }
+    return true;
 }
 
-void images_load(struct engine *e) {
-    arguments(e, true);
+bool images_load(struct engine *e) {
+    return arguments(e, true);
 }
 
-void images_store(struct engine *e) {
-    arguments(e, false);
+bool images_store(struct engine *e) {
+    return arguments(e, false);
 }

@@ -23,11 +23,6 @@ bool engine_error(struct engine *e, const struct node *node, const char *fmt, ..
     return false;
 }
 
-static bool inside(const struct machine *m, int unit, int ancestor) {
-    for (; unit >= 0; unit = m->unit[unit].parent)
-        if (unit == ancestor) return true;
-    return false;
-}
 
 /* A queue is the device's when no unit with a fallback is above or below its own. */
 static void find_host(struct engine *e) {
@@ -35,8 +30,8 @@ static void find_host(struct engine *e) {
     for (int q = 0; q < m->nqueues; q++) {
         e->is_host[q] = m->nfallbacks == 0;
         for (int f = 0; f < m->nfallbacks; f++)
-            if (inside(m, m->queue[q].unit, m->fallback[f].unit) ||
-                inside(m, m->fallback[f].unit, m->queue[q].unit))
+            if (unit_inside(m, m->queue[q].unit, m->fallback[f].unit) ||
+                unit_inside(m, m->fallback[f].unit, m->queue[q].unit))
                 e->is_host[q] = true;
         if (!e->is_host[q]) e->joined = true;
     }
@@ -52,26 +47,52 @@ static void find_interlocks(struct engine *e) {
             e->interlocked[q] |= (uint64_t)1 << q;
         else
             e->interlocked[q] &= ~((uint64_t)1 << q); /* in order, results are forwarded */
+        e->tracks = e->tracks || e->interlocked[q];
     }
 }
 
-static int64_t most_instances(const struct machine *m) {
-    int64_t n = 1;
-    for (int u = 0; u < m->nunits; u++)
-        if (m->unit[u].count > n) n = m->unit[u].count;
-    return n > 1024 ? 1024 : n;
+/* ---- channels: as many as the schedule uses ---- */
+
+static void count_channels(const struct signals *g, int *most) {
+    for (int i = 0; i < g->npops; i++)
+        if (g->pop[i].channel >= most[g->pop[i].sync]) most[g->pop[i].sync] = g->pop[i].channel + 1;
+    for (int i = 0; i < g->npushes; i++)
+        if (g->push[i].channel >= most[g->push[i].sync])
+            most[g->push[i].sync] = g->push[i].channel + 1;
+}
+
+static void find_channels(const struct node *node, int n, int *most) {
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind == NODE_LOOP) find_channels(node[k].loop->body, node[k].loop->nbody, most);
+        if (node[k].kind == NODE_ISSUE) count_channels(&node[k].issue->signals, most);
+        if (node[k].kind == NODE_FALLBACK) count_channels(&node[k].fallback->signals, most);
+        if (node[k].kind == NODE_SYNC) count_channels(&node[k].sync.signals, most);
+    }
+}
+
+static void open_tokens(struct engine *e) {
+    int nsyncs = e->machine->nsyncs,
+        *most = arena_array(&e->arena, (size_t)nsyncs + 1, sizeof *most);
+    find_channels(e->schedule->prepare.node, e->schedule->prepare.nnodes, most);
+    find_channels(e->schedule->run.node, e->schedule->run.nnodes, most);
+    e->channel = arena_array(&e->arena, (size_t)nsyncs + 1, sizeof *e->channel);
+    for (int s = 0; s < nsyncs; s++) {
+        e->channel[s] = e->nchannels;
+        e->nchannels += most[s];
+    }
+    e->sync = arena_array(&e->arena, (size_t)e->nchannels + 1, sizeof *e->sync);
 }
 
 static void open_queues(struct engine *e) {
     const struct machine *m = e->machine;
     e->queue = arena_array(&e->arena, (size_t)m->nqueues + 1, sizeof *e->queue);
-    e->sync = arena_array(&e->arena, (size_t)m->nsyncs + 1, sizeof *e->sync);
     e->is_host = arena_array(&e->arena, (size_t)m->nqueues + 1, sizeof *e->is_host);
     e->interlocked = arena_array(&e->arena, (size_t)m->nqueues + 1, sizeof *e->interlocked);
     e->bus_free = arena_array(&e->arena, (size_t)m->nbuses + 1, sizeof *e->bus_free);
     for (int q = 0; q < m->nqueues; q++)
-        e->queue[q].server = arena_array(
-            &e->arena, (size_t)(m->queue[q].width > 0 ? m->queue[q].width : 1), sizeof(double));
+        e->queue[q].server =
+            arena_array(&e->arena, (size_t)(m->queue[q].width > 0 ? m->queue[q].width : 1),
+                        sizeof *e->queue[q].server);
     find_host(e);
     find_interlocks(e);
 }
@@ -96,90 +117,52 @@ void sim_result_free(struct sim_result *r) {
     memset(r, 0, sizeof *r);
 }
 
-/* MACs of one execution at its largest sizes, per cycle of its queue. */
-static double peak_rate(struct engine *e, int instr) {
-    const struct instr *in = &e->machine->instr[instr];
-    int64_t size[SIM_SIZES] = {0};
-    for (int k = 0; k < in->nranged && k < SIM_SIZES; k++) {
-        int64_t lo, hi, step;
-        if (!instr_size_range(e->machine, in, k, &lo, &hi, &step)) return 0;
-        size[k] = hi < 0 ? 1024 : hi;
-    }
-    struct program *p = instr_bind(e->machine, in, size, e->diags);
-    if (!p) return 0;
-    struct issue_node i = {.instr = instr};
-    struct arg *arg = calloc((size_t)in->noperands + 1, sizeof *arg);
-    for (int o = 0; o < in->noperands; o++) arg[o].place = -1;
-    i.arg = arg;
-    struct executed x = {0};
-    memcpy(x.size, size, sizeof size);
-    const struct shape *s = shape_of(e, &i, &x);
-    double rate = s && s->interval > 0 ? (double)program_macs(p) / s->interval : 0;
-    free(arg);
-    program_free(p);
-    return in->queue >= 0 ? rate * (double)e->machine->queue[in->queue].width : rate;
-}
-
-/* The units whose instructions did MACs work side by side; of one unit the fastest instruction is
- * the peak. */
-static void utilisation(struct engine *e) {
-    const struct machine *m = e->machine;
-    double peak = 0, done = 0;
-    for (int u = 0; u < m->nunits; u++) {
-        double best = 0;
-        for (int i = 0; i < m->ninstrs; i++) {
-            if (m->instr[i].unit != u || !e->result->macs_on[i]) continue;
-            done += (double)e->result->macs_on[i];
-            double rate = peak_rate(e, i);
-            if (rate > best) best = rate;
-        }
-        peak += best;
-    }
-    for (int i = 0; i <= m->ninstrs; i++) e->result->macs += e->result->macs_on[i];
-    e->result->utilisation =
-        peak > 0 && e->result->cycles > 0 ? done / (peak * e->result->cycles) : 0;
-}
-
-static bool open_trace(struct engine *e) {
-    if (!e->options->trace) return true;
-    e->trace = fopen(e->options->trace, "w");
-    if (!e->trace) {
-        diag_line(e->diags, e->options->trace, 0, 0, "cannot write '%s'", e->options->trace);
-        return false;
-    }
-    fprintf(e->trace, "{\"traceEvents\":[");
-    return true;
-}
-
 static void close_engine(struct engine *e) {
     trace_close(e);
     if (e->image) images_close(e);
-    for (int q = 0; q < e->machine->nqueues; q++) free(e->queue[q].fifo);
-    for (int s = 0; s < e->machine->nsyncs; s++) free(e->sync[s].at);
-    for (int i = 0; i < e->machine->ninstrs; i++) {
-        struct shape *s = &e->shape[i];
-        for (int o = 0; o < SIM_OPERANDS; o++) free(s->offset[o]), free(s->data[o]);
-        free(s->by_buffer);
-        if (s->program) program_free(s->program);
+    for (int q = 0; q < e->machine->nqueues; q++) {
+        free(e->queue[q].fifo);
+        free(e->queue[q].after);
+        free(e->queue[q].started);
     }
+    for (int s = 0; s < e->nchannels; s++) free(e->sync[s].at);
+    shapes_close(e);
     arena_free(&e->arena);
+}
+
+/* The run starts at time 0, whatever `prepare` did. */
+static void start_run(struct engine *e) {
+    time_reset_queues(e, 0);
+    for (int b = 0; b < e->machine->nbuses; b++) e->bus_free[b] = 0;
+    for (int c = 0; c < e->nchannels; c++)
+        for (int k = 0; k < e->sync[c].room; k++) e->sync[c].at[k] = 0;
+    images_forget(e);
 }
 
 static bool run_sections(struct engine *e) {
     const struct schedule *s = e->schedule;
-    if (!e->options->no_values) images_load(e);
+    if (!e->options->no_values && !images_load(e)) return false;
     e->counting = e->options->with_prepare_cost;
     if ((e->counting || !e->options->no_values) && !walk_section(e, &s->prepare)) return false;
-    double start = e->counting ? 0 : e->end;
-    if (!e->counting) {
-        memset(e->result->sync, 0, (size_t)e->machine->nsyncs * sizeof *e->result->sync);
-        time_reset_queues(e, e->end);
-    }
+    if (!e->counting) start_run(e);
     e->counting = true;
     if (!walk_section(e, &s->run)) return false;
-    e->result->cycles = e->end - start;
-    if (!e->options->no_values) images_store(e);
-    return true;
+    e->result->cycles = e->end;
+    return e->options->no_values || images_store(e);
+}
+
+static void open_arrays(struct engine *e) {
+    const struct machine *m = e->machine;
+    const struct schedule *s = e->schedule;
+    e->value = arena_array(&e->arena, (size_t)s->nvars + 1, sizeof *e->value);
+    e->slot = arena_array(&e->arena, (size_t)s->nplaces + 1, sizeof *e->slot);
+    e->zero_at = arena_array(&e->arena, (size_t)s->nplaces + 1, sizeof *e->zero_at);
+    e->shape = arena_array(&e->arena, (size_t)m->ninstrs * SIM_SHAPES + 1, sizeof *e->shape);
+    e->shape_next = arena_array(&e->arena, (size_t)m->ninstrs + 1, sizeof *e->shape_next);
+    e->unit_instance = arena_array(&e->arena, (size_t)m->nunits + 1, sizeof *e->unit_instance);
+    e->unit_active = arena_array(&e->arena, (size_t)m->nunits + 1, sizeof *e->unit_active);
+    e->unit_used = arena_array(&e->arena, (size_t)m->nunits + 1, sizeof *e->unit_used);
+    for (int u = 0; u < m->nunits; u++) e->unit_active[u] = 1;
 }
 
 static double wall(void) {
@@ -201,14 +184,13 @@ bool sim_run(const struct schedule *s, void *const *data, const struct sim_optio
     open_result(r, s->machine);
     arena_init(&e.arena);
     e.limit = options->steps ? options->steps : (int64_t)10000000000;
-    e.instances = (int)most_instances(s->machine);
-    e.value = arena_array(&e.arena, (size_t)s->nvars + 1, sizeof *e.value);
-    e.slot = arena_array(&e.arena, (size_t)s->nplaces + 1, sizeof *e.slot);
-    e.shape = arena_array(&e.arena, (size_t)s->machine->ninstrs + 1, sizeof *e.shape);
+    open_arrays(&e);
     open_queues(&e);
-    bool ok = images_open(&e) && open_trace(&e) && run_sections(&e);
-    if (ok) utilisation(&e);
+    open_tokens(&e);
+    bool ok = images_open(&e) && trace_open(&e) && run_sections(&e);
+    if (ok) count_utilisation(&e);
     close_engine(&e);
+    ok = ok && !e.failed;
     r->wall_seconds = wall() - start;
     return ok;
 }

@@ -1,58 +1,96 @@
-/* Inside the simulator. walk.c turns the tree into instructions in program order; time.c gives each
- * its start and end; values.c executes it; image.c holds what the memories contain. */
+/* Inside the simulator. walk.c turns the tree into instructions in program order; order.c says what
+ * hardware makes each wait for; time.c gives it its start and end; values.c executes it; shape.c
+ * knows its operands; image.c holds what the memories contain. */
 #ifndef ISAMAP_SIM_INT_H
 #define ISAMAP_SIM_INT_H
 
 #include "sim/sim.h"
 
-enum { SIM_SIZES = 16, SIM_OPERANDS = 16, SIM_STRIDES = 8 };
+enum {
+    SIM_SIZES = 16,
+    SIM_OPERANDS = 16,
+    SIM_STRIDES = 8,
+    SIM_SHAPES = 8,
+    SIM_GAPS = 64,
+    SIM_INSTANCES = 1024
+};
 
-/* ---- what memories contain: one array of bytes for each memory and instance of its unit, grown to
- * what is used ---- */
+/* A piece of a memory, as far as hardware tracks who uses it. The two halves belong to two moments:
+ * when an instruction enters its queue (program order), and when it runs. */
+struct granule {
+    double visible;  /* when the last write is seen by other queues */
+    double read_end; /* when the last of its readers is finished */
+    int64_t wrote;   /* number in its queue, from 1, of the last writer in program order */
+    int16_t wrote_queue, writer, reader; /* queue + 1; 0: nobody. The last two: of what has run */
+};
+
+/* ---- what memories contain: one array of bytes for each memory and instance of its unit ---- */
 struct image {
     uint8_t *byte;
-    int64_t bytes;   /* allocated; reading beyond is an error of the schedule */
-    int64_t granule; /* of the two arrays below */
-    double *visible; /* when the last write of a granule is seen by other queues */
-    int16_t *writer; /* queue + 1; 0: nobody yet */
+    int64_t bytes; /* as far as places reach; all beyond is an error of the schedule */
+    int64_t piece; /* bytes of a granule */
+    struct granule *granule;
+    int64_t *read; /* [granule][queue]: number, from 1, of the last reader in program order */
 };
 
 /* ---- one executed instruction, all expressions evaluated ---- */
 struct executed {
     const struct node *node;
-    int queue; /* -1: none; done at once */
-    int64_t sequence;
+    int queue;                /* -1: none; done at once */
+    int64_t sequence, number; /* in program order, and in its queue from 1 */
     double dispatched;
     int64_t size[SIM_SIZES], stride[SIM_STRIDES], flag[SIM_OPERANDS];
     int64_t address[SIM_OPERANDS];      /* in the operand's memory; immediates: unused */
     int64_t lo[MAX_AXES], hi[MAX_AXES]; /* fallback: the box */
     int64_t work;                       /* points of the program's statement that it executes */
-    int instance;                       /* of the parallel unit around it */
+    int instance;                       /* of the parallel loops around it */
+    int64_t *after; /* [nqueues]: how many of each queue must have run first; in the queue's room */
+};
+
+/* One operand of a shape: which elements from the operand's address on it covers. */
+struct reach {
+    int buffer; /* of the semantics */
+    int64_t elements;
+    int64_t lo, hi;  /* elements from its address to the first and the last; hi < lo: none */
+    int64_t *offset; /* element -> element offset; NULL: dense, or not needed so far */
+    uint8_t *data;   /* row-major; made when values are computed */
 };
 
 /* The operands' shape for one instruction and one choice of sizes and strides. */
 struct shape {
-    bool valid;
+    bool valid, ready; /* ready: offset and data are made */
     int64_t size[SIM_SIZES], stride[SIM_STRIDES];
     int alternative[SIM_OPERANDS];
-    struct program *program;       /* the semantics, bound */
-    int64_t *offset[SIM_OPERANDS]; /* element -> element offset; NULL: dense */
-    int64_t elements[SIM_OPERANDS], span[SIM_OPERANDS];
-    uint8_t *data[SIM_OPERANDS];
+    struct program *program; /* the semantics, bound */
+    struct reach reach[SIM_OPERANDS];
     void **by_buffer; /* for program_run */
     double latency, interval, overhead, energy;
 };
 
+struct span {
+    double start, end;
+};
+
+/* One of a queue's `width`. In order: free from then on. Out of order: busy then, free before and
+ * between, but not before `from`. */
+struct server {
+    double free, from;
+    struct span busy[SIM_GAPS];
+    int n;
+};
+
 struct queue_time {
-    double *server; /* [width]: free from then on */
-    double clock;   /* data order: throughput bound */
+    struct server *server; /* [width] */
     struct executed *fifo;
+    int64_t *after;  /* [room][nqueues] */
+    double *started; /* [room]: when the instruction that had this room before left the queue */
     int head, count, room;
-    double last_start;
+    int64_t dispatched, ran;
+    double last_start, visible; /* visible: all results so far */
 };
 
 struct sync_time {
-    double *at; /* tokens waiting: when each was given */
+    double *at; /* tokens: when each arrives */
     int head, count, room;
 };
 
@@ -64,16 +102,21 @@ struct engine {
     struct diags *diags;
     struct arena arena;
     void *const *data;
-    struct image *image; /* [nmemories * instances] */
-    int instances;
-    struct shape *shape;      /* [ninstrs] */
+    struct image **image;     /* [nmemories][instances of its unit] */
+    int64_t *images;          /* [nmemories] */
+    struct shape *shape;      /* [ninstrs][SIM_SHAPES] */
+    int *shape_next;          /* [ninstrs]: which is given up next */
     struct queue_time *queue; /* [nqueues] */
-    struct sync_time *sync;   /* [nsyncs] */
+    struct sync_time *sync;   /* [channels of all syncs] */
+    int *channel, nchannels;  /* [nsyncs + 1]: where a sync's channels begin */
     bool *is_host, joined;    /* queues of a host beside a device take no device time */
-    uint64_t *interlocked;    /* [nqueues]: queues whose results hardware makes it wait for */
+    uint64_t *interlocked; /* [nqueues]: queues whose use of memories hardware makes it wait for */
+    bool tracks;           /* some queue is interlocked */
     double *bus_free, floor, end;
     int64_t *value; /* of the schedule's variables */
     int64_t *slot;  /* [nplaces]: current slot; -1 before the first rotate */
+    int64_t *unit_instance, *unit_active, *unit_used; /* [nunits] */
+    int *zero_at; /* [nplaces]: node of the section before which a padded home becomes zero; -1 */
     int64_t sequence, steps, limit;
     int instance;
     bool counting, failed;
@@ -84,25 +127,46 @@ struct engine {
 /* image.c */
 bool images_open(struct engine *);
 void images_close(struct engine *);
-struct image *image_of(struct engine *, int memory, int instance);
-void images_load(struct engine *);  /* arguments in */
-void images_store(struct engine *); /* out and inout back */
-void home_gather(struct engine *, int buffer, uint8_t *to);
-void home_scatter(struct engine *, int buffer, const uint8_t *from);
+struct image *image_of(struct engine *, int memory); /* of the current instance; NULL: no room */
+bool images_load(struct engine *);                   /* arguments in */
+bool images_store(struct engine *);                  /* out and inout back */
+bool home_gather(struct engine *, int buffer, uint8_t *to);
+bool home_scatter(struct engine *, int buffer, const uint8_t *from);
+bool home_zero(struct engine *, int place);
+void images_forget(struct engine *); /* all that was written is visible at 0 */
+
+/* shape.c */
+const struct shape *shape_of(struct engine *, const struct node *, const struct executed *);
+bool shape_ready(struct engine *, const struct node *, const struct shape *); /* for values */
+void shapes_close(struct engine *);
+double shape_interval(struct engine *, int instr, const int64_t *size);
 
 /* values.c */
-const struct shape *shape_of(struct engine *, const struct issue_node *, const struct executed *);
 bool issue_execute(struct engine *, const struct executed *);
 bool fallback_execute(struct engine *, const struct executed *);
+int64_t box_points(const struct program *, int stmt, const int64_t *lo, const int64_t *hi);
 
 /* walk.c */
 bool walk_section(struct engine *, const struct section *);
+
+/* order.c */
+void order_enter(struct engine *, const struct executed *); /* in program order: fills x->after */
+bool order_ready(const struct engine *, const struct executed *);
+double order_visible(struct engine *, const struct executed *);
+void order_ran(struct engine *, const struct executed *, double end, double visible);
 
 /* time.c */
 bool time_dispatch(struct engine *, struct executed *);
 bool time_drain(struct engine *);
 void time_reset_queues(struct engine *, double floor);
+
+/* report.c */
+const char *node_name(const struct engine *, const struct node *);
+void count_work(struct engine *, const struct executed *);
+void trace_event(struct engine *, const struct executed *, double start, double end);
+bool trace_open(struct engine *);
 void trace_close(struct engine *);
+void count_utilisation(struct engine *);
 
 bool engine_error(struct engine *, const struct node *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

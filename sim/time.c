@@ -2,7 +2,6 @@
  * queues' depths let them; among the queues' heads the one that can start first runs next. */
 #include "sim/sim_int.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,98 +21,98 @@ static int capacity(const struct engine *e, int q) {
 
 /* ---- tokens ---- */
 
-static void token_push(struct engine *e, int sync, double at) {
-    struct sync_time *s = &e->sync[sync];
-    if (s->count == s->room) {
-        int room = s->room ? 2 * s->room : 16;
-        double *moved = malloc((size_t)room * sizeof *moved);
-        for (int i = 0; i < s->count; i++) moved[i] = s->at[(s->head + i) % s->room];
-        free(s->at);
-        s->at = moved, s->head = 0, s->room = room;
-    }
-    s->at[(s->head + s->count++) % s->room] = at;
-    struct sim_sync *r = &e->result->sync[sync];
-    r->pushes++;
-    if (s->count > r->peak) r->peak = s->count;
-}
-
 static bool is_token(const struct engine *e, int sync) {
     return e->machine->sync[sync].kind == SYNC_TOKEN;
 }
 
-/* When all tokens that the node waits for are there; false: not yet given. */
-static bool tokens_ready(const struct engine *e, const struct signals *g, double *at) {
+static struct sync_time *tokens_of(struct engine *e, const struct signal *g) {
+    return &e->sync[e->channel[g->sync] + g->channel];
+}
+
+static double token_at(const struct sync_time *s, int k) {
+    return s->at[(s->head + k) % s->room];
+}
+
+static void token_room(struct sync_time *s) {
+    if (s->count < s->room) return;
+    int room = s->room ? 2 * s->room : 16;
+    double *moved = malloc((size_t)room * sizeof *moved);
+    for (int i = 0; i < s->count; i++) moved[i] = token_at(s, i);
+    free(s->at);
+    s->at = moved, s->head = 0, s->room = room;
+}
+
+/* Kept in the order of their arrival. */
+static void token_push(struct engine *e, const struct signal *g, double at) {
+    struct sync_time *s = tokens_of(e, g);
+    token_room(s);
+    int k = s->count++;
+    for (; k > 0 && token_at(s, k - 1) > at; k--)
+        s->at[(s->head + k) % s->room] = token_at(s, k - 1);
+    s->at[(s->head + k) % s->room] = at;
+    if (e->counting) e->result->sync[g->sync].pushes++;
+}
+
+/* Signals to and from a host beside a device cost the device nothing. */
+static bool of_host(const struct engine *e, const struct sync *s) {
+    for (int q = 0; q < e->machine->nqueues; q++)
+        if (e->is_host[q] && ((s->from | s->to) >> q & 1)) return e->joined;
+    return false;
+}
+
+static void tokens_give(struct engine *e, const struct signals *g, double at) {
+    for (int i = 0; i < g->npushes; i++) {
+        const struct sync *s = &e->machine->sync[g->push[i].sync];
+        if (s->kind == SYNC_TOKEN)
+            token_push(e, &g->push[i], at + (of_host(e, s) ? 0 : s->latency));
+    }
+}
+
+/* Earlier pops of the same channel in the same list. */
+static int pops_before(const struct signals *g, int i) {
+    int n = 0;
+    for (int k = 0; k < i; k++)
+        n += g->pop[k].sync == g->pop[i].sync && g->pop[k].channel == g->pop[i].channel;
+    return n;
+}
+
+/* When the token of pop i arrives; false: nobody has given it yet. */
+static bool token_time(struct engine *e, const struct signals *g, int i, double *at) {
+    if (!is_token(e, g->pop[i].sync)) return *at = 0, true;
+    const struct sync_time *s = tokens_of(e, &g->pop[i]);
+    int k = pops_before(g, i);
+    if (s->count <= k) return false;
+    return *at = token_at(s, k), true;
+}
+
+static bool tokens_ready(struct engine *e, const struct signals *g, double *at) {
     *at = 0;
     for (int i = 0; i < g->npops; i++) {
-        int sync = g->pop[i].sync, before = 0;
-        if (!is_token(e, sync)) continue;
-        for (int k = 0; k < i; k++) before += g->pop[k].sync == sync;
-        const struct sync_time *s = &e->sync[sync];
-        if (s->count <= before) return false;
-        *at = fmax(*at, s->at[(s->head + before) % s->room]);
+        double one;
+        if (!token_time(e, g, i, &one)) return false;
+        *at = fmax(*at, one);
     }
     return true;
 }
 
-static void tokens_take(struct engine *e, const struct signals *g) {
+static void token_peak(struct engine *e, int sync, const struct sync_time *s, double at) {
+    int n = 0;
+    while (n < s->count && token_at(s, n) <= at) n++;
+    if (e->counting && n > e->result->sync[sync].peak) e->result->sync[sync].peak = n;
+}
+
+static void tokens_take(struct engine *e, const struct signals *g, double at, double could) {
     for (int i = 0; i < g->npops; i++) {
-        struct sync_time *s = &e->sync[g->pop[i].sync];
+        double one;
+        if (e->counting && token_time(e, g, i, &one) && one > could)
+            e->result->sync[g->pop[i].sync].wait += one - could;
+    }
+    for (int i = 0; i < g->npops; i++) {
         if (!is_token(e, g->pop[i].sync)) continue;
+        struct sync_time *s = tokens_of(e, &g->pop[i]);
+        token_peak(e, g->pop[i].sync, s, at);
         s->head = (s->head + 1) % s->room;
         s->count--;
-    }
-}
-
-/* ---- operands of issues ---- */
-
-struct range {
-    struct image *image;
-    int64_t first, last;
-}; /* granules */
-
-static struct range operand_range(struct engine *e, const struct executed *x, const struct shape *s,
-                                  int o) {
-    const struct issue_node *i = x->node->issue;
-    const struct place *p = &e->schedule->place[i->arg[o].place];
-    struct image *image = image_of(e, p->memory, x->instance);
-    int64_t bytes = s->span[o] * (int64_t)type_size(e->machine->instr[i->instr].operand[o].type);
-    int64_t first = x->address[o] / image->granule,
-            last = (x->address[o] + bytes - 1) / image->granule,
-            most = image->bytes / image->granule;
-    if (first < 0) first = 0;
-    return (struct range){image, first, last > most ? most : last};
-}
-
-/* When everything it reads, written by queues that hardware makes it wait for, is visible. */
-static double operands_visible(struct engine *e, const struct executed *x) {
-    const struct issue_node *i = x->node->issue;
-    const struct instr *in = &e->machine->instr[i->instr];
-    uint64_t waits = e->interlocked[x->queue];
-    double at = 0;
-    if (!waits) return 0;
-    const struct shape *s = shape_of(e, i, x);
-    for (int o = 0, flag = 0; s && o < in->noperands; o++) {
-        bool overwrites = in->operand[o].accumulate && x->flag[flag++] == 0;
-        if (i->arg[o].place < 0 || in->operand[o].role == ROLE_OUT || overwrites) continue;
-        struct range r = operand_range(e, x, s, o);
-        for (int64_t g = r.first; g <= r.last; g++)
-            if (r.image->writer[g] && (waits >> (r.image->writer[g] - 1) & 1))
-                at = fmax(at, r.image->visible[g]);
-    }
-    return at;
-}
-
-static void mark_written(struct engine *e, const struct executed *x, double visible) {
-    const struct issue_node *i = x->node->issue;
-    const struct instr *in = &e->machine->instr[i->instr];
-    const struct shape *s = shape_of(e, i, x);
-    for (int o = 0; s && o < in->noperands; o++) {
-        if (i->arg[o].place < 0 || in->operand[o].role == ROLE_IN) continue;
-        struct range r = operand_range(e, x, s, o);
-        for (int64_t g = r.first; g <= r.last; g++) {
-            r.image->visible[g] = visible;
-            r.image->writer[g] = (int16_t)(x->queue + 1);
-        }
     }
 }
 
@@ -124,40 +123,26 @@ struct cost {
     int bus;
 };
 
-static bool at_home(const struct engine *e, int place) {
-    return e->schedule->place[place].memory == e->machine->home;
+static double operand_bytes(const struct instr *in, const struct shape *s, int o) {
+    return (double)s->reach[o].elements * (double)type_size(in->operand[o].type);
 }
 
-/* Bytes of a move: the smaller of read and written. Traffic of the home memory is counted on the
- * way. */
+/* Bytes of a move: the smaller of read and written. */
 static struct cost issue_cost(struct engine *e, const struct executed *x) {
     const struct issue_node *i = x->node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
-    const struct shape *s = shape_of(e, i, x);
+    const struct shape *s = shape_of(e, x->node, x);
     double read = 0, written = 0;
-    struct cost c = {
-        .overhead = s->overhead, .service = s->interval, .latency = s->latency, .bus = in->bus};
     for (int o = 0; o < in->noperands; o++) {
         if (i->arg[o].place < 0) continue;
-        double bytes = (double)s->elements[o] * (double)type_size(in->operand[o].type);
-        if (in->operand[o].role != ROLE_OUT) read += bytes;
-        if (in->operand[o].role != ROLE_IN) written += bytes;
+        if (in->operand[o].role != ROLE_OUT) read += operand_bytes(in, s, o);
+        if (in->operand[o].role != ROLE_IN) written += operand_bytes(in, s, o);
     }
-    c.bytes = fmin(read, written);
-    if (!e->counting) return c;
-    for (int o = 0; o < in->noperands; o++) {
-        if (i->arg[o].place < 0) continue;
-        double bytes = fmin((double)s->elements[o] * (double)type_size(in->operand[o].type),
-                            in->is_move ? c.bytes : INFINITY);
-        const struct memory *m = &e->machine->memory[e->schedule->place[i->arg[o].place].memory];
-        if (in->operand[o].role != ROLE_OUT) e->result->energy += bytes * m->energy_read;
-        if (in->operand[o].role != ROLE_IN) e->result->energy += bytes * m->energy_write;
-        if (!at_home(e, i->arg[o].place)) continue;
-        if (in->operand[o].role != ROLE_OUT) e->result->home_read_bytes += bytes;
-        if (in->operand[o].role != ROLE_IN) e->result->home_write_bytes += bytes;
-    }
-    e->result->energy += s->energy;
-    return c;
+    return (struct cost){.overhead = s->overhead,
+                         .service = s->interval,
+                         .latency = s->latency,
+                         .bytes = fmin(read, written),
+                         .bus = in->bus};
 }
 
 static double number(const struct mexpr *x) {
@@ -165,29 +150,20 @@ static double number(const struct mexpr *x) {
     return x && mexpr_constant(x, &v) ? v : 0;
 }
 
-static struct cost fallback_cost(struct engine *e, const struct executed *x) {
+static struct cost fallback_cost(const struct engine *e, const struct executed *x) {
     const struct fallback *f = &e->machine->fallback[x->node->fallback->fallback];
-    const struct program *p = e->schedule->program;
-    const struct stmt *s = &p->stmt[x->node->fallback->stmt];
-    struct cost c = {
+    return (struct cost){
         .service = (double)x->work * number(f->interval), .latency = number(f->latency), .bus = -1};
-    if (!e->counting) return c;
-    double *read = e->joined ? &e->result->host_read_bytes : &e->result->home_read_bytes;
-    double *written = e->joined ? &e->result->host_write_bytes : &e->result->home_write_bytes;
-    for (int r = 0; r < s->nreads; r++)
-        *read += (double)p->buffer[s->read[r].buffer].elements *
-                 (double)type_size(p->buffer[s->read[r].buffer].type);
-    *written += (double)p->buffer[s->dst.buffer].elements *
-                (double)type_size(p->buffer[s->dst.buffer].type);
-    return c;
 }
 
 static struct cost sync_cost(const struct engine *e, int queue) {
     struct cost c = {.bus = -1};
     if (queue < 0 || e->machine->queue[queue].nop < 0) return c;
     const struct instr *nop = &e->machine->instr[e->machine->queue[queue].nop];
-    return (struct cost){
-        .overhead = number(nop->overhead), .service = number(nop->interval), .bus = -1};
+    c.overhead = number(nop->overhead);
+    c.service = number(nop->interval);
+    c.latency = number(nop->latency);
+    return c;
 }
 
 static struct cost node_cost(struct engine *e, const struct executed *x) {
@@ -195,255 +171,351 @@ static struct cost node_cost(struct engine *e, const struct executed *x) {
     return x->node->kind == NODE_FALLBACK ? fallback_cost(e, x) : sync_cost(e, x->queue);
 }
 
-/* ---- what was done ---- */
+static double transfer_time(const struct engine *e, const struct cost *c) {
+    double rate = c->bus < 0 ? 0 : e->machine->bus[c->bus].rate;
+    return rate > 0 ? c->bytes / rate : 0;
+}
 
-static int64_t operations_per_point(const struct stmt *s) {
-    int64_t n = s->combine != COMBINE_SET;
-    for (int o = 0; o < s->nops; o++) {
-        enum opcode c = s->op[o].code;
-        n += c != OP_READ && c != OP_LITERAL && c != OP_AXIS && c != OP_CAST;
+static void count_traffic(struct engine *e, const struct executed *x, double moved) {
+    const struct issue_node *i = x->node->issue;
+    const struct instr *in = &e->machine->instr[i->instr];
+    const struct shape *s = shape_of(e, x->node, x);
+    for (int o = 0; o < in->noperands; o++) {
+        if (i->arg[o].place < 0) continue;
+        double bytes = fmin(operand_bytes(in, s, o), in->is_move ? moved : INFINITY);
+        int memory = e->schedule->place[i->arg[o].place].memory;
+        const struct memory *m = &e->machine->memory[memory];
+        if (in->operand[o].role != ROLE_OUT) e->result->energy += bytes * m->energy_read;
+        if (in->operand[o].role != ROLE_IN) e->result->energy += bytes * m->energy_write;
+        if (memory != e->machine->home) continue;
+        if (in->operand[o].role != ROLE_OUT) e->result->home_read_bytes += bytes;
+        if (in->operand[o].role != ROLE_IN) e->result->home_write_bytes += bytes;
     }
-    return n;
+    e->result->energy += s->energy;
 }
 
-static void count_work(struct engine *e, const struct executed *x) {
+/* A fallback reads and writes each element once. */
+static void count_fallback(struct engine *e, const struct executed *x) {
     const struct program *p = e->schedule->program;
-    int stmt = x->node->kind == NODE_ISSUE      ? x->node->issue->stmt
-               : x->node->kind == NODE_FALLBACK ? x->node->fallback->stmt
-                                                : -1;
-    int by = x->node->kind == NODE_ISSUE ? x->node->issue->instr : e->machine->ninstrs;
-    if (stmt < 0) return;
-    if (stmt_is_mac(p, &p->stmt[stmt]))
-        e->result->macs_on[by] += x->work;
-    else
-        e->result->operations_on[by] += x->work * operations_per_point(&p->stmt[stmt]);
+    const struct stmt *s = &p->stmt[x->node->fallback->stmt];
+    double *read = e->joined ? &e->result->host_read_bytes : &e->result->home_read_bytes;
+    double *written = e->joined ? &e->result->host_write_bytes : &e->result->home_write_bytes;
+    for (int r = -1; r < s->nreads; r++) {
+        const struct buffer *b = &p->buffer[r < 0 ? s->dst.buffer : s->read[r].buffer];
+        double bytes = fmin((double)x->work, (double)b->elements) * (double)type_size(b->type);
+        *(r < 0 ? written : read) += bytes;
+    }
 }
 
-static const char *node_name(const struct engine *e, const struct node *n) {
-    return n->kind == NODE_ISSUE      ? e->machine->instr[n->issue->instr].id
-           : n->kind == NODE_FALLBACK ? "fallback"
-                                      : "sync";
-}
-
-static void trace_event(struct engine *e, const struct executed *x, double start, double end) {
-    if (!e->trace || !e->counting) return;
-    fprintf(e->trace,
-            "%s\n{\"name\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d}",
-            e->traced ? "," : "", node_name(e, x->node), start, end - start, x->instance, x->queue);
-    e->traced = true;
-}
-
-void trace_close(struct engine *e) {
-    if (!e->trace) return;
-    for (int q = 0; q < e->machine->nqueues; q++)
-        fprintf(e->trace,
-                "%s\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":%d,\"args\":{"
-                "\"name\":\"%s\"}}",
-                e->traced ? "," : "", q, e->machine->queue[q].id),
-            e->traced = true;
-    fprintf(e->trace, "\n],\"displayTimeUnit\":\"ns\"}\n");
-    fclose(e->trace);
-    e->trace = NULL;
+static void count_bytes(struct engine *e, const struct executed *x, const struct cost *c) {
+    if (x->node->kind == NODE_ISSUE) count_traffic(e, x, c->bytes);
+    if (x->node->kind == NODE_FALLBACK) count_fallback(e, x);
+    if (c->bus < 0) return;
+    e->result->bus[c->bus].bytes += c->bytes;
+    e->result->bus[c->bus].busy += transfer_time(e, c);
 }
 
 static bool execute(struct engine *e, const struct executed *x) {
-    if (e->options->no_values) return true;
+    if (e->options->no_values) return !e->failed;
     if (x->node->kind == NODE_ISSUE) return issue_execute(e, x);
     if (x->node->kind == NODE_FALLBACK) return fallback_execute(e, x);
-    return true;
+    return !e->failed;
+}
+
+/* An in-order queue: when the next may start. */
+static int free_server(const struct queue_time *t, int64_t width) {
+    int best = 0;
+    for (int w = 1; w < width; w++)
+        if (t->server[w].free < t->server[best].free) best = w;
+    return best;
+}
+
+static double queue_free(const struct engine *e, int q) {
+    const struct queue_time *t = &e->queue[q];
+    return fmax(t->server[free_server(t, e->machine->queue[q].width)].free, t->last_start);
+}
+
+/* ---- out of order: gaps between what was placed before ---- */
+
+static double gap_in(const struct server *s, double ready, double length) {
+    double at = fmax(ready, s->from);
+    for (int k = 0; k < s->n; k++) {
+        if (at + length <= s->busy[k].start) return at;
+        at = fmax(at, s->busy[k].end);
+    }
+    return at;
+}
+
+static double gap_start(const struct engine *e, int q, double ready, double length, int *server) {
+    const struct queue_time *t = &e->queue[q];
+    double best = 0;
+    for (int w = 0; w < e->machine->queue[q].width; w++) {
+        double at = gap_in(&t->server[w], ready, length);
+        if (w > 0 && at >= best) continue;
+        best = at;
+        *server = w;
+    }
+    return best;
+}
+
+/* Neighbours that touch become one; the oldest is given up when there are too many, and with it the
+ * gaps before its end. */
+static void gap_take(struct server *s, double start, double end) {
+    int k = s->n;
+    if (end <= start) return;
+    while (k > 0 && s->busy[k - 1].start > start) k--;
+    if (k > 0 && s->busy[k - 1].end >= start) {
+        k--;
+        s->busy[k].end = fmax(s->busy[k].end, end);
+    } else {
+        if (s->n == SIM_GAPS) {
+            s->from = s->busy[0].end;
+            if (k == 0) return;
+            memmove(s->busy, s->busy + 1, (size_t)(--s->n) * sizeof *s->busy);
+            k--;
+        }
+        memmove(s->busy + k + 1, s->busy + k, (size_t)(s->n++ - k) * sizeof *s->busy);
+        s->busy[k] = (struct span){start, end};
+    }
+    int next = k + 1;
+    while (next < s->n && s->busy[next].start <= s->busy[k].end) {
+        s->busy[k].end = fmax(s->busy[k].end, s->busy[next].end);
+        next++;
+    }
+    memmove(s->busy + k + 1, s->busy + next, (size_t)(s->n - next) * sizeof *s->busy);
+    s->n -= next - k - 1;
 }
 
 /* ---- running one instruction ---- */
 
-static int free_server(const struct queue_time *t, int width) {
-    int best = 0;
-    for (int w = 1; w < width; w++)
-        if (t->server[w] < t->server[best]) best = w;
-    return best;
-}
-
-/* The earliest start; false: it waits for a token that nobody has given yet. */
-static bool ready_time(struct engine *e, const struct executed *x, double *at) {
-    const struct queue *q = &e->machine->queue[x->queue];
-    const struct queue_time *t = &e->queue[x->queue];
+/* The earliest start; false: it waits for a token that nobody has given yet, or for what has not
+ * run. `could`: when it would have started but for signals and operands. */
+static bool ready_time(struct engine *e, const struct executed *x, double *at, double *could,
+                       int *server) {
     double tokens;
-    if (!tokens_ready(e, signals_of(x->node), &tokens)) return false;
-    double queue_free =
-        q->data_order ? t->clock : fmax(t->server[free_server(t, (int)q->width)], t->last_start);
-    *at = fmax(fmax(x->dispatched, tokens), queue_free);
-    if (x->node->kind == NODE_ISSUE) *at = fmax(*at, operands_visible(e, x));
+    if (!tokens_ready(e, signals_of(x->node), &tokens) || !order_ready(e, x)) return false;
+    double ready = fmax(fmax(x->dispatched, tokens), order_visible(e, x));
+    if (e->machine->queue[x->queue].data_order) {
+        struct cost c = node_cost(e, x);
+        double length = c.overhead + fmax(c.service, transfer_time(e, &c));
+        *at = gap_start(e, x->queue, ready, length, server);
+        *could = *at - ready > 0 ? *at : x->dispatched;
+    } else {
+        *server = free_server(&e->queue[x->queue], e->machine->queue[x->queue].width);
+        *could = fmax(x->dispatched, queue_free(e, x->queue));
+        *at = fmax(ready, *could);
+    }
     return true;
 }
 
-static void account(struct engine *e, const struct executed *x, double start, double end,
-                    double free_at) {
+static void account(struct engine *e, const struct executed *x, double start, double busy,
+                    double wait) {
     if (!e->counting) return;
-    struct sim_queue *r = &e->result->queue[x->queue];
-    r->instructions++;
-    r->busy += end - start;
-    double wait = start - fmax(free_at, x->dispatched);
-    if (wait > 0) r->wait += wait;
-    const struct signals *g = signals_of(x->node);
-    for (int i = 0; i < g->npops && wait > 0; i++) e->result->sync[g->pop[i].sync].wait += wait;
+    if (x->queue >= 0) {
+        struct sim_queue *r = &e->result->queue[x->queue];
+        r->instructions++;
+        r->busy += busy;
+        if (wait > 0) r->wait += wait;
+    }
     e->result->instructions++;
     count_work(e, x);
-    trace_event(e, x, start, end);
+    trace_event(e, x, start, start + busy);
 }
 
 /* Host work beside a device takes none of the device's time; its cost is reported apart. */
 static bool run_host(struct engine *e, const struct executed *x, double at) {
     struct cost c = node_cost(e, x);
-    if (e->counting) e->result->host_cycles += c.service;
-    tokens_take(e, signals_of(x->node));
-    account(e, x, at, at, at);
-    const struct signals *g = signals_of(x->node);
-    for (int i = 0; i < g->npushes; i++) token_push(e, g->push[i].sync, at);
+    if (e->counting) count_bytes(e, x, &c);
+    if (e->counting) e->result->host_cycles += c.overhead + c.service;
+    tokens_take(e, signals_of(x->node), at, at);
+    account(e, x, at, 0, 0);
+    tokens_give(e, signals_of(x->node), at);
+    order_ran(e, x, at, at);
     return execute(e, x);
 }
 
-static bool run(struct engine *e, const struct executed *x, double start) {
-    const struct queue *q = &e->machine->queue[x->queue];
+/* The bus is taken after the overhead, when it is free. */
+static double take_bus(struct engine *e, struct cost *c, double begin) {
+    double transfer = transfer_time(e, c);
+    begin = fmax(begin, e->bus_free[c->bus]);
+    e->bus_free[c->bus] = begin + transfer;
+    c->service = fmax(c->service, transfer);
+    c->latency += e->machine->bus[c->bus].latency;
+    return begin;
+}
+
+/* A token says that all before it in its queue is visible, unless the queue has no order. */
+static double token_given(struct queue_time *t, bool data_order, double visible) {
+    if (data_order) return visible;
+    t->visible = fmax(t->visible, visible);
+    return t->visible;
+}
+
+static bool run(struct engine *e, const struct executed *x, double start, double could,
+                int server) {
     struct queue_time *t = &e->queue[x->queue];
+    bool data_order = e->machine->queue[x->queue].data_order;
     if (e->is_host[x->queue] && e->joined) return run_host(e, x, start);
     struct cost c = node_cost(e, x);
-    double service = c.service, latency = c.latency, begin = start + c.overhead;
-    if (c.bus >= 0) {
-        const struct bus *b = &e->machine->bus[c.bus];
-        double transfer = b->rate > 0 ? c.bytes / b->rate : 0;
-        begin = fmax(begin, e->bus_free[c.bus]);
-        service = fmax(service, transfer);
-        latency += b->latency;
-        e->bus_free[c.bus] = begin + transfer;
-        if (e->counting)
-            e->result->bus[c.bus].bytes += c.bytes, e->result->bus[c.bus].busy += transfer;
-    }
-    double end = begin + service;
-    int server = free_server(t, (int)q->width);
-    double free_at = q->data_order ? t->clock : t->server[server];
-    if (q->data_order)
-        t->clock = fmax(t->clock, x->dispatched) + (end - start) / (double)q->width;
+    if (e->counting) count_bytes(e, x, &c);
+    double begin = start + c.overhead, wanted = begin;
+    if (c.bus >= 0) begin = take_bus(e, &c, begin);
+    double end = begin + c.service, visible = end + c.latency;
+    if (data_order)
+        gap_take(&t->server[server], start, end);
     else
-        t->server[server] = end;
+        t->server[server].free = end;
     t->last_start = start;
-    tokens_take(e, signals_of(x->node));
-    account(e, x, start, end, free_at);
-    const struct signals *g = signals_of(x->node);
-    for (int i = 0; i < g->npushes; i++)
-        if (is_token(e, g->push[i].sync)) token_push(e, g->push[i].sync, end + latency);
-    if (x->node->kind == NODE_ISSUE) mark_written(e, x, end + latency);
-    if (end + latency > e->end) e->end = end + latency;
+    tokens_take(e, signals_of(x->node), start, could);
+    account(e, x, start, c.overhead + c.service, start - could + (begin - wanted));
+    tokens_give(e, signals_of(x->node), token_given(t, data_order, visible));
+    order_ran(e, x, end, visible);
+    if (visible > e->end) e->end = visible;
     return execute(e, x);
 }
 
 /* ---- queues ---- */
 
-/* Where hardware keeps dependences, instructions run in program order among the queues concerned, so that values are right; their times overlap
- * all the same. */
-static bool in_program_order(const struct engine *e, int q) {
-    return e->machine->queue[q].data_order || e->interlocked[q];
-}
+struct start {
+    double at, could;
+    int server;
+};
 
-static const struct executed *head_of(const struct engine *e, int q) {
-    return e->queue[q].count ? &e->queue[q].fifo[e->queue[q].head] : NULL;
-}
-
-static int next_queue(struct engine *e, double *at) {
+/* Of out-of-order queues only the oldest instruction is looked at (unless nothing else can go on),
+ * so that they run in program order, and fast. */
+static int next_queue(struct engine *e, bool any, struct start *out) {
     int best = -1;
     int64_t oldest = INT64_MAX;
     for (int q = 0; q < e->machine->nqueues; q++)
-        if (head_of(e, q) && in_program_order(e, q) && head_of(e, q)->sequence < oldest) oldest = head_of(e, q)->sequence;
+        if (e->machine->queue[q].data_order && e->queue[q].count &&
+            e->queue[q].fifo[e->queue[q].head].sequence < oldest)
+            oldest = e->queue[q].fifo[e->queue[q].head].sequence;
     for (int q = 0; q < e->machine->nqueues; q++) {
-        const struct executed *x = head_of(e, q);
-        double ready;
-        if (!x || (in_program_order(e, q) && x->sequence != oldest) || !ready_time(e, x, &ready)) continue;
-        if (best < 0 || ready < *at || (ready == *at && x->sequence < head_of(e, best)->sequence)) best = q, *at = ready;
+        struct queue_time *t = &e->queue[q];
+        struct start one;
+        if (!t->count) continue;
+        const struct executed *x = &t->fifo[t->head];
+        if (!any && e->machine->queue[q].data_order && x->sequence != oldest) continue;
+        if (!ready_time(e, x, &one.at, &one.could, &one.server)) continue;
+        if (best < 0 || one.at < out->at ||
+            (one.at == out->at && x->sequence < e->queue[best].fifo[e->queue[best].head].sequence))
+            best = q, *out = one;
     }
     return best;
 }
 
+static void deadlock_of(struct engine *e, int queue, struct text *t) {
+    const struct executed *x = &e->queue[queue].fifo[e->queue[queue].head];
+    const struct signals *g = signals_of(x->node);
+    const char *id = e->machine->queue[queue].id;
+    for (int i = 0; i < g->npops; i++) {
+        double at;
+        if (token_time(e, g, i, &at)) continue;
+        text_printf(t, "%squeue '%s' waits at '%s' for '%s'", t->n ? "; " : "", id,
+                    node_name(e, x->node), e->machine->sync[g->pop[i].sync].id);
+        if (g->pop[i].channel) text_printf(t, "[%d]", g->pop[i].channel);
+        return;
+    }
+    for (int q = 0; e->tracks && q < e->machine->nqueues; q++) {
+        if (e->queue[q].ran >= x->after[q]) continue;
+        text_printf(t, "%squeue '%s' waits at '%s' for queue '%s'", t->n ? "; " : "", id,
+                    node_name(e, x->node), e->machine->queue[q].id);
+        return;
+    }
+}
+
 static bool deadlock(struct engine *e) {
     struct text t = {0};
-    for (int q = 0; q < e->machine->nqueues; q++) {
-        if (!e->queue[q].count) continue;
-        const struct executed *x = &e->queue[q].fifo[e->queue[q].head];
-        const struct signals *g = signals_of(x->node);
-        text_printf(&t, "%squeue '%s' waits at '%s' for", t.n ? "; " : "", e->machine->queue[q].id,
-                    node_name(e, x->node));
-        for (int i = 0; i < g->npops; i++)
-            text_printf(&t, " '%s' (%d given)", e->machine->sync[g->pop[i].sync].id,
-                        e->sync[g->pop[i].sync].count);
-    }
-    diag_line(e->diags, e->schedule->machine_name, 0, 0, "deadlock: %s",
-              t.at ? t.at : "no queue can go on");
+    for (int q = 0; q < e->machine->nqueues; q++)
+        if (e->queue[q].count) deadlock_of(e, q, &t);
+    engine_error(e, NULL, "deadlock: %s", t.at ? t.at : "no queue can go on");
     text_free(&t);
-    e->failed = true;
     return false;
 }
 
-/* Runs one head; *ran says whether there was one that could. */
-static bool run_one(struct engine *e, bool *ran) {
-    double at = 0;
-    int q = next_queue(e, &at);
-    *ran = q >= 0;
-    if (q < 0) return true;
+/* Runs one head. */
+static bool run_one(struct engine *e) {
+    struct start start = {0};
+    int q = next_queue(e, false, &start);
+    if (q < 0) q = next_queue(e, true, &start);
+    if (q < 0) return deadlock(e);
     struct queue_time *t = &e->queue[q];
     struct executed x = t->fifo[t->head];
+    t->started[x.number % t->room] = start.at;
     t->head = (t->head + 1) % t->room;
     t->count--;
-    if (t->count + 1 == capacity(e, q) && at > e->floor) e->floor = at;
-    return run(e, &x, at);
-}
-
-static bool run_all(struct engine *e) {
-    for (bool ran = true; ran;)
-        if (!run_one(e, &ran)) return false;
-    return true;
-}
-
-static bool enqueue(struct engine *e, struct executed *x) {
-    struct queue_time *t = &e->queue[x->queue];
-    int room = capacity(e, x->queue);
-    if (!t->fifo) {
-        t->room = room;
-        t->fifo = malloc((size_t)room * sizeof *t->fifo);
-    }
-    while (t->count == room) {
-        bool ran;
-        if (!run_one(e, &ran)) return false;
-        if (!ran) return deadlock(e);
-    }
-    x->sequence = e->sequence++;
-    x->dispatched = e->floor;
-    t->fifo[(t->head + t->count++) % t->room] = *x;
-    return true;
-}
-
-/* A fallback touches whole buffers: all before it is done first, and all after it waits. */
-bool time_dispatch(struct engine *e, struct executed *x) {
-    if (x->queue < 0) return time_drain(e) && execute(e, x);
-    if (x->node->kind != NODE_FALLBACK) return enqueue(e, x);
-    if (!run_all(e)) return false;
-    bool beside_device = e->is_host[x->queue] && e->joined;
-    if (!beside_device && e->end > e->floor) e->floor = e->end;
-    if (!enqueue(e, x) || !run_all(e)) return false;
-    if (!beside_device && e->end > e->floor) e->floor = e->end;
-    return true;
+    t->ran++;
+    return run(e, &x, start.at, start.could, start.server);
 }
 
 bool time_drain(struct engine *e) {
     for (;;) {
-        bool ran, waiting = false;
-        if (!run_one(e, &ran)) return false;
+        bool waiting = false;
         for (int q = 0; q < e->machine->nqueues; q++) waiting = waiting || e->queue[q].count;
-        if (!waiting) return true;
-        if (!ran) return deadlock(e);
+        if (!waiting) return !e->failed;
+        if (!run_one(e)) return false;
     }
+}
+
+/* Without a queue: when all before is done, and all that follows comes after it. */
+static bool run_alone(struct engine *e, const struct executed *x) {
+    double tokens;
+    if (!time_drain(e)) return false;
+    if (!tokens_ready(e, signals_of(x->node), &tokens))
+        return engine_error(e, x->node, "deadlock: a token is missing");
+    struct cost c = node_cost(e, x);
+    if (e->counting) count_bytes(e, x, &c);
+    double start = fmax(e->end, tokens), end = start;
+    tokens_take(e, signals_of(x->node), start, e->end);
+    if (!e->joined) end += c.overhead + c.service + c.latency;
+    if (e->joined && e->counting) e->result->host_cycles += c.overhead + c.service;
+    account(e, x, start, end - start, 0);
+    tokens_give(e, signals_of(x->node), end);
+    if (end > e->end) e->end = end;
+    time_reset_queues(e, e->end);
+    return execute(e, x);
+}
+
+static void open_fifo(struct engine *e, int q) {
+    struct queue_time *t = &e->queue[q];
+    size_t nq = (size_t)e->machine->nqueues;
+    t->room = capacity(e, q);
+    t->fifo = malloc((size_t)t->room * sizeof *t->fifo);
+    t->after = malloc((size_t)t->room * nq * sizeof *t->after);
+    t->started = calloc((size_t)t->room, sizeof *t->started);
+    for (int k = 0; k < t->room; k++) t->started[k] = e->floor;
+}
+
+bool time_dispatch(struct engine *e, struct executed *x) {
+    if (x->queue < 0) return run_alone(e, x);
+    struct queue_time *t = &e->queue[x->queue];
+    if (!t->fifo) open_fifo(e, x->queue);
+    while (t->count == t->room)
+        if (!run_one(e)) return false;
+    x->sequence = e->sequence++;
+    x->number = ++t->dispatched;
+    if (e->machine->queue[x->queue].depth > 0) {
+        /* there is room since the instruction that many before has started */
+        double left = t->started[x->number % t->room];
+        if (left > e->floor) e->floor = left;
+    }
+    x->dispatched = e->floor;
+    int at = (t->head + t->count++) % t->room;
+    x->after = t->after + (size_t)at * (size_t)e->machine->nqueues;
+    order_enter(e, x);
+    t->fifo[at] = *x;
+    return !e->failed;
 }
 
 void time_reset_queues(struct engine *e, double floor) {
     e->floor = e->end = floor;
     for (int q = 0; q < e->machine->nqueues; q++) {
-        for (int w = 0; w < (int)e->machine->queue[q].width; w++) e->queue[q].server[w] = floor;
-        e->queue[q].clock = e->queue[q].last_start = floor;
+        struct queue_time *t = &e->queue[q];
+        for (int w = 0; w < (int)e->machine->queue[q].width; w++) {
+            t->server[w].free = t->server[w].from = floor;
+            t->server[w].n = 0;
+        }
+        t->last_start = t->visible = floor;
+        for (int k = 0; k < t->room; k++) t->started[k] = floor;
     }
 }

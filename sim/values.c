@@ -5,153 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names in cost and stride expressions: parameters, sizes, stride names ---- */
-struct names {
-    const struct machine *machine;
-    const struct instr *instr;
-    const int64_t *size, *stride;
-};
-
-static bool name_value(void *user, const char *name, const char *field, double *out) {
-    const struct names *n = user;
-    if (field) return false;
-    for (int i = 0; i < n->instr->nranged; i++)
-        if (strcmp(name, n->instr->semantics->param[n->instr->ranged[i]].name) == 0)
-            return *out = (double)n->size[i], true;
-    for (int i = 0; i < n->instr->nstride_names; i++)
-        if (strcmp(name, n->instr->stride_name[i]) == 0) return *out = (double)n->stride[i], true;
-    for (int i = 0; i < n->machine->nparams; i++)
-        if (strcmp(name, n->machine->param[i].name) == 0)
-            return *out = (double)n->machine->param[i].value, true;
-    return false;
+static uint8_t *operand_memory(struct engine *e, const struct executed *x, int o) {
+    const struct place *p = &e->schedule->place[x->node->issue->arg[o].place];
+    struct image *image = image_of(e, p->memory);
+    return image ? image->byte + x->address[o] : NULL;
 }
 
-/* A parameter of the semantics with a value of its own (W=T) is visible too. */
-static bool name_or_fixed(void *user, const char *name, const char *field, double *out) {
-    const struct names *n = user;
-    if (name_value(user, name, field, out)) return true;
-    int p = field ? -1 : kernel_param_index(n->instr->semantics, name);
-    int64_t v;
-    if (p < 0 || !n->instr->semantics->param[p].value) return false;
-    if (!expr_integer(n->instr->semantics->param[p].value, &n->machine->params, &v)) return false;
-    return *out = (double)v, true;
-}
-
-static double evaluate(const struct names *n, const struct mexpr *x) {
-    struct mexpr_env env = {.name = name_or_fixed, .user = (void *)(uintptr_t)n};
-    double v = 0;
-    return mexpr_eval(x, &env, &v, NULL) ? v : 0;
-}
-
-/* ---- shapes ---- */
-
-static int operand_buffer(const struct program *p, const struct operand *o) {
-    return program_buffer(p, o->buffer);
-}
-
-static void shape_clear(struct shape *s) {
-    for (int o = 0; o < SIM_OPERANDS; o++) {
-        free(s->offset[o]);
-        free(s->data[o]);
-    }
-    free(s->by_buffer);
-    if (s->program) program_free(s->program);
-    memset(s, 0, sizeof *s);
-}
-
-/* Element offsets of an operand in its memory, in row-major order of its indices; NULL where that
- * is 0, 1, 2… */
-static int64_t *operand_offsets(const struct operand_layout *l, const struct buffer *b,
-                                const struct names *n) {
-    int64_t stride[MAX_DIMS], index[MAX_DIMS] = {0};
-    for (int i = 0; i < l->nstrides; i++) stride[i] = (int64_t)evaluate(n, l->stride[i]);
-    int64_t *offset = malloc((size_t)b->elements * sizeof *offset + 1);
-    bool dense = true;
-    for (int64_t e = 0; e < b->elements; e++) {
-        offset[e] = layout_offset(l->map, b->ndims, b->extent, l->nstrides ? stride : NULL, index);
-        dense = dense && offset[e] == e;
-        for (int d = b->ndims - 1; d >= 0 && ++index[d] == b->extent[d]; d--) index[d] = 0;
-    }
-    if (!dense) return offset;
-    free(offset);
-    return NULL;
-}
-
-static bool same_shape(const struct shape *s, const struct instr *in, const struct issue_node *i,
-                       const struct executed *x) {
-    if (!s->valid) return false;
-    for (int k = 0; k < in->nranged; k++)
-        if (s->size[k] != x->size[k]) return false;
-    for (int k = 0; k < in->nstride_names; k++)
-        if (s->stride[k] != x->stride[k]) return false;
-    for (int o = 0; o < in->noperands; o++)
-        if (s->alternative[o] != i->arg[o].layout) return false;
-    return true;
-}
-
-const struct shape *shape_of(struct engine *e, const struct issue_node *i,
-                             const struct executed *x) {
-    const struct instr *in = &e->machine->instr[i->instr];
-    struct shape *s = &e->shape[i->instr];
-    if (same_shape(s, in, i, x)) return s;
-    shape_clear(s);
-    s->program = instr_bind(e->machine, in, x->size, e->diags);
-    if (!s->program) return NULL;
-    memcpy(s->size, x->size, sizeof s->size);
-    memcpy(s->stride, x->stride, sizeof s->stride);
-    struct names n = {e->machine, in, x->size, x->stride};
-    s->by_buffer = calloc((size_t)s->program->nbuffers + 1, sizeof *s->by_buffer);
-    for (int o = 0; o < in->noperands; o++) {
-        s->alternative[o] = i->arg[o].layout;
-        int buffer = operand_buffer(s->program, &in->operand[o]);
-        const struct buffer *b = &s->program->buffer[buffer];
-        s->elements[o] = b->elements;
-        s->offset[o] = i->arg[o].place < 0
-                           ? NULL
-                           : operand_offsets(&in->operand[o].layout[i->arg[o].layout], b, &n);
-        s->span[o] = 0;
-        for (int64_t k = 0; k < b->elements; k++) {
-            int64_t at = s->offset[o] ? s->offset[o][k] : k;
-            if (at + 1 > s->span[o]) s->span[o] = at + 1;
-        }
-        s->data[o] = calloc((size_t)b->elements + 1, type_size(b->type));
-        s->by_buffer[buffer] = s->data[o];
-    }
-    s->latency = evaluate(&n, in->latency);
-    s->interval = evaluate(&n, in->interval);
-    s->overhead = evaluate(&n, in->overhead);
-    s->energy = evaluate(&n, in->energy);
-    s->valid = true;
-    return s;
-}
-
-/* ---- execution ---- */
-
-static uint8_t *operand_memory(struct engine *e, const struct executed *x, int o,
-                               const struct shape *s, size_t size) {
-    const struct arg *a = &x->node->issue->arg[o];
-    const struct place *p = &e->schedule->place[a->place];
-    struct image *image = image_of(e, p->memory, x->instance);
-    int64_t end = x->address[o] + s->span[o] * (int64_t)size;
-    if (x->address[o] < 0 || end > image->bytes) {
-        engine_error(e, x->node, "operand '%s' reaches beyond place '%s'",
-                     e->machine->instr[x->node->issue->instr].operand[o].buffer, p->name);
-        return NULL;
-    }
-    return image->byte + x->address[o];
-}
-
-static void copy_elements(const struct shape *s, int o, uint8_t *memory, size_t size, bool out) {
-    if (!s->offset[o]) {
+static void copy_elements(const struct reach *r, uint8_t *memory, size_t size, bool out) {
+    if (!r->offset) {
         if (out)
-            memcpy(memory, s->data[o], (size_t)s->elements[o] * size);
+            memcpy(memory, r->data, (size_t)r->elements * size);
         else
-            memcpy(s->data[o], memory, (size_t)s->elements[o] * size);
+            memcpy(r->data, memory, (size_t)r->elements * size);
         return;
     }
-    for (int64_t k = 0; k < s->elements[o]; k++) {
-        uint8_t *at = memory + (size_t)s->offset[o][k] * size,
-                *mine = s->data[o] + (size_t)k * size;
+    for (int64_t k = 0; k < r->elements; k++) {
+        uint8_t *at = memory + r->offset[k] * (int64_t)size, *mine = r->data + (size_t)k * size;
         if (out)
             memcpy(at, mine, size);
         else
@@ -168,43 +37,42 @@ static enum combiner written_by(const struct program *p, int buffer) {
     return COMBINE_SET;
 }
 
-static void start_neutral(const struct shape *s, int o, int buffer) {
-    const struct buffer *b = &s->program->buffer[buffer];
-    enum combiner c = written_by(s->program, buffer);
-    union value v = {.i = 0};
-    if (c != COMBINE_SET) v = combiner_neutral(c, b->type);
-    for (int64_t k = 0; k < b->elements; k++)
-        type_store(b->type, s->data[o] + (size_t)k * type_size(b->type), v);
+static void fill(const struct reach *r, enum type t, union value v) {
+    for (int64_t k = 0; k < r->elements; k++) type_store(t, r->data + (size_t)k * type_size(t), v);
 }
 
+static void start_neutral(const struct shape *s, const struct reach *r, enum type t) {
+    enum combiner c = written_by(s->program, r->buffer);
+    fill(r, t, c != COMBINE_SET ? combiner_neutral(c, t) : (union value){.i = 0});
+}
+
+/* Destinations are read too: what the semantics leaves alone stays as it is. */
 bool issue_execute(struct engine *e, const struct executed *x) {
     const struct issue_node *i = x->node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
-    const struct shape *s = shape_of(e, i, x);
-    if (!s) return false;
+    const struct shape *s = shape_of(e, x->node, x);
+    if (!s || !shape_ready(e, x->node, s)) return false;
     for (int o = 0, flag = 0; o < in->noperands; o++) {
-        int buffer = operand_buffer(s->program, &in->operand[o]);
-        enum type t = s->program->buffer[buffer].type;
+        const struct reach *r = &s->reach[o];
+        enum type t = in->operand[o].type;
         bool overwrite = in->operand[o].accumulate && x->flag[flag++] == 0;
         if (i->arg[o].place < 0) {
-            for (int64_t k = 0; k < s->elements[o]; k++)
-                type_store(t, s->data[o] + (size_t)k * type_size(t), i->arg[o].imm);
-            continue;
+            fill(r, t, i->arg[o].imm);
+        } else if (overwrite) {
+            start_neutral(s, r, t);
+        } else {
+            uint8_t *memory = operand_memory(e, x, o);
+            if (!memory) return false;
+            copy_elements(r, memory, type_size(t), false);
         }
-        uint8_t *memory = operand_memory(e, x, o, s, type_size(t));
-        if (!memory) return false;
-        if (overwrite)
-            start_neutral(s, o, buffer);
-        else if (in->operand[o].role != ROLE_OUT)
-            copy_elements(s, o, memory, type_size(t), false);
     }
-    if (!program_run(s->program, s->by_buffer, NULL, NULL, e->diags)) return false;
+    if (!program_run(s->program, s->by_buffer, NULL, NULL, e->diags))
+        return engine_error(e, x->node, "its semantics cannot be computed");
     for (int o = 0; o < in->noperands; o++) {
         if (in->operand[o].role == ROLE_IN) continue;
-        size_t size = type_size(in->operand[o].type);
-        uint8_t *memory = operand_memory(e, x, o, s, size);
+        uint8_t *memory = operand_memory(e, x, o);
         if (!memory) return false;
-        copy_elements(s, o, memory, size, true);
+        copy_elements(&s->reach[o], memory, type_size(in->operand[o].type), true);
     }
     return true;
 }
@@ -229,6 +97,32 @@ static struct program *boxed(const struct program *p, int stmt, const int64_t *l
     return q;
 }
 
+int64_t box_points(const struct program *p, int stmt, const int64_t *lo, const int64_t *hi) {
+    const struct stmt *s = &p->stmt[stmt];
+    int64_t points = 1;
+    for (int a = 0; a < p->naxes; a++) {
+        if (!(s->axes >> a & 1)) continue;
+        int64_t n = hi[a] > lo[a] ? hi[a] - lo[a] : 0;
+        if (__builtin_mul_overflow(points, n, &points)) points = INT64_MAX;
+    }
+    if (!s->nwhere || points == 0) return points;
+    struct program *q = boxed(p, stmt, lo, hi);
+    points = stmt_points(q, &q->stmt[stmt]);
+    program_free(q);
+    return points;
+}
+
+static bool gather_all(struct engine *e, const struct stmt *s, void **data) {
+    const struct program *p = e->schedule->program;
+    for (int r = -1; r < s->nreads; r++) {
+        int b = r < 0 ? s->dst.buffer : s->read[r].buffer;
+        if (data[b]) continue;
+        data[b] = malloc((size_t)p->buffer[b].elements * type_size(p->buffer[b].type) + 1);
+        if (!data[b] || !home_gather(e, b, data[b])) return false;
+    }
+    return true;
+}
+
 bool fallback_execute(struct engine *e, const struct executed *x) {
     const struct program *p = e->schedule->program;
     int stmt = x->node->fallback->stmt;
@@ -243,18 +137,15 @@ bool fallback_execute(struct engine *e, const struct executed *x) {
         if (s->op[o].code == OP_AXIS)
             return engine_error(e, x->node,
                                 "a statement that uses an axis as a value is simulated whole only");
-    struct program *q = whole ? NULL : boxed(p, stmt, x->lo, x->hi);
     void **data = calloc((size_t)p->nbuffers + 1, sizeof *data);
-    for (int r = -1; r < s->nreads; r++) {
-        int b = r < 0 ? s->dst.buffer : s->read[r].buffer;
-        if (data[b]) continue;
-        data[b] = malloc((size_t)p->buffer[b].elements * type_size(p->buffer[b].type) + 1);
-        home_gather(e, b, data[b]);
+    bool ok = gather_all(e, s, data);
+    if (ok) {
+        struct program *q = whole ? NULL : boxed(p, stmt, x->lo, x->hi);
+        stmt_run(q ? q : p, q ? &q->stmt[stmt] : s, data);
+        ok = home_scatter(e, s->dst.buffer, data[s->dst.buffer]);
+        if (q) program_free(q);
     }
-    stmt_run(q ? q : p, q ? &q->stmt[stmt] : s, data);
-    home_scatter(e, s->dst.buffer, data[s->dst.buffer]);
     for (int b = 0; b < p->nbuffers; b++) free(data[b]);
     free(data);
-    if (q) program_free(q);
-    return true;
+    return ok;
 }

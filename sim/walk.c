@@ -1,5 +1,6 @@
 #include "sim/sim_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool walk(struct engine *e, const struct node *node, int n);
@@ -12,48 +13,100 @@ static int64_t evaluate(const struct engine *e, const struct sx *x) {
 static int64_t issue_work(const struct engine *e, const struct issue_node *i,
                           const struct shape *s) {
     const struct program *p = e->schedule->program;
+    int64_t lo[MAX_AXES] = {0}, hi[MAX_AXES] = {0};
     if (i->stmt < 0) return 0;
-    const struct stmt *stmt = &p->stmt[i->stmt];
-    int64_t work = 1;
     for (int a = 0; a < p->naxes; a++) {
-        if (!(stmt->axes >> a & 1)) continue;
+        if (!(p->stmt[i->stmt].axes >> a & 1)) continue;
         int64_t base = i->base[a] ? evaluate(e, i->base[a]) : 0, extent = 1;
         for (int k = 0; k < s->program->naxes; k++)
             if (i->axis[k] == a) extent = s->program->axis[k].extent;
-        int64_t lo = base < 0 ? 0 : base,
-                hi = base + extent < p->axis[a].extent ? base + extent : p->axis[a].extent;
-        work *= hi > lo ? hi - lo : 0;
+        if (__builtin_add_overflow(base, extent, &hi[a])) return 0;
+        lo[a] = base < 0 ? 0 : base;
+        if (hi[a] > p->axis[a].extent) hi[a] = p->axis[a].extent;
+        if (hi[a] <= lo[a]) return 0;
     }
-    return work;
+    return box_points(p, i->stmt, lo, hi);
 }
 
-static bool step_issue(struct engine *e, const struct node *node) {
+/* ---- issues ---- */
+
+static bool sizes_of(struct engine *e, const struct node *node, struct executed *x) {
     const struct issue_node *i = node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
     if (in->nranged > SIM_SIZES || in->noperands > SIM_OPERANDS || in->nstride_names > SIM_STRIDES)
         return engine_error(e, node,
                             "instruction '%s' has more sizes or operands than the simulator takes",
                             in->id);
-    struct executed x = {.node = node, .queue = in->queue, .instance = e->instance};
     for (int k = 0; k < in->nranged; k++) {
         int64_t lo, hi, step;
-        x.size[k] = evaluate(e, i->size[k]);
-        if (instr_size_range(e->machine, in, k, &lo, &hi, &step) &&
-            (x.size[k] < lo || (hi >= 0 && x.size[k] > hi)))
-            return engine_error(e, node, "size '%s' of '%s' is %lld; expected %lld..%lld",
-                                in->semantics->param[in->ranged[k]].name, in->id,
-                                (long long)x.size[k], (long long)lo, (long long)hi);
+        const char *name = in->semantics->param[in->ranged[k]].name;
+        x->size[k] = evaluate(e, i->size[k]);
+        if (x->size[k] < 0)
+            return engine_error(e, node, "size '%s' of '%s' is %lld", name, in->id,
+                                (long long)x->size[k]);
+        if (!in->semantics->param[in->ranged[k]].lo ||
+            !instr_size_range(e->machine, in, k, &lo, &hi, &step))
+            continue;
+        if (x->size[k] < lo || (hi >= 0 && x->size[k] > hi) || (x->size[k] - lo) % step != 0)
+            return engine_error(e, node, "size '%s' of '%s' is %lld; expected %lld..%lld step %lld",
+                                name, in->id, (long long)x->size[k], (long long)lo, (long long)hi,
+                                (long long)step);
     }
-    for (int k = 0; k < in->nstride_names; k++) x.stride[k] = evaluate(e, i->stride[k]);
-    for (int o = 0, flag = 0; o < in->noperands; o++) {
-        if (in->operand[o].accumulate) x.flag[flag] = evaluate(e, i->flag[flag]), flag++;
-        if (i->arg[o].place < 0) continue;
-        const struct place *p = &e->schedule->place[i->arg[o].place];
-        int64_t slot = e->slot[i->arg[o].place] < 0 ? 0 : e->slot[i->arg[o].place];
-        x.address[o] = p->address + slot * p->bytes + evaluate(e, i->arg[o].offset);
+    for (int k = 0; k < in->nstride_names; k++) x->stride[k] = evaluate(e, i->stride[k]);
+    for (int o = 0, flag = 0; o < in->noperands; o++)
+        if (in->operand[o].accumulate) x->flag[flag] = evaluate(e, i->flag[flag]), flag++;
+    return true;
+}
+
+/* May the operand be in that memory? Caches, and other views of a memory, are the memory. */
+static bool operand_in(const struct machine *m, const struct operand *o, int memory) {
+    for (int k = 0; k < o->nmemories; k++) {
+        int mine = o->memory[k];
+        if (mine < 0) continue;
+        if (mine == memory || (memory_is_home(m, mine) && memory_is_home(m, memory)) ||
+            m->memory[mine].alias == memory || m->memory[memory].alias == mine)
+            return true;
     }
-    const struct shape *s = shape_of(e, i, &x);
+    return false;
+}
+
+static bool operand_immediate(const struct operand *o) {
+    for (int k = 0; k < o->nmemories; k++)
+        if (o->memory[k] == MEMORY_IMM) return o->role == ROLE_IN;
+    return false;
+}
+
+static bool address_of(struct engine *e, const struct node *node, const struct shape *s, int o,
+                       int64_t *address) {
+    const struct arg *a = &node->issue->arg[o];
+    const struct operand *operand = &e->machine->instr[node->issue->instr].operand[o];
+    if (a->place < 0)
+        return operand_immediate(operand) ||
+               engine_error(e, node, "operand '%s' cannot be a constant", operand->buffer);
+    const struct place *p = &e->schedule->place[a->place];
+    if (!operand_in(e->machine, operand, p->memory))
+        return engine_error(e, node, "operand '%s' cannot be in memory '%s'", operand->buffer,
+                            e->machine->memory[p->memory].id);
+    const struct reach *r = &s->reach[o];
+    int64_t size = (int64_t)type_size(operand->type), at = evaluate(e, a->offset);
+    if (at < 0 || at > p->bytes ||
+        (r->elements && (at + r->lo * size < 0 || at + (r->hi + 1) * size > p->bytes)))
+        return engine_error(e, node, "operand '%s' reaches beyond place '%s'", operand->buffer,
+                            p->name);
+    int64_t slot = e->slot[a->place] < 0 ? 0 : e->slot[a->place];
+    *address = p->address + slot * p->bytes + at;
+    return true;
+}
+
+static bool step_issue(struct engine *e, const struct node *node) {
+    const struct issue_node *i = node->issue;
+    const struct instr *in = &e->machine->instr[i->instr];
+    struct executed x = {.node = node, .queue = in->queue, .instance = e->instance};
+    if (!sizes_of(e, node, &x)) return false;
+    const struct shape *s = shape_of(e, node, &x);
     if (!s) return false;
+    for (int o = 0; o < in->noperands; o++)
+        if (!address_of(e, node, s, o, &x.address[o])) return false;
     x.work = issue_work(e, i, s);
     return time_dispatch(e, &x);
 }
@@ -64,7 +117,11 @@ static bool step_fallback(struct engine *e, const struct node *node) {
     const struct stmt *s = &p->stmt[f->stmt];
     struct executed x = {
         .node = node, .queue = e->machine->fallback[f->fallback].queue, .instance = e->instance};
-    x.work = s->nwhere ? stmt_points(p, s) : 1;
+    for (int r = -1; r < s->nreads; r++) {
+        int b = r < 0 ? s->dst.buffer : s->read[r].buffer;
+        if (schedule_home(e->schedule, b) < 0)
+            return engine_error(e, node, "buffer '%s' has no home", p->buffer[b].name);
+    }
     for (int a = 0; a < p->naxes; a++) {
         if (!(s->axes >> a & 1)) continue;
         x.lo[a] = f->lo && f->lo[a] ? evaluate(e, f->lo[a]) : 0;
@@ -72,35 +129,69 @@ static bool step_fallback(struct engine *e, const struct node *node) {
         if (x.lo[a] < 0 || x.hi[a] > p->axis[a].extent)
             return engine_error(e, node, "the box %lld..%lld leaves axis '%s'", (long long)x.lo[a],
                                 (long long)x.hi[a], p->axis[a].name);
-        if (!s->nwhere) x.work *= x.hi[a] > x.lo[a] ? x.hi[a] - x.lo[a] : 0;
     }
+    x.work = box_points(p, f->stmt, x.lo, x.hi);
     return time_dispatch(e, &x);
+}
+
+/* ---- loops ---- */
+
+static bool count_step(struct engine *e) {
+    return ++e->steps <= e->limit || engine_error(e, NULL, "the step bound is reached");
+}
+
+/* Buses inside the unit are each instance's own. */
+static void free_buses(struct engine *e, int unit, double at) {
+    for (int b = 0; b < e->machine->nbuses; b++)
+        if (unit_inside(e->machine, e->machine->bus[b].unit, unit)) e->bus_free[b] = at;
+}
+
+static bool walk_share(struct engine *e, const struct loop_node *l, int64_t lo, int64_t first,
+                       int64_t last) {
+    for (int64_t t = first; t < last; t++) {
+        e->value[l->var] = lo + t * l->step;
+        if (!count_step(e) || !walk(e, l->body, l->nbody)) return false;
+    }
+    return time_drain(e);
 }
 
 /* Iterations in contiguous shares; every instance starts when all of them are free, and the loop
  * ends with the slowest. */
 static bool walk_parallel(struct engine *e, const struct loop_node *l, int64_t lo, int64_t hi) {
-    int64_t trips = hi > lo ? (hi - lo + l->step - 1) / l->step : 0,
-            n = e->machine->unit[l->unit].count;
-    if (n > e->instances) n = e->instances;
+    const struct unit *u = &e->machine->unit[l->unit];
+    int64_t n = u->count_max > u->count ? u->count_max : u->count;
+    __int128 distance = (__int128)hi - lo;
+    if (distance <= 0) return true;
+    int64_t trips = (int64_t)((distance + l->step - 1) / l->step);
+    if (trips < 0) return engine_error(e, NULL, "a loop has too many iterations");
+    if (n > SIM_INSTANCES) n = SIM_INSTANCES;
     if (n > trips) n = trips;
+    if (n < 1) n = 1;
     if (!time_drain(e)) return false;
+    size_t slots = (size_t)e->schedule->nplaces * sizeof *e->slot;
+    int64_t *slot = malloc(slots + 1), outer = e->unit_instance[l->unit],
+            active = e->unit_active[l->unit];
+    int instance = e->instance;
     double start = e->end, end = start;
-    for (int64_t k = 0; k < n; k++) {
+    bool ok = true;
+    memcpy(slot, e->slot, slots);
+    e->unit_active[l->unit] = n;
+    for (int64_t k = 0; k < n && ok; k++) {
         time_reset_queues(e, start);
-        e->instance = (int)k;
-        int64_t first = trips * k / n, last = trips * (k + 1) / n;
-        for (int64_t t = first; t < last; t++) {
-            e->value[l->var] = lo + t * l->step;
-            if (!walk(e, l->body, l->nbody)) return false;
-        }
-        if (!time_drain(e)) return false;
+        free_buses(e, l->unit, start);
+        memcpy(e->slot, slot, slots);
+        e->unit_instance[l->unit] = k;
+        e->instance = (int)(instance * n + k);
+        ok = walk_share(e, l, lo, (int64_t)((__int128)trips * k / n),
+                        (int64_t)((__int128)trips * (k + 1) / n));
         if (e->end > end) end = e->end;
     }
-    e->instance = 0;
-    e->end = end;
+    free(slot);
+    e->instance = instance;
+    e->unit_instance[l->unit] = outer;
+    e->unit_active[l->unit] = active;
     time_reset_queues(e, end);
-    return true;
+    return ok;
 }
 
 static bool walk_loop(struct engine *e, const struct loop_node *l) {
@@ -108,44 +199,99 @@ static bool walk_loop(struct engine *e, const struct loop_node *l) {
     if (l->kind == LOOP_PARALLEL && l->unit >= 0) return walk_parallel(e, l, lo, hi);
     for (int64_t v = lo; v < hi; v += l->step) {
         e->value[l->var] = v;
-        if (++e->steps > e->limit) return engine_error(e, NULL, "the step bound is reached");
-        if (!walk(e, l->body, l->nbody)) return false;
+        if (!count_step(e) || !walk(e, l->body, l->nbody)) return false;
         if (v > INT64_MAX - l->step) break;
     }
     return true;
 }
 
+static bool step_sync(struct engine *e, const struct node *node) {
+    struct executed x = {.node = node, .queue = node->sync.queue, .instance = e->instance};
+    return time_dispatch(e, &x);
+}
+
+static bool walk_node(struct engine *e, const struct node *node) {
+    if (!count_step(e)) return false;
+    switch (node->kind) {
+    case NODE_LOOP:
+        return walk_loop(e, node->loop);
+    case NODE_ISSUE:
+        return step_issue(e, node);
+    case NODE_FALLBACK:
+        return step_fallback(e, node);
+    case NODE_ROTATE:
+        e->slot[node->rotate] =
+            (e->slot[node->rotate] + 1) % e->schedule->place[node->rotate].slots;
+        return true;
+    case NODE_SYNC:
+        return step_sync(e, node);
+    }
+    return false;
+}
+
 static bool walk(struct engine *e, const struct node *node, int n) {
-    for (int k = 0; k < n; k++) {
-        if (++e->steps > e->limit) return engine_error(e, &node[k], "the step bound is reached");
-        bool ok = true;
-        switch (node[k].kind) {
-        case NODE_LOOP:
-            ok = walk_loop(e, node[k].loop);
-            break;
-        case NODE_ISSUE:
-            ok = step_issue(e, &node[k]);
-            break;
-        case NODE_FALLBACK:
-            ok = step_fallback(e, &node[k]);
-            break;
-        case NODE_ROTATE:
-            e->slot[node[k].rotate] =
-                (e->slot[node[k].rotate] + 1) % e->schedule->place[node[k].rotate].slots;
-            break;
-        case NODE_SYNC: {
-            struct executed x = {
-                .node = &node[k], .queue = node[k].sync.queue, .instance = e->instance};
-            ok = time_dispatch(e, &x);
-            break;
-        }
-        }
-        if (!ok) return false;
+    for (int k = 0; k < n; k++)
+        if (!walk_node(e, &node[k])) return false;
+    return true;
+}
+
+/* ---- sections ---- */
+
+static bool uses_place(const struct schedule *s, const struct node *n, int place) {
+    int buffer = s->place[place].buffer;
+    if (n->kind == NODE_ISSUE)
+        for (int o = 0; o < s->machine->instr[n->issue->instr].noperands; o++)
+            if (n->issue->arg[o].place == place) return true;
+    if (n->kind == NODE_FALLBACK) {
+        const struct stmt *t = &s->program->stmt[n->fallback->stmt];
+        if (t->dst.buffer == buffer) return true;
+        for (int r = 0; r < t->nreads; r++)
+            if (t->read[r].buffer == buffer) return true;
+    }
+    for (int k = 0; n->kind == NODE_LOOP && k < n->loop->nbody; k++)
+        if (uses_place(s, &n->loop->body[k], place)) return true;
+    return false;
+}
+
+static bool shares_bytes(const struct schedule *s, int place) {
+    const struct place *a = &s->place[place];
+    for (int p = 0; p < s->nplaces; p++) {
+        const struct place *b = &s->place[p];
+        if (p != place && b->memory == a->memory && a->address < b->address + b->bytes * b->slots &&
+            b->address < a->address + a->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Homes with padding are zero when the first node that uses them begins; those that share their
+ * bytes with others must be made so then. */
+static void find_zeros(struct engine *e, const struct section *section) {
+    const struct schedule *s = e->schedule;
+    for (int p = 0; p < s->nplaces; p++) {
+        const struct buffer *b = &s->program->buffer[s->place[p].buffer];
+        e->zero_at[p] = -1;
+        if (s->place[p].keep != KEEP_PREPARED && s->place[p].keep != KEEP_WORKSPACE) continue;
+        if (s->place[p].keep == KEEP_PREPARED && section == &s->run) continue;
+        if (s->place[p].bytes <= b->elements * (int64_t)type_size(b->type)) continue;
+        if (!shares_bytes(s, p)) continue;
+        for (int k = 0; k < section->nnodes && e->zero_at[p] < 0; k++)
+            if (uses_place(s, &section->node[k], p)) e->zero_at[p] = k;
+    }
+}
+
+static bool zero_homes(struct engine *e, int node) {
+    for (int p = 0; p < e->schedule->nplaces; p++) {
+        if (e->zero_at[p] != node) continue;
+        if (!time_drain(e) || (!e->options->no_values && !home_zero(e, p))) return false;
     }
     return true;
 }
 
 bool walk_section(struct engine *e, const struct section *s) {
     for (int p = 0; p < e->schedule->nplaces; p++) e->slot[p] = -1;
-    return walk(e, s->node, s->nnodes) && time_drain(e);
+    find_zeros(e, s);
+    for (int k = 0; k < s->nnodes; k++)
+        if (!zero_homes(e, k) || !walk_node(e, &s->node[k])) return false;
+    return time_drain(e);
 }

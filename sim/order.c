@@ -1,0 +1,178 @@
+/* What hardware makes an instruction wait for: earlier ones in other queues, coupled by an
+ * interlock (or in queues with order=data), that write what it reads or use what it writes. As
+ * instructions enter their queues in program order, the last writer and the last readers of each
+ * piece of memory are known exactly. */
+#include "sim/sim_int.h"
+
+#include <math.h>
+#include <string.h>
+
+struct use {
+    int memory;
+    int64_t address, bytes;
+    bool reads, writes;
+};
+
+/* Of a fallback: the box's part of a row-major home, all of any other. */
+static bool home_use(const struct engine *e, const struct executed *x, const struct access *a,
+                     struct use *out) {
+    const struct program *p = e->schedule->program;
+    int place = schedule_home(e->schedule, a->buffer);
+    if (place < 0) return false;
+    const struct place *home = &e->schedule->place[place];
+    const struct buffer *b = &p->buffer[a->buffer];
+    int64_t size = (int64_t)type_size(b->type), stride = size, lo = 0, hi = 0;
+    *out = (struct use){.memory = home->memory, .address = home->address, .bytes = home->bytes};
+    if (home->layout) return true;
+    for (int d = b->ndims - 1; d >= 0; d--) {
+        int64_t first = access_coef(p, a, d, p->naxes), last = first;
+        for (int k = 0; k < p->naxes; k++) {
+            int64_t c = access_coef(p, a, d, k);
+            if (!c) continue;
+            first += c * (c > 0 ? x->lo[k] : x->hi[k] - 1);
+            last += c * (c > 0 ? x->hi[k] - 1 : x->lo[k]);
+        }
+        if (first < 0) first = 0;
+        if (last >= b->extent[d]) last = b->extent[d] - 1;
+        if (last < first) return false;
+        lo += first * stride;
+        hi += last * stride;
+        stride *= (home->extent ? home->extent : b->extent)[d];
+    }
+    out->address += lo;
+    out->bytes = hi - lo + size;
+    return true;
+}
+
+static int uses_of_fallback(const struct engine *e, const struct executed *x, struct use *use) {
+    const struct stmt *s = &e->schedule->program->stmt[x->node->fallback->stmt];
+    int n = 0;
+    for (int a = 0; a < e->schedule->program->naxes; a++)
+        if ((s->axes >> a & 1) && x->hi[a] <= x->lo[a]) return 0;
+    if (home_use(e, x, &s->dst, &use[n])) use[n++].writes = true;
+    for (int r = 0; r < s->nreads && n < SIM_OPERANDS; r++)
+        if (home_use(e, x, &s->read[r], &use[n])) use[n++].reads = true;
+    return n;
+}
+
+static int uses_of(struct engine *e, const struct executed *x, struct use *use) {
+    if (x->node->kind == NODE_FALLBACK) return uses_of_fallback(e, x, use);
+    if (x->node->kind != NODE_ISSUE) return 0;
+    const struct issue_node *i = x->node->issue;
+    const struct instr *in = &e->machine->instr[i->instr];
+    const struct shape *s = shape_of(e, x->node, x);
+    int n = 0;
+    for (int o = 0, flag = 0; s && o < in->noperands; o++) {
+        bool overwrites = in->operand[o].accumulate && x->flag[flag++] == 0;
+        if (i->arg[o].place < 0) continue;
+        int64_t size = (int64_t)type_size(in->operand[o].type);
+        use[n++] = (struct use){.memory = e->schedule->place[i->arg[o].place].memory,
+                                .address = x->address[o] + s->reach[o].lo * size,
+                                .bytes = (s->reach[o].hi - s->reach[o].lo + 1) * size,
+                                .reads = in->operand[o].role != ROLE_OUT && !overwrites,
+                                .writes = in->operand[o].role != ROLE_IN};
+    }
+    return n;
+}
+
+static void range_of(const struct image *image, const struct use *u, int64_t *first,
+                     int64_t *last) {
+    *first = u->address / image->piece;
+    *last = u->bytes > 0 ? (u->address + u->bytes - 1) / image->piece : *first - 1;
+}
+
+static void must_follow(struct engine *e, const struct executed *x, int queue, int64_t number) {
+    if (queue == x->queue || !(e->interlocked[x->queue] >> queue & 1)) return;
+    if (number > x->after[queue]) x->after[queue] = number;
+}
+
+static void enter_use(struct engine *e, const struct executed *x, const struct use *u) {
+    struct image *image = image_of(e, u->memory);
+    int64_t first, last, nq = e->machine->nqueues;
+    if (!image) return;
+    range_of(image, u, &first, &last);
+    for (int64_t g = first; g <= last; g++) {
+        const struct granule *is = &image->granule[g];
+        if (is->wrote_queue) must_follow(e, x, is->wrote_queue - 1, is->wrote);
+        for (int q = 0; u->writes && q < nq; q++) must_follow(e, x, q, image->read[g * nq + q]);
+    }
+}
+
+static void leave_mark(struct engine *e, const struct executed *x, const struct use *u) {
+    struct image *image = image_of(e, u->memory);
+    int64_t first, last, nq = e->machine->nqueues;
+    if (!image) return;
+    range_of(image, u, &first, &last);
+    for (int64_t g = first; g <= last; g++) {
+        if (u->reads) image->read[g * nq + x->queue] = x->number;
+        if (u->writes) {
+            image->granule[g].wrote = x->number;
+            image->granule[g].wrote_queue = (int16_t)(x->queue + 1);
+        }
+    }
+}
+
+void order_enter(struct engine *e, const struct executed *x) {
+    struct use use[SIM_OPERANDS];
+    memset(x->after, 0, (size_t)e->machine->nqueues * sizeof *x->after);
+    if (!e->tracks) return;
+    int n = uses_of(e, x, use);
+    for (int k = 0; k < n; k++) enter_use(e, x, &use[k]);
+    for (int k = 0; k < n; k++) leave_mark(e, x, &use[k]);
+}
+
+bool order_ready(const struct engine *e, const struct executed *x) {
+    for (int q = 0; e->tracks && q < e->machine->nqueues; q++)
+        if (e->queue[q].ran < x->after[q]) return false;
+    return true;
+}
+
+static bool waits_for(const struct engine *e, int queue, int16_t other) {
+    return other && (e->interlocked[queue] >> (other - 1) & 1);
+}
+
+/* When all that it reads is visible. Queues in order also wait before they overwrite: out-of-order
+ * ones rename. */
+double order_visible(struct engine *e, const struct executed *x) {
+    struct use use[SIM_OPERANDS];
+    double at = 0;
+    if (!e->tracks || !e->interlocked[x->queue]) return 0;
+    bool renames = e->machine->queue[x->queue].data_order;
+    int n = uses_of(e, x, use);
+    for (int k = 0; k < n; k++) {
+        struct image *image = image_of(e, use[k].memory);
+        int64_t first, last;
+        if (!image || (renames && !use[k].reads)) continue;
+        range_of(image, &use[k], &first, &last);
+        for (int64_t g = first; g <= last; g++) {
+            const struct granule *is = &image->granule[g];
+            if (waits_for(e, x->queue, is->writer)) at = fmax(at, is->visible);
+            if (use[k].writes && !renames && waits_for(e, x->queue, is->reader))
+                at = fmax(at, is->read_end);
+        }
+    }
+    return at;
+}
+
+void order_ran(struct engine *e, const struct executed *x, double end, double visible) {
+    struct use use[SIM_OPERANDS];
+    if (!e->tracks) return;
+    int n = uses_of(e, x, use);
+    for (int k = 0; k < n; k++) {
+        struct image *image = image_of(e, use[k].memory);
+        int64_t first, last;
+        if (!image) continue;
+        range_of(image, &use[k], &first, &last);
+        for (int64_t g = first; g <= last; g++) {
+            struct granule *is = &image->granule[g];
+            if (use[k].writes) {
+                is->visible = visible;
+                is->writer = (int16_t)(x->queue + 1);
+            }
+            if (use[k].reads && end >= is->read_end) {
+                is->read_end = end;
+                is->reader = (int16_t)(x->queue + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+/* What was done: MACs and other operations, the trace, utilisation. */
+#include "sim/sim_int.h"
+
+const char *node_name(const struct engine *e, const struct node *n) {
+    return n->kind == NODE_ISSUE      ? e->machine->instr[n->issue->instr].id
+           : n->kind == NODE_FALLBACK ? "fallback"
+                                      : "sync";
+}
+
+static int64_t operations_per_point(const struct stmt *s) {
+    int64_t n = s->combine != COMBINE_SET;
+    for (int o = 0; o < s->nops; o++) {
+        enum opcode c = s->op[o].code;
+        n += c != OP_READ && c != OP_LITERAL && c != OP_AXIS && c != OP_CAST;
+    }
+    return n;
+}
+
+/* Instances of the unit that work side by side at this moment. */
+static int64_t active_instances(const struct engine *e, int unit) {
+    int64_t n = 1;
+    for (int u = unit; u >= 0; u = e->machine->unit[u].parent) n *= e->unit_active[u];
+    return n;
+}
+
+void count_work(struct engine *e, const struct executed *x) {
+    const struct program *p = e->schedule->program;
+    bool issue = x->node->kind == NODE_ISSUE;
+    if (!issue && x->node->kind != NODE_FALLBACK) return;
+    int stmt = issue ? x->node->issue->stmt : x->node->fallback->stmt,
+        by = issue ? x->node->issue->instr : e->machine->ninstrs;
+    if (stmt < 0) return;
+    if (issue) {
+        int unit = e->machine->instr[by].unit;
+        int64_t n = active_instances(e, unit);
+        if (n > e->unit_used[unit]) e->unit_used[unit] = n;
+    }
+    if (stmt_is_mac(p, &p->stmt[stmt]))
+        e->result->macs_on[by] += x->work;
+    else
+        e->result->operations_on[by] += x->work * operations_per_point(&p->stmt[stmt]);
+}
+
+/* MACs of one execution at its largest sizes, per cycle of its queue. */
+static double peak_rate(struct engine *e, int instr) {
+    const struct instr *in = &e->machine->instr[instr];
+    int64_t size[SIM_SIZES] = {0};
+    for (int k = 0; k < in->nranged && k < SIM_SIZES; k++) {
+        int64_t lo, hi, step;
+        if (!instr_size_range(e->machine, in, k, &lo, &hi, &step)) return 0;
+        size[k] = hi < 0 ? 1024 : hi;
+    }
+    struct program *p = instr_bind(e->machine, in, size, e->diags);
+    double interval = shape_interval(e, instr, size);
+    double rate = p && interval > 0 ? (double)program_macs(p) / interval : 0;
+    if (p) program_free(p);
+    return in->queue >= 0 ? rate * (double)e->machine->queue[in->queue].width : rate;
+}
+
+/* The units whose instructions did MACs work side by side; of one unit the fastest instruction is
+ * the peak. */
+void count_utilisation(struct engine *e) {
+    const struct machine *m = e->machine;
+    double peak = 0, done = 0;
+    for (int u = 0; u < m->nunits; u++) {
+        double best = 0;
+        for (int i = 0; i < m->ninstrs; i++) {
+            if (m->instr[i].unit != u || !e->result->macs_on[i]) continue;
+            done += (double)e->result->macs_on[i];
+            double rate = peak_rate(e, i);
+            if (rate > best) best = rate;
+        }
+        peak += best * (double)(e->unit_used[u] > 1 ? e->unit_used[u] : 1);
+    }
+    for (int i = 0; i <= m->ninstrs; i++) e->result->macs += e->result->macs_on[i];
+    e->result->utilisation =
+        peak > 0 && e->result->cycles > 0 ? done / (peak * e->result->cycles) : 0;
+}
+
+/* ---- the trace ---- */
+
+bool trace_open(struct engine *e) {
+    if (!e->options->trace) return true;
+    e->trace = fopen(e->options->trace, "w");
+    if (!e->trace) {
+        diag_line(e->diags, e->options->trace, 0, 0, "cannot write '%s'", e->options->trace);
+        return false;
+    }
+    fprintf(e->trace, "{\"traceEvents\":[");
+    return true;
+}
+
+void trace_event(struct engine *e, const struct executed *x, double start, double end) {
+    if (!e->trace || !e->counting) return;
+    fprintf(e->trace,
+            "%s\n{\"name\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d}",
+            e->traced ? "," : "", node_name(e, x->node), start, end - start, x->instance, x->queue);
+    e->traced = true;
+}
+
+void trace_close(struct engine *e) {
+    if (!e->trace) return;
+    for (int q = 0; q < e->machine->nqueues; q++) {
+        fprintf(e->trace,
+                "%s\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":%d,\"args\":{"
+                "\"name\":\"%s\"}}",
+                e->traced ? "," : "", q, e->machine->queue[q].id);
+        e->traced = true;
+    }
+    fprintf(e->trace, "\n],\"displayTimeUnit\":\"ns\"}\n");
+    bool bad = ferror(e->trace) != 0;
+    if (fclose(e->trace) != 0 || bad)
+        engine_error(e, NULL, "the trace '%s' could not be written", e->options->trace);
+    e->trace = NULL;
+}

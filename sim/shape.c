@@ -1,0 +1,217 @@
+/* Operands of an instruction for one choice of its sizes and strides, and what the instruction
+ * costs then. The last few shapes of each instruction are kept. */
+#include "sim/sim_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ELEMENTS = 1 << 27 };
+static const int64_t far = (int64_t)1 << 40;
+
+/* ---- names in cost and stride expressions ---- */
+struct names {
+    const struct machine *machine;
+    const struct instr *instr;
+    const int64_t *size, *stride;
+    const int *alternative; /* or NULL */
+};
+
+static bool find(const struct names *n, const char *name, double *out) {
+    const struct instr *in = n->instr;
+    for (int i = 0; i < in->nranged; i++)
+        if (strcmp(name, in->semantics->param[in->ranged[i]].name) == 0)
+            return *out = (double)n->size[i], true;
+    for (int i = 0; i < in->nstride_names && n->stride; i++)
+        if (strcmp(name, in->stride_name[i]) == 0) return *out = (double)n->stride[i], true;
+    for (int o = 0; o < in->noperands && n->alternative; o++) {
+        const struct operand_layout *l = &in->operand[o].layout[n->alternative[o]];
+        if (l->let_name && strcmp(name, l->let_name) == 0) return *out = (double)l->let_value, true;
+    }
+    for (int i = 0; i < n->machine->nparams; i++)
+        if (strcmp(name, n->machine->param[i].name) == 0)
+            return *out = (double)n->machine->param[i].value, true;
+    return false;
+}
+
+/* A parameter of the semantics with a value of its own (W=T) is visible too. */
+static bool name_value(void *user, const char *name, const char *field, double *out) {
+    const struct names *n = user;
+    if (field) return false;
+    if (find(n, name, out)) return true;
+    int p = kernel_param_index(n->instr->semantics, name);
+    int64_t v;
+    if (p < 0 || !n->instr->semantics->param[p].value) return false;
+    if (!expr_integer(n->instr->semantics->param[p].value, &n->machine->params, &v)) return false;
+    return *out = (double)v, true;
+}
+
+static bool evaluate(struct names *n, const struct mexpr *x, double *out) {
+    struct mexpr_env env = {.name = name_value, .user = n};
+    return mexpr_eval(x, &env, out, NULL) && isfinite(*out);
+}
+
+static bool evaluate_cost(struct engine *e, const struct node *node, struct names *n,
+                          const struct mexpr *x, const char *what, double *out) {
+    if (evaluate(n, x, out) && *out >= 0) return true;
+    return engine_error(e, node, "the %s of '%s' has no value at these sizes", what, n->instr->id);
+}
+
+double shape_interval(struct engine *e, int instr, const int64_t *size) {
+    struct names n = {e->machine, &e->machine->instr[instr], size, NULL, NULL};
+    double v;
+    return evaluate(&n, n.instr->interval, &v) ? v : 0;
+}
+
+/* ---- which elements an operand covers ---- */
+static bool strides_of(struct engine *e, const struct node *node, struct names *n, int o,
+                       const struct operand_layout *l, int64_t *stride) {
+    for (int i = 0; i < l->nstrides; i++) {
+        double v;
+        if (!evaluate(n, l->stride[i], &v) || fabs(v) > (double)far)
+            return engine_error(e, node, "a stride of operand '%s' of '%s' has no sensible value",
+                                n->instr->operand[o].buffer, n->instr->id);
+        stride[i] = (int64_t)v;
+    }
+    return true;
+}
+
+static bool stretch(struct reach *r, int64_t extent, int64_t stride) {
+    int64_t last;
+    if (__builtin_mul_overflow(extent - 1, stride, &last) || last > far || last < -far)
+        return false;
+    if (last < 0)
+        r->lo += last;
+    else
+        r->hi += last;
+    return true;
+}
+
+static bool reach_of(const struct operand_layout *l, const struct buffer *b, const int64_t *stride,
+                     struct reach *r) {
+    r->lo = r->hi = 0;
+    r->elements = b->elements;
+    if (b->elements == 0) {
+        r->hi = -1;
+        return true;
+    }
+    if (b->elements > far) return false;
+    if (!l->nstrides) {
+        r->hi = l->map ? layout_span(l->map, b->ndims, b->extent, NULL) - 1 : b->elements - 1;
+        return true;
+    }
+    if (!l->map) {
+        for (int d = 0; d < b->ndims; d++)
+            if (!stretch(r, b->extent[d], stride[d])) return false;
+        return true;
+    }
+    int64_t extent[SIM_SIZES + MAX_DIMS] = {0};
+    if (l->map->nplaces > SIM_SIZES + MAX_DIMS) return false;
+    layout_extents(l->map, b->extent, extent);
+    for (int p = 0, k = 0; p < l->map->nplaces; p++)
+        if (!l->map->place[p].unit && !stretch(r, extent[p], stride[k++])) return false;
+    return true;
+}
+
+/* ---- shapes ---- */
+static void shape_clear(struct shape *s) {
+    for (int o = 0; o < SIM_OPERANDS; o++) {
+        free(s->reach[o].offset);
+        free(s->reach[o].data);
+    }
+    free(s->by_buffer);
+    if (s->program) program_free(s->program);
+    memset(s, 0, sizeof *s);
+}
+
+static bool same_shape(const struct shape *s, const struct instr *in, const struct issue_node *i,
+                       const struct executed *x) {
+    if (!s->valid) return false;
+    for (int k = 0; k < in->nranged; k++)
+        if (s->size[k] != x->size[k]) return false;
+    for (int k = 0; k < in->nstride_names; k++)
+        if (s->stride[k] != x->stride[k]) return false;
+    for (int o = 0; o < in->noperands; o++)
+        if (s->alternative[o] != i->arg[o].layout) return false;
+    return true;
+}
+
+static bool shape_fill(struct engine *e, const struct node *node, const struct executed *x,
+                       struct shape *s) {
+    const struct issue_node *i = node->issue;
+    const struct instr *in = &e->machine->instr[i->instr];
+    s->program = instr_bind(e->machine, in, x->size, e->diags);
+    if (!s->program) return engine_error(e, node, "'%s' cannot have these sizes", in->id);
+    for (int o = 0; o < in->noperands; o++) s->alternative[o] = i->arg[o].layout;
+    memcpy(s->size, x->size, sizeof s->size);
+    memcpy(s->stride, x->stride, sizeof s->stride);
+    struct names n = {e->machine, in, s->size, s->stride, s->alternative};
+    for (int o = 0; o < in->noperands; o++) {
+        const struct operand_layout *l = &in->operand[o].layout[s->alternative[o]];
+        int64_t stride[SIM_SIZES + MAX_DIMS];
+        int buffer = s->reach[o].buffer = program_buffer(s->program, in->operand[o].buffer);
+        if (l->nstrides > SIM_SIZES + MAX_DIMS || !strides_of(e, node, &n, o, l, stride))
+            return false;
+        if (!reach_of(l, &s->program->buffer[buffer], stride, &s->reach[o]))
+            return engine_error(e, node, "operand '%s' of '%s' is too large", in->operand[o].buffer,
+                                in->id);
+    }
+    return evaluate_cost(e, node, &n, in->latency, "latency", &s->latency) &&
+           evaluate_cost(e, node, &n, in->interval, "interval", &s->interval) &&
+           evaluate_cost(e, node, &n, in->overhead, "overhead", &s->overhead) &&
+           evaluate_cost(e, node, &n, in->energy, "energy", &s->energy);
+}
+
+const struct shape *shape_of(struct engine *e, const struct node *node, const struct executed *x) {
+    int instr = node->issue->instr;
+    struct shape *all = &e->shape[instr * SIM_SHAPES];
+    for (int k = 0; k < SIM_SHAPES; k++)
+        if (same_shape(&all[k], &e->machine->instr[instr], node->issue, x)) return &all[k];
+    struct shape *s = &all[e->shape_next[instr]];
+    e->shape_next[instr] = (e->shape_next[instr] + 1) % SIM_SHAPES;
+    shape_clear(s);
+    s->valid = shape_fill(e, node, x, s);
+    return s->valid ? s : NULL;
+}
+
+/* Element offsets in row-major order of the indices; NULL where that is 0, 1, 2… */
+static int64_t *offsets(const struct operand_layout *l, const struct buffer *b,
+                        const int64_t *stride) {
+    int64_t index[MAX_DIMS] = {0};
+    int64_t *offset = malloc((size_t)b->elements * sizeof *offset + 1);
+    bool dense = true;
+    for (int64_t k = 0; k < b->elements; k++) {
+        offset[k] = layout_offset(l->map, b->ndims, b->extent, l->nstrides ? stride : NULL, index);
+        dense = dense && offset[k] == k;
+        for (int d = b->ndims - 1; d >= 0 && ++index[d] == b->extent[d]; d--) index[d] = 0;
+    }
+    if (!dense) return offset;
+    free(offset);
+    return NULL;
+}
+
+bool shape_ready(struct engine *e, const struct node *node, const struct shape *made) {
+    struct shape *s = &e->shape[made - e->shape];
+    const struct instr *in = &e->machine->instr[node->issue->instr];
+    if (s->ready) return true;
+    struct names n = {e->machine, in, s->size, s->stride, s->alternative};
+    s->by_buffer = calloc((size_t)s->program->nbuffers + 1, sizeof *s->by_buffer);
+    for (int o = 0; o < in->noperands; o++) {
+        struct reach *r = &s->reach[o];
+        const struct operand_layout *l = &in->operand[o].layout[s->alternative[o]];
+        const struct buffer *b = &s->program->buffer[r->buffer];
+        int64_t stride[SIM_SIZES + MAX_DIMS];
+        if (r->elements > MOST_ELEMENTS)
+            return engine_error(e, node, "operand '%s' has %lld elements, too many to be computed",
+                                in->operand[o].buffer, (long long)r->elements);
+        if (!strides_of(e, node, &n, o, l, stride)) return false;
+        if (in->operand[o].memory[0] != MEMORY_IMM) r->offset = offsets(l, b, stride);
+        r->data = calloc((size_t)r->elements + 1, type_size(b->type));
+        s->by_buffer[r->buffer] = r->data;
+    }
+    return s->ready = true;
+}
+
+void shapes_close(struct engine *e) {
+    for (int k = 0; k < e->machine->ninstrs * SIM_SHAPES; k++) shape_clear(&e->shape[k]);
+}

@@ -23,7 +23,6 @@ bool engine_error(struct engine *e, const struct node *node, const char *fmt, ..
     return false;
 }
 
-
 /* A queue is the device's when no unit with a fallback is above or below its own. */
 static void find_host(struct engine *e) {
     const struct machine *m = e->machine;

@@ -1,115 +1,163 @@
-/* Schedules whose cycles were computed by hand from the machine format's costs; the derivation
- * stands at the top of each file, and the last number of its line `# cycles:` is what the simulator
- * must give. `# values` asks for the interpreter's values too, `# deadlock: SYNC` for that report.
- */
-#include "ir/interp.h"
-#include "sim/sim.h"
-#include "tests/scheduler_help.h"
+/* Every schedule in tests/data/schedules/sim says in its first lines (`# name: value`, up to the
+ * first that is not one) what the simulator must report; how the figures come about stands below
+ * them, worked out by hand. A new file there is a new test. */
+#include "tests/sim_help.h"
 
-#include <glob.h>
-#include <stdlib.h>
+#include <dirent.h>
+#include <math.h>
 
-static const char *note(const char *text, const char *word) {
-    const char *at = strstr(text, word);
-    return at ? at + strlen(word) : NULL;
-}
+#define FOLDER SOURCE_DIR "/tests/data/schedules/sim"
 
-/* Arrays of the program's arguments: inputs random, the rest a pattern that must be overwritten. */
-static void **arrays_new(struct arena *arena, const struct program *p, unsigned seed) {
-    void **data = arena_array(arena, (size_t)p->nbuffers + 1, sizeof *data);
-    for (int b = 0; b < p->nbuffers; b++) {
-        if (p->buffer[b].role == ROLE_TEMP || p->buffer[b].role == ROLE_STATE) continue;
-        size_t size = type_size(p->buffer[b].type), n = (size_t)p->buffer[b].elements;
-        unsigned char *at = data[b] = arena_array(arena, n + 1, size);
-        for (size_t k = 0; k < n; k++) {
-            union value x;
-            seed = seed * 1103515245u + 12345u;
-            if (type_is_float(p->buffer[b].type))
-                x.f = (double)(seed >> 16 & 255) / 16 - 8;
-            else
-                x.i = (int64_t)(seed >> 16 & 15) - 8;
-            type_store(p->buffer[b].type, at + k * size, x);
-        }
+struct expected {
+    char name[64], text[400];
+};
+
+enum { MOST = 32 };
+
+static int read_expected(const char *text, struct expected *out) {
+    int n = 0;
+    for (const char *at = text; *at == '#'; n++) {
+        assert_true(n < MOST);
+        if (sscanf(at, "# %63[a-z0-9_.A-Z]: %399[^\n]", out[n].name, out[n].text) != 2) break;
+        at = strchr(at, '\n') + 1;
     }
-    return data;
+    return n;
 }
 
-static void check_values(struct arena *arena, const struct schedule *s, struct diags *d) {
-    void **given = arrays_new(arena, s->program, 7), **expected = arrays_new(arena, s->program, 7);
-    struct sim_result r;
-    assert_true(sim_run(s, given, &(struct sim_options){0}, &r, d));
-    assert_true(program_run(s->program, expected, NULL, NULL, d));
-    for (int b = 0; b < s->program->nbuffers; b++)
-        if (given[b])
-            assert_memory_equal(given[b], expected[b],
-                                (size_t)s->program->buffer[b].elements *
-                                    type_size(s->program->buffer[b].type));
-    sim_result_free(&r);
+static const char *text_of(const struct expected *x, int n, const char *name) {
+    for (int k = 0; k < n; k++)
+        if (strcmp(x[k].name, name) == 0) return x[k].text;
+    return NULL;
 }
 
-static int check_file(const char *path) {
-    struct arena arena;
+static double queue_figure(const struct sim_queue *q, const char *what) {
+    if (strcmp(what, "busy") == 0) return q->busy;
+    if (strcmp(what, "wait") == 0) return q->wait;
+    return strcmp(what, "instructions") == 0 ? (double)q->instructions : NAN;
+}
+
+static double sync_figure(const struct sim_sync *s, const char *what) {
+    if (strcmp(what, "pushes") == 0) return (double)s->pushes;
+    if (strcmp(what, "peak") == 0) return (double)s->peak;
+    return strcmp(what, "wait") == 0 ? s->wait : NAN;
+}
+
+static double part_figure(const struct machine *m, const struct sim_result *r, const char *kind,
+                          const char *id, const char *what) {
+    if (strcmp(kind, "queue") == 0 && machine_queue(m, id) >= 0)
+        return queue_figure(&r->queue[machine_queue(m, id)], what);
+    if (strcmp(kind, "sync") == 0 && machine_sync(m, id) >= 0)
+        return sync_figure(&r->sync[machine_sync(m, id)], what);
+    if (strcmp(kind, "memory") == 0 && machine_memory(m, id) >= 0)
+        return (double)r->peak_bytes[machine_memory(m, id)];
+    for (int b = 0; b < m->nbuses && strcmp(kind, "bus") == 0; b++)
+        if (strcmp(m->bus[b].id, id) == 0)
+            return strcmp(what, "bytes") == 0 ? r->bus[b].bytes : r->bus[b].busy;
+    return NAN;
+}
+
+static double figure(const struct machine *m, const struct sim_result *r, const char *name) {
+    const struct {
+        const char *name;
+        double value;
+    } whole[] = {{"cycles", r->cycles},
+                 {"host_cycles", r->host_cycles},
+                 {"utilisation", r->utilisation},
+                 {"macs", (double)r->macs},
+                 {"instructions", (double)r->instructions},
+                 {"home_read", r->home_read_bytes},
+                 {"home_write", r->home_write_bytes},
+                 {"host_read", r->host_read_bytes},
+                 {"host_write", r->host_write_bytes},
+                 {"energy", r->energy}};
+    for (size_t k = 0; k < sizeof whole / sizeof *whole; k++)
+        if (strcmp(name, whole[k].name) == 0) return whole[k].value;
+    char kind[32], id[32], what[32];
+    if (sscanf(name, "%31[a-z].%31[a-z0-9A-Z].%31s", kind, id, what) != 3) return NAN;
+    return part_figure(m, r, kind, id, what);
+}
+
+static void check_error(const struct schedule *s, const char *name, const char *expected) {
     struct diags d;
     struct sim_result r;
+    struct sim_options options = {.no_values = true};
+    diags_init(&d);
+    bool ran = sim_run(s, NULL, &options, &r, &d);
+    if (ran) fail_msg("%s: no error, expected '%s'", name, expected);
+    assert_int_equal(d.errors, 1);
+    if (strcmp(d.at[0].text, expected) != 0)
+        fail_msg("%s: '%s', expected '%s'", name, d.at[0].text, expected);
+    sim_result_free(&r);
+    diags_free(&d);
+}
+
+static void check_figures(const struct schedule *s, const char *name, const struct expected *x,
+                          int n) {
+    struct diags d;
+    struct sim_result r;
+    struct sim_options options = {.no_values = true};
+    int wrong = 0;
+    diags_init(&d);
+    bool ran = sim_run(s, NULL, &options, &r, &d);
+    diags_print(&d, stderr);
+    assert_true(ran);
+    for (int k = 0; k < n; k++) {
+        if (strcmp(x[k].name, "values") == 0) continue;
+        char *end;
+        double value = figure(s->machine, &r, x[k].name), want = strtod(x[k].text, &end);
+        assert_true(*end == '\0');
+        if (fabs(value - want) <= 1e-6) continue;
+        print_error("%s: %s is %.10g, expected %.10g\n", name, x[k].name, value, want);
+        wrong++;
+    }
+    assert_int_equal(wrong, 0);
+    sim_result_free(&r);
+    diags_free(&d);
+}
+
+static void check_file(void **state) {
+    const char *name = *state;
+    struct expected x[MOST];
+    struct arena arena;
+    struct diags d;
     arena_init(&arena);
     diags_init(&d);
-    char *text = help_read(&arena, path);
+    const char *text = help_read(&arena, arena_printf(&arena, "%s/%s", FOLDER, name));
+    int n = read_expected(text, x);
     struct machine *m = help_machine(text);
-    struct schedule *s = help_parse(m, path, text, &d);
+    struct schedule *s = help_parse(m, name, text, &d);
     diags_print(&d, stderr);
     assert_non_null(s);
-    int wrong = 0;
-    bool ran = sim_run(s, NULL, &(struct sim_options){.no_values = true}, &r, &d);
-    const char *deadlock = note(text, "# deadlock: "), *cycles = note(text, "# cycles: ");
-    if (deadlock) {
-        char *sync = arena_strndup(&arena, deadlock, strcspn(deadlock, "\n"));
-        char *messages = help_messages(&arena, &d);
-        wrong = ran || !strstr(messages, "deadlock") || !strstr(messages, sync);
-        if (wrong) print_error("%s: no deadlock at '%s' is reported\n%s", path, sync, messages);
+    const char *error = text_of(x, n, "error"), *values = text_of(x, n, "values");
+    if (error) {
+        assert_int_equal(n, 1);
+        check_error(s, name, error);
     } else {
-        assert_non_null(cycles);
-        char *line = arena_strndup(&arena, cycles, strcspn(cycles, "\n"));
-        const char *number = strrchr(line, '=');
-        double expected = strtod(number ? number + 1 : line, NULL);
-        diags_print(&d, stderr);
-        wrong = !ran || r.cycles != expected;
-        if (wrong) print_error("%s: %g cycles, expected %g\n", path, r.cycles, expected);
-        if (strstr(text, "# values\n")) check_values(&arena, s, &d);
+        assert_non_null(text_of(x, n, "cycles"));
+        check_figures(s, name, x, n);
+        if (!values) sim_check_values(s, name);
     }
-    sim_result_free(&r);
     schedule_free(s);
     machine_free(m);
     diags_free(&d);
     arena_free(&arena);
-    return wrong;
 }
 
-static void test_cycles(void **state) {
+/* Those of the verifier's tests, on three kinds of machine. */
+static void check_others(void **state) {
+    static const char *const name[] = {"gemm", "lanes", "board"};
     (void)state;
-    glob_t found;
-    int wrong = 0;
-    assert_int_equal(glob("tests/data/schedules/sim/*.sched", 0, NULL, &found), 0);
-    assert_true(found.gl_pathc >= 10);
-    for (size_t k = 0; k < found.gl_pathc; k++) wrong += check_file(found.gl_pathv[k]);
-    globfree(&found);
-    assert_int_equal(wrong, 0);
-}
-
-/* The verifier's schedules give the interpreter's values on three kinds of machine. */
-static void test_values(void **state) {
-    (void)state;
-    static const char *const file[] = {"gemm", "lanes", "board"};
-    for (size_t f = 0; f < 3; f++) {
+    for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
         struct arena arena;
         struct diags d;
         arena_init(&arena);
         diags_init(&d);
-        char *text =
-            help_read(&arena, arena_printf(&arena, "tests/data/schedules/%s.sched", file[f]));
+        const char *text =
+            help_read(&arena, arena_printf(&arena, "%s/../%s.sched", FOLDER, name[k]));
         struct machine *m = help_machine(text);
-        struct schedule *s = help_parse(m, file[f], text, &d);
+        struct schedule *s = help_parse(m, name[k], text, &d);
         assert_non_null(s);
-        check_values(&arena, s, &d);
+        sim_check_values(s, name[k]);
         schedule_free(s);
         machine_free(m);
         diags_free(&d);
@@ -117,8 +165,26 @@ static void test_values(void **state) {
     }
 }
 
+static int is_schedule(const struct dirent *f) {
+    size_t n = strlen(f->d_name);
+    return n > 6 && strcmp(f->d_name + n - 6, ".sched") == 0;
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cycles),
-                                       cmocka_unit_test(test_values)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    struct dirent **file;
+    int n = scandir(FOLDER, &file, is_schedule, alphasort);
+    if (n < 20) {
+        fprintf(stderr, "%s: %d schedules, expected at least 20\n", FOLDER, n);
+        return 1;
+    }
+    struct CMUnitTest *test = calloc((size_t)n + 1, sizeof *test);
+    for (int k = 0; k < n; k++)
+        test[k] = (struct CMUnitTest){
+            .name = file[k]->d_name, .test_func = check_file, .initial_state = file[k]->d_name};
+    test[n] = (struct CMUnitTest)cmocka_unit_test(check_others);
+    int failed = _cmocka_run_group_tests("simulated cycles", test, (size_t)n + 1, NULL, NULL);
+    for (int k = 0; k < n; k++) free(file[k]);
+    free(file);
+    free(test);
+    return failed;
 }

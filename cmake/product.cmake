@@ -6,7 +6,7 @@ add_library(isamap_static STATIC ${product_sources})
 target_link_libraries(isamap_static PUBLIC ${product_libraries})
 add_library(isamap_shared SHARED ${product_sources})
 target_link_libraries(isamap_shared PRIVATE ${product_libraries})
-set_target_properties(isamap_shared PROPERTIES OUTPUT_NAME isamap VERSION ${PROJECT_VERSION} SOVERSION 0
+set_target_properties(isamap_shared PROPERTIES OUTPUT_NAME isamap EXPORT_NAME isamap VERSION ${PROJECT_VERSION} SOVERSION 0
                       PUBLIC_HEADER isamap.h)
 add_executable(isamap main.c)
 target_link_libraries(isamap PRIVATE isamap_static)
@@ -16,7 +16,7 @@ target_link_libraries(digits PRIVATE isamap_static)
 
 install(TARGETS isamap RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS isamap_shared EXPORT isamap LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+        PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT isamap NAMESPACE isamap:: FILE isamap-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/isamap)
 file(GLOB shipped_machines CONFIGURE_DEPENDS machines/*.xml machines/*.rng)
 install(FILES ${shipped_machines} DESTINATION ${CMAKE_INSTALL_DATADIR}/isamap)

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <math.h>
 
-#define SCHEDULE SOURCE_DIR "/tests/data/schedules/edge_17x19x23.sched"
+#define SCHEDULE SOURCE_DIR "/tests/data/schedules/edge/edge_17x19x23.sched"
 
 struct fixture {
     struct arena arena;

@@ -91,7 +91,7 @@ static void survives(const char *path) {
 
 static void edge(void **state) {
     (void)state;
-    survives(SOURCE_DIR "/tests/data/schedules/edge_17x19x23.sched");
+    survives(SOURCE_DIR "/tests/data/schedules/edge/edge_17x19x23.sched");
 }
 
 static void parallel(void **state) {

@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_suffix(const char *s, const char *suffix) {
-    size_t n = strlen(s), k = strlen(suffix);
-    return n > k && strcmp(s + n - k, suffix) == 0;
-}
-
 /* ---- who did the work ---- */
 
 /* The instruction that executes each statement of the scheduled program; ninstrs: the fallback. */
@@ -32,16 +27,6 @@ static int64_t stmt_macs(const struct program *p, int s) {
     return stmt_is_mac(p, &p->stmt[s]) ? stmt_points(p, &p->stmt[s]) : 0;
 }
 
-static int64_t stmt_operations(const struct program *p, int s) {
-    const struct stmt *stmt = &p->stmt[s];
-    if (stmt_is_mac(p, stmt)) return 0;
-    int64_t ops = stmt->combine != COMBINE_SET;
-    for (int o = 0; o < stmt->nops; o++)
-        ops += stmt->op[o].code != OP_READ && stmt->op[o].code != OP_LITERAL &&
-               stmt->op[o].code != OP_AXIS && stmt->op[o].code != OP_CAST;
-    return ops * stmt_points(p, stmt);
-}
-
 static void report_work(struct report *r, const struct schedule *s) {
     const struct machine *m = s->machine;
     const struct program *p = s->program;
@@ -54,7 +39,8 @@ static void report_work(struct report *r, const struct schedule *s) {
     int64_t all_macs = 0, all_operations = 0;
     for (int i = 0; i < p->nstmts; i++) {
         macs[by[i]] += stmt_macs(p, i), all_macs += stmt_macs(p, i);
-        operations[by[i]] += stmt_operations(p, i), all_operations += stmt_operations(p, i);
+        int64_t other = stmt_operations(p, &p->stmt[i]) * stmt_points(p, &p->stmt[i]);
+        operations[by[i]] += other, all_operations += other;
     }
     struct {
         const char *key, *word;
@@ -471,8 +457,7 @@ static bool check_schedule(isamap *im, const char *path) {
         struct source source = {.file = path, .line0 = 1, .col0 = 1};
         source.text = file_read(&j.arena, path, 64u << 20, &source.length, &im->diags);
         j.schedule = source.text ? schedule_parse(j.machine, &source, &im->diags) : NULL;
-        ok = j.schedule &&
-             job_check(im, &j);
+        ok = j.schedule && job_check(im, &j);
         if (ok)
             text_printf(&im->report.text, "%s: schedule of '%s', %" PRId64 " nodes: ok\n", path,
                         j.schedule->program->name, schedule_nodes(j.schedule));

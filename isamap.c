@@ -64,8 +64,14 @@ bool job_machine(isamap *im, struct job *j, enum machine_use use) {
     struct bindings set;
     if (!pairs_bindings(im, &im->option.param, "--param", &j->arena, &set)) return false;
     const char *name = im->option.machine ? im->option.machine : "host";
-    j->machine =
-        strcmp(name, "host") == 0 ? machine_host(&im->diags) : machine_load(name, &set, &im->diags);
+    bool any_host = strcmp(name, "host") == 0;
+    j->machine = any_host ? machine_host(&im->diags) : machine_load(name, &set, &im->diags);
+    if (j->machine && any_host &&
+        set.n) { /* the machine is known now: once more, with its parameters */
+        char *chosen = arena_strdup(&j->arena, j->machine->file);
+        machine_free(j->machine);
+        j->machine = machine_load(chosen, &set, &im->diags);
+    }
     if (!j->machine) return false;
     if (use == USE_MAP || !machine_needs_host(j->machine)) return true;
     if (use == USE_RUN) {
@@ -86,7 +92,7 @@ bool job_machine(isamap *im, struct job *j, enum machine_use use) {
     return j->machine != NULL;
 }
 
-static bool has_suffix(const char *s, const char *suffix) {
+bool has_suffix(const char *s, const char *suffix) {
     size_t n = strlen(s), k = strlen(suffix);
     return n > k && strcmp(s + n - k, suffix) == 0;
 }

@@ -89,6 +89,7 @@ bool compare_with_interpreter(isamap *, const struct job *, const struct arrays 
 bool pairs_bindings(isamap *, const struct pairs *, const char *option, struct arena *,
                     struct bindings *);
 double now_seconds(void);
+bool has_suffix(const char *, const char *suffix);
 
 /* Around every call of isamap.h: clears the last result; turns diagnostics into messages, and a
  * clean status with errors into ISAMAP_INPUT. */

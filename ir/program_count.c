@@ -133,8 +133,7 @@ bool stmt_is_mac(const struct program *p, const struct stmt *s) {
     return s->combine == COMBINE_ADD && o->code == OP_MUL;
 }
 
-/* Operations at each point; the product and sum of a MAC are not among them. */
-static int64_t operations_per_point(const struct program *p, const struct stmt *s) {
+int64_t stmt_operations(const struct program *p, const struct stmt *s) {
     int64_t n = s->combine != COMBINE_SET;
     for (int o = 0; o < s->nops; o++)
         n += op_info[s->op[o].code].arity > 0 && s->op[o].code != OP_CAST;
@@ -150,7 +149,7 @@ static int64_t work_of(const struct program *p, const struct item *item, int n, 
             sum = plus(sum, work_of(p, r->item, r->nitems, time | (uint64_t)1 << r->axis, macs));
         if (item[k].kind != ITEM_STMT) continue;
         const struct stmt *s = &p->stmt[item[k].stmt];
-        int64_t each = macs ? stmt_is_mac(p, s) : operations_per_point(p, s);
+        int64_t each = macs ? stmt_is_mac(p, s) : stmt_operations(p, s);
         if (each > 0) sum = plus(sum, times(each, count_points(p, s, s->axes | time)));
     }
     return sum;

@@ -7,15 +7,6 @@ const char *node_name(const struct engine *e, const struct node *n) {
                                       : "sync";
 }
 
-static int64_t operations_per_point(const struct stmt *s) {
-    int64_t n = s->combine != COMBINE_SET;
-    for (int o = 0; o < s->nops; o++) {
-        enum opcode c = s->op[o].code;
-        n += c != OP_READ && c != OP_LITERAL && c != OP_AXIS && c != OP_CAST;
-    }
-    return n;
-}
-
 /* Instances of the unit that work side by side at this moment. */
 static int64_t active_instances(const struct engine *e, int unit) {
     int64_t n = 1;
@@ -35,10 +26,8 @@ void count_work(struct engine *e, const struct executed *x) {
         int64_t n = active_instances(e, unit);
         if (n > e->unit_used[unit]) e->unit_used[unit] = n;
     }
-    if (stmt_is_mac(p, &p->stmt[stmt]))
-        e->result->macs_on[by] += x->work;
-    else
-        e->result->operations_on[by] += x->work * operations_per_point(&p->stmt[stmt]);
+    if (stmt_is_mac(p, &p->stmt[stmt])) e->result->macs_on[by] += x->work;
+    e->result->operations_on[by] += x->work * stmt_operations(p, &p->stmt[stmt]);
 }
 
 /* MACs of one execution at its largest sizes, per cycle of its queue. */

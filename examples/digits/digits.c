@@ -93,7 +93,8 @@ static void row(isamap *im, const char *model, const char *machine, const char *
 }
 
 int main(int argc, char **argv) {
-    const char *folder = argc > 1 ? argv[1] : "examples/digits";
+    if (argc != 4) return fprintf(stderr, "usage: digits FOLDER CPU ACCELERATOR\n"), 2;
+    const char *folder = argv[1], *cpu = argv[2], *accelerator = argv[3];
     char out[] = "/tmp/isamap-digits-XXXXXX", model[512], images[512], time[64];
     if (!mkdtemp(out)) return perror("digits"), 1;
     isamap *im = isamap_open();
@@ -103,21 +104,22 @@ int main(int argc, char **argv) {
 
     snprintf(model, sizeof model, "%s/digits.onnx", folder);
     snprintf(images, sizeof images, "%s/images.npy", folder);
-    set_up(im, "host", 8, NULL, NULL); /* the model needs no more to tell the rate */
+    set_up(im, cpu, 8, NULL, NULL); /* the model needs no more to tell the rate */
     isamap_option(im, "no-values", NULL);
     must(im, isamap_sim(im, model), model);
     double utilisation = isamap_number(im, "utilisation");
-    set_up(im, "host", IMAGES, images, out);
+    set_up(im, cpu, IMAGES, images, out);
     must(im, isamap_run(im, model), model);
     snprintf(time, sizeof time, "%.3f ms (measured)", 1e3 * isamap_number(im, "run_seconds"));
-    row(im, "digits.onnx", "host", out, folder, 0, time, utilisation);
+    row(im, "digits.onnx", cpu, out, folder, 0, time, utilisation);
 
     snprintf(model, sizeof model, "%s/digits-int8.onnx", folder);
     snprintf(images, sizeof images, "%s/images-int8.npy", folder);
-    set_up(im, "edge16", IMAGES, images, out);
+    set_up(im, accelerator, IMAGES, images, out);
     must(im, isamap_sim(im, model), model);
     snprintf(time, sizeof time, "%.0f cycles (simulated)", isamap_number(im, "cycles"));
-    row(im, "digits-int8.onnx", "edge16", out, folder, 1, time, isamap_number(im, "utilisation"));
+    row(im, "digits-int8.onnx", accelerator, out, folder, 1, time,
+        isamap_number(im, "utilisation"));
 
     printf("\n* of the peak MAC rate, by the machine file's cost model; difference: the largest "
            "from the reference interpreter, all images\n"

@@ -210,10 +210,10 @@ static int fit_queue(struct emitter *e, const struct task *t, const struct opnd 
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     struct box box;
     struct fit f;
+    int home = w->home[acc->buffer].memory;
     (void)t;
     if (!box_make(w, acc->buffer, &o->geom, &s, r, fill, &box) ||
-        !fit_box(w, e->moves, fill ? w->m->home : o->memory, fill ? o->memory : w->m->home, &box,
-                 &f))
+        !fit_box(w, e->moves, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
         return -1;
     return f.move->needle->in->queue;
 }

@@ -113,7 +113,7 @@ static int home_stride_of(const struct work *w, const struct task *t, const stru
         for (int k = 0; k < o->geom.n; k++) {
             struct coord c = o->geom.at[k];
             if (c.dim >= 0 && access_coef(w->p, acc, c.dim, a) && !c.mod)
-                return home_stride(w->p, &w->home[acc->buffer], acc->buffer, c, out) ? 1 : 0;
+                return home_stride(&w->home[acc->buffer], w->p->buffer[acc->buffer].ndims, c, out);
         }
     }
     return 0;

@@ -89,7 +89,7 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
     const struct geom *g = &t->o->geom;
     struct box box;
     struct fit f;
-    int home = w->m->home, local = t->o->memory;
+    int home = w->home[t->buffer].memory, local = t->o->memory;
     if (!box_make(w, t->buffer, g, &t->held->slot, part, t->fill, &box) ||
         !fit_box(w, t->moves, t->fill ? home : local, t->fill ? local : home, &box, &f)) {
         diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,

@@ -149,8 +149,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     return true;
 }
 
-bool home_stride(const struct program *p, const struct home *h, int buffer, struct coord c,
-                 int64_t *stride) {
+bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *stride) {
     *stride = 0;
     if (c.dim < 0) return true;
     if (h->packed) {
@@ -162,8 +161,7 @@ bool home_stride(const struct program *p, const struct home *h, int buffer, stru
         return false;
     }
     *stride = c.div;
-    for (int d = c.dim + 1; d < p->buffer[buffer].ndims; d++)
-        *stride *= p->buffer[buffer].extent[d];
+    for (int d = c.dim + 1; d < ndims; d++) *stride *= h->extent[d];
     return true;
 }
 

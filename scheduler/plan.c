@@ -188,7 +188,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     struct region r;
     struct box box;
     struct fit f;
-    int home = c->w->m->home;
+    int home = c->w->home[acc->buffer].memory;
     plan_region(c->w, c->plan, t, acc, &o->geom, depth, &r);
     struct slot s = slot_make(&c->w->s->arena, &o->geom, &r);
     if (!box_make(c->w, acc->buffer, &o->geom, &s, &r, fill, &box) ||

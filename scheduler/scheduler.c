@@ -24,7 +24,7 @@ static void begin(struct work *w) {
     w->home = arena_array(w->arena, (size_t)p->nbuffers + 1, sizeof *w->home);
     for (int b = 0; b < p->nbuffers; b++)
         w->home[b] = (struct home){
-            .extent = p->buffer[b].extent, .elements = p->buffer[b].elements, .place = -1};
+            .memory = w->m->home, .extent = p->buffer[b].extent, .elements = p->buffer[b].elements, .place = -1};
     w->task_of = arena_array(w->arena, (size_t)p->nstmts + 1, sizeof *w->task_of);
     w->in_prepare = arena_array(w->arena, (size_t)p->nstmts + 1, sizeof *w->in_prepare);
     w->order = arena_array(w->arena, (size_t)p->nitems + 1, sizeof *w->order);

@@ -94,7 +94,10 @@ struct geom { /* innermost first */
     int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
 };
 
-struct home {    /* of a buffer in the home memory */
+struct home {    /* of a buffer: in the home memory, or where tiles of it pass between two nests */
+    int memory;
+    bool is_tile;            /* holds the elements from lo on, `extent` of them, and only inside a group */
+    struct val lo[MAX_DIMS];
     bool packed; /* coordinates as in geom; otherwise row-major */
     struct coord at[MAX_COORDS];
     int64_t stride[MAX_COORDS];
@@ -105,8 +108,7 @@ struct home {    /* of a buffer in the home memory */
     bool locked;   /* the layout is decided */
     bool prepared; /* written in the prepare section only */
 };
-bool home_stride(const struct program *, const struct home *, int buffer, struct coord,
-                 int64_t *stride);
+bool home_stride(const struct home *, int ndims, struct coord, int64_t *stride);
 
 /* ---- tasks ---- */
 enum where { IN_IMM, IN_HOME, IN_LOCAL };

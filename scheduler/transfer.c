@@ -20,19 +20,21 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
 
 bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim) {
     const struct home *h = &w->home[buffer];
-    return (h->packed ? h->extent[dim] : w->p->buffer[buffer].extent[dim]) % g->block[dim] == 0;
+    return h->extent[dim] % g->block[dim] == 0;
 }
 
 struct val home_offset(struct work *w, int buffer, const struct geom *g, const struct region *r) {
     struct arena *a = &w->s->arena;
+    const struct home *h = &w->home[buffer];
     struct val sum = val_const(0);
     for (int i = g->ninner; i < g->n; i++) {
         int64_t stride;
         int d = g->at[i].dim;
         if (d < 0) continue;
         struct val lo = r->lo[d];
-        home_stride(w->p, &w->home[buffer], buffer, g->at[i], &stride);
+        home_stride(h, w->p->buffer[buffer].ndims, g->at[i], &stride);
         if (r->pad_lo[d] > 0) lo = val_make(a, SX_MAX, lo, val_const(0));
+        if (h->is_tile) lo = val_minus(a, lo, h->lo[d]);
         sum = val_add(a, sum, val_blocks(a, lo, g->at[i].div, val_const(stride)));
     }
     return sum;
@@ -81,7 +83,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
         struct coord c = g->at[i];
         struct box_dim *d = &box->dim[box->n++];
         int64_t stride;
-        if (!home_stride(w->p, &w->home[buffer], buffer, c, &stride)) return false;
+        if (!home_stride(&w->home[buffer], b->ndims, c, &stride)) return false;
         if (i >= g->ninner && c.dim < 0) {
             *d = (struct box_dim){.extent = r->repeat,
                                   .total = r->repeat,
@@ -125,7 +127,7 @@ static bool region_fits(struct work *w, const struct moves *moves, const struct 
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     struct box box;
     struct fit f;
-    int home = w->m->home;
+    int home = w->home[buffer].memory;
     return box_make(w, buffer, &o->geom, &s, r, !write, &box) &&
            fit_box(w, moves, write ? o->memory : home, write ? home : o->memory, &box, &f);
 }
@@ -186,7 +188,8 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
         if (!needle_form(w->m, t->needle, o->number, l, &probe.form) || !geom_make(w, t, &probe))
             continue;
         bool ok = true;
-        int64_t chosen = INT64_MAX, span = 1;  /* the smallest stride that may be chosen; elements that the other axes reach */
+        int64_t chosen = INT64_MAX, span = 1; /* the smallest stride that may be chosen; elements
+                                                 that the other axes reach */
         for (int i = 0; ok && i < probe.form.n; i++) {
             const struct digit *dg = &probe.form.digit[i];
             int a = t->axis[dg->x];
@@ -198,7 +201,9 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
                     c.dim >= 0 && access_coef(w->p, acc, c.dim, a) &&
                     (dg->free_stride >= 0 || ranged ? !c.mod
                                                     : c.div == dg->weight && c.mod == dg->extent);
-                if (mine) ok = home_stride(w->p, &w->home[acc->buffer], acc->buffer, c, &stride);
+                if (mine)
+                    ok = home_stride(&w->home[acc->buffer], w->p->buffer[acc->buffer].ndims, c,
+                                     &stride);
             }
             ok = ok && (dg->free_stride >= 0 ? stride > 0
                                              : stride == dg->stride || (a < 0 && dg->extent == 1));

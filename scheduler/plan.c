@@ -15,56 +15,6 @@ int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
     return (leaf + step - 1) / step * step;
 }
 
-int64_t plan_tile(const struct work *w, const struct plan *p, int axis, int depth) {
-    int64_t t = w->p->axis[axis].extent;
-    for (int i = 0; i < depth; i++)
-        if (p->loop[i].axis == axis && p->loop[i].tile < t) t = p->loop[i].tile;
-    return t;
-}
-
-static void add_size(struct sizes *s, int64_t size, int64_t count) {
-    for (int i = 0; i < s->n; i++)
-        if (s->size[i] == size || s->n == 8) {
-            s->count[i] += count;
-            return;
-        }
-    s->size[s->n] = size;
-    s->count[s->n++] = count;
-}
-
-struct sizes plan_sizes(const struct work *w, const struct plan *p, int axis, int depth) {
-    struct sizes s = {{w->p->axis[axis].extent}, {1}, 1};
-    for (int i = 0; i < depth; i++) {
-        if (p->loop[i].axis != axis) continue;
-        struct sizes next = {.n = 0};
-        int64_t t = p->loop[i].tile;
-        for (int k = 0; k < s.n; k++) {
-            if (s.size[k] / t) add_size(&next, t, s.count[k] * (s.size[k] / t));
-            if (s.size[k] % t) add_size(&next, s.size[k] % t, s.count[k]);
-        }
-        s = next;
-    }
-    return s;
-}
-
-static double tiles(const struct work *w, const struct plan *p, int axis, int depth) {
-    struct sizes s = plan_sizes(w, p, axis, depth);
-    double n = 0;
-    for (int i = 0; i < s.n; i++) n += (double)s.count[i];
-    return n;
-}
-
-double plan_trips(const struct work *w, const struct plan *p, int depth) {
-    double n = 1;
-    uint64_t seen = 0;
-    for (int i = 0; i < depth; i++) {
-        if (seen >> p->loop[i].axis & 1) continue;
-        seen |= UINT64_C(1) << p->loop[i].axis;
-        n *= tiles(w, p, p->loop[i].axis, depth);
-    }
-    return n;
-}
-
 int plan_normalise(const struct work *w, const struct plan *p, const struct access *acc,
                    int depth) {
     while (depth > 0 && !access_varies(w->p, acc, p->loop[depth - 1].axis)) depth--;
@@ -110,10 +60,7 @@ static bool never_empty(const struct work *w, const struct plan *p, const struct
             int64_t c = access_coef(w->p, acc, d, a), e = w->p->axis[a].extent,
                     tile = plan_tile(w, p, a, depth);
             if (!c || !(st->axes >> a & 1)) continue;
-            int64_t least = tile;
-            struct sizes s = plan_sizes(w, p, a, depth);
-            for (int i = 0; i < s.n; i++)
-                if (s.size[i] < least) least = s.size[i];
+            int64_t least = plan_least(w, p, a, depth);
             first_hi += c * (tile < e ? least - 1 : tile - 1);
             last_lo += c * (e - least);
         }
@@ -132,14 +79,14 @@ static double traffic(const struct work *w, const struct plan *p, const struct t
         int a = p->loop[i].axis;
         if (access_varies(w->p, acc, a) || (seen >> a & 1)) continue;
         seen |= UINT64_C(1) << a;
-        n *= tiles(w, p, a, depth);
+        n *= plan_tiles(w, p, a, depth);
     }
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         double points = 1, trips = 1;
         for (int a = 0; a < w->p->naxes; a++) {
             int64_t c = access_coef(w->p, acc, d, a);
             if (!c || !(w->p->stmt[t->stmt].axes >> a & 1)) continue;
-            double k = tiles(w, p, a, depth);
+            double k = plan_tiles(w, p, a, depth);
             points = points * k + (double)c * ((double)w->p->axis[a].extent - k) * trips;
             trips *= k;
         }
@@ -185,21 +132,12 @@ static void charge(struct pricing *c, const struct instr *in, double times, doub
 /* One transfer of a hold: false where no move does it. */
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, int depth, int slots) {
-    struct region r;
-    struct box box;
-    struct fit f;
-    int home = c->w->home[acc->buffer].memory;
-    plan_region(c->w, c->plan, t, acc, &o->geom, depth, &r);
-    struct slot s = slot_make(&c->w->s->arena, &o->geom, &r);
-    if (!box_make(c->w, acc->buffer, &o->geom, &s, &r, fill, &box) ||
-        !fit_box(c->w, c->moves, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
-        return false;
-    double trips = plan_trips(c->w, c->plan, depth), whole = (double)s.elements.c;
-    double moved = traffic(c->w, c->plan, t, acc, depth), share = moved / (trips * whole);
-    const struct instr *in = f.move->needle->in;
-    double latency, bytes = moved * (double)type_size(c->w->p->buffer[acc->buffer].type);
-    instr_times(c->w->m, in, f.move->needle->bound, NULL, &latency, NULL, NULL);
-    if (in->bus >= 0) latency += c->w->m->bus[in->bus].latency;
+    struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth);
+    const struct instr *in = f.in;
+    if (!in) return false;
+    double trips = plan_trips(c->w, c->plan, depth);
+    double moved = traffic(c->w, c->plan, t, acc, depth), share = moved / (trips * f.elements);
+    double bytes = moved * (double)type_size(c->w->p->buffer[acc->buffer].type);
     if (share > 1) share = 1;
     charge(c, in, trips, f.issues + (f.cycles - f.issues) * share, bytes);
     c->plan->bytes += bytes;
@@ -207,8 +145,8 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (graph_sync(c->w->m, in->queue, exec) == -2) return true;
     if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0)
         return false;
-    c->lead += f.cycles + latency;
-    if (slots == 1 && trips > 1) c->bubble += (trips - 1) * (f.cycles * share + latency);
+    c->lead += f.cycles + f.latency;
+    if (slots == 1 && trips > 1) c->bubble += (trips - 1) * (f.cycles * share + f.latency);
     return true;
 }
 
@@ -302,10 +240,10 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
-        struct region r;
-        plan_region(w, c->plan, t, acc, &o->geom, c->plan->hold[i].depth, &r);
+        struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
+                                   c->plan->hold[i].depth);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
-        (lasts ? result : input)[o->memory] += slot_bytes(w, o, &r) * c->plan->hold[i].slots;
+        (lasts ? result : input)[o->memory] += f.bytes * c->plan->hold[i].slots;
         if (!never_empty(w, c->plan, t, acc, c->plan->hold[i].depth)) return false;
     }
     if (!fits_memories(c, result, input)) return false;
@@ -324,6 +262,11 @@ static bool price_holds(struct pricing *c, const struct task *t) {
 }
 
 static double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
+    struct tiling *known = c->plan->tiling;
+    if (known && known->issues_known) {
+        *issues = known->issues;
+        return known->issue_cycles;
+    }
     const struct needle *nd = t->needle;
     int64_t size[MAX_SIZES];
     double interval, overhead, n = 1, total = 0;
@@ -337,7 +280,7 @@ static double leaf_cycles(struct pricing *c, const struct task *t, double *issue
     }
     for (int a = 0; a < c->w->p->naxes; a++)
         if ((c->w->p->stmt[t->stmt].axes >> a & 1) && (x < 0 || a != t->axis[x]))
-            n *= tiles(c->w, c->plan, a, c->plan->nloops);
+            n *= plan_tiles(c->w, c->plan, a, c->plan->nloops);
     struct sizes s = {{1}, {1}, 1};
     if (x >= 0) s = plan_sizes(c->w, c->plan, t->axis[x], c->plan->nloops);
     *issues = 0;
@@ -346,6 +289,11 @@ static double leaf_cycles(struct pricing *c, const struct task *t, double *issue
         instr_times(c->w->m, nd->in, nd->bound, size, NULL, &interval, &overhead);
         total += (double)s.count[i] * (overhead + interval);
         *issues += (double)s.count[i] * n;
+    }
+    if (known) {
+        known->issues_known = true;
+        known->issues = *issues;
+        known->issue_cycles = total * n;
     }
     return total * n;
 }
@@ -431,11 +379,11 @@ static double cache_lines(const struct work *w, const struct memory *mem, const 
 
 /* Hardware-managed memories: from the depth where all operands fit, each is refilled once for each
  * tile (SCHEDULING §3). */
-static double price_caches(struct pricing *c, const struct task *t, double core) {
+static void refills(struct pricing *c, const struct task *t, double *worst, double *sum) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
     struct geom plain = {.row = -1, .repeat_axis = -1};
-    double worst = 0, sum = 0;
+    *worst = *sum = 0;
     for (int k = 0; k < MAX_DIMS; k++) plain.block[k] = 1;
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
@@ -466,8 +414,24 @@ static double price_caches(struct pricing *c, const struct task *t, double core)
                                 cache_lines(w, mem, acc, &region, &fits));
             bytes += n;
         }
-        sum += bytes / w->m->memory[mem->caches].rate;
-        worst = fmax(worst, bytes / w->m->memory[mem->caches].rate);
+        *sum += bytes / w->m->memory[mem->caches].rate;
+        *worst = fmax(*worst, bytes / w->m->memory[mem->caches].rate);
+    }
+}
+
+static double price_caches(struct pricing *c, const struct task *t, double core) {
+    struct tiling *known = c->plan->tiling;
+    double worst, sum;
+    if (known && known->refills_known) {
+        worst = known->refill_worst;
+        sum = known->refill_sum;
+    } else {
+        refills(c, t, &worst, &sum);
+    }
+    if (known) {
+        known->refills_known = true;
+        known->refill_worst = worst;
+        known->refill_sum = sum;
     }
     if (worst > core) return worst + EXPOSED * (sum - worst);
     return core + EXPOSED * sum;

@@ -25,6 +25,7 @@ enum {
 struct work;
 struct moves;
 struct region;
+struct copies;
 
 /* ---- values: numbers that may depend on loop variables ---- */
 struct val {
@@ -182,6 +183,17 @@ struct loop {
 struct hold {
     int depth, slots;
 }; /* of an operand of the core */
+enum { MAX_TILED = 16 };
+/* What pricing asks again and again about one list of loops, computed once (tiling.c). */
+struct tiling {
+    int nloops, naxes, column[MAX_AXES]; /* column of a program axis; -1: in no loop */
+    int64_t tile[MAX_LOOPS + 1][MAX_TILED],
+        least[MAX_LOOPS + 1][MAX_TILED];    /* largest and smallest extent at a depth */
+    double count[MAX_LOOPS + 1][MAX_TILED]; /* tiles at a depth */
+    double trips[MAX_LOOPS + 1];
+    bool issues_known, refills_known;
+    double issue_cycles, issues, refill_sum, refill_worst;
+};
 struct plan {
     struct loop loop[MAX_LOOPS];
     int nloops, depth_out; /* the result is complete at depth_out */
@@ -189,6 +201,7 @@ struct plan {
     bool
         is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
     double cycles, port, bytes;
+    struct tiling *tiling; /* of these loops, during the search; NULL */
 };
 struct nest {
     int core; /* task with a reduction; -1 */
@@ -218,7 +231,8 @@ struct work {
     struct nest *nest;
     int nnests;
     int fallback;  /* machine.fallback; -1 */
-    int64_t steps; /* plans that may still be evaluated */
+    int64_t steps; /* plans evaluated */
+    struct copies *copies; /* of the nest being planned; NULL */
 };
 
 /* graph.c */
@@ -286,14 +300,19 @@ bool needs_home(const struct work *, const struct nest *,
 int64_t nest_grain(const struct work *, const struct nest *,
                    int axis); /* of the chain along a program axis; 0: no chain */
 
-/* plan.c: sizes, footprints, cost */
+/* tiling.c: tiles at each depth of the loops */
 struct sizes {
     int64_t size[8], count[8];
     int n;
 }; /* a multiset of tile extents */
 int64_t plan_tile(const struct work *, const struct plan *, int axis, int depth); /* largest */
+int64_t plan_least(const struct work *, const struct plan *, int axis, int depth);
+double plan_tiles(const struct work *, const struct plan *, int axis, int depth);
 struct sizes plan_sizes(const struct work *, const struct plan *, int axis, int depth);
 double plan_trips(const struct work *, const struct plan *, int depth);
+void plan_tabulate(const struct work *, struct plan *, struct tiling *);
+
+/* plan.c: footprints, cost */
 void plan_region(const struct work *, const struct plan *, const struct task *,
                  const struct access *, const struct geom *, int depth,
                  struct region *); /* the first tile at this depth */
@@ -311,6 +330,18 @@ int chain_slots(const struct work *, const struct moves *, const struct nest *, 
 void chain_region(const struct work *, const struct plan *, const struct nest *,
                   const struct task *, const struct opnd *, struct region *); /* one grain */
 int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
+
+/* copies.c */
+struct copy {               /* one transfer between a hold and its home */
+    const struct instr *in; /* NULL: no move does it */
+    double issues, cycles, latency,
+        elements; /* cycles: of the queue; elements, bytes: of the slot */
+    int64_t bytes;
+};
+struct copies *copies_new(struct work *); /* forgotten when a home or a geometry changes */
+struct copy copy_price(struct work *, const struct moves *, const struct plan *,
+                       const struct task *, const struct opnd *, const struct access *, bool fill,
+                       int depth);
 
 /* search.c */
 bool nest_plan(struct work *, const struct moves *, int nest);

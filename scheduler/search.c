@@ -31,7 +31,7 @@ struct search {
     int n, norder; /* axes ax[0..norder) are ordered; the others stay whole outside */
     int order[MAX_SEARCH];
     bool reversed; /* order of the inner non-reduction loops */
-    struct plan best;
+    struct tiling tiling;
     int64_t budget;
 };
 
@@ -151,6 +151,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, str
 static double residency(struct search *s, struct plan *p) {
     struct hold option[MAX_OPERANDS][OPTIONS];
     int count[MAX_OPERANDS], at[MAX_OPERANDS] = {0};
+    plan_tabulate(s->w, p, &s->tiling);
     struct plan best = *p;
     best.cycles = INFINITY;
     for (int i = 0; i < s->t->nops; i++) {
@@ -399,6 +400,7 @@ static bool search_core(struct search *s, struct plan *out) {
     s->budget = total / 4;
     ask_tiles(s, o[chosen].at);
     evaluate(s, o[chosen].at, out);
+    out->tiling = NULL;
     return true;
 }
 
@@ -416,6 +418,7 @@ bool nest_plan(struct work *w, const struct moves *moves, int nest) {
                     ? w->options->steps
                     : DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
     if (!find_axes(s)) return false;
+    w->copies = copies_new(w);
     struct axis_space whole[MAX_SEARCH];
     memcpy(whole, s->ax, sizeof whole);
     for (int pass = 0; pass < 3; pass++) {
@@ -432,11 +435,13 @@ bool nest_plan(struct work *w, const struct moves *moves, int nest) {
         s->norder = s->n < 4 ? s->n : 4;
         while (s->norder > 0 && s->ax[s->norder - 1].n < 2) s->norder--;
         if (search_core(s, &n->plan)) {
+            w->copies = NULL;
             explain(s, &n->plan);
             return true;
         }
         memcpy(s->ax, whole, sizeof whole);
         s->budget = DEFAULT_STEPS;
     }
+    w->copies = NULL;
     return false;
 }

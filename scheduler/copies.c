@@ -1,0 +1,92 @@
+/* What a copy of a tile costs and takes, remembered: the search meets the same tile of the same
+ * operand in thousands of plans. */
+#include "scheduler/scheduler_int.h"
+#include <string.h>
+
+enum { COPIES = 4096, KEY_AXES = 16 };
+
+struct key {
+    const struct opnd *o;
+    int64_t tile[KEY_AXES];
+    int home;
+    bool fill, packed;
+};
+struct entry {
+    bool used;
+    struct key key;
+    struct copy copy;
+};
+struct copies {
+    struct entry at[COPIES];
+    int n;
+};
+
+struct copies *copies_new(struct work *w) {
+    return arena_alloc(w->arena, sizeof(struct copies));
+}
+
+static void price(struct work *w, const struct moves *moves, const struct plan *p,
+                  const struct task *t, const struct opnd *o, const struct access *acc, bool fill,
+                  int depth, struct copy *out) {
+    struct region r;
+    struct box box;
+    struct fit f;
+    int home = w->home[acc->buffer].memory;
+    memset(out, 0, sizeof *out);
+    plan_region(w, p, t, acc, &o->geom, depth, &r);
+    struct slot s = slot_make(&w->s->arena, &o->geom, &r);
+    out->bytes = slot_bytes(w, o, &r);
+    out->elements = (double)s.elements.c;
+    if (!box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box) ||
+        !fit_box(w, moves, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
+        return;
+    out->in = f.move->needle->in;
+    out->issues = f.issues;
+    out->cycles = f.cycles;
+    instr_times(w->m, out->in, f.move->needle->bound, NULL, &out->latency, NULL, NULL);
+    if (out->in->bus >= 0) out->latency += w->m->bus[out->in->bus].latency;
+}
+
+static bool key_make(const struct work *w, const struct plan *p, const struct task *t,
+                     const struct opnd *o, const struct access *acc, bool fill, int depth,
+                     struct key *k, uint64_t *hash) {
+    int n = 0;
+    memset(k, 0, sizeof *k);
+    k->o = o;
+    k->fill = fill;
+    k->home = w->home[acc->buffer].memory;
+    k->packed = w->home[acc->buffer].packed;
+    *hash = (uint64_t)(uintptr_t)o * 2 + (uint64_t)fill;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(w->p->stmt[t->stmt].axes >> a & 1) || w->p->axis[a].extent == 1) continue;
+        if (n == KEY_AXES) return false;
+        bool counts = access_varies(w->p, acc, a) || o->geom.repeat_axis == a;
+        k->tile[n] = counts ? plan_tile(w, p, a, depth) : 0;
+        *hash = (*hash ^ (uint64_t)k->tile[n++]) * 0x9e3779b97f4a7c15u;
+        *hash ^= *hash >> 29;
+    }
+    return true;
+}
+
+struct copy copy_price(struct work *w, const struct moves *moves, const struct plan *p,
+                       const struct task *t, const struct opnd *o, const struct access *acc,
+                       bool fill, int depth) {
+    struct copy once;
+    struct key k;
+    uint64_t hash;
+    if (!w->copies || !key_make(w, p, t, o, acc, fill, depth, &k, &hash)) {
+        price(w, moves, p, t, o, acc, fill, depth, &once);
+        return once;
+    }
+    struct copies *c = w->copies;
+    if (c->n > COPIES / 2) memset(c, 0, sizeof *c);
+    struct entry *e = &c->at[hash % COPIES];
+    while (e->used && memcmp(&e->key, &k, sizeof k) != 0)
+        e = e + 1 == c->at + COPIES ? c->at : e + 1;
+    if (e->used) return e->copy;
+    price(w, moves, p, t, o, acc, fill, depth, &e->copy);
+    e->used = true;
+    e->key = k;
+    c->n++;
+    return e->copy;
+}

@@ -1,6 +1,11 @@
-/* Random small programs × machine files × random approach, against the interpreter: schedules are
- * verified, devices and CPUs simulated, and the CPU's code run. ISAMAP_RANDOM=N sets how many
- * programs (default: some seconds' worth), ISAMAP_SEED the first seed. */
+/* Random small programs × every machine file × random approach, against the interpreter: covers and
+ * schedules are verified, every machine is simulated, code is run where the machine is this CPU.
+ * Any file in machines/ takes part; so do those of tests/data/machines. Each compilation is a
+ * process of its own, so a crash or a hang is a failure like others; a failing program is made
+ * smaller before it is printed.
+ *
+ * ISAMAP_RANDOM=N sets how many programs (default: some seconds' worth), ISAMAP_SEED the first
+ * seed, ISAMAP_MACHINE=NAME the only machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,118 +18,93 @@
 #include "mapper/mapper.h"
 #include "scheduler/scheduler.h"
 #include "sim/sim.h"
+#include "tests/random_program.h"
 
+#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-struct rng {
-    uint64_t s;
+enum { MACHINES = 64, PER_PROGRAM = 4, CPU_SECONDS = 60, SHRINKS = 150 };
+
+/* ---- machines ---- */
+struct bench {
+    const char *file;
+    struct machine *machine;
+    bool run;      /* its code runs here */
+    bool integers; /* most of what it executes is integer */
+    int tried, refused, failed;
+    double slowest; /* compilation, seconds */
 };
 
-static int pick(struct rng *r, int n) {
-    r->s = r->s * 6364136223846793005u + 1442695040888963407u;
-    return (int)((r->s >> 33) % (uint64_t)n);
-}
-
-static int between(struct rng *r, int lo, int hi) {
-    return lo + pick(r, hi - lo + 1);
-}
-
-/* A program text: a product-sum of up to five axes with padding, strides and dilations, or an
- * elementwise chain, then an epilogue. */
-static char *random_program(struct rng *r, struct arena *a, bool integer) {
-    struct text t = {0};
-    const char *in = integer ? "i8" : "f32", *acc = integer ? "i32" : "f32";
-    const char *cast_a = integer ? "i32(" : "(", *zero = integer ? "0" : "0.0";
-    (void)zero;
-    int kind = pick(r, 4), epilogue = pick(r, 4);
-    int M = between(r, 1, 37), N = between(r, 1, 37), K = between(r, 1, 37);
-    text_printf(&t, "kernel random() {\n");
-    const char *out_index = "i,j", *extents = NULL;
-    char dims[128];
-    if (kind <= 1) { /* matmul, perhaps with transposed operands */
-        bool ta = pick(r, 2), tb = pick(r, 2), cb = pick(r, 2);
-        text_printf(&t, "  in A: %s[%s]  %s B: %s[%s]\n", in, ta ? "K, M" : "M, K",
-                    cb ? "const" : "in", in, tb ? "N, K" : "K, N");
-        snprintf(dims, sizeof dims, "M, N");
-        text_printf(&t, "  axes i: M, j: N, k: K\n  temp T: %s[M, N]\n", acc);
-        text_printf(&t, "  T[i,j] = 0\n  T[i,j] += %s%s) * %s%s)\n", cast_a,
-                    ta ? "A[k,i]" : "A[i,k]", cast_a, tb ? "B[j,k]" : "B[k,j]");
-    } else if (kind == 2) { /* conv2d */
-        int P = between(r, 1, 9), Q = between(r, 1, 9), C = between(r, 1, 20),
-            F = between(r, 1, 20), R = between(r, 1, 3);
-        int stride = between(r, 1, 2), dil = between(r, 1, 2), pad = between(r, 0, 1),
-            b = between(r, 1, 2);
-        int H = (P - 1) * stride + (R - 1) * dil + 1 - 2 * pad,
-            W = (Q - 1) * stride + (R - 1) * dil + 1 - 2 * pad;
-        if (H < 1) H = 1;
-        if (W < 1) W = 1;
-        snprintf(dims, sizeof dims, "%d, %d, %d, %d", b, F, P, Q);
-        out_index = "n,f,p,q";
-        text_printf(&t, "  in I: %s[%d, %d, %d, %d]  const W: %s[%d, %d, %d, %d]\n", in, b, C, H, W,
-                    in, F, C, R, R);
-        text_printf(&t,
-                    "  axes n: %d, f: %d, p: %d, q: %d, c: %d, r: %d, s: %d\n  temp T: %s[%s]\n", b,
-                    F, P, Q, C, R, R, acc, dims);
-        text_printf(&t,
-                    "  T[n,f,p,q] = 0\n  T[n,f,p,q] += %sI[n,c,%d*p+%d*r-%d,%d*q+%d*s-%d else 0]) "
-                    "* %sW[f,c,r,s])\n",
-                    cast_a, stride, dil, pad, stride, dil, pad, cast_a);
-    } else { /* elementwise */
-        text_printf(&t, "  in A: %s[M, N]  in B: %s[M, N]\n", in, in);
-        snprintf(dims, sizeof dims, "M, N");
-        text_printf(&t, "  axes i: M, j: N\n  temp T: %s[M, N]\n", acc);
-        const char *op = pick(r, 2) ? "+" : "*";
-        text_printf(&t, "  T[i,j] = %sA[i,j]) %s %sB[i,j])\n", cast_a, op, cast_a);
-    }
-    (void)extents;
-    if (epilogue == 0)
-        text_printf(&t, "  out O: %s[%s]\n  O[%s] = T[%s]\n", acc, dims, out_index, out_index);
-    if (epilogue == 1)
-        text_printf(&t, "  out O: %s[%s]\n  O[%s] = max(T[%s], 0)\n", acc, dims, out_index,
-                    out_index);
-    if (epilogue == 2 && integer)
-        text_printf(
-            &t, "  out O: i8[%s]\n  O[%s] = i8(clip(round(f64(T[%s]) * 0.0078125), -128, 127))\n",
-            dims, out_index, out_index);
-    if (epilogue == 2 && !integer)
-        text_printf(&t, "  out O: f32[%s]\n  O[%s] = exp(T[%s] * 0.125)\n", dims, out_index,
-                    out_index);
-    if (epilogue == 3)
-        text_printf(&t, "  in D: %s[%s]  out O: %s[%s]\n  O[%s] = max(T[%s] + D[%s], 0)\n", acc,
-                    dims, acc, dims, out_index, out_index, out_index);
-    text_printf(&t, "}\n");
-    /* sizes stand as numbers: a kernel needs no parameters */
-    struct text u = {0};
-    for (const char *s = t.at; *s; s++) {
-        bool word = (s == t.at ||
-                     !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", s[-1])) &&
-                    strchr("MNK", *s) && (s[1] == ',' || s[1] == ']' || s[1] == '\n');
-        if (word)
-            text_printf(&u, "%d", *s == 'M' ? M : *s == 'N' ? N : K);
+static bool prefers_integers(const struct machine *m) {
+    int floats = 0, integers = 0;
+    for (int i = 0; i < m->ninstrs; i++) {
+        if (m->instr[i].is_move || m->instr[i].noperands == 0) continue;
+        if (type_is_float(m->instr[i].operand[0].type))
+            floats++;
         else
-            text_append(&u, s, 1);
+            integers++;
     }
-    char *copy = arena_strdup(a, u.at);
-    text_free(&t);
-    text_free(&u);
-    return copy;
+    return integers > floats;
 }
 
-static void **make_data(const struct program *p, struct rng *r) {
-    void **data = calloc((size_t)p->nbuffers, sizeof *data);
+static bool runs_here(const struct machine *m) {
+    struct diags d;
+    diags_init(&d);
+    bool runs = machine_runs_here(m, &d);
+    diags_free(&d);
+    return runs;
+}
+
+static int load_benches(struct bench *b, glob_t *files) {
+    int n = 0;
+    const char *only = getenv("ISAMAP_MACHINE");
+    struct diags d;
+    diags_init(&d);
+    glob(SOURCE_DIR "/machines/*.xml", 0, NULL, files);
+    glob(SOURCE_DIR "/tests/data/machines/*.xml", GLOB_APPEND, NULL, files);
+    glob(SOURCE_DIR "/tests/data/machines/*/*.xml", GLOB_APPEND, NULL, files);
+    for (size_t k = 0; k < files->gl_pathc && n < MACHINES; k++) {
+        const char *file = files->gl_pathv[k];
+        if (only && !strstr(file, only)) continue;
+        struct machine *m = machine_load(file, NULL, &d);
+        bool device = m && machine_needs_host(m);
+        if (device) {
+            machine_free(m);
+            m = machine_join(file, "cpu-scalar", NULL, &d);
+        }
+        diags_print(&d, stderr);
+        assert_non_null(m);
+        bool shipped = strstr(file, "tests/data") == NULL;
+        b[n++] = (struct bench){.file = strrchr(file, '/') + 1,
+                                .machine = m,
+                                .run = shipped && !device && runs_here(m),
+                                .integers = prefers_integers(m)};
+    }
+    diags_free(&d);
+    return n;
+}
+
+/* ---- data ---- */
+static void **make_data(const struct program *p, uint64_t seed) {
+    void **data = calloc((size_t)p->nbuffers + 1, sizeof *data);
+    struct tape r = {.s = seed * 77 + 1};
     for (int b = 0; b < p->nbuffers; b++) {
         const struct buffer *x = &p->buffer[b];
         if (x->role == ROLE_TEMP) continue;
-        data[b] = calloc((size_t)x->elements, type_size(x->type));
+        data[b] = calloc((size_t)x->elements + 1, type_size(x->type));
         for (int64_t e = 0; e < x->elements && x->role != ROLE_OUT; e++) {
+            r.pos = 0;
+            int n = pick(&r, 256) - 128;
             union value v;
-            int n = between(r, -128, 127);
             if (type_is_float(x->type))
-                v.f = n / 128.0;
+                v.f = (n >> 2) / 16.0; /* sums of products stay exact */
             else
-                v.i = n;
+                v.i = type_is_signed(x->type) ? n : n + 128;
             type_store(x->type, (char *)data[b] + (size_t)e * type_size(x->type), v);
         }
     }
@@ -136,22 +116,36 @@ static void free_data(const struct program *p, void **data) {
     free(data);
 }
 
-static void clear_outputs(const struct program *p, void **data) {
-    for (int b = 0; b < p->nbuffers; b++)
-        if (p->buffer[b].role == ROLE_OUT)
-            memset(data[b], 0x5a, (size_t)p->buffer[b].elements * type_size(p->buffer[b].type));
-}
-
-static bool equal_outputs(const struct program *p, void **want, void **got) {
+/* Inputs as they were, outputs full of rubbish. */
+static void reset_data(const struct program *p, void **data, void **fresh) {
     for (int b = 0; b < p->nbuffers; b++) {
         const struct buffer *x = &p->buffer[b];
-        if (x->role != ROLE_OUT) continue;
+        size_t bytes = (size_t)x->elements * type_size(x->type);
+        if (x->role == ROLE_OUT)
+            memset(data[b], 0x5a, bytes);
+        else if (data[b])
+            memcpy(data[b], fresh[b], bytes);
+    }
+}
+
+static double tolerance(enum type type, bool exact) {
+    return type == TYPE_BF16 ? 0x1p-7 : type == TYPE_F16 ? 0x1p-9 : exact ? 1e-5 : 1e-3;
+}
+
+static bool same_value(enum type type, union value w, union value g, bool exact) {
+    if (!type_is_float(type)) return w.i == g.i;
+    if (isnan(w.f) || isinf(w.f)) return isnan(w.f) ? isnan(g.f) : w.f == g.f;
+    return fabs(w.f - g.f) <= tolerance(type, exact) * fmax(1, fabs(w.f));
+}
+
+static bool equal_outputs(const struct program *p, void **want, void **got, bool exact) {
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        if (x->role != ROLE_OUT && x->role != ROLE_INOUT) continue;
         for (int64_t e = 0; e < x->elements; e++) {
             size_t at = (size_t)e * type_size(x->type);
-            union value w = type_load(x->type, (char *)want[b] + at),
-                        g = type_load(x->type, (char *)got[b] + at);
-            if (type_is_float(x->type) ? !(fabs(w.f - g.f) <= 1e-3 * fmax(1, fabs(w.f)))
-                                       : w.i != g.i)
+            if (!same_value(x->type, type_load(x->type, (char *)want[b] + at),
+                            type_load(x->type, (char *)got[b] + at), exact))
                 return false;
         }
     }
@@ -159,7 +153,7 @@ static bool equal_outputs(const struct program *p, void **want, void **got) {
 }
 
 static void **rebind(const struct program *from, const struct program *to, void **data) {
-    void **out = calloc((size_t)to->nbuffers, sizeof *out);
+    void **out = calloc((size_t)to->nbuffers + 1, sizeof *out);
     for (int b = 0; b < to->nbuffers; b++) {
         int f = to->buffer[b].role == ROLE_TEMP ? -1 : program_buffer(from, to->buffer[b].name);
         if (f >= 0) out[b] = data[f];
@@ -167,119 +161,273 @@ static void **rebind(const struct program *from, const struct program *to, void 
     return out;
 }
 
-struct bench {
-    struct machine *machine;
-    bool run;
-    const char *name;
-    bool integer;
+/* ---- one compilation ---- */
+struct trial {
+    const struct bench *bench;
+    uint64_t seed;
+    bool exact;
 };
 
-/* NULL: right; otherwise what went wrong. */
-static const char *try_one(const struct program *p, const struct bench *b,
-                           const struct approach *approach, uint64_t seed, void **want, void **data,
-                           struct diags *d) {
-    struct decider *decider = decider_open(approach, seed);
-    struct cover *cover = mapper_cover(p, b->machine, decider, d);
-    struct scheduler_options options = {.threads = 1};
-    struct schedule *s = cover ? scheduler_run(cover, b->machine, decider, &options, d) : NULL;
-    const char *wrong = !cover ? "no cover" : !s ? "no schedule" : NULL;
-    if (!wrong && !cover_verify(cover, b->machine, d)) wrong = "cover not valid";
+static const struct approach *approach_of(uint64_t seed) {
+    return approaches[seed % 3 == 0 ? 0 : 1];
+}
+
+static int threads_of(uint64_t seed) {
+    return seed % 4 == 0 ? 0 : 1;
+}
+
+struct values {
+    void **fresh, **want, **data, **bound;
+};
+
+static const char *simulate(const struct program *p, const struct schedule *s, struct values *x,
+                            bool exact, struct diags *d) {
+    struct sim_result result = {0};
+    const char *wrong = NULL;
+    reset_data(p, x->data, x->fresh);
+    if (!sim_run(s, x->bound, &(struct sim_options){0}, &result, d))
+        wrong = "simulation failed";
+    else if (!equal_outputs(p, x->want, x->data, exact))
+        wrong = "simulated values differ";
+    sim_result_free(&result);
+    return wrong;
+}
+
+static const char *execute(const struct program *p, const struct schedule *s, struct values *x,
+                           bool exact, struct diags *d) {
+    const struct backend *backend = backend_find(s, NULL, d);
+    struct executable *e = backend ? backend->load(s, &(struct backend_options){0}, d) : NULL;
+    const char *wrong = NULL;
+    reset_data(p, x->data, x->fresh);
+    if (!e)
+        wrong = "backend failed";
+    else if (!executable_prepare(e, x->bound, d) || !executable_run(e, x->bound, 1, d))
+        wrong = "execution failed";
+    else if (!equal_outputs(p, x->want, x->data, exact))
+        wrong = "executed values differ";
+    if (e) executable_free(e);
+    return wrong;
+}
+
+static const char *try_schedule(const struct program *p, const struct schedule *s,
+                                const struct trial *t, struct diags *d) {
+    struct values x = {.fresh = make_data(p, t->seed),
+                       .want = make_data(p, t->seed),
+                       .data = make_data(p, t->seed)};
+    const char *wrong = program_run(p, x.want, NULL, NULL, d) ? NULL : "interpreter failed";
+    x.bound = rebind(p, s->program, x.data);
+    if (!wrong) wrong = simulate(p, s, &x, t->exact, d);
+    if (!wrong && t->bench->run) wrong = execute(p, s, &x, t->exact, d);
+    free(x.bound);
+    free_data(p, x.fresh);
+    free_data(p, x.want);
+    free_data(p, x.data);
+    return wrong;
+}
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* NULL: right; "refused": a diagnostic says why there is no schedule; otherwise what is wrong. */
+static const char *try_program(const struct program *p, const struct trial *t, double *took,
+                               struct diags *d) {
+    struct decider *decider = decider_open(approach_of(t->seed), t->seed);
+    struct scheduler_options options = {.threads = threads_of(t->seed)};
+    double start = seconds();
+    struct cover *cover = mapper_cover(p, t->bench->machine, decider, d);
+    struct schedule *s =
+        cover ? scheduler_run(cover, t->bench->machine, decider, &options, d) : NULL;
+    *took = seconds() - start;
+    const char *wrong = s ? NULL : d->errors ? "refused" : "no schedule, and no word why";
+    if (!wrong && !cover_verify(cover, t->bench->machine, d)) wrong = "cover not valid";
     if (!wrong && !schedule_verify(s, &(struct verify_options){.trips = 0}, d))
         wrong = "schedule not valid";
-    void **bound = wrong ? NULL : rebind(p, s->program, data);
-    if (!wrong) {
-        struct sim_result x = {0};
-        clear_outputs(p, data);
-        if (!sim_run(s, bound, &(struct sim_options){0}, &x, d))
-            wrong = "simulation failed";
-        else if (!equal_outputs(p, want, data))
-            wrong = "simulated values differ";
-        sim_result_free(&x);
-    }
-    if (!wrong && b->run) {
-        const struct backend *backend = backend_find(s, NULL, d);
-        struct executable *e = backend ? backend->load(s, &(struct backend_options){0}, d) : NULL;
-        clear_outputs(p, data);
-        if (!e)
-            wrong = "backend failed";
-        else if (!executable_prepare(e, bound, d) || !executable_run(e, bound, 1, d))
-            wrong = "execution failed";
-        else if (!equal_outputs(p, want, data))
-            wrong = "executed values differ";
-        if (e) executable_free(e);
-    }
-    free(bound);
+    if (!wrong) wrong = try_schedule(p, s, t, d);
     if (s) schedule_free(s);
     if (cover) cover_free(cover);
     decider_close(decider);
     return wrong;
 }
 
-static void random_programs(void **state) {
-    (void)state;
+static struct program *parse(struct arena *a, const char *text, struct diags *d) {
+    struct source *source = arena_alloc(a, sizeof *source);
+    struct kernel **kernel;
+    *source = (struct source){
+        .file = "random", .line0 = 1, .col0 = 1, .text = text, .length = strlen(text)};
+    return kernel_parse(a, source, &kernel, d) == 1 ? program_bind(kernel[0], NULL, NULL, d) : NULL;
+}
+
+static void child(const char *text, const struct trial *t, FILE *out) {
+    struct arena a;
     struct diags d;
+    double took = 0;
+    arena_init(&a);
     diags_init(&d);
-    struct machine *host = machine_host(&d);
-    assert_non_null(host);
-    struct bench benches[] = {
-        {machine_join(SOURCE_DIR "/machines/edge16.xml", "cpu-scalar", NULL, &d), false, "edge16",
-         true},
-        {machine_load(SOURCE_DIR "/machines/cpu-avx512.xml", NULL, &d), false, "cpu-avx512", false},
-        {host, true, "host", false},
-        {machine_load(SOURCE_DIR "/machines/cpu-blas.xml", NULL, &d), false, "cpu-blas", false}};
-    diags_print(&d, stderr);
-    int n = getenv("ISAMAP_RANDOM") ? atoi(getenv("ISAMAP_RANDOM")) : 60, failed = 0, tried = 0;
-    uint64_t first = getenv("ISAMAP_SEED") ? strtoull(getenv("ISAMAP_SEED"), NULL, 0) : 1;
-    for (uint64_t seed = first; seed < first + (uint64_t)n; seed++) {
-        for (int k = 0; k < 4; k++) {
-            struct bench *b = &benches[k];
-            assert_non_null(b->machine);
-            struct rng r = {.s = seed * 7919 + 13};
-            bool integer = b->integer || (k != 3 && pick(&r, 4) == 0);
-            struct arena a;
-            arena_init(&a);
-            struct diags e;
-            diags_init(&e);
-            struct source source = {.file = "random", .line0 = 1, .col0 = 1};
-            source.text = random_program(&r, &a, integer);
-            source.length = strlen(source.text);
-            struct kernel **kernel;
-            struct program *p = kernel_parse(&a, &source, &kernel, &e) == 1
-                                    ? program_bind(kernel[0], NULL, NULL, &e)
-                                    : NULL;
-            if (!p) {
-                diags_print(&e, stderr);
-                fprintf(stderr, "%s\n", source.text);
+    setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_SECONDS, CPU_SECONDS});
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    struct program *p = parse(&a, text, &d);
+    const char *wrong = p ? try_program(p, t, &took, &d) : "the program is not right";
+    fprintf(out, "%g %s\n", took, wrong ? wrong : "right");
+    if (wrong) diags_print(&d, out);
+    if (p) program_free(p);
+    diags_free(&d);
+    arena_free(&a);
+}
+
+/* What the child says: a line, then its messages. From the heap. */
+static char *read_all(int fd) {
+    struct text t = {0};
+    char room[4096];
+    for (ssize_t n; (n = read(fd, room, sizeof room)) > 0;) text_append(&t, room, (size_t)n);
+    close(fd);
+    text_append(&t, "", 1);
+    return t.at;
+}
+
+struct answer {
+    char *text;          /* owned */
+    const char *message; /* what the compiler said */
+    char wrong[64];      /* "": right */
+    double took;
+};
+
+static void judge(struct answer *x, int status) {
+    char *line = strchr(x->text, '\n'), *word = strchr(x->text, ' ');
+    x->message = "";
+    if (WIFSIGNALED(status)) {
+        int signal = WTERMSIG(status);
+        if (signal == SIGXCPU || signal == SIGKILL)
+            snprintf(x->wrong, sizeof x->wrong, "it hangs");
+        else
+            snprintf(x->wrong, sizeof x->wrong, "it crashes (signal %d)", signal);
+    } else if (WEXITSTATUS(status) || !line || !word) {
+        snprintf(x->wrong, sizeof x->wrong, "it ends with status %d", WEXITSTATUS(status));
+        x->message = x->text;
+    } else {
+        *line = 0;
+        x->took = atof(x->text);
+        x->message = line + 1;
+        if (strcmp(word + 1, "right") != 0) snprintf(x->wrong, sizeof x->wrong, "%s", word + 1);
+    }
+}
+
+static struct answer ask(const char *text, const struct trial *t) {
+    int pipes[2], status = 0;
+    assert_int_equal(pipe(pipes), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        FILE *out = fdopen(pipes[1], "w");
+        close(pipes[0]);
+        dup2(pipes[1], 2);
+        child(text, t, out);
+        fclose(out);
+        exit(0);
+    }
+    close(pipes[1]);
+    struct answer x = {.text = read_all(pipes[0])};
+    waitpid(pid, &status, 0);
+    judge(&x, status);
+    return x;
+}
+
+/* ---- smaller ---- */
+static bool still_fails(const struct tape *tape, struct trial *t, const char *wrong) {
+    struct tape copy = *tape;
+    bool same;
+    copy.pos = 0;
+    char *text = random_program(&copy, t->bench->integers, &t->exact);
+    struct answer x = ask(text, t);
+    same = strcmp(x.wrong, wrong) == 0;
+    free(x.text);
+    free(text);
+    return same;
+}
+
+static void shrink(struct tape *tape, struct trial *t, const char *wrong) {
+    int left = SHRINKS;
+    bool better = strcmp(wrong, "it hangs") != 0;
+    tape->n = tape->pos;
+    tape->s = 0;
+    while (better && left > 0) {
+        better = false;
+        for (int k = 0; k < tape->n && left > 0; k++) {
+            int was = tape->at[k];
+            for (int to = 0; to < was && left > 0; to += to < was - 1 ? (was - to + 1) / 2 : 1) {
+                tape->at[k] = to;
+                left--;
+                if (still_fails(tape, t, wrong)) {
+                    better = true;
+                    break;
+                }
+                tape->at[k] = was;
             }
-            assert_non_null(p);
-            void **data = make_data(p, &r), **want = make_data(p, &r);
-            for (int x = 0; x < p->nbuffers; x++)
-                if (data[x])
-                    memcpy(want[x], data[x],
-                           (size_t)p->buffer[x].elements * type_size(p->buffer[x].type));
-            assert_true(program_run(p, want, NULL, NULL, &e));
-            const struct approach *approach = approaches[seed % 3 == 0 ? 0 : 1];
-            const char *wrong = try_one(p, b, approach, seed, want, data, &e);
-            tried++;
-            if (wrong) {
-                failed++;
-                fprintf(stderr, "seed %llu on %s (%s): %s\n", (unsigned long long)seed, b->name,
-                        approach->name, wrong);
-                diags_print(&e, stderr);
-                if (failed <= 3) fprintf(stderr, "%s\n", source.text);
-            }
-            free_data(p, want);
-            free_data(p, data);
-            program_free(p);
-            diags_free(&e);
-            arena_free(&a);
         }
     }
-    for (int k = 0; k < 4; k++) machine_free(benches[k].machine);
-    diags_free(&d);
-    fprintf(stderr, "%d compilations, %d wrong\n", tried, failed);
+}
+
+static void print_failure(struct tape *tape, struct trial *t, const struct answer *x, bool small) {
+    if (small) shrink(tape, t, x->wrong);
+    tape->pos = 0;
+    char *text = random_program(tape, t->bench->integers, &t->exact);
+    struct answer last = ask(text, t);
+    fprintf(stderr, "seed %llu on %s, approach %s, threads %d: %s\n%s%s\n",
+            (unsigned long long)t->seed, t->bench->file, approach_of(t->seed)->name,
+            threads_of(t->seed), x->wrong, *last.wrong ? last.message : x->message, text);
+    free(last.text);
+    free(text);
+}
+
+/* ---- the test ---- */
+static void one_program(struct bench *b, uint64_t seed, int *failures) {
+    struct tape tape = {.s = seed * 7919 + 13};
+    struct trial t = {.bench = b, .seed = seed};
+    char *text = random_program(&tape, b->integers, &t.exact);
+    struct answer x = ask(text, &t);
+    free(text);
+    b->tried++;
+    if (strcmp(x.wrong, "refused") == 0) {
+        b->refused++;
+        if (getenv("ISAMAP_REFUSED"))
+            fprintf(stderr, "seed %llu on %s: %s", (unsigned long long)seed, b->file, x.message);
+    } else if (*x.wrong) {
+        b->failed++;
+        tape.n = tape.pos;
+        print_failure(&tape, &t, &x, ++*failures <= 8);
+    }
+    if (x.took > b->slowest) b->slowest = x.took;
+    free(x.text);
+}
+
+static void random_programs(void **state) {
+    (void)state;
+    struct bench bench[MACHINES];
+    glob_t files;
+    int nbenches = load_benches(bench, &files), failures = 0;
+    int n = getenv("ISAMAP_RANDOM") ? atoi(getenv("ISAMAP_RANDOM")) : 90;
+    uint64_t first = getenv("ISAMAP_SEED") ? strtoull(getenv("ISAMAP_SEED"), NULL, 0) : 1;
+    assert_true(nbenches > 0);
+    for (uint64_t seed = first; seed < first + (uint64_t)n; seed++)
+        for (int k = 0; k < PER_PROGRAM && k < nbenches; k++)
+            one_program(&bench[(seed * PER_PROGRAM + (uint64_t)k) % (uint64_t)nbenches], seed,
+                        &failures);
+    int tried = 0;
+    for (int k = 0; k < nbenches; k++) {
+        fprintf(stderr,
+                "%-16s %6d programs, %5d refused, %3d wrong; slowest compilation %.3f s%s\n",
+                bench[k].file, bench[k].tried, bench[k].refused, bench[k].failed, bench[k].slowest,
+                bench[k].run ? "; executed" : "");
+        tried += bench[k].tried;
+        machine_free(bench[k].machine);
+    }
+    globfree(&files);
+    fprintf(stderr, "%d compilations, %d wrong\n", tried, failures);
     assert_true(tried >= n);
-    assert_int_equal(failed, 0);
+    assert_int_equal(failures, 0);
 }
 
 int main(void) {

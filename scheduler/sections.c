@@ -76,14 +76,45 @@ static bool emit_run(struct work *w, const struct moves *moves, struct nodes *ou
     return host || !last || ring(w, out, last, false);
 }
 
+/* A queue whose signals nothing carries: neither its own instructions nor one that does nothing. */
+static int mute_queue(const struct work *w, const struct node *at, int n) {
+    int mute = -1;
+    for (int i = 0; i < n && mute < 0; i++) {
+        if (at[i].kind == NODE_LOOP) mute = mute_queue(w, at[i].loop->body, at[i].loop->nbody);
+        if (at[i].kind != NODE_SYNC) continue;
+        const struct queue *q = &w->m->queue[at[i].sync.queue];
+        bool carried = q->nop >= 0;
+        for (int f = 0; f < w->m->nfallbacks; f++)
+            carried |= w->m->fallback[f].queue == at[i].sync.queue ||
+                       w->m->fallback[f].unit == q->unit;
+        if (!carried) mute = at[i].sync.queue;
+    }
+    return mute;
+}
+
+static bool fail(struct work *w, const char *message) {
+    if (!w->diags->errors)
+        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s",
+                  message);
+    return false;
+}
+
 bool schedule_emit(struct work *w, const struct moves *moves) {
     struct nodes prepare = {0}, run = {0};
     for (int i = 0; i < w->norder; i++)
         if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
-    if (!emit_run(w, moves, &run)) {
-        if (!w->diags->errors)
-            diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-                      "queues of the machine have no sync between them");
+    if (!emit_run(w, moves, &run))
+        return fail(w, "queues of the machine have no sync between them");
+    nodes_fold(w, &run);
+    int mute = mute_queue(w, run.at, run.n);
+    if (mute >= 0) {
+        struct text t = {0};
+        text_printf(&t,
+                    "queue '%s' would have to carry signals where it has no instruction, expected "
+                    "one that carries them alone (nop)",
+                    w->m->queue[mute].id);
+        fail(w, t.at);
+        text_free(&t);
         return false;
     }
     w->s->prepare = (struct section){prepare.at, prepare.n};

@@ -179,6 +179,66 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
     return true;
 }
 
+/* How far axis `a` moves the needle at least: by its fixed extent, or by a step of its range. */
+static int64_t least_step(const struct task *t, int a) {
+    for (int x = 0; x < t->needle->nx; x++)
+        if (t->axis[x] == a)
+            return t->needle->lo[x] == t->needle->hi[x] ? t->needle->hi[x] : t->needle->step[x];
+    return 1;
+}
+
+/* Are all addresses that loops around the needle give, at an aligned home, multiples of the alignment? */
+static bool steps_aligned(const struct work *w, const struct task *t, const struct opnd *o,
+                          const struct access *acc) {
+    const struct home *h = &w->home[acc->buffer];
+    int64_t size = (int64_t)type_size(o->decl->type);
+    int64_t align = graph_align(w->m, o->decl, w->m->home, t->needle->bound);
+    for (int k = 0; k < o->geom.n; k++) {
+        struct coord c = o->geom.at[k];
+        int64_t stride;
+        if (c.dim < 0 || !home_stride(h, w->p->buffer[acc->buffer].ndims, c, &stride))
+            continue;
+        for (int a = 0; a <= w->p->naxes; a++) {
+            int64_t step = access_coef(w->p, acc, c.dim, a);
+            if (a < w->p->naxes) {
+                int64_t grain = least_step(t, a);
+                if (!step || w->p->axis[a].extent <= grain) continue;
+                step *= grain;
+            }
+            if (c.mod && step % (c.div * c.mod) == 0) continue;
+            int64_t moves = step % c.div == 0 ? step / c.div * stride : stride;
+            if (step && moves * size % align != 0) return false;
+        }
+    }
+    return true;
+}
+
+/* How far the last needle of each axis reaches past the statement's largest index. */
+static int64_t overhang(const struct work *w, const struct task *t, const struct access *acc,
+                        int dim) {
+    int64_t past = 0;
+    for (int x = 0; x < t->needle->nx; x++) {
+        int a = t->axis[x];
+        if (a < 0) continue;
+        int64_t grain = least_step(t, a), over = (grain - w->p->axis[a].extent % grain) % grain;
+        past += access_coef(w->p, acc, dim, a) * over;
+    }
+    return past;
+}
+
+/* Does the home have every coordinate along which the needle is moved? */
+static bool home_has_coords(const struct work *w, const struct opnd *o, int buffer) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    int64_t stride;
+    for (int k = o->geom.ninner; k < o->geom.n; k++) {
+        struct coord c = o->geom.at[k];
+        if (c.dim >= 0 && b->extent[c.dim] > 1 &&
+            !home_stride(&w->home[buffer], b->ndims, c, &stride))
+            return false;
+    }
+    return true;
+}
+
 /* Used where it lies: the strides of the home must be the needle's, in one of the operand's
  * layouts. */
 bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool write) {
@@ -216,9 +276,11 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
         int64_t lo, hi;
         for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++) {
             access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
-            ok = lo >= 0 && hi < w->p->buffer[acc->buffer].extent[d];
+            ok = lo >= 0 && hi < w->p->buffer[acc->buffer].extent[d] &&
+                 hi + overhang(w, t, acc, d) < w->home[acc->buffer].extent[d];
         }
-        if (!ok || (probe.zero_tail && !write && !w->home[acc->buffer].packed)) continue;
+        if (!ok || !home_has_coords(w, &probe, acc->buffer) || !steps_aligned(w, t, &probe, acc) ||
+            (probe.zero_tail && !write && !w->home[acc->buffer].packed)) continue;
         *o = probe;
         return true;
     }

@@ -34,10 +34,10 @@ enum { MACHINES = 64, PER_PROGRAM = 4, CPU_SECONDS = 60, SHRINKS = 150 };
 struct bench {
     const char *file;
     struct machine *machine;
-    bool run;      /* its code runs here */
-    bool integers; /* most of what it executes is integer */
-    int tried, refused, failed;
-    double slowest; /* compilation, seconds */
+    bool run;                           /* its code runs here */
+    bool integers;                      /* most of what it executes is integer */
+    int tried, refused, mapped, failed; /* mapped: an instruction has a part in it */
+    double slowest;                     /* compilation, seconds */
 };
 
 static bool prefers_integers(const struct machine *m) {
@@ -231,9 +231,17 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static bool has_issue(const struct node *n, int count) {
+    for (int k = 0; k < count; k++)
+        if (n[k].kind == NODE_ISSUE ||
+            (n[k].kind == NODE_LOOP && has_issue(n[k].loop->body, n[k].loop->nbody)))
+            return true;
+    return false;
+}
+
 /* NULL: right; "refused": a diagnostic says why there is no schedule; otherwise what is wrong. */
 static const char *try_program(const struct program *p, const struct trial *t, double *took,
-                               struct diags *d) {
+                               bool *mapped, struct diags *d) {
     struct decider *decider = decider_open(approach_of(t->seed), t->seed);
     struct scheduler_options options = {.threads = threads_of(t->seed)};
     double start = seconds();
@@ -241,11 +249,18 @@ static const char *try_program(const struct program *p, const struct trial *t, d
     struct schedule *s =
         cover ? scheduler_run(cover, t->bench->machine, decider, &options, d) : NULL;
     *took = seconds() - start;
+    *mapped = s && has_issue(s->run.node, s->run.nnodes);
     const char *wrong = s ? NULL : d->errors ? "refused" : "no schedule, and no word why";
     if (!wrong && !cover_verify(cover, t->bench->machine, d)) wrong = "cover not valid";
     if (!wrong && !schedule_verify(s, &(struct verify_options){.trips = 0}, d))
         wrong = "schedule not valid";
     if (!wrong) wrong = try_schedule(p, s, t, d);
+    if (wrong && s && getenv("ISAMAP_SHOW")) {
+        struct text text = {0};
+        schedule_print(s, &text);
+        fprintf(stderr, "%s", text.at);
+        text_free(&text);
+    }
     if (s) schedule_free(s);
     if (cover) cover_free(cover);
     decider_close(decider);
@@ -264,13 +279,14 @@ static void child(const char *text, const struct trial *t, FILE *out) {
     struct arena a;
     struct diags d;
     double took = 0;
+    bool mapped = false;
     arena_init(&a);
     diags_init(&d);
     setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_SECONDS, CPU_SECONDS});
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     struct program *p = parse(&a, text, &d);
-    const char *wrong = p ? try_program(p, t, &took, &d) : "the program is not right";
-    fprintf(out, "%g %s\n", took, wrong ? wrong : "right");
+    const char *wrong = p ? try_program(p, t, &took, &mapped, &d) : "the program is not right";
+    fprintf(out, "%g %d %s\n", took, mapped, wrong ? wrong : "right");
     if (wrong) diags_print(&d, out);
     if (p) program_free(p);
     diags_free(&d);
@@ -292,10 +308,12 @@ struct answer {
     const char *message; /* what the compiler said */
     char wrong[64];      /* "": right */
     double took;
+    bool mapped;
 };
 
 static void judge(struct answer *x, int status) {
-    char *line = strchr(x->text, '\n'), *word = strchr(x->text, ' ');
+    char *line = strchr(x->text, '\n');
+    int mapped, word = 0;
     x->message = "";
     if (WIFSIGNALED(status)) {
         int signal = WTERMSIG(status);
@@ -303,14 +321,16 @@ static void judge(struct answer *x, int status) {
             snprintf(x->wrong, sizeof x->wrong, "it hangs");
         else
             snprintf(x->wrong, sizeof x->wrong, "it crashes (signal %d)", signal);
-    } else if (WEXITSTATUS(status) || !line || !word) {
+    } else if (WEXITSTATUS(status) || !line ||
+               sscanf(x->text, "%lf %d %n", &x->took, &mapped, &word) != 2) {
         snprintf(x->wrong, sizeof x->wrong, "it ends with status %d", WEXITSTATUS(status));
         x->message = x->text;
     } else {
         *line = 0;
-        x->took = atof(x->text);
+        x->mapped = mapped;
         x->message = line + 1;
-        if (strcmp(word + 1, "right") != 0) snprintf(x->wrong, sizeof x->wrong, "%s", word + 1);
+        if (strcmp(x->text + word, "right") != 0)
+            snprintf(x->wrong, sizeof x->wrong, "%s", x->text + word);
     }
 }
 
@@ -399,6 +419,7 @@ static void one_program(struct bench *b, uint64_t seed, int *failures) {
         tape.n = tape.pos;
         print_failure(&tape, &t, &x, ++*failures <= 8);
     }
+    b->mapped += x.mapped;
     if (x.took > b->slowest) b->slowest = x.took;
     free(x.text);
 }
@@ -418,9 +439,10 @@ static void random_programs(void **state) {
     int tried = 0;
     for (int k = 0; k < nbenches; k++) {
         fprintf(stderr,
-                "%-16s %6d programs, %5d refused, %3d wrong; slowest compilation %.3f s%s\n",
-                bench[k].file, bench[k].tried, bench[k].refused, bench[k].failed, bench[k].slowest,
-                bench[k].run ? "; executed" : "");
+                "%-16s %6d programs, %5d mapped, %5d refused, %3d wrong; slowest compilation %.3f "
+                "s%s\n",
+                bench[k].file, bench[k].tried, bench[k].mapped, bench[k].refused, bench[k].failed,
+                bench[k].slowest, bench[k].run ? "; executed" : "");
         tried += bench[k].tried;
         machine_free(bench[k].machine);
     }

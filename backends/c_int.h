@@ -27,6 +27,7 @@ struct cgen {
     bool *rotates;     /* [schedule.nplaces] the place has a slot counter */
     bool *registers;   /* [machine.nmemories] is an array of the function */
     int unit;          /* of the parallel loop around; -1 */
+    bool in_entry;     /* in hardware loops, around which the signals of their issue stand */
     int64_t issues;
     struct c_emitted *emitted;
     int nemitted, cap_emitted;

@@ -213,15 +213,15 @@ static void walk_signals(struct cgen *g, const struct signal *signal, int n, boo
 }
 
 static void walk(struct cgen *g, const struct node *node, int n) {
+    bool inside = g->in_entry;
     for (int i = 0; i < n && !g->failed; i++) {
-        const struct signals *s = node[i].kind == NODE_ISSUE      ? &node[i].issue->signals
-                                  : node[i].kind == NODE_FALLBACK ? &node[i].fallback->signals
-                                  : node[i].kind == NODE_SYNC     ? &node[i].sync.signals
-                                                                  : NULL;
+        const struct signals *s = g->in_entry ? NULL : node_signals(&node[i]);
         if (s) walk_signals(g, s->pop, s->npops, true);
         switch (node[i].kind) {
         case NODE_LOOP:
+            g->in_entry = node[i].loop->kind == LOOP_HARDWARE;
             walk_loop(g, node[i].loop);
+            g->in_entry = inside;
             break;
         case NODE_ISSUE:
             c_issue(g, node[i].issue);

@@ -41,6 +41,7 @@ struct function {
     LLVMValueRef prepared, shared,
         mine; /* blocks: prepared constants, thread 0's part of the workspace, this thread's */
     int unit; /* of the parallel loop whose body this is; -1 */
+    bool in_entry; /* in hardware loops, around which the signals of their issue stand */
     LLVMBuilderRef builder;
     struct level level[MAX_LEVELS];
     int nlevels;

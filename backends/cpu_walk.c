@@ -421,15 +421,15 @@ static void walk_rotate(struct function *f, int place) {
 }
 
 static void walk(struct function *f, const struct node *node, int n) {
+    bool inside = f->in_entry;
     for (int i = 0; i < n && !f->cpu->failed; i++) {
-        const struct signals *g = node[i].kind == NODE_ISSUE      ? &node[i].issue->signals
-                                  : node[i].kind == NODE_FALLBACK ? &node[i].fallback->signals
-                                  : node[i].kind == NODE_SYNC     ? &node[i].sync.signals
-                                                                  : NULL;
+        const struct signals *g = f->in_entry ? NULL : node_signals(&node[i]);
         if (g) walk_signals(f, g->pop, g->npops, true);
         switch (node[i].kind) {
         case NODE_LOOP:
+            f->in_entry = node[i].loop->kind == LOOP_HARDWARE;
             walk_loop(f, node[i].loop);
+            f->in_entry = inside;
             break;
         case NODE_ISSUE:
             build_issue(f, node[i].issue);

@@ -367,6 +367,7 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     } else {
         ok = nest_root(e, &list, 0);
     }
+    if (!e->split) nodes_hardware(w, list.at, list.n);
     nodes_fold(w, &list);
     *out = list;
     if (!ok && !w->diags->errors)

@@ -85,6 +85,7 @@ bool emit_loop(struct emitter *e, struct nodes *out, int axis, int64_t tile, boo
     bool aligned = e->tile[axis] % tile == 0;
     if ((aligned && !rest) || tile == 1) return piece(e, out, &w, lo, size, whole, true);
     if (!split || !aligned) return piece(e, out, &w, lo, size, none, true);
+    e->split = true;
     struct val full = val_scale(a, val_div(a, size, tile), tile);
     return piece(e, out, &w, lo, full, whole, true) &&
            piece(e, out, &w, val_add(a, lo, full), val_minus(a, size, full), val_const(rest), true);

@@ -37,6 +37,7 @@ struct emitter {
     int exec, store; /* queues; store -1: nothing is drained */
     bool drained;    /* the core's own result goes home */
     bool failed;
+    bool split; /* some loops may be empty: over whole tiles only, or over the tail */
 };
 
 /* emit_node.c */
@@ -47,6 +48,8 @@ void add_rotate(struct work *, struct nodes *, int place);
 /* from gives, to takes, along the shortest path of tokens; nothing where hardware interlocks.
  * False: no path. */
 bool add_signal(struct work *, struct nodes *, int from, int to);
+/* Before signals are folded: none of these loops may be empty. */
+void nodes_hardware(struct work *, struct node *, int n);
 void nodes_fold(struct work *, struct nodes *);
 struct node loop_node(struct work *, int var, struct val lo, struct val hi, int64_t step,
                       enum loop_kind, int axis, struct nodes *body);

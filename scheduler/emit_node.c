@@ -59,10 +59,16 @@ struct node loop_node(struct work *w, int var, struct val lo, struct val hi, int
     return (struct node){.kind = NODE_LOOP, .loop = l};
 }
 
+/* The issue of a node: its own, or that of hardware loops. */
+static struct issue_node *issue_of(const struct node *n) {
+    while (n->kind == NODE_LOOP && n->loop->kind == LOOP_HARDWARE) n = &n->loop->body[0];
+    return n->kind == NODE_ISSUE ? n->issue : NULL;
+}
+
 static struct signals *signals_of(struct node *n) {
+    struct issue_node *issue = issue_of(n);
+    if (issue) return &issue->signals;
     switch (n->kind) {
-    case NODE_ISSUE:
-        return &n->issue->signals;
     case NODE_FALLBACK:
         return &n->fallback->signals;
     case NODE_SYNC:
@@ -73,9 +79,9 @@ static struct signals *signals_of(struct node *n) {
 }
 
 static int queue_of(const struct work *w, const struct node *n) {
+    const struct issue_node *issue = issue_of(n);
+    if (issue) return w->m->instr[issue->instr].queue;
     switch (n->kind) {
-    case NODE_ISSUE:
-        return w->m->instr[n->issue->instr].queue;
     case NODE_FALLBACK:
         return w->m->fallback[n->fallback->fallback].queue;
     case NODE_SYNC:
@@ -104,8 +110,9 @@ static bool carries(const struct signal *s, int n, int sync) {
 static int neighbour(const struct work *w, const struct nodes *l, int i, int step) {
     int queue = l->at[i].sync.queue;
     for (int k = i + step; k >= 0 && k < l->n; k += step) {
-        if (l->at[k].kind == NODE_LOOP) return -1;
-        if (queue_of(w, &l->at[k]) == queue) return l->at[k].kind == NODE_ISSUE ? k : -1;
+        bool issues = issue_of(&l->at[k]);
+        if (l->at[k].kind == NODE_LOOP && !issues) return -1;
+        if (queue_of(w, &l->at[k]) == queue) return issues ? k : -1;
     }
     return -1;
 }
@@ -134,7 +141,7 @@ static bool fold_one(struct work *w, struct nodes *l, int i) {
  * direction (SCHEDULING §5.7). */
 void nodes_fold(struct work *w, struct nodes *l) {
     for (int i = 0; i < l->n; i++)
-        if (l->at[i].kind == NODE_LOOP) {
+        if (l->at[i].kind == NODE_LOOP && !issue_of(&l->at[i])) {
             struct nodes body = {l->at[i].loop->body, l->at[i].loop->nbody, l->at[i].loop->nbody};
             nodes_fold(w, &body);
             l->at[i].loop->nbody = body.n;
@@ -143,6 +150,58 @@ void nodes_fold(struct work *w, struct nodes *l) {
         changed = false;
         for (int i = 0; i < l->n && !changed; i++)
             changed = l->at[i].kind == NODE_SYNC && fold_one(w, l, i);
+    }
+}
+
+/* ---- hardware loops ---- */
+
+/* Never exceeded; INT64_MAX: not known. */
+static int64_t upper_bound(const struct sx *x) {
+    int64_t a, b, c;
+    if (sx_constant(x, &c)) return c;
+    if (x->op == SX_VAR) return INT64_MAX;
+    a = upper_bound(x->a);
+    b = upper_bound(x->b);
+    switch (x->op) {
+    case SX_MIN:
+        return a < b ? a : b;
+    case SX_MAX:
+        return a > b ? a : b;
+    case SX_ADD:
+        return __builtin_add_overflow(a, b, &c) ? INT64_MAX : c;
+    case SX_MUL:
+        if (!sx_constant(x->b, &b) || b < 0 || a < 0) return INT64_MAX;
+        return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
+    case SX_DIV:
+        return sx_constant(x->b, &b) && b > 0 && a != INT64_MAX && a >= 0 ? a / b : INT64_MAX;
+    default:
+        return INT64_MAX;
+    }
+}
+
+static int64_t most_trips(struct work *w, const struct loop_node *l) {
+    struct val lo = {l->lo, 0, 0}, hi = {l->hi, 0, 0};
+    struct val n = val_minus(w->arena, hi, lo);
+    int64_t most = n.x ? upper_bound(n.x) : n.c;
+    return most == INT64_MAX ? most : (most + l->step - 1) / l->step;
+}
+
+static void run_in_hardware(struct work *w, struct loop_node *l) {
+    struct hardware h;
+    if (l->kind != LOOP_SEQUENTIAL || l->nbody != 1) return;
+    l->kind = LOOP_HARDWARE;
+    bool ok = hardware_issue(w->m, l, &h) && !hardware_obstacle(w->arena, w->m, &h);
+    for (int k = 0; ok && k < h.nloops; k++) ok = most_trips(w, h.loop[k]) <= h.counter[k]->max;
+    if (!ok) l->kind = LOOP_SEQUENTIAL;
+}
+
+/* Loops directly around an issue, from the innermost outwards, as far as the machine can run them.
+ */
+void nodes_hardware(struct work *w, struct node *at, int n) {
+    for (int i = 0; i < n; i++) {
+        if (at[i].kind != NODE_LOOP) continue;
+        nodes_hardware(w, at[i].loop->body, at[i].loop->nbody);
+        run_in_hardware(w, at[i].loop);
     }
 }
 

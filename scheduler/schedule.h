@@ -55,7 +55,8 @@ struct signals {                       /* in the order in which they are waited 
     int npops, npushes;
 };
 
-/* for (var = lo; var < hi; var += step) body */
+/* for (var = lo; var < hi; var += step) body. Hardware loops stand directly around one issue (hardware_issue): with them it is one
+ * entry of its queue. */
 struct loop_node {
     int var;
     const struct sx *lo, *hi;
@@ -140,6 +141,25 @@ const struct sx *sx_make(struct arena *, enum sx_op, const struct sx *, const st
 bool sx_constant(const struct sx *, int64_t *out);
 int64_t sx_eval(const struct sx *, const int64_t *var_value);
 void sx_print(const struct sx *, const struct schedule *, struct text *);
+bool sx_uses(const struct sx *, int var);
+/* What x changes by whenever the variable grows by `by`; NULL: it changes by more at one time than at another. */
+const struct sx *sx_step(struct arena *, const struct sx *x, int var, int64_t by);
+
+/* ---- hardware loops ---- */
+enum { MAX_HARDWARE_LOOPS = 4 };
+struct hardware {                       /* an issue and the loops of the machine that repeat it */
+    const struct issue_node *issue;
+    const struct loop_node *loop[MAX_HARDWARE_LOOPS];   /* outermost first */
+    const struct hwloop *counter[MAX_HARDWARE_LOOPS];   /* the instruction's loops that they are: its innermost ones without a table */
+    int nloops;
+};
+/* False: something else than hardware loops around one issue, or more of them than the instruction has. */
+bool hardware_issue(const struct machine *, const struct loop_node *, struct hardware *out);
+/* Of an issue, fallback or sync, and of the issue inside hardware loops; NULL: it has none. */
+const struct signals *node_signals(const struct node *);
+/* What keeps it from being one entry: a part of the issue that the loops must leave as it is, or move in constant steps only. NULL:
+ * nothing. */
+const char *hardware_obstacle(struct arena *, const struct machine *, const struct hardware *);
 
 /* ---- the independent verifier: knows this header and the machine only ----
  * Walks the stream of instructions (each loop at most `trips` iterations: the first and the last ones; 0: all) and proves capacity,

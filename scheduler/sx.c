@@ -168,6 +168,33 @@ const struct sx *sx_make(struct arena *arena, enum sx_op op, const struct sx *a,
     return x;
 }
 
+bool sx_uses(const struct sx *x, int var) {
+    if (x->op == SX_CONST) return false;
+    if (x->op == SX_VAR) return x->var == var;
+    return sx_uses(x->a, var) || sx_uses(x->b, var);
+}
+
+const struct sx *sx_step(struct arena *arena, const struct sx *x, int var, int64_t by) {
+    int64_t c;
+    if (!sx_uses(x, var)) return sx_const(arena, 0);
+    if (x->op == SX_VAR) return sx_const(arena, by);
+    const struct sx *a = sx_step(arena, x->a, var, by), *b = sx_step(arena, x->b, var, by);
+    if (!a || !b) return NULL;
+    switch (x->op) {
+    case SX_ADD:
+    case SX_SUB:
+        return sx_make(arena, x->op, a, b);
+    case SX_MUL:
+        if (!sx_uses(x->b, var)) return sx_make(arena, SX_MUL, a, x->b);
+        return sx_uses(x->a, var) ? NULL : sx_make(arena, SX_MUL, x->a, b);
+    case SX_DIV: /* floor((x + k c) / c) = floor(x / c) + k */
+        if (!sx_constant(x->b, &c) || !sx_constant(a, &by) || c <= 0 || by % c != 0) return NULL;
+        return sx_const(arena, by / c);
+    default:
+        return NULL;
+    }
+}
+
 /* ---- printing ---- */
 static const struct {
     const char *text;

@@ -230,7 +230,7 @@ static void issue_races(struct verify *v, const struct issue_node *n, const stru
     int qi = race_queue(v, in->queue, in->unit);
     bool overwrites = h->dst_operand >= 0 && h->stmt && h->stmt->combine != COMBINE_SET;
     bool off = false;
-    race_begin(v, qi, &n->signals);
+    if (!v->in_entry) race_begin(v, qi, &n->signals);
     for (int k = 0; k < instr_flag_count(in); k++)
         off |= instr_flag_operand(in, k) == h->dst_operand && flag[k] == 0;
     for (int write = 0; write < 2; write++)
@@ -244,7 +244,7 @@ static void issue_races(struct verify *v, const struct issue_node *n, const stru
                 race_access(v, qi, where, p->run[k].bytes, write);
             }
         }
-    race_push(v, qi, &n->signals);
+    if (!v->in_entry) race_push(v, qi, &n->signals);
 }
 
 static void walk_issue(struct verify *v, const struct issue_node *n) {
@@ -295,7 +295,7 @@ static int64_t share_of(uint64_t k, uint64_t n, uint64_t count) {
     return (int64_t)((((unsigned __int128)k + 1) * count - 1) / n);
 }
 
-static void walk_loop(struct verify *v, const struct loop_node *l) {
+static void walk_iterations(struct verify *v, const struct loop_node *l) {
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
     uint64_t n = iterations(lo, hi, l->step), trips = loop_computes(l) ? (uint64_t)v->trips : 0;
     bool parallel = l->kind == LOOP_PARALLEL;
@@ -316,6 +316,35 @@ static void walk_loop(struct verify *v, const struct loop_node *l) {
     }
     if (parallel) v->inst[l->unit] = 0;
     if (parallel && !v->counting) race_barrier(v);
+}
+
+/* Hardware loops and their issue are one entry of the queue: its pops come before the first
+ * iteration, its pushes after the last. */
+static void walk_hardware(struct verify *v, const struct loop_node *l) {
+    struct hardware h;
+    hardware_issue(v->m, l, &h);
+    for (int k = 0; k < h.nloops; k++) {
+        uint64_t n = iterations(sx_eval(h.loop[k]->lo, v->var), sx_eval(h.loop[k]->hi, v->var),
+                                h.loop[k]->step);
+        if (n >= 1 && n <= (uint64_t)h.counter[k]->max) continue;
+        verify_error(v, "a hardware loop runs %" PRIu64 " times, loop '%s' of '%s' 1 to %" PRId64,
+                     n, h.counter[k]->id, v->m->instr[h.issue->instr].id, h.counter[k]->max);
+        return;
+    }
+    const struct instr *in = &v->m->instr[h.issue->instr];
+    int qi = v->counting ? 0 : race_queue(v, in->queue, in->unit);
+    if (!v->counting) race_begin(v, qi, &h.issue->signals);
+    v->in_entry = true;
+    walk_iterations(v, l);
+    v->in_entry = false;
+    if (!v->counting) race_push(v, qi, &h.issue->signals);
+}
+
+static void walk_loop(struct verify *v, const struct loop_node *l) {
+    if (l->kind == LOOP_HARDWARE && !v->in_entry)
+        walk_hardware(v, l);
+    else
+        walk_iterations(v, l);
 }
 
 static void walk_sync(struct verify *v, int queue, const struct signals *g) {

@@ -112,6 +112,7 @@ struct verify {
     int errors;
     bool stop;
     bool counting, clamped, prepare;
+    bool in_entry;                     /* hardware loops are around: signals belong to the whole */
     size_t page_bytes;
 
     int64_t *var;                      /* values of loop variables */

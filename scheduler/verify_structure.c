@@ -13,6 +13,7 @@ struct scope {
     enum loop_kind *kind; /* [nvars] of the loop that binds it */
     bool *parallel;       /* [nunits] a loop over its instances is around */
     bool unrolled;        /* every loop around is */
+    bool hardware;        /* a hardware loop is around */
     int depth;
 };
 
@@ -325,8 +326,26 @@ static bool check_sync(struct scope *c, int queue, const struct signals *g) {
 
 static bool check_nodes(struct scope *c, const struct node *node, int n);
 
-static bool check_loop(struct scope *c, const struct loop_node *l) {
+/* The outermost of the hardware loops around an issue, all that is in it being legal. */
+static bool check_hardware(struct scope *c, const struct node *node) {
     struct verify *v = c->v;
+    struct hardware h;
+    v->node = node;
+    if (!hardware_issue(v->m, node->loop, &h)) {
+        if (!h.issue)
+            return verify_error(v, "a hardware loop stands around one issue, alone or with other "
+                                   "hardware loops");
+        return verify_error(v, "'%s' has fewer hardware loops than the %d that stand around it",
+                            v->m->instr[h.issue->instr].id, h.nloops);
+    }
+    const char *why = hardware_obstacle(&v->arena, v->m, &h);
+    return !why || verify_error(v, "%s", why);
+}
+
+static bool check_loop(struct scope *c, const struct node *node) {
+    struct verify *v = c->v;
+    const struct loop_node *l = node->loop;
+    bool outermost = l->kind == LOOP_HARDWARE && !c->hardware, hardware = c->hardware;
     if (l->var < 0 || l->var >= v->s->nvars || c->bound[l->var])
         return verify_error(v, "a loop's variable does not exist or is bound already");
     if (l->step <= 0) return verify_error(v, "a loop's step is not positive");
@@ -339,10 +358,12 @@ static bool check_loop(struct scope *c, const struct loop_node *l) {
     bool unrolled = c->unrolled;
     c->unrolled &= l->kind == LOOP_UNROLLED;
     if (parallel) c->parallel[l->unit] = true;
+    c->hardware |= l->kind == LOOP_HARDWARE;
     c->bound[l->var] = true;
     c->kind[l->var] = l->kind;
     c->depth++;
-    bool good = check_nodes(c, l->body, l->nbody);
+    bool good = check_nodes(c, l->body, l->nbody) && (!outermost || check_hardware(c, node));
+    c->hardware = hardware;
     c->depth--;
     c->bound[l->var] = false;
     if (parallel) c->parallel[l->unit] = false;
@@ -366,7 +387,7 @@ static bool check_node(struct scope *c, const struct node *n) {
     c->v->node = n;
     switch (n->kind) {
     case NODE_LOOP:
-        return check_loop(c, n->loop);
+        return check_loop(c, n);
     case NODE_ISSUE:
         return check_issue(c, n->issue);
     case NODE_FALLBACK:

@@ -65,10 +65,12 @@ static int uses_of(struct engine *e, const struct executed *x, struct use *use) 
     for (int o = 0, flag = 0; s && o < in->noperands; o++) {
         bool overwrites = in->operand[o].accumulate && x->flag[flag++] == 0;
         if (i->arg[o].place < 0) continue;
-        int64_t size = (int64_t)type_size(in->operand[o].type);
+        int64_t size = (int64_t)type_size(in->operand[o].type), lo = 0, hi = 0;
+        for (int k = 0; k < x->nloops; k++)
+            *(x->move[k][o] < 0 ? &lo : &hi) += x->move[k][o] * (x->trips[k] - 1);
         use[n++] = (struct use){.memory = e->schedule->place[i->arg[o].place].memory,
-                                .address = x->address[o] + s->reach[o].lo * size,
-                                .bytes = (s->reach[o].hi - s->reach[o].lo + 1) * size,
+                                .address = x->address[o] + lo + s->reach[o].lo * size,
+                                .bytes = (s->reach[o].hi - s->reach[o].lo + 1) * size + hi - lo,
                                 .reads = in->operand[o].role != ROLE_OUT && !overwrites,
                                 .writes = in->operand[o].role != ROLE_IN};
     }

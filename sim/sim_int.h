@@ -41,6 +41,9 @@ struct executed {
     double dispatched;
     int64_t size[SIM_SIZES], stride[SIM_STRIDES], flag[SIM_OPERANDS];
     int64_t address[SIM_OPERANDS];      /* in the operand's memory; immediates: unused */
+    int64_t iterations;                 /* of the hardware loops around it, all; 1 without */
+    int nloops;                         /* of these, outermost first: how often, and how far each operand moves; bytes */
+    int64_t trips[MAX_HARDWARE_LOOPS], move[MAX_HARDWARE_LOOPS][SIM_OPERANDS];
     int64_t lo[MAX_AXES], hi[MAX_AXES]; /* fallback: the box */
     int64_t work;                       /* points of the program's statement that it executes */
     int instance;                       /* of the parallel loops around it */

@@ -139,9 +139,9 @@ static struct cost issue_cost(struct engine *e, const struct executed *x) {
         if (in->operand[o].role != ROLE_IN) written += operand_bytes(in, s, o);
     }
     return (struct cost){.overhead = s->overhead,
-                         .service = s->interval,
+                         .service = s->interval * (double)x->iterations,
                          .latency = s->latency,
-                         .bytes = fmin(read, written),
+                         .bytes = fmin(read, written) * (double)x->iterations,
                          .bus = in->bus};
 }
 
@@ -182,7 +182,8 @@ static void count_traffic(struct engine *e, const struct executed *x, double mov
     const struct shape *s = shape_of(e, x->node, x);
     for (int o = 0; o < in->noperands; o++) {
         if (i->arg[o].place < 0) continue;
-        double bytes = fmin(operand_bytes(in, s, o), in->is_move ? moved : INFINITY);
+        double bytes =
+            fmin(operand_bytes(in, s, o) * (double)x->iterations, in->is_move ? moved : INFINITY);
         int memory = e->schedule->place[i->arg[o].place].memory;
         const struct memory *m = &e->machine->memory[memory];
         if (in->operand[o].role != ROLE_OUT) e->result->energy += bytes * m->energy_read;
@@ -191,7 +192,7 @@ static void count_traffic(struct engine *e, const struct executed *x, double mov
         if (in->operand[o].role != ROLE_OUT) e->result->home_read_bytes += bytes;
         if (in->operand[o].role != ROLE_IN) e->result->home_write_bytes += bytes;
     }
-    e->result->energy += s->energy;
+    e->result->energy += s->energy * (double)x->iterations;
 }
 
 /* A fallback reads and writes each element once. */

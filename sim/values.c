@@ -5,10 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint8_t *operand_memory(struct engine *e, const struct executed *x, int o) {
+/* In iteration t of the hardware loops around. */
+static uint8_t *operand_memory(struct engine *e, const struct executed *x, int o, int64_t t) {
     const struct place *p = &e->schedule->place[x->node->issue->arg[o].place];
     struct image *image = image_of(e, p->memory);
-    return image ? image->byte + x->address[o] : NULL;
+    int64_t at = x->address[o];
+    for (int k = x->nloops - 1; k >= 0; k--) {
+        at += t % x->trips[k] * x->move[k][o];
+        t /= x->trips[k];
+    }
+    return image ? image->byte + at : NULL;
 }
 
 static void copy_elements(const struct reach *r, uint8_t *memory, size_t size, bool out) {
@@ -47,11 +53,10 @@ static void start_neutral(const struct shape *s, const struct reach *r, enum typ
 }
 
 /* Destinations are read too: what the semantics leaves alone stays as it is. */
-bool issue_execute(struct engine *e, const struct executed *x) {
+static bool execute_once(struct engine *e, const struct executed *x, const struct shape *s,
+                         int64_t turn) {
     const struct issue_node *i = x->node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
-    const struct shape *s = shape_of(e, x->node, x);
-    if (!s || !shape_ready(e, x->node, s)) return false;
     for (int o = 0, flag = 0; o < in->noperands; o++) {
         const struct reach *r = &s->reach[o];
         enum type t = in->operand[o].type;
@@ -61,7 +66,7 @@ bool issue_execute(struct engine *e, const struct executed *x) {
         } else if (overwrite) {
             start_neutral(s, r, t);
         } else {
-            uint8_t *memory = operand_memory(e, x, o);
+            uint8_t *memory = operand_memory(e, x, o, turn);
             if (!memory) return false;
             copy_elements(r, memory, type_size(t), false);
         }
@@ -70,10 +75,18 @@ bool issue_execute(struct engine *e, const struct executed *x) {
         return engine_error(e, x->node, "its semantics cannot be computed");
     for (int o = 0; o < in->noperands; o++) {
         if (in->operand[o].role == ROLE_IN) continue;
-        uint8_t *memory = operand_memory(e, x, o);
+        uint8_t *memory = operand_memory(e, x, o, turn);
         if (!memory) return false;
         copy_elements(&s->reach[o], memory, type_size(in->operand[o].type), true);
     }
+    return true;
+}
+
+bool issue_execute(struct engine *e, const struct executed *x) {
+    const struct shape *s = shape_of(e, x->node, x);
+    if (!s || !shape_ready(e, x->node, s)) return false;
+    for (int64_t t = 0; t < x->iterations; t++)
+        if (!execute_once(e, x, s, t)) return false;
     return true;
 }
 

@@ -101,7 +101,8 @@ static bool address_of(struct engine *e, const struct node *node, const struct s
 static bool step_issue(struct engine *e, const struct node *node) {
     const struct issue_node *i = node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
-    struct executed x = {.node = node, .queue = in->queue, .instance = e->instance};
+    struct executed x = {
+        .node = node, .queue = in->queue, .instance = e->instance, .iterations = 1};
     if (!sizes_of(e, node, &x)) return false;
     const struct shape *s = shape_of(e, node, &x);
     if (!s) return false;
@@ -109,6 +110,77 @@ static bool step_issue(struct engine *e, const struct node *node) {
         if (!address_of(e, node, s, o, &x.address[o])) return false;
     x.work = issue_work(e, i, s);
     return time_dispatch(e, &x);
+}
+
+static bool count_step(struct engine *e) {
+    return ++e->steps <= e->limit || engine_error(e, NULL, "the step bound is reached");
+}
+
+static bool loop_trips(struct engine *e, const struct hardware *h, struct executed *x) {
+    x->nloops = h->nloops;
+    x->iterations = 1;
+    for (int k = 0; k < h->nloops; k++) {
+        const struct loop_node *l = h->loop[k];
+        int64_t lo = evaluate(e, l->lo), hi = evaluate(e, l->hi);
+        uint64_t n = hi <= lo ? 0 : ((uint64_t)hi - (uint64_t)lo - 1) / (uint64_t)l->step + 1;
+        if (n < 1 || n > (uint64_t)h->counter[k]->max)
+            return engine_error(e, x->node,
+                                "hardware loop '%s' of '%s' runs %llu times, not 1 to %lld",
+                                h->counter[k]->id, e->machine->instr[h->issue->instr].id,
+                                (unsigned long long)n, (long long)h->counter[k]->max);
+        e->value[l->var] = lo;
+        x->trips[k] = (int64_t)n;
+        if (__builtin_mul_overflow(x->iterations, x->trips[k], &x->iterations))
+            return engine_error(e, x->node, "hardware loops run too often");
+    }
+    return true;
+}
+
+/* Iteration number t: the loops' variables, the innermost moving fastest. */
+static void loop_values(struct engine *e, const struct hardware *h, const struct executed *x,
+                        int64_t t) {
+    for (int k = h->nloops - 1; k >= 0; k--) {
+        e->value[h->loop[k]->var] =
+            evaluate(e, h->loop[k]->lo) + t % x->trips[k] * h->loop[k]->step;
+        t /= x->trips[k];
+    }
+}
+
+/* How far the operands move from the first iteration of each loop to its second. */
+static bool loop_moves(struct engine *e, const struct hardware *h, const struct shape *s,
+                       struct executed *x) {
+    for (int k = 0; k < h->nloops; k++) {
+        if (x->trips[k] < 2) continue;
+        e->value[h->loop[k]->var] += h->loop[k]->step;
+        for (int o = 0; o < e->machine->instr[h->issue->instr].noperands; o++) {
+            int64_t at = 0;
+            if (!address_of(e, x->node, s, o, &at)) return false;
+            x->move[k][o] = at - x->address[o];
+        }
+        e->value[h->loop[k]->var] -= h->loop[k]->step;
+    }
+    return true;
+}
+
+/* Hardware loops and the issue inside: one entry of the queue. */
+static bool walk_hardware(struct engine *e, const struct loop_node *l) {
+    struct hardware h;
+    if (!hardware_issue(e->machine, l, &h))
+        return engine_error(e, NULL, "hardware loops are not around one issue that has them");
+    const struct node *node = &h.loop[h.nloops - 1]->body[0];
+    const struct instr *in = &e->machine->instr[h.issue->instr];
+    struct executed x = {.node = node, .queue = in->queue, .instance = e->instance};
+    if (!loop_trips(e, &h, &x) || !sizes_of(e, node, &x)) return false;
+    const struct shape *s = shape_of(e, node, &x);
+    if (!s) return false;
+    for (int64_t t = x.iterations - 1; t >= 0; t--) { /* ends with the first */
+        loop_values(e, &h, &x, t);
+        if (!count_step(e)) return false;
+        for (int o = 0; o < in->noperands; o++)
+            if (!address_of(e, node, s, o, &x.address[o])) return false;
+        x.work += issue_work(e, h.issue, s);
+    }
+    return loop_moves(e, &h, s, &x) && time_dispatch(e, &x);
 }
 
 static bool step_fallback(struct engine *e, const struct node *node) {
@@ -135,10 +207,6 @@ static bool step_fallback(struct engine *e, const struct node *node) {
 }
 
 /* ---- loops ---- */
-
-static bool count_step(struct engine *e) {
-    return ++e->steps <= e->limit || engine_error(e, NULL, "the step bound is reached");
-}
 
 /* Buses inside the unit are each instance's own. */
 static void free_buses(struct engine *e, int unit, double at) {
@@ -197,6 +265,7 @@ static bool walk_parallel(struct engine *e, const struct loop_node *l, int64_t l
 static bool walk_loop(struct engine *e, const struct loop_node *l) {
     int64_t lo = evaluate(e, l->lo), hi = evaluate(e, l->hi);
     if (l->kind == LOOP_PARALLEL && l->unit >= 0) return walk_parallel(e, l, lo, hi);
+    if (l->kind == LOOP_HARDWARE) return walk_hardware(e, l);
     for (int64_t v = lo; v < hi; v += l->step) {
         e->value[l->var] = v;
         if (!count_step(e) || !walk(e, l->body, l->nbody)) return false;

@@ -79,6 +79,31 @@ static const struct mutant gemm_mutants[] = {
     {"c: C in acc", "c: A in acc", 0, "which memory 'acc' does not"},
 };
 
+static const struct mutant hardware_mutants[] = {
+    {"i0 = 0 to 32 step 16 hardware", "i0 = 0 to 32 step 16", 0, "around one issue"},
+    {"j0 = 0 to 2 hardware", "j0 = 0 to 2", 0,
+     "finds no token"}, /* then the signals are in a loop */
+    {"k0 = 0 to 2 axis", "k0 = 0 to 2 hardware axis", 0, "around one issue"},
+    {"to 32 step 16 hardware axis i {", "to 32 step 16 hardware axis i { sync exec push e2s", 0,
+     "around one issue"},
+    {"add = k0 != 0", "add = k0 != 0 or i0 != 0", 0, "flag varies"},
+    {"M = 16", "M = 16 - i0/4", 0, "size varies"},
+    {"a + i0*16", "a + i0*i0", 0, "constant steps"},
+    {"a + i0*16", "a + min(i0, 8)*16", 0, "constant steps"},
+    {"a + i0*16", "a + i0/32*512", 0, "constant steps"},
+    {"a + i0*16", "a + i0/16*256", 0, NULL}, /* the same */
+    {"(j0*32 + i0)*64", "(j0*i0 + i0)*64", 0, "constant steps"},
+    {"i0 = 0 to 32", "i0 = 0 to j0*32", 0, "depend on another"},
+    {"i0 = 0 to 32 step 16", "i0 = 0 to 16384 step 16", 0,
+     "runs 1024 times, loop 'inner' of 'mm16' 1 to 1023"},
+    {"j0 = 0 to 2 ", "j0 = 0 to 0 ", 0, "runs 0 times"},
+    {"b + j0*256", "b", 0, "reads B["},
+    {"pop l2e", "", 0, "without a sync"},
+    {"pop l2e push e2l", "pop l2e", 0, "finds no token"},
+    {"i0 = 0 to 32 step 16 hardware", "i0 = 16 to 32 step 16 hardware", 0,
+     "instances of statement"},
+};
+
 static const struct mutant lanes_mutants[] = {
     {"i = i0, j = j0, k = k0", "i = i0, j = j0, k = 0", 0, "is executed twice"},
     {"O in dram at 208", "O in dram at 192", 0, "overlap"},
@@ -163,14 +188,15 @@ static void run_mutants(const char *path, const struct mutant *mutant, size_t n)
                     sizeof name##_mutants / sizeof *name##_mutants);                               \
     }
 MUTANTS(gemm)
+MUTANTS(hardware)
 MUTANTS(lanes)
 MUTANTS(board)
 
 /* Correct ones pass however many trips are walked; a bound on steps is an error, not a hang. */
 static void test_trips_and_steps(void **state) {
     (void)state;
-    static const char *const file[] = {"gemm", "lanes", "board"};
-    for (size_t f = 0; f < 3; f++) {
+    static const char *const file[] = {"gemm", "hardware", "lanes", "board"};
+    for (size_t f = 0; f < sizeof file / sizeof *file; f++) {
         struct arena arena;
         struct diags d;
         arena_init(&arena);
@@ -232,8 +258,11 @@ static void test_clamped(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm), cmocka_unit_test(test_lanes), cmocka_unit_test(test_board),
-        cmocka_unit_test(test_trips_and_steps), cmocka_unit_test(test_clamped)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gemm),
+                                       cmocka_unit_test(test_hardware),
+                                       cmocka_unit_test(test_lanes),
+                                       cmocka_unit_test(test_board),
+                                       cmocka_unit_test(test_trips_and_steps),
+                                       cmocka_unit_test(test_clamped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

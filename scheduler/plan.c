@@ -377,6 +377,26 @@ static double cache_lines(const struct work *w, const struct memory *mem, const 
     return rows * row;
 }
 
+static void mark_caches(const struct machine *m, int memory, bool *used) {
+    for (; memory >= 0 && m->memory[memory].caches >= 0; memory = m->memory[memory].caches)
+        used[memory] = true;
+}
+
+/* The caches that the task's operands pass through: a device beside a host has none. */
+static void caches_of(const struct pricing *c, const struct task *t, bool *used) {
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        for (int k = 0; o->where == IN_HOME && k < o->decl->nmemories; k++)
+            mark_caches(c->w->m, o->decl->memory[k], used);
+        for (int k = 0; o->where == IN_LOCAL && k < c->moves->n; k++) {
+            const struct instr *in = c->moves->at[k].needle->in;
+            bool fills = false;
+            for (int d = 0; d < in->nto; d++) fills |= in->to[d] == o->memory;
+            for (int d = 0; fills && d < in->nfrom; d++) mark_caches(c->w->m, in->from[d], used);
+        }
+    }
+}
+
 /* Hardware-managed memories: from the depth where all operands fit, each is refilled once for each
  * tile (SCHEDULING §3). */
 static void refills(struct pricing *c, const struct task *t, double *worst, double *sum) {
@@ -385,9 +405,11 @@ static void refills(struct pricing *c, const struct task *t, double *worst, doub
     struct geom plain = {.row = -1, .repeat_axis = -1};
     *worst = *sum = 0;
     for (int k = 0; k < MAX_DIMS; k++) plain.block[k] = 1;
+    bool used[MAX_MEMORIES] = {false};
+    caches_of(c, t, used);
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
-        if (mem->caches < 0 || mem->size <= 0 || w->m->memory[mem->caches].rate <= 0) continue;
+        if (!used[m] || mem->size <= 0 || w->m->memory[mem->caches].rate <= 0) continue;
         double line = mem->line > 0 ? (double)mem->line : 64, bytes = 0;
         int d = 0;
         for (; d < c->plan->nloops; d++) {

@@ -59,27 +59,25 @@ static bool packable(const struct work *w, const struct task *t, const struct op
 
 /* A copy in panels that the moves read one after the other, against rows as the caller gives them
  * (a question to the approach). */
-static bool consider_packing(struct work *w, const struct moves *moves, int nest) {
+static bool consider_packing(struct work *w, const struct moves *moves, int nest,
+                             struct search **search) {
     struct nest *n = &w->nest[nest];
-    for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
+    for (int i = 0; i < w->task[n->core].nops; i++) {
         struct task *t = &w->task[n->core];
         if (!packable(w, t, &t->op[i])) continue;
         int b = w->p->stmt[t->stmt].read[t->op[i].read].buffer;
-        struct plan direct = n->plan;
         struct home keep = w->home[b];
-        double interval = 1;
+        double interval = 1, direct = nest_cost(*search);
         mexpr_constant(w->m->fallback[w->fallback].interval, &interval);
         double copy =
             w->p->buffer[b].role == ROLE_CONST ? 0 : interval * (double)w->p->buffer[b].elements;
-        if (copy >= direct.cycles) continue;
+        if (copy >= direct) continue;
         home_pack(w, b, &t->op[i].geom);
-        bool ok = nest_plan(w, moves, nest);
+        struct search *packed = nest_search(w, moves, nest);
         w->home[b] = keep;
-        struct plan packed = n->plan;
-        n->plan = direct;
-        if (!ok) continue;
-        struct candidate c[2] = {{"direct", direct.cycles, NULL},
-                                 {"packed", packed.cycles + copy, NULL}};
+        if (!packed) continue;
+        struct candidate c[2] = {{"direct", direct, NULL},
+                                 {"packed", nest_cost(packed) + copy, NULL}};
         struct question q = {
             QUESTION_LAYOUT,
             arena_printf(w->arena, "'%s' for statement %d", w->p->buffer[b].name, t->stmt), 2, 0,
@@ -87,17 +85,26 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
         int answer = w->decider ? decide(w->decider, &q) : c[1].cost < c[0].cost;
         if (answer != 1) continue;
         if (!pack_identity(w, n->core, i)) return false;
-        n->plan = packed;
+        *search = packed;
     }
+    return true;
+}
+
+/* False: no plan (searched), or a defect that is reported. */
+static bool plan_core(struct work *w, const struct moves *moves, int nest, bool *searched) {
+    struct search *s = nest_search(w, moves, nest);
+    *searched = s != NULL;
+    if (!s || !consider_packing(w, moves, nest, &s)) return false;
+    nest_decide(s);
     return true;
 }
 
 static bool plan_all(struct work *w, const struct moves *moves) {
     for (int i = 0; i < w->nnests; i++) {
-        if (nest_plan(w, moves, i)) {
-            if (!consider_packing(w, moves, i)) return false;
+        bool searched = false;
+        if (w->nest[i].core < 0 ? nest_plan(w, moves, i) : plan_core(w, moves, i, &searched))
             continue;
-        }
+        if (searched) return false;
         const struct nest *n = &w->nest[i];
         task_demote(w, n->core >= 0 ? n->core : n->chain[0],
                     "no tile of it fits the machine's memories");

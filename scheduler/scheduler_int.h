@@ -344,6 +344,11 @@ struct copy copy_price(struct work *, const struct moves *, const struct plan *,
                        int depth);
 
 /* search.c */
+struct search;
+struct search *nest_search(struct work *, const struct moves *,
+                           int nest); /* of a nest with a core; NULL: nothing fits */
+double nest_cost(const struct search *);
+void nest_decide(struct search *); /* asks; the nest has its plan then */
 bool nest_plan(struct work *, const struct moves *, int nest);
 
 /* emit.c */

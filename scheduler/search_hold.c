@@ -1,0 +1,154 @@
+/* Residency: at which depth each operand's copy is filled, and in how many slots. */
+#include "scheduler/search_int.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS = 12, ASKED = 24, COMBINATIONS = 1500 };
+
+static const struct access *main_access(const struct search *s, const struct opnd *o) {
+    const struct stmt *st = &s->w->p->stmt[search_task(s)->stmt];
+    return o->read >= 0 ? &st->read[o->read] : &st->dst;
+}
+
+static int64_t hold_bytes(const struct search *s, const struct plan *p, int i, int depth) {
+    const struct opnd *o = &search_task(s)->op[i];
+    return copy_price(s->w, s->moves, p, search_task(s), o, main_access(s, o),
+                      o->read >= 0 || !o->writes, depth)
+        .bytes;
+}
+
+static int add_option(struct hold *out, int n, int depth, int slots) {
+    for (int i = 0; i < n; i++)
+        if (out[i].depth == depth && out[i].slots == slots) return n;
+    if (n < OPTIONS) out[n++] = (struct hold){depth, slots};
+    return n;
+}
+
+static bool is_alone(const struct search *s, int i) {
+    const struct task *t = search_task(s);
+    for (int k = 0; k < t->nops; k++)
+        if (k != i && t->op[k].where == IN_LOCAL && t->op[k].memory == t->op[i].memory)
+            return false;
+    return true;
+}
+
+/* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
+ * share the memory); in registers every depth inside the result's. `wide`: all that fit alone. */
+static int hold_options(const struct search *s, const struct plan *p, int i, bool wide,
+                        struct hold *out) {
+    const struct task *t = search_task(s);
+    const struct opnd *o = &t->op[i];
+    const struct access *acc = main_access(s, o);
+    int n = 0, deepest = o->writes ? p->depth_out : p->nloops;
+    if (graph_is_static(s->w->m, o->memory)) {
+        for (int d = o->writes ? deepest : p->depth_out; d <= deepest; d++)
+            n = add_option(out, n, plan_normalise(s->w, p, acc, d), 1);
+        return n;
+    }
+    int most = wide ? OPTIONS : is_alone(s, i) ? 1 : 3;
+    for (int slots = wide ? 3 : 2; slots >= 1; slots--) {
+        int before = n;
+        for (int d = 0; d <= deepest && n < before + most; d++) {
+            int at = plan_normalise(s->w, p, acc, d);
+            if (slots > 1 && plan_trips(s->w, p, at) <= 1) continue;
+            if (o->writes && s->w->nest[s->nest].nchain && slots > 1) continue;
+            if (hold_bytes(s, p, i, at) > graph_capacity(s->w->m, o->memory) / slots) continue;
+            n = add_option(out, n, at, slots);
+        }
+    }
+    return n;
+}
+
+struct residencies {
+    struct hold option[MAX_OPERANDS][OPTIONS];
+    int count[MAX_OPERANDS], at[MAX_OPERANDS];
+};
+
+static bool options_make(struct search *s, struct plan *p, bool wide, struct residencies *r) {
+    const struct task *t = search_task(s);
+    memset(r->at, 0, sizeof r->at);
+    for (int i = 0; i < t->nops; i++) {
+        r->count[i] = 1;
+        r->option[i][0] = (struct hold){p->nloops, 1};
+        if (t->op[i].where == IN_LOCAL) r->count[i] = hold_options(s, p, i, wide, r->option[i]);
+        if (!r->count[i]) return false;
+    }
+    return true;
+}
+
+static bool options_next(const struct search *s, struct residencies *r) {
+    int i = 0, n = search_task(s)->nops;
+    while (i < n && ++r->at[i] == r->count[i]) r->at[i++] = 0;
+    return i < n;
+}
+
+static bool price(struct search *s, struct plan *p, const struct residencies *r) {
+    const struct task *t = search_task(s);
+    for (int i = 0; i < t->nops; i++) {
+        p->hold[i] = r->option[i][r->at[i]];
+        if (t->op[i].writes && t->op[i].where == IN_LOCAL) p->depth_out = p->hold[i].depth;
+    }
+    s->budget--;
+    return plan_price(s->w, s->moves, &s->w->nest[s->nest], p);
+}
+
+double residency_best(struct search *s, struct plan *p) {
+    struct residencies r;
+    plan_tabulate(s->w, p, &s->tiling);
+    struct plan best = *p, q = *p;
+    best.cycles = INFINITY;
+    if (options_make(s, p, false, &r)) do {
+            q.depth_out = p->depth_out;
+            if (price(s, &q, &r) && q.cycles < best.cycles) best = q;
+        } while (options_next(s, &r));
+    *p = best;
+    return best.cycles;
+}
+
+static int by_cost(const void *a, const void *b) {
+    const struct plan *x = a, *y = b;
+    return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
+}
+
+static const char *holds_text(const struct search *s, const struct plan *p) {
+    const struct task *t = search_task(s);
+    struct text text = {0};
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL)
+            text_printf(&text, "%s%s@%dx%d", text.at ? " " : "", t->op[i].decl->buffer,
+                        p->hold[i].depth, p->hold[i].slots);
+    char *out = arena_strdup(s->w->arena, text.at ? text.at : "");
+    text_free(&text);
+    return out;
+}
+
+/* A question: the best of all that fit, and what the search found. */
+bool residency_ask(struct search *s, struct plan *p) {
+    struct plan *found = arena_array(s->w->arena, COMBINATIONS + 1, sizeof *found), q = *p;
+    int n = 0;
+    struct residencies r;
+    struct plan loops = *p;
+    plan_tabulate(s->w, &loops, &s->tiling);
+    loops.depth_out = loops.nloops;
+    for (int i = loops.nloops - 1; i >= 0; i--)
+        if (search_task(s)->reductions >> loops.loop[i].axis & 1) loops.depth_out = i;
+    q = loops;
+    found[n++] = *p;
+    if (options_make(s, &loops, true, &r))
+        for (int k = 0; k < COMBINATIONS; k++) {
+            q.depth_out = loops.depth_out;
+            if (price(s, &q, &r) && memcmp(q.hold, p->hold, sizeof q.hold) != 0) found[n++] = q;
+            if (!options_next(s, &r)) break;
+        }
+    qsort(found + 1, (size_t)n - 1, sizeof *found, by_cost);
+    if (n > ASKED) n = ASKED;
+    struct candidate *c = arena_array(s->w->arena, (size_t)n, sizeof *c);
+    for (int i = 0; i < n; i++)
+        c[i] = (struct candidate){holds_text(s, &found[i]), found[i].cycles, NULL};
+    struct question ask = {
+        QUESTION_RESIDENCY,
+        arena_printf(s->w->arena, "copies of statement %d", search_task(s)->stmt), n, 0, c};
+    if (s->w->decider) *p = found[decide(s->w->decider, &ask)];
+    return true;
+}

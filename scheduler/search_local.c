@@ -1,0 +1,306 @@
+/* Many starts, growth and local search over points (SCHEDULING §2): extents slide and trade, loops
+ * change places, outer cuts are added where a memory above repays them. Bounded in plans priced. */
+#include "scheduler/search_int.h"
+#include <math.h>
+#include <string.h>
+
+enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, KICKED = 2, DEEPENED = 3 };
+static const double ENOUGH = 0.9998, LOOP_COST = 0.0005;
+
+static uint64_t plan_hash(const struct plan *p) {
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    for (int i = 0; i < p->nloops; i++) {
+        h = (h ^ (uint64_t)p->loop[i].axis) * 0xbf58476d1ce4e5b9u;
+        h = (h ^ h >> 31 ^ (uint64_t)p->loop[i].tile) * 0x94d049bb133111ebu;
+    }
+    return h ? h : 1;
+}
+
+void point_plan(struct search *s, const struct point *q, struct plan *p) {
+    space_build(s, q, p);
+    residency_best(s, p);
+}
+
+/* Of two that cost the same the one with fewer loops. A collision of hashes would only mislead the
+ * search: what it finds is priced again. */
+double point_cost(struct search *s, const struct point *q) {
+    struct plan p;
+    space_build(s, q, &p);
+    uint64_t h = plan_hash(&p);
+    uint64_t at = h % MEMO;
+    while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
+    if (s->memo_key[at]) return s->memo_cost[at];
+    double cost = residency_best(s, &p) * (1 + LOOP_COST * p.nloops);
+    if (s->nmemo < MEMO / 4 * 3) {
+        s->memo_key[at] = h;
+        s->memo_cost[at] = cost;
+        s->nmemo++;
+    }
+    return cost;
+}
+
+/* ---- the pool ---- */
+
+static bool same_shape(const struct shape *a, const struct shape *b) {
+    return a->n == b->n && a->reversed == b->reversed &&
+           memcmp(a->k, b->k, sizeof a->k[0] * (size_t)a->n) == 0;
+}
+
+static void pool_add(struct search *s, const struct point *q) {
+    if (isinf(q->cost)) return;
+    int worst = 0;
+    for (int i = 0; i < s->npool; i++) {
+        if (same_shape(&s->pool[i].shape, &q->shape)) {
+            if (q->cost < s->pool[i].cost) s->pool[i] = *q;
+            return;
+        }
+        if (s->pool[i].cost > s->pool[worst].cost) worst = i;
+    }
+    if (s->npool < MAX_POOL)
+        s->pool[s->npool++] = *q;
+    else if (q->cost < s->pool[worst].cost)
+        s->pool[worst] = *q;
+}
+
+const struct point *pool_best(const struct search *s) {
+    const struct point *best = NULL;
+    for (int i = 0; i < s->npool; i++)
+        if (!best || s->pool[i].cost < best->cost) best = &s->pool[i];
+    return best;
+}
+
+/* ---- starts ---- */
+
+static int nearest(const struct axis_space *v, int64_t value) {
+    int i = 0;
+    while (i + 1 < v->n && v->value[i + 1] <= value) i++;
+    return i;
+}
+
+static bool try(struct search *s, struct point *best, const struct point *q) {
+    struct point p = *q;
+    p.cost = point_cost(s, q);
+    if (p.cost >= best->cost * ENOUGH) return false;
+    *best = p;
+    return true;
+}
+
+/* All axes grown alike, one of them whole. */
+static struct point start(struct search *s, const struct shape *shape) {
+    struct point best = {.shape = *shape, .cost = INFINITY}, q = best;
+    for (int whole = -1; whole < shape->n; whole++)
+        for (int64_t grown = 1; grown <= 256 && s->budget > 0; grown *= 2) {
+            bool more = false;
+            for (int i = 0; i < shape->n; i++) {
+                const struct axis_space *v = &s->ax[shape->k[i]];
+                q.at[i] = i == whole ? v->n - 1 : nearest(v, grown * v->unit);
+                more |= i != whole && q.at[i] < v->n - 1;
+            }
+            try(s, &best, &q);
+            if (!more) break;
+        }
+    return best;
+}
+
+/* The extent whose growth (next, doubled, whole) saves most, until none does. */
+static void grow(struct search *s, struct point *q) {
+    for (bool better = true; better && s->budget > 0;) {
+        struct point from = *q;
+        better = false;
+        for (int i = 0; i < q->shape.n; i++) {
+            const struct axis_space *v = &s->ax[q->shape.k[i]];
+            int to[3] = {from.at[i] + 1, nearest(v, 2 * v->value[from.at[i]]), v->n - 1};
+            for (int k = 0; k < 3; k++) {
+                struct point p = from;
+                if (to[k] <= from.at[i] || to[k] >= v->n) continue;
+                p.at[i] = to[k];
+                better |= try(s, q, &p);
+            }
+        }
+    }
+}
+
+/* ---- local search ---- */
+
+static bool slide_one(struct search *s, struct point *q, int i) {
+    struct point from = *q, p = from;
+    const struct axis_space *v = &s->ax[q->shape.k[i]];
+    int stride = v->n > THIN ? v->n / THIN : 1;
+    bool better = false;
+    for (int a = 0; a < v->n && s->budget > 0;
+         a += (a > from.at[i] - 3 && a < from.at[i] + 3) || a + stride > v->n - 1 ? 1 : stride) {
+        if (a == from.at[i]) continue;
+        p.at[i] = a;
+        better |= try(s, q, &p);
+    }
+    return better;
+}
+
+static bool slide(struct search *s, struct point *q) {
+    bool better = false;
+    for (int i = 0; i < q->shape.n; i++) better |= slide_one(s, q, i);
+    return better;
+}
+
+static bool trade(struct search *s, struct point *q) {
+    bool better = false;
+    for (int i = 0; i < q->shape.n; i++)
+        for (int k = 0; k < q->shape.n; k++)
+            for (int how = 0; how < 4 && i != k && s->budget > 0; how++) {
+                const struct axis_space *v = &s->ax[q->shape.k[i]], *u = &s->ax[q->shape.k[k]];
+                struct point p = *q;
+                p.at[i] = how & 1 ? nearest(v, 2 * v->value[q->at[i]]) : q->at[i] + 1;
+                p.at[k] = how & 2 ? nearest(u, u->value[q->at[k]] / 2) : q->at[k] - 1;
+                if (p.at[i] < v->n && p.at[k] >= 0 && (p.at[i] != q->at[i] || p.at[k] != q->at[k]))
+                    better |= try(s, q, &p);
+            }
+    return better;
+}
+
+/* Loop i to place k. False: it would cross a cut of its own axis. */
+static bool move_loop(struct point *q, int i, int k) {
+    int axis = q->shape.k[i], at = q->at[i], step = i < k ? 1 : -1;
+    for (; i != k; i += step) {
+        if (q->shape.k[i + step] == axis) return false;
+        q->shape.k[i] = q->shape.k[i + step];
+        q->at[i] = q->at[i + step];
+    }
+    q->shape.k[k] = axis;
+    q->at[k] = at;
+    return true;
+}
+
+static bool reorder(struct search *s, struct point *q) {
+    bool better = false;
+    struct point p = *q;
+    p.shape.reversed = !p.shape.reversed;
+    better |= try(s, q, &p);
+    for (int i = 0; i < q->shape.n; i++)
+        for (int k = 0; k < q->shape.n && s->budget > 0; k++) {
+            p = *q;
+            if (i != k && move_loop(&p, i, k)) better |= try(s, q, &p);
+        }
+    return better;
+}
+
+static void polish(struct search *s, struct point *q) {
+    for (bool better = true; better && s->budget > 0;) {
+        better = slide(s, q);
+        better |= trade(s, q);
+        better |= reorder(s, q);
+    }
+    q->polished = true;
+    pool_add(s, q);
+}
+
+/* One extent to something else altogether, the others after it: out of a local minimum. */
+static bool kick(struct search *s, struct point *q) {
+    bool better = false;
+    for (int i = 0; i < q->shape.n; i++) {
+        const struct axis_space *v = &s->ax[q->shape.k[i]];
+        for (int64_t value = v->unit; s->budget > 0; value *= 2) {
+            struct point p = *q;
+            p.at[i] = nearest(v, value);
+            if (p.at[i] != q->at[i]) {
+                p.cost = INFINITY;
+                try(s, &p, &p);
+                for (int round = 0; round < 2; round++)
+                    for (int k = 0; k < q->shape.n; k++)
+                        if (k != i) slide_one(s, &p, k);
+                if (p.cost < q->cost * ENOUGH) {
+                    *q = p;
+                    better = true;
+                }
+            }
+            if (value >= v->value[v->n - 1]) break;
+        }
+    }
+    return better;
+}
+
+/* One more cut outside the axis's others. */
+static bool deepen(struct search *s, struct point *q) {
+    struct point from = *q;
+    bool better = false;
+    if (from.shape.n == MAX_SHAPE) return false;
+    for (int axis = 0; axis < s->n; axis++) {
+        const struct axis_space *v = &s->ax[axis];
+        int outermost = 0;
+        while (outermost < from.shape.n && from.shape.k[outermost] != axis) outermost++;
+        if (v->n < 3 || outermost == from.shape.n) continue;
+        for (int place = 0; place <= outermost; place++)
+            for (int64_t times = 2; times < v->value[v->n - 1] / v->unit && s->budget > 0;
+                 times *= 2) {
+                struct point p = from;
+                memmove(&p.shape.k[place + 1], &from.shape.k[place],
+                        sizeof p.shape.k[0] * (size_t)(from.shape.n - place));
+                memmove(&p.at[place + 1], &from.at[place],
+                        sizeof p.at[0] * (size_t)(from.shape.n - place));
+                p.shape.k[place] = axis;
+                p.at[place] = nearest(v, times * v->unit);
+                p.shape.n++;
+                better |= try(s, q, &p);
+            }
+    }
+    return better;
+}
+
+static int orders_make(const struct search *s, struct shape *out) {
+    int perm[MAX_SEARCH], n = 0, cut = 0, ordered;
+    while (cut < s->n && s->ax[cut].n > 1) cut++;
+    ordered = cut < ORDERED ? cut : ORDERED;
+    for (int i = 0; i < ordered; i++) perm[i] = i;
+    for (bool more = true; more;) {
+        struct shape *o = &out[n++];
+        memset(o, 0, sizeof *o);
+        for (int i = ordered; i < cut; i++) o->k[o->n++] = i;
+        for (int i = 0; i < ordered; i++) o->k[o->n++] = perm[i];
+        int i = ordered - 2; /* next permutation */
+        while (i >= 0 && perm[i] > perm[i + 1]) i--;
+        more = i >= 0;
+        if (!more) break;
+        int j = ordered - 1;
+        while (perm[j] < perm[i]) j--;
+        int x = perm[i];
+        perm[i] = perm[j];
+        perm[j] = x;
+        for (int a = i + 1, b = ordered - 1; a < b; a++, b--) {
+            x = perm[a];
+            perm[a] = perm[b];
+            perm[b] = x;
+        }
+    }
+    return n;
+}
+
+static struct point *next_rough(struct search *s) {
+    struct point *best = NULL;
+    for (int i = 0; i < s->npool; i++)
+        if (!s->pool[i].polished && (!best || s->pool[i].cost < best->cost)) best = &s->pool[i];
+    return best;
+}
+
+void pool_fill(struct search *s) {
+    struct shape order[MAX_ORDERS];
+    int64_t total = s->budget;
+    int n = orders_make(s, order);
+    for (int i = 0; i < n; i++) {
+        s->budget = total * 2 / 5 / n;
+        struct point p = start(s, &order[i]);
+        if (isinf(p.cost)) continue;
+        grow(s, &p);
+        pool_add(s, &p);
+    }
+    s->budget = total * 3 / 10;
+    for (int i = 0; i < POLISHED && s->budget > 0 && next_rough(s); i++) {
+        struct point p = *next_rough(s);
+        next_rough(s)->polished = true;
+        polish(s, &p);
+    }
+    if (!s->npool) return;
+    s->budget = total * 3 / 10;
+    struct point p = *pool_best(s);
+    for (int i = 0; i < KICKED && kick(s, &p); i++) polish(s, &p);
+    for (int i = 0; i < DEEPENED && deepen(s, &p); i++) polish(s, &p);
+    pool_add(s, &p);
+}

@@ -120,10 +120,19 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     return true;
 }
 
+/* Whole tiles and tail need a body each, unless a loop further in splits the same axis. */
+static bool splits(const struct emitter *e, int d) {
+    const struct plan *p = &e->nest->plan;
+    if (!p->is_static) return false;
+    for (int i = d + 1; i < p->nloops; i++)
+        if (p->loop[i].axis == p->loop[d].axis && !loop_unrolled(e->w, e->nest, p, i)) return false;
+    return true;
+}
+
 static bool core_body(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
     if (d < p->nloops)
-        return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, p->is_static,
+        return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, splits(e, d),
                          loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);
     struct held *held[MAX_OPERANDS];
     for (int i = 0; i < e->t->nops; i++) held[i] = &e->held[i];

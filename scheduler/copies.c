@@ -7,7 +7,7 @@ enum { COPIES = 4096, KEY_AXES = 16 };
 
 struct key {
     const struct opnd *o;
-    int64_t tile[KEY_AXES];
+    int64_t tile[KEY_AXES], elements;
     int home;
     bool fill, packed;
 };
@@ -56,6 +56,7 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
     k->fill = fill;
     k->home = w->home[acc->buffer].memory;
     k->packed = w->home[acc->buffer].packed;
+    k->elements = w->home[acc->buffer].elements;
     *hash = (uint64_t)(uintptr_t)o * 2 + (uint64_t)fill;
     for (int a = 0; a < w->p->naxes; a++) {
         if (!(w->p->stmt[t->stmt].axes >> a & 1) || w->p->axis[a].extent == 1) continue;

@@ -38,19 +38,27 @@ static double least_inner(const struct emitter *e, int from, int to) {
     return n;
 }
 
+/* How often depth d is reached in one turn of the nest. */
+static double trips_inside(const struct emitter *e, int d) {
+    const struct plan *p = &e->nest->plan;
+    return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->nest->nprefix);
+}
+
 static struct pacer pacer_make(const struct emitter *e, int queue) {
     const struct plan *p = &e->nest->plan;
-    struct pacer c = {.queue = queue, .depth = -1, .credits = 3};
+    int root = e->nest->nprefix;
+    struct pacer c = {.queue = queue, .depth = -1, .credits = 3, .bracket = root};
     for (int i = 0; i < e->t->nops; i++)
         if (e->fill_queue[i] == queue && p->hold[i].depth > c.depth) c.depth = p->hold[i].depth;
     for (int i = 0; i < e->t->nops; i++)
         if (e->fill_queue[i] == queue && p->hold[i].depth == c.depth &&
             p->hold[i].slots < c.credits)
             c.credits = p->hold[i].slots;
-    c.war = plan_trips(e->w, p, c.depth) > 1;
+    c.war = c.depth > root && trips_inside(e, c.depth) > 1;
     for (int i = 0; i < e->t->nops; i++) {
         int d = p->hold[i].depth;
-        if (e->fill_queue[i] != queue || d >= c.depth || plan_trips(e->w, p, d) <= 1) continue;
+        if (e->fill_queue[i] != queue || d >= c.depth || d < root || trips_inside(e, d) <= 1)
+            continue;
         if (p->hold[i].slots == 1 || least_inner(e, d, c.depth) < c.credits)
             if (d > c.bracket) c.bracket = d;
     }
@@ -64,7 +72,8 @@ static bool is_paced(const struct emitter *e, int queue) {
 static int pacers(const struct emitter *e, struct pacer *out) {
     int n = 0;
     for (int i = 0; i < e->t->nops; i++) {
-        bool known = !is_paced(e, e->fill_queue[i]);
+        bool lasting = e->nest->plan.hold[i].depth < e->nest->nprefix;
+        bool known = !is_paced(e, e->fill_queue[i]) || lasting;
         for (int k = 0; k < n; k++) known |= out[k].queue == e->fill_queue[i];
         if (!known) out[n++] = pacer_make(e, e->fill_queue[i]);
     }
@@ -73,7 +82,7 @@ static int pacers(const struct emitter *e, struct pacer *out) {
 
 static bool core_depth(struct emitter *e, struct nodes *out, int d);
 
-static bool fill_core(struct emitter *e, struct nodes *out, int i) {
+bool fill_core(struct emitter *e, struct nodes *out, int i) {
     const struct opnd *o = &e->t->op[i];
     struct held *h = &e->held[i];
     renew_place(e, h);
@@ -86,7 +95,7 @@ static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     const struct opnd *o = &e->t->op[i];
     struct held *h = &e->held[i];
     int back = e->drained && e->store >= 0 ? graph_sync(w->m, e->store, e->exec) : -1;
-    if (back >= 0 && plan_trips(w, &e->nest->plan, d) > 1) add_sync(w, out, e->exec, false, back);
+    if (back >= 0 && trips_inside(e, d) > 1) add_sync(w, out, e->exec, false, back);
     renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
     region_here(e, e->t, o, task_access(w, e->t, o, true), &h->whole);
@@ -116,7 +125,7 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
         add_sync(w, out, e->store, false, give);
     }
     for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
-    if (back >= 0 && plan_trips(w, &e->nest->plan, d) > 1) add_sync(w, out, e->store, true, back);
+    if (back >= 0 && trips_inside(e, d) > 1) add_sync(w, out, e->store, true, back);
     return true;
 }
 
@@ -238,8 +247,10 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         if (o->where != IN_LOCAL || lasts != lasting) continue;
         const struct access *acc = task_access(w, e->t, o, o->read < 0);
         struct region r;
-        plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
         e->held[i].slots = p->hold[i].slots;
+        e->held[i].place = w->home[acc->buffer].place;
+        if (i == e->nest->given) continue;
+        plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
         e->held[i].place = add_place(w, acc->buffer, o->memory, &at[o->memory],
                                      slot_bytes(w, o, &r), p->hold[i].slots);
         if (!o->writes) e->fill_queue[i] = fit_queue(e, e->t, o, acc, true, &r);
@@ -274,7 +285,7 @@ static int out_credits(const struct emitter *e) {
     if (e->store < 0 || graph_sync(e->w->m, e->store, e->exec) < 0) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
-            plan_trips(e->w, &e->nest->plan, e->nest->plan.hold[i].depth) > 1)
+            trips_inside(e, e->nest->plan.hold[i].depth) > 1)
             n += e->held[i].slots;
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &e->w->task[e->nest->chain[i]];
@@ -286,13 +297,16 @@ static int out_credits(const struct emitter *e) {
     return n;
 }
 
-static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
-    (void)arg;
+bool nest_turn(struct emitter *e, struct nodes *out) {
     int credits = out_credits(e), back = credits ? graph_sync(e->w->m, e->store, e->exec) : -1;
     for (int i = 0; i < credits; i++) add_sync(e->w, out, e->store, true, back);
-    if (!(e->t ? core_depth(e, out, 0) : grain_loops(e, out, 0))) return false;
+    if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
     for (int i = 0; i < credits; i++) add_sync(e->w, out, e->exec, false, back);
     return true;
+}
+
+static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
+    return e->partner ? pair_depth(e, out, arg) : nest_turn(e, out);
 }
 
 /* The axis whose tiles are shared by the instances of the unit, and the share of each; 0: not
@@ -312,7 +326,9 @@ static int64_t share(const struct emitter *e, int *axis) {
         int a = list[i];
         int64_t tile = e->t ? plan_tile(w, &e->nest->plan, a, e->nest->plan.nloops)
                             : nest_grain(w, e->nest, a);
-        if (e->t && (e->t->reductions >> a & 1)) continue;
+        bool shared = !e->partner;
+        for (int k = 0; k < e->nest->nprefix; k++) shared |= e->nest->prefix[k].axis == a;
+        if (!shared || (e->t && (e->t->reductions >> a & 1))) continue;
         for (int k = e->nest->plan.nloops - 1; e->t && k >= 0; k--)
             if (e->nest->plan.loop[k].axis == a)
                 tile = e->nest->plan.loop[k].tile; /* the outermost */
@@ -327,11 +343,10 @@ static int64_t share(const struct emitter *e, int *axis) {
     return best;
 }
 
-bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
-    struct emitter *e = arena_alloc(w->arena, sizeof *e);
-    struct nest *n = &w->nest[nest];
-    int64_t at[MAX_MEMORIES] = {0}, base[MAX_MEMORIES], top[MAX_MEMORIES];
-    int axis = -1;
+/* Places of a nest from these addresses on, which advance. False after reporting. */
+static bool emitter_open(struct emitter *e, struct work *w, const struct moves *moves,
+                         const struct nest *n, int64_t *at) {
+    int64_t base[MAX_MEMORIES], top[MAX_MEMORIES];
     *e = (struct emitter){.w = w,
                           .moves = moves,
                           .nest = n,
@@ -345,10 +360,12 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     }
     for (int i = 0; i < MAX_OPERANDS; i++) e->fill_queue[i] = e->held[i].place = -1;
     e->drained = e->t && !n->nchain;
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
+        if (graph_is_static(w->m, m)) at[m] = 0;
     if (e->t) place_core(e, at, true);
-    memcpy(base, at, sizeof at);
+    memcpy(base, at, sizeof base);
     if (e->t) place_core(e, at, false);
-    memcpy(top, at, sizeof at);
+    memcpy(top, at, sizeof top);
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
         if (graph_is_static(w->m, m)) at[m] = base[m];
     place_chain(e, at);
@@ -362,6 +379,29 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
                       w->m->memory[m].id, (long long)w->m->memory[m].size);
             return false;
         }
+    }
+    return true;
+}
+
+/* The place of the tile that a pair passes on. */
+static void place_tile(struct work *w, const struct nest *n, int64_t *at) {
+    int b = maker_result(w, n);
+    struct home *h = &w->home[b];
+    h->place = add_place(w, b, h->memory, &at[h->memory],
+                         h->elements * (int64_t)type_size(w->p->buffer[b].type), 1);
+}
+
+bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
+    struct emitter *e = arena_alloc(w->arena, sizeof *e), *next = NULL;
+    struct nest *n = &w->nest[nest];
+    int64_t at[MAX_MEMORIES] = {0};
+    int axis = -1;
+    if (n->partner >= 0) place_tile(w, n, at);
+    if (!emitter_open(e, w, moves, n, at)) return false;
+    if (n->partner >= 0) {
+        next = arena_alloc(w->arena, sizeof *next);
+        if (!emitter_open(next, w, moves, &w->nest[n->partner], at)) return false;
+        e->partner = next;
     }
     int64_t tile = share(e, &axis);
     struct nodes list = {0};

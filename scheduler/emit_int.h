@@ -23,6 +23,7 @@ struct emitter {
     const struct moves *moves;
     const struct nest *nest;
     const struct task *t; /* the core; NULL */
+    struct emitter *partner; /* the nest that follows in each tile; NULL */
     struct val lo[MAX_AXES], size[MAX_AXES];
     int64_t tile[MAX_AXES]; /* of the loop last entered along the axis: sizes are its multiples but
                                for the end */
@@ -50,6 +51,8 @@ void add_rotate(struct work *, struct nodes *, int place);
 bool add_signal(struct work *, struct nodes *, int from, int to);
 /* Before signals are folded: none of these loops may be empty. */
 void nodes_hardware(struct work *, struct node *, int n);
+/* All queues of `before` finish before any of `after` goes on: to the root queue, and from it. */
+bool add_barrier(struct work *, struct nodes *, uint64_t before, uint64_t after, int root);
 void nodes_fold(struct work *, struct nodes *);
 struct node loop_node(struct work *, int var, struct val lo, struct val hi, int64_t step,
                       enum loop_kind, int axis, struct nodes *body);
@@ -79,5 +82,10 @@ bool init_loops(struct emitter *, struct nodes *,
 
 /* emit.c */
 bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);
+bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
+bool fill_core(struct emitter *, struct nodes *, int operand);
+
+/* emit_pair.c */
+bool pair_depth(struct emitter *, struct nodes *, int depth); /* two nests from this shared loop on */
 
 #endif

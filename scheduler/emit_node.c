@@ -44,6 +44,14 @@ bool add_signal(struct work *w, struct nodes *l, int from, int to) {
     return true;
 }
 
+bool add_barrier(struct work *w, struct nodes *out, uint64_t before, uint64_t after, int root) {
+    for (int q = 0; q < w->m->nqueues; q++)
+        if ((before >> q & 1) && q != root && !add_signal(w, out, q, root)) return false;
+    for (int q = 0; q < w->m->nqueues; q++)
+        if (((before | after) >> q & 1) && q != root && !add_signal(w, out, root, q)) return false;
+    return true;
+}
+
 struct node loop_node(struct work *w, int var, struct val lo, struct val hi, int64_t step,
                       enum loop_kind kind, int axis, struct nodes *body) {
     struct loop_node *l = arena_alloc(&w->s->arena, sizeof *l);

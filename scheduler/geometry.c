@@ -165,6 +165,17 @@ bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *strid
     return true;
 }
 
+void home_run(struct home *h, int ndims) {
+    int64_t run = 1;
+    for (int i = 0; h->packed && i < h->n; i++) {
+        struct coord c = h->at[i];
+        h->stride[i] = run;
+        run *= c.mod ? c.mod : h->extent[c.dim] / c.div;
+    }
+    for (int d = 0; !h->packed && d < ndims; d++) run *= h->extent[d];
+    h->elements = run;
+}
+
 void home_pack(struct work *w, int buffer, const struct geom *g) {
     struct home *h = &w->home[buffer];
     const struct buffer *b = &w->p->buffer[buffer];
@@ -172,15 +183,9 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
     h->n = 0;
     h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
     for (int d = 0; d < b->ndims; d++) h->extent[d] = round_up(b->extent[d], g->block[d]);
-    int64_t run = 1;
-    for (int i = 0; i < g->n; i++) {
-        struct coord c = g->at[i];
-        if (c.dim < 0) continue;
-        h->stride[h->n] = run;
-        h->at[h->n++] = c;
-        run *= c.mod ? c.mod : h->extent[c.dim] / c.div;
-    }
-    h->elements = run;
+    for (int i = 0; i < g->n; i++)
+        if (g->at[i].dim >= 0) h->at[h->n++] = g->at[i];
+    home_run(h, b->ndims);
 }
 
 struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims,

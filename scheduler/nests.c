@@ -109,6 +109,45 @@ static void rename_task(struct work *w, struct task *t, const int *map) {
         if (t->op[i].where != IN_IMM) geom_make(w, t, &t->op[i]);
 }
 
+int64_t nest_room(const struct work *w, const struct nest *n, int memory) {
+    int64_t all = graph_capacity(w->m, memory);
+    return all == INT64_MAX ? all : all - n->reserved[memory];
+}
+
+bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
+    const struct stmt *made = &w->p->stmt[w->task[maker].stmt],
+                      *used = &w->p->stmt[w->task[core].stmt];
+    for (int a = 0; a < w->p->naxes; a++) map[a] = -1;
+    uint64_t taken = 0;
+    for (int r = 0; r < used->nreads; r++) /* axes that the read does not name keep their names */
+        if (used->read[r].has_fill && r == read) return false;
+    struct stmt probe = *used;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((used->axes >> a & 1) && !access_varies(w->p, &used->read[read], a))
+            probe.axes &= ~(UINT64_C(1) << a);
+    if (!unify(w, &made->dst, made->axes, &used->read[read], probe.axes, map)) return false;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (map[a] < 0) map[a] = a;
+        if ((used->axes >> a & 1) && (taken >> map[a] & 1)) return false;
+        if (used->axes >> a & 1) taken |= UINT64_C(1) << map[a];
+    }
+    return true;
+}
+
+void nest_rename(struct work *w, struct nest *n, const int *map) {
+    int zero = n->core >= 0 ? w->task[n->core].init : -1;
+    if (n->core >= 0) rename_task(w, &w->task[n->core], map);
+    if (zero >= 0) rename_stmt(w->p, &w->p->stmt[zero], map);
+    if (n->init >= 0) rename_task(w, &w->task[n->init], map);
+    for (int i = 0; i < n->nchain; i++) rename_task(w, &w->task[n->chain[i]], map);
+    if (n->core < 0) return;
+    struct task *t = &w->task[n->core];
+    uint64_t reductions = 0;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (t->reductions >> a & 1) reductions |= UINT64_C(1) << map[a];
+    t->reductions = reductions;
+}
+
 static int64_t task_grain(const struct task *t, int axis, bool *fixed) {
     *fixed = false;
     for (int x = 0; x < t->needle->nx; x++)
@@ -289,7 +328,8 @@ bool nests_make(struct work *w, const struct moves *moves) {
             continue;
         }
         struct nest *n = &w->nest[w->nnests++];
-        *n = (struct nest){.core = -1, .init = -1, .first = w->order[i]};
+        *n = (struct nest){
+            .core = -1, .init = -1, .first = w->order[i], .partner = -1, .given = -1};
         int next = next_task(w, i, &at);
         if (starts(w, k, next) && adopt_init(w, k, next)) {
             n->init = k;

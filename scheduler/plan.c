@@ -219,7 +219,7 @@ static bool fits_memories(struct pricing *c, const int64_t *result, const int64_
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
         int64_t rest = graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m])
                                                 : input[m] + chain[m];
-        if (result[m] + rest > graph_capacity(w->m, m)) return false;
+        if (result[m] + rest > nest_room(w, c->nest, m)) return false;
     }
     return true;
 }
@@ -253,6 +253,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         if (!is_local(o)) continue;
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
         bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0);
+        load &= !w->home[acc->buffer].is_tile || w->home[acc->buffer].memory != o->memory;
         if (load && !price_transfer(c, t, o, acc, true, h->depth, h->slots)) return false;
         if (o->writes && !c->nest->nchain &&
             !price_transfer(c, t, o, &st->dst, false, h->depth, h->slots))
@@ -425,6 +426,7 @@ static void refills(struct pricing *c, const struct task *t, double *worst, doub
         }
         for (int r = -1; r < st->nreads; r++) {
             const struct access *acc = r < 0 ? &st->dst : &st->read[r];
+            if (tile_stays(w, acc->buffer, m)) continue;
             int at = plan_normalise(w, c->plan, acc, d);
             double n = traffic(w, c->plan, t, acc, at) *
                        (double)type_size(w->p->buffer[acc->buffer].type) * (r < 0 ? 2 : 1);
@@ -482,6 +484,7 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     if (steady < c.queue[t->needle->in->queue] + c.bubble)
         steady = c.queue[t->needle->in->queue] + c.bubble;
     steady += 0.02 * (all - steady > 0 ? all - steady : 0);
+    p->lead = c.lead;
     p->cycles = price_caches(&c, t, steady) + c.lead + PORT_WEIGHT * p->port;
     return true;
 }

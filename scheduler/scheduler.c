@@ -100,6 +100,7 @@ static bool plan_core(struct work *w, const struct moves *moves, int nest, bool 
 }
 
 static bool plan_all(struct work *w, const struct moves *moves) {
+    pairs_rename(w);
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
         if (w->nest[i].core < 0 ? nest_plan(w, moves, i) : plan_core(w, moves, i, &searched))
@@ -111,6 +112,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         if (w->diags->errors) return false;
         w->nnests = 0; /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;
+        pairs_rename(w);
         i = -1;
     }
     return true;
@@ -145,8 +147,8 @@ static bool run(struct work *w) {
     if (!check_items(w) || !check_machine(w)) return false;
     begin(w);
     struct moves moves = moves_find(w);
-    bool ok =
-        tasks_make(w) && layouts_decide(w, &moves) && nests_make(w, &moves) && plan_all(w, &moves);
+    bool ok = tasks_make(w) && layouts_decide(w, &moves) && nests_make(w, &moves) &&
+              plan_all(w, &moves) && pairs_decide(w, &moves);
     for (int b = 0; ok && b < w->p->nbuffers; b++) w->home[b].prepared = false;
     if (ok) mark_prepared(w);
     for (int i = 0; ok && i < w->norder; i++)

@@ -19,7 +19,8 @@ enum {
     MAX_NESTS = 256,
     MAX_MEMORIES = 64,
     MAX_QUEUES = 64,
-    MAX_BUSES = 32
+    MAX_BUSES = 32,
+    MAX_PREFIX = 4
 };
 
 struct work;
@@ -159,6 +160,7 @@ const char *unique_name(struct work *, const char *base, const char *suffix);
 bool tasks_make(struct work *);
 bool geom_make(struct work *, const struct task *, struct opnd *);
 void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
+void home_run(struct home *, int ndims); /* strides and size from the order of coordinates and the extents */
 struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
                            const char **text);
 bool pack_identity(struct work *, int task,
@@ -200,8 +202,8 @@ struct plan {
     struct hold hold[MAX_OPERANDS];
     bool
         is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
-    double cycles, port, bytes;
-    struct tiling *tiling; /* of these loops, during the search; NULL */
+    double cycles, port, bytes, lead; /* lead: before the first instruction, part of cycles */
+    struct tiling *tiling;            /* of these loops, during the search; NULL */
 };
 struct nest {
     int core; /* task with a reduction; -1 */
@@ -209,6 +211,13 @@ struct nest {
     int chain[MAX_CHAIN], nchain; /* elementwise tasks at the grain, in order */
     int64_t grain_most; /* of the chain along axes whose extent is free; 0: as the needles say */
     int first;          /* statement: the nest stands in its place */
+    int partner;        /* the other nest of its pair (pairs.c); -1 */
+    bool leads;         /* makes the tiles that its partner reads */
+    int given;          /* of a follower's core: the operand that reads them */
+    struct loop prefix[MAX_PREFIX]; /* loops that a pair shares: the plans begin with them */
+    int nprefix;
+    int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: the tile, the partner's holds */
+    int64_t steps;                  /* plans that its search may evaluate; 0: the default */
     struct plan plan;
 };
 
@@ -299,6 +308,17 @@ bool needs_home(const struct work *, const struct nest *,
                 int buffer); /* somebody outside the nest reads it */
 int64_t nest_grain(const struct work *, const struct nest *,
                    int axis); /* of the chain along a program axis; 0: no chain */
+
+int64_t nest_room(const struct work *, const struct nest *, int memory); /* bytes that it may use */
+bool nest_unify(const struct work *, int maker, int core, int read,
+                int *map); /* the core's axes to the maker's, as its read of the result says */
+void nest_rename(struct work *, struct nest *, const int *map);
+
+/* pairs.c */
+void pairs_rename(struct work *); /* before plans: nests that may become pairs share names of axes */
+bool pairs_decide(struct work *, const struct moves *);
+int maker_result(const struct work *, const struct nest *); /* the buffer that its last statement writes */
+bool tile_stays(const struct work *, int buffer, int memory); /* no traffic between this memory and what it caches */
 
 /* tiling.c: tiles at each depth of the loops */
 struct sizes {

@@ -90,7 +90,8 @@ static void explain(const struct search *s, const struct plan *p) {
                         s->w->m->memory[k->op[i].memory].id, p->hold[i].depth, p->hold[i].slots);
 }
 
-static int64_t steps(const struct work *w) {
+static int64_t steps(const struct work *w, const struct nest *n) {
+    if (n->steps) return n->steps;
     if (w->options && w->options->steps > 0) return w->options->steps;
     return DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
 }
@@ -109,7 +110,7 @@ struct search *nest_search(struct work *w, const struct moves *moves, int nest) 
         if (!pass) space_keep_whole(s, SMALL_REDUCTION);
         memset(s->memo_key, 0, sizeof s->memo_key);
         s->nmemo = 0;
-        s->budget = steps(w);
+        s->budget = steps(w, &w->nest[nest]);
         pool_fill(s);
     }
     w->copies = NULL;

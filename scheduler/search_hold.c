@@ -33,6 +33,11 @@ static bool is_alone(const struct search *s, int i) {
     return true;
 }
 
+/* Registers are the partner's between a pair's turns, results part of a turn. */
+static int outside(const struct nest *n, int depth) {
+    return depth < n->nprefix ? n->nprefix : depth;
+}
+
 /* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
  * share the memory); in registers every depth inside the result's. `wide`: all that fit alone. */
 static int hold_options(const struct search *s, const struct plan *p, int i, bool wide,
@@ -40,10 +45,12 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
     const struct task *t = search_task(s);
     const struct opnd *o = &t->op[i];
     const struct access *acc = main_access(s, o);
+    const struct nest *nest = &s->w->nest[s->nest];
     int n = 0, deepest = o->writes ? p->depth_out : p->nloops;
+    if (i == nest->given) return add_option(out, 0, nest->nprefix, 1);
     if (graph_is_static(s->w->m, o->memory)) {
         for (int d = o->writes ? deepest : p->depth_out; d <= deepest; d++)
-            n = add_option(out, n, plan_normalise(s->w, p, acc, d), 1);
+            n = add_option(out, n, outside(nest, plan_normalise(s->w, p, acc, d)), 1);
         return n;
     }
     int most = wide ? OPTIONS : is_alone(s, i) ? 1 : 3;
@@ -51,9 +58,10 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
         int before = n;
         for (int d = 0; d <= deepest && n < before + most; d++) {
             int at = plan_normalise(s->w, p, acc, d);
-            if (slots > 1 && plan_trips(s->w, p, at) <= 1) continue;
-            if (o->writes && s->w->nest[s->nest].nchain && slots > 1) continue;
-            if (hold_bytes(s, p, i, at) > graph_capacity(s->w->m, o->memory) / slots) continue;
+            if (o->writes) at = outside(nest, at);
+            if (slots > 1 && (plan_trips(s->w, p, at) <= 1 || at < nest->nprefix)) continue;
+            if (o->writes && nest->nchain && slots > 1) continue;
+            if (hold_bytes(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;
             n = add_option(out, n, at, slots);
         }
     }

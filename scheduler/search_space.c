@@ -20,6 +20,15 @@ static void fill_values(struct axis_space *s, int64_t extent) {
     s->value[s->n - 1] = blocks * s->unit;
 }
 
+/* What the loops that a pair shares leave of an axis. */
+static int64_t axis_rest(const struct search *s, int axis) {
+    const struct nest *nest = &s->w->nest[s->nest];
+    int64_t e = s->w->p->axis[axis].extent;
+    for (int i = 0; i < nest->nprefix; i++)
+        if (nest->prefix[i].axis == axis && nest->prefix[i].tile < e) e = nest->prefix[i].tile;
+    return e;
+}
+
 bool space_axes(struct search *s) {
     const struct program *p = s->w->p;
     const struct task *t = search_task(s);
@@ -35,8 +44,8 @@ bool space_axes(struct search *s) {
                 v->x = x;
                 v->unit = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x];
             }
-        if (p->axis[a].extent <= v->unit) continue;
-        fill_values(v, p->axis[a].extent);
+        if (axis_rest(s, a) <= v->unit) continue;
+        fill_values(v, axis_rest(s, a));
         s->n++;
     }
     qsort(s->ax, (size_t)s->n, sizeof s->ax[0], descending);
@@ -46,7 +55,7 @@ bool space_axes(struct search *s) {
 void space_keep_whole(struct search *s, int64_t most) {
     for (int k = 0; k < s->n; k++) {
         struct axis_space *v = &s->ax[k];
-        if (!v->reduction || s->w->p->axis[v->axis].extent > most || v->x >= 0) continue;
+        if (!v->reduction || axis_rest(s, v->axis) > most || v->x >= 0) continue;
         v->value[0] = v->value[v->n - 1];
         v->n = 1;
     }
@@ -72,12 +81,13 @@ static void cut_extents(const struct search *s, const struct point *q, int64_t *
 }
 
 void space_build(const struct search *s, const struct point *q, struct plan *p) {
-    const struct program *prog = s->w->p;
+    const struct nest *nest = &s->w->nest[s->nest];
     const struct task *t = search_task(s);
     int64_t tile[MAX_SHAPE], now[MAX_SEARCH];
     memset(p, 0, sizeof *p);
     cut_extents(s, q, tile);
-    for (int k = 0; k < s->n; k++) now[k] = prog->axis[s->ax[k].axis].extent;
+    for (int i = 0; i < nest->nprefix; i++) p->loop[p->nloops++] = nest->prefix[i];
+    for (int k = 0; k < s->n; k++) now[k] = axis_rest(s, s->ax[k].axis);
     for (int i = 0; i < q->shape.n; i++) {
         int k = q->shape.k[i];
         if (tile[i] >= now[k]) continue;

@@ -30,15 +30,6 @@ static bool ring(struct work *w, struct nodes *out, uint64_t queues, bool bell) 
     return true;
 }
 
-/* All queues of `before` finish before any of `after` goes on: to one queue, and from it. */
-static bool barrier(struct work *w, struct nodes *out, uint64_t before, uint64_t after, int root) {
-    for (int q = 0; q < w->m->nqueues; q++)
-        if ((before >> q & 1) && q != root && !add_signal(w, out, q, root)) return false;
-    for (int q = 0; q < w->m->nqueues; q++)
-        if (((before | after) >> q & 1) && q != root && !add_signal(w, out, root, q)) return false;
-    return true;
-}
-
 static int nest_queue(const struct work *w, const struct nest *n) {
     return w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
 }
@@ -55,12 +46,13 @@ static bool emit_run(struct work *w, const struct moves *moves, struct nodes *ou
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i], nest = nest_at(w, s);
         if (w->in_prepare[s]) continue;
+        if (nest >= 0 && w->nest[nest].partner >= 0 && !w->nest[nest].leads) continue;
         if (nest >= 0) {
             struct nodes list = {0};
             if (!emit_nest(w, moves, nest, &list)) return false;
             uint64_t queues = nodes_queues(w, list.at, list.n);
             if (host && !ring(w, out, queues, true)) return false;
-            if (!host && last && !barrier(w, out, last, queues, nest_queue(w, &w->nest[nest])))
+            if (!host && last && !add_barrier(w, out, last, queues, nest_queue(w, &w->nest[nest])))
                 return false;
             for (int k = 0; k < list.n; k++) nodes_add(w, out, list.at[k]);
             last = host ? queues : last | queues;

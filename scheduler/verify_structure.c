@@ -72,7 +72,8 @@ static bool check_place(struct verify *v, int number) {
         return verify_error(
             v, "place '%s' ends at byte %" PRId64 " of memory '%s', which has %" PRId64, p->name,
             end, m->id, m->size);
-    if (m->caches >= 0) return place_error(v, p, "is in a cache, which hardware manages");
+    if (m->caches >= 0 && p->keep != KEEP_LOCAL)
+        return place_error(v, p, "is in a cache, which hardware manages");
     if (m->types && !(m->types >> b->type & 1))
         return verify_error(v, "place '%s' holds %s, which memory '%s' does not", p->name,
                             type_name(b->type), m->id);
@@ -219,7 +220,8 @@ static bool check_memory(struct scope *c, const struct operand *o, const struct 
     for (int k = 0; k < o->nmemories; k++) {
         int m = o->memory[k];
         if (m == MEMORY_IMM) continue;
-        if (m == p->memory || (p->memory == v->m->home && memory_is_home(v->m, m))) return true;
+        if (m == p->memory || (memory_is_home(v->m, p->memory) && memory_is_home(v->m, m)))
+            return true;
     }
     if (o->nmemories == 0 && p->memory == v->m->home) return true;
     return verify_error(v, "operand '%s' cannot be in memory '%s'", o->buffer,

@@ -1,0 +1,317 @@
+/* Pairs of nests: the first makes tiles of a temporary that the second reads, inside loops that
+ * both share, so that the temporary never goes home (SCHEDULING §7, "Producer"; Apollo §4's fusion
+ * of loops). The tile is the second's own hold where the first can write there, and else stays in a
+ * memory that hardware manages. */
+#include "scheduler/scheduler_int.h"
+#include <math.h>
+#include <string.h>
+
+enum { MAX_CANDIDATES = 5, STEPS = 900 };
+
+struct pair {
+    int first, second, maker;                 /* nests; the task that makes the temporary */
+    int buffer, given;                        /* the operand of the second's core that reads it */
+    int axis[MAX_DIMS], dim[MAX_DIMS], naxes; /* that may be shared, outermost first */
+};
+
+static int maker_of(const struct nest *n) {
+    return n->nchain ? n->chain[n->nchain - 1] : n->core;
+}
+
+int maker_result(const struct work *w, const struct nest *n) {
+    return w->p->stmt[w->task[maker_of(n)].stmt].dst.buffer;
+}
+
+static bool belongs(const struct work *w, const struct nest *n, int stmt) {
+    int t = w->task_of[stmt];
+    if (t == -2) return true; /* some core's zero fill */
+    if (t == n->core || t == n->init) return t >= 0;
+    for (int i = 0; i < n->nchain; i++)
+        if (n->chain[i] == t) return true;
+    return false;
+}
+
+/* Is the buffer made by the first alone, and read by the second's core alone? */
+static bool passes(const struct work *w, const struct pair *k) {
+    const struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i], t = w->task_of[s];
+        const struct stmt *st = &w->p->stmt[s];
+        bool starts = s == w->task[k->maker].init || (t >= 0 && t == a->init);
+        if (st->dst.buffer == k->buffer && t != k->maker && !starts) return false;
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer == k->buffer && t != b->core) return false;
+    }
+    return true;
+}
+
+/* Nothing else happens between the two, so that the second may begin with the first. */
+static bool adjacent(const struct work *w, const struct pair *k) {
+    bool inside = false;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i];
+        inside |= s == w->nest[k->first].first;
+        if (s == w->nest[k->second].first) return inside;
+        if (inside && !w->in_prepare[s] && !belongs(w, &w->nest[k->first], s)) return false;
+    }
+    return false;
+}
+
+static bool find_operand(const struct work *w, struct pair *k) {
+    const struct task *t = &w->task[w->nest[k->second].core];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    k->given = -1;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_IMM || o->read < 0 || st->read[o->read].buffer != k->buffer) continue;
+        if (k->given >= 0 || o->writes || o->geom.repeat_axis >= 0) return false;
+        k->given = i;
+    }
+    return k->given >= 0;
+}
+
+static bool pair_find(const struct work *w, int first, struct pair *k) {
+    if (first + 1 >= w->nnests) return false;
+    *k = (struct pair){.first = first, .second = first + 1};
+    const struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
+    if (a->core < 0 || b->core < 0 || a->partner >= 0) return false;
+    k->maker = maker_of(a);
+    k->buffer = maker_result(w, a);
+    return w->p->buffer[k->buffer].role == ROLE_TEMP && find_operand(w, k) && passes(w, k) &&
+           adjacent(w, k);
+}
+
+static const struct access *given_access(const struct work *w, const struct pair *k) {
+    const struct task *t = &w->task[w->nest[k->second].core];
+    return &w->p->stmt[t->stmt].read[t->op[k->given].read];
+}
+
+void pairs_rename(struct work *w) {
+    for (int i = 0; i < w->nnests; i++) {
+        struct pair k;
+        int map[MAX_AXES];
+        if (!pair_find(w, i, &k)) continue;
+        int core = w->nest[k.second].core;
+        if (nest_unify(w, k.maker, core, w->task[core].op[k.given].read, map))
+            nest_rename(w, &w->nest[k.second], map);
+    }
+}
+
+/* Axes that both walk alone in a dimension of the temporary, and neither sums over. */
+static void find_shared(const struct work *w, struct pair *k) {
+    const struct program *p = w->p;
+    const struct task *t = &w->task[w->nest[k->second].core], *m = &w->task[k->maker];
+    const struct access *made = &p->stmt[m->stmt].dst, *used = given_access(w, k);
+    for (int d = 0; d < p->buffer[k->buffer].ndims; d++) {
+        int a = -1;
+        bool alone = !access_coef(p, made, d, p->naxes) && !access_coef(p, used, d, p->naxes);
+        for (int x = 0; x < p->naxes; x++) {
+            int64_t c = (p->stmt[m->stmt].axes >> x & 1) ? access_coef(p, made, d, x) : 0,
+                    u = (p->stmt[t->stmt].axes >> x & 1) ? access_coef(p, used, d, x) : 0;
+            if (!c && !u) continue;
+            alone &= c == 1 && u == 1 && a < 0;
+            a = x;
+        }
+        if (!alone || a < 0 || (t->reductions >> a & 1) || p->axis[a].extent < 2 ||
+            t->op[k->given].geom.block[d] > 1)
+            continue;
+        for (int i = 0; i < m->nops; i++)
+            if (m->op[i].writes && m->op[i].where != IN_IMM && m->op[i].geom.block[d] > 1)
+                alone = false;
+        if (!alone) continue;
+        k->axis[k->naxes] = a;
+        k->dim[k->naxes++] = d;
+    }
+}
+
+bool tile_stays(const struct work *w, int buffer, int memory) {
+    const struct home *h = &w->home[buffer];
+    for (int m = h->is_tile ? h->memory : -1; m >= 0; m = w->m->memory[m].caches)
+        if (m == memory) return true;
+    return false;
+}
+
+/* Where the tile lives: the follower's own memory, if the schedule fills that; else the outermost
+ * cache that the follower's unit has alone; -1: nowhere. */
+static int tile_memory(const struct work *w, const struct pair *k) {
+    const struct task *t = &w->task[w->nest[k->second].core];
+    const struct opnd *o = &t->op[k->given];
+    int unit = w->m->queue[t->needle->in->queue].unit, best = -1;
+    if (o->where == IN_LOCAL && !graph_is_static(w->m, o->memory)) return o->memory;
+    for (int m = 0; m < w->m->nmemories; m++) {
+        const struct memory *mem = &w->m->memory[m];
+        if (mem->caches < 0 || mem->size <= 0 || !memory_is_home(w->m, m) || mem->unit == 0 ||
+            !unit_inside(w->m, unit, mem->unit))
+            continue;
+        if (best < 0 || mem->size > w->m->memory[best].size) best = m;
+    }
+    return best;
+}
+
+/* The home becomes a tile; false: it does not fit. */
+static bool tile_make(struct work *w, const struct pair *k, const struct loop *prefix, int n) {
+    struct home *h = &w->home[k->buffer];
+    const struct buffer *b = &w->p->buffer[k->buffer];
+    const struct opnd *o = &w->task[w->nest[k->second].core].op[k->given];
+    h->memory = tile_memory(w, k);
+    if (h->memory < 0) return false;
+    if (h->memory == o->memory && o->where == IN_LOCAL) home_pack(w, k->buffer, &o->geom);
+    h->is_tile = true;
+    h->extent = arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)b->ndims);
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < k->naxes; d++)
+            if (k->axis[d] == prefix[i].axis && prefix[i].tile < h->extent[k->dim[d]])
+                h->extent[k->dim[d]] = prefix[i].tile;
+    home_run(h, b->ndims);
+    int64_t room = graph_capacity(w->m, h->memory) / 2;
+    return h->elements <= room / (int64_t)type_size(b->type);
+}
+
+static int64_t tile_bytes(const struct work *w, const struct pair *k) {
+    const struct memory *m = &w->m->memory[w->home[k->buffer].memory];
+    int64_t word = m->word > 0 ? m->word : 1, align = m->align > word ? m->align : word;
+    int64_t bytes = w->home[k->buffer].elements * (int64_t)type_size(w->p->buffer[k->buffer].type);
+    return (bytes + align - 1) / align * align;
+}
+
+/* Bytes of each program-managed memory that a planned nest uses. */
+static void add_holds(struct work *w, const struct nest *n, int64_t *bytes) {
+    const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
+    for (int i = 0; t && i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        struct region r;
+        if (o->where != IN_LOCAL || graph_is_static(w->m, o->memory) || i == n->given) continue;
+        plan_region(w, &n->plan, t, task_access(w, t, o, o->read < 0), &o->geom,
+                    n->plan.hold[i].depth, &r);
+        bytes[o->memory] += slot_bytes(w, o, &r) * n->plan.hold[i].slots;
+    }
+    for (int c = 0; c < n->nchain; c++) {
+        const struct task *e = &w->task[n->chain[c]];
+        for (int i = 0; i < e->nops; i++) {
+            const struct opnd *o = &e->op[i];
+            struct region r;
+            if (!chain_needs_hold(w, n, e, o) || graph_is_static(w->m, o->memory)) continue;
+            chain_region(w, &n->plan, n, e, o, &r);
+            bytes[o->memory] += slot_bytes(w, o, &r) * 2;
+        }
+    }
+}
+
+/* Cycles of both with these shared loops; infinite where there is no plan. Leaves the nests
+ * planned. */
+static double pair_plan(struct work *w, const struct moves *moves, const struct pair *k,
+                        const struct loop *prefix, int n) {
+    struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
+    struct nest *both[2] = {a, b};
+    if (!tile_make(w, k, prefix, n)) return INFINITY;
+    for (int i = 0; i < 2; i++) {
+        memcpy(both[i]->prefix, prefix, sizeof *prefix * (size_t)n);
+        both[i]->nprefix = n;
+        both[i]->steps = STEPS;
+        memset(both[i]->reserved, 0, sizeof both[i]->reserved);
+    }
+    const struct opnd *o = &w->task[b->core].op[k->given];
+    bool own = o->where == IN_LOCAL && o->memory == w->home[k->buffer].memory;
+    b->given = own ? k->given : -1;
+    a->leads = true;
+    int64_t bytes = tile_bytes(w, k);
+    if (own) { /* half of each memory for each: the second plans with what the first leaves */
+        for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
+            if (!graph_is_static(w->m, m) && graph_capacity(w->m, m) != INT64_MAX)
+                a->reserved[m] = graph_capacity(w->m, m) / 2;
+        if (a->reserved[o->memory] < bytes) a->reserved[o->memory] = bytes;
+    }
+    a->partner = k->second;
+    b->partner = k->first;
+    bool ok = nest_plan(w, moves, k->first);
+    if (ok && own) add_holds(w, a, b->reserved);
+    ok = ok && nest_plan(w, moves, k->second);
+    if (ok && own) {
+        memset(a->reserved, 0, sizeof a->reserved);
+        a->reserved[o->memory] = bytes;
+    }
+    double turns = plan_trips(w, &a->plan, n); /* nothing of one turn hides behind another */
+    return ok ? a->plan.cycles + b->plan.cycles + (turns - 1) * (a->plan.lead + b->plan.lead)
+              : INFINITY;
+}
+
+struct choice {
+    struct loop prefix[MAX_PREFIX];
+    int n;
+    double cost;
+    struct nest a, b;
+    struct home home;
+};
+
+/* Outer axes one by one, the last in a few tiles. */
+static int prefixes(const struct work *w, const struct pair *k, struct choice *c) {
+    int n = 0;
+    for (int last = 0; last < k->naxes && last < MAX_PREFIX && n < MAX_CANDIDATES; last++) {
+        int64_t extent = w->p->axis[k->axis[last]].extent, before = 0;
+        for (int64_t parts = 2; parts <= extent && n < MAX_CANDIDATES;
+             parts = parts < extent && 2 * parts > extent ? extent : 2 * parts) {
+            int64_t tile = (extent + parts - 1) / parts;
+            if (tile == before) break;
+            before = tile;
+            for (int i = 0; i < last; i++)
+                c[n].prefix[i] = (struct loop){k->axis[i], 1, LOOP_SEQUENTIAL};
+            c[n].prefix[last] = (struct loop){k->axis[last], tile, LOOP_SEQUENTIAL};
+            c[n++].n = last + 1;
+            if (parts == extent) break;
+        }
+    }
+    return n;
+}
+
+static const char *prefix_text(struct work *w, const struct choice *c) {
+    struct text t = {0};
+    for (int i = 0; i < c->n; i++)
+        text_printf(&t, "%s%s %lld", i ? ", " : "", w->p->axis[c->prefix[i].axis].name,
+                    (long long)c->prefix[i].tile);
+    const char *out = arena_strdup(w->arena, t.at);
+    text_free(&t);
+    return out;
+}
+
+static void pair_decide(struct work *w, const struct moves *moves, struct pair *k) {
+    struct choice *c = arena_array(w->arena, MAX_CANDIDATES + 1, sizeof *c);
+    struct candidate *q = arena_array(w->arena, MAX_CANDIDATES + 1, sizeof *q);
+    struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
+    int n = 0, best = 0, made = prefixes(w, k, c + 1) + 1;
+    const struct choice apart = {
+        .cost = a->plan.cycles + b->plan.cycles, .a = *a, .b = *b, .home = w->home[k->buffer]};
+    for (int i = 0; i < made; i++) {
+        struct choice x = c[i];
+        if (i == 0) {
+            x = apart;
+        } else {
+            x.cost = pair_plan(w, moves, k, x.prefix, x.n);
+            x.a = *a, x.b = *b, x.home = w->home[k->buffer];
+        }
+        *a = apart.a, *b = apart.b, w->home[k->buffer] = apart.home;
+        if (isinf(x.cost)) continue;
+        q[n] = (struct candidate){i ? prefix_text(w, &x) : "apart", x.cost, NULL};
+        c[n] = x;
+        if (x.cost < c[best].cost) best = n;
+        n++;
+    }
+    if (n > 1 && w->decider) {
+        struct question ask = {
+            QUESTION_FUSION,
+            arena_printf(w->arena, "nests of statements %d and %d", a->first, b->first), n, 0, q};
+        int answer = decide(w->decider, &ask);
+        if (answer >= 0 && answer < n) best = answer;
+    }
+    *a = c[best].a, *b = c[best].b, w->home[k->buffer] = c[best].home;
+}
+
+bool pairs_decide(struct work *w, const struct moves *moves) {
+    for (int i = 0; i < w->nnests; i++) {
+        struct pair k;
+        if (!pair_find(w, i, &k)) continue;
+        find_shared(w, &k);
+        if (k.naxes) pair_decide(w, moves, &k);
+        if (w->diags->errors) return false;
+    }
+    return true;
+}

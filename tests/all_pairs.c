@@ -1,0 +1,148 @@
+/* Pairs of nests (scheduler/pairs.c): whatever tile passes between them, the schedule is verified,
+ * the temporary has no home, and simulator and compiled code give the interpreter's values. */
+#include "tests/scheduler_plan.h"
+#include "backends/backend.h"
+#include "sim/sim.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+/* Depthwise, then pointwise convolution; odd sizes leave tails. */
+static const char f32_text[] =
+    "kernel dwpw(C=6, H=11, W=19, K=10) {\n"
+    "  in I: f32[C, H, W]  const D: f32[C, 3, 3]  const F: f32[K, C]  out O: f32[K, H, W]\n"
+    "  temp a: f32[C, H, W]\n"
+    "  axes c: C, p: H, q: W, r: 3, s: 3, k: K\n"
+    "  a[c,p,q]  = 0\n"
+    "  a[c,p,q] += I[c,p+r-1,q+s-1 else 0] * D[c,r,s]\n"
+    "  O[k,p,q]  = 0\n"
+    "  O[k,p,q] += a[c,p,q] * F[k,c]\n"
+    "}\n";
+/* The second names its axes otherwise: the pointwise sum runs over what the first calls k. */
+static const char chain_text[] =
+    "kernel two(M=23, N=18, K=12, L=9) {\n"
+    "  in A: f32[M, K]  const B: f32[K, N]  const D: f32[N, L]  out E: f32[M, L]\n"
+    "  temp C: f32[M, N]  temp R: f32[M, N]  temp S: f32[M, L]\n"
+    "  axes i: M, j: N, k: K, l: L, m: M, n: N\n"
+    "  C[i,j]  = 0\n"
+    "  C[i,j] += A[i,k] * B[k,j]\n"
+    "  R[i,j]  = max(C[i,j], 0)\n"
+    "  S[m,l]  = 0\n"
+    "  S[m,l] += R[m,n] * D[n,l]\n"
+    "  E[m,l]  = max(S[m,l], 0)\n"
+    "}\n";
+static const char i8_text[] =
+    "kernel qdwpw(G=2, H=9, W=13, K=48) {\n"
+    "  in I: i8[G, 16, H, W]  const D: i8[G, 16, 16, 3, 3]  const F: i8[K, G, 16]\n"
+    "  out O: i8[K, H, W]\n"
+    "  temp a: i32[G, 16, H, W]  temp b: i8[G, 16, H, W]  temp d: i32[K, H, W]\n"
+    "  axes p: H, q: W, r: 3, s: 3, k: K, g: G, j: 16, i: 16\n"
+    "  a[g,j,p,q]  = 0\n"
+    "  a[g,j,p,q] += i32(I[g,i,p+r-1,q+s-1 else 0]) * i32(D[g,j,i,r,s])\n"
+    "  b[g,j,p,q] = i8(clip(round(f64(a[g,j,p,q]) * 0.03125), -128, 127))\n"
+    "  d[k,p,q]  = 0\n"
+    "  d[k,p,q] += i32(b[g,j,p,q]) * i32(F[k,g,j])\n"
+    "  O[k,p,q] = i8(clip(round(f64(d[k,p,q]) * 0.0625), -128, 127))\n"
+    "}\n";
+
+static bool about_nests(const struct question *q) {
+    return strncmp(q->subject, "nests of", 8) == 0;
+}
+
+/* The least cost, but pairs never stay apart: which tile, the seed says. */
+static int choose_pair(void *s, const struct question *q) {
+    if (!about_nests(q)) return plan_least(s, q);
+    return 1 + (int)(plan_random(s) % (uint64_t)(q->ncandidates - 1));
+}
+
+static const struct approach paired = {
+    "paired", "pairs, else the least cost", plan_open, free, choose_pair, plan_stay, NULL};
+
+struct pair_case {
+    const char *machine, *host, *text, *temporary;
+    int threads;
+    bool runs;
+};
+static const struct pair_case cases[] = {
+    {"machines/cpu-avx2.xml", NULL, f32_text, "a", 1, true},
+    {"machines/cpu-avx2.xml", NULL, f32_text, "a", 2, true},
+    {"machines/cpu-avx2.xml", NULL, chain_text, "R", 1, true},
+    {"machines/cpu-avx512.xml", NULL, chain_text, "R", 1, true},
+    {EDGE, i8_text, "b", 1, false},
+};
+
+static void simulate(const struct pair_case *k, const struct program *p, const struct schedule *s,
+                     void **want, struct diags *diags) {
+    struct sim_options options = {0};
+    struct sim_result result;
+    void **y = plan_data(s->program);
+    bool ran = sim_run(s, y, &options, &result, diags);
+    if (!ran) diags_print(diags, stderr);
+    assert_true(ran);
+    if (plan_differ(p, want, s->program, y)) fprintf(stderr, "%s:\n%s", k->machine, k->text);
+    assert_int_equal(plan_differ(p, want, s->program, y), 0);
+    sim_result_free(&result);
+    plan_data_free(s->program, y);
+}
+
+static void execute(const struct program *p, const struct machine *m, const struct schedule *s,
+                    int threads, void **want, struct diags *diags) {
+    const struct backend *backend = backend_find(s, NULL, diags);
+    struct diags missing;
+    diags_init(&missing);
+    bool here = backend && machine_runs_here(m, &missing);
+    diags_free(&missing);
+    if (!here) return;
+    void **y = plan_data(s->program);
+    struct executable *x = backend->load(s, &(struct backend_options){0}, diags);
+    assert_non_null(x);
+    assert_true(executable_prepare(x, y, diags) && executable_run(x, y, threads, diags));
+    assert_int_equal(plan_differ(p, want, s->program, y), 0);
+    executable_free(x);
+    plan_data_free(s->program, y);
+}
+
+static void compare(const struct pair_case *k, uint64_t seed) {
+    struct arena arena;
+    struct diags diags;
+    arena_init(&arena);
+    diags_init(&diags);
+    struct machine *m = plan_machine(k->machine, k->host, &diags);
+    struct program *p = plan_program(&arena, k->text, NULL, 0, &diags);
+    assert_true(m && p);
+    struct decider *d = decider_open(&paired, seed);
+    struct cover *c = mapper_cover(p, m, d, &diags);
+    assert_non_null(c);
+    struct scheduler_options options = {.threads = k->threads};
+    struct schedule *s = scheduler_run(c, m, d, &options, &diags);
+    if (!s) diags_print(&diags, stderr);
+    assert_non_null(s);
+    assert_int_equal(schedule_home(s, program_buffer(s->program, k->temporary)), -1);
+    struct verify_options whole = {0, 0};
+    if (!schedule_verify(s, &whole, &diags)) diags_print(&diags, stderr);
+    assert_int_equal(diags.errors, 0);
+    void **want = plan_data(p);
+    assert_true(program_run(p, want, NULL, NULL, &diags));
+    simulate(k, p, s, want, &diags);
+    if (k->runs) execute(p, m, s, k->threads, want, &diags);
+    plan_data_free(p, want);
+    decider_close(d);
+    schedule_free(s);
+    cover_free(c);
+    program_free(p);
+    machine_free(m);
+    diags_free(&diags);
+    arena_free(&arena);
+}
+
+static void every_tile_is_right(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (uint64_t seed = 1; seed <= 6; seed++) compare(&cases[i], seed);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_tile_is_right)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

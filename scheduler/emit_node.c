@@ -18,7 +18,7 @@ int new_var(struct work *w, const char *name) {
 void add_sync(struct work *w, struct nodes *l, int queue, bool push, int sync) {
     struct node n = {.kind = NODE_SYNC};
     struct signal *s = arena_alloc(&w->s->arena, sizeof *s);
-    *s = (struct signal){sync, 0};
+    *s = (struct signal){.sync = sync};
     n.sync.queue = queue;
     if (push)
         n.sync.signals = (struct signals){.push = s, .npushes = 1};

@@ -48,7 +48,9 @@ struct place {
 enum node_kind { NODE_LOOP, NODE_ISSUE, NODE_FALLBACK, NODE_ROTATE, NODE_SYNC };
 enum loop_kind { LOOP_SEQUENTIAL, LOOP_PARALLEL, LOOP_UNROLLED, LOOP_HARDWARE };
 
-struct signal { int sync; int channel; };      /* machine.sync, channel 0 unless it has several */
+/* machine.sync. Channel 0 unless it has several. With `rotating` = 1 + a place there is one channel for each slot of it: channel
+ * (current slot + channel) mod slots. `pending`: when a group is popped, how many of its groups may remain. */
+struct signal { int sync, channel, rotating, pending; };
 
 struct signals {                       /* in the order in which they are waited for or given */
     struct signal *pop, *push;

@@ -161,18 +161,35 @@ static bool read_place(struct reader *r) {
 }
 
 /* ---- signals ---- */
+
+/* A number, or a place, whose slots have a channel each, and how many slots further. */
+static bool read_channel(struct reader *r, struct signal *out) {
+    int64_t count = r->machine->sync[out->sync].count, channel = 0;
+    if (count < 0) count = 1 << 20;
+    if (r->word.kind == WORD_NAME) {
+        size_t at = r->word.at;
+        const char *name = read_name(r, "a place");
+        int place = name ? find_place(r->schedule, name) : -1;
+        if (place < 0) return read_fail(r, at, "there is no place '%s'", name ? name : "");
+        out->rotating = place + 1;
+        if (!read_accept(r, "+")) return true;
+    }
+    if (!read_integer(r, "a channel", 0, count - 1, &channel)) return false;
+    out->channel = (int)channel;
+    return true;
+}
+
 static bool read_signal(struct reader *r, struct signal *out) {
     size_t at = r->word.at;
+    *out = (struct signal){0};
     const char *name = read_name(r, "a sync of the machine");
     if (!name) return false;
     out->sync = machine_sync(r->machine, name);
     if (out->sync < 0) return read_fail(r, at, "the machine has no sync '%s'", name);
-    int64_t count = r->machine->sync[out->sync].count, channel = 0;
-    if (count < 0) count = 1 << 20;
-    if (read_accept(r, "[") &&
-        (!read_integer(r, "a channel", 0, count - 1, &channel) || !read_expect(r, "]")))
-        return false;
-    out->channel = (int)channel;
+    int64_t pending = 0;
+    if (read_accept(r, "[") && (!read_channel(r, out) || !read_expect(r, "]"))) return false;
+    if (read_accept(r, "pending") && !read_integer(r, "groups", 0, 1 << 20, &pending)) return false;
+    out->pending = (int)pending;
     return !r->failed;
 }
 

@@ -119,7 +119,15 @@ static void print_signals(const struct schedule *s, const struct signals *g, str
         const struct signal *one = pop ? &g->pop[k] : &g->push[k - g->npops];
         text_printf(out, " ");
         print_word(pop ? "pop" : "push", s->machine->sync[one->sync].id, out);
-        if (one->channel) text_printf(out, "[%d]", one->channel);
+        if (one->rotating) {
+            text_printf(out, "[");
+            print_place_name(s, one->rotating - 1, out);
+            if (one->channel) text_printf(out, " + %d", one->channel);
+            text_printf(out, "]");
+        } else if (one->channel) {
+            text_printf(out, "[%d]", one->channel);
+        }
+        if (one->pending) text_printf(out, " pending %d", one->pending);
     }
 }
 

@@ -34,6 +34,11 @@ static int *slot_of(struct verify *v, int place) {
     return pages_get(&v->slots, (uint64_t)place << 16 | (uint64_t)instance, NULL);
 }
 
+int verify_slot(struct verify *v, int place) {
+    int slot = *slot_of(v, place);
+    return slot ? slot - 1 : 0;
+}
+
 /* ---- legality of one issue ---- */
 struct site {
     struct verify *v;
@@ -227,10 +232,11 @@ static bool locate(struct verify *v, const struct issue_node *n, const struct in
 static void issue_races(struct verify *v, const struct issue_node *n, const struct shape *h,
                         const struct place_at *at, const int64_t *flag) {
     const struct instr *in = &v->m->instr[n->instr];
-    int qi = race_queue(v, in->queue, in->unit);
+    int qi = race_queue(v, in->queue, in->unit), who = qi;
     bool overwrites = h->dst_operand >= 0 && h->stmt && h->stmt->combine != COMBINE_SET;
     bool off = false;
     if (!v->in_entry) race_begin(v, qi, &n->signals);
+    if (in->completes >= 0) who = race_start_behind(v, qi, in->completes);
     for (int k = 0; k < instr_flag_count(in); k++)
         off |= instr_flag_operand(in, k) == h->dst_operand && flag[k] == 0;
     for (int write = 0; write < 2; write++)
@@ -241,7 +247,7 @@ static void issue_races(struct verify *v, const struct issue_node *n, const stru
             for (int k = 0; touches && n->arg[o].place >= 0 && k < p->nruns && !v->stop; k++) {
                 struct place_at where = at[o];
                 where.address += p->run[k].at;
-                race_access(v, qi, where, p->run[k].bytes, write);
+                race_access(v, who, where, p->run[k].bytes, write);
             }
         }
     if (!v->in_entry) race_push(v, qi, &n->signals);
@@ -519,15 +525,8 @@ static void open_tables(struct verify *v) {
     pages_init(&v->visited, PAGE_ENTRIES, &v->page_bytes);
 }
 
-static void close_tokens(struct verify *v) {
-    for (struct token_channel *c = v->channels; c; c = c->next) {
-        while (c->n > 0) free(c->token[c->first + --c->n].clock);
-        free(c->token);
-    }
-}
-
 static void close_tables(struct verify *v) {
-    close_tokens(v);
+    race_tokens_free(v);
     for (int k = 0; k < v->nbuckets; k++)
         for (struct shape *h = v->shape[k]; h; h = h->next)
             if (h->bound) program_free(h->bound);

@@ -9,7 +9,8 @@
 
 enum {
     MAX_ERRORS = 20,
-    MAX_QUEUES = 256,                  /* queue instances */
+    MAX_QUEUES = 1024,                 /* queue instances, and what runs behind them */
+    MAX_GROUPS = 64,                   /* of a channel that are remembered */
     PAGE_ENTRIES = 256,
     MAX_OPERANDS_OF_ISSUE = 16,
     MAX_READS = 16
@@ -79,8 +80,11 @@ struct binding_of {
 };
 
 /* ---- clocks ---- */
+/* With `completes` it stands for the instructions of the queue that are done only after that sync: they begin after what the queue knows,
+ * and the queue itself learns of their end from the sync alone. */
 struct queue_instance {
     int queue;                         /* -1: a fallback without one, which hardware orders */
+    int completes;                     /* sync; -1 */
     int64_t *inst;                     /* [nunits] instances in which it was met */
     uint32_t clock[MAX_QUEUES];        /* what of each queue is known to be finished */
 };
@@ -88,10 +92,18 @@ struct epoch { uint32_t clock; int16_t queue; };                    /* clock 0: 
 struct granule { struct epoch write, read[4]; uint32_t crowd; };    /* crowd: 1 + barriers passed when more read it than fit */
 
 struct token { uint32_t *clock; };
+struct group {                         /* of one queue: what the last groups that it closed say, by number */
+    int queue;                         /* instance */
+    int64_t n, waited;                 /* closed so far; known to be complete by some pop */
+    uint32_t *clock[MAX_GROUPS];
+    struct group *next;
+};
 struct token_channel {
     int sync, channel, instance;
     struct token *token; int first, n, cap;   /* not yet taken: token[first .. first + n) */
-    uint32_t *group;                   /* other kinds than token: joined clocks of all pushes */
+    int64_t pushes, pops;
+    struct epoch *popped;              /* [depth], of a sync held in memory: by number, who took the token */
+    struct group *groups;
     struct token_channel *next;
 };
 
@@ -151,6 +163,7 @@ bool verify_error(struct verify *, const char *fmt, ...) __attribute__((format(p
 /* verify.c */
 bool verify_step(struct verify *, int64_t n);                       /* false: too many */
 int64_t verify_instance(const struct verify *, int unit);           /* number of the walked instance of the unit, over the machine */
+int verify_slot(struct verify *, int place);                        /* that is current in the walked instance */
 
 /* verify_structure.c: indices, sizes, places; everything that the walk relies on. */
 bool verify_structure(struct verify *);
@@ -218,9 +231,20 @@ void content_end(struct verify *);
 /* verify_race.c */
 void race_init(struct verify *);
 int race_queue(struct verify *, int queue, int unit);               /* queue -1: of a fallback without one, on `unit` */
-void race_begin(struct verify *, int qi, const struct signals *);   /* pops; starts an instruction */
+int race_behind(struct verify *, int qi, int completes);            /* what runs behind the queue until that sync; -1: nothing so far */
+int race_start_behind(struct verify *, int qi, int completes);      /* starts an instruction there */
+bool race_same(const struct verify *, const int64_t *a, const int64_t *b, int unit);
+bool race_knows(const struct verify *, int qi, struct epoch);       /* it has happened before what qi does now */
+void race_join(struct verify *, uint32_t *clock, const uint32_t *other);
+const char *race_name(const struct verify *, int qi);
 void race_access(struct verify *, int qi, struct place_at, int64_t bytes, bool write);
+
+/* verify_sync.c */
+bool sync_objects_fit(struct verify *);
+void race_begin(struct verify *, int qi, const struct signals *);   /* pops; starts an instruction */
 void race_push(struct verify *, int qi, const struct signals *);
+void race_tokens_left(struct verify *);                             /* at the end of a section there are none */
+void race_tokens_free(struct verify *);
 void race_barrier(struct verify *);
 void race_section_end(struct verify *);
 

@@ -18,11 +18,16 @@ static bool all_printable(const struct schedule *s, const struct sx *const *x, i
     return true;
 }
 
+static bool signal_printable(const struct schedule *s, const struct signal *g) {
+    return g->sync >= 0 && g->sync < s->machine->nsyncs && g->rotating >= 0 &&
+           g->rotating <= s->nplaces;
+}
+
 static bool signals_printable(const struct schedule *s, const struct signals *g) {
     for (int k = 0; k < g->npops; k++)
-        if (g->pop[k].sync < 0 || g->pop[k].sync >= s->machine->nsyncs) return false;
+        if (!signal_printable(s, &g->pop[k])) return false;
     for (int k = 0; k < g->npushes; k++)
-        if (g->push[k].sync < 0 || g->push[k].sync >= s->machine->nsyncs) return false;
+        if (!signal_printable(s, &g->push[k])) return false;
     return true;
 }
 

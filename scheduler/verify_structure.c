@@ -190,14 +190,42 @@ static bool sx_static(const struct scope *c, const struct sx *x) {
 }
 
 /* ---- signals ---- */
-static bool check_signal(struct verify *v, int queue, const struct signal *g, bool pop) {
+
+/* The queues that may pop (or push) it. */
+static uint64_t signalling(const struct verify *v, const struct sync *y, bool pop) {
+    if (y->kind != SYNC_BARRIER) return pop ? y->to : y->kind == SYNC_FENCE ? 0 : y->from;
+    int unit = y->barrier_unit;
+    uint64_t set = 0;
+    for (int q = 0; pop && q < v->m->nqueues; q++)
+        if (unit_inside(v->m, v->m->queue[q].unit, unit)) set |= UINT64_C(1) << q;
+    return set;
+}
+
+static bool check_channel(struct verify *v, const struct sync *y, const struct signal *g) {
+    if (g->rotating < 0 || g->rotating > v->s->nplaces)
+        return verify_error(v, "sync '%s' has channels of a place that does not exist", y->id);
+    int64_t last = g->rotating ? v->s->place[g->rotating - 1].slots - 1 : g->channel;
+    if (g->channel >= 0 && last >= 0 && last < 1 << 20 && (y->count < 0 || last < y->count))
+        return true;
+    return verify_error(v, "sync '%s' has no channel %" PRId64, y->id, last);
+}
+
+static bool check_signal(struct scope *c, int queue, const struct signal *g, bool pop) {
+    struct verify *v = c->v;
     if (g->sync < 0 || g->sync >= v->m->nsyncs) return verify_error(v, "a sync does not exist");
     const struct sync *y = &v->m->sync[g->sync];
     if (y->kind == SYNC_INTERLOCK)
         return verify_error(v, "sync '%s' is kept by hardware and cannot be signalled", y->id);
-    if (g->channel < 0 || (y->count >= 0 && g->channel >= y->count))
-        return verify_error(v, "sync '%s' has no channel %d", y->id, g->channel);
-    uint64_t mask = pop ? y->to : y->from;
+    if (!check_channel(v, y, g)) return false;
+    if (g->pending < 0 || (g->pending && (!pop || y->kind != SYNC_GROUP)))
+        return verify_error(v, "only the pop of a group leaves groups pending, '%s' is none", y->id);
+    for (int u = 0; y->kind == SYNC_BARRIER && u < v->m->nunits; u++)
+        if (c->parallel[u] && u != y->barrier_unit && unit_inside(v->m, u, y->barrier_unit))
+            return verify_error(v,
+                                "barrier '%s' of unit '%s' stands in a parallel loop over unit "
+                                "'%s', whose instances do not meet",
+                                y->id, v->m->unit[y->barrier_unit].id, v->m->unit[u].id);
+    uint64_t mask = signalling(v, y, pop);
     if (queue < 0 || !(mask >> queue & 1))
         return verify_error(v, "queue '%s' cannot %s sync '%s'",
                             queue < 0 ? "of the fallback" : v->m->queue[queue].id,
@@ -205,11 +233,11 @@ static bool check_signal(struct verify *v, int queue, const struct signal *g, bo
     return true;
 }
 
-static bool check_signals(struct verify *v, int queue, const struct signals *g) {
+static bool check_signals(struct scope *c, int queue, const struct signals *g) {
     for (int k = 0; k < g->npops; k++)
-        if (!check_signal(v, queue, &g->pop[k], true)) return false;
+        if (!check_signal(c, queue, &g->pop[k], true)) return false;
     for (int k = 0; k < g->npushes; k++)
-        if (!check_signal(v, queue, &g->push[k], false)) return false;
+        if (!check_signal(c, queue, &g->push[k], false)) return false;
     return true;
 }
 
@@ -290,7 +318,7 @@ static bool check_issue(struct scope *c, const struct issue_node *n) {
         if (!check_sx(c, n->flag[k])) return false;
     for (int o = 0; o < in->noperands; o++)
         if (!check_arg(c, &in->operand[o], &n->arg[o])) return false;
-    return check_work(c, in, n) && check_signals(v, in->queue, &n->signals);
+    return check_work(c, in, n) && check_signals(c, in->queue, &n->signals);
 }
 
 static bool check_fallback(struct scope *c, const struct fallback_node *n) {
@@ -310,20 +338,31 @@ static bool check_fallback(struct scope *c, const struct fallback_node *n) {
         if (schedule_home(v->s, b) < 0)
             return verify_error(v, "buffer '%s' has no home", v->p->buffer[b].name);
     }
-    return check_signals(v, v->m->fallback[n->fallback].queue, &n->signals);
+    return check_signals(c, v->m->fallback[n->fallback].queue, &n->signals);
+}
+
+/* Signals with a text of their own are instructions. */
+static bool stand_alone(const struct verify *v, const struct signals *g) {
+    for (int k = 0; k < g->npops + g->npushes; k++) {
+        const struct signal *one = k < g->npops ? &g->pop[k] : &g->push[k - g->npops];
+        if (one->sync < 0 || one->sync >= v->m->nsyncs) return false;
+        const struct sync *y = &v->m->sync[one->sync];
+        if (!(k < g->npops ? y->npop_emits : y->npush_emits)) return false;
+    }
+    return true;
 }
 
 static bool check_sync(struct scope *c, int queue, const struct signals *g) {
     struct verify *v = c->v;
     if (queue < 0 || queue >= v->m->nqueues) return verify_error(v, "a queue does not exist");
-    bool carried = v->m->queue[queue].nop >= 0;
+    bool carried = v->m->queue[queue].nop >= 0 || stand_alone(v, g);
     for (int f = 0; f < v->m->nfallbacks; f++)
         carried |=
             v->m->fallback[f].queue == queue || v->m->fallback[f].unit == v->m->queue[queue].unit;
     if (!carried)
         return verify_error(v, "queue '%s' has no instruction that carries signals alone",
                             v->m->queue[queue].id);
-    return check_signals(v, queue, g);
+    return check_signals(c, queue, g);
 }
 
 static bool check_nodes(struct scope *c, const struct node *node, int n);
@@ -420,5 +459,5 @@ bool verify_structure(struct verify *v) {
         !check_nodes(&c, s->run.node, s->run.nnodes))
         return false;
     v->node = NULL;
-    return check_overlaps(v);
+    return sync_objects_fit(v) && check_overlaps(v);
 }

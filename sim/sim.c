@@ -50,38 +50,6 @@ static void find_interlocks(struct engine *e) {
     }
 }
 
-/* ---- channels: as many as the schedule uses ---- */
-
-static void count_channels(const struct signals *g, int *most) {
-    for (int i = 0; i < g->npops; i++)
-        if (g->pop[i].channel >= most[g->pop[i].sync]) most[g->pop[i].sync] = g->pop[i].channel + 1;
-    for (int i = 0; i < g->npushes; i++)
-        if (g->push[i].channel >= most[g->push[i].sync])
-            most[g->push[i].sync] = g->push[i].channel + 1;
-}
-
-static void find_channels(const struct node *node, int n, int *most) {
-    for (int k = 0; k < n; k++) {
-        if (node[k].kind == NODE_LOOP) find_channels(node[k].loop->body, node[k].loop->nbody, most);
-        if (node[k].kind == NODE_ISSUE) count_channels(&node[k].issue->signals, most);
-        if (node[k].kind == NODE_FALLBACK) count_channels(&node[k].fallback->signals, most);
-        if (node[k].kind == NODE_SYNC) count_channels(&node[k].sync.signals, most);
-    }
-}
-
-static void open_tokens(struct engine *e) {
-    int nsyncs = e->machine->nsyncs,
-        *most = arena_array(&e->arena, (size_t)nsyncs + 1, sizeof *most);
-    find_channels(e->schedule->prepare.node, e->schedule->prepare.nnodes, most);
-    find_channels(e->schedule->run.node, e->schedule->run.nnodes, most);
-    e->channel = arena_array(&e->arena, (size_t)nsyncs + 1, sizeof *e->channel);
-    for (int s = 0; s < nsyncs; s++) {
-        e->channel[s] = e->nchannels;
-        e->nchannels += most[s];
-    }
-    e->sync = arena_array(&e->arena, (size_t)e->nchannels + 1, sizeof *e->sync);
-}
-
 static void open_queues(struct engine *e) {
     const struct machine *m = e->machine;
     e->queue = arena_array(&e->arena, (size_t)m->nqueues + 1, sizeof *e->queue);
@@ -131,10 +99,10 @@ static void close_engine(struct engine *e) {
 
 /* The run starts at time 0, whatever `prepare` did. */
 static void start_run(struct engine *e) {
-    time_reset_queues(e, 0);
     for (int b = 0; b < e->machine->nbuses; b++) e->bus_free[b] = 0;
     for (int c = 0; c < e->nchannels; c++)
         for (int k = 0; k < e->sync[c].room; k++) e->sync[c].at[k] = 0;
+    time_reset_queues(e, 0);
     images_forget(e);
 }
 
@@ -185,7 +153,7 @@ bool sim_run(const struct schedule *s, void *const *data, const struct sim_optio
     e.limit = options->steps ? options->steps : (int64_t)10000000000;
     open_arrays(&e);
     open_queues(&e);
-    open_tokens(&e);
+    signals_open(&e);
     bool ok = images_open(&e) && trace_open(&e) && run_sections(&e);
     if (ok) count_utilisation(&e);
     close_engine(&e);

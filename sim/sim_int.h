@@ -12,7 +12,9 @@ enum {
     SIM_STRIDES = 8,
     SIM_SHAPES = 8,
     SIM_GAPS = 64,
-    SIM_INSTANCES = 1024
+    SIM_INSTANCES = 1024,
+    SIM_SIGNALS = 16,
+    SIM_PAST = 4096 /* instructions whose times a queue remembers */
 };
 
 /* A piece of a memory, as far as hardware tracks who uses it. The two halves belong to two moments:
@@ -33,6 +35,13 @@ struct image {
     int64_t *read; /* [granule][queue]: number, from 1, of the last reader in program order */
 };
 
+/* A pop or push, resolved in program order. A token's number is its own among the channel's, not
+ * used; a group's: of the group that is closed, or how many groups the pop waits for. */
+struct given {
+    int channel;
+    int64_t number;
+};
+
 /* ---- one executed instruction, all expressions evaluated ---- */
 struct executed {
     const struct node *node;
@@ -48,6 +57,10 @@ struct executed {
     int64_t work;                       /* points of the program's statement that it executes */
     int instance;                       /* of the parallel loops around it */
     int64_t *after; /* [nqueues]: how many of each queue must have run first; in the queue's room */
+    /* [nqueues], on machines with fences or barriers: up to which of each queue must have left it,
+     * and be visible */
+    int64_t *left, *seen;
+    struct given pop[SIM_SIGNALS], push[SIM_SIGNALS];
 };
 
 /* One operand of a shape: which elements from the operand's address on it covers. */
@@ -85,16 +98,19 @@ struct server {
 struct queue_time {
     struct server *server; /* [width] */
     struct executed *fifo;
-    int64_t *after;  /* [room][nqueues] */
+    int64_t *after;  /* [room][3][nqueues]: of each executed after, left and seen */
     double *started; /* [room]: when the instruction that had this room before left the queue */
     int head, count, room;
     int64_t dispatched, ran;
     double last_start, visible; /* visible: all results so far */
+    double *left, *seen; /* [SIM_PAST] by number: when all up to it had left, and were visible */
+    int64_t *barrier;    /* [nqueues]: what enters from now on comes after those of that queue */
 };
 
 struct sync_time {
-    double *at; /* tokens: when each arrives */
-    int head, count, room;
+    double *at; /* tokens: when each arrives. Groups: when it and all before are complete */
+    int head, count, room; /* groups: those up to `count` are known to be complete */
+    int64_t dispatched;    /* pushes so far, in program order */
 };
 
 struct engine {
@@ -111,6 +127,7 @@ struct engine {
     int *shape_next;          /* [ninstrs]: which is given up next */
     struct queue_time *queue; /* [nqueues] */
     struct sync_time *sync;   /* [channels of all syncs] */
+    bool meets;               /* there are fences or barriers */
     int *channel, nchannels;  /* [nsyncs + 1]: where a sync's channels begin */
     bool *is_host, joined;    /* queues of a host beside a device take no device time */
     uint64_t *interlocked; /* [nqueues]: queues whose use of memories hardware makes it wait for */
@@ -157,6 +174,17 @@ void order_enter(struct engine *, const struct executed *); /* in program order:
 bool order_ready(const struct engine *, const struct executed *);
 double order_visible(struct engine *, const struct executed *);
 void order_ran(struct engine *, const struct executed *, double end, double visible);
+
+/* signals.c */
+const struct signals *signals_of(const struct node *);
+void signals_open(struct engine *);
+bool signals_enter(struct engine *, struct executed *); /* in program order */
+bool signals_ready(const struct engine *, const struct executed *, double *at);
+bool pop_time(const struct engine *, const struct executed *, int i, double *at);
+void signals_take(struct engine *, const struct executed *, double at, double could);
+void signals_give(struct engine *, const struct executed *, double at);
+void signals_ran(struct engine *, const struct executed *, double end, double visible);
+void signals_forget(struct engine *);
 
 /* time.c */
 bool time_dispatch(struct engine *, struct executed *);

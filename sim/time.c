@@ -8,112 +8,9 @@
 
 enum { LOOKAHEAD = 4096 }; /* of queues without a depth */
 
-static const struct signals *signals_of(const struct node *n) {
-    return n->kind == NODE_ISSUE      ? &n->issue->signals
-           : n->kind == NODE_FALLBACK ? &n->fallback->signals
-                                      : &n->sync.signals;
-}
-
 static int capacity(const struct engine *e, int q) {
     int64_t depth = e->machine->queue[q].depth;
     return depth > 0 && depth < LOOKAHEAD ? (int)depth : LOOKAHEAD;
-}
-
-/* ---- tokens ---- */
-
-static bool is_token(const struct engine *e, int sync) {
-    return e->machine->sync[sync].kind == SYNC_TOKEN;
-}
-
-static struct sync_time *tokens_of(struct engine *e, const struct signal *g) {
-    return &e->sync[e->channel[g->sync] + g->channel];
-}
-
-static double token_at(const struct sync_time *s, int k) {
-    return s->at[(s->head + k) % s->room];
-}
-
-static void token_room(struct sync_time *s) {
-    if (s->count < s->room) return;
-    int room = s->room ? 2 * s->room : 16;
-    double *moved = malloc((size_t)room * sizeof *moved);
-    for (int i = 0; i < s->count; i++) moved[i] = token_at(s, i);
-    free(s->at);
-    s->at = moved, s->head = 0, s->room = room;
-}
-
-/* Kept in the order of their arrival. */
-static void token_push(struct engine *e, const struct signal *g, double at) {
-    struct sync_time *s = tokens_of(e, g);
-    token_room(s);
-    int k = s->count++;
-    for (; k > 0 && token_at(s, k - 1) > at; k--)
-        s->at[(s->head + k) % s->room] = token_at(s, k - 1);
-    s->at[(s->head + k) % s->room] = at;
-    if (e->counting) e->result->sync[g->sync].pushes++;
-}
-
-/* Signals to and from a host beside a device cost the device nothing. */
-static bool of_host(const struct engine *e, const struct sync *s) {
-    for (int q = 0; q < e->machine->nqueues; q++)
-        if (e->is_host[q] && ((s->from | s->to) >> q & 1)) return e->joined;
-    return false;
-}
-
-static void tokens_give(struct engine *e, const struct signals *g, double at) {
-    for (int i = 0; i < g->npushes; i++) {
-        const struct sync *s = &e->machine->sync[g->push[i].sync];
-        if (s->kind == SYNC_TOKEN)
-            token_push(e, &g->push[i], at + (of_host(e, s) ? 0 : s->latency));
-    }
-}
-
-/* Earlier pops of the same channel in the same list. */
-static int pops_before(const struct signals *g, int i) {
-    int n = 0;
-    for (int k = 0; k < i; k++)
-        n += g->pop[k].sync == g->pop[i].sync && g->pop[k].channel == g->pop[i].channel;
-    return n;
-}
-
-/* When the token of pop i arrives; false: nobody has given it yet. */
-static bool token_time(struct engine *e, const struct signals *g, int i, double *at) {
-    if (!is_token(e, g->pop[i].sync)) return *at = 0, true;
-    const struct sync_time *s = tokens_of(e, &g->pop[i]);
-    int k = pops_before(g, i);
-    if (s->count <= k) return false;
-    return *at = token_at(s, k), true;
-}
-
-static bool tokens_ready(struct engine *e, const struct signals *g, double *at) {
-    *at = 0;
-    for (int i = 0; i < g->npops; i++) {
-        double one;
-        if (!token_time(e, g, i, &one)) return false;
-        *at = fmax(*at, one);
-    }
-    return true;
-}
-
-static void token_peak(struct engine *e, int sync, const struct sync_time *s, double at) {
-    int n = 0;
-    while (n < s->count && token_at(s, n) <= at) n++;
-    if (e->counting && n > e->result->sync[sync].peak) e->result->sync[sync].peak = n;
-}
-
-static void tokens_take(struct engine *e, const struct signals *g, double at, double could) {
-    for (int i = 0; i < g->npops; i++) {
-        double one;
-        if (e->counting && token_time(e, g, i, &one) && one > could)
-            e->result->sync[g->pop[i].sync].wait += one - could;
-    }
-    for (int i = 0; i < g->npops; i++) {
-        if (!is_token(e, g->pop[i].sync)) continue;
-        struct sync_time *s = tokens_of(e, &g->pop[i]);
-        token_peak(e, g->pop[i].sync, s, at);
-        s->head = (s->head + 1) % s->room;
-        s->count--;
-    }
 }
 
 /* ---- costs ---- */
@@ -156,9 +53,16 @@ static struct cost fallback_cost(const struct engine *e, const struct executed *
         .service = (double)x->work * number(f->interval), .latency = number(f->latency), .bus = -1};
 }
 
-static struct cost sync_cost(const struct engine *e, int queue) {
+/* Of the nop that carries the signals, or of the syncs, which are instructions by themselves. */
+static struct cost sync_cost(const struct engine *e, const struct executed *x) {
     struct cost c = {.bus = -1};
-    if (queue < 0 || e->machine->queue[queue].nop < 0) return c;
+    const struct signals *g = signals_of(x->node);
+    int queue = x->queue;
+    if (queue < 0 || e->machine->queue[queue].nop < 0) {
+        for (int i = 0; i < g->npops; i++) c.service += e->machine->sync[g->pop[i].sync].interval;
+        for (int i = 0; i < g->npushes; i++) c.service += e->machine->sync[g->push[i].sync].interval;
+        return c;
+    }
     const struct instr *nop = &e->machine->instr[e->machine->queue[queue].nop];
     c.overhead = number(nop->overhead);
     c.service = number(nop->interval);
@@ -168,7 +72,7 @@ static struct cost sync_cost(const struct engine *e, int queue) {
 
 static struct cost node_cost(struct engine *e, const struct executed *x) {
     if (x->node->kind == NODE_ISSUE) return issue_cost(e, x);
-    return x->node->kind == NODE_FALLBACK ? fallback_cost(e, x) : sync_cost(e, x->queue);
+    return x->node->kind == NODE_FALLBACK ? fallback_cost(e, x) : sync_cost(e, x);
 }
 
 static double transfer_time(const struct engine *e, const struct cost *c) {
@@ -294,7 +198,7 @@ static void gap_take(struct server *s, double start, double end) {
 static bool ready_time(struct engine *e, const struct executed *x, double *at, double *could,
                        int *server) {
     double tokens;
-    if (!tokens_ready(e, signals_of(x->node), &tokens) || !order_ready(e, x)) return false;
+    if (!signals_ready(e, x, &tokens) || !order_ready(e, x)) return false;
     double ready = fmax(fmax(x->dispatched, tokens), order_visible(e, x));
     if (e->machine->queue[x->queue].data_order) {
         struct cost c = node_cost(e, x);
@@ -328,10 +232,11 @@ static bool run_host(struct engine *e, const struct executed *x, double at) {
     struct cost c = node_cost(e, x);
     if (e->counting) count_bytes(e, x, &c);
     if (e->counting) e->result->host_cycles += c.overhead + c.service;
-    tokens_take(e, signals_of(x->node), at, at);
+    signals_take(e, x, at, at);
     account(e, x, at, 0, 0);
-    tokens_give(e, signals_of(x->node), at);
+    signals_give(e, x, at);
     order_ran(e, x, at, at);
+    signals_ran(e, x, at, at);
     return execute(e, x);
 }
 
@@ -367,10 +272,11 @@ static bool run(struct engine *e, const struct executed *x, double start, double
     else
         t->server[server].free = end;
     t->last_start = start;
-    tokens_take(e, signals_of(x->node), start, could);
+    signals_take(e, x, start, could);
     account(e, x, start, c.overhead + c.service, start - could + (begin - wanted));
-    tokens_give(e, signals_of(x->node), token_given(t, data_order, visible));
+    signals_give(e, x, token_given(t, data_order, visible));
     order_ran(e, x, end, visible);
+    signals_ran(e, x, end, visible);
     if (visible > e->end) e->end = visible;
     return execute(e, x);
 }
@@ -411,10 +317,11 @@ static void deadlock_of(struct engine *e, int queue, struct text *t) {
     const char *id = e->machine->queue[queue].id;
     for (int i = 0; i < g->npops; i++) {
         double at;
-        if (token_time(e, g, i, &at)) continue;
+        if (pop_time(e, x, i, &at)) continue;
         text_printf(t, "%squeue '%s' waits at '%s' for '%s'", t->n ? "; " : "", id,
                     node_name(e, x->node), e->machine->sync[g->pop[i].sync].id);
-        if (g->pop[i].channel) text_printf(t, "[%d]", g->pop[i].channel);
+        int channel = x->pop[i].channel - e->channel[g->pop[i].sync];
+        if (channel) text_printf(t, "[%d]", channel);
         return;
     }
     for (int q = 0; e->tracks && q < e->machine->nqueues; q++) {
@@ -459,19 +366,19 @@ bool time_drain(struct engine *e) {
 }
 
 /* Without a queue: when all before is done, and all that follows comes after it. */
-static bool run_alone(struct engine *e, const struct executed *x) {
+static bool run_alone(struct engine *e, struct executed *x) {
     double tokens;
-    if (!time_drain(e)) return false;
-    if (!tokens_ready(e, signals_of(x->node), &tokens))
+    if (!signals_enter(e, x) || !time_drain(e)) return false;
+    if (!signals_ready(e, x, &tokens))
         return engine_error(e, x->node, "deadlock: a token is missing");
     struct cost c = node_cost(e, x);
     if (e->counting) count_bytes(e, x, &c);
     double start = fmax(e->end, tokens), end = start;
-    tokens_take(e, signals_of(x->node), start, e->end);
+    signals_take(e, x, start, e->end);
     if (!e->joined) end += c.overhead + c.service + c.latency;
     if (e->joined && e->counting) e->result->host_cycles += c.overhead + c.service;
     account(e, x, start, end - start, 0);
-    tokens_give(e, signals_of(x->node), end);
+    signals_give(e, x, end);
     if (end > e->end) e->end = end;
     time_reset_queues(e, e->end);
     return execute(e, x);
@@ -482,7 +389,7 @@ static void open_fifo(struct engine *e, int q) {
     size_t nq = (size_t)e->machine->nqueues;
     t->room = capacity(e, q);
     t->fifo = malloc((size_t)t->room * sizeof *t->fifo);
-    t->after = malloc((size_t)t->room * nq * sizeof *t->after);
+    t->after = malloc((size_t)t->room * 3 * nq * sizeof *t->after);
     t->started = calloc((size_t)t->room, sizeof *t->started);
     for (int k = 0; k < t->room; k++) t->started[k] = e->floor;
 }
@@ -502,14 +409,19 @@ bool time_dispatch(struct engine *e, struct executed *x) {
     }
     x->dispatched = e->floor;
     int at = (t->head + t->count++) % t->room;
-    x->after = t->after + (size_t)at * (size_t)e->machine->nqueues;
+    size_t nq = (size_t)e->machine->nqueues;
+    x->after = t->after + (size_t)at * 3 * nq;
+    x->left = x->after + nq;
+    x->seen = x->left + nq;
     order_enter(e, x);
+    if (!signals_enter(e, x)) return false;
     t->fifo[at] = *x;
     return !e->failed;
 }
 
 void time_reset_queues(struct engine *e, double floor) {
     e->floor = e->end = floor;
+    signals_forget(e);
     for (int q = 0; q < e->machine->nqueues; q++) {
         struct queue_time *t = &e->queue[q];
         for (int w = 0; w < (int)e->machine->queue[q].width; w++) {
@@ -517,6 +429,7 @@ void time_reset_queues(struct engine *e, double floor) {
             t->server[w].n = 0;
         }
         t->last_start = t->visible = floor;
+        for (int k = 0; e->meets && k < SIM_PAST; k++) t->left[k] = t->seen[k] = floor;
         for (int k = 0; k < t->room; k++) t->started[k] = floor;
     }
 }

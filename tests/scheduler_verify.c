@@ -147,6 +147,38 @@ static const struct mutant board_mutants[] = {
     {"prepared layout", "workspace layout", 0, "reads the constant 0"}, /* zeroed by the run */
 };
 
+static const struct mutant async_mutants[] = {
+    {" pop empty[x]", "", 0, "already holds 1 tokens"},
+    {" pop empty[x]", "", 0, "pushes 'full' again without knowing that queue 'exec' took"},
+    {" pop full[x]", "", 0, "queue 'exec' reads byte 0 of memory 'x', which queue 'copy' writes"},
+    {" push full[x]", " push full", 0, "finds no token"},
+    {" push full[x]", " push full[x + 1]", 0, "finds no token"},
+    {" push full[x]", " push full[x] push full[x]", 0, "already holds 1 tokens"},
+    {" push done", "", 0, "queue 'store' reads byte 0 of memory 'y', which queue 'exec' writes"},
+    {" pop done push empty", " push empty", 0,
+     "queue 'copy' writes byte 0 of memory 'x', which queue 'exec' reads"},
+    {" pop done push empty", " pop done pending 1 push empty", 0,
+     "queue 'copy' writes byte 0 of memory 'x', which queue 'exec' reads"},
+    {"*32) pop done", "*32)", 0, "queue 'store' reads byte 0 of memory 'y'"},
+    {"*32) pop done", "*32) pop done pending 1", 0, "queue 'store' reads byte 0 of memory 'y'"},
+    {" pop order", "", 0, "queue 'exec' writes byte 0 of memory 'y', which queue 'store' reads"},
+    {" pop order push done", " push done pop all", 0, NULL}, /* a barrier does it too */
+    {" pop full[x] pop order", " pop all", 0,
+     "reads byte 0 of memory 'x', which queue 'copy' writes"}, /* what completes later does not meet */
+    {"sync exec pop done", "sync exec pop all pop done", 0, NULL}, /* waits more */
+    {"*32) pop done", "*32) pop order", 0, "queue 'store' cannot pop sync 'order'"},
+    {"*32) pop done", "*32) pop done push order", 0, "queue 'store' cannot push sync 'order'"},
+    {" pop empty[x]", " pop empty[x] pending 1", 0, "only the pop of a group"},
+    {" pop empty[x]", " pop empty[q]", 0, "there is no place 'q'"},
+    {"slots 2", "slots 1", 0, NULL}, /* the second credit is not used */
+    {"slots 2", "slots 3", 0, "finds no token"},
+    {"X in x at 0", "X in x at 936", 0, "hold the objects of syncs"},
+    {"X in x at 0", "X in x at 928", 0, NULL}, /* just below the objects */
+    {"fetch(N = 8, S = X + i0*32, D = x) pop empty[x] push full[x]",
+     "ld(N = 8, S = X + i0*32, D = x) push ready push ready push ready", 0,
+     "already holds 2 groups"},
+};
+
 static bool verified(const struct machine *m, const char *text, int trips, struct diags *d) {
     struct schedule *s = help_parse(m, "mutant", text, d);
     struct verify_options options = {.trips = trips};
@@ -191,11 +223,12 @@ MUTANTS(gemm)
 MUTANTS(hardware)
 MUTANTS(lanes)
 MUTANTS(board)
+MUTANTS(async)
 
 /* Correct ones pass however many trips are walked; a bound on steps is an error, not a hang. */
 static void test_trips_and_steps(void **state) {
     (void)state;
-    static const char *const file[] = {"gemm", "hardware", "lanes", "board"};
+    static const char *const file[] = {"gemm", "hardware", "lanes", "board", "async"};
     for (size_t f = 0; f < sizeof file / sizeof *file; f++) {
         struct arena arena;
         struct diags d;
@@ -262,6 +295,7 @@ int main(void) {
                                        cmocka_unit_test(test_hardware),
                                        cmocka_unit_test(test_lanes),
                                        cmocka_unit_test(test_board),
+                                       cmocka_unit_test(test_async),
                                        cmocka_unit_test(test_trips_and_steps),
                                        cmocka_unit_test(test_clamped)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,13 +114,19 @@ static bool carries(const struct signal *s, int n, int sync) {
 }
 
 /* The issue of the same queue next to node i, forwards for a pop and backwards for a push; -1: a
- * loop or another sync is nearer. */
-static int neighbour(const struct work *w, const struct nodes *l, int i, int step) {
-    int queue = l->at[i].sync.queue;
+ * loop or another sync is nearer, or the other end of its sync, whose depth counts. */
+static int neighbour(const struct work *w, const struct nodes *l, int i, bool push) {
+    int queue = l->at[i].sync.queue, step = push ? -1 : 1;
+    const struct signals *mine = &l->at[i].sync.signals;
+    int sync = push ? mine->push[0].sync : mine->pop[0].sync;
     for (int k = i + step; k >= 0 && k < l->n; k += step) {
+        const struct signals *other = signals_of(&l->at[k]);
         bool issues = issue_of(&l->at[k]);
         if (l->at[k].kind == NODE_LOOP && !issues) return -1;
         if (queue_of(w, &l->at[k]) == queue) return issues ? k : -1;
+        if (other && (push ? carries(other->pop, other->npops, sync)
+                           : carries(other->push, other->npushes, sync)))
+            return -1;
     }
     return -1;
 }
@@ -128,7 +134,7 @@ static int neighbour(const struct work *w, const struct nodes *l, int i, int ste
 static bool fold_one(struct work *w, struct nodes *l, int i) {
     const struct signals *s = &l->at[i].sync.signals;
     bool push = s->npushes == 1;
-    int k = neighbour(w, l, i, push ? -1 : 1);
+    int k = neighbour(w, l, i, push);
     if (k < 0) return false;
     struct signals *to = signals_of(&l->at[k]);
     if (push) {

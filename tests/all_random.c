@@ -35,21 +35,28 @@ struct bench {
     const char *file;
     struct machine *machine;
     bool run;                           /* its code runs here */
-    bool integers;                      /* most of what it executes is integer */
+    struct schemes native;
     int tried, refused, mapped, failed; /* mapped: an instruction has a part in it */
     double slowest;                     /* compilation, seconds */
 };
 
-static bool prefers_integers(const struct machine *m) {
-    int floats = 0, integers = 0;
-    for (int i = 0; i < m->ninstrs; i++) {
-        if (m->instr[i].is_move || m->instr[i].noperands == 0) continue;
-        if (type_is_float(m->instr[i].operand[0].type))
-            floats++;
-        else
-            integers++;
+/* Types of the machine's products. */
+static void find_schemes(const struct machine *m, struct schemes *out) {
+    for (int i = 0; i < m->ninstrs && out->n < 16; i++) {
+        const struct instr *in = &m->instr[i];
+        const char *type[2] = {NULL, NULL}, *sum = NULL;
+        bool known = false;
+        for (int o = 0, reads = 0; o < in->noperands; o++) {
+            if (in->operand[o].role == ROLE_IN && reads < 2)
+                type[reads++] = type_name(in->operand[o].type);
+            if (in->operand[o].role == ROLE_INOUT) sum = type_name(in->operand[o].type);
+        }
+        if (in->is_move || !type[1] || !sum) continue;
+        for (int k = 0; k < out->n; k++)
+            known |= !strcmp(out->at[k].a, type[0]) && !strcmp(out->at[k].b, type[1]) &&
+                     !strcmp(out->at[k].sum, sum);
+        if (!known) out->at[out->n++] = (struct scheme){type[0], type[1], sum};
     }
-    return integers > floats;
 }
 
 static bool runs_here(const struct machine *m) {
@@ -82,8 +89,8 @@ static int load_benches(struct bench *b, glob_t *files) {
         bool shipped = strstr(file, "tests/data") == NULL;
         b[n++] = (struct bench){.file = strrchr(file, '/') + 1,
                                 .machine = m,
-                                .run = shipped && !device && runs_here(m),
-                                .integers = prefers_integers(m)};
+                                .run = shipped && !device && runs_here(m)};
+        find_schemes(m, &b[n - 1].native);
     }
     diags_free(&d);
     return n;
@@ -360,7 +367,7 @@ static bool still_fails(const struct tape *tape, struct trial *t, const char *wr
     struct tape copy = *tape;
     bool same;
     copy.pos = 0;
-    char *text = random_program(&copy, t->bench->integers, &t->exact);
+    char *text = random_program(&copy, &t->bench->native, &t->exact);
     struct answer x = ask(text, t);
     same = strcmp(x.wrong, wrong) == 0;
     free(x.text);
@@ -393,7 +400,7 @@ static void shrink(struct tape *tape, struct trial *t, const char *wrong) {
 static void print_failure(struct tape *tape, struct trial *t, const struct answer *x, bool small) {
     if (small) shrink(tape, t, x->wrong);
     tape->pos = 0;
-    char *text = random_program(tape, t->bench->integers, &t->exact);
+    char *text = random_program(tape, &t->bench->native, &t->exact);
     struct answer last = ask(text, t);
     fprintf(stderr, "seed %llu on %s, approach %s, threads %d: %s\n%s%s\n",
             (unsigned long long)t->seed, t->bench->file, approach_of(t->seed)->name,
@@ -406,7 +413,7 @@ static void print_failure(struct tape *tape, struct trial *t, const struct answe
 static void one_program(struct bench *b, uint64_t seed, int *failures) {
     struct tape tape = {.s = seed * 7919 + 13};
     struct trial t = {.bench = b, .seed = seed};
-    char *text = random_program(&tape, b->integers, &t.exact);
+    char *text = random_program(&tape, &b->native, &t.exact);
     struct answer x = ask(text, &t);
     free(text);
     b->tried++;

@@ -180,20 +180,25 @@ static int windowed_operand(struct maker *g, const char *type, const struct dims
     return declare(g, input_role(g), type, shape);
 }
 
-struct scheme {
+struct scheme { /* types of a product's factors and of its sum */
     const char *a, *b, *sum;
 };
 
-static struct scheme pick_scheme(struct maker *g, bool floats) {
-    static const struct scheme whole[] = {
-        {"i8", "i8", "i32"}, {"u8", "i8", "i32"}, {"i16", "i16", "i32"}, {"i32", "i32", "i32"}};
-    static const struct scheme real[] = {{"f32", "f32", "f32"},
-                                         {"bf16", "bf16", "f32"},
-                                         {"f16", "f16", "f32"},
-                                         {"f64", "f64", "f64"}};
-    g->is_float = floats;
-    int k = pick(g->tape, 6);
-    return (floats ? real : whole)[k < 3 ? 0 : k - 2];
+struct schemes { /* what the machine's instructions take */
+    struct scheme at[16];
+    int n;
+};
+
+static struct scheme pick_scheme(struct maker *g, const struct schemes *native) {
+    static const struct scheme any[] = {{"f32", "f32", "f32"}, {"i8", "i8", "i32"},
+                                        {"u8", "i8", "i32"},   {"bf16", "bf16", "f32"},
+                                        {"f16", "f16", "f32"}, {"i16", "i16", "i32"},
+                                        {"i32", "i32", "i32"}, {"f64", "f64", "f64"}};
+    bool foreign = rarely(g->tape, 4) || native->n == 0;
+    struct scheme s = foreign ? any[pick(g->tape, (int)(sizeof any / sizeof *any))]
+                              : native->at[pick(g->tape, native->n)];
+    g->is_float = s.sum[0] != 'i' && s.sum[0] != 'u';
+    return s;
 }
 
 static int pick_windows(struct maker *g, struct dims *a, const struct dims *reduced,
@@ -422,9 +427,9 @@ static void consumer(struct maker *g) {
 }
 
 /* Text of the program, from the heap. Small where the tape has run out. */
-static char *random_program(struct tape *tape, bool integers, bool *exact) {
+static char *random_program(struct tape *tape, const struct schemes *native, bool *exact) {
     struct maker g = {.tape = tape, .points = PROGRAM_POINTS, .exact = true};
-    struct scheme type = pick_scheme(&g, integers ? rarely(tape, 5) : !rarely(tape, 4));
+    struct scheme type = pick_scheme(&g, native);
     contraction(&g, &type);
     for (int n = pick(tape, 4); n > 0; n--) elementwise(&g);
     int tail = pick(tape, 6);

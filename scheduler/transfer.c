@@ -122,6 +122,24 @@ void region_padding(const struct program *p, const struct stmt *st, const struct
     }
 }
 
+/* Does every tile of the home begin where the move may begin? */
+static bool tiles_aligned(const struct work *w, const struct opnd *o, int buffer,
+                          const struct fit *f, bool write) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    const struct move *mv = f->move;
+    const struct operand *at =
+        &mv->needle->in->operand[write ? mv->to_operand : mv->from_operand];
+    int64_t align = graph_align(w->m, at, w->home[buffer].memory, mv->needle->bound);
+    for (int k = o->geom.ninner; k < o->geom.n; k++) {
+        struct coord c = o->geom.at[k];
+        int64_t stride;
+        if (c.dim < 0 || b->extent[c.dim] <= c.div) continue;
+        home_stride(&w->home[buffer], b->ndims, c, &stride);
+        if (stride * (int64_t)type_size(b->type) % align != 0) return false;
+    }
+    return true;
+}
+
 static bool region_fits(struct work *w, const struct moves *moves, const struct opnd *o, int buffer,
                         const struct region *r, bool write) {
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
@@ -129,7 +147,8 @@ static bool region_fits(struct work *w, const struct moves *moves, const struct 
     struct fit f;
     int home = w->home[buffer].memory;
     return box_make(w, buffer, &o->geom, &s, r, !write, &box) &&
-           fit_box(w, moves, write ? o->memory : home, write ? home : o->memory, &box, &f);
+           fit_box(w, moves, write ? o->memory : home, write ? home : o->memory, &box, &f) &&
+           tiles_aligned(w, o, buffer, &f, write);
 }
 
 static bool has_single_digit(const struct geom *g, int dim) {

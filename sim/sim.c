@@ -146,6 +146,7 @@ bool sim_run(const struct schedule *s, void *const *data, const struct sim_optio
                        .result = r,
                        .diags = d,
                        .data = data,
+                       .order = options->order_seed * UINT64_C(0x9e3779b97f4a7c15),
                        .counting = true};
     double start = wall();
     open_result(r, s->machine);

@@ -10,6 +10,8 @@ struct sim_options {
     bool no_values;         /* cycles alone */
     const char *trace;      /* Chrome trace JSON to write; or NULL */
     int64_t steps;          /* bound on instructions executed; 0: 10^10 */
+    uint64_t order_seed;    /* not 0: among the instructions that signals let go on, any is next, as
+                               other times would have it; cycles then mean nothing */
     bool with_prepare_cost; /* count the `prepare` section too; otherwise it is executed but free */
 };
 

@@ -140,6 +140,7 @@ struct engine {
     int64_t sequence, steps, limit;
     int instance;
     bool counting, failed;
+    uint64_t order; /* state of the random order; 0: by time */
     FILE *trace;
     bool traced;
 };

@@ -288,10 +288,18 @@ struct start {
     int server;
 };
 
+/* One of n that may go on is the last one looked at: so each is as likely as the others. */
+static bool takes_over(struct engine *e, int n) { /* xorshift (Marsaglia 2003) */
+    e->order ^= e->order << 13;
+    e->order ^= e->order >> 7;
+    e->order ^= e->order << 17;
+    return e->order % (uint64_t)n == 0;
+}
+
 /* Of out-of-order queues only the oldest instruction is looked at (unless nothing else can go on),
  * so that they run in program order, and fast. */
 static int next_queue(struct engine *e, bool any, struct start *out) {
-    int best = -1;
+    int best = -1, ready = 0;
     int64_t oldest = INT64_MAX;
     for (int q = 0; q < e->machine->nqueues; q++)
         if (e->machine->queue[q].data_order && e->queue[q].count &&
@@ -304,6 +312,10 @@ static int next_queue(struct engine *e, bool any, struct start *out) {
         const struct executed *x = &t->fifo[t->head];
         if (!any && e->machine->queue[q].data_order && x->sequence != oldest) continue;
         if (!ready_time(e, x, &one.at, &one.could, &one.server)) continue;
+        if (e->order) {
+            if (takes_over(e, ++ready)) best = q, *out = one;
+            continue;
+        }
         if (best < 0 || one.at < out->at ||
             (one.at == out->at && x->sequence < e->queue[best].fifo[e->queue[best].head].sequence))
             best = q, *out = one;

@@ -34,7 +34,7 @@ enum { MACHINES = 64, PER_PROGRAM = 4, CPU_SECONDS = 60, SHRINKS = 150 };
 struct bench {
     const char *file;
     struct machine *machine;
-    bool run;                           /* its code runs here */
+    bool run; /* its code runs here */
     struct schemes native;
     int tried, refused, mapped, failed; /* mapped: an instruction has a part in it */
     double slowest;                     /* compilation, seconds */

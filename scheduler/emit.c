@@ -44,6 +44,16 @@ static double trips_inside(const struct emitter *e, int d) {
     return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->nest->nprefix);
 }
 
+/* At most as many credits as the syncs of both directions hold tokens. */
+static int within_depth(const struct emitter *e, int credits, int queue) {
+    for (int way = 0; way < 2; way++) {
+        int sync = way ? graph_sync(e->w->m, e->exec, queue) : graph_sync(e->w->m, queue, e->exec);
+        int64_t depth = sync >= 0 ? e->w->m->sync[sync].depth : -1;
+        if (depth >= 0 && depth < credits) credits = (int)depth;
+    }
+    return credits;
+}
+
 static struct pacer pacer_make(const struct emitter *e, int queue) {
     const struct plan *p = &e->nest->plan;
     int root = e->nest->nprefix;
@@ -54,6 +64,7 @@ static struct pacer pacer_make(const struct emitter *e, int queue) {
         if (e->fill_queue[i] == queue && p->hold[i].depth == c.depth &&
             p->hold[i].slots < c.credits)
             c.credits = p->hold[i].slots;
+    c.credits = within_depth(e, c.credits, queue);
     c.war = c.depth > root && trips_inside(e, c.depth) > 1;
     for (int i = 0; i < e->t->nops; i++) {
         int d = p->hold[i].depth;
@@ -294,7 +305,7 @@ static int out_credits(const struct emitter *e) {
                 needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
                 n += e->own[i][k].slots;
     }
-    return n;
+    return within_depth(e, n, e->store);
 }
 
 bool nest_turn(struct emitter *e, struct nodes *out) {

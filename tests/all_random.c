@@ -87,7 +87,7 @@ static int load_benches(struct bench *b, glob_t *files) {
         diags_print(&d, stderr);
         assert_non_null(m);
         bool shipped = strstr(file, "tests/data") == NULL;
-        b[n++] = (struct bench){.file = strrchr(file, '/') + 1,
+        b[n++] = (struct bench){.file = file + strlen(SOURCE_DIR) + 1,
                                 .machine = m,
                                 .run = shipped && !device && runs_here(m)};
         find_schemes(m, &b[n - 1].native);
@@ -446,7 +446,7 @@ static void random_programs(void **state) {
     int tried = 0;
     for (int k = 0; k < nbenches; k++) {
         fprintf(stderr,
-                "%-16s %6d programs, %5d mapped, %5d refused, %3d wrong; slowest compilation %.3f "
+                "%-44s %5d programs, %5d mapped, %5d refused, %3d wrong; slowest compilation %.3f "
                 "s%s\n",
                 bench[k].file, bench[k].tried, bench[k].mapped, bench[k].refused, bench[k].failed,
                 bench[k].slowest, bench[k].run ? "; executed" : "");

@@ -247,6 +247,16 @@ bool unit_inside(const struct machine *, int unit, int outer);
 /* Is this memory the home itself, or a hardware-managed cache over it (then an operand "in" it is read at its home address)? */
 bool memory_is_home(const struct machine *, int memory);
 
+/* ---- elements over instances and swizzled addresses (machine format, "Layouts") ---- */
+struct swizzle { int bits, base, shift; };                        /* bits 0: none */
+bool swizzle_parse(const char *, struct swizzle *);               /* of operand_layout.swizzle; NULL is none */
+int64_t swizzle_address(struct swizzle, int64_t address);         /* bytes from the start of the memory; its own inverse */
+int64_t unit_instances(const struct machine *, int unit);         /* in its parent, at most */
+bool layout_spreads(const struct layout *);                       /* has places in units: elements lie in several instances */
+/* The instance of the memory that holds an element, counted from the first one inside the instruction's unit; and how many there are. */
+int64_t layout_instance(const struct machine *, const struct layout *, int memory, const int64_t *index);
+int64_t layout_instances(const struct machine *, const struct layout *, int memory);
+
 /* The semantics with its sizes bound, e.g. M = 16. `size` has one value for each of instr.ranged. Cached results are the caller's
  * business. NULL after reporting. */
 struct program *instr_bind(const struct machine *, const struct instr *, const int64_t *size, struct diags *);

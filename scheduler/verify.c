@@ -17,16 +17,10 @@ bool verify_step(struct verify *v, int64_t n) {
     return false;
 }
 
-static int64_t unit_count(const struct machine *m, int unit) {
-    const struct unit *u = &m->unit[unit];
-    int64_t count = u->count_max > u->count ? u->count_max : u->count;
-    return count > 1 ? count : 1;
-}
-
 int64_t verify_instance(const struct verify *v, int unit) {
     if (unit < 0) return 0;
     int64_t above = verify_instance(v, v->m->unit[unit].parent);
-    return (above * unit_count(v->m, unit) + v->inst[unit]) & 0xffff;
+    return (above * unit_instances(v->m, unit) + v->inst[unit]) & 0xffff;
 }
 
 static int *slot_of(struct verify *v, int place) {
@@ -174,6 +168,11 @@ static bool check_bounds(struct site *s, int o) {
             start = p->address + (slot ? slot - 1 : 0) * p->bytes;
     if (h->nruns == 0) return true;
     int64_t low = s->at[o].address + h->low - start, high = s->at[o].address + h->high - start;
+    if (h->swizzle.bits) { /* stays inside pieces of that size */
+        int64_t piece = INT64_C(1) << (h->swizzle.base + h->swizzle.bits);
+        low = (low + start) / piece * piece - start;
+        high = (high + start + piece - 1) / piece * piece - start;
+    }
     if (low >= 0 && high <= p->bytes) return true;
     return verify_error(
         v,
@@ -229,6 +228,20 @@ static bool locate(struct verify *v, const struct issue_node *n, const struct in
     return true;
 }
 
+/* Swizzled bytes are elsewhere, piece by piece. */
+static void run_races(struct verify *v, int qi, struct place_at at, const struct run *run,
+                      struct swizzle swizzle, bool write) {
+    int64_t address = at.address + run->at, end = address + run->bytes;
+    at.instance += run->instance;
+    while (address < end && !v->stop) {
+        int64_t piece = INT64_C(1) << swizzle.base, n = end - address;
+        if (swizzle.bits && n > piece - address % piece) n = piece - address % piece;
+        at.address = swizzle_address(swizzle, address);
+        race_access(v, qi, at, n, write);
+        address += n;
+    }
+}
+
 static void issue_races(struct verify *v, const struct issue_node *n, const struct shape *h,
                         const struct place_at *at, const int64_t *flag) {
     const struct instr *in = &v->m->instr[n->instr];
@@ -244,11 +257,8 @@ static void issue_races(struct verify *v, const struct issue_node *n, const stru
             const struct shape_operand *p = &h->operand[o];
             bool touches =
                 write ? p->writes : p->reads && !(overwrites && off && o == h->dst_operand);
-            for (int k = 0; touches && n->arg[o].place >= 0 && k < p->nruns && !v->stop; k++) {
-                struct place_at where = at[o];
-                where.address += p->run[k].at;
-                race_access(v, who, where, p->run[k].bytes, write);
-            }
+            for (int k = 0; touches && n->arg[o].place >= 0 && k < p->nruns && !v->stop; k++)
+                run_races(v, who, at[o], &p->run[k], p->swizzle, write);
         }
     if (!v->in_entry) race_push(v, qi, &n->signals);
 }
@@ -305,7 +315,7 @@ static void walk_iterations(struct verify *v, const struct loop_node *l) {
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
     uint64_t n = iterations(lo, hi, l->step), trips = loop_computes(l) ? (uint64_t)v->trips : 0;
     bool parallel = l->kind == LOOP_PARALLEL;
-    uint64_t count = parallel ? (uint64_t)unit_count(v->m, l->unit) : 1;
+    uint64_t count = parallel ? (uint64_t)unit_instances(v->m, l->unit) : 1;
     if (count > n) count = n;
     if (parallel && !v->counting) race_barrier(v);
     for (uint64_t k = 0; k < n && verify_step(v, 1); k++) {

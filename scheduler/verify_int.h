@@ -40,9 +40,11 @@ struct tag {
 };
 
 /* ---- what an instruction does with its operands, for one choice of sizes, strides and layouts ---- */
-struct run { int64_t at, bytes; };     /* from the element with index 0 */
+struct run { int64_t at, bytes; int instance; };   /* from the element with index 0, in the operand's first instance */
 struct shape_operand {
     int64_t elements, *offset;         /* byte offset of each element; NULL: dense row-major */
+    int32_t *instance;                 /* of each element, from the first one on; NULL: all in one */
+    struct swizzle swizzle;            /* of the addresses */
     int64_t low, high;                 /* bytes touched: low <= … < high; both 0 when nothing is */
     struct run *run; int nruns;        /* merged, ascending */
     bool reads, writes;
@@ -182,6 +184,7 @@ const struct shape *shape_get(struct verify *, const struct issue_node *, const 
 bool shape_name(const struct machine *, const struct instr *, const struct operand_layout *, const int64_t *size, const int64_t *stride,
                 const char *name, double *out);
 int64_t shape_offset(const struct shape *, int operand, int64_t element);   /* bytes */
+int32_t shape_instance(const struct shape *, int operand, int64_t element); /* from the operand's first */
 
 /* verify_match.c */
 const struct binding_of *binding_get(struct verify *, const struct shape *, const struct issue_node *, bool overwrite);

@@ -90,6 +90,16 @@ static bool strides_small(const struct operand_layout *l, const int64_t *stride)
     return true;
 }
 
+/* Which instance of the memory holds each element. */
+static void shape_instances(struct verify *v, struct shape_operand *p, const struct buffer *b,
+                            const struct layout *map, int memory) {
+    int64_t index[MAX_DIMS] = {0}, element = 0;
+    if (!layout_spreads(map) || b->elements == 0) return;
+    p->instance = arena_array(&v->arena, (size_t)b->elements + 1, sizeof *p->instance);
+    do p->instance[element++] = (int32_t)layout_instance(v->m, map, memory, index);
+    while (next_index(b, index));
+}
+
 static bool shape_offsets(struct verify *v, struct shape *h, int o, const struct buffer *b,
                           const struct names *n) {
     struct shape_operand *p = &h->operand[o];
@@ -102,6 +112,8 @@ static bool shape_offsets(struct verify *v, struct shape *h, int o, const struct
     if (n->layout->nstrides > MAX_DIMS || !strides_of(n, stride) ||
         !strides_small(n->layout, stride))
         return verify_error(v, "the strides of operand '%s' are no integers in range", b->name);
+    if (!swizzle_parse(n->layout->swizzle, &p->swizzle))
+        return verify_error(v, "the swizzle of operand '%s' is none", b->name);
     h->cost += b->elements;
     if (!verify_step(v, b->elements)) return false;
     if (!n->layout->map && n->layout->nstrides == 0) return true;
@@ -118,6 +130,11 @@ int64_t shape_offset(const struct shape *h, int operand, int64_t element) {
     const struct shape_operand *p = &h->operand[operand];
     return p->offset ? p->offset[element]
                      : element * (p->elements ? p->buffer_bytes / p->elements : 0);
+}
+
+int32_t shape_instance(const struct shape *h, int operand, int64_t element) {
+    const struct shape_operand *p = &h->operand[operand];
+    return p->instance ? p->instance[element] : 0;
 }
 
 /* ---- points ---- */
@@ -180,6 +197,7 @@ static bool fill_points(struct verify *v, struct shape *h) {
 /* ---- bytes touched ---- */
 static int by_start(const void *a, const void *b) {
     const struct run *x = a, *y = b;
+    if (x->instance != y->instance) return x->instance - y->instance;
     return (x->at > y->at) - (x->at < y->at);
 }
 
@@ -197,12 +215,13 @@ static void fill_runs(struct verify *v, struct shape *h, int o, size_t size) {
     struct run *run = arena_array(&v->arena, (size_t)p->elements + 1, sizeof *run);
     int n = 0;
     for (int64_t e = 0; e < p->elements; e++)
-        if (used[e]) run[n++] = (struct run){shape_offset(h, o, e), (int64_t)size};
+        if (used[e])
+            run[n++] = (struct run){shape_offset(h, o, e), (int64_t)size, shape_instance(h, o, e)};
     free(used);
     qsort(run, (size_t)n, sizeof *run, by_start);
     for (int k = 0; k < n; k++) {
         struct run *last = p->nruns ? &run[p->nruns - 1] : NULL;
-        if (last && run[k].at <= last->at + last->bytes) {
+        if (last && run[k].instance == last->instance && run[k].at <= last->at + last->bytes) {
             if (run[k].at + run[k].bytes > last->at + last->bytes)
                 last->bytes = run[k].at + run[k].bytes - last->at;
         } else {
@@ -212,7 +231,10 @@ static void fill_runs(struct verify *v, struct shape *h, int o, size_t size) {
     p->run = run;
     if (p->nruns == 0) return;
     p->low = run[0].at;
-    p->high = run[p->nruns - 1].at + run[p->nruns - 1].bytes;
+    for (int k = 0; k < p->nruns; k++) {
+        if (run[k].at < p->low) p->low = run[k].at;
+        if (run[k].at + run[k].bytes > p->high) p->high = run[k].at + run[k].bytes;
+    }
 }
 
 /* ---- the semantics' form ---- */
@@ -287,6 +309,9 @@ static bool shape_build(struct verify *v, struct shape *h, const struct issue_no
         if (buffer < 0)
             return verify_error(v, "the semantics have no buffer '%s'", in->operand[o].buffer);
         if (!shape_offsets(v, h, o, &h->bound->buffer[buffer], &names)) return false;
+        if (n->arg[o].place >= 0)
+            shape_instances(v, &h->operand[o], &h->bound->buffer[buffer], names.layout->map,
+                            v->s->place[n->arg[o].place].memory);
     }
     if (!h->stmt) return true;
     h->cost += h->points;
@@ -309,14 +334,18 @@ const struct shape *shape_get(struct verify *v, const struct issue_node *n, cons
     const struct instr *in = &v->m->instr[n->instr];
     int64_t key[64];
     int nkeys = 0;
-    if (1 + in->nranged + in->nstride_names + in->noperands > 64) {
+    if (1 + in->nranged + in->nstride_names + 2 * in->noperands > 64) {
         verify_error(v, "'%s' has too many sizes to verify", in->id);
         return NULL;
     }
     key[nkeys++] = n->instr;
     for (int k = 0; k < in->nranged; k++) key[nkeys++] = size[k];
     for (int k = 0; k < in->nstride_names; k++) key[nkeys++] = stride[k];
-    for (int o = 0; o < in->noperands; o++) key[nkeys++] = n->arg[o].layout;
+    for (int o = 0; o < in->noperands; o++) {
+        key[nkeys++] = n->arg[o].layout;
+        if (n->arg[o].place >= 0 && layout_spreads(in->operand[o].layout[n->arg[o].layout].map))
+            key[nkeys++] = v->s->place[n->arg[o].place].memory;
+    }
     struct shape **bucket = &v->shape[hash_key(key, nkeys) % (uint64_t)v->nbuckets];
     for (struct shape *h = *bucket; h; h = h->next)
         if (h->nkeys == nkeys && memcmp(h->key, key, (size_t)nkeys * sizeof *key) == 0)

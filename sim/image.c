@@ -48,16 +48,11 @@ static int64_t used_bytes(struct engine *e, int memory) {
     return most;
 }
 
-static int64_t instances_of(const struct unit *u) {
-    int64_t n = u->count_max > u->count ? u->count_max : u->count;
-    return n < 1 ? 1 : n > SIM_INSTANCES ? SIM_INSTANCES : n;
-}
-
 static bool image_open(struct engine *e, int memory, int64_t bytes) {
     const struct memory *m = &e->machine->memory[memory];
     int64_t n = 1, piece = m->word > 16 ? m->word : 16;
     for (int u = m->unit; u >= 0 && n <= MOST_IMAGES; u = e->machine->unit[u].parent)
-        n *= instances_of(&e->machine->unit[u]);
+        n *= unit_instances(e->machine, u);
     if (n > MOST_IMAGES)
         return engine_error(e, NULL, "memory '%s' has too many instances to be simulated", m->id);
     while (bytes / piece > MOST_GRANULES) piece *= 2;
@@ -95,13 +90,17 @@ static int64_t instance_of(const struct engine *e, int memory) {
     int64_t at = 0, scale = 1;
     for (int u = e->machine->memory[memory].unit; u >= 0; u = e->machine->unit[u].parent) {
         at += e->unit_instance[u] * scale;
-        scale *= instances_of(&e->machine->unit[u]);
+        scale *= unit_instances(e->machine, u);
     }
     return at;
 }
 
 struct image *image_of(struct engine *e, int memory) {
-    int64_t at = e->images[memory] > 1 ? instance_of(e, memory) : 0;
+    return image_at(e, memory, 0);
+}
+
+struct image *image_at(struct engine *e, int memory, int64_t further) {
+    int64_t at = e->images[memory] > 1 ? instance_of(e, memory) + further : 0;
     struct image *image = &e->image[memory][at];
     size_t granules = (size_t)(image->bytes / image->piece + 2);
     if (!image->byte && !e->options->no_values) {

@@ -117,6 +117,7 @@ static bool reach_of(const struct operand_layout *l, const struct buffer *b, con
 static void shape_clear(struct shape *s) {
     for (int o = 0; o < SIM_OPERANDS; o++) {
         free(s->reach[o].offset);
+        free(s->reach[o].instance);
         free(s->reach[o].data);
     }
     free(s->by_buffer);
@@ -155,6 +156,9 @@ static bool shape_fill(struct engine *e, const struct node *node, const struct e
         if (!reach_of(l, &s->program->buffer[buffer], stride, &s->reach[o]))
             return engine_error(e, node, "operand '%s' of '%s' is too large", in->operand[o].buffer,
                                 in->id);
+        if (!swizzle_parse(l->swizzle, &s->reach[o].swizzle))
+            return engine_error(e, node, "the swizzle of operand '%s' of '%s' is none",
+                                in->operand[o].buffer, in->id);
     }
     return evaluate_cost(e, node, &n, in->latency, "latency", &s->latency) &&
            evaluate_cost(e, node, &n, in->interval, "interval", &s->interval) &&
@@ -190,6 +194,19 @@ static int64_t *offsets(const struct operand_layout *l, const struct buffer *b,
     return NULL;
 }
 
+/* Which instance of the memory holds each element; NULL: all in the one where the operand is. */
+static int32_t *instances(const struct engine *e, const struct layout *map, const struct buffer *b,
+                          int memory) {
+    int64_t index[MAX_DIMS] = {0};
+    if (!layout_spreads(map)) return NULL;
+    int32_t *out = malloc((size_t)b->elements * sizeof *out + 1);
+    for (int64_t k = 0; k < b->elements; k++) {
+        out[k] = (int32_t)layout_instance(e->machine, map, memory, index);
+        for (int d = b->ndims - 1; d >= 0 && ++index[d] == b->extent[d]; d--) index[d] = 0;
+    }
+    return out;
+}
+
 bool shape_ready(struct engine *e, const struct node *node, const struct shape *made) {
     struct shape *s = &e->shape[made - e->shape];
     const struct instr *in = &e->machine->instr[node->issue->instr];
@@ -205,7 +222,10 @@ bool shape_ready(struct engine *e, const struct node *node, const struct shape *
             return engine_error(e, node, "operand '%s' has %lld elements, too many to be computed",
                                 in->operand[o].buffer, (long long)r->elements);
         if (!strides_of(e, node, &n, o, l, stride)) return false;
-        if (in->operand[o].memory[0] != MEMORY_IMM) r->offset = offsets(l, b, stride);
+        if (in->operand[o].memory[0] != MEMORY_IMM) {
+            r->offset = offsets(l, b, stride);
+            r->instance = instances(e, l->map, b, in->operand[o].memory[0]);
+        }
         r->data = calloc((size_t)r->elements + 1, type_size(b->type));
         s->by_buffer[r->buffer] = r->data;
     }

@@ -69,6 +69,8 @@ struct reach {
     int64_t elements;
     int64_t lo, hi;  /* elements from its address to the first and the last; hi < lo: none */
     int64_t *offset; /* element -> element offset; NULL: dense, or not needed so far */
+    int32_t *instance; /* element -> instance of the memory, from the operand's first; NULL: all in one */
+    struct swizzle swizzle; /* of its addresses */
     uint8_t *data;   /* row-major; made when values are computed */
 };
 
@@ -149,6 +151,7 @@ struct engine {
 bool images_open(struct engine *);
 void images_close(struct engine *);
 struct image *image_of(struct engine *, int memory); /* of the current instance; NULL: no room */
+struct image *image_at(struct engine *, int memory, int64_t further); /* so many instances further on */
 bool images_load(struct engine *);                   /* arguments in */
 bool images_store(struct engine *);                  /* out and inout back */
 bool home_gather(struct engine *, int buffer, uint8_t *to);

@@ -6,24 +6,46 @@
 #include <string.h>
 
 /* In iteration t of the hardware loops around. */
-static uint8_t *operand_memory(struct engine *e, const struct executed *x, int o, int64_t t) {
-    const struct place *p = &e->schedule->place[x->node->issue->arg[o].place];
-    struct image *image = image_of(e, p->memory);
-    int64_t at = x->address[o];
-    for (int k = x->nloops - 1; k >= 0; k--) {
-        at += t % x->trips[k] * x->move[k][o];
-        t /= x->trips[k];
-    }
-    return image ? image->byte + at : NULL;
+struct operand_at {
+    int memory;
+    int64_t address;
+    size_t size;
+};
+
+/* Where an element is; NULL: no room for that instance. */
+static uint8_t *element_at(struct engine *e, const struct operand_at *o, const struct reach *r,
+                           int64_t k) {
+    struct image *image = image_at(e, o->memory, r->instance ? r->instance[k] : 0);
+    int64_t offset = (r->offset ? r->offset[k] : k) * (int64_t)o->size;
+    return image ? image->byte + swizzle_address(r->swizzle, o->address + offset) : NULL;
 }
 
-static void copy_elements(const struct reach *r, uint8_t *memory, size_t size, bool out) {
+static bool copy_scattered(struct engine *e, const struct operand_at *o, const struct reach *r,
+                           bool out) {
+    for (int64_t k = 0; k < r->elements; k++) {
+        uint8_t *at = element_at(e, o, r, k), *mine = r->data + (size_t)k * o->size;
+        if (!at) return false;
+        if (out)
+            memcpy(at, mine, o->size);
+        else
+            memcpy(mine, at, o->size);
+    }
+    return true;
+}
+
+static bool copy_elements(struct engine *e, const struct operand_at *o, const struct reach *r,
+                          bool out) {
+    if (r->instance || r->swizzle.bits) return copy_scattered(e, o, r, out);
+    struct image *image = image_of(e, o->memory);
+    if (!image) return false;
+    uint8_t *memory = image->byte + o->address;
+    size_t size = o->size;
     if (!r->offset) {
         if (out)
             memcpy(memory, r->data, (size_t)r->elements * size);
         else
             memcpy(r->data, memory, (size_t)r->elements * size);
-        return;
+        return true;
     }
     for (int64_t k = 0; k < r->elements; k++) {
         uint8_t *at = memory + r->offset[k] * (int64_t)size, *mine = r->data + (size_t)k * size;
@@ -32,6 +54,20 @@ static void copy_elements(const struct reach *r, uint8_t *memory, size_t size, b
         else
             memcpy(mine, at, size);
     }
+    return true;
+}
+
+/* In iteration t of the hardware loops around. */
+static struct operand_at operand_at(const struct engine *e, const struct executed *x, int o,
+                                    int64_t t) {
+    const struct issue_node *i = x->node->issue;
+    int64_t at = x->address[o];
+    for (int k = x->nloops - 1; k >= 0; k--) {
+        at += t % x->trips[k] * x->move[k][o];
+        t /= x->trips[k];
+    }
+    return (struct operand_at){e->schedule->place[i->arg[o].place].memory, at,
+                               type_size(e->machine->instr[i->instr].operand[o].type)};
 }
 
 /* The combiner that writes a buffer of the semantics; what it starts from when the instruction
@@ -66,18 +102,16 @@ static bool execute_once(struct engine *e, const struct executed *x, const struc
         } else if (overwrite) {
             start_neutral(s, r, t);
         } else {
-            uint8_t *memory = operand_memory(e, x, o, turn);
-            if (!memory) return false;
-            copy_elements(r, memory, type_size(t), false);
+            struct operand_at at = operand_at(e, x, o, turn);
+            if (!copy_elements(e, &at, r, false)) return false;
         }
     }
     if (!program_run(s->program, s->by_buffer, NULL, NULL, e->diags))
         return engine_error(e, x->node, "its semantics cannot be computed");
     for (int o = 0; o < in->noperands; o++) {
         if (in->operand[o].role == ROLE_IN) continue;
-        uint8_t *memory = operand_memory(e, x, o, turn);
-        if (!memory) return false;
-        copy_elements(&s->reach[o], memory, type_size(in->operand[o].type), true);
+        struct operand_at at = operand_at(e, x, o, turn);
+        if (!copy_elements(e, &at, &s->reach[o], true)) return false;
     }
     return true;
 }

@@ -179,6 +179,25 @@ static const struct mutant async_mutants[] = {
      "already holds 2 groups"},
 };
 
+static const struct mutant fragments_mutants[] = {
+    {" pop full[a]", "", 0, "queue 'mma' reads byte"},
+    {" pop order", "", 0, "queue 'mma' writes byte 0 of memory 'reg', which queue 'lsu' reads"},
+    {"    sync mma push done\n", "", 0, "queue 'lsu' reads byte 0 of memory 'reg'"},
+    {"*256) pop done", "*256)", 0, "queue 'lsu' reads byte 0 of memory 'reg'"},
+    {"pop done push empty", "push empty", 0, "queue 'copy' writes byte"},
+    {" + k0*16, B", " + 16 - k0*16, B", 0, "reads A["},   /* the other piece of the rows */
+    {" + k0*16, B", " + k0*8, B", 0, "not a multiple of 16"},
+    {"S = A + i0*256", "S = A + i0*256 + 32", 0, "touches"},
+    {"in smem at 256", "in smem at 288", 0, "not a multiple of 64"},
+    {"in reg at 0 bytes 32", "in reg at 0 bytes 28", 0, "touches bytes 0 to 31"}, /* of each lane */
+    {"in reg at 0", "in reg at 96", 0, NULL},
+    {"in reg at 0", "in reg at 100", 0, "ends at byte 132"},
+    {"W = 8, ld", "W = 7, ld", 0, "is not complete at home"},
+    {"R = 8, W", "R = 5, W", 0, "is not complete at home"},
+    {"st.m8n8(", "st.m8n16(", 0, NULL}, /* the same places in the lanes */
+    {"i: i, j: j", "i: j, j: i", 0, "reads A["},
+};
+
 static bool verified(const struct machine *m, const char *text, int trips, struct diags *d) {
     struct schedule *s = help_parse(m, "mutant", text, d);
     struct verify_options options = {.trips = trips};
@@ -224,11 +243,12 @@ MUTANTS(hardware)
 MUTANTS(lanes)
 MUTANTS(board)
 MUTANTS(async)
+MUTANTS(fragments)
 
 /* Correct ones pass however many trips are walked; a bound on steps is an error, not a hang. */
 static void test_trips_and_steps(void **state) {
     (void)state;
-    static const char *const file[] = {"gemm", "hardware", "lanes", "board", "async"};
+    static const char *const file[] = {"gemm", "hardware", "lanes", "board", "async", "fragments"};
     for (size_t f = 0; f < sizeof file / sizeof *file; f++) {
         struct arena arena;
         struct diags d;
@@ -296,6 +316,7 @@ int main(void) {
                                        cmocka_unit_test(test_lanes),
                                        cmocka_unit_test(test_board),
                                        cmocka_unit_test(test_async),
+                                       cmocka_unit_test(test_fragments),
                                        cmocka_unit_test(test_trips_and_steps),
                                        cmocka_unit_test(test_clamped)};
     return cmocka_run_group_tests(tests, NULL, NULL);

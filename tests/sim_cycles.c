@@ -145,7 +145,7 @@ static void check_file(void **state) {
 
 /* Those of the verifier's tests, on three kinds of machine. */
 static void check_others(void **state) {
-    static const char *const name[] = {"gemm", "lanes", "board"};
+    static const char *const name[] = {"gemm", "lanes", "board", "fragments"};
     (void)state;
     for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
         struct arena arena;

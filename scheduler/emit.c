@@ -13,31 +13,6 @@ struct pacer {
     bool war;
 };
 
-/* Fewest iterations of the loops between two depths (SCHEDULING §5.2). */
-static double least_inner(const struct emitter *e, int from, int to) {
-    const struct plan *p = &e->nest->plan;
-    double n = 1;
-    uint64_t seen = 0;
-    for (int i = from; i < to; i++) {
-        int a = p->loop[i].axis;
-        if (seen >> a & 1) continue;
-        seen |= UINT64_C(1) << a;
-        struct sizes s = plan_sizes(e->w, p, a, from);
-        int64_t least = INT64_MAX;
-        for (int k = 0; k < s.n; k++) {
-            int64_t size = s.size[k], trips = 1;
-            for (int j = from; j < to; j++)
-                if (p->loop[j].axis == a && p->loop[j].tile < size) {
-                    trips *= size / p->loop[j].tile; /* at least */
-                    size = p->loop[j].tile;
-                }
-            if (trips < least) least = trips;
-        }
-        n *= (double)least;
-    }
-    return n;
-}
-
 /* How often depth d is reached in one turn of the nest. */
 static double trips_inside(const struct emitter *e, int d) {
     const struct plan *p = &e->nest->plan;
@@ -70,7 +45,7 @@ static struct pacer pacer_make(const struct emitter *e, int queue) {
         int d = p->hold[i].depth;
         if (e->fill_queue[i] != queue || d >= c.depth || d < root || trips_inside(e, d) <= 1)
             continue;
-        if (p->hold[i].slots == 1 || least_inner(e, d, c.depth) < c.credits)
+        if (p->hold[i].slots == 1 || plan_least_inner(e->w, p, d, c.depth) < c.credits)
             if (d > c.bracket) c.bracket = d;
     }
     return c;
@@ -284,7 +259,7 @@ static void place_chain(struct emitter *e, int64_t *at) {
             if (o->writes && needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer) && e->store < 0)
                 e->store = fit_queue(e, t, o, task_access(w, t, o, true), false, &r);
             if (!chain_needs_hold(w, e->nest, t, o)) continue;
-            e->own[i][k].slots = chain_slots(w, e->moves, e->nest, t, o);
+            e->own[i][k].slots = chain_slots(w, e->moves, e->nest, &e->nest->plan, t, o);
             e->own[i][k].place = add_place(w, acc->buffer, o->memory, &at[o->memory],
                                            slot_bytes(w, o, &r), e->own[i][k].slots);
         }
@@ -308,11 +283,25 @@ static int out_credits(const struct emitter *e) {
     return within_depth(e, n, e->store);
 }
 
+/* Many in a loop. */
+static void add_credits(struct emitter *e, struct nodes *out, int queue, bool push, int sync,
+                        int n) {
+    struct nodes body = {0};
+    if (n > 4) {
+        add_sync(e->w, &body, queue, push, sync);
+        nodes_add(e->w, out,
+                  loop_node(e->w, new_var(e->w, "t"), val_const(0), val_const(n), 1,
+                            LOOP_SEQUENTIAL, -1, &body));
+        return;
+    }
+    for (int i = 0; i < n; i++) add_sync(e->w, out, queue, push, sync);
+}
+
 bool nest_turn(struct emitter *e, struct nodes *out) {
     int credits = out_credits(e), back = credits ? graph_sync(e->w->m, e->store, e->exec) : -1;
-    for (int i = 0; i < credits; i++) add_sync(e->w, out, e->store, true, back);
+    add_credits(e, out, e->store, true, back, credits);
     if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
-    for (int i = 0; i < credits; i++) add_sync(e->w, out, e->exec, false, back);
+    add_credits(e, out, e->exec, false, back, credits);
     return true;
 }
 
@@ -407,10 +396,13 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     struct nest *n = &w->nest[nest];
     int64_t at[MAX_MEMORIES] = {0};
     int axis = -1;
+    if (n->core >= 0) plan_arrange(w, n, &n->plan);
     if (n->partner >= 0) place_tile(w, n, at);
     if (!emitter_open(e, w, moves, n, at)) return false;
     if (n->partner >= 0) {
         next = arena_alloc(w->arena, sizeof *next);
+        if (w->nest[n->partner].core >= 0)
+            plan_arrange(w, &w->nest[n->partner], &w->nest[n->partner].plan);
         if (!emitter_open(next, w, moves, &w->nest[n->partner], at)) return false;
         e->partner = next;
     }
@@ -427,7 +419,7 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     } else {
         ok = nest_root(e, &list, 0);
     }
-    if (!e->split) nodes_hardware(w, list.at, list.n);
+    if (!e->split && (!next || !next->split)) nodes_hardware(w, list.at, list.n);
     nodes_fold(w, &list);
     *out = list;
     if (!ok && !w->diags->errors)

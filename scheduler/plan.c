@@ -1,5 +1,5 @@
 /* Plans: sizes of tiles, footprints, capacity and cost (docs/scheduling.md, "Cost"). */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/price_int.h"
 #include <math.h>
 #include <string.h>
 
@@ -112,16 +112,7 @@ bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan
     return false;
 }
 
-struct pricing {
-    struct work *w;
-    const struct moves *moves;
-    const struct nest *nest;
-    struct plan *plan;
-    double queue[MAX_QUEUES], bus[MAX_BUSES], lead, bubble;
-};
-
-static void charge(struct pricing *c, const struct instr *in, double times, double cycles,
-                   double bytes) {
+void charge(struct pricing *c, const struct instr *in, double times, double cycles, double bytes) {
     double width =
         (double)(c->w->m->queue[in->queue].width > 0 ? c->w->m->queue[in->queue].width : 1);
     c->queue[in->queue] += times * cycles / width;
@@ -145,8 +136,15 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (graph_sync(c->w->m, in->queue, exec) == -2) return true;
     if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0)
         return false;
-    c->lead += f.cycles + f.latency;
-    if (slots == 1 && trips > 1) c->bubble += (trips - 1) * (f.cycles * share + f.latency);
+    if (fill && !o->writes) {
+        c->fill[c->nfills++] = (struct stream){
+            in->queue, depth, slots, trips, f.issues + (f.cycles - f.issues) * share, f.latency};
+        return true;
+    }
+    double each = f.cycles * share + f.latency;
+    if (slots == 1 && trips > 1) c->bubble += (trips - 1) * each;
+    if (!fill) c->tail += each;
+    if (fill) c->bubble += each;
     return true;
 }
 
@@ -164,8 +162,8 @@ bool chain_needs_hold(const struct work *w, const struct nest *n, const struct t
     return !chain_makes(w, n, w->p->stmt[t->stmt].read[o->read].buffer);
 }
 
-int chain_slots(const struct work *w, const struct moves *moves, const struct nest *n,
-                const struct task *t, const struct opnd *o) {
+static int chain_least(const struct work *w, const struct moves *moves, const struct nest *n,
+                       const struct task *t, const struct opnd *o) {
     if (!o->writes || !needs_home(w, n, w->p->stmt[t->stmt].dst.buffer)) return 1;
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
@@ -201,6 +199,70 @@ void chain_region(const struct work *w, const struct plan *p, const struct nest 
     }
 }
 
+static double chain_grains(const struct work *w, const struct nest *n, const struct plan *p,
+                           const struct task *t) {
+    double grains = 1;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
+        int64_t tile = plan_tile(w, p, a, p->depth_out), grain = nest_grain(w, n, a);
+        grains *= ceil((double)tile / (double)(grain > 0 ? grain : 1));
+    }
+    return grains;
+}
+
+/* Slots that the sync with which a store gives them back can count. */
+static int64_t most_tokens(const struct work *w, const struct moves *moves, const struct task *t,
+                           const struct opnd *o) {
+    int64_t most = 128;
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        int back = graph_sync(w->m, in->queue, t->needle->in->queue);
+        for (int k = 0; k < in->nfrom && back >= 0; k++)
+            if (in->from[k] == o->memory && w->m->sync[back].depth >= 0 &&
+                w->m->sync[back].depth < most)
+                most = w->m->sync[back].depth;
+    }
+    return most;
+}
+
+/* The first result that is drained from a memory of its own addresses gets what is left of it, so
+ * that the store of many grains may lag behind. */
+int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
+                const struct plan *p, const struct task *t, const struct opnd *o) {
+    int least = chain_least(w, moves, n, t, o);
+    int64_t left = graph_capacity(w->m, o->memory), bytes = 0, most = most_tokens(w, moves, t, o);
+    bool first = true;
+    if (least < 2 || graph_is_static(w->m, o->memory) || n->partner >= 0) return least;
+    for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
+        const struct task *core = &w->task[n->core];
+        const struct opnd *c = &core->op[i];
+        struct region r;
+        if (!is_local(c) || c->memory != o->memory) continue;
+        const struct stmt *st = &w->p->stmt[core->stmt];
+        plan_region(w, p, core, c->read >= 0 ? &st->read[c->read] : &st->dst, &c->geom,
+                    p->hold[i].depth, &r);
+        left -= slot_bytes(w, c, &r) * p->hold[i].slots;
+    }
+    for (int i = 0; i < n->nchain; i++)
+        for (int k = 0; k < w->task[n->chain[i]].nops; k++) {
+            const struct task *other = &w->task[n->chain[i]];
+            const struct opnd *c = &other->op[k];
+            struct region r;
+            if (!chain_needs_hold(w, n, other, c) || c->memory != o->memory) continue;
+            int slots = chain_least(w, moves, n, other, c);
+            chain_region(w, p, n, other, c, &r);
+            left -= slot_bytes(w, c, &r) * slots;
+            if (c == o) bytes = slot_bytes(w, c, &r);
+            if (c != o && slots > 1 && !bytes) first = false;
+        }
+    if (!first || bytes < 1 || left <= 0) return least;
+    double useful = 2 * chain_grains(w, n, p, t);
+    int64_t slots = least + left / bytes;
+    if (slots > most) slots = most;
+    if ((double)slots > useful) slots = (int64_t)useful;
+    return slots > least ? (int)slots : least;
+}
+
 /* Static memories are registers: what the chain needs may lie over the inputs, which are dead by
  * then. */
 static bool fits_memories(struct pricing *c, const int64_t *result, const int64_t *input) {
@@ -213,7 +275,7 @@ static bool fits_memories(struct pricing *c, const int64_t *result, const int64_
             struct region r;
             if (!chain_needs_hold(w, c->nest, t, o)) continue;
             chain_region(w, c->plan, c->nest, t, o, &r);
-            chain[o->memory] += slot_bytes(w, o, &r) * chain_slots(w, c->moves, c->nest, t, o);
+            chain[o->memory] += slot_bytes(w, o, &r) * chain_least(w, c->moves, c->nest, t, o);
         }
     }
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
@@ -309,11 +371,13 @@ static double independent(const struct pricing *c, const struct task *t) {
 }
 
 static bool price_issues(struct pricing *c, const struct task *t) {
-    double issues, latency, cycles = leaf_cycles(c, t, &issues);
+    double issues, latency, overhead, cycles = leaf_cycles(c, t, &issues);
     const struct instr *in = t->needle->in;
     const struct queue *q = &c->w->m->queue[in->queue];
     double width = (double)(q->width > 0 ? q->width : 1);
     instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, NULL);
+    instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
+    cycles -= overhead * (issues - pipe_entries(c, t, issues));
     cycles /= width;
     if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * latency);
     c->queue[in->queue] += cycles;
@@ -471,7 +535,8 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
         p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
     if (!price_issues(&c, t) || !price_holds(&c, t)) return false;
     price_direct(&c, t);
-    double steady = 0, all = 0;
+    pipe_chain(&c, t);
+    double steady = 0, all = 0, exec = c.queue[t->needle->in->queue];
     p->port = 0;
     for (int q = 0; q < w->m->nqueues && q < MAX_QUEUES; q++) {
         steady = fmax(steady, c.queue[q]);
@@ -481,10 +546,9 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
         steady = fmax(steady, c.bus[b]);
         p->port += c.bus[b];
     }
-    if (steady < c.queue[t->needle->in->queue] + c.bubble)
-        steady = c.queue[t->needle->in->queue] + c.bubble;
-    steady += 0.02 * (all - steady > 0 ? all - steady : 0);
-    p->lead = c.lead;
-    p->cycles = price_caches(&c, t, steady) + c.lead + PORT_WEIGHT * p->port;
+    steady = fmax(steady, exec + pipe_waits(&c, t));
+    if (!graph_apart(w->m, t->needle->in->queue)) steady = price_caches(&c, t, steady);
+    p->predicted = steady;
+    p->cycles = steady + 0.02 * (all - steady > 0 ? all - steady : 0) + PORT_WEIGHT * p->port;
     return true;
 }

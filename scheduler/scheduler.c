@@ -118,13 +118,22 @@ static bool plan_all(struct work *w, const struct moves *moves) {
     return true;
 }
 
+static double stmt_cost(const struct work *w, int task) {
+    return w->cover->mapping[w->cover->item[w->task[task].item].mapping].cost;
+}
+
 static void sum_cost(struct work *w) {
-    for (int i = 0; i < w->nnests; i++) w->s->cost += w->nest[i].plan.cycles;
-    for (int i = 0; i < w->norder; i++) {
+    bool device = false;
+    for (int i = 0; i < w->nnests; i++) {
+        const struct nest *n = &w->nest[i];
+        const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
+        device |= w->fallback >= 0 && graph_apart(w->m, t->needle->in->queue);
+        if (n->core >= 0) w->s->cost += n->plan.predicted;
+        bool priced = n->core >= 0 && !n->plan.is_static;
+        for (int k = 0; k < n->nchain && !priced; k++) w->s->cost += stmt_cost(w, n->chain[k]);
+    }
+    for (int i = 0; i < w->norder && !device; i++) {
         int s = w->order[i];
-        int item = w->task_of[s] >= 0 ? w->task[w->task_of[s]].item : -1;
-        if (item >= 0 && !w->task[w->task_of[s]].reductions)
-            w->s->cost += w->cover->mapping[w->cover->item[item].mapping].cost;
         if (w->task_of[s] != -1 || w->fallback < 0 || w->in_prepare[s]) continue;
         double interval = 1;
         mexpr_constant(w->m->fallback[w->fallback].interval, &interval);

@@ -202,8 +202,9 @@ struct plan {
     struct hold hold[MAX_OPERANDS];
     bool
         is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
-    double cycles, port, bytes, lead; /* lead: before the first instruction, part of cycles */
-    struct tiling *tiling;            /* of these loops, during the search; NULL */
+    double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
+    double predicted, lead;     /* lead: before the first instruction and after the last, part of it */
+    struct tiling *tiling; /* of these loops, during the search; NULL */
 };
 struct nest {
     int core; /* task with a reduction; -1 */
@@ -248,6 +249,8 @@ struct work {
 int graph_sync(const struct machine *, int from,
                int to); /* token sync; -2: interlocked or the same queue; -1: none */
 int64_t graph_capacity(const struct machine *, int memory); /* usable bytes; INT64_MAX unlimited */
+/* A queue of a device beside a host: work of the host's fallback, and its caches, cost it nothing. */
+bool graph_apart(const struct machine *, int queue);
 bool graph_is_static(const struct machine *, int memory);   /* addresses must be constants */
 bool graph_holds(const struct machine *, int memory, enum type);
 int64_t graph_align(const struct machine *, const struct operand *, int memory,
@@ -345,11 +348,15 @@ bool loop_unrolled(const struct work *, const struct nest *, const struct plan *
 int64_t needle_leaf(const struct needle *, int x, int64_t tile);
 bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
                       const struct opnd *); /* not made in the nest */
-int chain_slots(const struct work *, const struct moves *, const struct nest *, const struct task *,
-                const struct opnd *);
+int chain_slots(struct work *, const struct moves *, const struct nest *, const struct plan *,
+                const struct task *, const struct opnd *); /* as many as help and fit */
 void chain_region(const struct work *, const struct plan *, const struct nest *,
                   const struct task *, const struct opnd *, struct region *); /* one grain */
 int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
+
+/* pipe.c */
+void plan_arrange(const struct work *, const struct nest *, struct plan *);
+double plan_least_inner(const struct work *, const struct plan *, int from, int to);
 
 /* copies.c */
 struct copy {               /* one transfer between a hold and its home */

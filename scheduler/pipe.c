@@ -1,0 +1,265 @@
+/* Decoupled queues: what overheads, first fills, slots and last drains cost (SCHEDULING §3), and
+ * which loops the machine runs itself. */
+#include "scheduler/price_int.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- hardware loops ---- */
+
+/* From here on no hold is filled or drained: the loops may stand in any order. */
+static int free_depth(const struct work *w, const struct nest *n, const struct plan *p) {
+    const struct task *t = &w->task[n->core];
+    int from = p->depth_out > n->nprefix ? p->depth_out : n->nprefix;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL && p->hold[i].depth > from) from = p->hold[i].depth;
+    return from;
+}
+
+/* Does the last loop along the axis always run over whole tiles? Then sizes do not vary in it. */
+static bool whole_tiles(const struct work *w, const struct task *t, const struct plan *p, int axis,
+                        int from) {
+    int64_t leaf = plan_tile(w, p, axis, p->nloops);
+    bool sized = false;
+    for (int x = 0; x < t->needle->nx; x++)
+        sized |= t->axis[x] == axis && t->needle->ranged[x] >= 0;
+    return !sized || leaf == 1 ||
+           (w->p->axis[axis].extent % leaf == 0 && plan_tile(w, p, axis, from) % leaf == 0);
+}
+
+/* Axes whose loops the machine runs, by falling trips; from: free_depth. */
+static int hardware_axes(const struct work *w, const struct nest *n, const struct plan *p, int from,
+                         int *axis) {
+    const struct task *t = &w->task[n->core];
+    const struct instr *in = t->needle->in;
+    int64_t most = INT64_MAX, trips[MAX_AXES];
+    int counters = 0, found = 0;
+    for (int k = 0; k < in->nloops; k++) {
+        if (in->loop[k].table >= 0) continue;
+        counters++;
+        if (in->loop[k].max < most) most = in->loop[k].max;
+    }
+    if (!counters || p->is_static) return 0;
+    uint64_t seen = 0;
+    for (int i = from; i < p->nloops; i++) {
+        int a = p->loop[i].axis, at = found;
+        int64_t leaf = plan_tile(w, p, a, p->nloops), tile = plan_tile(w, p, a, from),
+                k = (tile + leaf - 1) / leaf;
+        if ((seen >> a & 1) || k < 2 || k > most) continue;
+        seen |= UINT64_C(1) << a;
+        if ((t->init >= 0 && (t->reductions >> a & 1)) || !whole_tiles(w, t, p, a, from)) continue;
+        while (at > 0 && trips[at - 1] < k) at--;
+        memmove(axis + at + 1, axis + at, sizeof *axis * (size_t)(found - at));
+        memmove(trips + at + 1, trips + at, sizeof *trips * (size_t)(found - at));
+        axis[at] = a;
+        trips[at] = k;
+        found++;
+    }
+    return found < counters ? found : counters;
+}
+
+double pipe_entries(const struct pricing *c, const struct task *t, double issues) {
+    int axis[MAX_AXES], from = free_depth(c->w, c->nest, c->plan);
+    int n = hardware_axes(c->w, c->nest, c->plan, from, axis);
+    (void)t;
+    for (int i = 0; i < n; i++)
+        issues *= plan_tiles(c->w, c->plan, axis[i], from) /
+                  plan_tiles(c->w, c->plan, axis[i], c->plan->nloops);
+    return issues;
+}
+
+/* The free loops in the order in which most iterations run in hardware: those that it cannot run
+ * outside, reductions first. Two loops along one axis are one there. */
+void plan_arrange(const struct work *w, const struct nest *n, struct plan *p) {
+    int axis[MAX_AXES], from = free_depth(w, n, p), count = hardware_axes(w, n, p, from, axis);
+    struct loop old[MAX_LOOPS];
+    int nold = p->nloops;
+    uint64_t last = 0;
+    if (!count) return;
+    memcpy(old, p->loop, sizeof old);
+    for (int i = 0; i < count; i++) last |= UINT64_C(1) << axis[i];
+    p->nloops = from;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = from; i < nold; i++) {
+            bool again = false, reduces = w->task[n->core].reductions >> old[i].axis & 1;
+            for (int k = i + 1; k < nold; k++) again |= old[k].axis == old[i].axis;
+            if (!again && !(last >> old[i].axis & 1) && reduces == (pass == 0))
+                p->loop[p->nloops++] = old[i];
+        }
+    for (int k = count - 1; k >= 0; k--) {
+        int i = nold - 1;
+        while (old[i].axis != axis[k]) i--;
+        p->loop[p->nloops++] = old[i];
+    }
+    p->tiling = NULL;
+}
+
+/* ---- the chain ---- */
+
+struct grains { /* of a chain over the whole nest, and over one tile of the result */
+    double all, tile, elements; /* elements of one, at most */
+    int64_t size[MAX_AXES];
+};
+
+static struct grains grains_of(const struct pricing *c, const struct task *t) {
+    const struct work *w = c->w;
+    struct grains g = {.all = 1, .tile = 1, .elements = 1};
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
+        struct sizes s = plan_sizes(w, c->plan, a, c->plan->depth_out);
+        int64_t most = nest_grain(w, c->nest, a),
+                tile = plan_tile(w, c->plan, a, c->plan->depth_out);
+        double n = 0;
+        if (most < 1) most = 1;
+        for (int i = 0; i < s.n; i++)
+            n += (double)s.count[i] * (double)((s.size[i] + most - 1) / most);
+        int64_t parts = (tile + most - 1) / most;
+        g.size[a] = (tile + parts - 1) / parts;
+        g.all *= n;
+        g.tile *= (double)parts;
+        g.elements *= (double)g.size[a];
+    }
+    return g;
+}
+
+static const struct instr *drain_of(const struct pricing *c, const struct opnd *o) {
+    const struct machine *m = c->w->m;
+    for (int i = 0; i < c->moves->n; i++) {
+        const struct instr *in = c->moves->at[i].needle->in;
+        bool from = false, to = false;
+        for (int k = 0; k < in->nfrom; k++) from |= in->from[k] == o->memory;
+        for (int k = 0; k < in->nto; k++) to |= memory_is_home(m, in->to[k]);
+        if (from && to) return in;
+    }
+    return NULL;
+}
+
+/* Grains of a result whose slots fill up: the instructions wait for the store of the one that many
+ * before. */
+static void drain_chain(struct pricing *c, const struct task *t, const struct opnd *o,
+                        const struct grains *g, double each, int slots) {
+    const struct instr *in = drain_of(c, o);
+    const struct machine *m = c->w->m;
+    double latency, overhead, interval, trips = plan_trips(c->w, c->plan, c->plan->depth_out),
+                                        bytes = g->elements * (double)type_size(o->decl->type);
+    if (!in) return;
+    instr_times(m, in, NULL, NULL, &latency, &interval, &overhead);
+    double busy = 0;
+    if (in->bus >= 0) {
+        latency += m->bus[in->bus].latency;
+        if (m->bus[in->bus].rate > 0) busy = bytes / m->bus[in->bus].rate;
+    }
+    double store = overhead + fmax(interval, busy), seen;
+    double moved = bytes * g->all;
+    charge(c, in, g->all, store, moved);
+    c->plan->bytes += moved;
+    if (in->queue == t->needle->in->queue || graph_sync(m, t->needle->in->queue, in->queue) < 0)
+        return;
+    instr_times(m, t->needle->in, t->needle->bound, NULL, &seen, NULL, NULL);
+    double again = fmax(store, (each + seen + store + latency) / slots),
+           wait = fmax(0, g->tile - slots) * fmax(0, again - each);
+    c->bubble += trips * wait;
+    c->tail = fmax(c->tail, fmax(store, each + g->tile * (store - each) - wait) + seen + latency);
+}
+
+void pipe_chain(struct pricing *c, const struct task *core) {
+    struct work *w = c->w;
+    (void)core;
+    if (c->plan->is_static) return;
+    for (int i = 0; i < c->nest->nchain; i++) {
+        const struct task *t = &w->task[c->nest->chain[i]];
+        struct grains g = grains_of(c, t);
+        int64_t size[MAX_SIZES];
+        double interval, overhead;
+        for (int k = 0; k < t->needle->in->nranged; k++) size[k] = 1;
+        for (int x = 0; x < t->needle->nx; x++)
+            if (t->needle->ranged[x] >= 0)
+                size[t->needle->ranged[x]] = t->axis[x] < 0
+                                                 ? t->needle->lo[x]
+                                                 : needle_leaf(t->needle, x, g.size[t->axis[x]]);
+        instr_times(w->m, t->needle->in, t->needle->bound, size, NULL, &interval, &overhead);
+        charge(c, t->needle->in, g.all, overhead + interval, 0);
+        for (int k = 0; k < t->nops; k++)
+            if (t->op[k].writes && t->op[k].where == IN_LOCAL &&
+                needs_home(w, c->nest, w->p->stmt[t->stmt].dst.buffer))
+                drain_chain(c, t, &t->op[k], &g, overhead + interval,
+                            chain_slots(w, c->moves, c->nest, c->plan, t, &t->op[k]));
+    }
+}
+
+/* ---- fills ---- */
+
+/* Fewest iterations of the loops between two depths (SCHEDULING §5.2). */
+double plan_least_inner(const struct work *w, const struct plan *p, int from, int to) {
+    double n = 1;
+    uint64_t seen = 0;
+    for (int i = from; i < to; i++) {
+        int a = p->loop[i].axis;
+        if (seen >> a & 1) continue;
+        seen |= UINT64_C(1) << a;
+        struct sizes s = plan_sizes(w, p, a, from);
+        int64_t least = INT64_MAX;
+        for (int k = 0; k < s.n; k++) {
+            int64_t size = s.size[k], trips = 1;
+            for (int j = from; j < to; j++)
+                if (p->loop[j].axis == a && p->loop[j].tile < size) {
+                    trips *= size / p->loop[j].tile; /* at least */
+                    size = p->loop[j].tile;
+                }
+            if (trips < least) least = trips;
+        }
+        n *= (double)least;
+    }
+    return n;
+}
+
+/* What the instructions wait for one queue's fills after the first. */
+static double queue_waits(const struct pricing *c, int queue, double exec) {
+    const struct plan *p = c->plan;
+    double load = 0, latency = 0, total = 0, steps = 1, waits = 0;
+    int depth = -1, slots = 1, bracket = -1;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].queue == queue && c->fill[i].depth > depth) depth = c->fill[i].depth;
+    for (int i = 0, any = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->queue != queue) continue;
+        total += f->cycles * f->trips;
+        latency = fmax(latency, f->latency);
+        if (f->depth != depth) continue;
+        slots = any++ && slots < f->slots ? slots : f->slots;
+        load += f->cycles;
+        steps = f->trips;
+    }
+    if (steps <= 1) return 0;
+    double step = exec / steps, wait = fmax(0, fmax(load, (step + load + latency) / slots) - step);
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->queue != queue || f->depth >= depth || f->trips <= 1) continue;
+        bool waited = f->slots == 1 || plan_least_inner(c->w, p, f->depth, depth) < slots;
+        if (waited && f->depth > bracket) bracket = f->depth;
+    }
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->queue != queue || f->depth >= depth || f->trips <= 1) continue;
+        if (f->depth <= bracket)
+            waits += (f->trips - 1) * (f->cycles + (f->depth == bracket ? load + latency : 0));
+        else
+            waits += (f->trips - 1) * fmax(0, fmax(f->cycles + load, step * (slots - 1)) + load +
+                                                  latency - slots * step);
+    }
+    return fmax(waits + wait * (steps - 1), total - exec - load);
+}
+
+double pipe_waits(struct pricing *c, const struct task *core) {
+    double exec = c->queue[core->needle->in->queue], lead = 0, latency = 0, waits = c->bubble;
+    uint64_t seen = 0;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        lead += f->cycles;
+        latency = fmax(latency, f->latency);
+        if (seen >> f->queue & 1) continue;
+        seen |= UINT64_C(1) << f->queue;
+        waits += queue_waits(c, f->queue, exec);
+    }
+    c->plan->lead = lead + latency + c->tail;
+    return c->plan->lead + waits;
+}

@@ -35,11 +35,20 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
     memset(out, 0, sizeof *out);
     plan_region(w, p, t, acc, &o->geom, depth, &r);
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
+    const struct opnd *far = fill ? o->from : o->to;
     out->bytes = slot_bytes(w, o, &r);
     out->elements = (double)s.elements.c;
-    if (!box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box) ||
-        !fit_box(w, moves, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
+    if (far) { /* of the outer copy only that it may be larger matters */
+        struct region all;
+        plan_region(w, p, t, acc, &far->geom, 0, &all);
+        struct slot outer = slot_make(&w->s->arena, &far->geom, &all);
+        home = far->memory;
+        box_between(&o->geom, fill ? &outer : &s, fill ? &s : &outer, &r, &w->s->arena,
+                    w->p->buffer[acc->buffer].type, &box);
+    } else if (!box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box)) {
         return;
+    }
+    if (!fit_box(w, moves, fill ? home : o->memory, fill ? o->memory : home, &box, &f)) return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles;

@@ -8,73 +8,7 @@ static const double PARALLEL_CYCLES = 30000; /* smaller nests do not repay wakin
 
 /* ---- the core ---- */
 
-struct pacer {
-    int queue, depth, credits, bracket;
-    bool war;
-};
-
-/* How often depth d is reached in one turn of the nest. */
-static double trips_inside(const struct emitter *e, int d) {
-    const struct plan *p = &e->nest->plan;
-    return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->nest->nprefix);
-}
-
-/* At most as many credits as the syncs of both directions hold tokens. */
-static int within_depth(const struct emitter *e, int credits, int queue) {
-    for (int way = 0; way < 2; way++) {
-        int sync = way ? graph_sync(e->w->m, e->exec, queue) : graph_sync(e->w->m, queue, e->exec);
-        int64_t depth = sync >= 0 ? e->w->m->sync[sync].depth : -1;
-        if (depth >= 0 && depth < credits) credits = (int)depth;
-    }
-    return credits;
-}
-
-static struct pacer pacer_make(const struct emitter *e, int queue) {
-    const struct plan *p = &e->nest->plan;
-    int root = e->nest->nprefix;
-    struct pacer c = {.queue = queue, .depth = -1, .credits = 3, .bracket = root};
-    for (int i = 0; i < e->t->nops; i++)
-        if (e->fill_queue[i] == queue && p->hold[i].depth > c.depth) c.depth = p->hold[i].depth;
-    for (int i = 0; i < e->t->nops; i++)
-        if (e->fill_queue[i] == queue && p->hold[i].depth == c.depth &&
-            p->hold[i].slots < c.credits)
-            c.credits = p->hold[i].slots;
-    c.credits = within_depth(e, c.credits, queue);
-    c.war = c.depth > root && trips_inside(e, c.depth) > 1;
-    for (int i = 0; i < e->t->nops; i++) {
-        int d = p->hold[i].depth;
-        if (e->fill_queue[i] != queue || d >= c.depth || d < root || trips_inside(e, d) <= 1)
-            continue;
-        if (p->hold[i].slots == 1 || plan_least_inner(e->w, p, d, c.depth) < c.credits)
-            if (d > c.bracket) c.bracket = d;
-    }
-    return c;
-}
-
-static bool is_paced(const struct emitter *e, int queue) {
-    return queue >= 0 && graph_sync(e->w->m, queue, e->exec) >= 0;
-}
-
-static int pacers(const struct emitter *e, struct pacer *out) {
-    int n = 0;
-    for (int i = 0; i < e->t->nops; i++) {
-        bool lasting = e->nest->plan.hold[i].depth < e->nest->nprefix;
-        bool known = !is_paced(e, e->fill_queue[i]) || lasting;
-        for (int k = 0; k < n; k++) known |= out[k].queue == e->fill_queue[i];
-        if (!known) out[n++] = pacer_make(e, e->fill_queue[i]);
-    }
-    return n;
-}
-
 static bool core_depth(struct emitter *e, struct nodes *out, int d);
-
-bool fill_core(struct emitter *e, struct nodes *out, int i) {
-    const struct opnd *o = &e->t->op[i];
-    struct held *h = &e->held[i];
-    renew_place(e, h);
-    if (h->slots > 1) add_rotate(e->w, out, h->place);
-    return hold_fill(e, out, e->t, o, task_access(e->w, e->t, o, o->read < 0), h);
-}
 
 static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
@@ -102,9 +36,8 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     if (e->nest->nchain) return grain_loops(e, out, 0);
     if (!e->drained || o->where != IN_LOCAL) return true;
     struct nodes moves = {0};
-    if (!emit_transfer(w, e->moves, &moves, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i],
-                       &e->held[i].whole, false))
-        return false;
+    int buffer = w->p->stmt[e->t->stmt].dst.buffer;
+    if (!way_begin(e, &moves, o, buffer, &e->held[i], &e->held[i].whole, &e->out[0])) return false;
     int give = graph_sync(w->m, e->exec, e->store), back = graph_sync(w->m, e->store, e->exec);
     if (give >= 0) {
         add_sync(w, out, e->exec, true, give);
@@ -112,7 +45,7 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     }
     for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
     if (back >= 0 && trips_inside(e, d) > 1) add_sync(w, out, e->store, true, back);
-    return true;
+    return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
 }
 
 /* Whole tiles and tail need a body each, unless a loop further in splits the same axis. */
@@ -135,47 +68,16 @@ static bool core_body(struct emitter *e, struct nodes *out, int d) {
     return true;
 }
 
-static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
-    const struct plan *p = &e->nest->plan;
-    for (int i = 0; i < e->t->nops; i++) {
-        bool mine = pacer ? e->fill_queue[i] == pacer->queue
-                          : e->fill_queue[i] >= 0 && !is_paced(e, e->fill_queue[i]);
-        if (mine && !e->t->op[i].writes && p->hold[i].depth == d && !fill_core(e, out, i))
-            return false;
-    }
-    return true;
-}
-
-/* Everything inside loop[0..d): brackets, results that start here, fills, what is inside, drains.
- */
+/* Everything inside loop[0..d): results that start here, brackets and fills, what is inside,
+ * releases, drains. */
 static bool core_depth(struct emitter *e, struct nodes *out, int d) {
-    struct work *w = e->w;
     const struct plan *p = &e->nest->plan;
-    struct pacer pc[MAX_OPERANDS];
-    int n = pacers(e, pc);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
             !start_result(e, out, i, d))
             return false;
-    for (int k = 0; k < n; k++)
-        for (int c = 0; pc[k].war && pc[k].bracket == d && c < pc[k].credits; c++)
-            add_sync(w, out, e->exec, true, graph_sync(w->m, e->exec, pc[k].queue));
-    for (int k = 0; k < n; k++) {
-        bool paced = pc[k].depth == d;
-        if (paced && pc[k].war)
-            add_sync(w, out, pc[k].queue, false, graph_sync(w->m, e->exec, pc[k].queue));
-        if (!fills_at(e, out, d, &pc[k])) return false;
-        if (!paced) continue;
-        add_sync(w, out, pc[k].queue, true, graph_sync(w->m, pc[k].queue, e->exec));
-        add_sync(w, out, e->exec, false, graph_sync(w->m, pc[k].queue, e->exec));
-    }
-    if (!fills_at(e, out, d, NULL) || !core_body(e, out, d)) return false;
-    for (int k = 0; k < n; k++)
-        if (pc[k].depth == d && pc[k].war)
-            add_sync(w, out, e->exec, true, graph_sync(w->m, e->exec, pc[k].queue));
-    for (int k = 0; k < n; k++)
-        for (int c = 0; pc[k].war && pc[k].bracket == d && c < pc[k].credits; c++)
-            add_sync(w, out, pc[k].queue, false, graph_sync(w->m, e->exec, pc[k].queue));
+    if (!fills_open(e, out, d) || !core_body(e, out, d)) return false;
+    fills_close(e, out, d);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes &&
             (e->t->op[i].where == IN_LOCAL ? p->hold[i].depth == d : p->depth_out == d) &&
@@ -208,18 +110,45 @@ static int add_place(struct work *w, int buffer, int memory, int64_t *at, int64_
     return s->nplaces++;
 }
 
-static int fit_queue(struct emitter *e, const struct task *t, const struct opnd *o,
-                     const struct access *acc, bool fill, const struct region *r) {
+/* Outer copies of what operand i reads, and the fills along its route. */
+static void place_route(struct emitter *e, int i, const struct access *acc, int64_t *at) {
     struct work *w = e->w;
-    struct slot s = slot_make(&w->s->arena, &o->geom, r);
-    struct box box;
-    struct fit f;
-    int home = w->home[acc->buffer].memory;
-    (void)t;
-    if (!box_make(w, acc->buffer, &o->geom, &s, r, fill, &box) ||
-        !fit_box(w, e->moves, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
-        return -1;
-    return f.move->needle->in->queue;
+    const struct opnd *o = &e->t->op[i];
+    const struct plan *p = &e->nest->plan;
+    int first = e->nfills;
+    for (int k = 0; k <= o->in.n; k++) {
+        struct opnd stop = route_stop(w, o, &o->in, k),
+                    outer = route_stop(w, o, &o->in, k > 0 ? k - 1 : 0);
+        struct filling *f = &e->fill[e->nfills++];
+        struct region r;
+        *f = (struct filling){.operand = i, .level = k, .user = e->exec};
+        f->hold = k < o->in.n ? &p->via[i][k] : &p->hold[i];
+        f->held = k < o->in.n ? &e->via[i][k] : &e->held[i];
+        plan_region(w, p, e->t, acc, &stop.geom, f->hold->depth, &r);
+        f->queue = transfer_queue(w, e->moves, acc->buffer, k ? &outer : NULL, &stop, &r, true);
+        if (e->nfills - first > 1) f[-1].user = f->queue;
+        if (k == o->in.n) continue;
+        f->held->slots = f->hold->slots;
+        f->held->place = add_place(w, acc->buffer, stop.memory, &at[stop.memory],
+                                   slot_bytes(w, &stop, &r), f->held->slots);
+    }
+}
+
+/* A result's places on its way home, two slots each. */
+static void place_out(struct emitter *e, const struct opnd *o, int buffer, const struct region *r,
+                      struct way_out *way, int64_t *at) {
+    struct work *w = e->w;
+    way->n = o->out.n;
+    for (int k = 0; k <= way->n; k++) {
+        struct opnd stop = route_stop(w, o, &o->out, k),
+                    outer = route_stop(w, o, &o->out, k > 0 ? k - 1 : 0);
+        way->queue[k] =
+            transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false);
+        if (k == way->n) break;
+        way->via[k].slots = 2;
+        way->via[k].place =
+            add_place(w, buffer, stop.memory, &at[stop.memory], slot_bytes(w, &stop, r), 2);
+    }
 }
 
 /* Results, and what stays over several of them, first: the chain may use the rest of a register
@@ -239,9 +168,10 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
         e->held[i].place = add_place(w, acc->buffer, o->memory, &at[o->memory],
                                      slot_bytes(w, o, &r), p->hold[i].slots);
-        if (!o->writes) e->fill_queue[i] = fit_queue(e, e->t, o, acc, true, &r);
-        if (o->writes && e->drained)
-            e->store = fit_queue(e, e->t, o, task_access(w, e->t, o, true), false, &r);
+        if (!o->writes) place_route(e, i, acc, at);
+        if (!o->writes || !e->drained) continue;
+        place_out(e, o, task_access(w, e->t, o, true)->buffer, &r, &e->out[0], at);
+        e->store = e->out[0].queue[e->out[0].n];
     }
 }
 
@@ -256,8 +186,10 @@ static void place_chain(struct emitter *e, int64_t *at) {
             struct region r;
             if (!acc) continue;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
-            if (o->writes && needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer) && e->store < 0)
-                e->store = fit_queue(e, t, o, task_access(w, t, o, true), false, &r);
+            if (o->writes && needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) {
+                place_out(e, o, w->p->stmt[t->stmt].dst.buffer, &r, &e->out[i + 1], at);
+                if (e->store < 0) e->store = e->out[i + 1].queue[e->out[i + 1].n];
+            }
             if (!chain_needs_hold(w, e->nest, t, o)) continue;
             e->own[i][k].slots = chain_slots(w, e->moves, e->nest, &e->nest->plan, t, o);
             e->own[i][k].place = add_place(w, acc->buffer, o->memory, &at[o->memory],
@@ -280,7 +212,7 @@ static int out_credits(const struct emitter *e) {
                 needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
                 n += e->own[i][k].slots;
     }
-    return within_depth(e, n, e->store);
+    return within_depth(e, n, e->store, e->exec);
 }
 
 /* Many in a loop. */
@@ -299,9 +231,11 @@ static void add_credits(struct emitter *e, struct nodes *out, int queue, bool pu
 
 bool nest_turn(struct emitter *e, struct nodes *out) {
     int credits = out_credits(e), back = credits ? graph_sync(e->w->m, e->store, e->exec) : -1;
+    for (int i = 0; i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], true);
     add_credits(e, out, e->store, true, back, credits);
     if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
     add_credits(e, out, e->exec, false, back, credits);
+    for (int i = 0; i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], false);
     return true;
 }
 
@@ -358,7 +292,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
         e->size[a] = val_const(w->p->axis[a].extent);
         e->tile[a] = w->p->axis[a].extent;
     }
-    for (int i = 0; i < MAX_OPERANDS; i++) e->fill_queue[i] = e->held[i].place = -1;
+    for (int i = 0; i < MAX_OPERANDS; i++) e->held[i].place = -1;
     e->drained = e->t && !n->nchain;
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
         if (graph_is_static(w->m, m)) at[m] = 0;

@@ -249,14 +249,14 @@ static bool fill_in_step(struct emitter *e, struct nodes *out, const struct task
 }
 
 static bool drain(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
-                  struct held *h, bool credit) {
+                  struct held *h, bool credit, struct way_out *way) {
     struct work *w = e->w;
     const struct access *acc = &w->p->stmt[t->stmt].dst;
     struct nodes moves = {0};
     struct region r;
     region_here(e, t, o, acc, &r);
-    if (!emit_transfer(w, e->moves, &moves, acc->buffer, o, h, &r, false)) return false;
-    int q = first_queue(&moves, w), give = graph_sync(w->m, e->exec, q),
+    if (!way_begin(e, &moves, o, acc->buffer, h, &r, way)) return false;
+    int q = way->queue[way->n], give = graph_sync(w->m, e->exec, q),
         back = graph_sync(w->m, q, e->exec);
     if (give >= 0) {
         add_sync(w, out, e->exec, true, give);
@@ -265,7 +265,7 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     for (int i = 0; i < moves.n; i++) nodes_add(w, out, moves.at[i]);
     if (back >= 0) add_sync(w, out, q, true, back);
     if (back >= 0 && !credit) add_sync(w, out, e->exec, false, back);
-    return true;
+    return way_home(e, out, o, acc->buffer, &r, way);
 }
 
 static bool chain_task(struct emitter *e, struct nodes *out, int i) {
@@ -300,7 +300,8 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
     e->made[e->nmade].buffer = st->dst.buffer;
     e->made[e->nmade++].held = result;
     for (int k = 0; home && k < t->nops; k++)
-        if (t->op[k].writes && !drain(e, out, t, &t->op[k], result, credit)) return false;
+        if (t->op[k].writes && !drain(e, out, t, &t->op[k], result, credit, &e->out[i + 1]))
+            return false;
     return true;
 }
 

@@ -18,6 +18,17 @@ struct held {  /* what is in a place's current slot */
     struct slot slot;
 };
 
+enum { MAX_FILLS = MAX_OPERANDS * (MAX_VIA + 1) };
+struct filling { /* of one hold: the operand's in the memory at this place of its route */
+    int operand, level, queue, user; /* user: of the fills (or instructions) that read it */
+    const struct hold *hold;
+    struct held *held;
+};
+struct way_out { /* copies between a result's memory and home, from home on */
+    struct held via[MAX_VIA];
+    int queue[MAX_VIA + 1], n; /* of the move that leaves via[k]; the last: the result's own memory */
+};
+
 struct emitter {
     struct work *w;
     const struct moves *moves;
@@ -28,7 +39,10 @@ struct emitter {
     int64_t tile[MAX_AXES]; /* of the loop last entered along the axis: sizes are its multiples but
                                for the end */
     struct held held[MAX_OPERANDS]; /* of the core */
-    int fill_queue[MAX_OPERANDS];   /* -1: not filled */
+    struct held via[MAX_OPERANDS][MAX_VIA]; /* outer copies of what it reads */
+    struct filling fill[MAX_FILLS]; /* along each operand's route from home on */
+    int nfills;
+    struct way_out out[MAX_CHAIN + 1]; /* results on their way home: the core's, then the chain's */
     struct held own[MAX_CHAIN][MAX_OPERANDS];
     struct {
         int buffer;
@@ -63,6 +77,14 @@ uint64_t nodes_queues(const struct work *, const struct node *, int n);
 bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buffer,
                    const struct opnd *, const struct held *, const struct region *part, bool fill);
 
+/* The same between a copy and an outer one; `part` may be padded: the outer copy holds its padding. */
+bool emit_between(struct work *, const struct moves *, struct nodes *, int buffer,
+                  const struct opnd *outer_o, const struct held *outer, const struct opnd *,
+                  const struct held *, const struct region *part, bool fill);
+/* Queue of the move that would do it (outer_o NULL: from or to home); -1: none. */
+int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *outer_o,
+                   const struct opnd *, const struct region *, bool fill);
+
 /* emit_grain.c */
 typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
 void region_here(struct emitter *, const struct task *, const struct opnd *, const struct access *,
@@ -83,7 +105,20 @@ bool init_loops(struct emitter *, struct nodes *,
 /* emit.c */
 bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);
 bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
-bool fill_core(struct emitter *, struct nodes *, int operand);
+
+/* emit_out.c */
+bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer,
+               const struct held *, const struct region *, struct way_out *); /* out of its own memory */
+bool way_home(struct emitter *, struct nodes *, const struct opnd *, int buffer,
+              const struct region *, struct way_out *); /* and on */
+void way_credits(struct emitter *, struct nodes *, const struct way_out *, bool give);
+
+/* emit_fill.c */
+double trips_inside(const struct emitter *, int depth); /* how often it is reached in one turn */
+int within_depth(const struct emitter *, int credits, int queue, int user);
+bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
+bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
+void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */
 
 /* emit_pair.c */
 bool pair_depth(struct emitter *, struct nodes *, int depth); /* two nests from this shared loop on */

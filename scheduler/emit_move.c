@@ -10,6 +10,8 @@ struct transfer {
     const struct opnd *o;
     const struct held *held;
     bool fill;
+    const struct opnd *outer_o; /* instead of the home: an outer copy; NULL */
+    const struct held *outer;
 };
 
 static const struct sx **sized(struct arena *a, int n) {
@@ -53,7 +55,7 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
         if (ax->to.kind == STRIDE_FREE && d) n->stride[ax->to.name] = val_sx(a, d->to);
     }
     n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
-    int home = w->home[t->buffer].place, local = t->held->place;
+    int home = t->outer ? t->outer->place : w->home[t->buffer].place, local = t->held->place;
     int64_t size = (int64_t)type_size(mv->type);
     n->arg[mv->from_operand] = (struct arg){.place = t->fill ? home : local,
                                             .offset = val_sx(a, val_scale(a, from, size))};
@@ -83,26 +85,41 @@ static void emit_looped(struct transfer *t, struct nodes *out, const struct fit 
                         unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL, -1, &body));
 }
 
+static bool fit_transfer(struct transfer *t, const struct region *part, struct fit *f) {
+    struct work *w = t->w;
+    struct box box;
+    int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory, near = t->o->memory;
+    const struct slot *a = t->outer ? &t->outer->slot : NULL, *b = &t->held->slot;
+    bool ok = a ? box_between(&t->o->geom, t->fill ? a : b, t->fill ? b : a, part, &w->s->arena,
+                              w->p->buffer[t->buffer].type, &box)
+                : box_make(w, t->buffer, &t->o->geom, b, part, t->fill, &box);
+    return ok && fit_box(w, t->moves, t->fill ? far : near, t->fill ? near : far, &box, f);
+}
+
+static bool report(const struct transfer *t) {
+    const struct work *w = t->w;
+    int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory;
+    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+              "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[far].id,
+              w->m->memory[t->o->memory].id, w->p->buffer[t->buffer].name);
+    return false;
+}
+
 static bool emit_box(struct transfer *t, struct nodes *out, const struct region *part) {
     struct work *w = t->w;
     struct arena *a = &w->s->arena;
     const struct geom *g = &t->o->geom;
-    struct box box;
     struct fit f;
-    int home = w->home[t->buffer].memory, local = t->o->memory;
-    if (!box_make(w, t->buffer, g, &t->held->slot, part, t->fill, &box) ||
-        !fit_box(w, t->moves, t->fill ? home : local, t->fill ? local : home, &box, &f)) {
-        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-                  "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[home].id,
-                  w->m->memory[local].id, w->p->buffer[t->buffer].name);
-        return false;
-    }
+    if (!fit_transfer(t, part, &f)) return report(t);
     int64_t ratio =
         (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
-    struct val at_home = val_scale(a, home_offset(w, t->buffer, g, part), ratio);
-    struct val at_slot =
-        val_scale(a, slot_offset(a, g, &t->held->slot, &t->held->whole, part), ratio);
-    emit_looped(t, out, &f, f.box.n - 1, t->fill ? at_home : at_slot, t->fill ? at_slot : at_home);
+    struct val far = t->outer ? slot_offset(a, &t->outer_o->geom, &t->outer->slot,
+                                            &t->outer->whole, part)
+                              : home_offset(w, t->buffer, g, part);
+    struct val near = slot_offset(a, g, &t->held->slot, &t->held->whole, part);
+    far = val_scale(a, far, ratio);
+    near = val_scale(a, near, ratio);
+    emit_looped(t, out, &f, f.box.n - 1, t->fill ? far : near, t->fill ? near : far);
     return true;
 }
 
@@ -113,7 +130,9 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     struct arena *a = &w->s->arena;
     const struct geom *g = &t->o->geom;
     int ndims = w->p->buffer[t->buffer].ndims;
-    while (dim < ndims && (g->block[dim] == 1 || home_is_padded(w, t->buffer, g, dim))) dim++;
+    while (dim < ndims &&
+           (t->outer || g->block[dim] == 1 || home_is_padded(w, t->buffer, g, dim)))
+        dim++;
     if (dim == ndims) return emit_box(t, out, r);
     int64_t b = g->block[dim];
     struct region part = *r;
@@ -141,6 +160,23 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
 bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
                    const struct opnd *o, const struct held *h, const struct region *part,
                    bool fill) {
-    struct transfer t = {w, moves, buffer, o, h, fill};
+    struct transfer t = {w, moves, buffer, o, h, fill, NULL, NULL};
     return emit_parts(&t, out, part, 0);
+}
+
+bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
+                  const struct opnd *outer_o, const struct held *outer, const struct opnd *o,
+                  const struct held *h, const struct region *part, bool fill) {
+    struct transfer t = {w, moves, buffer, o, h, fill, outer_o, outer};
+    return emit_parts(&t, out, part, 0);
+}
+
+int transfer_queue(struct work *w, const struct moves *moves, int buffer, const struct opnd *outer_o,
+                   const struct opnd *o, const struct region *r, bool fill) {
+    struct held outer = {.slots = 1}, h = {.slots = 1};
+    struct fit f;
+    h.slot = slot_make(&w->s->arena, &o->geom, r);
+    if (outer_o) outer.slot = slot_make(&w->s->arena, &outer_o->geom, r);
+    struct transfer t = {w, moves, buffer, o, &h, fill, outer_o, outer_o ? &outer : NULL};
+    return fit_transfer(&t, r, &f) ? f.move->needle->in->queue : -1;
 }

@@ -16,10 +16,10 @@ static void follow(const struct emitter *e, struct emitter *next) {
 /* Holds that stay over iterations of the shared loops: filled in step, outside of the pair's turns.
  */
 static bool lasting_fills(struct emitter *e, struct nodes *out, int d) {
-    for (int i = 0; e->t && i < e->t->nops; i++) {
-        if (e->fill_queue[i] < 0 || e->nest->plan.hold[i].depth != d) continue;
-        if (!fill_core(e, out, i)) return false;
-        if (!add_signal(e->w, out, e->fill_queue[i], e->exec)) return false;
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        if (f->hold->depth != d) continue;
+        if (!fill_hold(e, out, f) || !add_signal(e->w, out, f->queue, f->user)) return false;
     }
     return true;
 }

@@ -135,6 +135,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
             return false;
     }
     g->ninner = g->n;
+    g->span = span;
     g->tile = tile_words(w, o, span, size);
     if (row >= 0) {
         g->row = g->n;
@@ -147,6 +148,10 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
                 (row < 0 && reduction_moves(w, t, acc, d)) == (pass == 0))
                 g->at[g->n++] = (struct coord){d, g->block[d], 0};
     return true;
+}
+
+void geom_tile(const struct work *w, struct opnd *o) {
+    o->geom.tile = tile_words(w, o, o->geom.span, (int64_t)type_size(o->decl->type));
 }
 
 bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *stride) {

@@ -126,7 +126,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         if (now->where == IN_HOME) {
             if (home_direct(w, t, now, now->writes)) continue;
             why = "its home does not lie as the instruction wants it";
-        } else if (operand_fits(w, moves, t, now, write, &why)) {
+        } else if (route_first(w, moves, t, now, write, &why)) {
             continue;
         }
         *changed = true;
@@ -163,6 +163,7 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
             if (here && !why) break; /* the order may have changed */
         }
     }
+    routes_decide(w, moves);
     return !w->diags->errors;
 }
 

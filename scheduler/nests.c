@@ -106,7 +106,10 @@ static void rename_task(struct work *w, struct task *t, const int *map) {
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].where != IN_IMM) geom_make(w, t, &t->op[i]);
+        if (t->op[i].where != IN_IMM) {
+            geom_make(w, t, &t->op[i]);
+            route_link(w, &t->op[i]);
+        }
 }
 
 int64_t nest_room(const struct work *w, const struct nest *n, int memory) {
@@ -211,6 +214,13 @@ static bool fills_are_local(struct work *w, const struct moves *moves, const str
     return true;
 }
 
+/* Fills of a chain come straight from home. */
+static bool comes_by_route(const struct task *t, const struct nest *n, const struct work *w) {
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].in.n && chain_needs_hold(w, n, t, &t->op[i])) return true;
+    return false;
+}
+
 static bool touches(const struct stmt *st, int buffer) {
     for (int r = 0; r < st->nreads; r++)
         if (st->read[r].buffer == buffer) return true;
@@ -248,7 +258,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
                 return false;
         }
     }
-    if (from < 0 || !fills_are_local(w, moves, t, n)) return false;
+    if (from < 0 || !fills_are_local(w, moves, t, n) || comes_by_route(t, n, w)) return false;
     struct task saved = *t;
     struct stmt before = *st;
     before.read = arena_copy(&w->p->arena, st->read, sizeof *st->read * (size_t)st->nreads);
@@ -340,6 +350,11 @@ bool nests_make(struct work *w, const struct moves *moves) {
             n->core = k;
         else
             n->chain[n->nchain++] = k;
+        if (n->core < 0 && comes_by_route(&w->task[k], n, w)) {
+            task_demote(w, k, "an operand passes several memories, which only reductions' do so far");
+            w->nnests--;
+            continue;
+        }
         for (;;) {
             next = next_task(w, i, &at);
             if (next < 0 || !stays(w, n, next) || !fuse(w, moves, n, next)) break;

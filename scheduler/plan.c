@@ -71,8 +71,8 @@ static bool never_empty(const struct work *w, const struct plan *p, const struct
 
 /* Elements moved over the whole nest when the operand is refilled at this depth; tails exact,
  * padding counted. */
-static double traffic(const struct work *w, const struct plan *p, const struct task *t,
-                      const struct access *acc, int depth) {
+double plan_traffic(const struct work *w, const struct plan *p, const struct task *t,
+                    const struct access *acc, int depth) {
     double n = 1;
     uint64_t seen = 0;
     for (int i = 0; i < depth; i++) {
@@ -122,17 +122,18 @@ void charge(struct pricing *c, const struct instr *in, double times, double cycl
 
 /* One transfer of a hold: false where no move does it. */
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
-                           const struct access *acc, bool fill, int depth, int slots) {
+                           const struct access *acc, bool fill, int depth, int slots, int *user) {
     struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth);
     const struct instr *in = f.in;
     if (!in) return false;
     double trips = plan_trips(c->w, c->plan, depth);
-    double moved = traffic(c->w, c->plan, t, acc, depth), share = moved / (trips * f.elements);
+    double moved = plan_traffic(c->w, c->plan, t, acc, depth), share = moved / (trips * f.elements);
     double bytes = moved * (double)type_size(c->w->p->buffer[acc->buffer].type);
     if (share > 1) share = 1;
     charge(c, in, trips, f.issues + (f.cycles - f.issues) * share, bytes);
-    c->plan->bytes += bytes;
-    int exec = t->needle->in->queue;
+    if (fill ? !o->from : !o->to) c->plan->bytes += bytes;
+    int exec = *user;
+    *user = in->queue;
     if (graph_sync(c->w->m, in->queue, exec) == -2) return true;
     if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0)
         return false;
@@ -145,6 +146,30 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (slots == 1 && trips > 1) c->bubble += (trips - 1) * each;
     if (!fill) c->tail += each;
     if (fill) c->bubble += each;
+    return true;
+}
+
+/* What operand i reads, from its own memory outwards. */
+static bool price_route(struct pricing *c, const struct task *t, int i, const struct access *acc) {
+    const struct opnd *o = &t->op[i];
+    const struct hold *h = &c->plan->hold[i];
+    int user = t->needle->in->queue;
+    if (!price_transfer(c, t, o, acc, true, h->depth, h->slots, &user)) return false;
+    for (int k = o->in.n - 1; k >= 0 && !o->writes; k--) {
+        o = o->from;
+        h = &c->plan->via[i][k];
+        if (!price_transfer(c, t, o, acc, true, h->depth, h->slots, &user)) return false;
+    }
+    return true;
+}
+
+/* A result, from its own memory home. */
+static bool price_way(struct pricing *c, const struct task *t, int i) {
+    const struct hold *h = &c->plan->hold[i];
+    const struct access *acc = &c->w->p->stmt[t->stmt].dst;
+    int user = t->needle->in->queue;
+    for (const struct opnd *o = &t->op[i]; o; o = o->to)
+        if (!price_transfer(c, t, o, acc, false, h->depth, h->slots, &user)) return false;
     return true;
 }
 
@@ -264,8 +289,8 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
 }
 
 /* Static memories are registers: what the chain needs may lie over the inputs, which are dead by
- * then. */
-static bool fits_memories(struct pricing *c, const int64_t *result, const int64_t *input) {
+ * then. In *result all that is used. */
+static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *input) {
     int64_t chain[MAX_MEMORIES] = {0};
     struct work *w = c->w;
     for (int i = 0; i < c->nest->nchain; i++) {
@@ -281,7 +306,8 @@ static bool fits_memories(struct pricing *c, const int64_t *result, const int64_
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
         int64_t rest = graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m])
                                                 : input[m] + chain[m];
-        if (result[m] + rest > nest_room(w, c->nest, m)) return false;
+        result[m] += rest;
+        if (result[m] > nest_room(w, c->nest, m)) return false;
     }
     return true;
 }
@@ -290,8 +316,8 @@ bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
                 const struct plan *p) {
     struct plan q = *p;
     struct pricing c = {.w = w, .moves = moves, .nest = n, .plan = &q};
-    int64_t none[MAX_MEMORIES] = {0};
-    return fits_memories(&c, none, none);
+    int64_t used[MAX_MEMORIES] = {0}, none[MAX_MEMORIES] = {0};
+    return fits_memories(&c, used, none);
 }
 
 static bool price_holds(struct pricing *c, const struct task *t) {
@@ -306,20 +332,23 @@ static bool price_holds(struct pricing *c, const struct task *t) {
                                    c->plan->hold[i].depth);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
         (lasts ? result : input)[o->memory] += f.bytes * c->plan->hold[i].slots;
-        if (!never_empty(w, c->plan, t, acc, c->plan->hold[i].depth)) return false;
     }
     if (!fits_memories(c, result, input)) return false;
+    if (!route_holds(w, c->moves, c->nest, c->plan, result)) return false;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
-        const struct hold *h = &c->plan->hold[i];
+        const struct hold *h = o->in.n ? &c->plan->via[i][0] : &c->plan->hold[i];
+        if (is_local(o) && !never_empty(w, c->plan, t, o->read >= 0 ? &st->read[o->read] : &st->dst, h->depth))
+            return false;
+    }
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
         bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0);
         load &= !w->home[acc->buffer].is_tile || w->home[acc->buffer].memory != o->memory;
-        if (load && !price_transfer(c, t, o, acc, true, h->depth, h->slots)) return false;
-        if (o->writes && !c->nest->nchain &&
-            !price_transfer(c, t, o, &st->dst, false, h->depth, h->slots))
-            return false;
+        if (load && !price_route(c, t, i, acc)) return false;
+        if (o->writes && !c->nest->nchain && !price_way(c, t, i)) return false;
     }
     return true;
 }
@@ -492,7 +521,7 @@ static void refills(struct pricing *c, const struct task *t, double *worst, doub
             const struct access *acc = r < 0 ? &st->dst : &st->read[r];
             if (tile_stays(w, acc->buffer, m)) continue;
             int at = plan_normalise(w, c->plan, acc, d);
-            double n = traffic(w, c->plan, t, acc, at) *
+            double n = plan_traffic(w, c->plan, t, acc, at) *
                        (double)type_size(w->p->buffer[acc->buffer].type) * (r < 0 ? 2 : 1);
             struct region region;
             bool fits = true;

@@ -14,7 +14,7 @@ struct pricing {
     const struct nest *nest;
     struct plan *plan;
     double queue[MAX_QUEUES], bus[MAX_BUSES];
-    struct stream fill[MAX_OPERANDS];
+    struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)];
     int nfills;
     double bubble, tail; /* of the instructions' queue: it waits; after its last instruction */
 };

@@ -20,7 +20,8 @@ enum {
     MAX_MEMORIES = 64,
     MAX_QUEUES = 64,
     MAX_BUSES = 32,
-    MAX_PREFIX = 4
+    MAX_PREFIX = 4,
+    MAX_VIA = 3
 };
 
 struct work;
@@ -91,7 +92,7 @@ struct geom { /* innermost first */
     int64_t stride[MAX_COORDS]; /* of the inner ones, in elements */
     int n, ninner; /* at[0..ninner): one needle tile, padded to whole words of the memory */
     int64_t block[MAX_DIMS]; /* 1: the dimension is not blocked */
-    int64_t tile;            /* elements, padding included */
+    int64_t span, tile;      /* elements of one needle tile, without padding and with it */
     int row;                 /* coordinate along which needles may start anywhere; -1 */
     int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
 };
@@ -113,6 +114,9 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
 bool home_stride(const struct home *, int ndims, struct coord, int64_t *stride);
 
 /* ---- tasks ---- */
+struct route { /* memories that the schedule fills between home and the operand's own, from home on */
+    int memory[MAX_VIA], n;
+};
 enum where { IN_IMM, IN_HOME, IN_LOCAL };
 struct opnd {
     const struct operand *decl;
@@ -124,6 +128,8 @@ struct opnd {
     union value imm;
     struct form form;
     struct geom geom;
+    struct route in, out; /* of what it reads, of what it writes */
+    const struct opnd *from, *to; /* the operand in the next memory of these routes; NULL: at home */
     int alone_dim[MAX_NEEDLE]; /* buffer dimension made for a needle axis that stands alone; -1 */
     bool by_axes,
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
@@ -159,6 +165,7 @@ const char *unique_name(struct work *, const char *base, const char *suffix);
 /* tasks.c */
 bool tasks_make(struct work *);
 bool geom_make(struct work *, const struct task *, struct opnd *);
+void geom_tile(const struct work *, struct opnd *); /* whole words of the operand's memory */
 void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
 void home_run(struct home *, int ndims); /* strides and size from the order of coordinates and the extents */
 struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
@@ -200,6 +207,7 @@ struct plan {
     struct loop loop[MAX_LOOPS];
     int nloops, depth_out; /* the result is complete at depth_out */
     struct hold hold[MAX_OPERANDS];
+    struct hold via[MAX_OPERANDS][MAX_VIA]; /* of the outer copies on the operands' routes in */
     bool
         is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
@@ -344,6 +352,8 @@ bool chain_fits(struct work *, const struct moves *, const struct nest *,
                 const struct plan *); /* without a core */
 bool plan_price(struct work *, const struct moves *, const struct nest *,
                 struct plan *); /* false: not legal */
+double plan_traffic(const struct work *, const struct plan *, const struct task *,
+                    const struct access *, int depth); /* elements moved when refilled at this depth */
 bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
 int64_t needle_leaf(const struct needle *, int x, int64_t tile);
 bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
@@ -408,6 +418,25 @@ void region_padding(const struct program *, const struct stmt *, const struct ac
                     struct region *);
 bool operand_fits(struct work *, const struct moves *, const struct task *, const struct opnd *,
                   bool write, const char **why);
+const struct access *operand_sample(const struct work *, const struct task *, const struct opnd *,
+                                    bool write, struct region *); /* a few tiles of it */
+double operand_cost(struct work *, const struct moves *, int buffer, const struct opnd *,
+                    const struct region *, bool write); /* queue cycles of copying them */
+
+/* routes.c */
+struct opnd route_stop(const struct work *, const struct opnd *, const struct route *,
+                       int k); /* the operand in the route's k-th memory; past the last: its own */
+bool box_between(const struct geom *, const struct slot *from, const struct slot *to,
+                 const struct region *, struct arena *, enum type, struct box *);
+/* The shortest route whose moves fit; false: *why. */
+bool route_first(struct work *, const struct moves *, const struct task *, struct opnd *, bool write,
+                 const char **why);
+void routes_decide(struct work *, const struct moves *); /* a question where there are several */
+void route_link(const struct work *, struct opnd *);     /* from and to, after routes and geom */
+/* Holds in the memories of the routes, outwards while they fit and save traffic; adds to *bytes of
+ * each memory. False: no room. */
+bool route_holds(struct work *, const struct moves *, const struct nest *, struct plan *,
+                 int64_t *bytes);
 bool home_direct(struct work *, const struct task *, struct opnd *,
                  bool write); /* an operand used at its home */
 

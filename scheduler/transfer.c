@@ -141,14 +141,13 @@ static bool tiles_aligned(const struct work *w, const struct opnd *o, int buffer
 }
 
 static bool region_fits(struct work *w, const struct moves *moves, const struct opnd *o, int buffer,
-                        const struct region *r, bool write) {
+                        const struct region *r, bool write, struct fit *f) {
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     struct box box;
-    struct fit f;
     int home = w->home[buffer].memory;
     return box_make(w, buffer, &o->geom, &s, r, !write, &box) &&
-           fit_box(w, moves, write ? o->memory : home, write ? home : o->memory, &box, &f) &&
-           tiles_aligned(w, o, buffer, &f, write);
+           fit_box(w, moves, write ? o->memory : home, write ? home : o->memory, &box, f) &&
+           tiles_aligned(w, o, buffer, f, write);
 }
 
 static bool has_single_digit(const struct geom *g, int dim) {
@@ -157,43 +156,55 @@ static bool has_single_digit(const struct geom *g, int dim) {
     return true;
 }
 
-/* Is there a move for whole tiles, and one for the tails where the home has no room for them? */
-bool operand_fits(struct work *w, const struct moves *moves, const struct task *t,
-                  const struct opnd *o, bool write, const char **why) {
+const struct access *operand_sample(const struct work *w, const struct task *t,
+                                    const struct opnd *o, bool write, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct access *acc = write || o->read < 0 ? &st->dst : &st->read[o->read];
-    bool fill = !write;
-    struct region r = {0};
-    region_padding(w->p, st, acc, &r);
-    if (o->geom.repeat_axis >= 0) r.repeat = val_const(w->p->axis[o->geom.repeat_axis].extent);
-    *why = "no move brings it from its home";
-    if (write) *why = "no move brings it home";
-    bool pads = false;
+    memset(r, 0, sizeof *r);
+    region_padding(w->p, st, acc, r);
+    if (o->geom.repeat_axis >= 0) r->repeat = val_const(w->p->axis[o->geom.repeat_axis].extent);
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         int64_t lo, hi;
         access_range(w->p, st, acc, d, &lo, &hi);
-        pads |= lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
         int64_t b = o->geom.block[d], most = 2 * (b > 1 ? b : 8);
-        bool here = lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
-        if (!here && hi - lo + 1 > most) hi = lo + most - 1; /* a few tiles tell */
-        r.lo[d] = val_const(lo);
-        r.n[d] = val_const((hi - lo + o->geom.block[d]) / o->geom.block[d] * o->geom.block[d]);
+        bool pads = lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
+        if (!pads && hi - lo + 1 > most) hi = lo + most - 1;
+        r->lo[d] = val_const(lo);
+        r->n[d] = val_const((hi - lo + b) / b * b);
     }
-    if (pads && acc->has_fill &&
-        (type_is_float(w->p->buffer[acc->buffer].type) ? acc->fill.f != 0 : acc->fill.i != 0)) {
+    return acc;
+}
+
+double operand_cost(struct work *w, const struct moves *moves, int buffer, const struct opnd *o,
+                    const struct region *r, bool write) {
+    struct fit f;
+    return region_fits(w, moves, o, buffer, r, write, &f) ? f.cycles : 0;
+}
+
+/* Is there a move for whole tiles, and one for the tails where the home has no room for them? */
+bool operand_fits(struct work *w, const struct moves *moves, const struct task *t,
+                  const struct opnd *o, bool write, const char **why) {
+    struct region r;
+    struct fit f;
+    const struct access *acc = operand_sample(w, t, o, write, &r);
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    *why = write ? "no move brings it home" : "no move brings it from its home";
+    bool pads = false;
+    for (int d = 0; d < b->ndims; d++) pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
+    if (pads && acc->has_fill && (type_is_float(b->type) ? acc->fill.f != 0 : acc->fill.i != 0)) {
         *why = "a read outside its buffer gives another value than zero";
         return false;
     }
-    if (!region_fits(w, moves, o, acc->buffer, &r, write)) return false;
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
-        int64_t b = o->geom.block[d], tail = w->p->buffer[acc->buffer].extent[d] % b;
-        if (b == 1 || !tail || home_is_padded(w, acc->buffer, &o->geom, d)) continue;
+    if (!region_fits(w, moves, o, acc->buffer, &r, write, &f)) return false;
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t block = o->geom.block[d], tail = b->extent[d] % block;
+        if (block == 1 || !tail || home_is_padded(w, acc->buffer, &o->geom, d)) continue;
         *why = "its extent is no multiple of the tile";
-        if ((o->zero_tail && fill) || !has_single_digit(&o->geom, d)) return false;
+        if ((o->zero_tail && !write) || !has_single_digit(&o->geom, d)) return false;
         struct region part = r;
         part.partial[d] = true;
         part.n[d] = val_const(tail);
-        if (!region_fits(w, moves, o, acc->buffer, &part, write)) return false;
+        if (!region_fits(w, moves, o, acc->buffer, &part, write, &f)) return false;
     }
     return true;
 }

@@ -190,6 +190,7 @@ struct plan_case {
     const char *machine, *host, *text;
 };
 #define EDGE "machines/edge16.xml", "machines/cpu-scalar.xml"
+#define LEVELS "tests/data/machines/levels.xml", "machines/cpu-scalar.xml"
 static const struct plan_case plan_cases[] = {
     {"machines/cpu-avx2.xml", NULL, gmm_f32},
     {"machines/cpu-avx512.xml", NULL, gmm_f32},
@@ -204,6 +205,8 @@ static const struct plan_case plan_cases[] = {
     {EDGE, c1d_i8},
     {EDGE, layer_i8},
     {EDGE, gmv_i8},
+    {LEVELS, gmm_i8},
+    {LEVELS, c2d_i8},
 };
 enum { PLAN_CASES = sizeof plan_cases / sizeof plan_cases[0] };
 

@@ -212,6 +212,78 @@ double plan_least_inner(const struct work *w, const struct plan *p, int from, in
     return n;
 }
 
+/* The step before a period's first is shorter where the innermost loop around has a tail: the fill
+ * for that first one comes while it runs. How long the instructions wait then, each time; *times:
+ * how often. */
+static double tail_waits(const struct pricing *c, int depth, int slots, double exec, double load,
+                         double *times) {
+    const struct plan *p = c->plan;
+    double count = 0, steps = plan_trips(c->w, p, depth);
+    *times = 0;
+    if (depth < 1 || slots < 2) return 0;
+    int a = p->loop[depth - 1].axis;
+    struct sizes s = plan_sizes(c->w, p, a, depth);
+    int64_t least = s.size[0];
+    for (int i = 0; i < s.n; i++) {
+        if (s.size[i] < least) least = s.size[i];
+        count += (double)s.count[i];
+    }
+    if (least == s.size[0]) return 0;
+    for (int i = 0; i < s.n; i++)
+        if (s.size[i] == least) *times = (double)s.count[i] * steps / count;
+    double step = exec / steps,
+           last = step * count * (double)least / (double)c->w->p->axis[a].extent;
+    return fmax(0, load - last - (slots - 2) * step);
+}
+
+/* The last step before depth `from` comes round again, beside a step on average. */
+static double last_step(const struct pricing *c, int from, int depth) {
+    double share = 1;
+    uint64_t seen = 0;
+    for (int i = from; i < depth; i++) {
+        int a = c->plan->loop[i].axis;
+        if (seen >> a & 1) continue;
+        seen |= UINT64_C(1) << a;
+        int64_t all = plan_tile(c->w, c->plan, a, from), tile = plan_tile(c->w, c->plan, a, depth),
+                n = (all + tile - 1) / tile;
+        share *= (double)(all - (n - 1) * tile) * (double)n / (double)all;
+    }
+    return share;
+}
+
+/* A fill farther out comes between those of the last steps of a period and of the next one's first:
+ * what the slots, and steps that may be shorter there, do not hide. */
+static double outer_waits(const struct pricing *c, const struct stream *f, int depth, int slots,
+                          double step, double load, double latency) {
+    const struct stream *d = &c->drain;
+    double fill = f->cycles;
+    step *= last_step(c, f->depth, depth);
+    if (d->trips > 1 && d->bus >= 0 && d->bus == f->bus && d->queue != f->queue)
+        fill += fmin(d->issues, f->issues) * d->cycles / d->issues;
+    double behind = fmax(fill + load, step * (slots - 1)) + load + latency - slots * step;
+    return (f->trips - 1) * fmax(0, behind);
+}
+
+/* A bus serves the heads of the queues in turn: while a result is stored, each issue of a fill
+ * waits for one of the store. The k-th fill from then on is wanted when the instructions have run k
+ * steps. */
+static double bus_waits(const struct pricing *c, int queue, int depth, int slots, double step) {
+    const struct stream *d = &c->drain;
+    double load = 0, issues = 0, latency = 0;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->queue != queue || f->depth != depth || f->bus < 0 || f->bus != d->bus) continue;
+        load += f->cycles;
+        issues += f->issues;
+        latency = fmax(latency, f->latency);
+    }
+    if (d->trips <= 1 || d->queue == queue || issues <= 0) return 0;
+    double fills = ceil(d->issues / issues),
+           first = fmin(d->issues, issues) * d->cycles / d->issues + load - step,
+           last = d->cycles + fills * (load - step);
+    return (d->trips - 1) * fmax(0, fmax(first, last) + latency - (slots - 2) * step);
+}
+
 /* What the instructions wait for one queue's fills after the first. */
 static double queue_waits(const struct pricing *c, int queue, double exec) {
     const struct plan *p = c->plan;
@@ -243,10 +315,11 @@ static double queue_waits(const struct pricing *c, int queue, double exec) {
         if (f->depth <= bracket)
             waits += (f->trips - 1) * (f->cycles + (f->depth == bracket ? load + latency : 0));
         else
-            waits += (f->trips - 1) * fmax(0, fmax(f->cycles + load, step * (slots - 1)) + load +
-                                                  latency - slots * step);
+            waits += outer_waits(c, f, depth, slots, step, load, latency);
     }
-    return fmax(waits + wait * (steps - 1), total - exec - load);
+    double times, short_of = tail_waits(c, depth, slots, exec, load + latency, &times);
+    waits += times * short_of + wait * (steps - 1) + bus_waits(c, queue, depth, slots, step);
+    return fmax(waits, total - exec - load);
 }
 
 double pipe_waits(struct pricing *c, const struct task *core) {

@@ -137,11 +137,14 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (graph_sync(c->w->m, in->queue, exec) == -2) return true;
     if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0)
         return false;
+    struct stream stream = {in->queue, in->bus, depth,
+                            slots,     trips,   f.issues + (f.cycles - f.issues) * share,
+                            f.latency, f.issues};
     if (fill && !o->writes) {
-        c->fill[c->nfills++] = (struct stream){
-            in->queue, depth, slots, trips, f.issues + (f.cycles - f.issues) * share, f.latency};
+        c->fill[c->nfills++] = stream;
         return true;
     }
+    if (!fill) c->drain = stream;
     double each = f.cycles * share + f.latency;
     if (slots == 1 && trips > 1) c->bubble += (trips - 1) * each;
     if (!fill) c->tail += each;

@@ -4,9 +4,9 @@
 
 #include "scheduler/scheduler_int.h"
 
-struct stream { /* the fills of one hold by a queue that runs ahead */
-    int queue, depth, slots;
-    double trips, cycles, latency; /* how often; each */
+struct stream { /* the fills of one hold by a queue that runs ahead, or its drains */
+    int queue, bus, depth, slots;
+    double trips, cycles, latency, issues; /* how often; each */
 };
 struct pricing {
     struct work *w;
@@ -16,6 +16,7 @@ struct pricing {
     double queue[MAX_QUEUES], bus[MAX_BUSES];
     struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)];
     int nfills;
+    struct stream drain; /* of the core's result; trips 0: none */
     double bubble, tail; /* of the instructions' queue: it waits; after its last instruction */
 };
 

@@ -11,8 +11,9 @@ typedef bool (*call_function)(void *user, const char *function, void *const *dat
  * inout, in, const and out must be given. */
 bool program_run(const struct program *, void *const *data, call_function, void *user, struct diags *);
 
-/* Runs one statement over its whole domain on data[] in program_run's form. */
+/* Runs one statement over its whole domain on data[] in program_run's form; time[a]: the step of recurrence axis a, NULL: all 0. */
 void stmt_run(const struct program *, const struct stmt *, void *const *data);
+void stmt_run_at(const struct program *, const struct stmt *, void *const *data, const int64_t *time);
 
 /* For each of n flat element numbers of `buffer` the value that a run would leave there, computed on demand (only what those
  * elements need). data[] as for program_run, outputs not written. The values are those of a run, bit by bit. False: an element is outside

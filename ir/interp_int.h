@@ -40,8 +40,6 @@ void walk_forward(struct walk *, int axis,
                   int64_t n);             /* axis of the domain += n, without its value in `at` */
 bool walk_carry(struct walk *, int from); /* counts axes from, from - 1, …; false: done */
 
-void stmt_run_at(const struct program *, const struct stmt *, void *const *data,
-                 const int64_t *time);
 void stmt_run_plainly(const struct program *, const struct stmt *,
                       void *const *data); /* never the fast path: for tests */
 

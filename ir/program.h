@@ -57,6 +57,8 @@ struct stmt {
     int nwhere;
     uint64_t axes;                  /* bit a: axis a is in the domain; recurrence axes around it are not */
     size_t at;                      /* offset in the source, for messages */
+    int scope;                      /* in an opened program (ir/steps.h): 1 + the recurrence around it; 0: none */
+    bool unmapped;                  /* there: what its value or domain is depends on the step, so no instruction executes it */
 };
 
 enum item_kind { ITEM_STMT, ITEM_RECUR, ITEM_CALL };

@@ -209,7 +209,7 @@ static bool decide_all(struct covering *c) {
     for (int turn = 0; turn < TURN_COUNT; turn++)
         for (int s = 0; s < p->nstmts; s++) {
             if (c->chosen[s] != UNDECIDED || turn_of(&p->stmt[s]) > (enum turn)turn) continue;
-            if (stmt_in_recurrence(p, s)) {
+            if (p->stmt[s].unmapped || stmt_in_recurrence(p, s)) {
                 c->chosen[s] = FALLBACK;
                 continue;
             }
@@ -312,7 +312,7 @@ struct cover *mapper_cover(const struct program *p, const struct machine *m, str
     struct cover *cover = calloc(1, sizeof *cover);
     if (!cover) abort();
     arena_init(&cover->arena);
-    cover->program = program_copy(p);
+    cover->program = program_open(p, &cover->arena, &cover->steps);
     struct needles *needles = needles_open(m);
     struct covering c = {
         .machine = m, .needles = needles, .decider = d, .diags = diags, .cover = cover};

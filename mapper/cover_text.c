@@ -36,7 +36,9 @@ static bool item_sound(const struct cover *c, const struct needles *needles,
 }
 
 bool cover_verify(const struct cover *c, const struct machine *m, struct diags *d) {
-    bool good = program_verify(c->program, d);
+    struct program *closed = program_closed(c->program, &c->steps);
+    bool good = program_verify(closed, d);
+    program_free(closed);
     struct needles *needles = needles_open(m);
     if (c->nitems != c->program->nstmts)
         good = wrong(d, c, "items and statements are not one to one", c->nitems);

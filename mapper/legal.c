@@ -159,6 +159,7 @@ int init_of(const struct program *p, int stmt) {
         return -1;
     while (at-- > 0) {
         const struct item *item = &p->item[at];
+        if (item->kind == ITEM_STMT && p->stmt[item->stmt].scope != s->scope) return -1;
         if (!items_touch(p, item, 1, s->dst.buffer)) continue;
         if (item->kind != ITEM_STMT || p->stmt[item->stmt].dst.buffer != s->dst.buffer) return -1;
         return fills_neutral(p, &p->stmt[item->stmt], s) ? item->stmt : -1;

@@ -5,6 +5,7 @@
 
 #include "ir/choice.h"
 #include "ir/program.h"
+#include "ir/steps.h"
 #include "machines/machine.h"
 
 enum { MAX_GROUP = 8 };
@@ -95,14 +96,16 @@ struct cover_item {
 
 struct cover {
     struct arena arena;
-    struct program *program;           /* owned: canonical, statements split to what needles do; original buffers keep their names */
+    struct program *program;           /* owned: opened (steps), canonical, statements split to what needles do; original buffers keep their names */
     struct mapping *mapping; int nmappings;
     struct cover_item *item; int nitems;       /* one for each statement, in program order */
     double cost;
+    struct steps steps;                /* recurrences, in the arena */
 };
 
 /* The cheapest set of non-overlapping mappings that, with the fallback, executes all statements; each choice a question. NULL after reporting
- * (no fallback for a statement that nothing matches). Recurrences and calls are run by the fallback. */
+ * (no fallback for a statement that nothing matches). Bodies of recurrences
+ * are covered like all else; calls are run by the fallback. */
 struct cover *mapper_cover(const struct program *, const struct machine *, struct decider *, struct diags *);
 void cover_free(struct cover *);
 bool cover_verify(const struct cover *, const struct machine *, struct diags *);

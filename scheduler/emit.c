@@ -292,6 +292,10 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
         e->size[a] = val_const(w->p->axis[a].extent);
         e->tile[a] = w->p->axis[a].extent;
     }
+    for (int k = w->p->stmt[n->first].scope - 1; k >= 0; k = w->scope[k].parent) {
+        e->lo[w->scope[k].axis] = w->step[k];
+        e->size[w->scope[k].axis] = val_const(1);
+    }
     for (int i = 0; i < MAX_OPERANDS; i++) e->held[i].place = -1;
     e->drained = e->t && !n->nchain;
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)

@@ -15,7 +15,11 @@ void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
         struct val lo = val_const(access_coef(w->p, acc, d, w->p->naxes)), n = val_const(1);
         for (int x = 0; x < w->p->naxes; x++) {
             int64_t c = access_coef(w->p, acc, d, x);
-            if (!c || !(st->axes >> x & 1)) continue;
+            if (!c || !(stmt_span(w, st) >> x & 1)) continue;
+            if (c < 0) { /* only steps move backwards */
+                lo = val_minus(a, lo, val_scale(a, e->lo[x], -c));
+                continue;
+            }
             lo = val_add(a, lo, val_scale(a, e->lo[x], c));
             n = val_add(a, n, val_scale(a, val_add(a, e->size[x], val_const(-1)), c));
         }
@@ -184,7 +188,7 @@ void emit_issue(struct emitter *e, struct nodes *out, const struct task *t, stru
             n->size[i] = val_sx(a, val_scale(a, val_ceil(a, e->size[t->axis[x]], step), step));
     }
     for (int x = 0; x < w->p->naxes; x++)
-        if (st->axes >> x & 1) n->base[x] = val_sx(a, e->lo[x]);
+        if (stmt_span(w, st) >> x & 1) n->base[x] = val_sx(a, e->lo[x]);
     issue_strides(e, t, n);
     for (int i = 0, f = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];

@@ -29,7 +29,8 @@ static bool blockable(const struct work *w, const struct task *t, const struct a
     const struct program *p = w->p;
     if (access_coef(p, acc, dim, p->naxes) % block) return false;
     for (int b = 0; b < p->naxes; b++)
-        if (b != a && (p->stmt[t->stmt].axes >> b & 1) && access_coef(p, acc, dim, b) % block)
+        if (b != a && (stmt_span(w, &p->stmt[t->stmt]) >> b & 1) &&
+            access_coef(p, acc, dim, b) % block)
             return false;
     return true;
 }
@@ -52,6 +53,15 @@ static int64_t tile_words(const struct work *w, const struct opnd *o, int64_t el
     return bytes % size ? elements : bytes / size;
 }
 
+/* Values of the needle's axis that the digit runs through: a size that nothing walks is the least.
+ */
+static int64_t digit_extent(const struct task *t, const struct opnd *o, const struct digit *dg) {
+    bool alone = t->axis[dg->x] < 0 && o->alone_dim[dg->x] < 0 && dg->weight == 1;
+    if (!alone || t->needle->ranged[dg->x] < 0 || t->needle->lo[dg->x] >= dg->extent)
+        return dg->extent;
+    return t->needle->lo[dg->x] > 1 ? t->needle->lo[dg->x] : 1;
+}
+
 static bool place_digit(const struct work *w, const struct task *t, struct opnd *o,
                         const struct access *acc, const struct digit *dg) {
     struct geom *g = &o->geom;
@@ -65,13 +75,15 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
         return false;
     if (dim < 0 && a >= 0 && needle_reduces(t->needle, dg->x) && o->writes) return false;
     if (o->where == IN_HOME && t->needle->lo[dg->x] < t->needle->hi[dg->x]) return dg->weight == 1;
+    int64_t extent = digit_extent(t, o, dg);
+    if (extent < dg->extent && extent == 1) return true;
     if (g->n + MAX_DIMS >= MAX_COORDS) return false;
     if (dim >= 0) {
         if (g->block[dim] != dg->weight) return false;
-        g->block[dim] *= dg->extent;
+        g->block[dim] *= extent;
     }
     g->stride[g->n] = dg->stride;
-    g->at[g->n++] = (struct coord){dim, dg->weight, dg->extent};
+    g->at[g->n++] = (struct coord){dim, dg->weight, extent};
     o->zero_tail |= tail_is_padding(w, t, dg->x);
     return true;
 }
@@ -124,7 +136,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         const struct digit *dg = &o->form.digit[i];
         if (i == row || dg->free_stride >= 0) continue;
         if (!place_digit(w, t, o, acc, dg)) return false;
-        span += (dg->extent - 1) * dg->stride;
+        span += (digit_extent(t, o, dg) - 1) * dg->stride;
     }
     for (int i = 0; i < o->form.n; i++) {
         const struct digit *dg = &o->form.digit[i];

@@ -17,7 +17,7 @@ static bool in_nest(const struct nest *n, int task) {
 }
 
 bool needs_home(const struct work *w, const struct nest *n, int buffer) {
-    if (w->p->buffer[buffer].role != ROLE_TEMP) return true;
+    if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return true;
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i];
         if (w->task_of[s] >= 0 && in_nest(n, w->task_of[s])) continue;
@@ -85,7 +85,7 @@ static void rename_access(struct program *p, struct access *a, const int *map, u
     for (int d = 0; d < rows; d++) {
         out[d * (n + 1) + n] = a->coef[d * (n + 1) + n];
         for (int b = 0; b < n; b++)
-            if (axes >> b & 1) out[d * (n + 1) + map[b]] += a->coef[d * (n + 1) + b];
+            out[d * (n + 1) + (axes >> b & 1 ? map[b] : b)] += a->coef[d * (n + 1) + b];
     }
     a->coef = out;
 }
@@ -283,7 +283,7 @@ static int next_task(const struct work *w, int at, int *where) {
         int s = w->order[i];
         if (w->task_of[s] == -2 || w->in_prepare[s]) continue;
         *where = i;
-        return w->task_of[s];
+        return w->p->stmt[s].scope == w->p->stmt[w->order[at]].scope ? w->task_of[s] : -1;
     }
     return -1;
 }

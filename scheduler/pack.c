@@ -11,29 +11,27 @@ static void set(struct work *w, struct access *a, int dim, int axis, int64_t c) 
 /* An axis of this extent that the set does not use yet: one of the program's, or a new one. */
 static int pick_axis(struct work *w, const char *name, int64_t extent, uint64_t *used) {
     int a;
-    for (a = 0; a < w->p->naxes; a++)
+    for (a = 0; a < w->p->naxes - w->nscopes; a++)
         if (w->p->axis[a].extent == extent && !w->p->axis[a].sequential && !(*used >> a & 1)) break;
-    if (a == w->p->naxes) a = rewrite_axis(w, unique_name(w, name, "x"), extent);
+    if (a == w->p->naxes - w->nscopes) a = rewrite_axis(w, unique_name(w, name, "x"), extent);
     if (a >= 0) *used |= UINT64_C(1) << a;
     return a;
 }
 
-/* Where a copy for `stmt` of data of this role stands: constants and inputs first, temporaries just
- * before their reader. */
-static int position(const struct work *w, int buffer, int stmt) {
-    enum role r = w->p->buffer[buffer].role;
-    if (r == ROLE_IN || r == ROLE_CONST) return -1;
-    int before = -1;
-    for (int i = 0; i < w->norder; i++) {
-        if (w->order[i] == stmt) break;
-        before = w->order[i];
-    }
-    return before;
+/* A copy of what `stmt` reads: constants and inputs first, temporaries just before their reader, in
+ * the recurrence that gives them their values. */
+static void place_copy(struct work *w, int copy, int stmt, const struct access *read, bool prepare) {
+    enum role r = w->p->buffer[read->buffer].role;
+    int scope = recur_copy_scope(w, stmt, read);
+    bool first = !scope && (r == ROLE_IN || r == ROLE_CONST);
+    w->p->stmt[copy].scope = scope;
+    w->in_prepare[copy] = prepare && first;
+    rewrite_order(w, copy, first ? -1 : recur_copy_after(w, stmt, scope));
 }
 
-static void place_copy(struct work *w, int copy, int after, bool prepare) {
-    rewrite_order(w, copy, after);
-    w->in_prepare[copy] = prepare;
+static void place_beside(struct work *w, int copy, int stmt, bool before) {
+    w->p->stmt[copy].scope = w->p->stmt[stmt].scope;
+    rewrite_order(w, copy, before ? recur_copy_after(w, stmt, w->p->stmt[stmt].scope) : stmt);
 }
 
 bool pack_identity(struct work *w, int task, int operand) {
@@ -44,7 +42,8 @@ bool pack_identity(struct work *w, int task, int operand) {
     const struct geom geom = o->geom;
     const char *name = unique_name(w, w->p->buffer[old].name, "packed");
     int64_t extent[MAX_DIMS], lo[MAX_DIMS];
-    bool shifted = false;
+    bool shifted = false, given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
+    if (!given && recur_moves(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read])) return false;
     for (int d = 0; d < ndims; d++) {
         int64_t hi;
         access_range(w->p, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d, &lo[d], &hi);
@@ -78,7 +77,7 @@ bool pack_identity(struct work *w, int task, int operand) {
                            sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
     for (int d = 0; d < ndims; d++) acc->coef[d * (w->p->naxes + 1) + w->p->naxes] -= lo[d];
     if (shifted) acc->has_fill = false;
-    place_copy(w, copy, position(w, old, stmt), w->p->buffer[old].role == ROLE_CONST);
+    place_copy(w, copy, stmt, &src, w->p->buffer[old].role == ROLE_CONST);
     home_pack(w, made, &geom);
     return true;
 }
@@ -203,21 +202,22 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     o = &t->op[operand];
     struct access *at = task_access(w, t, o, write);
     struct access far = spread(w, t, made, dim, n), home = *at;
-    uint64_t axes = axes_of(w->p, &home) | axes_of(w->p, &far);
+    uint64_t axes = (axes_of(w->p, &home) | axes_of(w->p, &far)) &
+                    ~recur_axes(w, &w->p->stmt[stmt]);
     home.coef =
         arena_copy(&w->p->arena, at->coef,
                    sizeof *at->coef * (size_t)w->p->buffer[old].ndims * (size_t)(w->p->naxes + 1));
     if (write) {
         if (t->init < 0 && o->accumulates) {
             int in = rewrite_copy(w, far, home, axes);
-            place_copy(w, in, position(w, made, stmt), false);
+            place_beside(w, in, stmt, true);
         }
         home.has_fill = false;
-        rewrite_order(w, rewrite_copy(w, home, far, axes), stmt);
+        place_beside(w, rewrite_copy(w, home, far, axes), stmt, false);
     } else {
         bool prepare = w->p->buffer[old].role == ROLE_CONST;
         int copy = rewrite_copy(w, far, home, axes);
-        place_copy(w, copy, position(w, old, stmt), prepare);
+        place_copy(w, copy, stmt, &home, prepare);
     }
     t = &w->task[task];
     o = &t->op[operand];

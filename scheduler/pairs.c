@@ -70,15 +70,37 @@ static bool find_operand(const struct work *w, struct pair *k) {
     return k->given >= 0;
 }
 
+static bool uses(const struct work *w, const struct nest *n, int buffer) {
+    for (int i = 0; i < w->norder; i++) {
+        const struct stmt *st = &w->p->stmt[w->order[i]];
+        if (!belongs(w, n, w->order[i]) || w->task_of[w->order[i]] < 0) continue;
+        if (st->dst.buffer == buffer) return true;
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer == buffer) return true;
+    }
+    return false;
+}
+
+/* The second begins before the first has ended: a state that it writes, say, the first must not
+ * read. */
+static bool meet_otherwise(const struct work *w, const struct nest *a, const struct nest *b) {
+    for (int i = -1; i < b->nchain; i++) {
+        const struct task *t = &w->task[i < 0 ? b->core : b->chain[i]];
+        if (uses(w, a, w->p->stmt[t->stmt].dst.buffer)) return true;
+    }
+    return false;
+}
+
 static bool pair_find(const struct work *w, int first, struct pair *k) {
     if (first + 1 >= w->nnests) return false;
     *k = (struct pair){.first = first, .second = first + 1};
     const struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
     if (a->core < 0 || b->core < 0 || a->partner >= 0) return false;
+    if (w->p->stmt[a->first].scope != w->p->stmt[b->first].scope) return false;
     k->maker = maker_of(a);
     k->buffer = maker_result(w, a);
-    return w->p->buffer[k->buffer].role == ROLE_TEMP && find_operand(w, k) && passes(w, k) &&
-           adjacent(w, k);
+    return w->p->buffer[k->buffer].role == ROLE_TEMP && !recur_carries(w, k->buffer) &&
+           !meet_otherwise(w, a, b) && find_operand(w, k) && passes(w, k) && adjacent(w, k);
 }
 
 static const struct access *given_access(const struct work *w, const struct pair *k) {

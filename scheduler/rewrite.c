@@ -3,34 +3,10 @@
 #include <assert.h>
 #include <string.h>
 
-static int64_t *widen(struct arena *a, const int64_t *coef, int rows, int naxes) {
-    int64_t *out = arena_array(a, (size_t)rows * (size_t)(naxes + 2) + 1, sizeof *out);
-    for (int r = 0; r < rows; r++) {
-        for (int i = 0; i < naxes; i++) out[r * (naxes + 2) + i] = coef[r * (naxes + 1) + i];
-        out[r * (naxes + 2) + naxes + 1] = coef[r * (naxes + 1) + naxes];
-    }
-    return out;
-}
-
 int rewrite_axis(struct work *w, const char *name, int64_t extent) {
-    struct program *p = w->p;
-    int n = p->naxes;
-    if (n == MAX_AXES) return -1;
-    for (int s = 0; s < p->nstmts; s++) {
-        struct stmt *st = &p->stmt[s];
-        st->dst.coef = widen(&p->arena, st->dst.coef, p->buffer[st->dst.buffer].ndims, n);
-        for (int r = 0; r < st->nreads; r++)
-            st->read[r].coef =
-                widen(&p->arena, st->read[r].coef, p->buffer[st->read[r].buffer].ndims, n);
-        for (int c = 0; c < st->nwhere; c++)
-            st->where[c].coef = widen(&p->arena, st->where[c].coef, 1, n);
-    }
-    struct axis *axis = arena_array(&p->arena, (size_t)n + 1, sizeof *axis);
-    memcpy(axis, p->axis, sizeof *axis * (size_t)n);
-    axis[n] = (struct axis){.name = arena_strdup(&p->arena, name), .extent = extent, .param = -1};
-    p->axis = axis;
-    p->naxes++;
-    return n;
+    int at = program_add_axis(w->p, name, extent, w->p->naxes - w->nscopes);
+    for (int k = 0; at >= 0 && k < w->nscopes; k++) w->scope[k].axis++;
+    return at;
 }
 
 static bool taken(const struct program *p, const char *name) {
@@ -122,11 +98,7 @@ void rewrite_order(struct work *w, int stmt, int after) {
 }
 
 void rewrite_items(struct work *w) {
-    struct program *p = w->p;
-    p->item = arena_array(&p->arena, (size_t)w->norder + 1, sizeof *p->item);
-    for (int i = 0; i < w->norder; i++)
-        p->item[i] = (struct item){ITEM_STMT, w->order[i], NULL, NULL};
-    p->nitems = w->norder;
+    program_nest(w->p, w->scope, w->order, w->norder);
 }
 
 struct access *task_access(struct work *w, const struct task *t, const struct opnd *o, bool write) {

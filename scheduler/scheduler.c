@@ -12,8 +12,8 @@ static bool check_items(struct work *w) {
     for (int i = 0; i < p->nitems; i++) {
         if (p->item[i].kind == ITEM_STMT) continue;
         diag_line(w->diags, file_of(w), 0, 0,
-                  "%s run by the interpreter only so far: '%s' cannot be scheduled",
-                  p->item[i].kind == ITEM_RECUR ? "recurrences are" : "calls are", p->name);
+                  "calls are run by the interpreter only so far: '%s' cannot be scheduled",
+                  p->name);
         return false;
     }
     return true;
@@ -21,6 +21,7 @@ static bool check_items(struct work *w) {
 
 static void begin(struct work *w) {
     struct program *p = w->p;
+    recur_begin(w);
     w->home = arena_array(w->arena, (size_t)p->nbuffers + 1, sizeof *w->home);
     for (int b = 0; b < p->nbuffers; b++)
         w->home[b] = (struct home){

@@ -248,10 +248,31 @@ struct work {
     bool *in_prepare;   /* for each statement */
     struct nest *nest;
     int nnests;
+    struct scope *scope; /* recurrences; their axes are the program's last */
+    struct val *step;    /* [nscopes] while the tree is built: the value of the scope's axis */
+    int nscopes;
     int fallback;  /* machine.fallback; -1 */
     int64_t steps; /* plans evaluated */
     struct copies *copies; /* of the nest being planned; NULL */
 };
+
+/* recur.c */
+void recur_begin(struct work *);
+uint64_t recur_axes(const struct work *, const struct stmt *); /* of the recurrences around it */
+static inline uint64_t stmt_span(const struct work *w, const struct stmt *st) {
+    return st->axes | recur_axes(w, st);
+}
+bool recur_moves(const struct work *, const struct stmt *,
+                 const struct access *); /* its index depends on the step */
+bool recur_carries(const struct work *, int buffer); /* from one step to the next */
+int recur_child(const struct work *, int stmt,
+                int scope); /* the scope directly inside `scope` that holds it, or `scope` (-1: none) */
+/* The innermost recurrence around the statement in which a copy of what it reads must be made: 1 +
+ * its number, 0 outside all. */
+int recur_copy_scope(const struct work *, int stmt, const struct access *);
+/* The statement after which a copy for `stmt` stands, directly inside that scope; -1: first. */
+int recur_copy_after(const struct work *, int stmt, int scope);
+const char *recur_check(const struct work *, const struct task *); /* why not */
 
 /* graph.c */
 int graph_sync(const struct machine *, int from,

@@ -7,6 +7,16 @@ static void add_fallback(struct work *w, struct nodes *out, int stmt) {
     struct fallback_node *f = arena_alloc(&w->s->arena, sizeof *f);
     f->fallback = w->fallback;
     f->stmt = stmt;
+    const struct stmt *st = &w->p->stmt[stmt];
+    if (st->scope) {
+        f->lo = arena_array(&w->s->arena, (size_t)w->p->naxes, sizeof *f->lo);
+        f->hi = arena_array(&w->s->arena, (size_t)w->p->naxes, sizeof *f->hi);
+    }
+    for (int k = st->scope - 1; k >= 0; k = w->scope[k].parent) {
+        f->lo[w->scope[k].axis] = val_sx(&w->s->arena, w->step[k]);
+        f->hi[w->scope[k].axis] =
+            val_sx(&w->s->arena, val_add(&w->s->arena, w->step[k], val_const(1)));
+    }
     nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = f});
 }
 
@@ -40,32 +50,123 @@ static int nest_at(const struct work *w, int stmt) {
     return -1;
 }
 
-static bool emit_run(struct work *w, const struct moves *moves, struct nodes *out) {
-    uint64_t device = 0, last = 0;
-    bool host = false;
-    for (int i = 0; i < w->norder; i++) {
-        int s = w->order[i], nest = nest_at(w, s);
+/* Where the walk stands: the host works, or these queues of the device may still run. */
+struct phase {
+    bool host;
+    uint64_t last;
+};
+
+struct sections {
+    struct work *w;
+    const struct moves *moves;
+};
+
+static void append(struct work *w, struct nodes *out, const struct nodes *list) {
+    for (int k = 0; k < list->n; k++) nodes_add(w, out, list->at[k]);
+}
+
+static bool emit_range(struct sections *c, struct nodes *out, int from, int to, int scope,
+                       struct phase *ph);
+
+static bool has_host_work(const struct work *w, int from, int to) {
+    for (int i = from; i < to; i++)
+        if (w->task_of[w->order[i]] == -1) return true;
+    return false;
+}
+
+/* Queues that meet at the head of each step are those of the body. */
+static bool emit_device_body(struct sections *c, struct nodes *out, struct nodes *body, int from,
+                             int to, int scope, struct phase *ph) {
+    struct work *w = c->w;
+    struct nodes list = {0};
+    struct phase inner = {.host = false, .last = 0};
+    if (!emit_range(c, &list, from, to, scope, &inner)) return false;
+    uint64_t queues = nodes_queues(w, list.at, list.n);
+    int root = queues ? __builtin_ctzll(queues) : 0;
+    for (int i = from; i < to; i++)
+        if (nest_at(w, w->order[i]) >= 0) root = nest_queue(w, &w->nest[nest_at(w, w->order[i])]);
+    if (ph->host && !ring(w, out, queues, true)) return false;
+    if (!ph->host && ph->last && !add_barrier(w, out, ph->last, queues, root)) return false;
+    if (!add_barrier(w, body, queues, queues, root)) return false;
+    append(w, body, &list);
+    ph->last = ph->host ? queues : ph->last | queues;
+    ph->host = false;
+    return true;
+}
+
+/* Each step begins and ends with the host at work, and so does a recurrence of no steps. */
+static bool emit_mixed_body(struct sections *c, struct nodes *out, struct nodes *body, int from,
+                            int to, int scope, struct phase *ph) {
+    struct work *w = c->w;
+    if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
+    *ph = (struct phase){.host = true};
+    if (!emit_range(c, body, from, to, scope, ph)) return false;
+    if (!ph->host && !ring(w, body, ph->last, false)) return false;
+    *ph = (struct phase){.host = true};
+    return true;
+}
+
+static bool emit_recur(struct sections *c, struct nodes *out, int from, int to, int scope,
+                       struct phase *ph) {
+    struct work *w = c->w;
+    struct arena *a = &w->s->arena;
+    struct nodes body = {0};
+    const struct scope *s = &w->scope[scope];
+    int64_t steps = w->p->axis[s->axis].extent;
+    int var = new_var(w, w->p->axis[s->axis].name);
+    struct val v = val_var(a, var, steps - 1);
+    w->step[scope] = s->reverse ? val_minus(a, val_const(steps - 1), v) : v;
+    if (!(has_host_work(w, from, to) ? emit_mixed_body : emit_device_body)(c, out, &body, from, to,
+                                                                          scope, ph))
+        return false;
+    nodes_add(w, out,
+              loop_node(w, var, val_const(0), val_const(steps), 1, LOOP_SEQUENTIAL, s->axis, &body));
+    return true;
+}
+
+static bool emit_one_nest(struct sections *c, struct nodes *out, int nest, struct phase *ph) {
+    struct work *w = c->w;
+    struct nodes list = {0};
+    if (!emit_nest(w, c->moves, nest, &list)) return false;
+    uint64_t queues = nodes_queues(w, list.at, list.n);
+    if (ph->host && !ring(w, out, queues, true)) return false;
+    if (!ph->host && ph->last &&
+        !add_barrier(w, out, ph->last, queues, nest_queue(w, &w->nest[nest])))
+        return false;
+    append(w, out, &list);
+    ph->last = ph->host ? queues : ph->last | queues;
+    ph->host = false;
+    return true;
+}
+
+/* Statements [from, to) of the order, all inside `scope`. */
+static bool emit_range(struct sections *c, struct nodes *out, int from, int to, int scope,
+                       struct phase *ph) {
+    struct work *w = c->w;
+    for (int i = from; i < to; i++) {
+        int s = w->order[i], nest = nest_at(w, s), child = recur_child(w, s, scope), end = i + 1;
         if (w->in_prepare[s]) continue;
         if (nest >= 0 && w->nest[nest].partner >= 0 && !w->nest[nest].leads) continue;
-        if (nest >= 0) {
-            struct nodes list = {0};
-            if (!emit_nest(w, moves, nest, &list)) return false;
-            uint64_t queues = nodes_queues(w, list.at, list.n);
-            if (host && !ring(w, out, queues, true)) return false;
-            if (!host && last && !add_barrier(w, out, last, queues, nest_queue(w, &w->nest[nest])))
-                return false;
-            for (int k = 0; k < list.n; k++) nodes_add(w, out, list.at[k]);
-            last = host ? queues : last | queues;
-            device |= queues;
-            host = false;
+        if (child != scope) {
+            while (end < to && recur_child(w, w->order[end], scope) == child) end++;
+            if (!emit_recur(c, out, i, end, child, ph)) return false;
+            i = end - 1;
+        } else if (nest >= 0) {
+            if (!emit_one_nest(c, out, nest, ph)) return false;
         } else if (w->task_of[s] == -1) {
-            if (!host && last && !ring(w, out, last, false)) return false;
+            if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
             add_fallback(w, out, s);
-            last = 0;
-            host = true;
+            *ph = (struct phase){.host = true};
         }
     }
-    return host || !last || ring(w, out, last, false);
+    return true;
+}
+
+static bool emit_run(struct work *w, const struct moves *moves, struct nodes *out) {
+    struct sections c = {w, moves};
+    struct phase ph = {.host = false};
+    if (!emit_range(&c, out, 0, w->norder, -1, &ph)) return false;
+    return ph.host || !ph.last || ring(w, out, ph.last, false);
 }
 
 /* A queue whose signals nothing carries: neither its own instructions nor one that does nothing. */

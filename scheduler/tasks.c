@@ -302,6 +302,8 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
         if (o->writes && o->read >= 0 && !same_index(w->p, &st->dst, &st->read[o->read]))
             return "an operand changed in place is read at another index";
     }
+    why = recur_check(w, t);
+    if (why) return why;
     why = fuse(w, task, map);
     if (!why) find_reductions(w, &w->task[task]);
     return why;

@@ -156,6 +156,17 @@ static bool has_single_digit(const struct geom *g, int dim) {
     return true;
 }
 
+/* The next step's elements too: their distance must suit the moves. */
+static void step_range(const struct work *w, const struct stmt *st, const struct access *acc, int d,
+                       int64_t *lo, int64_t *hi) {
+    for (int k = st->scope - 1; k >= 0; k = w->scope[k].parent) {
+        int64_t c = access_coef(w->p, acc, d, w->scope[k].axis);
+        if (w->p->axis[w->scope[k].axis].extent < 2) continue;
+        if (c > 0) *hi += c;
+        if (c < 0) *lo += c;
+    }
+}
+
 const struct access *operand_sample(const struct work *w, const struct task *t,
                                     const struct opnd *o, bool write, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -166,6 +177,7 @@ const struct access *operand_sample(const struct work *w, const struct task *t,
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         int64_t lo, hi;
         access_range(w->p, st, acc, d, &lo, &hi);
+        step_range(w, st, acc, d, &lo, &hi);
         int64_t b = o->geom.block[d], most = 2 * (b > 1 ? b : 8);
         bool pads = lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
         if (!pads && hi - lo + 1 > most) hi = lo + most - 1;

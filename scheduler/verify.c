@@ -423,53 +423,19 @@ static void walk_section(struct verify *v, const struct section *c, bool prepare
 }
 
 /* ---- tables ---- */
-static void walk_items(struct verify *v, const struct item *item, int n, uint64_t recur_axes,
-                       int *order, int *norder) {
-    for (int k = 0; k < n; k++) {
-        if (item[k].kind == ITEM_STMT) {
-            int s = item[k].stmt;
-            v->domain[s] = v->p->stmt[s].axes | recur_axes;
-            v->in_recur[s] = recur_axes != 0;
-            if (recur_axes) v->loose[v->p->stmt[s].dst.buffer] = true;
-            order[(*norder)++] = s;
-        } else if (item[k].kind == ITEM_CALL) {
-            for (int w = 0; w < item[k].call->nwrites; w++) v->loose[item[k].call->write[w]] = true;
-        } else {
-            const struct recur *r = item[k].recur;
-            for (int s = 0; s < r->nstates; s++) {
-                v->loose[r->state[s].current] = v->loose[r->state[s].next] = true;
-                if (r->state[s].to >= 0) v->loose[r->state[s].to] = true;
-            }
-            walk_items(v, r->item, r->nitems, recur_axes | UINT64_C(1) << r->axis, order, norder);
-        }
-    }
-}
-
 static bool fill_tables(struct verify *v) {
     const struct program *p = v->p;
     size_t ns = (size_t)p->nstmts, nb = (size_t)p->nbuffers;
     struct arena *a = &v->arena;
-    if (nb > 4000 || ns > 30000 || (ns + 1) * nb > (size_t)1 << 26)
+    if (nb > 4000 || ns > 30000)
         return verify_error(v, "the program has too many buffers or statements to verify");
     v->domain = arena_array(a, ns + 1, sizeof *v->domain);
-    v->in_recur = arena_array(a, ns + 1, sizeof *v->in_recur);
+    v->loose_stmt = arena_array(a, ns + 1, sizeof *v->loose_stmt);
     v->skipped = arena_array(a, ns + 1, sizeof *v->skipped);
     v->done = arena_array(a, ns + 1, sizeof *v->done);
     v->nvisited = arena_array(a, ns * (size_t)p->naxes + 1, sizeof *v->nvisited);
     v->loose = arena_array(a, nb + 1, sizeof *v->loose);
-    v->latest = arena_array(a, (ns + 1) * nb + 1, sizeof *v->latest);
-    v->writers = arena_array(a, ns + 1, sizeof *v->writers);
-    int *order = arena_array(a, ns + 1, sizeof *order), n = 0;
-    int *last = arena_array(a, nb + 1, sizeof *last);
-    walk_items(v, p->item, p->nitems, 0, order, &n);
-    for (size_t b = 0; b < nb; b++) last[b] = -1;
-    for (int k = 0; k <= n; k++) {
-        int s = k < n ? order[k] : p->nstmts;
-        memcpy(&v->latest[(size_t)s * nb], last, nb * sizeof *last);
-        if (k == n) break;
-        v->writers[s] = last[p->stmt[s].dst.buffer];
-        last[p->stmt[s].dst.buffer] = s;
-    }
+    if (!steps_tables(v)) return false;
     for (size_t s = 0; s < ns; s++) {
         int64_t points = 1;
         for (int k = 0; k < p->naxes; k++)

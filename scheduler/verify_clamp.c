@@ -81,7 +81,7 @@ static bool axes_apart(const struct finder *f) {
 void verify_visited(struct verify *v) {
     for (int s = 0; s < v->p->nstmts && !v->stop; s++) {
         struct finder f = {.v = v, .stmt = s};
-        if (v->in_recur[s] || v->skipped[s] || v->p->stmt[s].nwhere > 0) continue;
+        if (v->loose_stmt[s] || v->skipped[s] || v->p->stmt[s].nwhere > 0) continue;
         f.binder = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *f.binder);
         find_nodes(&f, v->s->prepare.node, v->s->prepare.nnodes);
         find_nodes(&f, v->s->run.node, v->s->run.nnodes);

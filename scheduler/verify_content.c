@@ -168,13 +168,15 @@ static bool clear_cell(struct work *w, int64_t element, struct tag *dst, uint8_t
     if (w->n->init < 0) {
         struct tag before;
         *dst = (struct tag){0};
-        if (!version_before(v, w->n->stmt, buffer, element, &before)) return true;
+        if (!version_before(v, w->n->stmt, w->point, buffer, element, &before)) return true;
         return point_error(v, w->n->stmt, w->point, "overwrites, but must accumulate to", &before,
                            NULL);
     }
     *dst = tag_element(buffer, element, w->n->init, 1, v->p->buffer[buffer].type);
+    dst->step = step_number(v, w->n->init, w->point);
     if (!v->counting) return true;
-    uint32_t *count = count_at(v, w->n->init, element);
+    step_visit(v, w->n->init, w->point);
+    uint32_t *count = count_at(v, w->n->init, w->point, element);
     if (*count)
         return point_error(v, w->n->stmt, w->point, "initialises a second time", NULL, NULL);
     ++*count;
@@ -218,7 +220,7 @@ static bool valid_point(struct work *w, int64_t n) {
     } else if (!check_operand(w, w->candidate->self, cur, element)) {
         return false;
     }
-    *cur = point_after(v, stmt, element, cur);
+    *cur = point_after(v, stmt, w->point, element, cur);
     *state |= VALID;
     return true;
 }
@@ -253,7 +255,7 @@ static bool pad_point(struct work *w, int64_t n, bool alone_only) {
         int64_t element = access_at(v, w->n->stmt, -1, w->point);
         struct tag *cur = cell(w, dst, w->h->dst[n]);
         if (repeats && element >= 0 && !(*state & VALID)) {
-            *cur = point_after(v, w->n->stmt, element, cur);
+            *cur = point_after(v, w->n->stmt, w->point, element, cur);
             return true;
         }
     }
@@ -365,14 +367,15 @@ void content_issue(struct verify *v, const struct issue_node *n, const struct sh
     bool overwrite = h->initialises || !reads_itself(h);
     for (int k = 0; k < instr_flag_count(in); k++)
         if (instr_flag_operand(in, k) == h->dst_operand && flag[k] == 0) overwrite = true;
-    if (n->stmt >= 0 && v->in_recur[n->stmt]) return;
+    if (n->stmt >= 0 && v->loose_stmt[n->stmt]) return;
     if (n->stmt < 0) {
         if (!v->counting) content_move(v, h, at, overwrite);
         return;
     }
     struct work w = {
         .v = v, .n = n, .h = h, .at = at, .stmt = &v->p->stmt[n->stmt], .overwrite = overwrite};
-    if (n->init >= 0 && !stmt_is_neutral_fill(v->p, &v->p->stmt[n->init], w.stmt))
+    if (n->init >= 0 && (v->recurrence_of[n->init] != v->recurrence_of[n->stmt] ||
+                         !stmt_is_neutral_fill(v->p, &v->p->stmt[n->init], w.stmt)))
         verify_error(v, "statement %d does not initialise statement %d with its neutral element",
                      n->init, n->stmt);
     else

@@ -27,7 +27,7 @@ static bool fallback_point(struct verify *v, int stmt, const int64_t *at, const 
     struct place_at where = home_of(v, home[s->nreads], element);
     struct tag cur = tag_get(v, where, type);
     if (s->combine != COMBINE_SET && !point_check_partial(v, stmt, at, element, &cur)) return false;
-    tag_set(v, where, type, point_after(v, stmt, element, &cur));
+    tag_set(v, where, type, point_after(v, stmt, at, element, &cur));
     return true;
 }
 
@@ -86,7 +86,7 @@ static void fallback_box(struct verify *v, const struct fallback_node *n, struct
     do {
         if (!verify_step(v, 1)) return;
         if (!point_in_domain(v, n->stmt, at)) continue;
-        if (!v->in_recur[n->stmt] && !fallback_point(v, n->stmt, at, home)) return;
+        if (!v->loose_stmt[n->stmt] && !fallback_point(v, n->stmt, at, home)) return;
         if (qi >= 0 && v->races_matter) fallback_races(v, qi, n->stmt, at, home);
     } while (!v->stop && box_next(v, x, at));
 }
@@ -109,8 +109,11 @@ void content_fallback(struct verify *v, const struct fallback_node *n, const int
 
 /* ---- the end ---- */
 static bool page_written(const struct verify *v, int buffer, int64_t element) {
-    for (int w = v->latest[v->p->nstmts * v->p->nbuffers + buffer]; w >= 0; w = v->writers[w])
-        if (counts_page(v, w, element)) return true;
+    const struct writer_list *l = &v->written[buffer];
+    for (int k = 0; k < l->n; k++) {
+        int w = v->order[l->at[k]];
+        if (v->recurrence_of[w] >= 0 || counts_page(v, w, element)) return true;
+    }
     return false;
 }
 
@@ -127,7 +130,7 @@ static void check_output(struct verify *v, int buffer) {
             continue;
         }
         struct tag expected, found = tag_get(v, home_of(v, home, e), b->type);
-        bool written = version_before(v, v->p->nstmts, buffer, e, &expected);
+        bool written = version_before(v, v->p->nstmts, NULL, buffer, e, &expected);
         if ((!written && v->clamped) || (written && tag_same(&found, &expected))) continue;
         struct text text = {0};
         text_printf(&text, "at the end ");
@@ -140,10 +143,16 @@ static void check_output(struct verify *v, int buffer) {
     }
 }
 
+static int64_t step_points(const struct verify *v, int stmt) {
+    struct stmt s = v->p->stmt[stmt];
+    s.axes = v->domain[stmt];
+    return stmt_points(v->p, &s);
+}
+
 static void check_all_done(struct verify *v) {
     for (int s = 0; s < v->p->nstmts; s++) {
-        if (v->in_recur[s]) continue;
-        int64_t points = stmt_points(v->p, &v->p->stmt[s]);
+        if (v->loose_stmt[s]) continue;
+        int64_t points = step_points(v, s);
         if (v->done[s] != points)
             verify_error(v, "%" PRId64 " of the %" PRId64 " instances of statement %d are executed",
                          v->done[s], points, s);

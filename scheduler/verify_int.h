@@ -35,6 +35,7 @@ enum tag_kind { TAG_UNDEFINED, TAG_CONST, TAG_DATA, TAG_INSIDE /* further bytes 
 struct tag {
     uint64_t id;                       /* DATA: buffer << 40 | element; CONST: the value's bits; INSIDE: id of the element */
     uint32_t count;                    /* DATA: contributions of the writer; INSIDE: how many granules before it starts */
+    uint32_t step;                     /* DATA: the writer's step in the recurrences around it, numbered */
     int16_t writer;                    /* DATA: statement that wrote it; -1: the caller */
     uint8_t kind, type;                /* as stored */
 };
@@ -109,6 +110,15 @@ struct token_channel {
     struct token_channel *next;
 };
 
+struct recurrence {
+    int axis, parent, first, last;     /* statements order[first .. last) */
+    bool reverse;
+    int64_t steps;
+    bool *seen;                        /* [steps + 1] by number in the order of execution: visited so far */
+    int64_t *before; bool stale;       /* [steps + 1] the last one visited before; -1 */
+};
+struct writer_list { int *at, n, cap; };      /* positions in the order, ascending */
+
 struct flat {                          /* Σ coef * axis + constant: the element, where `inside` */
     const struct access *access;
     bool inside;
@@ -134,10 +144,12 @@ struct verify {
     int64_t *inst;                     /* [nunits] instance that is walked */
     const struct node *node;           /* for messages */
     struct pages slots;                /* place, instance -> slot + 2; 0: not rotated yet */
-    bool *in_recur;                    /* [nstmts] */
-    bool *loose;                       /* [nbuffers] written in a recurrence or by a call: contents are not followed */
-    int *latest;                       /* [nstmts + 1][nbuffers] last statement before, in program order, that writes it; -1 */
-    int *writers;                      /* [nstmts] the same, before this one, of its own destination */
+    bool *loose;                       /* [nbuffers] written by a call, or where a recurrence has states of its own: contents are not followed */
+    bool *loose_stmt;                  /* [nstmts] inside such a recurrence */
+    struct recurrence *recurrence; int nrecurrences, recurrence_cap;
+    int *recurrence_of;                /* [nstmts + 1] innermost; -1. The last: the end of the program */
+    int *order, norder, *position;     /* statements in program order; [nstmts + 1] place of each there */
+    struct writer_list *written;       /* [nbuffers] */
     uint64_t *domain;                  /* [nstmts] axes whose values number the instances */
     struct flat **flat;                /* [nstmts][1 + nreads] destination, reads */
     int *granule;                      /* [nmemories] bytes of a tag's entry */
@@ -204,14 +216,22 @@ void tag_copy(struct verify *, struct place_at to, struct place_at from, enum ty
 struct tag tag_element(int buffer, int64_t element, int writer, uint32_t count, enum type);
 struct tag tag_const(enum type, union value);
 struct place_at home_of(struct verify *, int place, int64_t element);
-uint32_t *count_at(struct verify *, int stmt, int64_t element);
-bool counts_page(const struct verify *, int stmt, int64_t element); /* something near the element was counted */
+uint32_t *count_at(struct verify *, int stmt, const int64_t *at, int64_t element);   /* in the step of point `at` */
+uint32_t count_of(const struct verify *, int stmt, const int64_t *at, int64_t element);
+bool counts_page(const struct verify *, int stmt, int64_t element); /* something near the element was counted (no recurrence around) */
 bool instance_mark(struct verify *, int stmt, uint64_t number);     /* false: marked before */
-/* The version of the element that statement `stmt` (nstmts: the caller, afterwards) must see. False: nothing wrote it. */
-bool version_before(struct verify *, int stmt, int buffer, int64_t element, struct tag *out);
+/* The version of the element that statement `stmt` at point `at` (nstmts: the caller, afterwards) must see. False: nothing wrote it. */
+bool version_before(struct verify *, int stmt, const int64_t *at, int buffer, int64_t element, struct tag *out);
 bool tags_zero_place(struct verify *, int place);
 void tag_text(const struct verify *, const struct tag *, struct text *);
 void element_text(const struct verify *, int buffer, int64_t element, struct text *);
+
+/* verify_steps.c */
+bool steps_tables(struct verify *);
+uint32_t step_number(const struct verify *, int stmt, const int64_t *at);
+void step_visit(struct verify *, int stmt, const int64_t *at);
+bool step_version(struct verify *, int stmt, const int64_t *at, int buffer, int64_t element, struct tag *out);
+bool step_writes_before(const struct verify *, int stmt, int buffer);   /* some statement may write it before this one */
 
 /* verify_point.c: one instance of a statement. What is wrong is reported with it; false then. */
 bool point_in_domain(const struct verify *, int stmt, const int64_t *at);
@@ -222,7 +242,7 @@ bool tag_same(const struct tag *, const struct tag *);
 bool point_expected(struct verify *, int stmt, int read, const int64_t *at, struct tag *out);
 bool point_check_read(struct verify *, int stmt, int read, const int64_t *at, const struct tag *found);
 bool point_check_partial(struct verify *, int stmt, const int64_t *at, int64_t element, const struct tag *found);
-struct tag point_after(const struct verify *, int stmt, int64_t element, const struct tag *before);
+struct tag point_after(const struct verify *, int stmt, const int64_t *at, int64_t element, const struct tag *before);
 
 /* verify_content.c */
 void content_issue(struct verify *, const struct issue_node *, const struct shape *, const struct place_at *, const int64_t *flag);

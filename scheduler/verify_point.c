@@ -62,14 +62,14 @@ bool point_left_out(struct verify *v, int stmt, const int64_t *at, bool overwrit
     if (s->combine != COMBINE_SET && !overwrite) {
         int64_t e = access_at(v, stmt, -1, at);
         if (e >= 0 && !v->loose[s->dst.buffer] &&
-            !version_before(v, stmt, s->dst.buffer, e, &ignored))
+            !version_before(v, stmt, at, s->dst.buffer, e, &ignored))
             return true;
     }
     for (int r = 0; r < s->nreads; r++) {
         int b = s->read[r].buffer;
-        if (v->latest[stmt * v->p->nbuffers + b] < 0 || v->loose[b]) continue;
+        if (!step_writes_before(v, stmt, b) || v->loose[b]) continue;
         int64_t e = access_at(v, stmt, r, at);
-        if (e >= 0 && !version_before(v, stmt, b, e, &ignored)) return true;
+        if (e >= 0 && !version_before(v, stmt, at, b, e, &ignored)) return true;
     }
     return false;
 }
@@ -88,7 +88,8 @@ static void mark_visited(struct verify *v, int stmt, const int64_t *at) {
 /* The walk that counts: one instance is executed. */
 bool point_count(struct verify *v, int stmt, const int64_t *at, int64_t element) {
     const struct stmt *s = &v->p->stmt[stmt];
-    uint32_t *count = count_at(v, stmt, element);
+    step_visit(v, stmt, at);
+    uint32_t *count = count_at(v, stmt, at, element);
     bool twice = s->combine == COMBINE_SET ? *count > 0
                                            : !instance_mark(v, stmt, instance_number(v, stmt, at));
     if (twice) return point_error(v, stmt, at, "is executed twice", NULL, NULL);
@@ -101,13 +102,14 @@ bool point_count(struct verify *v, int stmt, const int64_t *at, int64_t element)
 /* ---- tags of reads ---- */
 bool tag_same(const struct tag *a, const struct tag *b) {
     return a->kind == b->kind && a->id == b->id && a->type == b->type &&
-           (a->kind != TAG_DATA || (a->writer == b->writer && a->count == b->count));
+           (a->kind != TAG_DATA ||
+            (a->writer == b->writer && a->count == b->count && a->step == b->step));
 }
 
 bool point_expected(struct verify *v, int stmt, int read, const int64_t *at, struct tag *out) {
     const struct access *a = &v->p->stmt[stmt].read[read];
     int64_t e = access_at(v, stmt, read, at);
-    if (e >= 0) return version_before(v, stmt, a->buffer, e, out);
+    if (e >= 0) return version_before(v, stmt, at, a->buffer, e, out);
     *out = tag_const(v->p->buffer[a->buffer].type, a->fill);
     return a->has_fill;
 }
@@ -128,16 +130,21 @@ bool point_check_partial(struct verify *v, int stmt, const int64_t *at, int64_t 
     int buffer = v->p->stmt[stmt].dst.buffer;
     struct tag expected;
     struct tag own = tag_element(buffer, element, stmt, found->count, v->p->buffer[buffer].type);
+    own.step = step_number(v, stmt, at);
     if (v->loose[buffer] || (found->count > 0 && tag_same(found, &own))) return true;
-    bool written = version_before(v, stmt, buffer, element, &expected);
+    bool written = version_before(v, stmt, at, buffer, element, &expected);
     if (written && tag_same(found, &expected)) return true;
     return point_error(v, stmt, at, "accumulates to", found, &expected);
 }
 
-struct tag point_after(const struct verify *v, int stmt, int64_t element,
+struct tag point_after(const struct verify *v, int stmt, const int64_t *at, int64_t element,
                        const struct tag *before) {
     const struct stmt *s = &v->p->stmt[stmt];
-    bool partial = s->combine != COMBINE_SET && before->kind == TAG_DATA && before->writer == stmt;
-    return tag_element(s->dst.buffer, element, stmt, partial ? before->count + 1 : 1,
-                       v->p->buffer[s->dst.buffer].type);
+    uint32_t step = step_number(v, stmt, at);
+    bool partial = s->combine != COMBINE_SET && before->kind == TAG_DATA &&
+                   before->writer == stmt && before->step == step;
+    struct tag t = tag_element(s->dst.buffer, element, stmt, partial ? before->count + 1 : 1,
+                               v->p->buffer[s->dst.buffer].type);
+    t.step = step;
+    return t;
 }

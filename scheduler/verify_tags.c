@@ -156,21 +156,27 @@ struct place_at home_of(struct verify *v, int place, int64_t element) {
 }
 
 /* ---- counts and versions ---- */
-uint32_t *count_at(struct verify *v, int stmt, int64_t element) {
-    uint32_t *page =
-        pages_get(&v->counts, (uint64_t)stmt << 40 | (uint64_t)(element / PAGE_ENTRIES), NULL);
-    return &page[element % PAGE_ENTRIES];
+/* Counts of one step stand after those of the step before. */
+static uint64_t count_number(const struct verify *v, int stmt, const int64_t *at, int64_t element) {
+    uint64_t step = v->recurrence_of[stmt] >= 0 ? step_number(v, stmt, at) : 0;
+    return step * (uint64_t)v->p->buffer[v->p->stmt[stmt].dst.buffer].elements + (uint64_t)element;
+}
+
+uint32_t *count_at(struct verify *v, int stmt, const int64_t *at, int64_t element) {
+    uint64_t n = count_number(v, stmt, at, element);
+    uint32_t *page = pages_get(&v->counts, (uint64_t)stmt << 48 | n / PAGE_ENTRIES, NULL);
+    return &page[n % PAGE_ENTRIES];
 }
 
 bool counts_page(const struct verify *v, int stmt, int64_t element) {
-    return pages_find(&v->counts, (uint64_t)stmt << 40 | (uint64_t)(element / PAGE_ENTRIES)) !=
+    return pages_find(&v->counts, (uint64_t)stmt << 48 | (uint64_t)(element / PAGE_ENTRIES)) !=
            NULL;
 }
 
-static uint32_t count_of(const struct verify *v, int stmt, int64_t element) {
-    const uint32_t *page =
-        pages_find(&v->counts, (uint64_t)stmt << 40 | (uint64_t)(element / PAGE_ENTRIES));
-    return page ? page[element % PAGE_ENTRIES] : 0;
+uint32_t count_of(const struct verify *v, int stmt, const int64_t *at, int64_t element) {
+    uint64_t n = count_number(v, stmt, at, element);
+    const uint32_t *page = pages_find(&v->counts, (uint64_t)stmt << 48 | n / PAGE_ENTRIES);
+    return page ? page[n % PAGE_ENTRIES] : 0;
 }
 
 bool instance_mark(struct verify *v, int stmt, uint64_t number) {
@@ -183,14 +189,10 @@ bool instance_mark(struct verify *v, int stmt, uint64_t number) {
     return !was;
 }
 
-bool version_before(struct verify *v, int stmt, int buffer, int64_t element, struct tag *out) {
+bool version_before(struct verify *v, int stmt, const int64_t *at, int buffer, int64_t element,
+                    struct tag *out) {
     const struct buffer *b = &v->p->buffer[buffer];
-    for (int w = v->latest[stmt * v->p->nbuffers + buffer]; w >= 0; w = v->writers[w]) {
-        uint32_t count = count_of(v, w, element);
-        if (count == 0) continue;
-        *out = tag_element(buffer, element, w, count, b->type);
-        return true;
-    }
+    if (step_version(v, stmt, at, buffer, element, out)) return true;
     *out = tag_element(buffer, element, -1, 0, b->type);
     return b->role == ROLE_IN || b->role == ROLE_INOUT || b->role == ROLE_CONST;
 }
@@ -225,5 +227,6 @@ void tag_text(const struct verify *v, const struct tag *t, struct text *out) {
             text_printf(out, " as the caller gave it");
         else
             text_printf(out, " after %u of statement %d", t->count, t->writer);
+        if (t->writer >= 0 && t->step) text_printf(out, " in step %u", t->step);
     }
 }

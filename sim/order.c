@@ -28,7 +28,7 @@ static bool home_use(const struct engine *e, const struct executed *x, const str
         int64_t first = access_coef(p, a, d, p->naxes), last = first;
         for (int k = 0; k < p->naxes; k++) {
             int64_t c = access_coef(p, a, d, k);
-            if (!c) continue;
+            if (!c || x->hi[k] <= x->lo[k]) continue;
             first += c * (c > 0 ? x->lo[k] : x->hi[k] - 1);
             last += c * (c > 0 ? x->hi[k] - 1 : x->lo[k]);
         }

@@ -154,6 +154,13 @@ int64_t box_points(const struct program *p, int stmt, const int64_t *lo, const i
     }
     if (!s->nwhere || points == 0) return points;
     struct program *q = boxed(p, stmt, lo, hi);
+    for (int w = 0; w < s->nwhere; w++) /* steps of recurrences around it are known */
+        for (int a = 0; a < p->naxes; a++) {
+            int64_t *row = q->stmt[stmt].where[w].coef;
+            if (s->axes >> a & 1) continue;
+            row[p->naxes] += row[a] * lo[a];
+            row[a] = 0;
+        }
     points = stmt_points(q, &q->stmt[stmt]);
     program_free(q);
     return points;
@@ -188,7 +195,7 @@ bool fallback_execute(struct engine *e, const struct executed *x) {
     bool ok = gather_all(e, s, data);
     if (ok) {
         struct program *q = whole ? NULL : boxed(p, stmt, x->lo, x->hi);
-        stmt_run(q ? q : p, q ? &q->stmt[stmt] : s, data);
+        stmt_run_at(q ? q : p, q ? &q->stmt[stmt] : s, data, x->lo);
         ok = home_scatter(e, s->dst.buffer, data[s->dst.buffer]);
         if (q) program_free(q);
     }

@@ -195,9 +195,10 @@ static bool step_fallback(struct engine *e, const struct node *node) {
             return engine_error(e, node, "buffer '%s' has no home", p->buffer[b].name);
     }
     for (int a = 0; a < p->naxes; a++) {
-        if (!(s->axes >> a & 1)) continue;
-        x.lo[a] = f->lo && f->lo[a] ? evaluate(e, f->lo[a]) : 0;
-        x.hi[a] = f->hi && f->hi[a] ? evaluate(e, f->hi[a]) : p->axis[a].extent;
+        bool ranged = f->lo && f->lo[a] && f->hi && f->hi[a]; /* of an axis around it: one value */
+        if (!(s->axes >> a & 1) && !ranged) continue;
+        x.lo[a] = ranged ? evaluate(e, f->lo[a]) : 0;
+        x.hi[a] = ranged ? evaluate(e, f->hi[a]) : p->axis[a].extent;
         if (x.lo[a] < 0 || x.hi[a] > p->axis[a].extent)
             return engine_error(e, node, "the box %lld..%lld leaves axis '%s'", (long long)x.lo[a],
                                 (long long)x.hi[a], p->axis[a].name);

@@ -177,7 +177,7 @@ static void test_meaning(void **state) {
     check_meaning(SOURCE_DIR "/examples/operators/layernorm.isam", "M=3 N=7");
     check_meaning(SOURCE_DIR "/examples/operators/scn.isam", "M=3 N=7");
     check_meaning(SOURCE_DIR "/examples/operators/t2d.isam", "N=1 C=3 K=2 P=3 Q=4 R=3 S=3");
-    check_meaning(SOURCE_DIR "/examples/rnn.isam", "T=3 H=4");
+    check_meaning(SOURCE_DIR "/examples/f32/rnn.isam", "T=3 H=4");
 }
 
 int main(void) {

@@ -101,7 +101,7 @@ static void test_files(void **state) {
     arena_init(&a);
     assert_null(file_read(&a, SOURCE_DIR "/no/such/file", 100, &n, &d));
     assert_non_null(strstr(d.at[0].text, "cannot open"));
-    assert_null(file_read(&a, SOURCE_DIR "/examples/rnn.isam", 10, &n, &d));
+    assert_null(file_read(&a, SOURCE_DIR "/examples/f32/rnn.isam", 10, &n, &d));
     assert_non_null(strstr(d.at[1].text, "is longer than 10 bytes"));
     assert_null(file_read(&a, SOURCE_DIR, 10, &n, &d));
     assert_int_equal(d.errors, 3);

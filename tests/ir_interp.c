@@ -136,7 +136,7 @@ static void test_samples_need_no_recurrence(void **state) {
     struct trial t;
     int64_t element = 0;
     union value got;
-    trial_file(&t, SOURCE_DIR "/examples/rnn.isam", "T=2 H=3", "");
+    trial_file(&t, SOURCE_DIR "/examples/f32/rnn.isam", "T=2 H=3", "");
     assert_false(program_sample(t.p, t.data, buffer_of(&t, "hT"), &element, 1, &got));
     trial_close(&t);
 }

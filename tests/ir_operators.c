@@ -304,7 +304,7 @@ static void test_rnn(void **state) {
     enum { T = 4, H = 7 };
     struct trial t;
     double y[T * H], h[H];
-    trial_file(&t, SOURCE_DIR "/examples/rnn.isam", "T=4 H=7", "");
+    trial_file(&t, SOURCE_DIR "/examples/f32/rnn.isam", "T=4 H=7", "");
     rnn_by_hand(&t, T, H, y, h);
     check_close(&t, "y", y, tight);
     check_close(&t, "hT", h, tight);
@@ -316,7 +316,7 @@ static void test_rnn(void **state) {
 static void test_rnn_without_steps(void **state) {
     (void)state;
     struct trial t;
-    trial_file(&t, SOURCE_DIR "/examples/rnn.isam", "T=0 H=7", "");
+    trial_file(&t, SOURCE_DIR "/examples/f32/rnn.isam", "T=0 H=7", "");
     check_close(&t, "hT", given(&t, "h0"), 0);
     assert_int_equal(program_macs(t.p), 0);
     trial_close(&t);

@@ -80,7 +80,7 @@ static void test_operators(void **state) {
     (void)state;
     assert_int_equal(check_files(SOURCE_DIR "/examples/operators/*.isam", false), 19);
     assert_int_equal(check_files(SOURCE_DIR "/examples/conv2d.isam", false), 1);
-    assert_int_equal(check_files(SOURCE_DIR "/examples/rnn.isam", false), 1);
+    assert_int_equal(check_files(SOURCE_DIR "/examples/f32/rnn.isam", false), 1);
 }
 
 static void test_semantics(void **state) {

@@ -1,0 +1,286 @@
+/* Recurrences: named and random ones × machines × approaches, against the interpreter: schedules
+ * are verified, simulated, and run by every backend that takes them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "approaches/approaches.h"
+#include "backends/backend.h"
+#include "ir/interp.h"
+#include "mapper/mapper.h"
+#include "scheduler/scheduler.h"
+#include "sim/sim.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- programs ---- */
+static uint32_t pick(uint64_t *s, uint32_t n) {
+    *s = *s * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*s >> 33) % n;
+}
+
+static struct program *parse(struct arena *a, const char *text, const struct binding *b, int n,
+                             struct diags *d) {
+    struct source *source = arena_alloc(a, sizeof *source);
+    struct kernel **kernel;
+    struct bindings given = {b, n, NULL};
+    *source = (struct source){"recur.isam", text, strlen(text), 1, 1};
+    struct program *p =
+        kernel_parse(a, source, &kernel, d) > 0 ? program_bind(kernel[0], &given, NULL, d) : NULL;
+    if (!p || !program_verify(p, d)) {
+        diags_print(d, stderr);
+        fprintf(stderr, "%s", text);
+    }
+    assert_non_null(p);
+    return p;
+}
+
+struct kind {
+    const char *small, *wide; /* types */
+    const char *narrow, *half;
+};
+static const struct kind integers = {"i8", "i32", "i8(clip(round(f64(%s) * 0.0078125), -128, 127))",
+                                     "shr(%s, 1)"};
+static const struct kind floats = {"f32", "f32", "clip(%s * 0.25, -1, 1)", "%s * 0.5"};
+
+static void apply(struct text *t, const char *format, const char *to) {
+    const char *hole = strstr(format, "%s");
+    text_append(t, format, (size_t)(hole - format));
+    text_printf(t, "%s%s", to, hole + 2);
+}
+
+/* A body of a few statements over states h (small) and perhaps c (wide), with inputs and outputs
+ * that the step moves. */
+static char *random_text(uint64_t seed, bool integer) {
+    const struct kind *k = integer ? &integers : &floats;
+    static const int widths[] = {1, 5, 16, 24, 32, 48};
+    uint64_t s = seed * 977 + 5;
+    int T = (int)pick(&s, 6), H = widths[pick(&s, 6)];
+    bool cell = pick(&s, 2), swap = !pick(&s, 4), late = !pick(&s, 4), nested = !pick(&s, 4),
+         shift = pick(&s, 2), ends = pick(&s, 2), padded = !pick(&s, 3), turned = !pick(&s, 3),
+         step = !pick(&s, 4), cut = !pick(&s, 4);
+    struct text t = {0};
+    text_printf(&t, "kernel r() {\n  in X: %s[%d, %d]  const U: %s[%d, %d]  in h0: %s[%d]\n",
+                k->wide, T + 1, H, k->small, H, H, k->small, H);
+    if (turned)
+        text_printf(&t, "  out y: %s[%d, %d]\n", k->small, H, T);
+    else
+        text_printf(&t, "  out y: %s[%d, %d]\n", k->small, T, H);
+    if (ends) text_printf(&t, "  out hT: %s[%d]\n", k->small, H);
+    if (cell) text_printf(&t, "  in c0: %s[%d]  out cT: %s[%d]\n", k->wide, H, k->wide, H);
+    text_printf(&t, "  recur t: %d%s state h: %s[%d] from h0%s", T, pick(&s, 3) ? "" : " reverse",
+                k->small, H, ends ? " to hT" : "");
+    if (cell) text_printf(&t, " state c: %s[%d] from c0 to cT", k->wide, H);
+    if (swap)
+        text_printf(&t, " state p: %s[%d] from h0 state q: %s[%d] from h0", k->small, H, k->small,
+                    H);
+    text_printf(&t, " {\n    axes i: %d, j: %d\n    temp a: %s[%d]  temp b: %s[%d]\n", H, H,
+                k->wide, H, k->wide, H);
+    text_printf(&t, "    a[i] = 0\n    a[i] += %s(U[i,j]) * %s(h[j])\n", k->wide, k->wide);
+    const char *from = shift ? "X[t+1,i]" : padded ? "X[t-1,i else 0]" : "X[t,i]";
+    text_printf(&t, "    b[i] = a[i] + %s\n", from);
+    if (cut) text_printf(&t, "    b[i] += X[t,i] where i <= t\n");
+    if (step) text_printf(&t, "    b[i] += %s(t)\n", k->wide);
+    if (cell) {
+        text_printf(&t, "    c'[i] = ");
+        apply(&t, k->half, "c[i]");
+        text_printf(&t, " + b[i]\n    temp e: %s[%d]\n    e[i] = c'[i] + b[i]\n", k->wide, H);
+    }
+    const char *value = cell ? "e[i]" : "b[i]";
+    if (nested) {
+        text_printf(&t, "    temp z: %s[%d]\n    z[i] = ", k->small, H);
+        apply(&t, k->narrow, value);
+        text_printf(&t, "\n    recur n: %d state g: %s[%d] from z to h' {\n", (int)pick(&s, 4),
+                    k->small, H);
+        text_printf(&t, "      temp f: %s[%d]\n      f[i] = 0\n", k->wide, H);
+        text_printf(&t, "      f[i] += %s(U[i,j]) * %s(g[j])\n      g'[i] = ", k->wide, k->wide);
+        apply(&t, k->narrow, "f[i]");
+        text_printf(&t, "\n    }\n");
+    } else {
+        text_printf(&t, "    h'[i] = ");
+        apply(&t, k->narrow, value);
+        text_printf(&t, "\n");
+    }
+    if (swap) text_printf(&t, "    p'[i] = q[i]\n    q'[i] = p[i]\n");
+    const char *what = late ? "h[i]" : swap ? "max(h'[i], p'[i])" : "h'[i]";
+    text_printf(&t, "    y[%s] = %s\n  }\n}\n", turned ? "i,t" : "t,i", what);
+    return t.at;
+}
+
+/* ---- data ---- */
+static void **make_data(const struct program *p, uint64_t seed) {
+    void **data = calloc((size_t)p->nbuffers + 1, sizeof *data);
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        if (x->role == ROLE_TEMP || x->role == ROLE_STATE) continue;
+        data[b] = calloc((size_t)x->elements + 1, type_size(x->type));
+        for (int64_t e = 0; e < x->elements; e++) {
+            union value v;
+            int n = (int)pick(&seed, 256) - 128;
+            if (type_is_float(x->type))
+                v.f = n / 1024.0;
+            else
+                v.i = x->role == ROLE_OUT ? 0x5a : n;
+            type_store(x->type, (char *)data[b] + (size_t)e * type_size(x->type), v);
+        }
+    }
+    return data;
+}
+
+static void free_data(const struct program *p, void **data) {
+    for (int b = 0; b < p->nbuffers; b++) free(data[b]);
+    free(data);
+}
+
+static bool same_outputs(const struct program *p, void **want, void **got) {
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        for (int64_t e = 0; x->role == ROLE_OUT && e < x->elements; e++) {
+            size_t at = (size_t)e * type_size(x->type);
+            union value w = type_load(x->type, (char *)want[b] + at),
+                        g = type_load(x->type, (char *)got[b] + at);
+            if (type_is_float(x->type) ? !(fabs(w.f - g.f) <= 1e-4) : w.i != g.i) return false;
+        }
+    }
+    return true;
+}
+
+static void **rebind(const struct program *from, const struct program *to, void **data) {
+    void **out = calloc((size_t)to->nbuffers + 1, sizeof *out);
+    for (int b = 0; b < to->nbuffers; b++) {
+        enum role role = to->buffer[b].role;
+        int f =
+            role == ROLE_TEMP || role == ROLE_STATE ? -1 : program_buffer(from, to->buffer[b].name);
+        if (f >= 0) out[b] = data[f];
+    }
+    return out;
+}
+
+/* ---- one compilation ---- */
+static struct schedule *compile(const struct program *p, const struct machine *m,
+                                const struct approach *a, uint64_t seed, struct diags *d) {
+    struct decider *decider = decider_open(a, seed);
+    struct cover *cover = mapper_cover(p, m, decider, d);
+    struct schedule *s =
+        cover && cover_verify(cover, m, d) ? scheduler_run(cover, m, decider, NULL, d) : NULL;
+    cover_free(cover);
+    decider_close(decider);
+    if (s && !schedule_verify(s, &(struct verify_options){.trips = 0}, d)) {
+        schedule_free(s);
+        s = NULL;
+    }
+    return s;
+}
+
+static bool prints_back(const struct schedule *s, struct diags *d) {
+    struct text one = {0}, two = {0};
+    schedule_print(s, &one);
+    struct source source = {"printed", one.at, one.n, 1, 1};
+    struct schedule *again = schedule_parse(s->machine, &source, d);
+    if (again) schedule_print(again, &two);
+    bool same = again && strcmp(one.at, two.at) == 0;
+    schedule_free(again);
+    text_free(&one);
+    text_free(&two);
+    return same;
+}
+
+static const char *try_all(const struct program *p, const struct schedule *s, bool run,
+                           struct diags *d) {
+    void **want = make_data(p, 3), **got = make_data(p, 3), **bound = rebind(p, s->program, got);
+    struct sim_result result = {0};
+    const char *wrong = program_run(p, want, NULL, NULL, d) ? NULL : "the interpreter fails";
+    if (!wrong && !sim_run(s, bound, &(struct sim_options){0}, &result, d))
+        wrong = "the simulator fails";
+    if (!wrong && !same_outputs(p, want, got)) wrong = "simulated values differ";
+    sim_result_free(&result);
+    for (int k = 0; run && !wrong && backends[k]; k++) {
+        if (!backends[k]->accepts(s)) continue;
+        free_data(p, got);
+        free(bound);
+        got = make_data(p, 3);
+        bound = rebind(p, s->program, got);
+        struct executable *e = backends[k]->load(s, &(struct backend_options){0}, d);
+        if (!e || !executable_prepare(e, bound, d) || !executable_run(e, bound, 1, d))
+            wrong = "a backend fails";
+        else if (!same_outputs(p, want, got))
+            wrong = backends[k]->name;
+        if (e) executable_free(e);
+    }
+    free_data(p, want);
+    free_data(p, got);
+    free(bound);
+    return wrong;
+}
+
+struct machines {
+    struct machine *at[3];
+    bool run[3], integer[3];
+    int n;
+};
+
+static struct machines load_machines(void) {
+    struct diags d;
+    struct machines m = {.n = 3};
+    diags_init(&d);
+    m.at[0] = machine_load("machines/cpu-avx2.xml", NULL, &d);
+    m.at[1] = machine_load("machines/cpu-scalar.xml", NULL, &d);
+    m.at[2] = machine_join("machines/edge16.xml", "machines/cpu-scalar.xml", NULL, &d);
+    diags_print(&d, stderr);
+    for (int k = 0; k < 3; k++) assert_non_null(m.at[k]);
+    m.run[0] = machine_runs_here(m.at[0], &d);
+    m.run[1] = true;
+    m.integer[2] = true;
+    diags_free(&d);
+    return m;
+}
+
+static void free_machines(struct machines *m) {
+    for (int k = 0; k < m->n; k++) machine_free(m->at[k]);
+}
+
+static int failures(const char *text, const struct machines *m, int k, uint64_t seed) {
+    struct arena a;
+    struct diags d;
+    arena_init(&a);
+    diags_init(&d);
+    struct program *p = parse(&a, text, NULL, 0, &d);
+    const struct approach *approach = approaches[seed % 2];
+    struct schedule *s = compile(p, m->at[k], approach, seed, &d);
+    const char *wrong = s ? try_all(p, s, m->run[k], &d) : "no schedule";
+    if (!wrong && !prints_back(s, &d)) wrong = "printed and read it differs";
+    if (wrong) {
+        fprintf(stderr, "seed %llu on %s: %s\n", (unsigned long long)seed, m->at[k]->name, wrong);
+        diags_print(&d, stderr);
+        fprintf(stderr, "%s\n", text);
+    }
+    schedule_free(s);
+    program_free(p);
+    diags_free(&d);
+    arena_free(&a);
+    return wrong != NULL;
+}
+
+static void random_recurrences(void **state) {
+    struct machines m = load_machines();
+    const char *count = getenv("ISAMAP_RANDOM"), *first = getenv("ISAMAP_SEED");
+    int n = count ? atoi(count) : 20, from = first ? atoi(first) : 0, wrong = 0;
+    (void)state;
+    for (int seed = from; seed < from + n; seed++)
+        for (int k = 0; k < m.n; k++) {
+            char *text = random_text((uint64_t)seed, m.integer[k] || seed % 3 == 0);
+            wrong += failures(text, &m, k, (uint64_t)seed);
+            free(text);
+        }
+    free_machines(&m);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -175,6 +175,7 @@ static bool run(struct work *w) {
     if (!ok) return false;
     rewrite_items(w);
     sum_cost(w);
+    statements_number(w);
     return true;
 }
 

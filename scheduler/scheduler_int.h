@@ -409,6 +409,9 @@ double nest_cost(const struct search *);
 void nest_decide(struct search *); /* asks; the nest has its plan then */
 bool nest_plan(struct work *, const struct moves *, int nest);
 
+/* number.c */
+void statements_number(struct work *); /* at the very end: nothing of the work knows the new ones */
+
 /* emit.c */
 bool schedule_emit(struct work *, const struct moves *);
 

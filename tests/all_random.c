@@ -246,6 +246,24 @@ static bool has_issue(const struct node *n, int count) {
     return false;
 }
 
+/* The schedule as its text says it: verified, and printed again the same. */
+static const char *try_text(const struct schedule *s, struct diags *d) {
+    struct text text = {0}, again = {0};
+    schedule_print(s, &text);
+    struct source source = {
+        .file = "text", .line0 = 1, .col0 = 1, .text = text.at, .length = text.n};
+    struct schedule *read = schedule_parse(s->machine, &source, d);
+    const char *wrong = read ? NULL : "schedule not read";
+    if (read) schedule_print(read, &again);
+    if (read && strcmp(text.at, again.at) != 0) wrong = "schedule printed otherwise";
+    if (!wrong && !schedule_verify(read, &(struct verify_options){.trips = 0}, d))
+        wrong = "schedule not valid";
+    if (read) schedule_free(read);
+    text_free(&text);
+    text_free(&again);
+    return wrong;
+}
+
 /* NULL: right; "refused": a diagnostic says why there is no schedule; otherwise what is wrong. */
 static const char *try_program(const struct program *p, const struct trial *t, double *took,
                                bool *mapped, struct diags *d) {
@@ -259,8 +277,7 @@ static const char *try_program(const struct program *p, const struct trial *t, d
     *mapped = s && has_issue(s->run.node, s->run.nnodes);
     const char *wrong = s ? NULL : d->errors ? "refused" : "no schedule, and no word why";
     if (!wrong && !cover_verify(cover, t->bench->machine, d)) wrong = "cover not valid";
-    if (!wrong && !schedule_verify(s, &(struct verify_options){.trips = 0}, d))
-        wrong = "schedule not valid";
+    if (!wrong) wrong = try_text(s, d);
     if (!wrong) wrong = try_schedule(p, s, t, d);
     if (wrong && s && getenv("ISAMAP_SHOW")) {
         struct text text = {0};

@@ -256,7 +256,7 @@ static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     if (!ok) return sim_result_free(&x), ISAMAP_INPUT;
     report_open(r, NULL, '{');
     report_head(r, j);
-    report_simulation(r, j->schedule, &x, (double)argument_bytes(j->program));
+    report_simulation(r, j->schedule, &x, (double)program_touched_bytes(j->program));
     report_comparison(r, &c);
     report_work(r, j->schedule);
     report_close(r);

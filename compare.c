@@ -132,32 +132,27 @@ static double largest(const struct buffer *b, const void *data) {
     return m;
 }
 
-static bool compare_whole(isamap *im, const struct job *j, const struct arrays *in,
-                          const struct arrays *got, struct comparison *c) {
-    const struct program *p = j->program;
-    struct arrays want = arrays_copy(j, in), size = {0};
+/* What the interpreter makes of the same inputs: whole arrays, or samples of each output. */
+struct reference {
+    const struct job *job;
+    struct arrays want, size; /* whole; size.data NULL: no magnitudes */
+    struct sample {
+        int64_t *at;
+        union value *value;
+        int n;
+    } *sample; /* by buffer; NULL: whole */
+};
+
+static bool interpret_whole(isamap *im, const struct arrays *in, struct reference *r) {
+    const struct program *p = r->job->program;
     struct program *m = im->option.rtol < 0 ? magnitude_program(p) : NULL;
-    bool ok = program_run(p, want.data, NULL, NULL, &im->diags);
+    r->want = arrays_copy(r->job, in);
+    bool ok = program_run(p, r->want.data, NULL, NULL, &im->diags);
     if (ok && m) {
-        size = magnitudes(j, in);
-        ok = program_run(m, size.data, NULL, NULL, &im->diags);
-    }
-    double unit = 4 * chain_length(p) * coarsest_epsilon(p);
-    for (int b = 0; b < p->nbuffers && ok; b++) {
-        const struct buffer *buffer = &p->buffer[b];
-        if (buffer->role != ROLE_OUT && buffer->role != ROLE_INOUT) continue;
-        double scale = type_is_float(buffer->type) && !m ? largest(buffer, want.data[b]) : 0;
-        for (int64_t e = 0; e < buffer->elements; e++) {
-            size_t at = (size_t)e * type_size(buffer->type);
-            struct tolerance t = {.relative = fmax(im->option.rtol, 0)};
-            if (im->option.rtol < 0) t.bound = unit * (m ? ((double *)size.data[b])[e] : scale);
-            compare_element(buffer, type_load(buffer->type, (char *)want.data[b] + at),
-                            type_load(buffer->type, (char *)got->data[b] + at), t, c);
-        }
+        r->size = magnitudes(r->job, in);
+        ok = program_run(m, r->size.data, NULL, NULL, &im->diags);
     }
     if (m) program_free(m);
-    arrays_free(&want);
-    if (size.data) arrays_free(&size);
     return ok;
 }
 
@@ -170,43 +165,97 @@ static int pick_samples(int64_t elements, int64_t *at) {
     return n;
 }
 
-static bool compare_sampled(isamap *im, const struct job *j, const struct arrays *in,
-                            const struct arrays *got, struct comparison *c) {
-    const struct program *p = j->program;
-    double unit = 4 * chain_length(p) * coarsest_epsilon(p);
-    int64_t *at = malloc(SAMPLES * sizeof *at);
-    union value *want = malloc(SAMPLES * sizeof *want);
-    bool ok = true;
-    for (int b = 0; b < p->nbuffers && ok; b++) {
-        const struct buffer *buffer = &p->buffer[b];
-        if (buffer->role != ROLE_OUT) continue;
-        int n = pick_samples(buffer->elements, at);
-        ok = program_sample(p, in->data, b, at, n, want);
-        if (!ok)
-            diag_line(&im->diags, j->path, 0, 0,
-                      "'%s' is too large to verify whole and cannot be sampled", j->name);
-        double scale = 0;
-        for (int i = 0; i < n && ok && type_is_float(buffer->type); i++)
-            scale = fmax(scale, fabs(want[i].f));
-        struct tolerance t = {.relative = fmax(im->option.rtol, 0),
-                              .bound = im->option.rtol < 0 ? unit * scale : 0};
-        for (int i = 0; i < n && ok; i++)
-            compare_element(buffer, want[i],
-                            type_load(buffer->type, (char *)got->data[b] +
-                                                        (size_t)at[i] * type_size(buffer->type)),
-                            t, c);
-        c->sampled += n;
+static bool interpret_samples(isamap *im, const struct arrays *in, struct reference *r) {
+    const struct program *p = r->job->program;
+    r->sample = calloc((size_t)p->nbuffers + 1, sizeof *r->sample);
+    for (int b = 0; b < p->nbuffers; b++) {
+        struct sample *x = &r->sample[b];
+        if (p->buffer[b].role != ROLE_OUT) continue;
+        x->at = malloc(SAMPLES * sizeof *x->at);
+        x->value = malloc(SAMPLES * sizeof *x->value);
+        x->n = pick_samples(p->buffer[b].elements, x->at);
+        if (program_sample(p, in->data, b, x->at, x->n, x->value)) continue;
+        diag_line(&im->diags, r->job->path, 0, 0,
+                  "'%s' is too large to verify whole and cannot be sampled", r->job->name);
+        return false;
     }
-    free(at);
-    free(want);
-    return ok;
+    return true;
+}
+
+struct reference *reference_make(isamap *im, const struct job *j, const struct arrays *in,
+                                 int64_t whole_macs) {
+    const struct program *p = j->program;
+    struct reference *r = calloc(1, sizeof *r);
+    r->job = j;
+    bool whole =
+        program_macs(p) <= whole_macs && program_macs(p) + program_operations(p) <= 4 * whole_macs;
+    if (whole ? interpret_whole(im, in, r) : interpret_samples(im, in, r)) return r;
+    reference_free(r);
+    return NULL;
+}
+
+void reference_free(struct reference *r) {
+    if (!r) return;
+    if (r->want.data) arrays_free(&r->want);
+    if (r->size.data) arrays_free(&r->size);
+    for (int b = 0; r->sample && b < r->job->program->nbuffers; b++) {
+        free(r->sample[b].at);
+        free(r->sample[b].value);
+    }
+    free(r->sample);
+    free(r);
+}
+
+static union value element(const struct buffer *b, const void *data, int64_t e) {
+    return type_load(b->type, (const char *)data + (size_t)e * type_size(b->type));
+}
+
+static void compare_buffer(const isamap *im, const struct reference *r, int b, const void *got,
+                           double unit, struct comparison *c) {
+    const struct buffer *buffer = &r->job->program->buffer[b];
+    bool exact = !type_is_float(buffer->type);
+    double scale = exact || r->size.data ? 0 : largest(buffer, r->want.data[b]);
+    for (int64_t e = 0; e < buffer->elements; e++) {
+        struct tolerance t = {.relative = fmax(im->option.rtol, 0)};
+        if (im->option.rtol < 0)
+            t.bound = unit * (r->size.data ? ((double *)r->size.data[b])[e] : scale);
+        compare_element(buffer, element(buffer, r->want.data[b], e), element(buffer, got, e), t, c);
+    }
+}
+
+static void compare_samples(const isamap *im, const struct reference *r, int b, const void *got,
+                            double unit, struct comparison *c) {
+    const struct buffer *buffer = &r->job->program->buffer[b];
+    const struct sample *x = &r->sample[b];
+    double scale = 0;
+    for (int i = 0; i < x->n && type_is_float(buffer->type); i++)
+        scale = fmax(scale, fabs(x->value[i].f));
+    struct tolerance t = {.relative = fmax(im->option.rtol, 0),
+                          .bound = im->option.rtol < 0 ? unit * scale : 0};
+    for (int i = 0; i < x->n; i++)
+        compare_element(buffer, x->value[i], element(buffer, got, x->at[i]), t, c);
+    c->sampled += x->n;
+}
+
+void reference_compare(const isamap *im, const struct reference *r, const struct arrays *got,
+                       struct comparison *c) {
+    const struct program *p = r->job->program;
+    double unit = 4 * chain_length(p) * coarsest_epsilon(p);
+    *c = (struct comparison){.done = true, .equal = true};
+    for (int b = 0; b < p->nbuffers; b++) {
+        enum role role = p->buffer[b].role;
+        if (r->sample && role == ROLE_OUT)
+            compare_samples(im, r, b, got->data[b], unit, c);
+        else if (!r->sample && (role == ROLE_OUT || role == ROLE_INOUT))
+            compare_buffer(im, r, b, got->data[b], unit, c);
+    }
 }
 
 bool compare_with_interpreter(isamap *im, const struct job *j, const struct arrays *in,
                               const struct arrays *got, struct comparison *c) {
-    *c = (struct comparison){.equal = true};
-    bool whole = program_macs(j->program) + program_operations(j->program) <= 4 * WHOLE_MACS &&
-                 program_macs(j->program) <= WHOLE_MACS;
-    c->done = whole ? compare_whole(im, j, in, got, c) : compare_sampled(im, j, in, got, c);
+    struct reference *r = reference_make(im, j, in, WHOLE_MACS);
+    *c = (struct comparison){0};
+    if (r) reference_compare(im, r, got, c);
+    reference_free(r);
     return c->done;
 }

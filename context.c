@@ -7,7 +7,8 @@
 /* ---- context and options ---- */
 
 static void options_default(struct options *o) {
-    *o = (struct options){.seed = 1, .threads = 1, .rtol = -1};
+    *o = (struct options){
+        .seed = 1, .threads = 1, .thread_count = {1}, .nthreads = 1, .runs = 7, .rtol = -1};
 }
 
 isamap *isamap_open(void) {
@@ -50,23 +51,47 @@ static bool set_number(const char *value, double lo, double hi, double *out) {
     return *end == 0 && *out >= lo && *out <= hi;
 }
 
+/* "4", or "1,2,4" for bench. */
+static bool set_threads(struct options *o, const char *value) {
+    int count[MAX_THREAD_COUNTS], n = 0;
+    double number;
+    char one[16];
+    for (const char *p = value ? value : ""; n < MAX_THREAD_COUNTS; p++) {
+        size_t k = strcspn(p, ",");
+        if (k >= sizeof one) return false;
+        memcpy(one, p, k);
+        one[k] = 0;
+        if (!set_number(one, 1, 1024, &number) || number != (int)number) return false;
+        count[n++] = (int)number;
+        p += k;
+        if (!*p) break;
+        if (n == MAX_THREAD_COUNTS) return false;
+    }
+    memcpy(o->thread_count, count, (size_t)n * sizeof *count);
+    o->nthreads = n;
+    o->threads = count[0];
+    return true;
+}
+
 int isamap_option(isamap *im, const char *name, const char *value) {
     struct options *o = &im->option;
     double number;
     struct {
         const char *name;
         const char **to;
-    } strings[] = {{"machine", &o->machine},       {"kernel", &o->kernel},
-                   {"output-dir", &o->output_dir}, {"approach", &o->approach},
-                   {"decisions", &o->decisions},   {"record", &o->record},
-                   {"trace", &o->trace},           {"target", &o->target}};
+    } strings[] = {
+        {"machine", &o->machine},   {"kernel", &o->kernel},       {"output-dir", &o->output_dir},
+        {"approach", &o->approach}, {"decisions", &o->decisions}, {"record", &o->record},
+        {"trace", &o->trace},       {"target", &o->target},       {"vs", &o->vs},
+        {"only", &o->only}};
     struct {
         const char *name;
         bool *to;
-    } switches[] = {{"verify", &o->verify},   {"check", &o->check},
-                    {"json", &o->json},       {"why", &o->why},
-                    {"all", &o->all},         {"certify", &o->certify},
-                    {"explain", &o->explain}, {"no-values", &o->no_values}};
+    } switches[] = {{"verify", &o->verify},    {"check", &o->check},
+                    {"json", &o->json},        {"why", &o->why},
+                    {"all", &o->all},          {"certify", &o->certify},
+                    {"explain", &o->explain},  {"no-values", &o->no_values},
+                    {"progress", &o->progress}};
     struct {
         const char *name;
         struct pairs *to;
@@ -81,8 +106,11 @@ int isamap_option(isamap *im, const char *name, const char *value) {
             return ISAMAP_DONE;
     if (strcmp(name, "seed") == 0 && set_number(value, 0, 0x1p53, &number))
         return o->seed = (uint64_t)number, ISAMAP_DONE;
-    if (strcmp(name, "threads") == 0 && set_number(value, 1, 1024, &number))
-        return o->threads = (int)number, ISAMAP_DONE;
+    if (strcmp(name, "threads") == 0 && set_threads(o, value)) return ISAMAP_DONE;
+    if (strcmp(name, "runs") == 0 && set_number(value, 1, 1000, &number))
+        return o->runs = (int)number, ISAMAP_DONE;
+    if (strcmp(name, "batch") == 0 && set_number(value, 1, 1 << 20, &number))
+        return o->batch = (int64_t)number, ISAMAP_DONE;
     if (strcmp(name, "rtol") == 0 && set_number(value, 0, 1, &number))
         return o->rtol = number, ISAMAP_DONE;
     text_printf(&im->messages, "isamap: option '%s' is unknown or its value '%s' is not usable\n",
@@ -99,7 +127,7 @@ void call_begin(isamap *im) {
     text_append(&im->messages, "", 0);
 }
 
-int call_end(isamap *im, int status) {
+void messages_take(isamap *im) {
     char *at = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&at, &n);
@@ -107,7 +135,14 @@ int call_end(isamap *im, int status) {
     fclose(f);
     text_append(&im->messages, at, n);
     free(at);
-    return status == ISAMAP_DONE && im->diags.errors ? ISAMAP_INPUT : status;
+    diags_free(&im->diags);
+    diags_init(&im->diags);
+}
+
+int call_end(isamap *im, int status) {
+    bool errors = im->diags.errors > 0;
+    messages_take(im);
+    return status == ISAMAP_DONE && errors ? ISAMAP_INPUT : status;
 }
 
 const char *isamap_result(const isamap *im) {

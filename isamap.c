@@ -62,6 +62,10 @@ bool pairs_bindings(isamap *im, const struct pairs *p, const char *option, struc
 
 bool job_machine(isamap *im, struct job *j, enum machine_use use) {
     struct bindings set;
+    if (im->option.nthreads > 1) {
+        diag_line(&im->diags, "--threads", 0, 0, "several numbers of threads are for `bench`");
+        return false;
+    }
     if (!pairs_bindings(im, &im->option.param, "--param", &j->arena, &set)) return false;
     const char *name = im->option.machine ? im->option.machine : "host";
     bool any_host = strcmp(name, "host") == 0;

@@ -49,6 +49,7 @@ ISAMAP_API int isamap_map(isamap *, const char *program);
 ISAMAP_API int isamap_compile(isamap *, const char *program, const char *out);
 ISAMAP_API int isamap_run(isamap *, const char *program);
 ISAMAP_API int isamap_sim(isamap *, const char *program);
+ISAMAP_API int isamap_bench(isamap *, const char *program); /* or a suite: .csv */
 ISAMAP_API int isamap_show(isamap *, const char *file, const char *out);
 
 ISAMAP_API const char *isamap_result(const isamap *);   /* of the last call; valid until the next */

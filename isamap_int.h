@@ -21,13 +21,19 @@ struct pairs {
     int n, cap;
 };
 
+enum { MAX_THREAD_COUNTS = 16 };
+
 struct options {
     const char *machine, *kernel, *output_dir, *approach, *decisions, *record, *trace, *target;
+    const char *vs, *only; /* bench */
     struct pairs define, input, param;
     uint64_t seed;
-    int threads;
+    int threads; /* the first of thread_count */
+    int thread_count[MAX_THREAD_COUNTS], nthreads;
+    int runs;      /* bench: rounds */
+    int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
-    bool verify, check, json, why, all, certify, explain, no_values;
+    bool verify, check, json, why, all, certify, explain, no_values, progress;
 };
 
 struct isamap {
@@ -85,6 +91,14 @@ struct comparison {
 };
 bool compare_with_interpreter(isamap *, const struct job *, const struct arrays *inputs,
                               const struct arrays *results, struct comparison *);
+/* The same in two steps, for several results of the same inputs. Above `whole_macs` samples. NULL
+ * after reporting. */
+struct reference;
+struct reference *reference_make(isamap *, const struct job *, const struct arrays *inputs,
+                                 int64_t whole_macs);
+void reference_compare(const isamap *, const struct reference *, const struct arrays *results,
+                       struct comparison *);
+void reference_free(struct reference *);
 
 bool pairs_bindings(isamap *, const struct pairs *, const char *option, struct arena *,
                     struct bindings *);
@@ -95,5 +109,6 @@ bool has_suffix(const char *, const char *suffix);
  * clean status with errors into ISAMAP_INPUT. */
 void call_begin(isamap *);
 int call_end(isamap *, int status);
+void messages_take(isamap *); /* diagnostics become messages now: what follows starts without errors */
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: isamap COMMAND ... [options]\n"
@@ -14,6 +15,7 @@ static const char usage[] =
     "  isamap compile PROGRAM -m MACHINE -o OUT    OUT by suffix: .so .o .s .ll .c .sched\n"
     "  isamap run PROGRAM -m MACHINE           compile and run here\n"
     "  isamap sim PROGRAM -m MACHINE           compile and simulate: values, cycles, traffic\n"
+    "  isamap bench PROGRAM|SUITE.csv -m MACHINE   time against peers, or cycles against the limit\n"
     "  isamap show FILE -o OUT                 a program as .isam, a machine as .dot\n"
     "\n"
     "PROGRAM is a kernel (.isam) or an ONNX model (.onnx). MACHINE is a file, a name found in "
@@ -40,6 +42,15 @@ static const char usage[] =
     "mapping; certify all\n"
     "  --target CPU               compile for another CPU  --json                  the result as "
     "JSON\n"
+    "\n"
+    "bench:\n"
+    "  --vs NAME,NAME             peers: openblas, onednn, libxsmm, blis, none (else all that are "
+    "there)\n"
+    "  --runs N                   rounds in turns (7)      --threads 1,2           several numbers "
+    "of threads\n"
+    "  --only NAMES               rows of a suite, with *  --batch N               the batch size "
+    "of each row\n"
+    "  --kernel FILE.isam[:NAME]  what a suite's columns bind\n"
     "\n"
     "Results go to standard output, the rest to standard error. Exit status: 0 done, 1 the input "
     "is wrong, 2 usage,\n"
@@ -107,12 +118,13 @@ static int call(isamap *im, const char *command, const char *file, const char *o
     if (strcmp(command, "map") == 0) return isamap_map(im, file);
     if (strcmp(command, "run") == 0) return isamap_run(im, file);
     if (strcmp(command, "sim") == 0) return isamap_sim(im, file);
+    if (strcmp(command, "bench") == 0) return isamap_bench(im, file);
     if (strcmp(command, "show") == 0) return isamap_show(im, file, out);
     return isamap_compile(im, file, out);
 }
 
 static int known(const char *command) {
-    static const char *const commands[] = {"check", "map", "compile", "run", "sim", "show"};
+    static const char *const commands[] = {"check", "map", "compile", "run", "sim", "show", "bench"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(command, commands[i]) == 0) return 1;
     return 0;
@@ -125,6 +137,7 @@ int main(int argc, char **argv) {
     if (!known(argv[1])) return usage_error("unknown command", argv[1]);
     isamap *im = isamap_open();
     struct arguments a = {0};
+    if (isatty(STDERR_FILENO)) isamap_option(im, "progress", NULL);
     int status = parse_arguments(im, argc - 2, argv + 2, &a);
     int writes = strcmp(argv[1], "compile") == 0 || strcmp(argv[1], "show") == 0;
     if (status == ISAMAP_DONE && !a.nfiles)

@@ -1,7 +1,7 @@
 # libisamap (static for tests and examples, shared to install), the command, the install targets, pkg-config and CMake package.
-set(product_libraries isamap_backends isamap_sim isamap_approaches isamap_scheduler isamap_mapper isamap_machines isamap_onnx
+set(product_libraries isamap_bench isamap_backends isamap_sim isamap_approaches isamap_scheduler isamap_mapper isamap_machines isamap_onnx
     isamap_ir)
-set(product_sources isamap.c context.c commands.c compare.c report.c)
+set(product_sources isamap.c context.c commands.c compare.c report.c bench.c bench_report.c)
 add_library(isamap_static STATIC ${product_sources})
 target_link_libraries(isamap_static PUBLIC ${product_libraries})
 add_library(isamap_shared SHARED ${product_sources})
@@ -20,5 +20,7 @@ install(TARGETS isamap_shared EXPORT isamap LIBRARY DESTINATION ${CMAKE_INSTALL_
 install(EXPORT isamap NAMESPACE isamap:: FILE isamap-config.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/isamap)
 file(GLOB shipped_machines CONFIGURE_DEPENDS machines/*.xml machines/*.rng)
 install(FILES ${shipped_machines} DESTINATION ${CMAKE_INSTALL_DATADIR}/isamap)
+file(GLOB shipped_suites CONFIGURE_DEPENDS bench/*.isam bench/*.csv)
+install(FILES ${shipped_suites} DESTINATION ${CMAKE_INSTALL_DATADIR}/isamap/bench)
 configure_file(cmake/isamap.pc.in isamap.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isamap.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -128,6 +128,7 @@ uint64_t program_hash(const struct program *);
 int program_buffer(const struct program *, const char *name);     /* -1: none */
 int64_t program_macs(const struct program *);                     /* products that are accumulated in the same statement */
 int64_t program_operations(const struct program *);               /* everything else */
+int64_t program_touched_bytes(const struct program *);            /* of arguments, each touched element once, inout twice */
 int64_t stmt_points(const struct program *, const struct stmt *); /* size of the domain; exact with constraints */
 int64_t stmt_operations(const struct program *, const struct stmt *); /* at each point; the product and sum of a MAC are not among them */
 bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of products: combine is + and the value's root (under casts) is a product */

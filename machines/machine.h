@@ -230,6 +230,8 @@ bool machine_check(const struct machine *, struct diags *);
 struct machine *machine_host(struct diags *);
 /* A device without a fallback joined to a host through a doorbell (as format/board.xml). The result owns everything. */
 bool machine_needs_host(const struct machine *);
+/* Of a host: a unit with a fallback is this queue's unit, above it or below it. Work there takes none of a device's time. */
+bool machine_queue_is_host(const struct machine *, int queue);
 struct machine *machine_join(const char *device, const char *host, const struct bindings *set, struct diags *);
 const char *machine_path(struct arena *, const char *name);      /* the file that a name stands for, or NULL */
 

@@ -34,6 +34,15 @@ bool machine_needs_host(const struct machine *m) {
     return m->nfallbacks == 0;
 }
 
+bool machine_queue_is_host(const struct machine *m, int queue) {
+    if (m->nfallbacks == 0) return false;
+    for (int f = 0; f < m->nfallbacks; f++)
+        if (unit_inside(m, m->queue[queue].unit, m->fallback[f].unit) ||
+            unit_inside(m, m->fallback[f].unit, m->queue[queue].unit))
+            return true;
+    return false;
+}
+
 struct program *instr_bind(const struct machine *m, const struct instr *x, const int64_t *size,
                            struct diags *d) {
     struct arena scratch;

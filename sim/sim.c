@@ -23,15 +23,10 @@ bool engine_error(struct engine *e, const struct node *node, const char *fmt, ..
     return false;
 }
 
-/* A queue is the device's when no unit with a fallback is above or below its own. */
 static void find_host(struct engine *e) {
     const struct machine *m = e->machine;
     for (int q = 0; q < m->nqueues; q++) {
-        e->is_host[q] = m->nfallbacks == 0;
-        for (int f = 0; f < m->nfallbacks; f++)
-            if (unit_inside(m, m->queue[q].unit, m->fallback[f].unit) ||
-                unit_inside(m, m->fallback[f].unit, m->queue[q].unit))
-                e->is_host[q] = true;
+        e->is_host[q] = m->nfallbacks == 0 || machine_queue_is_host(m, q);
         if (!e->is_host[q]) e->joined = true;
     }
 }

@@ -4,7 +4,7 @@ set -u
 declare -A may=(
   [ir]="ir" [onnx]="onnx ir" [machines]="machines ir" [mapper]="mapper machines ir" [scheduler]="scheduler mapper machines ir"
   [approaches]="approaches scheduler mapper machines ir" [sim]="sim machines ir scheduler/schedule.h"
-  [backends]="backends machines ir scheduler/schedule.h"
+  [backends]="backends machines ir scheduler/schedule.h" [bench]="bench machines ir scheduler/schedule.h"
 )
 failed=0 files=0
 for folder in "${!may[@]}"; do
@@ -16,10 +16,10 @@ for folder in "${!may[@]}"; do
       for allowed in ${may[$folder]}; do
         case $header in "$allowed" | "$allowed"/*) ok=1 ;; esac
       done
-      case ${header%%/*} in ir | onnx | machines | mapper | scheduler | approaches | sim | backends | tests) ;; *) ok=1 ;; esac
+      case ${header%%/*} in ir | onnx | machines | mapper | scheduler | approaches | sim | backends | bench | tests) ;; *) ok=1 ;; esac
       [ $ok -eq 1 ] || { echo "$file may not include \"$header\""; failed=$((failed + 1)); }
     done < <(sed -nE 's/^ *# *include "([^"]+)".*/\1/p' "$file")
-    grep -nE '^ *# *include "(isamap|report)[^"]*\.h"' "$file" && { echo "$file may not include the product's headers"; failed=$((failed + 1)); }
+    grep -nE '^ *# *include "(isamap|report|bench_int)[^"]*\.h"' "$file" && { echo "$file may not include the product's headers"; failed=$((failed + 1)); }
   done
 done
 # The verifier proves a schedule from the schedule and the machine alone.

@@ -1,0 +1,94 @@
+/* The modules are called isamap-peer-LIBRARY.so. They stay loaded: their libraries start threads.
+ */
+#include "bench/peer.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const libraries[] = {"openblas", "onednn", "libxsmm", "blis"};
+enum { LIBRARIES = sizeof libraries / sizeof *libraries };
+
+static bool named(const char *which, const char *library) {
+    size_t n = strlen(library);
+    for (const char *p = which; *p; p += *p == ',') {
+        size_t k = strcspn(p, ",");
+        if (k == n && memcmp(p, library, n) == 0) return true;
+        p += k;
+    }
+    return false;
+}
+
+static bool check_names(const char *which, struct diags *diags) {
+    for (const char *p = which; *p; p += *p == ',') {
+        size_t k = strcspn(p, ",");
+        bool known = false;
+        for (int l = 0; l < LIBRARIES; l++)
+            known = known || (strlen(libraries[l]) == k && memcmp(p, libraries[l], k) == 0);
+        if (!known) {
+            diag_line(diags, "--vs", 0, 0,
+                      "no peer '%.*s'; expected names of openblas, onednn, libxsmm, blis, with "
+                      "commas between",
+                      (int)k, p);
+            return false;
+        }
+        p += k;
+    }
+    return true;
+}
+
+/* $ISAMAP_PEER_PATH alone where it is set; else beside this code (a build), above it, and where
+ * `install` puts modules. */
+static void *open_module(const char *library) {
+    struct arena a;
+    Dl_info here;
+    const char *given = getenv("ISAMAP_PEER_PATH"), *folder[3] = {given, NULL, NULL};
+    void *handle = NULL;
+    arena_init(&a);
+    if (!given && dladdr((const void *)libraries, &here) && here.dli_fname) {
+        char *self = realpath(here.dli_fname, NULL), *slash = self ? strrchr(self, '/') : NULL;
+        if (slash) {
+            folder[1] = arena_printf(&a, "%.*s/peers", (int)(slash - self), self);
+            folder[2] = arena_printf(&a, "%.*s/../peers", (int)(slash - self), self);
+        }
+        free(self);
+        folder[0] = ISAMAP_PEERS;
+    }
+    for (int i = 2; i >= 0 && !handle; i--) {
+        if (!folder[i]) continue;
+        const char *path = arena_printf(&a, "%s/isamap-peer-%s.so", folder[i], library);
+        if (access(path, R_OK) == 0) handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    arena_free(&a);
+    return handle;
+}
+
+static void add(struct peers *p, void *module) {
+    peers_export *exported;
+    void *symbol = dlsym(module, "isamap_peers");
+    memcpy(&exported, &symbol, sizeof symbol);
+    const struct peer *const *list = symbol ? exported() : NULL;
+    for (int i = 0; list && list[i] && p->n < MAX_PEERS; i++) p->at[p->n++] = list[i];
+}
+
+bool peers_load(const char *which, struct peers *p, struct diags *diags) {
+    memset(p, 0, sizeof *p);
+    if (which && strcmp(which, "none") == 0) return true;
+    if (which && !check_names(which, diags)) return false;
+    for (int l = 0; l < LIBRARIES; l++) {
+        if (which && !named(which, libraries[l])) continue;
+        void *module = open_module(libraries[l]);
+        if (module) {
+            add(p, module);
+        } else if (which) {
+            diag_line(diags, "--vs", 0, 0,
+                      "this isamap was built without %s; install it and configure again",
+                      libraries[l]);
+            return false;
+        } else {
+            p->missing[p->nmissing++] = libraries[l];
+        }
+    }
+    return true;
+}

@@ -88,8 +88,7 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
 
 /* ---- setting up ---- */
 
-static int add_place(struct work *w, int buffer, int memory, int64_t *at, int64_t bytes,
-                     int slots) {
+int add_place(struct work *w, int buffer, int memory, int64_t *at, int64_t bytes, int slots) {
     struct schedule *s = w->s;
     struct place *pl = arena_array(&s->arena, (size_t)s->nplaces + 1, sizeof *pl);
     memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
@@ -162,6 +161,10 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         if (o->where != IN_LOCAL || lasts != lasting) continue;
         const struct access *acc = task_access(w, e->t, o, o->read < 0);
         struct region r;
+        if (e->nest->kept >> i & 1) {
+            e->held[i] = e->nest->stay[i];
+            continue;
+        }
         e->held[i].slots = p->hold[i].slots;
         e->held[i].place = w->home[acc->buffer].place;
         if (i == e->nest->given) continue;
@@ -335,6 +338,7 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     int64_t at[MAX_MEMORIES] = {0};
     int axis = -1;
     if (n->core >= 0) plan_arrange(w, n, &n->plan);
+    recur_start(w, n, at);
     if (n->partner >= 0) place_tile(w, n, at);
     if (!emitter_open(e, w, moves, n, at)) return false;
     if (n->partner >= 0) {

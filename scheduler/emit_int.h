@@ -102,7 +102,11 @@ bool grain_loops(struct emitter *, struct nodes *,
 bool init_loops(struct emitter *, struct nodes *,
                 int k); /* the statement that starts the core's result */
 
+/* recur_keep.c: fills what stays over the steps of an outermost recurrence. */
+bool recur_prime(struct work *, const struct moves *, int scope, struct nodes *);
+
 /* emit.c */
+int add_place(struct work *, int buffer, int memory, int64_t *at, int64_t bytes, int slots);
 bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);
 bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
 

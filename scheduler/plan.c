@@ -258,7 +258,7 @@ static int64_t most_tokens(const struct work *w, const struct moves *moves, cons
 int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
                 const struct plan *p, const struct task *t, const struct opnd *o) {
     int least = chain_least(w, moves, n, t, o);
-    int64_t left = graph_capacity(w->m, o->memory), bytes = 0, most = most_tokens(w, moves, t, o);
+    int64_t left = nest_room(w, n, o->memory), bytes = 0, most = most_tokens(w, moves, t, o);
     bool first = true;
     if (least < 2 || graph_is_static(w->m, o->memory) || n->partner >= 0) return least;
     for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
@@ -349,6 +349,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         if (!is_local(o)) continue;
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
         bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0);
+        load &= !(c->nest->kept >> i & 1);
         load &= !w->home[acc->buffer].is_tile || w->home[acc->buffer].memory != o->memory;
         if (load && !price_route(c, t, i, acc)) return false;
         if (o->writes && !c->nest->nchain && !price_way(c, t, i)) return false;

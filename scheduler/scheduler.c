@@ -101,6 +101,7 @@ static bool plan_core(struct work *w, const struct moves *moves, int nest, bool 
 }
 
 static bool plan_all(struct work *w, const struct moves *moves) {
+    recur_keep(w, moves);
     pairs_rename(w);
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
@@ -113,6 +114,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         if (w->diags->errors) return false;
         w->nnests = 0; /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;
+        recur_keep(w, moves);
         pairs_rename(w);
         i = -1;
     }

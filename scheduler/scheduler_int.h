@@ -25,6 +25,7 @@ enum {
 };
 
 struct work;
+struct held;
 struct moves;
 struct region;
 struct copies;
@@ -225,6 +226,8 @@ struct nest {
     int given;          /* of a follower's core: the operand that reads them */
     struct loop prefix[MAX_PREFIX]; /* loops that a pair shares: the plans begin with them */
     int nprefix;
+    uint32_t kept, asked; /* operands of the core whose copies stay over all steps; considered */
+    struct held *stay;    /* [MAX_OPERANDS] where, once they are filled */
     int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: the tile, the partner's holds */
     int64_t steps;                  /* plans that its search may evaluate; 0: the default */
     struct plan plan;
@@ -251,6 +254,7 @@ struct work {
     struct scope *scope; /* recurrences; their axes are the program's last */
     struct val *step;    /* [nscopes] while the tree is built: the value of the scope's axis */
     int nscopes;
+    int64_t (*kept_bytes)[MAX_MEMORIES]; /* [nscopes] copies that stay over all steps */
     int fallback;  /* machine.fallback; -1 */
     int64_t steps; /* plans evaluated */
     struct copies *copies; /* of the nest being planned; NULL */
@@ -272,6 +276,9 @@ int recur_child(const struct work *, int stmt,
 int recur_copy_scope(const struct work *, int stmt, const struct access *);
 /* The statement after which a copy for `stmt` stands, directly inside that scope; -1: first. */
 int recur_copy_after(const struct work *, int stmt, int scope);
+/* recur_keep.c: which copies stay over all steps (a question to the approach). */
+void recur_keep(struct work *, const struct moves *);
+void recur_start(const struct work *, const struct nest *, int64_t *at); /* addresses behind them */
 const char *recur_check(const struct work *, const struct task *); /* why not */
 
 /* graph.c */

@@ -47,6 +47,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
     const struct access *acc = main_access(s, o);
     const struct nest *nest = &s->w->nest[s->nest];
     int n = 0, deepest = o->writes ? p->depth_out : p->nloops;
+    if (nest->kept >> i & 1) return add_option(out, 0, 0, 1);
     if (i == nest->given) return add_option(out, 0, nest->nprefix, 1);
     if (graph_is_static(s->w->m, o->memory)) {
         for (int d = o->writes ? deepest : p->depth_out; d <= deepest; d++)

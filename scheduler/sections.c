@@ -106,6 +106,26 @@ static bool emit_mixed_body(struct sections *c, struct nodes *out, struct nodes 
     return true;
 }
 
+/* Nodes of a list, when what came before is done. */
+static bool emit_list(struct sections *c, struct nodes *out, const struct nodes *list, int root,
+                      struct phase *ph) {
+    struct work *w = c->w;
+    uint64_t queues = nodes_queues(w, list->at, list->n);
+    if (ph->host && !ring(w, out, queues, true)) return false;
+    if (!ph->host && ph->last && !add_barrier(w, out, ph->last, queues, root)) return false;
+    append(w, out, list);
+    ph->last = ph->host ? queues : ph->last | queues;
+    ph->host = false;
+    return true;
+}
+
+static bool emit_prime(struct sections *c, struct nodes *out, int scope, struct phase *ph) {
+    struct nodes list = {0};
+    if (!recur_prime(c->w, c->moves, scope, &list)) return false;
+    uint64_t queues = nodes_queues(c->w, list.at, list.n);
+    return !queues || emit_list(c, out, &list, __builtin_ctzll(queues), ph);
+}
+
 static bool emit_recur(struct sections *c, struct nodes *out, int from, int to, int scope,
                        struct phase *ph) {
     struct work *w = c->w;
@@ -116,27 +136,20 @@ static bool emit_recur(struct sections *c, struct nodes *out, int from, int to, 
     int var = new_var(w, w->p->axis[s->axis].name);
     struct val v = val_var(a, var, steps - 1);
     w->step[scope] = s->reverse ? val_minus(a, val_const(steps - 1), v) : v;
+    if (s->parent < 0 && !emit_prime(c, out, scope, ph)) return false;
     if (!(has_host_work(w, from, to) ? emit_mixed_body : emit_device_body)(c, out, &body, from, to,
-                                                                          scope, ph))
+                                                                           scope, ph))
         return false;
-    nodes_add(w, out,
-              loop_node(w, var, val_const(0), val_const(steps), 1, LOOP_SEQUENTIAL, s->axis, &body));
+    nodes_add(
+        w, out,
+        loop_node(w, var, val_const(0), val_const(steps), 1, LOOP_SEQUENTIAL, s->axis, &body));
     return true;
 }
 
 static bool emit_one_nest(struct sections *c, struct nodes *out, int nest, struct phase *ph) {
-    struct work *w = c->w;
     struct nodes list = {0};
-    if (!emit_nest(w, c->moves, nest, &list)) return false;
-    uint64_t queues = nodes_queues(w, list.at, list.n);
-    if (ph->host && !ring(w, out, queues, true)) return false;
-    if (!ph->host && ph->last &&
-        !add_barrier(w, out, ph->last, queues, nest_queue(w, &w->nest[nest])))
-        return false;
-    append(w, out, &list);
-    ph->last = ph->host ? queues : ph->last | queues;
-    ph->host = false;
-    return true;
+    return emit_nest(c->w, c->moves, nest, &list) &&
+           emit_list(c, out, &list, nest_queue(c->w, &c->w->nest[nest]), ph);
 }
 
 /* Statements [from, to) of the order, all inside `scope`. */
@@ -178,8 +191,8 @@ static int mute_queue(const struct work *w, const struct node *at, int n) {
         const struct queue *q = &w->m->queue[at[i].sync.queue];
         bool carried = q->nop >= 0;
         for (int f = 0; f < w->m->nfallbacks; f++)
-            carried |= w->m->fallback[f].queue == at[i].sync.queue ||
-                       w->m->fallback[f].unit == q->unit;
+            carried |=
+                w->m->fallback[f].queue == at[i].sync.queue || w->m->fallback[f].unit == q->unit;
         if (!carried) mute = at[i].sync.queue;
     }
     return mute;

@@ -295,6 +295,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
         e->size[a] = val_const(w->p->axis[a].extent);
         e->tile[a] = w->p->axis[a].extent;
     }
+    if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
     for (int k = w->p->stmt[n->first].scope - 1; k >= 0; k = w->scope[k].parent) {
         e->lo[w->scope[k].axis] = w->step[k];
         e->size[w->scope[k].axis] = val_const(1);

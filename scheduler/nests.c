@@ -329,7 +329,7 @@ static bool align_zero(struct work *w, const struct task *t) {
 }
 
 bool nests_make(struct work *w, const struct moves *moves) {
-    w->nest = arena_array(w->arena, (size_t)w->norder + 1, sizeof *w->nest);
+    w->nest = arena_array(w->arena, 2 * (size_t)w->norder + 1, sizeof *w->nest); /* and parts */
     for (int i = 0; i < w->norder; i++) {
         int k = w->task_of[w->order[i]], at = i;
         if (k < 0) continue;
@@ -339,7 +339,7 @@ bool nests_make(struct work *w, const struct moves *moves) {
         }
         struct nest *n = &w->nest[w->nnests++];
         *n = (struct nest){
-            .core = -1, .init = -1, .first = w->order[i], .partner = -1, .given = -1};
+            .core = -1, .init = -1, .first = w->order[i], .partner = -1, .given = -1, .next_part = -1};
         int next = next_task(w, i, &at);
         if (starts(w, k, next) && adopt_init(w, k, next)) {
             n->init = k;

@@ -96,7 +96,8 @@ static bool pair_find(const struct work *w, int first, struct pair *k) {
     *k = (struct pair){.first = first, .second = first + 1};
     const struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
     if (a->core < 0 || b->core < 0 || a->partner >= 0) return false;
-    if (w->p->stmt[a->first].scope != w->p->stmt[b->first].scope || a->kept || b->kept)
+    if (w->p->stmt[a->first].scope != w->p->stmt[b->first].scope || a->kept || b->kept ||
+        a->part_n || b->part_n)
         return false;
     k->maker = maker_of(a);
     k->buffer = maker_result(w, a);

@@ -3,10 +3,23 @@
 #include "scheduler/emit_int.h"
 #include <string.h>
 
+enum { STREAM_SHARE = 8 }; /* of a memory, for copies that pass where a part stays */
+
 static int outermost(const struct work *w, const struct nest *n) {
     int k = w->p->stmt[n->first].scope - 1;
     while (k >= 0 && w->scope[k].parent >= 0) k = w->scope[k].parent;
     return k;
+}
+
+int64_t part_open(struct work *w, const struct nest *n) {
+    struct axis *a = &w->p->axis[n->part_axis];
+    int64_t extent = a->extent;
+    if (n->part_n) a->extent = n->part_n;
+    return extent;
+}
+
+void part_close(struct work *w, const struct nest *n, int64_t extent) {
+    w->p->axis[n->part_axis].extent = extent;
 }
 
 /* Bytes of the whole operand; 0: it changes from step to step, or cannot stay. */
@@ -22,7 +35,9 @@ static int64_t whole_bytes(struct work *w, const struct nest *n, int i) {
     struct plan none = {.nloops = 0};
     if (acc->has_fill || recur_copy_scope(w, t->stmt, acc) || w->home[acc->buffer].is_tile)
         return 0;
+    int64_t extent = part_open(w, n);
     plan_region(w, &none, t, acc, &o->geom, 0, &r);
+    part_close(w, n, extent);
     return slot_bytes(w, o, &r);
 }
 
@@ -58,24 +73,103 @@ static double fill_cycles(struct work *w, const struct moves *moves, const struc
     return operand_cost(w, moves, acc->buffer, &t->op[i], &r, false);
 }
 
-static void ask(struct work *w, const struct moves *moves, struct nest *n, int i, int64_t bytes) {
-    const struct task *t = &w->task[n->core];
-    int scope = outermost(w, n), m = t->op[i].memory;
-    int64_t steps = w->p->axis[w->scope[scope].axis].extent;
-    double cycles = fill_cycles(w, moves, n, i);
-    n->kept |= UINT32_C(1) << i;
+static bool has_room(struct work *w, struct nest *n, int i, int64_t bytes) {
+    int scope = outermost(w, n), m = w->task[n->core].op[i].memory;
+    uint32_t before = n->kept;
+    if (!n->part_n) n->kept |= UINT32_C(1) << i;
     bool room = fits(w, scope, m, w->kept_bytes[scope][m] + bytes);
-    n->kept &= ~(UINT32_C(1) << i);
-    if (!room) return;
-    struct candidate c[2] = {{"each step", cycles, NULL},
-                             {"stays", cycles / (double)(steps > 0 ? steps : 1), NULL}};
+    n->kept = before;
+    return room;
+}
+
+static void keep(struct work *w, struct nest *n, int i, int64_t bytes) {
+    n->kept |= UINT32_C(1) << i;
+    w->kept_bytes[outermost(w, n)][w->task[n->core].op[i].memory] += bytes;
+}
+
+/* What every task's needle takes along the axis at once; 0: they do not agree. */
+static int64_t part_unit(const struct work *w, const struct nest *n, int axis) {
+    int64_t unit = 1;
+    for (int k = -2; k < n->nchain; k++) {
+        int task = k == -2 ? n->core : k == -1 ? n->init : n->chain[k];
+        for (int x = 0; task >= 0 && x < w->task[task].needle->nx; x++) {
+            const struct needle *nd = w->task[task].needle;
+            if (w->task[task].axis[x] != axis) continue;
+            int64_t u = nd->ranged[x] < 0 ? nd->hi[x] : nd->step[x];
+            if (u % unit && unit % u) return 0;
+            if (u > unit) unit = u;
+        }
+    }
+    return unit;
+}
+
+/* The longest axis along which a part of the operand goes with a part of the result. */
+static int part_axis(const struct work *w, const struct nest *n, int i) {
+    const struct task *t = &w->task[n->core];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int best = -1;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(st->axes >> a & 1) || (t->reductions >> a & 1) || !part_unit(w, n, a) ||
+            !access_varies(w->p, &st->read[t->op[i].read], a))
+            continue;
+        if (best < 0 || w->p->axis[a].extent > w->p->axis[best].extent) best = a;
+    }
+    return best;
+}
+
+/* How much of the operand fits beside copies of the rest, which pass in each step: extent along the
+ * axis; 0: none. */
+static int64_t part_extent(struct work *w, const struct nest *n, int i, int axis, int64_t *bytes) {
+    int m = w->task[n->core].op[i].memory;
+    int64_t unit = part_unit(w, n, axis), units = w->p->axis[axis].extent / unit;
+    struct nest part = *n;
+    part.part_axis = axis;
+    for (int64_t k = units - 1; k > 0; k--) {
+        part.part_n = k * unit;
+        *bytes = whole_bytes(w, &part, i);
+        if (has_room(w, &part, i, *bytes + graph_capacity(w->m, m) / STREAM_SHARE))
+            return part.part_n;
+    }
+    return 0;
+}
+
+static bool agrees(struct work *w, const struct nest *n, int i, const char *what, double each,
+                   double stays) {
+    const struct task *t = &w->task[n->core];
+    struct candidate c[2] = {{"each step", each, NULL}, {what, stays, NULL}};
     struct question q = {QUESTION_RESIDENCY,
                          arena_printf(w->arena, "'%s' of statement %d over the steps",
                                       t->op[i].decl->buffer, t->stmt),
                          2, 0, c};
-    if (w->decider && decide(w->decider, &q) != 1) return;
-    n->kept |= UINT32_C(1) << i;
-    w->kept_bytes[scope][m] += bytes;
+    return !w->decider || decide(w->decider, &q) == 1;
+}
+
+/* One nest for the part that stays, one for the rest. */
+static void split(struct work *w, struct nest *n, int i, int axis, int64_t extent, int64_t bytes) {
+    struct nest *rest = &w->nest[w->nnests];
+    n->part_axis = axis;
+    *rest = *n;
+    rest->part_lo = extent;
+    rest->part_n = w->p->axis[axis].extent - extent;
+    n->part_n = extent;
+    n->next_part = w->nnests++;
+    keep(w, n, i, bytes);
+}
+
+/* A part stays where the whole does not fit. */
+static void ask(struct work *w, const struct moves *moves, struct nest *n, int i, int64_t bytes) {
+    double cycles = fill_cycles(w, moves, n, i);
+    int64_t steps = w->p->axis[w->scope[outermost(w, n)].axis].extent, some;
+    double once = cycles / (double)(steps > 0 ? steps : 1);
+    if (has_room(w, n, i, bytes)) {
+        if (agrees(w, n, i, "stays", cycles, once)) keep(w, n, i, bytes);
+        return;
+    }
+    int axis = n->part_n || n->kept ? -1 : part_axis(w, n, i);
+    int64_t extent = axis >= 0 ? part_extent(w, n, i, axis, &some) : 0;
+    double share = extent ? (double)extent / (double)w->p->axis[axis].extent : 0;
+    if (extent && agrees(w, n, i, "stays in part", cycles, cycles * (1 - share) + once * share))
+        split(w, n, i, axis, extent, some);
 }
 
 /* The rest of each memory is the nest's. */
@@ -93,7 +187,7 @@ static void reserve(struct work *w, struct nest *n) {
  */
 void recur_keep(struct work *w, const struct moves *moves) {
     w->kept_bytes = arena_array(w->arena, (size_t)w->nscopes + 1, sizeof *w->kept_bytes);
-    for (;;) {
+    while (!w->keep_nothing) {
         struct nest *best = NULL;
         int operand = -1;
         int64_t most = 0;
@@ -112,6 +206,13 @@ void recur_keep(struct work *w, const struct moves *moves) {
     for (int k = 0; k < w->nnests; k++) reserve(w, &w->nest[k]);
 }
 
+bool recur_release(struct work *w) {
+    bool any = false;
+    for (int k = 0; k < w->nnests; k++) any |= w->nest[k].kept || w->nest[k].part_n;
+    w->keep_nothing |= any;
+    return any;
+}
+
 bool recur_prime(struct work *w, const struct moves *moves, int scope, struct nodes *out) {
     int64_t at[MAX_MEMORIES] = {0};
     for (int k = 0; k < w->nnests; k++) {
@@ -120,10 +221,13 @@ bool recur_prime(struct work *w, const struct moves *moves, int scope, struct no
         if (!n->kept || outermost(w, n) != scope) continue;
         e = arena_alloc(w->arena, sizeof *e);
         *e = (struct emitter){.w = w, .moves = moves, .nest = n, .t = &w->task[n->core]};
+        int64_t extent = part_open(w, n);
         for (int a = 0; a < w->p->naxes; a++) {
             e->lo[a] = val_const(0);
             e->size[a] = val_const(w->p->axis[a].extent);
         }
+        part_close(w, n, extent);
+        if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
         n->stay = arena_array(w->arena, MAX_OPERANDS, sizeof *n->stay);
         for (int i = 0; i < e->t->nops; i++) {
             const struct opnd *o = &e->t->op[i];

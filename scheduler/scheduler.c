@@ -93,6 +93,12 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
 
 /* False: no plan (searched), or a defect that is reported. */
 static bool plan_core(struct work *w, const struct moves *moves, int nest, bool *searched) {
+    if (w->nest[nest].part_n) { /* its layouts are decided */
+        int64_t extent = part_open(w, &w->nest[nest]);
+        bool ok = nest_plan(w, moves, nest);
+        part_close(w, &w->nest[nest], extent);
+        return ok;
+    }
     struct search *s = nest_search(w, moves, nest);
     *searched = s != NULL;
     if (!s || !consider_packing(w, moves, nest, &s)) return false;
@@ -109,7 +115,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
             continue;
         if (searched) return false;
         const struct nest *n = &w->nest[i];
-        task_demote(w, n->core >= 0 ? n->core : n->chain[0],
+        if (!recur_release(w)) task_demote(w, n->core >= 0 ? n->core : n->chain[0],
                     "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
         w->nnests = 0; /* its followers may stand alone now */

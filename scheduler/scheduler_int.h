@@ -226,6 +226,9 @@ struct nest {
     int given;          /* of a follower's core: the operand that reads them */
     struct loop prefix[MAX_PREFIX]; /* loops that a pair shares: the plans begin with them */
     int nprefix;
+    int part_axis;     /* where part_n > 0 the nest does only [part_lo, part_lo + part_n) of it */
+    int64_t part_lo, part_n;
+    int next_part;        /* the nest that does the rest; -1 */
     uint32_t kept, asked; /* operands of the core whose copies stay over all steps; considered */
     struct held *stay;    /* [MAX_OPERANDS] where, once they are filled */
     int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: the tile, the partner's holds */
@@ -254,6 +257,7 @@ struct work {
     struct scope *scope; /* recurrences; their axes are the program's last */
     struct val *step;    /* [nscopes] while the tree is built: the value of the scope's axis */
     int nscopes;
+    bool keep_nothing;
     int64_t (*kept_bytes)[MAX_MEMORIES]; /* [nscopes] copies that stay over all steps */
     int fallback;  /* machine.fallback; -1 */
     int64_t steps; /* plans evaluated */
@@ -278,6 +282,10 @@ int recur_copy_scope(const struct work *, int stmt, const struct access *);
 int recur_copy_after(const struct work *, int stmt, int scope);
 /* recur_keep.c: which copies stay over all steps (a question to the approach). */
 void recur_keep(struct work *, const struct moves *);
+bool recur_release(struct work *); /* nothing stays from now on; false: nothing did */
+/* The axis of a nest that does a part of it is as long as the part, until the other call. */
+int64_t part_open(struct work *, const struct nest *);
+void part_close(struct work *, const struct nest *, int64_t extent);
 void recur_start(const struct work *, const struct nest *, int64_t *at); /* addresses behind them */
 const char *recur_check(const struct work *, const struct task *); /* why not */
 

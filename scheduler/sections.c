@@ -147,9 +147,15 @@ static bool emit_recur(struct sections *c, struct nodes *out, int from, int to, 
 }
 
 static bool emit_one_nest(struct sections *c, struct nodes *out, int nest, struct phase *ph) {
-    struct nodes list = {0};
-    return emit_nest(c->w, c->moves, nest, &list) &&
-           emit_list(c, out, &list, nest_queue(c->w, &c->w->nest[nest]), ph);
+    for (; nest >= 0; nest = c->w->nest[nest].next_part) {
+        const struct nest *n = &c->w->nest[nest];
+        struct nodes list = {0};
+        int64_t extent = part_open(c->w, n);
+        bool ok = emit_nest(c->w, c->moves, nest, &list);
+        part_close(c->w, n, extent);
+        if (!ok || !emit_list(c, out, &list, nest_queue(c->w, n), ph)) return false;
+    }
+    return true;
 }
 
 /* Statements [from, to) of the order, all inside `scope`. */

@@ -280,7 +280,69 @@ static void random_recurrences(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* ---- copies that stay ---- */
+static char *read_example(struct arena *a, const char *path) {
+    struct diags d;
+    size_t length;
+    diags_init(&d);
+    char *text = file_read(a, path, 1 << 20, &length, &d);
+    assert_non_null(text);
+    diags_free(&d);
+    return text;
+}
+
+struct step_cost {
+    double cycles, bytes; /* of one step */
+};
+
+/* Steps 2 and 3 of an example on the device with this much scratchpad; values are checked. */
+static struct step_cost cost_of_step(const char *example, int64_t H, int64_t spad) {
+    struct arena a;
+    struct diags d;
+    double cycles[2], bytes[2];
+    arena_init(&a);
+    diags_init(&d);
+    struct binding size = {"SPAD", spad};
+    struct bindings set = {&size, 1, NULL};
+    struct machine *m = machine_join("machines/edge16.xml", "machines/cpu-scalar.xml", &set, &d);
+    assert_non_null(m);
+    char *text = read_example(&a, example);
+    for (int k = 0; k < 2; k++) {
+        struct binding b[2] = {{"T", 1 + 2 * k}, {"H", H}};
+        struct program *p = parse(&a, text, b, 2, &d);
+        struct schedule *s = compile(p, m, approaches[0], 0, &d);
+        struct sim_result result = {0};
+        if (!s) diags_print(&d, stderr);
+        assert_non_null(s);
+        assert_null(try_all(p, s, false, &d));
+        assert_true(sim_run(s, NULL, &(struct sim_options){.no_values = true}, &result, &d));
+        cycles[k] = result.cycles;
+        bytes[k] = result.home_read_bytes;
+        sim_result_free(&result);
+        schedule_free(s);
+        program_free(p);
+    }
+    machine_free(m);
+    diags_free(&d);
+    arena_free(&a);
+    return (struct step_cost){(cycles[1] - cycles[0]) / 2, (bytes[1] - bytes[0]) / 2};
+}
+
+/* The weights of a step of 256 units are 64 KiB. */
+static void weights_stay(void **state) {
+    (void)state;
+    struct step_cost whole = cost_of_step("examples/i8/rnn.isam", 256, 64 << 10),
+                     part = cost_of_step("examples/i8/rnn.isam", 256, 48 << 10),
+                     less = cost_of_step("examples/i8/rnn.isam", 256, 16 << 10);
+    printf("cycles a step: %.0f, in part %.0f and %.0f; bytes read: %.0f, %.0f, %.0f\n",
+           whole.cycles, part.cycles, less.cycles, whole.bytes, part.bytes, less.bytes);
+    assert_true(whole.bytes < 8192); /* the state and X */
+    assert_true(part.bytes < 0.4 * 65536 && less.bytes < 0.95 * 65536);
+    assert_true(whole.cycles < 0.7 * part.cycles && part.cycles < 0.9 * less.cycles);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences),
+                                       cmocka_unit_test(weights_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ enum { COPIES = 4096, KEY_AXES = 16 };
 struct key {
     const struct opnd *o;
     int64_t tile[KEY_AXES], elements;
-    int home;
+    int home, by;
     bool fill, packed;
 };
 struct entry {
@@ -27,7 +27,7 @@ struct copies *copies_new(struct work *w) {
 
 static void price(struct work *w, const struct moves *moves, const struct plan *p,
                   const struct task *t, const struct opnd *o, const struct access *acc, bool fill,
-                  int depth, struct copy *out) {
+                  int depth, int by, struct copy *out) {
     struct region r;
     struct box box;
     struct fit f;
@@ -48,7 +48,7 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
     } else if (!box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box)) {
         return;
     }
-    if (!fit_box(w, moves, fill ? home : o->memory, fill ? o->memory : home, &box, &f)) return;
+    if (!fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f)) return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles;
@@ -58,15 +58,16 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
 
 static bool key_make(const struct work *w, const struct plan *p, const struct task *t,
                      const struct opnd *o, const struct access *acc, bool fill, int depth,
-                     struct key *k, uint64_t *hash) {
+                     int by, struct key *k, uint64_t *hash) {
     int n = 0;
     memset(k, 0, sizeof *k);
     k->o = o;
     k->fill = fill;
+    k->by = by;
     k->home = w->home[acc->buffer].memory;
     k->packed = w->home[acc->buffer].packed;
     k->elements = w->home[acc->buffer].elements;
-    *hash = (uint64_t)(uintptr_t)o * 2 + (uint64_t)fill;
+    *hash = ((uint64_t)(uintptr_t)o * 2 + (uint64_t)fill) * 64 + (uint64_t)by;
     for (int a = 0; a < w->p->naxes; a++) {
         if (!(w->p->stmt[t->stmt].axes >> a & 1) || w->p->axis[a].extent == 1) continue;
         if (n == KEY_AXES) return false;
@@ -80,12 +81,12 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
 
 struct copy copy_price(struct work *w, const struct moves *moves, const struct plan *p,
                        const struct task *t, const struct opnd *o, const struct access *acc,
-                       bool fill, int depth) {
+                       bool fill, int depth, int by) {
     struct copy once;
     struct key k;
     uint64_t hash;
-    if (!w->copies || !key_make(w, p, t, o, acc, fill, depth, &k, &hash)) {
-        price(w, moves, p, t, o, acc, fill, depth, &once);
+    if (!w->copies || !key_make(w, p, t, o, acc, fill, depth, by, &k, &hash)) {
+        price(w, moves, p, t, o, acc, fill, depth, by, &once);
         return once;
     }
     struct copies *c = w->copies;
@@ -94,7 +95,7 @@ struct copy copy_price(struct work *w, const struct moves *moves, const struct p
     while (e->used && memcmp(&e->key, &k, sizeof k) != 0)
         e = e + 1 == c->at + COPIES ? c->at : e + 1;
     if (e->used) return e->copy;
-    price(w, moves, p, t, o, acc, fill, depth, &e->copy);
+    price(w, moves, p, t, o, acc, fill, depth, by, &e->copy);
     e->used = true;
     e->key = k;
     c->n++;

@@ -4,11 +4,53 @@
 #include <assert.h>
 #include <string.h>
 
-static const double PARALLEL_CYCLES = 30000; /* smaller nests do not repay waking threads */
-
 /* ---- the core ---- */
 
 static bool core_depth(struct emitter *e, struct nodes *out, int d);
+
+/* 1 when the reductions outside of depth d are not at their first (last) block. */
+static struct val other_block(struct emitter *e, int d, bool last) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    const struct plan *p = &e->nest->plan;
+    struct val any = val_const(0);
+    for (int x = 0; x < w->p->naxes; x++) {
+        if (!(e->t->reductions >> x & 1) || plan_tiles(w, p, x, d) <= 1) continue;
+        struct val end = val_add(a, e->lo[x], e->size[x]);
+        any = val_make(a, SX_OR, any,
+                       last ? val_make(a, SX_LT, end, val_const(w->p->axis[x].extent))
+                            : val_make(a, SX_NE, e->lo[x], val_const(0)));
+    }
+    return any;
+}
+
+/* The body as often as `times` says, which is 0 or 1. */
+static void guard(struct emitter *e, struct nodes *out, struct val times, struct nodes *body) {
+    if (val_is(times, 0)) return;
+    if (!val_is(times, 1))
+        nodes_add(e->w, out,
+                  loop_node(e->w, new_var(e->w, "once"), val_const(0), times, 1, LOOP_SEQUENTIAL,
+                            -1, body));
+    else
+        for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
+}
+
+/* The first block of a cut reduction starts the result, later ones fetch it back. */
+static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[i];
+    bool filled = o->read >= 0 || (o->accumulates && e->t->init < 0 && e->nest->init < 0);
+    struct val later = filled ? val_const(1) : other_block(e, d, false);
+    struct nodes init = {0}, fill = {0};
+    if (e->nest->init >= 0 && !init_loops(e, &init, 0)) return false;
+    guard(e, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), &init);
+    if (val_is(later, 0)) return true;
+    int buffer = task_access(w, e->t, o, o->read < 0)->buffer;
+    if (!emit_transfer(w, e->moves, &fill, buffer, o, &e->held[i], &e->held[i].whole, true))
+        return false;
+    guard(e, out, later, &fill);
+    return true;
+}
 
 static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
@@ -23,17 +65,28 @@ static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     e->made[0].buffer = w->p->stmt[e->t->stmt].dst.buffer;
     e->made[0].held = h;
     e->nmade = 1;
-    if (e->nest->init >= 0) return init_loops(e, out, 0);
-    if (o->read >= 0 || (o->accumulates && e->t->init < 0))
-        return emit_transfer(w, e->moves, out, task_access(w, e->t, o, o->read < 0)->buffer, o, h,
-                             &h->whole, true);
+    return start_value(e, out, i, d);
+}
+
+/* What follows the result runs after the last block; partial sums of the others go home. */
+static bool follow_result(struct emitter *e, struct nodes *out, int i, int d) {
+    struct work *w = e->w;
+    struct nodes chain = {0}, spill = {0};
+    struct val more = other_block(e, d, true);
+    if (!grain_loops(e, &chain, 0)) return false;
+    guard(e, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), &chain);
+    if (val_is(more, 0)) return true;
+    if (!emit_transfer(w, e->moves, &spill, w->p->stmt[e->t->stmt].dst.buffer, &e->t->op[i],
+                       &e->held[i], &e->held[i].whole, false))
+        return false;
+    guard(e, out, more, &spill);
     return true;
 }
 
 static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
-    if (e->nest->nchain) return grain_loops(e, out, 0);
+    if (e->nest->nchain) return follow_result(e, out, i, d);
     if (!e->drained || o->where != IN_LOCAL) return true;
     struct nodes moves = {0};
     int buffer = w->p->stmt[e->t->stmt].dst.buffer;
@@ -124,7 +177,8 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
         f->hold = k < o->in.n ? &p->via[i][k] : &p->hold[i];
         f->held = k < o->in.n ? &e->via[i][k] : &e->held[i];
         plan_region(w, p, e->t, acc, &stop.geom, f->hold->depth, &r);
-        f->queue = transfer_queue(w, e->moves, acc->buffer, k ? &outer : NULL, &stop, &r, true);
+        f->queue = transfer_queue(w, e->moves, acc->buffer, k ? &outer : NULL, &stop, &r, true,
+                                  f->hold->fill_by);
         if (e->nfills - first > 1) f[-1].user = f->queue;
         if (k == o->in.n) continue;
         f->held->slots = f->hold->slots;
@@ -135,14 +189,14 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
 
 /* A result's places on its way home, two slots each. */
 static void place_out(struct emitter *e, const struct opnd *o, int buffer, const struct region *r,
-                      struct way_out *way, int64_t *at) {
+                      int by, struct way_out *way, int64_t *at) {
     struct work *w = e->w;
     way->n = o->out.n;
     for (int k = 0; k <= way->n; k++) {
         struct opnd stop = route_stop(w, o, &o->out, k),
                     outer = route_stop(w, o, &o->out, k > 0 ? k - 1 : 0);
         way->queue[k] =
-            transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false);
+            transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false, by);
         if (k == way->n) break;
         way->via[k].slots = 2;
         way->via[k].place =
@@ -166,6 +220,8 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
             continue;
         }
         e->held[i].slots = p->hold[i].slots;
+        e->held[i].fill_by = p->hold[i].fill_by;
+        e->held[i].drain_by = p->hold[i].drain_by;
         e->held[i].place = w->home[acc->buffer].place;
         if (i == e->nest->given) continue;
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
@@ -173,7 +229,8 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
                                      slot_bytes(w, o, &r), p->hold[i].slots);
         if (!o->writes) place_route(e, i, acc, at);
         if (!o->writes || !e->drained) continue;
-        place_out(e, o, task_access(w, e->t, o, true)->buffer, &r, &e->out[0], at);
+        place_out(e, o, task_access(w, e->t, o, true)->buffer, &r, p->hold[i].drain_by,
+                  &e->out[0], at);
         e->store = e->out[0].queue[e->out[0].n];
     }
 }
@@ -190,7 +247,7 @@ static void place_chain(struct emitter *e, int64_t *at) {
             if (!acc) continue;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
             if (o->writes && needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) {
-                place_out(e, o, w->p->stmt[t->stmt].dst.buffer, &r, &e->out[i + 1], at);
+                place_out(e, o, w->p->stmt[t->stmt].dst.buffer, &r, 0, &e->out[i + 1], at);
                 if (e->store < 0) e->store = e->out[i + 1].queue[e->out[i + 1].n];
             }
             if (!chain_needs_hold(w, e->nest, t, o)) continue;
@@ -244,40 +301,6 @@ bool nest_turn(struct emitter *e, struct nodes *out) {
 
 static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
     return e->partner ? pair_depth(e, out, arg) : nest_turn(e, out);
-}
-
-/* The axis whose tiles are shared by the instances of the unit, and the share of each; 0: not
- * parallel. */
-static int64_t share(const struct emitter *e, int *axis) {
-    const struct work *w = e->w;
-    const struct unit *u = &w->m->unit[w->m->queue[e->exec].unit];
-    int64_t n = u->count;
-    int threads = w->options ? w->options->threads : 0, list[MAX_AXES];
-    if (threads > 0 && threads < n) n = threads;
-    double points =
-        (double)stmt_points(w->p, &w->p->stmt[e->t ? e->t->stmt : w->task[e->nest->chain[0]].stmt]);
-    if (n < 2 || (e->t ? e->nest->plan.cycles : points / 4) < PARALLEL_CYCLES) return 0;
-    int64_t best = 0, most = 1;
-    int count = result_axes(w, e->t ? e->t->stmt : w->task[e->nest->chain[0]].stmt, list);
-    for (int i = 0; i < count; i++) {
-        int a = list[i];
-        int64_t tile = e->t ? plan_tile(w, &e->nest->plan, a, e->nest->plan.nloops)
-                            : nest_grain(w, e->nest, a);
-        bool shared = !e->partner;
-        for (int k = 0; k < e->nest->nprefix; k++) shared |= e->nest->prefix[k].axis == a;
-        if (!shared || (e->t && (e->t->reductions >> a & 1))) continue;
-        for (int k = e->nest->plan.nloops - 1; e->t && k >= 0; k--)
-            if (e->nest->plan.loop[k].axis == a)
-                tile = e->nest->plan.loop[k].tile; /* the outermost */
-        int64_t tiles = (w->p->axis[a].extent + tile - 1) / tile;
-        if (tiles > n) tiles = n; /* enough for everybody */
-        if (tiles <= most) continue;
-        most = tiles;
-        *axis = a;
-        int64_t all = (w->p->axis[a].extent + tile - 1) / tile;
-        best = (all + n - 1) / n * tile;
-    }
-    return best;
 }
 
 /* Places of a nest from these addresses on, which advance. False after reporting. */
@@ -337,7 +360,6 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     struct emitter *e = arena_alloc(w->arena, sizeof *e), *next = NULL;
     struct nest *n = &w->nest[nest];
     int64_t at[MAX_MEMORIES] = {0};
-    int axis = -1;
     if (n->core >= 0) plan_arrange(w, n, &n->plan);
     recur_start(w, n, at);
     if (n->partner >= 0) place_tile(w, n, at);
@@ -349,11 +371,10 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
         if (!emitter_open(next, w, moves, &w->nest[n->partner], at)) return false;
         e->partner = next;
     }
-    int64_t tile = share(e, &axis);
     struct nodes list = {0};
     bool ok;
-    if (tile) {
-        ok = emit_loop(e, &list, axis, tile, false, false, nest_root, 0);
+    if (n->plan.unit_axis) {
+        ok = emit_loop(e, &list, n->plan.unit_axis - 1, n->plan.unit_share, false, false, nest_root, 0);
         for (int i = 0; i < list.n; i++)
             if (list.at[i].kind == NODE_LOOP) {
                 list.at[i].loop->kind = LOOP_PARALLEL;

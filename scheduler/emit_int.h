@@ -12,7 +12,7 @@ struct nodes {
 
 struct held {  /* what is in a place's current slot */
     int place; /* -1: nothing yet */
-    int slots;
+    int slots, fill_by, drain_by;
     bool used;
     struct region whole;
     struct slot slot;
@@ -83,7 +83,7 @@ bool emit_between(struct work *, const struct moves *, struct nodes *, int buffe
                   const struct held *, const struct region *part, bool fill);
 /* Queue of the move that would do it (outer_o NULL: from or to home); -1: none. */
 int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *outer_o,
-                   const struct opnd *, const struct region *, bool fill);
+                   const struct opnd *, const struct region *, bool fill, int by);
 
 /* emit_grain.c */
 typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
@@ -95,8 +95,6 @@ void emit_issue(struct emitter *, struct nodes *, const struct task *, struct he
 void renew_place(struct emitter *, struct held *);
 bool hold_fill(struct emitter *, struct nodes *, const struct task *, const struct opnd *,
                const struct access *, struct held *);
-int result_axes(const struct work *, int stmt,
-                int *axis); /* program axes of a result, outermost dimension first */
 bool grain_loops(struct emitter *, struct nodes *,
                  int k); /* the chain over the current tile, from its axis k on */
 bool init_loops(struct emitter *, struct nodes *,

@@ -90,10 +90,11 @@ static bool fit_transfer(struct transfer *t, const struct region *part, struct f
     struct box box;
     int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory, near = t->o->memory;
     const struct slot *a = t->outer ? &t->outer->slot : NULL, *b = &t->held->slot;
+    int by = t->fill ? t->held->fill_by : t->held->drain_by;
     bool ok = a ? box_between(&t->o->geom, t->fill ? a : b, t->fill ? b : a, part, &w->s->arena,
                               w->p->buffer[t->buffer].type, &box)
                 : box_make(w, t->buffer, &t->o->geom, b, part, t->fill, &box);
-    return ok && fit_box(w, t->moves, t->fill ? far : near, t->fill ? near : far, &box, f);
+    return ok && fit_box(w, t->moves, by, t->fill ? far : near, t->fill ? near : far, &box, f);
 }
 
 static bool report(const struct transfer *t) {
@@ -172,8 +173,8 @@ bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, 
 }
 
 int transfer_queue(struct work *w, const struct moves *moves, int buffer, const struct opnd *outer_o,
-                   const struct opnd *o, const struct region *r, bool fill) {
-    struct held outer = {.slots = 1}, h = {.slots = 1};
+                   const struct opnd *o, const struct region *r, bool fill, int by) {
+    struct held outer = {.slots = 1}, h = {.slots = 1, .fill_by = by, .drain_by = by};
     struct fit f;
     h.slot = slot_make(&w->s->arena, &o->geom, r);
     if (outer_o) outer.slot = slot_make(&w->s->arena, &outer_o->geom, r);

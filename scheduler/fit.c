@@ -195,9 +195,9 @@ static bool fit_move(struct work *w, const struct move *mv, const struct box *bo
     return true;
 }
 
-bool fit_box(struct work *w, const struct moves *moves, int from, int to, const struct box *box,
-             struct fit *best) {
-    bool found = false;
+bool fit_box(struct work *w, const struct moves *moves, int by, int from, int to,
+             const struct box *box, struct fit *best) {
+    bool found = false, asked = false;
     for (int i = 0; i < moves->n; i++) {
         const struct move *mv = &moves->at[i];
         const struct instr *in = mv->needle->in;
@@ -207,7 +207,9 @@ bool fit_box(struct work *w, const struct moves *moves, int from, int to, const 
             !aligned(w, mv, &f, true, from) || !aligned(w, mv, &f, false, to))
             continue;
         fit_cost(w, &f);
-        if (!found || f.cycles < best->cycles ||
+        if (asked) continue;
+        asked = i + 1 == by;
+        if (!found || asked || f.cycles < best->cycles ||
             (f.cycles == best->cycles && in->nranged < best->move->needle->in->nranged)) {
             *best = f;
             found = true;

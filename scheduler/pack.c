@@ -186,6 +186,16 @@ static uint64_t axes_of(const struct program *p, const struct access *a) {
     return out;
 }
 
+/* Room in the home memory for one more buffer, whose tiles may yet be padded. */
+static bool has_room(const struct work *w, const int64_t *extent, int n, enum type type) {
+    double bytes = 2 * (double)type_size(type);
+    for (int i = 0; i < n; i++) bytes *= (double)extent[i];
+    for (int b = 0; b < w->p->nbuffers; b++)
+        bytes += (double)w->home[b].elements * (double)type_size(w->p->buffer[b].type);
+    int64_t size = w->m->memory[w->m->home].size;
+    return size < 0 || bytes <= (double)size;
+}
+
 bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[operand];
@@ -195,6 +205,7 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     if (n < 1 || (write && t->init >= 0 && w->p->stmt[t->init].dst.buffer != old)) return false;
     int64_t extent[MAX_DIMS];
     for (int i = 0; i < n; i++) extent[i] = dim[i].extent;
+    if (!has_room(w, extent, n, w->p->buffer[old].type)) return false;
     int made = rewrite_buffer(w, unique_name(w, w->p->buffer[old].name, "by_axes"),
                               w->p->buffer[old].type, ROLE_TEMP, n, extent);
     if (made < 0) return false;

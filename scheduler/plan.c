@@ -122,8 +122,10 @@ void charge(struct pricing *c, const struct instr *in, double times, double cycl
 
 /* One transfer of a hold: false where no move does it. */
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
-                           const struct access *acc, bool fill, int depth, int slots, int *user) {
-    struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth);
+                           const struct access *acc, bool fill, const struct hold *h, int *user) {
+    int depth = h->depth;
+    struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth,
+                               fill ? h->fill_by : h->drain_by);
     const struct instr *in = f.in;
     if (!in) return false;
     double trips = plan_trips(c->w, c->plan, depth);
@@ -137,8 +139,11 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (graph_sync(c->w->m, in->queue, exec) == -2) return true;
     if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0)
         return false;
+    int credit = fill ? graph_sync(c->w->m, exec, in->queue) : graph_sync(c->w->m, in->queue, exec);
+    int64_t credits = c->w->m->sync[credit].depth; /* one for each slot */
+    if (credits >= 0 && h->slots > credits) return false;
     struct stream stream = {in->queue, in->bus, depth,
-                            slots,     trips,   f.issues + (f.cycles - f.issues) * share,
+                            h->slots,  trips,   f.issues + (f.cycles - f.issues) * share,
                             f.latency, f.issues};
     if (fill && !o->writes) {
         c->fill[c->nfills++] = stream;
@@ -146,7 +151,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     }
     if (!fill) c->drain = stream;
     double each = f.cycles * share + f.latency;
-    if (slots == 1 && trips > 1) c->bubble += (trips - 1) * each;
+    if (h->slots == 1 && trips > 1) c->bubble += (trips - 1) * each;
     if (!fill) c->tail += each;
     if (fill) c->bubble += each;
     return true;
@@ -157,11 +162,11 @@ static bool price_route(struct pricing *c, const struct task *t, int i, const st
     const struct opnd *o = &t->op[i];
     const struct hold *h = &c->plan->hold[i];
     int user = t->needle->in->queue;
-    if (!price_transfer(c, t, o, acc, true, h->depth, h->slots, &user)) return false;
+    if (!price_transfer(c, t, o, acc, true, h, &user)) return false;
     for (int k = o->in.n - 1; k >= 0 && !o->writes; k--) {
         o = o->from;
         h = &c->plan->via[i][k];
-        if (!price_transfer(c, t, o, acc, true, h->depth, h->slots, &user)) return false;
+        if (!price_transfer(c, t, o, acc, true, h, &user)) return false;
     }
     return true;
 }
@@ -172,7 +177,7 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
     int user = t->needle->in->queue;
     for (const struct opnd *o = &t->op[i]; o; o = o->to)
-        if (!price_transfer(c, t, o, acc, false, h->depth, h->slots, &user)) return false;
+        if (!price_transfer(c, t, o, acc, false, h, &user)) return false;
     return true;
 }
 
@@ -323,6 +328,37 @@ bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
     return fits_memories(&c, used, none);
 }
 
+double plan_blocks(const struct work *w, const struct plan *p, const struct task *t, int depth) {
+    double n = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (t->reductions >> a & 1) n *= plan_tiles(w, p, a, depth);
+    return n;
+}
+
+/* Partial sums go home after each block of the reductions and return before the next but the
+ * first, through queues that hardware keeps in step, or one after the other in one slot. */
+static bool price_spills(struct pricing *c, const struct task *t, const struct opnd *o,
+                         const struct hold *h, double blocks) {
+    const struct access *acc = &c->w->p->stmt[t->stmt].dst;
+    struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
+                out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
+    int exec = t->needle->in->queue;
+    if (!in.in || !out.in || h->slots > 1 || graph_sync(c->w->m, in.in->queue, exec) != -2)
+        return false;
+    if (c->nest->nchain && graph_sync(c->w->m, out.in->queue, exec) != -2) return false;
+    if (c->nest->nprefix || o->from || o->to) return false;
+    double share = 1 - 1 / blocks, times = plan_trips(c->w, c->plan, h->depth) * share,
+           bytes = plan_traffic(c->w, c->plan, t, acc, h->depth) * share *
+                   (double)type_size(c->w->p->buffer[acc->buffer].type);
+    charge(c, in.in, times, in.cycles, bytes);
+    c->bubble += times * (in.latency + out.latency); /* a block starts with what the last one left */
+    c->plan->bytes += bytes;
+    if (!c->nest->nchain) return true; /* drained as every result */
+    charge(c, out.in, times, out.cycles, bytes);
+    c->plan->bytes += bytes;
+    return true;
+}
+
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -332,7 +368,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         if (!is_local(o)) continue;
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
         struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
-                                   c->plan->hold[i].depth);
+                                   c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
         (lasts ? result : input)[o->memory] += f.bytes * c->plan->hold[i].slots;
     }
@@ -351,6 +387,8 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0);
         load &= !(c->nest->kept >> i & 1);
         load &= !w->home[acc->buffer].is_tile || w->home[acc->buffer].memory != o->memory;
+        double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
+        if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;
         if (load && !price_route(c, t, i, acc)) return false;
         if (o->writes && !c->nest->nchain && !price_way(c, t, i)) return false;
     }

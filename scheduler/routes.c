@@ -117,7 +117,7 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
         box_between(&o->geom, write ? &b : &a, write ? &a : &b, &part, &w->s->arena,
                     w->p->buffer[acc->buffer].type, &box);
         *why = "no move brings it on from a memory between";
-        if (!fit_box(w, moves, write ? inner.memory : outer.memory,
+        if (!fit_box(w, moves, 0, write ? inner.memory : outer.memory,
                      write ? outer.memory : inner.memory, &box, &f))
             return false;
         *cost += f.cycles;
@@ -218,7 +218,7 @@ void routes_decide(struct work *w, const struct moves *moves) {
 static int64_t held_bytes(struct work *w, const struct moves *moves, const struct plan *p,
                           const struct task *t, const struct opnd *stop, const struct access *acc,
                           int depth) {
-    return copy_price(w, moves, p, t, stop, acc, true, depth).bytes;
+    return copy_price(w, moves, p, t, stop, acc, true, depth, 0).bytes;
 }
 
 /* A result's two slots in each memory on its way home. */
@@ -228,7 +228,7 @@ static void add_ways(struct work *w, const struct moves *moves, const struct nes
     for (int i = 0; i < core->nops && !n->nchain; i++)
         for (const struct opnd *o = core->op[i].to; o; o = o->to)
             bytes[o->memory] += 2 * copy_price(w, moves, p, core, o, &w->p->stmt[core->stmt].dst,
-                                               false, p->hold[i].depth)
+                                               false, p->hold[i].depth, 0)
                                         .bytes;
     for (int c = 0; c < n->nchain; c++) {
         const struct task *t = &w->task[n->chain[c]];
@@ -287,7 +287,7 @@ static bool step(struct work *w, const struct moves *moves, const struct nest *n
         }
     }
     if (which < 0) return false;
-    p->via[x[which].operand][x[which].level] = (struct hold){depth, slots};
+    p->via[x[which].operand][x[which].level] = (struct hold){.depth = depth, .slots = slots};
     bytes[x[which].stop->memory] += size - x[which].bytes;
     x[which].bytes = size;
     return true;
@@ -305,7 +305,7 @@ bool route_holds(struct work *w, const struct moves *moves, const struct nest *n
             int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, d);
             if (slots > 1 && (plan_trips(w, p, d) <= 1 || bytes[m] + one > nest_room(w, n, m)))
                 continue;
-            p->via[x[i].operand][x[i].level] = (struct hold){d, slots};
+            p->via[x[i].operand][x[i].level] = (struct hold){.depth = d, .slots = slots};
             x[i].bytes += one;
             bytes[m] += one;
         }

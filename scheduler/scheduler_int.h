@@ -190,9 +190,10 @@ struct loop {
     int64_t tile;
     enum loop_kind kind;
 };
-struct hold {
+struct hold { /* of an operand of the core */
     int depth, slots;
-}; /* of an operand of the core */
+    int fill_by, drain_by; /* 1 + the move asked for; 0: the cheapest that fits */
+};
 enum { MAX_TILED = 16 };
 /* What pricing asks again and again about one list of loops, computed once (tiling.c). */
 struct tiling {
@@ -211,6 +212,8 @@ struct plan {
     struct hold via[MAX_OPERANDS][MAX_VIA]; /* of the outer copies on the operands' routes in */
     bool
         is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
+    int unit_axis; /* 1 + the axis whose tiles the unit's instances share; 0: none */
+    int64_t unit_share;
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
     double predicted, lead;     /* lead: before the first instruction and after the last, part of it */
     struct tiling *tiling; /* of these loops, during the search; NULL */
@@ -344,9 +347,9 @@ struct moves {
     int n;
 };
 struct moves moves_find(struct work *);
-/* The cheapest move between two memories (a cache counts as its backing memory) that copies the
+/* Of `by` (1 + move; 0: none) if it fits, the cheapest otherwise: a move between two memories (a cache counts as its backing memory) that copies the
  * box. */
-bool fit_box(struct work *, const struct moves *, int from_memory, int to_memory,
+bool fit_box(struct work *, const struct moves *, int by, int from_memory, int to_memory,
              const struct box *, struct fit *);
 
 /* nests.c */
@@ -390,6 +393,9 @@ bool plan_price(struct work *, const struct moves *, const struct nest *,
                 struct plan *); /* false: not legal */
 double plan_traffic(const struct work *, const struct plan *, const struct task *,
                     const struct access *, int depth); /* elements moved when refilled at this depth */
+/* Blocks into which reductions are cut outside of a depth: with more than one a result that is held
+ * there leaves and returns. */
+double plan_blocks(const struct work *, const struct plan *, const struct task *, int depth);
 bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
 int64_t needle_leaf(const struct needle *, int x, int64_t tile);
 bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
@@ -414,7 +420,7 @@ struct copy {               /* one transfer between a hold and its home */
 struct copies *copies_new(struct work *); /* forgotten when a home or a geometry changes */
 struct copy copy_price(struct work *, const struct moves *, const struct plan *,
                        const struct task *, const struct opnd *, const struct access *, bool fill,
-                       int depth);
+                       int depth, int by);
 
 /* search.c */
 struct search;
@@ -427,7 +433,12 @@ bool nest_plan(struct work *, const struct moves *, int nest);
 /* number.c */
 void statements_number(struct work *); /* at the very end: nothing of the work knows the new ones */
 
+/* share.c */
+void unit_ask(struct work *, int nest); /* the nest is planned */
+
 /* emit.c */
+int result_axes(const struct work *, int stmt,
+                int *axis); /* program axes of a result, outermost dimension first */
 bool schedule_emit(struct work *, const struct moves *);
 
 /* ---- transfers: part of a buffer between its home and a slot ---- */

@@ -129,6 +129,7 @@ void nest_decide(struct search *s) {
     ask_tiles(s, &q);
     point_plan(s, &q, &p);
     residency_ask(s, &p);
+    path_ask(s, &p);
     s->w->copies = NULL;
     p.tiling = NULL;
     explain(s, &p);

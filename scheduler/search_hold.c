@@ -14,14 +14,14 @@ static const struct access *main_access(const struct search *s, const struct opn
 static int64_t hold_bytes(const struct search *s, const struct plan *p, int i, int depth) {
     const struct opnd *o = &search_task(s)->op[i];
     return copy_price(s->w, s->moves, p, search_task(s), o, main_access(s, o),
-                      o->read >= 0 || !o->writes, depth)
+                      o->read >= 0 || !o->writes, depth, 0)
         .bytes;
 }
 
 static int add_option(struct hold *out, int n, int depth, int slots) {
     for (int i = 0; i < n; i++)
         if (out[i].depth == depth && out[i].slots == slots) return n;
-    if (n < OPTIONS) out[n++] = (struct hold){depth, slots};
+    if (n < OPTIONS) out[n++] = (struct hold){.depth = depth, .slots = slots};
     return n;
 }
 
@@ -38,6 +38,18 @@ static int outside(const struct nest *n, int depth) {
     return depth < n->nprefix ? n->nprefix : depth;
 }
 
+/* A result inside of a cut reduction: as far out as it fits. */
+static int add_spill(const struct search *s, const struct plan *p, int i, struct hold *out, int n) {
+    const struct opnd *o = &search_task(s)->op[i];
+    for (int d = p->depth_out + 1; d < p->nloops; d++) {
+        int at = plan_normalise(s->w, p, main_access(s, o), d);
+        if (at > p->depth_out &&
+            hold_bytes(s, p, i, at) <= nest_room(s->w, &s->w->nest[s->nest], o->memory))
+            return add_option(out, n, at, 1);
+    }
+    return n;
+}
+
 /* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
  * share the memory); in registers every depth inside the result's. `wide`: all that fit alone. */
 static int hold_options(const struct search *s, const struct plan *p, int i, bool wide,
@@ -52,7 +64,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
     if (graph_is_static(s->w->m, o->memory)) {
         for (int d = o->writes ? deepest : p->depth_out; d <= deepest; d++)
             n = add_option(out, n, outside(nest, plan_normalise(s->w, p, acc, d)), 1);
-        return n;
+        return o->writes ? add_spill(s, p, i, out, n) : n;
     }
     int most = wide ? OPTIONS : is_alone(s, i) ? 1 : 3;
     for (int slots = wide ? 3 : 2; slots >= 1; slots--) {
@@ -66,7 +78,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
             n = add_option(out, n, at, slots);
         }
     }
-    return n;
+    return o->writes ? add_spill(s, p, i, out, n) : n;
 }
 
 struct residencies {
@@ -79,7 +91,7 @@ static bool options_make(struct search *s, struct plan *p, bool wide, struct res
     memset(r->at, 0, sizeof r->at);
     for (int i = 0; i < t->nops; i++) {
         r->count[i] = 1;
-        r->option[i][0] = (struct hold){p->nloops, 1};
+        r->option[i][0] = (struct hold){.depth = p->nloops, .slots = 1};
         if (t->op[i].where == IN_LOCAL) r->count[i] = hold_options(s, p, i, wide, r->option[i]);
         if (!r->count[i]) return false;
     }
@@ -98,6 +110,11 @@ static bool price(struct search *s, struct plan *p, const struct residencies *r)
         p->hold[i] = r->option[i][r->at[i]];
         if (t->op[i].writes && t->op[i].where == IN_LOCAL) p->depth_out = p->hold[i].depth;
     }
+    for (int i = 0; i < t->nops;
+         i++) /* what lies in registers lies inside the result's time there */
+        if (t->op[i].where == IN_LOCAL && graph_is_static(s->w->m, t->op[i].memory) &&
+            p->hold[i].depth < p->depth_out && plan_blocks(s->w, p, t, p->depth_out) > 1)
+            return false;
     s->budget--;
     return plan_price(s->w, s->moves, &s->w->nest[s->nest], p);
 }
@@ -133,7 +150,7 @@ static const char *holds_text(const struct search *s, const struct plan *p) {
 }
 
 /* A question: the best of all that fit, and what the search found. */
-bool residency_ask(struct search *s, struct plan *p) {
+void residency_ask(struct search *s, struct plan *p) {
     struct plan *found = arena_array(s->w->arena, COMBINATIONS + 1, sizeof *found), q = *p;
     int n = 0;
     struct residencies r;
@@ -143,7 +160,8 @@ bool residency_ask(struct search *s, struct plan *p) {
     for (int i = loops.nloops - 1; i >= 0; i--)
         if (search_task(s)->reductions >> loops.loop[i].axis & 1) loops.depth_out = i;
     q = loops;
-    found[n++] = *p;
+    found[n++] = *p; /* tiling of the same loops */
+    found[0].tiling = &s->tiling;
     if (options_make(s, &loops, true, &r))
         for (int k = 0; k < COMBINATIONS; k++) {
             q.depth_out = loops.depth_out;
@@ -159,5 +177,49 @@ bool residency_ask(struct search *s, struct plan *p) {
         QUESTION_RESIDENCY,
         arena_printf(s->w->arena, "copies of statement %d", search_task(s)->stmt), n, 0, c};
     if (s->w->decider) *p = found[decide(s->w->decider, &ask)];
-    return true;
+}
+
+static bool transfers(const struct search *s, const struct plan *p, const struct opnd *o,
+                      bool fill) {
+    const struct nest *n = &s->w->nest[s->nest];
+    if (o->where != IN_LOCAL || o->in.n || o->out.n) return false;
+    if (!fill) return o->writes && !n->nchain;
+    if (o->writes && plan_blocks(s->w, p, search_task(s), p->depth_out) > 1) return true;
+    return o->read >= 0 || (o->accumulates && search_task(s)->init < 0 && n->init < 0);
+}
+
+static bool moved_by(struct search *s, const struct plan *p, int i, bool fill, int move) {
+    const struct task *t = search_task(s);
+    const struct opnd *o = &t->op[i];
+    const struct access *acc = fill ? main_access(s, o) : &s->w->p->stmt[t->stmt].dst;
+    return copy_price(s->w, s->moves, p, t, o, acc, fill, p->hold[i].depth, move + 1).in ==
+           s->moves->at[move].needle->in;
+}
+
+static void path_ask_one(struct search *s, struct plan *p, int i, bool fill) {
+    const struct task *t = search_task(s);
+    struct plan *found = arena_array(s->w->arena, (size_t)s->moves->n + 1, sizeof *found);
+    struct candidate *c = arena_array(s->w->arena, (size_t)s->moves->n + 1, sizeof *c);
+    int n = 0;
+    for (int k = 0; k < s->moves->n; k++) {
+        if (!moved_by(s, p, i, fill, k)) continue;
+        found[n] = *p;
+        *(fill ? &found[n].hold[i].fill_by : &found[n].hold[i].drain_by) = k + 1;
+        if (!plan_price(s->w, s->moves, &s->w->nest[s->nest], &found[n])) continue;
+        c[n] = (struct candidate){s->moves->at[k].needle->in->id, found[n].cycles, NULL};
+        n++;
+    }
+    if (n < 2 || !s->w->decider) return;
+    struct question q = {QUESTION_PATH,
+                         arena_printf(s->w->arena, "'%s' of statement %d, %s",
+                                      t->op[i].decl->buffer, t->stmt, fill ? "filled" : "drained"),
+                         n, 0, c};
+    *p = found[decide(s->w->decider, &q)];
+}
+
+/* Which move fills and drains each copy where several do it. */
+void path_ask(struct search *s, struct plan *p) {
+    for (int i = 0; i < search_task(s)->nops; i++)
+        for (int fill = 1; fill >= 0; fill--)
+            if (transfers(s, p, &search_task(s)->op[i], fill)) path_ask_one(s, p, i, fill);
 }

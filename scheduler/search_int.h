@@ -50,7 +50,8 @@ void space_build(const struct search *, const struct point *, struct plan *);
 
 /* search_hold.c: the best residency for the plan's loops; infinite when there is none. */
 double residency_best(struct search *, struct plan *);
-bool residency_ask(struct search *, struct plan *);
+void residency_ask(struct search *, struct plan *);
+void path_ask(struct search *, struct plan *);
 
 /* search_local.c */
 double point_cost(struct search *, const struct point *);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, KICKED = 2, DEEPENED = 3 };
-static const double ENOUGH = 0.9998, LOOP_COST = 0.0005;
+static const double ENOUGH = 0.9998, LOOP_COST = 0.0005, BODY_COST = 0.02;
 
 static uint64_t plan_hash(const struct plan *p) {
     uint64_t h = 0x9e3779b97f4a7c15u;
@@ -21,7 +21,20 @@ void point_plan(struct search *s, const struct point *q, struct plan *p) {
     residency_best(s, p);
 }
 
-/* Of two that cost the same the one with fewer loops. A collision of hashes would only mislead the
+/* Code grows with loops, and doubles with each axis whose tail needs a body of its own. */
+static double bulk(const struct search *s, const struct plan *p) {
+    const struct nest *n = &s->w->nest[s->nest];
+    int bodies = 1;
+    for (int i = 0; p->is_static && i < p->nloops; i++) {
+        bool splits = p->loop[i].tile > 1 && !loop_unrolled(s->w, n, p, i);
+        for (int k = i + 1; k < p->nloops && splits; k++)
+            splits = p->loop[k].axis != p->loop[i].axis || loop_unrolled(s->w, n, p, k);
+        if (splits && s->w->p->axis[p->loop[i].axis].extent % p->loop[i].tile) bodies *= 2;
+    }
+    return 1 + LOOP_COST * p->nloops + BODY_COST * (bodies - 1);
+}
+
+/* Of two that cost the same the smaller one. A collision of hashes would only mislead the
  * search: what it finds is priced again. */
 double point_cost(struct search *s, const struct point *q) {
     struct plan p;
@@ -30,7 +43,8 @@ double point_cost(struct search *s, const struct point *q) {
     uint64_t at = h % MEMO;
     while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
     if (s->memo_key[at]) return s->memo_cost[at];
-    double cost = residency_best(s, &p) * (1 + LOOP_COST * p.nloops);
+    double cost = residency_best(s, &p);
+    cost *= bulk(s, &p);
     if (s->nmemo < MEMO / 4 * 3) {
         s->memo_key[at] = h;
         s->memo_cost[at] = cost;

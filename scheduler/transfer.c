@@ -146,7 +146,7 @@ static bool region_fits(struct work *w, const struct moves *moves, const struct 
     struct box box;
     int home = w->home[buffer].memory;
     return box_make(w, buffer, &o->geom, &s, r, !write, &box) &&
-           fit_box(w, moves, write ? o->memory : home, write ? home : o->memory, &box, f) &&
+           fit_box(w, moves, 0, write ? o->memory : home, write ? home : o->memory, &box, f) &&
            tiles_aligned(w, o, buffer, f, write);
 }
 

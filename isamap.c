@@ -161,6 +161,18 @@ bool job_check(isamap *im, const struct job *j) {
     return schedule_verify(j->schedule, &options, &im->diags);
 }
 
+static double simulated_cycles(const struct schedule *s, int64_t steps) {
+    struct sim_options options = {.no_values = true, .steps = steps};
+    struct sim_result r;
+    struct diags diags;
+    diags_init(&diags);
+    bool ok = sim_run(s, NULL, &options, &r, &diags);
+    double cycles = ok ? r.cycles : -1;
+    if (ok) sim_result_free(&r);
+    diags_free(&diags);
+    return cycles;
+}
+
 /* The pipeline: program → cover → schedule. */
 bool job_compile(isamap *im, struct job *j) {
     double start = now_seconds();
@@ -169,6 +181,7 @@ bool job_compile(isamap *im, struct job *j) {
     j->cover = mapper_cover(j->program, j->machine, j->decider, &im->diags);
     if (!j->cover) return false;
     struct scheduler_options options = {.threads = im->option.threads,
+                                        .simulate = simulated_cycles,
                                         .explain = im->option.explain ? &j->explain : NULL};
     j->schedule = scheduler_run(j->cover, j->machine, j->decider, &options, &im->diags);
     if (!j->schedule) return false;

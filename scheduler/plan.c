@@ -601,6 +601,7 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     const struct task *t = &w->task[n->core];
     w->steps--;
     p->bytes = 0;
+    p->bound = NULL;
     p->is_static = false;
     for (int i = 0; i < t->nops; i++)
         p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
@@ -610,15 +611,23 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     double steady = 0, all = 0, exec = c.queue[t->needle->in->queue];
     p->port = 0;
     for (int q = 0; q < w->m->nqueues && q < MAX_QUEUES; q++) {
+        if (c.queue[q] > steady) p->bound = w->m->queue[q].id;
         steady = fmax(steady, c.queue[q]);
         all += c.queue[q];
     }
     for (int b = 0; b < w->m->nbuses && b < MAX_BUSES; b++) {
+        if (c.bus[b] > steady) p->bound = w->m->bus[b].id;
         steady = fmax(steady, c.bus[b]);
         p->port += c.bus[b];
     }
-    steady = fmax(steady, exec + pipe_waits(&c, t));
-    if (!graph_apart(w->m, t->needle->in->queue)) steady = price_caches(&c, t, steady);
+    double waits = exec + pipe_waits(&c, t), caches;
+    if (waits > 1.05 * steady) p->bound = "waits for copies";
+    steady = fmax(steady, waits);
+    if (!graph_apart(w->m, t->needle->in->queue)) {
+        caches = price_caches(&c, t, steady);
+        if (caches > 1.25 * steady) p->bound = "refills of caches";
+        steady = caches;
+    }
     p->predicted = steady;
     p->cycles = steady + 0.02 * (all - steady > 0 ? all - steady : 0) + PORT_WEIGHT * p->port;
     return true;

@@ -11,6 +11,9 @@ struct scheduler_options {
     int threads;                       /* instances of a counted unit to use at most; 0: all */
     int64_t steps;                     /* bound on plans evaluated; 0: default */
     struct text *explain;              /* candidates, their cost and what binds; or NULL */
+    /* Cycles of a schedule by a simulator that executes at most so many instructions, for the best plans of a nest; negative: not
+     * known. Or NULL. */
+    double (*simulate)(const struct schedule *, int64_t steps);
 };
 
 /* NULL after reporting. The schedule does not refer to the cover afterwards. */

@@ -216,6 +216,7 @@ struct plan {
     int64_t unit_share;
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
     double predicted, lead;     /* lead: before the first instruction and after the last, part of it */
+    const char *bound;     /* what takes so long: id of a queue, bus or cache, or waits; NULL */
     struct tiling *tiling; /* of these loops, during the search; NULL */
 };
 struct nest {

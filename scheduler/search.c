@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 24000 };
+enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 24000, EXPLAINED = 12 };
 
 static const char *shape_text(struct search *s, const struct shape *o) {
     struct text t = {0};
@@ -74,12 +74,36 @@ static void ask_tiles(struct search *s, struct point *q) {
     if (isinf(point_cost(s, q))) memcpy(q->at, keep, sizeof keep);
 }
 
+/* The candidates, best first. */
+static void explain_pool(struct search *s) {
+    struct text *t = s->w->options ? s->w->options->explain : NULL;
+    bool shown[MAX_POOL] = {false};
+    if (!t) return;
+    text_printf(t, "statement %d: %d loop orders\n", search_task(s)->stmt, s->npool);
+    for (int k = 0; k < s->npool && k < EXPLAINED; k++) {
+        int best = -1;
+        for (int i = 0; i < s->npool; i++)
+            if (!shown[i] && (best < 0 || s->pool[i].cost < s->pool[best].cost)) best = i;
+        shown[best] = true;
+        const struct point *q = &s->pool[best];
+        struct plan p;
+        point_plan(s, q, &p);
+        text_printf(t, "  %s:", shape_text(s, &q->shape));
+        for (int i = 0; i < q->shape.n; i++)
+            text_printf(t, " %s=%lld", cut_name(s, &q->shape, i),
+                        (long long)s->ax[q->shape.k[i]].value[q->at[i]]);
+        text_printf(t, ": %.0f cycles", p.predicted);
+        if (q->simulated > 0) text_printf(t, ", simulated %.0f", q->simulated);
+        text_printf(t, ", bound by %s\n", p.bound ? p.bound : "nothing");
+    }
+}
+
 static void explain(const struct search *s, const struct plan *p) {
     struct text *t = s->w->options ? s->w->options->explain : NULL;
     if (!t) return;
     const struct task *k = search_task(s);
-    text_printf(t, "statement %d on '%s': %.0f cycles, %.0f bytes\n", k->stmt, k->needle->in->id,
-                p->cycles, p->bytes);
+    text_printf(t, "statement %d on '%s': %.0f cycles, %.0f bytes, bound by %s\n", k->stmt,
+                k->needle->in->id, p->predicted, p->bytes, p->bound ? p->bound : "nothing");
     for (int i = 0; i < p->nloops; i++)
         text_printf(t, "  loop %s step %lld%s\n", s->w->p->axis[p->loop[i].axis].name,
                     (long long)p->loop[i].tile,
@@ -125,6 +149,8 @@ void nest_decide(struct search *s) {
     struct plan p;
     struct point q;
     s->w->copies = copies_new(s->w);
+    finalists_simulate(s);
+    explain_pool(s);
     ask_order(s, &q);
     ask_tiles(s, &q);
     point_plan(s, &q, &p);

@@ -21,7 +21,7 @@ struct point {
     struct shape shape;
     int at[MAX_SHAPE]; /* index into value: the innermost cut's extent; of outer cuts of the same
                           axis value / unit is how many of the next inner one */
-    double cost;
+    double cost, simulated; /* simulated: cycles; 0: not simulated */
     bool polished;
 };
 struct search {
@@ -58,5 +58,8 @@ double point_cost(struct search *, const struct point *);
 void point_plan(struct search *, const struct point *, struct plan *);
 void pool_fill(struct search *); /* the best points of many shapes, by search.budget */
 const struct point *pool_best(const struct search *);
+
+/* finalists.c */
+void finalists_simulate(struct search *);
 
 #endif

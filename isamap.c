@@ -157,7 +157,7 @@ static struct decider *open_decider(isamap *im) {
 /* Small programs are verified whole; of large ones each loop's first and last iterations. */
 bool job_check(isamap *im, const struct job *j) {
     int64_t work = program_macs(j->schedule->program) + program_operations(j->schedule->program);
-    struct verify_options options = {.trips = work <= 30000000 ? 0 : 4};
+    struct verify_options options = {.trips = work <= 1000000 ? 0 : 4};
     return schedule_verify(j->schedule, &options, &im->diags);
 }
 

@@ -313,7 +313,7 @@ static int64_t share_of(uint64_t k, uint64_t n, uint64_t count) {
 
 static void walk_iterations(struct verify *v, const struct loop_node *l) {
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
-    uint64_t n = iterations(lo, hi, l->step), trips = loop_computes(l) ? (uint64_t)v->trips : 0;
+    uint64_t n = iterations(lo, hi, l->step), trips = (uint64_t)loop_trips(v, l);
     bool parallel = l->kind == LOOP_PARALLEL;
     uint64_t count = parallel ? (uint64_t)unit_instances(v->m, l->unit) : 1;
     if (count > n) count = n;

@@ -286,6 +286,138 @@ static bool next_x(struct work *w) {
     return false;
 }
 
+/* ---- an issue of which all points are instances: each element is looked at once ---- */
+static void go_to(struct work *w, int64_t n) {
+    for (int a = 0; a < w->v->p->naxes; a++) w->point[a] = w->base[a];
+    for (int x = w->h->naxes - 1; x >= 0; x--) {
+        if (w->n->axis[x] >= 0) w->point[w->n->axis[x]] += n % w->h->extent[x];
+        n /= w->h->extent[x];
+    }
+}
+
+static bool access_moves(const struct program *p, const struct access *a, int axis) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
+        if (access_coef(p, a, d, axis)) return true;
+    return false;
+}
+
+/* Wherever the program's access moves, the needle's does; `exactly`: and the other way round. */
+static bool moves_alike(const struct work *w, const struct access *needle,
+                        const struct access *program, bool exactly) {
+    for (int x = 0; x < w->h->naxes; x++) {
+        if (w->h->extent[x] == 1) continue;
+        bool mine = access_moves(w->h->bound, needle, w->h->axis_of[x]);
+        bool its = access_moves(w->v->p, program, w->n->axis[x]);
+        if (its != mine && (its || exactly)) return false;
+    }
+    return true;
+}
+
+static bool all_inside(const struct work *w) {
+    const struct program *p = w->v->p;
+    uint64_t walked = 0, domain = w->v->domain[w->n->stmt];
+    int64_t end[MAX_AXES];
+    for (int a = 0; a < p->naxes; a++) end[a] = w->base[a] + 1;
+    for (int x = 0; x < w->h->naxes; x++) {
+        int a = w->n->axis[x];
+        if (a < 0 ? w->h->extent[x] > 1 : walked >> a & 1) return false;
+        if (a < 0) continue;
+        walked |= UINT64_C(1) << a;
+        end[a] = w->base[a] + w->h->extent[x];
+    }
+    for (int a = 0; a < p->naxes; a++)
+        if ((domain >> a & 1) && (w->base[a] < 0 || end[a] > p->axis[a].extent)) return false;
+    for (int r = w->v->recurrence_of[w->n->stmt]; r >= 0; r = w->v->recurrence[r].parent)
+        if (walked >> w->v->recurrence[r].axis & 1) return false;
+    return (walked & ~domain) == 0 && w->stmt->nwhere == 0;
+}
+
+/* Does an instance's place in each operand follow from the elements alone? */
+static bool elements_tell(const struct work *w, const struct candidate_of *c) {
+    const struct stmt *s = w->h->stmt;
+    if (!moves_alike(w, &s->dst, &w->stmt->dst, true)) return false;
+    if (c->self >= 0 && !moves_alike(w, &s->dst, &w->stmt->read[c->self], false)) return false;
+    for (int r = 0; r < s->nreads; r++) {
+        if (c->read[r] == UNUSED) continue;
+        const struct access *a = c->read[r] == SELF ? &w->stmt->dst : &w->stmt->read[c->read[r]];
+        if (!moves_alike(w, &s->read[r], a, false)) return false;
+    }
+    return true;
+}
+
+static bool any_left_out(struct work *w) {
+    for (int r = -1; w->v->clamped && r < w->h->stmt->nreads; r++) {
+        const struct first *f = &w->h->first[r + 1];
+        for (int k = 0; k < f->n; k++) {
+            go_to(w, f->at[k]);
+            if (point_left_out(w->v, w->n->stmt, w->point, w->overwrite)) return true;
+        }
+    }
+    return false;
+}
+
+static bool is_whole(struct work *w) {
+    const struct shape *h = w->h;
+    if (!h->regular || !all_inside(w) || !elements_tell(w, &w->binding->candidate[0])) return false;
+    if (w->stmt->combine == COMBINE_SET && h->first[0].n != h->points) return false;
+    if (any_left_out(w)) return false;
+    go_to(w, 0);
+    if (!w->v->counting) choose_candidate(w, 0);
+    return w->v->counting || elements_tell(w, w->candidate);
+}
+
+static bool whole_reads(struct work *w) {
+    for (int r = 0; r < w->h->stmt->nreads; r++) {
+        const struct first *f = &w->h->first[r + 1];
+        for (int k = 0; k < f->n && w->candidate->read[r] != UNUSED; k++) {
+            go_to(w, f->at[k]);
+            struct tag found = needle_read(w, r, f->at[k]);
+            int64_t element = access_at(w->v, w->n->stmt, -1, w->point);
+            if (!check_operand(w, w->candidate->read[r], &found, element)) return false;
+        }
+    }
+    return true;
+}
+
+static bool whole_result(struct work *w, int64_t n, uint32_t times) {
+    struct verify *v = w->v;
+    int stmt = w->n->stmt, dst = w->h->dst_operand;
+    bool reduces = w->stmt->combine != COMBINE_SET;
+    int64_t element = access_at(v, stmt, -1, w->point), d = w->h->dst[n];
+    uint8_t *state = &w->cells[dst].state[d];
+    struct tag none = {0}, *cur = v->counting ? &none : cell(w, dst, d);
+    if (element < 0) return point_error(v, stmt, w->point, "writes outside its buffer", NULL, NULL);
+    if (!clear_cell(w, element, cur, state)) return false;
+    if (v->counting) return point_count_element(v, stmt, w->point, element, times);
+    if (w->overwrite && reduces && w->n->init < 0) {
+        *cur = (struct tag){0};
+    } else if (w->overwrite && reduces) {
+        if (!point_check_partial(v, stmt, w->point, element, cur)) return false;
+    } else if (!check_operand(w, w->candidate->self, cur, element)) {
+        return false;
+    }
+    *cur = point_after(v, stmt, w->point, element, cur);
+    cur->count += times - 1;
+    *state |= VALID;
+    return true;
+}
+
+static bool run_whole(struct work *w) {
+    const struct first *f = &w->h->first[0];
+    uint32_t times = (uint32_t)(w->h->points / f->n);
+    if (w->v->counting) {
+        struct walked box = {w->base, w->h->naxes, w->n->axis, w->h->extent};
+        if (!point_count_box(w->v, w->n->stmt, &box)) return false;
+    } else if (!whole_reads(w)) {
+        return false;
+    }
+    for (int k = 0; k < f->n; k++) {
+        go_to(w, f->at[k]);
+        if (!whole_result(w, f->at[k], times)) return false;
+    }
+    return true;
+}
+
 static void settle_cell(struct work *w, int64_t d) {
     int dst = w->h->dst_operand;
     uint8_t state = w->cells[dst].state[d];
@@ -345,8 +477,12 @@ static void content_work(struct verify *v, struct work *w) {
     }
     cells_open(w);
     int64_t n = 0;
-    do w->failed |= !run_point(w, n++);
-    while (!w->failed && !v->stop && next_x(w));
+    if (is_whole(w)) {
+        w->failed = !run_whole(w);
+    } else {
+        do w->failed |= !run_point(w, n++);
+        while (!w->failed && !v->stop && next_x(w));
+    }
     if (!v->counting)
         for (int64_t d = 0; d < h->operand[h->dst_operand].elements && !w->failed; d++)
             settle_cell(w, d);

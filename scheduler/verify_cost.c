@@ -3,7 +3,7 @@
  * walked, but never less than the first and the last. */
 #include "scheduler/verify_int.h"
 
-static const double POINTS_WANTED = 1.5e7;
+static const double POINTS_WANTED = 4e6;
 
 bool loop_computes(const struct loop_node *l) {
     for (int k = 0; k < l->nbody; k++) {
@@ -12,6 +12,18 @@ bool loop_computes(const struct loop_node *l) {
         if (n->kind == NODE_LOOP && loop_computes(n->loop)) return true;
     }
     return false;
+}
+
+static bool loop_rotates(const struct loop_node *l) {
+    for (int k = 0; k < l->nbody; k++)
+        if (l->body[k].kind == NODE_ROTATE) return true;
+    return false;
+}
+
+/* Slots come round in the loops that turn them; others repeat what they did. */
+int64_t loop_trips(const struct verify *v, const struct loop_node *l) {
+    if (!v->trips || !loop_computes(l)) return 0;
+    return loop_rotates(l) || v->trips < v->plain_trips ? v->trips : v->plain_trips;
 }
 
 /* Points of the semantics, the sizes being those of the loops' first iterations; 0 where that is
@@ -45,7 +57,8 @@ static double nodes_points(struct verify *v, const struct node *node, int n) {
         double lo = (double)sx_eval(l->lo, v->var), hi = (double)sx_eval(l->hi, v->var);
         double trips = hi > lo ? (hi - lo + (double)l->step - 1) / (double)l->step : 0;
         if (trips < 1) continue;
-        if (loop_computes(l) && trips > (double)v->trips) trips = (double)v->trips;
+        int64_t most = loop_trips(v, l);
+        if (most && trips > (double)most) trips = (double)most;
         v->var[l->var] = sx_eval(l->lo, v->var);
         points += trips * nodes_points(v, l->body, l->nbody);
     }
@@ -54,8 +67,9 @@ static double nodes_points(struct verify *v, const struct node *node, int n) {
 
 void limit_trips(struct verify *v) {
     const struct schedule *s = v->s;
+    v->plain_trips = v->trips;
     while (v->trips > 2 && nodes_points(v, s->prepare.node, s->prepare.nnodes) +
                                    nodes_points(v, s->run.node, s->run.nnodes) >
                                POINTS_WANTED)
-        v->trips--;
+        --*(v->plain_trips > 2 ? &v->plain_trips : &v->trips);
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { BOX_POINTS = 1000000 }; /* of a fallback, in a walk that is cut short */
+enum { BOX_POINTS = 250000 }; /* of a fallback, in a walk that is cut short */
 
 /* ---- fallbacks ---- */
 static bool fallback_point(struct verify *v, int stmt, const int64_t *at, const int *home) {

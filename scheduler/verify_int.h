@@ -51,6 +51,7 @@ struct shape_operand {
     bool reads, writes;
     int64_t buffer_bytes;
 };
+struct first { int64_t *at; int n; };  /* points, by number, at which an access is at an element for the first time */
 struct shape {
     int instr;
     int64_t *key; int nkeys;
@@ -64,6 +65,8 @@ struct shape {
     int read_operand[MAX_READS];       /* operand of each read of stmt */
     int dst_operand;
     int32_t *dst, *read[MAX_READS];    /* [points] element; -1: the fill (read), not executed (dst) */
+    bool regular;                      /* all points are executed, none reads outside; elements of dst follow from the axes that move it */
+    struct first first[1 + MAX_READS]; /* of dst and of each read, where regular */
     struct shape *next;                /* in its bucket */
 };
 
@@ -132,7 +135,7 @@ struct verify {
     const struct program *p;
     struct diags *diags;
     struct arena arena;
-    int64_t trips, steps;
+    int64_t trips, plain_trips, steps; /* plain: of loops that turn no slots */
     int errors;
     bool stop;
     bool counting, clamped, prepare;
@@ -185,6 +188,7 @@ bool verify_node_uses(const struct schedule *, const struct node *, int place);
 
 /* verify_cost.c */
 void limit_trips(struct verify *);                                  /* where a walk of so many would take long */
+int64_t loop_trips(const struct verify *, const struct loop_node *); /* most iterations that are walked; 0: all */
 bool loop_computes(const struct loop_node *);                       /* executes statements, not only moves */
 
 /* verify_clamp.c: with loops cut short, the instances that their values give are executed. */
@@ -238,6 +242,10 @@ bool point_in_domain(const struct verify *, int stmt, const int64_t *at);
 bool point_error(struct verify *, int stmt, const int64_t *at, const char *what, const struct tag *found, const struct tag *expected);
 bool point_left_out(struct verify *, int stmt, const int64_t *at, bool overwrite);   /* its inputs were not visited */
 bool point_count(struct verify *, int stmt, const int64_t *at, int64_t element);     /* the walk that counts: it is executed */
+/* The same for a box of instances at once, and for the elements that they write, `times` each. */
+struct walked { const int64_t *base; int naxes; const int *axis; const int64_t *extent; };
+bool point_count_box(struct verify *, int stmt, const struct walked *);
+bool point_count_element(struct verify *, int stmt, const int64_t *at, int64_t element, uint32_t times);
 bool tag_same(const struct tag *, const struct tag *);
 bool point_expected(struct verify *, int stmt, int read, const int64_t *at, struct tag *out);
 bool point_check_read(struct verify *, int stmt, int read, const int64_t *at, const struct tag *found);

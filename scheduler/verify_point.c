@@ -2,6 +2,7 @@
 #include "scheduler/verify_int.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* ---- points of the program ---- */
 bool point_in_domain(const struct verify *v, int stmt, const int64_t *at) {
@@ -96,6 +97,74 @@ bool point_count(struct verify *v, int stmt, const int64_t *at, int64_t element)
     ++*count;
     v->done[stmt]++;
     if (v->trips) mark_visited(v, stmt, at);
+    return true;
+}
+
+bool point_count_element(struct verify *v, int stmt, const int64_t *at, int64_t element,
+                         uint32_t times) {
+    step_visit(v, stmt, at);
+    uint32_t *count = count_at(v, stmt, at, element);
+    if (v->p->stmt[stmt].combine == COMBINE_SET && *count > 0)
+        return point_error(v, stmt, at, "is executed twice", NULL, NULL);
+    *count += times;
+    return true;
+}
+
+static void mark_range(struct verify *v, int stmt, int axis, int64_t from, int64_t n) {
+    uint64_t base = (uint64_t)(stmt * v->p->naxes + axis) << 34;
+    for (int64_t x = from; x < from + n; x++) {
+        bool *page = pages_get(&v->visited, base | (uint64_t)x / PAGE_ENTRIES, NULL),
+             *was = &page[x % PAGE_ENTRIES];
+        v->nvisited[stmt * v->p->naxes + axis] += !*was;
+        *was = true;
+    }
+}
+
+static void mark_box(struct verify *v, int stmt, const struct walked *box) {
+    for (int a = 0; a < v->p->naxes; a++) {
+        if (!(v->domain[stmt] >> a & 1)) continue;
+        int64_t n = 1;
+        for (int x = 0; x < box->naxes; x++)
+            if (box->axis[x] == a) n = box->extent[x];
+        mark_range(v, stmt, a, box->base[a], n);
+    }
+}
+
+/* All marked now, none before. */
+static bool mark_instances(struct verify *v, int stmt, const struct walked *box, int64_t *at) {
+    int64_t x[MAX_AXES] = {0}, step[MAX_AXES] = {0};
+    uint64_t number = instance_number(v, stmt, at);
+    for (int k = 0; k < box->naxes; k++) {
+        if (box->axis[k] < 0) continue;
+        step[k] = 1;
+        for (int a = box->axis[k] + 1; a < v->p->naxes; a++)
+            if (v->domain[stmt] >> a & 1) step[k] *= v->p->axis[a].extent;
+    }
+    for (;;) {
+        if (!instance_mark(v, stmt, number)) {
+            for (int k = 0; k < box->naxes; k++)
+                if (box->axis[k] >= 0) at[box->axis[k]] += x[k];
+            return false;
+        }
+        int k = box->naxes - 1;
+        for (; k >= 0 && x[k] + 1 == box->extent[k]; k--) {
+            number -= (uint64_t)(x[k] * step[k]);
+            x[k] = 0;
+        }
+        if (k < 0) return true;
+        x[k]++;
+        number += (uint64_t)step[k];
+    }
+}
+
+bool point_count_box(struct verify *v, int stmt, const struct walked *box) {
+    int64_t at[MAX_AXES], points = 1;
+    memcpy(at, box->base, sizeof *at * (size_t)v->p->naxes);
+    for (int x = 0; x < box->naxes; x++) points *= box->extent[x];
+    if (v->p->stmt[stmt].combine != COMBINE_SET && !mark_instances(v, stmt, box, at))
+        return point_error(v, stmt, at, "is executed twice", NULL, NULL);
+    v->done[stmt] += points;
+    if (v->trips) mark_box(v, stmt, box);
     return true;
 }
 

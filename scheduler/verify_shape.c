@@ -194,6 +194,48 @@ static bool fill_points(struct verify *v, struct shape *h) {
     return true;
 }
 
+/* Points at which the axes that do not move an access are 0. */
+static void fill_first(struct verify *v, struct shape *h, const struct access *a,
+                       struct first *out) {
+    int64_t x[MAX_AXES] = {0};
+    bool still[MAX_AXES];
+    for (int k = 0; k < h->naxes; k++) {
+        still[k] = true;
+        for (int d = 0; d < h->bound->buffer[a->buffer].ndims; d++)
+            if (access_coef(h->bound, a, d, h->axis_of[k])) still[k] = false;
+    }
+    out->at = arena_array(&v->arena, (size_t)h->points, sizeof *out->at);
+    for (int64_t n = 0; n < h->points; n++) {
+        bool first = true;
+        for (int k = 0; k < h->naxes; k++) first &= !still[k] || x[k] == 0;
+        if (first) out->at[out->n++] = n;
+        for (int k = h->naxes - 1; k >= 0 && ++x[k] == h->extent[k]; k--) x[k] = 0;
+    }
+}
+
+static bool all_differ(struct verify *v, const struct shape *h) {
+    const struct first *f = &h->first[0];
+    bool *met = arena_array(&v->arena, (size_t)h->operand[h->dst_operand].elements + 1, 1);
+    for (int k = 0; k < f->n; k++) {
+        if (met[h->dst[f->at[k]]]) return false;
+        met[h->dst[f->at[k]]] = true;
+    }
+    return true;
+}
+
+static void find_regular(struct verify *v, struct shape *h) {
+    const struct stmt *s = h->stmt;
+    for (int64_t n = 0; n < h->points; n++) {
+        if (h->dst[n] < 0) return;
+        for (int r = 0; r < s->nreads; r++)
+            if (h->read[r][n] < 0) return;
+    }
+    if (h->points == 0 || h->points > UINT32_MAX) return;
+    fill_first(v, h, &s->dst, &h->first[0]);
+    for (int r = 0; r < s->nreads; r++) fill_first(v, h, &s->read[r], &h->first[r + 1]);
+    h->regular = all_differ(v, h);
+}
+
 /* ---- bytes touched ---- */
 static int by_start(const void *a, const void *b) {
     const struct run *x = a, *y = b;
@@ -318,6 +360,7 @@ static bool shape_build(struct verify *v, struct shape *h, const struct issue_no
     v->page_bytes += (size_t)h->points * sizeof(int32_t) * (size_t)(h->stmt->nreads + 1);
     if (!verify_step(v, h->points) || !fill_points(v, h)) return false;
     for (int o = 0; o < in->noperands; o++) fill_runs(v, h, o, type_size(in->operand[o].type));
+    if (!in->is_move) find_regular(v, h);
     return true;
 }
 

@@ -176,8 +176,24 @@ static void go_back(struct search *s) {
     s->around = r->parent;
 }
 
+/* Without recurrences: the last statement before that wrote the element. */
+static bool plain_version(const struct verify *v, int stmt, const int64_t *at, int buffer,
+                          int64_t element, struct tag *out) {
+    const struct writer_list *l = &v->written[buffer];
+    for (int k = l->n - 1; k >= 0; k--) {
+        if (l->at[k] >= v->position[stmt]) continue;
+        int writer = v->order[l->at[k]];
+        uint32_t count = count_of(v, writer, at, element);
+        if (!count) continue;
+        *out = tag_element(buffer, element, writer, count, v->p->buffer[buffer].type);
+        return true;
+    }
+    return false;
+}
+
 bool step_version(struct verify *v, int stmt, const int64_t *at, int buffer, int64_t element,
                   struct tag *out) {
+    if (v->nrecurrences == 0) return plain_version(v, stmt, at, buffer, element, out);
     struct search s = {.v = v,
                        .buffer = buffer,
                        .around = v->recurrence_of[stmt],

@@ -223,16 +223,17 @@ static void judge_times(struct contest *c, int rounds) {
 static bool take_turns(struct contest *c) {
     struct contender list[MAX_CONTENDERS];
     int n = 0, rounds = c->b->im->option.runs;
-    list[n++] = (struct contender){code_run, &c->code, NULL};
+    list[n++] = (struct contender){.run = code_run, .user = &c->code};
     for (int i = 0; i < c->nrivals; i++)
-        list[n++] =
-            (struct contender){c->b->peers.at[c->rival[i].peer]->run, c->rival[i].state, NULL};
-    if (c->peak) list[n++] = (struct contender){code_run, &c->peak->code, NULL};
+        list[n++] = (struct contender){.run = c->b->peers.at[c->rival[i].peer]->run,
+                                       .user = c->rival[i].state};
+    if (c->peak) list[n++] = (struct contender){.run = code_run, .user = &c->peak->code};
     for (int i = 0; i < n; i++) {
         c->seconds[i] = list[i].seconds = calloc((size_t)rounds, sizeof(double));
         if (!c->seconds[i]) abort();
     }
     if (!clock_rounds(list, n, rounds, c->o->threads > 1)) return false;
+    for (int i = 0; i < n; i++) c->o->disturbed += list[i].disturbed;
     judge_times(c, rounds);
     return true;
 }

@@ -20,6 +20,7 @@ struct outcome {
     /* host: against peers */
     double peer[MAX_PEERS], ratio, ratio_least, ratio_most;
     const char *best;
+    int disturbed; /* turns, of all contenders */
     /* device: cycles */
     double cycles, predicted_cycles, limit_cycles, utilisation, read_bytes, write_bytes;
     const char *limit_by;

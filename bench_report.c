@@ -69,6 +69,7 @@ static void report_outcome(struct report *r, const struct bench *b, const struct
         report_string(r, "verified_by", o->verified_by);
         report_peers(r, b, o);
         report_numbers(r, b, o);
+        if (!b->device) report_integer(r, "disturbed_turns", o->disturbed);
         if (o->best) report_string(r, "best_peer", o->best);
         if (b->device) report_string(r, "limit_by", o->limit_by);
     }
@@ -181,6 +182,11 @@ static void say_head(const struct bench *b, struct text *t) {
             text_printf(t, "%s: %s\n", b->peers.at[p]->name, b->peers.at[p]->note);
     for (int p = 0; p < b->peers.nmissing; p++)
         text_printf(t, "%s: not among the libraries of this build\n", b->peers.missing[p]);
+    int disturbed = 0;
+    for (int i = 0; i < b->noutcomes; i++) disturbed += b->outcome[i].disturbed;
+    if (disturbed)
+        text_printf(t, "other processes disturbed %d turns: processor time stands for time there\n",
+                    disturbed);
     text_append(t, "\n", 1);
 }
 

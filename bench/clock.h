@@ -9,12 +9,15 @@ struct contender {
     bool (*run)(void *user);
     void *user;
     double *seconds; /* of one call, for each round */
+    int disturbed; /* out: rounds whose time is the processor's, because others had it in between */
 };
 
 /* Warm: every block follows a call that is not timed. A block during which others had the processor
- * is repeated a few times. `pause`: between blocks threads of others get time to fall asleep. False
- * as soon as a call fails. */
-bool clock_rounds(const struct contender *, int n, int rounds, bool pause);
+ * is repeated a few times; if they had it each time, the processor time of the least disturbed
+ * block stands for its time. `threaded`: processor time says nothing then, blocks are taken as they
+ * come, and between them the threads of others get time to fall asleep. False as soon as a call
+ * fails. */
+bool clock_rounds(struct contender *, int n, int rounds, bool threaded);
 
 double clock_median(const double *, int n);
 double clock_now(void);

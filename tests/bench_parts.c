@@ -346,7 +346,8 @@ static void turns_alternate(void **state) {
     double first[3] = {-1, -1, -1}, second[3] = {-1, -1, -1};
     struct counter a = {.order = order, .next = &next, .number = 1},
                    b = {.order = order, .next = &next, .number = 2};
-    struct contender list[] = {{count_call, &a, first}, {count_call, &b, second}};
+    struct contender list[] = {{.run = count_call, .user = &a, .seconds = first},
+                               {.run = count_call, .user = &b, .seconds = second}};
     assert_true(clock_rounds(list, 2, 3, false));
     for (int r = 0; r < 3; r++) assert_true(first[r] >= 0 && second[r] >= 0);
     assert_true(a.calls > 6 && b.calls > 6);

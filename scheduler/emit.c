@@ -325,12 +325,16 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     }
     for (int i = 0; i < MAX_OPERANDS; i++) e->held[i].place = -1;
     e->drained = e->t && !n->nchain;
+    e->parts_depth = -1;
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
         if (graph_is_static(w->m, m)) at[m] = 0;
     if (e->t) place_core(e, at, true);
     memcpy(base, at, sizeof base);
     if (e->t) place_core(e, at, false);
     memcpy(top, at, sizeof top);
+    for (int i = 0; i < e->nfills && n->plan.parts; i++)
+        if (e->fill[i].hold->depth + n->plan.parts - 1 > e->parts_depth)
+            e->parts_depth = e->fill[i].hold->depth + n->plan.parts - 1;
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
         if (graph_is_static(w->m, m)) at[m] = base[m];
     place_chain(e, at);

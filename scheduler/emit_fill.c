@@ -2,6 +2,7 @@
  * §5). A hold is filled from home or from the outer copy on its route; who uses it is the queue of
  * the next inner fill, at last that of the instructions. */
 #include "scheduler/emit_int.h"
+#include <string.h>
 
 struct pacer {
     int queue, user, depth, credits, bracket;
@@ -44,8 +45,12 @@ static struct pacer pacer_make(const struct emitter *e, int queue, int user) {
         if (!flows(&e->fill[i], &c) || h->depth >= c.depth || h->depth < root ||
             trips_inside(e, h->depth) <= 1)
             continue;
-        if (h->slots == 1 || plan_least_inner(e->w, &e->nest->plan, h->depth, c.depth) < c.credits)
-            if (h->depth > c.bracket) c.bracket = h->depth;
+        bool kept =
+            h->slots > 1 && plan_least_inner(e->w, &e->nest->plan, h->depth, c.depth) >= c.credits;
+        if (e->parts_depth >= 0)
+            kept |= parts_keep(e->w, &e->nest->plan, e->t, &e->t->op[e->fill[i].operand], h,
+                               c.depth, c.credits);
+        if (!kept && h->depth > c.bracket) c.bracket = h->depth;
     }
     return c;
 }
@@ -80,6 +85,80 @@ bool fill_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
                         &stop, f->held, &f->held->whole, true);
 }
 
+/* ---- in parts ---- */
+
+static bool in_parts(const struct emitter *e, const struct filling *f) {
+    return e->parts_depth >= 0 && is_paced(e, f);
+}
+
+static void begin_parts(struct emitter *e, struct nodes *out, const struct filling *f) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[f->operand];
+    renew_place(e, f->held);
+    if (f->held->slots > 1) add_rotate(w, out, f->held->place);
+    region_here(e, e->t, o, task_access(w, e->t, o, false), &f->held->whole);
+    f->held->slot = slot_make(&w->s->arena, &o->geom, &f->held->whole);
+    memcpy(e->from_lo[f->operand], e->lo, sizeof e->lo);
+    memcpy(e->from_size[f->operand], e->size, sizeof e->size);
+}
+
+/* 1 in the first iteration of all loops inside the copy that do not cut it. */
+static struct val first_time(struct emitter *e, const struct filling *f, uint64_t cuts) {
+    struct arena *a = &e->w->s->arena;
+    struct val first = val_const(1);
+    for (int x = 0; x < e->w->p->naxes; x++) {
+        struct val from = e->from_lo[f->operand][x];
+        if ((cuts >> x & 1) || val_same(e->lo[x], from)) continue;
+        struct val here = val_make(a, SX_EQ, e->lo[x], from);
+        here.max = 1;
+        first = val_is(first, 1) ? here : val_make(a, SX_AND, first, here);
+    }
+    return first;
+}
+
+/* The piece that the loops inside the copy have come to: axes that do not cut it are as they were.
+ */
+static bool fill_part(struct emitter *e, struct nodes *out, const struct filling *f, bool guarded) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[f->operand];
+    const struct access *acc = task_access(w, e->t, o, false);
+    struct val lo[MAX_AXES], size[MAX_AXES];
+    struct region part;
+    struct nodes body = {0};
+    uint64_t cuts = 0;
+    for (int i = f->hold->depth; i < e->parts_depth; i++)
+        if (cut_axis(w, &e->nest->plan, e->t, o, e->nest->plan.loop[i].axis, f->hold->depth,
+                      e->parts_depth))
+            cuts |= UINT64_C(1) << e->nest->plan.loop[i].axis;
+    struct val first = first_time(e, f, cuts);
+    if (val_is(first, 1) == guarded) return true;
+    memcpy(lo, e->lo, sizeof lo);
+    memcpy(size, e->size, sizeof size);
+    for (int x = 0; x < w->p->naxes; x++) {
+        if (cuts >> x & 1) continue;
+        e->lo[x] = e->from_lo[f->operand][x];
+        e->size[x] = e->from_size[f->operand][x];
+    }
+    region_here(e, e->t, o, acc, &part);
+    memcpy(e->lo, lo, sizeof lo);
+    memcpy(e->size, size, sizeof size);
+    if (!emit_transfer(w, e->moves, guarded ? &body : out, acc->buffer, o, f->held, &part, true))
+        return false;
+    if (guarded)
+        nodes_add(
+            w, out,
+            loop_node(w, new_var(w, "f"), val_const(0), first, 1, LOOP_SEQUENTIAL, -1, &body));
+    return true;
+}
+
+/* Those that are not due each time first: the token rides on the last. */
+static bool fill_parts(struct emitter *e, struct nodes *out, const struct pacer *c) {
+    for (int guarded = 1; guarded >= 0; guarded--)
+        for (int i = 0; i < e->nfills; i++)
+            if (flows(&e->fill[i], c) && !fill_part(e, out, &e->fill[i], guarded)) return false;
+    return true;
+}
+
 static void ready(struct emitter *e, struct nodes *out, const struct pacer *c) {
     int sync = graph_sync(e->w->m, c->queue, c->user);
     add_sync(e->w, out, c->queue, true, sync);
@@ -93,6 +172,10 @@ static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct p
         const struct filling *f = &e->fill[i];
         bool mine = pacer ? flows(f, pacer) : !is_paced(e, f);
         if (!mine || f->hold->depth != d) continue;
+        if (in_parts(e, f)) {
+            begin_parts(e, out, f);
+            continue;
+        }
         if (!fill_hold(e, out, f)) return false;
         if (pacer && pacer->user != e->exec) ready(e, out, pacer);
     }
@@ -117,6 +200,8 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
         if (paced && pc[k].war)
             add_sync(w, out, pc[k].queue, false, graph_sync(w->m, pc[k].user, pc[k].queue));
         if (!fills_at(e, out, d, &pc[k])) return false;
+        if (e->parts_depth >= 0) paced = d == e->parts_depth;
+        if (paced && e->parts_depth >= 0 && !fill_parts(e, out, &pc[k])) return false;
         if (paced && pc[k].user == e->exec) ready(e, out, &pc[k]);
     }
     return fills_at(e, out, d, NULL);

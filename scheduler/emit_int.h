@@ -51,6 +51,9 @@ struct emitter {
     int nmade;
     int exec, store; /* queues; store -1: nothing is drained */
     bool drained;    /* the core's own result goes home */
+    int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
+    struct val from_lo[MAX_OPERANDS][MAX_AXES], /* what of each axis a copy covers, then */
+        from_size[MAX_OPERANDS][MAX_AXES];
     bool failed;
     bool split; /* some loops may be empty: over whole tiles only, or over the tail */
 };

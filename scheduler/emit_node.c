@@ -202,7 +202,7 @@ static int64_t most_trips(struct work *w, const struct loop_node *l) {
 
 static void run_in_hardware(struct work *w, struct loop_node *l) {
     struct hardware h;
-    if (l->kind != LOOP_SEQUENTIAL || l->nbody != 1) return;
+    if (l->kind != LOOP_SEQUENTIAL || l->nbody != 1 || l->hi->op >= SX_LT) return;
     l->kind = LOOP_HARDWARE;
     bool ok = hardware_issue(w->m, l, &h) && !hardware_obstacle(w->arena, w->m, &h);
     for (int k = 0; ok && k < h.nloops; k++) ok = most_trips(w, h.loop[k]) <= h.counter[k]->max;

@@ -93,6 +93,20 @@ void plan_arrange(const struct work *w, const struct nest *n, struct plan *p) {
     p->tiling = NULL;
 }
 
+int plan_plain(const struct work *w, const struct nest *n, const struct plan *p, int *axis) {
+    int hard[MAX_AXES], from = free_depth(w, n, p), count = hardware_axes(w, n, p, from, hard),
+                        found = 0;
+    if (!count) return 0;
+    for (int i = from; i < p->nloops && found < 2; i++) {
+        int a = p->loop[i].axis;
+        bool skip = !(w->task[n->core].reductions >> a & 1);
+        for (int k = 0; k < count; k++) skip |= hard[k] == a;
+        for (int k = i + 1; k < p->nloops; k++) skip |= p->loop[k].axis == a;
+        if (!skip) axis[found++] = a;
+    }
+    return found;
+}
+
 /* ---- the chain ---- */
 
 struct grains { /* of a chain over the whole nest, and over one tile of the result */
@@ -237,7 +251,7 @@ static double tail_waits(const struct pricing *c, int depth, int slots, double e
 }
 
 /* The last step before depth `from` comes round again, beside a step on average. */
-static double last_step(const struct pricing *c, int from, int depth) {
+double pipe_boundary(const struct pricing *c, int from, int depth) {
     double share = 1;
     uint64_t seen = 0;
     for (int i = from; i < depth; i++) {
@@ -257,7 +271,7 @@ static double outer_waits(const struct pricing *c, const struct stream *f, int d
                           double step, double load, double latency) {
     const struct stream *d = &c->drain;
     double fill = f->cycles;
-    step *= last_step(c, f->depth, depth);
+    step *= pipe_boundary(c, f->depth, depth);
     if (d->trips > 1 && d->bus >= 0 && d->bus == f->bus && d->queue != f->queue)
         fill += fmin(d->issues, f->issues) * d->cycles / d->issues;
     double behind = fmax(fill + load, step * (slots - 1)) + load + latency - slots * step;
@@ -284,55 +298,82 @@ static double bus_waits(const struct pricing *c, int queue, int depth, int slots
     return (d->trips - 1) * fmax(0, fmax(first, last) + latency - (slots - 2) * step);
 }
 
-/* What the instructions wait for one queue's fills after the first. */
-static double queue_waits(const struct pricing *c, int queue, double exec) {
-    const struct plan *p = c->plan;
-    double load = 0, latency = 0, total = 0, steps = 1, waits = 0;
-    int depth = -1, slots = 1, bracket = -1;
+static struct flow flow_of(const struct pricing *c, int queue) {
+    struct flow f = {.queue = queue, .depth = -1, .slots = 1, .steps = 1};
     for (int i = 0; i < c->nfills; i++)
-        if (c->fill[i].queue == queue && c->fill[i].depth > depth) depth = c->fill[i].depth;
+        if (c->fill[i].queue == queue && c->fill[i].depth > f.depth) f.depth = c->fill[i].depth;
     for (int i = 0, any = 0; i < c->nfills; i++) {
-        const struct stream *f = &c->fill[i];
-        if (f->queue != queue) continue;
-        total += f->cycles * f->trips;
-        latency = fmax(latency, f->latency);
-        if (f->depth != depth) continue;
-        slots = any++ && slots < f->slots ? slots : f->slots;
-        load += f->cycles;
-        steps = f->trips;
+        const struct stream *s = &c->fill[i];
+        if (s->queue != queue) continue;
+        f.total += s->cycles * s->trips;
+        f.first += s->cycles;
+        f.latency = fmax(f.latency, s->latency);
+        if (s->depth != f.depth) continue;
+        f.slots = any++ && f.slots < s->slots ? f.slots : s->slots;
+        f.load += s->cycles;
+        f.steps = s->trips;
     }
-    if (steps <= 1) return 0;
-    double step = exec / steps, wait = fmax(0, fmax(load, (step + load + latency) / slots) - step);
+    return f;
+}
+
+/* In each step of the pacer: with one slot load and instructions take turns. */
+static double step_wait(const struct flow *f, double step, double load) {
+    return fmax(0, fmax(load, (step + load + f->latency) / f->slots) - step);
+}
+
+/* What the instructions wait for one queue's fills after the first. */
+static double queue_waits(const struct pricing *c, const struct flow *f, double exec) {
+    double waits = 0, step = exec / f->steps;
+    int bracket = -1;
+    if (f->steps <= 1) return 0;
     for (int i = 0; i < c->nfills; i++) {
-        const struct stream *f = &c->fill[i];
-        if (f->queue != queue || f->depth >= depth || f->trips <= 1) continue;
-        bool waited = f->slots == 1 || plan_least_inner(c->w, p, f->depth, depth) < slots;
-        if (waited && f->depth > bracket) bracket = f->depth;
+        const struct stream *s = &c->fill[i];
+        if (s->queue != f->queue || s->depth >= f->depth || s->trips <= 1) continue;
+        bool waited =
+            s->slots == 1 || plan_least_inner(c->w, c->plan, s->depth, f->depth) < f->slots;
+        if (waited && s->depth > bracket) bracket = s->depth;
     }
     for (int i = 0; i < c->nfills; i++) {
-        const struct stream *f = &c->fill[i];
-        if (f->queue != queue || f->depth >= depth || f->trips <= 1) continue;
-        if (f->depth <= bracket)
-            waits += (f->trips - 1) * (f->cycles + (f->depth == bracket ? load + latency : 0));
+        const struct stream *s = &c->fill[i];
+        if (s->queue != f->queue || s->depth >= f->depth || s->trips <= 1) continue;
+        if (s->depth <= bracket)
+            waits +=
+                (s->trips - 1) * (s->cycles + (s->depth == bracket ? f->load + f->latency : 0));
         else
-            waits += outer_waits(c, f, depth, slots, step, load, latency);
+            waits += outer_waits(c, s, f->depth, f->slots, step, f->load, f->latency);
     }
-    double times, short_of = tail_waits(c, depth, slots, exec, load + latency, &times);
-    waits += times * short_of + wait * (steps - 1) + bus_waits(c, queue, depth, slots, step);
-    return fmax(waits, total - exec - load);
+    waits += step_wait(f, step, f->load) * (f->steps - 1);
+    return fmax(waits, f->total - exec - f->load);
+}
+
+/* Whatever the fills' parts: steps that are short, stores on the same bus. */
+static double shared_waits(const struct pricing *c, const struct flow *f, double exec) {
+    double times, short_of;
+    if (f->steps <= 1) return 0;
+    short_of = tail_waits(c, f->depth, f->slots, exec, f->load + f->latency, &times);
+    return times * short_of + bus_waits(c, f->queue, f->depth, f->slots, exec / f->steps);
 }
 
 double pipe_waits(struct pricing *c, const struct task *core) {
-    double exec = c->queue[core->needle->in->queue], lead = 0, latency = 0, waits = c->bubble;
+    double exec = c->queue[core->needle->in->queue], lead = 0, waits = c->bubble, latency = 0,
+           whole = 0;
     uint64_t seen = 0;
+    int flows = 0;
+    struct flow f = {0};
     for (int i = 0; i < c->nfills; i++) {
-        const struct stream *f = &c->fill[i];
-        lead += f->cycles;
-        latency = fmax(latency, f->latency);
-        if (seen >> f->queue & 1) continue;
-        seen |= UINT64_C(1) << f->queue;
-        waits += queue_waits(c, f->queue, exec);
+        if (seen >> c->fill[i].queue & 1) continue;
+        seen |= UINT64_C(1) << c->fill[i].queue;
+        f = flow_of(c, c->fill[i].queue);
+        whole = queue_waits(c, &f, exec);
+        latency = fmax(latency, f.latency);
+        lead += f.first;
+        waits += whole + shared_waits(c, &f, exec);
+        flows++;
     }
-    c->plan->lead = lead + latency + c->tail;
+    lead += latency;
+    if (c->plan->parts)
+        waits +=
+            (flows == 1 ? parts_waits(c, &f, c->plan->parts - 1, exec, &lead) : INFINITY) - whole;
+    c->plan->lead = lead + c->tail;
     return c->plan->lead + waits;
 }

@@ -142,9 +142,18 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     int credit = fill ? graph_sync(c->w->m, exec, in->queue) : graph_sync(c->w->m, in->queue, exec);
     int64_t credits = c->w->m->sync[credit].depth; /* one for each slot */
     if (credits >= 0 && h->slots > credits) return false;
-    struct stream stream = {in->queue, in->bus, depth,
-                            h->slots,  trips,   f.issues + (f.cycles - f.issues) * share,
-                            f.latency, f.issues};
+    bool own = o >= t->op && o < t->op + t->nops && !o->in.n;
+    struct stream stream = {.operand = own ? (int)(o - t->op) : -1,
+                            .queue = in->queue,
+                            .user = exec,
+                            .bus = in->bus,
+                            .depth = depth,
+                            .slots = h->slots,
+                            .trips = trips,
+                            .cycles = f.issues + (f.cycles - f.issues) * share,
+                            .latency = f.latency,
+                            .issues = f.issues};
+    mexpr_constant(in->overhead, &stream.overhead);
     if (fill && !o->writes) {
         c->fill[c->nfills++] = stream;
         return true;
@@ -621,6 +630,7 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
         p->port += c.bus[b];
     }
     double waits = exec + pipe_waits(&c, t), caches;
+    if (isinf(waits)) return false;
     if (waits > 1.05 * steady) p->bound = "waits for copies";
     steady = fmax(steady, waits);
     if (!graph_apart(w->m, t->needle->in->queue)) {

@@ -5,8 +5,9 @@
 #include "scheduler/scheduler_int.h"
 
 struct stream { /* the fills of one hold by a queue that runs ahead, or its drains */
-    int queue, bus, depth, slots;
-    double trips, cycles, latency, issues; /* how often; each */
+    int operand, queue, user, bus, depth, slots; /* operand -1: an outer copy of one */
+    double overhead;                             /* of one issue */
+    double trips, cycles, latency, issues;       /* how often; each */
 };
 struct pricing {
     struct work *w;
@@ -23,11 +24,23 @@ struct pricing {
 void charge(struct pricing *, const struct instr *, double times, double cycles, double bytes);
 
 /* pipe.c */
+struct flow { /* of all that a queue fills: the deepest holds set its pace */
+    int queue, depth, slots;
+    double load, first, latency, total, steps; /* first: of the first step */
+};
+/* The last step before depth `from` comes round again, beside a step on average. */
+double pipe_boundary(const struct pricing *, int from, int depth);
 /* Entries of the queue that so many issues are, the machine running the loops that it can. */
 double pipe_entries(const struct pricing *, const struct task *, double issues);
 /* The chain's issues, and the drains of its results. */
 void pipe_chain(struct pricing *, const struct task *core);
 /* Cycles before the instructions can begin, while they wait, and after them (SCHEDULING §3). */
 double pipe_waits(struct pricing *, const struct task *core);
+
+/* parts.c */
+/* Waits, and what comes before the first instruction, where fills come in parts, `inner` loops
+ * farther in than the deepest hold; infinite where they cannot. */
+double parts_waits(const struct pricing *, const struct flow *, int inner, double exec,
+                   double *lead);
 
 #endif

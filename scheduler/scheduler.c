@@ -167,6 +167,7 @@ static bool run(struct work *w) {
     struct moves moves = moves_find(w);
     bool ok = tasks_make(w) && layouts_decide(w, &moves) && nests_make(w, &moves) &&
               plan_all(w, &moves) && pairs_decide(w, &moves);
+    for (int i = 0; ok && i < w->nnests; i++) parts_ask(w, &moves, i);
     for (int i = 0; ok && i < w->nnests; i++) unit_ask(w, i);
     for (int b = 0; ok && b < w->p->nbuffers; b++) w->home[b].prepared = false;
     if (ok) mark_prepared(w);

@@ -215,6 +215,7 @@ struct plan {
     int unit_axis; /* 1 + the axis whose tiles the unit's instances share; 0: none */
     int64_t unit_share;
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
+    int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts */
     double predicted, lead;     /* lead: before the first instruction and after the last, part of it */
     const char *bound;     /* what takes so long: id of a queue, bus or cache, or waits; NULL */
     struct tiling *tiling; /* of these loops, during the search; NULL */
@@ -409,6 +410,15 @@ int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
 
 /* pipe.c */
 void plan_arrange(const struct work *, const struct nest *, struct plan *);
+/* Loops inside all holds that plan_arrange leaves to the program, reductions all; at most 2, outermost first. */
+int plan_plain(const struct work *, const struct nest *, const struct plan *, int *axis);
+/* parts.c */
+/* Do the tiles of the loops in [from, to) along an axis cut the operand's copy in pieces that share nothing? */
+bool cut_axis(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+               int axis, int from, int to);
+bool parts_keep(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+                const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
+void parts_ask(struct work *, const struct moves *, int nest); /* a question */
 double plan_least_inner(const struct work *, const struct plan *, int from, int to);
 
 /* copies.c */

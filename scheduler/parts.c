@@ -1,0 +1,161 @@
+/* Fills in parts. A copy that the loops inside it walk piece by piece is filled piece by piece too,
+ * each just before it is first used: the instructions begin after the first piece, an outer fill is
+ * spread over the steps of the inner ones, and a slot may be filled again while its other pieces
+ * are still in use. Nothing is peeled: a fill that belongs to the first iteration of a loop stands
+ * in a loop that runs once then, and not at all otherwise. */
+#include "scheduler/price_int.h"
+#include <math.h>
+
+static const struct access *read_of(const struct work *w, const struct task *t,
+                                    const struct opnd *o) {
+    return &w->p->stmt[t->stmt].read[o->read];
+}
+
+/* Alone, in unit steps, unpadded. */
+static bool moves_alone(const struct work *w, const struct task *t, const struct access *acc,
+                        int dim, int axis) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    struct region r;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (a != axis && (st->axes >> a & 1) && w->p->axis[a].extent > 1 &&
+            access_coef(w->p, acc, dim, a))
+            return false;
+    region_padding(w->p, st, acc, &r);
+    return access_coef(w->p, acc, dim, axis) == 1 && !r.pad_lo[dim] && !r.pad_hi[dim];
+}
+
+bool cut_axis(const struct work *w, const struct plan *p, const struct task *t,
+               const struct opnd *o, int axis, int from, int to) {
+    const struct access *acc = read_of(w, t, o);
+    int found = -1;
+    if (o->geom.repeat_axis == axis) return false;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        if (!access_coef(w->p, acc, d, axis)) continue;
+        if (found >= 0 || !moves_alone(w, t, acc, d, axis)) return false;
+        found = d;
+    }
+    for (int i = from; i < to && found >= 0; i++)
+        if (p->loop[i].axis == axis && p->loop[i].tile % o->geom.block[found]) return false;
+    return found >= 0;
+}
+
+bool parts_keep(const struct work *w, const struct plan *p, const struct task *t,
+                const struct opnd *o, const struct hold *h, int depth, int credits) {
+    double parts = 1;
+    uint64_t seen = 0;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (access_varies(w->p, read_of(w, t, o), a) &&
+            plan_least(w, p, a, h->depth) != plan_tile(w, p, a, h->depth))
+            return false;
+    for (int i = h->depth; i < depth; i++) {
+        int a = p->loop[i].axis;
+        if ((seen >> a & 1) || !cut_axis(w, p, t, o, a, h->depth, depth)) continue;
+        seen |= UINT64_C(1) << a;
+        parts *= (double)(plan_least(w, p, a, h->depth) / plan_tile(w, p, a, depth));
+    }
+    return parts >= credits;
+}
+
+/* Pieces of a copy between its own depth and the pacer's. */
+static double outer_parts(const struct pricing *c, const struct task *t, const struct stream *s,
+                          int depth) {
+    double n = 1;
+    uint64_t seen = 0;
+    for (int i = s->depth; i < depth; i++) {
+        int a = c->plan->loop[i].axis;
+        if ((seen >> a & 1) || !cut_axis(c->w, c->plan, t, &t->op[s->operand], a, s->depth, depth))
+            continue;
+        seen |= UINT64_C(1) << a;
+        n *= plan_tiles(c->w, c->plan, a, depth) / plan_tiles(c->w, c->plan, a, s->depth);
+    }
+    return n;
+}
+
+static double inner_trips(const struct pricing *c, int axis, int depth) {
+    int64_t leaf = plan_tile(c->w, c->plan, axis, c->plan->nloops);
+    return (double)((plan_tile(c->w, c->plan, axis, depth) + leaf - 1) / leaf);
+}
+
+static bool possible(const struct pricing *c, const struct flow *f, int inner) {
+    const struct nest *n = c->nest;
+    const struct task *t = &c->w->task[n->core];
+    int axis[2];
+    if (c->plan->is_static || n->partner >= 0 || n->nprefix > 0 || n->part_n || f->depth < 0)
+        return false;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].operand < 0 || c->fill[i].user != t->needle->in->queue) return false;
+    for (int i = 0; i < t->nops; i++) /* the loops inside must be those that stay where they are */
+        if (inner && t->op[i].where == IN_LOCAL && c->plan->hold[i].depth > f->depth) return false;
+    return c->plan->depth_out <= f->depth && plan_plain(c->w, n, c->plan, axis) >= inner;
+}
+
+double parts_waits(const struct pricing *c, const struct flow *f, int inner, double exec,
+                   double *lead) {
+    const struct task *t = &c->w->task[c->nest->core];
+    double pieces = 1, first = 0, start = 0, waits = 0, step = exec / f->steps, begin = 0, more = 0;
+    int axis[2];
+    *lead = INFINITY;
+    if (!possible(c, f, inner)) return INFINITY;
+    plan_plain(c->w, c->nest, c->plan, axis);
+    for (int k = 0; k < inner; k++) pieces *= inner_trips(c, axis[k], f->depth);
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *s = &c->fill[i];
+        double here = s->cycles / outer_parts(c, t, s, f->depth), cut = 1;
+        for (int k = 0; k < inner; k++)
+            if (cut_axis(c->w, c->plan, t, &t->op[s->operand], axis[k], 0, c->plan->nloops))
+                cut *= inner_trips(c, axis[k], f->depth);
+        first += here;
+        start += here / cut;
+        if (s->depth == f->depth) begin += here / cut;
+        if (s->depth == f->depth) more += (cut - 1) * s->overhead;
+    }
+    *lead = f->latency + fmax(start, first - step * (pieces - 1) / pieces);
+    double chain = (step + begin + f->latency) / f->slots,
+           wait = fmax(0, fmax(f->load + more, chain) - step);
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *s = &c->fill[i];
+        if (s->depth >= f->depth) continue;
+        double n = outer_parts(c, t, s, f->depth), here = s->cycles / n,
+               short_step = n > 1 ? step : step * pipe_boundary(c, s->depth, f->depth);
+        bool kept =
+            (s->slots > 1 && plan_least_inner(c->w, c->plan, s->depth, f->depth) >= f->slots) ||
+            parts_keep(c->w, c->plan, t, &t->op[s->operand], &c->plan->hold[s->operand], f->depth,
+                       f->slots);
+        if (s->trips > 1 && !kept) {
+            waits += (s->trips - 1) * (here + f->load + f->latency);
+            continue;
+        }
+        double late = fmax(f->load + here, (short_step + begin + here + f->latency) / f->slots);
+        waits += (s->trips * n - 1) * fmax(0, late - short_step - wait);
+    }
+    return fmax(waits + wait * (f->steps - 1), f->total - exec - first);
+}
+
+/* ---- the question ---- */
+
+void parts_ask(struct work *w, const struct moves *moves, int nest) {
+    static const char *const text[] = {"whole", "in parts", "in parts of an inner loop",
+                                       "in parts of two inner loops"};
+    struct nest *n = &w->nest[nest];
+    struct plan plan[4];
+    struct candidate c[4];
+    int count = 0;
+    if (n->core < 0 || n->plan.is_static || n->partner >= 0 || n->nprefix) return;
+    for (int k = 0; k < 4; k++) {
+        plan[count] = n->plan;
+        plan[count].tiling = NULL;
+        plan[count].parts = k;
+        if (!plan_price(w, moves, n, &plan[count])) continue;
+        c[count] = (struct candidate){text[k], plan[count].cycles, NULL};
+        count++;
+    }
+    if (count < 2) return;
+    struct question q = {QUESTION_PARTS,
+                         arena_printf(w->arena, "fills of statement %d", w->task[n->core].stmt),
+                         count, 0, c};
+    int answer = 0;
+    for (int k = 1; k < count; k++)
+        if (c[k].cost < c[answer].cost) answer = k;
+    if (w->decider) answer = decide(w->decider, &q);
+    if (answer >= 0 && answer < count) n->plan = plan[answer];
+}

@@ -82,10 +82,12 @@ static void report_comparison(struct report *r, const struct comparison *c) {
 static void report_head(struct report *r, const struct job *j) {
     report_string(r, "program", j->name);
     report_string(r, "machine", j->machine->name);
+    if (j->machine->parameters) report_string(r, "parameters", j->machine->parameters);
     report_number(r, "compile_seconds", j->compile_seconds);
     report_integer(r, "schedule_nodes", schedule_nodes(j->schedule));
-    text_printf(&r->text, "%s on %s\ncompiled    in %.3g s, %" PRId64 " schedule nodes\n", j->name,
-                j->machine->name, j->compile_seconds, schedule_nodes(j->schedule));
+    text_printf(&r->text, "%s on %s\n", j->name, j->machine->name);
+    if (j->machine->parameters) text_printf(&r->text, "parameters  %s\n", j->machine->parameters);
+    text_printf(&r->text, "compiled    in %.3g s, %" PRId64 " schedule nodes\n", j->compile_seconds, schedule_nodes(j->schedule));
 }
 
 /* ---- run ---- */
@@ -144,9 +146,12 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     report_head(r, j);
     report_string(r, "backend", backend->name);
     report_number(r, "run_seconds", seconds);
+    report_number(r, "predicted_seconds", j->schedule->cost / j->machine->clock);
     report_integer(r, "peak_bytes", bytes);
     double macs = (double)program_macs(j->program);
     text_printf(&r->text, "ran         in %.4g ms (backend %s)", 1e3 * seconds, backend->name);
+    text_printf(&r->text, ", predicted %.4g ms",
+                1e3 * j->schedule->cost / j->machine->clock);
     if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
     text_append(&r->text, "\n", 1);
     report_comparison(r, &c);

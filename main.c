@@ -17,6 +17,8 @@ static const char usage[] =
     "  isamap sim PROGRAM -m MACHINE           compile and simulate: values, cycles, traffic\n"
     "  isamap bench PROGRAM|SUITE.csv -m MACHINE   time against peers, or cycles against the limit\n"
     "  isamap show FILE -o OUT                 a program as .isam, a machine as .dot\n"
+    "  isamap calibrate -m MACHINE [-o FILE]   measures what the machine's parameters are on this "
+    "computer\n"
     "\n"
     "PROGRAM is a kernel (.isam) or an ONNX model (.onnx). MACHINE is a file, a name found in "
     "$ISAMAP_MACHINE_PATH, ./machines or\n"
@@ -120,11 +122,13 @@ static int call(isamap *im, const char *command, const char *file, const char *o
     if (strcmp(command, "sim") == 0) return isamap_sim(im, file);
     if (strcmp(command, "bench") == 0) return isamap_bench(im, file);
     if (strcmp(command, "show") == 0) return isamap_show(im, file, out);
+    if (strcmp(command, "calibrate") == 0) return isamap_calibrate(im, out);
     return isamap_compile(im, file, out);
 }
 
 static int known(const char *command) {
-    static const char *const commands[] = {"check", "map", "compile", "run", "sim", "show", "bench"};
+    static const char *const commands[] = {"check", "map",  "compile", "run",
+                                           "sim",   "show", "bench",   "calibrate"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(command, commands[i]) == 0) return 1;
     return 0;
@@ -139,6 +143,11 @@ int main(int argc, char **argv) {
     struct arguments a = {0};
     if (isatty(STDERR_FILENO)) isamap_option(im, "progress", NULL);
     int status = parse_arguments(im, argc - 2, argv + 2, &a);
+    int alone = strcmp(argv[1], "calibrate") == 0;
+    if (status == ISAMAP_DONE && alone && a.nfiles)
+        status = usage_error("no file is expected but", a.file[0]);
+    else if (alone)
+        a.file[a.nfiles++] = "";
     int writes = strcmp(argv[1], "compile") == 0 || strcmp(argv[1], "show") == 0;
     if (status == ISAMAP_DONE && !a.nfiles)
         status = usage_error("a file is missing after", argv[1]);

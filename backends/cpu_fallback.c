@@ -318,7 +318,19 @@ static void nest_build(struct nest *n, const struct fallback_node *node, int k) 
     frame_close(n->f, &n->frame[k], NULL);
 }
 
+/* Rows of the destination innermost, where the order is free. */
+static void order_axes(struct nest *n) {
+    const struct access *dst = &n->stmt->dst;
+    if (!stmt_order_free(n->program, n->stmt)) return;
+    int rank = 0;
+    for (int d = 0; d < n->program->buffer[dst->buffer].ndims; d++)
+        for (int a = 0; a < n->program->naxes; a++)
+            if ((n->stmt->axes >> a & 1) && access_coef(n->program, dst, d, a))
+                n->order[rank++] = a;
+}
+
 void build_fallback(struct function *f, const struct fallback_node *node) {
+    if (build_copy(f, node)) return;
     const struct program *p = f->cpu->schedule->program;
     struct nest *n = calloc(1, sizeof *n);
     if (!n) abort();
@@ -331,6 +343,7 @@ void build_fallback(struct function *f, const struct fallback_node *node) {
         n->axis[a] = lo; /* an axis around the statement has one value here */
         if (n->stmt->axes >> a & 1) n->order[n->naxes++] = a;
     }
+    order_axes(n);
     nest_build(n, node, 0);
     free(n);
 }

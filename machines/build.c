@@ -15,7 +15,8 @@ static const struct {
              {"move", KIND_INSTR},      {"configure", KIND_CONFIGURE},
              {"feature", KIND_FEATURE}, {"fallback", KIND_FALLBACK},
              {"param", KIND_PARAM},     {"prelude", KIND_PRELUDE},
-             {"begin", KIND_BEGIN},     {"end", KIND_END}};
+             {"begin", KIND_BEGIN},     {"end", KIND_END},
+             {"measure", KIND_MEASURE}};
 
 static struct place_in_file place(const struct node *n) {
     return (struct place_in_file){n->file, n->line};
@@ -91,6 +92,25 @@ static const struct binding *set_of(const struct build *b, const char *name) {
     return NULL;
 }
 
+/* Its own file's value; reported where it stands. */
+static const struct parameter *measured_of(struct build *b, const struct param *p) {
+    const struct parameter *own = parameter_of(b->parameters, p->name);
+    if (!own || !p->has_range || (own->value >= p->lo && own->value <= p->hi)) return own;
+    diag_line(b->diags, b->parameters->file, own->line, own->col,
+              "parameter '%s' is %lld, expected a value in its range %lld..%lld", p->name,
+              (long long)own->value, (long long)p->lo, (long long)p->hi);
+    return NULL;
+}
+
+static void check_measured(struct build *b) {
+    for (int i = 0; b->parameters && i < b->parameters->n; i++) {
+        const struct parameter *p = &b->parameters->at[i];
+        if (build_find(b, KIND_PARAM, p->name) < 0)
+            diag_line(b->diags, b->parameters->file, p->line, p->col,
+                      "machine '%s' has no parameter '%s'", b->m->name, p->name);
+    }
+}
+
 static void build_param(struct build *b, const struct node *n) {
     struct machine *m = b->m;
     struct param *p = &m->param[m->nparams];
@@ -98,7 +118,9 @@ static void build_param(struct build *b, const struct node *n) {
     p->value = build_int(b, n, "value", 0, INT32_MIN);
     p->has_range = node_attr(n, "range") && build_range(b, n, "range", &p->lo, &p->hi);
     const struct binding *given = set_of(b, p->name);
+    const struct parameter *own = given ? NULL : measured_of(b, p);
     if (given) p->value = given->value;
+    if (own) p->value = own->value;
     if (p->has_range && (p->value < p->lo || p->value > p->hi))
         diag_line(b->diags, n->file, n->line, 0,
                   "parameter '%s' is %lld, expected a value in its range %lld..%lld", p->name,
@@ -110,6 +132,7 @@ static void build_params(struct build *b, const struct node *root) {
     struct machine *m = b->m;
     m->param = arena_array(b->arena, (size_t)b->n[KIND_PARAM], sizeof *m->param);
     for (int i = 0; i < b->n[KIND_PARAM]; i++) build_param(b, b->found[KIND_PARAM][i].node);
+    check_measured(b);
     struct binding *binding = arena_array(b->arena, (size_t)m->nparams, sizeof *binding);
     for (int i = 0; i < m->nparams; i++)
         binding[i] = (struct binding){m->param[i].name, m->param[i].value};
@@ -164,6 +187,16 @@ static void build_units(struct build *b, const struct node *root) {
     m->clock = m->unit[0].clock;
 }
 
+static double build_share(struct build *b, const struct node *n, const char *attr,
+                          double otherwise) {
+    double v = build_number(b, n, attr, otherwise);
+    if (v <= 1) return v;
+    diag_line(b->diags, n->file, node_attr_line(n, attr), 0,
+              "%s '%s' of '%s' is %.17g, expected a share from 0 to 1", attr, node_attr(n, attr),
+              n->tag, v);
+    return otherwise;
+}
+
 static void build_parts(struct build *b, const struct node *n, struct memory *y) {
     y->part = arena_array(b->arena, (size_t)n->nchildren, sizeof *y->part);
     for (int i = 0; i < n->nchildren; i++) {
@@ -201,6 +234,9 @@ static void build_memory(struct build *b, struct memory *y, const struct found *
     y->ways = build_int(b, n, "ways", 0, 1);
     y->rate = build_number(b, n, "rate", 0);
     y->latency = build_number(b, n, "latency", 0);
+    y->usable = build_share(b, n, "usable", 0.75);
+    y->hidden = build_share(b, n, "hidden", 0.9);
+    y->refill = build_number(b, n, "refill", -1);
     y->energy_read = build_number(b, n, "energy-read", 0);
     y->energy_write = build_number(b, n, "energy-write", 0);
     y->scalable = build_int(b, n, "scalable", 0, 0);
@@ -330,6 +366,9 @@ static void build_fallback(struct build *b, struct fallback *k, const struct fou
     k->memory = build_refs(b, f->node, "memory", KIND_MEMORY, &k->nmemories, false);
     k->latency = build_expr(b, f->node, "latency", "1");
     k->interval = build_expr(b, f->node, "interval", "1");
+    k->copy = build_number(b, f->node, "copy", -1);
+    k->turn = build_number(b, f->node, "turn", -1);
+    k->gather = build_number(b, f->node, "gather", -1);
     if (k->language == LANGUAGE_BITS)
         diag_line(b->diags, f->node->file, f->node->line, 0,
                   "a fallback as 'bits', expected llvm, c or cuda");
@@ -383,6 +422,21 @@ static void build_feature(struct build *b, struct feature *t, const struct found
         m->count = b->n[kind];                                                                     \
         for (int i = 0; i < m->count; i++) function(b, &m->array[i], &b->found[kind][i]);          \
     } while (0)
+
+static void build_measure(struct build *b, struct measure *x, const struct found *f) {
+    const struct node *n = f->node;
+    *x = (struct measure){.from = build_int(b, n, "from", 0, 0),
+                          .to = build_int(b, n, "to", 0, 1),
+                          .with = node_attr(n, "with"),
+                          .text = n->text ? n->text : "",
+                          .at = {n->file, n->text_line},
+                          .col = n->text_col};
+    x->param = build_ref(b, n, "param", KIND_PARAM);
+    if (x->from >= x->to)
+        diag_line(b->diags, n->file, node_attr_line(n, "to"), 0,
+                  "a measurement from %lld to %lld, expected a range", (long long)x->from,
+                  (long long)x->to);
+}
 
 static void build_texts(struct build *b) {
     struct machine *m = b->m;
@@ -492,6 +546,17 @@ static void check_shares(struct build *b, const struct loader *l) {
     }
 }
 
+/* A line takes as long as its bytes at the rate of the memory behind, the first of several its latency more. */
+static void default_refills(struct machine *m) {
+    for (int i = 0; i < m->nmemories; i++) {
+        struct memory *y = &m->memory[i];
+        double rate = y->caches >= 0 ? m->memory[y->caches].rate : 0;
+        if (y->refill >= 0) continue;
+        y->refill = rate > 0 ? (double)(y->line > 0 ? y->line : 64) / rate : 0;
+        y->first = rate > 0 ? m->memory[y->caches].latency : 0;
+    }
+}
+
 static void build_all(struct build *b, const struct node *root, const struct loader *l) {
     struct machine *m = b->m;
     add_found(b, KIND_UNIT, root, -1);
@@ -503,6 +568,7 @@ static void build_all(struct build *b, const struct node *root, const struct loa
     build_units(b, root);
     BUILD_ALL(KIND_FEATURE, feature, nfeatures, build_feature);
     BUILD_ALL(KIND_MEMORY, memory, nmemories, build_memory);
+    default_refills(m);
     BUILD_ALL(KIND_BUS, bus, nbuses, build_bus);
     BUILD_ALL(KIND_QUEUE, queue, nqueues, build_queue);
     BUILD_ALL(KIND_SYNC, sync, nsyncs, build_sync);
@@ -510,6 +576,8 @@ static void build_all(struct build *b, const struct node *root, const struct loa
     BUILD_ALL(KIND_FORMAT, format, nformats, build_format);
     BUILD_ALL(KIND_CONFIGURE, configure, nconfigures, build_configure);
     BUILD_ALL(KIND_FALLBACK, fallback, nfallbacks, build_fallback);
+    BUILD_ALL(KIND_MEASURE, measure, nmeasures, build_measure);
+    m->parameters = b->parameters ? b->parameters->file : NULL;
     m->needs_features = build_features(b, root);
     check_cycles(b);
     build_texts(b);
@@ -533,7 +601,8 @@ struct machine *machine_build(struct arena *arena, const struct node *root,
                               struct diags *diags) {
     struct machine *m = calloc(1, sizeof *m);
     if (!m) abort();
-    struct build b = {.m = m, .diags = diags, .set = set};
+    struct build b = {
+        .m = m, .diags = diags, .set = set, .parameters = l ? l->parameters : NULL};
     if (arena)
         m->arena = *arena;
     else

@@ -21,6 +21,7 @@ enum kind {
     KIND_PRELUDE,
     KIND_BEGIN,
     KIND_END,
+    KIND_MEASURE,
     KIND_COUNT
 };
 extern const char *const kind_name[KIND_COUNT];
@@ -36,6 +37,7 @@ struct build {
     struct arena *arena;
     struct diags *diags;
     const struct bindings *set;
+    const struct parameters *parameters;
     struct found *found[KIND_COUNT];
     int n[KIND_COUNT], cap[KIND_COUNT];
 };

@@ -7,7 +7,7 @@ const char *const kind_name[KIND_COUNT] = {
     "unit",      "memory",  "bus",      "queue",
     "sync",      "state",   "format",   "instruction or move",
     "configure", "feature", "fallback", "param",
-    "prelude",   "begin",   "end"};
+    "prelude",   "begin",   "end",      "measure"};
 const char *const language_name[LANGUAGE_COUNT] = {"llvm", "c", "cuda", "bits"};
 
 bool build_env_name(void *user, const char *name, const char *field, double *out) {

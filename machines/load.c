@@ -115,7 +115,8 @@ static struct machine *load(const char *file, const char *xml, size_t length,
     loader_init(&l, &arena, &own);
     struct node *root =
         xml ? tree_parse(&l, arena_strdup(&arena, file), xml, length) : tree_load(&l, file);
-    if (root)
+    if (root && !xml) l.parameters = parameters_load(&arena, file, &own);
+    if (root && !own.errors)
         m = machine_finish(&l, root, set);
     else
         arena_free(&arena);

@@ -51,6 +51,9 @@ struct memory {
     int caches;                        /* hardware-managed over that memory; -1: program-managed (or home) */
     int64_t line, ways;
     double rate, latency;              /* bytes per cycle (0: unlimited), cycles */
+    double usable, hidden;             /* of a cache: share of its size that data of one tile may fill; share of its refills that computing hides */
+    double refill;                     /* of a cache: cycles until it has a line from the memory behind it; 0: not counted */
+    double first;                      /* more cycles for the first of consecutive lines */
     double energy_read, energy_write;  /* pJ per byte */
     int64_t scalable;
     const char *pool;
@@ -189,6 +192,17 @@ struct fallback {                      /* the unit can execute any statement, el
     int unit, queue;                   /* queue -1: none given */
     int *memory; int nmemories;        /* where operands may be; 0: the home memory */
     struct mexpr *latency, *interval;
+    double copy, turn, gather;         /* cycles for an element of a plain copy: rows along one axis on both sides, along two, otherwise; -1: as interval */
+};
+
+/* What a parameter is measured by: the value in from..to with which this kernel is predicted to take
+ * the time that it takes, summed over the sets of sizes in `with`. */
+struct measure {
+    int param;
+    int64_t from, to;
+    const char *with, *text;
+    struct place_in_file at;
+    int col;
 };
 
 struct text_as { enum language language; const char *text; };
@@ -211,6 +225,8 @@ struct machine {
     struct instr *instr;         int ninstrs;    /* instructions and moves */
     struct configure *configure; int nconfigures;
     struct fallback *fallback;   int nfallbacks;
+    struct measure *measure;     int nmeasures;
+    const char *parameters;            /* the file of parameters that was read; NULL: none */
     struct text_as *prelude;     int npreludes;
     struct emit *begin, *end;    int nbegins, nends;
     int home;                          /* the memory where programs' buffers live: the outermost one (no memory's cache), unlimited or largest */
@@ -222,6 +238,14 @@ struct machine {
 struct machine *machine_load(const char *name, const struct bindings *set, struct diags *);
 struct machine *machine_parse(const char *file, const char *xml, size_t length, const struct bindings *set, struct diags *);
 void machine_free(struct machine *);
+
+/* Where `calibrate` leaves the parameters of this machine file; NULL: there is no such folder. */
+char *parameters_path(struct arena *, const char *machine_file);
+
+/* Cycles for an element that the fallback copies: rows along one axis on both sides, along two, or
+ * in any other way; and for a point of a statement that is no copy. */
+enum copy_kind { COPY_ROWS, COPY_TURN, COPY_ANY, COPY_NONE };
+double fallback_cycles(const struct machine *, int fallback, enum copy_kind);
 
 /* All that FORMAT §7 lists; machine_load calls it. True: no errors. */
 bool machine_check(const struct machine *, struct diags *);

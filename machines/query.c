@@ -86,3 +86,21 @@ const struct emit *instr_emit(const struct instr *x, enum language language) {
         if (x->emit[i].language == language) return &x->emit[i];
     return NULL;
 }
+
+static bool parameter(void *user, const char *name, const char *field, double *out) {
+    const struct machine *m = user;
+    for (int i = 0; !field && i < m->nparams; i++)
+        if (!strcmp(m->param[i].name, name)) return *out = (double)m->param[i].value, true;
+    return false;
+}
+
+double fallback_cycles(const struct machine *m, int fallback, enum copy_kind kind) {
+    const struct fallback *f = &m->fallback[fallback];
+    double cycles = kind == COPY_ROWS   ? f->copy
+                    : kind == COPY_TURN ? f->turn
+                    : kind == COPY_ANY  ? f->gather
+                                        : -1;
+    if (cycles >= 0) return cycles;
+    struct mexpr_env env = {.name = parameter, .user = (void *)(uintptr_t)m};
+    return mexpr_eval(f->interval, &env, &cycles, NULL) ? cycles : 1;
+}

@@ -8,7 +8,7 @@
 
 #define BODY                                                                                       \
     "doc param include remove for feature prelude memory bus queue state sync format unit "        \
-    "instruction move configure fallback begin end"
+    "instruction move configure fallback measure begin end"
 #define COST " latency interval overhead energy area"
 #define DETAIL "doc semantics operand require need loop emit"
 
@@ -23,12 +23,13 @@ static const struct element {
     {"for", "each in", "", BODY},
     {"feature", "id", "cpuid capability target permit", ""},
     {"prelude", "as", "", ""},
-    {"fallback", "as queue memory", "latency interval", ""},
+    {"fallback", "as queue memory", "latency interval copy turn gather", ""},
+    {"measure", "param from to", "with", ""},
     {"begin", "", "", "emit"},
     {"end", "", "", "emit"},
     {"unit", "id", "count total index virtual clock power", BODY},
     {"memory", "id",
-     "size word align banks interleave ports pass types caches line ways rate latency energy-read "
+     "size word align banks interleave ports pass types caches line ways rate latency usable hidden refill energy-read "
      "energy-write pool scalable alias map",
      "part"},
     {"part", "id", "min max", ""},

@@ -201,7 +201,7 @@ static void read_content(struct reading *r, struct node *n, const xmlNode *x, si
 /* ---- libxml2 ---- */
 
 static bool has_text(const char *tag) {
-    static const char *const with_text[] = {"semantics", "emit", "prelude", "doc"};
+    static const char *const with_text[] = {"semantics", "emit", "prelude", "doc", "measure"};
     for (size_t i = 0; i < sizeof with_text / sizeof *with_text; i++)
         if (!strcmp(tag, with_text[i])) return true;
     return false;

@@ -39,6 +39,7 @@ struct loader {
         int line;
     } * share;
     int nshares, share_cap;
+    const struct parameters *parameters; /* NULL: none */
 };
 
 extern const char machine_schema[];
@@ -72,6 +73,23 @@ struct machine *machine_build(struct arena *tree_arena, const struct node *root,
 /* Builds, checks, and does both again at each end of each parameter's range. Owns the arena
  * afterwards, in any case. */
 struct machine *machine_finish(struct loader *, struct node *root, const struct bindings *set);
+
+/* ---- parameters.c ---- */
+struct parameter {
+    const char *name;
+    int64_t value;
+    int line, col;
+};
+struct parameters {
+    const char *file;
+    struct parameter *at;
+    int n, cap;
+};
+/* The file of parameters that goes with a machine file; NULL: there is none. Reports what is wrong
+ * in it. */
+struct parameters *parameters_load(struct arena *, const char *machine_file, struct diags *);
+const struct parameter *parameter_of(const struct parameters *, const char *name);
+const char *parameters_folder(struct arena *); /* NULL: none is known */
 
 /* Copies diagnostics, each text with the prefix before it. */
 void tree_forward(struct diags *to, const struct diags *from, const char *prefix);

@@ -325,11 +325,9 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
     return dimension_shared(p, a, mapped);
 }
 
-double copy_interval(const struct machine *m) {
-    double interval = 2;
-    if (m->nfallbacks == 0) return interval;
-    mexpr_constant(m->fallback[0].interval, &interval);
-    return reference_cycles(m, m->fallback[0].unit, interval);
+double copy_interval(const struct machine *m, enum copy_kind kind) {
+    if (m->nfallbacks == 0) return 2;
+    return reference_cycles(m, m->fallback[0].unit, fallback_cycles(m, 0, kind));
 }
 
 /* A later statement goes on with the result, and pays for its order. */
@@ -354,9 +352,11 @@ static double copies_price(const struct needles *all, const struct needle *n,
         double elements = 1, once = p->buffer[a->buffer].role == ROLE_CONST ? 0.02 : 1;
         for (int x = 0; x < p->naxes; x++)
             if (s->axes >> x & 1 && access_varies(p, a, x)) elements *= (double)p->axis[x].extent;
-        if (!dimension_shared(p, a, mapped) && elements > (double)p->buffer[a->buffer].elements)
+        bool windows = dimension_shared(p, a, mapped);
+        if (!windows && elements > (double)p->buffer[a->buffer].elements)
             elements = (double)p->buffer[a->buffer].elements;
-        sum += 2 * once * elements * copy_interval(all->machine);
+        sum += 2 * once * elements *
+               copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
     }
     return sum;
 }

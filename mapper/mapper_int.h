@@ -148,7 +148,8 @@ void mapping_sizes(const struct needle *, const struct program *, const struct g
                    int64_t *size);
 void mapping_price(const struct needles *, const struct needle *, const struct program *,
                    struct mapping *);
-double copy_interval(const struct machine *); /* cycles for one element that the fallback copies */
+/* cycles for one element that the fallback copies */
+double copy_interval(const struct machine *, enum copy_kind);
 
 /* ---- the search ---- */
 struct search {

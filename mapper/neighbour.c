@@ -17,9 +17,9 @@ double reference_cycles(const struct machine *m, int unit, double cycles) {
 
 double fallback_price(const struct covering *c, const struct program *p, const struct stmt *s) {
     const struct machine *m = c->machine;
-    double interval = 1, points = 1, weight = s->combine == COMBINE_SET ? 0 : 1;
+    double interval, points = 1, weight = s->combine == COMBINE_SET ? 0 : 1;
     if (m->nfallbacks == 0) return INFINITY;
-    mexpr_constant(m->fallback[0].interval, &interval);
+    interval = fallback_cycles(m, 0, COPY_NONE);
     for (int a = 0; a < p->naxes; a++)
         if (s->axes >> a & 1) points *= (double)p->axis[a].extent;
     for (int i = 0; i < s->nops; i++)
@@ -146,7 +146,7 @@ struct pricing {
 };
 
 static double repack(const struct pricing *q, double elements) {
-    return 2 * elements * copy_interval(q->c->machine);
+    return 2 * elements * copy_interval(q->c->machine, COPY_TURN);
 }
 
 /* Host and device take turns when one writes what the other reads. */

@@ -46,13 +46,8 @@ bool graph_apart(const struct machine *m, int queue) {
     return true;
 }
 
-/* A register stays free where the code generator allocates: a file that is filled exactly spills.
- */
 int64_t graph_capacity(const struct machine *m, int memory) {
-    const struct memory *mem = &m->memory[memory];
-    if (mem->size < 0) return INT64_MAX;
-    if (mem->pass == PASS_VALUE && mem->size > 4 * mem->word) return mem->size - mem->word;
-    return mem->size;
+    return m->memory[memory].size < 0 ? INT64_MAX : m->memory[memory].size;
 }
 
 bool graph_holds(const struct machine *m, int memory, enum type t) {

@@ -4,8 +4,7 @@
 #include <string.h>
 
 enum { MAX_UNROLLED = 96 };
-static const double EXPOSED = 0.1; /* share of cache refills that computing does not hide */
-static const double PORT_WEIGHT = 0.02, USABLE_CACHE = 0.75;
+static const double PORT_WEIGHT = 0.02;
 
 int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
     if (nd->ranged[x] < 0) return nd->hi[x];
@@ -368,6 +367,16 @@ static bool price_spills(struct pricing *c, const struct task *t, const struct o
     return true;
 }
 
+/* In straight-line code the code generator keeps a register that would be filled again with the same
+ * data: such a hold is really the one further out. */
+static bool repeats_fill(const struct pricing *c, const struct opnd *o, const struct access *acc,
+                         int depth) {
+    if (!graph_is_static(c->w->m, o->memory)) return false;
+    for (int i = depth - 1; i >= 0 && loop_unrolled(c->w, c->nest, c->plan, i); i--)
+        if (!access_varies(c->w->p, acc, c->plan->loop[i].axis)) return true;
+    return false;
+}
+
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -380,6 +389,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
                                    c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
         (lasts ? result : input)[o->memory] += f.bytes * c->plan->hold[i].slots;
+        if (repeats_fill(c, o, acc, c->plan->hold[i].depth)) return false;
     }
     if (!fits_memories(c, result, input)) return false;
     if (!route_holds(w, c->moves, c->nest, c->plan, result)) return false;
@@ -469,142 +479,6 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     return body <= MAX_UNROLLED;
 }
 
-/* Operands read where they lie take load slots too: again in each loop that moves them, even if an
- * outer one repeats them. */
-static void price_direct(struct pricing *c, const struct task *t) {
-    struct work *w = c->w;
-    int queue = -1;
-    for (int i = 0; i < c->moves->n && queue < 0; i++) {
-        const struct instr *in = c->moves->at[i].needle->in;
-        for (int k = 0; k < in->nfrom; k++)
-            if (memory_is_home(w->m, in->from[k]) &&
-                w->m->unit[w->m->queue[in->queue].unit].count >= 1)
-                queue = in->queue;
-    }
-    if (queue < 0 || !w->m->queue[queue].data_order) return;
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        if (o->where != IN_HOME || o->read < 0) continue;
-        double n = 1;
-        struct region r;
-        int depth = plan_normalise(w, c->plan, &w->p->stmt[t->stmt].read[o->read], c->plan->nloops);
-        plan_region(w, c->plan, t, &w->p->stmt[t->stmt].read[o->read], &o->geom, depth, &r);
-        for (int d = 0; d < w->p->buffer[w->p->stmt[t->stmt].read[o->read].buffer].ndims; d++)
-            n *= (double)(r.n[d].c / o->geom.block[d]);
-        c->queue[queue] += n * plan_trips(w, c->plan, depth) / (double)w->m->queue[queue].width;
-    }
-}
-
-/* Lines of a cache that a tile of the buffer covers; *fits: its rows do not fall on too few sets.
- */
-static double cache_lines(const struct work *w, const struct memory *mem, const struct access *acc,
-                          const struct region *r, bool *fits) {
-    const struct buffer *b = &w->p->buffer[acc->buffer];
-    const struct home *h = &w->home[acc->buffer];
-    double size = (double)type_size(b->type), line = mem->line > 0 ? (double)mem->line : 64,
-           elements = 1;
-    for (int d = 0; d < b->ndims; d++) elements *= (double)r->n[d].c;
-    if (h->packed || !b->ndims) return ceil(elements * size / line);
-    double row = ceil((double)r->n[b->ndims - 1].c * size / line);
-    int64_t stride = (int64_t)size;
-    for (int d = b->ndims - 1; d > 0; d--) {
-        stride *= b->extent[d];
-        if (r->n[d - 1].c > 1) break;
-    }
-    double rows = elements / (double)(r->n[b->ndims - 1].c > 0 ? r->n[b->ndims - 1].c : 1);
-    if (mem->ways > 0 && rows > 1) {
-        double sets = fmax(1, (double)mem->size / (double)mem->ways / line),
-               step = fmax(1, (double)stride / line), g = sets;
-        while (fmod(step, g) != 0 && g > 1) g /= 2; /* sets are a power of two */
-        double reached = fmin(sets, sets / g * row);
-        if (rows * row > reached * (double)mem->ways) *fits = false;
-    }
-    return rows * row;
-}
-
-static void mark_caches(const struct machine *m, int memory, bool *used) {
-    for (; memory >= 0 && m->memory[memory].caches >= 0; memory = m->memory[memory].caches)
-        used[memory] = true;
-}
-
-/* The caches that the task's operands pass through: a device beside a host has none. */
-static void caches_of(const struct pricing *c, const struct task *t, bool *used) {
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        for (int k = 0; o->where == IN_HOME && k < o->decl->nmemories; k++)
-            mark_caches(c->w->m, o->decl->memory[k], used);
-        for (int k = 0; o->where == IN_LOCAL && k < c->moves->n; k++) {
-            const struct instr *in = c->moves->at[k].needle->in;
-            bool fills = false;
-            for (int d = 0; d < in->nto; d++) fills |= in->to[d] == o->memory;
-            for (int d = 0; fills && d < in->nfrom; d++) mark_caches(c->w->m, in->from[d], used);
-        }
-    }
-}
-
-/* Hardware-managed memories: from the depth where all operands fit, each is refilled once for each
- * tile (SCHEDULING §3). */
-static void refills(struct pricing *c, const struct task *t, double *worst, double *sum) {
-    struct work *w = c->w;
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    struct geom plain = {.row = -1, .repeat_axis = -1};
-    *worst = *sum = 0;
-    for (int k = 0; k < MAX_DIMS; k++) plain.block[k] = 1;
-    bool used[MAX_MEMORIES] = {false};
-    caches_of(c, t, used);
-    for (int m = 0; m < w->m->nmemories; m++) {
-        const struct memory *mem = &w->m->memory[m];
-        if (!used[m] || mem->size <= 0 || w->m->memory[mem->caches].rate <= 0) continue;
-        double line = mem->line > 0 ? (double)mem->line : 64, bytes = 0;
-        int d = 0;
-        for (; d < c->plan->nloops; d++) {
-            double lines = 0;
-            bool fits = true;
-            for (int r = -1; r < st->nreads; r++) {
-                const struct access *acc = r < 0 ? &st->dst : &st->read[r];
-                struct region region;
-                plan_region(w, c->plan, t, acc, &plain, d, &region);
-                lines += cache_lines(w, mem, acc, &region, &fits);
-            }
-            if (fits && lines * line <= USABLE_CACHE * (double)mem->size) break;
-        }
-        for (int r = -1; r < st->nreads; r++) {
-            const struct access *acc = r < 0 ? &st->dst : &st->read[r];
-            if (tile_stays(w, acc->buffer, m)) continue;
-            int at = plan_normalise(w, c->plan, acc, d);
-            double n = plan_traffic(w, c->plan, t, acc, at) *
-                       (double)type_size(w->p->buffer[acc->buffer].type) * (r < 0 ? 2 : 1);
-            struct region region;
-            bool fits = true;
-            plan_region(w, c->plan, t, acc, &plain, d, &region);
-            if (d == c->plan->nloops)
-                n = fmax(n, plan_trips(w, c->plan, at) * line *
-                                cache_lines(w, mem, acc, &region, &fits));
-            bytes += n;
-        }
-        *sum += bytes / w->m->memory[mem->caches].rate;
-        *worst = fmax(*worst, bytes / w->m->memory[mem->caches].rate);
-    }
-}
-
-static double price_caches(struct pricing *c, const struct task *t, double core) {
-    struct tiling *known = c->plan->tiling;
-    double worst, sum;
-    if (known && known->refills_known) {
-        worst = known->refill_worst;
-        sum = known->refill_sum;
-    } else {
-        refills(c, t, &worst, &sum);
-    }
-    if (known) {
-        known->refills_known = true;
-        known->refill_worst = worst;
-        known->refill_sum = sum;
-    }
-    if (worst > core) return worst + EXPOSED * (sum - worst);
-    return core + EXPOSED * sum;
-}
-
 bool plan_price(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p) {
     struct pricing c = {.w = w, .moves = moves, .nest = n, .plan = p};
     const struct task *t = &w->task[n->core];
@@ -615,7 +489,8 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     for (int i = 0; i < t->nops; i++)
         p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
     if (!price_issues(&c, t) || !price_holds(&c, t)) return false;
-    price_direct(&c, t);
+    direct_charge(w, moves, p, t, c.queue);
+    const struct refills *refills = caches_charge(w, moves, p, t, c.queue);
     pipe_chain(&c, t);
     double steady = 0, all = 0, exec = c.queue[t->needle->in->queue];
     p->port = 0;
@@ -634,7 +509,7 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     if (waits > 1.05 * steady) p->bound = "waits for copies";
     steady = fmax(steady, waits);
     if (!graph_apart(w->m, t->needle->in->queue)) {
-        caches = price_caches(&c, t, steady);
+        caches = caches_cycles(refills, steady);
         if (caches > 1.25 * steady) p->bound = "refills of caches";
         steady = caches;
     }

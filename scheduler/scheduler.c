@@ -58,6 +58,15 @@ static bool packable(const struct work *w, const struct task *t, const struct op
     return !h->packed && blocked && !acc->has_fill && (b->role == ROLE_IN || b->role == ROLE_CONST);
 }
 
+/* Of the copy that pack_identity would make, before it is made. */
+static double panel_cycles(const struct work *w, const struct opnd *o, int buffer) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    bool rows = o->geom.at[0].dim == b->ndims - 1;
+    if (b->role == ROLE_CONST) return 0;
+    return (double)b->elements *
+           fallback_cycles(w->m, w->fallback, rows ? COPY_ROWS : COPY_TURN);
+}
+
 /* A copy in panels that the moves read one after the other, against rows as the caller gives them
  * (a question to the approach). */
 static bool consider_packing(struct work *w, const struct moves *moves, int nest,
@@ -68,10 +77,7 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
         if (!packable(w, t, &t->op[i])) continue;
         int b = w->p->stmt[t->stmt].read[t->op[i].read].buffer;
         struct home keep = w->home[b];
-        double interval = 1, direct = nest_cost(*search);
-        mexpr_constant(w->m->fallback[w->fallback].interval, &interval);
-        double copy =
-            w->p->buffer[b].role == ROLE_CONST ? 0 : interval * (double)w->p->buffer[b].elements;
+        double direct = nest_cost(*search), copy = panel_cycles(w, &t->op[i], b);
         if (copy >= direct) continue;
         home_pack(w, b, &t->op[i].geom);
         struct search *packed = nest_search(w, moves, nest);
@@ -144,9 +150,7 @@ static void sum_cost(struct work *w) {
     for (int i = 0; i < w->norder && !device; i++) {
         int s = w->order[i];
         if (w->task_of[s] != -1 || w->fallback < 0 || w->in_prepare[s]) continue;
-        double interval = 1;
-        mexpr_constant(w->m->fallback[w->fallback].interval, &interval);
-        w->s->cost += interval * (double)stmt_points(w->p, &w->p->stmt[s]);
+        w->s->cost += host_cycles(w, s);
     }
 }
 

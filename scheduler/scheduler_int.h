@@ -194,6 +194,13 @@ struct hold { /* of an operand of the core */
     int depth, slots;
     int fill_by, drain_by; /* 1 + the move asked for; 0: the cheapest that fits */
 };
+/* Of hardware-managed memories, over the whole nest: cycles to refill the one that takes longest,
+ * those that computing does not hide (of all, and of the longest), and in which a cache's own port
+ * takes the lines. */
+struct refills {
+    double worst, exposed, worst_exposed, port;
+    int queue; /* of the moves that read that cache; -1 */
+};
 enum { MAX_TILED = 16 };
 /* What pricing asks again and again about one list of loops, computed once (tiling.c). */
 struct tiling {
@@ -203,7 +210,8 @@ struct tiling {
     double count[MAX_LOOPS + 1][MAX_TILED]; /* tiles at a depth */
     double trips[MAX_LOOPS + 1];
     bool issues_known, refills_known;
-    double issue_cycles, issues, refill_sum, refill_worst;
+    double issue_cycles, issues;
+    struct refills refills;
 };
 struct plan {
     struct loop loop[MAX_LOOPS];
@@ -420,6 +428,17 @@ bool parts_keep(const struct work *, const struct plan *, const struct task *, c
                 const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
 void parts_ask(struct work *, const struct moves *, int nest); /* a question */
 double plan_least_inner(const struct work *, const struct plan *, int from, int to);
+
+/* caches.c */
+const struct refills *caches_charge(struct work *, const struct moves *, struct plan *,
+                                    const struct task *, double *queue);
+double caches_cycles(const struct refills *, double core); /* with what refills add */
+/* Operands read where they lie take load slots too. */
+void direct_charge(struct work *, const struct moves *, const struct plan *, const struct task *,
+                   double *queue);
+
+/* host.c */
+double host_cycles(const struct work *, int stmt); /* of a statement on the fallback */
 
 /* copies.c */
 struct copy {               /* one transfer between a hold and its home */

@@ -180,10 +180,10 @@ static double rounded(int64_t extent, int64_t tile) {
 static int ask_fusion(struct work *w, const struct task *t, const struct mapping *map, int x) {
     const struct group *g = &map->group[x];
     int64_t tile = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x], whole = 1;
-    double interval = 1;
+    double interval = w->fallback < 0 ? 1 : fallback_cycles(w->m, w->fallback, COPY_ANY),
+           turn = w->fallback < 0 ? 1 : fallback_cycles(w->m, w->fallback, COPY_TURN);
     struct candidate c[MAX_GROUP + 1];
     for (int i = 0; i < g->n; i++) whole *= w->p->axis[g->axis[i]].extent;
-    if (w->fallback >= 0) mexpr_constant(w->m->fallback[w->fallback].interval, &interval);
     int best = 0;
     for (int i = 0; i < g->n; i++) {
         int64_t e = w->p->axis[g->axis[i]].extent;
@@ -191,16 +191,16 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
         if (t->needle->ranged[x] >= 0 && e < t->needle->hi[x])
             cycles *= 1 + 0.3 * (1 - (double)e / (double)t->needle->hi[x]);
         c[i] = (struct candidate){w->p->axis[g->axis[i]].name,
-                                  cycles + interval * packed(w, t, x, g->axis[i]), NULL};
+                                  cycles + turn * packed(w, t, x, g->axis[i]), NULL};
         if (disagrees(w, t, g->axis[i]))
-            c[i].cost += interval * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
+            c[i].cost += turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
         if (c[i].cost < c[best].cost) best = i;
     }
     int n = g->n;
     if (w->fallback >= 0) {
         c[n] = (struct candidate){"all", map->cost + interval * copied(w, t, g), NULL};
         if (disagrees(w, t, -1))
-            c[n].cost += interval * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
+            c[n].cost += turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
         if (c[n].cost < c[best].cost) best = n;
         n++;
     }

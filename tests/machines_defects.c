@@ -40,6 +40,8 @@ static const struct defect names[] = {
     {DRAFT "sm90.xml", "dim(S,1)", "dim(S,2)", "expected dim(OPERAND, DIMENSION)", "dim(S,2)"},
     {SHIPPED "edge16.xml", "size=\"SPAD\"   word", "size=\"SPADE\"   word",
      "'SPADE' has no value here, expected a parameter", "SPADE\""},
+    {SHIPPED "cpu-avx2.xml", "hidden=\"HIDDEN/100\"", "hidden=\"1.8\"",
+     "hidden '1.8' of 'memory' is 1.8, expected a share from 0 to 1", "hidden=\"1.8\""},
     {DRAFT "avx512.xml", "size=\"L2\"", "size=\"L9\"", "'L9' has no value here", "L9"},
     {DRAFT "sm90.xml", "memory=\"reg smem dram\"", "memory=\"reg smen dram\"", "no memory 'smen'",
      "smen"},

@@ -21,10 +21,32 @@ static double queue_width(const struct work *w, int queue) {
     return w->m->queue[queue].width > 0 ? (double)w->m->queue[queue].width : 1;
 }
 
+/* A tile that begins anywhere reaches into a second line now and then, which takes a slot more. */
+static void crossings_charge(struct work *w, const struct moves *moves, const struct plan *p,
+                             const struct task *t, double *queue) {
+    for (int m = 0; m < w->m->nmemories; m++) {
+        const struct memory *mem = &w->m->memory[m];
+        int q = mem->caches >= 0 && mem->line > 0 ? load_queue(w, moves, m) : -1;
+        for (int i = 0; i < t->nops && q >= 0; i++) {
+            const struct opnd *o = &t->op[i];
+            if (!o->geom.loose || o->read < 0) continue;
+            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+            double size = (double)type_size(o->decl->type), tile = (double)o->geom.tile * size,
+                   lines = fmin(1, (tile - size) / (double)mem->line);
+            struct region r;
+            plan_region(w, p, t, acc, &o->geom, p->hold[i].depth, &r);
+            for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+                lines *= ceil((double)r.n[d].c / (double)o->geom.block[d]);
+            queue[q] += plan_trips(w, p, p->hold[i].depth) * lines / queue_width(w, q);
+        }
+    }
+}
+
 /* Again in each loop that moves them, even if an outer one repeats them. */
 void direct_charge(struct work *w, const struct moves *moves, const struct plan *p,
                    const struct task *t, double *queue) {
     int q = load_queue(w, moves, -1);
+    crossings_charge(w, moves, p, t, queue);
     if (q < 0) return;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];

@@ -108,6 +108,28 @@ static bool reduction_moves(const struct work *w, const struct task *t, const st
     return false;
 }
 
+/* Registers take a tile from any place of an unblocked home: one at a time, so that no two share
+ * elements (loose_alone). */
+static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
+                               const struct digit *dg) {
+    return o->where == IN_LOCAL && !o->writes && graph_is_static(w->m, o->memory) &&
+           !needle_reduces(t->needle, dg->x) && dg->weight == 1;
+}
+
+bool loose_alone(const struct work *w, const struct plan *p, const struct task *t,
+                 const struct opnd *o, const struct access *acc, int depth) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        for (int a = 0; a < w->p->naxes && (o->geom.loose >> d & 1); a++)
+            if ((w->p->stmt[t->stmt].axes >> a & 1) &&
+                access_coef(w->p, acc, d, a) % o->geom.block[d] &&
+                plan_tile(w, p, a, depth) > 1) {
+                bool walked = false;
+                for (int x = 0; x < t->needle->nx; x++) walked |= t->axis[x] == a;
+                if (!walked) return false;
+            }
+    return true;
+}
+
 bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     const struct access *acc = task_access(w, t, o, o->writes);
     const struct buffer *b = &w->p->buffer[acc->buffer];
@@ -142,9 +164,11 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         const struct digit *dg = &o->form.digit[i];
         int a = t->axis[dg->x], dim = a >= 0 ? dim_of_axis(w->p, acc, a) : -1;
         if (dim == -2) return false;
-        if (dim >= 0 && g->block[dim] > 1 &&
-            (dim == row_dim || !blockable(w, t, acc, dim, a, g->block[dim])))
-            return false;
+        if (dim < 0 || g->block[dim] == 1) continue;
+        if (dim == row_dim) return false;
+        if (blockable(w, t, acc, dim, a, g->block[dim])) continue;
+        if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
+        g->loose |= UINT64_C(1) << dim;
     }
     g->ninner = g->n;
     g->span = span;
@@ -175,6 +199,11 @@ bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *strid
                 *stride = h->stride[i];
                 return true;
             }
+        for (int i = 0; i < h->n; i++)
+            if (h->at[i].dim == c.dim && h->at[i].div == 1 && !h->at[i].mod) {
+                *stride = h->stride[i] * c.div;
+                return true;
+            }
         return false;
     }
     *stride = c.div;
@@ -199,9 +228,14 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
     h->packed = h->locked = true;
     h->n = 0;
     h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
-    for (int d = 0; d < b->ndims; d++) h->extent[d] = round_up(b->extent[d], g->block[d]);
-    for (int i = 0; i < g->n; i++)
-        if (g->at[i].dim >= 0) h->at[h->n++] = g->at[i];
+    for (int d = 0; d < b->ndims; d++)
+        h->extent[d] = round_up(b->extent[d], g->loose >> d & 1 ? 1 : g->block[d]);
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
+        if (c.dim >= 0 && !loose) h->at[h->n++] = c;
+        if (loose && i < g->ninner) h->at[h->n++] = (struct coord){c.dim, 1, 0};
+    }
     home_run(h, b->ndims);
 }
 

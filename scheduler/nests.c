@@ -42,7 +42,8 @@ static int lone_axis(const struct program *p, const struct access *a, int dim, u
 }
 
 static bool same_inner(const struct geom *a, const struct geom *b) {
-    if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row)
+    if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row ||
+        a->loose != b->loose)
         return false;
     for (int i = 0; i < a->n; i++)
         if (a->at[i].dim != b->at[i].dim || a->at[i].div != b->at[i].div ||

@@ -389,7 +389,9 @@ static bool price_holds(struct pricing *c, const struct task *t) {
                                    c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
         (lasts ? result : input)[o->memory] += f.bytes * c->plan->hold[i].slots;
-        if (repeats_fill(c, o, acc, c->plan->hold[i].depth)) return false;
+        if (repeats_fill(c, o, acc, c->plan->hold[i].depth) ||
+            !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
+            return false;
     }
     if (!fits_memories(c, result, input)) return false;
     if (!route_holds(w, c->moves, c->nest, c->plan, result)) return false;

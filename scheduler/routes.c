@@ -104,6 +104,7 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
                        const struct opnd *o, bool write, const struct route *r, double *cost,
                        const char **why) {
     struct opnd stop = route_stop(w, o, r, 0);
+    if (o->geom.loose && r->n > 0) return false; /* tiles that begin anywhere come from home */
     struct region part;
     if (!operand_fits(w, moves, t, &stop, write, why)) return false;
     const struct access *acc = operand_sample(w, t, o, write, &part);

@@ -55,7 +55,7 @@ static bool packable(const struct work *w, const struct task *t, const struct op
     const struct home *h = &w->home[acc->buffer];
     bool blocked = false;
     for (int d = 0; d < b->ndims; d++) blocked |= o->geom.block[d] > 1;
-    return !h->packed && blocked && !acc->has_fill && (b->role == ROLE_IN || b->role == ROLE_CONST);
+    return !h->packed && blocked && !o->geom.loose && !acc->has_fill && (b->role == ROLE_IN || b->role == ROLE_CONST);
 }
 
 /* Of the copy that pack_identity would make, before it is made. */

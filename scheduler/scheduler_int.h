@@ -93,6 +93,7 @@ struct geom { /* innermost first */
     int64_t stride[MAX_COORDS]; /* of the inner ones, in elements */
     int n, ninner; /* at[0..ninner): one needle tile, padded to whole words of the memory */
     int64_t block[MAX_DIMS]; /* 1: the dimension is not blocked */
+    uint64_t loose;          /* bit d: at home, tiles along dimension d begin anywhere */
     int64_t span, tile;      /* elements of one needle tile, without padding and with it */
     int row;                 /* coordinate along which needles may start anywhere; -1 */
     int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
@@ -428,6 +429,10 @@ bool parts_keep(const struct work *, const struct plan *, const struct task *, c
                 const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
 void parts_ask(struct work *, const struct moves *, int nest); /* a question */
 double plan_least_inner(const struct work *, const struct plan *, int from, int to);
+
+/* geometry.c: tiles that begin anywhere lie alone in their hold. */
+bool loose_alone(const struct work *, const struct plan *, const struct task *,
+                 const struct opnd *, const struct access *, int depth);
 
 /* caches.c */
 const struct refills *caches_charge(struct work *, const struct moves *, struct plan *,

@@ -19,6 +19,7 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
 }
 
 bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim) {
+    if (g->loose >> dim & 1) return false;
     const struct home *h = &w->home[buffer];
     return h->extent[dim] % g->block[dim] == 0;
 }
@@ -35,7 +36,10 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
         home_stride(h, w->p->buffer[buffer].ndims, g->at[i], &stride);
         if (r->pad_lo[d] > 0) lo = val_make(a, SX_MAX, lo, val_const(0));
         if (h->is_tile) lo = val_minus(a, lo, h->lo[d]);
-        sum = val_add(a, sum, val_blocks(a, lo, g->at[i].div, val_const(stride)));
+        if (g->loose >> d & 1)
+            sum = val_add(a, sum, val_scale(a, lo, stride / g->at[i].div));
+        else
+            sum = val_add(a, sum, val_blocks(a, lo, g->at[i].div, val_const(stride)));
     }
     return sum;
 }
@@ -135,6 +139,7 @@ static bool tiles_aligned(const struct work *w, const struct opnd *o, int buffer
         int64_t stride;
         if (c.dim < 0 || b->extent[c.dim] <= c.div) continue;
         home_stride(&w->home[buffer], b->ndims, c, &stride);
+        if (o->geom.loose >> c.dim & 1) stride /= c.div;
         if (stride * (int64_t)type_size(b->type) % align != 0) return false;
     }
     return true;
@@ -193,6 +198,17 @@ double operand_cost(struct work *w, const struct moves *moves, int buffer, const
     return region_fits(w, moves, o, buffer, r, write, &f) ? f.cycles : 0;
 }
 
+/* Of the axis that the needle walks along a dimension where tiles begin anywhere. */
+static int64_t loose_tail(const struct work *w, const struct task *t, const struct opnd *o,
+                          const struct access *acc, int dim) {
+    for (int i = 0; i < o->form.n; i++) {
+        int a = t->axis[o->form.digit[i].x];
+        if (a >= 0 && access_coef(w->p, acc, dim, a))
+            return w->p->axis[a].extent % o->geom.block[dim];
+    }
+    return 0;
+}
+
 /* Is there a move for whole tiles, and one for the tails where the home has no room for them? */
 bool operand_fits(struct work *w, const struct moves *moves, const struct task *t,
                   const struct opnd *o, bool write, const char **why) {
@@ -210,6 +226,7 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
     if (!region_fits(w, moves, o, acc->buffer, &r, write, &f)) return false;
     for (int d = 0; d < b->ndims; d++) {
         int64_t block = o->geom.block[d], tail = b->extent[d] % block;
+        if (o->geom.loose >> d & 1) tail = loose_tail(w, t, o, acc, d);
         if (block == 1 || !tail || home_is_padded(w, acc->buffer, &o->geom, d)) continue;
         *why = "its extent is no multiple of the tile";
         if ((o->zero_tail && !write) || !has_single_digit(&o->geom, d)) return false;

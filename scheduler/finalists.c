@@ -14,38 +14,44 @@ static bool can_simulate(const struct work *w, const struct nest *n) {
            !w->m->queue[w->task[n->core].needle->in->queue].data_order;
 }
 
-static struct work work_alone(const struct search *s, struct arena *scratch, struct diags *diags) {
-    struct work alone = *s->w;
+static struct work work_alone(const struct work *w, struct arena *scratch, struct diags *diags) {
+    struct work alone = *w;
     alone.arena = scratch;
     alone.diags = diags;
     alone.copies = NULL;
     alone.s = schedule_new(alone.m);
-    alone.s->program = alone.p = program_copy(s->w->p);
-    alone.home = arena_copy(scratch, s->w->home, sizeof *alone.home * (size_t)alone.p->nbuffers);
-    alone.nest = arena_copy(scratch, s->w->nest, sizeof *alone.nest * (size_t)alone.nnests);
+    alone.s->program = alone.p = program_copy(w->p);
+    alone.home = arena_copy(scratch, w->home, sizeof *alone.home * (size_t)alone.p->nbuffers);
+    alone.nest = arena_copy(scratch, w->nest, sizeof *alone.nest * (size_t)alone.nnests);
     return alone;
 }
 
-/* Negative: not known. */
-static double simulated(const struct search *s, const struct plan *p) {
+static double simulated(const struct work *w, const struct moves *moves, int nest,
+                        const struct plan *p) {
     struct arena scratch;
     struct diags diags;
     struct nodes list = {0};
     arena_init(&scratch);
     diags_init(&diags);
-    struct work alone = work_alone(s, &scratch, &diags);
+    struct work alone = work_alone(w, &scratch, &diags);
     double cycles = -1;
-    alone.nest[s->nest].plan = *p;
-    alone.nest[s->nest].plan.tiling = NULL;
-    if (homes_place(&alone) && emit_nest(&alone, s->moves, s->nest, &list)) {
+    alone.nest[nest].plan = *p;
+    alone.nest[nest].plan.tiling = NULL;
+    if (homes_place(&alone) && emit_nest(&alone, moves, nest, &list)) {
         nodes_fold(&alone, &list);
         alone.s->run = (struct section){list.at, list.n};
-        cycles = s->w->options->simulate(alone.s, STEPS);
+        cycles = w->options->simulate(alone.s, STEPS);
     }
     schedule_free(alone.s);
     diags_free(&diags);
     arena_free(&scratch);
     return cycles;
+}
+
+double plan_simulated(struct work *w, const struct moves *moves, int nest, const struct plan *p) {
+    double most = (double)ITERATIONS / w->nnests / 4;
+    if (!can_simulate(w, &w->nest[nest]) || plan_trips(w, p, p->nloops) > most) return -1;
+    return simulated(w, moves, nest, p);
 }
 
 /* How many of them the bound on iterations walked allows. */
@@ -81,7 +87,7 @@ void finalists_simulate(struct search *s) {
         struct point *q = &s->pool[i];
         point_plan(s, q, &seen[n]);
         while (!same_loops(&seen[k], &seen[n])) k++;
-        if (k == n) cycles[n++] = simulated(s, &seen[k]);
+        if (k == n) cycles[n++] = simulated(s->w, s->moves, s->nest, &seen[k]);
         q->simulated = cycles[k];
         if (q->simulated > 0) q->cost *= q->simulated / seen[k].predicted;
         if (q->cost < least) least = q->cost;

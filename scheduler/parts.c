@@ -25,7 +25,7 @@ static bool moves_alone(const struct work *w, const struct task *t, const struct
 }
 
 bool cut_axis(const struct work *w, const struct plan *p, const struct task *t,
-               const struct opnd *o, int axis, int from, int to) {
+              const struct opnd *o, int axis, int from, int to) {
     const struct access *acc = read_of(w, t, o);
     int found = -1;
     if (o->geom.repeat_axis == axis) return false;
@@ -128,6 +128,7 @@ double parts_waits(const struct pricing *c, const struct flow *f, int inner, dou
         double late = fmax(f->load + here, (short_step + begin + here + f->latency) / f->slots);
         waits += (s->trips * n - 1) * fmax(0, late - short_step - wait);
     }
+    if (f->steps > 1) waits += pipe_bus_waits(c, f, step, pieces) - pipe_bus_waits(c, f, step, 1);
     return fmax(waits + wait * (f->steps - 1), f->total - exec - first);
 }
 
@@ -146,7 +147,9 @@ void parts_ask(struct work *w, const struct moves *moves, int nest) {
         plan[count].tiling = NULL;
         plan[count].parts = k;
         if (!plan_price(w, moves, n, &plan[count])) continue;
-        c[count] = (struct candidate){text[k], plan[count].cycles, NULL};
+        double cycles = plan_simulated(w, moves, nest, &plan[count]), scale = 1;
+        if (cycles > 0) scale = cycles / plan[count].predicted;
+        c[count] = (struct candidate){text[k], plan[count].cycles * scale, NULL};
         count++;
     }
     if (count < 2) return;

@@ -281,21 +281,22 @@ static double outer_waits(const struct pricing *c, const struct stream *f, int d
 /* A bus serves the heads of the queues in turn: while a result is stored, each issue of a fill
  * waits for one of the store. The k-th fill from then on is wanted when the instructions have run k
  * steps. */
-static double bus_waits(const struct pricing *c, int queue, int depth, int slots, double step) {
+double pipe_bus_waits(const struct pricing *c, const struct flow *w, double step, double cut) {
     const struct stream *d = &c->drain;
     double load = 0, issues = 0, latency = 0;
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *f = &c->fill[i];
-        if (f->queue != queue || f->depth != depth || f->bus < 0 || f->bus != d->bus) continue;
+        if (f->queue != w->queue || f->depth != w->depth || f->bus < 0 || f->bus != d->bus)
+            continue;
         load += f->cycles;
-        issues += f->issues;
+        issues += f->issues * cut;
         latency = fmax(latency, f->latency);
     }
-    if (d->trips <= 1 || d->queue == queue || issues <= 0) return 0;
+    if (d->trips <= 1 || d->queue == w->queue || issues <= 0) return 0;
     double fills = ceil(d->issues / issues),
            first = fmin(d->issues, issues) * d->cycles / d->issues + load - step,
            last = d->cycles + fills * (load - step);
-    return (d->trips - 1) * fmax(0, fmax(first, last) + latency - (slots - 2) * step);
+    return (d->trips - 1) * fmax(0, fmax(first, last) + latency - (w->slots - 2) * step);
 }
 
 static struct flow flow_of(const struct pricing *c, int queue) {
@@ -351,7 +352,7 @@ static double shared_waits(const struct pricing *c, const struct flow *f, double
     double times, short_of;
     if (f->steps <= 1) return 0;
     short_of = tail_waits(c, f->depth, f->slots, exec, f->load + f->latency, &times);
-    return times * short_of + bus_waits(c, f->queue, f->depth, f->slots, exec / f->steps);
+    return times * short_of + pipe_bus_waits(c, f, exec / f->steps, 1);
 }
 
 double pipe_waits(struct pricing *c, const struct task *core) {

@@ -28,6 +28,8 @@ struct flow { /* of all that a queue fills: the deepest holds set its pace */
     int queue, depth, slots;
     double load, first, latency, total, steps; /* first: of the first step */
 };
+/* While a result is stored on the same bus; cut: issues that one of a whole fill becomes. */
+double pipe_bus_waits(const struct pricing *, const struct flow *, double step, double cut);
 /* The last step before depth `from` comes round again, beside a step on average. */
 double pipe_boundary(const struct pricing *, int from, int depth);
 /* Entries of the queue that so many issues are, the machine running the loops that it can. */

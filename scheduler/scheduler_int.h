@@ -417,6 +417,9 @@ void chain_region(const struct work *, const struct plan *, const struct nest *,
                   const struct task *, const struct opnd *, struct region *); /* one grain */
 int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
 
+/* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long */
+double plan_simulated(struct work *, const struct moves *, int nest, const struct plan *);
+
 /* pipe.c */
 void plan_arrange(const struct work *, const struct nest *, struct plan *);
 /* Loops inside all holds that plan_arrange leaves to the program, reductions all; at most 2, outermost first. */

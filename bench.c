@@ -211,7 +211,8 @@ static void judge_times(struct contest *c, int rounds) {
     o->gflops = work / ours / 1e9;
     o->clock = s->machine->clock;
     if (c->peak) {
-        double peak = clock_median(c->seconds[1 + c->nrivals], rounds);
+        double *seconds = c->seconds[1 + c->nrivals], peak = clock_median(seconds, rounds), most;
+        if (o->threads > 1) least_and_most(seconds, rounds, &peak, &most);
         o->peak_gflops = 2 * c->peak->macs / peak / 1e9;
         o->peak_fraction = o->gflops / o->peak_gflops;
         o->clock = c->peak->macs / peak / c->peak->per_cycle;
@@ -232,7 +233,7 @@ static bool take_turns(struct contest *c) {
         c->seconds[i] = list[i].seconds = calloc((size_t)rounds, sizeof(double));
         if (!c->seconds[i]) abort();
     }
-    if (!clock_rounds(list, n, rounds, c->o->threads > 1)) return false;
+    if (!clock_rounds(list, n, rounds, c->o->threads)) return false;
     for (int i = 0; i < n; i++) c->o->disturbed += list[i].disturbed;
     judge_times(c, rounds);
     return true;
@@ -315,7 +316,7 @@ static void judge_cycles(const struct job *j, struct outcome *o) {
     const struct machine *m = j->machine;
     double hz = device_clock(m), macs = (double)program_macs(j->program);
     enum type x, y;
-    if (hz <= 0) return;
+    if (hz <= 0 || o->cycles <= 0) return;
     o->clock = hz;
     o->ours = 1e3 * o->cycles / hz;
     o->predicted = 1e3 * o->predicted_cycles / hz;

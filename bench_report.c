@@ -5,6 +5,11 @@
 #include <math.h>
 #include <string.h>
 
+/* NAN: the device did nothing. */
+static double of_limit(const struct outcome *o) {
+    return o->cycles > 0 ? o->limit_cycles / o->cycles : NAN;
+}
+
 static double geomean(const struct bench *b) {
     double sum = 0;
     int n = 0;
@@ -46,7 +51,7 @@ static void report_numbers(struct report *r, const struct bench *b, const struct
         {"cycles", o->cycles, 2},
         {"predicted_cycles", o->predicted_cycles, 2},
         {"limit_cycles", o->limit_cycles, 2},
-        {"limit_fraction", o->limit_cycles / o->cycles, 2},
+        {"limit_fraction", of_limit(o), 2},
         {"utilisation", o->utilisation, 2},
         {"dram_read_bytes", o->read_bytes, 2},
         {"dram_write_bytes", o->write_bytes, 2},
@@ -152,7 +157,7 @@ static void device_row(const struct outcome *o, struct table *t) {
     table_cell(t, "%.0f", o->cycles);
     table_cell(t, "%.0f", o->predicted_cycles);
     table_cell(t, "%.0f", o->limit_cycles);
-    table_number(t, o->limit_cycles / o->cycles, 3);
+    table_number(t, of_limit(o), 3);
     table_cell(t, "%s", o->limit_by);
     table_number(t, o->utilisation, 3);
     table_number(t, (o->read_bytes + o->write_bytes) / 1e6, 3);

@@ -32,7 +32,7 @@ double clock_now(void) {
     return now_of(CLOCK_MONOTONIC);
 }
 
-/* Time that passed for one call, and what share of it this process had the processor. */
+/* Time that passed for one call, and how many processors this process had on average. */
 static bool block(const struct contender *c, int calls, double *seconds, double *share) {
     double cpu = now_of(CLOCK_PROCESS_CPUTIME_ID), start = clock_now();
     for (int i = 0; i < calls; i++)
@@ -43,44 +43,43 @@ static bool block(const struct contender *c, int calls, double *seconds, double 
     return true;
 }
 
-/* On a shared machine: once more while somebody else had the processor, then the processor time of
- * the block where that was least. */
-static bool undisturbed(struct contender *c, int calls, double *seconds) {
-    double best = -1, s, share, start = clock_now();
-    for (int i = 0; best < ENOUGH && (i == 0 || (i < TRIES && clock_now() - start < PATIENCE));
+/* On a shared machine: once more while somebody else had a processor, then the block where that was
+ * least; of one thread its processor time, which for several says nothing. */
+static bool undisturbed(struct contender *c, int calls, int threads, double *seconds) {
+    double best = -1, s, share, enough = ENOUGH * threads, start = clock_now();
+    for (int i = 0; best < enough && (i == 0 || (i < TRIES && clock_now() - start < PATIENCE));
          i++) {
         if (!block(c, calls, &s, &share)) return false;
         if (share <= best) continue;
         best = share;
-        *seconds = share < ENOUGH ? s * share : s;
+        *seconds = share < ENOUGH && threads == 1 ? s * share : s;
     }
     c->disturbed += best < ENOUGH;
     return true;
 }
 
 /* How many calls make a block: the second call says, the first one may be cold. */
-static bool calibrate(struct contender *c, int *calls) {
+static bool calibrate(struct contender *c, int threads, int *calls) {
     double once, share;
-    if (!block(c, 1, &once, &share) || !undisturbed(c, 1, &once)) return false;
+    if (!block(c, 1, &once, &share) || !undisturbed(c, 1, threads, &once)) return false;
     double n = once > 0 ? BLOCK_SECONDS / once : MAX_CALLS;
     *calls = n < 1 ? 1 : n > MAX_CALLS ? MAX_CALLS : (int)n;
     c->disturbed = 0;
     return true;
 }
 
-static bool turn(struct contender *c, int calls, int round, bool threaded) {
+static bool turn(struct contender *c, int calls, int threads, int round) {
     double cold, share;
-    if (threaded) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NANOSECONDS}, NULL);
-    return block(c, 1, &cold, &share) && (threaded ? block(c, calls, &c->seconds[round], &share)
-                                                   : undisturbed(c, calls, &c->seconds[round]));
+    if (threads > 1) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NANOSECONDS}, NULL);
+    return block(c, 1, &cold, &share) && undisturbed(c, calls, threads, &c->seconds[round]);
 }
 
-bool clock_rounds(struct contender *c, int n, int rounds, bool threaded) {
+bool clock_rounds(struct contender *c, int n, int rounds, int threads) {
     int *calls = calloc((size_t)n + 1, sizeof *calls);
     bool ok = calls != NULL;
-    for (int i = 0; i < n && ok; i++) ok = calibrate(&c[i], &calls[i]);
+    for (int i = 0; i < n && ok; i++) ok = calibrate(&c[i], threads, &calls[i]);
     for (int r = 0; r < rounds && ok; r++)
-        for (int i = 0; i < n && ok; i++) ok = turn(&c[i], calls[i], r, threaded);
+        for (int i = 0; i < n && ok; i++) ok = turn(&c[i], calls[i], threads, r);
     free(calls);
     return ok;
 }

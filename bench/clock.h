@@ -12,12 +12,11 @@ struct contender {
     int disturbed; /* out: rounds whose time is the processor's, because others had it in between */
 };
 
-/* Warm: every block follows a call that is not timed. A block during which others had the processor
- * is repeated a few times; if they had it each time, the processor time of the least disturbed
- * block stands for its time. `threaded`: processor time says nothing then, blocks are taken as they
- * come, and between them the threads of others get time to fall asleep. False as soon as a call
- * fails. */
-bool clock_rounds(struct contender *, int n, int rounds, bool threaded);
+/* Warm: every block follows a call that is not timed. A block during which others had a processor
+ * is repeated a few times and the least disturbed one taken; if they had it each time, the
+ * processor time of one thread stands for its time. Several threads: between blocks those of the
+ * contender before get time to fall asleep. False as soon as a call fails. */
+bool clock_rounds(struct contender *, int n, int rounds, int threads);
 
 double clock_median(const double *, int n);
 double clock_now(void);

@@ -348,12 +348,12 @@ static void turns_alternate(void **state) {
                    b = {.order = order, .next = &next, .number = 2};
     struct contender list[] = {{.run = count_call, .user = &a, .seconds = first},
                                {.run = count_call, .user = &b, .seconds = second}};
-    assert_true(clock_rounds(list, 2, 3, false));
+    assert_true(clock_rounds(list, 2, 3, 1));
     for (int r = 0; r < 3; r++) assert_true(first[r] >= 0 && second[r] >= 0);
     assert_true(a.calls > 6 && b.calls > 6);
     assert_int_equal(order[0], 1);
     list[1].run = refuse;
-    assert_false(clock_rounds(list, 2, 3, false));
+    assert_false(clock_rounds(list, 2, 3, 1));
     double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2};
     assert_true(clock_median(odd, 3) == 3 && clock_median(even, 4) == 2.5);
 }

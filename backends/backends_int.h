@@ -66,6 +66,9 @@ typedef const char *(*emit_unknown)(void *user, const struct mexpr *whole,
  * after reporting with the emit's line. */
 char *emit_expand(struct arena *, const struct machine *, const struct site *, const struct emit *,
                   emit_unknown, void *user, struct diags *);
+/* The text of a configure's emit. `value`: the fields of its settings, one after the other; words that have no setting are 0. */
+char *emit_expand_configure(struct arena *, const struct machine *, const struct configure_node *,
+                            const int64_t *value, const struct emit *, struct diags *);
 /* A function of LLVM's text form, `define … @name(…) alwaysinline {…}`. *first_line gets the lines
  * before the body. */
 char *emit_llvm_function(struct arena *, const char *name, const struct signature *,

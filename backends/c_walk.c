@@ -212,6 +212,30 @@ static void walk_signals(struct cgen *g, const struct signal *signal, int n, boo
     }
 }
 
+static void walk_configure(struct cgen *g, const struct configure_node *n) {
+    const struct configure *c = &g->machine->configure[n->configure];
+    const struct emit *emit = NULL;
+    size_t count = 0, at = 0;
+    for (int k = 0; k < c->nemits; k++)
+        if (c->emit[k].language == LANGUAGE_C) emit = &c->emit[k];
+    if (!emit) {
+        c_error(g, "configure '%s' has no c emit", c->id);
+        return;
+    }
+    for (int k = 0; k < n->nsets; k++)
+        count += (size_t)g->machine->state[n->set[k].state].nfields;
+    int64_t *value = arena_array(&g->arena, count + 1, sizeof *value);
+    for (int k = 0; k < n->nsets; k++)
+        for (int f = 0; f < g->machine->state[n->set[k].state].nfields; f++)
+            if (!sx_constant(n->set[k].value[f], &value[at++])) {
+                c_error(g, "'%s' sets a value that is not known when code is generated", c->id);
+                return;
+            }
+    const char *body = emit_expand_configure(&g->arena, g->machine, n, value, emit, g->diags);
+    g->failed = !body;
+    if (body) c_line(g, "{ %s }", body);
+}
+
 static void walk(struct cgen *g, const struct node *node, int n) {
     bool inside = g->in_entry;
     for (int i = 0; i < n && !g->failed; i++) {
@@ -235,6 +259,9 @@ static void walk(struct cgen *g, const struct node *node, int n) {
             if (g->rotates[node[i].rotate])
                 c_line(g, "s_%d = s_%d + 1 == %d ? 0 : s_%d + 1;", node[i].rotate, node[i].rotate,
                        g->schedule->place[node[i].rotate].slots, node[i].rotate);
+            break;
+        case NODE_CONFIGURE:
+            walk_configure(g, node[i].configure);
             break;
         case NODE_SYNC:
             break;

@@ -108,6 +108,43 @@ struct emitted *emit_plain(struct cpu *c, const struct emit *emit) {
     return body ? declare(c, &c->arena, &none, emit, body) : NULL;
 }
 
+/* Values of the settings, in order; false after reporting that one is not a constant. */
+static bool setting_values(struct function *f, const struct configure_node *n, int64_t *value) {
+    const struct machine *m = f->cpu->machine;
+    for (int k = 0; k < n->nsets; k++)
+        for (int x = 0; x < m->state[n->set[k].state].nfields; x++)
+            if (!lv_constant(lv_sx(f, n->set[k].value[x]), value++)) {
+                cpu_error(f->cpu,
+                          "'%s' sets a value that is not known when code is generated, expected "
+                          "unrolled loops around it",
+                          m->configure[n->configure].id);
+                return false;
+            }
+    return true;
+}
+
+void build_configure(struct function *f, const struct configure_node *n) {
+    struct cpu *c = f->cpu;
+    const struct configure *configure = &c->machine->configure[n->configure];
+    const struct signature none = {NULL, 0};
+    size_t count = 0;
+    for (int k = 0; k < n->nsets; k++)
+        count += (size_t)c->machine->state[n->set[k].state].nfields;
+    int64_t *value = arena_array(&c->arena, count + 1, sizeof *value);
+    const struct emit *emit = NULL;
+    for (int k = 0; k < configure->nemits; k++)
+        if (configure->emit[k].language == LANGUAGE_LLVM) emit = &configure->emit[k];
+    if (!emit) {
+        cpu_error(c, "configure '%s' has no llvm emit", configure->id);
+        return;
+    }
+    if (!setting_values(f, n, value)) return;
+    const char *body = emit_expand_configure(&c->arena, c->machine, n, value, emit, c->diags);
+    struct emitted *fn = body ? declare(c, &c->arena, &none, emit, body) : NULL;
+    c->failed = c->failed || !fn;
+    if (fn) LLVMBuildCall2(f->builder, fn->type, fn->fn, NULL, 0, "");
+}
+
 /* ---- linking ---- */
 
 /* "name:LINE:COLUMN: error: text": the emit whose body has that line. */

@@ -149,6 +149,7 @@ void phis_prune(LLVMValueRef fn);
 struct emitted *emit_function(struct cpu *, const struct site *, const struct signature *,
                               const struct emit *);
 struct emitted *emit_plain(struct cpu *, const struct emit *); /* no operands */
+void build_configure(struct function *, const struct configure_node *);
 LLVMTypeRef element_type(struct cpu *, enum type);             /* in a register */
 LLVMTypeRef param_type(struct cpu *, const struct emit_param *);
 bool emits_link(struct cpu *);

@@ -440,6 +440,9 @@ static void walk(struct function *f, const struct node *node, int n) {
         case NODE_ROTATE:
             walk_rotate(f, node[i].rotate);
             break;
+        case NODE_CONFIGURE:
+            build_configure(f, node[i].configure);
+            break;
         case NODE_SYNC:
             break;
         }

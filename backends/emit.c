@@ -216,7 +216,8 @@ bool site_eval(const struct site *s, const struct mexpr *e, double *out,
 struct expansion {
     struct arena *arena;
     const struct machine *machine;
-    const struct site *site;
+    const struct site *site;           /* or NULL: env */
+    const struct mexpr_env *env;
     const struct emit *emit;
     emit_unknown unknown;
     void *user;
@@ -238,10 +239,8 @@ static void print_number(struct expansion *x, double v) {
 
 static bool expand_value(struct expansion *x, const struct mexpr *e, int line) {
     const struct mexpr *missing = NULL;
-    struct mexpr_env outside = {machine_name, NULL, (void *)x->machine};
     double v;
-    bool has =
-        x->site ? site_eval(x->site, e, &v, &missing) : mexpr_eval(e, &outside, &v, &missing);
+    bool has = x->site ? site_eval(x->site, e, &v, &missing) : mexpr_eval(e, x->env, &v, &missing);
     if (has) {
         print_number(x, v);
         return true;
@@ -263,10 +262,9 @@ static bool expand_value(struct expansion *x, const struct mexpr *e, int line) {
 /* list('text#', n): the text n times, # numbered, joined by commas */
 static bool expand_list(struct expansion *x, const struct mexpr *e, int line) {
     double n;
-    struct mexpr_env outside = {machine_name, NULL, (void *)x->machine};
     if (e->nargs != 2 || e->arg[0]->kind != MEXPR_STRING ||
         !(x->site ? site_eval(x->site, e->arg[1], &n, NULL)
-                  : mexpr_eval(e->arg[1], &outside, &n, NULL)) ||
+                  : mexpr_eval(e->arg[1], x->env, &n, NULL)) ||
         !(n >= 0 && n <= 4096)) {
         diag_line(x->diags, x->emit->at.file, line, 0,
                   "'${%s}' is not list('text#', n) with a number n up to 4096", e->text);
@@ -298,41 +296,103 @@ static const char *closing_brace(const char *at) {
     return NULL;
 }
 
-char *emit_expand(struct arena *a, const struct machine *m, const struct site *site,
-                  const struct emit *emit, emit_unknown unknown, void *user, struct diags *diags) {
-    struct expansion x = {a, m, site, emit, unknown, user, diags, {0}};
+static char *expand_text(struct expansion *x) {
+    const struct emit *emit = x->emit;
     int line = emit->at.line;
     bool good = true;
-    text_append(&x.out, "", 0);
+    text_append(&x->out, "", 0);
     for (const char *at = emit->text ? emit->text : ""; *at && good; at++) {
         if (*at == '\n') line++;
         if (at[0] != '$' || at[1] != '{') {
-            text_append(&x.out, at, 1);
+            text_append(&x->out, at, 1);
             continue;
         }
         const char *end = closing_brace(at + 2);
         if (!end) {
-            diag_line(diags, emit->at.file, line, 0, "'${' without '}' in emit text");
+            diag_line(x->diags, emit->at.file, line, 0, "'${' without '}' in emit text");
             good = false;
             break;
         }
-        char *inner = arena_strndup(a, at + 2, (size_t)(end - at - 2));
-        const struct mexpr *e = mexpr_parse(a, inner, emit->at.file, line, diags);
+        char *inner = arena_strndup(x->arena, at + 2, (size_t)(end - at - 2));
+        const struct mexpr *e = mexpr_parse(x->arena, inner, emit->at.file, line, x->diags);
         good = e && (e->kind == MEXPR_CALL && !e->field && !strcmp(e->name, "list")
-                         ? expand_list(&x, e, line)
-                         : expand_value(&x, e, line));
+                         ? expand_list(x, e, line)
+                         : expand_value(x, e, line));
         for (; at < end; at++) line += *at == '\n';
     }
-    char *text = good ? arena_strndup(a, x.out.at ? x.out.at : "", x.out.n) : NULL;
-    text_free(&x.out);
+    char *text = good ? arena_strndup(x->arena, x->out.at ? x->out.at : "", x->out.n) : NULL;
+    text_free(&x->out);
     return text;
+}
+
+char *emit_expand(struct arena *a, const struct machine *m, const struct site *site,
+                  const struct emit *emit, emit_unknown unknown, void *user, struct diags *diags) {
+    struct mexpr_env outside = {machine_name, NULL, (void *)m};
+    struct expansion x = {a, m, site, &outside, emit, unknown, user, diags, {0}};
+    return expand_text(&x);
+}
+
+/* ---- configure ---- */
+struct settings {
+    const struct machine *machine;
+    const struct configure_node *node;
+    const int64_t *value;
+};
+
+static bool setting_value(const struct settings *s, const char *state, const char *field,
+                          int64_t index, double *out) {
+    const int64_t *value = s->value;
+    bool known = false;
+    for (int k = 0; k < s->node->nsets; k++) {
+        const struct state *t = &s->machine->state[s->node->set[k].state];
+        for (int f = 0; f < t->nfields; f++, value++) {
+            if (strcmp(t->id, state) || strcmp(t->field[f], field)) continue;
+            if (index >= 0 && s->node->set[k].index != index) continue;
+            *out = (double)*value;
+            known = true;
+        }
+    }
+    if (known || index < 0) return known;
+    const struct configure *c = &s->machine->configure[s->node->configure];
+    for (int k = 0; k < c->nsets; k++) /* words that nothing uses */
+        known |= !strcmp(s->machine->state[c->sets[k]].id, state);
+    return *out = 0, known;
+}
+
+static bool setting_name(void *user, const char *name, const char *field, double *out) {
+    const struct settings *s = user;
+    return field ? setting_value(s, name, field, -1, out)
+                 : machine_name((void *)s->machine, name, field, out);
+}
+
+static bool setting_call(void *user, const struct mexpr *call, const struct mexpr_env *env,
+                         double *out) {
+    const struct settings *s = user;
+    int64_t index;
+    if (call->field && call->nargs == 1)
+        return mexpr_integer(call->arg[0], env, &index, NULL) && index >= 0 &&
+               setting_value(s, call->name, call->field, index, out);
+    if (strcmp(call->name, "slot") || call->nargs != 1 || call->arg[0]->kind != MEXPR_NAME)
+        return false;
+    for (int k = 0; k < s->node->nsets; k++)
+        if (!strcmp(s->machine->state[s->node->set[k].state].id, call->arg[0]->name))
+            return *out = (double)s->node->set[k].index, true;
+    return false;
+}
+
+char *emit_expand_configure(struct arena *a, const struct machine *m,
+                            const struct configure_node *node, const int64_t *value,
+                            const struct emit *emit, struct diags *diags) {
+    struct settings s = {m, node, value};
+    struct mexpr_env env = {setting_name, setting_call, &s};
+    struct expansion x = {a, m, NULL, &env, emit, NULL, NULL, diags, {0}};
+    return expand_text(&x);
 }
 
 /* ---- signatures ---- */
 static bool supported(const struct site *s, struct diags *diags) {
     const struct instr *i = s->instr;
     const char *what = NULL;
-    if (i->nneeds && !s->draft) what = "needs a state, which";
     if (i->across >= 0) what = "moves across units, which";
     if (i->completes >= 0 && s->machine->sync[i->completes].kind != SYNC_INTERLOCK)
         what = "completes through a sync, whose handle";

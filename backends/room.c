@@ -32,6 +32,7 @@ bool node_mentions(const struct schedule *s, const struct node *n, int place) {
         return fallback_mentions(s, n->fallback, place);
     case NODE_ROTATE:
     case NODE_SYNC:
+    case NODE_CONFIGURE:
         break;
     }
     return false;

@@ -1,6 +1,7 @@
 /* One nest as a rolled tree in program order (SCHEDULING §4): fills at their depths, the issue, the
  * grains that follow, drains; tokens as §5 places them. */
 #include "scheduler/emit_int.h"
+#include "scheduler/needs.h"
 #include <assert.h>
 #include <string.h>
 
@@ -209,6 +210,8 @@ static void place_out(struct emitter *e, const struct opnd *o, int buffer, const
 static void place_core(struct emitter *e, int64_t *at, bool lasting) {
     struct work *w = e->w;
     const struct plan *p = &e->nest->plan;
+    int64_t fixed[MAX_OPERANDS];
+    banks_plan(w, e->nest, p, fixed);
     for (int i = 0; i < e->t->nops; i++) {
         const struct opnd *o = &e->t->op[i];
         bool lasts = o->writes || p->hold[i].depth < p->depth_out;
@@ -225,8 +228,10 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         e->held[i].place = w->home[acc->buffer].place;
         if (i == e->nest->given) continue;
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
-        e->held[i].place = add_place(w, acc->buffer, o->memory, &at[o->memory],
-                                     slot_bytes(w, o, &r), p->hold[i].slots);
+        int64_t start = fixed[i] < 0 ? at[o->memory] : fixed[i];
+        e->held[i].place =
+            add_place(w, acc->buffer, o->memory, &start, slot_bytes(w, o, &r), p->hold[i].slots);
+        if (start > at[o->memory]) at[o->memory] = start;
         if (!o->writes) place_route(e, i, acc, at);
         if (!o->writes || !e->drained) continue;
         place_out(e, o, task_access(w, e->t, o, true)->buffer, &r, p->hold[i].drain_by,

@@ -176,7 +176,7 @@ void emit_issue(struct emitter *e, struct nodes *out, const struct task *t, stru
     n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
     n->axis = arena_array(a, (size_t)t->needle->nx + 1, sizeof *n->axis);
     n->base = arena_array(a, (size_t)w->p->naxes + 1, sizeof *n->base);
-    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, 1);
+    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, t->needle->size[i]);
     for (int x = 0; x < t->needle->nx; x++) {
         n->axis[x] = t->axis[x];
         int i = t->needle->ranged[x];
@@ -360,7 +360,9 @@ static bool fixed_grain(const struct emitter *e, int axis) {
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &e->w->task[e->nest->chain[i]];
         for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == axis && t->needle->ranged[x] < 0 && t->needle->hi[x] > 1) return true;
+            if (t->axis[x] == axis && (t->needle->ranged[x] < 0 || t->needle->whole[x]) &&
+                t->needle->hi[x] > 1)
+                return true;
     }
     return false;
 }

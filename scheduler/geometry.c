@@ -1,6 +1,7 @@
 /* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the
  * rest), and the same at home. */
 #include "scheduler/scheduler_int.h"
+#include "scheduler/needs.h"
 #include <string.h>
 
 bool needle_reduces(const struct needle *nd, int x) {
@@ -81,6 +82,9 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
     if (dim >= 0) {
         if (g->block[dim] != dg->weight) return false;
         g->block[dim] *= extent;
+        if (a >= 0 && extent > 1) t->needle->whole[dg->x] = true;
+        if (t->needle->lo[dg->x] < t->needle->hi[dg->x] && needs_exact(w, t->needle->in, o->number))
+            g->exact |= UINT64_C(1) << dim;
     }
     g->stride[g->n] = dg->stride;
     g->at[g->n++] = (struct coord){dim, dg->weight, extent};

@@ -1,5 +1,6 @@
 /* The machine as a graph: queues joined by syncs, memories by capacity. */
 #include "scheduler/scheduler_int.h"
+#include "scheduler/needs.h"
 #include <string.h>
 
 int graph_sync(const struct machine *m, int from, int to) {
@@ -95,6 +96,14 @@ void instr_times(const struct machine *m, const struct instr *in, const struct p
     if (latency) *latency = number(&env, in->latency, 1);
     if (interval) *interval = number(&env, in->interval, 1);
     if (overhead) *overhead = number(&env, in->overhead, 0);
+}
+
+double configure_cycles(const struct machine *m, int configure) {
+    static const struct program none;
+    const struct configure *c = &m->configure[configure];
+    struct names names = {m, &none, NULL, NULL};
+    struct mexpr_env env = {.name = look_up, .user = &names};
+    return number(&env, c->overhead, 0) + number(&env, c->interval, 1);
 }
 
 int64_t graph_align(const struct machine *m, const struct operand *o, int memory,

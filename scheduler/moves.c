@@ -1,5 +1,6 @@
 /* Moves as lists of axes, read off their semantics by binding them at sample sizes. */
 #include "scheduler/scheduler_int.h"
+#include "scheduler/needs.h"
 #include <string.h>
 
 struct sample {
@@ -7,12 +8,20 @@ struct sample {
     const struct access *from, *to;
 };
 
+/* With its flag at 0, an instruction that accumulates overwrites. */
+static bool may_overwrite(const struct instr *in, const struct stmt *st) {
+    for (int o = 0; o < in->noperands; o++)
+        if (in->operand[o].kernel_buffer == st->dst.buffer && in->operand[o].accumulate)
+            return true;
+    return st->combine == COMBINE_SET;
+}
+
 static bool sample_make(const struct machine *m, const struct instr *in, const int64_t *size,
                         struct sample *s, struct diags *diags) {
     s->p = instr_bind(m, in, size, diags);
     if (!s->p) return false;
     const struct stmt *st = s->p->nstmts == 1 ? &s->p->stmt[0] : NULL;
-    bool copy = st && st->combine == COMBINE_SET && st->nreads == 1 && st->nops == 1 &&
+    bool copy = st && may_overwrite(in, st) && st->nreads == 1 && st->nops == 1 &&
                 st->op[0].code == OP_READ && !st->nwhere;
     if (!copy) {
         program_free(s->p);
@@ -138,7 +147,7 @@ static double order_key(const struct side *s) {
 
 static bool move_learn(struct work *w, int instr, struct move *mv) {
     const struct instr *in = &w->m->instr[instr];
-    if (in->noperands != 2 || in->nneeds || in->across >= 0 || in->completes >= 0 ||
+    if (in->noperands != 2 || needs_why(w->m, in) || in->across >= 0 || in->completes >= 0 ||
         in->queue < 0 || in->nranged > MAX_SIZES)
         return false;
     int64_t size[MAX_SIZES], lo, hi, step;

@@ -6,6 +6,12 @@ enum { UNBOUNDED_SAMPLE = 64 };
 
 struct needle *needle_make(struct arena *arena, const struct machine *m, int instr,
                            struct diags *diags) {
+    static const int64_t none[MAX_SIZES];
+    return needle_fixed(arena, m, instr, none, diags);
+}
+
+struct needle *needle_fixed(struct arena *arena, const struct machine *m, int instr,
+                            const int64_t *fixed, struct diags *diags) {
     const struct instr *in = &m->instr[instr];
     int64_t lo[MAX_SIZES], hi[MAX_SIZES], step[MAX_SIZES], size[MAX_SIZES];
     if (in->nranged > MAX_SIZES) return NULL;
@@ -15,10 +21,12 @@ struct needle *needle_make(struct arena *arena, const struct machine *m, int ins
         size[i] = hi[i] < 0 ? (lo[i] > UNBOUNDED_SAMPLE ? lo[i] : UNBOUNDED_SAMPLE) : hi[i];
         if (hi[i] > 1 << 20) size[i] = 1 << 20;
         if (hi[i] < 0) hi[i] = INT64_C(1) << 31;
+        if (fixed[i]) size[i] = fixed[i];
     }
     struct needle *n = arena_alloc(arena, sizeof *n);
     n->in = in;
     n->instr = instr;
+    n->again = n->remaining = -1;
     n->bound = instr_bind(m, in, size, diags);
     if (!n->bound) return NULL;
     n->nx = n->bound->naxes;
@@ -26,11 +34,12 @@ struct needle *needle_make(struct arena *arena, const struct machine *m, int ins
         program_free(n->bound);
         return NULL;
     }
+    for (int i = 0; i < in->nranged; i++) n->size[i] = fixed[i] ? fixed[i] : 1;
     for (int x = 0; x < n->nx; x++) {
         n->ranged[x] = -1;
         n->lo[x] = n->hi[x] = n->step[x] = n->bound->axis[x].extent;
         for (int i = 0; i < in->nranged; i++)
-            if (in->ranged[i] == n->bound->axis[x].param) {
+            if (in->ranged[i] == n->bound->axis[x].param && !fixed[i]) {
                 n->ranged[x] = i;
                 n->lo[x] = lo[i];
                 n->hi[x] = hi[i];
@@ -38,6 +47,10 @@ struct needle *needle_make(struct arena *arena, const struct machine *m, int ins
             }
     }
     return n;
+}
+
+int64_t needle_unit(const struct needle *n, int x) {
+    return n->ranged[x] < 0 || n->whole[x] ? n->hi[x] : n->step[x];
 }
 
 static const struct access *kernel_access(const struct needle *n, int operand) {

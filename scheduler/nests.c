@@ -156,7 +156,7 @@ static int64_t task_grain(const struct task *t, int axis, bool *fixed) {
     *fixed = false;
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] == axis) {
-            *fixed = t->needle->ranged[x] < 0 && t->needle->hi[x] > 1;
+            *fixed = (t->needle->ranged[x] < 0 || t->needle->whole[x]) && t->needle->hi[x] > 1;
             return t->needle->hi[x];
         }
     return 1;

@@ -1,5 +1,6 @@
 /* Plans: sizes of tiles, footprints, capacity and cost (docs/scheduling.md, "Cost"). */
 #include "scheduler/price_int.h"
+#include "scheduler/needs.h"
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@ enum { MAX_UNROLLED = 96 };
 static const double PORT_WEIGHT = 0.02;
 
 int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
-    if (nd->ranged[x] < 0) return nd->hi[x];
+    if (nd->ranged[x] < 0 || nd->whole[x]) return nd->hi[x];
     int64_t hi = nd->hi[x], step = nd->step[x];
     if (tile <= hi) return (tile + step - 1) / step * step;
     int64_t parts = (tile + hi - 1) / hi, leaf = (tile + parts - 1) / parts;
@@ -393,7 +394,10 @@ static bool price_holds(struct pricing *c, const struct task *t) {
             !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
             return false;
     }
-    if (!fits_memories(c, result, input)) return false;
+    int64_t address[MAX_OPERANDS];
+    if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, c->plan, address) ||
+        !needs_keep(w, c->nest, c->plan))
+        return false;
     if (!route_holds(w, c->moves, c->nest, c->plan, result)) return false;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
@@ -426,7 +430,7 @@ static double leaf_cycles(struct pricing *c, const struct task *t, double *issue
     int64_t size[MAX_SIZES];
     double interval, overhead, n = 1, total = 0;
     int x = -1; /* the sized axis whose tails are summed exactly */
-    for (int i = 0; i < nd->in->nranged; i++) size[i] = 1;
+    for (int i = 0; i < nd->in->nranged; i++) size[i] = nd->size[i];
     for (int k = 0; k < nd->nx; k++) {
         if (nd->ranged[k] < 0) continue;
         size[nd->ranged[k]] =
@@ -470,7 +474,7 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, NULL);
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
     cycles -= overhead * (issues - pipe_entries(c, t, issues));
-    cycles /= width;
+    cycles = (cycles - remain_saving(c->w, t, c->plan, issues)) / width;
     if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * latency);
     c->queue[in->queue] += cycles;
     double body = 1;

@@ -45,7 +45,7 @@ struct place {
 };
 
 /* ---- nodes ---- */
-enum node_kind { NODE_LOOP, NODE_ISSUE, NODE_FALLBACK, NODE_ROTATE, NODE_SYNC };
+enum node_kind { NODE_LOOP, NODE_ISSUE, NODE_FALLBACK, NODE_ROTATE, NODE_SYNC, NODE_CONFIGURE };
 enum loop_kind { LOOP_SEQUENTIAL, LOOP_PARALLEL, LOOP_UNROLLED, LOOP_HARDWARE };
 
 /* machine.sync. Channel 0 unless it has several. With `rotating` = 1 + a place there is one channel for each slot of it: channel
@@ -104,12 +104,29 @@ struct fallback_node {
     struct signals signals;
 };
 
+/* One value of a state: of one of its slots, of one word of the memory it belongs to, or of one of its objects. */
+struct state_value {
+    int state;                         /* machine.state */
+    int index;                         /* slot, word or object; 0 for a state with one slot */
+    const struct sx **value;           /* one for each of state.field */
+};
+
+/* Writes states: what instructions `need` of them holds from here on. Words of a state `of` a memory that have no setting lose their
+ * value. In section prepare a configure at="launch" makes objects, before anything runs. */
+struct configure_node {
+    int configure;                     /* machine.configure */
+    struct state_value *set;
+    int nsets;
+    struct signals signals;
+};
+
 struct node {
     enum node_kind kind;
     union {
         struct loop_node *loop;
         struct issue_node *issue;
         struct fallback_node *fallback;
+        struct configure_node *configure;
         int rotate;                    /* place: its next slot becomes current (the first rotate of a run makes slot 0 current) */
         struct { int queue; struct signals signals; } sync;  /* carried by the queue's nop; on a queue of a unit with a fallback, by nothing */
     };
@@ -133,7 +150,7 @@ void schedule_free(struct schedule *);
 void schedule_print(const struct schedule *, struct text *);
 struct schedule *schedule_parse(const struct machine *, const struct source *, struct diags *);
 int schedule_home(const struct schedule *, int buffer);           /* the place that is the buffer's home; -1 */
-int64_t schedule_nodes(const struct schedule *);                  /* loops, issues, fallbacks, rotates and syncs */
+int64_t schedule_nodes(const struct schedule *);                  /* loops, issues, fallbacks, configures, rotates and syncs */
 int64_t schedule_workspace(const struct schedule *);              /* bytes of KEEP_WORKSPACE places */
 
 /* ---- building (arena-allocated, folded: constants are computed at once) ---- */

@@ -74,6 +74,8 @@ const struct signals *node_signals(const struct node *n) {
         return &n->fallback->signals;
     case NODE_SYNC:
         return &n->sync.signals;
+    case NODE_CONFIGURE:
+        return &n->configure->signals;
     case NODE_LOOP:
     case NODE_ROTATE:
         break;

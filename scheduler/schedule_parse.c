@@ -426,6 +426,58 @@ static bool read_rotate(struct reader *r, struct node *node) {
     return node->rotate >= 0 || read_fail(r, at, "there is no place '%s'", name);
 }
 
+static int find_state(const struct machine *m, const struct configure *c, const char *id) {
+    for (int k = 0; k < c->nsets; k++)
+        if (strcmp(m->state[c->sets[k]].id, id) == 0) return c->sets[k];
+    return -1;
+}
+
+static bool read_setting(struct reader *r, const struct configure *c, struct state_value *set) {
+    size_t at = r->word.at;
+    const char *name = read_name(r, "a state");
+    if (!name) return false;
+    set->state = find_state(r->machine, c, name);
+    if (set->state < 0) return read_fail(r, at, "'%s' does not set a state '%s'", c->id, name);
+    const struct state *state = &r->machine->state[set->state];
+    int64_t index = 0;
+    if (read_accept(r, "[") &&
+        (!read_integer(r, "a number", 0, 1 << 20, &index) || !read_expect(r, "]")))
+        return false;
+    set->index = (int)index;
+    set->value = arena_array(r->arena, (size_t)state->nfields + 1, sizeof *set->value);
+    if (!read_expect(r, "=") || !read_expect(r, "(")) return false;
+    for (int k = 0; k < state->nfields; k++)
+        if ((k > 0 && !read_expect(r, ",")) || !(set->value[k] = read_sx(r))) return false;
+    return read_expect(r, ")");
+}
+
+static int find_configure(const struct machine *m, const char *id) {
+    for (int k = 0; k < m->nconfigures; k++)
+        if (strcmp(m->configure[k].id, id) == 0) return k;
+    return -1;
+}
+
+static bool read_configure(struct reader *r, struct node *node) {
+    struct configure_node *n = arena_alloc(r->arena, sizeof *n);
+    int cap = 0;
+    size_t at = r->word.at;
+    const char *name = read_name(r, "a configure of the machine");
+    if (!name) return false;
+    node->kind = NODE_CONFIGURE;
+    node->configure = n;
+    n->configure = find_configure(r->machine, name);
+    if (n->configure < 0) return read_fail(r, at, "the machine has no configure '%s'", name);
+    if (!read_expect(r, "(")) return false;
+    while (!r->failed && !read_at(r, ")")) {
+        struct state_value set = {0};
+        if (n->nsets > 0 && !read_expect(r, ",")) return false;
+        if (!read_setting(r, &r->machine->configure[n->configure], &set)) return false;
+        GROW(r->arena, n->set, n->nsets, cap);
+        n->set[n->nsets++] = set;
+    }
+    return read_expect(r, ")") && read_signals(r, &n->signals);
+}
+
 static int bind_var(struct reader *r, size_t at, const char *name) {
     struct schedule *s = r->schedule;
     for (int v = 0; v < s->nvars; v++) {
@@ -487,10 +539,11 @@ static bool read_node(struct reader *r, struct node *node) {
     if (read_accept(r, "fallback")) return read_fallback(r, node);
     if (read_accept(r, "rotate")) return read_rotate(r, node);
     if (read_accept(r, "sync")) return read_sync(r, node);
+    if (read_accept(r, "configure")) return read_configure(r, node);
     if (r->word.kind == WORD_END)
         return read_fail(r, r->word.at, "the schedule ends where a node or '}' is expected");
     return read_fail(r, r->word.at,
-                     "unexpected '%s', expected loop, issue, fallback, rotate, sync or '}'",
+                     "unexpected '%s', expected loop, issue, fallback, configure, rotate, sync or '}'",
                      r->word.text);
 }
 

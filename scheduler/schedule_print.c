@@ -245,6 +245,32 @@ static void print_fallback(const struct schedule *s, const struct fallback_node 
     text_printf(out, "\n");
 }
 
+static void print_setting(const struct schedule *s, const struct state_value *set, struct text *out) {
+    const struct state *state = &s->machine->state[set->state];
+    bool first = true;
+    print_name(state->id, out);
+    if (state->count != 1 || state->of >= 0) text_printf(out, "[%d]", set->index);
+    text_printf(out, " = (");
+    for (int k = 0; k < state->nfields; k++) {
+        separator(&first, out);
+        sx_print(set->value[k], s, out);
+    }
+    text_printf(out, ")");
+}
+
+static void print_configure(const struct schedule *s, const struct configure_node *n,
+                            struct text *out) {
+    bool first = true;
+    print_word("configure", s->machine->configure[n->configure].id, out);
+    text_printf(out, "(");
+    for (int k = 0; k < n->nsets; k++) {
+        separator(&first, out);
+        print_setting(s, &n->set[k], out);
+    }
+    text_printf(out, ")");
+    print_signals(s, &n->signals, out);
+}
+
 static void print_nodes(const struct schedule *s, const struct node *node, int n, int indent,
                         struct text *out) {
     for (int k = 0; k < n; k++) schedule_print_node(s, &node[k], indent, true, out);
@@ -301,6 +327,9 @@ void schedule_print_node(const struct schedule *s, const struct node *n, int ind
     case NODE_SYNC:
         print_word("sync", s->machine->queue[n->sync.queue].id, out);
         print_signals(s, &n->sync.signals, out);
+        break;
+    case NODE_CONFIGURE:
+        print_configure(s, n->configure, out);
         break;
     }
     text_printf(out, "\n");

@@ -62,6 +62,10 @@ struct needle {
     int ranged[MAX_NEEDLE]; /* index into in->ranged of the size that axis x is; -1: a fixed extent
                              */
     int64_t lo[MAX_NEEDLE], hi[MAX_NEEDLE], step[MAX_NEEDLE];
+    int64_t size[MAX_SIZES]; /* of those that no axis chooses */
+    int again, remaining; /* the instruction that takes an operand which this one left in the unit,
+                             and that operand; -1 */
+    bool whole[MAX_NEEDLE]; /* blocked in a local memory: needles start at multiples of hi */
 };
 
 /* How one needle axis moves through an operand: offset += stride * (value / weight % extent);
@@ -78,6 +82,10 @@ struct form {
 };
 
 struct needle *needle_make(struct arena *, const struct machine *, int instr, struct diags *);
+/* The same with some of the sizes chosen for good (0: not). NULL: not legal. */
+struct needle *needle_fixed(struct arena *, const struct machine *, int instr, const int64_t *fixed,
+                            struct diags *);
+int64_t needle_unit(const struct needle *, int x); /* what tiles of the axis are multiples of */
 bool needle_form(const struct machine *, const struct needle *, int operand, int layout,
                  struct form *);
 void instr_times(const struct machine *, const struct instr *, const struct program *bound,
@@ -96,6 +104,7 @@ struct geom { /* innermost first */
     uint64_t loose;          /* bit d: at home, tiles along dimension d begin anywhere */
     int64_t span, tile;      /* elements of one needle tile, without padding and with it */
     int row;                 /* coordinate along which needles may start anywhere; -1 */
+    uint64_t exact;  /* dimensions of which moves bring just what is there: a state tells sizes */
     int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
 };
 

@@ -1,5 +1,6 @@
 /* Residency: at which depth each operand's copy is filled, and in how many slots. */
 #include "scheduler/search_int.h"
+#include "scheduler/needs.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,8 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
     if (graph_is_static(s->w->m, o->memory)) {
         for (int d = o->writes ? deepest : p->depth_out; d <= deepest; d++)
             n = add_option(out, n, outside(nest, plan_normalise(s->w, p, acc, d)), 1);
+        if (needs_exact(s->w, t->needle->in, o->number)) /* again rather than over a tail */
+            n = add_option(out, n, outside(nest, deepest), 1);
         return o->writes ? add_spill(s, p, i, out, n) : n;
     }
     int most = wide ? OPTIONS : is_alone(s, i) ? 1 : 3;

@@ -42,7 +42,7 @@ bool space_axes(struct search *s) {
         for (int x = 0; x < t->needle->nx; x++)
             if (t->axis[x] == a) {
                 v->x = x;
-                v->unit = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x];
+                v->unit = needle_unit(t->needle, x);
             }
         if (axis_rest(s, a) <= v->unit) continue;
         fill_values(v, axis_rest(s, a));

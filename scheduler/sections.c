@@ -1,6 +1,7 @@
 /* Sections: nests and host work in order, with drains between nests and bell and done between host
  * and device. */
 #include "scheduler/emit_int.h"
+#include "scheduler/needs.h"
 #include <string.h>
 
 static void add_fallback(struct work *w, struct nodes *out, int stmt) {
@@ -217,6 +218,8 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
         if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
     if (!emit_run(w, moves, &run))
         return fail(w, "queues of the machine have no sync between them");
+    remains_place(w, &run);
+    if (!configures_place(w, &prepare, &run)) return false;
     nodes_fold(w, &run);
     int mute = mute_queue(w, run.at, run.n);
     if (mute >= 0) {

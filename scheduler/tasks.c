@@ -1,6 +1,7 @@
 /* From a cover to tasks: which program axis each needle axis walks, which memory each operand is
  * in. */
 #include "scheduler/scheduler_int.h"
+#include "scheduler/needs.h"
 #include <string.h>
 
 static const char *file_of(const struct work *w) {
@@ -65,7 +66,6 @@ static const char *operand_make(struct work *w, struct task *t, const struct map
     int buffer = o->writes ? st->dst.buffer : st->read[o->read].buffer;
     if (!choose_memory(w, o, w->p->buffer[buffer].type))
         return "no memory of an operand holds its type";
-    if (o->decl->also >= 0) return "operands that stay in a second memory are not scheduled yet";
     if (!needle_form(w->m, t->needle, i, 0, &o->form))
         return "the layout of an operand depends on sizes or other instances";
     return NULL;
@@ -98,7 +98,8 @@ static bool result_injective(const struct program *p, const struct stmt *st) {
 static const char *task_check(const struct work *w, const struct task *t) {
     const struct instr *in = t->needle->in;
     const struct stmt *st = &w->p->stmt[t->stmt];
-    if (in->nneeds) return "it needs state that 'configure' sets, which schedules do not do yet";
+    const char *why = needs_why(w->m, in);
+    if (why) return why;
     if (in->completes >= 0)
         return "its results complete at a later sync, which schedules do not place yet";
     if (in->across >= 0) return "it works across units, which schedules do not do yet";
@@ -288,8 +289,16 @@ static void find_reductions(struct work *w, struct task *t) {
 
 static const char *task_make(struct work *w, int task, const struct mapping *map) {
     struct task *t = &w->task[task];
-    t->needle = needle_make(w->arena, w->m, map->instr, w->diags);
+    int first = remain_first(w->m, map->instr); /* the other one comes in where loops allow it */
+    t->needle = needle_make(w->arena, w->m, first >= 0 ? first : map->instr, w->diags);
     if (!t->needle) return "its sizes depend on each other";
+    int64_t fixed[MAX_SIZES] = {0};
+    if (needs_equal_tiles(w, t, map->group, fixed)) {
+        int instr = t->needle->instr;
+        program_free(t->needle->bound);
+        t->needle = needle_fixed(w->arena, w->m, instr, fixed, w->diags);
+        if (!t->needle) return "its sizes are not legal";
+    }
     const char *why = task_check(w, t);
     if (why) return why;
     t->nops = t->needle->in->noperands;
@@ -305,8 +314,11 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     why = recur_check(w, t);
     if (why) return why;
     why = fuse(w, task, map);
-    if (!why) find_reductions(w, &w->task[task]);
-    return why;
+    if (why) return why;
+    t = &w->task[task];
+    t->needle->again = remain_again(w->m, t->needle->instr, &t->needle->remaining);
+    find_reductions(w, t);
+    return NULL;
 }
 
 bool tasks_make(struct work *w) {

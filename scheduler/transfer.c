@@ -21,7 +21,7 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
 bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim) {
     if (g->loose >> dim & 1) return false;
     const struct home *h = &w->home[buffer];
-    return h->extent[dim] % g->block[dim] == 0;
+    return h->extent[dim] % g->block[dim] == 0 && !(g->exact >> dim & 1);
 }
 
 struct val home_offset(struct work *w, int buffer, const struct geom *g, const struct region *r) {
@@ -229,7 +229,8 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
         if (o->geom.loose >> d & 1) tail = loose_tail(w, t, o, acc, d);
         if (block == 1 || !tail || home_is_padded(w, acc->buffer, &o->geom, d)) continue;
         *why = "its extent is no multiple of the tile";
-        if ((o->zero_tail && !write) || !has_single_digit(&o->geom, d)) return false;
+        bool zeros = o->zero_tail && !write && !(o->geom.exact >> d & 1);
+        if (zeros || !has_single_digit(&o->geom, d)) return false;
         struct region part = r;
         part.partial[d] = true;
         part.n[d] = val_const(tail);

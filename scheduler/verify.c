@@ -34,14 +34,6 @@ int verify_slot(struct verify *v, int place) {
 }
 
 /* ---- legality of one issue ---- */
-struct site {
-    struct verify *v;
-    const struct issue_node *n;
-    const struct shape *h;
-    const int64_t *size, *stride, *flag;
-    const struct place_at *at;
-};
-
 static bool site_name(void *user, const char *name, const char *field, double *out) {
     const struct site *s = user;
     const struct instr *in = &s->v->m->instr[s->n->instr];
@@ -82,6 +74,13 @@ static bool site_place(const struct site *s, const char *function, int o, double
     return true;
 }
 
+static bool imm_bits(enum type type, union value x, double *out) {
+    uint64_t bits = 0;
+    type_store(type, &bits, x);
+    *out = (double)bits;
+    return type_size(type) <= 4;
+}
+
 static bool site_call(void *user, const struct mexpr *call, const struct mexpr_env *env,
                       double *out) {
     const struct site *s = user;
@@ -92,6 +91,8 @@ static bool site_call(void *user, const struct mexpr *call, const struct mexpr_e
         *out = type_is_float(type) ? s->n->arg[o].imm.f : (double)s->n->arg[o].imm.i;
         return true;
     }
+    if (strcmp(call->name, "bits") == 0 && s->n->arg[o].place < 0)
+        return imm_bits(type, s->n->arg[o].imm, out);
     if (strcmp(call->name, "bytes") == 0) {
         *out = (double)s->h->operand[o].buffer_bytes;
         return true;
@@ -108,9 +109,13 @@ static bool site_call(void *user, const struct mexpr *call, const struct mexpr_e
     return site_place(s, call->name, o, out);
 }
 
+struct mexpr_env site_env(struct site *s) {
+    return (struct mexpr_env){.name = site_name, .call = site_call, .user = s};
+}
+
 static bool check_requires(struct site *s) {
     const struct instr *in = &s->v->m->instr[s->n->instr];
-    struct mexpr_env env = {.name = site_name, .call = site_call, .user = s};
+    struct mexpr_env env = site_env(s);
     for (int k = 0; k < in->nrequires; k++) {
         double x;
         const struct mexpr *missing = NULL;
@@ -140,7 +145,7 @@ static bool check_alignment(struct site *s, int o) {
     const struct operand *op = &v->m->instr[s->n->instr].operand[o];
     const struct memory *m = named_memory(v, op, s->at[o].memory);
     enum pass pass = op->has_pass ? op->pass : m->pass;
-    struct mexpr_env env = {.name = site_name, .call = site_call, .user = s};
+    struct mexpr_env env = site_env(s);
     int64_t align = m->align > 0 ? m->align : 1;
     if (op->align && !mexpr_integer(op->align, &env, &align, NULL))
         return verify_error(v, "the alignment of operand '%s' cannot be evaluated", op->buffer);
@@ -242,8 +247,10 @@ static void run_races(struct verify *v, int qi, struct place_at at, const struct
     }
 }
 
-static void issue_races(struct verify *v, const struct issue_node *n, const struct shape *h,
-                        const struct place_at *at, const int64_t *flag) {
+static void issue_races(struct site *s) {
+    struct verify *v = s->v;
+    const struct issue_node *n = s->n;
+    const struct shape *h = s->h;
     const struct instr *in = &v->m->instr[n->instr];
     int qi = race_queue(v, in->queue, in->unit), who = qi;
     bool overwrites = h->dst_operand >= 0 && h->stmt && h->stmt->combine != COMBINE_SET;
@@ -251,15 +258,17 @@ static void issue_races(struct verify *v, const struct issue_node *n, const stru
     if (!v->in_entry) race_begin(v, qi, &n->signals);
     if (in->completes >= 0) who = race_start_behind(v, qi, in->completes);
     for (int k = 0; k < instr_flag_count(in); k++)
-        off |= instr_flag_operand(in, k) == h->dst_operand && flag[k] == 0;
+        off |= instr_flag_operand(in, k) == h->dst_operand && s->flag[k] == 0;
+    state_races(s, qi);
     for (int write = 0; write < 2; write++)
         for (int o = 0; o < in->noperands; o++) {
             const struct shape_operand *p = &h->operand[o];
             bool touches =
                 write ? p->writes : p->reads && !(overwrites && off && o == h->dst_operand);
             for (int k = 0; touches && n->arg[o].place >= 0 && k < p->nruns && !v->stop; k++)
-                run_races(v, who, at[o], &p->run[k], p->swizzle, write);
+                run_races(v, who, s->at[o], &p->run[k], p->swizzle, write);
         }
+    state_remains_races(s, qi);
     if (!v->in_entry) race_push(v, qi, &n->signals);
 }
 
@@ -281,9 +290,10 @@ static void walk_issue(struct verify *v, const struct issue_node *n) {
     struct site site = {v, n, h, size, stride, flag, at};
     for (int o = 0; o < in->noperands; o++)
         if (n->arg[o].place >= 0 && (!check_alignment(&site, o) || !check_bounds(&site, o))) return;
-    if (v->counting && !check_requires(&site)) return;
+    if (v->counting && (!check_requires(&site) || !state_needs(&site))) return;
     content_issue(v, n, h, at, flag);
-    if (!v->counting && !v->stop) issue_races(v, n, h, at, flag);
+    if (!v->counting && !v->stop) state_remains(&site);
+    if (!v->counting && !v->stop) issue_races(&site);
 }
 
 static void walk_fallback(struct verify *v, const struct fallback_node *n) {
@@ -391,6 +401,9 @@ static void walk_nodes(struct verify *v, const struct node *node, int n) {
         case NODE_SYNC:
             walk_sync(v, node[k].sync.queue, &node[k].sync.signals);
             break;
+        case NODE_CONFIGURE:
+            state_configure(v, node[k].configure);
+            break;
         }
     }
 }
@@ -413,6 +426,7 @@ static void zero_homes(struct verify *v, const struct section *c, int n) {
 
 static void walk_section(struct verify *v, const struct section *c, bool prepare) {
     v->prepare = prepare;
+    state_forget(v);
     pages_free(&v->slots);
     for (int n = 0; n < c->nnodes && !v->stop; n++) {
         if (!v->counting) zero_homes(v, c, n);
@@ -460,10 +474,12 @@ static void granules_of_nodes(struct verify *v, const struct node *node, int n) 
         if (node[k].kind != NODE_ISSUE) continue;
         const struct issue_node *i = node[k].issue;
         const struct instr *in = &v->m->instr[i->instr];
-        for (int o = 0; o < in->noperands; o++)
+        for (int o = 0; o < in->noperands; o++) {
+            int64_t size = (int64_t)type_size(in->operand[o].type);
             if (i->arg[o].place >= 0)
-                shrink(&v->granule[v->s->place[i->arg[o].place].memory],
-                       (int64_t)type_size(in->operand[o].type));
+                shrink(&v->granule[v->s->place[i->arg[o].place].memory], size);
+            if (in->operand[o].also >= 0) shrink(&v->granule[in->operand[o].also], size);
+        }
     }
 }
 
@@ -482,6 +498,7 @@ static void fill_granules(struct verify *v) {
         int64_t word = v->m->memory[m].word;
         v->word[m] = word > v->granule[m] && word < 1 << 20 ? (int)word : v->granule[m];
     }
+    for (int k = 0; k < v->m->nstates; k++) v->word[v->m->nmemories + k] = 1;
 }
 
 static void open_tables(struct verify *v) {
@@ -492,7 +509,8 @@ static void open_tables(struct verify *v) {
     v->live = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *v->live);
     v->inst = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *v->inst);
     v->granule = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *v->granule);
-    v->word = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *v->word);
+    v->word = arena_array(&v->arena, (size_t)(v->m->nmemories + v->m->nstates) + 1,
+                          sizeof *v->word);
     pages_init(&v->slots, sizeof(int), &v->page_bytes);
     pages_init(&v->tags, PAGE_ENTRIES * sizeof(struct tag), &v->page_bytes);
     pages_init(&v->counts, PAGE_ENTRIES * sizeof(uint32_t), &v->page_bytes);

@@ -13,7 +13,9 @@ enum {
     MAX_GROUPS = 64,                   /* of a channel that are remembered */
     PAGE_ENTRIES = 256,
     MAX_OPERANDS_OF_ISSUE = 16,
-    MAX_READS = 16
+    MAX_READS = 16,
+    STATE_FIELDS = 64,
+    STATE_OBJECTS = 4096               /* at most, of a state with count="*" */
 };
 
 /* ---- paged storage: address spaces are large, what is touched is small ---- */
@@ -156,7 +158,7 @@ struct verify {
     uint64_t *domain;                  /* [nstmts] axes whose values number the instances */
     struct flat **flat;                /* [nstmts][1 + nreads] destination, reads */
     int *granule;                      /* [nmemories] bytes of a tag's entry */
-    int *word;                         /* [nmemories] bytes of a race granule */
+    int *word;                         /* [nmemories + nstates] bytes of a race granule; states come after the memories */
 
     struct shape **shape; int nbuckets;
     struct binding_of *bindings;
@@ -168,6 +170,7 @@ struct verify {
     struct pages visited;              /* statement, axis, value -> executed */
     int64_t *nvisited;                 /* [nstmts * naxes] values */
 
+    struct state_now *states;
     bool races_matter;
     struct queue_instance *queue[MAX_QUEUES]; int nqueues;
     struct token_channel *channels;
@@ -181,6 +184,26 @@ bool verify_error(struct verify *, const char *fmt, ...) __attribute__((format(p
 bool verify_step(struct verify *, int64_t n);                       /* false: too many */
 int64_t verify_instance(const struct verify *, int unit);           /* number of the walked instance of the unit, over the machine */
 int verify_slot(struct verify *, int place);                        /* that is current in the walked instance */
+
+/* One issue, all expressions evaluated: what names and functions of the machine's expressions mean there. */
+struct place_at { int memory, instance; int64_t address; };
+struct site {
+    struct verify *v;
+    const struct issue_node *n;
+    const struct shape *h;
+    const int64_t *size, *stride, *flag;
+    const struct place_at *at;         /* [noperands] */
+};
+struct mexpr_env site_env(struct site *);
+
+/* verify_state.c */
+bool state_index_legal(const struct verify *, int state, int64_t index);
+void state_forget(struct verify *);                                 /* a section begins */
+void state_configure(struct verify *, const struct configure_node *);
+bool state_needs(struct site *);                                    /* each need of the instruction holds */
+void state_races(struct site *, int qi);
+void state_remains(struct site *);                                  /* copies of operands that stay in a unit */
+void state_remains_races(struct site *, int qi);
 
 /* verify_structure.c: indices, sizes, places; everything that the walk relies on. */
 bool verify_structure(struct verify *);
@@ -213,7 +236,6 @@ void access_tables(struct verify *);
 int64_t access_at(const struct verify *, int stmt, int read, const int64_t *at);
 
 /* verify_tags.c */
-struct place_at { int memory, instance; int64_t address; };
 struct tag tag_get(struct verify *, struct place_at, enum type);
 void tag_set(struct verify *, struct place_at, enum type, struct tag);
 void tag_copy(struct verify *, struct place_at to, struct place_at from, enum type);   /* as it is, even a part of an element */

@@ -67,6 +67,15 @@ static bool loop_printable(const struct schedule *s, const struct loop_node *l) 
            l->axis < s->program->naxes;
 }
 
+static bool configure_printable(const struct schedule *s, const struct configure_node *n) {
+    if (n->configure < 0 || n->configure >= s->machine->nconfigures) return false;
+    for (int k = 0; k < n->nsets; k++)
+        if (n->set[k].state < 0 || n->set[k].state >= s->machine->nstates ||
+            !all_printable(s, n->set[k].value, s->machine->state[n->set[k].state].nfields))
+            return false;
+    return signals_printable(s, &n->signals);
+}
+
 static bool node_printable(const struct schedule *s, const struct node *n) {
     switch (n->kind) {
     case NODE_LOOP:
@@ -77,6 +86,8 @@ static bool node_printable(const struct schedule *s, const struct node *n) {
         return fallback_printable(s, n->fallback);
     case NODE_ROTATE:
         return n->rotate >= 0 && n->rotate < s->nplaces;
+    case NODE_CONFIGURE:
+        return configure_printable(s, n->configure);
     case NODE_SYNC:
         return n->sync.queue >= 0 && n->sync.queue < s->machine->nqueues &&
                signals_printable(s, &n->sync.signals);

@@ -89,12 +89,22 @@ const char *race_name(const struct verify *v, int qi) {
     return queue < 0 ? "the fallback's" : v->m->queue[queue].id;
 }
 
+static const char *memory_text(const struct verify *v, int memory) {
+    int n = v->m->nmemories;
+    return memory < n ? v->m->memory[memory].id : v->m->state[memory - n].id;
+}
+
+static const char *part_text(const struct verify *v, int memory) {
+    return memory < v->m->nmemories ? "byte" : "slot";
+}
+
 static void report(struct verify *v, int qi, struct place_at at, struct epoch other,
                    const char *what, const char *before) {
     verify_error(v,
-                 "queue '%s' %s byte %" PRId64
-                 " of memory '%s', which queue '%s' %s without a sync between them",
-                 race_name(v, qi), what, at.address, v->m->memory[at.memory].id,
+                 "queue '%s' %s %s %" PRId64
+                 " of %s '%s', which queue '%s' %s without a sync between them",
+                 race_name(v, qi), what, part_text(v, at.memory), at.address,
+                 at.memory < v->m->nmemories ? "memory" : "state", memory_text(v, at.memory),
                  race_name(v, other.queue), before);
 }
 
@@ -134,7 +144,7 @@ static bool access_granule(struct verify *v, struct granule *g, int qi, struct p
         verify_error(v,
                      "queue '%s' writes byte %" PRId64
                      " of memory '%s', which many queues read without a sync between them",
-                     race_name(v, qi), at.address, v->m->memory[at.memory].id);
+                     race_name(v, qi), at.address, memory_text(v, at.memory));
         return false;
     }
     *g = (struct granule){.write = now};

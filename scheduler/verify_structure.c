@@ -14,6 +14,7 @@ struct scope {
     bool *parallel;       /* [nunits] a loop over its instances is around */
     bool unrolled;        /* every loop around is */
     bool hardware;        /* a hardware loop is around */
+    bool prepare;         /* the section */
     int depth;
 };
 
@@ -113,6 +114,7 @@ bool verify_node_uses(const struct schedule *s, const struct node *n, int place)
                stmt_uses(s->program, n->fallback->stmt, s->place[place].buffer);
     case NODE_ROTATE:
     case NODE_SYNC:
+    case NODE_CONFIGURE:
         break;
     }
     return false;
@@ -365,6 +367,37 @@ static bool check_sync(struct scope *c, int queue, const struct signals *g) {
     return check_signals(c, queue, g);
 }
 
+static bool check_setting(struct scope *c, const struct configure *f, const struct state_value *set) {
+    struct verify *v = c->v;
+    bool sets = false;
+    for (int k = 0; k < f->nsets; k++) sets |= f->sets[k] == set->state;
+    if (!sets) return verify_error(v, "'%s' does not set that state", f->id);
+    const struct state *state = &v->m->state[set->state];
+    if (!state_index_legal(v, set->state, set->index))
+        return verify_error(v, "state '%s' has no number %d", state->id, set->index);
+    for (int k = 0; k < state->nfields; k++)
+        if (!check_sx(c, set->value[k])) return false;
+    return true;
+}
+
+static bool check_configure(struct scope *c, const struct configure_node *n) {
+    struct verify *v = c->v;
+    if (n->configure < 0 || n->configure >= v->m->nconfigures)
+        return verify_error(v, "a configure does not exist");
+    const struct configure *f = &v->m->configure[n->configure];
+    bool before = f->at_launch || f->at_program;
+    if (before != c->prepare)
+        return verify_error(v, before ? "'%s' stands before the run, in 'prepare'"
+                                      : "'%s' is no part of 'prepare'",
+                            f->id);
+    if (!before && f->queue < 0)
+        return verify_error(v, "configure '%s' has no queue", f->id);
+    for (int k = 0; k < n->nsets; k++)
+        if (!check_setting(c, f, &n->set[k])) return false;
+    return before ? !n->signals.npops && !n->signals.npushes
+                  : check_signals(c, f->queue, &n->signals);
+}
+
 static bool check_nodes(struct scope *c, const struct node *node, int n);
 
 /* The outermost of the hardware loops around an issue, all that is in it being legal. */
@@ -437,6 +470,8 @@ static bool check_node(struct scope *c, const struct node *n) {
         return check_rotate(c, n->rotate);
     case NODE_SYNC:
         return check_sync(c, n->sync.queue, &n->sync.signals);
+    case NODE_CONFIGURE:
+        return check_configure(c, n->configure);
     }
     return verify_error(c->v, "a node has no such kind");
 }
@@ -455,9 +490,10 @@ bool verify_structure(struct verify *v) {
     c.bound = arena_array(&v->arena, (size_t)s->nvars + 1, sizeof *c.bound);
     c.kind = arena_array(&v->arena, (size_t)s->nvars + 1, sizeof *c.kind);
     c.parallel = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *c.parallel);
-    if (!check_nodes(&c, s->prepare.node, s->prepare.nnodes) ||
-        !check_nodes(&c, s->run.node, s->run.nnodes))
-        return false;
+    c.prepare = true;
+    if (!check_nodes(&c, s->prepare.node, s->prepare.nnodes)) return false;
+    c.prepare = false;
+    if (!check_nodes(&c, s->run.node, s->run.nnodes)) return false;
     v->node = NULL;
     return sync_objects_fit(v) && check_overlaps(v);
 }

@@ -52,6 +52,8 @@ static void count_all(const struct verify *v, const struct node *node, int n, in
             count_channels(v, &node[k].fallback->signals, most);
         else if (node[k].kind == NODE_SYNC)
             count_channels(v, &node[k].sync.signals, most);
+        else if (node[k].kind == NODE_CONFIGURE)
+            count_channels(v, &node[k].configure->signals, most);
     }
 }
 

@@ -48,13 +48,22 @@ static int64_t used_bytes(struct engine *e, int memory) {
     return most;
 }
 
-static bool image_open(struct engine *e, int memory, int64_t bytes) {
-    const struct memory *m = &e->machine->memory[memory];
-    int64_t n = 1, piece = m->word > 16 ? m->word : 16;
-    for (int u = m->unit; u >= 0 && n <= MOST_IMAGES; u = e->machine->unit[u].parent)
+static int unit_of(const struct machine *m, int memory) {
+    return memory < m->nmemories ? m->memory[memory].unit : m->state[memory - m->nmemories].unit;
+}
+
+static const char *name_of(const struct machine *m, int memory) {
+    return memory < m->nmemories ? m->memory[memory].id : m->state[memory - m->nmemories].id;
+}
+
+static bool image_open(struct engine *e, int memory, int64_t bytes, int64_t piece) {
+    int64_t n = 1;
+    for (int u = unit_of(e->machine, memory); u >= 0 && n <= MOST_IMAGES;
+         u = e->machine->unit[u].parent)
         n *= unit_instances(e->machine, u);
     if (n > MOST_IMAGES)
-        return engine_error(e, NULL, "memory '%s' has too many instances to be simulated", m->id);
+        return engine_error(e, NULL, "memory '%s' has too many instances to be simulated",
+                            name_of(e->machine, memory));
     while (bytes / piece > MOST_GRANULES) piece *= 2;
     e->images[memory] = bytes > 0 ? n : 1;
     e->image[memory] = calloc((size_t)e->images[memory], sizeof *e->image[memory]);
@@ -65,18 +74,22 @@ static bool image_open(struct engine *e, int memory, int64_t bytes) {
 
 bool images_open(struct engine *e) {
     const struct machine *m = e->machine;
-    e->image = arena_array(&e->arena, (size_t)m->nmemories + 1, sizeof *e->image);
-    e->images = arena_array(&e->arena, (size_t)m->nmemories + 1, sizeof *e->images);
+    size_t n = (size_t)(m->nmemories + m->nstates) + 1;
+    e->image = arena_array(&e->arena, n, sizeof *e->image);
+    e->images = arena_array(&e->arena, n, sizeof *e->images);
     for (int i = 0; i < m->nmemories; i++) {
-        int64_t bytes = used_bytes(e, i);
-        if (bytes < 0 || !image_open(e, i, bytes)) return false;
+        int64_t bytes = used_bytes(e, i), word = m->memory[i].word;
+        if (bytes < 0 || !image_open(e, i, bytes, word > 16 ? word : 16)) return false;
         e->result->peak_bytes[i] = bytes;
     }
+    for (int s = 0; s < m->nstates; s++)
+        if (!image_open(e, m->nmemories + s, state_slots(m, s), 1)) return false;
+    states_open(e);
     return true;
 }
 
 void images_close(struct engine *e) {
-    for (int i = 0; i < e->machine->nmemories; i++) {
+    for (int i = 0; i < e->machine->nmemories + e->machine->nstates; i++) {
         for (int64_t k = 0; k < e->images[i]; k++) {
             free(e->image[i][k].byte);
             free(e->image[i][k].granule);
@@ -86,9 +99,10 @@ void images_close(struct engine *e) {
     }
 }
 
-static int64_t instance_of(const struct engine *e, int memory) {
+int64_t image_instance(const struct engine *e, int memory) {
     int64_t at = 0, scale = 1;
-    for (int u = e->machine->memory[memory].unit; u >= 0; u = e->machine->unit[u].parent) {
+    for (int u = e->images[memory] > 1 ? unit_of(e->machine, memory) : -1; u >= 0;
+         u = e->machine->unit[u].parent) {
         at += e->unit_instance[u] * scale;
         scale *= unit_instances(e->machine, u);
     }
@@ -100,7 +114,7 @@ struct image *image_of(struct engine *e, int memory) {
 }
 
 struct image *image_at(struct engine *e, int memory, int64_t further) {
-    int64_t at = e->images[memory] > 1 ? instance_of(e, memory) + further : 0;
+    int64_t at = e->images[memory] > 1 ? image_instance(e, memory) + further : 0;
     struct image *image = &e->image[memory][at];
     size_t granules = (size_t)(image->bytes / image->piece + 2);
     if (!image->byte && !e->options->no_values) {
@@ -115,12 +129,12 @@ struct image *image_at(struct engine *e, int memory, int64_t further) {
     return image;
 full:
     engine_error(e, NULL, "there is not enough memory for the %lld bytes used in '%s'",
-                 (long long)image->bytes, e->machine->memory[memory].id);
+                 (long long)image->bytes, name_of(e->machine, memory));
     return NULL;
 }
 
 void images_forget(struct engine *e) {
-    for (int i = 0; i < e->machine->nmemories; i++)
+    for (int i = 0; i < e->machine->nmemories + e->machine->nstates; i++)
         for (int64_t k = 0; k < e->images[i]; k++) {
             struct image *image = &e->image[i][k];
             size_t granules = (size_t)(image->bytes / image->piece + 2);

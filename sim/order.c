@@ -7,12 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-struct use {
-    int memory;
-    int64_t address, bytes;
-    bool reads, writes;
-};
-
 /* Of a fallback: the box's part of a row-major home, all of any other. */
 static bool home_use(const struct engine *e, const struct executed *x, const struct access *a,
                      struct use *out) {
@@ -57,6 +51,7 @@ static int uses_of_fallback(const struct engine *e, const struct executed *x, st
 
 static int uses_of(struct engine *e, const struct executed *x, struct use *use) {
     if (x->node->kind == NODE_FALLBACK) return uses_of_fallback(e, x, use);
+    if (x->node->kind == NODE_CONFIGURE) return configure_uses(e, x->node->configure, use);
     if (x->node->kind != NODE_ISSUE) return 0;
     const struct issue_node *i = x->node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
@@ -74,7 +69,8 @@ static int uses_of(struct engine *e, const struct executed *x, struct use *use) 
                                 .reads = in->operand[o].role != ROLE_OUT && !overwrites,
                                 .writes = in->operand[o].role != ROLE_IN};
     }
-    return n;
+    n += need_uses(e, x, use + n);
+    return n + remains_uses(e, i, use + n);
 }
 
 static void range_of(const struct image *image, const struct use *u, int64_t *first,
@@ -115,7 +111,7 @@ static void leave_mark(struct engine *e, const struct executed *x, const struct 
 }
 
 void order_enter(struct engine *e, const struct executed *x) {
-    struct use use[SIM_OPERANDS];
+    struct use use[SIM_OPERANDS + 2 * SIM_USES];
     memset(x->after, 0, (size_t)e->machine->nqueues * sizeof *x->after);
     if (!e->tracks) return;
     int n = uses_of(e, x, use);
@@ -136,7 +132,7 @@ static bool waits_for(const struct engine *e, int queue, int16_t other) {
 /* When all that it reads is visible. Queues in order also wait before they overwrite: out-of-order
  * ones rename. */
 double order_visible(struct engine *e, const struct executed *x) {
-    struct use use[SIM_OPERANDS];
+    struct use use[SIM_OPERANDS + 2 * SIM_USES];
     double at = 0;
     if (!e->tracks || !e->interlocked[x->queue]) return 0;
     bool renames = e->machine->queue[x->queue].data_order;
@@ -157,7 +153,7 @@ double order_visible(struct engine *e, const struct executed *x) {
 }
 
 void order_ran(struct engine *e, const struct executed *x, double end, double visible) {
-    struct use use[SIM_OPERANDS];
+    struct use use[SIM_OPERANDS + 2 * SIM_USES];
     if (!e->tracks) return;
     int n = uses_of(e, x, use);
     for (int k = 0; k < n; k++) {

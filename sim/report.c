@@ -2,9 +2,10 @@
 #include "sim/sim_int.h"
 
 const char *node_name(const struct engine *e, const struct node *n) {
-    return n->kind == NODE_ISSUE      ? e->machine->instr[n->issue->instr].id
-           : n->kind == NODE_FALLBACK ? "fallback"
-                                      : "sync";
+    return n->kind == NODE_ISSUE       ? e->machine->instr[n->issue->instr].id
+           : n->kind == NODE_FALLBACK  ? "fallback"
+           : n->kind == NODE_CONFIGURE ? e->machine->configure[n->configure->configure].id
+                                       : "sync";
 }
 
 /* Instances of the unit that work side by side at this moment. */

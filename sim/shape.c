@@ -39,6 +39,7 @@ static bool name_value(void *user, const char *name, const char *field, double *
     const struct names *n = user;
     if (field) return false;
     if (find(n, name, out)) return true;
+    if (!n->instr->semantics) return false;
     int p = kernel_param_index(n->instr->semantics, name);
     int64_t v;
     if (p < 0 || !n->instr->semantics->param[p].value) return false;
@@ -55,6 +56,53 @@ static bool evaluate_cost(struct engine *e, const struct node *node, struct name
                           const struct mexpr *x, const char *what, double *out) {
     if (evaluate(n, x, out) && *out >= 0) return true;
     return engine_error(e, node, "the %s of '%s' has no value at these sizes", what, n->instr->id);
+}
+
+struct issue_names {
+    struct names names;
+    const struct issue_node *issue;
+};
+
+static bool issue_name(void *user, const char *name, const char *field, double *out) {
+    struct issue_names *n = user;
+    return name_value(&n->names, name, field, out);
+}
+
+static bool imm_call(void *user, const struct mexpr *call, const struct mexpr_env *env,
+                     double *out) {
+    const struct issue_names *n = user;
+    const struct instr *in = n->names.instr;
+    (void)env;
+    for (int o = 0; o < in->noperands && call->nargs == 1; o++) {
+        enum type t = in->operand[o].type;
+        if (call->arg[0]->kind != MEXPR_NAME || strcmp(call->arg[0]->name, in->operand[o].buffer) ||
+            n->issue->arg[o].place >= 0)
+            continue;
+        union value v = n->issue->arg[o].imm;
+        uint64_t bits = 0;
+        type_store(t, &bits, v);
+        if (!strcmp(call->name, "value")) return *out = type_is_float(t) ? v.f : (double)v.i, true;
+        if (!strcmp(call->name, "bits")) return *out = (double)bits, type_size(t) <= 4;
+    }
+    return false;
+}
+
+bool shape_number(struct engine *e, const struct executed *x, const struct shape *s,
+                 const struct mexpr *expr, int64_t *out) {
+    const struct issue_node *i = x->node->issue;
+    struct issue_names n = {
+        {e->machine, &e->machine->instr[i->instr], s->size, s->stride, s->alternative}, i};
+    struct mexpr_env env = {.name = issue_name, .call = imm_call, .user = &n};
+    return mexpr_integer(expr, &env, out, NULL);
+}
+
+void configure_cost(struct engine *e, const struct configure *c, double *overhead, double *interval,
+                    double *latency) {
+    static const struct instr none;
+    struct names n = {e->machine, &none, NULL, NULL, NULL};
+    if (!evaluate(&n, c->overhead, overhead)) *overhead = 0;
+    if (!evaluate(&n, c->interval, interval)) *interval = 0;
+    if (!evaluate(&n, c->latency, latency)) *latency = 0;
 }
 
 double shape_interval(struct engine *e, int instr, const int64_t *size) {

@@ -8,9 +8,10 @@
 #include <string.h>
 
 const struct signals *signals_of(const struct node *n) {
-    return n->kind == NODE_ISSUE      ? &n->issue->signals
-           : n->kind == NODE_FALLBACK ? &n->fallback->signals
-                                      : &n->sync.signals;
+    return n->kind == NODE_ISSUE       ? &n->issue->signals
+           : n->kind == NODE_FALLBACK  ? &n->fallback->signals
+           : n->kind == NODE_CONFIGURE ? &n->configure->signals
+                                       : &n->sync.signals;
 }
 
 static enum sync_kind kind_of(const struct engine *e, const struct signal *g) {

@@ -18,6 +18,8 @@ bool engine_error(struct engine *e, const struct node *node, const char *fmt, ..
         text_printf(&t, ", in an issue of '%s'", e->machine->instr[node->issue->instr].id);
     if (node && node->kind == NODE_FALLBACK)
         text_printf(&t, ", in the fallback of statement %d", node->fallback->stmt);
+    if (node && node->kind == NODE_CONFIGURE)
+        text_printf(&t, ", in '%s'", e->machine->configure[node->configure->configure].id);
     diag_line(e->diags, e->schedule->program->name, 0, 0, "%s", t.at);
     text_free(&t);
     return false;

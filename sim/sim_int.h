@@ -12,6 +12,7 @@ enum {
     SIM_STRIDES = 8,
     SIM_SHAPES = 8,
     SIM_GAPS = 64,
+    SIM_USES = 64,
     SIM_INSTANCES = 1024,
     SIM_SIGNALS = 16,
     SIM_PAST = 4096 /* instructions whose times a queue remembers */
@@ -56,11 +57,19 @@ struct executed {
     int64_t lo[MAX_AXES], hi[MAX_AXES]; /* fallback: the box */
     int64_t work;                       /* points of the program's statement that it executes */
     int instance;                       /* of the parallel loops around it */
+    int64_t *setting; /* configure: the fields of its settings, one after the other; heap */
     int64_t *after; /* [nqueues]: how many of each queue must have run first; in the queue's room */
     /* [nqueues], on machines with fences or barriers: up to which of each queue must have left it,
      * and be visible */
     int64_t *left, *seen;
     struct given pop[SIM_SIGNALS], push[SIM_SIGNALS];
+};
+
+/* A piece of a memory, or of a state (memory nmemories + state), that an instruction uses. */
+struct use {
+    int memory;
+    int64_t address, bytes;
+    bool reads, writes;
 };
 
 /* One operand of a shape: which elements from the operand's address on it covers. */
@@ -123,8 +132,9 @@ struct engine {
     struct diags *diags;
     struct arena arena;
     void *const *data;
-    struct image **image;     /* [nmemories][instances of its unit] */
-    int64_t *images;          /* [nmemories] */
+    struct image **image;     /* [nmemories + nstates][instances of its unit] */
+    int64_t *images;          /* [nmemories + nstates] */
+    struct state_values **state; /* [nstates][instances] */
     struct shape *shape;      /* [ninstrs][SIM_SHAPES] */
     int *shape_next;          /* [ninstrs]: which is given up next */
     struct queue_time *queue; /* [nqueues] */
@@ -152,6 +162,7 @@ bool images_open(struct engine *);
 void images_close(struct engine *);
 struct image *image_of(struct engine *, int memory); /* of the current instance; NULL: no room */
 struct image *image_at(struct engine *, int memory, int64_t further); /* so many instances further on */
+int64_t image_instance(const struct engine *, int memory);
 bool images_load(struct engine *);                   /* arguments in */
 bool images_store(struct engine *);                  /* out and inout back */
 bool home_gather(struct engine *, int buffer, uint8_t *to);
@@ -163,7 +174,23 @@ void images_forget(struct engine *); /* all that was written is visible at 0 */
 const struct shape *shape_of(struct engine *, const struct node *, const struct executed *);
 bool shape_ready(struct engine *, const struct node *, const struct shape *); /* for values */
 void shapes_close(struct engine *);
+bool shape_number(struct engine *, const struct executed *, const struct shape *,
+                 const struct mexpr *, int64_t *out); /* an expression of the instruction */
+void configure_cost(struct engine *, const struct configure *, double *overhead, double *interval,
+                    double *latency);
 double shape_interval(struct engine *, int instr, const int64_t *size);
+
+/* state.c */
+int64_t state_slots(const struct machine *, int state);
+void states_open(struct engine *);
+void states_forget(struct engine *);
+bool configure_evaluate(struct engine *, const struct node *, struct executed *);
+bool configure_execute(struct engine *, const struct executed *); /* frees x->setting */
+bool needs_hold(struct engine *, const struct executed *, const struct shape *);
+bool remains_store(struct engine *, const struct executed *, const struct shape *);
+int configure_uses(const struct engine *, const struct configure_node *, struct use *);
+int need_uses(const struct engine *, const struct executed *, struct use *);
+int remains_uses(const struct engine *, const struct issue_node *, struct use *);
 
 /* values.c */
 bool issue_execute(struct engine *, const struct executed *);

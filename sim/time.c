@@ -70,8 +70,16 @@ static struct cost sync_cost(const struct engine *e, const struct executed *x) {
     return c;
 }
 
+static struct cost setting_cost(struct engine *e, const struct executed *x) {
+    struct cost c = {.bus = -1};
+    configure_cost(e, &e->machine->configure[x->node->configure->configure], &c.overhead,
+                   &c.service, &c.latency);
+    return c;
+}
+
 static struct cost node_cost(struct engine *e, const struct executed *x) {
     if (x->node->kind == NODE_ISSUE) return issue_cost(e, x);
+    if (x->node->kind == NODE_CONFIGURE) return setting_cost(e, x);
     return x->node->kind == NODE_FALLBACK ? fallback_cost(e, x) : sync_cost(e, x);
 }
 
@@ -121,6 +129,11 @@ static void count_bytes(struct engine *e, const struct executed *x, const struct
 }
 
 static bool execute(struct engine *e, const struct executed *x) {
+    if (x->node->kind == NODE_CONFIGURE) return configure_execute(e, x);
+    if (x->node->kind == NODE_ISSUE && e->machine->instr[x->node->issue->instr].nneeds) {
+        const struct shape *s = shape_of(e, x->node, x);
+        if (!s || !needs_hold(e, x, s)) return false;
+    }
     if (e->options->no_values) return !e->failed;
     if (x->node->kind == NODE_ISSUE) return issue_execute(e, x);
     if (x->node->kind == NODE_FALLBACK) return fallback_execute(e, x);

@@ -106,6 +106,7 @@ static bool execute_once(struct engine *e, const struct executed *x, const struc
             if (!copy_elements(e, &at, r, false)) return false;
         }
     }
+    if (!remains_store(e, x, s)) return false;
     if (!program_run(s->program, s->by_buffer, NULL, NULL, e->diags))
         return engine_error(e, x->node, "its semantics cannot be computed");
     for (int o = 0; o < in->noperands; o++) {

@@ -280,6 +280,13 @@ static bool step_sync(struct engine *e, const struct node *node) {
     return time_dispatch(e, &x);
 }
 
+static bool step_configure(struct engine *e, const struct node *node) {
+    struct executed x = {.node = node,
+                         .queue = e->machine->configure[node->configure->configure].queue,
+                         .instance = e->instance};
+    return configure_evaluate(e, node, &x) && time_dispatch(e, &x);
+}
+
 static bool walk_node(struct engine *e, const struct node *node) {
     if (!count_step(e)) return false;
     switch (node->kind) {
@@ -295,6 +302,8 @@ static bool walk_node(struct engine *e, const struct node *node) {
         return true;
     case NODE_SYNC:
         return step_sync(e, node);
+    case NODE_CONFIGURE:
+        return step_configure(e, node);
     }
     return false;
 }
@@ -360,6 +369,7 @@ static bool zero_homes(struct engine *e, int node) {
 
 bool walk_section(struct engine *e, const struct section *s) {
     for (int p = 0; p < e->schedule->nplaces; p++) e->slot[p] = -1;
+    states_forget(e);
     find_zeros(e, s);
     for (int k = 0; k < s->nnodes; k++)
         if (!zero_homes(e, k) || !walk_node(e, &s->node[k])) return false;

@@ -29,7 +29,8 @@ static inline struct machine *help_machine(const char *text) {
     char name[64] = "", path[160];
     const char *line = strncmp(text, "schedule ", 9) == 0 ? text : strstr(text, "\nschedule ");
     assert_non_null(line);
-    assert_int_equal(sscanf(line, " schedule %*s on %63[A-Za-z0-9_-]", name), 1);
+    if (sscanf(line, " schedule %*s on %63[A-Za-z0-9_]", name) != 1)
+        assert_int_equal(sscanf(line, " schedule %*s on \"%63[^\"]", name), 1);
     struct diags d;
     struct machine *m = NULL;
     diags_init(&d);

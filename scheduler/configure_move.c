@@ -1,0 +1,107 @@
+/* Places in a memory whose words have states: a place moves to words of its own, or to ones where
+ * the same value is needed, if that spares a change. */
+#include "scheduler/configure_words.h"
+#include <string.h>
+
+static bool mentions(const struct node *n, const struct machine *m, int place) {
+    if (n->kind == NODE_ISSUE)
+        for (int o = 0; o < m->instr[n->issue->instr].noperands; o++)
+            if (n->issue->arg[o].place == place) return true;
+    for (int k = 0; n->kind == NODE_LOOP && k < n->loop->nbody; k++)
+        if (mentions(&n->loop->body[k], m, place)) return true;
+    return false;
+}
+
+bool places_mentioned(const struct node *at, int n, const struct machine *m, int place) {
+    for (int i = 0; i < n; i++)
+        if (mentions(&at[i], m, place)) return true;
+    return false;
+}
+
+static void span(const struct node *at, int n, const struct machine *m, int place, int *first,
+                 int *last) {
+    *first = n;
+    *last = -1;
+    for (int i = 0; i < n; i++) {
+        if (!mentions(&at[i], m, place)) continue;
+        if (*last < 0) *first = i;
+        *last = i;
+    }
+}
+
+/* Are both alive somewhere at the same time? */
+static bool together(const struct node *at, int n, const struct machine *m, int p, int q) {
+    int first_p, last_p, first_q, last_q;
+    span(at, n, m, p, &first_p, &last_p);
+    span(at, n, m, q, &first_q, &last_q);
+    if (last_p < 0 || last_q < 0 || last_p < first_q || last_q < first_p) return false;
+    int shared = last_p == first_q ? last_p : last_q == first_p ? last_q : -1;
+    if (shared < 0 || at[shared].kind != NODE_LOOP) return true;
+    return together(at[shared].loop->body, at[shared].loop->nbody, m, p, q);
+}
+
+static bool overlap(const struct place *a, const struct place *b, int64_t at) {
+    return at < b->address + b->bytes * b->slots && b->address < at + a->bytes * a->slots;
+}
+
+static bool may_move(const struct placer *p, const struct nodes *run, int place, int64_t at,
+                     const bool *settled) {
+    const struct schedule *s = p->w->s;
+    for (int q = 0; q < s->nplaces; q++) {
+        if (q == place || s->place[q].memory != s->place[place].memory) continue;
+        if (!settled[q] && at == s->place[place].address) continue; /* as it was */
+        if (overlap(&s->place[place], &s->place[q], at) &&
+            together(run->at, run->n, p->w->m, place, q))
+            return false;
+    }
+    return true;
+}
+
+/* The words of the place, moved by `shift`, beside all that is settled. */
+static bool agrees(const struct placer *p, const struct words *all, const struct words *mine,
+                   int64_t shift) {
+    for (int k = 0; k < p->nwords; k++) {
+        if (!mine->field[k]) continue;
+        if (k + shift < 0 || k + shift >= p->nwords) return false;
+        const struct sx **other = all->field[k + shift];
+        if (other && !fields_same(other, mine->field[k], p->nfields)) return false;
+    }
+    return true;
+}
+
+static bool fits(const struct placer *p, const struct place *place, int64_t at) {
+    const struct memory *m = &p->w->m->memory[place->memory];
+    return at >= 0 && at + place->bytes * place->slots <= m->size;
+}
+
+static void settle(struct placer *p, const struct nodes *run, int place, struct words *all,
+                   bool *settled) {
+    struct place *pl = &p->w->s->place[place];
+    struct words mine = {{NULL}};
+    int64_t word = p->w->m->memory[pl->memory].word, found = -1;
+    p->only = place;
+    bool one = collect_all(p, run->at, run->n, &mine);
+    p->only = -1;
+    settled[place] = true;
+    if (!one) return;
+    for (int k = -1; k < p->nwords && found < 0; k++) {
+        int64_t at = k < 0 ? pl->address : k * word;
+        if (fits(p, pl, at) && agrees(p, all, &mine, (at - pl->address) / word) &&
+            may_move(p, run, place, at, settled))
+            found = at;
+    }
+    int64_t shift = found < 0 ? 0 : (found - pl->address) / word;
+    for (int k = 0; k < p->nwords; k++)
+        if (mine.field[k] && !all->field[k + shift]) all->field[k + shift] = mine.field[k];
+    if (found >= 0) pl->address = found;
+}
+
+void places_settle(struct placer *p, const struct nodes *run) {
+    const struct schedule *s = p->w->s;
+    int memory = p->w->m->state[p->state].of;
+    struct words all = {{NULL}};
+    bool *settled = arena_array(p->w->arena, (size_t)s->nplaces + 1, sizeof *settled);
+    for (int k = 0; k < s->nplaces; k++)
+        if (s->place[k].memory == memory && s->place[k].keep == KEEP_LOCAL)
+            settle(p, run, k, &all, settled);
+}

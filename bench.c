@@ -347,7 +347,7 @@ static bool bench_device(struct bench *b, struct job *j, struct outcome *o) {
 static bool open_job(struct bench *b, int workload, struct job *j) {
     isamap *im = b->im;
     if (!job_machine(im, j, b->device ? USE_SIM : USE_RUN)) return false;
-    if (!b->suite) return job_program(im, j);
+    if (!b->suite) return job_program(im, j) && job_fixed(im, j);
     const struct workload *w = &b->suite->at[workload];
     j->own_program = program_bind(w->kernel, &w->given, NULL, &im->diags);
     if (!j->own_program || !program_verify(j->own_program, &im->diags)) return false;

@@ -135,6 +135,7 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     *got = arrays_copy(j, in);
     void **data = arrays_for_schedule(j, got);
     double seconds = 0;
+    executable_sizes(e, j->size);
     bool ok = executable_prepare(e, data, &im->diags) && timed_runs(im, j, e, data, &seconds);
     int64_t bytes = argument_bytes(j->program) + executable_bytes(e);
     free(data);
@@ -166,7 +167,8 @@ int isamap_run(isamap *im, const char *path) {
     struct arrays in = {0}, got = {0};
     job_init(&j, path);
     int status = ISAMAP_INPUT;
-    if (job_machine(im, &j, USE_RUN) && job_program(im, &j) && job_compile(im, &j))
+    if (job_machine(im, &j, USE_RUN) && job_program(im, &j) && job_compile(im, &j) &&
+        job_sizes(im, &j))
         status = run_job(im, &j, &in, &got);
     if (in.data) arrays_free(&in);
     if (got.data) arrays_free(&got);
@@ -244,7 +246,8 @@ static void report_simulation(struct report *r, const struct schedule *s,
 
 static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *got) {
     struct report *r = &im->report;
-    struct sim_options options = {.no_values = im->option.no_values, .trace = im->option.trace};
+    struct sim_options options = {.no_values = im->option.no_values, .trace = im->option.trace,
+                                  .size = j->size};
     struct sim_result x = {0};
     void **data = NULL;
     if (!options.no_values) {
@@ -275,7 +278,8 @@ int isamap_sim(isamap *im, const char *path) {
     struct arrays in = {0}, got = {0};
     job_init(&j, path);
     int status = ISAMAP_INPUT;
-    if (job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j))
+    if (job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j) &&
+        job_sizes(im, &j))
         status = sim_job(im, &j, &in, &got);
     if (in.data) arrays_free(&in);
     if (got.data) arrays_free(&got);

@@ -27,6 +27,7 @@ void job_free(struct job *j) {
     if (j->cover) cover_free(j->cover);
     if (j->decider) decider_close(j->decider);
     if (j->own_program) program_free(j->own_program);
+    if (j->sized) program_free(j->sized);
     if (j->model) onnx_free(j->model);
     if (j->machine) machine_free(j->machine);
     text_free(&j->explain);
@@ -136,11 +137,57 @@ bool job_program(isamap *im, struct job *j) {
                         given.at[i].name);
                 return false;
             }
-        j->own_program = program_bind(k, &given, NULL, &im->diags);
+        j->own_program = program_bind_sizes(k, &given, NULL, &im->diags);
         if (!j->own_program || !program_verify(j->own_program, &im->diags)) return false;
         j->program = j->own_program;
     }
     j->name = j->program->name;
+    return true;
+}
+
+bool job_fixed(isamap *im, struct job *j) {
+    if (!j->program->nsizes) return true;
+    const char *name = j->program->size[0].name;
+    diag_line(&im->diags, j->path, 0, 0, "'%s' is open; give it a value, for instance -D %s=16",
+              name, name);
+    return false;
+}
+
+bool job_sizes(isamap *im, struct job *j) {
+    const struct program *p = j->program;
+    struct bindings set;
+    if (!pairs_bindings(im, &im->option.size, "--size", &j->arena, &set)) return false;
+    for (int i = 0; i < set.n; i++) {
+        bool known = false;
+        for (int k = 0; k < p->nsizes; k++) known |= strcmp(p->size[k].name, set.at[i].name) == 0;
+        if (known) continue;
+        diag_line(&im->diags, "--size", 0, 0, "'%s' leaves no size '%s' open", j->name,
+                  set.at[i].name);
+        return false;
+    }
+    if (!p->nsizes) return true;
+    j->size = arena_array(&j->arena, (size_t)p->nsizes, sizeof *j->size);
+    for (int k = 0; k < p->nsizes; k++) {
+        const struct size *s = &p->size[k];
+        bool given = false;
+        for (int i = 0; i < set.n; i++)
+            if (strcmp(set.at[i].name, s->name) == 0) {
+                j->size[k] = set.at[i].value;
+                given = true;
+            }
+        if (given && size_within(s, j->size[k]) == j->size[k]) continue;
+        if (given)
+            diag_line(&im->diags, "--size", 0, 0,
+                      "'%s' is %" PRId64 ", expected %" PRId64 " to %" PRId64, s->name, j->size[k],
+                      s->lo, s->hi);
+        else
+            diag_line(&im->diags, j->path, 0, 0,
+                      "'%s' is known only when the program runs; expected --size %s=%" PRId64
+                      ", or -D to compile for one value",
+                      s->name, s->name, s->hi < 16 ? s->hi : 16);
+        return false;
+    }
+    j->program = j->sized = program_at(p, j->size);
     return true;
 }
 
@@ -244,6 +291,17 @@ static const char *input_file(const isamap *im, const struct job *j, int buffer)
     return NULL;
 }
 
+/* The buffer as this run's arrays are: its open size is known. */
+static struct buffer sized_buffer(const struct job *j, int buffer, int64_t extent[MAX_DIMS]) {
+    struct buffer b = j->program->buffer[buffer];
+    if (!j->size || !b.size) return b;
+    memcpy(extent, b.extent, (size_t)b.ndims * sizeof *extent);
+    b.extent = extent;
+    b.elements = b.extent[0] ? b.elements / b.extent[0] * j->size[b.size - 1] : 0;
+    b.extent[0] = j->size[b.size - 1];
+    return b;
+}
+
 static bool read_input(isamap *im, const struct buffer *b, const char *file, void *data) {
     struct array a;
     if (!npy_read(file, &a, &im->diags)) return false;
@@ -295,7 +353,9 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
         const char *file = input_file(im, j, b);
         const void *weights = weights_of(j, b);
         if (file && buffer->role != ROLE_OUT) {
-            if (!read_input(im, buffer, file, out->data[b])) return false;
+            int64_t extent[MAX_DIMS];
+            struct buffer sized = sized_buffer(j, b, extent);
+            if (!read_input(im, &sized, file, out->data[b])) return false;
         } else if (weights) {
             memcpy(out->data[b], weights, (size_t)buffer->elements * type_size(buffer->type));
         } else if (buffer->role != ROLE_OUT) {
@@ -327,7 +387,9 @@ bool arrays_write(isamap *im, const struct job *j, const struct arrays *a) {
     if (!im->option.output_dir) return true;
     bool ok = true;
     for (int b = 0; b < a->n && ok; b++) {
-        const struct buffer *buffer = &j->program->buffer[b];
+        int64_t extent[MAX_DIMS];
+        struct buffer sized = sized_buffer(j, b, extent);
+        const struct buffer *buffer = &sized;
         if (buffer->role != ROLE_OUT && buffer->role != ROLE_INOUT) continue;
         struct array array = {.type = buffer->type,
                               .ndims = buffer->ndims,
@@ -361,6 +423,7 @@ struct isamap_code {
     void **data;   /* by buffer of schedule.program */
     int *argument; /* buffers of job.program */
     int narguments;
+    int64_t *size; /* of job.program's sizes */
 };
 
 isamap_code *isamap_load(isamap *im, const char *path) {
@@ -380,6 +443,8 @@ isamap_code *isamap_load(isamap *im, const char *path) {
     const struct program *p = c->job.program;
     c->data = calloc((size_t)c->job.schedule->program->nbuffers + 1, sizeof *c->data);
     c->argument = calloc((size_t)p->nbuffers + 1, sizeof *c->argument);
+    c->size = calloc((size_t)p->nsizes + 1, sizeof *c->size);
+    for (int k = 0; k < p->nsizes; k++) c->size[k] = p->size[k].hi;
     for (int b = 0; b < p->nbuffers; b++)
         if (is_argument(&p->buffer[b])) c->argument[c->narguments++] = b;
     return c;
@@ -392,6 +457,7 @@ void isamap_code_free(isamap_code *c) {
     diags_free(&c->diags);
     free(c->data);
     free(c->argument);
+    free(c->size);
     free(c);
 }
 
@@ -423,6 +489,18 @@ static bool bind_arguments(isamap_code *c, void *const *args) {
 int isamap_code_prepare(isamap_code *c, void *const *args) {
     if (!bind_arguments(c, args)) return ISAMAP_INPUT;
     return executable_prepare(c->executable, c->data, &c->diags) ? ISAMAP_DONE : ISAMAP_DEFECT;
+}
+
+int isamap_code_size(isamap_code *c, const char *name, int64_t value) {
+    const struct program *p = c->job.program;
+    for (int k = 0; k < p->nsizes; k++) {
+        if (strcmp(p->size[k].name, name) != 0) continue;
+        if (size_within(&p->size[k], value) != value) return ISAMAP_INPUT;
+        c->size[k] = value;
+        executable_sizes(c->executable, c->size);
+        return ISAMAP_DONE;
+    }
+    return ISAMAP_USAGE;
 }
 
 int isamap_code_run(isamap_code *c, void *const *args, int threads) {

@@ -71,6 +71,10 @@ ISAMAP_API int
 isamap_code_prepare(isamap_code *,
                     void *const *args); /* once, and when a const argument changed; a model's
                                           weights are its own: their args may be NULL */
+/* A size that the program leaves open (T=0..4096 without -D), for the runs that follow; at first the
+ * largest. Arrays whose first dimension it is need as many rows only. ISAMAP_INPUT: outside its
+ * range; ISAMAP_USAGE: there is none of that name. */
+ISAMAP_API int isamap_code_size(isamap_code *, const char *name, int64_t value);
 ISAMAP_API int isamap_code_run(isamap_code *, void *const *args, int threads);
 
 #ifdef __cplusplus

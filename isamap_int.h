@@ -26,7 +26,7 @@ enum { MAX_THREAD_COUNTS = 16 };
 struct options {
     const char *machine, *kernel, *output_dir, *approach, *decisions, *record, *trace, *target;
     const char *vs, *only; /* bench */
-    struct pairs define, input, param;
+    struct pairs define, input, param, size;
     uint64_t seed;
     int threads; /* the first of thread_count */
     int thread_count[MAX_THREAD_COUNTS], nthreads;
@@ -51,6 +51,8 @@ struct job {
     struct machine *machine;
     struct onnx_model *model;
     struct program *program, *own_program; /* own_program: NULL when the model owns it */
+    struct program *sized; /* with the sizes below; NULL before job_sizes, or where there is none */
+    int64_t *size;         /* those known only when the program runs */
     struct decider *decider;
     struct cover *cover;
     struct schedule *schedule;
@@ -64,6 +66,8 @@ void job_init(struct job *, const char *path);
 void job_free(struct job *);
 bool job_machine(isamap *, struct job *, enum machine_use);
 bool job_program(isamap *, struct job *);
+bool job_fixed(isamap *, struct job *); /* an error where a size is open */
+bool job_sizes(isamap *, struct job *); /* from --size, once compiled; program is at them then */
 bool job_compile(isamap *,
                  struct job *); /* machine and program are there: cover, schedule, check */
 

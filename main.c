@@ -28,6 +28,8 @@ static const char usage[] =
     "the machine\n"
     "  -D, --define NAME=VALUE    a size of the program    --kernel NAME           which kernel of "
     "the file\n"
+    "  --size NAME=VALUE          run, sim: a size that the program leaves open (T=0..4096 without "
+    "-D)\n"
     "  --input NAME=F.npy         an input (else random)   --output-dir DIR        outputs as "
     "NAME.npy\n"
     "  --seed N                   of random inputs, choices (1)\n"

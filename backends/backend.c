@@ -131,7 +131,10 @@ struct executable *executable_make(const struct schedule *s, void *handle, void 
     e->name = arena_array(&e->arena, (size_t)e->nbuffers + 1, sizeof *e->name);
     for (int i = 0; i < e->nbuffers; i++)
         e->name[i] = arena_strdup(&e->arena, s->program->buffer[e->buffer[i]].name);
-    e->args = arena_array(&e->arena, (size_t)e->nbuffers + 2, sizeof *e->args);
+    e->nsizes = s->program->nsizes;
+    e->args = arena_array(&e->arena, (size_t)e->nbuffers + 2 + (size_t)e->nsizes, sizeof *e->args);
+    for (int k = 0; k < e->nsizes; k++)
+        memcpy(&e->args[e->nbuffers + 2 + k], &s->program->size[k].hi, sizeof(int64_t));
     if (e->prepared && e->workspace) return e;
     diag_line(diags, s->machine->file, 0, 0, "not enough memory: the program needs %zu bytes",
               e->prepared_bytes + e->workspace_bytes);
@@ -161,6 +164,11 @@ bool executable_prepare(struct executable *e, void *const *data, struct diags *d
     if (!set_arguments(e, data, 0, diags)) return false;
     e->is_prepared = finished(e->prepare(e->args), "prepare", diags);
     return e->is_prepared;
+}
+
+void executable_sizes(struct executable *e, const int64_t *size) {
+    for (int k = 0; k < e->nsizes; k++)
+        memcpy(&e->args[e->nbuffers + 2 + k], &size[k], sizeof *size);
 }
 
 bool executable_run(struct executable *e, void *const *data, int threads, struct diags *diags) {

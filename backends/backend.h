@@ -5,7 +5,8 @@
  *   int NAME_prepare(const struct NAME_args *);             once, and again when a const buffer changes: fills args->prepared
  *   int NAME_run(const struct NAME_args *, void *workspace);
  *   size_t NAME_prepared_bytes(void), NAME_workspace_bytes(void);     both blocks 64-byte aligned, the caller's
- * struct NAME_args { pointers to the in, out, inout and const buffers in the program's order, row-major; void *prepared; int threads; }. */
+ * struct NAME_args { pointers to the in, out, inout and const buffers in the program's order, row-major; void *prepared; int threads;
+ * int64_t NAME of each size known only when the program runs (outside its range, the nearest end) }. */
 #ifndef ISAMAP_BACKENDS_BACKEND_H
 #define ISAMAP_BACKENDS_BACKEND_H
 
@@ -34,6 +35,8 @@ const struct backend *backend_find(const struct schedule *, const char *suffix, 
 /* data[b]: row-major array of buffer b of schedule.program for in, out, inout, const buffers; NULL for others. prepare once, then run as often
  * as wanted. The required features of the machine were checked by load(): never SIGILL. */
 bool executable_prepare(struct executable *, void *const *data, struct diags *);
+/* The program's sizes known only when it runs, for the runs that follow; before, they are the largest. */
+void executable_sizes(struct executable *, const int64_t *size);
 bool executable_run(struct executable *, void *const *data, int threads, struct diags *);
 int64_t executable_bytes(const struct executable *);           /* prepared + workspace */
 void executable_free(struct executable *);

@@ -120,6 +120,7 @@ const char **schedule_libraries(struct arena *, const struct schedule *, enum la
 
 /* ---- names and headers ---- */
 char *c_identifier(struct arena *, const char *name); /* letters, digits, _; not a keyword */
+char *size_name(struct arena *, const struct schedule *, int size); /* field of struct NAME_args */
 char **argument_names(struct arena *,
                       const struct schedule *); /* one for each argument, all different */
 /* NAME.h in the folder of `path`. */
@@ -177,7 +178,8 @@ struct executable {
     void *prepared, *workspace;
     int *buffer, nbuffers; /* arguments */
     const char **name;
-    void **args; /* struct NAME_args: pointers, prepared, threads */
+    void **args; /* struct NAME_args: pointers, prepared, threads, sizes */
+    int nsizes;
     bool is_prepared;
     void *handle;
     void (*release)(void *handle);

@@ -468,6 +468,18 @@ static void call_around(struct function *f, const struct emit *emit, int n) {
     }
 }
 
+/* Sizes known only when the program runs are the first variables. */
+static void start_sizes(struct function *f) {
+    struct cpu *c = f->cpu;
+    for (int k = 0; k < c->schedule->program->nsizes; k++) {
+        const struct size *size = &c->schedule->program->size[k];
+        LLVMValueRef at = offset_pointer(f, f->args, 8 * (int64_t)(c->narguments + 2 + k));
+        struct lv v = {LLVMBuildLoad2(f->builder, c->i64, at, size->name), 0};
+        v = lv_op(f, SX_MIN, v, lv_const(f, size->hi));
+        f->var[k] = lv_op(f, SX_MAX, v, lv_const(f, size->lo));
+    }
+}
+
 void cpu_section(struct cpu *c, const struct section *section, const char *name, bool workspace) {
     LLVMTypeRef params[] = {c->ptr, c->ptr};
     LLVMTypeRef type = LLVMFunctionType(c->i32, params, workspace ? 2 : 1, false);
@@ -481,6 +493,7 @@ void cpu_section(struct cpu *c, const struct section *section, const char *name,
                    : c->room.scratch >= 0 ? offset_pointer(f, f->prepared, c->room.scratch)
                                           : LLVMConstNull(c->ptr);
     f->mine = f->shared = offset_pointer(f, f->workspace, c->room.homes);
+    start_sizes(f);
     LLVMPositionBuilderAtEnd(f->builder, start);
     start_slots(f, section->node, section->nnodes);
     call_around(f, c->machine->begin, c->machine->nbegins);

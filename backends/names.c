@@ -45,6 +45,10 @@ static void print_shape(struct text *t, const struct buffer *b) {
     for (int d = 0; d < b->ndims; d++) text_printf(t, "[%lld]", (long long)b->extent[d]);
 }
 
+char *size_name(struct arena *a, const struct schedule *s, int size) {
+    return arena_printf(a, "size_%s", c_identifier(a, s->program->size[size].name));
+}
+
 char *header_text(struct arena *a, const struct schedule *s) {
     struct text t = {0};
     const char *name = c_identifier(a, s->program->name);
@@ -70,14 +74,21 @@ char *header_text(struct arena *a, const struct schedule *s) {
     }
     text_printf(&t,
                 "    void *prepared; /* %s_prepared_bytes(), aligned to 64 bytes */\n"
-                "    int threads;    /* 0: as many as there are */\n};\n\n"
+                "    int threads;    /* 0: as many as there are */\n",
+                name);
+    for (int k = 0; k < s->program->nsizes; k++)
+        text_printf(&t, "    int64_t %s; /* %s, %lld to %lld: arrays have as many rows */\n",
+                    size_name(a, s, k), s->program->size[k].name, (long long)s->program->size[k].lo,
+                    (long long)s->program->size[k].hi);
+    text_printf(&t,
+                "};\n\n"
                 "/* Once, and again when a const array has changed. 0: done. */\n"
                 "int %s_prepare(const struct %s_args *);\n"
                 "/* workspace: %s_workspace_bytes(), aligned to 64 bytes. 0: done. */\n"
                 "int %s_run(const struct %s_args *, void *workspace);\n"
                 "size_t %s_prepared_bytes(void);\nsize_t %s_workspace_bytes(void);\n\n"
                 "#ifdef __cplusplus\n}\n#endif\n#endif\n",
-                name, name, name, name, name, name, name, name);
+                name, name, name, name, name, name, name);
     char *text = arena_strdup(a, t.at);
     text_free(&t);
     return text;

@@ -20,6 +20,7 @@ struct binder {
     int nsymbols, symbol_cap;
     int axes_declared, buffers_cap, places_cap, stmts_cap;
     uint64_t recurring; /* axes of the enclosing recurrences */
+    bool sizes; /* ranges without a value are sizes */
     bool failed;
 };
 

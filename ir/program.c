@@ -98,6 +98,9 @@ static void copy_declarations(struct program *c, const struct program *p) {
     c->nparams = p->nparams;
     c->param = arena_copy(to, p->param, (size_t)p->nparams * sizeof *p->param);
     for (int k = 0; k < p->nparams; k++) c->param[k].name = arena_strdup(to, c->param[k].name);
+    c->nsizes = p->nsizes;
+    c->size = arena_copy(to, p->size, (size_t)p->nsizes * sizeof *p->size);
+    for (int k = 0; k < p->nsizes; k++) c->size[k].name = arena_strdup(to, c->size[k].name);
 }
 
 struct program *program_copy(const struct program *p) {
@@ -112,6 +115,13 @@ struct program *program_copy(const struct program *p) {
     for (int s = 0; s < p->nstmts; s++) copy_stmt(to, p, &p->stmt[s], &c->stmt[s]);
     c->nitems = p->nitems;
     c->item = copy_items(to, p->item, p->nitems);
+    return c;
+}
+
+struct program *program_at(const struct program *p, const int64_t *size) {
+    struct program *c = program_copy(p);
+    for (int a = 0; a < c->naxes; a++)
+        if (c->axis[a].size) c->axis[a].extent = size[c->axis[a].size - 1];
     return c;
 }
 

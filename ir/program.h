@@ -15,6 +15,7 @@ struct buffer {
     int ndims;
     int64_t *extent;
     int64_t elements;               /* product of the extents; checked against overflow of bytes */
+    int size;                       /* 1 + the size that its first extent is, at most; 0: all are fixed */
 };
 
 struct axis {
@@ -22,6 +23,14 @@ struct axis {
     int64_t extent;
     bool sequential;                /* declared with seq, or the axis of a recurrence */
     int param;                      /* the kernel parameter that is the extent, alone; -1 otherwise */
+    int size;                       /* 1 + the size that the extent is, at most; 0: it is fixed */
+};
+
+/* A range that is known only when the program runs. The program is bound with the largest value; smaller ones shorten
+ * recurrences and leave the ends of arrays alone. */
+struct size {
+    const char *name;
+    int64_t lo, hi;
 };
 
 /* index[d] = Σ_a coef[d * (naxes + 1) + a] * axis[a] + coef[d * (naxes + 1) + naxes] */
@@ -105,6 +114,8 @@ struct program {
     int nitems;
     struct binding *param;          /* the parameters as bound, in the kernel's order */
     int nparams;
+    struct size *size;
+    int nsizes;
     size_t *buffer_at;              /* offsets in the source of the first nplaces buffers, for messages; stages may leave them out */
     int nplaces;
 };
@@ -113,6 +124,13 @@ struct program {
  * range); names visible through `outer` are machine parameters. NULL after reporting. */
 struct program *program_bind(const struct kernel *, const struct bindings *given, const struct bindings *outer,
                              struct diags *);
+/* The same, but parameters that have a range and no value become sizes: lengths of recurrences and first dimensions of buffers. */
+struct program *program_bind_sizes(const struct kernel *, const struct bindings *given, const struct bindings *outer,
+                                   struct diags *);
+static inline int64_t size_within(const struct size *s, int64_t value) {   /* the nearest in its range */
+    return value < s->lo ? s->lo : value > s->hi ? s->hi : value;
+}
+struct program *program_at(const struct program *, const int64_t *size);   /* a copy with these sizes; arrays stay as long as at most */
 struct program *program_new(const char *name);                    /* empty, for a stage to fill */
 void program_free(struct program *);
 struct program *program_copy(const struct program *);             /* deep */

@@ -72,6 +72,83 @@ static const struct binding *given_value(const struct bindings *given, const cha
     return NULL;
 }
 
+/* ---- sizes ---- */
+static bool names(const struct expr *e, const char *name) {
+    if (!e) return false;
+    if (e->kind == EXPR_NAME && strcmp(e->name, name) == 0) return true;
+    for (int k = 0; k < e->nindex; k++)
+        if (names(e->index[k], name)) return true;
+    for (int k = 0; e->kind == EXPR_OP && k < op_info[e->op].arity; k++)
+        if (names(e->arg[k], name)) return true;
+    return false;
+}
+
+static const struct expr *named_by_buffer(const struct kernel_buffer *f, const char *name) {
+    bool may = f->role != ROLE_CONST && f->role != ROLE_STATE;
+    for (int d = 0; d < f->ndims; d++)
+        if (names(f->extent[d], name) && (d > 0 || !may || f->extent[d]->kind != EXPR_NAME))
+            return f->extent[d];
+    return NULL;
+}
+
+/* Where the size stands and may not; NULL: nowhere. */
+static const struct expr *named_wrongly(const struct kernel_item *item, int n, const char *name) {
+    const struct expr *e = NULL;
+    for (int k = 0; k < n && !e; k++) {
+        const struct kernel_stmt *s = item[k].stmt;
+        const struct kernel_recur *r = item[k].recur;
+        if (item[k].kind == KITEM_BUFFER) e = named_by_buffer(item[k].buffer, name);
+        if (item[k].kind == KITEM_AXIS && names(item[k].axis->extent, name))
+            e = item[k].axis->extent;
+        if (item[k].kind == KITEM_STMT) {
+            if (names(s->dst, name)) e = s->dst;
+            if (names(s->value, name)) e = s->value;
+            for (int w = 0; w < s->nwhere; w++)
+                if (names(s->where[w], name)) e = s->where[w];
+        }
+        if (item[k].kind != KITEM_RECUR) continue;
+        if (names(r->length, name) && r->length->kind != EXPR_NAME) e = r->length;
+        for (int s2 = 0; s2 < r->nstates && !e; s2++) e = named_by_buffer(r->state[s2], name);
+        if (!e) e = named_wrongly(r->item, r->nitems, name);
+    }
+    return e;
+}
+
+static bool bind_size(struct binder *b, const struct kernel_param *q, const struct range *r,
+                      struct binding *out) {
+    struct program *p = b->p;
+    const struct expr *wrong = named_wrongly(b->k->item, b->k->nitems, q->name);
+    for (int k = 0; k < b->k->nparams && !wrong; k++) {
+        const struct kernel_param *other = &b->k->param[k];
+        if (names(other->value, q->name)) wrong = other->value;
+        if (names(other->lo, q->name) || names(other->hi, q->name)) wrong = other->lo;
+    }
+    if (wrong)
+        return BIND_FAIL(b, wrong->at,
+                         "'%s' is known only when the program runs: it may be the length of a "
+                         "recurrence and the first dimension of buffers; elsewhere give it a "
+                         "value, for instance -D %s=16",
+                         q->name, q->name);
+    if (r->step != 1 || r->lo < 0)
+        return BIND_FAIL(b, q->at,
+                         "the range of '%s', known only when the program runs, is %" PRId64
+                         "..%" PRId64 " step %" PRId64 ", expected steps of 1 from 0 or more",
+                         q->name, r->lo, r->hi, r->step);
+    struct size *size = arena_array(&p->arena, (size_t)p->nsizes + 1, sizeof *size);
+    if (p->nsizes) memcpy(size, p->size, (size_t)p->nsizes * sizeof *size);
+    size[p->nsizes++] = (struct size){out->name, r->lo, r->hi};
+    p->size = size;
+    out->value = r->hi;
+    b->names.n++;
+    return true;
+}
+
+static int size_named(const struct program *p, const struct expr *e) {
+    for (int k = 0; e->kind == EXPR_NAME && k < p->nsizes; k++)
+        if (strcmp(p->size[k].name, e->name) == 0) return k + 1;
+    return 0;
+}
+
 static bool bind_param(struct binder *b, int n, const struct bindings *given) {
     const struct kernel_param *q = &b->k->param[n];
     const struct binding *g = given_value(given, q->name);
@@ -86,6 +163,8 @@ static bool bind_param(struct binder *b, int n, const struct bindings *given) {
         out->value = g->value;
     else if (q->value && !eval_size(b, q->value, "the value of a parameter", &out->value))
         return false;
+    else if (!q->value && b->sizes && q->lo)
+        return bind_size(b, q, &range, out);
     else if (!q->value)
         return BIND_FAIL(b, q->at, "parameter '%s' has no value; give one, for instance -D %s=16",
                          q->name, q->name);
@@ -143,7 +222,7 @@ static bool bind_axis(struct binder *b, const char *name, size_t at, const struc
     struct axis *a = &b->p->axis[b->axes_declared];
     int param = extent->kind == EXPR_NAME ? kernel_param_index(b->k, extent->name) : -1;
     const char *unique = unique_name(b, name, "");
-    *a = (struct axis){unique, n, sequential || recurring, param};
+    *a = (struct axis){unique, n, sequential || recurring, param, size_named(b->p, extent)};
     return declare(b, name, at, true, b->axes_declared++);
 }
 
@@ -163,6 +242,7 @@ static bool bind_extents(struct binder *b, const struct kernel_buffer *from, str
                              "dimension %d of '%s' has extent %" PRId64 ", expected 0 or more", d,
                              from->name, n);
         f->extent[d] = n;
+        if (d == 0) f->size = size_named(b->p, from->extent[d]);
         int64_t limit = INT64_MAX / 16 / (int64_t)type_size(f->type);
         if (n > limit || __builtin_mul_overflow(f->elements, n, &f->elements) ||
             f->elements > limit)
@@ -303,15 +383,26 @@ static bool bind_kernel(struct binder *b, const struct bindings *given) {
     return !b->failed && program_verify(p, b->diags);
 }
 
-struct program *program_bind(const struct kernel *k, const struct bindings *given,
-                             const struct bindings *outer, struct diags *d) {
+static struct program *bind(const struct kernel *k, const struct bindings *given,
+                            const struct bindings *outer, bool sizes, struct diags *d) {
     struct program *p = program_new(k->name);
     const struct source *s = k->source;
     p->source = *s;
     p->source.file = s->file ? arena_strdup(&p->arena, s->file) : NULL;
     p->source.text = arena_strndup(&p->arena, s->text, s->length);
-    struct binder b = {.p = p, .k = k, .source = s, .diags = d, .names = {.outer = outer}};
+    struct binder b = {
+        .p = p, .k = k, .source = s, .diags = d, .names = {.outer = outer}, .sizes = sizes};
     if (bind_kernel(&b, given)) return p;
     program_free(p);
     return NULL;
+}
+
+struct program *program_bind(const struct kernel *k, const struct bindings *given,
+                             const struct bindings *outer, struct diags *d) {
+    return bind(k, given, outer, false, d);
+}
+
+struct program *program_bind_sizes(const struct kernel *k, const struct bindings *given,
+                                   const struct bindings *outer, struct diags *d) {
+    return bind(k, given, outer, true, d);
 }

@@ -167,9 +167,19 @@ static void print_stmt(const struct program *p, const struct stmt *s, struct tex
     }
 }
 
-static void print_shape(const struct buffer *f, struct text *out) {
+static void print_extent(const struct program *p, int64_t extent, int size, struct text *out) {
+    if (size)
+        text_printf(out, "%s", p->size[size - 1].name);
+    else
+        text_printf(out, "%" PRId64, extent);
+}
+
+static void print_shape(const struct program *p, const struct buffer *f, struct text *out) {
     text_printf(out, "%s: %s[", f->name, type_name(f->type));
-    for (int d = 0; d < f->ndims; d++) text_printf(out, "%s%" PRId64, d ? ", " : "", f->extent[d]);
+    for (int d = 0; d < f->ndims; d++) {
+        if (d) text_printf(out, ", ");
+        print_extent(p, f->extent[d], d ? 0 : f->size, out);
+    }
     text_printf(out, "]");
 }
 
@@ -262,7 +272,7 @@ static void declare_buffers(struct layout *l, int scope, int below, int indent) 
         if (l->buffer_scope[b] != scope || l->buffer_done[b]) continue;
         l->buffer_done[b] = true;
         text_printf(l->out, "%*s%s ", indent, "", role_name[l->p->buffer[b].role]);
-        print_shape(&l->p->buffer[b], l->out);
+        print_shape(l->p, &l->p->buffer[b], l->out);
         text_printf(l->out, "\n");
     }
 }
@@ -334,12 +344,13 @@ static void print_items(struct layout *l, const struct item *item, int n, int sc
 static void print_recur(struct layout *l, const struct recur *r, int *inner, int indent) {
     const struct program *p = l->p;
     int scope = (*inner)++;
-    text_printf(l->out, "%*srecur %s: %" PRId64 "%s", indent, "", p->axis[r->axis].name,
-                p->axis[r->axis].extent, r->reverse ? " reverse" : "");
+    text_printf(l->out, "%*srecur %s: ", indent, "", p->axis[r->axis].name);
+    print_extent(p, p->axis[r->axis].extent, p->axis[r->axis].size, l->out);
+    if (r->reverse) text_printf(l->out, " reverse");
     for (int k = 0; k < r->nstates; k++) {
         const struct recur_state *s = &r->state[k];
         text_printf(l->out, " state ");
-        print_shape(&p->buffer[s->current], l->out);
+        print_shape(p, &p->buffer[s->current], l->out);
         text_printf(l->out, " from %s", p->buffer[s->from].name);
         if (s->to >= 0) text_printf(l->out, " to %s", p->buffer[s->to].name);
     }
@@ -403,7 +414,11 @@ void program_print(const struct program *p, struct text *out) {
     move_outwards(&l);
     place_unused(l.buffer_scope, p->nbuffers);
     place_unused(l.axis_scope, p->naxes);
-    text_printf(out, "kernel %s() {\n", p->name);
+    text_printf(out, "kernel %s(", p->name);
+    for (int k = 0; k < p->nsizes; k++)
+        text_printf(out, "%s%s=%" PRId64 "..%" PRId64, k ? ", " : "", p->size[k].name,
+                    p->size[k].lo, p->size[k].hi);
+    text_printf(out, ") {\n");
     print_items(&l, p->item, p->nitems, 0, &inner, 2);
     text_printf(out, "}\n");
     arena_free(&l.arena);

@@ -30,7 +30,7 @@ static bool zero_elsewhere(const struct work *w, const struct task *t, const str
 /* The result of a caller's buffer goes through a temporary of the same shape. */
 static bool substitute(struct work *w, int old) {
     struct buffer b = w->p->buffer[old];
-    if (w->fallback < 0) return false;
+    if (w->fallback < 0 || b.size) return false;
     int made =
         rewrite_buffer(w, unique_name(w, b.name, "packed"), b.type, ROLE_TEMP, b.ndims, b.extent);
     if (made < 0) return false;

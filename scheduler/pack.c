@@ -43,6 +43,7 @@ bool pack_identity(struct work *w, int task, int operand) {
     const char *name = unique_name(w, w->p->buffer[old].name, "packed");
     int64_t extent[MAX_DIMS], lo[MAX_DIMS];
     bool shifted = false, given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
+    if (w->p->buffer[old].size) return false; /* as long as it is when the program runs */
     if (!given && recur_moves(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read])) return false;
     for (int d = 0; d < ndims; d++) {
         int64_t hi;

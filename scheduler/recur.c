@@ -8,6 +8,7 @@ void recur_begin(struct work *w) {
     const struct steps *s = &w->cover->steps;
     program_close(w->p, s);
     w->nscopes = s->nscopes;
+    for (int k = 0; k < w->p->nsizes; k++) schedule_size(w->s, w->p->size[k].name);
     w->scope = arena_copy(w->arena, s->scope, sizeof *s->scope * (size_t)s->nscopes);
     w->step = arena_array(w->arena, (size_t)s->nscopes + 1, sizeof *w->step);
 }

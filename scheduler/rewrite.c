@@ -41,7 +41,7 @@ int rewrite_buffer(struct work *w, const char *name, enum type type, enum role r
                       "packed copy '%s' is too large", name);
             return -1;
         }
-    buffer[n] = (struct buffer){name, type, role, ndims, own, elements};
+    buffer[n] = (struct buffer){name, type, role, ndims, own, elements, 0};
     home[n] = (struct home){.memory = w->m->home, .extent = arena_copy(w->arena, extent, sizeof *extent * (size_t)ndims),
                             .elements = elements,
                             .place = -1};

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct schedule *schedule_new(const struct machine *machine) {
     struct schedule *s = calloc(1, sizeof *s);
@@ -20,6 +21,13 @@ void schedule_free(struct schedule *s) {
     if (s->program) program_free(s->program);
     arena_free(&s->arena);
     free(s);
+}
+
+void schedule_size(struct schedule *s, const char *name) {
+    struct var *v = arena_array(&s->arena, (size_t)s->nvars + 1, sizeof *v);
+    if (s->nvars) memcpy(v, s->var, sizeof *v * (size_t)s->nvars);
+    v[s->nvars++].name = arena_strdup(&s->arena, name);
+    s->var = v;
 }
 
 int schedule_home(const struct schedule *s, int buffer) {

@@ -18,7 +18,8 @@ struct sx {                            /* immutable; shared freely */
     const struct sx *a, *b;
 };
 
-struct var { const char *name; };      /* bound by exactly one loop node around each use */
+/* Bound by exactly one loop node around each use; the first ones are the program's sizes, given when it runs. */
+struct var { const char *name; };
 
 /* ---- where data is ---- */
 enum keep {
@@ -149,6 +150,7 @@ struct schedule *schedule_new(const struct machine *);             /* empty, fro
 void schedule_free(struct schedule *);
 void schedule_print(const struct schedule *, struct text *);
 struct schedule *schedule_parse(const struct machine *, const struct source *, struct diags *);
+void schedule_size(struct schedule *, const char *name);          /* the next size's variable, before all others */
 int schedule_home(const struct schedule *, int buffer);           /* the place that is the buffer's home; -1 */
 int64_t schedule_nodes(const struct schedule *);                  /* loops, issues, fallbacks, configures, rotates and syncs */
 int64_t schedule_workspace(const struct schedule *);              /* bytes of KEEP_WORKSPACE places */

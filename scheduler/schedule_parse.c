@@ -30,7 +30,7 @@ static struct program *read_program(struct reader *r) {
     struct kernel **kernel;
     int n = kernel_parse(r->arena, inner, &kernel, r->diags);
     if (n >= 0 && n != 1) read_fail(r, start, "%d kernels, expected 1", n);
-    struct program *p = n == 1 ? program_bind(kernel[0], NULL, NULL, r->diags) : NULL;
+    struct program *p = n == 1 ? program_bind_sizes(kernel[0], NULL, NULL, r->diags) : NULL;
     if (!p) r->failed = true;
     r->word.end = at + 1;
     read_advance(r);
@@ -577,6 +577,11 @@ static bool read_schedule(struct reader *r) {
     if (!read_head(r) || !read_expect(r, "{")) return false;
     s->program = read_program(r);
     if (r->failed) return false;
+    for (int k = 0; k < s->program->nsizes; k++) {
+        int v = bind_var(r, r->word.at, s->program->size[k].name);
+        if (v < 0) return false;
+        r->bound[v] = true;
+    }
     while (read_accept(r, "place"))
         if (!read_place(r)) return false;
     if (read_accept(r, "prepare") && !read_block(r, &s->prepare.node, &s->prepare.nnodes))

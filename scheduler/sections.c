@@ -136,14 +136,16 @@ static bool emit_recur(struct sections *c, struct nodes *out, int from, int to, 
     int64_t steps = w->p->axis[s->axis].extent;
     int var = new_var(w, w->p->axis[s->axis].name);
     struct val v = val_var(a, var, steps - 1);
-    w->step[scope] = s->reverse ? val_minus(a, val_const(steps - 1), v) : v;
+    int size = w->p->axis[s->axis].size; /* sizes are the first variables */
+    struct val end = size ? val_var(a, size - 1, steps) : val_const(steps);
+    w->step[scope] = s->reverse ? val_minus(a, val_add(a, end, val_const(-1)), v) : v;
     if (s->parent < 0 && !emit_prime(c, out, scope, ph)) return false;
     if (!(has_host_work(w, from, to) ? emit_mixed_body : emit_device_body)(c, out, &body, from, to,
                                                                            scope, ph))
         return false;
     nodes_add(
         w, out,
-        loop_node(w, var, val_const(0), val_const(steps), 1, LOOP_SEQUENTIAL, s->axis, &body));
+        loop_node(w, var, val_const(0), end, 1, LOOP_SEQUENTIAL, s->axis, &body));
     return true;
 }
 

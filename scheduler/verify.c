@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const size_t PAGE_LIMIT = (size_t)3 << 30;
-static const int64_t DEFAULT_STEPS = 1000000000;
+static const int64_t DEFAULT_STEPS = 1000000000, MOST_SLOTS = 5;
 
 bool verify_step(struct verify *v, int64_t n) {
     if (v->stop) return false;
@@ -551,12 +551,18 @@ bool schedule_check(const struct schedule *s, struct diags *diags) {
     return good;
 }
 
-bool schedule_verify(const struct schedule *s, const struct verify_options *options,
-                     struct diags *diags) {
-    struct verify v = {.s = s, .m = s->machine, .p = s->program, .diags = diags};
+/* Sizes that are known only when the program runs are `length`, as far as their ranges allow. */
+static bool verify_length(const struct schedule *s, const struct program *p,
+                          const struct verify_options *options, int64_t length,
+                          struct diags *diags) {
+    struct verify v = {.s = s, .m = s->machine, .p = p, .diags = diags};
     v.trips = options && options->trips > 0 ? options->trips : 0;
     v.steps = options && options->steps > 0 ? options->steps : DEFAULT_STEPS;
     open_tables(&v);
+    for (int k = 0; k < p->nsizes; k++) {
+        v.var[k] = size_within(&p->size[k], length);
+        v.live[k] = true;
+    }
     if (fill_tables(&v) && verify_structure(&v)) {
         access_tables(&v);
         fill_granules(&v);
@@ -567,4 +573,37 @@ bool schedule_verify(const struct schedule *s, const struct verify_options *opti
     }
     close_tables(&v);
     return v.errors == 0;
+}
+
+static int64_t most_slots(const struct schedule *s) {
+    int64_t most = 1;
+    for (int p = 0; p < s->nplaces; p++)
+        if (s->place[p].slots > most) most = s->place[p].slots;
+    return most < MOST_SLOTS ? most : MOST_SLOTS;
+}
+
+/* The head of a recurrence is a fixed point: what holds after a few steps, in whatever phase the
+ * slots are, holds after any (SCHEDULING §6). So lengths of 0 to 3 and of slots + 3 stand for all.
+ */
+static bool verify_lengths(const struct schedule *s, const struct verify_options *options,
+                           struct diags *diags) {
+    const struct program *p = s->program;
+    int64_t length[] = {0, 1, 2, 3, most_slots(s) + 3};
+    for (size_t k = 0; k < sizeof length / sizeof *length; k++) {
+        int64_t *size = calloc((size_t)p->nsizes, sizeof *size);
+        if (!size) abort();
+        for (int i = 0; i < p->nsizes; i++) size[i] = size_within(&p->size[i], length[k]);
+        struct program *at = program_at(p, size);
+        bool good = verify_length(s, at, options, length[k], diags);
+        program_free(at);
+        free(size);
+        if (!good) return false;
+    }
+    return true;
+}
+
+bool schedule_verify(const struct schedule *s, const struct verify_options *options,
+                     struct diags *diags) {
+    return s->program->nsizes > 0 ? verify_lengths(s, options, diags)
+                                  : verify_length(s, s->program, options, 0, diags);
 }

@@ -124,7 +124,9 @@ static void check_output(struct verify *v, int buffer) {
         verify_error(v, "buffer '%s' has no home", b->name);
         return;
     }
-    for (int64_t e = 0; e < b->elements && verify_step(v, 1); e++) {
+    int64_t end = b->elements;
+    if (b->size && b->extent[0] > 0) end = end / b->extent[0] * v->var[b->size - 1];
+    for (int64_t e = 0; e < end && verify_step(v, 1); e++) {
         if (v->clamped && e % PAGE_ENTRIES == 0 && !page_written(v, buffer, e)) {
             e += PAGE_ENTRIES - 1;
             continue;

@@ -488,6 +488,7 @@ bool verify_structure(struct verify *v) {
         if (!check_place(v, p)) return false;
     struct scope c = {.v = v, .unrolled = true};
     c.bound = arena_array(&v->arena, (size_t)s->nvars + 1, sizeof *c.bound);
+    for (int k = 0; k < v->p->nsizes; k++) c.bound[k] = true;
     c.kind = arena_array(&v->arena, (size_t)s->nvars + 1, sizeof *c.kind);
     c.parallel = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *c.parallel);
     c.prepare = true;

@@ -204,8 +204,9 @@ static bool arguments(struct engine *e, bool in) {
     for (int b = 0; b < p->nbuffers; b++) {
         enum role r = p->buffer[b].role;
         if (!e->data || !e->data[b] || schedule_home(e->schedule, b) < 0) continue;
-        if (in && (r == ROLE_IN || r == ROLE_INOUT || r == ROLE_CONST) &&
-            !home_scatter(e, b, e->data[b]))
+        bool given = r == ROLE_IN || r == ROLE_INOUT || r == ROLE_CONST ||
+                     p->buffer[b].size; /* rows behind an open size stay as they are */
+        if (in && given && !home_scatter(e, b, e->data[b]))
             return false;
         if (!in && (r == ROLE_OUT || r == ROLE_INOUT) && !home_gather(e, b, e->data[b]))
             return false;

@@ -119,6 +119,10 @@ static void open_arrays(struct engine *e) {
     const struct machine *m = e->machine;
     const struct schedule *s = e->schedule;
     e->value = arena_array(&e->arena, (size_t)s->nvars + 1, sizeof *e->value);
+    for (int k = 0; k < s->program->nsizes; k++) {
+        const struct size *size = &s->program->size[k];
+        e->value[k] = e->options->size ? size_within(size, e->options->size[k]) : size->hi;
+    }
     e->slot = arena_array(&e->arena, (size_t)s->nplaces + 1, sizeof *e->slot);
     e->zero_at = arena_array(&e->arena, (size_t)s->nplaces + 1, sizeof *e->zero_at);
     e->shape = arena_array(&e->arena, (size_t)m->ninstrs * SIM_SHAPES + 1, sizeof *e->shape);

@@ -23,20 +23,27 @@ static uint32_t pick(uint64_t *s, uint32_t n) {
     return (uint32_t)(*s >> 33) % n;
 }
 
-static struct program *parse(struct arena *a, const char *text, const struct binding *b, int n,
-                             struct diags *d) {
+static struct program *parse_as(struct arena *a, const char *text, const struct binding *b, int n,
+                                bool sizes, struct diags *d) {
     struct source *source = arena_alloc(a, sizeof *source);
     struct kernel **kernel;
     struct bindings given = {b, n, NULL};
     *source = (struct source){"recur.isam", text, strlen(text), 1, 1};
     struct program *p =
-        kernel_parse(a, source, &kernel, d) > 0 ? program_bind(kernel[0], &given, NULL, d) : NULL;
+        kernel_parse(a, source, &kernel, d) > 0
+            ? (sizes ? program_bind_sizes : program_bind)(kernel[0], &given, NULL, d)
+            : NULL;
     if (!p || !program_verify(p, d)) {
         diags_print(d, stderr);
         fprintf(stderr, "%s", text);
     }
     assert_non_null(p);
     return p;
+}
+
+static struct program *parse(struct arena *a, const char *text, const struct binding *b, int n,
+                             struct diags *d) {
+    return parse_as(a, text, b, n, false, d);
 }
 
 struct kind {
@@ -182,7 +189,8 @@ static bool prints_back(const struct schedule *s, struct diags *d) {
     struct source source = {"printed", one.at, one.n, 1, 1};
     struct schedule *again = schedule_parse(s->machine, &source, d);
     if (again) schedule_print(again, &two);
-    bool same = again && strcmp(one.at, two.at) == 0;
+    bool same = again && strcmp(one.at, two.at) == 0 &&
+                schedule_verify(again, &(struct verify_options){.trips = 0}, d);
     schedule_free(again);
     text_free(&one);
     text_free(&two);
@@ -341,8 +349,168 @@ static void weights_stay(void **state) {
     assert_true(whole.cycles < 0.7 * part.cycles && part.cycles < 0.9 * less.cycles);
 }
 
+/* ---- lengths known only when the program runs ---- */
+static const char open_text[] =
+    "kernel scan(T=0..60, H=24) {\n"
+    "  in X: f32[T, H]  const U: f32[H, H]  in h0: f32[H]  out y: f32[T, H]  out hT: f32[H]\n"
+    "  recur t: T reverse state h: f32[H] from h0 to hT {\n"
+    "    axes i: H, j: H\n"
+    "    temp a: f32[H]\n"
+    "    a[i] = 0\n"
+    "    a[i] += U[i,j] * h[j]\n"
+    "    h'[i] = clip(a[i] + X[t,i], -1, 1)\n"
+    "    y[t,i] = h'[i]\n"
+    "  }\n"
+    "}\n";
+
+static size_t bytes_of(const struct buffer *x, int64_t rows) {
+    size_t bytes = (size_t)x->elements * type_size(x->type);
+    return x->size ? bytes / (size_t)x->extent[0] * (size_t)rows : bytes;
+}
+
+/* Rows behind the run's length belong to nobody. */
+static void **cut_data(const struct program *p, void **data, int64_t rows) {
+    void **cut = calloc((size_t)p->nbuffers + 1, sizeof *cut);
+    for (int b = 0; b < p->nbuffers; b++) {
+        size_t bytes = bytes_of(&p->buffer[b], rows);
+        if (!data[b]) continue;
+        cut[b] = malloc(bytes + 1);
+        memcpy(cut[b], data[b], bytes);
+        ((unsigned char *)cut[b])[bytes] = 0xa5;
+    }
+    return cut;
+}
+
+static bool same_rows(const struct program *p, void **want, void **got, int64_t rows) {
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        size_t bytes = bytes_of(x, rows);
+        if (!got[b]) continue;
+        if (((unsigned char *)got[b])[bytes] != 0xa5) return false;
+        for (size_t at = 0; x->role == ROLE_OUT && at < bytes; at += type_size(x->type)) {
+            union value w = type_load(x->type, (char *)want[b] + at),
+                        g = type_load(x->type, (char *)got[b] + at);
+            if (type_is_float(x->type) ? !(fabs(w.f - g.f) <= 1e-4) : w.i != g.i) return false;
+        }
+    }
+    return true;
+}
+
+struct open_run {
+    struct diags d;
+    struct program *p;
+    struct schedule *s;
+    struct executable *e[8];
+};
+
+static void run_length(struct open_run *r, int64_t length) {
+    struct program *at = program_at(r->p, &length);
+    void **want = make_data(r->p, 3), **got = make_data(r->p, 3);
+    void **bound = rebind(r->p, r->s->program, got);
+    struct sim_result result = {0};
+    assert_true(program_run(at, want, NULL, NULL, &r->d));
+    assert_true(sim_run(r->s, bound, &(struct sim_options){.size = &length}, &result, &r->d));
+    assert_true(same_outputs(r->p, want, got));
+    sim_result_free(&result);
+    free(bound);
+    for (int k = 0; k < 8; k++) {
+        if (!r->e[k]) continue;
+        free_data(r->p, got);
+        void **fresh = make_data(r->p, 3);
+        got = cut_data(r->p, fresh, length);
+        bound = rebind(r->p, r->s->program, got);
+        executable_sizes(r->e[k], &length);
+        assert_true(executable_prepare(r->e[k], bound, &r->d));
+        assert_true(executable_run(r->e[k], bound, 1, &r->d));
+        assert_true(same_rows(r->p, want, got, length));
+        free(bound);
+        free_data(r->p, fresh);
+    }
+    free_data(r->p, got);
+    free_data(r->p, want);
+    program_free(at);
+}
+
+/* One schedule, one object: runs of each length. Gives how many objects there were. */
+static int run_lengths(const char *text, const struct machine *m, bool run) {
+    static const int64_t lengths[] = {0, 1, 2, 50, 3, 0};
+    struct open_run r = {.p = NULL};
+    struct arena a;
+    int objects = 0;
+    arena_init(&a);
+    diags_init(&r.d);
+    r.p = parse_as(&a, text, NULL, 0, true, &r.d);
+    assert_int_equal(r.p->nsizes, 1);
+    r.s = compile(r.p, m, approaches[0], 0, &r.d);
+    if (!r.s) diags_print(&r.d, stderr);
+    assert_non_null(r.s);
+    assert_true(prints_back(r.s, &r.d));
+    for (int k = 0; run && backends[k]; k++)
+        if (backends[k]->accepts(r.s)) {
+            r.e[k] = backends[k]->load(r.s, &(struct backend_options){0}, &r.d);
+            assert_non_null(r.e[k]);
+            objects++;
+        }
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) run_length(&r, lengths[i]);
+    for (int k = 0; k < 8; k++)
+        if (r.e[k]) executable_free(r.e[k]);
+    schedule_free(r.s);
+    program_free(r.p);
+    diags_free(&r.d);
+    arena_free(&a);
+    return objects;
+}
+
+static void one_object_runs_any_length(void **state) {
+    struct machines m = load_machines();
+    struct arena a;
+    (void)state;
+    arena_init(&a);
+    run_lengths(open_text, m.at[0], m.run[0]);
+    assert_true(run_lengths(open_text, m.at[1], m.run[1]) > 0);
+    char *text = read_example(&a, "examples/i8/rnn.isam"), *range = strstr(text, "T=0..4096");
+    assert_non_null(range);
+    memcpy(range, "T=0..0060", 9);
+    assert_true(run_lengths(text, m.at[1], m.run[1]) > 0);
+    run_lengths(text, m.at[2], false);
+    free_machines(&m);
+    arena_free(&a);
+}
+
+/* A size may be nothing but a length and a first dimension. */
+static void sizes_elsewhere_are_refused(void **state) {
+    static const char *const wrong[] = {
+        "kernel r(T=0..9) { in x: f32[4, T]  in h0: f32[1]  out y: f32[T]\n  axes i: 1\n  recur t: "
+        "T "
+        "state h: f32[1] from h0 { h'[i] = h[i] + x[0,t]\n y[t+i] = h'[i]\n } }",
+        "kernel r(T=0..9) { in x: f32[T]  out y: f32[T]\n axes i: T\n y[i] = x[i]\n }",
+        "kernel r(T=0..9) { in x: f32[T]  in h0: f32[1]  out y: f32[T]\n  axes i: 1\n  recur t: T "
+        "state h: f32[1] from h0 { h'[i] = h[i] + x[T-1-t]\n y[t+i] = h'[i]\n } }",
+        "kernel r(T=0..9) { in x: f32[T]  in h0: f32[1]  out y: f32[T]\n  axes i: 1\n  recur t: T "
+        "state h: f32[1] from h0 { h'[i] = h[i] + f32(T)\n y[t+i] = h'[i]\n } }",
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        struct arena a;
+        struct diags d;
+        struct kernel **kernel;
+        arena_init(&a);
+        diags_init(&d);
+        struct source source = {"wrong.isam", wrong[k], strlen(wrong[k]), 1, 1};
+        int n = kernel_parse(&a, &source, &kernel, &d);
+        diags_print(&d, stderr);
+        assert_int_equal(n, 1);
+        assert_null(program_bind_sizes(kernel[0], NULL, NULL, &d));
+        assert_non_null(strstr(d.at[0].text, "known only when the program runs"));
+        diags_free(&d);
+        arena_free(&a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences),
-                                       cmocka_unit_test(weights_stay)};
+                                       cmocka_unit_test(weights_stay),
+                                       cmocka_unit_test(one_object_runs_any_length),
+                                       cmocka_unit_test(sizes_elsewhere_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

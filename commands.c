@@ -1,11 +1,14 @@
 /* What each command does: the calls of isamap.h, their results as text and JSON. */
 #include "isamap_int.h"
 #include "backends/conform.h"
+#include "scheduler/dryrun.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const int64_t YARDSTICK_USES = 10000000; /* about a second */
 
 /* ---- who did the work ---- */
 
@@ -179,6 +182,15 @@ int isamap_run(isamap *im, const char *path) {
 
 /* ---- sim ---- */
 
+/* What the same instructions would move with the best eviction; of programs that are small enough. */
+static void report_yardstick(struct report *r, const struct schedule *s) {
+    struct dryrun best;
+    if (!dryrun_traffic(s, YARDSTICK_USES, &best)) return;
+    report_number(r, "yardstick_bytes", best.read + best.written);
+    text_printf(&r->text, "yardstick   %.0f bytes read, %.0f written, unrolled with eviction by next use\n",
+                best.read, best.written);
+}
+
 static void report_simulation(struct report *r, const struct schedule *s,
                               const struct sim_result *x, double bound) {
     const struct machine *m = s->machine;
@@ -205,6 +217,7 @@ static void report_simulation(struct report *r, const struct schedule *s,
                 x->cycles, x->utilisation, x->instructions, x->wall_seconds);
     text_printf(&r->text, "DRAM        %.0f bytes read, %.0f written; bound %.0f\n",
                 x->home_read_bytes, x->home_write_bytes, bound);
+    report_yardstick(r, s);
     if (x->host_cycles > 0)
         text_printf(&r->text, "host        %.0f cycles, %.0f bytes read, %.0f written\n",
                     x->host_cycles, x->host_read_bytes, x->host_write_bytes);

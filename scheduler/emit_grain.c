@@ -367,13 +367,31 @@ static bool fixed_grain(const struct emitter *e, int axis) {
     return false;
 }
 
+/* Elements of the blocks in which the axis moves an operand of the task; 1: it does not. */
+static int64_t block_of(struct work *w, const struct task *t, int axis) {
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        const struct access *acc = o->where == IN_IMM ? NULL : task_access(w, t, o, o->writes);
+        for (int d = 0; acc && d < w->p->buffer[acc->buffer].ndims; d++)
+            if (o->geom.block[d] > 1 && access_coef(w->p, acc, d, axis)) return o->geom.block[d];
+    }
+    return 1;
+}
+
+/* Then grains are whole blocks. */
+static bool in_blocks(const struct emitter *e, int axis) {
+    for (int i = 0; i < e->nest->nchain; i++)
+        if (block_of(e->w, &e->w->task[e->nest->chain[i]], axis) > 1) return true;
+    return false;
+}
+
 bool grain_loops(struct emitter *e, struct nodes *out, int k) {
     int axis[MAX_AXES], n = result_axes(e->w, e->w->task[e->nest->chain[0]].stmt, axis);
     if (k == n) return grain_body(e, out, 0);
     int a = axis[k];
     int64_t grain = nest_grain(e->w, e->nest, a), most = e->size[a].max;
     if (!fixed_grain(e, a) && most > grain)
-        grain = balanced(most, grain);
+        grain = in_blocks(e, a) ? grain : balanced(most, grain);
     else if (!fixed_grain(e, a))
         grain = most;
     return emit_loop(e, out, a, grain, static_chain(e), core_is_static(e), grain_loops, k + 1);
@@ -386,7 +404,11 @@ bool init_loops(struct emitter *e, struct nodes *out, int k) {
     if (k < n) {
         int64_t grain = 1;
         for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == axis[k]) grain = needle_leaf(t->needle, x, e->size[axis[k]].max);
+            if (t->axis[x] == axis[k]) {
+                int64_t block = block_of(e->w, t, axis[k]), most = t->needle->hi[x] / block * block;
+                grain = needle_leaf(t->needle, x, e->size[axis[k]].max);
+                if (grain % block && grain < e->size[axis[k]].max && most) grain = most;
+            }
         return emit_loop(e, out, axis[k], grain, core_is_static(e), core_is_static(e), init_loops,
                          k + 1);
     }

@@ -539,7 +539,9 @@ static void walk_all(struct verify *v, bool counting) {
     if (!v->stop) walk_section(v, &v->s->run, false);
     if (v->stop) return;
     content_end(v);
-    if (counting && v->clamped) verify_visited(v);
+    if (!counting || !v->clamped) return;
+    verify_visited(v);
+    verify_totals(v);
 }
 
 bool schedule_check(const struct schedule *s, struct diags *diags) {

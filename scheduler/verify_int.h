@@ -217,6 +217,9 @@ bool loop_computes(const struct loop_node *);                       /* executes 
 /* verify_clamp.c: with loops cut short, the instances that their values give are executed. */
 void verify_visited(struct verify *);
 
+/* verify_total.c: and as many as the whole schedule must execute, counted by axes. */
+void verify_totals(struct verify *);
+
 /* verify_shape.c */
 const struct shape *shape_get(struct verify *, const struct issue_node *, const int64_t *size, const int64_t *stride);
 /* What a name means in an instruction's expressions: let values, free strides, sizes, parameters. The layout may be NULL. */

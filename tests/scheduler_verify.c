@@ -300,10 +300,8 @@ static void test_clamped(void **state) {
                                            {"rotate a", "rotate b"},
                                            {"M = 16", "M = 15"}};
     for (size_t k = 0; k < sizeof fault / sizeof *fault; k++) {
-        /* a cut walk cannot know which values of an axis the loops should have */
-        bool kept = k == 2 || k == 5;
         char *changed = help_replace(&arena, text, fault[k][0], fault[k][1], 0);
-        if (verified(m, changed, 4, &d) != kept) fail_msg("fault %zu", k);
+        if (verified(m, changed, 4, &d)) fail_msg("fault %zu", k);
     }
     diags_free(&d);
     machine_free(m);

@@ -161,4 +161,9 @@ void parts_ask(struct work *w, const struct moves *moves, int nest) {
         if (c[k].cost < c[answer].cost) answer = k;
     if (w->decider) answer = decide(w->decider, &q);
     if (answer >= 0 && answer < count) n->plan = plan[answer];
+    struct text *t = w->options ? w->options->explain : NULL;
+    for (int k = 0; t && k < count; k++)
+        text_printf(t, "%s%s %.0f cycles%s", k ? ", " : "  fills ", c[k].text, c[k].cost,
+                    k == answer ? " (taken)" : "");
+    if (t) text_printf(t, "\n");
 }

@@ -113,6 +113,16 @@ static void stores_do_not_stall_loads(void **state) {
     drop(&x);
 }
 
+/* The question how fills are cut gets the last answer, all others the best. */
+static int cut_most(void *s, const struct question *q) {
+    if (q->kind != QUESTION_PARTS) return plan_least(s, q);
+    assert_true(q->ncandidates >= 2);
+    return q->ncandidates - 1;
+}
+
+static const struct approach plan_cut = {
+    "cut", "fills in many parts", plan_open, free, cut_most, plan_stay, NULL};
+
 static void check(const struct binding *size, const struct approach *approach, uint64_t seed) {
     static const struct binding small[] = {{"SPAD", 16384}};
     struct bindings param = {small, 1, NULL};
@@ -148,6 +158,7 @@ static void small_layers_are_right(void **state) {
         struct binding size[] = {{"C", l[0]}, {"H", l[1]},     {"K", l[2]}, {"R", l[3]},
                                  {"T", l[4]}, {"D", l[3] / 2}, {"P", l[5]}};
         check(size, &plan_best, 0);
+        check(size, &plan_cut, 0);
         for (uint64_t seed = 1; seed <= 1; seed++) check(size, &plan_any, seed);
     }
 }

@@ -365,6 +365,33 @@ static void place_tile(struct work *w, const struct nest *n, int64_t *at) {
                          h->elements * (int64_t)type_size(w->p->buffer[b].type), 1);
 }
 
+/* A parallel loop over the instances: the s-th of c takes the tiles from ⌊n·s/c⌋ to ⌊n·(s+1)/c⌋. */
+static bool emit_shares(struct emitter *e, struct nodes *out, int axis, int64_t tile,
+                        int64_t parts) {
+    struct arena *a = &e->w->s->arena;
+    struct val lo = e->lo[axis], size = e->size[axis];
+    int64_t tiles = (size.c + tile - 1) / tile;
+    if (tiles % parts == 0)
+        return emit_loop(e, out, axis, tiles / parts * tile, false, false, nest_root, 0);
+    int var = new_var(e->w, e->w->m->unit[e->w->m->queue[e->exec].unit].id);
+    struct val s = val_var(a, var, parts - 1),
+               from = val_div(a, val_scale(a, s, tiles), parts),
+               to = val_div(a, val_scale(a, val_add(a, s, val_const(1)), tiles), parts);
+    struct val begin = val_scale(a, from, tile), end = val_scale(a, to, tile);
+    if (size.c % tile) end = val_make(a, SX_MIN, end, val_const(size.c));
+    struct nodes inner = {0};
+    e->lo[axis] = val_add(a, lo, begin);
+    e->size[axis] = val_make(a, SX_SUB, end, begin);
+    e->size[axis].max = (tiles + parts - 1) / parts * tile;
+    e->tile[axis] = tile;
+    bool ok = nest_root(e, &inner, 0);
+    nodes_add(e->w, out,
+              loop_node(e->w, var, val_const(0), val_const(parts), 1, LOOP_SEQUENTIAL, axis, &inner));
+    e->lo[axis] = lo;
+    e->size[axis] = size;
+    return ok;
+}
+
 bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
     struct emitter *e = arena_alloc(w->arena, sizeof *e), *next = NULL;
     struct nest *n = &w->nest[nest];
@@ -383,7 +410,7 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     struct nodes list = {0};
     bool ok;
     if (n->plan.unit_axis) {
-        ok = emit_loop(e, &list, n->plan.unit_axis - 1, n->plan.unit_share, false, false, nest_root, 0);
+        ok = emit_shares(e, &list, n->plan.unit_axis - 1, n->plan.unit_tile, n->plan.unit_parts);
         for (int i = 0; i < list.n; i++)
             if (list.at[i].kind == NODE_LOOP) {
                 list.at[i].loop->kind = LOOP_PARALLEL;

@@ -231,7 +231,7 @@ struct plan {
     bool
         is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
     int unit_axis; /* 1 + the axis whose tiles the unit's instances share; 0: none */
-    int64_t unit_share;
+    int64_t unit_tile, unit_parts; /* its tiles go to so many instances, one more to some at most */
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
     int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts */
     double predicted, lead;     /* lead: before the first instruction and after the last, part of it */

@@ -41,7 +41,7 @@ void unit_ask(struct work *w, int nest) {
     int64_t units = instances(w, t);
     struct candidate c[MAX_AXES + 1] = {{"none", cycles, NULL}};
     int axis[MAX_AXES], from[MAX_AXES + 1] = {-1}, m = 1;
-    int64_t share[MAX_AXES + 1] = {0};
+    int64_t tile_of[MAX_AXES + 1] = {0}, parts[MAX_AXES + 1] = {0};
     int count = units < 2 ? 0 : result_axes(w, t->stmt, axis);
     for (int i = 0; i < count; i++) {
         int64_t tile = outer_tile(w, n, axis[i]), extent = w->p->axis[axis[i]].extent;
@@ -50,7 +50,8 @@ void unit_ask(struct work *w, int nest) {
             continue;
         int64_t tiles = (extent + tile - 1) / tile, most = (tiles + units - 1) / units;
         from[m] = axis[i];
-        share[m] = most * tile;
+        tile_of[m] = tile;
+        parts[m] = tiles < units ? tiles : units;
         c[m++] = (struct candidate){w->p->axis[axis[i]].name,
                                     WAKING + cycles * (double)most / (double)tiles, NULL};
     }
@@ -61,5 +62,6 @@ void unit_ask(struct work *w, int nest) {
                          arena_printf(w->arena, "shared axis of statement %d", t->stmt), m, 0, c};
     if (m > 1 && w->decider) best = decide(w->decider, &q);
     n->plan.unit_axis = from[best] + 1;
-    n->plan.unit_share = share[best];
+    n->plan.unit_tile = tile_of[best];
+    n->plan.unit_parts = parts[best];
 }

@@ -1,0 +1,162 @@
+/* Parallel loops: the instances of a unit get shares that differ by one tile at most, for any
+ * number of threads; and windows that slide along a vector are read where they lie. */
+#include "tests/scheduler_plan.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+struct run {
+    struct arena arena;
+    struct diags diags;
+    struct machine *m;
+    struct program *p;
+    struct cover *c;
+    struct schedule *s;
+};
+
+static void run_open(struct run *r, const char *machine, int64_t cores, const char *text,
+                     int threads) {
+    struct binding core = {"CORES", cores};
+    struct bindings set = {&core, 1, NULL};
+    struct scheduler_options options = {.threads = threads};
+    struct verify_options verify = {3, 0};
+    arena_init(&r->arena);
+    diags_init(&r->diags);
+    r->m = machine_load(machine, &set, &r->diags);
+    assert_non_null(r->m);
+    r->p = plan_program(&r->arena, text, NULL, 0, &r->diags);
+    struct decider *d = decider_open(&plan_best, 0);
+    r->c = mapper_cover(r->p, r->m, d, &r->diags);
+    r->s = scheduler_run(r->c, r->m, d, &options, &r->diags);
+    decider_close(d);
+    assert_non_null(r->s);
+    if (!schedule_verify(r->s, &verify, &r->diags)) diags_print(&r->diags, stderr);
+    assert_int_equal(r->diags.errors, 0);
+}
+
+static void run_close(struct run *r) {
+    schedule_free(r->s);
+    cover_free(r->c);
+    program_free(r->p);
+    machine_free(r->m);
+    diags_free(&r->diags);
+    arena_free(&r->arena);
+}
+
+struct count {
+    const struct program *p;
+    int64_t *var, issues, largest_step; /* of the loops over the shared axis inside */
+    int axis;
+};
+
+/* Issues that execute a reduction. */
+static void count_nodes(struct count *c, const struct node *node, int n) {
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_ISSUE && node[i].issue->stmt >= 0 &&
+            c->p->stmt[node[i].issue->stmt].combine != COMBINE_SET)
+            c->issues++;
+        if (node[i].kind != NODE_LOOP) continue;
+        const struct loop_node *l = node[i].loop;
+        int64_t hi = sx_eval(l->hi, c->var);
+        if (l->axis == c->axis && l->kind == LOOP_SEQUENTIAL && l->step > c->largest_step)
+            c->largest_step = l->step;
+        for (int64_t v = sx_eval(l->lo, c->var); v < hi; v += l->step) {
+            c->var[l->var] = v;
+            count_nodes(c, l->body, l->nbody);
+        }
+    }
+}
+
+/* Largest and smallest share of the instances of the section's parallel loops, in issues; false:
+ * there is none. */
+static bool shares(const struct schedule *s, int64_t instances, int64_t *most, int64_t *least,
+                   int64_t *tile) {
+    struct count c = {.p = s->program, .axis = -1};
+    c.var = calloc((size_t)s->nvars + 1, sizeof *c.var);
+    bool found = false;
+    for (int i = 0; i < s->run.nnodes; i++) {
+        const struct node *n = &s->run.node[i];
+        if (n->kind != NODE_LOOP || n->loop->kind != LOOP_PARALLEL) continue;
+        const struct loop_node *l = n->loop;
+        int64_t lo = sx_eval(l->lo, c.var), hi = sx_eval(l->hi, c.var), all = 0,
+                trips = (hi - lo + l->step - 1) / l->step;
+        found = true;
+        c.axis = l->axis;
+        c.largest_step = 0;
+        *most = 0;
+        *least = INT64_MAX;
+        for (int64_t k = 0; k < instances; k++) { /* docs/schedule.md, "parallel" */
+            int64_t first = trips * k / instances, end = trips * (k + 1) / instances;
+            c.issues = 0;
+            for (int64_t t = first; t < end; t++) {
+                c.var[l->var] = lo + t * l->step;
+                count_nodes(&c, l->body, l->nbody);
+            }
+            all += c.issues;
+            if (c.issues > *most) *most = c.issues;
+            if (c.issues < *least) *least = c.issues;
+        }
+        if (!c.largest_step) c.largest_step = l->step; /* a share is a tile */
+        *tile = (all * c.largest_step + s->program->axis[c.axis].extent - 1) /
+                s->program->axis[c.axis].extent;
+    }
+    free(c.var);
+    return found;
+}
+
+static void shares_are_balanced(void **state) {
+    (void)state;
+    static const char *const kernels[] = {
+        "kernel a(M=91, N=200, K=120) { in A: f32[M, K]  in B: f32[K, N]  out C: f32[M, N]\n"
+        "  axes i: M, j: N, k: K\n  C[i,j] = 0\n  C[i,j] += A[i,k] * B[k,j] }",
+        "kernel b(M=36, N=104, K=600) { in A: f32[M, K]  in B: f32[K, N]  out C: f32[M, N]\n"
+        "  axes i: M, j: N, k: K\n  C[i,j] = 0\n  C[i,j] += A[i,k] * B[k,j] }",
+        "kernel c(C=24, K=40, H=25) { in I: f32[C, H, H]  const F: f32[K, C, 3, 3]\n"
+        "  out O: f32[K, H, H]  axes k: K, p: H, q: H, c: C, r: 3, s: 3\n"
+        "  O[k,p,q] = 0\n  O[k,p,q] += I[c,p+r-1,q+s-1 else 0] * F[k,c,r,s] }"};
+    static const char *const machines[] = {"machines/cpu-avx2.xml", "machines/cpu-avx512.xml"};
+    for (size_t m = 0; m < sizeof machines / sizeof *machines; m++)
+        for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+            for (int threads = 1; threads <= 8; threads += threads == 2 ? 6 : 1) {
+                struct run r;
+                int64_t most, least, tile;
+                run_open(&r, machines[m], 8, kernels[k], threads);
+                bool parallel = shares(r.s, threads, &most, &least, &tile);
+                if (parallel != (threads > 1))
+                    fail_msg("%s, kernel %c, %d threads: %s loop", machines[m], (char)('a' + k),
+                             threads, parallel ? "a parallel" : "no parallel");
+                if (parallel && most - least > tile)
+                    fail_msg(
+                        "%s, kernel %c, %d threads: shares from %lld to %lld issues, a tile %lld",
+                        machines[m], (char)('a' + k), threads, (long long)least, (long long)most,
+                        (long long)tile);
+                run_close(&r);
+            }
+}
+
+/* A depthwise convolution along its rows: the input is copied with its padding, not once for each
+ * place of the window. */
+static void windows_lie_where_they_are(void **state) {
+    (void)state;
+    static const char depthwise[] =
+        "kernel d(C=5, H=20, W=32) { in I: f32[C, H, W]  const F: f32[C, 3, 3]  out O: f32[C, H, "
+        "W]\n"
+        "  axes c: C, p: H, q: W, r: 3, s: 3\n"
+        "  O[c,p,q] = 0\n  O[c,p,q] += I[c,p+r-1,q+s-1 else 0] * F[c,r,s] }";
+    struct run r;
+    run_open(&r, "machines/cpu-avx2.xml", 1, depthwise, 1);
+    bool vectors = false;
+    for (int s = 0; s < r.s->program->nstmts; s++)
+        vectors |= r.s->program->stmt[s].combine != COMBINE_SET;
+    assert_true(vectors);
+    for (int b = 0; b < r.s->program->nbuffers; b++)
+        assert_true(r.s->program->buffer[b].elements <= 5 * 22 * 34);
+    run_close(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shares_are_balanced),
+                                       cmocka_unit_test(windows_lie_where_they_are)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

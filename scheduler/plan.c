@@ -378,6 +378,20 @@ static bool repeats_fill(const struct pricing *c, const struct opnd *o, const st
     return false;
 }
 
+/* What an instruction reads at home passes through a register that the code generator takes. */
+static void passing_word(const struct work *w, const struct task *t, int64_t *bytes) {
+    int memory = -1;
+    bool home = false;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->writes && is_local(o) && w->m->memory[o->memory].pass == PASS_VALUE)
+            memory = o->memory;
+        home |= o->where == IN_HOME && o->read >= 0;
+    }
+    if (home && memory >= 0 && w->m->memory[memory].size > 4 * w->m->memory[memory].word)
+        bytes[memory] += w->m->memory[memory].word;
+}
+
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -394,6 +408,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
             !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
             return false;
     }
+    passing_word(w, t, input);
     int64_t address[MAX_OPERANDS];
     if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, c->plan, address) ||
         !needs_keep(w, c->nest, c->plan))

@@ -14,8 +14,7 @@ static double geomean(const struct bench *b) {
     double sum = 0;
     int n = 0;
     for (int i = 0; i < b->noutcomes; i++) {
-        double x =
-            b->device ? b->outcome[i].limit_cycles / b->outcome[i].cycles : b->outcome[i].ratio;
+        double x = b->device ? of_limit(&b->outcome[i]) : b->outcome[i].ratio;
         if (b->outcome[i].error || !isfinite(x) || x <= 0) continue;
         sum += log(x);
         n++;

@@ -54,7 +54,7 @@ static bool undisturbed(struct contender *c, int calls, int threads, double *sec
         best = share;
         *seconds = share < ENOUGH && threads == 1 ? s * share : s;
     }
-    c->disturbed += best < ENOUGH;
+    c->disturbed += best < ENOUGH && threads == 1;
     return true;
 }
 

@@ -5,6 +5,7 @@
 /* Axes added behind those of the semantics. */
 enum { AXIS_V, AXIS_U, AXIS_T, ADDED };
 enum { V = 24, U = 12, MAX_T = 512, MIN_T = 16 };
+static const double MOST_MACS = 1 << 27; /* an instruction may be a library call */
 
 static int64_t smallest_cache(const struct machine *m) {
     int64_t size = 0;
@@ -56,13 +57,17 @@ struct program *peak_program(const struct machine *m, const struct mac_unit *u) 
     int64_t tile = a->elements * (int64_t)type_size(a->type), cache = smallest_cache(m),
             t = cache ? cache / 2 / tile : MAX_T;
     t = t > MAX_T ? MAX_T : t < MIN_T ? MIN_T : t;
+    int64_t v = V, w = U;
+    double points = (double)stmt_points(from, s);
+    while (points * (double)(v * w * t) > MOST_MACS && v * w * t > 1)
+        *(v > 1 ? &v : w > 1 ? &w : &t) /= 2;
 
     struct program *p = program_new("peak");
     p->buffer = arena_array(&p->arena, 3, sizeof *p->buffer);
     p->nbuffers = 3;
     p->buffer[0] = grown(&p->arena, a, ROLE_IN, &t, 1);
     p->buffer[1] = grown(&p->arena, &from->buffer[s->read[1].buffer], ROLE_CONST, NULL, 0);
-    p->buffer[2] = grown(&p->arena, &from->buffer[s->dst.buffer], ROLE_INOUT, (int64_t[]){V, U}, 2);
+    p->buffer[2] = grown(&p->arena, &from->buffer[s->dst.buffer], ROLE_INOUT, (int64_t[]){v, w}, 2);
     p->naxes = from->naxes + ADDED;
     p->axis = arena_array(&p->arena, (size_t)p->naxes, sizeof *p->axis);
     for (int k = 0; k < from->naxes; k++) {
@@ -71,7 +76,7 @@ struct program *peak_program(const struct machine *m, const struct mac_unit *u) 
         p->axis[k].param = -1;
     }
     static const char *const name[] = {"peak.v", "peak.u", "peak.t"};
-    int64_t extent[] = {V, U, t};
+    int64_t extent[] = {v, w, t};
     for (int k = 0; k < ADDED; k++)
         p->axis[from->naxes + k] = (struct axis){name[k], extent[k], false, -1, 0};
 

@@ -30,7 +30,8 @@ static int64_t stmt_macs(const struct program *p, int s) {
     return stmt_is_mac(p, &p->stmt[s]) ? stmt_points(p, &p->stmt[s]) : 0;
 }
 
-static void report_work(struct report *r, const struct schedule *s) {
+/* `done`: what a simulation counted; several instructions may share a statement. */
+static void report_work(struct report *r, const struct schedule *s, const struct sim_result *done) {
     const struct machine *m = s->machine;
     const struct program *p = s->program;
     int *by = calloc((size_t)p->nstmts + 1, sizeof *by);
@@ -44,6 +45,10 @@ static void report_work(struct report *r, const struct schedule *s) {
         macs[by[i]] += stmt_macs(p, i), all_macs += stmt_macs(p, i);
         int64_t other = stmt_operations(p, &p->stmt[i]) * stmt_points(p, &p->stmt[i]);
         operations[by[i]] += other, all_operations += other;
+    }
+    for (int i = 0; done && i <= m->ninstrs; i++) {
+        macs[i] = done->macs_on[i];
+        operations[i] = done->operations_on[i];
     }
     struct {
         const char *key, *word;
@@ -159,7 +164,7 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
     text_append(&r->text, "\n", 1);
     report_comparison(r, &c);
-    report_work(r, j->schedule);
+    report_work(r, j->schedule, NULL);
     report_close(r);
     return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
 }
@@ -279,7 +284,7 @@ static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     report_head(r, j);
     report_simulation(r, j->schedule, &x, (double)program_touched_bytes(j->program));
     report_comparison(r, &c);
-    report_work(r, j->schedule);
+    report_work(r, j->schedule, &x);
     report_close(r);
     sim_result_free(&x);
     return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
@@ -344,7 +349,7 @@ int isamap_compile(isamap *im, const char *path, const char *out) {
             report_head(&im->report, &j);
             report_integer(&im->report, "schedule_bytes", (int64_t)schedule_bytes);
             report_string(&im->report, "out", out);
-            report_work(&im->report, j.schedule);
+            report_work(&im->report, j.schedule, NULL);
             report_close(&im->report);
             text_printf(&im->report.text, "wrote       %s\n", out);
         }

@@ -53,3 +53,29 @@ int64_t layout_instances(const struct machine *m, const struct layout *l, int me
     }
     return n;
 }
+
+bool memory_pool(const struct machine *m, int memory, int *unit, int64_t *bytes) {
+    const char *text = m->memory[memory].pool;
+    char id[64], suffix = 0, rest = 0;
+    long long n = 0;
+    if (!text) return false;
+    int read = sscanf(text, "%63s %lld%c%c", id, &n, &suffix, &rest);
+    *unit = -1;
+    for (int u = 0; read >= 2 && u < m->nunits; u++)
+        if (strcmp(m->unit[u].id, id) == 0) *unit = u;
+    int shift = suffix == 'K' ? 10 : suffix == 'M' ? 20 : suffix == 'G' ? 30 : 0;
+    *bytes = n << shift;
+    return *unit >= 0 && n > 0 && n < INT64_C(1) << 30 && (read == 2 || (read == 3 && shift)) &&
+           m->memory[memory].unit != *unit && unit_inside(m, m->memory[memory].unit, *unit);
+}
+
+int64_t pool_share(const struct machine *m, int memory, const bool *shared) {
+    int unit;
+    int64_t bytes, n = 1;
+    if (!memory_pool(m, memory, &unit, &bytes)) return INT64_MAX;
+    for (int u = m->memory[memory].unit; u != unit; u = m->unit[u].parent) {
+        bool chosen = m->unit[u].count_max > m->unit[u].count;
+        if (!chosen || (shared && shared[u])) n *= unit_instances(m, u);
+    }
+    return bytes / n;
+}

@@ -282,10 +282,16 @@ bool layout_spreads(const struct layout *);                       /* has places 
 /* The instance of the memory that holds an element, counted from the first one inside the instruction's unit; and how many there are. */
 int64_t layout_instance(const struct machine *, const struct layout *, int memory, const int64_t *index);
 int64_t layout_instances(const struct machine *, const struct layout *, int memory);
+/* `pool`: the unit and the bytes that instances of the memory inside it share. False: none, or not readable. */
+bool memory_pool(const struct machine *, int memory, int *unit, int64_t *bytes);
+/* Bytes of the pool for each instance of the memory; `shared` ([nunits] or NULL): units of a chosen number that are all used, not just one. */
+int64_t pool_share(const struct machine *, int memory, const bool *shared);
 
 /* The semantics with its sizes bound, e.g. M = 16. `size` has one value for each of instr.ranged. Cached results are the caller's
  * business. NULL after reporting. */
 struct program *instr_bind(const struct machine *, const struct instr *, const int64_t *size, struct diags *);
+/* A state with an object for each value, made from run-time addresses (`base`): by the host, before it launches. Schedules say nothing of it. */
+bool state_from_addresses(const struct machine *, int state);
 /* The legal values of ranged[i]: lo..hi step; hi -1: unbounded. False: depends on other sizes. */
 bool instr_size_range(const struct machine *, const struct instr *, int i, int64_t *lo, int64_t *hi, int64_t *step);
 const struct emit *instr_emit(const struct instr *, enum language); /* or NULL */

@@ -104,3 +104,20 @@ double fallback_cycles(const struct machine *m, int fallback, enum copy_kind kin
     struct mexpr_env env = {.name = parameter, .user = (void *)(uintptr_t)m};
     return mexpr_eval(f->interval, &env, &cycles, NULL) ? cycles : 1;
 }
+
+static bool reads_addresses(const struct mexpr *e) {
+    if (e->kind == MEXPR_CALL && strcmp(e->name, "base") == 0) return true;
+    for (int k = 0; k < e->nargs; k++)
+        if (reads_addresses(e->arg[k])) return true;
+    return false;
+}
+
+bool state_from_addresses(const struct machine *m, int state) {
+    for (int i = 0; m->state[state].count < 0 && i < m->ninstrs; i++)
+        for (int k = 0; k < m->instr[i].nneeds; k++) {
+            const struct need *n = &m->instr[i].need[k];
+            for (int f = 0; n->state == state && f < n->nvalues; f++)
+                if (reads_addresses(n->value[f])) return true;
+        }
+    return false;
+}

@@ -133,6 +133,7 @@ static void footprint(const struct work *w, const struct memory *mem, const stru
                       const struct task *t, const struct access *acc, int depth,
                       struct footprint *f) {
     struct geom plain = {.row = -1, .repeat_axis = -1};
+    for (int k = 0; k < MAX_DIMS; k++) plain.grain[k] = 1;
     struct region region;
     struct rows rows;
     double line = mem->line > 0 ? (double)mem->line : 64,

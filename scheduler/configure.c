@@ -97,7 +97,7 @@ static int setter_of(const struct work *w, int state, uint64_t users) {
 bool configures_place(struct work *w, struct nodes *prepare, struct nodes *run) {
     for (int s = 0; s < w->m->nstates; s++) {
         uint64_t users = state_users(w, run->at, run->n, s);
-        if (!users) continue;
+        if (!users || state_from_addresses(w->m, s)) continue;
         int configure = setter_of(w, s, users);
         const struct configure *c = configure < 0 ? NULL : &w->m->configure[configure];
         bool ok = c;

@@ -9,6 +9,14 @@
 
 static bool core_depth(struct emitter *e, struct nodes *out, int d);
 
+static struct edge store_edge(const struct emitter *e) {
+    return edge_find(e->w->m, e->exec, e->exec_completes, e->store);
+}
+
+static struct edge stored_edge(const struct emitter *e) {
+    return edge_find(e->w->m, e->store, e->store_completes, e->exec);
+}
+
 /* 1 when the reductions outside of depth d are not at their first (last) block. */
 static struct val other_block(struct emitter *e, int d, bool last) {
     struct work *w = e->w;
@@ -57,8 +65,9 @@ static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
     struct held *h = &e->held[i];
-    int back = e->drained && e->store >= 0 ? graph_sync(w->m, e->store, e->exec) : -1;
-    if (back >= 0 && trips_inside(e, d) > 1) add_sync(w, out, e->exec, false, back);
+    struct edge back = stored_edge(e);
+    bool again = trips_inside(e, d) > 1 || back.kind == EDGE_FENCE;
+    if (e->drained && e->store >= 0 && again) edge_take(w, out, &back, (struct signal){0});
     renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
     region_here(e, e->t, o, task_access(w, e->t, o, true), &h->whole);
@@ -92,13 +101,11 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct nodes moves = {0};
     int buffer = w->p->stmt[e->t->stmt].dst.buffer;
     if (!way_begin(e, &moves, o, buffer, &e->held[i], &e->held[i].whole, &e->out[0])) return false;
-    int give = graph_sync(w->m, e->exec, e->store), back = graph_sync(w->m, e->store, e->exec);
-    if (give >= 0) {
-        add_sync(w, out, e->exec, true, give);
-        add_sync(w, out, e->store, false, give);
-    }
+    struct edge give = store_edge(e), back = stored_edge(e);
+    edge_give(w, out, &give, (struct signal){0});
+    edge_take(w, out, &give, (struct signal){0});
     for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
-    if (back >= 0 && trips_inside(e, d) > 1) add_sync(w, out, e->store, true, back);
+    if (trips_inside(e, d) > 1) edge_give(w, out, &back, (struct signal){0});
     return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
 }
 
@@ -142,12 +149,14 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
 
 /* ---- setting up ---- */
 
-int add_place(struct work *w, int buffer, int memory, int64_t *at, int64_t bytes, int slots) {
+int add_place(struct work *w, int buffer, int memory, int64_t align_to, int64_t *at, int64_t bytes,
+              int slots) {
     struct schedule *s = w->s;
     struct place *pl = arena_array(&s->arena, (size_t)s->nplaces + 1, sizeof *pl);
     memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
     int64_t word = w->m->memory[memory].word > 0 ? w->m->memory[memory].word : 1;
     int64_t align = w->m->memory[memory].align > word ? w->m->memory[memory].align : word;
+    if (align_to > align) align = align_to;
     *at = (*at + align - 1) / align * align;
     pl[s->nplaces] =
         (struct place){.name = arena_printf(&s->arena, "%s.%s.%d", w->p->buffer[buffer].name,
@@ -174,16 +183,20 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
                     outer = route_stop(w, o, &o->in, k > 0 ? k - 1 : 0);
         struct filling *f = &e->fill[e->nfills++];
         struct region r;
-        *f = (struct filling){.operand = i, .level = k, .user = e->exec};
+        *f = (struct filling){
+            .operand = i, .level = k, .user = e->exec, .user_completes = e->exec_completes};
         f->hold = k < o->in.n ? &p->via[i][k] : &p->hold[i];
         f->held = k < o->in.n ? &e->via[i][k] : &e->held[i];
         plan_region(w, p, e->t, acc, &stop.geom, f->hold->depth, &r);
         f->queue = transfer_queue(w, e->moves, acc->buffer, k ? &outer : NULL, &stop, &r, true,
-                                  f->hold->fill_by);
-        if (e->nfills - first > 1) f[-1].user = f->queue;
+                                  f->hold->fill_by, &f->completes);
+        if (e->nfills - first > 1) {
+            f[-1].user = f->queue;
+            f[-1].user_completes = f->completes;
+        }
         if (k == o->in.n) continue;
         f->held->slots = f->hold->slots;
-        f->held->place = add_place(w, acc->buffer, stop.memory, &at[stop.memory],
+        f->held->place = add_place(w, acc->buffer, stop.memory, stop.align, &at[stop.memory],
                                    slot_bytes(w, &stop, &r), f->held->slots);
     }
 }
@@ -197,11 +210,12 @@ static void place_out(struct emitter *e, const struct opnd *o, int buffer, const
         struct opnd stop = route_stop(w, o, &o->out, k),
                     outer = route_stop(w, o, &o->out, k > 0 ? k - 1 : 0);
         way->queue[k] =
-            transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false, by);
+            transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false, by,
+                           &way->completes[k]);
         if (k == way->n) break;
         way->via[k].slots = 2;
         way->via[k].place =
-            add_place(w, buffer, stop.memory, &at[stop.memory], slot_bytes(w, &stop, r), 2);
+            add_place(w, buffer, stop.memory, stop.align, &at[stop.memory], slot_bytes(w, &stop, r), 2);
     }
 }
 
@@ -230,13 +244,15 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
         int64_t start = fixed[i] < 0 ? at[o->memory] : fixed[i];
         e->held[i].place =
-            add_place(w, acc->buffer, o->memory, &start, slot_bytes(w, o, &r), p->hold[i].slots);
+            add_place(w, acc->buffer, o->memory, o->align, &start, slot_bytes(w, o, &r),
+                      p->hold[i].slots);
         if (start > at[o->memory]) at[o->memory] = start;
         if (!o->writes) place_route(e, i, acc, at);
         if (!o->writes || !e->drained) continue;
         place_out(e, o, task_access(w, e->t, o, true)->buffer, &r, p->hold[i].drain_by,
                   &e->out[0], at);
         e->store = e->out[0].queue[e->out[0].n];
+        e->store_completes = e->out[0].completes[e->out[0].n];
     }
 }
 
@@ -253,11 +269,14 @@ static void place_chain(struct emitter *e, int64_t *at) {
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
             if (o->writes && needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) {
                 place_out(e, o, w->p->stmt[t->stmt].dst.buffer, &r, 0, &e->out[i + 1], at);
-                if (e->store < 0) e->store = e->out[i + 1].queue[e->out[i + 1].n];
+                if (e->store < 0) {
+                    e->store = e->out[i + 1].queue[e->out[i + 1].n];
+                    e->store_completes = e->out[i + 1].completes[e->out[i + 1].n];
+                }
             }
             if (!chain_needs_hold(w, e->nest, t, o)) continue;
             e->own[i][k].slots = chain_slots(w, e->moves, e->nest, &e->nest->plan, t, o);
-            e->own[i][k].place = add_place(w, acc->buffer, o->memory, &at[o->memory],
+            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align, &at[o->memory],
                                            slot_bytes(w, o, &r), e->own[i][k].slots);
         }
     }
@@ -265,7 +284,8 @@ static void place_chain(struct emitter *e, int64_t *at) {
 
 static int out_credits(const struct emitter *e) {
     int n = 0;
-    if (e->store < 0 || graph_sync(e->w->m, e->store, e->exec) < 0) return 0;
+    struct edge back = stored_edge(e), give = store_edge(e);
+    if (e->store < 0 || back.kind != EDGE_TOKEN) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
             trips_inside(e, e->nest->plan.hold[i].depth) > 1)
@@ -277,7 +297,7 @@ static int out_credits(const struct emitter *e) {
                 needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
                 n += e->own[i][k].slots;
     }
-    return within_depth(e, n, e->store, e->exec);
+    return within_depth(e->w->m, within_depth(e->w->m, n, &back), &give);
 }
 
 /* Many in a loop. */
@@ -295,7 +315,7 @@ static void add_credits(struct emitter *e, struct nodes *out, int queue, bool pu
 }
 
 bool nest_turn(struct emitter *e, struct nodes *out) {
-    int credits = out_credits(e), back = credits ? graph_sync(e->w->m, e->store, e->exec) : -1;
+    int credits = out_credits(e), back = credits ? stored_edge(e).sync : -1;
     for (int i = 0; i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], true);
     add_credits(e, out, e->store, true, back, credits);
     if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
@@ -329,6 +349,8 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
         e->size[w->scope[k].axis] = val_const(1);
     }
     for (int i = 0; i < MAX_OPERANDS; i++) e->held[i].place = -1;
+    e->store_completes = -1;
+    e->exec_completes = e->t ? e->t->needle->in->completes : -1;
     e->drained = e->t && !n->nchain;
     e->parts_depth = -1;
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
@@ -345,7 +367,8 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     place_chain(e, at);
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
         int64_t used = at[m] > top[m] ? at[m] : top[m];
-        if (m != w->m->home && used > graph_capacity(w->m, m) && used > w->m->memory[m].size &&
+        if (m != w->m->home && used > graph_capacity(w->m, m) &&
+            used > w->m->memory[m].size - edge_objects(w->m, m) &&
             w->m->memory[m].size >= 0) {
             diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
                       "statement %d needs %lld bytes of memory '%s', which has %lld",
@@ -361,7 +384,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
 static void place_tile(struct work *w, const struct nest *n, int64_t *at) {
     int b = maker_result(w, n);
     struct home *h = &w->home[b];
-    h->place = add_place(w, b, h->memory, &at[h->memory],
+    h->place = add_place(w, b, h->memory, 1, &at[h->memory],
                          h->elements * (int64_t)type_size(w->p->buffer[b].type), 1);
 }
 
@@ -392,6 +415,51 @@ static bool emit_shares(struct emitter *e, struct nodes *out, int axis, int64_t 
     return ok;
 }
 
+/* Does an instance take several turns, one after the other? */
+static bool turns_again(const struct emitter *e) {
+    int unit[MAX_PREFIX];
+    const struct machine *m = e->w->m;
+    grid_units(e->w, e->t, unit);
+    for (int d = 0; d < e->nest->nprefix; d++) {
+        const struct loop *l = &e->nest->prefix[d];
+        int64_t extent = e->w->p->axis[l->axis].extent;
+        if (!m->unit[unit[d]].is_virtual && extent > l->tile * unit_instances(m, unit[d]))
+            return true;
+    }
+    return false;
+}
+
+/* One turn, after those that stand before it outside of parallel loops: whole tiles and tails. */
+static bool grid_turn(struct emitter *e, struct nodes *out) {
+    struct work *w = e->w;
+    struct nodes turn = {0};
+    if (!nest_turn(e, &turn)) return false;
+    uint64_t before = nodes_queues(w, out->at, out->n), after = nodes_queues(w, turn.at, turn.n);
+    if (before && !add_barrier(w, out, before, after, e->exec)) return false;
+    for (int i = 0; i < turn.n; i++) nodes_add(w, out, turn.at[i]);
+    return !turns_again(e) || add_barrier(w, out, after, after, e->exec);
+}
+
+/* The loops of a grid around one turn. */
+static bool grid_depth(struct emitter *e, struct nodes *out, int d) {
+    const struct nest *n = e->nest;
+    int unit[MAX_PREFIX], first = out->n;
+    if (d == n->nprefix) return grid_turn(e, out);
+    grid_units(e->w, e->t, unit);
+    if (!emit_loop(e, out, n->prefix[d].axis, n->prefix[d].tile, n->plan.is_static, false,
+                   grid_depth, d + 1))
+        return false;
+    for (int i = first; i < out->n; i++) {
+        struct node *x = &out->at[i];
+        if (x->kind != NODE_LOOP || x->loop->axis != n->prefix[d].axis ||
+            x->loop->step != n->prefix[d].tile || x->loop->kind != LOOP_SEQUENTIAL)
+            continue;
+        x->loop->kind = LOOP_PARALLEL;
+        x->loop->unit = unit[d];
+    }
+    return true;
+}
+
 bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
     struct emitter *e = arena_alloc(w->arena, sizeof *e), *next = NULL;
     struct nest *n = &w->nest[nest];
@@ -409,7 +477,9 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     }
     struct nodes list = {0};
     bool ok;
-    if (n->plan.unit_axis) {
+    if (n->is_grid) {
+        ok = grid_depth(e, &list, 0);
+    } else if (n->plan.unit_axis) {
         ok = emit_shares(e, &list, n->plan.unit_axis - 1, n->plan.unit_tile, n->plan.unit_parts);
         for (int i = 0; i < list.n; i++)
             if (list.at[i].kind == NODE_LOOP) {

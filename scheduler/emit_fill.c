@@ -7,6 +7,8 @@
 struct pacer {
     int queue, user, depth, credits, bracket;
     bool war;
+    struct edge there, back; /* to the user, and from it */
+    struct signal channel, release; /* on these: one for each slot where a sync holds few tokens */
 };
 
 double trips_inside(const struct emitter *e, int d) {
@@ -18,27 +20,43 @@ static bool flows(const struct filling *f, const struct pacer *c) {
     return f->queue == c->queue && f->user == c->user;
 }
 
-/* At most as many credits as the syncs of both directions hold tokens. */
-int within_depth(const struct emitter *e, int credits, int queue, int user) {
-    for (int way = 0; way < 2; way++) {
-        int sync = way ? graph_sync(e->w->m, user, queue) : graph_sync(e->w->m, queue, user);
-        int64_t depth = sync >= 0 ? e->w->m->sync[sync].depth : -1;
-        if (depth >= 0 && depth < credits) credits = (int)depth;
-    }
-    return credits;
+int within_depth(const struct machine *m, int credits, const struct edge *edge) {
+    int64_t depth = edge->kind == EDGE_TOKEN ? m->sync[edge->sync].depth : -1;
+    return depth >= 0 && depth < credits ? (int)depth : credits;
 }
 
-static struct pacer pacer_make(const struct emitter *e, int queue, int user) {
+static struct edge there(const struct emitter *e, const struct filling *f) {
+    return edge_find(e->w->m, f->queue, f->completes, f->user);
+}
+
+/* Channels turn with the slots of the hold that has the fewest. */
+static void choose_channels(const struct emitter *e, struct pacer *c, const struct filling *pace) {
+    const struct machine *m = e->w->m;
+    struct signal turns = {.rotating = pace->held->place + 1};
+    c->credits = pace->hold->slots;
+    if (edge_rotates(m, &c->there, c->credits)) c->channel = turns;
+    if (edge_rotates(m, &c->back, c->credits)) c->release = turns;
+    if (!c->channel.rotating) c->credits = within_depth(m, c->credits, &c->there);
+    if (!c->release.rotating) c->credits = within_depth(m, c->credits, &c->back);
+}
+
+static struct pacer pacer_make(const struct emitter *e, const struct filling *first) {
     int root = e->nest->nprefix;
-    struct pacer c = {.queue = queue, .user = user, .depth = -1, .credits = 3, .bracket = root};
+    const struct filling *pace = NULL;
+    struct pacer c = {.queue = first->queue,
+                      .user = first->user,
+                      .depth = -1,
+                      .bracket = root,
+                      .there = there(e, first)};
+    c.back = edge_find(e->w->m, c.user, first->user_completes, c.queue);
     for (int i = 0; i < e->nfills; i++)
         if (flows(&e->fill[i], &c) && e->fill[i].hold->depth > c.depth)
             c.depth = e->fill[i].hold->depth;
     for (int i = 0; i < e->nfills; i++)
         if (flows(&e->fill[i], &c) && e->fill[i].hold->depth == c.depth &&
-            e->fill[i].hold->slots < c.credits)
-            c.credits = e->fill[i].hold->slots;
-    c.credits = within_depth(e, c.credits, queue, user);
+            (!pace || e->fill[i].hold->slots < pace->hold->slots))
+            pace = &e->fill[i];
+    choose_channels(e, &c, pace);
     c.war = c.depth > root && trips_inside(e, c.depth) > 1;
     for (int i = 0; i < e->nfills; i++) {
         const struct hold *h = e->fill[i].hold;
@@ -56,7 +74,7 @@ static struct pacer pacer_make(const struct emitter *e, int queue, int user) {
 }
 
 static bool is_paced(const struct emitter *e, const struct filling *f) {
-    return graph_sync(e->w->m, f->queue, f->user) >= 0;
+    return f->queue >= 0 && there(e, f).kind != EDGE_FREE;
 }
 
 static int pacers(const struct emitter *e, struct pacer *out) {
@@ -65,18 +83,21 @@ static int pacers(const struct emitter *e, struct pacer *out) {
         const struct filling *f = &e->fill[i];
         bool known = !is_paced(e, f) || f->hold->depth < e->nest->nprefix;
         for (int k = 0; k < n; k++) known |= flows(f, &out[k]);
-        if (!known) out[n++] = pacer_make(e, f->queue, f->user);
+        if (!known) out[n++] = pacer_make(e, f);
     }
     return n;
 }
 
-bool fill_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
+static void turn_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
+    renew_place(e, f->held);
+    if (f->held->slots > 1) add_rotate(e->w, out, f->held->place);
+}
+
+static bool fill_slot(struct emitter *e, struct nodes *out, const struct filling *f) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[f->operand];
     const struct access *acc = task_access(w, e->t, o, o->read < 0);
     struct opnd stop = route_stop(w, o, &o->in, f->level);
-    renew_place(e, f->held);
-    if (f->held->slots > 1) add_rotate(w, out, f->held->place);
     if (!f->level) return hold_fill(e, out, e->t, &stop, acc, f->held);
     struct opnd outer = route_stop(w, o, &o->in, f->level - 1);
     region_here(e, e->t, o, acc, &f->held->whole);
@@ -85,17 +106,20 @@ bool fill_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
                         &stop, f->held, &f->held->whole, true);
 }
 
+bool fill_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
+    turn_hold(e, out, f);
+    return fill_slot(e, out, f);
+}
+
 /* ---- in parts ---- */
 
 static bool in_parts(const struct emitter *e, const struct filling *f) {
     return e->parts_depth >= 0 && is_paced(e, f);
 }
 
-static void begin_parts(struct emitter *e, struct nodes *out, const struct filling *f) {
+static void begin_parts(struct emitter *e, const struct filling *f) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[f->operand];
-    renew_place(e, f->held);
-    if (f->held->slots > 1) add_rotate(w, out, f->held->place);
     region_here(e, e->t, o, task_access(w, e->t, o, false), &f->held->whole);
     f->held->slot = slot_make(&w->s->arena, &o->geom, &f->held->whole);
     memcpy(e->from_lo[f->operand], e->lo, sizeof e->lo);
@@ -160,31 +184,51 @@ static bool fill_parts(struct emitter *e, struct nodes *out, const struct pacer 
 }
 
 static void ready(struct emitter *e, struct nodes *out, const struct pacer *c) {
-    int sync = graph_sync(e->w->m, c->queue, c->user);
-    add_sync(e->w, out, c->queue, true, sync);
-    add_sync(e->w, out, c->user, false, sync);
+    edge_give(e->w, out, &c->there, c->channel);
+    edge_take(e->w, out, &c->there, c->channel);
+}
+
+static bool is_filled_at(const struct emitter *e, int d, const struct pacer *pacer, int i) {
+    const struct filling *f = &e->fill[i];
+    return (pacer ? flows(f, pacer) : !is_paced(e, f)) && f->hold->depth == d;
+}
+
+/* Slots turn first: channels may follow them. */
+static void turns_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
+    for (int i = 0; i < e->nfills; i++)
+        if (is_filled_at(e, d, pacer, i)) turn_hold(e, out, &e->fill[i]);
 }
 
 /* Instructions use a copy inside all fills only, so that the deepest one's token serves the outer
  * ones too; inner fills begin at their own depths. */
 static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
     for (int i = 0; i < e->nfills; i++) {
-        const struct filling *f = &e->fill[i];
-        bool mine = pacer ? flows(f, pacer) : !is_paced(e, f);
-        if (!mine || f->hold->depth != d) continue;
-        if (in_parts(e, f)) {
-            begin_parts(e, out, f);
+        if (!is_filled_at(e, d, pacer, i)) continue;
+        if (in_parts(e, &e->fill[i])) {
+            begin_parts(e, &e->fill[i]);
             continue;
         }
-        if (!fill_hold(e, out, f)) return false;
+        if (!fill_slot(e, out, &e->fill[i])) return false;
         if (pacer && pacer->user != e->exec) ready(e, out, pacer);
     }
     return true;
 }
 
-static void credits(struct emitter *e, struct nodes *out, const struct pacer *c, bool give) {
-    int sync = graph_sync(e->w->m, c->user, c->queue);
-    for (int i = 0; i < c->credits; i++) add_sync(e->w, out, give ? c->user : c->queue, give, sync);
+/* One for each slot, on its channel. In a bracket that comes again, the user must know that they were
+ * taken, where a sync does not hold it up. */
+static void credits(struct emitter *e, struct nodes *out, const struct pacer *c, bool give, int d) {
+    struct edge back = c->back;
+    back.first = -1;
+    for (int i = 0; i < c->credits; i++) {
+        struct signal channel = {.channel = c->release.rotating ? i : 0};
+        if (give)
+            edge_give(e->w, out, &back, channel);
+        else if (back.kind == EDGE_TOKEN)
+            edge_take(e->w, out, &back, channel);
+    }
+    if (!give && d > e->nest->nprefix && back.kind == EDGE_TOKEN &&
+        e->w->m->sync[back.sync].memory >= 0)
+        signal_apart(e->w, out, &c->there);
 }
 
 /* Outer copies come first: fills stand in the order of the routes, and flows in that of their first
@@ -194,16 +238,17 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
     struct pacer pc[MAX_FILLS];
     int n = pacers(e, pc);
     for (int k = 0; k < n; k++)
-        if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], true);
+        if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], true, d);
     for (int k = 0; k < n; k++) {
         bool paced = pc[k].depth == d;
-        if (paced && pc[k].war)
-            add_sync(w, out, pc[k].queue, false, graph_sync(w->m, pc[k].user, pc[k].queue));
+        turns_at(e, out, d, &pc[k]);
+        if (paced && pc[k].war) edge_take(w, out, &pc[k].back, pc[k].release);
         if (!fills_at(e, out, d, &pc[k])) return false;
         if (e->parts_depth >= 0) paced = d == e->parts_depth;
         if (paced && e->parts_depth >= 0 && !fill_parts(e, out, &pc[k])) return false;
         if (paced && pc[k].user == e->exec) ready(e, out, &pc[k]);
     }
+    turns_at(e, out, d, NULL);
     return fills_at(e, out, d, NULL);
 }
 
@@ -212,8 +257,7 @@ void fills_close(struct emitter *e, struct nodes *out, int d) {
     struct pacer pc[MAX_FILLS];
     int n = pacers(e, pc);
     for (int k = 0; k < n; k++)
-        if (pc[k].depth == d && pc[k].war)
-            add_sync(w, out, pc[k].user, true, graph_sync(w->m, pc[k].user, pc[k].queue));
+        if (pc[k].depth == d && pc[k].war) edge_give(w, out, &pc[k].back, pc[k].release);
     for (int k = 0; k < n; k++)
-        if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], false);
+        if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], false, d);
 }

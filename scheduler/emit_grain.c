@@ -260,15 +260,13 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     struct region r;
     region_here(e, t, o, acc, &r);
     if (!way_begin(e, &moves, o, acc->buffer, h, &r, way)) return false;
-    int q = way->queue[way->n], give = graph_sync(w->m, e->exec, q),
-        back = graph_sync(w->m, q, e->exec);
-    if (give >= 0) {
-        add_sync(w, out, e->exec, true, give);
-        add_sync(w, out, q, false, give);
-    }
+    int q = way->queue[way->n];
+    struct edge give = edge_of_queue(w->m, e->exec, q), back = edge_of_queue(w->m, q, e->exec);
+    edge_give(w, out, &give, (struct signal){0});
+    edge_take(w, out, &give, (struct signal){0});
     for (int i = 0; i < moves.n; i++) nodes_add(w, out, moves.at[i]);
-    if (back >= 0) add_sync(w, out, q, true, back);
-    if (back >= 0 && !credit) add_sync(w, out, e->exec, false, back);
+    edge_give(w, out, &back, (struct signal){0});
+    if (!credit) edge_take(w, out, &back, (struct signal){0});
     return way_home(e, out, o, acc->buffer, &r, way);
 }
 
@@ -287,8 +285,8 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
         if (o->writes) {
             result = held[k];
             credit = own && e->store >= 0;
-            int back = graph_sync(w->m, e->store, e->exec);
-            if (home && credit && back >= 0) add_sync(w, out, e->exec, false, back);
+            struct edge back = edge_of_queue(w->m, e->store, e->exec);
+            if (home && credit) edge_take(w, out, &back, (struct signal){0});
         }
         if (own) renew_place(e, held[k]);
         if (own && held[k]->slots > 1) add_rotate(w, out, held[k]->place);

@@ -21,11 +21,13 @@ struct held {  /* what is in a place's current slot */
 enum { MAX_FILLS = MAX_OPERANDS * (MAX_VIA + 1) };
 struct filling { /* of one hold: the operand's in the memory at this place of its route */
     int operand, level, queue, user; /* user: of the fills (or instructions) that read it */
+    int completes, user_completes;   /* syncs at which theirs are done; -1 */
     const struct hold *hold;
     struct held *held;
 };
 struct way_out { /* copies between a result's memory and home, from home on */
     struct held via[MAX_VIA];
+    int completes[MAX_VIA + 1]; /* sync at which the move is done; -1 */
     int queue[MAX_VIA + 1], n; /* of the move that leaves via[k]; the last: the result's own memory */
 };
 
@@ -50,6 +52,7 @@ struct emitter {
     } made[MAX_CHAIN + 1];
     int nmade;
     int exec, store; /* queues; store -1: nothing is drained */
+    int exec_completes, store_completes; /* syncs at which their results are done; -1 */
     bool drained;    /* the core's own result goes home */
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
     struct val from_lo[MAX_OPERANDS][MAX_AXES], /* what of each axis a copy covers, then */
@@ -63,6 +66,11 @@ void nodes_add(struct work *, struct nodes *, struct node);
 int new_var(struct work *, const char *name);
 void add_sync(struct work *, struct nodes *, int queue, bool push, int sync);
 void add_rotate(struct work *, struct nodes *, int place);
+/* The first queue gives, or the second takes, on that channel (its sync is the edge's). */
+void edge_give(struct work *, struct nodes *, const struct edge *, struct signal channel);
+void edge_take(struct work *, struct nodes *, const struct edge *, struct signal channel);
+/* Once, outside the steady flow: on a channel of its own, where there are as many as needed. */
+void signal_apart(struct work *, struct nodes *, const struct edge *);
 /* from gives, to takes, along the shortest path of tokens; nothing where hardware interlocks.
  * False: no path. */
 bool add_signal(struct work *, struct nodes *, int from, int to);
@@ -84,9 +92,10 @@ bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buff
 bool emit_between(struct work *, const struct moves *, struct nodes *, int buffer,
                   const struct opnd *outer_o, const struct held *outer, const struct opnd *,
                   const struct held *, const struct region *part, bool fill);
-/* Queue of the move that would do it (outer_o NULL: from or to home); -1: none. */
+/* Queue of the move that would do it (outer_o NULL: from or to home), -1: none; and the sync at which it is
+ * done. */
 int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *outer_o,
-                   const struct opnd *, const struct region *, bool fill, int by);
+                   const struct opnd *, const struct region *, bool fill, int by, int *completes);
 
 /* emit_grain.c */
 typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
@@ -107,7 +116,8 @@ bool init_loops(struct emitter *, struct nodes *,
 bool recur_prime(struct work *, const struct moves *, int scope, struct nodes *);
 
 /* emit.c */
-int add_place(struct work *, int buffer, int memory, int64_t *at, int64_t bytes, int slots);
+int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at, int64_t bytes,
+              int slots);
 bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);
 bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
 
@@ -120,7 +130,7 @@ void way_credits(struct emitter *, struct nodes *, const struct way_out *, bool 
 
 /* emit_fill.c */
 double trips_inside(const struct emitter *, int depth); /* how often it is reached in one turn */
-int within_depth(const struct emitter *, int credits, int queue, int user);
+int within_depth(const struct machine *, int credits, const struct edge *); /* as its sync holds */
 bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
 bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
 void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */

@@ -173,11 +173,15 @@ bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, 
 }
 
 int transfer_queue(struct work *w, const struct moves *moves, int buffer, const struct opnd *outer_o,
-                   const struct opnd *o, const struct region *r, bool fill, int by) {
+                   const struct opnd *o, const struct region *r, bool fill, int by,
+                   int *completes) {
     struct held outer = {.slots = 1}, h = {.slots = 1, .fill_by = by, .drain_by = by};
     struct fit f;
     h.slot = slot_make(&w->s->arena, &o->geom, r);
     if (outer_o) outer.slot = slot_make(&w->s->arena, &outer_o->geom, r);
     struct transfer t = {w, moves, buffer, o, &h, fill, outer_o, outer_o ? &outer : NULL};
-    return fit_transfer(&t, r, &f) ? f.move->needle->in->queue : -1;
+    *completes = -1;
+    if (!fit_transfer(&t, r, &f)) return -1;
+    *completes = f.move->needle->in->completes;
+    return f.move->needle->in->queue;
 }

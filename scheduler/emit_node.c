@@ -31,14 +31,47 @@ void add_rotate(struct work *w, struct nodes *l, int place) {
     nodes_add(w, l, (struct node){.kind = NODE_ROTATE, .rotate = place});
 }
 
+static void add_channel(struct work *w, struct nodes *l, int queue, bool push, struct signal s) {
+    add_sync(w, l, queue, push, s.sync);
+    struct signals *g = &l->at[l->n - 1].sync.signals;
+    *(push ? g->push : g->pop) = s;
+}
+
+void edge_give(struct work *w, struct nodes *l, const struct edge *e, struct signal channel) {
+    channel.sync = e->sync;
+    if (e->first >= 0) {
+        add_sync(w, l, e->from, true, e->first);
+        add_sync(w, l, e->from, false, e->first);
+    }
+    if (e->kind == EDGE_TOKEN) add_channel(w, l, e->from, true, channel);
+    if (e->kind == EDGE_GROUP) add_sync(w, l, e->from, true, e->sync);
+}
+
+void edge_take(struct work *w, struct nodes *l, const struct edge *e, struct signal channel) {
+    channel.sync = e->sync;
+    if (e->kind == EDGE_TOKEN)
+        add_channel(w, l, e->to, false, channel);
+    else if (e->kind != EDGE_FREE && e->kind != EDGE_NONE)
+        add_sync(w, l, e->to, false, e->sync);
+}
+
+void signal_apart(struct work *w, struct nodes *l, const struct edge *e) {
+    bool many = e->kind == EDGE_TOKEN && w->m->sync[e->sync].count < 0;
+    struct signal channel = {0}; /* one for each queue that takes */
+    if (many)
+        channel.channel = COPY_SLOTS + __builtin_popcountll(w->m->sync[e->sync].to &
+                                                           ((UINT64_C(1) << e->to) - 1));
+    edge_give(w, l, e, channel);
+    edge_take(w, l, e, channel);
+}
+
 bool add_signal(struct work *w, struct nodes *l, int from, int to) {
-    if (graph_sync(w->m, from, to) == -2) return true;
+    if (from == to || edge_of_queue(w->m, from, to).kind == EDGE_FREE) return true;
     while (from != to) {
         int next = to;
         if (graph_distance(w->m, from, to, &next) < 0) return false;
-        int sync = graph_sync(w->m, from, next);
-        add_sync(w, l, from, true, sync);
-        add_sync(w, l, next, false, sync);
+        struct edge e = edge_of_queue(w->m, from, next);
+        signal_apart(w, l, &e);
         from = next;
     }
     return true;
@@ -219,10 +252,17 @@ void nodes_hardware(struct work *w, struct node *at, int n) {
     }
 }
 
+/* A grid is over when its loop is, for the fallback too, which runs on the same units. */
+static bool ends_itself(const struct work *w, const struct node *n) {
+    return n->kind == NODE_LOOP && n->loop->kind == LOOP_PARALLEL && w->fallback >= 0 &&
+           unit_inside(w->m, w->m->fallback[w->fallback].unit, n->loop->unit);
+}
+
 uint64_t nodes_queues(const struct work *w, const struct node *at, int n) {
     uint64_t out = 0;
     for (int i = 0; i < n; i++) {
         int q = queue_of(w, &at[i]);
+        if (ends_itself(w, &at[i])) continue;
         if (at[i].kind == NODE_LOOP)
             out |= nodes_queues(w, at[i].loop->body, at[i].loop->nbody);
         else if (q >= 0)

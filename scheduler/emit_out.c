@@ -2,13 +2,14 @@
  * of the next memory, moves, and tells the next queue. */
 #include "scheduler/emit_int.h"
 
-static int between(const struct emitter *e, int from, int to) {
-    return graph_sync(e->w->m, from, to);
-}
-
-static void signal(struct emitter *e, struct nodes *out, int from, int to, bool give) {
-    int sync = between(e, from, to);
-    if (sync >= 0) add_sync(e->w, out, give ? from : to, give, sync);
+/* From the k-th move of the way to the next inner or outer one. */
+static void signal(struct emitter *e, struct nodes *out, const struct way_out *way, int from,
+                   int to, bool give) {
+    struct edge x = edge_find(e->w->m, way->queue[from], way->completes[from], way->queue[to]);
+    if (give)
+        edge_give(e->w, out, &x, (struct signal){0});
+    else
+        edge_take(e->w, out, &x, (struct signal){0});
 }
 
 /* The k-th memory's next slot becomes current, for this region. */
@@ -23,7 +24,7 @@ bool way_begin(struct emitter *e, struct nodes *out, const struct opnd *o, int b
                const struct held *h, const struct region *r, struct way_out *way) {
     if (!way->n) return emit_transfer(e->w, e->moves, out, buffer, o, h, r, false);
     struct opnd next = route_stop(e->w, o, &o->out, way->n - 1);
-    signal(e, out, way->queue[way->n - 1], way->queue[way->n], false);
+    signal(e, out, way, way->n - 1, way->n, false);
     turn(e, out, &next, &way->via[way->n - 1], r);
     return emit_between(e->w, e->moves, out, buffer, &next, &way->via[way->n - 1], o, h, r, false);
 }
@@ -32,11 +33,11 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
               const struct region *r, struct way_out *way) {
     for (int k = way->n - 1; k >= 0; k--) {
         struct opnd stop = route_stop(e->w, o, &o->out, k);
-        signal(e, out, way->queue[k + 1], way->queue[k], true);
-        signal(e, out, way->queue[k + 1], way->queue[k], false);
+        signal(e, out, way, k + 1, k, true);
+        signal(e, out, way, k + 1, k, false);
         if (k) {
             struct opnd next = route_stop(e->w, o, &o->out, k - 1);
-            signal(e, out, way->queue[k - 1], way->queue[k], false);
+            signal(e, out, way, k - 1, k, false);
             turn(e, out, &next, &way->via[k - 1], r);
             if (!emit_between(e->w, e->moves, out, buffer, &next, &way->via[k - 1], &stop,
                               &way->via[k], r, false))
@@ -44,7 +45,7 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
         } else if (!emit_transfer(e->w, e->moves, out, buffer, &stop, &way->via[0], r, false)) {
             return false;
         }
-        signal(e, out, way->queue[k], way->queue[k + 1], true);
+        signal(e, out, way, k, k + 1, true);
     }
     return true;
 }
@@ -52,5 +53,5 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
 void way_credits(struct emitter *e, struct nodes *out, const struct way_out *way, bool give) {
     for (int k = 0; k < way->n; k++)
         for (int i = 0; i < way->via[k].slots; i++)
-            signal(e, out, way->queue[k], way->queue[k + 1], give);
+            signal(e, out, way, k, k + 1, give);
 }

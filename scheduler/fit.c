@@ -140,8 +140,8 @@ static bool aligned(struct work *w, const struct move *mv, const struct fit *f, 
                     int memory) {
     const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
     bool local = !memory_is_home(w->m, memory);
-    int64_t align =
-        local ? w->m->memory[memory].word : graph_align(w->m, o, memory, mv->needle->bound);
+    int64_t align = local && !o->align ? w->m->memory[memory].word
+                                       : graph_align(w->m, o, memory, mv->needle->bound);
     if (align < 1) align = 1;
     for (int i = 0; i < f->box.n; i++) {
         bool named = false;
@@ -176,7 +176,21 @@ static void fit_cost(struct work *w, struct fit *f) {
     f->cycles = f->issues * (overhead + busy);
 }
 
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The slot's side of the move lies as the slot, the home's side plainly. */
+static bool lies_alike(const struct move *mv, const struct box *b) {
+    uint64_t slot = b->fill ? mv->to_fragment : mv->from_fragment,
+             home = b->fill ? mv->from_fragment : mv->to_fragment;
+    return slot == b->fragment && !home &&
+           same_text(b->fill ? mv->to_swizzle : mv->from_swizzle, b->swizzle) &&
+           !(b->fill ? mv->from_swizzle : mv->to_swizzle);
+}
+
 static bool fit_move(struct work *w, const struct move *mv, const struct box *box, struct fit *f) {
+    if (!lies_alike(mv, box)) return false;
     f->move = mv;
     f->box = *box;
     for (int k = 0; k < MAX_NEEDLE; k++) f->dim_of[k] = -1;
@@ -192,6 +206,10 @@ static bool fit_move(struct work *w, const struct move *mv, const struct box *bo
     for (int i = 0; i < f->box.n; i++)
         if (f->looped[i] && (f->box.dim[i].before.max > 0 || f->box.dim[i].after.max > 0))
             return false;
+    for (int i = 0; box->fragment && i < f->box.n; i++) { /* no address inside a fragment */
+        struct val slot = box->fill ? f->box.dim[i].to : f->box.dim[i].from;
+        if (f->looped[i] && !slot.x && slot.c >= FRAGMENT) return false;
+    }
     return true;
 }
 

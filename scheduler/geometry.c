@@ -75,6 +75,7 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
         (dim < 0 && needle_reduces(t->needle, dg->x) && t->needle->hi[dg->x] > 1 && a < 0))
         return false;
     if (dim < 0 && a >= 0 && needle_reduces(t->needle, dg->x) && o->writes) return false;
+    if (o->where == IN_HOME && (o->form.fragment || o->form.swizzle)) return false;
     if (o->where == IN_HOME && t->needle->lo[dg->x] < t->needle->hi[dg->x]) return dg->weight == 1;
     int64_t extent = digit_extent(t, o, dg);
     if (extent < dg->extent && extent == 1) return true;
@@ -105,6 +106,22 @@ static int row_digit(const struct work *w, const struct opnd *o, int64_t size) {
     return last->free_stride < 0 && last->stride == tile_words(w, o, span, size) ? f->n - 1 : -1;
 }
 
+/* Strides may leave gaps: rows of 64 elements of which the needle takes 16. The dimension that walks
+ * the inner digit fills them: its blocks are longer than the needle. */
+static void fill_gaps(const struct task *t, const struct opnd *o, struct form *f) {
+    *f = o->form;
+    if (o->where != IN_LOCAL || f->fragment) return;
+    for (int i = 1; i < f->n; i++) {
+        struct digit *in = &f->digit[i - 1], *out = &f->digit[i];
+        int64_t dense = in->stride * in->extent;
+        bool last = t->axis[in->x] >= 0 && t->needle->ranged[in->x] < 0;
+        for (int k = i; k < f->n; k++) last &= f->digit[k].x != in->x;
+        if (in->free_stride >= 0 || out->free_stride >= 0 || dense < 1) return;
+        if (last && out->stride > dense && out->stride % dense == 0)
+            in->extent *= out->stride / dense;
+    }
+}
+
 static bool reduction_moves(const struct work *w, const struct task *t, const struct access *acc,
                             int dim) {
     for (int a = 0; a < w->p->naxes; a++)
@@ -116,7 +133,7 @@ static bool reduction_moves(const struct work *w, const struct task *t, const st
  * elements (loose_alone). */
 static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
                                const struct digit *dg) {
-    return o->where == IN_LOCAL && !o->writes && graph_is_static(w->m, o->memory) &&
+    return o->where == IN_LOCAL && !o->writes && !o->form.fragment && graph_is_static(w->m, o->memory) &&
            !needle_reduces(t->needle, dg->x) && dg->weight == 1;
 }
 
@@ -134,15 +151,26 @@ bool loose_alone(const struct work *w, const struct plan *p, const struct task *
     return true;
 }
 
+static bool blocked_alone(const struct work *w, const struct task *t, const struct access *acc,
+                          int dim, int64_t block) {
+    int movers = 0;
+    for (int a = 0; a < w->p->naxes; a++)
+        movers += (w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, dim, a) != 0;
+    return movers == 1 && access_coef(w->p, acc, dim, w->p->naxes) % block == 0;
+}
+
 bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     const struct access *acc = task_access(w, t, o, o->writes);
     const struct buffer *b = &w->p->buffer[acc->buffer];
     struct geom *g = &o->geom;
     int64_t size = (int64_t)type_size(b->type), span = 1;
-    *g = (struct geom){.row = -1, .repeat_axis = -1};
+    *g = (struct geom){
+        .row = -1, .repeat_axis = -1, .fragment = o->form.fragment, .swizzle = o->form.swizzle};
     o->zero_tail = false;
+    struct form form;
+    fill_gaps(t, o, &form);
     for (int d = 0; d < b->ndims; d++) {
-        g->block[d] = 1;
+        g->block[d] = g->grain[d] = 1;
         for (int a = 0; a < w->p->naxes; a++)
             if ((w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, d, a) < 0)
                 return false;
@@ -158,22 +186,28 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
             row = -1;
         if (row_dim >= 0) o->zero_tail |= tail_is_padding(w, t, x);
     }
-    for (int i = 0; i < o->form.n; i++) {
-        const struct digit *dg = &o->form.digit[i];
+    for (int i = 0; i < form.n; i++) {
+        const struct digit *dg = &form.digit[i];
         if (i == row || dg->free_stride >= 0) continue;
+        int n = g->n;
         if (!place_digit(w, t, o, acc, dg)) return false;
+        if (g->n > n && g->at[n].dim >= 0)
+            g->grain[g->at[n].dim] *= digit_extent(t, o, &o->form.digit[i]);
         span += (digit_extent(t, o, dg) - 1) * dg->stride;
     }
+    if (form.fragment) span = form.share;
     for (int i = 0; i < o->form.n; i++) {
         const struct digit *dg = &o->form.digit[i];
         int a = t->axis[dg->x], dim = a >= 0 ? dim_of_axis(w->p, acc, a) : -1;
         if (dim == -2) return false;
         if (dim < 0 || g->block[dim] == 1) continue;
         if (dim == row_dim) return false;
-        if (blockable(w, t, acc, dim, a, g->block[dim])) continue;
+        if (blockable(w, t, acc, dim, a, g->grain[dim])) continue;
         if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
         g->loose |= UINT64_C(1) << dim;
     }
+    for (int d = 0; d < b->ndims; d++) /* needles may start inside a block, copies may not */
+        if (g->grain[d] != g->block[d] && !blocked_alone(w, t, acc, d, g->block[d])) return false;
     g->ninner = g->n;
     g->span = span;
     g->tile = tile_words(w, o, span, size);

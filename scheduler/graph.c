@@ -3,18 +3,6 @@
 #include "scheduler/needs.h"
 #include <string.h>
 
-int graph_sync(const struct machine *m, int from, int to) {
-    if (from == to || from < 0 || to < 0) return -2;
-    uint64_t a = UINT64_C(1) << from, b = UINT64_C(1) << to;
-    int token = -1;
-    for (int i = 0; i < m->nsyncs; i++) {
-        const struct sync *s = &m->sync[i];
-        if (s->kind == SYNC_INTERLOCK && (s->from & a) && (s->to & b)) return -2;
-        if (s->kind == SYNC_TOKEN && (s->from & a) && (s->to & b) && token < 0) token = i;
-    }
-    return token;
-}
-
 int graph_distance(const struct machine *m, int from, int to, int *next) {
     int parent[MAX_QUEUES], todo[MAX_QUEUES], n = 0, dist[MAX_QUEUES];
     memset(parent, -1, sizeof parent);
@@ -23,7 +11,7 @@ int graph_distance(const struct machine *m, int from, int to, int *next) {
     parent[from] = from;
     for (int i = 0; i < n && parent[to] < 0; i++)
         for (int q = 0; q < m->nqueues; q++)
-            if (parent[q] < 0 && graph_sync(m, todo[i], q) >= 0) {
+            if (parent[q] < 0 && edge_of_queue(m, todo[i], q).kind > EDGE_FREE) {
                 parent[q] = todo[i];
                 dist[q] = dist[todo[i]] + 1;
                 todo[n++] = q;
@@ -48,7 +36,11 @@ bool graph_apart(const struct machine *m, int queue) {
 }
 
 int64_t graph_capacity(const struct machine *m, int memory) {
-    return m->memory[memory].size < 0 ? INT64_MAX : m->memory[memory].size;
+    int64_t size = m->memory[memory].size, share = pool_share(m, memory, NULL);
+    if (size < 0) return INT64_MAX;
+    int64_t word = m->memory[memory].word > 0 ? m->memory[memory].word : 1;
+    if (share < size) size = share / word * word;
+    return size - edge_objects(m, memory);
 }
 
 bool graph_holds(const struct machine *m, int memory, enum type t) {

@@ -46,6 +46,15 @@ static bool side_stride(const struct machine *m, const struct instr *in, const s
     int64_t run = 1;
     *stride = 0;
     *name = -1;
+    if (layout_spreads(l->map)) { /* a fragment, seen as a whole (struct form) */
+        int64_t whole = FRAGMENT;
+        for (int d = b->ndims - 1; d >= 0; d--, whole *= FRAGMENT) {
+            int64_t c = access_coef(p, a, d, x);
+            if (c && (c != 1 || *stride || b->ndims > 2)) return false;
+            if (c) *stride = whole;
+        }
+        return true;
+    }
     if (l->map) return false;
     for (int d = b->ndims - 1; d >= 0; d--) {
         int64_t c = access_coef(p, a, d, x), s = run;
@@ -145,10 +154,55 @@ static double order_key(const struct side *s) {
     return s->kind == STRIDE_FREE ? 1e18 : (double)s->value;
 }
 
+/* Elements of a fragment must lie at the same place whatever the sizes. */
+static bool same_places(const struct layout *map, const struct buffer *big, const int64_t *stride,
+                        const struct buffer *small, const int64_t *other) {
+    int64_t index[MAX_DIMS] = {0};
+    for (int d = 0; d < big->ndims; d++)
+        for (int64_t v = 0; v < small->extent[d]; v++) {
+            memset(index, 0, sizeof index);
+            index[d] = v;
+            if (layout_offset(map, big->ndims, big->extent, stride, index) !=
+                layout_offset(map, small->ndims, small->extent, other, index))
+                return false;
+        }
+    return true;
+}
+
+/* What a side of the move looks like in memories of several instances, at its largest sizes. */
+static bool learn_side(struct work *w, struct move *mv, int operand, uint64_t *fragment,
+                       const char **swizzle) {
+    const struct instr *in = mv->needle->in;
+    const struct operand *o = &in->operand[operand];
+    const struct operand_layout *l = &o->layout[0];
+    *swizzle = l->swizzle;
+    *fragment = 0;
+    if (!layout_spreads(l->map)) return true;
+    int64_t size[MAX_SIZES], most[MAX_DIMS], least[MAX_DIMS];
+    const struct buffer *big = &mv->needle->bound->buffer[o->kernel_buffer];
+    if (!fragment_strides(w->m, mv->needle, operand, mv->needle->bound, most)) return false;
+    *fragment = form_fragment(o, l->map, big, most);
+    for (int64_t probe = 0; probe < 4; probe++) {
+        for (int i = 0; i < in->nranged; i++) {
+            int64_t lo, hi, step;
+            if (!instr_size_range(w->m, in, i, &lo, &hi, &step) || hi < 0) return false;
+            size[i] = lo + (hi - lo) * probe / 4 / (step > 0 ? step : 1) * (step > 0 ? step : 1);
+        }
+        struct program *p = instr_bind(w->m, in, size, w->diags);
+        if (!p) return false;
+        const struct buffer *small = &p->buffer[o->kernel_buffer];
+        bool same = fragment_strides(w->m, mv->needle, operand, p, least) &&
+                    same_places(l->map, big, most, small, least);
+        program_free(p);
+        if (!same) return false;
+    }
+    return true;
+}
+
 static bool move_learn(struct work *w, int instr, struct move *mv) {
     const struct instr *in = &w->m->instr[instr];
-    if (in->noperands != 2 || needs_why(w->m, in) || in->across >= 0 || in->completes >= 0 ||
-        in->queue < 0 || in->nranged > MAX_SIZES)
+    if (in->noperands != 2 || needs_why(w->m, in) || in->across >= 0 || in->queue < 0 ||
+        in->nranged > MAX_SIZES)
         return false;
     int64_t size[MAX_SIZES], lo, hi, step;
     for (int i = 0; i < in->nranged; i++) {
@@ -165,7 +219,9 @@ static bool move_learn(struct work *w, int instr, struct move *mv) {
         mv->from_operand = operand_of(in, base.from->buffer);
         mv->to_operand = operand_of(in, base.to->buffer);
         mv->type = in->operand[mv->from_operand].type;
-        ok = in->operand[mv->to_operand].type == mv->type;
+        ok = in->operand[mv->to_operand].type == mv->type &&
+             learn_side(w, mv, mv->from_operand, &mv->from_fragment, &mv->from_swizzle) &&
+             learn_side(w, mv, mv->to_operand, &mv->to_fragment, &mv->to_swizzle);
         for (int x = 0; ok && x < base.p->naxes; x++) {
             struct move_axis ax;
             ok = learn_axis(w, mv, &base, size, x, &ax);

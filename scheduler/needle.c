@@ -72,17 +72,18 @@ struct strides {
 
 /* The strides of a layout's places: given, named (the schedule's choice) or dense. */
 static bool place_strides(const struct machine *m, const struct needle *nd, int operand, int layout,
-                          struct strides *out) {
+                          const struct program *bound, struct strides *out) {
     const struct operand *o = &nd->in->operand[operand];
     const struct operand_layout *l = &o->layout[layout];
-    const struct buffer *b = &nd->bound->buffer[o->kernel_buffer];
+    const struct buffer *b = &bound->buffer[o->kernel_buffer];
     int64_t extent[MAX_DIMS];
     out->n = l->map ? l->map->nplaces : b->ndims;
     if (out->n > MAX_DIMS) return false;
     if (l->map) {
-        for (int i = 0; i < l->map->nplaces; i++)
-            if (l->map->place[i].unit) return false;
         layout_extents(l->map, b->extent, extent);
+        out->n = 0; /* places in units have no stride */
+        for (int i = 0; i < l->map->nplaces; i++)
+            if (!l->map->place[i].unit) extent[out->n++] = extent[i];
     } else {
         for (int d = 0; d < b->ndims; d++) extent[d] = b->extent[d];
     }
@@ -102,9 +103,20 @@ static bool place_strides(const struct machine *m, const struct needle *nd, int 
         struct instr probe = *nd->in;
         probe.latency = (struct mexpr *)e;
         v = -1;
-        instr_times(m, &probe, nd->bound, NULL, &v, NULL, NULL);
+        instr_times(m, &probe, bound, NULL, &v, NULL, NULL);
         if (v < 0) return false;
         out->stride[d] = (int64_t)v;
+    }
+    return true;
+}
+
+bool fragment_strides(const struct machine *m, const struct needle *nd, int operand,
+                      const struct program *bound, int64_t *out) {
+    struct strides st;
+    if (!place_strides(m, nd, operand, 0, bound, &st)) return false;
+    for (int i = 0; i < st.n; i++) {
+        if (st.name[i] >= 0) return false;
+        out[i] = st.stride[i];
     }
     return true;
 }
@@ -174,6 +186,60 @@ static bool outer_depends(const struct needle *nd, const struct form *f) {
     return false;
 }
 
+static void hash(uint64_t *h, uint64_t v) {
+    *h = (*h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+    *h ^= *h >> 29;
+}
+
+static void hash_text(uint64_t *h, const char *text) {
+    for (; *text; text++) hash(h, (unsigned char)*text);
+}
+
+static void hash_expr(uint64_t *h, const struct lexpr *e) {
+    hash(h, (uint64_t)e->op);
+    if (e->op == 'n') hash(h, (uint64_t)e->number);
+    if (e->op == 'i') hash(h, (uint64_t)e->index + 1);
+    if (e->op == 'n' || e->op == 'i') return;
+    hash_expr(h, e->a);
+    hash_expr(h, e->b);
+}
+
+/* Equal maps over buffers of equal extents with equal strides. */
+uint64_t form_fragment(const struct operand *o, const struct layout *map,
+                       const struct buffer *b, const int64_t *stride) {
+    uint64_t h = 1;
+    if (!layout_spreads(map)) return 0;
+    hash(&h, (uint64_t)type_size(o->type));
+    for (int d = 0; d < b->ndims; d++) hash(&h, (uint64_t)b->extent[d]);
+    for (int p = 0, k = 0; p < map->nplaces; p++) {
+        hash_expr(&h, map->place[p].expr);
+        if (map->place[p].unit)
+            hash_text(&h, map->place[p].unit);
+        else
+            hash(&h, (uint64_t)stride[k++]);
+    }
+    return h ? h : 1;
+}
+
+/* A fragment: each axis walks one dimension of the operand as a whole. */
+static bool fragment_form(const struct needle *nd, const struct access *a, const struct operand *o,
+                          const struct layout *map, const struct strides *st, struct form *f) {
+    const struct buffer *b = &nd->bound->buffer[o->kernel_buffer];
+    for (int x = 0; x < nd->nx; x++) {
+        int64_t stride = FRAGMENT;
+        for (int d = b->ndims - 1; d >= 0; d--, stride *= FRAGMENT) {
+            int64_t c = access_coef(nd->bound, a, d, x);
+            if (!c) continue;
+            if (c != 1 || nd->ranged[x] >= 0 || f->n == MAX_DIGITS || b->ndims > 2) return false;
+            add_digit(f, x, 1, nd->bound->axis[x].extent, stride, -1);
+        }
+    }
+    for (int i = 0; i < st->n; i++)
+        if (st->name[i] >= 0) return false;
+    f->share = layout_span(map, b->ndims, b->extent, st->stride);
+    return true;
+}
+
 /* The digits of an operand in one of its layouts. False: not a sum over the axes, strides that
  * depend on sizes, or other instances. */
 bool needle_form(const struct machine *m, const struct needle *nd, int operand, int layout,
@@ -183,9 +249,12 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
     struct strides st;
     memset(f, 0, sizeof *f);
     f->layout = layout;
-    if (!a || o->layout[layout].swizzle || !place_strides(m, nd, operand, layout, &st))
-        return false;
+    if (!a || !place_strides(m, nd, operand, layout, nd->bound, &st)) return false;
     const struct layout *map = o->layout[layout].map;
+    f->swizzle = o->layout[layout].swizzle;
+    f->fragment =
+        form_fragment(o, map, &nd->bound->buffer[o->kernel_buffer], st.stride);
+    if (f->fragment) return fragment_form(nd, a, o, map, &st, f);
     int ndims = nd->bound->buffer[o->kernel_buffer].ndims;
     for (int x = 0; x < nd->nx; x++) {
         int64_t extent = nd->bound->axis[x].extent, index[MAX_DIMS];

@@ -104,7 +104,7 @@ int need_operand(const struct instr *in, const struct need *need) {
 /* ---- who sets a state ---- */
 
 static bool orders(const struct machine *m, int a, int b) {
-    return graph_sync(m, a, b) == -2 || graph_distance(m, a, b, NULL) > 0;
+    return edge_find(m, a, -1, b).kind == EDGE_FREE || graph_distance(m, a, b, NULL) > 0;
 }
 
 int state_setter(const struct machine *m, int state, int queue) {
@@ -120,6 +120,7 @@ int state_setter(const struct machine *m, int state, int queue) {
 const char *needs_why(const struct machine *m, const struct instr *in) {
     for (int k = 0; k < in->nneeds; k++) {
         const struct need *n = &in->need[k];
+        if (state_from_addresses(m, n->state)) continue;
         if (n->nvalues > MAX_FIELDS) return "a state that it needs has too many fields";
         if (in->queue >= 0 && state_setter(m, n->state, in->queue) < 0)
             return "no configure sets a state that it needs, alone and in order with it";

@@ -189,7 +189,8 @@ static bool grains_agree(const struct work *w, const struct nest *n, const struc
 }
 
 static bool same_queue(const struct work *w, int a, int b) {
-    return graph_sync(w->m, a, b) == -2 && graph_sync(w->m, b, a) == -2;
+    return edge_find(w->m, a, -1, b).kind == EDGE_FREE &&
+           edge_find(w->m, b, -1, a).kind == EDGE_FREE;
 }
 
 /* Operands of a fused statement that come from home must be filled by its own queue, or by one that
@@ -235,7 +236,9 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
     const struct task *last = n->core >= 0 ? &w->task[n->core] : &w->task[n->chain[0]];
     if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN)
         return false;
-    if (!same_queue(w, t->needle->in->queue, last->needle->in->queue)) return false;
+    if (!same_queue(w, t->needle->in->queue, last->needle->in->queue) ||
+        last->needle->in->completes >= 0) /* it would have to wait */
+        return false;
     int map[MAX_AXES], from = -1, reads = 0;
     memset(map, -1, sizeof map);
     for (int i = -1; i < n->nchain; i++) {
@@ -294,7 +297,7 @@ static int next_task(const struct work *w, int at, int *where) {
 static bool starts(const struct work *w, int init, int core) {
     if (init < 0 || core < 0) return false;
     const struct task *a = &w->task[init], *b = &w->task[core];
-    if (a->reductions || !b->reductions || b->init >= 0 ||
+    if (a->reductions || !b->reductions || b->init >= 0 || b->needle->in->completes >= 0 ||
         w->p->stmt[a->stmt].combine != COMBINE_SET)
         return false;
     const struct stmt *sa = &w->p->stmt[a->stmt], *sb = &w->p->stmt[b->stmt];

@@ -97,7 +97,7 @@ static bool pair_find(const struct work *w, int first, struct pair *k) {
     const struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
     if (a->core < 0 || b->core < 0 || a->partner >= 0) return false;
     if (w->p->stmt[a->first].scope != w->p->stmt[b->first].scope || a->kept || b->kept ||
-        a->part_n || b->part_n)
+        a->part_n || b->part_n || a->is_grid || b->is_grid)
         return false;
     k->maker = maker_of(a);
     k->buffer = maker_result(w, a);

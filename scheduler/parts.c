@@ -76,6 +76,16 @@ static double inner_trips(const struct pricing *c, int axis, int depth) {
     return (double)((plan_tile(c->w, c->plan, axis, depth) + leaf - 1) / leaf);
 }
 
+/* Several tokens are on their way for one slot: the syncs must hold them, and hold up who pushes. */
+static bool counts_tokens(const struct machine *m, int queue, int user) {
+    for (int way = 0; way < 2; way++) {
+        struct edge e = way ? edge_of_queue(m, user, queue) : edge_of_queue(m, queue, user);
+        if (e.kind == EDGE_FREE) continue;
+        if (e.kind != EDGE_TOKEN || e.first >= 0 || m->sync[e.sync].memory >= 0) return false;
+    }
+    return true;
+}
+
 static bool possible(const struct pricing *c, const struct flow *f, int inner) {
     const struct nest *n = c->nest;
     const struct task *t = &c->w->task[n->core];
@@ -83,7 +93,9 @@ static bool possible(const struct pricing *c, const struct flow *f, int inner) {
     if (c->plan->is_static || n->partner >= 0 || n->nprefix > 0 || n->part_n || f->depth < 0)
         return false;
     for (int i = 0; i < c->nfills; i++)
-        if (c->fill[i].operand < 0 || c->fill[i].user != t->needle->in->queue) return false;
+        if (c->fill[i].operand < 0 || c->fill[i].user != t->needle->in->queue ||
+            !counts_tokens(c->w->m, c->fill[i].queue, c->fill[i].user))
+            return false;
     for (int i = 0; i < t->nops; i++) /* the loops inside must be those that stay where they are */
         if (inner && t->op[i].where == IN_LOCAL && c->plan->hold[i].depth > f->depth) return false;
     return c->plan->depth_out <= f->depth && plan_plain(c->w, n, c->plan, axis) >= inner;

@@ -166,7 +166,7 @@ static void drain_chain(struct pricing *c, const struct task *t, const struct op
     double moved = bytes * g->all;
     charge(c, in, g->all, store, moved);
     c->plan->bytes += moved;
-    if (in->queue == t->needle->in->queue || graph_sync(m, t->needle->in->queue, in->queue) < 0)
+    if (in->queue == t->needle->in->queue || edge_find(m, t->needle->in->queue, -1, in->queue).kind <= EDGE_FREE)
         return;
     instr_times(m, t->needle->in, t->needle->bound, NULL, &seen, NULL, NULL);
     double again = fmax(store, (each + seen + store + latency) / slots),

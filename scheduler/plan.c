@@ -41,10 +41,24 @@ int64_t slot_bytes(struct work *w, const struct opnd *o, const struct region *r)
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     const struct memory *m = &w->m->memory[o->memory];
     int64_t word = m->word > 0 ? m->word : 1, align = m->align > word ? m->align : word, bytes;
+    if (o->align > align) align = o->align;
     if (__builtin_mul_overflow(s.elements.c, (int64_t)type_size(o->decl->type), &bytes) ||
         bytes > INT64_C(1) << 50)
         return INT64_C(1) << 50;
     return (bytes + align - 1) / align * align;
+}
+
+/* Copies hold whole blocks, also where needles take parts of them. */
+static bool whole_blocks(const struct work *w, const struct plan *p, const struct task *t,
+                         const struct opnd *o, const struct access *acc, int depth) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        for (int a = 0; o->geom.grain[d] != o->geom.block[d] && a < w->p->naxes; a++) {
+            int64_t tile = plan_tile(w, p, a, depth);
+            if (access_coef(w->p, acc, d, a) && (w->p->stmt[t->stmt].axes >> a & 1) &&
+                tile % o->geom.block[d] && tile < w->p->axis[a].extent)
+                return false;
+        }
+    return true;
 }
 
 /* Each padded tile must hold some real data: moves have no empty boxes. */
@@ -122,8 +136,9 @@ void charge(struct pricing *c, const struct instr *in, double times, double cycl
 
 /* One transfer of a hold: false where no move does it. */
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
-                           const struct access *acc, bool fill, const struct hold *h, int *user) {
-    int depth = h->depth;
+                           const struct access *acc, bool fill, const struct hold *h,
+                           const struct instr **user) {
+    int depth = h->depth, slots = h->slots;
     struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth,
                                fill ? h->fill_by : h->drain_by);
     const struct instr *in = f.in;
@@ -134,18 +149,29 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (share > 1) share = 1;
     charge(c, in, trips, f.issues + (f.cycles - f.issues) * share, bytes);
     if (fill ? !o->from : !o->to) c->plan->bytes += bytes;
-    int exec = *user;
-    *user = in->queue;
-    if (graph_sync(c->w->m, in->queue, exec) == -2) return true;
-    if (graph_sync(c->w->m, in->queue, exec) < 0 || graph_sync(c->w->m, exec, in->queue) < 0)
+    const struct instr *next = *user;
+    struct edge there = edge_find(c->w->m, in->queue, in->completes, next->queue),
+                back = edge_find(c->w->m, next->queue, next->completes, in->queue);
+    *user = in;
+    if (there.kind == EDGE_NONE || back.kind == EDGE_NONE) return false;
+    if (there.kind == EDGE_FREE) return true;
+    bool turns = edge_rotates(c->w->m, &there, slots) || edge_rotates(c->w->m, &back, slots);
+    if (!edge_holds(c->w->m, &there, slots) || !edge_holds(c->w->m, &back, slots) ||
+        (turns && (o->in.n || o->out.n || o->from || o->to))) /* one channel, several fills */
         return false;
-    int credit = fill ? graph_sync(c->w->m, exec, in->queue) : graph_sync(c->w->m, in->queue, exec);
-    int64_t credits = c->w->m->sync[credit].depth; /* one for each slot */
-    if (credits >= 0 && h->slots > credits) return false;
+    const struct edge *credit = fill ? &back : &there; /* one for each slot */
+    if (credit->kind == EDGE_TOKEN && !edge_rotates(c->w->m, credit, slots) &&
+        c->w->m->sync[credit->sync].depth >= 0 && slots > c->w->m->sync[credit->sync].depth)
+        return false;
+    if (fill && back.first >= 0 && trips > 1) { /* the user waits for itself before it releases */
+        double latency;
+        instr_times(c->w->m, next, t->needle->bound, NULL, &latency, NULL, NULL);
+        c->bubble += (trips - 1) * latency;
+    }
     bool own = o >= t->op && o < t->op + t->nops && !o->in.n;
     struct stream stream = {.operand = own ? (int)(o - t->op) : -1,
                             .queue = in->queue,
-                            .user = exec,
+                            .user = next->queue,
                             .bus = in->bus,
                             .depth = depth,
                             .slots = h->slots,
@@ -170,7 +196,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
 static bool price_route(struct pricing *c, const struct task *t, int i, const struct access *acc) {
     const struct opnd *o = &t->op[i];
     const struct hold *h = &c->plan->hold[i];
-    int user = t->needle->in->queue;
+    const struct instr *user = t->needle->in;
     if (!price_transfer(c, t, o, acc, true, h, &user)) return false;
     for (int k = o->in.n - 1; k >= 0 && !o->writes; k--) {
         o = o->from;
@@ -184,7 +210,7 @@ static bool price_route(struct pricing *c, const struct task *t, int i, const st
 static bool price_way(struct pricing *c, const struct task *t, int i) {
     const struct hold *h = &c->plan->hold[i];
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
-    int user = t->needle->in->queue;
+    const struct instr *user = t->needle->in;
     for (const struct opnd *o = &t->op[i]; o; o = o->to)
         if (!price_transfer(c, t, o, acc, false, h, &user)) return false;
     return true;
@@ -210,7 +236,7 @@ static int chain_least(const struct work *w, const struct moves *moves, const st
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
         for (int k = 0; k < in->nfrom; k++)
-            if (in->from[k] == o->memory && graph_sync(w->m, t->needle->in->queue, in->queue) != -2)
+            if (in->from[k] == o->memory && edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
                 return 2;
     }
     return 1;
@@ -258,11 +284,11 @@ static int64_t most_tokens(const struct work *w, const struct moves *moves, cons
     int64_t most = 128;
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
-        int back = graph_sync(w->m, in->queue, t->needle->in->queue);
-        for (int k = 0; k < in->nfrom && back >= 0; k++)
-            if (in->from[k] == o->memory && w->m->sync[back].depth >= 0 &&
-                w->m->sync[back].depth < most)
-                most = w->m->sync[back].depth;
+        struct edge back = edge_find(w->m, in->queue, in->completes, t->needle->in->queue);
+        for (int k = 0; k < in->nfrom && back.kind == EDGE_TOKEN; k++)
+            if (in->from[k] == o->memory && w->m->sync[back.sync].depth >= 0 &&
+                w->m->sync[back.sync].depth < most)
+                most = w->m->sync[back.sync].depth;
     }
     return most;
 }
@@ -351,10 +377,13 @@ static bool price_spills(struct pricing *c, const struct task *t, const struct o
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
     struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
                 out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
+    const struct machine *m = c->w->m;
     int exec = t->needle->in->queue;
-    if (!in.in || !out.in || h->slots > 1 || graph_sync(c->w->m, in.in->queue, exec) != -2)
+    if (!in.in || !out.in || h->slots > 1 || t->needle->in->completes >= 0) return false;
+    if (edge_find(m, in.in->queue, in.in->completes, exec).kind != EDGE_FREE) return false;
+    if (c->nest->nchain &&
+        edge_find(m, out.in->queue, out.in->completes, exec).kind != EDGE_FREE)
         return false;
-    if (c->nest->nchain && graph_sync(c->w->m, out.in->queue, exec) != -2) return false;
     if (c->nest->nprefix || o->from || o->to) return false;
     double share = 1 - 1 / blocks, times = plan_trips(c->w, c->plan, h->depth) * share,
            bytes = plan_traffic(c->w, c->plan, t, acc, h->depth) * share *
@@ -417,7 +446,11 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         const struct hold *h = o->in.n ? &c->plan->via[i][0] : &c->plan->hold[i];
-        if (is_local(o) && !never_empty(w, c->plan, t, o->read >= 0 ? &st->read[o->read] : &st->dst, h->depth))
+        const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+        if (!is_local(o)) continue;
+        if (!never_empty(w, c->plan, t, acc, h->depth) ||
+            !whole_blocks(w, c->plan, t, o, acc, c->plan->hold[i].depth) ||
+            !whole_blocks(w, c->plan, t, o, acc, h->depth))
             return false;
     }
     for (int i = 0; i < t->nops; i++) {

@@ -235,7 +235,8 @@ bool recur_prime(struct work *w, const struct moves *moves, int scope, struct no
             const struct access *acc = task_access(w, e->t, o, false);
             n->stay[i] = (struct held){.slots = 1};
             n->stay[i].place =
-                add_place(w, acc->buffer, o->memory, &at[o->memory], whole_bytes(w, n, i), 1);
+                add_place(w, acc->buffer, o->memory, o->align, &at[o->memory],
+                          whole_bytes(w, n, i), 1);
             if (!hold_fill(e, out, e->t, o, acc, &n->stay[i])) return false;
         }
     }

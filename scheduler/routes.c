@@ -78,8 +78,8 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
 
 bool box_between(const struct geom *g, const struct slot *from, const struct slot *to,
                  const struct region *r, struct arena *a, enum type type, struct box *box) {
-    box->n = 0;
-    box->type = type;
+    *box = (struct box){.type = type};
+    if (g->fragment || g->swizzle) return false; /* lies so in its own memory only */
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
         struct val n, zero = val_const(0);

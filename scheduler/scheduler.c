@@ -117,6 +117,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
     pairs_rename(w);
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
+        if (!w->nest[i].is_grid) grid_decide(w, i);
         if (w->nest[i].core < 0 ? nest_plan(w, moves, i) : plan_core(w, moves, i, &searched))
             continue;
         if (searched) return false;
@@ -169,7 +170,9 @@ static bool run(struct work *w) {
     if (!check_items(w) || !check_machine(w)) return false;
     begin(w);
     struct moves moves = moves_find(w);
-    bool ok = tasks_make(w) && layouts_decide(w, &moves) && nests_make(w, &moves) &&
+    bool ok = tasks_make(w);
+    if (ok) operands_align(w, &moves);
+    ok = ok && layouts_decide(w, &moves) && nests_make(w, &moves) &&
               plan_all(w, &moves) && pairs_decide(w, &moves);
     for (int i = 0; ok && i < w->nnests; i++) parts_ask(w, &moves, i);
     for (int i = 0; ok && i < w->nnests; i++) unit_ask(w, i);

@@ -21,7 +21,8 @@ enum {
     MAX_QUEUES = 64,
     MAX_BUSES = 32,
     MAX_PREFIX = 4,
-    MAX_VIA = 3
+    MAX_VIA = 3,
+    COPY_SLOTS = 8 /* of one copy */
 };
 
 struct work;
@@ -75,17 +76,28 @@ struct digit {
     int64_t weight, extent, stride;
     int free_stride; /* index of a stride name, -1 */
 };
+/* A fragment lies in the memories of several instances. Seen from here it is a whole: its digits are
+ * those of the row-major operand, in strides of FRAGMENT elements that stand for no address. */
 struct form {
     struct digit digit[MAX_DIGITS];
     int n;
     int layout;
+    uint64_t fragment; /* two operands with the same one lie alike; 0: in one memory */
+    int64_t share;     /* of a fragment: elements in each instance */
+    const char *swizzle;
 };
+enum { FRAGMENT = 1 << 20 };
 
 struct needle *needle_make(struct arena *, const struct machine *, int instr, struct diags *);
 /* The same with some of the sizes chosen for good (0: not). NULL: not legal. */
 struct needle *needle_fixed(struct arena *, const struct machine *, int instr, const int64_t *fixed,
                             struct diags *);
 int64_t needle_unit(const struct needle *, int x); /* what tiles of the axis are multiples of */
+uint64_t form_fragment(const struct operand *, const struct layout *,
+                       const struct buffer *, const int64_t *stride);
+/* Strides of the places inside an instance, with sizes as in `bound`; none may be chosen. */
+bool fragment_strides(const struct machine *, const struct needle *, int operand,
+                      const struct program *bound, int64_t *out);
 bool needle_form(const struct machine *, const struct needle *, int operand, int layout,
                  struct form *);
 void instr_times(const struct machine *, const struct instr *, const struct program *bound,
@@ -102,6 +114,9 @@ struct geom { /* innermost first */
     int n, ninner; /* at[0..ninner): one needle tile, padded to whole words of the memory */
     int64_t block[MAX_DIMS]; /* 1: the dimension is not blocked */
     uint64_t loose;          /* bit d: at home, tiles along dimension d begin anywhere */
+    int64_t grain[MAX_DIMS]; /* that a needle takes of a block: it may start at each such part */
+    uint64_t fragment;       /* of the form */
+    const char *swizzle;
     int64_t span, tile;      /* elements of one needle tile, without padding and with it */
     int row;                 /* coordinate along which needles may start anywhere; -1 */
     uint64_t exact;  /* dimensions of which moves bring just what is there: a state tells sizes */
@@ -145,6 +160,7 @@ struct opnd {
     bool by_axes,
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
     int repairs;
+    int64_t align;  /* of its slots, where it is local: what instructions and moves ask for */
     bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
                        home */
 };
@@ -254,6 +270,7 @@ struct nest {
     int next_part;        /* the nest that does the rest; -1 */
     uint32_t kept, asked; /* operands of the core whose copies stay over all steps; considered */
     struct held *stay;    /* [MAX_OPERANDS] where, once they are filled */
+    bool is_grid; /* the prefix: tiles of the result, shared by instances of units */
     int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: the tile, the partner's holds */
     int64_t steps;                  /* plans that its search may evaluate; 0: the default */
     struct plan plan;
@@ -311,10 +328,26 @@ int64_t part_open(struct work *, const struct nest *);
 void part_close(struct work *, const struct nest *, int64_t extent);
 void recur_start(const struct work *, const struct nest *, int64_t *at); /* addresses behind them */
 const char *recur_check(const struct work *, const struct task *); /* why not */
+/* grid.c */
+void grid_decide(struct work *, int nest);
+int grid_units(const struct work *, const struct task *, int *unit); /* outermost first, at most MAX_PREFIX */
+
+/* edges.c: how one queue learns what another has done. */
+struct edge {
+    enum { EDGE_NONE, EDGE_FREE, EDGE_TOKEN, EDGE_GROUP, EDGE_FENCE, EDGE_BARRIER } kind;
+    int sync;
+    int first; /* group on which the first queue waits for itself, before it gives; -1 */
+    int from, to;
+};
+/* What `from` did with an instruction that completes at that sync (-1: at none), for `to`. */
+struct edge edge_find(const struct machine *, int from, int completes, int to);
+struct edge edge_of_queue(const struct machine *, int from, int to); /* whatever `from` did */
+bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
+bool edge_holds(const struct machine *, const struct edge *, int slots);   /* so many are outstanding */
+int64_t edge_objects(const struct machine *, int memory); /* bytes that syncs take of it */
+void operands_align(struct work *, const struct moves *);
 
 /* graph.c */
-int graph_sync(const struct machine *, int from,
-               int to); /* token sync; -2: interlocked or the same queue; -1: none */
 int64_t graph_capacity(const struct machine *, int memory); /* usable bytes; INT64_MAX unlimited */
 /* A queue of a device beside a host: work of the host's fallback, and its caches, cost it nothing. */
 bool graph_apart(const struct machine *, int queue);
@@ -323,7 +356,7 @@ bool graph_holds(const struct machine *, int memory, enum type);
 int64_t graph_align(const struct machine *, const struct operand *, int memory,
                     const struct program *bound);
 int graph_distance(const struct machine *, int from, int to,
-                   int *next); /* token hops; next: queue after `from` */
+                   int *next); /* hops over edges; next: queue after `from` */
 
 /* ---- moves ---- */
 struct side {
@@ -342,6 +375,8 @@ struct move {
     struct needle *needle;
     struct move_axis axis[MAX_NEEDLE]; /* innermost on the destination first */
     int naxes, from_operand, to_operand;
+    uint64_t from_fragment, to_fragment; /* as in struct form */
+    const char *from_swizzle, *to_swizzle;
     enum type type;
 };
 struct box_dim { /* innermost first */
@@ -354,6 +389,9 @@ struct box {
     struct box_dim dim[MAX_COORDS];
     int n;
     enum type type;
+    bool fill;         /* to the slot, else from it */
+    uint64_t fragment; /* of the slot */
+    const char *swizzle;
 };
 struct fit { /* how a move copies a box */
     const struct move *move;

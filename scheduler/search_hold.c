@@ -34,7 +34,8 @@ static bool is_alone(const struct search *s, int i) {
     return true;
 }
 
-/* Registers are the partner's between a pair's turns, results part of a turn. */
+/* Registers are the partner's between a pair's turns, results part of a turn; all that an instance of
+ * a grid holds is of its own turn. */
 static int outside(const struct nest *n, int depth) {
     return depth < n->nprefix ? n->nprefix : depth;
 }
@@ -74,7 +75,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
         int before = n;
         for (int d = 0; d <= deepest && n < before + most; d++) {
             int at = plan_normalise(s->w, p, acc, d);
-            if (o->writes) at = outside(nest, at);
+            if (o->writes || nest->is_grid) at = outside(nest, at);
             if (slots > 1 && (plan_trips(s->w, p, at) <= 1 || at < nest->nprefix)) continue;
             if (o->writes && nest->nchain && slots > 1) continue;
             if (hold_bytes(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;

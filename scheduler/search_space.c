@@ -29,6 +29,21 @@ static int64_t axis_rest(const struct search *s, int axis) {
     return e;
 }
 
+/* Copies along an axis hold whole blocks; a needle may take part of one. */
+static int64_t block_of(const struct search *s, const struct task *t, int axis) {
+    int64_t most = 1;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_LOCAL) continue;
+        const struct access *acc = task_access(s->w, t, o, o->read < 0);
+        for (int d = 0; d < s->w->p->buffer[acc->buffer].ndims; d++)
+            if (o->geom.grain[d] != o->geom.block[d] && o->geom.block[d] > most &&
+                access_coef(s->w->p, acc, d, axis))
+                most = o->geom.block[d];
+    }
+    return most;
+}
+
 bool space_axes(struct search *s) {
     const struct program *p = s->w->p;
     const struct task *t = search_task(s);
@@ -45,6 +60,8 @@ bool space_axes(struct search *s) {
                 v->unit = needle_unit(t->needle, x);
             }
         if (axis_rest(s, a) <= v->unit) continue;
+        int64_t block = block_of(s, t, a);
+        if (block % v->unit == 0) v->unit = block;
         fill_values(v, axis_rest(s, a));
         s->n++;
     }

@@ -29,7 +29,7 @@ static int host_queue(const struct work *w) {
  * host. */
 static bool is_device(const struct work *w, int q) {
     int host = host_queue(w);
-    return host >= 0 && q != host && graph_sync(w->m, host, q) != -2;
+    return host >= 0 && q != host && edge_find(w->m, host, -1, q).kind != EDGE_FREE;
 }
 
 static bool ring(struct work *w, struct nodes *out, uint64_t queues, bool bell) {
@@ -198,7 +198,9 @@ static int mute_queue(const struct work *w, const struct node *at, int n) {
         if (at[i].kind == NODE_LOOP) mute = mute_queue(w, at[i].loop->body, at[i].loop->nbody);
         if (at[i].kind != NODE_SYNC) continue;
         const struct queue *q = &w->m->queue[at[i].sync.queue];
-        bool carried = q->nop >= 0;
+        const struct signals *g = &at[i].sync.signals; /* one */
+        const struct sync *y = &w->m->sync[(g->npops ? g->pop : g->push)->sync];
+        bool carried = q->nop >= 0 || (g->npops ? y->npop_emits : y->npush_emits);
         for (int f = 0; f < w->m->nfallbacks; f++)
             carried |=
                 w->m->fallback[f].queue == at[i].sync.queue || w->m->fallback[f].unit == q->unit;

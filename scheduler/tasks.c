@@ -100,8 +100,8 @@ static const char *task_check(const struct work *w, const struct task *t) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     const char *why = needs_why(w->m, in);
     if (why) return why;
-    if (in->completes >= 0)
-        return "its results complete at a later sync, which schedules do not place yet";
+    if (in->completes >= 0 && st->combine == COMBINE_SET)
+        return "its results complete at a later sync, which is placed for reductions only";
     if (in->across >= 0) return "it works across units, which schedules do not do yet";
     if (in->queue < 0) return "it has no queue";
     if (st->nwhere) return "its domain is not a box";

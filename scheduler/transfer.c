@@ -47,11 +47,19 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
 struct val slot_offset(struct arena *a, const struct geom *g, const struct slot *s,
                        const struct region *whole, const struct region *part) {
     struct val sum = val_const(0);
-    for (int i = g->ninner; i < g->n; i++) {
-        int d = g->at[i].dim;
-        if (d < 0 || val_same(whole->lo[d], part->lo[d])) continue;
-        struct val delta = val_minus(a, part->lo[d], whole->lo[d]);
-        sum = val_add(a, sum, val_blocks(a, delta, g->at[i].div, s->stride[i]));
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        if (c.dim < 0 || val_same(whole->lo[c.dim], part->lo[c.dim])) continue;
+        bool inside = g->grain[c.dim] != g->block[c.dim]; /* may start inside a block */
+        if (i < g->ninner && !inside) continue;
+        struct val delta = val_minus(a, part->lo[c.dim], whole->lo[c.dim]);
+        if (!inside) {
+            sum = val_add(a, sum, val_blocks(a, delta, c.div, s->stride[i]));
+            continue;
+        }
+        struct val at = val_div(a, delta, c.div);
+        if (c.mod) at = val_make(a, SX_MOD, at, val_const(c.mod));
+        sum = val_add(a, sum, val_mul(a, at, s->stride[i]));
     }
     return sum;
 }
@@ -83,6 +91,9 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
     const struct buffer *b = &w->p->buffer[buffer];
     box->n = 0;
     box->type = b->type;
+    box->fill = fill;
+    box->fragment = g->fragment;
+    box->swizzle = g->swizzle;
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
         struct box_dim *d = &box->dim[box->n++];

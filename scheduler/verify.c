@@ -20,12 +20,13 @@ bool verify_step(struct verify *v, int64_t n) {
 int64_t verify_instance(const struct verify *v, int unit) {
     if (unit < 0) return 0;
     int64_t above = verify_instance(v, v->m->unit[unit].parent);
-    return (above * unit_instances(v->m, unit) + v->inst[unit]) & 0xffff;
+    int64_t count = v->m->unit[unit].is_virtual ? VIRTUAL_INSTANCES : unit_instances(v->m, unit);
+    return above * count + v->inst[unit];
 }
 
 static int *slot_of(struct verify *v, int place) {
     int64_t instance = verify_instance(v, v->m->memory[v->s->place[place].memory].unit);
-    return pages_get(&v->slots, (uint64_t)place << 16 | (uint64_t)instance, NULL);
+    return pages_get(&v->slots, (uint64_t)place << 40 | (uint64_t)instance, NULL);
 }
 
 int verify_slot(struct verify *v, int place) {
@@ -321,13 +322,23 @@ static int64_t share_of(uint64_t k, uint64_t n, uint64_t count) {
     return (int64_t)((((unsigned __int128)k + 1) * count - 1) / n);
 }
 
-static void walk_iterations(struct verify *v, const struct loop_node *l) {
-    int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
-    uint64_t n = iterations(lo, hi, l->step), trips = (uint64_t)loop_trips(v, l);
-    bool parallel = l->kind == LOOP_PARALLEL;
-    uint64_t count = parallel ? (uint64_t)unit_instances(v->m, l->unit) : 1;
+/* Over the instances of a unit: none knows what another does. Virtual units have one for each
+ * iteration. */
+static void walk_parallel(struct verify *v, const struct loop_node *l, int64_t lo, uint64_t n) {
+    bool is_virtual = v->m->unit[l->unit].is_virtual, out = v->shared[l->unit];
+    uint64_t count = is_virtual ? n : (uint64_t)unit_instances(v->m, l->unit);
+    uint64_t trips = (uint64_t)loop_trips(v, l);
+    uint32_t begin[MAX_QUEUES];
     if (count > n) count = n;
-    if (parallel && !v->counting) race_barrier(v);
+    if (is_virtual && count > VIRTUAL_INSTANCES && !trips) {
+        verify_error(v, "more than %d instances of unit '%s' cannot be verified whole",
+                     VIRTUAL_INSTANCES, v->m->unit[l->unit].id);
+        return;
+    }
+    if (!v->counting) race_barrier(v);
+    memcpy(begin, v->at_barrier, sizeof begin);
+    v->shared[l->unit] = true;
+    v->nshared++;
     for (uint64_t k = 0; k < n && verify_step(v, 1); k++) {
         if (trips && n > trips && k + 1 == (trips > 1 ? trips : 2)) {
             v->clamped = true;
@@ -336,12 +347,37 @@ static void walk_iterations(struct verify *v, const struct loop_node *l) {
         }
         v->var[l->var] = (int64_t)((uint64_t)lo + k * (uint64_t)l->step);
         v->live[l->var] = true;
-        if (parallel) v->inst[l->unit] = share_of(k, n, count);
+        v->inst[l->unit] = share_of(k, n, count);
+        if (is_virtual && v->inst[l->unit] >= VIRTUAL_INSTANCES) /* the last */
+            v->inst[l->unit] = VIRTUAL_INSTANCES - 1;
+        memcpy(v->at_barrier, begin, sizeof begin);
         walk_nodes(v, l->body, l->nbody);
         v->live[l->var] = false;
     }
-    if (parallel) v->inst[l->unit] = 0;
-    if (parallel && !v->counting) race_barrier(v);
+    v->inst[l->unit] = 0;
+    v->shared[l->unit] = out;
+    v->nshared--;
+    if (!v->counting) race_barrier(v);
+}
+
+static void walk_iterations(struct verify *v, const struct loop_node *l) {
+    int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
+    uint64_t n = iterations(lo, hi, l->step), trips = (uint64_t)loop_trips(v, l);
+    if (l->kind == LOOP_PARALLEL) {
+        walk_parallel(v, l, lo, n);
+        return;
+    }
+    for (uint64_t k = 0; k < n && verify_step(v, 1); k++) {
+        if (trips && n > trips && k + 1 == (trips > 1 ? trips : 2)) {
+            v->clamped = true;
+            if (trips == 1) break;
+            k = n - 1;
+        }
+        v->var[l->var] = (int64_t)((uint64_t)lo + k * (uint64_t)l->step);
+        v->live[l->var] = true;
+        walk_nodes(v, l->body, l->nbody);
+        v->live[l->var] = false;
+    }
 }
 
 /* Hardware loops and their issue are one entry of the queue: its pops come before the first
@@ -508,6 +544,7 @@ static void open_tables(struct verify *v) {
     v->var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *v->var);
     v->live = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *v->live);
     v->inst = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *v->inst);
+    v->shared = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *v->shared);
     v->granule = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *v->granule);
     v->word = arena_array(&v->arena, (size_t)(v->m->nmemories + v->m->nstates) + 1,
                           sizeof *v->word);

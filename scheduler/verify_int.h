@@ -175,7 +175,11 @@ struct verify {
     struct queue_instance *queue[MAX_QUEUES]; int nqueues;
     struct token_channel *channels;
     uint32_t barriers, at_barrier[MAX_QUEUES];
+    bool *shared;                      /* [nunits] by a parallel loop around */
+    int nshared;
 };
+
+enum { VIRTUAL_INSTANCES = 4096 };      /* of a unit that may have more instances than the hardware */
 
 /* verify_print.c */
 bool verify_error(struct verify *, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* false; names the node */
@@ -239,6 +243,7 @@ void access_tables(struct verify *);
 int64_t access_at(const struct verify *, int stmt, int read, const int64_t *at);
 
 /* verify_tags.c */
+uint64_t granule_key(int memory, int instance, int64_t page);       /* of pages of granules or entries */
 struct tag tag_get(struct verify *, struct place_at, enum type);
 void tag_set(struct verify *, struct place_at, enum type, struct tag);
 void tag_copy(struct verify *, struct place_at to, struct place_at from, enum type);   /* as it is, even a part of an element */
@@ -301,7 +306,7 @@ void race_begin(struct verify *, int qi, const struct signals *);   /* pops; sta
 void race_push(struct verify *, int qi, const struct signals *);
 void race_tokens_left(struct verify *);                             /* at the end of a section there are none */
 void race_tokens_free(struct verify *);
-void race_barrier(struct verify *);
+void race_barrier(struct verify *);                                 /* of the instances that are walked */
 void race_section_end(struct verify *);
 
 #endif

@@ -64,6 +64,9 @@ static bool hardware_orders(const struct verify *v, const struct queue_instance 
     if (a->completes >= 0) return false;
     if (a->queue < 0 || b->queue < 0)
         return race_same(v, a->inst, b->inst, unit_of(v, b->queue, 0));
+    if (v->m->queue[b->queue].data_order &&
+        race_same(v, a->inst, b->inst, v->m->queue[b->queue].unit))
+        return true;
     for (int s = 0; s < v->m->nsyncs; s++) {
         const struct sync *y = &v->m->sync[s];
         if (y->kind == SYNC_INTERLOCK && y->from >> a->queue & 1 && y->to >> b->queue & 1 &&
@@ -156,8 +159,7 @@ void race_access(struct verify *v, int qi, struct place_at at, int64_t bytes, bo
     int64_t word = v->word[at.memory];
     int64_t first = at.address / word, last = (at.address + bytes - 1) / word;
     for (int64_t k = first; k <= last; k++) {
-        uint64_t key = ((uint64_t)at.memory << 16 | (uint64_t)at.instance) << 40 |
-                       (uint64_t)(k / PAGE_ENTRIES);
+        uint64_t key = granule_key(at.memory, at.instance, k / PAGE_ENTRIES);
         struct granule *page = pages_get(&v->races, key, NULL);
         struct place_at where = {at.memory, at.instance, k * word};
         if (!access_granule(v, &page[k % PAGE_ENTRIES], qi, where, write)) return;
@@ -171,10 +173,20 @@ void race_join(struct verify *v, uint32_t *clock, const uint32_t *other) {
 }
 
 /* A parallel loop, or a section, begins and ends when all queues are done. */
+/* Is the queue one of the instances that are walked? */
+static bool walked(const struct verify *v, const struct queue_instance *q) {
+    for (int u = 0; u < v->m->nunits; u++)
+        if (v->shared[u] && q->inst[u] != v->inst[u]) return false;
+    return true;
+}
+
+/* The readers that a granule has no room for count until all queues have met. */
 void race_barrier(struct verify *v) {
-    for (int q = 0; q < v->nqueues; q++) race_join(v, v->at_barrier, v->queue[q]->clock);
-    for (int q = 0; q < v->nqueues; q++) race_join(v, v->queue[q]->clock, v->at_barrier);
-    v->barriers++;
+    for (int q = 0; q < v->nqueues; q++)
+        if (walked(v, v->queue[q])) race_join(v, v->at_barrier, v->queue[q]->clock);
+    for (int q = 0; q < v->nqueues; q++)
+        if (walked(v, v->queue[q])) race_join(v, v->queue[q]->clock, v->at_barrier);
+    if (!v->nshared) v->barriers++;
 }
 
 void race_section_end(struct verify *v) {

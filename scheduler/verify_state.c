@@ -193,14 +193,17 @@ static int64_t need_slot(struct site *s, const struct need *n) {
 bool state_needs(struct site *s) {
     const struct instr *in = &s->v->m->instr[s->n->instr];
     for (int k = 0; k < in->nneeds; k++)
-        if (need_slot(s, &in->need[k]) < 0) return false;
+        if (!state_from_addresses(s->v->m, in->need[k].state) && need_slot(s, &in->need[k]) < 0)
+            return false;
     return true;
 }
 
 void state_races(struct site *s, int qi) {
     const struct instr *in = &s->v->m->instr[s->n->instr];
     for (int k = 0; k < in->nneeds && !s->v->stop; k++) {
-        if (is_lasting(s->v, in->need[k].state)) continue;
+        if (is_lasting(s->v, in->need[k].state) ||
+            state_from_addresses(s->v->m, in->need[k].state))
+            continue;
         int64_t slot = need_slot(s, &in->need[k]);
         if (slot >= 0)
             race_access(s->v, qi, state_at(s->v, in->need[k].state, (int)slot), 1, false);

@@ -482,6 +482,32 @@ static bool check_nodes(struct scope *c, const struct node *node, int n) {
     return true;
 }
 
+static void find_shared(const struct node *node, int n, bool *shared) {
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind != NODE_LOOP) continue;
+        if (node[k].loop->kind == LOOP_PARALLEL) shared[node[k].loop->unit] = true;
+        find_shared(node[k].loop->body, node[k].loop->nbody, shared);
+    }
+}
+
+/* Instances that work at once share the bytes of a pool. */
+static bool check_pools(struct verify *v) {
+    const struct schedule *s = v->s;
+    bool *shared = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *shared);
+    find_shared(s->run.node, s->run.nnodes, shared);
+    for (int p = 0; p < s->nplaces; p++) {
+        const struct place *x = &s->place[p];
+        int64_t end = x->address + x->bytes * x->slots, share = pool_share(v->m, x->memory, shared);
+        if (end <= share) continue;
+        return verify_error(v,
+                            "place '%s' ends at byte %" PRId64 " of memory '%s', of whose pool '%s' "
+                            "each instance has %" PRId64,
+                            x->name, end, v->m->memory[x->memory].id, v->m->memory[x->memory].pool,
+                            share);
+    }
+    return true;
+}
+
 bool verify_structure(struct verify *v) {
     const struct schedule *s = v->s;
     for (int p = 0; p < s->nplaces; p++)
@@ -496,5 +522,5 @@ bool verify_structure(struct verify *v) {
     c.prepare = false;
     if (!check_nodes(&c, s->run.node, s->run.nnodes)) return false;
     v->node = NULL;
-    return sync_objects_fit(v) && check_overlaps(v);
+    return sync_objects_fit(v) && check_pools(v) && check_overlaps(v);
 }

@@ -27,10 +27,17 @@ static struct tag inside(struct tag first, uint32_t granules) {
 }
 
 /* ---- pages ---- */
+
+/* Memories of several instances are small (check_place). */
+uint64_t granule_key(int memory, int instance, int64_t page) {
+    uint64_t first = (uint64_t)memory << 56;
+    if (instance == 0) return first | (uint64_t)page;
+    return UINT64_C(1) << 63 | first | (uint64_t)instance << 26 | (uint64_t)page;
+}
+
 static uint64_t page_key(const struct verify *v, struct place_at at) {
     int64_t entry = at.address / v->granule[at.memory];
-    return ((uint64_t)at.memory << 16 | (uint64_t)at.instance) << 40 |
-           (uint64_t)(entry / PAGE_ENTRIES);
+    return granule_key(at.memory, at.instance, entry / PAGE_ENTRIES);
 }
 
 static bool caller_gives(const struct verify *v, const struct place *p) {

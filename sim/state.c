@@ -139,6 +139,7 @@ int need_uses(const struct engine *e, const struct executed *x, struct use *use)
     int count = 0;
     for (int k = 0; k < in->nneeds && count < SIM_USES; k++) {
         const struct need *n = &in->need[k];
+        if (state_from_addresses(e->machine, n->state)) continue;
         int64_t word = e->machine->state[n->state].of >= 0 ? need_word(e, x, n) : -1;
         use[count++] = (struct use){.memory = e->machine->nmemories + n->state,
                                     .address = word < 0 ? 0 : word,
@@ -173,7 +174,9 @@ static bool need_holds(struct engine *e, const struct executed *x, const struct 
 bool needs_hold(struct engine *e, const struct executed *x, const struct shape *s) {
     const struct instr *in = &e->machine->instr[x->node->issue->instr];
     for (int k = 0; k < in->nneeds; k++)
-        if (!need_holds(e, x, s, &in->need[k])) return false;
+        if (!state_from_addresses(e->machine, in->need[k].state) &&
+            !need_holds(e, x, s, &in->need[k]))
+            return false;
     return true;
 }
 

@@ -224,38 +224,79 @@ static bool walk_share(struct engine *e, const struct loop_node *l, int64_t lo, 
     return time_drain(e);
 }
 
+/* The loop over instances of a unit of which only so many exist, directly inside; -1: none. */
+static const struct loop_node *limited_inside(const struct engine *e, const struct loop_node *l) {
+    for (int k = 0; k < l->nbody; k++) {
+        const struct loop_node *x = l->body[k].kind == NODE_LOOP ? l->body[k].loop : NULL;
+        if (x && x->kind == LOOP_PARALLEL && e->machine->unit[x->unit].total > 0) return x;
+    }
+    return NULL;
+}
+
+static int64_t trips_of(const struct engine *e, const struct loop_node *l) {
+    __int128 distance = (__int128)evaluate(e, l->hi) - evaluate(e, l->lo);
+    return distance <= 0 ? 0 : (int64_t)((distance + l->step - 1) / l->step);
+}
+
+/* How many instances of a virtual unit the hardware has at once. */
+static int64_t places_at_once(struct engine *e, const struct loop_node *l) {
+    int64_t total = e->machine->unit[l->unit].total, each = 1;
+    const struct loop_node *inner = limited_inside(e, l);
+    if (inner) {
+        const struct unit *u = &e->machine->unit[inner->unit];
+        e->value[l->var] = evaluate(e, l->lo);
+        each = trips_of(e, inner);
+        if (each > unit_instances(e->machine, inner->unit))
+            each = unit_instances(e->machine, inner->unit);
+        total = u->total;
+    }
+    if (total < 1) return SIM_INSTANCES;
+    return each > 0 && total / each > 0 ? total / each : 1;
+}
+
+static int earliest(const double *at, int64_t n) {
+    int best = 0;
+    for (int k = 1; k < n; k++)
+        if (at[k] < at[best]) best = k;
+    return best;
+}
+
 /* Iterations in contiguous shares; every instance starts when all of them are free, and the loop
- * ends with the slowest. */
-static bool walk_parallel(struct engine *e, const struct loop_node *l, int64_t lo, int64_t hi) {
-    const struct unit *u = &e->machine->unit[l->unit];
-    int64_t n = u->count_max > u->count ? u->count_max : u->count;
-    __int128 distance = (__int128)hi - lo;
-    if (distance <= 0) return true;
-    int64_t trips = (int64_t)((distance + l->step - 1) / l->step);
+ * ends with the slowest. A virtual unit has an instance for each iteration, which starts when one of
+ * the hardware's is free. */
+static bool walk_parallel(struct engine *e, const struct loop_node *l) {
+    bool is_virtual = e->machine->unit[l->unit].is_virtual;
+    int64_t trips = trips_of(e, l), n = is_virtual ? trips : unit_instances(e->machine, l->unit);
+    if (trips == 0) return true;
     if (trips < 0) return engine_error(e, NULL, "a loop has too many iterations");
-    if (n > SIM_INSTANCES) n = SIM_INSTANCES;
+    int64_t lo = evaluate(e, l->lo), most = is_virtual ? places_at_once(e, l) : SIM_INSTANCES;
+    if (!is_virtual && n > most) n = most;
     if (n > trips) n = trips;
-    if (n < 1) n = 1;
+    if (most > n) most = n;
     if (!time_drain(e)) return false;
     size_t slots = (size_t)e->schedule->nplaces * sizeof *e->slot;
     int64_t *slot = malloc(slots + 1), outer = e->unit_instance[l->unit],
             active = e->unit_active[l->unit];
+    double start = e->end, end = start, *free_at = malloc((size_t)most * sizeof *free_at + 1);
     int instance = e->instance;
-    double start = e->end, end = start;
     bool ok = true;
     memcpy(slot, e->slot, slots);
-    e->unit_active[l->unit] = n;
+    for (int64_t k = 0; k < most; k++) free_at[k] = start;
+    e->unit_active[l->unit] = most;
     for (int64_t k = 0; k < n && ok; k++) {
-        time_reset_queues(e, start);
-        free_buses(e, l->unit, start);
+        int at = earliest(free_at, most);
+        time_reset_queues(e, free_at[at]);
+        free_buses(e, l->unit, free_at[at]);
         memcpy(e->slot, slot, slots);
-        e->unit_instance[l->unit] = k;
+        e->unit_instance[l->unit] = is_virtual ? 0 : k; /* one after the other in the same memories */
         e->instance = (int)(instance * n + k);
         ok = walk_share(e, l, lo, (int64_t)((__int128)trips * k / n),
                         (int64_t)((__int128)trips * (k + 1) / n));
+        free_at[at] = e->end;
         if (e->end > end) end = e->end;
     }
     free(slot);
+    free(free_at);
     e->instance = instance;
     e->unit_instance[l->unit] = outer;
     e->unit_active[l->unit] = active;
@@ -265,7 +306,7 @@ static bool walk_parallel(struct engine *e, const struct loop_node *l, int64_t l
 
 static bool walk_loop(struct engine *e, const struct loop_node *l) {
     int64_t lo = evaluate(e, l->lo), hi = evaluate(e, l->hi);
-    if (l->kind == LOOP_PARALLEL && l->unit >= 0) return walk_parallel(e, l, lo, hi);
+    if (l->kind == LOOP_PARALLEL && l->unit >= 0) return walk_parallel(e, l);
     if (l->kind == LOOP_HARDWARE) return walk_hardware(e, l);
     for (int64_t v = lo; v < hi; v += l->step) {
         e->value[l->var] = v;

@@ -186,12 +186,28 @@ static const char gmv_i8[] = "kernel gmv(M=40, K=75) {\n"
                              "  y[i] += i32(A[i,k]) * i32(x[k])\n"
                              "}\n";
 
+static const char gmm_rows_i8[] = "kernel gmm(M=40, N=24, K=96) {\n"
+                                  "  in A: i8[M, K]  in B: i8[N, K]  out C: i32[M, N]\n"
+                                  "  axes i: M, j: N, k: K\n"
+                                  "  C[i,j] = 0\n"
+                                  "  C[i,j] += i32(A[i,k]) * i32(B[j,k])\n}\n";
+static const char gmm_bf16[] = "kernel gmm(M=64, N=64, K=64) {\n"
+                               "  in A: bf16[M, K]  in B: bf16[N, K]  out C: f32[M, N]\n"
+                               "  axes i: M, j: N, k: K\n"
+                               "  C[i,j] = 0\n"
+                               "  C[i,j] += f32(A[i,k]) * f32(B[j,k])\n}\n";
+
 struct plan_case {
     const char *machine, *host, *text;
 };
 #define EDGE "machines/edge16.xml", "machines/cpu-scalar.xml"
 #define LEVELS "tests/data/machines/levels.xml", "machines/cpu-scalar.xml"
+#define WARPS "tests/data/machines/schedule/warps.xml", NULL
+#define SM90 "machines/sm90.xml", NULL
 static const struct plan_case plan_cases[] = {
+    {WARPS, gmm_i8},
+    {WARPS, gmm_rows_i8},
+    {SM90, gmm_bf16},
     {"machines/cpu-avx2.xml", NULL, gmm_f32},
     {"machines/cpu-avx512.xml", NULL, gmm_f32},
     {"machines/cpu-blas.xml", NULL, gmm_f32},

@@ -192,6 +192,9 @@ static const struct mutant fragments_mutants[] = {
     {"in reg at 0 bytes 32", "in reg at 0 bytes 28", 0, "touches bytes 0 to 31"}, /* of each lane */
     {"in reg at 0", "in reg at 96", 0, NULL},
     {"in reg at 0", "in reg at 100", 0, "ends at byte 132"},
+    {"in reg at 0 bytes 32 local\n  run {",
+     "in reg at 96 bytes 32 local\n  run {\n    loop g = 0 to 2 parallel group {\n    }", 0,
+     "of whose pool"}, /* of 1536 bytes two groups have 96 for each lane */
     {"W = 8, ld", "W = 7, ld", 0, "is not complete at home"},
     {"R = 8, W", "R = 5, W", 0, "is not complete at home"},
     {"st.m8n8(", "st.m8n16(", 0, NULL}, /* the same places in the lanes */

@@ -135,34 +135,52 @@ static struct grains grains_of(const struct pricing *c, const struct task *t) {
     return g;
 }
 
-static const struct instr *drain_of(const struct pricing *c, const struct opnd *o) {
+static const struct needle *drain_of(const struct pricing *c, const struct opnd *o) {
     const struct machine *m = c->w->m;
     for (int i = 0; i < c->moves->n; i++) {
         const struct instr *in = c->moves->at[i].needle->in;
         bool from = false, to = false;
         for (int k = 0; k < in->nfrom; k++) from |= in->from[k] == o->memory;
         for (int k = 0; k < in->nto; k++) to |= memory_is_home(m, in->to[k]);
-        if (from && to) return in;
+        if (from && to) return c->moves->at[i].needle;
     }
     return NULL;
+}
+
+/* Of one grain, where that depends on its shape. */
+static double drain_cycles(const struct pricing *c, const struct task *t, const struct opnd *o,
+                           double otherwise) {
+    struct work *w = c->w;
+    int buffer = w->p->stmt[t->stmt].dst.buffer;
+    struct region r;
+    struct box box;
+    struct fit f;
+    chain_region(w, c->plan, c->nest, t, o, &r);
+    struct slot s = slot_make(&w->s->arena, &o->geom, &r);
+    if (!box_make(w, buffer, &o->geom, &s, &r, false, &box) ||
+        !fit_box(w, c->moves, 0, o->memory, w->home[buffer].memory, &box, &f))
+        return otherwise;
+    return f.cycles;
 }
 
 /* Grains of a result whose slots fill up: the instructions wait for the store of the one that many
  * before. */
 static void drain_chain(struct pricing *c, const struct task *t, const struct opnd *o,
                         const struct grains *g, double each, int slots) {
-    const struct instr *in = drain_of(c, o);
+    const struct needle *move = drain_of(c, o);
+    const struct instr *in = move ? move->in : NULL;
     const struct machine *m = c->w->m;
     double latency, overhead, interval, trips = plan_trips(c->w, c->plan, c->plan->depth_out),
                                         bytes = g->elements * (double)type_size(o->decl->type);
     if (!in) return;
-    instr_times(m, in, NULL, NULL, &latency, &interval, &overhead);
+    instr_times(m, in, move->bound, NULL, &latency, &interval, &overhead);
     double busy = 0;
     if (in->bus >= 0) {
         latency += m->bus[in->bus].latency;
         if (m->bus[in->bus].rate > 0) busy = bytes / m->bus[in->bus].rate;
     }
     double store = overhead + fmax(interval, busy), seen;
+    if (!mexpr_constant(in->interval, &interval)) store = drain_cycles(c, t, o, store);
     double moved = bytes * g->all;
     charge(c, in, g->all, store, moved);
     c->plan->bytes += moved;

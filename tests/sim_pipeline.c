@@ -26,6 +26,7 @@ static const char gemm[] = "kernel gemm(M=512, N=512, K=512) {\n"
                            "}\n";
 
 struct made {
+    const char *machine; /* NULL: edge16 */
     struct arena arena;
     struct diags diags;
     struct machine *m;
@@ -39,7 +40,7 @@ static void make(struct made *x, const char *text, const struct binding *size, i
                  const struct bindings *param, const struct approach *approach, uint64_t seed) {
     arena_init(&x->arena);
     diags_init(&x->diags);
-    x->m = machine_join("edge16", "cpu-scalar", param, &x->diags);
+    x->m = machine_join(x->machine ? x->machine : "edge16", "cpu-scalar", param, &x->diags);
     x->p = plan_program(&x->arena, text, size, n, &x->diags);
     assert_true(x->m && x->p);
     x->d = decider_open(approach, seed);
@@ -87,7 +88,7 @@ static void layers_have_no_bubbles(void **state) {
         struct binding size[] = {{"C", layer[k].C}, {"H", layer[k].H}, {"K", layer[k].K},
                                  {"R", layer[k].R}, {"T", layer[k].T}, {"D", layer[k].R / 2},
                                  {"P", layer[k].P}};
-        struct made x;
+        struct made x = {0};
         make(&x, conv, size, 7, NULL, &plan_best, 0);
         double results = (double)(layer[k].K * layer[k].P * layer[k].P),
                bound =
@@ -104,7 +105,7 @@ static void layers_have_no_bubbles(void **state) {
 
 /* Loads and stores on one bus. */
 static void stores_do_not_stall_loads(void **state) {
-    struct made x;
+    struct made x = {0};
     (void)state;
     make(&x, gemm, NULL, 0, NULL, &plan_best, 0);
     double cycles = cycles_of(&x);
@@ -123,13 +124,26 @@ static int cut_most(void *s, const struct question *q) {
 static const struct approach plan_cut = {
     "cut", "fills in many parts", plan_open, free, cut_most, plan_stay, NULL};
 
+/* A store whose time depends on what it is given. */
+static void stores_are_priced_by_their_size(void **state) {
+    struct binding size[] = {{"C", 64}, {"H", 14}, {"K", 64}, {"R", 3},
+                             {"T", 1},  {"D", 1},  {"P", 14}};
+    struct made x = {.machine = "tests/data/machines/sim/edge-slow.xml"};
+    (void)state;
+    make(&x, conv, size, 7, NULL, &plan_best, 0);
+    double cycles = cycles_of(&x);
+    if (fabs(x.s->cost / cycles - 1) > 0.03)
+        fail_msg("%.0f cycles, predicted %.0f", cycles, x.s->cost);
+    drop(&x);
+}
+
 static void check(const struct binding *size, const struct approach *approach, uint64_t seed) {
     static const struct binding small[] = {{"SPAD", 16384}};
     struct bindings param = {small, 1, NULL};
     struct verify_options verify = {0};
     struct sim_options options = {0};
     struct sim_result r;
-    struct made x;
+    struct made x = {0};
     make(&x, conv, size, 7, &param, approach, seed);
     bool good = schedule_verify(x.s, &verify, &x.diags);
     diags_print(&x.diags, stderr);
@@ -166,6 +180,7 @@ static void small_layers_are_right(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(layers_have_no_bubbles),
                                        cmocka_unit_test(stores_do_not_stall_loads),
+                                       cmocka_unit_test(stores_are_priced_by_their_size),
                                        cmocka_unit_test(small_layers_are_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

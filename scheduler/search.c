@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 24000, EXPLAINED = 12 };
+enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000, EXPLAINED = 12 };
 
 static const char *shape_text(struct search *s, const struct shape *o) {
     struct text t = {0};

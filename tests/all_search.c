@@ -1,5 +1,6 @@
 /* The search against brute force, and every choice a question. */
 #include "approaches/approaches.h"
+#include "sim/sim.h"
 #include "tests/scheduler_plan.h"
 #include <math.h>
 #include <setjmp.h>
@@ -18,8 +19,10 @@ struct compiled {
     struct schedule *s;
 };
 
+enum { FEW = 20000 }; /* plans priced: the default allows more */
+
 static void compile(struct compiled *r, const struct plan_case *k, const struct binding *b, int n,
-                    struct decider *d, int threads) {
+                    struct decider *d, int threads, int64_t steps) {
     memset(r, 0, sizeof *r);
     arena_init(&r->arena);
     diags_init(&r->diags);
@@ -27,7 +30,7 @@ static void compile(struct compiled *r, const struct plan_case *k, const struct 
     assert_non_null(r->m);
     r->p = plan_program(&r->arena, k->text, b, n, &r->diags);
     assert_non_null(r->p);
-    struct scheduler_options options = {.threads = threads};
+    struct scheduler_options options = {.threads = threads, .steps = steps};
     r->c = mapper_cover(r->p, r->m, d, &r->diags);
     assert_non_null(r->c);
     r->s = scheduler_run(r->c, r->m, d, &options, &r->diags);
@@ -48,6 +51,7 @@ static void compiled_free(struct compiled *r) {
 
 struct brute {
     int order, norders, whole_orders; /* the one to take; how many there are; not reversed */
+    bool small;
     int64_t points;
     double found, least;
 };
@@ -95,7 +99,7 @@ static void run_brute(const struct plan_case *k, const struct binding *size, int
                       struct brute *b) {
     struct compiled r;
     struct decider *d = decider_open(&brute_force, (uint64_t)(uintptr_t)b);
-    compile(&r, k, size, n, d, 1);
+    compile(&r, k, size, n, d, 1, b->order < 0 && !b->small ? 0 : FEW);
     decider_close(d);
     compiled_free(&r);
 }
@@ -128,7 +132,7 @@ static void search_finds_the_best(void **state) {
         {{"machines/cpu-avx512.xml", NULL, gmm_f32}, SIZE(15, 160, 30)},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++) {
-        struct brute b = {.order = -1, .found = INFINITY, .least = INFINITY};
+        struct brute b = {.order = -1, .small = true, .found = INFINITY, .least = INFINITY};
         run_brute(&cases[i].k, cases[i].size, 3, &b);
         for (b.order = 0; b.order < b.norders; b.order++)
             run_brute(&cases[i].k, cases[i].size, 3, &b);
@@ -138,6 +142,80 @@ static void search_finds_the_best(void **state) {
         assert_true(b.whole_orders >= 6); /* three axes in every order */
         assert_true(b.points >= 1000);
         assert_true(b.found <= 1.02 * b.least);
+    }
+}
+
+/* ---- partial sums leave and return ---- */
+
+/* The reduction outside, in small blocks; the rest as the search would. */
+static int cut_choose(void *state, const struct question *q) {
+    (void)state;
+    for (int i = 0; q->kind == QUESTION_ORDER && i < q->ncandidates; i++)
+        if (q->candidate[i].text[0] == 'k') return i;
+    return plan_least(NULL, q);
+}
+
+static void cut_move(void *state, const struct space *sp, int *at) {
+    (void)state;
+    int try[64] = {0};
+    for (int v = 0; v < sp->nvars; v++)
+        while (at[v] && sp->value[v][try[v]] < 16 && try[v] + 1 < sp->nvalues[v]) try[v]++;
+    for (int v = 0; v < sp->nvars; v++)
+        if (strcmp(sp->var[v], "k") != 0) try[v] = at[v];
+    if (sp->cost(sp->user, try) < 1e300) memcpy(at, try, sizeof *at * (size_t)sp->nvars);
+}
+
+static const struct approach cut_reductions = {
+    "cut", "reductions outside", brute_open, brute_close, cut_choose, cut_move, NULL};
+
+/* Loads of the result inside a loop over the reduction. */
+static int returns(const struct schedule *s, const struct node *node, int n, bool inside) {
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_LOOP) {
+            int axis = node[i].loop->axis;
+            bool k = axis >= 0 && !strcmp(s->program->axis[axis].name, "k");
+            found += returns(s, node[i].loop->body, node[i].loop->nbody, inside || k);
+        } else if (node[i].kind == NODE_ISSUE && inside && node[i].issue->stmt < 0) {
+            const struct instr *in = &s->machine->instr[node[i].issue->instr];
+            for (int a = 0; a < in->noperands; a++) {
+                const struct place *p = &s->place[node[i].issue->arg[a].place];
+                found += p->keep == KEEP_LOCAL && s->program->buffer[p->buffer].name[0] == 'C' &&
+                         memory_is_home(s->machine, in->from[0]);
+            }
+        }
+    }
+    return found;
+}
+
+static void partial_sums_return(void **state) {
+    (void)state;
+    static const struct small cases[] = {
+        {{"machines/cpu-avx2.xml", NULL, gmm_f32}, SIZE(14, 40, 70)},
+        {{"machines/cpu-avx512.xml", NULL, gmm_f32}, SIZE(19, 37, 64)},
+        {{"machines/cpu-avx2.xml", NULL, layer_f32}, SIZE(14, 40, 70)},
+        {{EDGE, gmm_i8}, SIZE(256, 192, 32)},
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i++) {
+        struct compiled r;
+        struct decider *d = decider_open(&cut_reductions, 0);
+        compile(&r, &cases[i].k, cases[i].size, 3, d, 1, FEW);
+        decider_close(d);
+        assert_true(returns(r.s, r.s->run.node, r.s->run.nnodes, false) > 0);
+        struct verify_options all = {0, 0};
+        bool ok = schedule_verify(r.s, &all, &r.diags);
+        if (!ok) diags_print(&r.diags, stderr);
+        assert_true(ok);
+        void **x = plan_data(r.p), **y = plan_data(r.s->program);
+        assert_true(program_run(r.p, x, NULL, NULL, &r.diags));
+        struct sim_options options = {0};
+        struct sim_result result;
+        assert_true(sim_run(r.s, y, &options, &result, &r.diags));
+        sim_result_free(&result);
+        assert_int_equal(plan_differ(r.p, x, r.s->program, y), 0);
+        plan_data_free(r.p, x);
+        plan_data_free(r.s->program, y);
+        compiled_free(&r);
     }
 }
 
@@ -188,14 +266,14 @@ static void every_choice_is_asked(void **state) {
     for (int i = 0; i < PLAN_CASES; i++) {
         struct compiled r;
         struct decider *d = decider_open(&watching, (uint64_t)(uintptr_t)&a);
-        compile(&r, &plan_cases[i], NULL, 0, d, 2);
+        compile(&r, &plan_cases[i], NULL, 0, d, 2, FEW);
         decider_close(d);
         compiled_free(&r);
     }
     const struct binding large[] = {{"M", 256}, {"N", 256}, {"K", 256}};
     struct compiled r;
     struct decider *d = decider_open(&watching, (uint64_t)(uintptr_t)&a);
-    compile(&r, &plan_cases[0], large, 3, d, 2);
+    compile(&r, &plan_cases[0], large, 3, d, 2, FEW);
     decider_close(d);
     compiled_free(&r);
     static const enum question_kind kinds[] = {QUESTION_MAPPING,   QUESTION_COVER, QUESTION_LAYOUT,
@@ -231,7 +309,7 @@ static void seeds_differ(const char *machine, const char *host, const char *file
     struct plan_case k = {machine, host, kernel};
     for (int seed = 0; seed < 10; seed++) {
         struct decider *d = decider_open(&approach_random, (uint64_t)seed);
-        compile(&r, &k, NULL, 0, d, 1);
+        compile(&r, &k, NULL, 0, d, 1, FEW);
         decider_close(d);
         text[seed] = schedule_string(r.s);
         bool is_new = true;
@@ -279,14 +357,14 @@ static void a_trace_gives_the_same_schedule(void **state) {
         struct diags diags;
         diags_init(&diags);
         struct decider *d = decider_open(&approach_random, 7);
-        compile(&r, &plan_cases[i], NULL, 0, d, 2);
+        compile(&r, &plan_cases[i], NULL, 0, d, 2, FEW);
         char *first = schedule_string(r.s);
         assert_true(decider_save(d, file, &diags));
         decider_close(d);
         compiled_free(&r);
         d = decider_replay(file, &diags);
         assert_non_null(d);
-        compile(&r, &plan_cases[i], NULL, 0, d, 2);
+        compile(&r, &plan_cases[i], NULL, 0, d, 2, FEW);
         assert_false(decider_failed(d, &diags));
         char *again = schedule_string(r.s);
         assert_string_equal(first, again);
@@ -295,7 +373,7 @@ static void a_trace_gives_the_same_schedule(void **state) {
         spoil(file);
         d = decider_replay(file, &diags);
         assert_non_null(d);
-        compile(&r, &plan_cases[i], NULL, 0, d, 2); /* an error, and still a schedule */
+        compile(&r, &plan_cases[i], NULL, 0, d, 2, FEW); /* an error, and still a schedule */
         assert_true(decider_failed(d, &diags));
         assert_int_equal(diags.errors, 1);
         decider_close(d);
@@ -310,6 +388,7 @@ static void a_trace_gives_the_same_schedule(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(search_finds_the_best),
+        cmocka_unit_test(partial_sums_return),
         cmocka_unit_test(cost_is_proportional),
         cmocka_unit_test(every_choice_is_asked),
         cmocka_unit_test(ten_seeds_give_five_schedules),

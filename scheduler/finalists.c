@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FINALISTS = 12, ITERATIONS = 40000, STEPS = 100000 };
+enum { ITERATIONS = 12000, STEPS = 100000 };
 
 static bool can_simulate(const struct work *w, const struct nest *n) {
     return w->options && w->options->simulate && n->partner < 0 && !n->nprefix &&
@@ -49,7 +49,7 @@ static double simulated(const struct work *w, const struct moves *moves, int nes
 }
 
 double plan_simulated(struct work *w, const struct moves *moves, int nest, const struct plan *p) {
-    double most = (double)ITERATIONS / w->nnests / 4;
+    double most = (double)ITERATIONS / w->nnests;
     if (!can_simulate(w, &w->nest[nest]) || plan_trips(w, p, p->nloops) > most) return -1;
     return simulated(w, moves, nest, p);
 }
@@ -63,36 +63,21 @@ static int finalists(struct search *s) {
     return n < 2 ? 0 : n;
 }
 
-static bool same_loops(const struct plan *a, const struct plan *b) {
-    return a->nloops == b->nloops &&
-           memcmp(a->loop, b->loop, sizeof a->loop[0] * (size_t)a->nloops) == 0;
-}
-
-static int next_finalist(const struct search *s) {
-    int best = -1;
-    for (int i = 0; i < s->npool; i++)
-        if (!s->pool[i].simulated && (best < 0 || s->pool[i].cost < s->pool[best].cost)) best = i;
-    return best;
-}
-
-/* What was not simulated is taken to be no better than the best that was. */
+/* The others are taken to be no better than the best that was simulated. */
 void finalists_simulate(struct search *s) {
     double least = INFINITY;
-    if (!can_simulate(s->w, &s->w->nest[s->nest])) return;
-    struct plan *seen = arena_array(s->w->arena, FINALISTS, sizeof *seen);
-    double *cycles = arena_array(s->w->arena, FINALISTS, sizeof *cycles);
-    for (int n = 0, most = finalists(s); n < most;) {
-        int i = next_finalist(s), k = 0;
-        if (i < 0) break;
-        struct point *q = &s->pool[i];
-        point_plan(s, q, &seen[n]);
-        while (!same_loops(&seen[k], &seen[n])) k++;
-        if (k == n) cycles[n++] = simulated(s->w, s->moves, s->nest, &seen[k]);
-        q->simulated = cycles[k];
-        if (q->simulated > 0) q->cost *= q->simulated / seen[k].predicted;
+    int n = can_simulate(s->w, &s->w->nest[s->nest]) ? finalists(s) : 0;
+    for (int i = 0; i < n && i < s->nfinal; i++) {
+        struct point *q = &s->final[i];
+        struct plan p;
+        point_plan(s, q, &p);
+        q->simulated = simulated(s->w, s->moves, s->nest, &p);
+        if (q->simulated <= 0) return;
+        q->cost *= q->simulated / p.predicted;
         if (q->cost < least) least = q->cost;
     }
+    if (isinf(least)) return;
     for (int i = 0; i < s->npool; i++)
-        if (s->pool[i].simulated <= 0 && s->pool[i].cost < least && least < INFINITY)
-            s->pool[i].cost = least;
+        if (s->pool[i].cost <= least) s->pool[i].cost = least * (1 + 1e-6);
+    for (int i = 0; i < n && i < s->nfinal; i++) pool_add(s, &s->final[i]);
 }

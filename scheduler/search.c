@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000, EXPLAINED = 12 };
+enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000 };
 
 static const char *shape_text(struct search *s, const struct shape *o) {
     struct text t = {0};
@@ -30,13 +30,18 @@ static void ask_order(struct search *s, struct point *chosen) {
 
 struct tile_space {
     struct search *s;
-    struct point point;
+    struct point point, start;
 };
 
+/* Beside a point that was simulated no other is taken to be better. */
 static double tile_cost(void *user, const int *at) {
     struct tile_space *t = user;
-    memcpy(t->point.at, at, sizeof *at * (size_t)t->point.shape.n);
-    return point_cost(t->s, &t->point);
+    size_t size = sizeof *at * (size_t)t->point.shape.n;
+    memcpy(t->point.at, at, size);
+    double cost = point_cost(t->s, &t->point);
+    if (t->start.simulated <= 0) return cost;
+    if (memcmp(t->start.at, at, size) == 0) return t->start.cost;
+    return fmax(cost, t->start.cost * (1 + 1e-6));
 }
 
 /* "i" is the innermost cut; "i'" outside of it counts how many of its tiles. */
@@ -58,7 +63,7 @@ static void ask_tiles(struct search *s, struct point *q) {
         value[i] = s->ax[q->shape.k[i]].value;
     }
     memcpy(keep, q->at, sizeof keep);
-    struct tile_space user = {s, *q};
+    struct tile_space user = {s, *q, *q};
     struct space sp = {QUESTION_TILE,
                        arena_printf(s->w->arena, "tile of statement %d", search_task(s)->stmt),
                        n,
@@ -74,18 +79,14 @@ static void ask_tiles(struct search *s, struct point *q) {
     if (isinf(point_cost(s, q))) memcpy(q->at, keep, sizeof keep);
 }
 
-/* The candidates, best first. */
-static void explain_pool(struct search *s) {
+/* The best plans that differ, by the model's cost. */
+static void explain_candidates(struct search *s) {
     struct text *t = s->w->options ? s->w->options->explain : NULL;
-    bool shown[MAX_POOL] = {false};
     if (!t) return;
-    text_printf(t, "statement %d: %d loop orders\n", search_task(s)->stmt, s->npool);
-    for (int k = 0; k < s->npool && k < EXPLAINED; k++) {
-        int best = -1;
-        for (int i = 0; i < s->npool; i++)
-            if (!shown[i] && (best < 0 || s->pool[i].cost < s->pool[best].cost)) best = i;
-        shown[best] = true;
-        const struct point *q = &s->pool[best];
+    text_printf(t, "statement %d: %d loop orders, the best plans\n", search_task(s)->stmt,
+                s->npool);
+    for (int k = 0; k < s->nfinal; k++) {
+        const struct point *q = &s->final[k];
         struct plan p;
         point_plan(s, q, &p);
         text_printf(t, "  %s:", shape_text(s, &q->shape));
@@ -133,7 +134,7 @@ struct search *nest_search(struct work *w, const struct moves *moves, int nest) 
         if (pass == 2) w->nest[nest].grain_most = 16;
         if (!pass) space_keep_whole(s, SMALL_REDUCTION);
         memset(s->memo_key, 0, sizeof s->memo_key);
-        s->nmemo = 0;
+        s->nmemo = s->nfinal = 0;
         s->budget = steps(w, &w->nest[nest]);
         pool_fill(s);
     }
@@ -150,7 +151,7 @@ void nest_decide(struct search *s) {
     struct point q;
     s->w->copies = copies_new(s->w);
     finalists_simulate(s);
-    explain_pool(s);
+    explain_candidates(s);
     ask_order(s, &q);
     ask_tiles(s, &q);
     point_plan(s, &q, &p);

@@ -5,7 +5,7 @@
 
 #include "scheduler/scheduler_int.h"
 
-enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_SHAPE = 14, MAX_POOL = 48, MEMO = 1 << 14 };
+enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_SHAPE = 14, MAX_POOL = 48, MEMO = 1 << 14, FINALISTS = 12 };
 
 struct axis_space {
     int axis, x;                     /* x: needle axis; -1 */
@@ -34,6 +34,8 @@ struct search {
     struct tiling tiling;
     struct point pool[MAX_POOL]; /* the best of each shape */
     int npool;
+    struct point final[FINALISTS]; /* the best that differ in their loops, best first */
+    int nfinal;
     uint64_t memo_key[MEMO];
     double memo_cost[MEMO];
     int nmemo;
@@ -57,6 +59,7 @@ void path_ask(struct search *, struct plan *);
 double point_cost(struct search *, const struct point *);
 void point_plan(struct search *, const struct point *, struct plan *);
 void pool_fill(struct search *); /* the best points of many shapes, by search.budget */
+void pool_add(struct search *, const struct point *);
 const struct point *pool_best(const struct search *);
 
 /* finalists.c */

@@ -34,6 +34,20 @@ static double bulk(const struct search *s, const struct plan *p) {
     return 1 + LOOP_COST * p->nloops + BODY_COST * (bodies - 1);
 }
 
+static void final_add(struct search *s, const struct point *q, double cost) {
+    int i = s->nfinal;
+    if (isinf(cost) || (i == FINALISTS && cost >= s->final[i - 1].cost)) return;
+    for (int k = 0; k < i; k++) /* loops in another order that comes to the same */
+        if (fabs(s->final[k].cost - cost) < 1e-9 * cost) return;
+    if (i == FINALISTS)
+        i--;
+    else
+        s->nfinal++;
+    for (; i > 0 && s->final[i - 1].cost > cost; i--) s->final[i] = s->final[i - 1];
+    s->final[i] = *q;
+    s->final[i].cost = cost;
+}
+
 /* Of two that cost the same the smaller one. A collision of hashes would only mislead the
  * search: what it finds is priced again. */
 double point_cost(struct search *s, const struct point *q) {
@@ -45,6 +59,7 @@ double point_cost(struct search *s, const struct point *q) {
     if (s->memo_key[at]) return s->memo_cost[at];
     double cost = residency_best(s, &p);
     cost *= bulk(s, &p);
+    final_add(s, q, cost);
     if (s->nmemo < MEMO / 4 * 3) {
         s->memo_key[at] = h;
         s->memo_cost[at] = cost;
@@ -60,7 +75,7 @@ static bool same_shape(const struct shape *a, const struct shape *b) {
            memcmp(a->k, b->k, sizeof a->k[0] * (size_t)a->n) == 0;
 }
 
-static void pool_add(struct search *s, const struct point *q) {
+void pool_add(struct search *s, const struct point *q) {
     if (isinf(q->cost)) return;
     int worst = 0;
     for (int i = 0; i < s->npool; i++) {

@@ -114,6 +114,8 @@ bool init_loops(struct emitter *, struct nodes *,
 
 /* recur_keep.c: fills what stays over the steps of an outermost recurrence. */
 bool recur_prime(struct work *, const struct moves *, int scope, struct nodes *);
+/* The same for one nest that is looked at alone: what stays is taken to be there. */
+bool recur_primed(struct work *, const struct moves *, struct nest *);
 
 /* emit.c */
 int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at, int64_t bytes,

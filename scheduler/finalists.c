@@ -37,7 +37,8 @@ static double simulated(const struct work *w, const struct moves *moves, int nes
     double cycles = -1;
     alone.nest[nest].plan = *p;
     alone.nest[nest].plan.tiling = NULL;
-    if (homes_place(&alone) && emit_nest(&alone, moves, nest, &list)) {
+    if (homes_place(&alone) && recur_primed(&alone, moves, &alone.nest[nest]) &&
+        emit_nest(&alone, moves, nest, &list)) {
         nodes_fold(&alone, &list);
         alone.s->run = (struct section){list.at, list.n};
         cycles = w->options->simulate(alone.s, STEPS);

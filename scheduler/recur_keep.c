@@ -160,7 +160,7 @@ static void split(struct work *w, struct nest *n, int i, int axis, int64_t exten
 static void ask(struct work *w, const struct moves *moves, struct nest *n, int i, int64_t bytes) {
     double cycles = fill_cycles(w, moves, n, i);
     int64_t steps = w->p->axis[w->scope[outermost(w, n)].axis].extent, some;
-    double once = cycles / (double)(steps > 0 ? steps : 1);
+    double once = cycles / (double)(steps > 2 ? steps : 2); /* one step is planned as many are */
     if (has_room(w, n, i, bytes)) {
         if (agrees(w, n, i, "stays", cycles, once)) keep(w, n, i, bytes);
         return;
@@ -213,34 +213,43 @@ bool recur_release(struct work *w) {
     return any;
 }
 
+static bool prime_nest(struct work *w, const struct moves *moves, struct nest *n, int64_t *at,
+                       struct nodes *out) {
+    struct emitter *e = arena_alloc(w->arena, sizeof *e);
+    *e = (struct emitter){.w = w, .moves = moves, .nest = n, .t = &w->task[n->core]};
+    int64_t extent = part_open(w, n);
+    for (int a = 0; a < w->p->naxes; a++) {
+        e->lo[a] = val_const(0);
+        e->size[a] = val_const(w->p->axis[a].extent);
+    }
+    part_close(w, n, extent);
+    if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
+    n->stay = arena_array(w->arena, MAX_OPERANDS, sizeof *n->stay);
+    for (int i = 0; i < e->t->nops; i++) {
+        const struct opnd *o = &e->t->op[i];
+        if (!(n->kept >> i & 1)) continue;
+        const struct access *acc = task_access(w, e->t, o, false);
+        n->stay[i] = (struct held){.slots = 1};
+        n->stay[i].place =
+            add_place(w, acc->buffer, o->memory, o->align, &at[o->memory], whole_bytes(w, n, i), 1);
+        if (!hold_fill(e, out, e->t, o, acc, &n->stay[i])) return false;
+    }
+    return true;
+}
+
 bool recur_prime(struct work *w, const struct moves *moves, int scope, struct nodes *out) {
     int64_t at[MAX_MEMORIES] = {0};
     for (int k = 0; k < w->nnests; k++) {
         struct nest *n = &w->nest[k];
-        struct emitter *e;
-        if (!n->kept || outermost(w, n) != scope) continue;
-        e = arena_alloc(w->arena, sizeof *e);
-        *e = (struct emitter){.w = w, .moves = moves, .nest = n, .t = &w->task[n->core]};
-        int64_t extent = part_open(w, n);
-        for (int a = 0; a < w->p->naxes; a++) {
-            e->lo[a] = val_const(0);
-            e->size[a] = val_const(w->p->axis[a].extent);
-        }
-        part_close(w, n, extent);
-        if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
-        n->stay = arena_array(w->arena, MAX_OPERANDS, sizeof *n->stay);
-        for (int i = 0; i < e->t->nops; i++) {
-            const struct opnd *o = &e->t->op[i];
-            if (!(n->kept >> i & 1)) continue;
-            const struct access *acc = task_access(w, e->t, o, false);
-            n->stay[i] = (struct held){.slots = 1};
-            n->stay[i].place =
-                add_place(w, acc->buffer, o->memory, o->align, &at[o->memory],
-                          whole_bytes(w, n, i), 1);
-            if (!hold_fill(e, out, e->t, o, acc, &n->stay[i])) return false;
-        }
+        if (n->kept && outermost(w, n) == scope && !prime_nest(w, moves, n, at, out)) return false;
     }
     return true;
+}
+
+bool recur_primed(struct work *w, const struct moves *moves, struct nest *n) {
+    int64_t at[MAX_MEMORIES] = {0};
+    struct nodes none = {0};
+    return !n->kept || prime_nest(w, moves, n, at, &none);
 }
 
 void recur_start(const struct work *w, const struct nest *n, int64_t *at) {

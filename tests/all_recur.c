@@ -308,6 +308,7 @@ static struct step_cost cost_of_step(const char *example, int64_t H, int64_t spa
     struct arena a;
     struct diags d;
     double cycles[2], bytes[2];
+    int64_t nodes = 0;
     arena_init(&a);
     diags_init(&d);
     struct binding size = {"SPAD", spad};
@@ -325,6 +326,8 @@ static struct step_cost cost_of_step(const char *example, int64_t H, int64_t spa
         assert_null(try_all(p, s, false, &d));
         assert_true(sim_run(s, NULL, &(struct sim_options){.no_values = true}, &result, &d));
         cycles[k] = result.cycles;
+        assert_true(!k || schedule_nodes(s) == nodes);
+        nodes = schedule_nodes(s);
         bytes[k] = result.home_read_bytes;
         sim_result_free(&result);
         schedule_free(s);

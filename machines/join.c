@@ -268,6 +268,15 @@ static void join(struct side *host, struct side *device) {
     for (int q = 0; q < v->nqueues; q++) {
         add_bell(l, host->root, "bell", queue, v->queue[q].id, v->queue[q].id);
         add_bell(l, host->root, "done", v->queue[q].id, queue, v->queue[q].id);
+        for (int k = 0; k < h->nqueues; k++) { /* the host's instructions in other queues */
+            if (k == h->fallback[0].queue) continue;
+            const char *other = h->queue[k].id;
+            if (find_id(device->root, &spaces[3], other))
+                other = arena_printf(l->arena, "host_%s", other);
+            const char *both = arena_printf(l->arena, "%s.%s", v->queue[q].id, other);
+            add_bell(l, host->root, "bell", other, v->queue[q].id, both);
+            add_bell(l, host->root, "done", v->queue[q].id, other, both);
+        }
     }
     const char *a = node_attr(host->root, "needs"), *b = node_attr(device->root, "needs");
     if (b) node_set(l, host->root, "needs", a ? arena_printf(l->arena, "%s %s", a, b) : b);

@@ -60,7 +60,7 @@ void signal_apart(struct work *w, struct nodes *l, const struct edge *e) {
     struct signal channel = {0}; /* one for each queue that takes */
     if (many)
         channel.channel = COPY_SLOTS + __builtin_popcountll(w->m->sync[e->sync].to &
-                                                           ((UINT64_C(1) << e->to) - 1));
+                                                            ((UINT64_C(1) << e->to) - 1));
     edge_give(w, l, e, channel);
     edge_take(w, l, e, channel);
 }
@@ -77,11 +77,24 @@ bool add_signal(struct work *w, struct nodes *l, int from, int to) {
     return true;
 }
 
+/* What hardware keeps in order between the root and another queue it does not hand on to a third.
+ */
+static void add_direct(struct work *w, struct nodes *out, int from, int to, int root) {
+    struct edge e = edge_of_queue(w->m, from, to);
+    bool free = edge_of_queue(w->m, from, root).kind == EDGE_FREE ||
+                edge_of_queue(w->m, root, to).kind == EDGE_FREE;
+    if (from != to && from != root && to != root && free && e.kind == EDGE_TOKEN)
+        signal_apart(w, out, &e);
+}
+
 bool add_barrier(struct work *w, struct nodes *out, uint64_t before, uint64_t after, int root) {
     for (int q = 0; q < w->m->nqueues; q++)
         if ((before >> q & 1) && q != root && !add_signal(w, out, q, root)) return false;
     for (int q = 0; q < w->m->nqueues; q++)
         if (((before | after) >> q & 1) && q != root && !add_signal(w, out, root, q)) return false;
+    for (int a = 0; a < w->m->nqueues; a++)
+        for (int b = 0; b < w->m->nqueues; b++)
+            if ((before >> a & 1) && (after >> b & 1)) add_direct(w, out, a, b, root);
     return true;
 }
 

@@ -237,7 +237,7 @@ static struct machines load_machines(void) {
     diags_init(&d);
     m.at[0] = machine_load("machines/cpu-avx2.xml", NULL, &d);
     m.at[1] = machine_load("machines/cpu-scalar.xml", NULL, &d);
-    m.at[2] = machine_join("machines/edge16.xml", "machines/cpu-scalar.xml", NULL, &d);
+    m.at[2] = machine_join("machines/edge16.xml", "machines/cpu-avx2.xml", NULL, &d);
     diags_print(&d, stderr);
     for (int k = 0; k < 3; k++) assert_non_null(m.at[k]);
     m.run[0] = machine_runs_here(m.at[0], &d);
@@ -350,6 +350,27 @@ static void weights_stay(void **state) {
     assert_true(whole.bytes < 8192); /* the state and X */
     assert_true(part.bytes < 0.5 * 65536 && less.bytes < 0.95 * 65536);
     assert_true(whole.cycles < 0.7 * part.cycles && part.cycles < 0.9 * less.cycles);
+}
+
+/* Some statements of so wide a body run on the host's instructions, in queues of their own. */
+static void host_and_device_meet(void **state) {
+    struct machines m = load_machines();
+    struct arena a;
+    struct diags d;
+    (void)state;
+    arena_init(&a);
+    diags_init(&d);
+    struct binding b[2] = {{"T", 2}, {"H", 512}};
+    struct program *p = parse(&a, read_example(&a, "examples/i8/rnn.isam"), b, 2, &d);
+    struct schedule *s = compile(p, m.at[2], approaches[0], 0, &d);
+    diags_print(&d, stderr);
+    assert_non_null(s);
+    assert_null(try_all(p, s, false, &d));
+    schedule_free(s);
+    program_free(p);
+    free_machines(&m);
+    diags_free(&d);
+    arena_free(&a);
 }
 
 /* ---- lengths known only when the program runs ---- */
@@ -511,9 +532,9 @@ static void sizes_elsewhere_are_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences),
-                                       cmocka_unit_test(weights_stay),
-                                       cmocka_unit_test(one_object_runs_any_length),
-                                       cmocka_unit_test(sizes_elsewhere_are_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_recurrences), cmocka_unit_test(weights_stay),
+        cmocka_unit_test(host_and_device_meet), cmocka_unit_test(one_object_runs_any_length),
+        cmocka_unit_test(sizes_elsewhere_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

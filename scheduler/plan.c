@@ -370,6 +370,26 @@ double plan_blocks(const struct work *w, const struct plan *p, const struct task
     return n;
 }
 
+/* Does a block's result reach home before the next block fetches it? */
+static bool spills_in_step(const struct pricing *c, const struct task *t, const struct hold *h,
+                           const struct instr *in, const struct instr *out) {
+    const struct machine *m = c->w->m;
+    int exec = t->needle->in->queue;
+    if (h->slots > 1 || t->needle->in->completes >= 0) return false;
+    if (edge_find(m, in->queue, in->completes, exec).kind != EDGE_FREE) return false;
+    return !c->nest->nchain ||
+           edge_find(m, out->queue, out->completes, exec).kind == EDGE_FREE;
+}
+
+/* A result that begins with what is at home: every block fetches it. */
+static bool blocks_in_step(const struct pricing *c, const struct task *t, const struct opnd *o,
+                           const struct hold *h) {
+    const struct access *acc = &c->w->p->stmt[t->stmt].dst;
+    struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
+                out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
+    return !in.in || !out.in || spills_in_step(c, t, h, in.in, out.in);
+}
+
 /* Partial sums go home after each block of the reductions and return before the next but the
  * first, through queues that hardware keeps in step, or one after the other in one slot. */
 static bool price_spills(struct pricing *c, const struct task *t, const struct opnd *o,
@@ -377,13 +397,7 @@ static bool price_spills(struct pricing *c, const struct task *t, const struct o
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
     struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
                 out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
-    const struct machine *m = c->w->m;
-    int exec = t->needle->in->queue;
-    if (!in.in || !out.in || h->slots > 1 || t->needle->in->completes >= 0) return false;
-    if (edge_find(m, in.in->queue, in.in->completes, exec).kind != EDGE_FREE) return false;
-    if (c->nest->nchain &&
-        edge_find(m, out.in->queue, out.in->completes, exec).kind != EDGE_FREE)
-        return false;
+    if (!in.in || !out.in || !spills_in_step(c, t, h, in.in, out.in)) return false;
     if (c->nest->nprefix || o->from || o->to) return false;
     double share = 1 - 1 / blocks, times = plan_trips(c->w, c->plan, h->depth) * share,
            bytes = plan_traffic(c->w, c->plan, t, acc, h->depth) * share *
@@ -461,6 +475,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         load &= !(c->nest->kept >> i & 1);
         load &= !w->home[acc->buffer].is_tile || w->home[acc->buffer].memory != o->memory;
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
+        if (load && blocks > 1 && !blocks_in_step(c, t, o, &c->plan->hold[i])) return false;
         if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;
         if (load && !price_route(c, t, i, acc)) return false;
         if (o->writes && !c->nest->nchain && !price_way(c, t, i)) return false;

@@ -290,7 +290,7 @@ static int out_credits(const struct emitter *e) {
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
             trips_inside(e, e->nest->plan.hold[i].depth) > 1)
             n += e->held[i].slots;
-    for (int i = 0; i < e->nest->nchain; i++) {
+    for (int i = 0; i < e->nest->nchain && chain_runs_ahead(e); i++) {
         const struct task *t = &e->w->task[e->nest->chain[i]];
         for (int k = 0; k < t->nops; k++)
             if (t->op[k].writes && chain_needs_hold(e->w, e->nest, t, &t->op[k]) &&

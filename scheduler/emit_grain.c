@@ -270,6 +270,20 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     return way_home(e, out, o, acc->buffer, &r, way);
 }
 
+/* Credits are alike: where some result of the chain is changed in place and must wait for its own
+ * store, no other may have a credit left that could be taken for it. */
+bool chain_runs_ahead(const struct emitter *e) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &w->task[e->nest->chain[i]];
+        for (int k = 0; k < t->nops; k++)
+            if (t->op[k].writes && !chain_needs_hold(w, e->nest, t, &t->op[k]) &&
+                needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer))
+                return false;
+    }
+    return true;
+}
+
 static bool chain_task(struct emitter *e, struct nodes *out, int i) {
     struct work *w = e->w;
     const struct task *t = &w->task[e->nest->chain[i]];
@@ -284,7 +298,7 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
         if (own) held[k] = &e->own[i][k];
         if (o->writes) {
             result = held[k];
-            credit = own && e->store >= 0;
+            credit = own && e->store >= 0 && chain_runs_ahead(e);
             struct edge back = edge_of_queue(w->m, e->store, e->exec);
             if (home && credit) edge_take(w, out, &back, (struct signal){0});
         }

@@ -83,6 +83,8 @@ struct node loop_node(struct work *, int var, struct val lo, struct val hi, int6
                       enum loop_kind, int axis, struct nodes *body);
 uint64_t nodes_queues(const struct work *, const struct node *, int n);
 
+bool chain_runs_ahead(const struct emitter *); /* its results have credits of the storing queue */
+
 /* emit_move.c: nodes that fill (or drain) `part` of a hold. Reports and returns false when no move
  * fits after all. */
 bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buffer,

@@ -97,6 +97,7 @@ static const struct subject subjects[] = {
     {"layer i8, any plan", EDGE4, layer_i8, true, 100},
     {"gmm i8", BOARD, gmm_i8, false, 0},
     {"gmm i8, any plan", BOARD, gmm_i8, false, 100},
+    {"gmm i8", SOURCE_DIR "/machines/gemmini.xml", gmm_i8, true, 0},
     {"gmm f32", AVX2, gmm_f32, false, 0},
     {"softmax f32", AVX2, softmax_f32, false, 0},
     {"gmm f32", SOURCE_DIR "/tests/data/machines/sim/ooo.xml", gmm_f32, false, 0},

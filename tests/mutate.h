@@ -6,33 +6,52 @@
 
 #include <string.h>
 
-#define MUTATION_TABLE(X)                                                                          \
-    X(DROP_SYNC, "drop a sync")                                                                    \
-    X(DROP_POP, "drop a pop")                                                                      \
-    X(DROP_PUSH, "drop a push") X(DROP_PAIR, "drop a push with a pop") X(                          \
-        TWICE_POP, "pop twice") X(TWICE_PUSH, "push twice") X(OTHER_SYNC, "another sync")          \
-        X(OTHER_CHANNEL, "another channel") X(DROP_COPY, "drop a copy") X(                         \
-            DROP_ISSUE, "drop an issue") X(DROP_LOOP, "drop a loop")                               \
-            X(DROP_FALLBACK, "drop host work") X(DROP_ROTATE, "drop a rotate") X(                  \
-                DROP_OTHER, "drop another node") X(TWICE_NODE, "a node twice")                     \
-                X(COPY_LATER, "a copy later") X(COPY_EARLIER, "a copy earlier") X(                 \
-                    SWAP_NODES, "swap neighbours") X(COPY_OUT, "a copy out of its loop")           \
-                    X(COPY_IN, "a copy into a loop") X(SHIFT_COPY, "shift a copy") X(              \
-                        SHIFT_OPERAND, "shift an operand") X(SHRINK_COPY, "shrink a copy")         \
-                        X(GROW_COPY, "grow a copy") X(SHRINK_ISSUE, "shrink an issue") X(          \
-                            GROW_ISSUE, "grow an issue") X(STRIDE, "change a stride")              \
-                            X(FLAG, "flip a flag") X(BASE, "shift the work") X(                    \
-                                SWAP_OPERANDS, "swap operands") X(OTHER_PLACE, "another place")    \
-                                X(OTHER_LAYOUT, "another layout") X(CONSTANT, "change a constant") \
-                                    X(INIT, "drop an initialisation")                              \
-                                        X(LOOP_LO, "begin a loop later")                           \
-                                            X(LOOP_HI, "end a loop earlier")                       \
-                                                X(LOOP_MORE, "end a loop later")                   \
-                                                    X(LOOP_STEP, "double a step")                  \
-                                                        X(FEWER_SLOTS, "fewer slots")              \
-                                                            X(MORE_SLOTS, "more slots")            \
-                                                                X(ADDRESS, "move a place")         \
-                                                                    X(BYTES, "shrink a place")
+/* clang-format off */
+#define MUTATION_TABLE(X) \
+    X(DROP_SYNC, "drop a sync") \
+    X(DROP_POP, "drop a pop") \
+    X(DROP_PUSH, "drop a push") \
+    X(DROP_PAIR, "drop a push with a pop") \
+    X(TWICE_POP, "pop twice") \
+    X(TWICE_PUSH, "push twice") \
+    X(OTHER_SYNC, "another sync") \
+    X(OTHER_CHANNEL, "another channel") \
+    X(DROP_COPY, "drop a copy") \
+    X(DROP_ISSUE, "drop an issue") \
+    X(DROP_LOOP, "drop a loop") \
+    X(DROP_FALLBACK, "drop host work") \
+    X(DROP_ROTATE, "drop a rotate") \
+    X(DROP_CONFIGURE, "drop a configure") \
+    X(OTHER_STATE, "another state") \
+    X(TWICE_NODE, "a node twice") \
+    X(COPY_LATER, "a copy later") \
+    X(COPY_EARLIER, "a copy earlier") \
+    X(SWAP_NODES, "swap neighbours") \
+    X(COPY_OUT, "a copy out of its loop") \
+    X(COPY_IN, "a copy into a loop") \
+    X(SHIFT_COPY, "shift a copy") \
+    X(SHIFT_OPERAND, "shift an operand") \
+    X(SHRINK_COPY, "shrink a copy") \
+    X(GROW_COPY, "grow a copy") \
+    X(SHRINK_ISSUE, "shrink an issue") \
+    X(GROW_ISSUE, "grow an issue") \
+    X(STRIDE, "change a stride") \
+    X(FLAG, "flip a flag") \
+    X(BASE, "shift the work") \
+    X(SWAP_OPERANDS, "swap operands") \
+    X(OTHER_PLACE, "another place") \
+    X(OTHER_LAYOUT, "another layout") \
+    X(CONSTANT, "change a constant") \
+    X(INIT, "drop an initialisation") \
+    X(LOOP_LO, "begin a loop later") \
+    X(LOOP_HI, "end a loop earlier") \
+    X(LOOP_MORE, "end a loop later") \
+    X(LOOP_STEP, "double a step") \
+    X(FEWER_SLOTS, "fewer slots") \
+    X(MORE_SLOTS, "more slots") \
+    X(ADDRESS, "move a place") \
+    X(BYTES, "shrink a place")
+/* clang-format on */
 
 enum mutation {
 #define X(id, text) MUTATION_##id,
@@ -194,6 +213,15 @@ static inline void mutate_issue(struct mutator *m, struct issue_node *i) {
     mutate_signals(m, &i->signals);
 }
 
+static inline void mutate_configure(struct mutator *m, struct configure_node *c) {
+    for (int k = 0; k < c->nsets; k++)
+        for (int f = 0; f < m->s->machine->state[c->set[k].state].nfields; f++) {
+            mutate_add(m, &c->set[k].value[f], 1, MUTATION_OTHER_STATE);
+            mutate_add(m, &c->set[k].value[f], -1, MUTATION_OTHER_STATE);
+        }
+    mutate_signals(m, &c->signals);
+}
+
 static inline void mutate_loop(struct mutator *m, struct loop_node *l) {
     int64_t step = l->step;
     mutate_add(m, &l->lo, step, MUTATION_LOOP_LO);
@@ -227,9 +255,10 @@ static inline enum mutation mutate_drop_kind(const struct mutator *m, const stru
         return MUTATION_DROP_FALLBACK;
     case NODE_ISSUE:
         return mutate_is_copy(m, n) ? MUTATION_DROP_COPY : MUTATION_DROP_ISSUE;
-    default:
-        return MUTATION_DROP_OTHER;
+    case NODE_CONFIGURE:
+        return MUTATION_DROP_CONFIGURE;
     }
+    return MUTATION_COUNT;
 }
 
 static inline struct node *mutate_without(struct mutator *m, const struct node *list, int n,
@@ -315,6 +344,7 @@ static inline void mutate_nodes(struct mutator *m, struct mutate_list l) {
         if (n->kind == NODE_ISSUE) mutate_issue(m, n->issue);
         if (n->kind == NODE_SYNC) mutate_signals(m, &n->sync.signals);
         if (n->kind == NODE_FALLBACK) mutate_signals(m, &n->fallback->signals);
+        if (n->kind == NODE_CONFIGURE) mutate_configure(m, n->configure);
         if (n->kind == NODE_LOOP) {
             mutate_loop(m, n->loop);
             mutate_nodes(m, (struct mutate_list){&n->loop->body, &n->loop->nbody});
@@ -355,10 +385,11 @@ struct mutate_sites {
 
 static inline void mutate_find(struct node *node, int n, struct mutate_sites *out) {
     for (int k = 0; k < n; k++) {
-        struct signals *g = node[k].kind == NODE_ISSUE      ? &node[k].issue->signals
-                            : node[k].kind == NODE_FALLBACK ? &node[k].fallback->signals
-                            : node[k].kind == NODE_SYNC     ? &node[k].sync.signals
-                                                            : NULL;
+        struct signals *g = node[k].kind == NODE_ISSUE       ? &node[k].issue->signals
+                            : node[k].kind == NODE_FALLBACK  ? &node[k].fallback->signals
+                            : node[k].kind == NODE_SYNC      ? &node[k].sync.signals
+                            : node[k].kind == NODE_CONFIGURE ? &node[k].configure->signals
+                                                             : NULL;
         if (g && out->n < MUTATE_SITES) out->at[out->n++] = g;
         if (node[k].kind == NODE_LOOP) mutate_find(node[k].loop->body, node[k].loop->nbody, out);
     }

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { ORDERS = 3, MUTANTS = 400, TRIPS = 4 };
+enum { ORDERS = 3, MUTANTS = 220, TRIPS = 4 };
 
 static const char *const mutation_name[] = {
 #define X(id, text) text,

@@ -247,13 +247,18 @@ static uint64_t next_random(uint64_t *s) { /* splitmix64 (Steele, Lea, Flood 201
     return z ^ z >> 31;
 }
 
+/* Weights by the root of their fan-in, as networks are initialised: what is deep or recurrent stays in
+ * range, and rounding does not grow from step to step. */
 static void random_fill(const struct buffer *b, void *data, uint64_t seed) {
     size_t bytes = type_size(b->type);
+    double scale = 1;
+    if (b->role == ROLE_CONST && b->ndims > 1 && b->extent[0] > 0)
+        scale = 1 / sqrt((double)(b->elements / b->extent[0]));
     for (int64_t i = 0; i < b->elements; i++) {
         uint64_t r = next_random(&seed);
         union value v;
         if (type_is_float(b->type))
-            v.f = (double)(r >> 11) * 0x1p-52 - 1.0;
+            v.f = ((double)(r >> 11) * 0x1p-52 - 1.0) * scale;
         else if (b->type == TYPE_BOOL)
             v.i = (int64_t)(r & 1);
         else

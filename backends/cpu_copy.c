@@ -102,10 +102,7 @@ static bool inside_range(const struct copier *c, int axis, int64_t *lo, int64_t 
             high += k > 0 ? k : 0;
         }
         if (low >= 0 && high < b->extent[d]) continue;
-        if (!coef) {
-            if (low == high) return false; /* always outside */
-            continue;
-        }
+        if (!coef) continue;
         if (coef < 0) return false;
         for (int x = 0; x < c->program->naxes; x++)
             if (x != axis && access_coef(c->program, a, d, x) && c->program->axis[x].extent > 1)
@@ -391,6 +388,19 @@ bool stmt_order_free(const struct program *p, const struct stmt *st) {
     return !(st->axes & ~seen);
 }
 
+/* Is some index the same everywhere, and outside the source? */
+static bool always_outside(const struct copier *c) {
+    const struct access *a = c->access[0];
+    const struct buffer *b = &c->program->buffer[a->buffer];
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t at = access_coef(c->program, a, d, c->program->naxes);
+        bool moves = false;
+        for (int i = 0; i < c->naxes; i++) moves |= access_coef(c->program, a, d, c->axis[i]) != 0;
+        if (!moves && (at < 0 || at >= b->extent[d])) return true;
+    }
+    return false;
+}
+
 static bool copier_open(struct copier *c, struct function *f, const struct fallback_node *node) {
     const struct schedule *s = f->cpu->schedule;
     const struct program *p = s->program;
@@ -416,7 +426,7 @@ static bool copier_open(struct copier *c, struct function *f, const struct fallb
     }
     int64_t zero[MAX_AXES] = {0};
     for (int side = 0; side < 2; side++) c->start[side] = offset_at(c, side, zero);
-    return axes_independent(c);
+    return !always_outside(c) && axes_independent(c);
 }
 
 static LLVMValueRef fill_bits(const struct copier *c) {

@@ -215,7 +215,7 @@ static double simulated_cycles(const struct schedule *s, int64_t steps) {
     diags_init(&diags);
     bool ok = sim_run(s, NULL, &options, &r, &diags);
     double cycles = ok ? r.cycles : -1;
-    if (ok) sim_result_free(&r);
+    sim_result_free(&r);
     diags_free(&diags);
     return cycles;
 }

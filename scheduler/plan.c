@@ -5,6 +5,9 @@
 #include <string.h>
 
 enum { MAX_UNROLLED = 96 };
+/* Cycles that a dependent instruction waits beyond the latency where queues run out of order: as many
+ * chains as latency x width just fill the pipes on paper only. */
+static const double PICK_DELAY = 1;
 static const double PORT_WEIGHT = 0.02;
 
 int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
@@ -538,7 +541,7 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
     cycles -= overhead * (issues - pipe_entries(c, t, issues));
     cycles = (cycles - remain_saving(c->w, t, c->plan, issues)) / width;
-    if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * latency);
+    if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * (latency + PICK_DELAY));
     c->queue[in->queue] += cycles;
     double body = 1;
     for (int i = 0; i < c->plan->nloops; i++)

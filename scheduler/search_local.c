@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, KICKED = 2, DEEPENED = 3 };
-static const double ENOUGH = 0.9998, LOOP_COST = 0.0005, BODY_COST = 0.02;
+static const double ENOUGH = 0.9998, LOOP_COST = 0.0005, BODY_COST = 0.002;
 
 static uint64_t plan_hash(const struct plan *p) {
     uint64_t h = 0x9e3779b97f4a7c15u;

@@ -100,7 +100,7 @@ bool emit_loop(struct emitter *e, struct nodes *out, int axis, int64_t tile, boo
 /* 1 unless every reduction is at its first step; the zero fill then happens inside the issue. */
 static struct val accumulate_flag(struct emitter *e, const struct task *t, const struct opnd *o) {
     struct arena *a = &e->w->s->arena;
-    if (!o->accumulates) return val_const(0);
+    if (!o->accumulates) return val_const(o->read >= 0); /* on what it reads in place */
     if (t->init < 0) return val_const(1);
     struct val f = val_const(0);
     for (int x = 0; x < e->w->p->naxes; x++)

@@ -197,10 +197,21 @@ static const char gmm_bf16[] = "kernel gmm(M=64, N=64, K=64) {\n"
                                "  C[i,j] = 0\n"
                                "  C[i,j] += f32(A[i,k]) * f32(B[j,k])\n}\n";
 
+/* The sum may be a move that accumulates on what the product left. */
+static const char sum_i8[] = "kernel sum(M=2, N=2, K=3) {\n"
+                             "  in A: i8[M, K]  in B: i8[K, N]  in D: i32[M, N]  out E: i32[M, N]\n"
+                             "  temp C: i32[M, N]\n"
+                             "  axes i: M, j: N, k: K\n"
+                             "  C[i,j]  = 0\n"
+                             "  C[i,j] += i32(A[i,k]) * i32(B[k,j])\n"
+                             "  E[i,j]  = C[i,j] + D[i,j]\n"
+                             "}\n";
+
 struct plan_case {
     const char *machine, *host, *text;
 };
 #define EDGE "machines/edge16.xml", "machines/cpu-scalar.xml"
+#define GEMMINI "machines/gemmini.xml", "machines/cpu-scalar.xml"
 #define LEVELS "tests/data/machines/levels.xml", "machines/cpu-scalar.xml"
 #define WARPS "tests/data/machines/schedule/warps.xml", NULL
 #define SM90 "machines/sm90.xml", NULL
@@ -221,6 +232,7 @@ static const struct plan_case plan_cases[] = {
     {EDGE, c1d_i8},
     {EDGE, layer_i8},
     {EDGE, gmv_i8},
+    {GEMMINI, sum_i8},
     {LEVELS, gmm_i8},
     {LEVELS, c2d_i8},
 };

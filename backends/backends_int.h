@@ -128,7 +128,6 @@ bool header_write(const struct schedule *, const char *path, struct diags *);
 char *header_text(struct arena *, const struct schedule *);
 bool file_write(const char *path, const char *text, size_t length, struct diags *);
 const char *path_suffix(const char *path); /* ".so"; "" */
-char *path_with_suffix(struct arena *, const char *path, const char *suffix);
 
 /* ---- the system's compiler ---- */
 /* Runs argv[0] (searched in PATH) and waits. False after reporting its first error lines. */

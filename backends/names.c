@@ -107,10 +107,6 @@ const char *path_suffix(const char *path) {
     return dot && (!slash || dot > slash) ? dot : "";
 }
 
-char *path_with_suffix(struct arena *a, const char *path, const char *suffix) {
-    return arena_printf(a, "%.*s%s", (int)(strlen(path) - strlen(path_suffix(path))), path, suffix);
-}
-
 bool header_write(const struct schedule *s, const char *path, struct diags *diags) {
     struct arena a;
     arena_init(&a);

@@ -104,36 +104,19 @@ static void execute(const struct program *p, const struct machine *m, const stru
 }
 
 static void compare(const struct pair_case *k, uint64_t seed) {
-    struct arena arena;
-    struct diags diags;
-    arena_init(&arena);
-    diags_init(&diags);
-    struct machine *m = plan_machine(k->machine, k->host, &diags);
-    struct program *p = plan_program(&arena, k->text, NULL, 0, &diags);
-    assert_true(m && p);
-    struct decider *d = decider_open(&paired, seed);
-    struct cover *c = mapper_cover(p, m, d, &diags);
-    assert_non_null(c);
-    struct scheduler_options options = {.threads = k->threads};
-    struct schedule *s = scheduler_run(c, m, d, &options, &diags);
-    if (!s) diags_print(&diags, stderr);
-    assert_non_null(s);
-    assert_int_equal(schedule_home(s, program_buffer(s->program, k->temporary)), -1);
+    struct compiled x;
+    compiled_open(&x, k->machine, k->host, NULL, k->text, NULL, 0);
+    compiled_by(&x, &paired, seed, &(struct scheduler_options){.threads = k->threads});
+    assert_int_equal(schedule_home(x.s, program_buffer(x.s->program, k->temporary)), -1);
     struct verify_options whole = {0, 0};
-    if (!schedule_verify(s, &whole, &diags)) diags_print(&diags, stderr);
-    assert_int_equal(diags.errors, 0);
-    void **want = plan_data(p);
-    assert_true(program_run(p, want, NULL, NULL, &diags));
-    simulate(k, p, s, want, &diags);
-    if (k->runs) execute(p, m, s, k->threads, want, &diags);
-    plan_data_free(p, want);
-    decider_close(d);
-    schedule_free(s);
-    cover_free(c);
-    program_free(p);
-    machine_free(m);
-    diags_free(&diags);
-    arena_free(&arena);
+    if (!schedule_verify(x.s, &whole, &x.diags)) diags_print(&x.diags, stderr);
+    assert_int_equal(x.diags.errors, 0);
+    void **want = plan_data(x.p);
+    assert_true(program_run(x.p, want, NULL, NULL, &x.diags));
+    simulate(k, x.p, x.s, want, &x.diags);
+    if (k->runs) execute(x.p, x.m, x.s, k->threads, want, &x.diags);
+    plan_data_free(x.p, want);
+    compiled_free(&x);
 }
 
 static void every_tile_is_right(void **state) {

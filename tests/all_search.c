@@ -10,41 +10,13 @@
 
 /* ---- one compilation with an approach that the test watches ---- */
 
-struct compiled {
-    struct arena arena;
-    struct diags diags;
-    struct machine *m;
-    struct program *p;
-    struct cover *c;
-    struct schedule *s;
-};
-
 enum { FEW = 20000 }; /* plans priced: the default allows more */
 
 static void compile(struct compiled *r, const struct plan_case *k, const struct binding *b, int n,
                     struct decider *d, int threads, int64_t steps) {
-    memset(r, 0, sizeof *r);
-    arena_init(&r->arena);
-    diags_init(&r->diags);
-    r->m = plan_machine(k->machine, k->host, &r->diags);
-    assert_non_null(r->m);
-    r->p = plan_program(&r->arena, k->text, b, n, &r->diags);
-    assert_non_null(r->p);
     struct scheduler_options options = {.threads = threads, .steps = steps};
-    r->c = mapper_cover(r->p, r->m, d, &r->diags);
-    assert_non_null(r->c);
-    r->s = scheduler_run(r->c, r->m, d, &options, &r->diags);
-    if (!r->s) diags_print(&r->diags, stderr);
-    assert_non_null(r->s);
-}
-
-static void compiled_free(struct compiled *r) {
-    schedule_free(r->s);
-    cover_free(r->c);
-    program_free(r->p);
-    machine_free(r->m);
-    diags_free(&r->diags);
-    arena_free(&r->arena);
+    compiled_case(r, k, b, n);
+    compiled_decide(r, d, &options);
 }
 
 /* ---- brute force: every tile of every order that was offered, with its best residency ---- */

@@ -6,43 +6,13 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-struct run {
-    struct arena arena;
-    struct diags diags;
-    struct machine *m;
-    struct program *p;
-    struct cover *c;
-    struct schedule *s;
-};
-
-static void run_open(struct run *r, const struct plan_case *k, const struct approach *approach,
+static void run_open(struct compiled *r, const struct plan_case *k, const struct approach *approach,
                      uint64_t seed, const struct binding *b, int n) {
-    memset(r, 0, sizeof *r);
-    arena_init(&r->arena);
-    diags_init(&r->diags);
-    r->m = plan_machine(k->machine, k->host, &r->diags);
-    assert_non_null(r->m);
-    r->p = plan_program(&r->arena, k->text, b, n, &r->diags);
-    assert_non_null(r->p);
-    struct decider *d = decider_open(approach, seed);
-    struct scheduler_options options = {.threads = 1};
-    r->c = mapper_cover(r->p, r->m, d, &r->diags);
-    assert_non_null(r->c);
-    r->s = scheduler_run(r->c, r->m, d, &options, &r->diags);
-    decider_close(d);
-    if (!r->s) diags_print(&r->diags, stderr);
+    compiled_case(r, k, b, n);
+    compiled_by(r, approach, seed, &(struct scheduler_options){.threads = 1});
 }
 
-static void run_close(struct run *r) {
-    if (r->s) schedule_free(r->s);
-    cover_free(r->c);
-    program_free(r->p);
-    machine_free(r->m);
-    diags_free(&r->diags);
-    arena_free(&r->arena);
-}
-
-static void check(struct run *r, const char *what) {
+static void check(struct compiled *r, const char *what) {
     struct verify_options options = {0, 0};
     assert_non_null(r->s);
     bool ok = schedule_verify(r->s, &options, &r->diags);
@@ -56,10 +26,10 @@ static void check(struct run *r, const char *what) {
 static void schedules_verify(void **state) {
     (void)state;
     for (int i = 0; i < PLAN_CASES; i++) {
-        struct run r;
+        struct compiled r;
         run_open(&r, &plan_cases[i], &plan_best, 0, NULL, 0);
         check(&r, plan_cases[i].machine);
-        run_close(&r);
+        compiled_free(&r);
     }
 }
 
@@ -67,20 +37,20 @@ static void any_answers_are_legal(void **state) {
     (void)state;
     for (int i = 0; i < PLAN_CASES; i++)
         for (uint64_t seed = 1; seed <= 10; seed++) {
-            struct run r;
+            struct compiled r;
             run_open(&r, &plan_cases[i], &plan_any, seed, NULL, 0);
             char what[200];
             snprintf(what, sizeof what, "seed %d on %s: %.60s", (int)seed, plan_cases[i].machine,
                      plan_cases[i].text);
             check(&r, what);
-            run_close(&r);
+            compiled_free(&r);
         }
 }
 
 static void meaning_is_kept(void **state) {
     (void)state;
     for (int i = 0; i < PLAN_CASES; i++) {
-        struct run r;
+        struct compiled r;
         run_open(&r, &plan_cases[i], &plan_best, 0, NULL, 0);
         void **x = plan_data(r.p), **y = plan_data(r.s->program);
         assert_true(program_verify(r.s->program, &r.diags));
@@ -89,17 +59,17 @@ static void meaning_is_kept(void **state) {
         assert_int_equal(plan_differ(r.p, x, r.s->program, y), 0);
         plan_data_free(r.p, x);
         plan_data_free(r.s->program, y);
-        run_close(&r);
+        compiled_free(&r);
     }
 }
 
 static int64_t nodes_at(const struct plan_case *k, int64_t n) {
     const struct binding size[] = {{"M", n}, {"N", n}, {"K", n}};
-    struct run r;
+    struct compiled r;
     run_open(&r, k, &plan_best, 0, size, 3);
     assert_non_null(r.s);
     int64_t nodes = schedule_nodes(r.s);
-    run_close(&r);
+    compiled_free(&r);
     return nodes;
 }
 
@@ -115,7 +85,8 @@ static void size_does_not_follow_extents(void **state) {
             assert_in_range(nodes[k], 1, 64);
         }
         if (i == 0) assert_int_equal(nodes[2], nodes[3]);
-        assert_in_range(nodes[3], nodes[2] * 2 / 3, nodes[2] * 3 / 2); /* caches may change the shape */
+        assert_in_range(nodes[3], nodes[2] * 2 / 3,
+                        nodes[2] * 3 / 2); /* caches may change the shape */
     }
 }
 
@@ -138,7 +109,7 @@ static int stores_in(const struct schedule *s, const struct node *node, int n, b
 static void results_stay_in_registers(void **state) {
     (void)state;
     const struct binding size[] = {{"M", 96}, {"N", 96}, {"K", 96}};
-    struct run r;
+    struct compiled r;
     run_open(&r, &plan_cases[0], &plan_best, 0, size, 3);
     assert_non_null(r.s);
     int k = -1;
@@ -147,7 +118,7 @@ static void results_stay_in_registers(void **state) {
     assert_in_range(k, 0, MAX_AXES);
     assert_int_equal(stores_in(r.s, r.s->run.node, r.s->run.nnodes, false, k), 0);
     assert_true(r.s->cost < 1.35 * 96 * 96 * 96 / 8 / 2); /* two eight-wide products a cycle */
-    run_close(&r);
+    compiled_free(&r);
 }
 
 static int64_t nodes_of_steps(int64_t steps) {
@@ -163,22 +134,12 @@ static int64_t nodes_of_steps(int64_t steps) {
         "    y[t,i] = h'[i]\n"
         "  }\n"
         "}\n";
-    struct plan_case k = {"machines/cpu-avx2.xml", NULL, text};
     struct binding T = {"T", steps};
-    struct run r;
-    memset(&r, 0, sizeof r);
-    arena_init(&r.arena);
-    diags_init(&r.diags);
-    r.m = plan_machine(k.machine, NULL, &r.diags);
-    r.p = plan_program(&r.arena, text, &T, 1, &r.diags);
-    struct decider *d = decider_open(&plan_best, 0);
-    r.c = mapper_cover(r.p, r.m, d, &r.diags);
-    assert_non_null(r.c);
-    r.s = scheduler_run(r.c, r.m, d, NULL, &r.diags);
-    assert_non_null(r.s);
-    decider_close(d);
+    struct compiled r;
+    compiled_open(&r, "machines/cpu-avx2.xml", NULL, NULL, text, &T, 1);
+    compiled_by(&r, &plan_best, 0, NULL);
     int64_t nodes = schedule_nodes(r.s);
-    run_close(&r);
+    compiled_free(&r);
     return nodes;
 }
 

@@ -4,6 +4,7 @@
 
 #include "ir/interp.h"
 #include "scheduler/scheduler.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,62 @@ static inline void plan_stay(void *s, const struct space *sp, int *at) {
 
 static const struct approach plan_best = {"best",     "the least cost", plan_open, free,
                                           plan_least, plan_stay,        NULL};
+
+/* A program and the schedule made of it for a machine. */
+struct compiled {
+    struct arena arena;
+    struct diags diags;
+    struct machine *m;
+    struct program *p;
+    struct cover *c;
+    struct schedule *s;
+};
+
+static inline void compiled_need(struct compiled *x, bool there, const char *what) {
+    if (there) return;
+    diags_print(&x->diags, stderr);
+    fprintf(stderr, "%s\n", what);
+    abort();
+}
+
+/* Machine and program only. Ends the test where one is wrong. */
+static inline void compiled_open(struct compiled *x, const char *machine, const char *host,
+                                 const struct bindings *params, const char *text,
+                                 const struct binding *size, int n) {
+    memset(x, 0, sizeof *x);
+    arena_init(&x->arena);
+    diags_init(&x->diags);
+    x->m = host ? machine_join(machine, host, params, &x->diags)
+                : machine_load(machine, params, &x->diags);
+    compiled_need(x, x->m != NULL, machine);
+    x->p = plan_program(&x->arena, text, size, n, &x->diags);
+    compiled_need(x, x->p != NULL, text);
+}
+
+/* Then cover and schedule. */
+static inline void compiled_decide(struct compiled *x, struct decider *d,
+                                   const struct scheduler_options *options) {
+    x->c = mapper_cover(x->p, x->m, d, &x->diags);
+    compiled_need(x, x->c != NULL, "no cover");
+    x->s = scheduler_run(x->c, x->m, d, options, &x->diags);
+    compiled_need(x, x->s != NULL, "no schedule");
+}
+
+static inline void compiled_by(struct compiled *x, const struct approach *approach, uint64_t seed,
+                               const struct scheduler_options *options) {
+    struct decider *d = decider_open(approach, seed);
+    compiled_decide(x, d, options);
+    decider_close(d);
+}
+
+static inline void compiled_free(struct compiled *x) {
+    schedule_free(x->s);
+    cover_free(x->c);
+    program_free(x->p);
+    machine_free(x->m);
+    diags_free(&x->diags);
+    arena_free(&x->arena);
+}
 
 /* Small integers that every type holds exactly. */
 static inline void plan_fill(const struct buffer *b, void *data, unsigned seed) {
@@ -210,6 +267,10 @@ static const char sum_i8[] = "kernel sum(M=2, N=2, K=3) {\n"
 struct plan_case {
     const char *machine, *host, *text;
 };
+static inline void compiled_case(struct compiled *x, const struct plan_case *k,
+                                 const struct binding *size, int n) {
+    compiled_open(x, k->machine, k->host, NULL, k->text, size, n);
+}
 #define EDGE "machines/edge16.xml", "machines/cpu-scalar.xml"
 #define GEMMINI "machines/gemmini.xml", "machines/cpu-scalar.xml"
 #define LEVELS "tests/data/machines/levels.xml", "machines/cpu-scalar.xml"

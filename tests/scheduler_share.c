@@ -6,42 +6,15 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-struct run {
-    struct arena arena;
-    struct diags diags;
-    struct machine *m;
-    struct program *p;
-    struct cover *c;
-    struct schedule *s;
-};
-
-static void run_open(struct run *r, const char *machine, int64_t cores, const char *text,
+static void run_open(struct compiled *r, const char *machine, int64_t cores, const char *text,
                      int threads) {
     struct binding core = {"CORES", cores};
     struct bindings set = {&core, 1, NULL};
-    struct scheduler_options options = {.threads = threads};
     struct verify_options verify = {3, 0};
-    arena_init(&r->arena);
-    diags_init(&r->diags);
-    r->m = machine_load(machine, &set, &r->diags);
-    assert_non_null(r->m);
-    r->p = plan_program(&r->arena, text, NULL, 0, &r->diags);
-    struct decider *d = decider_open(&plan_best, 0);
-    r->c = mapper_cover(r->p, r->m, d, &r->diags);
-    r->s = scheduler_run(r->c, r->m, d, &options, &r->diags);
-    decider_close(d);
-    assert_non_null(r->s);
+    compiled_open(r, machine, NULL, &set, text, NULL, 0);
+    compiled_by(r, &plan_best, 0, &(struct scheduler_options){.threads = threads});
     if (!schedule_verify(r->s, &verify, &r->diags)) diags_print(&r->diags, stderr);
     assert_int_equal(r->diags.errors, 0);
-}
-
-static void run_close(struct run *r) {
-    schedule_free(r->s);
-    cover_free(r->c);
-    program_free(r->p);
-    machine_free(r->m);
-    diags_free(&r->diags);
-    arena_free(&r->arena);
 }
 
 struct count {
@@ -119,7 +92,7 @@ static void shares_are_balanced(void **state) {
     for (size_t m = 0; m < sizeof machines / sizeof *machines; m++)
         for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
             for (int threads = 1; threads <= 8; threads += threads == 2 ? 6 : 1) {
-                struct run r;
+                struct compiled r;
                 int64_t most, least, tile;
                 run_open(&r, machines[m], 8, kernels[k], threads);
                 bool parallel = shares(r.s, threads, &most, &least, &tile);
@@ -131,7 +104,7 @@ static void shares_are_balanced(void **state) {
                         "%s, kernel %c, %d threads: shares from %lld to %lld issues, a tile %lld",
                         machines[m], (char)('a' + k), threads, (long long)least, (long long)most,
                         (long long)tile);
-                run_close(&r);
+                compiled_free(&r);
             }
 }
 
@@ -144,7 +117,7 @@ static void windows_lie_where_they_are(void **state) {
         "W]\n"
         "  axes c: C, p: H, q: W, r: 3, s: 3\n"
         "  O[c,p,q] = 0\n  O[c,p,q] += I[c,p+r-1,q+s-1 else 0] * F[c,r,s] }";
-    struct run r;
+    struct compiled r;
     run_open(&r, "machines/cpu-avx2.xml", 1, depthwise, 1);
     bool vectors = false;
     for (int s = 0; s < r.s->program->nstmts; s++)
@@ -152,7 +125,7 @@ static void windows_lie_where_they_are(void **state) {
     assert_true(vectors);
     for (int b = 0; b < r.s->program->nbuffers; b++)
         assert_true(r.s->program->buffer[b].elements <= 5 * 22 * 34);
-    run_close(&r);
+    compiled_free(&r);
 }
 
 int main(void) {

@@ -133,29 +133,16 @@ static void count_configures(const struct node *node, int n, bool loop, struct c
 }
 
 static struct count plan(const char *machine, const char *host, const char *kernel) {
-    struct arena arena;
-    struct diags diags;
     struct count c = {0, 0};
-    arena_init(&arena);
-    diags_init(&diags);
-    struct machine *m = plan_machine(machine, host, &diags);
-    struct program *p = plan_program(&arena, kernel, NULL, 0, &diags);
-    assert_true(m && p);
-    struct decider *d = decider_open(&plan_best, 0);
-    struct cover *cover = mapper_cover(p, m, d, &diags);
-    struct schedule *s = cover ? scheduler_run(cover, m, d, NULL, &diags) : NULL;
+    struct compiled x;
+    compiled_open(&x, machine, host, NULL, kernel, NULL, 0);
+    compiled_by(&x, &plan_best, 0, NULL);
     struct verify_options options = {.trips = 4};
-    bool good = s && !diags.n && schedule_verify(s, &options, &diags);
-    if (!good) diags_print(&diags, stderr);
+    bool good = !x.diags.n && schedule_verify(x.s, &options, &x.diags);
+    if (!good) diags_print(&x.diags, stderr);
     assert_true(good);
-    count_configures(s->run.node, s->run.nnodes, false, &c);
-    schedule_free(s);
-    decider_close(d);
-    cover_free(cover);
-    program_free(p);
-    machine_free(m);
-    diags_free(&diags);
-    arena_free(&arena);
+    count_configures(x.s->run.node, x.s->run.nnodes, false, &c);
+    compiled_free(&x);
     return c;
 }
 

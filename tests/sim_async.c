@@ -33,43 +33,15 @@ static const char bytes[] = "kernel gmm(M, N, K) {\n"
                             "  C[i,j] = 0\n"
                             "  C[i,j] += i32(A[i,k]) * i32(B[j,k])\n}\n";
 
-struct made {
-    struct arena arena;
-    struct diags diags;
-    struct machine *m;
-    struct program *p;
-    struct decider *d;
-    struct cover *c;
-    struct schedule *s;
-};
-
-static void make(struct made *x, const char *machine, const char *text, int64_t m, int64_t n,
+static void make(struct compiled *x, const char *machine, const char *text, int64_t m, int64_t n,
                  int64_t k) {
     struct binding b[3] = {{"M", m}, {"N", n}, {"K", k}};
-    arena_init(&x->arena);
-    diags_init(&x->diags);
-    x->m = plan_machine(machine, NULL, &x->diags);
-    x->p = plan_program(&x->arena, text, b, 3, &x->diags);
-    assert_true(x->m && x->p);
-    x->d = decider_open(&plan_best, 1);
-    x->c = mapper_cover(x->p, x->m, x->d, &x->diags);
-    x->s = scheduler_run(x->c, x->m, x->d, NULL, &x->diags);
-    diags_print(&x->diags, stderr);
-    assert_non_null(x->s);
-}
-
-static void drop(struct made *x) {
-    decider_close(x->d);
-    schedule_free(x->s);
-    cover_free(x->c);
-    program_free(x->p);
-    machine_free(x->m);
-    diags_free(&x->diags);
-    arena_free(&x->arena);
+    compiled_open(x, machine, NULL, NULL, text, b, 3);
+    compiled_by(x, &plan_best, 1, NULL);
 }
 
 /* Returns the share of the machine's peak that is reached. */
-static double check(struct made *x) {
+static double check(struct compiled *x) {
     struct verify_options whole = {0};
     bool good = schedule_verify(x->s, &whole, &x->diags);
     diags_print(&x->diags, stderr);
@@ -88,7 +60,7 @@ static double check(struct made *x) {
     return share;
 }
 
-static bool says(struct made *x, const char *what) {
+static bool says(struct compiled *x, const char *what) {
     struct text t = {0};
     schedule_print(x->s, &t);
     bool found = strstr(t.at, what) != NULL;
@@ -98,17 +70,17 @@ static bool says(struct made *x, const char *what) {
 }
 
 static void run_case(const char *machine, const char *text, int64_t m, int64_t n, int64_t k) {
-    struct made x;
+    struct compiled x;
     make(&x, machine, text, m, n, k);
     check(&x);
-    drop(&x);
+    compiled_free(&x);
 }
 
 /* Whole tiles: blocks of a grid, a channel for each slot, groups for completion, a fence before
  * accumulators are used again. */
 static void test_sm90(void **state) {
     (void)state;
-    struct made x;
+    struct compiled x;
     make(&x, HOPPER, rows, 128, 256, 192);
     check(&x);
     assert_true(says(&x, "parallel cluster"));
@@ -117,18 +89,18 @@ static void test_sm90(void **state) {
     assert_true(says(&x, " pop wg"));
     assert_true(says(&x, "pop wgfence"));
     assert_true(says(&x, "st.m64n"));
-    drop(&x);
+    compiled_free(&x);
 }
 
 /* Many steps along the reduction: slots turn, and channels with them. */
 static void test_steps(void **state) {
     (void)state;
-    struct made x;
+    struct compiled x;
     make(&x, LANES, bytes, 16, 16, 1024);
     check(&x);
     assert_true(says(&x, "pop empty[A.smem"));
     assert_true(says(&x, "push full[A.smem"));
-    drop(&x);
+    compiled_free(&x);
 }
 
 static void test_shapes(void **state) {
@@ -144,20 +116,20 @@ static void test_shapes(void **state) {
 /* Nothing grows with the problem. */
 static void test_size(void **state) {
     (void)state;
-    struct made small, large;
+    struct compiled small, large;
     make(&small, HOPPER, rows, 2048, 2048, 2048);
     make(&large, HOPPER, rows, 8192, 8192, 8192);
     assert_int_equal(schedule_nodes(small.s), schedule_nodes(large.s));
     assert_true(schedule_nodes(large.s) <= 60);
     struct sim_options options = {.no_values = true};
     struct sim_result r;
-    drop(&large);
+    compiled_free(&large);
     make(&large, HOPPER, rows, 1024, 2048, 1024);
     assert_true(sim_run(large.s, NULL, &options, &r, &large.diags));
     assert_true(r.utilisation > 0.5);
     sim_result_free(&r);
-    drop(&small);
-    drop(&large);
+    compiled_free(&small);
+    compiled_free(&large);
 }
 
 int main(void) {

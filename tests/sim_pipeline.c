@@ -25,43 +25,13 @@ static const char gemm[] = "kernel gemm(M=512, N=512, K=512) {\n"
                            "  C[i,j] += i32(A[i,k]) * i32(B[k,j])\n"
                            "}\n";
 
-struct made {
-    const char *machine; /* NULL: edge16 */
-    struct arena arena;
-    struct diags diags;
-    struct machine *m;
-    struct program *p;
-    struct decider *d;
-    struct cover *c;
-    struct schedule *s;
-};
-
-static void make(struct made *x, const char *text, const struct binding *size, int n,
-                 const struct bindings *param, const struct approach *approach, uint64_t seed) {
-    arena_init(&x->arena);
-    diags_init(&x->diags);
-    x->m = machine_join(x->machine ? x->machine : "edge16", "cpu-scalar", param, &x->diags);
-    x->p = plan_program(&x->arena, text, size, n, &x->diags);
-    assert_true(x->m && x->p);
-    x->d = decider_open(approach, seed);
-    x->c = mapper_cover(x->p, x->m, x->d, &x->diags);
-    assert_non_null(x->c);
-    x->s = scheduler_run(x->c, x->m, x->d, NULL, &x->diags);
-    diags_print(&x->diags, stderr);
-    assert_non_null(x->s);
+static void make(struct compiled *x, const char *machine, const char *text,
+                 const struct binding *size, int n) {
+    compiled_open(x, machine, "cpu-scalar", NULL, text, size, n);
+    compiled_by(x, &plan_best, 0, NULL);
 }
 
-static void drop(struct made *x) {
-    decider_close(x->d);
-    schedule_free(x->s);
-    cover_free(x->c);
-    program_free(x->p);
-    machine_free(x->m);
-    diags_free(&x->diags);
-    arena_free(&x->arena);
-}
-
-static double cycles_of(struct made *x) {
+static double cycles_of(struct compiled *x) {
     struct sim_options options = {.no_values = true};
     struct sim_result r;
     bool ran = sim_run(x->s, NULL, &options, &r, &x->diags);
@@ -88,8 +58,8 @@ static void layers_have_no_bubbles(void **state) {
         struct binding size[] = {{"C", layer[k].C}, {"H", layer[k].H}, {"K", layer[k].K},
                                  {"R", layer[k].R}, {"T", layer[k].T}, {"D", layer[k].R / 2},
                                  {"P", layer[k].P}};
-        struct made x = {0};
-        make(&x, conv, size, 7, NULL, &plan_best, 0);
+        struct compiled x;
+        make(&x, "edge16", conv, size, 7);
         double results = (double)(layer[k].K * layer[k].P * layer[k].P),
                bound =
                    results * (double)(layer[k].C * layer[k].R * layer[k].R) / 256 + results / 16,
@@ -99,19 +69,19 @@ static void layers_have_no_bubbles(void **state) {
             fail_msg("%s: %.0f cycles, predicted %.0f, %.4f of the bound, %lld nodes",
                      layer[k].name, cycles, x.s->cost, bound / cycles,
                      (long long)schedule_nodes(x.s));
-        drop(&x);
+        compiled_free(&x);
     }
 }
 
 /* Loads and stores on one bus. */
 static void stores_do_not_stall_loads(void **state) {
-    struct made x = {0};
+    struct compiled x;
     (void)state;
-    make(&x, gemm, NULL, 0, NULL, &plan_best, 0);
+    make(&x, "edge16", gemm, NULL, 0);
     double cycles = cycles_of(&x);
     if (524288 / cycles < 0.95 || fabs(x.s->cost / cycles - 1) > 0.03)
         fail_msg("%.0f cycles, predicted %.0f", cycles, x.s->cost);
-    drop(&x);
+    compiled_free(&x);
 }
 
 /* The question how fills are cut gets the last answer, all others the best. */
@@ -128,13 +98,13 @@ static const struct approach plan_cut = {
 static void stores_are_priced_by_their_size(void **state) {
     struct binding size[] = {{"C", 64}, {"H", 14}, {"K", 64}, {"R", 3},
                              {"T", 1},  {"D", 1},  {"P", 14}};
-    struct made x = {.machine = "tests/data/machines/sim/edge-slow.xml"};
+    struct compiled x;
     (void)state;
-    make(&x, conv, size, 7, NULL, &plan_best, 0);
+    make(&x, "tests/data/machines/sim/edge-slow.xml", conv, size, 7);
     double cycles = cycles_of(&x);
     if (fabs(x.s->cost / cycles - 1) > 0.03)
         fail_msg("%.0f cycles, predicted %.0f", cycles, x.s->cost);
-    drop(&x);
+    compiled_free(&x);
 }
 
 static void check(const struct binding *size, const struct approach *approach, uint64_t seed) {
@@ -143,8 +113,9 @@ static void check(const struct binding *size, const struct approach *approach, u
     struct verify_options verify = {0};
     struct sim_options options = {0};
     struct sim_result r;
-    struct made x = {0};
-    make(&x, conv, size, 7, &param, approach, seed);
+    struct compiled x;
+    compiled_open(&x, "edge16", "cpu-scalar", &param, conv, size, 7);
+    compiled_by(&x, approach, seed, NULL);
     bool good = schedule_verify(x.s, &verify, &x.diags);
     diags_print(&x.diags, stderr);
     assert_true(good);
@@ -155,7 +126,7 @@ static void check(const struct binding *size, const struct approach *approach, u
     sim_result_free(&r);
     plan_data_free(x.p, a);
     plan_data_free(x.s->program, b);
-    drop(&x);
+    compiled_free(&x);
 }
 
 /* Tails everywhere: of rows, of blocks of 16 channels, of tiles. */

@@ -1,5 +1,6 @@
 /* What each command does: the calls of isamap.h, their results as text and JSON. */
 #include "isamap_int.h"
+#include "backends/bits.h"
 #include "backends/conform.h"
 #include "scheduler/dryrun.h"
 
@@ -532,6 +533,17 @@ static void machine_dot(const struct machine *m, struct text *t) {
     text_printf(t, "}\n");
 }
 
+static bool show_package(isamap *im, struct job *j, struct text *t) {
+    struct bindings set;
+    if (!pairs_bindings(im, &im->option.param, "--param", &j->arena, &set)) return false;
+    j->machine = machine_load(j->path, &set, &im->diags);
+    if (!j->machine) return false;
+    if (bits_spoken(j->machine)) return bits_package(j->machine, t), true;
+    diag_line(&im->diags, j->machine->file, 0, 0,
+              "no instruction of '%s' has bit fields, expected emits as bits", j->machine->name);
+    return false;
+}
+
 int isamap_show(isamap *im, const char *path, const char *out) {
     call_begin(im);
     struct job j;
@@ -544,9 +556,11 @@ int isamap_show(isamap *im, const char *path, const char *out) {
     } else if (!program && has_suffix(out, ".dot")) {
         j.machine = machine_load(path, NULL, &im->diags);
         if ((ok = j.machine != NULL)) machine_dot(j.machine, &t);
+    } else if (!program && has_suffix(out, ".sv")) {
+        ok = show_package(im, &j, &t);
     } else {
         diag_line(&im->diags, out, 0, 0,
-                  "cannot show '%s' as '%s'; expected a program as .isam or a machine as .dot",
+                  "cannot show '%s' as '%s'; expected a program as .isam, a machine as .dot or .sv",
                   path, out);
     }
     ok = ok && write_text(im, out, &t);

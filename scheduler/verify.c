@@ -322,6 +322,20 @@ static int64_t share_of(uint64_t k, uint64_t n, uint64_t count) {
     return (int64_t)((((unsigned __int128)k + 1) * count - 1) / n);
 }
 
+/* Iteration k of n, or the last instead where loops are cut short; false: none is left to walk. */
+static bool enter_iteration(struct verify *v, const struct loop_node *l, int64_t lo, uint64_t n,
+                            uint64_t *k) {
+    uint64_t trips = (uint64_t)loop_trips(v, l);
+    if (trips && n > trips && *k + 1 == (trips > 1 ? trips : 2)) {
+        v->clamped = true;
+        if (trips == 1) return false;
+        *k = n - 1;
+    }
+    v->var[l->var] = (int64_t)((uint64_t)lo + *k * (uint64_t)l->step);
+    v->live[l->var] = true;
+    return true;
+}
+
 /* Over the instances of a unit: none knows what another does. Virtual units have one for each
  * iteration. */
 static void walk_parallel(struct verify *v, const struct loop_node *l, int64_t lo, uint64_t n) {
@@ -340,13 +354,7 @@ static void walk_parallel(struct verify *v, const struct loop_node *l, int64_t l
     v->shared[l->unit] = true;
     v->nshared++;
     for (uint64_t k = 0; k < n && verify_step(v, 1); k++) {
-        if (trips && n > trips && k + 1 == (trips > 1 ? trips : 2)) {
-            v->clamped = true;
-            if (trips == 1) break;
-            k = n - 1;
-        }
-        v->var[l->var] = (int64_t)((uint64_t)lo + k * (uint64_t)l->step);
-        v->live[l->var] = true;
+        if (!enter_iteration(v, l, lo, n, &k)) break;
         v->inst[l->unit] = share_of(k, n, count);
         if (is_virtual && v->inst[l->unit] >= VIRTUAL_INSTANCES) /* the last */
             v->inst[l->unit] = VIRTUAL_INSTANCES - 1;
@@ -362,19 +370,13 @@ static void walk_parallel(struct verify *v, const struct loop_node *l, int64_t l
 
 static void walk_iterations(struct verify *v, const struct loop_node *l) {
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
-    uint64_t n = iterations(lo, hi, l->step), trips = (uint64_t)loop_trips(v, l);
+    uint64_t n = iterations(lo, hi, l->step);
     if (l->kind == LOOP_PARALLEL) {
         walk_parallel(v, l, lo, n);
         return;
     }
     for (uint64_t k = 0; k < n && verify_step(v, 1); k++) {
-        if (trips && n > trips && k + 1 == (trips > 1 ? trips : 2)) {
-            v->clamped = true;
-            if (trips == 1) break;
-            k = n - 1;
-        }
-        v->var[l->var] = (int64_t)((uint64_t)lo + k * (uint64_t)l->step);
-        v->live[l->var] = true;
+        if (!enter_iteration(v, l, lo, n, &k)) break;
         walk_nodes(v, l->body, l->nbody);
         v->live[l->var] = false;
     }

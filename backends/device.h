@@ -60,9 +60,9 @@ struct device {
     int64_t (*allocate)(void *, int64_t bytes, int64_t align);
     int (*write)(void *, int64_t address, const void *from, int64_t bytes);
     int (*read)(void *, int64_t address, void *to, int64_t bytes);
-    /* Starts `n` instructions of `bytes` each at an address of the device's memory. */
-    int (*launch)(void *, int64_t address, int64_t n, int bytes, const struct device_register *,
-                  int nregisters, char *what);
+    /* Starts the `n` instructions at this address of the device's memory, `bytes` in all. */
+    int (*launch)(void *, int64_t address, int64_t n, int64_t bytes,
+                  const struct device_register *, int nregisters, char *what);
     enum device_end (*wait)(void *, uint64_t cycles, char *what);
     size_t (*counters)(void *, struct device_counter *,
                        size_t most); /* returns how many there are */

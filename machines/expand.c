@@ -104,6 +104,13 @@ static bool expand_for(struct loader *l, struct node *dst, const struct node *n)
 
 /* ---- include ---- */
 
+/* A path is relative to the file that it stands in. */
+static const char *beside_file(struct loader *l, const struct node *n, const char *attr) {
+    const char *path = node_attr(n, attr);
+    char *dir = dirname(arena_strdup(l->arena, n->file));
+    return *path == '/' ? path : arena_printf(l->arena, "%s/%s", dir, path);
+}
+
 static const char *include_path(struct loader *l, const struct node *n) {
     const char *href = node_attr(n, "href");
     if (*href == '/') return href;
@@ -182,6 +189,8 @@ static bool expand_include(struct loader *l, struct node *dst, const struct node
     if (needs)
         node_set(l, l->root, "needs", own ? arena_printf(l->arena, "%s %s", own, needs) : needs);
     if (clock && !node_attr(dst, "clock")) node_set(l, dst, "clock", clock);
+    if (node_attr(file, "model") && !node_attr(l->root, "model"))
+        node_set(l, l->root, "model", beside_file(l, file, "model"));
     bool good = include_body(l, dst, n, file);
     l->nstack = outside;
     return good;
@@ -269,6 +278,7 @@ static bool merge(struct loader *l, struct node *dst, struct node *n) {
 
 bool tree_expand(struct loader *l, struct node *raw, struct node *out) {
     for (int i = 0; i < raw->nattrs; i++) node_set(l, out, raw->attr[i].name, raw->attr[i].value);
+    if (node_attr(raw, "model")) node_set(l, out, "model", beside_file(l, raw, "model"));
     for (int i = 0; i < raw->nattrs; i++) out->attr[i].line = raw->attr[i].line;
     bool good = true;
     for (int i = 0; i < raw->nchildren; i++) good = merge(l, out, raw->child[i]) && good;

@@ -281,6 +281,7 @@ static void join(struct side *host, struct side *device) {
     const char *a = node_attr(host->root, "needs"), *b = node_attr(device->root, "needs");
     if (b) node_set(l, host->root, "needs", a ? arena_printf(l->arena, "%s %s", a, b) : b);
     node_set(l, host->root, "name", v->name);
+    if (v->model) node_set(l, host->root, "model", v->model);
     node_set(l, host->root, "title", arena_printf(l->arena, "%s, beside %s", v->title, h->name));
     host->root->file = device->root->file;
     host->root->line = device->root->line;

@@ -15,7 +15,7 @@
 static const struct element {
     const char *tag, *required, *optional, *children;
 } elements[] = {
-    {"machine", "name", "title needs clock priority", BODY},
+    {"machine", "name", "title needs clock priority model", BODY},
     {"doc", "", "", ""},
     {"param", "name value", "range", ""},
     {"include", "href", "share", ""},

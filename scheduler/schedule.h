@@ -43,6 +43,9 @@ struct place {
     const struct layout *layout;
     const char *layout_text;
     int64_t *extent;                   /* ndims of the buffer */
+    /* KEEP_PREPARED: entries of an instruction's loop with a table, which the home of a one-dimensional temporary holds from the start:
+     * its elements, as bytes. NULL: none. */
+    const uint8_t *table;
 };
 
 /* ---- nodes ---- */
@@ -66,6 +69,7 @@ struct loop_node {
     int64_t step;                      /* > 0 */
     enum loop_kind kind;
     int unit;                          /* LOOP_PARALLEL: over the instances of this unit; iterations in contiguous shares */
+    int table;                         /* LOOP_HARDWARE over entries of a table: 1 + the local place that holds them; 0: otherwise */
     int axis;                          /* the program's axis it walks, -1: none (documentation) */
     struct node *body;
     int nbody;
@@ -171,8 +175,10 @@ enum { MAX_HARDWARE_LOOPS = 4 };
 struct hardware {                       /* an issue and the loops of the machine that repeat it */
     const struct issue_node *issue;
     const struct loop_node *loop[MAX_HARDWARE_LOOPS];   /* outermost first */
-    const struct hwloop *counter[MAX_HARDWARE_LOOPS];   /* the instruction's loops that they are: its innermost ones without a table */
+    const struct hwloop *counter[MAX_HARDWARE_LOOPS];   /* the instruction's loops that they are: its innermost ones without a table, and
+                                                           its loop with a table */
     int nloops;
+    int table;                          /* which of them is the loop over a table's entries: the last; -1: none */
 };
 /* False: something else than hardware loops around one issue, or more of them than the instruction has. */
 bool hardware_issue(const struct machine *, const struct loop_node *, struct hardware *out);
@@ -181,6 +187,19 @@ const struct signals *node_signals(const struct node *);
 /* What keeps it from being one entry: a part of the issue that the loops must leave as it is, or move in constant steps only. NULL:
  * nothing. */
 const char *hardware_obstacle(struct arena *, const struct machine *, const struct hardware *);
+
+/* ---- tables: what a loop over entries reads (schedule_table.c) ---- */
+const struct hwloop *instr_table(const struct instr *);           /* the instruction's loop with a table; NULL: none */
+int64_t table_entry_bytes(const struct machine *, const struct hwloop *);   /* of one entry; 0: not a constant, or no whole bytes */
+/* One entry, from its fields: place_at[o] is operand o's address, bytes from the start of its memory, in the first iteration of the other
+ * hardware loops; flag[] as in the issue. NULL, or a field that has no value there or does not take it. */
+const struct field *table_entry(const struct machine *, const struct issue_node *, const struct hwloop *, const int64_t *address,
+                                const int *memory, const int64_t *flag, uint8_t *out);
+enum { MAX_ENTRY = 64 };                                          /* bytes */
+/* The first of the table's entries from which on n stand like these, one after the other; -1: nowhere. */
+int64_t table_find(const struct place *home, const uint8_t *entries, int64_t n, int64_t entry_bytes);
+/* The home of the table of which this local place is the copy; NULL: it is none. */
+const struct place *table_home(const struct schedule *, int place);
 
 /* ---- the independent verifier: knows this header and the machine only ----
  * Walks the stream of instructions (each loop at most `trips` iterations: the first and the last ones; 0: all) and proves capacity,

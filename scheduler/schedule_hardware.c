@@ -12,9 +12,15 @@ static int counters(const struct instr *in, const struct hwloop **out) {
     return n;
 }
 
+const struct hwloop *instr_table(const struct instr *in) {
+    for (int k = 0; k < in->nloops; k++)
+        if (in->loop[k].table >= 0) return &in->loop[k];
+    return NULL;
+}
+
 bool hardware_issue(const struct machine *m, const struct loop_node *l, struct hardware *out) {
     const struct hwloop *all[MAX_HARDWARE_LOOPS];
-    *out = (struct hardware){0};
+    *out = (struct hardware){.table = -1};
     for (;;) {
         if (l->kind != LOOP_HARDWARE || l->nbody != 1 || out->nloops == MAX_HARDWARE_LOOPS)
             return false;
@@ -25,10 +31,16 @@ bool hardware_issue(const struct machine *m, const struct loop_node *l, struct h
     if (l->body[0].kind != NODE_ISSUE) return false;
     out->issue = l->body[0].issue;
     if (out->issue->instr < 0 || out->issue->instr >= m->ninstrs) return false;
-    int n = counters(&m->instr[out->issue->instr], all);
-    for (int k = 0; k < out->nloops && out->nloops <= n; k++)
-        out->counter[k] = all[n - out->nloops + k];
-    return out->nloops <= n;
+    const struct instr *in = &m->instr[out->issue->instr];
+    int n = counters(in, all), plain = out->nloops;
+    if (l->table) out->table = --plain;
+    if (plain > n || (l->table && !instr_table(in))) return false;
+    for (int k = 0; k < plain; k++) {
+        out->counter[k] = all[n - plain + k];
+        if (out->loop[k]->table) return false;
+    }
+    if (l->table) out->counter[plain] = instr_table(in);
+    return true;
 }
 
 static bool moved(const struct hardware *h, const struct sx *x) {
@@ -56,6 +68,7 @@ const char *hardware_obstacle(struct arena *arena, const struct machine *m,
         return "an accumulate flag varies in a hardware loop";
     for (int o = 0; o < in->noperands; o++)
         for (int k = 0; h->issue->arg[o].place >= 0 && k < h->nloops; k++) {
+            if (k == h->table) continue;
             const struct sx *step =
                 sx_step(arena, h->issue->arg[o].offset, h->loop[k]->var, h->loop[k]->step);
             if (!step || moved(h, step))

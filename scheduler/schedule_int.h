@@ -5,6 +5,7 @@
 #include "scheduler/schedule.h"
 
 enum {
+    MAX_TABLE = 1 << 20, /* elements of one */
     SCHEDULE_DEPTH = 100,   /* nesting of loops, and of parentheses in an expression */
     SCHEDULE_TERMS = 4096   /* operations of one expression */
 };

@@ -129,6 +129,23 @@ static int find_place(const struct schedule *s, const char *name) {
     return -1;
 }
 
+static bool read_table(struct reader *r, struct place *p, const struct buffer *b) {
+    size_t size = type_size(b->type);
+    if (type_is_float(b->type) || b->ndims != 1 || b->elements > MAX_TABLE)
+        return read_fail(r, r->word.at, "buffer '%s' cannot hold a table, expected one dimension "
+                                        "of at most %d integers", b->name, MAX_TABLE);
+    uint8_t *at = arena_alloc(r->arena, (size_t)b->elements * size + 1);
+    if (!read_expect(r, "[")) return false;
+    for (int64_t e = 0; e < b->elements; e++) {
+        union value x;
+        if (e > 0 && !read_expect(r, ",")) return false;
+        if (!read_integer(r, "an element of the table", INT64_MIN, INT64_MAX, &x.i)) return false;
+        type_store(b->type, at + (size_t)e * size, x);
+    }
+    p->table = at;
+    return read_expect(r, "]");
+}
+
 static bool read_place(struct reader *r) {
     struct schedule *s = r->schedule;
     struct place p = {.slots = 1};
@@ -154,6 +171,7 @@ static bool read_place(struct reader *r) {
     if (!read_keep(r, &p.keep)) return false;
     if (read_accept(r, "layout") && !read_layout(r, &p, b->ndims)) return false;
     if (read_accept(r, "extent") && !read_extents(r, &p, b)) return false;
+    if (read_accept(r, "table") && !read_table(r, &p, b)) return false;
     default_extents(r, &p, b);
     GROW(r->arena, s->place, s->nplaces, r->places_cap);
     s->place[s->nplaces++] = p;
@@ -494,13 +512,22 @@ static int bind_var(struct reader *r, size_t at, const char *name) {
     return s->nvars++;
 }
 
+static bool read_loop_table(struct reader *r, struct loop_node *l) {
+    size_t at = r->word.at;
+    const char *name = read_name(r, "a place");
+    if (!name) return false;
+    l->table = 1 + find_place(r->schedule, name);
+    return l->table || read_fail(r, at, "there is no place '%s'", name);
+}
+
 static bool read_loop_kind(struct reader *r, struct loop_node *l) {
     l->unit = l->axis = -1;
     if (read_accept(r, "unrolled"))
         l->kind = LOOP_UNROLLED;
-    else if (read_accept(r, "hardware"))
+    else if (read_accept(r, "hardware")) {
         l->kind = LOOP_HARDWARE;
-    else if (read_accept(r, "parallel")) {
+        if (read_accept(r, "table") && !read_loop_table(r, l)) return false;
+    } else if (read_accept(r, "parallel")) {
         l->kind = LOOP_PARALLEL;
         size_t at = r->word.at;
         const char *unit = read_name(r, "a unit of the machine");

@@ -291,6 +291,10 @@ static void print_loop(const struct schedule *s, const struct loop_node *l, int 
         text_printf(out, " ");
         print_name(s->machine->unit[l->unit].id, out);
     }
+    if (l->table) {
+        text_printf(out, " table ");
+        print_place_name(s, l->table - 1, out);
+    }
     if (l->axis >= 0) {
         text_printf(out, " ");
         text_printf(out, "axis ");
@@ -341,6 +345,15 @@ static bool rounded(const struct place *p, const struct buffer *b) {
     return false;
 }
 
+static void print_table(const struct place *p, const struct buffer *b, struct text *out) {
+    text_printf(out, " table [");
+    for (int64_t e = 0; e < b->elements; e++) {
+        union value x = type_load(b->type, p->table + (size_t)e * type_size(b->type));
+        text_printf(out, "%s%" PRId64, e == 0 ? "" : e % 16 ? ", " : ",\n    ", x.i);
+    }
+    text_printf(out, "]");
+}
+
 static void print_place(const struct schedule *s, int place, struct text *out) {
     const struct place *p = &s->place[place];
     const struct buffer *b = &s->program->buffer[p->buffer];
@@ -363,6 +376,7 @@ static void print_place(const struct schedule *s, int place, struct text *out) {
             text_printf(out, d ? ", %" PRId64 : "%" PRId64, p->extent[d]);
         text_printf(out, "]");
     }
+    if (p->table) print_table(p, b, out);
     text_printf(out, "\n");
 }
 

@@ -398,6 +398,11 @@ static void walk_hardware(struct verify *v, const struct loop_node *l) {
     const struct instr *in = &v->m->instr[h.issue->instr];
     int qi = v->counting ? 0 : race_queue(v, in->queue, in->unit);
     if (!v->counting) race_begin(v, qi, &h.issue->signals);
+    if (h.table >= 0) {
+        const struct loop_node *u = h.loop[h.table];
+        uint64_t n = iterations(sx_eval(u->lo, v->var), sx_eval(u->hi, v->var), u->step);
+        if (!table_walk(v, &h, (int64_t)n, qi)) return;
+    }
     v->in_entry = true;
     walk_iterations(v, l);
     v->in_entry = false;

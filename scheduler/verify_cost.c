@@ -20,9 +20,10 @@ static bool loop_rotates(const struct loop_node *l) {
     return false;
 }
 
-/* Slots come round in the loops that turn them; others repeat what they did. */
+/* Slots come round in the loops that turn them; others repeat what they did, but for those over
+ * entries of a table, of which each is another. */
 int64_t loop_trips(const struct verify *v, const struct loop_node *l) {
-    if (!v->trips || !loop_computes(l)) return 0;
+    if (!v->trips || l->table || !loop_computes(l)) return 0;
     return loop_rotates(l) || v->trips < v->plain_trips ? v->trips : v->plain_trips;
 }
 

@@ -232,6 +232,9 @@ bool shape_name(const struct machine *, const struct instr *, const struct opera
 int64_t shape_offset(const struct shape *, int operand, int64_t element);   /* bytes */
 int32_t shape_instance(const struct shape *, int operand, int64_t element); /* from the operand's first */
 
+/* verify_table.c: the entries that a loop over a table walks stand there; queue qi reads them. */
+bool table_walk(struct verify *, const struct hardware *, int64_t trips, int qi);
+
 /* verify_match.c */
 const struct binding_of *binding_get(struct verify *, const struct shape *, const struct issue_node *, bool overwrite);
 bool stmt_is_neutral_fill(const struct program *, const struct stmt *fill, const struct stmt *reduction);

@@ -14,6 +14,7 @@ struct scope {
     bool *parallel;       /* [nunits] a loop over its instances is around */
     bool unrolled;        /* every loop around is */
     bool hardware;        /* a hardware loop is around */
+    bool table;           /* a loop over a table's entries is around */
     bool prepare;         /* the section */
     int depth;
 };
@@ -49,6 +50,10 @@ static bool check_home(struct verify *v, const struct place *p, const struct buf
         return place_error(v, p, "has extents below its buffer's or too large");
     if (span * (int64_t)type_size(b->type) > p->bytes)
         return place_error(v, p, "is smaller than its buffer in that layout");
+    if (p->table && (p->keep != KEEP_PREPARED || p->layout || b->ndims != 1 ||
+                     b->role != ROLE_TEMP || type_is_float(b->type) ||
+                     p->bytes != b->elements * (int64_t)type_size(b->type)))
+        return place_error(v, p, "has a table, but is no prepared home of one row of integers");
     if (p->keep != KEEP_ARGUMENT) return true;
     if (b->role == ROLE_TEMP || b->role == ROLE_STATE)
         return place_error(v, p, "is an argument, but its buffer is none");
@@ -80,6 +85,8 @@ static bool check_place(struct verify *v, int number) {
                             type_name(b->type), m->id);
     if (b->elements >= INT64_C(1) << 40)
         return place_error(v, p, "has too many elements to verify");
+    if (p->keep == KEEP_LOCAL && p->table)
+        return place_error(v, p, "has a table, but is no home");
     if (p->keep == KEEP_LOCAL) return true;
     for (int k = 0; k < number; k++)
         if (v->s->place[k].keep != KEEP_LOCAL && v->s->place[k].buffer == p->buffer)
@@ -104,6 +111,7 @@ static bool stmt_uses(const struct program *p, int stmt, int buffer) {
 bool verify_node_uses(const struct schedule *s, const struct node *n, int place) {
     switch (n->kind) {
     case NODE_LOOP:
+        if (n->loop->table == place + 1) return true;
         for (int k = 0; k < n->loop->nbody; k++)
             if (verify_node_uses(s, &n->loop->body[k], place)) return true;
         return false;
@@ -320,6 +328,8 @@ static bool check_issue(struct scope *c, const struct issue_node *n) {
         if (!check_sx(c, n->flag[k])) return false;
     for (int o = 0; o < in->noperands; o++)
         if (!check_arg(c, &in->operand[o], &n->arg[o])) return false;
+    if (instr_table(in) && !c->table)
+        return verify_error(v, "'%s' takes its addresses from a table, expected a loop over one", in->id);
     return check_work(c, in, n) && check_signals(c, in->queue, &n->signals);
 }
 
@@ -400,6 +410,26 @@ static bool check_configure(struct scope *c, const struct configure_node *n) {
 
 static bool check_nodes(struct scope *c, const struct node *node, int n);
 
+/* The place of a loop over entries holds a whole table in the loop's memory. */
+static bool check_table(struct verify *v, const struct hardware *h) {
+    int place = h->loop[h->table]->table - 1;
+    if (place < 0 || place >= v->s->nplaces) return verify_error(v, "a place does not exist");
+    const struct place *p = &v->s->place[place], *home = table_home(v->s, place);
+    const struct hwloop *l = h->counter[h->table];
+    int64_t size = table_entry_bytes(v->m, l);
+    if (!home) return verify_error(v, "place '%s' holds no table", p->name);
+    if (p->memory != l->table)
+        return verify_error(v, "loop '%s' of '%s' has its table in memory '%s', not '%s'", l->id,
+                            v->m->instr[h->issue->instr].id, v->m->memory[l->table].id,
+                            v->m->memory[p->memory].id);
+    if (p->slots != 1 || p->bytes < home->bytes)
+        return verify_error(v, "place '%s' has not room for the whole table", p->name);
+    if (size < 1 || p->address % size || size % (int64_t)type_size(v->p->buffer[p->buffer].type))
+        return verify_error(v, "place '%s' is not a whole number of entries of %" PRId64
+                               " bytes from the start of its memory", p->name, size);
+    return true;
+}
+
 /* The outermost of the hardware loops around an issue, all that is in it being legal. */
 static bool check_hardware(struct scope *c, const struct node *node) {
     struct verify *v = c->v;
@@ -413,16 +443,20 @@ static bool check_hardware(struct scope *c, const struct node *node) {
                             v->m->instr[h.issue->instr].id, h.nloops);
     }
     const char *why = hardware_obstacle(&v->arena, v->m, &h);
-    return !why || verify_error(v, "%s", why);
+    if (why) return verify_error(v, "%s", why);
+    return h.table < 0 || check_table(v, &h);
 }
 
 static bool check_loop(struct scope *c, const struct node *node) {
     struct verify *v = c->v;
     const struct loop_node *l = node->loop;
-    bool outermost = l->kind == LOOP_HARDWARE && !c->hardware, hardware = c->hardware;
+    bool outermost = l->kind == LOOP_HARDWARE && !c->hardware, hardware = c->hardware,
+         table = c->table;
     if (l->var < 0 || l->var >= v->s->nvars || c->bound[l->var])
         return verify_error(v, "a loop's variable does not exist or is bound already");
     if (l->step <= 0) return verify_error(v, "a loop's step is not positive");
+    if (l->table && l->kind != LOOP_HARDWARE)
+        return verify_error(v, "a loop has a table, but hardware does not run it");
     if (!check_sx(c, l->lo) || !check_sx(c, l->hi)) return false;
     if (c->depth >= SCHEDULE_DEPTH)
         return verify_error(v, "loops nest deeper than %d", SCHEDULE_DEPTH);
@@ -433,11 +467,13 @@ static bool check_loop(struct scope *c, const struct node *node) {
     c->unrolled &= l->kind == LOOP_UNROLLED;
     if (parallel) c->parallel[l->unit] = true;
     c->hardware |= l->kind == LOOP_HARDWARE;
+    c->table |= l->table != 0;
     c->bound[l->var] = true;
     c->kind[l->var] = l->kind;
     c->depth++;
     bool good = check_nodes(c, l->body, l->nbody) && (!outermost || check_hardware(c, node));
     c->hardware = hardware;
+    c->table = table;
     c->depth--;
     c->bound[l->var] = false;
     if (parallel) c->parallel[l->unit] = false;

@@ -42,8 +42,8 @@ static uint64_t page_key(const struct verify *v, struct place_at at) {
 
 static bool caller_gives(const struct verify *v, const struct place *p) {
     enum role role = v->p->buffer[p->buffer].role;
-    return p->keep == KEEP_ARGUMENT &&
-           (role == ROLE_IN || role == ROLE_INOUT || role == ROLE_CONST);
+    return p->table || (p->keep == KEEP_ARGUMENT &&
+                        (role == ROLE_IN || role == ROLE_INOUT || role == ROLE_CONST));
 }
 
 /* The part [low, high) of a place inside a page that begins at byte `start`. */

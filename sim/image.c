@@ -214,8 +214,17 @@ static bool arguments(struct engine *e, bool in) {
     return true;
 }
 
+/* Homes of tables hold their entries from the start. */
+static bool tables(struct engine *e) {
+    for (int p = 0; p < e->schedule->nplaces; p++) {
+        const struct place *place = &e->schedule->place[p];
+        if (place->table && !home_scatter(e, place->buffer, place->table)) return false;
+    }
+    return true;
+}
+
 bool images_load(struct engine *e) {
-    return arguments(e, true);
+    return tables(e) && arguments(e, true);
 }
 
 bool images_store(struct engine *e) {

@@ -63,6 +63,7 @@ static int uses_of(struct engine *e, const struct executed *x, struct use *use) 
         int64_t size = (int64_t)type_size(in->operand[o].type), lo = 0, hi = 0;
         for (int k = 0; k < x->nloops; k++)
             *(x->move[k][o] < 0 ? &lo : &hi) += x->move[k][o] * (x->trips[k] - 1);
+        if (x->entries) lo += x->entries->lo[o], hi += x->entries->hi[o];
         use[n++] = (struct use){.memory = e->schedule->place[i->arg[o].place].memory,
                                 .address = x->address[o] + lo + s->reach[o].lo * size,
                                 .bytes = (s->reach[o].hi - s->reach[o].lo + 1) * size + hi - lo,

@@ -54,6 +54,7 @@ struct executed {
     int64_t iterations;                 /* of the hardware loops around it, all; 1 without */
     int nloops;                         /* of these, outermost first: how often, and how far each operand moves; bytes */
     int64_t trips[MAX_HARDWARE_LOOPS], move[MAX_HARDWARE_LOOPS][SIM_OPERANDS];
+    const struct entries *entries;      /* of the loop over a table's entries, the innermost; NULL */
     int64_t lo[MAX_AXES], hi[MAX_AXES]; /* fallback: the box */
     int64_t work;                       /* points of the program's statement that it executes */
     int instance;                       /* of the parallel loops around it */
@@ -63,6 +64,14 @@ struct executed {
      * and be visible */
     int64_t *left, *seen;
     struct given pop[SIM_SIGNALS], push[SIM_SIGNALS];
+};
+
+/* How far the operands lie from where the first entry of a table has them, in each entry; bytes. */
+struct entries {
+    int64_t n, *move;                   /* [n][noperands] */
+    int noperands;
+    int64_t lo[SIM_OPERANDS], hi[SIM_OPERANDS]; /* least and most */
+    struct entries *next;
 };
 
 /* A piece of a memory, or of a state (memory nmemories + state), that an instruction uses. */
@@ -151,6 +160,9 @@ struct engine {
     int *zero_at; /* [nplaces]: node of the section before which a padded home becomes zero; -1 */
     int64_t sequence, steps, limit;
     int instance;
+    struct entries *entries;   /* all that were met */
+    int64_t *moves;            /* room for the next ones */
+    size_t moves_cap;
     bool counting, failed;
     uint64_t order; /* state of the random order; 0: by time */
     FILE *trace;
@@ -199,6 +211,14 @@ int64_t box_points(const struct program *, int stmt, const int64_t *lo, const in
 
 /* walk.c */
 bool walk_section(struct engine *, const struct section *);
+bool count_step(struct engine *);
+int64_t value_of(const struct engine *, const struct sx *);
+bool sizes_of(struct engine *, const struct node *, struct executed *);
+bool address_of(struct engine *, const struct node *, const struct shape *, int operand, int64_t *address);
+int64_t issue_work(const struct engine *, const struct issue_node *, const struct shape *);
+
+/* hardware.c */
+bool walk_hardware(struct engine *, const struct loop_node *);
 
 /* order.c */
 void order_enter(struct engine *, const struct executed *); /* in program order: fills x->after */

@@ -62,6 +62,10 @@ static struct operand_at operand_at(const struct engine *e, const struct execute
                                     int64_t t) {
     const struct issue_node *i = x->node->issue;
     int64_t at = x->address[o];
+    if (x->entries) {
+        at += x->entries->move[t % x->entries->n * x->entries->noperands + o];
+        t /= x->entries->n;
+    }
     for (int k = x->nloops - 1; k >= 0; k--) {
         at += t % x->trips[k] * x->move[k][o];
         t /= x->trips[k];

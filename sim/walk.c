@@ -5,19 +5,19 @@
 
 static bool walk(struct engine *e, const struct node *node, int n);
 
-static int64_t evaluate(const struct engine *e, const struct sx *x) {
+int64_t value_of(const struct engine *e, const struct sx *x) {
     return sx_eval(x, e->value);
 }
 
 /* Points of the statement inside what an issue covers: padding is not work. */
-static int64_t issue_work(const struct engine *e, const struct issue_node *i,
+int64_t issue_work(const struct engine *e, const struct issue_node *i,
                           const struct shape *s) {
     const struct program *p = e->schedule->program;
     int64_t lo[MAX_AXES] = {0}, hi[MAX_AXES] = {0};
     if (i->stmt < 0) return 0;
     for (int a = 0; a < p->naxes; a++) {
         if (!(p->stmt[i->stmt].axes >> a & 1)) continue;
-        int64_t base = i->base[a] ? evaluate(e, i->base[a]) : 0, extent = 1;
+        int64_t base = i->base[a] ? value_of(e, i->base[a]) : 0, extent = 1;
         for (int k = 0; k < s->program->naxes; k++)
             if (i->axis[k] == a) extent = s->program->axis[k].extent;
         if (__builtin_add_overflow(base, extent, &hi[a])) return 0;
@@ -30,7 +30,7 @@ static int64_t issue_work(const struct engine *e, const struct issue_node *i,
 
 /* ---- issues ---- */
 
-static bool sizes_of(struct engine *e, const struct node *node, struct executed *x) {
+bool sizes_of(struct engine *e, const struct node *node, struct executed *x) {
     const struct issue_node *i = node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
     if (in->nranged > SIM_SIZES || in->noperands > SIM_OPERANDS || in->nstride_names > SIM_STRIDES)
@@ -40,7 +40,7 @@ static bool sizes_of(struct engine *e, const struct node *node, struct executed 
     for (int k = 0; k < in->nranged; k++) {
         int64_t lo, hi, step;
         const char *name = in->semantics->param[in->ranged[k]].name;
-        x->size[k] = evaluate(e, i->size[k]);
+        x->size[k] = value_of(e, i->size[k]);
         if (x->size[k] < 0)
             return engine_error(e, node, "size '%s' of '%s' is %lld", name, in->id,
                                 (long long)x->size[k]);
@@ -52,9 +52,9 @@ static bool sizes_of(struct engine *e, const struct node *node, struct executed 
                                 name, in->id, (long long)x->size[k], (long long)lo, (long long)hi,
                                 (long long)step);
     }
-    for (int k = 0; k < in->nstride_names; k++) x->stride[k] = evaluate(e, i->stride[k]);
+    for (int k = 0; k < in->nstride_names; k++) x->stride[k] = value_of(e, i->stride[k]);
     for (int o = 0, flag = 0; o < in->noperands; o++)
-        if (in->operand[o].accumulate) x->flag[flag] = evaluate(e, i->flag[flag]), flag++;
+        if (in->operand[o].accumulate) x->flag[flag] = value_of(e, i->flag[flag]), flag++;
     return true;
 }
 
@@ -76,7 +76,7 @@ static bool operand_immediate(const struct operand *o) {
     return false;
 }
 
-static bool address_of(struct engine *e, const struct node *node, const struct shape *s, int o,
+bool address_of(struct engine *e, const struct node *node, const struct shape *s, int o,
                        int64_t *address) {
     const struct arg *a = &node->issue->arg[o];
     const struct operand *operand = &e->machine->instr[node->issue->instr].operand[o];
@@ -88,7 +88,7 @@ static bool address_of(struct engine *e, const struct node *node, const struct s
         return engine_error(e, node, "operand '%s' cannot be in memory '%s'", operand->buffer,
                             e->machine->memory[p->memory].id);
     const struct reach *r = &s->reach[o];
-    int64_t size = (int64_t)type_size(operand->type), at = evaluate(e, a->offset);
+    int64_t size = (int64_t)type_size(operand->type), at = value_of(e, a->offset);
     if (at < 0 || at > p->bytes ||
         (r->elements && (at + r->lo * size < 0 || at + (r->hi + 1) * size > p->bytes)))
         return engine_error(e, node, "operand '%s' reaches beyond place '%s'", operand->buffer,
@@ -112,75 +112,8 @@ static bool step_issue(struct engine *e, const struct node *node) {
     return time_dispatch(e, &x);
 }
 
-static bool count_step(struct engine *e) {
+bool count_step(struct engine *e) {
     return ++e->steps <= e->limit || engine_error(e, NULL, "the step bound is reached");
-}
-
-static bool loop_trips(struct engine *e, const struct hardware *h, struct executed *x) {
-    x->nloops = h->nloops;
-    x->iterations = 1;
-    for (int k = 0; k < h->nloops; k++) {
-        const struct loop_node *l = h->loop[k];
-        int64_t lo = evaluate(e, l->lo), hi = evaluate(e, l->hi);
-        uint64_t n = hi <= lo ? 0 : ((uint64_t)hi - (uint64_t)lo - 1) / (uint64_t)l->step + 1;
-        if (n < 1 || n > (uint64_t)h->counter[k]->max)
-            return engine_error(e, x->node,
-                                "hardware loop '%s' of '%s' runs %llu times, not 1 to %lld",
-                                h->counter[k]->id, e->machine->instr[h->issue->instr].id,
-                                (unsigned long long)n, (long long)h->counter[k]->max);
-        e->value[l->var] = lo;
-        x->trips[k] = (int64_t)n;
-        if (__builtin_mul_overflow(x->iterations, x->trips[k], &x->iterations))
-            return engine_error(e, x->node, "hardware loops run too often");
-    }
-    return true;
-}
-
-/* Iteration number t: the loops' variables, the innermost moving fastest. */
-static void loop_values(struct engine *e, const struct hardware *h, const struct executed *x,
-                        int64_t t) {
-    for (int k = h->nloops - 1; k >= 0; k--) {
-        e->value[h->loop[k]->var] =
-            evaluate(e, h->loop[k]->lo) + t % x->trips[k] * h->loop[k]->step;
-        t /= x->trips[k];
-    }
-}
-
-/* How far the operands move from the first iteration of each loop to its second. */
-static bool loop_moves(struct engine *e, const struct hardware *h, const struct shape *s,
-                       struct executed *x) {
-    for (int k = 0; k < h->nloops; k++) {
-        if (x->trips[k] < 2) continue;
-        e->value[h->loop[k]->var] += h->loop[k]->step;
-        for (int o = 0; o < e->machine->instr[h->issue->instr].noperands; o++) {
-            int64_t at = 0;
-            if (!address_of(e, x->node, s, o, &at)) return false;
-            x->move[k][o] = at - x->address[o];
-        }
-        e->value[h->loop[k]->var] -= h->loop[k]->step;
-    }
-    return true;
-}
-
-/* Hardware loops and the issue inside: one entry of the queue. */
-static bool walk_hardware(struct engine *e, const struct loop_node *l) {
-    struct hardware h;
-    if (!hardware_issue(e->machine, l, &h))
-        return engine_error(e, NULL, "hardware loops are not around one issue that has them");
-    const struct node *node = &h.loop[h.nloops - 1]->body[0];
-    const struct instr *in = &e->machine->instr[h.issue->instr];
-    struct executed x = {.node = node, .queue = in->queue, .instance = e->instance};
-    if (!loop_trips(e, &h, &x) || !sizes_of(e, node, &x)) return false;
-    const struct shape *s = shape_of(e, node, &x);
-    if (!s) return false;
-    for (int64_t t = x.iterations - 1; t >= 0; t--) { /* ends with the first */
-        loop_values(e, &h, &x, t);
-        if (!count_step(e)) return false;
-        for (int o = 0; o < in->noperands; o++)
-            if (!address_of(e, node, s, o, &x.address[o])) return false;
-        x.work += issue_work(e, h.issue, s);
-    }
-    return loop_moves(e, &h, s, &x) && time_dispatch(e, &x);
 }
 
 static bool step_fallback(struct engine *e, const struct node *node) {
@@ -197,8 +130,8 @@ static bool step_fallback(struct engine *e, const struct node *node) {
     for (int a = 0; a < p->naxes; a++) {
         bool ranged = f->lo && f->lo[a] && f->hi && f->hi[a]; /* of an axis around it: one value */
         if (!(s->axes >> a & 1) && !ranged) continue;
-        x.lo[a] = ranged ? evaluate(e, f->lo[a]) : 0;
-        x.hi[a] = ranged ? evaluate(e, f->hi[a]) : p->axis[a].extent;
+        x.lo[a] = ranged ? value_of(e, f->lo[a]) : 0;
+        x.hi[a] = ranged ? value_of(e, f->hi[a]) : p->axis[a].extent;
         if (x.lo[a] < 0 || x.hi[a] > p->axis[a].extent)
             return engine_error(e, node, "the box %lld..%lld leaves axis '%s'", (long long)x.lo[a],
                                 (long long)x.hi[a], p->axis[a].name);
@@ -234,7 +167,7 @@ static const struct loop_node *limited_inside(const struct engine *e, const stru
 }
 
 static int64_t trips_of(const struct engine *e, const struct loop_node *l) {
-    __int128 distance = (__int128)evaluate(e, l->hi) - evaluate(e, l->lo);
+    __int128 distance = (__int128)value_of(e, l->hi) - value_of(e, l->lo);
     return distance <= 0 ? 0 : (int64_t)((distance + l->step - 1) / l->step);
 }
 
@@ -244,7 +177,7 @@ static int64_t places_at_once(struct engine *e, const struct loop_node *l) {
     const struct loop_node *inner = limited_inside(e, l);
     if (inner) {
         const struct unit *u = &e->machine->unit[inner->unit];
-        e->value[l->var] = evaluate(e, l->lo);
+        e->value[l->var] = value_of(e, l->lo);
         each = trips_of(e, inner);
         if (each > unit_instances(e->machine, inner->unit))
             each = unit_instances(e->machine, inner->unit);
@@ -269,7 +202,7 @@ static bool walk_parallel(struct engine *e, const struct loop_node *l) {
     int64_t trips = trips_of(e, l), n = is_virtual ? trips : unit_instances(e->machine, l->unit);
     if (trips == 0) return true;
     if (trips < 0) return engine_error(e, NULL, "a loop has too many iterations");
-    int64_t lo = evaluate(e, l->lo), most = is_virtual ? places_at_once(e, l) : SIM_INSTANCES;
+    int64_t lo = value_of(e, l->lo), most = is_virtual ? places_at_once(e, l) : SIM_INSTANCES;
     if (!is_virtual && n > most) n = most;
     if (n > trips) n = trips;
     if (most > n) most = n;
@@ -305,7 +238,7 @@ static bool walk_parallel(struct engine *e, const struct loop_node *l) {
 }
 
 static bool walk_loop(struct engine *e, const struct loop_node *l) {
-    int64_t lo = evaluate(e, l->lo), hi = evaluate(e, l->hi);
+    int64_t lo = value_of(e, l->lo), hi = value_of(e, l->hi);
     if (l->kind == LOOP_PARALLEL && l->unit >= 0) return walk_parallel(e, l);
     if (l->kind == LOOP_HARDWARE) return walk_hardware(e, l);
     for (int64_t v = lo; v < hi; v += l->step) {
@@ -368,6 +301,7 @@ static bool uses_place(const struct schedule *s, const struct node *n, int place
         for (int r = 0; r < t->nreads; r++)
             if (t->read[r].buffer == buffer) return true;
     }
+    if (n->kind == NODE_LOOP && n->loop->table == place + 1) return true;
     for (int k = 0; n->kind == NODE_LOOP && k < n->loop->nbody; k++)
         if (uses_place(s, &n->loop->body[k], place)) return true;
     return false;

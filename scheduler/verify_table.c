@@ -1,0 +1,76 @@
+/* Tables: before hardware walks entries, they must stand one after the other in its table, written
+ * and in order. */
+#include "scheduler/verify_int.h"
+
+#include <inttypes.h>
+
+static bool locate_entry(struct verify *v, const struct issue_node *n, const struct instr *in,
+                         int64_t *address, int *memory) {
+    for (int o = 0; o < in->noperands; o++) {
+        if (n->arg[o].place < 0) continue;
+        const struct place *p = &v->s->place[n->arg[o].place];
+        int slot = verify_slot(v, n->arg[o].place);
+        int64_t offset = sx_eval(n->arg[o].offset, v->var);
+        memory[o] = p->memory;
+        if (offset < 0 || offset > INT64_C(1) << 48)
+            return verify_error(v, "operand '%s' is outside its memory", in->operand[o].buffer);
+        address[o] = p->address + (slot ? slot - 1 : 0) * p->bytes + offset;
+    }
+    return true;
+}
+
+/* The entries that the loop must find, the other loops being in their first iterations. */
+static uint8_t *entries_wanted(struct verify *v, const struct hardware *h, int64_t trips,
+                               int64_t size) {
+    const struct issue_node *n = h->issue;
+    const struct instr *in = &v->m->instr[n->instr];
+    const struct loop_node *u = h->loop[h->table];
+    int64_t address[MAX_OPERANDS_OF_ISSUE], flag[64];
+    int memory[MAX_OPERANDS_OF_ISSUE];
+    uint8_t *out = arena_alloc(&v->arena, (size_t)(trips * size) + 1);
+    for (int k = 0; k < h->nloops; k++) v->var[h->loop[k]->var] = sx_eval(h->loop[k]->lo, v->var);
+    for (int k = 0; k < instr_flag_count(in) && k < 64; k++) flag[k] = sx_eval(n->flag[k], v->var);
+    for (int64_t t = 0; t < trips; t++, v->var[u->var] += u->step) {
+        if (!verify_step(v, 1) || !locate_entry(v, n, in, address, memory)) return NULL;
+        const struct field *f = table_entry(v->m, n, h->counter[h->table], address, memory, flag,
+                                            out + t * size);
+        if (!f) continue;
+        verify_error(v, "field '%s' of an entry of '%s' does not take its value", f->value->text,
+                     in->id);
+        return NULL;
+    }
+    return out;
+}
+
+static bool entries_there(struct verify *v, const struct place *p, const struct place *home,
+                          int64_t first, int64_t bytes) {
+    enum type type = v->p->buffer[p->buffer].type;
+    int64_t size = (int64_t)type_size(type);
+    for (int64_t at = first; at < first + bytes; at += size) {
+        struct tag want = tag_element(home->buffer, at / size, -1, 0, type),
+                   found = tag_get(v, (struct place_at){p->memory, 0, p->address + at}, type);
+        if (!tag_same(&found, &want))
+            return verify_error(v, "its entries are not in the table: byte %" PRId64
+                                   " of place '%s' was not loaded",
+                                at, p->name);
+    }
+    return true;
+}
+
+bool table_walk(struct verify *v, const struct hardware *h, int64_t trips, int qi) {
+    int place = h->loop[h->table]->table - 1;
+    const struct place *p = &v->s->place[place], *home = table_home(v->s, place);
+    int64_t size = table_entry_bytes(v->m, h->counter[h->table]);
+    if (v->counting) return true;
+    uint8_t *want = entries_wanted(v, h, trips, size);
+    if (!want) return false;
+    int64_t first = table_find(home, want, trips, size);
+    if (first < 0)
+        return verify_error(v, "its %" PRId64 " entries stand nowhere in place '%s'", trips,
+                            p->name);
+    if (!entries_there(v, p, home, first * size, trips * size)) return false;
+    struct place_at at = {p->memory, (int)verify_instance(v, v->m->memory[p->memory].unit),
+                          p->address + first * size};
+    race_access(v, qi, at, trips * size, false);
+    return !v->stop;
+}

@@ -349,10 +349,9 @@ double neighbour_price(struct covering *c, const struct program *p, int stmt,
                     (mo->role == OPERAND_DST &&
                      (mo->read >= 0 || (s->combine != COMBINE_SET && q.m->init < 0)));
         int w = a && read ? writer_of(p, stmt, a->buffer) : -1;
-        if (a && read) sum += arrival(&q, w, o, a);
-        bool continues =
-            w >= 0 && mo->role == OPERAND_DST && mo->read < 0 && c->chosen[w] == UNDECIDED;
-        if (continues && p->stmt[w].combine == COMBINE_SET) sum += prologue_price(&q, w);
+        bool continues = w >= 0 && mo->role == OPERAND_DST && mo->read < 0 &&
+                         c->chosen[w] == UNDECIDED && p->stmt[w].combine == COMBINE_SET;
+        if (a && read) sum += continues ? prologue_price(&q, w) : arrival(&q, w, o, a);
     }
     bool way_out = !isinf(operand_out_cost(c->needles, q.n, q.n->dst));
     if (!way_out) return stays_inside(&q) ? sum : INFINITY;

@@ -136,6 +136,7 @@ static void add_needles(struct estimator *e, struct options *out, const struct p
     struct covering *c = e->c;
     struct search s = {.arena = &c->scratch, .needles = c->needles, .limit = PAIR_STEPS};
     struct site site = site_of(&c->scratch, p, stmt);
+    s.all = p->stmt[stmt].nops == 1; /* who continues a fill is decided, and wants one mapping */
     for (int i = 0; i < c->needles->n; i++)
         if (c->needles->at[i].offered) search_pair(&s, &c->needles->at[i], &site);
     for (int i = 0; i < s.nmappings; i++) {
@@ -173,6 +174,20 @@ static int by_price(const void *a, const void *b) {
     return x->map.instr - y->map.instr;
 }
 
+static bool on_device(const struct machine *m, const struct option *o) {
+    int queue = o->fallback ? -1 : m->instr[o->map.instr].queue;
+    return queue >= 0 && !machine_queue_is_host(m, queue);
+}
+
+/* Who names a device wants sums of products done there, however slow it is: the host's time is
+ * reported apart. */
+static void prefer_device(const struct machine *m, struct options *o) {
+    int kept = 0;
+    for (int i = 0; i < o->n; i++)
+        if (on_device(m, &o->at[i])) o->at[kept++] = o->at[i];
+    if (kept > 0) o->n = kept;
+}
+
 /* `base`: node of the estimator's statement that node 0 of this one is. */
 static struct options list_options(struct estimator *e, const struct program *p, int stmt,
                                    int base) {
@@ -181,6 +196,7 @@ static struct options list_options(struct estimator *e, const struct program *p,
     add_needles(e, &out, p, stmt, NULL, base);
     if (p->stmt[stmt].nwhere == 0) add_munched(e, &out, p, stmt, base);
     add_option(e->c, &out, p, stmt, fallback, 0);
+    if (stmt_is_mac(p, &p->stmt[stmt])) prefer_device(e->c->machine, &out);
     if (out.n > 1) qsort(out.at, (size_t)out.n, sizeof *out.at, by_price);
     return out;
 }

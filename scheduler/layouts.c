@@ -71,7 +71,7 @@ static const char *repair_write(struct work *w, int task, int i, const char *why
     struct opnd *o = &t->op[i];
     int b = w->p->stmt[t->stmt].dst.buffer;
     if (w->p->buffer[b].role != ROLE_TEMP) return substitute(w, b) ? NULL : why;
-    if (w->home[b].locked) return "its result is wanted in two layouts";
+    if (w->home[b].locked) return pack_between(w, b) ? NULL : "its result is wanted in two layouts";
     home_pack(w, b, &o->geom);
     return NULL;
 }

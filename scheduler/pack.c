@@ -256,3 +256,46 @@ bool pack_whole(struct work *w, int argument, int temporary, bool load) {
     rewrite_order(w, rewrite_copy(w, a, t, used), -2);
     return true;
 }
+
+/* The last statement in order that writes the buffer, if all that do stand in one scope and nobody
+ * reads it before; -1 otherwise. */
+static int last_writer(const struct work *w, int buffer) {
+    int last = -1;
+    bool read = false;
+    for (int k = 0; k < w->norder; k++) {
+        const struct stmt *st = &w->p->stmt[w->order[k]];
+        if (st->dst.buffer == buffer) {
+            if (read || (last >= 0 && w->p->stmt[last].scope != st->scope)) return -1;
+            last = w->order[k];
+            continue;
+        }
+        for (int r = 0; r < st->nreads; r++) read |= st->read[r].buffer == buffer;
+    }
+    return last;
+}
+
+bool pack_between(struct work *w, int old) {
+    uint64_t used = 0;
+    struct buffer b = w->p->buffer[old];
+    int axis[MAX_DIMS], last = last_writer(w, old);
+    if (w->fallback < 0 || last < 0 || b.size || !has_room(w, b.extent, b.ndims, b.type)) return false;
+    const char *name = unique_name(w, b.name, "made");
+    int made = rewrite_buffer(w, name, b.type, ROLE_TEMP, b.ndims, b.extent);
+    if (made < 0) return false;
+    for (int d = 0; d < b.ndims; d++)
+        if ((axis[d] = pick_axis(w, name, b.extent[d], &used)) < 0) return false;
+    for (int s = 0; s < w->p->nstmts; s++) {
+        struct stmt *st = &w->p->stmt[s];
+        if (st->dst.buffer != old) continue;
+        st->dst.buffer = made;
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer == old) st->read[r].buffer = made;
+    }
+    struct access to = rewrite_access(w, old), from = rewrite_access(w, made);
+    for (int d = 0; d < b.ndims; d++) {
+        set(w, &to, d, axis[d], 1);
+        set(w, &from, d, axis[d], 1);
+    }
+    place_beside(w, rewrite_copy(w, to, from, used), last, false);
+    return true;
+}

@@ -199,6 +199,8 @@ struct layout *home_layout(struct work *, struct arena *, const struct home *, i
                            const char **text);
 bool pack_identity(struct work *, int task,
                    int operand); /* reads a copy in the layout the needle wants */
+/* A temporary that is wanted in two layouts: those who write it write another one, a copy follows. */
+bool pack_between(struct work *, int buffer);
 bool pack_whole(struct work *, int argument, int temporary,
                 bool load); /* copies out at the end, in at the start */
 bool needle_reduces(const struct needle *, int x);

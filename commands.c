@@ -391,6 +391,33 @@ static void report_failure(struct report *r, const struct job *j, const struct f
                 f->reason ? f->reason : "");
 }
 
+/* What each validity rule leaves, of all assignments of axes; docs/mapping.md, "Totals". */
+static void report_totals(struct report *r, const struct findings *f, bool certified) {
+    const struct map_totals *t = &f->totals;
+    text_printf(&r->text,
+                "totals after each rule, as they are and modulo the instruction's symmetries:\n"
+                "  %-22s %14" PRId64 "\n",
+                "V0 bindings", t->bindings);
+    report_open(r, "totals", '{');
+    report_integer(r, "bindings", t->bindings);
+    for (int k = 0; k < STAGE_COUNT; k++) {
+        report_open(r, stage_key[k], '{');
+        report_number(r, "count", t->count[k]);
+        if (k >= STAGE_FULL) report_integer(r, "distinct", t->distinct[k]);
+        report_close(r);
+        text_printf(&r->text, "  %-22s %14.6g", stage_name[k], t->count[k]);
+        if (k >= STAGE_FULL) text_printf(&r->text, " %14" PRId64, t->distinct[k]);
+        text_printf(&r->text, "\n");
+    }
+    if (certified) {
+        report_integer(r, "certified", t->certified);
+        text_printf(&r->text, "  %-22s %14" PRId64 "\n", "certified", t->certified);
+    }
+    report_close(r);
+    text_printf(&r->text, "found in %.3g s, certified in %.3g s\n", f->seconds_find,
+                f->seconds_certify);
+}
+
 int isamap_map(isamap *im, const char *path) {
     call_begin(im);
     struct job j;
@@ -414,6 +441,7 @@ int isamap_map(isamap *im, const char *path) {
         report_bool(r, "bounded", f->bounded);
         report_number(r, "seconds", f->seconds_find);
         report_number(r, "certify_seconds", f->seconds_certify);
+        if (im->option.all) report_totals(r, f, im->option.certify);
         if (im->option.why) {
             text_printf(&r->text, "why not:\n");
             report_open(r, "failures", '[');

@@ -17,7 +17,7 @@ struct automorphism {
 
 struct automorphisms {
     struct automorphism at[MAX_AUTOMORPHISMS];
-    int n;
+    int n, identity;
 };
 
 struct key {
@@ -75,13 +75,20 @@ static void permute(const struct needle *n, struct automorphism *m, int k,
     }
 }
 
+static bool is_identity(const struct needle *n, const struct automorphism *m) {
+    bool same = true;
+    for (int x = 0; x < n->naxes; x++) same &= m->axis[x] == x;
+    for (int o = 0; o < n->noperands; o++) same &= m->operand[o] == o;
+    return same;
+}
+
 /* The needle matched with itself gives the exchanges of operands; for each the axes that go with
  * it. */
-static void find_automorphisms(const struct machine *machine, const struct needle *n,
-                               struct automorphisms *out) {
+struct automorphisms *automorphisms_of(struct arena *arena, const struct machine *machine,
+                                       const struct needle *n) {
+    struct automorphisms *out = arena_alloc(arena, sizeof *out);
     struct arena scratch;
     struct match match;
-    out->n = 0;
     arena_init(&scratch);
     struct site site = site_of(&scratch, n->program, 0);
     match.n = 0;
@@ -103,6 +110,9 @@ static void find_automorphisms(const struct machine *machine, const struct needl
         out->n = 1;
     }
     arena_free(&scratch);
+    for (int i = 0; i < out->n; i++)
+        if (is_identity(n, &out->at[i])) out->identity = i;
+    return out;
 }
 
 static struct key key_of(const struct needle *n, const struct mapping *m,
@@ -119,18 +129,30 @@ static struct key key_of(const struct needle *n, const struct mapping *m,
     return k;
 }
 
+bool mapping_representative(const struct automorphisms *own, const struct needle *n,
+                            const struct mapping *m) {
+    struct key first = key_of(n, m, &own->at[own->identity]);
+    for (int f = 0; f < own->n; f++) {
+        struct key k = key_of(n, m, &own->at[f]);
+        if (memcmp(&k, &first, sizeof k) < 0) return false;
+    }
+    return true;
+}
+
 static int by_word(const void *a, const void *b) {
     return memcmp(a, b, sizeof(struct key));
 }
 
 int count_distinct(const struct needles *all, const struct mapping *m, int n) {
     struct key *key = calloc((size_t)n + 1, sizeof *key);
-    struct automorphisms *own = malloc(sizeof *own);
+    struct arena scratch;
+    const struct automorphisms *own = NULL;
     int count = 0, instr = -1;
-    if (!key || !own) abort();
+    if (!key) abort();
+    arena_init(&scratch);
     for (int i = 0; i < n; i++) {
         const struct needle *needle = needle_of(all, m[i].instr);
-        if (m[i].instr != instr) find_automorphisms(all->machine, needle, own);
+        if (m[i].instr != instr) own = automorphisms_of(&scratch, all->machine, needle);
         instr = m[i].instr;
         for (int f = 0; f < own->n; f++) {
             struct key k = key_of(needle, &m[i], &own->at[f]);
@@ -139,7 +161,7 @@ int count_distinct(const struct needles *all, const struct mapping *m, int n) {
     }
     qsort(key, (size_t)n, sizeof *key, by_word);
     for (int i = 0; i < n; i++) count += i == 0 || by_word(&key[i], &key[i - 1]) != 0;
-    free(own);
+    arena_free(&scratch);
     free(key);
     return count;
 }

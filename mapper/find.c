@@ -13,19 +13,37 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int by_cost(const void *a, const void *b) {
-    const struct mapping *x = a, *y = b;
-    double cx = x->cost + x->copies, cy = y->cost + y->copies;
-    if (cx != cy) return cx < cy ? -1 : 1;
-    if (x->stmt != y->stmt) return x->stmt - y->stmt;
-    return x->instr - y->instr;
-}
-
 static int by_depth(const void *a, const void *b) {
     const struct failure *x = a, *y = b;
     if (x->depth != y->depth) return y->depth - x->depth;
     if (x->stmt != y->stmt) return x->stmt - y->stmt;
     return x->instr - y->instr;
+}
+
+const char *const stage_key[STAGE_COUNT] = {
+#define X(id, key, name) #key,
+    STAGE_TABLE(X)
+#undef X
+};
+const char *const stage_name[STAGE_COUNT] = {
+#define X(id, key, name) name,
+    STAGE_TABLE(X)
+#undef X
+};
+
+/* Back to the program's own axes. */
+static void unmerge(struct search *s, const struct merged_axes *of) {
+    int kept = 0;
+    for (int i = 0; i < s->nmappings; i++) {
+        bool whole = true;
+        for (int x = 0; x < s->mapping[i].ngroups; x++)
+            whole &= group_unmerged(of, &s->mapping[i].group[x]);
+        if (whole) s->mapping[kept++] = s->mapping[i];
+    }
+    s->bounded |= kept < s->nmappings;
+    s->nmappings = kept;
+    for (int i = 0; i < s->nfailures; i++)
+        s->failure[i].stmt_axis = axis_unmerged(of, s->failure[i].stmt_axis);
 }
 
 static void search_program(struct search *s, const struct program *p) {
@@ -44,6 +62,14 @@ static void search_program(struct search *s, const struct program *p) {
     arena_free(&scratch);
 }
 
+static int by_cost(const void *a, const void *b) {
+    const struct mapping *x = a, *y = b;
+    double cx = x->cost + x->copies, cy = y->cost + y->copies;
+    if (cx != cy) return cx < cy ? -1 : 1;
+    if (x->stmt != y->stmt) return x->stmt - y->stmt;
+    return x->instr != y->instr ? x->instr - y->instr : mapping_compare(x, y);
+}
+
 struct findings *mapper_find(const struct program *p, const struct machine *m,
                              const struct map_options *o) {
     struct findings *f = calloc(1, sizeof *f);
@@ -54,8 +80,13 @@ struct findings *mapper_find(const struct program *p, const struct machine *m,
     struct search s = {.arena = &f->arena,
                        .needles = needles,
                        .all = o->all,
-                       .limit = o->steps > 0 ? o->steps : DEFAULT_STEPS};
-    search_program(&s, p);
+                       .limit = o->steps > 0 ? o->steps : DEFAULT_STEPS,
+                       .totals = o->all ? &f->totals : NULL};
+    struct merged_axes of;
+    struct program *merged = program_merged(p, &of);
+    search_program(&s, merged ? merged : p);
+    if (merged) unmerge(&s, &of);
+    program_free(merged);
     if (s.nmappings > 1) qsort(s.mapping, (size_t)s.nmappings, sizeof *s.mapping, by_cost);
     if (s.nfailures > 1) qsort(s.failure, (size_t)s.nfailures, sizeof *s.failure, by_depth);
     f->mapping = s.mapping;
@@ -63,11 +94,13 @@ struct findings *mapper_find(const struct program *p, const struct machine *m,
     f->failure = s.failure;
     f->nfailures = s.nfailures < MAX_FAILURES ? s.nfailures : MAX_FAILURES;
     f->bounded = s.bounded;
-    f->distinct = count_distinct(needles, s.mapping, s.nmappings);
+    f->distinct = o->all ? (int)f->totals.distinct[STAGE_COUPLED]
+                         : count_distinct(needles, s.mapping, s.nmappings);
     f->seconds_find = now() - start;
     start = now();
     for (int i = 0; o->certify_all && i < f->nmappings; i++)
         f->mapping[i].certified = mapping_certify_with(needles, p, &f->mapping[i], NULL);
+    for (int i = 0; i < f->nmappings; i++) f->totals.certified += f->mapping[i].certified;
     f->seconds_certify = now() - start;
     needles_close(needles);
     return f;

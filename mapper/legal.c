@@ -127,7 +127,7 @@ static bool access_plain(const struct program *p, const struct access *a) {
         if (access_coef(p, a, d, p->naxes) != 0) return false;
         for (int x = 0; x < p->naxes; x++) {
             int64_t c = access_coef(p, a, d, x);
-            if (!c) continue;
+            if (!c || p->axis[x].extent == 1) continue;
             if (c != 1 || found >= 0 || seen >> x & 1) return false;
             found = x;
             seen |= UINT64_C(1) << x;
@@ -188,6 +188,12 @@ static void axis_tiles(const struct needle_axis *x, int64_t extent, int64_t *til
     *rest = left == 0       ? 0
             : left <= x->lo ? x->lo
                             : x->lo + (left - x->lo + x->step - 1) / x->step * x->step;
+}
+
+double axis_executed(const struct needle_axis *x, int64_t extent) {
+    int64_t tile, full, rest;
+    axis_tiles(x, extent, &tile, &full, &rest);
+    return (double)tile * (double)full + (double)(x->ranged < 0 && rest > 0 ? tile : rest);
 }
 
 void mapping_sizes(const struct needle *n, const struct program *p, const struct group *g,

@@ -32,6 +32,7 @@ struct mapping {
     struct group *group;               /* one for each axis of the needle's kernel */
     int ngroups;
     struct mapped_operand *operand;    /* one for each instr.operand */
+    int noperands;
     bool certified;
     double cost;                       /* cycles on the needle's queue for the whole statement, padding included */
     double copies;                     /* estimated cycles of packing copies that the operands need; layouts are the scheduler's */
@@ -64,11 +65,36 @@ struct failure {
     const char *reason;                /* a sentence that names both */
 };
 
+/* What each validity rule leaves (docs/mapping.md, "Totals"); mappings as they are, and modulo the needle's automorphisms. Counted with
+ * `all`, of the statements that have a binding. */
+#define STAGE_TABLE(X)                                                                             \
+    X(ASSIGNMENTS, assignments, "all assignments") X(ORDER, order, "V4 order")                     \
+    X(SIGNATURE, signatures, "V1 signatures") X(FULL, full, "no axis missing")                     \
+    X(INJECTIVE, injective, "V3 injective") X(EXTENT, extents, "V5 extents")                       \
+    X(COUPLED, coupled, "shared dimensions") X(DIRECT, direct, "of them V2 direct")                \
+    X(INIT, filled, "of them V6 with fill")
+
+enum map_stage {
+#define X(id, key, name) STAGE_##id,
+    STAGE_TABLE(X)
+#undef X
+        STAGE_COUNT
+};
+extern const char *const stage_key[STAGE_COUNT], *const stage_name[STAGE_COUNT];
+
+struct map_totals {
+    int64_t bindings;                  /* V0: needle and statement with one order of operands */
+    double count[STAGE_COUNT];         /* the first three are products, not enumerated */
+    int64_t distinct[STAGE_COUNT];     /* from STAGE_FULL on */
+    int64_t certified;                 /* with certify_all */
+};
+
 struct findings {
     struct arena arena;
     struct mapping *mapping;  int nmappings;   /* best cost first */
     int distinct;                              /* modulo the needle's automorphisms */
     struct failure *failure;  int nfailures;   /* deepest first, at most a few for each needle and statement */
+    struct map_totals totals;
     bool bounded;                              /* the step bound was hit: not all were enumerated */
     double seconds_find, seconds_certify;
 };

@@ -144,6 +144,8 @@ int64_t group_extent(const struct program *, const struct group *);
 int64_t linear_stride(const struct program *, const struct access *, int axis);
 bool operand_direct(const struct needle *, const struct program *, const struct access *,
                     const struct group *, int operand);
+double axis_executed(const struct needle_axis *,
+                     int64_t extent); /* points of a group, padding included */
 void mapping_sizes(const struct needle *, const struct program *, const struct group *,
                    int64_t *size);
 void mapping_price(const struct needles *, const struct needle *, const struct program *,
@@ -151,12 +153,32 @@ void mapping_price(const struct needles *, const struct needle *, const struct p
 /* cycles for one element that the fallback copies */
 double copy_interval(const struct machine *, enum copy_kind);
 
+/* ---- canonical axes ---- */
+struct merged_axes { /* axis a >= first of the merged program is pair[a][0] * extent + pair[a][1] */
+    int first, pair[MAX_AXES][2];
+};
+
+/* A copy in which collinear axes of each statement are one; NULL: there are none. */
+struct program *program_merged(const struct program *, struct merged_axes *);
+int axis_unmerged(const struct merged_axes *, int axis); /* the fastest axis of the original */
+bool group_unmerged(const struct merged_axes *, struct group *); /* false: too many axes */
+
+/* ---- counting modulo the needle's automorphisms ---- */
+struct automorphisms;
+struct automorphisms *automorphisms_of(struct arena *, const struct machine *,
+                                       const struct needle *);
+/* Of the mappings that automorphisms turn into each other one is the representative. */
+bool mapping_representative(const struct automorphisms *, const struct needle *,
+                            const struct mapping *);
+int count_distinct(const struct needles *, const struct mapping *, int n);
+
 /* ---- the search ---- */
 struct search {
     struct arena *arena; /* of the results */
     const struct needles *needles;
     int64_t steps, limit;
     bool all, bounded;
+    struct map_totals *totals; /* counted when all are enumerated; or NULL */
     struct mapping *mapping;
     int nmappings, cap;
     struct failure *failure;
@@ -165,12 +187,13 @@ struct search {
 
 /* Appends the mappings of one needle on one statement and the reasons why there are none. */
 void search_pair(struct search *, const struct needle *, const struct site *);
+/* Of one instruction and statement; < 0: a is better. */
+int mapping_compare(const struct mapping *, const struct mapping *);
 void note_failure(struct search *, const struct needle *, const struct site *,
                   const struct mismatch *);
 void note_axis(struct search *, const struct needle *, const struct site *, enum failure_kind,
                int needle_axis, int axis, int operand, const char *reason);
 void note_refused(struct search *, const struct needle *, const struct site *);
-int count_distinct(const struct needles *, const struct mapping *, int n);
 bool mapping_certify_with(const struct needles *, const struct program *, const struct mapping *,
                           struct text *why_not);
 

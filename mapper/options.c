@@ -171,7 +171,9 @@ static int by_price(const void *a, const void *b) {
     const struct option *x = a, *y = b;
     if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
     if (x->ncuts != y->ncuts) return x->ncuts - y->ncuts;
-    return x->map.instr - y->map.instr;
+    if (x->fallback || y->fallback) return x->fallback - y->fallback;
+    if (x->map.instr != y->map.instr) return x->map.instr - y->map.instr;
+    return mapping_compare(&x->map, &y->map);
 }
 
 static bool on_device(const struct machine *m, const struct option *o) {

@@ -1,26 +1,13 @@
 /* One needle on one statement: bindings, then groups from the classes of haystack axes
  * (docs/mapping.md; ISA Mapper §2.2, AMOS). No search over axis permutations is needed: the
  * signature says on which needle axes a haystack axis may be. */
-#include "mapper/mapper_int.h"
+#include "mapper/search_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEEP_BEST = 8, MAX_CHOICES = 16, LEAVES_BEST = 4096 };
-
-struct chooser {
-    struct search *search;
-    const struct needle *needle;
-    const struct site *site;
-    const struct binding_set *bound;
-    uint64_t class[MAX_NEEDLE_AXES];
-    struct group group[MAX_NEEDLE_AXES];
-    struct group choice[MAX_NEEDLE_AXES][MAX_CHOICES]; /* best-first: the groups that are tried */
-    int nchoices[MAX_NEEDLE_AXES];
-    int first; /* of the pair's mappings */
-    int64_t leaves;
-};
+enum { KEEP_BEST = 8 };
 
 /* ---- order inside a group ---- */
 
@@ -37,7 +24,7 @@ static void sort_by_stride(const struct program *p, const struct access *a, stru
         }
 }
 
-static int count_direct(const struct chooser *c, int x, const struct group *g) {
+int count_direct(const struct chooser *c, int x, const struct group *g) {
     struct group all[MAX_NEEDLE_AXES] = {0};
     int n = 0;
     all[x] = *g;
@@ -69,7 +56,7 @@ static void order_group(const struct chooser *c, int x, struct group *g) {
     *g = best;
 }
 
-static struct group group_of(const struct chooser *c, int x, uint64_t mask) {
+struct group group_of(const struct chooser *c, int x, uint64_t mask) {
     struct group g = {0};
     for (int a = 0; a < c->site->program->naxes && g.n < MAX_GROUP; a++)
         if (mask >> a & 1) g.axis[g.n++] = a;
@@ -85,17 +72,39 @@ static uint64_t group_mask(const struct group *g) {
 
 /* ---- leaves ---- */
 
+static struct mapped_operand bound_operand(const struct chooser *c, int o) {
+    const struct bound *b = &c->bound->operand[o];
+    return (struct mapped_operand){.role = b->kind == BOUND_DST   ? OPERAND_DST
+                                           : b->kind == BOUND_IMM ? OPERAND_IMM
+                                                                  : OPERAND_READ,
+                                   .read = b->read,
+                                   .imm = b->imm};
+}
+
+static void note_representative(struct chooser *c) {
+    struct mapped_operand operand[MAX_OPERANDS];
+    struct mapping m = {.instr = c->needle->instr,
+                        .stmt = c->site->stmt,
+                        .init = -1,
+                        .group = c->group,
+                        .ngroups = c->needle->naxes,
+                        .operand = operand,
+                        .noperands = c->needle->noperands};
+    for (int o = 0; o < c->needle->noperands; o++) {
+        operand[o] = bound_operand(c, o);
+        for (int r = operand[o].read - 1; r >= 0; r--)
+            if (access_same(c->site->program, &c->site->s->read[r],
+                            &c->site->s->read[operand[o].read]))
+                operand[o].read = r;
+    }
+    c->representative = mapping_representative(c->own, c->needle, &m);
+}
+
 static void make_operands(const struct chooser *c, struct mapping *m) {
     for (int o = 0; o < c->needle->noperands; o++) {
-        const struct bound *b = &c->bound->operand[o];
-        const struct access *a = bound_access(c->site, b);
-        struct mapped_operand *mo = &m->operand[o];
-        mo->role = b->kind == BOUND_DST   ? OPERAND_DST
-                   : b->kind == BOUND_IMM ? OPERAND_IMM
-                                          : OPERAND_READ;
-        mo->read = b->read;
-        mo->imm = b->imm;
-        mo->direct = !a || operand_direct(c->needle, c->site->program, a, m->group, o);
+        const struct access *a = bound_access(c->site, &c->bound->operand[o]);
+        m->operand[o] = bound_operand(c, o);
+        m->operand[o].direct = !a || operand_direct(c->needle, c->site->program, a, m->group, o);
     }
 }
 
@@ -103,8 +112,11 @@ static struct mapping make_mapping(const struct chooser *c) {
     struct arena *arena = c->search->arena;
     const struct operand *dst =
         &c->search->needles->machine->instr[c->needle->instr].operand[c->needle->dst];
-    struct mapping m = {
-        .instr = c->needle->instr, .stmt = c->site->stmt, .init = -1, .ngroups = c->needle->naxes};
+    struct mapping m = {.instr = c->needle->instr,
+                        .stmt = c->site->stmt,
+                        .init = -1,
+                        .ngroups = c->needle->naxes,
+                        .noperands = c->needle->noperands};
     m.group = arena_copy(arena, c->group, (size_t)c->needle->naxes * sizeof *m.group);
     m.operand = arena_array(arena, (size_t)c->needle->noperands, sizeof *m.operand);
     make_operands(c, &m);
@@ -114,15 +126,29 @@ static struct mapping make_mapping(const struct chooser *c) {
     return m;
 }
 
+/* By price; equal ones by what is left out of it: operands to pack, axes to fuse. */
+int mapping_compare(const struct mapping *a, const struct mapping *b) {
+    double x = a->cost + a->copies, y = b->cost + b->copies;
+    int packed = 0, fused = 0;
+    if (x != y) return x < y ? -1 : 1;
+    for (int o = 0; o < a->noperands; o++) packed += !a->operand[o].direct - !b->operand[o].direct;
+    for (int g = 0; g < a->ngroups; g++) fused += a->group[g].n - b->group[g].n;
+    if (packed || fused) return packed ? packed : fused;
+    for (int g = 0; g < a->ngroups; g++)
+        for (int k = 0; k < a->group[g].n && k < b->group[g].n; k++)
+            if (a->group[g].axis[k] != b->group[g].axis[k])
+                return a->group[g].axis[k] - b->group[g].axis[k];
+    return 0;
+}
+
 static void keep(struct chooser *c, struct mapping m) {
     struct search *s = c->search;
-    int at = s->nmappings;
-    if (!s->all && at - c->first >= KEEP_BEST) {
-        for (int i = c->first; i < s->nmappings; i++)
-            if (at == s->nmappings || s->mapping[i].cost + s->mapping[i].copies >
-                                          s->mapping[at].cost + s->mapping[at].copies)
-                at = i;
-        if (s->mapping[at].cost + s->mapping[at].copies > m.cost + m.copies) s->mapping[at] = m;
+    if (!s->all && s->nmappings - c->first >= KEEP_BEST) {
+        struct mapping *worst = &s->mapping[c->first];
+        for (int i = c->first + 1; i < s->nmappings; i++)
+            if (mapping_compare(&s->mapping[i], worst) > 0)
+                worst = &s->mapping[i];
+        if (mapping_compare(&m, worst) < 0) *worst = m;
         return;
     }
     GROW(s->arena, s->mapping, s->nmappings, s->cap);
@@ -141,52 +167,80 @@ static int not_injective(const struct chooser *c) {
     return last;
 }
 
-static void leaf(struct chooser *c, uint64_t used) {
+static void count_stage(const struct chooser *c, enum map_stage stage) {
+    struct map_totals *t = c->search->totals;
+    if (!t) return;
+    t->count[stage]++;
+    t->distinct[stage] += c->representative;
+}
+
+static void count_mapping(const struct chooser *c, const struct mapping *m) {
+    bool direct = true;
+    for (int o = 0; o < c->needle->noperands; o++) direct &= m->operand[o].direct;
+    if (direct) count_stage(c, STAGE_DIRECT);
+    if (m->init >= 0) count_stage(c, STAGE_INIT);
+}
+
+/* A needle whose axes share a dimension: the certificate decides. */
+static bool coupled_sound(const struct chooser *c, struct mapping *m) {
     struct search *s = c->search;
+    struct text why = {0};
+    if (!c->needle->coupled) return true;
+    m->certified = mapping_certify_with(s->needles, c->site->program, m, &why);
+    if (!m->certified)
+        note_axis(s, c->needle, c->site, FAILURE_CERTIFICATE, -1, -1, -1,
+                  arena_strdup(s->arena, why.at ? why.at : ""));
+    text_free(&why);
+    return m->certified;
+}
+
+static bool groups_full(const struct chooser *c, uint64_t used) {
     bool any = false;
     for (int x = 0; x < c->needle->naxes; x++) {
-        if (c->group[x].n == 0 && c->class[x] & ~used) return;
+        if (c->group[x].n == 0 && c->class[x] & ~used) return false;
         any |= c->group[x].n > 0;
     }
-    if (!any) return;
+    return any;
+}
+
+void search_leaf(struct chooser *c, uint64_t used) {
+    struct search *s = c->search;
+    if (!groups_full(c, used)) return;
+    if (s->totals) note_representative(c);
+    count_stage(c, STAGE_FULL);
     int axis = not_injective(c);
     if (axis >= 0) {
         note_axis(s, c->needle, c->site, FAILURE_NOT_INJECTIVE, -1, axis, c->needle->dst,
                   "two points of one issue would write the same element");
         return;
     }
+    count_stage(c, STAGE_INJECTIVE);
     if (!padding_legal(c->needle, c->site->program, c->site->s, c->group)) {
         note_axis(s, c->needle, c->site, FAILURE_EXTENT, -1, -1, -1,
                   "the extent of a reduction is no multiple of the instruction's, and zeros would "
                   "change its result");
         return;
     }
+    count_stage(c, STAGE_EXTENT);
     struct mapping m = make_mapping(c);
-    if (c->needle->coupled) {
-        struct text why = {0};
-        m.certified = mapping_certify_with(s->needles, c->site->program, &m, &why);
-        if (!m.certified)
-            note_axis(s, c->needle, c->site, FAILURE_CERTIFICATE, -1, -1, -1,
-                      arena_strdup(s->arena, why.at ? why.at : ""));
-        text_free(&why);
-        if (!m.certified) return;
-    }
+    if (!coupled_sound(c, &m)) return;
+    count_stage(c, STAGE_COUPLED);
+    count_mapping(c, &m);
     keep(c, m);
 }
 
-static bool spent(struct chooser *c) {
-    struct search *s = c->search;
+bool search_spent(struct search *s) {
     if (s->steps >= s->limit) s->bounded = true;
     s->steps++;
-    return s->bounded || (!s->all && c->leaves++ > LEAVES_BEST);
+    return s->bounded;
 }
 
 /* ---- choosing groups ---- */
 
 static void choose_all(struct chooser *c, int x, uint64_t used) {
-    if (spent(c)) return;
+    if (search_spent(c->search)) return;
     if (x == c->needle->naxes) {
-        leaf(c, used);
+        search_leaf(c, used);
         return;
     }
     uint64_t class = c->class[x] & ~used;
@@ -194,49 +248,32 @@ static void choose_all(struct chooser *c, int x, uint64_t used) {
         if (__builtin_popcountll(mask) <= MAX_GROUP) {
             c->group[x] = group_of(c, x, mask);
             choose_all(c, x + 1, used | mask);
+        } else {
+            c->search->bounded = true;
         }
         if (mask == 0 || c->search->bounded) break;
     }
 }
 
-static void choose_best(struct chooser *c, int x, uint64_t used) {
-    if (spent(c)) return;
-    if (x == c->needle->naxes) {
-        leaf(c, used);
-        return;
-    }
-    for (int k = 0; k <= c->nchoices[x]; k++) {
-        c->group[x] = k < c->nchoices[x] ? c->choice[x][k] : (struct group){0};
-        uint64_t mask = group_mask(&c->group[x]);
-        if (!(mask & used)) choose_best(c, x + 1, used | mask);
-    }
-}
-
-static void add_choice(struct chooser *c, int x, uint64_t mask) {
-    int *n = &c->nchoices[x];
-    if (*n == MAX_CHOICES || __builtin_popcountll(mask) > MAX_GROUP) return;
-    for (int k = 0; k < *n; k++)
-        if (group_mask(&c->choice[x][k]) == mask) return;
-    c->choice[x][(*n)++] = group_of(c, x, mask);
-}
-
-/* Axes one by one, then runs of neighbours in memory. */
-static void list_choices(struct chooser *c, int x) {
+/* What the rules before the enumeration leave of all assignments: of each axis to a needle axis or
+ * to none. */
+static void count_assignments(const struct chooser *c) {
+    struct map_totals *t = c->search->totals;
     const struct program *p = c->site->program;
-    struct group line = {0};
-    for (int a = 0; a < p->naxes; a++)
-        if (c->class[x] >> a & 1) {
-            add_choice(c, x, UINT64_C(1) << a);
-            if (line.n < MAX_GROUP) line.axis[line.n++] = a;
-        }
-    order_group(c, x, &line);
-    for (int from = line.n - 2; from >= 0; from--) {
-        uint64_t run = 0;
-        for (int k = from; k < line.n; k++) run |= UINT64_C(1) << line.axis[k];
-        add_choice(c, x, run);
+    double all = 1, ordered = 1, signed_ = 1;
+    if (!t) return;
+    for (int a = 0; a < p->naxes; a++) {
+        if (!(c->site->s->axes >> a & 1) || p->axis[a].extent < 2) continue;
+        int choices = 1;
+        for (int x = 0; x < c->needle->naxes; x++) choices += c->class[x] >> a & 1;
+        all *= c->needle->naxes + 1;
+        signed_ *= choices;
+        if (c->site->live >> a & 1) ordered *= c->needle->naxes + 1;
     }
-    for (int from = 0; from + 2 < line.n; from++)
-        add_choice(c, x, UINT64_C(1) << line.axis[from] | UINT64_C(1) << line.axis[from + 1]);
+    t->bindings++;
+    t->count[STAGE_ASSIGNMENTS] += all;
+    t->count[STAGE_ORDER] += ordered;
+    t->count[STAGE_SIGNATURE] += signed_;
 }
 
 /* No axis fits: say which needle axis found none, and what stands in the way of the nearest
@@ -260,9 +297,15 @@ static void note_empty(const struct chooser *c) {
 }
 
 static void choose_groups(struct search *s, const struct needle *n, const struct site *site,
-                          const struct binding_set *b, int first) {
-    struct chooser *c = arena_alloc(s->arena, sizeof *c);
-    *c = (struct chooser){.search = s, .needle = n, .site = site, .bound = b, .first = first};
+                          const struct binding_set *b, const struct automorphisms *own,
+                          int first) {
+    struct chooser chooser = {.search = s,
+                              .needle = n,
+                              .site = site,
+                              .bound = b,
+                              .own = own,
+                              .first = first},
+                   *c = &chooser;
     uint64_t any = 0;
     for (int x = 0; x < n->naxes; x++) {
         for (int a = 0; a < site->program->naxes; a++)
@@ -270,14 +313,13 @@ static void choose_groups(struct search *s, const struct needle *n, const struct
                 c->class[x] |= UINT64_C(1) << a;
         any |= c->class[x];
     }
-    if (!any) {
+    count_assignments(c);
+    if (!any)
         note_empty(c);
-    } else if (s->all) {
+    else if (s->all)
         choose_all(c, 0, 0);
-    } else {
-        for (int x = 0; x < n->naxes; x++) list_choices(c, x);
-        choose_best(c, 0, 0);
-    }
+    else
+        choose_best(c);
 }
 
 void search_pair(struct search *s, const struct needle *n, const struct site *site) {
@@ -290,9 +332,11 @@ void search_pair(struct search *s, const struct needle *n, const struct site *si
     }
     match_terms(s->arena, s->needles->machine, n, site, site->term.root, false, &match);
     if (match.n == 0) note_failure(s, n, site, &match.worst);
+    const struct automorphisms *own =
+        s->totals && match.n > 0 ? automorphisms_of(s->arena, s->needles->machine, n) : NULL;
     for (int i = 0; i < match.n; i++) {
         if (imm_encodable(s->needles->machine, n, &match.at[i])) {
-            choose_groups(s, n, site, &match.at[i], first);
+            choose_groups(s, n, site, &match.at[i], own, first);
             continue;
         }
         struct mismatch w = {FAILURE_OPERATION, n->term.root, site->term.root, n->term.n};

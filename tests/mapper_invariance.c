@@ -1,6 +1,6 @@
 /* How a program is written does not matter: axes in another order, split and fused again, of extent
  * 1, other names, operands exchanged. The set of mappings stays the same, mapping by mapping. Each
- * operator is written anew ISAMAP_INVARIANCE times (100). */
+ * operator is written anew ISAMAP_INVARIANCE times (300). */
 #include "mapper_help.h"
 
 #define MATMUL "tests/data/machines/mapper/matmul16.xml"
@@ -257,7 +257,7 @@ static void test_operators(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         struct program *p = help_operator(name[i]);
-        compare(p, m, times_of(100), &seed);
+        compare(p, m, times_of(300), &seed);
         program_free(p);
     }
     machine_free(m);
@@ -268,7 +268,7 @@ static void test_tiny(void **state) {
     struct machine *m = help_machine("tests/data/machines/mapper/tiny.xml");
     uint64_t seed = 6;
     (void)state;
-    for (int i = 0; i < times_of(100); i++) {
+    for (int i = 0; i < times_of(300); i++) {
         struct program *p = help_tiny(&seed);
         compare(p, m, 1, &seed);
         program_free(p);

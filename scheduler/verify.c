@@ -343,6 +343,7 @@ static void walk_parallel(struct verify *v, const struct loop_node *l, int64_t l
     uint64_t count = is_virtual ? n : (uint64_t)unit_instances(v->m, l->unit);
     uint64_t trips = (uint64_t)loop_trips(v, l);
     uint32_t begin[MAX_QUEUES];
+    const uint32_t *around = v->begin;
     if (count > n) count = n;
     if (is_virtual && count > VIRTUAL_INSTANCES && !trips) {
         verify_error(v, "more than %d instances of unit '%s' cannot be verified whole",
@@ -351,6 +352,7 @@ static void walk_parallel(struct verify *v, const struct loop_node *l, int64_t l
     }
     if (!v->counting) race_barrier(v);
     memcpy(begin, v->at_barrier, sizeof begin);
+    if (is_virtual) v->begin = begin;
     v->shared[l->unit] = true;
     v->nshared++;
     for (uint64_t k = 0; k < n && verify_step(v, 1); k++) {
@@ -359,9 +361,12 @@ static void walk_parallel(struct verify *v, const struct loop_node *l, int64_t l
         if (is_virtual && v->inst[l->unit] >= VIRTUAL_INSTANCES) /* the last */
             v->inst[l->unit] = VIRTUAL_INSTANCES - 1;
         memcpy(v->at_barrier, begin, sizeof begin);
+        uint16_t outside = is_virtual ? race_enter(v) : v->generation;
         walk_nodes(v, l->body, l->nbody);
+        if (is_virtual) race_leave(v, outside);
         v->live[l->var] = false;
     }
+    v->begin = around;
     v->inst[l->unit] = 0;
     v->shared[l->unit] = out;
     v->nshared--;

@@ -93,10 +93,12 @@ struct binding_of {
 struct queue_instance {
     int queue;                         /* -1: a fallback without one, which hardware orders */
     int completes;                     /* sync; -1 */
+    uint16_t generation;               /* of the iteration of a virtual unit in which it was met; 0: outside */
+    bool left;                         /* that iteration is over: another may take its number, and counts on */
     int64_t *inst;                     /* [nunits] instances in which it was met */
     uint32_t clock[MAX_QUEUES];        /* what of each queue is known to be finished */
 };
-struct epoch { uint32_t clock; int16_t queue; };                    /* clock 0: none */
+struct epoch { uint32_t clock; int16_t queue; uint16_t generation; };   /* clock 0: none */
 struct granule { struct epoch write, read[4]; uint32_t crowd; };    /* crowd: 1 + barriers passed when more read it than fit */
 
 struct token { uint32_t *clock; };
@@ -175,6 +177,8 @@ struct verify {
     struct queue_instance *queue[MAX_QUEUES]; int nqueues;
     struct token_channel *channels;
     uint32_t barriers, at_barrier[MAX_QUEUES];
+    uint16_t generation, generations;  /* of the iteration that is walked; handed out so far, and then again from 1 */
+    const uint32_t *begin;             /* [MAX_QUEUES] what was known when that iteration began */
     bool *shared;                      /* [nunits] by a parallel loop around */
     int nshared;
 };
@@ -309,6 +313,8 @@ void race_begin(struct verify *, int qi, const struct signals *);   /* pops; sta
 void race_push(struct verify *, int qi, const struct signals *);
 void race_tokens_left(struct verify *);                             /* at the end of a section there are none */
 void race_tokens_free(struct verify *);
+uint16_t race_enter(struct verify *);                              /* an iteration of a virtual unit: its generation, returns that around */
+void race_leave(struct verify *, uint16_t around);
 void race_barrier(struct verify *);                                 /* of the instances that are walked */
 void race_section_end(struct verify *);
 

@@ -19,25 +19,53 @@ static int unit_of(const struct verify *v, int queue, int unit) {
 
 static int find_queue(const struct verify *v, int queue, int unit, int completes) {
     for (int q = 0; q < v->nqueues; q++)
-        if (v->queue[q]->queue == queue && v->queue[q]->completes == completes &&
-            race_same(v, v->queue[q]->inst, v->inst, unit))
+        if (!v->queue[q]->left && v->queue[q]->queue == queue &&
+            v->queue[q]->completes == completes && race_same(v, v->queue[q]->inst, v->inst, unit))
             return q;
     return -1;
 }
 
+/* The number of one that is left, with its count, or a new one. */
+static int free_queue(struct verify *v, int queue, int completes) {
+    for (int q = 0; q < v->nqueues; q++)
+        if (v->queue[q]->left && v->queue[q]->queue == queue && v->queue[q]->completes == completes)
+            return q;
+    if (v->nqueues == MAX_QUEUES) return -1;
+    struct queue_instance *q = v->queue[v->nqueues] = arena_alloc(&v->arena, sizeof *q);
+    q->queue = queue;
+    q->completes = completes;
+    q->inst = arena_array(&v->arena, (size_t)v->m->nunits, sizeof *q->inst);
+    return v->nqueues++;
+}
+
 static int make_queue(struct verify *v, int queue, int completes) {
-    if (v->nqueues == MAX_QUEUES) {
+    int qi = free_queue(v, queue, completes);
+    if (qi < 0) {
         verify_error(v, "more than %d instances of queues cannot be verified", MAX_QUEUES);
         return MAX_QUEUES - 1;
     }
-    struct queue_instance *q = arena_alloc(&v->arena, sizeof *q);
-    q->queue = queue;
-    q->completes = completes;
-    q->inst = arena_copy(&v->arena, v->inst, (size_t)v->m->nunits * sizeof *q->inst);
-    v->queue[v->nqueues] = q;
-    if (v->nqueues > 0) /* it starts after what the last barrier saw */
-        for (int k = 0; k < v->nqueues; k++) q->clock[k] = v->at_barrier[k];
-    return v->nqueues++;
+    struct queue_instance *q = v->queue[qi];
+    uint32_t counted = q->clock[qi];
+    memcpy(q->clock, v->at_barrier, sizeof q->clock); /* it starts after what that saw */
+    if (counted > q->clock[qi]) q->clock[qi] = counted;
+    memcpy(q->inst, v->inst, (size_t)v->m->nunits * sizeof *q->inst);
+    q->generation = v->generation;
+    q->left = false;
+    return qi;
+}
+
+uint16_t race_enter(struct verify *v) {
+    uint16_t around = v->generation;
+    v->generations = v->generations == UINT16_MAX ? 1 : v->generations + 1;
+    v->generation = v->generations;
+    return around;
+}
+
+/* Nobody meets its queues again before all have met: their numbers are free. */
+void race_leave(struct verify *v, uint16_t around) {
+    for (int q = 0; q < v->nqueues; q++)
+        if (v->queue[q]->generation == v->generation) v->queue[q]->left = true;
+    v->generation = around;
 }
 
 int race_queue(struct verify *v, int queue, int unit) {
@@ -76,13 +104,22 @@ static bool hardware_orders(const struct verify *v, const struct queue_instance 
     return false;
 }
 
+/* Iterations of a virtual unit that took the same numbers know of each other what was known before.
+ */
 bool race_knows(const struct verify *v, int qi, struct epoch e) {
-    return e.clock == 0 || e.queue == qi || v->queue[qi]->clock[e.queue] >= e.clock;
+    uint16_t mine = v->queue[qi]->generation;
+    if (e.clock == 0) return true;
+    if (mine && e.generation && mine != e.generation) return v->begin[e.queue] >= e.clock;
+    return e.queue == qi || v->queue[qi]->clock[e.queue] >= e.clock;
+}
+
+static bool same_iteration(const struct verify *v, struct epoch e) {
+    return v->queue[e.queue]->generation == e.generation && !v->queue[e.queue]->left;
 }
 
 static bool ordered(struct verify *v, struct epoch e, int qi) {
     if (race_knows(v, qi, e)) return true;
-    if (!hardware_orders(v, v->queue[e.queue], v->queue[qi])) return false;
+    if (!same_iteration(v, e) || !hardware_orders(v, v->queue[e.queue], v->queue[qi])) return false;
     v->queue[qi]->clock[e.queue] = e.clock;
     return true;
 }
@@ -115,11 +152,11 @@ static void note_read(struct verify *v, struct granule *g, int qi, struct epoch 
     struct epoch *spare = NULL;
     for (int k = 0; k < 4; k++) {
         struct epoch *e = &g->read[k];
-        if (e->clock && e->queue == qi) {
+        if (e->clock && e->queue == qi && e->generation == now.generation) {
             e->clock = now.clock;
             return;
         }
-        if (!spare && (e->clock == 0 || v->queue[qi]->clock[e->queue] >= e->clock)) spare = e;
+        if (!spare && race_knows(v, qi, *e)) spare = e;
     }
     if (spare)
         *spare = now;
@@ -129,7 +166,7 @@ static void note_read(struct verify *v, struct granule *g, int qi, struct epoch 
 
 static bool access_granule(struct verify *v, struct granule *g, int qi, struct place_at at,
                            bool write) {
-    struct epoch now = {v->queue[qi]->clock[qi], (int16_t)qi};
+    struct epoch now = {v->queue[qi]->clock[qi], (int16_t)qi, v->queue[qi]->generation};
     if (!ordered(v, g->write, qi)) {
         report(v, qi, at, g->write, write ? "writes" : "reads", "writes");
         return false;

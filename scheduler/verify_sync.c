@@ -108,7 +108,8 @@ static void pop_token(struct verify *v, int qi, struct token_channel *c) {
     c->n--;
     if (keeps_up(v, c)) {
         if (!c->popped) c->popped = arena_array(&v->arena, (size_t)y->depth, sizeof *c->popped);
-        c->popped[c->pops % y->depth] = (struct epoch){v->queue[qi]->clock[qi] + 1, (int16_t)qi};
+        c->popped[c->pops % y->depth] =
+            (struct epoch){v->queue[qi]->clock[qi] + 1, (int16_t)qi, v->queue[qi]->generation};
     }
     c->pops++;
 }

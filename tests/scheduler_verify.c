@@ -164,7 +164,8 @@ static const struct mutant async_mutants[] = {
     {" pop order", "", 0, "queue 'exec' writes byte 0 of memory 'y', which queue 'store' reads"},
     {" pop order push done", " push done pop all", 0, NULL}, /* a barrier does it too */
     {" pop full[x] pop order", " pop all", 0,
-     "reads byte 0 of memory 'x', which queue 'copy' writes"}, /* what completes later does not meet */
+     "reads byte 0 of memory 'x', which queue 'copy' writes"}, /* what completes later does not meet
+                                                                */
     {"sync exec pop done", "sync exec pop all pop done", 0, NULL}, /* waits more */
     {"*32) pop done", "*32) pop order", 0, "queue 'store' cannot pop sync 'order'"},
     {"*32) pop done", "*32) pop done push order", 0, "queue 'store' cannot push sync 'order'"},
@@ -185,7 +186,7 @@ static const struct mutant fragments_mutants[] = {
     {"    sync mma push done\n", "", 0, "queue 'lsu' reads byte 0 of memory 'reg'"},
     {"*256) pop done", "*256)", 0, "queue 'lsu' reads byte 0 of memory 'reg'"},
     {"pop done push empty", "push empty", 0, "queue 'copy' writes byte"},
-    {" + k0*16, B", " + 16 - k0*16, B", 0, "reads A["},   /* the other piece of the rows */
+    {" + k0*16, B", " + 16 - k0*16, B", 0, "reads A["}, /* the other piece of the rows */
     {" + k0*16, B", " + k0*8, B", 0, "not a multiple of 16"},
     {"S = A + i0*256", "S = A + i0*256 + 32", 0, "touches"},
     {"in smem at 256", "in smem at 288", 0, "not a multiple of 64"},
@@ -208,6 +209,14 @@ static bool verified(const struct machine *m, const char *text, int trips, struc
     schedule_free(s);
     return good;
 }
+
+/* Blocks know nothing of each other, though their queues take the same numbers one after another.
+ */
+static const struct mutant grid_mutants[] = {
+    {"*64) pop done", "*64)", 0, "queue 'lsu' reads byte 0 of memory 'reg'"},
+    {"D = C + i0*64", "D = C + i0%4000*64", 0, "which queue 'lsu' writes without a sync"},
+    {"S = A + i0*32", "S = A + i0*16", 0, "reads A["},
+};
 
 static void run_mutants(const char *path, const struct mutant *mutant, size_t n) {
     struct arena arena;
@@ -247,11 +256,13 @@ MUTANTS(lanes)
 MUTANTS(board)
 MUTANTS(async)
 MUTANTS(fragments)
+MUTANTS(grid)
 
 /* Correct ones pass however many trips are walked; a bound on steps is an error, not a hang. */
 static void test_trips_and_steps(void **state) {
     (void)state;
-    static const char *const file[] = {"gemm", "hardware", "lanes", "board", "async", "fragments"};
+    static const char *const file[] = {"gemm",  "hardware",  "lanes", "board",
+                                       "async", "fragments", "grid"};
     for (size_t f = 0; f < sizeof file / sizeof *file; f++) {
         struct arena arena;
         struct diags d;
@@ -312,13 +323,11 @@ static void test_clamped(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gemm),
-                                       cmocka_unit_test(test_hardware),
-                                       cmocka_unit_test(test_lanes),
-                                       cmocka_unit_test(test_board),
-                                       cmocka_unit_test(test_async),
-                                       cmocka_unit_test(test_fragments),
-                                       cmocka_unit_test(test_trips_and_steps),
-                                       cmocka_unit_test(test_clamped)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gemm),   cmocka_unit_test(test_hardware),
+        cmocka_unit_test(test_lanes),  cmocka_unit_test(test_board),
+        cmocka_unit_test(test_async),  cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_grid),   cmocka_unit_test(test_trips_and_steps),
+        cmocka_unit_test(test_clamped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@ enum { COPIES = 4096, KEY_AXES = 16 };
 
 struct key {
     const struct opnd *o;
-    int64_t tile[KEY_AXES], elements;
+    int64_t tile[KEY_AXES], part[KEY_AXES], elements;
     int home, by;
     bool fill, packed;
 };
@@ -20,6 +20,25 @@ struct copies {
     struct entry at[COPIES];
     int n;
 };
+
+/* Of a piece, which lies in the slot as the whole does. */
+static void price_part(struct work *w, const struct moves *moves, const struct plan *p,
+                       const struct task *t, const struct opnd *o, const struct access *acc,
+                       int depth, int by, const struct plan *cut, struct copy *out) {
+    struct region whole, part;
+    struct box box;
+    struct fit f;
+    memset(out, 0, sizeof *out);
+    plan_region(w, p, t, acc, &o->geom, depth, &whole);
+    plan_region(w, cut, t, acc, &o->geom, cut->nloops, &part);
+    struct slot s = slot_make(&w->s->arena, &o->geom, &whole);
+    if (!box_make(w, acc->buffer, &o->geom, &s, &part, true, &box) ||
+        !fit_box(w, moves, by, w->home[acc->buffer].memory, o->memory, &box, &f))
+        return;
+    out->in = f.move->needle->in;
+    out->issues = f.issues;
+    out->cycles = f.cycles;
+}
 
 struct copies *copies_new(struct work *w) {
     return arena_alloc(w->arena, sizeof(struct copies));
@@ -79,6 +98,35 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
     return true;
 }
 
+static struct entry *find(struct copies *c, const struct key *k, uint64_t hash) {
+    if (c->n > COPIES / 2) memset(c, 0, sizeof *c);
+    struct entry *e = &c->at[hash % COPIES];
+    while (e->used && memcmp(&e->key, k, sizeof *k) != 0)
+        e = e + 1 == c->at + COPIES ? c->at : e + 1;
+    if (e->used) return e;
+    e->key = *k;
+    c->n++;
+    return e;
+}
+
+struct copy copy_part_price(struct work *w, const struct moves *moves, const struct plan *p,
+                            const struct task *t, const struct opnd *o, const struct access *acc,
+                            int depth, int by, const struct plan *cut) {
+    struct copy once;
+    struct key k, part;
+    uint64_t hash, more;
+    if (!w->copies || !key_make(w, p, t, o, acc, true, depth, by, &k, &hash) ||
+        !key_make(w, cut, t, o, acc, true, cut->nloops, by, &part, &more)) {
+        price_part(w, moves, p, t, o, acc, depth, by, cut, &once);
+        return once;
+    }
+    memcpy(k.part, part.tile, sizeof k.part);
+    struct entry *e = find(w->copies, &k, hash ^ more * 3);
+    if (!e->used) price_part(w, moves, p, t, o, acc, depth, by, cut, &e->copy);
+    e->used = true;
+    return e->copy;
+}
+
 struct copy copy_price(struct work *w, const struct moves *moves, const struct plan *p,
                        const struct task *t, const struct opnd *o, const struct access *acc,
                        bool fill, int depth, int by) {
@@ -89,15 +137,8 @@ struct copy copy_price(struct work *w, const struct moves *moves, const struct p
         price(w, moves, p, t, o, acc, fill, depth, by, &once);
         return once;
     }
-    struct copies *c = w->copies;
-    if (c->n > COPIES / 2) memset(c, 0, sizeof *c);
-    struct entry *e = &c->at[hash % COPIES];
-    while (e->used && memcmp(&e->key, &k, sizeof k) != 0)
-        e = e + 1 == c->at + COPIES ? c->at : e + 1;
-    if (e->used) return e->copy;
-    price(w, moves, p, t, o, acc, fill, depth, by, &e->copy);
+    struct entry *e = find(w->copies, &k, hash);
+    if (!e->used) price(w, moves, p, t, o, acc, fill, depth, by, &e->copy);
     e->used = true;
-    e->key = k;
-    c->n++;
     return e->copy;
 }

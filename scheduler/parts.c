@@ -5,6 +5,7 @@
  * in a loop that runs once then, and not at all otherwise. */
 #include "scheduler/price_int.h"
 #include <math.h>
+#include <string.h>
 
 static const struct access *read_of(const struct work *w, const struct task *t,
                                     const struct opnd *o) {
@@ -56,24 +57,44 @@ bool parts_keep(const struct work *w, const struct plan *p, const struct task *t
     return parts >= credits;
 }
 
-/* Pieces of a copy between its own depth and the pacer's. */
-static double outer_parts(const struct pricing *c, const struct task *t, const struct stream *s,
-                          int depth) {
-    double n = 1;
-    uint64_t seen = 0;
-    for (int i = s->depth; i < depth; i++) {
-        int a = c->plan->loop[i].axis;
-        if ((seen >> a & 1) || !cut_axis(c->w, c->plan, t, &t->op[s->operand], a, s->depth, depth))
-            continue;
-        seen |= UINT64_C(1) << a;
-        n *= plan_tiles(c->w, c->plan, a, depth) / plan_tiles(c->w, c->plan, a, s->depth);
-    }
-    return n;
-}
-
 static double inner_trips(const struct pricing *c, int axis, int depth) {
     int64_t leaf = plan_tile(c->w, c->plan, axis, c->plan->nloops);
     return (double)((plan_tile(c->w, c->plan, axis, depth) + leaf - 1) / leaf);
+}
+
+struct pieces { /* of a copy: how many between its own depth and the pacer's, and inside of that */
+    double outer, inner, cycles; /* cycles: of one */
+};
+
+static struct pieces pieces_of(const struct pricing *c, const struct task *t,
+                               const struct stream *s, int depth, const int *axis, int inner) {
+    const struct opnd *o = &t->op[s->operand];
+    struct pieces n = {.outer = 1, .inner = 1};
+    struct plan cut;
+    uint64_t seen = 0;
+    memcpy(cut.loop, c->plan->loop, sizeof cut.loop[0] * (size_t)s->depth);
+    cut.nloops = s->depth;
+    cut.tiling = NULL;
+    for (int i = s->depth; i < depth; i++) {
+        int a = c->plan->loop[i].axis;
+        if (!cut_axis(c->w, c->plan, t, o, a, s->depth, depth)) continue;
+        cut.loop[cut.nloops++] = c->plan->loop[i];
+        if (!(seen >> a & 1))
+            n.outer *= plan_tiles(c->w, c->plan, a, depth) / plan_tiles(c->w, c->plan, a, s->depth);
+        seen |= UINT64_C(1) << a;
+    }
+    for (int k = 0; k < inner; k++) {
+        if (!cut_axis(c->w, c->plan, t, o, axis[k], 0, c->plan->nloops)) continue;
+        n.inner *= inner_trips(c, axis[k], depth);
+        cut.loop[cut.nloops++] =
+            (struct loop){axis[k], plan_tile(c->w, c->plan, axis[k], c->plan->nloops), LOOP_SEQUENTIAL};
+    }
+    n.cycles = s->cycles / (n.outer * n.inner);
+    if (cut.nloops == s->depth) return n;
+    struct copy one = copy_part_price(c->w, c->moves, c->plan, t, o, read_of(c->w, t, o), s->depth,
+                                      c->plan->hold[s->operand].fill_by, &cut);
+    if (one.in) n.cycles = fmax(n.cycles, s->cycles * one.cycles / s->largest);
+    return n;
 }
 
 /* Several tokens are on their way for one slot: the syncs must hold them, and hold up who pushes. */
@@ -101,47 +122,49 @@ static bool possible(const struct pricing *c, const struct flow *f, int inner) {
     return c->plan->depth_out <= f->depth && plan_plain(c->w, n, c->plan, axis) >= inner;
 }
 
+/* An outer copy's pieces come between those of the pacer. */
+static double outer_piece_waits(const struct pricing *c, const struct flow *f,
+                                const struct stream *s, const struct pieces *n, double load,
+                                double step, double begin, double wait) {
+    const struct task *t = &c->w->task[c->nest->core];
+    double here = n->cycles * n->inner,
+           short_step = n->outer > 1 ? step : step * pipe_boundary(c, s->depth, f->depth);
+    bool kept =
+        (s->slots > 1 && plan_least_inner(c->w, c->plan, s->depth, f->depth) >= f->slots) ||
+        parts_keep(c->w, c->plan, t, &t->op[s->operand], &c->plan->hold[s->operand], f->depth,
+                   f->slots);
+    if (s->trips > 1 && !kept) return (s->trips - 1) * (here + load + f->latency);
+    double late = fmax(load + here, (short_step + begin + here + f->latency) / f->slots);
+    return (s->trips * n->outer - 1) * fmax(0, late - short_step - wait);
+}
+
 double parts_waits(const struct pricing *c, const struct flow *f, int inner, double exec,
                    double *lead) {
     const struct task *t = &c->w->task[c->nest->core];
-    double pieces = 1, first = 0, start = 0, waits = 0, step = exec / f->steps, begin = 0, more = 0;
+    double turns = 1, first = 0, start = 0, waits = 0, step = exec / f->steps, begin = 0, load = 0,
+           total = 0;
+    struct pieces n[MAX_OPERANDS];
     int axis[2];
     *lead = INFINITY;
     if (!possible(c, f, inner)) return INFINITY;
     plan_plain(c->w, c->nest, c->plan, axis);
-    for (int k = 0; k < inner; k++) pieces *= inner_trips(c, axis[k], f->depth);
+    for (int k = 0; k < inner; k++) turns *= inner_trips(c, axis[k], f->depth);
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *s = &c->fill[i];
-        double here = s->cycles / outer_parts(c, t, s, f->depth), cut = 1;
-        for (int k = 0; k < inner; k++)
-            if (cut_axis(c->w, c->plan, t, &t->op[s->operand], axis[k], 0, c->plan->nloops))
-                cut *= inner_trips(c, axis[k], f->depth);
-        first += here;
-        start += here / cut;
-        if (s->depth == f->depth) begin += here / cut;
-        if (s->depth == f->depth) more += (cut - 1) * s->overhead;
+        n[i] = pieces_of(c, t, s, f->depth, axis, inner);
+        first += n[i].cycles * n[i].inner;
+        start += n[i].cycles;
+        total += s->trips * n[i].outer * n[i].inner * n[i].cycles;
+        if (s->depth == f->depth) begin += n[i].cycles;
+        if (s->depth == f->depth) load += n[i].cycles * n[i].inner;
     }
-    *lead = f->latency + fmax(start, first - step * (pieces - 1) / pieces);
-    double chain = (step + begin + f->latency) / f->slots,
-           wait = fmax(0, fmax(f->load + more, chain) - step);
-    for (int i = 0; i < c->nfills; i++) {
-        const struct stream *s = &c->fill[i];
-        if (s->depth >= f->depth) continue;
-        double n = outer_parts(c, t, s, f->depth), here = s->cycles / n,
-               short_step = n > 1 ? step : step * pipe_boundary(c, s->depth, f->depth);
-        bool kept =
-            (s->slots > 1 && plan_least_inner(c->w, c->plan, s->depth, f->depth) >= f->slots) ||
-            parts_keep(c->w, c->plan, t, &t->op[s->operand], &c->plan->hold[s->operand], f->depth,
-                       f->slots);
-        if (s->trips > 1 && !kept) {
-            waits += (s->trips - 1) * (here + f->load + f->latency);
-            continue;
-        }
-        double late = fmax(f->load + here, (short_step + begin + here + f->latency) / f->slots);
-        waits += (s->trips * n - 1) * fmax(0, late - short_step - wait);
-    }
-    if (f->steps > 1) waits += pipe_bus_waits(c, f, step, pieces) - pipe_bus_waits(c, f, step, 1);
-    return fmax(waits + wait * (f->steps - 1), f->total - exec - first);
+    *lead = f->latency + fmax(start, first - step * (turns - 1) / turns);
+    double wait = fmax(0, fmax(load, (step + begin + f->latency) / f->slots) - step);
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].depth < f->depth)
+            waits += outer_piece_waits(c, f, &c->fill[i], &n[i], load, step, begin, wait);
+    if (f->steps > 1) waits += pipe_bus_waits(c, f, step, turns) - pipe_bus_waits(c, f, step, 1);
+    return fmax(waits + wait * (f->steps - 1), total - exec - first);
 }
 
 /* ---- the question ---- */

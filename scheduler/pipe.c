@@ -373,6 +373,25 @@ static double shared_waits(const struct pricing *c, const struct flow *f, double
     return times * short_of + pipe_bus_waits(c, f, exec / f->steps, 1);
 }
 
+/* In parts as the plan says, or as is best. `whole`: what is in *waits for whole fills. */
+static void choose_parts(struct pricing *c, const struct flow *f, double exec, double whole,
+                         double *lead, double *waits) {
+    struct plan *p = c->plan;
+    bool any = p->parts == PARTS_ANY;
+    double best = any ? *lead + whole : INFINITY, first = *lead, others = *waits - whole;
+    int from = any ? 1 : p->parts, to = any ? PARTS_MOST : p->parts;
+    if (any) p->parts = 0;
+    if (!any) *waits = INFINITY;
+    for (int k = from; f && k <= to; k++) {
+        double before = first, here = parts_waits(c, f, k - 1, exec, &before);
+        if (before + here >= best) continue;
+        best = before + here;
+        p->parts = k;
+        *lead = before;
+        *waits = others + here;
+    }
+}
+
 double pipe_waits(struct pricing *c, const struct task *core) {
     double exec = c->queue[core->needle->in->queue], lead = 0, waits = c->bubble, latency = 0,
            whole = 0;
@@ -390,9 +409,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         flows++;
     }
     lead += latency;
-    if (c->plan->parts)
-        waits +=
-            (flows == 1 ? parts_waits(c, &f, c->plan->parts - 1, exec, &lead) : INFINITY) - whole;
+    if (c->plan->parts) choose_parts(c, flows == 1 ? &f : NULL, exec, whole, &lead, &waits);
     c->plan->lead = lead + c->tail;
     return c->plan->lead + waits;
 }

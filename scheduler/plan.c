@@ -181,8 +181,8 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
                             .trips = trips,
                             .cycles = f.issues + (f.cycles - f.issues) * share,
                             .latency = f.latency,
-                            .issues = f.issues};
-    mexpr_constant(in->overhead, &stream.overhead);
+                            .issues = f.issues,
+                            .largest = f.cycles};
     if (fill && !o->writes) {
         c->fill[c->nfills++] = stream;
         return true;

@@ -6,8 +6,8 @@
 
 struct stream { /* the fills of one hold by a queue that runs ahead, or its drains */
     int operand, queue, user, bus, depth, slots; /* operand -1: an outer copy of one */
-    double overhead;                             /* of one issue */
     double trips, cycles, latency, issues;       /* how often; each */
+    double largest;                              /* cycles of a whole tile */
 };
 struct pricing {
     struct work *w;

@@ -22,7 +22,8 @@ enum {
     MAX_BUSES = 32,
     MAX_PREFIX = 4,
     MAX_VIA = 3,
-    COPY_SLOTS = 8 /* of one copy */
+    COPY_SLOTS = 8, /* of one copy */
+    PARTS_ANY = -1, PARTS_MOST = 3 /* plan.parts */
 };
 
 struct work;
@@ -251,7 +252,8 @@ struct plan {
     int unit_axis; /* 1 + the axis whose tiles the unit's instances share; 0: none */
     int64_t unit_tile, unit_parts; /* its tiles go to so many instances, one more to some at most */
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
-    int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts */
+    int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts;
+                  PARTS_ANY: as is best, which pricing puts here */
     double predicted, lead;     /* lead: before the first instruction and after the last, part of it */
     const char *bound;     /* what takes so long: id of a queue, bus or cache, or waits; NULL */
     struct tiling *tiling; /* of these loops, during the search; NULL */
@@ -508,6 +510,10 @@ struct copies *copies_new(struct work *); /* forgotten when a home or a geometry
 struct copy copy_price(struct work *, const struct moves *, const struct plan *,
                        const struct task *, const struct opnd *, const struct access *, bool fill,
                        int depth, int by);
+/* A piece of what is filled at this depth: the tile inside all loops of `cut`. */
+struct copy copy_part_price(struct work *, const struct moves *, const struct plan *,
+                            const struct task *, const struct opnd *, const struct access *,
+                            int depth, int by, const struct plan *cut);
 
 /* search.c */
 struct search;

@@ -138,6 +138,7 @@ struct search *nest_search(struct work *w, const struct moves *moves, int nest) 
         s->budget = steps(w, &w->nest[nest]);
         pool_fill(s);
     }
+    finals_refine(s);
     w->copies = NULL;
     return s->npool ? s : NULL;
 }

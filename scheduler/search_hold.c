@@ -120,18 +120,20 @@ static bool price(struct search *s, struct plan *p, const struct residencies *r)
             p->hold[i].depth < p->depth_out && plan_blocks(s->w, p, t, p->depth_out) > 1)
             return false;
     s->budget--;
+    p->parts = PARTS_ANY;
     return plan_price(s->w, s->moves, &s->w->nest[s->nest], p);
 }
 
-double residency_best(struct search *s, struct plan *p) {
+double residency_best(struct search *s, struct plan *p, bool wide) {
     struct residencies r;
+    int left = COMBINATIONS;
     plan_tabulate(s->w, p, &s->tiling);
     struct plan best = *p, q = *p;
     best.cycles = INFINITY;
-    if (options_make(s, p, false, &r)) do {
+    if (options_make(s, p, wide, &r)) do {
             q.depth_out = p->depth_out;
             if (price(s, &q, &r) && q.cycles < best.cycles) best = q;
-        } while (options_next(s, &r));
+        } while (options_next(s, &r) && --left > 0);
     *p = best;
     return best.cycles;
 }

@@ -22,7 +22,7 @@ struct point {
     int at[MAX_SHAPE]; /* index into value: the innermost cut's extent; of outer cuts of the same
                           axis value / unit is how many of the next inner one */
     double cost, simulated; /* simulated: cycles; 0: not simulated */
-    bool polished;
+    bool polished, refined; /* refined: priced with all residencies */
 };
 struct search {
     struct work *w;
@@ -50,13 +50,15 @@ bool space_axes(struct search *);
 void space_keep_whole(struct search *, int64_t most); /* reductions of at most so many stay whole */
 void space_build(const struct search *, const struct point *, struct plan *);
 
-/* search_hold.c: the best residency for the plan's loops; infinite when there is none. */
-double residency_best(struct search *, struct plan *);
+/* search_hold.c: the best residency for the plan's loops, of the likely ones or (wide) of all;
+ * infinite when there is none. */
+double residency_best(struct search *, struct plan *, bool wide);
 void residency_ask(struct search *, struct plan *);
 void path_ask(struct search *, struct plan *);
 
 /* search_local.c */
 double point_cost(struct search *, const struct point *);
+void finals_refine(struct search *); /* with all residencies */
 void point_plan(struct search *, const struct point *, struct plan *);
 void pool_fill(struct search *); /* the best points of many shapes, by search.budget */
 void pool_add(struct search *, const struct point *);

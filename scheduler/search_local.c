@@ -2,6 +2,7 @@
  * change places, outer cuts are added where a memory above repays them. Bounded in plans priced. */
 #include "scheduler/search_int.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, KICKED = 2, DEEPENED = 3 };
@@ -18,7 +19,7 @@ static uint64_t plan_hash(const struct plan *p) {
 
 void point_plan(struct search *s, const struct point *q, struct plan *p) {
     space_build(s, q, p);
-    residency_best(s, p);
+    residency_best(s, p, q->refined);
 }
 
 /* Code grows with loops, and doubles with each axis whose tail needs a body of its own. */
@@ -57,7 +58,7 @@ double point_cost(struct search *s, const struct point *q) {
     uint64_t at = h % MEMO;
     while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
     if (s->memo_key[at]) return s->memo_cost[at];
-    double cost = residency_best(s, &p);
+    double cost = residency_best(s, &p, false);
     cost *= bulk(s, &p);
     final_add(s, q, cost);
     if (s->nmemo < MEMO / 4 * 3) {
@@ -66,6 +67,31 @@ double point_cost(struct search *s, const struct point *q) {
         s->nmemo++;
     }
     return cost;
+}
+
+static uint64_t *memo_find(struct search *s, const struct plan *p) {
+    uint64_t h = plan_hash(p), at = h % MEMO;
+    while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
+    return s->memo_key[at] ? &s->memo_key[at] : NULL;
+}
+
+static int by_cost(const void *a, const void *b) {
+    const struct point *x = a, *y = b;
+    return x->cost < y->cost ? -1 : x->cost > y->cost;
+}
+
+void finals_refine(struct search *s) {
+    for (int i = 0; i < s->nfinal; i++) {
+        struct point *q = &s->final[i];
+        struct plan p;
+        q->refined = true;
+        point_plan(s, q, &p);
+        q->cost = p.cycles * bulk(s, &p);
+        uint64_t *key = memo_find(s, &p);
+        if (key) s->memo_cost[key - s->memo_key] = q->cost;
+        pool_add(s, q);
+    }
+    qsort(s->final, (size_t)s->nfinal, sizeof s->final[0], by_cost);
 }
 
 /* ---- the pool ---- */

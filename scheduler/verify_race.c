@@ -92,7 +92,7 @@ static bool hardware_orders(const struct verify *v, const struct queue_instance 
     if (a->completes >= 0) return false;
     if (a->queue < 0 || b->queue < 0)
         return race_same(v, a->inst, b->inst, unit_of(v, b->queue, 0));
-    if (v->m->queue[b->queue].data_order &&
+    if (v->m->queue[a->queue].data_order && v->m->queue[b->queue].data_order &&
         race_same(v, a->inst, b->inst, v->m->queue[b->queue].unit))
         return true;
     for (int s = 0; s < v->m->nsyncs; s++) {

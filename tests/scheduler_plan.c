@@ -84,9 +84,8 @@ static void size_does_not_follow_extents(void **state) {
             nodes[k] = nodes_at(&cases[i], INT64_C(1024) << k);
             assert_in_range(nodes[k], 1, 64);
         }
-        if (i == 0) assert_int_equal(nodes[2], nodes[3]);
-        assert_in_range(nodes[3], nodes[2] * 2 / 3,
-                        nodes[2] * 3 / 2); /* caches may change the shape */
+        if (i == 0) assert_in_range(nodes[3], nodes[2] - 4, nodes[2] + 4); /* fills in parts or not */
+        assert_in_range(nodes[3], nodes[2] * 2 / 3, nodes[2] * 3 / 2); /* caches may change the shape */
     }
 }
 

@@ -25,7 +25,7 @@ static void move_axis(const struct program *p, struct mapping *m, uint64_t *seed
 }
 
 static void change_stride(struct program *p, uint64_t *seed) {
-    struct stmt *s = &p->stmt[0];
+    struct stmt *s = &p->stmt[p->nstmts - 1];
     int r = help_below(seed, 3), a = help_below(seed, p->naxes);
     struct access *x = r == 2 ? &s->dst : &s->read[r];
     int d = help_below(seed, p->buffer[x->buffer].ndims);
@@ -45,7 +45,7 @@ static bool assignment_of(const struct program *p, const struct mapping *m,
     for (int x = 0; x < m->ngroups; x++)
         for (int k = 0; k < m->group[x].n; k++) {
             int a = m->group[x].axis[k];
-            if (!(p->stmt[0].axes >> a & 1)) return false;
+            if (!(help_product(p)->axes >> a & 1)) return false;
             f->axis[a] = x;
         }
     return true;

@@ -97,8 +97,10 @@ enum { HELP_CELLS = 4096 };
 struct help_assignment {
     int axis[MAX_AXES];
     int read[2];
+    bool init; /* the first visit of an element of the result begins with 0, not with what is there */
 };
 
+/* -1: outside of the buffer. */
 static inline int64_t help_index(const struct program *p, const struct access *a,
                                  const int64_t *at) {
     int64_t index = 0;
@@ -106,9 +108,26 @@ static inline int64_t help_index(const struct program *p, const struct access *a
     for (int d = 0; d < b->ndims; d++) {
         int64_t i = access_coef(p, a, d, p->naxes);
         for (int x = 0; x < p->naxes; x++) i += access_coef(p, a, d, x) * at[x];
+        if (i < 0 || i >= b->extent[d]) return -1;
         index = index * b->extent[d] + i;
     }
     return index;
+}
+
+/* What lies outside has a value of its own at each place: more than the fill says, so that mappings
+ * are right whatever the fill is, not because all of it is alike. */
+static inline uint64_t help_read(const struct program *p, const struct access *a,
+                                 const uint64_t *cell, const int64_t *at) {
+    int64_t e = help_index(p, a, at);
+    if (e >= 0) return cell[e];
+    uint64_t hash = (uint64_t)a->buffer + 1;
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        int64_t i = access_coef(p, a, d, p->naxes);
+        for (int x = 0; x < p->naxes; x++) i += access_coef(p, a, d, x) * at[x];
+        hash = (hash ^ (uint64_t)(i + 1000)) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return hash % HELP_PRIME;
 }
 
 /* Odometer over the axes of the mask; false: back at the start. */
@@ -139,8 +158,8 @@ static inline void help_reference(const struct program *p, struct help_data *d) 
     const struct stmt *s = &p->stmt[p->nstmts - 1];
     int64_t at[MAX_AXES] = {0};
     do {
-        uint64_t product = help_mul(d->cell[0][help_index(p, &s->read[0], at)],
-                                    d->cell[1][help_index(p, &s->read[1], at)]);
+        uint64_t product = help_mul(help_read(p, &s->read[0], d->cell[0], at),
+                                    help_read(p, &s->read[1], d->cell[1], at));
         uint64_t *c = &d->cell[2][help_index(p, &s->dst, at)];
         *c = help_add(*c, product);
     } while (help_step(p, s->axes, at));
@@ -152,6 +171,10 @@ static inline void help_place(const struct program *p, const struct help_assignm
     for (int x = 0; x < nneedle; x++) place[x] = 0;
     for (int a = 0; a < p->naxes; a++)
         if (f->axis[a] >= 0) place[f->axis[a]] = place[f->axis[a]] * p->axis[a].extent + at[a];
+}
+
+static inline const struct stmt *help_product(const struct program *p) {
+    return &p->stmt[p->nstmts - 1];
 }
 
 static inline int64_t help_needle_index(const struct program *n, const struct access *a,
@@ -173,12 +196,15 @@ static inline int64_t help_needle_index(const struct program *n, const struct ac
 static inline void help_execute(const struct program *p, const struct program *n,
                                 const struct help_assignment *f, struct help_data *d) {
     static uint64_t tile[3][HELP_CELLS];
+    static int first[HELP_CELLS]; /* the issue that comes to an element first */
+    int issue = 1;
     const struct stmt *s = &p->stmt[p->nstmts - 1], *ns = &n->stmt[0];
     const struct access *hay[3] = {&s->read[f->read[0]], &s->read[f->read[1]], &s->dst};
     const struct access *needle[3] = {&ns->read[0], &ns->read[1], &ns->dst};
     int data[3] = {f->read[0], f->read[1], 2};
     uint64_t inner = 0, outer = 0;
     int64_t extent[MAX_AXES], at[MAX_AXES] = {0}, place[MAX_AXES];
+    if (f->init) memset(first, 0, sizeof first);
     for (int x = 0; x < n->naxes; x++) extent[x] = 1;
     for (int a = 0; a < p->naxes; a++) {
         if (!(s->axes >> a & 1)) continue;
@@ -190,7 +216,11 @@ static inline void help_execute(const struct program *p, const struct program *n
             help_place(p, f, n->naxes, at, place);
             for (int k = 0; k < 3; k++)
                 tile[k][help_needle_index(n, needle[k], place, extent)] =
-                    d->cell[data[k]][help_index(p, hay[k], at)];
+                    help_read(p, hay[k], d->cell[data[k]], at);
+            int64_t e = help_index(p, &s->dst, at);
+            if (f->init && !first[e]) first[e] = issue;
+            if (f->init && first[e] == issue)
+                tile[2][help_needle_index(n, &ns->dst, place, extent)] = 0;
         } while (help_step(p, inner, at));
         do {
             help_place(p, f, n->naxes, at, place);
@@ -203,6 +233,7 @@ static inline void help_execute(const struct program *p, const struct program *n
             d->cell[2][help_index(p, &s->dst, at)] =
                 tile[2][help_needle_index(n, &ns->dst, place, extent)];
         } while (help_step(p, inner, at));
+        issue++;
     } while (help_step(p, outer, at));
 }
 
@@ -211,46 +242,80 @@ static inline bool help_valid(const struct program *p, const struct program *n,
     static struct help_data want, got;
     const struct stmt *s = &p->stmt[p->nstmts - 1];
     help_fill(p, &want, seed);
-    got = want;
+    int buffer[3] = {s->read[0].buffer, s->read[1].buffer, s->dst.buffer};
+    for (int k = 0; k < 3; k++)
+        memcpy(got.cell[k], want.cell[k],
+               (size_t)p->buffer[buffer[k]].elements * sizeof(uint64_t));
+    if (f->init) memset(want.cell[2], 0, sizeof want.cell[2]);
     help_reference(p, &want);
     help_execute(p, n, f, &got);
     size_t bytes = (size_t)p->buffer[s->dst.buffer].elements * sizeof(uint64_t);
     return memcmp(want.cell[2], got.cell[2], bytes) == 0;
 }
 
-/* A random dst += A * B with at most 4 axes of extents up to 3 and rows of one or two axes. */
+/* ---- random tiny programs ---- */
+
+struct help_row { /* of an access: up to two axes with their factors, and a shift */
+    int axis[2], factor[2], n, shift;
+};
+
+static inline struct help_row help_random_row(uint64_t *seed, int naxes, bool shifted) {
+    struct help_row r = {.n = 1 + (help_below(seed, 4) == 0)};
+    for (int t = 0; t < r.n; t++) {
+        r.axis[t] = help_below(seed, naxes);
+        r.factor[t] = 1 + (help_below(seed, 5) == 0) + (help_below(seed, 10) == 0);
+    }
+    if (shifted) r.shift = -help_below(seed, 2);
+    return r;
+}
+
+/* dst += A * B, in either order, with at most 4 axes of extents up to 3, rows of one or two axes,
+ * strides up to 3, reads beyond the ends, and perhaps a fill before. The last statement is the
+ * product. */
 static inline struct program *help_tiny(uint64_t *seed) {
     static const char *const axis[4] = {"a", "b", "c", "d"};
-    int naxes = 2 + help_below(seed, 3), extent[4], count = 0;
-    struct text decl = {0}, body = {0};
+    static const char *const buffer[3] = {"C", "A", "B"}, *const role[3] = {"inout", "in", "in"};
+    int naxes = 2 + help_below(seed, 3), extent[4];
+    bool fill = help_below(seed, 3) == 0, swap = help_below(seed, 2);
+    struct text decl = {0}, index[3] = {{0}}, plain = {0};
     for (int a = 0; a < naxes; a++)
         extent[a] = help_below(seed, 8) == 0 ? 1 : 2 + help_below(seed, 2);
     text_printf(&decl, "kernel tiny() {\n axes");
     for (int a = 0; a < naxes; a++)
         text_printf(&decl, "%s %s: %d", a ? "," : "", axis[a], extent[a]);
-    text_printf(&decl, "\n");
-    static const char *const buffer[3] = {"C", "A", "B"}, *const role[3] = {"inout", "in", "in"};
     for (int b = 0; b < 3; b++) {
         int ndims = 1 + help_below(seed, 3);
-        text_printf(&decl, " %s %s: i64[", role[b], buffer[b]);
-        text_printf(&body, "%s%s[", b == 0 ? " " : b == 1 ? " += " : " * ", buffer[b]);
+        bool shifted = b > 0 && help_below(seed, 4) == 0;
+        text_printf(&index[b], "%s[", buffer[b]);
+        if (b == 0) text_printf(&plain, "C[");
+        struct text shape = {0};
         for (int d = 0; d < ndims; d++) {
-            int size = 1, terms = 1 + (help_below(seed, 4) == 0);
-            for (int t = 0; t < terms; t++) {
-                int a = help_below(seed, naxes), c = 1 + (help_below(seed, 5) == 0);
-                text_printf(&body, "%s%d*%s", t ? "+" : d ? ", " : "", c, axis[a]);
-                size += c * (extent[a] - 1);
-                count++;
+            struct help_row r = help_random_row(seed, naxes, shifted);
+            int size = 1;
+            text_printf(&index[b], "%s", d ? ", " : "");
+            for (int t = 0; t < r.n; t++) {
+                text_printf(&index[b], "%s%d*%s", t ? "+" : "", r.factor[t], axis[r.axis[t]]);
+                size += r.factor[t] * (extent[r.axis[t]] - 1);
             }
-            text_printf(&decl, "%s%d", d ? ", " : "", size);
+            if (r.shift) text_printf(&index[b], "%d", r.shift);
+            text_printf(&shape, "%s%d", d ? ", " : "", size);
+            if (b == 0) text_printf(&plain, "%sf%d", d ? ", " : "", d);
+            if (b == 0) text_printf(&decl, ", f%d: %d", d, size);
         }
-        text_printf(&decl, "]\n");
-        text_printf(&body, "]");
+        if (shifted) text_printf(&index[b], " else %d", help_below(seed, 3));
+        text_printf(&index[b], "]");
+        if (b == 0) text_printf(&plain, "]");
+        text_printf(&decl, "\n %s %s: i64[%s]", b == 0 && fill ? "out" : role[b], buffer[b],
+                    shape.at);
+        text_free(&shape);
     }
-    text_printf(&decl, "%s\n}\n", body.at);
+    if (fill) text_printf(&decl, "\n %s = 0", plain.at);
+    text_printf(&decl, "\n %s += %s * %s\n}\n", index[0].at, index[1 + swap].at,
+                index[2 - swap].at);
     struct program *p = help_program("tiny", decl.at);
     text_free(&decl);
-    text_free(&body);
+    text_free(&plain);
+    for (int b = 0; b < 3; b++) text_free(&index[b]);
     return p;
 }
 

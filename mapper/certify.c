@@ -79,7 +79,7 @@ static bool reads_agree(const struct proof *f, const struct term_node *n,
                    : f->needle->operand_of_buffer[f->needle->program->stmt[0].read[n->read].buffer];
     const struct mapped_operand *mo = &f->m->operand[o];
     if (mo->role == OPERAND_IMM)
-        return h->constant && h->type == n->type && value_equal(n->type, mo->imm, h->value);
+        return h->constant && node_type_fits(n, h) && value_equal(n->type, mo->imm, h->value);
     if (h->code != OP_READ || !types_fit(f, n->type, h->type)) return false;
     if (!n->acc)
         return !h->acc && mo->role == OPERAND_READ &&
@@ -94,8 +94,8 @@ static bool nodes_agree(const struct proof *f, int needle, int hay) {
     if (n->code == OP_READ) return reads_agree(f, n, h);
     if (n->code == OP_AXIS) return false;
     if (n->constant)
-        return h->constant && n->type == h->type && value_equal(n->type, n->value, h->value);
-    if (n->code != h->code || n->type != h->type) return false;
+        return h->constant && node_type_fits(n, h) && value_equal(n->type, n->value, h->value);
+    if (n->code != h->code || !node_type_fits(n, h)) return false;
     int orders = op_info[n->code].flags & OP_COMM ? 2 : 1;
     for (int k = 0; k < orders; k++) {
         bool same = true;
@@ -282,6 +282,7 @@ bool mapping_certify_with(const struct needles *all, const struct program *p,
     } else {
         f.site = site_of(&scratch, p, m->stmt);
         f.term = term_of(&scratch, f.needle->program, &f.needle->program->stmt[0]);
+        term_simplify(&scratch, &f.term, f.needle->program, 0);
         good = sound(&f);
     }
     program_free(f.sized);

@@ -2,6 +2,7 @@
 #include "mapper/mapper_int.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,6 +62,17 @@ static const char *stmt_text(struct arena *a, const struct site *site) {
                         site->program->buffer[site->s->dst.buffer].name);
 }
 
+/* A float of another type would do if it were exact. */
+static const char *inexact_text(struct arena *a, const struct term_node *needle,
+                                const struct term_node *hay, enum failure_kind kind) {
+    const struct range *r = &hay->range;
+    if (kind != FAILURE_TYPE || needle->type == hay->type || !type_is_float(needle->type) ||
+        !type_is_float(hay->type) || r->grain == GRAIN_NONE)
+        return "";
+    return arena_printf(a, "; values from %.17g to %.17g in steps of %g are not all exact in %s",
+                        r->lo, r->hi, exp2(r->grain), type_name(needle->type));
+}
+
 void note_failure(struct search *s, const struct needle *n, const struct site *site,
                   const struct mismatch *w) {
     if (w->depth < 0) return;
@@ -71,8 +83,8 @@ void note_failure(struct search *s, const struct needle *n, const struct site *s
     *f = (struct failure){.kind = w->kind,
                           .instr = n->instr,
                           .stmt = site->stmt,
-                          .needle_op = w->needle_node,
-                          .stmt_op = w->node,
+                          .needle_op = n->term.at[w->needle_node].origin,
+                          .stmt_op = site->term.at[w->node].origin,
                           .needle_axis = -1,
                           .stmt_axis = -1,
                           .operand = -1,
@@ -91,7 +103,7 @@ void note_failure(struct search *s, const struct needle *n, const struct site *s
     const char *more =
         w->kind == FAILURE_LIVE_OUT
             ? "; it would be overwritten in place, but is no temporary that ends there"
-            : "";
+            : inexact_text(a, &n->term.at[w->needle_node], &site->term.at[w->node], w->kind);
     f->reason = arena_printf(a, "'%s' has %s where %s has %s%s", id, f->expected,
                              stmt_text(a, site), f->got, more);
 }

@@ -8,6 +8,7 @@
 struct site site_of(struct arena *arena, const struct program *p, int stmt) {
     struct site s = {.program = p, .stmt = stmt, .s = &p->stmt[stmt]};
     s.term = term_of(arena, p, s.s);
+    term_simplify(arena, &s.term, p, stmt);
     for (int a = 0; a < p->naxes; a++)
         if (s.s->axes >> a & 1 && p->axis[a].extent > 1 && !p->axis[a].sequential)
             s.live |= UINT64_C(1) << a;

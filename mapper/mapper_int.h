@@ -5,6 +5,7 @@
 #define ISAMAP_MAPPER_MAPPER_INT_H
 
 #include "mapper/mapper.h"
+#include "mapper/range.h"
 
 enum { MAX_OPERANDS = 16, MAX_NEEDLE_AXES = 12, MAX_RANGED = 16, MAX_CUTS = 8 };
 
@@ -18,6 +19,9 @@ struct term_node {
     bool constant; /* no reads, no axes: `value` is known */
     union value value;
     uint64_t axes; /* axes on which the node's value depends */
+    int origin;    /* the statement's op that it comes from */
+    bool made;     /* by term_simplify: nothing that the statement could be cut at */
+    struct range range;
 };
 
 /* Nodes 0..nops-1 are the statement's ops; an accumulation adds its read and its root. */
@@ -28,6 +32,8 @@ struct term {
 };
 
 struct term term_of(struct arena *, const struct program *, const struct stmt *);
+/* Casts without effect go; ranges are known. Nodes that are made come after the statement's. */
+void term_simplify(struct arena *, struct term *, const struct program *, int stmt);
 bool access_same(const struct program *, const struct access *, const struct access *);
 double op_weight(enum opcode); /* cycles of a scalar operation, roughly */
 
@@ -117,6 +123,8 @@ struct site { /* a haystack statement */
 };
 
 struct site site_of(struct arena *, const struct program *, int stmt);
+/* The haystack node's value is one of the needle node's type: the same, or exact in both. */
+bool node_type_fits(const struct term_node *needle, const struct term_node *hay);
 /* All ways to bind the needle's term to the statement's, at `root` of the latter. */
 void match_terms(struct arena *, const struct machine *, const struct needle *, const struct site *,
                  int root, bool cuts, struct match *);

@@ -93,6 +93,13 @@ static bool type_fits(const struct matcher *m, enum type needle, enum type hay) 
     return m->needle->copy && x->move_types >> hay & 1 && type_size(needle) == type_size(hay);
 }
 
+bool node_type_fits(const struct term_node *needle, const struct term_node *hay) {
+    if (needle->type == hay->type) return true;
+    return type_is_float(needle->type) && type_is_float(hay->type) &&
+           type_size(needle->type) >= 4 && type_size(hay->type) >= 4 &&
+           range_fits(&hay->range, needle->type) && range_fits(&hay->range, hay->type);
+}
+
 static void fail(struct matcher *m, enum failure_kind kind, struct pair at) {
     struct mismatch *w = &m->out->worst;
     if (m->depth > w->depth) *w = (struct mismatch){kind, at.needle, at.hay, m->depth};
@@ -102,7 +109,7 @@ static bool bind_imm(struct matcher *m, struct pair at, int operand) {
     const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
     struct bound *b = &m->bound.operand[operand];
     if (!h->constant) return fail(m, FAILURE_OPERATION, at), false;
-    if (h->type != n->type) return fail(m, FAILURE_TYPE, at), false;
+    if (!node_type_fits(n, h)) return fail(m, FAILURE_TYPE, at), false;
     if (b->kind == BOUND_IMM && !value_same(n->type, b->imm, h->value))
         return fail(m, FAILURE_OPERATION, at), false;
     *b = (struct bound){.kind = BOUND_IMM, .read = -1, .node = -1, .imm = h->value};
@@ -113,7 +120,7 @@ static bool bind_read(struct matcher *m, struct pair at, int operand) {
     const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
     struct bound *b = &m->bound.operand[operand];
     bool cut = h->code != OP_READ;
-    if ((cut && (!m->cuts || at.hay == m->site->term.root)) || h->acc)
+    if ((cut && (!m->cuts || h->made || at.hay == m->site->term.root)) || h->acc)
         return fail(m, FAILURE_OPERATION, at), false;
     if (!type_fits(m, n->type, h->type)) return fail(m, FAILURE_TYPE, at), false;
     if (b->kind == BOUND_NONE) {
@@ -135,7 +142,7 @@ static bool bind_acc(struct matcher *m, struct pair at) {
     struct bound *b = &m->bound.operand[m->needle->dst];
     bool cut = h->code != OP_READ;
     if (n->type != h->type) return fail(m, FAILURE_TYPE, at), false;
-    if (cut && (!m->cuts || m->site->term.accumulates || at.hay == m->site->term.root ||
+    if (cut && (!m->cuts || h->made || m->site->term.accumulates || at.hay == m->site->term.root ||
                 h->constant || node_axes(&m->site->term, at.hay) != m->site->s->axes))
         return fail(m, FAILURE_OPERATION, at), false;
     if (!cut && !h->acc && (m->site->term.accumulates || !read_in_place(m->site, h->read)))
@@ -154,7 +161,7 @@ static bool bind_leaf(struct matcher *m, struct pair at) {
         return m->needle->imm >> operand & 1 ? bind_imm(m, at, operand) : bind_read(m, at, operand);
     }
     if (!h->constant) return fail(m, FAILURE_OPERATION, at), false;
-    if (n->type != h->type) return fail(m, FAILURE_TYPE, at), false;
+    if (!node_type_fits(n, h)) return fail(m, FAILURE_TYPE, at), false;
     if (!value_same(n->type, n->value, h->value)) return fail(m, FAILURE_OPERATION, at), false;
     return true;
 }
@@ -208,7 +215,7 @@ static void next(struct matcher *m) {
         bool root = at.hay == m->site->term.root &&
                     (m->needle->term.accumulates || m->site->term.accumulates);
         fail(m, root ? FAILURE_COMBINER : FAILURE_OPERATION, at);
-    } else if (n->type != h->type) {
+    } else if (!node_type_fits(n, h)) {
         fail(m, FAILURE_TYPE, at);
     } else {
         branch(m, at, straight);

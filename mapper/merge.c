@@ -50,7 +50,7 @@ static int64_t *wider(struct program *p, const int64_t *old, int rows, bool merg
     size_t n = (size_t)p->naxes;
     int64_t *new = arena_array(&p->arena, (n + 2) * (size_t)rows, sizeof *new);
     for (size_t d = 0; d < (size_t)rows; d++) {
-        int64_t *row = new + d * (n + 2);
+        int64_t *row = new + d *(n + 2);
         memcpy(row, old + d * (n + 1), n * sizeof *row);
         row[n] = merge ? row[b] : 0;
         row[n + 1] = old[d * (n + 1) + n];

@@ -207,6 +207,7 @@ static void classify(const struct machine *m, struct needle *n) {
     }
     note_signatures(n);
     n->term = term_of(&n->program->arena, p, &p->stmt[0]);
+    term_simplify(&n->program->arena, &n->term, p, 0);
     n->copy = n->term.at[n->term.root].code == OP_READ;
     if (p->stmt[0].nwhere > 0) n->refused = "has a constraint on its domain";
     if (x->across >= 0) n->refused = "moves between instances of a unit";

@@ -146,8 +146,7 @@ static void keep(struct chooser *c, struct mapping m) {
     if (!s->all && s->nmappings - c->first >= KEEP_BEST) {
         struct mapping *worst = &s->mapping[c->first];
         for (int i = c->first + 1; i < s->nmappings; i++)
-            if (mapping_compare(&s->mapping[i], worst) > 0)
-                worst = &s->mapping[i];
+            if (mapping_compare(&s->mapping[i], worst) > 0) worst = &s->mapping[i];
         if (mapping_compare(&m, worst) < 0) *worst = m;
         return;
     }
@@ -297,8 +296,7 @@ static void note_empty(const struct chooser *c) {
 }
 
 static void choose_groups(struct search *s, const struct needle *n, const struct site *site,
-                          const struct binding_set *b, const struct automorphisms *own,
-                          int first) {
+                          const struct binding_set *b, const struct automorphisms *own, int first) {
     struct chooser chooser = {.search = s,
                               .needle = n,
                               .site = site,

@@ -51,6 +51,7 @@ struct term term_of(struct arena *arena, const struct program *p, const struct s
                                    .type = o->type,
                                    .nargs = op_info[o->code].arity,
                                    .read = -1,
+                                   .origin = i,
                                    .value = o->value};
         for (int k = 0; k < node->nargs; k++) node->arg[k] = o->arg[k];
         if (o->code == OP_AXIS) node->axes = UINT64_C(1) << o->axis;
@@ -68,13 +69,15 @@ struct term term_of(struct arena *arena, const struct program *p, const struct s
         t.at[t.n] = (struct term_node){.code = OP_READ,
                                        .type = p->buffer[s->dst.buffer].type,
                                        .read = -1,
+                                       .origin = t.n,
                                        .acc = true,
                                        .axes = access_axes(p, &s->dst)};
         t.at[t.n + 1] = (struct term_node){.code = combiner_op(s->combine),
                                            .type = value_type,
                                            .nargs = 2,
                                            .arg = {t.n, t.root},
-                                           .read = -1};
+                                           .read = -1,
+                                           .origin = t.n + 1};
         t.n += 2;
         t.root = t.n - 1;
     }

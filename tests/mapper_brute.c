@@ -32,7 +32,8 @@ static bool elementwise(const struct needle_case *c, int x) {
 static bool in_formulation(const struct needle_case *c, const struct program *p, const int *read,
                            int a, int x) {
     const struct stmt *s = help_product(p), *ns = &c->program->stmt[0];
-    if (p->axis[a].extent == 1 || !(s->axes >> a & 1) || varies(c, &ns->dst, x) != access_varies(p, &s->dst, a))
+    if (p->axis[a].extent == 1 || !(s->axes >> a & 1) ||
+        varies(c, &ns->dst, x) != access_varies(p, &s->dst, a))
         return false;
     for (int o = 0; o < 2; o++) {
         bool needle = varies(c, &ns->read[o], x), hay = access_varies(p, &s->read[read[o]], a);
@@ -178,10 +179,10 @@ static void test_exactly_the_valid(void **state) {
         findings_free(f);
         program_free(p);
     }
-    print_message("%ld programs, %ld assignments: %ld admitted by signatures, %ld valid, %ld found, "
-                  "%ld fills with them\n",
-                  programs, totals.tried, totals.admitted, totals.valid, totals.found,
-                  totals.fills);
+    print_message(
+        "%ld programs, %ld assignments: %ld admitted by signatures, %ld valid, %ld found, "
+        "%ld fills with them\n",
+        programs, totals.tried, totals.admitted, totals.valid, totals.found, totals.fills);
     assert_true(totals.found > programs && totals.fills > programs / 100);
     assert_true(totals.admitted > totals.found); /* V3 had something to refuse */
     for (int k = 0; k < NEEDLES; k++) program_free(needle[k].program);

@@ -7,7 +7,8 @@
 
 enum { MAX_WORDS = 16 };
 
-struct mapping_key { /* which original axes stand on each needle axis, and what plays each operand */
+struct mapping_key { /* which original axes stand on each needle axis, and what plays each operand
+                      */
     uint64_t word[MAX_WORDS];
 };
 
@@ -71,7 +72,7 @@ static int64_t *wider(struct program *p, const int64_t *old, int rows) {
     size_t n = (size_t)p->naxes;
     int64_t *new = arena_array(&p->arena, (n + 2) * (size_t)rows, sizeof *new);
     for (size_t d = 0; d < (size_t)rows; d++) {
-        memcpy(new + d * (n + 2), old + d * (n + 1), n * sizeof *new);
+        memcpy(new + d *(n + 2), old + d * (n + 1), n * sizeof *new);
         new[d * (n + 2) + n + 1] = old[d * (n + 1) + n];
     }
     return new;
@@ -90,9 +91,8 @@ static int add_axis(struct rewriting *w, int64_t extent, int origin) {
     }
     struct axis *axis = arena_array(&p->arena, (size_t)p->naxes + 1, sizeof *axis);
     memcpy(axis, p->axis, (size_t)p->naxes * sizeof *axis);
-    axis[p->naxes] = (struct axis){.name = arena_printf(&p->arena, "new%d", p->naxes),
-                                   .extent = extent,
-                                   .param = -1};
+    axis[p->naxes] = (struct axis){
+        .name = arena_printf(&p->arena, "new%d", p->naxes), .extent = extent, .param = -1};
     p->axis = axis;
     w->origin[p->naxes] = origin;
     return p->naxes++;
@@ -228,8 +228,8 @@ static void compare(const struct program *p, const struct machine *m, int times,
         struct program *q = written_anew(p, origin, seed);
         if (i % 8 == 0) check_verified(q);
         struct mapping_set got = set_of(q, m, origin);
-        bool same = got.n == want.n &&
-                    memcmp(got.at, want.at, (size_t)want.n * sizeof *want.at) == 0;
+        bool same =
+            got.n == want.n && memcmp(got.at, want.at, (size_t)want.n * sizeof *want.at) == 0;
         if (!same) {
             struct text t = {0};
             program_print(q, &t);
@@ -249,8 +249,8 @@ static int times_of(int usual) {
 }
 
 static void test_operators(void **state) {
-    static const char *const name[] = {"gmv", "gmm", "c1d", "c2d", "c3d", "t2d", "grp",
-                                       "dil", "dep", "cap", "bcv", "gfc", "men", "var",
+    static const char *const name[] = {"gmv", "gmm", "c1d", "c2d",     "c3d",      "t2d", "grp",
+                                       "dil", "dep", "cap", "bcv",     "gfc",      "men", "var",
                                        "scn", "sep", "att", "softmax", "layernorm"};
     struct machine *m = help_machine(MATMUL);
     uint64_t seed = 5;

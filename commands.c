@@ -418,6 +418,56 @@ static void report_totals(struct report *r, const struct findings *f, bool certi
                 f->seconds_certify);
 }
 
+static void report_derivation(struct report *r, const struct machine *m,
+                              const struct derivation *d) {
+    report_open(r, NULL, '{');
+    report_open(r, "rewrites", '[');
+    text_printf(&r->text, "  statement %d after ", d->stmt);
+    for (int k = 0; k < d->nsteps; k++) {
+        report_string(r, NULL, d->step[k]->name);
+        text_printf(&r->text, "%s%s", k ? ", " : "", d->step[k]->name);
+    }
+    report_close(r);
+    text_printf(&r->text, ":\n");
+    for (int k = 0; k < d->nsteps; k++)
+        if (d->asked[k])
+            text_printf(&r->text, "    %s answers: %s\n", d->step[k]->name, d->asked[k]);
+    report_open(r, "mappings", '[');
+    for (int i = 0; i < d->nmappings; i++) {
+        struct text line = {0};
+        const struct mapping *x = &d->mapping[i];
+        mapping_print(d->program, m, x, &line);
+        report_open(r, NULL, '{');
+        report_string(r, "needle", m->instr[x->instr].id);
+        report_integer(r, "statement", x->stmt);
+        report_string(r, "axes", line.at);
+        report_bool(r, "certified", x->certified);
+        report_close(r);
+        text_printf(&r->text, "    %s\n", line.at);
+        text_free(&line);
+    }
+    report_close(r);
+    report_close(r);
+}
+
+/* What the instructions of sums of products execute after rewrites. */
+static int report_derivations(struct report *r, const struct job *j,
+                              const struct map_options *options) {
+    struct derivations *d = mapper_derive(j->program, j->machine, options);
+    text_printf(&r->text, "after rewrites: %d programs%s\n", d->n,
+                d->bounded ? " (bound reached: there may be more)" : "");
+    report_open(r, "rewritten", '[');
+    for (int i = 0; i < d->n; i++) report_derivation(r, j->machine, &d->at[i]);
+    report_close(r);
+    report_integer(r, "rewrites_tried", d->tried);
+    report_integer(r, "rewrites_refuted", d->refuted);
+    report_bool(r, "rewrites_bounded", d->bounded);
+    report_number(r, "rewrite_seconds", d->seconds);
+    int n = d->n;
+    derivations_free(d);
+    return n;
+}
+
 int isamap_map(isamap *im, const char *path) {
     call_begin(im);
     struct job j;
@@ -442,6 +492,7 @@ int isamap_map(isamap *im, const char *path) {
         report_number(r, "seconds", f->seconds_find);
         report_number(r, "certify_seconds", f->seconds_certify);
         if (im->option.all) report_totals(r, f, im->option.certify);
+        int rewritten = report_derivations(r, &j, &options);
         if (im->option.why) {
             text_printf(&r->text, "why not:\n");
             report_open(r, "failures", '[');
@@ -449,7 +500,7 @@ int isamap_map(isamap *im, const char *path) {
             report_close(r);
         }
         report_close(r);
-        status = f->nmappings ? ISAMAP_DONE : ISAMAP_NO_MAPPING;
+        status = f->nmappings || rewritten ? ISAMAP_DONE : ISAMAP_NO_MAPPING;
         findings_free(f);
     }
     job_free(&j);

@@ -20,4 +20,16 @@ void stmt_run_at(const struct program *, const struct stmt *, void *const *data,
  * the buffer, the program has a recurrence or a call, or the work is too deep (2,000 statements) or too large (2^25 values kept). */
 bool program_sample(const struct program *, void *const *data, int buffer, const int64_t *element, int n, union value *out);
 
+/* Another arithmetic for the same programs, over a field for instance: values are what these functions make of them. */
+struct arithmetic {
+    union value (*eval)(void *user, enum opcode, enum type to, enum type from, const union value *arg); /* as op_eval */
+    union value (*literal)(void *user, enum type, union value);
+    union value (*input)(void *user, const struct program *, int buffer, int64_t element);   /* as it came */
+    void *user;
+    bool exact;                       /* floats are not rounded when they are stored */
+    int64_t most_visits;              /* points of statements; more: false */
+    int64_t *visits;                  /* grows by those made; or NULL */
+};
+bool program_sample_over(const struct program *, const struct arithmetic *, int buffer, const int64_t *element, int n, union value *out);
+
 #endif

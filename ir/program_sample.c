@@ -36,6 +36,8 @@ struct kept {
 struct sampler {
     const struct program *p;
     void *const *data;
+    const struct arithmetic *over; /* NULL: the interpreter's */
+    int64_t visits;
     struct inverse *inverse; /* in the order of the body */
     int n;
     int *last; /* by buffer: the last statement that writes it, or -1 */
@@ -156,10 +158,21 @@ static union value sample_read(struct sampler *m, struct inverse *v, int read) {
         int64_t x = access_coef(p, a, d, p->naxes);
         for (int k = 0; k < v->naxes; k++)
             x += access_coef(p, a, d, v->axis[k]) * v->at[v->axis[k]];
-        if (x < 0 || x >= f->extent[d]) return a->fill;
+        if (x < 0 || x >= f->extent[d])
+            return m->over ? m->over->literal(m->over->user, f->type, a->fill) : a->fill;
         element = element * f->extent[d] + x;
     }
     return sample(m, a->buffer, element, v->writer[read]);
+}
+
+static union value evaluate(const struct sampler *m, enum opcode code, enum type to, enum type from,
+                            const union value *arg) {
+    return m->over ? m->over->eval(m->over->user, code, to, from, arg)
+                   : op_eval(code, to, from, arg);
+}
+
+static union value literal(const struct sampler *m, enum type t, union value v) {
+    return m->over ? m->over->literal(m->over->user, t, v) : v;
 }
 
 static union value compute(struct sampler *m, struct inverse *v) {
@@ -174,16 +187,16 @@ static union value compute(struct sampler *m, struct inverse *v) {
             v->value[n] = sample_read(m, v, o->read);
             continue;
         case OP_LITERAL:
-            v->value[n] = o->value;
+            v->value[n] = literal(m, o->type, o->value);
             continue;
         case OP_AXIS:
-            v->value[n] = type_convert(o->type, TYPE_I64, i);
+            v->value[n] = literal(m, o->type, type_convert(o->type, TYPE_I64, i));
             continue;
         default:
             break;
         }
         for (int k = 0; k < arity; k++) arg[k] = v->value[o->arg[k]];
-        v->value[n] = op_eval(o->code, o->type, s->op[o->arg[arity - 1]].type, arg);
+        v->value[n] = evaluate(m, o->code, o->type, s->op[o->arg[arity - 1]].type, arg);
     }
     return v->value[s->nops - 1];
 }
@@ -195,9 +208,10 @@ static void visit(struct sampler *m, struct inverse *v) {
     union value x = compute(m, v);
     if (v->s->combine != COMBINE_SET) {
         union value arg[2] = {v->sum, x};
-        x = op_eval(combiner_op(v->s->combine), in, in, arg);
+        x = evaluate(m, combiner_op(v->s->combine), in, in, arg);
     }
-    if (type_is_float(t)) x.f = type_round(t, x.f);
+    if (m->over && ++m->visits > m->over->most_visits) m->failed = true;
+    if (type_is_float(t) && !(m->over && m->over->exact)) x.f = type_round(t, x.f);
     v->sum = x;
     v->found = true;
 }
@@ -230,6 +244,7 @@ static union value sample(struct sampler *m, int buffer, int64_t element, int st
     const struct buffer *f = &m->p->buffer[buffer];
     union value zero = {.i = 0};
     if (m->failed) return zero;
+    if (stmt < 0 && m->over) return m->over->input(m->over->user, m->p, buffer, element);
     if (stmt < 0) {
         const unsigned char *data = m->data[buffer];
         return data ? type_load(f->type, data + (size_t)element * type_size(f->type)) : zero;
@@ -269,16 +284,27 @@ static bool sampler_open(struct sampler *m) {
     return true;
 }
 
-bool program_sample(const struct program *p, void *const *data, int buffer, const int64_t *element,
-                    int n, union value *out) {
-    struct sampler m = {.p = p, .data = data};
+static bool sample_all(struct sampler m, int buffer, const int64_t *element, int n,
+                       union value *out) {
+    const struct program *p = m.p;
     bool ok = sampler_open(&m);
     for (int k = 0; k < n && ok; k++) {
         ok = element[k] >= 0 && element[k] < p->buffer[buffer].elements;
         if (ok) out[k] = sample(&m, buffer, element[k], m.last[buffer]);
         ok = ok && !m.failed;
     }
+    if (m.over && m.over->visits) *m.over->visits += m.visits;
     arena_free(&m.arena);
     free(m.kept);
     return ok;
+}
+
+bool program_sample(const struct program *p, void *const *data, int buffer, const int64_t *element,
+                    int n, union value *out) {
+    return sample_all((struct sampler){.p = p, .data = data}, buffer, element, n, out);
+}
+
+bool program_sample_over(const struct program *p, const struct arithmetic *over, int buffer,
+                         const int64_t *element, int n, union value *out) {
+    return sample_all((struct sampler){.p = p, .over = over}, buffer, element, n, out);
 }

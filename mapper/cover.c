@@ -263,7 +263,7 @@ static struct program *try_rewrite(struct covering *c, const struct rewrite *r, 
                         .stmt_axis = -1,
                         .operand = -1};
     bool before = false, after = false;
-    struct program *q = r->apply(p, &f);
+    struct program *q = r->apply(p, &f, NULL);
     if (!q) return NULL;
     c->cover->program = q;
     double with = changed_price(c, q, p, &after);
@@ -288,6 +288,7 @@ static void rewrite_all(struct covering *c) {
     int budget = MAX_REWRITES;
     for (int s = 0; s < c->cover->program->nstmts; s++)
         for (int r = 0; rewrites[r] && budget > 0; r++) {
+            if (!rewrites[r]->by_values) continue;
             struct program *q = try_rewrite(c, rewrites[r], s);
             if (!q) continue;
             program_free(c->cover->program);

@@ -137,13 +137,54 @@ void cover_free(struct cover *);
 bool cover_verify(const struct cover *, const struct machine *, struct diags *);
 void cover_print(const struct cover *, const struct machine *, struct text *);
 
-/* The interface of algebraic rewrites (ISA Mapper §2.3): each answers failure kinds. None changes what a program means. */
+/* ---- algebraic rewrites (ISA Mapper §2.3) ---- */
+
+enum rewrite_effect {
+    REWRITE_EXACT,                     /* every bit stays */
+    REWRITE_REORDERS,                  /* integers: every bit; floats: sums and products of finite values in another order */
+    REWRITE_ROUNDS,                    /* floats: further roundings, and an error that grows with sizes (docs/mapping.md) */
+};
+
+struct needle;
+/* Small passes behind one interface. Each answers failure kinds. None changes what a program means: rewrite_prove decides, and what it does
+ * not prove is never used. */
 struct rewrite {
     const char *name, *doc;
     uint32_t answers;                  /* bit k: failure kind k */
-    /* Rewritten program, or NULL where it does not apply. */
-    struct program *(*apply)(const struct program *, const struct failure *);
+    enum rewrite_effect effect;
+    bool by_values;                    /* proved on values as a machine computes them, not over the field */
+    /* The program with statement failure.stmt rewritten, or NULL where it does not apply. The needle that failed, NULL: none in mind. */
+    struct program *(*apply)(const struct program *, const struct failure *, const struct needle *);
 };
 extern const struct rewrite *const rewrites[];                     /* NULL-terminated */
+
+/* Where rewrites lead: a program in which the instructions of sums of products execute what they could not, or not like this, before. */
+enum { MAX_DERIVATION = 3 };
+
+struct derivation {
+    struct program *program;
+    int stmt;                          /* of the original program: what was rewritten */
+    int from, to;                      /* statements from .. to - 1 of `program` stand in its place */
+    int nsteps;
+    const struct rewrite *step[MAX_DERIVATION];
+    const char *asked[MAX_DERIVATION]; /* the failure that each step answers; NULL: none asked */
+    struct mapping *mapping; int nmappings;
+};
+
+struct derivations {
+    struct arena arena;
+    struct derivation *at; int n;
+    int tried, refuted;                /* programs that rewrites gave; how many of those that mapped were not proved, and so left out */
+    bool bounded;                      /* not all sequences were tried */
+    double seconds;
+};
+
+/* Iterative deepening over sequences of at most MAX_DERIVATION rewrites of each statement, the next one chosen by the deepest failures;
+ * programs that were seen before (program_hash) are left out. All that is returned is proved. Never NULL. */
+struct derivations *mapper_derive(const struct program *, const struct machine *, const struct map_options *);
+void derivations_free(struct derivations *);
+
+/* Random evaluation of the statements that differ (mapper/rw_proof.c). why: may be NULL. */
+bool rewrite_prove(const struct rewrite *, const struct program *before, const struct program *after, struct text *why);
 
 #endif

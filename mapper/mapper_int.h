@@ -211,6 +211,8 @@ bool mapping_certify_with(const struct needles *, const struct program *, const 
  * Indices of later statements grow by n. */
 void program_cut(struct program *, int stmt, const int *node, int n);
 uint64_t node_axes(const struct term *, int node);
+/* Room for n statements before `stmt`, which is at the top level. */
+void program_make_room(struct program *, int stmt, int n);
 /* Views: shallow copies of a program with an arena of their own, in which one statement is what a
  * cut would leave of it (view_rest) or what would fill the temporary (view_part). */
 void view_rest(struct program *view, int stmt, const int *node, int n);

@@ -1,5 +1,5 @@
 /* Algebraic rewrites (ISA Mapper §2.3): none changes what a program means. */
-#include "mapper/mapper_int.h"
+#include "mapper/rewrite_int.h"
 
 #include <math.h>
 #include <string.h>
@@ -233,11 +233,13 @@ static void exchange_in_two(struct program *p, const struct chain *c, enum opcod
     build_chain(&b, &c->inner, c->inner.root, c->a, with);
 }
 
-static struct program *exchange(const struct program *p, const struct failure *f) {
+static struct program *exchange(const struct program *p, const struct failure *f,
+                                const struct needle *n) {
     struct arena scratch;
     struct chain c;
     union value bound;
     struct program *q = NULL;
+    (void)n;
     if (f->stmt < 0 || f->stmt >= p->nstmts) return NULL;
     arena_init(&scratch);
     if (find_chain(&scratch, p, f->stmt, &c) && find_preimage(&c, &bound)) {
@@ -257,7 +259,13 @@ static const struct rewrite monotone_exchange = {
     .doc = "max(g(a), c) = g(max(a, c')) where g does not decrease and g(c') = c: a ReLU moves "
            "before a requantisation",
     .answers = UINT32_C(1) << FAILURE_OPERATION | UINT32_C(1) << FAILURE_TYPE,
+    .by_values = true,
     .apply = exchange,
 };
 
-const struct rewrite *const rewrites[] = {&monotone_exchange, NULL};
+const struct rewrite *const rewrites[] = {
+    &monotone_exchange, &rw_factor, &rw_ones,   &rw_mask,       &rw_phases, &rw_privatise,
+    &rw_widen,          &rw_offset, &rw_digits, &rw_narrow_sum, &rw_narrow, &rw_block_diagonal,
+    &rw_identity,       &rw_variance,
+    NULL,
+};

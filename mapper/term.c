@@ -65,7 +65,7 @@ struct term term_of(struct arena *arena, const struct program *p, const struct s
         fold(&t, node);
     }
     if (t.accumulates) {
-        enum type value_type = t.at[t.root].type;
+        enum type value_type = s->op[s->nops - 1].type; /* a read's node has the type as stored */
         t.at[t.n] = (struct term_node){.code = OP_READ,
                                        .type = p->buffer[s->dst.buffer].type,
                                        .read = -1,
@@ -194,8 +194,7 @@ static void shift_items(struct item *item, int n, int from, int by) {
     }
 }
 
-/* Opens room for n statements before `stmt`, which is at the program's top level. */
-static void open_gap(struct program *p, int stmt, int n) {
+void program_make_room(struct program *p, int stmt, int n) {
     struct stmt *grown = arena_array(&p->arena, (size_t)(p->nstmts + n), sizeof *grown);
     memcpy(grown, p->stmt, (size_t)stmt * sizeof *grown);
     memcpy(grown + stmt + n, p->stmt + stmt, (size_t)(p->nstmts - stmt) * sizeof *grown);
@@ -236,7 +235,7 @@ static void divide(struct program *p, int stmt, const int *node, int n, struct s
 void program_cut(struct program *p, int stmt, const int *node, int n) {
     struct stmt part[MAX_CUTS], rest;
     divide(p, stmt, node, n, part, &rest);
-    open_gap(p, stmt, n);
+    program_make_room(p, stmt, n);
     memcpy(p->stmt + stmt, part, (size_t)n * sizeof *part);
     p->stmt[stmt + n] = rest;
 }

@@ -24,7 +24,7 @@ static struct program *rewritten(const struct program *p) {
     struct program *q = NULL;
     for (int s = 0; s < p->nstmts && !q; s++)
         for (int r = 0; rewrites[r] && !q; r++)
-            q = rewrites[r]->apply(p, &(struct failure){.kind = FAILURE_OPERATION, .stmt = s});
+            q = rewrites[r]->apply(p, &(struct failure){.kind = FAILURE_OPERATION, .stmt = s}, NULL);
     return q;
 }
 

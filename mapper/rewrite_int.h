@@ -1,0 +1,120 @@
+/* Inside the rewrites: building changed programs, and what several rewrites ask of a statement.
+ * A rewrite copies the program, opens room for statements before the one that it replaces, and
+ * writes them. Whether it was right to do so is decided by rewrite_prove alone. */
+#ifndef ISAMAP_MAPPER_REWRITE_INT_H
+#define ISAMAP_MAPPER_REWRITE_INT_H
+
+#include "mapper/mapper_int.h"
+
+/* ---- declarations ---- */
+int rw_axis(struct program *, const char *base, int64_t extent); /* a new axis; -1: no room */
+/* A new temporary; -1 when its bytes overflow what a buffer may have. */
+int rw_temporary(struct program *, const char *base, enum type, int ndims, const int64_t *extent);
+struct access rw_access(struct program *, int buffer);                     /* all rows 0 */
+struct access rw_indexed(struct program *, int buffer, const int *axis);   /* [axis[0], axis[1], …] */
+struct access rw_copy(struct program *, const struct access *);
+int64_t *rw_row(const struct program *, const struct access *, int dim);   /* to write in */
+/* A temporary with one element for each point of the axes, in this order, and the access to it. */
+bool rw_temporary_of(struct program *, const char *base, enum type, const int *axis, int n,
+                     struct access *);
+/* Axis a is now the value of the row: coef[a] of naxes + 1 numbers. */
+void rw_substitute(const struct program *, struct access *, int axis, const int64_t *row);
+int rw_axes(uint64_t mask, int *axis); /* the axes of a mask in ascending order */
+
+/* ---- statements ---- */
+struct draft {
+    struct program *p;
+    struct stmt s;
+    int op_cap, read_cap;
+};
+
+struct draft draft_open(struct program *, const struct stmt *like, enum combiner, struct access);
+int draft_op(struct draft *, struct op);
+int draft_binary(struct draft *, enum opcode, int a, int b);
+int draft_read(struct draft *, struct access);
+int draft_cast(struct draft *, enum type, int a);   /* none where nothing changes */
+int draft_number(struct draft *, enum type, double);
+int draft_axis(struct draft *, int axis);           /* its value, as i64 */
+int draft_tree(struct draft *, const struct stmt *from, int node);
+/* The same with other accesses: what the function makes of each (NULL: as they are). */
+typedef struct access (*access_map)(void *user, const struct access *, int read);
+int draft_mapped(struct draft *, const struct stmt *from, int node, access_map, void *user);
+void draft_close(struct draft *, int stmt);         /* it is statement `stmt` */
+void rw_fill(struct program *, int stmt, const struct stmt *like, struct access, double); /* = number */
+
+/* ---- questions ---- */
+enum { MAX_FACTORS = 16 };
+
+struct factors { /* `dst += f0 * f1 * …`: nodes, left to right; a product under casts that widen is opened */
+    int n, node[MAX_FACTORS];
+    uint64_t axes[MAX_FACTORS];
+    enum type type; /* in which they are multiplied */
+};
+
+bool rw_plain(const struct program *, int stmt);                  /* at the top level, outside recurrences, no constraint */
+bool rw_top(const struct program *, int stmt);                    /* the same, constraints allowed */
+bool rw_factors(const struct program *, int stmt, struct factors *); /* a sum of products at the top level, one factor at least */
+uint64_t rw_value_axes(const struct stmt *);                      /* axes used as values */
+enum type rw_stored(const struct program *, const struct stmt *, int node); /* of a factor, under its casts */
+int rw_bare(const struct stmt *, int node);                       /* the node under casts that keep values */
+/* The dimension and the coefficient where the axis stands; false: not in exactly one. */
+bool rw_place(const struct program *, const struct access *, int axis, int *dim, int64_t *coef);
+
+/* The product of the factors in the mask, as they stand in the statement. */
+int draft_product(struct draft *, const struct stmt *from, const struct factors *, uint32_t mask);
+int draft_product_mapped(struct draft *, const struct stmt *from, const struct factors *, uint32_t mask, access_map, void *user);
+
+enum { MAX_SUBSTITUTED = 12 };
+struct substitution { /* axes that become affine in others; an access_map */
+    struct program *p;
+    int n, axis[MAX_SUBSTITUTED];
+    int64_t *row[MAX_SUBSTITUTED]; /* naxes + 1 numbers */
+};
+int64_t *rw_substitution(struct substitution *, int axis); /* a row of zeros to fill in; NULL: too many */
+struct access rw_substituted(void *substitution, const struct access *, int read);
+uint64_t rw_access_axes(const struct program *, const struct access *);
+double rw_points(const struct program *, uint64_t axes);
+
+/* An image of a buffer: a new temporary of its shape, and the axes that span both. */
+struct image {
+    int buffer, of, axis[MAX_DIMS];
+};
+bool rw_image(struct program *, int buffer, enum type, struct image *);
+struct access rw_imaged(struct program *, const struct image *, bool original); /* at the axes */
+
+struct product_types { /* of a needle c += a * b */
+    enum type a, b, sum;
+};
+bool needle_product(const struct needle *, struct product_types *);
+/* The type that a second operand should have beside `other`, as the needle has it. */
+/* How many values of a reduction one issue takes, at most; 16 where that is open. */
+int64_t rw_tile(const struct needle *);
+enum type rw_partner(const struct needle *, enum type other);
+
+/* What the value of a node of statement `stmt` can be; false: not known. Of a temporary: what its writers make. */
+bool rw_range(const struct program *, int stmt, int node, double *lo, double *hi);
+
+/* ---- driving them ---- */
+struct driver {
+    const struct needles *needles;
+    struct derivations *out;
+    bool rounding;                     /* rewrites that add roundings too */
+    int most_states;                   /* for each statement */
+};
+/* Appends what can be made of one statement of the program; not proved yet. */
+void drive_stmt(struct driver *, const struct program *, int stmt);
+bool derivation_prove(const struct derivation *, const struct program *before, struct text *why);
+
+/* ---- the rewrites, by file ---- */
+extern const struct rewrite rw_commute, rw_associate, rw_distribute, rw_from_zero;           /* rw_algebra.c */
+extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_variance;          /* rw_reduce.c */
+extern const struct rewrite rw_block_diagonal, rw_identity;                                  /* rw_expand.c */
+extern const struct rewrite rw_phases;                                                       /* rw_phases.c */
+extern const struct rewrite rw_winograd_2, rw_winograd_4;                                    /* rw_winograd.c */
+extern const struct rewrite rw_widen, rw_offset, rw_narrow, rw_narrow_sum, rw_digits;        /* rw_types.c */
+extern const struct rewrite rw_transpose, rw_reshape, rw_im2col;                             /* rw_pack.c */
+extern const struct rewrite rw_split, rw_fuse, rw_drop_axis, rw_add_axis;                    /* rw_axes.c */
+
+#define ANSWERS(kind) (UINT32_C(1) << FAILURE_##kind)
+
+#endif

@@ -1,0 +1,243 @@
+/* Driving rewrites by failures (ISA Mapper §2.3): a statement that the instructions do not execute
+ * says where it differs, rewrites that answer that kind of failure are applied, the deepest failures
+ * first, and what comes out is searched again. Breadth first, so that short sequences come first;
+ * programs seen before are known by the hash of their canonical form. */
+#include "mapper/rewrite_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_STATES = 48, PAIR_STEPS = 20000, MOST_FAILURES = 24, LIGHT = 64 };
+
+struct stage {
+    struct program *program;
+    int from, to, depth;
+    const struct rewrite *step[MAX_DERIVATION];
+    const char *asked[MAX_DERIVATION];
+    bool kept; /* the program went to a derivation */
+};
+
+struct drive {
+    struct driver *d;
+    struct arena arena;
+    struct stage *at;
+    int n, cap;
+    uint64_t seen[MOST_STATES * 8];
+    int nseen;
+    int stmt;
+};
+
+/* ---- what a state's instructions execute ---- */
+
+/* Sums that make up the work: not corrections, fills and conversions beside them. */
+static double work_of(const struct program *p, int stmt) {
+    const struct stmt *s = &p->stmt[stmt];
+    return s->combine == COMBINE_ADD ? rw_points(p, s->axes) : 0;
+}
+
+static bool heavy(const struct program *p, const struct stage *x, int stmt) {
+    double most = 0;
+    for (int s = x->from; s < x->to; s++) most = work_of(p, s) > most ? work_of(p, s) : most;
+    return work_of(p, stmt) * LIGHT >= most && work_of(p, stmt) > 0;
+}
+
+static bool target(const struct needle *n) {
+    struct product_types t;
+    return needle_product(n, &t);
+}
+
+/* The needle runs half empty: its axes find fewer values than one issue takes. The axis that all
+ * operands vary with stands in the way. */
+static void note_waste(struct search *s, const struct needle *n, const struct site *site,
+                       int first) {
+    double waste = 0;
+    for (int i = first; i < s->nmappings; i++)
+        waste = i == first || s->mapping[i].waste < waste ? s->mapping[i].waste : waste;
+    if (s->nmappings == first || waste < 1.5) return;
+    const struct program *p = site->program;
+    uint64_t all = rw_access_axes(p, &site->s->dst);
+    for (int r = 0; r < site->s->nreads; r++) all &= rw_access_axes(p, &site->s->read[r]);
+    for (int a = 0; a < p->naxes; a++)
+        if (all & site->live & UINT64_C(1) << a) {
+            note_axis(s, n, site, FAILURE_EXTRA_COLUMN, -1, a, n->dst,
+                      "all operands vary with it, so it stays outside, and the instruction runs "
+                      "half empty");
+            return;
+        }
+}
+
+static struct search look(struct drive *v, const struct stage *x, bool *goal) {
+    struct search s = {.arena = &v->arena, .needles = v->d->needles, .limit = INT64_MAX};
+    bool all = true, any = false;
+    for (int t = x->from; t < x->to; t++) {
+        if (!heavy(x->program, x, t)) continue;
+        struct site site = site_of(&v->arena, x->program, t);
+        int first = s.nmappings;
+        for (int i = 0; i < v->d->needles->n; i++) {
+            const struct needle *n = &v->d->needles->at[i];
+            if (!target(n)) continue;
+            int own = s.nmappings;
+            s.steps = 0;
+            s.limit = PAIR_STEPS;
+            s.bounded = false;
+            search_pair(&s, n, &site);
+            note_waste(&s, n, &site, own);
+        }
+        any |= s.nmappings > first;
+        all &= s.nmappings > first;
+    }
+    *goal = all && any;
+    return s;
+}
+
+/* ---- applying ---- */
+
+static bool known(struct drive *v, uint64_t hash) {
+    for (int i = 0; i < v->nseen; i++)
+        if (v->seen[i] == hash) return true;
+    if (v->nseen < (int)(sizeof v->seen / sizeof *v->seen)) v->seen[v->nseen++] = hash;
+    return false;
+}
+
+static void apply(struct drive *v, int from, const struct rewrite *r, const struct failure *f,
+                  const struct needle *n) {
+    struct stage next = v->at[from];
+    if (v->n >= v->d->most_states) {
+        v->d->out->bounded = true;
+        return;
+    }
+    if (r->effect == REWRITE_ROUNDS && !v->d->rounding) return;
+    struct program *q = r->apply(next.program, f, n);
+    if (!q) return;
+    v->d->out->tried++;
+    if (known(v, program_hash(q))) {
+        program_free(q);
+        return;
+    }
+    next.to += q->nstmts - next.program->nstmts;
+    next.program = q;
+    next.kept = false;
+    next.step[next.depth] = r;
+    next.asked[next.depth++] =
+        f->reason ? arena_strdup(&v->d->out->arena, f->reason) : NULL;
+    GROW(&v->arena, v->at, v->n, v->cap);
+    v->at[v->n++] = next;
+}
+
+static int by_depth(const void *a, const void *b) {
+    const struct failure *x = a, *y = b;
+    if (x->depth != y->depth) return y->depth - x->depth;
+    return x->stmt != y->stmt ? x->stmt - y->stmt : x->instr - y->instr;
+}
+
+static void expand(struct drive *v, int at, struct search *s) {
+    if (s->nfailures > 1) qsort(s->failure, (size_t)s->nfailures, sizeof *s->failure, by_depth);
+    for (int i = 0; i < s->nfailures && i < MOST_FAILURES; i++) {
+        const struct failure *f = &s->failure[i];
+        for (int r = 0; rewrites[r]; r++)
+            if (rewrites[r]->answers >> f->kind & 1)
+                apply(v, at, rewrites[r], f, needle_of(v->d->needles, f->instr));
+    }
+    struct failure none = {.stmt = v->stmt, .needle_axis = -1, .stmt_axis = -1, .operand = -1};
+    for (int r = 0; rewrites[r] && at == 0; r++)
+        for (int i = 0; i < v->d->needles->n && rewrites[r]->answers == 0; i++)
+            if (target(&v->d->needles->at[i]))
+                apply(v, 0, rewrites[r], &none, &v->d->needles->at[i]);
+}
+
+/* ---- results ---- */
+
+static struct mapping copy_mapping(struct arena *a, const struct needles *needles,
+                                   const struct mapping *m) {
+    struct mapping c = *m;
+    c.group = arena_copy(a, m->group, (size_t)m->ngroups * sizeof *m->group);
+    size_t n = (size_t)needles->machine->instr[m->instr].noperands;
+    c.operand = arena_copy(a, m->operand, n * sizeof *m->operand);
+    return c;
+}
+
+static void keep(struct drive *v, struct stage *x, const struct search *s) {
+    struct derivations *out = v->d->out;
+    int cap = out->n;
+    struct derivation y = {.program = x->program, .stmt = v->stmt, .from = x->from, .to = x->to,
+                           .nsteps = x->depth, .nmappings = s->nmappings};
+    memcpy(y.step, x->step, sizeof y.step);
+    memcpy(y.asked, x->asked, sizeof y.asked);
+    y.mapping = arena_array(&out->arena, (size_t)s->nmappings, sizeof *y.mapping);
+    for (int i = 0; i < s->nmappings; i++)
+        y.mapping[i] = copy_mapping(&out->arena, v->d->needles, &s->mapping[i]);
+    GROW(&out->arena, out->at, out->n, cap);
+    out->at[out->n++] = y;
+    x->kept = true;
+}
+
+void drive_stmt(struct driver *d, const struct program *p, int stmt) {
+    struct drive v = {.d = d, .stmt = stmt};
+    if (!rw_top(p, stmt) || work_of(p, stmt) == 0) return;
+    if (d->most_states <= 0 || d->most_states > MOST_STATES) d->most_states = MOST_STATES;
+    arena_init(&v.arena);
+    struct stage root = {.program = program_copy(p), .from = stmt, .to = stmt + 1};
+    GROW(&v.arena, v.at, v.n, v.cap);
+    v.at[v.n++] = root;
+    known(&v, program_hash(p));
+    for (int i = 0; i < v.n; i++) {
+        bool goal;
+        struct search s = look(&v, &v.at[i], &goal);
+        if (goal && i > 0)
+            keep(&v, &v.at[i], &s);
+        else if (v.at[i].depth < MAX_DERIVATION)
+            expand(&v, i, &s);
+    }
+    for (int i = 0; i < v.n; i++)
+        if (!v.at[i].kept) program_free(v.at[i].program);
+    arena_free(&v.arena);
+}
+
+bool derivation_prove(const struct derivation *d, const struct program *before, struct text *why) {
+    struct rewrite whole = {.name = "sequence"};
+    for (int k = 0; k < d->nsteps; k++) whole.by_values |= d->step[k]->by_values;
+    return rewrite_prove(&whole, before, d->program, why);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct derivations *mapper_derive(const struct program *p, const struct machine *m,
+                                  const struct map_options *o) {
+    struct derivations *out = calloc(1, sizeof *out);
+    if (!out) abort();
+    arena_init(&out->arena);
+    double start = now();
+    struct needles *needles = needles_open(m);
+    struct driver d = {.needles = needles, .out = out, .rounding = true};
+    if (o->steps > 0 && o->steps < MOST_STATES) d.most_states = (int)o->steps;
+    for (int s = 0; s < p->nstmts; s++) drive_stmt(&d, p, s);
+    int kept = 0;
+    for (int i = 0; i < out->n; i++) {
+        struct derivation *x = &out->at[i];
+        bool good = derivation_prove(x, p, NULL);
+        for (int k = 0; k < x->nmappings && good; k++)
+            x->mapping[k].certified =
+                mapping_certify_with(needles, x->program, &x->mapping[k], NULL);
+        out->refuted += !good;
+        if (good)
+            out->at[kept++] = *x;
+        else
+            program_free(x->program);
+    }
+    out->n = kept;
+    needles_close(needles);
+    out->seconds = now() - start;
+    return out;
+}
+
+void derivations_free(struct derivations *d) {
+    if (!d) return;
+    for (int i = 0; i < d->n; i++) program_free(d->at[i].program);
+    arena_free(&d->arena);
+    free(d);
+}

@@ -1,0 +1,309 @@
+/* Rewrites of reductions: factoring, ones, masks, private sums, variance. */
+#include "mapper/rewrite_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- factor: Σ_rs x·y = Σ_s (Σ_r x)·y where y stands still along r ---- */
+
+struct factoring {
+    uint32_t inner;  /* factors that are summed first */
+    uint64_t summed; /* over these axes */
+    uint64_t kept;   /* axes of the temporary */
+    double points;
+};
+
+static bool best_factoring(const struct program *p, int stmt, const struct factors *f,
+                           struct factoring *best) {
+    const struct stmt *s = &p->stmt[stmt];
+    uint64_t result = rw_access_axes(p, &s->dst), reduced = s->axes & ~result;
+    best->points = rw_points(p, s->axes);
+    best->inner = 0;
+    for (uint32_t inner = 1; f->n <= 6 && inner + 1 < UINT32_C(1) << f->n; inner++) {
+        uint64_t in = 0, out = 0;
+        for (int k = 0; k < f->n; k++) *(inner >> k & 1 ? &in : &out) |= f->axes[k];
+        uint64_t summed = in & reduced & ~out, kept = in & ~summed;
+        double points = rw_points(p, in) + rw_points(p, kept | out | result);
+        if (!summed || points >= best->points) continue;
+        *best = (struct factoring){inner, summed, kept, points};
+    }
+    return best->inner != 0;
+}
+
+static struct program *factor(const struct program *p, const struct failure *why,
+                              const struct needle *n) {
+    struct factors f;
+    struct factoring best;
+    struct access sum;
+    int axis[MAX_AXES];
+    (void)n;
+    if (!rw_factors(p, why->stmt, &f) || p->stmt[why->stmt].nwhere || f.n < 2 ||
+        !best_factoring(p, why->stmt, &f, &best))
+        return NULL;
+    struct program *q = program_copy(p);
+    struct stmt old = q->stmt[why->stmt];
+    int at = why->stmt, naxes = rw_axes(best.kept, axis);
+    const char *name = arena_printf(&q->arena, "%s.sum", q->buffer[old.dst.buffer].name);
+    if (!rw_temporary_of(q, name, f.type, axis, naxes, &sum)) {
+        program_free(q);
+        return NULL;
+    }
+    program_make_room(q, at, 2);
+    rw_fill(q, at, &old, sum, 0);
+    struct draft d = draft_open(q, &old, COMBINE_ADD, rw_copy(q, &sum));
+    draft_product(&d, &old, &f, best.inner);
+    draft_close(&d, at + 1);
+    d = draft_open(q, &old, COMBINE_ADD, old.dst);
+    int x = draft_read(&d, rw_copy(q, &sum));
+    int y = draft_product(&d, &old, &f, ((UINT32_C(1) << f.n) - 1) & ~best.inner);
+    draft_binary(&d, OP_MUL, x, y);
+    draft_close(&d, at + 2);
+    return q;
+}
+
+const struct rewrite rw_factor = {
+    .name = "factor",
+    .doc = "factors that stand still along a reduced axis leave the sum over it",
+    .answers = ANSWERS(OPERATION) | ANSWERS(EXTRA_COLUMN) | ANSWERS(MISSING_AXIS),
+    .effect = REWRITE_REORDERS,
+    .apply = factor,
+};
+
+/* ---- ones: Σ x = Σ x·1 ---- */
+
+static struct program *ones(const struct program *p, const struct failure *why,
+                            const struct needle *n) {
+    struct factors f;
+    struct access one;
+    int axis[MAX_AXES];
+    if (!rw_factors(p, why->stmt, &f) || p->stmt[why->stmt].nwhere || f.n != 1) return NULL;
+    uint64_t reduced = p->stmt[why->stmt].axes & ~rw_access_axes(p, &p->stmt[why->stmt].dst);
+    if (!reduced || reduced & ~f.axes[0]) return NULL;
+    struct program *q = program_copy(p);
+    struct stmt old = q->stmt[why->stmt];
+    enum type t = rw_partner(n, rw_stored(q, &old, f.node[0]));
+    if (type_is_float(t) != type_is_float(f.type)) t = f.type;
+    if (!rw_temporary_of(q, "ones", t, axis, rw_axes(reduced, axis), &one)) {
+        program_free(q);
+        return NULL;
+    }
+    program_make_room(q, why->stmt, 1);
+    rw_fill(q, why->stmt, &old, one, 1);
+    struct draft d = draft_open(q, &old, COMBINE_ADD, old.dst);
+    int x = draft_product(&d, &old, &f, 1);
+    int y = draft_cast(&d, f.type, draft_read(&d, rw_copy(q, &one)));
+    draft_binary(&d, OP_MUL, x, y);
+    draft_close(&d, why->stmt + 1);
+    return q;
+}
+
+const struct rewrite rw_ones = {
+    .name = "ones",
+    .doc = "a sum is a product with a vector of ones",
+    .answers = ANSWERS(OPERATION),
+    .effect = REWRITE_REORDERS,
+    .apply = ones,
+};
+
+/* ---- mask: a sum over a part of the domain is one over the whole, with zeros ---- */
+
+static int draft_condition(struct draft *d, const struct constraint *c) {
+    const struct program *p = d->p;
+    int sum = -1;
+    for (int a = 0; a < p->naxes; a++) {
+        if (!c->coef[a]) continue;
+        int x = draft_axis(d, a);
+        if (c->coef[a] != 1)
+            x = draft_binary(d, OP_MUL, x, draft_number(d, TYPE_I64, (double)c->coef[a]));
+        sum = sum < 0 ? x : draft_binary(d, OP_ADD, sum, x);
+    }
+    int bound = draft_number(d, TYPE_I64, (double)-c->coef[p->naxes]);
+    return draft_binary(d, OP_GE, sum, bound);
+}
+
+static bool constraint_axes(const struct program *p, const struct stmt *s, uint64_t *mask) {
+    *mask = 0;
+    for (int w = 0; w < s->nwhere; w++) {
+        uint64_t one = 0;
+        for (int a = 0; a < p->naxes; a++)
+            if (s->where[w].coef[a]) one |= UINT64_C(1) << a;
+        if (!one || llabs(s->where[w].coef[p->naxes]) > INT64_C(1) << 50) return false;
+        *mask |= one;
+    }
+    return s->nwhere > 0;
+}
+
+/* M[axes] = select(inside, value, 0), where value is 1 or the masked factor. */
+static void write_mask(struct program *q, int at, const struct stmt *old, struct access mask,
+                       int node) {
+    enum type t = q->buffer[mask.buffer].type;
+    struct draft d = draft_open(q, old, COMBINE_SET, rw_copy(q, &mask));
+    int inside = -1;
+    for (int w = 0; w < old->nwhere; w++) {
+        int one = draft_condition(&d, &old->where[w]);
+        inside = inside < 0 ? one : draft_binary(&d, OP_AND, inside, one);
+    }
+    int value = node < 0 ? draft_number(&d, t, 1) : draft_tree(&d, old, node);
+    int zero = draft_number(&d, t, 0);
+    draft_op(&d, (struct op){.code = OP_SELECT, .type = d.s.op[value].type, .arg = {inside, value, zero}});
+    draft_close(&d, at);
+}
+
+static struct program *mask(const struct program *p, const struct failure *why,
+                            const struct needle *n) {
+    struct factors f;
+    struct access m;
+    uint64_t cut;
+    int axis[MAX_AXES];
+    if (!rw_factors(p, why->stmt, &f) || !constraint_axes(p, &p->stmt[why->stmt], &cut)) return NULL;
+    struct program *q = program_copy(p);
+    struct stmt old = q->stmt[why->stmt];
+    int last = f.n - 1, node = f.n > 1 ? rw_bare(&old, f.node[last]) : -1;
+    enum type t = node < 0 ? rw_partner(n, rw_stored(q, &old, f.node[0]))
+                           : rw_stored(q, &old, f.node[last]);
+    if (type_is_float(t) != type_is_float(f.type)) t = f.type;
+    if (!rw_temporary_of(q, "mask", t, axis,
+                         rw_axes(node < 0 ? cut : cut | f.axes[last], axis), &m)) {
+        program_free(q);
+        return NULL;
+    }
+    program_make_room(q, why->stmt, 1);
+    write_mask(q, why->stmt, &old, m, node);
+    struct draft d = draft_open(q, &old, COMBINE_ADD, old.dst);
+    uint32_t all = (UINT32_C(1) << f.n) - 1;
+    int x = draft_product(&d, &old, &f, node < 0 ? all : all & ~(UINT32_C(1) << last));
+    draft_binary(&d, OP_MUL, x, draft_cast(&d, f.type, draft_read(&d, rw_copy(q, &m))));
+    draft_close(&d, why->stmt + 1);
+    return q;
+}
+
+const struct rewrite rw_mask = {
+    .name = "mask",
+    .doc = "a constraint becomes a matrix of ones and zeros (a prefix sum: a triangular one), or "
+           "zeros in a factor",
+    .answers = ANSWERS(EXTENT),
+    .effect = REWRITE_REORDERS,
+    .apply = mask,
+};
+
+/* ---- privatise: points that share an element sum apart first ---- */
+
+static struct program *privatise(const struct program *p, const struct failure *why,
+                                 const struct needle *n) {
+    int axis[MAX_AXES], at = why->stmt;
+    struct access own;
+    (void)n;
+    if (!rw_plain(p, at) || p->stmt[at].combine == COMBINE_SET) return NULL;
+    const struct stmt *s = &p->stmt[at];
+    uint64_t result = rw_access_axes(p, &s->dst);
+    if (access_injective(p, &s->dst, result) || rw_points(p, result) > 0x1p31) return NULL;
+    struct program *q = program_copy(p);
+    struct stmt old = q->stmt[at];
+    enum type t = old.op[old.nops - 1].type;
+    const char *name = arena_printf(&q->arena, "%s.own", q->buffer[old.dst.buffer].name);
+    if (!rw_temporary_of(q, name, t, axis, rw_axes(result, axis), &own)) {
+        program_free(q);
+        return NULL;
+    }
+    program_make_room(q, at, 2);
+    union value neutral = combiner_neutral(old.combine, t);
+    rw_fill(q, at, &old, own, type_is_float(t) ? neutral.f : (double)neutral.i);
+    struct draft d = draft_open(q, &old, old.combine, rw_copy(q, &own));
+    draft_tree(&d, &old, old.nops - 1);
+    draft_close(&d, at + 1);
+    d = draft_open(q, &old, old.combine, old.dst);
+    draft_read(&d, rw_copy(q, &own));
+    draft_close(&d, at + 2);
+    return q;
+}
+
+const struct rewrite rw_privatise = {
+    .name = "privatise",
+    .doc = "points that meet in one element (a scatter) sum in a temporary of their own first",
+    .answers = ANSWERS(NOT_INJECTIVE),
+    .effect = REWRITE_REORDERS,
+    .apply = privatise,
+};
+
+/* ---- variance: Σ (x - m)² = Σ x² + m·(N·m - 2·Σ x) where m stands still ---- */
+
+static bool trees_equal(const struct program *p, const struct stmt *s, int a, int b) {
+    const struct op *x = &s->op[a], *y = &s->op[b];
+    if (x->code != y->code || x->type != y->type) return false;
+    if (x->code == OP_READ) return access_same(p, &s->read[x->read], &s->read[y->read]);
+    if (x->code == OP_AXIS) return x->axis == y->axis;
+    if (x->code == OP_LITERAL) return memcmp(&x->value, &y->value, sizeof x->value) == 0;
+    for (int k = 0; k < op_info[x->code].arity; k++)
+        if (!trees_equal(p, s, x->arg[k], y->arg[k])) return false;
+    return true;
+}
+
+struct deviation {
+    int x, m; /* nodes */
+    uint64_t reduced;
+    double count;
+};
+
+static bool find_deviation(const struct program *p, int stmt, struct deviation *v) {
+    struct factors f;
+    if (!rw_factors(p, stmt, &f) || p->stmt[stmt].nwhere || f.n != 2) return false;
+    const struct stmt *s = &p->stmt[stmt];
+    const struct op *o = &s->op[f.node[0]];
+    if (o->code != OP_SUB || !trees_equal(p, s, f.node[0], f.node[1])) return false;
+    struct arena scratch;
+    arena_init(&scratch);
+    struct term t = term_of(&scratch, p, s);
+    uint64_t result = rw_access_axes(p, &s->dst);
+    v->x = o->arg[0];
+    v->m = o->arg[1];
+    v->reduced = s->axes & ~result;
+    v->count = rw_points(p, v->reduced);
+    bool ok = !(t.at[v->m].axes & v->reduced) && (t.at[v->x].axes & v->reduced) == v->reduced &&
+              v->reduced && v->count < 0x1p52 && !(t.at[v->x].axes & ~s->axes);
+    arena_free(&scratch);
+    return ok;
+}
+
+static struct program *variance(const struct program *p, const struct failure *why,
+                                const struct needle *n) {
+    struct deviation v;
+    int axis[MAX_AXES], at = why->stmt;
+    struct access sum;
+    (void)n;
+    if (!find_deviation(p, at, &v)) return NULL;
+    struct program *q = program_copy(p);
+    struct stmt old = q->stmt[at];
+    enum type t = old.op[v.x].type;
+    uint64_t result = rw_access_axes(q, &old.dst);
+    const char *name = arena_printf(&q->arena, "%s.sum", q->buffer[old.dst.buffer].name);
+    if (!rw_temporary_of(q, name, t, axis, rw_axes(result, axis), &sum)) {
+        program_free(q);
+        return NULL;
+    }
+    program_make_room(q, at, 3);
+    rw_fill(q, at, &old, sum, 0);
+    struct draft d = draft_open(q, &old, COMBINE_ADD, rw_copy(q, &sum));
+    draft_tree(&d, &old, v.x);
+    draft_close(&d, at + 1);
+    d = draft_open(q, &old, COMBINE_ADD, rw_copy(q, &old.dst));
+    int x = draft_tree(&d, &old, v.x);
+    draft_binary(&d, OP_MUL, x, draft_tree(&d, &old, v.x));
+    draft_close(&d, at + 2);
+    d = draft_open(q, &old, COMBINE_ADD, old.dst);
+    int m = draft_tree(&d, &old, v.m), again = draft_tree(&d, &old, v.m);
+    int all = draft_binary(&d, OP_MUL, again, draft_number(&d, t, v.count));
+    int both = draft_read(&d, rw_copy(q, &sum));
+    both = draft_binary(&d, OP_MUL, both, draft_number(&d, t, 2));
+    draft_binary(&d, OP_MUL, m, draft_binary(&d, OP_SUB, all, both));
+    draft_close(&d, at + 3);
+    return q;
+}
+
+const struct rewrite rw_variance = {
+    .name = "variance",
+    .doc = "a sum of squared deviations from sums of values and of squares; floats cancel where "
+           "the mean is large beside the deviation",
+    .answers = ANSWERS(OPERATION),
+    .effect = REWRITE_ROUNDS,
+    .apply = variance,
+};

@@ -122,6 +122,11 @@ static void narrow(int64_t coef, __int128 low, __int128 high, __int128 *first, _
         if (low > 0 || high < 0) *last = *first - 1;
         return;
     }
+    if (coef == 1) { /* nearly always: no division */
+        if (low > *first) *first = low;
+        if (high < *last) *last = high;
+        return;
+    }
     __int128 a = coef > 0 ? ceil_div(low, coef) : ceil_div(-high, -(__int128)coef);
     __int128 b = coef > 0 ? floor_div(high, coef) : floor_div(-low, -(__int128)coef);
     if (a > *first) *first = a;

@@ -267,5 +267,6 @@ const struct rewrite *const rewrites[] = {
     &monotone_exchange, &rw_factor, &rw_ones,   &rw_mask,       &rw_phases, &rw_privatise,
     &rw_widen,          &rw_offset, &rw_digits, &rw_narrow_sum, &rw_narrow, &rw_block_diagonal,
     &rw_identity,       &rw_variance,
+    &rw_winograd_2, &rw_winograd_4,
     NULL,
 };

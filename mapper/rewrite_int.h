@@ -105,6 +105,11 @@ struct driver {
 void drive_stmt(struct driver *, const struct program *, int stmt);
 bool derivation_prove(const struct derivation *, const struct program *before, struct text *why);
 
+/* Removes n statements from `stmt` on, all at the top level: room that was not needed. */
+void program_close_room(struct program *, int stmt, int n);
+/* What rounding can grow by in one dimension: Σ|Aᵀ||G||Bᵀ| over r, of F(m, r). */
+double winograd_growth(int m, int r);
+
 /* ---- the rewrites, by file ---- */
 extern const struct rewrite rw_commute, rw_associate, rw_distribute, rw_from_zero;           /* rw_algebra.c */
 extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_variance;          /* rw_reduce.c */

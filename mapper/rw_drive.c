@@ -30,12 +30,12 @@ struct drive {
 
 /* ---- what a state's instructions execute ---- */
 
-/* Sums that make up the work: not corrections, fills and conversions beside them. */
 static double work_of(const struct program *p, int stmt) {
     const struct stmt *s = &p->stmt[stmt];
     return s->combine == COMBINE_ADD ? rw_points(p, s->axes) : 0;
 }
 
+/* Sums that make up the work; the rest are corrections beside them. */
 static bool heavy(const struct program *p, const struct stage *x, int stmt) {
     double most = 0;
     for (int s = x->from; s < x->to; s++) most = work_of(p, s) > most ? work_of(p, s) : most;
@@ -69,7 +69,7 @@ static void note_waste(struct search *s, const struct needle *n, const struct si
 
 static struct search look(struct drive *v, const struct stage *x, bool *goal) {
     struct search s = {.arena = &v->arena, .needles = v->d->needles, .limit = INT64_MAX};
-    bool all = true, any = false;
+    double work = 0, mapped = 0;
     for (int t = x->from; t < x->to; t++) {
         if (!heavy(x->program, x, t)) continue;
         struct site site = site_of(&v->arena, x->program, t);
@@ -84,10 +84,12 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
             search_pair(&s, n, &site);
             note_waste(&s, n, &site, own);
         }
-        any |= s.nmappings > first;
-        all &= s.nmappings > first;
+        work += work_of(x->program, t);
+        if (s.nmappings > first) mapped += work_of(x->program, t);
     }
-    *goal = all && any;
+    /* transforms of a bilinear algorithm may be left to others */
+    bool bilinear = x->depth > 0 && x->step[0]->answers == 0;
+    *goal = mapped > (bilinear ? work / 2 : work * 0.999);
     return s;
 }
 

@@ -209,6 +209,28 @@ void rw_fill(struct program *p, int stmt, const struct stmt *like, struct access
     draft_close(&d, stmt);
 }
 
+static void close_within(struct recur *r, int stmt, int n) {
+    for (int i = 0; i < r->nitems; i++) {
+        if (r->item[i].kind == ITEM_STMT && r->item[i].stmt >= stmt + n) r->item[i].stmt -= n;
+        if (r->item[i].kind == ITEM_RECUR) close_within(r->item[i].recur, stmt, n);
+    }
+}
+
+void program_close_room(struct program *p, int stmt, int n) {
+    int kept = 0;
+    for (int i = 0; i < p->nitems; i++) {
+        struct item *x = &p->item[i];
+        if (x->kind == ITEM_STMT && x->stmt >= stmt && x->stmt < stmt + n) continue;
+        if (x->kind == ITEM_STMT && x->stmt >= stmt + n) x->stmt -= n;
+        if (x->kind == ITEM_RECUR) close_within(x->recur, stmt, n);
+        p->item[kept++] = *x;
+    }
+    p->nitems = kept;
+    memmove(p->stmt + stmt, p->stmt + stmt + n,
+            (size_t)(p->nstmts - stmt - n) * sizeof *p->stmt);
+    p->nstmts -= n;
+}
+
 /* ---- questions ---- */
 
 bool rw_top(const struct program *p, int stmt) {

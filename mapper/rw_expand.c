@@ -149,6 +149,7 @@ static struct program *identity(const struct program *p, const struct failure *w
     int root = s->nops - 1, leaf = rw_bare(s, root);
     if ((s->combine != COMBINE_SET && s->combine != COMBINE_ADD) || s->op[leaf].code != OP_READ ||
         s->read[s->op[leaf].read].buffer == s->dst.buffer ||
+        s->axes & ~rw_access_axes(p, &s->dst) ||
         !(s->op[root].type == TYPE_I32 || type_is_float(s->op[root].type)))
         return NULL;
     int axis = innermost_axis(p, s, rw_access_axes(p, &s->read[s->op[leaf].read]));

@@ -17,7 +17,7 @@
 
 enum { MAX_SAMPLES = 8, MIN_SAMPLES = 3, VALUE_TRIALS = 4 };
 static const uint64_t prime = (UINT64_C(1) << 61) - 1;
-static const int64_t visits_in_all = 600000, visits_of_one = 3000000;
+static const int64_t visits_in_all = 200000, visits_of_one = 3000000;
 
 /* ---- what changed ---- */
 
@@ -177,6 +177,7 @@ static union value element(uint64_t x) {
 static union value field_literal(void *user, enum type t, union value v) {
     (void)user;
     if (!type_is_float(t)) return element(field_of(v.i));
+    if (fabs(v.f) < 0x1p53 && v.f == (double)(int64_t)v.f) return element(field_of((int64_t)v.f));
     if (isnan(v.f)) return element(prime / 3);
     if (isinf(v.f)) return element(v.f > 0 ? prime / 2 : prime / 2 + 1);
     int e;

@@ -1,4 +1,4 @@
-/* Algebraic rewrites (ISA Mapper §2.3): none changes what a program means. */
+/* The list of algebraic rewrites (ISA Mapper §2.3), and the first of them. */
 #include "mapper/rewrite_int.h"
 
 #include <math.h>
@@ -263,10 +263,12 @@ static const struct rewrite monotone_exchange = {
     .apply = exchange,
 };
 
+/* In the order in which they are tried on a failure. */
 const struct rewrite *const rewrites[] = {
-    &monotone_exchange, &rw_factor, &rw_ones,   &rw_mask,       &rw_phases, &rw_privatise,
-    &rw_widen,          &rw_offset, &rw_digits, &rw_narrow_sum, &rw_narrow, &rw_block_diagonal,
-    &rw_identity,       &rw_variance,
-    &rw_winograd_2, &rw_winograd_4,
-    NULL,
+    &monotone_exchange, &rw_factor,     &rw_ones,      &rw_mask,           &rw_phases,
+    &rw_privatise,      &rw_widen,      &rw_offset,    &rw_digits,         &rw_narrow_sum,
+    &rw_narrow,         &rw_distribute, &rw_from_zero, &rw_block_diagonal, &rw_identity,
+    &rw_variance,       &rw_associate,  &rw_commute,   &rw_split,          &rw_fuse,
+    &rw_add_axis,       &rw_drop_axis,  &rw_im2col,    &rw_transpose,      &rw_reshape,
+    &rw_winograd_2,     &rw_winograd_4, NULL,
 };

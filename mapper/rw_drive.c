@@ -1,7 +1,7 @@
 /* Driving rewrites by failures (ISA Mapper §2.3): a statement that the instructions do not execute
- * says where it differs, rewrites that answer that kind of failure are applied, the deepest failures
- * first, and what comes out is searched again. Breadth first, so that short sequences come first;
- * programs seen before are known by the hash of their canonical form. */
+ * says where it differs, rewrites that answer that kind of failure are applied, the deepest
+ * failures first, and what comes out is searched again. Breadth first, so that short sequences come
+ * first; programs seen before are known by the hash of their canonical form. */
 #include "mapper/rewrite_int.h"
 
 #include <stdlib.h>
@@ -121,8 +121,7 @@ static void apply(struct drive *v, int from, const struct rewrite *r, const stru
     next.program = q;
     next.kept = false;
     next.step[next.depth] = r;
-    next.asked[next.depth++] =
-        f->reason ? arena_strdup(&v->d->out->arena, f->reason) : NULL;
+    next.asked[next.depth++] = f->reason ? arena_strdup(&v->d->out->arena, f->reason) : NULL;
     GROW(&v->arena, v->at, v->n, v->cap);
     v->at[v->n++] = next;
 }
@@ -162,8 +161,12 @@ static struct mapping copy_mapping(struct arena *a, const struct needles *needle
 static void keep(struct drive *v, struct stage *x, const struct search *s) {
     struct derivations *out = v->d->out;
     int cap = out->n;
-    struct derivation y = {.program = x->program, .stmt = v->stmt, .from = x->from, .to = x->to,
-                           .nsteps = x->depth, .nmappings = s->nmappings};
+    struct derivation y = {.program = x->program,
+                           .stmt = v->stmt,
+                           .from = x->from,
+                           .to = x->to,
+                           .nsteps = x->depth,
+                           .nmappings = s->nmappings};
     memcpy(y.step, x->step, sizeof y.step);
     memcpy(y.asked, x->asked, sizeof y.asked);
     y.mapping = arena_array(&out->arena, (size_t)s->nmappings, sizeof *y.mapping);
@@ -198,7 +201,10 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
 
 bool derivation_prove(const struct derivation *d, const struct program *before, struct text *why) {
     struct rewrite whole = {.name = "sequence"};
-    for (int k = 0; k < d->nsteps; k++) whole.by_values |= d->step[k]->by_values;
+    for (int k = 0; k < d->nsteps; k++) {
+        whole.by_values |= d->step[k]->by_values;
+        whole.by_ranges |= d->step[k]->by_ranges;
+    }
     return rewrite_prove(&whole, before, d->program, why);
 }
 

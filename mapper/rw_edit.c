@@ -40,8 +40,8 @@ int rw_temporary(struct program *p, const char *base, enum type t, int ndims,
     struct buffer b = {.type = t, .role = ROLE_TEMP, .ndims = ndims, .elements = 1};
     if (ndims > MAX_DIMS) return -1;
     for (int d = 0; d < ndims; d++)
-        if (__builtin_mul_overflow(b.elements, extent[d], &b.elements) ||
-            b.elements > INT64_C(1) << 50)
+        if (__builtin_mul_overflow(b.elements, extent[d], &b.elements) || b.elements > INT64_C(1)
+                                                                                           << 50)
             return -1;
     b.name = fresh(p, base);
     b.extent = arena_copy(&p->arena, extent, (size_t)ndims * sizeof *extent);
@@ -108,8 +108,7 @@ int rw_axes(uint64_t mask, int *axis) {
 struct draft draft_open(struct program *p, const struct stmt *like, enum combiner combine,
                         struct access dst) {
     return (struct draft){
-        .p = p,
-        .s = {.combine = combine, .dst = dst, .at = like->at, .scope = like->scope}};
+        .p = p, .s = {.combine = combine, .dst = dst, .at = like->at, .scope = like->scope}};
 }
 
 int draft_op(struct draft *d, struct op o) {
@@ -226,8 +225,7 @@ void program_close_room(struct program *p, int stmt, int n) {
         p->item[kept++] = *x;
     }
     p->nitems = kept;
-    memmove(p->stmt + stmt, p->stmt + stmt + n,
-            (size_t)(p->nstmts - stmt - n) * sizeof *p->stmt);
+    memmove(p->stmt + stmt, p->stmt + stmt + n, (size_t)(p->nstmts - stmt - n) * sizeof *p->stmt);
     p->nstmts -= n;
 }
 
@@ -274,8 +272,7 @@ static uint64_t tree_axes(const struct program *p, const struct stmt *s, int nod
 
 static bool collect(const struct program *p, const struct stmt *s, int node, struct factors *f) {
     const struct op *o = &s->op[node];
-    if (o->code == OP_MUL)
-        return collect(p, s, o->arg[0], f) && collect(p, s, o->arg[1], f);
+    if (o->code == OP_MUL) return collect(p, s, o->arg[0], f) && collect(p, s, o->arg[1], f);
     if (f->n == MAX_FACTORS) return false;
     f->node[f->n] = node;
     f->axes[f->n++] = tree_axes(p, s, node);

@@ -1,6 +1,6 @@
-/* Expansion: what is elementwise along an axis becomes a sum over a copy of it, with a matrix that is
- * zero off the diagonal. Blocks of the needle's own size keep the added work within what it would
- * leave idle. */
+/* Expansion: what is elementwise along an axis becomes a sum over a copy of it, with a matrix that
+ * is zero off the diagonal. Blocks of the needle's own size keep the added work within what it
+ * would leave idle. */
 #include "mapper/rewrite_int.h"
 
 static int64_t block_of(int64_t extent, const struct needle *n) {
@@ -82,8 +82,8 @@ static bool write_blocks(struct program *q, int at, const struct stmt *old, int 
     int on = draft_diagonal(&d, b);
     int value = draft_mapped(&d, old, rw_bare(old, node), rw_substituted, &s);
     int zero = draft_number(&d, d.s.op[value].type, 0);
-    draft_op(&d, (struct op){
-                     .code = OP_SELECT, .type = d.s.op[value].type, .arg = {on, value, zero}});
+    draft_op(&d,
+             (struct op){.code = OP_SELECT, .type = d.s.op[value].type, .arg = {on, value, zero}});
     draft_close(&d, at);
     return true;
 }

@@ -51,9 +51,9 @@ static bool is_pair(const struct program *p, const struct stmt *s, const struct 
     int kp = owner_of(f, data), kr = owner_of(f, filter);
     if (kp < 0 || kr < 0 || kp == kr) return false;
     int rp = only_read(s, f, kp), rr = only_read(s, f, kr);
-    return rp >= 0 && rr >= 0 && spans(p, &s->read[rp], data) &&
-           zero_outside(p, &s->read[rp]) && rw_place(p, &s->dst, data, &dim, &coef) &&
-           rw_place(p, &s->dst, filter, &dim, &coef) && !s->read[rr].has_fill;
+    return rp >= 0 && rr >= 0 && spans(p, &s->read[rp], data) && zero_outside(p, &s->read[rp]) &&
+           rw_place(p, &s->dst, data, &dim, &coef) && rw_place(p, &s->dst, filter, &dim, &coef) &&
+           !s->read[rr].has_fill;
 }
 
 /* False: the dimension has two axes that cannot be taken apart. */

@@ -3,8 +3,8 @@
  * (Schwartz 1980, Zippel 1979).
  *
  * Over the field of 2^61 - 1 a sum of products is exact, whatever the order; functions that the
- * field does not have (exp, rounding, narrowing casts) are keyed hashes of their arguments; max, min
- * and comparisons take elements as integers around zero. Where all values are integers, and for
+ * field does not have (exp, rounding, narrowing casts) are keyed hashes of their arguments; max,
+ * min and comparisons take elements as integers around zero. Where all values are integers, and for
  * rewrites that must keep every bit, the same is computed as the machine would, on random and on
  * extreme values: wrapping and the order of casts are seen there. */
 #include "mapper/rewrite_int.h"
@@ -80,8 +80,7 @@ static bool stmts_same(const struct both *x, const struct stmt *a, const struct 
 /* Recurrences and calls are never rewritten: both programs have them at their place. */
 static bool items_same(const struct both *x, const struct item *a, const struct item *b) {
     if (a->kind != b->kind) return false;
-    return a->kind != ITEM_STMT ||
-           stmts_same(x, &x->p[0]->stmt[a->stmt], &x->p[1]->stmt[b->stmt]);
+    return a->kind != ITEM_STMT || stmts_same(x, &x->p[0]->stmt[a->stmt], &x->p[1]->stmt[b->stmt]);
 }
 
 static bool buffers_same(const struct buffer *a, const struct buffer *b) {
@@ -109,6 +108,20 @@ static void find_window(struct arena *arena, struct both *x) {
     x->w = (struct window){from, {n, m}};
 }
 
+/* Statements before that fill what the changed ones read of temporaries belong to the window too.
+ */
+static void reach_writers(struct both *x) {
+    const struct program *p = x->p[0];
+    for (int at = x->w.from; at-- > 0;) {
+        const struct item *item = &p->item[at];
+        if (item->kind != ITEM_STMT) return;
+        int b = p->stmt[item->stmt].dst.buffer;
+        if (p->buffer[b].role == ROLE_TEMP &&
+            items_touch(p, p->item + x->w.from, x->w.to[0] - x->w.from, b))
+            x->w.from = at;
+    }
+}
+
 /* The program's changed statements alone. */
 static struct program view_of(const struct both *x, int side) {
     struct program view = *x->p[side];
@@ -119,8 +132,7 @@ static struct program view_of(const struct both *x, int side) {
 
 static bool written(const struct program *view, int buffer) {
     for (int i = 0; i < view->nitems; i++)
-        if (view->item[i].kind != ITEM_STMT ||
-            view->stmt[view->item[i].stmt].dst.buffer == buffer)
+        if (view->item[i].kind != ITEM_STMT || view->stmt[view->item[i].stmt].dst.buffer == buffer)
             return true;
     return false;
 }
@@ -138,8 +150,9 @@ static bool seen_outside(const struct both *x, int side, int buffer) {
 
 struct trial {
     uint64_t seed;
-    bool integers; /* all values are: casts keep them, the other evaluation sees what they cut off */
-    int trial;     /* of real values: which kind of numbers */
+    bool
+        integers; /* all values are: casts keep them, the other evaluation sees what they cut off */
+    int trial;    /* of real values: which kind of numbers */
 };
 
 static uint64_t mix(uint64_t h, uint64_t x) {
@@ -337,11 +350,11 @@ static int64_t sample_place(const struct buffer *b, int k, uint64_t seed) {
         uint64_t h = mix(mix(seed, (uint64_t)d), (uint64_t)k);
         int64_t n = b->extent[d], end = n < 3 ? n : 3;
         int64_t i = (int64_t)(h >> 8) & INT64_MAX;
-        i = k == 0         ? 0
-            : k == 1       ? n - 1
-            : h % 4 == 0   ? i % end
-            : h % 4 == 1   ? n - 1 - i % end
-                           : i % n;
+        i = k == 0       ? 0
+            : k == 1     ? n - 1
+            : h % 4 == 0 ? i % end
+            : h % 4 == 1 ? n - 1 - i % end
+                         : i % n;
         at = at * n + i;
     }
     return at;
@@ -354,8 +367,8 @@ struct comparison {
     struct text *why;
 };
 
-__attribute__((format(printf, 2, 0)))
-static bool refuse(struct text *why, const char *text, const char *name) {
+__attribute__((format(printf, 2, 0))) static bool refuse(struct text *why, const char *text,
+                                                         const char *name) {
     if (why) text_printf(why, text, name);
     return false;
 }
@@ -370,7 +383,8 @@ static bool compare_buffer(struct comparison *c, int buffer) {
         if (k >= MIN_SAMPLES && c->visits > visits_in_all) break;
         for (int side = 0; side < 2; side++)
             if (!program_sample_over(c->view[side], &c->over, buffer, &at, 1, &v[side]))
-                return refuse(c->why, "an element of '%s' takes too many steps to compute", b->name);
+                return refuse(c->why, "an element of '%s' takes too many steps to compute",
+                              b->name);
         if (memcmp(&v[0], &v[1], sizeof v[0]) != 0)
             return refuse(c->why, "an element of '%s' comes out differently", b->name);
     }
@@ -433,6 +447,7 @@ bool rewrite_prove(const struct rewrite *r, const struct program *before,
     arena_init(&arena);
     struct both x = {.p = {before, after}};
     find_window(&arena, &x);
+    if (r->by_ranges) reach_writers(&x);
     struct program view[2] = {view_of(&x, 0), view_of(&x, 1)};
     bool integers = all_integers(&view[0]) && all_integers(&view[1]);
     struct trial f = {.seed = 0x51a5, .integers = integers};

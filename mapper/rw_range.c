@@ -1,4 +1,5 @@
-/* Ranges of integers: what a value can be, from the types that it comes from and the sizes of sums. */
+/* Ranges of integers: what a value can be, from the types that it comes from and the sizes of sums.
+ */
 #include "mapper/rewrite_int.h"
 
 #include <math.h>
@@ -50,11 +51,9 @@ static bool temporary_range(const struct program *p, int stmt, int buffer, int d
             (s->combine != COMBINE_SET && s->combine != COMBINE_ADD) ||
             !node_range(p, w, s->nops - 1, depth + 1, &a, &b))
             return false;
-        double n = s->combine == COMBINE_SET
-                       ? 1
-                       : rw_points(p, s->axes & ~rw_access_axes(p, &s->dst));
-        if (s->combine == COMBINE_ADD &&
-            !access_injective(p, &s->dst, rw_access_axes(p, &s->dst)))
+        double n =
+            s->combine == COMBINE_SET ? 1 : rw_points(p, s->axes & ~rw_access_axes(p, &s->dst));
+        if (s->combine == COMBINE_ADD && !access_injective(p, &s->dst, rw_access_axes(p, &s->dst)))
             return false;
         bool set = s->combine == COMBINE_SET;
         double least = n * a, most = n * b;

@@ -145,7 +145,8 @@ static void write_mask(struct program *q, int at, const struct stmt *old, struct
     }
     int value = node < 0 ? draft_number(&d, t, 1) : draft_tree(&d, old, node);
     int zero = draft_number(&d, t, 0);
-    draft_op(&d, (struct op){.code = OP_SELECT, .type = d.s.op[value].type, .arg = {inside, value, zero}});
+    draft_op(&d, (struct op){
+                     .code = OP_SELECT, .type = d.s.op[value].type, .arg = {inside, value, zero}});
     draft_close(&d, at);
 }
 
@@ -155,15 +156,16 @@ static struct program *mask(const struct program *p, const struct failure *why,
     struct access m;
     uint64_t cut;
     int axis[MAX_AXES];
-    if (!rw_factors(p, why->stmt, &f) || !constraint_axes(p, &p->stmt[why->stmt], &cut)) return NULL;
+    if (!rw_factors(p, why->stmt, &f) || !constraint_axes(p, &p->stmt[why->stmt], &cut))
+        return NULL;
     struct program *q = program_copy(p);
     struct stmt old = q->stmt[why->stmt];
     int last = f.n - 1, node = f.n > 1 ? rw_bare(&old, f.node[last]) : -1;
-    enum type t = node < 0 ? rw_partner(n, rw_stored(q, &old, f.node[0]))
-                           : rw_stored(q, &old, f.node[last]);
+    enum type t =
+        node < 0 ? rw_partner(n, rw_stored(q, &old, f.node[0])) : rw_stored(q, &old, f.node[last]);
     if (type_is_float(t) != type_is_float(f.type)) t = f.type;
-    if (!rw_temporary_of(q, "mask", t, axis,
-                         rw_axes(node < 0 ? cut : cut | f.axes[last], axis), &m)) {
+    if (!rw_temporary_of(q, "mask", t, axis, rw_axes(node < 0 ? cut : cut | f.axes[last], axis),
+                         &m)) {
         program_free(q);
         return NULL;
     }

@@ -16,8 +16,7 @@ struct operand_pair { /* the product as it is, and as the needle has it */
 static bool holds(enum type to, enum type from) {
     if (to == from) return true;
     if (to == TYPE_BOOL || from == TYPE_BOOL) return false;
-    if (type_is_float(to) && type_is_float(from))
-        return type_size(to) > type_size(from);
+    if (type_is_float(to) && type_is_float(from)) return type_size(to) > type_size(from);
     if (type_is_float(to) || type_is_float(from)) return false;
     if (type_is_signed(from) && !type_is_signed(to)) return false;
     return type_is_signed(to) == type_is_signed(from) ? type_size(to) > type_size(from)
@@ -127,7 +126,8 @@ const struct rewrite rw_widen = {
     .apply = widen,
 };
 
-/* Only beside an operand that has the narrow type already: the program multiplies at that precision. */
+/* Only beside an operand that has the narrow type already: the program multiplies at that
+ * precision. */
 static struct program *narrow(const struct program *p, const struct failure *why,
                               const struct needle *n) {
     struct operand_pair x;
@@ -231,8 +231,7 @@ static struct program *narrow_sum(const struct program *p, const struct failure 
         return NULL;
     const struct stmt *s = &p->stmt[at];
     for (int k = 0; k < 2; k++)
-        if (!holds(x.sum, x.have[k]) ||
-            !rw_range(p, at, rw_bare(s, x.f.node[k]), &lo[k], &hi[k]))
+        if (!holds(x.sum, x.have[k]) || !rw_range(p, at, rw_bare(s, x.f.node[k]), &lo[k], &hi[k]))
             return NULL;
     for (int k = 0; k < 4; k++)
         most = fmax(most, fabs((k & 1 ? lo[0] : hi[0]) * (k & 2 ? lo[1] : hi[1])));
@@ -265,6 +264,8 @@ const struct rewrite rw_narrow_sum = {
     .doc = "a sum is made in the instruction's narrower type where its range fits there",
     .answers = ANSWERS(TYPE),
     .effect = REWRITE_EXACT,
+    .by_values = true,
+    .by_ranges = true,
     .apply = narrow_sum,
 };
 
@@ -351,5 +352,7 @@ const struct rewrite rw_digits = {
     .doc = "a wide integer factor is taken apart into signed bytes, one product each",
     .answers = ANSWERS(TYPE),
     .effect = REWRITE_EXACT,
+    .by_values = true,
+    .by_ranges = true,
     .apply = digits,
 };

@@ -48,8 +48,8 @@ struct bilinear { /* y = out[(filter g) ⊙ (data d)] */
 
 /* 0, 1, -1, 2, -2, 1/2, -1/2, 3, -3: small numbers grow least. */
 static struct fraction point(int k) {
-    static const struct fraction first[] = {{0, 1},  {1, 1}, {-1, 1}, {2, 1}, {-2, 1},
-                                            {1, 2},  {-1, 2}, {3, 1}, {-3, 1}};
+    static const struct fraction first[] = {{0, 1}, {1, 1},  {-1, 1}, {2, 1}, {-2, 1},
+                                            {1, 2}, {-1, 2}, {3, 1},  {-3, 1}};
     return first[k];
 }
 
@@ -106,8 +106,8 @@ double winograd_growth(int m, int r) {
         double sum = 0;
         for (int j = 0; j < m + r - 1; j++) {
             struct fraction a = b.out.at[i][j];
-            sum += fabs((double)a.num / (double)a.den) * row_sum(&b.filter, j) *
-                   row_sum(&b.data, j);
+            sum +=
+                fabs((double)a.num / (double)a.den) * row_sum(&b.filter, j) * row_sum(&b.data, j);
         }
         most = fmax(most, sum);
     }
@@ -118,8 +118,8 @@ double winograd_growth(int m, int r) {
 
 struct window { /* one windowed dimension: data[p + r], result[p], filter[r] */
     int p, r;
-    int xi, tap, tile, x, out; /* axes: products, positions in a tile's data, tiles, data before this
-                                  dimension is transformed, results in a tile */
+    int xi, tap, tile, x, out; /* axes: products, positions in a tile's data, tiles, data before
+                                  this dimension is transformed, results in a tile */
     struct access matrix[3];   /* out, filter, data */
 };
 
@@ -191,6 +191,8 @@ static bool find_windows(const struct program *p, int stmt, struct winograd *v) 
             good = v->nwindows < MOST_WINDOWS;
             if (good) v->w[v->nwindows++] = w;
         }
+        uint64_t summed = v->f.axes[0] & v->f.axes[1] & ~rw_access_axes(p, &s->dst);
+        good = good && summed != 0; /* channels: else nothing is left to multiply matrices by */
         if (good && v->nwindows > 0 && v->nwindows == shared_dims(p, data) &&
             access_injective(p, &s->dst, rw_access_axes(p, &s->dst)))
             return true;

@@ -1,0 +1,125 @@
+/* Where rewrites lead: sequences that failures ask for, on the operators. */
+#include "mapper_help.h"
+
+#define MATMUL "tests/data/machines/mapper/matmul16.xml"
+
+/* Is there a derivation by these rewrites, with all of them mapped and certified? */
+static const struct derivation *find(const struct derivations *d, const char *sequence) {
+    for (int i = 0; i < d->n; i++) {
+        struct text t = {0};
+        for (int k = 0; k < d->at[i].nsteps; k++)
+            text_printf(&t, "%s%s", k ? ", " : "", d->at[i].step[k]->name);
+        bool same = !strcmp(t.at, sequence);
+        text_free(&t);
+        if (same) return &d->at[i];
+    }
+    return NULL;
+}
+
+static int mapped(const struct derivation *d) {
+    int n = 0;
+    for (int s = d->from; s < d->to; s++)
+        for (int k = 0; k < d->nmappings; k++)
+            if (d->mapping[k].stmt == s) {
+                n++;
+                break;
+            }
+    for (int k = 0; k < d->nmappings; k++) assert_true(d->mapping[k].certified);
+    return n;
+}
+
+static void test_operators(void **state) {
+    static const struct {
+        const char *name, *sequence;
+        int statements; /* executed by the instruction */
+    } table[] = {{"sep", "factor, narrow", 2}, {"men", "ones", 1},           {"var", "ones", 1},
+                 {"scn", "mask", 1},           {"dep", "block-diagonal", 1}, {"t2d", "phases", 4},
+                 {"c2d", "winograd-2", 1},     {"c2d", "winograd-4", 1}};
+    struct machine *m = help_machine(MATMUL);
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct program *p = help_operator(table[i].name);
+        struct derivations *d = mapper_derive(p, m, &(struct map_options){0});
+        const struct derivation *x = find(d, table[i].sequence);
+        if (!x) print_error("%s: no '%s'\n", table[i].name, table[i].sequence);
+        assert_non_null(x);
+        assert_int_equal(mapped(x), table[i].statements);
+        assert_int_equal(d->refuted, 0);
+        derivations_free(d);
+        program_free(p);
+    }
+    machine_free(m);
+}
+
+/* Factoring answers what the mapper said of the product that is in the way (ISA Mapper §2.3). */
+static void test_asked(void **state) {
+    struct machine *m = help_machine(MATMUL);
+    struct program *p = help_operator("sep");
+    struct derivations *d = mapper_derive(p, m, &(struct map_options){0});
+    const struct derivation *x = find(d, "factor, narrow");
+    (void)state;
+    assert_non_null(x);
+    assert_non_null(strstr(x->asked[0], "where statement 1 ('O') has '*'"));
+    assert_non_null(strstr(x->asked[1], "(f16) where statement 3 ('O') has 'O.sum' (f32)"));
+    assert_true(d->seconds < 5); /* well below one second; tests run on busy machines */
+    derivations_free(d);
+    program_free(p);
+    machine_free(m);
+}
+
+/* Both matrix products of attention map as they are; nothing is made of what maps well. */
+static void test_nothing_to_do(void **state) {
+    static const char *const name[] = {"gmm", "att", "bcv", "gfc"};
+    struct machine *m = help_machine(MATMUL);
+    (void)state;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        struct program *p = help_operator(name[i]);
+        struct derivations *d = mapper_derive(p, m, &(struct map_options){0});
+        assert_int_equal(d->n, 0);
+        derivations_free(d);
+        program_free(p);
+    }
+    machine_free(m);
+}
+
+static void test_types(void **state) {
+    static const struct {
+        const char *a, *b, *sum, *sequence;
+    } table[] = {{"i8", "i8", "i64", "narrow-sum"}, {"i16", "u8", "i32", "widen"}};
+    struct machine *m = help_machine("tests/data/machines/mapper/types.xml");
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct text t = {0};
+        text_printf(&t,
+                    "kernel p() { in A: %s[64,48]  in B: %s[48,32]  inout C: %s[64,32]\n"
+                    "  axes i: 64, j: 32, k: 48\n  C[i,j] += %s(A[i,k]) * %s(B[k,j])\n}\n",
+                    table[i].a, table[i].b, table[i].sum, table[i].sum, table[i].sum);
+        struct program *p = help_program("p", t.at);
+        struct derivations *d = mapper_derive(p, m, &(struct map_options){0});
+        assert_non_null(find(d, table[i].sequence));
+        derivations_free(d);
+        program_free(p);
+        text_free(&t);
+    }
+    machine_free(m);
+}
+
+static void test_bound(void **state) {
+    struct machine *m = help_machine(MATMUL);
+    struct program *p = help_operator("sep");
+    (void)state;
+    struct derivations *d = mapper_derive(p, m, &(struct map_options){.steps = 1});
+    assert_true(d->bounded);
+    assert_int_equal(d->n, 0);
+    derivations_free(d);
+    program_free(p);
+    machine_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
+                                       cmocka_unit_test(test_asked),
+                                       cmocka_unit_test(test_nothing_to_do),
+                                       cmocka_unit_test(test_types), cmocka_unit_test(test_bound)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,498 @@
+/* Each rewrite where it applies: it is proved, and the interpreter gives the same values; where it
+ * must refuse; and that the proof sees what a broken rewrite does: signs, shifted indices, other
+ * operations, statements that are gone. */
+#include "ir/interp.h"
+#include "mapper/rewrite_int.h"
+#include "mapper_help.h"
+
+#include <math.h>
+
+#define TYPES "tests/data/machines/mapper/types.xml"
+
+struct rewrite_case {
+    const char *rewrite, *needle, *text; /* needle NULL: none in mind */
+    int stmt;
+};
+
+#define MATMUL(a, b, sum)                                                                          \
+    "kernel p() { in A: " a "[6,5]  in B: " b "[5,7]  out C: " sum                                 \
+    "[6,7]  axes i: 6, j: 7, k: 5\n"                                                               \
+    "  C[i,j] = 0; C[i,j] += " sum "(A[i,k]) * " sum "(B[k,j])\n}\n"
+#define CONV(type, result, h, w)                                                                   \
+    "kernel p() { in I: " type "[2,3,9,10]  const F: " type "[4,3,3,3]  out O: " result "[2,4," h  \
+    "," w "]\n"                                                                                    \
+    "  axes n: 2, k: 4, p: " h ", q: " w ", c: 3, r: 3, s: 3\n  O[n,k,p,q] = 0\n"
+#define TIMES_FILTER(type) " * " type "(F[k,c,r,s])\n}\n"
+
+static const struct rewrite_case cases[] = {
+    {"factor", NULL,
+     "kernel p() { in I: f32[4,6,6]  const D: f32[4,3,3]  const W: f32[5,4]  out O: f32[5,4,4]\n"
+     "  axes k: 5, p: 4, q: 4, c: 4, r: 3, s: 3\n"
+     "  O[k,p,q] = 0; O[k,p,q] += I[c,p+r,q+s] * D[c,r,s] * W[k,c]\n}\n",
+     1},
+    {"factor", NULL,
+     "kernel p() { in A: i32[4,6]  in B: i32[6,5]  in D: i32[5,3]  inout O: i32[4,3]\n"
+     "  axes i: 4, j: 6, k: 5, l: 3\n  O[i,l] += A[i,j] * (B[j,k] * D[k,l])\n}\n",
+     0},
+    {"ones", "mm.f16.f16",
+     "kernel p() { in X: f16[6,20]  out y: f32[6]  axes i: 6, j: 20\n"
+     "  y[i] = 0; y[i] += f32(X[i,j])\n}\n",
+     1},
+    {"ones", "mm.u8.i8",
+     "kernel p() { in X: u8[6,20]  out y: i32[6]  axes i: 6, j: 20\n"
+     "  y[i] = 0; y[i] += i32(X[i,j])\n}\n",
+     1},
+    {"mask", "mm.f16.f16",
+     "kernel p() { in X: f16[6,20]  out Y: f32[6,20]  axes i: 6, j: 20, k: 20\n"
+     "  Y[i,j] = 0; Y[i,j] += f32(X[i,k]) where k <= j\n}\n",
+     1},
+    {"mask", NULL,
+     "kernel p() { in A: i32[6,20]  in B: i32[20,7]  inout Y: i32[6,7]  axes i: 6, j: 7, k: 20\n"
+     "  Y[i,j] += A[i,k] * B[k,j] where k <= 2*j+1 and k >= i\n}\n",
+     0},
+    {"privatise", NULL,
+     "kernel p() { in I: i32[3,5]  const F: i32[3,4,3]  out O: i32[4,11]\n"
+     "  axes c: 3, k: 4, p: 5, r: 3, x: 11\n"
+     "  O[k,x] = 0; O[k,2*p+r] += I[c,p] * F[c,k,r]\n}\n",
+     1},
+    {"phases", NULL,
+     "kernel p() { in I: i32[3,5,4]  const F: i32[3,4,3,3]  out O: i32[4,11,9]\n"
+     "  axes c: 3, k: 4, p: 5, q: 4, r: 3, s: 3, y: 11, x: 9\n"
+     "  O[k,y,x] = 0; O[k,2*p+r,2*q+s] += I[c,p,q] * F[c,k,r,s]\n}\n",
+     1},
+    {"phases", NULL,
+     "kernel p() { in I: f32[3,5]  const F: f32[3,4,4]  out O: f32[4,17]\n"
+     "  axes c: 3, k: 4, p: 5, r: 4, x: 17\n"
+     "  O[k,x] = 0; O[k,3*p+r+1] += I[c,p] * F[c,k,r]\n}\n",
+     1},
+    {"widen", "mm.i16.i16", MATMUL("i8", "i16", "i32"), 1},
+    {"widen", "mm.f32.f32", MATMUL("f16", "f32", "f32"), 1},
+    {"offset", "mm.u8.i8", MATMUL("i8", "i8", "i32"), 1},
+    {"offset", "mm.i8.i8", MATMUL("u8", "i8", "i32"), 1},
+    {"offset", "mm.u8.i8",
+     CONV("i8", "i32", "9",
+          "10") "  O[n,k,p,q] += i32(I[n,c,p+r-1,q+s-1 else 0])" TIMES_FILTER("i32"),
+     1},
+    {"narrow-sum", "mm.i8.i8", MATMUL("i8", "i8", "i64"), 1},
+    {"digits", "mm.i8.i8",
+     "kernel p() { in I: i8[4,9]  const D: i8[4,3]  const W: i8[5,4]  out O: i32[5,7]\n"
+     "  temp T: i32[4,7]  axes k: 5, p: 7, c: 4, r: 3\n  T[c,p] = 0\n"
+     "  T[c,p] += i32(I[c,p+r]) * i32(D[c,r])\n"
+     "  O[k,p] = 0; O[k,p] += T[c,p] * i32(W[k,c])\n}\n",
+     3},
+    {"narrow", "mm.f16.f16",
+     "kernel p() { in A: f32[6,5]  in B: f16[5,7]  out C: f32[6,7]  temp T: f32[6,5]  axes i: 6, "
+     "j: 7, k: 5\n  T[i,k] = A[i,k]; C[i,j] = 0; C[i,j] += T[i,k] * f32(B[k,j])\n}\n",
+     2},
+    {"distribute", NULL,
+     "kernel p() { in A: i32[6,5]  in B: i32[5,7]  in b: i32[7]  inout C: i32[6,7]\n"
+     "  axes i: 6, j: 7, k: 5\n  C[i,j] += A[i,k] * (B[k,j] - b[j])\n}\n",
+     0},
+    {"distribute", NULL,
+     "kernel p() { in A: i32[6,5]  in b: i32[6]  inout C: i32[6]  axes i: 6, k: 5\n"
+     "  C[i] += A[i,k] + b[i]\n}\n",
+     0},
+    {"from-zero", NULL,
+     "kernel p() { in A: f32[6]  in B: f32[7]  out C: f32[6,7]  axes i: 6, j: 7\n"
+     "  C[i,j] = A[i] * B[j]\n}\n",
+     0},
+    {"block-diagonal", "mm.f16.f16",
+     "kernel p() { in I: f16[32,6,6]  const F: f16[32,3,3]  out O: f32[32,4,4]\n"
+     "  axes c: 32, p: 4, q: 4, r: 3, s: 3\n"
+     "  O[c,p,q] = 0; O[c,p,q] += f32(I[c,p+r,q+s]) * f32(F[c,r,s])\n}\n",
+     1},
+    {"block-diagonal", NULL,
+     "kernel p() { in I: i8[6,9]  const F: i8[6,2,3]  inout O: i32[6,2,7]\n"
+     "  axes c: 6, m: 2, p: 7, r: 3\n  O[c,m,p] += i32(I[c,p+r]) * i32(F[c,m,r])\n}\n",
+     0},
+    {"identity", "mm.i8.i8",
+     "kernel p() { in X: i8[6,32]  inout Y: i32[6,32]  axes i: 6, j: 32\n"
+     "  Y[i,j] += i32(X[i,j])\n}\n",
+     0},
+    {"identity", NULL,
+     "kernel p() { in X: f32[6,8]  out Y: f32[8,6]  axes i: 6, j: 8\n  Y[j,i] = X[i,j]\n}\n", 0},
+    {"variance", NULL,
+     "kernel p() { in X: i32[6,20]  in m: i32[6]  out v: i32[6]  axes i: 6, j: 20\n"
+     "  v[i] = 0; v[i] += (X[i,j] - m[i]) * (X[i,j] - m[i])\n}\n",
+     1},
+    {"variance", NULL,
+     "kernel p() { in X: f32[6,20]  in m: f32[6]  out v: f32[6]  axes i: 6, j: 20\n"
+     "  v[i] = 0; v[i] += (X[i,j] - m[i]) * (X[i,j] - m[i])\n}\n",
+     1},
+    {"associate", NULL,
+     "kernel p() { in A: i32[6]  out C: i32[6]  axes i: 6\n  C[i] = A[i] * (A[i] * (A[i] + "
+     "3))\n}\n",
+     0},
+    {"commute", NULL,
+     "kernel p() { in A: f32[6]  in B: f32[6]  out C: f32[6]  axes i: 6\n"
+     "  C[i] = A[i] + B[i] * 3.0\n}\n",
+     0},
+    {"split", NULL,
+     "kernel p() { in A: i32[64]  inout C: i32[64]  axes i: 64\n  C[i] += A[i] where i <= 40\n}\n",
+     0},
+    {"fuse", NULL,
+     "kernel p() { in A: i32[24]  in B: i32[30]  inout C: i32[24]  axes i: 4, j: 6\n"
+     "  C[6*i+j] += A[6*i+j] * B[6*i+j+2]\n}\n",
+     0},
+    {"add-axis", NULL,
+     "kernel p() { in A: i32[6,5]  in x: i32[5]  inout y: i32[6]  axes i: 6, k: 5\n"
+     "  y[i] += A[i,k] * x[k]\n}\n",
+     0},
+    {"drop-axis", NULL,
+     "kernel p() { in A: i32[1,5]  inout y: i32[1]  axes i: 1, k: 5\n  y[i] += A[i,k]\n}\n", 0},
+    {"im2col", NULL,
+     CONV("f32", "f32", "9", "10") "  O[n,k,p,q] += I[n,c,p+r-1,q+s-1 else 0]" TIMES_FILTER("f32"),
+     1},
+    {"transpose", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"transpose", NULL,
+     CONV("i32", "i32", "9", "10") "  O[n,k,p,q] += I[n,c,p+r-1,q+s-1 else 3]" TIMES_FILTER("i32"),
+     1},
+    {"reshape", NULL,
+     CONV("i32", "i32", "7", "8") "  O[n,k,p,q] += I[n,c,p+r,q+s]" TIMES_FILTER("i32"), 1},
+    {"winograd-2", NULL,
+     CONV("f32", "f32", "7", "8") "  O[n,k,p,q] += I[n,c,p+r,q+s]" TIMES_FILTER("f32"), 1},
+    {"winograd-2", NULL,
+     CONV("f32", "f32", "9", "10") "  O[n,k,p,q] += I[n,c,p+r-1,q+s-1 else 0]" TIMES_FILTER("f32"),
+     1},
+    {"winograd-4", NULL,
+     CONV("f32", "f32", "9", "10") "  O[n,k,p,q] += I[n,c,p+r-1,q+s-1 else 0]" TIMES_FILTER("f32"),
+     1},
+    {"winograd-4", NULL,
+     "kernel p() { in I: f32[3,20]  const F: f32[4,3,5]  out O: f32[4,16]\n"
+     "  axes k: 4, p: 16, c: 3, r: 5\n  O[k,p] = 0; O[k,p] += I[c,p+r] * F[k,c,r]\n}\n",
+     1},
+    {"monotone-exchange", NULL,
+     "kernel p() { in X: i32[64]  out Y: i8[64]  axes i: 64\n"
+     "  Y[i] = max(i8(clip(round(f64(X[i] + 7) * 0.25), -128, 127)), 0)\n}\n",
+     0},
+};
+
+/* Where they would be wrong, or of no use. */
+static const struct rewrite_case refusals[] = {
+    {"factor", NULL, /* the third factor varies with everything that is reduced */
+     "kernel p() { in A: f32[4,5]  in B: f32[5]  in D: f32[5]  inout C: f32[4]  axes i: 4, k: 5\n"
+     "  C[i] += A[i,k] * B[k] * D[k]\n}\n",
+     0},
+    {"factor", NULL, /* a maximum of products: signs */
+     "kernel p() { in A: f32[4,5]  in b: f32[4]  inout C: f32[4]  axes i: 4, k: 5\n"
+     "  C[i] max= A[i,k] * b[i]\n}\n",
+     0},
+    {"ones", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"ones", NULL, "kernel p() { in A: f32[4]  inout C: f32[4]  axes i: 4\n  C[i] += A[i]\n}\n", 0},
+    {"ones", NULL,
+     "kernel p() { in A: f32[4,5]  inout C: f32[4]  axes i: 4, k: 5\n  C[i] max= A[i,k]\n}\n", 0},
+    {"mask", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"mask", NULL,
+     "kernel p() { in A: f32[4,5]  inout C: f32[4]  axes i: 4, k: 5\n"
+     "  C[i] min= A[i,k] where k <= i\n}\n",
+     0},
+    {"privatise", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"phases", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"phases", NULL, /* the data's buffer goes on behind the axis: other values would come in */
+     "kernel p() { in I: i32[3,9]  const F: i32[3,4,3]  inout O: i32[4,11]\n"
+     "  axes c: 3, k: 4, p: 5, r: 3\n  O[k,2*p+r] += I[c,p] * F[c,k,r]\n}\n",
+     0},
+    {"widen", "mm.i8.i8", MATMUL("i16", "i8", "i32"), 1},
+    {"widen", "mm.f16.f16", MATMUL("f32", "f32", "f32"), 1},
+    {"offset", "mm.u8.i8", MATMUL("i16", "i8", "i32"), 1},
+    {"offset", "mm.u8.i8", MATMUL("u8", "i8", "i32"), 1},
+    {"narrow-sum", "mm.i8.i8", /* one more than fits */
+     "kernel p() { in A: i8[2,131072]  in B: i8[131072,2]  inout C: i64[2,2]\n"
+     "  axes i: 2, j: 2, k: 131072\n  C[i,j] += i64(A[i,k]) * i64(B[k,j])\n}\n",
+     0},
+    {"narrow-sum", "mm.u8.i8",
+     "kernel p() { in A: u8[2,65794]  in B: i8[65794,2]  inout C: i64[2,2]\n"
+     "  axes i: 2, j: 2, k: 65794\n  C[i,j] += i64(A[i,k]) * i64(B[k,j])\n}\n",
+     0},
+    {"digits", "mm.i8.i8", MATMUL("i32", "i8", "i32"),
+     1}, /* any i32: four digits and their carry */
+    {"narrow", "mm.f16.f16", MATMUL("f32", "f16", "f32"),
+     1}, /* an argument's precision is the caller's */
+    {"distribute", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"from-zero", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"from-zero", NULL, /* it reads what it writes */
+     "kernel p() { inout A: f32[6]  in B: f32[6]  axes i: 6\n  A[i] = A[i] * B[i]\n}\n", 0},
+    {"block-diagonal", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"identity", NULL,
+     "kernel p() { in X: f32[6,8]  inout Y: f32[6,8]  axes i: 6, j: 8\n  Y[i,j] max= X[i,j]\n}\n",
+     0},
+    {"variance", NULL, /* the mean varies along the sum */
+     "kernel p() { in X: i32[6,20]  in m: i32[20]  inout v: i32[6]  axes i: 6, j: 20\n"
+     "  v[i] += (X[i,j] - m[j]) * (X[i,j] - m[j])\n}\n",
+     0},
+    {"associate", NULL, /* a difference is not associative */
+     "kernel p() { in A: i32[6]  out C: i32[6]  axes i: 6\n  C[i] = A[i] - (A[i] - 3)\n}\n", 0},
+    {"commute", NULL, "kernel p() { in A: i32[6]  out C: i32[6]  axes i: 6\n  C[i] = A[i] - 3\n}\n",
+     0},
+    {"split", NULL, "kernel p() { in A: i32[17]  inout C: i32[17]  axes i: 17\n  C[i] += A[i]\n}\n",
+     0},
+    {"fuse", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"drop-axis", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"im2col", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"transpose", NULL,
+     "kernel p() { in A: i32[17]  inout C: i32[17]  axes i: 17\n  C[i] += A[i]\n}\n", 0},
+    {"reshape", NULL, /* an index outside would be inside the row */
+     "kernel p() { in A: i32[4,5]  out C: i32[4,5]  axes i: 4, j: 5\n"
+     "  C[i,j] = A[i,j+1 else 0]\n}\n",
+     0},
+    {"winograd-2", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"winograd-2", NULL, /* stride 2 */
+     "kernel p() { in I: f32[3,19]  const F: f32[4,3,3]  inout O: f32[4,9]\n"
+     "  axes k: 4, p: 9, c: 3, r: 3\n  O[k,p] += I[c,2*p+r] * F[k,c,r]\n}\n",
+     0},
+    {"winograd-2", NULL, /* integers would need fractions */
+     CONV("i32", "i32", "7", "8") "  O[n,k,p,q] += I[n,c,p+r,q+s]" TIMES_FILTER("i32"), 1},
+    {"winograd-2", NULL, /* outside is no zero */
+     CONV("f32", "f32", "9", "10") "  O[n,k,p,q] += I[n,c,p+r-1,q+s-1 else 2]" TIMES_FILTER("f32"),
+     1},
+};
+
+/* ---- help ---- */
+
+static const struct rewrite *named(const char *name) {
+    for (int r = 0; rewrites[r]; r++)
+        if (!strcmp(rewrites[r]->name, name)) return rewrites[r];
+    fail_msg("no rewrite '%s'", name);
+    return NULL;
+}
+
+static struct program *rewritten(const struct needles *needles, const struct rewrite_case *c,
+                                 const struct program *p) {
+    struct failure f = {.stmt = c->stmt,
+                        .needle_op = -1,
+                        .stmt_op = -1,
+                        .needle_axis = -1,
+                        .stmt_axis = -1,
+                        .operand = -1};
+    const struct needle *n = NULL;
+    if (c->needle) {
+        n = needle_of(needles, machine_instr(needles->machine, c->needle));
+        assert_non_null(n);
+    }
+    return named(c->rewrite)->apply(p, &f, n);
+}
+
+static void **make_data(const struct program *p, uint64_t seed) {
+    void **data = calloc((size_t)p->nbuffers + 1, sizeof *data);
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        if (x->role == ROLE_TEMP) continue;
+        data[b] = calloc((size_t)x->elements + 1, type_size(x->type));
+        for (int64_t i = 0; i < x->elements; i++) {
+            union value v = {.i = (int64_t)help_random(&seed) % 1000};
+            if (type_is_float(x->type)) v.f = (double)help_below(&seed, 2001) / 1000 - 1;
+            type_store(x->type, (char *)data[b] + (size_t)i * type_size(x->type), v);
+        }
+    }
+    return data;
+}
+
+/* Do both programs leave the same in all arguments? Floats: within 1e-3 (f16 operands: 1e-2). */
+static bool same_values(const struct program *p, const struct program *q, uint64_t seed) {
+    void **x = make_data(p, seed), **y = make_data(p, seed);
+    void **z = calloc((size_t)q->nbuffers + 1, sizeof *z);
+    struct diags d;
+    diags_init(&d);
+    for (int b = 0; b < p->nbuffers; b++) z[b] = y[b];
+    bool same = program_run(p, x, NULL, NULL, &d) && program_run(q, z, NULL, NULL, &d);
+    for (int b = 0; b < p->nbuffers && same; b++)
+        for (int64_t i = 0; x[b] && i < p->buffer[b].elements && same; i++) {
+            enum type t = p->buffer[b].type;
+            union value v = type_load(t, (char *)x[b] + (size_t)i * type_size(t));
+            union value w = type_load(t, (char *)y[b] + (size_t)i * type_size(t));
+            same = type_is_float(t) ? fabs(v.f - w.f) <= 1e-2 : v.i == w.i;
+        }
+    for (int b = 0; b < p->nbuffers; b++) {
+        free(x[b]);
+        free(y[b]);
+    }
+    diags_free(&d);
+    free(x);
+    free(y);
+    free(z);
+    return same;
+}
+
+static void show(const char *what, const struct rewrite_case *c, const struct program *q) {
+    struct text t = {0};
+    if (q) program_print(q, &t);
+    print_error("%s: %s on\n%s\n%s\n", what, c->rewrite, c->text, t.at ? t.at : "");
+    text_free(&t);
+}
+
+/* ---- tests ---- */
+
+static void test_applied(void **state) {
+    struct machine *m = help_machine(TYPES);
+    struct needles *needles = needles_open(m);
+    bool used[64] = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct program *p = help_program("p", cases[i].text), *q = rewritten(needles, &cases[i], p);
+        struct text why = {0};
+        struct diags d;
+        diags_init(&d);
+        if (!q) show("does not apply", &cases[i], p);
+        assert_non_null(q);
+        bool proved = rewrite_prove(named(cases[i].rewrite), p, q, &why);
+        if (!proved) show(why.at, &cases[i], q);
+        assert_true(proved);
+        assert_true(program_verify(q, &d));
+        for (uint64_t seed = 1; seed < 4; seed++) {
+            bool same = same_values(p, q, seed);
+            if (!same) show("other values", &cases[i], q);
+            assert_true(same);
+        }
+        for (int r = 0; rewrites[r]; r++) used[r] |= rewrites[r] == named(cases[i].rewrite);
+        text_free(&why);
+        diags_free(&d);
+        program_free(q);
+        program_free(p);
+    }
+    for (int r = 0; rewrites[r]; r++) assert_true(used[r]); /* none without a test */
+    needles_close(needles);
+    machine_free(m);
+}
+
+static void test_refused(void **state) {
+    struct machine *m = help_machine(TYPES);
+    struct needles *needles = needles_open(m);
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        struct program *p = help_program("p", refusals[i].text);
+        struct program *q = rewritten(needles, &refusals[i], p);
+        if (q) show("must refuse", &refusals[i], q);
+        assert_null(q);
+        program_free(p);
+    }
+    needles_close(needles);
+    machine_free(m);
+}
+
+/* The largest sums that fit are made, in the narrow type. */
+static void test_ranges(void **state) {
+    static const struct {
+        const char *needle, *a;
+        int k;
+    } at[] = {{"mm.i8.i8", "i8", 131071}, {"mm.u8.i8", "u8", 65793}};
+    struct machine *m = help_machine(TYPES);
+    struct needles *needles = needles_open(m);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct text t = {0};
+        text_printf(&t,
+                    "kernel p() { in A: %s[2,%d]  in B: i8[%d,2]  inout C: i64[2,2]\n"
+                    "  axes i: 2, j: 2, k: %d\n  C[i,j] += i64(A[i,k]) * i64(B[k,j])\n}\n",
+                    at[i].a, at[i].k, at[i].k, at[i].k);
+        struct program *p = help_program("p", t.at);
+        struct rewrite_case c = {"narrow-sum", at[i].needle, t.at, 0};
+        struct program *q = rewritten(needles, &c, p);
+        assert_non_null(q);
+        assert_true(rewrite_prove(named("narrow-sum"), p, q, NULL));
+        program_free(q);
+        program_free(p);
+        text_free(&t);
+    }
+    needles_close(needles);
+    machine_free(m);
+}
+
+/* ---- broken rewrites ---- */
+
+enum { MUTANTS = 12 };
+
+static void shift_index(struct program *q, struct stmt *s, uint64_t *seed) {
+    struct access *a = help_below(seed, s->nreads + 1) && s->nreads
+                           ? &s->read[help_below(seed, s->nreads)]
+                           : &s->dst;
+    int ndims = q->buffer[a->buffer].ndims;
+    if (ndims == 0) return;
+    int64_t *row = a->coef + (size_t)help_below(seed, ndims) * ((size_t)q->naxes + 1);
+    int axis = help_below(seed, q->naxes + 1);
+    if (axis < q->naxes && !(s->axes >> axis & 1)) axis = q->naxes;
+    row[axis] += help_below(seed, 2) ? 1 : -1;
+}
+
+static bool change_op(struct stmt *s, uint64_t *seed) {
+    struct op *o = &s->op[help_below(seed, s->nops)];
+    if (o->code == OP_LITERAL && type_is_float(o->type))
+        o->value.f = o->value.f == 0 ? 1 : -o->value.f;
+    else if (o->code == OP_LITERAL && o->type != TYPE_BOOL)
+        o->value.i += 1;
+    else if (o->code == OP_ADD || o->code == OP_SUB)
+        o->code = o->code == OP_ADD ? OP_SUB : OP_ADD;
+    else if (o->code == OP_EQ || o->code == OP_GE)
+        o->code = o->code == OP_EQ ? OP_LE : OP_GT;
+    else if (o->code == OP_MUL)
+        o->code = OP_ADD;
+    else
+        return false;
+    return true;
+}
+
+/* One thing is wrong in a statement that the rewrite wrote. */
+static struct program *broken(const struct program *p, const struct program *q, int from,
+                              uint64_t *seed) {
+    struct program *b = program_copy(q);
+    struct stmt *s = &b->stmt[from + help_below(seed, q->nstmts - p->nstmts + 1)];
+    switch (help_below(seed, 4)) {
+    case 0:
+        shift_index(b, s, seed);
+        break;
+    case 1:
+        for (int k = 0; k < 20 && !change_op(s, seed); k++) {
+        }
+        break;
+    case 2:
+        s->combine = s->combine == COMBINE_SET ? COMBINE_ADD : COMBINE_SET;
+        break;
+    default:
+        for (int i = 0; i < b->nitems; i++)
+            if (b->item[i].stmt == (int)(s - b->stmt)) {
+                memmove(b->item + i, b->item + i + 1,
+                        (size_t)(b->nitems - i - 1) * sizeof *b->item);
+                b->nitems--;
+                break;
+            }
+    }
+    s->axes = stmt_axes(b, s);
+    return b;
+}
+
+static void test_broken(void **state) {
+    struct machine *m = help_machine(TYPES);
+    struct needles *needles = needles_open(m);
+    uint64_t seed = 7;
+    int caught = 0, harmless = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int k = 0; k < MUTANTS; k++) {
+            struct program *p = help_program("p", cases[i].text);
+            struct program *q = rewritten(needles, &cases[i], p);
+            struct program *b = broken(p, q, cases[i].stmt, &seed);
+            if (!rewrite_prove(named(cases[i].rewrite), p, b, NULL)) {
+                caught++;
+            } else { /* then nothing was broken */
+                for (uint64_t s = 1; s < 6; s++) {
+                    bool same = same_values(p, b, s);
+                    if (!same) show("a broken program was proved", &cases[i], b);
+                    assert_true(same);
+                }
+                harmless++;
+            }
+            program_free(b);
+            program_free(q);
+            program_free(p);
+        }
+    print_message("%d broken programs caught, %d changes that changed nothing\n", caught, harmless);
+    assert_true(caught > 8 * harmless);
+    needles_close(needles);
+    machine_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_applied), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_ranges), cmocka_unit_test(test_broken)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

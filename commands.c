@@ -418,11 +418,12 @@ static void report_totals(struct report *r, const struct findings *f, bool certi
                 f->seconds_certify);
 }
 
-static void report_derivation(struct report *r, const struct machine *m,
-                              const struct derivation *d) {
+/* Mappings are sorted by statement, instruction and price: text has the best of each unless all are asked for. */
+static void report_derivation(struct report *r, const struct machine *m, const struct derivation *d,
+                              bool all) {
     report_open(r, NULL, '{');
     report_open(r, "rewrites", '[');
-    text_printf(&r->text, "  statement %d after ", d->stmt);
+    text_printf(&r->text, "  statement %d, after ", d->stmt);
     for (int k = 0; k < d->nsteps; k++) {
         report_string(r, NULL, d->step[k]->name);
         text_printf(&r->text, "%s%s", k ? ", " : "", d->step[k]->name);
@@ -435,15 +436,18 @@ static void report_derivation(struct report *r, const struct machine *m,
     report_open(r, "mappings", '[');
     for (int i = 0; i < d->nmappings; i++) {
         struct text line = {0};
-        const struct mapping *x = &d->mapping[i];
+        const struct mapping *x = &d->mapping[i], *last = i ? x - 1 : NULL;
+        bool best = !last || last->stmt != x->stmt || last->instr != x->instr;
         mapping_print(d->program, m, x, &line);
         report_open(r, NULL, '{');
         report_string(r, "needle", m->instr[x->instr].id);
         report_integer(r, "statement", x->stmt);
         report_string(r, "axes", line.at);
         report_bool(r, "certified", x->certified);
+        report_number(r, "cost", x->cost);
+        report_number(r, "waste", x->waste);
         report_close(r);
-        text_printf(&r->text, "    %s\n", line.at);
+        if (best || all) text_printf(&r->text, "    %s\n", line.at);
         text_free(&line);
     }
     report_close(r);
@@ -454,10 +458,11 @@ static void report_derivation(struct report *r, const struct machine *m,
 static int report_derivations(struct report *r, const struct job *j,
                               const struct map_options *options) {
     struct derivations *d = mapper_derive(j->program, j->machine, options);
-    text_printf(&r->text, "after rewrites: %d programs%s\n", d->n,
-                d->bounded ? " (bound reached: there may be more)" : "");
+    if (d->n || d->bounded)
+        text_printf(&r->text, "after rewrites: %d programs%s\n", d->n,
+                    d->bounded ? " (step bound reached: there may be more)" : "");
     report_open(r, "rewritten", '[');
-    for (int i = 0; i < d->n; i++) report_derivation(r, j->machine, &d->at[i]);
+    for (int i = 0; i < d->n; i++) report_derivation(r, j->machine, &d->at[i], options->all);
     report_close(r);
     report_integer(r, "rewrites_tried", d->tried);
     report_integer(r, "rewrites_refuted", d->refuted);

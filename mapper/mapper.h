@@ -169,7 +169,7 @@ struct derivation {
     int nsteps;
     const struct rewrite *step[MAX_DERIVATION];
     const char *asked[MAX_DERIVATION]; /* the failure that each step answers; NULL: none asked */
-    struct mapping *mapping; int nmappings;
+    struct mapping *mapping; int nmappings;    /* by statement, instruction and price */
 };
 
 struct derivations {

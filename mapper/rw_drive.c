@@ -30,9 +30,31 @@ struct drive {
 
 /* ---- what a state's instructions execute ---- */
 
-static double work_of(const struct program *p, int stmt) {
+/* Sums over axes and products of what varies; also a product that is set, of factors that differ in
+ * their axes. Corrections, fills and conversions are no work. */
+static bool works(const struct program *p, int stmt) {
     const struct stmt *s = &p->stmt[stmt];
-    return s->combine == COMBINE_ADD ? rw_points(p, s->axes) : 0;
+    const struct op *root = &s->op[s->nops - 1];
+    struct factors f;
+    int varying = 0;
+    if (s->combine == COMBINE_SET) {
+        if (root->code != OP_MUL) return false;
+        struct arena scratch;
+        arena_init(&scratch);
+        struct term t = term_of(&scratch, p, s);
+        uint64_t a = t.at[root->arg[0]].axes, b = t.at[root->arg[1]].axes;
+        arena_free(&scratch);
+        return a & ~b && b & ~a;
+    }
+    if (s->combine != COMBINE_ADD) return false;
+    if (s->nwhere || s->axes & ~rw_access_axes(p, &s->dst)) return true;
+    if (!rw_factors(p, stmt, &f)) return false;
+    for (int k = 0; k < f.n; k++) varying += f.axes[k] != 0;
+    return varying > 1;
+}
+
+static double work_of(const struct program *p, int stmt) {
+    return works(p, stmt) ? rw_points(p, p->stmt[stmt].axes) : 0;
 }
 
 /* Sums that make up the work; the rest are corrections beside them. */
@@ -71,7 +93,7 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
     struct search s = {.arena = &v->arena, .needles = v->d->needles, .limit = INT64_MAX};
     double work = 0, mapped = 0;
     for (int t = x->from; t < x->to; t++) {
-        if (!heavy(x->program, x, t)) continue;
+        if (x->depth > 0 && !heavy(x->program, x, t)) continue;
         struct site site = site_of(&v->arena, x->program, t);
         int first = s.nmappings;
         for (int i = 0; i < v->d->needles->n; i++) {
@@ -158,6 +180,12 @@ static struct mapping copy_mapping(struct arena *a, const struct needles *needle
     return c;
 }
 
+static int by_statement(const void *a, const void *b) {
+    const struct mapping *x = a, *y = b;
+    if (x->stmt != y->stmt) return x->stmt - y->stmt;
+    return x->instr != y->instr ? x->instr - y->instr : mapping_compare(x, y);
+}
+
 static void keep(struct drive *v, struct stage *x, const struct search *s) {
     struct derivations *out = v->d->out;
     int cap = out->n;
@@ -172,6 +200,7 @@ static void keep(struct drive *v, struct stage *x, const struct search *s) {
     y.mapping = arena_array(&out->arena, (size_t)s->nmappings, sizeof *y.mapping);
     for (int i = 0; i < s->nmappings; i++)
         y.mapping[i] = copy_mapping(&out->arena, v->d->needles, &s->mapping[i]);
+    qsort(y.mapping, (size_t)y.nmappings, sizeof *y.mapping, by_statement);
     GROW(&out->arena, out->at, out->n, cap);
     out->at[out->n++] = y;
     x->kept = true;
@@ -179,7 +208,7 @@ static void keep(struct drive *v, struct stage *x, const struct search *s) {
 
 void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     struct drive v = {.d = d, .stmt = stmt};
-    if (!rw_top(p, stmt) || work_of(p, stmt) == 0) return;
+    if (!rw_top(p, stmt) || (p->stmt[stmt].combine != COMBINE_ADD && work_of(p, stmt) == 0)) return;
     if (d->most_states <= 0 || d->most_states > MOST_STATES) d->most_states = MOST_STATES;
     arena_init(&v.arena);
     struct stage root = {.program = program_copy(p), .from = stmt, .to = stmt + 1};

@@ -67,9 +67,9 @@ static void test_asked(void **state) {
     machine_free(m);
 }
 
-/* Both matrix products of attention map as they are; nothing is made of what maps well. */
+/* Nothing is made of what maps well. */
 static void test_nothing_to_do(void **state) {
-    static const char *const name[] = {"gmm", "att", "bcv", "gfc"};
+    static const char *const name[] = {"gmm", "gmv", "gfc", "dil"};
     struct machine *m = help_machine(MATMUL);
     (void)state;
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
@@ -79,6 +79,28 @@ static void test_nothing_to_do(void **state) {
         derivations_free(d);
         program_free(p);
     }
+    machine_free(m);
+}
+
+/* Both matrix products of attention map as they are, and the sum between them with ones. */
+static void test_attention(void **state) {
+    struct machine *m = help_machine(MATMUL);
+    struct program *p = help_operator("att");
+    struct findings *f = mapper_find(p, m, &(struct map_options){.certify_all = true});
+    int at[2] = {0};
+    (void)state;
+    for (int i = 0; i < f->nmappings; i++) {
+        const struct stmt *s = &p->stmt[f->mapping[i].stmt];
+        assert_true(f->mapping[i].certified && stmt_is_mac(p, s));
+        at[strcmp(p->buffer[s->dst.buffer].name, "S") ? 1 : 0]++;
+    }
+    assert_true(at[0] > 0 && at[1] > 0);
+    struct derivations *d = mapper_derive(p, m, &(struct map_options){0});
+    assert_int_equal(d->n, 1);
+    assert_non_null(find(d, "ones"));
+    derivations_free(d);
+    findings_free(f);
+    program_free(p);
     machine_free(m);
 }
 
@@ -120,6 +142,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
                                        cmocka_unit_test(test_asked),
                                        cmocka_unit_test(test_nothing_to_do),
-                                       cmocka_unit_test(test_types), cmocka_unit_test(test_bound)};
+                                       cmocka_unit_test(test_attention), cmocka_unit_test(test_types), cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,6 +170,7 @@ static void build_unit(struct build *b, int i, const struct node *n, int parent)
     u->index = node_attr(n, "index");
     u->is_virtual = is_virtual && (*is_virtual == 't' || *is_virtual == '1');
     u->clock = build_number(b, n, "clock", parent < 0 ? 1e9 : b->m->unit[parent].clock);
+    u->fetch = build_number(b, n, "fetch", parent < 0 ? 0 : b->m->unit[parent].fetch);
     u->power = build_number(b, n, "power", 0);
     if (u->clock <= 0) {
         diag_line(b->diags, n->file, node_attr_line(n, "clock"), 0,

@@ -189,6 +189,8 @@ static bool expand_include(struct loader *l, struct node *dst, const struct node
     if (needs)
         node_set(l, l->root, "needs", own ? arena_printf(l->arena, "%s %s", own, needs) : needs);
     if (clock && !node_attr(dst, "clock")) node_set(l, dst, "clock", clock);
+    if (node_attr(file, "fetch") && !node_attr(dst, "fetch"))
+        node_set(l, dst, "fetch", node_attr(file, "fetch"));
     if (node_attr(file, "model") && !node_attr(l->root, "model"))
         node_set(l, l->root, "model", beside_file(l, file, "model"));
     bool good = include_body(l, dst, n, file);

@@ -35,6 +35,7 @@ struct unit {
     const char *index;                 /* text of an instance's number, or NULL */
     bool is_virtual;
     double clock;                      /* Hz, of the nearest enclosing clock */
+    double fetch;                      /* cycles between two instructions that enter queues inside, of the nearest enclosing; 0: any number at once */
     double power;
     struct place_in_file at;
 };
@@ -64,7 +65,7 @@ struct memory {
     struct place_in_file at;
 };
 
-struct bus { const char *id; double rate, latency, burst, energy; int unit; struct place_in_file at; };
+struct bus { const char *id; double rate, latency, burst /* bytes: transfers take whole ones; 0: any */, energy; int unit; struct place_in_file at; };
 
 struct queue {
     const char *id;
@@ -166,6 +167,7 @@ struct instr {
     struct mexpr *latency, *interval, *overhead, *energy;  /* never NULL: defaults 1, 1, 0, 0 */
     uint64_t needs_features;           /* bit f */
     int completes;                     /* sync; -1 */
+    bool blocking;                     /* its queue goes on when the result is visible */
     const struct kernel *semantics;
     struct operand *operand; int noperands;     /* one for each non-temp buffer of the semantics, in order of declaration */
     struct mexpr **require; int nrequires;

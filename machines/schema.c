@@ -15,7 +15,7 @@
 static const struct element {
     const char *tag, *required, *optional, *children;
 } elements[] = {
-    {"machine", "name", "title needs clock priority model", BODY},
+    {"machine", "name", "title needs clock fetch priority model", BODY},
     {"doc", "", "", ""},
     {"param", "name value", "range", ""},
     {"include", "href", "share", ""},
@@ -27,7 +27,7 @@ static const struct element {
     {"measure", "param from to", "with", ""},
     {"begin", "", "", "emit"},
     {"end", "", "", "emit"},
-    {"unit", "id", "count total index virtual clock power", BODY},
+    {"unit", "id", "count total index virtual clock fetch power", BODY},
     {"memory", "id",
      "size word align banks interleave ports pass types caches line ways rate latency usable hidden refill energy-read "
      "energy-write pool scalable alias map",
@@ -40,8 +40,8 @@ static const struct element {
     {"push", "", "queue", "emit"},
     {"pop", "", "queue", "emit"},
     {"format", "id bits", "format", "field"},
-    {"instruction", "id", "queue needs completes bus" COST, DETAIL},
-    {"move", "id from to", "queue needs completes bus across types" COST, DETAIL},
+    {"instruction", "id", "queue needs completes blocking bus" COST, DETAIL},
+    {"move", "id from to", "queue needs completes blocking bus across types" COST, DETAIL},
     {"configure", "id sets", "queue clobbers at" COST, "emit"},
     {"semantics", "", "", ""},
     {"operand", "buffer", "memory layout strides align swizzle accumulate also pass", "layout"},
@@ -106,7 +106,8 @@ static const struct {
 } choices[] = {{"pass", "pointer value number"}, {"order", "program data"},
                {"at", "program launch"},         {"kind", "token group barrier fence interlock"},
                {"as", "llvm c cuda bits"},       {"virtual", "true false 1 0"},
-               {"signed", "true false 1 0"}};
+               {"signed", "true false 1 0"},
+               {"blocking", "true false 1 0"}};
 
 static bool check_value(struct loader *l, const struct node *n, const struct attr *a) {
     if ((!strcmp(a->name, "id") || (!strcmp(a->name, "name") && strcmp(n->tag, "field"))) &&

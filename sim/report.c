@@ -1,6 +1,8 @@
 /* What was done: MACs and other operations, the trace, utilisation. */
 #include "sim/sim_int.h"
 
+#include <stdlib.h>
+
 const char *node_name(const struct engine *e, const struct node *n) {
     return n->kind == NODE_ISSUE       ? e->machine->instr[n->issue->instr].id
            : n->kind == NODE_FALLBACK  ? "fallback"
@@ -65,6 +67,17 @@ void count_utilisation(struct engine *e) {
     for (int i = 0; i <= m->ninstrs; i++) e->result->macs += e->result->macs_on[i];
     e->result->utilisation =
         peak > 0 && e->result->cycles > 0 ? done / (peak * e->result->cycles) : 0;
+}
+
+void note_times(struct engine *e, const struct executed *x, double start, double end) {
+    struct sim_result *r = e->result;
+    if (!e->options->times || !e->counting) return;
+    if (r->ntimes == e->times_cap) {
+        e->times_cap = 2 * e->times_cap + 64;
+        r->time = realloc(r->time, e->times_cap * sizeof *r->time);
+        if (!r->time) abort();
+    }
+    r->time[r->ntimes++] = (struct sim_time){x->queue, x->sequence - e->first, start, end};
 }
 
 /* ---- the trace ---- */

@@ -78,6 +78,7 @@ void sim_result_free(struct sim_result *r) {
     free(r->peak_bytes);
     free(r->macs_on);
     free(r->operations_on);
+    free(r->time);
     memset(r, 0, sizeof *r);
 }
 
@@ -100,6 +101,8 @@ static void start_run(struct engine *e) {
     for (int c = 0; c < e->nchannels; c++)
         for (int k = 0; k < e->sync[c].room; k++) e->sync[c].at[k] = 0;
     time_reset_queues(e, 0);
+    e->first = e->sequence;
+    e->latency = e->options->latency_seed;
     images_forget(e);
 }
 
@@ -148,6 +151,7 @@ bool sim_run(const struct schedule *s, void *const *data, const struct sim_optio
                        .diags = d,
                        .data = data,
                        .order = options->order_seed * UINT64_C(0x9e3779b97f4a7c15),
+                       .latency = options->latency_seed,
                        .counting = true};
     double start = wall();
     open_result(r, s->machine);

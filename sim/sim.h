@@ -13,6 +13,9 @@ struct sim_options {
     int64_t steps;          /* bound on instructions executed; 0: 10^10 */
     uint64_t order_seed;    /* not 0: among the instructions that signals let go on, any is next, as
                                other times would have it; cycles then mean nothing */
+    bool times;             /* fill sim_result.time */
+    uint64_t latency_low, latency_high; /* with latency_seed: of buses, instead of their own latency */
+    uint64_t latency_seed; /* not 0: each transfer's latency is drawn evenly from low..high */
     bool with_prepare_cost; /* count the `prepare` section too; otherwise it is executed but free */
 };
 
@@ -27,6 +30,13 @@ struct sim_sync {
     int64_t pushes;
     double wait;
     int64_t peak;
+};
+
+/* When an instruction held its queue. */
+struct sim_time {
+    int queue;
+    int64_t number; /* of those counted, in program order, from 0 */
+    double start, end;
 };
 
 struct sim_result {
@@ -49,6 +59,8 @@ struct sim_result {
     int64_t *macs_on;       /* [machine.ninstrs + 1]: the program's MACs by instruction, padding not
                                counted; last: the fallback */
     int64_t *operations_on; /* likewise, other operations */
+    struct sim_time *time; /* in the order in which they ran */
+    size_t ntimes;
     double wall_seconds;
 };
 

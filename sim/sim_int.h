@@ -123,6 +123,7 @@ struct queue_time {
     int head, count, room;
     int64_t dispatched, ran;
     double last_start, visible; /* visible: all results so far */
+    double arrived; /* with random latencies: the last of what it got from buses */
     double *left, *seen; /* [SIM_PAST] by number: when all up to it had left, and were visible */
     int64_t *barrier;    /* [nqueues]: what enters from now on comes after those of that queue */
 };
@@ -158,13 +159,15 @@ struct engine {
     int64_t *slot;  /* [nplaces]: current slot; -1 before the first rotate */
     int64_t *unit_instance, *unit_active, *unit_used; /* [nunits] */
     int *zero_at; /* [nplaces]: node of the section before which a padded home becomes zero; -1 */
-    int64_t sequence, steps, limit;
+    int64_t sequence, first, steps, limit; /* first: of the section whose time counts */
     int instance;
     struct entries *entries;   /* all that were met */
     int64_t *moves;            /* room for the next ones */
     size_t moves_cap;
     bool counting, failed;
     uint64_t order; /* state of the random order; 0: by time */
+    uint64_t latency; /* state of random latencies */
+    size_t times_cap;
     FILE *trace;
     bool traced;
 };
@@ -245,6 +248,7 @@ void time_reset_queues(struct engine *, double floor);
 /* report.c */
 const char *node_name(const struct engine *, const struct node *);
 void count_work(struct engine *, const struct executed *);
+void note_times(struct engine *, const struct executed *, double start, double end);
 void trace_event(struct engine *, const struct executed *, double start, double end);
 bool trace_open(struct engine *);
 void trace_close(struct engine *);

@@ -60,7 +60,8 @@ static struct cost sync_cost(const struct engine *e, const struct executed *x) {
     int queue = x->queue;
     if (queue < 0 || e->machine->queue[queue].nop < 0) {
         for (int i = 0; i < g->npops; i++) c.service += e->machine->sync[g->pop[i].sync].interval;
-        for (int i = 0; i < g->npushes; i++) c.service += e->machine->sync[g->push[i].sync].interval;
+        for (int i = 0; i < g->npushes; i++)
+            c.service += e->machine->sync[g->push[i].sync].interval;
         return c;
     }
     const struct instr *nop = &e->machine->instr[e->machine->queue[queue].nop];
@@ -84,8 +85,9 @@ static struct cost node_cost(struct engine *e, const struct executed *x) {
 }
 
 static double transfer_time(const struct engine *e, const struct cost *c) {
-    double rate = c->bus < 0 ? 0 : e->machine->bus[c->bus].rate;
-    return rate > 0 ? c->bytes / rate : 0;
+    const struct bus *b = c->bus < 0 ? NULL : &e->machine->bus[c->bus];
+    if (!b || b->rate <= 0) return 0;
+    return (b->burst > 0 ? ceil(c->bytes / b->burst) * b->burst : c->bytes) / b->rate;
 }
 
 static void count_traffic(struct engine *e, const struct executed *x, double moved) {
@@ -226,8 +228,8 @@ static bool ready_time(struct engine *e, const struct executed *x, double *at, d
     return true;
 }
 
-static void account(struct engine *e, const struct executed *x, double start, double busy,
-                    double wait) {
+static void account(struct engine *e, const struct executed *x, double start, double end,
+                    double busy, double wait) {
     if (!e->counting) return;
     if (x->queue >= 0) {
         struct sim_queue *r = &e->result->queue[x->queue];
@@ -237,7 +239,8 @@ static void account(struct engine *e, const struct executed *x, double start, do
     }
     e->result->instructions++;
     count_work(e, x);
-    trace_event(e, x, start, start + busy);
+    note_times(e, x, start, end);
+    trace_event(e, x, start, end);
 }
 
 /* Host work beside a device takes none of the device's time; its cost is reported apart. */
@@ -246,11 +249,21 @@ static bool run_host(struct engine *e, const struct executed *x, double at) {
     if (e->counting) count_bytes(e, x, &c);
     if (e->counting) e->result->host_cycles += c.overhead + c.service;
     signals_take(e, x, at, at);
-    account(e, x, at, 0, 0);
+    account(e, x, at, at, 0, 0);
     signals_give(e, x, at);
     order_ran(e, x, at, at);
     signals_ran(e, x, at, at);
     return execute(e, x);
+}
+
+static double bus_latency(struct engine *e, int bus) { /* xorshift64 (Marsaglia 2003) */
+    const struct sim_options *o = e->options;
+    if (!o->latency_seed) return e->machine->bus[bus].latency;
+    uint64_t *x = &e->latency;
+    *x ^= *x << 13;
+    *x ^= *x >> 7;
+    *x ^= *x << 17;
+    return (double)(o->latency_low + (*x >> 32) % (o->latency_high - o->latency_low + 1));
 }
 
 /* The bus is taken after the overhead, when it is free. */
@@ -259,8 +272,16 @@ static double take_bus(struct engine *e, struct cost *c, double begin) {
     begin = fmax(begin, e->bus_free[c->bus]);
     e->bus_free[c->bus] = begin + transfer;
     c->service = fmax(c->service, transfer);
-    c->latency += e->machine->bus[c->bus].latency;
+    c->latency += bus_latency(e, c->bus);
     return begin;
+}
+
+/* What a queue gets from buses with random latencies arrives in order, and takes its time to
+ * arrive. */
+static double arrival(const struct engine *e, struct queue_time *t, const struct cost *c,
+                      double visible) {
+    if (!e->options->latency_seed || c->bus < 0) return visible;
+    return t->arrived = fmax(visible, t->arrived + c->service);
 }
 
 /* A token says that all before it in its queue is visible, unless the queue has no order. */
@@ -268,6 +289,10 @@ static double token_given(struct queue_time *t, bool data_order, double visible)
     if (data_order) return visible;
     t->visible = fmax(t->visible, visible);
     return t->visible;
+}
+
+static bool is_blocking(const struct engine *e, const struct executed *x) {
+    return x->node->kind == NODE_ISSUE && e->machine->instr[x->node->issue->instr].blocking;
 }
 
 static bool run(struct engine *e, const struct executed *x, double start, double could,
@@ -279,14 +304,15 @@ static bool run(struct engine *e, const struct executed *x, double start, double
     if (e->counting) count_bytes(e, x, &c);
     double begin = start + c.overhead, wanted = begin;
     if (c.bus >= 0) begin = take_bus(e, &c, begin);
-    double end = begin + c.service, visible = end + c.latency;
+    double end = begin + c.service, visible = arrival(e, t, &c, end + c.latency);
+    if (is_blocking(e, x)) end = visible;
     if (data_order)
         gap_take(&t->server[server], start, end);
     else
         t->server[server].free = end;
     t->last_start = start;
     signals_take(e, x, start, could);
-    account(e, x, start, c.overhead + c.service, start - could + (begin - wanted));
+    account(e, x, start, end, end - start - (begin - wanted), start - could + (begin - wanted));
     signals_give(e, x, token_given(t, data_order, visible));
     order_ran(e, x, end, visible);
     signals_ran(e, x, end, visible);
@@ -402,7 +428,7 @@ static bool run_alone(struct engine *e, struct executed *x) {
     signals_take(e, x, start, e->end);
     if (!e->joined) end += c.overhead + c.service + c.latency;
     if (e->joined && e->counting) e->result->host_cycles += c.overhead + c.service;
-    account(e, x, start, end - start, 0);
+    account(e, x, start, end, end - start, 0);
     signals_give(e, x, end);
     if (end > e->end) e->end = end;
     time_reset_queues(e, e->end);
@@ -432,6 +458,7 @@ bool time_dispatch(struct engine *e, struct executed *x) {
         double left = t->started[x->number % t->room];
         if (left > e->floor) e->floor = left;
     }
+    e->floor += e->machine->unit[e->machine->queue[x->queue].unit].fetch;
     x->dispatched = e->floor;
     int at = (t->head + t->count++) % t->room;
     size_t nq = (size_t)e->machine->nqueues;
@@ -453,7 +480,7 @@ void time_reset_queues(struct engine *e, double floor) {
             t->server[w].free = t->server[w].from = floor;
             t->server[w].n = 0;
         }
-        t->last_start = t->visible = floor;
+        t->last_start = t->visible = t->arrived = floor;
         for (int k = 0; e->meets && k < SIM_PAST; k++) t->left[k] = t->seen[k] = floor;
         for (int k = 0; k < t->room; k++) t->started[k] = floor;
     }

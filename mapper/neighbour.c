@@ -84,10 +84,19 @@ static bool placings_agree(const struct placing *x, const struct placing *y) {
     return true;
 }
 
+/* Outer dimensions of a move lie as the schedule places them: it moves along any. */
+static void inner_only(const struct covering *c, struct placing *move, const struct mapping *m,
+                       int rank) {
+    if (!c->machine->instr[m->instr].is_move) return;
+    for (int d = rank; d < move->rank; d++) move->n[d] = 0;
+}
+
 bool operands_agree(const struct covering *c, const struct program *p, const struct mapping *a,
                     int oa, const struct mapping *b, int ob) {
     if (!(memories(c->machine, a, oa) & memories(c->machine, b, ob))) return false;
     struct placing x = placing_of(c, p, a, oa), y = placing_of(c, p, b, ob);
+    inner_only(c, &x, a, y.rank);
+    inner_only(c, &y, b, x.rank);
     return placings_agree(&x, &y);
 }
 

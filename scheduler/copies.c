@@ -55,6 +55,7 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
     plan_region(w, p, t, acc, &o->geom, depth, &r);
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
     const struct opnd *far = fill ? o->from : o->to;
+    bool finishes = !fill && o->finish;
     out->bytes = slot_bytes(w, o, &r);
     out->elements = (double)s.elements.c;
     if (far) { /* of the outer copy only that it may be larger matters */
@@ -64,10 +65,11 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
         home = far->memory;
         box_between(&o->geom, fill ? &outer : &s, fill ? &s : &outer, &r, &w->s->arena,
                     w->p->buffer[acc->buffer].type, &box);
-    } else if (!box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box)) {
+    } else if (finishes ? !finish_box(w, o, &s, &r, &box, &f)
+                        : !box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box)) {
         return;
     }
-    if (!fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f)) return;
+    if (!finishes && !fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f)) return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles;

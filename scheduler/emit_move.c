@@ -12,6 +12,9 @@ struct transfer {
     bool fill;
     const struct opnd *outer_o; /* instead of the home: an outer copy; NULL */
     const struct held *outer;
+    bool finish; /* the move computes */
+    const struct region *part;
+    struct val turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
 };
 
 static const struct sx **sized(struct arena *a, int n) {
@@ -56,11 +59,12 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     }
     n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
     int home = t->outer ? t->outer->place : w->home[t->buffer].place, local = t->held->place;
-    int64_t size = (int64_t)type_size(mv->type);
-    n->arg[mv->from_operand] = (struct arg){.place = t->fill ? home : local,
-                                            .offset = val_sx(a, val_scale(a, from, size))};
-    n->arg[mv->to_operand] =
-        (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, val_scale(a, to, size))};
+    from = val_scale(a, from, (int64_t)type_size(in->operand[mv->from_operand].type));
+    to = val_scale(a, to, (int64_t)type_size(in->operand[mv->to_operand].type));
+    n->arg[mv->from_operand] =
+        (struct arg){.place = t->fill ? home : local, .offset = val_sx(a, from)};
+    n->arg[mv->to_operand] = (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, to)};
+    if (t->finish) finish_issue(w, t->o, f, t->part, t->turn, n);
     return n;
 }
 
@@ -77,6 +81,7 @@ static void emit_looped(struct transfer *t, struct nodes *out, const struct fit 
     int var = new_var(w, "m");
     struct val v = val_var(a, var, d->extent.max - 1);
     struct nodes body = {0};
+    t->turn[dim] = v;
     emit_looped(t, &body, f, dim - 1, val_add(a, from, val_mul(a, v, d->from)),
                 val_add(a, to, val_mul(a, v, d->to)));
     bool unroll = graph_is_static(w->m, t->o->memory) && !val_is(t->fill ? d->to : d->from, 0);
@@ -91,6 +96,7 @@ static bool fit_transfer(struct transfer *t, const struct region *part, struct f
     int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory, near = t->o->memory;
     const struct slot *a = t->outer ? &t->outer->slot : NULL, *b = &t->held->slot;
     int by = t->fill ? t->held->fill_by : t->held->drain_by;
+    if (t->finish) return finish_box(w, t->o, b, part, &box, f);
     bool ok = a ? box_between(&t->o->geom, t->fill ? a : b, t->fill ? b : a, part, &w->s->arena,
                               w->p->buffer[t->buffer].type, &box)
                 : box_make(w, t->buffer, &t->o->geom, b, part, t->fill, &box);
@@ -112,6 +118,7 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
     const struct geom *g = &t->o->geom;
     struct fit f;
     if (!fit_transfer(t, part, &f)) return report(t);
+    t->part = part;
     int64_t ratio =
         (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
     struct val far = t->outer ? slot_offset(a, &t->outer_o->geom, &t->outer->slot,
@@ -161,14 +168,17 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
 bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
                    const struct opnd *o, const struct held *h, const struct region *part,
                    bool fill) {
-    struct transfer t = {w, moves, buffer, o, h, fill, NULL, NULL};
+    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = fill};
+    t.finish = !fill && o->finish;
+    if (t.finish) t.buffer = finish_buffer(w, o->finish);
     return emit_parts(&t, out, part, 0);
 }
 
 bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
                   const struct opnd *outer_o, const struct held *outer, const struct opnd *o,
                   const struct held *h, const struct region *part, bool fill) {
-    struct transfer t = {w, moves, buffer, o, h, fill, outer_o, outer};
+    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = fill,
+                         .outer_o = outer_o, .outer = outer};
     return emit_parts(&t, out, part, 0);
 }
 
@@ -179,7 +189,9 @@ int transfer_queue(struct work *w, const struct moves *moves, int buffer, const 
     struct fit f;
     h.slot = slot_make(&w->s->arena, &o->geom, r);
     if (outer_o) outer.slot = slot_make(&w->s->arena, &outer_o->geom, r);
-    struct transfer t = {w, moves, buffer, o, &h, fill, outer_o, outer_o ? &outer : NULL};
+    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = &h, .fill = fill,
+                         .outer_o = outer_o, .outer = outer_o ? &outer : NULL};
+    t.finish = !fill && o->finish && !outer_o;
     *completes = -1;
     if (!fit_transfer(&t, r, &f)) return -1;
     *completes = f.move->needle->in->completes;

@@ -55,7 +55,7 @@ static bool box_convert(struct arena *a, struct box *b, const struct move *mv) {
         b->dim[i].to = val_scale(a, b->dim[i].to, ratio);
     }
     struct val one = val_const(1), zero = val_const(0), n = val_const(ratio);
-    box_insert(b, 0, (struct box_dim){n, zero, zero, n, one, one});
+    box_insert(b, 0, (struct box_dim){n, zero, zero, n, one, one, -1, false});
     return true;
 }
 
@@ -121,7 +121,7 @@ static bool match_axis(struct match *t, int k) {
     struct fit *f = t->f;
     for (int i = 0; i < f->box.n; i++) {
         struct box_dim *d = &f->box.dim[i];
-        if (!f->looped[i] || !stride_fits(&ax->from, d->from, t->run_from) ||
+        if (!f->looped[i] || d->outside || !stride_fits(&ax->from, d->from, t->run_from) ||
             !stride_fits(&ax->to, d->to, t->run_to) || !extent_fits(t, ax, i))
             continue;
         d = &f->box.dim[i];
@@ -149,7 +149,7 @@ static bool aligned(struct work *w, const struct move *mv, const struct fit *f, 
             if (f->dim_of[k] == i)
                 named = (from ? mv->axis[k].from.kind : mv->axis[k].to.kind) == STRIDE_FREE;
         struct val s = from ? f->box.dim[i].from : f->box.dim[i].to;
-        if (!s.x && (named || f->looped[i]) && s.c * (int64_t)type_size(mv->type) % align)
+        if (!s.x && (named || f->looped[i]) && s.c * (int64_t)type_size(o->type) % align)
             return false;
     }
     return true;
@@ -198,7 +198,7 @@ static bool fit_move(struct work *w, const struct move *mv, const struct box *bo
     for (int i = f->box.n - 1; i >= 0; i--)
         if (val_is(f->box.dim[i].total, 1) && val_is(f->box.dim[i].extent, 1))
             box_remove(&f->box, i);
-    box_merge(&f->box);
+    if (!box->apart) box_merge(&f->box);
     for (int i = 0; i < f->box.n; i++) f->looped[i] = true;
     struct match t = {w, mv, f, val_const(1), val_const(1)};
     for (int k = 0; k < mv->naxes; k++)

@@ -69,7 +69,7 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
 static const char *repair_write(struct work *w, int task, int i, const char *why) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[i];
-    int b = w->p->stmt[t->stmt].dst.buffer;
+    int b = o->finish ? finish_buffer(w, o->finish) : w->p->stmt[t->stmt].dst.buffer;
     if (w->p->buffer[b].role != ROLE_TEMP) return substitute(w, b) ? NULL : why;
     if (w->home[b].locked) return pack_between(w, b) ? NULL : "its result is wanted in two layouts";
     home_pack(w, b, &o->geom);
@@ -111,6 +111,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     if (o->where == IN_IMM) return NULL;
     if (!geom_make(w, t, o)) {
         *changed = true;
+        finish_drop(w, t, "its result's index does not follow the needle's axes");
         if (o->by_axes || (o->writes && o->read >= 0))
             return "an operand's index does not follow the needle's axes";
         if (w->fallback < 0)
@@ -130,7 +131,12 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             continue;
         }
         *changed = true;
-        if (++now->repairs > 3) return why;
+        if (++now->repairs > 3) {
+            if (!write || !now->finish) return why;
+            finish_drop(w, t, why);
+            now->repairs = 0;
+            return NULL;
+        }
         if (now->where == IN_HOME && !now->by_axes && w->fallback >= 0 &&
             !(now->writes && now->read >= 0)) {
             now->by_axes = true;

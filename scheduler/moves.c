@@ -16,18 +16,38 @@ static bool may_overwrite(const struct instr *in, const struct stmt *st) {
     return st->combine == COMBINE_SET;
 }
 
+/* The one read that is no constant of the issue; -1: none, or several. */
+static int source_of(const struct instr *in, const struct program *p, const struct stmt *st) {
+    int found = -1;
+    for (int r = 0; r < st->nreads; r++)
+        for (int o = 0; o < in->noperands; o++) {
+            const struct operand *d = &in->operand[o];
+            bool imm = false;
+            if (d->kernel_buffer != st->read[r].buffer) continue;
+            for (int k = 0; k < d->nmemories; k++) imm |= d->memory[k] == MEMORY_IMM;
+            if (imm) continue;
+            if (found >= 0) return -1;
+            found = r;
+        }
+    return found >= 0 && p->buffer[st->read[found].buffer].ndims > 0 ? found : -1;
+}
+
+/* Of a copy; `computes`: of any other single statement that sets elements. */
 static bool sample_make(const struct machine *m, const struct instr *in, const int64_t *size,
-                        struct sample *s, struct diags *diags) {
+                        bool computes, struct sample *s, struct diags *diags) {
     s->p = instr_bind(m, in, size, diags);
     if (!s->p) return false;
-    const struct stmt *st = s->p->nstmts == 1 ? &s->p->stmt[0] : NULL;
-    bool copy = st && may_overwrite(in, st) && st->nreads == 1 && st->nops == 1 &&
-                st->op[0].code == OP_READ && !st->nwhere;
-    if (!copy) {
+    const struct stmt *st = s->p->nstmts == 1 && !s->p->stmt[0].nwhere ? &s->p->stmt[0] : NULL;
+    int source = st && computes ? source_of(in, s->p, st) : 0;
+    bool fits = st && source >= 0 &&
+                (computes ? st->combine == COMBINE_SET
+                          : may_overwrite(in, st) && st->nreads == 1 && st->nops == 1 &&
+                                st->op[0].code == OP_READ);
+    if (!fits) {
         program_free(s->p);
         return false;
     }
-    s->from = &st->read[0];
+    s->from = &st->read[source];
     s->to = &st->dst;
     return true;
 }
@@ -110,11 +130,11 @@ static int effect(const struct sample *base, const struct sample *bumped, int x)
     return 1; /* a broadcast axis has no source */
 }
 
-static bool learn_axis(struct work *w, struct move *mv, const struct sample *base,
+static bool learn_axis(struct work *w, struct move *mv, const struct sample *base, bool computes,
                        const int64_t *size, int x, struct move_axis *ax) {
     const struct instr *in = mv->needle->in;
-    *ax =
-        (struct move_axis){.fixed = base->p->axis[x].extent, .size = -1, .before = -1, .after = -1};
+    *ax = (struct move_axis){
+        .fixed = base->p->axis[x].extent, .size = -1, .before = -1, .after = -1, .x = x};
     if (!set_side(w->m, in, base, base, false, mv->from_operand, x, &ax->from) ||
         !set_side(w->m, in, base, base, true, mv->to_operand, x, &ax->to))
         return false;
@@ -126,7 +146,7 @@ static bool learn_axis(struct work *w, struct move *mv, const struct sample *bas
         if (hi >= 0 && other[i] > hi) other[i] = lo;
         if (other[i] == size[i]) continue;
         struct sample bumped;
-        if (!sample_make(w->m, in, other, &bumped, w->diags)) return false;
+        if (!sample_make(w->m, in, other, computes, &bumped, w->diags)) return false;
         int what = effect(base, &bumped, x);
         bool ok = set_side(w->m, in, base, &bumped, false, mv->from_operand, x, &ax->from) &&
                   set_side(w->m, in, base, &bumped, true, mv->to_operand, x, &ax->to);
@@ -152,6 +172,12 @@ static bool learn_axis(struct work *w, struct move *mv, const struct sample *bas
 
 static double order_key(const struct side *s) {
     return s->kind == STRIDE_FREE ? 1e18 : (double)s->value;
+}
+
+/* Of two strides that the schedule chooses the later axis is the inner one. */
+static bool before(const struct side *a, const struct side *b) {
+    double x = order_key(a), y = order_key(b);
+    return x < y || (x == y && a->kind == STRIDE_FREE);
 }
 
 /* Elements of a fragment must lie at the same place whatever the sizes. */
@@ -199,9 +225,9 @@ static bool learn_side(struct work *w, struct move *mv, int operand, uint64_t *f
     return true;
 }
 
-static bool move_learn(struct work *w, int instr, struct move *mv) {
+static bool move_learn(struct work *w, int instr, bool computes, struct move *mv) {
     const struct instr *in = &w->m->instr[instr];
-    if (in->noperands != 2 || needs_why(w->m, in) || in->across >= 0 || in->queue < 0 ||
+    if ((in->noperands != 2 && !computes) || needs_why(w->m, in) || in->across >= 0 || in->queue < 0 ||
         in->nranged > MAX_SIZES)
         return false;
     int64_t size[MAX_SIZES], lo, hi, step;
@@ -214,19 +240,19 @@ static bool move_learn(struct work *w, int instr, struct move *mv) {
     mv->needle = needle_make(w->arena, w->m, instr, w->diags);
     if (!mv->needle) return false;
     struct sample base;
-    bool ok = sample_make(w->m, in, size, &base, w->diags);
+    bool ok = sample_make(w->m, in, size, computes, &base, w->diags);
     if (ok) {
         mv->from_operand = operand_of(in, base.from->buffer);
         mv->to_operand = operand_of(in, base.to->buffer);
-        mv->type = in->operand[mv->from_operand].type;
-        ok = in->operand[mv->to_operand].type == mv->type &&
+        mv->type = in->operand[mv->to_operand].type;
+        ok = (computes || in->operand[mv->from_operand].type == mv->type) &&
              learn_side(w, mv, mv->from_operand, &mv->from_fragment, &mv->from_swizzle) &&
              learn_side(w, mv, mv->to_operand, &mv->to_fragment, &mv->to_swizzle);
         for (int x = 0; ok && x < base.p->naxes; x++) {
             struct move_axis ax;
-            ok = learn_axis(w, mv, &base, size, x, &ax);
+            ok = learn_axis(w, mv, &base, computes, size, x, &ax);
             int at = mv->naxes;
-            while (at > 0 && order_key(&ax.to) < order_key(&mv->axis[at - 1].to)) {
+            while (at > 0 && before(&ax.to, &mv->axis[at - 1].to)) {
                 mv->axis[at] = mv->axis[at - 1];
                 at--;
             }
@@ -244,9 +270,18 @@ struct moves moves_find(struct work *w) {
     int cap = 0;
     for (int i = 0; i < w->m->ninstrs; i++) {
         struct move mv = {0};
-        if (!w->m->instr[i].is_move || !move_learn(w, i, &mv)) continue;
+        if (!w->m->instr[i].is_move || !move_learn(w, i, false, &mv)) continue;
         GROW(w->arena, out.at, out.n, cap);
         out.at[out.n++] = mv;
     }
     return out;
+}
+
+bool move_finishes(struct work *w, int instr, int from_memory, struct move *mv) {
+    memset(mv, 0, sizeof *mv);
+    if (!move_learn(w, instr, true, mv)) return false;
+    const struct operand *o = &mv->needle->in->operand[mv->from_operand];
+    for (int k = 0; k < o->nmemories; k++)
+        if (o->memory[k] == from_memory) return true;
+    return false;
 }

@@ -20,7 +20,7 @@ bool needs_home(const struct work *w, const struct nest *n, int buffer) {
     if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return true;
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i];
-        if (w->task_of[s] >= 0 && in_nest(n, w->task_of[s])) continue;
+        if (w->task_of[s] == -2 || (w->task_of[s] >= 0 && in_nest(n, w->task_of[s]))) continue;
         for (int r = 0; r < w->p->stmt[s].nreads; r++)
             if (w->p->stmt[s].read[r].buffer == buffer) return true;
         if (w->p->stmt[s].dst.buffer == buffer && w->p->stmt[s].combine != COMBINE_SET) return true;
@@ -52,9 +52,8 @@ static bool same_inner(const struct geom *a, const struct geom *b) {
     return true;
 }
 
-/* Renames the consumer's axes to the producer's, dimension by dimension. map[a'] = a. */
-static bool unify(const struct work *w, const struct access *made, uint64_t made_axes,
-                  const struct access *used, uint64_t used_axes, int *map) {
+bool nest_axes(const struct work *w, const struct access *made, uint64_t made_axes,
+               const struct access *used, uint64_t used_axes, int *map) {
     const struct program *p = w->p;
     uint64_t covered = 0, taken = 0;
     for (int d = 0; d < p->buffer[made->buffer].ndims; d++) {
@@ -91,7 +90,7 @@ static void rename_access(struct program *p, struct access *a, const int *map, u
     a->coef = out;
 }
 
-static void rename_stmt(struct program *p, struct stmt *st, const int *map) {
+void stmt_rename(struct program *p, struct stmt *st, const int *map) {
     uint64_t axes = 0;
     rename_access(p, &st->dst, map, st->axes);
     for (int r = 0; r < st->nreads; r++) rename_access(p, &st->read[r], map, st->axes);
@@ -103,7 +102,7 @@ static void rename_stmt(struct program *p, struct stmt *st, const int *map) {
 }
 
 static void rename_task(struct work *w, struct task *t, const int *map) {
-    rename_stmt(w->p, &w->p->stmt[t->stmt], map);
+    stmt_rename(w->p, &w->p->stmt[t->stmt], map);
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
     for (int i = 0; i < t->nops; i++)
@@ -129,7 +128,7 @@ bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
     for (int a = 0; a < w->p->naxes; a++)
         if ((used->axes >> a & 1) && !access_varies(w->p, &used->read[read], a))
             probe.axes &= ~(UINT64_C(1) << a);
-    if (!unify(w, &made->dst, made->axes, &used->read[read], probe.axes, map)) return false;
+    if (!nest_axes(w, &made->dst, made->axes, &used->read[read], probe.axes, map)) return false;
     for (int a = 0; a < w->p->naxes; a++) {
         if (map[a] < 0) map[a] = a;
         if ((used->axes >> a & 1) && (taken >> map[a] & 1)) return false;
@@ -141,11 +140,13 @@ bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
 void nest_rename(struct work *w, struct nest *n, const int *map) {
     int zero = n->core >= 0 ? w->task[n->core].init : -1;
     if (n->core >= 0) rename_task(w, &w->task[n->core], map);
-    if (zero >= 0) rename_stmt(w->p, &w->p->stmt[zero], map);
+    if (zero >= 0) stmt_rename(w->p, &w->p->stmt[zero], map);
     if (n->init >= 0) rename_task(w, &w->task[n->init], map);
     for (int i = 0; i < n->nchain; i++) rename_task(w, &w->task[n->chain[i]], map);
     if (n->core < 0) return;
     struct task *t = &w->task[n->core];
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].finish) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
     uint64_t reductions = 0;
     for (int a = 0; a < w->p->naxes; a++)
         if (t->reductions >> a & 1) reductions |= UINT64_C(1) << map[a];
@@ -250,7 +251,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
             if (st->read[r].buffer != ms->dst.buffer) continue;
             int again[MAX_AXES];
             memset(again, -1, sizeof again);
-            if (!unify(w, &ms->dst, ms->axes, &st->read[r], st->axes, again)) return false;
+            if (!nest_axes(w, &ms->dst, ms->axes, &st->read[r], st->axes, again)) return false;
             if (reads++ && memcmp(again, map, sizeof map)) return false;
             memcpy(map, again, sizeof map);
             from = maker;
@@ -315,7 +316,7 @@ static bool adopt_init(struct work *w, int init, int core) {
     int map[MAX_AXES];
     memset(map, -1, sizeof map);
     const struct stmt *sa = &w->p->stmt[w->task[init].stmt], *sb = &w->p->stmt[w->task[core].stmt];
-    if (!unify(w, &sb->dst, sb->axes, &sa->dst, sa->axes, map)) return false;
+    if (!nest_axes(w, &sb->dst, sb->axes, &sa->dst, sa->axes, map)) return false;
     rename_task(w, &w->task[init], map);
     return true;
 }
@@ -327,8 +328,8 @@ static bool align_zero(struct work *w, const struct task *t) {
     memset(map, -1, sizeof map);
     struct stmt *zero = &w->p->stmt[t->init];
     const struct stmt *st = &w->p->stmt[t->stmt];
-    if (!unify(w, &st->dst, st->axes, &zero->dst, zero->axes, map)) return false;
-    rename_stmt(w->p, zero, map);
+    if (!nest_axes(w, &st->dst, st->axes, &zero->dst, zero->axes, map)) return false;
+    stmt_rename(w->p, zero, map);
     return true;
 }
 

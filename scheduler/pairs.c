@@ -99,6 +99,8 @@ static bool pair_find(const struct work *w, int first, struct pair *k) {
     if (w->p->stmt[a->first].scope != w->p->stmt[b->first].scope || a->kept || b->kept ||
         a->part_n || b->part_n || a->is_grid || b->is_grid)
         return false;
+    for (int i = 0; i < w->task[b->core].nops; i++)
+        if (w->task[b->core].op[i].finish) return false;
     k->maker = maker_of(a);
     k->buffer = maker_result(w, a);
     return w->p->buffer[k->buffer].role == ROLE_TEMP && !recur_carries(w, k->buffer) &&

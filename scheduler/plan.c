@@ -148,7 +148,8 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (!in) return false;
     double trips = plan_trips(c->w, c->plan, depth);
     double moved = plan_traffic(c->w, c->plan, t, acc, depth), share = moved / (trips * f.elements);
-    double bytes = moved * (double)type_size(c->w->p->buffer[acc->buffer].type);
+    int stored = !fill && o->finish ? finish_buffer(c->w, o->finish) : acc->buffer;
+    double bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
     if (share > 1) share = 1;
     charge(c, in, trips, f.issues + (f.cycles - f.issues) * share, bytes);
     if (fill ? !o->from : !o->to) c->plan->bytes += bytes;
@@ -379,6 +380,8 @@ static bool spills_in_step(const struct pricing *c, const struct task *t, const 
     const struct machine *m = c->w->m;
     int exec = t->needle->in->queue;
     if (h->slots > 1 || t->needle->in->completes >= 0) return false;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].finish) return false; /* nobody brings partial sums home */
     if (edge_find(m, in->queue, in->completes, exec).kind != EDGE_FREE) return false;
     return !c->nest->nchain ||
            edge_find(m, out->queue, out->completes, exec).kind == EDGE_FREE;

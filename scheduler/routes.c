@@ -134,6 +134,7 @@ static enum type stored(const struct work *w, const struct task *t, const struct
 
 bool route_first(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
                  bool write, const char **why) {
+    if (write && o->finish) return finish_fits(w, t, o, why);
     struct route found[MAX_ROUTES], *mine = write ? &o->out : &o->in;
     const char *first = NULL;
     int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);
@@ -208,7 +209,7 @@ void routes_decide(struct work *w, const struct moves *moves) {
             struct opnd *o = &w->task[task].op[i];
             if (o->where != IN_LOCAL) continue;
             if (o->read >= 0 && !o->writes) ask(w, moves, &w->task[task], o, false);
-            if (o->writes) ask(w, moves, &w->task[task], o, true);
+            if (o->writes && !o->finish) ask(w, moves, &w->task[task], o, true);
             route_link(w, o);
         }
     }

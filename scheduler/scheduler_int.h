@@ -30,6 +30,7 @@ struct work;
 struct held;
 struct moves;
 struct region;
+struct slot;
 struct copies;
 
 /* ---- values: numbers that may depend on loop variables ---- */
@@ -160,6 +161,7 @@ struct opnd {
     int alone_dim[MAX_NEEDLE]; /* buffer dimension made for a needle axis that stands alone; -1 */
     bool by_axes,
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
+    const struct finish *finish; /* of a result: the move that computes while it brings it home; NULL */
     int repairs;
     int64_t align;  /* of its slots, where it is local: what instructions and moves ask for */
     bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
@@ -173,6 +175,7 @@ struct task {
     struct opnd op[MAX_OPERANDS];
     int nops;
     uint64_t reductions; /* program axes that the result lacks */
+    bool finishes;       /* by a move that computes: part of another task's nest (finish.c) */
 };
 
 /* rewrite.c: the program grows. Statements added are appended to w->p and placed in w->order by the
@@ -373,6 +376,7 @@ struct move_axis {
     int size, before, after; /* indices into instr.ranged; -1 */
     int64_t lo, hi, step, max_before, max_after;
     struct side from, to;
+    int x; /* of the needle */
 };
 struct move {
     int instr;
@@ -388,12 +392,15 @@ struct box_dim { /* innermost first */
         after;           /* extent of real data; padding around it (destination only) */
     struct val total;    /* their sum */
     struct val from, to; /* strides in elements of the buffer */
+    int coord;           /* of the geometry */
+    bool outside;        /* only loops around the move may walk it */
 };
 struct box {
     struct box_dim dim[MAX_COORDS];
     int n;
     enum type type;
     bool fill;         /* to the slot, else from it */
+    bool apart;        /* dimensions stay apart */
     uint64_t fragment; /* of the slot */
     const char *swizzle;
 };
@@ -409,6 +416,23 @@ struct moves {
     int n;
 };
 struct moves moves_find(struct work *);
+/* A move that computes: from the rows of one operand, the others being constants, home. */
+bool move_finishes(struct work *, int instr, int from_memory, struct move *);
+/* finish.c */
+struct finish {
+    int task;
+    struct move move;
+};
+bool finish_may(struct work *, const struct task *, const struct mapping *); /* the instruction is such a move */
+void finishes_link(struct work *);                                      /* tasks that finish a reduction's result */
+void finish_drop(struct work *, struct task *, const char *why);        /* it has to be executed otherwise */
+int finish_buffer(const struct work *, const struct finish *);          /* that it writes */
+bool finish_box(struct work *, const struct opnd *, const struct slot *, const struct region *,
+                struct box *, struct fit *);
+bool finish_fits(struct work *, const struct task *, const struct opnd *, const char **why);
+/* What it executes, of the region; turn[i]: of the loop over dimension i of the box. */
+void finish_issue(struct work *, const struct opnd *, const struct fit *, const struct region *,
+                  const struct val *turn, struct issue_node *);
 /* Of `by` (1 + move; 0: none) if it fits, the cheapest otherwise: a move between two memories (a cache counts as its backing memory) that copies the
  * box. */
 bool fit_box(struct work *, const struct moves *, int by, int from_memory, int to_memory,
@@ -425,6 +449,10 @@ int64_t nest_room(const struct work *, const struct nest *, int memory); /* byte
 bool nest_unify(const struct work *, int maker, int core, int read,
                 int *map); /* the core's axes to the maker's, as its read of the result says */
 void nest_rename(struct work *, struct nest *, const int *map);
+/* Renames the consumer's axes to the producer's, dimension by dimension: map[a'] = a. */
+bool nest_axes(const struct work *, const struct access *made, uint64_t made_axes,
+               const struct access *used, uint64_t used_axes, int *map);
+void stmt_rename(struct program *, struct stmt *, const int *map);
 
 /* pairs.c */
 void pairs_rename(struct work *); /* before plans: nests that may become pairs share names of axes */

@@ -15,6 +15,7 @@ void task_demote(struct work *w, int task, const char *why) {
     if (w->p->source.text) source_place(&w->p->source, w->p->stmt[t->stmt].at, &line, &col);
     w->task_of[t->stmt] = -1;
     if (t->init >= 0) w->task_of[t->init] = -1;
+    finish_drop(w, t, "the reduction that it finishes is not there");
     if (w->fallback >= 0)
         diag_warn(w->diags, file_of(w), line, col,
                   "statement %d runs on the fallback, not on '%s': %s", t->stmt, name, why);
@@ -66,7 +67,7 @@ static const char *operand_make(struct work *w, struct task *t, const struct map
     int buffer = o->writes ? st->dst.buffer : st->read[o->read].buffer;
     if (!choose_memory(w, o, w->p->buffer[buffer].type))
         return "no memory of an operand holds its type";
-    if (!needle_form(w->m, t->needle, i, 0, &o->form))
+    if (!t->finishes && !needle_form(w->m, t->needle, i, 0, &o->form))
         return "the layout of an operand depends on sizes or other instances";
     return NULL;
 }
@@ -303,6 +304,7 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     if (why) return why;
     t->nops = t->needle->in->noperands;
     if (t->nops > MAX_OPERANDS) return "it has too many operands";
+    t->finishes = finish_may(w, t, map);
     for (int i = 0; i < t->nops && !why; i++) why = operand_make(w, t, map, i);
     if (why) return why;
     for (int i = 0; i < t->nops; i++) {
@@ -312,7 +314,7 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
             return "an operand changed in place is read at another index";
     }
     why = recur_check(w, t);
-    if (why) return why;
+    if (why || t->finishes) return why;
     why = fuse(w, task, map);
     if (why) return why;
     t = &w->task[task];
@@ -337,5 +339,6 @@ bool tasks_make(struct work *w) {
             const char *why = task_make(w, n, map);
             if (why) task_demote(w, n, why);
         }
+    finishes_link(w);
     return !w->diags->errors;
 }

@@ -92,6 +92,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
     box->n = 0;
     box->type = b->type;
     box->fill = fill;
+    box->apart = false;
     box->fragment = g->fragment;
     box->swizzle = g->swizzle;
     for (int i = 0; i < g->n; i++) {
@@ -119,6 +120,8 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             *d = (struct box_dim){
                 .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
         }
+        d->coord = i;
+        d->outside = false;
         d->from = fill ? val_const(stride) : s->stride[i];
         d->to = fill ? s->stride[i] : val_const(stride);
     }

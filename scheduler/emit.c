@@ -1,6 +1,6 @@
 /* One nest as a rolled tree in program order (SCHEDULING §4): fills at their depths, the issue, the
  * grains that follow, drains; tokens as §5 places them. */
-#include "scheduler/emit_int.h"
+#include "scheduler/micro.h"
 #include "scheduler/needs.h"
 #include <assert.h>
 #include <string.h>
@@ -489,7 +489,10 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     } else {
         ok = nest_root(e, &list, 0);
     }
-    if (!e->split && (!next || !next->split)) nodes_hardware(w, list.at, list.n);
+    bool whole = !e->split && (!next || !next->split);
+    micro_make(w, &list, whole);
+    if (ok && !tables_load(w, moves, &list, w->p->stmt[n->first].scope > 0)) return false;
+    if (whole) nodes_hardware(w, list.at, list.n);
     nodes_fold(w, &list);
     *out = list;
     if (!ok && !w->diags->errors)

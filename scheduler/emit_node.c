@@ -1,4 +1,4 @@
-#include "scheduler/emit_int.h"
+#include "scheduler/micro.h"
 #include <string.h>
 
 void nodes_add(struct work *w, struct nodes *l, struct node n) {
@@ -239,7 +239,7 @@ static int64_t upper_bound(const struct sx *x) {
     }
 }
 
-static int64_t most_trips(struct work *w, const struct loop_node *l) {
+int64_t loop_most(struct work *w, const struct loop_node *l) {
     struct val lo = {l->lo, 0, 0}, hi = {l->hi, 0, 0};
     struct val n = val_minus(w->arena, hi, lo);
     int64_t most = n.x ? upper_bound(n.x) : n.c;
@@ -251,7 +251,7 @@ static void run_in_hardware(struct work *w, struct loop_node *l) {
     if (l->kind != LOOP_SEQUENTIAL || l->nbody != 1 || l->hi->op >= SX_LT) return;
     l->kind = LOOP_HARDWARE;
     bool ok = hardware_issue(w->m, l, &h) && !hardware_obstacle(w->arena, w->m, &h);
-    for (int k = 0; ok && k < h.nloops; k++) ok = most_trips(w, h.loop[k]) <= h.counter[k]->max;
+    for (int k = 0; ok && k < h.nloops; k++) ok = loop_most(w, h.loop[k]) <= h.counter[k]->max;
     if (!ok) l->kind = LOOP_SEQUENTIAL;
 }
 

@@ -125,7 +125,8 @@ bool finish_box(struct work *w, const struct opnd *o, const struct slot *s, cons
     if (!box_make(w, b, &o->geom, s, r, false, box)) return false;
     box->type = f->move.type;
     box->apart = true;
-    for (int i = 0; i < box->n; i++) { /* an axis of the move stands for one of the program's, in unit steps */
+    for (int i = 0; i < box->n;
+         i++) { /* an axis of the move stands for one of the program's, in unit steps */
         struct coord c = o->geom.at[i];
         if (c.dim < 0) return false;
         box->dim[i].outside = c.div != 1;

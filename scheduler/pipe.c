@@ -59,8 +59,14 @@ static int hardware_axes(const struct work *w, const struct nest *n, const struc
 
 double pipe_entries(const struct pricing *c, const struct task *t, double issues) {
     int axis[MAX_AXES], from = free_depth(c->w, c->nest, c->plan);
+    if (instr_table(t->needle->in) && !c->plan->is_static) { /* and their first reduction step */
+        bool splits = t->init >= 0;
+        for (int i = from; i < c->plan->nloops && splits; i++)
+            if (t->reductions >> c->plan->loop[i].axis & 1)
+                return 2 * plan_trips(c->w, c->plan, from);
+        return plan_trips(c->w, c->plan, from);
+    }
     int n = hardware_axes(c->w, c->nest, c->plan, from, axis);
-    (void)t;
     for (int i = 0; i < n; i++)
         issues *= plan_tiles(c->w, c->plan, axis[i], from) /
                   plan_tiles(c->w, c->plan, axis[i], c->plan->nloops);

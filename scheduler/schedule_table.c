@@ -1,4 +1,5 @@
-/* Tables: entries from which a hardware loop takes its instruction's addresses (docs/schedule.md). */
+/* Tables: entries from which a hardware loop takes its instruction's addresses (docs/schedule.md).
+ */
 #include "scheduler/schedule_int.h"
 
 #include <string.h>
@@ -54,7 +55,9 @@ int64_t table_entry_bytes(const struct machine *m, const struct hwloop *l) {
 static bool put_bits(uint8_t *out, int64_t size, int64_t at, int64_t bits, int64_t value,
                      bool is_signed) {
     int64_t low = is_signed ? -(INT64_C(1) << (bits - 1)) : 0,
-            high = is_signed ? -low - 1 : bits == 64 ? INT64_MAX : (INT64_C(1) << bits) - 1;
+            high = is_signed    ? -low - 1
+                   : bits == 64 ? INT64_MAX
+                                : (INT64_C(1) << bits) - 1;
     if (at < 0 || at + bits > size * 8 || value < low || value > high) return false;
     for (int64_t b = 0; b < bits; b++)
         if ((uint64_t)value >> b & 1) out[(at + b) / 8] |= (uint8_t)(1 << (at + b) % 8);

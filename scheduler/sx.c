@@ -174,6 +174,23 @@ bool sx_uses(const struct sx *x, int var) {
     return sx_uses(x->a, var) || sx_uses(x->b, var);
 }
 
+int sx_rest(const struct sx *x, int var, const int64_t *var_value, int64_t *out, int most) {
+    if (x->op == SX_CONST || x->op == SX_VAR) {
+        if (x->op == SX_CONST || x->var == var) return 0;
+        if (most < 1) return -1;
+        *out = var_value[x->var];
+        return 1;
+    }
+    if (!sx_uses(x, var)) {
+        if (most < 1) return -1;
+        *out = sx_eval(x, var_value);
+        return 1;
+    }
+    int a = sx_rest(x->a, var, var_value, out, most),
+        b = a < 0 ? -1 : sx_rest(x->b, var, var_value, out + a, most - a);
+    return b < 0 ? -1 : a + b;
+}
+
 const struct sx *sx_step(struct arena *arena, const struct sx *x, int var, int64_t by) {
     int64_t c;
     if (!sx_uses(x, var)) return sx_const(arena, 0);

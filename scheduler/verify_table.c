@@ -14,7 +14,7 @@ static bool locate_entry(struct verify *v, const struct issue_node *n, const str
         memory[o] = p->memory;
         if (offset < 0 || offset > INT64_C(1) << 48)
             return verify_error(v, "operand '%s' is outside its memory", in->operand[o].buffer);
-        address[o] = p->address + (slot ? slot - 1 : 0) * p->bytes + offset;
+        address[o] = p->address + slot * p->bytes + offset;
     }
     return true;
 }
@@ -32,8 +32,8 @@ static uint8_t *entries_wanted(struct verify *v, const struct hardware *h, int64
     for (int k = 0; k < instr_flag_count(in) && k < 64; k++) flag[k] = sx_eval(n->flag[k], v->var);
     for (int64_t t = 0; t < trips; t++, v->var[u->var] += u->step) {
         if (!verify_step(v, 1) || !locate_entry(v, n, in, address, memory)) return NULL;
-        const struct field *f = table_entry(v->m, n, h->counter[h->table], address, memory, flag,
-                                            out + t * size);
+        const struct field *f =
+            table_entry(v->m, n, h->counter[h->table], address, memory, flag, out + t * size);
         if (!f) continue;
         verify_error(v, "field '%s' of an entry of '%s' does not take its value", f->value->text,
                      in->id);
@@ -50,8 +50,9 @@ static bool entries_there(struct verify *v, const struct place *p, const struct 
         struct tag want = tag_element(home->buffer, at / size, -1, 0, type),
                    found = tag_get(v, (struct place_at){p->memory, 0, p->address + at}, type);
         if (!tag_same(&found, &want))
-            return verify_error(v, "its entries are not in the table: byte %" PRId64
-                                   " of place '%s' was not loaded",
+            return verify_error(v,
+                                "its entries are not in the table: byte %" PRId64
+                                " of place '%s' was not loaded",
                                 at, p->name);
     }
     return true;

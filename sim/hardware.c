@@ -42,7 +42,7 @@ static bool loop_moves(struct engine *e, const struct hardware *h, const struct 
 
 /* Tables are few: the same one is kept once. */
 static const struct entries *entries_keep(struct engine *e, const struct entries *new) {
-    size_t bytes = (size_t)(new->n * new->noperands) * sizeof *new->move;
+    size_t bytes = (size_t)(new->n *new->noperands) * sizeof *new->move;
     for (const struct entries *x = e->entries; x; x = x->next)
         if (x->n == new->n && x->noperands == new->noperands && !memcmp(x->move, new->move, bytes))
             return x;
@@ -65,7 +65,7 @@ static bool entry_moves(struct engine *e, const struct hardware *h, const struct
     const struct loop_node *u = h->loop[h->table];
     struct entries new = {.n = x->trips[h->table],
                           .noperands = e->machine->instr[h->issue->instr].noperands};
-    size_t needed = (size_t)(new.n * new.noperands);
+    size_t needed = (size_t)(new.n *new.noperands);
     if (needed > e->moves_cap) {
         e->moves = arena_array(&e->arena, 2 * needed, sizeof *e->moves);
         e->moves_cap = 2 * needed;
@@ -137,8 +137,8 @@ static int64_t all_points(struct engine *e, const struct hardware *h, const stru
     return sum;
 }
 
-/* Points of the statement that all iterations execute: where each axis is moved by one loop at most,
- * a product of sums. */
+/* Points of the statement that all iterations execute: where each axis is moved by one loop at
+ * most, a product of sums. */
 static int64_t work_of(struct engine *e, const struct hardware *h, const struct shape *s,
                        const struct executed *x) {
     const struct program *p = e->schedule->program;

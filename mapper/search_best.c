@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CHOICES = 128, MAX_WHOLE = 6, MAX_VISITS = 768 };
+enum { MAX_CHOICES = 128, MAX_WHOLE = 6, MAX_VISITS = 768, MAX_POPS = 16 * MAX_VISITS };
 
 struct choice {
     struct group group;
@@ -129,16 +129,19 @@ static void push_next(struct best *b, const struct visit *v) {
     }
 }
 
-static void look(struct best *b, const struct visit *v) {
+/* False: two needle axes would take the same axis, as they must where the needle has more of them
+ * than the statement. */
+static bool look(struct best *b, const struct visit *v) {
     struct chooser *c = b->chooser;
     uint64_t used = 0;
     for (int x = 0; x < c->needle->naxes; x++) {
         const struct choice *k = &b->of[x].at[v->at[x]];
-        if (used & k->mask) return;
+        if (used & k->mask) return false;
         used |= k->mask;
         c->group[x] = k->group;
     }
     search_leaf(c, used);
+    return true;
 }
 
 void choose_best(struct chooser *c) {
@@ -150,9 +153,10 @@ void choose_best(struct chooser *c) {
         first.score += b.of[x].at[0].score;
     }
     push(&b, first);
-    for (int visits = 0; b.n > 0 && visits < MAX_VISITS && !search_spent(c->search); visits++) {
+    for (int visits = 0, pops = 0;
+         b.n > 0 && visits < MAX_VISITS && pops < MAX_POPS && !search_spent(c->search); pops++) {
         struct visit v = pop(&b);
-        look(&b, &v);
+        visits += look(&b, &v);
         push_next(&b, &v);
     }
     arena_free(&b.scratch);

@@ -55,7 +55,7 @@ static bool box_convert(struct arena *a, struct box *b, const struct move *mv) {
         b->dim[i].to = val_scale(a, b->dim[i].to, ratio);
     }
     struct val one = val_const(1), zero = val_const(0), n = val_const(ratio);
-    box_insert(b, 0, (struct box_dim){n, zero, zero, n, one, one, -1, false});
+    box_insert(b, 0, (struct box_dim){n, zero, zero, n, one, one, -1, 1, false});
     return true;
 }
 
@@ -78,6 +78,7 @@ static bool split_dim(struct match *t, int i, int64_t part) {
     if (b->n == MAX_COORDS || part < 1) return false;
     struct box_dim *d = &b->dim[i], rest = *d;
     rest.extent = rest.total = val_const(d->extent.c / part);
+    rest.unit = d->unit * part;
     rest.from = val_scale(t->w->arena, d->from, part);
     rest.to = val_scale(t->w->arena, d->to, part);
     d->extent = d->total = val_const(part);

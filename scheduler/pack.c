@@ -34,6 +34,32 @@ static void place_beside(struct work *w, int copy, int stmt, bool before) {
     rewrite_order(w, copy, before ? recur_copy_after(w, stmt, w->p->stmt[stmt].scope) : stmt);
 }
 
+/* Of the indices that a dimension takes, every so manieth: what is between is not copied. Axes with
+ * one value do not count. */
+static int64_t every(const struct work *w, const struct stmt *st, const struct access *acc, int dim) {
+    int64_t g = 0;
+    for (int x = 0; x < w->p->naxes; x++) {
+        int64_t a = access_coef(w->p, acc, dim, x), b = g;
+        if (!(stmt_span(w, st) >> x & 1) || w->p->axis[x].extent == 1) continue;
+        for (g = a < 0 ? -a : a; b; b = a % b) {
+            a = g;
+            g = b;
+        }
+    }
+    return g > 1 ? g : 1;
+}
+
+/* What the statement reads, counted in such steps from the first index on. */
+static void count_in_steps(struct work *w, const struct stmt *st, struct access *acc, int dim,
+                           int64_t lo, int64_t step) {
+    for (int x = 0; x < w->p->naxes; x++) {
+        int64_t *c = &acc->coef[dim * (w->p->naxes + 1) + x];
+        if (stmt_span(w, st) >> x & 1) *c = w->p->axis[x].extent == 1 && *c % step ? 0 : *c / step;
+    }
+    int64_t *first = &acc->coef[dim * (w->p->naxes + 1) + w->p->naxes];
+    *first = (*first - lo) / step;
+}
+
 bool pack_identity(struct work *w, int task, int operand) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[operand];
@@ -41,7 +67,7 @@ bool pack_identity(struct work *w, int task, int operand) {
         ndims = w->p->buffer[old].ndims;
     const struct geom geom = o->geom;
     const char *name = unique_name(w, w->p->buffer[old].name, "packed");
-    int64_t extent[MAX_DIMS], lo[MAX_DIMS];
+    int64_t extent[MAX_DIMS], lo[MAX_DIMS], step[MAX_DIMS];
     bool shifted = false, given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
     if (w->p->buffer[old].size) return false; /* as long as it is when the program runs */
     if (!given && recur_moves(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read])) return false;
@@ -49,12 +75,12 @@ bool pack_identity(struct work *w, int task, int operand) {
         int64_t hi;
         access_range(w->p, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d, &lo[d], &hi);
         extent[d] = w->p->buffer[old].extent[d];
-        if (lo[d] < 0 || hi >= extent[d]) {
-            shifted = true;
-            extent[d] = hi - lo[d] + 1;
-        } else {
+        step[d] = every(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d);
+        if (lo[d] < 0 || hi >= extent[d]) shifted = true;
+        if (lo[d] < 0 || hi >= extent[d] || step[d] > 1)
+            extent[d] = (hi - lo[d]) / step[d] + 1;
+        else
             lo[d] = 0;
-        }
     }
     int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, extent);
     if (made < 0) return false;
@@ -65,7 +91,7 @@ bool pack_identity(struct work *w, int task, int operand) {
     struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
     for (int d = 0; d < ndims; d++) {
         set(w, &dst, d, axis[d], 1);
-        set(w, &src, d, axis[d], 1);
+        set(w, &src, d, axis[d], step[d]);
         set(w, &src, d, w->p->naxes, lo[d]);
     }
     struct access *acc = &w->p->stmt[stmt].read[read];
@@ -76,7 +102,8 @@ bool pack_identity(struct work *w, int task, int operand) {
     acc->buffer = made;
     acc->coef = arena_copy(&w->p->arena, acc->coef,
                            sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
-    for (int d = 0; d < ndims; d++) acc->coef[d * (w->p->naxes + 1) + w->p->naxes] -= lo[d];
+    for (int d = 0; d < ndims; d++)
+        count_in_steps(w, &w->p->stmt[stmt], acc, d, lo[d], step[d]);
     if (shifted) acc->has_fill = false;
     place_copy(w, copy, stmt, &src, w->p->buffer[old].role == ROLE_CONST);
     home_pack(w, made, &geom);

@@ -393,6 +393,7 @@ struct box_dim { /* innermost first */
     struct val total;    /* their sum */
     struct val from, to; /* strides in elements of the buffer */
     int coord;           /* of the geometry */
+    int64_t unit;        /* steps of that coordinate from one to the next */
     bool outside;        /* only loops around the move may walk it */
 };
 struct box {

@@ -121,6 +121,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
                 .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
         }
         d->coord = i;
+        d->unit = 1;
         d->outside = false;
         d->from = fill ? val_const(stride) : s->stride[i];
         d->to = fill ? s->stride[i] : val_const(stride);

@@ -114,10 +114,11 @@ static void leave_mark(struct engine *e, const struct executed *x, const struct 
 void order_enter(struct engine *e, const struct executed *x) {
     struct use use[SIM_OPERANDS + 2 * SIM_USES];
     memset(x->after, 0, (size_t)e->machine->nqueues * sizeof *x->after);
-    if (!e->tracks) return;
+    bool waits = e->interlocked[x->queue], relied = e->relied >> x->queue & 1;
+    if (!waits && !relied) return;
     int n = uses_of(e, x, use);
-    for (int k = 0; k < n; k++) enter_use(e, x, &use[k]);
-    for (int k = 0; k < n; k++) leave_mark(e, x, &use[k]);
+    for (int k = 0; waits && k < n; k++) enter_use(e, x, &use[k]);
+    for (int k = 0; relied && k < n; k++) leave_mark(e, x, &use[k]);
 }
 
 bool order_ready(const struct engine *e, const struct executed *x) {
@@ -155,7 +156,7 @@ double order_visible(struct engine *e, const struct executed *x) {
 
 void order_ran(struct engine *e, const struct executed *x, double end, double visible) {
     struct use use[SIM_OPERANDS + 2 * SIM_USES];
-    if (!e->tracks) return;
+    if (!(e->relied >> x->queue & 1)) return;
     int n = uses_of(e, x, use);
     for (int k = 0; k < n; k++) {
         struct image *image = image_of(e, use[k].memory);

@@ -43,6 +43,7 @@ static void find_interlocks(struct engine *e) {
             e->interlocked[q] |= (uint64_t)1 << q;
         else
             e->interlocked[q] &= ~((uint64_t)1 << q); /* in order, results are forwarded */
+        e->relied |= e->interlocked[q];
         e->tracks = e->tracks || e->interlocked[q];
     }
 }
@@ -57,6 +58,7 @@ static void open_queues(struct engine *e) {
         e->queue[q].server =
             arena_array(&e->arena, (size_t)(m->queue[q].width > 0 ? m->queue[q].width : 1),
                         sizeof *e->queue[q].server);
+    e->range = arena_array(&e->arena, (size_t)m->ninstrs * SIM_SIZES + 1, sizeof *e->range);
     find_host(e);
     find_interlocks(e);
 }

@@ -134,6 +134,10 @@ struct sync_time {
     int64_t dispatched;    /* pushes so far, in program order */
 };
 
+struct size_range {
+    int64_t lo, hi, step; /* step 0: not known yet, -1: any size */
+};
+
 struct engine {
     const struct schedule *schedule;
     const struct machine *machine;
@@ -153,7 +157,9 @@ struct engine {
     int *channel, nchannels;  /* [nsyncs + 1]: where a sync's channels begin */
     bool *is_host, joined;    /* queues of a host beside a device take no device time */
     uint64_t *interlocked; /* [nqueues]: queues whose use of memories hardware makes it wait for */
+    uint64_t relied;       /* queues that some queue waits for so */
     bool tracks;           /* some queue is interlocked */
+    struct size_range *range; /* [ninstrs][SIM_SIZES] */
     double *bus_free, floor, end;
     int64_t *value; /* of the schedule's variables */
     int64_t *slot;  /* [nplaces]: current slot; -1 before the first rotate */

@@ -30,6 +30,16 @@ int64_t issue_work(const struct engine *e, const struct issue_node *i,
 
 /* ---- issues ---- */
 
+static const struct size_range *range_of_size(struct engine *e, int instr, int k) {
+    const struct instr *in = &e->machine->instr[instr];
+    struct size_range *r = &e->range[(size_t)instr * SIM_SIZES + (size_t)k];
+    if (r->step) return r;
+    if (!in->semantics->param[in->ranged[k]].lo ||
+        !instr_size_range(e->machine, in, k, &r->lo, &r->hi, &r->step))
+        r->step = -1;
+    return r;
+}
+
 bool sizes_of(struct engine *e, const struct node *node, struct executed *x) {
     const struct issue_node *i = node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
@@ -38,19 +48,18 @@ bool sizes_of(struct engine *e, const struct node *node, struct executed *x) {
                             "instruction '%s' has more sizes or operands than the simulator takes",
                             in->id);
     for (int k = 0; k < in->nranged; k++) {
-        int64_t lo, hi, step;
+        const struct size_range *r = range_of_size(e, i->instr, k);
         const char *name = in->semantics->param[in->ranged[k]].name;
         x->size[k] = value_of(e, i->size[k]);
         if (x->size[k] < 0)
             return engine_error(e, node, "size '%s' of '%s' is %lld", name, in->id,
                                 (long long)x->size[k]);
-        if (!in->semantics->param[in->ranged[k]].lo ||
-            !instr_size_range(e->machine, in, k, &lo, &hi, &step))
-            continue;
-        if (x->size[k] < lo || (hi >= 0 && x->size[k] > hi) || (x->size[k] - lo) % step != 0)
+        if (r->step < 0) continue;
+        if (x->size[k] < r->lo || (r->hi >= 0 && x->size[k] > r->hi) ||
+            (x->size[k] - r->lo) % r->step != 0)
             return engine_error(e, node, "size '%s' of '%s' is %lld; expected %lld..%lld step %lld",
-                                name, in->id, (long long)x->size[k], (long long)lo, (long long)hi,
-                                (long long)step);
+                                name, in->id, (long long)x->size[k], (long long)r->lo,
+                                (long long)r->hi, (long long)r->step);
     }
     for (int k = 0; k < in->nstride_names; k++) x->stride[k] = value_of(e, i->stride[k]);
     for (int o = 0, flag = 0; o < in->noperands; o++)

@@ -133,16 +133,23 @@ full:
     return NULL;
 }
 
+static void forget(struct engine *e, int memory) {
+    for (int64_t k = 0; k < e->images[memory]; k++) {
+        struct image *image = &e->image[memory][k];
+        size_t granules = (size_t)(image->bytes / image->piece + 2);
+        if (image->granule) memset(image->granule, 0, granules * sizeof *image->granule);
+        if (image->read)
+            memset(image->read, 0, granules * (size_t)e->machine->nqueues * sizeof *image->read);
+    }
+}
+
 void images_forget(struct engine *e) {
-    for (int i = 0; i < e->machine->nmemories + e->machine->nstates; i++)
-        for (int64_t k = 0; k < e->images[i]; k++) {
-            struct image *image = &e->image[i][k];
-            size_t granules = (size_t)(image->bytes / image->piece + 2);
-            if (image->granule) memset(image->granule, 0, granules * sizeof *image->granule);
-            if (image->read)
-                memset(image->read, 0,
-                       granules * (size_t)e->machine->nqueues * sizeof *image->read);
-        }
+    for (int i = 0; i < e->machine->nmemories + e->machine->nstates; i++) forget(e, i);
+}
+
+void images_renew(struct engine *e, int unit) {
+    for (int i = 0; e->tracks && i < e->machine->nmemories; i++)
+        if (unit_inside(e->machine, e->machine->memory[i].unit, unit)) forget(e, i);
 }
 
 /* ---- homes ---- */

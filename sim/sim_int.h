@@ -190,6 +190,8 @@ bool home_gather(struct engine *, int buffer, uint8_t *to);
 bool home_scatter(struct engine *, int buffer, const uint8_t *from);
 bool home_zero(struct engine *, int place);
 void images_forget(struct engine *); /* all that was written is visible at 0 */
+/* The same for the memories inside a unit: the next of its instances stands elsewhere. */
+void images_renew(struct engine *, int unit);
 
 /* shape.c */
 const struct shape *shape_of(struct engine *, const struct node *, const struct executed *);

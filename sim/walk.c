@@ -231,6 +231,7 @@ static bool walk_parallel(struct engine *e, const struct loop_node *l) {
         free_buses(e, l->unit, free_at[at]);
         memcpy(e->slot, slot, slots);
         e->unit_instance[l->unit] = is_virtual ? 0 : k; /* one after the other in the same memories */
+        if (is_virtual) images_renew(e, l->unit);
         e->instance = (int)(instance * n + k);
         ok = walk_share(e, l, lo, (int64_t)((__int128)trips * k / n),
                         (int64_t)((__int128)trips * (k + 1) / n));

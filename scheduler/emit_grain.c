@@ -124,17 +124,40 @@ static int home_stride_of(const struct work *w, const struct task *t, const stru
     return 0;
 }
 
-static void issue_strides(struct emitter *e, const struct task *t, struct issue_node *n) {
+/* In a slot: as far as one step of the axis that walks there. */
+static bool slot_stride_of(struct emitter *e, const struct task *t, const struct opnd *o,
+                           const struct access *acc, const struct held *h, int name,
+                           struct val *out) {
+    for (int i = 0; i < o->form.n; i++) {
+        int a = t->axis[o->form.digit[i].x];
+        if (o->form.digit[i].free_stride != name || a < 0) continue;
+        for (int k = o->geom.ninner; k < o->geom.n; k++) {
+            int d = o->geom.at[k].dim;
+            int64_t by = d >= 0 ? access_coef(e->w->p, acc, d, a) : 0;
+            if (by) return *out = val_scale(&e->w->s->arena, h->slot.stride[k], by), true;
+        }
+    }
+    return false;
+}
+
+static void issue_strides(struct emitter *e, const struct task *t, struct held **held,
+                          struct issue_node *n) {
     struct work *w = e->w;
     const struct instr *in = t->needle->in;
     for (int i = 0; i < in->nstride_names; i++) {
-        int64_t v = 1;
+        int64_t c = 1;
+        struct val v = val_const(1);
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
+            if (o->where == IN_IMM) continue;
             const struct access *acc = task_access(w, t, o, o->writes);
-            if (o->where == IN_HOME && home_stride_of(w, t, o, acc, i, &v)) break;
+            if (o->where == IN_LOCAL && slot_stride_of(e, t, o, acc, held[k], i, &v)) break;
+            if (o->where == IN_HOME && home_stride_of(w, t, o, acc, i, &c)) {
+                v = val_const(c);
+                break;
+            }
         }
-        n->stride[i] = sx_const(&w->s->arena, v);
+        n->stride[i] = val_sx(&w->s->arena, v);
     }
 }
 
@@ -189,7 +212,7 @@ void emit_issue(struct emitter *e, struct nodes *out, const struct task *t, stru
     }
     for (int x = 0; x < w->p->naxes; x++)
         if (stmt_span(w, st) >> x & 1) n->base[x] = val_sx(a, e->lo[x]);
-    issue_strides(e, t, n);
+    issue_strides(e, t, held, n);
     for (int i = 0, f = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         issue_arg(e, t, o, held[i], &n->arg[i]);

@@ -106,6 +106,84 @@ static int row_digit(const struct work *w, const struct opnd *o, int64_t size) {
     return last->free_stride < 0 && last->stride == tile_words(w, o, span, size) ? f->n - 1 : -1;
 }
 
+/* The dimension that axis x of the needle walks, in steps of *by elements; -1: none, or several. */
+static int stepped_dim(const struct work *w, const struct task *t, const struct access *acc, int x,
+                       int64_t *by) {
+    int found = -1;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims && t->axis[x] >= 0; d++) {
+        int64_t c = access_coef(w->p, acc, d, t->axis[x]);
+        if (c && found >= 0) return -1;
+        if (c) found = d, *by = c;
+    }
+    return found;
+}
+
+/* Axes of fixed extents reach past no end. */
+static bool ends_even(const struct work *w, const struct task *t, int x) {
+    const struct needle *nd = t->needle;
+    return t->axis[x] >= 0 && w->p->axis[t->axis[x]].extent %
+                                      (nd->ranged[x] < 0 ? nd->hi[x] : nd->step[x]) ==
+                                  0;
+}
+
+/* Windows inside the instruction (rows x + s): all digits from the first that are whole tiles apart
+ * walk one dimension of the buffer, as far for each step as in the needle. Their mask; 0: none. */
+static uint64_t window_digits(const struct work *w, const struct task *t, const struct opnd *o,
+                              const struct access *acc, int64_t size, int *dim) {
+    const struct form *f = &o->form;
+    uint64_t rows = 0;
+    int64_t span = 1, tile = 0, by = 0;
+    for (int i = 0; i < f->n && !tile; i++) { /* the least stride that begins a tile */
+        int64_t below = 1, stride = f->digit[i].stride;
+        if (f->digit[i].free_stride >= 0) continue;
+        for (int k = 0; k < f->n; k++)
+            if (f->digit[k].free_stride < 0 && f->digit[k].stride < stride)
+                below += (f->digit[k].extent - 1) * f->digit[k].stride;
+        if (stride == tile_words(w, o, below, size)) tile = stride, span = below;
+    }
+    *dim = -1;
+    for (int i = 0; i < f->n && tile; i++) {
+        const struct digit *dg = &f->digit[i];
+        if (dg->free_stride >= 0 || dg->stride < span) continue;
+        int d = stepped_dim(w, t, acc, dg->x, &by);
+        if (d < 0 || (*dim >= 0 && d != *dim) || by * tile != dg->stride || dg->weight != 1 ||
+            !ends_even(w, t, dg->x))
+            return 0;
+        *dim = d;
+        rows |= UINT64_C(1) << i;
+    }
+    return rows & (rows - 1) ? rows : 0;
+}
+
+/* Distances that the schedule chooses in a local memory are those between a slot's rows. */
+static bool free_digits_walk(const struct work *w, const struct task *t, const struct opnd *o,
+                             const struct access *acc, int row_dim) {
+    for (int i = 0; i < o->form.n && o->where == IN_LOCAL; i++) {
+        const struct digit *dg = &o->form.digit[i];
+        int64_t by;
+        if (dg->free_stride < 0) continue;
+        if (t->axis[dg->x] < 0 && t->needle->lo[dg->x] == 1) continue;
+        int d = stepped_dim(w, t, acc, dg->x, &by);
+        if (d < 0 || d == row_dim || o->geom.block[d] != 1 || !ends_even(w, t, dg->x)) return false;
+    }
+    return true;
+}
+
+/* Where two digits that are not rows of one window reach the same elements, no slot serves them. */
+static bool digits_apart(const struct opnd *o, uint64_t rows) {
+    const struct form *f = &o->form;
+    for (int i = 0; i < f->n && o->where == IN_LOCAL && !f->fragment; i++)
+        for (int k = 0; k < f->n; k++) {
+            const struct digit *a = &f->digit[i], *b = &f->digit[k];
+            bool both = rows >> i & rows >> k & 1;
+            if (i == k || both || a->free_stride >= 0 || b->free_stride >= 0) continue;
+            if (a->stride <= b->stride && a->extent > 1 && b->extent > 1 &&
+                (a->extent - 1) * a->stride >= b->stride)
+                return false;
+        }
+    return true;
+}
+
 /* Strides may leave gaps: rows of 64 elements of which the needle takes 16. The dimension that walks
  * the inner digit fills them: its blocks are longer than the needle. */
 static void fill_gaps(const struct task *t, const struct opnd *o, struct form *f) {
@@ -175,8 +253,12 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
             if ((w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, d, a) < 0)
                 return false;
     }
-    int row = row_digit(w, o, size), row_dim = -1;
-    if (row >= 0) {
+    int row_dim = -1, row = -1;
+    uint64_t rows = o->where == IN_LOCAL && !o->writes && !form.fragment
+                        ? window_digits(w, t, o, acc, size, &row_dim)
+                        : 0;
+    if (!digits_apart(o, rows)) return false;
+    if (!rows && (row = row_digit(w, o, size)) >= 0) {
         int x = o->form.digit[row].x, a = t->axis[x];
         row_dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
         if (row_dim == -2) return false;
@@ -186,9 +268,10 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
             row = -1;
         if (row_dim >= 0) o->zero_tail |= tail_is_padding(w, t, x);
     }
+    if (row >= 0) rows = UINT64_C(1) << row;
     for (int i = 0; i < form.n; i++) {
         const struct digit *dg = &form.digit[i];
-        if (i == row || dg->free_stride >= 0) continue;
+        if (rows >> i & 1 || dg->free_stride >= 0) continue;
         int n = g->n;
         if (!place_digit(w, t, o, acc, dg)) return false;
         if (g->n > n && g->at[n].dim >= 0)
@@ -196,8 +279,10 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         span += (digit_extent(t, o, dg) - 1) * dg->stride;
     }
     if (form.fragment) span = form.share;
+    if (!free_digits_walk(w, t, o, acc, row_dim)) return false;
     for (int i = 0; i < o->form.n; i++) {
         const struct digit *dg = &o->form.digit[i];
+        if (rows >> i & 1) continue;
         int a = t->axis[dg->x], dim = a >= 0 ? dim_of_axis(w->p, acc, a) : -1;
         if (dim == -2) return false;
         if (dim < 0 || g->block[dim] == 1) continue;
@@ -211,15 +296,15 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     g->ninner = g->n;
     g->span = span;
     g->tile = tile_words(w, o, span, size);
-    if (row >= 0) {
+    if (rows) {
         g->row = g->n;
         g->at[g->n++] = (struct coord){row_dim, 1, 0};
     }
     for (int pass = 0; pass < 2;
          pass++) /* panels: without rows, what the reduction walks lies innermost */
         for (int d = b->ndims - 1; d >= 0; d--)
-            if ((d != row_dim || row < 0) &&
-                (row < 0 && reduction_moves(w, t, acc, d)) == (pass == 0))
+            if ((d != row_dim || !rows) &&
+                (!rows && reduction_moves(w, t, acc, d)) == (pass == 0))
                 g->at[g->n++] = (struct coord){d, g->block[d], 0};
     return true;
 }

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Operators on machine files of every kind, shrunk to a few tiles and a tail: at least 99 % of their MACs on instructions, values as the interpreter's, schedules verified.
+# `scripts/operators --shrunk --need 99` does it for all of them on all machines of machines/.
+set -u
+PATH=$1:$PATH
+export ISAMAP_MACHINE_PATH=tests/data/machines/ports:machines
+run() { scripts/operators --shrunk --need 99 "$@" || failed=1; }
+failed=
+run cpu-amx:i8,i8,i32 gmm gfc c1d c2d c3d grp dil cap bcv att
+run cpu-avx512:u8,i8,i32 mma:i8,i8,i32 gmm c1d grp cap att
+run mma:bf16,bf16,f32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 gmm cap
+run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 gmm att
+run outer:f32,f32,f32 odd:i8,i8,i32 gmm c2d
+run conv3:i8,i8,i32 c2d
+[ -z "$failed" ]

@@ -141,18 +141,20 @@ static uint64_t window_digits(const struct work *w, const struct task *t, const 
                 below += (f->digit[k].extent - 1) * f->digit[k].stride;
         if (stride == tile_words(w, o, below, size)) tile = stride, span = below;
     }
-    *dim = -1;
+    int found = -1;
     for (int i = 0; i < f->n && tile; i++) {
         const struct digit *dg = &f->digit[i];
         if (dg->free_stride >= 0 || dg->stride < span) continue;
         int d = stepped_dim(w, t, acc, dg->x, &by);
-        if (d < 0 || (*dim >= 0 && d != *dim) || by * tile != dg->stride || dg->weight != 1 ||
+        if (d < 0 || (found >= 0 && d != found) || by * tile != dg->stride || dg->weight != 1 ||
             !ends_even(w, t, dg->x))
             return 0;
-        *dim = d;
+        found = d;
         rows |= UINT64_C(1) << i;
     }
-    return rows & (rows - 1) ? rows : 0;
+    if (!(rows & (rows - 1))) return 0;
+    *dim = found;
+    return rows;
 }
 
 /* Distances that the schedule chooses in a local memory are those between a slot's rows. */

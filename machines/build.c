@@ -255,6 +255,8 @@ static void build_queue(struct build *b, struct queue *q, const struct found *f)
     q->depth = build_int(b, f->node, "depth", -1, 1);
     q->width = build_int(b, f->node, "width", 1, 1);
     q->data_order = order && *order == 'd';
+    q->pick = build_number(b, f->node, "pick", q->data_order ? 1 : 0);
+    q->window = build_int(b, f->node, "window", -1, 1);
 }
 
 static bool unit_within(const struct machine *m, int unit, int outer) {

@@ -73,6 +73,8 @@ struct queue {
     int64_t depth;                     /* -1 unlimited */
     int64_t width;
     bool data_order;                   /* order=data: an instruction starts when its operands are visible */
+    double pick;                       /* of data_order: cycles that a dependent instruction waits beyond the latency */
+    int64_t window;                    /* instructions that may be under way or waiting for operands; -1 unlimited */
     int nop;                           /* instruction that does nothing (no operands) on this queue; -1: none */
     struct place_in_file at;
 };

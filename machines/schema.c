@@ -34,7 +34,7 @@ static const struct element {
      "part"},
     {"part", "id", "min max", ""},
     {"bus", "id rate", "latency burst energy", ""},
-    {"queue", "id", "depth width order", ""},
+    {"queue", "id", "depth width order pick window", ""},
     {"state", "id fields", "init count of", ""},
     {"sync", "id kind", "from to depth count memory size unit latency interval", "push pop"},
     {"push", "", "queue", "emit"},

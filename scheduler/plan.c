@@ -5,9 +5,6 @@
 #include <string.h>
 
 enum { MAX_UNROLLED = 96 };
-/* Cycles that a dependent instruction waits beyond the latency where queues run out of order: as many
- * chains as latency x width just fill the pipes on paper only. */
-static const double PICK_DELAY = 1;
 static const double PORT_WEIGHT = 0.02;
 
 int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
@@ -526,13 +523,15 @@ static double leaf_cycles(struct pricing *c, const struct task *t, double *issue
     return total * n;
 }
 
-/* Issues between two updates of the same accumulator. */
+/* Issues between two updates of the same accumulator; where the queue sees several results at a time,
+ * as many more. */
 static double independent(const struct pricing *c, const struct task *t) {
     int last = -1;
     for (int i = 0; i < c->plan->nloops; i++)
         if (t->reductions >> c->plan->loop[i].axis & 1) last = i;
-    double inner = plan_trips(c->w, c->plan, c->plan->nloops) / plan_trips(c->w, c->plan, last + 1);
-    return inner < 1 ? 1 : inner;
+    double all = plan_trips(c->w, c->plan, c->plan->nloops), inner = fmax(1, all / plan_trips(c->w, c->plan, last + 1)),
+           period = all / plan_trips(c->w, c->plan, c->plan->depth_out), window = (double)c->w->m->queue[t->needle->in->queue].window;
+    return window > period ? inner * window / period : inner;
 }
 
 static bool price_issues(struct pricing *c, const struct task *t) {
@@ -544,7 +543,7 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
     cycles -= overhead * (issues - pipe_entries(c, t, issues));
     cycles = (cycles - remain_saving(c->w, t, c->plan, issues)) / width;
-    if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * (latency + PICK_DELAY));
+    if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * (latency + q->pick));
     c->queue[in->queue] += cycles;
     double body = 1;
     for (int i = 0; i < c->plan->nloops; i++)

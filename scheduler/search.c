@@ -10,7 +10,8 @@ static const char *shape_text(struct search *s, const struct shape *o) {
     struct text t = {0};
     for (int i = 0; i < o->n; i++)
         text_printf(&t, "%s%s", i ? "," : "", s->w->p->axis[s->ax[o->k[i]].axis].name);
-    text_printf(&t, o->reversed ? " inner reversed" : "");
+    if (o->reversed & REVERSED_RESULT) text_printf(&t, " inner reversed");
+    if (o->reversed & REVERSED_SUM) text_printf(&t, " sums reversed");
     char *out = arena_strdup(s->w->arena, t.at ? t.at : "");
     text_free(&t);
     return out;

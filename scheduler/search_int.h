@@ -13,9 +13,10 @@ struct axis_space {
     int n;
     bool reduction;
 };
+enum { REVERSED_RESULT = 1, REVERSED_SUM = 2 };
 struct shape {           /* an axis that stands twice is cut twice */
     int n, k[MAX_SHAPE]; /* indices into search.ax, outer to inner */
-    bool reversed;       /* order of the result's loops down to the needle */
+    int reversed;        /* loops down to the needle in the other order: of the result, of sums */
 };
 struct point {
     struct shape shape;

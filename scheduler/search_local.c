@@ -228,8 +228,11 @@ static bool move_loop(struct point *q, int i, int k) {
 static bool reorder(struct search *s, struct point *q) {
     bool better = false;
     struct point p = *q;
-    p.shape.reversed = !p.shape.reversed;
-    better |= try(s, q, &p);
+    for (int other = REVERSED_RESULT; other <= REVERSED_SUM; other *= 2) {
+        p = *q;
+        p.shape.reversed ^= other;
+        better |= try(s, q, &p);
+    }
     for (int i = 0; i < q->shape.n; i++)
         for (int k = 0; k < q->shape.n && s->budget > 0; k++) {
             p = *q;

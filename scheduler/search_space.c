@@ -113,7 +113,7 @@ void space_build(const struct search *s, const struct point *q, struct plan *p) 
     }
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < s->n; i++) {
-            int k = pass && q->shape.reversed ? s->n - 1 - i : i;
+            int k = q->shape.reversed & (pass ? REVERSED_RESULT : REVERSED_SUM) ? s->n - 1 - i : i;
             const struct axis_space *v = &s->ax[k];
             int64_t leaf = v->x < 0 ? 1 : needle_leaf(t->needle, v->x, now[k]);
             if (v->reduction == (pass == 0) && leaf < now[k]) push_loop(p, v->axis, leaf);

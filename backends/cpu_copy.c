@@ -8,7 +8,7 @@
  * rows that lie along one axis on both sides are copied by vectors, others turned in small squares.
  */
 
-enum { MAX_WALKS = 2 * MAX_DIMS, MAX_PIECES = 64, SQUARE = 8 };
+enum { MAX_WALKS = 3 * MAX_DIMS, MAX_PIECES = 64, SQUARE = 8, MAX_STARTS = 1 << 14 };
 
 /* A loop of the copy: what one step moves on both sides, in bytes. */
 struct walk {
@@ -35,6 +35,9 @@ struct copier {
     LLVMTypeRef type; /* of an element's bits */
     LLVMValueRef fill;
     int axis[MAX_DIMS], naxes, pieces;
+    int64_t extent[MAX_AXES], /* of the part that is copied */
+        grid[MAX_AXES];       /* it begins at a variable, a multiple of so much; 0: at the axis's first value */
+    struct lv first[MAX_AXES];
 };
 
 /* ---- where elements lie ---- */
@@ -91,7 +94,7 @@ static bool inside_range(const struct copier *c, int axis, int64_t *lo, int64_t 
     const struct access *a = c->access[0];
     const struct buffer *b = &c->program->buffer[a->buffer];
     *lo = 0;
-    *hi = c->program->axis[axis].extent;
+    *hi = c->extent[axis];
     for (int d = 0; a->has_fill && d < b->ndims; d++) {
         int64_t coef = access_coef(c->program, a, d, axis),
                 at = access_coef(c->program, a, d, c->program->naxes), low = at, high = at;
@@ -103,7 +106,7 @@ static bool inside_range(const struct copier *c, int axis, int64_t *lo, int64_t 
         }
         if (low >= 0 && high < b->extent[d]) continue;
         if (!coef) continue;
-        if (coef < 0) return false;
+        if (coef < 0 || c->grid[axis]) return false;
         for (int x = 0; x < c->program->naxes; x++)
             if (x != axis && access_coef(c->program, a, d, x) && c->program->axis[x].extent > 1)
                 return false;
@@ -129,9 +132,10 @@ static struct piece piece_make(const struct copier *c, int axis, int64_t lo, int
 }
 
 static int axis_pieces(const struct copier *c, int axis, struct piece *out) {
-    int64_t lo, hi, block, extent = c->program->axis[axis].extent;
+    int64_t lo, hi, block, extent = c->extent[axis];
     int n = 0;
     if (!inside_range(c, axis, &lo, &hi) || !block_of(c, axis, &block)) return 0;
+    if (c->grid[axis] && block && c->grid[axis] % block) return 0;
     if (!block || block >= extent) {
         if (lo > 0) out[n++] = piece_make(c, axis, 0, lo, true);
         if (lo < hi) out[n++] = piece_make(c, axis, lo, hi, false);
@@ -151,6 +155,22 @@ static int axis_pieces(const struct copier *c, int axis, struct piece *out) {
     return n;
 }
 
+/* Where the part begins at a multiple of the grid, its elements lie as from 0 on, and the first ones follow each other in
+ * equal steps. */
+static bool starts_hold(const struct copier *c, int axis) {
+    int64_t g = c->grid[axis], n = g ? c->program->axis[axis].extent / g : 0, last = c->extent[axis] - 1;
+    if (n > MAX_STARTS) return false;
+    for (int64_t k = 1; k < n; k++)
+        for (int side = 0; side < 2; side++) {
+            int64_t step = step_of(c, side, axis, g);
+            if (step % g || step_of(c, side, axis, k * g) != k * step) return false;
+            if (k * g + last < c->program->axis[axis].extent &&
+                step_of(c, side, axis, k * g + last) != k * step + step_of(c, side, axis, last))
+                return false;
+        }
+    return true;
+}
+
 /* Do the pieces' strides say where the elements are? Tried at the last element of each piece alone,
  * and of all together. */
 static bool pieces_hold(const struct copier *c, int axis, const struct piece *p, int n) {
@@ -166,14 +186,14 @@ static bool pieces_hold(const struct copier *c, int axis, const struct piece *p,
         if (step_of(c, 1, axis, at - 1) != to) return false;
         if (!p[i].outside && step_of(c, 0, axis, at - 1) != from) return false;
     }
-    return at == c->program->axis[axis].extent;
+    return at == c->extent[axis] && starts_hold(c, axis);
 }
 
 static bool axes_independent(const struct copier *c) {
     int64_t value[MAX_AXES] = {0}, sum[2] = {c->start[0], c->start[1]};
     for (int i = 0; i < c->naxes; i++) {
         int a = c->axis[i];
-        int64_t last = c->program->axis[a].extent - 1;
+        int64_t last = c->extent[a] - 1;
         value[a] = last;
         for (int side = 0; side < 2; side++) sum[side] += step_of(c, side, a, last);
     }
@@ -254,50 +274,54 @@ struct inner { /* the loops inside all others: along rows of the source, and of 
     bool turns, dense, outside;
 };
 
-/* Part of a loop in steps of n: calls itself for what the steps leave. */
-static void along(const struct copier *c, const struct spot *s, const struct inner *in, int64_t lo,
-                  int64_t n);
-
-static void across(const struct copier *c, const struct spot *s, const struct inner *in, int64_t lo,
-                   int64_t n, int64_t m) {
-    int64_t extent = in->column.extent, hi = lo + (extent - lo) / m * m;
-    if (lo < hi) {
-        struct frame r;
-        struct lv v = frame_open(c->f, &r, lv_const(c->f, lo), lv_const(c->f, hi), m, 0, NULL);
-        struct spot t = spot_in(s, v, &in->column);
-        int64_t side = m < n ? m : n;
-        for (int64_t i = 0; i < n; i += side)
-            for (int64_t k = 0; k < m; k += side) {
-                struct spot one = t;
-                one.constant[0] += i * in->row.from + k * in->column.from;
-                one.constant[1] += i * in->row.to + k * in->column.to;
-                turn(c, &one, (int)side, in->column.from, in->row.to);
-            }
-        frame_close(c->f, &r, NULL);
-    }
-    if (hi < extent && m > 1) across(c, s, in, hi, n, m > 4 ? 4 : 1);
+/* The largest of 8, 4, 2, 1 that is not more. */
+static int64_t vector_of(int64_t extent) {
+    int64_t n = SQUARE;
+    while (n > extent) n /= 2;
+    return n;
 }
 
-static void along(const struct copier *c, const struct spot *s, const struct inner *in, int64_t lo,
-                  int64_t n) {
-    int64_t extent = in->row.extent, hi = lo + (extent - lo) / n * n;
-    if (lo < hi) {
-        struct frame r;
-        struct lv v = frame_open(c->f, &r, lv_const(c->f, lo), lv_const(c->f, hi), n, 0, NULL);
-        struct spot t = spot_in(s, v, &in->row);
-        if (in->turns)
-            across(c, &t, in, 0, n, n);
-        else
-            move(c, &t, n, in->outside);
-        frame_close(c->f, &r, NULL);
-    }
-    if (hi < extent && n > 1) along(c, s, in, hi, n > 4 ? 4 : 1);
+/* The body in steps of n, the last of which reaches back over elements that are copied already. */
+typedef void (*step_fn)(const struct copier *, const struct spot *, const struct inner *);
+
+static void in_steps(const struct copier *c, const struct spot *s, const struct inner *in, const struct walk *w, int64_t n,
+                     step_fn body) {
+    int64_t hi = w->extent / n * n;
+    struct frame r;
+    struct lv v = frame_open(c->f, &r, lv_const(c->f, 0), lv_const(c->f, hi), n, 0, NULL);
+    struct spot t = spot_in(s, v, w);
+    body(c, &t, in);
+    frame_close(c->f, &r, NULL);
+    if (hi == w->extent) return;
+    t = *s;
+    t.constant[0] += (w->extent - n) * w->from;
+    t.constant[1] += (w->extent - n) * w->to;
+    body(c, &t, in);
+}
+
+static void move_step(const struct copier *c, const struct spot *s, const struct inner *in) {
+    move(c, s, in->dense ? vector_of(in->row.extent) : 1, in->outside);
+}
+
+static void turn_step(const struct copier *c, const struct spot *s, const struct inner *in) {
+    int64_t n = vector_of(in->row.extent), m = vector_of(in->column.extent), side = m < n ? m : n;
+    for (int64_t i = 0; i < n; i += side)
+        for (int64_t k = 0; k < m; k += side) {
+            struct spot one = *s;
+            one.constant[0] += i * in->row.from + k * in->column.from;
+            one.constant[1] += i * in->row.to + k * in->column.to;
+            turn(c, &one, (int)side, in->column.from, in->row.to);
+        }
+}
+
+static void across(const struct copier *c, const struct spot *s, const struct inner *in) {
+    in_steps(c, s, in, &in->column, vector_of(in->column.extent), turn_step);
 }
 
 static void nest(const struct copier *c, const struct spot *s, const struct walk *w, int n,
                  const struct inner *in) {
     if (!n) {
-        along(c, s, in, 0, in->dense || in->turns ? SQUARE : 1);
+        in_steps(c, s, in, &in->row, in->dense || in->turns ? vector_of(in->row.extent) : 1, in->turns ? across : move_step);
         return;
     }
     struct frame r;
@@ -401,6 +425,27 @@ static bool always_outside(const struct copier *c) {
     return false;
 }
 
+/* The part of the axis that the node names: all of it, or so much from a loop's variable on. */
+static bool take_part(struct copier *c, const struct fallback_node *node, int a) {
+    const struct sx *lo = node->lo ? node->lo[a] : NULL, *hi = node->hi ? node->hi[a] : NULL;
+    c->extent[a] = c->program->axis[a].extent;
+    if (!lo && !hi) return true;
+    if (!(c->stmt->axes >> a & 1)) return false;
+    if (lo && hi && lo->op == SX_CONST && hi->op == SX_CONST) {
+        c->extent[a] = hi->value - lo->value;
+        c->grid[a] = lo->value;
+        c->first[a] = lv_const(c->f, lo->value);
+        return lo->value >= 0 && c->extent[a] > 0 && hi->value <= c->program->axis[a].extent;
+    }
+    if (!lo || !hi || lo->op != SX_VAR || hi->op != SX_ADD || hi->a->op != SX_VAR || hi->a->var != lo->var ||
+        hi->b->op != SX_CONST || !c->f->grid[lo->var])
+        return false;
+    c->extent[a] = hi->b->value;
+    c->grid[a] = c->f->grid[lo->var];
+    c->first[a] = lv_sx(c->f, lo);
+    return c->extent[a] > 0 && c->extent[a] <= c->grid[a];
+}
+
 static bool copier_open(struct copier *c, struct function *f, const struct fallback_node *node) {
     const struct schedule *s = f->cpu->schedule;
     const struct program *p = s->program;
@@ -419,7 +464,7 @@ static bool copier_open(struct copier *c, struct function *f, const struct fallb
         c->place[side] = &s->place[home];
     }
     for (int a = 0; a < p->naxes; a++) {
-        if ((node->lo && node->lo[a]) || (node->hi && node->hi[a])) return false;
+        if (!take_part(c, node, a)) return false;
         if (!(st->axes >> a & 1) || p->axis[a].extent == 1) continue;
         if (c->naxes == MAX_DIMS || p->axis[a].extent < 1) return false;
         c->axis[c->naxes++] = a;
@@ -462,6 +507,13 @@ bool build_copy(struct function *f, const struct fallback_node *node) {
     for (int side = 0; side < 2; side++)
         c.base[side] = place_base(f, (int)(c.place[side] - f->cpu->schedule->place));
     struct spot s = {.n = 0, .constant = {c.start[0], c.start[1]}};
+    for (int i = 0; i < c.naxes; i++) {
+        int a = c.axis[i];
+        if (!c.grid[a]) continue;
+        for (int side = 0; side < 2; side++)
+            s.term[side][s.n] = (struct term){step_of(&c, side, a, c.grid[a]) / c.grid[a], c.first[a]};
+        s.n++;
+    }
     build_pieces(&c, (const struct piece(*)[3])piece, count, 0, w, 0, &s, false);
     return true;
 }

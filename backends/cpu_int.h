@@ -46,6 +46,7 @@ struct function {
     struct level level[MAX_LEVELS];
     int nlevels;
     struct lv *var;  /* [schedule.nvars] */
+    int64_t *grid;   /* [schedule.nvars] that the variable is a multiple of; 0: not known */
     struct lv *slot; /* [schedule.nplaces] current slot */
     LLVMValueRef *
         *word; /* [machine.nmemories][words]: what a register holds now; NULL: nothing yet */

@@ -33,6 +33,7 @@ struct function *function_open(struct cpu *c, struct function *outer, const char
     f->fn = LLVMAddFunction(c->module, name, type);
     f->builder = LLVMCreateBuilderInContext(c->context);
     f->var = array((size_t)s->nvars, sizeof *f->var);
+    f->grid = array((size_t)s->nvars, sizeof *f->grid);
     f->slot = array((size_t)s->nplaces, sizeof *f->slot);
     f->base = array((size_t)s->nplaces, sizeof *f->base);
     f->word = array((size_t)c->machine->nmemories, sizeof *f->word);
@@ -54,6 +55,7 @@ void function_close(struct function *f) {
     for (int m = 0; m < f->cpu->machine->nmemories; m++) free(f->word[m]);
     free(f->word);
     free(f->var);
+    free(f->grid);
     free(f->slot);
     free(f->base);
     free(f->memo);
@@ -225,6 +227,8 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     int n = carry_pass(f, &c, NULL, false, 0);
     LLVMValueRef *value = array((size_t)n, sizeof *value);
     carry_pass(f, &c, value, false, 0);
+    int64_t first;
+    f->grid[l->var] = lv_constant(lo, &first) && first % l->step == 0 ? l->step : 0;
     f->var[l->var] = frame_open(f, &r, lo, hi, l->step, n, value);
     if (!r.never) {
         if (!r.once) carry_pass(f, &c, r.phi, true, f->nlevels - 1);

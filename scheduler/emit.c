@@ -133,6 +133,7 @@ static bool core_body(struct emitter *e, struct nodes *out, int d) {
  * releases, drains. */
 static bool core_depth(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
+    feeds_emit(e, out, d, false);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
             !start_result(e, out, i, d))
@@ -144,6 +145,7 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
             (e->t->op[i].where == IN_LOCAL ? p->hold[i].depth == d : p->depth_out == d) &&
             !finish_result(e, out, i, d))
             return false;
+    feeds_emit(e, out, d, true);
     return true;
 }
 

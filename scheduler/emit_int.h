@@ -139,6 +139,9 @@ bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
 bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
 void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */
 
+/* feeds.c: the host's copies that turn with the loops outside of depth, before what is inside or after it */
+void feeds_emit(struct emitter *, struct nodes *, int depth, bool after);
+
 /* emit_pair.c */
 bool pair_depth(struct emitter *, struct nodes *, int depth); /* two nests from this shared loop on */
 

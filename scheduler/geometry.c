@@ -341,7 +341,8 @@ void home_run(struct home *h, int ndims) {
     for (int i = 0; h->packed && i < h->n; i++) {
         struct coord c = h->at[i];
         h->stride[i] = run;
-        run *= c.mod ? c.mod : h->extent[c.dim] / c.div;
+        int64_t all = h->fold && h->fold[c.dim] ? h->fold[c.dim] : h->extent[c.dim];
+        run *= c.mod ? c.mod : all / c.div;
     }
     for (int d = 0; !h->packed && d < ndims; d++) run *= h->extent[d];
     h->elements = run;
@@ -374,6 +375,7 @@ struct layout *home_layout(struct work *w, struct arena *arena, const struct hom
         text_printf(&t, "%si%d", i == h->n - 1 ? "" : ", ", c.dim);
         if (c.div > 1) text_printf(&t, "/%lld", (long long)c.div);
         if (c.mod) text_printf(&t, "%%%lld", (long long)c.mod);
+        else if (h->fold && h->fold[c.dim]) text_printf(&t, "%%%lld", (long long)(h->fold[c.dim] / c.div));
     }
     *text = arena_strdup(arena, t.at);
     text_free(&t);

@@ -151,7 +151,7 @@ static void sum_cost(struct work *w) {
     for (int i = 0; i < w->norder && !device; i++) {
         int s = w->order[i];
         if (w->task_of[s] != -1 || w->fallback < 0 || w->in_prepare[s]) continue;
-        w->s->cost += host_cycles(w, s);
+        w->s->cost += feeds_have(w, s) ? host_turns(w, s, 0) : host_cycles(w, s);
     }
 }
 
@@ -178,6 +178,7 @@ static bool run(struct work *w) {
     for (int i = 0; ok && i < w->nnests; i++) unit_ask(w, i);
     for (int b = 0; ok && b < w->p->nbuffers; b++) w->home[b].prepared = false;
     if (ok) mark_prepared(w);
+    if (ok) feeds_decide(w);
     for (int i = 0; ok && i < w->norder; i++)
         if (w->task_of[w->order[i]] == -1 && w->fallback < 0) {
             diag_line(w->diags, file_of(w), 0, 0,

@@ -130,11 +130,12 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     bool is_tile;            /* holds the elements from lo on, `extent` of them, and only inside a group */
     struct val lo[MAX_DIMS];
     bool packed; /* coordinates as in geom; otherwise row-major */
-    struct coord at[MAX_COORDS];
+    struct coord at[MAX_COORDS]; /* innermost first */
     int64_t stride[MAX_COORDS];
     int n;
     int64_t *extent; /* rounded up where packed */
     int64_t elements;
+    int64_t *fold; /* per dimension: tiles of so many indices lie over one another, the current one from `lo`; 0: not. NULL */
     int place;
     bool locked;   /* the layout is decided */
     bool prepared; /* written in the prepare section only */
@@ -261,6 +262,11 @@ struct plan {
     const char *bound;     /* what takes so long: id of a queue, bus or cache, or waits; NULL */
     struct tiling *tiling; /* of these loops, during the search; NULL */
 };
+enum { MAX_FEEDS = 4 };
+struct feed { /* a copy by the host inside the nest's outermost loops, of what it reads or of its result (feeds.c) */
+    int stmt, depth;
+    bool after;
+};
 struct nest {
     int core; /* task with a reduction; -1 */
     int init; /* task that starts the core's result; -1: the accumulate flag, or filled from home */
@@ -280,6 +286,8 @@ struct nest {
     bool is_grid; /* the prefix: tiles of the result, shared by instances of units */
     int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: the tile, the partner's holds */
     int64_t steps;                  /* plans that its search may evaluate; 0: the default */
+    struct feed feed[MAX_FEEDS];
+    int nfeeds;
     struct plan plan;
 };
 
@@ -527,6 +535,11 @@ void direct_charge(struct work *, const struct moves *, const struct plan *, con
 
 /* host.c */
 double host_cycles(const struct work *, int stmt); /* of a statement on the fallback */
+double host_turns(const struct work *, int stmt, double turns); /* of a copy tile by tile, from cache to cache */
+
+/* feeds.c */
+void feeds_decide(struct work *); /* questions; homes are not placed yet */
+bool feeds_have(const struct work *, int stmt);
 
 /* copies.c */
 struct copy {               /* one transfer between a hold and its home */

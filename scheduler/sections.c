@@ -167,7 +167,7 @@ static bool emit_range(struct sections *c, struct nodes *out, int from, int to, 
     struct work *w = c->w;
     for (int i = from; i < to; i++) {
         int s = w->order[i], nest = nest_at(w, s), child = recur_child(w, s, scope), end = i + 1;
-        if (w->in_prepare[s]) continue;
+        if (w->in_prepare[s] || feeds_have(w, s)) continue;
         if (nest >= 0 && w->nest[nest].partner >= 0 && !w->nest[nest].leads) continue;
         if (child != scope) {
             while (end < to && recur_child(w, w->order[end], scope) == child) end++;

@@ -35,7 +35,7 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
         struct val lo = r->lo[d];
         home_stride(h, w->p->buffer[buffer].ndims, g->at[i], &stride);
         if (r->pad_lo[d] > 0) lo = val_make(a, SX_MAX, lo, val_const(0));
-        if (h->is_tile) lo = val_minus(a, lo, h->lo[d]);
+        if (h->is_tile || (h->fold && h->fold[d])) lo = val_minus(a, lo, h->lo[d]);
         if (g->loose >> d & 1)
             sum = val_add(a, sum, val_scale(a, lo, stride / g->at[i].div));
         else

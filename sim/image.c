@@ -160,7 +160,7 @@ static uint8_t *home_bytes(struct engine *e, int place) {
     return image ? image->byte + p->address : NULL;
 }
 
-static bool home_copy(struct engine *e, int buffer, uint8_t *out, const uint8_t *in) {
+static bool home_copy(struct engine *e, int buffer, const int64_t *lo, const int64_t *hi, uint8_t *out, const uint8_t *in) {
     const struct schedule *s = e->schedule;
     const struct buffer *b = &s->program->buffer[buffer];
     int place = schedule_home(s, buffer);
@@ -168,10 +168,15 @@ static bool home_copy(struct engine *e, int buffer, uint8_t *out, const uint8_t 
     const struct place *p = &s->place[place];
     const int64_t *extent = p->extent ? p->extent : b->extent;
     uint8_t *home = home_bytes(e, place);
-    int64_t size = (int64_t)type_size(b->type), index[MAX_DIMS] = {0};
+    int64_t size = (int64_t)type_size(b->type), index[MAX_DIMS] = {0}, count = 1;
     if (!home) return false;
     bool dense = !p->layout;
-    for (int d = 1; d < b->ndims; d++) dense = dense && extent[d] == b->extent[d];
+    for (int d = 0; d < b->ndims; d++) {
+        dense = dense && (!d || extent[d] == b->extent[d]) && lo[d] == 0 && hi[d] == b->extent[d];
+        if (hi[d] <= lo[d]) return true;
+        count *= hi[d] - lo[d];
+        index[d] = lo[d];
+    }
     if (dense) {
         if (out)
             memcpy(out, home, (size_t)(b->elements * size));
@@ -179,7 +184,9 @@ static bool home_copy(struct engine *e, int buffer, uint8_t *out, const uint8_t 
             memcpy(home, in, (size_t)(b->elements * size));
         return true;
     }
-    for (int64_t n = 0; n < b->elements; n++) {
+    for (int64_t k = 0; k < count; k++) {
+        int64_t n = 0;
+        for (int d = 0; d < b->ndims; d++) n = n * b->extent[d] + index[d];
         int64_t at = layout_offset(p->layout, b->ndims, extent, NULL, index) * size;
         if (at < 0 || at + size > p->bytes)
             return engine_error(e, NULL, "an element of '%s' lies outside its home", b->name);
@@ -187,17 +194,17 @@ static bool home_copy(struct engine *e, int buffer, uint8_t *out, const uint8_t 
             memcpy(out + n * size, home + at, (size_t)size);
         else
             memcpy(home + at, in + n * size, (size_t)size);
-        for (int d = b->ndims - 1; d >= 0 && ++index[d] == b->extent[d]; d--) index[d] = 0;
+        for (int d = b->ndims - 1; d >= 0 && ++index[d] == hi[d]; d--) index[d] = lo[d];
     }
     return true;
 }
 
-bool home_gather(struct engine *e, int buffer, uint8_t *to) {
-    return home_copy(e, buffer, to, NULL);
+bool home_gather(struct engine *e, int buffer, const int64_t *lo, const int64_t *hi, uint8_t *to) {
+    return home_copy(e, buffer, lo, hi, to, NULL);
 }
 
-bool home_scatter(struct engine *e, int buffer, const uint8_t *from) {
-    return home_copy(e, buffer, NULL, from);
+bool home_scatter(struct engine *e, int buffer, const int64_t *lo, const int64_t *hi, const uint8_t *from) {
+    return home_copy(e, buffer, lo, hi, NULL, from);
 }
 
 bool home_zero(struct engine *e, int place) {
@@ -208,14 +215,15 @@ bool home_zero(struct engine *e, int place) {
 
 static bool arguments(struct engine *e, bool in) {
     const struct program *p = e->schedule->program;
+    const int64_t first[MAX_DIMS] = {0};
     for (int b = 0; b < p->nbuffers; b++) {
         enum role r = p->buffer[b].role;
         if (!e->data || !e->data[b] || schedule_home(e->schedule, b) < 0) continue;
         bool given = r == ROLE_IN || r == ROLE_INOUT || r == ROLE_CONST ||
                      p->buffer[b].size; /* rows behind an open size stay as they are */
-        if (in && given && !home_scatter(e, b, e->data[b]))
+        if (in && given && !home_scatter(e, b, first, p->buffer[b].extent, e->data[b]))
             return false;
-        if (!in && (r == ROLE_OUT || r == ROLE_INOUT) && !home_gather(e, b, e->data[b]))
+        if (!in && (r == ROLE_OUT || r == ROLE_INOUT) && !home_gather(e, b, first, p->buffer[b].extent, e->data[b]))
             return false;
     }
     return true;

@@ -186,8 +186,9 @@ struct image *image_at(struct engine *, int memory, int64_t further); /* so many
 int64_t image_instance(const struct engine *, int memory);
 bool images_load(struct engine *);                   /* arguments in */
 bool images_store(struct engine *);                  /* out and inout back */
-bool home_gather(struct engine *, int buffer, uint8_t *to);
-bool home_scatter(struct engine *, int buffer, const uint8_t *from);
+/* Elements whose indices lie in [lo, hi), to or from their places in the row-major array. */
+bool home_gather(struct engine *, int buffer, const int64_t *lo, const int64_t *hi, uint8_t *to);
+bool home_scatter(struct engine *, int buffer, const int64_t *lo, const int64_t *hi, const uint8_t *from);
 bool home_zero(struct engine *, int place);
 void images_forget(struct engine *); /* all that was written is visible at 0 */
 /* The same for the memories inside a unit: the next of its instances stands elsewhere. */

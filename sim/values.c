@@ -171,13 +171,32 @@ int64_t box_points(const struct program *p, int stmt, const int64_t *lo, const i
     return points;
 }
 
-static bool gather_all(struct engine *e, const struct stmt *s, void **data) {
+/* Indices inside the buffer that the access reaches, axes going over the box. */
+static void reached(const struct program *p, const struct stmt *s, const struct access *acc, const struct executed *x,
+                    int64_t *lo, int64_t *hi) {
+    for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
+        lo[d] = hi[d] = access_coef(p, acc, d, p->naxes);
+        for (int a = 0; a < p->naxes; a++) {
+            int64_t c = access_coef(p, acc, d, a), last = s->axes >> a & 1 ? x->hi[a] - 1 : x->lo[a];
+            if (!c) continue;
+            lo[d] += c * (c > 0 ? x->lo[a] : last);
+            hi[d] += c * (c > 0 ? last : x->lo[a]);
+        }
+        hi[d]++;
+        if (lo[d] < 0) lo[d] = 0;
+        if (hi[d] > p->buffer[acc->buffer].extent[d]) hi[d] = p->buffer[acc->buffer].extent[d];
+    }
+}
+
+static bool gather_all(struct engine *e, const struct stmt *s, const struct executed *x, void **data) {
     const struct program *p = e->schedule->program;
+    int64_t lo[MAX_DIMS], hi[MAX_DIMS];
     for (int r = -1; r < s->nreads; r++) {
-        int b = r < 0 ? s->dst.buffer : s->read[r].buffer;
-        if (data[b]) continue;
-        data[b] = malloc((size_t)p->buffer[b].elements * type_size(p->buffer[b].type) + 1);
-        if (!data[b] || !home_gather(e, b, data[b])) return false;
+        const struct access *acc = r < 0 ? &s->dst : &s->read[r];
+        int b = acc->buffer;
+        if (!data[b]) data[b] = calloc((size_t)p->buffer[b].elements + 1, type_size(p->buffer[b].type));
+        reached(p, s, acc, x, lo, hi);
+        if (!data[b] || !home_gather(e, b, lo, hi, data[b])) return false;
     }
     return true;
 }
@@ -197,11 +216,13 @@ bool fallback_execute(struct engine *e, const struct executed *x) {
             return engine_error(e, x->node,
                                 "a statement that uses an axis as a value is simulated whole only");
     void **data = calloc((size_t)p->nbuffers + 1, sizeof *data);
-    bool ok = gather_all(e, s, data);
+    int64_t lo[MAX_DIMS], hi[MAX_DIMS];
+    bool ok = gather_all(e, s, x, data);
     if (ok) {
         struct program *q = whole ? NULL : boxed(p, stmt, x->lo, x->hi);
         stmt_run_at(q ? q : p, q ? &q->stmt[stmt] : s, data, x->lo);
-        ok = home_scatter(e, s->dst.buffer, data[s->dst.buffer]);
+        reached(p, s, &s->dst, x, lo, hi);
+        ok = home_scatter(e, s->dst.buffer, lo, hi, data[s->dst.buffer]);
         if (q) program_free(q);
     }
     for (int b = 0; b < p->nbuffers; b++) free(data[b]);

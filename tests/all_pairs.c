@@ -1,12 +1,11 @@
 /* Pairs of nests (scheduler/pairs.c): whatever tile passes between them, the schedule is verified,
  * the temporary has no home, and simulator and compiled code give the interpreter's values. */
-#include "tests/scheduler_plan.h"
-#include "backends/backend.h"
-#include "sim/sim.h"
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <cmocka.h>
+#include "tests/plan_run.h"
 
 /* Depthwise, then pointwise convolution; odd sizes leave tails. */
 static const char f32_text[] =
@@ -72,37 +71,6 @@ static const struct pair_case cases[] = {
     {EDGE, i8_text, "b", 1, false},
 };
 
-static void simulate(const struct pair_case *k, const struct program *p, const struct schedule *s,
-                     void **want, struct diags *diags) {
-    struct sim_options options = {0};
-    struct sim_result result;
-    void **y = plan_data(s->program);
-    bool ran = sim_run(s, y, &options, &result, diags);
-    if (!ran) diags_print(diags, stderr);
-    assert_true(ran);
-    if (plan_differ(p, want, s->program, y)) fprintf(stderr, "%s:\n%s", k->machine, k->text);
-    assert_int_equal(plan_differ(p, want, s->program, y), 0);
-    sim_result_free(&result);
-    plan_data_free(s->program, y);
-}
-
-static void execute(const struct program *p, const struct machine *m, const struct schedule *s,
-                    int threads, void **want, struct diags *diags) {
-    const struct backend *backend = backend_find(s, NULL, diags);
-    struct diags missing;
-    diags_init(&missing);
-    bool here = backend && machine_runs_here(m, &missing);
-    diags_free(&missing);
-    if (!here) return;
-    void **y = plan_data(s->program);
-    struct executable *x = backend->load(s, &(struct backend_options){0}, diags);
-    assert_non_null(x);
-    assert_true(executable_prepare(x, y, diags) && executable_run(x, y, threads, diags));
-    assert_int_equal(plan_differ(p, want, s->program, y), 0);
-    executable_free(x);
-    plan_data_free(s->program, y);
-}
-
 static void compare(const struct pair_case *k, uint64_t seed) {
     struct compiled x;
     compiled_open(&x, k->machine, k->host, NULL, k->text, NULL, 0);
@@ -111,11 +79,7 @@ static void compare(const struct pair_case *k, uint64_t seed) {
     struct verify_options whole = {0, 0};
     if (!schedule_verify(x.s, &whole, &x.diags)) diags_print(&x.diags, stderr);
     assert_int_equal(x.diags.errors, 0);
-    void **want = plan_data(x.p);
-    assert_true(program_run(x.p, want, NULL, NULL, &x.diags));
-    simulate(k, x.p, x.s, want, &x.diags);
-    if (k->runs) execute(x.p, x.m, x.s, k->threads, want, &x.diags);
-    plan_data_free(x.p, want);
+    plan_values(&x, k->runs ? k->threads : 0);
     compiled_free(&x);
 }
 

@@ -213,9 +213,10 @@ bool home_zero(struct engine *e, int place) {
     return home != NULL;
 }
 
+static const int64_t first[MAX_DIMS];
+
 static bool arguments(struct engine *e, bool in) {
     const struct program *p = e->schedule->program;
-    const int64_t first[MAX_DIMS] = {0};
     for (int b = 0; b < p->nbuffers; b++) {
         enum role r = p->buffer[b].role;
         if (!e->data || !e->data[b] || schedule_home(e->schedule, b) < 0) continue;
@@ -233,7 +234,8 @@ static bool arguments(struct engine *e, bool in) {
 static bool tables(struct engine *e) {
     for (int p = 0; p < e->schedule->nplaces; p++) {
         const struct place *place = &e->schedule->place[p];
-        if (place->table && !home_scatter(e, place->buffer, place->table)) return false;
+        const int64_t *extent = e->schedule->program->buffer[place->buffer].extent;
+        if (place->table && !home_scatter(e, place->buffer, first, extent, place->table)) return false;
     }
     return true;
 }

@@ -126,6 +126,13 @@ static bool ends_even(const struct work *w, const struct task *t, int x) {
                                   0;
 }
 
+/* Does the needle take as many rows as there are? Else they are a block like others, padded. */
+static bool rows_end(const struct work *w, const struct task *t, int x) {
+    const struct needle *nd = t->needle;
+    return ends_even(w, t, x) || nd->hi[x] == 1 ||
+           (nd->ranged[x] >= 0 && nd->lo[x] <= 1 && nd->step[x] <= 1);
+}
+
 /* Windows inside the instruction (rows x + s): all digits from the first that are whole tiles apart
  * walk one dimension of the buffer, as far for each step as in the needle. Their mask; 0: none. */
 static uint64_t window_digits(const struct work *w, const struct task *t, const struct opnd *o,
@@ -260,7 +267,9 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
                         ? window_digits(w, t, o, acc, size, &row_dim)
                         : 0;
     if (!digits_apart(o, rows)) return false;
-    if (!rows && (row = row_digit(w, o, size)) >= 0) {
+    if (!rows && (row = row_digit(w, o, size)) >= 0 && !rows_end(w, t, o->form.digit[row].x))
+        row = -1;
+    if (row >= 0) {
         int x = o->form.digit[row].x, a = t->axis[x];
         row_dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
         if (row_dim == -2) return false;

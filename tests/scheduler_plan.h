@@ -280,6 +280,7 @@ static const struct plan_case plan_cases[] = {
     {WARPS, gmm_i8},
     {WARPS, gmm_rows_i8},
     {SM90, gmm_bf16},
+    {"tests/data/machines/mapper/types.xml", NULL, gmm_f32}, /* nothing but whole tiles */
     {"machines/cpu-avx2.xml", NULL, gmm_f32},
     {"machines/cpu-avx512.xml", NULL, gmm_f32},
     {"machines/cpu-blas.xml", NULL, gmm_f32},

@@ -107,10 +107,8 @@ bool banks_plan(struct work *w, const struct nest *n, const struct plan *p, int6
     if (n->given >= 0) return false; /* its address is not the nest's to choose */
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
-        struct region r;
         if (o->where != IN_LOCAL) continue;
-        plan_region(w, p, t, task_access(w, t, o, o->read < 0), &o->geom, p->hold[i].depth, &r);
-        bytes[i] = slot_bytes(w, o, &r) * p->hold[i].slots;
+        bytes[i] = hold_bytes(w, p, t, o, task_access(w, t, o, o->read < 0), &p->hold[i]);
     }
     return assign(w, t, bytes, address);
 }

@@ -120,6 +120,7 @@ static bool splits(const struct emitter *e, int d) {
 
 static bool core_body(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
+    if (ring_turns_at(e, d)) return emit_turns(e, out, d, core_body);
     if (d < p->nloops)
         return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, splits(e, d),
                          loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);
@@ -189,6 +190,7 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
             .operand = i, .level = k, .user = e->exec, .user_completes = e->exec_completes};
         f->hold = k < o->in.n ? &p->via[i][k] : &p->hold[i];
         f->held = k < o->in.n ? &e->via[i][k] : &e->held[i];
+        f->keeps = k == o->in.n && (f->hold->ring || f->hold->pinned);
         plan_region(w, p, e->t, acc, &stop.geom, f->hold->depth, &r);
         f->queue = transfer_queue(w, e->moves, acc->buffer, k ? &outer : NULL, &stop, &r, true,
                                   f->hold->fill_by, &f->completes);
@@ -238,7 +240,7 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
             e->held[i] = e->nest->stay[i];
             continue;
         }
-        e->held[i].slots = p->hold[i].slots;
+        e->held[i].slots = p->hold[i].ring || p->hold[i].pinned ? 1 : p->hold[i].slots;
         e->held[i].fill_by = p->hold[i].fill_by;
         e->held[i].drain_by = p->hold[i].drain_by;
         e->held[i].place = w->home[acc->buffer].place;
@@ -246,8 +248,9 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
         int64_t start = fixed[i] < 0 ? at[o->memory] : fixed[i];
         e->held[i].place =
-            add_place(w, acc->buffer, o->memory, o->align, &start, slot_bytes(w, o, &r),
-                      p->hold[i].slots);
+            add_place(w, acc->buffer, o->memory, o->align, &start,
+                      hold_bytes(w, p, e->t, o, acc, &p->hold[i]) / e->held[i].slots,
+                      e->held[i].slots);
         if (start > at[o->memory]) at[o->memory] = start;
         if (!o->writes) place_route(e, i, acc, at);
         if (!o->writes || !e->drained) continue;

@@ -70,6 +70,15 @@ static struct pacer pacer_make(const struct emitter *e, const struct filling *fi
                                c.depth, c.credits);
         if (!kept && h->depth > c.bracket) c.bracket = h->depth;
     }
+    for (int i = 0; i < e->nfills; i++) {
+        const struct hold *h = e->fill[i].hold;
+        const struct opnd *o = &e->t->op[e->fill[i].operand];
+        bool again = flows(&e->fill[i], &c) && h->ring &&
+                     ring_waits(e->w, e->nest, &e->nest->plan, e->t, o, task_access(e->w, e->t, o, false), h);
+        if (again && e->parts_depth >= 0)
+            again = !parts_keep(e->w, &e->nest->plan, e->t, o, h, c.depth, c.credits);
+        if (again && h->depth - 1 > c.bracket) c.bracket = h->depth - 1;
+    }
     return c;
 }
 
@@ -93,11 +102,36 @@ static void turn_hold(struct emitter *e, struct nodes *out, const struct filling
     if (f->held->slots > 1) add_rotate(e->w, out, f->held->place);
 }
 
+/* The body, which is due now or not. */
+static void when_due(struct emitter *e, struct nodes *out, struct val due, struct nodes *body) {
+    if (val_is(due, 1))
+        for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
+    else
+        nodes_add(e->w, out,
+                  loop_node(e->w, new_var(e->w, "f"), val_const(0), due, 1, LOOP_SEQUENTIAL, -1,
+                            body));
+}
+
+static bool keep_fill(struct emitter *e, struct nodes *out, const struct filling *f,
+                      const struct access *acc) {
+    const struct opnd *o = &e->t->op[f->operand];
+    struct nodes body = {0};
+    struct region here;
+    region_here(e, e->t, o, acc, &here);
+    if (!f->hold->ring) f->held->whole = here;
+    keep_slot(e, f);
+    bool ok = f->hold->ring ? ring_fill(e, &body, f, &here)
+                            : emit_transfer(e->w, e->moves, &body, acc->buffer, o, f->held, &here, true);
+    when_due(e, out, e->due[f->operand], &body);
+    return ok;
+}
+
 static bool fill_slot(struct emitter *e, struct nodes *out, const struct filling *f) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[f->operand];
     const struct access *acc = task_access(w, e->t, o, o->read < 0);
     struct opnd stop = route_stop(w, o, &o->in, f->level);
+    if (f->keeps) return keep_fill(e, out, f, acc);
     if (!f->level) return hold_fill(e, out, e->t, &stop, acc, f->held);
     struct opnd outer = route_stop(w, o, &o->in, f->level - 1);
     region_here(e, e->t, o, acc, &f->held->whole);
@@ -120,8 +154,12 @@ static bool in_parts(const struct emitter *e, const struct filling *f) {
 static void begin_parts(struct emitter *e, const struct filling *f) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[f->operand];
-    region_here(e, e->t, o, task_access(w, e->t, o, false), &f->held->whole);
-    f->held->slot = slot_make(&w->s->arena, &o->geom, &f->held->whole);
+    if (!f->hold->ring) {
+        region_here(e, e->t, o, task_access(w, e->t, o, false), &f->held->whole);
+        f->held->slot = slot_make(&w->s->arena, &o->geom, &f->held->whole);
+    }
+    e->due[f->operand] = val_const(1);
+    if (f->keeps) keep_slot(e, f);
     memcpy(e->from_lo[f->operand], e->lo, sizeof e->lo);
     memcpy(e->from_size[f->operand], e->size, sizeof e->size);
 }
@@ -154,7 +192,11 @@ static bool fill_part(struct emitter *e, struct nodes *out, const struct filling
         if (cut_axis(w, &e->nest->plan, e->t, o, e->nest->plan.loop[i].axis, f->hold->depth,
                       e->parts_depth))
             cuts |= UINT64_C(1) << e->nest->plan.loop[i].axis;
-    struct val first = first_time(e, f, cuts);
+    struct val first = first_time(e, f, cuts), due = e->due[f->operand];
+    if (val_is(first, 1))
+        first = due;
+    else if (!val_is(due, 1))
+        first = val_make(&w->s->arena, SX_AND, first, due);
     if (val_is(first, 1) == guarded) return true;
     memcpy(lo, e->lo, sizeof lo);
     memcpy(size, e->size, sizeof size);
@@ -166,12 +208,10 @@ static bool fill_part(struct emitter *e, struct nodes *out, const struct filling
     region_here(e, e->t, o, acc, &part);
     memcpy(e->lo, lo, sizeof lo);
     memcpy(e->size, size, sizeof size);
-    if (!emit_transfer(w, e->moves, guarded ? &body : out, acc->buffer, o, f->held, &part, true))
+    if (f->hold->ring ? !ring_fill(e, &body, f, &part)
+                      : !emit_transfer(w, e->moves, &body, acc->buffer, o, f->held, &part, true))
         return false;
-    if (guarded)
-        nodes_add(
-            w, out,
-            loop_node(w, new_var(w, "f"), val_const(0), first, 1, LOOP_SEQUENTIAL, -1, &body));
+    when_due(e, out, first, &body);
     return true;
 }
 
@@ -237,6 +277,8 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
     struct work *w = e->w;
     struct pacer pc[MAX_FILLS];
     int n = pacers(e, pc);
+    for (int i = 0; i < e->nfills; i++)
+        if (e->fill[i].keeps && keeps_from(e, &e->fill[i]) == d) keep_begin(e, &e->fill[i]);
     for (int k = 0; k < n; k++)
         if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], true, d);
     for (int k = 0; k < n; k++) {

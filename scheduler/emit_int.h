@@ -22,6 +22,7 @@ enum { MAX_FILLS = MAX_OPERANDS * (MAX_VIA + 1) };
 struct filling { /* of one hold: the operand's in the memory at this place of its route */
     int operand, level, queue, user; /* user: of the fills (or instructions) that read it */
     int completes, user_completes;   /* syncs at which theirs are done; -1 */
+    bool keeps;                      /* a ring, or pinned in part */
     const struct hold *hold;
     struct held *held;
 };
@@ -57,6 +58,8 @@ struct emitter {
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
     struct val from_lo[MAX_OPERANDS][MAX_AXES], /* what of each axis a copy covers, then */
         from_size[MAX_OPERANDS][MAX_AXES];
+    struct val begin_lo[MAX_OPERANDS][MAX_AXES]; /* the same where a ring, or a pinned range, begins */
+    struct val due[MAX_OPERANDS]; /* 0: the piece that is wanted now is there */
     bool failed;
     bool split; /* some loops may be empty: over whole tiles only, or over the tail */
 };
@@ -141,6 +144,15 @@ void fills_close(struct emitter *, struct nodes *, int depth); /* releases, cred
 
 /* feeds.c: the host's copies that turn with the loops outside of depth, before what is inside or after it */
 void feeds_emit(struct emitter *, struct nodes *, int depth, bool after);
+
+/* emit_keep.c: copies of which a part stays */
+int keeps_from(const struct emitter *, const struct filling *); /* the depth where they begin */
+void keep_begin(struct emitter *, const struct filling *);
+void keep_slot(struct emitter *, const struct filling *);  /* where the current piece lies, and whether it is due */
+bool ring_fill(struct emitter *, struct nodes *, const struct filling *, const struct region *window);
+/* Here a loop over the pieces of the window stands, which goes round the end of a ring. */
+bool ring_turns_at(const struct emitter *, int depth);
+bool emit_turns(struct emitter *, struct nodes *, int depth, body_fn);
 
 /* emit_pair.c */
 bool pair_depth(struct emitter *, struct nodes *, int depth); /* two nests from this shared loop on */

@@ -205,11 +205,9 @@ static void add_holds(struct work *w, const struct nest *n, int64_t *bytes) {
     const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
     for (int i = 0; t && i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
-        struct region r;
         if (o->where != IN_LOCAL || graph_is_static(w->m, o->memory) || i == n->given) continue;
-        plan_region(w, &n->plan, t, task_access(w, t, o, o->read < 0), &o->geom,
-                    n->plan.hold[i].depth, &r);
-        bytes[o->memory] += slot_bytes(w, o, &r) * n->plan.hold[i].slots;
+        bytes[o->memory] += hold_bytes(w, &n->plan, t, o, task_access(w, t, o, o->read < 0),
+                                       &n->plan.hold[i]);
     }
     for (int c = 0; c < n->nchain; c++) {
         const struct task *e = &w->task[n->chain[c]];

@@ -46,7 +46,7 @@ bool parts_keep(const struct work *w, const struct plan *p, const struct task *t
     uint64_t seen = 0;
     for (int a = 0; a < w->p->naxes; a++)
         if (access_varies(w->p, read_of(w, t, o), a) &&
-            plan_least(w, p, a, h->depth) != plan_tile(w, p, a, h->depth))
+            !(h->ring && a == p->loop[h->depth - 1].axis) && plan_least(w, p, a, h->depth) != plan_tile(w, p, a, h->depth))
             return false;
     for (int i = h->depth; i < depth; i++) {
         int a = p->loop[i].axis;
@@ -98,7 +98,7 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t,
 }
 
 /* Several tokens are on their way for one slot: the syncs must hold them, and hold up who pushes. */
-static bool counts_tokens(const struct machine *m, int queue, int user) {
+bool counts_tokens(const struct machine *m, int queue, int user) {
     for (int way = 0; way < 2; way++) {
         struct edge e = way ? edge_of_queue(m, user, queue) : edge_of_queue(m, queue, user);
         if (e.kind == EDGE_FREE) continue;
@@ -154,7 +154,10 @@ double parts_waits(const struct pricing *c, const struct flow *f, int inner, dou
         n[i] = pieces_of(c, t, s, f->depth, axis, inner);
         first += n[i].cycles * n[i].inner;
         start += n[i].cycles;
-        total += s->trips * n[i].outer * n[i].inner * n[i].cycles;
+        total += s->trips * s->often * n[i].outer * n[i].inner * n[i].cycles;
+        if (s->periods > 1 && !parts_keep(c->w, c->plan, t, &t->op[s->operand],
+                                          &c->plan->hold[s->operand], f->depth, f->slots))
+            waits += (s->periods - 1) * (s->largest + s->latency);
         if (s->depth == f->depth) begin += n[i].cycles;
         if (s->depth == f->depth) load += n[i].cycles * n[i].inner;
     }
@@ -164,7 +167,7 @@ double parts_waits(const struct pricing *c, const struct flow *f, int inner, dou
         if (c->fill[i].depth < f->depth)
             waits += outer_piece_waits(c, f, &c->fill[i], &n[i], load, step, begin, wait);
     if (f->steps > 1) waits += pipe_bus_waits(c, f, step, turns) - pipe_bus_waits(c, f, step, 1);
-    return fmax(waits + wait * (f->steps - 1), total - exec - first);
+    return fmax(waits + wait * (f->steps - 1) * f->often, total - exec - first);
 }
 
 /* ---- the question ---- */

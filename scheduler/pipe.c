@@ -323,6 +323,11 @@ double pipe_bus_waits(const struct pricing *c, const struct flow *w, double step
     return (d->trips - 1) * fmax(0, fmax(first, last) + latency - (w->slots - 2) * step);
 }
 
+/* A ring begins again when all that used it is done. */
+static double restarts(const struct stream *s) {
+    return s->periods > 1 ? (s->periods - 1) * (s->largest + s->latency) : 0;
+}
+
 static struct flow flow_of(const struct pricing *c, int queue) {
     struct flow f = {.queue = queue, .depth = -1, .slots = 1, .steps = 1};
     for (int i = 0; i < c->nfills; i++)
@@ -330,7 +335,9 @@ static struct flow flow_of(const struct pricing *c, int queue) {
     for (int i = 0, any = 0; i < c->nfills; i++) {
         const struct stream *s = &c->fill[i];
         if (s->queue != queue) continue;
-        f.total += s->cycles * s->trips;
+        f.total += s->cycles * s->trips * s->often;
+        f.often = fmax(f.often, s->depth < f.depth ? 0 : s->often);
+        f.again += restarts(s);
         f.first += s->cycles;
         f.latency = fmax(f.latency, s->latency);
         if (s->depth != f.depth) continue;
@@ -367,8 +374,8 @@ static double queue_waits(const struct pricing *c, const struct flow *f, double 
         else
             waits += outer_waits(c, s, f->depth, f->slots, step, f->load, f->latency);
     }
-    waits += step_wait(f, step, f->load) * (f->steps - 1);
-    return fmax(waits, f->total - exec - f->load);
+    waits += step_wait(f, step, f->load) * (f->steps - 1) * f->often;
+    return fmax(waits + f->again, f->total - exec - f->load);
 }
 
 /* Whatever the fills' parts: steps that are short, stores on the same bus. */

@@ -113,6 +113,8 @@ static bool is_local(const struct opnd *o) {
     return o->where == IN_LOCAL;
 }
 
+static double leaf_cycles(struct pricing *, const struct task *, double *issues);
+
 bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan *p, int i) {
     if (n->core < 0) return false;
     const struct task *t = &w->task[n->core];
@@ -134,6 +136,39 @@ void charge(struct pricing *c, const struct instr *in, double times, double cycl
         c->bus[in->bus] += bytes / c->w->m->bus[in->bus].rate;
 }
 
+static bool keeps_part(const struct hold *h) {
+    return h->ring > 0 || h->pinned > 0;
+}
+
+/* A window's rows do not follow upon those of the next dimension: the ring has more. */
+static void price_rows(const struct pricing *c, const struct task *t, const struct opnd *o,
+                       const struct access *acc, const struct hold *h, struct copy *f) {
+    struct plan window;
+    window.nloops = h->depth;
+    window.tiling = NULL;
+    memcpy(window.loop, c->plan->loop, sizeof window.loop[0] * (size_t)h->depth);
+    struct copy rows = copy_part_price(c->w, c->moves, c->plan, t, o, acc, h->depth - 1,
+                                       h->fill_by, &window);
+    f->in = rows.in;
+    f->issues = rows.issues;
+    f->cycles = rows.cycles;
+}
+
+/* Windows that go round the end of a ring are computed in two turns. */
+static bool price_ring(struct pricing *c, const struct task *t, const struct opnd *o,
+                       const struct access *acc, const struct hold *h) {
+    struct ring r;
+    double issues, overhead;
+    if (!ring_find(c->w, c->nest, c->plan, t, o, acc, h->depth, &r)) return false;
+    if (h->ring >= r.all) return true;
+    for (int i = 0; i < t->nops; i++)
+        if (i != (int)(o - t->op) && c->plan->hold[i].ring && t->op[i].where == IN_LOCAL) return false;
+    leaf_cycles(c, t, &issues);
+    instr_times(c->w->m, t->needle->in, t->needle->bound, NULL, NULL, NULL, &overhead);
+    charge(c, t->needle->in, pipe_entries(c, t, issues) * (ring_turns(&r, h->ring) - 1), overhead, 0);
+    return true;
+}
+
 /* One transfer of a hold: false where no move does it. */
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, const struct hold *h,
@@ -141,14 +176,21 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     int depth = h->depth, slots = h->slots;
     struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth,
                                fill ? h->fill_by : h->drain_by);
+    if (h->ring) price_rows(c, t, o, acc, h, &f);
     const struct instr *in = f.in;
     if (!in) return false;
     double trips = plan_trips(c->w, c->plan, depth);
-    double moved = plan_traffic(c->w, c->plan, t, acc, depth), share = moved / (trips * f.elements);
+    double moved = plan_traffic(c->w, c->plan, t, acc, depth), often = 1;
+    if (keeps_part(h)) {
+        double all = moved;
+        moved = hold_traffic(c->w, c->nest, c->plan, t, o, acc, h);
+        if (h->pinned) often = moved / all;
+    }
+    double share = moved / (trips * often * f.elements);
     int stored = !fill && o->finish ? finish_buffer(c->w, o->finish) : acc->buffer;
     double bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
     if (share > 1) share = 1;
-    charge(c, in, trips, f.issues + (f.cycles - f.issues) * share, bytes);
+    charge(c, in, trips * often, f.issues + (f.cycles - f.issues) * share, bytes);
     if (fill ? !o->from : !o->to) c->plan->bytes += bytes;
     const struct instr *next = *user;
     struct edge there = edge_find(c->w->m, in->queue, in->completes, next->queue),
@@ -156,6 +198,8 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     *user = in;
     if (there.kind == EDGE_NONE || back.kind == EDGE_NONE) return false;
     if (there.kind == EDGE_FREE) return true;
+    if (keeps_part(h) && !counts_tokens(c->w->m, in->queue, next->queue)) return false;
+    if (h->ring && !price_ring(c, t, o, acc, h)) return false;
     bool turns = edge_rotates(c->w->m, &there, slots) || edge_rotates(c->w->m, &back, slots);
     if (!edge_holds(c->w->m, &there, slots) || !edge_holds(c->w->m, &back, slots) ||
         (turns && (o->in.n || o->out.n || o->from || o->to))) /* one channel, several fills */
@@ -180,6 +224,10 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
                             .cycles = f.issues + (f.cycles - f.issues) * share,
                             .latency = f.latency,
                             .issues = f.issues,
+                            .often = often,
+                            .periods = h->ring && ring_waits(c->w, c->nest, c->plan, t, o, acc, h)
+                                           ? plan_trips(c->w, c->plan, depth - 1)
+                                           : 1,
                             .largest = f.cycles};
     if (fill && !o->writes) {
         c->fill[c->nfills++] = stream;
@@ -305,12 +353,9 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
     for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
         const struct task *core = &w->task[n->core];
         const struct opnd *c = &core->op[i];
-        struct region r;
         if (!is_local(c) || c->memory != o->memory) continue;
         const struct stmt *st = &w->p->stmt[core->stmt];
-        plan_region(w, p, core, c->read >= 0 ? &st->read[c->read] : &st->dst, &c->geom,
-                    p->hold[i].depth, &r);
-        left -= slot_bytes(w, c, &r) * p->hold[i].slots;
+        left -= hold_bytes(w, p, core, c, c->read >= 0 ? &st->read[c->read] : &st->dst, &p->hold[i]);
     }
     for (int i = 0; i < n->nchain; i++)
         for (int k = 0; k < w->task[n->chain[i]].nops; k++) {
@@ -449,7 +494,9 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
                                    c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
-        (lasts ? result : input)[o->memory] += f.bytes * c->plan->hold[i].slots;
+        (lasts ? result : input)[o->memory] += keeps_part(&c->plan->hold[i])
+                                                   ? hold_bytes(w, c->plan, t, o, acc, &c->plan->hold[i])
+                                                   : f.bytes * c->plan->hold[i].slots;
         if (repeats_fill(c, o, acc, c->plan->hold[i].depth) ||
             !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
             return false;

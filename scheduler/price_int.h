@@ -8,6 +8,7 @@ struct stream { /* the fills of one hold by a queue that runs ahead, or its drai
     int operand, queue, user, bus, depth, slots; /* operand -1: an outer copy of one */
     double trips, cycles, latency, issues;       /* how often; each */
     double largest;                              /* cycles of a whole tile */
+    double often, periods; /* share of the times that it is filled at all; how often a ring begins */
 };
 struct pricing {
     struct work *w;
@@ -27,6 +28,7 @@ void charge(struct pricing *, const struct instr *, double times, double cycles,
 struct flow { /* of all that a queue fills: the deepest holds set its pace */
     int queue, depth, slots;
     double load, first, latency, total, steps; /* first: of the first step */
+    double often, again; /* share of the steps that fill; waits where rings begin again */
 };
 /* While a result is stored on the same bus; cut: issues that one of a whole fill becomes. */
 double pipe_bus_waits(const struct pricing *, const struct flow *, double step, double cut);

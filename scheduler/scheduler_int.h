@@ -225,6 +225,8 @@ struct loop {
 };
 struct hold { /* of an operand of the core */
     int depth, slots;
+    int64_t ring;   /* rows of a ring, which loop[depth - 1] moves on; `slots` tiles are there or coming; 0: none */
+    int64_t pinned; /* pieces that stay, before the slots of the others; 0: none */
     int fill_by, drain_by; /* 1 + the move asked for; 0: the cheapest that fits */
 };
 /* Of hardware-managed memories, over the whole nest: cycles to refill the one that takes longest,
@@ -505,6 +507,36 @@ void chain_region(const struct work *, const struct plan *, const struct nest *,
                   const struct task *, const struct opnd *, struct region *); /* one grain */
 int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
 
+/* partial.c: copies of which a part stays. */
+struct ring { /* in rows of the one dimension that the loop moves */
+    int dim, axis;
+    int64_t coef, step, window, overlap, all; /* of a tile: how far the next one is, its rows, those of
+                                                 both; rows of all tiles */
+};
+/* Does loop[depth - 1] slide the operand's window? */
+bool ring_find(const struct work *, const struct nest *, const struct plan *, const struct task *,
+               const struct opnd *, const struct access *, int depth, struct ring *);
+/* Must all that used it be done before it begins again, for it does not lie elsewhere? */
+bool ring_waits(const struct work *, const struct nest *, const struct plan *, const struct task *,
+                const struct opnd *, const struct access *, const struct hold *);
+double ring_turns(const struct ring *, int64_t rows); /* pieces, on average, of windows that go round its end */
+struct pin {          /* pieces: of what loop[middle..depth) walks, again in each iteration of loop[from..middle) */
+    int from, middle;
+    int64_t pieces;
+};
+bool pin_find(const struct work *, const struct nest *, const struct plan *, const struct opnd *,
+              const struct access *, int depth, struct pin *);
+int64_t pin_most(const struct pin *, int64_t room, int64_t bytes, int slots); /* pieces that may stay */
+/* Of a slot; slots; bytes of all; elements moved in all. */
+void hold_region(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+                 const struct access *, const struct hold *, struct region *);
+int64_t hold_slots(const struct hold *);
+int64_t hold_bytes(struct work *, const struct plan *, const struct task *, const struct opnd *,
+                   const struct access *, const struct hold *);
+double hold_traffic(const struct work *, const struct nest *, const struct plan *,
+                    const struct task *, const struct opnd *, const struct access *,
+                    const struct hold *);
+
 /* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long */
 double plan_simulated(struct work *, const struct moves *, int nest, const struct plan *);
 
@@ -520,6 +552,8 @@ bool parts_keep(const struct work *, const struct plan *, const struct task *, c
                 const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
 void parts_ask(struct work *, const struct moves *, int nest); /* a question */
 double plan_least_inner(const struct work *, const struct plan *, int from, int to);
+/* Tokens alone pass between them, of which several may be on their way. */
+bool counts_tokens(const struct machine *, int queue, int user);
 
 /* geometry.c: tiles that begin anywhere lie alone in their hold. */
 bool loose_alone(const struct work *, const struct plan *, const struct task *,
@@ -586,6 +620,7 @@ struct region { /* of a buffer: per dimension the first index (may lie before 0)
 };
 struct slot {
     struct val stride[MAX_COORDS], elements;
+    struct val base, back; /* elements from the place's slot on; to take away: turns of a ring */
 };
 struct slot slot_make(struct arena *, const struct geom *,
                       const struct region *); /* of the whole hold */

@@ -100,6 +100,15 @@ static void explain_candidates(struct search *s) {
     }
 }
 
+static void explain_hold(const struct work *w, struct text *t, const struct opnd *o,
+                         const struct hold *h) {
+    text_printf(t, "  hold %s in %s at depth %d, %d slots", o->decl->buffer,
+                w->m->memory[o->memory].id, h->depth, h->slots);
+    if (h->ring) text_printf(t, ", a ring of %lld rows", (long long)h->ring);
+    if (h->pinned) text_printf(t, ", %lld pieces pinned", (long long)h->pinned);
+    text_printf(t, "\n");
+}
+
 static void explain(const struct search *s, const struct plan *p) {
     struct text *t = s->w->options ? s->w->options->explain : NULL;
     if (!t) return;
@@ -112,8 +121,7 @@ static void explain(const struct search *s, const struct plan *p) {
                     loop_unrolled(s->w, &s->w->nest[s->nest], p, i) ? " unrolled" : "");
     for (int i = 0; i < k->nops; i++)
         if (k->op[i].where == IN_LOCAL)
-            text_printf(t, "  hold %s in %s at depth %d, %d slots\n", k->op[i].decl->buffer,
-                        s->w->m->memory[k->op[i].memory].id, p->hold[i].depth, p->hold[i].slots);
+            explain_hold(s->w, t, &k->op[i], &p->hold[i]);
 }
 
 static int64_t steps(const struct work *w, const struct nest *n) {
@@ -158,6 +166,7 @@ void nest_decide(struct search *s) {
     ask_tiles(s, &q);
     point_plan(s, &q, &p);
     residency_ask(s, &p);
+    keeps_ask(s, &p);
     path_ask(s, &p);
     s->w->copies = NULL;
     p.tiling = NULL;

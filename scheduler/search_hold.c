@@ -12,18 +12,24 @@ static const struct access *main_access(const struct search *s, const struct opn
     return o->read >= 0 ? &st->read[o->read] : &st->dst;
 }
 
-static int64_t hold_bytes(const struct search *s, const struct plan *p, int i, int depth) {
+static int64_t hold_bytes_at(const struct search *s, const struct plan *p, int i, int depth) {
     const struct opnd *o = &search_task(s)->op[i];
     return copy_price(s->w, s->moves, p, search_task(s), o, main_access(s, o),
                       o->read >= 0 || !o->writes, depth, 0)
         .bytes;
 }
 
-static int add_option(struct hold *out, int n, int depth, int slots) {
+static int add_hold(struct hold *out, int n, struct hold h) {
     for (int i = 0; i < n; i++)
-        if (out[i].depth == depth && out[i].slots == slots) return n;
-    if (n < OPTIONS) out[n++] = (struct hold){.depth = depth, .slots = slots};
+        if (out[i].depth == h.depth && out[i].slots == h.slots && out[i].ring == h.ring &&
+            out[i].pinned == h.pinned)
+            return n;
+    if (n < OPTIONS) out[n++] = h;
     return n;
+}
+
+static int add_option(struct hold *out, int n, int depth, int slots) {
+    return add_hold(out, n, (struct hold){.depth = depth, .slots = slots});
 }
 
 static bool is_alone(const struct search *s, int i) {
@@ -46,10 +52,41 @@ static int add_spill(const struct search *s, const struct plan *p, int i, struct
     for (int d = p->depth_out + 1; d < p->nloops; d++) {
         int at = plan_normalise(s->w, p, main_access(s, o), d);
         if (at > p->depth_out &&
-            hold_bytes(s, p, i, at) <= nest_room(s->w, &s->w->nest[s->nest], o->memory))
+            hold_bytes_at(s, p, i, at) <= nest_room(s->w, &s->w->nest[s->nest], o->memory))
             return add_option(out, n, at, 1);
     }
     return n;
+}
+
+/* What slides: a ring of this tile's rows and of those that are coming, or of all. */
+static int add_rings(const struct search *s, const struct plan *p, int i, int depth,
+                     struct hold *out, int n) {
+    const struct task *t = search_task(s);
+    const struct opnd *o = &t->op[i];
+    const struct nest *nest = &s->w->nest[s->nest];
+    struct ring r;
+    if (!ring_find(s->w, nest, p, t, o, main_access(s, o), depth, &r)) return n;
+    for (int slots = 1; slots <= 3; slots++) {
+        struct hold h = {.depth = depth, .slots = slots, .ring = r.all};
+        int64_t rows = r.window + (slots - 1) * r.step;
+        if (slots < 3 && rows < r.all) h.ring = rows;
+        if (slots == 3 && rows > r.all) h.slots = 2;
+        if (hold_bytes(s->w, p, t, o, main_access(s, o), &h) <= nest_room(s->w, nest, o->memory))
+            n = add_hold(out, n, h);
+    }
+    return n;
+}
+
+/* As many pieces as fit beside the slots that the others pass through. */
+static int add_pinned(const struct search *s, const struct plan *p, int i, int depth, int slots,
+                      struct hold *out, int n) {
+    const struct opnd *o = &search_task(s)->op[i];
+    const struct nest *nest = &s->w->nest[s->nest];
+    struct pin pin;
+    if (slots < 2 || !pin_find(s->w, nest, p, o, main_access(s, o), depth, &pin)) return n;
+    struct hold h = {.depth = depth, .slots = slots};
+    h.pinned = pin_most(&pin, nest_room(s->w, nest, o->memory), hold_bytes_at(s, p, i, depth), slots);
+    return h.pinned ? add_hold(out, n, h) : n;
 }
 
 /* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
@@ -78,10 +115,12 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
             if (o->writes || nest->is_grid) at = outside(nest, at);
             if (slots > 1 && (plan_trips(s->w, p, at) <= 1 || at < nest->nprefix)) continue;
             if (o->writes && nest->nchain && slots > 1) continue;
-            if (hold_bytes(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;
+            if (hold_bytes_at(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;
             n = add_option(out, n, at, slots);
+            if (!o->writes) n = add_pinned(s, p, i, at, slots, out, n);
         }
     }
+    for (int d = 1; d <= deepest && !o->writes; d++) n = add_rings(s, p, i, d, out, n);
     return o->writes ? add_spill(s, p, i, out, n) : n;
 }
 
@@ -143,13 +182,18 @@ static int by_cost(const void *a, const void *b) {
     return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
 }
 
+void hold_text(struct text *text, const char *name, const struct hold *h) {
+    text_printf(text, "%s%s@%dx%d", text->at ? " " : "", name, h->depth, h->slots);
+    if (h->ring) text_printf(text, " ring %lld", (long long)h->ring);
+    if (h->pinned) text_printf(text, " and %lld stay", (long long)h->pinned);
+}
+
 static const char *holds_text(const struct search *s, const struct plan *p) {
     const struct task *t = search_task(s);
     struct text text = {0};
     for (int i = 0; i < t->nops; i++)
         if (t->op[i].where == IN_LOCAL)
-            text_printf(&text, "%s%s@%dx%d", text.at ? " " : "", t->op[i].decl->buffer,
-                        p->hold[i].depth, p->hold[i].slots);
+            hold_text(&text, t->op[i].decl->buffer, &p->hold[i]);
     char *out = arena_strdup(s->w->arena, text.at ? text.at : "");
     text_free(&text);
     return out;

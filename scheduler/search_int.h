@@ -56,6 +56,9 @@ void space_build(const struct search *, const struct point *, struct plan *);
 double residency_best(struct search *, struct plan *, bool wide);
 void residency_ask(struct search *, struct plan *);
 void path_ask(struct search *, struct plan *);
+void hold_text(struct text *, const char *name, const struct hold *);
+/* search_keep.c */
+void keeps_ask(struct search *, struct plan *);
 
 /* search_local.c */
 double point_cost(struct search *, const struct point *);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 struct slot slot_make(struct arena *a, const struct geom *g, const struct region *r) {
-    struct slot s;
+    struct slot s = {.base = val_const(0), .back = val_const(0)};
     struct val run = val_const(g->tile);
     for (int i = 0; i < g->n; i++) {
         if (i < g->ninner) {
@@ -46,7 +46,7 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
 
 struct val slot_offset(struct arena *a, const struct geom *g, const struct slot *s,
                        const struct region *whole, const struct region *part) {
-    struct val sum = val_const(0);
+    struct val sum = s->base;
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
         if (c.dim < 0 || val_same(whole->lo[c.dim], part->lo[c.dim])) continue;
@@ -61,7 +61,7 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
         if (c.mod) at = val_make(a, SX_MOD, at, val_const(c.mod));
         sum = val_add(a, sum, val_mul(a, at, s->stride[i]));
     }
-    return sum;
+    return val_is(s->back, 0) ? sum : val_minus(a, sum, s->back);
 }
 
 static void outer_dim(struct work *w, int buffer, struct coord c, const struct region *r,

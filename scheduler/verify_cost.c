@@ -20,10 +20,51 @@ static bool loop_rotates(const struct loop_node *l) {
     return false;
 }
 
+/* ---- loops that are walked whole ---- */
+
+static void mark_all(struct verify *v, const struct sx *x) {
+    if (x->op == SX_CONST) return;
+    if (x->op == SX_VAR) {
+        v->goes_round[x->var] = true;
+        return;
+    }
+    mark_all(v, x->a);
+    mark_all(v, x->b);
+}
+
+/* Addresses and sizes modulo something, or other in some iterations than in the rest; bounds that count
+ * turns: an iteration finds there what the one before has left. */
+static void mark(struct verify *v, const struct sx *x, bool bound) {
+    if (!x || x->op == SX_CONST || x->op == SX_VAR) return;
+    if (x->op == SX_MOD || (bound ? x->op == SX_DIV : x->op >= SX_LT)) {
+        mark_all(v, x);
+        return;
+    }
+    mark(v, x->a, bound);
+    mark(v, x->b, bound);
+}
+
+static void mark_nodes(struct verify *v, const struct node *node, int n) {
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind == NODE_LOOP) {
+            const struct loop_node *l = node[k].loop;
+            if (l->lo->op < SX_LT) mark(v, l->lo, true);
+            if (l->hi->op < SX_LT) mark(v, l->hi, true);
+            mark_nodes(v, l->body, l->nbody);
+        }
+        if (node[k].kind != NODE_ISSUE) continue;
+        const struct issue_node *i = node[k].issue;
+        const struct instr *in = &v->m->instr[i->instr];
+        for (int s = 0; s < in->nranged; s++) mark(v, i->size[s], false);
+        for (int o = 0; o < in->noperands; o++)
+            if (i->arg[o].place >= 0) mark(v, i->arg[o].offset, false);
+    }
+}
+
 /* Slots come round in the loops that turn them; others repeat what they did, but for those over
  * entries of a table, of which each is another. */
 int64_t loop_trips(const struct verify *v, const struct loop_node *l) {
-    if (!v->trips || l->table || !loop_computes(l)) return 0;
+    if (!v->trips || l->table || v->goes_round[l->var] || !loop_computes(l)) return 0;
     return loop_rotates(l) || v->trips < v->plain_trips ? v->trips : v->plain_trips;
 }
 
@@ -69,6 +110,9 @@ static double nodes_points(struct verify *v, const struct node *node, int n) {
 void limit_trips(struct verify *v) {
     const struct schedule *s = v->s;
     v->plain_trips = v->trips;
+    v->goes_round = arena_array(&v->arena, (size_t)s->nvars + 1, sizeof *v->goes_round);
+    mark_nodes(v, s->prepare.node, s->prepare.nnodes);
+    mark_nodes(v, s->run.node, s->run.nnodes);
     while (v->trips > 2 && nodes_points(v, s->prepare.node, s->prepare.nnodes) +
                                    nodes_points(v, s->run.node, s->run.nnodes) >
                                POINTS_WANTED)

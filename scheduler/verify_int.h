@@ -147,6 +147,7 @@ struct verify {
     size_t page_bytes;
 
     int64_t *var;                      /* values of loop variables */
+    bool *goes_round;                  /* [nvars] what an iteration finds depends on the one before: never cut short */
     bool *live;                        /* those of the loops around */
     int64_t *inst;                     /* [nunits] instance that is walked */
     const struct node *node;           /* for messages */

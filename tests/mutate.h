@@ -42,6 +42,7 @@
     X(OTHER_PLACE, "another place") \
     X(OTHER_LAYOUT, "another layout") \
     X(CONSTANT, "change a constant") \
+    X(ROUND, "change a modulus or bound") \
     X(INIT, "drop an initialisation") \
     X(LOOP_LO, "begin a loop later") \
     X(LOOP_HI, "end a loop earlier") \
@@ -90,6 +91,32 @@ static inline void mutate_add(struct mutator *m, const struct sx **at, int64_t b
                               enum mutation kind) {
     struct arena *a = &m->s->arena;
     if (*at && by) mutate_sx(m, at, sx_make(a, SX_ADD, *at, sx_const(a, by)), kind);
+}
+
+/* x with its number `*at` of the constants that something is divided by, compared with or cut off at
+ * changed by so much; *at becomes negative. */
+static inline const struct sx *mutate_other(struct arena *a, const struct sx *x, int *at,
+                                            int64_t by) {
+    if (x->op == SX_CONST || x->op == SX_VAR) return x;
+    const struct sx *side[2] = {x->a, x->b};
+    for (int k = 0; k < 2; k++) {
+        bool counts = x->op != SX_ADD && x->op != SX_SUB && x->op != SX_MUL;
+        if (side[k]->op != SX_CONST)
+            side[k] = mutate_other(a, side[k], at, by);
+        else if (counts && (*at)-- == 0)
+            side[k] = sx_const(a, side[k]->value + by);
+    }
+    return side[0] == x->a && side[1] == x->b ? x : sx_make(a, x->op, side[0], side[1]);
+}
+
+/* Rows of rings, pieces that are pinned, first times. */
+static inline void mutate_round(struct mutator *m, const struct sx **x) {
+    for (int k = 0; *x && k < 12; k++)
+        for (int64_t by = -1; by <= 1; by += 2) {
+            int at = k;
+            const struct sx *other = mutate_other(&m->s->arena, *x, &at, by);
+            if (other != *x) mutate_sx(m, x, other, MUTATION_ROUND);
+        }
 }
 
 /* The largest constant factor in an expression: a row, perhaps. */
@@ -161,6 +188,7 @@ static inline void mutate_operand(struct mutator *m, struct issue_node *i, int o
         mutate_add(m, &arg->offset, by[k], kind);
         mutate_add(m, &arg->offset, -by[k], kind);
     }
+    mutate_round(m, &arg->offset);
     for (int q = 0; q < m->s->nplaces; q++) {
         if (q == old.place || m->s->place[q].memory != p->memory) continue;
         arg->place = q;
@@ -179,6 +207,7 @@ static inline void mutate_issue(struct mutator *m, struct issue_node *i) {
     const struct instr *in = &machine->instr[i->instr];
     struct arena *a = &m->s->arena;
     for (int k = 0; k < in->nranged; k++) {
+        mutate_round(m, &i->size[k]);
         mutate_add(m, &i->size[k], -1, in->is_move ? MUTATION_SHRINK_COPY : MUTATION_SHRINK_ISSUE);
         mutate_add(m, &i->size[k], 1, in->is_move ? MUTATION_GROW_COPY : MUTATION_GROW_ISSUE);
     }
@@ -224,6 +253,8 @@ static inline void mutate_configure(struct mutator *m, struct configure_node *c)
 
 static inline void mutate_loop(struct mutator *m, struct loop_node *l) {
     int64_t step = l->step;
+    mutate_round(m, &l->lo);
+    mutate_round(m, &l->hi);
     mutate_add(m, &l->lo, step, MUTATION_LOOP_LO);
     mutate_add(m, &l->hi, -step, MUTATION_LOOP_HI);
     mutate_add(m, &l->hi, step, MUTATION_LOOP_MORE);

@@ -113,8 +113,6 @@ static bool is_local(const struct opnd *o) {
     return o->where == IN_LOCAL;
 }
 
-static double leaf_cycles(struct pricing *, const struct task *, double *issues);
-
 bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan *p, int i) {
     if (n->core < 0) return false;
     const struct task *t = &w->task[n->core];
@@ -134,39 +132,6 @@ void charge(struct pricing *c, const struct instr *in, double times, double cycl
     c->queue[in->queue] += times * cycles / width;
     if (in->bus >= 0 && c->w->m->bus[in->bus].rate > 0)
         c->bus[in->bus] += bytes / c->w->m->bus[in->bus].rate;
-}
-
-static bool keeps_part(const struct hold *h) {
-    return h->ring > 0 || h->pinned > 0;
-}
-
-/* A window's rows do not follow upon those of the next dimension: the ring has more. */
-static void price_rows(const struct pricing *c, const struct task *t, const struct opnd *o,
-                       const struct access *acc, const struct hold *h, struct copy *f) {
-    struct plan window;
-    window.nloops = h->depth;
-    window.tiling = NULL;
-    memcpy(window.loop, c->plan->loop, sizeof window.loop[0] * (size_t)h->depth);
-    struct copy rows = copy_part_price(c->w, c->moves, c->plan, t, o, acc, h->depth - 1,
-                                       h->fill_by, &window);
-    f->in = rows.in;
-    f->issues = rows.issues;
-    f->cycles = rows.cycles;
-}
-
-/* Windows that go round the end of a ring are computed in two turns. */
-static bool price_ring(struct pricing *c, const struct task *t, const struct opnd *o,
-                       const struct access *acc, const struct hold *h) {
-    struct ring r;
-    double issues, overhead;
-    if (!ring_find(c->w, c->nest, c->plan, t, o, acc, h->depth, &r)) return false;
-    if (h->ring >= r.all) return true;
-    for (int i = 0; i < t->nops; i++)
-        if (i != (int)(o - t->op) && c->plan->hold[i].ring && t->op[i].where == IN_LOCAL) return false;
-    leaf_cycles(c, t, &issues);
-    instr_times(c->w->m, t->needle->in, t->needle->bound, NULL, NULL, NULL, &overhead);
-    charge(c, t->needle->in, pipe_entries(c, t, issues) * (ring_turns(&r, h->ring) - 1), overhead, 0);
-    return true;
 }
 
 /* One transfer of a hold: false where no move does it. */
@@ -533,7 +498,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     return true;
 }
 
-static double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
+double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
     struct tiling *known = c->plan->tiling;
     if (known && known->issues_known) {
         *issues = known->issues;

@@ -24,6 +24,15 @@ struct pricing {
 
 void charge(struct pricing *, const struct instr *, double times, double cycles, double bytes);
 
+double leaf_cycles(struct pricing *, const struct task *, double *issues); /* of the core's instructions */
+
+/* price_keep.c */
+bool keeps_part(const struct hold *);
+void price_rows(const struct pricing *, const struct task *, const struct opnd *,
+                const struct access *, const struct hold *, struct copy *); /* of one window */
+bool price_ring(struct pricing *, const struct task *, const struct opnd *, const struct access *,
+                const struct hold *); /* false: there is none */
+
 /* pipe.c */
 struct flow { /* of all that a queue fills: the deepest holds set its pace */
     int queue, depth, slots;

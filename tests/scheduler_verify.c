@@ -322,12 +322,35 @@ static void test_clamped(void **state) {
     arena_free(&arena);
 }
 
+/* A queue in data order knows by itself of its own instructions, not of another machine's. */
+static void test_host_after_device(void **state) {
+    (void)state;
+    struct arena arena;
+    struct diags d;
+    arena_init(&arena);
+    diags_init(&d);
+    char *text = help_read(&arena, "tests/data/schedules/edge/host_after.sched");
+    struct machine *m =
+        machine_join("tests/data/machines/proof/edge4.xml", "cpu-scalar", NULL, &d);
+    bool good = m && verified(m, text, 0, &d);
+    diags_print(&d, stderr);
+    assert_true(good);
+    char *early = help_replace(&arena, text, "    sync cpu pop done.store\n    fallback core c do 1",
+                               "    fallback core c do 1\n    sync cpu pop done.store", 0);
+    assert_false(verified(m, early, 0, &d));
+    assert_non_null(strstr(help_messages(&arena, &d), "which queue 'store' writes without a sync"));
+    diags_free(&d);
+    machine_free(m);
+    arena_free(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),   cmocka_unit_test(test_hardware),
         cmocka_unit_test(test_lanes),  cmocka_unit_test(test_board),
         cmocka_unit_test(test_async),  cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_grid),   cmocka_unit_test(test_trips_and_steps),
+        cmocka_unit_test(test_host_after_device),
         cmocka_unit_test(test_clamped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

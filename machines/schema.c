@@ -29,7 +29,7 @@ static const struct element {
     {"end", "", "", "emit"},
     {"unit", "id", "count total index virtual clock fetch power", BODY},
     {"memory", "id",
-     "size word align banks interleave ports pass types caches line ways rate latency usable hidden refill energy-read "
+     "size word align banks interleave ports pass types caches line ways rate latency usable hidden refill streams energy-read "
      "energy-write pool scalable alias map",
      "part"},
     {"part", "id", "min max", ""},

@@ -126,7 +126,7 @@ static double crowded(const struct memory *mem, const struct rows *r, double lin
 /* ---- refills ---- */
 
 struct footprint { /* of a tile; lines and runs for each element; share that is not kept */
-    double lines, ratio, runs, crowded;
+    double lines, ratio, runs, rows, crowded;
 };
 
 static void footprint(const struct work *w, const struct memory *mem, const struct plan *p,
@@ -145,12 +145,23 @@ static void footprint(const struct work *w, const struct memory *mem, const stru
     f->lines = lines * rows.total;
     f->ratio = lines / (rows.run / size);
     f->runs = size / rows.run;
+    f->rows = rows.total;
     f->crowded = crowded(mem, &rows, lines, line);
 }
 
 struct refilled {
     double lines, runs; /* runs: of consecutive lines, whose first is not foreseen */
 };
+
+/* The depth whose tile is passed as a whole before it comes again: inside the last loop around the sums that does not
+ * move it. Further in, registers keep what repeats. */
+static int passed_again(const struct work *w, const struct plan *p, const struct task *t, const struct access *acc, int d) {
+    int last = p->nloops, use = d;
+    while (last > 0 && !(t->reductions >> p->loop[last - 1].axis & 1)) last--;
+    for (int i = d; i < last - 1; i++)
+        if (!access_varies(w->p, acc, p->loop[i].axis)) use = i + 1;
+    return use;
+}
 
 /* What one memory is given during the nest. */
 static struct refilled lines_refilled(const struct work *w, int memory, const struct plan *p,
@@ -175,15 +186,17 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         if (tile_stays(w, acc->buffer, memory)) continue;
         int at = plan_normalise(w, p, acc, d);
         if (at == d && d > 0) at--; /* what a step shares with the one before is still there */
+        footprint(w, mem, p, t, acc, d, &f);
+        double apart = mem->streams > 0 && f.rows > (double)mem->streams ? f.runs : 0;
         footprint(w, mem, p, t, acc, at, &f);
         double elements = plan_traffic(w, p, t, acc, at), n = elements * f.ratio,
-               runs = elements * f.runs;
-        /* a result is touched where it leaves, its reduction inside */
-        int use = r < 0 && d > p->depth_out ? p->depth_out : d;
+               runs = elements * fmax(f.runs, apart);
+        int use = passed_again(w, p, t, acc, d);
+        if (r < 0) use = d > p->depth_out ? p->depth_out : d; /* where it leaves, its reduction inside */
         footprint(w, mem, p, t, acc, use, &f);
         double again = plan_trips(w, p, use) * f.lines;
         if (again > n) {
-            runs += f.crowded * (again - n) * fmin(1, runs / n);
+            runs += f.crowded * (again - n) * fmin(1, f.runs / f.ratio); /* as they lie in the inner tile */
             n += f.crowded * (again - n);
         }
         sum.lines += n * (r < 0 ? 2 : 1);
@@ -244,8 +257,8 @@ const struct refills *caches_charge(struct work *w, const struct moves *moves, s
                                     const struct task *t, double *queue) {
     struct tiling *known = p->tiling;
     struct refills *r = known ? &known->refills : arena_alloc(w->arena, sizeof *r);
-    if (!known || !known->refills_known) refills_make(w, moves, p, t, r);
-    if (known) known->refills_known = true;
+    if (!known || known->refills_of != p->depth_out + 1) refills_make(w, moves, p, t, r);
+    if (known) known->refills_of = p->depth_out + 1;
     if (r->queue >= 0) queue[r->queue] += r->port;
     return r;
 }

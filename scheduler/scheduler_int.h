@@ -244,7 +244,8 @@ struct tiling {
         least[MAX_LOOPS + 1][MAX_TILED];    /* largest and smallest extent at a depth */
     double count[MAX_LOOPS + 1][MAX_TILED]; /* tiles at a depth */
     double trips[MAX_LOOPS + 1];
-    bool issues_known, refills_known;
+    bool issues_known;
+    int refills_of; /* 1 + the depth at which the result is complete; 0: not known */
     double issue_cycles, issues;
     struct refills refills;
 };

@@ -89,7 +89,8 @@ void plan_tabulate(const struct work *w, struct plan *p, struct tiling *t) {
     struct sizes now[MAX_TILED];
     t->nloops = p->nloops;
     t->naxes = 0;
-    t->issues_known = t->refills_known = false;
+    t->issues_known = false;
+    t->refills_of = 0;
     memset(t->column, -1, sizeof t->column);
     for (int i = 0; i < p->nloops; i++) {
         int a = p->loop[i].axis;

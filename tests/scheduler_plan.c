@@ -120,6 +120,17 @@ static void results_stay_in_registers(void **state) {
     compiled_free(&r);
 }
 
+/* Rows of 2,048 bytes fall on two sets of the innermost cache: the panel that a tile reads again and again is copied. */
+static void crowded_rows_are_packed(void **state) {
+    (void)state;
+    const struct binding size[] = {{"M", 512}, {"N", 512}, {"K", 512}};
+    struct compiled r;
+    compiled_open(&r, "machines/cpu-avx2.xml", NULL, NULL, gmm_f32, size, 3);
+    compiled_by(&r, &plan_best, 0, NULL);
+    assert_true(program_buffer(r.s->program, "B_packed") >= 0);
+    compiled_free(&r);
+}
+
 static int64_t nodes_of_steps(int64_t steps) {
     static const char text[] =
         "kernel scan(T, H=40) {\n"
@@ -153,7 +164,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedules_verify),          cmocka_unit_test(any_answers_are_legal),
         cmocka_unit_test(meaning_is_kept),           cmocka_unit_test(size_does_not_follow_extents),
-        cmocka_unit_test(results_stay_in_registers), cmocka_unit_test(recurrences_stay_loops),
+        cmocka_unit_test(results_stay_in_registers), cmocka_unit_test(crowded_rows_are_packed),
+        cmocka_unit_test(recurrences_stay_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

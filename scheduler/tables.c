@@ -286,11 +286,20 @@ static void name_tables(struct maker *k, struct node *node, int n) {
     }
 }
 
+static bool wanted(const struct node *node, int n) {
+    for (int i = 0; i < n; i++)
+        if (node[i].kind == NODE_LOOP &&
+            (node[i].loop->table == TABLE_WANTED || wanted(node[i].loop->body, node[i].loop->nbody)))
+            return true;
+    return false;
+}
+
 static bool same_slots(const int *a, const int *b, int n) {
     return !memcmp(a, b, sizeof *a * (size_t)n);
 }
 
 bool tables_load(struct work *w, const struct moves *moves, struct nodes *list, bool again) {
+    if (!wanted(list->at, list->n)) return true;
     struct maker *k = arena_alloc(w->arena, sizeof *k);
     size_t places = (size_t)w->s->nplaces + 1;
     struct nodes out = {0};

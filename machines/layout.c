@@ -355,30 +355,40 @@ int64_t layout_offset(const struct layout *l, int ndims, const int64_t *buffer_e
     return sum;
 }
 
-static struct interval span_bounds(const struct layout *l, const int64_t *extent,
-                                   const int64_t *stride) {
+/* Each place at its bounds. */
+static struct interval span_of_places(const struct layout *l, const int64_t *extent,
+                                      const int64_t *stride) {
     struct interval sum = {0, 0};
-    int k = 0, uses[16] = {0}, most = 0;
-    for (int p = 0; p < l->nplaces; p++)
-        if (!l->place[p].unit) count_uses(l->place[p].expr, uses);
-    for (int i = 0; i < l->nindices; i++)
-        if (uses[i] > most) most = uses[i];
-    if (most > 1 && few_points(l->nindices, extent)) {
-        int64_t index[16] = {0};
-        sum = (struct interval){INT64_MAX, INT64_MIN};
-        do {
-            int64_t v = offset_with(l, stride, index);
-            if (v < sum.lo) sum.lo = v;
-            if (v > sum.hi) sum.hi = v;
-        } while (advance(l->nindices, extent, index));
-        return sum;
-    }
-    for (int p = 0; p < l->nplaces; p++)
+    for (int p = 0, k = 0; p < l->nplaces; p++)
         if (!l->place[p].unit) {
             struct interval i = scaled(bounds(l->place[p].expr, extent), stride[k++]);
             sum.lo += i.lo;
             sum.hi += i.hi;
         }
+    return sum;
+}
+
+/* Places that share an index may not reach their bounds together: then all points are tried, unless the first and the
+ * last one show that they do. */
+static struct interval span_bounds(const struct layout *l, const int64_t *extent,
+                                   const int64_t *stride) {
+    struct interval sum = span_of_places(l, extent, stride);
+    int uses[16] = {0}, most = 0;
+    int64_t index[16] = {0}, last[16];
+    for (int p = 0; p < l->nplaces; p++)
+        if (!l->place[p].unit) count_uses(l->place[p].expr, uses);
+    for (int i = 0; i < l->nindices; i++) {
+        if (uses[i] > most) most = uses[i];
+        last[i] = extent[i] - 1;
+    }
+    if (most <= 1 || !few_points(l->nindices, extent)) return sum;
+    if (offset_with(l, stride, index) == sum.lo && offset_with(l, stride, last) == sum.hi) return sum;
+    sum = (struct interval){INT64_MAX, INT64_MIN};
+    do {
+        int64_t v = offset_with(l, stride, index);
+        if (v < sum.lo) sum.lo = v;
+        if (v > sum.hi) sum.hi = v;
+    } while (advance(l->nindices, extent, index));
     return sum;
 }
 

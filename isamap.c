@@ -220,13 +220,17 @@ static double simulated_cycles(const struct schedule *s, int64_t steps) {
     return cycles;
 }
 
-/* The pipeline: program → cover → schedule. */
-bool job_compile(isamap *im, struct job *j) {
-    double start = now_seconds();
+bool job_cover(isamap *im, struct job *j) {
     j->decider = open_decider(im);
     if (!j->decider) return false;
     j->cover = mapper_cover(j->program, j->machine, j->decider, &im->diags);
-    if (!j->cover) return false;
+    return j->cover != NULL;
+}
+
+/* The pipeline: program → cover → schedule. */
+bool job_compile(isamap *im, struct job *j) {
+    double start = now_seconds();
+    if (!job_cover(im, j)) return false;
     struct scheduler_options options = {.threads = im->option.threads,
                                         .simulate = simulated_cycles,
                                         .explain = im->option.explain ? &j->explain : NULL};

@@ -51,6 +51,7 @@ ISAMAP_API int isamap_run(isamap *, const char *program);
 ISAMAP_API int isamap_sim(isamap *, const char *program);
 ISAMAP_API int isamap_bench(isamap *, const char *program); /* or a suite: .csv */
 ISAMAP_API int isamap_show(isamap *, const char *file, const char *out);
+ISAMAP_API int isamap_new_machine(isamap *, const char *name, const char *out); /* out NULL: NAME.xml */
 ISAMAP_API int isamap_calibrate(isamap *, const char *out); /* out NULL: the user's own folder */
 
 ISAMAP_API const char *isamap_result(const isamap *);   /* of the last call; valid until the next */

@@ -68,6 +68,7 @@ bool job_machine(isamap *, struct job *, enum machine_use);
 bool job_program(isamap *, struct job *);
 bool job_fixed(isamap *, struct job *); /* an error where a size is open */
 bool job_sizes(isamap *, struct job *); /* from --size, once compiled; program is at them then */
+bool job_cover(isamap *, struct job *); /* the first half */
 bool job_compile(isamap *,
                  struct job *); /* machine and program are there: cover, schedule, check */
 
@@ -108,6 +109,7 @@ bool pairs_bindings(isamap *, const struct pairs *, const char *option, struct a
                     struct bindings *);
 double now_seconds(void);
 bool has_suffix(const char *, const char *suffix);
+bool write_text(isamap *, const char *path, const struct text *); /* whole or not at all; false after reporting */
 
 /* Around every call of isamap.h: clears the last result; turns diagnostics into messages, and a
  * clean status with errors into ISAMAP_INPUT. */

@@ -17,7 +17,9 @@ static const char usage[] =
     "  isamap sim PROGRAM -m MACHINE           compile and simulate: values, cycles, traffic\n"
     "  isamap bench PROGRAM|SUITE.csv -m MACHINE   time against peers, or cycles against the "
     "limit\n"
-    "  isamap show FILE -o OUT                 a program as .isam, a machine as .dot or .sv\n"
+    "  isamap new-machine NAME                 a commented machine file to start from, NAME.xml "
+    "(docs/porting.md)\n"
+    "  isamap show FILE -o OUT                 a program as .isam, its mapping on -m as .svg, a machine as .dot or .sv\n"
     "  isamap calibrate -m MACHINE [-o FILE]   measures what the machine's parameters are on this "
     "computer\n"
     "\n"
@@ -125,13 +127,15 @@ static int call(isamap *im, const char *command, const char *file, const char *o
     if (strcmp(command, "sim") == 0) return isamap_sim(im, file);
     if (strcmp(command, "bench") == 0) return isamap_bench(im, file);
     if (strcmp(command, "show") == 0) return isamap_show(im, file, out);
+    if (strcmp(command, "new-machine") == 0) return isamap_new_machine(im, file, out);
     if (strcmp(command, "calibrate") == 0) return isamap_calibrate(im, out);
     return isamap_compile(im, file, out);
 }
 
 static int known(const char *command) {
     static const char *const commands[] = {"check", "map",  "compile", "run",
-                                           "sim",   "show", "bench",   "calibrate"};
+                                           "sim",   "show", "bench",   "calibrate",
+                                           "new-machine"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(command, commands[i]) == 0) return 1;
     return 0;

@@ -136,6 +136,13 @@ void program_free(struct program *);
 struct program *program_copy(const struct program *);             /* deep */
 bool program_verify(const struct program *, struct diags *);      /* structure, types, ranges of accesses, written before read */
 void program_print(const struct program *, struct text *);        /* text form without parameters; parses back to an equal program */
+/* One statement. mark: where in the text an access of it stands, or the op of that number; at and n stay if it does not. NULL: not asked. */
+struct stmt_mark {
+    const struct access *access;    /* of the statement; NULL: op */
+    int op;
+    size_t at, n;
+};
+void stmt_print(const struct program *, const struct stmt *, struct text *, struct stmt_mark *);
 bool program_equal(const struct program *, const struct program *);
 
 /* Canonical form: unit axes dropped, collinear neighbours merged, operands of commutative operations sorted, axes, buffers

@@ -11,6 +11,7 @@ struct printer {
     const struct program *p;
     const struct stmt *s;
     struct text *out;
+    struct stmt_mark *mark; /* NULL: none wanted */
 };
 
 static void print_row(const struct program *p, const int64_t *row, struct text *out) {
@@ -60,6 +61,14 @@ static void print_access(const struct program *p, const struct access *a, struct
     text_printf(out, "]");
 }
 
+static void print_marked(const struct printer *w, const struct access *a) {
+    size_t start = w->out->n;
+    print_access(w->p, a, w->out);
+    if (!w->mark || w->mark->access != a) return;
+    w->mark->at = start;
+    w->mark->n = w->out->n - start;
+}
+
 /* Literals and axes take their type from the other operand or from outside; everything else shows
  * its own. */
 static bool shows_type(const struct stmt *s, int n) {
@@ -81,7 +90,7 @@ static void print_leaf(const struct printer *w, const struct op *o, int known) {
     bool cast = o->code == OP_READ ? widened : known != (int)o->type;
     if (cast) text_printf(w->out, "%s(", type_name(o->type));
     if (o->code == OP_READ)
-        print_access(w->p, a, w->out);
+        print_marked(w, a);
     else if (o->code == OP_AXIS)
         text_printf(w->out, "%s", w->p->axis[o->axis].name);
     else
@@ -116,7 +125,7 @@ static void print_call(const struct printer *w, const struct op *o, int known) {
 }
 
 /* known: the type that the place gives to what has none of its own, or TYPE_NOT_KNOWN */
-static void print_op(const struct printer *w, int n, int known, int precedence) {
+static void print_whole(const struct printer *w, int n, int known, int precedence) {
     const struct op *o = &w->s->op[n];
     int arity = op_info[o->code].arity;
     if (arity == 0) {
@@ -139,6 +148,14 @@ static void print_op(const struct printer *w, int n, int known, int precedence) 
     }
 }
 
+static void print_op(const struct printer *w, int n, int known, int precedence) {
+    size_t start = w->out->n;
+    print_whole(w, n, known, precedence);
+    if (!w->mark || w->mark->access || w->mark->op != n) return;
+    w->mark->at = start;
+    w->mark->n = w->out->n - start;
+}
+
 /* The cast to f16 of a whole value, which is the rounding at the store; a plain copy needs none. */
 static void print_root(const struct printer *w) {
     const struct stmt *s = w->s;
@@ -146,7 +163,7 @@ static void print_root(const struct printer *w) {
     enum type dst = w->p->buffer[s->dst.buffer].type;
     bool narrow = dst != root->type;
     if (narrow && root->code == OP_READ && w->p->buffer[s->read[root->read].buffer].type == dst) {
-        print_access(w->p, &s->read[root->read], w->out);
+        print_marked(w, &s->read[root->read]);
         return;
     }
     bool cast = narrow && shows_type(s, s->nops - 1);
@@ -155,9 +172,10 @@ static void print_root(const struct printer *w) {
     if (cast) text_printf(w->out, ")");
 }
 
-static void print_stmt(const struct program *p, const struct stmt *s, struct text *out) {
-    struct printer w = {p, s, out};
-    print_access(p, &s->dst, out);
+void stmt_print(const struct program *p, const struct stmt *s, struct text *out,
+                struct stmt_mark *mark) {
+    struct printer w = {p, s, out, mark};
+    print_marked(&w, &s->dst);
     text_printf(out, " %s ", combiner_spelling[s->combine]);
     print_root(&w);
     for (int k = 0; k < s->nwhere; k++) {
@@ -367,7 +385,7 @@ static void print_items(struct layout *l, const struct item *item, int n, int sc
             print_recur(l, item[k].recur, inner, indent);
         } else if (item[k].kind == ITEM_STMT) {
             text_printf(l->out, "%*s", indent, "");
-            print_stmt(l->p, &l->p->stmt[item[k].stmt], l->out);
+            stmt_print(l->p, &l->p->stmt[item[k].stmt], l->out, NULL);
             text_printf(l->out, "\n");
         } else {
             text_printf(l->out, "%*scall %s", indent, "", item[k].call->function);

@@ -265,6 +265,7 @@ bool machine_queue_is_host(const struct machine *, int queue);
 struct machine *machine_join(const char *device, const char *host, const struct bindings *set, struct diags *);
 const char *machine_path(struct arena *, const char *name);      /* the file that a name stands for, or NULL */
 
+extern const char machine_skeleton[];                            /* of a machine file, with @NAME@ for its name */
 bool machine_feature_present(const struct feature *);             /* on this CPU, with operating-system support */
 bool machine_runs_here(const struct machine *, struct diags *);   /* reports each missing feature */
 

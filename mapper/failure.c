@@ -73,6 +73,60 @@ static const char *inexact_text(struct arena *a, const struct term_node *needle,
                         r->lo, r->hi, exp2(r->grain), type_name(needle->type));
 }
 
+/* ---- what is shown of both ---- */
+
+static const char *signature_text(struct arena *a, const struct program *p, const struct stmt *s) {
+    struct text t = {0};
+    for (int x = 0; x < p->naxes; x++) {
+        bool any = false;
+        for (int r = -1; r < s->nreads; r++) {
+            const struct access *acc = r < 0 ? &s->dst : &s->read[r];
+            bool again = false;
+            for (int q = -1; q < r; q++)
+                again |= (q < 0 ? s->dst : s->read[q]).buffer == acc->buffer;
+            if (again || !access_varies(p, acc, x)) continue;
+            text_printf(&t, any ? ", %s" : t.n ? "; %s moves %s" : "%s moves %s",
+                        any ? p->buffer[acc->buffer].name : p->axis[x].name,
+                        p->buffer[acc->buffer].name);
+            any = true;
+        }
+    }
+    const char *out = arena_strdup(a, t.n ? t.at : "no axis");
+    text_free(&t);
+    return out;
+}
+
+static const char *marked_text(struct arena *a, const struct program *p, const struct stmt *s,
+                               struct stmt_mark mark, size_t *at, size_t *n) {
+    struct text t = {0};
+    stmt_print(p, s, &t, &mark);
+    const char *out = arena_strdup(a, t.at);
+    *at = mark.at;
+    *n = mark.n ? mark.n : t.n;
+    text_free(&t);
+    return out;
+}
+
+static const struct failure_sight *sight_of(struct search *s, const struct needle *n,
+                                            const struct site *site, struct stmt_mark needle,
+                                            struct stmt_mark stmt) {
+    if (!s->explain) return NULL;
+    struct failure_sight *v = arena_alloc(s->arena, sizeof *v);
+    const struct stmt *own = &n->program->stmt[0];
+    v->needle = marked_text(s->arena, n->program, own, needle, &v->needle_at, &v->needle_n);
+    v->stmt = marked_text(s->arena, site->program, site->s, stmt, &v->stmt_at, &v->stmt_n);
+    v->needle_axes = signature_text(s->arena, n->program, own);
+    v->stmt_axes = signature_text(s->arena, site->program, site->s);
+    return v;
+}
+
+static struct stmt_mark mark_node(const struct term *t, int node, const struct stmt *s) {
+    const struct term_node *x = &t->at[node];
+    if (x->code == OP_READ)
+        return (struct stmt_mark){.access = x->read < 0 ? &s->dst : &s->read[x->read]};
+    return (struct stmt_mark){.op = x->origin};
+}
+
 void note_failure(struct search *s, const struct needle *n, const struct site *site,
                   const struct mismatch *w) {
     if (w->depth < 0) return;
@@ -106,10 +160,16 @@ void note_failure(struct search *s, const struct needle *n, const struct site *s
             : inexact_text(a, &n->term.at[w->needle_node], &site->term.at[w->node], w->kind);
     f->reason = arena_printf(a, "'%s' has %s where %s has %s%s", id, f->expected,
                              stmt_text(a, site), f->got, more);
+    f->sight = sight_of(s, n, site,
+                        root || result ? (struct stmt_mark){.op = -1}
+                                       : mark_node(&n->term, w->needle_node, ns),
+                        root || result ? (struct stmt_mark){.op = -1}
+                                       : mark_node(&site->term, w->node, site->s));
 }
 
-void note_axis(struct search *s, const struct needle *n, const struct site *site,
-               enum failure_kind kind, int needle_axis, int axis, int operand, const char *why) {
+static void note(struct search *s, const struct needle *n, const struct site *site,
+                 enum failure_kind kind, int needle_axis, int axis, int operand,
+                 const struct access *played_by, const char *why) {
     enum { AFTER_TERMS = 100 }; /* the terms agree: deeper than any mismatch of them */
     struct failure *f = failure_slot(s, n->instr, site->stmt, kind, AFTER_TERMS);
     if (!f) return;
@@ -134,6 +194,22 @@ void note_axis(struct search *s, const struct needle *n, const struct site *site
         axis >= 0 ? arena_printf(a, " along axis '%s'", site->program->axis[axis].name) : "";
     f->reason =
         arena_printf(a, "'%s'%s on %s%s: %s", x->id, played, stmt_text(a, site), along, why);
+    struct stmt_mark none = {.op = -1},
+                     own = {.op = -1, .access = operand >= 0 ? n->access[operand] : NULL};
+    if (!played_by && operand == n->dst) played_by = &site->s->dst;
+    f->sight = sight_of(s, n, site, operand >= 0 ? own : none,
+                        played_by ? (struct stmt_mark){.op = -1, .access = played_by} : none);
+}
+
+void note_axis(struct search *s, const struct needle *n, const struct site *site,
+               enum failure_kind kind, int needle_axis, int axis, int operand, const char *why) {
+    note(s, n, site, kind, needle_axis, axis, operand, NULL, why);
+}
+
+void note_column(struct search *s, const struct needle *n, const struct site *site, int needle_axis,
+                 int axis, int operand, const struct access *a) {
+    note(s, n, site, FAILURE_EXTRA_COLUMN, needle_axis, axis, operand, a,
+         "the operand of the instruction stands still there");
 }
 
 void note_refused(struct search *s, const struct needle *n, const struct site *site) {

@@ -80,6 +80,7 @@ struct findings *mapper_find(const struct program *p, const struct machine *m,
     struct search s = {.arena = &f->arena,
                        .needles = needles,
                        .all = o->all,
+                       .explain = o->explain,
                        .limit = o->steps > 0 ? o->steps : DEFAULT_STEPS,
                        .totals = o->all ? &f->totals : NULL};
     struct merged_axes of;

@@ -54,6 +54,13 @@ enum failure_kind {
 };
 extern const char *const failure_name[FAILURE_COUNT];
 
+/* Instruction and statement side by side, with what does not agree marked. */
+struct failure_sight {
+    const char *needle, *stmt;         /* as text */
+    size_t needle_at, needle_n, stmt_at, stmt_n;
+    const char *needle_axes, *stmt_axes;       /* signatures: which operands, or buffers, each axis moves */
+};
+
 struct failure {
     enum failure_kind kind;
     int instr, stmt;                   /* needle, haystack statement */
@@ -63,6 +70,7 @@ struct failure {
     int depth;                         /* how far the search came: the deepest are worth reading */
     const char *expected, *got;        /* texts */
     const char *reason;                /* a sentence that names both */
+    const struct failure_sight *sight; /* with map_options.explain */
 };
 
 /* What each validity rule leaves (docs/mapping.md, "Totals"); mappings as they are, and modulo the needle's automorphisms. Counted with
@@ -102,6 +110,7 @@ struct findings {
 struct map_options {
     bool all;                          /* enumerate all mappings; otherwise the best few for each needle and statement */
     bool certify_all;
+    bool explain;                      /* failures have a sight */
     int64_t steps;                     /* bound; 0: default */
 };
 

@@ -185,7 +185,7 @@ struct search {
     struct arena *arena; /* of the results */
     const struct needles *needles;
     int64_t steps, limit;
-    bool all, bounded;
+    bool all, bounded, explain;
     struct map_totals *totals; /* counted when all are enumerated; or NULL */
     struct mapping *mapping;
     int nmappings, cap;
@@ -201,6 +201,9 @@ void note_failure(struct search *, const struct needle *, const struct site *,
                   const struct mismatch *);
 void note_axis(struct search *, const struct needle *, const struct site *, enum failure_kind,
                int needle_axis, int axis, int operand, const char *reason);
+/* The same of an access of the statement that moves where its operand stands still. */
+void note_column(struct search *, const struct needle *, const struct site *, int needle_axis,
+                 int axis, int operand, const struct access *);
 void note_refused(struct search *, const struct needle *, const struct site *);
 bool mapping_certify_with(const struct needles *, const struct program *, const struct mapping *,
                           struct text *why_not);

@@ -286,8 +286,7 @@ static void note_empty(const struct chooser *c) {
             for (int o = 0; o < n->noperands; o++) {
                 const struct access *acc = bound_access(c->site, &c->bound->operand[o]);
                 if (!acc || n->axis[x].signature >> o & 1 || !access_varies(p, acc, a)) continue;
-                note_axis(c->search, n, c->site, FAILURE_EXTRA_COLUMN, x, a, o,
-                          "the operand of the instruction stands still there");
+                note_column(c->search, n, c->site, x, a, o, acc);
                 return;
             }
         }

@@ -1,0 +1,240 @@
+/* isamap map: what executes what, and why not. */
+#include "isamap_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void report_mapping(struct report *r, const struct job *j, const struct mapping *x) {
+    struct text line = {0};
+    mapping_print(j->program, j->machine, x, &line);
+    report_open(r, NULL, '{');
+    report_string(r, "needle", j->machine->instr[x->instr].id);
+    report_integer(r, "statement", x->stmt);
+    report_string(r, "axes", line.at);
+    report_bool(r, "certified", x->certified);
+    report_number(r, "cost", x->cost);
+    report_number(r, "waste", x->waste);
+    report_close(r);
+    text_printf(&r->text, "  %s\n", line.at);
+    text_free(&line);
+}
+
+/* ---- why not ---- */
+
+/* What stands under the text from `at` on: ^~~~ */
+static void print_underlined(struct text *t, const char *label, const char *line, size_t at,
+                             size_t n) {
+    text_printf(t, "    %-14s %s\n    %-14s %*s^", label, line, "", (int)at, "");
+    for (size_t k = 1; k < n; k++) text_append(t, "~", 1);
+    text_append(t, "\n", 1);
+}
+
+static bool leads_to(const struct derivation *d, const struct failure *f) {
+    bool found = false;
+    for (int i = 0; i < d->nmappings && d->stmt == f->stmt; i++)
+        found |= d->mapping[i].instr == f->instr && d->mapping[i].stmt >= d->from &&
+                 d->mapping[i].stmt < d->to;
+    return found;
+}
+
+/* The shortest sequence of rewrites after which the instruction executes it; else the first rewrite
+ * that answers such a failure and applies here. NULL: none. */
+static const char *nearest_rewrite(struct job *j, const struct derivations *all,
+                                   const struct failure *f) {
+    const struct derivation *best = NULL;
+    struct text t = {0};
+    for (int i = 0; i < all->n; i++)
+        if (leads_to(&all->at[i], f) && (!best || all->at[i].nsteps < best->nsteps))
+            best = &all->at[i];
+    for (int k = 0; best && k < best->nsteps; k++)
+        text_printf(&t, "%s%s", k ? ", then " : "", best->step[k]->name);
+    if (best) text_printf(&t, ": after it the instruction executes the statement");
+    for (int r = 0; rewrites[r] && !best && !t.n; r++) {
+        if (!(rewrites[r]->answers >> f->kind & 1)) continue;
+        struct program *q = rewrites[r]->apply(j->program, f, NULL);
+        if (!q) continue;
+        text_printf(&t, "%s applies, but the instruction does not execute what it gives",
+                    rewrites[r]->name);
+        program_free(q);
+    }
+    const char *out = t.n ? arena_strdup(&j->arena, t.at) : NULL;
+    text_free(&t);
+    return out;
+}
+
+static void report_failure(struct report *r, struct job *j, const struct derivations *d,
+                           const struct failure *f, bool deepest, bool *seen) {
+    const char *needle = j->machine->instr[f->instr].id;
+    const struct failure_sight *v = f->sight;
+    bool plain = j->machine->instr[f->instr].is_move || (f->depth == 0 && *seen);
+    const char *rewrite = plain ? NULL : nearest_rewrite(j, d, f);
+    report_open(r, NULL, '{');
+    report_string(r, "kind", failure_name[f->kind]);
+    report_string(r, "needle", needle);
+    report_integer(r, "statement", f->stmt);
+    report_string(r, "reason", f->reason ? f->reason : "");
+    if (f->expected) report_string(r, "expected", f->expected);
+    if (f->got) report_string(r, "got", f->got);
+    if (v) {
+        report_string(r, "needle_text", v->needle);
+        report_string(r, "statement_text", v->stmt);
+        report_string(r, "needle_axes", v->needle_axes);
+        report_string(r, "statement_axes", v->stmt_axes);
+    }
+    if (rewrite) report_string(r, "rewrite", rewrite);
+    report_close(r);
+    if (!deepest) return;
+    text_printf(&r->text, "  %s: %s: %s\n", needle, failure_name[f->kind],
+                f->reason ? f->reason : "");
+    if (!v || plain) return;
+    *seen = true;
+    print_underlined(&r->text, "instruction", v->needle, v->needle_at, v->needle_n);
+    print_underlined(&r->text, "statement", v->stmt, v->stmt_at, v->stmt_n);
+    if (f->expected && f->got)
+        text_printf(&r->text, "    expected %s, found %s\n", f->expected, f->got);
+    text_printf(&r->text, "    axes of the instruction: %s\n    axes of the statement:   %s\n",
+                v->needle_axes, v->stmt_axes);
+    text_printf(&r->text, "    nearest rewrite: %s\n",
+                rewrite ? rewrite : "none answers this here");
+}
+
+/* Those of each statement together, what came furthest first; of an instruction that has mappings
+ * there, nothing. */
+static void report_failures(struct report *r, struct job *j, const struct findings *f,
+                            const struct derivations *d) {
+    report_open(r, "failures", '[');
+    for (int s = 0; s < j->program->nstmts; s++) {
+        struct text line = {0};
+        bool seen = false; /* a statement that nothing comes near gets one view */
+        stmt_print(j->program, &j->program->stmt[s], &line, NULL);
+        text_printf(&r->text, "why not, statement %d: %s\n", s, line.at);
+        text_free(&line);
+        for (int i = 0; i < f->nfailures; i++) {
+            const struct failure *x = &f->failure[i];
+            bool mapped = false, known = false;
+            if (x->stmt != s) continue;
+            for (int k = 0; k < f->nmappings; k++)
+                mapped |= f->mapping[k].stmt == s && f->mapping[k].instr == x->instr;
+            for (int k = 0; k < i; k++)
+                known |= f->failure[k].stmt == s && f->failure[k].instr == x->instr;
+            report_failure(r, j, d, x, !known && !mapped, &seen);
+        }
+    }
+    report_close(r);
+}
+
+/* What each validity rule leaves, of all assignments of axes; docs/mapping.md, "Totals". */
+static void report_totals(struct report *r, const struct findings *f, bool certified) {
+    const struct map_totals *t = &f->totals;
+    text_printf(&r->text,
+                "totals after each rule, as they are and modulo the instruction's symmetries:\n"
+                "  %-22s %14" PRId64 "\n",
+                "V0 bindings", t->bindings);
+    report_open(r, "totals", '{');
+    report_integer(r, "bindings", t->bindings);
+    for (int k = 0; k < STAGE_COUNT; k++) {
+        report_open(r, stage_key[k], '{');
+        report_number(r, "count", t->count[k]);
+        if (k >= STAGE_FULL) report_integer(r, "distinct", t->distinct[k]);
+        report_close(r);
+        text_printf(&r->text, "  %-22s %14.6g", stage_name[k], t->count[k]);
+        if (k >= STAGE_FULL) text_printf(&r->text, " %14" PRId64, t->distinct[k]);
+        text_printf(&r->text, "\n");
+    }
+    if (certified) {
+        report_integer(r, "certified", t->certified);
+        text_printf(&r->text, "  %-22s %14" PRId64 "\n", "certified", t->certified);
+    }
+    report_close(r);
+    text_printf(&r->text, "found in %.3g s, certified in %.3g s\n", f->seconds_find,
+                f->seconds_certify);
+}
+
+/* Mappings are sorted by statement, instruction and price: text has the best of each unless all are
+ * asked for. */
+static void report_derivation(struct report *r, const struct machine *m, const struct derivation *d,
+                              bool all) {
+    report_open(r, NULL, '{');
+    report_open(r, "rewrites", '[');
+    text_printf(&r->text, "  statement %d, after ", d->stmt);
+    for (int k = 0; k < d->nsteps; k++) {
+        report_string(r, NULL, d->step[k]->name);
+        text_printf(&r->text, "%s%s", k ? ", " : "", d->step[k]->name);
+    }
+    report_close(r);
+    text_printf(&r->text, ":\n");
+    for (int k = 0; k < d->nsteps; k++)
+        if (d->asked[k])
+            text_printf(&r->text, "    %s answers: %s\n", d->step[k]->name, d->asked[k]);
+    report_open(r, "mappings", '[');
+    for (int i = 0; i < d->nmappings; i++) {
+        struct text line = {0};
+        const struct mapping *x = &d->mapping[i], *last = i ? x - 1 : NULL;
+        bool best = !last || last->stmt != x->stmt || last->instr != x->instr;
+        mapping_print(d->program, m, x, &line);
+        report_open(r, NULL, '{');
+        report_string(r, "needle", m->instr[x->instr].id);
+        report_integer(r, "statement", x->stmt);
+        report_string(r, "axes", line.at);
+        report_bool(r, "certified", x->certified);
+        report_number(r, "cost", x->cost);
+        report_number(r, "waste", x->waste);
+        report_close(r);
+        if (best || all) text_printf(&r->text, "    %s\n", line.at);
+        text_free(&line);
+    }
+    report_close(r);
+    report_close(r);
+}
+
+/* What the instructions of sums of products execute after rewrites. */
+static void report_derivations(struct report *r, const struct job *j, const struct derivations *d,
+                               const struct map_options *options) {
+    if (d->n || d->bounded)
+        text_printf(&r->text, "after rewrites: %d programs%s\n", d->n,
+                    d->bounded ? " (step bound reached: there may be more)" : "");
+    report_open(r, "rewritten", '[');
+    for (int i = 0; i < d->n; i++) report_derivation(r, j->machine, &d->at[i], options->all);
+    report_close(r);
+    report_integer(r, "rewrites_tried", d->tried);
+    report_integer(r, "rewrites_refuted", d->refuted);
+    report_bool(r, "rewrites_bounded", d->bounded);
+    report_number(r, "rewrite_seconds", d->seconds);
+}
+
+int isamap_map(isamap *im, const char *path) {
+    call_begin(im);
+    struct job j;
+    job_init(&j, path);
+    int status = ISAMAP_INPUT;
+    if (job_machine(im, &j, USE_MAP) && job_program(im, &j)) {
+        struct report *r = &im->report;
+        struct map_options options = {
+            .all = im->option.all, .certify_all = im->option.certify, .explain = im->option.why};
+        struct findings *f = mapper_find(j.program, j.machine, &options);
+        report_open(r, NULL, '{');
+        report_string(r, "program", j.name);
+        report_string(r, "machine", j.machine->name);
+        text_printf(&r->text, "%s on %s: %d mappings, %d distinct%s\n", j.name, j.machine->name,
+                    f->nmappings, f->distinct,
+                    f->bounded ? " (step bound reached: there may be more)" : "");
+        report_open(r, "mappings", '[');
+        for (int i = 0; i < f->nmappings; i++) report_mapping(r, &j, &f->mapping[i]);
+        report_close(r);
+        report_integer(r, "count", f->nmappings);
+        report_integer(r, "distinct", f->distinct);
+        report_bool(r, "bounded", f->bounded);
+        report_number(r, "seconds", f->seconds_find);
+        report_number(r, "certify_seconds", f->seconds_certify);
+        if (im->option.all) report_totals(r, f, im->option.certify);
+        struct derivations *d = mapper_derive(j.program, j.machine, &options);
+        report_derivations(r, &j, d, &options);
+        if (im->option.why) report_failures(r, &j, f, d);
+        report_close(r);
+        status = f->nmappings || d->n ? ISAMAP_DONE : ISAMAP_NO_MAPPING;
+        derivations_free(d);
+        findings_free(f);
+    }
+    job_free(&j);
+    return call_end(im, status);
+}

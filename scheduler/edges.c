@@ -67,7 +67,7 @@ int64_t edge_objects(const struct machine *m, int memory) {
     for (int i = 0; i < m->nsyncs; i++) {
         const struct sync *s = &m->sync[i];
         if (s->memory != memory) continue;
-        bytes += s->size * (s->count < 0 ? COPY_SLOTS + __builtin_popcountll(s->to) : s->count);
+        bytes += s->size * (s->count < 0 ? COPY_SLOTS + 2 * __builtin_popcountll(s->to) : s->count);
     }
     return bytes;
 }

@@ -268,7 +268,7 @@ static void credits(struct emitter *e, struct nodes *out, const struct pacer *c,
     }
     if (!give && d > e->nest->nprefix && back.kind == EDGE_TOKEN &&
         e->w->m->sync[back.sync].memory >= 0)
-        signal_apart(e->w, out, &c->there);
+        signal_apart(e->w, out, &c->there, true);
 }
 
 /* Outer copies come first: fills stand in the order of the routes, and flows in that of their first

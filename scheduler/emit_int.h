@@ -73,7 +73,7 @@ void add_rotate(struct work *, struct nodes *, int place);
 void edge_give(struct work *, struct nodes *, const struct edge *, struct signal channel);
 void edge_take(struct work *, struct nodes *, const struct edge *, struct signal channel);
 /* Once, outside the steady flow: on a channel of its own, where there are as many as needed. */
-void signal_apart(struct work *, struct nodes *, const struct edge *);
+void signal_apart(struct work *, struct nodes *, const struct edge *, bool bracket);
 /* from gives, to takes, along the shortest path of tokens; nothing where hardware interlocks.
  * False: no path. */
 bool add_signal(struct work *, struct nodes *, int from, int to);

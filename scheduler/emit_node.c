@@ -55,12 +55,15 @@ void edge_take(struct work *w, struct nodes *l, const struct edge *e, struct sig
         add_sync(w, l, e->to, false, e->sync);
 }
 
-void signal_apart(struct work *w, struct nodes *l, const struct edge *e) {
-    bool many = e->kind == EDGE_TOKEN && w->m->sync[e->sync].count < 0;
-    struct signal channel = {0}; /* one for each queue that takes */
-    if (many)
-        channel.channel = COPY_SLOTS + __builtin_popcountll(w->m->sync[e->sync].to &
-                                                            ((UINT64_C(1) << e->to) - 1));
+/* On channels of their own, one for each queue that takes: of meetings, and of brackets, whose last
+ * token a meeting may follow before the taker has answered. */
+void signal_apart(struct work *w, struct nodes *l, const struct edge *e, bool bracket) {
+    struct signal channel = {0};
+    if (e->kind == EDGE_TOKEN && w->m->sync[e->sync].count < 0) {
+        uint64_t to = w->m->sync[e->sync].to;
+        channel.channel = COPY_SLOTS + (bracket ? __builtin_popcountll(to) : 0) +
+                          __builtin_popcountll(to & ((UINT64_C(1) << e->to) - 1));
+    }
     edge_give(w, l, e, channel);
     edge_take(w, l, e, channel);
 }
@@ -71,7 +74,7 @@ bool add_signal(struct work *w, struct nodes *l, int from, int to) {
         int next = to;
         if (graph_distance(w->m, from, to, &next) < 0) return false;
         struct edge e = edge_of_queue(w->m, from, next);
-        signal_apart(w, l, &e);
+        signal_apart(w, l, &e, false);
         from = next;
     }
     return true;
@@ -84,7 +87,7 @@ static void add_direct(struct work *w, struct nodes *out, int from, int to, int 
     bool free = edge_of_queue(w->m, from, root).kind == EDGE_FREE ||
                 edge_of_queue(w->m, root, to).kind == EDGE_FREE;
     if (from != to && from != root && to != root && free && e.kind == EDGE_TOKEN)
-        signal_apart(w, out, &e);
+        signal_apart(w, out, &e, false);
 }
 
 bool add_barrier(struct work *w, struct nodes *out, uint64_t before, uint64_t after, int root) {

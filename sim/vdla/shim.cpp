@@ -70,6 +70,9 @@ struct vdla *vdla_open(int64_t dram_bytes) {
     if (at == MAP_FAILED) return delete v, nullptr;
     v->dram = static_cast<uint8_t *>(at);
     v->bytes = dram_bytes;
+    v->context.randReset(2); // of a model built with VDLA_CHECKS; other models begin with zeros
+    v->context.randSeed(1);
+    v->model.reset(new Vvdla(&v->context));
     return v;
 }
 
@@ -92,11 +95,8 @@ static void cycle(Vvdla &m) {
     m.eval();
 }
 
-// Combinational outputs are those of the cycle that has just begun.
+// What the buffers on the chip hold stays.
 static void reset(vdla &v, uint64_t address, uint32_t instructions) {
-    v.context.randReset(2);
-    v.context.randSeed((int)(v.seed & 0x7fffffff));
-    v.model.reset(new Vvdla(&v.context));
     Vvdla &m = *v.model;
     m.clk = 0;
     m.reset = 1;
@@ -161,7 +161,7 @@ enum vdla_end vdla_run(struct vdla *v, uint64_t address, uint32_t instructions, 
 }
 
 uint64_t vdla_cycles(const struct vdla *v) { return v->cycles; }
-uint64_t vdla_count(const struct vdla *v, enum vdla_counter c) { return v->model && c < VDLA_COUNTERS ? v->model->counter[c] : 0; }
+uint64_t vdla_count(const struct vdla *v, enum vdla_counter c) { return c < VDLA_COUNTERS ? v->model->counter[c] : 0; }
 
 const struct vdla_retired *vdla_retired_list(const struct vdla *v, size_t *n) {
     *n = v->retired.size();

@@ -46,7 +46,7 @@ uint8_t *vdla_dram(struct vdla *);
 /* A latency drawn from low..high for each copy, by a generator that starts with the seed; low = high: fixed. False: a latency below
  * 8 or above 1000, a rate of none or more than 64 bytes a cycle. */
 int vdla_set(struct vdla *, uint32_t rate, uint32_t latency_low, uint32_t latency_high, uint64_t seed);
-/* From reset. `what` (may be NULL) gets a line about any end but VDLA_DONE. */
+/* From reset; what the buffers on the chip hold stays from run to run. `what` (may be NULL) gets a line about any end but VDLA_DONE. */
 enum vdla_end vdla_run(struct vdla *, uint64_t address, uint32_t instructions, uint64_t limit, char *what, size_t n);
 uint64_t vdla_cycles(const struct vdla *); /* of the last run; likewise below */
 uint64_t vdla_count(const struct vdla *, enum vdla_counter);

@@ -42,27 +42,16 @@ module dma_read
   logic [31:0] our_number;
   logic issued;
 
-  // What a copy takes, for either half.
-  function automatic logic is_row(input vdla_pkg::ld_inp_t c);
-    return c.kind == vdla_pkg::LD_ROW__KIND;
-  endfunction
-  function automatic logic [31:0] words_of(input vdla_pkg::ld_inp_t c);  // that have a source
-    return is_row(c) ? 1 : 32'(c.z) * 32'(c.y) * 32'(c.x);
-  endfunction
-  function automatic logic [31:0] places_of(input vdla_pkg::ld_inp_t c);  // that are written
-    return is_row(c) ? 32'(c.y) : 32'(c.z) * (32'(c.y0) + 32'(c.y) + 32'(c.y1)) * (32'(c.x0) + 32'(c.x) + 32'(c.x1));
-  endfunction
-  function automatic logic [31:0] bytes_of(input vdla_pkg::ld_inp_t c);
-    return words_of(c) * copy_word(c.kind);
-  endfunction
-
-  wire moving = (phase == ASK && granted) || phase == MOVE;
+  extent_t extent;
   logic last_moved;
-  occupancy asked (.clk, .load(start), .bytes(bytes_of(copy)), .words(places_of(copy)), .row(is_row(copy)), .go(moving), .rate,
-                   .last(last_moved));
+  wire moving = (phase == ASK && granted) || phase == MOVE;
+  occupancy asked (
+      .clk, .load(start), .copy, .size(copy_word(copy.kind)), .row(copy.kind == vdla_pkg::LD_ROW__KIND), .go(moving), .rate,
+      .all(extent), .last(last_moved)
+  );
   assign issued  = phase == ASK && granted;
   assign idle    = phase == IDLE;
-  assign request = '{valid: phase == ASK, since: since, number: our_number, bytes: bytes_of(ours)};
+  assign request = '{valid: phase == ASK, since: since, number: our_number, bytes: extent.bytes};
 
   logic free;
   assign free = BLOCKING ? phase == WAIT && wrote_last : moving && last_moved;
@@ -83,6 +72,7 @@ module dma_read
   // ---- what is under way ----
   typedef struct packed {
     cycle_t            ready;  // the first cycle of its arrival
+    extent_t           all;
     vdla_pkg::ld_inp_t copy;
   } flight_t;
   flight_t flight[FLIGHT];
@@ -103,7 +93,7 @@ module dma_read
 
   always_ff @(posedge clk) begin
     if (issued) begin
-      flight[next] <= '{ready: now + cycle_t'(latency) - 1, copy: ours};
+      flight[next] <= '{ready: now + cycle_t'(latency) - 1, all: extent, copy: ours};
       owed[next] <= own;
       next <= next + 1'b1;
     end
@@ -128,10 +118,11 @@ module dma_read
   cycle_t ready;
   logic [2:0] kind;
   logic [12:0] base;
-  logic [31:0] origin, credit, to_come, words_left, pads_left, fills_left, place, source, pad, filled;
+  logic [31:0] size, origin, credit, to_come, words_left, pads_left, fills_left, place, source, pad, filled;
   wire loading = (!active && count != 0) || (finish && count > 1);
-  wire vdla_pkg::ld_inp_t box = flight[active?first+1'b1 : first].copy;
-  wire [31:0] size = copy_word(kind), arrived = credit + (to_come < rate ? to_come : rate);
+  flight_t chosen;
+  always_comb if (loading) chosen = flight[active?first+1'b1 : first]; else chosen = '0;
+  wire [31:0] arrived = credit + (to_come < rate ? to_come : rate);
   wire go = active && now >= ready;
   wire take_data = go && words_left != 0 && arrived >= size;
   wire take_pad = go && !take_data && pads_left != 0;
@@ -139,11 +130,11 @@ module dma_read
   assign finish = go && words_left == 32'(take_data) && pads_left == 32'(take_pad) && fills_left == 32'(fill);
 
   walk walker (
-      .clk, .load(loading), .box, .take_data, .take_pad, .data_place(place), .data_source(source), .pad_place(pad)
+      .clk, .load(loading), .box(chosen.copy), .take_data, .take_pad, .data_place(place), .data_source(source), .pad_place(pad)
   );
 
   assign read         = take_data;
-  assign read_address = origin + source * size;
+  always_comb if (take_data) read_address = origin + source * size; else read_address = '0;
   assign read_bytes   = size;
 
   always_ff @(posedge clk) begin
@@ -162,16 +153,17 @@ module dma_read
     if (finish) active <= 1'b0;
     if (loading) begin
       active <= 1'b1;
-      ready <= flight[active?first+1'b1 : first].ready;
-      kind <= box.kind;
-      row <= is_row(box);
-      base <= box.sram;
-      origin <= {2'b00, box.dram, 4'h0};
+      ready <= chosen.ready;
+      kind <= chosen.copy.kind;
+      size <= copy_word(chosen.copy.kind);
+      row <= chosen.all.row;
+      base <= chosen.copy.sram;
+      origin <= {2'b00, chosen.copy.dram, 4'h0};
       credit <= '0;
-      to_come <= bytes_of(box);
-      words_left <= words_of(box);
-      pads_left <= is_row(box) ? '0 : places_of(box) - words_of(box);
-      fills_left <= !is_row(box) ? '0 : box.y == 0 ? 1 : 32'(box.y);
+      to_come <= chosen.all.bytes;
+      words_left <= chosen.all.words;
+      pads_left <= chosen.all.row ? '0 : chosen.all.places - chosen.all.words;
+      fills_left <= !chosen.all.row ? '0 : chosen.all.places == 0 ? 1 : chosen.all.places;
       filled <= '0;
     end
     if (rst) begin

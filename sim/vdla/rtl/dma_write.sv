@@ -37,18 +37,7 @@ module dma_write
   cycle_t since;
   logic [31:0] our_number;
 
-  function automatic logic is_narrow(input vdla_pkg::st_t c);
-    return c.kind == vdla_pkg::ST__KIND;
-  endfunction
-  function automatic logic [31:0] size_of(input vdla_pkg::st_t c);  // of a word in DRAM
-    return is_narrow(c) ? 16 : 64;
-  endfunction
-  function automatic logic [31:0] words_of(input vdla_pkg::st_t c);
-    return 32'(c.z) * 32'(c.y) * 32'(c.x);
-  endfunction
-  function automatic logic [31:0] bytes_of(input vdla_pkg::st_t c);
-    return words_of(c) * size_of(c);
-  endfunction
+  wire is_narrow = copy.kind == vdla_pkg::ST__KIND;
 
   // ---- asking and reading ----
   logic last_moved, fetched;
@@ -56,14 +45,22 @@ module dma_write
   wire moving = issued || phase == MOVE;
   wire free = moving && last_moved;
   logic [31:0] have, to_read, at;
+  extent_t extent;
+  logic [31:0] size_asked;
+  logic narrows;
   wire [31:0] could = have + rate;
-  assign fetched = moving && to_read != 0 && could >= size_of(ours);
+  assign fetched = moving && to_read != 0 && could >= size_asked;
 
+  vdla_pkg::ld_inp_t plain;  // the same box, as a copy without padding
+  always_comb begin
+    plain = copy;
+    {plain.y0, plain.y1, plain.x0, plain.x1} = '0;
+  end
   occupancy asked (
-      .clk, .load(start), .bytes(bytes_of(copy)), .words(words_of(copy)), .row(1'b0), .go(moving), .rate, .last(last_moved)
+      .clk, .load(start), .copy(plain), .size(is_narrow ? 16 : 64), .row(1'b0), .go(moving), .rate, .all(extent), .last(last_moved)
   );
   assign idle    = phase == IDLE;
-  assign request = '{valid: phase == ASK, since: since, number: our_number, bytes: bytes_of(ours)};
+  assign request = '{valid: phase == ASK, since: since, number: our_number, bytes: extent.bytes};
   assign retire  = '{valid: free, number: our_number, start: since, finish: now + 1};
   assign read    = fetched;
   assign read_at = at;
@@ -75,12 +72,14 @@ module dma_write
       our_number <= number;
       since <= now;
       have <= '0;
-      to_read <= words_of(copy);
+      size_asked <= is_narrow ? 16 : 64;
+      narrows <= is_narrow;
+      to_read <= 32'(copy.z) * 32'(copy.y) * 32'(copy.x);
       at <= 32'(copy.sram);
     end
     else if (free) phase <= IDLE;
     else if (moving) phase <= MOVE;
-    if (moving) have <= could - (fetched ? size_of(ours) : 0);
+    if (moving) have <= could - (fetched ? size_asked : 0);
     if (fetched) begin
       to_read <= to_read - 1;
       at <= at + 1;
@@ -104,13 +103,17 @@ module dma_write
 
   logic [ACC_BITS-1:0] stored[STORED];
   logic [$clog2(STORED)-1:0] put, taken;
+  logic [ACC_BITS-1:0] stored_word;
+  always_comb begin
+    stored_word = '0;
+    if (fetched) begin
+      stored_word = read_data;
+      if (narrows) for (int j = 0; j < 16; j++) stored_word[8*j+:8] = narrow(read_data[32*j+:32], ours.shift, ours.low, ours.high);
+    end
+  end
   always_ff @(posedge clk) begin
     if (fetched) begin
-      if (is_narrow(ours)) begin
-        for (int j = 0; j < 16; j++)
-          stored[put][8*j+:8] <= narrow(read_data[32*j+:32], ours.shift, ours.low, ours.high);
-      end
-      else stored[put] <= read_data;
+      stored[put] <= stored_word;
       put <= put + 1'b1;
     end
     if (rst) put <= '0;
@@ -118,8 +121,10 @@ module dma_write
 
   // ---- what is under way ----
   typedef struct packed {
-    cycle_t        ready;
-    vdla_pkg::st_t copy;
+    cycle_t            ready;
+    extent_t           all;
+    logic       [31:0] size;
+    vdla_pkg::ld_inp_t copy;
   } flight_t;
   flight_t flight[FLIGHT];
   tokens_t owed[FLIGHT];
@@ -138,7 +143,7 @@ module dma_write
 
   always_ff @(posedge clk) begin
     if (issued) begin
-      flight[next] <= '{ready: now + cycle_t'(latency), copy: ours};
+      flight[next] <= '{ready: now + cycle_t'(latency), all: extent, size: size_asked, copy: unpadded};
       owed[next] <= own;
       next <= next + 1'b1;
     end
@@ -157,15 +162,12 @@ module dma_write
   cycle_t ready;
   logic [31:0] size, origin, credit, to_come, words_left, place, source, pad;
   wire loading = (!active && count != 0) || (finish && count > 1);
-  wire vdla_pkg::st_t chosen = flight[active?first+1'b1 : first].copy;
-  vdla_pkg::ld_inp_t box;
+  vdla_pkg::ld_inp_t unpadded;
+  flight_t chosen;
   always_comb begin
-    box = '0;
-    box.z = chosen.z;
-    box.y = chosen.y;
-    box.x = chosen.x;
-    box.ys = chosen.ys;
-    box.zs = chosen.zs;
+    unpadded = ours;
+    {unpadded.y0, unpadded.y1, unpadded.x0, unpadded.x1} = '0;
+    if (loading) chosen = flight[active?first+1'b1 : first]; else chosen = '0;
   end
   wire [31:0] arrived = credit + (to_come < rate ? to_come : rate);
   wire go = active && now >= ready;
@@ -173,14 +175,14 @@ module dma_write
   assign finish = go && words_left == 32'(take);
 
   walk walker (
-      .clk, .load(loading), .box, .take_data(take), .take_pad(1'b0), .data_place(place), .data_source(source), .pad_place(pad)
+      .clk, .load(loading), .box(chosen.copy), .take_data(take), .take_pad(1'b0), .data_place(place), .data_source(source), .pad_place(pad)
   );
   wire unused = &{1'b0, place, pad};
 
   assign write         = take;
-  assign write_address = origin + source * size;
+  always_comb if (take) write_address = origin + source * size; else write_address = '0;
   assign write_bytes   = size;
-  assign write_data    = stored[taken];
+  always_comb if (take) write_data = stored[taken]; else write_data = '0;
 
   always_ff @(posedge clk) begin
     if (take) taken <= taken + 1'b1;
@@ -192,12 +194,12 @@ module dma_write
     if (finish) active <= 1'b0;
     if (loading) begin
       active <= 1'b1;
-      ready <= flight[active?first+1'b1 : first].ready;
-      size <= size_of(chosen);
-      origin <= {2'b00, chosen.dram, 4'h0};
+      ready <= chosen.ready;
+      size <= chosen.size;
+      origin <= {2'b00, chosen.copy.dram, 4'h0};
       credit <= '0;
-      to_come <= bytes_of(chosen);
-      words_left <= words_of(chosen);
+      to_come <= chosen.all.bytes;
+      words_left <= chosen.all.words;
     end
     if (rst) begin
       active <= 1'b0;

@@ -1,26 +1,52 @@
-// 256 products a cycle: each of 16 accumulators adds a row of 16 weights times 16 inputs. Gated by `valid`, and the products of a
-// row in one function: this is what the time of a simulation goes into.
+// The matrix unit and its two buffers: 256 products a cycle, each of 16 accumulators adds a row of 16 weights times 16 inputs. The
+// numbers are kept as 32 bits, and weights by input, so that a simulation does them 8 at a time: it spends its time here.
 module gemm
   import vdla_types::*;
 (
-    input  logic                valid,
-    input  logic                overwrite,
-    input  logic [INP_BITS-1:0] inp,
-    input  logic [WGT_BITS-1:0] wgt,
-    input  logic [ACC_BITS-1:0] old,
-    output logic [ACC_BITS-1:0] sum
+    input  logic                 clk,
+    input  logic                 load_inp,
+    input  logic [INP_INDEX-1:0] load_inp_at,
+    input  logic                 load_wgt,
+    input  logic [WGT_INDEX-1:0] load_wgt_at,
+    input  logic [ WGT_BITS-1:0] load_data,
+    input  logic                 load_zero,   // instead of the data
+    input  logic                 valid,
+    input  logic                 overwrite,
+    input  logic [INP_INDEX-1:0] inp_at,
+    input  logic [WGT_INDEX-1:0] wgt_at,
+    input  logic [ ACC_BITS-1:0] old,
+    output logic [ ACC_BITS-1:0] sum
 );
-  function automatic logic [31:0] row(input logic [INP_BITS-1:0] a, input logic [INP_BITS-1:0] b);
+  typedef int inputs_t[16];
+  typedef int weights_t[16][16];  // of each input to all outputs
+  inputs_t inp[vdla_pkg::MEMORY_INP_WORDS];
+  weights_t wgt[vdla_pkg::MEMORY_WGT_WORDS];
+
+  function automatic void add_products(input logic [ACC_BITS-1:0] to, input inputs_t x, input weights_t w,
+                                       output logic [ACC_BITS-1:0] result);
     // verilator no_inline_task
-    logic [31:0] s;
-    s = '0;
-    for (int k = 0; k < 16; k++) s = s + 32'($signed(a[8*k+:8])) * 32'($signed(b[8*k+:8]));
-    return s;
+    inputs_t o;
+    for (int j = 0; j < 16; j++) o[j] = to[32*j+:32];
+    for (int j = 0; j < 16; j++) for (int k = 0; k < 16; k++) o[j] = o[j] + x[k] * w[k][j];
+    for (int j = 0; j < 16; j++) result[32*j+:32] = o[j];
   endfunction
+
+  always_ff @(posedge clk) begin
+    if (load_inp) begin
+      automatic inputs_t loaded_inp;
+      for (int k = 0; k < 16; k++) loaded_inp[k] = load_zero ? 0 : 32'($signed(load_data[8*k+:8]));
+      inp[load_inp_at] <= loaded_inp;
+    end
+    if (load_wgt) begin
+      automatic weights_t loaded_wgt;
+      for (int k = 0; k < 16; k++)
+        for (int j = 0; j < 16; j++) loaded_wgt[k][j] = load_zero ? 0 : 32'($signed(load_data[8*(16*j+k)+:8]));
+      wgt[load_wgt_at] <= loaded_wgt;
+    end
+  end
 
   always_comb begin
     sum = '0;
-    if (valid)
-      for (int j = 0; j < 16; j++) sum[32*j+:32] = (overwrite ? 32'd0 : old[32*j+:32]) + row(inp, wgt[INP_BITS*j+:INP_BITS]);
+    if (valid) add_products(overwrite ? '0 : old, inp[inp_at], wgt[wgt_at], sum);
   end
 endmodule

@@ -164,18 +164,8 @@ module vdla
   // ---- buffers ----
   wire load_wgt = write[0] && write_kind[0] == vdla_pkg::LD_WGT__KIND, load_inp = write[0] && !load_wgt;
   wire load_uop = write[1] && write_kind[1] == vdla_pkg::LD_UOP__KIND, load_acc = write[1] && !load_uop;
-  logic [INP_BITS-1:0] inp_word;
-  logic [WGT_BITS-1:0] wgt_word;
   logic [ACC_BITS-1:0] acc_old, acc_x, sum, result, widened;
 
-  buffer #(.WIDTH(INP_BITS), .WORDS(vdla_pkg::MEMORY_INP_WORDS)) inp (
-      .clk, .write(load_inp), .write_at(INP_INDEX'(write_at[0])), .write_data(read_data[0][INP_BITS-1:0]),
-      .write_zero(write_zero[0]), .read_at(INP_INDEX'(x)), .read_data(inp_word)
-  );
-  buffer #(.WIDTH(WGT_BITS), .WORDS(vdla_pkg::MEMORY_WGT_WORDS)) wgt (
-      .clk, .write(load_wgt), .write_at(WGT_INDEX'(write_at[0])), .write_data(read_data[0]),
-      .write_zero(write_zero[0]), .read_at(WGT_INDEX'(b)), .read_data(wgt_word)
-  );
   buffer #(.WIDTH(32), .WORDS(vdla_pkg::MEMORY_UOP_WORDS)) uops (
       .clk, .write(load_uop), .write_at(UOP_INDEX'(write_at[1])), .write_data(read_data[1][31:0]),
       .write_zero(1'b0), .read_at(uop_at), .read_data(uop)
@@ -191,7 +181,11 @@ module vdla
       .read(is_gemm || is_alu), .read_c(ACC_INDEX'(c)), .read_x(ACC_INDEX'(x)), .c(acc_old), .x(acc_x),
       .result(is_gemm ? sum : result), .store(acc_read), .store_at(ACC_INDEX'(acc_read_at)), .store_data(acc_for_store)
   );
-  gemm mac (.valid(is_gemm), .overwrite, .inp(inp_word), .wgt(wgt_word), .old(acc_old), .sum);
+  gemm mac (
+      .clk, .load_inp, .load_inp_at(INP_INDEX'(write_at[0])), .load_wgt, .load_wgt_at(WGT_INDEX'(write_at[0])),
+      .load_data(read_data[0]), .load_zero(write_zero[0]), .valid(is_gemm), .overwrite, .inp_at(INP_INDEX'(x)),
+      .wgt_at(WGT_INDEX'(b)), .old(acc_old), .sum
+  );
   alu lanes (.valid(is_alu), .code, .use_imm, .imm, .c(acc_old), .x(acc_x), .result);
 
   logic beyond;

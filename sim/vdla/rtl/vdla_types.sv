@@ -1,7 +1,7 @@
 // What the modules hand to one another. Positions of fields in instructions come from vdla_pkg, which is
 // made from machines/vdla.xml.
 package vdla_types;
-  localparam int ACC_BITS = 32 * 16, INP_BITS = 8 * 16, WGT_BITS = 8 * 16 * 16;
+  localparam int ACC_BITS = 32 * 16, WGT_BITS = 8 * 16 * 16;
   localparam int INP_INDEX = $clog2(vdla_pkg::MEMORY_INP_WORDS), WGT_INDEX = $clog2(vdla_pkg::MEMORY_WGT_WORDS);
   localparam int ACC_INDEX = $clog2(vdla_pkg::MEMORY_ACC_WORDS), UOP_INDEX = $clog2(vdla_pkg::MEMORY_UOP_WORDS);
   localparam int FLIGHT = 512;  // copies of one queue that may wait for DRAM: with more than LAT / 2 none waits for room
@@ -21,6 +21,12 @@ package vdla_types;
     cycle_t      since;
     logic [31:0] number, bytes;
   } request_t;
+
+  // How much a copy moves: words that have a source, places in the buffer that are written, bytes over the port.
+  typedef struct packed {
+    logic        row;  // one word fills all places
+    logic [31:0] words, places, bytes;
+  } extent_t;
 
   // Tokens for the two neighbours of a queue, in one cycle.
   typedef struct packed {

@@ -30,7 +30,9 @@ module walk
   logic [63:0] below;
   always_comb begin
     below = '0;
+    pad_place = '0;
     if (take_pad) begin
+      pad_place = (pz * height + py) * width + px;
       below = first_pad(b, py + 1);
       if (below[63:32] >= height) below = first_pad(b, 0);
     end
@@ -38,7 +40,6 @@ module walk
 
   assign data_place  = row_place + dx;
   assign data_source = row_source + dx;
-  assign pad_place   = pz * height * width + py * width + px;
 
   always_ff @(posedge clk) begin
     if (take_data) begin

@@ -11,8 +11,10 @@ module alu
     output logic [ACC_BITS-1:0] result
 );
   function automatic logic signed [31:0] shifted(input logic signed [31:0] v, input logic signed [31:0] by);
-    if (by >= 0) return by >= 32 ? {32{v[31]}} : v >>> by[4:0];
-    return by <= -32 ? '0 : v << 5'(-by);
+    if (by >= 32) return v >>> 31;
+    if (by >= 0) return v >>> by[4:0];
+    if (by <= -32) return 0;
+    return v << 5'(-by);
   endfunction
 
   function automatic logic signed [31:0] lane(input logic [2:0] what, input logic signed [31:0] a, input logic signed [31:0] b);

@@ -4,6 +4,7 @@ module dram
   import vdla_types::*;
 (
     input  logic                clk,
+    input  logic                rst,
     input  logic [        63:0] handle,
     input  logic                fetch,
     input  logic [        63:0] fetch_address,
@@ -22,9 +23,10 @@ module dram
                                               output bit [WGT_BITS-1:0] data);
   import "DPI-C" function void vdla_dpi_write(input longint unsigned handle, input int unsigned address, input int unsigned bytes,
                                                input bit [ACC_BITS-1:0] data);
-  always_ff @(posedge clk) begin
-    if (fetch) vdla_dpi_fetch(handle, fetch_address, fetched);
-    for (int p = 0; p < 2; p++) if (read[p]) vdla_dpi_read(handle, read_address[p], read_bytes[p], read_data[p]);
-    if (write) vdla_dpi_write(handle, write_address, write_bytes, write_data);
-  end
+  always_ff @(posedge clk)
+    if (!rst) begin
+      if (fetch) vdla_dpi_fetch(handle, fetch_address, fetched);
+      for (int p = 0; p < 2; p++) if (read[p]) vdla_dpi_read(handle, read_address[p], read_bytes[p], read_data[p]);
+      if (write) vdla_dpi_write(handle, write_address, write_bytes, write_data);
+    end
 endmodule

@@ -141,7 +141,7 @@ module vdla
       .give(store_gives), .flying(flying[STORE]), .fault(flight_fault[STORE])
   );
   dram memory (
-      .clk, .handle, .fetch(!fetch_done && fetch_number < length), .fetch_address(program_address + 64'(fetch_number) * 16),
+      .clk, .rst(reset || rst), .handle, .fetch(!fetch_done && fetch_number < length), .fetch_address(program_address + 64'(fetch_number) * 16),
       .fetched, .read, .read_address, .read_bytes, .read_data, .write(dram_write), .write_address(dram_write_address),
       .write_bytes(dram_write_bytes), .write_data(dram_write_data)
   );
@@ -228,7 +228,7 @@ module vdla
     for (int t = 0; t < 4; t++) one[int'(COUNT_L2C_WAIT)+t] = missing[t] && ready[t==1?LOAD : t==2 ? STORE : EXEC];
   end
   counters count (
-      .clk, .rst, .handle, .one, .retire, .read, .read_bytes, .read_kind(read_bytes[1] == 4 ? vdla_pkg::LD_UOP__KIND : vdla_pkg::LD_ACC__KIND),
+      .clk, .rst(reset || rst), .handle, .one, .retire, .read, .read_bytes, .read_kind(read_bytes[1] == 4 ? vdla_pkg::LD_UOP__KIND : vdla_pkg::LD_ACC__KIND),
       .write(dram_write), .write_bytes(dram_write_bytes), .counter
   );
 endmodule

@@ -49,9 +49,13 @@ static double simulated(const struct work *w, const struct moves *moves, int nes
     return cycles;
 }
 
+static double entries(const struct work *w, const struct nest *n, const struct plan *p) {
+    return plan_entries(w, n, p, plan_trips(w, p, p->nloops));
+}
+
 double plan_simulated(struct work *w, const struct moves *moves, int nest, const struct plan *p) {
     double most = (double)ITERATIONS / w->nnests;
-    if (!can_simulate(w, &w->nest[nest]) || plan_trips(w, p, p->nloops) > most) return -1;
+    if (!can_simulate(w, &w->nest[nest]) || entries(w, &w->nest[nest], p) > most) return -1;
     return simulated(w, moves, nest, p);
 }
 
@@ -59,7 +63,7 @@ double plan_simulated(struct work *w, const struct moves *moves, int nest, const
 static int finalists(struct search *s) {
     struct plan p;
     point_plan(s, pool_best(s), &p);
-    double each = plan_trips(s->w, &p, p.nloops), all = (double)ITERATIONS / s->w->nnests;
+    double each = entries(s->w, &s->w->nest[s->nest], &p), all = (double)ITERATIONS / s->w->nnests;
     int n = each * FINALISTS <= all ? FINALISTS : (int)(all / each);
     return n < 2 ? 0 : n;
 }

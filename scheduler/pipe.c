@@ -57,19 +57,18 @@ static int hardware_axes(const struct work *w, const struct nest *n, const struc
     return found < counters ? found : counters;
 }
 
-double pipe_entries(const struct pricing *c, const struct task *t, double issues) {
-    int axis[MAX_AXES], from = free_depth(c->w, c->nest, c->plan);
-    if (instr_table(t->needle->in) && !c->plan->is_static) { /* and their first reduction step */
-        bool splits = t->init >= 0;
-        for (int i = from; i < c->plan->nloops && splits; i++)
-            if (t->reductions >> c->plan->loop[i].axis & 1)
-                return 2 * plan_trips(c->w, c->plan, from);
-        return plan_trips(c->w, c->plan, from);
+double plan_entries(const struct work *w, const struct nest *n, const struct plan *p,
+                    double issues) {
+    const struct task *t = &w->task[n->core];
+    int axis[MAX_AXES], from = free_depth(w, n, p), count = hardware_axes(w, n, p, from, axis);
+    if (instr_table(t->needle->in) && !p->is_static) { /* the first reduction step is one more */
+        bool splits = false;
+        for (int i = from; i < p->nloops && t->init >= 0; i++)
+            splits |= t->reductions >> p->loop[i].axis & 1;
+        return plan_trips(w, p, from) * (splits ? 2 : 1);
     }
-    int n = hardware_axes(c->w, c->nest, c->plan, from, axis);
-    for (int i = 0; i < n; i++)
-        issues *= plan_tiles(c->w, c->plan, axis[i], from) /
-                  plan_tiles(c->w, c->plan, axis[i], c->plan->nloops);
+    for (int i = 0; i < count; i++)
+        issues *= plan_tiles(w, p, axis[i], from) / plan_tiles(w, p, axis[i], p->nloops);
     return issues;
 }
 

@@ -553,7 +553,7 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     double width = (double)(q->width > 0 ? q->width : 1);
     instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, NULL);
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
-    cycles -= overhead * (issues - pipe_entries(c, t, issues));
+    cycles -= overhead * (issues - plan_entries(c->w, c->nest, c->plan, issues));
     cycles = (cycles - remain_saving(c->w, t, c->plan, issues)) / width;
     if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * (latency + q->pick));
     c->queue[in->queue] += cycles;

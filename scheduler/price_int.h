@@ -43,8 +43,6 @@ struct flow { /* of all that a queue fills: the deepest holds set its pace */
 double pipe_bus_waits(const struct pricing *, const struct flow *, double step, double cut);
 /* The last step before depth `from` comes round again, beside a step on average. */
 double pipe_boundary(const struct pricing *, int from, int depth);
-/* Entries of the queue that so many issues are, the machine running the loops that it can. */
-double pipe_entries(const struct pricing *, const struct task *, double issues);
 /* The chain's issues, and the drains of its results. */
 void pipe_chain(struct pricing *, const struct task *core);
 /* Cycles before the instructions can begin, while they wait, and after them (SCHEDULING §3). */

@@ -543,6 +543,8 @@ double plan_simulated(struct work *, const struct moves *, int nest, const struc
 
 /* pipe.c */
 void plan_arrange(const struct work *, const struct nest *, struct plan *);
+/* Entries of the queue that so many issues are, the machine running the loops that it can. */
+double plan_entries(const struct work *, const struct nest *, const struct plan *, double issues);
 /* Loops inside all holds that plan_arrange leaves to the program, reductions all; at most 2, outermost first. */
 int plan_plain(const struct work *, const struct nest *, const struct plan *, int *axis);
 /* parts.c */

@@ -12,9 +12,16 @@ struct seen { /* an issue whose entries are in the table already */
     struct seen *next;
 };
 
+struct run { /* of entries that an issue needs */
+    uint8_t *at;
+    int64_t n;
+    struct run *next;
+};
+
 struct table {
     int memory, buffer, place;
     int64_t size; /* of an entry */
+    struct run *run;
     uint8_t *at;
     int64_t n, cap; /* entries */
 };
@@ -56,6 +63,17 @@ static void table_add(struct maker *k, struct table *t, const uint8_t *entry, in
     }
     memcpy(t->at + t->n * t->size, entry + shared * t->size, (size_t)((n - shared) * t->size));
     t->n += n - shared;
+}
+
+/* Long ones first: they may contain short ones. */
+static void run_add(struct maker *k, struct table *t, uint8_t *entry, int64_t n) {
+    struct run **at = &t->run, *new = arena_alloc(k->w->arena, sizeof *new);
+    while (*at && (*at)->n >= n) {
+        if ((*at)->n == n && !memcmp((*at)->at, entry, (size_t)(n * t->size))) return;
+        at = &(*at)->next;
+    }
+    *new = (struct run){entry, n, *at};
+    *at = new;
 }
 
 /* All that the entries depend on beside their number. */
@@ -125,7 +143,7 @@ static void collect(struct maker *k, const struct loop_node *l) {
         k->failed |= table_entry(w->m, h.issue, h.counter[h.table], address, memory, flag,
                                  entry + i * t->size) != NULL;
     }
-    table_add(k, t, entry, n);
+    run_add(k, t, entry, n);
 }
 
 static void walk(struct maker *k, const struct node *node, int n);
@@ -318,6 +336,9 @@ bool tables_load(struct work *w, const struct moves *moves, struct nodes *list, 
     }
     if (k->failed) return fail(w, &k->table[0]);
     if (!k->ntables) return true;
+    for (int i = 0; i < k->ntables; i++)
+        for (const struct run *r = k->table[i].run; r; r = r->next)
+            table_add(k, &k->table[i], r->at, r->n);
     for (int i = 0; i < k->ntables; i++)
         if (!table_place(w, moves, &out, &k->table[i], &at[k->table[i].memory])) return false;
     uint64_t loads = nodes_queues(w, out.at, out.n), users = nodes_queues(w, list->at, list->n);

@@ -60,12 +60,46 @@ static const struct entries *entries_keep(struct engine *e, const struct entries
     return kept;
 }
 
+/* All that the moves depend on beside the entry's number; false: too much. */
+static bool key_of(struct engine *e, const struct hardware *h, struct entries_key *key) {
+    const struct loop_node *u = h->loop[h->table];
+    key->loop = u;
+    key->n = 0;
+    key->value[key->n++] = value_of(e, u->lo);
+    key->value[key->n++] = value_of(e, u->hi);
+    for (int o = 0; o < e->machine->instr[h->issue->instr].noperands; o++) {
+        const struct arg *a = &h->issue->arg[o];
+        int left = ENTRIES_KEY - key->n,
+            n = a->place < 0 ? 0
+                             : sx_rest(a->offset, u->var, e->value, key->value + key->n, left);
+        if (n < 0) return false;
+        key->n += n;
+    }
+    return true;
+}
+
+static struct entries_key *key_slot(struct engine *e, const struct entries_key *key) {
+    uint64_t hash = (uint64_t)(uintptr_t)key->loop >> 4;
+    for (int i = 0; i < key->n; i++) {
+        hash = (hash ^ (uint64_t)key->value[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    if (!e->keys) e->keys = arena_array(&e->arena, ENTRIES_KEYS, sizeof *e->keys);
+    return &e->keys[hash % ENTRIES_KEYS];
+}
+
 static bool entry_moves(struct engine *e, const struct hardware *h, const struct shape *s,
                         struct executed *x) {
     const struct loop_node *u = h->loop[h->table];
     struct entries new = {.n = x->trips[h->table],
                           .noperands = e->machine->instr[h->issue->instr].noperands};
     size_t needed = (size_t)(new.n *new.noperands);
+    struct entries_key key, *slot = key_of(e, h, &key) ? key_slot(e, &key) : NULL;
+    if (slot && slot->loop == key.loop && slot->n == key.n &&
+        !memcmp(slot->value, key.value, sizeof *key.value * (size_t)key.n)) {
+        x->entries = slot->entries;
+        return true;
+    }
     if (needed > e->moves_cap) {
         e->moves = arena_array(&e->arena, 2 * needed, sizeof *e->moves);
         e->moves_cap = 2 * needed;
@@ -80,7 +114,8 @@ static bool entry_moves(struct engine *e, const struct hardware *h, const struct
         }
     }
     e->value[u->var] = value_of(e, u->lo);
-    x->entries = entries_keep(e, &new);
+    x->entries = key.entries = entries_keep(e, &new);
+    if (slot) *slot = key;
     return true;
 }
 

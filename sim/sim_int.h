@@ -74,6 +74,14 @@ struct entries {
     struct entries *next;
 };
 
+enum { ENTRIES_KEY = 48, ENTRIES_KEYS = 1024 };
+struct entries_key { /* of a loop, and what its entries depend on */
+    const struct loop_node *loop;
+    int64_t value[ENTRIES_KEY];
+    int n;
+    const struct entries *entries;
+};
+
 /* A piece of a memory, or of a state (memory nmemories + state), that an instruction uses. */
 struct use {
     int memory;
@@ -168,6 +176,7 @@ struct engine {
     int64_t sequence, first, steps, limit; /* first: of the section whose time counts */
     int instance;
     struct entries *entries;   /* all that were met */
+    struct entries_key *keys;  /* [ENTRIES_KEYS] of those met last */
     int64_t *moves;            /* room for the next ones */
     size_t moves_cap;
     bool counting, failed;

@@ -170,7 +170,8 @@ void finish_issue(struct work *w, const struct opnd *o, const struct fit *f, con
     for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++) at[d] = r->lo[d];
     for (int i = 0; i < f->box.n; i++) {
         struct coord c = o->geom.at[f->box.dim[i].coord];
-        if (f->looped[i]) at[c.dim] = val_add(a, at[c.dim], val_scale(a, turn[i], c.div * f->box.dim[i].unit));
+        if (f->looped[i])
+            at[c.dim] = val_add(a, at[c.dim], val_scale(a, turn[i], c.div * f->box.dim[i].unit));
     }
     for (int k = 0; k < f->move->naxes; k++)
         if (f->dim_of[k] >= 0)

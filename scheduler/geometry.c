@@ -311,11 +311,12 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         g->row = g->n;
         g->at[g->n++] = (struct coord){row_dim, 1, 0};
     }
-    for (int pass = 0; pass < 2;
-         pass++) /* panels: without rows, what the reduction walks lies innermost */
+    /* panels: without rows, what the reduction walks lies innermost, but in memories that moves fill
+     * in pieces along it */
+    bool panels = !rows && (o->where != IN_LOCAL || graph_is_static(w->m, o->memory));
+    for (int pass = 0; pass < 2; pass++)
         for (int d = b->ndims - 1; d >= 0; d--)
-            if ((d != row_dim || !rows) &&
-                (!rows && reduction_moves(w, t, acc, d)) == (pass == 0))
+            if ((d != row_dim || !rows) && (panels && reduction_moves(w, t, acc, d)) == (pass == 0))
                 g->at[g->n++] = (struct coord){d, g->block[d], 0};
     return true;
 }

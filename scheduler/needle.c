@@ -10,6 +10,17 @@ struct needle *needle_make(struct arena *arena, const struct machine *m, int ins
     return needle_fixed(arena, m, instr, none, diags);
 }
 
+static void learn_entries(const struct machine *m, struct needle *n) {
+    const struct hwloop *l = instr_table(n->in);
+    if (!l) return;
+    n->entry_bytes = table_entry_bytes(m, l);
+    for (int i = 0; i < m->ninstrs; i++)
+        for (int k = 0; m->instr[i].is_move && k < m->instr[i].nto; k++)
+            if (m->instr[i].to[k] == l->table && m->instr[i].bus >= 0 &&
+                m->bus[m->instr[i].bus].rate > 0)
+                n->entry_cycles = (double)n->entry_bytes / m->bus[m->instr[i].bus].rate;
+}
+
 struct needle *needle_fixed(struct arena *arena, const struct machine *m, int instr,
                             const int64_t *fixed, struct diags *diags) {
     const struct instr *in = &m->instr[instr];
@@ -27,6 +38,7 @@ struct needle *needle_fixed(struct arena *arena, const struct machine *m, int in
     n->in = in;
     n->instr = instr;
     n->again = n->remaining = -1;
+    learn_entries(m, n);
     n->bound = instr_bind(m, in, size, diags);
     if (!n->bound) return NULL;
     n->nx = n->bound->naxes;

@@ -72,6 +72,39 @@ double plan_entries(const struct work *w, const struct nest *n, const struct pla
     return issues;
 }
 
+static int64_t common_turns(int64_t a, int64_t b) {
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t r = x % y;
+        x = y;
+        y = r;
+    }
+    return a / x * b;
+}
+
+/* Entries that tell the addresses of all issues: those of one issue, for each place in their copies
+ * and each slot that operands have then. */
+static double table_entries(const struct work *w, const struct nest *n, const struct plan *p) {
+    const struct task *t = &w->task[n->core];
+    int axis[MAX_AXES], from = free_depth(w, n, p), count = hardware_axes(w, n, p, from, axis);
+    double each = plan_trips(w, p, p->nloops) / plan_trips(w, p, from), issues = plan_trips(w, p, from),
+           places = 1;
+    int64_t turns = 1;
+    for (int i = 0; i < count; i++)
+        each *= plan_tiles(w, p, axis[i], from) / plan_tiles(w, p, axis[i], p->nloops);
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_LOCAL) continue;
+        const struct access *acc =
+            o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
+        for (int k = p->hold[i].depth; k < from; k++)
+            if (access_varies(w->p, acc, p->loop[k].axis))
+                places *= plan_trips(w, p, k + 1) / plan_trips(w, p, k);
+        turns = common_turns(turns, p->hold[i].slots);
+    }
+    return each * fmin(issues, places * (double)turns);
+}
+
 /* The free loops in the order in which most iterations run in hardware: those that it cannot run
  * outside, reductions first. Two loops along one axis are one there. */
 void plan_arrange(const struct work *w, const struct nest *n, struct plan *p) {
@@ -404,6 +437,16 @@ static void choose_parts(struct pricing *c, const struct flow *f, double exec, d
     }
 }
 
+/* To load the table, before anything else; infinite where its memory is too small. */
+static double table_cycles(const struct pricing *c, const struct task *core) {
+    const struct needle *nd = core->needle;
+    if (!nd->entry_bytes || c->plan->is_static) return 0;
+    double entries = table_entries(c->w, c->nest, c->plan);
+    int64_t room = c->w->m->memory[instr_table(nd->in)->table].size;
+    if (room >= 0 && entries * (double)nd->entry_bytes > (double)room) return INFINITY;
+    return entries * nd->entry_cycles;
+}
+
 double pipe_waits(struct pricing *c, const struct task *core) {
     double exec = c->queue[core->needle->in->queue], lead = 0, waits = c->bubble, latency = 0,
            whole = 0;
@@ -422,6 +465,6 @@ double pipe_waits(struct pricing *c, const struct task *core) {
     }
     lead += latency;
     if (c->plan->parts) choose_parts(c, flows == 1 ? &f : NULL, exec, whole, &lead, &waits);
-    c->plan->lead = lead + c->tail;
+    c->plan->lead = lead + c->tail + table_cycles(c, core);
     return c->plan->lead + waits;
 }

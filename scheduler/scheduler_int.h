@@ -69,6 +69,8 @@ struct needle {
     int again, remaining; /* the instruction that takes an operand which this one left in the unit,
                              and that operand; -1 */
     bool whole[MAX_NEEDLE]; /* blocked in a local memory: needles start at multiples of hi */
+    int64_t entry_bytes;    /* of its loop with a table; 0: it has none */
+    double entry_cycles;    /* to load one */
 };
 
 /* How one needle axis moves through an operand: offset += stride * (value / weight % extent);

@@ -107,7 +107,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
             n = add_option(out, n, outside(nest, deepest), 1);
         return o->writes ? add_spill(s, p, i, out, n) : n;
     }
-    int most = wide ? OPTIONS : is_alone(s, i) ? 1 : 3;
+    int most = wide ? OPTIONS / 3 : is_alone(s, i) ? 1 : 3; /* of each number of slots */
     for (int slots = wide ? 3 : 2; slots >= 1; slots--) {
         int before = n;
         for (int d = 0; d <= deepest && n < before + most; d++) {
@@ -199,6 +199,21 @@ static const char *holds_text(const struct search *s, const struct plan *p) {
     return out;
 }
 
+static bool one_slot_each(const struct search *s, const struct plan *p) {
+    for (int i = 0; i < search_task(s)->nops; i++)
+        if (search_task(s)->op[i].where == IN_LOCAL && p->hold[i].slots > 1) return false;
+    return true;
+}
+
+/* The first `asked` and, as the last of them, the best without copies in flight, for comparison. */
+static void keep_simple(const struct search *s, struct plan *found, int n, int asked) {
+    for (int i = 0; i < n; i++) {
+        if (!one_slot_each(s, &found[i])) continue;
+        if (i >= asked) found[asked - 1] = found[i];
+        return;
+    }
+}
+
 /* A question: the best of all that fit, and what the search found. */
 void residency_ask(struct search *s, struct plan *p) {
     struct plan *found = arena_array(s->w->arena, COMBINATIONS + 1, sizeof *found), q = *p;
@@ -219,6 +234,7 @@ void residency_ask(struct search *s, struct plan *p) {
             if (!options_next(s, &r)) break;
         }
     qsort(found + 1, (size_t)n - 1, sizeof *found, by_cost);
+    keep_simple(s, found, n, ASKED);
     if (n > ASKED) n = ASKED;
     struct candidate *c = arena_array(s->w->arena, (size_t)n, sizeof *c);
     for (int i = 0; i < n; i++)

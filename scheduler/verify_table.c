@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct wanted { /* the entries that an issue must find, the other loops being in their first iterations */
+struct wanted { /* the entries that an issue must find, the other loops being in their first
+                   iterations */
     struct verify *v;
     const struct hardware *h;
     int64_t trips, size;
@@ -41,8 +42,8 @@ static bool entries_make(const struct wanted *w) {
     for (int k = 0; k < instr_flag_count(in) && k < 64; k++) flag[k] = sx_eval(n->flag[k], v->var);
     for (int64_t t = 0; t < w->trips; t++, v->var[u->var] += u->step) {
         if (!verify_step(v, 1) || !locate_entry(w, address, memory)) return false;
-        const struct field *f = table_entry(v->m, n, h->counter[h->table], address, memory, flag,
-                                            w->at + t * w->size);
+        const struct field *f =
+            table_entry(v->m, n, h->counter[h->table], address, memory, flag, w->at + t * w->size);
         if (f)
             return verify_error(v, "field '%s' of an entry of '%s' does not take its value",
                                 f->value->text, in->id);

@@ -70,8 +70,7 @@ static bool key_of(struct engine *e, const struct hardware *h, struct entries_ke
     for (int o = 0; o < e->machine->instr[h->issue->instr].noperands; o++) {
         const struct arg *a = &h->issue->arg[o];
         int left = ENTRIES_KEY - key->n,
-            n = a->place < 0 ? 0
-                             : sx_rest(a->offset, u->var, e->value, key->value + key->n, left);
+            n = a->place < 0 ? 0 : sx_rest(a->offset, u->var, e->value, key->value + key->n, left);
         if (n < 0) return false;
         key->n += n;
     }

@@ -104,6 +104,25 @@ static const struct mutant hardware_mutants[] = {
      "instances of statement"},
 };
 
+static const struct mutant table_mutants[] = {
+    {"8454144", "8454145", 0, "2 entries stand nowhere"},
+    {"uop(X = 6", "uop(X = 4", 0, "not loaded"},
+    {"    issue ld.uop(X = 6, S = entries, D = u)\n", "", 0, "not loaded"},
+    {"bytes 24 prepared table", "bytes 32 prepared table", 0, "prepared home"},
+    {"24 prepared table", "24 workspace table", 0, "prepared home"},
+    {"entries in uop at 0 bytes 24", "entries in uop at 2 bytes 24", 0, "whole number of entries"},
+    {"entries in uop at 0 bytes 24", "entries in uop at 0 bytes 20", 0, "room"},
+    {"hardware table u axis", "hardware axis", 0, "expected a loop over one"},
+    {"hardware table u axis", "hardware table entries axis", 0, "holds no table"},
+    {"hardware table u axis", "hardware table a axis", 0, "holds no table"},
+    {"u0 = 0 to 2", "u0 = 0 to 1", 0, "instances of statement"},
+    {"u0 = 0 to 2", "u0 = 0 to 8192", 0, "runs 8192 times"},
+    {"(u0 + k0*2)*256", "(u0*i0 + k0*2)*256", 0, "constant steps"},
+    {"(u0 + k0*2)*256", "(u0*u0 + k0*2)*256", 0, NULL}, /* entries may be anything */
+    {"at 6144 bytes 24", "at 6400 bytes 24", 0, NULL},
+    {"in uop at 0", "in uop at 64", 0, NULL},
+};
+
 static const struct mutant lanes_mutants[] = {
     {"i = i0, j = j0, k = k0", "i = i0, j = j0, k = 0", 0, "is executed twice"},
     {"O in dram at 208", "O in dram at 192", 0, "overlap"},
@@ -252,6 +271,7 @@ static void run_mutants(const char *path, const struct mutant *mutant, size_t n)
     }
 MUTANTS(gemm)
 MUTANTS(hardware)
+MUTANTS(table)
 MUTANTS(lanes)
 MUTANTS(board)
 MUTANTS(async)
@@ -261,7 +281,7 @@ MUTANTS(grid)
 /* Correct ones pass however many trips are walked; a bound on steps is an error, not a hang. */
 static void test_trips_and_steps(void **state) {
     (void)state;
-    static const char *const file[] = {"gemm",  "hardware",  "lanes", "board",
+    static const char *const file[] = {"gemm", "hardware", "table",  "lanes", "board",
                                        "async", "fragments", "grid"};
     for (size_t f = 0; f < sizeof file / sizeof *file; f++) {
         struct arena arena;
@@ -347,6 +367,7 @@ static void test_host_after_device(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),   cmocka_unit_test(test_hardware),
+                                       cmocka_unit_test(test_table),
         cmocka_unit_test(test_lanes),  cmocka_unit_test(test_board),
         cmocka_unit_test(test_async),  cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_grid),   cmocka_unit_test(test_trips_and_steps),

@@ -205,13 +205,24 @@ static bool one_slot_each(const struct search *s, const struct plan *p) {
     return true;
 }
 
-/* The first `asked` and, as the last of them, the best without copies in flight, for comparison. */
+static bool same_depths(const struct search *s, const struct plan *a, const struct plan *b) {
+    for (int i = 0; i < search_task(s)->nops; i++)
+        if (search_task(s)->op[i].where == IN_LOCAL && a->hold[i].depth != b->hold[i].depth)
+            return false;
+    return true;
+}
+
+/* The first `asked` and, as the last of them, one without copies in flight, for comparison: at the
+ * depths of the first, else the best. */
 static void keep_simple(const struct search *s, struct plan *found, int n, int asked) {
+    int simple = -1;
     for (int i = 0; i < n; i++) {
         if (!one_slot_each(s, &found[i])) continue;
-        if (i >= asked) found[asked - 1] = found[i];
-        return;
+        bool alike = same_depths(s, &found[i], &found[0]);
+        if (simple < 0 || alike) simple = i;
+        if (alike) break;
     }
+    if (simple >= asked) found[asked - 1] = found[simple];
 }
 
 /* A question: the best of all that fit, and what the search found. */

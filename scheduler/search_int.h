@@ -23,6 +23,7 @@ struct point {
     int at[MAX_SHAPE]; /* index into value: the innermost cut's extent; of outer cuts of the same
                           axis value / unit is how many of the next inner one */
     double cost, simulated; /* simulated: cycles; 0: not simulated */
+    double predicted, bytes; /* of finalists: the same ones are alike */
     bool polished, refined; /* refined: priced with all residencies */
 };
 struct search {

@@ -35,11 +35,13 @@ static double bulk(const struct search *s, const struct plan *p) {
     return 1 + LOOP_COST * p->nloops + BODY_COST * (bodies - 1);
 }
 
-static void final_add(struct search *s, const struct point *q, double cost) {
+static void final_add(struct search *s, const struct point *q, const struct plan *p, double cost) {
     int i = s->nfinal;
     if (isinf(cost) || (i == FINALISTS && cost >= s->final[i - 1].cost)) return;
     for (int k = 0; k < i; k++) /* loops in another order that comes to the same */
-        if (fabs(s->final[k].cost - cost) < 1e-9 * cost) return;
+        if (fabs(s->final[k].cost - cost) < 1e-9 * cost ||
+            (s->final[k].predicted == p->predicted && s->final[k].bytes == p->bytes))
+            return;
     if (i == FINALISTS)
         i--;
     else
@@ -47,6 +49,8 @@ static void final_add(struct search *s, const struct point *q, double cost) {
     for (; i > 0 && s->final[i - 1].cost > cost; i--) s->final[i] = s->final[i - 1];
     s->final[i] = *q;
     s->final[i].cost = cost;
+    s->final[i].predicted = p->predicted;
+    s->final[i].bytes = p->bytes;
 }
 
 /* Of two that cost the same the smaller one. A collision of hashes would only mislead the
@@ -60,7 +64,7 @@ double point_cost(struct search *s, const struct point *q) {
     if (s->memo_key[at]) return s->memo_cost[at];
     double cost = residency_best(s, &p, false);
     cost *= bulk(s, &p);
-    final_add(s, q, cost);
+    final_add(s, q, &p, cost);
     if (s->nmemo < MEMO / 4 * 3) {
         s->memo_key[at] = h;
         s->memo_cost[at] = cost;

@@ -27,6 +27,7 @@ void job_free(struct job *j) {
     if (j->cover) cover_free(j->cover);
     if (j->decider) decider_close(j->decider);
     if (j->own_program) program_free(j->own_program);
+    if (j->rewritten) program_free(j->rewritten);
     if (j->sized) program_free(j->sized);
     if (j->model) onnx_free(j->model);
     if (j->machine) machine_free(j->machine);
@@ -223,7 +224,11 @@ static double simulated_cycles(const struct schedule *s, int64_t steps) {
 bool job_cover(isamap *im, struct job *j) {
     j->decider = open_decider(im);
     if (!j->decider) return false;
-    j->cover = mapper_cover(j->program, j->machine, j->decider, &im->diags);
+    const struct program *p = j->program;
+    if (im->option.rewrite)
+        p = j->rewritten = mapper_rewrite(p, j->machine, im->option.rewrite, &im->diags);
+    if (!p) return false;
+    j->cover = mapper_cover(p, j->machine, j->decider, &im->diags);
     return j->cover != NULL;
 }
 

@@ -24,7 +24,7 @@ struct pairs {
 enum { MAX_THREAD_COUNTS = 16 };
 
 struct options {
-    const char *machine, *kernel, *output_dir, *approach, *decisions, *record, *trace, *target;
+    const char *machine, *kernel, *output_dir, *approach, *rewrite, *decisions, *record, *trace, *target;
     const char *vs, *only; /* bench */
     struct pairs define, input, param, size;
     uint64_t seed;
@@ -51,6 +51,7 @@ struct job {
     struct machine *machine;
     struct onnx_model *model;
     struct program *program, *own_program; /* own_program: NULL when the model owns it */
+    struct program *rewritten; /* what is compiled for `program`: after --rewrite; or NULL */
     struct program *sized; /* with the sizes below; NULL before job_sizes, or where there is none */
     int64_t *size;         /* those known only when the program runs */
     struct decider *decider;

@@ -43,6 +43,7 @@ static const char usage[] =
     "  --approach NAME            heuristic, random        --explain               what the "
     "scheduler considered\n"
     "  --record FILE              save the decisions       --decisions FILE        replay them\n"
+    "  --rewrite NAME,NAME        rewrite the program first, whether that pays or not (docs/mapping.md)\n"
     "  --trace FILE               sim: Chrome trace JSON   --no-values             sim: cycles "
     "alone\n"
     "  --why                      map: why not             --all, --certify        map: every "

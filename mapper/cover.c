@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CANDIDATES = 16, MAX_CERTIFIED = 8, MAX_REWRITES = 64 };
+enum { MAX_CANDIDATES = 16, MAX_CERTIFIED = 8 };
 
 /* ---- bookkeeping ---- */
 
@@ -221,80 +221,11 @@ static bool decide_all(struct covering *c) {
 
 /* ---- rewrites ---- */
 
-static double best_price(struct covering *c, const struct program *p, int stmt, bool *needle) {
+double best_price(struct covering *c, const struct program *p, int stmt, bool *needle) {
     reserve(c, p->nstmts);
     struct options all = options_of(c, p, stmt);
     *needle = all.n > 0 && !all.at[0].fallback;
     return all.n > 0 ? all.at[0].cost : INFINITY;
-}
-
-/* What the statements that a rewrite changed cost before and after. */
-static double changed_price(struct covering *c, const struct program *p,
-                            const struct program *other, bool *needles) {
-    double sum = 0;
-    *needles = true;
-    for (int s = 0; s < p->nstmts; s++) {
-        bool needle, same = s < other->nstmts && p->stmt[s].nops == other->stmt[s].nops &&
-                            memcmp(p->stmt[s].op, other->stmt[s].op,
-                                   (size_t)p->stmt[s].nops * sizeof *p->stmt[s].op) == 0;
-        if (same) continue;
-        sum += best_price(c, p, s, &needle);
-        *needles &= needle;
-    }
-    return sum;
-}
-
-/* Leaving a device in the middle of a chain and coming back. */
-static double interruption_price(const struct machine *m) {
-    double most = 0;
-    for (int i = 0; i < m->ninstrs; i++) most = fmax(most, doorbell_price(m, m->instr[i].queue));
-    return 2 * most;
-}
-
-/* A rewrite is tried where no needle takes the statement, which is what its failures say. */
-static struct program *try_rewrite(struct covering *c, const struct rewrite *r, int stmt) {
-    struct program *p = c->cover->program;
-    struct failure f = {.kind = FAILURE_OPERATION,
-                        .instr = -1,
-                        .stmt = stmt,
-                        .needle_op = -1,
-                        .stmt_op = -1,
-                        .needle_axis = -1,
-                        .stmt_axis = -1,
-                        .operand = -1};
-    bool before = false, after = false;
-    struct program *q = r->apply(p, &f, NULL);
-    if (!q) return NULL;
-    c->cover->program = q;
-    double with = changed_price(c, q, p, &after);
-    c->cover->program = p;
-    double without = changed_price(c, p, q, &before);
-    if (!before) without += interruption_price(c->machine);
-    struct candidate candidate[2] = {{"keep", without, NULL}, {r->name, with, NULL}};
-    if (with < without) {
-        struct candidate t = candidate[0];
-        candidate[0] = candidate[1];
-        candidate[1] = t;
-    }
-    const char *picked = after && !isinf(with)
-                             ? candidate[ask(c, QUESTION_REWRITE, stmt, candidate, 2)].text
-                             : "keep";
-    if (picked == r->name) return q;
-    program_free(q);
-    return NULL;
-}
-
-static void rewrite_all(struct covering *c) {
-    int budget = MAX_REWRITES;
-    for (int s = 0; s < c->cover->program->nstmts; s++)
-        for (int r = 0; rewrites[r] && budget > 0; r++) {
-            if (!rewrites[r]->by_values) continue;
-            struct program *q = try_rewrite(c, rewrites[r], s);
-            if (!q) continue;
-            program_free(c->cover->program);
-            c->cover->program = q;
-            budget--;
-        }
 }
 
 /* ---- the whole ---- */

@@ -150,8 +150,9 @@ void cover_print(const struct cover *, const struct machine *, struct text *);
 
 enum rewrite_effect {
     REWRITE_EXACT,                     /* every bit stays */
-    REWRITE_REORDERS,                  /* integers: every bit; floats: sums and products of finite values in another order */
-    REWRITE_ROUNDS,                    /* floats: further roundings, and an error that grows with sizes (docs/mapping.md) */
+    REWRITE_REORDERS,                  /* floats: sums and products in another order; integers: every bit, here and below */
+    REWRITE_FINITE,                    /* floats: zeros are multiplied and added where nothing was; right for finite values */
+    REWRITE_ROUNDS,                    /* floats: further roundings (docs/mapping.md) */
 };
 
 struct needle;
@@ -162,6 +163,7 @@ struct rewrite {
     uint32_t answers;                  /* bit k: failure kind k */
     enum rewrite_effect effect;
     bool by_values;                    /* proved on values as a machine computes them, not over the field */
+    bool everywhere;                   /* tried on every statement of a program that is compiled, not only on sums */
     bool by_ranges;                    /* right for what temporaries can hold: what fills them belongs to the proof */
     /* The program with statement failure.stmt rewritten, or NULL where it does not apply. The needle that failed, NULL: none in mind. */
     struct program *(*apply)(const struct program *, const struct failure *, const struct needle *);
@@ -193,6 +195,10 @@ struct derivations {
  * programs that were seen before (program_hash) are left out. All that is returned is proved. Never NULL. */
 struct derivations *mapper_derive(const struct program *, const struct machine *, const struct map_options *);
 void derivations_free(struct derivations *);
+
+/* The program after rewrites named in order, `factor,narrow`, on the first statement where all of them apply; whatever their effect, and whether
+ * it pays or not. NULL after reporting. */
+struct program *mapper_rewrite(const struct program *, const struct machine *, const char *names, struct diags *);
 
 /* Random evaluation of the statements that differ (mapper/rw_proof.c). why: may be NULL. */
 bool rewrite_prove(const struct rewrite *, const struct program *before, const struct program *after, struct text *why);

@@ -266,6 +266,9 @@ struct covering {
 
 /* All legal ways, the cheapest first. `p` is the covering's program or a view of it. */
 struct options options_of(struct covering *, const struct program *p, int stmt);
+double best_price(struct covering *, const struct program *, int stmt, bool *needle);
+/* Rewrites where they pay, each choice a question (rw_cover.c). */
+void rewrite_all(struct covering *);
 double fallback_price(const struct covering *, const struct program *, const struct stmt *);
 double reference_cycles(const struct machine *, int unit, double cycles);
 double doorbell_price(const struct machine *, int queue);

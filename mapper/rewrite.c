@@ -260,6 +260,7 @@ static const struct rewrite monotone_exchange = {
            "before a requantisation",
     .answers = UINT32_C(1) << FAILURE_OPERATION | UINT32_C(1) << FAILURE_TYPE,
     .by_values = true,
+    .everywhere = true,
     .apply = exchange,
 };
 

@@ -98,11 +98,16 @@ bool rw_range(const struct program *, int stmt, int node, double *lo, double *hi
 struct driver {
     const struct needles *needles;
     struct derivations *out;
-    bool rounding;                     /* rewrites that add roundings too */
+    enum rewrite_effect most;          /* what may happen to floats */
+    bool unmapped_only;                /* leave alone what fills an instruction */
     int most_states;                   /* for each statement */
 };
+struct derivations *derivations_new(void);
+/* Each dimension of the result along one axis at most: what the scheduler gives to an instruction. */
+bool plain_result(const struct program *, const struct stmt *);
 /* Appends what can be made of one statement of the program; not proved yet. */
 void drive_stmt(struct driver *, const struct program *, int stmt);
+const char *derivation_text(struct arena *, const struct derivation *);   /* "factor, narrow" */
 bool derivation_prove(const struct derivation *, const struct program *before, struct text *why);
 
 /* Removes n statements from `stmt` on, all at the top level: room that was not needed. */

@@ -4,11 +4,13 @@
  * first; programs seen before are known by the hash of their canonical form. */
 #include "mapper/rewrite_int.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { MOST_STATES = 48, PAIR_STEPS = 20000, MOST_FAILURES = 24, LIGHT = 64 };
+static const double half_empty = 1.5; /* points executed for each of the statement's */
 
 struct stage {
     struct program *program;
@@ -26,6 +28,7 @@ struct drive {
     uint64_t seen[MOST_STATES * 8];
     int nseen;
     int stmt;
+    bool floats; /* the statement's result is one */
 };
 
 /* ---- what a state's instructions execute ---- */
@@ -69,14 +72,17 @@ static bool target(const struct needle *n) {
     return needle_product(n, &t);
 }
 
+static double least_waste(const struct search *s, int first) {
+    double waste = INFINITY;
+    for (int i = first; i < s->nmappings; i++) waste = fmin(waste, s->mapping[i].waste);
+    return waste;
+}
+
 /* The needle runs half empty: its axes find fewer values than one issue takes. The axis that all
  * operands vary with stands in the way. */
 static void note_waste(struct search *s, const struct needle *n, const struct site *site,
                        int first) {
-    double waste = 0;
-    for (int i = first; i < s->nmappings; i++)
-        waste = i == first || s->mapping[i].waste < waste ? s->mapping[i].waste : waste;
-    if (s->nmappings == first || waste < 1.5) return;
+    if (s->nmappings == first || least_waste(s, first) < half_empty) return;
     const struct program *p = site->program;
     uint64_t all = rw_access_axes(p, &site->s->dst);
     for (int r = 0; r < site->s->nreads; r++) all &= rw_access_axes(p, &site->s->read[r]);
@@ -87,6 +93,23 @@ static void note_waste(struct search *s, const struct needle *n, const struct si
                       "half empty");
             return;
         }
+}
+
+/* What maps already asks only for what fills the instruction better. */
+static void keep_wasteful(struct search *s) {
+    int kept = 0;
+    for (int i = 0; i < s->nfailures && least_waste(s, 0) >= half_empty; i++)
+        if (s->failure[i].kind == FAILURE_EXTRA_COLUMN) s->failure[kept++] = s->failure[i];
+    s->nfailures = kept;
+}
+
+bool plain_result(const struct program *p, const struct stmt *s) {
+    for (int d = 0; d < p->buffer[s->dst.buffer].ndims; d++) {
+        int n = 0;
+        for (int a = 0; a < p->naxes; a++) n += access_coef(p, &s->dst, d, a) != 0;
+        if (n > 1) return false;
+    }
+    return true;
 }
 
 static struct search look(struct drive *v, const struct stage *x, bool *goal) {
@@ -107,7 +130,8 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
             note_waste(&s, n, &site, own);
         }
         work += work_of(x->program, t);
-        if (s.nmappings > first) mapped += work_of(x->program, t);
+        bool usable = !v->d->unmapped_only || plain_result(x->program, &x->program->stmt[t]);
+        if (s.nmappings > first && usable) mapped += work_of(x->program, t);
     }
     /* transforms of a bilinear algorithm may be left to others */
     bool bilinear = x->depth > 0 && x->step[0]->answers == 0;
@@ -131,7 +155,7 @@ static void apply(struct drive *v, int from, const struct rewrite *r, const stru
         v->d->out->bounded = true;
         return;
     }
-    if (r->effect == REWRITE_ROUNDS && !v->d->rounding) return;
+    if (r->effect > v->d->most && v->floats) return;
     struct program *q = r->apply(next.program, f, n);
     if (!q) return;
     v->d->out->tried++;
@@ -207,9 +231,10 @@ static void keep(struct drive *v, struct stage *x, const struct search *s) {
 }
 
 void drive_stmt(struct driver *d, const struct program *p, int stmt) {
-    struct drive v = {.d = d, .stmt = stmt};
     if (!rw_top(p, stmt) || (p->stmt[stmt].combine != COMBINE_ADD && work_of(p, stmt) == 0)) return;
     if (d->most_states <= 0 || d->most_states > MOST_STATES) d->most_states = MOST_STATES;
+    struct drive v = {
+        .d = d, .stmt = stmt, .floats = type_is_float(p->buffer[p->stmt[stmt].dst.buffer].type)};
     arena_init(&v.arena);
     struct stage root = {.program = program_copy(p), .from = stmt, .to = stmt + 1};
     GROW(&v.arena, v.at, v.n, v.cap);
@@ -218,6 +243,7 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     for (int i = 0; i < v.n; i++) {
         bool goal;
         struct search s = look(&v, &v.at[i], &goal);
+        if (goal && d->unmapped_only) keep_wasteful(&s);
         if (goal && i > 0)
             keep(&v, &v.at[i], &s);
         else if (v.at[i].depth < MAX_DERIVATION)
@@ -243,14 +269,19 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+struct derivations *derivations_new(void) {
+    struct derivations *d = calloc(1, sizeof *d);
+    if (!d) abort();
+    arena_init(&d->arena);
+    return d;
+}
+
 struct derivations *mapper_derive(const struct program *p, const struct machine *m,
                                   const struct map_options *o) {
-    struct derivations *out = calloc(1, sizeof *out);
-    if (!out) abort();
-    arena_init(&out->arena);
+    struct derivations *out = derivations_new();
     double start = now();
     struct needles *needles = needles_open(m);
-    struct driver d = {.needles = needles, .out = out, .rounding = true};
+    struct driver d = {.needles = needles, .out = out, .most = REWRITE_ROUNDS};
     if (o->steps > 0 && o->steps < MOST_STATES) d.most_states = (int)o->steps;
     for (int s = 0; s < p->nstmts; s++) drive_stmt(&d, p, s);
     int kept = 0;

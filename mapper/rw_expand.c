@@ -88,6 +88,34 @@ static bool write_blocks(struct program *q, int at, const struct stmt *old, int 
     return true;
 }
 
+/* Of several blocks the result goes to a temporary with a dimension for each axis first: outer and
+ * inner are one dimension of the destination, and instructions write one axis along one dimension.
+ */
+static bool write_products(struct program *q, int at, const struct stmt *old,
+                           const struct factors *f, int matrix, const struct access *blocks,
+                           const struct blocks *b) {
+    struct substitution inner = substitute_block(q, b, b->inner),
+                        sum = substitute_block(q, b, b->sum);
+    struct access dst = rw_substituted(&inner, &old->dst, -1), to = dst;
+    if (b->outer >= 0) {
+        int axis[MAX_AXES];
+        const char *name = arena_printf(&q->arena, "%s.blocks", q->buffer[dst.buffer].name);
+        if (!rw_temporary_of(q, name, f->type, axis, rw_axes(rw_access_axes(q, &dst), axis), &to))
+            return false;
+        rw_fill(q, at++, old, to, 0);
+    }
+    struct draft d = draft_open(q, old, COMBINE_ADD, rw_copy(q, &to));
+    int x = draft_mapped(&d, old, f->node[1 - matrix], rw_substituted, &sum);
+    int y = draft_cast(&d, f->type, draft_read(&d, rw_copy(q, blocks)));
+    draft_binary(&d, OP_MUL, x, y);
+    draft_close(&d, at++);
+    if (b->outer < 0) return true;
+    d = draft_open(q, old, COMBINE_ADD, dst);
+    draft_read(&d, rw_copy(q, &to));
+    draft_close(&d, at);
+    return true;
+}
+
 static struct program *block_diagonal(const struct program *p, const struct failure *why,
                                       const struct needle *n) {
     struct factors f;
@@ -98,21 +126,16 @@ static struct program *block_diagonal(const struct program *p, const struct fail
     int axis = elementwise_axis(p, &p->stmt[at], &f, why->stmt_axis);
     if (axis < 0) return NULL;
     struct program *q = program_copy(p);
-    if (!make_blocks(q, n, axis, &b) || !rw_factors(q, at, &f)) goto no;
-    struct stmt old = q->stmt[at];
-    int m = matrix_factor(q, &old, &f);
-    program_make_room(q, at, 1);
-    if (!write_blocks(q, at, &old, f.node[m], &b, f.axes[m] & ~(UINT64_C(1) << b.axis), &matrix))
-        goto no;
-    struct substitution inner = substitute_block(q, &b, b.inner),
-                        sum = substitute_block(q, &b, b.sum);
-    struct draft d = draft_open(q, &old, COMBINE_ADD, rw_substituted(&inner, &old.dst, -1));
-    int x = draft_mapped(&d, &old, f.node[1 - m], rw_substituted, &sum);
-    int y = draft_cast(&d, f.type, draft_read(&d, rw_copy(q, &matrix)));
-    draft_binary(&d, OP_MUL, x, y);
-    draft_close(&d, at + 1);
-    return q;
-no:
+    bool ok = make_blocks(q, n, axis, &b) && rw_factors(q, at, &f);
+    if (ok) {
+        struct stmt old = q->stmt[at];
+        int m = matrix_factor(q, &old, &f);
+        uint64_t others = f.axes[m] & ~(UINT64_C(1) << b.axis);
+        program_make_room(q, at, b.outer >= 0 ? 3 : 1);
+        ok = write_blocks(q, at, &old, f.node[m], &b, others, &matrix) &&
+             write_products(q, at + 1, &old, &f, m, &matrix, &b);
+    }
+    if (ok) return q;
     program_free(q);
     return NULL;
 }
@@ -122,7 +145,7 @@ const struct rewrite rw_block_diagonal = {
     .doc = "an axis of all operands (depthwise) becomes blocks of a matrix that is zero off the "
            "diagonal",
     .answers = ANSWERS(EXTRA_COLUMN) | ANSWERS(MISSING_AXIS),
-    .effect = REWRITE_REORDERS,
+    .effect = REWRITE_FINITE,
     .apply = block_diagonal,
 };
 
@@ -183,6 +206,6 @@ const struct rewrite rw_identity = {
     .name = "identity",
     .doc = "a copy or an addition is a product with an identity matrix",
     .answers = ANSWERS(OPERATION) | ANSWERS(COMBINER),
-    .effect = REWRITE_REORDERS,
+    .effect = REWRITE_FINITE,
     .apply = identity,
 };

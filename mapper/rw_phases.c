@@ -164,6 +164,6 @@ const struct rewrite rw_phases = {
     .name = "phases",
     .doc = "a transposed convolution becomes one convolution for each phase of its strides",
     .answers = ANSWERS(NOT_INJECTIVE),
-    .effect = REWRITE_REORDERS,
+    .effect = REWRITE_FINITE,
     .apply = phases,
 };

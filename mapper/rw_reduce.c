@@ -184,7 +184,7 @@ const struct rewrite rw_mask = {
     .doc = "a constraint becomes a matrix of ones and zeros (a prefix sum: a triangular one), or "
            "zeros in a factor",
     .answers = ANSWERS(EXTENT),
-    .effect = REWRITE_REORDERS,
+    .effect = REWRITE_FINITE,
     .apply = mask,
 };
 

@@ -269,7 +269,8 @@ const struct rewrite rw_narrow_sum = {
     .apply = narrow_sum,
 };
 
-/* ---- digits: a wide integer factor as signed bytes, most significant first (Horner) ---- */
+/* ---- digits: a wide integer factor as signed bytes, a product of each (Horner's rule joins them)
+ * ---- */
 
 enum { MOST_DIGITS = 3 };
 
@@ -296,61 +297,66 @@ static void write_digit(struct program *q, int at, const struct stmt *old,
     draft_close(&d, at);
 }
 
-/* P *= 256 */
-static void write_shift(struct program *q, int at, const struct stmt *old, struct access sum) {
-    struct draft d = draft_open(q, old, COMBINE_SET, rw_copy(q, &sum));
-    int v = draft_read(&d, rw_copy(q, &sum));
-    draft_binary(&d, OP_MUL, v, draft_number(&d, d.s.op[v].type, 256));
+/* dst += (part[2] * 256 + part[1]) * 256 + part[0] */
+static void write_joined(struct program *q, int at, const struct stmt *old,
+                         const struct access *part, int count) {
+    struct draft d = draft_open(q, old, COMBINE_ADD, rw_copy(q, &old->dst));
+    int v = draft_read(&d, rw_copy(q, &part[count - 1]));
+    for (int i = count - 1; i-- > 0;) {
+        v = draft_binary(&d, OP_MUL, v, draft_number(&d, TYPE_I32, 256));
+        v = draft_binary(&d, OP_ADD, v, draft_read(&d, rw_copy(q, &part[i])));
+    }
     draft_close(&d, at);
+}
+
+static bool wide_factor(const struct program *p, int at, const struct operand_pair *x, int k,
+                        int *count) {
+    double lo, hi;
+    if (x->read[k] < 0 || x->want[k] != TYPE_I8 || x->have[k] != TYPE_I32 ||
+        p->stmt[at].read[x->read[k]].has_fill ||
+        !rw_range(p, at, rw_bare(&p->stmt[at], x->f.node[k]), &lo, &hi))
+        return false;
+    *count = digits_for(lo, hi);
+    return *count <= MOST_DIGITS;
 }
 
 static struct program *digits(const struct program *p, const struct failure *why,
                               const struct needle *n) {
     struct operand_pair x;
     struct image image[MOST_DIGITS];
-    double lo, hi;
+    struct access part[MOST_DIGITS];
     int k = 0, at = why->stmt, axis[MAX_AXES], count = 0;
     if (!find_pair(p, why, n, &x) || x.f.type != TYPE_I32) return NULL;
-    for (; k < 2; k++) {
-        if (x.read[k] < 0 || x.want[k] != TYPE_I8 || x.have[k] != TYPE_I32 ||
-            p->stmt[at].read[x.read[k]].has_fill ||
-            !rw_range(p, at, rw_bare(&p->stmt[at], x.f.node[k]), &lo, &hi))
-            continue;
-        if ((count = digits_for(lo, hi)) <= MOST_DIGITS) break;
-    }
+    while (k < 2 && !wide_factor(p, at, &x, k, &count)) k++;
     if (k == 2) return NULL;
     struct program *q = program_copy(p);
-    struct access sum;
-    for (int i = 0; i < count; i++)
-        if (!rw_image(q, q->stmt[at].read[x.read[k]].buffer, TYPE_I8, &image[i])) goto no;
-    if (!rw_factors(q, at, &x.f)) goto no;
+    bool room = true;
+    for (int i = 0; i < count && room; i++)
+        room = rw_image(q, q->stmt[at].read[x.read[k]].buffer, TYPE_I8, &image[i]);
     struct stmt old = q->stmt[at];
-    const char *name = arena_printf(&q->arena, "%s.part", q->buffer[old.dst.buffer].name);
     uint64_t result = rw_access_axes(q, &old.dst);
-    if (!rw_temporary_of(q, name, TYPE_I32, axis, rw_axes(result, axis), &sum)) goto no;
+    const char *name = arena_printf(&q->arena, "%s.part", q->buffer[old.dst.buffer].name);
+    for (int i = 0; i < count && room; i++)
+        room = rw_temporary_of(q, name, TYPE_I32, axis, rw_axes(result, axis), &part[i]);
+    if (!room || !rw_factors(q, at, &x.f)) {
+        program_free(q);
+        return NULL;
+    }
     program_make_room(q, at, 3 * count);
     for (int i = 0; i < count; i++) {
-        write_digit(q, at++, &old, &image[i], i);
-    }
-    rw_fill(q, at++, &old, sum, 0);
-    for (int i = count; i-- > 0;) {
         struct exchange e = {q, x.read[k], image[i].buffer, 0, TYPE_I8};
-        write_product(q, at++, &old, &x, k, &e, TYPE_I32, rw_copy(q, &sum));
-        if (i > 0) write_shift(q, at++, &old, sum);
+        write_digit(q, at++, &old, &image[i], i);
+        rw_fill(q, at++, &old, part[i], 0);
+        write_product(q, at++, &old, &x, k, &e, TYPE_I32, rw_copy(q, &part[i]));
     }
-    struct draft d = draft_open(q, &old, COMBINE_ADD, rw_copy(q, &old.dst));
-    draft_read(&d, rw_copy(q, &sum));
-    draft_close(&d, at);
+    write_joined(q, at, &old, part, count);
     return q;
-no:
-    program_free(q);
-    return NULL;
 }
 
 const struct rewrite rw_digits = {
     .name = "digits",
     .doc = "a wide integer factor is taken apart into signed bytes, one product each",
-    .answers = ANSWERS(TYPE),
+    .answers = ANSWERS(TYPE) | ANSWERS(OPERATION),
     .effect = REWRITE_EXACT,
     .by_values = true,
     .by_ranges = true,

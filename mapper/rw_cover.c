@@ -1,0 +1,281 @@
+/* Rewrites where a program is compiled. A statement that the instructions of sums do not execute
+ * well is rewritten where the price of what comes out is lower by a clear margin; each such choice
+ * is a question, and what is chosen is proved first. */
+#include "mapper/rewrite_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_REWRITTEN = 24, MAX_WAYS = 6, STATES = 12 };
+static const double margin = 0.8; /* estimates are no closer */
+
+/* Leaving a device in the middle of a chain and coming back. */
+static double interruption_price(const struct machine *m) {
+    double most = 0;
+    for (int i = 0; i < m->ninstrs; i++) most = fmax(most, doorbell_price(m, m->instr[i].queue));
+    return 2 * most;
+}
+
+/* What statements from .. to - 1 cost as part of program q. */
+static double part_price(struct covering *c, struct program *q, int from, int to, bool *needles) {
+    struct program *own = c->cover->program;
+    double sum = 0;
+    c->cover->program = q;
+    c->prologue.program = NULL;
+    *needles = true;
+    for (int s = from; s < to; s++) {
+        bool needle;
+        sum += best_price(c, q, s, &needle);
+        *needles &= needle;
+    }
+    c->cover->program = own;
+    c->prologue.program = NULL;
+    return sum;
+}
+
+static int ask(struct covering *c, int stmt, const struct candidate *candidate, int n) {
+    const struct program *p = c->cover->program;
+    const char *subject =
+        arena_printf(&c->scratch, "stmt %d %s", stmt, p->buffer[p->stmt[stmt].dst.buffer].name);
+    struct question q = {
+        .kind = QUESTION_REWRITE, .subject = subject, .ncandidates = n, .candidate = candidate};
+    return decide(c->decider, &q);
+}
+
+/* ---- one step that answers no failure of sums ---- */
+
+/* The first statement that two programs do not share; to[]: the end of the part that differs. */
+static int changed_part(const struct program *p, const struct program *q, int *to) {
+    int from = 0;
+    to[0] = p->nstmts;
+    to[1] = q->nstmts;
+    while (from < to[0] && from < to[1] && p->stmt[from].nops == q->stmt[from].nops &&
+           !memcmp(p->stmt[from].op, q->stmt[from].op,
+                   (size_t)p->stmt[from].nops * sizeof *p->stmt[from].op))
+        from++;
+    while (to[0] > from && to[1] > from && p->stmt[to[0] - 1].nops == q->stmt[to[1] - 1].nops &&
+           !memcmp(p->stmt[to[0] - 1].op, q->stmt[to[1] - 1].op,
+                   (size_t)p->stmt[to[0] - 1].nops * sizeof *p->stmt[to[0] - 1].op)) {
+        to[0]--;
+        to[1]--;
+    }
+    return from;
+}
+
+/* Where no needle takes the statement, which is what its failures say. */
+static struct program *exchanged(struct covering *c, const struct rewrite *r, int stmt) {
+    struct program *p = c->cover->program;
+    struct failure f = {.kind = FAILURE_OPERATION,
+                        .instr = -1,
+                        .stmt = stmt,
+                        .needle_op = -1,
+                        .stmt_op = -1,
+                        .needle_axis = -1,
+                        .stmt_axis = -1,
+                        .operand = -1};
+    struct program *q = r->apply(p, &f, NULL);
+    bool before, after;
+    int to[2];
+    if (!q) return NULL;
+    int from = changed_part(p, q, to);
+    double with = part_price(c, q, from, to[1], &after),
+           without = part_price(c, p, from, to[0], &before);
+    if (!before) without += interruption_price(c->machine);
+    struct candidate candidate[2] = {{"keep", without, NULL}, {r->name, with, NULL}};
+    if (with < without) {
+        struct candidate t = candidate[0];
+        candidate[0] = candidate[1];
+        candidate[1] = t;
+    }
+    bool wanted = after && !isinf(with) && rewrite_prove(r, p, q, NULL) &&
+                  candidate[ask(c, stmt, candidate, 2)].text == r->name;
+    if (wanted) return q;
+    program_free(q);
+    return NULL;
+}
+
+/* ---- sequences ---- */
+
+struct way {
+    const struct derivation *d;
+    double price;
+};
+
+static int by_way(const void *a, const void *b) {
+    const struct way *x = a, *y = b;
+    return x->price < y->price ? -1 : x->price > y->price;
+}
+
+const char *derivation_text(struct arena *a, const struct derivation *d) {
+    const char *text = d->step[0]->name;
+    for (int k = 1; k < d->nsteps; k++) text = arena_printf(a, "%s, %s", text, d->step[k]->name);
+    return text;
+}
+
+/* The ways that are proved and clearly cheaper, the cheapest first. */
+static int good_ways(struct covering *c, const struct derivations *all, double without,
+                     struct way *way) {
+    int n = 0;
+    for (int i = 0; i < all->n; i++) {
+        const struct derivation *d = &all->at[i];
+        bool needles;
+        double price = part_price(c, d->program, d->from, d->to, &needles);
+        if (n < MAX_WAYS && price < margin * without) way[n++] = (struct way){d, price};
+    }
+    qsort(way, (size_t)n, sizeof *way, by_way);
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (derivation_prove(way[i].d, c->cover->program, NULL)) way[kept++] = way[i];
+    return kept;
+}
+
+/* The program in which statement `stmt` is another part; *next: the statement after it. */
+static struct program *rewritten(struct covering *c, int stmt, int *next) {
+    struct program *p = c->cover->program, *q = NULL;
+    struct derivations *all = derivations_new();
+    struct driver d = {.needles = c->needles,
+                       .out = all,
+                       .most = REWRITE_REORDERS,
+                       .unmapped_only = true,
+                       .most_states = STATES};
+    drive_stmt(&d, p, stmt);
+    if (all->n > 0) {
+        struct way way[MAX_WAYS];
+        struct candidate candidate[MAX_WAYS + 1];
+        bool needle;
+        double without = part_price(c, p, stmt, stmt + 1, &needle);
+        if (!plain_result(p, &p->stmt[stmt]))
+            without = fmax(without, fallback_price(c, p, &p->stmt[stmt]));
+        int n = good_ways(c, all, without, way);
+        for (int i = 0; i < n; i++)
+            candidate[i] =
+                (struct candidate){derivation_text(&c->scratch, way[i].d), way[i].price, NULL};
+        candidate[n] = (struct candidate){"keep", without, NULL};
+        int picked = n > 0 ? ask(c, stmt, candidate, n + 1) : 0;
+        if (picked < n) {
+            q = program_copy(way[picked].d->program);
+            *next = way[picked].d->to;
+        }
+    }
+    derivations_free(all);
+    return q;
+}
+
+static void take(struct covering *c, struct program *q) {
+    program_free(c->cover->program);
+    c->cover->program = q;
+    c->prologue.program = NULL;
+}
+
+void rewrite_all(struct covering *c) {
+    int budget = MAX_REWRITTEN;
+    for (int s = 0; s < c->cover->program->nstmts && budget > 0;) {
+        int next = s + 1;
+        struct program *q = rewritten(c, s, &next);
+        if (q) {
+            take(c, q);
+            budget--;
+        }
+        s = next;
+    }
+    for (int s = 0; s < c->cover->program->nstmts; s++)
+        for (int r = 0; rewrites[r]; r++) {
+            if (!rewrites[r]->everywhere) continue;
+            struct program *q = exchanged(c, rewrites[r], s);
+            if (q) take(c, q);
+        }
+}
+
+/* ---- asked for by name ---- */
+
+static const struct rewrite *rewrite_named(const char *name, size_t n) {
+    for (int r = 0; rewrites[r]; r++)
+        if (strlen(rewrites[r]->name) == n && !memcmp(rewrites[r]->name, name, n))
+            return rewrites[r];
+    return NULL;
+}
+
+static bool parse_sequence(const char *names, struct derivation *d, struct diags *diags) {
+    d->nsteps = 0;
+    for (const char *at = names;; at++) {
+        while (*at == ' ') at++;
+        size_t n = strcspn(at, ",");
+        const struct rewrite *r = rewrite_named(at, n);
+        if (!r || d->nsteps == MAX_DERIVATION) {
+            struct text known = {0};
+            for (int k = 0; rewrites[k]; k++)
+                text_printf(&known, "%s%s", k ? ", " : "", rewrites[k]->name);
+            if (!r)
+                diag_line(diags, "--rewrite", 0, 0, "no rewrite '%.*s', expected some of %s",
+                          (int)n, at, known.at);
+            else
+                diag_line(diags, "--rewrite", 0, 0, "more than %d rewrites", MAX_DERIVATION);
+            text_free(&known);
+            return false;
+        }
+        d->step[d->nsteps++] = r;
+        at += n;
+        if (!*at) return true;
+    }
+}
+
+/* Step k on some statement of the part, for some needle of sums or for none in mind. */
+static bool apply_steps(const struct needles *needles, struct program *p, int k,
+                        struct derivation *d) {
+    if (k == d->nsteps) {
+        d->program = p;
+        return true;
+    }
+    for (int s = d->from; s < d->to; s++)
+        for (int i = -1; i < needles->n; i++) {
+            const struct needle *n = i < 0 ? NULL : &needles->at[i];
+            struct product_types t;
+            struct failure f = {.stmt = s,
+                                .instr = n ? n->instr : -1,
+                                .needle_op = -1,
+                                .stmt_op = -1,
+                                .needle_axis = -1,
+                                .stmt_axis = -1,
+                                .operand = -1};
+            if (n && !needle_product(n, &t)) continue;
+            struct program *q = d->step[k]->apply(p, &f, n);
+            if (!q) continue;
+            int to = d->to;
+            d->to += q->nstmts - p->nstmts;
+            if (apply_steps(needles, q, k + 1, d)) {
+                if (d->program != q) program_free(q);
+                return true;
+            }
+            d->to = to;
+            program_free(q);
+        }
+    return false;
+}
+
+struct program *mapper_rewrite(const struct program *p, const struct machine *m, const char *names,
+                               struct diags *diags) {
+    struct derivation d = {0};
+    if (!parse_sequence(names, &d, diags)) return NULL;
+    struct needles *needles = needles_open(m);
+    struct program *copy = program_copy(p);
+    bool done = false;
+    for (d.stmt = 0; d.stmt < p->nstmts && !done; d.stmt += !done) {
+        d.from = d.stmt;
+        d.to = d.stmt + 1;
+        done = apply_steps(needles, copy, 0, &d);
+    }
+    if (!done)
+        diag_line(diags, "--rewrite", 0, 0, "'%s' applies to no statement of '%s'", names, p->name);
+    struct text why = {0};
+    if (done && !derivation_prove(&d, p, &why)) {
+        diag_line(diags, "--rewrite", 0, 0, "'%s' was not proved on '%s': %s", names, p->name,
+                  why.at ? why.at : "");
+        program_free(d.program);
+        done = false;
+    }
+    text_free(&why);
+    program_free(copy);
+    needles_close(needles);
+    return done ? d.program : NULL;
+}

@@ -91,9 +91,6 @@ bool needle_product(const struct needle *, struct product_types *);
 int64_t rw_tile(const struct needle *);
 enum type rw_partner(const struct needle *, enum type other);
 
-/* What the value of a node of statement `stmt` can be; false: not known. Of a temporary: what its writers make. */
-bool rw_range(const struct program *, int stmt, int node, double *lo, double *hi);
-
 /* ---- driving them ---- */
 struct driver {
     const struct needles *needles;

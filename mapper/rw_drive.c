@@ -112,6 +112,22 @@ bool plain_result(const struct program *p, const struct stmt *s) {
     return true;
 }
 
+/* A result that the instruction writes in the home needs all its dimensions there. */
+static bool lies_right(const struct needles *needles, const struct mapping *m) {
+    const struct needle *n = needle_of(needles, m->instr);
+    bool all = true;
+    for (int x = 0; x < n->naxes; x++) all &= n->axis[x].reduction || m->group[x].n > 0;
+    return all || !(n->home >> n->dst & 1);
+}
+
+/* Can the scheduler give the statement to one of the instructions that map on it? */
+static bool usable(const struct needles *needles, const struct program *p, int stmt,
+                   const struct search *s, int first) {
+    bool any = false;
+    for (int i = first; i < s->nmappings; i++) any |= lies_right(needles, &s->mapping[i]);
+    return any && plain_result(p, &p->stmt[stmt]);
+}
+
 static struct search look(struct drive *v, const struct stage *x, bool *goal) {
     struct search s = {.arena = &v->arena, .needles = v->d->needles, .limit = INT64_MAX};
     double work = 0, mapped = 0;
@@ -130,8 +146,9 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
             note_waste(&s, n, &site, own);
         }
         work += work_of(x->program, t);
-        bool usable = !v->d->unmapped_only || plain_result(x->program, &x->program->stmt[t]);
-        if (s.nmappings > first && usable) mapped += work_of(x->program, t);
+        bool done = v->d->unmapped_only ? usable(v->d->needles, x->program, t, &s, first)
+                                        : s.nmappings > first;
+        if (done) mapped += work_of(x->program, t);
     }
     /* transforms of a bilinear algorithm may be left to others */
     bool bilinear = x->depth > 0 && x->step[0]->answers == 0;

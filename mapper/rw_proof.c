@@ -24,7 +24,7 @@ enum {
     VALUE_TRIALS = 64
 };
 static const uint64_t prime = (UINT64_C(1) << 61) - 1;
-static const int64_t visits_in_all = 200000, visits_of_one = 3000000;
+static const int64_t visits_in_all = 100000, visits_of_one = 3000000;
 
 /* ---- what changed ---- */
 
@@ -489,7 +489,7 @@ bool rewrite_prove(const struct rewrite *r, const struct program *before,
     if (ok && !r->by_values) ok = compare(&x, &field, &visits, why);
     visits = 0;
     for (; ok && (r->by_values || integers) && f.trial < VALUE_TRIALS &&
-           (f.trial < SPECIAL_TRIALS || visits < visits_in_all);
+           (f.trial < SPECIAL_TRIALS || visits < (r->by_ranges ? 4 : 1) * visits_in_all);
          f.trial++)
         ok = compare(&x, &real, &visits, why);
     arena_free(&arena);

@@ -1,5 +1,6 @@
 /* Rewrites of types: operands in another type than the instruction's. Each makes an image of a
  * buffer, elementwise, or sums in another type where ranges show that nothing overflows. */
+#include "mapper/range.h"
 #include "mapper/rewrite_int.h"
 
 #include <math.h>
@@ -41,6 +42,20 @@ static bool find_pair(const struct program *p, const struct failure *why, const 
     x->want[1] = swap ? t.a : t.b;
     x->sum = t.sum;
     return true;
+}
+
+/* What an integer factor can be; false: anything, or it wraps. */
+static bool factor_range(const struct program *p, int at, int node, double *lo, double *hi) {
+    struct arena scratch;
+    arena_init(&scratch);
+    struct range *all = arena_array(&scratch, (size_t)p->stmt[at].nops, sizeof *all);
+    ranges_of_ops(p, at, all);
+    bool known = !type_is_float(p->stmt[at].op[node].type) && !all[node].wraps &&
+                 isfinite(all[node].lo) && isfinite(all[node].hi);
+    *lo = all[node].lo;
+    *hi = all[node].hi;
+    arena_free(&scratch);
+    return known;
 }
 
 /* ---- images ---- */
@@ -231,7 +246,8 @@ static struct program *narrow_sum(const struct program *p, const struct failure 
         return NULL;
     const struct stmt *s = &p->stmt[at];
     for (int k = 0; k < 2; k++)
-        if (!holds(x.sum, x.have[k]) || !rw_range(p, at, rw_bare(s, x.f.node[k]), &lo[k], &hi[k]))
+        if (!holds(x.sum, x.have[k]) ||
+            !factor_range(p, at, rw_bare(s, x.f.node[k]), &lo[k], &hi[k]))
             return NULL;
     for (int k = 0; k < 4; k++)
         most = fmax(most, fabs((k & 1 ? lo[0] : hi[0]) * (k & 2 ? lo[1] : hi[1])));
@@ -314,7 +330,7 @@ static bool wide_factor(const struct program *p, int at, const struct operand_pa
     double lo, hi;
     if (x->read[k] < 0 || x->want[k] != TYPE_I8 || x->have[k] != TYPE_I32 ||
         p->stmt[at].read[x->read[k]].has_fill ||
-        !rw_range(p, at, rw_bare(&p->stmt[at], x->f.node[k]), &lo, &hi))
+        !factor_range(p, at, rw_bare(&p->stmt[at], x->f.node[k]), &lo, &hi))
         return false;
     *count = digits_for(lo, hi);
     return *count <= MOST_DIGITS;

@@ -1,0 +1,118 @@
+/* Rewritten programs run: on sums that the instructions do not execute as they stand, by the
+ * compiler's own choice, and by name whether it pays or not; simulated on accelerators, schedules
+ * verified, or executed on this computer; always compared with the interpreter on the program as it
+ * was written. */
+#include "isamap.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define SEP(type, wide)                                                                            \
+    "kernel sep(C=18, K=17, P=3, Q=5) {\n"                                                         \
+    "  in I: " type "[C, P+2, Q+2]  const D: " type "[C, 3, 3]  const W: " type                    \
+    "[K, C]  out O: " wide "[K, P, Q]\n"                                                           \
+    "  axes k: K, p: P, q: Q, c: C, r: 3, s: 3\n  O[k,p,q] = 0\n"                                  \
+    "  O[k,p,q] += " wide "(I[c,p+r,q+s]) * " wide "(D[c,r,s]) * " wide "(W[k,c])\n}\n"
+#define DEP                                                                                        \
+    "kernel dep(C=32, P=5, Q=7) {\n"                                                               \
+    "  in I: i8[C, P+2, Q+2]  const F: i8[C, 3, 3]  out O: i32[C, P, Q]\n"                         \
+    "  axes c: C, p: P, q: Q, r: 3, s: 3\n  O[c,p,q] = 0\n"                                        \
+    "  O[c,p,q] += i32(I[c,p+r,q+s]) * i32(F[c,r,s])\n}\n"
+#define SUM                                                                                        \
+    "kernel men(M=37, N=53) { in X: i8[M, N]  out y: i32[M]  axes i: M, j: N\n"                    \
+    "  y[i] = 0\n  y[i] += i32(X[i,j])\n}\n"
+#define SCAN                                                                                       \
+    "kernel scn(M=21, N=35) { in X: i8[M, N]  out Y: i32[M, N]  axes i: M, j: N, k: N\n"           \
+    "  Y[i,j] = 0\n  Y[i,j] += i32(X[i,k]) where k <= j\n}\n"
+#define TRANSPOSED                                                                                 \
+    "kernel t2d(C=21, K=19, P=5, Q=4) {\n"                                                         \
+    "  in I: i8[C, P, Q]  const F: i8[C, K, 3, 3]  out O: i32[K, 2*P+1, 2*Q+1]\n"                  \
+    "  axes k: K, p: P, q: Q, c: C, r: 3, s: 3, y: 2*P+1, x: 2*Q+1\n  O[k,y,x] = 0\n"              \
+    "  O[k,2*p+r,2*q+s] += i32(I[c,p,q]) * i32(F[c,k,r,s])\n}\n"
+#define CONV                                                                                       \
+    "kernel c2d(C=24, K=20, P=13, Q=15) {\n"                                                       \
+    "  in I: f32[C, P, Q]  const F: f32[K, C, 3, 3]  out O: f32[K, P, Q]\n"                        \
+    "  axes k: K, p: P, q: Q, c: C, r: 3, s: 3\n  O[k,p,q] = 0\n"                                  \
+    "  O[k,p,q] += I[c,p+r-1,q+s-1 else 0] * F[k,c,r,s]\n}\n"
+
+static const struct run_case {
+    const char *machine, *rewrite, *text; /* rewrite NULL: the compiler's choice */
+    const char *instruction;              /* executes all products; NULL: not looked at */
+    bool executed;                        /* on this computer, else simulated */
+} cases[] = {
+    {"edge16", NULL, SEP("i8", "i32"), "mm16", false},
+    {"edge16", NULL, SCAN, "mm16", false},
+    {"edge16", "ones", SUM, "mm16", false},
+    {"gemmini", NULL, SUM, NULL, false},
+    {"edge16", "block-diagonal", DEP, "mm16", false},
+    {"edge16", "phases", TRANSPOSED, "mm16", false},
+    {"edge16", NULL, TRANSPOSED, "mm16", false},
+    {"cpu-avx2", NULL, SEP("f32", "f32"), "fma.rr", false},
+    {"host", NULL, SEP("f32", "f32"), NULL, true},
+    {"host", "winograd-2", CONV, NULL, true},
+    {"host", "winograd-4", CONV, NULL, true},
+    {"host", "im2col", CONV, NULL, true},
+    {"host", "phases", TRANSPOSED, NULL, true},
+};
+
+static void run_case(const struct run_case *c, const char *path) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(c->text, f);
+    fclose(f);
+    isamap *im = isamap_open();
+    isamap_option(im, "machine", c->machine);
+    if (c->rewrite) isamap_option(im, "rewrite", c->rewrite);
+    isamap_option(im, "verify", NULL);
+    isamap_option(im, "check", NULL);
+    int status = c->executed ? isamap_run(im, path) : isamap_sim(im, path);
+    if (status)
+        fprintf(stderr, "%s %s\n%s\n%s", c->machine, c->rewrite ? c->rewrite : "-", c->text,
+                isamap_messages(im));
+    assert_int_equal(status, ISAMAP_DONE);
+    if (!c->executed && !strstr(c->text, "f32"))
+        assert_true(isamap_number(im, "max_abs_error") == 0);
+    if (c->rewrite && !strncmp(c->rewrite, "winograd", 8))
+        print_message("%s: largest error %.3g\n", c->rewrite, isamap_number(im, "max_abs_error"));
+    for (int i = 0; c->instruction && isamap_key(im, "macs_on", i); i++)
+        assert_string_equal(isamap_key(im, "macs_on", i), c->instruction);
+    isamap_close(im);
+}
+
+static void test_runs(void **state) {
+    (void)state;
+    char path[] = "/tmp/isamap-rewrite-XXXXXX.isam";
+    int file = mkstemps(path, 5);
+    assert_true(file >= 0);
+    close(file);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) run_case(&cases[i], path);
+    unlink(path);
+}
+
+static void test_names(void **state) {
+    static const struct {
+        const char *rewrite, *message;
+    } wrong[] = {{"facto", "no rewrite 'facto', expected some of"},
+                 {"factor,ones,factor,ones", "more than 3 rewrites"},
+                 {"winograd-2", "'winograd-2' applies to no statement of 'gmm'"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        isamap *im = isamap_open();
+        isamap_option(im, "rewrite", wrong[i].rewrite);
+        assert_int_equal(isamap_run(im, "examples/f32/gmm.isam"), ISAMAP_INPUT);
+        assert_non_null(strstr(isamap_messages(im), wrong[i].message));
+        isamap_close(im);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs), cmocka_unit_test(test_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -108,7 +108,7 @@ static void test_types(void **state) {
     static const struct {
         const char *a, *b, *sum, *sequence;
     } table[] = {{"i8", "i8", "i64", "narrow-sum"}, {"i16", "u8", "i32", "widen"}};
-    struct machine *m = help_machine("tests/data/needles/types.xml");
+    struct machine *m = help_machine("tests/data/machines/mapper/types.xml");
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct text t = {0};

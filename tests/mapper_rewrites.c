@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define TYPES "tests/data/needles/types.xml"
+#define TYPES "tests/data/machines/mapper/types.xml"
 
 struct rewrite_case {
     const char *rewrite, *needle, *text; /* needle NULL: none in mind */

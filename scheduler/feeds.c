@@ -206,7 +206,7 @@ void feeds_decide(struct work *w) {
             continue;
         for (int k = 0; k < w->norder; k++) {
             int s = w->order[k];
-            if (!is_copy(w, s)) continue;
+            if (!is_copy(w, s) || feeds_have(w, s)) continue; /* it turns with one nest */
             struct feed f = {.stmt = s,
                              .after =
                                  reads(w, s, w->p->stmt[w->task[result_task(n)].stmt].dst.buffer)};

@@ -328,14 +328,18 @@ int isamap_compile(isamap *im, const char *path, const char *out) {
     struct job j;
     job_init(&j, path);
     bool ok = false;
-    bool device_only = has_suffix(out, ".sched");
+    bool image = has_suffix(out, ".bin"), device_only = image || has_suffix(out, ".sched");
     if (job_machine(im, &j, device_only ? USE_SIM : USE_RUN) && job_program(im, &j) &&
         job_compile(im, &j)) {
         struct text t = {0};
         schedule_print(j.schedule, &t);
         size_t schedule_bytes = t.n;
         double start = now_seconds();
-        if (device_only) {
+        if (image) {
+            struct text bytes = {0};
+            ok = image_compile(im, &j, &bytes) && write_text(im, out, &bytes);
+            text_free(&bytes);
+        } else if (device_only) {
             ok = write_text(im, out, &t);
         } else {
             const char *dot = strrchr(out, '.');

@@ -142,6 +142,12 @@ static int known(const char *command) {
     return 0;
 }
 
+/* An image is shown on standard output when there is no OUT. */
+static int is_image(const char *command, const char *file) {
+    size_t n = strlen(file);
+    return strcmp(command, "show") == 0 && n > 4 && strcmp(file + n - 4, ".bin") == 0;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) return fputs(usage, stderr), ISAMAP_USAGE;
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
@@ -161,7 +167,7 @@ int main(int argc, char **argv) {
         status = usage_error("a file is missing after", argv[1]);
     else if (status == ISAMAP_DONE && a.nfiles > 1 && strcmp(argv[1], "check") != 0)
         status = usage_error("one file is expected, not", a.file[1]);
-    else if (status == ISAMAP_DONE && writes && !a.out)
+    else if (status == ISAMAP_DONE && writes && !a.out && !is_image(argv[1], a.file[0]))
         status = usage_error("-o OUT is missing after", argv[1]);
     else
         for (int i = 0; i < a.nfiles && status != ISAMAP_USAGE; i++) {

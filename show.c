@@ -225,7 +225,10 @@ int isamap_show(isamap *im, const char *path, const char *out) {
     struct text t = {0};
     bool ok = false;
     bool program = has_suffix(path, ".isam") || has_suffix(path, ".onnx");
-    if (program && has_suffix(out, ".isam")) {
+    if (has_suffix(path, ".bin") && (!out || has_suffix(out, ".txt"))) {
+        ok = image_show(im, &j, &t);
+        if (!out) text_append(&im->report.text, t.at ? t.at : "", t.n);
+    } else if (program && has_suffix(out, ".isam")) {
         if ((ok = job_program(im, &j))) program_print(j.program, &t);
     } else if (!program && has_suffix(out, ".dot")) {
         j.machine = machine_load(path, NULL, &im->diags);
@@ -238,10 +241,10 @@ int isamap_show(isamap *im, const char *path, const char *out) {
         diag_line(
             &im->diags, out, 0, 0,
             "cannot show '%s' as '%s'; expected a program as .isam, its mapping (-m MACHINE) as "
-            ".svg, a machine as .dot or .sv",
+            ".svg, a machine as .dot or .sv, an image as .txt",
             path, out);
     }
-    ok = ok && write_text(im, out, &t);
+    ok = ok && (!out || write_text(im, out, &t));
     text_free(&t);
     job_free(&j);
     return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);

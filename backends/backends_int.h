@@ -36,6 +36,7 @@ bool site_extents(const struct site *, int operand,
 bool site_strides(const struct site *, int operand, int64_t *stride, bool *dense);
 int64_t site_span(const struct site *, int operand); /* elements; -1: unknown or too many */
 bool site_eval(const struct site *, const struct mexpr *, double *, const struct mexpr **missing);
+struct mexpr_env site_names(const struct site *); /* valid as long as the site */
 enum pass site_pass(const struct site *, int operand);
 const struct kernel_buffer *site_buffer(const struct site *, int operand);
 
@@ -66,6 +67,13 @@ typedef const char *(*emit_unknown)(void *user, const struct mexpr *whole,
  * after reporting with the emit's line. */
 char *emit_expand(struct arena *, const struct machine *, const struct site *, const struct emit *,
                   emit_unknown, void *user, struct diags *);
+/* A configure with its values: the fields of its settings, one after the other; words without a setting are 0. */
+struct settings {
+    const struct machine *machine;
+    const struct configure_node *node;
+    const int64_t *value;
+};
+struct mexpr_env settings_env(const struct settings *);
 /* The text of a configure's emit. `value`: the fields of its settings, one after the other; words that have no setting are 0. */
 char *emit_expand_configure(struct arena *, const struct machine *, const struct configure_node *,
                             const int64_t *value, const struct emit *, struct diags *);

@@ -206,9 +206,13 @@ static bool machine_name(void *user, const char *name, const char *field, double
     return false;
 }
 
+struct mexpr_env site_names(const struct site *s) {
+    return (struct mexpr_env){eval_name, eval_call, (void *)s};
+}
+
 bool site_eval(const struct site *s, const struct mexpr *e, double *out,
                const struct mexpr **missing) {
-    struct mexpr_env env = {eval_name, eval_call, (void *)s};
+    struct mexpr_env env = site_names(s);
     return mexpr_eval(e, &env, out, missing);
 }
 
@@ -333,12 +337,6 @@ char *emit_expand(struct arena *a, const struct machine *m, const struct site *s
 }
 
 /* ---- configure ---- */
-struct settings {
-    const struct machine *machine;
-    const struct configure_node *node;
-    const int64_t *value;
-};
-
 static bool setting_value(const struct settings *s, const char *state, const char *field,
                           int64_t index, double *out) {
     const int64_t *value = s->value;
@@ -380,11 +378,15 @@ static bool setting_call(void *user, const struct mexpr *call, const struct mexp
     return false;
 }
 
+struct mexpr_env settings_env(const struct settings *s) {
+    return (struct mexpr_env){setting_name, setting_call, (void *)s};
+}
+
 char *emit_expand_configure(struct arena *a, const struct machine *m,
                             const struct configure_node *node, const int64_t *value,
                             const struct emit *emit, struct diags *diags) {
     struct settings s = {m, node, value};
-    struct mexpr_env env = {setting_name, setting_call, &s};
+    struct mexpr_env env = settings_env(&s);
     struct expansion x = {a, m, NULL, &env, emit, NULL, NULL, diags, {0}};
     return expand_text(&x);
 }

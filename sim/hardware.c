@@ -218,5 +218,5 @@ bool walk_hardware(struct engine *e, const struct loop_node *l) {
         !reach_inside(e, &h, s, &x))
         return false;
     x.work = work_of(e, &h, s, &x);
-    return time_dispatch(e, &x);
+    return dispatch(e, &x);
 }

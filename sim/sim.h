@@ -6,6 +6,16 @@
 
 #include "scheduler/schedule.h"
 
+/* Somebody else executes what stands on a device's queues: each such step is handed over (an issue, a
+ * sync, a configure, the outermost of hardware loops) with the values of the variables and the
+ * current slots; `run` then, with the bytes of the home memory, before the host goes on and at the
+ * end of a section. The host's work is done as always; nothing is timed. False after reporting. */
+struct sim_device {
+    bool (*step)(void *user, const struct node *, const int64_t *value, const int64_t *slot);
+    bool (*run)(void *user, uint8_t *home, int64_t bytes, bool prepare);
+    void *user;
+};
+
 struct sim_options {
     bool no_values;         /* cycles alone */
     const char *trace;      /* Chrome trace JSON to write; or NULL */
@@ -16,6 +26,7 @@ struct sim_options {
     bool times;             /* fill sim_result.time */
     uint64_t latency_low, latency_high; /* with latency_seed: of buses, instead of their own latency */
     uint64_t latency_seed; /* not 0: each transfer's latency is drawn evenly from low..high */
+    const struct sim_device *device; /* or NULL: everything is simulated */
     bool with_prepare_cost; /* count the `prepare` section too; otherwise it is executed but free */
 };
 

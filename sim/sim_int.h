@@ -183,6 +183,8 @@ struct engine {
     uint64_t order; /* state of the random order; 0: by time */
     uint64_t latency; /* state of random latencies */
     size_t times_cap;
+    bool waiting; /* steps that the device was given, but has not run */
+    bool preparing;
     FILE *trace;
     bool traced;
 };
@@ -257,6 +259,12 @@ void signals_take(struct engine *, const struct executed *, double at, double co
 void signals_give(struct engine *, const struct executed *, double at);
 void signals_ran(struct engine *, const struct executed *, double end, double visible);
 void signals_forget(struct engine *);
+
+/* device.c */
+bool device_takes(const struct engine *, const struct node *);
+bool device_step(struct engine *, const struct node *);
+bool device_run(struct engine *); /* what it was given so far */
+bool dispatch(struct engine *, struct executed *); /* to its queue, or at once beside a device */
 
 /* time.c */
 bool time_dispatch(struct engine *, struct executed *);

@@ -118,7 +118,7 @@ static bool step_issue(struct engine *e, const struct node *node) {
     for (int o = 0; o < in->noperands; o++)
         if (!address_of(e, node, s, o, &x.address[o])) return false;
     x.work = issue_work(e, i, s);
-    return time_dispatch(e, &x);
+    return dispatch(e, &x);
 }
 
 bool count_step(struct engine *e) {
@@ -146,7 +146,7 @@ static bool step_fallback(struct engine *e, const struct node *node) {
                                 (long long)x.hi[a], p->axis[a].name);
     }
     x.work = box_points(p, f->stmt, x.lo, x.hi);
-    return time_dispatch(e, &x);
+    return dispatch(e, &x);
 }
 
 /* ---- loops ---- */
@@ -261,18 +261,19 @@ static bool walk_loop(struct engine *e, const struct loop_node *l) {
 
 static bool step_sync(struct engine *e, const struct node *node) {
     struct executed x = {.node = node, .queue = node->sync.queue, .instance = e->instance};
-    return time_dispatch(e, &x);
+    return dispatch(e, &x);
 }
 
 static bool step_configure(struct engine *e, const struct node *node) {
     struct executed x = {.node = node,
                          .queue = e->machine->configure[node->configure->configure].queue,
                          .instance = e->instance};
-    return configure_evaluate(e, node, &x) && time_dispatch(e, &x);
+    return configure_evaluate(e, node, &x) && dispatch(e, &x);
 }
 
 static bool walk_node(struct engine *e, const struct node *node) {
     if (!count_step(e)) return false;
+    if (device_takes(e, node)) return device_step(e, node);
     switch (node->kind) {
     case NODE_LOOP:
         return walk_loop(e, node->loop);
@@ -347,16 +348,18 @@ static void find_zeros(struct engine *e, const struct section *section) {
 static bool zero_homes(struct engine *e, int node) {
     for (int p = 0; p < e->schedule->nplaces; p++) {
         if (e->zero_at[p] != node) continue;
-        if (!time_drain(e) || (!e->options->no_values && !home_zero(e, p))) return false;
+        if (!device_run(e) || !time_drain(e)) return false;
+        if (!e->options->no_values && !home_zero(e, p)) return false;
     }
     return true;
 }
 
 bool walk_section(struct engine *e, const struct section *s) {
+    e->preparing = s == &e->schedule->prepare;
     for (int p = 0; p < e->schedule->nplaces; p++) e->slot[p] = -1;
     states_forget(e);
     find_zeros(e, s);
     for (int k = 0; k < s->nnodes; k++)
         if (!zero_homes(e, k) || !walk_node(e, &s->node[k])) return false;
-    return time_drain(e);
+    return device_run(e) && time_drain(e);
 }

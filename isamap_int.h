@@ -110,7 +110,7 @@ void reference_free(struct reference *);
 bool job_speaks_bits(isamap *, const struct job *); /* reports when its machine has no bit fields */
 /* What a device needs to run the program alone. False after reporting: there is host work. */
 bool image_compile(isamap *, const struct job *, struct text *out);
-bool image_show(isamap *, struct job *, struct text *out); /* job.path is an image */
+bool image_show(isamap *, struct job *, bool schedule, struct text *out); /* job.path is an image */
 
 bool pairs_bindings(isamap *, const struct pairs *, const char *option, struct arena *,
                     struct bindings *);

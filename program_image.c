@@ -168,7 +168,7 @@ bool image_compile(isamap *im, const struct job *j, struct text *out) {
     return ok;
 }
 
-bool image_show(isamap *im, struct job *j, struct text *out) {
+bool image_show(isamap *im, struct job *j, bool schedule, struct text *out) {
     struct bindings set;
     if (!im->option.machine) {
         diag_line(&im->diags, j->path, 0, 0, "an image is shown for a machine: add -m MACHINE");
@@ -177,5 +177,7 @@ bool image_show(isamap *im, struct job *j, struct text *out) {
     if (!pairs_bindings(im, &im->option.param, "--param", &j->arena, &set)) return false;
     j->machine = machine_load(im->option.machine, &set, &im->diags);
     struct bits_image *i = j->machine ? bits_image_read(&j->arena, j->path, &im->diags) : NULL;
+    if (i && schedule)
+        return bits_schedule(j->machine, i->program, i->stream, i->bytes, i->end, out, &im->diags);
     return i && bits_disassemble(j->machine, i, j->path, out, &im->diags);
 }

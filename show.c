@@ -225,8 +225,8 @@ int isamap_show(isamap *im, const char *path, const char *out) {
     struct text t = {0};
     bool ok = false;
     bool program = has_suffix(path, ".isam") || has_suffix(path, ".onnx");
-    if (has_suffix(path, ".bin") && (!out || has_suffix(out, ".txt"))) {
-        ok = image_show(im, &j, &t);
+    if (has_suffix(path, ".bin") && (!out || has_suffix(out, ".txt") || has_suffix(out, ".sched"))) {
+        ok = image_show(im, &j, out && has_suffix(out, ".sched"), &t);
         if (!out) text_append(&im->report.text, t.at ? t.at : "", t.n);
     } else if (program && has_suffix(out, ".isam")) {
         if ((ok = job_program(im, &j))) program_print(j.program, &t);
@@ -241,7 +241,7 @@ int isamap_show(isamap *im, const char *path, const char *out) {
         diag_line(
             &im->diags, out, 0, 0,
             "cannot show '%s' as '%s'; expected a program as .isam, its mapping (-m MACHINE) as "
-            ".svg, a machine as .dot or .sv, an image as .txt",
+            ".svg, a machine as .dot or .sv, an image as .txt or .sched",
             path, out);
     }
     ok = ok && (!out || write_text(im, out, &t));

@@ -132,9 +132,16 @@ static struct mexpr_env solving_env(const struct solving *s) {
 
 /* ---- solving one field ---- */
 
+/* A product with 0 has a value whatever the other factor is. */
 static bool value_of(const struct solving *s, const struct mexpr *e, double *out) {
     struct mexpr_env env = solving_env(s);
-    return mexpr_eval(e, &env, out, NULL);
+    double a, b;
+    if (mexpr_eval(e, &env, out, NULL)) return true;
+    if (e->kind != MEXPR_OP || e->nargs != 2) return false;
+    bool left = value_of(s, e->arg[0], &a), right = value_of(s, e->arg[1], &b);
+    if (!strcmp(e->op, "*") && ((left && a == 0) || (right && b == 0))) return *out = 0, true;
+    if (!left || !right || (*e->op != '+' && *e->op != '-') || e->op[1]) return false;
+    return *out = *e->op == '+' ? a + b : a - b, true;
 }
 
 static bool whole(double v, int64_t *out) {
@@ -295,10 +302,12 @@ static void start(struct arena *a, const struct machine *m, const struct form *f
     if (in) d->site = site_new(a, m, in);
 }
 
+/* `flag`: what is known of the flags, or NULL. */
 static bool try_form(struct arena *a, const struct machine *m, const struct form *f,
-                     const uint8_t *word, struct decoded *d) {
+                     const uint8_t *word, const struct known *flag, struct decoded *d) {
     struct solving s;
     start(a, m, f, &s, d);
+    if (flag) memcpy(d->site->flag, flag, (size_t)d->site->instr->noperands * sizeof *flag);
     d->word = word;
     for (int round = 0; round < 2; round++) {
         const uint8_t *at = word;
@@ -311,13 +320,43 @@ static bool try_form(struct arena *a, const struct machine *m, const struct form
     return true;
 }
 
+/* Addresses that have become known lie in their memories. */
+static bool addresses_legal(const struct machine *m, const struct decoded *d) {
+    for (int o = 0; d->site && o < d->site->instr->noperands; o++) {
+        int memory = d->site->memory[o];
+        if (memory < 0 || !d->site->address[o].is) continue;
+        if (d->site->address[o].value < 0 ||
+            (m->memory[memory].size >= 0 && d->site->address[o].value >= m->memory[memory].size))
+            return false;
+    }
+    return true;
+}
+
+/* Flags that share a field with an address: the value with which the address lies in its memory. */
+static bool try_flags(struct arena *a, const struct machine *m, const struct form *f,
+                      const uint8_t *word, struct decoded *d) {
+    if (!try_form(a, m, f, word, NULL, d)) return false;
+    for (int o = 0, flag = 0; d->site && o < d->site->instr->noperands; o++) {
+        if (!d->site->instr->operand[o].accumulate) continue;
+        for (int v = 0; v < 2 && !d->site->flag[flag].is; v++) {
+            struct decoded guess;
+            struct known *set = arena_array(a, (size_t)d->site->instr->noperands, sizeof *set);
+            memcpy(set, d->site->flag, (size_t)d->site->instr->noperands * sizeof *set);
+            set[flag] = (struct known){true, v};
+            if (try_form(a, m, f, word, set, &guess) && addresses_legal(m, &guess)) *d = guess;
+        }
+        flag++;
+    }
+    return addresses_legal(m, d);
+}
+
 bool decode_one(struct arena *a, const struct machine *m, const struct forms *all,
                 const uint8_t *word, int64_t left, struct decoded *out) {
     int64_t best = -1;
     for (int i = 0; i < all->n; i++) {
         struct decoded d;
         int64_t n = form_matches(&all->at[i], word, left);
-        if (n <= best || !try_form(a, m, &all->at[i], word, &d)) continue;
+        if (n <= best || !try_flags(a, m, &all->at[i], word, &d)) continue;
         best = n;
         *out = d;
     }
@@ -330,7 +369,8 @@ bool decode_entry(struct arena *a, const struct machine *m, const struct forms *
         const struct form *f = &all->at[i];
         struct decoded d;
         if (f->kind != FORM_ENTRY || f->index != instr) continue;
-        if (matching_bits(&f->word[0], entry) < 0 || !try_form(a, m, f, entry, &d)) return false;
+        if (matching_bits(&f->word[0], entry) < 0 || !try_form(a, m, f, entry, NULL, &d))
+            return false;
         for (int o = 0; o < m->instr[instr].noperands; o++)
             if (d.site->address[o].is && d.site->memory[o] >= 0)
                 site->address[o] = d.site->address[o];

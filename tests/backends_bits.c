@@ -1,0 +1,288 @@
+/* Bit fields: every instruction format of every machine file, there and back; what cannot be
+ * encoded; images that are damaged. */
+#include "backends/bits_int.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static uint64_t next(uint64_t *s) {
+    *s ^= *s << 13;
+    *s ^= *s >> 7;
+    *s ^= *s << 17;
+    return *s;
+}
+
+static struct machine *load(const char *name, const struct bindings *set) {
+    struct diags d;
+    diags_init(&d);
+    struct machine *m = machine_load(name, set, &d);
+    if (!m) diags_print(&d, stderr);
+    assert_non_null(m);
+    diags_free(&d);
+    return m;
+}
+
+/* ---- there and back ---- */
+
+static void put(uint8_t *word, const struct bit_field *f, uint64_t value) {
+    for (int k = 0; k < f->bits; k++)
+        if (value >> k & 1) word[(f->at + k) / 8] |= (uint8_t)(1u << (f->at + k) % 8);
+}
+
+static void random_word(const struct bit_word *w, uint8_t *word, uint64_t *seed) {
+    memset(word, 0, (size_t)word_bytes(w));
+    for (int i = 0; i < w->nfields; i++) {
+        const struct bit_field *f = &w->field[i];
+        uint64_t v = next(seed) >> (63 - next(seed) % (uint64_t)f->bits); /* small ones too */
+        put(word, f, f->constant ? f->value : v);
+    }
+}
+
+static void values(const struct known *k, int n, int64_t *out) {
+    for (int i = 0; i < n; i++) out[i] = k[i].is ? k[i].value : 0;
+}
+
+/* The decoded instruction, encoded again. */
+static bool encode(const struct machine *m, const struct decoded *d, uint8_t *out) {
+    int64_t extent[8], first[8], step[8 * 8];
+    struct diags diags;
+    bool ok = true;
+    const struct instr *in = d->site->instr;
+    assert_true(in->nloops <= 8 && in->noperands <= 8);
+    values(d->extent, in->nloops, extent);
+    values(d->first, in->nloops, first);
+    values(d->step, in->nloops * in->noperands, step);
+    struct issued x = {.machine = m,
+                       .site = d->site,
+                       .pop = d->pop,
+                       .push = d->push,
+                       .extent = extent,
+                       .first = first,
+                       .step = step,
+                       .slot = d->slot};
+    diags_init(&diags);
+    for (int k = 0; k < d->form->nwords && ok; k++) {
+        const struct bit_word *w = &d->form->word[k];
+        memset(out, 0, (size_t)word_bytes(w));
+        for (int i = 0; i < w->nfields && ok; i++)
+            ok = field_pack(&w->field[i], &x, d->form->id, out, &diags);
+        out += word_bytes(w);
+    }
+    diags_free(&diags);
+    return ok;
+}
+
+/* How many of `tries` random words of the form came back as they were. */
+static int round_trips(const struct machine *m, const struct forms *all, const struct form *f,
+                       int tries, uint64_t *seed) {
+    int good = 0;
+    for (int t = 0; t < tries; t++) {
+        uint8_t word[1024], back[1024];
+        int64_t bytes = 0;
+        struct decoded d;
+        struct arena a;
+        arena_init(&a);
+        for (int k = 0; k < f->nwords; k++) {
+            random_word(&f->word[k], word + bytes, seed);
+            bytes += word_bytes(&f->word[k]);
+        }
+        /* A value may be one that no instruction has, an end before the beginning say. */
+        if (decode_one(&a, m, all, word, bytes, &d) && d.form == f && encode(m, &d, back)) {
+            assert_int_equal(d.bytes, bytes);
+            assert_memory_equal(word, back, (size_t)bytes);
+            good++;
+        }
+        arena_free(&a);
+    }
+    return good;
+}
+
+static void there_and_back(void **state) {
+    static const char *const machines[] = {"tests/data/machines/tiny.xml", "machines/edge16.xml",
+                                           "machines/gemmini.xml",
+                                           "tests/data/machines/edge16.xml"};
+    uint64_t seed = 88172645463325252u;
+    (void)state;
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        struct arena a;
+        arena_init(&a);
+        struct machine *m = load(machines[i], NULL);
+        struct forms all = forms_of(&a, m);
+        int forms = 0;
+        for (int k = 0; k < all.n; k++) {
+            if (all.at[k].kind != FORM_INSTR) continue;
+            int good = round_trips(m, &all, &all.at[k], 400, &seed);
+            if (good < 10) fprintf(stderr, "%s: %s: %d of 400\n", machines[i], all.at[k].id, good);
+            assert_true(good >= 10);
+            forms++;
+        }
+        assert_true(forms >= 3);
+        machine_free(m);
+        arena_free(&a);
+    }
+}
+
+/* ---- what cannot be encoded ---- */
+
+static bool mentions(const struct diags *d, const char *text) {
+    for (int i = 0; i < d->n; i++)
+        if (strstr(d->at[i].text, text)) return true;
+    diags_print(d, stderr);
+    return false;
+}
+
+static const char tiny_schedule[] =
+    "schedule t on tiny {\n  program {\n    kernel t() {\n      in A: i32[4096]\n"
+    "      temp P: i32[1024]\n    }\n  }\n"
+    "  place A: A in dram at 0 bytes 16384 argument\n  place P: P in pad at 0 bytes 4096 local\n"
+    "  run {\n    %s\n  }\n}\n";
+
+/* Encodes the run section of a schedule without loops; the text of what is wrong, or NULL. */
+static void encode_step(const char *step, struct bits_launch *out, uint8_t *bytes, size_t room,
+                        struct diags *d) {
+    char text[2048];
+    struct machine *m = load("tests/data/machines/tiny.xml", NULL);
+    snprintf(text, sizeof text, tiny_schedule, step);
+    struct source source = {"t.sched", text, strlen(text), 1, 1};
+    struct schedule *s = schedule_parse(m, &source, d);
+    if (!s) diags_print(d, stderr);
+    assert_non_null(s);
+    struct bits_encoder *e = bits_open(s, 0, d);
+    int64_t value[8] = {0}, slot[8] = {0};
+    bool ok = true;
+    for (int k = 0; k < s->run.nnodes && ok; k++) ok = bits_add(e, &s->run.node[k], value, slot);
+    ok = ok && bits_take(e, 4096, out);
+    assert_true(ok == (d->errors == 0));
+    if (ok) {
+        assert_true((size_t)out->bytes <= room);
+        memcpy(bytes, out->stream, (size_t)out->bytes);
+    }
+    bits_close(e);
+    schedule_free(s);
+    machine_free(m);
+}
+
+static void refused(void **state) {
+    static const struct {
+        const char *step, *why;
+    } wrong[] = {
+        {"issue ld(N = 4, s = 4, S = A + 8, D = P)",
+         "operand 'S' of 'ld' lies at byte 8 of 'dram'"},
+        {"issue ld(N = 4, s = 6, S = A, D = P)", "field 's/4' of 'ld' is 1.5, expected a whole"},
+        {"issue ld(N = 255, s = 65536, S = A, D = P)",
+         "field 's/4' of 'ld' is 16384, which 14 bits cannot hold, expected 0 to 16383"},
+        {"issue ld(N = 4, s = -4, S = A, D = P)", "field 's/4' of 'ld' is -1"},
+        {"issue ld(N = 4, s = 4, S = A, D = P + 4)", "operand 'D' of 'ld' lies at byte 4 of 'pad'"},
+        {"sync move push filled", "a push of 'filled' on queue 'move' has no bits"},
+        {"sync add pop filled push done", "a pop of 'filled' on queue 'add' has no bits"}};
+    struct bits_launch l;
+    uint8_t bytes[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct diags d;
+        diags_init(&d);
+        encode_step(wrong[i].step, &l, bytes, sizeof bytes, &d);
+        assert_int_equal(d.errors, 1);
+        assert_true(mentions(&d, wrong[i].why));
+        assert_true(d.at[0].line > 0);
+        diags_free(&d);
+    }
+}
+
+/* Where each field of the first machine of the documentation stands. */
+static void known_word(void **state) {
+    struct bits_launch l;
+    uint8_t bytes[64];
+    uint64_t word = 0;
+    struct diags d;
+    (void)state;
+    diags_init(&d);
+    encode_step("issue ld(N = 5, s = 12, S = A + 4096, D = P + 48) pop done push filled", &l, bytes,
+                sizeof bytes, &d);
+    assert_int_equal(d.errors, 0);
+    assert_int_equal(l.bytes, 8);
+    for (int k = 7; k >= 0; k--) word = word << 8 | bytes[k];
+    assert_true(word == (UINT64_C(1) << 2 | UINT64_C(1) << 3 | UINT64_C(3) << 4 |
+                         UINT64_C(256) << 16 | UINT64_C(5) << 42 | UINT64_C(3) << 50));
+    diags_free(&d);
+}
+
+/* ---- images ---- */
+
+static void write_file(const char *path, const void *at, size_t n) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(at, 1, n, f), n);
+    fclose(f);
+}
+
+/* Reads and disassembles; true: without an error. */
+static bool shown(const struct machine *m, const char *path, struct text *out) {
+    struct arena a;
+    struct diags d;
+    arena_init(&a);
+    diags_init(&d);
+    struct bits_image *i = bits_image_read(&a, path, &d);
+    bool ok = i && bits_disassemble(m, i, path, out, &d);
+    assert_true(ok == (d.errors == 0));
+    diags_free(&d);
+    arena_free(&a);
+    return ok;
+}
+
+static void damaged_images(void **state) {
+    struct machine *m = load("tests/data/machines/tiny.xml", NULL);
+    struct bits_launch l;
+    uint8_t bytes[64], constants[16] = {1, 2, 3};
+    struct bits_array array = {"A", ROLE_IN, TYPE_I32, 1, {16}, 0, 64};
+    struct bits_blob blob = {64, 16, constants};
+    struct device_register reg = {8, 1, 32};
+    struct diags d;
+    struct text t = {0}, out = {0};
+    char path[] = "/tmp/isamap-test.XXXXXX";
+    uint64_t seed = 2463534242u;
+    int good = 0;
+    (void)state;
+    diags_init(&d);
+    encode_step("issue ld(N = 5, s = 4, S = A, D = P)\n    issue add(N = 3, X = P, C = P + 48)", &l,
+                bytes, sizeof bytes, &d);
+    assert_int_equal(d.errors, 0);
+    struct bits_image image = {"tiny", "t", &array,  1,     &blob,        1, &reg, 1,
+                               128,    2,   l.bytes, bytes, 128 + l.bytes};
+    bits_image_write(&image, &t);
+    close(mkstemp(path));
+    write_file(path, t.at, t.n);
+    assert_true(shown(m, path, &out));
+    assert_non_null(strstr(out.at, "ld(N = 5, s = 4, S = dram + 0, D = pad + 0)"));
+    assert_non_null(strstr(out.at, "add(N = 3, X = pad + 0, C = pad + 48)"));
+    for (size_t n = 0; n < t.n; n++) { /* every file that ends too early */
+        write_file(path, t.at, n);
+        assert_false(shown(m, path, &out));
+    }
+    for (int k = 0; k < 2000; k++) { /* some bytes are others */
+        char *copy = malloc(t.n);
+        memcpy(copy, t.at, t.n);
+        for (uint64_t n = 1 + next(&seed) % 3; n > 0; n--)
+            copy[next(&seed) % t.n] = (char)next(&seed);
+        write_file(path, copy, t.n);
+        good += shown(m, path, &out);
+        free(copy);
+    }
+    assert_true(good < 2000);
+    unlink(path);
+    text_free(&t);
+    text_free(&out);
+    diags_free(&d);
+    machine_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(refused),
+                                       cmocka_unit_test(known_word),
+                                       cmocka_unit_test(damaged_images)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -168,6 +168,17 @@ bool image_compile(isamap *im, const struct job *j, struct text *out) {
     return ok;
 }
 
+static bool schedule_of(isamap *im, const struct machine *m, const struct bits_image *i,
+                        struct text *out) {
+    uint8_t *home = calloc((size_t)i->end + 1, 1);
+    if (!home) abort();
+    for (int k = 0; k < i->nblobs; k++)
+        memcpy(home + i->blob[k].address, i->blob[k].at, (size_t)i->blob[k].bytes);
+    bool ok = bits_schedule(m, i->program, i->stream, i->bytes, home, i->end, out, &im->diags);
+    free(home);
+    return ok;
+}
+
 bool image_show(isamap *im, struct job *j, bool schedule, struct text *out) {
     struct bindings set;
     if (!im->option.machine) {
@@ -177,7 +188,6 @@ bool image_show(isamap *im, struct job *j, bool schedule, struct text *out) {
     if (!pairs_bindings(im, &im->option.param, "--param", &j->arena, &set)) return false;
     j->machine = machine_load(im->option.machine, &set, &im->diags);
     struct bits_image *i = j->machine ? bits_image_read(&j->arena, j->path, &im->diags) : NULL;
-    if (i && schedule)
-        return bits_schedule(j->machine, i->program, i->stream, i->bytes, i->end, out, &im->diags);
+    if (i && schedule) return schedule_of(im, j->machine, i, out);
     return i && bits_disassemble(j->machine, i, j->path, out, &im->diags);
 }

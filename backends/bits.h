@@ -86,9 +86,10 @@ bool bits_disassemble(const struct machine *, const struct bits_image *, const c
                       struct text *, struct diags *);
 
 /* A stream as the text of a schedule (docs/schedule.md): buffer mK is memory K of the machine, the
- * home memory an inout array of `memory` bytes. So what any words do, and when, can be simulated.
- * False after reporting: words that are no instruction, or that a schedule cannot say. */
+ * home memory an inout array of so many bytes; `home`, where it is given, is what it holds, from
+ * which tables of entries are read. So what any words do, and when, can be simulated. False after
+ * reporting: words that are no instruction, or that a schedule cannot say. */
 bool bits_schedule(const struct machine *, const char *name, const uint8_t *stream, int64_t bytes,
-                   int64_t memory, struct text *out, struct diags *);
+                   const uint8_t *home, int64_t home_bytes, struct text *out, struct diags *);
 
 #endif

@@ -12,6 +12,7 @@ struct solving {
     const struct instr *instr; /* NULL: not an instruction */
     struct decoded *d;
     int *pop_known, *push_known; /* [nsyncs] */
+    bool contradiction;          /* a field asks for a fraction of something whole */
 };
 
 static bool take(const struct known *k, double *out) {
@@ -171,7 +172,10 @@ static bool set_leaf(struct solving *s, const struct mexpr *e, double v) {
     int64_t n;
     struct known *k = kept(s, e, &scale);
     if (k) {
-        if (!whole(v * scale, &n)) return false;
+        if (!whole(v * scale, &n)) {
+            s->contradiction = true;
+            return false;
+        }
         *k = (struct known){true, n};
         return true;
     }
@@ -244,7 +248,7 @@ static bool solve_word(struct solving *s, const struct bit_word *w, const uint8_
             }
             solve(s, f->field->value, v);
         }
-    return true;
+    return !s->contradiction;
 }
 
 /* ---- finding the instruction ---- */
@@ -320,8 +324,17 @@ static bool try_form(struct arena *a, const struct machine *m, const struct form
     return true;
 }
 
-/* Addresses that have become known lie in their memories. */
-static bool addresses_legal(const struct machine *m, const struct decoded *d) {
+static bool size_legal(const struct machine *m, const struct instr *in, int i, int64_t size) {
+    int64_t lo, hi, step;
+    if (!instr_size_range(m, in, i, &lo, &hi, &step)) return size >= 0;
+    return size >= lo && (hi < 0 || size <= hi) && (size - lo) % step == 0;
+}
+
+/* Sizes that have become known are in their ranges, addresses in their memories. */
+static bool legal(const struct machine *m, const struct decoded *d) {
+    for (int i = 0; d->site && i < d->site->instr->nranged; i++)
+        if (d->site->size[i].is && !size_legal(m, d->site->instr, i, d->site->size[i].value))
+            return false;
     for (int o = 0; d->site && o < d->site->instr->noperands; o++) {
         int memory = d->site->memory[o];
         if (memory < 0 || !d->site->address[o].is) continue;
@@ -343,11 +356,11 @@ static bool try_flags(struct arena *a, const struct machine *m, const struct for
             struct known *set = arena_array(a, (size_t)d->site->instr->noperands, sizeof *set);
             memcpy(set, d->site->flag, (size_t)d->site->instr->noperands * sizeof *set);
             set[flag] = (struct known){true, v};
-            if (try_form(a, m, f, word, set, &guess) && addresses_legal(m, &guess)) *d = guess;
+            if (try_form(a, m, f, word, set, &guess) && legal(m, &guess)) *d = guess;
         }
         flag++;
     }
-    return addresses_legal(m, d);
+    return legal(m, d);
 }
 
 bool decode_one(struct arena *a, const struct machine *m, const struct forms *all,

@@ -323,8 +323,15 @@ static bool add_counted(struct bits_encoder *e, const struct issue_node *i, stru
     return f && find_slots(e, s) && add_signalled(e, f, &x, &i->signals, s->instr->queue);
 }
 
+static bool no_table(struct bits_encoder *e, const struct instr *in) {
+    return encode_error(e, in->at,
+                        "'%s' takes its addresses from a table, expected a loop over one", in->id);
+}
+
 static bool add_issue(struct bits_encoder *e, const struct issue_node *i) {
     struct counted c;
+    const struct instr *in = &e->machine->instr[i->instr];
+    if (instr_table(in)) return no_table(e, in);
     counted_start(e, &e->machine->instr[i->instr], &c);
     return add_counted(e, i, site_of(e, i), &c);
 }
@@ -344,6 +351,41 @@ static bool loop_trips(struct bits_encoder *e, const struct hardware *h, int64_t
     return true;
 }
 
+/* The addresses in each entry, as words of the table; where they stand in it. */
+static bool find_entries(struct bits_encoder *e, const struct hardware *h, int64_t n,
+                         struct site *s, int64_t *first) {
+    const struct loop_node *l = h->loop[h->table];
+    const struct hwloop *counter = h->counter[h->table];
+    const struct form *f = NULL;
+    for (int i = 0; i < e->forms.n && !f; i++)
+        if (e->forms.at[i].kind == FORM_ENTRY && e->forms.at[i].index == h->issue->instr)
+            f = &e->forms.at[i];
+    int64_t size = table_entry_bytes(e->machine, counter), lo = e->value[l->var];
+    if (!f || size < 1 || size != word_bytes(f->word))
+        return encode_error(e, counter->at, "an entry of loop '%s' has no whole bytes",
+                            counter->id);
+    uint8_t *entry = calloc((size_t)n, (size_t)size);
+    bool ok = entry != NULL;
+    for (int64_t t = 0; t < n && ok; t++) {
+        struct issued x = {.machine = e->machine, .site = s};
+        e->value[l->var] = lo + t * l->step;
+        locate(e, h->issue, s);
+        for (int i = 0; i < f->word->nfields && ok; i++)
+            ok = field_pack(&f->word->field[i], &x, f->id, entry + t * size, e->diags);
+    }
+    e->value[l->var] = lo;
+    locate(e, h->issue, s);
+    const struct place *place = &e->schedule->place[l->table - 1],
+                       *home = table_home(e->schedule, l->table - 1);
+    int64_t at = ok && home ? table_find(home, entry, n, size) : 0;
+    free(entry);
+    *first = place->address / size + at;
+    if (ok && (at < 0 || !home))
+        return encode_error(e, counter->at, "the entries of '%s' do not stand in table '%s'",
+                            e->machine->instr[h->issue->instr].id, place->name);
+    return ok;
+}
+
 static bool add_hardware(struct bits_encoder *e, const struct loop_node *l) {
     struct hardware h;
     struct counted c;
@@ -352,12 +394,15 @@ static bool add_hardware(struct bits_encoder *e, const struct loop_node *l) {
         return encode_error(e, (struct place_in_file){e->machine->file, 0},
                             "hardware loops are not around one issue that has them");
     const struct instr *in = &e->machine->instr[h.issue->instr];
+    if (instr_table(in) && h.table < 0) return no_table(e, in);
     counted_start(e, in, &c);
     if (in->nloops > MAX_HARDWARE_LOOPS || !loop_trips(e, &h, trips)) return false;
     struct site *s = site_of(e, h.issue), *next = site_of(e, h.issue);
     for (int k = 0; k < h.nloops; k++) {
         int at = (int)(h.counter[k] - in->loop);
         c.extent[at] = trips[k];
+        if (k == h.table && !find_entries(e, &h, trips[k], s, &c.first[at])) return false;
+        if (k == h.table) continue;
         e->value[h.loop[k]->var] += h.loop[k]->step;
         locate(e, h.issue, next);
         for (int o = 0; o < in->noperands && trips[k] > 1; o++)

@@ -4,8 +4,21 @@
 
 #include <string.h>
 
+/* What a move brought to a table's memory. */
+struct brought {
+    int64_t word, from, to, bytes; /* which word of the stream; addresses */
+    int operand[2];                /* of the move: read, written */
+    int memory;
+};
+
+enum { MOST_ENTRIES = 256 }; /* in one instruction */
+
 struct streaming {
     struct arena *arena;
+    const uint8_t *home;
+    int64_t home_bytes;
+    struct brought *table;
+    int ntables, cap_tables;
     const struct machine *machine;
     struct forms forms;
     const char *path;
@@ -31,6 +44,52 @@ static bool is_local(const struct machine *m, int memory) {
            m->memory[memory].alias < 0 && m->memory[memory].size > 0;
 }
 
+static bool holds_table(const struct machine *m, int memory) {
+    for (int i = 0; i < m->ninstrs; i++)
+        for (int l = 0; l < m->instr[i].nloops; l++)
+            if (m->instr[i].loop[l].table == memory) return true;
+    return false;
+}
+
+/* The move of entries from the home memory that this word is; false: it is none. */
+static bool brings_table(const struct streaming *s, const struct decoded *d, int64_t at,
+                         struct brought *t) {
+    const struct instr *in = d->site ? d->site->instr : NULL;
+    *t = (struct brought){.word = at, .operand = {-1, -1}};
+    for (int o = 0; in && in->is_move && o < in->noperands; o++)
+        if (d->site->memory[o] >= 0) t->operand[in->operand[o].role != ROLE_IN] = o;
+    if (t->operand[0] < 0 || t->operand[1] < 0) return false;
+    const struct known *from = &d->site->address[t->operand[0]],
+                       *to = &d->site->address[t->operand[1]];
+    t->memory = d->site->memory[t->operand[1]];
+    if (!holds_table(s->machine, t->memory) || !from->is || !to->is) return false;
+    int64_t span = site_span(d->site, t->operand[1]);
+    t->from = from->value;
+    t->to = to->value;
+    t->bytes = span * (int64_t)type_size(in->operand[t->operand[1]].type);
+    return span > 0 && s->home && t->from >= 0 && t->from + t->bytes <= s->home_bytes;
+}
+
+static void add_brought(struct streaming *s, const struct decoded *d, int64_t at) {
+    struct brought t;
+    if (!brings_table(s, d, at, &t)) return;
+    if (s->ntables == s->cap_tables) GROW(s->arena, s->table, s->ntables, s->cap_tables);
+    s->table[s->ntables++] = t;
+}
+
+static void table_places(struct streaming *s) {
+    const struct machine *m = s->machine;
+    for (int k = 0; k < s->ntables; k++) {
+        const struct brought *t = &s->table[k];
+        text_printf(s->out, "  place h%d: t%d in \"%s\" at %lld bytes %lld prepared table [", k, k,
+                    m->memory[m->home].id, (long long)t->from, (long long)t->bytes);
+        for (int64_t b = 0; b < t->bytes; b++)
+            text_printf(s->out, "%s%d", b ? ", " : "", s->home[t->from + b]);
+        text_printf(s->out, "]\n  place p%d: t%d in \"%s\" at %lld bytes %lld local\n", k, k,
+                    m->memory[t->memory].id, (long long)t->to, (long long)t->bytes);
+    }
+}
+
 static void head(struct streaming *s, const char *name, int64_t bytes) {
     const struct machine *m = s->machine;
     const char *home = m->memory[m->home].id;
@@ -42,12 +101,15 @@ static void head(struct streaming *s, const char *name, int64_t bytes) {
             text_printf(
                 s->out, "      temp m%d: %s[%lld]\n", i, type_name(memory_type(&m->memory[i])),
                 (long long)(m->memory[i].size / (int64_t)type_size(memory_type(&m->memory[i]))));
+    for (int k = 0; k < s->ntables; k++)
+        text_printf(s->out, "      temp t%d: u8[%lld]\n", k, (long long)s->table[k].bytes);
     text_printf(s->out, "    }\n  }\n  place m%d: m%d in \"%s\" at 0 bytes %lld argument\n",
                 m->home, m->home, home, (long long)bytes);
     for (int i = 0; i < m->nmemories; i++)
         if (is_local(m, i))
             text_printf(s->out, "  place m%d: m%d in \"%s\" at 0 bytes %lld local\n", i, i,
                         m->memory[i].id, (long long)m->memory[i].size);
+    table_places(s);
     text_printf(s->out, "  run {\n");
 }
 
@@ -62,28 +124,81 @@ static bool loop_used(const struct decoded *d, int l) {
     return d->site->instr->loop[l].table >= 0 || (d->extent[l].is && d->extent[l].value != 1);
 }
 
-static bool operand(struct streaming *s, const struct decoded *d, int o, bool *any, int64_t at) {
+static int table_loop(const struct instr *in) {
+    for (int l = 0; l < in->nloops; l++)
+        if (in->loop[l].table >= 0) return l;
+    return -1;
+}
+
+/* The last of the moves before that brought all the loop's entries; -1: there is none. */
+static int find_brought(const struct streaming *s, const struct decoded *d, int l, int64_t at) {
+    const struct hwloop *loop = &d->site->instr->loop[l];
+    int64_t size = table_entry_bytes(s->machine, loop);
+    if (!d->first[l].is || !d->extent[l].is || size < 1) return -1;
+    for (int k = s->ntables - 1; k >= 0; k--) {
+        const struct brought *t = &s->table[k];
+        if (t->word < at && t->memory == loop->table && d->first[l].value * size >= t->to &&
+            (d->first[l].value + d->extent[l].value) * size <= t->to + t->bytes)
+            return k;
+    }
+    return -1;
+}
+
+/* From entry to entry the address is any: a sum of what it is in each. */
+static bool entry_offsets(struct streaming *s, const struct decoded *d, int o, int table,
+                          int64_t at) {
     const struct instr *in = d->site->instr;
-    const struct operand *op = &in->operand[o];
-    int memory = d->site->memory[o];
-    if (!d->site->address[o].is) return stream_error(s, at, "does not say where is", op->buffer);
-    text_printf(s->out, "%s%s = ", *any ? ", " : "", op->buffer);
-    *any = true;
-    if (memory < 0 && type_is_float(op->type)) {
-        text_printf(s->out, "imm %.17g", d->site->imm[o].f);
-        return true;
+    int l = table_loop(in), instr = (int)(in - s->machine->instr);
+    const struct brought *t = &s->table[table];
+    int64_t size = table_entry_bytes(s->machine, &in->loop[l]);
+    const uint8_t *entry = s->home + t->from + d->first[l].value * size - t->to;
+    text_printf(s->out, "0");
+    for (int64_t k = 0; k < d->extent[l].value; k++, entry += size) {
+        struct site *one = site_copy(s->arena, d->site);
+        if (!decode_entry(s->arena, s->machine, &s->forms, instr, entry, one) ||
+            !one->address[o].is)
+            return stream_error(s, at, "has an entry that does not say where is",
+                                in->operand[o].buffer);
+        if (one->address[o].value)
+            text_printf(s->out, " + (l%d == %lld)*%lld", l, (long long)k,
+                        (long long)one->address[o].value);
     }
-    if (memory < 0) {
-        text_printf(s->out, "imm %lld", (long long)d->site->imm[o].i);
-        return true;
-    }
-    text_printf(s->out, "m%d + %lld",
-                memory_is_home(s->machine, memory) ? s->machine->home : memory,
-                (long long)d->site->address[o].value);
+    return true;
+}
+
+static void loop_steps(struct streaming *s, const struct decoded *d, int o) {
+    const struct instr *in = d->site->instr;
     for (int l = 0; l < in->nloops; l++) {
         const struct known *step = &d->step[l * in->noperands + o];
         if (loop_used(d, l) && step->is && step->value)
             text_printf(s->out, " + l%d*%lld", l, (long long)step->value);
+    }
+}
+
+/* `table`: what was brought for the loop over entries, or -1. */
+static bool operand(struct streaming *s, const struct decoded *d, int o, int table, bool *any,
+                    int64_t at) {
+    const struct operand *op = &d->site->instr->operand[o];
+    int memory = d->site->memory[o];
+    bool known = d->site->address[o].is, listed = !known && memory >= 0 && table >= 0;
+    struct brought b;
+    if (!known && !listed) return stream_error(s, at, "does not say where is", op->buffer);
+    text_printf(s->out, "%s%s = ", *any ? ", " : "", op->buffer);
+    *any = true;
+    if (memory < 0 && type_is_float(op->type)) {
+        text_printf(s->out, "imm %.17g", d->site->imm[o].f);
+    } else if (memory < 0) {
+        text_printf(s->out, "imm %lld", (long long)d->site->imm[o].i);
+    } else if (brings_table(s, d, at, &b)) {
+        int k = 0;
+        while (k < s->ntables - 1 && s->table[k].word != at) k++;
+        text_printf(s->out, "%c%d", o == b.operand[0] ? 'h' : 'p', k);
+    } else {
+        text_printf(s->out, "m%d + ",
+                    memory_is_home(s->machine, memory) ? s->machine->home : memory);
+        if (known) text_printf(s->out, "%lld", (long long)d->site->address[o].value);
+        if (listed && !entry_offsets(s, d, o, table, at)) return false;
+        loop_steps(s, d, o);
     }
     return true;
 }
@@ -98,20 +213,31 @@ static void signals(struct streaming *s, const struct decoded *d) {
     text_printf(s->out, "\n");
 }
 
-static bool issue(struct streaming *s, const struct decoded *d, int64_t at) {
+/* Opens the instruction's loops; *table: what was brought for the one over entries, or -1. */
+static bool open_loops(struct streaming *s, const struct decoded *d, int64_t at, int *table) {
     const struct instr *in = d->site->instr;
-    bool any = false, ok = true;
+    *table = -1;
     for (int l = 0; l < in->nloops; l++) {
-        if (in->loop[l].table >= 0)
-            return stream_error(s, at,
-                                "takes its addresses from a table, which a schedule of "
-                                "words cannot say:",
-                                in->id);
         if (!loop_used(d, l)) continue;
         if (!d->extent[l].is)
             return stream_error(s, at, "does not say how often runs", in->loop[l].id);
-        text_printf(s->out, "loop l%d = 0 to %lld hardware { ", l, (long long)d->extent[l].value);
+        if (in->loop[l].table >= 0 && d->extent[l].value > MOST_ENTRIES)
+            return stream_error(s, at, "has too many entries to be simulated:", in->id);
+        text_printf(s->out, "    loop l%d = 0 to %lld hardware", l, (long long)d->extent[l].value);
+        if (in->loop[l].table >= 0) {
+            *table = find_brought(s, d, l, at);
+            if (*table < 0) return stream_error(s, at, "finds no entries for", in->loop[l].id);
+            text_printf(s->out, " table p%d", *table);
+        }
+        text_printf(s->out, " {\n");
     }
+    return true;
+}
+
+static bool issue(struct streaming *s, const struct decoded *d, int64_t at) {
+    const struct instr *in = d->site->instr;
+    int table;
+    bool any = false, ok = open_loops(s, d, at, &table);
     text_printf(s->out, "    issue \"%s\"(", in->id);
     for (int i = 0; i < in->nranged && ok; i++)
         ok = value(s, &d->site->size[i], in->semantics->param[in->ranged[i]].name, &any, at);
@@ -120,7 +246,7 @@ static bool issue(struct streaming *s, const struct decoded *d, int64_t at) {
     for (int o = 0, flag = 0; o < in->noperands && ok; o++)
         if (in->operand[o].accumulate)
             ok = value(s, &d->site->flag[flag++], in->operand[o].accumulate, &any, at);
-    for (int o = 0; o < in->noperands && ok; o++) ok = operand(s, d, o, &any, at);
+    for (int o = 0; o < in->noperands && ok; o++) ok = operand(s, d, o, table, &any, at);
     text_printf(s->out, ")");
     signals(s, d);
     for (int l = 0; l < in->nloops; l++)
@@ -138,23 +264,38 @@ static bool add_word(struct streaming *s, const struct decoded *d, int64_t at) {
     return true;
 }
 
-bool bits_schedule(const struct machine *m, const char *name, const uint8_t *stream, int64_t bytes,
-                   int64_t memory, struct text *out, struct diags *diags) {
-    struct arena arena;
-    arena_init(&arena);
-    struct streaming s = {&arena, m, forms_of(&arena, m), name, diags, out};
+/* Goes through the words; without `issues` to see which of them bring tables. */
+static bool walk_words(struct streaming *s, const uint8_t *stream, int64_t bytes, bool issues) {
     bool ok = true;
-    head(&s, name, memory);
     for (int64_t at = 0; at < bytes && ok;) {
         struct arena one;
         struct decoded d;
         arena_init(&one);
-        ok = decode_one(&one, m, &s.forms, stream + at, bytes - at, &d) ||
-             stream_error(&s, at, "is no instruction of", m->name);
-        ok = ok && add_word(&s, &d, at);
+        ok = decode_one(&one, s->machine, &s->forms, stream + at, bytes - at, &d) ||
+             stream_error(s, at, "is no instruction of", s->machine->name);
+        if (ok && !issues) add_brought(s, &d, at);
+        ok = ok && (!issues || add_word(s, &d, at));
         if (ok) at += d.bytes;
         arena_free(&one);
     }
+    return ok;
+}
+
+bool bits_schedule(const struct machine *m, const char *name, const uint8_t *stream, int64_t bytes,
+                   const uint8_t *home, int64_t home_bytes, struct text *out, struct diags *diags) {
+    struct arena arena;
+    arena_init(&arena);
+    struct streaming s = {.arena = &arena,
+                          .home = home,
+                          .home_bytes = home_bytes,
+                          .machine = m,
+                          .forms = forms_of(&arena, m),
+                          .path = name,
+                          .diags = diags,
+                          .out = out};
+    bool ok = walk_words(&s, stream, bytes, false);
+    if (ok) head(&s, name, home_bytes);
+    ok = ok && walk_words(&s, stream, bytes, true);
     text_printf(out, "  }\n}\n");
     arena_free(&arena);
     return ok;

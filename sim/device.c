@@ -13,13 +13,13 @@ bool device_takes(const struct engine *e, const struct node *n) {
     if (n->kind == NODE_ISSUE) queue = m->instr[n->issue->instr].queue;
     if (n->kind == NODE_CONFIGURE) queue = m->configure[n->configure->configure].queue;
     if (n->kind == NODE_SYNC) queue = n->sync.queue;
-    return queue >= 0 && (!e->is_host[queue] || n->kind == NODE_SYNC);
+    return queue >= 0 && (!machine_queue_is_host(m, queue) || n->kind == NODE_SYNC);
 }
 
 /* The host waits for each launch: it needs no signals. */
 bool device_step(struct engine *e, const struct node *n) {
     const struct sim_device *d = e->options->device;
-    if (n->kind == NODE_SYNC && e->is_host[n->sync.queue]) return true;
+    if (n->kind == NODE_SYNC && machine_queue_is_host(e->machine, n->sync.queue)) return true;
     e->waiting = true;
     if (d->step(d->user, n, e->value, e->slot)) return true;
     e->failed = true;

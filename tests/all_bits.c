@@ -7,8 +7,6 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#define VDLA "tests/data/machines/vdla.xml"
-
 /* A device that knows words and a machine file alone. */
 struct words_device {
     const struct machine *m; /* beside its host */
@@ -30,7 +28,7 @@ static bool simulate(struct words_device *w, const struct bits_launch *l, uint8_
     struct text t = {0};
     struct sim_result r;
     struct sim_options options = {0};
-    bool ok = bits_schedule(w->m, "words", l->stream, l->bytes, bytes, &t, w->diags);
+    bool ok = bits_schedule(w->m, "words", l->stream, l->bytes, home, bytes, &t, w->diags);
     struct source source = {"words", t.at, t.n, 1, 1};
     struct schedule *s = ok ? schedule_parse(w->m, &source, w->diags) : NULL;
     if (s) {
@@ -57,29 +55,35 @@ static bool device_run(void *user, uint8_t *home, int64_t bytes, bool prepare) {
     return simulate(w, &l, home, bytes);
 }
 
-/* Returns launches; the values are compared. */
-static struct words_device check_words(const char *machine, const char *text) {
-    struct compiled x;
+/* The schedule's device is the words; the values are the program's. */
+static struct words_device check_schedule(const struct schedule *s, const struct program *p,
+                                          struct diags *d) {
     struct sim_result r;
-    compiled_open(&x, machine, "cpu-scalar", NULL, text, NULL, 0);
-    compiled_by(&x, &plan_best, 1, &(struct scheduler_options){.threads = 1});
-    void **want = plan_data(x.p), **got = plan_data(x.s->program);
-    assert_true(program_run(x.p, want, NULL, NULL, &x.diags));
-    struct words_device w = {.m = x.m, .diags = &x.diags};
-    w.encoder = bits_open(x.s, 0, &x.diags);
+    void **want = plan_data(p), **got = plan_data(s->program);
+    assert_true(program_run(p, want, NULL, NULL, d));
+    struct words_device w = {.m = s->machine, .diags = d};
+    w.encoder = bits_open(s, 0, d);
     struct sim_device device = {device_step, device_run, &w};
-    bool ok = sim_run(x.s, got, &(struct sim_options){.device = &device}, &r, &x.diags);
-    if (!ok) diags_print(&x.diags, stderr);
+    bool ok = sim_run(s, got, &(struct sim_options){.device = &device}, &r, d);
+    if (!ok) diags_print(d, stderr);
     assert_true(ok);
-    assert_int_equal(plan_differ(x.p, want, x.s->program, got), 0);
+    assert_int_equal(plan_differ(p, want, s->program, got), 0);
     sim_result_free(&r);
-    assert_true(sim_run(x.s, NULL, &(struct sim_options){.no_values = true}, &r, &x.diags));
+    assert_true(sim_run(s, NULL, &(struct sim_options){.no_values = true}, &r, d));
     if (w.launches == 1 && r.host_cycles == 0) /* the last words only tell the host */
         assert_true(w.cycles <= r.cycles && w.cycles >= r.cycles - 8);
     sim_result_free(&r);
     bits_close(w.encoder);
-    plan_data_free(x.p, want);
-    plan_data_free(x.s->program, got);
+    plan_data_free(p, want);
+    plan_data_free(s->program, got);
+    return w;
+}
+
+static struct words_device check_words(const char *machine, const char *text) {
+    struct compiled x;
+    compiled_open(&x, machine, "cpu-scalar", NULL, text, NULL, 0);
+    compiled_by(&x, &plan_best, 1, &(struct scheduler_options){.threads = 1});
+    struct words_device w = check_schedule(x.s, x.p, &x.diags);
     compiled_free(&x);
     return w;
 }
@@ -94,7 +98,30 @@ static void edge16(void **state) {
     }
 }
 
+/* Entries in a table: the words of the loops over them, and the entries as they lie in memory. */
+static void tables(void **state) {
+    struct diags d;
+    struct arena a;
+    (void)state;
+    diags_init(&d);
+    arena_init(&a);
+    struct machine *m = machine_load("vdla", NULL, &d);
+    struct source source = {.file = "tests/data/backends/table.sched", .line0 = 1, .col0 = 1};
+    source.text = file_read(&a, source.file, 1 << 20, &source.length, &d);
+    struct schedule *s = schedule_parse(m, &source, &d);
+    if (!s) diags_print(&d, stderr);
+    assert_non_null(s);
+    bool verified = schedule_verify(s, &(struct verify_options){0}, &d);
+    if (!verified) diags_print(&d, stderr);
+    assert_true(verified);
+    assert_int_equal(check_schedule(s, s->program, &d).words, 7);
+    schedule_free(s);
+    machine_free(m);
+    arena_free(&a);
+    diags_free(&d);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(edge16)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(edge16), cmocka_unit_test(tables)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

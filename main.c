@@ -12,7 +12,7 @@ static const char usage[] =
     "schedule (.sched): is it right?\n"
     "  isamap map PROGRAM -m MACHINE           which instructions execute which statements, each "
     "with a certificate\n"
-    "  isamap compile PROGRAM -m MACHINE -o OUT    OUT by suffix: .so .o .s .ll .c .sched\n"
+    "  isamap compile PROGRAM -m MACHINE -o OUT    OUT by suffix: .so .o .s .ll .c .bin .sched\n"
     "  isamap run PROGRAM -m MACHINE           compile and run here\n"
     "  isamap sim PROGRAM -m MACHINE           compile and simulate: values, cycles, traffic\n"
     "  isamap bench PROGRAM|SUITE.csv -m MACHINE   time against peers, or cycles against the "

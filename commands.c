@@ -2,14 +2,11 @@
 #include "isamap_int.h"
 #include "backends/bits.h"
 #include "backends/conform.h"
-#include "scheduler/dryrun.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const int64_t YARDSTICK_USES = 10000000; /* about a second */
 
 /* ---- who did the work ---- */
 
@@ -32,7 +29,7 @@ static int64_t stmt_macs(const struct program *p, int s) {
 }
 
 /* `done`: what a simulation counted; several instructions may share a statement. */
-static void report_work(struct report *r, const struct schedule *s, const struct sim_result *done) {
+void report_work(struct report *r, const struct schedule *s, const struct sim_result *done) {
     const struct machine *m = s->machine;
     const struct program *p = s->program;
     int *by = calloc((size_t)p->nstmts + 1, sizeof *by);
@@ -75,7 +72,7 @@ static void report_work(struct report *r, const struct schedule *s, const struct
     free(operations);
 }
 
-static void report_comparison(struct report *r, const struct comparison *c) {
+void report_comparison(struct report *r, const struct comparison *c) {
     if (!c->done) return;
     report_bool(r, "verified", c->equal);
     report_number(r, "max_abs_error", c->max_abs);
@@ -88,7 +85,7 @@ static void report_comparison(struct report *r, const struct comparison *c) {
     text_append(&r->text, "\n", 1);
 }
 
-static void report_head(struct report *r, const struct job *j) {
+void report_head(struct report *r, const struct job *j) {
     report_string(r, "program", j->name);
     report_string(r, "machine", j->machine->name);
     if (j->machine->parameters) report_string(r, "parameters", j->machine->parameters);
@@ -179,127 +176,6 @@ int isamap_run(isamap *im, const char *path) {
     if (job_machine(im, &j, USE_RUN) && job_program(im, &j) && job_compile(im, &j) &&
         job_sizes(im, &j))
         status = run_job(im, &j, &in, &got);
-    if (in.data) arrays_free(&in);
-    if (got.data) arrays_free(&got);
-    text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
-    job_free(&j);
-    return call_end(im, status);
-}
-
-/* ---- sim ---- */
-
-/* What the same instructions would move with the best eviction; of programs that are small enough. */
-static void report_yardstick(struct report *r, const struct schedule *s) {
-    struct dryrun best;
-    if (!dryrun_traffic(s, YARDSTICK_USES, &best)) return;
-    report_number(r, "yardstick_bytes", best.read + best.written);
-    text_printf(&r->text, "yardstick   %.0f bytes read, %.0f written, unrolled with eviction by next use\n",
-                best.read, best.written);
-}
-
-static void report_simulation(struct report *r, const struct schedule *s,
-                              const struct sim_result *x, double bound) {
-    const struct machine *m = s->machine;
-    struct {
-        const char *key;
-        double n;
-    } numbers[] = {{"cycles", x->cycles},
-                   {"host_cycles", x->host_cycles},
-                   {"utilisation", x->utilisation},
-                   {"dram_read_bytes", x->home_read_bytes},
-                   {"dram_write_bytes", x->home_write_bytes},
-                   {"dram_bound_bytes", bound},
-                   {"host_read_bytes", x->host_read_bytes},
-                   {"host_write_bytes", x->host_write_bytes},
-                   {"energy_pj", x->energy},
-                   {"instructions", (double)x->instructions},
-                   {"wall_seconds", x->wall_seconds}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        report_number(r, numbers[i].key, numbers[i].n);
-    report_string(r, "model", "machine");
-    text_printf(&r->text,
-                "cycles      %.0f, utilisation %.3f, %" PRId64
-                " instructions (simulated in %.3g s)\n",
-                x->cycles, x->utilisation, x->instructions, x->wall_seconds);
-    text_printf(&r->text, "DRAM        %.0f bytes read, %.0f written; bound %.0f\n",
-                x->home_read_bytes, x->home_write_bytes, bound);
-    report_yardstick(r, s);
-    if (x->host_cycles > 0)
-        text_printf(&r->text, "host        %.0f cycles, %.0f bytes read, %.0f written\n",
-                    x->host_cycles, x->host_read_bytes, x->host_write_bytes);
-    report_open(r, "queues", '{');
-    for (int q = 0; q < m->nqueues; q++) {
-        if (!x->queue[q].instructions) continue;
-        report_open(r, m->queue[q].id, '{');
-        report_integer(r, "instructions", x->queue[q].instructions);
-        report_number(r, "busy", x->queue[q].busy);
-        report_number(r, "wait", x->queue[q].wait);
-        report_close(r);
-        text_printf(&r->text,
-                    "queue       %-10s %8" PRId64 " instructions, busy %.0f, waiting %.0f\n",
-                    m->queue[q].id, x->queue[q].instructions, x->queue[q].busy, x->queue[q].wait);
-    }
-    report_close(r);
-    report_open(r, "buses", '{');
-    for (int b = 0; b < m->nbuses; b++) {
-        if (x->bus[b].bytes <= 0) continue;
-        report_open(r, m->bus[b].id, '{');
-        report_number(r, "bytes", x->bus[b].bytes);
-        report_number(r, "busy", x->bus[b].busy);
-        report_close(r);
-        text_printf(&r->text, "bus         %-10s %8.0f bytes, busy %.0f\n", m->bus[b].id,
-                    x->bus[b].bytes, x->bus[b].busy);
-    }
-    report_close(r);
-    report_open(r, "peak_bytes", '{');
-    for (int i = 0; i < m->nmemories; i++) {
-        if (!x->peak_bytes[i]) continue;
-        report_integer(r, m->memory[i].id, x->peak_bytes[i]);
-        text_printf(&r->text, "memory      %-10s %8" PRId64 " bytes at most", m->memory[i].id,
-                    x->peak_bytes[i]);
-        if (m->memory[i].size > 0) text_printf(&r->text, " of %" PRId64, m->memory[i].size);
-        text_append(&r->text, "\n", 1);
-    }
-    report_close(r);
-}
-
-static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *got) {
-    struct report *r = &im->report;
-    struct sim_options options = {.no_values = im->option.no_values, .trace = im->option.trace,
-                                  .size = j->size};
-    struct sim_result x = {0};
-    void **data = NULL;
-    if (!options.no_values) {
-        if (!arrays_fill(im, j, in)) return ISAMAP_INPUT;
-        *got = arrays_copy(j, in);
-        data = arrays_for_schedule(j, got);
-    }
-    bool ok = sim_run(j->schedule, data, &options, &x, &im->diags);
-    free(data);
-    struct comparison c = {0};
-    ok = ok && (options.no_values || arrays_write(im, j, got));
-    ok = ok &&
-         (!im->option.verify || options.no_values || compare_with_interpreter(im, j, in, got, &c));
-    if (!ok) return sim_result_free(&x), ISAMAP_INPUT;
-    report_open(r, NULL, '{');
-    report_head(r, j);
-    report_simulation(r, j->schedule, &x, (double)program_touched_bytes(j->program));
-    report_comparison(r, &c);
-    report_work(r, j->schedule, &x);
-    report_close(r);
-    sim_result_free(&x);
-    return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
-}
-
-int isamap_sim(isamap *im, const char *path) {
-    call_begin(im);
-    struct job j;
-    struct arrays in = {0}, got = {0};
-    job_init(&j, path);
-    int status = ISAMAP_INPUT;
-    if (job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j) &&
-        job_sizes(im, &j))
-        status = sim_job(im, &j, &in, &got);
     if (in.data) arrays_free(&in);
     if (got.data) arrays_free(&got);
     text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);

@@ -90,7 +90,8 @@ int isamap_option(isamap *im, const char *name, const char *value) {
     } switches[] = {{"verify", &o->verify},    {"check", &o->check},
                     {"json", &o->json},        {"why", &o->why},
                     {"all", &o->all},          {"certify", &o->certify},
-                    {"explain", &o->explain},  {"no-values", &o->no_values},
+                    {"explain", &o->explain},  {"rtl", &o->rtl},
+                     {"no-values", &o->no_values},
                     {"progress", &o->progress}};
     struct {
         const char *name;

@@ -33,7 +33,7 @@ struct options {
     int runs;      /* bench: rounds */
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
-    bool verify, check, json, why, all, certify, explain, no_values, progress;
+    bool verify, check, json, why, all, certify, explain, no_values, rtl, progress;
 };
 
 struct isamap {
@@ -111,6 +111,18 @@ bool job_speaks_bits(isamap *, const struct job *); /* reports when its machine 
 /* What a device needs to run the program alone. False after reporting: there is host work. */
 bool image_compile(isamap *, const struct job *, struct text *out);
 bool image_show(isamap *, struct job *, bool schedule, struct text *out); /* job.path is an image */
+
+/* ---- a device's model (device_run.c) ---- */
+/* Runs the compiled program on the model of its machine, host work here; `machine` is what the machine
+ * file says of the same run. data[] as for sim_run. */
+bool device_simulate(isamap *, const struct job *, void **data, const struct sim_result *machine,
+                     struct sim_result *out);
+
+/* ---- reports that several commands share (commands.c) ---- */
+void report_head(struct report *, const struct job *);
+void report_comparison(struct report *, const struct comparison *);
+/* `done`: what a simulation counted; NULL: all of the program. */
+void report_work(struct report *, const struct schedule *, const struct sim_result *done);
 
 bool pairs_bindings(isamap *, const struct pairs *, const char *option, struct arena *,
                     struct bindings *);

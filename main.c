@@ -46,6 +46,8 @@ static const char usage[] =
     "  --rewrite NAME,NAME        rewrite the program first, whether that pays or not (docs/mapping.md)\n"
     "  --trace FILE               sim: Chrome trace JSON   --no-values             sim: cycles "
     "alone\n"
+    "  --rtl                      sim: on the machine's model in RTL, with the words of the "
+    "instructions\n"
     "  --why                      map: why not             --all, --certify        map: every "
     "mapping; certify all\n"
     "  --target CPU               compile for another CPU  --json                  the result as "
@@ -71,7 +73,7 @@ static int usage_error(const char *what, const char *arg) {
 
 static int is_switch(const char *name) {
     static const char *const switches[] = {"verify", "check",   "json",    "why",
-                                           "all",    "certify", "explain", "no-values"};
+                                           "all",    "certify", "explain", "no-values", "rtl"};
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
         if (strcmp(name, switches[i]) == 0) return 1;
     return 0;

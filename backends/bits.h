@@ -41,6 +41,7 @@ struct bits_encoder *bits_open(const struct schedule *, int64_t home, struct dia
 bool bits_add(struct bits_encoder *, const struct node *, const int64_t *value,
               const int64_t *slot);
 bool bits_pending(const struct bits_encoder *); /* something was added since the last launch */
+int64_t bits_stream_bytes(const struct bits_encoder *); /* of the launch, as it would be taken now */
 /* Ends a launch whose stream will lie at this address of the device. False after reporting. The
  * launch lives as long as the encoder. */
 bool bits_take(struct bits_encoder *, int64_t address, struct bits_launch *);

@@ -475,6 +475,14 @@ static bool add_registers(struct bits_encoder *e, const struct form *f, const st
     return true;
 }
 
+int64_t bits_stream_bytes(const struct bits_encoder *e) {
+    const struct form *end = form_find(&e->forms, FORM_END, 0);
+    int64_t bytes = e->bytes;
+    for (int k = 0; end && k < end->nwords; k++)
+        if (end->word[k].address < 0) bytes += word_bytes(&end->word[k]);
+    return bytes;
+}
+
 bool bits_take(struct bits_encoder *e, int64_t address, struct bits_launch *out) {
     const struct form *begin = form_find(&e->forms, FORM_BEGIN, 0),
                       *end = form_find(&e->forms, FORM_END, 0);

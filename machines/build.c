@@ -617,6 +617,7 @@ struct machine *machine_build(struct arena *arena, const struct node *root,
     m->title = node_attr(root, "title") ? node_attr(root, "title") : m->name;
     m->file = root->file;
     m->model = node_attr(root, "model");
+    m->model_of = node_attr(root, "model-of");
     m->home = -1;
     const char *priority = node_attr(root, "priority");
     m->priority = (int)build_priority(priority);

@@ -111,6 +111,11 @@ static const char *beside_file(struct loader *l, const struct node *n, const cha
     return *path == '/' ? path : arena_printf(l->arena, "%s/%s", dir, path);
 }
 
+static void set_model(struct loader *l, struct node *root, const struct node *from) {
+    node_set(l, root, "model", beside_file(l, from, "model"));
+    node_set(l, root, "model-of", from->file);
+}
+
 static const char *include_path(struct loader *l, const struct node *n) {
     const char *href = node_attr(n, "href");
     if (*href == '/') return href;
@@ -191,8 +196,7 @@ static bool expand_include(struct loader *l, struct node *dst, const struct node
     if (clock && !node_attr(dst, "clock")) node_set(l, dst, "clock", clock);
     if (node_attr(file, "fetch") && !node_attr(dst, "fetch"))
         node_set(l, dst, "fetch", node_attr(file, "fetch"));
-    if (node_attr(file, "model") && !node_attr(l->root, "model"))
-        node_set(l, l->root, "model", beside_file(l, file, "model"));
+    if (node_attr(file, "model") && !node_attr(l->root, "model")) set_model(l, l->root, file);
     bool good = include_body(l, dst, n, file);
     l->nstack = outside;
     return good;
@@ -280,7 +284,7 @@ static bool merge(struct loader *l, struct node *dst, struct node *n) {
 
 bool tree_expand(struct loader *l, struct node *raw, struct node *out) {
     for (int i = 0; i < raw->nattrs; i++) node_set(l, out, raw->attr[i].name, raw->attr[i].value);
-    if (node_attr(raw, "model")) node_set(l, out, "model", beside_file(l, raw, "model"));
+    if (node_attr(raw, "model")) set_model(l, out, raw);
     for (int i = 0; i < raw->nattrs; i++) out->attr[i].line = raw->attr[i].line;
     bool good = true;
     for (int i = 0; i < raw->nchildren; i++) good = merge(l, out, raw->child[i]) && good;

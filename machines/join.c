@@ -283,6 +283,7 @@ static void join(struct side *host, struct side *device) {
     if (b) node_set(l, host->root, "needs", a ? arena_printf(l->arena, "%s %s", a, b) : b);
     node_set(l, host->root, "name", v->name);
     if (v->model) node_set(l, host->root, "model", v->model);
+    if (v->model) node_set(l, host->root, "model-of", v->model_of);
     node_set(l, host->root, "title", arena_printf(l->arena, "%s, beside %s", v->title, h->name));
     host->root->file = device->root->file;
     host->root->line = device->root->line;

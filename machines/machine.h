@@ -237,6 +237,7 @@ struct machine {
     int home;                          /* the memory where programs' buffers live: the outermost one (no memory's cache), unlimited or largest */
     int priority;                      /* for `-m host` */
     const char *model;                 /* folder of a model in RTL, relative to the working directory; or NULL */
+    const char *model_of;              /* the file that names it: what it is a model of */
 };
 
 /* Loads and checks. `name` is a path, or is found in $ISAMAP_MACHINE_PATH, ./machines, the installed share. `set` overrides

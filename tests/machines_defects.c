@@ -27,7 +27,7 @@ static const struct defect names[] = {
      "state=\"exe\""},
     {DRAFT "sm90.xml", "completes=\"wg\"", "completes=\"wq\"", "no sync 'wq'", "completes=\"wq\""},
     {DRAFT "cluster.xml", "across=\"node\"", "across=\"nod\"", "no unit 'nod'", "across=\"nod\""},
-    {SHIPPED "edge16.xml", "value=\"addr(S)/W\"", "value=\"addr(Q)/W\"",
+    {SHIPPED "edge16.xml", "value=\"addr(S)/16\"", "value=\"addr(Q)/W\"",
      "'addr' in field value 'addr(Q)/W', expected addr(OPERAND)", "addr(Q)/W"},
     {SHIPPED "edge16.xml", "pop(e2l)", "pop(e2x)", "expected pop(SYNC)", NULL},
     {DRAFT "vdla.xml", "step(A,outer)", "step(A,outr)", "expected step(OPERAND, LOOP)",
@@ -133,8 +133,8 @@ static const struct defect layouts[] = {
 };
 
 static const struct defect bits[] = {
-    {SHIPPED "edge16.xml", "<field at=\"26\"  bits=\"32\" value=\"addr(S)/W\"/>",
-     "<field at=\"25\"  bits=\"32\" value=\"addr(S)/W\"/>", "overlap at bit 25", "at=\"25\""},
+    {SHIPPED "edge16.xml", "<field at=\"26\"  bits=\"32\" value=\"addr(S)/16\"/>",
+     "<field at=\"25\"  bits=\"32\" value=\"addr(S)/16\"/>", "overlap at bit 25", "at=\"25\""},
     {DRAFT "vdla.xml", "<field at=\"7\" bits=\"1\" value=\"1-add\"/>",
      "<field at=\"8\" bits=\"1\" value=\"1-add\"/>",
      "'first(u)' and '1-add' of 'gemm' overlap at bit 8", "at=\"8\" bits=\"1\" value=\"1-add\""},

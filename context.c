@@ -96,7 +96,8 @@ int isamap_option(isamap *im, const char *name, const char *value) {
     struct {
         const char *name;
         struct pairs *to;
-    } lists[] = {{"define", &o->define}, {"input", &o->input}, {"param", &o->param}, {"size", &o->size}};
+    } lists[] = {{"define", &o->define}, {"input", &o->input}, {"param", &o->param}, {"size", &o->size},
+               {"set", &o->set}};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
         if (strcmp(name, strings[i].name) == 0 && value)
             return *strings[i].to = arena_strdup(&im->arena, value), ISAMAP_DONE;

@@ -36,7 +36,7 @@ void job_free(struct job *j) {
 }
 
 /* "512", "4K", "2M", "1G" */
-static bool parse_size(const char *s, int64_t *out) {
+bool parse_size(const char *s, int64_t *out) {
     char *end;
     errno = 0;
     long long v = strtoll(s, &end, 0);

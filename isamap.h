@@ -49,6 +49,8 @@ ISAMAP_API int isamap_map(isamap *, const char *program);
 ISAMAP_API int isamap_compile(isamap *, const char *program, const char *out);
 ISAMAP_API int isamap_run(isamap *, const char *program);
 ISAMAP_API int isamap_sim(isamap *, const char *program);
+/* Option "set": NAME=LOW..HIGH or NAME=V,V, again and again. `out`: .csv, and .svg beside it; or NULL. */
+ISAMAP_API int isamap_sweep(isamap *, const char *program, const char *out);
 ISAMAP_API int isamap_bench(isamap *, const char *program); /* or a suite: .csv */
 ISAMAP_API int isamap_show(isamap *, const char *file, const char *out);
 ISAMAP_API int isamap_new_machine(isamap *, const char *name, const char *out); /* out NULL: NAME.xml */

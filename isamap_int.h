@@ -26,7 +26,7 @@ enum { MAX_THREAD_COUNTS = 16 };
 struct options {
     const char *machine, *kernel, *output_dir, *approach, *rewrite, *decisions, *record, *trace, *target;
     const char *vs, *only; /* bench */
-    struct pairs define, input, param, size;
+    struct pairs define, input, param, size, set;
     uint64_t seed;
     int threads; /* the first of thread_count */
     int thread_count[MAX_THREAD_COUNTS], nthreads;
@@ -124,6 +124,8 @@ void report_comparison(struct report *, const struct comparison *);
 /* `done`: what a simulation counted; NULL: all of the program. */
 void report_work(struct report *, const struct schedule *, const struct sim_result *done);
 
+bool parse_size(const char *, int64_t *out); /* "512", "4K", "2M", "1G" */
+bool write_text(isamap *, const char *path, const struct text *);
 bool pairs_bindings(isamap *, const struct pairs *, const char *option, struct arena *,
                     struct bindings *);
 double now_seconds(void);

@@ -15,6 +15,8 @@ static const char usage[] =
     "  isamap compile PROGRAM -m MACHINE -o OUT    OUT by suffix: .so .o .s .ll .c .bin .sched\n"
     "  isamap run PROGRAM -m MACHINE           compile and run here\n"
     "  isamap sim PROGRAM -m MACHINE           compile and simulate: values, cycles, traffic\n"
+    "  isamap sweep PROGRAM -m MACHINE --set NAME=LOW..HIGH [-o OUT.csv]   cycles over machine "
+    "parameters; OUT.svg too\n"
     "  isamap bench PROGRAM|SUITE.csv -m MACHINE   time against peers, or cycles against the "
     "limit\n"
     "  isamap new-machine NAME                 a commented machine file to start from, NAME.xml "
@@ -128,6 +130,7 @@ static int call(isamap *im, const char *command, const char *file, const char *o
     if (strcmp(command, "map") == 0) return isamap_map(im, file);
     if (strcmp(command, "run") == 0) return isamap_run(im, file);
     if (strcmp(command, "sim") == 0) return isamap_sim(im, file);
+    if (strcmp(command, "sweep") == 0) return isamap_sweep(im, file, out);
     if (strcmp(command, "bench") == 0) return isamap_bench(im, file);
     if (strcmp(command, "show") == 0) return isamap_show(im, file, out);
     if (strcmp(command, "new-machine") == 0) return isamap_new_machine(im, file, out);
@@ -138,7 +141,7 @@ static int call(isamap *im, const char *command, const char *file, const char *o
 static int known(const char *command) {
     static const char *const commands[] = {"check", "map",  "compile", "run",
                                            "sim",   "show", "bench",   "calibrate",
-                                           "new-machine"};
+                                           "new-machine", "sweep"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(command, commands[i]) == 0) return 1;
     return 0;

@@ -164,8 +164,10 @@ static bool find_library(struct making *x, const struct bindings *set, char **li
     if (!package || !hash_folder(x, x->folder, 1)) return false;
     hash_bytes(x, package, strlen(package));
     char *cache = arena_strdup(&x->arena, cache_folder(&x->arena));
-    if (!make_folders(cache)) return model_error(x, "cannot make the folder", cache);
-    *library = arena_printf(&x->arena, "%s/%s-%016llx%016llx.so", cache, name,
+    char whole[PATH_MAX]; /* the build runs elsewhere */
+    if (!make_folders(cache) || !realpath(cache, whole))
+        return model_error(x, "cannot make the folder", cache);
+    *library = arena_printf(&x->arena, "%s/%s-%016llx%016llx.so", whole, name,
                             (unsigned long long)x->hash[0], (unsigned long long)x->hash[1]);
     return !access(*library, R_OK) || build(x, package, name, *library);
 }

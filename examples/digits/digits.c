@@ -1,5 +1,5 @@
-/* The demo: the f32 network on this CPU, the int8 one on a simulated accelerator, through isamap.h
- * alone. Usage: digits FOLDER; FOLDER has the models, held-out images and labels that train.py
+/* The demo: the f32 network on this CPU, the int8 one on a simulated accelerator, and on one in RTL,
+ * through isamap.h alone. Usage: digits FOLDER CPU ACCELERATOR [RTL]; FOLDER has the models, held-out images and labels that train.py
  * made. */
 #include "isamap.h"
 
@@ -92,8 +92,23 @@ static void row(isamap *im, const char *model, const char *machine, const char *
     printf("\n");
 }
 
+/* The int8 network on an accelerator: simulated from its machine file, or on its model in RTL. */
+static void int8_row(isamap *im, const char *folder, const char *machine, const char *out,
+                     int is_rtl) {
+    char model[512], images[512], time[64];
+    snprintf(model, sizeof model, "%s/digits-int8.onnx", folder);
+    snprintf(images, sizeof images, "%s/images-int8.npy", folder);
+    set_up(im, machine, IMAGES, images, out);
+    if (is_rtl) isamap_option(im, "rtl", NULL);
+    must(im, isamap_sim(im, model), model);
+    snprintf(time, sizeof time, "%.0f cycles (%s)", isamap_number(im, "cycles"),
+             is_rtl ? "in RTL" : "simulated");
+    row(im, "digits-int8.onnx", machine, out, folder, 1, time, isamap_number(im, "utilisation"));
+}
+
 int main(int argc, char **argv) {
-    if (argc != 4) return fprintf(stderr, "usage: digits FOLDER CPU ACCELERATOR\n"), 2;
+    if (argc != 4 && argc != 5)
+        return fprintf(stderr, "usage: digits FOLDER CPU ACCELERATOR [RTL]\n"), 2;
     const char *folder = argv[1], *cpu = argv[2], *accelerator = argv[3];
     char out[] = "/tmp/isamap-digits-XXXXXX", model[512], images[512], time[64];
     if (!mkdtemp(out)) return perror("digits"), 1;
@@ -113,13 +128,8 @@ int main(int argc, char **argv) {
     snprintf(time, sizeof time, "%.3f ms (measured)", 1e3 * isamap_number(im, "run_seconds"));
     row(im, "digits.onnx", cpu, out, folder, 0, time, utilisation);
 
-    snprintf(model, sizeof model, "%s/digits-int8.onnx", folder);
-    snprintf(images, sizeof images, "%s/images-int8.npy", folder);
-    set_up(im, accelerator, IMAGES, images, out);
-    must(im, isamap_sim(im, model), model);
-    snprintf(time, sizeof time, "%.0f cycles (simulated)", isamap_number(im, "cycles"));
-    row(im, "digits-int8.onnx", accelerator, out, folder, 1, time,
-        isamap_number(im, "utilisation"));
+    int8_row(im, folder, accelerator, out, 0);
+    if (argc == 5) int8_row(im, folder, argv[4], out, 1);
 
     printf("\n* of the peak MAC rate, by the machine file's cost model; difference: the largest "
            "from the reference interpreter, all images\n"

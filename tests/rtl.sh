@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Compiled programs on the model in RTL that the machine file names: the interpreter's values, and the cycles that the machine
+# file says. Needs Verilator; the model is built once for the build folder.
+set -u
+build=$1
+isamap=$build/isamap
+export ISAMAP_CACHE=$build/models
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 passed=0
+check() { if "${@:2}" >"$work/log" 2>&1; then passed=$((passed + 1)); else echo "FAILED: $1"; tail -20 "$work/log"; failed=$((failed + 1)); fi; }
+check "a machine without a model" bash -c "$isamap sim examples/i8/gmm.isam -m edge16 -D M=16 -D N=16 -D K=16 --rtl 2>&1 | grep -q 'names no model'"
+check "a machine without bits" bash -c "$isamap sim examples/i8/gmm.isam -m cpu-scalar -D M=16 -D N=16 -D K=16 --rtl 2>&1 | grep -q 'no instruction of'"
+if ! command -v verilator >/dev/null; then
+  echo "no verilator: $passed passed, $failed failed"
+  exit $failed
+fi
+# Values, words and cycles within 2 % of the machine file's.
+program() {
+  "$isamap" sim "$@" -m vdla --rtl --verify --json >"$work/json" || return 1
+  grep -o '"verified": *true' "$work/json" && grep -o '"model": *"rtl"' "$work/json" &&
+    tr ',' '\n' <"$work/json" | sed -nE 's/.*"(cycles|machine_cycles)": *([0-9.e+]+).*/\1 \2/p' |
+    awk '{ v[$1] = $2 } END { d = v["cycles"] - v["machine_cycles"]; if (d < 0) d = -d; print d, v["cycles"]; exit !(v["cycles"] > 0 && d <= 0.02 * v["cycles"]) }'
+}
+check "a product" program examples/i8/gmm.isam -D M=45 -D N=37 -D K=53
+check "a scaled product" program examples/i8/gmm_scaled.isam
+check "a convolution" program examples/i8/c2d.isam -D N=1 -D P=13 -D Q=18 -D C=20 -D K=35
+check "a residual block" program examples/i8/bottleneck.isam -D H=9 -D W=11 -D C=40 -D K=32
+check "a network" program examples/digits/digits-int8.onnx -D N=3
+check "other latency and bandwidth, the same model" program examples/i8/gmm.isam -D M=45 -D N=37 -D K=53 --param LAT=131 --param RATE=16
+check "one model" test "$(ls "$ISAMAP_CACHE"/*.so | wc -l)" -ge 1
+"$isamap" sim examples/i8/gmm.isam -m vdla --rtl -D M=45 -D N=37 -D K=53 --trace "$work/t.json" >/dev/null 2>&1
+check "a trace" bash -c "grep -q '\"ph\":\"X\"' $work/t.json && test \$(grep -c thread_name $work/t.json) = 3"
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 2 ]

@@ -229,6 +229,22 @@ static bool moves_any(struct work *w, const struct task *t, int i, const uint64_
     return false;
 }
 
+/* Back from the fused axis to its members, of what was copied already. */
+static void unfuse(const struct work *w, const struct task *t, struct access *acc) {
+    int n = w->p->naxes + 1;
+    for (int x = 0; x < t->needle->nx; x++) {
+        const struct group *g = &t->group[x];
+        for (int d = 0; g->n > 1 && d < w->p->buffer[acc->buffer].ndims; d++) {
+            int64_t c = acc->coef[d * n + t->axis[x]];
+            acc->coef[d * n + t->axis[x]] = 0;
+            for (int i = g->n - 1; c && i >= 0; i--) {
+                acc->coef[d * n + g->axis[i]] = c;
+                c *= w->p->axis[g->axis[i]].extent;
+            }
+        }
+    }
+}
+
 /* Fused axes become one axis: every operand that depends on them gets a temporary indexed by the
  * axes themselves. */
 static const char *fuse(struct work *w, int task, const struct mapping *map) {
@@ -269,8 +285,14 @@ static const char *fuse(struct work *w, int task, const struct mapping *map) {
         t = &w->task[task];
         if (t->op[i].where == IN_IMM) continue;
         if (!moves_any(w, t, i, members)) continue;
-        if (!pack_by_axes(w, task, i, t->op[i].writes))
+        if (!pack_by_axes(w, task, i, t->op[i].writes)) {
+            t = &w->task[task];
+            struct stmt *st = &w->p->stmt[t->stmt];
+            unfuse(w, t, &st->dst);
+            for (int r = 0; r < st->nreads; r++) unfuse(w, t, &st->read[r]);
+            if (t->init >= 0) unfuse(w, t, &w->p->stmt[t->init].dst);
             return "fused axes need a copy that is too large";
+        }
         w->task[task].op[i].by_axes = true;
     }
     int which[2] = {w->task[task].stmt, w->task[task].init};

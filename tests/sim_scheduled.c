@@ -7,25 +7,37 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+/* Fused, its operands fit a small home one by one, but not all of them. */
+static const char fused_i8[] = "kernel fused() {\n"
+                               "  const A: i8[33, 20, 8]  in B: i8[]  out C: i32[8, 33, 20]\n"
+                               "  axes a: 33, b: 20, c: 8, d: 2\n"
+                               "  C[c,a,b]  = 0\n"
+                               "  C[c,a,b] += i32(A[a+2*d-1,b,c else 0]) * i32(B[])\n"
+                               "}\n";
+
+static void check_values(struct compiled *r, const char *machine, const char *text, uint64_t seed) {
+    void **x = plan_data(r->p), **y = plan_data(r->s->program);
+    struct sim_options options = {0};
+    struct sim_result result;
+    assert_true(program_run(r->p, x, NULL, NULL, &r->diags));
+    bool ran = sim_run(r->s, y, &options, &result, &r->diags);
+    if (!ran) diags_print(&r->diags, stderr);
+    assert_true(ran);
+    int64_t bad = plan_differ(r->p, x, r->s->program, y);
+    if (bad)
+        fprintf(stderr, "%s, seed %d: %lld elements differ\n%s", machine, (int)seed, (long long)bad,
+                text);
+    assert_int_equal(bad, 0);
+    sim_result_free(&result);
+    plan_data_free(r->p, x);
+    plan_data_free(r->s->program, y);
+}
+
 static void compare(const struct plan_case *k, const struct approach *approach, uint64_t seed) {
     struct compiled r;
     compiled_case(&r, k, NULL, 0);
     compiled_by(&r, approach, seed, NULL);
-    void **x = plan_data(r.p), **y = plan_data(r.s->program);
-    struct sim_options options = {0};
-    struct sim_result result;
-    assert_true(program_run(r.p, x, NULL, NULL, &r.diags));
-    bool ran = sim_run(r.s, y, &options, &result, &r.diags);
-    if (!ran) diags_print(&r.diags, stderr);
-    assert_true(ran);
-    int64_t bad = plan_differ(r.p, x, r.s->program, y);
-    if (bad)
-        fprintf(stderr, "%s, seed %d: %lld elements differ\n%s", k->machine, (int)seed,
-                (long long)bad, k->text);
-    assert_int_equal(bad, 0);
-    sim_result_free(&result);
-    plan_data_free(r.p, x);
-    plan_data_free(r.s->program, y);
+    check_values(&r, k->machine, k->text, seed);
     compiled_free(&r);
 }
 
@@ -40,8 +52,29 @@ static void any_answers_give_right_values(void **state) {
         for (uint64_t seed = 1; seed <= 10; seed++) compare(&plan_cases[i], &plan_any, seed);
 }
 
+/* What does not fit is refused, or goes to the fallback as it was. */
+static void small_homes(void **state) {
+    static const char board[] = "tests/data/machines/schedule/board.xml";
+    int made = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct compiled r;
+        compiled_open(&r, board, NULL, NULL, fused_i8, NULL, 0);
+        struct decider *d = decider_open(&plan_any, seed);
+        r.c = mapper_cover(r.p, r.m, d, &r.diags);
+        assert_non_null(r.c);
+        r.s = scheduler_run(r.c, r.m, d, NULL, &r.diags);
+        decider_close(d);
+        if (r.s) check_values(&r, board, fused_i8, seed);
+        made += r.s != NULL;
+        compiled_free(&r);
+    }
+    assert_true(made > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_right),
-                                       cmocka_unit_test(any_answers_give_right_values)};
+                                       cmocka_unit_test(any_answers_give_right_values),
+                                       cmocka_unit_test(small_homes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

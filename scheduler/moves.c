@@ -280,6 +280,8 @@ struct moves moves_find(struct work *w) {
 bool move_finishes(struct work *w, int instr, int from_memory, struct move *mv) {
     memset(mv, 0, sizeof *mv);
     if (!move_learn(w, instr, true, mv)) return false;
+    GROW(w->arena, w->finishing, w->nfinishing, w->finishing_cap);
+    w->finishing[w->nfinishing++] = mv->needle->bound;
     const struct operand *o = &mv->needle->in->operand[mv->from_operand];
     for (int k = 0; k < o->nmemories; k++)
         if (o->memory[k] == from_memory) return true;

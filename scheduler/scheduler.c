@@ -188,6 +188,7 @@ static bool run(struct work *w) {
         }
     ok = ok && homes_place(w) && schedule_emit(w, &moves);
     for (int i = 0; i < moves.n; i++) program_free(moves.at[i].needle->bound);
+    for (int i = 0; i < w->nfinishing; i++) program_free(w->finishing[i]);
     for (int i = 0; i < w->ntasks; i++)
         if (w->task[i].needle) program_free(w->task[i].needle->bound);
     if (!ok) return false;

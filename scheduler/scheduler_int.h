@@ -312,6 +312,8 @@ struct work {
     struct home *home;  /* for each buffer */
     int *order, norder; /* statements in the order of execution */
     bool *in_prepare;   /* for each statement */
+    struct program **finishing; /* semantics of moves that finish results: freed at the end */
+    int nfinishing, finishing_cap;
     struct nest *nest;
     int nnests;
     struct scope *scope; /* recurrences; their axes are the program's last */

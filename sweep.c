@@ -124,7 +124,7 @@ static void run_point(struct sweep *w, struct point *p) {
     isamap *im = w->im;
     struct pairs kept = im->option.param;
     struct pair *at = arena_array(&w->arena, (size_t)(kept.n + w->nset), sizeof *at);
-    memcpy(at, kept.at, (size_t)kept.n * sizeof *at);
+    if (kept.n) memcpy(at, kept.at, (size_t)kept.n * sizeof *at);
     for (int k = 0; k < w->nset; k++)
         at[kept.n + k] =
             (struct pair){w->set[k].name, arena_printf(&w->arena, "%" PRId64, value_of(w, p, k))};

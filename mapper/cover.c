@@ -16,12 +16,15 @@ static void reserve(struct covering *c, int n) {
     int cap = 2 * n + 16;
     int *chosen = arena_array(&c->scratch, (size_t)cap, sizeof *chosen);
     int *inside = arena_array(&c->scratch, (size_t)cap, sizeof *inside);
+    struct estimate **estimate = arena_array(&c->scratch, (size_t)cap, sizeof *estimate);
     for (int i = 0; i < cap; i++) {
+        estimate[i] = i < c->cap ? c->estimate[i] : NULL;
         chosen[i] = i < c->cap ? c->chosen[i] : UNDECIDED;
         inside[i] = i < c->cap ? c->inside[i] : -1;
     }
     c->chosen = chosen;
     c->inside = inside;
+    c->estimate = estimate;
     c->cap = cap;
 }
 
@@ -29,14 +32,21 @@ static void reserve(struct covering *c, int n) {
 static void shift(struct covering *c, int stmt, int n) {
     int total = c->cover->program->nstmts + n;
     reserve(c, total);
+    estimate_close(c->estimate[stmt]);
+    c->estimate[stmt] = NULL;
+    for (int i = 0; i < total - n; i++)
+        if (c->estimate[i]) estimate_shift(c->estimate[i], stmt, n);
     for (int i = total - 1; i >= stmt + n; i--) {
         c->chosen[i] = c->chosen[i - n];
         c->inside[i] = c->inside[i - n];
+        c->estimate[i] = c->estimate[i - n];
     }
     for (int i = stmt; i < stmt + n; i++) {
         c->chosen[i] = UNDECIDED;
         c->inside[i] = -1;
+        c->estimate[i] = NULL;
     }
+    plan_drop(c);
     for (int i = 0; i < total; i++)
         if (c->inside[i] >= stmt) c->inside[i] += n;
     for (int i = 0; i < c->cover->nmappings; i++) {
@@ -116,7 +126,7 @@ static const struct option *choose(struct covering *c, int stmt, const struct op
         for (int k = 0; k < n; k++) known |= same_way(way[k], &all->at[i]);
         bool last = n == MAX_CANDIDATES - 1; /* the fallback always has a place */
         if (known || n == MAX_CANDIDATES || (last && !all->at[i].fallback)) continue;
-        candidate[n] = (struct candidate){way_text(c, &all->at[i]), all->at[i].cost, NULL};
+        candidate[n] = (struct candidate){way_text(c, &all->at[i]), all->at[i].total, NULL};
         way[n++] = &all->at[i];
     }
     const struct option *picked = way[ask(c, QUESTION_COVER, stmt, candidate, n)];
@@ -124,7 +134,7 @@ static const struct option *choose(struct covering *c, int stmt, const struct op
     for (int i = 0; i < all->n && maps < MAX_CANDIDATES; i++) {
         if (!same_way(&all->at[i], picked)) continue;
         candidate[maps] = (struct candidate){groups_text(c, c->cover->program, &all->at[i]),
-                                             all->at[i].cost, NULL};
+                                             all->at[i].total, NULL};
         map[maps++] = &all->at[i];
     }
     return map[ask(c, QUESTION_MAPPING, stmt, candidate, maps)];
@@ -162,11 +172,11 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
         c->chosen[stmt] = FALLBACK;
         return;
     }
+    struct mapping m = keep_mapping(&cover->arena, c, &o->map);
     if (o->ncuts > 0) {
         shift(c, stmt, o->ncuts);
         program_cut(cover->program, stmt, o->cut, o->ncuts);
     }
-    struct mapping m = keep_mapping(&cover->arena, c, &o->map);
     m.stmt = stmt + o->ncuts;
     if (m.init >= stmt) m.init += o->ncuts;
     GROW(&cover->arena, cover->mapping, cover->nmappings, c->mcap);
@@ -179,7 +189,7 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
 /* False after reporting: nothing executes it. */
 static bool decide_stmt(struct covering *c, int stmt) {
     struct program *p = c->cover->program;
-    struct options all = options_of(c, p, stmt);
+    struct options all = plan_options(c, stmt);
     prune(c, stmt, &all);
     if (all.n == 0) {
         int line = 0, col = 0;
@@ -194,28 +204,14 @@ static bool decide_stmt(struct covering *c, int stmt) {
     return true;
 }
 
-/* ---- order of decisions ---- */
-
-enum turn { TURN_REDUCTIONS, TURN_OTHERS, TURN_FILLS, TURN_COUNT };
-
-static enum turn turn_of(const struct stmt *s) {
-    if (s->combine != COMBINE_SET) return TURN_REDUCTIONS;
-    return s->nops == 1 ? TURN_FILLS : TURN_OTHERS;
-}
-
 static bool decide_all(struct covering *c) {
     struct program *p = c->cover->program;
     reserve(c, p->nstmts);
-    for (int turn = 0; turn < TURN_COUNT; turn++)
-        for (int s = 0; s < p->nstmts; s++) {
-            if (c->chosen[s] != UNDECIDED || turn_of(&p->stmt[s]) > (enum turn)turn) continue;
-            if (p->stmt[s].unmapped || stmt_in_recurrence(p, s)) {
-                c->chosen[s] = FALLBACK;
-                continue;
-            }
-            if (!decide_stmt(c, s)) return false;
-            s = -1; /* cuts may have put statements before */
-        }
+    for (int s = 0; s < p->nstmts; s++)
+        if (p->stmt[s].unmapped || stmt_in_recurrence(p, s)) c->chosen[s] = FALLBACK;
+    c->exact = true;
+    for (int s; (s = plan_next(c)) >= 0;)
+        if (!decide_stmt(c, s)) return false;
     return true;
 }
 
@@ -223,9 +219,12 @@ static bool decide_all(struct covering *c) {
 
 double best_price(struct covering *c, const struct program *p, int stmt, bool *needle) {
     reserve(c, p->nstmts);
-    struct options all = options_of(c, p, stmt);
+    struct estimate *of = estimate_open(p, stmt);
+    struct options all = estimate_options(c, of, p);
+    double best = all.n > 0 ? all.at[0].cost : INFINITY;
     *needle = all.n > 0 && !all.at[0].fallback;
-    return all.n > 0 ? all.at[0].cost : INFINITY;
+    estimate_close(of);
+    return best;
 }
 
 /* ---- the whole ---- */
@@ -254,6 +253,8 @@ struct cover *mapper_cover(const struct program *p, const struct machine *m, str
     rewrite_all(&c);
     bool done = decide_all(&c);
     if (done) list_items(&c);
+    plan_drop(&c);
+    for (int s = 0; s < c.cap; s++) estimate_close(c.estimate[s]);
     arena_free(&c.scratch);
     needles_close(needles);
     if (done) return cover;

@@ -238,6 +238,7 @@ struct option {               /* one way to execute a statement */
     struct placing result; /* of map's destination */
     struct mapping map;    /* of what is left, at the statement's index before the cuts */
     double cost;           /* cycles of the reference clock, estimated copies and moves included */
+    double total;          /* and what the others cost then, as far as planned */
 };
 
 struct options {
@@ -246,6 +247,9 @@ struct options {
 };
 
 enum { UNDECIDED = -2, FALLBACK = -1 };
+
+struct estimate; /* the ways of one statement: found once, priced for each state of the others */
+struct plan;     /* what the statements after the next one will cost (plan.c) */
 
 struct covering {
     const struct machine *machine;
@@ -256,7 +260,11 @@ struct covering {
     struct arena scratch;
     int *chosen, *inside; /* for each statement: index into cover.mapping, FALLBACK or UNDECIDED;
                              the statement that includes it */
+    struct estimate **estimate; /* for each statement, NULL: none yet */
     int cap, mcap;
+    bool exact;   /* what is undecided costs nothing yet: it will be priced when it is decided */
+    int64_t turn; /* of pricing: `chosen` changed since the last one */
+    struct plan *plan;
     struct { /* mappings of the statement before an accumulation, searched once */
         const struct program *program;
         int stmt, n;
@@ -264,8 +272,19 @@ struct covering {
     } prologue;
 };
 
-/* All legal ways, the cheapest first. `p` is the covering's program or a view of it. */
-struct options options_of(struct covering *, const struct program *p, int stmt);
+struct estimate *estimate_open(const struct program *, int stmt);
+void estimate_close(struct estimate *);
+void estimate_shift(struct estimate *, int from, int by); /* statements from `from` on have moved */
+/* All legal ways, the cheapest first, in c->scratch. `p` is the covering's program, or another one
+ * that the estimate is of. */
+struct options estimate_options(struct covering *, struct estimate *, const struct program *p);
+struct options options_of(struct covering *, int stmt);
+
+/* The undecided statement that is decided next; -1: none. */
+int plan_next(struct covering *);
+/* Its options with `total`, what they and the best of all that follows cost; the best first. */
+struct options plan_options(struct covering *, int stmt);
+void plan_drop(struct covering *); /* statements have moved */
 double best_price(struct covering *, const struct program *, int stmt, bool *needle);
 /* Rewrites where they pay, each choice a question (rw_cover.c). */
 void rewrite_all(struct covering *);

@@ -220,7 +220,7 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     }
     if (!q->m || home) return 0;
     bool undecided =
-        temporary && (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
+        !q->c->exact && temporary && (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
     bool cut = a->buffer >= q->c->cover->program->nbuffers; /* priced with the cut */
     double guess = undecided && !cut && o != q->n->dst && !natural_order(q, o, a)
                        ? repack(q, elements)
@@ -276,6 +276,10 @@ static bool stays_inside(const struct pricing *q) {
         const struct mapping *to = decided(q->c, r);
         ended = value_ends(whole, r, s->dst.buffer);
         if (!reads_buffer(&whole->stmt[r], s->dst.buffer)) continue;
+        if (!to && q->c->exact && q->c->chosen[r] == UNDECIDED) {
+            read = true; /* it will not find a way to it, or agree */
+            continue;
+        }
         if (!to) return false;
         int o = operand_of_buffer(q->p, to, needle_of(q->c->needles, to->instr)->noperands,
                                   s->dst.buffer, false);
@@ -360,7 +364,8 @@ double neighbour_price(struct covering *c, const struct program *p, int stmt,
         int w = a && read ? writer_of(p, stmt, a->buffer) : -1;
         bool continues = w >= 0 && mo->role == OPERAND_DST && mo->read < 0 &&
                          c->chosen[w] == UNDECIDED && p->stmt[w].combine == COMBINE_SET;
-        if (a && read) sum += continues ? prologue_price(&q, w) : arrival(&q, w, o, a);
+        if (a && read && !(continues && c->exact))
+            sum += continues ? prologue_price(&q, w) : arrival(&q, w, o, a);
     }
     bool way_out = !isinf(operand_out_cost(c->needles, q.n, q.n->dst));
     if (!way_out) return stays_inside(&q) ? sum : INFINITY;

@@ -18,16 +18,39 @@ struct cut_sets {
     int n;
 };
 
-struct estimator {
-    struct covering *c;
-    const struct program *p;
-    int stmt;
-    struct options *node; /* of each node as a statement of its own */
-    bool *known;
+/* What can execute a statement, or what a cut leaves of it: found once, priced for each state of the
+ * neighbours. Views are shallow: cuts elsewhere in the program close them. */
+struct way {
+    struct cut_set cuts;
+    struct program view;
+    bool open;
+    struct mapping *map;
+    int nmaps;
 };
 
-static struct options list_options(struct estimator *e, const struct program *p, int stmt,
-                                   int base);
+struct listing { /* of the whole statement, or of a node of it as a statement of its own */
+    int node, base; /* base: node of the statement that node 0 of this one is */
+    struct way *way;
+    int nways;
+    struct program part;
+    bool listed, open;
+    int64_t turn; /* in which `options` were priced */
+    struct options options;
+};
+
+struct estimate {
+    struct arena arena;
+    int stmt, nops;
+    struct listing whole, *node;
+};
+
+struct estimator {
+    struct covering *c;
+    struct estimate *of;
+    const struct program *p;
+};
+
+static const struct options *price_listing(struct estimator *, struct listing *);
 
 /* ---- cut sets ---- */
 
@@ -99,23 +122,11 @@ static void add_option(struct covering *c, struct options *out, const struct pro
     out->at[out->n++] = o;
 }
 
-static const struct options *node_options(struct estimator *e, int node) {
-    if (e->known[node]) return &e->node[node];
-    struct program view = *e->p;
-    arena_init(&view.arena);
-    view_part(&view, e->stmt, node);
-    e->node[node] =
-        list_options(e, &view, e->stmt, node - term_size(&e->p->stmt[e->stmt], node) + 1);
-    e->known[node] = true;
-    arena_free(&view.arena);
-    return &e->node[node];
-}
-
 /* The cheapest way to bring the temporary that a cut makes to the mapping that reads it. */
 static double cut_price(struct estimator *e, const struct program *view, int stmt,
                         const struct mapping *m, int node, int buffer) {
     const struct stmt *s = &view->stmt[stmt];
-    const struct options *ways = node_options(e, node);
+    const struct options *ways = price_listing(e, &e->of->node[node]);
     double best = INFINITY;
     int noperands = e->c->machine->instr[m->instr].noperands;
     for (int o = 0; o < noperands; o++) {
@@ -129,41 +140,78 @@ static double cut_price(struct estimator *e, const struct program *view, int stm
     return best;
 }
 
-/* Needles on the whole of a statement, which may be what cuts left of it; temporaries have the last
- * buffers of the view. */
-static void add_needles(struct estimator *e, struct options *out, const struct program *p, int stmt,
-                        const struct cut_set *cuts, int base) {
+/* ---- what a listing has ---- */
+
+static const struct program *part_of(struct estimator *e, struct listing *l) {
+    if (l->node < 0) return e->p;
+    if (!l->open) {
+        l->part = *e->p;
+        arena_init(&l->part.arena);
+        view_part(&l->part, e->of->stmt, l->node);
+        l->open = true;
+    }
+    return &l->part;
+}
+
+static const struct program *view_of(struct estimator *e, struct listing *l, struct way *w) {
+    if (w->cuts.n == 0) return part_of(e, l);
+    if (!w->open) {
+        w->view = *part_of(e, l);
+        arena_init(&w->view.arena);
+        view_rest(&w->view, e->of->stmt, w->cuts.node, w->cuts.n);
+        w->open = true;
+    }
+    return &w->view;
+}
+
+static void close_views(struct listing *l) {
+    for (int k = 0; k < l->nways; k++) {
+        if (l->way[k].open) arena_free(&l->way[k].view.arena);
+        l->way[k].open = false;
+    }
+    if (l->open) arena_free(&l->part.arena);
+    l->open = false;
+}
+
+static void find_mappings(struct estimator *e, struct listing *l, struct way *w) {
     struct covering *c = e->c;
-    struct search s = {.arena = &c->scratch, .needles = c->needles, .limit = PAIR_STEPS};
-    struct site site = site_of(&c->scratch, p, stmt);
-    s.all = p->stmt[stmt].nops == 1; /* who continues a fill is decided, and wants one mapping */
+    const struct program *p = view_of(e, l, w);
+    struct search s = {.arena = &e->of->arena, .needles = c->needles, .limit = PAIR_STEPS};
+    struct site site = site_of(&e->of->arena, p, e->of->stmt);
+    s.all = site.s->nops == 1; /* who continues a fill is decided, and wants one mapping */
     for (int i = 0; i < c->needles->n; i++)
         if (c->needles->at[i].offered) search_pair(&s, &c->needles->at[i], &site);
-    for (int i = 0; i < s.nmappings; i++) {
-        struct option o = {.map = s.mapping[i]};
+    w->map = s.mapping;
+    w->nmaps = s.nmappings;
+}
+
+static void list_ways(struct estimator *e, struct listing *l) {
+    const struct program *p = part_of(e, l);
+    struct cut_sets sets = {.n = 0};
+    if (p->stmt[e->of->stmt].nwhere == 0) sets = find_cut_sets(e->c, p, e->of->stmt);
+    l->nways = sets.n + 1;
+    l->way = arena_array(&e->of->arena, (size_t)l->nways, sizeof *l->way);
+    for (int k = 0; k < sets.n; k++) l->way[k + 1].cuts = sets.at[k];
+    for (int k = 0; k < l->nways; k++) find_mappings(e, l, &l->way[k]);
+    l->listed = true;
+}
+
+/* Temporaries have the last buffers of the view. */
+static void price_way(struct estimator *e, struct listing *l, struct way *w, struct options *out) {
+    struct covering *c = e->c;
+    const struct program *p = view_of(e, l, w);
+    int stmt = e->of->stmt, n = w->cuts.n;
+    for (int i = 0; i < w->nmaps; i++) {
+        struct option o = {.map = w->map[i], .ncuts = n};
         double more = 0;
         o.result = placing_of(c, p, &o.map, needle_of(c->needles, o.map.instr)->dst);
-        for (int k = 0; cuts && k < cuts->n; k++)
-            more += cut_price(e, p, stmt, &o.map, base + cuts->node[k], p->nbuffers - cuts->n + k);
-        if (cuts) {
-            o.ncuts = cuts->n;
-            memcpy(o.cut, cuts->node, sizeof o.cut);
-        }
+        for (int k = 0; k < n; k++)
+            more +=
+                cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);
+        memcpy(o.cut, w->cuts.node, sizeof o.cut);
         o.cost = reference_cycles(c->machine, c->machine->instr[o.map.instr].unit, o.map.cost) +
                  o.map.copies;
         add_option(c, out, p, stmt, o, more);
-    }
-}
-
-static void add_munched(struct estimator *e, struct options *out, const struct program *p, int stmt,
-                        int base) {
-    struct cut_sets sets = find_cut_sets(e->c, p, stmt);
-    for (int i = 0; i < sets.n; i++) {
-        struct program view = *p;
-        arena_init(&view.arena);
-        view_rest(&view, stmt, sets.at[i].node, sets.at[i].n);
-        add_needles(e, out, &view, stmt, &sets.at[i], base);
-        arena_free(&view.arena);
     }
 }
 
@@ -190,23 +238,71 @@ static void prefer_device(const struct machine *m, struct options *o) {
     if (kept > 0) o->n = kept;
 }
 
-/* `base`: node of the estimator's statement that node 0 of this one is. */
-static struct options list_options(struct estimator *e, const struct program *p, int stmt,
-                                   int base) {
+static const struct options *price_listing(struct estimator *e, struct listing *l) {
+    if (l->turn == e->c->turn) return &l->options;
+    if (!l->listed) list_ways(e, l);
+    const struct program *p = part_of(e, l);
+    const struct stmt *s = &p->stmt[e->of->stmt];
+    struct option fallback = {.fallback = true, .cost = fallback_price(e->c, p, s)};
     struct options out = {0};
-    struct option fallback = {.fallback = true, .cost = fallback_price(e->c, p, &p->stmt[stmt])};
-    add_needles(e, &out, p, stmt, NULL, base);
-    if (p->stmt[stmt].nwhere == 0) add_munched(e, &out, p, stmt, base);
-    add_option(e->c, &out, p, stmt, fallback, 0);
-    if (stmt_is_mac(p, &p->stmt[stmt])) prefer_device(e->c->machine, &out);
+    for (int k = 0; k < l->nways; k++) price_way(e, l, &l->way[k], &out);
+    add_option(e->c, &out, p, e->of->stmt, fallback, 0);
+    if (stmt_is_mac(p, s)) prefer_device(e->c->machine, &out);
     if (out.n > 1) qsort(out.at, (size_t)out.n, sizeof *out.at, by_price);
-    return out;
+    l->options = out;
+    l->turn = e->c->turn;
+    return &l->options;
 }
 
-struct options options_of(struct covering *c, const struct program *p, int stmt) {
-    int n = p->stmt[stmt].nops;
-    struct estimator e = {.c = c, .p = p, .stmt = stmt};
-    e.node = arena_array(&c->scratch, (size_t)n, sizeof *e.node);
-    e.known = arena_array(&c->scratch, (size_t)n, sizeof *e.known);
-    return list_options(&e, p, stmt, 0);
+/* ---- estimates ---- */
+
+struct estimate *estimate_open(const struct program *p, int stmt) {
+    struct estimate *of = calloc(1, sizeof *of);
+    if (!of) abort();
+    arena_init(&of->arena);
+    of->stmt = stmt;
+    of->nops = p->stmt[stmt].nops;
+    of->whole.node = -1;
+    of->node = arena_array(&of->arena, (size_t)of->nops, sizeof *of->node);
+    for (int i = 0; i < of->nops; i++) {
+        of->node[i].node = i;
+        of->node[i].base = i - term_size(&p->stmt[stmt], i) + 1;
+    }
+    return of;
+}
+
+void estimate_close(struct estimate *of) {
+    if (!of) return;
+    close_views(&of->whole);
+    for (int i = 0; i < of->nops; i++) close_views(&of->node[i]);
+    arena_free(&of->arena);
+    free(of);
+}
+
+static void renumber(struct listing *l, int from, int by) {
+    close_views(l);
+    for (int k = 0; k < l->nways; k++)
+        for (int i = 0; i < l->way[k].nmaps; i++) {
+            struct mapping *m = &l->way[k].map[i];
+            if (m->stmt >= from) m->stmt += by;
+            if (m->init >= from) m->init += by;
+        }
+}
+
+void estimate_shift(struct estimate *of, int from, int by) {
+    renumber(&of->whole, from, by);
+    for (int i = 0; i < of->nops; i++) renumber(&of->node[i], from, by);
+    if (of->stmt >= from) of->stmt += by;
+}
+
+struct options estimate_options(struct covering *c, struct estimate *of, const struct program *p) {
+    struct estimator e = {c, of, p};
+    c->turn++;
+    return *price_listing(&e, &of->whole);
+}
+
+struct options options_of(struct covering *c, int stmt) {
+    const struct program *p = c->cover->program;
+    if (!c->estimate[stmt]) c->estimate[stmt] = estimate_open(p, stmt);
+    return estimate_options(c, c->estimate[stmt], p);
 }

@@ -20,7 +20,7 @@ static const char f32_text[] =
     "}\n";
 /* The second names its axes otherwise: the pointwise sum runs over what the first calls k. */
 static const char chain_text[] =
-    "kernel two(M=23, N=18, K=12, L=9) {\n"
+    "kernel two(M=18, N=23, K=12, L=15) {\n"
     "  in A: f32[M, K]  const B: f32[K, N]  const D: f32[N, L]  out E: f32[M, L]\n"
     "  temp C: f32[M, N]  temp R: f32[M, N]  temp S: f32[M, L]\n"
     "  axes i: M, j: N, k: K, l: L, m: M, n: N\n"
@@ -34,7 +34,7 @@ static const char chain_text[] =
 static const char i8_text[] =
     "kernel qdwpw(G=2, H=9, W=13, K=48) {\n"
     "  in I: i8[G, 16, H, W]  const D: i8[G, 16, 16, 3, 3]  const F: i8[K, G, 16]\n"
-    "  out O: i8[K, H, W]\n"
+    "  out O: i8[H, W, K]\n"
     "  temp a: i32[G, 16, H, W]  temp b: i8[G, 16, H, W]  temp d: i32[K, H, W]\n"
     "  axes p: H, q: W, r: 3, s: 3, k: K, g: G, j: 16, i: 16\n"
     "  a[g,j,p,q]  = 0\n"
@@ -42,7 +42,7 @@ static const char i8_text[] =
     "  b[g,j,p,q] = i8(clip(round(f64(a[g,j,p,q]) * 0.03125), -128, 127))\n"
     "  d[k,p,q]  = 0\n"
     "  d[k,p,q] += i32(b[g,j,p,q]) * i32(F[k,g,j])\n"
-    "  O[k,p,q] = i8(clip(round(f64(d[k,p,q]) * 0.0625), -128, 127))\n"
+    "  O[p,q,k] = i8(clip(round(f64(d[k,p,q]) * 0.0625), -128, 127))\n"
     "}\n";
 
 static bool about_nests(const struct question *q) {

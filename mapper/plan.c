@@ -1,0 +1,327 @@
+/* What a decision costs with the best of all that follows: dynamic programming over the statements
+ * in the order in which they are decided (MAPPING, "Choosing among covers"). A state is what the
+ * decided statements leave to those that are still to come: where their results lie, in which order,
+ * and what continues a fill. On chains and trees few states are open at a time, and the plan is
+ * exact; else the cheapest MAX_STATES go on. */
+#include "mapper/mapper_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 12, MAX_STATES = 48, MAX_TRIED = 24, INSIDE = -3 };
+
+struct step_state {
+    uint64_t key;
+    double cost, togo;
+    int chosen[WINDOW]; /* of the statements before: index into cover.mapping, FALLBACK, INSIDE */
+};
+
+struct transition {
+    int from, to;
+    double cost;
+};
+
+struct step { /* before statement order[k] is decided */
+    struct step_state *state;
+    int nstates, cap;
+    struct transition *way; /* from here to the states of the next step */
+    int nways, wcap;
+};
+
+struct plan {
+    int order[WINDOW], n, at;
+    uint64_t later[WINDOW]; /* bit k: order[k] and this one touch one buffer's value */
+    struct step step[WINDOW + 1];
+    struct arena arena;
+};
+
+/* ---- order ---- */
+
+static bool touches(const struct stmt *s, int buffer) {
+    for (int r = 0; r < s->nreads; r++)
+        if (s->read[r].buffer == buffer) return true;
+    return s->combine != COMBINE_SET && s->dst.buffer == buffer;
+}
+
+static int first_reader(const struct program *p, int stmt) {
+    for (int r = stmt + 1; r < p->nstmts; r++)
+        if (touches(&p->stmt[r], p->stmt[stmt].dst.buffer)) return r;
+    return -1;
+}
+
+/* A copy or fill, and what an accumulation continues, is decided after who goes on with it: that
+ * one says where it is wanted. */
+static int decided_after(const struct program *p, int stmt) {
+    const struct stmt *s = &p->stmt[stmt];
+    int r = s->combine == COMBINE_SET ? first_reader(p, stmt) : -1;
+    if (r < 0) return -1;
+    bool continued =
+        p->stmt[r].combine != COMBINE_SET && p->stmt[r].dst.buffer == s->dst.buffer;
+    return s->nops == 1 || continued ? r : -1;
+}
+
+static void order_stmt(const struct covering *c, struct plan *p, int stmt) {
+    const struct program *whole = c->cover->program;
+    if (c->chosen[stmt] != UNDECIDED || p->n == WINDOW) return;
+    for (int k = 0; k < p->n; k++)
+        if (p->order[k] == stmt) return;
+    p->order[p->n++] = stmt;
+    for (int f = 0; f < stmt; f++)
+        if (decided_after(whole, f) == stmt) order_stmt(c, p, f);
+}
+
+static void order_all(const struct covering *c, struct plan *p) {
+    const struct program *whole = c->cover->program;
+    for (int s = 0; s < whole->nstmts && p->n < WINDOW; s++) {
+        int after = decided_after(whole, s);
+        if (after < 0 || c->chosen[after] != UNDECIDED) order_stmt(c, p, s);
+    }
+    for (int s = 0; s < whole->nstmts; s++) order_stmt(c, p, s);
+}
+
+static bool connected(const struct program *p, int a, int b) {
+    const struct stmt *x = &p->stmt[a], *y = &p->stmt[b];
+    return touches(x, y->dst.buffer) || touches(y, x->dst.buffer) ||
+           x->dst.buffer == y->dst.buffer;
+}
+
+/* ---- states ---- */
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+    h = (h ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ h >> 29;
+}
+
+static uint64_t hash_bytes(uint64_t h, const void *at, size_t n) {
+    const unsigned char *b = at;
+    for (size_t i = 0; i < n; i++) h = mix(h, b[i]);
+    return h;
+}
+
+/* All that later prices know of a choice: the instruction, where its result lies, and, where a fill
+ * or copy is still to come, its other operands too. */
+static uint64_t class_of(const struct covering *c, const struct plan *p, int k, int chosen) {
+    if (chosen < 0) return (uint64_t)(chosen + 10);
+    const struct mapping *m = &c->cover->mapping[chosen];
+    const struct needle *n = needle_of(c->needles, m->instr);
+    const struct program *whole = c->cover->program;
+    uint64_t h = mix(mix(17, (uint64_t)m->instr), (uint64_t)(m->init + 1));
+    bool reads = false;
+    for (int q = k + 1; q < p->n; q++)
+        reads |= touches(&whole->stmt[p->order[k]], whole->stmt[p->order[q]].dst.buffer);
+    struct placing at = placing_of(c, whole, m, n->dst);
+    h = hash_bytes(h, &at, sizeof at);
+    for (int x = 0; reads && x < m->ngroups; x++)
+        h = hash_bytes(h, &m->group[x], sizeof m->group[x]);
+    for (int o = 0; reads && o < m->noperands; o++) h = mix(h, (uint64_t)(m->operand[o].read + 1));
+    return h;
+}
+
+/* Of what is decided in the window before step k. */
+static uint64_t key_of(const struct covering *c, const struct plan *p, int k, const int *chosen) {
+    uint64_t h = 1;
+    for (int j = 0; j < k; j++)
+        if (p->later[j] >> k) h = mix(h, mix((uint64_t)j, class_of(c, p, j, chosen[j])));
+    return h;
+}
+
+static int add_state(struct plan *p, int k, uint64_t key, double cost, const int *chosen) {
+    struct step *s = &p->step[k];
+    int at = -1, worst = 0;
+    for (int i = 0; i < s->nstates; i++) {
+        if (s->state[i].key == key) at = i;
+        if (s->state[i].cost > s->state[worst].cost) worst = i;
+    }
+    if (at < 0 && s->nstates == MAX_STATES) {
+        if (s->state[worst].cost <= cost) return -1;
+        for (int i = 0; k > 0 && i < p->step[k - 1].nways; i++)
+            if (p->step[k - 1].way[i].to == worst) p->step[k - 1].way[i].to = -1;
+        at = worst;
+        s->state[at] = (struct step_state){.key = key, .cost = INFINITY};
+    } else if (at < 0) {
+        GROW(&p->arena, s->state, s->nstates, s->cap);
+        at = s->nstates++;
+        s->state[at] = (struct step_state){.key = key, .cost = INFINITY};
+    }
+    if (cost < s->state[at].cost) {
+        s->state[at].cost = cost;
+        memcpy(s->state[at].chosen, chosen, sizeof s->state[at].chosen);
+    }
+    return at;
+}
+
+static void add_way(struct plan *p, int k, int from, int to, double cost) {
+    struct step *s = &p->step[k];
+    GROW(&p->arena, s->way, s->nways, s->wcap);
+    s->way[s->nways++] = (struct transition){from, to, cost};
+}
+
+/* ---- trying ---- */
+
+/* The covering as the state has it; -1 in `upto`: as it was. */
+static void enter(struct covering *c, const struct plan *p, const int *chosen, int upto) {
+    for (int k = 0; k < p->n; k++)
+        c->chosen[p->order[k]] = k >= upto          ? UNDECIDED
+                                 : chosen[k] == INSIDE ? FALLBACK
+                                                       : chosen[k];
+}
+
+/* Does a decided accumulation begin with the fill? */
+static bool absorbed(const struct covering *c, int stmt) {
+    for (int s = 0; s < c->cover->program->nstmts; s++)
+        if (c->chosen[s] >= 0 && c->cover->mapping[c->chosen[s]].init == stmt) return true;
+    return false;
+}
+
+static int trial_mapping(struct covering *c, const struct mapping *m) {
+    struct cover *cover = c->cover;
+    for (int i = 0; i < cover->nmappings; i++)
+        if (cover->mapping[i].group == m->group) return i;
+    GROW(&cover->arena, cover->mapping, cover->nmappings, c->mcap);
+    cover->mapping[cover->nmappings] = *m;
+    return cover->nmappings++;
+}
+
+static void try_state(struct covering *c, struct plan *p, int k, int from, struct arena *scratch) {
+    struct step_state x = p->step[k].state[from];
+    int stmt = p->order[k];
+    enter(c, p, x.chosen, k);
+    if (absorbed(c, stmt)) {
+        x.chosen[k] = INSIDE;
+        add_way(p, k, from, add_state(p, k + 1, key_of(c, p, k + 1, x.chosen), x.cost, x.chosen),
+                0);
+        return;
+    }
+    struct arena own = c->scratch;
+    c->scratch = *scratch;
+    struct options all = options_of(c, stmt);
+    int tried = 0;
+    for (int i = 0; i < all.n && tried < MAX_TRIED; i++) {
+        const struct option *o = &all.at[i];
+        x.chosen[k] = o->fallback ? FALLBACK : trial_mapping(c, &o->map);
+        uint64_t key = key_of(c, p, k + 1, x.chosen);
+        bool known = false; /* cheaper options come first */
+        for (int w = p->step[k].nways; w-- > 0 && p->step[k].way[w].from == from && !known;)
+            known = p->step[k].way[w].to >= 0 &&
+                    p->step[k + 1].state[p->step[k].way[w].to].key == key;
+        if (known) continue;
+        tried++;
+        add_way(p, k, from, add_state(p, k + 1, key, x.cost + o->cost, x.chosen), o->cost);
+    }
+    *scratch = c->scratch;
+    c->scratch = own;
+}
+
+static void count_back(struct plan *p) {
+    for (int i = 0; i < p->step[p->n].nstates; i++) p->step[p->n].state[i].togo = 0;
+    for (int k = p->n; k-- > 0;) {
+        struct step *s = &p->step[k];
+        for (int i = 0; i < s->nstates; i++) s->state[i].togo = INFINITY;
+        for (int i = 0; i < s->nways; i++)
+            if (s->way[i].to >= 0)
+                s->state[s->way[i].from].togo =
+                    fmin(s->state[s->way[i].from].togo,
+                         s->way[i].cost + p->step[k + 1].state[s->way[i].to].togo);
+    }
+}
+
+static struct plan *plan_make(struct covering *c) {
+    struct plan *p = calloc(1, sizeof *p);
+    int none[WINDOW] = {0}, kept = c->cover->nmappings;
+    if (!p) abort();
+    arena_init(&p->arena);
+    order_all(c, p);
+    for (int k = 0; k < p->n; k++)
+        for (int j = 0; j < k; j++)
+            if (connected(c->cover->program, p->order[j], p->order[k]))
+                p->later[j] |= UINT64_C(1) << k;
+    add_state(p, 0, key_of(c, p, 0, none), 0, none);
+    for (int k = 0; k < p->n; k++)
+        for (int i = 0; i < p->step[k].nstates; i++) {
+            struct arena scratch;
+            arena_init(&scratch);
+            try_state(c, p, k, i, &scratch);
+            arena_free(&scratch);
+        }
+    enter(c, p, none, 0);
+    c->cover->nmappings = kept;
+    count_back(p);
+    return p;
+}
+
+void plan_drop(struct covering *c) {
+    if (!c->plan) return;
+    arena_free(&c->plan->arena);
+    free(c->plan);
+    c->plan = NULL;
+}
+
+/* ---- deciding ---- */
+
+static void chosen_so_far(const struct covering *c, const struct plan *p, int *chosen) {
+    for (int k = 0; k < p->at; k++) {
+        int s = p->order[k];
+        chosen[k] = c->inside[s] >= 0 ? INSIDE : c->chosen[s];
+    }
+}
+
+int plan_next(struct covering *c) {
+    struct plan *p = c->plan;
+    while (p && p->at < p->n && c->chosen[p->order[p->at]] != UNDECIDED) p->at++;
+    if (p && p->at == p->n) plan_drop(c);
+    if (!c->plan) c->plan = plan_make(c);
+    p = c->plan;
+    if (p->n == 0) return -1;
+    return p->order[p->at];
+}
+
+/* Of the state after the choice; -1: not looked at. INFINITY: nothing executes what follows. */
+static double togo(const struct covering *c, const struct plan *p, const int *chosen) {
+    uint64_t key = key_of(c, p, p->at + 1, chosen);
+    const struct step *s = &p->step[p->at + 1];
+    for (int i = 0; i < s->nstates; i++)
+        if (s->state[i].key == key) return s->state[i].togo;
+    return -1;
+}
+
+static int by_total(const void *a, const void *b) {
+    const struct option *x = a, *y = b;
+    if (x->total != y->total) return x->total < y->total ? -1 : 1;
+    return x->cost != y->cost ? (x->cost < y->cost ? -1 : 1) : 0;
+}
+
+/* Options after which something would be left without a way are no options, if there are others.
+ * What was too dear to look at counts as the dearest. */
+static void judge(struct options *o) {
+    double most = 0;
+    int kept = 0;
+    for (int i = 0; i < o->n; i++)
+        if (!isinf(o->at[i].total)) most = fmax(most, o->at[i].total);
+    for (int i = 0; i < o->n; i++) {
+        if (isinf(o->at[i].total)) continue;
+        double rest = o->at[i].total < 0 ? most : o->at[i].total;
+        o->at[kept] = o->at[i];
+        o->at[kept++].total = rest + o->at[i].cost;
+    }
+    for (int i = 0; i < o->n && kept == 0; i++) o->at[i].total = o->at[i].cost;
+    if (kept > 0) o->n = kept;
+}
+
+struct options plan_options(struct covering *c, int stmt) {
+    struct options all = options_of(c, stmt), out = {0};
+    struct plan *p = c->plan;
+    int chosen[WINDOW] = {0}, kept = c->cover->nmappings;
+    chosen_so_far(c, p, chosen);
+    out.at = arena_copy(&c->scratch, all.at, (size_t)all.n * sizeof *all.at);
+    out.n = all.n;
+    for (int i = 0; i < out.n; i++) {
+        struct option *o = &out.at[i];
+        chosen[p->at] = o->fallback ? FALLBACK : trial_mapping(c, &o->map);
+        o->total = togo(c, p, chosen);
+        c->cover->nmappings = kept;
+    }
+    judge(&out);
+    if (out.n > 1) qsort(out.at, (size_t)out.n, sizeof *out.at, by_total);
+    return out;
+}

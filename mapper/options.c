@@ -18,8 +18,8 @@ struct cut_sets {
     int n;
 };
 
-/* What can execute a statement, or what a cut leaves of it: found once, priced for each state of the
- * neighbours. Views are shallow: cuts elsewhere in the program close them. */
+/* What can execute a statement, or what a cut leaves of it: found once, priced for each state of
+ * the neighbours. Views are shallow: cuts elsewhere in the program close them. */
 struct way {
     struct cut_set cuts;
     struct program view;
@@ -28,7 +28,7 @@ struct way {
     int nmaps;
 };
 
-struct listing { /* of the whole statement, or of a node of it as a statement of its own */
+struct listing {    /* of the whole statement, or of a node of it as a statement of its own */
     int node, base; /* base: node of the statement that node 0 of this one is */
     struct way *way;
     int nways;
@@ -206,8 +206,7 @@ static void price_way(struct estimator *e, struct listing *l, struct way *w, str
         double more = 0;
         o.result = placing_of(c, p, &o.map, needle_of(c->needles, o.map.instr)->dst);
         for (int k = 0; k < n; k++)
-            more +=
-                cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);
+            more += cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);
         memcpy(o.cut, w->cuts.node, sizeof o.cut);
         o.cost = reference_cycles(c->machine, c->machine->instr[o.map.instr].unit, o.map.cost) +
                  o.map.copies;

@@ -1,8 +1,8 @@
 /* What a decision costs with the best of all that follows: dynamic programming over the statements
  * in the order in which they are decided (MAPPING, "Choosing among covers"). A state is what the
- * decided statements leave to those that are still to come: where their results lie, in which order,
- * and what continues a fill. On chains and trees few states are open at a time, and the plan is
- * exact; else the cheapest MAX_STATES go on. */
+ * decided statements leave to those that are still to come: where their results lie, in which
+ * order, and what continues a fill. On chains and trees few states are open at a time, and the plan
+ * is exact; else the cheapest MAX_STATES go on. */
 #include "mapper/mapper_int.h"
 
 #include <math.h>
@@ -56,8 +56,7 @@ static int decided_after(const struct program *p, int stmt) {
     const struct stmt *s = &p->stmt[stmt];
     int r = s->combine == COMBINE_SET ? first_reader(p, stmt) : -1;
     if (r < 0) return -1;
-    bool continued =
-        p->stmt[r].combine != COMBINE_SET && p->stmt[r].dst.buffer == s->dst.buffer;
+    bool continued = p->stmt[r].combine != COMBINE_SET && p->stmt[r].dst.buffer == s->dst.buffer;
     return s->nops == 1 || continued ? r : -1;
 }
 
@@ -82,8 +81,7 @@ static void order_all(const struct covering *c, struct plan *p) {
 
 static bool connected(const struct program *p, int a, int b) {
     const struct stmt *x = &p->stmt[a], *y = &p->stmt[b];
-    return touches(x, y->dst.buffer) || touches(y, x->dst.buffer) ||
-           x->dst.buffer == y->dst.buffer;
+    return touches(x, y->dst.buffer) || touches(y, x->dst.buffer) || x->dst.buffer == y->dst.buffer;
 }
 
 /* ---- states ---- */
@@ -162,9 +160,7 @@ static void add_way(struct plan *p, int k, int from, int to, double cost) {
 /* The covering as the state has it; -1 in `upto`: as it was. */
 static void enter(struct covering *c, const struct plan *p, const int *chosen, int upto) {
     for (int k = 0; k < p->n; k++)
-        c->chosen[p->order[k]] = k >= upto          ? UNDECIDED
-                                 : chosen[k] == INSIDE ? FALLBACK
-                                                       : chosen[k];
+        c->chosen[p->order[k]] = k >= upto ? UNDECIDED : chosen[k] == INSIDE ? FALLBACK : chosen[k];
 }
 
 /* Does a decided accumulation begin with the fill? */
@@ -203,8 +199,8 @@ static void try_state(struct covering *c, struct plan *p, int k, int from, struc
         uint64_t key = key_of(c, p, k + 1, x.chosen);
         bool known = false; /* cheaper options come first */
         for (int w = p->step[k].nways; w-- > 0 && p->step[k].way[w].from == from && !known;)
-            known = p->step[k].way[w].to >= 0 &&
-                    p->step[k + 1].state[p->step[k].way[w].to].key == key;
+            known =
+                p->step[k].way[w].to >= 0 && p->step[k + 1].state[p->step[k].way[w].to].key == key;
         if (known) continue;
         tried++;
         add_way(p, k, from, add_state(p, k + 1, key, x.cost + o->cost, x.chosen), o->cost);

@@ -211,6 +211,7 @@ int isamap_map(isamap *im, const char *path) {
         struct report *r = &im->report;
         struct map_options options = {
             .all = im->option.all, .certify_all = im->option.certify, .explain = im->option.why};
+        program_forward(j.program, false);
         struct findings *f = mapper_find(j.program, j.machine, &options);
         report_open(r, NULL, '{');
         report_string(r, "program", j.name);

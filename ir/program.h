@@ -150,6 +150,10 @@ bool program_equal(const struct program *, const struct program *);
 struct program *program_canonical(const struct program *);
 uint64_t program_hash(const struct program *);
 
+/* Temporaries that one statement fills and another reads once, point by point, end: the second computes them itself. With `all` wherever it
+ * can; otherwise only what is accumulated as it is (t = a * b, c += t). How many ended. Exact: f16 and bf16, which round, stay. */
+int program_forward(struct program *, bool all);
+
 int program_buffer(const struct program *, const char *name);     /* -1: none */
 int64_t program_macs(const struct program *);                     /* products that are accumulated in the same statement */
 int64_t program_operations(const struct program *);               /* everything else */

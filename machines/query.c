@@ -53,6 +53,7 @@ struct program *instr_bind(const struct machine *m, const struct instr *x, const
     struct bindings given = {at, x->nranged, NULL};
     struct program *p = program_bind(x->semantics, &given, &m->params, d);
     arena_free(&scratch);
+    if (p) program_forward(p, true);
     return p;
 }
 

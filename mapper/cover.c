@@ -243,7 +243,10 @@ struct cover *mapper_cover(const struct program *p, const struct machine *m, str
     struct cover *cover = calloc(1, sizeof *cover);
     if (!cover) abort();
     arena_init(&cover->arena);
-    cover->program = program_open(p, &cover->arena, &cover->steps);
+    struct program *joined = program_copy(p);
+    program_forward(joined, false);
+    cover->program = program_open(joined, &cover->arena, &cover->steps);
+    program_free(joined);
     struct needles *needles = needles_open(m);
     struct covering c = {
         .machine = m, .needles = needles, .decider = d, .diags = diags, .cover = cover};

@@ -1,0 +1,118 @@
+/* Temporaries between statements that could be one: which end, that meaning stays, and that a
+ * product and its sum in two statements, of program or instruction, are mapped as one. */
+#include "ir/interp.h"
+#include "mapper_help.h"
+
+static void **random_data(const struct program *p, uint64_t seed) {
+    void **data = calloc((size_t)p->nbuffers, sizeof *data);
+    for (int b = 0; b < p->nbuffers; b++) {
+        if (p->buffer[b].role == ROLE_TEMP) continue;
+        size_t size = type_size(p->buffer[b].type);
+        data[b] = calloc((size_t)p->buffer[b].elements, size);
+        for (int64_t i = 0; i < p->buffer[b].elements; i++) {
+            union value v = {.i = help_below(&seed, 200) - 100};
+            if (type_is_float(p->buffer[b].type)) v.f = (double)(help_below(&seed, 200) - 100);
+            type_store(p->buffer[b].type, (char *)data[b] + (size_t)i * size, v);
+        }
+    }
+    return data;
+}
+
+static void data_free(const struct program *p, void **data) {
+    for (int b = 0; b < p->nbuffers; b++) free(data[b]);
+    free(data);
+}
+
+static void run(const struct program *p, void **data) {
+    struct diags d;
+    diags_init(&d);
+    bool good = program_verify(p, &d) && program_run(p, data, NULL, NULL, &d);
+    if (!good) diags_print(&d, stderr);
+    assert_true(good);
+    diags_free(&d);
+}
+
+static void check_same(const struct program *p, const struct program *q) {
+    void **x = random_data(p, 7), **y = random_data(q, 7);
+    run(p, x);
+    run(q, y);
+    for (int b = 0; b < p->nbuffers; b++) {
+        int other = program_buffer(q, p->buffer[b].name);
+        if (p->buffer[b].role == ROLE_TEMP) continue;
+        assert_memory_equal(x[b], y[other],
+                            (size_t)p->buffer[b].elements * type_size(p->buffer[b].type));
+    }
+    data_free(p, x);
+    data_free(q, y);
+}
+
+#define DECLARED                                                                                   \
+    "in A: i32[4,6]  in B: i32[6,5]  out C: i32[4,5]  inout E: i32[4,6]  axes i: 4, j: 5, k: 6, "  \
+    "x: 4, y: 6\n"
+
+static const struct {
+    const char *body;
+    int sums, all; /* how many end: what is accumulated as it is, everywhere */
+} cases[] = {
+    {"temp T: i32[4,5,6]; T[i,j,k] = A[i,k] * B[k,j]; C[i,j] = 0; C[i,j] += T[i,j,k]", 1, 1},
+    {"temp T: i32[5,4,6]; T[j,x,y] = A[x,y] * B[y,j]; C[i,j] = 0; C[i,j] += T[j,i,k]", 1, 1},
+    {"temp T: i32[4,6]; T[x,y] = A[x,y] * 3 + y; E[i,k] = max(T[i,k], 5); C[i,j] = 0", 0, 1},
+    {"temp T: i32[4,6]; T[i,k] = A[i,k] * 3; C[i,j] = 0; C[i,j] += T[i,k] * B[k,j]", 0, 0},
+    {"temp T: i32[4,6]; T[i,k] = A[i,k]; E[i,k] = T[i,k] * T[i,k]; C[i,j] = 0", 0, 0},
+    {"temp T: i32[4,6]; T[i,k] = E[i,k] + 1; E[i,k] = 2; E[i,k] += T[i,k]; C[i,j] = 0", 0, 0},
+    {"temp T: i32[4,6]; T[i,k] = E[i,k] + 1; E[i,k] += T[i,k]; C[i,j] = 0", 0, 0},
+    {"temp T: i32[6,6]; T[y,k] = k + y; E[i,k] = T[i,k]; C[i,j] = 0", 0, 0},
+    {"temp T: i16[4,6]; temp U: i32[4,6]; T[i,k] = i16(A[i,k]); U[i,k] = i32(T[i,k]) * 2; "
+     "C[i,j] = 0; E[x,y] += U[x,y]",
+     1, 2},
+};
+
+static void test_which(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text t = {0};
+        text_printf(&t, "kernel f() { " DECLARED "%s\n}\n", cases[i].body);
+        for (int all = 0; all < 2; all++) {
+            struct program *p = help_program("f", t.at), *q = program_copy(p);
+            assert_int_equal(program_forward(q, all), all ? cases[i].all : cases[i].sums);
+            check_same(p, q);
+            program_free(q);
+            program_free(p);
+        }
+        text_free(&t);
+    }
+}
+
+static int mapped(const struct machine *m, const char *instr, const char *text) {
+    struct program *p = help_program("f", text);
+    program_forward(p, false);
+    struct findings *f = mapper_find(p, m, &(struct map_options){.all = true, .certify_all = true});
+    int n = 0;
+    for (int i = 0; i < f->nmappings; i++)
+        n += f->mapping[i].instr == machine_instr(m, instr) && f->mapping[i].certified;
+    findings_free(f);
+    program_free(p);
+    return n;
+}
+
+/* The instruction `two` of the machine is written in two statements. */
+static void test_mapped(void **state) {
+    static const char one[] = "kernel f() { in A: i64[4,6]  in B: i64[6,5]  inout C: i64[4,5]\n"
+                              " axes i: 4, j: 5, k: 6\n C[i,j] += A[i,k] * B[k,j]\n}\n",
+                      two[] = "kernel f() { in A: i64[4,6]  in B: i64[6,5]  inout C: i64[4,5]\n"
+                              " temp T: i64[4,5,6]  axes i: 4, j: 5, k: 6\n"
+                              " T[i,j,k] = A[i,k] * B[k,j]\n C[i,j] += T[i,j,k]\n}\n";
+    struct machine *m = help_machine("tests/data/machines/mapper/tiny.xml");
+    (void)state;
+    int n = mapped(m, "vector", one);
+    assert_true(n > 0);
+    assert_int_equal(mapped(m, "vector", two), n);
+    assert_int_equal(mapped(m, "two", one), n);
+    assert_int_equal(mapped(m, "two", two), n);
+    machine_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_which), cmocka_unit_test(test_mapped)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

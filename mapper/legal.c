@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of what the host packs for a device: it does so apart, beside it. */
+enum { HOST_SHARE = 256 };
+
 struct site site_of(struct arena *arena, const struct program *p, int stmt) {
     struct site s = {.program = p, .stmt = stmt, .s = &p->stmt[stmt]};
     s.term = term_of(arena, p, s.s);
@@ -365,7 +368,9 @@ static double copies_price(const struct needles *all, const struct needle *n,
         sum += 2 * once * elements *
                copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
     }
-    return sum;
+    int queue = all->machine->instr[n->instr].queue;
+    bool device = queue >= 0 && !machine_queue_is_host(all->machine, queue);
+    return device ? sum / HOST_SHARE : sum;
 }
 
 void mapping_price(const struct needles *all, const struct needle *n, const struct program *p,

@@ -305,6 +305,16 @@ static bool move_wanted(const struct pricing *q) {
     return false;
 }
 
+/* A move writes along single axes: an element's index in each dimension is one axis. */
+static bool one_axis_each(const struct program *p, const struct access *a) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        int n = 0;
+        for (int x = 0; x < p->naxes; x++) n += access_coef(p, a, d, x) && p->axis[x].extent > 1;
+        if (n > 1) return false;
+    }
+    return true;
+}
+
 static double fallback_arrivals(const struct pricing *q) {
     const struct stmt *s = &q->p->stmt[q->stmt];
     double sum = 0;
@@ -352,7 +362,7 @@ double neighbour_price(struct covering *c, const struct program *p, int stmt,
     const struct stmt *s = &p->stmt[stmt];
     if (!q.m) return fallback_arrivals(&q) + departure(&q);
     q.n = needle_of(c->needles, q.m->instr);
-    if (q.n->copy && !move_wanted(&q)) return INFINITY;
+    if (q.n->copy && !(move_wanted(&q) && one_axis_each(p, &s->dst))) return INFINITY;
     double sum = 0;
     for (int o = 0; o < q.n->noperands; o++) {
         const struct mapped_operand *mo = &q.m->operand[o];

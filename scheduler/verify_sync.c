@@ -25,10 +25,24 @@ static bool one_bit(uint64_t mask) {
     return mask && !(mask & (mask - 1));
 }
 
+/* The out-of-order queues of a host are one program: what one of them waits for holds them all, and
+ * what one says is said when all before it is done. */
+static void join_program(struct verify *v, int qi, const uint32_t *heard, uint32_t *said) {
+    int queue = v->queue[qi]->queue;
+    if (queue < 0 || !v->m->queue[queue].data_order || !machine_queue_is_host(v->m, queue)) return;
+    for (int q = 0; q < v->m->nqueues; q++) {
+        if (!v->m->queue[q].data_order || v->m->queue[q].unit != v->m->queue[queue].unit) continue;
+        struct queue_instance *other = v->queue[race_queue(v, q, -1)];
+        if (heard) race_join(v, other->clock, heard);
+        if (said) race_join(v, said, other->clock);
+    }
+}
+
 /* What a push says: all before it in its queue, and behind the queue what that sync completes. */
 static void said_by(struct verify *v, int qi, int sync, uint32_t *clock) {
     int behind = race_behind(v, qi, sync);
     memcpy(clock, v->queue[qi]->clock, sizeof v->queue[qi]->clock);
+    join_program(v, qi, NULL, clock);
     if (behind >= 0) race_join(v, clock, v->queue[behind]->clock);
 }
 
@@ -229,6 +243,7 @@ static bool pop_one(struct verify *v, int qi, const struct signal *g) {
                                 "pushed one, so queue '%s' waits for ever",
                                 y->id, race_name(v, qi));
         pop_token(v, qi, c);
+        join_program(v, qi, v->queue[qi]->clock, NULL);
     }
     return true;
 }

@@ -216,6 +216,14 @@ static bool reduction_moves(const struct work *w, const struct task *t, const st
     return false;
 }
 
+static bool only_reductions_move(const struct work *w, const struct task *t,
+                                 const struct access *acc, int dim) {
+    for (int a = 0; a < w->p->naxes; a++)
+        if (w->p->axis[a].extent > 1 && !(t->reductions >> a & 1) && access_coef(w->p, acc, dim, a))
+            return false;
+    return reduction_moves(w, t, acc, dim);
+}
+
 /* Registers take a tile from any place of an unblocked home: one at a time, so that no two share
  * elements (loose_alone). */
 static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
@@ -244,6 +252,23 @@ static bool blocked_alone(const struct work *w, const struct task *t, const stru
     for (int a = 0; a < w->p->naxes; a++)
         movers += (w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, dim, a) != 0;
     return movers == 1 && access_coef(w->p, acc, dim, w->p->naxes) % block == 0;
+}
+
+/* From the last dimension to the first; in panels what reductions walk lies innermost. Of constants
+ * that moves fill in pieces it lies outermost: a piece is together at home and in its slot. What others
+ * make keeps one order, so that it passes on as it is. */
+static void outer_coords(const struct work *w, const struct task *t, struct opnd *o,
+                         const struct access *acc, bool rows, int row_dim) {
+    struct geom *g = &o->geom;
+    bool panels = o->where != IN_LOCAL || graph_is_static(w->m, o->memory),
+         sorts = !rows && (panels || (!o->writes && buffer_prepared(w, acc->buffer)));
+    for (int pass = 0; pass < 2; pass++)
+        for (int d = w->p->buffer[acc->buffer].ndims - 1; d >= 0; d--) {
+            bool sums = panels ? reduction_moves(w, t, acc, d) : only_reductions_move(w, t, acc, d),
+                 last = sorts && sums != panels;
+            if ((!rows || d != row_dim) && last == (pass == 1))
+                g->at[g->n++] = (struct coord){d, g->block[d], 0};
+        }
 }
 
 bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
@@ -311,13 +336,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         g->row = g->n;
         g->at[g->n++] = (struct coord){row_dim, 1, 0};
     }
-    /* panels: without rows, what the reduction walks lies innermost, but in memories that moves fill
-     * in pieces along it */
-    bool panels = !rows && (o->where != IN_LOCAL || graph_is_static(w->m, o->memory));
-    for (int pass = 0; pass < 2; pass++)
-        for (int d = b->ndims - 1; d >= 0; d--)
-            if ((d != row_dim || !rows) && (panels && reduction_moves(w, t, acc, d)) == (pass == 0))
-                g->at[g->n++] = (struct coord){d, g->block[d], 0};
+    outer_coords(w, t, o, acc, rows != 0, row_dim);
     return true;
 }
 

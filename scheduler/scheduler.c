@@ -34,18 +34,21 @@ static void begin(struct work *w) {
     w->fallback = w->m->nfallbacks > 0 ? 0 : -1;
 }
 
+bool buffer_prepared(const struct work *w, int buffer) {
+    bool any = w->p->buffer[buffer].role == ROLE_CONST;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i];
+        if (w->p->stmt[s].dst.buffer != buffer) continue;
+        if (!w->in_prepare[s]) return false;
+        any = true;
+    }
+    return any;
+}
+
 /* What prepare writes stays: its homes are kept between runs. */
 static void mark_prepared(struct work *w) {
-    for (int b = 0; b < w->p->nbuffers; b++) {
-        bool any = false, all = true;
-        for (int i = 0; i < w->norder; i++) {
-            int s = w->order[i];
-            if (w->p->stmt[s].dst.buffer != b) continue;
-            any = true;
-            all &= w->in_prepare[s];
-        }
-        w->home[b].prepared = any && all;
-    }
+    for (int b = 0; b < w->p->nbuffers; b++)
+        w->home[b].prepared = w->p->buffer[b].role != ROLE_CONST && buffer_prepared(w, b);
 }
 
 static bool packable(const struct work *w, const struct task *t, const struct opnd *o) {

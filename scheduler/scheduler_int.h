@@ -215,6 +215,9 @@ bool pack_by_axes(struct work *, int task, int operand,
                   bool write); /* a temporary indexed by the axes themselves */
 void task_demote(struct work *, int task, const char *why); /* the fallback runs it */
 
+/* scheduler.c */
+bool buffer_prepared(const struct work *, int buffer); /* a constant, or copies of constants */
+
 /* layouts.c */
 bool layouts_decide(struct work *, const struct moves *);
 bool homes_place(struct work *);

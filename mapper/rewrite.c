@@ -18,8 +18,7 @@ struct chain {
     int bound;                /* node of outer: c */
 };
 
-/* The operand through which the node does not decrease; -1: none. */
-static int monotone_in(const struct term *t, int node) {
+int rw_monotone(const struct term *t, int node) {
     const struct term_node *x = &t->at[node];
     bool right = x->nargs > 1 && t->at[x->arg[1]].constant,
          left = x->nargs > 1 && t->at[x->arg[0]].constant;
@@ -54,14 +53,13 @@ static int monotone_in(const struct term *t, int node) {
     }
 }
 
-/* Evaluates the chain from `top` with node a's value v. */
-static union value chain_value(const struct term *t, int top, int a, union value v) {
+union value rw_through(const struct term *t, int top, int a, union value v) {
     if (top == a) return v;
     const struct term_node *x = &t->at[top];
-    int through = monotone_in(t, top);
+    int through = rw_monotone(t, top);
     union value arg[3];
     for (int k = 0; k < x->nargs; k++)
-        arg[k] = x->arg[k] == through ? chain_value(t, through, a, v) : t->at[x->arg[k]].value;
+        arg[k] = x->arg[k] == through ? rw_through(t, through, a, v) : t->at[x->arg[k]].value;
     return op_eval(x->code, x->type, t->at[x->arg[0]].type, arg);
 }
 
@@ -76,7 +74,7 @@ static int chain_end(const struct term *t, int top, bool *floats, int *leaf) {
         else if (*floats && type_is_signed(x->type))
             return at;
         if (x->code == OP_READ) *leaf = at;
-        at = monotone_in(t, at);
+        at = rw_monotone(t, at);
     }
     return -1;
 }
@@ -101,8 +99,7 @@ static int only_writer(const struct program *p, int buffer, int before) {
     return found;
 }
 
-/* The temporary is written once and read once, by plain statements of the top level. */
-static int temporary_writer(const struct program *p, int stmt, const struct access *a) {
+int rw_only_writer(const struct program *p, int stmt, const struct access *a) {
     int b = a->buffer;
     if (p->buffer[b].role != ROLE_TEMP || a->has_fill || reads_of(p, b) != 1) return -1;
     int w = only_writer(p, b, stmt);
@@ -134,7 +131,7 @@ static bool find_chain(struct arena *arena, const struct program *p, int stmt, s
     c->a = chain_end(&c->outer, c->top, &floats, &leaf);
     if (c->a >= 0) return true;
     if (leaf != c->top) return false;
-    c->writer = temporary_writer(p, stmt, &p->stmt[stmt].read[c->outer.at[leaf].read]);
+    c->writer = rw_only_writer(p, stmt, &p->stmt[stmt].read[c->outer.at[leaf].read]);
     if (c->writer < 0) return false;
     c->inner = term_of(arena, p, &p->stmt[c->writer]);
     c->a = chain_end(&c->inner, c->inner.root, &floats, &leaf);
@@ -149,16 +146,16 @@ static bool find_preimage(const struct chain *c, union value *out) {
     int64_t want = c->outer.at[c->bound].value.i, lo, hi;
     type_limits(t->at[c->a].type, &lo, &hi);
     out->i = 0;
-    if (chain_value(t, top, c->a, *out).i == want) return true;
+    if (rw_through(t, top, c->a, *out).i == want) return true;
     while (lo < hi) {
         int64_t mid = lo + (int64_t)(((uint64_t)hi - (uint64_t)lo) / 2);
-        if (chain_value(t, top, c->a, (union value){.i = mid}).i >= want)
+        if (rw_through(t, top, c->a, (union value){.i = mid}).i >= want)
             hi = mid;
         else
             lo = mid + 1;
     }
     out->i = lo;
-    return chain_value(t, top, c->a, *out).i == want;
+    return rw_through(t, top, c->a, *out).i == want;
 }
 
 struct builder {
@@ -203,7 +200,7 @@ static int build_bounded(struct builder *b, enum opcode code, int a, union value
 static int build_chain(struct builder *b, const struct term *t, int top, int a, int with) {
     if (top == a) return with;
     struct op o = b->from->op[top];
-    int through = monotone_in(t, top);
+    int through = rw_monotone(t, top);
     for (int k = 0; k < op_info[o.code].arity; k++)
         o.arg[k] =
             o.arg[k] == through ? build_chain(b, t, through, a, with) : build_tree(b, o.arg[k]);
@@ -266,7 +263,7 @@ static const struct rewrite monotone_exchange = {
 
 /* In the order in which they are tried on a failure. */
 const struct rewrite *const rewrites[] = {
-    &monotone_exchange, &rw_factor,     &rw_ones,      &rw_mask,           &rw_phases,
+    &rw_bounds, &monotone_exchange, &rw_factor,     &rw_ones,      &rw_mask,           &rw_phases,
     &rw_privatise,      &rw_widen,      &rw_offset,    &rw_digits,         &rw_narrow_sum,
     &rw_narrow,         &rw_distribute, &rw_from_zero, &rw_block_diagonal, &rw_identity,
     &rw_variance,       &rw_associate,  &rw_commute,   &rw_split,          &rw_fuse,

@@ -75,6 +75,12 @@ struct access rw_substituted(void *substitution, const struct access *, int read
 uint64_t rw_access_axes(const struct program *, const struct access *);
 double rw_points(const struct program *, uint64_t axes);
 
+/* The operand through which the node does not decrease; -1: none. The value at `top` of such a chain with that at node a. */
+int rw_monotone(const struct term *, int node);
+union value rw_through(const struct term *, int top, int a, union value);
+/* Who alone writes, once, the temporary that the statement alone reads, once; -1. */
+int rw_only_writer(const struct program *, int stmt, const struct access *);
+
 /* An image of a buffer: a new temporary of its shape, and the axes that span both. */
 struct image {
     int buffer, of, axis[MAX_DIMS];
@@ -116,6 +122,7 @@ double winograd_growth(int m, int r);
 extern const struct rewrite rw_commute, rw_associate, rw_distribute, rw_from_zero;           /* rw_algebra.c */
 extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_variance;          /* rw_reduce.c */
 extern const struct rewrite rw_block_diagonal, rw_identity;                                  /* rw_expand.c */
+extern const struct rewrite rw_bounds;                                                       /* rw_bounds.c */
 extern const struct rewrite rw_phases;                                                       /* rw_phases.c */
 extern const struct rewrite rw_winograd_2, rw_winograd_4;                                    /* rw_winograd.c */
 extern const struct rewrite rw_widen, rw_offset, rw_narrow, rw_narrow_sum, rw_digits;        /* rw_types.c */

@@ -165,10 +165,38 @@ static const struct rewrite_case cases[] = {
      "kernel p() { in X: i32[64]  out Y: i8[64]  axes i: 64\n"
      "  Y[i] = max(i8(clip(round(f64(X[i] + 7) * 0.25), -128, 127)), 0)\n}\n",
      0},
+    {"bounds", NULL,
+     "kernel p() { in X: i32[64]  out Y: i8[64]  axes i: 64\n"
+     "  Y[i] = max(i8(clip(round(f64(X[i] + 7) * 0.25), -128, 127)), 0)\n}\n",
+     0},
+    {"bounds", NULL,
+     "kernel p() { in X: i32[64]  out Y: i8[64]  axes i: 64\n"
+     "  Y[i] = i8(clip(round(f64(min(max(X[i], 20), 9000)) * 0.25), -128, 127))\n}\n",
+     0},
+    {"bounds", NULL,
+     "kernel p() { in X: i32[6,8]  out Y: i8[6,8]  temp T: i8[6,8]  axes i: 6, j: 8\n"
+     "  T[i,j] = i8(clip(round(f64(X[i,j]) * 0.25), -128, 127))\n  Y[i,j] = min(T[i,j], 6)\n}\n",
+     1},
 };
 
 /* Where they would be wrong, or of no use. */
 static const struct rewrite_case refusals[] = {
+    {"bounds", NULL, /* a scaling turns the order round */
+     "kernel p() { in X: i32[64]  out Y: i8[64]  axes i: 64\n"
+     "  Y[i] = i8(clip(round(f64(max(X[i], 0)) * -0.25), -128, 127))\n}\n",
+     0},
+    {"bounds", NULL, /* nothing is between */
+     "kernel p() { in X: i32[64]  out Y: i8[64]  axes i: 64\n"
+     "  Y[i] = i8(clip(round(f64(max(X[i], 9000)) * 0.25), -128, 127))\n}\n",
+     0},
+    {"bounds", NULL, /* others read it too */
+     "kernel p() { in X: i32[64]  out Y: i8[64]  out Z: i8[64]  temp T: i8[64]  axes i: 64\n"
+     "  T[i] = i8(clip(round(f64(X[i]) * 0.25), -128, 127)); Y[i] = max(T[i], 0); Z[i] = T[i]\n}\n",
+     1},
+    {"bounds", NULL, /* not all of it */
+     "kernel p() { in X: i32[64]  out Y: i8[32]  temp T: i8[64]  axes i: 64, j: 32\n"
+     "  T[i] = i8(clip(round(f64(X[i]) * 0.25), -128, 127)); Y[j] = max(T[j], 0)\n}\n",
+     1},
     {"factor", NULL, /* the third factor varies with everything that is reduced */
      "kernel p() { in A: f32[4,5]  in B: f32[5]  in D: f32[5]  inout C: f32[4]  axes i: 4, k: 5\n"
      "  C[i] += A[i,k] * B[k] * D[k]\n}\n",
@@ -434,7 +462,8 @@ static bool change_op(struct stmt *s, uint64_t *seed) {
 static struct program *broken(const struct program *p, const struct program *q, int from,
                               uint64_t *seed) {
     struct program *b = program_copy(q);
-    struct stmt *s = &b->stmt[from + help_below(seed, q->nstmts - p->nstmts + 1)];
+    int more = q->nstmts - p->nstmts; /* negative: the one before took it in */
+    struct stmt *s = &b->stmt[more < 0 ? from + more : from + help_below(seed, more + 1)];
     switch (help_below(seed, 4)) {
     case 0:
         shift_index(b, s, seed);

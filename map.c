@@ -4,18 +4,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void report_mapping(struct report *r, const struct job *j, const struct mapping *x) {
+/* `margin`: of its line; NULL: in the JSON alone. */
+static void report_mapping(struct report *r, const struct program *p, const struct machine *m,
+                           const struct mapping *x, const char *margin) {
     struct text line = {0};
-    mapping_print(j->program, j->machine, x, &line);
+    mapping_print(p, m, x, &line);
     report_open(r, NULL, '{');
-    report_string(r, "needle", j->machine->instr[x->instr].id);
+    report_string(r, "needle", m->instr[x->instr].id);
     report_integer(r, "statement", x->stmt);
     report_string(r, "axes", line.at);
     report_bool(r, "certified", x->certified);
     report_number(r, "cost", x->cost);
     report_number(r, "waste", x->waste);
     report_close(r);
-    text_printf(&r->text, "  %s\n", line.at);
+    if (margin) text_printf(&r->text, "%s%s\n", margin, line.at);
     text_free(&line);
 }
 
@@ -168,20 +170,9 @@ static void report_derivation(struct report *r, const struct machine *m, const s
             text_printf(&r->text, "    %s answers: %s\n", d->step[k]->name, d->asked[k]);
     report_open(r, "mappings", '[');
     for (int i = 0; i < d->nmappings; i++) {
-        struct text line = {0};
         const struct mapping *x = &d->mapping[i], *last = i ? x - 1 : NULL;
         bool best = !last || last->stmt != x->stmt || last->instr != x->instr;
-        mapping_print(d->program, m, x, &line);
-        report_open(r, NULL, '{');
-        report_string(r, "needle", m->instr[x->instr].id);
-        report_integer(r, "statement", x->stmt);
-        report_string(r, "axes", line.at);
-        report_bool(r, "certified", x->certified);
-        report_number(r, "cost", x->cost);
-        report_number(r, "waste", x->waste);
-        report_close(r);
-        if (best || all) text_printf(&r->text, "    %s\n", line.at);
-        text_free(&line);
+        report_mapping(r, d->program, m, x, best || all ? "    " : NULL);
     }
     report_close(r);
     report_close(r);
@@ -220,7 +211,8 @@ int isamap_map(isamap *im, const char *path) {
                     f->nmappings, f->distinct,
                     f->bounded ? " (step bound reached: there may be more)" : "");
         report_open(r, "mappings", '[');
-        for (int i = 0; i < f->nmappings; i++) report_mapping(r, &j, &f->mapping[i]);
+        for (int i = 0; i < f->nmappings; i++)
+            report_mapping(r, j.program, j.machine, &f->mapping[i], "  ");
         report_close(r);
         report_integer(r, "count", f->nmappings);
         report_integer(r, "distinct", f->distinct);

@@ -90,12 +90,17 @@ static bool split_dim(struct match *t, int i, int64_t part) {
     return true;
 }
 
-/* The largest divisor that the move's size may take; 0: none worth a loop. */
+/* The largest divisor that the move's size may take, looked for among few parts, then among long
+ * shares; 0: none found. */
 static int64_t longest_share(int64_t extent, const struct move_axis *ax) {
-    for (int64_t parts = (extent + ax->hi - 1) / ax->hi; parts <= 4096 && parts < extent; parts++)
+    enum { TRIES = 4096 };
+    int64_t first = (extent + ax->hi - 1) / ax->hi, longest = ax->hi - (ax->hi - ax->lo) % ax->step;
+    for (int64_t parts = first; parts < extent && parts < first + TRIES; parts++)
         if (extent % parts == 0 && extent / parts >= ax->lo &&
             (extent / parts - ax->lo) % ax->step == 0)
             return extent / parts;
+    for (int k = 0; k < TRIES && longest >= ax->lo && longest > 0; k++, longest -= ax->step)
+        if (extent % longest == 0) return longest;
     return 0;
 }
 

@@ -194,10 +194,12 @@ static bool digits_apart(const struct opnd *o, uint64_t rows) {
 }
 
 /* Strides may leave gaps: rows of 64 elements of which the needle takes 16. The dimension that walks
- * the inner digit fills them: its blocks are longer than the needle. */
-static void fill_gaps(const struct task *t, const struct opnd *o, struct form *f) {
+ * the inner digit fills them: its blocks are longer than the needle; not where a state says how long
+ * the rows are that the needle takes. */
+static void fill_gaps(const struct work *w, const struct task *t, const struct opnd *o,
+                      struct form *f) {
     *f = o->form;
-    if (o->where != IN_LOCAL || f->fragment) return;
+    if (o->where != IN_LOCAL || f->fragment || needs_exact(w, t->needle->in, o->number)) return;
     for (int i = 1; i < f->n; i++) {
         struct digit *in = &f->digit[i - 1], *out = &f->digit[i];
         int64_t dense = in->stride * in->extent;
@@ -280,7 +282,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         .row = -1, .repeat_axis = -1, .fragment = o->form.fragment, .swizzle = o->form.swizzle};
     o->zero_tail = false;
     struct form form;
-    fill_gaps(t, o, &form);
+    fill_gaps(w, t, o, &form);
     for (int d = 0; d < b->ndims; d++) {
         g->block[d] = g->grain[d] = 1;
         for (int a = 0; a < w->p->naxes; a++)

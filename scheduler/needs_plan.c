@@ -49,6 +49,15 @@ static int64_t equal_tile(const struct needle *nd, int x, int64_t extent) {
     return tile < nd->lo[x] ? nd->lo[x] : tile;
 }
 
+static int64_t group_extent(const struct work *w, const struct needle *nd, int x,
+                            const struct group *g) {
+    int64_t extent = g->n ? 1 : nd->lo[x];
+    for (int i = 0; i < g->n; i++)
+        if (__builtin_mul_overflow(extent, w->p->axis[g->axis[i]].extent, &extent))
+            return nd->hi[x];
+    return extent;
+}
+
 bool needs_equal_tiles(const struct work *w, const struct task *t, const struct group *group,
                        int64_t *fixed) {
     const struct needle *nd = t->needle;
@@ -59,10 +68,7 @@ bool needs_equal_tiles(const struct work *w, const struct task *t, const struct 
             if (nd->ranged[x] < 0 || !needle_reduces(nd, x) ||
                 !mentions(&nd->in->need[k], size_name(nd, x)))
                 continue;
-            int64_t extent = group[x].n == 1 ? w->p->axis[group[x].axis[0]].extent
-                             : group[x].n    ? nd->hi[x]
-                                             : nd->lo[x];
-            fixed[nd->ranged[x]] = equal_tile(nd, x, extent);
+            fixed[nd->ranged[x]] = equal_tile(nd, x, group_extent(w, nd, x, &group[x]));
             any = true;
         }
     }

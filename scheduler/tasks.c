@@ -245,12 +245,8 @@ static void unfuse(const struct work *w, const struct task *t, struct access *ac
     }
 }
 
-/* Fused axes become one axis: every operand that depends on them gets a temporary indexed by the
- * axes themselves. */
-static const char *fuse(struct work *w, int task, const struct mapping *map) {
-    struct task *t = &w->task[task];
-    uint64_t members[MAX_NEEDLE] = {0};
-    bool any = false;
+static struct group *choose_groups(struct work *w, const struct task *t,
+                                   const struct mapping *map) {
     struct group *group = arena_array(w->arena, (size_t)t->needle->nx + 1, sizeof *group);
     for (int x = 0; x < t->needle->nx; x++) {
         group[x] = map->group[x];
@@ -258,7 +254,16 @@ static const char *fuse(struct work *w, int task, const struct mapping *map) {
         int k = ask_fusion(w, t, map, x);
         if (k < group[x].n) group[x] = (struct group){{map->group[x].axis[k]}, 1};
     }
-    t->group = group;
+    return group;
+}
+
+/* Fused axes become one axis: every operand that depends on them gets a temporary indexed by the
+ * axes themselves. */
+static const char *fuse(struct work *w, int task) {
+    struct task *t = &w->task[task];
+    uint64_t members[MAX_NEEDLE] = {0};
+    bool any = false;
+    const struct group *group = t->group;
     for (int x = 0; x < t->needle->nx; x++)
         for (int i = 0; group[x].n > 1 && i < group[x].n; i++)
             members[x] |= UINT64_C(1) << group[x].axis[i];
@@ -310,24 +315,33 @@ static void find_reductions(struct work *w, struct task *t) {
             t->reductions |= UINT64_C(1) << a;
 }
 
+static const char *operands_make(struct work *w, struct task *t, const struct mapping *map) {
+    const char *why = NULL;
+    for (int i = 0; i < t->nops && !why; i++) why = operand_make(w, t, map, i);
+    return why;
+}
+
+/* Sizes that must be equal everywhere follow from the axes that are walked. */
+static const char *fix_sizes(struct work *w, struct task *t, const struct mapping *map) {
+    int64_t fixed[MAX_SIZES] = {0};
+    if (!needs_equal_tiles(w, t, t->group, fixed)) return NULL;
+    int instr = t->needle->instr;
+    program_free(t->needle->bound);
+    t->needle = needle_fixed(w->arena, w->m, instr, fixed, w->diags);
+    return t->needle ? operands_make(w, t, map) : "its sizes are not legal";
+}
+
 static const char *task_make(struct work *w, int task, const struct mapping *map) {
     struct task *t = &w->task[task];
     int first = remain_first(w->m, map->instr); /* the other one comes in where loops allow it */
     t->needle = needle_make(w->arena, w->m, first >= 0 ? first : map->instr, w->diags);
     if (!t->needle) return "its sizes depend on each other";
-    int64_t fixed[MAX_SIZES] = {0};
-    if (needs_equal_tiles(w, t, map->group, fixed)) {
-        int instr = t->needle->instr;
-        program_free(t->needle->bound);
-        t->needle = needle_fixed(w->arena, w->m, instr, fixed, w->diags);
-        if (!t->needle) return "its sizes are not legal";
-    }
     const char *why = task_check(w, t);
     if (why) return why;
     t->nops = t->needle->in->noperands;
     if (t->nops > MAX_OPERANDS) return "it has too many operands";
     t->finishes = finish_may(w, t, map);
-    for (int i = 0; i < t->nops && !why; i++) why = operand_make(w, t, map, i);
+    why = operands_make(w, t, map);
     if (why) return why;
     for (int i = 0; i < t->nops; i++) {
         struct opnd *o = &t->op[i];
@@ -337,7 +351,9 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     }
     why = recur_check(w, t);
     if (why || t->finishes) return why;
-    why = fuse(w, task, map);
+    t->group = choose_groups(w, t, map);
+    why = fix_sizes(w, t, map);
+    if (!why) why = fuse(w, task);
     if (why) return why;
     t = &w->task[task];
     t->needle->again = remain_again(w->m, t->needle->instr, &t->needle->remaining);

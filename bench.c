@@ -277,8 +277,9 @@ static bool bench_host(struct bench *b, struct job *j, struct outcome *o) {
 static bool simulate(struct bench *b, struct job *j, struct outcome *o, struct arrays *in,
                      struct arrays *got) {
     isamap *im = b->im;
-    bool values = im->option.verify || program_macs(j->program) <= DEVICE_MACS;
-    struct sim_options options = {.no_values = !values};
+    bool rtl = im->option.rtl,
+         values = rtl || im->option.verify || program_macs(j->program) <= DEVICE_MACS;
+    struct sim_options options = {.no_values = !values || rtl};
     struct sim_result x = {0};
     void **data = NULL;
     if (values) {
@@ -286,7 +287,8 @@ static bool simulate(struct bench *b, struct job *j, struct outcome *o, struct a
         *got = arrays_copy(j, in);
         data = arrays_for_schedule(j, got);
     }
-    bool ok = sim_run(j->schedule, data, &options, &x, &im->diags);
+    bool ok = sim_run(j->schedule, data, &options, &x, &im->diags) &&
+              (!rtl || rtl_measure(im, j, data, &x, &o->rtl));
     free(data);
     struct comparison c = {.equal = true};
     ok = ok && (!values || compare_with_interpreter(im, j, in, got, &c));
@@ -378,18 +380,21 @@ static const char *why_failed(struct bench *b) {
 static void judge_speedup(struct bench *b, struct outcome *o) {
     for (int i = 0; i < b->noutcomes; i++)
         if (!b->outcome[i].error && strcmp(b->outcome[i].workload, o->workload) == 0 &&
-            b->outcome[i].threads == b->threads[0]) {
+            b->outcome[i].point == o->point && b->outcome[i].threads == b->threads[0]) {
             o->speedup = b->outcome[i].ours / o->ours;
             return;
         }
 }
 
-static int bench_one(struct bench *b, int workload, int threads) {
+static int bench_one(struct bench *b, int workload, int point, int threads) {
     isamap *im = b->im;
+    struct pairs kept = im->option.param;
     struct job j;
     if (b->noutcomes == b->outcomes_cap) GROW(&b->arena, b->outcome, b->noutcomes, b->outcomes_cap);
     struct outcome *o = &b->outcome[b->noutcomes];
     outcome_init(o, threads);
+    o->point = point;
+    im->option.param = points_params(&b->points, point, &kept, &b->arena);
     im->option.threads = threads;
     job_init(&j, b->suite ? b->suite->at[workload].file : b->path);
     bool ok = open_job(b, workload, &j) && job_compile(im, &j);
@@ -404,6 +409,7 @@ static int bench_one(struct bench *b, int workload, int threads) {
     }
     if (!ok) o->error = why_failed(b);
     messages_take(im);
+    im->option.param = kept;
     b->noutcomes++;
     if (ok) judge_speedup(b, o);
     text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
@@ -418,9 +424,9 @@ static void show_progress(const struct bench *b, int at, int all, const char *na
 static int bench_all(struct bench *b) {
     int status = ISAMAP_DONE, n = b->suite ? b->suite->n : 1;
     for (int w = 0; w < n; w++)
-        for (int t = 0; t < b->nthreads; t++) {
+        for (int k = 0; k < b->points.n * b->nthreads; k++) {
             show_progress(b, w + 1, n, b->suite ? b->suite->at[w].name : b->path);
-            int one = bench_one(b, w, b->threads[t]);
+            int one = bench_one(b, w, k / b->nthreads, b->threads[k % b->nthreads]);
             if (one > status) status = one;
         }
     if (b->im->option.progress) fputs("\r\033[K", stderr);
@@ -455,6 +461,19 @@ static bool check_options(struct bench *b) {
                   "one file of decisions is for one program, not for suite '%s'", b->path);
         return false;
     }
+    const char *device_only = o->rtl             ? "--rtl"
+                              : o->latencies.high ? "--latencies"
+                              : o->set.n         ? "--set"
+                                                 : NULL;
+    if (!b->device && device_only) {
+        diag_line(&b->im->diags, device_only, 0, 0,
+                  "'%s' is not simulated but measured here; expected a device", b->machine);
+        return false;
+    }
+    if (o->latencies.high && !o->rtl) {
+        diag_line(&b->im->diags, "--latencies", 0, 0, "for `bench` it goes with --rtl");
+        return false;
+    }
     return true;
 }
 
@@ -472,7 +491,8 @@ static bool find_machine(struct bench *b) {
 
 static int bench_run(struct bench *b) {
     isamap *im = b->im;
-    if ((has_suffix(b->path, ".csv") && !load_suite(b)) || !check_options(b) || !find_machine(b) ||
+    if ((has_suffix(b->path, ".csv") && !load_suite(b)) || !find_machine(b) ||
+        !check_options(b) || !points_parse(im, &b->arena, &b->points) ||
         (!b->device && !peers_load(im->option.vs, &b->peers, &im->diags)))
         return ISAMAP_INPUT;
     b->peaks_cap = 8 * b->nthreads;

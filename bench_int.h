@@ -2,12 +2,26 @@
 #ifndef ISAMAP_BENCH_INT_H
 #define ISAMAP_BENCH_INT_H
 
-#include "isamap_int.h"
+#include "points.h"
 #include "bench/clock.h"
 #include "bench/limit.h"
 #include "bench/peak.h"
 #include "bench/peer.h"
 #include "bench/suite.h"
+
+struct table;
+
+/* Machine file and RTL, of one run. */
+struct beside {
+    double cycles, rtl_cycles;
+    double read_bytes, write_bytes; /* RTL's */
+    struct agreement agreement;
+};
+
+struct rtl_outcome {
+    struct beside fixed, drawn; /* drawn: with random latencies, both with the same */
+    double mean_cycles;         /* the machine file's with their mean alone */
+};
 
 /* NAN: not known. Times in milliseconds. */
 struct outcome {
@@ -24,6 +38,8 @@ struct outcome {
     /* device: cycles */
     double cycles, predicted_cycles, limit_cycles, utilisation, read_bytes, write_bytes;
     const char *limit_by;
+    struct rtl_outcome rtl; /* with --rtl */
+    int point;              /* of the machine's parameters */
 };
 
 struct bench {
@@ -31,6 +47,7 @@ struct bench {
     struct arena arena;
     const char *path;
     struct suite *suite; /* NULL: one program */
+    struct points points;
     struct peers peers;
     const char *machine, *mac; /* names, for the head; mac: the instruction of the peak, or NULL */
     bool device;
@@ -42,5 +59,13 @@ struct bench {
 };
 
 void bench_report(struct bench *);
+
+/* ---- bench_rtl.c ---- */
+/* Runs the compiled program on the model in RTL; data[] as for sim_run, gets its values. */
+bool rtl_measure(isamap *, const struct job *, void **data, const struct sim_result *machine,
+                 struct rtl_outcome *);
+void rtl_report(struct report *, const struct bench *, const struct rtl_outcome *);
+void rtl_columns(const struct bench *, struct table *);
+void rtl_row(const struct bench *, const struct outcome *, struct table *);
 
 #endif

@@ -66,6 +66,8 @@ static void report_outcome(struct report *r, const struct bench *b, const struct
     report_open(r, NULL, '{');
     report_string(r, "workload", o->workload);
     report_integer(r, "threads", o->threads);
+    for (int k = 0; k < b->points.nset; k++)
+        report_integer(r, b->points.set[k].name, points_value(&b->points, o->point, k));
     if (o->error) {
         report_string(r, "error", o->error);
     } else {
@@ -76,6 +78,7 @@ static void report_outcome(struct report *r, const struct bench *b, const struct
         if (!b->device) report_integer(r, "disturbed_turns", o->disturbed);
         if (o->best) report_string(r, "best_peer", o->best);
         if (b->device) report_string(r, "limit_by", o->limit_by);
+        if (b->im->option.rtl) rtl_report(r, b, &o->rtl);
     }
     report_close(r);
 }
@@ -169,7 +172,12 @@ static void device_row(const struct outcome *o, struct table *t) {
 static void say_head(const struct bench *b, struct text *t) {
     text_printf(t, "%s on %s, ", b->path, b->machine);
     if (b->device) {
-        text_printf(t, "simulated\n\n");
+        text_printf(t, "simulated%s\n", b->im->option.rtl ? ", from machine file and RTL" : "");
+        if (b->im->option.latencies.high)
+            text_printf(t, "random latencies: %llu to %llu cycles\n",
+                        (unsigned long long)b->im->option.latencies.low,
+                        (unsigned long long)b->im->option.latencies.high);
+        text_append(t, "\n", 1);
         return;
     }
     if (b->nthreads == 1)
@@ -201,15 +209,22 @@ static void report_text(struct bench *b) {
     say_head(b, t);
     table_init(&table);
     table_column(&table, "workload");
-    if (b->device)
+    for (int k = 0; k < b->points.nset; k++) table_column(&table, b->points.set[k].name);
+    if (b->im->option.rtl)
+        rtl_columns(b, &table);
+    else if (b->device)
         device_columns(&table);
     else
         host_columns(b, &table);
     for (int i = 0; i < b->noutcomes; i++) {
         const struct outcome *o = &b->outcome[i];
         table_cell(&table, "%s", o->workload);
+        for (int k = 0; k < b->points.nset; k++)
+            table_cell(&table, "%lld", (long long)points_value(&b->points, o->point, k));
         if (o->error)
             table_cell(&table, "failed");
+        else if (b->im->option.rtl)
+            rtl_row(b, o, &table);
         else if (b->device)
             device_row(o, &table);
         else

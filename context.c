@@ -73,6 +73,15 @@ static bool set_threads(struct options *o, const char *value) {
     return true;
 }
 
+/* "20..200" */
+static bool set_latencies(struct latencies *l, const char *value) {
+    unsigned low, high;
+    int n = 0;
+    if (!value || sscanf(value, "%u..%u%n", &low, &high, &n) != 2 || value[n]) return false;
+    *l = (struct latencies){.low = low, .high = high};
+    return high >= low && high > 0;
+}
+
 int isamap_option(isamap *im, const char *name, const char *value) {
     struct options *o = &im->option;
     double number;
@@ -109,6 +118,7 @@ int isamap_option(isamap *im, const char *name, const char *value) {
     if (strcmp(name, "seed") == 0 && set_number(value, 0, 0x1p53, &number))
         return o->seed = (uint64_t)number, ISAMAP_DONE;
     if (strcmp(name, "threads") == 0 && set_threads(o, value)) return ISAMAP_DONE;
+    if (strcmp(name, "latencies") == 0 && set_latencies(&o->latencies, value)) return ISAMAP_DONE;
     if (strcmp(name, "runs") == 0 && set_number(value, 1, 1000, &number))
         return o->runs = (int)number, ISAMAP_DONE;
     if (strcmp(name, "batch") == 0 && set_number(value, 1, 1 << 20, &number))

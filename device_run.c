@@ -7,8 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { STREAM_ALIGN = 64, MOST_COUNTERS = 256, RECORDS = 4096 };
+enum { STREAM_ALIGN = 64, MOST_COUNTERS = 256 };
 static const double LIMIT_FACTOR = 100, LIMIT_LEAST = 1e7; /* cycles more than predicted: no end */
 
 struct device_run {
@@ -19,10 +20,17 @@ struct device_run {
     struct bits_encoder *encoder;
     int64_t home, stream, room; /* addresses; bytes allocated for the stream */
     uint64_t limit;
-    size_t seen; /* records */
+    const struct latencies *latencies;
+    struct agreement *agreement; /* or NULL */
+    double cycles;               /* of the launches before */
+    size_t seen;                 /* records */
     FILE *trace;
     bool traced;
 };
+
+static double processor_seconds(void) {
+    return (double)clock() / CLOCKS_PER_SEC;
+}
 
 static bool device_error(struct device_run *r, const char *what) {
     diag_line(&r->im->diags, r->job->machine->model_of, 0, 0, "the device: %s", what);
@@ -36,24 +44,16 @@ static int queue_named(const struct device_run *r, const char *id) {
     return q < 0 ? 0 : q;
 }
 
-static void trace_launch(struct device_run *r, const struct bits_launch *l) {
-    const struct device *d = r->model.device;
-    struct device_record some[RECORDS];
-    for (;;) {
-        size_t all = d->records(r->handle, some, r->seen, RECORDS);
-        size_t n = all > r->seen ? all - r->seen : 0;
-        if (n > RECORDS) n = RECORDS;
-        for (size_t k = 0; k < n && r->trace; k++) {
-            const char *name = some[k].number < (uint64_t)l->n ? l->line[some[k].number].name : "?";
-            fprintf(
-                r->trace,
+static void trace_launch(struct device_run *r, const struct bits_launch *l,
+                         const struct device_record *record, size_t n) {
+    for (size_t k = 0; k < n && r->trace; k++) {
+        const char *name = record[k].number < (uint64_t)l->n ? l->line[record[k].number].name : "?";
+        fprintf(r->trace,
                 "%s\n{\"name\":\"%s\",\"ph\":\"X\",\"ts\":%llu,\"dur\":%llu,\"pid\":0,\"tid\":%d}",
-                r->traced ? "," : "", name, (unsigned long long)some[k].start,
-                (unsigned long long)(some[k].end - some[k].start), queue_named(r, some[k].queue));
-            r->traced = true;
-        }
-        r->seen += n;
-        if (n < RECORDS) return;
+                r->traced ? "," : "", name, (unsigned long long)record[k].start,
+                (unsigned long long)(record[k].end - record[k].start),
+                queue_named(r, record[k].queue));
+        r->traced = true;
     }
 }
 
@@ -86,6 +86,22 @@ static bool trace_close(struct device_run *r) {
     return ok;
 }
 
+/* ---- what the device counted ---- */
+
+static double counted(const struct device_counter *c, size_t n, const char *what, const char *id) {
+    char name[256];
+    snprintf(name, sizeof name, "%s%s%s", what, id ? "." : "", id ? id : "");
+    for (size_t k = 0; k < n; k++)
+        if (!strcmp(c[k].name, name)) return (double)c[k].value;
+    return 0;
+}
+
+static double cycles_now(const struct device_run *r) {
+    struct device_counter c[MOST_COUNTERS];
+    size_t n = r->model.device->counters(r->handle, c, MOST_COUNTERS);
+    return counted(c, n < MOST_COUNTERS ? n : MOST_COUNTERS, "cycles", NULL);
+}
+
 /* ---- launches ---- */
 
 static bool step(void *user, const struct node *n, const int64_t *value, const int64_t *slot) {
@@ -99,6 +115,23 @@ static bool stream_room(struct device_run *r, int64_t bytes) {
     r->stream = r->model.device->allocate(r->handle, bytes, STREAM_ALIGN);
     r->room = bytes;
     return r->stream >= 0 || device_error(r, "its memory has no room for the instructions");
+}
+
+/* What the device recorded of the launch is traced and compared. */
+static bool take_records(struct device_run *r, const struct bits_launch *l, const uint8_t *home,
+                         int64_t bytes) {
+    const struct device *d = r->model.device;
+    size_t n = d->records(r->handle, NULL, 0, 0) - r->seen;
+    struct device_record *record = calloc(n + 1, sizeof *record);
+    if (!record) abort();
+    d->records(r->handle, record, r->seen, n);
+    r->seen += n;
+    trace_launch(r, l, record, n);
+    bool ok = !r->agreement || launch_agrees(r->im, r->job->machine, r->latencies, l, home, bytes,
+                                             record, n, r->cycles, r->agreement);
+    free(record);
+    r->cycles = cycles_now(r);
+    return ok;
 }
 
 static bool run(void *user, uint8_t *home, int64_t bytes, bool prepare) {
@@ -115,8 +148,10 @@ static bool run(void *user, uint8_t *home, int64_t bytes, bool prepare) {
         return device_error(r, "its memory cannot be written");
     if (d->launch(r->handle, r->stream, l.n, l.bytes, l.reg, l.nregs, what))
         return device_error(r, what);
+    double begin = processor_seconds();
     if (d->wait(r->handle, r->limit, what) != DEVICE_DONE) return device_error(r, what);
-    trace_launch(r, &l);
+    if (r->agreement) r->agreement->seconds += processor_seconds() - begin;
+    if (!take_records(r, &l, home, bytes)) return false;
     return !d->read(r->handle, r->home, home, bytes) ||
            device_error(r, "its memory cannot be read");
 }
@@ -131,6 +166,14 @@ static int64_t home_bytes(const struct schedule *s) {
     return most;
 }
 
+static void *open_with_latencies(struct device_run *r) {
+    const struct latencies *l = r->latencies;
+    const struct device_setting more[] = {{"latency.low", (int64_t)l->low},
+                                          {"latency.high", (int64_t)l->high},
+                                          {"latency.seed", (int64_t)(l->seed ? l->seed : 1)}};
+    return model_open(&r->model, r->job->machine, more, l->high ? 3 : 0, &r->im->diags);
+}
+
 static bool open_device(struct device_run *r, double cycles) {
     isamap *im = r->im;
     const struct job *j = r->job;
@@ -140,7 +183,7 @@ static bool open_device(struct device_run *r, double cycles) {
     bool ok = job_speaks_bits(im, j) &&
               pairs_bindings(im, &im->option.param, "--param", &scratch, &set) &&
               model_load(j->machine, &set, &r->model, &im->diags) &&
-              (r->handle = model_open(&r->model, j->machine, &im->diags)) != NULL;
+              (r->handle = open_with_latencies(r)) != NULL;
     arena_free(&scratch);
     if (!ok) return false;
     r->home = r->model.device->allocate(r->handle, home_bytes(j->schedule), STREAM_ALIGN);
@@ -148,16 +191,6 @@ static bool open_device(struct device_run *r, double cycles) {
     r->encoder = bits_open(j->schedule, r->home, &im->diags);
     r->limit = (uint64_t)fmax(LIMIT_LEAST, LIMIT_FACTOR * cycles);
     return trace_open(r);
-}
-
-/* ---- what the device counted ---- */
-
-static double counted(const struct device_counter *c, size_t n, const char *what, const char *id) {
-    char name[256];
-    snprintf(name, sizeof name, "%s%s%s", what, id ? "." : "", id ? id : "");
-    for (size_t k = 0; k < n; k++)
-        if (!strcmp(c[k].name, name)) return (double)c[k].value;
-    return 0;
 }
 
 static void take_counters(struct device_run *r, const struct sim_result *machine,
@@ -191,8 +224,9 @@ static void take_counters(struct device_run *r, const struct sim_result *machine
 }
 
 bool device_simulate(isamap *im, const struct job *j, void **data, const struct sim_result *machine,
+                     const struct latencies *latencies, struct agreement *agreement,
                      struct sim_result *out) {
-    struct device_run r = {.im = im, .job = j};
+    struct device_run r = {.im = im, .job = j, .latencies = latencies, .agreement = agreement};
     struct sim_device device = {step, run, &r};
     struct sim_options options = {.device = &device, .size = j->size};
     bool ok =

@@ -23,10 +23,16 @@ struct pairs {
 
 enum { MAX_THREAD_COUNTS = 16 };
 
+/* Of a device's DRAM, drawn evenly for each transfer; high 0: the machine's own. */
+struct latencies {
+    uint64_t low, high, seed;
+};
+
 struct options {
     const char *machine, *kernel, *output_dir, *approach, *rewrite, *decisions, *record, *trace, *target;
     const char *vs, *only; /* bench */
     struct pairs define, input, param, size, set;
+    struct latencies latencies;
     uint64_t seed;
     int threads; /* the first of thread_count */
     int thread_count[MAX_THREAD_COUNTS], nthreads;
@@ -113,10 +119,26 @@ bool image_compile(isamap *, const struct job *, struct text *out);
 bool image_show(isamap *, struct job *, bool schedule, struct text *out); /* job.path is an image */
 
 /* ---- a device's model (device_run.c) ---- */
+/* The device beside the machine file: the same words, simulated. */
+struct agreement {
+    int64_t instructions, differ; /* differ: that start or end in another cycle */
+    double seconds;               /* processor time of the device's model */
+};
+
 /* Runs the compiled program on the model of its machine, host work here; `machine` is what the machine
  * file says of the same run. data[] as for sim_run. */
 bool device_simulate(isamap *, const struct job *, void **data, const struct sim_result *machine,
+                     const struct latencies *, struct agreement *, /* or NULL */
                      struct sim_result *out);
+struct bits_launch;
+struct device_record;
+/* Adds what the device recorded of one launch, which began at cycle `since`; home: the memory's content
+ * before it. False after reporting: words that cannot be simulated. */
+bool launch_agrees(isamap *, const struct machine *, const struct latencies *,
+                   const struct bits_launch *, const uint8_t *home, int64_t bytes,
+                   const struct device_record *, size_t n, double since, struct agreement *);
+/* Without high the machine's own latencies. */
+void latencies_set(const struct latencies *, struct sim_options *);
 
 /* ---- reports that several commands share (commands.c) ---- */
 void report_head(struct report *, const struct job *);

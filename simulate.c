@@ -110,12 +110,16 @@ static bool simulate(isamap *im, struct job *j, void **data, struct sim_result *
                      double *predicted) {
     struct sim_options options = {
         .no_values = im->option.no_values, .trace = im->option.trace, .size = j->size};
+    struct latencies latencies = im->option.latencies;
+    latencies.seed = im->option.seed;
+    latencies_set(&latencies, &options);
     *predicted = -1;
     if (!im->option.rtl) return sim_run(j->schedule, data, &options, x, &im->diags);
     struct sim_result machine;
-    options = (struct sim_options){.no_values = true, .size = j->size};
+    options.no_values = true;
+    options.trace = NULL;
     bool ok = sim_run(j->schedule, NULL, &options, &machine, &im->diags) &&
-              device_simulate(im, j, data, &machine, x);
+              device_simulate(im, j, data, &machine, &latencies, NULL, x);
     *predicted = machine.cycles;
     sim_result_free(&machine);
     return ok;

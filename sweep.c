@@ -1,22 +1,13 @@
 /* `isamap sweep`: cycles over parameters of the machine, as CSV and as a picture with the points
  * that no other beats. */
-#include "isamap_int.h"
+#include "points.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SWEPT = 4, MOST_VALUES = 64, MOST_POINTS = 1024, STEPS = 8 };
-
-struct swept {
-    const char *name;
-    int64_t value[MOST_VALUES];
-    int n;
-};
-
 struct point {
-    int at[MOST_SWEPT]; /* which value of each */
     bool ok, front;
     double cycles, utilisation, read, written, seconds;
     const char *error;
@@ -26,74 +17,23 @@ struct sweep {
     isamap *im;
     const char *path;
     struct arena arena;
-    struct swept set[MOST_SWEPT];
-    int nset;
+    struct points points;
     struct point *point;
-    int npoints;
 };
 
-static bool sweep_error(struct sweep *w, const char *what, const char *subject) {
-    diag_line(&w->im->diags, "--set", 0, 0,
-              "%s '%s', expected NAME=LOW..HIGH or NAME=VALUE,VALUE with K, M or G", what, subject);
-    return false;
-}
-
-/* ---- what is swept ---- */
-
-/* Doublings where they lead to the end, else equal steps. */
-static void range_values(struct swept *s, int64_t lo, int64_t hi) {
-    int64_t v = lo;
-    while (v > 0 && v < hi && v <= INT64_MAX / 2) v *= 2;
-    if (v == hi && lo < hi)
-        for (v = lo; v <= hi && s->n < MOST_VALUES; v *= 2) s->value[s->n++] = v;
-    else
-        for (int k = 0; k < STEPS; k++) {
-            v = lo + (int64_t)llround((double)(hi - lo) * k / (STEPS - 1));
-            if (!s->n || v > s->value[s->n - 1]) s->value[s->n++] = v;
-        }
-}
-
-static bool parse_set(struct sweep *w, const struct pair *p) {
-    struct swept *s = &w->set[w->nset++];
-    const char *dots = strstr(p->value, "..");
-    int64_t lo, hi;
-    *s = (struct swept){.name = p->name};
-    if (dots) {
-        char *low = arena_strndup(&w->arena, p->value, (size_t)(dots - p->value));
-        if (!parse_size(low, &lo) || !parse_size(dots + 2, &hi) || hi < lo ||
-            hi - lo > INT64_C(1) << 52)
-            return sweep_error(w, "no range:", p->value);
-        range_values(s, lo, hi);
-        return true;
-    }
-    char *list = arena_strdup(&w->arena, p->value), *rest = NULL;
-    for (char *v = strtok_r(list, ",", &rest); v; v = strtok_r(NULL, ",", &rest)) {
-        if (s->n == MOST_VALUES) return sweep_error(w, "too many values in", p->value);
-        if (!parse_size(v, &s->value[s->n++])) return sweep_error(w, "no value:", v);
-    }
-    return s->n > 0 || sweep_error(w, "no value:", p->value);
-}
-
 static bool parse_sets(struct sweep *w) {
-    const struct pairs *set = &w->im->option.set;
-    int64_t points = 1;
-    if (!set->n || set->n > MOST_SWEPT)
-        return sweep_error(w, set->n ? "too many parameters:" : "no parameter to sweep:", "--set");
-    for (int i = 0; i < set->n; i++) {
-        if (!parse_set(w, &set->at[i])) return false;
-        points *= w->set[i].n;
+    if (!w->im->option.set.n) {
+        diag_line(&w->im->diags, "--set", 0, 0,
+                  "no parameter to sweep, expected --set NAME=LOW..HIGH or NAME=VALUE,VALUE");
+        return false;
     }
-    if (points > MOST_POINTS) return sweep_error(w, "too many points:", set->at[0].value);
-    w->npoints = (int)points;
-    w->point = arena_array(&w->arena, (size_t)points, sizeof *w->point);
-    for (int i = 0; i < w->npoints; i++)
-        for (int k = w->nset - 1, rest = i; k >= 0; rest /= w->set[k].n, k--)
-            w->point[i].at[k] = rest % w->set[k].n;
+    if (!points_parse(w->im, &w->arena, &w->points)) return false;
+    w->point = arena_array(&w->arena, (size_t)w->points.n, sizeof *w->point);
     return true;
 }
 
 static int64_t value_of(const struct sweep *w, const struct point *p, int k) {
-    return w->set[k].value[p->at[k]];
+    return points_value(&w->points, (int)(p - w->point), k);
 }
 
 /* ---- one point ---- */
@@ -123,12 +63,7 @@ static bool simulate_point(struct sweep *w, struct point *p) {
 static void run_point(struct sweep *w, struct point *p) {
     isamap *im = w->im;
     struct pairs kept = im->option.param;
-    struct pair *at = arena_array(&w->arena, (size_t)(kept.n + w->nset), sizeof *at);
-    if (kept.n) memcpy(at, kept.at, (size_t)kept.n * sizeof *at);
-    for (int k = 0; k < w->nset; k++)
-        at[kept.n + k] =
-            (struct pair){w->set[k].name, arena_printf(&w->arena, "%" PRId64, value_of(w, p, k))};
-    im->option.param = (struct pairs){at, kept.n + w->nset, kept.n + w->nset};
+    im->option.param = points_params(&w->points, (int)(p - w->point), &kept, &w->arena);
     p->ok = simulate_point(w, p);
     im->option.param = kept;
     for (int i = 0; i < im->diags.n && !p->error && !p->ok; i++)
@@ -139,10 +74,10 @@ static void run_point(struct sweep *w, struct point *p) {
 
 /* No point with parameters as small or smaller has as few cycles or fewer, and one of them less. */
 static bool beaten(const struct sweep *w, const struct point *p) {
-    for (int i = 0; i < w->npoints; i++) {
+    for (int i = 0; i < w->points.n; i++) {
         const struct point *q = &w->point[i];
         bool as_good = q != p && q->ok && q->cycles <= p->cycles, better = q->cycles < p->cycles;
-        for (int k = 0; k < w->nset && as_good; k++) {
+        for (int k = 0; k < w->points.nset && as_good; k++) {
             as_good = value_of(w, q, k) <= value_of(w, p, k);
             better = better || value_of(w, q, k) < value_of(w, p, k);
         }
@@ -154,11 +89,11 @@ static bool beaten(const struct sweep *w, const struct point *p) {
 /* ---- results ---- */
 
 static void csv_text(const struct sweep *w, struct text *t) {
-    for (int k = 0; k < w->nset; k++) text_printf(t, "%s,", w->set[k].name);
+    for (int k = 0; k < w->points.nset; k++) text_printf(t, "%s,", w->points.set[k].name);
     text_printf(t, "cycles,utilisation,dram_read_bytes,dram_write_bytes,pareto,error\n");
-    for (int i = 0; i < w->npoints; i++) {
+    for (int i = 0; i < w->points.n; i++) {
         const struct point *p = &w->point[i];
-        for (int k = 0; k < w->nset; k++) text_printf(t, "%" PRId64 ",", value_of(w, p, k));
+        for (int k = 0; k < w->points.nset; k++) text_printf(t, "%" PRId64 ",", value_of(w, p, k));
         if (p->ok) {
             text_printf(t, "%.0f,%.6g,%.0f,%.0f,%d,\n", p->cycles, p->utilisation, p->read,
                         p->written, p->front);
@@ -196,20 +131,20 @@ static double plot_y(const struct plot *f, double v) {
 }
 
 static struct plot plot_of(const struct sweep *w) {
-    const struct swept *s = &w->set[0];
+    const struct swept *s = &w->points.set[0];
     struct plot f = {INFINITY, -INFINITY, 0, 1, false};
     for (int k = 0; k < s->n; k++) {
         f.x0 = fmin(f.x0, (double)s->value[k]);
         f.x1 = fmax(f.x1, (double)s->value[k]);
     }
     f.logarithmic = f.x0 > 0 && f.x1 >= 16 * f.x0;
-    for (int i = 0; i < w->npoints; i++)
+    for (int i = 0; i < w->points.n; i++)
         if (w->point[i].ok) f.y1 = fmax(f.y1, w->point[i].cycles);
     return f;
 }
 
 static void axes(const struct sweep *w, const struct plot *f, struct text *t) {
-    const struct swept *s = &w->set[0];
+    const struct swept *s = &w->points.set[0];
     text_printf(t, "<path d=\"M80 40V340H610\" fill=\"none\" stroke=\"#333\"/>\n");
     for (int k = 0; k <= 4; k++) {
         double v = f->y1 * k / 4;
@@ -232,7 +167,7 @@ static void svg_text(const struct sweep *w, struct text *t) {
     static const char *const colour[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd",
                                          "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f"};
     struct plot f = plot_of(w);
-    int lines = w->npoints / w->set[0].n;
+    int lines = w->points.n / w->points.set[0].n;
     text_printf(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 780 400\" "
                    "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"780\" "
                    "height=\"400\" fill=\"white\"/>\n");
@@ -240,14 +175,14 @@ static void svg_text(const struct sweep *w, struct text *t) {
     for (int l = 0; l < lines; l++) {
         const char *c = colour[l % 8];
         text_printf(t, "<polyline fill=\"none\" stroke=\"%s\" points=\"", c);
-        for (int k = 0; k < w->set[0].n; k++) {
+        for (int k = 0; k < w->points.set[0].n; k++) {
             const struct point *p = &w->point[k * lines + l];
             if (p->ok)
                 text_printf(t, "%.1f,%.1f ", plot_x(&f, (double)value_of(w, p, 0)),
                             plot_y(&f, p->cycles));
         }
         text_printf(t, "\"/>\n");
-        for (int k = 0; k < w->set[0].n; k++) {
+        for (int k = 0; k < w->points.set[0].n; k++) {
             const struct point *p = &w->point[k * lines + l];
             if (p->ok)
                 text_printf(t,
@@ -257,9 +192,9 @@ static void svg_text(const struct sweep *w, struct text *t) {
         }
         if (lines == 1 || l >= 18) continue;
         text_printf(t, "<text x=\"622\" y=\"%d\" fill=\"%s\">", 50 + 16 * l, c);
-        for (int k = 1; k < w->nset; k++) {
+        for (int k = 1; k < w->points.nset; k++) {
             escaped(t, k > 1 ? " " : "");
-            escaped(t, w->set[k].name);
+            escaped(t, w->points.set[k].name);
             text_printf(t, "=%" PRId64, value_of(w, &w->point[l], k));
         }
         text_printf(t, "</text>\n");
@@ -273,12 +208,12 @@ static void report_points(const struct sweep *w) {
     report_open(r, NULL, '{');
     report_string(r, "program", w->path);
     report_open(r, "points", '[');
-    for (int i = 0; i < w->npoints; i++) {
+    for (int i = 0; i < w->points.n; i++) {
         const struct point *p = &w->point[i];
         report_open(r, NULL, '{');
-        for (int k = 0; k < w->nset; k++) {
-            report_integer(r, w->set[k].name, value_of(w, p, k));
-            text_printf(&r->text, "%s %-10" PRId64, w->set[k].name, value_of(w, p, k));
+        for (int k = 0; k < w->points.nset; k++) {
+            report_integer(r, w->points.set[k].name, value_of(w, p, k));
+            text_printf(&r->text, "%s %-10" PRId64, w->points.set[k].name, value_of(w, p, k));
         }
         if (p->ok) {
             report_number(r, "cycles", p->cycles);
@@ -322,11 +257,11 @@ int isamap_sweep(isamap *im, const char *path, const char *out) {
     arena_init(&w.arena);
     bool ok = parse_sets(&w);
     int done = 0;
-    for (int i = 0; i < w.npoints && ok; i++) {
+    for (int i = 0; i < w.points.n && ok; i++) {
         run_point(&w, &w.point[i]);
         done += w.point[i].ok;
     }
-    for (int i = 0; i < w.npoints && ok; i++)
+    for (int i = 0; i < w.points.n && ok; i++)
         w.point[i].front = w.point[i].ok && !beaten(&w, &w.point[i]);
     if (ok && !done) {
         diag_line(&im->diags, path, 0, 0, "no point can be simulated: %s",

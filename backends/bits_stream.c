@@ -130,30 +130,31 @@ static int table_loop(const struct instr *in) {
     return -1;
 }
 
-/* The last of the moves before that brought all the loop's entries; -1: there is none. */
-static int find_brought(const struct streaming *s, const struct decoded *d, int l, int64_t at) {
+/* The last of the moves before that brought this entry of the loop's; -1: there is none. */
+static int find_brought(const struct streaming *s, const struct decoded *d, int l, int64_t entry,
+                        int64_t at) {
     const struct hwloop *loop = &d->site->instr->loop[l];
-    int64_t size = table_entry_bytes(s->machine, loop);
-    if (!d->first[l].is || !d->extent[l].is || size < 1) return -1;
+    int64_t size = table_entry_bytes(s->machine, loop), from;
+    if (!d->first[l].is || size < 1) return -1;
+    from = (d->first[l].value + entry) * size;
     for (int k = s->ntables - 1; k >= 0; k--) {
         const struct brought *t = &s->table[k];
-        if (t->word < at && t->memory == loop->table && d->first[l].value * size >= t->to &&
-            (d->first[l].value + d->extent[l].value) * size <= t->to + t->bytes)
+        if (t->word < at && t->memory == loop->table && from >= t->to &&
+            from + size <= t->to + t->bytes)
             return k;
     }
     return -1;
 }
 
 /* From entry to entry the address is any: a sum of what it is in each. */
-static bool entry_offsets(struct streaming *s, const struct decoded *d, int o, int table,
-                          int64_t at) {
+static bool entry_offsets(struct streaming *s, const struct decoded *d, int o, int64_t at) {
     const struct instr *in = d->site->instr;
     int l = table_loop(in), instr = (int)(in - s->machine->instr);
-    const struct brought *t = &s->table[table];
     int64_t size = table_entry_bytes(s->machine, &in->loop[l]);
-    const uint8_t *entry = s->home + t->from + d->first[l].value * size - t->to;
     text_printf(s->out, "0");
-    for (int64_t k = 0; k < d->extent[l].value; k++, entry += size) {
+    for (int64_t k = 0; k < d->extent[l].value; k++) {
+        const struct brought *t = &s->table[find_brought(s, d, l, k, at)];
+        const uint8_t *entry = s->home + t->from + (d->first[l].value + k) * size - t->to;
         struct site *one = site_copy(s->arena, d->site);
         if (!decode_entry(s->arena, s->machine, &s->forms, instr, entry, one) ||
             !one->address[o].is)
@@ -175,12 +176,12 @@ static void loop_steps(struct streaming *s, const struct decoded *d, int o) {
     }
 }
 
-/* `table`: what was brought for the loop over entries, or -1. */
-static bool operand(struct streaming *s, const struct decoded *d, int o, int table, bool *any,
+/* `entries`: the loop over them stands around; they say where it is. */
+static bool operand(struct streaming *s, const struct decoded *d, int o, bool entries, bool *any,
                     int64_t at) {
     const struct operand *op = &d->site->instr->operand[o];
     int memory = d->site->memory[o];
-    bool known = d->site->address[o].is, listed = !known && memory >= 0 && table >= 0;
+    bool known = d->site->address[o].is, listed = !known && memory >= 0 && entries;
     struct brought b;
     if (!known && !listed) return stream_error(s, at, "does not say where is", op->buffer);
     text_printf(s->out, "%s%s = ", *any ? ", " : "", op->buffer);
@@ -197,7 +198,7 @@ static bool operand(struct streaming *s, const struct decoded *d, int o, int tab
         text_printf(s->out, "m%d + ",
                     memory_is_home(s->machine, memory) ? s->machine->home : memory);
         if (known) text_printf(s->out, "%lld", (long long)d->site->address[o].value);
-        if (listed && !entry_offsets(s, d, o, table, at)) return false;
+        if (listed && !entry_offsets(s, d, o, at)) return false;
         loop_steps(s, d, o);
     }
     return true;
@@ -213,10 +214,20 @@ static void signals(struct streaming *s, const struct decoded *d) {
     text_printf(s->out, "\n");
 }
 
-/* Opens the instruction's loops; *table: what was brought for the one over entries, or -1. */
-static bool open_loops(struct streaming *s, const struct decoded *d, int64_t at, int *table) {
+/* A loop over entries names the place of the first. */
+static bool open_table(struct streaming *s, const struct decoded *d, int l, int64_t at) {
     const struct instr *in = d->site->instr;
-    *table = -1;
+    for (int64_t k = 0; k < d->extent[l].value; k++)
+        if (find_brought(s, d, l, k, at) < 0)
+            return stream_error(s, at, "finds no entries for", in->loop[l].id);
+    text_printf(s->out, " table p%d", find_brought(s, d, l, 0, at));
+    return true;
+}
+
+/* Opens the instruction's loops; *entries: one of them is over entries. */
+static bool open_loops(struct streaming *s, const struct decoded *d, int64_t at, bool *entries) {
+    const struct instr *in = d->site->instr;
+    *entries = false;
     for (int l = 0; l < in->nloops; l++) {
         if (!loop_used(d, l)) continue;
         if (!d->extent[l].is)
@@ -224,10 +235,9 @@ static bool open_loops(struct streaming *s, const struct decoded *d, int64_t at,
         if (in->loop[l].table >= 0 && d->extent[l].value > MOST_ENTRIES)
             return stream_error(s, at, "has too many entries to be simulated:", in->id);
         text_printf(s->out, "    loop l%d = 0 to %lld hardware", l, (long long)d->extent[l].value);
-        if (in->loop[l].table >= 0) {
-            *table = find_brought(s, d, l, at);
-            if (*table < 0) return stream_error(s, at, "finds no entries for", in->loop[l].id);
-            text_printf(s->out, " table p%d", *table);
+        if (in->loop[l].table >= 0 && d->extent[l].value > 0) {
+            if (!open_table(s, d, l, at)) return false;
+            *entries = true;
         }
         text_printf(s->out, " {\n");
     }
@@ -236,8 +246,7 @@ static bool open_loops(struct streaming *s, const struct decoded *d, int64_t at,
 
 static bool issue(struct streaming *s, const struct decoded *d, int64_t at) {
     const struct instr *in = d->site->instr;
-    int table;
-    bool any = false, ok = open_loops(s, d, at, &table);
+    bool entries, any = false, ok = open_loops(s, d, at, &entries);
     text_printf(s->out, "    issue \"%s\"(", in->id);
     for (int i = 0; i < in->nranged && ok; i++)
         ok = value(s, &d->site->size[i], in->semantics->param[in->ranged[i]].name, &any, at);
@@ -246,7 +255,7 @@ static bool issue(struct streaming *s, const struct decoded *d, int64_t at) {
     for (int o = 0, flag = 0; o < in->noperands && ok; o++)
         if (in->operand[o].accumulate)
             ok = value(s, &d->site->flag[flag++], in->operand[o].accumulate, &any, at);
-    for (int o = 0; o < in->noperands && ok; o++) ok = operand(s, d, o, table, &any, at);
+    for (int o = 0; o < in->noperands && ok; o++) ok = operand(s, d, o, entries, &any, at);
     text_printf(s->out, ")");
     signals(s, d);
     for (int l = 0; l < in->nloops; l++)

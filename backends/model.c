@@ -2,6 +2,7 @@
 #include "backends/backends_int.h"
 #include "backends/bits.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -201,9 +202,10 @@ bool model_load(const struct machine *m, const struct bindings *set, struct mode
     return ok;
 }
 
-void *model_open(const struct model *model, const struct machine *m, struct diags *diags) {
+void *model_open(const struct model *model, const struct machine *m,
+                 const struct device_setting *more, int nmore, struct diags *diags) {
     struct making x = {.machine = m, .diags = diags};
-    struct device_setting set[MOST_SETTINGS];
+    struct device_setting set[2 * MOST_SETTINGS];
     char what[DEVICE_TEXT] = "";
     int n = 0;
     arena_init(&x.arena);
@@ -212,6 +214,8 @@ void *model_open(const struct model *model, const struct machine *m, struct diag
         for (int i = 0; i < m->nparams; i++)
             if (!strcmp(m->param[i].name, x.setting[k]))
                 set[n++] = (struct device_setting){m->param[i].name, m->param[i].value};
+    assert(nmore <= MOST_SETTINGS);
+    for (int k = 0; k < nmore; k++) set[n++] = more[k];
     void *handle = ok ? model->device->open(set, n, what) : NULL;
     if (ok && !handle) model_error(&x, "the model cannot be opened:", what);
     arena_free(&x.arena);

@@ -15,8 +15,9 @@ struct model {
  * folder's file `settings` names do not make another model. False after reporting: no model, no
  * tools. */
 bool model_load(const struct machine *, const struct bindings *set, struct model *, struct diags *);
-/* Opens the device with the machine's values of those parameters; NULL after reporting. */
-void *model_open(const struct model *, const struct machine *, struct diags *);
+/* Opens the device with the machine's values of those parameters, and `more`; NULL after reporting. */
+void *model_open(const struct model *, const struct machine *, const struct device_setting *more,
+                 int nmore, struct diags *);
 void model_free(struct model *);
 
 #endif

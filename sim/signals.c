@@ -34,6 +34,17 @@ static bool of_host(const struct engine *e, const struct sync *s) {
     return false;
 }
 
+/* A sync of the device's that only hears or tells the host: no instruction of the device. */
+bool signals_are_host(const struct engine *e, const struct executed *x) {
+    const struct signals *g = signals_of(x->node);
+    if (x->node->kind != NODE_SYNC || g->npops + g->npushes == 0) return false;
+    for (int i = 0; i < g->npops; i++)
+        if (!of_host(e, &e->machine->sync[g->pop[i].sync])) return false;
+    for (int i = 0; i < g->npushes; i++)
+        if (!of_host(e, &e->machine->sync[g->push[i].sync])) return false;
+    return true;
+}
+
 static double latency_of(const struct engine *e, const struct signal *g) {
     const struct sync *s = &e->machine->sync[g->sync];
     return of_host(e, s) ? 0 : s->latency;

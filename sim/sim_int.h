@@ -251,6 +251,7 @@ void order_ran(struct engine *, const struct executed *, double end, double visi
 
 /* signals.c */
 const struct signals *signals_of(const struct node *);
+bool signals_are_host(const struct engine *, const struct executed *);
 void signals_open(struct engine *);
 bool signals_enter(struct engine *, struct executed *); /* in program order */
 bool signals_ready(const struct engine *, const struct executed *, double *at);

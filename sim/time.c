@@ -58,6 +58,7 @@ static struct cost sync_cost(const struct engine *e, const struct executed *x) {
     struct cost c = {.bus = -1};
     const struct signals *g = signals_of(x->node);
     int queue = x->queue;
+    if (signals_are_host(e, x)) return c;
     if (queue < 0 || e->machine->queue[queue].nop < 0) {
         for (int i = 0; i < g->npops; i++) c.service += e->machine->sync[g->pop[i].sync].interval;
         for (int i = 0; i < g->npushes; i++)
@@ -230,7 +231,7 @@ static bool ready_time(struct engine *e, const struct executed *x, double *at, d
 
 static void account(struct engine *e, const struct executed *x, double start, double end,
                     double busy, double wait) {
-    if (!e->counting) return;
+    if (!e->counting || signals_are_host(e, x)) return;
     if (x->queue >= 0) {
         struct sim_queue *r = &e->result->queue[x->queue];
         r->instructions++;
@@ -458,7 +459,8 @@ bool time_dispatch(struct engine *e, struct executed *x) {
         double left = t->started[x->number % t->room];
         if (left > e->floor) e->floor = left;
     }
-    e->floor += e->machine->unit[e->machine->queue[x->queue].unit].fetch;
+    if (!signals_are_host(e, x))
+        e->floor += e->machine->unit[e->machine->queue[x->queue].unit].fetch;
     x->dispatched = e->floor;
     int at = (t->head + t->count++) % t->room;
     size_t nq = (size_t)e->machine->nqueues;

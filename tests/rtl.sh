@@ -31,5 +31,23 @@ check "other latency and bandwidth, the same model" program examples/i8/gmm.isam
 check "one model" test "$(ls "$ISAMAP_CACHE"/*.so | wc -l)" -ge 1
 "$isamap" sim examples/i8/gmm.isam -m vdla --rtl -D M=45 -D N=37 -D K=53 --trace "$work/t.json" >/dev/null 2>&1
 check "a trace" bash -c "grep -q '\"ph\":\"X\"' $work/t.json && test \$(grep -c thread_name $work/t.json) = 3"
+# Machine file and RTL side by side: each instruction's start and end, bytes, values; at other latencies and bandwidths, and at
+# random latencies.
+agrees() {
+  "$isamap" bench "$@" -m vdla --rtl --json >"$work/json" || return 1
+  tr ',{}' '\n\n\n' <"$work/json" | awk -F'": *' '
+    { gsub(/[" ]/, "", $1) }
+    $1 == "verified" { rows++; bad += $2 != "true" }
+    $1 == "instructions" { all += $2 }
+    $1 == "instructions_apart" || $1 == "apart" { seen++; bad += $2 != 0 }
+    $1 == "mean_latency_apart" { d = $2 < 0 ? -$2 : $2; bad += d > 0.02 }
+    $1 == "dram_read_bytes" { read = $2 } $1 == "dram_write_bytes" { written = $2 }
+    $1 == "rtl_dram_read_bytes" { bad += $2 != read } $1 == "rtl_dram_write_bytes" { bad += $2 != written }
+    END { print rows, all, seen, bad; exit !(rows > 0 && all > 50 * rows && seen >= 2 * rows && bad == 0) }'
+}
+check "convolutions agree" agrees bench/smoke_i8.csv
+check "at random latencies" agrees bench/resnet18_i8.csv --only rn18_c11 --latencies 20..200
+check "at other latencies and bandwidths" agrees bench/resnet18_i8.csv --only rn18_c08 --latencies 20..200 --set RATE=12,32 --set LAT=33,200
+check "a machine that is not simulated" bash -c "$isamap bench bench/smoke.csv -m cpu-scalar --rtl 2>&1 | grep -q 'not simulated but measured here'"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 2 ]

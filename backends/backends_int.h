@@ -56,6 +56,7 @@ struct signature {
     int nparams;
 };
 
+int signature_results(const struct signature *); /* words that it writes */
 /* Operands in order, then sizes, strides, flags. False after reporting what is not supported. */
 bool emit_signature(struct arena *, const struct site *, struct signature *, struct diags *);
 
@@ -116,6 +117,9 @@ bool memory_in_unit(const struct machine *, int memory,
 /* ---- what a schedule uses ---- */
 void schedule_instrs(const struct schedule *, bool *used); /* [machine.ninstrs] */
 bool schedule_parallel(const struct schedule *);
+/* May a fallback's innermost loop, over this axis (-1: none), keep the destination in a register? It
+ * is a reduction, nothing reads the destination, and storing does not round. */
+bool fallback_hoists(const struct program *, const struct stmt *, int axis);
 uint64_t schedule_features(
     const struct schedule *); /* bit f: required by the machine or an instruction used */
 /* Every instruction used has an emit in `language`, every fallback a language for processors. *what

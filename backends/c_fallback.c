@@ -219,17 +219,6 @@ static void guarded(struct nest *n, bool accumulator) {
     }
 }
 
-/* As in the other backend: the innermost loop is a reduction, nothing reads the destination,
- * storing does not round. */
-static bool hoists(const struct nest *n) {
-    const struct stmt *s = n->stmt;
-    enum type t = n->program->buffer[s->dst.buffer].type;
-    if (s->combine == COMBINE_SET || !n->naxes || t == TYPE_F16 || t == TYPE_BF16) return false;
-    for (int r = 0; r < s->nreads; r++)
-        if (s->read[r].buffer == s->dst.buffer) return false;
-    return !access_varies(n->program, &s->dst, n->order[n->naxes - 1]);
-}
-
 static void open_loop(struct nest *n, int a) {
     n->axis[a] = arena_printf(&n->g->arena, "x%d", a);
     c_line(n->g, "for (int64_t x%d = %s; x%d < %s; x%d++) {", a, n->lo[a], a, n->hi[a], a);
@@ -242,7 +231,9 @@ static void close_block(struct nest *n) {
 }
 
 static void nest_text(struct nest *n, int k) {
-    bool last = k == n->naxes - 1, accumulator = last && hoists(n);
+    bool last = k == n->naxes - 1,
+         accumulator =
+             last && fallback_hoists(n->program, n->stmt, n->naxes ? n->order[n->naxes - 1] : -1);
     if (k == n->naxes) {
         guarded(n, false);
         return;

@@ -269,17 +269,6 @@ static LLVMValueRef point_guarded(struct nest *n, LLVMValueRef old) {
     return phi;
 }
 
-/* The innermost loop may keep the destination in a register: it is a reduction, nothing reads the
- * destination, and storing does not round. */
-static bool hoists(const struct nest *n) {
-    const struct stmt *s = n->stmt;
-    enum type t = n->program->buffer[s->dst.buffer].type;
-    if (s->combine == COMBINE_SET || !n->naxes || t == TYPE_F16 || t == TYPE_BF16) return false;
-    for (int r = 0; r < s->nreads; r++)
-        if (s->read[r].buffer == s->dst.buffer) return false;
-    return !access_varies(n->program, &s->dst, n->order[n->naxes - 1]);
-}
-
 static bool open_axis(struct nest *n, const struct fallback_node *node, int k, int nphis,
                       LLVMValueRef *init) {
     struct lv lo, hi;
@@ -291,7 +280,7 @@ static bool open_axis(struct nest *n, const struct fallback_node *node, int k, i
 
 static void innermost(struct nest *n, const struct fallback_node *node) {
     int k = n->naxes - 1;
-    if (!hoists(n)) {
+    if (!fallback_hoists(n->program, n->stmt, n->naxes ? n->order[n->naxes - 1] : -1)) {
         if (open_axis(n, node, k, 0, NULL)) point_guarded(n, NULL);
         frame_close(n->f, &n->frame[k], NULL);
         return;

@@ -137,10 +137,7 @@ static void push_param(struct function *f, const struct issue_node *n, const str
 
 static void store_results(struct function *f, const struct site *s, const struct signature *sig,
                           LLVMValueRef result) {
-    int total = 0, at = 0;
-    for (int i = 0; i < sig->nparams; i++)
-        if (sig->param[i].kind == PARAM_VALUE && sig->param[i].written)
-            total += sig->param[i].words;
+    int total = signature_results(sig), at = 0;
     for (int i = 0; i < sig->nparams; i++) {
         const struct emit_param *p = &sig->param[i];
         if (p->kind != PARAM_VALUE || !p->written) continue;

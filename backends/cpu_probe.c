@@ -82,10 +82,7 @@ static int load_arguments(struct cpu *c, LLVMBuilderRef b, LLVMValueRef fn, cons
 
 static void store_results(struct cpu *c, LLVMBuilderRef b, LLVMValueRef fn,
                           const struct signature *sig, LLVMValueRef result) {
-    int total = 0, at = 0;
-    for (int i = 0; i < sig->nparams; i++)
-        if (sig->param[i].kind == PARAM_VALUE && sig->param[i].written)
-            total += sig->param[i].words;
+    int total = signature_results(sig), at = 0;
     for (int i = 0; i < sig->nparams; i++) {
         const struct emit_param *p = &sig->param[i];
         if (p->kind != PARAM_VALUE || !p->written) continue;

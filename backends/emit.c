@@ -491,11 +491,16 @@ const char *llvm_type_name(enum type t) {
     return name[t];
 }
 
-static void print_result(struct text *t, const struct signature *sig) {
-    int n = 0, total = 0;
+int signature_results(const struct signature *sig) {
+    int words = 0;
     for (int i = 0; i < sig->nparams; i++)
         if (sig->param[i].kind == PARAM_VALUE && sig->param[i].written)
-            total += sig->param[i].words;
+            words += sig->param[i].words;
+    return words;
+}
+
+static void print_result(struct text *t, const struct signature *sig) {
+    int n = 0, total = signature_results(sig);
     if (!total) text_printf(t, "void");
     if (total > 1) text_printf(t, "{ ");
     for (int i = 0; i < sig->nparams; i++) {

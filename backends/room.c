@@ -102,6 +102,14 @@ bool schedule_parallel(const struct schedule *s) {
     return schedule_instances(s) > 0;
 }
 
+bool fallback_hoists(const struct program *p, const struct stmt *s, int axis) {
+    enum type t = p->buffer[s->dst.buffer].type;
+    if (s->combine == COMBINE_SET || axis < 0 || t == TYPE_F16 || t == TYPE_BF16) return false;
+    for (int r = 0; r < s->nreads; r++)
+        if (s->read[r].buffer == s->dst.buffer) return false;
+    return !access_varies(p, &s->dst, axis);
+}
+
 uint64_t schedule_features(const struct schedule *s) {
     const struct machine *m = s->machine;
     bool *used = calloc((size_t)m->ninstrs + 1, sizeof *used);

@@ -6,20 +6,6 @@
 
 /* ---- expressions ---- */
 
-bool sx_same(const struct sx *a, const struct sx *b) {
-    if (a == b) return true;
-    if (a->op != b->op) return false;
-    if (a->op == SX_CONST) return a->value == b->value;
-    if (a->op == SX_VAR) return a->var == b->var;
-    return sx_same(a->a, b->a) && sx_same(a->b, b->b);
-}
-
-bool sx_has(const struct sx *x, int var) {
-    if (x->op == SX_CONST) return false;
-    if (x->op == SX_VAR) return x->var == var;
-    return sx_has(x->a, var) || sx_has(x->b, var);
-}
-
 const struct sx *sx_known(struct arena *a, const struct sx *x, const bool *known,
                           const int64_t *value) {
     if (x->op == SX_CONST) return x;

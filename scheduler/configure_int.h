@@ -23,8 +23,6 @@ bool configure_objects(struct work *, int state, int configure, struct nodes *pr
                        const struct nodes *run);
 
 /* configure.c: what both share */
-bool sx_same(const struct sx *, const struct sx *);
-bool sx_has(const struct sx *, int var);
 const struct sx *sx_known(struct arena *, const struct sx *, const bool *known,
                           const int64_t *value); /* with the values of some variables */
 bool fields_same(const struct sx *const *, const struct sx *const *, int n);

@@ -67,7 +67,7 @@ static bool varies_in(const struct placer *p, const struct sx *const *field,
                       const struct node *loop) {
     for (int var = 0; var < p->w->s->nvars; var++)
         for (int f = 0; f < p->nfields; f++)
-            if (sx_has(field[f], var) && binds(loop, var)) return true;
+            if (sx_uses(field[f], var) && binds(loop, var)) return true;
     return false;
 }
 

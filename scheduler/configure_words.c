@@ -52,7 +52,7 @@ static bool collect(struct placer *p, const struct node *n, struct words *v) {
         if (!collect_all(p, l->body, l->nbody, v)) return false;
         for (int k = 0; k < p->nwords; k++)
             for (int f = 0; v->field[k] && f < p->nfields; f++)
-                if (sx_has(v->field[k][f], l->var)) return false;
+                if (sx_uses(v->field[k][f], l->var)) return false;
         return true;
     }
     struct arena *a = &p->w->s->arena;

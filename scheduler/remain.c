@@ -52,13 +52,13 @@ static bool axis_moves(const struct remain *r, const struct issue_node *n, int v
     if (!t || t->op[r->operand].read < 0) return true;
     const struct access *a = &p->stmt[n->stmt].read[t->op[r->operand].read];
     for (int x = 0; x < p->naxes; x++)
-        if (n->base[x] && sx_has(n->base[x], var) && access_varies(p, a, x)) return true;
+        if (n->base[x] && sx_uses(n->base[x], var) && access_varies(p, a, x)) return true;
     for (int i = 0; i < in->nranged; i++) /* sizes of its own: which axes have them */
-        if (sx_has(n->size[i], var))
+        if (sx_uses(n->size[i], var))
             for (int x = 0; x < t->needle->nx; x++)
                 if (t->needle->ranged[x] == i && t->axis[x] >= 0 && access_varies(p, a, t->axis[x]))
                     return true;
-    return sx_has(n->arg[r->operand].offset, var);
+    return sx_uses(n->arg[r->operand].offset, var);
 }
 
 /* Each iteration finds what the one before left: neither this loop nor one inside moves the operand.

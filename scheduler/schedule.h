@@ -167,6 +167,7 @@ bool sx_constant(const struct sx *, int64_t *out);
 int64_t sx_eval(const struct sx *, const int64_t *var_value);
 void sx_print(const struct sx *, const struct schedule *, struct text *);
 bool sx_uses(const struct sx *, int var);
+bool sx_same(const struct sx *, const struct sx *); /* written alike */
 /* The values of the largest parts of x without the variable; how many, -1: more than `most`. */
 int sx_rest(const struct sx *x, int var, const int64_t *var_value, int64_t *out, int most);
 /* What x changes by whenever the variable grows by `by`; NULL: it changes by more at one time than at another. */

@@ -104,12 +104,12 @@ static bool commutes(enum sx_op op) {
            op == SX_NE || op == SX_AND || op == SX_OR;
 }
 
-static bool same(const struct sx *a, const struct sx *b) {
+bool sx_same(const struct sx *a, const struct sx *b) {
     if (a == b) return true;
     if (a->op != b->op) return false;
     if (a->op == SX_CONST) return a->value == b->value;
     if (a->op == SX_VAR) return a->var == b->var;
-    return same(a->a, b->a) && same(a->b, b->b);
+    return sx_same(a->a, b->a) && sx_same(a->b, b->b);
 }
 
 /* x op c, c constant: the simpler form, or NULL. */
@@ -158,9 +158,9 @@ const struct sx *sx_make(struct arena *arena, enum sx_op op, const struct sx *a,
     if (b->op == SX_CONST) {
         const struct sx *folded = fold_right(arena, op, a, b);
         if (folded) return folded;
-    } else if ((op == SX_MIN || op == SX_MAX) && same(a, b)) {
+    } else if ((op == SX_MIN || op == SX_MAX) && sx_same(a, b)) {
         return a;
-    } else if (op == SX_SUB && same(a, b)) {
+    } else if (op == SX_SUB && sx_same(a, b)) {
         return sx_const(arena, 0);
     }
     struct sx *x = arena_alloc(arena, sizeof *x);

@@ -31,12 +31,10 @@ static int64_t bound(enum sx_op op, struct val a, struct val b) {
     }
 }
 
-static bool same(const struct sx *, const struct sx *);
-
 struct val val_make(struct arena *arena, enum sx_op op, struct val a, struct val b) {
     if (op == SX_SUB && val_same(a, b)) return val_const(0);
     if (op == SX_SUB && a.x && a.x->op == SX_ADD &&
-        same(a.x->a, val_sx(arena, b))) { /* (b + y) - b */
+        sx_same(a.x->a, val_sx(arena, b))) { /* (b + y) - b */
         int64_t c;
         return sx_constant(a.x->b, &c) ? val_const(c) : (struct val){a.x->b, 0, a.max};
     }
@@ -73,17 +71,9 @@ struct val val_ceil(struct arena *arena, struct val a, int64_t k) {
     return k == 1 ? a : val_div(arena, val_add(arena, a, val_const(k - 1)), k);
 }
 
-static bool same(const struct sx *a, const struct sx *b) {
-    if (a == b) return true;
-    if (a->op != b->op) return false;
-    if (a->op == SX_CONST) return a->value == b->value;
-    if (a->op == SX_VAR) return a->var == b->var;
-    return same(a->a, b->a) && same(a->b, b->b);
-}
-
 bool val_same(struct val a, struct val b) {
     if (!a.x || !b.x) return !a.x && !b.x && a.c == b.c;
-    return same(a.x, b.x);
+    return sx_same(a.x, b.x);
 }
 
 struct val val_mul(struct arena *arena, struct val a, struct val b) {
@@ -108,7 +98,7 @@ struct linear {
 
 static void add_atom(struct linear *l, const struct sx *x, int64_t k) {
     for (int i = 0; i < l->n; i++)
-        if (same(l->atom[i], x)) {
+        if (sx_same(l->atom[i], x)) {
             l->coef[i] += k;
             return;
         }

@@ -94,7 +94,6 @@ const char *c_value_type(const struct machine *, int memory, enum type);
 struct room {
     int64_t *offset;   /* [nplaces] bytes into prepared (KEEP_PREPARED), workspace (KEEP_WORKSPACE),
                           the thread's part (KEEP_LOCAL) */
-    bool *padded;      /* [nplaces] homes larger than their elements: zero before use */
     int64_t prepared;  /* bytes */
     int64_t homes;     /* bytes at the start of the workspace */
     int64_t local;     /* bytes of each thread's part, which follow */
@@ -108,8 +107,7 @@ struct room {
 bool room_plan(struct arena *, const struct schedule *, struct room *, struct diags *);
 bool node_mentions(const struct schedule *, const struct node *, int place);
 /* Padded place whose first mention among the section's nodes is node n: true. */
-bool zeroed_before(const struct schedule *, const struct section *, const struct room *, int place,
-                   int n);
+bool zeroed_before(const struct schedule *, const struct section *, int place, int n);
 bool section_rotates(const struct node *, int nnodes, int place);
 bool memory_in_unit(const struct machine *, int memory,
                     int unit); /* private to each instance of `unit` */

@@ -38,9 +38,8 @@ bool node_mentions(const struct schedule *s, const struct node *n, int place) {
     return false;
 }
 
-bool zeroed_before(const struct schedule *s, const struct section *section, const struct room *room,
-                   int place, int n) {
-    if (!room->padded[place] || !node_mentions(s, &section->node[n], place)) return false;
+bool zeroed_before(const struct schedule *s, const struct section *section, int place, int n) {
+    if (!schedule_pads(s, place) || !node_mentions(s, &section->node[n], place)) return false;
     if ((s->place[place].keep == KEEP_PREPARED) != (section == &s->prepare)) return false;
     for (int i = 0; i < n; i++)
         if (node_mentions(s, &section->node[i], place)) return false;
@@ -232,17 +231,10 @@ static bool prepare_needs(const struct schedule *s) {
 
 bool room_plan(struct arena *a, const struct schedule *s, struct room *room, struct diags *diags) {
     room->offset = arena_array(a, (size_t)s->nplaces + 1, sizeof *room->offset);
-    room->padded = arena_array(a, (size_t)s->nplaces + 1, sizeof *room->padded);
     if (!plan_keep(a, s, KEEP_PREPARED, room, &room->prepared, diags) ||
         !plan_keep(a, s, KEEP_WORKSPACE, room, &room->homes, diags) ||
         !plan_keep(a, s, KEEP_LOCAL, room, &room->local, diags))
         return false;
-    for (int p = 0; p < s->nplaces; p++) {
-        const struct place *place = &s->place[p];
-        if (place->keep != KEEP_PREPARED && place->keep != KEEP_WORKSPACE) continue;
-        const struct buffer *b = &s->program->buffer[place->buffer];
-        room->padded[p] = place->bytes > b->elements * (int64_t)type_size(b->type);
-    }
     room->instances = schedule_instances(s) > 1 ? schedule_instances(s) : 1;
     int64_t locals;
     if (__builtin_mul_overflow(room->local, (int64_t)room->instances, &locals) ||

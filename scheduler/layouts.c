@@ -27,6 +27,10 @@ static bool zero_elsewhere(const struct work *w, const struct task *t, const str
     return false;
 }
 
+bool padding_neutral(const struct work *w, const struct task *t, const struct opnd *o, int buffer) {
+    return !o->zero_tail || !written_by_tasks(w, buffer) || zero_elsewhere(w, t, o);
+}
+
 /* The result of a caller's buffer goes through a temporary of the same shape. */
 static bool substitute(struct work *w, int old) {
     struct buffer b = w->p->buffer[old];
@@ -54,8 +58,7 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
     region_padding(w->p, &w->p->stmt[t->stmt], acc, &r);
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
         pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
-    if (role == ROLE_TEMP && !h->locked && !pads &&
-        (!o->zero_tail || !written_by_tasks(w, acc->buffer) || zero_elsewhere(w, t, o))) {
+    if (role == ROLE_TEMP && !h->locked && !pads && padding_neutral(w, t, o, acc->buffer)) {
         home_pack(w, acc->buffer, &o->geom);
         return NULL;
     }

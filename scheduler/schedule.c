@@ -36,6 +36,15 @@ int schedule_home(const struct schedule *s, int buffer) {
     return -1;
 }
 
+bool schedule_pads(const struct schedule *s, int place) {
+    const struct place *p = &s->place[place];
+    const struct buffer *b = &s->program->buffer[p->buffer];
+    if (p->keep != KEEP_PREPARED && p->keep != KEEP_WORKSPACE) return false;
+    for (int d = 0; p->extent && d < b->ndims; d++) /* tiles that lie over one another take less room */
+        if (p->extent[d] > b->extent[d]) return true;
+    return p->bytes > b->elements * (int64_t)type_size(b->type);
+}
+
 static int64_t count_nodes(const struct node *node, int nnodes) {
     int64_t n = nnodes;
     for (int i = 0; i < nnodes; i++)

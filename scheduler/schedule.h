@@ -156,6 +156,8 @@ void schedule_print(const struct schedule *, struct text *);
 struct schedule *schedule_parse(const struct machine *, const struct source *, struct diags *);
 void schedule_size(struct schedule *, const char *name);          /* the next size's variable, before all others */
 int schedule_home(const struct schedule *, int buffer);           /* the place that is the buffer's home; -1 */
+/* A prepared or workspace home that holds more than its elements: zero before its section first uses it. */
+bool schedule_pads(const struct schedule *, int place);
 int64_t schedule_nodes(const struct schedule *);                  /* loops, issues, fallbacks, configures, rotates and syncs */
 int64_t schedule_workspace(const struct schedule *);              /* bytes of KEEP_WORKSPACE places */
 

@@ -219,6 +219,8 @@ void task_demote(struct work *, int task, const char *why); /* the fallback runs
 bool buffer_prepared(const struct work *, int buffer); /* a constant, or copies of constants */
 
 /* layouts.c */
+/* Does what the buffer's home holds beyond its elements not count where a reduction runs into it? */
+bool padding_neutral(const struct work *, const struct task *, const struct opnd *, int buffer);
 bool layouts_decide(struct work *, const struct moves *);
 bool homes_place(struct work *);
 

@@ -242,9 +242,14 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
     for (int d = 0; d < b->ndims; d++) {
         int64_t block = o->geom.block[d], tail = b->extent[d] % block;
         if (o->geom.loose >> d & 1) tail = loose_tail(w, t, o, acc, d);
-        if (block == 1 || !tail || home_is_padded(w, acc->buffer, &o->geom, d)) continue;
-        *why = "its extent is no multiple of the tile";
+        if (block == 1 || !tail) continue;
         bool zeros = o->zero_tail && !write && !(o->geom.exact >> d & 1);
+        if (home_is_padded(w, acc->buffer, &o->geom, d)) {
+            if (!zeros || padding_neutral(w, t, o, acc->buffer)) continue;
+            *why = "the padding that a reduction runs into is not zero";
+            return false;
+        }
+        *why = "its extent is no multiple of the tile";
         if (zeros || !has_single_digit(&o->geom, d)) return false;
         struct region part = r;
         part.partial[d] = true;
@@ -355,7 +360,9 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
                  hi + overhang(w, t, acc, d) < w->home[acc->buffer].extent[d];
         }
         if (!ok || !home_has_coords(w, &probe, acc->buffer) || !steps_aligned(w, t, &probe, acc) ||
-            (probe.zero_tail && !write && !w->home[acc->buffer].packed)) continue;
+            (probe.zero_tail && !write &&
+             (!w->home[acc->buffer].packed || !padding_neutral(w, t, &probe, acc->buffer))))
+            continue;
         *o = probe;
         return true;
     }

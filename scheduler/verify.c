@@ -456,15 +456,12 @@ static void walk_nodes(struct verify *v, const struct node *node, int n) {
     }
 }
 
-/* Homes that are larger than their elements are zeroed before the first node that uses them. */
+/* Homes with padding are zeroed before the first node that uses them. */
 static void zero_homes(struct verify *v, const struct section *c, int n) {
     const struct schedule *s = v->s;
     for (int p = 0; p < s->nplaces; p++) {
-        const struct place *place = &s->place[p];
-        const struct buffer *b = &v->p->buffer[place->buffer];
-        if (place->keep != (v->prepare ? KEEP_PREPARED : KEEP_WORKSPACE) ||
-            place->bytes <= b->elements * (int64_t)type_size(b->type) ||
-            !verify_node_uses(s, &c->node[n], p))
+        if (s->place[p].keep != (v->prepare ? KEEP_PREPARED : KEEP_WORKSPACE) ||
+            !schedule_pads(s, p) || !verify_node_uses(s, &c->node[n], p))
             continue;
         bool before = false;
         for (int k = 0; k < n; k++) before |= verify_node_uses(s, &c->node[k], p);

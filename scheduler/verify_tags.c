@@ -131,7 +131,7 @@ void tag_copy(struct verify *v, struct place_at to, struct place_at from, enum t
     }
 }
 
-/* The bytes of a home are zero before its first use where it is larger than its elements. */
+/* The bytes of a home with padding are zero before its first use. */
 bool tags_zero_place(struct verify *v, int place) {
     const struct place *p = &v->s->place[place];
     int64_t g = v->granule[p->memory], bytes = g * PAGE_ENTRIES, low, high;

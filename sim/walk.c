@@ -334,12 +334,9 @@ static bool shares_bytes(const struct schedule *s, int place) {
 static void find_zeros(struct engine *e, const struct section *section) {
     const struct schedule *s = e->schedule;
     for (int p = 0; p < s->nplaces; p++) {
-        const struct buffer *b = &s->program->buffer[s->place[p].buffer];
         e->zero_at[p] = -1;
-        if (s->place[p].keep != KEEP_PREPARED && s->place[p].keep != KEEP_WORKSPACE) continue;
         if (s->place[p].keep == KEEP_PREPARED && section == &s->run) continue;
-        if (s->place[p].bytes <= b->elements * (int64_t)type_size(b->type)) continue;
-        if (!shares_bytes(s, p)) continue;
+        if (!schedule_pads(s, p) || !shares_bytes(s, p)) continue;
         for (int k = 0; k < section->nnodes && e->zero_at[p] < 0; k++)
             if (uses_place(s, &section->node[k], p)) e->zero_at[p] = k;
     }

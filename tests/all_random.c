@@ -4,6 +4,9 @@
  * process of its own, so a crash or a hang is a failure like others; a failing program is made
  * smaller before it is printed.
  *
+ * Programs that once failed are in tests/data/found: the first line of each names the machine, the
+ * seed (which chooses approach, threads and data) and what was wrong.
+ *
  * ISAMAP_RANDOM=N sets how many programs (default: some seconds' worth), ISAMAP_SEED the first
  * seed, ISAMAP_MACHINE=NAME the only machine. */
 #include <setjmp.h>
@@ -483,7 +486,48 @@ static void random_programs(void **state) {
     assert_int_equal(failures, 0);
 }
 
+static bool found_passes(struct bench *bench, int nbenches, const char *file) {
+    char line[200] = "", name[100], *text;
+    unsigned long long seed;
+    struct arena a;
+    struct diags d;
+    size_t length;
+    bool passes = true;
+    arena_init(&a);
+    diags_init(&d);
+    text = file_read(&a, file, 1 << 16, &length, &d);
+    assert_non_null(text);
+    snprintf(line, sizeof line, "%s", text);
+    assert_int_equal(sscanf(line, "# %99s %llu:", name, &seed), 2);
+    for (int k = 0; k < nbenches; k++) {
+        if (strcmp(bench[k].file, name) != 0) continue;
+        struct answer x = ask(text, &(struct trial){.bench = &bench[k], .seed = seed});
+        passes = !*x.wrong;
+        if (!passes) fprintf(stderr, "%s: %s\n%s", file, x.wrong, x.message);
+        free(x.text);
+    }
+    diags_free(&d);
+    arena_free(&a);
+    return passes;
+}
+
+static void programs_that_failed(void **state) {
+    (void)state;
+    struct bench bench[MACHINES];
+    glob_t machines, files;
+    int nbenches = load_benches(bench, &machines), failures = 0;
+    glob(SOURCE_DIR "/tests/data/found/*.isam", 0, NULL, &files);
+    assert_true(files.gl_pathc > 0);
+    for (size_t k = 0; k < files.gl_pathc; k++)
+        failures += !found_passes(bench, nbenches, files.gl_pathv[k]);
+    for (int k = 0; k < nbenches; k++) machine_free(bench[k].machine);
+    globfree(&machines);
+    globfree(&files);
+    assert_int_equal(failures, 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(programs_that_failed),
+                                       cmocka_unit_test(random_programs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,8 @@ static int copy_place(struct remain *r, const struct issue_node *n) {
     return s->nplaces++;
 }
 
-/* A copy of the nodes in which the issue takes the operand from the unit. */
+/* A copy of the nodes, which share nothing that is changed later, in which the issue takes the
+ * operand from the unit. */
 static struct node *copied(struct remain *r, const struct node *at, int n) {
     struct arena *a = &r->w->s->arena;
     struct node *out = arena_copy(a, at, sizeof *at * (size_t)n);
@@ -104,14 +105,17 @@ static struct node *copied(struct remain *r, const struct node *at, int n) {
             out[i].loop = arena_copy(a, at[i].loop, sizeof *at[i].loop);
             out[i].loop->body = copied(r, at[i].loop->body, at[i].loop->nbody);
         }
-        if (at[i].kind != NODE_ISSUE || at[i].issue->instr != r->first) continue;
-        const struct instr *in = &r->w->m->instr[r->first];
+        if (at[i].kind == NODE_FALLBACK)
+            out[i].fallback = arena_copy(a, at[i].fallback, sizeof *at[i].fallback);
+        if (at[i].kind != NODE_ISSUE) continue;
+        const struct instr *in = &r->w->m->instr[at[i].issue->instr];
         struct issue_node *n1 = arena_copy(a, at[i].issue, sizeof *n1);
-        n1->instr = r->again;
         n1->arg = arena_copy(a, n1->arg, sizeof *n1->arg * (size_t)in->noperands);
+        out[i].issue = n1;
+        if (n1->instr != r->first) continue;
+        n1->instr = r->again;
         n1->arg[r->operand].place = r->place;
         n1->arg[r->operand].offset = sx_const(a, 0);
-        out[i].issue = n1;
     }
     return out;
 }

@@ -230,9 +230,11 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
     return true;
 }
 
-static bool chain_makes(const struct work *w, const struct nest *n, int buffer) {
+/* Before the task. */
+static bool chain_makes(const struct work *w, const struct nest *n, const struct task *t,
+                        int buffer) {
     if (n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == buffer) return true;
-    for (int i = 0; i < n->nchain; i++)
+    for (int i = 0; i < n->nchain && &w->task[n->chain[i]] != t; i++)
         if (w->p->stmt[w->task[n->chain[i]].stmt].dst.buffer == buffer) return true;
     return false;
 }
@@ -241,7 +243,7 @@ bool chain_needs_hold(const struct work *w, const struct nest *n, const struct t
                       const struct opnd *o) {
     if (o->where != IN_LOCAL) return false;
     if (o->read < 0) return true;
-    return !chain_makes(w, n, w->p->stmt[t->stmt].read[o->read].buffer);
+    return !chain_makes(w, n, t, w->p->stmt[t->stmt].read[o->read].buffer);
 }
 
 static int chain_least(const struct work *w, const struct moves *moves, const struct nest *n,

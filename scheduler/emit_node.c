@@ -162,6 +162,13 @@ static bool carries(const struct signal *s, int n, int sync) {
     return false;
 }
 
+/* Both belong to the one program of a host, which a token that one takes holds up (docs/schedule.md,
+ * "Races"). */
+static bool one_program(const struct machine *m, int a, int b) {
+    return a >= 0 && b >= 0 && m->queue[a].data_order && m->queue[b].data_order &&
+           m->queue[a].unit == m->queue[b].unit && machine_queue_is_host(m, a);
+}
+
 /* The issue of the same queue next to node i, forwards for a pop and backwards for a push; -1: a
  * loop or another sync is nearer, or the other end of its sync, whose depth counts. */
 static int neighbour(const struct work *w, const struct nodes *l, int i, bool push) {
@@ -173,6 +180,7 @@ static int neighbour(const struct work *w, const struct nodes *l, int i, bool pu
         bool issues = issue_of(&l->at[k]);
         if (l->at[k].kind == NODE_LOOP && !issues) return -1;
         if (queue_of(w, &l->at[k]) == queue) return issues ? k : -1;
+        if (one_program(w->m, queue, queue_of(w, &l->at[k]))) return -1;
         if (other && (push ? carries(other->pop, other->npops, sync)
                            : carries(other->push, other->npushes, sync)))
             return -1;

@@ -32,6 +32,13 @@ static bool is_device(const struct work *w, int q) {
     return host >= 0 && q != host && edge_find(w->m, host, -1, q).kind != EDGE_FREE;
 }
 
+static uint64_t device_queues(const struct work *w) {
+    uint64_t out = 0;
+    for (int q = 0; q < w->m->nqueues; q++)
+        if (is_device(w, q)) out |= UINT64_C(1) << q;
+    return out;
+}
+
 static bool ring(struct work *w, struct nodes *out, uint64_t queues, bool bell) {
     int host = host_queue(w);
     for (int q = 0; q < w->m->nqueues; q++) {
@@ -69,10 +76,31 @@ static void append(struct work *w, struct nodes *out, const struct nodes *list) 
 static bool emit_range(struct sections *c, struct nodes *out, int from, int to, int scope,
                        struct phase *ph);
 
+/* Nests of the host's own instructions beside a device are its work too. */
 static bool has_host_work(const struct work *w, int from, int to) {
-    for (int i = from; i < to; i++)
+    uint64_t device = device_queues(w);
+    for (int i = from; i < to; i++) {
+        int nest = nest_at(w, w->order[i]);
         if (w->task_of[w->order[i]] == -1) return true;
+        if (device && nest >= 0 && !(device >> nest_queue(w, &w->nest[nest]) & 1)) return true;
+    }
     return false;
+}
+
+/* These queues go on when what came before is done: the host has been told, or tells them. */
+static bool meet(struct work *w, struct nodes *out, uint64_t queues, int root, struct phase *ph) {
+    uint64_t device = device_queues(w), host = ph->last & ~device;
+    if (!(queues & device) && (ph->last & device)) {
+        if (!ring(w, out, ph->last, false)) return false;
+        ph->last = host;
+    }
+    bool bell = (queues & device) && (ph->host || host);
+    if (bell && !ring(w, out, queues, true)) return false;
+    bool alone = bell || ph->host || !ph->last;
+    if (!alone && !add_barrier(w, out, ph->last, queues, root)) return false;
+    ph->last = alone ? queues : ph->last | queues;
+    ph->host = false;
+    return true;
 }
 
 /* Queues that meet at the head of each step are those of the body. */
@@ -86,12 +114,9 @@ static bool emit_device_body(struct sections *c, struct nodes *out, struct nodes
     int root = queues ? __builtin_ctzll(queues) : 0;
     for (int i = from; i < to; i++)
         if (nest_at(w, w->order[i]) >= 0) root = nest_queue(w, &w->nest[nest_at(w, w->order[i])]);
-    if (ph->host && !ring(w, out, queues, true)) return false;
-    if (!ph->host && ph->last && !add_barrier(w, out, ph->last, queues, root)) return false;
-    if (!add_barrier(w, body, queues, queues, root)) return false;
+    if (!meet(w, out, queues, root, ph) || !add_barrier(w, body, queues, queues, root))
+        return false;
     append(w, body, &list);
-    ph->last = ph->host ? queues : ph->last | queues;
-    ph->host = false;
     return true;
 }
 
@@ -111,12 +136,8 @@ static bool emit_mixed_body(struct sections *c, struct nodes *out, struct nodes 
 static bool emit_list(struct sections *c, struct nodes *out, const struct nodes *list, int root,
                       struct phase *ph) {
     struct work *w = c->w;
-    uint64_t queues = nodes_queues(w, list->at, list->n);
-    if (ph->host && !ring(w, out, queues, true)) return false;
-    if (!ph->host && ph->last && !add_barrier(w, out, ph->last, queues, root)) return false;
+    if (!meet(w, out, nodes_queues(w, list->at, list->n), root, ph)) return false;
     append(w, out, list);
-    ph->last = ph->host ? queues : ph->last | queues;
-    ph->host = false;
     return true;
 }
 

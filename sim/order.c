@@ -111,9 +111,18 @@ static void leave_mark(struct engine *e, const struct executed *x, const struct 
     }
 }
 
+/* Beside a device, what the host's unit does is one thread's work, in program order. */
+static void follow_thread(const struct engine *e, const struct executed *x) {
+    const struct machine *m = e->machine;
+    for (int q = 0; q < m->nqueues; q++)
+        if (q != x->queue && e->is_host[q] && m->queue[q].unit == m->queue[x->queue].unit)
+            x->after[q] = e->queue[q].dispatched;
+}
+
 void order_enter(struct engine *e, const struct executed *x) {
     struct use use[SIM_OPERANDS + 2 * SIM_USES];
     memset(x->after, 0, (size_t)e->machine->nqueues * sizeof *x->after);
+    if (e->joined && e->is_host[x->queue]) follow_thread(e, x);
     bool waits = e->interlocked[x->queue], relied = e->relied >> x->queue & 1;
     if (!waits && !relied) return;
     int n = uses_of(e, x, use);

@@ -61,6 +61,7 @@ static void open_queues(struct engine *e) {
     e->range = arena_array(&e->arena, (size_t)m->ninstrs * SIM_SIZES + 1, sizeof *e->range);
     find_host(e);
     find_interlocks(e);
+    e->tracks = e->tracks || e->joined;
 }
 
 static void open_result(struct sim_result *r, const struct machine *m) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double NO_WAY_CYCLES = 1e15; /* what the fallback makes cannot reach its reader */
 enum { MAX_CUT_SETS = 24, PAIR_STEPS = 100000, STATEMENT_CYCLES = 100 /* to start a loop nest */ };
 
 struct cut_set {
@@ -117,7 +118,9 @@ static struct cut_sets find_cut_sets(struct covering *c, const struct program *p
 static void add_option(struct covering *c, struct options *out, const struct program *p, int stmt,
                        struct option o, double more) {
     o.cost += STATEMENT_CYCLES + more + neighbour_price(c, p, stmt, &o);
-    if (isinf(o.cost) || isnan(o.cost)) return;
+    if (isnan(o.cost)) return;
+    if (isinf(o.cost) && (!o.fallback || c->machine->nfallbacks == 0)) return;
+    if (isinf(o.cost)) o.cost = NO_WAY_CYCLES; /* its reader will run there too */
     GROW(&c->scratch, out->at, out->n, out->cap);
     out->at[out->n++] = o;
 }

@@ -272,6 +272,18 @@ static bool bench_host(struct bench *b, struct job *j, struct outcome *o) {
     return ok;
 }
 
+static bool open_job(struct bench *b, int workload, struct job *j) {
+    isamap *im = b->im;
+    if (!job_machine(im, j, b->device ? USE_SIM : USE_RUN)) return false;
+    if (!b->suite) return job_program(im, j) && job_fixed(im, j);
+    const struct workload *w = &b->suite->at[workload];
+    j->own_program = program_bind(w->kernel, &w->given, NULL, &im->diags);
+    if (!j->own_program || !program_verify(j->own_program, &im->diags)) return false;
+    j->program = j->own_program;
+    j->name = w->name;
+    return true;
+}
+
 /* ---- device: simulated ---- */
 
 static bool simulate(struct bench *b, struct job *j, struct outcome *o, struct arrays *in,
@@ -301,6 +313,7 @@ static bool simulate(struct bench *b, struct job *j, struct outcome *o, struct a
         o->limit_cycles = l.cycles;
         o->limit_by = arena_strdup(&b->arena, l.by);
         o->utilisation = x.utilisation;
+        o->instructions = (double)x.instructions;
         o->read_bytes = x.home_read_bytes, o->write_bytes = x.home_write_bytes;
     }
     sim_result_free(&x);
@@ -335,9 +348,26 @@ static void judge_cycles(const struct job *j, struct outcome *o) {
     mac_unit_free(&unit);
 }
 
-static bool bench_device(struct bench *b, struct job *j, struct outcome *o) {
+/* The same program with so few slots for each copy; its cycles alone. */
+static bool simulate_few(struct bench *b, int workload, int contexts, struct outcome *o) {
+    struct sim_options options = {.no_values = true};
+    struct sim_result x = {0};
+    struct job j;
+    b->im->option.contexts = contexts;
+    job_init(&j, b->suite ? b->suite->at[workload].file : b->path);
+    bool ok = open_job(b, workload, &j) && job_compile(b->im, &j) &&
+              sim_run(j.schedule, NULL, &options, &x, &b->im->diags);
+    if (ok) o->few_cycles = x.cycles;
+    b->im->option.contexts = 0;
+    sim_result_free(&x);
+    job_free(&j);
+    return ok;
+}
+
+static bool bench_device(struct bench *b, int workload, struct job *j, struct outcome *o) {
     struct arrays in = {0}, got = {0};
     bool ok = simulate(b, j, o, &in, &got);
+    if (ok && b->contexts) ok = simulate_few(b, workload, b->contexts, o);
     if (in.data) arrays_free(&in);
     if (got.data) arrays_free(&got);
     if (ok) judge_cycles(j, o);
@@ -346,25 +376,14 @@ static bool bench_device(struct bench *b, struct job *j, struct outcome *o) {
 
 /* ---- workloads ---- */
 
-static bool open_job(struct bench *b, int workload, struct job *j) {
-    isamap *im = b->im;
-    if (!job_machine(im, j, b->device ? USE_SIM : USE_RUN)) return false;
-    if (!b->suite) return job_program(im, j) && job_fixed(im, j);
-    const struct workload *w = &b->suite->at[workload];
-    j->own_program = program_bind(w->kernel, &w->given, NULL, &im->diags);
-    if (!j->own_program || !program_verify(j->own_program, &im->diags)) return false;
-    j->program = j->own_program;
-    j->name = w->name;
-    return true;
-}
-
 static void outcome_init(struct outcome *o, int threads) {
     *o = (struct outcome){.threads = threads, .verified_by = ""};
     double *number[] = {&o->ours,        &o->ours_least,   &o->ours_most,        &o->gflops,
                         &o->peak_gflops, &o->speedup,      &o->peak_fraction,    &o->predicted,
                         &o->clock,       &o->ratio,        &o->ratio_least,      &o->ratio_most,
                         &o->cycles,      &o->limit_cycles, &o->predicted_cycles, &o->utilisation,
-                        &o->read_bytes,  &o->write_bytes};
+                        &o->read_bytes,  &o->write_bytes,  &o->few_cycles,
+                        &o->instructions};
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) *number[i] = NAN;
     for (int p = 0; p < MAX_PEERS; p++) o->peer[p] = NAN;
 }
@@ -404,7 +423,7 @@ static int bench_one(struct bench *b, int workload, int point, int threads) {
         b->machine = arena_strdup(&b->arena, j.machine->name);
         o->bound_bytes = (double)program_touched_bytes(j.program);
         o->nodes = (double)schedule_nodes(j.schedule);
-        ok = b->device ? bench_device(b, &j, o) : bench_host(b, &j, o);
+        ok = b->device ? bench_device(b, workload, &j, o) : bench_host(b, &j, o);
         o->compile_seconds = j.compile_seconds;
     }
     if (!ok) o->error = why_failed(b);
@@ -464,6 +483,7 @@ static bool check_options(struct bench *b) {
     const char *device_only = o->rtl             ? "--rtl"
                               : o->latencies.high ? "--latencies"
                               : o->set.n         ? "--set"
+                              : b->contexts      ? "--contexts"
                                                  : NULL;
     if (!b->device && device_only) {
         diag_line(&b->im->diags, device_only, 0, 0,
@@ -511,6 +531,8 @@ int isamap_bench(isamap *im, const char *path) {
     b.nthreads = kept.nthreads;
     memcpy(b.threads, kept.thread_count, sizeof b.threads);
     im->option.nthreads = 1;
+    b.contexts = kept.contexts;
+    im->option.contexts = 0;
     int status = bench_run(&b);
     im->option = kept;
     suite_free(b.suite);

@@ -36,7 +36,8 @@ struct outcome {
     const char *best;
     int disturbed; /* turns, of all contenders */
     /* device: cycles */
-    double cycles, predicted_cycles, limit_cycles, utilisation, read_bytes, write_bytes;
+    double cycles, predicted_cycles, limit_cycles, utilisation, read_bytes, write_bytes, instructions;
+    double few_cycles; /* with at most so many contexts as asked */
     const char *limit_by;
     struct rtl_outcome rtl; /* with --rtl */
     int point;              /* of the machine's parameters */
@@ -51,6 +52,7 @@ struct bench {
     struct peers peers;
     const char *machine, *mac; /* names, for the head; mac: the instruction of the peak, or NULL */
     bool device;
+    int contexts; /* device: a second schedule with at most so many; 0 */
     int threads[MAX_THREAD_COUNTS], nthreads;
     struct peak *peak;
     int npeaks, peaks_cap;

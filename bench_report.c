@@ -22,6 +22,10 @@ static double geomean(const struct bench *b) {
     return n ? exp(sum / n) : NAN;
 }
 
+static double of_limit_few(const struct outcome *o) {
+    return o->few_cycles > 0 ? o->limit_cycles / o->few_cycles : NAN;
+}
+
 static void report_peers(struct report *r, const struct bench *b, const struct outcome *o) {
     report_open(r, "peers", '{');
     for (int p = 0; p < b->peers.n; p++)
@@ -52,6 +56,9 @@ static void report_numbers(struct report *r, const struct bench *b, const struct
         {"limit_cycles", o->limit_cycles, 2},
         {"limit_fraction", of_limit(o), 2},
         {"utilisation", o->utilisation, 2},
+        {"instructions", o->instructions, 2},
+        {"few_contexts_cycles", o->few_cycles, 2},
+        {"few_contexts_limit_fraction", of_limit_few(o), 2},
         {"dram_read_bytes", o->read_bytes, 2},
         {"dram_write_bytes", o->write_bytes, 2},
         {"dram_bound_bytes", o->bound_bytes, 3},
@@ -148,14 +155,17 @@ static void host_row(const struct bench *b, const struct outcome *o, struct tabl
     say_verified(t, o);
 }
 
-static void device_columns(struct table *t) {
+static void device_columns(const struct bench *b, struct table *t) {
     static const char *const title[] = {"cycles",    "predicted", "limit",      "of limit",
                                         "by",        "of MACs",   "DRAM MB",    "least",
-                                        "compile s", "nodes",     "verified by"};
+                                        "compile s", "nodes",     "instructions", "verified by"};
     for (size_t i = 0; i < sizeof title / sizeof *title; i++) table_column(t, title[i]);
+    if (b->contexts == 1) table_column(t, "one context");
+    if (b->contexts > 1) table_column(t, "few contexts");
+    if (b->contexts) table_column(t, "of limit");
 }
 
-static void device_row(const struct outcome *o, struct table *t) {
+static void device_row(const struct bench *b, const struct outcome *o, struct table *t) {
     table_cell(t, "%.0f", o->cycles);
     table_cell(t, "%.0f", o->predicted_cycles);
     table_cell(t, "%.0f", o->limit_cycles);
@@ -166,7 +176,9 @@ static void device_row(const struct outcome *o, struct table *t) {
     table_number(t, o->bound_bytes / 1e6, 3);
     table_number(t, o->compile_seconds, 2);
     table_cell(t, "%.0f", o->nodes);
+    table_cell(t, "%.0f", o->instructions);
     say_verified(t, o);
+    if (b->contexts) table_cell(t, "%.0f", o->few_cycles), table_number(t, of_limit_few(o), 3);
 }
 
 static void say_head(const struct bench *b, struct text *t) {
@@ -213,7 +225,7 @@ static void report_text(struct bench *b) {
     if (b->im->option.rtl)
         rtl_columns(b, &table);
     else if (b->device)
-        device_columns(&table);
+        device_columns(b, &table);
     else
         host_columns(b, &table);
     for (int i = 0; i < b->noutcomes; i++) {
@@ -226,7 +238,7 @@ static void report_text(struct bench *b) {
         else if (b->im->option.rtl)
             rtl_row(b, o, &table);
         else if (b->device)
-            device_row(o, &table);
+            device_row(b, o, &table);
         else
             host_row(b, o, &table);
         table_end_row(&table);

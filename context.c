@@ -121,6 +121,8 @@ int isamap_option(isamap *im, const char *name, const char *value) {
     if (strcmp(name, "latencies") == 0 && set_latencies(&o->latencies, value)) return ISAMAP_DONE;
     if (strcmp(name, "runs") == 0 && set_number(value, 1, 1000, &number))
         return o->runs = (int)number, ISAMAP_DONE;
+    if (strcmp(name, "contexts") == 0 && set_number(value, 1, 3, &number))
+        return o->contexts = (int)number, ISAMAP_DONE;
     if (strcmp(name, "batch") == 0 && set_number(value, 1, 1 << 20, &number))
         return o->batch = (int64_t)number, ISAMAP_DONE;
     if (strcmp(name, "rtol") == 0 && set_number(value, 0, 1, &number))

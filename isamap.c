@@ -237,6 +237,7 @@ bool job_compile(isamap *im, struct job *j) {
     double start = now_seconds();
     if (!job_cover(im, j)) return false;
     struct scheduler_options options = {.threads = im->option.threads,
+                                        .contexts = im->option.contexts,
                                         .simulate = simulated_cycles,
                                         .explain = im->option.explain ? &j->explain : NULL};
     j->schedule = scheduler_run(j->cover, j->machine, j->decider, &options, &im->diags);

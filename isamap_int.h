@@ -36,6 +36,7 @@ struct options {
     uint64_t seed;
     int threads; /* the first of thread_count */
     int thread_count[MAX_THREAD_COUNTS], nthreads;
+    int contexts; /* copies in flight at most; bench: a second schedule with so many; 0 */
     int runs;      /* bench: rounds */
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ITERATIONS = 12000, STEPS = 100000 };
+enum { ITERATIONS = 12000, SPARED = 4, FEW = 3, STEPS = 100000 };
 
 static bool can_simulate(const struct work *w, const struct nest *n) {
     return w->options && w->options->simulate && n->partner < 0 && !n->nprefix &&
@@ -59,13 +59,15 @@ double plan_simulated(struct work *w, const struct moves *moves, int nest, const
     return simulated(w, moves, nest, p);
 }
 
-/* How many of them the bound on iterations walked allows. */
+/* How many of them the bound on iterations walked allows: all of short nests, where each cycle weighs,
+ * few of long ones. */
 static int finalists(struct search *s) {
     struct plan p;
     point_plan(s, pool_best(s), &p);
     double each = entries(s->w, &s->w->nest[s->nest], &p), all = (double)ITERATIONS / s->w->nnests;
-    int n = each * FINALISTS <= all ? FINALISTS : (int)(all / each);
-    return n < 2 ? 0 : n;
+    int n = each * FINALISTS * SPARED <= all ? FINALISTS : (int)(all / SPARED / each);
+    if (n < FEW) n = each * FEW <= all ? FEW : 0;
+    return n;
 }
 
 /* The others are taken to be no better than the best that was simulated. */

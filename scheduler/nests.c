@@ -113,7 +113,7 @@ static void rename_task(struct work *w, struct task *t, const int *map) {
 }
 
 int64_t nest_room(const struct work *w, const struct nest *n, int memory) {
-    int64_t all = graph_capacity(w->m, memory);
+    int64_t all = w->capacity[memory];
     return all == INT64_MAX ? all : all - n->reserved[memory];
 }
 

@@ -115,7 +115,7 @@ static bool possible(const struct pricing *c, const struct flow *f, int inner) {
         return false;
     for (int i = 0; i < c->nfills; i++)
         if (c->fill[i].operand < 0 || c->fill[i].user != t->needle->in->queue ||
-            !counts_tokens(c->w->m, c->fill[i].queue, c->fill[i].user))
+            !(c->w->counts[c->fill[i].queue] >> c->fill[i].user & 1))
             return false;
     for (int i = 0; i < t->nops; i++) /* the loops inside must be those that stay where they are */
         if (inner && t->op[i].where == IN_LOCAL && c->plan->hold[i].depth > f->depth) return false;

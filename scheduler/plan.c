@@ -163,7 +163,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     *user = in;
     if (there.kind == EDGE_NONE || back.kind == EDGE_NONE) return false;
     if (there.kind == EDGE_FREE) return true;
-    if (keeps_part(h) && !counts_tokens(c->w->m, in->queue, next->queue)) return false;
+    if (keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1)) return false;
     if (h->ring && !price_ring(c, t, o, acc, h)) return false;
     bool turns = edge_rotates(c->w->m, &there, slots) || edge_rotates(c->w->m, &back, slots);
     if (!edge_holds(c->w->m, &there, slots) || !edge_holds(c->w->m, &back, slots) ||
@@ -253,7 +253,7 @@ static int chain_least(const struct work *w, const struct moves *moves, const st
         const struct instr *in = moves->at[i].needle->in;
         for (int k = 0; k < in->nfrom; k++)
             if (in->from[k] == o->memory && edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
-                return 2;
+                return slots_most(w, 2);
     }
     return 1;
 }

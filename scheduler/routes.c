@@ -301,7 +301,7 @@ bool route_holds(struct work *w, const struct moves *moves, const struct nest *n
     struct outer x[MAX_OPERANDS * MAX_VIA];
     int count = outers(w, t, x);
     add_ways(w, moves, n, p, bytes);
-    for (int slots = 1; slots <= 2; slots++) /* one for each first */
+    for (int slots = 1; slots <= slots_most(w, 2); slots++) /* one for each first */
         for (int i = 0; i < count; i++) {
             int d = p->hold[x[i].operand].depth, m = x[i].stop->memory;
             int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, d);

@@ -32,6 +32,10 @@ static void begin(struct work *w) {
     for (int s = 0; s < p->nstmts; s++) w->task_of[s] = -1;
     for (int i = 0; i < p->nitems; i++) w->order[w->norder++] = p->item[i].stmt;
     w->fallback = w->m->nfallbacks > 0 ? 0 : -1;
+    for (int m = 0; m < w->m->nmemories; m++) w->capacity[m] = graph_capacity(w->m, m);
+    for (int q = 0; q < w->m->nqueues; q++)
+        for (int u = 0; u < w->m->nqueues; u++)
+            if (counts_tokens(w->m, q, u)) w->counts[q] |= UINT64_C(1) << u;
 }
 
 bool buffer_prepared(const struct work *w, int buffer) {

@@ -329,7 +329,15 @@ struct work {
     int fallback;  /* machine.fallback; -1 */
     int64_t steps; /* plans evaluated */
     struct copies *copies; /* of the nest being planned; NULL */
+    int64_t capacity[MAX_MEMORIES];
+    uint64_t counts[MAX_QUEUES]; /* users for whom the syncs with the queue count tokens (counts_tokens) */
 };
+
+/* Of `many` slots those that the options allow. */
+static inline int slots_most(const struct work *w, int many) {
+    int most = w->options ? w->options->contexts : 0;
+    return most > 0 && most < many ? most : many;
+}
 
 /* recur.c */
 void recur_begin(struct work *);

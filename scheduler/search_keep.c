@@ -49,7 +49,7 @@ static void ask_window(struct search *s, struct plan *p, int i) {
     hold[1].ring = hold[1].pinned = 0;
     for (int d = 1; d <= p->nloops && n + 3 <= CHOICES; d++) {
         if (!ring_find(s->w, &s->w->nest[s->nest], p, t, &t->op[i], read_of(s, i), d, &r)) continue;
-        for (int slots = 1; slots <= 3; slots++) {
+        for (int slots = 1; slots <= slots_most(s->w, 3); slots++) {
             int64_t rows = r.window + (slots - 1) * r.step;
             hold[n] = hold[1];
             hold[n].depth = d;

@@ -179,10 +179,11 @@ static int64_t work_of(struct engine *e, const struct hardware *h, const struct 
     int64_t points = 1;
     if (h->issue->stmt < 0) return 0;
     const struct stmt *st = &p->stmt[h->issue->stmt];
+    uint64_t by[MAX_AXES] = {0};
     bool apart = !st->nwhere;
     for (int a = 0; a < p->naxes && apart; a++) {
-        uint64_t by = (st->axes >> a & 1) ? movers(h, a) : 0;
-        apart = !(by & (by - 1));
+        by[a] = (st->axes >> a & 1) ? movers(h, a) : 0;
+        apart = !(by[a] & (by[a] - 1));
     }
     if (!apart) return all_points(e, h, s, x, 0);
     for (int k = -1; k < h->nloops; k++) {
@@ -191,7 +192,7 @@ static int64_t work_of(struct engine *e, const struct hardware *h, const struct 
         for (int64_t t = 0; t < (k < 0 ? 1 : x->trips[k]); t++) {
             int64_t here = 1;
             for (int a = 0; a < p->naxes; a++)
-                if ((st->axes >> a & 1) && movers(h, a) == mine)
+                if ((st->axes >> a & 1) && by[a] == mine)
                     here *= axis_points(e, h->issue, s, a);
             sum += here;
             if (k >= 0) e->value[h->loop[k]->var] += h->loop[k]->step;

@@ -140,6 +140,26 @@ static void device_layer(void **state) {
     assert_true(number(im, "0", "limit_cycles") == 115605504.0 / 256 + 512 * 7 * 7 / 16.0);
 }
 
+/* Loads hidden behind computing, beside the best schedule that hides none; the weights of a tap and
+ * all blocks of outputs come by one move each. */
+static void contexts(void **state) {
+    isamap *im = *state;
+    done(im, bench(im, "bench/resnet18_i8.csv",
+                   (struct option[]){
+                       {"machine", "vdla"}, {"only", "rn18_c05"}, {"contexts", "1"}, {NULL, NULL}}));
+    double cycles = number(im, "0", "cycles"), one = number(im, "0", "few_contexts_cycles");
+    assert_true(number(im, "0", "verified") == 1);
+    assert_true(number(im, "0", "limit_fraction") >= 0.95);
+    assert_true(one > 1.3 * cycles);
+    assert_true(fabs(number(im, "0", "few_contexts_limit_fraction") -
+                     number(im, "0", "limit_cycles") / one) < 1e-9);
+    assert_true(number(im, "0", "instructions") > 100 && number(im, "0", "instructions") < 500);
+    assert_int_equal(isamap_option(im, "contexts", "0"), ISAMAP_USAGE);
+    assert_int_equal(bench(im, "bench/smoke.csv",
+                           (struct option[]){{"contexts", "1"}, {NULL, NULL}}),
+                     ISAMAP_INPUT);
+}
+
 static void one_program(void **state) {
     isamap *im = *state;
     done(im, bench(im, "bench/gemm.isam",
@@ -225,6 +245,7 @@ int main(void) {
         cmocka_unit_test(several_threads), cmocka_unit_test(device_suite),
         cmocka_unit_test(device_layer),    cmocka_unit_test(one_program),
         cmocka_unit_test(refusals),        cmocka_unit_test(failing_rows),
+        cmocka_unit_test(contexts),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

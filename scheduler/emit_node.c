@@ -191,6 +191,7 @@ static int neighbour(const struct work *w, const struct nodes *l, int i, bool pu
 static bool fold_one(struct work *w, struct nodes *l, int i) {
     const struct signals *s = &l->at[i].sync.signals;
     bool push = s->npushes == 1;
+    if (s->npushes + s->npops != 1) return false;
     int k = neighbour(w, l, i, push);
     if (k < 0) return false;
     struct signals *to = signals_of(&l->at[k]);
@@ -208,6 +209,70 @@ static bool fold_one(struct work *w, struct nodes *l, int i) {
     return true;
 }
 
+/* ---- issues that are not always due ---- */
+
+/* The issue of a loop that runs once or not at all (parts.c), which has nothing else in it. */
+static struct issue_node *guarded(const struct node *n) {
+    int64_t lo;
+    if (n->kind != NODE_LOOP || n->loop->kind != LOOP_SEQUENTIAL || n->loop->nbody != 1 ||
+        n->loop->hi->op < SX_LT || !sx_constant(n->loop->lo, &lo) || lo)
+        return NULL;
+    return issue_of(&n->loop->body[0]);
+}
+
+/* How many syncs of the queue stand directly before node i, or behind it, that the issue can carry. */
+static int beside(const struct nodes *l, int i, int queue, const struct signals *to, bool push) {
+    int n = 0, step = push ? 1 : -1;
+    for (int k = i + step; k >= 0 && k < l->n && l->at[k].kind == NODE_SYNC; k += step, n++) {
+        const struct signals *s = &l->at[k].sync.signals;
+        int sync = push ? (s->npushes ? s->push[0].sync : -1) : (s->npops ? s->pop[0].sync : -1);
+        bool alone = l->at[k].sync.queue == queue && s->npops + s->npushes == 1 && sync >= 0;
+        if (!alone || (push ? carries(to->push, to->npushes, sync) : carries(to->pop, to->npops, sync)))
+            break;
+        for (int j = i + step; alone && j != k; j += step) {
+            const struct signals *other = &l->at[j].sync.signals;
+            alone = (push ? other->push : other->pop)[0].sync != sync;
+        }
+        if (!alone) break;
+    }
+    return n;
+}
+
+/* Syncs beside an issue that is not always due become its flags; where it is not due, one sync has
+ * them all. */
+static bool fold_guarded(struct work *w, struct nodes *l, int i) {
+    struct issue_node *issue = guarded(&l->at[i]);
+    if (!issue) return false;
+    int queue = w->m->instr[issue->instr].queue, before, behind;
+    struct signals *to = &issue->signals, mine = {0};
+    before = beside(l, i, queue, to, false);
+    behind = beside(l, i, queue, to, true);
+    if (!before && !behind) return false;
+    for (int k = i - before; k < i; k++)
+        mine.pop = joined(w, mine.pop, mine.npops++, l->at[k].sync.signals.pop, 1);
+    for (int k = i + 1; k <= i + behind; k++)
+        mine.push = joined(w, mine.push, mine.npushes++, l->at[k].sync.signals.push, 1);
+    to->pop = joined(w, mine.pop, mine.npops, to->pop, to->npops);
+    to->push = joined(w, to->push, to->npushes, mine.push, mine.npushes);
+    to->npops += mine.npops;
+    to->npushes += mine.npushes;
+    struct nodes body = {0}, out = {0};
+    struct node sync = {.kind = NODE_SYNC};
+    sync.sync.queue = queue;
+    sync.sync.signals = mine;
+    nodes_add(w, &body, sync);
+    const struct sx *not = sx_make(&w->s->arena, SX_EQ, l->at[i].loop->hi, sx_const(&w->s->arena, 0));
+    for (int k = 0; k < l->n; k++) {
+        if (k < i - before || k > i + behind || k == i) nodes_add(w, &out, l->at[k]);
+        if (k == i)
+            nodes_add(w, &out,
+                      loop_node(w, new_var(w, "f"), val_const(0), (struct val){not, 0, 1}, 1,
+                                LOOP_SEQUENTIAL, -1, &body));
+    }
+    *l = out;
+    return true;
+}
+
 /* Peephole: a sync becomes a flag of its neighbour in the same queue, one for each edge and
  * direction (SCHEDULING §5.7). */
 void nodes_fold(struct work *w, struct nodes *l) {
@@ -215,6 +280,7 @@ void nodes_fold(struct work *w, struct nodes *l) {
         if (l->at[i].kind == NODE_LOOP && !issue_of(&l->at[i])) {
             struct nodes body = {l->at[i].loop->body, l->at[i].loop->nbody, l->at[i].loop->nbody};
             nodes_fold(w, &body);
+            l->at[i].loop->body = body.at;
             l->at[i].loop->nbody = body.n;
         }
     for (bool changed = true; changed;) {
@@ -222,6 +288,7 @@ void nodes_fold(struct work *w, struct nodes *l) {
         for (int i = 0; i < l->n && !changed; i++)
             changed = l->at[i].kind == NODE_SYNC && fold_one(w, l, i);
     }
+    for (int i = 0; i < l->n; i++) fold_guarded(w, l, i);
 }
 
 /* ---- hardware loops ---- */

@@ -2,6 +2,7 @@
  * left as loops. */
 #include "scheduler/scheduler_int.h"
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 static bool among(const struct machine *m, const struct operand *o, int memory) {
@@ -176,10 +177,11 @@ static void fit_cost(struct work *w, struct fit *f) {
     f->issues = 1;
     for (int i = 0; i < f->box.n; i++)
         if (f->looped[i]) f->issues *= (double)f->box.dim[i].extent.max;
-    double busy = interval;
-    if (in->bus >= 0 && w->m->bus[in->bus].rate > 0 && bytes / w->m->bus[in->bus].rate > busy)
-        busy = bytes / w->m->bus[in->bus].rate;
-    f->cycles = f->issues * (overhead + busy);
+    const struct bus *bus = in->bus >= 0 ? &w->m->bus[in->bus] : NULL;
+    double busy = interval, behind = in->blocking ? latency + (bus ? bus->latency : 0) : 0;
+    if (bus && bus->burst > 0) bytes = ceil(bytes / bus->burst) * bus->burst;
+    if (bus && bus->rate > 0) busy = fmax(busy, bytes / bus->rate);
+    f->cycles = f->issues * (overhead + busy + behind);
 }
 
 static bool same_text(const char *a, const char *b) {

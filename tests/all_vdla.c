@@ -304,7 +304,9 @@ static void a_deadlock_names_queue_and_token(void **state) {
     close_model(&p);
 }
 
-int main(void) {
+/* An argument: the test of that name alone. */
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_streams_agree),
         cmocka_unit_test(mutants_are_seen),

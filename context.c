@@ -90,7 +90,7 @@ int isamap_option(isamap *im, const char *name, const char *value) {
         const char **to;
     } strings[] = {
         {"machine", &o->machine},   {"kernel", &o->kernel},       {"output-dir", &o->output_dir},
-        {"approach", &o->approach}, {"rewrite", &o->rewrite},     {"decisions", &o->decisions}, {"record", &o->record},
+        {"approach", &o->approach}, {"rewrite", &o->rewrite},     {"allow", &o->allow}, {"decisions", &o->decisions}, {"record", &o->record},
         {"trace", &o->trace},       {"target", &o->target},       {"vs", &o->vs},
         {"only", &o->only}};
     struct {

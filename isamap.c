@@ -221,14 +221,32 @@ static double simulated_cycles(const struct schedule *s, int64_t steps) {
     return cycles;
 }
 
+/* --allow: what rewrites may do to floats. */
+static bool allowed_effect(isamap *im, enum rewrite_effect *out) {
+    *out = REWRITE_REORDERS;
+    if (!im->option.allow) return true;
+    for (int e = 0; e < REWRITE_EFFECTS; e++)
+        if (strcmp(im->option.allow, rewrite_effect_name[e]) == 0) {
+            *out = (enum rewrite_effect)e;
+            return true;
+        }
+    diag_line(&im->diags, "--allow", 0, 0, "no effect '%s', expected %s, %s, %s or %s",
+              im->option.allow, rewrite_effect_name[REWRITE_EXACT],
+              rewrite_effect_name[REWRITE_REORDERS], rewrite_effect_name[REWRITE_FINITE],
+              rewrite_effect_name[REWRITE_ROUNDS]);
+    return false;
+}
+
 bool job_cover(isamap *im, struct job *j) {
+    enum rewrite_effect floats;
+    if (!allowed_effect(im, &floats)) return false;
     j->decider = open_decider(im);
     if (!j->decider) return false;
     const struct program *p = j->program;
     if (im->option.rewrite)
         p = j->rewritten = mapper_rewrite(p, j->machine, im->option.rewrite, &im->diags);
     if (!p) return false;
-    j->cover = mapper_cover(p, j->machine, j->decider, &im->diags);
+    j->cover = mapper_cover_allowing(p, j->machine, floats, j->decider, &im->diags);
     return j->cover != NULL;
 }
 

@@ -2,4 +2,5 @@
 
 #include <stddef.h>
 
-const struct approach *const approaches[] = {&approach_heuristic, &approach_random, NULL};
+const struct approach *const approaches[] = {&approach_heuristic, &approach_instructions,
+                                             &approach_random, NULL};

@@ -8,6 +8,8 @@
 
 extern const struct approach
     approach_heuristic; /* least analytic cost; spaces by growth and local search */
+extern const struct approach
+    approach_instructions; /* the same, but what instructions can do is never the fallback's */
 extern const struct approach approach_random; /* any legal candidate, by the seed */
 
 extern const struct approach *const approaches[]; /* NULL-terminated; the first is the default */

@@ -96,3 +96,20 @@ const struct approach approach_heuristic = {
     .open = open_state,
     .choose = choose,
     .move = move};
+
+/* What leaves a statement to the fallback only where no instruction takes it, whatever that costs. */
+static int choose_instruction(void *state, const struct question *q) {
+    int best = choose(state, q), found = -1;
+    for (int i = 0; i < q->ncandidates && q->kind == QUESTION_COVER; i++)
+        if (strcmp(q->candidate[i].text, "fallback") != 0 &&
+            (found < 0 || q->candidate[i].cost < q->candidate[found].cost))
+            found = i;
+    return found >= 0 ? found : best;
+}
+
+const struct approach approach_instructions = {
+    .name = "instructions",
+    .doc = "as heuristic, but whatever an instruction can do it does",
+    .open = open_state,
+    .choose = choose_instruction,
+    .move = move};

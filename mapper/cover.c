@@ -240,6 +240,12 @@ static void list_items(struct covering *c) {
 
 struct cover *mapper_cover(const struct program *p, const struct machine *m, struct decider *d,
                            struct diags *diags) {
+    return mapper_cover_allowing(p, m, REWRITE_REORDERS, d, diags);
+}
+
+struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
+                                    enum rewrite_effect floats, struct decider *d,
+                                    struct diags *diags) {
     struct cover *cover = calloc(1, sizeof *cover);
     if (!cover) abort();
     arena_init(&cover->arena);
@@ -248,8 +254,12 @@ struct cover *mapper_cover(const struct program *p, const struct machine *m, str
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     program_free(joined);
     struct needles *needles = needles_open(m);
-    struct covering c = {
-        .machine = m, .needles = needles, .decider = d, .diags = diags, .cover = cover};
+    struct covering c = {.machine = m,
+                         .needles = needles,
+                         .decider = d,
+                         .diags = diags,
+                         .cover = cover,
+                         .floats = floats};
     arena_init(&c.scratch);
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
     reserve(&c, cover->program->nstmts);

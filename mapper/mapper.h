@@ -122,6 +122,21 @@ void mapping_print(const struct program *, const struct machine *, const struct 
 /* isl: layout ∘ needle access ∘ φ = haystack access for every operand; φ single-valued, total, injective; dependences kept. */
 bool mapping_certify(const struct program *, const struct machine *, const struct mapping *, struct text *why_not);
 
+/* What a rewrite may do to floats; integers keep every bit. */
+#define REWRITE_EFFECT_TABLE(X)                                                                    \
+    X(EXACT, exact)       /* every bit stays */                                                    \
+    X(REORDERS, reorders) /* sums and products in another order */                                 \
+    X(FINITE, finite)     /* zeros are multiplied and added where nothing was: right for finite values */ \
+    X(ROUNDS, rounds)     /* further roundings (docs/mapping.md) */
+
+enum rewrite_effect {
+#define X(id, name) REWRITE_##id,
+    REWRITE_EFFECT_TABLE(X)
+#undef X
+        REWRITE_EFFECTS
+};
+extern const char *const rewrite_effect_name[REWRITE_EFFECTS];
+
 /* ---- covers ---- */
 struct cover_item {
     int stmt;
@@ -142,18 +157,13 @@ struct cover {
  * (no fallback for a statement that nothing matches). Bodies of recurrences
  * are covered like all else; calls are run by the fallback. */
 struct cover *mapper_cover(const struct program *, const struct machine *, struct decider *, struct diags *);
+/* The same where rewrites may do to floats what `floats` says: see enum rewrite_effect, whose default is REWRITE_REORDERS. */
+struct cover *mapper_cover_allowing(const struct program *, const struct machine *, enum rewrite_effect floats, struct decider *, struct diags *);
 void cover_free(struct cover *);
 bool cover_verify(const struct cover *, const struct machine *, struct diags *);
 void cover_print(const struct cover *, const struct machine *, struct text *);
 
 /* ---- algebraic rewrites (ISA Mapper §2.3) ---- */
-
-enum rewrite_effect {
-    REWRITE_EXACT,                     /* every bit stays */
-    REWRITE_REORDERS,                  /* floats: sums and products in another order; integers: every bit, here and below */
-    REWRITE_FINITE,                    /* floats: zeros are multiplied and added where nothing was; right for finite values */
-    REWRITE_ROUNDS,                    /* floats: further roundings (docs/mapping.md) */
-};
 
 struct needle;
 /* Small passes behind one interface. Each answers failure kinds. None changes what a program means: rewrite_prove decides, and what it does

@@ -208,6 +208,9 @@ void note_refused(struct search *, const struct needle *, const struct site *);
 bool mapping_certify_with(const struct needles *, const struct program *, const struct mapping *,
                           struct text *why_not);
 
+/* Each dimension of the result along one axis at most: what the scheduler gives to an instruction. */
+bool plain_result(const struct program *, const struct stmt *);
+
 /* ---- editing programs ---- */
 /* Cuts `n` nodes out of a statement's value: each becomes a statement before it that fills a new
  * temporary, shaped by the axes on which the node depends. Statement `stmt` moves to stmt + n.
@@ -256,6 +259,7 @@ struct covering {
     const struct needles *needles;
     struct decider *decider;
     struct diags *diags;
+    enum rewrite_effect floats; /* what rewrites may do to them */
     struct cover *cover;
     struct arena scratch;
     int *chosen, *inside; /* for each statement: index into cover.mapping, FALLBACK or UNDECIDED;

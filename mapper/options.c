@@ -247,7 +247,8 @@ static const struct options *price_listing(struct estimator *e, struct listing *
     const struct stmt *s = &p->stmt[e->of->stmt];
     struct option fallback = {.fallback = true, .cost = fallback_price(e->c, p, s)};
     struct options out = {0};
-    for (int k = 0; k < l->nways; k++) price_way(e, l, &l->way[k], &out);
+    bool usable = e->c->machine->nfallbacks == 0 || plain_result(p, s);
+    for (int k = 0; k < l->nways && usable; k++) price_way(e, l, &l->way[k], &out);
     add_option(e->c, &out, p, e->of->stmt, fallback, 0);
     if (stmt_is_mac(p, s)) prefer_device(e->c->machine, &out);
     if (out.n > 1) qsort(out.at, (size_t)out.n, sizeof *out.at, by_price);

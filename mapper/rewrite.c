@@ -261,6 +261,12 @@ static const struct rewrite monotone_exchange = {
     .apply = exchange,
 };
 
+const char *const rewrite_effect_name[REWRITE_EFFECTS] = {
+#define X(id, name) #name,
+    REWRITE_EFFECT_TABLE(X)
+#undef X
+};
+
 /* In the order in which they are tried on a failure. */
 const struct rewrite *const rewrites[] = {
     &rw_bounds, &monotone_exchange, &rw_factor,     &rw_ones,      &rw_mask,           &rw_phases,

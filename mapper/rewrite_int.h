@@ -106,8 +106,6 @@ struct driver {
     int most_states;                   /* for each statement */
 };
 struct derivations *derivations_new(void);
-/* Each dimension of the result along one axis at most: what the scheduler gives to an instruction. */
-bool plain_result(const struct program *, const struct stmt *);
 /* Appends what can be made of one statement of the program; not proved yet. */
 void drive_stmt(struct driver *, const struct program *, int stmt);
 const char *derivation_text(struct arena *, const struct derivation *);   /* "factor, narrow" */

@@ -17,18 +17,28 @@ static double interruption_price(const struct machine *m) {
     return 2 * most;
 }
 
+struct part_price {
+    double cycles;
+    bool needles;  /* instructions execute all of it */
+    bool products; /* or at least its sums of products, but for corrections beside them */
+};
+
 /* What statements from .. to - 1 cost as part of program q. */
-static double part_price(struct covering *c, struct program *q, int from, int to, bool *needles) {
+static struct part_price part_price(struct covering *c, struct program *q, int from, int to) {
     struct program *own = c->cover->program;
-    double sum = 0;
+    struct part_price sum = {.needles = true};
+    double all = 0, mapped = 0;
     c->cover->program = q;
     c->prologue.program = NULL;
-    *needles = true;
     for (int s = from; s < to; s++) {
         bool needle;
-        sum += best_price(c, q, s, &needle);
-        *needles &= needle;
+        sum.cycles += best_price(c, q, s, &needle);
+        sum.needles &= needle;
+        double macs = stmt_is_mac(q, &q->stmt[s]) ? (double)stmt_points(q, &q->stmt[s]) : 0;
+        all += macs;
+        mapped += needle ? macs : 0;
     }
+    sum.products = mapped >= 0.99 * all;
     c->cover->program = own;
     c->prologue.program = NULL;
     return sum;
@@ -75,20 +85,20 @@ static struct program *exchanged(struct covering *c, const struct rewrite *r, in
                         .stmt_axis = -1,
                         .operand = -1};
     struct program *q = r->apply(p, &f, NULL);
-    bool before, after;
     int to[2];
     if (!q) return NULL;
     int from = changed_part(p, q, to);
-    double with = part_price(c, q, from, to[1], &after),
-           without = part_price(c, p, from, to[0], &before);
-    if (!before) without += interruption_price(c->machine);
+    struct part_price after = part_price(c, q, from, to[1]),
+                      before = part_price(c, p, from, to[0]);
+    double with = after.cycles, without = before.cycles;
+    if (!before.needles) without += interruption_price(c->machine);
     struct candidate candidate[2] = {{"keep", without, NULL}, {r->name, with, NULL}};
     if (with < without) {
         struct candidate t = candidate[0];
         candidate[0] = candidate[1];
         candidate[1] = t;
     }
-    bool wanted = after && !isinf(with) && rewrite_prove(r, p, q, NULL) &&
+    bool wanted = after.needles && !isinf(with) && rewrite_prove(r, p, q, NULL) &&
                   candidate[ask(c, stmt, candidate, 2)].text == r->name;
     if (wanted) return q;
     program_free(q);
@@ -119,9 +129,10 @@ static int good_ways(struct covering *c, const struct derivations *all, double w
     int n = 0;
     for (int i = 0; i < all->n; i++) {
         const struct derivation *d = &all->at[i];
-        bool needles;
-        double price = part_price(c, d->program, d->from, d->to, &needles);
-        if (n < MAX_WAYS && price < margin * without) way[n++] = (struct way){d, price};
+        struct part_price price = part_price(c, d->program, d->from, d->to);
+        if (isinf(without) && !price.products) continue;
+        if (n < MAX_WAYS && price.cycles < margin * without)
+            way[n++] = (struct way){d, price.cycles};
     }
     qsort(way, (size_t)n, sizeof *way, by_way);
     int kept = 0;
@@ -130,23 +141,34 @@ static int good_ways(struct covering *c, const struct derivations *all, double w
     return kept;
 }
 
+static bool has_device(const struct machine *m) {
+    for (int i = 0; i < m->ninstrs && m->nfallbacks > 0; i++)
+        if (m->instr[i].queue >= 0 && !machine_queue_is_host(m, m->instr[i].queue)) return true;
+    return false;
+}
+
+/* Of the statement as it stands. Who names a device wants sums of products done there: as long as
+ * some rewrite leads there, nothing else will do. */
+static double price_of_keeping(struct covering *c, int stmt) {
+    struct program *p = c->cover->program;
+    struct part_price price = part_price(c, p, stmt, stmt + 1);
+    return has_device(c->machine) && !price.products ? INFINITY : price.cycles;
+}
+
 /* The program in which statement `stmt` is another part; *next: the statement after it. */
 static struct program *rewritten(struct covering *c, int stmt, int *next) {
     struct program *p = c->cover->program, *q = NULL;
     struct derivations *all = derivations_new();
     struct driver d = {.needles = c->needles,
                        .out = all,
-                       .most = REWRITE_REORDERS,
+                       .most = c->floats,
                        .unmapped_only = true,
                        .most_states = STATES};
     drive_stmt(&d, p, stmt);
     if (all->n > 0) {
         struct way way[MAX_WAYS];
         struct candidate candidate[MAX_WAYS + 1];
-        bool needle;
-        double without = part_price(c, p, stmt, stmt + 1, &needle);
-        if (!plain_result(p, &p->stmt[stmt]))
-            without = fmax(without, fallback_price(c, p, &p->stmt[stmt]));
+        double without = price_of_keeping(c, stmt);
         int n = good_ways(c, all, without, way);
         for (int i = 0; i < n; i++)
             candidate[i] =

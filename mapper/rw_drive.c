@@ -95,6 +95,24 @@ static void note_waste(struct search *s, const struct needle *n, const struct si
         }
 }
 
+/* Mapped, but two axes meet in one dimension of the result: the scheduler gives instructions one
+ * axis along each. */
+static void note_scatter(struct search *s, const struct needle *n, const struct site *site,
+                         int first) {
+    const struct program *p = site->program;
+    if (s->nmappings == first) return;
+    for (int d = 0; d < p->buffer[site->s->dst.buffer].ndims; d++) {
+        int axes = 0, last = -1;
+        for (int a = 0; a < p->naxes; a++)
+            if (access_coef(p, &site->s->dst, d, a)) axes++, last = a;
+        if (axes > 1) {
+            note_axis(s, n, site, FAILURE_NOT_INJECTIVE, -1, last, n->dst,
+                      "it meets another axis in one dimension of the result");
+            return;
+        }
+    }
+}
+
 /* What maps already asks only for what fills the instruction better. */
 static void keep_wasteful(struct search *s) {
     int kept = 0;
@@ -106,7 +124,8 @@ static void keep_wasteful(struct search *s) {
 bool plain_result(const struct program *p, const struct stmt *s) {
     for (int d = 0; d < p->buffer[s->dst.buffer].ndims; d++) {
         int n = 0;
-        for (int a = 0; a < p->naxes; a++) n += access_coef(p, &s->dst, d, a) != 0;
+        for (int a = 0; a < p->naxes; a++)
+            n += p->axis[a].extent > 1 && access_coef(p, &s->dst, d, a) != 0;
         if (n > 1) return false;
     }
     return true;
@@ -144,6 +163,7 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
             s.bounded = false;
             search_pair(&s, n, &site);
             note_waste(&s, n, &site, own);
+            if (v->d->unmapped_only) note_scatter(&s, n, &site, own);
         }
         work += work_of(x->program, t);
         bool done = v->d->unmapped_only ? usable(v->d->needles, x->program, t, &s, first)

@@ -64,7 +64,8 @@ static struct program *factor(const struct program *p, const struct failure *why
 const struct rewrite rw_factor = {
     .name = "factor",
     .doc = "factors that stand still along a reduced axis leave the sum over it",
-    .answers = ANSWERS(OPERATION) | ANSWERS(EXTRA_COLUMN) | ANSWERS(MISSING_AXIS),
+    .answers = ANSWERS(OPERATION) | ANSWERS(EXTRA_COLUMN) | ANSWERS(MISSING_AXIS) |
+               ANSWERS(TYPE),
     .effect = REWRITE_REORDERS,
     .apply = factor,
 };

@@ -285,31 +285,37 @@ const struct rewrite rw_narrow_sum = {
     .apply = narrow_sum,
 };
 
-/* ---- digits: a wide integer factor as signed bytes, a product of each (Horner's rule joins them)
- * ---- */
+/* ---- digits: a wide integer factor as bytes, a product of each (Horner's rule joins them) ----
+ * Signed bytes; or, for an instruction that reads unsigned ones, those of the factor moved by the
+ * least that it can be, and a correction. */
 
 enum { MOST_DIGITS = 3 };
 
-/* Signed digits of base 256 that reach the range; more than MOST_DIGITS: none. */
-static int digits_for(double lo, double hi) {
+struct digits {
+    struct operand_pair x;
+    enum type type; /* i8 or u8 */
+    int k, count;
+    double least; /* u8: taken off before */
+};
+
+/* Digits of base 256 that reach the range; more than MOST_DIGITS: none. */
+static int digits_for(double lo, double hi, bool is_signed) {
     double reach = 1;
     for (int n = 1; n <= MOST_DIGITS; n++, reach = reach * 256 + 1)
-        if (lo >= -128 * reach && hi <= 127 * reach) return n;
+        if (is_signed ? lo >= -128 * reach && hi <= 127 * reach : hi - lo <= 255 * reach) return n;
     return MOST_DIGITS + 1;
 }
 
-static void write_digit(struct program *q, int at, const struct stmt *old,
+static void write_digit(struct program *q, int at, const struct stmt *old, const struct digits *g,
                         const struct image *image, int digit) {
-    double carry = 0;
-    for (int e = 0; e < digit; e++) carry += ldexp(128, 8 * e);
+    double carry = g->type == TYPE_U8 ? -g->least : 0;
+    for (int e = 0; e < digit && g->type == TYPE_I8; e++) carry += ldexp(128, 8 * e);
     struct draft d = draft_open(q, old, COMBINE_SET, rw_imaged(q, image, false));
     int v = draft_read(&d, rw_imaged(q, image, true));
     enum type t = d.s.op[v].type;
-    if (digit > 0) {
-        v = draft_binary(&d, OP_ADD, v, draft_number(&d, t, carry));
-        v = draft_binary(&d, OP_SHR, v, draft_number(&d, t, 8 * digit));
-    }
-    draft_cast(&d, TYPE_I8, v);
+    if (carry != 0) v = draft_binary(&d, OP_ADD, v, draft_number(&d, t, carry));
+    if (digit > 0) v = draft_binary(&d, OP_SHR, v, draft_number(&d, t, 8 * digit));
+    draft_cast(&d, g->type, v);
     draft_close(&d, at);
 }
 
@@ -325,53 +331,58 @@ static void write_joined(struct program *q, int at, const struct stmt *old,
     draft_close(&d, at);
 }
 
-static bool wide_factor(const struct program *p, int at, const struct operand_pair *x, int k,
-                        int *count) {
+static bool wide_factor(const struct program *p, int at, struct digits *g, int k) {
+    const struct operand_pair *x = &g->x;
     double lo, hi;
-    if (x->read[k] < 0 || x->want[k] != TYPE_I8 || x->have[k] != TYPE_I32 ||
-        p->stmt[at].read[x->read[k]].has_fill ||
+    if (x->read[k] < 0 || (x->want[k] != TYPE_I8 && x->want[k] != TYPE_U8) ||
+        x->have[k] != TYPE_I32 || p->stmt[at].read[x->read[k]].has_fill ||
         !factor_range(p, at, rw_bare(&p->stmt[at], x->f.node[k]), &lo, &hi))
         return false;
-    *count = digits_for(lo, hi);
-    return *count <= MOST_DIGITS;
+    g->k = k;
+    g->type = x->want[k];
+    g->least = lo;
+    g->count = digits_for(lo, hi, g->type == TYPE_I8);
+    return g->count <= MOST_DIGITS &&
+           (g->type == TYPE_I8 || rw_points(p, p->stmt[at].axes) * fabs(lo) <= 0x1p52);
 }
 
 static struct program *digits(const struct program *p, const struct failure *why,
                               const struct needle *n) {
-    struct operand_pair x;
+    struct digits g;
     struct image image[MOST_DIGITS];
     struct access part[MOST_DIGITS];
-    int k = 0, at = why->stmt, axis[MAX_AXES], count = 0;
-    if (!find_pair(p, why, n, &x) || x.f.type != TYPE_I32) return NULL;
-    while (k < 2 && !wide_factor(p, at, &x, k, &count)) k++;
+    int k = 0, at = why->stmt, axis[MAX_AXES];
+    if (!find_pair(p, why, n, &g.x) || g.x.f.type != TYPE_I32) return NULL;
+    while (k < 2 && !wide_factor(p, at, &g, k)) k++;
     if (k == 2) return NULL;
     struct program *q = program_copy(p);
-    bool room = true;
-    for (int i = 0; i < count && room; i++)
-        room = rw_image(q, q->stmt[at].read[x.read[k]].buffer, TYPE_I8, &image[i]);
+    bool room = true, moved = g.type == TYPE_U8 && g.least != 0;
+    for (int i = 0; i < g.count && room; i++)
+        room = rw_image(q, q->stmt[at].read[g.x.read[k]].buffer, g.type, &image[i]);
     struct stmt old = q->stmt[at];
     uint64_t result = rw_access_axes(q, &old.dst);
     const char *name = arena_printf(&q->arena, "%s.part", q->buffer[old.dst.buffer].name);
-    for (int i = 0; i < count && room; i++)
+    for (int i = 0; i < g.count && room; i++)
         room = rw_temporary_of(q, name, TYPE_I32, axis, rw_axes(result, axis), &part[i]);
-    if (!room || !rw_factors(q, at, &x.f)) {
-        program_free(q);
-        return NULL;
-    }
-    program_make_room(q, at, 3 * count);
-    for (int i = 0; i < count; i++) {
-        struct exchange e = {q, x.read[k], image[i].buffer, 0, TYPE_I8};
-        write_digit(q, at++, &old, &image[i], i);
+    if (!room || !rw_factors(q, at, &g.x.f)) goto no;
+    program_make_room(q, at, 3 * g.count + (moved ? 3 : 0));
+    for (int i = 0; i < g.count; i++) {
+        struct exchange e = {q, g.x.read[k], image[i].buffer, 0, g.type};
+        write_digit(q, at++, &old, &g, &image[i], i);
         rw_fill(q, at++, &old, part[i], 0);
-        write_product(q, at++, &old, &x, k, &e, TYPE_I32, rw_copy(q, &part[i]));
+        write_product(q, at++, &old, &g.x, k, &e, TYPE_I32, rw_copy(q, &part[i]));
     }
-    write_joined(q, at, &old, part, count);
+    if (moved && !write_correction(q, at, &old, &g.x, 1 - k, -g.least)) goto no;
+    write_joined(q, at + (moved ? 3 : 0), &old, part, g.count);
     return q;
+no:
+    program_free(q);
+    return NULL;
 }
 
 const struct rewrite rw_digits = {
     .name = "digits",
-    .doc = "a wide integer factor is taken apart into signed bytes, one product each",
+    .doc = "a wide integer factor is taken apart into bytes, one product each",
     .answers = ANSWERS(TYPE) | ANSWERS(OPERATION),
     .effect = REWRITE_EXACT,
     .by_values = true,

@@ -7,11 +7,15 @@ export ISAMAP_MACHINE_PATH=tests/data/machines/ports:machines
 run() { scripts/operators --shrunk --need 99 "$@" || failed=1; }
 failed=
 run cpu-amx:i8,i8,i32 gmm gfc c1d c2d c3d grp dil t2d cap bcv att sep
-run cpu-avx512:u8,i8,i32 mma:i8,i8,i32 gmm c1d grp cap att
+run cpu-avx512:u8,i8,i32 mma:i8,i8,i32 gmm c1d grp t2d cap att
+run cpu-avx512:u8,i8,i32 edge16:i8,i8,i32 gemmini:i8,i8,i32 sep
+run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 t2d
 run mma:bf16,bf16,f32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 gmm cap
 run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 gmm att
 run outer:f32,f32,f32 odd:i8,i8,i32 gmm c2d
 run conv3:i8,i8,i32 c2d
+# Where the fallback would be cheaper, and where sums must be rounded for the next product.
+run --approach instructions --allow rounds mma:i8,i8,i32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 att sep
 # Whole sizes, which leave other tails and tiles.
 scripts/operators --compile --need 99 cpu-amx:i8,i8,i32 cpu-amx:bf16,bf16,f32 c2d grp cap att sep || failed=1
 [ -z "$failed" ]

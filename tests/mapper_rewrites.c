@@ -80,6 +80,12 @@ static const struct rewrite_case cases[] = {
      "  T[c,p] += i32(I[c,p+r]) * i32(D[c,r])\n"
      "  O[k,p] = 0; O[k,p] += T[c,p] * i32(W[k,c])\n}\n",
      3},
+    {"digits", "mm.u8.i8",
+     "kernel p() { in I: u8[4,9]  const D: i8[4,3]  const W: i8[5,4]  out O: i32[5,7]\n"
+     "  temp T: i32[4,7]  axes k: 5, p: 7, c: 4, r: 3\n  T[c,p] = 0\n"
+     "  T[c,p] += i32(I[c,p+r]) * i32(D[c,r])\n"
+     "  O[k,p] = 0; O[k,p] += T[c,p] * i32(W[k,c])\n}\n",
+     3},
     {"narrow", "mm.f16.f16",
      "kernel p() { in A: f32[6,5]  in B: f16[5,7]  out C: f32[6,7]  temp T: f32[6,5]  axes i: 6, "
      "j: 7, k: 5\n  T[i,k] = A[i,k]; C[i,j] = 0; C[i,j] += T[i,k] * f32(B[k,j])\n}\n",

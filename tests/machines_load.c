@@ -23,6 +23,7 @@ static const char *const good[] = {
     "machines/cpu-scalar.xml",
     "machines/cpu-avx2.xml",
     "machines/cpu-avx512.xml",
+    "machines/cpu-avxvnni.xml",
     "machines/cpu-blas.xml",
     "machines/edge16.xml",
     "tests/data/machines/amx.xml",

@@ -8,6 +8,7 @@ run() { scripts/operators --shrunk --need 99 "$@" || failed=1; }
 failed=
 run cpu-amx:i8,i8,i32 gmm gfc c1d c2d c3d grp dil t2d cap bcv att sep
 run cpu-avx512:u8,i8,i32 mma:i8,i8,i32 gmm c1d grp t2d cap att
+run cpu-avxvnni:u8,i8,i32 gmm c2d att
 run cpu-avx512:u8,i8,i32 edge16:i8,i8,i32 gemmini:i8,i8,i32 sep
 run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 t2d
 run mma:bf16,bf16,f32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 gmm cap

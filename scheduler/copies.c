@@ -55,7 +55,7 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
     plan_region(w, p, t, acc, &o->geom, depth, &r);
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
     const struct opnd *far = fill ? o->from : o->to;
-    bool finishes = !fill && o->finish;
+    bool finishes = !fill && o->finish, begins = fill && o->begin;
     out->bytes = slot_bytes(w, o, &r);
     out->elements = (double)s.elements.c;
     if (far) { /* of the outer copy only that it may be larger matters */
@@ -66,10 +66,11 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
         box_between(&o->geom, fill ? &outer : &s, fill ? &s : &outer, &r, &w->s->arena,
                     w->p->buffer[acc->buffer].type, &box);
     } else if (finishes ? !finish_box(w, o, &s, &r, &box, &f)
+               : begins ? !begin_box(w, o, &s, &r, &box, &f)
                         : !box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box)) {
         return;
     }
-    if (!finishes && !fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f)) return;
+    if (!finishes && !begins && !fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f)) return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles;

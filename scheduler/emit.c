@@ -48,10 +48,11 @@ static void guard(struct emitter *e, struct nodes *out, struct val times, struct
 static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
-    bool filled = o->read >= 0 || (o->accumulates && e->t->init < 0 && e->nest->init < 0);
+    bool filled = o->read >= 0 || (o->accumulates && e->t->init < 0 && e->nest->init < 0 && !o->begin);
     struct val later = filled ? val_const(1) : other_block(e, d, false);
     struct nodes init = {0}, fill = {0};
     if (e->nest->init >= 0 && !init_loops(e, &init, 0)) return false;
+    if (o->begin && !emit_begin(w, e->moves, &init, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i])) return false;
     guard(e, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), &init);
     if (val_is(later, 0)) return true;
     int buffer = task_access(w, e->t, o, o->read < 0)->buffer;

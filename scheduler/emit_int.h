@@ -93,6 +93,9 @@ bool chain_runs_ahead(const struct emitter *); /* its results have credits of th
 bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buffer,
                    const struct opnd *, const struct held *, const struct region *part, bool fill);
 
+/* What the sums start with, into all of the hold, by the operand's own move. */
+bool emit_begin(struct work *, const struct moves *, struct nodes *, int buffer, const struct opnd *, const struct held *);
+
 /* The same between a copy and an outer one; `part` may be padded: the outer copy holds its padding. */
 bool emit_between(struct work *, const struct moves *, struct nodes *, int buffer,
                   const struct opnd *outer_o, const struct held *outer, const struct opnd *,

@@ -12,7 +12,7 @@ struct transfer {
     bool fill;
     const struct opnd *outer_o; /* instead of the home: an outer copy; NULL */
     const struct held *outer;
-    bool finish; /* the move computes */
+    bool finish, begin; /* the move computes */
     const struct region *part;
     struct val turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
 };
@@ -64,7 +64,11 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     n->arg[mv->from_operand] =
         (struct arg){.place = t->fill ? home : local, .offset = val_sx(a, from)};
     n->arg[mv->to_operand] = (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, to)};
-    if (t->finish) finish_issue(w, t->o, f, t->part, t->turn, n);
+    if (t->finish) finish_issue(w, t->o->finish->task, t->o, f, t->part, t->turn, n);
+    if (t->begin) {
+        n->arg[mv->from_operand].place = w->home[w->p->stmt[w->task[t->o->begin->task].stmt].read[0].buffer].place;
+        finish_issue(w, t->o->begin->task, t->o, f, t->part, t->turn, n);
+    }
     return n;
 }
 
@@ -97,6 +101,7 @@ static bool fit_transfer(struct transfer *t, const struct region *part, struct f
     const struct slot *a = t->outer ? &t->outer->slot : NULL, *b = &t->held->slot;
     int by = t->fill ? t->held->fill_by : t->held->drain_by;
     if (t->finish) return finish_box(w, t->o, b, part, &box, f);
+    if (t->begin) return begin_box(w, t->o, b, part, &box, f);
     bool ok = a ? box_between(&t->o->geom, t->fill ? a : b, t->fill ? b : a, part, &w->s->arena,
                               w->p->buffer[t->buffer].type, &box)
                 : box_make(w, t->buffer, &t->o->geom, b, part, t->fill, &box);
@@ -123,6 +128,7 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
         (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
     struct val far = t->outer ? slot_offset(a, &t->outer_o->geom, &t->outer->slot,
                                             &t->outer->whole, part)
+                   : t->begin ? begin_offset(w, t->o, part)
                               : home_offset(w, t->buffer, g, part);
     struct val near = slot_offset(a, g, &t->held->slot, &t->held->whole, part);
     far = val_scale(a, far, ratio);
@@ -172,6 +178,12 @@ bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out,
     t.finish = !fill && o->finish;
     if (t.finish) t.buffer = finish_buffer(w, o->finish);
     return emit_parts(&t, out, part, 0);
+}
+
+bool emit_begin(struct work *w, const struct moves *moves, struct nodes *out, int buffer, const struct opnd *o,
+                const struct held *h) {
+    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = true, .begin = true};
+    return emit_box(&t, out, &h->whole);
 }
 
 bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, int buffer,

@@ -51,6 +51,8 @@ static bool same_element(const struct program *p, const struct access *a, uint64
 
 static bool read_elsewhere(const struct work *w, int buffer, int core, int finish) {
     int zero = w->task[core].init;
+    for (int k = 0; k < w->task[core].nops; k++)
+        if (w->task[core].op[k].begin) zero = w->task[w->task[core].op[k].begin->task].stmt;
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i];
         for (int r = 0; r < w->p->stmt[s].nreads; r++)
@@ -156,10 +158,10 @@ static int axis_of(const struct work *w, const struct stmt *st, int dim) {
     return -1;
 }
 
-void finish_issue(struct work *w, const struct opnd *o, const struct fit *f, const struct region *r,
+void finish_issue(struct work *w, int task, const struct opnd *o, const struct fit *f, const struct region *r,
                   const struct val *turn, struct issue_node *n) {
     struct arena *a = &w->s->arena;
-    const struct task *t = &w->task[o->finish->task];
+    const struct task *t = &w->task[task];
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct instr *in = f->move->needle->in;
     struct val at[MAX_DIMS];

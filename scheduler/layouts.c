@@ -80,7 +80,7 @@ static const char *repair_write(struct work *w, int task, int i, const char *why
 }
 
 static bool filled_from_home(const struct work *w, const struct task *t, const struct opnd *o) {
-    if (!o->accumulates || t->init >= 0) return false;
+    if (!o->accumulates || t->init >= 0 || o->begin) return false;
     int b = w->p->stmt[t->stmt].dst.buffer;
     for (int s = 0; s < w->p->nstmts; s++)
         if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b &&
@@ -114,7 +114,10 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     if (o->where == IN_IMM) return NULL;
     if (!geom_make(w, t, o)) {
         *changed = true;
-        finish_drop(w, t, "its result's index does not follow the needle's axes");
+        if (o->writes) {
+            finish_drop(w, t, "its result's index does not follow the needle's axes");
+            begin_drop(w, t, "the index of what it starts does not follow the needle's axes");
+        }
         if (o->by_axes || (o->writes && o->read >= 0))
             return "an operand's index does not follow the needle's axes";
         if (w->fallback < 0)
@@ -122,6 +125,11 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         o->by_axes = true;
         return pack_by_axes(w, task, i, o->writes) ? NULL
                                                    : "an operand's copy by axes is too large";
+    }
+    if (o->begin && !begin_fits(w, t, o)) {
+        begin_drop(w, t, "no move that computes brings it there");
+        *changed = true;
+        return NULL;
     }
     for (int side = 0; side < 2; side++) {
         bool write = side == 1;

@@ -277,13 +277,21 @@ struct moves moves_find(struct work *w) {
     return out;
 }
 
-bool move_finishes(struct work *w, int instr, int from_memory, struct move *mv) {
+static bool learn_computing(struct work *w, int instr, int memory, bool to, struct move *mv) {
     memset(mv, 0, sizeof *mv);
     if (!move_learn(w, instr, true, mv)) return false;
     GROW(w->arena, w->finishing, w->nfinishing, w->finishing_cap);
     w->finishing[w->nfinishing++] = mv->needle->bound;
-    const struct operand *o = &mv->needle->in->operand[mv->from_operand];
+    const struct operand *o = &mv->needle->in->operand[to ? mv->to_operand : mv->from_operand];
     for (int k = 0; k < o->nmemories; k++)
-        if (o->memory[k] == from_memory) return true;
+        if (o->memory[k] == memory) return true;
     return false;
+}
+
+bool move_finishes(struct work *w, int instr, int from_memory, struct move *mv) {
+    return learn_computing(w, instr, from_memory, false, mv);
+}
+
+bool move_begins(struct work *w, int instr, int to_memory, struct move *mv) {
+    return learn_computing(w, instr, to_memory, true, mv);
 }

@@ -145,8 +145,10 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
     for (int i = 0; i < n->nchain; i++) rename_task(w, &w->task[n->chain[i]], map);
     if (n->core < 0) return;
     struct task *t = &w->task[n->core];
-    for (int i = 0; i < t->nops; i++)
+    for (int i = 0; i < t->nops; i++) {
         if (t->op[i].finish) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
+        if (t->op[i].begin) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].begin->task].stmt], map);
+    }
     uint64_t reductions = 0;
     for (int a = 0; a < w->p->naxes; a++)
         if (t->reductions >> a & 1) reductions |= UINT64_C(1) << map[a];

@@ -450,6 +450,17 @@ static void passing_word(const struct work *w, const struct task *t, int64_t *by
         bytes[memory] += w->m->memory[memory].word;
 }
 
+/* What sums start with is fetched in their queue, or in one that is in step with it. */
+static bool price_begin(struct pricing *c, const struct task *t, const struct opnd *o, const struct access *acc,
+                        const struct hold *h) {
+    struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, 0);
+    double trips = plan_trips(c->w, c->plan, h->depth);
+    if (!f.in) return false;
+    charge(c, f.in, trips, f.cycles, 0);
+    c->bubble += trips * f.issues * (f.in->blocking ? f.latency : 0);
+    return true;
+}
+
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -488,10 +499,11 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
-        bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0);
+        bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0 && !o->begin);
         load &= !(c->nest->kept >> i & 1);
         load &= !w->home[acc->buffer].is_tile || w->home[acc->buffer].memory != o->memory;
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
+        if (o->begin && (blocks > 1 || !price_begin(c, t, o, acc, &c->plan->hold[i]))) return false;
         if (load && blocks > 1 && !blocks_in_step(c, t, o, &c->plan->hold[i])) return false;
         if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;
         if (load && !price_route(c, t, i, acc)) return false;

@@ -165,6 +165,7 @@ struct opnd {
     bool by_axes,
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
     const struct finish *finish; /* of a result: the move that computes while it brings it home; NULL */
+    const struct finish *begin;  /* of a sum: the move that brings what it starts with; NULL */
     int repairs;
     int64_t align;  /* of its slots, where it is local: what instructions and moves ask for */
     bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
@@ -447,6 +448,7 @@ struct moves {
 struct moves moves_find(struct work *);
 /* A move that computes: from the rows of one operand, the others being constants, home. */
 bool move_finishes(struct work *, int instr, int from_memory, struct move *);
+bool move_begins(struct work *, int instr, int to_memory, struct move *); /* the other way: from rows at home */
 /* finish.c */
 struct finish {
     int task;
@@ -459,9 +461,15 @@ int finish_buffer(const struct work *, const struct finish *);          /* that 
 bool finish_box(struct work *, const struct opnd *, const struct slot *, const struct region *,
                 struct box *, struct fit *);
 bool finish_fits(struct work *, const struct task *, const struct opnd *, const char **why);
-/* What it executes, of the region; turn[i]: of the loop over dimension i of the box. */
-void finish_issue(struct work *, const struct opnd *, const struct fit *, const struct region *,
+/* What the task's move executes, of the region; turn[i]: of the loop over dimension i of the box. */
+void finish_issue(struct work *, int task, const struct opnd *, const struct fit *, const struct region *,
                   const struct val *turn, struct issue_node *);
+/* begin.c */
+bool begin_link(struct work *, int task); /* it starts a reduction's sums, as their move from home */
+void begin_drop(struct work *, struct task *, const char *why);
+bool begin_box(struct work *, const struct opnd *, const struct slot *, const struct region *, struct box *, struct fit *);
+bool begin_fits(struct work *, const struct task *, const struct opnd *);
+struct val begin_offset(struct work *, const struct opnd *, const struct region *); /* elements, at home */
 /* Of `by` (1 + move; 0: none) if it fits, the cheapest otherwise: a move between two memories (a cache counts as its backing memory) that copies the
  * box. */
 bool fit_box(struct work *, const struct moves *, int by, int from_memory, int to_memory,

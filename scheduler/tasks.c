@@ -350,7 +350,7 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
             return "an operand changed in place is read at another index";
     }
     why = recur_check(w, t);
-    if (why || t->finishes) return why;
+    if (why || t->finishes || begin_link(w, task)) return why;
     t->group = choose_groups(w, t, map);
     why = fix_sizes(w, t, map);
     if (!why) why = fuse(w, task);

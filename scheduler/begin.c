@@ -74,28 +74,64 @@ static bool reads_plainly(const struct program *p, const struct access *a) {
     return true;
 }
 
-bool begin_link(struct work *w, int task) {
+/* The task's move brings what operand o reads (of `user`, made by that access) instead of its
+ * statement. */
+static bool adopt(struct work *w, int task, struct opnd *o, const struct task *user,
+                  const struct access *made) {
     struct task *t = &w->task[task];
     struct stmt *st = &w->p->stmt[t->stmt];
-    int k = is_start(w, t) ? core_of(w, st, t->stmt) : -1, map[MAX_AXES];
-    if (k < 0 || written_again(w, st->dst.buffer, t->stmt, w->task[k].stmt)) return false;
-    const struct stmt *sums = &w->p->stmt[w->task[k].stmt];
-    struct opnd *o = result_of(&w->task[k]);
     struct move mv;
-    if (!o || o->where != IN_LOCAL || !o->accumulates || graph_is_static(w->m, o->memory) ||
-        w->task[k].needle->in->completes >= 0 || !reads_plainly(w->p, &st->read[0]) ||
+    int map[MAX_AXES];
+    if (graph_is_static(w->m, o->memory) || !reads_plainly(w->p, &st->read[0]) ||
         !move_begins(w, t->needle->instr, o->memory, &mv) ||
         mv.needle->in->operand[mv.to_operand].type != o->decl->type ||
-        !in_step(w->m, mv.needle->in->queue, w->task[k].needle->in->queue))
+        !in_step(w->m, mv.needle->in->queue, user->needle->in->queue))
         return false;
     memset(map, -1, sizeof map);
-    if (!nest_axes(w, &sums->dst, sums->axes, &st->dst, st->axes, map)) return false;
+    if (!nest_axes(w, made, w->p->stmt[user->stmt].axes, &st->dst, st->axes, map)) return false;
     stmt_rename(w->p, st, map);
     struct finish *f = arena_alloc(w->arena, sizeof *f);
     *f = (struct finish){task, mv};
     o->begin = f;
     w->task_of[t->stmt] = -2;
     return true;
+}
+
+bool begin_link(struct work *w, int task) {
+    struct task *t = &w->task[task];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int k = is_start(w, t) ? core_of(w, st, t->stmt) : -1;
+    if (k < 0 || written_again(w, st->dst.buffer, t->stmt, w->task[k].stmt)) return false;
+    struct opnd *o = result_of(&w->task[k]);
+    return o && o->where == IN_LOCAL && o->accumulates && w->task[k].needle->in->completes < 0 &&
+           adopt(w, task, o, &w->task[k], &w->p->stmt[w->task[k].stmt].dst);
+}
+
+static bool written_after(const struct work *w, int buffer, int stmt) {
+    bool after = false;
+    for (int i = 0; i < w->norder; i++) {
+        after |= w->order[i] == stmt;
+        if (after && w->p->stmt[w->order[i]].dst.buffer == buffer) return true;
+    }
+    return false;
+}
+
+bool begin_side(struct work *w, int user, struct opnd *o, int core) {
+    const struct task *t = &w->task[user];
+    const struct access *read = &w->p->stmt[t->stmt].read[o->read];
+    int maker = -1, uses = 0;
+    if (w->p->buffer[read->buffer].role != ROLE_TEMP || read->has_fill) return false;
+    for (int i = 0; i < w->norder; i++) {
+        const struct stmt *x = &w->p->stmt[w->order[i]];
+        for (int r = 0; r < x->nreads; r++) uses += x->read[r].buffer == read->buffer;
+        if (x->dst.buffer != read->buffer) continue;
+        if (maker >= 0) return false;
+        maker = w->task_of[w->order[i]];
+        if (maker < 0) return false;
+    }
+    return maker >= 0 && uses == 1 && is_start(w, &w->task[maker]) &&
+           !written_after(w, w->p->stmt[w->task[maker].stmt].read[0].buffer, w->task[core].stmt) &&
+           adopt(w, maker, o, t, read);
 }
 
 void begin_drop(struct work *w, struct task *t, const char *why) {
@@ -174,4 +210,23 @@ bool begin_fits(struct work *w, const struct task *t, const struct opnd *o) {
         if (o->geom.block[d] > 1 && w->p->buffer[st->dst.buffer].extent[d] % o->geom.block[d])
             return false;
     return !o->geom.loose && begin_box(w, o, &s, &r, &box, &fit);
+}
+
+/* What it reads gets the layout that the move wants: a temporary as its own, an argument in a copy.
+ */
+bool begin_pack(struct work *w, const struct opnd *o) {
+    struct access *from = &w->p->stmt[w->task[o->begin->task].stmt].read[0];
+    int buffer = from->buffer;
+    const struct buffer *b = &w->p->buffer[buffer];
+    struct geom g = o->geom;
+    const struct access *made = &begin_stmt(w, o->begin)->dst;
+    for (int d = 0; d < b->ndims && d < w->p->buffer[made->buffer].ndims; d++)
+        for (int x = 0; x < w->p->naxes; x++)
+            if (access_coef(w->p, made, d, x) != access_coef(w->p, from, d, x)) return false;
+    if (b->ndims != w->p->buffer[made->buffer].ndims || w->home[buffer].locked) return false;
+    if (b->role == ROLE_TEMP && !recur_carries(w, buffer)) {
+        home_pack(w, buffer, &g);
+        return true;
+    }
+    return pack_argument(w, from, w->task[o->begin->task].stmt, &g);
 }

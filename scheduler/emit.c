@@ -99,6 +99,7 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     const struct opnd *o = &e->t->op[i];
     if (e->nest->nchain) return follow_result(e, out, i, d);
     if (!e->drained || o->where != IN_LOCAL) return true;
+    if (!follow_emit(e, out)) return false;
     struct nodes moves = {0};
     int buffer = w->p->stmt[e->t->stmt].dst.buffer;
     if (!way_begin(e, &moves, o, buffer, &e->held[i], &e->held[i].whole, &e->out[0])) return false;
@@ -364,6 +365,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     if (e->t) place_core(e, at, true);
     memcpy(base, at, sizeof base);
     if (e->t) place_core(e, at, false);
+    if (e->t) follow_place(e, at);
     memcpy(top, at, sizeof top);
     for (int i = 0; i < e->nfills && n->plan.parts; i++)
         if (e->fill[i].hold->depth + n->plan.parts - 1 > e->parts_depth)

@@ -157,6 +157,10 @@ bool ring_fill(struct emitter *, struct nodes *, const struct filling *, const s
 bool ring_turns_at(const struct emitter *, int depth);
 bool emit_turns(struct emitter *, struct nodes *, int depth, body_fn);
 
+/* follow.c: what changes the result where it lies, over the current tile */
+void follow_place(struct emitter *, int64_t *at);
+bool follow_emit(struct emitter *, struct nodes *);
+
 /* emit_pair.c */
 bool pair_depth(struct emitter *, struct nodes *, int depth); /* two nests from this shared loop on */
 

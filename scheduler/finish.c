@@ -68,11 +68,12 @@ static bool read_elsewhere(const struct work *w, int buffer, int core, int finis
 static const char *link(struct work *w, int finish) {
     struct task *t = &w->task[finish];
     struct stmt *st = &w->p->stmt[t->stmt];
-    int core = -1, map[MAX_AXES];
+    int core = -1, map[MAX_AXES], chain[MAX_CHAIN], n = 0;
     for (int k = 0; k < w->ntasks; k++)
         if (w->task_of[w->task[k].stmt] == k && w->task[k].reductions &&
             w->p->stmt[w->task[k].stmt].dst.buffer == st->read[0].buffer)
             core = k;
+    if (core < 0) core = follow_core(w, st->read[0].buffer, t->stmt, chain, &n);
     const struct opnd *made = core >= 0 ? result_of(&w->task[core]) : NULL;
     if (!made || made->where != IN_LOCAL || st->nreads != 1 ||
         w->p->stmt[w->task[core].stmt].scope != st->scope)
@@ -96,6 +97,7 @@ static const char *link(struct work *w, int finish) {
     for (int i = 0; i < w->task[core].nops; i++)
         if (w->task[core].op[i].writes) w->task[core].op[i].finish = f;
     w->task_of[t->stmt] = -2;
+    follow_keep(w, core, chain, n);
     return NULL;
 }
 
@@ -111,7 +113,9 @@ void finish_drop(struct work *w, struct task *t, const char *why) {
     for (int i = 0; i < t->nops; i++) {
         const struct finish *f = t->op[i].finish;
         t->op[i].finish = NULL;
-        if (f) task_demote(w, f->task, why);
+        if (!f) continue;
+        follow_drop(w, t, why);
+        task_demote(w, f->task, why);
     }
 }
 

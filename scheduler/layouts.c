@@ -175,6 +175,11 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
             bool here = false;
             for (int i = 0; i < w->task[task].nops && !why && !here; i++)
                 why = check_operand(w, moves, task, i, &here);
+            if (!why && !here && (why = follow_check(w, &w->task[task], &here))) {
+                finish_drop(w, &w->task[task], why);
+                here = true;
+                why = NULL;
+            }
             if (why) task_demote(w, task, why);
             changed |= here || why;
             if (here && !why) break; /* the order may have changed */

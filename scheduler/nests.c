@@ -149,6 +149,12 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
         if (t->op[i].finish) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
         if (t->op[i].begin) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].begin->task].stmt], map);
     }
+    for (int i = 0; i < t->nafter; i++) {
+        struct task *f = &w->task[t->after[i]];
+        for (int k = 0; k < f->nops; k++)
+            if (f->op[k].begin) stmt_rename(w->p, &w->p->stmt[w->task[f->op[k].begin->task].stmt], map);
+        rename_task(w, f, map);
+    }
     uint64_t reductions = 0;
     for (int a = 0; a < w->p->naxes; a++)
         if (t->reductions >> a & 1) reductions |= UINT64_C(1) << map[a];

@@ -267,6 +267,28 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     return true;
 }
 
+bool pack_argument(struct work *w, struct access *read, int stmt, const struct geom *g) {
+    int old = read->buffer, ndims = w->p->buffer[old].ndims, axis[MAX_DIMS];
+    struct buffer b = w->p->buffer[old];
+    uint64_t used = 0;
+    const char *name = unique_name(w, b.name, "packed");
+    if ((b.role != ROLE_IN && b.role != ROLE_CONST) || b.size || w->fallback < 0) return false;
+    int made = rewrite_buffer(w, name, b.type, ROLE_TEMP, ndims, b.extent);
+    if (made < 0) return false;
+    for (int d = 0; d < ndims; d++)
+        if ((axis[d] = pick_axis(w, name, b.extent[d], &used)) < 0) return false;
+    struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
+    for (int d = 0; d < ndims; d++) {
+        set(w, &dst, d, axis[d], 1);
+        set(w, &src, d, axis[d], 1);
+    }
+    int copy = rewrite_copy(w, dst, src, used);
+    w->p->stmt[stmt].read[0].buffer = made;
+    place_copy(w, copy, stmt, &src, b.role == ROLE_CONST);
+    home_pack(w, made, g);
+    return true;
+}
+
 bool pack_whole(struct work *w, int argument, int temporary, bool load) {
     uint64_t used = 0;
     int axis[MAX_DIMS], n = w->p->buffer[argument].ndims;

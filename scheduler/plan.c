@@ -479,6 +479,8 @@ static bool price_holds(struct pricing *c, const struct task *t) {
             !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
             return false;
     }
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].writes && t->nafter) result[t->op[i].memory] += follow_bytes(w, c->plan, t, c->plan->hold[i].depth);
     passing_word(w, t, input);
     int64_t address[MAX_OPERANDS];
     if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, c->plan, address) ||
@@ -503,6 +505,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         load &= !(c->nest->kept >> i & 1);
         load &= !w->home[acc->buffer].is_tile || w->home[acc->buffer].memory != o->memory;
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
+        if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i]))) return false;
         if (o->begin && (blocks > 1 || !price_begin(c, t, o, acc, &c->plan->hold[i]))) return false;
         if (load && blocks > 1 && !blocks_in_step(c, t, o, &c->plan->hold[i])) return false;
         if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;

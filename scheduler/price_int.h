@@ -54,4 +54,7 @@ double pipe_waits(struct pricing *, const struct task *core);
 double parts_waits(const struct pricing *, const struct flow *, int inner, double exec,
                    double *lead);
 
+/* follow.c */
+bool follow_price(struct pricing *, const struct task *core, const struct hold *);
+
 #endif

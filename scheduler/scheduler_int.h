@@ -180,6 +180,7 @@ struct task {
     int nops;
     uint64_t reductions; /* program axes that the result lacks */
     bool finishes;       /* by a move that computes: part of another task's nest (finish.c) */
+    int after[MAX_CHAIN], nafter; /* tasks that change the result of this one where it lies (follow.c) */
 };
 
 /* rewrite.c: the program grows. Statements added are appended to w->p and placed in w->order by the
@@ -209,6 +210,7 @@ bool pack_identity(struct work *, int task,
                    int operand); /* reads a copy in the layout the needle wants */
 /* A temporary that is wanted in two layouts: those who write it write another one, a copy follows. */
 bool pack_between(struct work *, int buffer);
+bool pack_argument(struct work *, struct access *, int stmt, const struct geom *); /* it reads a copy of the whole in this layout */
 bool pack_whole(struct work *, int argument, int temporary,
                 bool load); /* copies out at the end, in at the start */
 bool needle_reduces(const struct needle *, int x);
@@ -469,7 +471,16 @@ bool begin_link(struct work *, int task); /* it starts a reduction's sums, as th
 void begin_drop(struct work *, struct task *, const char *why);
 bool begin_box(struct work *, const struct opnd *, const struct slot *, const struct region *, struct box *, struct fit *);
 bool begin_fits(struct work *, const struct task *, const struct opnd *);
+bool begin_side(struct work *, int user, struct opnd *, int core); /* the same of what `user`, which follows core, reads */
+bool begin_pack(struct work *, const struct opnd *);
 struct val begin_offset(struct work *, const struct opnd *, const struct region *); /* elements, at home */
+/* follow.c */
+/* The reduction whose result the chain changes before `reader` has it in `buffer`; -1. */
+int follow_core(struct work *, int buffer, int reader, int *chain, int *n);
+void follow_keep(struct work *, int core, const int *chain, int n);
+void follow_drop(struct work *, struct task *, const char *why);
+const char *follow_check(struct work *, struct task *core, bool *changed); /* layouts; why not */
+int64_t follow_bytes(struct work *, const struct plan *, const struct task *core, int depth);
 /* Of `by` (1 + move; 0: none) if it fits, the cheapest otherwise: a move between two memories (a cache counts as its backing memory) that copies the
  * box. */
 bool fit_box(struct work *, const struct moves *, int by, int from_memory, int to_memory,

@@ -16,6 +16,7 @@ void task_demote(struct work *w, int task, const char *why) {
     w->task_of[t->stmt] = -1;
     if (t->init >= 0) w->task_of[t->init] = -1;
     finish_drop(w, t, "the reduction that it finishes is not there");
+    begin_drop(w, t, "the reduction that it starts is not there");
     if (w->fallback >= 0)
         diag_warn(w->diags, file_of(w), line, col,
                   "statement %d runs on the fallback, not on '%s': %s", t->stmt, name, why);

@@ -34,6 +34,20 @@ static const char two_text[] =
     "  O[c,p,q]  = i8(clip(round(f64(E[c,p,q]) * 0.0625), -128, 127))\n"
     "}\n";
 
+/* What is added to the sums comes beside them, and all is done before they leave. */
+static const char block_text[] =
+    "kernel block(C=32, H=9) {\n"
+    "  in I: i8[C, H, H]  const F: i8[C, C, 3, 3]  const B: i32[C]  out O: i8[C, H, H]\n"
+    "  temp A: i32[C, H, H]  temp T: i32[C, H, H]  temp Z: i32[C, H, H]  temp Y: i32[C, H, H]\n"
+    "  axes k: C, p: H, q: H, c: C, r: 3, s: 3\n"
+    "  A[k,p,q]  = B[k]\n"
+    "  A[k,p,q] += i32(I[c,p+r-1,q+s-1 else 0]) * i32(F[k,c,r,s])\n"
+    "  T[k,p,q]  = shr(A[k,p,q], 6)\n"
+    "  Z[k,p,q]  = i32(I[k,p,q])\n"
+    "  Y[k,p,q]  = T[k,p,q] + Z[k,p,q]\n"
+    "  O[k,p,q]  = i8(clip(round(f64(max(Y[k,p,q], 0)) * 0.5), -128, 127))\n"
+    "}\n";
+
 /* Others read the bias before it is a sum; then it is a statement of its own. */
 static const char shared_text[] =
     "kernel shared(C=32, M=20, K=48) {\n"
@@ -97,9 +111,22 @@ static void layers_in_a_row_stay_on_the_device(void **state) {
     assert_int_equal(look(two_text, NULL, 0, "st").host, 2);
 }
 
+static void residuals_are_added_where_the_sums_are(void **state) {
+    static const struct binding other[] = {{"H", 12}, {"C", 48}}, odd[] = {{"H", 7}, {"C", 20}};
+    (void)state;
+    struct seen add = look(block_text, NULL, 0, "alu.add");
+    assert_int_equal(add.moves, 1); /* the machine's loops do the rest */
+    assert_int_equal(add.host, 3);  /* the input in, padded and not; the output out */
+    assert_int_equal(look(block_text, NULL, 0, "st.acc").moves, 0);
+    assert_int_equal(look(block_text, NULL, 0, "ld.acc").moves, 0);
+    assert_true(look(block_text, other, 2, "ld.acc8").moves > 0);
+    look(block_text, odd, 2, "st");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(biases_start_the_sums),
                                        cmocka_unit_test(not_where_others_read_them),
-                                       cmocka_unit_test(layers_in_a_row_stay_on_the_device)};
+                                       cmocka_unit_test(layers_in_a_row_stay_on_the_device),
+                                       cmocka_unit_test(residuals_are_added_where_the_sums_are)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,8 @@ program() {
 check "a product" program examples/i8/gmm.isam -D M=45 -D N=37 -D K=53
 check "a scaled product" program examples/i8/gmm_scaled.isam
 check "a convolution" program examples/i8/c2d.isam -D N=1 -D P=13 -D Q=18 -D C=20 -D K=35
-check "a residual block" program examples/i8/bottleneck.isam -D H=9 -D W=11 -D C=40 -D K=32
+check "a bottleneck" program examples/i8/bottleneck.isam -D H=9 -D W=11 -D C=40 -D K=32
+check "a residual block" program examples/i8/residual.isam -D H=9 -D W=11 -D C=32
 check "a network" program examples/digits/digits-int8.onnx -D N=3
 check "other latency and bandwidth, the same model" program examples/i8/gmm.isam -D M=45 -D N=37 -D K=53 --param LAT=131 --param RATE=16
 check "one model" test "$(ls "$ISAMAP_CACHE"/*.so | wc -l)" -ge 1

@@ -74,17 +74,22 @@ static void walk(const struct schedule *s, const struct node *n, int count, cons
     }
 }
 
-static struct seen look(const char *text, const struct binding *size, int n, const char *id) {
+static struct seen look_on(const char *machine, const char *host, const char *text,
+                           const struct binding *size, int n, const char *id) {
     struct compiled x;
     struct seen seen = {0};
     struct verify_options whole = {0, 0};
-    compiled_open(&x, VDLA, NULL, text, size, n);
+    compiled_open(&x, machine, host, NULL, text, size, n);
     compiled_by(&x, &plan_best, 1, &(struct scheduler_options){0});
     assert_true(schedule_verify(x.s, &whole, &x.diags));
     plan_values(&x, 0);
     walk(x.s, x.s->run.node, x.s->run.nnodes, id, &seen);
     compiled_free(&x);
     return seen;
+}
+
+static struct seen look(const char *text, const struct binding *size, int n, const char *id) {
+    return look_on(VDLA, text, size, n, id);
 }
 
 static void biases_start_the_sums(void **state) {
@@ -123,10 +128,21 @@ static void residuals_are_added_where_the_sums_are(void **state) {
     look(block_text, odd, 2, "st");
 }
 
+/* A file that includes both says what joining them makes. */
+static void a_board_is_the_two_joined(void **state) {
+    (void)state;
+    struct seen joined = look(block_text, NULL, 0, "gemm"),
+                board = look_on("machines/vdla-board.xml", NULL, block_text, NULL, 0, "gemm");
+    assert_true(joined.moves > 0);
+    assert_int_equal(joined.moves, board.moves);
+    assert_int_equal(joined.host, board.host);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(biases_start_the_sums),
                                        cmocka_unit_test(not_where_others_read_them),
                                        cmocka_unit_test(layers_in_a_row_stay_on_the_device),
-                                       cmocka_unit_test(residuals_are_added_where_the_sums_are)};
+                                       cmocka_unit_test(residuals_are_added_where_the_sums_are),
+                                       cmocka_unit_test(a_board_is_the_two_joined)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@ static const char *const good[] = {
     "machines/cpu-avx512.xml",
     "machines/cpu-avxvnni.xml",
     "machines/cpu-blas.xml",
+    "machines/vdla-board.xml",
     "machines/edge16.xml",
     "tests/data/machines/amx.xml",
     "tests/data/machines/avx512.xml",

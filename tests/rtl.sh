@@ -29,6 +29,7 @@ check "a bottleneck" program examples/i8/bottleneck.isam -D H=9 -D W=11 -D C=40 
 check "a residual block" program examples/i8/residual.isam -D H=9 -D W=11 -D C=32
 check "a network" program examples/digits/digits-int8.onnx -D N=3
 check "other latency and bandwidth, the same model" program examples/i8/gmm.isam -D M=45 -D N=37 -D K=53 --param LAT=131 --param RATE=16
+check "a board" bash -c "$isamap sim examples/digits/digits-int8.onnx -D N=3 -m vdla-board --rtl --verify | grep -q 'verified *yes'"
 check "one model" test "$(ls "$ISAMAP_CACHE"/*.so | wc -l)" -ge 1
 "$isamap" sim examples/i8/gmm.isam -m vdla --rtl -D M=45 -D N=37 -D K=53 --trace "$work/t.json" >/dev/null 2>&1
 check "a trace" bash -c "grep -q '\"ph\":\"X\"' $work/t.json && test \$(grep -c thread_name $work/t.json) = 3"

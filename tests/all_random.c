@@ -62,10 +62,14 @@ static void find_schemes(const struct machine *m, struct schemes *out) {
     }
 }
 
+/* A board's device is not here, whatever its host has. */
 static bool runs_here(const struct machine *m) {
     struct diags d;
     diags_init(&d);
     bool runs = machine_runs_here(m, &d);
+    for (int i = 0; i < m->ninstrs; i++)
+        runs &= !instr_emit(&m->instr[i], LANGUAGE_BITS) || instr_emit(&m->instr[i], LANGUAGE_LLVM) ||
+                instr_emit(&m->instr[i], LANGUAGE_C);
     diags_free(&d);
     return runs;
 }

@@ -17,6 +17,12 @@ static struct edge stored_edge(const struct emitter *e) {
     return edge_find(e->w->m, e->store, e->store_completes, e->exec);
 }
 
+/* How often results are begun at that depth while their credits last. */
+static double result_trips(const struct emitter *e, int d) {
+    const struct plan *p = &e->nest->plan;
+    return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->root);
+}
+
 /* 1 when the reductions outside of depth d are not at their first (last) block. */
 static struct val other_block(struct emitter *e, int d, bool last) {
     struct work *w = e->w;
@@ -67,7 +73,7 @@ static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     const struct opnd *o = &e->t->op[i];
     struct held *h = &e->held[i];
     struct edge back = stored_edge(e);
-    bool again = trips_inside(e, d) > 1 || back.kind == EDGE_FENCE;
+    bool again = result_trips(e, d) > 1 || back.kind == EDGE_FENCE;
     if (e->drained && e->store >= 0 && again) edge_take(w, out, &back, (struct signal){0});
     renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
@@ -107,7 +113,7 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     edge_give(w, out, &give, (struct signal){0});
     edge_take(w, out, &give, (struct signal){0});
     for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
-    if (trips_inside(e, d) > 1) edge_give(w, out, &back, (struct signal){0});
+    if (result_trips(e, d) > 1) edge_give(w, out, &back, (struct signal){0});
     return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
 }
 
@@ -295,7 +301,7 @@ static int out_credits(const struct emitter *e) {
     if (e->store < 0 || back.kind != EDGE_TOKEN) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
-            trips_inside(e, e->nest->plan.hold[i].depth) > 1)
+            result_trips(e, e->nest->plan.hold[i].depth) > 1)
             n += e->held[i].slots;
     for (int i = 0; i < e->nest->nchain && chain_runs_ahead(e); i++) {
         const struct task *t = &e->w->task[e->nest->chain[i]];
@@ -321,18 +327,24 @@ static void add_credits(struct emitter *e, struct nodes *out, int queue, bool pu
     for (int i = 0; i < n; i++) add_sync(e->w, out, queue, push, sync);
 }
 
-bool nest_turn(struct emitter *e, struct nodes *out) {
+void nest_credits(struct emitter *e, struct nodes *out, bool give) {
     int credits = out_credits(e), back = credits ? stored_edge(e).sync : -1;
-    for (int i = 0; i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], true);
-    add_credits(e, out, e->store, true, back, credits);
+    for (int i = 0; give && i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], true);
+    add_credits(e, out, give ? e->store : e->exec, give, back, credits);
+    for (int i = 0; !give && i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], false);
+}
+
+bool nest_turn(struct emitter *e, struct nodes *out) {
+    bool here = e->root == e->nest->nprefix;
+    if (here) nest_credits(e, out, true);
     if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
-    add_credits(e, out, e->exec, false, back, credits);
-    for (int i = 0; i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], false);
+    if (here) nest_credits(e, out, false);
     return true;
 }
 
 static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
-    return e->partner ? pair_depth(e, out, arg) : nest_turn(e, out);
+    (void)arg;
+    return e->partner ? emit_pair(e, out) : nest_turn(e, out);
 }
 
 /* Places of a nest from these addresses on, which advance. False after reporting. */
@@ -356,6 +368,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
         e->size[w->scope[k].axis] = val_const(1);
     }
     for (int i = 0; i < MAX_OPERANDS; i++) e->held[i].place = -1;
+    e->root = n->nprefix;
     e->store_completes = -1;
     e->exec_completes = e->t ? e->t->needle->in->completes : -1;
     e->drained = e->t && !n->nchain;

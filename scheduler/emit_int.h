@@ -55,6 +55,7 @@ struct emitter {
     int exec, store; /* queues; store -1: nothing is drained */
     int exec_completes, store_completes; /* syncs at which their results are done; -1 */
     bool drained;    /* the core's own result goes home */
+    int root; /* depth outside of which results have their credits */
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
     struct val from_lo[MAX_OPERANDS][MAX_AXES], /* what of each axis a copy covers, then */
         from_size[MAX_OPERANDS][MAX_AXES];
@@ -130,6 +131,7 @@ int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at,
               int slots);
 bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);
 bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
+void nest_credits(struct emitter *, struct nodes *, bool give); /* of its results, at the root */
 
 /* emit_out.c */
 bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer,
@@ -162,6 +164,6 @@ void follow_place(struct emitter *, int64_t *at);
 bool follow_emit(struct emitter *, struct nodes *);
 
 /* emit_pair.c */
-bool pair_depth(struct emitter *, struct nodes *, int depth); /* two nests from this shared loop on */
+bool emit_pair(struct emitter *, struct nodes *); /* two nests in the loops that they share */
 
 #endif

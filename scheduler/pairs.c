@@ -6,12 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_CANDIDATES = 5, STEPS = 900 };
+enum { MAX_CANDIDATES = 3, EACH = 1, STEPS = 600};
 
 struct pair {
     int first, second, maker;                 /* nests; the task that makes the temporary */
     int buffer, given;                        /* the operand of the second's core that reads it */
     int axis[MAX_DIMS], dim[MAX_DIMS], naxes; /* that may be shared, outermost first */
+    struct window window[MAX_DIMS];           /* over which they slide; axis -1: they are the same on both sides */
 };
 
 static int maker_of(const struct nest *n) {
@@ -117,34 +118,56 @@ void pairs_rename(struct work *w) {
         struct pair k;
         int map[MAX_AXES];
         if (!pair_find(w, i, &k)) continue;
-        int core = w->nest[k.second].core;
-        if (nest_unify(w, k.maker, core, w->task[core].op[k.given].read, map))
+        int core = w->nest[k.second].core, read = w->task[core].op[k.given].read;
+        if (nest_unify(w, k.maker, core, read, map) || windows_map(w, k.maker, core, read, map))
             nest_rename(w, &w->nest[k.second], map);
     }
 }
 
-/* Axes that both walk alone in a dimension of the temporary, and neither sums over. */
-static void find_shared(const struct work *w, struct pair *k) {
+/* The axis that both walk alone in a dimension of the temporary; -1. */
+static int same_axis(const struct work *w, const struct pair *k, int d) {
     const struct program *p = w->p;
-    const struct task *t = &w->task[w->nest[k->second].core], *m = &w->task[k->maker];
-    const struct access *made = &p->stmt[m->stmt].dst, *used = given_access(w, k);
-    for (int d = 0; d < p->buffer[k->buffer].ndims; d++) {
-        int a = -1;
-        bool alone = !access_coef(p, made, d, p->naxes) && !access_coef(p, used, d, p->naxes);
-        for (int x = 0; x < p->naxes; x++) {
-            int64_t c = (p->stmt[m->stmt].axes >> x & 1) ? access_coef(p, made, d, x) : 0,
-                    u = (p->stmt[t->stmt].axes >> x & 1) ? access_coef(p, used, d, x) : 0;
-            if (!c && !u) continue;
-            alone &= c == 1 && u == 1 && a < 0;
-            a = x;
-        }
-        if (!alone || a < 0 || (t->reductions >> a & 1) || p->axis[a].extent < 2 ||
-            t->op[k->given].geom.block[d] > 1)
+    const struct stmt *reads = &p->stmt[w->task[w->nest[k->second].core].stmt],
+                      *makes = &p->stmt[w->task[k->maker].stmt];
+    const struct access *made = &makes->dst, *used = given_access(w, k);
+    int a = -1;
+    bool alone = !access_coef(p, made, d, p->naxes) && !access_coef(p, used, d, p->naxes);
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t c = makes->axes >> x & 1 ? access_coef(p, made, d, x) : 0,
+                u = reads->axes >> x & 1 ? access_coef(p, used, d, x) : 0;
+        if (!c && !u) continue;
+        alone &= c == 1 && u == 1 && a < 0;
+        a = x;
+    }
+    return alone ? a : -1;
+}
+
+static bool is_blocked(const struct work *w, const struct pair *k, int d) {
+    const struct task *m = &w->task[k->maker];
+    for (int i = 0; i < m->nops; i++)
+        if (m->op[i].writes && m->op[i].where != IN_IMM && m->op[i].geom.block[d] > 1) return true;
+    return w->task[w->nest[k->second].core].op[k->given].geom.block[d] > 1;
+}
+
+/* What neither sums over, and both walk alone in a dimension of the temporary, or the second in windows.
+ * Those need a name for the turns. */
+static void find_shared(struct work *w, struct pair *k) {
+    const struct task *t = &w->task[w->nest[k->second].core];
+    uint64_t makes = w->p->stmt[w->task[k->maker].stmt].axes;
+    for (int d = 0; d < w->p->buffer[k->buffer].ndims; d++) {
+        struct window x = {.axis = -1};
+        int a = same_axis(w, k, d);
+        if (a < 0 && w->nscopes == 0 &&
+            window_find(w, &w->p->stmt[w->task[k->maker].stmt].dst, makes, t, given_access(w, k), d, &x) &&
+            !(makes >> x.shared & 1))
+            a = x.shared;
+        if (a < 0 || (t->reductions >> a & 1) || w->p->axis[a].extent < 2 || is_blocked(w, k, d))
             continue;
-        for (int i = 0; i < m->nops; i++)
-            if (m->op[i].writes && m->op[i].where != IN_IMM && m->op[i].geom.block[d] > 1)
-                alone = false;
-        if (!alone) continue;
+        if (x.axis >= 0) {
+            x.turn = rewrite_axis(w, unique_name(w, w->p->axis[a].name, "turn"), 1);
+            if (x.turn < 0) continue;
+        }
+        k->window[k->naxes] = x;
         k->axis[k->naxes] = a;
         k->dim[k->naxes++] = d;
     }
@@ -174,20 +197,41 @@ static int tile_memory(const struct work *w, const struct pair *k) {
     return best;
 }
 
-/* The home becomes a tile; false: it does not fit. */
+/* Indices of the dimension in a tile, without its borders. */
+static int64_t tile_extent(const struct work *w, const struct pair *k, const struct loop *prefix, int n,
+                           int dim) {
+    int64_t extent = w->home[k->buffer].extent[dim];
+    const struct nest *a = &w->nest[k->first];
+    for (int d = 0; d < k->naxes; d++)
+        for (int i = 0; i < n; i++) {
+            if (k->dim[d] != dim || k->axis[d] != prefix[i].axis) continue;
+            if (k->window[d].axis < 0) return prefix[i].tile < extent ? prefix[i].tile : extent;
+            for (int x = 0; x < a->nwindows; x++)
+                if (a->window[x].shared == prefix[i].axis) return a->window[x].n;
+        }
+    return extent;
+}
+
+/* The home becomes a tile, with the zeros around it that the second reads; false: it does not fit. */
 static bool tile_make(struct work *w, const struct pair *k, const struct loop *prefix, int n) {
     struct home *h = &w->home[k->buffer];
     const struct buffer *b = &w->p->buffer[k->buffer];
-    const struct opnd *o = &w->task[w->nest[k->second].core].op[k->given];
+    const struct task *t = &w->task[w->nest[k->second].core];
+    const struct opnd *o = &t->op[k->given];
+    bool own;
     h->memory = tile_memory(w, k);
     if (h->memory < 0) return false;
-    if (h->memory == o->memory && o->where == IN_LOCAL) home_pack(w, k->buffer, &o->geom);
+    own = h->memory == o->memory && o->where == IN_LOCAL;
+    if (own) home_pack(w, k->buffer, &o->geom);
     h->is_tile = true;
     h->extent = arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)b->ndims);
-    for (int i = 0; i < n; i++)
-        for (int d = 0; d < k->naxes; d++)
-            if (k->axis[d] == prefix[i].axis && prefix[i].tile < h->extent[k->dim[d]])
-                h->extent[k->dim[d]] = prefix[i].tile;
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t lo, hi, all = b->extent[d];
+        access_range(w->p, &w->p->stmt[t->stmt], given_access(w, k), d, &lo, &hi);
+        h->extent[d] = tile_extent(w, k, prefix, n, d);
+        h->border[d] = own && lo < 0 ? -lo : 0;
+        h->extent[d] += h->border[d] + (own && hi >= all ? hi - all + 1 : 0);
+    }
     home_run(h, b->ndims);
     int64_t room = graph_capacity(w->m, h->memory) / 2;
     return h->elements <= room / (int64_t)type_size(b->type);
@@ -221,16 +265,44 @@ static void add_holds(struct work *w, const struct nest *n, int64_t *bytes) {
     }
 }
 
+bool pair_in_order(const struct work *w, const struct nest *a, const struct nest *b) {
+    const struct task *x = &w->task[a->core], *y = &w->task[b->core];
+    return b->given >= 0 && x->needle->in->queue == y->needle->in->queue &&
+           !w->m->queue[x->needle->in->queue].data_order && x->needle->in->completes < 0 &&
+           y->needle->in->completes < 0;
+}
+
+/* Of a turn of the first, when its last fills are done: the second's begin behind them. */
+static double last_steps(const struct work *w, const struct nest *a, double turns) {
+    const struct task *t = &w->task[a->core];
+    const struct hold *pace = NULL;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL && !t->op[i].writes &&
+            (!pace || a->plan.hold[i].depth > pace->depth))
+            pace = &a->plan.hold[i];
+    double steps = pace ? plan_trips(w, &a->plan, pace->depth) / plan_trips(w, &a->plan, a->nprefix) : 1;
+    return pace && steps > pace->slots ? a->plan.cycles / turns * pace->slots / steps
+                                       : a->plan.cycles / turns;
+}
+
+static void windows_begin(struct work *w, const struct pair *k) {
+    struct nest *a = &w->nest[k->first];
+    a->nwindows = 0;
+    for (int d = 0; d < k->naxes; d++)
+        if (k->window[d].axis >= 0) a->window[a->nwindows++] = k->window[d];
+}
+
 /* Cycles of both with these shared loops; infinite where there is no plan. Leaves the nests
  * planned. */
 static double pair_plan(struct work *w, const struct moves *moves, const struct pair *k,
                         const struct loop *prefix, int n) {
     struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
     struct nest *both[2] = {a, b};
-    if (!tile_make(w, k, prefix, n)) return INFINITY;
+    windows_begin(w, k);
+    if (!windows_prefix(w, a, prefix, n) || !tile_make(w, k, prefix, n)) return INFINITY;
+    memcpy(b->prefix, prefix, sizeof *prefix * (size_t)n);
+    b->nprefix = n;
     for (int i = 0; i < 2; i++) {
-        memcpy(both[i]->prefix, prefix, sizeof *prefix * (size_t)n);
-        both[i]->nprefix = n;
         both[i]->steps = STEPS;
         memset(both[i]->reserved, 0, sizeof both[i]->reserved);
     }
@@ -247,16 +319,22 @@ static double pair_plan(struct work *w, const struct moves *moves, const struct 
     }
     a->partner = k->second;
     b->partner = k->first;
+    struct stmt *keep = windows_open(w, a);
     bool ok = nest_plan(w, moves, k->first);
+    windows_close(w, a, keep);
     if (ok && own) add_holds(w, a, b->reserved);
     ok = ok && nest_plan(w, moves, k->second);
     if (ok && own) {
         memset(a->reserved, 0, sizeof a->reserved);
         a->reserved[o->memory] = bytes;
     }
-    double turns = plan_trips(w, &a->plan, n); /* nothing of one turn hides behind another */
-    return ok ? a->plan.cycles + b->plan.cycles + (turns - 1) * (a->plan.lead + b->plan.lead)
-              : INFINITY;
+    if (!ok) return INFINITY;
+    double turns = plan_trips(w, &b->plan, n), lead = a->plan.lead, meets = b->plan.lead;
+    if (pair_in_order(w, a, b))
+        meets = fmax(0, meets - last_steps(w, a, turns));
+    else
+        lead += a->plan.tail + b->plan.tail;
+    return a->plan.cycles + b->plan.cycles + (turns - 1) * (lead + meets);
 }
 
 struct choice {
@@ -267,23 +345,46 @@ struct choice {
     struct home home;
 };
 
-/* Outer axes one by one, the last in a few tiles. */
-static int prefixes(const struct work *w, const struct pair *k, struct choice *c) {
-    int n = 0;
-    for (int last = 0; last < k->naxes && last < MAX_PREFIX && n < MAX_CANDIDATES; last++) {
+/* Does a tile of these loops fit? */
+static bool prefix_fits(struct work *w, const struct pair *k, const struct choice *c) {
+    struct nest *a = &w->nest[k->first];
+    const struct nest keep = *a;
+    struct home home = w->home[k->buffer];
+    bool fits;
+    windows_begin(w, k);
+    fits = windows_prefix(w, a, c->prefix, c->n) && tile_make(w, k, c->prefix, c->n);
+    *a = keep;
+    w->home[k->buffer] = home;
+    return fits;
+}
+
+/* Axes from the first on one by one, the last in a few tiles, of which the largest that fit are taken. */
+static int prefixes(struct work *w, const struct pair *k, int first, int n, int most,
+                    struct choice *c) {
+    for (int last = first; last < k->naxes && last - first < MAX_PREFIX && n < most; last++) {
         int64_t extent = w->p->axis[k->axis[last]].extent, before = 0;
-        for (int64_t parts = 2; parts <= extent && n < MAX_CANDIDATES;
+        for (int64_t parts = 2; parts <= extent && n < most;
              parts = parts < extent && 2 * parts > extent ? extent : 2 * parts) {
             int64_t tile = (extent + parts - 1) / parts;
             if (tile == before) break;
             before = tile;
-            for (int i = 0; i < last; i++)
-                c[n].prefix[i] = (struct loop){k->axis[i], 1, LOOP_SEQUENTIAL};
-            c[n].prefix[last] = (struct loop){k->axis[last], tile, LOOP_SEQUENTIAL};
-            c[n++].n = last + 1;
+            for (int i = first; i < last; i++)
+                c[n].prefix[i - first] = (struct loop){k->axis[i], 1, LOOP_SEQUENTIAL};
+            c[n].prefix[last - first] = (struct loop){k->axis[last], tile, LOOP_SEQUENTIAL};
+            c[n].n = last - first + 1;
+            n += prefix_fits(w, k, &c[n]);
             if (parts == extent) break;
         }
     }
+    return n;
+}
+
+/* Inner axes begin on their own too: in loops around them the first nest would fetch its operands anew, and
+ * instructions may be shorter along one axis than along another. */
+static int all_prefixes(struct work *w, const struct pair *k, struct choice *c) {
+    int n = 0, most = k->naxes > 1 ? EACH : MAX_CANDIDATES;
+    for (int i = 0; i < k->naxes && n < MAX_CANDIDATES; i++)
+        n = prefixes(w, k, i, n, n + most < MAX_CANDIDATES ? n + most : MAX_CANDIDATES, c);
     return n;
 }
 
@@ -297,11 +398,24 @@ static const char *prefix_text(struct work *w, const struct choice *c) {
     return out;
 }
 
+/* Where the tile has borders they are filled with zeros, once. */
+static void add_border(struct work *w, const struct pair *k) {
+    const struct opnd *o = &w->task[w->nest[k->second].core].op[k->given];
+    for (int d = 0; d < w->p->buffer[k->buffer].ndims; d++) {
+        int64_t lo, hi;
+        const struct stmt *st = &w->p->stmt[w->task[w->nest[k->second].core].stmt];
+        access_range(w->p, st, given_access(w, k), d, &lo, &hi);
+        if (lo >= 0 && hi < w->p->buffer[k->buffer].extent[d]) continue;
+        w->nest[k->first].border = windows_zeros(w, o, k->buffer);
+        return;
+    }
+}
+
 static void pair_decide(struct work *w, const struct moves *moves, struct pair *k) {
     struct choice *c = arena_array(w->arena, MAX_CANDIDATES + 1, sizeof *c);
     struct candidate *q = arena_array(w->arena, MAX_CANDIDATES + 1, sizeof *q);
     struct nest *a = &w->nest[k->first], *b = &w->nest[k->second];
-    int n = 0, best = 0, made = prefixes(w, k, c + 1) + 1;
+    int n = 0, best = 0, made = all_prefixes(w, k, c + 1) + 1;
     const struct choice apart = {
         .cost = a->plan.cycles + b->plan.cycles, .a = *a, .b = *b, .home = w->home[k->buffer]};
     for (int i = 0; i < made; i++) {
@@ -327,6 +441,8 @@ static void pair_decide(struct work *w, const struct moves *moves, struct pair *
         if (answer >= 0 && answer < n) best = answer;
     }
     *a = c[best].a, *b = c[best].b, w->home[k->buffer] = c[best].home;
+    if (a->nwindows) windows_prefix(w, a, c[best].prefix, c[best].n);
+    if (b->given >= 0) add_border(w, k);
 }
 
 bool pairs_decide(struct work *w, const struct moves *moves) {

@@ -453,6 +453,9 @@ double pipe_waits(struct pricing *c, const struct task *core) {
     uint64_t seen = 0;
     int flows = 0;
     struct flow f = {0};
+    double lasting = 0; /* fills that shared loops do not repeat */
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].depth < c->nest->nprefix) lasting += c->fill[i].cycles;
     for (int i = 0; i < c->nfills; i++) {
         if (seen >> c->fill[i].queue & 1) continue;
         seen |= UINT64_C(1) << c->fill[i].queue;
@@ -465,6 +468,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
     }
     lead += latency;
     if (c->plan->parts) choose_parts(c, flows == 1 ? &f : NULL, exec, whole, &lead, &waits);
-    c->plan->lead = lead + c->tail + table_cycles(c, core);
-    return c->plan->lead + waits;
+    c->plan->lead = lead - lasting;
+    c->plan->tail = c->tail;
+    return lead + c->tail + table_cycles(c, core) + waits;
 }

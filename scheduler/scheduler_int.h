@@ -131,6 +131,7 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     int memory;
     bool is_tile;            /* holds the elements from lo on, `extent` of them, and only inside a group */
     struct val lo[MAX_DIMS];
+    int64_t border[MAX_DIMS]; /* of a tile: zeros before its elements, part of `extent` */
     bool packed; /* coordinates as in geom; otherwise row-major */
     struct coord at[MAX_COORDS]; /* innermost first */
     int64_t stride[MAX_COORDS];
@@ -271,7 +272,7 @@ struct plan {
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
     int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts;
                   PARTS_ANY: as is best, which pricing puts here */
-    double predicted, lead;     /* lead: before the first instruction and after the last, part of it */
+    double predicted, lead, tail; /* lead, tail: before the first instruction of a turn and after its last, part of it */
     const char *bound;     /* what takes so long: id of a queue, bus or cache, or waits; NULL */
     struct tiling *tiling; /* of these loops, during the search; NULL */
 };
@@ -279,6 +280,13 @@ enum { MAX_FEEDS = 4 };
 struct feed { /* a copy by the host inside the nest's outermost loops, of what it reads or of its result (feeds.c) */
     int stmt, depth;
     bool after;
+};
+/* Of a leader: in each turn it makes `n` values of its axis, those that the follower's tile of the shared
+ * axis reads, moved inside the extent: from clamp(step * first + offset, 0, extent - n) on. */
+struct window {
+    int axis, shared, turn; /* turn: stands for the turns in its plan; -1 until a plan is made */
+    int64_t step, offset, reach, n; /* reach: values that one of the shared axis reads; n 0: all, not in turns */
+    int64_t extent, slide;          /* of the axis; from turn to turn, on average */
 };
 struct nest {
     int core; /* task with a reduction; -1 */
@@ -291,6 +299,9 @@ struct nest {
     int given;          /* of a follower's core: the operand that reads them */
     struct loop prefix[MAX_PREFIX]; /* loops that a pair shares: the plans begin with them */
     int nprefix;
+    struct window window[MAX_DIMS];
+    int nwindows;
+    int border;    /* buffer whose home holds zeros, from which the tile's borders come; 0: it has none */
     int part_axis;     /* where part_n > 0 the nest does only [part_lo, part_lo + part_n) of it */
     int64_t part_lo, part_n;
     int next_part;        /* the nest that does the rest; -1 */
@@ -506,7 +517,20 @@ void stmt_rename(struct program *, struct stmt *, const int *map);
 void pairs_rename(struct work *); /* before plans: nests that may become pairs share names of axes */
 bool pairs_decide(struct work *, const struct moves *);
 int maker_result(const struct work *, const struct nest *); /* the buffer that its last statement writes */
+/* One queue makes the tile and reads it: it need not meet the others in between. */
+bool pair_in_order(const struct work *, const struct nest *leader, const struct nest *follower);
 bool tile_stays(const struct work *, int buffer, int memory); /* no traffic between this memory and what it caches */
+
+/* windows.c: turns of a pair whose windows overlap */
+bool window_find(const struct work *, const struct access *made, uint64_t made_axes, const struct task *reader,
+                 const struct access *used, int dim, struct window *);
+bool windows_map(struct work *, int maker, int core, int read, int *map); /* as nest_unify, but for windows */
+/* The leader's prefix for that of the follower; false: nothing overlaps less than all. */
+bool windows_prefix(struct work *, struct nest *leader, const struct loop *prefix, int n);
+/* The leader's statements as its plan sees them, until the other call. */
+struct stmt *windows_open(struct work *, const struct nest *);
+void windows_close(struct work *, const struct nest *, const struct stmt *keep);
+int windows_zeros(struct work *, const struct opnd *, int buffer); /* a buffer like the tile, never written; -1 */
 
 /* tiling.c: tiles at each depth of the loops */
 struct sizes {

@@ -21,13 +21,15 @@ static int64_t outer_tile(const struct work *w, const struct nest *n, int axis) 
     return tile;
 }
 
-/* A pair shares its own loops; what registers hold whole is not shared. */
+/* A pair shares its own loops, but not those that its first nest walks in part again and again; what registers hold whole is not shared. */
 static bool may_share(const struct work *w, const struct nest *n, int axis) {
     for (int i = 0; n->core >= 0 && i < n->plan.nloops; i++)
         if (n->plan.loop[i].axis == axis) {
             if (loop_unrolled(w, n, &n->plan, i)) return false;
             break;
         }
+    for (int i = 0; i < n->nwindows; i++)
+        if (n->window[i].axis == axis) return false;
     for (int i = 0; i < n->nprefix; i++)
         if (n->prefix[i].axis == axis) return n->leads;
     return n->partner < 0;

@@ -482,6 +482,21 @@ static void walk_section(struct verify *v, const struct section *c, bool prepare
 }
 
 /* ---- tables ---- */
+static bool in_nodes(const struct schedule *s, const struct section *c, int place) {
+    for (int k = 0; k < c->nnodes; k++)
+        if (verify_node_uses(s, &c->node[k], place)) return true;
+    return false;
+}
+
+/* Copies of its elements are all there is of such a temporary. */
+static bool never_home(const struct verify *v, int buffer) {
+    int home = schedule_home(v->s, buffer);
+    if (v->p->buffer[buffer].role != ROLE_TEMP || v->loose[buffer]) return false;
+    for (int k = 0; k < v->written[buffer].n; k++)
+        if (v->recurrence_of[v->order[v->written[buffer].at[k]]] >= 0) return false;
+    return home < 0 || (!in_nodes(v->s, &v->s->prepare, home) && !in_nodes(v->s, &v->s->run, home));
+}
+
 static bool fill_tables(struct verify *v) {
     const struct program *p = v->p;
     size_t ns = (size_t)p->nstmts, nb = (size_t)p->nbuffers;
@@ -494,7 +509,10 @@ static bool fill_tables(struct verify *v) {
     v->done = arena_array(a, ns + 1, sizeof *v->done);
     v->nvisited = arena_array(a, ns * (size_t)p->naxes + 1, sizeof *v->nvisited);
     v->loose = arena_array(a, nb + 1, sizeof *v->loose);
+    v->may_repeat = arena_array(a, nb + 1, sizeof *v->may_repeat);
+    v->repeats = arena_array(a, nb + 1, sizeof *v->repeats);
     if (!steps_tables(v)) return false;
+    for (size_t b = 0; b < nb; b++) v->may_repeat[b] = never_home(v, (int)b);
     for (size_t s = 0; s < ns; s++) {
         int64_t points = 1;
         for (int k = 0; k < p->naxes; k++)
@@ -563,6 +581,7 @@ static void open_tables(struct verify *v) {
     pages_init(&v->instances, PAGE_ENTRIES, &v->page_bytes);
     pages_init(&v->races, PAGE_ENTRIES * sizeof(struct granule), &v->page_bytes);
     pages_init(&v->visited, PAGE_ENTRIES, &v->page_bytes);
+    pages_init(&v->life, PAGE_ENTRIES * sizeof(uint32_t), &v->page_bytes);
 }
 
 static void close_tables(struct verify *v) {
@@ -576,6 +595,7 @@ static void close_tables(struct verify *v) {
     pages_free(&v->instances);
     pages_free(&v->races);
     pages_free(&v->visited);
+    pages_free(&v->life);
     arena_free(&v->arena);
 }
 

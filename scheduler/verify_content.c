@@ -174,9 +174,11 @@ static bool clear_cell(struct work *w, int64_t element, struct tag *dst, uint8_t
     }
     *dst = tag_element(buffer, element, w->n->init, 1, v->p->buffer[buffer].type);
     dst->step = step_number(v, w->n->init, w->point);
+    dst->life = ++v->lives;
     if (!v->counting) return true;
     step_visit(v, w->n->init, w->point);
     uint32_t *count = count_at(v, w->n->init, w->point, element);
+    if (*count && v->may_repeat[buffer]) return v->repeats[buffer] = true;
     if (*count)
         return point_error(v, w->n->stmt, w->point, "initialises a second time", NULL, NULL);
     ++*count;
@@ -220,7 +222,7 @@ static bool valid_point(struct work *w, int64_t n) {
     } else if (!check_operand(w, w->candidate->self, cur, element)) {
         return false;
     }
-    *cur = point_after(v, stmt, w->point, element, cur);
+    if (!point_after(v, stmt, w->point, element, cur, cur)) return false;
     *state |= VALID;
     return true;
 }
@@ -255,8 +257,7 @@ static bool pad_point(struct work *w, int64_t n, bool alone_only) {
         int64_t element = access_at(v, w->n->stmt, -1, w->point);
         struct tag *cur = cell(w, dst, w->h->dst[n]);
         if (repeats && element >= 0 && !(*state & VALID)) {
-            *cur = point_after(v, w->n->stmt, w->point, element, cur);
-            return true;
+            return point_after(v, w->n->stmt, w->point, element, cur, cur);
         }
     }
     *state |= BAD_PAD;
@@ -356,11 +357,20 @@ static bool any_left_out(struct work *w) {
     return false;
 }
 
+/* Are some of its instances executed for a second time, or may they be? */
+static bool repeats(const struct work *w) {
+    int buffer = w->stmt->dst.buffer;
+    struct walked box = {w->base, w->h->naxes, w->n->axis, w->h->extent};
+    if (!w->v->may_repeat[buffer]) return false;
+    if (!w->v->counting) return w->v->repeats[buffer];
+    return w->stmt->combine == COMBINE_SET || !point_box_is_new(w->v, w->n->stmt, &box);
+}
+
 static bool is_whole(struct work *w) {
     const struct shape *h = w->h;
     if (!h->regular || !all_inside(w) || !elements_tell(w, &w->binding->candidate[0])) return false;
     if (w->stmt->combine == COMBINE_SET && h->first[0].n != h->points) return false;
-    if (any_left_out(w)) return false;
+    if (repeats(w) || any_left_out(w)) return false;
     go_to(w, 0);
     if (!w->v->counting) choose_candidate(w, 0);
     return w->v->counting || elements_tell(w, w->candidate);
@@ -396,7 +406,7 @@ static bool whole_result(struct work *w, int64_t n, uint32_t times) {
     } else if (!check_operand(w, w->candidate->self, cur, element)) {
         return false;
     }
-    *cur = point_after(v, stmt, w->point, element, cur);
+    if (!point_after(v, stmt, w->point, element, cur, cur)) return false;
     cur->count += times - 1;
     *state |= VALID;
     return true;

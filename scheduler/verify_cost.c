@@ -44,10 +44,25 @@ static void mark(struct verify *v, const struct sx *x, bool bound) {
     mark(v, x->b, bound);
 }
 
+/* Does it follow a window that is moved inside an extent? Where windows overlap, what one turn makes again
+ * must not be left out in another. */
+static bool is_moved(const struct verify *v, const struct sx *x) {
+    if (!x || x->op == SX_CONST) return false;
+    if (x->op == SX_VAR) return v->moved[x->var];
+    return x->op == SX_MIN || x->op == SX_MAX || is_moved(v, x->a) || is_moved(v, x->b);
+}
+
+static void mark_windows(struct verify *v, const struct issue_node *n) {
+    if (n->stmt < 0 || !v->may_repeat[v->p->stmt[n->stmt].dst.buffer]) return;
+    for (int a = 0; a < v->p->naxes; a++)
+        if (n->base[a] && is_moved(v, n->base[a])) mark_all(v, n->base[a]);
+}
+
 static void mark_nodes(struct verify *v, const struct node *node, int n) {
     for (int k = 0; k < n; k++) {
         if (node[k].kind == NODE_LOOP) {
             const struct loop_node *l = node[k].loop;
+            v->moved[l->var] = is_moved(v, l->lo);
             if (l->lo->op < SX_LT) mark(v, l->lo, true);
             if (l->hi->op < SX_LT) mark(v, l->hi, true);
             mark_nodes(v, l->body, l->nbody);
@@ -55,6 +70,7 @@ static void mark_nodes(struct verify *v, const struct node *node, int n) {
         if (node[k].kind != NODE_ISSUE) continue;
         const struct issue_node *i = node[k].issue;
         const struct instr *in = &v->m->instr[i->instr];
+        mark_windows(v, i);
         for (int s = 0; s < in->nranged; s++) mark(v, i->size[s], false);
         for (int o = 0; o < in->noperands; o++)
             if (i->arg[o].place >= 0) mark(v, i->arg[o].offset, false);
@@ -111,6 +127,7 @@ void limit_trips(struct verify *v) {
     const struct schedule *s = v->s;
     v->plain_trips = v->trips;
     v->goes_round = arena_array(&v->arena, (size_t)s->nvars + 1, sizeof *v->goes_round);
+    v->moved = arena_array(&v->arena, (size_t)s->nvars + 1, sizeof *v->moved);
     mark_nodes(v, s->prepare.node, s->prepare.nnodes);
     mark_nodes(v, s->run.node, s->run.nnodes);
     while (v->trips > 2 && nodes_points(v, s->prepare.node, s->prepare.nnodes) +

@@ -27,7 +27,8 @@ static bool fallback_point(struct verify *v, int stmt, const int64_t *at, const 
     struct place_at where = home_of(v, home[s->nreads], element);
     struct tag cur = tag_get(v, where, type);
     if (s->combine != COMBINE_SET && !point_check_partial(v, stmt, at, element, &cur)) return false;
-    tag_set(v, where, type, point_after(v, stmt, at, element, &cur));
+    if (!point_after(v, stmt, at, element, &cur, &cur)) return false;
+    tag_set(v, where, type, cur);
     return true;
 }
 

@@ -38,6 +38,7 @@ struct tag {
     uint64_t id;                       /* DATA: buffer << 40 | element; CONST: the value's bits; INSIDE: id of the element */
     uint32_t count;                    /* DATA: contributions of the writer; INSIDE: how many granules before it starts */
     uint32_t step;                     /* DATA: the writer's step in the recurrences around it, numbered */
+    uint32_t life;                     /* DATA of a buffer whose elements may be made again: which time this is */
     int16_t writer;                    /* DATA: statement that wrote it; -1: the caller */
     uint8_t kind, type;                /* as stored */
 };
@@ -147,7 +148,11 @@ struct verify {
     size_t page_bytes;
 
     int64_t *var;                      /* values of loop variables */
+    bool *may_repeat, *repeats;        /* [nbuffers] temporaries that never go home: their elements may be made again, from the start; some are */
+    uint32_t lives;                    /* begun so far */
+    struct pages life;                 /* statement, instance -> the life that it last added to */
     bool *goes_round;                  /* [nvars] what an iteration finds depends on the one before: never cut short */
+    bool *moved;                       /* [nvars] begins at a bound that is moved inside an extent */
     bool *live;                        /* those of the loops around */
     int64_t *inst;                     /* [nunits] instance that is walked */
     const struct node *node;           /* for messages */
@@ -258,10 +263,12 @@ void tag_copy(struct verify *, struct place_at to, struct place_at from, enum ty
 struct tag tag_element(int buffer, int64_t element, int writer, uint32_t count, enum type);
 struct tag tag_const(enum type, union value);
 struct place_at home_of(struct verify *, int place, int64_t element);
+bool instance_marked(const struct verify *, int stmt, uint64_t number);
 uint32_t *count_at(struct verify *, int stmt, const int64_t *at, int64_t element);   /* in the step of point `at` */
 uint32_t count_of(const struct verify *, int stmt, const int64_t *at, int64_t element);
 bool counts_page(const struct verify *, int stmt, int64_t element); /* something near the element was counted (no recurrence around) */
 bool instance_mark(struct verify *, int stmt, uint64_t number);     /* false: marked before */
+bool instance_live(struct verify *, int stmt, uint64_t number, uint32_t life); /* false: added to that life before */
 /* The version of the element that statement `stmt` at point `at` (nstmts: the caller, afterwards) must see. False: nothing wrote it. */
 bool version_before(struct verify *, int stmt, const int64_t *at, int buffer, int64_t element, struct tag *out);
 bool tags_zero_place(struct verify *, int place);
@@ -283,12 +290,14 @@ bool point_count(struct verify *, int stmt, const int64_t *at, int64_t element);
 /* The same for a box of instances at once, and for the elements that they write, `times` each. */
 struct walked { const int64_t *base; int naxes; const int *axis; const int64_t *extent; };
 bool point_count_box(struct verify *, int stmt, const struct walked *);
+bool point_box_is_new(const struct verify *, int stmt, const struct walked *);       /* none of it was executed before */
 bool point_count_element(struct verify *, int stmt, const int64_t *at, int64_t element, uint32_t times);
 bool tag_same(const struct tag *, const struct tag *);
 bool point_expected(struct verify *, int stmt, int read, const int64_t *at, struct tag *out);
 bool point_check_read(struct verify *, int stmt, int read, const int64_t *at, const struct tag *found);
 bool point_check_partial(struct verify *, int stmt, const int64_t *at, int64_t element, const struct tag *found);
-struct tag point_after(const struct verify *, int stmt, const int64_t *at, int64_t element, const struct tag *before);
+/* False: the instance has added to what the destination holds before. */
+bool point_after(struct verify *, int stmt, const int64_t *at, int64_t element, const struct tag *before, struct tag *out);
 
 /* verify_content.c */
 void content_issue(struct verify *, const struct issue_node *, const struct shape *, const struct place_at *, const int64_t *flag);

@@ -93,6 +93,7 @@ bool point_count(struct verify *v, int stmt, const int64_t *at, int64_t element)
     uint32_t *count = count_at(v, stmt, at, element);
     bool twice = s->combine == COMBINE_SET ? *count > 0
                                            : !instance_mark(v, stmt, instance_number(v, stmt, at));
+    if (twice && v->may_repeat[s->dst.buffer]) return v->repeats[s->dst.buffer] = true;
     if (twice) return point_error(v, stmt, at, "is executed twice", NULL, NULL);
     ++*count;
     v->done[stmt]++;
@@ -130,31 +131,55 @@ static void mark_box(struct verify *v, int stmt, const struct walked *box) {
     }
 }
 
-/* All marked now, none before. */
-static bool mark_instances(struct verify *v, int stmt, const struct walked *box, int64_t *at) {
-    int64_t x[MAX_AXES] = {0}, step[MAX_AXES] = {0};
-    uint64_t number = instance_number(v, stmt, at);
+/* The instances of a box, one by one. */
+struct box_walk {
+    const struct walked *box;
+    int64_t x[MAX_AXES], step[MAX_AXES];
+    uint64_t number;
+};
+
+static void box_begin(const struct verify *v, int stmt, const struct walked *box, struct box_walk *b) {
+    *b = (struct box_walk){.box = box, .number = instance_number(v, stmt, box->base)};
     for (int k = 0; k < box->naxes; k++) {
         if (box->axis[k] < 0) continue;
-        step[k] = 1;
+        b->step[k] = 1;
         for (int a = box->axis[k] + 1; a < v->p->naxes; a++)
-            if (v->domain[stmt] >> a & 1) step[k] *= v->p->axis[a].extent;
+            if (v->domain[stmt] >> a & 1) b->step[k] *= v->p->axis[a].extent;
     }
-    for (;;) {
-        if (!instance_mark(v, stmt, number)) {
-            for (int k = 0; k < box->naxes; k++)
-                if (box->axis[k] >= 0) at[box->axis[k]] += x[k];
-            return false;
-        }
-        int k = box->naxes - 1;
-        for (; k >= 0 && x[k] + 1 == box->extent[k]; k--) {
-            number -= (uint64_t)(x[k] * step[k]);
-            x[k] = 0;
-        }
-        if (k < 0) return true;
-        x[k]++;
-        number += (uint64_t)step[k];
+}
+
+static bool box_next(struct box_walk *b) {
+    int k = b->box->naxes - 1;
+    for (; k >= 0 && b->x[k] + 1 == b->box->extent[k]; k--) {
+        b->number -= (uint64_t)(b->x[k] * b->step[k]);
+        b->x[k] = 0;
     }
+    if (k < 0) return false;
+    b->x[k]++;
+    b->number += (uint64_t)b->step[k];
+    return true;
+}
+
+/* All marked now, none before. */
+static bool mark_instances(struct verify *v, int stmt, const struct walked *box, int64_t *at) {
+    struct box_walk b;
+    box_begin(v, stmt, box, &b);
+    do {
+        if (instance_mark(v, stmt, b.number)) continue;
+        for (int k = 0; k < box->naxes; k++)
+            if (box->axis[k] >= 0) at[box->axis[k]] += b.x[k];
+        return false;
+    } while (box_next(&b));
+    return true;
+}
+
+bool point_box_is_new(const struct verify *v, int stmt, const struct walked *box) {
+    struct box_walk b;
+    box_begin(v, stmt, box, &b);
+    do
+        if (instance_marked(v, stmt, b.number)) return false;
+    while (box_next(&b));
+    return true;
 }
 
 bool point_count_box(struct verify *v, int stmt, const struct walked *box) {
@@ -206,14 +231,19 @@ bool point_check_partial(struct verify *v, int stmt, const int64_t *at, int64_t 
     return point_error(v, stmt, at, "accumulates to", found, &expected);
 }
 
-struct tag point_after(const struct verify *v, int stmt, const int64_t *at, int64_t element,
-                       const struct tag *before) {
+bool point_after(struct verify *v, int stmt, const int64_t *at, int64_t element,
+                 const struct tag *before, struct tag *out) {
     const struct stmt *s = &v->p->stmt[stmt];
     uint32_t step = step_number(v, stmt, at);
-    bool partial = s->combine != COMBINE_SET && before->kind == TAG_DATA &&
-                   before->writer == stmt && before->step == step;
-    struct tag t = tag_element(s->dst.buffer, element, stmt, partial ? before->count + 1 : 1,
-                               v->p->buffer[s->dst.buffer].type);
-    t.step = step;
-    return t;
+    bool adds = s->combine != COMBINE_SET && before->kind == TAG_DATA,
+         partial = adds && before->writer == stmt && before->step == step;
+    uint32_t life = adds ? before->life : ++v->lives;
+    *out = tag_element(s->dst.buffer, element, stmt, partial ? before->count + 1 : 1,
+                       v->p->buffer[s->dst.buffer].type);
+    out->step = step;
+    out->life = life;
+    if (!v->repeats[s->dst.buffer] || s->combine == COMBINE_SET ||
+        instance_live(v, stmt, instance_number(v, stmt, at), life))
+        return true;
+    return point_error(v, stmt, at, "is executed twice", NULL, NULL);
 }

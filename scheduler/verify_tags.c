@@ -196,6 +196,19 @@ bool instance_mark(struct verify *v, int stmt, uint64_t number) {
     return !was;
 }
 
+bool instance_marked(const struct verify *v, int stmt, uint64_t number) {
+    uint64_t bits = 8 * PAGE_ENTRIES;
+    const unsigned char *page = pages_find(&v->instances, (uint64_t)stmt << 48 | number / bits);
+    return page && (page[number % bits / 8] >> number % 8 & 1);
+}
+
+bool instance_live(struct verify *v, int stmt, uint64_t number, uint32_t life) {
+    uint32_t *page = pages_get(&v->life, (uint64_t)stmt << 48 | number / PAGE_ENTRIES, NULL);
+    uint32_t was = page[number % PAGE_ENTRIES];
+    page[number % PAGE_ENTRIES] = life;
+    return was != life;
+}
+
 bool version_before(struct verify *v, int stmt, const int64_t *at, int buffer, int64_t element,
                     struct tag *out) {
     const struct buffer *b = &v->p->buffer[buffer];

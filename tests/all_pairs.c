@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "tests/plan_run.h"
+#include "approaches/approaches.h"
 
 /* Depthwise, then pointwise convolution; odd sizes leave tails. */
 static const char f32_text[] =
@@ -45,6 +46,49 @@ static const char i8_text[] =
     "  O[p,q,k] = i8(clip(round(f64(d[k,p,q]) * 0.0625), -128, 127))\n"
     "}\n";
 
+/* Windows that overlap: 3x3 after 1x1. */
+static const char window_text[] =
+    "kernel block(C=20, H=11, W=9, K=24, M=16) {\n"
+    "  in I: i8[C, H, W]  const E: i8[K, C]  const F: i8[M, K, 3, 3]  out O: i8[M, H, W]\n"
+    "  temp a: i32[K, H, W]  temp x: i8[K, H, W]  temp b: i32[M, H, W]\n"
+    "  axes k: K, p: H, q: W, c: C, r: 3, s: 3, m: M\n"
+    "  a[k,p,q]  = 0\n"
+    "  a[k,p,q] += i32(I[c,p,q]) * i32(E[k,c])\n"
+    "  x[k,p,q] = i8(clip(round(f64(max(a[k,p,q], 0)) * 0.015625), -128, 127))\n"
+    "  b[m,p,q]  = 0\n"
+    "  b[m,p,q] += i32(x[k,p+r-1,q+s-1 else 0]) * i32(F[m,k,r,s])\n"
+    "  O[m,p,q] = i8(clip(round(f64(b[m,p,q]) * 0.0078125), -128, 127))\n"
+    "}\n";
+/* Expand, depthwise as products with diagonal blocks, project: the first two, or the last two. */
+static const char mobile_text[] =
+    "kernel block(C=32, G=2, H=9, W=8, M=16) {\n"
+    "  in I: i8[C, H, W]  const E: i8[G, 16, C]  const D: i8[G, 16, 16, 3, 3]  const F: i8[M, G, 16]\n"
+    "  out O: i8[M, H, W]\n"
+    "  temp a: i32[G, 16, H, W]  temp x: i8[G, 16, H, W]  temp b: i32[G, 16, H, W]\n"
+    "  temp y: i8[G, 16, H, W]  temp d: i32[M, H, W]\n"
+    "  axes g: G, j: 16, p: H, q: W, c: C, r: 3, s: 3, i: 16, m: M\n"
+    "  a[g,j,p,q]  = 0\n"
+    "  a[g,j,p,q] += i32(I[c,p,q]) * i32(E[g,j,c])\n"
+    "  x[g,j,p,q] = i8(clip(round(f64(max(a[g,j,p,q], 0)) * 0.0078125), -128, 127))\n"
+    "  b[g,j,p,q]  = 0\n"
+    "  b[g,j,p,q] += i32(x[g,i,p+r-1,q+s-1 else 0]) * i32(D[g,j,i,r,s])\n"
+    "  y[g,j,p,q] = i8(clip(round(f64(max(b[g,j,p,q], 0)) * 0.0078125), -128, 127))\n"
+    "  d[m,p,q]  = 0\n"
+    "  d[m,p,q] += i32(y[g,j,p,q]) * i32(F[m,g,j])\n"
+    "  O[m,p,q] = i8(clip(round(f64(d[m,p,q]) * 0.0078125), -128, 127))\n"
+    "}\n";
+/* Without borders, in steps of two, on a processor: tiles stay in a cache. */
+static const char valid_text[] =
+    "kernel valid(C=5, H=19, W=24, K=6, M=7) {\n"
+    "  in I: f32[C, H, W]  const E: f32[K, C]  const F: f32[M, K, 3, 3]  out O: f32[M, (H-1)/2, W-2]\n"
+    "  temp a: f32[K, H, W]\n"
+    "  axes k: K, p: H, q: W, c: C, r: 3, s: 3, m: M, u: (H-1)/2, v: W-2\n"
+    "  a[k,p,q]  = 0\n"
+    "  a[k,p,q] += I[c,p,q] * E[k,c]\n"
+    "  O[m,u,v]  = 0\n"
+    "  O[m,u,v] += a[k,2*u+r,v+s] * F[m,k,r,s]\n"
+    "}\n";
+
 static bool about_nests(const struct question *q) {
     return strncmp(q->subject, "nests of", 8) == 0;
 }
@@ -55,8 +99,13 @@ static int choose_pair(void *s, const struct question *q) {
     return 1 + (int)(plan_random(s) % (uint64_t)(q->ncandidates - 1));
 }
 
+static void grow(void *s, const struct space *space, int *at) {
+    (void)s;
+    approach_heuristic.move(NULL, space, at);
+}
+
 static const struct approach paired = {
-    "paired", "pairs, else the least cost", plan_open, free, choose_pair, plan_stay, NULL};
+    "paired", "pairs, else the least cost", plan_open, free, choose_pair, grow, NULL};
 
 struct pair_case {
     const char *machine, *host, *text, *temporary;
@@ -69,6 +118,10 @@ static const struct pair_case cases[] = {
     {"machines/cpu-avx2.xml", NULL, chain_text, "R", 1, true},
     {"machines/cpu-avx512.xml", NULL, chain_text, "R", 1, true},
     {EDGE, i8_text, "b", 1, false},
+    {EDGE, window_text, "x", 1, false},
+    {EDGE, mobile_text, "x", 1, false},
+    {"machines/cpu-avx2.xml", NULL, valid_text, "a", 1, true},
+    {"machines/cpu-avx2.xml", NULL, valid_text, "a", 2, true},
 };
 
 static void compare(const struct pair_case *k, uint64_t seed) {
@@ -86,7 +139,7 @@ static void compare(const struct pair_case *k, uint64_t seed) {
 static void every_tile_is_right(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (uint64_t seed = 1; seed <= 6; seed++) compare(&cases[i], seed);
+        for (uint64_t seed = 1; seed <= 3; seed++) compare(&cases[i], seed);
 }
 
 int main(void) {

@@ -124,7 +124,7 @@ static const struct mutant table_mutants[] = {
 };
 
 static const struct mutant lanes_mutants[] = {
-    {"i = i0, j = j0, k = k0", "i = i0, j = j0, k = 0", 0, "is executed twice"},
+    {"i = i0, j = j0, k = k0", "i = i0, j = j0, k = 0", 0, "24 of the 120 instances"},
     {"O in dram at 208", "O in dram at 192", 0, "overlap"},
     {"J = min(4, 6 - j0), S = B", "J = 4, S = B", 0, "touches"},
     {"J = min(4, 6 - j0), S = c", "J = 4, S = c", 0, "touches"},
@@ -229,6 +229,19 @@ static bool verified(const struct machine *m, const char *text, int trips, struc
     return good;
 }
 
+/* Elements may be made again, but each time from the start, and of all that belongs to them. */
+static const struct mutant again_mutants[] = {
+    {"at (i = i0, j = j0, k = k1)", "at (i = i0, j = j0, k = 0)", 0, "reads A["},
+    {"S = B + k1*24 + j0*4, D = b)\n          issue fma(A = A + i0*20 + k1*4, B = b, C = c) do 1 axes (j: j) at (i "
+     "= i0, j = j0, k = k1)",
+     "S = B + j0*4, D = b)\n          issue fma(A = A + i0*20, B = b, C = c) do 1 axes (j: j) at (i = i0, j = "
+     "j0, k = 0)",
+     0, "is executed twice"},
+    {"k1 = 0 to 5", "k1 = 0 to 4", 0, "after 4 of statement 1"},
+    {"loop k1 = 0 to 5 axis k {", "loop k1 = 0 to 5 axis k { issue zero(C = c) do 0 axes (j: j) at (i = i0, j = j0)",
+     0, "after 1 of statement 1"},
+};
+
 /* Blocks know nothing of each other, though their queues take the same numbers one after another.
  */
 static const struct mutant grid_mutants[] = {
@@ -273,6 +286,7 @@ MUTANTS(gemm)
 MUTANTS(hardware)
 MUTANTS(table)
 MUTANTS(lanes)
+MUTANTS(again)
 MUTANTS(board)
 MUTANTS(async)
 MUTANTS(fragments)
@@ -282,7 +296,7 @@ MUTANTS(grid)
 static void test_trips_and_steps(void **state) {
     (void)state;
     static const char *const file[] = {"gemm", "hardware", "table",  "lanes", "board",
-                                       "async", "fragments", "grid"};
+                                       "async", "fragments", "grid", "again"};
     for (size_t f = 0; f < sizeof file / sizeof *file; f++) {
         struct arena arena;
         struct diags d;
@@ -368,7 +382,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),   cmocka_unit_test(test_hardware),
                                        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_lanes),  cmocka_unit_test(test_board),
+        cmocka_unit_test(test_lanes), cmocka_unit_test(test_again),  cmocka_unit_test(test_board),
         cmocka_unit_test(test_async),  cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_grid),   cmocka_unit_test(test_trips_and_steps),
         cmocka_unit_test(test_host_after_device),

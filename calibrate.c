@@ -63,6 +63,7 @@ static bool open_job(const struct calibration *c, const struct setting *s, int p
     *im = isamap_open();
     isamap_option(*im, "machine", m->file);
     isamap_option(*im, replay ? "decisions" : "record", s->decisions);
+    (*im)->option.plain = true;
     add_sizes(*im, s->sizes);
     for (int i = 0; i < m->nparams; i++)
         isamap_option(*im, "param",

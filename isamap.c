@@ -193,11 +193,13 @@ bool job_sizes(isamap *im, struct job *j) {
 }
 
 static struct decider *open_decider(isamap *im) {
-    if (im->option.decisions) return decider_replay(im->option.decisions, &im->diags);
+    const char *file = im->option.decisions;
+    if (file && !im->option.approach) return decider_replay(file, &im->diags);
     const char *name = im->option.approach ? im->option.approach : "heuristic";
     for (int i = 0; approaches[i]; i++)
         if (strcmp(approaches[i]->name, name) == 0)
-            return decider_open(approaches[i], im->option.seed);
+            return file ? decider_guide(file, approaches[i], im->option.seed, &im->diags)
+                        : decider_open(approaches[i], im->option.seed);
     diag_line(&im->diags, "--approach", 0, 0, "no approach '%s'", name);
     return NULL;
 }
@@ -256,6 +258,7 @@ bool job_compile(isamap *im, struct job *j) {
     if (!job_cover(im, j)) return false;
     struct scheduler_options options = {.threads = im->option.threads,
                                         .contexts = im->option.contexts,
+                                        .plain = im->option.plain,
                                         .simulate = simulated_cycles,
                                         .explain = im->option.explain ? &j->explain : NULL};
     j->schedule = scheduler_run(j->cover, j->machine, j->decider, &options, &im->diags);

@@ -41,6 +41,7 @@ struct options {
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
     bool verify, check, json, why, all, certify, explain, no_values, rtl, progress;
+    bool plain; /* as in scheduler_options */
 };
 
 struct isamap {

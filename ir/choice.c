@@ -15,15 +15,18 @@ const char *const question_name[QUESTION_COUNT] = {
 struct answer {
     const char *kind, *subject, *text;
     int line;
+    bool used; /* of a guide's */
 };
 
 struct decider {
     struct arena arena;
     const struct approach *approach; /* NULL: replaying */
     void *state;
-    const char *file; /* of the trace replayed */
-    struct answer *answer;
+    const char *file; /* of the trace replayed, or of the guide */
+    struct answer *answer; /* recorded; when replaying those of the trace */
     int n, cap, next;
+    struct answer *guide; /* answers to some questions; the others are the approach's */
+    int nguide;
     const char *failure;
     int failure_line;
 };
@@ -100,6 +103,19 @@ struct decider *decider_replay(const char *file, struct diags *diags) {
     return NULL;
 }
 
+struct decider *decider_guide(const char *file, const struct approach *approach, uint64_t seed,
+                              struct diags *diags) {
+    struct decider *d = decider_replay(file, diags);
+    if (!d) return NULL;
+    d->guide = d->answer;
+    d->nguide = d->n;
+    d->answer = NULL;
+    d->n = d->cap = 0;
+    d->approach = approach;
+    d->state = approach->open(seed);
+    return d;
+}
+
 static void fail(struct decider *d, int line, const char *text) {
     if (d->failure) return;
     d->failure = text;
@@ -123,24 +139,45 @@ static const struct answer *recorded(struct decider *d, enum question_kind kind,
     return NULL;
 }
 
+static const struct answer *guided(struct decider *d, enum question_kind kind,
+                                   const char *subject) {
+    for (int i = 0; i < d->nguide; i++) {
+        struct answer *x = &d->guide[i];
+        if (x->used || strcmp(x->kind, question_name[kind]) != 0 ||
+            strcmp(x->subject, subject) != 0)
+            continue;
+        x->used = true;
+        return x;
+    }
+    return NULL;
+}
+
+static const struct answer *answer_to(struct decider *d, enum question_kind kind,
+                                      const char *subject) {
+    return d->approach ? guided(d, kind, subject) : recorded(d, kind, subject);
+}
+
 static void record(struct decider *d, enum question_kind kind, const char *subject,
                    const char *text) {
     struct answer *x = add(d);
     *x = (struct answer){question_name[kind], arena_strdup(&d->arena, subject),
-                         arena_strdup(&d->arena, text), 0};
+                         arena_strdup(&d->arena, text), 0, false};
 }
 
 int decide(struct decider *d, const struct question *q) {
     assert(q->ncandidates > 0);
-    if (d->approach) {
+    const struct answer *x = answer_to(d, q->kind, q->subject);
+    if (d->approach && !x) {
         int i = q->ncandidates > 1 ? d->approach->choose(d->state, q) : 0;
         assert(i >= 0 && i < q->ncandidates);
         record(d, q->kind, q->subject, q->candidate[i].text);
         return i;
     }
-    const struct answer *x = recorded(d, q->kind, q->subject);
-    for (int i = 0; x && i < q->ncandidates; i++)
-        if (strcmp(q->candidate[i].text, x->text) == 0) return i;
+    for (int i = 0; x && i < q->ncandidates; i++) {
+        if (strcmp(q->candidate[i].text, x->text) != 0) continue;
+        if (d->approach) record(d, q->kind, q->subject, x->text);
+        return i;
+    }
     if (x)
         fail(d, x->line,
              arena_printf(&d->arena, "'%s' is no candidate for %s \"%s\" here", x->text, x->kind,
@@ -179,7 +216,8 @@ static bool parse_point(const struct space *s, const char *text, int *at) {
 
 void decide_point(struct decider *d, const struct space *s, int *at) {
     memcpy(at, s->start, (size_t)s->nvars * sizeof *at);
-    if (d->approach) {
+    const struct answer *x = answer_to(d, s->kind, s->subject);
+    if (d->approach && !x) {
         if (s->nvars && d->approach->move) d->approach->move(d->state, s, at);
         struct text t = {0};
         print_point(s, at, &t);
@@ -187,9 +225,11 @@ void decide_point(struct decider *d, const struct space *s, int *at) {
         text_free(&t);
         return;
     }
-    const struct answer *x = recorded(d, s->kind, s->subject);
     if (!x) return;
-    if (parse_point(s, x->text, at) && s->cost(s->user, at) < 1e300) return;
+    if (parse_point(s, x->text, at) && s->cost(s->user, at) < 1e300) {
+        if (d->approach) record(d, s->kind, s->subject, x->text);
+        return;
+    }
     memcpy(at, s->start, (size_t)s->nvars * sizeof *at);
     fail(d, x->line,
          arena_printf(&d->arena, "'%s' is no legal point for %s \"%s\" here", x->text, x->kind,
@@ -219,6 +259,11 @@ bool decider_failed(const struct decider *d, struct diags *diags) {
                   "version");
         return true;
     }
+    for (int i = 0; i < d->nguide && !d->failure; i++)
+        if (!d->guide[i].used) {
+            diag_line(diags, d->file, d->guide[i].line, 1, "nobody asked for this answer, or not so often");
+            return true;
+        }
     if (d->failure) diag_line(diags, d->file, d->failure_line, 1, "%s", d->failure);
     return d->failure != NULL;
 }

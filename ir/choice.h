@@ -58,6 +58,8 @@ struct approach {
 struct decider;
 struct decider *decider_open(const struct approach *, uint64_t seed);
 struct decider *decider_replay(const char *file, struct diags *);      /* NULL after reporting */
+/* The file's answers, each to the first question of its kind and subject, in any order; the approach answers all others. */
+struct decider *decider_guide(const char *file, const struct approach *, uint64_t seed, struct diags *);
 void decider_close(struct decider *);
 int decide(struct decider *, const struct question *);                  /* index; on a trace that does not fit: reports once, takes 0 */
 void decide_point(struct decider *, const struct space *, int *at);

@@ -151,6 +151,7 @@ static void footprint(const struct work *w, const struct memory *mem, const stru
 
 struct refilled {
     double lines, runs; /* runs: of consecutive lines, whose first is not foreseen */
+    double awaited;     /* tiles of sums that come back before they can grow */
 };
 
 /* The depth whose tile is passed as a whole before it comes again: inside the last loop around the sums that does not
@@ -169,8 +170,9 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct memory *mem = &w->m->memory[memory];
     double line = mem->line > 0 ? (double)mem->line : 64;
-    struct refilled sum = {0, 0};
+    struct refilled sum = {0, 0, 0};
     struct footprint f;
+    double blocks = plan_blocks(w, p, t, p->depth_out);
     int d = 0;
     for (; d < p->nloops; d++) {
         double lines = 0;
@@ -201,6 +203,9 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         }
         sum.lines += n * (r < 0 ? 2 : 1);
         sum.runs += runs;
+        if (r >= 0 || blocks <= 1) continue;
+        footprint(w, mem, p, t, acc, p->depth_out, &f);
+        sum.awaited = n / f.lines * (1 - 1 / blocks);
     }
     return sum;
 }
@@ -240,7 +245,7 @@ static void refills_make(const struct work *w, const struct moves *moves, const 
         if (!used[m] || mem->size <= 0 || mem->refill <= 0) continue;
         struct refilled n = lines_refilled(w, m, p, t);
         double cycles = n.lines * mem->refill,
-               exposed = (cycles + n.runs * mem->first) * (1 - mem->hidden);
+               exposed = (cycles + n.runs * mem->first) * (1 - mem->hidden) + n.awaited * mem->first;
         int queue = load_queue(w, moves, m);
         out->exposed += exposed;
         if (cycles > out->worst) {
@@ -264,5 +269,6 @@ const struct refills *caches_charge(struct work *w, const struct moves *moves, s
 }
 
 double caches_cycles(const struct refills *r, double core) {
-    return r->worst > core ? r->worst + r->exposed - r->worst_exposed : core + r->exposed;
+    if (r->worst <= core) return core + r->exposed;
+    return r->worst + r->exposed - r->worst_exposed * (1 - core / r->worst); /* refills hide as much of the computing */
 }

@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum { MAX_UNROLLED = 96 };
-static const double PORT_WEIGHT = 0.02;
+static const double PORT_WEIGHT = 0.02,
+                    CONTENTION = 4; /* pipes that are half filled are hardly waited for */
 
 int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
     if (nd->ranged[x] < 0 || nd->whole[x]) return nd->hi[x];
@@ -572,7 +573,10 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
     cycles -= overhead * (issues - plan_entries(c->w, c->nest, c->plan, issues));
     cycles = (cycles - remain_saving(c->w, t, c->plan, issues)) / width;
-    if (q->data_order && t->reductions) cycles = fmax(cycles, issues / independent(c, t) * (latency + q->pick));
+    if (q->data_order && t->reductions) {
+        double chains = independent(c, t), filled = fmin(1, chains / (latency * width));
+        cycles = fmax(cycles, issues / chains * (latency + q->pick * pow(filled, CONTENTION)));
+    }
     c->queue[in->queue] += cycles;
     double body = 1;
     for (int i = 0; i < c->plan->nloops; i++)

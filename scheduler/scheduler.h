@@ -11,6 +11,7 @@ struct scheduler_options {
     int threads;                       /* instances of a counted unit to use at most; 0: all */
     int contexts; /* slots of a copy at most: 1 has nothing in flight; 0: as many as pay */
     int64_t steps;                     /* bound on plans evaluated; 0: default */
+    bool plain;                        /* loop orders are those that are always tried: a trace fits other parameters of the machine too */
     struct text *explain;              /* candidates, their cost and what binds; or NULL */
     /* Cycles of a schedule by a simulator that executes at most so many instructions, for the best plans of a nest; negative: not
      * known. Or NULL. */

@@ -353,6 +353,7 @@ void pool_fill(struct search *s) {
         grow(s, &p);
         pool_add(s, &p);
     }
+    if (s->w->options && s->w->options->plain) return;
     s->budget = total * 3 / 10;
     for (int i = 0; i < POLISHED && s->budget > 0 && next_rough(s); i++) {
         struct point p = *next_rough(s);

@@ -132,6 +132,44 @@ static void test_misfits(void **state) {
     expect_failure("path \"road\" \"left\"\npath \"road\" \"left\"\n", false, 2, "nobody asked");
 }
 
+/* What the guide answers, in any order, and what is left to the approach; all of it is recorded. */
+static void test_guide(void **state) {
+    char file[] = "/tmp/isamap-trace-XXXXXX", saved[] = "/tmp/isamap-trace-XXXXXX";
+    struct diags diags;
+    int at[2];
+    (void)state;
+    diags_init(&diags);
+    write_file(file, "tile \"nest 0\" \"m=8 n=8\"\npath \"road\" \"left\"\n");
+    struct decider *d = decider_guide(file, &last, 0, &diags);
+    assert_non_null(d);
+    assert_int_equal(decide(d, &fork_in_road), 0);
+    assert_int_equal(decide(d, &fork_in_road), 1); /* used up: the approach's */
+    assert_true(decider_failed(d, &diags));        /* the tile was not asked for */
+    assert_int_equal(diags.at[0].line, 1);
+    decide_point(d, &space, at);
+    assert_true(at[0] == 1 && at[1] == 1);
+    assert_false(decider_failed(d, &diags));
+    decider_outcome(d, 7);
+    assert_true(seen_cost == 7);
+    save(d, saved);
+    decider_close(d);
+    unlink(file);
+    d = decider_replay(saved, &diags);
+    assert_int_equal(decide(d, &fork_in_road), 0);
+    assert_int_equal(decide(d, &fork_in_road), 1);
+    decide_point(d, &space, at);
+    assert_false(decider_failed(d, &diags));
+    decider_close(d);
+    unlink(saved);
+    write_file(strcpy(file, "/tmp/isamap-trace-XXXXXX"), "path \"road\" \"up\"\n");
+    d = decider_guide(file, &last, 0, &diags);
+    decide(d, &fork_in_road);
+    assert_true(decider_failed(d, &diags));
+    decider_close(d);
+    unlink(file);
+    diags_free(&diags);
+}
+
 static void test_malformed(void **state) {
     static const char *const text[] = {"walk \"road\" \"left\"\n", "path road left\n",
                                        "path \"road\"\n", "path \"road\" \"left\" more\n"};
@@ -157,6 +195,7 @@ static void test_malformed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_replay),
                                        cmocka_unit_test(test_misfits),
+                                       cmocka_unit_test(test_guide),
                                        cmocka_unit_test(test_malformed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,16 @@ uint64_t program_hash(const struct program *);
  * can; otherwise only what is accumulated as it is (t = a * b, c += t). How many ended. Exact: f16 and bf16, which round, stay. */
 int program_forward(struct program *, bool all);
 
+/* Statements that one instruction executes, seen as one (ir/program_join.c): what the temporaries that they keep to themselves do not
+ * hand on. Reads in the order of the statements, each place once; the last statement's destination; the axes of all. The value is not
+ * said. NULL: done; otherwise why they cannot be one. */
+enum { MAX_JOINED = 12 };
+const char *stmts_join(struct arena *, const struct program *, const int *stmt, int n, struct stmt *out);
+int stmt_joined_read(const struct program *, const struct stmt *joined, const struct access *);   /* -1: a temporary between them */
+/* Axes that one of them lacks or sums over: no part of these alone gives any result. */
+uint64_t stmts_whole_axes(const struct program *, const int *stmt, int n);
+void stmt_rename_axes(struct arena *, const struct program *, struct stmt *, const int *axis);   /* axis[a] stands for a; [naxes] */
+
 int program_buffer(const struct program *, const char *name);     /* -1: none */
 int64_t program_macs(const struct program *);                     /* products that are accumulated in the same statement */
 int64_t program_operations(const struct program *);               /* everything else */

@@ -90,9 +90,10 @@ struct automorphisms *automorphisms_of(struct arena *arena, const struct machine
     struct arena scratch;
     struct match match;
     arena_init(&scratch);
-    struct site site = site_of(&scratch, n->program, 0);
+    struct site site = {.s = NULL};
+    if (n->nparts == 0) site = site_of(&scratch, n->program, 0);
     match.n = 0;
-    if (!n->imm && n->naxes <= MAX_PERMUTED)
+    if (!n->imm && n->naxes <= MAX_PERMUTED && n->nparts == 0)
         match_terms(&scratch, machine, n, &site, site.term.root, false, &match);
     for (int i = 0; i < match.n; i++) {
         struct automorphism m;

@@ -110,7 +110,7 @@ static const char *marked_text(struct arena *a, const struct program *p, const s
 static const struct failure_sight *sight_of(struct search *s, const struct needle *n,
                                             const struct site *site, struct stmt_mark needle,
                                             struct stmt_mark stmt) {
-    if (!s->explain) return NULL;
+    if (!s->explain || n->nparts > 0) return NULL;
     struct failure_sight *v = arena_alloc(s->arena, sizeof *v);
     const struct stmt *own = &n->program->stmt[0];
     v->needle = marked_text(s->arena, n->program, own, needle, &v->needle_at, &v->needle_n);

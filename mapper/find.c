@@ -55,6 +55,8 @@ static void search_program(struct search *s, const struct program *p) {
             const struct needle *n = &s->needles->at[i];
             if (n->offered)
                 search_pair(s, n, &site);
+            else if (n->nparts > 0)
+                search_joined(s, n, p, t);
             else if (n->refused && n->program->nstmts > 0)
                 note_refused(s, n, &site);
         }

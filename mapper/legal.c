@@ -217,7 +217,9 @@ bool padding_legal(const struct needle *n, const struct program *p, const struct
     for (int x = 0; x < n->naxes; x++) {
         int64_t tile, full, rest, extent = group_extent(p, &g[x]);
         axis_tiles(&n->axis[x], extent, &tile, &full, &rest);
-        if (n->axis[x].reduction && tile * full + rest != extent && !n->zero_absorbs) return false;
+        bool reduces = n->axis[x].reduction || n->whole >> x & 1;
+        bool absorbs = n->zero_absorbs || n->absorbing >> x & 1;
+        if (reduces && tile * full + rest != extent && !absorbs) return false;
     }
     return true;
 }

@@ -29,6 +29,10 @@ struct mapping {
     int instr;                         /* machine.instr */
     int stmt;                          /* haystack statement executed */
     int init;                          /* statement executed with it: the zero fill of its destination (V6, accumulate); -1 */
+    int nalso;                         /* the instruction has several statements: it executes also[0], also[1], … and then stmt, which
+                                          are its own in their order; axes and reads are those of stmts_join */
+    int also[MAX_JOINED];
+    const int8_t (*renamed)[MAX_AXES]; /* [nalso + 1] axes of these statements as they are counted here */
     struct group *group;               /* one for each axis of the needle's kernel */
     int ngroups;
     struct mapped_operand *operand;    /* one for each instr.operand */

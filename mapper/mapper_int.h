@@ -34,6 +34,7 @@ struct term {
 struct term term_of(struct arena *, const struct program *, const struct stmt *);
 /* Casts without effect go; ranges are known. Nodes that are made come after the statement's. */
 void term_simplify(struct arena *, struct term *, const struct program *, int stmt);
+bool term_absorbs_zero(const struct term *, int node); /* a zero read makes the node zero */
 bool access_same(const struct program *, const struct access *, const struct access *);
 double op_weight(enum opcode); /* cycles of a scalar operation, roughly */
 
@@ -61,6 +62,11 @@ struct needle {
     bool coupled;             /* two axes share a dimension: the certificate decides */
     bool zero_absorbs;        /* a zero operand makes a point's contribution zero */
     const char *refused;      /* why it cannot execute statements; or NULL */
+    /* Of several statements (join.c); then `term` is empty, and `access` what stmts_join says. */
+    struct needle *part; /* each statement as a needle: temporaries are operands behind the others */
+    int nparts;          /* 0: one statement */
+    const struct stmt *joined;
+    uint64_t whole, absorbing; /* bit x: an issue has all of axis x; where zeros may pad it */
 };
 
 struct move_table {   /* cycles per element between the home and each memory, INFINITY: no path */
@@ -171,6 +177,23 @@ struct program *program_merged(const struct program *, struct merged_axes *);
 int axis_unmerged(const struct merged_axes *, int axis); /* the fastest axis of the original */
 bool group_unmerged(const struct merged_axes *, struct group *); /* false: too many axes */
 
+/* ---- several statements ---- */
+struct search;
+struct covering;
+void needle_join(struct arena *, struct needle *); /* its semantics have several */
+/* The mappings of a needle of several statements that end with this one, and the reasons. */
+void search_joined(struct search *, const struct needle *, const struct program *, int stmt);
+/* The statements of a joined mapping with common axes, and what they are as one, in a view of the
+ * program where that stands in the last one's place. NULL, or why it is none. */
+const char *joined_view(struct arena *, const struct program *, const struct mapping *,
+                        struct program *view);
+/* Further rules of one group: no axis of `whole` may be cut. NULL, or the reason; *axis: of the
+ * needle. */
+const char *joined_extents(const struct needle *, const struct program *, const struct group *,
+                           int *axis);
+/* Statements that one instruction executes where that is cheaper, each choice a question. */
+void join_all(struct covering *);
+
 /* ---- counting modulo the needle's automorphisms ---- */
 struct automorphisms;
 struct automorphisms *automorphisms_of(struct arena *, const struct machine *,
@@ -195,6 +218,9 @@ struct search {
 
 /* Appends the mappings of one needle on one statement and the reasons why there are none. */
 void search_pair(struct search *, const struct needle *, const struct site *);
+/* The same for one binding; axes outside `allowed[x]` do not stand on needle axis x. NULL: all may. */
+void search_groups(struct search *, const struct needle *, const struct site *,
+                   const struct binding_set *, const uint64_t *allowed);
 /* Of one instruction and statement; < 0: a is better. */
 int mapping_compare(const struct mapping *, const struct mapping *);
 void note_failure(struct search *, const struct needle *, const struct site *,

@@ -179,11 +179,11 @@ static void note_signatures(struct needle *n) {
 }
 
 /* Does a zero operand make the node zero? Products do, and casts of them. */
-static bool absorbs_zero(const struct term *t, int node) {
+bool term_absorbs_zero(const struct term *t, int node) {
     const struct term_node *x = &t->at[node];
     if (x->code == OP_READ) return !x->acc;
-    if (x->code == OP_CAST) return absorbs_zero(t, x->arg[0]);
-    return x->code == OP_MUL && absorbs_zero(t, x->arg[0]) && absorbs_zero(t, x->arg[1]);
+    if (x->code == OP_CAST) return term_absorbs_zero(t, x->arg[0]);
+    return x->code == OP_MUL && term_absorbs_zero(t, x->arg[0]) && term_absorbs_zero(t, x->arg[1]);
 }
 
 static bool from_home(const struct machine *m, const struct instr *x) {
@@ -193,14 +193,21 @@ static bool from_home(const struct machine *m, const struct instr *x) {
     return home;
 }
 
-static void classify(const struct machine *m, struct needle *n) {
+static void classify(struct arena *arena, const struct machine *m, struct needle *n) {
     const struct instr *x = &m->instr[n->instr];
     const struct program *p = n->program;
-    if (p->nstmts != 1 || p->nitems != 1 || p->item[0].kind != ITEM_STMT) {
-        n->refused = "has not exactly one statement";
+    for (int i = 0; i < p->nitems; i++)
+        if (p->item[i].kind != ITEM_STMT) n->refused = "has a recurrence or a call";
+    if (p->nstmts == 0 || n->refused) {
+        n->refused = n->refused ? n->refused : "has no statement";
         return;
     }
     note_operands(m, n);
+    if (p->nstmts > 1) {
+        needle_join(arena, n);
+        if (!n->refused) note_signatures(n);
+        return;
+    }
     if (!note_accesses(n)) {
         n->refused = "reads one operand at several places, or a temporary";
         return;
@@ -215,7 +222,7 @@ static void classify(const struct machine *m, struct needle *n) {
     for (int i = 0; i < n->term.n && n->term.accumulates; i++)
         if (i == n->term.root)
             n->zero_absorbs =
-                absorbs_zero(&n->term, n->term.at[i].arg[1]) && n->term.at[i].code == OP_ADD;
+                term_absorbs_zero(&n->term, n->term.at[i].arg[1]) && n->term.at[i].code == OP_ADD;
 }
 
 /* ---- cost of one issue ---- */
@@ -443,7 +450,7 @@ struct needles *needles_open(const struct machine *m) {
         n->instr = i;
         if (!needle_bind(m, n)) continue;
         all->n++;
-        classify(m, n);
+        classify(&all->arena, m, n);
     }
     find_moves(all);
     return all;

@@ -202,9 +202,22 @@ static bool groups_full(const struct chooser *c, uint64_t used) {
     return any;
 }
 
+/* Of several statements: an axis on each of the needle's, and none left out that an issue must have
+ * all of. */
+static bool groups_joined(const struct chooser *c, uint64_t used) {
+    uint64_t left = c->allowed[MAX_NEEDLE_AXES] & ~used;
+    for (int x = 0; x < c->needle->naxes; x++)
+        if (c->group[x].n > 1) return false;
+    if (!left) return true;
+    note_axis(c->search, c->needle, c->site, FAILURE_MISSING_AXIS, -1, __builtin_ctzll(left), -1,
+              "one issue must have all of this axis, as a later statement needs the whole result, "
+              "but no axis of the instruction stands for it");
+    return false;
+}
+
 void search_leaf(struct chooser *c, uint64_t used) {
     struct search *s = c->search;
-    if (!groups_full(c, used)) return;
+    if (!groups_full(c, used) || (c->allowed && !groups_joined(c, used))) return;
     if (s->totals) note_representative(c);
     count_stage(c, STAGE_FULL);
     int axis = not_injective(c);
@@ -214,6 +227,11 @@ void search_leaf(struct chooser *c, uint64_t used) {
         return;
     }
     count_stage(c, STAGE_INJECTIVE);
+    const char *cut = joined_extents(c->needle, c->site->program, c->group, &axis);
+    if (cut) {
+        note_axis(s, c->needle, c->site, FAILURE_EXTENT, axis, -1, -1, cut);
+        return;
+    }
     if (!padding_legal(c->needle, c->site->program, c->site->s, c->group)) {
         note_axis(s, c->needle, c->site, FAILURE_EXTENT, -1, -1, -1,
                   "the extent of a reduction is no multiple of the instruction's, and zeros would "
@@ -295,18 +313,21 @@ static void note_empty(const struct chooser *c) {
 }
 
 static void choose_groups(struct search *s, const struct needle *n, const struct site *site,
-                          const struct binding_set *b, const struct automorphisms *own, int first) {
+                          const struct binding_set *b, const struct automorphisms *own, int first,
+                          const uint64_t *allowed) {
     struct chooser chooser = {.search = s,
                               .needle = n,
                               .site = site,
                               .bound = b,
                               .own = own,
-                              .first = first},
+                              .first = first,
+                              .allowed = allowed},
                    *c = &chooser;
     uint64_t any = 0;
     for (int x = 0; x < n->naxes; x++) {
         for (int a = 0; a < site->program->naxes; a++)
-            if (site->live >> a & 1 && axis_in_class(n, site, b, x, a))
+            if (site->live >> a & 1 && (!allowed || allowed[x] >> a & 1) &&
+                axis_in_class(n, site, b, x, a))
                 c->class[x] |= UINT64_C(1) << a;
         any |= c->class[x];
     }
@@ -317,6 +338,13 @@ static void choose_groups(struct search *s, const struct needle *n, const struct
         choose_all(c, 0, 0);
     else
         choose_best(c);
+}
+
+void search_groups(struct search *s, const struct needle *n, const struct site *site,
+                   const struct binding_set *b, const uint64_t *allowed) {
+    const struct automorphisms *own =
+        s->totals ? automorphisms_of(s->arena, s->needles->machine, n) : NULL;
+    choose_groups(s, n, site, b, own, s->nmappings, allowed);
 }
 
 void search_pair(struct search *s, const struct needle *n, const struct site *site) {
@@ -333,7 +361,7 @@ void search_pair(struct search *s, const struct needle *n, const struct site *si
         s->totals && match.n > 0 ? automorphisms_of(s->arena, s->needles->machine, n) : NULL;
     for (int i = 0; i < match.n; i++) {
         if (imm_encodable(s->needles->machine, n, &match.at[i])) {
-            choose_groups(s, n, site, &match.at[i], own, first);
+            choose_groups(s, n, site, &match.at[i], own, first, NULL);
             continue;
         }
         struct mismatch w = {FAILURE_OPERATION, n->term.root, site->term.root, n->term.n};

@@ -14,6 +14,7 @@ struct chooser {
     struct group group[MAX_NEEDLE_AXES];
     bool representative; /* the groups as they are: of those that symmetries turn into each other */
     int first;           /* of the pair's mappings */
+    const uint64_t *allowed;
 };
 
 struct group group_of(const struct chooser *, int x, uint64_t mask); /* in the best order */

@@ -160,6 +160,7 @@ int program_forward(struct program *, bool all);
 enum { MAX_JOINED = 12 };
 const char *stmts_join(struct arena *, const struct program *, const int *stmt, int n, struct stmt *out);
 int stmt_joined_read(const struct program *, const struct stmt *joined, const struct access *);   /* -1: a temporary between them */
+void stmt_hide(struct arena *, struct program *, int stmt, int last);   /* `stmt` is part of what statement `last` is now */
 /* Axes that one of them lacks or sums over: no part of these alone gives any result. */
 uint64_t stmts_whole_axes(const struct program *, const int *stmt, int n);
 void stmt_rename_axes(struct arena *, const struct program *, struct stmt *, const int *axis);   /* axis[a] stands for a; [naxes] */

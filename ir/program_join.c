@@ -47,6 +47,14 @@ static bool read_changes(const struct program *p, const int *stmt, int n, int k)
     return false;
 }
 
+static bool one_place(const struct program *p, const struct stmt *s, const struct access *a) {
+    for (int r = -1; r < s->nreads; r++) {
+        const struct access *own = r < 0 ? &s->dst : &s->read[r];
+        if (own->buffer == a->buffer && !access_equal(p, own, a)) return false;
+    }
+    return true;
+}
+
 /* Nobody sees the result before it is complete, and nothing that it was before is left of it. */
 static const char *result_refusal(const struct program *p, const int *stmt, int n) {
     int result = p->stmt[stmt[n - 1]].dst.buffer, first = 0, least = stmt[0];
@@ -55,8 +63,11 @@ static const char *result_refusal(const struct program *p, const int *stmt, int 
     if (s->combine != COMBINE_SET) return "it accumulates to its result";
     for (int r = 0; r < s->nreads; r++)
         if (s->read[r].buffer == result) return "it reads its result";
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n; k++) {
         if (stmt[k] < least) least = stmt[k];
+        if (!one_place(p, &p->stmt[stmt[k]], &p->stmt[stmt[n - 1]].dst))
+            return "it uses its result at several places";
+    }
     for (int between = least + 1; between < stmt[n - 1]; between++)
         if (!member(stmt, n, between) && uses(&p->stmt[between], result))
             return "its result is used between its statements";
@@ -131,6 +142,19 @@ void stmt_rename_axes(struct arena *arena, const struct program *p, struct stmt 
     for (int x = 0; x < p->naxes; x++)
         if (s->axes >> x & 1) axes |= UINT64_C(1) << axis[x];
     s->axes = axes;
+}
+
+/* Statement s is part of what `last` stands for: nobody could tell that it is there. */
+void stmt_hide(struct arena *arena, struct program *p, int s, int last) {
+    enum type t = p->buffer[p->stmt[last].dst.buffer].type;
+    struct op *op = arena_alloc(arena, sizeof *op);
+    *op = (struct op){.code = OP_LITERAL, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t};
+    p->stmt[s] = (struct stmt){.combine = COMBINE_SET,
+                               .dst = p->stmt[last].dst,
+                               .axes = p->stmt[last].axes,
+                               .at = p->stmt[s].at,
+                               .op = op,
+                               .nops = 1};
 }
 
 /* With an axis that is a part of what the others do alone, a result of theirs is complete only when all of it is done. */

@@ -10,7 +10,7 @@ static int64_t *with_column(struct arena *a, const int64_t *coef, int rows, int 
     return out;
 }
 
-static void add_column(struct program *p, struct stmt *s, int at) {
+void stmt_add_axis(struct program *p, struct stmt *s, int at) {
     int n = p->naxes;
     uint64_t low = ((uint64_t)1 << at) - 1;
     s->dst.coef = with_column(&p->arena, s->dst.coef, p->buffer[s->dst.buffer].ndims, n, at);
@@ -27,7 +27,7 @@ static void add_column(struct program *p, struct stmt *s, int at) {
 int program_add_axis(struct program *p, const char *name, int64_t extent, int at) {
     int n = p->naxes;
     if (n == MAX_AXES) return -1;
-    for (int s = 0; s < p->nstmts; s++) add_column(p, &p->stmt[s], at);
+    for (int s = 0; s < p->nstmts; s++) stmt_add_axis(p, &p->stmt[s], at);
     struct axis *axis = arena_array(&p->arena, (size_t)n + 1, sizeof *axis);
     memcpy(axis, p->axis, sizeof *axis * (size_t)at);
     memcpy(axis + at + 1, p->axis + at, sizeof *axis * (size_t)(n - at));

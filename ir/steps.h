@@ -38,6 +38,7 @@ void program_close(struct program *, const struct steps *);
 void program_nest(struct program *, const struct scope *, const int *stmt, int n);
 struct program *program_closed(const struct program *, const struct steps *);   /* a copy, closed and nested in the order of its statements */
 
+void stmt_add_axis(struct program *, struct stmt *, int at);   /* of a statement kept aside, before program_add_axis */
 int program_add_axis(struct program *, const char *name, int64_t extent, int at);   /* before axis `at`; -1: no room */
 /* An axis of this extent outside `used`, which it joins: one of the first n, or a new one there. -1: no room. */
 int program_copy_axis(struct program *, const char *name, int64_t extent, int n, uint64_t *used);

@@ -270,6 +270,198 @@ static bool sound(struct proof *f) {
     return bind_sized(f) && relations_sound(f);
 }
 
+/* ---- several statements ---- */
+
+/* Axes get other names: of the same extent, each its own. */
+static bool names_sound(struct proof *f) {
+    for (int q = 0; q <= f->m->nalso; q++) {
+        const struct stmt *s = &f->p->stmt[q < f->m->nalso ? f->m->also[q] : f->m->stmt];
+        uint64_t used = 0;
+        for (int a = 0; a < f->p->naxes; a++) {
+            int x = f->m->renamed[q][a];
+            if (!(s->axes >> a & 1)) continue;
+            if (x < 0 || x >= f->p->naxes || used >> x & 1 ||
+                f->p->axis[x].extent != f->p->axis[a].extent ||
+                f->p->axis[x].sequential != f->p->axis[a].sequential ||
+                (q == f->m->nalso && x != a))
+                return refuse(f, "an axis cannot be counted as another", f->p->axis[a].name);
+            used |= UINT64_C(1) << x;
+        }
+    }
+    return true;
+}
+
+static bool touches(const struct stmt *s, int buffer) {
+    for (int r = 0; r < s->nreads; r++)
+        if (s->read[r].buffer == buffer) return true;
+    return s->dst.buffer == buffer;
+}
+
+/* Statements that share what one of them writes come in the instruction's order. */
+static bool order_sound(struct proof *f, const struct needle *n, const struct mapping *m) {
+    for (int q = 0; q < n->nparts; q++)
+        for (int k = q + 1; k < n->nparts; k++) {
+            int first = q < m->nalso ? m->also[q] : m->stmt,
+                then = k < m->nalso ? m->also[k] : m->stmt;
+            const struct stmt *a = &n->program->stmt[q], *b = &n->program->stmt[k];
+            bool tied = touches(b, a->dst.buffer) || touches(a, b->dst.buffer);
+            if (first == then || (tied && first > then))
+                return refuse(f, "the statements are in another order", NULL);
+        }
+    return true;
+}
+
+/* As operand_layout_sound, for one statement; `both`: an element of the program is one of the
+ * instruction too. */
+static bool part_layout_sound(struct proof *f, isl_ctx *ctx, int o, const struct access *needle,
+                              bool both) {
+    const struct access *hay = mapped_access(f->site.s, &f->m->operand[o]);
+    struct rows inside = {.n = 0}, outside = {.n = 0};
+    if (!hay) return true;
+    for (int d = 0; d < f->sized->buffer[needle->buffer].ndims; d++, inside.n++)
+        for (int x = 0; x < f->m->ngroups; x++)
+            add_group(f, &f->m->group[x], access_coef(f->sized, needle, d, x), inside.coef[d]);
+    for (int d = 0; d < f->p->buffer[hay->buffer].ndims; d++)
+        memcpy(outside.coef[outside.n++], hay->coef + (size_t)d * ((size_t)f->p->naxes + 1),
+               ((size_t)f->p->naxes + 1) * sizeof(int64_t));
+    if (distinguishes(f, ctx, mapped_axes(f->m), &inside, &outside) ||
+        (both && distinguishes(f, ctx, mapped_axes(f->m), &outside, &inside)))
+        return refuse(f, "elements of the instruction and of the program are not the same ones",
+                      NULL);
+    return true;
+}
+
+/* What plays the operands of part q: those of the whole, and the temporaries as the statements that
+ * write them pair them. */
+static bool part_operands(struct proof *f, const struct program *parts, const struct stmt *joined,
+                          const struct mapping *whole, int q, const int *pair,
+                          struct mapped_operand *out) {
+    const struct needle *part = f->needle;
+    const struct stmt *own = &part->program->stmt[0], *hay = &parts->stmt[f->m->stmt];
+    for (int o = 0; o < part->noperands; o++) out[o] = (struct mapped_operand){.read = -1};
+    out[part->dst].role = OPERAND_DST;
+    if (q < whole->nalso && pair[own->dst.buffer] != hay->dst.buffer)
+        return refuse(f, "a statement writes another temporary than is read", NULL);
+    for (int r = 0; r < own->nreads; r++) {
+        int b = own->read[r].buffer, o = part->operand_of_buffer[b];
+        bool outside = o < whole->noperands && o != part->dst && pair[b] < 0;
+        if (o == part->dst) {
+            for (int k = 0; k < hay->nreads; k++)
+                if (hay->read[k].buffer == hay->dst.buffer) out[o].read = k;
+            continue;
+        }
+        if (outside && whole->operand[o].role == OPERAND_IMM) {
+            out[o] = whole->operand[o];
+            continue;
+        }
+        out[o].role = OPERAND_READ;
+        for (int k = 0; k < hay->nreads && out[o].read < 0; k++)
+            if (outside ? stmt_joined_read(parts, joined, &hay->read[k]) == whole->operand[o].read
+                        : hay->read[k].buffer == pair[b])
+                out[o].read = k;
+        if (out[o].read < 0) return refuse(f, "a statement does not read what plays operand", NULL);
+    }
+    return true;
+}
+
+static bool part_axes_agree(struct proof *f, const struct mapping *whole, uint64_t all) {
+    const struct stmt *own = &f->needle->program->stmt[0], *hay = f->site.s;
+    uint64_t mapped = 0;
+    for (int x = 0; x < whole->ngroups; x++) {
+        if (whole->group[x].n > 1) return refuse(f, "an axis is several axes", NULL);
+        if (whole->group[x].n == 0) continue;
+        int a = whole->group[x].axis[0];
+        mapped |= UINT64_C(1) << a;
+        if ((own->axes >> x & 1) != (hay->axes >> a & 1))
+            return refuse(f, "a statement does not go over the axis", f->p->axis[a].name);
+    }
+    for (int a = 0; a < f->p->naxes; a++)
+        if (all >> a & 1 && !(mapped >> a & 1) && f->p->axis[a].extent > 1 &&
+            (!(hay->axes >> a & 1) || !access_varies(f->p, &hay->dst, a)))
+            return refuse(f, "an issue has only a part of the axis", f->p->axis[a].name);
+    return true;
+}
+
+static bool part_sound(struct proof *f, struct arena *scratch, const struct program *parts,
+                       const struct stmt *joined, const struct mapping *whole,
+                       const struct needle *n, int q, const int *pair) {
+    struct mapped_operand operand[MAX_OPERANDS];
+    struct mapping m = *whole;
+    struct program sized = *f->sized;
+    const struct proof outer = *f;
+    struct program view = *parts;
+    m.stmt = q < whole->nalso ? whole->also[q] : whole->stmt;
+    m.operand = operand;
+    m.noperands = n->part[q].noperands;
+    sized.stmt = &f->sized->stmt[q];
+    f->needle = &n->part[q];
+    f->p = &view;
+    f->m = &m;
+    f->sized = &sized;
+    f->site = site_of(scratch, &view, m.stmt);
+    f->term = n->part[q].term;
+    bool good = part_operands(f, parts, joined, whole, q, pair, operand) &&
+                part_axes_agree(f, whole, joined->axes) && terms_agree(f);
+    if (good) {
+        isl_ctx *ctx = isl_ctx_alloc();
+        isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE);
+        const struct stmt *own = &sized.stmt[0];
+        bool seen[MAX_OPERANDS] = {false};
+        for (int r = -1; r < own->nreads && good; r++) {
+            int o = r < 0 ? f->needle->dst : f->needle->operand_of_buffer[own->read[r].buffer];
+            if (seen[o]) continue;
+            seen[o] = true;
+            good = part_layout_sound(f, ctx, o, r < 0 ? &own->dst : &own->read[r],
+                                     o == f->needle->dst || o >= n->noperands);
+        }
+        isl_ctx_free(ctx);
+    }
+    struct text *why = f->why;
+    *f = outer;
+    f->why = why;
+    return good;
+}
+
+static bool joined_sound(struct proof *f, struct arena *scratch) {
+    const struct needle *n = f->needle;
+    const struct mapping *m = f->m;
+    struct program view, parts;
+    int pair[MAX_OPERANDS * 2], axis = -1;
+    if (m->nalso + 1 != n->nparts || !m->renamed)
+        return refuse(f, "the statements are not those of the instruction", NULL);
+    for (int q = 0; q < m->nalso; q++)
+        if (m->also[q] < 0 || m->also[q] >= m->stmt)
+            return refuse(f, "the statements are in another order", NULL);
+    const char *why = joined_view(scratch, f->p, m, &view);
+    if (why) return refuse(f, why, NULL);
+    if (!names_sound(f)) return false;
+    parts = view;
+    parts.stmt = arena_copy(scratch, view.stmt, (size_t)view.nstmts * sizeof *view.stmt);
+    parts.stmt[m->stmt] = f->p->stmt[m->stmt];
+    f->site = (struct site){.program = &view, .stmt = m->stmt, .s = &view.stmt[m->stmt]};
+    f->p = &view;
+    if (!groups_sound(f)) return false;
+    for (int o = 0; o < n->noperands; o++)
+        if (!operand_sound(f, o)) return false;
+    if (joined_extents(n, f->p, m->group, &axis))
+        return refuse(f, "an issue has only a part of axis", n->program->axis[axis].name);
+    if (!padding_legal(n, f->p, f->site.s, m->group))
+        return refuse(f, "padding would change what later statements read", NULL);
+    for (int b = 0; b < MAX_OPERANDS * 2; b++) pair[b] = -1;
+    for (int q = 0; q < n->nparts; q++) {
+        int *p = &pair[n->program->stmt[q].dst.buffer],
+            hay = parts.stmt[q < m->nalso ? m->also[q] : m->stmt].dst.buffer;
+        if (*p >= 0 && *p != hay) return refuse(f, "one temporary would be two", NULL);
+        for (int b = 0; b < n->program->nbuffers; b++)
+            if (pair[b] == hay && &pair[b] != p) return refuse(f, "two temporaries are one", NULL);
+        *p = hay;
+    }
+    if (!order_sound(f, n, m) || !bind_sized(f)) return false;
+    for (int q = 0; q < n->nparts; q++)
+        if (!part_sound(f, scratch, &parts, &view.stmt[m->stmt], m, n, q, pair)) return false;
+    return true;
+}
+
 bool mapping_certify_with(const struct needles *all, const struct program *p,
                           const struct mapping *m, struct text *why) {
     struct arena scratch;
@@ -279,6 +471,8 @@ bool mapping_certify_with(const struct needles *all, const struct program *p,
     bool good = false;
     if (!f.needle || f.needle->refused || m->stmt < 0 || m->stmt >= p->nstmts) {
         refuse(&f, "the instruction executes no statement of a program", NULL);
+    } else if (m->nalso > 0 || f.needle->nparts > 0) {
+        good = f.needle->nparts > 0 && joined_sound(&f, &scratch);
     } else {
         f.site = site_of(&scratch, p, m->stmt);
         f.term = term_of(&scratch, f.needle->program, &f.needle->program->stmt[0]);

@@ -11,7 +11,7 @@ enum { MAX_CANDIDATES = 16, MAX_CERTIFIED = 8 };
 
 /* ---- bookkeeping ---- */
 
-static void reserve(struct covering *c, int n) {
+void covering_reserve(struct covering *c, int n) {
     if (n <= c->cap) return;
     int cap = 2 * n + 16;
     int *chosen = arena_array(&c->scratch, (size_t)cap, sizeof *chosen);
@@ -31,7 +31,7 @@ static void reserve(struct covering *c, int n) {
 /* n statements come before `stmt`. */
 static void shift(struct covering *c, int stmt, int n) {
     int total = c->cover->program->nstmts + n;
-    reserve(c, total);
+    covering_reserve(c, total);
     estimate_close(c->estimate[stmt]);
     c->estimate[stmt] = NULL;
     for (int i = 0; i < total - n; i++)
@@ -54,6 +54,7 @@ static void shift(struct covering *c, int stmt, int n) {
         if (m->stmt >= stmt) m->stmt += n;
         if (m->init >= stmt) m->init += n;
     }
+    join_shift(c, stmt, n);
 }
 
 static struct mapping keep_mapping(struct arena *a, const struct covering *c,
@@ -204,11 +205,12 @@ static bool decide_stmt(struct covering *c, int stmt) {
     return true;
 }
 
-static bool decide_all(struct covering *c) {
+bool covering_decide(struct covering *c) {
     struct program *p = c->cover->program;
-    reserve(c, p->nstmts);
+    covering_reserve(c, p->nstmts);
     for (int s = 0; s < p->nstmts; s++)
-        if (p->stmt[s].unmapped || stmt_in_recurrence(p, s)) c->chosen[s] = FALLBACK;
+        if (c->chosen[s] == UNDECIDED && (p->stmt[s].unmapped || stmt_in_recurrence(p, s)))
+            c->chosen[s] = FALLBACK;
     c->exact = true;
     for (int s; (s = plan_next(c)) >= 0;)
         if (!decide_stmt(c, s)) return false;
@@ -218,7 +220,7 @@ static bool decide_all(struct covering *c) {
 /* ---- rewrites ---- */
 
 double best_price(struct covering *c, const struct program *p, int stmt, bool *needle) {
-    reserve(c, p->nstmts);
+    covering_reserve(c, p->nstmts);
     struct estimate *of = estimate_open(p, stmt);
     struct options all = estimate_options(c, of, p);
     double best = all.n > 0 ? all.at[0].cost : INFINITY;
@@ -236,6 +238,12 @@ static void list_items(struct covering *c) {
     for (int s = 0; s < cover->nitems; s++)
         cover->item[s] = (struct cover_item){
             .stmt = s, .mapping = c->inside[s] >= 0 ? -1 : c->chosen[s], .inside = c->inside[s]};
+}
+
+void covering_close(struct covering *c) {
+    plan_drop(c);
+    for (int s = 0; s < c->cap; s++) estimate_close(c->estimate[s]);
+    arena_free(&c->scratch);
 }
 
 struct cover *mapper_cover(const struct program *p, const struct machine *m, struct decider *d,
@@ -262,13 +270,13 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
                          .floats = floats};
     arena_init(&c.scratch);
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
-    reserve(&c, cover->program->nstmts);
+    covering_reserve(&c, cover->program->nstmts);
     rewrite_all(&c);
-    bool done = decide_all(&c);
+    join_all(&c);
+    bool done = covering_decide(&c);
+    join_restore(&c);
     if (done) list_items(&c);
-    plan_drop(&c);
-    for (int s = 0; s < c.cap; s++) estimate_close(c.estimate[s]);
-    arena_free(&c.scratch);
+    covering_close(&c);
     needles_close(needles);
     if (done) return cover;
     cover_free(cover);

@@ -9,8 +9,11 @@ static bool wrong(struct diags *d, const struct cover *c, const char *what, int 
 static bool item_sound(const struct cover *c, const struct needles *needles,
                        const struct cover_item *i, struct diags *d) {
     if (i->inside >= 0) {
-        bool good = i->inside < c->nitems && i->mapping < 0 && c->item[i->inside].mapping >= 0 &&
-                    c->mapping[c->item[i->inside].mapping].init == i->stmt;
+        bool good = i->inside < c->nitems && i->mapping < 0 && c->item[i->inside].mapping >= 0;
+        const struct mapping *m = good ? &c->mapping[c->item[i->inside].mapping] : NULL;
+        bool also = false;
+        for (int q = 0; m && q < m->nalso; q++) also |= m->also[q] == i->stmt;
+        good = good && (also || m->init == i->stmt);
         return good
                    ? true
                    : wrong(d, c, "a statement is inside an item that does not execute it", i->stmt);

@@ -55,13 +55,18 @@ static void search_program(struct search *s, const struct program *p) {
             const struct needle *n = &s->needles->at[i];
             if (n->offered)
                 search_pair(s, n, &site);
-            else if (n->nparts > 0)
-                search_joined(s, n, p, t);
             else if (n->refused && n->program->nstmts > 0)
                 note_refused(s, n, &site);
         }
     }
     arena_free(&scratch);
+}
+
+/* Axes are the program's own: what is one axis for one statement need not be for the next. */
+static void search_all_joined(struct search *s, const struct program *p) {
+    for (int i = 0; i < s->needles->n; i++)
+        for (int t = 0; t < p->nstmts && s->needles->at[i].nparts > 0 && !s->bounded; t++)
+            search_joined(s, &s->needles->at[i], p, t);
 }
 
 static int by_cost(const void *a, const void *b) {
@@ -90,6 +95,7 @@ struct findings *mapper_find(const struct program *p, const struct machine *m,
     search_program(&s, merged ? merged : p);
     if (merged) unmerge(&s, &of);
     program_free(merged);
+    search_all_joined(&s, p);
     if (s.nmappings > 1) qsort(s.mapping, (size_t)s.nmappings, sizeof *s.mapping, by_cost);
     if (s.nfailures > 1) qsort(s.failure, (size_t)s.nfailures, sizeof *s.failure, by_depth);
     f->mapping = s.mapping;
@@ -127,6 +133,12 @@ static void print_groups(const struct program *p, const struct needle *n, const 
     }
 }
 
+static void print_statements(const struct mapping *m, struct text *t) {
+    text_printf(t, m->nalso ? "statements" : "statement");
+    for (int q = 0; q < m->nalso; q++) text_printf(t, " %d", m->also[q]);
+    text_printf(t, " %d", m->stmt);
+}
+
 static void print_operands(const struct program *p, const struct instr *x, const struct mapping *m,
                            struct text *t) {
     const struct stmt *s = &p->stmt[m->stmt];
@@ -149,20 +161,26 @@ void mapping_print(const struct program *p, const struct machine *m, const struc
                    struct text *t) {
     const struct instr *x = &m->instr[map->instr];
     struct needle names = {0};
+    struct arena scratch;
+    struct program view;
     int64_t size[MAX_RANGED];
     struct diags d;
     diags_init(&d);
+    arena_init(&scratch);
+    if (map->nalso > 0 && !joined_view(&scratch, p, map, &view)) p = &view;
     for (int i = 0; i < x->nranged && i < MAX_RANGED; i++) {
         int64_t lo, hi, step;
         size[i] = instr_size_range(m, x, i, &lo, &hi, &step) ? lo : 1;
     }
     names.program = instr_bind(m, x, size, &d);
-    text_printf(t, "%s: statement %d", x->id, map->stmt);
+    text_printf(t, "%s: ", x->id);
+    print_statements(map, t);
     if (names.program) print_groups(p, &names, map, t);
     print_operands(p, x, map, t);
     if (map->init >= 0) text_printf(t, " init %d", map->init);
     text_printf(t, " cost %.6g copies %.6g waste %.4g%s", map->cost, map->copies, map->waste,
                 map->certified ? " certified" : "");
     program_free(names.program);
+    arena_free(&scratch);
     diags_free(&d);
 }

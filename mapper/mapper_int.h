@@ -191,8 +191,12 @@ const char *joined_view(struct arena *, const struct program *, const struct map
  * needle. */
 const char *joined_extents(const struct needle *, const struct program *, const struct group *,
                            int *axis);
-/* Statements that one instruction executes where that is cheaper, each choice a question. */
+/* Statements that one instruction executes where that is cheaper, each choice a question. Until
+ * join_restore the program has one statement for them. */
 void join_all(struct covering *);
+bool *join_wanted(struct covering *); /* of each statement: one of several that one instruction takes for less */
+void join_shift(struct covering *, int stmt, int n); /* n statements come before `stmt` */
+void join_restore(struct covering *);
 
 /* ---- counting modulo the needle's automorphisms ---- */
 struct automorphisms;
@@ -280,6 +284,12 @@ enum { UNDECIDED = -2, FALLBACK = -1 };
 struct estimate; /* the ways of one statement: found once, priced for each state of the others */
 struct plan;     /* what the statements after the next one will cost (plan.c) */
 
+struct joined_stmts { /* what a statement replaces, in common axes; the last one stands there */
+    int stmt[MAX_JOINED], n;
+    struct stmt own[MAX_JOINED];
+    struct joined_stmts *next;
+};
+
 struct covering {
     const struct machine *machine;
     const struct needles *needles;
@@ -292,6 +302,7 @@ struct covering {
                              the statement that includes it */
     struct estimate **estimate; /* for each statement, NULL: none yet */
     int cap, mcap;
+    struct joined_stmts *joined;
     bool exact;   /* what is undecided costs nothing yet: it will be priced when it is decided */
     int64_t turn; /* of pricing: `chosen` changed since the last one */
     struct plan *plan;
@@ -316,6 +327,9 @@ int plan_next(struct covering *);
 struct options plan_options(struct covering *, int stmt);
 void plan_drop(struct covering *); /* statements have moved */
 double best_price(struct covering *, const struct program *, int stmt, bool *needle);
+void covering_reserve(struct covering *, int n);
+bool covering_decide(struct covering *); /* all statements; false: something has no way */
+void covering_close(struct covering *);  /* the scratch too */
 /* Rewrites where they pay, each choice a question (rw_cover.c). */
 void rewrite_all(struct covering *);
 double fallback_price(const struct covering *, const struct program *, const struct stmt *);

@@ -190,22 +190,33 @@ static void take(struct covering *c, struct program *q) {
     c->prologue.program = NULL;
 }
 
+/* `kept` says of each statement whether it stays as it is; what is written in place of one does. */
+static void take_at(struct covering *c, struct program *q, bool **kept, int stmt) {
+    int before = c->cover->program->nstmts, after = q->nstmts, more = after - before;
+    bool *now = arena_array(&c->scratch, (size_t)after + 1, sizeof *now);
+    for (int s = 0; s < after; s++)
+        now[s] = s <= stmt ? (*kept)[s] : s - more > stmt && s - more < before && (*kept)[s - more];
+    *kept = now;
+    take(c, q);
+}
+
 void rewrite_all(struct covering *c) {
     int budget = MAX_REWRITTEN;
+    bool *kept = join_wanted(c);
     for (int s = 0; s < c->cover->program->nstmts && budget > 0;) {
         int next = s + 1;
-        struct program *q = rewritten(c, s, &next);
+        struct program *q = kept[s] ? NULL : rewritten(c, s, &next);
         if (q) {
-            take(c, q);
+            take_at(c, q, &kept, s);
             budget--;
         }
         s = next;
     }
     for (int s = 0; s < c->cover->program->nstmts; s++)
         for (int r = 0; rewrites[r]; r++) {
-            if (!rewrites[r]->everywhere) continue;
+            if (!rewrites[r]->everywhere || kept[s]) continue;
             struct program *q = exchanged(c, rewrites[r], s);
-            if (q) take(c, q);
+            if (q) take_at(c, q, &kept, s);
         }
 }
 

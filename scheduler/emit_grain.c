@@ -193,6 +193,7 @@ void emit_issue(struct emitter *e, struct nodes *out, const struct task *t, stru
     n->instr = t->needle->instr;
     n->stmt = t->stmt;
     n->init = -1;
+    join_issue(w, n);
     n->size = arena_array(a, (size_t)in->nranged + 1, sizeof *n->size);
     n->stride = arena_array(a, (size_t)in->nstride_names + 1, sizeof *n->stride);
     n->flag = arena_array(a, (size_t)in->noperands + 1, sizeof *n->flag);

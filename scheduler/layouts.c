@@ -198,7 +198,7 @@ bool homes_place(struct work *w) {
     for (int b = 0; b < w->p->nbuffers; b++) {
         const struct buffer *buf = &w->p->buffer[b];
         struct home *h = &w->home[b];
-        if (buf->role == ROLE_STATE || h->is_tile) continue;
+        if (buf->role == ROLE_STATE || h->is_tile || join_inner(w, b)) continue;
         struct place *pl = &s->place[s->nplaces];
         int64_t bytes;
         *pl = (struct place){.name = arena_strdup(&s->arena, buf->name),

@@ -102,6 +102,7 @@ void stmt_rename(struct program *p, struct stmt *st, const int *map) {
 }
 
 static void rename_task(struct work *w, struct task *t, const int *map) {
+    join_rename(w, t->stmt, map);
     stmt_rename(w->p, &w->p->stmt[t->stmt], map);
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
@@ -243,7 +244,8 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
     struct task *t = &w->task[k];
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct task *last = n->core >= 0 ? &w->task[n->core] : &w->task[n->chain[0]];
-    if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN)
+    if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN ||
+        join_has(w, t->stmt))
         return false;
     if (!same_queue(w, t->needle->in->queue, last->needle->in->queue) ||
         last->needle->in->completes >= 0) /* it would have to wait */
@@ -359,7 +361,8 @@ bool nests_make(struct work *w, const struct moves *moves) {
             k = next;
             i = at;
         }
-        if (w->task[k].reductions || w->p->stmt[w->task[k].stmt].combine != COMBINE_SET)
+        if (w->task[k].reductions || w->p->stmt[w->task[k].stmt].combine != COMBINE_SET ||
+            join_has(w, w->task[k].stmt))
             n->core = k;
         else
             n->chain[n->nchain++] = k;

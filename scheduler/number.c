@@ -24,6 +24,7 @@ static void number_nodes(const struct numbering *x, struct node *node, int n) {
         if (node[k].kind != NODE_ISSUE) continue;
         struct issue_node *i = node[k].issue;
         if (i->stmt >= 0) i->stmt = x->now[i->stmt];
+        for (int q = 0; q < i->nalso; q++) i->also[q] = x->now[i->also[q]];
         if (i->stmt >= 0 && i->init >= 0) i->init = x->now[i->init];
     }
 }

@@ -4,7 +4,9 @@
 #include <string.h>
 
 int rewrite_axis(struct work *w, const char *name, int64_t extent) {
-    int at = program_add_axis(w->p, name, extent, w->p->naxes - w->nscopes);
+    int before = w->p->naxes - w->nscopes;
+    if (w->p->naxes < MAX_AXES) join_add_axis(w, before);
+    int at = program_add_axis(w->p, name, extent, before);
     for (int k = 0; at >= 0 && k < w->nscopes; k++) w->scope[k].axis++;
     return at;
 }

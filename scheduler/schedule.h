@@ -95,6 +95,8 @@ struct issue_node {
      * broadcast). Every other axis a of the statement has the single value base[a]. Points outside the statement's
      * domain are padding: they must not change what is later read. */
     int stmt;
+    int *also, nalso;                  /* statements that it executes before `stmt`, wholly, for what `stmt` writes: those of the semantics,
+                                          in their order, of which `stmt` is the last. Values pass between them inside the instruction */
     int init;                          /* statement whose instances are executed too when the accumulate flag is 0 (a zero fill); -1 */
     int *axis;                         /* one for each axis of the semantics' kernel */
     const struct sx **base;            /* one for each axis of schedule.program; NULL where the statement does not have it */

@@ -344,6 +344,18 @@ static bool read_bases(struct reader *r, const struct sx **base) {
     return read_expect(r, ")");
 }
 
+/* "after 0, 1": executed by the same issue, in the order of the instruction. */
+static bool read_also(struct reader *r, struct issue_node *n) {
+    if (!read_accept(r, "after")) return true;
+    n->also = arena_array(r->arena, MAX_JOINED, sizeof *n->also);
+    do {
+        if (n->nalso == MAX_JOINED - 1)
+            return read_fail(r, r->word.at, "more than %d statements in one issue", MAX_JOINED);
+        if (!read_stmt(r, &n->also[n->nalso++])) return false;
+    } while (read_accept(r, ","));
+    return true;
+}
+
 static bool read_work(struct reader *r, const struct instr *in, struct issue_node *n) {
     n->stmt = n->init = -1;
     int naxes = kernel_axis_count(in->semantics);
@@ -351,7 +363,7 @@ static bool read_work(struct reader *r, const struct instr *in, struct issue_nod
     for (int x = 0; x < naxes; x++) n->axis[x] = -1;
     n->base = arena_array(r->arena, (size_t)r->schedule->program->naxes + 1, sizeof *n->base);
     if (!read_accept(r, "do")) return !r->failed;
-    if (!read_stmt(r, &n->stmt)) return false;
+    if (!read_stmt(r, &n->stmt) || !read_also(r, n)) return false;
     if (read_accept(r, "init") && !read_stmt(r, &n->init)) return false;
     return read_axis_map(r, in, n->axis) && read_bases(r, n->base);
 }

@@ -173,6 +173,7 @@ static void print_work(const struct schedule *s, const struct instr *in, const s
                        struct text *out) {
     const struct program *p = s->program;
     text_printf(out, "do %d", n->stmt);
+    for (int q = 0; q < n->nalso; q++) text_printf(out, q ? ", %d" : " after %d", n->also[q]);
     if (n->init >= 0) text_printf(out, " init %d", n->init);
     text_printf(out, " axes (");
     bool first = true;

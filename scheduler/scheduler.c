@@ -177,7 +177,7 @@ static bool run(struct work *w) {
     if (!check_items(w) || !check_machine(w)) return false;
     begin(w);
     struct moves moves = moves_find(w);
-    bool ok = tasks_make(w);
+    bool ok = join_begin(w) && tasks_make(w);
     if (ok) operands_align(w, &moves);
     ok = ok && layouts_decide(w, &moves) && nests_make(w, &moves) &&
               plan_all(w, &moves) && pairs_decide(w, &moves);
@@ -199,6 +199,7 @@ static bool run(struct work *w) {
     for (int i = 0; i < w->ntasks; i++)
         if (w->task[i].needle) program_free(w->task[i].needle->bound);
     if (!ok) return false;
+    join_finish(w);
     rewrite_items(w);
     sum_cost(w);
     statements_number(w);

@@ -199,6 +199,17 @@ void access_range(const struct program *, const struct stmt *, const struct acce
                   int64_t *lo, int64_t *hi);
 const char *unique_name(struct work *, const char *base, const char *suffix);
 
+/* join.c */
+bool join_begin(struct work *);
+void join_finish(struct work *);
+void join_drop(struct work *, int stmt); /* its statements are on their own again */
+bool join_has(const struct work *, int stmt);
+bool join_inner(const struct work *, int buffer); /* handed on inside an instruction: it needs no home */
+void join_rename(struct work *, int stmt, const int *map);
+void join_add_axis(struct work *, int at);
+void join_issue(struct work *, struct issue_node *);
+bool join_sizes(const struct work *, const struct task *, const struct mapping *, int64_t *fixed);
+
 /* tasks.c */
 bool tasks_make(struct work *);
 bool geom_make(struct work *, const struct task *, struct opnd *);
@@ -345,6 +356,7 @@ struct work {
     struct copies *copies; /* of the nest being planned; NULL */
     int64_t capacity[MAX_MEMORIES];
     uint64_t counts[MAX_QUEUES]; /* users for whom the syncs with the queue count tokens (counts_tokens) */
+    struct joined *joined; /* statements that one instruction executes (join.c) */
 };
 
 /* Of `many` slots those that the options allow. */

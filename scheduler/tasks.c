@@ -15,6 +15,7 @@ void task_demote(struct work *w, int task, const char *why) {
     if (w->p->source.text) source_place(&w->p->source, w->p->stmt[t->stmt].at, &line, &col);
     w->task_of[t->stmt] = -1;
     if (t->init >= 0) w->task_of[t->init] = -1;
+    join_drop(w, t->stmt);
     finish_drop(w, t, "the reduction that it finishes is not there");
     begin_drop(w, t, "the reduction that it starts is not there");
     if (w->fallback >= 0)
@@ -322,10 +323,11 @@ static const char *operands_make(struct work *w, struct task *t, const struct ma
     return why;
 }
 
-/* Sizes that must be equal everywhere follow from the axes that are walked. */
+/* Sizes that must be equal everywhere, or all of an axis, follow from the axes that are walked. */
 static const char *fix_sizes(struct work *w, struct task *t, const struct mapping *map) {
     int64_t fixed[MAX_SIZES] = {0};
-    if (!needs_equal_tiles(w, t, t->group, fixed)) return NULL;
+    bool equal = needs_equal_tiles(w, t, t->group, fixed);
+    if (!join_sizes(w, t, map, fixed) && !equal) return NULL;
     int instr = t->needle->instr;
     program_free(t->needle->bound);
     t->needle = needle_fixed(w->arena, w->m, instr, fixed, w->diags);

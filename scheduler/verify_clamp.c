@@ -13,13 +13,18 @@ struct finder {
     const struct loop_node **binder; /* [nvars] loop that binds it */
 };
 
+static bool executes(const struct issue_node *n, int stmt) {
+    for (int q = 0; q < n->nalso; q++)
+        if (n->also[q] == stmt) return true;
+    return n->stmt == stmt || n->init == stmt;
+}
+
 static void find_nodes(struct finder *f, const struct node *node, int n) {
     for (int k = 0; k < n; k++) {
         if (node[k].kind == NODE_LOOP) {
             f->binder[node[k].loop->var] = node[k].loop;
             find_nodes(f, node[k].loop->body, node[k].loop->nbody);
-        } else if ((node[k].kind == NODE_ISSUE &&
-                    (node[k].issue->stmt == f->stmt || node[k].issue->init == f->stmt)) ||
+        } else if ((node[k].kind == NODE_ISSUE && executes(node[k].issue, f->stmt)) ||
                    (node[k].kind == NODE_FALLBACK && node[k].fallback->stmt == f->stmt)) {
             f->found += node[k].kind == NODE_ISSUE && node[k].issue->init == f->stmt ? 2 : 1;
             f->node = &node[k];

@@ -509,6 +509,14 @@ static bool reads_itself(const struct shape *h) {
 void content_issue(struct verify *v, const struct issue_node *n, const struct shape *h,
                    const struct place_at *at, const int64_t *flag) {
     if (!h->stmt || h->points == 0) return;
+    if (h->nparts || n->nalso) {
+        if (h->nparts)
+            content_joined(v, n, h, at);
+        else
+            verify_error(v, "'%s' has one statement, but executes several",
+                         v->m->instr[h->instr].id);
+        return;
+    }
     const struct instr *in = &v->m->instr[n->instr];
     bool overwrite = h->initialises || !reads_itself(h);
     for (int k = 0; k < instr_flag_count(in); k++)

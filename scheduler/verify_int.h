@@ -70,6 +70,9 @@ struct shape {
     int32_t *dst, *read[MAX_READS];    /* [points] element; -1: the fill (read), not executed (dst) */
     bool regular;                      /* all points are executed, none reads outside; elements of dst follow from the axes that move it */
     struct first first[1 + MAX_READS]; /* of dst and of each read, where regular */
+    /* Of semantics with several statements, each as if it were alone (part[q].read_operand -1: what passes between them); `stmt` is then
+     * what stmts_join makes of all. */
+    struct shape *part; int nparts;
     struct shape *next;                /* in its bucket */
 };
 
@@ -244,6 +247,9 @@ int32_t shape_instance(const struct shape *, int operand, int64_t element); /* f
 
 /* verify_table.c: the entries that a loop over a table walks stand there; queue qi reads them. */
 bool table_walk(struct verify *, const struct hardware *, int64_t trips, int qi);
+
+/* verify_join.c: an issue that executes several statements */
+void content_joined(struct verify *, const struct issue_node *, const struct shape *, const struct place_at *);
 
 /* verify_match.c */
 const struct binding_of *binding_get(struct verify *, const struct shape *, const struct issue_node *, bool overwrite);

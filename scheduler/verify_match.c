@@ -191,7 +191,8 @@ static bool search_inputs(struct search *c, const struct issue_node *n) {
     c->now.self = UNUSED;
     for (int r = 0; r < s->nreads; r++) {
         c->now.read[r] = UNUSED;
-        if (n->arg[c->h->read_operand[r]].place < 0) continue;
+        int operand = c->h->read_operand[r];
+        if (operand >= 0 && n->arg[operand].place < 0) continue;
         if (c->ninputs == MAX_INPUTS) return false;
         c->input[c->ninputs++] = r;
     }

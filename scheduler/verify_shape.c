@@ -280,6 +280,19 @@ static void fill_runs(struct verify *v, struct shape *h, int o, size_t size) {
 }
 
 /* ---- the semantics' form ---- */
+static bool several_statements(struct verify *v, struct shape *h) {
+    int all[MAX_JOINED];
+    h->stmt = arena_alloc(&v->arena, sizeof *h->stmt);
+    if (h->bound->nstmts > MAX_JOINED)
+        return verify_error(v, "semantics with more than %d statements cannot be verified",
+                            MAX_JOINED);
+    for (int q = 0; q < h->bound->nstmts; q++) all[q] = q;
+    const char *why = stmts_join(&v->arena, h->bound, all, h->bound->nstmts, h->stmt);
+    if (why) return verify_error(v, "semantics of several statements cannot be verified: %s", why);
+    h->nparts = h->bound->nstmts;
+    return true;
+}
+
 static bool one_statement(struct verify *v, struct shape *h) {
     struct program *b = h->bound;
     for (int k = 0; k < b->nitems; k++)
@@ -290,8 +303,7 @@ static bool one_statement(struct verify *v, struct shape *h) {
         h->initialises = true;
         return true;
     }
-    if (b->nstmts > 1)
-        return verify_error(v, "semantics with %d statements cannot be verified", b->nstmts);
+    if (b->nstmts > 1) return several_statements(v, h);
     h->stmt = b->nstmts == 1 ? &b->stmt[0] : NULL;
     return true;
 }
@@ -333,6 +345,19 @@ static bool map_operands(struct verify *v, struct shape *h, const struct instr *
     return true;
 }
 
+static bool map_parts(struct verify *v, struct shape *h, const struct instr *in) {
+    h->part = arena_array(&v->arena, (size_t)h->nparts + 1, sizeof *h->part);
+    for (int q = 0; q < h->nparts; q++) {
+        struct shape *part = &h->part[q];
+        *part = (struct shape){.instr = h->instr, .bound = h->bound, .stmt = &h->bound->stmt[q]};
+        if (part->stmt->nreads > MAX_READS)
+            return verify_error(v, "semantics read more than %d operands", MAX_READS);
+        for (int r = 0; r < part->stmt->nreads; r++)
+            part->read_operand[r] = operand_of_buffer(in, h->bound, part->stmt->read[r].buffer);
+    }
+    return true;
+}
+
 static bool shape_build(struct verify *v, struct shape *h, const struct issue_node *n,
                         const int64_t *size, const int64_t *stride) {
     const struct instr *in = &v->m->instr[n->instr];
@@ -343,7 +368,8 @@ static bool shape_build(struct verify *v, struct shape *h, const struct issue_no
         verify_error(v, "the sizes are illegal: %s", inner.n ? inner.at[0].text : "not bound");
     diags_free(&inner);
     if (!h->bound) return false;
-    if (!one_statement(v, h) || !map_axes(v, h, in->semantics) || !map_operands(v, h, in))
+    if (!one_statement(v, h) || !map_axes(v, h, in->semantics) || !map_operands(v, h, in) ||
+        !map_parts(v, h, in))
         return false;
     for (int o = 0; o < in->noperands; o++) {
         int buffer = program_buffer(h->bound, in->operand[o].buffer);

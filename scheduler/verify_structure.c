@@ -291,11 +291,19 @@ static bool check_work(struct scope *c, const struct instr *in, const struct iss
     if (n->stmt < -1 || n->stmt >= v->p->nstmts || n->init < -1 || n->init >= v->p->nstmts)
         return verify_error(v, "a statement does not exist");
     if (n->stmt < 0) return true;
-    uint64_t covered = 0;
+    uint64_t covered = 0, domain = v->domain[n->stmt];
+    for (int q = 0; q < n->nalso; q++) {
+        if (n->also[q] < 0 || n->also[q] >= v->p->nstmts || n->also[q] == n->stmt)
+            return verify_error(v, "a statement does not exist, or is named twice");
+        for (int k = 0; k < q; k++)
+            if (n->also[k] == n->also[q])
+                return verify_error(v, "statement %d is named twice", n->also[q]);
+        domain |= v->domain[n->also[q]];
+    }
     if (!n->axis || !n->base) return verify_error(v, "the axis map is missing");
     for (int x = 0; x < kernel_axis_count(in->semantics); x++) {
         int a = n->axis[x];
-        if (a < -1 || a >= v->p->naxes || (a >= 0 && !(v->domain[n->stmt] >> a & 1)))
+        if (a < -1 || a >= v->p->naxes || (a >= 0 && !(domain >> a & 1)))
             return verify_error(
                 v, "axis %d of '%s' stands for an axis that statement %d does not have", x, in->id,
                 n->stmt);
@@ -306,7 +314,7 @@ static bool check_work(struct scope *c, const struct instr *in, const struct iss
     }
     for (int a = 0; a < v->p->naxes; a++) {
         if (n->base[a] && !check_sx(c, n->base[a])) return false;
-        if (v->domain[n->stmt] >> a & 1 && !n->base[a])
+        if (domain >> a & 1 && !n->base[a])
             return verify_error(v, "axis '%s' of statement %d has no value", v->p->axis[a].name,
                                 n->stmt);
     }

@@ -202,7 +202,10 @@ static void count_nodes(struct total *t, const struct node *node, int n) {
         }
         t->init = node[k].kind == NODE_ISSUE && node[k].issue->stmt >= 0 &&
                   node[k].issue->init == t->stmt;
-        if (t->init || (node[k].kind == NODE_ISSUE && node[k].issue->stmt == t->stmt) ||
+        bool also = false;
+        for (int q = 0; node[k].kind == NODE_ISSUE && q < node[k].issue->nalso; q++)
+            also |= node[k].issue->also[q] == t->stmt;
+        if (t->init || also || (node[k].kind == NODE_ISSUE && node[k].issue->stmt == t->stmt) ||
             (node[k].kind == NODE_FALLBACK && node[k].fallback->stmt == t->stmt))
             count_node(t);
     }

@@ -161,8 +161,11 @@ static int64_t axis_points(struct engine *e, const struct issue_node *i, const s
 }
 
 static int64_t all_points(struct engine *e, const struct hardware *h, const struct shape *s,
-                          const struct executed *x, int loop) {
-    if (loop == h->nloops) return issue_work(e, h->issue, s);
+                          struct executed *x, int loop) {
+    if (loop == h->nloops) {
+        also_work(e, s, x);
+        return issue_work(e, h->issue, h->issue->stmt, s);
+    }
     const struct loop_node *l = h->loop[loop];
     int64_t sum = 0;
     for (int64_t t = 0; t < x->trips[loop]; t++, e->value[l->var] += l->step)
@@ -174,13 +177,13 @@ static int64_t all_points(struct engine *e, const struct hardware *h, const stru
 /* Points of the statement that all iterations execute: where each axis is moved by one loop at
  * most, a product of sums. */
 static int64_t work_of(struct engine *e, const struct hardware *h, const struct shape *s,
-                       const struct executed *x) {
+                       struct executed *x) {
     const struct program *p = e->schedule->program;
     int64_t points = 1;
     if (h->issue->stmt < 0) return 0;
     const struct stmt *st = &p->stmt[h->issue->stmt];
     uint64_t by[MAX_AXES] = {0};
-    bool apart = !st->nwhere;
+    bool apart = !st->nwhere && h->issue->nalso == 0;
     for (int a = 0; a < p->naxes && apart; a++) {
         by[a] = (st->axes >> a & 1) ? movers(h, a) : 0;
         apart = !(by[a] & (by[a] - 1));

@@ -64,6 +64,7 @@ struct executed {
      * and be visible */
     int64_t *left, *seen;
     struct given pop[SIM_SIGNALS], push[SIM_SIGNALS];
+    int64_t also_macs, also_operations;  /* of the other statements of the issue */
 };
 
 /* How far the operands lie from where the first entry of a table has them, in each entry; bytes. */
@@ -238,7 +239,9 @@ bool count_step(struct engine *);
 int64_t value_of(const struct engine *, const struct sx *);
 bool sizes_of(struct engine *, const struct node *, struct executed *);
 bool address_of(struct engine *, const struct node *, const struct shape *, int operand, int64_t *address);
-int64_t issue_work(const struct engine *, const struct issue_node *, const struct shape *);
+int64_t issue_work(const struct engine *, const struct issue_node *, int stmt, const struct shape *);
+/* Statements that an issue executes beside its own, in one iteration. */
+void also_work(const struct engine *, const struct shape *, struct executed *);
 
 /* hardware.c */
 bool walk_hardware(struct engine *, const struct loop_node *);

@@ -10,13 +10,13 @@ int64_t value_of(const struct engine *e, const struct sx *x) {
 }
 
 /* Points of the statement inside what an issue covers: padding is not work. */
-int64_t issue_work(const struct engine *e, const struct issue_node *i,
-                          const struct shape *s) {
+int64_t issue_work(const struct engine *e, const struct issue_node *i, int stmt,
+                   const struct shape *s) {
     const struct program *p = e->schedule->program;
     int64_t lo[MAX_AXES] = {0}, hi[MAX_AXES] = {0};
-    if (i->stmt < 0) return 0;
+    if (stmt < 0) return 0;
     for (int a = 0; a < p->naxes; a++) {
-        if (!(p->stmt[i->stmt].axes >> a & 1)) continue;
+        if (!(p->stmt[stmt].axes >> a & 1)) continue;
         int64_t base = i->base[a] ? value_of(e, i->base[a]) : 0, extent = 1;
         for (int k = 0; k < s->program->naxes; k++)
             if (i->axis[k] == a) extent = s->program->axis[k].extent;
@@ -25,7 +25,17 @@ int64_t issue_work(const struct engine *e, const struct issue_node *i,
         if (hi[a] > p->axis[a].extent) hi[a] = p->axis[a].extent;
         if (hi[a] <= lo[a]) return 0;
     }
-    return box_points(p, i->stmt, lo, hi);
+    return box_points(p, stmt, lo, hi);
+}
+
+void also_work(const struct engine *e, const struct shape *s, struct executed *x) {
+    const struct program *p = e->schedule->program;
+    const struct issue_node *i = x->node->issue;
+    for (int q = 0; q < i->nalso; q++) {
+        int64_t points = issue_work(e, i, i->also[q], s);
+        x->also_macs += points * stmt_is_mac(p, &p->stmt[i->also[q]]);
+        x->also_operations += points * stmt_operations(p, &p->stmt[i->also[q]]);
+    }
 }
 
 /* ---- issues ---- */
@@ -117,7 +127,8 @@ static bool step_issue(struct engine *e, const struct node *node) {
     if (!s) return false;
     for (int o = 0; o < in->noperands; o++)
         if (!address_of(e, node, s, o, &x.address[o])) return false;
-    x.work = issue_work(e, i, s);
+    x.work = issue_work(e, i, i->stmt, s);
+    also_work(e, s, &x);
     return dispatch(e, &x);
 }
 

@@ -1,0 +1,245 @@
+/* One instruction for several statements against one for each (ISA Mapper §2.4): the rest of the
+ * program is covered both ways, and the cheaper whole wins. While a cover is made, what such a
+ * statement replaces is as if it were not there. */
+#include "mapper/mapper_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WAYS = 4, MAX_TRIALS = 24 };
+
+static int first_candidate(void *state, const struct question *q) {
+    int best = 0;
+    (void)state;
+    for (int i = 1; i < q->ncandidates; i++)
+        if (q->candidate[i].cost < q->candidate[best].cost) best = i;
+    return best;
+}
+
+static void *nothing(uint64_t seed) {
+    (void)seed;
+    return NULL;
+}
+
+static void forget(void *state) {
+    (void)state;
+}
+
+static const struct approach cheapest = {
+    .name = "cheapest", .open = nothing, .close = forget, .choose = first_candidate};
+
+/* ---- replaced statements ---- */
+
+static double option_cost(struct covering *c, const struct mapping *m) {
+    const struct needle *n = needle_of(c->needles, m->instr);
+    struct option o = {.map = *m};
+    o.result = placing_of(c, c->cover->program, m, n->dst);
+    return reference_cycles(c->machine, c->machine->instr[m->instr].unit, m->cost) + m->copies +
+           neighbour_price(c, c->cover->program, m->stmt, &o);
+}
+
+static struct mapping kept(struct arena *a, const struct mapping *m) {
+    struct mapping copy = *m;
+    copy.group = arena_copy(a, m->group, (size_t)m->ngroups * sizeof *m->group);
+    copy.operand = arena_copy(a, m->operand, (size_t)m->noperands * sizeof *m->operand);
+    copy.renamed = arena_copy(a, m->renamed, (size_t)(m->nalso + 1) * sizeof *m->renamed);
+    return copy;
+}
+
+/* The covering's program with the mapping's statements in one; false: it does not fit the rest. */
+static bool apply(struct covering *c, const struct mapping *m) {
+    struct cover *cover = c->cover;
+    struct program *p = cover->program, view;
+    if (joined_view(&p->arena, p, m, &view)) return false;
+    struct joined_stmts *j = arena_alloc(&cover->arena, sizeof *j);
+    *j = (struct joined_stmts){.n = m->nalso + 1, .next = c->joined};
+    for (int q = 0; q < j->n; q++) {
+        j->stmt[q] = q < m->nalso ? m->also[q] : m->stmt;
+        j->own[q] = p->stmt[j->stmt[q]];
+        int axis[MAX_AXES];
+        for (int a = 0; a < p->naxes; a++) axis[a] = m->renamed[q][a];
+        stmt_rename_axes(&p->arena, p, &j->own[q], axis);
+    }
+    c->joined = j;
+    p->stmt[m->stmt] = view.stmt[m->stmt];
+    for (int q = 0; q < m->nalso; q++) {
+        stmt_hide(&p->arena, p, m->also[q], m->stmt);
+        c->chosen[m->also[q]] = FALLBACK;
+        c->inside[m->also[q]] = m->stmt;
+    }
+    double cost = option_cost(c, m);
+    if (isinf(cost) || isnan(cost)) return false;
+    cover->cost += cost;
+    GROW(&cover->arena, cover->mapping, cover->nmappings, c->mcap);
+    c->chosen[m->stmt] = cover->nmappings;
+    cover->mapping[cover->nmappings++] = kept(&cover->arena, m);
+    return true;
+}
+
+void join_shift(struct covering *c, int stmt, int n) {
+    for (struct joined_stmts *j = c->joined; j; j = j->next)
+        for (int q = 0; q < j->n; q++)
+            if (j->stmt[q] >= stmt) j->stmt[q] += n;
+    for (int i = 0; i < c->cover->nmappings; i++) {
+        struct mapping *m = &c->cover->mapping[i];
+        for (int q = 0; q < m->nalso; q++)
+            if (m->also[q] >= stmt) m->also[q] += n;
+    }
+}
+
+void join_restore(struct covering *c) {
+    for (const struct joined_stmts *j = c->joined; j; j = j->next)
+        for (int q = 0; q < j->n; q++) c->cover->program->stmt[j->stmt[q]] = j->own[q];
+    for (int i = 0; i < c->cover->nmappings; i++) { /* the axes are common ones now */
+        struct mapping *m = &c->cover->mapping[i];
+        if (m->nalso == 0) continue;
+        int8_t(*same)[MAX_AXES] =
+            arena_array(&c->cover->arena, (size_t)m->nalso + 1, sizeof *same);
+        for (int q = 0; q <= m->nalso; q++)
+            for (int a = 0; a < MAX_AXES; a++) same[q][a] = (int8_t)a;
+        m->renamed = (const int8_t(*)[MAX_AXES])same;
+    }
+}
+
+/* ---- prices ---- */
+
+/* Of the whole program, the mapping being in it; NULL: without. */
+static double whole_price(struct covering *c, const struct mapping *m) {
+    struct cover cover = {.program = program_copy(c->cover->program)};
+    struct diags ignored;
+    diags_init(&ignored);
+    arena_init(&cover.arena);
+    struct covering t = {.machine = c->machine,
+                         .needles = c->needles,
+                         .decider = decider_open(&cheapest, 0),
+                         .diags = &ignored,
+                         .cover = &cover,
+                         .exact = true};
+    arena_init(&t.scratch);
+    covering_reserve(&t, cover.program->nstmts);
+    for (int i = 0; i < c->cover->nmappings; i++) {
+        GROW(&cover.arena, cover.mapping, cover.nmappings, t.mcap);
+        cover.mapping[cover.nmappings++] = c->cover->mapping[i];
+    }
+    for (int s = 0; s < cover.program->nstmts; s++) {
+        t.chosen[s] = c->chosen[s];
+        t.inside[s] = c->inside[s];
+    }
+    bool good = (!m || apply(&t, m)) && covering_decide(&t);
+    double cost = good ? cover.cost : INFINITY;
+    covering_close(&t);
+    decider_close(t.decider);
+    diags_free(&ignored);
+    program_free(cover.program);
+    arena_free(&cover.arena);
+    return cost;
+}
+
+/* ---- choosing ---- */
+
+static const char *way_text(struct covering *c, const struct mapping *m) {
+    const struct needle *n = needle_of(c->needles, m->instr);
+    struct text t = {0};
+    text_printf(&t, "%s for statements", c->machine->instr[m->instr].id);
+    for (int q = 0; q < m->nalso; q++) text_printf(&t, " %d", m->also[q]);
+    text_printf(&t, " %d,", m->stmt);
+    for (int x = 0; x < m->ngroups; x++)
+        text_printf(&t, " %s=%s", n->program->axis[x].name,
+                    m->group[x].n ? c->cover->program->axis[m->group[x].axis[0]].name : "-");
+    const char *copy = arena_strdup(&c->scratch, t.at);
+    text_free(&t);
+    return copy;
+}
+
+static int by_price(const void *a, const void *b) {
+    const struct mapping *x = a, *y = b;
+    if (x->instr == y->instr && x->nalso == y->nalso) return mapping_compare(x, y);
+    double cx = x->cost + x->copies, cy = y->cost + y->copies;
+    return cx != cy ? (cx < cy ? -1 : 1) : x->instr - y->instr;
+}
+
+static int list_ways(struct covering *c, int stmt, struct mapping *way) {
+    const struct program *p = c->cover->program;
+    struct search s = {.arena = &c->scratch, .needles = c->needles, .limit = 20000};
+    int n = 0;
+    for (int i = 0; i < c->needles->n; i++)
+        if (c->needles->at[i].nparts > 0) search_joined(&s, &c->needles->at[i], p, stmt);
+    if (s.nmappings > 1) qsort(s.mapping, (size_t)s.nmappings, sizeof *s.mapping, by_price);
+    for (int i = 0; i < s.nmappings && n < MAX_WAYS; i++) {
+        bool open = c->chosen[stmt] == UNDECIDED;
+        for (int q = 0; q < s.mapping[i].nalso; q++)
+            open &= c->chosen[s.mapping[i].also[q]] == UNDECIDED;
+        if (!open || !mapping_certify_with(c->needles, p, &s.mapping[i], NULL)) continue;
+        way[n] = s.mapping[i];
+        way[n++].certified = true;
+    }
+    return n;
+}
+
+static bool any_joined(const struct covering *c) {
+    bool any = false;
+    for (int i = 0; i < c->needles->n; i++) any |= c->needles->at[i].nparts > 0;
+    return any;
+}
+
+bool *join_wanted(struct covering *c) {
+    const struct program *p = c->cover->program;
+    bool *wanted = arena_array(&c->scratch, (size_t)p->nstmts + 1, sizeof *wanted);
+    struct mapping way[MAX_WAYS];
+    int trials = MAX_TRIALS;
+    double apart = any_joined(c) ? whole_price(c, NULL) : 0;
+    for (int s = p->nstmts; any_joined(c) && s-- > 0;) {
+        int n = wanted[s] || p->stmt[s].unmapped || stmt_in_recurrence(p, s)
+                    ? 0
+                    : list_ways(c, s, way);
+        for (int i = 0; i < n && trials-- > 0; i++) {
+            if (!(whole_price(c, &way[i]) < apart)) continue;
+            for (int q = 0; q < way[i].nalso; q++) wanted[way[i].also[q]] = true;
+            wanted[s] = true;
+        }
+    }
+    return wanted;
+}
+
+void join_all(struct covering *c) {
+    struct candidate candidate[MAX_WAYS + 1];
+    struct mapping way[MAX_WAYS];
+    bool any = any_joined(c), exact = c->exact;
+    int trials = MAX_TRIALS;
+    c->exact = true;
+    for (int s = c->cover->program->nstmts; any && s-- > 0;) {
+        const struct program *p = c->cover->program;
+        if (p->stmt[s].unmapped || c->chosen[s] != UNDECIDED || stmt_in_recurrence(p, s)) continue;
+        int n = list_ways(c, s, way), kept_ways = 0;
+        if (n == 0 || trials < n + 1) continue;
+        trials -= n + 1;
+        double apart = whole_price(c, NULL);
+        for (int i = 0; i < n; i++) {
+            double cost = whole_price(c, &way[i]);
+            if (isinf(cost)) continue;
+            way[kept_ways] = way[i];
+            candidate[kept_ways++] = (struct candidate){way_text(c, &way[i]), cost, NULL};
+        }
+        if (kept_ways == 0) continue;
+        n = kept_ways;
+        if (!isinf(apart)) candidate[n++] = (struct candidate){"apart", apart, NULL};
+        for (int i = n - 1; i > 0 && candidate[i].cost < candidate[i - 1].cost; i--) {
+            struct candidate swap = candidate[i]; /* the cheapest first: "apart" finds its place */
+            candidate[i] = candidate[i - 1];
+            candidate[i - 1] = swap;
+        }
+        struct question q = {.kind = QUESTION_COVER,
+                             .subject = arena_printf(&c->scratch, "stmts up to %d %s", s,
+                                                     p->buffer[p->stmt[s].dst.buffer].name),
+                             .ncandidates = n,
+                             .candidate = candidate};
+        const char *picked = candidate[decide(c->decider, &q)].text;
+        for (int i = 0; i < kept_ways; i++)
+            if (!strcmp(picked, way_text(c, &way[i]))) {
+                apply(c, &way[i]);
+                break;
+            }
+    }
+    c->exact = exact;
+}

@@ -1,5 +1,5 @@
-/* Several statements that one instruction executes, seen as one: matmul, bias and ReLU; the parts of a softmax. What they hand to one
- * another are temporaries that nobody else touches. */
+/* Several statements that one instruction executes, seen as one: matmul, bias and ReLU; the parts
+ * of a softmax. What they hand to one another are temporaries that nobody else touches. */
 #include "ir/program.h"
 
 #include <string.h>
@@ -38,7 +38,8 @@ static bool used_elsewhere(const struct program *p, const int *stmt, int n, int 
     return false;
 }
 
-/* The earlier statements end up where the last one is: nothing in between may change what they read. */
+/* The earlier statements end up where the last one is: nothing in between may change what they
+ * read. */
 static bool read_changes(const struct program *p, const int *stmt, int n, int k) {
     const struct stmt *s = &p->stmt[stmt[k]];
     for (int between = stmt[k] + 1; between < stmt[n - 1]; between++)
@@ -96,7 +97,8 @@ int stmt_joined_read(const struct program *p, const struct stmt *joined, const s
     return -1;
 }
 
-const char *stmts_join(struct arena *arena, const struct program *p, const int *stmt, int n, struct stmt *out) {
+const char *stmts_join(struct arena *arena, const struct program *p, const int *stmt, int n,
+                       struct stmt *out) {
     const char *why = refusal(p, stmt, n);
     if (why) return why;
     const struct stmt *last = &p->stmt[stmt[n - 1]];
@@ -108,7 +110,8 @@ const char *stmts_join(struct arena *arena, const struct program *p, const int *
         const struct stmt *s = &p->stmt[stmt[k]];
         out->axes |= s->axes;
         for (int r = 0; r < s->nreads; r++)
-            if (!written_by(p, stmt, n, s->read[r].buffer) && stmt_joined_read(p, out, &s->read[r]) < 0)
+            if (!written_by(p, stmt, n, s->read[r].buffer) &&
+                stmt_joined_read(p, out, &s->read[r]) < 0)
                 out->read[out->nreads++] = s->read[r];
     }
     enum type t = p->buffer[last->dst.buffer].type;
@@ -116,13 +119,16 @@ const char *stmts_join(struct arena *arena, const struct program *p, const int *
     out->op = arena_array(arena, (size_t)out->nops, sizeof *out->op);
     for (int r = 0; r < out->nreads; r++) {
         enum type of = p->buffer[out->read[r].buffer].type;
-        out->op[r] = (struct op){.code = OP_READ, .type = of == TYPE_F16 || of == TYPE_BF16 ? TYPE_F32 : of, .read = r};
+        out->op[r] = (struct op){
+            .code = OP_READ, .type = of == TYPE_F16 || of == TYPE_BF16 ? TYPE_F32 : of, .read = r};
     }
-    out->op[out->nreads] = (struct op){.code = OP_LITERAL, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t};
+    out->op[out->nreads] =
+        (struct op){.code = OP_LITERAL, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t};
     return NULL;
 }
 
-void stmt_rename_axes(struct arena *arena, const struct program *p, struct stmt *s, const int *axis) {
+void stmt_rename_axes(struct arena *arena, const struct program *p, struct stmt *s,
+                      const int *axis) {
     size_t n = (size_t)p->naxes + 1;
     uint64_t axes = 0;
     s->read = arena_copy(arena, s->read, (size_t)s->nreads * sizeof *s->read);
@@ -133,7 +139,8 @@ void stmt_rename_axes(struct arena *arena, const struct program *p, struct stmt 
         int64_t *coef = arena_array(arena, (size_t)rows * n + 1, sizeof *coef);
         for (int d = 0; d < rows; d++) {
             coef[(size_t)d * n + n - 1] = access_coef(p, a, d, p->naxes);
-            for (int x = 0; x < p->naxes; x++) coef[(size_t)d * n + (size_t)axis[x]] += access_coef(p, a, d, x);
+            for (int x = 0; x < p->naxes; x++)
+                coef[(size_t)d * n + (size_t)axis[x]] += access_coef(p, a, d, x);
         }
         a->coef = coef;
     }
@@ -157,13 +164,15 @@ void stmt_hide(struct arena *arena, struct program *p, int s, int last) {
                                .nops = 1};
 }
 
-/* With an axis that is a part of what the others do alone, a result of theirs is complete only when all of it is done. */
+/* With an axis that is a part of what the others do alone, a result of theirs is complete only when
+ * all of it is done. */
 uint64_t stmts_whole_axes(const struct program *p, const int *stmt, int n) {
     uint64_t all = 0, whole = 0;
     for (int k = 0; k < n; k++) all |= p->stmt[stmt[k]].axes;
     for (int k = 0; k < n; k++)
         for (int x = 0; x < p->naxes; x++)
-            if (all >> x & 1 && (!(p->stmt[stmt[k]].axes >> x & 1) || !access_varies(p, &p->stmt[stmt[k]].dst, x)))
+            if (all >> x & 1 &&
+                (!(p->stmt[stmt[k]].axes >> x & 1) || !access_varies(p, &p->stmt[stmt[k]].dst, x)))
                 whole |= UINT64_C(1) << x;
     return whole;
 }

@@ -1,7 +1,7 @@
 /* Needles of several statements (ISA Mapper §2.2): matmul, bias and ReLU; a softmax row. Each
- * statement is matched as a needle of its own, from the last one up; what one hands to another leads
- * to the statement that wrote it. Then the haystack's statements are one statement (stmts_join) in
- * common axes, and groups are chosen as for any other. */
+ * statement is matched as a needle of its own, from the last one up; what one hands to another
+ * leads to the statement that wrote it. Then the haystack's statements are one statement
+ * (stmts_join) in common axes, and groups are chosen as for any other. */
 #include "mapper/mapper_int.h"
 
 #include <string.h>
@@ -55,10 +55,14 @@ static bool make_part(struct arena *arena, struct needle *n, int q, int ntemps,
     return good;
 }
 
-void needle_join(struct arena *arena, struct needle *n) {
+void needle_join(struct arena *arena, const struct machine *m, struct needle *n) {
     const struct program *p = n->program;
     int all[MAX_JOINED], operand_of[MAX_OPERANDS * 2], ntemps = 0;
     struct stmt *joined = arena_alloc(arena, sizeof *joined);
+    for (int o = 0; o < n->noperands; o++)
+        if (m->instr[n->instr].operand[o].accumulate)
+            n->refused = "has several statements and an accumulate flag";
+    if (n->refused) return;
     if (p->nstmts > MAX_JOINED) {
         n->refused = "has too many statements";
         return;
@@ -96,9 +100,9 @@ struct joining {
     struct search *search;
     const struct needle *needle;
     const struct program *p;
-    int stmt[MAX_JOINED];                  /* haystack statement of each part; -1: open */
+    int stmt[MAX_JOINED]; /* haystack statement of each part; -1: open */
     struct binding_set bound[MAX_JOINED];
-    int pair[MAX_OPERANDS * 2];            /* of each buffer of the semantics that it writes; -1 */
+    int pair[MAX_OPERANDS * 2]; /* of each buffer of the semantics that it writes; -1 */
     int found;
 };
 
@@ -127,7 +131,8 @@ static bool pair_buffers(struct joining *j, int buffer, int hay) {
     return true;
 }
 
-/* Temporaries of the needle are played by temporaries; what it overwrites by what is overwritten. */
+/* Temporaries of the needle are played by temporaries; what it overwrites by what is overwritten.
+ */
 static bool pairs_agree(struct joining *j, int q) {
     const struct needle *part = &j->needle->part[q];
     const struct stmt *s = &part->program->stmt[0], *h = &j->p->stmt[j->stmt[q]];
@@ -156,7 +161,8 @@ static void assign(struct joining *j, int q) {
         struct site last = site_of(j->search->arena, j->p, j->stmt[q + 1]);
         int buffer = part->program->stmt[0].dst.buffer;
         note_axis(j->search, j->needle, &last, FAILURE_MISSING_STATEMENT, -1, -1, -1,
-                  arena_printf(j->search->arena, "no statement before it does what fills '%s' there",
+                  arena_printf(j->search->arena,
+                               "no statement before it does what fills '%s' there",
                                part->program->buffer[buffer].name));
         *j = saved;
         return;
@@ -233,7 +239,8 @@ static void find_classes(const struct joining *j, struct classes *c) {
             }
 }
 
-/* An axis for each class: its own in the last part that has it, unless another class has that one. */
+/* An axis for each class: its own in the last part that has it, unless another class has that one.
+ */
 static const char *name_classes(const struct joining *j, const struct classes *c,
                                 int8_t (*name)[MAX_AXES]) {
     const struct program *p = j->p;
@@ -294,12 +301,11 @@ static bool axis_fits(const struct joining *j, const struct program *parts, int 
         if ((s->axes >> x & 1) != (h->axes >> a & 1)) return false;
         for (int o = 0; o < part->noperands; o++) {
             const struct bound *b = &j->bound[q].operand[o];
-            const struct access *hay = o == part->dst             ? &h->dst
+            const struct access *hay = o == part->dst          ? &h->dst
                                        : b->kind == BOUND_READ ? &h->read[b->read]
-                                                                  : NULL;
+                                                               : NULL;
             if (!part->access[o] || !hay) continue;
-            if (access_varies(part->program, part->access[o], x) !=
-                access_varies(parts, hay, a))
+            if (access_varies(part->program, part->access[o], x) != access_varies(parts, hay, a))
                 return false;
         }
     }
@@ -360,8 +366,7 @@ static void choose(const struct joining *j, const struct mapping *as, const stru
             site.live |= UINT64_C(1) << a;
     for (int x = 0; x < j->needle->naxes; x++)
         for (int a = 0; a < view->naxes; a++)
-            if (site.live >> a & 1 && axis_fits(j, parts, x, a))
-                allowed[x] |= UINT64_C(1) << a;
+            if (site.live >> a & 1 && axis_fits(j, parts, x, a)) allowed[x] |= UINT64_C(1) << a;
     for (int a = 0; a < view->naxes; a++)
         if (view->axis[a].extent > 1 && stmts_whole_axes(parts, stmt, n) >> a & 1)
             allowed[MAX_NEEDLE_AXES] |= UINT64_C(1) << a;

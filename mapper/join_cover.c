@@ -94,8 +94,7 @@ void join_restore(struct covering *c) {
     for (int i = 0; i < c->cover->nmappings; i++) { /* the axes are common ones now */
         struct mapping *m = &c->cover->mapping[i];
         if (m->nalso == 0) continue;
-        int8_t(*same)[MAX_AXES] =
-            arena_array(&c->cover->arena, (size_t)m->nalso + 1, sizeof *same);
+        int8_t(*same)[MAX_AXES] = arena_array(&c->cover->arena, (size_t)m->nalso + 1, sizeof *same);
         for (int q = 0; q <= m->nalso; q++)
             for (int a = 0; a < MAX_AXES; a++) same[q][a] = (int8_t)a;
         m->renamed = (const int8_t(*)[MAX_AXES])same;
@@ -190,9 +189,8 @@ bool *join_wanted(struct covering *c) {
     int trials = MAX_TRIALS;
     double apart = any_joined(c) ? whole_price(c, NULL) : 0;
     for (int s = p->nstmts; any_joined(c) && s-- > 0;) {
-        int n = wanted[s] || p->stmt[s].unmapped || stmt_in_recurrence(p, s)
-                    ? 0
-                    : list_ways(c, s, way);
+        int n =
+            wanted[s] || p->stmt[s].unmapped || stmt_in_recurrence(p, s) ? 0 : list_ways(c, s, way);
         for (int i = 0; i < n && trials-- > 0; i++) {
             if (!(whole_price(c, &way[i]) < apart)) continue;
             for (int q = 0; q < way[i].nalso; q++) wanted[way[i].also[q]] = true;

@@ -180,7 +180,7 @@ bool group_unmerged(const struct merged_axes *, struct group *); /* false: too m
 /* ---- several statements ---- */
 struct search;
 struct covering;
-void needle_join(struct arena *, struct needle *); /* its semantics have several */
+void needle_join(struct arena *, const struct machine *, struct needle *); /* its semantics have several */
 /* The mappings of a needle of several statements that end with this one, and the reasons. */
 void search_joined(struct search *, const struct needle *, const struct program *, int stmt);
 /* The statements of a joined mapping with common axes, and what they are as one, in a view of the

@@ -204,7 +204,7 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
     }
     note_operands(m, n);
     if (p->nstmts > 1) {
-        needle_join(arena, n);
+        needle_join(arena, m, n);
         if (!n->refused) note_signatures(n);
         return;
     }

@@ -1,13 +1,14 @@
 /* Instructions of several statements. While the scheduler works, the last of the statements stands
- * for all (stmts_join) and the others are out of the order; in the end each is what it was, with the
- * homes that were found for what it reads and writes. */
+ * for all (stmts_join) and the others are out of the order; in the end each is what it was, with
+ * the homes that were found for what it reads and writes. */
 #include "scheduler/scheduler_int.h"
 #include <string.h>
 
 struct joined {
     int stmt[MAX_JOINED], n; /* the last one stands for all */
     struct stmt own[MAX_JOINED];
-    int *read_of[MAX_JOINED]; /* of own reads: read of the joined statement; -1: a temporary, -2: the result */
+    int *read_of[MAX_JOINED];  /* of own reads: read of the joined statement; -1: a temporary, -2:
+                                  the result */
     int8_t writes[MAX_JOINED]; /* the result */
     struct joined *next;
 };
@@ -78,7 +79,8 @@ static void restore(struct work *w, struct joined *j) {
         }
         w->p->stmt[j->stmt[q]] = *s;
     }
-    for (int s = 0; s < w->p->nstmts; s++) /* in the order of the program, just before the last one */
+    for (int s = 0; s < w->p->nstmts;
+         s++) /* in the order of the program, just before the last one */
         for (int q = 0; q + 1 < j->n; q++) {
             int at = 0;
             if (j->stmt[q] != s) continue;
@@ -106,8 +108,7 @@ void join_rename(struct work *w, int stmt, const int *map) {
     struct joined *j = find(w, stmt);
     for (int q = 0; j && q < j->n; q++) {
         int axis[MAX_AXES];
-        for (int a = 0; a < w->p->naxes; a++)
-            axis[a] = j->own[q].axes >> a & 1 ? map[a] : a;
+        for (int a = 0; a < w->p->naxes; a++) axis[a] = j->own[q].axes >> a & 1 ? map[a] : a;
         stmt_rename_axes(&w->p->arena, w->p, &j->own[q], axis);
     }
 }

@@ -9,9 +9,9 @@
 
 enum { NOTHING = -1, GARBAGE = -2 };
 
-struct cell {                /* of a buffer that the semantics write */
-    int64_t element;         /* of the program's buffer; or NOTHING, GARBAGE */
-    int writer;              /* statement */
+struct cell {        /* of a buffer that the semantics write */
+    int64_t element; /* of the program's buffer; or NOTHING, GARBAGE */
+    int writer;      /* statement */
     uint32_t count;
 };
 
@@ -215,7 +215,8 @@ static bool inside_point(struct joined *w, const struct shape *part, int stmt, s
         return point_error(w->v, stmt, w->point, "writes outside its buffer", NULL, NULL);
     if (part->stmt->combine != COMBINE_SET) {
         int buffer;
-        if (w->candidate->self == UNUSED || wanted(w, stmt, w->candidate->self, &buffer) != c->element)
+        if (w->candidate->self == UNUSED ||
+            wanted(w, stmt, w->candidate->self, &buffer) != c->element)
             return point_error(w->v, stmt, w->point,
                                "accumulates to something else inside the instruction", NULL, NULL);
     }
@@ -288,8 +289,7 @@ static bool left_out(struct joined *w, int q) {
         for (int r = 0; r < s->nreads; r++) {
             int b = s->read[r].buffer;
             bool handed = false;
-            for (int k = 0; k < w->h->bound->nbuffers; k++)
-                handed |= w->cell[k] && w->pair[k] == b;
+            for (int k = 0; k < w->h->bound->nbuffers; k++) handed |= w->cell[k] && w->pair[k] == b;
             if (handed || w->v->loose[b] || !step_writes_before(w->v, w->stmt[q], b)) continue;
             int64_t e = access_at(w->v, w->stmt[q], r, w->point);
             if (e >= 0 && !version_before(w->v, w->stmt[q], w->point, b, e, &ignored)) return true;
@@ -305,7 +305,8 @@ static void store(struct joined *w, bool nothing) {
         const struct cell *c = &w->cell[buffer][e];
         struct tag t = {0};
         if (c->element == NOTHING && !nothing) continue;
-        if (c->element >= 0) t = tag_element(w->pair[buffer], c->element, c->writer, c->count, type);
+        if (c->element >= 0)
+            t = tag_element(w->pair[buffer], c->element, c->writer, c->count, type);
         tag_set(w->v, place_of(w, o, e), type, t);
     }
 }

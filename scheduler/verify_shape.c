@@ -293,12 +293,12 @@ static bool several_statements(struct verify *v, struct shape *h) {
     return true;
 }
 
-static bool one_statement(struct verify *v, struct shape *h) {
+static bool one_statement(struct verify *v, struct shape *h, const struct issue_node *n) {
     struct program *b = h->bound;
     for (int k = 0; k < b->nitems; k++)
         if (b->item[k].kind != ITEM_STMT)
             return verify_error(v, "semantics with a recurrence or a call cannot be verified");
-    if (b->nstmts == 2 && stmt_is_neutral_fill(b, &b->stmt[0], &b->stmt[1])) {
+    if (b->nstmts == 2 && !n->nalso && stmt_is_neutral_fill(b, &b->stmt[0], &b->stmt[1])) {
         h->stmt = &b->stmt[1];
         h->initialises = true;
         return true;
@@ -368,7 +368,7 @@ static bool shape_build(struct verify *v, struct shape *h, const struct issue_no
         verify_error(v, "the sizes are illegal: %s", inner.n ? inner.at[0].text : "not bound");
     diags_free(&inner);
     if (!h->bound) return false;
-    if (!one_statement(v, h) || !map_axes(v, h, in->semantics) || !map_operands(v, h, in) ||
+    if (!one_statement(v, h, n) || !map_axes(v, h, in->semantics) || !map_operands(v, h, in) ||
         !map_parts(v, h, in))
         return false;
     for (int o = 0; o < in->noperands; o++) {
@@ -403,11 +403,12 @@ const struct shape *shape_get(struct verify *v, const struct issue_node *n, cons
     const struct instr *in = &v->m->instr[n->instr];
     int64_t key[64];
     int nkeys = 0;
-    if (1 + in->nranged + in->nstride_names + 2 * in->noperands > 64) {
+    if (2 + in->nranged + in->nstride_names + 2 * in->noperands > 64) {
         verify_error(v, "'%s' has too many sizes to verify", in->id);
         return NULL;
     }
     key[nkeys++] = n->instr;
+    key[nkeys++] = n->nalso;
     for (int k = 0; k < in->nranged; k++) key[nkeys++] = size[k];
     for (int k = 0; k < in->nstride_names; k++) key[nkeys++] = stride[k];
     for (int o = 0; o < in->noperands; o++) {

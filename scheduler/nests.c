@@ -316,8 +316,8 @@ static bool starts(const struct work *w, int init, int core) {
     if (sa->dst.buffer != sb->dst.buffer || ra->where != IN_LOCAL || ra->memory != rb->memory ||
         !same_inner(&ra->geom, &rb->geom))
         return false;
-    for (int i = 0; i < a->nops; i++)
-        if (!a->op[i].writes && a->op[i].where == IN_LOCAL) return false;
+    for (int i = 0; i < a->nops; i++) /* changed in place, it is read too */
+        if (a->op[i].read >= 0 && a->op[i].where == IN_LOCAL) return false;
     return !touches(sb, sa->dst.buffer) &&
            same_queue(w, a->needle->in->queue, b->needle->in->queue);
 }

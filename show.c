@@ -52,7 +52,21 @@ static bool show_package(isamap *im, struct job *j, struct text *t) {
 
 /* ---- mappings as a drawing ---- */
 
-enum { LEFT = 20, MIDDLE = 340, RIGHT = 640, ROW = 26, BOX = 220, PAGE = 900 };
+enum { LEFT = 20, ROW = 26, BOX = 220, GAP = 100, CHAR = 8 /* as wide as one gets */ };
+
+struct sheet {
+    struct text body;
+    struct arena *arena;
+    int wide, page; /* boxes of the first column; the whole */
+};
+
+static int middle_of(const struct sheet *w) {
+    return LEFT + w->wide + GAP;
+}
+
+static int right_of(const struct sheet *w) {
+    return middle_of(w) + BOX + GAP;
+}
 
 static void svg_escaped(struct text *t, const char *s) {
     for (; *s; s++)
@@ -68,9 +82,9 @@ static void svg_text(struct text *t, int x, int y, const char *class, const char
     text_printf(t, "</text>\n");
 }
 
-static void svg_box(struct text *t, int x, int y, const char *class, const char *s) {
+static void svg_box(struct text *t, int x, int y, int wide, const char *class, const char *s) {
     text_printf(t, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"20\" rx=\"3\"/>\n",
-                class, x, y, BOX);
+                class, x, y, wide);
     svg_text(t, x + 6, y + 15, "t", s);
 }
 
@@ -88,131 +102,167 @@ static struct program *needle_program(const struct machine *m, const struct inst
     return instr_bind(m, x, size, d);
 }
 
-static const char *access_text(struct arena *a, const struct program *p, const struct stmt *s,
-                               const struct access *acc) {
+static const char *access_text(struct arena *a, const struct program *p, const struct access *acc) {
     struct text t = {0};
-    struct stmt_mark mark = {.access = acc, .op = -1};
-    stmt_print(p, s, &t, &mark);
-    const char *out = arena_printf(a, "%.*s: %s", (int)mark.n, t.at + mark.at,
-                                   type_name(p->buffer[acc->buffer].type));
+    access_print(p, acc, &t);
+    const char *out = arena_printf(a, "%s: %s", t.at, type_name(p->buffer[acc->buffer].type));
     text_free(&t);
     return out;
 }
 
+static const char *operand_text(struct arena *a, const struct program *p, const struct mapping *m,
+                                int o, enum type type) {
+    const struct stmt *s = &p->stmt[m->stmt];
+    const struct mapped_operand *mo = &m->operand[o];
+    if (mo->role == OPERAND_DST) return access_text(a, p, &s->dst);
+    if (mo->role == OPERAND_READ) return access_text(a, p, &s->read[mo->read]);
+    return type_is_float(type) ? arena_printf(a, "%g", mo->imm.f)
+                               : arena_printf(a, "%" PRId64, mo->imm.i);
+}
+
+static bool axis_ranged(const struct instr *x, const struct program *n, int axis) {
+    for (int i = 0; i < x->nranged; i++)
+        if (x->ranged[i] == n->axis[axis].param) return true;
+    return false;
+}
+
 /* Axes of the statement on the left, of the instruction on the right; what stands on none is a loop
  * around it. */
-static int draw_axes(struct text *t, struct arena *a, const struct program *p,
+static int draw_axes(struct sheet *w, const struct instr *x, const struct program *p,
                      const struct program *n, const struct mapping *m, int top) {
     const struct stmt *s = &p->stmt[m->stmt];
+    struct text *t = &w->body;
     int left = top, right = top;
-    for (int x = 0; x < m->ngroups; x++, right += ROW)
-        svg_box(t, MIDDLE, right, "needle",
-                arena_printf(a, "%s: %" PRId64, n->axis[x].name, n->axis[x].extent));
+    for (int a = 0; a < m->ngroups; a++, right += ROW)
+        svg_box(t, middle_of(w), right, BOX, "needle",
+                arena_printf(w->arena, axis_ranged(x, n, a) ? "%s: up to %" PRId64 : "%s: %" PRId64,
+                             n->axis[a].name, n->axis[a].extent));
     for (int h = 0; h < p->naxes; h++) {
         if (!(s->axes >> h & 1)) continue;
         int on = -1, place = 0;
-        for (int x = 0; x < m->ngroups; x++)
-            for (int k = 0; k < m->group[x].n; k++)
-                if (m->group[x].axis[k] == h) on = x, place = k;
-        const char *how = on < 0 ? ", a loop around" : m->group[on].n > 1 ? ", fused" : "";
+        for (int a = 0; a < m->ngroups; a++)
+            for (int k = 0; k < m->group[a].n; k++)
+                if (m->group[a].axis[k] == h) on = a, place = k;
+        bool fused = on >= 0 && m->group[on].n > 1;
+        const char *how = on < 0  ? ", a loop around"
+                          : fused ? arena_printf(w->arena, ", fused (%d)", place + 1)
+                                  : "";
         svg_box(
-            t, LEFT, left, on < 0 ? "outer" : "axis",
-            on >= 0 && m->group[on].n > 1
-                ? arena_printf(a, "%s: %" PRId64 "%s (%d)", p->axis[h].name, p->axis[h].extent, how,
-                               place + 1)
-                : arena_printf(a, "%s: %" PRId64 "%s", p->axis[h].name, p->axis[h].extent, how));
-        if (on >= 0) svg_line(t, LEFT + BOX, left, MIDDLE, top + on * ROW, "axis");
+            t, LEFT, left, w->wide, on < 0 ? "outer" : "axis",
+            arena_printf(w->arena, "%s: %" PRId64 "%s", p->axis[h].name, p->axis[h].extent, how));
+        if (on >= 0) svg_line(t, LEFT + w->wide, left, middle_of(w), top + on * ROW, "axis");
         left += ROW;
     }
     return (left > right ? left : right) + 8;
 }
 
 /* What plays each operand, and where the instruction wants it. */
-static int draw_operands(struct text *t, struct arena *a, const struct job *j,
-                         const struct program *p, const struct program *n, const struct mapping *m,
-                         int y) {
-    const struct stmt *s = &p->stmt[m->stmt];
-    const struct instr *x = &j->machine->instr[m->instr];
+static int draw_operands(struct sheet *w, const struct machine *machine, const struct program *p,
+                         const struct program *n, const struct mapping *m, int y) {
+    const struct instr *x = &machine->instr[m->instr];
+    struct text *t = &w->body;
     for (int o = 0; o < x->noperands; o++, y += ROW) {
         const struct mapped_operand *mo = &m->operand[o];
-        const struct access *acc = mo->role == OPERAND_IMM   ? NULL
-                                   : mo->role == OPERAND_DST ? &s->dst
-                                                             : &s->read[mo->read];
         enum type type = n->buffer[x->operand[o].kernel_buffer].type;
+        bool packed = mo->role != OPERAND_IMM && !mo->direct;
         struct text where = {0};
         for (int k = 0; k < x->operand[o].nmemories; k++)
             text_printf(&where, "%s%s", k ? ", " : "",
-                        x->operand[o].memory[k] < 0
-                            ? "imm"
-                            : j->machine->memory[x->operand[o].memory[k]].id);
-        svg_box(t, LEFT, y, "buffer",
-                acc                   ? access_text(a, p, s, acc)
-                : type_is_float(type) ? arena_printf(a, "%g", mo->imm.f)
-                                      : arena_printf(a, "%" PRId64, mo->imm.i));
-        svg_box(t, MIDDLE, y, "needle",
-                arena_printf(a, "%s: %s", x->operand[o].buffer, type_name(type)));
-        svg_box(t, RIGHT, y, "memory", where.at ? where.at : "");
-        svg_line(t, LEFT + BOX, y, MIDDLE, y, acc && !mo->direct ? "packed" : "axis");
-        svg_line(t, MIDDLE + BOX, y, RIGHT, y, "axis");
-        if (acc && !mo->direct) svg_text(t, LEFT + BOX + 16, y + 4, "small", "packed first");
+                        x->operand[o].memory[k] < 0 ? "imm"
+                                                    : machine->memory[x->operand[o].memory[k]].id);
+        svg_box(t, LEFT, y, w->wide, "buffer", operand_text(w->arena, p, m, o, type));
+        svg_box(t, middle_of(w), y, BOX, "needle",
+                arena_printf(w->arena, "%s: %s", x->operand[o].buffer, type_name(type)));
+        svg_box(t, right_of(w), y, BOX, "memory", where.at ? where.at : "");
+        svg_line(t, LEFT + w->wide, y, middle_of(w), y, packed ? "packed" : "axis");
+        svg_line(t, middle_of(w) + BOX, y, right_of(w), y, "axis");
+        if (packed) svg_text(t, LEFT + w->wide + 18, y + 6, "small", "packed first");
         text_free(&where);
     }
     return y + 8;
 }
 
-static int draw_mapping(struct text *t, isamap *im, struct job *j, const struct mapping *m, int y) {
+static int draw_statement(struct sheet *w, const struct program *p, int stmt, int y) {
+    struct text line = {0};
+    stmt_print(p, &p->stmt[stmt], &line, NULL);
+    svg_text(&w->body, LEFT, y + 16, "head", line.at);
+    if (LEFT + (int)line.n * CHAR + LEFT > w->page) w->page = LEFT + (int)line.n * CHAR + LEFT;
+    text_free(&line);
+    return y + 18;
+}
+
+static int draw_mapping(struct sheet *w, isamap *im, struct job *j, const struct mapping *m,
+                        int y) {
     const struct program *p = j->cover->program;
     const struct instr *x = &j->machine->instr[m->instr];
-    struct program *n = needle_program(j->machine, x, &im->diags);
-    struct text line = {0};
+    struct program *n = needle_program(j->machine, x, &im->diags), one;
     if (!n) return y;
-    stmt_print(p, &p->stmt[m->stmt], &line, NULL);
-    svg_text(t, LEFT, y + 16, "head", line.at);
+    for (int q = 0; q < m->nalso; q++) y = draw_statement(w, p, m->also[q], y);
+    y = draw_statement(w, p, m->stmt, y);
+    struct text which = {0};
+    for (int q = 0; q < m->nalso; q++) text_printf(&which, "%s%d", q ? ", " : "s ", m->also[q]);
+    text_printf(&which, "%s%d", m->nalso ? ", " : " ", m->stmt);
     svg_text(
-        t, LEFT, y + 34, "small",
-        arena_printf(&j->arena, "statement %d on %s%s; executed points %.3g times the statement's",
-                     m->stmt, x->id, m->init >= 0 ? ", with the fill before it" : "", m->waste));
-    y = draw_axes(t, &j->arena, p, n, m, y + 44);
-    y = draw_operands(t, &j->arena, j, p, n, m, y);
-    text_free(&line);
+        &w->body, LEFT, y + 16, "small",
+        arena_printf(w->arena, "statement%s on %s%s; executed points %.3g times the statement's",
+                     which.at, x->id, m->init >= 0 ? ", with the fill before it" : "", m->waste));
+    text_free(&which);
+    if (mapping_program(w->arena, p, m, &one)) p = &one;
+    y = draw_axes(w, x, p, n, m, y + 26);
+    y = draw_operands(w, j->machine, p, n, m, y);
     program_free(n);
     return y + 24;
 }
 
+/* The first column takes the longest of what plays an operand. */
+static void measure(struct sheet *w, const struct job *j) {
+    const struct cover *c = j->cover;
+    w->wide = BOX;
+    for (int i = 0; i < c->nmappings; i++) {
+        const struct mapping *m = &c->mapping[i];
+        const struct program *p = c->program;
+        struct program one;
+        if (mapping_program(w->arena, p, m, &one)) p = &one;
+        for (int o = 0; o < m->noperands; o++) {
+            int wide = (int)strlen(operand_text(w->arena, p, m, o, TYPE_F64)) * CHAR + 12;
+            if (wide > w->wide) w->wide = wide;
+        }
+    }
+    w->page = right_of(w) + BOX + LEFT;
+}
+
 static bool show_mappings(isamap *im, struct job *j, struct text *out) {
-    struct text body = {0};
+    struct sheet w = {.arena = &j->arena};
     int y = 50;
     if (!job_machine(im, j, USE_SIM) || !job_program(im, j) || !job_cover(im, j)) return false;
     const struct cover *c = j->cover;
-    svg_text(&body, LEFT, 28, "title",
+    measure(&w, j);
+    svg_text(&w.body, LEFT, 28, "title",
              arena_printf(&j->arena, "%s on %s: statement, instruction, memories", j->name,
                           j->machine->name));
     for (int i = 0; i < c->nitems; i++) {
         if (c->item[i].mapping >= 0) {
-            y = draw_mapping(&body, im, j, &c->mapping[c->item[i].mapping], y);
+            y = draw_mapping(&w, im, j, &c->mapping[c->item[i].mapping], y);
         } else if (c->item[i].inside < 0) {
-            struct text line = {0};
-            stmt_print(c->program, &c->program->stmt[c->item[i].stmt], &line, NULL);
-            svg_text(&body, LEFT, y + 16, "head", line.at);
-            svg_text(&body, LEFT, y + 34, "small",
+            y = draw_statement(&w, c->program, c->item[i].stmt, y);
+            svg_text(&w.body, LEFT, y + 16, "small",
                      arena_printf(&j->arena, "statement %d on the fallback", c->item[i].stmt));
-            text_free(&line);
-            y += 58;
+            y += 40;
         }
     }
     text_printf(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
         "font-family=\"sans-serif\" font-size=\"13\">\n"
-        "<style>rect{stroke:#555}.axis{fill:#dbe9f6}.outer{fill:#eee}.needle{fill:#fbe5c8}.buffer{"
-        "fill:#e2f0d9}"
+        "<style>rect{stroke:#555}.page{fill:white;stroke:none}.axis{fill:#dbe9f6}.outer{fill:#eee}"
+        ".needle{fill:#fbe5c8}.buffer{fill:#e2f0d9}"
         ".memory{fill:#eadcf2}path{fill:none;stroke:#555}path.axis{fill:none}path.packed{stroke-"
         "dasharray:4 3}"
         ".title{font-size:17px}.head{font-family:monospace}.small{font-size:11px;fill:#555}</"
         "style>\n"
-        "<rect x=\"0\" y=\"0\" width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n%s</svg>\n",
-        PAGE, y, body.at);
-    text_free(&body);
+        "<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s</svg>\n",
+        w.page, y, w.body.at);
+    text_free(&w.body);
     return true;
 }
 
@@ -225,7 +275,8 @@ int isamap_show(isamap *im, const char *path, const char *out) {
     struct text t = {0};
     bool ok = false;
     bool program = has_suffix(path, ".isam") || has_suffix(path, ".onnx");
-    if (has_suffix(path, ".bin") && (!out || has_suffix(out, ".txt") || has_suffix(out, ".sched"))) {
+    if (has_suffix(path, ".bin") &&
+        (!out || has_suffix(out, ".txt") || has_suffix(out, ".sched"))) {
         ok = image_show(im, &j, out && has_suffix(out, ".sched"), &t);
         if (!out) text_append(&im->report.text, t.at ? t.at : "", t.n);
     } else if (program && has_suffix(out, ".isam")) {

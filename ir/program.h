@@ -143,6 +143,7 @@ struct stmt_mark {
     size_t at, n;
 };
 void stmt_print(const struct program *, const struct stmt *, struct text *, struct stmt_mark *);
+void access_print(const struct program *, const struct access *, struct text *);   /* the buffer, its indices, the fill */
 bool program_equal(const struct program *, const struct program *);
 
 /* Canonical form: unit axes dropped, collinear neighbours merged, operands of commutative operations sorted, axes, buffers

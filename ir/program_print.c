@@ -47,7 +47,7 @@ static void print_value(enum type t, union value v, struct text *out) {
         print_float(v.f, t, out);
 }
 
-static void print_access(const struct program *p, const struct access *a, struct text *out) {
+void access_print(const struct program *p, const struct access *a, struct text *out) {
     const struct buffer *f = &p->buffer[a->buffer];
     text_printf(out, "%s[", f->name);
     for (int d = 0; d < f->ndims; d++) {
@@ -63,7 +63,7 @@ static void print_access(const struct program *p, const struct access *a, struct
 
 static void print_marked(const struct printer *w, const struct access *a) {
     size_t start = w->out->n;
-    print_access(w->p, a, w->out);
+    access_print(w->p, a, w->out);
     if (!w->mark || w->mark->access != a) return;
     w->mark->at = start;
     w->mark->n = w->out->n - start;

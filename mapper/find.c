@@ -167,7 +167,7 @@ void mapping_print(const struct program *p, const struct machine *m, const struc
     struct diags d;
     diags_init(&d);
     arena_init(&scratch);
-    if (map->nalso > 0 && !joined_view(&scratch, p, map, &view)) p = &view;
+    if (mapping_program(&scratch, p, map, &view)) p = &view;
     for (int i = 0; i < x->nranged && i < MAX_RANGED; i++) {
         int64_t lo, hi, step;
         size[i] = instr_size_range(m, x, i, &lo, &hi, &step) ? lo : 1;

@@ -291,6 +291,11 @@ const char *joined_view(struct arena *arena, const struct program *p, const stru
     return why;
 }
 
+bool mapping_program(struct arena *arena, const struct program *p, const struct mapping *m,
+                     struct program *view) {
+    return m->nalso > 0 && !joined_view(arena, p, m, view);
+}
+
 /* ---- groups ---- */
 
 /* Haystack axis a may stand on needle axis x if it does in each part. */

@@ -123,6 +123,9 @@ struct findings *mapper_find(const struct program *, const struct machine *, con
 void findings_free(struct findings *);
 void mapping_print(const struct program *, const struct machine *, const struct mapping *, struct text *); /* one line */
 
+/* A view in which one statement stands for all that a mapping of several executes, in the arena. False: it has one, or they cannot be one. */
+bool mapping_program(struct arena *, const struct program *, const struct mapping *, struct program *view);
+
 /* isl: layout ∘ needle access ∘ φ = haystack access for every operand; φ single-valued, total, injective; dependences kept. */
 bool mapping_certify(const struct program *, const struct machine *, const struct mapping *, struct text *why_not);
 

@@ -164,6 +164,20 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     return NULL;
 }
 
+/* What instructions made comes last: what lies there as padding may depend on how the others lie. */
+static const char *check_task(struct work *w, const struct moves *moves, int task, bool *changed) {
+    const char *why = NULL;
+    for (int last = 0; last < 2; last++)
+        for (int i = 0; i < w->task[task].nops && !why && !*changed; i++) {
+            const struct task *t = &w->task[task];
+            int read = t->op[i].read;
+            bool made =
+                read >= 0 && written_by_tasks(w, w->p->stmt[t->stmt].read[read].buffer);
+            if (made == last) why = check_operand(w, moves, task, i, changed);
+        }
+    return why;
+}
+
 bool layouts_decide(struct work *w, const struct moves *moves) {
     bool changed = true;
     for (int pass = 0; changed; pass++) {
@@ -171,10 +185,9 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
         for (int k = 0; k < w->norder; k++) {
             int task = w->task_of[w->order[k]];
             if (task < 0) continue;
-            const char *why = pass > MAX_PASSES ? "its layouts do not settle" : NULL;
             bool here = false;
-            for (int i = 0; i < w->task[task].nops && !why && !here; i++)
-                why = check_operand(w, moves, task, i, &here);
+            const char *why = pass > MAX_PASSES ? "its layouts do not settle"
+                                                : check_task(w, moves, task, &here);
             if (!why && !here && (why = follow_check(w, &w->task[task], &here))) {
                 finish_drop(w, &w->task[task], why);
                 here = true;

@@ -48,7 +48,7 @@ static const char i8_text[] =
 
 /* Windows that overlap: 3x3 after 1x1. */
 static const char window_text[] =
-    "kernel block(C=20, H=11, W=9, K=24, M=16) {\n"
+    "kernel block(C=20, H=10, W=5, K=28, M=16) {\n"
     "  in I: i8[C, H, W]  const E: i8[K, C]  const F: i8[M, K, 3, 3]  out O: i8[M, H, W]\n"
     "  temp a: i32[K, H, W]  temp x: i8[K, H, W]  temp b: i32[M, H, W]\n"
     "  axes k: K, p: H, q: W, c: C, r: 3, s: 3, m: M\n"

@@ -72,6 +72,7 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t,
     struct pieces n = {.outer = 1, .inner = 1};
     struct plan cut;
     uint64_t seen = 0;
+    double most = 1; /* pieces of the largest tile */
     memcpy(cut.loop, c->plan->loop, sizeof cut.loop[0] * (size_t)s->depth);
     cut.nloops = s->depth;
     cut.tiling = NULL;
@@ -79,8 +80,10 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t,
         int a = c->plan->loop[i].axis;
         if (!cut_axis(c->w, c->plan, t, o, a, s->depth, depth)) continue;
         cut.loop[cut.nloops++] = c->plan->loop[i];
-        if (!(seen >> a & 1))
+        if (!(seen >> a & 1)) {
             n.outer *= plan_tiles(c->w, c->plan, a, depth) / plan_tiles(c->w, c->plan, a, s->depth);
+            most *= ceil((double)plan_tile(c->w, c->plan, a, s->depth) / (double)plan_tile(c->w, c->plan, a, depth));
+        }
         seen |= UINT64_C(1) << a;
     }
     for (int k = 0; k < inner; k++) {
@@ -93,7 +96,7 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t,
     if (cut.nloops == s->depth) return n;
     struct copy one = copy_part_price(c->w, c->moves, c->plan, t, o, read_of(c->w, t, o), s->depth,
                                       c->plan->hold[s->operand].fill_by, &cut);
-    if (one.in) n.cycles = fmax(n.cycles, s->cycles * one.cycles / s->largest);
+    if (one.in) n.cycles *= fmax(1, one.cycles * most * n.inner / s->largest);
     return n;
 }
 
@@ -167,7 +170,7 @@ double parts_waits(const struct pricing *c, const struct flow *f, int inner, dou
         if (c->fill[i].depth < f->depth)
             waits += outer_piece_waits(c, f, &c->fill[i], &n[i], load, step, begin, wait);
     if (f->steps > 1) waits += pipe_bus_waits(c, f, step, turns) - pipe_bus_waits(c, f, step, 1);
-    return fmax(waits + wait * (f->steps - 1) * f->often, total - exec - first);
+    return fmax(waits + wait * (f->steps - 1) * f->often, total - exec - (*lead - f->latency));
 }
 
 /* ---- the question ---- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, KICKED = 2, DEEPENED = 3 };
-static const double ENOUGH = 0.9998, LOOP_COST = 0.0005, BODY_COST = 0.002;
+static const double ENOUGH = 0.9998, LOOP_COST = 0.0005, BODY_COST = 0.005;
 
 static uint64_t plan_hash(const struct plan *p) {
     uint64_t h = 0x9e3779b97f4a7c15u;
@@ -181,16 +181,29 @@ static void grow(struct search *s, struct point *q) {
 
 /* ---- local search ---- */
 
+/* The cut outside of cut i of the same axis, which counts its tiles; -1. */
+static int cut_outside(const struct point *q, int i) {
+    for (int k = i - 1; k >= 0; k--)
+        if (q->shape.k[k] == q->shape.k[i]) return k;
+    return -1;
+}
+
+/* A cut outside keeps how many tiles it has, or its extent. */
 static bool slide_one(struct search *s, struct point *q, int i) {
     struct point from = *q, p = from;
     const struct axis_space *v = &s->ax[q->shape.k[i]];
-    int stride = v->n > THIN ? v->n / THIN : 1;
+    int stride = v->n > THIN ? v->n / THIN : 1, outer = cut_outside(q, i);
     bool better = false;
     for (int a = 0; a < v->n && s->budget > 0;
          a += (a > from.at[i] - 3 && a < from.at[i] + 3) || a + stride > v->n - 1 ? 1 : stride) {
         if (a == from.at[i]) continue;
         p.at[i] = a;
         better |= try(s, q, &p);
+        if (outer < 0) continue;
+        p.at[outer] = nearest(v, (int64_t)((double)v->value[from.at[outer]] * (double)v->value[from.at[i]] /
+                                          (double)v->value[a]));
+        if (p.at[outer] != from.at[outer]) better |= try(s, q, &p);
+        p.at[outer] = from.at[outer];
     }
     return better;
 }
@@ -280,7 +293,16 @@ static bool kick(struct search *s, struct point *q) {
     return better;
 }
 
-/* One more cut outside the axis's others. */
+static void insert_cut(struct point *q, int place, int axis, int at) {
+    int after = q->shape.n - place;
+    memmove(&q->shape.k[place + 1], &q->shape.k[place], sizeof q->shape.k[0] * (size_t)after);
+    memmove(&q->at[place + 1], &q->at[place], sizeof q->at[0] * (size_t)after);
+    q->shape.k[place] = axis;
+    q->at[place] = at;
+    q->shape.n++;
+}
+
+/* One more cut outside the axis's others; the next inner one has another extent then. */
 static bool deepen(struct search *s, struct point *q) {
     struct point from = *q;
     bool better = false;
@@ -290,19 +312,22 @@ static bool deepen(struct search *s, struct point *q) {
         int outermost = 0;
         while (outermost < from.shape.n && from.shape.k[outermost] != axis) outermost++;
         if (v->n < 3 || outermost == from.shape.n) continue;
-        for (int place = 0; place <= outermost; place++)
+        for (int place = 0; place <= outermost && s->budget > 0; place++) {
+            struct point best = {.cost = INFINITY};
             for (int64_t times = 2; times < v->value[v->n - 1] / v->unit && s->budget > 0;
                  times *= 2) {
                 struct point p = from;
-                memmove(&p.shape.k[place + 1], &from.shape.k[place],
-                        sizeof p.shape.k[0] * (size_t)(from.shape.n - place));
-                memmove(&p.at[place + 1], &from.at[place],
-                        sizeof p.at[0] * (size_t)(from.shape.n - place));
-                p.shape.k[place] = axis;
-                p.at[place] = nearest(v, times * v->unit);
-                p.shape.n++;
-                better |= try(s, q, &p);
+                insert_cut(&p, place, axis, nearest(v, times * v->unit));
+                try(s, &best, &p);
             }
+            if (isinf(best.cost)) continue;
+            slide_one(s, &best, outermost + 1);
+            slide_one(s, &best, place);
+            slide_one(s, &best, outermost + 1);
+            if (best.cost >= q->cost * ENOUGH) continue;
+            *q = best;
+            better = true;
+        }
     }
     return better;
 }

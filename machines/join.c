@@ -312,7 +312,7 @@ struct machine *machine_join(const char *device, const char *host, const struct 
         join(&h, &v);
         machine_free(h.machine);
         machine_free(v.machine);
-        m = machine_finish(&h.loader, h.root, set);
+        m = machine_finish(&h.loader, h.root, set, false);
     } else {
         machine_free(h.machine);
         machine_free(v.machine);

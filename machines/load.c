@@ -92,12 +92,13 @@ static void check_ranges(struct loader *l, const struct node *root, const struct
     }
 }
 
-struct machine *machine_finish(struct loader *l, struct node *root, const struct bindings *set) {
+struct machine *machine_finish(struct loader *l, struct node *root, const struct bindings *set,
+                               bool ranges) {
     struct machine *m = machine_build(l->arena, root, set, l, l->diags);
     if (!m) return NULL;
     /* the tree is in the machine's arena now, and so is what the loader still makes */
     l->arena = &m->arena;
-    if (machine_check(m, l->diags)) check_ranges(l, root, m, set);
+    if (machine_check(m, l->diags) && ranges) check_ranges(l, root, m, set);
     if (!l->diags->errors) return m;
     machine_free(m);
     return NULL;
@@ -117,7 +118,7 @@ static struct machine *load(const char *file, const char *xml, size_t length,
         xml ? tree_parse(&l, arena_strdup(&arena, file), xml, length) : tree_load(&l, file);
     if (root && !xml) l.parameters = parameters_load(&arena, file, &own);
     if (root && !own.errors)
-        m = machine_finish(&l, root, set);
+        m = machine_finish(&l, root, set, true);
     else
         arena_free(&arena);
     loader_free(&l);

@@ -70,9 +70,10 @@ const char *node_key(const struct node *); /* its id, or a param's name; NULL: n
 /* A machine from a tree whose strings outlive it. Does not check what machine_check does. */
 struct machine *machine_build(struct arena *tree_arena, const struct node *root,
                               const struct bindings *set, const struct loader *, struct diags *);
-/* Builds, checks, and does both again at each end of each parameter's range. Owns the arena
- * afterwards, in any case. */
-struct machine *machine_finish(struct loader *, struct node *root, const struct bindings *set);
+/* Builds, checks, and (ranges) does both again at each end of each parameter's range: not of a
+ * joined machine, whose sides were loaded alone. Owns the arena afterwards, in any case. */
+struct machine *machine_finish(struct loader *, struct node *root, const struct bindings *set,
+                               bool ranges);
 
 /* ---- parameters.c ---- */
 struct parameter {

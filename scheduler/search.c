@@ -78,6 +78,7 @@ static void ask_tiles(struct search *s, struct point *q) {
     for (int i = 0; i < n; i++)
         if (q->at[i] < 0 || q->at[i] >= count[i]) memcpy(q->at, keep, sizeof keep);
     if (isinf(point_cost(s, q))) memcpy(q->at, keep, sizeof keep);
+    if (memcmp(q->at, keep, sizeof keep) != 0) q->plan = NULL;
 }
 
 /* The best plans that differ, by the model's cost. */

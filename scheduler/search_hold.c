@@ -89,6 +89,12 @@ static int add_pinned(const struct search *s, const struct plan *p, int i, int d
     return h.pinned ? add_hold(out, n, h) : n;
 }
 
+static bool has_depth(const struct hold *h, int n, int depth) {
+    for (int i = 0; i < n; i++)
+        if (h[i].depth == depth) return true;
+    return false;
+}
+
 /* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
  * share the memory); in registers every depth inside the result's. `wide`: all that fit alone. */
 static int hold_options(const struct search *s, const struct plan *p, int i, bool wide,
@@ -116,6 +122,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
             if (slots > 1 && (plan_trips(s->w, p, at) <= 1 || at < nest->nprefix)) continue;
             if (o->writes && nest->nchain && slots > 1) continue;
             if (hold_bytes_at(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;
+            if (most == 1 && has_depth(out, n, at)) break; /* with more slots */
             n = add_option(out, n, at, slots);
             if (!o->writes) n = add_pinned(s, p, i, at, slots, out, n);
         }

@@ -25,6 +25,7 @@ struct point {
     double cost, simulated; /* simulated: cycles; 0: not simulated */
     double predicted, bytes; /* of finalists: the same ones are alike */
     bool polished, refined; /* refined: priced with all residencies */
+    const struct plan *plan; /* of a refined one; NULL */
 };
 struct search {
     struct work *w;

@@ -18,6 +18,11 @@ static uint64_t plan_hash(const struct plan *p) {
 }
 
 void point_plan(struct search *s, const struct point *q, struct plan *p) {
+    if (q->plan) {
+        *p = *q->plan;
+        plan_tabulate(s->w, p, &s->tiling);
+        return;
+    }
     space_build(s, q, p);
     residency_best(s, p, q->refined);
 }
@@ -90,6 +95,7 @@ void finals_refine(struct search *s) {
         struct plan p;
         q->refined = true;
         point_plan(s, q, &p);
+        q->plan = arena_copy(s->w->arena, &p, sizeof p);
         q->cost = p.cycles * bulk(s, &p);
         uint64_t *key = memo_find(s, &p);
         if (key) s->memo_cost[key - s->memo_key] = q->cost;

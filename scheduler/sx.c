@@ -29,7 +29,7 @@ static int64_t floor_mod(int64_t a, int64_t b) {
     return b == 0 ? 0 : wrap_sub(a, wrap_mul(floor_div(a, b), b));
 }
 
-static int64_t apply(enum sx_op op, int64_t a, int64_t b) {
+static inline int64_t apply(enum sx_op op, int64_t a, int64_t b) {
     switch (op) {
     case SX_ADD:
         return wrap_add(a, b);
@@ -65,10 +65,16 @@ static int64_t apply(enum sx_op op, int64_t a, int64_t b) {
     return 0;
 }
 
+static inline int64_t leaf_or_eval(const struct sx *x, const int64_t *var_value) {
+    if (x->op == SX_CONST) return x->value;
+    if (x->op == SX_VAR) return var_value[x->var];
+    return sx_eval(x, var_value);
+}
+
 int64_t sx_eval(const struct sx *x, const int64_t *var_value) {
     if (x->op == SX_CONST) return x->value;
     if (x->op == SX_VAR) return var_value[x->var];
-    return apply(x->op, sx_eval(x->a, var_value), sx_eval(x->b, var_value));
+    return apply(x->op, leaf_or_eval(x->a, var_value), leaf_or_eval(x->b, var_value));
 }
 
 bool sx_constant(const struct sx *x, int64_t *out) {
@@ -145,6 +151,16 @@ static const struct sx *fold_right(struct arena *arena, enum sx_op op, const str
     }
 }
 
+/* a - b where b is one of the terms of a: the others, or NULL. */
+static const struct sx *cancel(struct arena *arena, const struct sx *a, const struct sx *b) {
+    if (sx_same(a, b)) return sx_const(arena, 0);
+    if (a->op != SX_ADD && a->op != SX_SUB) return NULL;
+    const struct sx *rest = cancel(arena, a->a, b);
+    if (rest) return sx_make(arena, a->op, rest, a->b);
+    rest = a->op == SX_ADD ? cancel(arena, a->b, b) : NULL;
+    return rest ? sx_make(arena, SX_ADD, a->a, rest) : NULL;
+}
+
 const struct sx *sx_make(struct arena *arena, enum sx_op op, const struct sx *a,
                          const struct sx *b) {
     assert(op != SX_CONST && op != SX_VAR && a && b);
@@ -160,8 +176,9 @@ const struct sx *sx_make(struct arena *arena, enum sx_op op, const struct sx *a,
         if (folded) return folded;
     } else if ((op == SX_MIN || op == SX_MAX) && sx_same(a, b)) {
         return a;
-    } else if (op == SX_SUB && sx_same(a, b)) {
-        return sx_const(arena, 0);
+    } else if (op == SX_SUB) {
+        const struct sx *rest = cancel(arena, a, b);
+        if (rest) return rest;
     }
     struct sx *x = arena_alloc(arena, sizeof *x);
     *x = (struct sx){.op = op, .a = a, .b = b};
@@ -174,21 +191,35 @@ bool sx_uses(const struct sx *x, int var) {
     return sx_uses(x->a, var) || sx_uses(x->b, var);
 }
 
+struct rest {
+    int var, n, most; /* n: written; more than `most`: too many */
+    const int64_t *var_value;
+    int64_t *out;
+};
+
+static void rest_add(struct rest *r, const struct sx *x, int64_t value) {
+    if (x->op == SX_CONST) return;
+    if (r->n < r->most) r->out[r->n] = value;
+    r->n++;
+}
+
+/* Does it use the variable? Otherwise `value`; what the others' operands add is written. */
+static bool rest_walk(struct rest *r, const struct sx *x, int64_t *value) {
+    int64_t a, b;
+    if (x->op == SX_CONST) return *value = x->value, false;
+    if (x->op == SX_VAR) return *value = r->var_value[x->var], x->var == r->var;
+    bool left = rest_walk(r, x->a, &a), right = rest_walk(r, x->b, &b);
+    if (!left && !right) return *value = apply(x->op, a, b), false;
+    if (!left) rest_add(r, x->a, a);
+    if (!right) rest_add(r, x->b, b);
+    return true;
+}
+
 int sx_rest(const struct sx *x, int var, const int64_t *var_value, int64_t *out, int most) {
-    if (x->op == SX_CONST || x->op == SX_VAR) {
-        if (x->op == SX_CONST || x->var == var) return 0;
-        if (most < 1) return -1;
-        *out = var_value[x->var];
-        return 1;
-    }
-    if (!sx_uses(x, var)) {
-        if (most < 1) return -1;
-        *out = sx_eval(x, var_value);
-        return 1;
-    }
-    int a = sx_rest(x->a, var, var_value, out, most),
-        b = a < 0 ? -1 : sx_rest(x->b, var, var_value, out + a, most - a);
-    return b < 0 ? -1 : a + b;
+    struct rest r = {.var = var, .most = most, .var_value = var_value, .out = out};
+    int64_t value;
+    if (!rest_walk(&r, x, &value)) rest_add(&r, x, value);
+    return r.n > most ? -1 : r.n;
 }
 
 const struct sx *sx_step(struct arena *arena, const struct sx *x, int var, int64_t by) {

@@ -50,7 +50,9 @@ static struct table *table_of(struct maker *k, const struct hwloop *l) {
 static void table_add(struct maker *k, struct table *t, const uint8_t *entry, int64_t n) {
     struct arena *a = k->w->arena;
     for (int64_t at = 0; at + n <= t->n; at++)
-        if (!memcmp(t->at + at * t->size, entry, (size_t)(n * t->size))) return;
+        if (t->at[at * t->size] == entry[0] &&
+            !memcmp(t->at + at * t->size, entry, (size_t)(n * t->size)))
+            return;
     int64_t shared = n < t->n ? n : t->n;
     while (shared > 0 &&
            memcmp(t->at + (t->n - shared) * t->size, entry, (size_t)(shared * t->size)) != 0)

@@ -216,6 +216,7 @@ bool walk_hardware(struct engine *e, const struct loop_node *l) {
     if (!loop_trips(e, &h, &x) || !sizes_of(e, node, &x)) return false;
     const struct shape *s = shape_of(e, node, &x);
     if (!s) return false;
+    if (!addresses_count(e, &x)) return dispatch(e, &x);
     for (int o = 0; o < in->noperands; o++)
         if (!address_of(e, node, s, o, &x.address[o])) return false;
     if (!loop_moves(e, &h, s, &x) || (h.table >= 0 && !entry_moves(e, &h, s, &x)) ||

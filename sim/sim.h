@@ -18,6 +18,8 @@ struct sim_device {
 
 struct sim_options {
     bool no_values;         /* cycles alone */
+    bool trusted;           /* with no_values: addresses are looked at only where times depend on
+                               them; the program's work is not counted */
     const char *trace;      /* Chrome trace JSON to write; or NULL */
     const int64_t *size;    /* of the program's sizes known only when it runs; NULL: the largest */
     int64_t steps;          /* bound on instructions executed; 0: 10^10 */

@@ -239,6 +239,8 @@ bool count_step(struct engine *);
 int64_t value_of(const struct engine *, const struct sx *);
 bool sizes_of(struct engine *, const struct node *, struct executed *);
 bool address_of(struct engine *, const struct node *, const struct shape *, int operand, int64_t *address);
+/* Do times depend on where its operands lie, or are they to be checked? */
+bool addresses_count(const struct engine *, const struct executed *);
 int64_t issue_work(const struct engine *, const struct issue_node *, int stmt, const struct shape *);
 /* Statements that an issue executes beside its own, in one iteration. */
 void also_work(const struct engine *, const struct shape *, struct executed *);

@@ -117,6 +117,11 @@ bool address_of(struct engine *e, const struct node *node, const struct shape *s
     return true;
 }
 
+bool addresses_count(const struct engine *e, const struct executed *x) {
+    return !e->options->trusted || e->interlocked[x->queue] || e->relied >> x->queue & 1 ||
+           e->machine->instr[x->node->issue->instr].nneeds > 0;
+}
+
 static bool step_issue(struct engine *e, const struct node *node) {
     const struct issue_node *i = node->issue;
     const struct instr *in = &e->machine->instr[i->instr];
@@ -125,6 +130,7 @@ static bool step_issue(struct engine *e, const struct node *node) {
     if (!sizes_of(e, node, &x)) return false;
     const struct shape *s = shape_of(e, node, &x);
     if (!s) return false;
+    if (!addresses_count(e, &x)) return dispatch(e, &x);
     for (int o = 0; o < in->noperands; o++)
         if (!address_of(e, node, s, o, &x.address[o])) return false;
     x.work = issue_work(e, i, i->stmt, s);

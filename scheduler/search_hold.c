@@ -113,7 +113,8 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
             n = add_option(out, n, outside(nest, deepest), 1);
         return o->writes ? add_spill(s, p, i, out, n) : n;
     }
-    int most = wide ? OPTIONS / 3 : is_alone(s, i) ? 1 : 3; /* of each number of slots */
+    bool alone = is_alone(s, i);
+    int most = wide ? OPTIONS / 3 : alone ? 1 : 3; /* of each number of slots */
     for (int slots = slots_most(s->w, wide ? 3 : 2); slots >= 1; slots--) {
         int before = n;
         for (int d = 0; d <= deepest && n < before + most; d++) {
@@ -122,7 +123,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
             if (slots > 1 && (plan_trips(s->w, p, at) <= 1 || at < nest->nprefix)) continue;
             if (o->writes && nest->nchain && slots > 1) continue;
             if (hold_bytes_at(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;
-            if (most == 1 && has_depth(out, n, at)) break; /* with more slots */
+            if (slots == 1 && alone && has_depth(out, n, at)) break; /* with more */
             n = add_option(out, n, at, slots);
             if (!o->writes) n = add_pinned(s, p, i, at, slots, out, n);
         }

@@ -22,7 +22,7 @@ module gemm
   inputs_t inp[vdla_pkg::MEMORY_INP_WORDS];
   weights_t wgt[vdla_pkg::MEMORY_WGT_WORDS];
 
-  function automatic void add_products(input logic [ACC_BITS-1:0] to, input inputs_t x, input weights_t w,
+  function automatic void add_products(input logic [ACC_BITS-1:0] to, const ref inputs_t x, const ref weights_t w,
                                        output logic [ACC_BITS-1:0] result);
     // verilator no_inline_task
     inputs_t o;
@@ -31,18 +31,19 @@ module gemm
     for (int j = 0; j < 16; j++) result[32*j+:32] = o[j];
   endfunction
 
+  function automatic weights_t widened(input logic [WGT_BITS-1:0] data, input logic zero);
+    // verilator no_inline_task
+    for (int k = 0; k < 16; k++)
+      for (int j = 0; j < 16; j++) widened[k][j] = zero ? 0 : 32'($signed(data[8*(16*j+k)+:8]));
+  endfunction
+
   always_ff @(posedge clk) begin
     if (load_inp) begin
       automatic inputs_t loaded_inp;
       for (int k = 0; k < 16; k++) loaded_inp[k] = load_zero ? 0 : 32'($signed(load_data[8*k+:8]));
       inp[load_inp_at] <= loaded_inp;
     end
-    if (load_wgt) begin
-      automatic weights_t loaded_wgt;
-      for (int k = 0; k < 16; k++)
-        for (int j = 0; j < 16; j++) loaded_wgt[k][j] = load_zero ? 0 : 32'($signed(load_data[8*(16*j+k)+:8]));
-      wgt[load_wgt_at] <= loaded_wgt;
-    end
+    if (load_wgt) wgt[load_wgt_at] <= widened(load_data, load_zero);
   end
 
   always_comb begin

@@ -96,8 +96,10 @@ static bool has_depth(const struct hold *h, int n, int depth) {
 }
 
 /* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
- * share the memory); in registers every depth inside the result's. `wide`: all that fit alone. */
-static int hold_options(const struct search *s, const struct plan *p, int i, bool wide,
+ * share the memory); in registers every depth inside the result's. Wide: all that fit alone; to be searched, not one slot
+ * where more fit and nobody else wants the room. */
+enum width { LIKELY, WIDE, ALL };
+static int hold_options(const struct search *s, const struct plan *p, int i, enum width wide,
                         struct hold *out) {
     const struct task *t = search_task(s);
     const struct opnd *o = &t->op[i];
@@ -123,7 +125,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, boo
             if (slots > 1 && (plan_trips(s->w, p, at) <= 1 || at < nest->nprefix)) continue;
             if (o->writes && nest->nchain && slots > 1) continue;
             if (hold_bytes_at(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;
-            if (slots == 1 && alone && has_depth(out, n, at)) break; /* with more */
+            if (slots == 1 && wide != ALL && alone && has_depth(out, n, at)) break; /* with more */
             n = add_option(out, n, at, slots);
             if (!o->writes) n = add_pinned(s, p, i, at, slots, out, n);
         }
@@ -137,7 +139,7 @@ struct residencies {
     int count[MAX_OPERANDS], at[MAX_OPERANDS];
 };
 
-static bool options_make(struct search *s, struct plan *p, bool wide, struct residencies *r) {
+static bool options_make(struct search *s, struct plan *p, enum width wide, struct residencies *r) {
     const struct task *t = search_task(s);
     memset(r->at, 0, sizeof r->at);
     for (int i = 0; i < t->nops; i++) {
@@ -177,7 +179,7 @@ double residency_best(struct search *s, struct plan *p, bool wide) {
     plan_tabulate(s->w, p, &s->tiling);
     struct plan best = *p, q = *p;
     best.cycles = INFINITY;
-    if (options_make(s, p, wide, &r)) do {
+    if (options_make(s, p, wide ? WIDE : LIKELY, &r)) do {
             q.depth_out = p->depth_out;
             if (price(s, &q, &r) && q.cycles < best.cycles) best = q;
         } while (options_next(s, &r) && --left > 0);
@@ -246,7 +248,7 @@ void residency_ask(struct search *s, struct plan *p) {
     q = loops;
     found[n++] = *p; /* tiling of the same loops */
     found[0].tiling = &s->tiling;
-    if (options_make(s, &loops, true, &r))
+    if (options_make(s, &loops, ALL, &r))
         for (int k = 0; k < COMBINATIONS; k++) {
             q.depth_out = loops.depth_out;
             if (price(s, &q, &r) && memcmp(q.hold, p->hold, sizeof q.hold) != 0) found[n++] = q;

@@ -81,22 +81,23 @@ static void rows_add(struct rows *r, bool *dense, double extent, double whole, d
     }
 }
 
-static void rows_make(const struct work *w, int buffer, const struct region *region,
-                      struct rows *r) {
+static void rows_make(const struct work *w, int buffer, const int64_t *tile, struct rows *r) {
     const struct buffer *b = &w->p->buffer[buffer];
     const struct home *h = &w->home[buffer];
     double size = (double)type_size(b->type), stride = size;
     bool dense = true;
-    *r = (struct rows){.run = size, .total = 1};
+    r->run = size;
+    r->total = 1;
+    r->n = 0;
     for (int i = 0; h->packed && i < h->n; i++) {
         struct coord c = h->at[i];
-        double n = ceil((double)region->n[c.dim].c / (double)c.div),
+        double n = ceil((double)tile[c.dim] / (double)c.div),
                whole = (double)(c.mod ? c.mod : h->extent[c.dim] / c.div);
         rows_add(r, &dense, fmin(n, whole), whole, (double)h->stride[i] * size);
     }
     for (int d = b->ndims - 1; d >= 0 && !h->packed; d--) {
         double whole = (double)b->extent[d];
-        rows_add(r, &dense, fmin((double)region->n[d].c, whole), whole, stride);
+        rows_add(r, &dense, fmin((double)tile[d], whole), whole, stride);
         stride *= whole;
     }
 }
@@ -125,28 +126,36 @@ static double crowded(const struct memory *mem, const struct rows *r, double lin
 
 /* ---- refills ---- */
 
-struct footprint { /* of a tile; lines and runs for each element; share that is not kept */
-    double lines, ratio, runs, rows, crowded;
+struct footprint { /* of a tile; ratio, runs: lines and runs for each element */
+    double lines, ratio, runs;
+    struct rows rows;
 };
+
+/* Of each dimension; plan_region without padding and blocks, as all that is priced asks for it. */
+static void tile_extents(const struct work *w, const struct plan *p, const struct task *t,
+                         const struct access *acc, int depth, int64_t *n) {
+    uint64_t axes = w->p->stmt[t->stmt].axes;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        n[d] = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a);
+            if (c && (axes >> a & 1)) n[d] += c * (plan_tile(w, p, a, depth) - 1);
+        }
+    }
+}
 
 static void footprint(const struct work *w, const struct memory *mem, const struct plan *p,
                       const struct task *t, const struct access *acc, int depth,
                       struct footprint *f) {
-    struct geom plain = {.row = -1, .repeat_axis = -1};
-    for (int k = 0; k < MAX_DIMS; k++) plain.grain[k] = 1;
-    struct region region;
-    struct rows rows;
+    int64_t tile[MAX_DIMS];
     double line = mem->line > 0 ? (double)mem->line : 64,
            size = (double)type_size(w->p->buffer[acc->buffer].type);
-    for (int k = 0; k < MAX_DIMS; k++) plain.block[k] = 1;
-    plan_region(w, p, t, acc, &plain, depth, &region);
-    rows_make(w, acc->buffer, &region, &rows);
-    double lines = run_lines(&rows, line, size);
-    f->lines = lines * rows.total;
-    f->ratio = lines / (rows.run / size);
-    f->runs = size / rows.run;
-    f->rows = rows.total;
-    f->crowded = crowded(mem, &rows, lines, line);
+    tile_extents(w, p, t, acc, depth, tile);
+    rows_make(w, acc->buffer, tile, &f->rows);
+    double lines = run_lines(&f->rows, line, size);
+    f->lines = lines * f->rows.total;
+    f->ratio = lines / (f->rows.run / size);
+    f->runs = size / f->rows.run;
 }
 
 struct refilled {
@@ -189,7 +198,7 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         int at = plan_normalise(w, p, acc, d);
         if (at == d && d > 0) at--; /* what a step shares with the one before is still there */
         footprint(w, mem, p, t, acc, d, &f);
-        double apart = mem->streams > 0 && f.rows > (double)mem->streams ? f.runs : 0;
+        double apart = mem->streams > 0 && f.rows.total > (double)mem->streams ? f.runs : 0;
         footprint(w, mem, p, t, acc, at, &f);
         double elements = plan_traffic(w, p, t, acc, at), n = elements * f.ratio,
                runs = elements * fmax(f.runs, apart);
@@ -198,8 +207,9 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         footprint(w, mem, p, t, acc, use, &f);
         double again = plan_trips(w, p, use) * f.lines;
         if (again > n) {
-            runs += f.crowded * (again - n) * fmin(1, f.runs / f.ratio); /* as they lie in the inner tile */
-            n += f.crowded * (again - n);
+            double missed = crowded(mem, &f.rows, f.lines / f.rows.total, line) * (again - n);
+            runs += missed * fmin(1, f.runs / f.ratio); /* as they lie in the inner tile */
+            n += missed;
         }
         sum.lines += n * (r < 0 ? 2 : 1);
         sum.runs += runs;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_CANDIDATES = 3, EACH = 1, STEPS = 600};
+enum { MAX_CANDIDATES = 3, EACH = 1, STEPS = 6000};
 
 struct pair {
     int first, second, maker;                 /* nests; the task that makes the temporary */
@@ -440,6 +440,11 @@ static void pair_decide(struct work *w, const struct moves *moves, struct pair *
         int answer = decide(w->decider, &ask);
         if (answer >= 0 && answer < n) best = answer;
     }
+    struct text *t = w->options ? w->options->explain : NULL;
+    for (int i = 0; t && i < n; i++)
+        text_printf(t, "%s %s %.0f cycles%s", i ? "," : arena_printf(w->arena, "nests of statements %d and %d:", a->first, b->first), q[i].text, q[i].cost,
+                    i == best ? " (taken)" : "");
+    if (t && n) text_printf(t, "\n");
     *a = c[best].a, *b = c[best].b, w->home[k->buffer] = c[best].home;
     if (a->nwindows) windows_prefix(w, a, c[best].prefix, c[best].n);
     if (b->given >= 0) add_border(w, k);

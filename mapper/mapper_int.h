@@ -268,6 +268,7 @@ struct placing {
 struct option {               /* one way to execute a statement */
     int ncuts, cut[MAX_CUTS]; /* nodes that become statements of their own first */
     bool fallback;
+    bool multiplies;       /* what map executes is a sum of products */
     struct placing result; /* of map's destination */
     struct mapping map;    /* of what is left, at the statement's index before the cuts */
     double cost;           /* cycles of the reference clock, estimated copies and moves included */

@@ -204,8 +204,9 @@ static void price_way(struct estimator *e, struct listing *l, struct way *w, str
     struct covering *c = e->c;
     const struct program *p = view_of(e, l, w);
     int stmt = e->of->stmt, n = w->cuts.n;
+    bool multiplies = stmt_is_mac(p, &p->stmt[stmt]);
     for (int i = 0; i < w->nmaps; i++) {
-        struct option o = {.map = w->map[i], .ncuts = n};
+        struct option o = {.map = w->map[i], .ncuts = n, .multiplies = multiplies};
         double more = 0;
         o.result = placing_of(c, p, &o.map, needle_of(c->needles, o.map.instr)->dst);
         for (int k = 0; k < n; k++)
@@ -232,11 +233,14 @@ static bool on_device(const struct machine *m, const struct option *o) {
 }
 
 /* Who names a device wants sums of products done there, however slow it is: the host's time is
- * reported apart. */
+ * reported apart. Best by an instruction that does both; failing that, where one of them is done.
+ */
 static void prefer_device(const struct machine *m, struct options *o) {
+    bool both = false;
     int kept = 0;
+    for (int i = 0; i < o->n; i++) both |= on_device(m, &o->at[i]) && o->at[i].multiplies;
     for (int i = 0; i < o->n; i++)
-        if (on_device(m, &o->at[i])) o->at[kept++] = o->at[i];
+        if (on_device(m, &o->at[i]) && (o->at[i].multiplies || !both)) o->at[kept++] = o->at[i];
     if (kept > 0) o->n = kept;
 }
 

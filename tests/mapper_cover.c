@@ -59,8 +59,7 @@ static char *shape_of(const struct cover *c, const struct machine *m) {
     return t.at;
 }
 
-static void expect_shape(const char *machine, const char *text, const char *shape) {
-    struct machine *m = help_machine(machine);
+static void expect_shape_on(const struct machine *m, const char *text, const char *shape) {
     struct program *p = help_program("p", text);
     struct cover *c = cover_of(p, m, &cheapest, 0);
     char *got = shape_of(c, m);
@@ -68,6 +67,11 @@ static void expect_shape(const char *machine, const char *text, const char *shap
     free(got);
     cover_free(c);
     program_free(p);
+}
+
+static void expect_shape(const char *machine, const char *text, const char *shape) {
+    struct machine *m = help_machine(machine);
+    expect_shape_on(m, text, shape);
     machine_free(m);
 }
 
@@ -241,6 +245,22 @@ static void test_meaning(void **state) {
     diags_free(&d);
 }
 
+/* The device gets the product of a sum of products, not the sum alone, though the host would be
+ * cheaper. */
+static void test_device_first(void **state) {
+    struct diags d;
+    diags_init(&d);
+    struct machine *m = machine_join("machines/gemmini.xml", "machines/cpu-avx2.xml", NULL, &d);
+    (void)state;
+    assert_non_null(m);
+    expect_shape_on(m,
+                    "kernel n() { in A: i8[35,40]  out C: i32[35]  axes i: 35, k: 40\n"
+                    "  C[i] = 0; C[i] += i32(A[i,k]) * i32(A[i,k])\n}\n",
+                    "+ ws.first");
+    machine_free(m);
+    diags_free(&d);
+}
+
 /* The answers of one run, given again, make the same cover. */
 static void test_replay(void **state) {
     struct machine *m = help_machine("machines/cpu-avx512.xml");
@@ -302,8 +322,9 @@ static void test_verify(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes), cmocka_unit_test(test_rewrite),
-        cmocka_unit_test(test_no_way), cmocka_unit_test(test_meaning),
-        cmocka_unit_test(test_replay), cmocka_unit_test(test_verify)};
+        cmocka_unit_test(test_shapes),       cmocka_unit_test(test_rewrite),
+        cmocka_unit_test(test_no_way),       cmocka_unit_test(test_meaning),
+        cmocka_unit_test(test_device_first), cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_verify)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,6 +278,7 @@ struct option {               /* one way to execute a statement */
 struct options {
     struct option *at;
     int n, cap;
+    double floor; /* no option costs less, whatever neighbours decide */
 };
 
 enum { UNDECIDED = -2, FALLBACK = -1 };

@@ -117,6 +117,7 @@ static struct cut_sets find_cut_sets(struct covering *c, const struct program *p
 
 static void add_option(struct covering *c, struct options *out, const struct program *p, int stmt,
                        struct option o, double more) {
+    out->floor = fmin(out->floor, o.cost + STATEMENT_CYCLES);
     o.cost += STATEMENT_CYCLES + more + neighbour_price(c, p, stmt, &o);
     if (isnan(o.cost)) return;
     if (isinf(o.cost) && (!o.fallback || c->machine->nfallbacks == 0)) return;
@@ -250,7 +251,7 @@ static const struct options *price_listing(struct estimator *e, struct listing *
     const struct program *p = part_of(e, l);
     const struct stmt *s = &p->stmt[e->of->stmt];
     struct option fallback = {.fallback = true, .cost = fallback_price(e->c, p, s)};
-    struct options out = {0};
+    struct options out = {.floor = INFINITY};
     bool usable = e->c->machine->nfallbacks == 0 || plain_result(p, s);
     for (int k = 0; k < l->nways && usable; k++) price_way(e, l, &l->way[k], &out);
     add_option(e->c, &out, p, e->of->stmt, fallback, 0);

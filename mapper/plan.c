@@ -2,14 +2,17 @@
  * in the order in which they are decided (MAPPING, "Choosing among covers"). A state is what the
  * decided statements leave to those that are still to come: where their results lie, in which
  * order, and what continues a fill. On chains and trees few states are open at a time, and the plan
- * is exact; else the cheapest MAX_STATES go on. */
+ * is exact. Where more than MAX_STATES are, the cheapest go on and give a first plan; branch and
+ * bound then follows all that it does not exclude, up to MAX_EXPANDED. */
 #include "mapper/mapper_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 12, MAX_STATES = 48, MAX_TRIED = 24, INSIDE = -3 };
+enum { WINDOW = 12, MAX_STATES = 48, MAX_EXPANDED = 1024, MAX_TRIED = 24, INSIDE = -3 };
+
+static const double UNKNOWN = -1; /* what follows was not looked at */
 
 struct step_state {
     uint64_t key;
@@ -18,7 +21,7 @@ struct step_state {
 };
 
 struct transition {
-    int from, to;
+    int from, to; /* to: -1: not followed */
     double cost;
 };
 
@@ -27,12 +30,16 @@ struct step { /* before statement order[k] is decided */
     int nstates, cap;
     struct transition *way; /* from here to the states of the next step */
     int nways, wcap;
+    double floor; /* the statements from here on cost no less, whatever their neighbours do */
 };
 
 struct plan {
     int order[WINDOW], n, at;
     uint64_t later[WINDOW]; /* bit k: order[k] and this one touch one buffer's value */
     struct step step[WINDOW + 1];
+    int limit;   /* of states open at a time */
+    bool cut;    /* there were more */
+    double best; /* known cost of all: what must be dearer is not followed; INFINITY: not yet */
     struct arena arena;
 };
 
@@ -131,7 +138,9 @@ static int add_state(struct plan *p, int k, uint64_t key, double cost, const int
         if (s->state[i].key == key) at = i;
         if (s->state[i].cost > s->state[worst].cost) worst = i;
     }
-    if (at < 0 && s->nstates == MAX_STATES) {
+    if (cost + s->floor > p->best) return -1;
+    if (at < 0 && s->nstates == p->limit) {
+        p->cut = true;
         if (s->state[worst].cost <= cost) return -1;
         for (int i = 0; k > 0 && i < p->step[k - 1].nways; i++)
             if (p->step[k - 1].way[i].to == worst) p->step[k - 1].way[i].to = -1;
@@ -209,22 +218,59 @@ static void try_state(struct covering *c, struct plan *p, int k, int from, struc
     c->scratch = own;
 }
 
+/* Of what is known the least; UNKNOWN if nothing is, INFINITY if there is no way. */
 static void count_back(struct plan *p) {
     for (int i = 0; i < p->step[p->n].nstates; i++) p->step[p->n].state[i].togo = 0;
     for (int k = p->n; k-- > 0;) {
         struct step *s = &p->step[k];
         for (int i = 0; i < s->nstates; i++) s->state[i].togo = INFINITY;
-        for (int i = 0; i < s->nways; i++)
-            if (s->way[i].to >= 0)
-                s->state[s->way[i].from].togo =
-                    fmin(s->state[s->way[i].from].togo,
-                         s->way[i].cost + p->step[k + 1].state[s->way[i].to].togo);
+        for (int i = 0; i < s->nways; i++) {
+            const struct transition *w = &s->way[i];
+            double rest = w->to < 0 ? UNKNOWN : p->step[k + 1].state[w->to].togo;
+            double *least = &s->state[w->from].togo;
+            if (rest == UNKNOWN)
+                *least = isinf(*least) ? UNKNOWN : *least;
+            else if (!isinf(rest))
+                *least =
+                    *least < 0 || isinf(*least) ? w->cost + rest : fmin(*least, w->cost + rest);
+        }
+    }
+}
+
+/* Expands at most so many states, and MAX_STATES of each step in any case. */
+static void follow_all(struct covering *c, struct plan *p, int budget) {
+    int none[WINDOW] = {0}, kept = c->cover->nmappings;
+    p->cut = false;
+    for (int k = 0; k <= p->n; k++) p->step[k].nstates = p->step[k].nways = 0;
+    p->limit = 1;
+    add_state(p, 0, key_of(c, p, 0, none), 0, none);
+    for (int k = 0; k < p->n; k++) {
+        budget -= p->step[k].nstates;
+        p->limit = budget > MAX_STATES ? budget : MAX_STATES;
+        for (int i = 0; i < p->step[k].nstates; i++) {
+            struct arena scratch;
+            arena_init(&scratch);
+            try_state(c, p, k, i, &scratch);
+            arena_free(&scratch);
+        }
+    }
+    enter(c, p, none, 0);
+    c->cover->nmappings = kept;
+}
+
+/* A fill may come for nothing, within the accumulation. */
+static void know_best(struct covering *c, struct plan *p) {
+    const struct step *last = &p->step[p->n];
+    for (int i = 0; i < last->nstates; i++) p->best = fmin(p->best, last->state[i].cost);
+    for (int k = p->n; k-- > 0;) {
+        int stmt = p->order[k];
+        double own = decided_after(c->cover->program, stmt) < 0 ? options_of(c, stmt).floor : 0;
+        p->step[k].floor = p->step[k + 1].floor + own;
     }
 }
 
 static struct plan *plan_make(struct covering *c) {
     struct plan *p = calloc(1, sizeof *p);
-    int none[WINDOW] = {0}, kept = c->cover->nmappings;
     if (!p) abort();
     arena_init(&p->arena);
     order_all(c, p);
@@ -232,16 +278,12 @@ static struct plan *plan_make(struct covering *c) {
         for (int j = 0; j < k; j++)
             if (connected(c->cover->program, p->order[j], p->order[k]))
                 p->later[j] |= UINT64_C(1) << k;
-    add_state(p, 0, key_of(c, p, 0, none), 0, none);
-    for (int k = 0; k < p->n; k++)
-        for (int i = 0; i < p->step[k].nstates; i++) {
-            struct arena scratch;
-            arena_init(&scratch);
-            try_state(c, p, k, i, &scratch);
-            arena_free(&scratch);
-        }
-    enter(c, p, none, 0);
-    c->cover->nmappings = kept;
+    p->best = INFINITY;
+    follow_all(c, p, 0);
+    if (p->cut) {
+        know_best(c, p);
+        follow_all(c, p, MAX_EXPANDED);
+    }
     count_back(p);
     return p;
 }
@@ -262,23 +304,31 @@ static void chosen_so_far(const struct covering *c, const struct plan *p, int *c
     }
 }
 
+static const struct step_state *state_of(const struct covering *c, const struct plan *p, int k,
+                                         const int *chosen) {
+    uint64_t key = key_of(c, p, k, chosen);
+    const struct step *s = &p->step[k];
+    for (int i = 0; i < s->nstates; i++)
+        if (s->state[i].key == key) return &s->state[i];
+    return NULL;
+}
+
+/* Is what was decided a state of the plan, and known what follows? */
+static bool followed(const struct covering *c, const struct plan *p) {
+    int chosen[WINDOW] = {0};
+    chosen_so_far(c, p, chosen);
+    const struct step_state *x = state_of(c, p, p->at, chosen);
+    return x && x->togo != UNKNOWN;
+}
+
 int plan_next(struct covering *c) {
     struct plan *p = c->plan;
     while (p && p->at < p->n && c->chosen[p->order[p->at]] != UNDECIDED) p->at++;
-    if (p && p->at == p->n) plan_drop(c);
+    if (p && (p->at == p->n || !followed(c, p))) plan_drop(c);
     if (!c->plan) c->plan = plan_make(c);
     p = c->plan;
     if (p->n == 0) return -1;
     return p->order[p->at];
-}
-
-/* Of the state after the choice; -1: not looked at. INFINITY: nothing executes what follows. */
-static double togo(const struct covering *c, const struct plan *p, const int *chosen) {
-    uint64_t key = key_of(c, p, p->at + 1, chosen);
-    const struct step *s = &p->step[p->at + 1];
-    for (int i = 0; i < s->nstates; i++)
-        if (s->state[i].key == key) return s->state[i].togo;
-    return -1;
 }
 
 static int by_total(const void *a, const void *b) {
@@ -290,15 +340,20 @@ static int by_total(const void *a, const void *b) {
 /* Options after which something would be left without a way are no options, if there are others.
  * What was too dear to look at counts as the dearest. */
 static void judge(struct options *o) {
-    double most = 0;
+    double rest = 0, total = 0;
     int kept = 0;
-    for (int i = 0; i < o->n; i++)
-        if (!isinf(o->at[i].total)) most = fmax(most, o->at[i].total);
     for (int i = 0; i < o->n; i++) {
-        if (isinf(o->at[i].total)) continue;
-        double rest = o->at[i].total < 0 ? most : o->at[i].total;
-        o->at[kept] = o->at[i];
-        o->at[kept++].total = rest + o->at[i].cost;
+        const struct option *x = &o->at[i];
+        if (isinf(x->total) || x->total == UNKNOWN) continue;
+        rest = fmax(rest, x->total);
+        total = fmax(total, x->total + x->cost);
+    }
+    for (int i = 0; i < o->n; i++) {
+        struct option x = o->at[i];
+        if (isinf(x.total)) continue;
+        x.total =
+            x.total != UNKNOWN ? x.total + x.cost : fmax(rest + x.cost, nextafter(total, INFINITY));
+        o->at[kept++] = x;
     }
     for (int i = 0; i < o->n && kept == 0; i++) o->at[i].total = o->at[i].cost;
     if (kept > 0) o->n = kept;
@@ -314,7 +369,8 @@ struct options plan_options(struct covering *c, int stmt) {
     for (int i = 0; i < out.n; i++) {
         struct option *o = &out.at[i];
         chosen[p->at] = o->fallback ? FALLBACK : trial_mapping(c, &o->map);
-        o->total = togo(c, p, chosen);
+        const struct step_state *after = state_of(c, p, p->at + 1, chosen);
+        o->total = after ? after->togo : UNKNOWN;
         c->cover->nmappings = kept;
     }
     judge(&out);

@@ -27,7 +27,7 @@ module gemm
     // verilator no_inline_task
     inputs_t o;
     for (int j = 0; j < 16; j++) o[j] = to[32*j+:32];
-    for (int j = 0; j < 16; j++) for (int k = 0; k < 16; k++) o[j] = o[j] + x[k] * w[k][j];
+    for (int k = 0; k < 16; k++) for (int j = 0; j < 16; j++) o[j] = o[j] + x[k] * w[k][j];
     for (int j = 0; j < 16; j++) result[32*j+:32] = o[j];
   endfunction
 

@@ -74,7 +74,8 @@ static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct held *h = &e->held[i];
     struct edge back = stored_edge(e);
     bool again = result_trips(e, d) > 1 || back.kind == EDGE_FENCE;
-    if (e->drained && e->store >= 0 && again) edge_take(w, out, &back, (struct signal){0});
+    if (e->drained && e->store >= 0 && again && !same_tokens(e))
+        edge_take(w, out, &back, (struct signal){0});
     renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
     region_here(e, e->t, o, task_access(w, e->t, o, true), &h->whole);
@@ -113,7 +114,10 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     edge_give(w, out, &give, (struct signal){0});
     edge_take(w, out, &give, (struct signal){0});
     for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
-    if (result_trips(e, d) > 1) edge_give(w, out, &back, (struct signal){0});
+    if (result_trips(e, d) > 1) {
+        edge_give(w, out, &back, (struct signal){0});
+        if (same_tokens(e)) edge_take(w, out, &back, (struct signal){0});
+    }
     return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
 }
 
@@ -298,7 +302,7 @@ static void place_chain(struct emitter *e, int64_t *at) {
 static int out_credits(const struct emitter *e) {
     int n = 0;
     struct edge back = stored_edge(e), give = store_edge(e);
-    if (e->store < 0 || back.kind != EDGE_TOKEN) return 0;
+    if (e->store < 0 || back.kind != EDGE_TOKEN || same_tokens(e)) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
             result_trips(e, e->nest->plan.hold[i].depth) > 1)

@@ -29,6 +29,32 @@ static struct edge there(const struct emitter *e, const struct filling *f) {
     return edge_find(e->w->m, f->queue, f->completes, f->user);
 }
 
+bool same_tokens(const struct emitter *e) {
+    struct edge give = edge_find(e->w->m, e->exec, e->exec_completes, e->store),
+                back = edge_find(e->w->m, e->store, e->store_completes, e->exec);
+    if (e->store < 0 || back.kind != EDGE_TOKEN) return false;
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        struct edge to = there(e, f),
+                    from = edge_find(e->w->m, f->user, f->user_completes, f->queue);
+        if (f->queue < 0 || f->user != e->exec || to.kind != EDGE_TOKEN) continue;
+        if (to.sync == back.sync || from.sync == give.sync) return true;
+    }
+    return false;
+}
+
+/* None of the fills' credits is out where a result goes home. */
+static void stay_in_result(const struct emitter *e, struct pacer *c) {
+    int result = -1;
+    for (int i = 0; i < e->t->nops; i++)
+        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
+            e->nest->plan.hold[i].depth > result)
+            result = e->nest->plan.hold[i].depth;
+    if (c->depth < result) c->credits = 1;
+    if (c->depth < result) result = c->depth;
+    if (c->bracket < result) c->bracket = result;
+}
+
 /* Channels turn with the slots of the hold that has the fewest. */
 static void choose_channels(const struct emitter *e, struct pacer *c, const struct filling *pace) {
     const struct machine *m = e->w->m;
@@ -79,6 +105,7 @@ static struct pacer pacer_make(const struct emitter *e, const struct filling *fi
             again = !parts_keep(e->w, &e->nest->plan, e->t, o, h, c.depth, c.credits);
         if (again && h->depth - 1 > c.bracket) c.bracket = h->depth - 1;
     }
+    if (c.user == e->exec && same_tokens(e)) stay_in_result(e, &c);
     return c;
 }
 
@@ -239,6 +266,17 @@ static void turns_at(struct emitter *e, struct nodes *out, int d, const struct p
         if (is_filled_at(e, d, pacer, i)) turn_hold(e, out, &e->fill[i]);
 }
 
+/* Does the core's queue move it on before the deepest of these fills? */
+static bool moved_on(const struct emitter *e, const struct filling *f, int depth) {
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *g = &e->fill[i];
+        if (g->operand == f->operand && g->level == f->level + 1 && g->queue == e->exec &&
+            g->hold->depth < depth)
+            return true;
+    }
+    return false;
+}
+
 /* Instructions use a copy inside all fills only, so that the deepest one's token serves the outer
  * ones too; inner fills begin at their own depths. */
 static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
@@ -249,7 +287,8 @@ static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct p
             continue;
         }
         if (!fill_slot(e, out, &e->fill[i])) return false;
-        if (pacer && pacer->user != e->exec) ready(e, out, pacer);
+        if (pacer && (pacer->user != e->exec || moved_on(e, &e->fill[i], pacer->depth)))
+            ready(e, out, pacer);
     }
     return true;
 }

@@ -298,6 +298,7 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
  * store, no other may have a credit left that could be taken for it. */
 bool chain_runs_ahead(const struct emitter *e) {
     struct work *w = e->w;
+    if (same_tokens(e)) return false;
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &w->task[e->nest->chain[i]];
         for (int k = 0; k < t->nops; k++)

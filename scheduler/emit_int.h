@@ -88,6 +88,8 @@ struct node loop_node(struct work *, int var, struct val lo, struct val hi, int6
 uint64_t nodes_queues(const struct work *, const struct node *, int n);
 
 bool chain_runs_ahead(const struct emitter *); /* its results have credits of the storing queue */
+/* Do the queues that fill and store tell the core by the same tokens? Then none may be left over for the other to take. */
+bool same_tokens(const struct emitter *);
 
 /* emit_move.c: nodes that fill (or drain) `part` of a hold. Reports and returns false when no move
  * fits after all. */

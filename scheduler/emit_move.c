@@ -52,6 +52,7 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
         const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
         if (ax->size >= 0)
             n->size[ax->size] = d ? val_sx(a, d->extent) : sx_const(a, ax->lo > 1 ? ax->lo : 1);
+        if (ax->part >= 0) n->size[ax->part] = d ? val_sx(a, d->extent) : sx_const(a, ax->fixed);
         if (ax->before >= 0 && d) n->size[ax->before] = val_sx(a, d->before);
         if (ax->after >= 0 && d) n->size[ax->after] = val_sx(a, d->after);
         if (ax->from.kind == STRIDE_FREE && d) n->stride[ax->from.name] = val_sx(a, d->from);

@@ -109,6 +109,7 @@ static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
     struct box *b = &t->f->box;
     struct box_dim *d = &b->dim[i];
     bool padded = d->before.max > 0 || d->after.max > 0;
+    if (ax->part >= 0 && val_is(d->before, 0) && val_is(d->total, ax->fixed)) return true;
     if (padded && (d->before.max > ax->max_before || d->after.max > ax->max_after)) return false;
     if (!ax->fixed) {
         if (!d->extent.x) {
@@ -171,6 +172,7 @@ static void fit_cost(struct work *w, struct fit *f) {
         const struct move_axis *ax = &f->move->axis[k];
         const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
         if (ax->size >= 0) size[ax->size] = d ? d->extent.max : 1;
+        if (ax->part >= 0) size[ax->part] = d ? d->extent.max : ax->fixed;
         if (d && !val_is(d->from, 0)) bytes *= (double)d->extent.max;
     }
     instr_times(w->m, in, f->move->needle->bound, size, &latency, &interval, &overhead);

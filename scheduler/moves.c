@@ -114,16 +114,23 @@ static bool set_side(const struct machine *m, const struct instr *in, const stru
     return true;
 }
 
-/* What happens to axis x when size i grows: -1 nothing, 0 before, 1 size, 2 after. */
+/* What happens to axis x when size i grows: -1 nothing, 0 before, 1 size, 2 after, 3 the same length
+ * has less after it. */
 static int effect(const struct sample *base, const struct sample *bumped, int x) {
-    if (bumped->p->axis[x].extent == base->p->axis[x].extent) return -1;
     int nf = base->p->buffer[base->from->buffer].ndims, n = base->p->naxes;
+    bool same = bumped->p->axis[x].extent == base->p->axis[x].extent;
+    for (int d = 0; same && base->from->has_fill && d < nf; d++)
+        if (access_coef(base->p, base->from, d, x) &&
+            base->p->buffer[base->from->buffer].extent[d] !=
+                bumped->p->buffer[bumped->from->buffer].extent[d])
+            return 3;
+    if (same) return -1;
     for (int d = 0; d < nf; d++)
         if (access_coef(base->p, base->from, d, x) &&
             access_coef(base->p, base->from, d, n) != access_coef(bumped->p, bumped->from, d, n))
             return 0;
-    if (base->p->buffer[base->from->buffer].elements !=
-        bumped->p->buffer[bumped->from->buffer].elements)
+    if (!base->from->has_fill || base->p->buffer[base->from->buffer].elements !=
+                                     bumped->p->buffer[bumped->from->buffer].elements)
         return 1;
     for (int d = 0; d < nf; d++)
         if (access_coef(base->p, base->from, d, x)) return 2;
@@ -134,7 +141,7 @@ static bool learn_axis(struct work *w, struct move *mv, const struct sample *bas
                        const int64_t *size, int x, struct move_axis *ax) {
     const struct instr *in = mv->needle->in;
     *ax = (struct move_axis){
-        .fixed = base->p->axis[x].extent, .size = -1, .before = -1, .after = -1, .x = x};
+        .fixed = base->p->axis[x].extent, .size = -1, .before = -1, .after = -1, .part = -1, .x = x};
     if (!set_side(w->m, in, base, base, false, mv->from_operand, x, &ax->from) ||
         !set_side(w->m, in, base, base, true, mv->to_operand, x, &ax->to))
         return false;
@@ -159,6 +166,9 @@ static bool learn_axis(struct work *w, struct move *mv, const struct sample *bas
         } else if (what == 2) {
             ax->after = i;
             ax->max_after = hi;
+        } else if (what == 3) {
+            if (lo > 1 || hi < ax->fixed || step > 1) return false;
+            ax->part = i;
         } else if (what == 1) {
             ax->size = i;
             ax->fixed = 0;
@@ -225,6 +235,15 @@ static bool learn_side(struct work *w, struct move *mv, int operand, uint64_t *f
     return true;
 }
 
+/* Some axis says what it is in an issue. */
+static bool size_known(const struct move *mv, int i) {
+    for (int k = 0; k < mv->naxes; k++) {
+        const struct move_axis *ax = &mv->axis[k];
+        if (ax->size == i || ax->before == i || ax->after == i || ax->part == i) return true;
+    }
+    return false;
+}
+
 static bool move_learn(struct work *w, int instr, bool computes, struct move *mv) {
     const struct instr *in = &w->m->instr[instr];
     if ((in->noperands != 2 && !computes) || needs_why(w->m, in) || in->across >= 0 || in->queue < 0 ||
@@ -259,6 +278,7 @@ static bool move_learn(struct work *w, int instr, bool computes, struct move *mv
             mv->axis[at] = ax;
             mv->naxes++;
         }
+        for (int i = 0; ok && i < in->nranged; i++) ok = size[i] == 0 || size_known(mv, i);
         program_free(base.p);
     }
     if (!ok) program_free(mv->needle->bound);

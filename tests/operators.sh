@@ -15,6 +15,7 @@ run mma:bf16,bf16,f32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 gmm cap
 run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 gmm att
 run outer:f32,f32,f32 odd:i8,i8,i32 gmm c2d
 run conv3:i8,i8,i32 c2d
+run kite:i8,i8,i32 gmm c2d t2d att
 # Where the fallback would be cheaper, and where sums must be rounded for the next product.
 run --approach instructions --allow rounds mma:i8,i8,i32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 att sep
 # Whole sizes, which leave other tails and tiles.

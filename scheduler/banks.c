@@ -91,6 +91,7 @@ static bool assign(const struct work *w, const struct task *t, const int64_t *by
 }
 
 static bool has_rules(const struct task *t) {
+    if (!t->needle->in->nrequires) return false;
     for (int i = 0; i < t->nops; i++)
         for (int k = 0; k < i; k++)
             if (t->op[i].where == IN_LOCAL && t->op[k].where == IN_LOCAL &&
@@ -99,16 +100,10 @@ static bool has_rules(const struct task *t) {
     return false;
 }
 
-bool banks_plan(struct work *w, const struct nest *n, const struct plan *p, int64_t *address) {
+bool banks_plan(const struct work *w, const struct nest *n, const int64_t *bytes, int64_t *address) {
     const struct task *t = &w->task[n->core];
-    int64_t bytes[MAX_OPERANDS] = {0};
     for (int i = 0; i < t->nops; i++) address[i] = -1;
     if (!has_rules(t)) return true;
     if (n->given >= 0) return false; /* its address is not the nest's to choose */
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        if (o->where != IN_LOCAL) continue;
-        bytes[i] = hold_bytes(w, p, t, o, task_access(w, t, o, o->read < 0), &p->hold[i]);
-    }
     return assign(w, t, bytes, address);
 }

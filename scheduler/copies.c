@@ -1,15 +1,17 @@
 /* What a copy of a tile costs and takes, remembered: the search meets the same tile of the same
  * operand in thousands of plans. */
 #include "scheduler/scheduler_int.h"
+#include <stddef.h>
 #include <string.h>
 
 enum { COPIES = 4096, KEY_AXES = 16 };
 
 struct key {
     const struct opnd *o;
-    int64_t tile[KEY_AXES], part[KEY_AXES], elements;
-    int home, by;
-    bool fill, packed;
+    int64_t elements;
+    int home, by, n;
+    bool fill, packed, cut;
+    int64_t tile[KEY_AXES], part[KEY_AXES]; /* n of each; part: of a piece (cut) */
 };
 struct entry {
     bool used;
@@ -82,7 +84,7 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
                      const struct opnd *o, const struct access *acc, bool fill, int depth,
                      int by, struct key *k, uint64_t *hash) {
     int n = 0;
-    memset(k, 0, sizeof *k);
+    memset(k, 0, offsetof(struct key, tile));
     k->o = o;
     k->fill = fill;
     k->by = by;
@@ -98,13 +100,20 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
         *hash = (*hash ^ (uint64_t)k->tile[n++]) * 0x9e3779b97f4a7c15u;
         *hash ^= *hash >> 29;
     }
+    k->n = n;
     return true;
+}
+
+static bool same_key(const struct key *a, const struct key *b) {
+    size_t tiles = (size_t)b->n * sizeof *b->tile;
+    return memcmp(a, b, offsetof(struct key, tile)) == 0 && memcmp(a->tile, b->tile, tiles) == 0 &&
+           (!b->cut || memcmp(a->part, b->part, tiles) == 0);
 }
 
 static struct entry *find(struct copies *c, const struct key *k, uint64_t hash) {
     if (c->n > COPIES / 2) memset(c, 0, sizeof *c);
     struct entry *e = &c->at[hash % COPIES];
-    while (e->used && memcmp(&e->key, k, sizeof *k) != 0)
+    while (e->used && !same_key(&e->key, k))
         e = e + 1 == c->at + COPIES ? c->at : e + 1;
     if (e->used) return e;
     e->key = *k;
@@ -123,6 +132,7 @@ struct copy copy_part_price(struct work *w, const struct moves *moves, const str
         price_part(w, moves, p, t, o, acc, depth, by, cut, &once);
         return once;
     }
+    k.cut = true;
     memcpy(k.part, part.tile, sizeof k.part);
     struct entry *e = find(w->copies, &k, hash ^ more * 3);
     if (!e->used) price_part(w, moves, p, t, o, acc, depth, by, cut, &e->copy);

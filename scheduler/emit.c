@@ -240,8 +240,13 @@ static void place_out(struct emitter *e, const struct opnd *o, int buffer, const
 static void place_core(struct emitter *e, int64_t *at, bool lasting) {
     struct work *w = e->w;
     const struct plan *p = &e->nest->plan;
-    int64_t fixed[MAX_OPERANDS];
-    banks_plan(w, e->nest, p, fixed);
+    int64_t bytes[MAX_OPERANDS] = {0}, fixed[MAX_OPERANDS];
+    for (int i = 0; i < e->t->nops; i++) {
+        const struct opnd *o = &e->t->op[i];
+        if (o->where == IN_LOCAL)
+            bytes[i] = hold_bytes(w, p, e->t, o, task_access(w, e->t, o, o->read < 0), &p->hold[i]);
+    }
+    banks_plan(w, e->nest, bytes, fixed);
     for (int i = 0; i < e->t->nops; i++) {
         const struct opnd *o = &e->t->op[i];
         bool lasts = o->writes || p->hold[i].depth < p->depth_out;
@@ -261,8 +266,7 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         int64_t start = fixed[i] < 0 ? at[o->memory] : fixed[i];
         e->held[i].place =
             add_place(w, acc->buffer, o->memory, o->align, &start,
-                      hold_bytes(w, p, e->t, o, acc, &p->hold[i]) / e->held[i].slots,
-                      e->held[i].slots);
+                      bytes[i] / e->held[i].slots, e->held[i].slots);
         if (start > at[o->memory]) at[o->memory] = start;
         if (!o->writes) place_route(e, i, acc, at);
         if (!o->writes || !e->drained) continue;

@@ -24,9 +24,9 @@ int remain_again(const struct machine *, int first, int *operand);
 double remain_saving(const struct work *, const struct task *, const struct plan *, double issues);
 double configure_cycles(const struct machine *, int configure); /* that its queue is busy */
 
-/* banks.c: addresses of the core's holds where rules keep operands in different banks; -1 for those
- * that may stand anywhere. False: no room. */
-bool banks_plan(struct work *, const struct nest *, const struct plan *, int64_t *address);
+/* banks.c: addresses of the core's holds, of so many bytes each, where rules keep operands in different banks; -1
+ * for those that may stand anywhere. False: no room. */
+bool banks_plan(const struct work *, const struct nest *, const int64_t *bytes, int64_t *address);
 
 /* configure.c: states are set where they must change. Reports and returns false. */
 bool configures_place(struct work *, struct nodes *prepare, struct nodes *run);

@@ -372,7 +372,8 @@ static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *inp
 bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
                 const struct plan *p) {
     struct plan q = *p;
-    struct pricing c = {.w = w, .moves = moves, .nest = n, .plan = &q};
+    struct pricing c;
+    pricing_begin(&c, w, moves, n, &q);
     int64_t used[MAX_MEMORIES] = {0}, none[MAX_MEMORIES] = {0};
     return fits_memories(&c, used, none);
 }
@@ -465,7 +466,7 @@ static bool price_begin(struct pricing *c, const struct task *t, const struct op
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
-    int64_t result[MAX_MEMORIES] = {0}, input[MAX_MEMORIES] = {0};
+    int64_t result[MAX_MEMORIES] = {0}, input[MAX_MEMORIES] = {0}, bytes[MAX_OPERANDS] = {0};
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
@@ -473,9 +474,9 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
                                    c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
-        (lasts ? result : input)[o->memory] += keeps_part(&c->plan->hold[i])
-                                                   ? hold_bytes(w, c->plan, t, o, acc, &c->plan->hold[i])
-                                                   : f.bytes * c->plan->hold[i].slots;
+        bytes[i] = keeps_part(&c->plan->hold[i]) ? hold_bytes(w, c->plan, t, o, acc, &c->plan->hold[i])
+                                                 : f.bytes * c->plan->hold[i].slots;
+        (lasts ? result : input)[o->memory] += bytes[i];
         if (repeats_fill(c, o, acc, c->plan->hold[i].depth) ||
             !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
             return false;
@@ -484,7 +485,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         if (t->op[i].writes && t->nafter) result[t->op[i].memory] += follow_bytes(w, c->plan, t, c->plan->hold[i].depth);
     passing_word(w, t, input);
     int64_t address[MAX_OPERANDS];
-    if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, c->plan, address) ||
+    if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, bytes, address) ||
         !needs_keep(w, c->nest, c->plan))
         return false;
     if (!route_holds(w, c->moves, c->nest, c->plan, result)) return false;
@@ -587,7 +588,8 @@ static bool price_issues(struct pricing *c, const struct task *t) {
 }
 
 bool plan_price(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p) {
-    struct pricing c = {.w = w, .moves = moves, .nest = n, .plan = p};
+    struct pricing c;
+    pricing_begin(&c, w, moves, n, p);
     const struct task *t = &w->task[n->core];
     w->steps--;
     p->bytes = 0;

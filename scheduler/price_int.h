@@ -3,6 +3,8 @@
 #define ISAMAP_SCHEDULER_PRICE_INT_H
 
 #include "scheduler/scheduler_int.h"
+#include <stddef.h>
+#include <string.h>
 
 struct stream { /* the fills of one hold by a queue that runs ahead, or its drains */
     int operand, queue, user, bus, depth, slots; /* operand -1: an outer copy of one */
@@ -16,11 +18,20 @@ struct pricing {
     const struct nest *nest;
     struct plan *plan;
     double queue[MAX_QUEUES], bus[MAX_BUSES];
-    struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)];
-    int nfills;
     struct stream drain; /* of the core's result; trips 0: none */
     double bubble, tail; /* of the instructions' queue: it waits; after its last instruction */
+    int nfills;
+    struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)]; /* the last one: pricing_begin leaves it */
 };
+/* A hundred thousand times in a search: what counts fills is cleared, they are not. */
+static inline void pricing_begin(struct pricing *c, struct work *w, const struct moves *moves,
+                                 const struct nest *n, struct plan *p) {
+    memset(c, 0, offsetof(struct pricing, fill));
+    c->w = w;
+    c->moves = moves;
+    c->nest = n;
+    c->plan = p;
+}
 
 void charge(struct pricing *, const struct instr *, double times, double cycles, double bytes);
 

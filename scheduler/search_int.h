@@ -23,7 +23,7 @@ struct point {
     int at[MAX_SHAPE]; /* index into value: the innermost cut's extent; of outer cuts of the same
                           axis value / unit is how many of the next inner one */
     double cost, simulated; /* simulated: cycles; 0: not simulated */
-    double predicted, bytes; /* of finalists: the same ones are alike */
+    double predicted, rest, bytes; /* of finalists: the same ones are alike; rest: of the cost */
     bool polished, refined; /* refined: priced with all residencies */
     const struct plan *plan; /* of a refined one; NULL */
 };
@@ -34,6 +34,7 @@ struct search {
     struct axis_space ax[MAX_SEARCH]; /* most values first */
     int n;
     int64_t budget; /* plans that may still be priced */
+    double least_time, least_rest, least_bulk; /* of any plan priced; their costs are of these parts */
     struct tiling tiling;
     struct point pool[MAX_POOL]; /* the best of each shape */
     int npool;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, KICKED = 2, DEEPENED = 3 };
-static const double ENOUGH = 0.9998, LOOP_COST = 0.0005, BODY_COST = 0.005;
+static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LOOP_COST = 0.0005, BODY_COST = 0.005;
 
 static uint64_t plan_hash(const struct plan *p) {
     uint64_t h = 0x9e3779b97f4a7c15u;
@@ -55,6 +55,7 @@ static void final_add(struct search *s, const struct point *q, const struct plan
     s->final[i] = *q;
     s->final[i].cost = cost;
     s->final[i].predicted = p->predicted;
+    s->final[i].rest = p->cycles - p->predicted;
     s->final[i].bytes = p->bytes;
 }
 
@@ -67,8 +68,13 @@ double point_cost(struct search *s, const struct point *q) {
     uint64_t at = h % MEMO;
     while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
     if (s->memo_key[at]) return s->memo_cost[at];
-    double cost = residency_best(s, &p, false);
-    cost *= bulk(s, &p);
+    double cost = residency_best(s, &p, false), size = bulk(s, &p);
+    if (!isinf(cost)) {
+        s->least_time = fmin(s->least_time, p.predicted);
+        s->least_rest = fmin(s->least_rest, p.cycles - p.predicted);
+        s->least_bulk = fmin(s->least_bulk, size);
+    }
+    cost *= size;
     final_add(s, q, &p, cost);
     if (s->nmemo < MEMO / 4 * 3) {
         s->memo_key[at] = h;
@@ -373,6 +379,13 @@ static struct point *next_rough(struct search *s) {
     return best;
 }
 
+/* No plan was much better in any part of its cost: searching on would hardly pay. */
+static bool near_least(const struct search *s) {
+    const struct point *best = &s->final[0];
+    return s->nfinal > 0 && best->rest <= ALIKE * s->least_rest &&
+           best->cost <= NEAR * (s->least_time + s->least_rest) * s->least_bulk;
+}
+
 void pool_fill(struct search *s) {
     struct shape order[MAX_ORDERS];
     int64_t total = s->budget;
@@ -386,12 +399,12 @@ void pool_fill(struct search *s) {
     }
     if (s->w->options && s->w->options->plain) return;
     s->budget = total * 3 / 10;
-    for (int i = 0; i < POLISHED && s->budget > 0 && next_rough(s); i++) {
+    for (int i = 0; i < POLISHED && s->budget > 0 && next_rough(s) && !(i && near_least(s)); i++) {
         struct point p = *next_rough(s);
         next_rough(s)->polished = true;
         polish(s, &p);
     }
-    if (!s->npool) return;
+    if (!s->npool || near_least(s)) return;
     s->budget = total * 3 / 10;
     struct point p = *pool_best(s);
     for (int i = 0; i < KICKED && kick(s, &p); i++) polish(s, &p);

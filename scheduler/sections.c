@@ -87,14 +87,15 @@ static bool has_host_work(const struct work *w, int from, int to) {
     return false;
 }
 
-/* These queues go on when what came before is done: the host has been told, or tells them. */
+/* These queues go on when what came before is done: the host has been told, or tells them. A bell tells of the
+ * host's work alone: of nests that use its queue beside the device's all queues meet. */
 static bool meet(struct work *w, struct nodes *out, uint64_t queues, int root, struct phase *ph) {
     uint64_t device = device_queues(w), host = ph->last & ~device;
     if (!(queues & device) && (ph->last & device)) {
         if (!ring(w, out, ph->last, false)) return false;
         ph->last = host;
     }
-    bool bell = (queues & device) && (ph->host || host);
+    bool bell = (queues & device) && (ph->host || (host && !(ph->last & device)));
     if (bell && !ring(w, out, queues, true)) return false;
     bool alone = bell || ph->host || !ph->last;
     if (!alone && !add_barrier(w, out, ph->last, queues, root)) return false;

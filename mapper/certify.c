@@ -215,21 +215,28 @@ static const struct access *sized_access(const struct proof *f, int o) {
     return NULL;
 }
 
+/* Which element of the instruction and of the program a point of the mapped axes reads or writes. */
+static void element_rows(struct proof *f, const struct access *hay, const struct access *needle,
+                         struct rows *inside, struct rows *outside) {
+    *inside = *outside = (struct rows){.n = 0};
+    for (int d = 0; d < f->sized->buffer[needle->buffer].ndims; d++, inside->n++)
+        for (int x = 0; x < f->m->ngroups; x++)
+            add_group(f, &f->m->group[x], access_coef(f->sized, needle, d, x), inside->coef[d]);
+    for (int d = 0; d < f->p->buffer[hay->buffer].ndims; d++)
+        memcpy(outside->coef[outside->n++], hay->coef + (size_t)d * ((size_t)f->p->naxes + 1),
+               ((size_t)f->p->naxes + 1) * sizeof(int64_t));
+}
+
 /* needle element -> haystack element is a function within each issue; for the result an injective
  * one. */
 static bool operand_layout_sound(struct proof *f, isl_ctx *ctx, int o) {
     const struct access *hay = mapped_access(f->site.s, &f->m->operand[o]);
     const struct access *needle = sized_access(f, o);
     const char *name = f->machine->instr[f->m->instr].operand[o].buffer;
-    struct rows inside = {.n = 0}, outside = {.n = 0};
+    struct rows inside, outside;
     if (!hay) return true;
     if (!needle) return refuse(f, "the instruction does not read operand", name);
-    for (int d = 0; d < f->sized->buffer[needle->buffer].ndims; d++, inside.n++)
-        for (int x = 0; x < f->m->ngroups; x++)
-            add_group(f, &f->m->group[x], access_coef(f->sized, needle, d, x), inside.coef[d]);
-    for (int d = 0; d < f->p->buffer[hay->buffer].ndims; d++)
-        memcpy(outside.coef[outside.n++], hay->coef + (size_t)d * ((size_t)f->p->naxes + 1),
-               ((size_t)f->p->naxes + 1) * sizeof(int64_t));
+    element_rows(f, hay, needle, &inside, &outside);
     if (distinguishes(f, ctx, mapped_axes(f->m), &inside, &outside))
         return refuse(f, "one element of the instruction would be several elements of operand",
                       name);
@@ -316,14 +323,9 @@ static bool order_sound(struct proof *f, const struct needle *n, const struct ma
 static bool part_layout_sound(struct proof *f, isl_ctx *ctx, int o, const struct access *needle,
                               bool both) {
     const struct access *hay = mapped_access(f->site.s, &f->m->operand[o]);
-    struct rows inside = {.n = 0}, outside = {.n = 0};
+    struct rows inside, outside;
     if (!hay) return true;
-    for (int d = 0; d < f->sized->buffer[needle->buffer].ndims; d++, inside.n++)
-        for (int x = 0; x < f->m->ngroups; x++)
-            add_group(f, &f->m->group[x], access_coef(f->sized, needle, d, x), inside.coef[d]);
-    for (int d = 0; d < f->p->buffer[hay->buffer].ndims; d++)
-        memcpy(outside.coef[outside.n++], hay->coef + (size_t)d * ((size_t)f->p->naxes + 1),
-               ((size_t)f->p->naxes + 1) * sizeof(int64_t));
+    element_rows(f, hay, needle, &inside, &outside);
     if (distinguishes(f, ctx, mapped_axes(f->m), &inside, &outside) ||
         (both && distinguishes(f, ctx, mapped_axes(f->m), &outside, &inside)))
         return refuse(f, "elements of the instruction and of the program are not the same ones",

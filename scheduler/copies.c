@@ -140,9 +140,9 @@ struct copy copy_part_price(struct work *w, const struct moves *moves, const str
     return e->copy;
 }
 
-struct copy copy_price(struct work *w, const struct moves *moves, const struct plan *p,
-                       const struct task *t, const struct opnd *o, const struct access *acc,
-                       bool fill, int depth, int by) {
+static struct copy look_up(struct work *w, const struct moves *moves, const struct plan *p,
+                           const struct task *t, const struct opnd *o, const struct access *acc,
+                           bool fill, int depth, int by) {
     struct copy once;
     struct key k;
     uint64_t hash;
@@ -154,4 +154,17 @@ struct copy copy_price(struct work *w, const struct moves *moves, const struct p
     if (!e->used) price(w, moves, p, t, o, acc, fill, depth, by, &e->copy);
     e->used = true;
     return e->copy;
+}
+
+struct copy copy_price(struct work *w, const struct moves *moves, const struct plan *p,
+                       const struct task *t, const struct opnd *o, const struct access *acc,
+                       bool fill, int depth, int by) {
+    struct asked *a = by ? NULL : plan_asked(p, t);
+    if (!a || o < t->op || o >= t->op + t->nops)
+        return look_up(w, moves, p, t, o, acc, fill, depth, by);
+    struct copy *known = &a->copy[fill][o - t->op][depth];
+    uint64_t *mask = &a->copied[fill][o - t->op];
+    if (!(*mask >> depth & 1)) *known = look_up(w, moves, p, t, o, acc, fill, depth, by);
+    *mask |= UINT64_C(1) << depth;
+    return *known;
 }

@@ -84,10 +84,9 @@ static bool never_empty(const struct work *w, const struct plan *p, const struct
     return true;
 }
 
-/* Elements moved over the whole nest when the operand is refilled at this depth; tails exact,
- * padding counted. */
-double plan_traffic(const struct work *w, const struct plan *p, const struct task *t,
-                    const struct access *acc, int depth) {
+/* Tails exact, padding counted. */
+static double traffic(const struct work *w, const struct plan *p, const struct task *t,
+                      const struct access *acc, int depth) {
     double n = 1;
     uint64_t seen = 0;
     for (int i = 0; i < depth; i++) {
@@ -108,6 +107,18 @@ double plan_traffic(const struct work *w, const struct plan *p, const struct tas
         n *= points;
     }
     return n;
+}
+
+double plan_traffic(const struct work *w, const struct plan *p, const struct task *t,
+                    const struct access *acc, int depth) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    struct asked *a = plan_asked(p, t);
+    bool reads = acc >= st->read && acc < st->read + st->nreads;
+    int64_t i = reads ? acc - st->read + 1 : 0;
+    if (!a || (!reads && acc != &st->dst) || i >= MAX_OPERANDS) return traffic(w, p, t, acc, depth);
+    if (!(a->passed[i] >> depth & 1)) a->traffic[i][depth] = traffic(w, p, t, acc, depth);
+    a->passed[i] |= UINT64_C(1) << depth;
+    return a->traffic[i][depth];
 }
 
 static bool is_local(const struct opnd *o) {
@@ -135,29 +146,49 @@ void charge(struct pricing *c, const struct instr *in, double times, double cycl
         c->bus[in->bus] += bytes / c->w->m->bus[in->bus].rate;
 }
 
+struct transfer { /* of a hold, over the whole nest; copy.in NULL: no move does it */
+    struct copy copy;
+    double trips, often, share, bytes; /* share: of its elements that are moved, on average */
+};
+
+static struct transfer transfer_of(const struct pricing *c, const struct task *t, const struct opnd *o,
+                                   const struct access *acc, bool fill, const struct hold *h) {
+    int depth = h->depth;
+    struct transfer x = {.copy = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth,
+                                            fill ? h->fill_by : h->drain_by),
+                         .often = 1};
+    if (h->ring) price_rows(c, t, o, acc, h, &x.copy);
+    if (!x.copy.in) return x;
+    x.trips = plan_trips(c->w, c->plan, depth);
+    double moved = plan_traffic(c->w, c->plan, t, acc, depth);
+    if (keeps_part(h)) {
+        double all = moved;
+        moved = hold_traffic(c->w, c->nest, c->plan, t, o, acc, h);
+        if (h->pinned) x.often = moved / all;
+    }
+    int stored = !fill && o->finish ? finish_buffer(c->w, o->finish) : acc->buffer;
+    x.bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
+    x.share = fmin(1, moved / (x.trips * x.often * x.copy.elements));
+    return x;
+}
+
+static void charge_transfer(struct pricing *c, const struct transfer *x) {
+    charge(c, x->copy.in, x->trips * x->often,
+           x->copy.issues + (x->copy.cycles - x->copy.issues) * x->share, x->bytes);
+}
+
 /* One transfer of a hold: false where no move does it. */
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, const struct hold *h,
                            const struct instr **user) {
     int depth = h->depth, slots = h->slots;
-    struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth,
-                               fill ? h->fill_by : h->drain_by);
-    if (h->ring) price_rows(c, t, o, acc, h, &f);
+    struct transfer x = transfer_of(c, t, o, acc, fill, h);
+    struct copy f = x.copy;
     const struct instr *in = f.in;
     if (!in) return false;
-    double trips = plan_trips(c->w, c->plan, depth);
-    double moved = plan_traffic(c->w, c->plan, t, acc, depth), often = 1;
-    if (keeps_part(h)) {
-        double all = moved;
-        moved = hold_traffic(c->w, c->nest, c->plan, t, o, acc, h);
-        if (h->pinned) often = moved / all;
-    }
-    double share = moved / (trips * often * f.elements);
-    int stored = !fill && o->finish ? finish_buffer(c->w, o->finish) : acc->buffer;
-    double bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
-    if (share > 1) share = 1;
-    charge(c, in, trips * often, f.issues + (f.cycles - f.issues) * share, bytes);
-    if (fill ? !o->from : !o->to) c->plan->bytes += bytes;
+    double trips = x.trips, often = x.often, share = x.share;
+    charge_transfer(c, &x);
+    if (fill ? !o->from : !o->to) c->plan->bytes += x.bytes;
     const struct instr *next = *user;
     struct edge there = edge_find(c->w->m, in->queue, in->completes, next->queue),
                 back = edge_find(c->w->m, next->queue, next->completes, in->queue);
@@ -463,6 +494,18 @@ static bool price_begin(struct pricing *c, const struct task *t, const struct op
     return true;
 }
 
+static const struct access *access_of(const struct work *w, const struct task *t, const struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    return o->read >= 0 ? &st->read[o->read] : &st->dst;
+}
+
+static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
+    const struct opnd *o = &t->op[i];
+    const struct home *h = &c->w->home[access_of(c->w, t, o)->buffer];
+    return (o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0 && !o->begin)) &&
+           !(c->nest->kept >> i & 1) && (!h->is_tile || h->memory != o->memory);
+}
+
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -503,9 +546,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
         const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
-        bool load = o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0 && !o->begin);
-        load &= !(c->nest->kept >> i & 1);
-        load &= !w->home[acc->buffer].is_tile || w->home[acc->buffer].memory != o->memory;
+        bool load = is_loaded(c, t, i);
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
         if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i]))) return false;
         if (o->begin && (blocks > 1 || !price_begin(c, t, o, acc, &c->plan->hold[i]))) return false;
@@ -587,7 +628,54 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     return body <= MAX_UNROLLED;
 }
 
+/* What is compared: where the nest takes so long, and a little for what else is used. */
+static double compared(struct pricing *c, double steady) {
+    double all = 0, port = 0;
+    for (int q = 0; q < c->w->m->nqueues && q < MAX_QUEUES; q++) all += c->queue[q];
+    for (int b = 0; b < c->w->m->nbuses && b < MAX_BUSES; b++) port += c->bus[b];
+    c->plan->port = port;
+    return steady + 0.02 * (all - steady > 0 ? all - steady : 0) + PORT_WEIGHT * port;
+}
+
+static double busiest(const struct pricing *c, const char **bound) {
+    const struct machine *m = c->w->m;
+    double steady = 0;
+    for (int q = 0; q < m->nqueues && q < MAX_QUEUES; q++) {
+        if (c->queue[q] > steady) *bound = m->queue[q].id;
+        steady = fmax(steady, c->queue[q]);
+    }
+    for (int b = 0; b < m->nbuses && b < MAX_BUSES; b++) {
+        if (c->bus[b] > steady) *bound = m->bus[b].id;
+        steady = fmax(steady, c->bus[b]);
+    }
+    return steady;
+}
+
+/* At least, once the issues are charged: the operands' own copies take their queues and buses, and nothing waits.
+ * All that is left out adds to a queue, a bus or the waits, and none of these lowers what is compared. */
+static double least_cycles(const struct pricing *c, const struct task *t) {
+    struct pricing least;
+    const char *bound;
+    memcpy(&least, c, offsetof(struct pricing, fill));
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        const struct hold *h = &c->plan->hold[i];
+        if (!is_local(o) || keeps_part(h)) continue;
+        for (int fill = 0; fill < 2; fill++) {
+            if (fill ? !is_loaded(c, t, i) : !o->writes || c->nest->nchain) continue;
+            struct transfer x = transfer_of(c, t, o, fill ? access_of(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
+            if (!x.copy.in) return INFINITY;
+            charge_transfer(&least, &x);
+        }
+    }
+    return compared(&least, busiest(&least, &bound));
+}
+
 bool plan_price(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p) {
+    return plan_price_below(w, moves, n, p, INFINITY);
+}
+
+bool plan_price_below(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p, double limit) {
     struct pricing c;
     pricing_begin(&c, w, moves, n, p);
     const struct task *t = &w->task[n->core];
@@ -597,22 +685,11 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     p->is_static = false;
     for (int i = 0; i < t->nops; i++)
         p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
-    if (!price_issues(&c, t) || !price_holds(&c, t)) return false;
+    if (!price_issues(&c, t) || (!isinf(limit) && least_cycles(&c, t) >= limit) || !price_holds(&c, t)) return false;
     direct_charge(w, moves, p, t, c.queue);
     const struct refills *refills = caches_charge(w, moves, p, t, c.queue);
     pipe_chain(&c, t);
-    double steady = 0, all = 0, exec = c.queue[t->needle->in->queue];
-    p->port = 0;
-    for (int q = 0; q < w->m->nqueues && q < MAX_QUEUES; q++) {
-        if (c.queue[q] > steady) p->bound = w->m->queue[q].id;
-        steady = fmax(steady, c.queue[q]);
-        all += c.queue[q];
-    }
-    for (int b = 0; b < w->m->nbuses && b < MAX_BUSES; b++) {
-        if (c.bus[b] > steady) p->bound = w->m->bus[b].id;
-        steady = fmax(steady, c.bus[b]);
-        p->port += c.bus[b];
-    }
+    double exec = c.queue[t->needle->in->queue], steady = busiest(&c, &p->bound);
     double waits = exec + pipe_waits(&c, t), caches;
     if (isinf(waits)) return false;
     if (waits > 1.05 * steady) p->bound = "waits for copies";
@@ -623,6 +700,6 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
         steady = caches;
     }
     p->predicted = steady;
-    p->cycles = steady + 0.02 * (all - steady > 0 ? all - steady : 0) + PORT_WEIGHT * p->port;
+    p->cycles = compared(&c, steady);
     return true;
 }

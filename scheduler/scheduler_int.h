@@ -258,7 +258,21 @@ struct refills {
     double worst, exposed, worst_exposed, port;
     int queue; /* of the moves that read that cache; -1 */
 };
+struct copy {               /* one transfer between a hold and its home */
+    const struct instr *in; /* NULL: no move does it */
+    double issues, cycles, latency,
+        elements; /* cycles: of the queue; elements, bytes: of the slot */
+    int64_t bytes;
+};
 enum { MAX_TILED = 16 };
+/* Of one task's operands (copies: fills and drains by any move) and accesses (the result, then reads)
+ * what was asked of each depth; bit d of a mask: depth d is known. */
+struct asked {
+    const struct task *task;
+    uint64_t copied[2][MAX_OPERANDS], passed[MAX_OPERANDS], checked[MAX_OPERANDS], sound[MAX_OPERANDS];
+    struct copy copy[2][MAX_OPERANDS][MAX_LOOPS + 1];
+    double traffic[MAX_OPERANDS][MAX_LOOPS + 1];
+};
 /* What pricing asks again and again about one list of loops, computed once (tiling.c). */
 struct tiling {
     int nloops, naxes, column[MAX_AXES]; /* column of a program axis; -1: in no loop */
@@ -270,6 +284,7 @@ struct tiling {
     int refills_of; /* 1 + the depth at which the result is complete; 0: not known */
     double issue_cycles, issues;
     struct refills refills;
+    struct asked asked;
 };
 struct plan {
     struct loop loop[MAX_LOOPS];
@@ -555,7 +570,12 @@ int64_t plan_least(const struct work *, const struct plan *, int axis, int depth
 double plan_tiles(const struct work *, const struct plan *, int axis, int depth);
 struct sizes plan_sizes(const struct work *, const struct plan *, int axis, int depth);
 double plan_trips(const struct work *, const struct plan *, int depth);
-void plan_tabulate(const struct work *, struct plan *, struct tiling *);
+void plan_tabulate(const struct work *, const struct task *, struct plan *, struct tiling *);
+/* What was asked about this task's tiles, where the plan's loops are tabulated; NULL. */
+static inline struct asked *plan_asked(const struct plan *p, const struct task *t) {
+    struct tiling *k = p->tiling;
+    return k && k->nloops == p->nloops && k->asked.task == t ? &k->asked : NULL;
+}
 
 /* plan.c: footprints, cost */
 void plan_region(const struct work *, const struct plan *, const struct task *,
@@ -566,6 +586,8 @@ bool chain_fits(struct work *, const struct moves *, const struct nest *,
                 const struct plan *); /* without a core */
 bool plan_price(struct work *, const struct moves *, const struct nest *,
                 struct plan *); /* false: not legal */
+bool plan_price_below(struct work *, const struct moves *, const struct nest *, struct plan *,
+                      double limit); /* false also where plan.cycles would not be less */
 double plan_traffic(const struct work *, const struct plan *, const struct task *,
                     const struct access *, int depth); /* elements moved when refilled at this depth */
 /* Blocks into which reductions are cut outside of a depth: with more than one a result that is held
@@ -652,12 +674,6 @@ void feeds_decide(struct work *); /* questions; homes are not placed yet */
 bool feeds_have(const struct work *, int stmt);
 
 /* copies.c */
-struct copy {               /* one transfer between a hold and its home */
-    const struct instr *in; /* NULL: no move does it */
-    double issues, cycles, latency,
-        elements; /* cycles: of the queue; elements, bytes: of the slot */
-    int64_t bytes;
-};
 struct copies *copies_new(struct work *); /* forgotten when a home or a geometry changes */
 struct copy copy_price(struct work *, const struct moves *, const struct plan *,
                        const struct task *, const struct opnd *, const struct access *, bool fill,

@@ -157,7 +157,7 @@ static bool options_next(const struct search *s, struct residencies *r) {
     return i < n;
 }
 
-static bool price(struct search *s, struct plan *p, const struct residencies *r) {
+static bool price(struct search *s, struct plan *p, const struct residencies *r, double limit) {
     const struct task *t = search_task(s);
     for (int i = 0; i < t->nops; i++) {
         p->hold[i] = r->option[i][r->at[i]];
@@ -170,18 +170,18 @@ static bool price(struct search *s, struct plan *p, const struct residencies *r)
             return false;
     s->budget--;
     p->parts = PARTS_ANY;
-    return plan_price(s->w, s->moves, &s->w->nest[s->nest], p);
+    return plan_price_below(s->w, s->moves, &s->w->nest[s->nest], p, limit);
 }
 
 double residency_best(struct search *s, struct plan *p, bool wide) {
     struct residencies r;
     int left = COMBINATIONS;
-    plan_tabulate(s->w, p, &s->tiling);
+    plan_tabulate(s->w, search_task(s), p, &s->tiling);
     struct plan best = *p, q = *p;
     best.cycles = INFINITY;
     if (options_make(s, p, wide ? WIDE : LIKELY, &r)) do {
             q.depth_out = p->depth_out;
-            if (price(s, &q, &r) && q.cycles < best.cycles) best = q;
+            if (price(s, &q, &r, best.cycles) && q.cycles < best.cycles) best = q;
         } while (options_next(s, &r) && --left > 0);
     *p = best;
     return best.cycles;
@@ -241,7 +241,7 @@ void residency_ask(struct search *s, struct plan *p) {
     int n = 0;
     struct residencies r;
     struct plan loops = *p;
-    plan_tabulate(s->w, &loops, &s->tiling);
+    plan_tabulate(s->w, search_task(s), &loops, &s->tiling);
     loops.depth_out = loops.nloops;
     for (int i = loops.nloops - 1; i >= 0; i--)
         if (search_task(s)->reductions >> loops.loop[i].axis & 1) loops.depth_out = i;
@@ -251,7 +251,7 @@ void residency_ask(struct search *s, struct plan *p) {
     if (options_make(s, &loops, ALL, &r))
         for (int k = 0; k < COMBINATIONS; k++) {
             q.depth_out = loops.depth_out;
-            if (price(s, &q, &r) && memcmp(q.hold, p->hold, sizeof q.hold) != 0) found[n++] = q;
+            if (price(s, &q, &r, INFINITY) && memcmp(q.hold, p->hold, sizeof q.hold) != 0) found[n++] = q;
             if (!options_next(s, &r)) break;
         }
     qsort(found + 1, (size_t)n - 1, sizeof *found, by_cost);

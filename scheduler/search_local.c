@@ -20,7 +20,7 @@ static uint64_t plan_hash(const struct plan *p) {
 void point_plan(struct search *s, const struct point *q, struct plan *p) {
     if (q->plan) {
         *p = *q->plan;
-        plan_tabulate(s->w, p, &s->tiling);
+        plan_tabulate(s->w, search_task(s), p, &s->tiling);
         return;
     }
     space_build(s, q, p);

@@ -2,6 +2,7 @@
  * exactly (SCHEDULING §3). */
 #include "scheduler/scheduler_int.h"
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 static void add_size(struct sizes *s, int64_t size, int64_t count) {
@@ -85,12 +86,14 @@ double plan_trips(const struct work *w, const struct plan *p, int depth) {
     return n;
 }
 
-void plan_tabulate(const struct work *w, struct plan *p, struct tiling *t) {
+void plan_tabulate(const struct work *w, const struct task *task, struct plan *p, struct tiling *t) {
     struct sizes now[MAX_TILED];
     t->nloops = p->nloops;
     t->naxes = 0;
     t->issues_known = false;
     t->refills_of = 0;
+    t->asked.task = task;
+    memset(&t->asked.copied, 0, offsetof(struct asked, copy) - offsetof(struct asked, copied));
     memset(t->column, -1, sizeof t->column);
     for (int i = 0; i < p->nloops; i++) {
         int a = p->loop[i].axis;

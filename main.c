@@ -73,11 +73,17 @@ static const char usage[] =
     "\n"
     "Results go to standard output, the rest to standard error. Exit status: 0 done, 1 the input "
     "is wrong, 2 usage,\n"
-    "3 no mapping, 4 a defect in isamap, 5 verification failed.\n";
+    "3 no mapping, 4 a defect in isamap, 5 verification failed. `--version` prints the version.\n";
 
 static int usage_error(const char *what, const char *arg) {
-    fprintf(stderr, "isamap: %s '%s'\n%s", what, arg, usage);
+    fprintf(stderr, "isamap: %s '%s'; 'isamap --help' lists commands and options\n", what, arg);
     return ISAMAP_USAGE;
+}
+
+static int wants_help(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return 1;
+    return strcmp(argv[1], "help") == 0;
 }
 
 static int is_switch(const char *name) {
@@ -172,8 +178,8 @@ static void keep_memory(void) {
 int main(int argc, char **argv) {
     keep_memory();
     if (argc < 2) return fputs(usage, stderr), ISAMAP_USAGE;
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
-        return fputs(usage, stdout), ISAMAP_DONE;
+    if (wants_help(argc, argv)) return fputs(usage, stdout), ISAMAP_DONE;
+    if (strcmp(argv[1], "--version") == 0) return puts("isamap " ISAMAP_VERSION), ISAMAP_DONE;
     if (!known(argv[1])) return usage_error("unknown command", argv[1]);
     isamap *im = isamap_open();
     struct arguments a = {0};

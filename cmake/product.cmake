@@ -10,6 +10,7 @@ set_target_properties(isamap_shared PROPERTIES OUTPUT_NAME isamap EXPORT_NAME is
                       PUBLIC_HEADER isamap.h)
 add_executable(isamap main.c)
 target_link_libraries(isamap PRIVATE isamap_static)
+target_compile_definitions(isamap PRIVATE ISAMAP_VERSION="${PROJECT_VERSION}")
 
 add_executable(digits EXCLUDE_FROM_ALL examples/digits/digits.c)
 target_link_libraries(digits PRIVATE isamap_static)

@@ -9,6 +9,17 @@
 enum { MOST_STATEMENTS = 2000 }; /* the depth of the recursion follows it */
 static const size_t most_kept = (size_t)1 << 25;
 
+struct term {
+    int k, axis; /* k: which of the statement's axes */
+    int64_t coef;
+};
+/* constant + the sum of coef * axis, ascending k; coef is never 0 */
+struct row {
+    int64_t constant;
+    struct term *term;
+    int n;
+};
+
 /* A statement with what its inversion needs. Rows: the destination's dimensions, which must meet an
  * index, then the constraints, which must not be negative. rest_low[k * nrows + r]: the least that
  * axes from k on add to row r. */
@@ -18,7 +29,8 @@ struct inverse {
     int *writer; /* the same for each read's buffer */
     int naxes, nrows, ndims;
     int axis[MAX_AXES];
-    const int64_t **row;
+    struct row *row, **read; /* read: of each dimension of each read */
+    int **moved, *nmoved;    /* by k: the rows that its axis moves; of the first axis all */
     __int128 *rest_low, *rest_high;
     int64_t at[MAX_AXES]; /* by axis of the program */
     union value *value;   /* of each op */
@@ -80,6 +92,42 @@ static void keep(struct sampler *m, int64_t element, int stmt, union value v) {
     m->kept[k] = (struct kept){element, stmt, v};
 }
 
+static struct row row_make(struct sampler *m, const struct inverse *v, const int64_t *coef) {
+    struct row r = {.constant = coef[m->p->naxes]};
+    r.term = arena_array(&m->arena, (size_t)v->naxes, sizeof *r.term);
+    for (int k = 0; k < v->naxes; k++)
+        if (coef[v->axis[k]]) r.term[r.n++] = (struct term){k, v->axis[k], coef[v->axis[k]]};
+    return r;
+}
+
+static int64_t row_coef(const struct row *r, int k) {
+    for (int i = 0; i < r->n; i++)
+        if (r->term[i].k == k) return r->term[i].coef;
+    return 0;
+}
+
+static void rows_open(struct sampler *m, struct inverse *v) {
+    const struct program *p = m->p;
+    const struct stmt *s = v->s;
+    size_t row = (size_t)p->naxes + 1;
+    v->row = arena_array(&m->arena, (size_t)v->nrows, sizeof *v->row);
+    for (int d = 0; d < v->ndims; d++) v->row[d] = row_make(m, v, s->dst.coef + (size_t)d * row);
+    for (int w = 0; w < s->nwhere; w++) v->row[v->ndims + w] = row_make(m, v, s->where[w].coef);
+    v->read = arena_array(&m->arena, (size_t)s->nreads, sizeof *v->read);
+    for (int i = 0; i < s->nreads; i++) {
+        int n = p->buffer[s->read[i].buffer].ndims;
+        v->read[i] = arena_array(&m->arena, (size_t)n, sizeof *v->read[i]);
+        for (int d = 0; d < n; d++) v->read[i][d] = row_make(m, v, s->read[i].coef + (size_t)d * row);
+    }
+    v->moved = arena_array(&m->arena, (size_t)v->naxes, sizeof *v->moved);
+    v->nmoved = arena_array(&m->arena, (size_t)v->naxes, sizeof *v->nmoved);
+    for (int k = 0; k < v->naxes; k++) {
+        v->moved[k] = arena_array(&m->arena, (size_t)v->nrows, sizeof *v->moved[k]);
+        for (int r = 0; r < v->nrows; r++)
+            if (k == 0 || row_coef(&v->row[r], k)) v->moved[k][v->nmoved[k]++] = r;
+    }
+}
+
 static void inverse_open(struct sampler *m, struct inverse *v, const struct stmt *s) {
     const struct program *p = m->p;
     v->s = s;
@@ -88,9 +136,7 @@ static void inverse_open(struct sampler *m, struct inverse *v, const struct stmt
     v->nrows = v->ndims + s->nwhere;
     for (int a = 0; a < p->naxes; a++)
         if (s->axes >> a & 1) v->axis[v->naxes++] = a;
-    v->row = arena_array(&m->arena, (size_t)v->nrows, sizeof *v->row);
-    for (int d = 0; d < v->ndims; d++) v->row[d] = s->dst.coef + (size_t)d * ((size_t)p->naxes + 1);
-    for (int w = 0; w < s->nwhere; w++) v->row[v->ndims + w] = s->where[w].coef;
+    rows_open(m, v);
     size_t n = (size_t)(v->naxes + 1) * (size_t)v->nrows;
     v->rest_low = arena_array(&m->arena, n, sizeof *v->rest_low);
     v->rest_high = arena_array(&m->arena, n, sizeof *v->rest_high);
@@ -100,7 +146,7 @@ static void inverse_open(struct sampler *m, struct inverse *v, const struct stmt
     for (int k = v->naxes - 1; k >= 0; k--) {
         for (int r = 0; r < v->nrows; r++) {
             int at = k * v->nrows + r;
-            __int128 end = (__int128)v->row[r][v->axis[k]] * (p->axis[v->axis[k]].extent - 1);
+            __int128 end = (__int128)row_coef(&v->row[r], k) * (p->axis[v->axis[k]].extent - 1);
             v->rest_low[at] = v->rest_low[at + v->nrows] + (end < 0 ? end : 0);
             v->rest_high[at] = v->rest_high[at + v->nrows] + (end > 0 ? end : 0);
         }
@@ -133,18 +179,20 @@ static void narrow(int64_t coef, __int128 low, __int128 high, __int128 *first, _
     if (b < *last) *last = b;
 }
 
+/* A row that the axis does not move was narrowed by the last one that does. */
 static bool range_of_axis(const struct sampler *m, const struct inverse *v, int k, int64_t *from,
                           int64_t *to) {
-    const struct program *p = m->p;
-    __int128 first = 0, last = p->axis[v->axis[k]].extent - 1;
-    for (int r = 0; r < v->nrows && first <= last; r++) {
-        __int128 fixed = v->row[r][p->naxes];
-        for (int j = 0; j < k; j++) fixed += (__int128)v->row[r][v->axis[j]] * v->at[v->axis[j]];
-        int after = (k + 1) * v->nrows + r;
+    __int128 first = 0, last = m->p->axis[v->axis[k]].extent - 1;
+    for (int i = 0; i < v->nmoved[k] && first <= last; i++) {
+        int r = v->moved[k][i], after = (k + 1) * v->nrows + r, n = 0;
+        const struct row *row = &v->row[r];
+        __int128 fixed = row->constant;
+        for (; n < row->n && row->term[n].k < k; n++)
+            fixed += (__int128)row->term[n].coef * v->at[row->term[n].axis];
         bool equal = r < v->ndims;
         __int128 low = (equal ? v->target[r] : 0) - fixed - v->rest_high[after];
         __int128 high = equal ? v->target[r] - fixed - v->rest_low[after] : (__int128)1 << 100;
-        narrow(v->row[r][v->axis[k]], low, high, &first, &last);
+        narrow(n < row->n && row->term[n].k == k ? row->term[n].coef : 0, low, high, &first, &last);
     }
     *from = (int64_t)first;
     *to = (int64_t)last;
@@ -160,9 +208,9 @@ static union value sample_read(struct sampler *m, struct inverse *v, int read) {
     int64_t element = 0;
     if (a->buffer == v->s->dst.buffer && v->s->combine != COMBINE_SET) return v->sum;
     for (int d = 0; d < f->ndims; d++) {
-        int64_t x = access_coef(p, a, d, p->naxes);
-        for (int k = 0; k < v->naxes; k++)
-            x += access_coef(p, a, d, v->axis[k]) * v->at[v->axis[k]];
+        const struct row *row = &v->read[read][d];
+        int64_t x = row->constant;
+        for (int i = 0; i < row->n; i++) x += row->term[i].coef * v->at[row->term[i].axis];
         if (x < 0 || x >= f->extent[d])
             return m->over ? m->over->literal(m->over->user, f->type, a->fill) : a->fill;
         element = element * f->extent[d] + x;
@@ -236,9 +284,9 @@ static void visit_from(struct sampler *m, struct inverse *v, int k) {
 }
 
 /* Rows without any axis are not seen by range_of_axis when there are no axes. */
-static bool constants_hold(const struct sampler *m, const struct inverse *v) {
+static bool constants_hold(const struct inverse *v) {
     for (int r = 0; r < v->nrows && v->naxes == 0; r++) {
-        int64_t x = v->row[r][m->p->naxes];
+        int64_t x = v->row[r].constant;
         if (r < v->ndims ? x != v->target[r] : x < 0) return false;
     }
     return true;
@@ -265,7 +313,7 @@ static union value sample(struct sampler *m, int buffer, int64_t element, int st
     }
     v->found = false;
     v->sum = adds ? sample(m, buffer, element, v->before) : zero;
-    if (constants_hold(m, v)) visit_from(m, v, 0);
+    if (constants_hold(v)) visit_from(m, v, 0);
     union value x = v->found || adds ? v->sum : sample(m, buffer, element, v->before);
     keep(m, element, stmt, x);
     return x;

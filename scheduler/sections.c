@@ -58,7 +58,7 @@ static int nest_at(const struct work *w, int stmt) {
     return -1;
 }
 
-/* Where the walk stands: the host works, or these queues of the device may still run. */
+/* Where the walk stands: the host works, or these queues may still run. */
 struct phase {
     bool host;
     uint64_t last;
@@ -87,20 +87,18 @@ static bool has_host_work(const struct work *w, int from, int to) {
     return false;
 }
 
-/* These queues go on when what came before is done: the host has been told, or tells them. A bell tells of the
- * host's work alone: of nests that use its queue beside the device's all queues meet. */
+/* These queues go on when what came before is done. The host is told first of what the device did, where its own
+ * queues go on; a device that stands still is told by the host's bell. Of neither: all queues meet. */
 static bool meet(struct work *w, struct nodes *out, uint64_t queues, int root, struct phase *ph) {
-    uint64_t device = device_queues(w), host = ph->last & ~device;
-    if (!(queues & device) && (ph->last & device)) {
-        if (!ring(w, out, ph->last, false)) return false;
-        ph->last = host;
+    uint64_t device = device_queues(w), from = ph->last;
+    if (!(queues & device) && (from & device)) {
+        if (!ring(w, out, from, false)) return false;
+        from &= ~device;
     }
-    bool bell = (queues & device) && (ph->host || (host && !(ph->last & device)));
-    if (bell && !ring(w, out, queues, true)) return false;
-    bool alone = bell || ph->host || !ph->last;
-    if (!alone && !add_barrier(w, out, ph->last, queues, root)) return false;
-    ph->last = alone ? queues : ph->last | queues;
-    ph->host = false;
+    bool told = (queues & device) && !(from & device);
+    if (told && (ph->host || from) && !ring(w, out, queues, true)) return false;
+    if (!told && from && !add_barrier(w, out, from, queues, root)) return false;
+    *ph = (struct phase){.last = told ? queues : from | queues};
     return true;
 }
 

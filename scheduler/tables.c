@@ -15,6 +15,7 @@ struct seen { /* an issue whose entries are in the table already */
 struct run { /* of entries that an issue needs */
     uint8_t *at;
     int64_t n;
+    uint64_t hash;
     struct run *next;
 };
 
@@ -67,14 +68,27 @@ static void table_add(struct maker *k, struct table *t, const uint8_t *entry, in
     t->n += n - shared;
 }
 
+static uint64_t bytes_hash(const uint8_t *at, size_t n) {
+    uint64_t h = n, word = 0;
+    for (; n >= sizeof word; at += sizeof word, n -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 29;
+    }
+    for (word = 0; n > 0; n--) word = word << 8 | at[n - 1];
+    return (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 /* Long ones first: they may contain short ones. */
 static void run_add(struct maker *k, struct table *t, uint8_t *entry, int64_t n) {
+    size_t bytes = (size_t)(n * t->size);
+    uint64_t hash = bytes_hash(entry, bytes);
     struct run **at = &t->run, *new = arena_alloc(k->w->arena, sizeof *new);
     while (*at && (*at)->n >= n) {
-        if ((*at)->n == n && !memcmp((*at)->at, entry, (size_t)(n * t->size))) return;
+        if ((*at)->n == n && (*at)->hash == hash && !memcmp((*at)->at, entry, bytes)) return;
         at = &(*at)->next;
     }
-    *new = (struct run){entry, n, *at};
+    *new = (struct run){entry, n, hash, *at};
     *at = new;
 }
 

@@ -1,7 +1,7 @@
 /* Hardware-managed memories: what refilling them costs while instructions run. A cache keeps what
  * the loops inside some depth touch; from there outwards each line comes once for each tile
  * (SCHEDULING §3). A translation buffer is such a memory too: its lines are pages. */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <math.h>
 #include <string.h>
 

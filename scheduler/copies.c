@@ -1,6 +1,6 @@
 /* What a copy of a tile costs and takes, remembered: the search meets the same tile of the same
  * operand in thousands of plans. */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <stddef.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * grains that follow, drains; tokens as §5 places them. */
 #include "scheduler/micro.h"
 #include "scheduler/needs.h"
+#include "scheduler/plan_int.h"
 #include <assert.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * §5). A hold is filled from home or from the outer copy on its route; who uses it is the queue of
  * the next inner fill, at last that of the instructions. */
 #include "scheduler/emit_int.h"
+#include "scheduler/plan_int.h"
 #include <string.h>
 
 struct pacer {

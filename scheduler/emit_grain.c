@@ -1,6 +1,7 @@
 /* Inside a nest: loops over axes, issues, and the grains of elementwise statements that follow a
  * result. */
 #include "scheduler/emit_int.h"
+#include "scheduler/plan_int.h"
 #include <assert.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* Copies of which a part stays (partial.c): where their pieces lie, which are due, and windows that
  * go round the end of a ring. */
 #include "scheduler/emit_int.h"
+#include "scheduler/plan_int.h"
 #include <string.h>
 
 static const struct access *access_of(const struct emitter *e, const struct filling *f) {

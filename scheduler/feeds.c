@@ -2,6 +2,7 @@
  * that both walk, so that each finds the other's tile in a cache. The home between them then holds
  * one tile, if tiles are equal. */
 #include "scheduler/emit_int.h"
+#include "scheduler/plan_int.h"
 #include <string.h>
 
 /* The axis that walks dimension d, from 0 in unit steps and alone; -1. */

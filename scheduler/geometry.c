@@ -1,6 +1,6 @@
 /* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the
  * rest), and the same at home. */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include "scheduler/needs.h"
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* States of a memory's words whose change costs the memory its content: while a result stands
  * there, each word must keep its value, so tiles are equal where a word is used again. */
 #include "scheduler/configure_int.h"
+#include "scheduler/plan_int.h"
 #include <string.h>
 
 static bool clobbers(const struct configure *c, int memory) {

@@ -1,6 +1,6 @@
 /* Nests: a reduction with the fill that starts it and the elementwise statements that follow it
  * while its result is still there. */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <string.h>
 
 static const struct opnd *result_of(const struct task *t) {

@@ -2,7 +2,7 @@
  * both share, so that the temporary never goes home (SCHEDULING §7, "Producer"; Apollo §4's fusion
  * of loops). The tile is the second's own hold where the first can write there, and else stays in a
  * memory that hardware manages. */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef ISAMAP_SCHEDULER_PRICE_INT_H
 #define ISAMAP_SCHEDULER_PRICE_INT_H
 
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <stddef.h>
 #include <string.h>
 

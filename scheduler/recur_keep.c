@@ -1,6 +1,7 @@
 /* Copies that stay over all steps of a recurrence: filled once before it, where they fit beside
  * what each step needs (DESIGN §5, "prime"). */
 #include "scheduler/emit_int.h"
+#include "scheduler/plan_int.h"
 #include <string.h>
 
 enum { STREAM_SHARE = 8 }; /* of a memory, for copies that pass where a part stays */

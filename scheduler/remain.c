@@ -1,6 +1,7 @@
 /* Operands that stay in the unit (`also`): where loops do not move an operand that an instruction
  * leaves behind, the first iteration is split off and the others take what stands there. */
 #include "scheduler/configure_int.h"
+#include "scheduler/plan_int.h"
 #include <string.h>
 
 static const double LESS_READ = 0.002; /* what it counts that an operand is not read again */

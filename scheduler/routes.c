@@ -1,6 +1,6 @@
 /* Routes: the program-managed memories that an operand passes through between its home and the
  * memory where its instruction wants it (ISA Mapper §3.5's cached copies; SCHEDULING §1). */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <string.h>
 
 enum { MAX_ROUTES = 8 };

@@ -1,4 +1,4 @@
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef ISAMAP_SCHEDULER_SEARCH_INT_H
 #define ISAMAP_SCHEDULER_SEARCH_INT_H
 
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 
 enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_SHAPE = 14, MAX_POOL = 48, MEMO = 1 << 14, FINALISTS = 12 };
 

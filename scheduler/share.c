@@ -1,6 +1,6 @@
 /* Which axis of a result the instances of a unit share: an outermost loop over contiguous shares.
  */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <math.h>
 
 static const double WAKING =

@@ -1,6 +1,6 @@
 /* Tiles of the program's axes at each depth of a plan's loops: multisets, so that tails count
  * exactly (SCHEDULING §3). */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/plan_int.h"
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>

@@ -613,8 +613,10 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     double width = (double)(q->width > 0 ? q->width : 1);
     instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, NULL);
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
+    double saved = remain_saving(c->w, t, c->plan, issues);
+    c->plan->alone = (cycles - overhead * issues - saved) / width;
     cycles -= overhead * (issues - plan_entries(c->w, c->nest, c->plan, issues));
-    cycles = (cycles - remain_saving(c->w, t, c->plan, issues)) / width;
+    cycles = (cycles - saved) / width;
     if (q->data_order && t->reductions) {
         double chains = independent(c, t), filled = fmin(1, chains / (latency * width));
         cycles = fmax(cycles, issues / chains * (latency + q->pick * pow(filled, CONTENTION)));

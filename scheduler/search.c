@@ -146,7 +146,7 @@ struct search *nest_search(struct work *w, const struct moves *moves, int nest) 
         memset(s->memo_key, 0, sizeof s->memo_key);
         s->nmemo = s->nfinal = 0;
         s->budget = steps(w, &w->nest[nest]);
-        s->least_time = s->least_rest = s->least_bulk = INFINITY;
+        s->least_time = s->least_rest = s->least_bulk = s->least_alone = INFINITY;
         pool_fill(s);
     }
     finals_refine(s);

@@ -35,6 +35,7 @@ struct search {
     int n;
     int64_t budget; /* plans that may still be priced */
     double least_time, least_rest, least_bulk; /* of any plan priced; their costs are of these parts */
+    double least_alone;
     struct tiling tiling;
     struct point pool[MAX_POOL]; /* the best of each shape */
     int npool;
@@ -70,6 +71,7 @@ void point_plan(struct search *, const struct point *, struct plan *);
 void pool_fill(struct search *); /* the best points of many shapes, by search.budget */
 void pool_add(struct search *, const struct point *);
 const struct point *pool_best(const struct search *);
+bool near_alone(const struct search *); /* the best is hardly slower than the instructions by themselves */
 
 /* finalists.c */
 void finalists_simulate(struct search *);

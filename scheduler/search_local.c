@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, KICKED = 2, DEEPENED = 3 };
-static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LOOP_COST = 0.0005, BODY_COST = 0.005;
+enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, POLISHED_NEAR = 2, KICKED = 2, DEEPENED = 3 };
+static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, LOOP_COST = 0.0005, BODY_COST = 0.005;
 
 static uint64_t plan_hash(const struct plan *p) {
     uint64_t h = 0x9e3779b97f4a7c15u;
@@ -73,6 +73,7 @@ double point_cost(struct search *s, const struct point *q) {
         s->least_time = fmin(s->least_time, p.predicted);
         s->least_rest = fmin(s->least_rest, p.cycles - p.predicted);
         s->least_bulk = fmin(s->least_bulk, size);
+        s->least_alone = fmin(s->least_alone, p.alone);
     }
     cost *= size;
     final_add(s, q, &p, cost);
@@ -386,6 +387,14 @@ static bool near_least(const struct search *s) {
            best->cost <= NEAR * (s->least_time + s->least_rest) * s->least_bulk;
 }
 
+bool near_alone(const struct search *s) {
+    return s->nfinal > 0 && s->final[0].cost <= LITTLE * s->least_alone * s->least_bulk;
+}
+
+static bool polished_enough(const struct search *s, int times) {
+    return times > 0 && (near_least(s) || (times >= POLISHED_NEAR && near_alone(s)));
+}
+
 void pool_fill(struct search *s) {
     struct shape order[MAX_ORDERS];
     int64_t total = s->budget;
@@ -399,12 +408,12 @@ void pool_fill(struct search *s) {
     }
     if (s->w->options && s->w->options->plain) return;
     s->budget = total * 3 / 10;
-    for (int i = 0; i < POLISHED && s->budget > 0 && next_rough(s) && !(i && near_least(s)); i++) {
+    for (int i = 0; i < POLISHED && s->budget > 0 && next_rough(s) && !polished_enough(s, i); i++) {
         struct point p = *next_rough(s);
         next_rough(s)->polished = true;
         polish(s, &p);
     }
-    if (!s->npool || near_least(s)) return;
+    if (!s->npool || near_least(s) || near_alone(s)) return;
     s->budget = total * 3 / 10;
     struct point p = *pool_best(s);
     for (int i = 0; i < KICKED && kick(s, &p); i++) polish(s, &p);

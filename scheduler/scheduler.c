@@ -74,6 +74,30 @@ static double panel_cycles(const struct work *w, const struct opnd *o, int buffe
            fallback_cycles(w->m, w->fallback, rows ? COPY_ROWS : COPY_TURN);
 }
 
+static struct search *search_packed(struct work *w, const struct moves *moves, int nest, int buffer,
+                                    const struct geom *g) {
+    struct home keep = w->home[buffer];
+    home_pack(w, buffer, g);
+    struct search *packed = nest_search(w, moves, nest);
+    w->home[buffer] = keep;
+    return packed;
+}
+
+/* With the buffer in panels. Where little can be won at all, of the plan that was found for it as it lies; otherwise
+ * that of a search of its own, in *packed. */
+static double packed_cost(struct work *w, const struct moves *moves, int nest, struct search *direct, int buffer,
+                          const struct geom *g, struct search **packed) {
+    if (!near_alone(direct)) {
+        *packed = search_packed(w, moves, nest, buffer, g);
+        return *packed ? nest_cost(*packed) : INFINITY;
+    }
+    struct home keep = w->home[buffer];
+    home_pack(w, buffer, g);
+    double cost = nest_cost_again(direct);
+    w->home[buffer] = keep;
+    return cost;
+}
+
 /* A copy in panels that the moves read one after the other, against rows as the caller gives them
  * (a question to the approach). */
 static bool consider_packing(struct work *w, const struct moves *moves, int nest,
@@ -83,21 +107,21 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
         struct task *t = &w->task[n->core];
         if (!packable(w, t, &t->op[i])) continue;
         int b = w->p->stmt[t->stmt].read[t->op[i].read].buffer;
-        struct home keep = w->home[b];
         double direct = nest_cost(*search), copy = panel_cycles(w, &t->op[i], b);
         if (copy >= direct) continue;
-        home_pack(w, b, &t->op[i].geom);
-        struct search *packed = nest_search(w, moves, nest);
-        w->home[b] = keep;
-        if (!packed) continue;
+        struct search *packed = NULL;
+        double cost = packed_cost(w, moves, nest, *search, b, &t->op[i].geom, &packed);
+        if (isinf(cost)) continue;
         struct candidate c[2] = {{"direct", direct, NULL},
-                                 {"packed", nest_cost(packed) + copy, NULL}};
+                                 {"packed", cost + copy, NULL}};
         struct question q = {
             QUESTION_LAYOUT,
             arena_printf(w->arena, "'%s' for statement %d", w->p->buffer[b].name, t->stmt), 2, 0,
             c};
         int answer = w->decider ? decide(w->decider, &q) : c[1].cost < c[0].cost;
         if (answer != 1) continue;
+        if (!packed) packed = search_packed(w, moves, nest, b, &t->op[i].geom);
+        if (!packed) continue;
         if (!pack_identity(w, n->core, i)) return false;
         *search = packed;
     }

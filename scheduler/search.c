@@ -158,6 +158,13 @@ double nest_cost(const struct search *s) {
     return pool_best(s)->cost;
 }
 
+double nest_cost_again(struct search *s) {
+    s->w->copies = copies_new(s->w);
+    double cost = point_cost_again(s, pool_best(s));
+    s->w->copies = NULL;
+    return cost;
+}
+
 void nest_decide(struct search *s) {
     struct plan p;
     struct point q;

@@ -66,12 +66,12 @@ void keeps_ask(struct search *, struct plan *);
 
 /* search_local.c */
 double point_cost(struct search *, const struct point *);
+double point_cost_again(struct search *, const struct point *); /* nothing remembered */
 void finals_refine(struct search *); /* with all residencies */
 void point_plan(struct search *, const struct point *, struct plan *);
 void pool_fill(struct search *); /* the best points of many shapes, by search.budget */
 void pool_add(struct search *, const struct point *);
 const struct point *pool_best(const struct search *);
-bool near_alone(const struct search *); /* the best is hardly slower than the instructions by themselves */
 
 /* finalists.c */
 void finalists_simulate(struct search *);

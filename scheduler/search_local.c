@@ -59,6 +59,13 @@ static void final_add(struct search *s, const struct point *q, const struct plan
     s->final[i].bytes = p->bytes;
 }
 
+double point_cost_again(struct search *s, const struct point *q) {
+    struct plan p;
+    space_build(s, q, &p);
+    double cost = residency_best(s, &p, q->refined);
+    return cost * bulk(s, &p);
+}
+
 /* Of two that cost the same the smaller one. A collision of hashes would only mislead the
  * search: what it finds is priced again. */
 double point_cost(struct search *s, const struct point *q) {

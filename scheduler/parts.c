@@ -25,19 +25,28 @@ static bool moves_alone(const struct work *w, const struct task *t, const struct
     return access_coef(w->p, acc, dim, axis) == 1 && !r.pad_lo[dim] && !r.pad_hi[dim];
 }
 
-bool cut_axis(const struct work *w, const struct plan *p, const struct task *t,
-              const struct opnd *o, int axis, int from, int to) {
+/* The one dimension along which the axis cuts the operand in pieces that share nothing; -1. */
+static int cut_dim(const struct work *w, const struct task *t, const struct opnd *o, int axis) {
     const struct access *acc = read_of(w, t, o);
     int found = -1;
-    if (o->geom.repeat_axis == axis) return false;
+    if (o->geom.repeat_axis == axis) return -1;
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         if (!access_coef(w->p, acc, d, axis)) continue;
-        if (found >= 0 || !moves_alone(w, t, acc, d, axis)) return false;
+        if (found >= 0 || !moves_alone(w, t, acc, d, axis)) return -1;
         found = d;
     }
-    for (int i = from; i < to && found >= 0; i++)
-        if (p->loop[i].axis == axis && p->loop[i].tile % o->geom.block[found]) return false;
-    return found >= 0;
+    return found;
+}
+
+bool cut_axis(const struct work *w, const struct plan *p, const struct task *t,
+              const struct opnd *o, int axis, int from, int to) {
+    struct asked *a = o >= t->op && o < t->op + t->nops ? plan_asked(p, t) : NULL;
+    uint8_t *known = a ? &a->cut[o - t->op][axis] : NULL;
+    int dim = known && *known ? *known - 2 : cut_dim(w, t, o, axis);
+    if (known) *known = (uint8_t)(dim + 2);
+    for (int i = from; i < to && dim >= 0; i++)
+        if (p->loop[i].axis == axis && p->loop[i].tile % o->geom.block[dim]) return false;
+    return dim >= 0;
 }
 
 bool parts_keep(const struct work *w, const struct plan *p, const struct task *t,

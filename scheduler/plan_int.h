@@ -19,11 +19,15 @@ struct copy {               /* one transfer between a hold and its home */
     int64_t bytes;
 };
 enum { MAX_TILED = 16 };
-/* Of one task's operands (copies: fills and drains by any move) and accesses (the result, then reads)
- * what was asked of each depth; bit d of a mask: depth d is known. */
+enum check { NEVER_EMPTY, WHOLE_BLOCKS, CHECKS };
+/* Of one task's operands (copies: fills and drains by any move; checks of their tiles) and accesses (the result,
+ * then reads) what was asked of each depth; bit d of a mask: depth d is known. Whatever the loops: along which
+ * dimension an axis cuts an operand, 2 + it, 1: none, 0: not known. */
 struct asked {
     const struct task *task;
-    uint64_t copied[2][MAX_OPERANDS], passed[MAX_OPERANDS];
+    uint8_t cut[MAX_OPERANDS][MAX_AXES];
+    uint64_t copied[2][MAX_OPERANDS], passed[MAX_OPERANDS], checked[CHECKS][MAX_OPERANDS],
+        sound[CHECKS][MAX_OPERANDS];
     struct copy copy[2][MAX_OPERANDS][MAX_LOOPS + 1];
     double traffic[MAX_OPERANDS][MAX_LOOPS + 1];
 };
@@ -58,19 +62,22 @@ static inline struct asked *plan_asked(const struct plan *p, const struct task *
     return k && k->nloops == p->nloops && k->asked.task == t ? &k->asked : NULL;
 }
 
-/* plan.c: footprints, cost */
+/* footprint.c */
 void plan_region(const struct work *, const struct plan *, const struct task *,
                  const struct access *, const struct geom *, int depth,
                  struct region *); /* the first tile at this depth */
 int plan_normalise(const struct work *, const struct plan *, const struct access *, int depth);
+double plan_traffic(const struct work *, const struct plan *, const struct task *,
+                    const struct access *, int depth); /* elements moved when refilled at this depth */
+int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
+
+/* plan.c: cost */
 bool chain_fits(struct work *, const struct moves *, const struct nest *,
                 const struct plan *); /* without a core */
 bool plan_price(struct work *, const struct moves *, const struct nest *,
                 struct plan *); /* false: not legal */
 bool plan_price_below(struct work *, const struct moves *, const struct nest *, struct plan *,
                       double limit); /* false also where plan.cycles would not be less */
-double plan_traffic(const struct work *, const struct plan *, const struct task *,
-                    const struct access *, int depth); /* elements moved when refilled at this depth */
 /* Blocks into which reductions are cut outside of a depth: with more than one a result that is held
  * there leaves and returns. */
 double plan_blocks(const struct work *, const struct plan *, const struct task *, int depth);
@@ -82,7 +89,6 @@ int chain_slots(struct work *, const struct moves *, const struct nest *, const 
                 const struct task *, const struct opnd *); /* as many as help and fit */
 void chain_region(const struct work *, const struct plan *, const struct nest *,
                   const struct task *, const struct opnd *, struct region *); /* one grain */
-int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
 
 /* partial.c: copies of which a part stays. */
 struct ring { /* in rows of the one dimension that the loop moves */

@@ -37,6 +37,9 @@ void charge(struct pricing *, const struct instr *, double times, double cycles,
 
 double leaf_cycles(struct pricing *, const struct task *, double *issues); /* of the core's instructions */
 
+/* footprint.c: of operand i of the core, remembered */
+bool tile_sound(const struct pricing *, const struct task *, int i, const struct access *, int depth, enum check);
+
 /* price_keep.c */
 bool keeps_part(const struct hold *);
 void price_rows(const struct pricing *, const struct task *, const struct opnd *,

@@ -92,6 +92,7 @@ void plan_tabulate(const struct work *w, const struct task *task, struct plan *p
     t->naxes = 0;
     t->issues_known = false;
     t->refills_of = 0;
+    if (t->asked.task != task) memset(t->asked.cut, 0, sizeof t->asked.cut);
     t->asked.task = task;
     memset(&t->asked.copied, 0, offsetof(struct asked, copy) - offsetof(struct asked, copied));
     memset(t->column, -1, sizeof t->column);

@@ -77,7 +77,7 @@ struct move_table {   /* cycles per element between the home and each memory, IN
 struct needles {
     struct arena arena;
     const struct machine *machine;
-    struct needle *at;
+    struct needle *at, **of; /* of: by instruction; NULL: it is none */
     int n;
     struct move_table moves;
 };

@@ -445,10 +445,12 @@ struct needles *needles_open(const struct machine *m) {
     arena_init(&all->arena);
     all->machine = m;
     all->at = arena_array(&all->arena, (size_t)m->ninstrs + 1, sizeof *all->at);
+    all->of = arena_array(&all->arena, (size_t)m->ninstrs + 1, sizeof *all->of);
     for (int i = 0; i < m->ninstrs; i++) {
         struct needle *n = &all->at[all->n];
         n->instr = i;
         if (!needle_bind(m, n)) continue;
+        all->of[i] = n;
         all->n++;
         classify(&all->arena, m, n);
     }
@@ -464,7 +466,5 @@ void needles_close(struct needles *all) {
 }
 
 const struct needle *needle_of(const struct needles *all, int instr) {
-    for (int i = 0; i < all->n; i++)
-        if (all->at[i].instr == instr) return &all->at[i];
-    return NULL;
+    return instr >= 0 && instr < all->machine->ninstrs ? all->of[instr] : NULL;
 }

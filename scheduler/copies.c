@@ -20,6 +20,7 @@ struct entry {
 };
 struct copies {
     struct entry at[COPIES];
+    struct entry *used[COPIES / 2 + 1]; /* n */
     int n;
 };
 
@@ -42,8 +43,15 @@ static void price_part(struct work *w, const struct moves *moves, const struct p
     out->cycles = f.cycles;
 }
 
+static void forget(struct copies *c) {
+    for (int i = 0; i < c->n; i++) c->used[i]->used = false;
+    c->n = 0;
+}
+
 struct copies *copies_new(struct work *w) {
-    return arena_alloc(w->arena, sizeof(struct copies));
+    if (!w->copies_kept) w->copies_kept = arena_alloc(w->arena, sizeof(struct copies));
+    forget(w->copies_kept);
+    return w->copies_kept;
 }
 
 static void price(struct work *w, const struct moves *moves, const struct plan *p,
@@ -111,13 +119,13 @@ static bool same_key(const struct key *a, const struct key *b) {
 }
 
 static struct entry *find(struct copies *c, const struct key *k, uint64_t hash) {
-    if (c->n > COPIES / 2) memset(c, 0, sizeof *c);
+    if (c->n > COPIES / 2) forget(c);
     struct entry *e = &c->at[hash % COPIES];
     while (e->used && !same_key(&e->key, k))
         e = e + 1 == c->at + COPIES ? c->at : e + 1;
     if (e->used) return e;
     e->key = *k;
-    c->n++;
+    c->used[c->n++] = e;
     return e;
 }
 

@@ -18,7 +18,7 @@ static struct work work_alone(const struct work *w, struct arena *scratch, struc
     struct work alone = *w;
     alone.arena = scratch;
     alone.diags = diags;
-    alone.copies = NULL;
+    alone.copies = alone.copies_kept = NULL;
     alone.s = schedule_new(alone.m);
     alone.s->program = alone.p = program_copy(w->p);
     alone.home = arena_copy(scratch, w->home, sizeof *alone.home * (size_t)alone.p->nbuffers);

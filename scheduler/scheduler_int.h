@@ -335,6 +335,7 @@ struct work {
     int fallback;  /* machine.fallback; -1 */
     int64_t steps; /* plans evaluated */
     struct copies *copies; /* of the nest being planned; NULL */
+    struct copies *copies_kept; /* the room for them */
     int64_t capacity[MAX_MEMORIES];
     uint64_t counts[MAX_QUEUES]; /* users for whom the syncs with the queue count tokens (counts_tokens) */
     struct joined *joined; /* statements that one instruction executes (join.c) */

@@ -403,12 +403,11 @@ static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
 
 static bool price_holds(struct pricing *c, const struct task *t) {
     struct work *w = c->w;
-    const struct stmt *st = &w->p->stmt[t->stmt];
     int64_t result[MAX_MEMORIES] = {0}, input[MAX_MEMORIES] = {0}, bytes[MAX_OPERANDS] = {0};
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
-        const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+        const struct access *acc = access_of(w, t, o);
         struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
                                    c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
@@ -430,7 +429,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         const struct hold *h = o->in.n ? &c->plan->via[i][0] : &c->plan->hold[i];
-        const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+        const struct access *acc = access_of(w, t, o);
         if (!is_local(o)) continue;
         if (!tile_sound(c, t, i, acc, h->depth, NEVER_EMPTY) || !tile_sound(c, t, i, acc, h->depth, WHOLE_BLOCKS) ||
             !tile_sound(c, t, i, acc, c->plan->hold[i].depth, WHOLE_BLOCKS))
@@ -439,7 +438,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
-        const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+        const struct access *acc = access_of(w, t, o);
         bool load = is_loaded(c, t, i);
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
         if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i]))) return false;

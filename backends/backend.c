@@ -3,10 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#endif
 
 const struct backend *const backends[] = {
 #if ISAMAP_WITH_LLVM
@@ -67,27 +63,6 @@ const struct backend *backend_find(const struct schedule *s, const char *suffix,
 
 /* ---- features ---- */
 
-/* "arch_prctl CODE ARGUMENT": asked of the kernel once for the process; asking again does no harm.
- */
-static bool permitted(const struct machine *m, const struct feature *f, struct diags *diags) {
-    char *end;
-    if (!f->permit) return true;
-#if defined __linux__ && defined SYS_arch_prctl
-    if (!strncmp(f->permit, "arch_prctl ", 11)) {
-        long code = strtol(f->permit + 11, &end, 0);
-        long argument = strtol(end, &end, 0);
-        if (!*end && syscall(SYS_arch_prctl, code, argument) == 0) return true;
-    }
-#else
-    (void)end;
-#endif
-    diag_line(diags, m->file, 0, 0,
-              "the operating system does not permit feature '%s' by '%s', expected a kernel that "
-              "supports it",
-              f->id, f->permit);
-    return false;
-}
-
 bool features_ready(const struct schedule *s, struct diags *diags) {
     const struct machine *m = s->machine;
     uint64_t features = schedule_features(s);
@@ -100,7 +75,6 @@ bool features_ready(const struct schedule *s, struct diags *diags) {
                       m->feature[f].id, m->name);
             return false;
         }
-        if (!permitted(m, &m->feature[f], diags)) return false;
     }
     return true;
 }

@@ -32,6 +32,9 @@ void c_headers(struct text *t, const struct schedule *s) {
         if (!seen) text_printf(t, "#include <%s>\n", e->header);
     }
     free(used);
+    bool asks = false;
+    for (int f = 0; f < m->nfeatures; f++) asks = asks || m->feature[f].permit;
+    if (asks) text_printf(t, "#include <sys/syscall.h>\nlong syscall(long, ...);\n");
 }
 
 static void assemble(struct cgen *g, struct text *t, const char *name) {

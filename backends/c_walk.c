@@ -309,6 +309,15 @@ static void declare_all(struct cgen *g, const struct section *section, bool work
     declare_slots(g, section->node, section->nnodes);
 }
 
+/* The caller may be a program that knows nothing of features. */
+static void ask_permissions(struct cgen *g) {
+    uint64_t used = schedule_features(g->schedule);
+    unsigned code, argument;
+    for (int f = 0; f < g->machine->nfeatures && f < 64; f++)
+        if (used >> f & 1 && feature_permit(&g->machine->feature[f], &code, &argument))
+            c_line(g, "if (syscall(SYS_arch_prctl, %#xL, %uL)) return 1;", code, argument);
+}
+
 void c_section(struct cgen *g, const struct section *section, const char *name, bool workspace) {
     const char *program = c_identifier(&g->arena, g->schedule->program->name);
     for (int p = 0; p < g->schedule->nplaces; p++)
@@ -318,6 +327,7 @@ void c_section(struct cgen *g, const struct section *section, const char *name, 
            workspace ? ", void *workspace" : "");
     g->indent++;
     declare_all(g, section, workspace);
+    if (!workspace) ask_permissions(g);
     c_plain_emit(g, g->machine->begin, g->machine->nbegins);
     for (int n = 0; n < section->nnodes && !g->failed; n++) {
         zero_places(g, section, n);

@@ -4,6 +4,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 void cpu_error(struct cpu *c, const char *fmt, ...) {
     char text[1000];
@@ -484,6 +487,27 @@ static void start_sizes(struct function *f) {
     }
 }
 
+/* The caller may be a program that knows nothing of features. */
+static void ask_permission(struct function *f, const struct feature *feature) {
+    unsigned code, argument;
+    if (!feature_permit(feature, &code, &argument)) return;
+#ifdef SYS_arch_prctl
+    struct cpu *c = f->cpu;
+    LLVMTypeRef type = LLVMFunctionType(c->i64, &c->i64, 1, true);
+    LLVMValueRef arg[] = {lv_const(f, SYS_arch_prctl).v, lv_const(f, code).v,
+                          lv_const(f, argument).v};
+    LLVMValueRef status =
+        LLVMBuildCall2(f->builder, type, runtime(c, "syscall", type), arg, 3, "");
+    LLVMBasicBlockRef refused = LLVMAppendBasicBlockInContext(c->context, f->fn, "refused");
+    LLVMBasicBlockRef given = LLVMAppendBasicBlockInContext(c->context, f->fn, "given");
+    LLVMValueRef good = LLVMBuildICmp(f->builder, LLVMIntEQ, status, lv_const(f, 0).v, "");
+    LLVMBuildCondBr(f->builder, good, given, refused);
+    LLVMPositionBuilderAtEnd(f->builder, refused);
+    LLVMBuildRet(f->builder, LLVMConstInt(c->i32, 1, false));
+    LLVMPositionBuilderAtEnd(f->builder, given);
+#endif
+}
+
 void cpu_section(struct cpu *c, const struct section *section, const char *name, bool workspace) {
     LLVMTypeRef params[] = {c->ptr, c->ptr};
     LLVMTypeRef type = LLVMFunctionType(c->i32, params, workspace ? 2 : 1, false);
@@ -500,6 +524,9 @@ void cpu_section(struct cpu *c, const struct section *section, const char *name,
     start_sizes(f);
     LLVMPositionBuilderAtEnd(f->builder, start);
     start_slots(f, section->node, section->nnodes);
+    uint64_t features = workspace ? 0 : schedule_features(c->schedule);
+    for (int k = 0; k < c->machine->nfeatures && k < 64; k++)
+        if (features >> k & 1) ask_permission(f, &c->machine->feature[k]);
     call_around(f, c->machine->begin, c->machine->nbegins);
     for (int n = 0; n < section->nnodes && !c->failed; n++) {
         zero_places(f, section, n);

@@ -61,15 +61,17 @@ static bool cpu_has(const struct feature *f) {
 }
 #endif
 
-/* "arch_prctl CODE ARGUMENT", checked when the file was read: asks the kernel for state that it
- * gives only on request */
-static bool permit(const char *text) {
+bool feature_permit(const struct feature *f, unsigned *code, unsigned *argument) {
+    return f->permit && sscanf(f->permit, "arch_prctl %x %u", code, argument) == 2;
+}
+
+/* Asks the kernel for state that it gives only on request; once more does no harm. */
+static bool permitted(const struct feature *f) {
 #if defined(SYS_arch_prctl)
     unsigned code, argument;
-    if (sscanf(text, "arch_prctl %x %u", &code, &argument) != 2) return false;
-    return syscall(SYS_arch_prctl, code, argument) == 0;
+    return feature_permit(f, &code, &argument) && syscall(SYS_arch_prctl, code, argument) == 0;
 #else
-    (void)text;
+    (void)f;
     return false;
 #endif
 }
@@ -77,17 +79,18 @@ static bool permit(const char *text) {
 bool machine_feature_present(const struct feature *f) {
     if (f->leaf < 0 || f->capability)
         return false; /* a capability is a device's, which the backend asks for */
-    return cpu_has(f) && (!f->permit || permit(f->permit));
+    return cpu_has(f) && (!f->permit || permitted(f));
 }
 
 bool machine_runs_here(const struct machine *m, struct diags *d) {
     bool all = true;
     for (int i = 0; i < m->nfeatures; i++) {
         if (!(m->needs_features >> i & 1) || machine_feature_present(&m->feature[i])) continue;
+        const char *why = cpu_has(&m->feature[i]) ? "which the operating system does not permit"
+                                                  : "which this computer does not have";
         diag_line(d, m->file, 0, 0,
-                  "machine '%s' needs feature '%s', which this computer does not have, expected "
-                  "another machine or 'sim'",
-                  m->name, m->feature[i].id);
+                  "machine '%s' needs feature '%s', %s, expected another machine or 'sim'", m->name,
+                  m->feature[i].id, why);
         all = false;
     }
     return all;

@@ -268,6 +268,7 @@ const char *machine_path(struct arena *, const char *name);      /* the file tha
 
 extern const char machine_skeleton[];                            /* of a machine file, with @NAME@ for its name */
 bool machine_feature_present(const struct feature *);             /* on this CPU, with operating-system support */
+bool feature_permit(const struct feature *, unsigned *code, unsigned *argument); /* of arch_prctl; false: none is needed */
 bool machine_runs_here(const struct machine *, struct diags *);   /* reports each missing feature */
 
 int machine_memory(const struct machine *, const char *id);       /* -1: none; likewise below */

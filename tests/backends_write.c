@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -110,6 +113,49 @@ static void test_library(void **state) {
         close_fixture(f);
     }
 }
+
+#if defined __x86_64__ && defined SYS_arch_prctl
+/* A library whose code needs state that the kernel gives only on request asks for it itself, and says
+ * when it is refused. Component 18 is the tiles of AMX; 60 does not exist. */
+static void check_permission(const struct backend *b, int component) {
+    struct fixture *f =
+        open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/prepare.sched");
+    bool given = syscall(SYS_arch_prctl, 0x1023, component) == 0;
+    struct feature *feature = arena_array(&f->arena, 1, sizeof *feature);
+    *feature = (struct feature){
+        .id = "state", .permit = arena_printf(&f->arena, "arch_prctl 0x1023 %d", component)};
+    assert_int_equal(f->machine->nfeatures, 0);
+    f->machine->feature = feature;
+    f->machine->nfeatures = 1;
+    f->machine->needs_features = 1;
+    if (given) {
+        check_library(b, f);
+    } else {
+        assert_true(b->write(f->schedule, inside(f, "kernel.so"), NULL, &f->diags));
+        void *library = dlopen(inside(f, "kernel.so"), RTLD_NOW);
+        assert_non_null(library);
+        int (*prepare)(const void *);
+        void *entry = dlsym(library, "prepare_prepare"), *none[8] = {0};
+        memcpy(&prepare, &entry, sizeof entry);
+        assert_int_equal(prepare(none), 1);
+        dlclose(library);
+    }
+    close_fixture(f);
+}
+
+static void test_permission(void **state) {
+    (void)state;
+    for (int i = 0; backends[i]; i++) {
+        check_permission(backends[i], 18);
+        check_permission(backends[i], 60);
+    }
+}
+#else
+static void test_permission(void **state) {
+    (void)state;
+    skip();
+}
+#endif
 
 static void test_every_suffix(void **state) {
     (void)state;
@@ -253,6 +299,7 @@ static void test_no_place_to_write(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_permission),
         cmocka_unit_test(test_library),         cmocka_unit_test(test_every_suffix),
         cmocka_unit_test(test_kept_text),       cmocka_unit_test(test_bad_emits),
         cmocka_unit_test(test_bad_expression),  cmocka_unit_test(test_moving_register),

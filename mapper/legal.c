@@ -337,11 +337,6 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
     return dimension_shared(p, a, mapped);
 }
 
-double copy_interval(const struct machine *m, enum copy_kind kind) {
-    if (m->nfallbacks == 0) return 2;
-    return reference_cycles(m, m->fallback[0].unit, fallback_cycles(m, 0, kind));
-}
-
 /* A later statement goes on with the result, and pays for its order. */
 static bool continued(const struct program *p, int stmt) {
     for (int s = stmt + 1; s < p->nstmts; s++)

@@ -15,6 +15,17 @@ double reference_cycles(const struct machine *m, int unit, double cycles) {
     return cycles / count;
 }
 
+/* Its queue feeds all that is inside the queue's unit (the lanes of a warp): they count once. */
+static double fallback_reference(const struct machine *m, double cycles) {
+    const struct fallback *f = &m->fallback[0];
+    return reference_cycles(m, f->queue >= 0 ? m->queue[f->queue].unit : f->unit, cycles);
+}
+
+double copy_interval(const struct machine *m, enum copy_kind kind) {
+    if (m->nfallbacks == 0) return 2;
+    return fallback_reference(m, fallback_cycles(m, 0, kind));
+}
+
 double fallback_price(const struct covering *c, const struct program *p, const struct stmt *s) {
     const struct machine *m = c->machine;
     double interval, points = 1, weight = s->combine == COMBINE_SET ? 0 : 1;
@@ -24,7 +35,7 @@ double fallback_price(const struct covering *c, const struct program *p, const s
         if (s->axes >> a & 1) points *= (double)p->axis[a].extent;
     for (int i = 0; i < s->nops; i++)
         if (op_info[s->op[i].code].arity > 0) weight += op_weight(s->op[i].code);
-    return reference_cycles(m, m->fallback[0].unit, points * interval * fmax(weight, 1));
+    return fallback_reference(m, points * interval * fmax(weight, 1));
 }
 
 /* A round trip of tokens between the fallback's queue and the device's; 0 where one stream issues
@@ -219,8 +230,8 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
         return out + (home ? 0 : in_price(q, o, elements)) + (same ? repack(q, elements) : 0);
     }
     if (!q->m || home) return 0;
-    bool undecided =
-        !q->c->exact && temporary && (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
+    bool undecided = !q->c->exact && temporary &&
+                     (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
     bool cut = a->buffer >= q->c->cover->program->nbuffers; /* priced with the cut */
     double guess = undecided && !cut && o != q->n->dst && !natural_order(q, o, a)
                        ? repack(q, elements)

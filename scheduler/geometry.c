@@ -230,7 +230,7 @@ static bool only_reductions_move(const struct work *w, const struct task *t,
  * elements (loose_alone). */
 static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
                                const struct digit *dg) {
-    return o->where == IN_LOCAL && !o->writes && !o->form.fragment && graph_is_static(w->m, o->memory) &&
+    return o->where == IN_LOCAL && !o->writes && graph_is_static(w->m, o->memory) &&
            !needle_reduces(t->needle, dg->x) && dg->weight == 1;
 }
 
@@ -328,6 +328,8 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         if (blockable(w, t, acc, dim, a, g->grain[dim])) continue;
         if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
         g->loose |= UINT64_C(1) << dim;
+        int64_t tail = w->p->axis[a].extent % dg->extent;
+        if (form.fragment && tail) g->room[dim] = dg->extent - tail;
     }
     for (int d = 0; d < b->ndims; d++) /* needles may start inside a block, copies may not */
         if (g->grain[d] != g->block[d] && !blocked_alone(w, t, acc, d, g->block[d])) return false;
@@ -386,7 +388,8 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
     h->n = 0;
     h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
     for (int d = 0; d < b->ndims; d++)
-        h->extent[d] = round_up(b->extent[d], g->loose >> d & 1 ? 1 : g->block[d]);
+        h->extent[d] = g->loose >> d & 1 ? b->extent[d] + g->room[d]
+                                         : round_up(b->extent[d], g->block[d]);
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
         bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);

@@ -19,8 +19,9 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
 }
 
 bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim) {
-    if (g->loose >> dim & 1) return false;
     const struct home *h = &w->home[buffer];
+    if (g->loose >> dim & 1)
+        return g->fragment && h->extent[dim] >= w->p->buffer[buffer].extent[dim] + g->room[dim];
     return h->extent[dim] % g->block[dim] == 0 && !(g->exact >> dim & 1);
 }
 

@@ -11,13 +11,19 @@ run cpu-avx512:u8,i8,i32 mma:i8,i8,i32 gmm c1d grp t2d cap att
 run cpu-avxvnni:u8,i8,i32 gmm c2d att
 run cpu-avx512:u8,i8,i32 edge16:i8,i8,i32 gemmini:i8,i8,i32 sep
 run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 t2d
-run mma:bf16,bf16,f32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 gmm cap
+run mma:bf16,bf16,f32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 gmm cap att
+run mma:i8,i8,i32 mma:f16,f16,f32 c2d dil
+run mma:i8,i8,i32 sep
 run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 gmm att
 run outer:f32,f32,f32 odd:i8,i8,i32 gmm c2d
 run conv3:i8,i8,i32 c2d
 run kite:i8,i8,i32 gmm c2d t2d att
-# Where the fallback would be cheaper, and where sums must be rounded for the next product.
-run --approach instructions --allow rounds mma:i8,i8,i32 mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 att sep
+# Where sums must be rounded for the next product.
+run --allow rounds mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 sep
+# Windows begin at any row of a fragment's home: a copy by axes would have each element nine times.
+copies=$(mktemp -d)
+isamap compile examples/operators/c2d.isam -m mma -o "$copies/x.sched" >/dev/null && ! grep -q by_axes "$copies/x.sched" || failed=1
+rm -r "$copies"
 # Whole sizes, which leave other tails and tiles.
 scripts/operators --compile --need 99 cpu-amx:i8,i8,i32 cpu-amx:bf16,bf16,f32 c2d grp cap att sep || failed=1
 [ -z "$failed" ]

@@ -88,6 +88,24 @@ static bool reads_agree(const struct proof *f, const struct term_node *n,
     return h->acc || read_in_place(&f->site, h->read);
 }
 
+/* What the needle computes of the constants of the issue alone. */
+static bool computed(const struct proof *f, int node, union value *out) {
+    const struct term_node *n = &f->term.at[node];
+    union value arg[3];
+    *out = n->value;
+    if (n->constant) return true;
+    if (n->code == OP_AXIS || n->acc) return false;
+    if (n->code == OP_READ) {
+        int o = f->needle->operand_of_buffer[f->needle->program->stmt[0].read[n->read].buffer];
+        *out = f->m->operand[o].imm;
+        return f->m->operand[o].role == OPERAND_IMM;
+    }
+    for (int k = 0; k < n->nargs; k++)
+        if (!computed(f, n->arg[k], &arg[k])) return false;
+    *out = op_eval(n->code, n->type, f->term.at[n->arg[n->code == OP_SELECT ? 1 : 0]].type, arg);
+    return n->nargs > 0;
+}
+
 static bool nodes_agree(const struct proof *f, int needle, int hay) {
     static const int order[2][3] = {{0, 1, 2}, {1, 0, 2}};
     const struct term_node *n = &f->term.at[needle], *h = &f->site.term.at[hay];
@@ -95,6 +113,8 @@ static bool nodes_agree(const struct proof *f, int needle, int hay) {
     if (n->code == OP_AXIS) return false;
     if (n->constant)
         return h->constant && node_type_fits(n, h) && value_equal(n->type, n->value, h->value);
+    union value v;
+    if (h->constant && computed(f, needle, &v)) return node_type_fits(n, h) && value_equal(n->type, v, h->value);
     if (n->code != h->code || !node_type_fits(n, h)) return false;
     int orders = op_info[n->code].flags & OP_COMM ? 2 : 1;
     for (int k = 0; k < orders; k++) {

@@ -21,7 +21,8 @@ struct matcher {
     struct match *out;
     struct binding_set bound;
     struct pair pending[MAX_PENDING];
-    int npending, depth;
+    struct pair computed[MAX_PENDING]; /* of constants of the issue, to be compared when these are bound */
+    int npending, ncomputed, depth;
 };
 
 /* ---- what may play an operand ---- */
@@ -166,6 +167,47 @@ static bool bind_leaf(struct matcher *m, struct pair at) {
     return true;
 }
 
+/* ---- constants that the needle computes of its own: `shl(1, sh[] - 1)` ---- */
+
+static int imm_of(const struct matcher *m, const struct term_node *n) {
+    if (n->code != OP_READ || n->read < 0) return -1;
+    int o = m->needle->operand_of_buffer[m->needle->program->stmt[0].read[n->read].buffer];
+    return o >= 0 && m->needle->imm >> o & 1 ? o : -1;
+}
+
+static bool is_computed(const struct matcher *m, int node) {
+    const struct term_node *n = &m->needle->term.at[node];
+    if (n->constant || imm_of(m, n) >= 0) return true;
+    bool all = n->nargs > 0;
+    for (int k = 0; k < n->nargs; k++) all &= is_computed(m, n->arg[k]);
+    return all;
+}
+
+static bool compute(const struct matcher *m, int node, union value *out) {
+    const struct term_node *n = &m->needle->term.at[node];
+    union value arg[3];
+    int o = imm_of(m, n);
+    *out = o < 0 ? n->value : m->bound.operand[o].imm;
+    if (n->constant) return true;
+    if (o >= 0) return m->bound.operand[o].kind == BOUND_IMM;
+    for (int k = 0; k < n->nargs; k++)
+        if (!compute(m, n->arg[k], &arg[k])) return false;
+    *out = op_eval(n->code, n->type, m->needle->term.at[n->arg[n->code == OP_SELECT ? 1 : 0]].type, arg);
+    return true;
+}
+
+static bool computed_agree(struct matcher *m) {
+    for (int i = 0; i < m->ncomputed; i++) {
+        struct pair at = m->computed[i];
+        const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
+        union value v;
+        if (compute(m, at.needle, &v) && node_type_fits(n, h) && value_same(n->type, v, h->value)) continue;
+        fail(m, FAILURE_OPERATION, at);
+        return false;
+    }
+    return true;
+}
+
 /* ---- backtracking ---- */
 
 static bool bound_same(const struct matcher *m, const struct bound *a, const struct bound *b) {
@@ -202,7 +244,7 @@ static void branch(struct matcher *m, struct pair at, const int *order) {
 static void next(struct matcher *m) {
     static const int straight[3] = {0, 1, 2}, swapped[3] = {1, 0, 2};
     if (m->npending == 0) {
-        emit(m);
+        if (computed_agree(m)) emit(m);
         return;
     }
     struct matcher saved = *m;
@@ -211,6 +253,10 @@ static void next(struct matcher *m) {
     if (n->nargs == 0 || n->constant) {
         m->depth++;
         if (bind_leaf(m, at)) next(m);
+    } else if (h->constant && is_computed(m, at.needle) && m->ncomputed < MAX_PENDING) {
+        m->depth++;
+        m->computed[m->ncomputed++] = at;
+        next(m);
     } else if (n->code != h->code) {
         bool root = at.hay == m->site->term.root &&
                     (m->needle->term.accumulates || m->site->term.accumulates);

@@ -212,6 +212,18 @@ static bool repeats(const struct pricing *q, int o) {
     return operand_broadcast(q->n, q->p, &q->p->stmt[q->stmt], q->m, o) != 0;
 }
 
+/* Does some instruction leave results where operand o is read? */
+static bool left_there(const struct pricing *q, int o) {
+    uint64_t at = memories(q->c->machine, q->m, o);
+    for (int i = 0; i < q->c->needles->n; i++) {
+        const struct needle *n = &q->c->needles->at[i];
+        const struct operand *dst = &q->c->machine->instr[n->instr].operand[n->dst];
+        for (int k = 0; k < dst->nmemories && n->offered && !n->copy; k++)
+            if (dst->memory[k] >= 0 && dst->memory[k] < 64 && at >> dst->memory[k] & 1) return true;
+    }
+    return false;
+}
+
 /* A buffer that statement w wrote comes to operand o (or to the fallback). */
 static double arrival(const struct pricing *q, int w, int o, const struct access *a) {
     const struct mapping *from = decided(q->c, w);
@@ -239,7 +251,8 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     double in = in_price(q, o, elements);
     bool by_host = w >= 0 && w < q->c->cover->program->nstmts && q->c->chosen[w] == FALLBACK;
     if (by_host) in += doorbell_price(q->c->machine, q->c->machine->instr[q->m->instr].queue);
-    return temporary && !by_host && !isinf(in) && !repeats(q, o) ? guess : in;
+    bool comes = !isinf(in) || (undecided && left_there(q, o));
+    return temporary && !by_host && comes && !repeats(q, o) ? guess : in;
 }
 
 /* The result goes to those that read it and are decided, and home if it must. */

@@ -30,14 +30,19 @@ static bool plain(const struct box_dim *d) {
     return !d->extent.x && val_is(d->before, 0) && val_is(d->after, 0) && !d->from.x && !d->to.x;
 }
 
-/* Neighbours that are contiguous on both sides become one dimension. */
+static bool goes_on(const struct box_dim *in, const struct box_dim *out) {
+    return plain(in) && plain(out) && out->from.c == in->from.c * in->extent.c &&
+           out->to.c == in->to.c * in->extent.c;
+}
+
+/* Dimensions that are contiguous on both sides become one. */
 static void box_merge(struct box *b) {
-    for (int i = 0; i + 1 < b->n;) {
-        struct box_dim *in = &b->dim[i], *out = &b->dim[i + 1];
-        if (plain(in) && plain(out) && out->from.c == in->from.c * in->extent.c &&
-            out->to.c == in->to.c * in->extent.c) {
-            in->extent = in->total = val_const(in->extent.c * out->extent.c);
-            box_remove(b, i + 1);
+    for (int i = 0; i < b->n;) {
+        int k = i + 1;
+        while (k < b->n && !goes_on(&b->dim[i], &b->dim[k])) k++;
+        if (k < b->n) {
+            b->dim[i].extent = b->dim[i].total = val_const(b->dim[i].extent.c * b->dim[k].extent.c);
+            box_remove(b, k);
         } else {
             i++;
         }

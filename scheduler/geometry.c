@@ -64,7 +64,7 @@ static int64_t digit_extent(const struct task *t, const struct opnd *o, const st
 }
 
 static bool place_digit(const struct work *w, const struct task *t, struct opnd *o,
-                        const struct access *acc, const struct digit *dg) {
+                        const struct access *acc, const struct digit *dg, bool rows) {
     struct geom *g = &o->geom;
     int a = t->axis[dg->x], dim = -1;
     if (a >= 0)
@@ -83,7 +83,7 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
     if (dim >= 0) {
         if (g->block[dim] != dg->weight) return false;
         g->block[dim] *= extent;
-        if (a >= 0 && extent > 1) t->needle->whole[dg->x] = true;
+        if (a >= 0 && extent > 1 && !rows) t->needle->whole[dg->x] = true;
         if (t->needle->lo[dg->x] < t->needle->hi[dg->x] && needs_exact(w, t->needle->in, o->number))
             g->exact |= UINT64_C(1) << dim;
     }
@@ -93,14 +93,21 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
     return true;
 }
 
+/* An axis that goes on in rows of `weight` elements, of which a needle takes as many as there are. */
+static bool goes_on_in_rows(const struct work *w, const struct task *t, const struct opnd *o, const struct digit *last) {
+    const struct needle *nd = t->needle;
+    return nd->ranged[last->x] >= 0 && nd->step[last->x] == last->weight && nd->lo[last->x] <= last->weight &&
+           t->axis[last->x] >= 0 && !o->writes && !graph_is_static(w->m, o->memory);
+}
+
 /* The digit along which needles may start anywhere: outermost, whole tiles apart. */
-static int row_digit(const struct work *w, const struct opnd *o, int64_t size) {
+static int row_digit(const struct work *w, const struct task *t, const struct opnd *o, int64_t size) {
     const struct form *f = &o->form;
     if (o->where != IN_LOCAL || !f->n) return -1;
     const struct digit *last = &f->digit[f->n - 1];
     int64_t span = 1;
     for (int i = 0; i + 1 < f->n; i++) {
-        if (f->digit[i].x == last->x) return -1;
+        if (f->digit[i].x == last->x && !goes_on_in_rows(w, t, o, last)) return -1;
         span += (f->digit[i].extent - 1) * f->digit[i].stride;
     }
     return last->free_stride < 0 && last->stride == tile_words(w, o, span, size) ? f->n - 1 : -1;
@@ -127,10 +134,10 @@ static bool ends_even(const struct work *w, const struct task *t, int x) {
 }
 
 /* Does the needle take as many rows as there are? Else they are a block like others, padded. */
-static bool rows_end(const struct work *w, const struct task *t, int x) {
+static bool rows_end(const struct work *w, const struct task *t, int x, int64_t weight) {
     const struct needle *nd = t->needle;
     return ends_even(w, t, x) || nd->hi[x] == 1 ||
-           (nd->ranged[x] >= 0 && nd->lo[x] <= 1 && nd->step[x] <= 1);
+           (nd->ranged[x] >= 0 && nd->lo[x] <= weight && nd->step[x] <= weight);
 }
 
 /* Windows inside the instruction (rows x + s): all digits from the first that are whole tiles apart
@@ -279,7 +286,8 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     struct geom *g = &o->geom;
     int64_t size = (int64_t)type_size(b->type), span = 1;
     *g = (struct geom){
-        .row = -1, .repeat_axis = -1, .fragment = o->form.fragment, .swizzle = o->form.swizzle};
+        .row = -1, .repeat_axis = -1, .fragment = o->form.fragment, .swizzle = o->form.swizzle,
+        .plain_home = o->plain};
     o->zero_tail = false;
     struct form form;
     fill_gaps(w, t, o, &form);
@@ -294,28 +302,37 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
                         ? window_digits(w, t, o, acc, size, &row_dim)
                         : 0;
     if (!digits_apart(o, rows)) return false;
-    if (!rows && (row = row_digit(w, o, size)) >= 0 && !rows_end(w, t, o->form.digit[row].x))
+    if (!rows && (row = row_digit(w, t, o, size)) >= 0 &&
+        !rows_end(w, t, o->form.digit[row].x, o->form.digit[row].weight))
         row = -1;
+    int row_axis = row >= 0 ? o->form.digit[row].x : -1; /* of rows that are blocks of this axis; -1 */
+    int64_t weight = row >= 0 ? o->form.digit[row].weight : 1;
     if (row >= 0) {
         int x = o->form.digit[row].x, a = t->axis[x];
         row_dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
         if (row_dim == -2) return false;
-        if (row_dim < 0 && a >= 0 && !o->writes && t->needle->lo[x] < t->needle->hi[x])
+        if (row_dim < 0 && weight > 1)
+            row = -1;
+        else if (row_dim < 0 && a >= 0 && !o->writes && t->needle->lo[x] < t->needle->hi[x])
             g->repeat_axis = a;
         else if (row_dim < 0)
             row = -1;
         if (row_dim >= 0) o->zero_tail |= tail_is_padding(w, t, x);
     }
+    if (row < 0 || weight == 1) row_axis = -1;
     if (row >= 0) rows = UINT64_C(1) << row;
+    if (row_axis >= 0 && o->quantum > weight && o->quantum % weight == 0 && form.n < MAX_DIGITS)
+        form.digit[form.n++] = (struct digit){row_axis, weight, o->quantum / weight, form.digit[row].stride, -1};
     for (int i = 0; i < form.n; i++) {
         const struct digit *dg = &form.digit[i];
         if (rows >> i & 1 || dg->free_stride >= 0) continue;
         int n = g->n;
-        if (!place_digit(w, t, o, acc, dg)) return false;
-        if (g->n > n && g->at[n].dim >= 0)
+        if (!place_digit(w, t, o, acc, dg, dg->x == row_axis)) return false;
+        if (i < o->form.n && g->n > n && g->at[n].dim >= 0)
             g->grain[g->at[n].dim] *= digit_extent(t, o, &o->form.digit[i]);
         span += (digit_extent(t, o, dg) - 1) * dg->stride;
     }
+    int64_t row_block = row_axis >= 0 ? g->block[row_dim] : 1;
     if (form.fragment) span = form.share;
     if (!free_digits_walk(w, t, o, acc, row_dim)) return false;
     for (int i = 0; i < o->form.n; i++) {
@@ -324,7 +341,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         int a = t->axis[dg->x], dim = a >= 0 ? dim_of_axis(w->p, acc, a) : -1;
         if (dim == -2) return false;
         if (dim < 0 || g->block[dim] == 1) continue;
-        if (dim == row_dim) return false;
+        if (dim == row_dim && dg->x != row_axis) return false;
         if (blockable(w, t, acc, dim, a, g->grain[dim])) continue;
         if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
         g->loose |= UINT64_C(1) << dim;
@@ -338,7 +355,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     g->tile = tile_words(w, o, span, size);
     if (rows) {
         g->row = g->n;
-        g->at[g->n++] = (struct coord){row_dim, 1, 0};
+        g->at[g->n++] = (struct coord){row_dim, row_block, 0};
     }
     outer_coords(w, t, o, acc, rows != 0, row_dim);
     return true;
@@ -390,7 +407,12 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
     for (int d = 0; d < b->ndims; d++)
         h->extent[d] = g->loose >> d & 1 ? b->extent[d] + g->room[d]
                                          : round_up(b->extent[d], g->block[d]);
-    for (int i = 0; i < g->n; i++) {
+    for (int i = 0; i < g->n && g->plain_home; i++) {
+        bool known = g->at[i].dim < 0;
+        for (int k = 0; k < h->n; k++) known |= h->at[k].dim == g->at[i].dim;
+        if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0};
+    }
+    for (int i = 0; i < g->n && !g->plain_home; i++) {
         struct coord c = g->at[i];
         bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
         if (c.dim >= 0 && !loose) h->at[h->n++] = c;

@@ -105,6 +105,21 @@ static bool stands_alone(const struct task *t, const struct opnd *o) {
     return false;
 }
 
+/* No memory leads to where it is read, but an instruction leaves it just there. */
+static bool handed_on(const struct work *w, const struct moves *moves, const struct task *t, const struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    if (o->read < 0 || o->writes || t->reductions || t->init >= 0 || st->combine != COMBINE_SET || join_has(w, t->stmt) ||
+        w->p->buffer[st->read[o->read].buffer].role != ROLE_TEMP || route_leads(w, moves, t, o))
+        return false;
+    for (int s = 0; s < w->p->nstmts; s++) {
+        const struct task *k = w->task_of[s] >= 0 ? &w->task[w->task_of[s]] : NULL;
+        if (!k || k == t || w->p->stmt[s].dst.buffer != st->read[o->read].buffer) continue;
+        for (int i = 0; i < k->nops; i++)
+            if (k->op[i].writes && k->op[i].where == IN_LOCAL && k->op[i].memory == o->memory) return true;
+    }
+    return false;
+}
+
 /* NULL: fine, or repaired (*changed); otherwise why not. */
 static const char *check_operand(struct work *w, const struct moves *moves, int task, int i,
                                  bool *changed) {
@@ -141,7 +156,9 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         } else if (route_first(w, moves, t, now, write, &why)) {
             continue;
         }
+        if (!write && (now->handed = now->where == IN_LOCAL && handed_on(w, moves, t, now))) continue;
         *changed = true;
+        if (!write && route_plain(w, moves, t, now)) return NULL;
         if (++now->repairs > 3) {
             if (!write || !now->finish) return why;
             finish_drop(w, t, why);

@@ -190,6 +190,22 @@ static bool plain_digit(const struct needle *nd, const struct access *a, const s
     return true;
 }
 
+/* Do other places than the slowest grow with a size that the schedule chooses? */
+static bool places_depend(const struct needle *nd, const struct access *a, const struct layout *map) {
+    const struct buffer *b = &nd->bound->buffer[a->buffer];
+    int64_t least[MAX_DIMS], most[MAX_DIMS], extent[MAX_DIMS];
+    for (int d = 0; d < b->ndims; d++) {
+        extent[d] = b->extent[d];
+        for (int x = 0; x < nd->nx; x++) extent[d] -= access_coef(nd->bound, a, d, x) * (nd->hi[x] - nd->lo[x]);
+        if (extent[d] < 1) return true;
+    }
+    layout_extents(map, b->extent, most);
+    layout_extents(map, extent, least);
+    for (int i = 1; i < map->nplaces; i++)
+        if (least[i] != most[i]) return true;
+    return false;
+}
+
 /* Does a dense stride change with a size that the schedule chooses? */
 static bool outer_depends(const struct needle *nd, const struct form *f) {
     for (int i = 1; i < f->n; i++)
@@ -301,5 +317,5 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
         }
         if (!split_digits(f, x, offset, extent)) return false;
     }
-    return o->layout[layout].stride || !outer_depends(nd, f);
+    return o->layout[layout].stride || !(map ? places_depend(nd, a, map) : outer_depends(nd, f));
 }

@@ -233,6 +233,13 @@ static bool comes_by_route(const struct task *t, const struct nest *n, const str
     return false;
 }
 
+/* It follows nobody, but reads what only who makes it leaves there. */
+static bool left_alone(const struct task *t) {
+    bool handed = false;
+    for (int i = 0; i < t->nops; i++) handed |= t->op[i].handed;
+    return handed;
+}
+
 static bool touches(const struct stmt *st, int buffer) {
     for (int r = 0; r < st->nreads; r++)
         if (st->read[r].buffer == buffer) return true;
@@ -368,6 +375,12 @@ bool nests_make(struct work *w, const struct moves *moves) {
             n->chain[n->nchain++] = k;
         if (n->core < 0 && comes_by_route(&w->task[k], n, w)) {
             task_demote(w, k, "an operand passes several memories, which only reductions' do so far");
+            w->nnests--;
+            continue;
+        }
+        if (n->core < 0 && left_alone(&w->task[k])) {
+            task_demote(w, k, "no memory leads to where it reads, and it cannot follow the instruction that leaves it there, "
+                              "tile by tile");
             w->nnests--;
             continue;
         }

@@ -222,7 +222,9 @@ static bool tile_make(struct work *w, const struct pair *k, const struct loop *p
     h->memory = tile_memory(w, k);
     if (h->memory < 0) return false;
     own = h->memory == o->memory && o->where == IN_LOCAL;
-    if (own) home_pack(w, k->buffer, &o->geom);
+    struct geom inside = o->geom;
+    inside.plain_home = false; /* there it lies as it is used */
+    if (own) home_pack(w, k->buffer, &inside);
     h->is_tile = true;
     h->extent = arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)b->ndims);
     for (int d = 0; d < b->ndims; d++) {

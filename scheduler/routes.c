@@ -73,6 +73,7 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
     at.memory = r->memory[k];
     at.where = IN_LOCAL;
     geom_tile(w, &at);
+    at.geom.plain = at.geom.plain_home;
     return at;
 }
 
@@ -117,7 +118,9 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
         struct fit f;
         box_between(&o->geom, write ? &b : &a, write ? &a : &b, &part, &w->s->arena,
                     w->p->buffer[acc->buffer].type, &box);
-        *why = "no move brings it on from a memory between";
+        *why = arena_printf(w->arena, "no move brings '%s' (operand '%s') on from '%s' to '%s' as it lies there",
+                            w->p->buffer[acc->buffer].name, o->decl->buffer, w->m->memory[write ? inner.memory : outer.memory].id,
+                            w->m->memory[write ? outer.memory : inner.memory].id);
         if (!fit_box(w, moves, 0, write ? inner.memory : outer.memory,
                      write ? outer.memory : inner.memory, &box, &f))
             return false;
@@ -139,7 +142,8 @@ bool route_first(struct work *w, const struct moves *moves, const struct task *t
     const char *first = NULL;
     int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);
     mine->n = 0;
-    *why = write ? "no move brings it home" : "no move brings it from its home";
+    *why = arena_printf(w->arena, "no moves lead %s '%s', where operand '%s' is", write ? "home from" : "from home to",
+                        w->m->memory[o->memory].id, o->decl->buffer);
     for (int i = 0; i < n; i++) {
         double cost;
         if (!write && o->writes && found[i].n) continue; /* results come straight from home */
@@ -152,6 +156,60 @@ bool route_first(struct work *w, const struct moves *moves, const struct task *t
     }
     if (first) *why = first; /* of the shortest */
     return false;
+}
+
+bool route_leads(const struct work *w, const struct moves *moves, const struct task *t, const struct opnd *o) {
+    struct route found[MAX_ROUTES];
+    return routes_find(w, moves, o, stored(w, t, o, false), false, found) > 0;
+}
+
+/* Were the buffer packed as the operand wants it. */
+static bool fits_packed(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o) {
+    const char *why;
+    int buffer = task_access(w, t, o, false)->buffer;
+    struct home keep = w->home[buffer];
+    home_pack(w, buffer, &o->geom);
+    bool fits = route_first(w, moves, t, o, false, &why);
+    w->home[buffer] = keep;
+    return fits;
+}
+
+static int64_t least_multiple(int64_t a, int64_t b) {
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t rest = x % y;
+        x = y, y = rest;
+    }
+    return a / x * b;
+}
+
+/* In elements: a whole number of words in each memory of the route, and at home. */
+static int64_t route_quantum(const struct work *w, const struct route *r, int64_t size) {
+    int64_t bytes = w->m->memory[w->m->home].align;
+    for (int i = 0; i < r->n; i++) {
+        int64_t word = w->m->memory[r->memory[i]].word;
+        bytes = least_multiple(bytes > 0 ? bytes : 1, word > 0 ? word : 1);
+    }
+    return least_multiple(bytes, size) / size;
+}
+
+bool route_plain(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o) {
+    struct route found[MAX_ROUTES];
+    const char *why;
+    if (o->plain || o->writes || o->read < 0 || o->form.fragment || o->form.swizzle) return false;
+    int n = routes_find(w, moves, o, stored(w, t, o, false), false, found), shared = -1;
+    for (int i = 0; i < n && shared < 0; i++)
+        if (found[i].n) shared = i;
+    if (shared < 0) return false;
+    struct opnd probe = *o, now = *o;
+    probe.plain = true;
+    probe.quantum = route_quantum(w, &found[shared], (int64_t)type_size(o->decl->type));
+    if (!geom_make(w, t, &probe)) return false;
+    if (!route_first(w, moves, t, &probe, false, &why) &&
+        (fits_packed(w, moves, t, &now) || !fits_packed(w, moves, t, &probe)))
+        return false;
+    *o = probe;
+    return true;
 }
 
 static const char *route_text(struct work *w, const struct opnd *o, const struct route *r) {

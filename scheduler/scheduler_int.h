@@ -124,6 +124,8 @@ struct geom { /* innermost first */
     const char *swizzle;
     int64_t span, tile;      /* elements of one needle tile, without padding and with it */
     int row;                 /* coordinate along which needles may start anywhere; -1 */
+    bool plain;              /* of a slot: dimension after dimension, the first coordinate's fastest */
+    bool plain_home;         /* a home made for it is plain too, and so are copies on the way */
     uint64_t exact;  /* dimensions of which moves bring just what is there: a state tells sizes */
     int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
 };
@@ -169,6 +171,9 @@ struct opnd {
     const struct finish *finish; /* of a result: the move that computes while it brings it home; NULL */
     const struct finish *begin;  /* of a sum: the move that brings what it starts with; NULL */
     int repairs;
+    bool handed;     /* what it reads never comes from home: it must follow who makes it (nests.c) */
+    bool plain;      /* copies on the way in lie row by row, whatever the order in the operand's own memory */
+    int64_t quantum; /* then: elements that rows are multiples of, so that they begin at words everywhere; 0 */
     int64_t align;  /* of its slots, where it is local: what instructions and moves ask for */
     bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
                        home */
@@ -595,6 +600,9 @@ struct opnd route_stop(const struct work *, const struct opnd *, const struct ro
                        int k); /* the operand in the route's k-th memory; past the last: its own */
 bool box_between(const struct geom *, const struct slot *from, const struct slot *to,
                  const struct region *, struct arena *, enum type, struct box *);
+bool route_leads(const struct work *, const struct moves *, const struct task *, const struct opnd *); /* from home, whatever fits */
+/* Do moves fit if the copies between lie row by row? Then they do from now on. */
+bool route_plain(struct work *, const struct moves *, const struct task *, struct opnd *);
 /* The shortest route whose moves fit; false: *why. */
 bool route_first(struct work *, const struct moves *, const struct task *, struct opnd *, bool write,
                  const char **why);

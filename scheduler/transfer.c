@@ -2,7 +2,27 @@
 #include "scheduler/scheduler_int.h"
 #include <string.h>
 
+/* Dimension after dimension, in the order in which the coordinates name them. */
+static struct slot plain_slot(struct arena *a, const struct geom *g, const struct region *r) {
+    struct slot s = {.base = val_const(0), .back = val_const(0)};
+    struct val run = val_const(1);
+    for (int i = 0; i < g->n; i++) {
+        int d = g->at[i].dim;
+        bool known = false;
+        for (int k = 0; k < i && d >= 0; k++) known |= g->at[k].dim == d;
+        if (known) continue;
+        for (int k = i; k < g->n; k++)
+            if (k == i || (d >= 0 && g->at[k].dim == d)) s.stride[k] = val_scale(a, run, d < 0 ? 1 : g->at[k].div);
+        struct val n = d < 0 ? i < g->ninner ? val_const(g->at[i].mod) : r->repeat
+                             : val_scale(a, val_ceil(a, r->n[d], g->block[d]), g->block[d]);
+        run = val_mul(a, run, n);
+    }
+    s.elements = run;
+    return s;
+}
+
 struct slot slot_make(struct arena *a, const struct geom *g, const struct region *r) {
+    if (g->plain) return plain_slot(a, g, r);
     struct slot s = {.base = val_const(0), .back = val_const(0)};
     struct val run = val_const(g->tile);
     for (int i = 0; i < g->n; i++) {
@@ -232,7 +252,8 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
     struct fit f;
     const struct access *acc = operand_sample(w, t, o, write, &r);
     const struct buffer *b = &w->p->buffer[acc->buffer];
-    *why = write ? "no move brings it home" : "no move brings it from its home";
+    *why = arena_printf(w->arena, "no move brings '%s' (operand '%s') %s '%s' as it lies there", b->name, o->decl->buffer,
+                        write ? "home from" : "from home to", w->m->memory[o->memory].id);
     bool pads = false;
     for (int d = 0; d < b->ndims; d++) pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
     if (pads && acc->has_fill && (type_is_float(b->type) ? acc->fill.f != 0 : acc->fill.i != 0)) {

@@ -156,7 +156,9 @@ int windows_zeros(struct work *w, const struct opnd *o, int buffer) {
     int made =
         rewrite_buffer(w, unique_name(w, b->name, "border"), b->type, ROLE_TEMP, ndims, extent);
     if (made < 0) return -1;
-    home_pack(w, made, &o->geom);
+    struct geom inside = o->geom;
+    inside.plain_home = false;
+    home_pack(w, made, &inside);
     w->home[made].extent[0] += o->geom.block[0]; /* larger than its elements: zero */
     home_run(&w->home[made], ndims);
     return made;

@@ -18,6 +18,9 @@ run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 gmm att
 run outer:f32,f32,f32 odd:i8,i8,i32 gmm c2d
 run conv3:i8,i8,i32 c2d
 run kite:i8,i8,i32 gmm c2d t2d att
+run heron:i8,i8,i32 gmm c2d t2d att
+# Bytes are made of sums where these lie: round half up, by constants of which one is computed from another, its low bound the ReLU.
+isamap sim tests/data/found/handed-on.isam -m heron --verify --check | grep -q 'operations *rq 100 %' || failed=1
 # Where sums must be rounded for the next product.
 run --allow rounds mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 sep
 # Windows begin at any row of a fragment's home: a copy by axes would have each element nine times.

@@ -113,6 +113,38 @@ static void note_scatter(struct search *s, const struct needle *n, const struct 
     }
 }
 
+static bool writes_one_of(const struct machine *m, const struct needle *n, const struct operand *o) {
+    const struct operand *dst = &m->instr[n->instr].operand[n->dst];
+    for (int i = 0; i < dst->nmemories; i++)
+        for (int k = 0; k < o->nmemories; k++)
+            if (dst->memory[i] == o->memory[k]) return true;
+    return false;
+}
+
+/* Is there a way to what the sums begin with? They overwrite, or it is brought there, or some
+ * instruction sets it there. */
+static bool begins(const struct needles *all, const struct stmt *s, const struct mapping *m) {
+    const struct needle *n = needle_of(all, m->instr);
+    const struct operand *dst = &all->machine->instr[n->instr].operand[n->dst];
+    if (s->combine == COMBINE_SET || m->init >= 0 || n->home >> n->dst & 1 ||
+        !isinf(operand_in_cost(all, n, n->dst, 0)))
+        return true;
+    for (int i = 0; i < all->n; i++) {
+        const struct needle *x = &all->at[i];
+        int last = x->program->nstmts - 1;
+        if (last >= 0 && x->program->stmt[last].combine == COMBINE_SET && writes_one_of(all->machine, x, dst)) return true;
+    }
+    return false;
+}
+
+/* Mapped, but nothing brings what the sums begin with. */
+static void note_begin(struct search *s, const struct needle *n, const struct site *site, int first) {
+    for (int i = first; i < s->nmappings; i++)
+        if (begins(s->needles, site->s, &s->mapping[i])) return;
+    if (s->nmappings > first)
+        note_axis(s, n, site, FAILURE_COMBINER, -1, -1, n->dst, "nothing brings there what its sums begin with");
+}
+
 /* What maps already asks only for what fills the instruction better. */
 static void keep_wasteful(struct search *s) {
     int kept = 0;
@@ -143,7 +175,8 @@ static bool lies_right(const struct needles *needles, const struct mapping *m) {
 static bool usable(const struct needles *needles, const struct program *p, int stmt,
                    const struct search *s, int first) {
     bool any = false;
-    for (int i = first; i < s->nmappings; i++) any |= lies_right(needles, &s->mapping[i]);
+    for (int i = first; i < s->nmappings; i++)
+        any |= lies_right(needles, &s->mapping[i]) && begins(needles, &p->stmt[stmt], &s->mapping[i]);
     return any && plain_result(p, &p->stmt[stmt]);
 }
 
@@ -164,6 +197,7 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
             search_pair(&s, n, &site);
             note_waste(&s, n, &site, own);
             if (v->d->unmapped_only) note_scatter(&s, n, &site, own);
+            if (v->d->unmapped_only) note_begin(&s, n, &site, own);
         }
         work += work_of(x->program, t);
         bool done = v->d->unmapped_only ? usable(v->d->needles, x->program, t, &s, first)

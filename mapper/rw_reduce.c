@@ -189,7 +189,7 @@ const struct rewrite rw_mask = {
     .apply = mask,
 };
 
-/* ---- privatise: points that share an element sum apart first ---- */
+/* ---- privatise: points that share an element, or that begin with what nothing brings, sum apart first ---- */
 
 static struct program *privatise(const struct program *p, const struct failure *why,
                                  const struct needle *n) {
@@ -199,7 +199,8 @@ static struct program *privatise(const struct program *p, const struct failure *
     if (!rw_plain(p, at) || p->stmt[at].combine == COMBINE_SET) return NULL;
     const struct stmt *s = &p->stmt[at];
     uint64_t result = rw_access_axes(p, &s->dst);
-    if (access_injective(p, &s->dst, result) || rw_points(p, result) > 0x1p31) return NULL;
+    bool begun = why->kind == FAILURE_COMBINER && why->operand >= 0 && s->axes & ~result;
+    if ((!begun && access_injective(p, &s->dst, result)) || rw_points(p, result) > 0x1p31) return NULL;
     struct program *q = program_copy(p);
     struct stmt old = q->stmt[at];
     enum type t = old.op[old.nops - 1].type;
@@ -222,8 +223,9 @@ static struct program *privatise(const struct program *p, const struct failure *
 
 const struct rewrite rw_privatise = {
     .name = "privatise",
-    .doc = "points that meet in one element (a scatter) sum in a temporary of their own first",
-    .answers = ANSWERS(NOT_INJECTIVE),
+    .doc = "points that meet in one element (a scatter), or add to what the instruction cannot begin with, sum in a "
+           "temporary of their own first",
+    .answers = ANSWERS(NOT_INJECTIVE) | ANSWERS(COMBINER),
     .effect = REWRITE_REORDERS,
     .apply = privatise,
 };

@@ -73,7 +73,7 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
         plan_region(w, p, t, acc, &far->geom, 0, &all);
         struct slot outer = slot_make(&w->s->arena, &far->geom, &all);
         home = far->memory;
-        box_between(&o->geom, fill ? &outer : &s, fill ? &s : &outer, &r, &w->s->arena,
+        box_between(&far->geom, &outer, &o->geom, &s, fill, &r, &w->s->arena,
                     w->p->buffer[acc->buffer].type, &box);
     } else if (finishes ? !finish_box(w, o, &s, &r, &box, &f)
                : begins ? !begin_box(w, o, &s, &r, &box, &f)

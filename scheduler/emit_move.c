@@ -103,7 +103,7 @@ static bool fit_transfer(struct transfer *t, const struct region *part, struct f
     int by = t->fill ? t->held->fill_by : t->held->drain_by;
     if (t->finish) return finish_box(w, t->o, b, part, &box, f);
     if (t->begin) return begin_box(w, t->o, b, part, &box, f);
-    bool ok = a ? box_between(&t->o->geom, t->fill ? a : b, t->fill ? b : a, part, &w->s->arena,
+    bool ok = a ? box_between(&t->outer_o->geom, a, &t->o->geom, b, t->fill, part, &w->s->arena,
                               w->p->buffer[t->buffer].type, &box)
                 : box_make(w, t->buffer, &t->o->geom, b, part, t->fill, &box);
     return ok && fit_box(w, t->moves, by, t->fill ? far : near, t->fill ? near : far, &box, f);
@@ -146,7 +146,7 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     const struct geom *g = &t->o->geom;
     int ndims = w->p->buffer[t->buffer].ndims;
     while (dim < ndims &&
-           (t->outer || g->block[dim] == 1 || home_is_padded(w, t->buffer, g, dim)))
+           (g->block[dim] == 1 || (t->outer ? !(g->loose >> dim & 1) : home_is_padded(w, t->buffer, g, dim))))
         dim++;
     if (dim == ndims) return emit_box(t, out, r);
     int64_t b = g->block[dim];

@@ -233,11 +233,12 @@ static bool only_reductions_move(const struct work *w, const struct task *t,
     return reduction_moves(w, t, acc, dim);
 }
 
-/* Registers take a tile from any place of an unblocked home: one at a time, so that no two share
+/* Registers take a tile from any place of an unblocked home, and other memories from a plain copy: one at a time, so that no two share
  * elements (loose_alone). */
 static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
                                const struct digit *dg) {
-    return o->where == IN_LOCAL && !o->writes && graph_is_static(w->m, o->memory) &&
+    return o->where == IN_LOCAL && !o->writes &&
+           (graph_is_static(w->m, o->memory) || (o->plain && !o->form.fragment)) &&
            !needle_reduces(t->needle, dg->x) && dg->weight == 1;
 }
 

@@ -129,6 +129,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     if (o->where == IN_IMM) return NULL;
     if (!geom_make(w, t, o)) {
         *changed = true;
+        if (route_plain(w, moves, t, o)) return NULL;
         if (o->writes) {
             finish_drop(w, t, "its result's index does not follow the needle's axes");
             begin_drop(w, t, "the index of what it starts does not follow the needle's axes");

@@ -67,6 +67,25 @@ static int routes_find(const struct work *w, const struct moves *moves, const st
     return write ? back.n : f.n;
 }
 
+/* Tiles that begin anywhere do so in a plain copy: along such a dimension it has no blocks. */
+static void without_blocks(struct geom *g) {
+    int n = 0, inner = 0;
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
+        if (loose && i < g->ninner) continue;
+        if (loose) c.div = 1;
+        g->stride[n] = g->stride[i];
+        inner += i < g->ninner;
+        g->at[n++] = c;
+    }
+    for (int d = 0; d < MAX_DIMS; d++)
+        if (g->loose >> d & 1) g->block[d] = g->grain[d] = 1;
+    g->n = n;
+    g->ninner = inner;
+    g->loose = 0;
+}
+
 struct opnd route_stop(const struct work *w, const struct opnd *o, const struct route *r, int k) {
     struct opnd at = *o;
     if (k >= r->n) return at;
@@ -74,28 +93,41 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
     at.where = IN_LOCAL;
     geom_tile(w, &at);
     at.geom.plain = at.geom.plain_home;
+    if (at.geom.plain) without_blocks(&at.geom);
     return at;
 }
 
-bool box_between(const struct geom *g, const struct slot *from, const struct slot *to,
-                 const struct region *r, struct arena *a, enum type type, struct box *box) {
+/* The distance along a coordinate of g in a slot that lies as `own` says. */
+static struct val stride_in(struct arena *a, const struct geom *g, int i, const struct geom *own, const struct slot *s) {
+    struct coord c = g->at[i];
+    if (g->n == own->n) return s->stride[i];
+    for (int k = 0; k < own->n; k++)
+        if (own->at[k].dim == c.dim && own->at[k].div == c.div && own->at[k].mod == c.mod) return s->stride[k];
+    for (int k = 0; k < own->n; k++)
+        if (own->at[k].dim == c.dim && own->at[k].div == 1 && !own->at[k].mod) return val_scale(a, s->stride[k], c.div);
+    return val_const(0);
+}
+
+bool box_between(const struct geom *outer, const struct slot *there, const struct geom *g, const struct slot *here,
+                 bool fill, const struct region *r, struct arena *a, enum type type, struct box *box) {
     *box = (struct box){.type = type};
     if (g->fragment || g->swizzle) return false; /* lies so in its own memory only */
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
-        struct val n, zero = val_const(0);
+        struct val n, some, zero = val_const(0), far = stride_in(a, g, i, outer, there);
         if (i < g->ninner)
             n = val_const(c.mod);
         else if (c.dim < 0)
             n = r->repeat;
         else
             n = r->partial[c.dim] ? val_const(1) : val_ceil(a, r->n[c.dim], c.div);
-        box->dim[box->n++] = (struct box_dim){.extent = n,
+        some = i < g->ninner && c.dim >= 0 && r->partial[c.dim] ? r->n[c.dim] : n;
+        box->dim[box->n++] = (struct box_dim){.extent = some,
                                               .total = n,
                                               .before = zero,
-                                              .after = zero,
-                                              .from = from->stride[i],
-                                              .to = to->stride[i]};
+                                              .after = val_minus(a, n, some),
+                                              .from = fill ? far : here->stride[i],
+                                              .to = fill ? here->stride[i] : far};
     }
     return true;
 }
@@ -105,7 +137,7 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
                        const struct opnd *o, bool write, const struct route *r, double *cost,
                        const char **why) {
     struct opnd stop = route_stop(w, o, r, 0);
-    if (o->geom.loose && r->n > 0) return false; /* tiles that begin anywhere come from home */
+    if (o->geom.loose && r->n > 0 && !o->plain) return false; /* else tiles that begin anywhere come from home */
     struct region part;
     if (!operand_fits(w, moves, t, &stop, write, why)) return false;
     const struct access *acc = operand_sample(w, t, o, write, &part);
@@ -116,7 +148,7 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
                     b = slot_make(&w->s->arena, &inner.geom, &part);
         struct box box;
         struct fit f;
-        box_between(&o->geom, write ? &b : &a, write ? &a : &b, &part, &w->s->arena,
+        box_between(&outer.geom, &a, &inner.geom, &b, !write, &part, &w->s->arena,
                     w->p->buffer[acc->buffer].type, &box);
         *why = arena_printf(w->arena, "no move brings '%s' (operand '%s') on from '%s' to '%s' as it lies there",
                             w->p->buffer[acc->buffer].name, o->decl->buffer, w->m->memory[write ? inner.memory : outer.memory].id,
@@ -205,8 +237,9 @@ bool route_plain(struct work *w, const struct moves *moves, const struct task *t
     probe.plain = true;
     probe.quantum = route_quantum(w, &found[shared], (int64_t)type_size(o->decl->type));
     if (!geom_make(w, t, &probe)) return false;
+    bool lies = geom_make(w, t, &now);
     if (!route_first(w, moves, t, &probe, false, &why) &&
-        (fits_packed(w, moves, t, &now) || !fits_packed(w, moves, t, &probe)))
+        ((lies && fits_packed(w, moves, t, &now)) || !fits_packed(w, moves, t, &probe)))
         return false;
     *o = probe;
     return true;

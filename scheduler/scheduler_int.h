@@ -598,8 +598,9 @@ double operand_cost(struct work *, const struct moves *, int buffer, const struc
 /* routes.c */
 struct opnd route_stop(const struct work *, const struct opnd *, const struct route *,
                        int k); /* the operand in the route's k-th memory; past the last: its own */
-bool box_between(const struct geom *, const struct slot *from, const struct slot *to,
-                 const struct region *, struct arena *, enum type, struct box *);
+/* Between an outer copy and an inner one. */
+bool box_between(const struct geom *outer, const struct slot *there, const struct geom *, const struct slot *here,
+                 bool fill, const struct region *, struct arena *, enum type, struct box *);
 bool route_leads(const struct work *, const struct moves *, const struct task *, const struct opnd *); /* from home, whatever fits */
 /* Do moves fit if the copies between lie row by row? Then they do from now on. */
 bool route_plain(struct work *, const struct moves *, const struct task *, struct opnd *);

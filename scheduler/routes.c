@@ -195,14 +195,32 @@ bool route_leads(const struct work *w, const struct moves *moves, const struct t
     return routes_find(w, moves, o, stored(w, t, o, false), false, found) > 0;
 }
 
+/* Of a copy that has the elements outside of the buffer too. */
+static void with_padding(const struct work *w, const struct task *t, struct access *acc, struct buffer *b) {
+    int n = w->p->naxes;
+    acc->coef = arena_copy(w->arena, acc->coef, sizeof *acc->coef * (size_t)b->ndims * (size_t)(n + 1));
+    b->extent = arena_copy(w->arena, b->extent, sizeof *b->extent * (size_t)b->ndims);
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t lo, hi;
+        access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
+        if (lo >= 0 && hi < b->extent[d]) continue;
+        b->extent[d] = hi - lo + 1;
+        acc->coef[d * (n + 1) + n] -= lo;
+    }
+}
+
 /* Were the buffer packed as the operand wants it. */
 static bool fits_packed(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o) {
     const char *why;
-    int buffer = task_access(w, t, o, false)->buffer;
-    struct home keep = w->home[buffer];
-    home_pack(w, buffer, &o->geom);
+    struct access *acc = task_access(w, t, o, false), read = *acc;
+    struct buffer *b = &w->p->buffer[acc->buffer], whole = *b;
+    struct home keep = w->home[acc->buffer];
+    with_padding(w, t, acc, b);
+    home_pack(w, acc->buffer, &o->geom);
     bool fits = route_first(w, moves, t, o, false, &why);
-    w->home[buffer] = keep;
+    *b = whole;
+    *acc = read;
+    w->home[acc->buffer] = keep;
     return fits;
 }
 

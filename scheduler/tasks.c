@@ -175,6 +175,34 @@ static bool disagrees(const struct work *w, const struct task *t, int axis) {
     return false;
 }
 
+static int dim_moved(const struct program *p, const struct access *a, int axis) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims && axis >= 0; d++)
+        if (access_coef(p, a, d, axis)) return d;
+    return -1;
+}
+
+/* What it reads another instruction leaves in that memory along another dimension: it cannot follow there. */
+static bool reads_otherwise(struct work *w, const struct task *t, int x, int axis) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *in = &t->op[i];
+        if (in->where != IN_LOCAL || in->read < 0 || in->writes) continue;
+        const struct access *read = &st->read[in->read];
+        for (int k = 0; k < w->ntasks; k++) {
+            const struct task *o = &w->task[k];
+            if (o == t || !o->needle || w->task_of[o->stmt] != k || w->p->stmt[o->stmt].dst.buffer != read->buffer) continue;
+            for (int m = 0; m < o->nops; m++)
+                for (int d = 0; o->op[m].writes && o->op[m].memory == in->memory && d < o->op[m].form.n; d++)
+                    for (int e = 0; e < in->form.n; e++)
+                        if (in->form.digit[e].x == x && in->form.digit[e].stride == o->op[m].form.digit[d].stride &&
+                            dim_moved(w->p, read, axis) !=
+                                dim_moved(w->p, &w->p->stmt[o->stmt].dst, o->axis[o->op[m].form.digit[d].x]))
+                            return true;
+        }
+    }
+    return false;
+}
+
 static double rounded(int64_t extent, int64_t tile) {
     return (double)((extent + tile - 1) / tile * tile) / (double)extent;
 }
@@ -198,6 +226,8 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
                                   cycles + turn * packed(w, t, x, g->axis[i]), NULL};
         if (disagrees(w, t, g->axis[i]))
             c[i].cost += turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
+        if (reads_otherwise(w, t, x, g->axis[i])) /* it goes home and comes back */
+            c[i].cost += 2 * turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
         if (c[i].cost < c[best].cost) best = i;
     }
     int n = g->n;

@@ -70,7 +70,10 @@ static const char *operand_make(struct work *w, struct task *t, const struct map
     if (!choose_memory(w, o, w->p->buffer[buffer].type))
         return "no memory of an operand holds its type";
     if (!t->finishes && !needle_form(w->m, t->needle, i, 0, &o->form))
-        return "the layout of an operand depends on sizes or other instances";
+        return arena_printf(w->arena,
+                            "distances in operand '%s' depend on a size that varies, or its parts in several instances do; "
+                            "strides=\"…\" gives distances, and a size over instances must be fixed",
+                            o->decl->buffer);
     return NULL;
 }
 

@@ -18,6 +18,15 @@ static struct edge stored_edge(const struct emitter *e) {
     return edge_find(e->w->m, e->store, e->store_completes, e->exec);
 }
 
+/* Who stored a result tells who begins the next one in its slot. */
+static struct edge credit_edge(const struct emitter *e) {
+    return e->load_ahead ? edge_find(e->w->m, e->store, e->store_completes, e->load) : stored_edge(e);
+}
+
+static bool takes_credits(const struct emitter *e) {
+    return e->drained && e->store >= 0 && (e->load_ahead || !same_tokens(e));
+}
+
 /* How often results are begun at that depth while their credits last. */
 static double result_trips(const struct emitter *e, int d) {
     const struct plan *p = &e->nest->plan;
@@ -51,20 +60,41 @@ static void guard(struct emitter *e, struct nodes *out, struct val times, struct
         for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
 }
 
+static bool starts_at_home(const struct emitter *e, const struct opnd *o) {
+    return o->read >= 0 || (o->accumulates && e->t->init < 0 && e->nest->init < 0 && !o->begin);
+}
+
+/* Where another queue brings what the sums start with, it waits for the slot and tells the
+ * instructions. */
+static bool load_begins(struct emitter *e, struct nodes *out) {
+    return e->load < 0 || e->load_ahead || add_signal(e->w, out, e->exec, e->load);
+}
+
+static bool load_ends(struct emitter *e, struct nodes *out) {
+    if (e->load < 0) return true;
+    struct edge x = edge_find(e->w->m, e->load, e->load_completes, e->exec);
+    if (x.kind == EDGE_NONE) return add_signal(e->w, out, e->load, e->exec);
+    edge_give(e->w, out, &x, (struct signal){0});
+    edge_take(e->w, out, &x, (struct signal){0});
+    return true;
+}
+
 /* The first block of a cut reduction starts the result, later ones fetch it back. */
 static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
-    bool filled = o->read >= 0 || (o->accumulates && e->t->init < 0 && e->nest->init < 0 && !o->begin);
-    struct val later = filled ? val_const(1) : other_block(e, d, false);
+    struct val later = starts_at_home(e, o) ? val_const(1) : other_block(e, d, false);
     struct nodes init = {0}, fill = {0};
+    if (!load_begins(e, out)) return false;
     if (e->nest->init >= 0 && !init_loops(e, &init, 0)) return false;
     if (o->begin && !emit_begin(w, e->moves, &init, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i])) return false;
+    if (o->begin && !load_ends(e, &init)) return false;
     guard(e, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), &init);
     if (val_is(later, 0)) return true;
     int buffer = task_access(w, e->t, o, o->read < 0)->buffer;
     if (!emit_transfer(w, e->moves, &fill, buffer, o, &e->held[i], &e->held[i].whole, true))
         return false;
+    if (!load_ends(e, &fill)) return false;
     guard(e, out, later, &fill);
     return true;
 }
@@ -73,9 +103,9 @@ static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
     struct held *h = &e->held[i];
-    struct edge back = stored_edge(e);
+    struct edge back = credit_edge(e);
     bool again = result_trips(e, d) > 1 || back.kind == EDGE_FENCE;
-    if (e->drained && e->store >= 0 && again && !same_tokens(e))
+    if (again && takes_credits(e))
         edge_take(w, out, &back, (struct signal){0});
     renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
@@ -111,13 +141,13 @@ static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct nodes moves = {0};
     int buffer = w->p->stmt[e->t->stmt].dst.buffer;
     if (!way_begin(e, &moves, o, buffer, &e->held[i], &e->held[i].whole, &e->out[0])) return false;
-    struct edge give = store_edge(e), back = stored_edge(e);
+    struct edge give = store_edge(e), back = credit_edge(e);
     edge_give(w, out, &give, (struct signal){0});
     edge_take(w, out, &give, (struct signal){0});
     for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
     if (result_trips(e, d) > 1) {
         edge_give(w, out, &back, (struct signal){0});
-        if (same_tokens(e)) edge_take(w, out, &back, (struct signal){0});
+        if (!takes_credits(e)) edge_take(w, out, &back, (struct signal){0});
     }
     return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
 }
@@ -278,6 +308,30 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
     }
 }
 
+/* Which queue brings what the sums start with, and whether it may run ahead. */
+static void find_load(struct emitter *e) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->t->nops; i++) {
+        const struct opnd *o = &e->t->op[i];
+        const struct access *acc = o->writes ? task_access(w, e->t, o, true) : NULL;
+        struct region r;
+        int queue = -1;
+        if (!acc || o->where != IN_LOCAL || (!o->begin && !starts_at_home(e, o)) || (e->nest->kept >> i & 1) ||
+            i == e->nest->given)
+            continue;
+        plan_region(w, &e->nest->plan, e->t, acc, &o->geom, e->nest->plan.hold[i].depth, &r);
+        e->load_completes = -1;
+        if (o->begin)
+            queue = o->begin->move.needle->in->queue;
+        else
+            queue = transfer_queue(w, e->moves, acc->buffer, NULL, o, &r, true, e->held[i].fill_by, &e->load_completes);
+        if (queue < 0 || edge_find(w->m, queue, e->load_completes, e->exec).kind == EDGE_FREE) continue;
+        e->load = queue;
+        struct edge back = edge_find(w->m, e->store, e->store_completes, queue);
+        e->load_ahead = e->drained && e->store >= 0 && (back.kind == EDGE_TOKEN || back.kind == EDGE_FREE);
+    }
+}
+
 static void place_chain(struct emitter *e, int64_t *at) {
     struct work *w = e->w;
     for (int i = 0; i < e->nest->nchain; i++) {
@@ -306,8 +360,8 @@ static void place_chain(struct emitter *e, int64_t *at) {
 
 static int out_credits(const struct emitter *e) {
     int n = 0;
-    struct edge back = stored_edge(e), give = store_edge(e);
-    if (e->store < 0 || back.kind != EDGE_TOKEN || same_tokens(e)) return 0;
+    struct edge back = credit_edge(e), give = store_edge(e);
+    if (e->store < 0 || back.kind != EDGE_TOKEN || (same_tokens(e) && !e->load_ahead)) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
             result_trips(e, e->nest->plan.hold[i].depth) > 1)
@@ -337,9 +391,9 @@ static void add_credits(struct emitter *e, struct nodes *out, int queue, bool pu
 }
 
 void nest_credits(struct emitter *e, struct nodes *out, bool give) {
-    int credits = out_credits(e), back = credits ? stored_edge(e).sync : -1;
+    int credits = out_credits(e), back = credits ? credit_edge(e).sync : -1;
     for (int i = 0; give && i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], true);
-    add_credits(e, out, give ? e->store : e->exec, give, back, credits);
+    add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->exec), give, back, credits);
     for (int i = 0; !give && i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], false);
 }
 
@@ -364,7 +418,8 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
                           .moves = moves,
                           .nest = n,
                           .t = n->core >= 0 ? &w->task[n->core] : NULL,
-                          .store = -1};
+                          .store = -1,
+                          .load = -1};
     e->exec = w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
     for (int a = 0; a < w->p->naxes; a++) {
         e->lo[a] = val_const(0);
@@ -387,6 +442,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     if (e->t) place_core(e, at, true);
     memcpy(base, at, sizeof base);
     if (e->t) place_core(e, at, false);
+    if (e->t) find_load(e);
     if (e->t) follow_place(e, at);
     memcpy(top, at, sizeof top);
     for (int i = 0; i < e->nfills && n->plan.parts; i++)

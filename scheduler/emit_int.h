@@ -54,6 +54,8 @@ struct emitter {
     int nmade;
     int exec, store; /* queues; store -1: nothing is drained */
     int exec_completes, store_completes; /* syncs at which their results are done; -1 */
+    int load, load_completes; /* queue that brings what the sums start with, where nothing keeps it in step; -1 */
+    bool load_ahead;          /* the storing queue gives its credits to that one */
     bool drained;    /* the core's own result goes home */
     int root; /* depth outside of which results have their credits */
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */

@@ -100,17 +100,21 @@ static bool goes_on_in_rows(const struct work *w, const struct task *t, const st
            t->axis[last->x] >= 0 && !o->writes && !graph_is_static(w->m, o->memory);
 }
 
-/* The digit along which needles may start anywhere: outermost, whole tiles apart. */
-static int row_digit(const struct work *w, const struct task *t, const struct opnd *o, int64_t size) {
+/* The digit along which needles may start anywhere: outermost of those with given strides, whole
+ * tiles apart. */
+static int row_digit(const struct work *w, const struct task *t, const struct opnd *o,
+                     int64_t size) {
     const struct form *f = &o->form;
-    if (o->where != IN_LOCAL || !f->n) return -1;
-    const struct digit *last = &f->digit[f->n - 1];
     int64_t span = 1;
-    for (int i = 0; i + 1 < f->n; i++) {
+    int n = f->n;
+    while (n > 0 && f->digit[n - 1].free_stride >= 0) n--;
+    if (o->where != IN_LOCAL || !n) return -1;
+    const struct digit *last = &f->digit[n - 1];
+    for (int i = 0; i + 1 < n; i++) {
         if (f->digit[i].x == last->x && !goes_on_in_rows(w, t, o, last)) return -1;
         span += (f->digit[i].extent - 1) * f->digit[i].stride;
     }
-    return last->free_stride < 0 && last->stride == tile_words(w, o, span, size) ? f->n - 1 : -1;
+    return last->stride == tile_words(w, o, span, size) ? n - 1 : -1;
 }
 
 /* The dimension that axis x of the needle walks, in steps of *by elements; -1: none, or several. */

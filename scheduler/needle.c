@@ -76,6 +76,16 @@ static const struct access *kernel_access(const struct needle *n, int operand) {
     return NULL;
 }
 
+bool needle_dense(const struct needle *n, int x) {
+    for (int i = 0; i < n->in->noperands; i++) {
+        const struct operand *o = &n->in->operand[i];
+        const struct access *a = o->nlayouts == 1 && !o->layout[0].map && !o->layout[0].stride ? kernel_access(n, i) : NULL;
+        for (int d = 1; a && d < n->bound->buffer[a->buffer].ndims; d++)
+            if (access_coef(n->bound, a, d, x)) return true;
+    }
+    return false;
+}
+
 struct strides {
     int64_t stride[MAX_DIMS];
     int name[MAX_DIMS];
@@ -140,11 +150,12 @@ static void index_at(const struct program *p, const struct access *a, int x, int
         index[d] = access_coef(p, a, d, p->naxes) + (x >= 0 ? v * access_coef(p, a, d, x) : 0);
 }
 
+/* By strides; those that the schedule chooses come last. */
 static void add_digit(struct form *f, int x, int64_t weight, int64_t extent, int64_t stride,
                       int name) {
     int at = f->n++;
-    while (at > 0 && stride < f->digit[at - 1].stride && name < 0 &&
-           f->digit[at - 1].free_stride < 0) {
+    while (at > 0 && name < 0 &&
+           (f->digit[at - 1].free_stride >= 0 || stride < f->digit[at - 1].stride)) {
         f->digit[at] = f->digit[at - 1];
         at--;
     }

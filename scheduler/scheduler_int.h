@@ -96,6 +96,7 @@ struct needle *needle_make(struct arena *, const struct machine *, int instr, st
 /* The same with some of the sizes chosen for good (0: not). NULL: not legal. */
 struct needle *needle_fixed(struct arena *, const struct machine *, int instr, const int64_t *fixed,
                             struct diags *);
+bool needle_dense(const struct needle *, int x); /* distances in some operand change with the size of the axis */
 int64_t needle_unit(const struct needle *, int x); /* what tiles of the axis are multiples of */
 uint64_t form_fragment(const struct operand *, const struct layout *,
                        const struct buffer *, const int64_t *stride);

@@ -356,15 +356,78 @@ static const char *operands_make(struct work *w, struct task *t, const struct ma
     return why;
 }
 
-/* Sizes that must be equal everywhere, or all of an axis, follow from the axes that are walked. */
-static const char *fix_sizes(struct work *w, struct task *t, const struct mapping *map) {
-    int64_t fixed[MAX_SIZES] = {0};
-    bool equal = needs_equal_tiles(w, t, t->group, fixed);
-    if (!join_sizes(w, t, map, fixed) && !equal) return NULL;
+static const char *choose_sizes(struct work *w, struct task *t, const struct mapping *map, const int64_t *fixed) {
     int instr = t->needle->instr;
     program_free(t->needle->bound);
     t->needle = needle_fixed(w->arena, w->m, instr, fixed, w->diags);
     return t->needle ? operands_make(w, t, map) : "its sizes are not legal";
+}
+
+/* Where steps of a size do not come out even, all tiles are padded to one size: as many steps as it takes, not the
+ * most that the instruction has. */
+static bool fix_steps(const struct work *w, const struct task *t, int64_t *fixed) {
+    const struct needle *nd = t->needle;
+    bool any = false;
+    for (int x = 0; x < nd->nx; x++) {
+        if (nd->ranged[x] < 0 || nd->step[x] == 1 || needle_reduces(nd, x) || t->group[x].n != 1) continue;
+        int64_t extent = w->p->axis[t->group[x].axis[0]].extent, step = nd->step[x],
+                parts = (extent + nd->hi[x] - 1) / nd->hi[x];
+        if (extent % step == 0) continue;
+        int64_t size = nd->lo[x] + ((extent + parts - 1) / parts - nd->lo[x] + step - 1) / step * step;
+        fixed[nd->ranged[x]] = size > nd->lo[x] ? size : nd->lo[x];
+        any = true;
+    }
+    return any;
+}
+
+/* Sizes that must be equal everywhere, or all of an axis, follow from the axes that are walked. */
+static const char *fix_sizes(struct work *w, struct task *t, const struct mapping *map, int64_t *fixed) {
+    bool equal = needs_equal_tiles(w, t, t->group, fixed);
+    equal |= fix_steps(w, t, fixed);
+    if (!join_sizes(w, t, map, fixed) && !equal) return NULL;
+    return choose_sizes(w, t, map, fixed);
+}
+
+/* Does the axis share a dimension of an operand with another one? */
+static bool shares_dim(const struct program *p, int x) {
+    const struct stmt *st = &p->stmt[p->nstmts - 1];
+    for (int r = -1; r < st->nreads; r++) {
+        const struct access *a = r < 0 ? &st->dst : &st->read[r];
+        for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
+            for (int y = 0; y < p->naxes && access_coef(p, a, d, x); y++)
+                if (y != x && access_coef(p, a, d, y)) return true;
+    }
+    return false;
+}
+
+/* An axis of a window that nothing walks has one step, where the size may be 1. */
+static bool fix_idle(const struct task *t, const struct mapping *map, int64_t *fixed) {
+    const struct needle *nd = t->needle;
+    bool any = false;
+    for (int x = 0; x < nd->nx && nd->bound->nstmts == 1; x++) {
+        if (nd->ranged[x] < 0 || map->group[x].n || nd->lo[x] != 1) continue;
+        if (!shares_dim(nd->bound, x)) continue;
+        fixed[nd->ranged[x]] = 1;
+        any = true;
+    }
+    return any;
+}
+
+/* Sizes that dense strides of operands depend on divide the axes that are walked. */
+static bool fix_dense(const struct work *w, const struct task *t, const struct mapping *map, int64_t *fixed) {
+    const struct needle *nd = t->needle;
+    bool any = false;
+    for (int x = 0; x < nd->nx; x++) {
+        if (nd->ranged[x] < 0 || map->group[x].n > 1 || !needle_dense(nd, x)) continue;
+        int64_t extent = map->group[x].n ? w->p->axis[map->group[x].axis[0]].extent : nd->lo[x],
+                size = nd->hi[x] < extent ? nd->hi[x] : extent;
+        size = nd->lo[x] + (size - nd->lo[x]) / nd->step[x] * nd->step[x];
+        while (size > nd->lo[x] && extent % size) size -= nd->step[x];
+        if (size < nd->lo[x] || extent % size) return false;
+        fixed[nd->ranged[x]] = size;
+        any = true;
+    }
+    return any;
 }
 
 static const char *task_make(struct work *w, int task, const struct mapping *map) {
@@ -377,7 +440,12 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     t->nops = t->needle->in->noperands;
     if (t->nops > MAX_OPERANDS) return "it has too many operands";
     t->finishes = finish_may(w, t, map);
-    why = operands_make(w, t, map);
+    int64_t fixed[MAX_SIZES] = {0};
+    if (fix_idle(t, map, fixed))
+        why = choose_sizes(w, t, map, fixed);
+    else
+        why = operands_make(w, t, map);
+    if (why && t->needle && fix_dense(w, t, map, fixed)) why = choose_sizes(w, t, map, fixed);
     if (why) return why;
     for (int i = 0; i < t->nops; i++) {
         struct opnd *o = &t->op[i];
@@ -388,7 +456,7 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     why = recur_check(w, t);
     if (why || t->finishes || begin_link(w, task)) return why;
     t->group = choose_groups(w, t, map);
-    why = fix_sizes(w, t, map);
+    why = fix_sizes(w, t, map, fixed);
     if (!why) why = fuse(w, task);
     if (why) return why;
     t = &w->task[task];

@@ -17,6 +17,7 @@ run mma:i8,i8,i32 sep
 run edge16:i8,i8,i32 gemmini:i8,i8,i32 dot4:i8,i8,i32 gmm att
 run outer:f32,f32,f32 odd:i8,i8,i32 gmm c2d
 run conv3:i8,i8,i32 c2d
+run condor:i8,i8,i32 gmm c1d c2d dil
 run kite:i8,i8,i32 gmm c2d t2d att
 run heron:i8,i8,i32 gmm c2d dil t2d att
 # Bytes are made of sums where these lie: round half up, by constants of which one is computed from another, its low bound the ReLU.

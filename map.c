@@ -152,10 +152,29 @@ static void report_totals(struct report *r, const struct findings *f, bool certi
                 f->seconds_certify);
 }
 
+/* The least of all mappings of a statement; 0: none. */
+static double least_cost(const struct mapping *m, int n, int stmt) {
+    double least = 0;
+    for (int i = 0; i < n; i++)
+        if (m[i].stmt == stmt && (least == 0 || m[i].cost < least)) least = m[i].cost;
+    return least;
+}
+
+/* What the instructions of sums take for the part, and for the statement as it stands. */
+static void report_costs(struct report *r, const struct findings *f, const struct derivation *d) {
+    double after = 0, before = least_cost(f->mapping, f->nmappings, d->stmt);
+    for (int s = d->from; s < d->to; s++) after += least_cost(d->mapping, d->nmappings, s);
+    report_number(r, "cost", after);
+    if (before > 0) report_number(r, "cost_before", before);
+    if (before > 0)
+        text_printf(&r->text, "    cost %.6g of these instructions, %.6g as it stands\n", after,
+                    before);
+}
+
 /* Mappings are sorted by statement, instruction and price: text has the best of each unless all are
  * asked for. */
-static void report_derivation(struct report *r, const struct machine *m, const struct derivation *d,
-                              bool all) {
+static void report_derivation(struct report *r, const struct machine *m, const struct findings *f,
+                              const struct derivation *d, bool all) {
     report_open(r, NULL, '{');
     report_open(r, "rewrites", '[');
     text_printf(&r->text, "  statement %d, after ", d->stmt);
@@ -168,6 +187,7 @@ static void report_derivation(struct report *r, const struct machine *m, const s
     for (int k = 0; k < d->nsteps; k++)
         if (d->asked[k])
             text_printf(&r->text, "    %s answers: %s\n", d->step[k]->name, d->asked[k]);
+    report_costs(r, f, d);
     report_open(r, "mappings", '[');
     for (int i = 0; i < d->nmappings; i++) {
         const struct mapping *x = &d->mapping[i], *last = i ? x - 1 : NULL;
@@ -179,13 +199,13 @@ static void report_derivation(struct report *r, const struct machine *m, const s
 }
 
 /* What the instructions of sums of products execute after rewrites. */
-static void report_derivations(struct report *r, const struct job *j, const struct derivations *d,
-                               const struct map_options *options) {
+static void report_derivations(struct report *r, const struct job *j, const struct findings *f,
+                               const struct derivations *d, const struct map_options *options) {
     if (d->n || d->bounded)
         text_printf(&r->text, "after rewrites: %d programs%s\n", d->n,
                     d->bounded ? " (step bound reached: there may be more)" : "");
     report_open(r, "rewritten", '[');
-    for (int i = 0; i < d->n; i++) report_derivation(r, j->machine, &d->at[i], options->all);
+    for (int i = 0; i < d->n; i++) report_derivation(r, j->machine, f, &d->at[i], options->all);
     report_close(r);
     report_integer(r, "rewrites_tried", d->tried);
     report_integer(r, "rewrites_refuted", d->refuted);
@@ -221,7 +241,7 @@ int isamap_map(isamap *im, const char *path) {
         report_number(r, "certify_seconds", f->seconds_certify);
         if (im->option.all) report_totals(r, f, im->option.certify);
         struct derivations *d = mapper_derive(j.program, j.machine, &options);
-        report_derivations(r, &j, d, &options);
+        report_derivations(r, &j, f, d, &options);
         if (im->option.why) report_failures(r, &j, f, d);
         report_close(r);
         status = f->nmappings || d->n ? ISAMAP_DONE : ISAMAP_NO_MAPPING;

@@ -95,6 +95,8 @@ bool needle_product(const struct needle *, struct product_types *);
 /* The type that a second operand should have beside `other`, as the needle has it. */
 /* How many values of a reduction one issue takes, at most; 16 where that is open. */
 int64_t rw_tile(const struct needle *);
+/* Extents of which it executes multiples alone, padding included. */
+int64_t needle_axis_unit(const struct needle_axis *);
 enum type rw_partner(const struct needle *, enum type other);
 
 /* ---- driving them ---- */
@@ -121,6 +123,7 @@ extern const struct rewrite rw_commute, rw_associate, rw_distribute, rw_from_zer
 extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_variance;          /* rw_reduce.c */
 extern const struct rewrite rw_block_diagonal, rw_identity;                                  /* rw_expand.c */
 extern const struct rewrite rw_bounds;                                                       /* rw_bounds.c */
+extern const struct rewrite rw_residual;                                                     /* rw_residual.c */
 extern const struct rewrite rw_phases;                                                       /* rw_phases.c */
 extern const struct rewrite rw_winograd_2, rw_winograd_4;                                    /* rw_winograd.c */
 extern const struct rewrite rw_widen, rw_offset, rw_narrow, rw_narrow_sum, rw_digits;        /* rw_types.c */

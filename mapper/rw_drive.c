@@ -4,6 +4,7 @@
  * first; programs seen before are known by the hash of their canonical form. */
 #include "mapper/rewrite_int.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 enum { MOST_STATES = 48, PAIR_STEPS = 20000, MOST_FAILURES = 24, LIGHT = 64 };
 static const double half_empty = 1.5; /* points executed for each of the statement's */
+static const double paying = 0.8;     /* of a mapping's cost: less is worth a rewrite */
 
 struct stage {
     struct program *program;
@@ -145,11 +147,51 @@ static void note_begin(struct search *s, const struct needle *n, const struct si
         note_axis(s, n, site, FAILURE_COMBINER, -1, -1, n->dst, "nothing brings there what its sums begin with");
 }
 
+static const struct mapping *cheapest(const struct search *s, int first, int instr) {
+    const struct mapping *best = NULL;
+    for (int i = first; i < s->nmappings; i++)
+        if ((instr < 0 || s->mapping[i].instr == instr) &&
+            (!best || s->mapping[i].cost < best->cost))
+            best = &s->mapping[i];
+    return best;
+}
+
+/* The last issue along an axis is padded, and the others alone cost clearly less than the cheapest
+ * mapping: the rest could be executed apart. */
+static void note_padding(struct search *s, const struct needle *n, const struct site *site,
+                         int first) {
+    const struct mapping *all = cheapest(s, first, -1), *own = cheapest(s, first, n->instr);
+    int at = -1, axis = -1;
+    double least = 1;
+    for (int x = 0; own && x < n->naxes; x++) {
+        const struct group *g = &own->group[x];
+        int64_t extent = group_extent(site->program, g), unit = needle_axis_unit(&n->axis[x]);
+        if (g->n == 0 || site->program->axis[g->axis[0]].extent <= unit) continue;
+        double part = (double)(extent / unit * unit) / axis_executed(&n->axis[x], extent);
+        if (part >= least || own->cost * part > paying * all->cost) continue;
+        least = part;
+        at = x;
+        axis = g->axis[0];
+    }
+    if (at >= 0)
+        note_axis(s, n, site, FAILURE_EXTENT, at, axis, -1,
+                  arena_printf(s->arena,
+                               "%" PRId64 " values are no multiple of %" PRId64
+                               ", so the last issue is padded",
+                               site->program->axis[axis].extent, needle_axis_unit(&n->axis[at])));
+}
+
+static bool asks_residual(const struct failure *f) {
+    return f->kind == FAILURE_EXTENT && f->needle_axis >= 0 && f->stmt_axis >= 0;
+}
+
 /* What maps already asks only for what fills the instruction better. */
 static void keep_wasteful(struct search *s) {
     int kept = 0;
-    for (int i = 0; i < s->nfailures && least_waste(s, 0) >= half_empty; i++)
-        if (s->failure[i].kind == FAILURE_EXTRA_COLUMN) s->failure[kept++] = s->failure[i];
+    bool half = least_waste(s, 0) >= half_empty;
+    for (int i = 0; i < s->nfailures; i++)
+        if ((half && s->failure[i].kind == FAILURE_EXTRA_COLUMN) || asks_residual(&s->failure[i]))
+            s->failure[kept++] = s->failure[i];
     s->nfailures = kept;
 }
 
@@ -199,6 +241,8 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
             if (v->d->unmapped_only) note_scatter(&s, n, &site, own);
             if (v->d->unmapped_only) note_begin(&s, n, &site, own);
         }
+        for (int i = 0; i < v->d->needles->n; i++)
+            note_padding(&s, &v->d->needles->at[i], &site, first);
         work += work_of(x->program, t);
         bool done = v->d->unmapped_only ? usable(v->d->needles, x->program, t, &s, first)
                                         : s.nmappings > first;

@@ -67,6 +67,29 @@ static void test_asked(void **state) {
     machine_free(m);
 }
 
+/* Of two issues the padded one is asked for apart; of fourteen it is not worth it. */
+static void test_residual(void **state) {
+#define COLUMNS(n)                                                                                 \
+    "kernel gmm() { in A: f16[64,64]  in B: f16[64," n "]  out C: f32[64," n "]\n"                 \
+    "  axes i: 64, j: " n ", k: 64\n  C[i,j] = 0; C[i,j] += f32(A[i,k]) * f32(B[k,j])\n}\n"
+    static const char *const text[] = {COLUMNS("17"), COLUMNS("220")};
+    struct machine *m = help_machine(MATMUL);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct program *p = help_program("gmm", text[i]);
+        struct derivations *d = mapper_derive(p, m, &(struct map_options){0});
+        const struct derivation *x = find(d, "split-residual");
+        assert_true((x != NULL) == (i == 0));
+        if (x) {
+            assert_non_null(strstr(x->asked[0], "along axis 'j': 17 values are no multiple of 16"));
+            assert_int_equal(mapped(x), 2);
+        }
+        derivations_free(d);
+        program_free(p);
+    }
+    machine_free(m);
+}
+
 /* Nothing is made of what maps well. */
 static void test_nothing_to_do(void **state) {
     static const char *const name[] = {"gmm", "gmv", "gfc", "dil"};
@@ -140,7 +163,7 @@ static void test_bound(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
-                                       cmocka_unit_test(test_asked),
+                                       cmocka_unit_test(test_asked), cmocka_unit_test(test_residual),
                                        cmocka_unit_test(test_nothing_to_do),
                                        cmocka_unit_test(test_attention), cmocka_unit_test(test_types), cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,9 @@ struct rewrite_case {
     "kernel p() { in A: " a "[6,5]  in B: " b "[5,7]  out C: " sum                                 \
     "[6,7]  axes i: 6, j: 7, k: 5\n"                                                               \
     "  C[i,j] = 0; C[i,j] += " sum "(A[i,k]) * " sum "(B[k,j])\n}\n"
+#define MATMUL_OF(n)                                                                               \
+    "kernel p() { in A: i8[6,5]  in B: i8[5," n "]  out C: i32[6," n "]  axes i: 6, j: " n         \
+    ", k: 5\n  C[i,j] = 0; C[i,j] += i32(A[i,k]) * i32(B[k,j])\n}\n"
 #define CONV(type, result, h, w)                                                                   \
     "kernel p() { in I: " type "[2,3,9,10]  const F: " type "[4,3,3,3]  out O: " result "[2,4," h  \
     "," w "]\n"                                                                                    \
@@ -136,6 +139,25 @@ static const struct rewrite_case cases[] = {
     {"split", NULL,
      "kernel p() { in A: i32[64]  inout C: i32[64]  axes i: 64\n  C[i] += A[i] where i <= 40\n}\n",
      0},
+    {"split-residual", "mm.i8.i8", MATMUL_OF("18"), 1},
+    {"split-residual", "mm.i8.i8", MATMUL_OF("35"), 1},
+    {"split-residual", "mm.i8.i8",
+     "kernel p() { in A: i8[6,35]  in B: i8[35,7]  out C: i32[6,7]  axes i: 6, j: 7, k: 35\n"
+     "  C[i,j] = 0; C[i,j] += i32(A[i,k]) * i32(B[k,j])\n}\n",
+     1},
+    {"split-residual", "mm.i8.i8", /* what was there stays */
+     "kernel p() { in A: i8[19,5]  in B: i8[5,7]  inout C: i32[7,19]  axes i: 19, j: 7, k: 5\n"
+     "  C[j,i] += i32(A[i,k]) * i32(B[k,j])\n}\n",
+     0},
+    {"split-residual", "mm.f16.f16", /* windows */
+     "kernel p() { in I: f16[3,22]  in F: f16[4,3,3]  out O: f32[4,20]\n"
+     "  axes k: 4, p: 20, c: 3, r: 3\n"
+     "  O[k,p] = 0; O[k,p] += f32(I[c,p+r-1 else 0]) * f32(F[k,c,r])\n}\n",
+     1},
+    {"split-residual", "mm.i8.i8", /* an outer product */
+     "kernel p() { in A: i8[17]  in B: i8[3]  out C: i32[3,17]  axes i: 17, j: 3\n"
+     "  C[j,i] = i32(A[i]) * i32(B[j])\n}\n",
+     0},
     {"fuse", NULL,
      "kernel p() { in A: i32[24]  in B: i32[30]  inout C: i32[24]  axes i: 4, j: 6\n"
      "  C[6*i+j] += A[6*i+j] * B[6*i+j+2]\n}\n",
@@ -222,6 +244,14 @@ static const struct rewrite_case refusals[] = {
      0},
     {"privatise", NULL, MATMUL("f32", "f32", "f32"), 1},
     {"phases", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"split-residual", "mm.i8.i8", MATMUL_OF("16"), 1}, /* nothing is left over */
+    {"split-residual", "mm.i8.i8", MATMUL_OF("15"), 1}, /* nothing fills the instruction */
+    {"split-residual", NULL, MATMUL_OF("17"), 1},
+    {"split-residual", "mm.i8.i8", MATMUL_OF("17"), 0}, /* a fill */
+    {"split-residual", "mm.i8.i8",                      /* the domain is not a box */
+     "kernel p() { in A: i32[17,20]  in x: i32[20]  inout Y: i32[17]  axes i: 17, k: 20\n"
+     "  Y[i] += A[i,k] * x[k] where k <= i\n}\n",
+     0},
     {"phases", NULL, /* the data's buffer goes on behind the axis: other values would come in */
      "kernel p() { in I: i32[3,9]  const F: i32[3,4,3]  inout O: i32[4,11]\n"
      "  axes c: 3, k: 4, p: 5, r: 3\n  O[k,2*p+r] += I[c,p] * F[c,k,r]\n}\n",

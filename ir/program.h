@@ -151,6 +151,14 @@ bool program_equal(const struct program *, const struct program *);
 struct program *program_canonical(const struct program *);
 uint64_t program_hash(const struct program *);
 
+/* Constraints that hold on the whole domain go; how many. */
+int stmt_drop_where(const struct program *, struct stmt *);
+/* Where constraints on this axis alone leave it; false: there are none, or they leave nothing. */
+bool stmt_bounds(const struct program *, const struct stmt *, int axis, int64_t *lo, int64_t *hi);
+/* Axes of one statement alone whose constraints say where they end are as long as that (masks: `where i < n`), and constraints that hold
+ * everywhere go. */
+void program_trim(struct program *);
+
 /* Temporaries that one statement fills and another reads once, point by point, end: the second computes them itself. With `all` wherever it
  * can; otherwise only what is accumulated as it is (t = a * b, c += t). How many ended. Exact: f16 and bf16, which round, stay. */
 int program_forward(struct program *, bool all);

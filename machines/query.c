@@ -43,8 +43,8 @@ bool machine_queue_is_host(const struct machine *m, int queue) {
     return false;
 }
 
-struct program *instr_bind(const struct machine *m, const struct instr *x, const int64_t *size,
-                           struct diags *d) {
+static struct program *bind_whole(const struct machine *m, const struct instr *x,
+                                  const int64_t *size, struct diags *d) {
     struct arena scratch;
     arena_init(&scratch);
     struct binding *at = arena_array(&scratch, (size_t)x->nranged, sizeof *at);
@@ -55,6 +55,87 @@ struct program *instr_bind(const struct machine *m, const struct instr *x, const
     arena_free(&scratch);
     if (p) program_forward(p, true);
     return p;
+}
+
+/* What the trimmed extent is with another size i, within its range; 0: there is no other. */
+static int64_t extent_beside(const struct machine *m, const struct instr *x, const int64_t *size,
+                             int i, int axis, int64_t *other) {
+    enum { MOST = 64 };
+    int64_t lo, hi, step, given[MOST], extent = 0;
+    if (x->nranged > MOST || !instr_size_range(m, x, i, &lo, &hi, &step)) return 0;
+    for (int k = 0; k < x->nranged; k++) given[k] = size[k];
+    *other = given[i] = hi < 0 || size[i] + step <= hi ? size[i] + step : size[i] - step;
+    if (*other < lo) return 0;
+    struct diags quiet;
+    diags_init(&quiet);
+    struct program *p = bind_whole(m, x, given, &quiet);
+    if (p) {
+        program_trim(p);
+        extent = p->axis[axis].extent;
+    }
+    program_free(p);
+    diags_free(&quiet);
+    return extent;
+}
+
+/* A mask is an axis as long as one size says, `where i < n`, or as a constant. */
+static bool name_mask(const struct machine *m, const struct instr *x, const int64_t *size,
+                      struct program *p, int axis) {
+    for (int i = 0; i < x->nranged; i++) {
+        int64_t other = 0, extent = extent_beside(m, x, size, i, axis, &other);
+        if (extent == 0 || extent == p->axis[axis].extent) continue;
+        if (p->axis[axis].extent != size[i] || extent != other) return false;
+        p->axis[axis].param = x->ranged[i];
+    }
+    return true;
+}
+
+static int64_t reach_of(const struct program *p, const struct access *a, int buffer) {
+    if (a->buffer != buffer || p->buffer[buffer].ndims == 0) return 0;
+    int64_t last = access_coef(p, a, 0, p->naxes);
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t c = access_coef(p, a, 0, x);
+        if (c > 0) last += c * (p->axis[x].extent - 1);
+    }
+    return last + 1;
+}
+
+/* What a mask keeps from the end of an operand is not touched: it may lie behind an array. */
+static void trim_operands(struct program *p) {
+    for (int b = 0; b < p->nbuffers; b++) {
+        struct buffer *x = &p->buffer[b];
+        int64_t reach = 1;
+        for (int s = 0; s < p->nstmts; s++) {
+            int64_t own = reach_of(p, &p->stmt[s].dst, b);
+            reach = own > reach ? own : reach;
+            for (int r = 0; r < p->stmt[s].nreads; r++) {
+                own = reach_of(p, &p->stmt[s].read[r], b);
+                reach = own > reach ? own : reach;
+            }
+        }
+        if (x->ndims == 0 || reach >= x->extent[0]) continue;
+        x->elements = x->elements / x->extent[0] * reach;
+        x->extent[0] = reach;
+    }
+}
+
+struct program *instr_bind(const struct machine *m, const struct instr *x, const int64_t *size,
+                           struct diags *d) {
+    struct program *p = bind_whole(m, x, size, d);
+    uint64_t masked = 0;
+    bool named = true;
+    for (int s = 0; p && s < p->nstmts; s++)
+        for (int w = 0; w < p->stmt[s].nwhere; w++)
+            for (int a = 0; a < p->naxes; a++)
+                if (p->stmt[s].where[w].coef[a]) masked |= UINT64_C(1) << a;
+    if (!masked) return p;
+    program_trim(p);
+    for (int a = 0; a < p->naxes && named; a++)
+        if (masked >> a & 1 && p->axis[a].param < 0) named = name_mask(m, x, size, p, a);
+    if (named) trim_operands(p);
+    if (named) return p;
+    program_free(p);
+    return bind_whole(m, x, size, d);
 }
 
 bool instr_size_range(const struct machine *m, const struct instr *x, int i, int64_t *lo,

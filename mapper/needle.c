@@ -216,7 +216,7 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
     n->term = term_of(&n->program->arena, p, &p->stmt[0]);
     term_simplify(&n->program->arena, &n->term, p, 0);
     n->copy = n->term.at[n->term.root].code == OP_READ;
-    if (p->stmt[0].nwhere > 0) n->refused = "has a constraint on its domain";
+    if (p->stmt[0].nwhere > 0) n->refused = "has a constraint over several axes on its domain";
     if (x->across >= 0) n->refused = "moves between instances of a unit";
     n->offered = !n->refused && !(n->copy && (!x->is_move || !from_home(m, x)));
     for (int i = 0; i < n->term.n && n->term.accumulates; i++)

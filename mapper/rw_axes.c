@@ -59,6 +59,53 @@ const struct rewrite rw_split = {
     .apply = split,
 };
 
+/* ---- trim: lo <= a <= hi as an axis of its own ---- */
+
+static struct program *trim(const struct program *p, const struct failure *why,
+                            const struct needle *n) {
+    struct substitution x = {0};
+    int64_t lo[MAX_SUBSTITUTED], hi, extent[MAX_SUBSTITUTED];
+    int axis[MAX_SUBSTITUTED], own[MAX_SUBSTITUTED], count = 0;
+    (void)n;
+    if (!rw_top(p, why->stmt) || p->stmt[why->stmt].nwhere == 0) return NULL;
+    struct program *q = program_copy(p);
+    const struct stmt *s = &q->stmt[why->stmt];
+    int dropped = stmt_drop_where(q, &q->stmt[why->stmt]);
+    for (int a = 0; a < q->naxes && count < MAX_SUBSTITUTED; a++) {
+        if (!(s->axes >> a & 1) || q->axis[a].sequential || rw_value_axes(s) >> a & 1 ||
+            !stmt_bounds(q, s, a, &lo[count], &hi))
+            continue;
+        extent[count] = hi - lo[count] + 1;
+        axis[count++] = a;
+    }
+    bool room = dropped + count > 0;
+    for (int k = 0; k < count; k++)
+        room = room && (own[k] = rw_axis(q, q->axis[axis[k]].name, extent[k])) >= 0;
+    x.p = q;
+    for (int k = 0; k < count && room; k++) {
+        int64_t *row = rw_substitution(&x, axis[k]);
+        row[own[k]] = 1;
+        row[q->naxes] = lo[k];
+    }
+    if (room) {
+        substituted(q, why->stmt, &x);
+        stmt_drop_where(q, &q->stmt[why->stmt]);
+        q->stmt[why->stmt].axes = stmt_axes(q, &q->stmt[why->stmt]);
+        return q;
+    }
+    program_free(q);
+    return NULL;
+}
+
+const struct rewrite rw_trim = {
+    .name = "trim",
+    .doc = "an axis that a constraint cuts short becomes one of that length",
+    .answers = ANSWERS(EXTENT),
+    .effect = REWRITE_EXACT,
+    .everywhere = true,
+    .apply = trim,
+};
+
 /* ---- fuse: a * extent(b) + b is all that is used of the two ---- */
 
 static bool follow(const struct program *p, const struct access *x, int a, int b) {

@@ -43,6 +43,11 @@
     "  O[k,p,q] += I[c,p+r-1,q+s-1 else 0] * F[k,c,r,s]\n}\n"
 
 #define EDGES "tests/data/machines/mapper/edges.xml"
+#define MASKED "tests/data/machines/mapper/masked.xml"
+#define CUT                                                                                        \
+    "kernel cut(M=5, N=21) {\n"                                                                    \
+    "  in A: i32[M, N]  in B: i32[M, N]  inout C: i32[M, N]\n  axes i: M, j: N\n"                  \
+    "  C[i,j] += A[i,j] * B[i,j] where j >= 2 and j < 19 and i < 9\n}\n"
 #define PRODUCT(m, n, k)                                                                           \
     "kernel gmm(M=" m ", N=" n ", K=" k ") {\n"                                                    \
     "  in A: i8[M, K]  in B: i8[K, N]  out C: i32[M, N]\n  axes i: M, j: N, k: K\n"                \
@@ -69,6 +74,8 @@ static const struct run_case {
     {EDGES, "split-residual", PRODUCT("40", "33", "48"), NULL, false},
     {EDGES, "split-residual", PRODUCT("32", "32", "33"), NULL, false},
     {EDGES, "split-residual", PRODUCT("24", "18", "40"), NULL, true},
+    {MASKED, NULL, CUT, "fma", false},
+    {MASKED, "trim", CUT, "fma", true},
     {"edge16", "split-residual", PRODUCT("17", "17", "33"), "mm16", false},
     {"edge16", "split-residual", PRODUCT("16", "32", "17"), "mm16", false},
     {"gemmini", "split-residual", PRODUCT("17", "17", "33"), NULL, false},

@@ -92,7 +92,7 @@ static void test_perturbed(void **state) {
             mapper_find(p, m, &(struct map_options){.all = true, .certify_all = true});
         for (int k = 0; k < f->nmappings && k < 6; k++) {
             const struct mapping *map = &f->mapping[help_below(&seed, f->nmappings)];
-            int64_t size[3] = {3, 3, 3};
+            int64_t size[3] = {2, 2, 2};
             struct diags d;
             if (map->instr == machine_instr(m, "window"))
                 continue; /* the order inside groups matters there */

@@ -49,6 +49,31 @@ static void test_kinds(void **state) {
            "'mm16' on statement 1 ('Y'): the statement's domain is cut by a constraint");
 }
 
+/* Conditions of instructions: one that says how long an axis is makes no difference, one over
+ * several axes is said. */
+static void test_masks(void **state) {
+    static const char masked[] = "tests/data/machines/mapper/masked.xml";
+    struct machine *m = help_machine(masked);
+    struct program *p = help_program("p", "kernel p() { in A: i32[21]  in B: i32[21]  out C: "
+                                          "i32[21]  axes i: 21; C[i] = A[i] + B[i] }");
+    struct findings *f = mapper_find(p, m, &(struct map_options){.certify_all = true});
+    (void)state;
+    assert_int_equal(f->nmappings, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(m->instr[f->mapping[i].instr].id, "add");
+        assert_true(f->mapping[i].certified && f->mapping[i].waste == 1);
+        assert_true(f->mapping[i].cost == 3);
+    }
+    findings_free(f);
+    program_free(p);
+    machine_free(m);
+    expect(masked,
+           "kernel p() { in A: i32[8,8]  inout C: i32[8]  axes i: 8, j: 8; C[i] += A[i,j] }",
+           "triangle", 0, FAILURE_MISSING_STATEMENT,
+           "'triangle' has a constraint over several axes on its domain, so it executes no "
+           "statement of a program");
+}
+
 /* A scale that the instruction's field cannot hold: -log2(0.3) is no integer. */
 static void test_encodability(void **state) {
     struct machine *m = help_machine("machines/edge16.xml");
@@ -124,8 +149,9 @@ static void test_in_place(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds), cmocka_unit_test(test_encodability),
-        cmocka_unit_test(test_softmax), cmocka_unit_test(test_in_place)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_masks),
+                                       cmocka_unit_test(test_encodability),
+                                       cmocka_unit_test(test_softmax),
+                                       cmocka_unit_test(test_in_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,6 +139,14 @@ static const struct rewrite_case cases[] = {
     {"split", NULL,
      "kernel p() { in A: i32[64]  inout C: i32[64]  axes i: 64\n  C[i] += A[i] where i <= 40\n}\n",
      0},
+    {"trim", NULL,
+     "kernel p() { in A: i32[9,20]  in B: i32[20,7]  inout Y: i32[9,7]  axes i: 9, j: 7, k: 20\n"
+     "  Y[i,j] += A[i,k] * B[k,j] where 2*k > 7 and 3*k <= 50 and j < 9\n}\n",
+     0},
+    {"trim", NULL, /* what ties axes to each other stays */
+     "kernel p() { in X: f32[6,20]  out Y: f32[6,20]  axes i: 6, j: 20, k: 20\n"
+     "  Y[i,j] = 0; Y[i,j] += X[i,k] where k <= j and k < 11\n}\n",
+     1},
     {"split-residual", "mm.i8.i8", MATMUL_OF("18"), 1},
     {"split-residual", "mm.i8.i8", MATMUL_OF("35"), 1},
     {"split-residual", "mm.i8.i8",
@@ -244,6 +252,12 @@ static const struct rewrite_case refusals[] = {
      0},
     {"privatise", NULL, MATMUL("f32", "f32", "f32"), 1},
     {"phases", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"trim", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"trim", NULL, /* the axis is used as a value */
+     "kernel p() { inout Y: i64[20]  axes i: 20\n  Y[i] += i where i < 11\n}\n", 0},
+    {"trim", NULL, /* nothing is left */
+     "kernel p() { in X: i64[20]  inout Y: i64[20]  axes i: 20\n  Y[i] += X[i] where i > 19\n}\n",
+     0},
     {"split-residual", "mm.i8.i8", MATMUL_OF("16"), 1}, /* nothing is left over */
     {"split-residual", "mm.i8.i8", MATMUL_OF("15"), 1}, /* nothing fills the instruction */
     {"split-residual", NULL, MATMUL_OF("17"), 1},

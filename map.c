@@ -55,8 +55,9 @@ static const char *nearest_rewrite(struct job *j, const struct derivations *all,
         if (!(rewrites[r]->answers >> f->kind & 1)) continue;
         struct program *q = rewrites[r]->apply(j->program, f, NULL);
         if (!q) continue;
-        text_printf(&t, "%s applies, but the instruction does not execute what it gives",
-                    rewrites[r]->name);
+        if (program_hash(q) != program_hash(j->program)) /* else it makes no difference */
+            text_printf(&t, "%s applies, but the instruction does not execute what it gives",
+                        rewrites[r]->name);
         program_free(q);
     }
     const char *out = t.n ? arena_strdup(&j->arena, t.at) : NULL;
@@ -64,15 +65,12 @@ static const char *nearest_rewrite(struct job *j, const struct derivations *all,
     return out;
 }
 
-static void report_failure(struct report *r, struct job *j, const struct derivations *d,
-                           const struct failure *f, bool deepest, bool *seen) {
-    const char *needle = j->machine->instr[f->instr].id;
+static void report_failure(struct report *r, const struct job *j, const struct failure *f,
+                           const char *rewrite) {
     const struct failure_sight *v = f->sight;
-    bool plain = j->machine->instr[f->instr].is_move || (f->depth == 0 && *seen);
-    const char *rewrite = plain ? NULL : nearest_rewrite(j, d, f);
     report_open(r, NULL, '{');
     report_string(r, "kind", failure_name[f->kind]);
-    report_string(r, "needle", needle);
+    report_string(r, "needle", j->machine->instr[f->instr].id);
     report_integer(r, "statement", f->stmt);
     report_string(r, "reason", f->reason ? f->reason : "");
     if (f->expected) report_string(r, "expected", f->expected);
@@ -85,42 +83,100 @@ static void report_failure(struct report *r, struct job *j, const struct derivat
     }
     if (rewrite) report_string(r, "rewrite", rewrite);
     report_close(r);
-    if (!deepest) return;
-    text_printf(&r->text, "  %s: %s: %s\n", needle, failure_name[f->kind],
-                f->reason ? f->reason : "");
-    if (!v || plain) return;
-    *seen = true;
-    print_underlined(&r->text, "instruction", v->needle, v->needle_at, v->needle_n);
-    print_underlined(&r->text, "statement", v->stmt, v->stmt_at, v->stmt_n);
-    if (f->expected && f->got)
-        text_printf(&r->text, "    expected %s, found %s\n", f->expected, f->got);
-    text_printf(&r->text, "    axes of the instruction: %s\n    axes of the statement:   %s\n",
-                v->needle_axes, v->stmt_axes);
-    text_printf(&r->text, "    nearest rewrite: %s\n",
-                rewrite ? rewrite : "none answers this here");
 }
 
-/* Those of each statement together, what came furthest first; of an instruction that has mappings
- * there, nothing. */
+static void print_failure(struct text *t, const struct job *j, const struct failure *f,
+                          const char *rewrite) {
+    const struct failure_sight *v = f->sight;
+    text_printf(t, "  %s: %s: %s\n", j->machine->instr[f->instr].id, failure_name[f->kind],
+                f->reason ? f->reason : "");
+    if (!v) return;
+    print_underlined(t, "instruction", v->needle, v->needle_at, v->needle_n);
+    print_underlined(t, "statement", v->stmt, v->stmt_at, v->stmt_n);
+    if (f->expected && f->got) text_printf(t, "    expected %s, found %s\n", f->expected, f->got);
+    text_printf(t, "    axes of the instruction: %s\n    axes of the statement:   %s\n",
+                v->needle_axes, v->stmt_axes);
+    text_printf(t, "    nearest rewrite: %s\n", rewrite ? rewrite : "none answers this here");
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool alike(const struct failure *a, const struct failure *b) {
+    return a->stmt == b->stmt && a->kind == b->kind && same_text(a->expected, b->expected) &&
+           same_text(a->got, b->got);
+}
+
+/* Of those that need no view the same words once, with all instructions. */
+static void print_plain(struct text *t, const struct job *j, const struct findings *f, int i,
+                        bool *plain) {
+    const struct failure *x = &f->failure[i];
+    int more = 0;
+    for (int k = i + 1; k < f->nfailures; k++) more += plain[k] && alike(x, &f->failure[k]);
+    if (!more || !x->expected || !x->got) {
+        text_printf(t, "  %s: %s: %s\n", j->machine->instr[x->instr].id, failure_name[x->kind],
+                    x->reason ? x->reason : "");
+        return;
+    }
+    text_printf(t, "  %s: expected %s, found %s:", failure_name[x->kind], x->expected, x->got);
+    for (int k = i; k < f->nfailures; k++) {
+        if (!plain[k] || !alike(x, &f->failure[k])) continue;
+        text_printf(t, "%s %s", k > i ? "," : "", j->machine->instr[f->failure[k].instr].id);
+        plain[k] = false;
+    }
+    text_printf(t, "\n");
+}
+
+/* Fills wait for who goes on with them. */
+static void print_fill(struct text *t, const struct program *p, int stmt) {
+    for (int s = stmt + 1; s < p->nstmts; s++)
+        if (init_of(p, s) == stmt) {
+            text_printf(t,
+                        "  a fill: an instruction that accumulates may execute it with "
+                        "statement %d\n",
+                        s);
+            return;
+        }
+}
+
+/* Those of one statement, what came furthest first; of an instruction that has mappings there,
+ * nothing. */
+static void report_statement(struct report *r, struct job *j, const struct findings *f,
+                             const struct derivations *d, int stmt) {
+    bool seen = false; /* a statement that nothing comes near gets one view */
+    bool *plain = arena_array(&j->arena, (size_t)f->nfailures + 1, sizeof *plain);
+    for (int i = 0; i < f->nfailures; i++) {
+        const struct failure *x = &f->failure[i];
+        bool mapped = false, known = false;
+        if (x->stmt != stmt) continue;
+        for (int k = 0; k < f->nmappings; k++)
+            mapped |= f->mapping[k].stmt == stmt && f->mapping[k].instr == x->instr;
+        for (int k = 0; k < i; k++)
+            known |= f->failure[k].stmt == stmt && f->failure[k].instr == x->instr;
+        plain[i] = j->machine->instr[x->instr].is_move || (x->depth == 0 && seen);
+        const char *rewrite = plain[i] ? NULL : nearest_rewrite(j, d, x);
+        report_failure(r, j, x, rewrite);
+        if (!known && !mapped && !plain[i]) {
+            print_failure(&r->text, j, x, rewrite);
+            seen = true;
+        }
+        plain[i] = plain[i] && !known && !mapped;
+    }
+    for (int i = 0; i < f->nfailures; i++)
+        if (plain[i]) print_plain(&r->text, j, f, i, plain);
+}
+
 static void report_failures(struct report *r, struct job *j, const struct findings *f,
                             const struct derivations *d) {
     report_open(r, "failures", '[');
     for (int s = 0; s < j->program->nstmts; s++) {
         struct text line = {0};
-        bool seen = false; /* a statement that nothing comes near gets one view */
         stmt_print(j->program, &j->program->stmt[s], &line, NULL);
         text_printf(&r->text, "why not, statement %d: %s\n", s, line.at);
         text_free(&line);
-        for (int i = 0; i < f->nfailures; i++) {
-            const struct failure *x = &f->failure[i];
-            bool mapped = false, known = false;
-            if (x->stmt != s) continue;
-            for (int k = 0; k < f->nmappings; k++)
-                mapped |= f->mapping[k].stmt == s && f->mapping[k].instr == x->instr;
-            for (int k = 0; k < i; k++)
-                known |= f->failure[k].stmt == s && f->failure[k].instr == x->instr;
-            report_failure(r, j, d, x, !known && !mapped, &seen);
-        }
+        print_fill(&r->text, j->program, s);
+        report_statement(r, j, f, d, s);
     }
     report_close(r);
 }

@@ -127,6 +127,19 @@ static struct stmt_mark mark_node(const struct term *t, int node, const struct s
     return (struct stmt_mark){.op = x->origin};
 }
 
+/* Operations that agree from these nodes on, casts apart. */
+static int alike(const struct term *a, int x, const struct term *b, int y) {
+    while (a->at[x].code == OP_CAST) x = a->at[x].arg[0];
+    while (b->at[y].code == OP_CAST) y = b->at[y].arg[0];
+    const struct term_node *m = &a->at[x], *n = &b->at[y];
+    if (m->code != n->code || m->acc != n->acc) return 0;
+    int straight = 0, turned = 0;
+    for (int k = 0; k < m->nargs; k++) straight += alike(a, m->arg[k], b, n->arg[k]);
+    if (m->nargs == 2 && op_info[m->code].flags & OP_COMM)
+        turned = alike(a, m->arg[0], b, n->arg[1]) + alike(a, m->arg[1], b, n->arg[0]);
+    return 1 + (straight > turned ? straight : turned);
+}
+
 void note_failure(struct search *s, const struct needle *n, const struct site *site,
                   const struct mismatch *w) {
     if (w->depth < 0) return;
@@ -142,7 +155,8 @@ void note_failure(struct search *s, const struct needle *n, const struct site *s
                           .needle_axis = -1,
                           .stmt_axis = -1,
                           .operand = -1,
-                          .depth = w->depth};
+                          .depth = w->depth,
+                          .alike = alike(&n->term, n->term.root, &site->term, site->term.root)};
     const struct stmt *ns = &n->program->stmt[0];
     bool root = w->kind == FAILURE_COMBINER;
     bool result = w->kind == FAILURE_TYPE && w->depth == 0;

@@ -17,6 +17,7 @@ static int by_depth(const void *a, const void *b) {
     const struct failure *x = a, *y = b;
     if (x->depth != y->depth) return y->depth - x->depth;
     if (x->stmt != y->stmt) return x->stmt - y->stmt;
+    if (x->alike != y->alike) return y->alike - x->alike;
     return x->instr - y->instr;
 }
 

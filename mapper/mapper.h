@@ -72,6 +72,7 @@ struct failure {
     int needle_axis, stmt_axis;        /* -1 */
     int operand;                       /* needle operand; -1 */
     int depth;                         /* how far the search came: the deepest are worth reading */
+    int alike;                         /* operations that agree from the root on, whatever their types: of equal depth the nearest */
     const char *expected, *got;        /* texts */
     const char *reason;                /* a sentence that names both */
     const struct failure_sight *sight; /* with map_options.explain */
@@ -125,6 +126,9 @@ void mapping_print(const struct program *, const struct machine *, const struct 
 
 /* A view in which one statement stands for all that a mapping of several executes, in the arena. False: it has one, or they cannot be one. */
 bool mapping_program(struct arena *, const struct program *, const struct mapping *, struct program *view);
+
+/* V6: the neutral fill that an instruction may execute with the accumulation, the first time that it comes to an element; -1. */
+int init_of(const struct program *, int stmt);
 
 /* isl: layout ∘ needle access ∘ φ = haystack access for every operand; φ single-valued, total, injective; dependences kept. */
 bool mapping_certify(const struct program *, const struct machine *, const struct mapping *, struct text *why_not);

@@ -146,8 +146,6 @@ const struct access *bound_access(const struct site *, const struct bound *);
 bool axis_in_class(const struct needle *, const struct site *, const struct binding_set *,
                    int needle_axis, int axis);
 bool access_injective(const struct program *, const struct access *, uint64_t axes);
-int init_of(const struct program *,
-            int stmt); /* V6: the neutral fill that belongs to an accumulation; -1 */
 bool padding_legal(const struct needle *, const struct program *, const struct stmt *,
                    const struct group *);
 uint64_t operand_broadcast(const struct needle *, const struct program *, const struct stmt *,

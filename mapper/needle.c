@@ -127,23 +127,25 @@ static void note_operands(const struct machine *m, struct needle *n) {
     }
 }
 
-/* Each operand at one access; false: it is read at several places. */
-static bool note_accesses(struct needle *n) {
+/* Each operand at one access; NULL, or why not. */
+static const char *note_accesses(struct arena *arena, struct needle *n) {
     const struct program *p = n->program;
     const struct stmt *s = &p->stmt[0];
     n->dst = n->operand_of_buffer[s->dst.buffer];
-    if (n->dst < 0) return false;
+    if (n->dst < 0) return "writes a temporary";
     n->access[n->dst] = &s->dst;
     for (int r = 0; r < s->nreads; r++) {
         int o = n->operand_of_buffer[s->read[r].buffer];
-        if (o < 0) return false;
+        if (o < 0) return "reads a temporary";
         if (!n->access[o]) n->access[o] = &s->read[r];
         size_t size = (size_t)p->buffer[s->read[r].buffer].ndims * ((size_t)p->naxes + 1);
-        if (memcmp(n->access[o]->coef, s->read[r].coef, size * sizeof(int64_t)) != 0) return false;
+        if (memcmp(n->access[o]->coef, s->read[r].coef, size * sizeof(int64_t)) != 0)
+            return arena_printf(arena, "reads operand '%s' at several places",
+                                p->buffer[s->read[r].buffer].name);
     }
     for (int o = 0; o < n->noperands; o++)
-        if (!n->access[o]) return false;
-    return true;
+        if (!n->access[o]) return "has an operand that it does not use";
+    return NULL;
 }
 
 static bool access_coupled(const struct program *p, const struct access *a) {
@@ -208,10 +210,8 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
         if (!n->refused) note_signatures(n);
         return;
     }
-    if (!note_accesses(n)) {
-        n->refused = "reads one operand at several places, or a temporary";
-        return;
-    }
+    n->refused = note_accesses(arena, n);
+    if (n->refused) return;
     note_signatures(n);
     n->term = term_of(&n->program->arena, p, &p->stmt[0]);
     term_simplify(&n->program->arena, &n->term, p, 0);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_UNROLLED = 96 };
+enum { MAX_UNROLLED = 96, UNDER_WAY = 6 /* grains of tiles behind one another, while stores have their latency */ };
 static const double PORT_WEIGHT = 0.02,
                     CONTENTION = 4; /* pipes that are half filled are hardly waited for */
 
@@ -264,7 +264,7 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
             if (c != o && slots > 1 && !bytes) first = false;
         }
     if (!first || bytes < 1 || left <= 0) return least;
-    double useful = 2 * chain_grains(w, n, p, t);
+    double useful = fmax(2 * chain_grains(w, n, p, t), UNDER_WAY);
     int64_t slots = least + left / bytes;
     if (slots > most) slots = most;
     if ((double)slots > useful) slots = (int64_t)useful;

@@ -132,6 +132,24 @@ bool box_between(const struct geom *outer, const struct slot *there, const struc
     return true;
 }
 
+/* From a plain copy come parts of tiles too, the last ones along a dimension without blocks. */
+static bool parts_fit(struct work *w, const struct moves *moves, const struct opnd *outer, const struct opnd *inner,
+                      const struct region *whole, enum type type) {
+    for (int d = 0; d < MAX_DIMS; d++) {
+        if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2) continue;
+        struct region part = *whole;
+        struct box box;
+        struct fit f;
+        part.partial[d] = true;
+        part.n[d] = val_const(1);
+        struct slot a = slot_make(&w->s->arena, &outer->geom, whole), b = slot_make(&w->s->arena, &inner->geom, whole);
+        if (!box_between(&outer->geom, &a, &inner->geom, &b, true, &part, &w->s->arena, type, &box) ||
+            !fit_box(w, moves, 0, outer->memory, inner->memory, &box, &f))
+            return false;
+    }
+    return true;
+}
+
 /* Do moves lead along the whole route? *cost: queue cycles of a sample of the operand. */
 static bool route_fits(struct work *w, const struct moves *moves, const struct task *t,
                        const struct opnd *o, bool write, const struct route *r, double *cost,
@@ -154,7 +172,8 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
                             w->p->buffer[acc->buffer].name, o->decl->buffer, w->m->memory[write ? inner.memory : outer.memory].id,
                             w->m->memory[write ? outer.memory : inner.memory].id);
         if (!fit_box(w, moves, 0, write ? inner.memory : outer.memory,
-                     write ? outer.memory : inner.memory, &box, &f))
+                     write ? outer.memory : inner.memory, &box, &f) ||
+            !parts_fit(w, moves, &outer, &inner, &part, w->p->buffer[acc->buffer].type))
             return false;
         *cost += f.cycles;
     }

@@ -72,6 +72,41 @@ static bool types_fit(const struct proof *f, enum type needle, enum type hay) {
            (f->needle->copy && x->move_types >> hay & 1 && type_size(needle) == type_size(hay));
 }
 
+/* An operand read beside its place: so many steps along axes of the needle, each of which one axis
+ * of the program stands on; the program reads as many steps beside. */
+static bool twin_agrees(const struct proof *f, int o, const struct access *needle,
+                        const struct access *played, const struct access *hay) {
+    const struct program *np = f->needle->program;
+    int64_t steps[MAX_NEEDLE_AXES] = {0};
+    if (played->buffer != hay->buffer || played->has_fill || hay->has_fill) return false;
+    for (int d = 0; d < np->buffer[needle->buffer].ndims; d++) {
+        int64_t by = access_coef(np, needle, d, np->naxes) -
+                     access_coef(np, f->needle->access[o], d, np->naxes);
+        for (int x = 0; x < np->naxes && by != 0; x++) {
+            int64_t c = access_coef(np, needle, d, x);
+            if (c == 0 || by % c != 0 || f->m->group[x].n != 1) continue;
+            steps[x] = by / c;
+            by = 0;
+        }
+        if (by != 0) return false;
+    }
+    for (int d = 0; d < np->buffer[needle->buffer].ndims; d++) {
+        int64_t sum = access_coef(np, f->needle->access[o], d, np->naxes);
+        for (int x = 0; x < np->naxes; x++) sum += steps[x] * access_coef(np, needle, d, x);
+        if (sum != access_coef(np, needle, d, np->naxes)) return false;
+    }
+    for (int d = 0; d < f->p->buffer[hay->buffer].ndims; d++) {
+        int64_t at = access_coef(f->p, played, d, f->p->naxes);
+        for (int x = 0; x < np->naxes; x++)
+            if (steps[x] != 0)
+                at += steps[x] * access_coef(f->p, played, d, f->m->group[x].axis[0]);
+        if (at != access_coef(f->p, hay, d, f->p->naxes)) return false;
+        for (int a = 0; a < f->p->naxes; a++)
+            if (access_coef(f->p, played, d, a) != access_coef(f->p, hay, d, a)) return false;
+    }
+    return true;
+}
+
 /* The read of the needle's node under the mapping is the haystack's node. */
 static bool reads_agree(const struct proof *f, const struct term_node *n,
                         const struct term_node *h) {
@@ -81,6 +116,11 @@ static bool reads_agree(const struct proof *f, const struct term_node *n,
     if (mo->role == OPERAND_IMM)
         return h->constant && node_type_fits(n, h) && value_equal(n->type, mo->imm, h->value);
     if (h->code != OP_READ || !types_fit(f, n->type, h->type)) return false;
+    const struct access *own = n->acc ? NULL : &f->needle->program->stmt[0].read[n->read];
+    if (own && f->needle->twins >> o & 1 &&
+        !access_same(f->needle->program, own, f->needle->access[o]))
+        return !h->acc && mo->role == OPERAND_READ &&
+               twin_agrees(f, o, own, &f->site.s->read[mo->read], &f->site.s->read[h->read]);
     if (!n->acc)
         return !h->acc && mo->role == OPERAND_READ &&
                access_same(f->p, &f->site.s->read[mo->read], &f->site.s->read[h->read]);
@@ -132,7 +172,10 @@ static bool terms_agree(struct proof *f) {
     if (!types_fit(f, t, f->p->buffer[f->site.s->dst.buffer].type))
         return refuse(f, "the result's type differs", NULL);
     if (!nodes_agree(f, f->term.root, f->site.term.root))
-        return refuse(f, "the operations differ", NULL);
+        return refuse(f,
+                      f->needle->twins ? "the operations, or the places that are read, differ"
+                                       : "the operations differ",
+                      NULL);
     const struct mapped_operand *dst = &f->m->operand[f->needle->dst];
     bool reads_dst = false;
     for (int i = 0; i < f->term.n; i++) reads_dst |= f->term.at[i].acc;
@@ -228,14 +271,15 @@ static bool phi_sound(struct proof *f, isl_ctx *ctx, int x) {
 }
 
 static const struct access *sized_access(const struct proof *f, int o) {
-    const struct stmt *s = &f->sized->stmt[0];
+    const struct stmt *s = &f->sized->stmt[0], *own = &f->needle->program->stmt[0];
     if (o == f->needle->dst) return &s->dst;
     for (int r = 0; r < s->nreads; r++)
-        if (s->read[r].buffer == f->needle->access[o]->buffer) return &s->read[r];
+        if (&own->read[r] == f->needle->access[o]) return &s->read[r];
     return NULL;
 }
 
-/* Which element of the instruction and of the program a point of the mapped axes reads or writes. */
+/* Which element of the instruction and of the program a point of the mapped axes reads or writes.
+ */
 static void element_rows(struct proof *f, const struct access *hay, const struct access *needle,
                          struct rows *inside, struct rows *outside) {
     *inside = *outside = (struct rows){.n = 0};

@@ -56,6 +56,7 @@ struct needle {
     const struct access *access[MAX_OPERANDS];
     int operand_of_buffer[MAX_OPERANDS * 2];
     uint64_t imm, home;       /* bit o: operand is a constant; all its memories are the home */
+    uint64_t twins;           /* bit o: it is read at `access` and at constant distances from there */
     int64_t size[MAX_RANGED]; /* the sizes that `program` has */
     bool copy;                /* dst = src: a plain or broadcasting move */
     bool offered;             /* may execute statements; other moves only fill and drain memories */

@@ -121,7 +121,9 @@ static bool bind_read(struct matcher *m, struct pair at, int operand) {
     const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
     struct bound *b = &m->bound.operand[operand];
     bool cut = h->code != OP_READ;
-    if ((cut && (!m->cuts || h->made || at.hay == m->site->term.root)) || h->acc)
+    if ((cut && (!m->cuts || m->needle->twins >> operand & 1 || h->made ||
+                 at.hay == m->site->term.root)) ||
+        h->acc)
         return fail(m, FAILURE_OPERATION, at), false;
     if (!type_fits(m, n->type, h->type)) return fail(m, FAILURE_TYPE, at), false;
     if (b->kind == BOUND_NONE) {
@@ -135,6 +137,14 @@ static bool bind_read(struct matcher *m, struct pair at, int operand) {
                                                    &m->site->s->read[h->read]);
     if (!same) fail(m, FAILURE_OPERATION, at);
     return same;
+}
+
+/* Another place of an operand: the certificate says whether it is the right one. */
+static bool bind_twin(struct matcher *m, struct pair at) {
+    const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
+    if (h->code != OP_READ || h->acc) return fail(m, FAILURE_OPERATION, at), false;
+    if (!type_fits(m, n->type, h->type)) return fail(m, FAILURE_TYPE, at), false;
+    return true;
 }
 
 /* The needle reads what it overwrites. */
@@ -159,6 +169,9 @@ static bool bind_leaf(struct matcher *m, struct pair at) {
     if (n->code == OP_READ) {
         const struct stmt *s = &m->needle->program->stmt[0];
         int operand = m->needle->operand_of_buffer[s->read[n->read].buffer];
+        bool twin = m->needle->twins >> operand & 1 &&
+                    !access_same(m->needle->program, &s->read[n->read], m->needle->access[operand]);
+        if (twin) return bind_twin(m, at);
         return m->needle->imm >> operand & 1 ? bind_imm(m, at, operand) : bind_read(m, at, operand);
     }
     if (!h->constant) return fail(m, FAILURE_OPERATION, at), false;

@@ -127,7 +127,27 @@ static void note_operands(const struct machine *m, struct needle *n) {
     }
 }
 
-/* Each operand at one access; NULL, or why not. */
+/* Where the access is for all axes at 0. */
+static bool at_origin(const struct program *p, const struct access *a) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
+        if (access_coef(p, a, d, p->naxes) != 0) return false;
+    return true;
+}
+
+/* The same place of the operand, moved along axes. */
+static bool moved(const struct program *p, const struct access *a, const struct access *b) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        bool walked = access_coef(p, a, d, p->naxes) == access_coef(p, b, d, p->naxes);
+        for (int x = 0; x < p->naxes; x++) {
+            if (access_coef(p, a, d, x) != access_coef(p, b, d, x)) return false;
+            walked |= access_coef(p, a, d, x) != 0;
+        }
+        if (!walked) return false;
+    }
+    return !a->has_fill && !b->has_fill;
+}
+
+/* Each operand at one access, or beside it at constant distances; NULL, or why not. */
 static const char *note_accesses(struct arena *arena, struct needle *n) {
     const struct program *p = n->program;
     const struct stmt *s = &p->stmt[0];
@@ -137,11 +157,19 @@ static const char *note_accesses(struct arena *arena, struct needle *n) {
     for (int r = 0; r < s->nreads; r++) {
         int o = n->operand_of_buffer[s->read[r].buffer];
         if (o < 0) return "reads a temporary";
-        if (!n->access[o]) n->access[o] = &s->read[r];
+        if (!n->access[o] ||
+            (o != n->dst && at_origin(p, &s->read[r]) && !at_origin(p, n->access[o])))
+            n->access[o] = &s->read[r];
+    }
+    for (int r = 0; r < s->nreads; r++) {
+        int o = n->operand_of_buffer[s->read[r].buffer];
         size_t size = (size_t)p->buffer[s->read[r].buffer].ndims * ((size_t)p->naxes + 1);
-        if (memcmp(n->access[o]->coef, s->read[r].coef, size * sizeof(int64_t)) != 0)
+        if (memcmp(n->access[o]->coef, s->read[r].coef, size * sizeof(int64_t)) == 0) continue;
+        if (o == n->dst || !(n->home >> o & 1) || !at_origin(p, n->access[o]) ||
+            !moved(p, n->access[o], &s->read[r]))
             return arena_printf(arena, "reads operand '%s' at several places",
                                 p->buffer[s->read[r].buffer].name);
+        n->twins |= UINT64_C(1) << o;
     }
     for (int o = 0; o < n->noperands; o++)
         if (!n->access[o]) return "has an operand that it does not use";
@@ -177,7 +205,7 @@ static void note_signatures(struct needle *n) {
         axis->elementwise = axis->signature == all;
     }
     for (int o = 0; o < n->noperands; o++)
-        n->coupled |= !(n->imm >> o & 1) && access_coupled(p, n->access[o]);
+        n->coupled |= n->twins || (!(n->imm >> o & 1) && access_coupled(p, n->access[o]));
 }
 
 /* Does a zero operand make the node zero? Products do, and casts of them. */
@@ -221,8 +249,8 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
     n->offered = !n->refused && !(n->copy && (!x->is_move || !from_home(m, x)));
     for (int i = 0; i < n->term.n && n->term.accumulates; i++)
         if (i == n->term.root)
-            n->zero_absorbs =
-                term_absorbs_zero(&n->term, n->term.at[i].arg[1]) && n->term.at[i].code == OP_ADD;
+            n->zero_absorbs = !n->twins && term_absorbs_zero(&n->term, n->term.at[i].arg[1]) &&
+                              n->term.at[i].code == OP_ADD;
 }
 
 /* ---- cost of one issue ---- */

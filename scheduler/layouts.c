@@ -120,6 +120,12 @@ static bool handed_on(const struct work *w, const struct moves *moves, const str
     return false;
 }
 
+/* What is read at several places is neither moved nor copied: a copy would have one of them. */
+static bool lies_beside(struct work *w, const struct task *t, struct opnd *o) {
+    return o->where == IN_HOME && !o->writes && geom_make(w, t, o) &&
+           !w->home[task_access(w, t, o, false)->buffer].packed && home_direct(w, t, o, false);
+}
+
 /* NULL: fine, or repaired (*changed); otherwise why not. */
 static const char *check_operand(struct work *w, const struct moves *moves, int task, int i,
                                  bool *changed) {
@@ -127,6 +133,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     struct opnd *o = &t->op[i];
     const char *why = NULL;
     if (o->where == IN_IMM) return NULL;
+    if (needle_reads_beside(t->needle, o->number) && !lies_beside(w, t, o))
+        return "an operand that is read at several places does not lie as the instruction wants it";
     if (!geom_make(w, t, o)) {
         *changed = true;
         if (route_plain(w, moves, t, o)) return NULL;

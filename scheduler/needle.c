@@ -65,13 +65,22 @@ int64_t needle_unit(const struct needle *n, int x) {
     return n->ranged[x] < 0 || n->whole[x] ? n->hi[x] : n->step[x];
 }
 
+static bool at_origin(const struct program *p, const struct access *a) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
+        if (access_coef(p, a, d, p->naxes)) return false;
+    return true;
+}
+
 static const struct access *kernel_access(const struct needle *n, int operand) {
     int b = n->in->operand[operand].kernel_buffer;
     for (int s = 0; s < n->bound->nstmts; s++) {
         const struct stmt *st = &n->bound->stmt[s];
+        const struct access *found = NULL;
         if (st->dst.buffer == b) return &st->dst;
         for (int r = 0; r < st->nreads; r++)
-            if (st->read[r].buffer == b) return &st->read[r];
+            if (st->read[r].buffer == b && (!found || at_origin(n->bound, &st->read[r])))
+                found = &st->read[r];
+        if (found) return found;
     }
     return NULL;
 }
@@ -82,6 +91,18 @@ bool needle_dense(const struct needle *n, int x) {
         const struct access *a = o->nlayouts == 1 && !o->layout[0].map && !o->layout[0].stride ? kernel_access(n, i) : NULL;
         for (int d = 1; a && d < n->bound->buffer[a->buffer].ndims; d++)
             if (access_coef(n->bound, a, d, x)) return true;
+    }
+    return false;
+}
+
+bool needle_reads_beside(const struct needle *n, int operand) {
+    const struct access *a = kernel_access(n, operand);
+    for (int r = 0; r < n->bound->stmt[0].nreads && n->bound->nstmts == 1; r++) {
+        const struct access *x = &n->bound->stmt[0].read[r];
+        for (int d = 0; a && x->buffer == a->buffer && d < n->bound->buffer[a->buffer].ndims; d++)
+            if (access_coef(n->bound, x, d, n->bound->naxes) !=
+                access_coef(n->bound, a, d, n->bound->naxes))
+                return true;
     }
     return false;
 }

@@ -97,6 +97,7 @@ struct needle *needle_make(struct arena *, const struct machine *, int instr, st
 struct needle *needle_fixed(struct arena *, const struct machine *, int instr, const int64_t *fixed,
                             struct diags *);
 bool needle_dense(const struct needle *, int x); /* distances in some operand change with the size of the axis */
+bool needle_reads_beside(const struct needle *, int operand); /* at constant distances too */
 int64_t needle_unit(const struct needle *, int x); /* what tiles of the axis are multiples of */
 uint64_t form_fragment(const struct operand *, const struct layout *,
                        const struct buffer *, const int64_t *stride);

@@ -74,6 +74,21 @@ static void test_masks(void **state) {
            "statement of a program");
 }
 
+static void test_places(void **state) {
+    static const char beside[] = "tests/data/machines/mapper/beside.xml";
+    (void)state;
+    expect(beside, "kernel p() { in A: i32[9]  out C: i32[8]  axes i: 8; C[i] = A[i+1] * A[i] }",
+           "local", 0, FAILURE_MISSING_STATEMENT,
+           "'local' reads operand 'A' at several places, so it executes no statement of a program");
+    expect(beside, "kernel p() { in A: i32[9,2]  out C: i32[8]  axes i: 8; C[i] = A[i,1] * 2 }",
+           "complex", 0, FAILURE_MISSING_STATEMENT,
+           "'complex' reads operand 'A' at several places, so it executes no statement of a "
+           "program");
+    expect(beside, "kernel p() { in A: i32[10]  out C: i32[8]  axes i: 8; C[i] = A[i+2] - A[i] }",
+           "slope", 0, FAILURE_CERTIFICATE,
+           "'slope' on statement 0 ('C'): the operations, or the places that are read, differ");
+}
+
 /* A scale that the instruction's field cannot hold: -log2(0.3) is no integer. */
 static void test_encodability(void **state) {
     struct machine *m = help_machine("machines/edge16.xml");
@@ -149,9 +164,9 @@ static void test_in_place(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_masks),
-                                       cmocka_unit_test(test_encodability),
-                                       cmocka_unit_test(test_softmax),
-                                       cmocka_unit_test(test_in_place)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),   cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_places),  cmocka_unit_test(test_encodability),
+        cmocka_unit_test(test_softmax), cmocka_unit_test(test_in_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

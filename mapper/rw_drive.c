@@ -156,8 +156,8 @@ static const struct mapping *cheapest(const struct search *s, int first, int ins
     return best;
 }
 
-/* The last issue along an axis is padded, and the others alone cost clearly less than the cheapest
- * mapping: the rest could be executed apart. */
+/* The last issue along an axis is padded, and without padding it would all cost clearly less than
+ * the cheapest mapping: the rest could be executed apart. */
 static void note_padding(struct search *s, const struct needle *n, const struct site *site,
                          int first) {
     const struct mapping *all = cheapest(s, first, -1), *own = cheapest(s, first, n->instr);
@@ -167,7 +167,7 @@ static void note_padding(struct search *s, const struct needle *n, const struct 
         const struct group *g = &own->group[x];
         int64_t extent = group_extent(site->program, g), unit = needle_axis_unit(&n->axis[x]);
         if (g->n == 0 || site->program->axis[g->axis[0]].extent <= unit) continue;
-        double part = (double)(extent / unit * unit) / axis_executed(&n->axis[x], extent);
+        double part = (double)extent / axis_executed(&n->axis[x], extent);
         if (part >= least || own->cost * part > paying * all->cost) continue;
         least = part;
         at = x;

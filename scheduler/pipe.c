@@ -447,6 +447,17 @@ static double table_cycles(const struct pricing *c, const struct task *core) {
     return entries * nd->entry_cycles;
 }
 
+/* Results that go home tile by tile: a slot is free again when the store of the tile that many before
+ * is seen. What all tiles take at least, beside the instructions. */
+static double drain_waits(const struct pricing *c, const struct task *core, double exec) {
+    const struct stream *d = &c->drain;
+    double seen;
+    if (d->slots < 2 || d->trips <= d->slots || d->user != core->needle->in->queue) return 0;
+    instr_times(c->w->m, core->needle->in, core->needle->bound, NULL, &seen, NULL, NULL);
+    double turn = exec / d->trips + seen + d->cycles + d->latency;
+    return fmax(0, (d->trips - d->slots) * turn / d->slots - exec);
+}
+
 double pipe_waits(struct pricing *c, const struct task *core) {
     double exec = c->queue[core->needle->in->queue], lead = 0, waits = c->bubble, latency = 0,
            whole = 0;
@@ -467,6 +478,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         flows++;
     }
     lead += latency;
+    waits = fmax(waits, drain_waits(c, core, exec));
     if (c->plan->parts) choose_parts(c, flows == 1 ? &f : NULL, exec, whole, &lead, &waits);
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;

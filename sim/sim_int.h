@@ -272,6 +272,9 @@ bool device_step(struct engine *, const struct node *);
 bool device_run(struct engine *); /* what it was given so far */
 bool dispatch(struct engine *, struct executed *); /* to its queue, or at once beside a device */
 
+/* copy.c */
+double fallback_interval(const struct engine *, int fallback, const struct stmt *); /* cycles for a point */
+
 /* time.c */
 bool time_dispatch(struct engine *, struct executed *);
 bool time_drain(struct engine *);

@@ -48,9 +48,11 @@ static double number(const struct mexpr *x) {
 }
 
 static struct cost fallback_cost(const struct engine *e, const struct executed *x) {
-    const struct fallback *f = &e->machine->fallback[x->node->fallback->fallback];
-    return (struct cost){
-        .service = (double)x->work * number(f->interval), .latency = number(f->latency), .bus = -1};
+    const struct fallback_node *n = x->node->fallback;
+    double each = fallback_interval(e, n->fallback, &e->schedule->program->stmt[n->stmt]);
+    return (struct cost){.service = (double)x->work * each,
+                         .latency = number(e->machine->fallback[n->fallback].latency),
+                         .bus = -1};
 }
 
 /* Of the nop that carries the signals, or of the syncs, which are instructions by themselves. */

@@ -210,7 +210,7 @@ static void add_group(const struct proof *f, const struct group *g, int64_t fact
 }
 
 struct rows {
-    int64_t coef[MAX_AXES][MAX_AXES + 1];
+    int64_t coef[MAX_DIMS][MAX_AXES + 1];
     int n;
 };
 
@@ -225,31 +225,45 @@ static isl_mat *set_linear(isl_mat *m, int row, int64_t constant, const int *axi
     return m;
 }
 
+/* Is { d : |d| < extents, same d = 0, row d >= 1 } other than empty? */
+static bool points_remain(const struct proof *f, isl_ctx *ctx, const int *axis, int n,
+                          const struct rows *same, const int64_t *row) {
+    isl_mat *eq = isl_mat_alloc(ctx, (unsigned)same->n, (unsigned)n + 1);
+    isl_mat *ineq = isl_mat_alloc(ctx, 2 * (unsigned)n + 1, (unsigned)n + 1);
+    for (int r = 0; r < same->n; r++) eq = set_linear(eq, r, 0, axis, n, same->coef[r]);
+    for (int k = 0; k < n; k++)
+        for (int side = 0; side < 2; side++) {
+            int64_t one[MAX_AXES + 1] = {0};
+            one[axis[k]] = side ? -1 : 1;
+            ineq = set_linear(ineq, 2 * k + side, f->p->axis[axis[k]].extent - 1, axis, n, one);
+        }
+    ineq = set_linear(ineq, 2 * n, -1, axis, n, row);
+    isl_basic_set *set = isl_basic_set_from_constraint_matrices(
+        isl_space_set_alloc(ctx, 0, (unsigned)n), eq, ineq, isl_dim_cst, isl_dim_param, isl_dim_set,
+        isl_dim_div);
+    bool empty = isl_basic_set_is_empty(set) == isl_bool_true;
+    isl_basic_set_free(set);
+    return !empty;
+}
+
 /* Are there two points of one issue that agree in `same` and differ in `differ`? Accesses are
- * linear and the domain is a box, so the set of differences of points says it: { d : |d| < extents,
- * same d = 0, row d >= 1 } is not empty for some row of `differ`. */
+ * linear and the domain is a box, so the set of differences of points says it. isl is asked where
+ * simple algebra does not know. */
 static bool distinguishes(const struct proof *f, isl_ctx *ctx, uint64_t axes,
                           const struct rows *same, const struct rows *differ) {
+    int64_t extent[MAX_AXES];
     int axis[MAX_AXES], n = 0;
     bool found = false;
-    for (int a = 0; a < f->p->naxes; a++)
+    for (int a = 0; a < f->p->naxes; a++) {
+        extent[a] = f->p->axis[a].extent;
         if (axes >> a & 1) axis[n++] = a;
+    }
+    struct differences all = {
+        .extent = extent, .axis = axis, .naxes = n, .nsame = same->n, .same = same->coef};
     for (int d = 0; d < differ->n && !found; d++) {
-        isl_mat *eq = isl_mat_alloc(ctx, (unsigned)same->n, (unsigned)n + 1);
-        isl_mat *ineq = isl_mat_alloc(ctx, 2 * (unsigned)n + 1, (unsigned)n + 1);
-        for (int r = 0; r < same->n; r++) eq = set_linear(eq, r, 0, axis, n, same->coef[r]);
-        for (int k = 0; k < n; k++)
-            for (int side = 0; side < 2; side++) {
-                int64_t one[MAX_AXES + 1] = {0};
-                one[axis[k]] = side ? -1 : 1;
-                ineq = set_linear(ineq, 2 * k + side, f->p->axis[axis[k]].extent - 1, axis, n, one);
-            }
-        ineq = set_linear(ineq, 2 * n, -1, axis, n, differ->coef[d]);
-        isl_basic_set *set = isl_basic_set_from_constraint_matrices(
-            isl_space_set_alloc(ctx, 0, (unsigned)n), eq, ineq, isl_dim_cst, isl_dim_param,
-            isl_dim_set, isl_dim_div);
-        found = isl_basic_set_is_empty(set) != isl_bool_true;
-        isl_basic_set_free(set);
+        enum agreement simply = differences_agree(&all, differ->coef[d]);
+        found = simply == AGREE_OPEN ? points_remain(f, ctx, axis, n, same, differ->coef[d])
+                                     : simply == AGREE_NO;
     }
     return found;
 }

@@ -237,6 +237,16 @@ void note_refused(struct search *, const struct needle *, const struct site *);
 bool mapping_certify_with(const struct needles *, const struct program *, const struct mapping *,
                           struct text *why_not);
 
+/* ---- differences of points (differences.c) ---- */
+struct differences { /* of two points that differ along these axes and agree in these forms */
+    const int64_t *extent; /* of every axis of the program */
+    const int *axis;
+    int naxes, nsame;
+    const int64_t (*same)[MAX_AXES + 1]; /* coefficients by axis */
+};
+enum agreement { AGREE_NO, AGREE_YES, AGREE_OPEN };
+enum agreement differences_agree(const struct differences *, const int64_t *form); /* there too? */
+
 /* Each dimension of the result along one axis at most: what the scheduler gives to an instruction. */
 bool plain_result(const struct program *, const struct stmt *);
 

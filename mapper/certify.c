@@ -214,6 +214,11 @@ struct rows {
     int n;
 };
 
+static void rows_clear(struct rows *r, int n) {
+    memset(r->coef, 0, (size_t)n * sizeof *r->coef);
+    r->n = n;
+}
+
 static isl_mat *set_row(isl_mat *m, int row, int col, int64_t v) {
     return isl_mat_set_element_val(m, row, col, isl_val_int_from_si(isl_mat_get_ctx(m), v));
 }
@@ -273,8 +278,11 @@ static bool distinguishes(const struct proof *f, isl_ctx *ctx, uint64_t axes,
  * if g is. */
 static bool phi_sound(struct proof *f, isl_ctx *ctx, int x) {
     const struct group *g = &f->m->group[x];
-    struct rows place = {.n = 1}, each = {.n = g->n};
+    struct rows place, each;
     uint64_t axes = 0;
+    if (g->n == 0) return true;
+    rows_clear(&place, 1);
+    rows_clear(&each, g->n);
     add_group(f, g, 1, place.coef[0]);
     for (int k = 0; k < g->n; k++) {
         each.coef[k][g->axis[k]] = 1;
@@ -296,12 +304,13 @@ static const struct access *sized_access(const struct proof *f, int o) {
  */
 static void element_rows(struct proof *f, const struct access *hay, const struct access *needle,
                          struct rows *inside, struct rows *outside) {
-    *inside = *outside = (struct rows){.n = 0};
-    for (int d = 0; d < f->sized->buffer[needle->buffer].ndims; d++, inside->n++)
+    rows_clear(inside, f->sized->buffer[needle->buffer].ndims);
+    rows_clear(outside, f->p->buffer[hay->buffer].ndims);
+    for (int d = 0; d < inside->n; d++)
         for (int x = 0; x < f->m->ngroups; x++)
             add_group(f, &f->m->group[x], access_coef(f->sized, needle, d, x), inside->coef[d]);
-    for (int d = 0; d < f->p->buffer[hay->buffer].ndims; d++)
-        memcpy(outside->coef[outside->n++], hay->coef + (size_t)d * ((size_t)f->p->naxes + 1),
+    for (int d = 0; d < outside->n; d++)
+        memcpy(outside->coef[d], hay->coef + (size_t)d * ((size_t)f->p->naxes + 1),
                ((size_t)f->p->naxes + 1) * sizeof(int64_t));
 }
 

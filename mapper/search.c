@@ -141,13 +141,23 @@ int mapping_compare(const struct mapping *a, const struct mapping *b) {
     return 0;
 }
 
+static struct mapping *worst_kept(const struct chooser *c) {
+    struct search *s = c->search;
+    struct mapping *worst = &s->mapping[c->first];
+    for (int i = c->first + 1; i < s->nmappings; i++)
+        if (mapping_compare(&s->mapping[i], worst) > 0) worst = &s->mapping[i];
+    return worst;
+}
+
+static bool worth_keeping(const struct chooser *c, const struct mapping *m) {
+    return c->search->all || c->search->nmappings - c->first < KEEP_BEST ||
+           mapping_compare(m, worst_kept(c)) < 0;
+}
+
 static void keep(struct chooser *c, struct mapping m) {
     struct search *s = c->search;
     if (!s->all && s->nmappings - c->first >= KEEP_BEST) {
-        struct mapping *worst = &s->mapping[c->first];
-        for (int i = c->first + 1; i < s->nmappings; i++)
-            if (mapping_compare(&s->mapping[i], worst) > 0) worst = &s->mapping[i];
-        if (mapping_compare(&m, worst) < 0) *worst = m;
+        *worst_kept(c) = m;
         return;
     }
     GROW(s->arena, s->mapping, s->nmappings, s->cap);
@@ -240,7 +250,7 @@ void search_leaf(struct chooser *c, uint64_t used) {
     }
     count_stage(c, STAGE_EXTENT);
     struct mapping m = make_mapping(c);
-    if (!coupled_sound(c, &m)) return;
+    if (!worth_keeping(c, &m) || !coupled_sound(c, &m)) return;
     count_stage(c, STAGE_COUPLED);
     count_mapping(c, &m);
     keep(c, m);

@@ -117,15 +117,21 @@ static struct visit pop(struct best *b) {
 }
 
 /* Each combination has one predecessor: the one with its last axis that is not at the first choice
- * set back by one. */
+ * set back by one. Axes before the last one stay as they are in all that follows, so two of them
+ * that take the same axis end it. */
 static void push_next(struct best *b, const struct visit *v) {
-    for (int x = v->last; x < b->chooser->needle->naxes; x++) {
-        struct visit next = *v;
-        if (next.at[x] + 1 >= b->of[x].n) continue;
-        next.score += b->of[x].at[next.at[x] + 1].score - b->of[x].at[next.at[x]].score;
-        next.at[x]++;
-        next.last = x;
-        push(b, next);
+    uint64_t used = 0;
+    for (int x = 0; x < b->chooser->needle->naxes; x++) {
+        const struct choice *k = &b->of[x].at[v->at[x]];
+        if (x >= v->last && v->at[x] + 1 < b->of[x].n) {
+            struct visit next = *v;
+            next.score += k[1].score - k->score;
+            next.at[x]++;
+            next.last = x;
+            push(b, next);
+        }
+        if (used & k->mask) return;
+        used |= k->mask;
     }
 }
 

@@ -14,13 +14,14 @@
 #include <isl/val.h>
 
 struct proof {
+    const struct needles *all;
     const struct machine *machine;
     const struct needle *needle;
     const struct program *p;
     const struct mapping *m;
     struct site site;
     struct term term;      /* the needle's */
-    struct program *sized; /* the needle at the sizes of the mapping */
+    const struct program *sized; /* the needle at the sizes of the mapping */
     struct text *why;
 };
 
@@ -344,11 +345,8 @@ static bool relations_sound(struct proof *f) {
 
 static bool bind_sized(struct proof *f) {
     int64_t size[MAX_RANGED];
-    struct diags d;
     mapping_sizes(f->needle, f->p, f->m->group, size);
-    diags_init(&d);
-    f->sized = instr_bind(f->machine, &f->machine->instr[f->m->instr], size, &d);
-    diags_free(&d);
+    f->sized = needle_sized(f->all, f->needle, size);
     return f->sized ? true : refuse(f, "the sizes are not legal for the instruction", NULL);
 }
 
@@ -555,7 +553,7 @@ bool mapping_certify_with(const struct needles *all, const struct program *p,
                           const struct mapping *m, struct text *why) {
     struct arena scratch;
     arena_init(&scratch);
-    struct proof f = {.machine = all->machine, .p = p, .m = m, .why = why};
+    struct proof f = {.all = all, .machine = all->machine, .p = p, .m = m, .why = why};
     f.needle = needle_of(all, m->instr);
     bool good = false;
     if (!f.needle || f.needle->refused || m->stmt < 0 || m->stmt >= p->nstmts) {
@@ -568,7 +566,6 @@ bool mapping_certify_with(const struct needles *all, const struct program *p,
         term_simplify(&scratch, &f.term, f.needle->program, 0);
         good = sound(&f);
     }
-    program_free(f.sized);
     arena_free(&scratch);
     return good;
 }

@@ -81,11 +81,15 @@ struct needles {
     struct needle *at, **of; /* of: by instruction; NULL: it is none */
     int n;
     struct move_table moves;
+    struct sized_needles *sized; /* at sizes that were asked for */
 };
 
 struct needles *needles_open(const struct machine *);
 void needles_close(struct needles *);
 const struct needle *needle_of(const struct needles *, int instr); /* NULL: none */
+/* The needle's program at these sizes, until others are asked for; NULL: they are not legal. */
+const struct program *needle_sized(const struct needles *, const struct needle *,
+                                   const int64_t *size);
 double needle_issue_cost(const struct machine *, const struct needle *, const int64_t *size);
 
 /* Can a copy of a buffer of this type be in one of the operand's memories? `broadcast` has bit d

@@ -467,9 +467,51 @@ double operand_out_cost(const struct needles *all, const struct needle *n, int o
 
 /* ---- all of a machine ---- */
 
+/* ---- at the sizes of a mapping ---- */
+
+enum { MAX_SIZED = 64 };
+
+struct sized_needles { /* the latest ones, each in the place of the oldest */
+    struct {
+        int instr;
+        int64_t size[MAX_RANGED];
+        struct program *program;
+    } at[MAX_SIZED];
+    int n, next;
+};
+
+const struct program *needle_sized(const struct needles *all, const struct needle *n,
+                                   const int64_t *size) {
+    struct sized_needles *known = all->sized;
+    for (int i = 0; i < known->n; i++)
+        if (known->at[i].instr == n->instr &&
+            !memcmp(known->at[i].size, size, sizeof known->at[i].size))
+            return known->at[i].program;
+    struct diags d;
+    int at = known->next;
+    known->next = (at + 1) % MAX_SIZED;
+    if (at < known->n)
+        program_free(known->at[at].program);
+    else
+        known->n++;
+    known->at[at].instr = n->instr;
+    memcpy(known->at[at].size, size, sizeof known->at[at].size);
+    diags_init(&d);
+    known->at[at].program = instr_bind(all->machine, &all->machine->instr[n->instr], size, &d);
+    diags_free(&d);
+    return known->at[at].program;
+}
+
+static void sized_close(struct sized_needles *known) {
+    for (int i = 0; i < known->n; i++) program_free(known->at[i].program);
+    free(known);
+}
+
 struct needles *needles_open(const struct machine *m) {
     struct needles *all = calloc(1, sizeof *all);
     if (!all) abort();
+    all->sized = calloc(1, sizeof *all->sized);
+    if (!all->sized) abort();
     arena_init(&all->arena);
     all->machine = m;
     all->at = arena_array(&all->arena, (size_t)m->ninstrs + 1, sizeof *all->at);
@@ -489,6 +531,7 @@ struct needles *needles_open(const struct machine *m) {
 void needles_close(struct needles *all) {
     if (!all) return;
     for (int i = 0; i < all->n; i++) program_free(all->at[i].program);
+    sized_close(all->sized);
     arena_free(&all->arena);
     free(all);
 }

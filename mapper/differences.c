@@ -1,5 +1,6 @@
 /* Do points that agree in some linear forms agree in another one too? Nearly all such questions of
- * certificates are answered by bounds, by elimination or by a pair of points close to each other. */
+ * certificates are answered by bounds, by elimination or by a pair of points close to each other.
+ */
 #include "mapper/mapper_int.h"
 
 #include <stdlib.h>
@@ -60,7 +61,8 @@ static bool cancel(struct forms *f, int pivot, int column, int row) {
     int64_t p = f->coef[pivot][column], c = f->coef[row][column], common = 0;
     for (int k = 0; k < f->n && c != 0; k++) {
         f->coef[row][k] = f->coef[row][k] * p - f->coef[pivot][k] * c;
-        for (int64_t a = llabs(f->coef[row][k]), t; a != 0; t = common % a, common = a, a = t) continue;
+        for (int64_t a = llabs(f->coef[row][k]), t; a != 0; t = common % a, common = a, a = t)
+            continue;
     }
     for (int k = 0; k < f->n && common > 0; k++) {
         f->coef[row][k] /= common;

@@ -239,29 +239,35 @@ static bool allowed_effect(isamap *im, enum rewrite_effect *out) {
     return false;
 }
 
+/* What is covered: the program, rewritten as the options say; NULL after reporting. */
+static const struct program *job_begin(isamap *im, struct job *j, enum rewrite_effect *floats) {
+    if (!allowed_effect(im, floats)) return NULL;
+    j->decider = open_decider(im);
+    if (!j->decider) return NULL;
+    if (!im->option.rewrite) return j->program;
+    return j->rewritten = mapper_rewrite(j->program, j->machine, im->option.rewrite, &im->diags);
+}
+
 bool job_cover(isamap *im, struct job *j) {
     enum rewrite_effect floats;
-    if (!allowed_effect(im, &floats)) return false;
-    j->decider = open_decider(im);
-    if (!j->decider) return false;
-    const struct program *p = j->program;
-    if (im->option.rewrite)
-        p = j->rewritten = mapper_rewrite(p, j->machine, im->option.rewrite, &im->diags);
-    if (!p) return false;
-    j->cover = mapper_cover_allowing(p, j->machine, floats, j->decider, &im->diags);
+    const struct program *p = job_begin(im, j, &floats);
+    if (p) j->cover = mapper_cover_allowing(p, j->machine, floats, NULL, j->decider, &im->diags);
     return j->cover != NULL;
 }
 
 /* The pipeline: program → cover → schedule. */
 bool job_compile(isamap *im, struct job *j) {
     double start = now_seconds();
-    if (!job_cover(im, j)) return false;
+    enum rewrite_effect floats;
+    const struct program *p = job_begin(im, j, &floats);
+    if (!p) return false;
     struct scheduler_options options = {.threads = im->option.threads,
                                         .contexts = im->option.contexts,
                                         .plain = im->option.plain,
                                         .simulate = simulated_cycles,
                                         .explain = im->option.explain ? &j->explain : NULL};
-    j->schedule = scheduler_run(j->cover, j->machine, j->decider, &options, &im->diags);
+    j->schedule =
+        scheduler_compile(p, j->machine, floats, j->decider, &options, &j->cover, &im->diags);
     if (!j->schedule) return false;
     if (decider_failed(j->decider, &im->diags)) return false;
     if (im->option.record && !decider_save(j->decider, im->option.record, &im->diags)) return false;

@@ -248,12 +248,12 @@ void covering_close(struct covering *c) {
 
 struct cover *mapper_cover(const struct program *p, const struct machine *m, struct decider *d,
                            struct diags *diags) {
-    return mapper_cover_allowing(p, m, REWRITE_REORDERS, d, diags);
+    return mapper_cover_allowing(p, m, REWRITE_REORDERS, NULL, d, diags);
 }
 
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
-                                    enum rewrite_effect floats, struct decider *d,
-                                    struct diags *diags) {
+                                    enum rewrite_effect floats, const struct refusals *refused,
+                                    struct decider *d, struct diags *diags) {
     struct cover *cover = calloc(1, sizeof *cover);
     if (!cover) abort();
     arena_init(&cover->arena);
@@ -267,7 +267,8 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
                          .decider = d,
                          .diags = diags,
                          .cover = cover,
-                         .floats = floats};
+                         .floats = floats,
+                         .refused = refused};
     arena_init(&c.scratch);
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
     covering_reserve(&c, cover->program->nstmts);

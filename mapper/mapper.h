@@ -164,12 +164,25 @@ struct cover {
     struct steps steps;                /* recurrences, in the arena */
 };
 
+/* What a scheduler found no way to do: an instruction for the sums of a buffer, mapped so; refused a second time, however mapped. */
+struct refusal {
+    int instr;
+    const char *buffer, *way, *why;    /* way NULL: however mapped */
+    int line, col;
+};
+struct refusals { struct arena arena; struct refusal *at; int n, cap; };
+
+/* False: it was refused before. */
+bool refusals_add(struct refusals *, const struct program *, const struct machine *, const struct mapping *, const char *why, int line, int col);
+bool refusals_have(const struct refusals *, const struct program *, const struct machine *, const struct mapping *);
+
 /* The cheapest set of non-overlapping mappings that, with the fallback, executes all statements; each choice a question. NULL after reporting
  * (no fallback for a statement that nothing matches). Bodies of recurrences
  * are covered like all else; calls are run by the fallback. */
 struct cover *mapper_cover(const struct program *, const struct machine *, struct decider *, struct diags *);
-/* The same where rewrites may do to floats what `floats` says: see enum rewrite_effect, whose default is REWRITE_REORDERS. */
-struct cover *mapper_cover_allowing(const struct program *, const struct machine *, enum rewrite_effect floats, struct decider *, struct diags *);
+/* The same where rewrites may do to floats what `floats` says (see enum rewrite_effect, whose default is REWRITE_REORDERS), without the mappings that are
+ * refused (NULL: none). */
+struct cover *mapper_cover_allowing(const struct program *, const struct machine *, enum rewrite_effect floats, const struct refusals *, struct decider *, struct diags *);
 void cover_free(struct cover *);
 bool cover_verify(const struct cover *, const struct machine *, struct diags *);
 void cover_print(const struct cover *, const struct machine *, struct text *);

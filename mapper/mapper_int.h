@@ -311,6 +311,7 @@ struct covering {
     struct decider *decider;
     struct diags *diags;
     enum rewrite_effect floats; /* what rewrites may do to them */
+    const struct refusals *refused; /* NULL: none */
     struct cover *cover;
     struct arena scratch;
     int *chosen, *inside; /* for each statement: index into cover.mapping, FALLBACK or UNDECIDED;

@@ -208,6 +208,7 @@ static void price_way(struct estimator *e, struct listing *l, struct way *w, str
     bool multiplies = stmt_is_mac(p, &p->stmt[stmt]);
     for (int i = 0; i < w->nmaps; i++) {
         struct option o = {.map = w->map[i], .ncuts = n, .multiplies = multiplies};
+        if (c->refused && refusals_have(c->refused, p, c->machine, &o.map)) continue;
         double more = 0;
         o.result = placing_of(c, p, &o.map, needle_of(c->needles, o.map.instr)->dst);
         for (int k = 0; k < n; k++)

@@ -155,7 +155,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         const struct nest *n = &w->nest[i];
         if (!recur_release(w)) task_demote(w, n->core >= 0 ? n->core : n->chain[0],
                     "no tile of it fits the machine's memories");
-        if (w->diags->errors) return false;
+        if (w->diags->errors || w->refused) return false;
         w->nnests = 0; /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;
         recur_keep(w, moves);
@@ -203,8 +203,8 @@ static bool run(struct work *w) {
     struct moves moves = moves_find(w);
     bool ok = join_begin(w) && tasks_make(w);
     if (ok) operands_align(w, &moves);
-    ok = ok && layouts_decide(w, &moves) && nests_make(w, &moves) &&
-              plan_all(w, &moves) && pairs_decide(w, &moves);
+    ok = ok && !w->refused && layouts_decide(w, &moves) && !w->refused && nests_make(w, &moves) &&
+         !w->refused && plan_all(w, &moves) && !w->refused && pairs_decide(w, &moves);
     for (int i = 0; ok && i < w->nnests; i++) parts_ask(w, &moves, i);
     for (int i = 0; ok && i < w->nnests; i++) unit_ask(w, i);
     for (int b = 0; ok && b < w->p->nbuffers; b++) w->home[b].prepared = false;
@@ -250,7 +250,7 @@ struct schedule *scheduler_run(const struct cover *cover, const struct machine *
     bool ok = run(&w);
     arena_free(&scratch);
     if (ok) return s;
-    if (diags->errors == before)
+    if (diags->errors == before && !w.refused)
         diag_line(diags, cover->program->name, 0, 0, "'%s' cannot be scheduled on '%s'",
                   cover->program->name, m->name);
     schedule_free(s);

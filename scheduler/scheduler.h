@@ -13,6 +13,9 @@ struct scheduler_options {
     int64_t steps;                     /* bound on plans evaluated; 0: default */
     bool plain;                        /* loop orders are those that are always tried: a trace fits other parameters of the machine too */
     struct text *explain;              /* candidates, their cost and what binds; or NULL */
+    /* Where sums cannot be scheduled as they are mapped, this takes it down and there is no schedule, without a word; NULL: the fallback
+     * executes them, with a warning. */
+    struct refusals *refused;
     /* Cycles of a schedule by a simulator that executes at most so many instructions, for the best plans of a nest; negative: not
      * known. Or NULL. */
     double (*simulate)(const struct schedule *, int64_t steps);
@@ -21,5 +24,10 @@ struct scheduler_options {
 /* NULL after reporting. The schedule does not refer to the cover afterwards. */
 struct schedule *scheduler_run(const struct cover *, const struct machine *, struct decider *,
                                const struct scheduler_options *, struct diags *);
+
+/* Cover and schedule: what cannot be scheduled as it was mapped first is mapped otherwise, a few times (scheduler/retry.c). The caller owns
+ * the cover too; `options` without `refused`. */
+struct schedule *scheduler_compile(const struct program *, const struct machine *, enum rewrite_effect floats, struct decider *,
+                                   const struct scheduler_options *, struct cover **, struct diags *);
 
 #endif

@@ -322,6 +322,7 @@ struct work {
     struct decider *decider;
     const struct scheduler_options *options;
     struct diags *diags;
+    bool refused; /* sums could be mapped otherwise: this cover is given up */
     struct schedule *s;
     struct program *p; /* s->program */
     struct task *task;

@@ -8,16 +8,26 @@ static const char *file_of(const struct work *w) {
     return w->p->source.file ? w->p->source.file : w->p->name;
 }
 
+/* Could the sums be mapped otherwise? What follows them or begins them falls with them. */
+static void refuse(struct work *w, const struct task *t, const char *why, int line, int col) {
+    struct refusals *r = w->options ? w->options->refused : NULL;
+    const struct mapping *map = &w->cover->mapping[w->cover->item[t->item].mapping];
+    if (!r || w->p->stmt[t->stmt].combine == COMBINE_SET || join_has(w, t->stmt)) return;
+    w->refused |= refusals_add(r, w->cover->program, w->m, map, why, line, col);
+}
+
 void task_demote(struct work *w, int task, const char *why) {
     struct task *t = &w->task[task];
     const char *name = t->needle ? t->needle->in->id : "the instruction";
     int line = 0, col = 0;
     if (w->p->source.text) source_place(&w->p->source, w->p->stmt[t->stmt].at, &line, &col);
+    refuse(w, t, why, line, col);
     w->task_of[t->stmt] = -1;
     if (t->init >= 0) w->task_of[t->init] = -1;
     join_drop(w, t->stmt);
     finish_drop(w, t, "the reduction that it finishes is not there");
     begin_drop(w, t, "the reduction that it starts is not there");
+    if (w->refused) return; /* all of it is done again */
     if (w->fallback >= 0)
         diag_warn(w->diags, file_of(w), line, col,
                   "statement %d runs on the fallback, not on '%s': %s", t->stmt, name, why);

@@ -302,9 +302,9 @@ static const char *try_program(const struct program *p, const struct trial *t, d
     struct decider *decider = decider_open(approach_of(t->seed), t->seed);
     struct scheduler_options options = {.threads = threads_of(t->seed)};
     double start = seconds();
-    struct cover *cover = mapper_cover(p, t->bench->machine, decider, d);
-    struct schedule *s =
-        cover ? scheduler_run(cover, t->bench->machine, decider, &options, d) : NULL;
+    struct cover *cover;
+    struct schedule *s = scheduler_compile(p, t->bench->machine, REWRITE_REORDERS, decider,
+                                           &options, &cover, d);
     *took = seconds() - start;
     *mapped = s && has_issue(s->run.node, s->run.nnodes);
     const char *wrong = s ? NULL : d->errors ? "refused" : "no schedule, and no word why";

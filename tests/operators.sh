@@ -24,6 +24,8 @@ run heron:i8,i8,i32 gmm c2d dil t2d att
 isamap sim tests/data/found/handed-on.isam -m heron --verify --check | grep -q 'operations *rq 100 %' || failed=1
 # Biases that nothing brings to the sums: these begin with zero, and the rest adds.
 isamap sim examples/i8/residual.isam -m heron -D H=9 -D W=8 -D C=20 --verify --check | grep -q 'MACs *opa 100 %' || failed=1
+# No move brings what the cheaper instruction reads: the other one executes the product.
+isamap sim examples/f32/gmm.isam -m tests/data/machines/mapper/second.xml -D M=35 -D N=37 -D K=36 --verify --check | grep -q 'MACs *mopa 100 %' || failed=1
 # Where sums must be rounded for the next product.
 run --allow rounds mma:f16,f16,f32 cpu-amx:bf16,bf16,f32 sep
 # Windows begin at any row of a fragment's home: a copy by axes would have each element nine times.

@@ -134,7 +134,7 @@ static bool slot_stride_of(struct emitter *e, const struct task *t, const struct
         if (o->form.digit[i].free_stride != name || a < 0) continue;
         for (int k = o->geom.ninner; k < o->geom.n; k++) {
             int d = o->geom.at[k].dim;
-            int64_t by = d >= 0 ? access_coef(e->w->p, acc, d, a) : 0;
+            int64_t by = d >= 0 ? access_coef(e->w->p, acc, d, a) / o->form.digit[i].times : 0;
             if (by) return *out = val_scale(&e->w->s->arena, h->slot.stride[k], by), true;
         }
     }

@@ -175,6 +175,19 @@ static uint64_t window_digits(const struct work *w, const struct task *t, const 
     return rows;
 }
 
+/* Axes that go the same chosen distance (y*2+r) walk rows of one dimension, as far as they say. */
+static bool walks_alike(const struct work *w, const struct task *t, const struct opnd *o,
+                        const struct access *acc, const struct digit *dg, int dim, int64_t by) {
+    for (int i = 0; i < o->form.n; i++) {
+        const struct digit *k = &o->form.digit[i];
+        int64_t step;
+        if (k->free_stride != dg->free_stride || t->axis[k->x] < 0) continue;
+        if (stepped_dim(w, t, acc, k->x, &step) != dim || step * dg->times != by * k->times)
+            return false;
+    }
+    return by % dg->times == 0;
+}
+
 /* Distances that the schedule chooses in a local memory are those between a slot's rows. */
 static bool free_digits_walk(const struct work *w, const struct task *t, const struct opnd *o,
                              const struct access *acc, int row_dim) {
@@ -184,7 +197,9 @@ static bool free_digits_walk(const struct work *w, const struct task *t, const s
         if (dg->free_stride < 0) continue;
         if (t->axis[dg->x] < 0 && t->needle->lo[dg->x] == 1) continue;
         int d = stepped_dim(w, t, acc, dg->x, &by);
-        if (d < 0 || d == row_dim || o->geom.block[d] != 1 || !ends_even(w, t, dg->x)) return false;
+        if (d < 0 || d == row_dim || o->geom.block[d] != 1 || !ends_even(w, t, dg->x) ||
+            !walks_alike(w, t, o, acc, dg, d, by))
+            return false;
     }
     return true;
 }
@@ -327,7 +342,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     if (row < 0 || weight == 1) row_axis = -1;
     if (row >= 0) rows = UINT64_C(1) << row;
     if (row_axis >= 0 && o->quantum > weight && o->quantum % weight == 0 && form.n < MAX_DIGITS)
-        form.digit[form.n++] = (struct digit){row_axis, weight, o->quantum / weight, form.digit[row].stride, -1};
+        form.digit[form.n++] = (struct digit){row_axis, weight, o->quantum / weight, form.digit[row].stride, -1, 1};
     for (int i = 0; i < form.n; i++) {
         const struct digit *dg = &form.digit[i];
         if (rows >> i & 1 || dg->free_stride >= 0) continue;

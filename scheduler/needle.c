@@ -171,7 +171,8 @@ static void index_at(const struct program *p, const struct access *a, int x, int
         index[d] = access_coef(p, a, d, p->naxes) + (x >= 0 ? v * access_coef(p, a, d, x) : 0);
 }
 
-/* By strides; those that the schedule chooses come last. */
+/* By strides; those that the schedule chooses (`stride` is then how many of them a step goes) come
+ * last. */
 static void add_digit(struct form *f, int x, int64_t weight, int64_t extent, int64_t stride,
                       int name) {
     int at = f->n++;
@@ -180,7 +181,7 @@ static void add_digit(struct form *f, int x, int64_t weight, int64_t extent, int
         f->digit[at] = f->digit[at - 1];
         at--;
     }
-    f->digit[at] = (struct digit){x, weight, extent, stride, name};
+    f->digit[at] = (struct digit){x, weight, extent, name < 0 ? stride : 0, name, name < 0 ? 1 : stride};
 }
 
 /* Splits the offsets of one axis into mixed-radix digits: f(v) for v < extent, f(0) = 0. */
@@ -207,18 +208,19 @@ static bool split_digits(struct form *f, int x, const int64_t *offset, int64_t e
 /* One axis of a row-major operand: the sum over its dimensions. */
 static bool plain_digit(const struct needle *nd, const struct access *a, const struct strides *st,
                         int x, int ndims, struct form *f) {
-    int64_t stride = 0;
+    int64_t stride = 0, times = 0;
     int name = -1, hits = 0;
     for (int d = 0; d < ndims; d++) {
         int64_t c = access_coef(nd->bound, a, d, x);
         if (!c) continue;
         hits++;
         if (st->name[d] >= 0) name = st->name[d];
+        times += c;
         stride += c * st->stride[d];
     }
     if (!hits) return true;
     if (f->n == MAX_DIGITS || (name >= 0 && hits > 1)) return false;
-    add_digit(f, x, 1, nd->bound->axis[x].extent, name >= 0 ? 0 : stride, name);
+    add_digit(f, x, 1, nd->bound->axis[x].extent, name >= 0 ? times : stride, name);
     return true;
 }
 
@@ -333,7 +335,7 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
                 named = st.name[i];
         if (named >= 0) {
             if (f->n == MAX_DIGITS) return false;
-            add_digit(f, x, 1, extent, 0, named);
+            add_digit(f, x, 1, extent, 1, named);
             continue;
         }
         if (extent > 4096) return false;

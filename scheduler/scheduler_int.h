@@ -79,6 +79,7 @@ struct digit {
     int x;
     int64_t weight, extent, stride;
     int free_stride; /* index of a stride name, -1 */
+    int64_t times;   /* that it goes in each step: 2 for y of y*2+r */
 };
 /* A fragment lies in the memories of several instances. Seen from here it is a whole: its digits are
  * those of the row-major operand, in strides of FRAGMENT elements that stand for no address. */

@@ -341,6 +341,22 @@ static bool home_has_coords(const struct work *w, const struct opnd *o, int buff
     return true;
 }
 
+/* Is one step of the axis what the instruction takes for one, and of one dimension with all that go
+ * the same chosen distance? */
+static bool walks_home(const struct work *w, const struct task *t, const struct opnd *o,
+                       const struct access *acc, const struct digit *dg) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims && t->axis[dg->x] >= 0; d++) {
+        if (!access_coef(w->p, acc, d, t->axis[dg->x])) continue;
+        for (int i = 0; i < o->form.n; i++) {
+            const struct digit *k = &o->form.digit[i];
+            if (k->free_stride == dg->free_stride && t->axis[k->x] >= 0 &&
+                access_coef(w->p, acc, d, t->axis[k->x]) != k->times)
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Used where it lies: the strides of the home must be the needle's, in one of the operand's
  * layouts. */
 bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool write) {
@@ -367,7 +383,7 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
                     ok = home_stride(&w->home[acc->buffer], w->p->buffer[acc->buffer].ndims, c,
                                      &stride);
             }
-            ok = ok && (dg->free_stride >= 0 ? stride > 0
+            ok = ok && (dg->free_stride >= 0 ? stride > 0 && walks_home(w, t, &probe, acc, dg)
                                              : stride == dg->stride || (a < 0 && dg->extent == 1));
             if (dg->free_stride >= 0 && stride < chosen) chosen = stride;
             if (dg->free_stride < 0 && a >= 0) span += (w->p->axis[a].extent - 1) * stride;

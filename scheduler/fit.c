@@ -83,6 +83,7 @@ static bool split_dim(struct match *t, int i, int64_t part) {
     struct box *b = &t->f->box;
     if (b->n == MAX_COORDS || part < 1) return false;
     struct box_dim *d = &b->dim[i], rest = *d;
+    rest.outside |= b->apart; /* one axis of the move for each dimension */
     rest.extent = rest.total = val_const(d->extent.c / part);
     rest.unit = d->unit * part;
     rest.from = val_scale(t->w->arena, d->from, part);

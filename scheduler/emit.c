@@ -4,6 +4,7 @@
 #include "scheduler/needs.h"
 #include "scheduler/plan_int.h"
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 /* ---- the core ---- */
@@ -358,22 +359,31 @@ static void place_chain(struct emitter *e, int64_t *at) {
     }
 }
 
+/* Results that share a counter take and give in turn: what comes back for the one with the most slots
+ * may not let the one with the fewest begin too soon. */
 static int out_credits(const struct emitter *e) {
-    int n = 0;
+    int results = 0, fewest = INT_MAX;
     struct edge back = credit_edge(e), give = store_edge(e);
     if (e->store < 0 || back.kind != EDGE_TOKEN || (same_tokens(e) && !e->load_ahead)) return 0;
-    for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
-        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
-            result_trips(e, e->nest->plan.hold[i].depth) > 1)
-            n += e->held[i].slots;
+    for (int i = 0; e->t && e->drained && i < e->t->nops; i++) {
+        if (!e->t->op[i].writes || e->t->op[i].where != IN_LOCAL ||
+            result_trips(e, e->nest->plan.hold[i].depth) <= 1)
+            continue;
+        results++;
+        if (e->held[i].slots < fewest) fewest = e->held[i].slots;
+    }
     for (int i = 0; i < e->nest->nchain && chain_runs_ahead(e); i++) {
         const struct task *t = &e->w->task[e->nest->chain[i]];
-        for (int k = 0; k < t->nops; k++)
-            if (t->op[k].writes && chain_needs_hold(e->w, e->nest, t, &t->op[k]) &&
-                needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
-                n += e->own[i][k].slots;
+        for (int k = 0; k < t->nops; k++) {
+            if (!t->op[k].writes || !chain_needs_hold(e->w, e->nest, t, &t->op[k]) ||
+                !needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
+                continue;
+            results++;
+            if (e->own[i][k].slots < fewest) fewest = e->own[i][k].slots;
+        }
     }
-    return within_depth(e->w->m, within_depth(e->w->m, n, &back), &give);
+    if (!results) return 0;
+    return within_depth(e->w->m, within_depth(e->w->m, results * fewest, &back), &give);
 }
 
 /* Many in a loop. */

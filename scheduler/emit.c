@@ -4,154 +4,11 @@
 #include "scheduler/needs.h"
 #include "scheduler/plan_int.h"
 #include <assert.h>
-#include <limits.h>
 #include <string.h>
 
 /* ---- the core ---- */
 
 static bool core_depth(struct emitter *e, struct nodes *out, int d);
-
-static struct edge store_edge(const struct emitter *e) {
-    return edge_find(e->w->m, e->exec, e->exec_completes, e->store);
-}
-
-static struct edge stored_edge(const struct emitter *e) {
-    return edge_find(e->w->m, e->store, e->store_completes, e->exec);
-}
-
-/* Who stored a result tells who begins the next one in its slot. */
-static struct edge credit_edge(const struct emitter *e) {
-    return e->load_ahead ? edge_find(e->w->m, e->store, e->store_completes, e->load) : stored_edge(e);
-}
-
-static bool takes_credits(const struct emitter *e) {
-    return e->drained && e->store >= 0 && (e->load_ahead || !same_tokens(e));
-}
-
-/* How often results are begun at that depth while their credits last. */
-static double result_trips(const struct emitter *e, int d) {
-    const struct plan *p = &e->nest->plan;
-    return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->root);
-}
-
-/* 1 when the reductions outside of depth d are not at their first (last) block. */
-static struct val other_block(struct emitter *e, int d, bool last) {
-    struct work *w = e->w;
-    struct arena *a = &w->s->arena;
-    const struct plan *p = &e->nest->plan;
-    struct val any = val_const(0);
-    for (int x = 0; x < w->p->naxes; x++) {
-        if (!(e->t->reductions >> x & 1) || plan_tiles(w, p, x, d) <= 1) continue;
-        struct val end = val_add(a, e->lo[x], e->size[x]);
-        any = val_make(a, SX_OR, any,
-                       last ? val_make(a, SX_LT, end, val_const(w->p->axis[x].extent))
-                            : val_make(a, SX_NE, e->lo[x], val_const(0)));
-    }
-    return any;
-}
-
-/* The body as often as `times` says, which is 0 or 1. */
-static void guard(struct emitter *e, struct nodes *out, struct val times, struct nodes *body) {
-    if (val_is(times, 0)) return;
-    if (!val_is(times, 1))
-        nodes_add(e->w, out,
-                  loop_node(e->w, new_var(e->w, "once"), val_const(0), times, 1, LOOP_SEQUENTIAL,
-                            -1, body));
-    else
-        for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
-}
-
-static bool starts_at_home(const struct emitter *e, const struct opnd *o) {
-    return o->read >= 0 || (o->accumulates && e->t->init < 0 && e->nest->init < 0 && !o->begin);
-}
-
-/* Where another queue brings what the sums start with, it waits for the slot and tells the
- * instructions. */
-static bool load_begins(struct emitter *e, struct nodes *out) {
-    return e->load < 0 || e->load_ahead || add_signal(e->w, out, e->exec, e->load);
-}
-
-static bool load_ends(struct emitter *e, struct nodes *out) {
-    if (e->load < 0) return true;
-    struct edge x = edge_find(e->w->m, e->load, e->load_completes, e->exec);
-    if (x.kind == EDGE_NONE) return add_signal(e->w, out, e->load, e->exec);
-    edge_give(e->w, out, &x, (struct signal){0});
-    edge_take(e->w, out, &x, (struct signal){0});
-    return true;
-}
-
-/* The first block of a cut reduction starts the result, later ones fetch it back. */
-static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
-    struct work *w = e->w;
-    const struct opnd *o = &e->t->op[i];
-    struct val later = starts_at_home(e, o) ? val_const(1) : other_block(e, d, false);
-    struct nodes init = {0}, fill = {0};
-    if (!load_begins(e, out)) return false;
-    if (e->nest->init >= 0 && !init_loops(e, &init, 0)) return false;
-    if (o->begin && !emit_begin(w, e->moves, &init, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i])) return false;
-    if (o->begin && !load_ends(e, &init)) return false;
-    guard(e, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), &init);
-    if (val_is(later, 0)) return true;
-    int buffer = task_access(w, e->t, o, o->read < 0)->buffer;
-    if (!emit_transfer(w, e->moves, &fill, buffer, o, &e->held[i], &e->held[i].whole, true))
-        return false;
-    if (!load_ends(e, &fill)) return false;
-    guard(e, out, later, &fill);
-    return true;
-}
-
-static bool start_result(struct emitter *e, struct nodes *out, int i, int d) {
-    struct work *w = e->w;
-    const struct opnd *o = &e->t->op[i];
-    struct held *h = &e->held[i];
-    struct edge back = credit_edge(e);
-    bool again = result_trips(e, d) > 1 || back.kind == EDGE_FENCE;
-    if (again && takes_credits(e))
-        edge_take(w, out, &back, (struct signal){0});
-    renew_place(e, h);
-    if (h->slots > 1) add_rotate(w, out, h->place);
-    region_here(e, e->t, o, task_access(w, e->t, o, true), &h->whole);
-    h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
-    e->made[0].buffer = w->p->stmt[e->t->stmt].dst.buffer;
-    e->made[0].held = h;
-    e->nmade = 1;
-    return start_value(e, out, i, d);
-}
-
-/* What follows the result runs after the last block; partial sums of the others go home. */
-static bool follow_result(struct emitter *e, struct nodes *out, int i, int d) {
-    struct work *w = e->w;
-    struct nodes chain = {0}, spill = {0};
-    struct val more = other_block(e, d, true);
-    if (!grain_loops(e, &chain, 0)) return false;
-    guard(e, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), &chain);
-    if (val_is(more, 0)) return true;
-    if (!emit_transfer(w, e->moves, &spill, w->p->stmt[e->t->stmt].dst.buffer, &e->t->op[i],
-                       &e->held[i], &e->held[i].whole, false))
-        return false;
-    guard(e, out, more, &spill);
-    return true;
-}
-
-static bool finish_result(struct emitter *e, struct nodes *out, int i, int d) {
-    struct work *w = e->w;
-    const struct opnd *o = &e->t->op[i];
-    if (e->nest->nchain) return follow_result(e, out, i, d);
-    if (!e->drained || o->where != IN_LOCAL) return true;
-    if (!follow_emit(e, out)) return false;
-    struct nodes moves = {0};
-    int buffer = w->p->stmt[e->t->stmt].dst.buffer;
-    if (!way_begin(e, &moves, o, buffer, &e->held[i], &e->held[i].whole, &e->out[0])) return false;
-    struct edge give = store_edge(e), back = credit_edge(e);
-    edge_give(w, out, &give, (struct signal){0});
-    edge_take(w, out, &give, (struct signal){0});
-    for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
-    if (result_trips(e, d) > 1) {
-        edge_give(w, out, &back, (struct signal){0});
-        if (!takes_credits(e)) edge_take(w, out, &back, (struct signal){0});
-    }
-    return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
-}
 
 /* Whole tiles and tail need a body each, unless a loop further in splits the same axis. */
 static bool splits(const struct emitter *e, int d) {
@@ -181,14 +38,14 @@ static bool core_depth(struct emitter *e, struct nodes *out, int d) {
     feeds_emit(e, out, d, false);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
-            !start_result(e, out, i, d))
+            !result_start(e, out, i, d))
             return false;
     if (!fills_open(e, out, d) || !core_body(e, out, d)) return false;
     fills_close(e, out, d);
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes &&
             (e->t->op[i].where == IN_LOCAL ? p->hold[i].depth == d : p->depth_out == d) &&
-            !finish_result(e, out, i, d))
+            !result_finish(e, out, i, d))
             return false;
     feeds_emit(e, out, d, true);
     return true;
@@ -249,24 +106,6 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
     }
 }
 
-/* A result's places on its way home, two slots each. */
-static void place_out(struct emitter *e, const struct opnd *o, int buffer, const struct region *r,
-                      int by, struct way_out *way, int64_t *at) {
-    struct work *w = e->w;
-    way->n = o->out.n;
-    for (int k = 0; k <= way->n; k++) {
-        struct opnd stop = route_stop(w, o, &o->out, k),
-                    outer = route_stop(w, o, &o->out, k > 0 ? k - 1 : 0);
-        way->queue[k] =
-            transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false, by,
-                           &way->completes[k]);
-        if (k == way->n) break;
-        way->via[k].slots = 2;
-        way->via[k].place =
-            add_place(w, buffer, stop.memory, stop.align, &at[stop.memory], slot_bytes(w, &stop, r), 2);
-    }
-}
-
 /* Results, and what stays over several of them, first: the chain may use the rest of a register
  * file again. */
 static void place_core(struct emitter *e, int64_t *at, bool lasting) {
@@ -296,40 +135,15 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         if (i == e->nest->given) continue;
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
         int64_t start = fixed[i] < 0 ? at[o->memory] : fixed[i];
-        e->held[i].place =
-            add_place(w, acc->buffer, o->memory, o->align, &start,
-                      bytes[i] / e->held[i].slots, e->held[i].slots);
+        e->held[i].place = add_place(w, acc->buffer, o->memory, o->align, &start,
+                                     bytes[i] / e->held[i].slots, e->held[i].slots);
         if (start > at[o->memory]) at[o->memory] = start;
         if (!o->writes) place_route(e, i, acc, at);
         if (!o->writes || !e->drained) continue;
-        place_out(e, o, task_access(w, e->t, o, true)->buffer, &r, p->hold[i].drain_by,
-                  &e->out[0], at);
+        way_place(e, o, task_access(w, e->t, o, true)->buffer, &r, p->hold[i].drain_by, &e->out[0],
+                  at);
         e->store = e->out[0].queue[e->out[0].n];
         e->store_completes = e->out[0].completes[e->out[0].n];
-    }
-}
-
-/* Which queue brings what the sums start with, and whether it may run ahead. */
-static void find_load(struct emitter *e) {
-    struct work *w = e->w;
-    for (int i = 0; i < e->t->nops; i++) {
-        const struct opnd *o = &e->t->op[i];
-        const struct access *acc = o->writes ? task_access(w, e->t, o, true) : NULL;
-        struct region r;
-        int queue = -1;
-        if (!acc || o->where != IN_LOCAL || (!o->begin && !starts_at_home(e, o)) || (e->nest->kept >> i & 1) ||
-            i == e->nest->given)
-            continue;
-        plan_region(w, &e->nest->plan, e->t, acc, &o->geom, e->nest->plan.hold[i].depth, &r);
-        e->load_completes = -1;
-        if (o->begin)
-            queue = o->begin->move.needle->in->queue;
-        else
-            queue = transfer_queue(w, e->moves, acc->buffer, NULL, o, &r, true, e->held[i].fill_by, &e->load_completes);
-        if (queue < 0 || edge_find(w->m, queue, e->load_completes, e->exec).kind == EDGE_FREE) continue;
-        e->load = queue;
-        struct edge back = edge_find(w->m, e->store, e->store_completes, queue);
-        e->load_ahead = e->drained && e->store >= 0 && (back.kind == EDGE_TOKEN || back.kind == EDGE_FREE);
     }
 }
 
@@ -345,7 +159,7 @@ static void place_chain(struct emitter *e, int64_t *at) {
             if (!acc) continue;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
             if (o->writes && needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) {
-                place_out(e, o, w->p->stmt[t->stmt].dst.buffer, &r, 0, &e->out[i + 1], at);
+                way_place(e, o, w->p->stmt[t->stmt].dst.buffer, &r, 0, &e->out[i + 1], at);
                 if (e->store < 0) {
                     e->store = e->out[i + 1].queue[e->out[i + 1].n];
                     e->store_completes = e->out[i + 1].completes[e->out[i + 1].n];
@@ -357,54 +171,6 @@ static void place_chain(struct emitter *e, int64_t *at) {
                                            slot_bytes(w, o, &r), e->own[i][k].slots);
         }
     }
-}
-
-/* Results that share a counter take and give in turn: what comes back for the one with the most slots
- * may not let the one with the fewest begin too soon. */
-static int out_credits(const struct emitter *e) {
-    int results = 0, fewest = INT_MAX;
-    struct edge back = credit_edge(e), give = store_edge(e);
-    if (e->store < 0 || back.kind != EDGE_TOKEN || (same_tokens(e) && !e->load_ahead)) return 0;
-    for (int i = 0; e->t && e->drained && i < e->t->nops; i++) {
-        if (!e->t->op[i].writes || e->t->op[i].where != IN_LOCAL ||
-            result_trips(e, e->nest->plan.hold[i].depth) <= 1)
-            continue;
-        results++;
-        if (e->held[i].slots < fewest) fewest = e->held[i].slots;
-    }
-    for (int i = 0; i < e->nest->nchain && chain_runs_ahead(e); i++) {
-        const struct task *t = &e->w->task[e->nest->chain[i]];
-        for (int k = 0; k < t->nops; k++) {
-            if (!t->op[k].writes || !chain_needs_hold(e->w, e->nest, t, &t->op[k]) ||
-                !needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
-                continue;
-            results++;
-            if (e->own[i][k].slots < fewest) fewest = e->own[i][k].slots;
-        }
-    }
-    if (!results) return 0;
-    return within_depth(e->w->m, within_depth(e->w->m, results * fewest, &back), &give);
-}
-
-/* Many in a loop. */
-static void add_credits(struct emitter *e, struct nodes *out, int queue, bool push, int sync,
-                        int n) {
-    struct nodes body = {0};
-    if (n > 4) {
-        add_sync(e->w, &body, queue, push, sync);
-        nodes_add(e->w, out,
-                  loop_node(e->w, new_var(e->w, "t"), val_const(0), val_const(n), 1,
-                            LOOP_SEQUENTIAL, -1, &body));
-        return;
-    }
-    for (int i = 0; i < n; i++) add_sync(e->w, out, queue, push, sync);
-}
-
-void nest_credits(struct emitter *e, struct nodes *out, bool give) {
-    int credits = out_credits(e), back = credits ? credit_edge(e).sync : -1;
-    for (int i = 0; give && i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], true);
-    add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->exec), give, back, credits);
-    for (int i = 0; !give && i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], false);
 }
 
 bool nest_turn(struct emitter *e, struct nodes *out) {
@@ -452,7 +218,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     if (e->t) place_core(e, at, true);
     memcpy(base, at, sizeof base);
     if (e->t) place_core(e, at, false);
-    if (e->t) find_load(e);
+    if (e->t) result_load(e);
     if (e->t) follow_place(e, at);
     memcpy(top, at, sizeof top);
     for (int i = 0; i < e->nfills && n->plan.parts; i++)
@@ -464,8 +230,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
         int64_t used = at[m] > top[m] ? at[m] : top[m];
         if (m != w->m->home && used > graph_capacity(w->m, m) &&
-            used > w->m->memory[m].size - edge_objects(w->m, m) &&
-            w->m->memory[m].size >= 0) {
+            used > w->m->memory[m].size - edge_objects(w->m, m) && w->m->memory[m].size >= 0) {
             diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
                       "statement %d needs %lld bytes of memory '%s', which has %lld",
                       w->task[n->core >= 0 ? n->core : n->chain[0]].stmt, (long long)used,
@@ -493,8 +258,7 @@ static bool emit_shares(struct emitter *e, struct nodes *out, int axis, int64_t 
     if (tiles % parts == 0)
         return emit_loop(e, out, axis, tiles / parts * tile, false, false, nest_root, 0);
     int var = new_var(e->w, e->w->m->unit[e->w->m->queue[e->exec].unit].id);
-    struct val s = val_var(a, var, parts - 1),
-               from = val_div(a, val_scale(a, s, tiles), parts),
+    struct val s = val_var(a, var, parts - 1), from = val_div(a, val_scale(a, s, tiles), parts),
                to = val_div(a, val_scale(a, val_add(a, s, val_const(1)), tiles), parts);
     struct val begin = val_scale(a, from, tile), end = val_scale(a, to, tile);
     if (size.c % tile) end = val_make(a, SX_MIN, end, val_const(size.c));
@@ -504,8 +268,9 @@ static bool emit_shares(struct emitter *e, struct nodes *out, int axis, int64_t 
     e->size[axis].max = (tiles + parts - 1) / parts * tile;
     e->tile[axis] = tile;
     bool ok = nest_root(e, &inner, 0);
-    nodes_add(e->w, out,
-              loop_node(e->w, var, val_const(0), val_const(parts), 1, LOOP_SEQUENTIAL, axis, &inner));
+    nodes_add(
+        e->w, out,
+        loop_node(e->w, var, val_const(0), val_const(parts), 1, LOOP_SEQUENTIAL, axis, &inner));
     e->lo[axis] = lo;
     e->size[axis] = size;
     return ok;

@@ -89,7 +89,6 @@ struct node loop_node(struct work *, int var, struct val lo, struct val hi, int6
                       enum loop_kind, int axis, struct nodes *body);
 uint64_t nodes_queues(const struct work *, const struct node *, int n);
 
-bool chain_runs_ahead(const struct emitter *); /* its results have credits of the storing queue */
 /* Do the queues that fill and store tell the core by the same tokens? Then none may be left over for the other to take. */
 bool same_tokens(const struct emitter *);
 
@@ -135,9 +134,17 @@ int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at,
               int slots);
 bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);
 bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
+
+/* emit_result.c */
+void result_load(struct emitter *); /* finds which queue brings what the sums start with */
+bool result_start(struct emitter *, struct nodes *, int operand, int depth);
+bool result_finish(struct emitter *, struct nodes *, int operand, int depth);
+bool chain_runs_ahead(const struct emitter *); /* its results have credits of the storing queue */
 void nest_credits(struct emitter *, struct nodes *, bool give); /* of its results, at the root */
 
 /* emit_out.c */
+void way_place(struct emitter *, const struct opnd *, int buffer, const struct region *, int by,
+               struct way_out *, int64_t *at); /* two slots in each memory */
 bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer,
                const struct held *, const struct region *, struct way_out *); /* out of its own memory */
 bool way_home(struct emitter *, struct nodes *, const struct opnd *, int buffer,

@@ -1,6 +1,23 @@
 /* Results on their way home through the memories of their route: each queue waits for a free slot
  * of the next memory, moves, and tells the next queue. */
 #include "scheduler/emit_int.h"
+#include "scheduler/plan_int.h"
+
+void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct region *r, int by,
+               struct way_out *way, int64_t *at) {
+    struct work *w = e->w;
+    way->n = o->out.n;
+    for (int k = 0; k <= way->n; k++) {
+        struct opnd stop = route_stop(w, o, &o->out, k),
+                    outer = route_stop(w, o, &o->out, k > 0 ? k - 1 : 0);
+        way->queue[k] = transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false, by,
+                                       &way->completes[k]);
+        if (k == way->n) break;
+        way->via[k].slots = 2;
+        way->via[k].place = add_place(w, buffer, stop.memory, stop.align, &at[stop.memory],
+                                      slot_bytes(w, &stop, r), 2);
+    }
+}
 
 /* From the k-th move of the way to the next inner or outer one. */
 static void signal(struct emitter *e, struct nodes *out, const struct way_out *way, int from,
@@ -52,6 +69,5 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
 
 void way_credits(struct emitter *e, struct nodes *out, const struct way_out *way, bool give) {
     for (int k = 0; k < way->n; k++)
-        for (int i = 0; i < way->via[k].slots; i++)
-            signal(e, out, way, k, k + 1, give);
+        for (int i = 0; i < way->via[k].slots; i++) signal(e, out, way, k, k + 1, give);
 }

@@ -241,40 +241,6 @@ static bool left_alone(const struct task *t) {
     return handed;
 }
 
-/* The queue that brings the operand to its memory, or takes it from there; -1: none. */
-static int moved_by(struct work *w, const struct moves *moves, const struct task *t,
-                    const struct opnd *o, bool write) {
-    struct region r;
-    const struct access *acc = operand_sample(w, t, o, write, &r);
-    const struct route *way = write ? &o->out : &o->in;
-    struct opnd outer = route_stop(w, o, way, way->n > 0 ? way->n - 1 : 0);
-    int completes;
-    return transfer_queue(w, moves, acc->buffer, way->n > 0 && !write ? &outer : NULL, o, &r,
-                          !write, 0, &completes);
-}
-
-/* What sums begin with and what they read come by one queue, and one counter would tell it of free
- * slots of both: of which, it could not know. */
-static bool mixes_credits(struct work *w, const struct moves *moves, const struct task *t) {
-    int exec = t->needle->in->queue;
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *o = &t->op[i];
-        bool begins = o->begin || o->read >= 0 || (o->accumulates && t->init < 0);
-        if (!o->writes || o->where != IN_LOCAL || !begins) continue;
-        int load = o->begin ? o->begin->move.needle->in->queue : moved_by(w, moves, t, o, false),
-            store = moved_by(w, moves, t, o, true);
-        if (load < 0 || store < 0 || load == exec || load == store) continue;
-        struct edge own = edge_of_queue(w->m, exec, load), back = edge_of_queue(w->m, store, load);
-        if (own.kind != EDGE_TOKEN || back.kind == EDGE_FREE) continue;
-        if (back.kind == EDGE_TOKEN && back.sync != own.sync) continue;
-        for (int k = 0; k < t->nops; k++)
-            if (k != i && !t->op[k].writes && t->op[k].where == IN_LOCAL &&
-                moved_by(w, moves, t, &t->op[k], false) == load)
-                return true;
-    }
-    return false;
-}
-
 static bool touches(const struct stmt *st, int buffer) {
     for (int r = 0; r < st->nreads; r++)
         if (st->read[r].buffer == buffer) return true;
@@ -408,11 +374,6 @@ bool nests_make(struct work *w, const struct moves *moves) {
             n->core = k;
         else
             n->chain[n->nchain++] = k;
-        if (n->core >= 0 && n->init < 0 && mixes_credits(w, moves, &w->task[k])) {
-            task_demote(w, k, "one counter would tell of free slots of what its sums begin with and of what they read");
-            w->nnests--;
-            continue;
-        }
         if (n->core < 0 && comes_by_route(&w->task[k], n, w)) {
             task_demote(w, k, "an operand passes several memories, which only reductions' do so far");
             w->nnests--;

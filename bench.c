@@ -382,8 +382,7 @@ static void outcome_init(struct outcome *o, int threads) {
                         &o->peak_gflops, &o->speedup,      &o->peak_fraction,    &o->predicted,
                         &o->clock,       &o->ratio,        &o->ratio_least,      &o->ratio_most,
                         &o->cycles,      &o->limit_cycles, &o->predicted_cycles, &o->utilisation,
-                        &o->read_bytes,  &o->write_bytes,  &o->few_cycles,
-                        &o->instructions};
+                        &o->read_bytes,  &o->write_bytes,  &o->few_cycles,       &o->instructions};
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) *number[i] = NAN;
     for (int p = 0; p < MAX_PEERS; p++) o->peer[p] = NAN;
 }
@@ -480,11 +479,11 @@ static bool check_options(struct bench *b) {
                   "one file of decisions is for one program, not for suite '%s'", b->path);
         return false;
     }
-    const char *device_only = o->rtl             ? "--rtl"
+    const char *device_only = o->rtl              ? "--rtl"
                               : o->latencies.high ? "--latencies"
-                              : o->set.n         ? "--set"
-                              : b->contexts      ? "--contexts"
-                                                 : NULL;
+                              : o->set.n          ? "--set"
+                              : b->contexts       ? "--contexts"
+                                                  : NULL;
     if (!b->device && device_only) {
         diag_line(&b->im->diags, device_only, 0, 0,
                   "'%s' is not simulated but measured here; expected a device", b->machine);
@@ -511,8 +510,8 @@ static bool find_machine(struct bench *b) {
 
 static int bench_run(struct bench *b) {
     isamap *im = b->im;
-    if ((has_suffix(b->path, ".csv") && !load_suite(b)) || !find_machine(b) ||
-        !check_options(b) || !points_parse(im, &b->arena, &b->points) ||
+    if ((has_suffix(b->path, ".csv") && !load_suite(b)) || !find_machine(b) || !check_options(b) ||
+        !points_parse(im, &b->arena, &b->points) ||
         (!b->device && !peers_load(im->option.vs, &b->peers, &im->diags)))
         return ISAMAP_INPUT;
     b->peaks_cap = 8 * b->nthreads;

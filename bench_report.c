@@ -156,8 +156,8 @@ static void host_row(const struct bench *b, const struct outcome *o, struct tabl
 }
 
 static void device_columns(const struct bench *b, struct table *t) {
-    static const char *const title[] = {"cycles",    "predicted", "limit",      "of limit",
-                                        "by",        "of MACs",   "DRAM MB",    "least",
+    static const char *const title[] = {"cycles",    "predicted", "limit",        "of limit",
+                                        "by",        "of MACs",   "DRAM MB",      "least",
                                         "compile s", "nodes",     "instructions", "verified by"};
     for (size_t i = 0; i < sizeof title / sizeof *title; i++) table_column(t, title[i]);
     if (b->contexts == 1) table_column(t, "one context");

@@ -93,7 +93,8 @@ void report_head(struct report *r, const struct job *j) {
     report_integer(r, "schedule_nodes", schedule_nodes(j->schedule));
     text_printf(&r->text, "%s on %s\n", j->name, j->machine->name);
     if (j->machine->parameters) text_printf(&r->text, "parameters  %s\n", j->machine->parameters);
-    text_printf(&r->text, "compiled    in %.3g s, %" PRId64 " schedule nodes\n", j->compile_seconds, schedule_nodes(j->schedule));
+    text_printf(&r->text, "compiled    in %.3g s, %" PRId64 " schedule nodes\n", j->compile_seconds,
+                schedule_nodes(j->schedule));
 }
 
 /* ---- run ---- */
@@ -157,8 +158,7 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     report_integer(r, "peak_bytes", bytes);
     double macs = (double)program_macs(j->program);
     text_printf(&r->text, "ran         in %.4g ms (backend %s)", 1e3 * seconds, backend->name);
-    text_printf(&r->text, ", predicted %.4g ms",
-                1e3 * j->schedule->cost / j->machine->clock);
+    text_printf(&r->text, ", predicted %.4g ms", 1e3 * j->schedule->cost / j->machine->clock);
     if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
     text_append(&r->text, "\n", 1);
     report_comparison(r, &c);

@@ -140,7 +140,7 @@ struct reference {
         int64_t *at;
         union value *value;
         int n;
-    } *sample; /* by buffer; NULL: whole */
+    } * sample; /* by buffer; NULL: whole */
 };
 
 static bool interpret_whole(isamap *im, const struct arrays *in, struct reference *r) {

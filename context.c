@@ -89,24 +89,25 @@ int isamap_option(isamap *im, const char *name, const char *value) {
         const char *name;
         const char **to;
     } strings[] = {
-        {"machine", &o->machine},   {"kernel", &o->kernel},       {"output-dir", &o->output_dir},
-        {"approach", &o->approach}, {"rewrite", &o->rewrite},     {"allow", &o->allow}, {"decisions", &o->decisions}, {"record", &o->record},
-        {"trace", &o->trace},       {"target", &o->target},       {"vs", &o->vs},
-        {"only", &o->only}};
+        {"machine", &o->machine},     {"kernel", &o->kernel},   {"output-dir", &o->output_dir},
+        {"approach", &o->approach},   {"rewrite", &o->rewrite}, {"allow", &o->allow},
+        {"decisions", &o->decisions}, {"record", &o->record},   {"trace", &o->trace},
+        {"target", &o->target},       {"vs", &o->vs},           {"only", &o->only}};
     struct {
         const char *name;
         bool *to;
-    } switches[] = {{"verify", &o->verify},    {"check", &o->check},
-                    {"json", &o->json},        {"why", &o->why},
-                    {"all", &o->all},          {"certify", &o->certify},
-                    {"explain", &o->explain},  {"rtl", &o->rtl},
-                     {"no-values", &o->no_values},
+    } switches[] = {{"verify", &o->verify},    {"check", &o->check}, {"json", &o->json},
+                    {"why", &o->why},          {"all", &o->all},     {"certify", &o->certify},
+                    {"explain", &o->explain},  {"rtl", &o->rtl},     {"no-values", &o->no_values},
                     {"progress", &o->progress}};
     struct {
         const char *name;
         struct pairs *to;
-    } lists[] = {{"define", &o->define}, {"input", &o->input}, {"param", &o->param}, {"size", &o->size},
-               {"set", &o->set}};
+    } lists[] = {{"define", &o->define},
+                 {"input", &o->input},
+                 {"param", &o->param},
+                 {"size", &o->size},
+                 {"set", &o->set}};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
         if (strcmp(name, strings[i].name) == 0 && value)
             return *strings[i].to = arena_strdup(&im->arena, value), ISAMAP_DONE;

@@ -284,8 +284,8 @@ static uint64_t next_random(uint64_t *s) { /* splitmix64 (Steele, Lea, Flood 201
     return z ^ z >> 31;
 }
 
-/* Weights by the root of their fan-in, as networks are initialised: what is deep or recurrent stays in
- * range, and rounding does not grow from step to step. */
+/* Weights by the root of their fan-in, as networks are initialised: what is deep or recurrent stays
+ * in range, and rounding does not grow from step to step. */
 static void random_fill(const struct buffer *b, void *data, uint64_t seed) {
     size_t bytes = type_size(b->type);
     double scale = 1;

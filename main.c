@@ -22,7 +22,8 @@ static const char usage[] =
     "limit\n"
     "  isamap new-machine NAME                 a commented machine file to start from, NAME.xml "
     "(docs/porting.md)\n"
-    "  isamap show FILE -o OUT                 a program as .isam, its mapping on -m as .svg, a machine as .dot or .sv\n"
+    "  isamap show FILE -o OUT                 a program as .isam, its mapping on -m as .svg, a "
+    "machine as .dot or .sv\n"
     "  isamap calibrate -m MACHINE [-o FILE]   measures what the machine's parameters are on this "
     "computer\n"
     "\n"
@@ -47,13 +48,16 @@ static const char usage[] =
     "  --explain                  what the scheduler considered\n"
     "  --record FILE              save the decisions       --decisions FILE        replay them\n"
     "  --contexts N               slots of a copy at most (1: nothing is in flight)\n"
-    "  --rewrite NAME,NAME        rewrite the program first, whether that pays or not (docs/mapping.md)\n"
-    "  --allow EFFECT             what rewrites may do to floats: exact, reorders (default), finite, rounds\n"
+    "  --rewrite NAME,NAME        rewrite the program first, whether that pays or not "
+    "(docs/mapping.md)\n"
+    "  --allow EFFECT             what rewrites may do to floats: exact, reorders (default), "
+    "finite, rounds\n"
     "  --trace FILE               sim: Chrome trace JSON   --no-values             sim: cycles "
     "alone\n"
     "  --rtl                      sim, bench: on the machine's model in RTL, with the words of the "
     "instructions\n"
-    "  --latencies LOW..HIGH      sim, bench --rtl: of each transfer, random (else as the machine file "
+    "  --latencies LOW..HIGH      sim, bench --rtl: of each transfer, random (else as the machine "
+    "file "
     "says)\n"
     "  --why                      map: why not             --all, --certify        map: every "
     "mapping; certify all\n"
@@ -69,7 +73,8 @@ static const char usage[] =
     "of each row\n"
     "  --kernel FILE.isam[:NAME]  what a suite's columns bind\n"
     "  --set NAME=LOW..HIGH       a device at each value of a parameter (also NAME=V,V)\n"
-    "  --contexts N               on a device: beside schedules with at most N slots for each copy\n"
+    "  --contexts N               on a device: beside schedules with at most N slots for each "
+    "copy\n"
     "\n"
     "Results go to standard output, the rest to standard error. Exit status: 0 done, 1 the input "
     "is wrong, 2 usage,\n"
@@ -87,8 +92,8 @@ static int wants_help(int argc, char **argv) {
 }
 
 static int is_switch(const char *name) {
-    static const char *const switches[] = {"verify", "check",   "json",    "why",
-                                           "all",    "certify", "explain", "no-values", "rtl"};
+    static const char *const switches[] = {"verify",  "check",   "json",      "why", "all",
+                                           "certify", "explain", "no-values", "rtl"};
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
         if (strcmp(name, switches[i]) == 0) return 1;
     return 0;
@@ -152,9 +157,8 @@ static int call(isamap *im, const char *command, const char *file, const char *o
 }
 
 static int known(const char *command) {
-    static const char *const commands[] = {"check", "map",  "compile", "run",
-                                           "sim",   "show", "bench",   "calibrate",
-                                           "new-machine", "sweep"};
+    static const char *const commands[] = {"check", "map",   "compile",   "run",         "sim",
+                                           "show",  "bench", "calibrate", "new-machine", "sweep"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(command, commands[i]) == 0) return 1;
     return 0;

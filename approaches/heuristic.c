@@ -97,7 +97,8 @@ const struct approach approach_heuristic = {
     .choose = choose,
     .move = move};
 
-/* What leaves a statement to the fallback only where no instruction takes it, whatever that costs. */
+/* What leaves a statement to the fallback only where no instruction takes it, whatever that costs.
+ */
 static int choose_instruction(void *state, const struct question *q) {
     int best = choose(state, q), found = -1;
     for (int i = 0; i < q->ncandidates && q->kind == QUESTION_COVER; i++)

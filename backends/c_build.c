@@ -43,7 +43,9 @@ static void assemble(struct cgen *g, struct text *t, const char *name) {
                 schedule_parallel(s) ? " -fopenmp" : "");
     text_printf(t, "%s\n#include <math.h>\n#include <string.h>\n", header_text(&g->arena, s));
     c_headers(t, s);
-    text_printf(t, "#undef I /* of <complex.h>, which some headers bring: a buffer may have that name */\n");
+    text_printf(
+        t,
+        "#undef I /* of <complex.h>, which some headers bring: a buffer may have that name */\n");
     text_printf(t, "\n#define ISAMAP_ALIGNED __attribute__((aligned(64)))\n%s\n", c_support);
     if (schedule_parallel(s)) text_printf(t, "%s", threads_text);
     text_printf(t, "%s\n", emit_prelude(&g->arena, s->machine, LANGUAGE_C));

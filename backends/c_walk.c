@@ -222,8 +222,7 @@ static void walk_configure(struct cgen *g, const struct configure_node *n) {
         c_error(g, "configure '%s' has no c emit", c->id);
         return;
     }
-    for (int k = 0; k < n->nsets; k++)
-        count += (size_t)g->machine->state[n->set[k].state].nfields;
+    for (int k = 0; k < n->nsets; k++) count += (size_t)g->machine->state[n->set[k].state].nfields;
     int64_t *value = arena_array(&g->arena, count + 1, sizeof *value);
     for (int k = 0; k < n->nsets; k++)
         for (int f = 0; f < g->machine->state[n->set[k].state].nfields; f++)

@@ -36,7 +36,8 @@ struct copier {
     LLVMValueRef fill;
     int axis[MAX_DIMS], naxes, pieces;
     int64_t extent[MAX_AXES], /* of the part that is copied */
-        grid[MAX_AXES];       /* it begins at a variable, a multiple of so much; 0: at the axis's first value */
+        grid[MAX_AXES]; /* it begins at a variable, a multiple of so much; 0: at the axis's first
+                           value */
     struct lv first[MAX_AXES];
 };
 
@@ -155,10 +156,11 @@ static int axis_pieces(const struct copier *c, int axis, struct piece *out) {
     return n;
 }
 
-/* Where the part begins at a multiple of the grid, its elements lie as from 0 on, and the first ones follow each other in
- * equal steps. */
+/* Where the part begins at a multiple of the grid, its elements lie as from 0 on, and the first
+ * ones follow each other in equal steps. */
 static bool starts_hold(const struct copier *c, int axis) {
-    int64_t g = c->grid[axis], n = g ? c->program->axis[axis].extent / g : 0, last = c->extent[axis] - 1;
+    int64_t g = c->grid[axis], n = g ? c->program->axis[axis].extent / g : 0,
+            last = c->extent[axis] - 1;
     if (n > MAX_STARTS) return false;
     for (int64_t k = 1; k < n; k++)
         for (int side = 0; side < 2; side++) {
@@ -284,8 +286,8 @@ static int64_t vector_of(int64_t extent) {
 /* The body in steps of n, the last of which reaches back over elements that are copied already. */
 typedef void (*step_fn)(const struct copier *, const struct spot *, const struct inner *);
 
-static void in_steps(const struct copier *c, const struct spot *s, const struct inner *in, const struct walk *w, int64_t n,
-                     step_fn body) {
+static void in_steps(const struct copier *c, const struct spot *s, const struct inner *in,
+                     const struct walk *w, int64_t n, step_fn body) {
     int64_t hi = w->extent / n * n;
     struct frame r;
     struct lv v = frame_open(c->f, &r, lv_const(c->f, 0), lv_const(c->f, hi), n, 0, NULL);
@@ -321,7 +323,8 @@ static void across(const struct copier *c, const struct spot *s, const struct in
 static void nest(const struct copier *c, const struct spot *s, const struct walk *w, int n,
                  const struct inner *in) {
     if (!n) {
-        in_steps(c, s, in, &in->row, in->dense || in->turns ? vector_of(in->row.extent) : 1, in->turns ? across : move_step);
+        in_steps(c, s, in, &in->row, in->dense || in->turns ? vector_of(in->row.extent) : 1,
+                 in->turns ? across : move_step);
         return;
     }
     struct frame r;
@@ -437,8 +440,8 @@ static bool take_part(struct copier *c, const struct fallback_node *node, int a)
         c->first[a] = lv_const(c->f, lo->value);
         return lo->value >= 0 && c->extent[a] > 0 && hi->value <= c->program->axis[a].extent;
     }
-    if (!lo || !hi || lo->op != SX_VAR || hi->op != SX_ADD || hi->a->op != SX_VAR || hi->a->var != lo->var ||
-        hi->b->op != SX_CONST || !c->f->grid[lo->var])
+    if (!lo || !hi || lo->op != SX_VAR || hi->op != SX_ADD || hi->a->op != SX_VAR ||
+        hi->a->var != lo->var || hi->b->op != SX_CONST || !c->f->grid[lo->var])
         return false;
     c->extent[a] = hi->b->value;
     c->grid[a] = c->f->grid[lo->var];
@@ -511,7 +514,8 @@ bool build_copy(struct function *f, const struct fallback_node *node) {
         int a = c.axis[i];
         if (!c.grid[a]) continue;
         for (int side = 0; side < 2; side++)
-            s.term[side][s.n] = (struct term){step_of(&c, side, a, c.grid[a]) / c.grid[a], c.first[a]};
+            s.term[side][s.n] =
+                (struct term){step_of(&c, side, a, c.grid[a]) / c.grid[a], c.first[a]};
         s.n++;
     }
     build_pieces(&c, (const struct piece(*)[3])piece, count, 0, w, 0, &s, false);

@@ -128,8 +128,7 @@ void build_configure(struct function *f, const struct configure_node *n) {
     const struct configure *configure = &c->machine->configure[n->configure];
     const struct signature none = {NULL, 0};
     size_t count = 0;
-    for (int k = 0; k < n->nsets; k++)
-        count += (size_t)c->machine->state[n->set[k].state].nfields;
+    for (int k = 0; k < n->nsets; k++) count += (size_t)c->machine->state[n->set[k].state].nfields;
     int64_t *value = arena_array(&c->arena, count + 1, sizeof *value);
     const struct emit *emit = NULL;
     for (int k = 0; k < configure->nemits; k++)

@@ -496,8 +496,7 @@ static void ask_permission(struct function *f, const struct feature *feature) {
     LLVMTypeRef type = LLVMFunctionType(c->i64, &c->i64, 1, true);
     LLVMValueRef arg[] = {lv_const(f, SYS_arch_prctl).v, lv_const(f, code).v,
                           lv_const(f, argument).v};
-    LLVMValueRef status =
-        LLVMBuildCall2(f->builder, type, runtime(c, "syscall", type), arg, 3, "");
+    LLVMValueRef status = LLVMBuildCall2(f->builder, type, runtime(c, "syscall", type), arg, 3, "");
     LLVMBasicBlockRef refused = LLVMAppendBasicBlockInContext(c->context, f->fn, "refused");
     LLVMBasicBlockRef given = LLVMAppendBasicBlockInContext(c->context, f->fn, "given");
     LLVMValueRef good = LLVMBuildICmp(f->builder, LLVMIntEQ, status, lv_const(f, 0).v, "");

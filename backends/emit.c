@@ -220,7 +220,7 @@ bool site_eval(const struct site *s, const struct mexpr *e, double *out,
 struct expansion {
     struct arena *arena;
     const struct machine *machine;
-    const struct site *site;           /* or NULL: env */
+    const struct site *site; /* or NULL: env */
     const struct mexpr_env *env;
     const struct emit *emit;
     emit_unknown unknown;

@@ -22,7 +22,7 @@ struct decider {
     struct arena arena;
     const struct approach *approach; /* NULL: replaying */
     void *state;
-    const char *file; /* of the trace replayed, or of the guide */
+    const char *file;      /* of the trace replayed, or of the guide */
     struct answer *answer; /* recorded; when replaying those of the trace */
     int n, cap, next;
     struct answer *guide; /* answers to some questions; the others are the approach's */
@@ -261,7 +261,8 @@ bool decider_failed(const struct decider *d, struct diags *diags) {
     }
     for (int i = 0; i < d->nguide && !d->failure; i++)
         if (!d->guide[i].used) {
-            diag_line(diags, d->file, d->guide[i].line, 1, "nobody asked for this answer, or not so often");
+            diag_line(diags, d->file, d->guide[i].line, 1,
+                      "nobody asked for this answer, or not so often");
             return true;
         }
     if (d->failure) diag_line(diags, d->file, d->failure_line, 1, "%s", d->failure);

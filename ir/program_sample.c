@@ -117,7 +117,8 @@ static void rows_open(struct sampler *m, struct inverse *v) {
     for (int i = 0; i < s->nreads; i++) {
         int n = p->buffer[s->read[i].buffer].ndims;
         v->read[i] = arena_array(&m->arena, (size_t)n, sizeof *v->read[i]);
-        for (int d = 0; d < n; d++) v->read[i][d] = row_make(m, v, s->read[i].coef + (size_t)d * row);
+        for (int d = 0; d < n; d++)
+            v->read[i][d] = row_make(m, v, s->read[i].coef + (size_t)d * row);
     }
     v->moved = arena_array(&m->arena, (size_t)v->naxes, sizeof *v->moved);
     v->nmoved = arena_array(&m->arena, (size_t)v->naxes, sizeof *v->nmoved);

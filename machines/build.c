@@ -550,7 +550,8 @@ static void check_shares(struct build *b, const struct loader *l) {
     }
 }
 
-/* A line takes as long as its bytes at the rate of the memory behind, the first of several its latency more. */
+/* A line takes as long as its bytes at the rate of the memory behind, the first of several its
+ * latency more. */
 static void default_refills(struct machine *m) {
     for (int i = 0; i < m->nmemories; i++) {
         struct memory *y = &m->memory[i];
@@ -605,8 +606,7 @@ struct machine *machine_build(struct arena *arena, const struct node *root,
                               struct diags *diags) {
     struct machine *m = calloc(1, sizeof *m);
     if (!m) abort();
-    struct build b = {
-        .m = m, .diags = diags, .set = set, .parameters = l ? l->parameters : NULL};
+    struct build b = {.m = m, .diags = diags, .set = set, .parameters = l ? l->parameters : NULL};
     if (arena)
         m->arena = *arena;
     else

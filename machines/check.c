@@ -230,10 +230,11 @@ static void check_memories(const struct machine *m, struct diags *d) {
         int unit;
         int64_t bytes;
         if (y->pool && !memory_pool(m, i, &unit, &bytes))
-            check_error(d, y->at,
-                        "pool '%s' of memory '%s' is none, expected a unit around its own and bytes, "
-                        "as in \"block 256K\"",
-                        y->pool, y->id);
+            check_error(
+                d, y->at,
+                "pool '%s' of memory '%s' is none, expected a unit around its own and bytes, "
+                "as in \"block 256K\"",
+                y->pool, y->id);
         if (y->banks > 1 && y->size < 0)
             check_error(d, y->at, "memory '%s' has banks but no size, expected both", y->id);
         if (y->alias >= 0 && y->caches >= 0)

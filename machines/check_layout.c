@@ -228,10 +228,11 @@ void check_instr_layouts(const struct machine *m, const struct instr *x, const s
             check_strides_differ(&t);
             struct swizzle swizzle;
             if (!swizzle_parse(t.l->swizzle, &swizzle))
-                check_error(d, t.l->at,
-                            "swizzle '%s' of operand '%s' of '%s' is none, expected BITS,BASE,SHIFT "
-                            "with BITS from 1 to SHIFT, 30 together at most",
-                            t.l->swizzle, t.o->buffer, x->id);
+                check_error(
+                    d, t.l->at,
+                    "swizzle '%s' of operand '%s' of '%s' is none, expected BITS,BASE,SHIFT "
+                    "with BITS from 1 to SHIFT, 30 together at most",
+                    t.l->swizzle, t.o->buffer, x->id);
             check_instances(&t);
             if (!t.l->map) continue;
             layout_extents(t.l->map, t.extent, place_extent);

@@ -368,8 +368,8 @@ static struct interval span_of_places(const struct layout *l, const int64_t *ext
     return sum;
 }
 
-/* Places that share an index may not reach their bounds together: then all points are tried, unless the first and the
- * last one show that they do. */
+/* Places that share an index may not reach their bounds together: then all points are tried, unless
+ * the first and the last one show that they do. */
 static struct interval span_bounds(const struct layout *l, const int64_t *extent,
                                    const int64_t *stride) {
     struct interval sum = span_of_places(l, extent, stride);
@@ -382,7 +382,8 @@ static struct interval span_bounds(const struct layout *l, const int64_t *extent
         last[i] = extent[i] - 1;
     }
     if (most <= 1 || !few_points(l->nindices, extent)) return sum;
-    if (offset_with(l, stride, index) == sum.lo && offset_with(l, stride, last) == sum.hi) return sum;
+    if (offset_with(l, stride, index) == sum.lo && offset_with(l, stride, last) == sum.hi)
+        return sum;
     sum = (struct interval){INT64_MAX, INT64_MIN};
     do {
         int64_t v = offset_with(l, stride, index);

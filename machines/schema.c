@@ -29,7 +29,8 @@ static const struct element {
     {"end", "", "", "emit"},
     {"unit", "id", "count total index virtual clock fetch power", BODY},
     {"memory", "id",
-     "size word align banks interleave ports pass types caches line ways rate latency usable hidden refill streams energy-read "
+     "size word align banks interleave ports pass types caches line ways rate latency usable "
+     "hidden refill streams energy-read "
      "energy-write pool scalable alias map",
      "part"},
     {"part", "id", "min max", ""},
@@ -106,8 +107,7 @@ static const struct {
 } choices[] = {{"pass", "pointer value number"}, {"order", "program data"},
                {"at", "program launch"},         {"kind", "token group barrier fence interlock"},
                {"as", "llvm c cuda bits"},       {"virtual", "true false 1 0"},
-               {"signed", "true false 1 0"},
-               {"blocking", "true false 1 0"}};
+               {"signed", "true false 1 0"},     {"blocking", "true false 1 0"}};
 
 static bool check_value(struct loader *l, const struct node *n, const struct attr *a) {
     if ((!strcmp(a->name, "id") || (!strcmp(a->name, "name") && strcmp(n->tag, "field"))) &&

@@ -20,7 +20,7 @@ struct proof {
     const struct program *p;
     const struct mapping *m;
     struct site site;
-    struct term term;      /* the needle's */
+    struct term term;            /* the needle's */
     const struct program *sized; /* the needle at the sizes of the mapping */
     struct text *why;
 };
@@ -155,7 +155,8 @@ static bool nodes_agree(const struct proof *f, int needle, int hay) {
     if (n->constant)
         return h->constant && node_type_fits(n, h) && value_equal(n->type, n->value, h->value);
     union value v;
-    if (h->constant && computed(f, needle, &v)) return node_type_fits(n, h) && value_equal(n->type, v, h->value);
+    if (h->constant && computed(f, needle, &v))
+        return node_type_fits(n, h) && value_equal(n->type, v, h->value);
     if (n->code != h->code || !node_type_fits(n, h)) return false;
     int orders = op_info[n->code].flags & OP_COMM ? 2 : 1;
     for (int k = 0; k < orders; k++) {

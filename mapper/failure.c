@@ -85,7 +85,10 @@ static const char *signature_text(struct arena *a, const struct program *p, cons
             for (int q = -1; q < r; q++)
                 again |= (q < 0 ? s->dst : s->read[q]).buffer == acc->buffer;
             if (again || !access_varies(p, acc, x)) continue;
-            text_printf(&t, any ? ", %s" : t.n ? "; %s moves %s" : "%s moves %s",
+            text_printf(&t,
+                        any   ? ", %s"
+                        : t.n ? "; %s moves %s"
+                              : "%s moves %s",
                         any ? p->buffer[acc->buffer].name : p->axis[x].name,
                         p->buffer[acc->buffer].name);
             any = true;
@@ -174,11 +177,10 @@ void note_failure(struct search *s, const struct needle *n, const struct site *s
             : inexact_text(a, &n->term.at[w->needle_node], &site->term.at[w->node], w->kind);
     f->reason = arena_printf(a, "'%s' has %s where %s has %s%s", id, f->expected,
                              stmt_text(a, site), f->got, more);
-    f->sight = sight_of(s, n, site,
-                        root || result ? (struct stmt_mark){.op = -1}
-                                       : mark_node(&n->term, w->needle_node, ns),
-                        root || result ? (struct stmt_mark){.op = -1}
-                                       : mark_node(&site->term, w->node, site->s));
+    f->sight = sight_of(
+        s, n, site,
+        root || result ? (struct stmt_mark){.op = -1} : mark_node(&n->term, w->needle_node, ns),
+        root || result ? (struct stmt_mark){.op = -1} : mark_node(&site->term, w->node, site->s));
 }
 
 static void note(struct search *s, const struct needle *n, const struct site *site,

@@ -362,8 +362,7 @@ static double copies_price(const struct needles *all, const struct needle *n,
         bool windows = dimension_shared(p, a, mapped);
         if (!windows && elements > (double)p->buffer[a->buffer].elements)
             elements = (double)p->buffer[a->buffer].elements;
-        sum += 2 * once * elements *
-               copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
+        sum += 2 * once * elements * copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
     }
     int queue = all->machine->instr[n->instr].queue;
     bool device = queue >= 0 && !machine_queue_is_host(all->machine, queue);

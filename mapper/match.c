@@ -21,7 +21,8 @@ struct matcher {
     struct match *out;
     struct binding_set bound;
     struct pair pending[MAX_PENDING];
-    struct pair computed[MAX_PENDING]; /* of constants of the issue, to be compared when these are bound */
+    struct pair
+        computed[MAX_PENDING]; /* of constants of the issue, to be compared when these are bound */
     int npending, ncomputed, depth;
 };
 
@@ -205,7 +206,8 @@ static bool compute(const struct matcher *m, int node, union value *out) {
     if (o >= 0) return m->bound.operand[o].kind == BOUND_IMM;
     for (int k = 0; k < n->nargs; k++)
         if (!compute(m, n->arg[k], &arg[k])) return false;
-    *out = op_eval(n->code, n->type, m->needle->term.at[n->arg[n->code == OP_SELECT ? 1 : 0]].type, arg);
+    *out = op_eval(n->code, n->type, m->needle->term.at[n->arg[n->code == OP_SELECT ? 1 : 0]].type,
+                   arg);
     return true;
 }
 
@@ -214,7 +216,8 @@ static bool computed_agree(struct matcher *m) {
         struct pair at = m->computed[i];
         const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];
         union value v;
-        if (compute(m, at.needle, &v) && node_type_fits(n, h) && value_same(n->type, v, h->value)) continue;
+        if (compute(m, at.needle, &v) && node_type_fits(n, h) && value_same(n->type, v, h->value))
+            continue;
         fail(m, FAILURE_OPERATION, at);
         return false;
     }

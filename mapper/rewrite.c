@@ -7,8 +7,8 @@
 /* ---- monotone exchange ----
  * g does not decrease and g(c') = c: then max(g(a), c) = g(max(a, c')), likewise min. A ReLU after
  * a requantisation moves before it, to the integers that an accumulator's unit knows. g is a chain
- * of casts, roundings, clips, positive scalings, sums with constants and shifts of an integer a, in the same statement or,
- * through a temporary that nothing else reads, in an earlier one. */
+ * of casts, roundings, clips, positive scalings, sums with constants and shifts of an integer a, in
+ * the same statement or, through a temporary that nothing else reads, in an earlier one. */
 
 struct chain {
     struct term outer, inner; /* the statement with max or min; the one that fills its temporary */
@@ -21,23 +21,28 @@ struct chain {
 /* At most so far from zero, by types and constants. */
 static double magnitude(const struct term *t, int node) {
     const struct term_node *x = &t->at[node];
-    double most = type_is_float(x->type) ? INFINITY : ldexp(1, 8 * (int)type_size(x->type) - type_is_signed(x->type)),
+    double most = type_is_float(x->type)
+                      ? INFINITY
+                      : ldexp(1, 8 * (int)type_size(x->type) - type_is_signed(x->type)),
            is = most;
     if (x->constant) return type_is_float(x->type) ? fabs(x->value.f) : fabs((double)x->value.i);
     if (x->code == OP_CAST && !type_is_float(t->at[x->arg[0]].type)) is = magnitude(t, x->arg[0]);
     if (x->code == OP_ADD) is = magnitude(t, x->arg[0]) + magnitude(t, x->arg[1]);
     if (x->code == OP_MUL) is = magnitude(t, x->arg[0]) * magnitude(t, x->arg[1]);
-    if (x->code == OP_MAX || x->code == OP_MIN) is = fmax(magnitude(t, x->arg[0]), magnitude(t, x->arg[1]));
+    if (x->code == OP_MAX || x->code == OP_MIN)
+        is = fmax(magnitude(t, x->arg[0]), magnitude(t, x->arg[1]));
     return fmin(is, most);
 }
 
-/* Of signed integers: a sum, a product with a constant above 0, a shift to the right, none of which wraps. */
+/* Of signed integers: a sum, a product with a constant above 0, a shift to the right, none of which
+ * wraps. */
 static int monotone_integer(const struct term *t, int node, bool left, bool right) {
     const struct term_node *x = &t->at[node];
     if (!type_is_signed(x->type) || type_is_float(x->type) || left == right) return -1;
     int keep = x->arg[left ? 1 : 0];
     int64_t c = t->at[x->arg[left ? 0 : 1]].value.i;
-    double a = magnitude(t, x->arg[0]), b = magnitude(t, x->arg[1]), most = ldexp(1, 8 * (int)type_size(x->type) - 1);
+    double a = magnitude(t, x->arg[0]), b = magnitude(t, x->arg[1]),
+           most = ldexp(1, 8 * (int)type_size(x->type) - 1);
     if (x->code == OP_SHR) return right && c >= 0 ? keep : -1;
     if (x->code == OP_ADD) return a + b < most ? keep : -1;
     return c > 0 && a * b < most ? keep : -1;
@@ -45,7 +50,8 @@ static int monotone_integer(const struct term *t, int node, bool left, bool righ
 
 static bool clipped_into(const struct term *t, const struct term_node *x, enum type type) {
     int64_t lo, hi;
-    if (x->code != OP_CLIP || !t->at[x->arg[1]].constant || !t->at[x->arg[2]].constant) return false;
+    if (x->code != OP_CLIP || !t->at[x->arg[1]].constant || !t->at[x->arg[2]].constant)
+        return false;
     type_limits(type, &lo, &hi);
     return t->at[x->arg[1]].value.i >= lo && t->at[x->arg[2]].value.i <= hi;
 }
@@ -60,12 +66,14 @@ int rw_monotone(const struct term *t, int node) {
     case OP_CEIL:
     case OP_ROUND:
         return x->arg[0];
-    case OP_CAST: /* float to integer saturates; wider integers keep the value; narrower ones wrap but for what was clipped
+    case OP_CAST: /* float to integer saturates; wider integers keep the value; narrower ones wrap
+                   * but for what was clipped
                    */
         if (x->type == TYPE_BOOL || from->type == TYPE_BOOL) return -1;
         if (type_is_float(from->type) || type_is_float(x->type)) return x->arg[0];
         return type_is_signed(x->type) && type_is_signed(from->type) &&
-                       (type_size(x->type) >= type_size(from->type) || clipped_into(t, from, x->type))
+                       (type_size(x->type) >= type_size(from->type) ||
+                        clipped_into(t, from, x->type))
                    ? x->arg[0]
                    : -1;
     case OP_CLIP:

@@ -88,8 +88,7 @@ static struct program *exchanged(struct covering *c, const struct rewrite *r, in
     int to[2];
     if (!q) return NULL;
     int from = changed_part(p, q, to);
-    struct part_price after = part_price(c, q, from, to[1]),
-                      before = part_price(c, p, from, to[0]);
+    struct part_price after = part_price(c, q, from, to[1]), before = part_price(c, p, from, to[0]);
     double with = after.cycles, without = before.cycles;
     if (!before.needles) without += interruption_price(c->machine);
     struct candidate candidate[2] = {{"keep", without, NULL}, {r->name, with, NULL}};

@@ -115,7 +115,8 @@ static void note_scatter(struct search *s, const struct needle *n, const struct 
     }
 }
 
-static bool writes_one_of(const struct machine *m, const struct needle *n, const struct operand *o) {
+static bool writes_one_of(const struct machine *m, const struct needle *n,
+                          const struct operand *o) {
     const struct operand *dst = &m->instr[n->instr].operand[n->dst];
     for (int i = 0; i < dst->nmemories; i++)
         for (int k = 0; k < o->nmemories; k++)
@@ -134,17 +135,21 @@ static bool begins(const struct needles *all, const struct stmt *s, const struct
     for (int i = 0; i < all->n; i++) {
         const struct needle *x = &all->at[i];
         int last = x->program->nstmts - 1;
-        if (last >= 0 && x->program->stmt[last].combine == COMBINE_SET && writes_one_of(all->machine, x, dst)) return true;
+        if (last >= 0 && x->program->stmt[last].combine == COMBINE_SET &&
+            writes_one_of(all->machine, x, dst))
+            return true;
     }
     return false;
 }
 
 /* Mapped, but nothing brings what the sums begin with. */
-static void note_begin(struct search *s, const struct needle *n, const struct site *site, int first) {
+static void note_begin(struct search *s, const struct needle *n, const struct site *site,
+                       int first) {
     for (int i = first; i < s->nmappings; i++)
         if (begins(s->needles, site->s, &s->mapping[i])) return;
     if (s->nmappings > first)
-        note_axis(s, n, site, FAILURE_COMBINER, -1, -1, n->dst, "nothing brings there what its sums begin with");
+        note_axis(s, n, site, FAILURE_COMBINER, -1, -1, n->dst,
+                  "nothing brings there what its sums begin with");
 }
 
 static const struct mapping *cheapest(const struct search *s, int first, int instr) {
@@ -218,7 +223,8 @@ static bool usable(const struct needles *needles, const struct program *p, int s
                    const struct search *s, int first) {
     bool any = false;
     for (int i = first; i < s->nmappings; i++)
-        any |= lies_right(needles, &s->mapping[i]) && begins(needles, &p->stmt[stmt], &s->mapping[i]);
+        any |=
+            lies_right(needles, &s->mapping[i]) && begins(needles, &p->stmt[stmt], &s->mapping[i]);
     return any && plain_result(p, &p->stmt[stmt]);
 }
 

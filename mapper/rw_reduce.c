@@ -64,8 +64,7 @@ static struct program *factor(const struct program *p, const struct failure *why
 const struct rewrite rw_factor = {
     .name = "factor",
     .doc = "factors that stand still along a reduced axis leave the sum over it",
-    .answers = ANSWERS(OPERATION) | ANSWERS(EXTRA_COLUMN) | ANSWERS(MISSING_AXIS) |
-               ANSWERS(TYPE),
+    .answers = ANSWERS(OPERATION) | ANSWERS(EXTRA_COLUMN) | ANSWERS(MISSING_AXIS) | ANSWERS(TYPE),
     .effect = REWRITE_REORDERS,
     .apply = factor,
 };
@@ -189,7 +188,8 @@ const struct rewrite rw_mask = {
     .apply = mask,
 };
 
-/* ---- privatise: points that share an element, or that begin with what nothing brings, sum apart first ---- */
+/* ---- privatise: points that share an element, or that begin with what nothing brings, sum apart
+ * first ---- */
 
 static struct program *privatise(const struct program *p, const struct failure *why,
                                  const struct needle *n) {
@@ -200,7 +200,8 @@ static struct program *privatise(const struct program *p, const struct failure *
     const struct stmt *s = &p->stmt[at];
     uint64_t result = rw_access_axes(p, &s->dst);
     bool begun = why->kind == FAILURE_COMBINER && why->operand >= 0 && s->axes & ~result;
-    if ((!begun && access_injective(p, &s->dst, result)) || rw_points(p, result) > 0x1p31) return NULL;
+    if ((!begun && access_injective(p, &s->dst, result)) || rw_points(p, result) > 0x1p31)
+        return NULL;
     struct program *q = program_copy(p);
     struct stmt old = q->stmt[at];
     enum type t = old.op[old.nops - 1].type;
@@ -223,7 +224,8 @@ static struct program *privatise(const struct program *p, const struct failure *
 
 const struct rewrite rw_privatise = {
     .name = "privatise",
-    .doc = "points that meet in one element (a scatter), or add to what the instruction cannot begin with, sum in a "
+    .doc = "points that meet in one element (a scatter), or add to what the instruction cannot "
+           "begin with, sum in a "
            "temporary of their own first",
     .answers = ANSWERS(NOT_INJECTIVE) | ANSWERS(COMBINER),
     .effect = REWRITE_REORDERS,

@@ -222,8 +222,11 @@ static void divide(struct program *p, int stmt, const int *node, int n, struct s
     for (int k = 0; k < n; k++) {
         uint64_t axes = node_axes(&t, node[k]) & old.axes;
         temporary[k] = add_temporary(p, &old, axes, old.op[node[k]].type);
-        part[k] =
-            (struct stmt){.combine = COMBINE_SET, .dst = temporary[k], .axes = axes, .at = old.at, .scope = old.scope};
+        part[k] = (struct stmt){.combine = COMBINE_SET,
+                                .dst = temporary[k],
+                                .axes = axes,
+                                .at = old.at,
+                                .scope = old.scope};
         struct copier c = {.p = p, .from = &old, .to = &part[k]};
         copy_tree(&c, node[k]);
     }

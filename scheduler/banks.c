@@ -100,7 +100,8 @@ static bool has_rules(const struct task *t) {
     return false;
 }
 
-bool banks_plan(const struct work *w, const struct nest *n, const int64_t *bytes, int64_t *address) {
+bool banks_plan(const struct work *w, const struct nest *n, const int64_t *bytes,
+                int64_t *address) {
     const struct task *t = &w->task[n->core];
     for (int i = 0; i < t->nops; i++) address[i] = -1;
     if (!has_rules(t)) return true;

@@ -163,9 +163,10 @@ struct refilled {
     double awaited;     /* tiles of sums that come back before they can grow */
 };
 
-/* The depth whose tile is passed as a whole before it comes again: inside the last loop around the sums that does not
- * move it. Further in, registers keep what repeats. */
-static int passed_again(const struct work *w, const struct plan *p, const struct task *t, const struct access *acc, int d) {
+/* The depth whose tile is passed as a whole before it comes again: inside the last loop around the
+ * sums that does not move it. Further in, registers keep what repeats. */
+static int passed_again(const struct work *w, const struct plan *p, const struct task *t,
+                        const struct access *acc, int d) {
     int last = p->nloops, use = d;
     while (last > 0 && !(t->reductions >> p->loop[last - 1].axis & 1)) last--;
     for (int i = d; i < last - 1; i++)
@@ -203,7 +204,8 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         double elements = plan_traffic(w, p, t, acc, at), n = elements * f.ratio,
                runs = elements * fmax(f.runs, apart);
         int use = passed_again(w, p, t, acc, d);
-        if (r < 0) use = d > p->depth_out ? p->depth_out : d; /* where it leaves, its reduction inside */
+        if (r < 0)
+            use = d > p->depth_out ? p->depth_out : d; /* where it leaves, its reduction inside */
         footprint(w, mem, p, t, acc, use, &f);
         double again = plan_trips(w, p, use) * f.lines;
         if (again > n) {
@@ -255,7 +257,8 @@ static void refills_make(const struct work *w, const struct moves *moves, const 
         if (!used[m] || mem->size <= 0 || mem->refill <= 0) continue;
         struct refilled n = lines_refilled(w, m, p, t);
         double cycles = n.lines * mem->refill,
-               exposed = (cycles + n.runs * mem->first) * (1 - mem->hidden) + n.awaited * mem->first;
+               exposed =
+                   (cycles + n.runs * mem->first) * (1 - mem->hidden) + n.awaited * mem->first;
         int queue = load_queue(w, moves, m);
         out->exposed += exposed;
         if (cycles > out->worst) {
@@ -280,5 +283,6 @@ const struct refills *caches_charge(struct work *w, const struct moves *moves, s
 
 double caches_cycles(const struct refills *r, double core) {
     if (r->worst <= core) return core + r->exposed;
-    return r->worst + r->exposed - r->worst_exposed * (1 - core / r->worst); /* refills hide as much of the computing */
+    return r->worst + r->exposed -
+           r->worst_exposed * (1 - core / r->worst); /* refills hide as much of the computing */
 }

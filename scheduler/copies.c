@@ -80,7 +80,9 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
                         : !box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box)) {
         return;
     }
-    if (!finishes && !begins && !fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f)) return;
+    if (!finishes && !begins &&
+        !fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
+        return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles;
@@ -89,8 +91,8 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
 }
 
 static bool key_make(const struct work *w, const struct plan *p, const struct task *t,
-                     const struct opnd *o, const struct access *acc, bool fill, int depth,
-                     int by, struct key *k, uint64_t *hash) {
+                     const struct opnd *o, const struct access *acc, bool fill, int depth, int by,
+                     struct key *k, uint64_t *hash) {
     int n = 0;
     memset(k, 0, offsetof(struct key, tile));
     k->o = o;
@@ -121,8 +123,7 @@ static bool same_key(const struct key *a, const struct key *b) {
 static struct entry *find(struct copies *c, const struct key *k, uint64_t hash) {
     if (c->n > COPIES / 2) forget(c);
     struct entry *e = &c->at[hash % COPIES];
-    while (e->used && !same_key(&e->key, k))
-        e = e + 1 == c->at + COPIES ? c->at : e + 1;
+    while (e->used && !same_key(&e->key, k)) e = e + 1 == c->at + COPIES ? c->at : e + 1;
     if (e->used) return e;
     e->key = *k;
     c->used[c->n++] = e;

@@ -8,7 +8,7 @@
 struct pacer {
     int queue, user, depth, credits, bracket;
     bool war;
-    struct edge there, back; /* to the user, and from it */
+    struct edge there, back;        /* to the user, and from it */
     struct signal channel, release; /* on these: one for each slot where a sync holds few tokens */
 };
 
@@ -101,12 +101,14 @@ static struct pacer pacer_make(const struct emitter *e, const struct filling *fi
         const struct hold *h = e->fill[i].hold;
         const struct opnd *o = &e->t->op[e->fill[i].operand];
         bool again = flows(&e->fill[i], &c) && h->ring &&
-                     ring_waits(e->w, e->nest, &e->nest->plan, e->t, o, task_access(e->w, e->t, o, false), h);
+                     ring_waits(e->w, e->nest, &e->nest->plan, e->t, o,
+                                task_access(e->w, e->t, o, false), h);
         if (again && e->parts_depth >= 0)
             again = !parts_keep(e->w, &e->nest->plan, e->t, o, h, c.depth, c.credits);
         if (again && h->depth - 1 > c.bracket) c.bracket = h->depth - 1;
     }
-    if (c.user == e->exec && (same_tokens(e) || (e->load >= 0 && !e->load_ahead))) stay_in_result(e, &c);
+    if (c.user == e->exec && (same_tokens(e) || (e->load >= 0 && !e->load_ahead)))
+        stay_in_result(e, &c);
     return c;
 }
 
@@ -135,9 +137,9 @@ static void when_due(struct emitter *e, struct nodes *out, struct val due, struc
     if (val_is(due, 1))
         for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
     else
-        nodes_add(e->w, out,
-                  loop_node(e->w, new_var(e->w, "f"), val_const(0), due, 1, LOOP_SEQUENTIAL, -1,
-                            body));
+        nodes_add(
+            e->w, out,
+            loop_node(e->w, new_var(e->w, "f"), val_const(0), due, 1, LOOP_SEQUENTIAL, -1, body));
 }
 
 static bool keep_fill(struct emitter *e, struct nodes *out, const struct filling *f,
@@ -148,8 +150,9 @@ static bool keep_fill(struct emitter *e, struct nodes *out, const struct filling
     region_here(e, e->t, o, acc, &here);
     if (!f->hold->ring) f->held->whole = here;
     keep_slot(e, f);
-    bool ok = f->hold->ring ? ring_fill(e, &body, f, &here)
-                            : emit_transfer(e->w, e->moves, &body, acc->buffer, o, f->held, &here, true);
+    bool ok = f->hold->ring
+                  ? ring_fill(e, &body, f, &here)
+                  : emit_transfer(e->w, e->moves, &body, acc->buffer, o, f->held, &here, true);
     when_due(e, out, e->due[f->operand], &body);
     return ok;
 }
@@ -218,7 +221,7 @@ static bool fill_part(struct emitter *e, struct nodes *out, const struct filling
     uint64_t cuts = 0;
     for (int i = f->hold->depth; i < e->parts_depth; i++)
         if (cut_axis(w, &e->nest->plan, e->t, o, e->nest->plan.loop[i].axis, f->hold->depth,
-                      e->parts_depth))
+                     e->parts_depth))
             cuts |= UINT64_C(1) << e->nest->plan.loop[i].axis;
     struct val first = first_time(e, f, cuts), due = e->due[f->operand];
     if (val_is(first, 1))
@@ -294,8 +297,8 @@ static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct p
     return true;
 }
 
-/* One for each slot, on its channel. In a bracket that comes again, the user must know that they were
- * taken, where a sync does not hold it up. */
+/* One for each slot, on its channel. In a bracket that comes again, the user must know that they
+ * were taken, where a sync does not hold it up. */
 static void credits(struct emitter *e, struct nodes *out, const struct pacer *c, bool give, int d) {
     struct edge back = c->back;
     back.first = -1;

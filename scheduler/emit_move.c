@@ -14,7 +14,8 @@ struct transfer {
     const struct held *outer;
     bool finish, begin; /* the move computes */
     const struct region *part;
-    struct val turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
+    struct val
+        turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
 };
 
 static const struct sx **sized(struct arena *a, int n) {
@@ -67,7 +68,8 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     n->arg[mv->to_operand] = (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, to)};
     if (t->finish) finish_issue(w, t->o->finish->task, t->o, f, t->part, t->turn, n);
     if (t->begin) {
-        n->arg[mv->from_operand].place = w->home[w->p->stmt[w->task[t->o->begin->task].stmt].read[0].buffer].place;
+        n->arg[mv->from_operand].place =
+            w->home[w->p->stmt[w->task[t->o->begin->task].stmt].read[0].buffer].place;
         finish_issue(w, t->o->begin->task, t->o, f, t->part, t->turn, n);
     }
     return n;
@@ -127,10 +129,10 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
     t->part = part;
     int64_t ratio =
         (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
-    struct val far = t->outer ? slot_offset(a, &t->outer_o->geom, &t->outer->slot,
-                                            &t->outer->whole, part)
-                   : t->begin ? begin_offset(w, t->o, part)
-                              : home_offset(w, t->buffer, g, part);
+    struct val far =
+        t->outer   ? slot_offset(a, &t->outer_o->geom, &t->outer->slot, &t->outer->whole, part)
+        : t->begin ? begin_offset(w, t->o, part)
+                   : home_offset(w, t->buffer, g, part);
     struct val near = slot_offset(a, g, &t->held->slot, &t->held->whole, part);
     far = val_scale(a, far, ratio);
     near = val_scale(a, near, ratio);
@@ -145,8 +147,8 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     struct arena *a = &w->s->arena;
     const struct geom *g = &t->o->geom;
     int ndims = w->p->buffer[t->buffer].ndims;
-    while (dim < ndims &&
-           (g->block[dim] == 1 || (t->outer ? !(g->loose >> dim & 1) : home_is_padded(w, t->buffer, g, dim))))
+    while (dim < ndims && (g->block[dim] == 1 || (t->outer ? !(g->loose >> dim & 1)
+                                                           : home_is_padded(w, t->buffer, g, dim))))
         dim++;
     if (dim == ndims) return emit_box(t, out, r);
     int64_t b = g->block[dim];
@@ -181,29 +183,42 @@ bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out,
     return emit_parts(&t, out, part, 0);
 }
 
-bool emit_begin(struct work *w, const struct moves *moves, struct nodes *out, int buffer, const struct opnd *o,
-                const struct held *h) {
-    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = true, .begin = true};
+bool emit_begin(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
+                const struct opnd *o, const struct held *h) {
+    struct transfer t = {
+        .w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = true, .begin = true};
     return emit_box(&t, out, &h->whole);
 }
 
 bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
                   const struct opnd *outer_o, const struct held *outer, const struct opnd *o,
                   const struct held *h, const struct region *part, bool fill) {
-    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = fill,
-                         .outer_o = outer_o, .outer = outer};
+    struct transfer t = {.w = w,
+                         .moves = moves,
+                         .buffer = buffer,
+                         .o = o,
+                         .held = h,
+                         .fill = fill,
+                         .outer_o = outer_o,
+                         .outer = outer};
     return emit_parts(&t, out, part, 0);
 }
 
-int transfer_queue(struct work *w, const struct moves *moves, int buffer, const struct opnd *outer_o,
-                   const struct opnd *o, const struct region *r, bool fill, int by,
-                   int *completes) {
+int transfer_queue(struct work *w, const struct moves *moves, int buffer,
+                   const struct opnd *outer_o, const struct opnd *o, const struct region *r,
+                   bool fill, int by, int *completes) {
     struct held outer = {.slots = 1}, h = {.slots = 1, .fill_by = by, .drain_by = by};
     struct fit f;
     h.slot = slot_make(&w->s->arena, &o->geom, r);
     if (outer_o) outer.slot = slot_make(&w->s->arena, &outer_o->geom, r);
-    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = &h, .fill = fill,
-                         .outer_o = outer_o, .outer = outer_o ? &outer : NULL};
+    struct transfer t = {.w = w,
+                         .moves = moves,
+                         .buffer = buffer,
+                         .o = o,
+                         .held = &h,
+                         .fill = fill,
+                         .outer_o = outer_o,
+                         .outer = outer_o ? &outer : NULL};
     t.finish = !fill && o->finish && !outer_o;
     *completes = -1;
     if (!fit_transfer(&t, r, &f)) return -1;

@@ -162,8 +162,8 @@ static bool carries(const struct signal *s, int n, int sync) {
     return false;
 }
 
-/* Both belong to the one program of a host, which a token that one takes holds up (docs/schedule.md,
- * "Races"). */
+/* Both belong to the one program of a host, which a token that one takes holds up
+ * (docs/schedule.md, "Races"). */
 static bool one_program(const struct machine *m, int a, int b) {
     return a >= 0 && b >= 0 && m->queue[a].data_order && m->queue[b].data_order &&
            m->queue[a].unit == m->queue[b].unit && machine_queue_is_host(m, a);
@@ -220,14 +220,16 @@ static struct issue_node *guarded(const struct node *n) {
     return issue_of(&n->loop->body[0]);
 }
 
-/* How many syncs of the queue stand directly before node i, or behind it, that the issue can carry. */
+/* How many syncs of the queue stand directly before node i, or behind it, that the issue can carry.
+ */
 static int beside(const struct nodes *l, int i, int queue, const struct signals *to, bool push) {
     int n = 0, step = push ? 1 : -1;
     for (int k = i + step; k >= 0 && k < l->n && l->at[k].kind == NODE_SYNC; k += step, n++) {
         const struct signals *s = &l->at[k].sync.signals;
         int sync = push ? (s->npushes ? s->push[0].sync : -1) : (s->npops ? s->pop[0].sync : -1);
         bool alone = l->at[k].sync.queue == queue && s->npops + s->npushes == 1 && sync >= 0;
-        if (!alone || (push ? carries(to->push, to->npushes, sync) : carries(to->pop, to->npops, sync)))
+        if (!alone ||
+            (push ? carries(to->push, to->npushes, sync) : carries(to->pop, to->npops, sync)))
             break;
         for (int j = i + step; alone && j != k; j += step) {
             const struct signals *other = &l->at[j].sync.signals;
@@ -261,7 +263,8 @@ static bool fold_guarded(struct work *w, struct nodes *l, int i) {
     sync.sync.queue = queue;
     sync.sync.signals = mine;
     nodes_add(w, &body, sync);
-    const struct sx *not = sx_make(&w->s->arena, SX_EQ, l->at[i].loop->hi, sx_const(&w->s->arena, 0));
+    const struct sx *not =
+        sx_make(&w->s->arena, SX_EQ, l->at[i].loop->hi, sx_const(&w->s->arena, 0));
     for (int k = 0; k < l->n; k++) {
         if (k < i - before || k > i + behind || k == i) nodes_add(w, &out, l->at[k]);
         if (k == i)

@@ -59,8 +59,8 @@ double plan_simulated(struct work *w, const struct moves *moves, int nest, const
     return simulated(w, moves, nest, p);
 }
 
-/* How many of them the bound on iterations walked allows: all of short nests, where each cycle weighs,
- * few of long ones. */
+/* How many of them the bound on iterations walked allows: all of short nests, where each cycle
+ * weighs, few of long ones. */
 static int finalists(struct search *s) {
     struct plan p;
     point_plan(s, pool_best(s), &p);

@@ -162,8 +162,8 @@ static int axis_of(const struct work *w, const struct stmt *st, int dim) {
     return -1;
 }
 
-void finish_issue(struct work *w, int task, const struct opnd *o, const struct fit *f, const struct region *r,
-                  const struct val *turn, struct issue_node *n) {
+void finish_issue(struct work *w, int task, const struct opnd *o, const struct fit *f,
+                  const struct region *r, const struct val *turn, struct issue_node *n) {
     struct arena *a = &w->s->arena;
     const struct task *t = &w->task[task];
     const struct stmt *st = &w->p->stmt[t->stmt];

@@ -69,8 +69,8 @@ static bool never_empty(const struct work *w, const struct plan *p, const struct
     return true;
 }
 
-bool tile_sound(const struct pricing *c, const struct task *t, int i, const struct access *acc, int depth,
-                enum check what) {
+bool tile_sound(const struct pricing *c, const struct task *t, int i, const struct access *acc,
+                int depth, enum check what) {
     struct asked *a = plan_asked(c->plan, t);
     uint64_t bit = UINT64_C(1) << depth;
     if (a && (a->checked[what][i] & bit)) return a->sound[what][i] & bit;

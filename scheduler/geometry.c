@@ -93,11 +93,14 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
     return true;
 }
 
-/* An axis that goes on in rows of `weight` elements, of which a needle takes as many as there are. */
-static bool goes_on_in_rows(const struct work *w, const struct task *t, const struct opnd *o, const struct digit *last) {
+/* An axis that goes on in rows of `weight` elements, of which a needle takes as many as there are.
+ */
+static bool goes_on_in_rows(const struct work *w, const struct task *t, const struct opnd *o,
+                            const struct digit *last) {
     const struct needle *nd = t->needle;
-    return nd->ranged[last->x] >= 0 && nd->step[last->x] == last->weight && nd->lo[last->x] <= last->weight &&
-           t->axis[last->x] >= 0 && !o->writes && !graph_is_static(w->m, o->memory);
+    return nd->ranged[last->x] >= 0 && nd->step[last->x] == last->weight &&
+           nd->lo[last->x] <= last->weight && t->axis[last->x] >= 0 && !o->writes &&
+           !graph_is_static(w->m, o->memory);
 }
 
 /* The digit along which needles may start anywhere: outermost of those with given strides, whole
@@ -132,9 +135,8 @@ static int stepped_dim(const struct work *w, const struct task *t, const struct 
 /* Axes of fixed extents reach past no end. */
 static bool ends_even(const struct work *w, const struct task *t, int x) {
     const struct needle *nd = t->needle;
-    return t->axis[x] >= 0 && w->p->axis[t->axis[x]].extent %
-                                      (nd->ranged[x] < 0 ? nd->hi[x] : nd->step[x]) ==
-                                  0;
+    return t->axis[x] >= 0 &&
+           w->p->axis[t->axis[x]].extent % (nd->ranged[x] < 0 ? nd->hi[x] : nd->step[x]) == 0;
 }
 
 /* Does the needle take as many rows as there are? Else they are a block like others, padded. */
@@ -219,9 +221,9 @@ static bool digits_apart(const struct opnd *o, uint64_t rows) {
     return true;
 }
 
-/* Strides may leave gaps: rows of 64 elements of which the needle takes 16. The dimension that walks
- * the inner digit fills them: its blocks are longer than the needle; not where a state says how long
- * the rows are that the needle takes. */
+/* Strides may leave gaps: rows of 64 elements of which the needle takes 16. The dimension that
+ * walks the inner digit fills them: its blocks are longer than the needle; not where a state says
+ * how long the rows are that the needle takes. */
 static void fill_gaps(const struct work *w, const struct task *t, const struct opnd *o,
                       struct form *f) {
     *f = o->form;
@@ -252,8 +254,8 @@ static bool only_reductions_move(const struct work *w, const struct task *t,
     return reduction_moves(w, t, acc, dim);
 }
 
-/* Registers take a tile from any place of an unblocked home, and other memories from a plain copy: one at a time, so that no two share
- * elements (loose_alone). */
+/* Registers take a tile from any place of an unblocked home, and other memories from a plain copy:
+ * one at a time, so that no two share elements (loose_alone). */
 static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
                                const struct digit *dg) {
     return o->where == IN_LOCAL && !o->writes &&
@@ -266,8 +268,7 @@ bool loose_alone(const struct work *w, const struct plan *p, const struct task *
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
         for (int a = 0; a < w->p->naxes && (o->geom.loose >> d & 1); a++)
             if ((w->p->stmt[t->stmt].axes >> a & 1) &&
-                access_coef(w->p, acc, d, a) % o->geom.block[d] &&
-                plan_tile(w, p, a, depth) > 1) {
+                access_coef(w->p, acc, d, a) % o->geom.block[d] && plan_tile(w, p, a, depth) > 1) {
                 bool walked = false;
                 for (int x = 0; x < t->needle->nx; x++) walked |= t->axis[x] == a;
                 if (!walked) return false;
@@ -284,8 +285,8 @@ static bool blocked_alone(const struct work *w, const struct task *t, const stru
 }
 
 /* From the last dimension to the first; in panels what reductions walk lies innermost. Of constants
- * that moves fill in pieces it lies outermost: a piece is together at home and in its slot. What others
- * make keeps one order, so that it passes on as it is. */
+ * that moves fill in pieces it lies outermost: a piece is together at home and in its slot. What
+ * others make keeps one order, so that it passes on as it is. */
 static void outer_coords(const struct work *w, const struct task *t, struct opnd *o,
                          const struct access *acc, bool rows, int row_dim) {
     struct geom *g = &o->geom;
@@ -305,9 +306,11 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     const struct buffer *b = &w->p->buffer[acc->buffer];
     struct geom *g = &o->geom;
     int64_t size = (int64_t)type_size(b->type), span = 1;
-    *g = (struct geom){
-        .row = -1, .repeat_axis = -1, .fragment = o->form.fragment, .swizzle = o->form.swizzle,
-        .plain_home = o->plain};
+    *g = (struct geom){.row = -1,
+                       .repeat_axis = -1,
+                       .fragment = o->form.fragment,
+                       .swizzle = o->form.swizzle,
+                       .plain_home = o->plain};
     o->zero_tail = false;
     struct form form;
     fill_gaps(w, t, o, &form);
@@ -325,7 +328,8 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     if (!rows && (row = row_digit(w, t, o, size)) >= 0 &&
         !rows_end(w, t, o->form.digit[row].x, o->form.digit[row].weight))
         row = -1;
-    int row_axis = row >= 0 ? o->form.digit[row].x : -1; /* of rows that are blocks of this axis; -1 */
+    int row_axis =
+        row >= 0 ? o->form.digit[row].x : -1; /* of rows that are blocks of this axis; -1 */
     int64_t weight = row >= 0 ? o->form.digit[row].weight : 1;
     if (row >= 0) {
         int x = o->form.digit[row].x, a = t->axis[x];
@@ -342,7 +346,8 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     if (row < 0 || weight == 1) row_axis = -1;
     if (row >= 0) rows = UINT64_C(1) << row;
     if (row_axis >= 0 && o->quantum > weight && o->quantum % weight == 0 && form.n < MAX_DIGITS)
-        form.digit[form.n++] = (struct digit){row_axis, weight, o->quantum / weight, form.digit[row].stride, -1, 1};
+        form.digit[form.n++] =
+            (struct digit){row_axis, weight, o->quantum / weight, form.digit[row].stride, -1, 1};
     for (int i = 0; i < form.n; i++) {
         const struct digit *dg = &form.digit[i];
         if (rows >> i & 1 || dg->free_stride >= 0) continue;
@@ -425,8 +430,8 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
     h->n = 0;
     h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
     for (int d = 0; d < b->ndims; d++)
-        h->extent[d] = g->loose >> d & 1 ? b->extent[d] + g->room[d]
-                                         : round_up(b->extent[d], g->block[d]);
+        h->extent[d] =
+            g->loose >> d & 1 ? b->extent[d] + g->room[d] : round_up(b->extent[d], g->block[d]);
     for (int i = 0; i < g->n && g->plain_home; i++) {
         bool known = g->at[i].dim < 0;
         for (int k = 0; k < h->n; k++) known |= h->at[k].dim == g->at[i].dim;
@@ -450,8 +455,10 @@ struct layout *home_layout(struct work *w, struct arena *arena, const struct hom
         struct coord c = h->at[i];
         text_printf(&t, "%si%d", i == h->n - 1 ? "" : ", ", c.dim);
         if (c.div > 1) text_printf(&t, "/%lld", (long long)c.div);
-        if (c.mod) text_printf(&t, "%%%lld", (long long)c.mod);
-        else if (h->fold && h->fold[c.dim]) text_printf(&t, "%%%lld", (long long)(h->fold[c.dim] / c.div));
+        if (c.mod)
+            text_printf(&t, "%%%lld", (long long)c.mod);
+        else if (h->fold && h->fold[c.dim])
+            text_printf(&t, "%%%lld", (long long)(h->fold[c.dim] / c.div));
     }
     *text = arena_strdup(arena, t.at);
     text_free(&t);

@@ -51,7 +51,8 @@ double host_cycles(const struct work *w, int stmt) {
     enum copy_kind kind = kind_of(w, st);
     double cycles = points * fallback_cycles(w->m, w->fallback, kind);
     if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
-    bytes = 3 * points * (double)type_size(w->p->buffer[st->dst.buffer].type); /* read; fetched, written back */
+    bytes = 3 * points *
+            (double)type_size(w->p->buffer[st->dst.buffer].type); /* read; fetched, written back */
     return cycles + streamed(w, bytes);
 }
 
@@ -59,5 +60,6 @@ enum { TURN_CYCLES = 20 }; /* of entering a copy's loops */
 
 double host_turns(const struct work *w, int stmt, double turns) {
     const struct stmt *st = &w->p->stmt[stmt];
-    return (double)stmt_points(w->p, st) * fallback_cycles(w->m, w->fallback, kind_of(w, st)) + turns * TURN_CYCLES;
+    return (double)stmt_points(w->p, st) * fallback_cycles(w->m, w->fallback, kind_of(w, st)) +
+           turns * TURN_CYCLES;
 }

@@ -106,16 +106,19 @@ static bool stands_alone(const struct task *t, const struct opnd *o) {
 }
 
 /* No memory leads to where it is read, but an instruction leaves it just there. */
-static bool handed_on(const struct work *w, const struct moves *moves, const struct task *t, const struct opnd *o) {
+static bool handed_on(const struct work *w, const struct moves *moves, const struct task *t,
+                      const struct opnd *o) {
     const struct stmt *st = &w->p->stmt[t->stmt];
-    if (o->read < 0 || o->writes || t->reductions || t->init >= 0 || st->combine != COMBINE_SET || join_has(w, t->stmt) ||
-        w->p->buffer[st->read[o->read].buffer].role != ROLE_TEMP || route_leads(w, moves, t, o))
+    if (o->read < 0 || o->writes || t->reductions || t->init >= 0 || st->combine != COMBINE_SET ||
+        join_has(w, t->stmt) || w->p->buffer[st->read[o->read].buffer].role != ROLE_TEMP ||
+        route_leads(w, moves, t, o))
         return false;
     for (int s = 0; s < w->p->nstmts; s++) {
         const struct task *k = w->task_of[s] >= 0 ? &w->task[w->task_of[s]] : NULL;
         if (!k || k == t || w->p->stmt[s].dst.buffer != st->read[o->read].buffer) continue;
         for (int i = 0; i < k->nops; i++)
-            if (k->op[i].writes && k->op[i].where == IN_LOCAL && k->op[i].memory == o->memory) return true;
+            if (k->op[i].writes && k->op[i].where == IN_LOCAL && k->op[i].memory == o->memory)
+                return true;
     }
     return false;
 }
@@ -165,7 +168,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         } else if (route_first(w, moves, t, now, write, &why)) {
             continue;
         }
-        if (!write && (now->handed = now->where == IN_LOCAL && handed_on(w, moves, t, now))) continue;
+        if (!write && (now->handed = now->where == IN_LOCAL && handed_on(w, moves, t, now)))
+            continue;
         *changed = true;
         if (!write && route_plain(w, moves, t, now)) return NULL;
         if (++now->repairs > 3) {
@@ -190,15 +194,15 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     return NULL;
 }
 
-/* What instructions made comes last: what lies there as padding may depend on how the others lie. */
+/* What instructions made comes last: what lies there as padding may depend on how the others lie.
+ */
 static const char *check_task(struct work *w, const struct moves *moves, int task, bool *changed) {
     const char *why = NULL;
     for (int last = 0; last < 2; last++)
         for (int i = 0; i < w->task[task].nops && !why && !*changed; i++) {
             const struct task *t = &w->task[task];
             int read = t->op[i].read;
-            bool made =
-                read >= 0 && written_by_tasks(w, w->p->stmt[t->stmt].read[read].buffer);
+            bool made = read >= 0 && written_by_tasks(w, w->p->stmt[t->stmt].read[read].buffer);
             if (made == last) why = check_operand(w, moves, task, i, changed);
         }
     return why;
@@ -212,8 +216,8 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
             int task = w->task_of[w->order[k]];
             if (task < 0) continue;
             bool here = false;
-            const char *why = pass > MAX_PASSES ? "its layouts do not settle"
-                                                : check_task(w, moves, task, &here);
+            const char *why =
+                pass > MAX_PASSES ? "its layouts do not settle" : check_task(w, moves, task, &here);
             if (!why && !here && (why = follow_check(w, &w->task[task], &here))) {
                 finish_drop(w, &w->task[task], why);
                 here = true;

@@ -114,8 +114,8 @@ static bool set_side(const struct machine *m, const struct instr *in, const stru
     return true;
 }
 
-/* What happens to axis x when size i grows: -1 nothing, 0 before, 1 size, 2 after, 3 the same length
- * has less after it. */
+/* What happens to axis x when size i grows: -1 nothing, 0 before, 1 size, 2 after, 3 the same
+ * length has less after it. */
 static int effect(const struct sample *base, const struct sample *bumped, int x) {
     int nf = base->p->buffer[base->from->buffer].ndims, n = base->p->naxes;
     bool same = bumped->p->axis[x].extent == base->p->axis[x].extent;
@@ -140,8 +140,12 @@ static int effect(const struct sample *base, const struct sample *bumped, int x)
 static bool learn_axis(struct work *w, struct move *mv, const struct sample *base, bool computes,
                        const int64_t *size, int x, struct move_axis *ax) {
     const struct instr *in = mv->needle->in;
-    *ax = (struct move_axis){
-        .fixed = base->p->axis[x].extent, .size = -1, .before = -1, .after = -1, .part = -1, .x = x};
+    *ax = (struct move_axis){.fixed = base->p->axis[x].extent,
+                             .size = -1,
+                             .before = -1,
+                             .after = -1,
+                             .part = -1,
+                             .x = x};
     if (!set_side(w->m, in, base, base, false, mv->from_operand, x, &ax->from) ||
         !set_side(w->m, in, base, base, true, mv->to_operand, x, &ax->to))
         return false;
@@ -246,8 +250,8 @@ static bool size_known(const struct move *mv, int i) {
 
 static bool move_learn(struct work *w, int instr, bool computes, struct move *mv) {
     const struct instr *in = &w->m->instr[instr];
-    if ((in->noperands != 2 && !computes) || needs_why(w->m, in) || in->across >= 0 || in->queue < 0 ||
-        in->nranged > MAX_SIZES)
+    if ((in->noperands != 2 && !computes) || needs_why(w->m, in) || in->across >= 0 ||
+        in->queue < 0 || in->nranged > MAX_SIZES)
         return false;
     int64_t size[MAX_SIZES], lo, hi, step;
     for (int i = 0; i < in->nranged; i++) {

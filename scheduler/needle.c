@@ -88,7 +88,9 @@ static const struct access *kernel_access(const struct needle *n, int operand) {
 bool needle_dense(const struct needle *n, int x) {
     for (int i = 0; i < n->in->noperands; i++) {
         const struct operand *o = &n->in->operand[i];
-        const struct access *a = o->nlayouts == 1 && !o->layout[0].map && !o->layout[0].stride ? kernel_access(n, i) : NULL;
+        const struct access *a = o->nlayouts == 1 && !o->layout[0].map && !o->layout[0].stride
+                                     ? kernel_access(n, i)
+                                     : NULL;
         for (int d = 1; a && d < n->bound->buffer[a->buffer].ndims; d++)
             if (access_coef(n->bound, a, d, x)) return true;
     }
@@ -181,7 +183,8 @@ static void add_digit(struct form *f, int x, int64_t weight, int64_t extent, int
         f->digit[at] = f->digit[at - 1];
         at--;
     }
-    f->digit[at] = (struct digit){x, weight, extent, name < 0 ? stride : 0, name, name < 0 ? 1 : stride};
+    f->digit[at] =
+        (struct digit){x, weight, extent, name < 0 ? stride : 0, name, name < 0 ? 1 : stride};
 }
 
 /* Splits the offsets of one axis into mixed-radix digits: f(v) for v < extent, f(0) = 0. */
@@ -225,12 +228,14 @@ static bool plain_digit(const struct needle *nd, const struct access *a, const s
 }
 
 /* Do other places than the slowest grow with a size that the schedule chooses? */
-static bool places_depend(const struct needle *nd, const struct access *a, const struct layout *map) {
+static bool places_depend(const struct needle *nd, const struct access *a,
+                          const struct layout *map) {
     const struct buffer *b = &nd->bound->buffer[a->buffer];
     int64_t least[MAX_DIMS], most[MAX_DIMS], extent[MAX_DIMS];
     for (int d = 0; d < b->ndims; d++) {
         extent[d] = b->extent[d];
-        for (int x = 0; x < nd->nx; x++) extent[d] -= access_coef(nd->bound, a, d, x) * (nd->hi[x] - nd->lo[x]);
+        for (int x = 0; x < nd->nx; x++)
+            extent[d] -= access_coef(nd->bound, a, d, x) * (nd->hi[x] - nd->lo[x]);
         if (extent[d] < 1) return true;
     }
     layout_extents(map, b->extent, most);
@@ -267,8 +272,8 @@ static void hash_expr(uint64_t *h, const struct lexpr *e) {
 }
 
 /* Equal maps over buffers of equal extents with equal strides. */
-uint64_t form_fragment(const struct operand *o, const struct layout *map,
-                       const struct buffer *b, const int64_t *stride) {
+uint64_t form_fragment(const struct operand *o, const struct layout *map, const struct buffer *b,
+                       const int64_t *stride) {
     uint64_t h = 1;
     if (!layout_spreads(map)) return 0;
     hash(&h, (uint64_t)type_size(o->type));
@@ -314,8 +319,7 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
     if (!a || !place_strides(m, nd, operand, layout, nd->bound, &st)) return false;
     const struct layout *map = o->layout[layout].map;
     f->swizzle = o->layout[layout].swizzle;
-    f->fragment =
-        form_fragment(o, map, &nd->bound->buffer[o->kernel_buffer], st.stride);
+    f->fragment = form_fragment(o, map, &nd->bound->buffer[o->kernel_buffer], st.stride);
     if (f->fragment) return fragment_form(nd, a, o, map, &st, f);
     int ndims = nd->bound->buffer[o->kernel_buffer].ndims;
     for (int x = 0; x < nd->nx; x++) {

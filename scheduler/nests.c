@@ -148,13 +148,15 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
     if (n->core < 0) return;
     struct task *t = &w->task[n->core];
     for (int i = 0; i < t->nops; i++) {
-        if (t->op[i].finish) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
+        if (t->op[i].finish)
+            stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
         if (t->op[i].begin) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].begin->task].stmt], map);
     }
     for (int i = 0; i < t->nafter; i++) {
         struct task *f = &w->task[t->after[i]];
         for (int k = 0; k < f->nops; k++)
-            if (f->op[k].begin) stmt_rename(w->p, &w->p->stmt[w->task[f->op[k].begin->task].stmt], map);
+            if (f->op[k].begin)
+                stmt_rename(w->p, &w->p->stmt[w->task[f->op[k].begin->task].stmt], map);
         rename_task(w, f, map);
     }
     uint64_t reductions = 0;
@@ -361,8 +363,12 @@ bool nests_make(struct work *w, const struct moves *moves) {
             continue;
         }
         struct nest *n = &w->nest[w->nnests++];
-        *n = (struct nest){
-            .core = -1, .init = -1, .first = w->order[i], .partner = -1, .given = -1, .next_part = -1};
+        *n = (struct nest){.core = -1,
+                           .init = -1,
+                           .first = w->order[i],
+                           .partner = -1,
+                           .given = -1,
+                           .next_part = -1};
         int next = next_task(w, i, &at);
         if (starts(w, k, next) && adopt_init(w, k, next)) {
             n->init = k;
@@ -375,13 +381,16 @@ bool nests_make(struct work *w, const struct moves *moves) {
         else
             n->chain[n->nchain++] = k;
         if (n->core < 0 && comes_by_route(&w->task[k], n, w)) {
-            task_demote(w, k, "an operand passes several memories, which only reductions' do so far");
+            task_demote(w, k,
+                        "an operand passes several memories, which only reductions' do so far");
             w->nnests--;
             continue;
         }
         if (n->core < 0 && left_alone(&w->task[k])) {
-            task_demote(w, k, "no memory leads to where it reads, and it cannot follow the instruction that leaves it there, "
-                              "tile by tile");
+            task_demote(w, k,
+                        "no memory leads to where it reads, and it cannot follow the instruction "
+                        "that leaves it there, "
+                        "tile by tile");
             w->nnests--;
             continue;
         }

@@ -20,7 +20,8 @@ static int pick_axis(struct work *w, const char *name, int64_t extent, uint64_t 
 
 /* A copy of what `stmt` reads: constants and inputs first, temporaries just before their reader, in
  * the recurrence that gives them their values. */
-static void place_copy(struct work *w, int copy, int stmt, const struct access *read, bool prepare) {
+static void place_copy(struct work *w, int copy, int stmt, const struct access *read,
+                       bool prepare) {
     enum role r = w->p->buffer[read->buffer].role;
     int scope = recur_copy_scope(w, stmt, read);
     bool first = !scope && (r == ROLE_IN || r == ROLE_CONST);
@@ -36,7 +37,8 @@ static void place_beside(struct work *w, int copy, int stmt, bool before) {
 
 /* Of the indices that a dimension takes, every so manieth: what is between is not copied. Axes with
  * one value do not count. */
-static int64_t every(const struct work *w, const struct stmt *st, const struct access *acc, int dim) {
+static int64_t every(const struct work *w, const struct stmt *st, const struct access *acc,
+                     int dim) {
     int64_t g = 0;
     for (int x = 0; x < w->p->naxes; x++) {
         int64_t a = access_coef(w->p, acc, dim, x), b = g;
@@ -68,7 +70,8 @@ bool pack_identity(struct work *w, int task, int operand) {
     const struct geom geom = o->geom;
     const char *name = unique_name(w, w->p->buffer[old].name, "packed");
     int64_t extent[MAX_DIMS], lo[MAX_DIMS], step[MAX_DIMS];
-    bool shifted = false, given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
+    bool shifted = false,
+         given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
     if (w->p->buffer[old].size) return false; /* as long as it is when the program runs */
     if (!given && recur_moves(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read])) return false;
     for (int d = 0; d < ndims; d++) {
@@ -102,8 +105,7 @@ bool pack_identity(struct work *w, int task, int operand) {
     acc->buffer = made;
     acc->coef = arena_copy(&w->p->arena, acc->coef,
                            sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
-    for (int d = 0; d < ndims; d++)
-        count_in_steps(w, &w->p->stmt[stmt], acc, d, lo[d], step[d]);
+    for (int d = 0; d < ndims; d++) count_in_steps(w, &w->p->stmt[stmt], acc, d, lo[d], step[d]);
     if (shifted) acc->has_fill = false;
     place_copy(w, copy, stmt, &src, w->p->buffer[old].role == ROLE_CONST);
     home_pack(w, made, &geom);
@@ -241,8 +243,8 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     o = &t->op[operand];
     struct access *at = task_access(w, t, o, write);
     struct access far = spread(w, t, made, dim, n), home = *at;
-    uint64_t axes = (axes_of(w->p, &home) | axes_of(w->p, &far)) &
-                    ~recur_axes(w, &w->p->stmt[stmt]);
+    uint64_t axes =
+        (axes_of(w->p, &home) | axes_of(w->p, &far)) & ~recur_axes(w, &w->p->stmt[stmt]);
     home.coef =
         arena_copy(&w->p->arena, at->coef,
                    sizeof *at->coef * (size_t)w->p->buffer[old].ndims * (size_t)(w->p->naxes + 1));
@@ -327,7 +329,8 @@ bool pack_between(struct work *w, int old) {
     uint64_t used = 0;
     struct buffer b = w->p->buffer[old];
     int axis[MAX_DIMS], last = last_writer(w, old);
-    if (w->fallback < 0 || last < 0 || b.size || !has_room(w, b.extent, b.ndims, b.type)) return false;
+    if (w->fallback < 0 || last < 0 || b.size || !has_room(w, b.extent, b.ndims, b.type))
+        return false;
     const char *name = unique_name(w, b.name, "made");
     int made = rewrite_buffer(w, name, b.type, ROLE_TEMP, b.ndims, b.extent);
     if (made < 0) return false;

@@ -6,13 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_CANDIDATES = 3, EACH = 1, STEPS = 6000};
+enum { MAX_CANDIDATES = 3, EACH = 1, STEPS = 6000 };
 
 struct pair {
     int first, second, maker;                 /* nests; the task that makes the temporary */
     int buffer, given;                        /* the operand of the second's core that reads it */
     int axis[MAX_DIMS], dim[MAX_DIMS], naxes; /* that may be shared, outermost first */
-    struct window window[MAX_DIMS];           /* over which they slide; axis -1: they are the same on both sides */
+    struct window
+        window[MAX_DIMS]; /* over which they slide; axis -1: they are the same on both sides */
 };
 
 static int maker_of(const struct nest *n) {
@@ -149,8 +150,8 @@ static bool is_blocked(const struct work *w, const struct pair *k, int d) {
     return w->task[w->nest[k->second].core].op[k->given].geom.block[d] > 1;
 }
 
-/* What neither sums over, and both walk alone in a dimension of the temporary, or the second in windows.
- * Those need a name for the turns. */
+/* What neither sums over, and both walk alone in a dimension of the temporary, or the second in
+ * windows. Those need a name for the turns. */
 static void find_shared(struct work *w, struct pair *k) {
     const struct task *t = &w->task[w->nest[k->second].core];
     uint64_t makes = w->p->stmt[w->task[k->maker].stmt].axes;
@@ -158,7 +159,8 @@ static void find_shared(struct work *w, struct pair *k) {
         struct window x = {.axis = -1};
         int a = same_axis(w, k, d);
         if (a < 0 && w->nscopes == 0 &&
-            window_find(w, &w->p->stmt[w->task[k->maker].stmt].dst, makes, t, given_access(w, k), d, &x) &&
+            window_find(w, &w->p->stmt[w->task[k->maker].stmt].dst, makes, t, given_access(w, k), d,
+                        &x) &&
             !(makes >> x.shared & 1))
             a = x.shared;
         if (a < 0 || (t->reductions >> a & 1) || w->p->axis[a].extent < 2 || is_blocked(w, k, d))
@@ -198,8 +200,8 @@ static int tile_memory(const struct work *w, const struct pair *k) {
 }
 
 /* Indices of the dimension in a tile, without its borders. */
-static int64_t tile_extent(const struct work *w, const struct pair *k, const struct loop *prefix, int n,
-                           int dim) {
+static int64_t tile_extent(const struct work *w, const struct pair *k, const struct loop *prefix,
+                           int n, int dim) {
     int64_t extent = w->home[k->buffer].extent[dim];
     const struct nest *a = &w->nest[k->first];
     for (int d = 0; d < k->naxes; d++)
@@ -212,7 +214,8 @@ static int64_t tile_extent(const struct work *w, const struct pair *k, const str
     return extent;
 }
 
-/* The home becomes a tile, with the zeros around it that the second reads; false: it does not fit. */
+/* The home becomes a tile, with the zeros around it that the second reads; false: it does not fit.
+ */
 static bool tile_make(struct work *w, const struct pair *k, const struct loop *prefix, int n) {
     struct home *h = &w->home[k->buffer];
     const struct buffer *b = &w->p->buffer[k->buffer];
@@ -252,8 +255,8 @@ static void add_holds(struct work *w, const struct nest *n, int64_t *bytes) {
     for (int i = 0; t && i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where != IN_LOCAL || graph_is_static(w->m, o->memory) || i == n->given) continue;
-        bytes[o->memory] += hold_bytes(w, &n->plan, t, o, task_access(w, t, o, o->read < 0),
-                                       &n->plan.hold[i]);
+        bytes[o->memory] +=
+            hold_bytes(w, &n->plan, t, o, task_access(w, t, o, o->read < 0), &n->plan.hold[i]);
     }
     for (int c = 0; c < n->nchain; c++) {
         const struct task *e = &w->task[n->chain[c]];
@@ -282,7 +285,8 @@ static double last_steps(const struct work *w, const struct nest *a, double turn
         if (t->op[i].where == IN_LOCAL && !t->op[i].writes &&
             (!pace || a->plan.hold[i].depth > pace->depth))
             pace = &a->plan.hold[i];
-    double steps = pace ? plan_trips(w, &a->plan, pace->depth) / plan_trips(w, &a->plan, a->nprefix) : 1;
+    double steps =
+        pace ? plan_trips(w, &a->plan, pace->depth) / plan_trips(w, &a->plan, a->nprefix) : 1;
     return pace && steps > pace->slots ? a->plan.cycles / turns * pace->slots / steps
                                        : a->plan.cycles / turns;
 }
@@ -360,7 +364,8 @@ static bool prefix_fits(struct work *w, const struct pair *k, const struct choic
     return fits;
 }
 
-/* Axes from the first on one by one, the last in a few tiles, of which the largest that fit are taken. */
+/* Axes from the first on one by one, the last in a few tiles, of which the largest that fit are
+ * taken. */
 static int prefixes(struct work *w, const struct pair *k, int first, int n, int most,
                     struct choice *c) {
     for (int last = first; last < k->naxes && last - first < MAX_PREFIX && n < most; last++) {
@@ -381,8 +386,8 @@ static int prefixes(struct work *w, const struct pair *k, int first, int n, int 
     return n;
 }
 
-/* Inner axes begin on their own too: in loops around them the first nest would fetch its operands anew, and
- * instructions may be shorter along one axis than along another. */
+/* Inner axes begin on their own too: in loops around them the first nest would fetch its operands
+ * anew, and instructions may be shorter along one axis than along another. */
 static int all_prefixes(struct work *w, const struct pair *k, struct choice *c) {
     int n = 0, most = k->naxes > 1 ? EACH : MAX_CANDIDATES;
     for (int i = 0; i < k->naxes && n < MAX_CANDIDATES; i++)
@@ -444,8 +449,10 @@ static void pair_decide(struct work *w, const struct moves *moves, struct pair *
     }
     struct text *t = w->options ? w->options->explain : NULL;
     for (int i = 0; t && i < n; i++)
-        text_printf(t, "%s %s %.0f cycles%s", i ? "," : arena_printf(w->arena, "nests of statements %d and %d:", a->first, b->first), q[i].text, q[i].cost,
-                    i == best ? " (taken)" : "");
+        text_printf(
+            t, "%s %s %.0f cycles%s",
+            i ? "," : arena_printf(w->arena, "nests of statements %d and %d:", a->first, b->first),
+            q[i].text, q[i].cost, i == best ? " (taken)" : "");
     if (t && n) text_printf(t, "\n");
     *a = c[best].a, *b = c[best].b, w->home[k->buffer] = c[best].home;
     if (a->nwindows) windows_prefix(w, a, c[best].prefix, c[best].n);

@@ -55,7 +55,8 @@ bool parts_keep(const struct work *w, const struct plan *p, const struct task *t
     uint64_t seen = 0;
     for (int a = 0; a < w->p->naxes; a++)
         if (access_varies(w->p, read_of(w, t, o), a) &&
-            !(h->ring && a == p->loop[h->depth - 1].axis) && plan_least(w, p, a, h->depth) != plan_tile(w, p, a, h->depth))
+            !(h->ring && a == p->loop[h->depth - 1].axis) &&
+            plan_least(w, p, a, h->depth) != plan_tile(w, p, a, h->depth))
             return false;
     for (int i = h->depth; i < depth; i++) {
         int a = p->loop[i].axis;
@@ -91,15 +92,16 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t,
         cut.loop[cut.nloops++] = c->plan->loop[i];
         if (!(seen >> a & 1)) {
             n.outer *= plan_tiles(c->w, c->plan, a, depth) / plan_tiles(c->w, c->plan, a, s->depth);
-            most *= ceil((double)plan_tile(c->w, c->plan, a, s->depth) / (double)plan_tile(c->w, c->plan, a, depth));
+            most *= ceil((double)plan_tile(c->w, c->plan, a, s->depth) /
+                         (double)plan_tile(c->w, c->plan, a, depth));
         }
         seen |= UINT64_C(1) << a;
     }
     for (int k = 0; k < inner; k++) {
         if (!cut_axis(c->w, c->plan, t, o, axis[k], 0, c->plan->nloops)) continue;
         n.inner *= inner_trips(c, axis[k], depth);
-        cut.loop[cut.nloops++] =
-            (struct loop){axis[k], plan_tile(c->w, c->plan, axis[k], c->plan->nloops), LOOP_SEQUENTIAL};
+        cut.loop[cut.nloops++] = (struct loop){
+            axis[k], plan_tile(c->w, c->plan, axis[k], c->plan->nloops), LOOP_SEQUENTIAL};
     }
     n.cycles = s->cycles / (n.outer * n.inner);
     if (cut.nloops == s->depth) return n;
@@ -109,7 +111,8 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t,
     return n;
 }
 
-/* Several tokens are on their way for one slot: the syncs must hold them, and hold up who pushes. */
+/* Several tokens are on their way for one slot: the syncs must hold them, and hold up who pushes.
+ */
 bool counts_tokens(const struct machine *m, int queue, int user) {
     for (int way = 0; way < 2; way++) {
         struct edge e = way ? edge_of_queue(m, user, queue) : edge_of_queue(m, queue, user);
@@ -141,10 +144,9 @@ static double outer_piece_waits(const struct pricing *c, const struct flow *f,
     const struct task *t = &c->w->task[c->nest->core];
     double here = n->cycles * n->inner,
            short_step = n->outer > 1 ? step : step * pipe_boundary(c, s->depth, f->depth);
-    bool kept =
-        (s->slots > 1 && plan_least_inner(c->w, c->plan, s->depth, f->depth) >= f->slots) ||
-        parts_keep(c->w, c->plan, t, &t->op[s->operand], &c->plan->hold[s->operand], f->depth,
-                   f->slots);
+    bool kept = (s->slots > 1 && plan_least_inner(c->w, c->plan, s->depth, f->depth) >= f->slots) ||
+                parts_keep(c->w, c->plan, t, &t->op[s->operand], &c->plan->hold[s->operand],
+                           f->depth, f->slots);
     if (s->trips > 1 && !kept) return (s->trips - 1) * (here + load + f->latency);
     double late = fmax(load + here, (short_step + begin + here + f->latency) / f->slots);
     return (s->trips * n->outer - 1) * fmax(0, late - short_step - wait);

@@ -87,8 +87,8 @@ static int64_t common_turns(int64_t a, int64_t b) {
 static double table_entries(const struct work *w, const struct nest *n, const struct plan *p) {
     const struct task *t = &w->task[n->core];
     int axis[MAX_AXES], from = free_depth(w, n, p), count = hardware_axes(w, n, p, from, axis);
-    double each = plan_trips(w, p, p->nloops) / plan_trips(w, p, from), issues = plan_trips(w, p, from),
-           places = 1;
+    double each = plan_trips(w, p, p->nloops) / plan_trips(w, p, from),
+           issues = plan_trips(w, p, from), places = 1;
     int64_t turns = 1;
     for (int i = 0; i < count; i++)
         each *= plan_tiles(w, p, axis[i], from) / plan_tiles(w, p, axis[i], p->nloops);
@@ -222,7 +222,8 @@ static void drain_chain(struct pricing *c, const struct task *t, const struct op
     double moved = bytes * g->all;
     charge(c, in, g->all, store, moved);
     c->plan->bytes += moved;
-    if (in->queue == t->needle->in->queue || edge_find(m, t->needle->in->queue, -1, in->queue).kind <= EDGE_FREE)
+    if (in->queue == t->needle->in->queue ||
+        edge_find(m, t->needle->in->queue, -1, in->queue).kind <= EDGE_FREE)
         return;
     instr_times(m, t->needle->in, t->needle->bound, NULL, &seen, NULL, NULL);
     double again = fmax(store, (each + seen + store + latency) / slots),
@@ -447,8 +448,8 @@ static double table_cycles(const struct pricing *c, const struct task *core) {
     return entries * nd->entry_cycles;
 }
 
-/* Results that go home tile by tile: a slot is free again when the store of the tile that many before
- * is seen. What all tiles take at least, beside the instructions. */
+/* Results that go home tile by tile: a slot is free again when the store of the tile that many
+ * before is seen. What all tiles take at least, beside the instructions. */
 static double drain_waits(const struct pricing *c, const struct task *core, double exec) {
     const struct stream *d = &c->drain;
     double seen;

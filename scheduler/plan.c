@@ -4,7 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_UNROLLED = 96, UNDER_WAY = 6 /* grains of tiles behind one another, while stores have their latency */ };
+enum {
+    MAX_UNROLLED = 96,
+    UNDER_WAY = 6 /* grains of tiles behind one another, while stores have their latency */
+};
 static const double PORT_WEIGHT = 0.02,
                     CONTENTION = 4; /* pipes that are half filled are hardly waited for */
 
@@ -46,8 +49,9 @@ struct transfer { /* of a hold, over the whole nest; copy.in NULL: no move does 
     double trips, often, share, bytes; /* share: of its elements that are moved, on average */
 };
 
-static struct transfer transfer_of(const struct pricing *c, const struct task *t, const struct opnd *o,
-                                   const struct access *acc, bool fill, const struct hold *h) {
+static struct transfer transfer_of(const struct pricing *c, const struct task *t,
+                                   const struct opnd *o, const struct access *acc, bool fill,
+                                   const struct hold *h) {
     int depth = h->depth;
     struct transfer x = {.copy = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth,
                                             fill ? h->fill_by : h->drain_by),
@@ -179,7 +183,8 @@ static int chain_least(const struct work *w, const struct moves *moves, const st
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
         for (int k = 0; k < in->nfrom; k++)
-            if (in->from[k] == o->memory && edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
+            if (in->from[k] == o->memory &&
+                edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
                 return slots_most(w, 2);
     }
     return 1;
@@ -249,7 +254,8 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
         const struct opnd *c = &core->op[i];
         if (!is_local(c) || c->memory != o->memory) continue;
         const struct stmt *st = &w->p->stmt[core->stmt];
-        left -= hold_bytes(w, p, core, c, c->read >= 0 ? &st->read[c->read] : &st->dst, &p->hold[i]);
+        left -=
+            hold_bytes(w, p, core, c, c->read >= 0 ? &st->read[c->read] : &st->dst, &p->hold[i]);
     }
     for (int i = 0; i < n->nchain; i++)
         for (int k = 0; k < w->task[n->chain[i]].nops; k++) {
@@ -320,8 +326,7 @@ static bool spills_in_step(const struct pricing *c, const struct task *t, const 
     for (int i = 0; i < t->nops; i++)
         if (t->op[i].finish) return false; /* nobody brings partial sums home */
     if (edge_find(m, in->queue, in->completes, exec).kind != EDGE_FREE) return false;
-    return !c->nest->nchain ||
-           edge_find(m, out->queue, out->completes, exec).kind == EDGE_FREE;
+    return !c->nest->nchain || edge_find(m, out->queue, out->completes, exec).kind == EDGE_FREE;
 }
 
 /* A result that begins with what is at home: every block fetches it. */
@@ -346,7 +351,8 @@ static bool price_spills(struct pricing *c, const struct task *t, const struct o
            bytes = plan_traffic(c->w, c->plan, t, acc, h->depth) * share *
                    (double)type_size(c->w->p->buffer[acc->buffer].type);
     charge(c, in.in, times, in.cycles, bytes);
-    c->bubble += times * (in.latency + out.latency); /* a block starts with what the last one left */
+    c->bubble +=
+        times * (in.latency + out.latency); /* a block starts with what the last one left */
     c->plan->bytes += bytes;
     if (!c->nest->nchain) return true; /* drained as every result */
     charge(c, out.in, times, out.cycles, bytes);
@@ -354,8 +360,8 @@ static bool price_spills(struct pricing *c, const struct task *t, const struct o
     return true;
 }
 
-/* In straight-line code the code generator keeps a register that would be filled again with the same
- * data: such a hold is really the one further out. */
+/* In straight-line code the code generator keeps a register that would be filled again with the
+ * same data: such a hold is really the one further out. */
 static bool repeats_fill(const struct pricing *c, const struct opnd *o, const struct access *acc,
                          int depth) {
     if (!graph_is_static(c->w->m, o->memory)) return false;
@@ -379,8 +385,8 @@ static void passing_word(const struct work *w, const struct task *t, int64_t *by
 }
 
 /* What sums start with is fetched in their queue, or in one that is in step with it. */
-static bool price_begin(struct pricing *c, const struct task *t, const struct opnd *o, const struct access *acc,
-                        const struct hold *h) {
+static bool price_begin(struct pricing *c, const struct task *t, const struct opnd *o,
+                        const struct access *acc, const struct hold *h) {
     struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, 0);
     double trips = plan_trips(c->w, c->plan, h->depth);
     if (!f.in) return false;
@@ -389,7 +395,8 @@ static bool price_begin(struct pricing *c, const struct task *t, const struct op
     return true;
 }
 
-static const struct access *access_of(const struct work *w, const struct task *t, const struct opnd *o) {
+static const struct access *access_of(const struct work *w, const struct task *t,
+                                      const struct opnd *o) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     return o->read >= 0 ? &st->read[o->read] : &st->dst;
 }
@@ -411,15 +418,17 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
                                    c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
-        bytes[i] = keeps_part(&c->plan->hold[i]) ? hold_bytes(w, c->plan, t, o, acc, &c->plan->hold[i])
-                                                 : f.bytes * c->plan->hold[i].slots;
+        bytes[i] = keeps_part(&c->plan->hold[i])
+                       ? hold_bytes(w, c->plan, t, o, acc, &c->plan->hold[i])
+                       : f.bytes * c->plan->hold[i].slots;
         (lasts ? result : input)[o->memory] += bytes[i];
         if (repeats_fill(c, o, acc, c->plan->hold[i].depth) ||
             !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
             return false;
     }
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].writes && t->nafter) result[t->op[i].memory] += follow_bytes(w, c->plan, t, c->plan->hold[i].depth);
+        if (t->op[i].writes && t->nafter)
+            result[t->op[i].memory] += follow_bytes(w, c->plan, t, c->plan->hold[i].depth);
     passing_word(w, t, input);
     int64_t address[MAX_OPERANDS];
     if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, bytes, address) ||
@@ -431,7 +440,8 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct hold *h = o->in.n ? &c->plan->via[i][0] : &c->plan->hold[i];
         const struct access *acc = access_of(w, t, o);
         if (!is_local(o)) continue;
-        if (!tile_sound(c, t, i, acc, h->depth, NEVER_EMPTY) || !tile_sound(c, t, i, acc, h->depth, WHOLE_BLOCKS) ||
+        if (!tile_sound(c, t, i, acc, h->depth, NEVER_EMPTY) ||
+            !tile_sound(c, t, i, acc, h->depth, WHOLE_BLOCKS) ||
             !tile_sound(c, t, i, acc, c->plan->hold[i].depth, WHOLE_BLOCKS))
             return false;
     }
@@ -441,7 +451,8 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         const struct access *acc = access_of(w, t, o);
         bool load = is_loaded(c, t, i);
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
-        if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i]))) return false;
+        if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i])))
+            return false;
         if (o->begin && (blocks > 1 || !price_begin(c, t, o, acc, &c->plan->hold[i]))) return false;
         if (load && blocks > 1 && !blocks_in_step(c, t, o, &c->plan->hold[i])) return false;
         if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;
@@ -488,14 +499,16 @@ double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
     return total * n;
 }
 
-/* Issues between two updates of the same accumulator; where the queue sees several results at a time,
- * as many more. */
+/* Issues between two updates of the same accumulator; where the queue sees several results at a
+ * time, as many more. */
 static double independent(const struct pricing *c, const struct task *t) {
     int last = -1;
     for (int i = 0; i < c->plan->nloops; i++)
         if (t->reductions >> c->plan->loop[i].axis & 1) last = i;
-    double all = plan_trips(c->w, c->plan, c->plan->nloops), inner = fmax(1, all / plan_trips(c->w, c->plan, last + 1)),
-           period = all / plan_trips(c->w, c->plan, c->plan->depth_out), window = (double)c->w->m->queue[t->needle->in->queue].window;
+    double all = plan_trips(c->w, c->plan, c->plan->nloops),
+           inner = fmax(1, all / plan_trips(c->w, c->plan, last + 1)),
+           period = all / plan_trips(c->w, c->plan, c->plan->depth_out),
+           window = (double)c->w->m->queue[t->needle->in->queue].window;
     return window > period ? inner * window / period : inner;
 }
 
@@ -546,8 +559,9 @@ static double busiest(const struct pricing *c, const char **bound) {
     return steady;
 }
 
-/* At least, once the issues are charged: the operands' own copies take their queues and buses, and nothing waits.
- * All that is left out adds to a queue, a bus or the waits, and none of these lowers what is compared. */
+/* At least, once the issues are charged: the operands' own copies take their queues and buses, and
+ * nothing waits. All that is left out adds to a queue, a bus or the waits, and none of these lowers
+ * what is compared. */
 static double least_cycles(const struct pricing *c, const struct task *t) {
     struct pricing least;
     const char *bound;
@@ -558,7 +572,8 @@ static double least_cycles(const struct pricing *c, const struct task *t) {
         if (!is_local(o) || keeps_part(h)) continue;
         for (int fill = 0; fill < 2; fill++) {
             if (fill ? !is_loaded(c, t, i) : !o->writes || c->nest->nchain) continue;
-            struct transfer x = transfer_of(c, t, o, fill ? access_of(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
+            struct transfer x = transfer_of(
+                c, t, o, fill ? access_of(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
             if (!x.copy.in) return INFINITY;
             charge_transfer(&least, &x);
         }
@@ -570,7 +585,8 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     return plan_price_below(w, moves, n, p, INFINITY);
 }
 
-bool plan_price_below(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p, double limit) {
+bool plan_price_below(struct work *w, const struct moves *moves, const struct nest *n,
+                      struct plan *p, double limit) {
     struct pricing c;
     pricing_begin(&c, w, moves, n, p);
     const struct task *t = &w->task[n->core];
@@ -580,7 +596,9 @@ bool plan_price_below(struct work *w, const struct moves *moves, const struct ne
     p->is_static = false;
     for (int i = 0; i < t->nops; i++)
         p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
-    if (!price_issues(&c, t) || (!isinf(limit) && least_cycles(&c, t) >= limit) || !price_holds(&c, t)) return false;
+    if (!price_issues(&c, t) || (!isinf(limit) && least_cycles(&c, t) >= limit) ||
+        !price_holds(&c, t))
+        return false;
     direct_charge(w, moves, p, t, c.queue);
     const struct refills *refills = caches_charge(w, moves, p, t, c.queue);
     pipe_chain(&c, t);

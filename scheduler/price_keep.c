@@ -32,7 +32,8 @@ bool price_ring(struct pricing *c, const struct task *t, const struct opnd *o,
             return false;
     leaf_cycles(c, t, &issues);
     instr_times(c->w->m, t->needle->in, t->needle->bound, NULL, NULL, NULL, &overhead);
-    charge(c, t->needle->in, plan_entries(c->w, c->nest, c->plan, issues) * (ring_turns(&r, h->ring) - 1), overhead,
+    charge(c, t->needle->in,
+           plan_entries(c->w, c->nest, c->plan, issues) * (ring_turns(&r, h->ring) - 1), overhead,
            0);
     return true;
 }

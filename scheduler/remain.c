@@ -62,7 +62,8 @@ static bool axis_moves(const struct remain *r, const struct issue_node *n, int v
     return sx_uses(n->arg[r->operand].offset, var);
 }
 
-/* Each iteration finds what the one before left: neither this loop nor one inside moves the operand.
+/* Each iteration finds what the one before left: neither this loop nor one inside moves the
+ * operand.
  */
 static bool stays(const struct remain *r, const struct node *node) {
     const struct loop_node *l = node->loop;

@@ -44,7 +44,8 @@ int rewrite_buffer(struct work *w, const char *name, enum type type, enum role r
             return -1;
         }
     buffer[n] = (struct buffer){name, type, role, ndims, own, elements, 0};
-    home[n] = (struct home){.memory = w->m->home, .extent = arena_copy(w->arena, extent, sizeof *extent * (size_t)ndims),
+    home[n] = (struct home){.memory = w->m->home,
+                            .extent = arena_copy(w->arena, extent, sizeof *extent * (size_t)ndims),
                             .elements = elements,
                             .place = -1};
     p->buffer = buffer;

@@ -98,18 +98,22 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
 }
 
 /* The distance along a coordinate of g in a slot that lies as `own` says. */
-static struct val stride_in(struct arena *a, const struct geom *g, int i, const struct geom *own, const struct slot *s) {
+static struct val stride_in(struct arena *a, const struct geom *g, int i, const struct geom *own,
+                            const struct slot *s) {
     struct coord c = g->at[i];
     if (g->n == own->n) return s->stride[i];
     for (int k = 0; k < own->n; k++)
-        if (own->at[k].dim == c.dim && own->at[k].div == c.div && own->at[k].mod == c.mod) return s->stride[k];
+        if (own->at[k].dim == c.dim && own->at[k].div == c.div && own->at[k].mod == c.mod)
+            return s->stride[k];
     for (int k = 0; k < own->n; k++)
-        if (own->at[k].dim == c.dim && own->at[k].div == 1 && !own->at[k].mod) return val_scale(a, s->stride[k], c.div);
+        if (own->at[k].dim == c.dim && own->at[k].div == 1 && !own->at[k].mod)
+            return val_scale(a, s->stride[k], c.div);
     return val_const(0);
 }
 
-bool box_between(const struct geom *outer, const struct slot *there, const struct geom *g, const struct slot *here,
-                 bool fill, const struct region *r, struct arena *a, enum type type, struct box *box) {
+bool box_between(const struct geom *outer, const struct slot *there, const struct geom *g,
+                 const struct slot *here, bool fill, const struct region *r, struct arena *a,
+                 enum type type, struct box *box) {
     *box = (struct box){.type = type};
     if (g->fragment || g->swizzle) return false; /* lies so in its own memory only */
     for (int i = 0; i < g->n; i++) {
@@ -133,8 +137,8 @@ bool box_between(const struct geom *outer, const struct slot *there, const struc
 }
 
 /* From a plain copy come parts of tiles too, the last ones along a dimension without blocks. */
-static bool parts_fit(struct work *w, const struct moves *moves, const struct opnd *outer, const struct opnd *inner,
-                      const struct region *whole, enum type type) {
+static bool parts_fit(struct work *w, const struct moves *moves, const struct opnd *outer,
+                      const struct opnd *inner, const struct region *whole, enum type type) {
     for (int d = 0; d < MAX_DIMS; d++) {
         if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2) continue;
         struct region part = *whole;
@@ -142,8 +146,10 @@ static bool parts_fit(struct work *w, const struct moves *moves, const struct op
         struct fit f;
         part.partial[d] = true;
         part.n[d] = val_const(1);
-        struct slot a = slot_make(&w->s->arena, &outer->geom, whole), b = slot_make(&w->s->arena, &inner->geom, whole);
-        if (!box_between(&outer->geom, &a, &inner->geom, &b, true, &part, &w->s->arena, type, &box) ||
+        struct slot a = slot_make(&w->s->arena, &outer->geom, whole),
+                    b = slot_make(&w->s->arena, &inner->geom, whole);
+        if (!box_between(&outer->geom, &a, &inner->geom, &b, true, &part, &w->s->arena, type,
+                         &box) ||
             !fit_box(w, moves, 0, outer->memory, inner->memory, &box, &f))
             return false;
     }
@@ -155,7 +161,8 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
                        const struct opnd *o, bool write, const struct route *r, double *cost,
                        const char **why) {
     struct opnd stop = route_stop(w, o, r, 0);
-    if (o->geom.loose && r->n > 0 && !o->plain) return false; /* else tiles that begin anywhere come from home */
+    if (o->geom.loose && r->n > 0 && !o->plain)
+        return false; /* else tiles that begin anywhere come from home */
     struct region part;
     if (!operand_fits(w, moves, t, &stop, write, why)) return false;
     const struct access *acc = operand_sample(w, t, o, write, &part);
@@ -168,9 +175,11 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
         struct fit f;
         box_between(&outer.geom, &a, &inner.geom, &b, !write, &part, &w->s->arena,
                     w->p->buffer[acc->buffer].type, &box);
-        *why = arena_printf(w->arena, "no move brings '%s' (operand '%s') on from '%s' to '%s' as it lies there",
-                            w->p->buffer[acc->buffer].name, o->decl->buffer, w->m->memory[write ? inner.memory : outer.memory].id,
-                            w->m->memory[write ? outer.memory : inner.memory].id);
+        *why = arena_printf(
+            w->arena, "no move brings '%s' (operand '%s') on from '%s' to '%s' as it lies there",
+            w->p->buffer[acc->buffer].name, o->decl->buffer,
+            w->m->memory[write ? inner.memory : outer.memory].id,
+            w->m->memory[write ? outer.memory : inner.memory].id);
         if (!fit_box(w, moves, 0, write ? inner.memory : outer.memory,
                      write ? outer.memory : inner.memory, &box, &f) ||
             !parts_fit(w, moves, &outer, &inner, &part, w->p->buffer[acc->buffer].type))
@@ -193,8 +202,9 @@ bool route_first(struct work *w, const struct moves *moves, const struct task *t
     const char *first = NULL;
     int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);
     mine->n = 0;
-    *why = arena_printf(w->arena, "no moves lead %s '%s', where operand '%s' is", write ? "home from" : "from home to",
-                        w->m->memory[o->memory].id, o->decl->buffer);
+    *why = arena_printf(w->arena, "no moves lead %s '%s', where operand '%s' is",
+                        write ? "home from" : "from home to", w->m->memory[o->memory].id,
+                        o->decl->buffer);
     for (int i = 0; i < n; i++) {
         double cost;
         if (!write && o->writes && found[i].n) continue; /* results come straight from home */
@@ -209,15 +219,18 @@ bool route_first(struct work *w, const struct moves *moves, const struct task *t
     return false;
 }
 
-bool route_leads(const struct work *w, const struct moves *moves, const struct task *t, const struct opnd *o) {
+bool route_leads(const struct work *w, const struct moves *moves, const struct task *t,
+                 const struct opnd *o) {
     struct route found[MAX_ROUTES];
     return routes_find(w, moves, o, stored(w, t, o, false), false, found) > 0;
 }
 
 /* Of a copy that has the elements outside of the buffer too. */
-static void with_padding(const struct work *w, const struct task *t, struct access *acc, struct buffer *b) {
+static void with_padding(const struct work *w, const struct task *t, struct access *acc,
+                         struct buffer *b) {
     int n = w->p->naxes;
-    acc->coef = arena_copy(w->arena, acc->coef, sizeof *acc->coef * (size_t)b->ndims * (size_t)(n + 1));
+    acc->coef =
+        arena_copy(w->arena, acc->coef, sizeof *acc->coef * (size_t)b->ndims * (size_t)(n + 1));
     b->extent = arena_copy(w->arena, b->extent, sizeof *b->extent * (size_t)b->ndims);
     for (int d = 0; d < b->ndims; d++) {
         int64_t lo, hi;
@@ -229,7 +242,8 @@ static void with_padding(const struct work *w, const struct task *t, struct acce
 }
 
 /* Were the buffer packed as the operand wants it. */
-static bool fits_packed(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o) {
+static bool fits_packed(struct work *w, const struct moves *moves, const struct task *t,
+                        struct opnd *o) {
     const char *why;
     struct access *acc = task_access(w, t, o, false), read = *acc;
     struct buffer *b = &w->p->buffer[acc->buffer], whole = *b;

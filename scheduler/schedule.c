@@ -40,7 +40,8 @@ bool schedule_pads(const struct schedule *s, int place) {
     const struct place *p = &s->place[place];
     const struct buffer *b = &s->program->buffer[p->buffer];
     if (p->keep != KEEP_PREPARED && p->keep != KEEP_WORKSPACE) return false;
-    for (int d = 0; p->extent && d < b->ndims; d++) /* tiles that lie over one another take less room */
+    for (int d = 0; p->extent && d < b->ndims;
+         d++) /* tiles that lie over one another take less room */
         if (p->extent[d] > b->extent[d]) return true;
     return p->bytes > b->elements * (int64_t)type_size(b->type);
 }

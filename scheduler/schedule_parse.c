@@ -132,8 +132,10 @@ static int find_place(const struct schedule *s, const char *name) {
 static bool read_table(struct reader *r, struct place *p, const struct buffer *b) {
     size_t size = type_size(b->type);
     if (type_is_float(b->type) || b->ndims != 1 || b->elements > MAX_TABLE)
-        return read_fail(r, r->word.at, "buffer '%s' cannot hold a table, expected one dimension "
-                                        "of at most %d integers", b->name, MAX_TABLE);
+        return read_fail(r, r->word.at,
+                         "buffer '%s' cannot hold a table, expected one dimension "
+                         "of at most %d integers",
+                         b->name, MAX_TABLE);
     uint8_t *at = arena_alloc(r->arena, (size_t)b->elements * size + 1);
     if (!read_expect(r, "[")) return false;
     for (int64_t e = 0; e < b->elements; e++) {
@@ -581,9 +583,10 @@ static bool read_node(struct reader *r, struct node *node) {
     if (read_accept(r, "configure")) return read_configure(r, node);
     if (r->word.kind == WORD_END)
         return read_fail(r, r->word.at, "the schedule ends where a node or '}' is expected");
-    return read_fail(r, r->word.at,
-                     "unexpected '%s', expected loop, issue, fallback, configure, rotate, sync or '}'",
-                     r->word.text);
+    return read_fail(
+        r, r->word.at,
+        "unexpected '%s', expected loop, issue, fallback, configure, rotate, sync or '}'",
+        r->word.text);
 }
 
 bool read_block(struct reader *r, struct node **out, int *n) {

@@ -246,7 +246,8 @@ static void print_fallback(const struct schedule *s, const struct fallback_node 
     text_printf(out, "\n");
 }
 
-static void print_setting(const struct schedule *s, const struct state_value *set, struct text *out) {
+static void print_setting(const struct schedule *s, const struct state_value *set,
+                          struct text *out) {
     const struct state *state = &s->machine->state[set->state];
     bool first = true;
     print_name(state->id, out);

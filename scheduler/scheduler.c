@@ -24,8 +24,10 @@ static void begin(struct work *w) {
     recur_begin(w);
     w->home = arena_array(w->arena, (size_t)p->nbuffers + 1, sizeof *w->home);
     for (int b = 0; b < p->nbuffers; b++)
-        w->home[b] = (struct home){
-            .memory = w->m->home, .extent = p->buffer[b].extent, .elements = p->buffer[b].elements, .place = -1};
+        w->home[b] = (struct home){.memory = w->m->home,
+                                   .extent = p->buffer[b].extent,
+                                   .elements = p->buffer[b].elements,
+                                   .place = -1};
     w->task_of = arena_array(w->arena, (size_t)p->nstmts + 1, sizeof *w->task_of);
     w->in_prepare = arena_array(w->arena, (size_t)p->nstmts + 1, sizeof *w->in_prepare);
     w->order = arena_array(w->arena, (size_t)p->nitems + 1, sizeof *w->order);
@@ -62,7 +64,8 @@ static bool packable(const struct work *w, const struct task *t, const struct op
     const struct home *h = &w->home[acc->buffer];
     bool blocked = false;
     for (int d = 0; d < b->ndims; d++) blocked |= o->geom.block[d] > 1;
-    return !h->packed && blocked && !o->geom.loose && !acc->has_fill && (b->role == ROLE_IN || b->role == ROLE_CONST);
+    return !h->packed && blocked && !o->geom.loose && !acc->has_fill &&
+           (b->role == ROLE_IN || b->role == ROLE_CONST);
 }
 
 /* Of the copy that pack_identity would make, before it is made. */
@@ -70,8 +73,7 @@ static double panel_cycles(const struct work *w, const struct opnd *o, int buffe
     const struct buffer *b = &w->p->buffer[buffer];
     bool rows = o->geom.at[0].dim == b->ndims - 1;
     if (b->role == ROLE_CONST) return 0;
-    return (double)b->elements *
-           fallback_cycles(w->m, w->fallback, rows ? COPY_ROWS : COPY_TURN);
+    return (double)b->elements * fallback_cycles(w->m, w->fallback, rows ? COPY_ROWS : COPY_TURN);
 }
 
 static struct search *search_packed(struct work *w, const struct moves *moves, int nest, int buffer,
@@ -83,10 +85,11 @@ static struct search *search_packed(struct work *w, const struct moves *moves, i
     return packed;
 }
 
-/* With the buffer in panels. Where little can be won at all, of the plan that was found for it as it lies; otherwise
- * that of a search of its own, in *packed. */
-static double packed_cost(struct work *w, const struct moves *moves, int nest, struct search *direct, int buffer,
-                          const struct geom *g, struct search **packed) {
+/* With the buffer in panels. Where little can be won at all, of the plan that was found for it as
+ * it lies; otherwise that of a search of its own, in *packed. */
+static double packed_cost(struct work *w, const struct moves *moves, int nest,
+                          struct search *direct, int buffer, const struct geom *g,
+                          struct search **packed) {
     if (!near_alone(direct)) {
         *packed = search_packed(w, moves, nest, buffer, g);
         return *packed ? nest_cost(*packed) : INFINITY;
@@ -112,8 +115,7 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
         struct search *packed = NULL;
         double cost = packed_cost(w, moves, nest, *search, b, &t->op[i].geom, &packed);
         if (isinf(cost)) continue;
-        struct candidate c[2] = {{"direct", direct, NULL},
-                                 {"packed", cost + copy, NULL}};
+        struct candidate c[2] = {{"direct", direct, NULL}, {"packed", cost + copy, NULL}};
         struct question q = {
             QUESTION_LAYOUT,
             arena_printf(w->arena, "'%s' for statement %d", w->p->buffer[b].name, t->stmt), 2, 0,
@@ -153,8 +155,9 @@ static bool plan_all(struct work *w, const struct moves *moves) {
             continue;
         if (searched) return false;
         const struct nest *n = &w->nest[i];
-        if (!recur_release(w)) task_demote(w, n->core >= 0 ? n->core : n->chain[0],
-                    "no tile of it fits the machine's memories");
+        if (!recur_release(w))
+            task_demote(w, n->core >= 0 ? n->core : n->chain[0],
+                        "no tile of it fits the machine's memories");
         if (w->diags->errors || w->refused) return false;
         w->nnests = 0; /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;

@@ -121,8 +121,7 @@ static void explain(const struct search *s, const struct plan *p) {
                     (long long)p->loop[i].tile,
                     loop_unrolled(s->w, &s->w->nest[s->nest], p, i) ? " unrolled" : "");
     for (int i = 0; i < k->nops; i++)
-        if (k->op[i].where == IN_LOCAL)
-            explain_hold(s->w, t, &k->op[i], &p->hold[i]);
+        if (k->op[i].where == IN_LOCAL) explain_hold(s->w, t, &k->op[i], &p->hold[i]);
 }
 
 static int64_t steps(const struct work *w, const struct nest *n) {

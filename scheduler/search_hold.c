@@ -40,8 +40,8 @@ static bool is_alone(const struct search *s, int i) {
     return true;
 }
 
-/* Registers are the partner's between a pair's turns, results part of a turn; all that an instance of
- * a grid holds is of its own turn. */
+/* Registers are the partner's between a pair's turns, results part of a turn; all that an instance
+ * of a grid holds is of its own turn. */
 static int outside(const struct nest *n, int depth) {
     return depth < n->nprefix ? n->nprefix : depth;
 }
@@ -85,7 +85,8 @@ static int add_pinned(const struct search *s, const struct plan *p, int i, int d
     struct pin pin;
     if (slots < 2 || !pin_find(s->w, nest, p, o, main_access(s, o), depth, &pin)) return n;
     struct hold h = {.depth = depth, .slots = slots};
-    h.pinned = pin_most(&pin, nest_room(s->w, nest, o->memory), hold_bytes_at(s, p, i, depth), slots);
+    h.pinned =
+        pin_most(&pin, nest_room(s->w, nest, o->memory), hold_bytes_at(s, p, i, depth), slots);
     return h.pinned ? add_hold(out, n, h) : n;
 }
 
@@ -96,8 +97,8 @@ static bool has_depth(const struct hold *h, int n, int depth) {
 }
 
 /* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
- * share the memory); in registers every depth inside the result's. Wide: all that fit alone; to be searched, not one slot
- * where more fit and nobody else wants the room. */
+ * share the memory); in registers every depth inside the result's. Wide: all that fit alone; to be
+ * searched, not one slot where more fit and nobody else wants the room. */
 enum width { LIKELY, WIDE, ALL };
 static int hold_options(const struct search *s, const struct plan *p, int i, enum width wide,
                         struct hold *out) {
@@ -203,8 +204,7 @@ static const char *holds_text(const struct search *s, const struct plan *p) {
     const struct task *t = search_task(s);
     struct text text = {0};
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].where == IN_LOCAL)
-            hold_text(&text, t->op[i].decl->buffer, &p->hold[i]);
+        if (t->op[i].where == IN_LOCAL) hold_text(&text, t->op[i].decl->buffer, &p->hold[i]);
     char *out = arena_strdup(s->w->arena, text.at ? text.at : "");
     text_free(&text);
     return out;
@@ -252,7 +252,8 @@ void residency_ask(struct search *s, struct plan *p) {
     if (options_make(s, &loops, ALL, &r))
         for (int k = 0; k < COMBINATIONS; k++) {
             q.depth_out = loops.depth_out;
-            if (price(s, &q, &r, INFINITY) && memcmp(q.hold, p->hold, sizeof q.hold) != 0) found[n++] = q;
+            if (price(s, &q, &r, INFINITY) && memcmp(q.hold, p->hold, sizeof q.hold) != 0)
+                found[n++] = q;
             if (!options_next(s, &r)) break;
         }
     qsort(found + 1, (size_t)n - 1, sizeof *found, by_cost);

@@ -5,8 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERED = 4, MAX_ORDERS = 24, THIN = 20, POLISHED = 8, POLISHED_NEAR = 2, KICKED = 2, DEEPENED = 3 };
-static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, LOOP_COST = 0.0005, BODY_COST = 0.005;
+enum {
+    ORDERED = 4,
+    MAX_ORDERS = 24,
+    THIN = 20,
+    POLISHED = 8,
+    POLISHED_NEAR = 2,
+    KICKED = 2,
+    DEEPENED = 3
+};
+static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, LOOP_COST = 0.0005,
+                    BODY_COST = 0.005;
 
 static uint64_t plan_hash(const struct plan *p) {
     uint64_t h = 0x9e3779b97f4a7c15u;
@@ -220,8 +229,8 @@ static bool slide_one(struct search *s, struct point *q, int i) {
         p.at[i] = a;
         better |= try(s, q, &p);
         if (outer < 0) continue;
-        p.at[outer] = nearest(v, (int64_t)((double)v->value[from.at[outer]] * (double)v->value[from.at[i]] /
-                                          (double)v->value[a]));
+        p.at[outer] = nearest(v, (int64_t)((double)v->value[from.at[outer]] *
+                                           (double)v->value[from.at[i]] / (double)v->value[a]));
         if (p.at[outer] != from.at[outer]) better |= try(s, q, &p);
         p.at[outer] = from.at[outer];
     }

@@ -87,8 +87,9 @@ static bool has_host_work(const struct work *w, int from, int to) {
     return false;
 }
 
-/* These queues go on when what came before is done. The host is told first of what the device did, where its own
- * queues go on; a device that stands still is told by the host's bell. Of neither: all queues meet. */
+/* These queues go on when what came before is done. The host is told first of what the device did,
+ * where its own queues go on; a device that stands still is told by the host's bell. Of neither:
+ * all queues meet. */
 static bool meet(struct work *w, struct nodes *out, uint64_t queues, int root, struct phase *ph) {
     uint64_t device = device_queues(w), from = ph->last;
     if (!(queues & device) && (from & device)) {
@@ -163,9 +164,7 @@ static bool emit_recur(struct sections *c, struct nodes *out, int from, int to, 
     if (!(has_host_work(w, from, to) ? emit_mixed_body : emit_device_body)(c, out, &body, from, to,
                                                                            scope, ph))
         return false;
-    nodes_add(
-        w, out,
-        loop_node(w, var, val_const(0), end, 1, LOOP_SEQUENTIAL, s->axis, &body));
+    nodes_add(w, out, loop_node(w, var, val_const(0), end, 1, LOOP_SEQUENTIAL, s->axis, &body));
     return true;
 }
 

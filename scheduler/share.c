@@ -21,7 +21,8 @@ static int64_t outer_tile(const struct work *w, const struct nest *n, int axis) 
     return tile;
 }
 
-/* A pair shares its own loops, but not those that its first nest walks in part again and again; what registers hold whole is not shared. */
+/* A pair shares its own loops, but not those that its first nest walks in part again and again;
+ * what registers hold whole is not shared. */
 static bool may_share(const struct work *w, const struct nest *n, int axis) {
     for (int i = 0; n->core >= 0 && i < n->plan.nloops; i++)
         if (n->plan.loop[i].axis == axis) {

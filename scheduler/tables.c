@@ -322,8 +322,8 @@ static void name_tables(struct maker *k, struct node *node, int n) {
 
 static bool wanted(const struct node *node, int n) {
     for (int i = 0; i < n; i++)
-        if (node[i].kind == NODE_LOOP &&
-            (node[i].loop->table == TABLE_WANTED || wanted(node[i].loop->body, node[i].loop->nbody)))
+        if (node[i].kind == NODE_LOOP && (node[i].loop->table == TABLE_WANTED ||
+                                          wanted(node[i].loop->body, node[i].loop->nbody)))
             return true;
     return false;
 }

@@ -80,10 +80,12 @@ static const char *operand_make(struct work *w, struct task *t, const struct map
     if (!choose_memory(w, o, w->p->buffer[buffer].type))
         return "no memory of an operand holds its type";
     if (!t->finishes && !needle_form(w->m, t->needle, i, 0, &o->form))
-        return arena_printf(w->arena,
-                            "distances in operand '%s' depend on a size that varies, or its parts in several instances do; "
-                            "strides=\"…\" gives distances, and a size over instances must be fixed",
-                            o->decl->buffer);
+        return arena_printf(
+            w->arena,
+            "distances in operand '%s' depend on a size that varies, or its parts in several "
+            "instances do; "
+            "strides=\"…\" gives distances, and a size over instances must be fixed",
+            o->decl->buffer);
     return NULL;
 }
 
@@ -194,7 +196,8 @@ static int dim_moved(const struct program *p, const struct access *a, int axis) 
     return -1;
 }
 
-/* What it reads another instruction leaves in that memory along another dimension: it cannot follow there. */
+/* What it reads another instruction leaves in that memory along another dimension: it cannot follow
+ * there. */
 static bool reads_otherwise(struct work *w, const struct task *t, int x, int axis) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     for (int i = 0; i < t->nops; i++) {
@@ -203,13 +206,18 @@ static bool reads_otherwise(struct work *w, const struct task *t, int x, int axi
         const struct access *read = &st->read[in->read];
         for (int k = 0; k < w->ntasks; k++) {
             const struct task *o = &w->task[k];
-            if (o == t || !o->needle || w->task_of[o->stmt] != k || w->p->stmt[o->stmt].dst.buffer != read->buffer) continue;
+            if (o == t || !o->needle || w->task_of[o->stmt] != k ||
+                w->p->stmt[o->stmt].dst.buffer != read->buffer)
+                continue;
             for (int m = 0; m < o->nops; m++)
-                for (int d = 0; o->op[m].writes && o->op[m].memory == in->memory && d < o->op[m].form.n; d++)
+                for (int d = 0;
+                     o->op[m].writes && o->op[m].memory == in->memory && d < o->op[m].form.n; d++)
                     for (int e = 0; e < in->form.n; e++)
-                        if (in->form.digit[e].x == x && in->form.digit[e].stride == o->op[m].form.digit[d].stride &&
+                        if (in->form.digit[e].x == x &&
+                            in->form.digit[e].stride == o->op[m].form.digit[d].stride &&
                             dim_moved(w->p, read, axis) !=
-                                dim_moved(w->p, &w->p->stmt[o->stmt].dst, o->axis[o->op[m].form.digit[d].x]))
+                                dim_moved(w->p, &w->p->stmt[o->stmt].dst,
+                                          o->axis[o->op[m].form.digit[d].x]))
                             return true;
         }
     }
@@ -366,24 +374,27 @@ static const char *operands_make(struct work *w, struct task *t, const struct ma
     return why;
 }
 
-static const char *choose_sizes(struct work *w, struct task *t, const struct mapping *map, const int64_t *fixed) {
+static const char *choose_sizes(struct work *w, struct task *t, const struct mapping *map,
+                                const int64_t *fixed) {
     int instr = t->needle->instr;
     program_free(t->needle->bound);
     t->needle = needle_fixed(w->arena, w->m, instr, fixed, w->diags);
     return t->needle ? operands_make(w, t, map) : "its sizes are not legal";
 }
 
-/* Where steps of a size do not come out even, all tiles are padded to one size: as many steps as it takes, not the
- * most that the instruction has. */
+/* Where steps of a size do not come out even, all tiles are padded to one size: as many steps as it
+ * takes, not the most that the instruction has. */
 static bool fix_steps(const struct work *w, const struct task *t, int64_t *fixed) {
     const struct needle *nd = t->needle;
     bool any = false;
     for (int x = 0; x < nd->nx; x++) {
-        if (nd->ranged[x] < 0 || nd->step[x] == 1 || needle_reduces(nd, x) || t->group[x].n != 1) continue;
+        if (nd->ranged[x] < 0 || nd->step[x] == 1 || needle_reduces(nd, x) || t->group[x].n != 1)
+            continue;
         int64_t extent = w->p->axis[t->group[x].axis[0]].extent, step = nd->step[x],
                 parts = (extent + nd->hi[x] - 1) / nd->hi[x];
         if (extent % step == 0) continue;
-        int64_t size = nd->lo[x] + ((extent + parts - 1) / parts - nd->lo[x] + step - 1) / step * step;
+        int64_t size =
+            nd->lo[x] + ((extent + parts - 1) / parts - nd->lo[x] + step - 1) / step * step;
         fixed[nd->ranged[x]] = size > nd->lo[x] ? size : nd->lo[x];
         any = true;
     }
@@ -391,7 +402,8 @@ static bool fix_steps(const struct work *w, const struct task *t, int64_t *fixed
 }
 
 /* Sizes that must be equal everywhere, or all of an axis, follow from the axes that are walked. */
-static const char *fix_sizes(struct work *w, struct task *t, const struct mapping *map, int64_t *fixed) {
+static const char *fix_sizes(struct work *w, struct task *t, const struct mapping *map,
+                             int64_t *fixed) {
     bool equal = needs_equal_tiles(w, t, t->group, fixed);
     equal |= fix_steps(w, t, fixed);
     if (!join_sizes(w, t, map, fixed) && !equal) return NULL;
@@ -424,7 +436,8 @@ static bool fix_idle(const struct task *t, const struct mapping *map, int64_t *f
 }
 
 /* Sizes that dense strides of operands depend on divide the axes that are walked. */
-static bool fix_dense(const struct work *w, const struct task *t, const struct mapping *map, int64_t *fixed) {
+static bool fix_dense(const struct work *w, const struct task *t, const struct mapping *map,
+                      int64_t *fixed) {
     const struct needle *nd = t->needle;
     bool any = false;
     for (int x = 0; x < nd->nx; x++) {

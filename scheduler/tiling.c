@@ -86,7 +86,8 @@ double plan_trips(const struct work *w, const struct plan *p, int depth) {
     return n;
 }
 
-void plan_tabulate(const struct work *w, const struct task *task, struct plan *p, struct tiling *t) {
+void plan_tabulate(const struct work *w, const struct task *task, struct plan *p,
+                   struct tiling *t) {
     struct sizes now[MAX_TILED];
     t->nloops = p->nloops;
     t->naxes = 0;

@@ -12,7 +12,8 @@ static struct slot plain_slot(struct arena *a, const struct geom *g, const struc
         for (int k = 0; k < i && d >= 0; k++) known |= g->at[k].dim == d;
         if (known) continue;
         for (int k = i; k < g->n; k++)
-            if (k == i || (d >= 0 && g->at[k].dim == d)) s.stride[k] = val_scale(a, run, d < 0 ? 1 : g->at[k].div);
+            if (k == i || (d >= 0 && g->at[k].dim == d))
+                s.stride[k] = val_scale(a, run, d < 0 ? 1 : g->at[k].div);
         struct val n = d < 0 ? i < g->ninner ? val_const(g->at[i].mod) : r->repeat
                              : val_scale(a, val_ceil(a, r->n[d], g->block[d]), g->block[d]);
         run = val_mul(a, run, n);
@@ -167,8 +168,7 @@ static bool tiles_aligned(const struct work *w, const struct opnd *o, int buffer
                           const struct fit *f, bool write) {
     const struct buffer *b = &w->p->buffer[buffer];
     const struct move *mv = f->move;
-    const struct operand *at =
-        &mv->needle->in->operand[write ? mv->to_operand : mv->from_operand];
+    const struct operand *at = &mv->needle->in->operand[write ? mv->to_operand : mv->from_operand];
     int64_t align = graph_align(w->m, at, w->home[buffer].memory, mv->needle->bound);
     for (int k = o->geom.ninner; k < o->geom.n; k++) {
         struct coord c = o->geom.at[k];
@@ -252,8 +252,9 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
     struct fit f;
     const struct access *acc = operand_sample(w, t, o, write, &r);
     const struct buffer *b = &w->p->buffer[acc->buffer];
-    *why = arena_printf(w->arena, "no move brings '%s' (operand '%s') %s '%s' as it lies there", b->name, o->decl->buffer,
-                        write ? "home from" : "from home to", w->m->memory[o->memory].id);
+    *why = arena_printf(w->arena, "no move brings '%s' (operand '%s') %s '%s' as it lies there",
+                        b->name, o->decl->buffer, write ? "home from" : "from home to",
+                        w->m->memory[o->memory].id);
     bool pads = false;
     for (int d = 0; d < b->ndims; d++) pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
     if (pads && acc->has_fill && (type_is_float(b->type) ? acc->fill.f != 0 : acc->fill.i != 0)) {
@@ -289,7 +290,8 @@ static int64_t least_step(const struct task *t, int a) {
     return 1;
 }
 
-/* Are all addresses that loops around the needle give, at an aligned home, multiples of the alignment? */
+/* Are all addresses that loops around the needle give, at an aligned home, multiples of the
+ * alignment? */
 static bool steps_aligned(const struct work *w, const struct task *t, const struct opnd *o,
                           const struct access *acc) {
     const struct home *h = &w->home[acc->buffer];
@@ -298,8 +300,7 @@ static bool steps_aligned(const struct work *w, const struct task *t, const stru
     for (int k = 0; k < o->geom.n; k++) {
         struct coord c = o->geom.at[k];
         int64_t stride;
-        if (c.dim < 0 || !home_stride(h, w->p->buffer[acc->buffer].ndims, c, &stride))
-            continue;
+        if (c.dim < 0 || !home_stride(h, w->p->buffer[acc->buffer].ndims, c, &stride)) continue;
         for (int a = 0; a <= w->p->naxes; a++) {
             int64_t step = access_coef(w->p, acc, c.dim, a);
             if (a < w->p->naxes) {

@@ -573,8 +573,8 @@ static void open_tables(struct verify *v) {
     v->inst = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *v->inst);
     v->shared = arena_array(&v->arena, (size_t)v->m->nunits + 1, sizeof *v->shared);
     v->granule = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *v->granule);
-    v->word = arena_array(&v->arena, (size_t)(v->m->nmemories + v->m->nstates) + 1,
-                          sizeof *v->word);
+    v->word =
+        arena_array(&v->arena, (size_t)(v->m->nmemories + v->m->nstates) + 1, sizeof *v->word);
     pages_init(&v->slots, sizeof(int), &v->page_bytes);
     pages_init(&v->tags, PAGE_ENTRIES * sizeof(struct tag), &v->page_bytes);
     pages_init(&v->counts, PAGE_ENTRIES * sizeof(uint32_t), &v->page_bytes);

@@ -30,8 +30,8 @@ static struct tag converted(struct tag t, enum type to) {
 static struct place_at element_at(const struct shape *h, const struct place_at *at, int operand,
                                   int64_t element) {
     struct place_at x = at[operand];
-    x.address = swizzle_address(h->operand[operand].swizzle,
-                                x.address + shape_offset(h, operand, element));
+    x.address =
+        swizzle_address(h->operand[operand].swizzle, x.address + shape_offset(h, operand, element));
     x.instance += shape_instance(h, operand, element);
     return x;
 }

@@ -32,8 +32,8 @@ static void mark_all(struct verify *v, const struct sx *x) {
     mark_all(v, x->b);
 }
 
-/* Addresses and sizes modulo something, or other in some iterations than in the rest; bounds that count
- * turns: an iteration finds there what the one before has left. */
+/* Addresses and sizes modulo something, or other in some iterations than in the rest; bounds that
+ * count turns: an iteration finds there what the one before has left. */
 static void mark(struct verify *v, const struct sx *x, bool bound) {
     if (!x || x->op == SX_CONST || x->op == SX_VAR) return;
     if (x->op == SX_MOD || (bound ? x->op == SX_DIV : x->op >= SX_LT)) {
@@ -44,8 +44,8 @@ static void mark(struct verify *v, const struct sx *x, bool bound) {
     mark(v, x->b, bound);
 }
 
-/* Does it follow a window that is moved inside an extent? Where windows overlap, what one turn makes again
- * must not be left out in another. */
+/* Does it follow a window that is moved inside an extent? Where windows overlap, what one turn
+ * makes again must not be left out in another. */
 static bool is_moved(const struct verify *v, const struct sx *x) {
     if (!x || x->op == SX_CONST) return false;
     if (x->op == SX_VAR) return v->moved[x->var];

@@ -138,7 +138,8 @@ struct box_walk {
     uint64_t number;
 };
 
-static void box_begin(const struct verify *v, int stmt, const struct walked *box, struct box_walk *b) {
+static void box_begin(const struct verify *v, int stmt, const struct walked *box,
+                      struct box_walk *b) {
     *b = (struct box_walk){.box = box, .number = instance_number(v, stmt, box->base)};
     for (int k = 0; k < box->naxes; k++) {
         if (box->axis[k] < 0) continue;

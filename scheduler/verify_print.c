@@ -62,8 +62,7 @@ static bool fallback_printable(const struct schedule *s, const struct fallback_n
 
 static bool loop_printable(const struct schedule *s, const struct loop_node *l) {
     return l->var >= 0 && l->var < s->nvars && l->table >= 0 && l->table <= s->nplaces &&
-           sx_printable(s, l->lo, 0) &&
-           sx_printable(s, l->hi, 0) &&
+           sx_printable(s, l->lo, 0) && sx_printable(s, l->hi, 0) &&
            (l->kind != LOOP_PARALLEL || (l->unit >= 0 && l->unit < s->machine->nunits)) &&
            l->axis < s->program->naxes;
 }

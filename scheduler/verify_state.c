@@ -201,8 +201,7 @@ bool state_needs(struct site *s) {
 void state_races(struct site *s, int qi) {
     const struct instr *in = &s->v->m->instr[s->n->instr];
     for (int k = 0; k < in->nneeds && !s->v->stop; k++) {
-        if (is_lasting(s->v, in->need[k].state) ||
-            state_from_addresses(s->v->m, in->need[k].state))
+        if (is_lasting(s->v, in->need[k].state) || state_from_addresses(s->v->m, in->need[k].state))
             continue;
         int64_t slot = need_slot(s, &in->need[k]);
         if (slot >= 0)

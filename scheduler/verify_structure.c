@@ -50,9 +50,9 @@ static bool check_home(struct verify *v, const struct place *p, const struct buf
         return place_error(v, p, "has extents below its buffer's or too large");
     if (span * (int64_t)type_size(b->type) > p->bytes)
         return place_error(v, p, "is smaller than its buffer in that layout");
-    if (p->table && (p->keep != KEEP_PREPARED || p->layout || b->ndims != 1 ||
-                     b->role != ROLE_TEMP || type_is_float(b->type) ||
-                     p->bytes != b->elements * (int64_t)type_size(b->type)))
+    if (p->table &&
+        (p->keep != KEEP_PREPARED || p->layout || b->ndims != 1 || b->role != ROLE_TEMP ||
+         type_is_float(b->type) || p->bytes != b->elements * (int64_t)type_size(b->type)))
         return place_error(v, p, "has a table, but is no prepared home of one row of integers");
     if (p->keep != KEEP_ARGUMENT) return true;
     if (b->role == ROLE_TEMP || b->role == ROLE_STATE)
@@ -85,8 +85,7 @@ static bool check_place(struct verify *v, int number) {
                             type_name(b->type), m->id);
     if (b->elements >= INT64_C(1) << 40)
         return place_error(v, p, "has too many elements to verify");
-    if (p->keep == KEEP_LOCAL && p->table)
-        return place_error(v, p, "has a table, but is no home");
+    if (p->keep == KEEP_LOCAL && p->table) return place_error(v, p, "has a table, but is no home");
     if (p->keep == KEEP_LOCAL) return true;
     for (int k = 0; k < number; k++)
         if (v->s->place[k].keep != KEEP_LOCAL && v->s->place[k].buffer == p->buffer)
@@ -228,7 +227,8 @@ static bool check_signal(struct scope *c, int queue, const struct signal *g, boo
         return verify_error(v, "sync '%s' is kept by hardware and cannot be signalled", y->id);
     if (!check_channel(v, y, g)) return false;
     if (g->pending < 0 || (g->pending && (!pop || y->kind != SYNC_GROUP)))
-        return verify_error(v, "only the pop of a group leaves groups pending, '%s' is none", y->id);
+        return verify_error(v, "only the pop of a group leaves groups pending, '%s' is none",
+                            y->id);
     for (int u = 0; y->kind == SYNC_BARRIER && u < v->m->nunits; u++)
         if (c->parallel[u] && u != y->barrier_unit && unit_inside(v->m, u, y->barrier_unit))
             return verify_error(v,
@@ -337,7 +337,8 @@ static bool check_issue(struct scope *c, const struct issue_node *n) {
     for (int o = 0; o < in->noperands; o++)
         if (!check_arg(c, &in->operand[o], &n->arg[o])) return false;
     if (instr_table(in) && !c->table)
-        return verify_error(v, "'%s' takes its addresses from a table, expected a loop over one", in->id);
+        return verify_error(v, "'%s' takes its addresses from a table, expected a loop over one",
+                            in->id);
     return check_work(c, in, n) && check_signals(c, in->queue, &n->signals);
 }
 
@@ -385,7 +386,8 @@ static bool check_sync(struct scope *c, int queue, const struct signals *g) {
     return check_signals(c, queue, g);
 }
 
-static bool check_setting(struct scope *c, const struct configure *f, const struct state_value *set) {
+static bool check_setting(struct scope *c, const struct configure *f,
+                          const struct state_value *set) {
     struct verify *v = c->v;
     bool sets = false;
     for (int k = 0; k < f->nsets; k++) sets |= f->sets[k] == set->state;
@@ -405,11 +407,10 @@ static bool check_configure(struct scope *c, const struct configure_node *n) {
     const struct configure *f = &v->m->configure[n->configure];
     bool before = f->at_launch || f->at_program;
     if (before != c->prepare)
-        return verify_error(v, before ? "'%s' stands before the run, in 'prepare'"
-                                      : "'%s' is no part of 'prepare'",
-                            f->id);
-    if (!before && f->queue < 0)
-        return verify_error(v, "configure '%s' has no queue", f->id);
+        return verify_error(
+            v, before ? "'%s' stands before the run, in 'prepare'" : "'%s' is no part of 'prepare'",
+            f->id);
+    if (!before && f->queue < 0) return verify_error(v, "configure '%s' has no queue", f->id);
     for (int k = 0; k < n->nsets; k++)
         if (!check_setting(c, f, &n->set[k])) return false;
     return before ? !n->signals.npops && !n->signals.npushes
@@ -433,8 +434,10 @@ static bool check_table(struct verify *v, const struct hardware *h) {
     if (p->slots != 1 || p->bytes < home->bytes)
         return verify_error(v, "place '%s' has not room for the whole table", p->name);
     if (size < 1 || p->address % size || size % (int64_t)type_size(v->p->buffer[p->buffer].type))
-        return verify_error(v, "place '%s' is not a whole number of entries of %" PRId64
-                               " bytes from the start of its memory", p->name, size);
+        return verify_error(v,
+                            "place '%s' is not a whole number of entries of %" PRId64
+                            " bytes from the start of its memory",
+                            p->name, size);
     return true;
 }
 
@@ -543,11 +546,11 @@ static bool check_pools(struct verify *v) {
         const struct place *x = &s->place[p];
         int64_t end = x->address + x->bytes * x->slots, share = pool_share(v->m, x->memory, shared);
         if (end <= share) continue;
-        return verify_error(v,
-                            "place '%s' ends at byte %" PRId64 " of memory '%s', of whose pool '%s' "
-                            "each instance has %" PRId64,
-                            x->name, end, v->m->memory[x->memory].id, v->m->memory[x->memory].pool,
-                            share);
+        return verify_error(
+            v,
+            "place '%s' ends at byte %" PRId64 " of memory '%s', of whose pool '%s' "
+            "each instance has %" PRId64,
+            x->name, end, v->m->memory[x->memory].id, v->m->memory[x->memory].pool, share);
     }
     return true;
 }

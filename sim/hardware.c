@@ -195,8 +195,7 @@ static int64_t work_of(struct engine *e, const struct hardware *h, const struct 
         for (int64_t t = 0; t < (k < 0 ? 1 : x->trips[k]); t++) {
             int64_t here = 1;
             for (int a = 0; a < p->naxes; a++)
-                if ((st->axes >> a & 1) && by[a] == mine)
-                    here *= axis_points(e, h->issue, s, a);
+                if ((st->axes >> a & 1) && by[a] == mine) here *= axis_points(e, h->issue, s, a);
             sum += here;
             if (k >= 0) e->value[h->loop[k]->var] += h->loop[k]->step;
         }

@@ -160,7 +160,8 @@ static uint8_t *home_bytes(struct engine *e, int place) {
     return image ? image->byte + p->address : NULL;
 }
 
-static bool home_copy(struct engine *e, int buffer, const int64_t *lo, const int64_t *hi, uint8_t *out, const uint8_t *in) {
+static bool home_copy(struct engine *e, int buffer, const int64_t *lo, const int64_t *hi,
+                      uint8_t *out, const uint8_t *in) {
     const struct schedule *s = e->schedule;
     const struct buffer *b = &s->program->buffer[buffer];
     int place = schedule_home(s, buffer);
@@ -203,7 +204,8 @@ bool home_gather(struct engine *e, int buffer, const int64_t *lo, const int64_t 
     return home_copy(e, buffer, lo, hi, to, NULL);
 }
 
-bool home_scatter(struct engine *e, int buffer, const int64_t *lo, const int64_t *hi, const uint8_t *from) {
+bool home_scatter(struct engine *e, int buffer, const int64_t *lo, const int64_t *hi,
+                  const uint8_t *from) {
     return home_copy(e, buffer, lo, hi, NULL, from);
 }
 
@@ -224,7 +226,8 @@ static bool arguments(struct engine *e, bool in) {
                      p->buffer[b].size; /* rows behind an open size stay as they are */
         if (in && given && !home_scatter(e, b, first, p->buffer[b].extent, e->data[b]))
             return false;
-        if (!in && (r == ROLE_OUT || r == ROLE_INOUT) && !home_gather(e, b, first, p->buffer[b].extent, e->data[b]))
+        if (!in && (r == ROLE_OUT || r == ROLE_INOUT) &&
+            !home_gather(e, b, first, p->buffer[b].extent, e->data[b]))
             return false;
     }
     return true;
@@ -235,7 +238,8 @@ static bool tables(struct engine *e) {
     for (int p = 0; p < e->schedule->nplaces; p++) {
         const struct place *place = &e->schedule->place[p];
         const int64_t *extent = e->schedule->program->buffer[place->buffer].extent;
-        if (place->table && !home_scatter(e, place->buffer, first, extent, place->table)) return false;
+        if (place->table && !home_scatter(e, place->buffer, first, extent, place->table))
+            return false;
     }
     return true;
 }

@@ -30,7 +30,8 @@ void count_work(struct engine *e, const struct executed *x) {
         if (n > e->unit_used[unit]) e->unit_used[unit] = n;
     }
     if (stmt_is_mac(p, &p->stmt[stmt])) e->result->macs_on[by] += x->work;
-    e->result->operations_on[by] += x->work * stmt_operations(p, &p->stmt[stmt]) + x->also_operations;
+    e->result->operations_on[by] +=
+        x->work * stmt_operations(p, &p->stmt[stmt]) + x->also_operations;
     e->result->macs_on[by] += x->also_macs;
 }
 

@@ -88,7 +88,7 @@ static bool imm_call(void *user, const struct mexpr *call, const struct mexpr_en
 }
 
 bool shape_number(struct engine *e, const struct executed *x, const struct shape *s,
-                 const struct mexpr *expr, int64_t *out) {
+                  const struct mexpr *expr, int64_t *out) {
     const struct issue_node *i = x->node->issue;
     struct issue_names n = {
         {e->machine, &e->machine->instr[i->instr], s->size, s->stride, s->alternative}, i};

@@ -113,9 +113,8 @@ int configure_uses(const struct engine *e, const struct configure_node *n, struc
                                         .bytes = 1,
                                         .writes = true};
     for (int k = 0; k < c->nclobbers && count < SIM_USES; k++)
-        use[count++] = (struct use){.memory = c->clobbers[k],
-                                    .bytes = e->image[c->clobbers[k]][0].bytes,
-                                    .writes = true};
+        use[count++] = (struct use){
+            .memory = c->clobbers[k], .bytes = e->image[c->clobbers[k]][0].bytes, .writes = true};
     return count;
 }
 

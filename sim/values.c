@@ -172,12 +172,13 @@ int64_t box_points(const struct program *p, int stmt, const int64_t *lo, const i
 }
 
 /* Indices inside the buffer that the access reaches, axes going over the box. */
-static void reached(const struct program *p, const struct stmt *s, const struct access *acc, const struct executed *x,
-                    int64_t *lo, int64_t *hi) {
+static void reached(const struct program *p, const struct stmt *s, const struct access *acc,
+                    const struct executed *x, int64_t *lo, int64_t *hi) {
     for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
         lo[d] = hi[d] = access_coef(p, acc, d, p->naxes);
         for (int a = 0; a < p->naxes; a++) {
-            int64_t c = access_coef(p, acc, d, a), last = s->axes >> a & 1 ? x->hi[a] - 1 : x->lo[a];
+            int64_t c = access_coef(p, acc, d, a),
+                    last = s->axes >> a & 1 ? x->hi[a] - 1 : x->lo[a];
             if (!c) continue;
             lo[d] += c * (c > 0 ? x->lo[a] : last);
             hi[d] += c * (c > 0 ? last : x->lo[a]);
@@ -188,13 +189,15 @@ static void reached(const struct program *p, const struct stmt *s, const struct 
     }
 }
 
-static bool gather_all(struct engine *e, const struct stmt *s, const struct executed *x, void **data) {
+static bool gather_all(struct engine *e, const struct stmt *s, const struct executed *x,
+                       void **data) {
     const struct program *p = e->schedule->program;
     int64_t lo[MAX_DIMS], hi[MAX_DIMS];
     for (int r = -1; r < s->nreads; r++) {
         const struct access *acc = r < 0 ? &s->dst : &s->read[r];
         int b = acc->buffer;
-        if (!data[b]) data[b] = calloc((size_t)p->buffer[b].elements + 1, type_size(p->buffer[b].type));
+        if (!data[b])
+            data[b] = calloc((size_t)p->buffer[b].elements + 1, type_size(p->buffer[b].type));
         reached(p, s, acc, x, lo, hi);
         if (!data[b] || !home_gather(e, b, lo, hi, data[b])) return false;
     }

@@ -96,7 +96,7 @@ static bool operand_immediate(const struct operand *o) {
 }
 
 bool address_of(struct engine *e, const struct node *node, const struct shape *s, int o,
-                       int64_t *address) {
+                int64_t *address) {
     const struct arg *a = &node->issue->arg[o];
     const struct operand *operand = &e->machine->instr[node->issue->instr].operand[o];
     if (a->place < 0)
@@ -221,8 +221,8 @@ static int earliest(const double *at, int64_t n) {
 }
 
 /* Iterations in contiguous shares; every instance starts when all of them are free, and the loop
- * ends with the slowest. A virtual unit has an instance for each iteration, which starts when one of
- * the hardware's is free. */
+ * ends with the slowest. A virtual unit has an instance for each iteration, which starts when one
+ * of the hardware's is free. */
 static bool walk_parallel(struct engine *e, const struct loop_node *l) {
     bool is_virtual = e->machine->unit[l->unit].is_virtual;
     int64_t trips = trips_of(e, l), n = is_virtual ? trips : unit_instances(e->machine, l->unit);
@@ -247,7 +247,8 @@ static bool walk_parallel(struct engine *e, const struct loop_node *l) {
         time_reset_queues(e, free_at[at]);
         free_buses(e, l->unit, free_at[at]);
         memcpy(e->slot, slot, slots);
-        e->unit_instance[l->unit] = is_virtual ? 0 : k; /* one after the other in the same memories */
+        e->unit_instance[l->unit] =
+            is_virtual ? 0 : k; /* one after the other in the same memories */
         if (is_virtual) images_renew(e, l->unit);
         e->instance = (int)(instance * n + k);
         ok = walk_share(e, l, lo, (int64_t)((__int128)trips * k / n),

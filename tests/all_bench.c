@@ -144,9 +144,10 @@ static void device_layer(void **state) {
  * all blocks of outputs come by one move each. */
 static void contexts(void **state) {
     isamap *im = *state;
-    done(im, bench(im, "bench/resnet18_i8.csv",
-                   (struct option[]){
-                       {"machine", "vdla"}, {"only", "rn18_c05"}, {"contexts", "1"}, {NULL, NULL}}));
+    done(im,
+         bench(im, "bench/resnet18_i8.csv",
+               (struct option[]){
+                   {"machine", "vdla"}, {"only", "rn18_c05"}, {"contexts", "1"}, {NULL, NULL}}));
     double cycles = number(im, "0", "cycles"), one = number(im, "0", "few_contexts_cycles");
     assert_true(number(im, "0", "verified") == 1);
     assert_true(number(im, "0", "limit_fraction") >= 0.95);
@@ -155,9 +156,9 @@ static void contexts(void **state) {
                      number(im, "0", "limit_cycles") / one) < 1e-9);
     assert_true(number(im, "0", "instructions") > 100 && number(im, "0", "instructions") < 500);
     assert_int_equal(isamap_option(im, "contexts", "0"), ISAMAP_USAGE);
-    assert_int_equal(bench(im, "bench/smoke.csv",
-                           (struct option[]){{"contexts", "1"}, {NULL, NULL}}),
-                     ISAMAP_INPUT);
+    assert_int_equal(
+        bench(im, "bench/smoke.csv", (struct option[]){{"contexts", "1"}, {NULL, NULL}}),
+        ISAMAP_INPUT);
 }
 
 static void one_program(void **state) {

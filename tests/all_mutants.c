@@ -30,25 +30,26 @@ static const char *const mutation_name[] = {
 };
 
 static const char small_gmm_i8[] = "kernel gmm() {\n"
-                             "  in A: i8[10, 9]  const B: i8[9, 11]  out C: i32[10, 11]\n"
-                             "  axes i: 10, j: 11, k: 9\n"
-                             "  C[i,j]  = 0\n"
-                             "  C[i,j] += i32(A[i,k]) * i32(B[k,j])\n"
-                             "}\n";
+                                   "  in A: i8[10, 9]  const B: i8[9, 11]  out C: i32[10, 11]\n"
+                                   "  axes i: 10, j: 11, k: 9\n"
+                                   "  C[i,j]  = 0\n"
+                                   "  C[i,j] += i32(A[i,k]) * i32(B[k,j])\n"
+                                   "}\n";
 static const char small_c1d_i8[] = "kernel c1d() {\n"
-                             "  in I: i8[6, 17]  const F: i8[7, 6, 3]  out O: i32[7, 9]\n"
-                             "  axes k: 7, p: 9, c: 6, r: 3\n"
-                             "  O[k,p]  = 0\n"
-                             "  O[k,p] += i32(I[c,2*p+r-1 else 0]) * i32(F[k,c,r])\n"
-                             "}\n";
-static const char small_c2d_i8[] = "kernel c2d() {\n"
-                             "  in I: i8[5, 5, 6]  const F: i8[6, 5, 3, 3]  out O: i8[6, 5, 6]\n"
-                             "  axes k: 6, p: 5, q: 6, c: 5, r: 3, s: 3\n"
-                             "  temp T: i32[6, 5, 6]\n"
-                             "  T[k,p,q]  = 0\n"
-                             "  T[k,p,q] += i32(I[c,p+r-1,q+s-1 else 0]) * i32(F[k,c,r,s])\n"
-                             "  O[k,p,q]  = i8(clip(round(f64(T[k,p,q]) * 0.0625), -128, 127))\n"
-                             "}\n";
+                                   "  in I: i8[6, 17]  const F: i8[7, 6, 3]  out O: i32[7, 9]\n"
+                                   "  axes k: 7, p: 9, c: 6, r: 3\n"
+                                   "  O[k,p]  = 0\n"
+                                   "  O[k,p] += i32(I[c,2*p+r-1 else 0]) * i32(F[k,c,r])\n"
+                                   "}\n";
+static const char small_c2d_i8[] =
+    "kernel c2d() {\n"
+    "  in I: i8[5, 5, 6]  const F: i8[6, 5, 3, 3]  out O: i8[6, 5, 6]\n"
+    "  axes k: 6, p: 5, q: 6, c: 5, r: 3, s: 3\n"
+    "  temp T: i32[6, 5, 6]\n"
+    "  T[k,p,q]  = 0\n"
+    "  T[k,p,q] += i32(I[c,p+r-1,q+s-1 else 0]) * i32(F[k,c,r,s])\n"
+    "  O[k,p,q]  = i8(clip(round(f64(T[k,p,q]) * 0.0625), -128, 127))\n"
+    "}\n";
 static const char small_layer_i8[] =
     "kernel layer() {\n"
     "  in A: i8[7, 12]  const B: i8[8, 12]  const b: i32[8]  out D: i32[7, 8]\n"
@@ -60,11 +61,11 @@ static const char small_layer_i8[] =
     "  D[i,j]  = max(E[i,j], 0)\n"
     "}\n";
 static const char small_gmm_f32[] = "kernel gmm() {\n"
-                              "  in A: f32[7, 5]  in B: f32[5, 19]  out C: f32[7, 19]\n"
-                              "  axes i: 7, j: 19, k: 5\n"
-                              "  C[i,j]  = 0\n"
-                              "  C[i,j] += A[i,k] * B[k,j]\n"
-                              "}\n";
+                                    "  in A: f32[7, 5]  in B: f32[5, 19]  out C: f32[7, 19]\n"
+                                    "  axes i: 7, j: 19, k: 5\n"
+                                    "  C[i,j]  = 0\n"
+                                    "  C[i,j] += A[i,k] * B[k,j]\n"
+                                    "}\n";
 static const char softmax_f32[] = "kernel softmax() {\n"
                                   "  in A: f32[6, 10]  out D: f32[6, 10]\n"
                                   "  temp m: f32[6]  temp e: f32[6, 10]  temp s: f32[6]\n"

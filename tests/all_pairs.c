@@ -62,7 +62,8 @@ static const char window_text[] =
 /* Expand, depthwise as products with diagonal blocks, project: the first two, or the last two. */
 static const char mobile_text[] =
     "kernel block(C=32, G=2, H=9, W=8, M=16) {\n"
-    "  in I: i8[C, H, W]  const E: i8[G, 16, C]  const D: i8[G, 16, 16, 3, 3]  const F: i8[M, G, 16]\n"
+    "  in I: i8[C, H, W]  const E: i8[G, 16, C]  const D: i8[G, 16, 16, 3, 3]  const F: i8[M, G, "
+    "16]\n"
     "  out O: i8[M, H, W]\n"
     "  temp a: i32[G, 16, H, W]  temp x: i8[G, 16, H, W]  temp b: i32[G, 16, H, W]\n"
     "  temp y: i8[G, 16, H, W]  temp d: i32[M, H, W]\n"
@@ -80,7 +81,8 @@ static const char mobile_text[] =
 /* Without borders, in steps of two, on a processor: tiles stay in a cache. */
 static const char valid_text[] =
     "kernel valid(C=5, H=19, W=24, K=6, M=7) {\n"
-    "  in I: f32[C, H, W]  const E: f32[K, C]  const F: f32[M, K, 3, 3]  out O: f32[M, (H-1)/2, W-2]\n"
+    "  in I: f32[C, H, W]  const E: f32[K, C]  const F: f32[M, K, 3, 3]  out O: f32[M, (H-1)/2, "
+    "W-2]\n"
     "  temp a: f32[K, H, W]\n"
     "  axes k: K, p: H, q: W, c: C, r: 3, s: 3, m: M, u: (H-1)/2, v: W-2\n"
     "  a[k,p,q]  = 0\n"

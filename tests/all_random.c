@@ -68,8 +68,8 @@ static bool runs_here(const struct machine *m) {
     diags_init(&d);
     bool runs = machine_runs_here(m, &d);
     for (int i = 0; i < m->ninstrs; i++)
-        runs &= !instr_emit(&m->instr[i], LANGUAGE_BITS) || instr_emit(&m->instr[i], LANGUAGE_LLVM) ||
-                instr_emit(&m->instr[i], LANGUAGE_C);
+        runs &= !instr_emit(&m->instr[i], LANGUAGE_BITS) ||
+                instr_emit(&m->instr[i], LANGUAGE_LLVM) || instr_emit(&m->instr[i], LANGUAGE_C);
     diags_free(&d);
     return runs;
 }
@@ -303,8 +303,8 @@ static const char *try_program(const struct program *p, const struct trial *t, d
     struct scheduler_options options = {.threads = threads_of(t->seed)};
     double start = seconds();
     struct cover *cover;
-    struct schedule *s = scheduler_compile(p, t->bench->machine, REWRITE_REORDERS, decider,
-                                           &options, &cover, d);
+    struct schedule *s =
+        scheduler_compile(p, t->bench->machine, REWRITE_REORDERS, decider, &options, &cover, d);
     *took = seconds() - start;
     *mapped = s && has_issue(s->run.node, s->run.nnodes);
     const char *wrong = s ? NULL : d->errors ? "refused" : "no schedule, and no word why";

@@ -115,8 +115,8 @@ static void test_library(void **state) {
 }
 
 #if defined __x86_64__ && defined SYS_arch_prctl
-/* A library whose code needs state that the kernel gives only on request asks for it itself, and says
- * when it is refused. Component 18 is the tiles of AMX; 60 does not exist. */
+/* A library whose code needs state that the kernel gives only on request asks for it itself, and
+ * says when it is refused. Component 18 is the tiles of AMX; 60 does not exist. */
 static void check_permission(const struct backend *b, int component) {
     struct fixture *f =
         open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/prepare.sched");
@@ -299,12 +299,12 @@ static void test_no_place_to_write(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_permission),
-        cmocka_unit_test(test_library),         cmocka_unit_test(test_every_suffix),
-        cmocka_unit_test(test_kept_text),       cmocka_unit_test(test_bad_emits),
-        cmocka_unit_test(test_bad_expression),  cmocka_unit_test(test_moving_register),
-        cmocka_unit_test(test_absent_features), cmocka_unit_test(test_nobody_accepts),
-        cmocka_unit_test(test_no_compiler),     cmocka_unit_test(test_no_place_to_write),
+        cmocka_unit_test(test_permission),        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_every_suffix),      cmocka_unit_test(test_kept_text),
+        cmocka_unit_test(test_bad_emits),         cmocka_unit_test(test_bad_expression),
+        cmocka_unit_test(test_moving_register),   cmocka_unit_test(test_absent_features),
+        cmocka_unit_test(test_nobody_accepts),    cmocka_unit_test(test_no_compiler),
+        cmocka_unit_test(test_no_place_to_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

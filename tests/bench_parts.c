@@ -298,7 +298,10 @@ static void best_multipliers(void **state) {
  * machine. */
 static void peak_programs(void **state) {
     (void)state;
-    static const char *const name[] = {"cpu-avx2", "cpu-avx512", "cpu-blas", "edge16",
+    static const char *const name[] = {"cpu-avx2",
+                                       "cpu-avx512",
+                                       "cpu-blas",
+                                       "edge16",
                                        "tests/data/machines/gemmini.xml",
                                        "tests/data/machines/amx.xml"};
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {

@@ -194,8 +194,7 @@ static void test_malformed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_replay),
-                                       cmocka_unit_test(test_misfits),
-                                       cmocka_unit_test(test_guide),
+                                       cmocka_unit_test(test_misfits), cmocka_unit_test(test_guide),
                                        cmocka_unit_test(test_malformed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

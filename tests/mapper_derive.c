@@ -162,9 +162,10 @@ static void test_bound(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_operators),
-                                       cmocka_unit_test(test_asked), cmocka_unit_test(test_residual),
-                                       cmocka_unit_test(test_nothing_to_do),
-                                       cmocka_unit_test(test_attention), cmocka_unit_test(test_types), cmocka_unit_test(test_bound)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operators), cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_residual),  cmocka_unit_test(test_nothing_to_do),
+        cmocka_unit_test(test_attention), cmocka_unit_test(test_types),
+        cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The monotone exchange keeps what a program means: random evaluation with the reference interpreter
- * before and after. */
+/* The monotone exchange keeps what a program means: random evaluation with the reference
+ * interpreter before and after. */
 #include "ir/interp.h"
 #include "mapper_help.h"
 
@@ -25,8 +25,8 @@ static struct program *rewritten(const struct program *p) {
     for (int s = 0; s < p->nstmts && !q; s++)
         for (int r = 0; rewrites[r] && !q; r++)
             if (!strcmp(rewrites[r]->name, "monotone-exchange"))
-                q = rewrites[r]->apply(
-                    p, &(struct failure){.kind = FAILURE_OPERATION, .stmt = s}, NULL);
+                q = rewrites[r]->apply(p, &(struct failure){.kind = FAILURE_OPERATION, .stmt = s},
+                                       NULL);
     return q;
 }
 

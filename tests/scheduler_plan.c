@@ -84,8 +84,10 @@ static void size_does_not_follow_extents(void **state) {
             nodes[k] = nodes_at(&cases[i], INT64_C(1024) << k);
             assert_in_range(nodes[k], 1, 64);
         }
-        if (i == 0) assert_in_range(nodes[3], nodes[2] - 4, nodes[2] + 4); /* fills in parts or not */
-        assert_in_range(nodes[3], nodes[2] * 2 / 3, nodes[2] * 3 / 2); /* caches may change the shape */
+        if (i == 0)
+            assert_in_range(nodes[3], nodes[2] - 4, nodes[2] + 4); /* fills in parts or not */
+        assert_in_range(nodes[3], nodes[2] * 2 / 3,
+                        nodes[2] * 3 / 2); /* caches may change the shape */
     }
 }
 
@@ -120,7 +122,8 @@ static void results_stay_in_registers(void **state) {
     compiled_free(&r);
 }
 
-/* Rows of 2,048 bytes fall on two sets of the innermost cache: the panel that a tile reads again and again is copied. */
+/* Rows of 2,048 bytes fall on two sets of the innermost cache: the panel that a tile reads again
+ * and again is copied. */
 static void crowded_rows_are_packed(void **state) {
     (void)state;
     const struct binding size[] = {{"M", 512}, {"N", 512}, {"K", 512}};

@@ -232,14 +232,17 @@ static bool verified(const struct machine *m, const char *text, int trips, struc
 /* Elements may be made again, but each time from the start, and of all that belongs to them. */
 static const struct mutant again_mutants[] = {
     {"at (i = i0, j = j0, k = k1)", "at (i = i0, j = j0, k = 0)", 0, "reads A["},
-    {"S = B + k1*24 + j0*4, D = b)\n          issue fma(A = A + i0*20 + k1*4, B = b, C = c) do 1 axes (j: j) at (i "
+    {"S = B + k1*24 + j0*4, D = b)\n          issue fma(A = A + i0*20 + k1*4, B = b, C = c) do 1 "
+     "axes (j: j) at (i "
      "= i0, j = j0, k = k1)",
-     "S = B + j0*4, D = b)\n          issue fma(A = A + i0*20, B = b, C = c) do 1 axes (j: j) at (i = i0, j = "
+     "S = B + j0*4, D = b)\n          issue fma(A = A + i0*20, B = b, C = c) do 1 axes (j: j) at "
+     "(i = i0, j = "
      "j0, k = 0)",
      0, "is executed twice"},
     {"k1 = 0 to 5", "k1 = 0 to 4", 0, "after 4 of statement 1"},
-    {"loop k1 = 0 to 5 axis k {", "loop k1 = 0 to 5 axis k { issue zero(C = c) do 0 axes (j: j) at (i = i0, j = j0)",
-     0, "after 1 of statement 1"},
+    {"loop k1 = 0 to 5 axis k {",
+     "loop k1 = 0 to 5 axis k { issue zero(C = c) do 0 axes (j: j) at (i = i0, j = j0)", 0,
+     "after 1 of statement 1"},
 };
 
 /* Blocks know nothing of each other, though their queues take the same numbers one after another.
@@ -295,8 +298,8 @@ MUTANTS(grid)
 /* Correct ones pass however many trips are walked; a bound on steps is an error, not a hang. */
 static void test_trips_and_steps(void **state) {
     (void)state;
-    static const char *const file[] = {"gemm", "hardware", "table",  "lanes", "board",
-                                       "async", "fragments", "grid", "again"};
+    static const char *const file[] = {"gemm",  "hardware",  "table", "lanes", "board",
+                                       "async", "fragments", "grid",  "again"};
     for (size_t f = 0; f < sizeof file / sizeof *file; f++) {
         struct arena arena;
         struct diags d;
@@ -364,13 +367,13 @@ static void test_host_after_device(void **state) {
     arena_init(&arena);
     diags_init(&d);
     char *text = help_read(&arena, "tests/data/schedules/edge/host_after.sched");
-    struct machine *m =
-        machine_join("tests/data/machines/proof/edge4.xml", "cpu-scalar", NULL, &d);
+    struct machine *m = machine_join("tests/data/machines/proof/edge4.xml", "cpu-scalar", NULL, &d);
     bool good = m && verified(m, text, 0, &d);
     diags_print(&d, stderr);
     assert_true(good);
-    char *early = help_replace(&arena, text, "    sync cpu pop done.store\n    fallback core c do 1",
-                               "    fallback core c do 1\n    sync cpu pop done.store", 0);
+    char *early =
+        help_replace(&arena, text, "    sync cpu pop done.store\n    fallback core c do 1",
+                     "    fallback core c do 1\n    sync cpu pop done.store", 0);
     assert_false(verified(m, early, 0, &d));
     assert_non_null(strstr(help_messages(&arena, &d), "which queue 'store' writes without a sync"));
     diags_free(&d);
@@ -379,13 +382,17 @@ static void test_host_after_device(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),   cmocka_unit_test(test_hardware),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gemm),
+                                       cmocka_unit_test(test_hardware),
                                        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_lanes), cmocka_unit_test(test_again),  cmocka_unit_test(test_board),
-        cmocka_unit_test(test_async),  cmocka_unit_test(test_fragments),
-        cmocka_unit_test(test_grid),   cmocka_unit_test(test_trips_and_steps),
-        cmocka_unit_test(test_host_after_device),
-        cmocka_unit_test(test_clamped)};
+                                       cmocka_unit_test(test_lanes),
+                                       cmocka_unit_test(test_again),
+                                       cmocka_unit_test(test_board),
+                                       cmocka_unit_test(test_async),
+                                       cmocka_unit_test(test_fragments),
+                                       cmocka_unit_test(test_grid),
+                                       cmocka_unit_test(test_trips_and_steps),
+                                       cmocka_unit_test(test_host_after_device),
+                                       cmocka_unit_test(test_clamped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* The demo: the f32 network on this CPU, the int8 one on a simulated accelerator, and on one in RTL,
- * through isamap.h alone. Usage: digits FOLDER CPU ACCELERATOR [RTL]; FOLDER has the models, held-out images and labels that train.py
- * made. */
+/* The demo: the f32 network on this CPU, the int8 one on a simulated accelerator, and on one in
+ * RTL, through isamap.h alone. Usage: digits FOLDER CPU ACCELERATOR [RTL]; FOLDER has the models,
+ * held-out images and labels that train.py made. */
 #include "isamap.h"
 
 #include <math.h>

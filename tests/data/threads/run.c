@@ -1,7 +1,7 @@
-/* Runs compiled code under the thread sanitizer. OpenMP's own runtime is not built with it and would
- * give false alarms, so here are the four functions of it that compiled code calls, on threads that
- * the sanitizer sees: created before, joined after. With an argument every thread takes the same
- * share: a race that must be found. */
+/* Runs compiled code under the thread sanitizer. OpenMP's own runtime is not built with it and
+ * would give false alarms, so here are the four functions of it that compiled code calls, on
+ * threads that the sanitizer sees: created before, joined after. With an argument every thread
+ * takes the same share: a race that must be found. */
 #include "gmm.h"
 
 #include <pthread.h>

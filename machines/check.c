@@ -227,6 +227,10 @@ static void check_memories(const struct machine *m, struct diags *d) {
         if (y->size >= 0 && y->size % y->word)
             check_error(d, y->at, "memory '%s' of %lld bytes is no whole number of words of %lld",
                         y->id, (long long)y->size, (long long)y->word);
+        if (y->align % y->word)
+            check_error(d, y->at,
+                        "align of memory '%s' is %lld, expected a multiple of its word of %lld",
+                        y->id, (long long)y->align, (long long)y->word);
         int unit;
         int64_t bytes;
         if (y->pool && !memory_pool(m, i, &unit, &bytes))

@@ -78,10 +78,6 @@ static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static void at_least(int64_t *align, int64_t other) {
-    if (other > *align) *align = other;
-}
-
 static void align_operand(struct work *w, const struct moves *moves, const struct task *t,
                           struct opnd *o) {
     o->align = graph_align(w->m, o->decl, o->memory, t->needle->bound);
@@ -93,7 +89,8 @@ static void align_operand(struct work *w, const struct moves *moves, const struc
             if (!same_text(side ? mv->to_swizzle : mv->from_swizzle, o->form.swizzle)) continue;
             for (int i = 0; i < x->nmemories; i++)
                 if (x->memory[i] == o->memory)
-                    at_least(&o->align, graph_align(w->m, x, o->memory, mv->needle->bound));
+                    o->align = least_multiple(o->align,
+                                              graph_align(w->m, x, o->memory, mv->needle->bound));
         }
     }
 }

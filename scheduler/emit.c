@@ -58,9 +58,7 @@ int add_place(struct work *w, int buffer, int memory, int64_t align_to, int64_t 
     struct schedule *s = w->s;
     struct place *pl = arena_array(&s->arena, (size_t)s->nplaces + 1, sizeof *pl);
     memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
-    int64_t word = w->m->memory[memory].word > 0 ? w->m->memory[memory].word : 1;
-    int64_t align = w->m->memory[memory].align > word ? w->m->memory[memory].align : word;
-    if (align_to > align) align = align_to;
+    int64_t align = least_multiple(w->m->memory[memory].align, align_to);
     *at = (*at + align - 1) / align * align;
     pl[s->nplaces] =
         (struct place){.name = arena_printf(&s->arena, "%s.%s.%d", w->p->buffer[buffer].name,

@@ -153,10 +153,7 @@ static bool match_axis(struct match *t, int k) {
 static bool aligned(struct work *w, const struct move *mv, const struct fit *f, bool from,
                     int memory) {
     const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
-    bool local = !memory_is_home(w->m, memory);
-    int64_t align = local && !o->align ? w->m->memory[memory].word
-                                       : graph_align(w->m, o, memory, mv->needle->bound);
-    if (align < 1) align = 1;
+    int64_t align = graph_align(w->m, o, memory, mv->needle->bound);
     for (int i = 0; i < f->box.n; i++) {
         bool named = false;
         for (int k = 0; k < mv->naxes; k++)

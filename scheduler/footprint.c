@@ -25,9 +25,7 @@ void plan_region(const struct work *w, const struct plan *p, const struct task *
 
 int64_t slot_bytes(struct work *w, const struct opnd *o, const struct region *r) {
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
-    const struct memory *m = &w->m->memory[o->memory];
-    int64_t word = m->word > 0 ? m->word : 1, align = m->align > word ? m->align : word, bytes;
-    if (o->align > align) align = o->align;
+    int64_t align = least_multiple(w->m->memory[o->memory].align, o->align), bytes;
     if (__builtin_mul_overflow(s.elements.c, (int64_t)type_size(o->decl->type), &bytes) ||
         bytes > INT64_C(1) << 50)
         return INT64_C(1) << 50;

@@ -45,10 +45,12 @@ static bool tail_is_padding(const struct work *w, const struct task *t, int x) {
            0;
 }
 
+/* Of so many elements, as far as the next tile that may begin. */
 static int64_t tile_words(const struct work *w, const struct opnd *o, int64_t elements,
                           int64_t size) {
     if (o->where != IN_LOCAL) return elements;
-    int64_t word = w->m->memory[o->memory].word;
+    const struct memory *m = &w->m->memory[o->memory];
+    int64_t word = o->decl->align ? m->word : m->align;
     if (word < 1) word = 1;
     int64_t bytes = round_up(elements * size, word);
     return bytes % size ? elements : bytes / size;

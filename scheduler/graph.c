@@ -98,6 +98,16 @@ double configure_cycles(const struct machine *m, int configure) {
     return number(&env, c->overhead, 0) + number(&env, c->interval, 1);
 }
 
+int64_t least_multiple(int64_t a, int64_t b) {
+    if (a < 1 || b < 1) return a < 1 ? (b < 1 ? 1 : b) : a;
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t rest = x % y;
+        x = y, y = rest;
+    }
+    return a / x * b;
+}
+
 int64_t graph_align(const struct machine *m, const struct operand *o, int memory,
                     const struct program *bound) {
     struct names names = {m, bound, NULL, NULL};

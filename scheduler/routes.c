@@ -257,22 +257,10 @@ static bool fits_packed(struct work *w, const struct moves *moves, const struct 
     return fits;
 }
 
-static int64_t least_multiple(int64_t a, int64_t b) {
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t rest = x % y;
-        x = y, y = rest;
-    }
-    return a / x * b;
-}
-
-/* In elements: a whole number of words in each memory of the route, and at home. */
+/* In elements: what begins anew in each memory of the route, and at home, may begin there. */
 static int64_t route_quantum(const struct work *w, const struct route *r, int64_t size) {
     int64_t bytes = w->m->memory[w->m->home].align;
-    for (int i = 0; i < r->n; i++) {
-        int64_t word = w->m->memory[r->memory[i]].word;
-        bytes = least_multiple(bytes > 0 ? bytes : 1, word > 0 ? word : 1);
-    }
+    for (int i = 0; i < r->n; i++) bytes = least_multiple(bytes, w->m->memory[r->memory[i]].align);
     return least_multiple(bytes, size) / size;
 }
 

@@ -167,6 +167,8 @@ static const struct defect bits[] = {
     {DRAFT "gemmini.xml", "<word format=\"mvout\">", "<word>", "a word of unknown size", "<word>"},
     {DRAFT "vdla.xml", "id=\"loops\" bits=\"128\" format=\"head\"",
      "id=\"loops\" bits=\"128\" format=\"loops\"", "builds on itself", "id=\"loops\""},
+    {SHIPPED "edge16.xml", "word=\"T\"     banks=\"2\"", "word=\"T\" align=\"24\" banks=\"2\"",
+     "align of memory 'inp' is 24, expected a multiple of its word of 16", "<memory id=\"inp\""},
     /* only at one end of a parameter's range */
     {SHIPPED "edge16.xml", "range=\"16K..64K\"", "range=\"16K..128K\"",
      "with SPAD=131072: field 'word(A)' of 'mm16' reaches 8191", "value=\"word(A)\""},

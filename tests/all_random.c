@@ -7,8 +7,10 @@
  * Programs that once failed are in tests/data/found: the first line of each names the machine, the
  * seed (which chooses approach, threads and data) and what was wrong.
  *
- * ISAMAP_RANDOM=N sets how many programs (default: some seconds' worth), ISAMAP_SEED the first
- * seed, ISAMAP_MACHINE=NAME the only machine. */
+ * Then the machine files are varied: depths, sizes, alignments and times are others.
+ *
+ * ISAMAP_RANDOM=N sets how many programs (default: some seconds' worth), ISAMAP_VARIED=N how many
+ * varied machines, ISAMAP_SEED the first seed, ISAMAP_MACHINE=NAME the only machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +23,7 @@
 #include "mapper/mapper.h"
 #include "scheduler/scheduler.h"
 #include "sim/sim.h"
-#include "tests/random_program.h"
+#include "tests/random_machine.h"
 
 #include <glob.h>
 #include <math.h>
@@ -507,6 +509,84 @@ static void random_programs(void **state) {
     assert_int_equal(failures, 0);
 }
 
+/* ---- machines that are not there ---- */
+
+/* The file, varied, under another name; NULL: the checker refuses it, with a message. *what says
+ * how it was varied; from the heap. */
+static struct machine *varied(const char *file, uint64_t seed, struct text *what) {
+    char path[] = "/tmp/isamap-machine-XXXXXX";
+    struct tape tape = {.s = seed * 7919 + 13};
+    struct arena a;
+    struct diags d;
+    size_t length;
+    arena_init(&a);
+    diags_init(&d);
+    char *text = file_read(&a, file, 1 << 20, &length, &d);
+    assert_non_null(text);
+    char *other = vary_machine(text, &tape, what);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, other, strlen(other)) == (ssize_t)strlen(other));
+    close(fd);
+    struct machine *m = machine_load(path, NULL, &d);
+    if (m && machine_needs_host(m)) {
+        machine_free(m);
+        m = machine_join(path, "cpu-scalar", NULL, &d);
+    }
+    assert_true(m || d.errors > 0);
+    unlink(path);
+    free(other);
+    diags_free(&d);
+    arena_free(&a);
+    return m;
+}
+
+/* Files that stand alone, of hardware with memories of its own. */
+static bool may_vary(const char *file) {
+    struct arena a;
+    struct diags d;
+    size_t length;
+    arena_init(&a);
+    diags_init(&d);
+    const char *text = file_read(&a, file, 1 << 20, &length, &d), *only = getenv("ISAMAP_MACHINE");
+    bool may = text && !strstr(text, "<include") && strstr(text, "<move") && !strstr(text, "<cpu");
+    diags_free(&d);
+    arena_free(&a);
+    return may && (!only || strstr(file, only));
+}
+
+static void random_machines(void **state) {
+    (void)state;
+    int n = getenv("ISAMAP_VARIED") ? atoi(getenv("ISAMAP_VARIED")) : 40;
+    uint64_t first = getenv("ISAMAP_SEED") ? strtoull(getenv("ISAMAP_SEED"), NULL, 0) : 1;
+    glob_t files;
+    int nfiles = 0, machines = 0, mapped = 0, refused = 0, failures = 0;
+    glob(SOURCE_DIR "/machines/*.xml", 0, NULL, &files);
+    glob(SOURCE_DIR "/tests/data/machines/*/*.xml", GLOB_APPEND, NULL, &files);
+    for (size_t k = 0; k < files.gl_pathc; k++)
+        if (may_vary(files.gl_pathv[k])) files.gl_pathv[nfiles++] = files.gl_pathv[k];
+    for (uint64_t seed = first; seed < first + (uint64_t)n && nfiles > 0; seed++) {
+        struct bench b = {0};
+        struct text what = {0};
+        const char *file = files.gl_pathv[seed % (uint64_t)nfiles];
+        snprintf(b.file, sizeof b.file, "%s", file + strlen(SOURCE_DIR) + 1);
+        b.machine = varied(file, seed, &what);
+        if (b.machine) find_schemes(b.machine, &b.native);
+        for (int k = 0; k < PER_PROGRAM && b.machine; k++)
+            one_program(&b, seed + (uint64_t)k * 1000000007u, &failures);
+        if (b.failed)
+            fprintf(stderr, "machine of seed %llu, with%s\n", (unsigned long long)seed, what.at);
+        machines += b.machine != NULL;
+        mapped += b.mapped;
+        refused += b.refused;
+        machine_free(b.machine);
+        text_free(&what);
+    }
+    fprintf(stderr, "%d varied machines of %d, %d programs mapped, %d refused, %d wrong\n",
+            machines, n, mapped, refused, failures);
+    assert_true(n == 0 || nfiles == 0 || n < 20 || mapped > 0);
+    assert_int_equal(failures, 0);
+}
+
 static bool found_passes(struct bench *bench, int nbenches, const char *file) {
     char line[200] = "", name[100], *text;
     unsigned long long seed;
@@ -549,6 +629,7 @@ static void programs_that_failed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(programs_that_failed),
-                                       cmocka_unit_test(random_programs)};
+                                       cmocka_unit_test(random_programs),
+                                       cmocka_unit_test(random_machines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ struct tape {
 
 static int pick(struct tape *t, int n) {
     int x = 0;
-    if (t->pos < t->n) {
+    if (t->pos >= 0 && t->pos < t->n) {
         x = t->at[t->pos] % n;
     } else if (t->s) {
         t->s = t->s * 6364136223846793005u + 1442695040888963407u;

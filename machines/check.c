@@ -190,6 +190,22 @@ static void check_semantics(const struct machine *m, const struct instr *x, stru
     }
 }
 
+static bool leaves_copies(const struct instr *x) {
+    for (int i = 0; i < x->noperands; i++)
+        if (x->operand[i].also >= 0) return true;
+    return false;
+}
+
+static void check_largest(const struct machine *m, const struct instr *x, struct diags *d) {
+    struct sizes s = check_sizes(m, x, CORNER_HIGH);
+    bool bounded = s.known;
+    for (int i = 0; i < x->nranged; i++) bounded &= !s.unbounded[i];
+    struct program *p = bounded ? instr_bind(m, x, s.ranged, d) : NULL;
+    if (!p) return;
+    check_copies(m, x, p, d);
+    program_free(p);
+}
+
 static void check_instr(const struct machine *m, const struct instr *x, struct diags *d) {
     int before = d->errors;
     check_queue_of(m, x, d);
@@ -203,6 +219,7 @@ static void check_instr(const struct machine *m, const struct instr *x, struct d
     check_needs(m, x, d);
     if (d->errors > before) return;
     check_semantics(m, x, d);
+    if (d->errors == before && leaves_copies(x)) check_largest(m, x, d);
     check_instr_bits(m, x, d);
 }
 
@@ -241,6 +258,10 @@ static void check_memories(const struct machine *m, struct diags *d) {
                 y->pool, y->id);
         if (y->banks > 1 && y->size < 0)
             check_error(d, y->at, "memory '%s' has banks but no size, expected both", y->id);
+        if (y->caches >= 0 && y->align != y->word)
+            check_error(d, y->at,
+                        "align of '%s' is %lld, expected none: that of the memory it caches counts",
+                        y->id, (long long)y->align);
         if (y->alias >= 0 && y->caches >= 0)
             check_error(d, y->at, "memory '%s' is both a cache and an alias, expected one of them",
                         y->id);

@@ -25,6 +25,9 @@ struct sizes check_sizes(const struct machine *, const struct instr *, enum corn
 
 void check_instr_layouts(const struct machine *, const struct instr *, const struct program *,
                          struct diags *);
+/* What remains of operands in other memories (`also`), at the largest sizes. */
+void check_copies(const struct machine *, const struct instr *, const struct program *,
+                  struct diags *);
 void check_instr_bits(const struct machine *, const struct instr *, struct diags *);
 void check_other_bits(const struct machine *,
                       struct diags *); /* configure, sync, begin, end, formats */

@@ -242,3 +242,53 @@ void check_instr_layouts(const struct machine *m, const struct instr *x, const s
         }
     }
 }
+
+/* ---- copies that remain ---- */
+
+struct bound {
+    const struct machine *m;
+    const struct program *p;
+};
+
+static bool value_of(void *user, const char *name, const char *field, double *out) {
+    const struct bound *b = user;
+    for (int i = 0; i < b->p->nparams && !field; i++)
+        if (!strcmp(b->p->param[i].name, name)) return *out = (double)b->p->param[i].value, true;
+    for (int i = 0; i < b->m->nparams && !field; i++)
+        if (!strcmp(b->m->param[i].name, name)) return *out = (double)b->m->param[i].value, true;
+    return false;
+}
+
+/* Bytes from the operand's first element to its last; 0: its strides are the schedule's choice. */
+static int64_t operand_bytes(const struct bound *at, const struct operand *o,
+                             const struct buffer *b) {
+    const struct operand_layout *l = o->nlayouts == 1 ? &o->layout[0] : NULL;
+    struct mexpr_env env = {.name = value_of, .user = (void *)at};
+    int64_t last = 0, stride, bytes;
+    if (o->nlayouts && (!l || l->map)) return 0;
+    if (!l || !l->nstrides) return b->elements * (int64_t)type_size(o->type);
+    for (int i = 0; i < b->ndims && i < l->nstrides; i++)
+        if (!mexpr_integer(l->stride[i], &env, &stride, NULL) ||
+            __builtin_mul_overflow(b->extent[i] - 1, stride, &bytes) ||
+            __builtin_add_overflow(last, bytes, &last))
+            return 0;
+    return __builtin_mul_overflow(last + 1, (int64_t)type_size(o->type), &bytes) ? INT64_MAX
+                                                                                 : bytes;
+}
+
+void check_copies(const struct machine *m, const struct instr *x, const struct program *p,
+                  struct diags *d) {
+    struct bound at = {m, p};
+    for (int i = 0; i < x->noperands; i++) {
+        const struct operand *o = &x->operand[i];
+        int buffer = program_buffer(p, o->buffer);
+        int64_t room = o->also >= 0 ? m->memory[o->also].size : -1;
+        if (buffer < 0 || room < 0) continue;
+        int64_t bytes = operand_bytes(&at, o, &p->buffer[buffer]);
+        if (bytes > room)
+            check_error(d, o->at,
+                        "operand '%s' of '%s' takes up to %lld bytes, of which a copy remains in "
+                        "memory '%s' of %lld, expected one that it fits",
+                        o->buffer, x->id, (long long)bytes, m->memory[o->also].id, (long long)room);
+    }
+}

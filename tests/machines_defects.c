@@ -169,6 +169,13 @@ static const struct defect bits[] = {
      "id=\"loops\" bits=\"128\" format=\"loops\"", "builds on itself", "id=\"loops\""},
     {SHIPPED "edge16.xml", "word=\"T\"     banks=\"2\"", "word=\"T\" align=\"24\" banks=\"2\"",
      "align of memory 'inp' is 24, expected a multiple of its word of 16", "<memory id=\"inp\""},
+    {SHIPPED "cpu-avx2.xml", "<memory id=\"l2\"", "<memory id=\"l2\" align=\"64\"",
+     "align of 'l2' is 64, expected none: that of the memory it caches counts",
+     "<memory id=\"l2\""},
+    {SHIPPED "gemmini.xml", "size=\"DIM*DIM\" word=\"DIM*DIM\"", "size=\"128\" word=\"128\"",
+     "operand 'B' of 'ws.first' takes up to 256 bytes, of which a copy remains in memory 'pe' of "
+     "128, expected one that it fits",
+     "<operand buffer=\"B\" memory=\"$(mem)\""},
     /* only at one end of a parameter's range */
     {SHIPPED "edge16.xml", "range=\"16K..64K\"", "range=\"16K..128K\"",
      "with SPAD=131072: field 'word(A)' of 'mm16' reaches 8191", "value=\"word(A)\""},

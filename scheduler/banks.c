@@ -22,8 +22,9 @@ static bool apart(const struct instr *in, int a, int b) {
     return false;
 }
 
+/* 0: no two places are in different ones, or in which is not known. */
 static int64_t bank_bytes(const struct memory *m) {
-    if (m->banks < 2 || m->size <= 0) return 0;
+    if (m->banks < 2 || m->banks > 64 || m->size <= 0) return 0;
     return m->interleave > 0 ? m->interleave : m->size / m->banks;
 }
 
@@ -74,11 +75,11 @@ static bool assign(const struct work *w, const struct task *t, const int64_t *by
         struct piece p[MAX_OPERANDS];
         bool any = false;
         int n = 0;
-        if (!bank_bytes(mem) || mem->banks > 64) continue;
         for (int i = 0; i < t->nops; i++)
             for (int k = 0; k < i; k++)
                 any |= t->op[i].where == IN_LOCAL && t->op[k].where == IN_LOCAL &&
                        t->op[i].memory == m && t->op[k].memory == m && apart(in, i, k);
+        if (any && !bank_bytes(mem)) return false;
         for (int i = 0; i < t->nops && any; i++) {
             if (t->op[i].where != IN_LOCAL || t->op[i].memory != m) continue;
             struct piece x = {.operand = i, .bytes = bytes[i]};

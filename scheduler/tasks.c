@@ -228,6 +228,29 @@ static double rounded(int64_t extent, int64_t tile) {
     return (double)((extent + tile - 1) / tile * tile) / (double)extent;
 }
 
+/* Elements of the copies by axes that operands need where the needle's axis x walks this one:
+ * windows whose steps no move makes, or that overlap along it. Of the other groups, the first axes.
+ */
+static double copied_anyway(struct work *w, const struct task *t, const struct mapping *map, int x,
+                            int axis) {
+    struct task one = *t;
+    double sum = 0;
+    for (int y = 0; y < t->needle->nx; y++)
+        one.axis[y] = y == x ? axis : map->group[y].n ? map->group[y].axis[0] : -1;
+    for (int i = 0; i < t->nops; i++) {
+        struct opnd o = t->op[i];
+        if (o.where != IN_LOCAL || o.writes || o.read < 0) continue;
+        const struct access *acc = task_access(w, t, &o, false);
+        if (w->p->buffer[acc->buffer].role == ROLE_CONST || geom_make(w, &one, &o)) continue;
+        double n = 1;
+        for (int a = 0; a < w->p->naxes; a++)
+            if ((w->p->stmt[t->stmt].axes >> a & 1) && access_varies(w->p, acc, a))
+                n *= (double)w->p->axis[a].extent;
+        sum += n;
+    }
+    return sum;
+}
+
 /* One of several axes, or all of them as one: copies against wasted lanes (a question to the
  * approach). */
 static int ask_fusion(struct work *w, const struct task *t, const struct mapping *map, int x) {
@@ -249,6 +272,7 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
             c[i].cost += turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
         if (reads_otherwise(w, t, x, g->axis[i])) /* it goes home and comes back */
             c[i].cost += 2 * turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
+        c[i].cost += interval * copied_anyway(w, t, map, x, g->axis[i]);
         if (c[i].cost < c[best].cost) best = i;
     }
     int n = g->n;

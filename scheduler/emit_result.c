@@ -149,7 +149,7 @@ bool result_finish(struct emitter *e, struct nodes *out, int i, int d) {
     return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
 }
 
-/* It may run ahead where its tokens say which slots are free, of the results or of what they read.
+/* It runs ahead where it can tell the results' free slots from those of what the instructions read.
  */
 void result_load(struct emitter *e) {
     struct work *w = e->w;

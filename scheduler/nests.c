@@ -1,6 +1,5 @@
 /* Nests: a reduction with the fill that starts it and the elementwise statements that follow it
  * while its result is still there. */
-#include "scheduler/emit_int.h"
 #include "scheduler/plan_int.h"
 #include <string.h>
 

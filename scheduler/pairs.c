@@ -243,7 +243,7 @@ static bool tile_make(struct work *w, const struct pair *k, const struct loop *p
 }
 
 static int64_t tile_bytes(const struct work *w, const struct pair *k) {
-    int64_t align = least_multiple(w->m->memory[w->home[k->buffer].memory].align, 1);
+    int64_t align = w->m->memory[w->home[k->buffer].memory].align;
     int64_t bytes = w->home[k->buffer].elements * (int64_t)type_size(w->p->buffer[k->buffer].type);
     return (bytes + align - 1) / align * align;
 }

@@ -131,24 +131,33 @@ static const char *task_check(const struct work *w, const struct task *t) {
     return NULL;
 }
 
+/* Elements of a copy that is indexed by the axes themselves: those that move the operand, and
+ * these.
+ */
+static double by_axes(const struct work *w, const struct task *t, const struct access *acc,
+                      uint64_t members) {
+    double n = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((w->p->stmt[t->stmt].axes >> a & 1) &&
+            (access_varies(w->p, acc, a) || (members >> a & 1)))
+            n *= (double)w->p->axis[a].extent;
+    return n;
+}
+
 /* Elements that copies by axes would hold, were all of the group's axes kept. */
 static double copied(const struct work *w, const struct task *t, const struct group *g) {
     double sum = 0;
+    uint64_t members = 0;
+    for (int k = 0; k < g->n; k++) members |= UINT64_C(1) << g->axis[k];
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where == IN_IMM) continue;
         const struct access *acc =
             o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
-        bool varies = false, spread = false;
-        double n = 1;
+        bool varies = false;
         for (int k = 0; k < g->n; k++) varies |= access_varies(w->p, acc, g->axis[k]);
-        for (int a = 0; a < w->p->naxes; a++) {
-            bool member = false;
-            for (int k = 0; k < g->n; k++) member |= g->axis[k] == a;
-            spread = access_varies(w->p, acc, a) || (member && varies);
-            if (spread && (w->p->stmt[t->stmt].axes >> a & 1)) n *= (double)w->p->axis[a].extent;
-        }
-        if (varies && w->p->buffer[acc->buffer].role != ROLE_CONST) sum += n;
+        if (varies && w->p->buffer[acc->buffer].role != ROLE_CONST)
+            sum += by_axes(w, t, acc, members);
     }
     return sum;
 }
@@ -241,12 +250,8 @@ static double copied_anyway(struct work *w, const struct task *t, const struct m
         struct opnd o = t->op[i];
         if (o.where != IN_LOCAL || o.writes || o.read < 0) continue;
         const struct access *acc = task_access(w, t, &o, false);
-        if (w->p->buffer[acc->buffer].role == ROLE_CONST || geom_make(w, &one, &o)) continue;
-        double n = 1;
-        for (int a = 0; a < w->p->naxes; a++)
-            if ((w->p->stmt[t->stmt].axes >> a & 1) && access_varies(w->p, acc, a))
-                n *= (double)w->p->axis[a].extent;
-        sum += n;
+        if (w->p->buffer[acc->buffer].role != ROLE_CONST && !geom_make(w, &one, &o))
+            sum += by_axes(w, t, acc, 0);
     }
     return sum;
 }

@@ -8,13 +8,13 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-enum { PLACES = 256 };
+enum { PLACES = 256, VALUES = 5 };
 
 /* An attribute of an element, and what it becomes: a number, or a part or a multiple of what it is.
  * Attributes that are not there are written. */
 struct variation {
     const char *element, *attribute;
-    const char *value[5];
+    const char *value[VALUES];
 };
 
 static const struct variation variations[] = {
@@ -25,11 +25,11 @@ static const struct variation variations[] = {
     {"memory", "align", {"16", "32", "64", "128", "256"}},
     {"param", "value", {"/2", "/4", "*2", "/8", "*4"}},
     {"move", "latency", {"0", "1", "7", "40", "300"}},
-    {"move", "blocking", {"true", "true", "true", "true", "true"}},
+    {"move", "blocking", {"true"}},
     {"move", "overhead", {"0", "1", "9", "100", "1000"}},
     {"instruction", "latency", {"0", "1", "7", "40", "300"}},
     {"instruction", "interval", {"1", "2", "8", "50", "400"}},
-    {"instruction", "blocking", {"true", "true", "true", "true", "true"}},
+    {"instruction", "blocking", {"true"}},
 };
 
 /* Starts of the element's tags. */
@@ -58,8 +58,10 @@ static const char *value_in(const char *tag, const char *attribute, size_t *leng
 static char *vary_once(const char *text, struct tape *tape, struct text *what) {
     const struct variation *v =
         &variations[pick(tape, (int)(sizeof variations / sizeof *variations))];
-    const char *tag[PLACES], *to = v->value[pick(tape, 5)];
-    int n = tags_of(text, v->element, tag);
+    const char *tag[PLACES], *to;
+    int n = tags_of(text, v->element, tag), values = 0;
+    while (values < VALUES && v->value[values]) values++;
+    to = v->value[pick(tape, values)];
     if (!n) return NULL;
     const char *at = tag[pick(tape, n)];
     size_t length = 0;

@@ -28,6 +28,16 @@ void covering_reserve(struct covering *c, int n) {
     c->cap = cap;
 }
 
+int covering_add(struct covering *c, const struct mapping *m, const struct program *view) {
+    struct cover *cover = c->cover;
+    int at = cover->nmappings;
+    GROW(&c->cover->arena, cover->mapping, at, c->mcap);
+    GROW(&c->cover->arena, c->view, at, c->vcap);
+    cover->mapping[at] = *m;
+    c->view[at] = view;
+    return cover->nmappings++;
+}
+
 /* n statements come before `stmt`. */
 static void shift(struct covering *c, int stmt, int n) {
     int total = c->cover->program->nstmts + n;
@@ -180,9 +190,7 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
     }
     m.stmt = stmt + o->ncuts;
     if (m.init >= stmt) m.init += o->ncuts;
-    GROW(&cover->arena, cover->mapping, cover->nmappings, c->mcap);
-    c->chosen[m.stmt] = cover->nmappings;
-    cover->mapping[cover->nmappings++] = m;
+    c->chosen[m.stmt] = covering_add(c, &m, NULL);
     if (m.init >= 0) c->inside[m.init] = m.stmt;
     if (m.init >= 0) c->chosen[m.init] = FALLBACK;
 }

@@ -71,9 +71,8 @@ static bool apply(struct covering *c, const struct mapping *m) {
     double cost = option_cost(c, m);
     if (isinf(cost) || isnan(cost)) return false;
     cover->cost += cost;
-    GROW(&cover->arena, cover->mapping, cover->nmappings, c->mcap);
-    c->chosen[m->stmt] = cover->nmappings;
-    cover->mapping[cover->nmappings++] = kept(&cover->arena, m);
+    struct mapping own = kept(&cover->arena, m);
+    c->chosen[m->stmt] = covering_add(c, &own, NULL);
     return true;
 }
 
@@ -117,10 +116,7 @@ static double whole_price(struct covering *c, const struct mapping *m) {
                          .exact = true};
     arena_init(&t.scratch);
     covering_reserve(&t, cover.program->nstmts);
-    for (int i = 0; i < c->cover->nmappings; i++) {
-        GROW(&cover.arena, cover.mapping, cover.nmappings, t.mcap);
-        cover.mapping[cover.nmappings++] = c->cover->mapping[i];
-    }
+    for (int i = 0; i < c->cover->nmappings; i++) covering_add(&t, &c->cover->mapping[i], NULL);
     for (int s = 0; s < cover.program->nstmts; s++) {
         t.chosen[s] = c->chosen[s];
         t.inside[s] = c->inside[s];

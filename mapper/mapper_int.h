@@ -55,8 +55,8 @@ struct needle {
     struct needle_axis axis[MAX_NEEDLE_AXES];
     const struct access *access[MAX_OPERANDS];
     int operand_of_buffer[MAX_OPERANDS * 2];
-    uint64_t imm, home;       /* bit o: operand is a constant; all its memories are the home */
-    uint64_t twins;           /* bit o: it is read at `access` and at constant distances from there */
+    uint64_t imm, home; /* bit o: operand is a constant; all its memories are the home */
+    uint64_t twins;     /* bit o: it is read at `access` and at constant distances from there */
     int64_t size[MAX_RANGED]; /* the sizes that `program` has */
     bool copy;                /* dst = src: a plain or broadcasting move */
     bool offered;             /* may execute statements; other moves only fill and drain memories */
@@ -64,8 +64,9 @@ struct needle {
     bool zero_absorbs;        /* a zero operand makes a point's contribution zero */
     const char *refused;      /* why it cannot execute statements; or NULL */
     /* Of several statements (join.c); then `term` is empty, and `access` what stmts_join says. */
-    struct needle *part; /* each statement as a needle: temporaries are operands behind the others */
-    int nparts;          /* 0: one statement */
+    struct needle
+        *part;  /* each statement as a needle: temporaries are operands behind the others */
+    int nparts; /* 0: one statement */
     const struct stmt *joined;
     uint64_t whole, absorbing; /* bit x: an issue has all of axis x; where zeros may pad it */
 };
@@ -183,7 +184,8 @@ bool group_unmerged(const struct merged_axes *, struct group *); /* false: too m
 /* ---- several statements ---- */
 struct search;
 struct covering;
-void needle_join(struct arena *, const struct machine *, struct needle *); /* its semantics have several */
+void needle_join(struct arena *, const struct machine *,
+                 struct needle *); /* its semantics have several */
 /* The mappings of a needle of several statements that end with this one, and the reasons. */
 void search_joined(struct search *, const struct needle *, const struct program *, int stmt);
 /* The statements of a joined mapping with common axes, and what they are as one, in a view of the
@@ -197,7 +199,8 @@ const char *joined_extents(const struct needle *, const struct program *, const 
 /* Statements that one instruction executes where that is cheaper, each choice a question. Until
  * join_restore the program has one statement for them. */
 void join_all(struct covering *);
-bool *join_wanted(struct covering *); /* of each statement: one of several that one instruction takes for less */
+bool *join_wanted(
+    struct covering *); /* of each statement: one of several that one instruction takes for less */
 void join_shift(struct covering *, int stmt, int n); /* n statements come before `stmt` */
 void join_restore(struct covering *);
 
@@ -225,7 +228,8 @@ struct search {
 
 /* Appends the mappings of one needle on one statement and the reasons why there are none. */
 void search_pair(struct search *, const struct needle *, const struct site *);
-/* The same for one binding; axes outside `allowed[x]` do not stand on needle axis x. NULL: all may. */
+/* The same for one binding; axes outside `allowed[x]` do not stand on needle axis x. NULL: all may.
+ */
 void search_groups(struct search *, const struct needle *, const struct site *,
                    const struct binding_set *, const uint64_t *allowed);
 /* Of one instruction and statement; < 0: a is better. */
@@ -242,7 +246,7 @@ bool mapping_certify_with(const struct needles *, const struct program *, const 
                           struct text *why_not);
 
 /* ---- differences of points (differences.c) ---- */
-struct differences { /* of two points that differ along these axes and agree in these forms */
+struct differences {       /* of two points that differ along these axes and agree in these forms */
     const int64_t *extent; /* of every axis of the program */
     const int *axis;
     int naxes, nsame;
@@ -251,7 +255,8 @@ struct differences { /* of two points that differ along these axes and agree in 
 enum agreement { AGREE_NO, AGREE_YES, AGREE_OPEN };
 enum agreement differences_agree(const struct differences *, const int64_t *form); /* there too? */
 
-/* Each dimension of the result along one axis at most: what the scheduler gives to an instruction. */
+/* Each dimension of the result along one axis at most: what the scheduler gives to an instruction.
+ */
 bool plain_result(const struct program *, const struct stmt *);
 
 /* ---- editing programs ---- */
@@ -281,7 +286,9 @@ struct placing {
 struct option {               /* one way to execute a statement */
     int ncuts, cut[MAX_CUTS]; /* nodes that become statements of their own first */
     bool fallback;
-    bool multiplies;       /* what map executes is a sum of products */
+    bool multiplies; /* what map executes is a sum of products */
+    const struct program
+        *view;             /* where map's statement is what the cuts leave; NULL: the cover's */
     struct placing result; /* of map's destination */
     struct mapping map;    /* of what is left, at the statement's index before the cuts */
     double cost;           /* cycles of the reference clock, estimated copies and moves included */
@@ -310,14 +317,15 @@ struct covering {
     const struct needles *needles;
     struct decider *decider;
     struct diags *diags;
-    enum rewrite_effect floats; /* what rewrites may do to them */
+    enum rewrite_effect floats;     /* what rewrites may do to them */
     const struct refusals *refused; /* NULL: none */
     struct cover *cover;
     struct arena scratch;
     int *chosen, *inside; /* for each statement: index into cover.mapping, FALLBACK or UNDECIDED;
                              the statement that includes it */
-    struct estimate **estimate; /* for each statement, NULL: none yet */
-    int cap, mcap;
+    struct estimate **estimate;  /* for each statement, NULL: none yet */
+    const struct program **view; /* of each mapping of the cover, as in its option */
+    int cap, mcap, vcap;
     struct joined_stmts *joined;
     bool exact;   /* what is undecided costs nothing yet: it will be priced when it is decided */
     int64_t turn; /* of pricing: `chosen` changed since the last one */
@@ -344,6 +352,8 @@ struct options plan_options(struct covering *, int stmt);
 void plan_drop(struct covering *); /* statements have moved */
 double best_price(struct covering *, const struct program *, int stmt, bool *needle);
 void covering_reserve(struct covering *, int n);
+/* Appends to the cover's mappings, which keep the arrays of `m`; returns the index. */
+int covering_add(struct covering *, const struct mapping *m, const struct program *view);
 bool covering_decide(struct covering *); /* all statements; false: something has no way */
 void covering_close(struct covering *);  /* the scratch too */
 /* Rewrites where they pay, each choice a question (rw_cover.c). */
@@ -359,7 +369,8 @@ double transfer_price(struct covering *, const struct program *p, int stmt,
                       const struct option *from, const struct mapping *to, int o);
 struct placing placing_of(const struct covering *, const struct program *, const struct mapping *,
                           int operand);
-bool operands_agree(const struct covering *, const struct program *, const struct mapping *a,
-                    int oa, const struct mapping *b, int ob);
+/* Each mapping is of a statement of its own program: views differ in what a cut leaves. */
+bool operands_agree(const struct covering *, const struct program *pa, const struct mapping *a,
+                    int oa, const struct program *pb, const struct mapping *b, int ob);
 
 #endif

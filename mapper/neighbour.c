@@ -102,10 +102,10 @@ static void inner_only(const struct covering *c, struct placing *move, const str
     for (int d = rank; d < move->rank; d++) move->n[d] = 0;
 }
 
-bool operands_agree(const struct covering *c, const struct program *p, const struct mapping *a,
-                    int oa, const struct mapping *b, int ob) {
+bool operands_agree(const struct covering *c, const struct program *pa, const struct mapping *a,
+                    int oa, const struct program *pb, const struct mapping *b, int ob) {
     if (!(memories(c->machine, a, oa) & memories(c->machine, b, ob))) return false;
-    struct placing x = placing_of(c, p, a, oa), y = placing_of(c, p, b, ob);
+    struct placing x = placing_of(c, pa, a, oa), y = placing_of(c, pb, b, ob);
     inner_only(c, &x, a, y.rank);
     inner_only(c, &y, b, x.rank);
     return placings_agree(&x, &y);
@@ -147,9 +147,19 @@ static int writer_of(const struct program *p, int stmt, int buffer) {
     return -1;
 }
 
-static const struct mapping *decided(const struct covering *c, int stmt) {
-    if (stmt < 0 || stmt >= c->cover->program->nstmts || c->chosen[stmt] < 0) return NULL;
-    return &c->cover->mapping[c->chosen[stmt]];
+/* A decided mapping, its needle, and the program whose statement it is of. map NULL: none. */
+struct decided {
+    const struct mapping *map;
+    const struct needle *needle;
+    const struct program *program;
+};
+
+static struct decided decided(const struct covering *c, int stmt) {
+    const struct program *whole = c->cover->program;
+    int at = stmt < 0 || stmt >= whole->nstmts ? UNDECIDED : c->chosen[stmt];
+    if (at < 0) return (struct decided){NULL, NULL, whole};
+    const struct mapping *m = &c->cover->mapping[at];
+    return (struct decided){m, needle_of(c->needles, m->instr), c->view[at] ? c->view[at] : whole};
 }
 
 /* Does the value that `stmt` leaves in the buffer reach no statement after r? */
@@ -226,13 +236,14 @@ static bool left_there(const struct pricing *q, int o) {
 
 /* A buffer that statement w wrote comes to operand o (or to the fallback). */
 static double arrival(const struct pricing *q, int w, int o, const struct access *a) {
-    const struct mapping *from = decided(q->c, w);
+    struct decided by = decided(q->c, w);
+    const struct mapping *from = by.map;
     double elements = elements_of(q->p, a, &q->p->stmt[q->stmt]);
     bool temporary = q->p->buffer[a->buffer].role == ROLE_TEMP;
     bool home = q->m && q->n->home >> o & 1;
     if (from) {
-        const struct needle *n = needle_of(q->c->needles, from->instr);
-        if (q->m && operands_agree(q->c, q->p, from, n->dst, q->m, o)) return 0;
+        const struct needle *n = by.needle;
+        if (q->m && operands_agree(q->c, by.program, from, n->dst, q->p, q->m, o)) return 0;
         double out = out_price(q->c, from, n->dst, elements);
         if (!q->m)
             return out + doorbell_price(q->c->machine, q->c->machine->instr[from->instr].queue);
@@ -265,7 +276,8 @@ static double departure(const struct pricing *q) {
     bool leaves = q->p->buffer[b].role != ROLE_TEMP, ended = false;
     const struct program *whole = q->c->cover->program;
     for (int r = q->stmt + 1; r < whole->nstmts && b < whole->nbuffers; r++) {
-        const struct mapping *to = decided(q->c, r);
+        struct decided by = decided(q->c, r);
+        const struct mapping *to = by.map;
         if (ended) break;
         ended = value_ends(whole, r, b);
         if (!reads_buffer(&whole->stmt[r], b)) continue;
@@ -273,12 +285,12 @@ static double departure(const struct pricing *q) {
             leaves |= q->c->chosen[r] == FALLBACK;
             continue;
         }
-        const struct needle *n = needle_of(q->c->needles, to->instr);
-        int o = operand_of_buffer(q->p, to, n->noperands, b, false);
+        const struct needle *n = by.needle;
+        int o = operand_of_buffer(by.program, to, n->noperands, b, false);
         if (o < 0) continue;
         if (!q->m) sum += doorbell_price(q->c->machine, q->c->machine->instr[to->instr].queue);
-        if (q->m && operands_agree(q->c, q->p, q->m, q->n->dst, to, o)) continue;
-        struct pricing reader = {q->c, whole, r, to, n};
+        if (q->m && operands_agree(q->c, q->p, q->m, q->n->dst, by.program, to, o)) continue;
+        struct pricing reader = {q->c, by.program, r, to, n};
         bool same = q->m && !repeats(&reader, o) &&
                     memories(q->c->machine, q->m, q->n->dst) & memories(q->c->machine, to, o);
         leaves = true;
@@ -297,7 +309,8 @@ static bool stays_inside(const struct pricing *q) {
     if (q->p->buffer[s->dst.buffer].role != ROLE_TEMP || s->dst.buffer >= whole->nbuffers)
         return false;
     for (int r = q->stmt + 1; r < whole->nstmts && !ended; r++) {
-        const struct mapping *to = decided(q->c, r);
+        struct decided by = decided(q->c, r);
+        const struct mapping *to = by.map;
         ended = value_ends(whole, r, s->dst.buffer);
         if (!reads_buffer(&whole->stmt[r], s->dst.buffer)) continue;
         if (!to && q->c->exact && q->c->chosen[r] == UNDECIDED) {
@@ -305,9 +318,8 @@ static bool stays_inside(const struct pricing *q) {
             continue;
         }
         if (!to) return false;
-        int o = operand_of_buffer(q->p, to, needle_of(q->c->needles, to->instr)->noperands,
-                                  s->dst.buffer, false);
-        if (o < 0 || !operands_agree(q->c, q->p, q->m, q->n->dst, to, o)) return false;
+        int o = operand_of_buffer(by.program, to, by.needle->noperands, s->dst.buffer, false);
+        if (o < 0 || !operands_agree(q->c, q->p, q->m, q->n->dst, by.program, to, o)) return false;
         read = true;
     }
     return read;
@@ -319,12 +331,12 @@ static bool move_wanted(const struct pricing *q) {
     int b = q->p->stmt[q->stmt].dst.buffer;
     bool ended = false;
     for (int r = q->stmt + 1; r < whole->nstmts && !ended; r++) {
-        const struct mapping *to = decided(q->c, r);
+        struct decided by = decided(q->c, r);
+        const struct mapping *to = by.map;
         ended = value_ends(whole, r, b);
         if (!to || !reads_buffer(&whole->stmt[r], b)) continue;
-        int o =
-            operand_of_buffer(q->p, to, needle_of(q->c->needles, to->instr)->noperands, b, false);
-        if (o >= 0 && operands_agree(q->c, q->p, q->m, q->n->dst, to, o)) return true;
+        int o = operand_of_buffer(by.program, to, by.needle->noperands, b, false);
+        if (o >= 0 && operands_agree(q->c, q->p, q->m, q->n->dst, by.program, to, o)) return true;
     }
     return false;
 }
@@ -373,7 +385,7 @@ static double prologue_price(const struct pricing *q, int w) {
             if (m->operand[o].role == OPERAND_READ)
                 loads &=
                     !isinf(operand_in_cost(c->needles, n, o, operand_broadcast(n, q->p, s, m, o)));
-        if (loads && operands_agree(c, q->p, m, n->dst, q->m, q->n->dst)) return 0;
+        if (loads && operands_agree(c, q->p, m, n->dst, q->p, q->m, q->n->dst)) return 0;
     }
     double elements = elements_of(q->p, &s->dst, s);
     return fallback_price(c, q->p, s) + in_price(q, q->n->dst, elements) +

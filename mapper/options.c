@@ -210,6 +210,7 @@ static void price_way(struct estimator *e, struct listing *l, struct way *w, str
         struct option o = {.map = w->map[i], .ncuts = n, .multiplies = multiplies};
         if (c->refused && refusals_have(c->refused, p, c->machine, &o.map)) continue;
         double more = 0;
+        o.view = n > 0 ? p : NULL;
         o.result = placing_of(c, p, &o.map, needle_of(c->needles, o.map.instr)->dst);
         for (int k = 0; k < n; k++)
             more += cut_price(e, p, stmt, &o.map, l->base + w->cuts.node[k], p->nbuffers - n + k);

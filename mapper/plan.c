@@ -179,13 +179,11 @@ static bool absorbed(const struct covering *c, int stmt) {
     return false;
 }
 
-static int trial_mapping(struct covering *c, const struct mapping *m) {
-    struct cover *cover = c->cover;
+static int trial_mapping(struct covering *c, const struct option *o) {
+    const struct cover *cover = c->cover;
     for (int i = 0; i < cover->nmappings; i++)
-        if (cover->mapping[i].group == m->group) return i;
-    GROW(&cover->arena, cover->mapping, cover->nmappings, c->mcap);
-    cover->mapping[cover->nmappings] = *m;
-    return cover->nmappings++;
+        if (cover->mapping[i].group == o->map.group) return i;
+    return covering_add(c, &o->map, o->view);
 }
 
 static void try_state(struct covering *c, struct plan *p, int k, int from, struct arena *scratch) {
@@ -204,7 +202,7 @@ static void try_state(struct covering *c, struct plan *p, int k, int from, struc
     int tried = 0;
     for (int i = 0; i < all.n && tried < MAX_TRIED; i++) {
         const struct option *o = &all.at[i];
-        x.chosen[k] = o->fallback ? FALLBACK : trial_mapping(c, &o->map);
+        x.chosen[k] = o->fallback ? FALLBACK : trial_mapping(c, o);
         uint64_t key = key_of(c, p, k + 1, x.chosen);
         bool known = false; /* cheaper options come first */
         for (int w = p->step[k].nways; w-- > 0 && p->step[k].way[w].from == from && !known;)
@@ -368,7 +366,7 @@ struct options plan_options(struct covering *c, int stmt) {
     out.n = all.n;
     for (int i = 0; i < out.n; i++) {
         struct option *o = &out.at[i];
-        chosen[p->at] = o->fallback ? FALLBACK : trial_mapping(c, &o->map);
+        chosen[p->at] = o->fallback ? FALLBACK : trial_mapping(c, o);
         const struct step_state *after = state_of(c, p, p->at + 1, chosen);
         o->total = after ? after->togo : UNKNOWN;
         c->cover->nmappings = kept;

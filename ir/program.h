@@ -151,7 +151,8 @@ bool program_equal(const struct program *, const struct program *);
 struct program *program_canonical(const struct program *);
 uint64_t program_hash(const struct program *);
 
-/* Constraints that hold on the whole domain go; how many. */
+/* Constraints that hold on the whole domain go, but for one without which a sum or product would lose an axis: it would count less often;
+ * how many went. */
 int stmt_drop_where(const struct program *, struct stmt *);
 /* Where constraints on this axis alone leave it; false: there are none, or they leave nothing. */
 bool stmt_bounds(const struct program *, const struct stmt *, int axis, int64_t *lo, int64_t *hi);
@@ -182,6 +183,12 @@ int64_t stmt_points(const struct program *, const struct stmt *); /* size of the
 int64_t stmt_operations(const struct program *, const struct stmt *); /* at each point; the product and sum of a MAC are not among them */
 bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of products: combine is + and the value's root (under casts) is a product */
 uint64_t stmt_axes(const struct program *, const struct stmt *);  /* bit a: axis a occurs; recurrence axes too */
+/* A point of the domain, a value for each axis of the program: near corners, on the border of a constraint or anywhere, as the seed says. False:
+ * none was found. The element of the destination that such a point writes; -1: no point. */
+bool stmt_point(const struct program *, const struct stmt *, uint64_t seed, int64_t *at);
+int64_t stmt_place(const struct program *, const struct stmt *, uint64_t seed);
+uint64_t stmt_value_axes(const struct program *, const struct stmt *);    /* the same without those that occur in constraints alone */
+bool combiner_counts(enum combiner);                              /* the number of equal contributions matters: sums and products */
 bool access_equal(const struct program *, const struct access *, const struct access *);
 bool access_varies(const struct program *, const struct access *, int axis);
 static inline int64_t access_coef(const struct program *p, const struct access *a, int dim, int axis) {

@@ -1,6 +1,9 @@
 /* Constraints that say no more than extents do: those that hold everywhere, and bounds of one axis
- * alone, `i < n`. */
+ * alone, `i < n`. An axis may stand in a constraint alone: then it says how often a sum counts each
+ * value, and the constraint stays. */
 #include "ir/program.h"
+
+#include <string.h>
 
 static __int128 least_of(const struct program *p, const struct constraint *c) {
     __int128 least = c->coef[p->naxes];
@@ -26,12 +29,39 @@ static int64_t quotient(int64_t a, int64_t b, bool up) { /* b > 0 */
     return q;
 }
 
+bool combiner_counts(enum combiner c) {
+    return c == COMBINE_ADD || c == COMBINE_MUL;
+}
+
+uint64_t stmt_value_axes(const struct program *p, const struct stmt *s) {
+    struct stmt bare = *s;
+    bare.nwhere = 0;
+    return stmt_axes(p, &bare);
+}
+
+/* Without constraint w an axis would be gone, and with it how often the statement counts. */
+static bool holds_axis(const struct program *p, const struct stmt *s, int w) {
+    struct stmt rest = *s;
+    rest.nwhere = 0;
+    uint64_t others = stmt_axes(p, &rest);
+    for (int k = 0; k < s->nwhere; k++)
+        for (int a = 0; a < p->naxes && k != w; a++)
+            if (s->where[k].coef[a]) others |= UINT64_C(1) << a;
+    for (int a = 0; a < p->naxes; a++)
+        if (s->where[w].coef[a] && !(others >> a & 1)) return combiner_counts(s->combine);
+    return false;
+}
+
 int stmt_drop_where(const struct program *p, struct stmt *s) {
-    int kept = 0;
-    for (int w = 0; w < s->nwhere; w++)
-        if (least_of(p, &s->where[w]) < 0) s->where[kept++] = s->where[w];
-    int dropped = s->nwhere - kept;
-    s->nwhere = kept;
+    int dropped = 0;
+    for (int w = 0; w < s->nwhere; w++) {
+        if (least_of(p, &s->where[w]) < 0 || holds_axis(p, s, w)) continue;
+        memmove(s->where + w, s->where + w + 1, (size_t)(s->nwhere - w - 1) * sizeof *s->where);
+        s->nwhere--;
+        w--;
+        dropped++;
+    }
+    if (dropped) s->axes &= stmt_axes(p, s);
     return dropped;
 }
 

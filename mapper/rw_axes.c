@@ -59,42 +59,108 @@ const struct rewrite rw_split = {
     .apply = split,
 };
 
-/* ---- trim: lo <= a <= hi as an axis of its own ---- */
+/* ---- trim: lo <= a <= hi as an axis of its own ----
+ * An axis that stands in its constraint alone vanishes. A maximum, a minimum or a store loses
+ * nothing by that; a sum of integers counts its value as often as the axis had values; a sum of
+ * floats, a product, keep the constraint. */
+
+struct trimming {
+    int n, axis[MAX_SUBSTITUTED];
+    int64_t lo[MAX_SUBSTITUTED], extent[MAX_SUBSTITUTED];
+    int64_t times; /* of the value: the extents of axes that vanish */
+};
+
+/* In constraints over other axes too, or in the value or the place: it stays, whatever its length.
+ */
+static bool stays(const struct program *p, const struct stmt *s, int axis) {
+    if (stmt_value_axes(p, s) >> axis & 1) return true;
+    for (int w = 0; w < s->nwhere; w++)
+        for (int a = 0; a < p->naxes && s->where[w].coef[axis]; a++)
+            if (a != axis && s->where[w].coef[a]) return true;
+    return false;
+}
+
+static bool counted(const struct program *p, const struct stmt *s, int64_t extent,
+                    struct trimming *t) {
+    enum type type = s->op[s->nops - 1].type;
+    int64_t low, high;
+    if (!combiner_counts(s->combine) || extent == 1) return true;
+    if (s->combine != COMBINE_ADD || type_is_float(type) || type == TYPE_BOOL ||
+        type_is_float(p->buffer[s->dst.buffer].type))
+        return false;
+    type_limits(type, &low, &high);
+    return !__builtin_mul_overflow(t->times, extent, &t->times) && t->times <= high &&
+           t->times <= INT64_C(1) << 52;
+}
+
+static void find_trimming(const struct program *p, const struct stmt *s, struct trimming *t) {
+    t->times = 1;
+    for (int a = 0; a < p->naxes && t->n < MAX_SUBSTITUTED; a++) {
+        int64_t hi, lo;
+        struct trimming before = *t;
+        if (!(s->axes >> a & 1) || p->axis[a].sequential || rw_value_axes(s) >> a & 1 ||
+            !stmt_bounds(p, s, a, &lo, &hi))
+            continue;
+        t->axis[t->n] = a;
+        t->lo[t->n] = lo;
+        t->extent[t->n++] = hi - lo + 1;
+        if (!stays(p, s, a) && !counted(p, s, hi - lo + 1, t)) *t = before;
+    }
+}
+
+/* Constraints on this axis alone, which bound what vanishes. */
+static void drop_bounds(const struct program *p, struct stmt *s, int axis) {
+    int kept = 0;
+    for (int w = 0; w < s->nwhere; w++)
+        if (!s->where[w].coef[axis]) s->where[kept++] = s->where[w];
+    s->nwhere = kept;
+    s->axes = stmt_axes(p, s);
+}
+
+static void multiply(struct program *q, int stmt, int64_t times) {
+    struct stmt old = q->stmt[stmt];
+    struct draft d = draft_open(q, &old, old.combine, old.dst);
+    int x = draft_tree(&d, &old, old.nops - 1);
+    draft_op(&d, (struct op){.code = OP_MUL,
+                             .type = d.s.op[x].type,
+                             .arg = {x, draft_number(&d, d.s.op[x].type, (double)times)}});
+    d.s.where = old.where;
+    d.s.nwhere = old.nwhere;
+    draft_close(&d, stmt);
+}
 
 static struct program *trim(const struct program *p, const struct failure *why,
                             const struct needle *n) {
-    struct substitution x = {0};
-    int64_t lo[MAX_SUBSTITUTED], hi, extent[MAX_SUBSTITUTED];
-    int axis[MAX_SUBSTITUTED], own[MAX_SUBSTITUTED], count = 0;
+    struct trimming t = {0};
     (void)n;
     if (!rw_top(p, why->stmt) || p->stmt[why->stmt].nwhere == 0) return NULL;
     struct program *q = program_copy(p);
-    const struct stmt *s = &q->stmt[why->stmt];
-    int dropped = stmt_drop_where(q, &q->stmt[why->stmt]);
-    for (int a = 0; a < q->naxes && count < MAX_SUBSTITUTED; a++) {
-        if (!(s->axes >> a & 1) || q->axis[a].sequential || rw_value_axes(s) >> a & 1 ||
-            !stmt_bounds(q, s, a, &lo[count], &hi))
+    int own[MAX_SUBSTITUTED], dropped = stmt_drop_where(q, &q->stmt[why->stmt]);
+    find_trimming(q, &q->stmt[why->stmt], &t);
+    bool room = dropped + t.n > 0;
+    for (int k = 0; k < t.n && room; k++) {
+        bool gone = !stays(q, &q->stmt[why->stmt], t.axis[k]);
+        own[k] = gone ? -1 : rw_axis(q, q->axis[t.axis[k]].name, t.extent[k]);
+        room = gone || own[k] >= 0;
+    }
+    if (!room) {
+        program_free(q);
+        return NULL;
+    }
+    struct substitution x = {.p = q};
+    for (int k = 0; k < t.n; k++) {
+        if (own[k] < 0) {
+            drop_bounds(q, &q->stmt[why->stmt], t.axis[k]);
             continue;
-        extent[count] = hi - lo[count] + 1;
-        axis[count++] = a;
-    }
-    bool room = dropped + count > 0;
-    for (int k = 0; k < count; k++)
-        room = room && (own[k] = rw_axis(q, q->axis[axis[k]].name, extent[k])) >= 0;
-    x.p = q;
-    for (int k = 0; k < count && room; k++) {
-        int64_t *row = rw_substitution(&x, axis[k]);
+        }
+        int64_t *row = rw_substitution(&x, t.axis[k]);
         row[own[k]] = 1;
-        row[q->naxes] = lo[k];
+        row[q->naxes] = t.lo[k];
     }
-    if (room) {
-        substituted(q, why->stmt, &x);
-        stmt_drop_where(q, &q->stmt[why->stmt]);
-        q->stmt[why->stmt].axes = stmt_axes(q, &q->stmt[why->stmt]);
-        return q;
-    }
-    program_free(q);
-    return NULL;
+    substituted(q, why->stmt, &x);
+    stmt_drop_where(q, &q->stmt[why->stmt]);
+    if (t.times != 1) multiply(q, why->stmt, t.times);
+    return q;
 }
 
 const struct rewrite rw_trim = {

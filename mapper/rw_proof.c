@@ -17,7 +17,7 @@
 
 enum {
     FIRST_SAMPLES = 3,
-    FIELD_SAMPLES = 8,
+    FIELD_SAMPLES = 32,
     VALUE_SAMPLES = 256,
     CHUNK = 32,
     SPECIAL_TRIALS = 4,
@@ -350,21 +350,20 @@ static bool all_integers(const struct program *view) {
     return true;
 }
 
-/* Corners first, then anywhere, near the ends more often. */
-static int64_t sample_place(const struct buffer *b, int k, uint64_t seed) {
-    int64_t at = 0;
-    for (int d = 0; d < b->ndims; d++) {
-        uint64_t h = mix(mix(seed, (uint64_t)d), (uint64_t)k);
-        int64_t n = b->extent[d], end = n < 3 ? n : 3;
-        int64_t i = (int64_t)(h >> 8) & INT64_MAX;
-        i = k == 0       ? 0
-            : k == 1     ? n - 1
-            : h % 4 == 0 ? i % end
-            : h % 4 == 1 ? n - 1 - i % end
-                         : i % n;
-        at = at * n + i;
+/* One sample in four is any element; the others are elements that a changed statement writes, those
+ * of both programs in turn: near the corners of its domain, at the borders of its constraints,
+ * anywhere in it. */
+static int64_t sample_place(const struct program *const view[2], int buffer, int k, uint64_t seed) {
+    const struct buffer *b = &view[0]->buffer[buffer];
+    uint64_t h = mix(mix(seed, (uint64_t)buffer), (uint64_t)k);
+    const struct program *p = view[k & 1];
+    for (int tries = 0; k % 4 != 3 && tries < p->nitems; tries++) {
+        const struct item *item = &p->item[(h + (uint64_t)tries) % (uint64_t)p->nitems];
+        if (item->kind != ITEM_STMT || p->stmt[item->stmt].dst.buffer != buffer) continue;
+        int64_t at = stmt_place(p, &p->stmt[item->stmt], h);
+        if (at >= 0) return at;
     }
-    return at;
+    return (int64_t)(h >> 8) % b->elements;
 }
 
 struct comparison {
@@ -386,7 +385,7 @@ static bool compare_samples(struct comparison *c, int buffer, int first, int n) 
     const struct trial *f = c->over.user;
     int64_t at[CHUNK];
     union value v[2][CHUNK];
-    for (int k = first; k < n; k++) at[k - first] = sample_place(b, k, f->seed);
+    for (int k = first; k < n; k++) at[k - first] = sample_place(c->view, buffer, k, f->seed);
     n -= first;
     for (int side = 0; side < 2; side++)
         if (!program_sample_over(c->view[side], &c->over, buffer, at, n, v[side]))

@@ -27,8 +27,11 @@ struct rtl_outcome {
 struct outcome {
     const char *workload, *error; /* error NULL: it went well */
     int threads;
-    const char *verified_by; /* "interpreter", "samples", "schedule" */
-    bool verified;
+    const char *verified_by; /* "interpreter", "samples", "schedule"; unproved, unchecked: by nothing */
+    bool verified, wrong;    /* wrong: it was compared and differs */
+    enum proof proof;        /* of the schedule */
+    const char *proof_reason;
+    double proof_seconds;
     double ours, ours_least, ours_most, compile_seconds, nodes, gflops, peak_gflops, peak_fraction,
         predicted, clock, bound_bytes, speedup;
     /* host: against peers */

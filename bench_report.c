@@ -80,6 +80,9 @@ static void report_outcome(struct report *r, const struct bench *b, const struct
     } else {
         report_bool(r, "verified", o->verified);
         report_string(r, "verified_by", o->verified_by);
+        report_string(r, "schedule_proof", proof_name[o->proof]);
+        if (o->proof != PROOF_UNCHECKED) report_number(r, "proof_seconds", o->proof_seconds);
+        if (o->proof_reason) report_string(r, "proof_reason", o->proof_reason);
         report_peers(r, b, o);
         report_numbers(r, b, o);
         if (!b->device) report_integer(r, "disturbed_turns", o->disturbed);
@@ -117,10 +120,7 @@ static bool took_part(const struct bench *b, int peer) {
 }
 
 static void say_verified(struct table *t, const struct outcome *o) {
-    if (o->verified)
-        table_cell(t, "%s", o->verified_by);
-    else
-        table_cell(t, "NO");
+    table_cell(t, "%s", o->wrong ? "NO" : o->verified_by);
 }
 
 static void host_columns(const struct bench *b, struct table *t) {

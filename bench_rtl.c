@@ -94,7 +94,7 @@ void rtl_row(const struct bench *b, const struct outcome *o, struct table *t) {
     table_cell(t, "%.0f", o->read_bytes + o->write_bytes);
     table_cell(t, "%.0f", x->fixed.read_bytes + x->fixed.write_bytes);
     table_number(t, x->fixed.rtl_cycles / x->fixed.agreement.seconds / 1e6, 3);
-    table_cell(t, "%s", o->verified ? o->verified_by : "NO");
+    table_cell(t, "%s", o->wrong ? "NO" : o->verified_by);
     if (!b->im->option.latencies.high) return;
     cycles_cells(&x->drawn, t);
     table_cell(t, "%lld", (long long)x->drawn.agreement.differ);

@@ -85,6 +85,18 @@ void report_comparison(struct report *r, const struct comparison *c) {
     text_append(&r->text, "\n", 1);
 }
 
+void report_proof(struct report *r, const struct job *j) {
+    report_string(r, "schedule_proof", proof_name[j->proof]);
+    if (j->proof == PROOF_UNCHECKED) return;
+    report_number(r, "proof_seconds", j->proof_seconds);
+    text_printf(&r->text, "schedule    %s in %.3g s", proof_name[j->proof], j->proof_seconds);
+    if (j->proof_reason.n) {
+        report_string(r, "proof_reason", j->proof_reason.at);
+        text_printf(&r->text, ": %s", j->proof_reason.at);
+    }
+    text_append(&r->text, "\n", 1);
+}
+
 void report_head(struct report *r, const struct job *j) {
     report_string(r, "program", j->name);
     report_string(r, "machine", j->machine->name);
@@ -95,6 +107,7 @@ void report_head(struct report *r, const struct job *j) {
     if (j->machine->parameters) text_printf(&r->text, "parameters  %s\n", j->machine->parameters);
     text_printf(&r->text, "compiled    in %.3g s, %" PRId64 " schedule nodes\n", j->compile_seconds,
                 schedule_nodes(j->schedule));
+    report_proof(r, j);
 }
 
 /* ---- run ---- */
@@ -298,9 +311,14 @@ static bool check_schedule(isamap *im, const char *path) {
         source.text = file_read(&j.arena, path, 64u << 20, &source.length, &im->diags);
         j.schedule = source.text ? schedule_parse(j.machine, &source, &im->diags) : NULL;
         ok = j.schedule && job_check(im, &j);
-        if (ok)
+        if (ok) {
+            report_open(&im->report, NULL, '{');
+            report_string(&im->report, "schedule", j.schedule->program->name);
+            report_proof(&im->report, &j);
+            report_close(&im->report);
             text_printf(&im->report.text, "%s: schedule of '%s', %" PRId64 " nodes: ok\n", path,
                         j.schedule->program->name, schedule_nodes(j.schedule));
+        }
     }
     job_free(&j);
     return ok;

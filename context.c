@@ -99,7 +99,7 @@ int isamap_option(isamap *im, const char *name, const char *value) {
     } switches[] = {{"verify", &o->verify},    {"check", &o->check}, {"json", &o->json},
                     {"why", &o->why},          {"all", &o->all},     {"certify", &o->certify},
                     {"explain", &o->explain},  {"rtl", &o->rtl},     {"no-values", &o->no_values},
-                    {"progress", &o->progress}};
+                    {"progress", &o->progress}, {"no-check", &o->no_check}};
     struct {
         const char *name;
         struct pairs *to;
@@ -134,6 +134,7 @@ int isamap_option(isamap *im, const char *name, const char *value) {
 }
 
 void call_begin(isamap *im) {
+    im->defect = false;
     diags_free(&im->diags);
     diags_init(&im->diags);
     report_free(&im->report);
@@ -157,6 +158,7 @@ void messages_take(isamap *im) {
 int call_end(isamap *im, int status) {
     bool errors = im->diags.errors > 0;
     messages_take(im);
+    if (im->defect) return ISAMAP_DEFECT;
     return status == ISAMAP_DONE && errors ? ISAMAP_INPUT : status;
 }
 

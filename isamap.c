@@ -32,6 +32,7 @@ void job_free(struct job *j) {
     if (j->model) onnx_free(j->model);
     if (j->machine) machine_free(j->machine);
     text_free(&j->explain);
+    text_free(&j->proof_reason);
     arena_free(&j->arena);
 }
 
@@ -204,11 +205,48 @@ static struct decider *open_decider(isamap *im) {
     return NULL;
 }
 
-/* Small programs are verified whole; of large ones each loop's first and last iterations. */
-bool job_check(isamap *im, const struct job *j) {
-    int64_t work = program_macs(j->schedule->program) + program_operations(j->schedule->program);
-    struct verify_options options = {.trips = work <= 1000000 ? 0 : 4};
-    return schedule_verify(j->schedule, &options, &im->diags);
+bool job_check(isamap *im, struct job *j) {
+    double start = now_seconds();
+    text_free(&j->proof_reason);
+    j->proof = schedule_prove(j->schedule, 0, &j->proof_reason, &im->diags);
+    j->proof_seconds = now_seconds() - start;
+    return j->proof != PROOF_REFUSED;
+}
+
+static void print_pairs(const char *option, const struct pairs *p, struct text *out) {
+    for (int i = 0; i < p->n; i++)
+        text_printf(out, " %s %s=%s", option, p->at[i].name, p->at[i].value);
+}
+
+/* What makes the same schedule once more: the words of the command that decide it. */
+static void print_command(const isamap *im, const struct job *j, struct text *out) {
+    const struct options *o = &im->option;
+    const char *const word[][2] = {{"--kernel", o->kernel},       {"--approach", o->approach},
+                                   {"--rewrite", o->rewrite},     {"--allow", o->allow},
+                                   {"--decisions", o->decisions}, {"--target", o->target}};
+    text_printf(out, "isamap compile %s -m %s", j->path, o->machine ? o->machine : j->machine->name);
+    print_pairs("-D", &o->define, out);
+    print_pairs("--param", &o->param, out);
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        if (word[i][1]) text_printf(out, " %s %s", word[i][0], word[i][1]);
+    if (o->contexts) text_printf(out, " --contexts %d", o->contexts);
+    text_printf(out, " --seed %" PRIu64 " --threads %d -o x.sched", o->seed, o->threads);
+}
+
+static bool refused(isamap *im, const struct job *j) {
+    struct text command = {0};
+    print_command(im, j, &command);
+    diag_line(&im->diags, j->path, 0, 0,
+              "the verifier refuses the schedule of '%s' on '%s', which is a defect of isamap; "
+              "report it with the program and this command: %s",
+              j->name, j->machine->name, command.at);
+    text_free(&command);
+    im->defect = true;
+    return false;
+}
+
+bool job_prove(isamap *im, struct job *j) {
+    return im->option.no_check || job_check(im, j) || refused(im, j);
 }
 
 static double simulated_cycles(const struct schedule *s, int64_t steps) {
@@ -270,9 +308,9 @@ bool job_compile(isamap *im, struct job *j) {
         scheduler_compile(p, j->machine, floats, j->decider, &options, &j->cover, &im->diags);
     if (!j->schedule) return false;
     if (decider_failed(j->decider, &im->diags)) return false;
-    if (im->option.record && !decider_save(j->decider, im->option.record, &im->diags)) return false;
     j->compile_seconds = now_seconds() - start;
-    return !im->option.check || job_check(im, j);
+    if (!job_prove(im, j)) return false;
+    return !im->option.record || decider_save(j->decider, im->option.record, &im->diags);
 }
 
 /* ---- arrays ---- */

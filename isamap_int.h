@@ -40,7 +40,7 @@ struct options {
     int runs;      /* bench: rounds */
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
-    bool verify, check, json, why, all, certify, explain, no_values, rtl, progress;
+    bool verify, check, no_check, json, why, all, certify, explain, no_values, rtl, progress;
     bool plain; /* as in scheduler_options */
 };
 
@@ -50,6 +50,7 @@ struct isamap {
     struct diags diags;
     struct report report;
     struct text messages;
+    bool defect; /* of isamap, met during this call */
 };
 
 /* One program on one machine. Everything that is not NULL is owned. */
@@ -66,7 +67,9 @@ struct job {
     struct cover *cover;
     struct schedule *schedule;
     struct text explain;
-    double compile_seconds;
+    double compile_seconds, proof_seconds;
+    enum proof proof; /* of the schedule */
+    struct text proof_reason;
 };
 
 enum machine_use { USE_RUN, USE_SIM, USE_MAP };
@@ -81,8 +84,10 @@ bool job_cover(isamap *, struct job *); /* the cover alone */
 bool job_compile(isamap *,
                  struct job *); /* machine and program are there: cover, schedule, check */
 
-/* The independent verifier on job.schedule. */
-bool job_check(isamap *, const struct job *);
+/* The independent verifier on job.schedule: fills in proof. False after reporting: it refuses the schedule. */
+bool job_check(isamap *, struct job *);
+/* The same for a schedule that isamap made, unless it is left out: a refusal is a defect, and the message says what reproduces it. */
+bool job_prove(isamap *, struct job *);
 
 /* Arrays for the buffers of job.program. */
 struct arrays {
@@ -144,6 +149,7 @@ void latencies_set(const struct latencies *, struct sim_options *);
 
 /* ---- reports that several commands share (commands.c) ---- */
 void report_head(struct report *, const struct job *);
+void report_proof(struct report *, const struct job *);
 void report_comparison(struct report *, const struct comparison *);
 /* `done`: what a simulation counted; NULL: all of the program. */
 void report_work(struct report *, const struct schedule *, const struct sim_result *done);

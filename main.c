@@ -42,8 +42,8 @@ static const char usage[] =
     "  --seed N                   of random inputs, choices (1)\n"
     "  --threads N                (1)                      --verify                compare with "
     "the interpreter\n"
-    "  --rtol X                   allowed relative error   --check                 verify the "
-    "schedule too\n"
+    "  --rtol X                   allowed relative error   --no-check              leave out "
+    "the proof of the schedule\n"
     "  --approach NAME            heuristic, instructions, random\n"
     "  --explain                  what the scheduler considered\n"
     "  --record FILE              save the decisions       --decisions FILE        replay them\n"
@@ -93,7 +93,7 @@ static int wants_help(int argc, char **argv) {
 
 static int is_switch(const char *name) {
     static const char *const switches[] = {"verify",  "check",   "json",      "why", "all",
-                                           "certify", "explain", "no-values", "rtl"};
+                                           "certify", "explain", "no-values", "rtl", "no-check"};
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
         if (strcmp(name, switches[i]) == 0) return 1;
     return 0;

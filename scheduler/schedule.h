@@ -214,6 +214,14 @@ const struct place *table_home(const struct schedule *, int place);
  * matters, token balance and depth, each statement instance executed exactly once, outputs complete. Reports and returns false. */
 struct verify_options { int trips; int64_t steps; /* give up (an error) after so many elements; 0: 10^9 */ };
 bool schedule_verify(const struct schedule *, const struct verify_options *, struct diags *);
+
+/* What the verifier says of a schedule whose loops run to their ends. Unproved: a limit of the verifier, or its budget, came before the
+ * end; nothing is known to be wrong. Refused: an error was reported, which is a defect of who made the schedule. */
+enum proof { PROOF_UNCHECKED, PROOF_PROVED, PROOF_UNPROVED, PROOF_REFUSED };
+extern const char *const proof_name[];
+/* Never a sample: all trips of all loops. The budget is in the verifier's steps (0: its default), so that the verdict does not depend on
+ * the computer. `reason` gets why it is unproved. */
+enum proof schedule_prove(const struct schedule *, int64_t steps, struct text *reason, struct diags *);
 /* The part of it that needs no walk: indices, nesting, memories, sizes of places. What a schedule from a file must pass before it runs. */
 bool schedule_check(const struct schedule *, struct diags *);
 

@@ -11,10 +11,7 @@ bool verify_step(struct verify *v, int64_t n) {
     if (v->stop) return false;
     v->steps -= n < 0 ? 0 : n;
     if (v->steps >= 0 && v->page_bytes < PAGE_LIMIT) return true;
-    v->node = NULL;
-    verify_error(v, "the verifier gave up after its bound on steps; try fewer trips of each loop");
-    v->stop = true;
-    return false;
+    return verify_limit(v, "more steps than its budget");
 }
 
 int64_t verify_instance(const struct verify *v, int unit) {
@@ -279,7 +276,7 @@ static void walk_issue(struct verify *v, const struct issue_node *n) {
     int64_t size[64], stride[64], flag[64];
     struct place_at at[MAX_OPERANDS_OF_ISSUE] = {{0}};
     if (in->nranged > 64 || in->nstride_names > 64 || nflags > 64) {
-        verify_error(v, "'%s' has too many sizes to verify", in->id);
+        verify_limit(v, "'%s' has too many sizes to verify", in->id);
         return;
     }
     for (int k = 0; k < in->nranged; k++) size[k] = sx_eval(n->size[k], v->var);
@@ -346,7 +343,7 @@ static void walk_parallel(struct verify *v, const struct loop_node *l, int64_t l
     const uint32_t *around = v->begin;
     if (count > n) count = n;
     if (is_virtual && count > VIRTUAL_INSTANCES && !trips) {
-        verify_error(v, "more than %d instances of unit '%s' cannot be verified whole",
+        verify_limit(v, "more than %d instances of unit '%s' cannot be verified whole",
                      VIRTUAL_INSTANCES, v->m->unit[l->unit].id);
         return;
     }
@@ -502,7 +499,7 @@ static bool fill_tables(struct verify *v) {
     size_t ns = (size_t)p->nstmts, nb = (size_t)p->nbuffers;
     struct arena *a = &v->arena;
     if (nb > 4000 || ns > 30000)
-        return verify_error(v, "the program has too many buffers or statements to verify");
+        return verify_limit(v, "the program has too many buffers or statements to verify");
     v->domain = arena_array(a, ns + 1, sizeof *v->domain);
     v->loose_stmt = arena_array(a, ns + 1, sizeof *v->loose_stmt);
     v->skipped = arena_array(a, ns + 1, sizeof *v->skipped);
@@ -519,7 +516,7 @@ static bool fill_tables(struct verify *v) {
             if (v->domain[s] >> k & 1 &&
                 (__builtin_mul_overflow(points, p->axis[k].extent, &points) || points >= INT64_C(1)
                                                                                              << 50))
-                return verify_error(v, "statement %zu has too many instances to verify", s);
+                return verify_limit(v, "statement %zu has too many instances to verify", s);
     }
     return true;
 }
@@ -610,37 +607,53 @@ static void walk_all(struct verify *v, bool counting) {
     verify_totals(v);
 }
 
+/* A limit is an error for who wants a verdict. */
+static bool verdict(struct verify *v) {
+    if (v->limit.n)
+        diag_line(v->diags, v->s->program->name, 0, 0, "the verifier gave up: %s", v->limit.at);
+    bool good = v->errors == 0 && !v->limit.n;
+    text_free(&v->limit);
+    return good;
+}
+
 bool schedule_check(const struct schedule *s, struct diags *diags) {
     struct verify v = {
         .s = s, .m = s->machine, .p = s->program, .diags = diags, .steps = DEFAULT_STEPS};
     open_tables(&v);
     bool good = fill_tables(&v) && verify_structure(&v);
     close_tables(&v);
-    return good;
+    return verdict(&v) && good;
 }
 
-/* Sizes that are known only when the program runs are `length`, as far as their ranges allow. */
+/* Walks with the sizes that are known only when the program runs at `length`, as far as their
+ * ranges allow. */
+static void verify_at(struct verify *v, int64_t length) {
+    open_tables(v);
+    for (int k = 0; k < v->p->nsizes; k++) {
+        v->var[k] = size_within(&v->p->size[k], length);
+        v->live[k] = true;
+    }
+    if (fill_tables(v) && verify_structure(v)) {
+        access_tables(v);
+        fill_granules(v);
+        limit_trips(v);
+        race_init(v);
+        walk_all(v, true);
+        if (!v->stop && v->errors == 0) walk_all(v, false);
+    }
+    for (int b = 0; b < v->p->nbuffers && v->loose && !v->limit.n; b++)
+        v->follows_all &= !v->loose[b];
+    close_tables(v);
+}
+
 static bool verify_length(const struct schedule *s, const struct program *p,
                           const struct verify_options *options, int64_t length,
                           struct diags *diags) {
     struct verify v = {.s = s, .m = s->machine, .p = p, .diags = diags};
     v.trips = options && options->trips > 0 ? options->trips : 0;
     v.steps = options && options->steps > 0 ? options->steps : DEFAULT_STEPS;
-    open_tables(&v);
-    for (int k = 0; k < p->nsizes; k++) {
-        v.var[k] = size_within(&p->size[k], length);
-        v.live[k] = true;
-    }
-    if (fill_tables(&v) && verify_structure(&v)) {
-        access_tables(&v);
-        fill_granules(&v);
-        limit_trips(&v);
-        race_init(&v);
-        walk_all(&v, true);
-        if (!v.stop && v.errors == 0) walk_all(&v, false);
-    }
-    close_tables(&v);
-    return v.errors == 0;
+    verify_at(&v, length);
+    return verdict(&v);
 }
 
 static int64_t most_slots(const struct schedule *s) {
@@ -650,28 +663,84 @@ static int64_t most_slots(const struct schedule *s) {
     return most < MOST_SLOTS ? most : MOST_SLOTS;
 }
 
+static struct program *program_of_length(const struct program *p, int64_t length) {
+    int64_t *size = calloc((size_t)p->nsizes, sizeof *size);
+    if (!size) abort();
+    for (int i = 0; i < p->nsizes; i++) size[i] = size_within(&p->size[i], length);
+    struct program *at = program_at(p, size);
+    free(size);
+    return at;
+}
+
+enum { LENGTHS = 5 };
+static int64_t length_number(const struct schedule *s, int k) {
+    return k < LENGTHS - 1 ? k : most_slots(s) + 3;
+}
+
 /* The head of a recurrence is a fixed point: what holds after a few steps, in whatever phase the
  * slots are, holds after any (SCHEDULING §6). So lengths of 0 to 3 and of slots + 3 stand for all.
  */
 static bool verify_lengths(const struct schedule *s, const struct verify_options *options,
                            struct diags *diags) {
-    const struct program *p = s->program;
-    int64_t length[] = {0, 1, 2, 3, most_slots(s) + 3};
-    for (size_t k = 0; k < sizeof length / sizeof *length; k++) {
-        int64_t *size = calloc((size_t)p->nsizes, sizeof *size);
-        if (!size) abort();
-        for (int i = 0; i < p->nsizes; i++) size[i] = size_within(&p->size[i], length[k]);
-        struct program *at = program_at(p, size);
-        bool good = verify_length(s, at, options, length[k], diags);
+    bool good = true;
+    for (int k = 0; k < LENGTHS && good; k++) {
+        struct program *at = program_of_length(s->program, length_number(s, k));
+        good = verify_length(s, at, options, length_number(s, k), diags);
         program_free(at);
-        free(size);
-        if (!good) return false;
     }
-    return true;
+    return good;
 }
 
 bool schedule_verify(const struct schedule *s, const struct verify_options *options,
                      struct diags *diags) {
     return s->program->nsizes > 0 ? verify_lengths(s, options, diags)
                                   : verify_length(s, s->program, options, 0, diags);
+}
+
+/* ---- proofs ---- */
+static const int64_t PROOF_STEPS = 2000000;
+
+const char *const proof_name[] = {
+    [PROOF_UNCHECKED] = "unchecked",
+    [PROOF_PROVED] = "proved",
+    [PROOF_UNPROVED] = "unproved",
+    [PROOF_REFUSED] = "refused",
+};
+
+static enum proof unproved(struct text *reason, const char *why) {
+    text_printf(reason, "%s", why);
+    return PROOF_UNPROVED;
+}
+
+/* With the sizes that the program leaves open at `length`. */
+static enum proof prove_length(const struct schedule *s, const struct program *p, int64_t length,
+                               int64_t *steps, struct text *reason, struct diags *diags) {
+    struct verify v = {.s = s,
+                       .m = s->machine,
+                       .p = p,
+                       .diags = diags,
+                       .steps = *steps,
+                       .follows_all = true};
+    verify_at(&v, length);
+    *steps = v.steps;
+    enum proof proof = v.errors ? PROOF_REFUSED : PROOF_PROVED;
+    if (proof == PROOF_PROVED && v.limit.n)
+        proof = unproved(reason, v.limit.at);
+    else if (proof == PROOF_PROVED && !v.follows_all)
+        proof = unproved(reason, "what calls write is not followed");
+    text_free(&v.limit);
+    return proof;
+}
+
+enum proof schedule_prove(const struct schedule *s, int64_t steps, struct text *reason,
+                          struct diags *diags) {
+    if (steps <= 0) steps = PROOF_STEPS;
+    if (s->program->nsizes == 0) return prove_length(s, s->program, 0, &steps, reason, diags);
+    for (int k = 0; k < LENGTHS; k++) {
+        struct program *at = program_of_length(s->program, length_number(s, k));
+        enum proof proof = prove_length(s, at, length_number(s, k), &steps, reason, diags);
+        program_free(at);
+        if (proof != PROOF_PROVED) return proof;
+    }
+    return unproved(reason, "a size is open, of which some values were walked");
 }

@@ -146,6 +146,8 @@ struct verify {
     int64_t trips, plain_trips, steps; /* plain: of loops that turn no slots */
     int errors;
     bool stop;
+    bool follows_all;                  /* of every buffer; set before */
+    struct text limit;                 /* which of its limits the verifier met first */
     bool counting, clamped, prepare;
     bool in_entry;                     /* hardware loops are around: signals belong to the whole */
     size_t page_bytes;
@@ -196,6 +198,8 @@ enum { VIRTUAL_INSTANCES = 4096 };      /* of a unit that may have more instance
 
 /* verify_print.c */
 bool verify_error(struct verify *, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* false; names the node */
+/* What the verifier cannot do, which says nothing about the schedule: it stops. False. */
+bool verify_limit(struct verify *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* verify.c */
 bool verify_step(struct verify *, int64_t n);                       /* false: too many */

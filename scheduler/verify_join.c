@@ -85,7 +85,7 @@ static bool internal(const struct joined *w, int buffer) {
 static bool pairs_open(struct joined *w) {
     const struct program *b = w->h->bound;
     if (b->nbuffers > MAX_OPERANDS_OF_ISSUE * 2)
-        return verify_error(w->v, "semantics with more than %d buffers cannot be verified",
+        return verify_limit(w->v, "semantics with more than %d buffers cannot be verified",
                             MAX_OPERANDS_OF_ISSUE * 2);
     for (int q = 0; q < w->h->nparts; q++) {
         int own = b->stmt[q].dst.buffer, hay = w->v->p->stmt[w->stmt[q]].dst.buffer;

@@ -120,8 +120,20 @@ static void vars_text(const struct verify *v, struct text *out) {
     }
 }
 
+bool verify_limit(struct verify *v, const char *fmt, ...) {
+    va_list args;
+    char what[512];
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    if (!v->limit.n) text_printf(&v->limit, "%s", what);
+    v->stop = true;
+    return false;
+}
+
 bool verify_error(struct verify *v, const char *fmt, ...) {
     va_list args;
+    if (v->limit.n) return false;
     va_start(args, fmt);
     int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);

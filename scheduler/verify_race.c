@@ -41,7 +41,7 @@ static int free_queue(struct verify *v, int queue, int completes) {
 static int make_queue(struct verify *v, int queue, int completes) {
     int qi = free_queue(v, queue, completes);
     if (qi < 0) {
-        verify_error(v, "more than %d instances of queues cannot be verified", MAX_QUEUES);
+        verify_limit(v, "more than %d instances of queues cannot be verified", MAX_QUEUES);
         return MAX_QUEUES - 1;
     }
     struct queue_instance *q = v->queue[qi];

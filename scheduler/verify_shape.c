@@ -107,7 +107,7 @@ static bool shape_offsets(struct verify *v, struct shape *h, int o, const struct
     p->elements = b->elements;
     p->buffer_bytes = b->elements * (int64_t)type_size(b->type);
     if (b->elements > POINTS_LIMIT)
-        return verify_error(v, "operand '%s' has %" PRId64 " elements, too many to verify", b->name,
+        return verify_limit(v, "operand '%s' has %" PRId64 " elements, too many to verify", b->name,
                             b->elements);
     if (n->layout->nstrides > MAX_DIMS || !strides_of(n, stride) ||
         !strides_small(n->layout, stride))
@@ -284,11 +284,11 @@ static bool several_statements(struct verify *v, struct shape *h) {
     int all[MAX_JOINED];
     h->stmt = arena_alloc(&v->arena, sizeof *h->stmt);
     if (h->bound->nstmts > MAX_JOINED)
-        return verify_error(v, "semantics with more than %d statements cannot be verified",
+        return verify_limit(v, "semantics with more than %d statements cannot be verified",
                             MAX_JOINED);
     for (int q = 0; q < h->bound->nstmts; q++) all[q] = q;
     const char *why = stmts_join(&v->arena, h->bound, all, h->bound->nstmts, h->stmt);
-    if (why) return verify_error(v, "semantics of several statements cannot be verified: %s", why);
+    if (why) return verify_limit(v, "semantics of several statements cannot be verified: %s", why);
     h->nparts = h->bound->nstmts;
     return true;
 }
@@ -297,7 +297,7 @@ static bool one_statement(struct verify *v, struct shape *h, const struct issue_
     struct program *b = h->bound;
     for (int k = 0; k < b->nitems; k++)
         if (b->item[k].kind != ITEM_STMT)
-            return verify_error(v, "semantics with a recurrence or a call cannot be verified");
+            return verify_limit(v, "semantics with a recurrence or a call cannot be verified");
     if (b->nstmts == 2 && !n->nalso && stmt_is_neutral_fill(b, &b->stmt[0], &b->stmt[1])) {
         h->stmt = &b->stmt[1];
         h->initialises = true;
@@ -321,7 +321,7 @@ static bool map_axes(struct verify *v, struct shape *h, const struct kernel *k) 
         bool has = h->stmt && h->stmt->axes >> a & 1;
         h->extent[x] = has ? b->axis[a].extent : 1;
         if (__builtin_mul_overflow(h->points, h->extent[x], &h->points) || h->points > POINTS_LIMIT)
-            return verify_error(v, "an instruction of more than 2^24 points cannot be verified");
+            return verify_limit(v, "an instruction of more than 2^24 points cannot be verified");
     }
     if (!h->stmt) h->points = 0;
     return true;
@@ -332,7 +332,7 @@ static bool map_operands(struct verify *v, struct shape *h, const struct instr *
     h->dst_operand = -1;
     if (!s) return true;
     if (s->nreads > MAX_READS)
-        return verify_error(v, "semantics read more than %d operands", MAX_READS);
+        return verify_limit(v, "semantics read more than %d operands", MAX_READS);
     h->dst_operand = operand_of_buffer(in, h->bound, s->dst.buffer);
     if (h->dst_operand < 0) return verify_error(v, "the semantics write no operand");
     h->operand[h->dst_operand].writes = true;
@@ -351,7 +351,7 @@ static bool map_parts(struct verify *v, struct shape *h, const struct instr *in)
         struct shape *part = &h->part[q];
         *part = (struct shape){.instr = h->instr, .bound = h->bound, .stmt = &h->bound->stmt[q]};
         if (part->stmt->nreads > MAX_READS)
-            return verify_error(v, "semantics read more than %d operands", MAX_READS);
+            return verify_limit(v, "semantics read more than %d operands", MAX_READS);
         for (int r = 0; r < part->stmt->nreads; r++)
             part->read_operand[r] = operand_of_buffer(in, h->bound, part->stmt->read[r].buffer);
     }
@@ -404,7 +404,7 @@ const struct shape *shape_get(struct verify *v, const struct issue_node *n, cons
     int64_t key[64];
     int nkeys = 0;
     if (2 + in->nranged + in->nstride_names + 2 * in->noperands > 64) {
-        verify_error(v, "'%s' has too many sizes to verify", in->id);
+        verify_limit(v, "'%s' has too many sizes to verify", in->id);
         return NULL;
     }
     key[nkeys++] = n->instr;

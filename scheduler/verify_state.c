@@ -178,7 +178,7 @@ static int64_t need_slot(struct site *s, const struct need *n) {
     int64_t value[STATE_FIELDS], first, last;
     struct state_now *now = state_get(s->v, n->state);
     if (n->nvalues > STATE_FIELDS || n->nvalues != s->v->m->state[n->state].nfields)
-        return verify_error(s->v, "state '%s' has too many fields to verify",
+        return verify_limit(s->v, "state '%s' has too many fields to verify",
                             s->v->m->state[n->state].id) -
                1;
     if (!need_index(s, n, &first, &last) || !need_values(s, n, value)) return -1;

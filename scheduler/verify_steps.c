@@ -69,12 +69,12 @@ bool steps_tables(struct verify *v) {
         int64_t n = p->buffer[p->stmt[s].dst.buffer].elements;
         for (int k = v->recurrence_of[s]; k >= 0; k = v->recurrence[k].parent)
             if (__builtin_mul_overflow(n, v->recurrence[k].steps, &n) || n >= MOST_COUNTS)
-                return verify_error(v, "statement %zu has too many results to verify", s);
+                return verify_limit(v, "statement %zu has too many results to verify", s);
     }
     for (int k = 0; k < v->nrecurrences; k++) {
         struct recurrence *r = &v->recurrence[k];
         if (r->steps > MOST_STEPS)
-            return verify_error(v, "a recurrence has too many steps to verify");
+            return verify_limit(v, "a recurrence has too many steps to verify");
         r->seen = arena_array(&v->arena, (size_t)r->steps + 1, sizeof *r->seen);
         r->before = arena_array(&v->arena, (size_t)r->steps + 1, sizeof *r->before);
     }

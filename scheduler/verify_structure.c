@@ -327,7 +327,7 @@ static bool check_issue(struct scope *c, const struct issue_node *n) {
         return verify_error(v, "an instruction does not exist");
     const struct instr *in = &v->m->instr[n->instr];
     if (in->noperands > MAX_OPERANDS_OF_ISSUE)
-        return verify_error(v, "'%s' has more than %d operands", in->id, MAX_OPERANDS_OF_ISSUE);
+        return verify_limit(v, "'%s' has more than %d operands", in->id, MAX_OPERANDS_OF_ISSUE);
     for (int k = 0; k < in->nranged; k++)
         if (!check_sx(c, n->size[k])) return false;
     for (int k = 0; k < in->nstride_names; k++)

@@ -10,7 +10,7 @@ export PATH="$build:$PATH" OUT="$work" LC_ALL=C
 failed=0 passed=0
 clean() {
   sed -E -e "s#$work#OUT#g" -e 's/in [0-9.e+-]+ (s|ms)/in T \1/g' -e 's/, [0-9.e+-]+ GMAC\/s//' \
-    -e 's/"(compile_seconds|run_seconds|wall_seconds|seconds|certify_seconds)": [0-9.e+-]+/"\1": T/'
+    -e 's/"(compile_seconds|proof_seconds|run_seconds|wall_seconds|seconds|certify_seconds)": [0-9.e+-]+/"\1": T/'
 }
 for case in tests/cases/*.case; do
   expected=${case%.case}.expected

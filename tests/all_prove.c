@@ -1,0 +1,92 @@
+/* What the commands say of the schedules that they make: proved, unproved with the reason, unchecked; refused is a defect. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "isamap_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static isamap *opened(const char *machine, const char *const *define) {
+    isamap *im = isamap_open();
+    isamap_option(im, "machine", machine);
+    for (; *define; define++) isamap_option(im, "define", *define);
+    return im;
+}
+
+static const char *const small[] = {"M=32", "N=32", "K=32", NULL};
+
+/* The schedule of a product as text, which the test changes. */
+static char *schedule_text(isamap *im, struct job *j) {
+    struct text t = {0};
+    job_init(j, "examples/i8/gmm.isam");
+    assert_true(job_machine(im, j, USE_SIM) && job_program(im, j) && job_compile(im, j));
+    schedule_print(j->schedule, &t);
+    return t.at;
+}
+
+static void small_ones_are_proved(void **state) {
+    (void)state;
+    isamap *im = opened("edge16", small);
+    assert_int_equal(isamap_sim(im, "examples/i8/gmm.isam"), ISAMAP_DONE);
+    assert_non_null(strstr(isamap_result(im), "schedule    proved"));
+    assert_true(isamap_number(im, "proof_seconds") >= 0);
+    isamap_option(im, "no-check", NULL);
+    isamap_option(im, "json", NULL);
+    assert_int_equal(isamap_sim(im, "examples/i8/gmm.isam"), ISAMAP_DONE);
+    assert_non_null(strstr(isamap_result(im), "\"schedule_proof\": \"unchecked\""));
+    isamap_close(im);
+}
+
+/* Within too few steps nothing is proved, and nothing is wrong. */
+static void a_small_budget_proves_nothing(void **state) {
+    (void)state;
+    isamap *im = opened("edge16", small);
+    struct job j;
+    char *text = schedule_text(im, &j);
+    struct text reason = {0};
+    assert_int_equal(j.proof, PROOF_PROVED);
+    assert_int_equal(schedule_prove(j.schedule, 30, &reason, &im->diags), PROOF_UNPROVED);
+    assert_non_null(strstr(reason.at, "budget"));
+    assert_int_equal(im->diags.errors, 0);
+    text_free(&reason);
+    free(text);
+    job_free(&j);
+    isamap_close(im);
+}
+
+/* A wrong schedule that isamap would have made: status 4, and what makes it again. */
+static void a_refusal_is_a_defect(void **state) {
+    (void)state;
+    isamap *im = opened("edge16", small);
+    struct job j;
+    call_begin(im);
+    char *text = schedule_text(im, &j), *issue = strstr(text, "issue st.acc");
+    assert_non_null(issue);
+    memcpy(issue, "#ssue", 5);
+    struct source source = {.file = "x.sched", .text = text, .length = strlen(text)};
+    schedule_free(j.schedule);
+    j.schedule = schedule_parse(j.machine, &source, &im->diags);
+    assert_non_null(j.schedule);
+    assert_false(job_prove(im, &j));
+    assert_int_equal(j.proof, PROOF_REFUSED);
+    assert_int_equal(call_end(im, ISAMAP_INPUT), ISAMAP_DEFECT);
+    static const char command[] =
+        "isamap compile examples/i8/gmm.isam -m edge16 -D M=32 -D N=32 -D K=32 --seed 1";
+    assert_non_null(strstr(isamap_messages(im), command));
+    free(text);
+    job_free(&j);
+    isamap_close(im);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_ones_are_proved),
+        cmocka_unit_test(a_small_budget_proves_nothing),
+        cmocka_unit_test(a_refusal_is_a_defect),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,9 +1,7 @@
 /* Layouts: an operand is direct, or its buffer gets a blocked home, or a copy with one
  * (docs/internals.md, "Homes and layouts"). */
-#include "scheduler/scheduler_int.h"
+#include "scheduler/due.h"
 #include <string.h>
-
-enum { MAX_PASSES = 64 };
 
 /* Then padding holds what the instructions left there; otherwise the zeros that every larger home
  * starts with. */
@@ -208,25 +206,22 @@ static const char *check_task(struct work *w, const struct moves *moves, int tas
     return why;
 }
 
+/* A fixed point. It is reached: a change drops a finishing or a starting move, turns an operand
+ * plain or into a copy by axes, is one of three repairs of an operand, gives a home its layout for
+ * good, or demotes a task. Each happens to an operand or a task at most so often; none is undone.
+ */
 bool layouts_decide(struct work *w, const struct moves *moves) {
-    bool changed = true;
-    for (int pass = 0; changed; pass++) {
-        changed = false;
-        for (int k = 0; k < w->norder; k++) {
-            int task = w->task_of[w->order[k]];
-            if (task < 0) continue;
-            bool here = false;
-            const char *why =
-                pass > MAX_PASSES ? "its layouts do not settle" : check_task(w, moves, task, &here);
-            if (!why && !here && (why = follow_check(w, &w->task[task], &here))) {
-                finish_drop(w, &w->task[task], why);
-                here = true;
-                why = NULL;
-            }
-            if (why) task_demote(w, task, why);
-            changed |= here || why;
-            if (here && !why) break; /* the order may have changed */
+    struct due *due = due_begin(w);
+    for (int task; (task = due_next(due)) >= 0;) {
+        bool changed = false;
+        const char *why = check_task(w, moves, task, &changed);
+        if (!why && !changed && (why = follow_check(w, &w->task[task], &changed))) {
+            finish_drop(w, &w->task[task], why);
+            changed = true;
+            why = NULL;
         }
+        if (why) task_demote(w, task, why);
+        if (why || changed) due_again(due, task);
     }
     routes_decide(w, moves);
     return !w->diags->errors;

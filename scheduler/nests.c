@@ -254,7 +254,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct task *last = n->core >= 0 ? &w->task[n->core] : &w->task[n->chain[0]];
     if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN ||
-        join_has(w, t->stmt))
+        t->apart || join_has(w, t->stmt))
         return false;
     if (!same_queue(w, t->needle->in->queue, last->needle->in->queue) ||
         last->needle->in->completes >= 0) /* it would have to wait */
@@ -296,6 +296,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
 /* A core's result that others read too goes home whole; then nothing follows it grain by grain. */
 static bool stays(const struct work *w, const struct nest *n, int next) {
     if (n->core < 0) return true;
+    if (n->nchain == MAX_CHAIN) return false;
     int b = w->p->stmt[w->task[n->core].stmt].dst.buffer;
     struct nest more = *n;
     more.chain[more.nchain++] = next;
@@ -401,4 +402,15 @@ bool nests_make(struct work *w, const struct moves *moves) {
         }
     }
     return true;
+}
+
+bool nest_cut(struct work *w, const struct nest *n) {
+    int least = n->core >= 0 ? 0 : 1, half = n->nchain / 2;
+    for (int i = 0; i < n->nchain; i++) { /* half, one less, one more, and so on */
+        int at = half + (i % 2 ? -(i + 1) / 2 : i / 2);
+        if (at < least || at >= n->nchain || left_alone(&w->task[n->chain[at]])) continue;
+        w->task[n->chain[at]].apart = true;
+        return true;
+    }
+    return false;
 }

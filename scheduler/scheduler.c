@@ -155,7 +155,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
             continue;
         if (searched) return false;
         const struct nest *n = &w->nest[i];
-        if (!recur_release(w))
+        if (!recur_release(w) && !nest_cut(w, n))
             task_demote(w, n->core >= 0 ? n->core : n->chain[0],
                         "no tile of it fits the machine's memories");
         if (w->diags->errors || w->refused) return false;

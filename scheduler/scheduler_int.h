@@ -190,6 +190,7 @@ struct task {
     int nops;
     uint64_t reductions; /* program axes that the result lacks */
     bool finishes;       /* by a move that computes: part of another task's nest (finish.c) */
+    bool apart;          /* it follows nobody: what it followed did not fit with it */
     int after[MAX_CHAIN], nafter; /* tasks that change the result of this one where it lies (follow.c) */
 };
 
@@ -505,6 +506,9 @@ bool fit_box(struct work *, const struct moves *, int by, int from_memory, int t
 
 /* nests.c */
 bool nests_make(struct work *, const struct moves *);
+/* Its later statements begin a nest of their own, which reads from home what the earlier ones left
+ * there; nests_make is due. False: it cannot be cut. */
+bool nest_cut(struct work *, const struct nest *);
 bool needs_home(const struct work *, const struct nest *,
                 int buffer); /* somebody outside the nest reads it */
 int64_t nest_grain(const struct work *, const struct nest *,

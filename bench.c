@@ -529,8 +529,8 @@ static int bench_run(struct bench *b) {
     return status;
 }
 
-int isamap_bench(isamap *im, const char *path) {
-    call_begin(im);
+static int bench_command(isamap *im, const char *path, const char *out) {
+    (void)out;
     struct bench b = {.im = im, .path = path, .machine = ""};
     struct options kept = im->option;
     arena_init(&b.arena);
@@ -543,5 +543,11 @@ int isamap_bench(isamap *im, const char *path) {
     im->option = kept;
     suite_free(b.suite);
     arena_free(&b.arena);
-    return call_end(im, status);
+    return status;
+}
+
+int isamap_bench(isamap *im, const char *path) {
+    return call_run(
+        im, &(struct api_call){.name = "isamap_bench", .run = bench_command, .file = "program"},
+        path, NULL);
 }

@@ -279,11 +279,16 @@ static int calibrate(isamap *im, struct job *j, const char *out) {
     return ok ? ISAMAP_DONE : ISAMAP_INPUT;
 }
 
-int isamap_calibrate(isamap *im, const char *out) {
-    call_begin(im);
+static int calibrate_command(isamap *im, const char *path, const char *out) {
+    (void)path;
     struct job j;
     job_init(&j, "");
     int status = job_machine(im, &j, USE_RUN) ? calibrate(im, &j, out) : ISAMAP_INPUT;
     job_free(&j);
-    return call_end(im, status);
+    return status;
+}
+
+int isamap_calibrate(isamap *im, const char *out) {
+    return call_run(im, &(struct api_call){.name = "isamap_calibrate", .run = calibrate_command},
+                    NULL, out);
 }

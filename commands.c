@@ -180,8 +180,8 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
 }
 
-int isamap_run(isamap *im, const char *path) {
-    call_begin(im);
+static int run_command(isamap *im, const char *path, const char *out) {
+    (void)out;
     struct job j;
     struct arrays in = {0}, got = {0};
     job_init(&j, path);
@@ -193,7 +193,13 @@ int isamap_run(isamap *im, const char *path) {
     if (got.data) arrays_free(&got);
     text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
     job_free(&j);
-    return call_end(im, status);
+    return status;
+}
+
+int isamap_run(isamap *im, const char *path) {
+    return call_run(im,
+                    &(struct api_call){.name = "isamap_run", .run = run_command, .file = "program"},
+                    path, NULL);
 }
 
 /* ---- compile ---- */
@@ -212,8 +218,7 @@ bool write_text(isamap *im, const char *path, const struct text *t) {
     return ok;
 }
 
-int isamap_compile(isamap *im, const char *path, const char *out) {
-    call_begin(im);
+static int compile_command(isamap *im, const char *path, const char *out) {
     struct job j;
     job_init(&j, path);
     bool ok = false;
@@ -250,7 +255,15 @@ int isamap_compile(isamap *im, const char *path, const char *out) {
     }
     text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
     job_free(&j);
-    return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);
+    return ok ? ISAMAP_DONE : ISAMAP_INPUT;
+}
+
+int isamap_compile(isamap *im, const char *path, const char *out) {
+    return call_run(
+        im,
+        &(struct api_call){
+            .name = "isamap_compile", .run = compile_command, .file = "program", .out = "out"},
+        path, out);
 }
 
 /* ---- check ---- */
@@ -324,10 +337,16 @@ static bool check_schedule(isamap *im, const char *path) {
     return ok;
 }
 
-int isamap_check(isamap *im, const char *path) {
-    call_begin(im);
+static int check_command(isamap *im, const char *path, const char *out) {
+    (void)out;
     bool ok = has_suffix(path, ".isam") || has_suffix(path, ".onnx") ? check_program(im, path)
               : has_suffix(path, ".sched")                           ? check_schedule(im, path)
                                                                      : check_machine(im, path);
-    return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);
+    return ok ? ISAMAP_DONE : ISAMAP_INPUT;
+}
+
+int isamap_check(isamap *im, const char *path) {
+    return call_run(
+        im, &(struct api_call){.name = "isamap_check", .run = check_command, .file = "file"}, path,
+        NULL);
 }

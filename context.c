@@ -1,6 +1,8 @@
 /* The context: options by name, messages, results by path. */
 #include "isamap_int.h"
+#include "ir/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +13,24 @@ static void options_default(struct options *o) {
         .seed = 1, .threads = 1, .thread_count = {1}, .nthreads = 1, .runs = 7, .rtol = -1};
 }
 
-isamap *isamap_open(void) {
-    isamap *im = calloc(1, sizeof *im);
-    if (!im) return NULL;
+static bool context_init(isamap *im) {
+    struct memory_scope scope;
+    memory_scope_open(&scope);
+    if (setjmp(scope.escape)) return false;
     arena_init(&im->arena);
     diags_init(&im->diags);
     report_init(&im->report);
     text_append(&im->messages, "", 0);
     options_default(&im->option);
-    return im;
+    memory_scope_close(&scope);
+    return true;
+}
+
+isamap *isamap_open(void) {
+    isamap *im = calloc(1, sizeof *im);
+    if (im && context_init(im)) return im;
+    free(im);
+    return NULL;
 }
 
 void isamap_close(isamap *im) {
@@ -32,6 +43,8 @@ void isamap_close(isamap *im) {
 }
 
 void isamap_reset(isamap *im) {
+    if (!im) return;
+    arena_free(&im->arena);
     options_default(&im->option);
 }
 
@@ -82,7 +95,13 @@ static bool set_latencies(struct latencies *l, const char *value) {
     return high >= low && high > 0;
 }
 
-int isamap_option(isamap *im, const char *name, const char *value) {
+static void clear_messages(isamap *im) {
+    *im->last_message = 0;
+    im->messages.n = 0;
+    text_append(&im->messages, "", 0);
+}
+
+static int set_option(isamap *im, const char *name, const char *value) {
     struct options *o = &im->option;
     double number;
     struct {
@@ -133,24 +152,77 @@ int isamap_option(isamap *im, const char *name, const char *value) {
     return ISAMAP_USAGE;
 }
 
+int isamap_option(isamap *im, const char *name, const char *value) {
+    struct memory_scope scope;
+    if (!im) return ISAMAP_USAGE;
+    const struct arena arena = im->arena;
+    const struct options option = im->option;
+    memory_scope_open(&scope);
+    if (setjmp(scope.escape)) {
+        im->arena = arena;
+        im->option = option;
+        return call_out_of_memory(im, scope.wanted);
+    }
+    clear_messages(im);
+    int status = set_option(im, name ? name : "", value);
+    memory_scope_close(&scope);
+    return status;
+}
+
+/* ---- calls ---- */
+
 void call_begin(isamap *im) {
     im->defect = false;
     diags_free(&im->diags);
     diags_init(&im->diags);
     report_free(&im->report);
     report_init(&im->report);
+    clear_messages(im);
+}
+
+int call_out_of_memory(isamap *im, size_t wanted) {
+    diags_init(&im->diags);
+    text_free(&im->report.text);
+    text_free(&im->report.json);
+    im->report = (struct report){0};
     text_free(&im->messages);
-    text_append(&im->messages, "", 0);
+    if (wanted)
+        snprintf(
+            im->last_message, sizeof im->last_message,
+            "error: not enough memory for %zu bytes, expected a smaller program or more memory\n",
+            wanted);
+    else
+        snprintf(im->last_message, sizeof im->last_message,
+                 "error: not enough memory, expected a smaller program or more memory\n");
+    return ISAMAP_RESOURCES;
+}
+
+static bool call_accepts(isamap *im, const struct api_call *c, const char *file, const char *out) {
+    const char *missing = c->file && !file ? c->file : c->out && !out ? c->out : NULL;
+    if (missing) diag_line(&im->diags, c->name, 0, 0, "'%s' is NULL, expected a text", missing);
+    return !missing;
+}
+
+int call_run(isamap *im, const struct api_call *c, const char *file, const char *out) {
+    struct memory_scope scope;
+    if (!im) return ISAMAP_USAGE;
+    const struct arena arena = im->arena;
+    const struct options option = im->option;
+    memory_scope_open(&scope);
+    if (setjmp(scope.escape)) {
+        im->arena = arena;
+        im->option = option;
+        return call_out_of_memory(im, scope.wanted);
+    }
+    call_begin(im);
+    int status = call_accepts(im, c, file, out) ? c->run(im, file, out) : ISAMAP_USAGE;
+    status = call_end(im, status);
+    memory_scope_close(&scope);
+    return status;
 }
 
 void messages_take(isamap *im) {
-    char *at = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&at, &n);
-    diags_print(&im->diags, f);
-    fclose(f);
-    text_append(&im->messages, at, n);
-    free(at);
+    diags_text(&im->diags, &im->messages);
     diags_free(&im->diags);
     diags_init(&im->diags);
 }
@@ -163,17 +235,19 @@ int call_end(isamap *im, int status) {
 }
 
 const char *isamap_result(const isamap *im) {
-    return im->option.json ? im->report.json.at : im->report.text.at;
+    const char *at = !im ? NULL : im->option.json ? im->report.json.at : im->report.text.at;
+    return at ? at : "";
 }
 
 const char *isamap_messages(const isamap *im) {
-    return im->messages.at;
+    if (im && *im->last_message) return im->last_message;
+    return im && im->messages.at ? im->messages.at : "";
 }
 
 double isamap_number(const isamap *im, const char *path) {
-    return report_get(&im->report, path);
+    return im && path ? report_get(&im->report, path) : NAN;
 }
 
 const char *isamap_key(const isamap *im, const char *path, int i) {
-    return report_key(&im->report, path, i);
+    return im && path && i >= 0 ? report_key(&im->report, path, i) : NULL;
 }

@@ -1,5 +1,4 @@
-/* The pipeline, and what a program needs around it: machine, inputs, comparison, code in this
- * process. */
+/* The pipeline, and what a program needs around it: machine, inputs, arrays. */
 #include "isamap_int.h"
 #include "ir/npy.h"
 
@@ -100,7 +99,7 @@ bool job_machine(isamap *im, struct job *j, enum machine_use use) {
 }
 
 bool has_suffix(const char *s, const char *suffix) {
-    size_t n = strlen(s), k = strlen(suffix);
+    size_t n = s ? strlen(s) : 0, k = strlen(suffix);
     return n > k && strcmp(s + n - k, suffix) == 0;
 }
 
@@ -343,7 +342,7 @@ static void random_fill(const struct buffer *b, void *data, uint64_t seed) {
     }
 }
 
-static bool is_argument(const struct buffer *b) {
+bool is_argument(const struct buffer *b) {
     return b->role == ROLE_IN || b->role == ROLE_OUT || b->role == ROLE_INOUT ||
            b->role == ROLE_CONST;
 }
@@ -356,7 +355,7 @@ static const char *model_name_of(const struct job *j, int buffer) {
     return NULL;
 }
 
-static const void *weights_of(const struct job *j, int buffer) {
+const void *weights_of(const struct job *j, int buffer) {
     return j->model ? j->model->data[buffer] : NULL;
 }
 
@@ -492,98 +491,4 @@ void **arrays_for_schedule(const struct job *j, const struct arrays *a) {
         if (from >= 0) data[b] = a->data[from];
     }
     return data;
-}
-
-/* ---- code in this process ---- */
-
-struct isamap_code {
-    struct job job;
-    struct executable *executable;
-    struct diags diags;
-    void **data;   /* by buffer of schedule.program */
-    int *argument; /* buffers of job.program */
-    int narguments;
-    int64_t *size; /* of job.program's sizes */
-};
-
-isamap_code *isamap_load(isamap *im, const char *path) {
-    isamap_code *c = calloc(1, sizeof *c);
-    job_init(&c->job, path);
-    diags_init(&c->diags);
-    const struct backend *backend = NULL;
-    if (job_machine(im, &c->job, USE_RUN) && job_program(im, &c->job) && job_compile(im, &c->job))
-        backend = backend_find(c->job.schedule, NULL, &im->diags);
-    if (backend)
-        c->executable = backend->load(
-            c->job.schedule, &(struct backend_options){.target = im->option.target}, &im->diags);
-    if (!c->executable) {
-        isamap_code_free(c);
-        return NULL;
-    }
-    const struct program *p = c->job.program;
-    c->data = calloc((size_t)c->job.schedule->program->nbuffers + 1, sizeof *c->data);
-    c->argument = calloc((size_t)p->nbuffers + 1, sizeof *c->argument);
-    c->size = calloc((size_t)p->nsizes + 1, sizeof *c->size);
-    for (int k = 0; k < p->nsizes; k++) c->size[k] = p->size[k].hi;
-    for (int b = 0; b < p->nbuffers; b++)
-        if (is_argument(&p->buffer[b])) c->argument[c->narguments++] = b;
-    return c;
-}
-
-void isamap_code_free(isamap_code *c) {
-    if (!c) return;
-    if (c->executable) executable_free(c->executable);
-    job_free(&c->job);
-    diags_free(&c->diags);
-    free(c->data);
-    free(c->argument);
-    free(c->size);
-    free(c);
-}
-
-int isamap_code_arguments(const isamap_code *c) {
-    return c->narguments;
-}
-
-const char *isamap_code_argument(const isamap_code *c, int i, size_t *bytes, int *is_output) {
-    if (i < 0 || i >= c->narguments) return NULL;
-    const struct buffer *b = &c->job.program->buffer[c->argument[i]];
-    if (bytes) *bytes = (size_t)b->elements * type_size(b->type);
-    if (is_output) *is_output = b->role == ROLE_OUT || b->role == ROLE_INOUT;
-    return b->name;
-}
-
-/* False: an argument is missing that the model does not carry. */
-static bool bind_arguments(isamap_code *c, void *const *args) {
-    const struct program *p = c->job.program;
-    for (int i = 0; i < c->narguments; i++) {
-        int b = c->argument[i], to = program_buffer(c->job.schedule->program, p->buffer[b].name);
-        const void *weights = weights_of(&c->job, b);
-        void *at = args[i] ? args[i] : (void *)(uintptr_t)weights;
-        if (!at) return false;
-        if (to >= 0) c->data[to] = at;
-    }
-    return true;
-}
-
-int isamap_code_prepare(isamap_code *c, void *const *args) {
-    if (!bind_arguments(c, args)) return ISAMAP_INPUT;
-    return executable_prepare(c->executable, c->data, &c->diags) ? ISAMAP_DONE : ISAMAP_DEFECT;
-}
-
-int isamap_code_size(isamap_code *c, const char *name, int64_t value) {
-    const struct program *p = c->job.program;
-    for (int k = 0; k < p->nsizes; k++) {
-        if (strcmp(p->size[k].name, name) != 0) continue;
-        if (size_within(&p->size[k], value) != value) return ISAMAP_INPUT;
-        c->size[k] = value;
-        executable_sizes(c->executable, c->size);
-        return ISAMAP_DONE;
-    }
-    return ISAMAP_USAGE;
-}
-
-int isamap_code_run(isamap_code *c, void *const *args, int threads) {
-    if (!bind_arguments(c, args)) return ISAMAP_INPUT;
-    return executable_run(c->executable, c->data, threads, &c->diags) ? ISAMAP_DONE : ISAMAP_DEFECT;
 }

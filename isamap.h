@@ -4,6 +4,11 @@
  * before it, leaves its result as text (JSON with option "json") and its messages, and returns a
  * status. The command `isamap` is this header and a loop over its arguments.
  *
+ * A NULL where something is expected is ISAMAP_USAGE (NULL, 0, "" or NAN from calls without a
+ * status). When memory ends a call returns ISAMAP_RESOURCES and the context can be used on; what the
+ * call held outside its own blocks at that moment is not given back. Contexts, and code, belong to
+ * one thread at a time; different ones do not know of each other.
+ *
  *     isamap *im = isamap_open();
  *     isamap_option(im, "machine", "host");
  *     isamap_code *f = isamap_load(im, "gmm.isam");
@@ -28,10 +33,11 @@ typedef struct isamap_code isamap_code;
 enum isamap_status {
     ISAMAP_DONE = 0,
     ISAMAP_INPUT = 1,      /* a file or value is wrong: see the messages */
-    ISAMAP_USAGE = 2,      /* no such option or value */
+    ISAMAP_USAGE = 2,      /* no such option or value; an argument of the call is not usable */
     ISAMAP_NO_MAPPING = 3, /* isamap_map: nothing maps */
     ISAMAP_DEFECT = 4,     /* a defect in isamap */
-    ISAMAP_VERIFY = 5      /* the result differs from the interpreter's */
+    ISAMAP_VERIFY = 5,     /* the result differs from the interpreter's */
+    ISAMAP_RESOURCES = 6   /* memory, or room on a disk, is used up; the context can be used on */
 };
 
 ISAMAP_API isamap *isamap_open(void);
@@ -39,7 +45,7 @@ ISAMAP_API void isamap_close(isamap *);
 
 /* Names as the command's long options without dashes; value NULL switches on. "define" (-D),
  * "input", "param" may be given again and again; isamap_reset forgets all options. ISAMAP_USAGE
- * with a message when the name or the value is not known. */
+ * with a message (the only one then) when the name or the value is not known: nothing is set. */
 ISAMAP_API int isamap_option(isamap *, const char *name, const char *value);
 ISAMAP_API void isamap_reset(isamap *);
 
@@ -64,21 +70,25 @@ ISAMAP_API double isamap_number(const isamap *, const char *path);
 /* Names below an object of the last result, "macs_on": the i-th, or NULL. */
 ISAMAP_API const char *isamap_key(const isamap *, const char *path, int i);
 
-/* Code that runs in this process. NULL: see the messages. The code outlives the context. */
+/* Code that runs in this process. NULL: see isamap_messages. The code outlives the context. */
 ISAMAP_API isamap_code *isamap_load(isamap *, const char *program);
 ISAMAP_API void isamap_code_free(isamap_code *);
 ISAMAP_API int isamap_code_arguments(const isamap_code *);
+/* The program's name of argument i; bytes and is_output may be NULL. NULL: there is no such argument. */
 ISAMAP_API const char *isamap_code_argument(const isamap_code *, int i, size_t *bytes,
                                             int *is_output);
-ISAMAP_API int
-isamap_code_prepare(isamap_code *,
-                    void *const *args); /* once, and when a const argument changed; a model's
-                                          weights are its own: their args may be NULL */
+/* The three calls below say in isamap_code_messages what was wrong (valid until the next of them).
+ * ISAMAP_USAGE: an argument is NULL, a name or a number of threads is not usable, a run without
+ * prepare.
+ *
+ * Once, and when a const argument changed; a model's weights are its own: their args may be NULL. */
+ISAMAP_API int isamap_code_prepare(isamap_code *, void *const *args);
 /* A size that the program leaves open (T=0..4096 without -D), for the runs that follow; at first the
  * largest. Arrays whose first dimension it is need as many rows only. ISAMAP_INPUT: outside its
- * range; ISAMAP_USAGE: there is none of that name. */
+ * range; ISAMAP_USAGE: there is none of that name. The size stays as it was. */
 ISAMAP_API int isamap_code_size(isamap_code *, const char *name, int64_t value);
-ISAMAP_API int isamap_code_run(isamap_code *, void *const *args, int threads);
+ISAMAP_API int isamap_code_run(isamap_code *, void *const *args, int threads); /* 1 to 1024 threads */
+ISAMAP_API const char *isamap_code_messages(const isamap_code *);
 
 #ifdef __cplusplus
 }

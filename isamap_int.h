@@ -51,6 +51,7 @@ struct isamap {
     struct report report;
     struct text messages;
     bool defect; /* of isamap, met during this call */
+    char last_message[160]; /* in place of messages, when there was no memory for them; "" */
 };
 
 /* One program on one machine. Everything that is not NULL is owned. */
@@ -88,6 +89,9 @@ bool job_compile(isamap *,
 bool job_check(isamap *, struct job *);
 /* The same for a schedule that isamap made, unless it is left out: a refusal is a defect, and the message says what reproduces it. */
 bool job_prove(isamap *, struct job *);
+
+bool is_argument(const struct buffer *);               /* in, out, inout or const */
+const void *weights_of(const struct job *, int buffer); /* the model's own, of job.program; NULL */
 
 /* Arrays for the buffers of job.program. */
 struct arrays {
@@ -162,10 +166,19 @@ double now_seconds(void);
 bool has_suffix(const char *, const char *suffix);
 bool write_text(isamap *, const char *path, const struct text *); /* whole or not at all; false after reporting */
 
-/* Around every call of isamap.h: clears the last result; turns diagnostics into messages, and a
- * clean status with errors into ISAMAP_INPUT. */
+/* One call of isamap.h that is a command. */
+struct api_call {
+    const char *name;       /* of the function */
+    const char *file, *out; /* names of the arguments that must not be NULL; NULL: there is none such */
+    int (*run)(isamap *, const char *file, const char *out);
+};
+/* Around it: refuses NULL, clears the last result, turns diagnostics into messages, a clean status with errors into ISAMAP_INPUT, and
+ * the end of memory into ISAMAP_RESOURCES. */
+int call_run(isamap *, const struct api_call *, const char *file, const char *out);
+/* The same in two halves, for a call with another result; memory's end is the caller's. */
 void call_begin(isamap *);
 int call_end(isamap *, int status);
+int call_out_of_memory(isamap *, size_t wanted); /* the scope is closed: what the call had is gone; leaves a message */
 void messages_take(isamap *); /* diagnostics become messages now: what follows starts without errors */
 
 #endif

@@ -269,8 +269,8 @@ static void report_derivations(struct report *r, const struct job *j, const stru
     report_number(r, "rewrite_seconds", d->seconds);
 }
 
-int isamap_map(isamap *im, const char *path) {
-    call_begin(im);
+static int map_command(isamap *im, const char *path, const char *out) {
+    (void)out;
     struct job j;
     job_init(&j, path);
     int status = ISAMAP_INPUT;
@@ -305,5 +305,11 @@ int isamap_map(isamap *im, const char *path) {
         findings_free(f);
     }
     job_free(&j);
-    return call_end(im, status);
+    return status;
+}
+
+int isamap_map(isamap *im, const char *path) {
+    return call_run(im,
+                    &(struct api_call){.name = "isamap_map", .run = map_command, .file = "program"},
+                    path, NULL);
 }

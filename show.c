@@ -268,8 +268,7 @@ static bool show_mappings(isamap *im, struct job *j, struct text *out) {
 
 /* ---- show ---- */
 
-int isamap_show(isamap *im, const char *path, const char *out) {
-    call_begin(im);
+static int show_command(isamap *im, const char *path, const char *out) {
     struct job j;
     job_init(&j, path);
     struct text t = {0};
@@ -293,12 +292,18 @@ int isamap_show(isamap *im, const char *path, const char *out) {
             &im->diags, out, 0, 0,
             "cannot show '%s' as '%s'; expected a program as .isam, its mapping (-m MACHINE) as "
             ".svg, a machine as .dot or .sv, an image as .txt or .sched",
-            path, out);
+            path, out ? out : "text");
     }
     ok = ok && (!out || write_text(im, out, &t));
     text_free(&t);
     job_free(&j);
-    return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);
+    return ok ? ISAMAP_DONE : ISAMAP_INPUT;
+}
+
+int isamap_show(isamap *im, const char *path, const char *out) {
+    return call_run(im,
+                    &(struct api_call){.name = "isamap_show", .run = show_command, .file = "file"},
+                    path, out);
 }
 
 /* ---- new-machine ---- */
@@ -310,8 +315,7 @@ static bool is_id(const char *s) {
     return true;
 }
 
-int isamap_new_machine(isamap *im, const char *name, const char *out) {
-    call_begin(im);
+static int new_machine_command(isamap *im, const char *name, const char *out) {
     struct text t = {0};
     struct text path = {0};
     text_printf(&path, "%s.xml", name);
@@ -337,5 +341,12 @@ int isamap_new_machine(isamap *im, const char *name, const char *out) {
         text_printf(&im->report.text, "wrote       %s; docs/porting.md goes on from here\n", to);
     text_free(&t);
     text_free(&path);
-    return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);
+    return ok ? ISAMAP_DONE : ISAMAP_INPUT;
+}
+
+int isamap_new_machine(isamap *im, const char *name, const char *out) {
+    return call_run(im,
+                    &(struct api_call){
+                        .name = "isamap_new_machine", .run = new_machine_command, .file = "name"},
+                    name, out);
 }

@@ -159,8 +159,8 @@ static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
 }
 
-int isamap_sim(isamap *im, const char *path) {
-    call_begin(im);
+static int sim_command(isamap *im, const char *path, const char *out) {
+    (void)out;
     struct job j;
     struct arrays in = {0}, got = {0};
     job_init(&j, path);
@@ -172,5 +172,11 @@ int isamap_sim(isamap *im, const char *path) {
     if (got.data) arrays_free(&got);
     text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
     job_free(&j);
-    return call_end(im, status);
+    return status;
+}
+
+int isamap_sim(isamap *im, const char *path) {
+    return call_run(im,
+                    &(struct api_call){.name = "isamap_sim", .run = sim_command, .file = "program"},
+                    path, NULL);
 }

@@ -251,8 +251,7 @@ static bool write_results(struct sweep *w, const char *out) {
     return ok;
 }
 
-int isamap_sweep(isamap *im, const char *path, const char *out) {
-    call_begin(im);
+static int sweep_command(isamap *im, const char *path, const char *out) {
     struct sweep w = {.im = im, .path = path};
     arena_init(&w.arena);
     bool ok = parse_sets(&w);
@@ -271,5 +270,11 @@ int isamap_sweep(isamap *im, const char *path, const char *out) {
     if (ok) report_points(&w);
     ok = ok && write_results(&w, out);
     arena_free(&w.arena);
-    return call_end(im, ok ? ISAMAP_DONE : ISAMAP_INPUT);
+    return ok ? ISAMAP_DONE : ISAMAP_INPUT;
+}
+
+int isamap_sweep(isamap *im, const char *path, const char *out) {
+    return call_run(
+        im, &(struct api_call){.name = "isamap_sweep", .run = sweep_command, .file = "program"},
+        path, out);
 }

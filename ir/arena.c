@@ -1,4 +1,5 @@
 #include "ir/arena.h"
+#include "ir/memory.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -9,16 +10,13 @@
 enum { ALIGN = 16, BLOCK_MIN = 8192 };
 
 struct arena_block {
+    struct memory_block scope; /* first: it is what the scope frees */
     struct arena_block *next;
     size_t used, size;
     void *pad; /* the header is a multiple of ALIGN */
     unsigned char data[];
 };
-
-static void out_of_memory(void) {
-    fputs("out of memory\n", stderr);
-    abort();
-}
+static_assert(sizeof(struct arena_block) % ALIGN == 0, "data must be aligned");
 
 void arena_init(struct arena *a) {
     a->head = NULL;
@@ -27,6 +25,7 @@ void arena_init(struct arena *a) {
 void arena_free(struct arena *a) {
     for (struct arena_block *b = a->head, *next; b; b = next) {
         next = b->next;
+        memory_block_leave(&b->scope);
         free(b);
     }
     a->head = NULL;
@@ -36,14 +35,15 @@ static struct arena_block *block_new(struct arena *a, size_t bytes) {
     size_t size = a->head && a->head->size < (1 << 20) ? 2 * a->head->size : BLOCK_MIN;
     if (size < bytes) size = bytes;
     struct arena_block *b = malloc(sizeof *b + size);
-    if (!b) out_of_memory();
+    if (!b) memory_exhausted(size);
     *b = (struct arena_block){.next = a->head, .size = size};
+    memory_block_enter(&b->scope);
     a->head = b;
     return b;
 }
 
 void *arena_alloc(struct arena *a, size_t bytes) {
-    if (bytes > SIZE_MAX / 2) out_of_memory();
+    if (bytes > SIZE_MAX / 2) memory_exhausted(bytes);
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     struct arena_block *b = a->head;
     if (!b || b->size - b->used < bytes) b = block_new(a, bytes);
@@ -54,7 +54,7 @@ void *arena_alloc(struct arena *a, size_t bytes) {
 
 void *arena_array(struct arena *a, size_t count, size_t size) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) out_of_memory();
+    if (__builtin_mul_overflow(count, size, &bytes)) memory_exhausted(0);
     return arena_alloc(a, bytes);
 }
 
@@ -98,9 +98,9 @@ void *arena_grow(struct arena *a, void *old, int n, int *cap, size_t size) {
 
 static void text_reserve(struct text *t, size_t more) {
     if (t->cap - t->n > more) return;
+    if (more > SIZE_MAX / 8 || t->n > SIZE_MAX / 8) memory_exhausted(more);
     size_t cap = 2 * (t->n + more) + 64;
-    t->at = realloc(t->at, cap);
-    if (!t->at) out_of_memory();
+    t->at = memory_grow(t->at, cap);
     t->cap = cap;
 }
 

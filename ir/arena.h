@@ -11,8 +11,8 @@ struct arena {
 
 void arena_init(struct arena *);
 void arena_free(struct arena *);
-void *arena_alloc(struct arena *, size_t bytes);                  /* zeroed, aligned to 16; aborts when memory ends */
-void *arena_array(struct arena *, size_t count, size_t size);     /* as calloc: aborts on overflow */
+void *arena_alloc(struct arena *, size_t bytes);                  /* zeroed, aligned to 16; never NULL: ir/memory.h says what happens when memory ends */
+void *arena_array(struct arena *, size_t count, size_t size);     /* as calloc; an overflow counts as the end of memory */
 void *arena_copy(struct arena *, const void *, size_t bytes);
 char *arena_strdup(struct arena *, const char *);
 char *arena_strndup(struct arena *, const char *, size_t);

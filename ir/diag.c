@@ -106,31 +106,38 @@ void diag_warn(struct diags *d, const char *file, int line, int col, const char 
     va_end(args);
 }
 
-static void print_caret(const struct diag *g, FILE *f) {
-    fprintf(f, "%s\n", g->source_line);
+static void caret_text(const struct diag *g, struct text *t) {
+    text_printf(t, "%s\n", g->source_line);
     int col = 1;
     for (const char *c = g->source_line; *c && col < g->col; c++) {
         if (((unsigned char)*c & 0xc0) == 0x80) continue;
-        fputc(*c == '\t' ? '\t' : ' ', f);
+        text_append(t, *c == '\t' ? "\t" : " ", 1);
         col++;
     }
-    for (; col < g->col; col++) fputc(' ', f);
-    fputs("^\n", f);
+    for (; col < g->col; col++) text_append(t, " ", 1);
+    text_append(t, "^\n", 2);
 }
 
-void diags_print(const struct diags *d, FILE *f) {
+void diags_text(const struct diags *d, struct text *t) {
     int kept_errors = 0;
     for (int k = 0; k < d->n; k++) {
         const struct diag *g = &d->at[k];
-        if (g->file) fprintf(f, "%s:", g->file);
-        if (g->line) fprintf(f, "%d:", g->line);
-        if (g->line && g->col) fprintf(f, "%d:", g->col);
-        fprintf(f, "%s%s: %s\n", g->file || g->line ? " " : "", g->warning ? "warning" : "error",
-                g->text);
-        if (g->source_line) print_caret(g, f);
+        if (g->file) text_printf(t, "%s:", g->file);
+        if (g->line) text_printf(t, "%d:", g->line);
+        if (g->line && g->col) text_printf(t, "%d:", g->col);
+        text_printf(t, "%s%s: %s\n", g->file || g->line ? " " : "", g->warning ? "warning" : "error",
+                    g->text);
+        if (g->source_line) caret_text(g, t);
         kept_errors += !g->warning;
     }
-    if (d->errors > kept_errors) fprintf(f, "%d more errors\n", d->errors - kept_errors);
+    if (d->errors > kept_errors) text_printf(t, "%d more errors\n", d->errors - kept_errors);
+}
+
+void diags_print(const struct diags *d, FILE *f) {
+    struct text t = {0};
+    diags_text(d, &t);
+    if (t.n) fwrite(t.at, 1, t.n, f);
+    text_free(&t);
 }
 
 static char *stream_read(struct arena *a, FILE *f, size_t limit, size_t *length, bool *too_long) {

@@ -39,7 +39,8 @@ void diag_line(struct diags *, const char *file, int line, int col, const char *
 void diag_warn(struct diags *, const char *file, int line, int col, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 void source_place(const struct source *, size_t offset, int *line, int *col);
-void diags_print(const struct diags *, FILE *); /* file:line:col: error: text, the line, a caret */
+void diags_text(const struct diags *, struct text *); /* file:line:col: error: text, the line, a caret */
+void diags_print(const struct diags *, FILE *);       /* the same */
 
 /* Reads a whole file, at most `limit` bytes; on failure reports and returns NULL. The result lives in the arena. */
 char *file_read(struct arena *, const char *path, size_t limit, size_t *length, struct diags *);

@@ -1,0 +1,242 @@
+/* isamap.h used wrongly: every call says so with its status and a message, and the next right call
+ * works. */
+#include "isamap.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define DATA "tests/data/api/"
+
+enum { ROWS = 64, COLUMNS = 8, ARGUMENTS = 4 };
+
+struct arrays {
+    float x[ROWS * COLUMNS], w[COLUMNS * COLUMNS], y[ROWS * COLUMNS];
+    float h0[COLUMNS];
+    void *args[ARGUMENTS];
+};
+
+static struct arrays *arrays_new(void) {
+    struct arrays *a = calloc(1, sizeof *a);
+    for (int i = 0; i < ROWS * COLUMNS; i++) a->x[i] = (float)(i % 13);
+    for (int i = 0; i < COLUMNS; i++) a->w[i * COLUMNS + i] = 2;
+    a->args[0] = a->x, a->args[1] = a->w, a->args[2] = a->y, a->args[3] = a->h0;
+    return a;
+}
+
+static isamap *context(void) {
+    isamap *im = isamap_open();
+    assert_non_null(im);
+    return im;
+}
+
+static void says(const char *messages, const char *what) {
+    if (strstr(messages, what)) return;
+    print_error("expected '%s' in: %s\n", what, messages);
+    fail();
+}
+
+static void test_nothing(void **state) {
+    (void)state;
+    size_t bytes;
+    int is_output;
+    isamap_close(NULL);
+    isamap_reset(NULL);
+    assert_int_equal(isamap_option(NULL, "machine", "host"), ISAMAP_USAGE);
+    assert_int_equal(isamap_check(NULL, "x"), ISAMAP_USAGE);
+    assert_int_equal(isamap_map(NULL, "x"), ISAMAP_USAGE);
+    assert_int_equal(isamap_compile(NULL, "x", "y"), ISAMAP_USAGE);
+    assert_int_equal(isamap_run(NULL, "x"), ISAMAP_USAGE);
+    assert_int_equal(isamap_sim(NULL, "x"), ISAMAP_USAGE);
+    assert_int_equal(isamap_sweep(NULL, "x", "y"), ISAMAP_USAGE);
+    assert_int_equal(isamap_bench(NULL, "x"), ISAMAP_USAGE);
+    assert_int_equal(isamap_show(NULL, "x", "y"), ISAMAP_USAGE);
+    assert_int_equal(isamap_new_machine(NULL, "x", "y"), ISAMAP_USAGE);
+    assert_int_equal(isamap_calibrate(NULL, "y"), ISAMAP_USAGE);
+    assert_string_equal(isamap_result(NULL), "");
+    assert_string_equal(isamap_messages(NULL), "");
+    assert_true(isnan(isamap_number(NULL, "x")));
+    assert_null(isamap_key(NULL, "x", 0));
+    assert_null(isamap_load(NULL, "x"));
+    isamap_code_free(NULL);
+    assert_int_equal(isamap_code_arguments(NULL), 0);
+    assert_null(isamap_code_argument(NULL, 0, &bytes, &is_output));
+    assert_int_equal(isamap_code_prepare(NULL, NULL), ISAMAP_USAGE);
+    assert_int_equal(isamap_code_size(NULL, "T", 1), ISAMAP_USAGE);
+    assert_int_equal(isamap_code_run(NULL, NULL, 1), ISAMAP_USAGE);
+    assert_string_equal(isamap_code_messages(NULL), "");
+}
+
+static void test_null_texts(void **state) {
+    (void)state;
+    isamap *im = context();
+    assert_int_equal(isamap_check(im, NULL), ISAMAP_USAGE);
+    says(isamap_messages(im), "isamap_check: error: 'file' is NULL");
+    assert_int_equal(isamap_map(im, NULL), ISAMAP_USAGE);
+    assert_int_equal(isamap_compile(im, NULL, "y.so"), ISAMAP_USAGE);
+    says(isamap_messages(im), "'program' is NULL");
+    assert_int_equal(isamap_compile(im, DATA "scale.isam", NULL), ISAMAP_USAGE);
+    says(isamap_messages(im), "'out' is NULL");
+    assert_int_equal(isamap_run(im, NULL), ISAMAP_USAGE);
+    assert_int_equal(isamap_sim(im, NULL), ISAMAP_USAGE);
+    assert_int_equal(isamap_sweep(im, NULL, NULL), ISAMAP_USAGE);
+    assert_int_equal(isamap_bench(im, NULL), ISAMAP_USAGE);
+    assert_int_equal(isamap_show(im, NULL, "y.dot"), ISAMAP_USAGE);
+    assert_int_equal(isamap_show(im, DATA "scale.isam", NULL), ISAMAP_INPUT);
+    assert_int_equal(isamap_new_machine(im, NULL, NULL), ISAMAP_USAGE);
+    assert_null(isamap_load(im, NULL));
+    says(isamap_messages(im), "'program' is NULL");
+    assert_true(isnan(isamap_number(im, NULL)));
+    assert_true(isnan(isamap_number(im, "no.such.number")));
+    assert_null(isamap_key(im, NULL, 0));
+    assert_null(isamap_key(im, "macs_on", -1));
+    isamap_close(im);
+}
+
+static void test_options(void **state) {
+    (void)state;
+    isamap *im = context();
+    assert_int_equal(isamap_option(im, NULL, "1"), ISAMAP_USAGE);
+    assert_int_equal(isamap_option(im, "no-such-option", "1"), ISAMAP_USAGE);
+    says(isamap_messages(im), "no-such-option");
+    assert_int_equal(isamap_option(im, "threads", "0"), ISAMAP_USAGE);
+    says(isamap_messages(im), "threads");
+    assert_null(strstr(isamap_messages(im), "no-such-option"));
+    assert_int_equal(isamap_option(im, "machine", NULL), ISAMAP_USAGE);
+    assert_int_equal(isamap_option(im, "define", "=4"), ISAMAP_USAGE);
+    assert_int_equal(isamap_option(im, "threads", "-1"), ISAMAP_USAGE);
+    assert_int_equal(isamap_option(im, "threads", "99999999999"), ISAMAP_USAGE);
+    assert_int_equal(isamap_option(im, "define", "T=4"), ISAMAP_DONE);
+    assert_string_equal(isamap_messages(im), "");
+    assert_int_equal(isamap_check(im, DATA "scale.isam"), ISAMAP_DONE);
+    assert_string_equal(isamap_messages(im), "");
+    isamap_reset(im);
+    assert_int_equal(isamap_option(im, "machine", "no-such-machine"), ISAMAP_DONE);
+    assert_int_equal(isamap_run(im, DATA "scale.isam"), ISAMAP_INPUT);
+    says(isamap_messages(im), "no-such-machine");
+    isamap_close(im);
+}
+
+static void test_load(void **state) {
+    (void)state;
+    isamap *im = context();
+    assert_null(isamap_load(im, DATA "no-such-file.isam"));
+    says(isamap_messages(im), "no-such-file.isam");
+    assert_null(isamap_load(im, DATA "wrong.isam"));
+    says(isamap_messages(im), "wrong.isam:5:");
+    assert_null(strstr(isamap_messages(im), "no-such-file.isam"));
+    isamap_code *c = isamap_load(im, DATA "scale.isam");
+    assert_non_null(c);
+    assert_string_equal(isamap_messages(im), "");
+    assert_string_equal(isamap_code_messages(c), "");
+    isamap_close(im);
+    isamap_code_free(c);
+}
+
+static void check_values(const struct arrays *a, int rows) {
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        assert_true(a->y[i] == (i < rows * COLUMNS ? 2 * a->x[i] : 0));
+}
+
+static void test_code(void **state) {
+    (void)state;
+    isamap *im = context();
+    struct arrays *a = arrays_new();
+    isamap_code *c = isamap_load(im, DATA "scale.isam");
+    assert_non_null(c);
+    size_t bytes = 0;
+    assert_int_equal(isamap_code_arguments(c), ARGUMENTS);
+    assert_string_equal(isamap_code_argument(c, 2, &bytes, NULL), "Y");
+    assert_int_equal(bytes, sizeof a->y);
+    assert_null(isamap_code_argument(c, ARGUMENTS, &bytes, NULL));
+    assert_null(isamap_code_argument(c, -1, NULL, NULL));
+
+    assert_int_equal(isamap_code_run(c, a->args, 1), ISAMAP_USAGE);
+    says(isamap_code_messages(c), "isamap_code_prepare");
+    assert_int_equal(isamap_code_prepare(c, NULL), ISAMAP_USAGE);
+    says(isamap_code_messages(c), "'args' is NULL");
+    for (int i = 0; i < ARGUMENTS; i++) {
+        void *args[ARGUMENTS];
+        memcpy(args, a->args, sizeof args);
+        args[i] = NULL;
+        assert_int_equal(isamap_code_prepare(c, args), ISAMAP_USAGE);
+        says(isamap_code_messages(c), isamap_code_argument(c, i, NULL, NULL));
+    }
+    assert_int_equal(isamap_code_run(c, a->args, 1), ISAMAP_USAGE);
+    assert_int_equal(isamap_code_prepare(c, a->args), ISAMAP_DONE);
+    assert_string_equal(isamap_code_messages(c), "");
+
+    assert_int_equal(isamap_code_size(c, "T", 65), ISAMAP_INPUT);
+    says(isamap_code_messages(c), "'T' is 65, expected 1 to 64");
+    assert_int_equal(isamap_code_size(c, "T", 0), ISAMAP_INPUT);
+    assert_int_equal(isamap_code_size(c, "T", INT64_MIN), ISAMAP_INPUT);
+    assert_int_equal(isamap_code_size(c, "T", INT64_MAX), ISAMAP_INPUT);
+    assert_int_equal(isamap_code_size(c, "U", 3), ISAMAP_USAGE);
+    assert_int_equal(isamap_code_size(c, NULL, 3), ISAMAP_USAGE);
+    assert_int_equal(isamap_code_size(c, "T", 5), ISAMAP_DONE);
+
+    static const int wrong[] = {0, -1, 1025, 0x7fffffff, -0x7fffffff};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(isamap_code_run(c, a->args, wrong[i]), ISAMAP_USAGE);
+        says(isamap_code_messages(c), "threads");
+    }
+    assert_int_equal(isamap_code_run(c, NULL, 1), ISAMAP_USAGE);
+    assert_int_equal(isamap_code_run(c, a->args, 1), ISAMAP_DONE);
+    check_values(a, 5);
+    assert_int_equal(isamap_code_size(c, "T", 1000), ISAMAP_INPUT);
+    assert_int_equal(isamap_code_run(c, a->args, 2), ISAMAP_DONE);
+    check_values(a, 5);
+    isamap_code_free(c);
+    isamap_close(im);
+    free(a);
+}
+
+/* Several contexts at once: each with its own program, options and errors. */
+static void *thread_main(void *user) {
+    int number = *(int *)user;
+    char size[16];
+    isamap *im = isamap_open();
+    struct arrays *a = arrays_new();
+    snprintf(size, sizeof size, "T=%d", 8 * number);
+    bool good = im && isamap_option(im, "define", size) == ISAMAP_DONE;
+    for (int round = 0; good && round < 3; round++) {
+        good = isamap_load(im, DATA "wrong.isam") == NULL &&
+               strstr(isamap_messages(im), "wrong.isam:") != NULL;
+        isamap_code *c = good ? isamap_load(im, DATA "scale.isam") : NULL;
+        good = c && isamap_code_prepare(c, a->args) == ISAMAP_DONE &&
+               isamap_code_run(c, a->args, 1) == ISAMAP_DONE;
+        for (int i = 0; good && i < ROWS * COLUMNS; i++)
+            good = a->y[i] == (i < 8 * number * COLUMNS ? 2 * a->x[i] : 0);
+        isamap_code_free(c);
+    }
+    free(a);
+    isamap_close(im);
+    *(int *)user = good;
+    return NULL;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    pthread_t thread[4];
+    int number[4] = {1, 2, 3, 4};
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, thread_main, &number[i]), 0);
+    for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < 4; i++) assert_int_equal(number[i], 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing), cmocka_unit_test(test_null_texts),
+        cmocka_unit_test(test_options), cmocka_unit_test(test_load),
+        cmocka_unit_test(test_code),    cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -148,7 +148,7 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     const struct geom *g = &t->o->geom;
     int ndims = w->p->buffer[t->buffer].ndims;
     while (dim < ndims && (g->block[dim] == 1 || (t->outer ? !(g->loose >> dim & 1)
-                                                           : home_is_padded(w, t->buffer, g, dim))))
+                                                           : home_is_padded(w, t->buffer, g, dim, !t->fill))))
         dim++;
     if (dim == ndims) return emit_box(t, out, r);
     int64_t b = g->block[dim];

@@ -149,8 +149,9 @@ bool finish_fits(struct work *w, const struct task *t, const struct opnd *o, con
     *why = "no move that computes brings it home";
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
     for (int d = 0; d < w->p->buffer[b].ndims; d++)
-        if (o->geom.block[d] > 1 && w->p->buffer[b].extent[d] % o->geom.block[d] &&
-            !home_is_padded(w, b, &o->geom, d))
+        if (o->geom.block[d] > 1 &&
+            (o->geom.live >> d & 1 || w->p->buffer[b].extent[d] % o->geom.block[d]) &&
+            !home_is_padded(w, b, &o->geom, d, true))
             return false;
     return finish_box(w, o, &s, &r, &box, &fit);
 }

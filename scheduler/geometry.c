@@ -303,6 +303,29 @@ static void outer_coords(const struct work *w, const struct task *t, struct opnd
         }
 }
 
+/* The elements behind the axis's end in its last tile: where the buffer has some there, padding may
+ * neither be written to them nor taken for zeros. False: they lie between others that are used. */
+static bool mark_live(const struct work *w, const struct task *t, struct opnd *o,
+                      const struct access *acc) {
+    const struct program *p = w->p;
+    const struct stmt *st = &p->stmt[t->stmt];
+    for (int x = 0; x < t->needle->nx; x++) {
+        int a = t->axis[x], dim = a >= 0 ? dim_of_axis(p, acc, a) : -1;
+        if (dim < 0 || (o->geom.loose >> dim & 1) || !(o->writes || needle_reduces(t->needle, x)))
+            continue;
+        if (p->axis[a].extent % o->geom.block[dim] == 0 ||
+            access_coef(p, acc, dim, p->naxes) + p->axis[a].extent >=
+                p->buffer[acc->buffer].extent[dim])
+            continue;
+        for (int b = 0; b < p->naxes; b++)
+            if (b != a && (stmt_span(w, st) >> b & 1) && p->axis[b].extent > 1 &&
+                access_coef(p, acc, dim, b))
+                return false;
+        o->geom.live |= UINT64_C(1) << dim;
+    }
+    return true;
+}
+
 bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     const struct access *acc = task_access(w, t, o, o->writes);
     const struct buffer *b = &w->p->buffer[acc->buffer];
@@ -375,6 +398,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         int64_t tail = w->p->axis[a].extent % dg->extent;
         if (form.fragment && tail) g->room[dim] = dg->extent - tail;
     }
+    if (!mark_live(w, t, o, acc)) return false;
     for (int d = 0; d < b->ndims; d++) /* needles may start inside a block, copies may not */
         if (g->grain[d] != g->block[d] && !blocked_alone(w, t, acc, d, g->block[d])) return false;
     g->ninner = g->n;

@@ -20,13 +20,14 @@ static bool zero_elsewhere(const struct work *w, const struct task *t, const str
         const struct opnd *other = &t->op[i];
         if (other == o || other->read < 0 || other->writes || !other->zero_tail) continue;
         int b = st->read[other->read].buffer;
-        if (w->home[b].packed && !written_by_tasks(w, b)) return true;
+        if (w->home[b].packed && !other->geom.live && !written_by_tasks(w, b)) return true;
     }
     return false;
 }
 
 bool padding_neutral(const struct work *w, const struct task *t, const struct opnd *o, int buffer) {
-    return !o->zero_tail || !written_by_tasks(w, buffer) || zero_elsewhere(w, t, o);
+    return !o->zero_tail || (!o->geom.live && !written_by_tasks(w, buffer)) ||
+           zero_elsewhere(w, t, o);
 }
 
 /* The result of a caller's buffer goes through a temporary of the same shape. */

@@ -80,7 +80,7 @@ bool pack_identity(struct work *w, int task, int operand) {
         extent[d] = w->p->buffer[old].extent[d];
         step[d] = every(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d);
         if (lo[d] < 0 || hi >= extent[d]) shifted = true;
-        if (lo[d] < 0 || hi >= extent[d] || step[d] > 1)
+        if (lo[d] < 0 || hi >= extent[d] || step[d] > 1 || geom.live >> d & 1)
             extent[d] = (hi - lo[d]) / step[d] + 1;
         else
             lo[d] = 0;

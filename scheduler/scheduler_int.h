@@ -130,6 +130,7 @@ struct geom { /* innermost first */
     bool plain;              /* of a slot: dimension after dimension, the first coordinate's fastest */
     bool plain_home;         /* a home made for it is plain too, and so are copies on the way */
     uint64_t exact;  /* dimensions of which moves bring just what is there: a state tells sizes */
+    uint64_t live;   /* of which the last tile reaches elements of the buffer that the access does not: no room for padding */
     int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
 };
 
@@ -585,7 +586,7 @@ struct slot {
 };
 struct slot slot_make(struct arena *, const struct geom *,
                       const struct region *); /* of the whole hold */
-bool home_is_padded(const struct work *, int buffer, const struct geom *, int dim);
+bool home_is_padded(const struct work *, int buffer, const struct geom *, int dim, bool write);
 /* Elements from the home's start to the region's first real element; from the slot's start (of
  * `whole`) to the region's first. */
 struct val home_offset(struct work *, int buffer, const struct geom *, const struct region *);

@@ -39,11 +39,12 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
     return s;
 }
 
-bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim) {
+bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim, bool write) {
     const struct home *h = &w->home[buffer];
     if (g->loose >> dim & 1)
         return g->fragment && h->extent[dim] >= w->p->buffer[buffer].extent[dim] + g->room[dim];
-    return h->extent[dim] % g->block[dim] == 0 && !(g->exact >> dim & 1);
+    return h->extent[dim] % g->block[dim] == 0 && !(g->exact >> dim & 1) &&
+           !(write && g->live >> dim & 1);
 }
 
 struct val home_offset(struct work *w, int buffer, const struct geom *g, const struct region *r) {
@@ -108,9 +109,18 @@ static void outer_dim(struct work *w, int buffer, struct coord c, const struct r
     if (b->extent.x) b->extent.max = b->total.max;
 }
 
+/* Are the elements of this dimension the same distance apart everywhere in the home? */
+static bool home_is_even(const struct home *h, int dim) {
+    for (int i = 0; h->packed && i < h->n; i++)
+        if (h->at[i].dim == dim && (h->at[i].div != 1 || h->at[i].mod)) return false;
+    return true;
+}
+
 bool box_make(struct work *w, int buffer, const struct geom *g, const struct slot *s,
               const struct region *r, bool fill, struct box *box) {
     const struct buffer *b = &w->p->buffer[buffer];
+    for (int d = 0; d < b->ndims; d++)
+        if ((g->loose >> d & 1) && !home_is_even(&w->home[buffer], d)) return false;
     box->n = 0;
     box->type = b->type;
     box->fill = fill;
@@ -234,8 +244,8 @@ double operand_cost(struct work *w, const struct moves *moves, int buffer, const
     return region_fits(w, moves, o, buffer, r, write, &f) ? f.cycles : 0;
 }
 
-/* Of the axis that the needle walks along a dimension where tiles begin anywhere. */
-static int64_t loose_tail(const struct work *w, const struct task *t, const struct opnd *o,
+/* Of the axis that the needle walks along the dimension. */
+static int64_t axis_tail(const struct work *w, const struct task *t, const struct opnd *o,
                           const struct access *acc, int dim) {
     for (int i = 0; i < o->form.n; i++) {
         int a = t->axis[o->form.digit[i].x];
@@ -264,10 +274,10 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
     if (!region_fits(w, moves, o, acc->buffer, &r, write, &f)) return false;
     for (int d = 0; d < b->ndims; d++) {
         int64_t block = o->geom.block[d], tail = b->extent[d] % block;
-        if (o->geom.loose >> d & 1) tail = loose_tail(w, t, o, acc, d);
+        if ((o->geom.loose | o->geom.live) >> d & 1) tail = axis_tail(w, t, o, acc, d);
         if (block == 1 || !tail) continue;
         bool zeros = o->zero_tail && !write && !(o->geom.exact >> d & 1);
-        if (home_is_padded(w, acc->buffer, &o->geom, d)) {
+        if (home_is_padded(w, acc->buffer, &o->geom, d, write)) {
             if (!zeros || padding_neutral(w, t, o, acc->buffer)) continue;
             *why = "the padding that a reduction runs into is not zero";
             return false;
@@ -391,7 +401,7 @@ bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool writ
         }
         ok = ok && chosen >= span; /* windows that overlap are no layout */
         for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++)
-            ok = home_is_padded(w, acc->buffer, &probe.geom, d);
+            ok = home_is_padded(w, acc->buffer, &probe.geom, d, write);
         int64_t lo, hi;
         for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++) {
             access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);

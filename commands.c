@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- who did the work ---- */
 
@@ -337,11 +338,22 @@ static bool check_schedule(isamap *im, const char *path) {
     return ok;
 }
 
+/* By suffix; what has none may be the name of a machine. */
 static int check_command(isamap *im, const char *path, const char *out) {
     (void)out;
-    bool ok = has_suffix(path, ".isam") || has_suffix(path, ".onnx") ? check_program(im, path)
-              : has_suffix(path, ".sched")                           ? check_schedule(im, path)
-                                                                     : check_machine(im, path);
+    bool ok = false;
+    struct stat st;
+    if (has_suffix(path, ".isam") || has_suffix(path, ".onnx"))
+        ok = check_program(im, path);
+    else if (has_suffix(path, ".sched"))
+        ok = check_schedule(im, path);
+    else if (has_suffix(path, ".xml") || stat(path, &st) != 0)
+        ok = check_machine(im, path);
+    else
+        diag_line(&im->diags, path, 0, 0,
+                  "'%s' is %s, expected a machine (.xml), kernel (.isam), model (.onnx) or "
+                  "schedule (.sched)",
+                  path, S_ISDIR(st.st_mode) ? "a folder" : "another file");
     return ok ? ISAMAP_DONE : ISAMAP_INPUT;
 }
 

@@ -1,10 +1,10 @@
 /* The context: options by name, messages, results by path. */
 #include "isamap_int.h"
 #include "ir/memory.h"
+#include "options.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- context and options ---- */
 
@@ -48,53 +48,6 @@ void isamap_reset(isamap *im) {
     options_default(&im->option);
 }
 
-static bool add_pair(isamap *im, struct pairs *p, const char *value) {
-    const char *eq = value ? strchr(value, '=') : NULL;
-    if (!eq || eq == value) return false;
-    if (p->n == p->cap) GROW(&im->arena, p->at, p->n, p->cap);
-    p->at[p->n++] = (struct pair){arena_strndup(&im->arena, value, (size_t)(eq - value)),
-                                  arena_strdup(&im->arena, eq + 1)};
-    return true;
-}
-
-static bool set_number(const char *value, double lo, double hi, double *out) {
-    char *end;
-    if (!value || !*value) return false;
-    *out = strtod(value, &end);
-    return *end == 0 && *out >= lo && *out <= hi;
-}
-
-/* "4", or "1,2,4" for bench. */
-static bool set_threads(struct options *o, const char *value) {
-    int count[MAX_THREAD_COUNTS], n = 0;
-    double number;
-    char one[16];
-    for (const char *p = value ? value : ""; n < MAX_THREAD_COUNTS; p++) {
-        size_t k = strcspn(p, ",");
-        if (k >= sizeof one) return false;
-        memcpy(one, p, k);
-        one[k] = 0;
-        if (!set_number(one, 1, 1024, &number) || number != (int)number) return false;
-        count[n++] = (int)number;
-        p += k;
-        if (!*p) break;
-        if (n == MAX_THREAD_COUNTS) return false;
-    }
-    memcpy(o->thread_count, count, (size_t)n * sizeof *count);
-    o->nthreads = n;
-    o->threads = count[0];
-    return true;
-}
-
-/* "20..200" */
-static bool set_latencies(struct latencies *l, const char *value) {
-    unsigned low, high;
-    int n = 0;
-    if (!value || sscanf(value, "%u..%u%n", &low, &high, &n) != 2 || value[n]) return false;
-    *l = (struct latencies){.low = low, .high = high};
-    return high >= low && high > 0;
-}
-
 static void clear_messages(isamap *im) {
     *im->last_message = 0;
     im->messages.n = 0;
@@ -102,54 +55,22 @@ static void clear_messages(isamap *im) {
 }
 
 static int set_option(isamap *im, const char *name, const char *value) {
-    struct options *o = &im->option;
-    double number;
-    struct {
-        const char *name;
-        const char **to;
-    } strings[] = {
-        {"machine", &o->machine},     {"kernel", &o->kernel},   {"output-dir", &o->output_dir},
-        {"approach", &o->approach},   {"rewrite", &o->rewrite}, {"allow", &o->allow},
-        {"decisions", &o->decisions}, {"record", &o->record},   {"trace", &o->trace},
-        {"target", &o->target},       {"vs", &o->vs},           {"only", &o->only}};
-    struct {
-        const char *name;
-        bool *to;
-    } switches[] = {{"verify", &o->verify},    {"check", &o->check}, {"json", &o->json},
-                    {"why", &o->why},          {"all", &o->all},     {"certify", &o->certify},
-                    {"explain", &o->explain},  {"rtl", &o->rtl},     {"no-values", &o->no_values},
-                    {"progress", &o->progress}, {"no-check", &o->no_check}};
-    struct {
-        const char *name;
-        struct pairs *to;
-    } lists[] = {{"define", &o->define},
-                 {"input", &o->input},
-                 {"param", &o->param},
-                 {"size", &o->size},
-                 {"set", &o->set}};
-    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
-        if (strcmp(name, strings[i].name) == 0 && value)
-            return *strings[i].to = arena_strdup(&im->arena, value), ISAMAP_DONE;
-    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
-        if (strcmp(name, switches[i].name) == 0) return *switches[i].to = true, ISAMAP_DONE;
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (strcmp(name, lists[i].name) == 0 && add_pair(im, lists[i].to, value))
-            return ISAMAP_DONE;
-    if (strcmp(name, "seed") == 0 && set_number(value, 0, 0x1p53, &number))
-        return o->seed = (uint64_t)number, ISAMAP_DONE;
-    if (strcmp(name, "threads") == 0 && set_threads(o, value)) return ISAMAP_DONE;
-    if (strcmp(name, "latencies") == 0 && set_latencies(&o->latencies, value)) return ISAMAP_DONE;
-    if (strcmp(name, "runs") == 0 && set_number(value, 1, 1000, &number))
-        return o->runs = (int)number, ISAMAP_DONE;
-    if (strcmp(name, "contexts") == 0 && set_number(value, 1, 3, &number))
-        return o->contexts = (int)number, ISAMAP_DONE;
-    if (strcmp(name, "batch") == 0 && set_number(value, 1, 1 << 20, &number))
-        return o->batch = (int64_t)number, ISAMAP_DONE;
-    if (strcmp(name, "rtol") == 0 && set_number(value, 0, 1, &number))
-        return o->rtol = number, ISAMAP_DONE;
-    text_printf(&im->messages, "isamap: option '%s' is unknown or its value '%s' is not usable\n",
-                name, value ? value : "");
-    return ISAMAP_USAGE;
+    const struct option *o = option_find(name, COMMANDS);
+    struct text t = {0};
+    bool good = false;
+    if (o && o->at == NOT_STORED)
+        text_printf(&t, "--%s is an option of the command alone", name), o = NULL;
+    else if (o)
+        good = option_store(&im->option, &im->arena, o, value, &t);
+    else
+        explain_option(&t, name, COMMANDS);
+    if (o && !good)
+        text_printf(&im->messages, "isamap: --%s%s%s%s: %s\n", name, value ? " '" : "",
+                    value ? value : "", value ? "'" : "", t.at);
+    else if (!good)
+        text_printf(&im->messages, "isamap: %s\n", t.at);
+    text_free(&t);
+    return good ? ISAMAP_DONE : ISAMAP_USAGE;
 }
 
 int isamap_option(isamap *im, const char *name, const char *value) {

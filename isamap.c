@@ -1,5 +1,6 @@
 /* The pipeline, and what a program needs around it: machine, inputs, arrays. */
 #include "isamap_int.h"
+#include "ir/nearest.h"
 #include "ir/npy.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 double now_seconds(void) {
@@ -112,12 +114,49 @@ static const struct kernel *pick_kernel(isamap *im, const struct job *j, struct 
     if (n == 0 || !im->option.kernel) return n ? kernel[0] : NULL;
     for (int i = 0; i < n; i++)
         if (strcmp(kernel[i]->name, im->option.kernel) == 0) return kernel[i];
-    diag_line(&im->diags, j->path, 1, 1, "no kernel '%s' in the file", im->option.kernel);
+    struct names known = {0};
+    for (int i = 0; i < n; i++) names_add(&im->diags.arena, &known, kernel[i]->name);
+    diag_line(&im->diags, j->path, 1, 1, "no kernel '%s' in the file, expected %s",
+              im->option.kernel, names_listed(&im->diags.arena, im->option.kernel, &known));
     return NULL;
+}
+
+static bool no_parameter(isamap *im, struct job *j, const struct kernel *k, const char *name) {
+    struct names known = {0};
+    for (int i = 0; i < k->nparams; i++) names_add(&j->arena, &known, k->param[i].name);
+    diag_at(&im->diags, k->source, k->at, "kernel '%s' has no parameter '%s', expected %s", k->name,
+            name, names_listed(&j->arena, name, &known));
+    return false;
+}
+
+/* A file that is something else by its suffix, or a folder. */
+static bool is_other(isamap *im, const char *path) {
+    static const struct {
+        const char *suffix, *what;
+    } others[] = {{".xml", "a machine, which -m names"},
+                  {".sched", "a schedule, which `isamap check` reads"},
+                  {".csv", "a suite, which `isamap bench` reads"},
+                  {".bin", "an image, which `isamap show` reads"},
+                  {".npy", "an array, which --input names"},
+                  {".so", "a library: compiled already"}};
+    struct stat st;
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    const char *what = "another file";
+    if (stat(path, &st) != 0) return false;
+    if (S_ISDIR(st.st_mode))
+        what = "a folder";
+    else if (!dot || has_suffix(path, ".isam") || has_suffix(path, ".onnx"))
+        return false;
+    for (size_t i = 0; i < sizeof others / sizeof *others && dot; i++)
+        if (strcmp(dot, others[i].suffix) == 0) what = others[i].what;
+    diag_line(&im->diags, path, 0, 0, "'%s' is %s, expected a program (.isam or .onnx)", path,
+              what);
+    return true;
 }
 
 bool job_program(isamap *im, struct job *j) {
     struct bindings given;
+    if (is_other(im, j->path)) return false;
     if (!pairs_bindings(im, &im->option.define, "-D", &j->arena, &given)) return false;
     if (has_suffix(j->path, ".onnx")) {
         j->model = onnx_load(j->path, &given, &im->diags);
@@ -133,11 +172,8 @@ bool job_program(isamap *im, struct job *j) {
         const struct kernel *k = n < 0 ? NULL : pick_kernel(im, j, kernel, n);
         if (!k) return false;
         for (int i = 0; i < given.n; i++)
-            if (kernel_param_index(k, given.at[i].name) < 0) {
-                diag_at(&im->diags, source, k->at, "kernel '%s' has no parameter '%s'", k->name,
-                        given.at[i].name);
-                return false;
-            }
+            if (kernel_param_index(k, given.at[i].name) < 0)
+                return no_parameter(im, j, k, given.at[i].name);
         j->own_program = program_bind_sizes(k, &given, NULL, &im->diags);
         if (!j->own_program || !program_verify(j->own_program, &im->diags)) return false;
         j->program = j->own_program;
@@ -162,8 +198,10 @@ bool job_sizes(isamap *im, struct job *j) {
         bool known = false;
         for (int k = 0; k < p->nsizes; k++) known |= strcmp(p->size[k].name, set.at[i].name) == 0;
         if (known) continue;
-        diag_line(&im->diags, "--size", 0, 0, "'%s' leaves no size '%s' open", j->name,
-                  set.at[i].name);
+        struct names open = {0};
+        for (int k = 0; k < p->nsizes; k++) names_add(&j->arena, &open, p->size[k].name);
+        diag_line(&im->diags, "--size", 0, 0, "'%s' leaves no size '%s' open, expected %s", j->name,
+                  set.at[i].name, names_listed(&j->arena, set.at[i].name, &open));
         return false;
     }
     if (!p->nsizes) return true;
@@ -200,7 +238,10 @@ static struct decider *open_decider(isamap *im) {
         if (strcmp(approaches[i]->name, name) == 0)
             return file ? decider_guide(file, approaches[i], im->option.seed, &im->diags)
                         : decider_open(approaches[i], im->option.seed);
-    diag_line(&im->diags, "--approach", 0, 0, "no approach '%s'", name);
+    struct names known = {0};
+    for (int i = 0; approaches[i]; i++) names_add(&im->diags.arena, &known, approaches[i]->name);
+    diag_line(&im->diags, "--approach", 0, 0, "no approach '%s', expected %s", name,
+              names_listed(&im->diags.arena, name, &known));
     return NULL;
 }
 
@@ -269,10 +310,8 @@ static bool allowed_effect(isamap *im, enum rewrite_effect *out) {
             *out = (enum rewrite_effect)e;
             return true;
         }
-    diag_line(&im->diags, "--allow", 0, 0, "no effect '%s', expected %s, %s, %s or %s",
-              im->option.allow, rewrite_effect_name[REWRITE_EXACT],
-              rewrite_effect_name[REWRITE_REORDERS], rewrite_effect_name[REWRITE_FINITE],
-              rewrite_effect_name[REWRITE_ROUNDS]);
+    diag_line(&im->diags, "--allow", 0, 0, "no effect '%s', expected %s", im->option.allow,
+              names_near(&im->diags.arena, im->option.allow, rewrite_effect_name, REWRITE_EFFECTS));
     return false;
 }
 
@@ -404,6 +443,21 @@ static bool read_input(isamap *im, const struct buffer *b, const char *file, voi
     return same;
 }
 
+static bool no_input(isamap *im, const struct job *j, const char *name) {
+    struct arena *a = &im->diags.arena;
+    struct names known = {0};
+    for (int b = 0; b < j->program->nbuffers; b++) {
+        const char *onnx = model_name_of(j, b);
+        if (!is_argument(&j->program->buffer[b]) || j->program->buffer[b].role == ROLE_OUT)
+            continue;
+        if (j->model && !onnx) continue;
+        names_add(a, &known, onnx ? onnx : j->program->buffer[b].name);
+    }
+    diag_line(&im->diags, "--input", 0, 0, "'%s' has no input '%s', expected %s", j->name, name,
+              names_listed(a, name, &known));
+    return false;
+}
+
 bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
     const struct program *p = j->program;
     out->n = p->nbuffers;
@@ -414,9 +468,7 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
             found = is_argument(&p->buffer[b]) && p->buffer[b].role != ROLE_OUT &&
                     input_file(im, j, b) == im->option.input.at[i].value;
         if (!found) {
-            diag_line(&im->diags, "--input", 0, 0, "'%s' has no input '%s'", j->name,
-                      im->option.input.at[i].name);
-            return false;
+            return no_input(im, j, im->option.input.at[i].name);
         }
     }
     for (int b = 0; b < p->nbuffers; b++) {

@@ -1,174 +1,184 @@
-/* The command: options and words to calls of isamap.h. */
+/* The command: words to calls of isamap.h, by the tables of options.h. */
 #include "isamap.h"
+#include "options.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: isamap COMMAND ... [options]\n"
-    "\n"
-    "  isamap check FILE...                    machine (.xml), kernel (.isam), model (.onnx), "
-    "schedule (.sched): is it right?\n"
-    "  isamap map PROGRAM -m MACHINE           which instructions execute which statements, each "
-    "with a certificate\n"
-    "  isamap compile PROGRAM -m MACHINE -o OUT    OUT by suffix: .so .o .s .ll .c .bin .sched\n"
-    "  isamap run PROGRAM -m MACHINE           compile and run here\n"
-    "  isamap sim PROGRAM -m MACHINE           compile and simulate: values, cycles, traffic\n"
-    "  isamap sweep PROGRAM -m MACHINE --set NAME=LOW..HIGH [-o OUT.csv]   cycles over machine "
-    "parameters; OUT.svg too\n"
-    "  isamap bench PROGRAM|SUITE.csv -m MACHINE   time against peers, or cycles against the "
-    "limit\n"
-    "  isamap new-machine NAME                 a commented machine file to start from, NAME.xml "
-    "(docs/porting.md)\n"
-    "  isamap show FILE -o OUT                 a program as .isam, its mapping on -m as .svg, a "
-    "machine as .dot or .sv\n"
-    "  isamap calibrate -m MACHINE [-o FILE]   measures what the machine's parameters are on this "
-    "computer\n"
-    "\n"
-    "PROGRAM is a kernel (.isam) or an ONNX model (.onnx). MACHINE is a file, a name found in "
-    "$ISAMAP_MACHINE_PATH, ./machines or\n"
-    "the installed share, or `host` (default): the best machine file that fits this CPU.\n"
-    "\n"
-    "  -m, --machine NAME         the machine              --param NAME=VALUE      a parameter of "
-    "the machine\n"
-    "  -D, --define NAME=VALUE    a size of the program    --kernel NAME           which kernel of "
-    "the file\n"
-    "  --size NAME=VALUE          run, sim: a size that the program leaves open (T=0..4096 without "
-    "-D)\n"
-    "  --input NAME=F.npy         an input (else random)   --output-dir DIR        outputs as "
-    "NAME.npy\n"
-    "  --seed N                   of random inputs, choices (1)\n"
-    "  --threads N                (1)                      --verify                compare with "
-    "the interpreter\n"
-    "  --rtol X                   allowed relative error   --no-check              leave out "
-    "the proof of the schedule\n"
-    "  --approach NAME            heuristic, instructions, random\n"
-    "  --explain                  what the scheduler considered\n"
-    "  --record FILE              save the decisions       --decisions FILE        replay them\n"
-    "  --contexts N               slots of a copy at most (1: nothing is in flight)\n"
-    "  --rewrite NAME,NAME        rewrite the program first, whether that pays or not "
-    "(docs/mapping.md)\n"
-    "  --allow EFFECT             what rewrites may do to floats: exact, reorders (default), "
-    "finite, rounds\n"
-    "  --trace FILE               sim: Chrome trace JSON   --no-values             sim: cycles "
-    "alone\n"
-    "  --rtl                      sim, bench: on the machine's model in RTL, with the words of the "
-    "instructions\n"
-    "  --latencies LOW..HIGH      sim, bench --rtl: of each transfer, random (else as the machine "
-    "file "
-    "says)\n"
-    "  --why                      map: why not             --all, --certify        map: every "
-    "mapping; certify all\n"
-    "  --target CPU               compile for another CPU  --json                  the result as "
-    "JSON\n"
-    "\n"
-    "bench:\n"
-    "  --vs NAME,NAME             peers: openblas, onednn, libxsmm, blis, none (else all that are "
-    "there)\n"
-    "  --runs N                   rounds in turns (7)      --threads 1,2           several numbers "
-    "of threads\n"
-    "  --only NAMES               rows of a suite, with *  --batch N               the batch size "
-    "of each row\n"
-    "  --kernel FILE.isam[:NAME]  what a suite's columns bind\n"
-    "  --set NAME=LOW..HIGH       a device at each value of a parameter (also NAME=V,V)\n"
-    "  --contexts N               on a device: beside schedules with at most N slots for each "
-    "copy\n"
-    "\n"
-    "Results go to standard output, the rest to standard error. Exit status: 0 done, 1 the input "
-    "is wrong, 2 usage,\n"
-    "3 no mapping, 4 a defect in isamap, 5 verification failed. `--version` prints the version.\n";
+enum { MOST_FILES = 256 };
 
-static int usage_error(const char *what, const char *arg) {
-    fprintf(stderr, "isamap: %s '%s'; 'isamap --help' lists commands and options\n", what, arg);
-    return ISAMAP_USAGE;
-}
-
-static int wants_help(int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return 1;
-    return strcmp(argv[1], "help") == 0;
-}
-
-static int is_switch(const char *name) {
-    static const char *const switches[] = {"verify",  "check",   "json",      "why", "all",
-                                           "certify", "explain", "no-values", "rtl", "no-check"};
-    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
-        if (strcmp(name, switches[i]) == 0) return 1;
-    return 0;
-}
-
-struct arguments {
-    const char *file[256];
+struct line {
+    isamap *im;
+    int command;
+    const char *file[MOST_FILES];
     int nfiles;
     const char *out;
+    bool help;
 };
 
-/* -Dx, -D x, -m x, --name x, --name=x */
-static int parse_arguments(isamap *im, int argc, char **argv, struct arguments *a) {
-    for (int i = 0; i < argc; i++) {
-        char *arg = argv[i], name[64];
-        const char *value = NULL;
-        if (arg[0] != '-' || !arg[1]) {
-            if (a->nfiles == 256) return usage_error("too many files at", arg);
-            a->file[a->nfiles++] = arg;
-            continue;
-        }
-        if (arg[1] != '-') {
-            const char *full = arg[1] == 'm'   ? "machine"
-                               : arg[1] == 'D' ? "define"
-                               : arg[1] == 'o' ? "out"
-                                               : NULL;
-            if (!full) return usage_error("unknown option", arg);
-            snprintf(name, sizeof name, "%s", full);
-            if (arg[2]) value = arg + 2;
-        } else {
-            const char *eq = strchr(arg, '=');
-            size_t n = eq ? (size_t)(eq - arg - 2) : strlen(arg + 2);
-            if (n >= sizeof name) return usage_error("unknown option", arg);
-            memcpy(name, arg + 2, n);
-            name[n] = 0;
-            if (eq) value = eq + 1;
-        }
-        if (!value && !is_switch(name)) {
-            if (i + 1 == argc) return usage_error("a value is missing after", arg);
-            value = argv[++i];
-        }
-        if (strcmp(name, "out") == 0)
-            a->out = value;
-        else if (isamap_option(im, name, value) != ISAMAP_DONE)
-            return usage_error("unknown option or unusable value at", arg);
+/* Prints and frees the text. */
+static int print(FILE *to, struct text *t, int status) {
+    fputs(t->at ? t->at : "", to);
+    text_free(t);
+    return status;
+}
+
+static int usage_error(struct text *t) {
+    fputs("isamap: ", stderr);
+    text_append(t, "\n", 1);
+    return print(stderr, t, ISAMAP_USAGE);
+}
+
+/* ---- words to options and files ---- */
+
+/* The option of -Dx, -D x, --name x or --name=x; *value: what stands in the same word, or NULL. */
+static const struct option *option_of(const char *word, int command, const char **value) {
+    char name[64];
+    *value = NULL;
+    if (word[1] != '-') {
+        if (word[2]) *value = word + 2;
+        return option_letter(word[1], command);
+    }
+    size_t n = strcspn(word + 2, "=");
+    if (n >= sizeof name) return NULL;
+    memcpy(name, word + 2, n);
+    name[n] = 0;
+    if (word[2 + n]) *value = word + 3 + n;
+    return option_find(name, command);
+}
+
+static int set_option(struct line *l, const struct option *o, const char *value) {
+    struct text t = {0};
+    if (o->at == NOT_STORED && o->kind == OPTION_SWITCH) {
+        l->help = true;
+    } else if (o->at == NOT_STORED && !*value) {
+        text_printf(&t, "--%s '': expected %s", o->name, o->value);
+        return usage_error(&t);
+    } else if (o->at == NOT_STORED) {
+        l->out = value;
+    } else if (isamap_option(l->im, o->name, value) != ISAMAP_DONE) {
+        fputs(isamap_messages(l->im), stderr);
+        return ISAMAP_USAGE;
     }
     return ISAMAP_DONE;
 }
 
-static int call(isamap *im, const char *command, const char *file, const char *out) {
-    if (strcmp(command, "check") == 0) return isamap_check(im, file);
-    if (strcmp(command, "map") == 0) return isamap_map(im, file);
-    if (strcmp(command, "run") == 0) return isamap_run(im, file);
-    if (strcmp(command, "sim") == 0) return isamap_sim(im, file);
-    if (strcmp(command, "sweep") == 0) return isamap_sweep(im, file, out);
-    if (strcmp(command, "bench") == 0) return isamap_bench(im, file);
-    if (strcmp(command, "show") == 0) return isamap_show(im, file, out);
-    if (strcmp(command, "new-machine") == 0) return isamap_new_machine(im, file, out);
-    if (strcmp(command, "calibrate") == 0) return isamap_calibrate(im, out);
-    return isamap_compile(im, file, out);
+static int add_file(struct line *l, const char *word) {
+    struct text t = {0};
+    if (l->nfiles < MOST_FILES) return l->file[l->nfiles++] = word, ISAMAP_DONE;
+    text_printf(&t, "more than %d files from '%s' on", MOST_FILES, word);
+    return usage_error(&t);
 }
 
-static int known(const char *command) {
-    static const char *const commands[] = {"check", "map",   "compile",   "run",         "sim",
-                                           "show",  "bench", "calibrate", "new-machine", "sweep"};
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(command, commands[i]) == 0) return 1;
-    return 0;
+static int parse(struct line *l, int argc, char **argv) {
+    bool options = true;
+    int status = ISAMAP_DONE;
+    for (int i = 0; i < argc && status == ISAMAP_DONE && !l->help; i++) {
+        const char *value;
+        struct text t = {0};
+        if (!options || argv[i][0] != '-' || !argv[i][1]) {
+            status = add_file(l, argv[i]);
+            continue;
+        }
+        if (strcmp(argv[i], "--") == 0) {
+            options = false;
+            continue;
+        }
+        const struct option *o = option_of(argv[i], l->command, &value);
+        if (!o) {
+            explain_option(&t, argv[i], l->command);
+            return usage_error(&t);
+        }
+        if (!value && o->value && i + 1 == argc) {
+            text_printf(&t, "no value after '%s', expected %s", argv[i], o->value);
+            return usage_error(&t);
+        }
+        if (!value && o->value) value = argv[++i];
+        status = set_option(l, o, value);
+    }
+    return status;
 }
+
+/* ---- the call ---- */
 
 /* An image is shown on standard output when there is no OUT. */
-static int is_image(const char *command, const char *file) {
+static bool is_image(const char *file) {
     size_t n = strlen(file);
-    return strcmp(command, "show") == 0 && n > 4 && strcmp(file + n - 4, ".bin") == 0;
+    return n > 4 && strcmp(file + n - 4, ".bin") == 0;
 }
+
+static bool lacks_out(const struct line *l) {
+    if (l->out) return false;
+    return command_table[l->command].needs_out ||
+           (l->command == COMMAND_SHOW && !is_image(l->file[0]));
+}
+
+/* The number of files and -o are as the command wants them. */
+static int check_line(const struct line *l) {
+    const struct command *c = &command_table[l->command];
+    struct text t = {0};
+    if (c->files != FILES_NONE && l->nfiles == 0)
+        text_printf(&t, "no %s given",
+                    c->files == FILES_MANY              ? "file"
+                    : l->command == COMMAND_SHOW        ? "file"
+                    : l->command == COMMAND_NEW_MACHINE ? "name"
+                                                        : "program");
+    else if (c->files == FILES_NONE && l->nfiles)
+        text_printf(&t, "'%s' is too much", l->file[0]);
+    else if (c->files == FILES_ONE && l->nfiles > 1)
+        text_printf(&t, "'%s' is too much after '%s'", l->file[1], l->file[0]);
+    else if (lacks_out(l))
+        text_printf(&t, "no -o given");
+    if (!t.n) return ISAMAP_DONE;
+    text_printf(&t, ", expected: isamap %s %s\nfor instance: %.*s", c->name, c->arguments,
+                (int)strcspn(c->examples, "\n"), c->examples);
+    return usage_error(&t);
+}
+
+static int call(isamap *im, int command, const char *file, const char *out) {
+    switch ((enum command_id)command) {
+    case COMMAND_CHECK:
+        return isamap_check(im, file);
+    case COMMAND_MAP:
+        return isamap_map(im, file);
+    case COMMAND_COMPILE:
+        return isamap_compile(im, file, out);
+    case COMMAND_RUN:
+        return isamap_run(im, file);
+    case COMMAND_SIM:
+        return isamap_sim(im, file);
+    case COMMAND_SWEEP:
+        return isamap_sweep(im, file, out);
+    case COMMAND_BENCH:
+        return isamap_bench(im, file);
+    case COMMAND_SHOW:
+        return isamap_show(im, file, out);
+    case COMMAND_NEW_MACHINE:
+        return isamap_new_machine(im, file, out);
+    case COMMAND_CALIBRATE:
+        return isamap_calibrate(im, out);
+    case COMMANDS:
+        break;
+    }
+    return ISAMAP_USAGE;
+}
+
+/* The worst status of all files. */
+static int work(struct line *l) {
+    int status = ISAMAP_DONE;
+    if (command_table[l->command].files == FILES_NONE) l->file[l->nfiles++] = "";
+    for (int i = 0; i < l->nfiles; i++) {
+        int one = call(l->im, l->command, l->file[i], l->out);
+        if (one > status) status = one;
+        fputs(isamap_result(l->im), stdout);
+        fputs(isamap_messages(l->im), stderr);
+    }
+    return status;
+}
+
+/* ---- main ---- */
 
 /* Each plan's simulation takes and frees much of the same memory: fresh pages from the system would
  * be a tenth of the compile time. */
@@ -179,35 +189,46 @@ static void keep_memory(void) {
 #endif
 }
 
+static bool is(const char *word, const char *other) {
+    return strcmp(word, other) == 0;
+}
+
+/* `isamap --version`, `isamap help [COMMAND]` and what is printed from the tables; -1: none. */
+static int answer(int argc, char **argv) {
+    struct text t = {0};
+    const char *second = argc > 2 ? argv[2] : NULL;
+    if (is(argv[1], "--version")) {
+        text_printf(&t, "isamap " ISAMAP_VERSION "\n");
+    } else if (is(argv[1], "--help") || is(argv[1], "-h") || is(argv[1], "help")) {
+        if (second && command_find(second) < COMMANDS)
+            help_command(&t, command_find(second));
+        else
+            help_overview(&t);
+    } else {
+        return -1;
+    }
+    return print(stdout, &t, ISAMAP_DONE);
+}
+
 int main(int argc, char **argv) {
+    struct text t = {0};
     keep_memory();
-    if (argc < 2) return fputs(usage, stderr), ISAMAP_USAGE;
-    if (wants_help(argc, argv)) return fputs(usage, stdout), ISAMAP_DONE;
-    if (strcmp(argv[1], "--version") == 0) return puts("isamap " ISAMAP_VERSION), ISAMAP_DONE;
-    if (!known(argv[1])) return usage_error("unknown command", argv[1]);
-    isamap *im = isamap_open();
-    struct arguments a = {0};
-    if (isatty(STDERR_FILENO)) isamap_option(im, "progress", NULL);
-    int status = parse_arguments(im, argc - 2, argv + 2, &a);
-    int alone = strcmp(argv[1], "calibrate") == 0;
-    if (status == ISAMAP_DONE && alone && a.nfiles)
-        status = usage_error("no file is expected but", a.file[0]);
-    else if (alone)
-        a.file[a.nfiles++] = "";
-    int writes = strcmp(argv[1], "compile") == 0 || strcmp(argv[1], "show") == 0;
-    if (status == ISAMAP_DONE && !a.nfiles)
-        status = usage_error("a file is missing after", argv[1]);
-    else if (status == ISAMAP_DONE && a.nfiles > 1 && strcmp(argv[1], "check") != 0)
-        status = usage_error("one file is expected, not", a.file[1]);
-    else if (status == ISAMAP_DONE && writes && !a.out && !is_image(argv[1], a.file[0]))
-        status = usage_error("-o OUT is missing after", argv[1]);
-    else
-        for (int i = 0; i < a.nfiles && status != ISAMAP_USAGE; i++) {
-            int one = call(im, argv[1], a.file[i], a.out);
-            if (one > status) status = one;
-            fputs(isamap_result(im), stdout);
-            fputs(isamap_messages(im), stderr);
-        }
-    isamap_close(im);
+    if (argc < 2) return help_overview(&t), print(stderr, &t, ISAMAP_USAGE);
+    int status = answer(argc, argv);
+    if (status >= 0) return status;
+    struct line l = {.command = command_find(argv[1])};
+    if (l.command == COMMANDS) return explain_command(&t, argv[1]), usage_error(&t);
+    l.im = isamap_open();
+    if (!l.im) return fputs("isamap: not enough memory\n", stderr), ISAMAP_RESOURCES;
+    if (isatty(STDERR_FILENO)) isamap_option(l.im, "progress", NULL);
+    status = parse(&l, argc - 2, argv + 2);
+    if (status == ISAMAP_DONE && l.help) {
+        help_command(&t, l.command);
+        print(stdout, &t, ISAMAP_DONE);
+    } else if (status == ISAMAP_DONE) {
+        status = check_line(&l);
+        if (status == ISAMAP_DONE) status = work(&l);
+    }
+    isamap_close(l.im);
     return status;
 }

@@ -1,6 +1,7 @@
 /* The modules are called isamap-peer-LIBRARY.so. They stay loaded: their libraries start threads.
  */
 #include "bench/peer.h"
+#include "ir/nearest.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -27,10 +28,9 @@ static bool check_names(const char *which, struct diags *diags) {
         for (int l = 0; l < LIBRARIES; l++)
             known = known || (strlen(libraries[l]) == k && memcmp(p, libraries[l], k) == 0);
         if (!known) {
-            diag_line(diags, "--vs", 0, 0,
-                      "no peer '%.*s'; expected names of openblas, onednn, libxsmm, blis, with "
-                      "commas between",
-                      (int)k, p);
+            const char *wanted = arena_strndup(&diags->arena, p, k);
+            diag_line(diags, "--vs", 0, 0, "no peer '%s', expected %s, with commas between", wanted,
+                      names_near(&diags->arena, wanted, libraries, LIBRARIES));
             return false;
         }
         p += k;

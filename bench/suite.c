@@ -1,5 +1,6 @@
 /* Suites: lines of cells; `# kernel: FILE.isam[:NAME]` says what the columns bind. */
 #include "bench/suite.h"
+#include "ir/nearest.h"
 #include "ir/program.h"
 
 #include <errno.h>
@@ -280,8 +281,11 @@ static bool pick_kernel(struct reader *r, const struct kernel_file *f, const cha
         any = true;
         ok = kernel_takes(r, f->kernel[k], w, &why);
     }
+    struct names known = {0};
+    for (int k = 0; k < f->n; k++) names_add(r->arena, &known, f->kernel[k]->name);
     if (!any)
-        diag_at(r->diags, &r->source, at, "no kernel '%s' in '%s'", name ? name : "", f->path);
+        diag_at(r->diags, &r->source, at, "no kernel '%s' in '%s', expected %s", name ? name : "",
+                f->path, names_listed(r->arena, name ? name : "", &known));
     else if (!ok)
         diag_at(r->diags, &r->source, at, "'%s' fits no kernel of '%s': %s", w->name, f->path,
                 why.at);
@@ -372,10 +376,15 @@ static bool read_lines(struct reader *r) {
 
 static bool keep_only(struct suite *s, const char *only, struct diags *diags) {
     int kept = 0;
-    for (int i = 0; i < s->n; i++)
+    struct names known = {0};
+    for (int i = 0; i < s->n; i++) {
+        names_add(&diags->arena, &known, s->at[i].name);
         if (matches(only, s->at[i].name)) s->at[kept++] = s->at[i];
+    }
     s->n = kept;
-    if (!kept) diag_line(diags, s->path, 0, 0, "no workload is called '%s'", only);
+    if (!kept)
+        diag_line(diags, s->path, 0, 0, "no workload is called '%s', expected %s", only,
+                  names_listed(&diags->arena, only, &known));
     return kept > 0;
 }
 

@@ -1,7 +1,7 @@
 # libisamap (static for tests and examples, shared to install), the command, the install targets, pkg-config and CMake package.
 set(product_libraries isamap_bench isamap_backends isamap_sim isamap_approaches isamap_scheduler isamap_mapper isamap_machines isamap_onnx
     isamap_ir)
-set(product_sources isamap.c code.c simulate.c sweep.c points.c device_run.c device_agree.c program_image.c context.c commands.c map.c show.c calibrate.c compare.c report.c bench.c bench_rtl.c bench_report.c)
+set(product_sources isamap.c code.c options.c help.c simulate.c sweep.c points.c device_run.c device_agree.c program_image.c context.c commands.c map.c show.c calibrate.c compare.c report.c bench.c bench_rtl.c bench_report.c)
 add_library(isamap_static STATIC ${product_sources})
 target_link_libraries(isamap_static PUBLIC ${product_libraries})
 add_library(isamap_shared SHARED ${product_sources})

@@ -1,4 +1,5 @@
 #include "ir/diag.h"
+#include "ir/nearest.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -168,7 +169,9 @@ static char *stream_read(struct arena *a, FILE *f, size_t limit, size_t *length,
 char *file_read(struct arena *a, const char *path, size_t limit, size_t *length, struct diags *d) {
     FILE *f = fopen(path, "rb");
     if (!f) {
-        diag_line(d, path, 0, 0, "cannot open '%s': %s", path, strerror(errno));
+        int why = errno;
+        diag_line(d, path, 0, 0, "cannot open '%s': %s%s", path, strerror(why),
+                  why == ENOENT ? files_near(&d->arena, path) : "");
         return NULL;
     }
     bool too_long;

@@ -1,3 +1,4 @@
+#include "ir/nearest.h"
 #include "ir/npy.h"
 
 #include <errno.h>
@@ -272,7 +273,9 @@ bool npy_read(const char *path, struct array *a, struct diags *diags) {
     memset(a, 0, sizeof *a);
     FILE *f = fopen(path, "rb");
     if (!f) {
-        diag_line(diags, path, 0, 0, "cannot be opened: %s", strerror(errno));
+        int why = errno;
+        diag_line(diags, path, 0, 0, "cannot open '%s': %s%s", path, strerror(why),
+                  why == ENOENT ? files_near(&diags->arena, path) : "");
         return false;
     }
     bool ok = read_open(path, f, a, diags);

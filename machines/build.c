@@ -1,4 +1,5 @@
 #include "machines/build.h"
+#include "ir/nearest.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,12 +140,11 @@ static void build_params(struct build *b, const struct node *root) {
     m->params = (struct bindings){binding, m->nparams, NULL};
     for (int i = 0; b->set && i < b->set->n; i++) {
         if (build_find(b, KIND_PARAM, b->set->at[i].name) >= 0) continue;
-        struct text known = {0};
-        for (int k = 0; k < m->nparams && k < 20; k++) text_printf(&known, " %s", m->param[k].name);
+        struct names known = {0};
+        for (int k = 0; k < m->nparams; k++) names_add(b->arena, &known, m->param[k].name);
         diag_line(b->diags, root->file, root->line, 0,
-                  "machine '%s' has no parameter '%s', expected one of:%s", m->name,
-                  b->set->at[i].name, known.at ? known.at : " (none)");
-        text_free(&known);
+                  "machine '%s' has no parameter '%s', expected %s", m->name, b->set->at[i].name,
+                  names_listed(b->arena, b->set->at[i].name, &known));
     }
 }
 

@@ -166,8 +166,7 @@ static bool load_side(struct side *s, struct arena *arena, const char *name,
     const char *path = machine_path(arena, name);
     loader_init(&s->loader, arena, d);
     if (!path) {
-        diag_line(d, name, 0, 0, "no machine '%s', expected a file or a name on the search path",
-                  name);
+        machine_missing(name, d);
         return false;
     }
     s->root = tree_load(&s->loader, path);

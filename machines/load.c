@@ -1,5 +1,7 @@
 /* Finding and loading machine files. */
 #include "machines/tree.h"
+#include "ir/nearest.h"
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -132,6 +134,41 @@ struct machine *machine_parse(const char *file, const char *xml, size_t length,
     return load(file, xml, length, set, d);
 }
 
+/* Names of the files on the search path, each once. */
+static void add_machines(struct arena *a, struct names *known, const char *folder) {
+    DIR *dir = opendir(folder);
+    if (!dir) return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        size_t n = strlen(e->d_name);
+        bool is_new = n > 4 && e->d_name[0] != '.' && !strcmp(e->d_name + n - 4, ".xml");
+        const char *name = is_new ? arena_strndup(a, e->d_name, n - 4) : NULL;
+        for (int i = 0; i < known->n && is_new; i++) is_new = strcmp(known->at[i], name) != 0;
+        if (is_new) names_add(a, known, name);
+    }
+    closedir(dir);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void machine_names(struct arena *a, struct names *out) {
+    const char *folder;
+    for (int state = 0; (folder = machine_next_folder(a, &state));) add_machines(a, out, folder);
+    if (out->n) qsort(out->at, (size_t)out->n, sizeof *out->at, by_name);
+    names_add(a, out, "host");
+}
+
+void machine_missing(const char *name, struct diags *d) {
+    struct names known = {0};
+    machine_names(&d->arena, &known);
+    if (strchr(name, '/') || (strlen(name) > 4 && !strcmp(name + strlen(name) - 4, ".xml")))
+        diag_line(d, name, 0, 0, "no machine file '%s'%s", name, files_near(&d->arena, name));
+    else
+        diag_line(d, name, 0, 0, "no machine '%s', expected a file (./%s.xml) or %s", name, name,
+                  names_listed(&d->arena, name, &known));
+}
+
 struct machine *machine_load(const char *name, const struct bindings *set, struct diags *d) {
     struct arena a;
     arena_init(&a);
@@ -140,10 +177,7 @@ struct machine *machine_load(const char *name, const struct bindings *set, struc
     if (path)
         m = load(path, NULL, 0, set, d);
     else
-        diag_line(
-            d, name, 0, 0,
-            "no machine '%s', expected a file, or a name in $ISAMAP_MACHINE_PATH, ./machines or %s",
-            name, ISAMAP_SHARE);
+        machine_missing(name, d);
     arena_free(&a);
     return m;
 }

@@ -259,6 +259,9 @@ bool machine_check(const struct machine *, struct diags *);
 
 /* Machine of highest priority on the search path whose required features this CPU has. */
 struct machine *machine_host(struct diags *);
+/* What -m may name: the files on the search path by name, and "host". */
+struct names;
+void machine_names(struct arena *, struct names *);
 /* A device without a fallback joined to a host through a doorbell (as format/board.xml). The result owns everything. */
 bool machine_needs_host(const struct machine *);
 /* Of a host: a unit with a fallback is this queue's unit, above it or below it. Work there takes none of a device's time. */

@@ -96,6 +96,8 @@ const char *parameters_folder(struct arena *); /* NULL: none is known */
 void tree_forward(struct diags *to, const struct diags *from, const char *prefix);
 /* The folders of the search path, one after the other; *state starts at 0; NULL: no more. */
 const char *machine_next_folder(struct arena *, int *state);
+/* Reports that there is no machine of that name, and those that there are. */
+void machine_missing(const char *name, struct diags *);
 
 /* What an expression may name where it stands (names.c). */
 struct scope {

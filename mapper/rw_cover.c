@@ -2,6 +2,7 @@
  * well is rewritten where the price of what comes out is lower by a clear margin; each such choice
  * is a question, and what is chosen is proved first. */
 #include "mapper/rewrite_int.h"
+#include "ir/nearest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -235,15 +236,14 @@ static bool parse_sequence(const char *names, struct derivation *d, struct diags
         size_t n = strcspn(at, ",");
         const struct rewrite *r = rewrite_named(at, n);
         if (!r || d->nsteps == MAX_DERIVATION) {
-            struct text known = {0};
-            for (int k = 0; rewrites[k]; k++)
-                text_printf(&known, "%s%s", k ? ", " : "", rewrites[k]->name);
+            const char *wanted = arena_strndup(&diags->arena, at, n);
+            struct names known = {0};
+            for (int k = 0; rewrites[k]; k++) names_add(&diags->arena, &known, rewrites[k]->name);
             if (!r)
-                diag_line(diags, "--rewrite", 0, 0, "no rewrite '%.*s', expected some of %s",
-                          (int)n, at, known.at);
+                diag_line(diags, "--rewrite", 0, 0, "no rewrite '%s', expected %s", wanted,
+                          names_listed(&diags->arena, wanted, &known));
             else
                 diag_line(diags, "--rewrite", 0, 0, "more than %d rewrites", MAX_DERIVATION);
-            text_free(&known);
             return false;
         }
         d->step[d->nsteps++] = r;

@@ -171,7 +171,8 @@ static bool read_outputs(struct import *im, struct onnx_model *model, const Onnx
 static bool all_dims_used(struct import *im, const struct bindings *dims, const bool *used) {
     for (int i = 0; dims && i < dims->n; i++)
         if (!used[i])
-            return graph_fail(im, "no input has a dimension '%s'", shown(im, dims->at[i].name));
+            return graph_fail(im, "no input has a dimension '%s' to be given a value",
+                              shown(im, dims->at[i].name));
     return true;
 }
 

@@ -157,7 +157,7 @@ static void test_residual(void **state) {
 static void test_names(void **state) {
     static const struct {
         const char *rewrite, *message;
-    } wrong[] = {{"facto", "no rewrite 'facto', expected some of"},
+    } wrong[] = {{"facto", "no rewrite 'facto', expected 'factor'"},
                  {"factor,ones,factor,ones", "more than 3 rewrites"},
                  {"winograd-2", "'winograd-2' applies to no statement of 'gmm'"}};
     (void)state;

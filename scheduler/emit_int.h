@@ -149,7 +149,7 @@ bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer
                const struct held *, const struct region *, struct way_out *); /* out of its own memory */
 bool way_home(struct emitter *, struct nodes *, const struct opnd *, int buffer,
               const struct region *, struct way_out *); /* and on */
-void way_credits(struct emitter *, struct nodes *, const struct way_out *, bool give);
+void ways_credits(struct emitter *, struct nodes *, bool give); /* of all results, around the nest */
 
 /* emit_fill.c */
 double trips_inside(const struct emitter *, int depth); /* how often it is reached in one turn */

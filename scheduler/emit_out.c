@@ -67,7 +67,24 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
     return true;
 }
 
-void way_credits(struct emitter *e, struct nodes *out, const struct way_out *way, bool give) {
-    for (int k = 0; k < way->n; k++)
-        for (int i = 0; i < way->via[k].slots; i++) signal(e, out, way, k, k + 1, give);
+/* One for each slot, but of all results no more than their sync holds: they take and give in turn.
+ */
+static int credits_of(const struct emitter *e, const struct way_out *way, int k, int *given) {
+    const struct machine *m = e->w->m;
+    struct edge back = edge_find(m, way->queue[k], way->completes[k], way->queue[k + 1]),
+                there = edge_find(m, way->queue[k + 1], way->completes[k + 1], way->queue[k]);
+    if (back.kind != EDGE_TOKEN) return way->via[k].slots;
+    int before = given[back.sync], all = before + way->via[k].slots;
+    all = within_depth(m, within_depth(m, all, &back), &there);
+    if (all > before) given[back.sync] = all;
+    return all > before ? all - before : 0;
+}
+
+void ways_credits(struct emitter *e, struct nodes *out, bool give) {
+    int *given = arena_array(e->w->arena, (size_t)e->w->m->nsyncs + 1, sizeof *given);
+    for (int i = 0; i <= e->nest->nchain; i++)
+        for (int k = 0; k < e->out[i].n; k++) {
+            int credits = credits_of(e, &e->out[i], k, given);
+            while (credits-- > 0) signal(e, out, &e->out[i], k, k + 1, give);
+        }
 }

@@ -239,7 +239,7 @@ static void add_credits(struct emitter *e, struct nodes *out, int queue, bool pu
 
 void nest_credits(struct emitter *e, struct nodes *out, bool give) {
     int credits = out_credits(e), back = credits ? credit_edge(e).sync : -1;
-    for (int i = 0; give && i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], true);
+    if (give) ways_credits(e, out, true);
     add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->exec), give, back, credits);
-    for (int i = 0; !give && i <= e->nest->nchain; i++) way_credits(e, out, &e->out[i], false);
+    if (!give) ways_credits(e, out, false);
 }

@@ -72,6 +72,17 @@ bool ring_find(const struct work *w, const struct nest *n, const struct plan *p,
     return coef > 0 && rest > coef && tile < all;
 }
 
+/* Tiles of other axes may be smaller when the ring begins again: its rows are shorter then, and lie
+ * elsewhere. */
+static bool rows_change(const struct work *w, const struct plan *p, const struct access *acc,
+                        const struct ring *r, int depth) {
+    for (int a = 0; a < w->p->naxes; a++)
+        if (a != r->axis && access_varies(w->p, acc, a) &&
+            plan_tile(w, p, a, depth) != plan_least(w, p, a, depth))
+            return true;
+    return false;
+}
+
 /* Where all rows have a place, those of the first window were last used some steps before the ring
  * begins again: by tile (window - 1) / step. */
 bool ring_waits(const struct work *w, const struct nest *n, const struct plan *p,
@@ -83,7 +94,8 @@ bool ring_waits(const struct work *w, const struct nest *n, const struct plan *p
     int64_t tile = p->loop[h->depth - 1].tile,
             steps = plan_least(w, p, r.axis, h->depth - 1) / tile,
             slots = h->slots > 2 ? h->slots : 2;
-    return h->ring < r.all || steps - (r.window - 1) / r.step < slots;
+    return h->ring < r.all || steps - (r.window - 1) / r.step < slots ||
+           rows_change(w, p, acc, &r, h->depth);
 }
 
 double ring_turns(const struct ring *r, int64_t rows) {

@@ -259,6 +259,12 @@ struct cover *mapper_cover(const struct program *p, const struct machine *m, str
     return mapper_cover_allowing(p, m, REWRITE_REORDERS, NULL, d, diags);
 }
 
+/* Axes that rewrites made stand before those of the recurrences. */
+static void number_scopes(struct cover *c) {
+    for (int k = 0; k < c->steps.nscopes; k++)
+        c->steps.scope[k].axis = c->program->naxes - c->steps.nscopes + k;
+}
+
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
                                     enum rewrite_effect floats, const struct refusals *refused,
                                     struct decider *d, struct diags *diags) {
@@ -281,6 +287,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
     covering_reserve(&c, cover->program->nstmts);
     rewrite_all(&c);
+    number_scopes(cover);
     join_all(&c);
     bool done = covering_decide(&c);
     join_restore(&c);

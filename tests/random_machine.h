@@ -3,10 +3,13 @@
 #ifndef ISAMAP_TESTS_RANDOM_MACHINE_H
 #define ISAMAP_TESTS_RANDOM_MACHINE_H
 
-#include "tests/random_program.h"
+#include "ir/arena.h"
+#include "tests/random/tape.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PLACES = 256, VALUES = 5 };
 

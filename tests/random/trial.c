@@ -1,0 +1,246 @@
+#include "tests/random/trial.h"
+
+#include "isamap_int.h"
+#include "scheduler/schedule.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *const outcome_name[OUTCOME_COUNT] = {"right, on instructions",
+                                                 "right, on the fallback",
+                                                 "refused",
+                                                 "WRONG",
+                                                 "REFUSED BY THE VERIFIER",
+                                                 "CRASH",
+                                                 "HANG",
+                                                 "ILLEGAL"};
+
+char *trial_program(const struct trial *t, struct random_info *info) {
+    struct tape tape = t->tape;
+    tape.pos = 0;
+    if (!t->text) return random_program(&tape, &t->bench->native, info);
+    memset(info, 0, sizeof *info);
+    info->exact = strstr(t->text, "# rounds") == NULL;
+    return strdup(t->text);
+}
+
+/* Two thirds as the command does it when nothing is said. */
+const char *trial_options(uint64_t seed) {
+    static const char *const some[] = {"--approach random",
+                                       "--approach instructions",
+                                       "--threads 2",
+                                       "--allow exact",
+                                       "--contexts 1",
+                                       "--approach random --threads 1",
+                                       "--approach instructions --threads 1",
+                                       "--threads 1"};
+    uint64_t x = seed * 0x9e3779b97f4a7c15u >> 32;
+    return x % 3 ? "" : some[x / 3 % (sizeof some / sizeof *some)];
+}
+
+static void set_options(isamap *im, uint64_t seed) {
+    char text[100], value[32], *rest = text, *word;
+    snprintf(text, sizeof text, "%s", trial_options(seed));
+    snprintf(value, sizeof value, "%llu", (unsigned long long)seed);
+    isamap_option(im, "seed", value);
+    while ((word = strsep(&rest, " ")) && *word) isamap_option(im, word + 2, strsep(&rest, " "));
+}
+
+/* ---- data ---- */
+static struct arrays make_data(const struct program *p, bool wide, uint64_t seed) {
+    struct arrays out = {.data = calloc((size_t)p->nbuffers + 1, sizeof *out.data),
+                         .n = p->nbuffers};
+    uint64_t s = seed;
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        size_t bytes = type_size(x->type);
+        if (!is_argument(x)) continue;
+        out.data[b] = malloc(((size_t)x->elements + 1) * bytes);
+        memset(out.data[b], 0x5a,
+               ((size_t)x->elements + 1) * bytes); /* outputs are full of rubbish */
+        for (int64_t e = 0; e < x->elements && x->role != ROLE_OUT; e++)
+            type_store(x->type, (char *)out.data[b] + (size_t)e * bytes,
+                       random_element(x->type, wide, &s));
+    }
+    return out;
+}
+
+static bool same_value(enum type type, union value w, union value g) {
+    if (!type_is_float(type)) return w.i == g.i;
+    return w.f == g.f || (isnan(w.f) && isnan(g.f));
+}
+
+/* Where the first element differs: "C[5] is 3, expected 4". */
+static bool equal_outputs(const struct program *p, const struct arrays *want,
+                          const struct arrays *got, struct trial *t) {
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        if (x->role != ROLE_OUT && x->role != ROLE_INOUT) continue;
+        for (int64_t e = 0; e < x->elements; e++) {
+            size_t at = (size_t)e * type_size(x->type);
+            union value w = type_load(x->type, (char *)want->data[b] + at),
+                        g = type_load(x->type, (char *)got->data[b] + at);
+            if (same_value(x->type, w, g)) continue;
+            bool f = type_is_float(x->type);
+            snprintf(t->reason, sizeof t->reason, "%s[%lld] is %.9g, expected %.9g", x->name,
+                     (long long)e, f ? g.f : (double)g.i, f ? w.f : (double)w.i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- one schedule ---- */
+struct checking {
+    isamap *im;
+    struct job *job;
+    struct trial *trial;
+    struct arrays in, want;
+    bool exact;
+};
+
+static bool judge_values(struct checking *c, const struct arrays *got, const char *how) {
+    struct comparison x = {0};
+    if (c->exact) {
+        if (equal_outputs(c->job->program, &c->want, got, c->trial)) return true;
+    } else {
+        if (compare_with_interpreter(c->im, c->job, &c->in, got, &x) && x.equal) return true;
+        snprintf(c->trial->reason, sizeof c->trial->reason, "'%s' differs by %g",
+                 x.worst ? x.worst : "?", x.max_abs);
+    }
+    char what[160];
+    snprintf(what, sizeof what, "%s values: %.120s", how, c->trial->reason);
+    snprintf(c->trial->reason, sizeof c->trial->reason, "%s", what);
+    return false;
+}
+
+static bool simulated(struct checking *c) {
+    struct sim_result result = {0};
+    struct arrays got = arrays_copy(c->job, &c->in);
+    void **data = arrays_for_schedule(c->job, &got);
+    bool ok = sim_run(c->job->schedule, data, &(struct sim_options){0}, &result, &c->im->diags);
+    if (!ok) snprintf(c->trial->reason, sizeof c->trial->reason, "the simulation fails");
+    sim_result_free(&result);
+    ok = ok && judge_values(c, &got, "simulated");
+    free(data);
+    arrays_free(&got);
+    return ok;
+}
+
+static bool executed(struct checking *c) {
+    const struct backend *backend = backend_find(c->job->schedule, NULL, &c->im->diags);
+    struct executable *e =
+        backend ? backend->load(c->job->schedule, &(struct backend_options){0}, &c->im->diags)
+                : NULL;
+    struct arrays got = arrays_copy(c->job, &c->in);
+    void **data = arrays_for_schedule(c->job, &got);
+    bool ok = e && executable_prepare(e, data, &c->im->diags) &&
+              executable_run(e, data, c->im->option.threads, &c->im->diags);
+    if (!ok) snprintf(c->trial->reason, sizeof c->trial->reason, "the execution fails");
+    ok = ok && judge_values(c, &got, "executed");
+    if (e) executable_free(e);
+    free(data);
+    arrays_free(&got);
+    return ok;
+}
+
+static bool has_issue(const struct node *n, int count) {
+    for (int k = 0; k < count; k++)
+        if (n[k].kind == NODE_ISSUE ||
+            (n[k].kind == NODE_LOOP && has_issue(n[k].loop->body, n[k].loop->nbody)))
+            return true;
+    return false;
+}
+
+/* The schedule as its text says it: read again, it prints the same. */
+static bool reads_again(struct checking *c) {
+    struct text text = {0}, again = {0};
+    schedule_print(c->job->schedule, &text);
+    struct source source = {
+        .file = "text", .line0 = 1, .col0 = 1, .text = text.at, .length = text.n};
+    struct schedule *read = schedule_parse(c->job->machine, &source, &c->im->diags);
+    if (read) schedule_print(read, &again);
+    bool same = read && strcmp(text.at, again.at) == 0;
+    if (!same)
+        snprintf(c->trial->reason, sizeof c->trial->reason,
+                 read ? "the schedule prints otherwise" : "the schedule is not read");
+    if (read) schedule_free(read);
+    text_free(&text);
+    text_free(&again);
+    return same;
+}
+
+static enum outcome check_values(struct checking *c) {
+    struct trial *t = c->trial;
+    const struct schedule *s = c->job->schedule;
+    c->in = make_data(c->job->program, t->info.classes >> CLASS_WIDE & 1, t->seed);
+    c->want = arrays_copy(c->job, &c->in);
+    bool ok = !c->exact || program_run(c->job->program, c->want.data, NULL, NULL, &c->im->diags);
+    if (!ok) snprintf(t->reason, sizeof t->reason, "the interpreter fails");
+    ok = ok && reads_again(c) && simulated(c) && (!t->bench->run || executed(c));
+    arrays_free(&c->in);
+    arrays_free(&c->want);
+    return !ok                                     ? OUTCOME_WRONG
+           : has_issue(s->run.node, s->run.nnodes) ? OUTCOME_MAPPED
+                                                   : OUTCOME_FALLBACK;
+}
+
+static enum outcome compile(struct checking *c) {
+    struct trial *t = c->trial;
+    struct timespec from, to;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    bool ok = job_compile(c->im, c->job);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    t->seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    t->unproved = c->job->proof == PROOF_UNPROVED;
+    if (ok && !cover_verify(c->job->cover, c->job->machine, &c->im->diags)) {
+        snprintf(t->reason, sizeof t->reason, "the cover is not valid");
+        return OUTCOME_UNSOUND;
+    }
+    if (ok) return check_values(c);
+    if (c->job->schedule) return OUTCOME_UNSOUND;
+    if (c->im->diags.errors) return OUTCOME_REFUSED;
+    snprintf(t->reason, sizeof t->reason, "no schedule, and no word why");
+    return OUTCOME_WRONG;
+}
+
+static void take_messages(struct trial *t, struct diags *d) {
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    diags_print(d, f);
+    fclose(f);
+    t->messages = text;
+    for (int k = 0; k < d->n && !*t->reason; k++)
+        if (!d->at[k].warning) snprintf(t->reason, sizeof t->reason, "%s", d->at[k].text);
+}
+
+void trial_run(struct trial *t) {
+    struct job job;
+    isamap *im = isamap_open();
+    struct checking c = {.im = im, .job = &job, .trial = t};
+    char *text = trial_program(t, &t->info);
+    job_init(&job, "random.isam");
+    set_options(im, t->seed);
+    c.exact = t->info.exact;
+    struct source source = {
+        .file = "random.isam", .line0 = 1, .col0 = 1, .text = text, .length = strlen(text)};
+    struct kernel **kernel;
+    if (kernel_parse(&job.arena, &source, &kernel, &im->diags) == 1)
+        job.own_program = program_bind(kernel[0], NULL, NULL, &im->diags);
+    job.program = job.own_program;
+    job.machine = t->bench->machine;
+    *t->reason = 0;
+    t->outcome = OUTCOME_ILLEGAL;
+    if (job.program) {
+        job.name = job.program->name;
+        t->outcome = compile(&c);
+    }
+    take_messages(t, &im->diags);
+    job.machine = NULL;
+    job_free(&job);
+    isamap_close(im);
+    free(text);
+}

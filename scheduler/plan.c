@@ -77,6 +77,28 @@ static void charge_transfer(struct pricing *c, const struct transfer *x) {
 }
 
 /* One transfer of a hold: false where no move does it. */
+static bool on_route(const struct opnd *o) {
+    return o->in.n || o->out.n || o->from || o->to;
+}
+
+int slots_held(const struct machine *m, const struct instr *in, const struct instr *user,
+               bool routed, int most) {
+    struct edge there = edge_find(m, in->queue, in->completes, user->queue),
+                back = edge_find(m, user->queue, user->completes, in->queue);
+    for (; most > 1 && there.kind != EDGE_FREE; most--) {
+        bool turns = edge_rotates(m, &there, most) || edge_rotates(m, &back, most);
+        if (edge_holds(m, &there, most) && edge_holds(m, &back, most) && !(turns && routed)) break;
+    }
+    return most;
+}
+
+int operand_slots(struct work *w, const struct moves *moves, const struct plan *p,
+                  const struct task *t, const struct opnd *o, const struct access *acc, int depth,
+                  int most) {
+    const struct instr *in = copy_price(w, moves, p, t, o, acc, !o->writes, depth, 0).in;
+    return in ? slots_held(w->m, in, t->needle->in, on_route(o), most) : most;
+}
+
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, const struct hold *h,
                            const struct instr **user) {
@@ -96,10 +118,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (there.kind == EDGE_FREE) return true;
     if (keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1)) return false;
     if (h->ring && !price_ring(c, t, o, acc, h)) return false;
-    bool turns = edge_rotates(c->w->m, &there, slots) || edge_rotates(c->w->m, &back, slots);
-    if (!edge_holds(c->w->m, &there, slots) || !edge_holds(c->w->m, &back, slots) ||
-        (turns && (o->in.n || o->out.n || o->from || o->to))) /* one channel, several fills */
-        return false;
+    if (slots_held(c->w->m, in, next, on_route(o), slots) < slots) return false;
     const struct edge *credit = fill ? &back : &there; /* one for each slot */
     if (credit->kind == EDGE_TOKEN && !edge_rotates(c->w->m, credit, slots) &&
         c->w->m->sync[credit->sync].depth >= 0 && slots > c->w->m->sync[credit->sync].depth)

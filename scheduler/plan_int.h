@@ -85,6 +85,12 @@ bool loop_unrolled(const struct work *, const struct nest *, const struct plan *
 int64_t needle_leaf(const struct needle *, int x, int64_t tile);
 bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
                       const struct opnd *); /* not made in the nest */
+/* Of `most` slots so many that the syncs between the queue of a transfer and that of its user hold
+ * an event for each; on a route a channel serves several fills, and none rotate. */
+int slots_held(const struct machine *, const struct instr *transfer, const struct instr *user,
+               bool routed, int most);
+int operand_slots(struct work *, const struct moves *, const struct plan *, const struct task *,
+                  const struct opnd *, const struct access *, int depth, int most);
 int chain_slots(struct work *, const struct moves *, const struct nest *, const struct plan *,
                 const struct task *, const struct opnd *); /* as many as help and fit */
 void chain_region(const struct work *, const struct plan *, const struct nest *,

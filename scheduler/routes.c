@@ -375,9 +375,10 @@ static void add_ways(struct work *w, const struct moves *moves, const struct nes
 
 struct outer { /* one copy on a route in */
     int operand, level;
-    const struct opnd *stop;
+    const struct opnd *stop, *inner; /* inner: the next copy, filled from it */
     const struct access *acc;
     int64_t bytes; /* of all its slots */
+    int most;      /* slots */
 };
 
 static int outers(struct work *w, const struct task *t, struct outer *out) {
@@ -386,11 +387,20 @@ static int outers(struct work *w, const struct task *t, struct outer *out) {
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where != IN_LOCAL || o->writes) continue;
-        const struct opnd *stop = o->from;
-        for (int k = o->in.n - 1; k >= 0; k--, stop = stop->from)
-            out[n++] = (struct outer){i, k, stop, &st->read[o->read], 0};
+        const struct opnd *stop = o->from, *inner = o;
+        for (int k = o->in.n - 1; k >= 0; k--, inner = stop, stop = stop->from)
+            out[n++] = (struct outer){i, k, stop, inner, &st->read[o->read], 0, 1};
     }
     return n;
+}
+
+/* Two, unless a sync between the queues that fill and read it holds one event. */
+static int slots_told(struct work *w, const struct moves *moves, const struct plan *p,
+                      const struct task *t, const struct outer *x) {
+    int d = p->hold[x->operand].depth, most = slots_most(w, 2);
+    const struct instr *fill = copy_price(w, moves, p, t, x->stop, x->acc, true, d, 0).in,
+                       *user = copy_price(w, moves, p, t, x->inner, x->acc, true, d, 0).in;
+    return fill && user ? slots_held(w->m, fill, user, true, most) : most;
 }
 
 /* The step outwards of one copy that saves most. */
@@ -409,7 +419,7 @@ static bool step(struct work *w, const struct moves *moves, const struct nest *n
             int at = plan_normalise(w, p, x[i].acc, d);
             if (at < least) at = least;
             double saved = now - plan_traffic(w, p, t, x[i].acc, at);
-            int wanted = plan_trips(w, p, at) > 1 ? 2 : 1;
+            int wanted = plan_trips(w, p, at) > 1 ? x[i].most : 1;
             int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, at),
                     left = nest_room(w, n, memory) - bytes[memory] + x[i].bytes;
             while (wanted > 0 && one * wanted > left) wanted--;
@@ -431,11 +441,13 @@ bool route_holds(struct work *w, const struct moves *moves, const struct nest *n
     struct outer x[MAX_OPERANDS * MAX_VIA];
     int count = outers(w, t, x);
     add_ways(w, moves, n, p, bytes);
-    for (int slots = 1; slots <= slots_most(w, 2); slots++) /* one for each first */
+    for (int i = 0; i < count; i++) x[i].most = slots_told(w, moves, p, t, &x[i]);
+    for (int slots = 1; slots <= 2; slots++) /* one for each first */
         for (int i = 0; i < count; i++) {
             int d = p->hold[x[i].operand].depth, m = x[i].stop->memory;
             int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, d);
-            if (slots > 1 && (plan_trips(w, p, d) <= 1 || bytes[m] + one > nest_room(w, n, m)))
+            if (slots > x[i].most ||
+                (slots > 1 && (plan_trips(w, p, d) <= 1 || bytes[m] + one > nest_room(w, n, m))))
                 continue;
             p->via[x[i].operand][x[i].level] = (struct hold){.depth = d, .slots = slots};
             x[i].bytes += one;

@@ -66,7 +66,9 @@ static int add_rings(const struct search *s, const struct plan *p, int i, int de
     const struct nest *nest = &s->w->nest[s->nest];
     struct ring r;
     if (!ring_find(s->w, nest, p, t, o, main_access(s, o), depth, &r)) return n;
-    for (int slots = 1; slots <= slots_most(s->w, 3); slots++) {
+    int told =
+        operand_slots(s->w, s->moves, p, t, o, main_access(s, o), depth, slots_most(s->w, 3));
+    for (int slots = 1; slots <= told; slots++) {
         struct hold h = {.depth = depth, .slots = slots, .ring = r.all};
         int64_t rows = r.window + (slots - 1) * r.step;
         if (slots < 3 && rows < r.all) h.ring = rows;
@@ -118,7 +120,8 @@ static int hold_options(const struct search *s, const struct plan *p, int i, enu
     }
     bool alone = is_alone(s, i);
     int most = wide ? OPTIONS / 3 : alone ? 1 : 3; /* of each number of slots */
-    for (int slots = slots_most(s->w, wide ? 3 : 2); slots >= 1; slots--) {
+    int told = operand_slots(s->w, s->moves, p, t, o, acc, deepest, slots_most(s->w, wide ? 3 : 2));
+    for (int slots = told; slots >= 1; slots--) {
         int before = n;
         for (int d = 0; d <= deepest && n < before + most; d++) {
             int at = plan_normalise(s->w, p, acc, d);

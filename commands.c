@@ -277,15 +277,24 @@ static bool check_machine(isamap *im, const char *path) {
     bool ok = pairs_bindings(im, &im->option.param, "--param", &a, &set) &&
               (m = machine_load(path, &set, &im->diags));
     if (ok) {
-        ok = emit_conform(m, &im->diags, &im->report.text);
+        struct conformity texts;
+        ok = emit_conform(m, im->option.execute, &texts, &im->diags, &im->report.text);
         report_open(&im->report, NULL, '{');
         report_string(&im->report, "machine", m->name);
         report_integer(&im->report, "instructions", m->ninstrs);
+        report_integer(&im->report, "emits_read", texts.read);
+        report_integer(&im->report, "emits_executed", texts.executed);
         report_bool(&im->report, "ok", ok);
         report_close(&im->report);
-        text_printf(&im->report.text,
-                    "%s: machine '%s', %d memories, %d instructions and moves: %s\n", path, m->name,
-                    m->nmemories, m->ninstrs, ok ? "ok" : "its emit texts are wrong");
+        text_printf(&im->report.text, "%s: machine '%s', %d memories, %d instructions and moves",
+                    path, m->name, m->nmemories, m->ninstrs);
+        if (texts.read && !im->option.execute)
+            text_printf(&im->report.text, ", %d emit texts read, none executed (--execute)",
+                        texts.read);
+        else if (texts.read)
+            text_printf(&im->report.text, ", %d of %d emit texts executed", texts.executed,
+                        texts.read);
+        text_printf(&im->report.text, ": %s\n", ok ? "ok" : "its emit texts are wrong");
         machine_free(m);
     }
     arena_free(&a);

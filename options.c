@@ -19,8 +19,9 @@ const struct command command_table[COMMANDS] = {
         {"check", "FILE...", FILES_MANY, false, READS,
          "is a machine, kernel, model or schedule right?",
          "Reads each file and says what is wrong with it and where. A machine file (.xml): names, "
-         "layouts, bit fields, synchronisation, and that its emit texts do what the semantics "
-         "beside them say. A kernel (.isam) or model (.onnx): that it can be compiled, with its "
+         "layouts, bit fields, synchronisation, emit texts as LLVM and the C compiler read them; "
+         "--execute also runs these against their semantics (docs/trust.md). A kernel (.isam) or "
+         "model (.onnx): that it can be compiled, with its "
          "sizes. A schedule (.sched): the verifier proves it for the machine of -m.",
          "isamap check machines/edge16.xml examples/i8/c2d.isam\n"
          "isamap check examples/digits/digits.onnx -D N=2"},
@@ -142,6 +143,8 @@ const struct option option_table[] = {
      "compare with the reference interpreter"},
     {"rtol", 0, OPTION_REAL, AT(rtol), 0, 1, "X", EXECUTES | ON(BENCH), NULL,
      "allowed relative error, instead of a bound from the number of terms"},
+    {"execute", 0, OPTION_SWITCH, AT(execute), 0, 0, NULL, ON(CHECK), NULL,
+     "run each emit text of a machine file against its semantics: it is code"},
     {"no-check", 0, OPTION_SWITCH, AT(no_check), 0, 0, NULL, PLANS, NULL,
      "leave out the proof of the schedule"},
     {"check", 0, OPTION_SWITCH, AT(check), 0, 0, NULL, PLANS, NULL,

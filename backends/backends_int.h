@@ -142,6 +142,7 @@ const char *path_suffix(const char *path); /* ".so"; "" */
 /* ---- the system's compiler ---- */
 /* Runs argv[0] (searched in PATH) and waits. False after reporting its first error lines. */
 bool command_run(const char *const *argv, const char *what, struct diags *);
+bool compiler_run(const char *const *arguments, const char *what, struct diags *); /* cc, or $CC */
 /* Links or compiles `input` (.o or .c) to the shared library `path`: cc [flags] -shared, libraries
  * as -lNAME. */
 bool library_build(const char *input, const char *path, const char *const *flags,
@@ -155,6 +156,9 @@ void folder_remove(const char *);                       /* with the files in it 
  * o (of a register operand: its words). */
 typedef void (*probe_function)(void *const *pointer);
 
+/* What is done with a text: nothing but reading it; code from it; code in this process. */
+enum probe_depth { PROBE_PARSE, PROBE_COMPILE, PROBE_LOAD };
+
 /* A fake schedule that uses just this instruction: what features, libraries and headers are taken
  * from. */
 void probe_schedule(struct schedule *, const struct machine *, struct program *,
@@ -165,16 +169,19 @@ const char *draft_unknown(void *user, const struct mexpr *whole, const struct me
 /* The same in C: adds the function and its wrapper probe_<n> to the text. */
 bool c_probe_add(struct text *, const struct site *, const struct emit *, int n, struct diags *);
 void c_probe_begin(struct arena *, struct text *, const struct schedule *);
-/* Compiles and, with `out`, loads the functions; *handle is for dlclose. */
+/* Why the compiler should not even read a text that nobody vouches for: the preprocessor would open
+ * files or say whether they are there. NULL: it may. Words are found in comments too. */
+const char *c_guard(struct arena *, const char *text);
+/* As deep as asked; *handle is for dlclose. */
 bool c_probe_finish(struct arena *, const struct text *, const struct schedule *, int n,
-                    probe_function *out, void **handle, struct diags *);
+                    enum probe_depth, probe_function *out, void **handle, struct diags *);
 
 #if ISAMAP_WITH_LLVM
 struct probe;
-struct probe *probe_open(const struct schedule *, bool here, struct diags *);
+struct probe *probe_open(const struct schedule *, enum probe_depth, struct diags *);
 bool probe_add(struct probe *, const struct site *, const struct emit *); /* one function more */
 bool probe_add_plain(struct probe *, const struct emit *);
-/* Compiles; with `here` also gives the functions in the order of probe_add. */
+/* As deep as asked: PROBE_LOAD gives the functions in the order of probe_add. */
 bool probe_finish(struct probe *, probe_function *);
 void probe_close(struct probe *);
 #endif

@@ -100,19 +100,38 @@ static int feature_flags(struct arena *a, const struct schedule *s, const char *
     return n;
 }
 
+enum { MOST_FLAGS = 30 };
+
+static int compiler_flags(struct arena *a, const struct schedule *s, const char **flag) {
+    static const char *const always[] = {"-std=gnu11",
+                                         "-O2",
+                                         "-w",
+                                         "-fno-math-errno",
+                                         "-ffp-contract=off",
+                                         "-fwrapv",
+                                         "-fno-strict-aliasing",
+                                         "-Werror=implicit-function-declaration"};
+    int n = sizeof always / sizeof *always;
+    memcpy(flag, always, sizeof always);
+    return n + feature_flags(a, s, &flag[n], 16);
+}
+
+bool c_parse(const struct schedule *s, const char *text, const char *folder, struct arena *a,
+             struct diags *diags) {
+    const char *flag[MOST_FLAGS + 3];
+    int n = compiler_flags(a, s, flag);
+    const char *source = arena_printf(a, "%s/%s.c", folder, c_identifier(a, s->program->name));
+    flag[n++] = "-fsyntax-only";
+    flag[n++] = source;
+    flag[n] = NULL;
+    return file_write(source, text, strlen(text), diags) && compiler_run(flag, source, diags);
+}
+
 bool c_compile(const struct schedule *s, const char *text, const char *folder, const char *library,
                const struct backend_options *options, struct arena *a, struct diags *diags) {
-    const char *flag[30] = {"-std=gnu11",
-                            "-O2",
-                            "-w",
-                            "-fno-math-errno",
-                            "-ffp-contract=off",
-                            "-fwrapv",
-                            "-fno-strict-aliasing",
-                            "-Werror=implicit-function-declaration"};
-    int n = 8;
+    const char *flag[MOST_FLAGS];
+    int n = compiler_flags(a, s, flag);
     const char *source = arena_printf(a, "%s/%s.c", folder, c_identifier(a, s->program->name));
-    n += feature_flags(a, s, &flag[n], 16);
     if (options && options->target) flag[n++] = arena_printf(a, "-march=%s", options->target);
     if (schedule_parallel(s)) flag[n++] = "-fopenmp";
     flag[n] = NULL;

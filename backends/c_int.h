@@ -50,6 +50,9 @@ const char *c_function_text(struct cgen *, const struct site *, const struct emi
 const char *c_immediate(struct cgen *, enum type, union value);
 bool c_compile(const struct schedule *, const char *text, const char *folder, const char *library,
                const struct backend_options *, struct arena *, struct diags *);
+/* The compiler reads the text, and makes nothing of it. */
+bool c_parse(const struct schedule *, const char *text, const char *folder, struct arena *,
+             struct diags *);
 void c_headers(struct text *, const struct schedule *);
 void c_section(struct cgen *, const struct section *, const char *name, bool workspace);
 /* The whole file; NULL after reporting. */

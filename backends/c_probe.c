@@ -59,23 +59,35 @@ bool c_probe_add(struct text *t, const struct site *s, const struct emit *emit, 
     return body;
 }
 
-bool c_probe_finish(struct arena *a, const struct text *t, const struct schedule *s, int n,
-                    probe_function *out, void **handle, struct diags *diags) {
-    char *folder = folder_temporary(a, diags);
-    if (!folder) return false;
+static bool compile_and_load(struct arena *a, const char *text, const struct schedule *s, int n,
+                             const char *folder, probe_function *out, void **handle,
+                             struct diags *diags) {
     const char *library = arena_printf(a, "%s/probe.so", folder);
-    bool good = c_compile(s, t->at, folder, library, NULL, a, diags);
-    *handle = good && out ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (good && out && !*handle) {
+    if (!c_compile(s, text, folder, library, NULL, a, diags)) return false;
+    if (!out) return true;
+    *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    bool good = *handle != NULL;
+    if (!good)
         diag_line(diags, s->machine->file, 0, 0, "the compiled emit cannot be loaded: %s",
                   dlerror());
-        good = false;
-    }
-    for (int i = 0; good && out && i < n; i++) {
+    for (int i = 0; good && i < n; i++) {
         void *address = dlsym(*handle, arena_printf(a, "probe_%d", i));
         good = address;
         memcpy(&out[i], &address, sizeof address);
     }
+    return good;
+}
+
+bool c_probe_finish(struct arena *a, const struct text *t, const struct schedule *s, int n,
+                    enum probe_depth depth, probe_function *out, void **handle,
+                    struct diags *diags) {
+    char *folder = folder_temporary(a, diags);
+    if (!folder) return false;
+    *handle = NULL;
+    bool good = depth == PROBE_PARSE
+                    ? c_parse(s, t->at, folder, a, diags)
+                    : compile_and_load(a, t->at, s, n, folder, depth == PROBE_LOAD ? out : NULL,
+                                       handle, diags);
     folder_remove(folder);
     return good;
 }

@@ -67,13 +67,21 @@ bool command_run(const char *const *argv, const char *what, struct diags *diags)
     return false;
 }
 
+bool compiler_run(const char *const *arguments, const char *what, struct diags *diags) {
+    const char *argv[64], *cc = getenv("CC");
+    int n = 0;
+    argv[n++] = cc && *cc && !strchr(cc, ' ') ? cc : "cc";
+    while (*arguments && n < 63) argv[n++] = *arguments++;
+    argv[n] = NULL;
+    return command_run(argv, what, diags);
+}
+
 bool library_build(const char *input, const char *path, const char *const *flags,
                    const char *const *library, struct diags *diags) {
-    const char *argv[64], *cc = getenv("CC");
+    const char *argv[64];
     struct arena a;
     int n = 0;
     arena_init(&a);
-    argv[n++] = cc && *cc && !strchr(cc, ' ') ? cc : "cc";
     for (int i = 0; flags && flags[i] && n < 30; i++) argv[n++] = flags[i];
     argv[n++] = "-shared";
     argv[n++] = "-fPIC";
@@ -84,7 +92,7 @@ bool library_build(const char *input, const char *path, const char *const *flags
         argv[n++] = arena_printf(&a, "-l%s", library[i]);
     argv[n++] = "-lm";
     argv[n] = NULL;
-    bool good = command_run(argv, path, diags);
+    bool good = compiler_run(argv, path, diags);
     arena_free(&a);
     return good;
 }

@@ -10,10 +10,11 @@
 #include <unistd.h>
 
 /* A step is one text of one instruction (llvm, then c), or the texts without operands; each is
- * tried in the child process, which tells the parent in lines: "S" step starts, "N" note, "E" file
- * TAB line TAB message. */
+ * tried in the child process, which tells the parent in lines: "S" step starts, "R" a text was
+ * read, "X" it was executed, "N" note, "E" file TAB line TAB message. */
 struct conform {
     const struct machine *machine;
+    bool execute;
     FILE *out;
 };
 
@@ -69,19 +70,20 @@ static const char *beyond(const struct machine *m, const struct instr *x, bool e
 }
 
 static bool compile_trials(struct arena *a, const struct schedule *s, const struct emit *e,
-                           struct site **trial, int n, probe_function *out, void **opened,
-                           struct diags *d) {
+                           struct site **trial, int n, enum probe_depth depth, probe_function *out,
+                           void **opened, const char **why, struct diags *d) {
     if (e->language == LANGUAGE_C) {
         struct text t = {0};
         bool good = true;
         c_probe_begin(a, &t, s);
         for (int i = 0; i < n && good; i++) good = c_probe_add(&t, trial[i], e, i, d);
-        good = good && c_probe_finish(a, &t, s, n, out, opened, d);
+        if (good && depth == PROBE_PARSE) *why = c_guard(a, t.at);
+        good = good && (*why || c_probe_finish(a, &t, s, n, depth, out, opened, d));
         text_free(&t);
         return good;
     }
 #if ISAMAP_WITH_LLVM
-    struct probe *p = probe_open(s, out, d);
+    struct probe *p = probe_open(s, depth, d);
     bool good = p;
     for (int i = 0; i < n && good; i++) good = probe_add(p, trial[i], e);
     good = good && probe_finish(p, out);
@@ -107,10 +109,15 @@ static void try_trials(struct conform *c, struct arena *a, const struct schedule
     probe_function call[MAX_TRIALS];
     struct diags d;
     void *opened = NULL;
-    const char *language = language_name[e->language];
+    const char *language = language_name[e->language], *unread = NULL;
+    enum probe_depth depth = !c->execute ? PROBE_PARSE : execute ? PROBE_LOAD : PROBE_COMPILE;
     diags_init(&d);
     int n = trials_make(a, c->machine, x, !execute, trial);
-    bool good = n && compile_trials(a, s, e, trial, n, execute ? call : NULL, &opened, &d);
+    bool good = n && compile_trials(a, s, e, trial, n, depth, call, &opened, &unread, &d);
+    if (unread)
+        fprintf(c->out, "N%s: %s not read without --execute: %s\n", x->id, language, unread);
+    else if (good)
+        fprintf(c->out, "R\n");
     if (!n)
         fprintf(c->out, "N%s: %s not tried: no legal sizes were found\n", x->id, language);
     else if (!good && lacks_library(&d))
@@ -126,7 +133,7 @@ static void try_trials(struct conform *c, struct arena *a, const struct schedule
                        arena_printf(a, "the %s emit of '%s' does not do what its semantics say: %s",
                                     language, x->id, what));
     }
-    if (good && execute) fprintf(c->out, "N%s: %s executed %d times\n", x->id, language, runs);
+    if (good && execute) fprintf(c->out, "X\nN%s: %s executed %d times\n", x->id, language, runs);
     close_trials(e, opened);
     diags_free(&d);
 }
@@ -148,9 +155,9 @@ static void try_instr(struct conform *c, int instr, enum language language) {
     if (why) {
         fprintf(c->out, "N%s: %s not tried: %s\n", x->id, language_name[language], why);
     } else {
-        why = beyond(c->machine, x, true);
-        if (!why && !features_ready(&s, &d)) why = "this processor lacks a feature";
-        try_trials(c, &a, &s, x, e, !why);
+        if (c->execute) why = beyond(c->machine, x, true);
+        if (c->execute && !why && !features_ready(&s, &d)) why = "this processor lacks a feature";
+        try_trials(c, &a, &s, x, e, c->execute && !why);
         if (why)
             fprintf(c->out, "N%s: %s compiled, not executed: %s\n", x->id, language_name[language],
                     why);
@@ -178,7 +185,7 @@ static void try_plain(struct conform *c) {
     diags_init(&d);
     struct program *program = program_new("probe");
     probe_schedule(&s, m, program, &issue, &node, -1);
-    struct probe *p = probe_open(&s, false, &d);
+    struct probe *p = probe_open(&s, c->execute ? PROBE_COMPILE : PROBE_PARSE, &d);
     bool good = p && add_texts(p, m->begin, m->nbegins) && add_texts(p, m->end, m->nends);
     for (int i = 0; i < m->nsyncs && good; i++)
         good = add_texts(p, m->sync[i].push_emit, m->sync[i].npush_emits) &&
@@ -197,9 +204,9 @@ static int step_count(const struct machine *m) {
     return 1 + 2 * m->ninstrs;
 }
 
-static void child(const struct machine *m, int from, int fd) {
+static void child(const struct machine *m, bool execute, int from, int fd) {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
-    struct conform c = {m, fdopen(fd, "w")};
+    struct conform c = {m, execute, fdopen(fd, "w")};
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) signal(deadly[i], SIG_DFL);
     if (!freopen("/dev/null", "w", stderr) || !c.out) _exit(1);
     for (int step = from; step < step_count(m); step++) {
@@ -223,12 +230,16 @@ static void child(const struct machine *m, int from, int fd) {
 }
 
 /* ---- in the parent ---- */
-static void take_line(const struct machine *m, char *line, int *step, struct diags *diags,
-                      struct text *report) {
+static void take_line(const struct machine *m, char *line, int *step, struct conformity *counts,
+                      struct diags *diags, struct text *report) {
     size_t n = strlen(line);
     if (n && line[n - 1] == '\n') line[n - 1] = 0;
     if (*line == 'S') {
         *step = atoi(line + 1);
+    } else if (*line == 'R') {
+        counts->read++;
+    } else if (*line == 'X') {
+        counts->executed++;
     } else if (*line == 'N' && report) {
         text_printf(report, "%s\n", line + 1);
     } else if (*line == 'E') {
@@ -259,7 +270,8 @@ static void report_crash(const struct machine *m, int step, int status, struct d
 
 /* Runs the steps from `from` on; returns the next one to run, after the one that crashed. -1 after
  * reporting that nothing can run. */
-static int run_child(const struct machine *m, int from, struct diags *diags, struct text *report) {
+static int run_child(const struct machine *m, bool execute, int from, struct conformity *counts,
+                     struct diags *diags, struct text *report) {
     int fd[2], status = 0, step = from;
     char *line = NULL;
     size_t cap = 0;
@@ -271,11 +283,11 @@ static int run_child(const struct machine *m, int from, struct diags *diags, str
     pid_t pid = fork();
     if (pid == 0) {
         close(fd[0]);
-        child(m, from, fd[1]);
+        child(m, execute, from, fd[1]);
     }
     close(fd[1]);
     FILE *in = fdopen(fd[0], "r");
-    while (in && getline(&line, &cap, in) > 0) take_line(m, line, &step, diags, report);
+    while (in && getline(&line, &cap, in) > 0) take_line(m, line, &step, counts, diags, report);
     free(line);
     if (in) fclose(in);
     if (pid < 0) {
@@ -288,8 +300,11 @@ static int run_child(const struct machine *m, int from, struct diags *diags, str
     return step + 1;
 }
 
-bool emit_conform(const struct machine *m, struct diags *diags, struct text *report) {
+bool emit_conform(const struct machine *m, bool execute, struct conformity *counts,
+                  struct diags *diags, struct text *report) {
     int errors = diags->errors, step = 0;
-    while (step >= 0 && step < step_count(m)) step = run_child(m, step, diags, report);
+    *counts = (struct conformity){0};
+    while (step >= 0 && step < step_count(m))
+        step = run_child(m, execute, step, counts, diags, report);
     return diags->errors == errors;
 }

@@ -7,19 +7,19 @@
 struct probe {
     struct cpu c;
     LLVMOrcLLJITRef jit;
-    bool here;
+    enum probe_depth depth;
     int n;
 };
 
-struct probe *probe_open(const struct schedule *s, bool here, struct diags *diags) {
+struct probe *probe_open(const struct schedule *s, enum probe_depth depth, struct diags *diags) {
     struct probe *p = calloc(1, sizeof *p);
     if (!p) abort();
     arena_init(&p->c.arena);
     p->c.schedule = s;
     p->c.machine = s->machine;
     p->c.diags = diags;
-    p->c.draft = !here;
-    p->here = here;
+    p->c.draft = depth != PROBE_LOAD;
+    p->depth = depth;
     if (cpu_target_open(&p->c)) return p;
     probe_close(p);
     return NULL;
@@ -126,7 +126,8 @@ bool probe_add_plain(struct probe *p, const struct emit *emit) {
 
 bool probe_finish(struct probe *p, probe_function *out) {
     if (!emits_link(&p->c)) return false;
-    if (!p->here) {
+    if (p->depth == PROBE_PARSE) return true;
+    if (p->depth == PROBE_COMPILE) {
         LLVMMemoryBufferRef code = cpu_generate(&p->c, LLVMObjectFile);
         if (code) LLVMDisposeMemoryBuffer(code);
         return code;

@@ -405,6 +405,13 @@ static void build_feature(struct build *b, struct feature *t, const struct found
     if (cpuid && !cpuid_parts(cpuid, t))
         diag_line(b->diags, n->file, node_attr_line(n, "cpuid"), 0,
                   "cpuid '%s', expected 'leaf,subleaf,register,bit' such as '7,0,ebx,5'", cpuid);
+    size_t plain = t->target ? strspn(t->target, "abcdefghijklmnopqrstuvwxyz"
+                                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,+-")
+                             : 0;
+    if (t->target && (!plain || t->target[plain]))
+        diag_line(b->diags, n->file, node_attr_line(n, "target"), 0,
+                  "target '%s', expected features of LLVM with commas between, such as '+avx2,+fma'",
+                  t->target);
     if (!cpuid && !t->capability)
         diag_line(b->diags, n->file, n->line, 0,
                   "feature '%s' cannot be tested for, expected cpuid or capability", f->id);

@@ -249,6 +249,28 @@ static void build_words_of(struct build *b, const struct node *n, struct emit *e
     }
 }
 
+bool header_is_name(const char *name, size_t n) {
+    if (!n || *name == '/') return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!isalnum((unsigned char)name[i]) && !strchr("_./+-", name[i])) return false;
+        if (name[i] == '.' && i + 1 < n && name[i + 1] == '.') return false;
+    }
+    return true;
+}
+
+/* A file outside the include path, or a flag, is no name. */
+static void check_names(struct build *b, const struct node *n, const struct emit *e) {
+    if (e->header && !header_is_name(e->header, strlen(e->header)))
+        diag_line(b->diags, n->file, node_attr_line(n, "header"), 0,
+                  "header '%s', expected a name of the include path such as 'cblas.h'", e->header);
+    size_t plain = e->library ? strspn(e->library, "abcdefghijklmnopqrstuvwxyz"
+                                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-")
+                              : 0;
+    if (e->library && (!plain || e->library[plain] || *e->library == '-'))
+        diag_line(b->diags, n->file, node_attr_line(n, "library"), 0,
+                  "library '%s', expected a name such as 'openblas'", e->library);
+}
+
 static bool blank(const char *text) {
     return !text || !text[strspn(text, " \t\r\n")];
 }
@@ -265,6 +287,7 @@ struct emit *build_emits(struct build *b, const struct node *parent, int *count)
                            .header = node_attr(c, "header"),
                            .text = c->text ? c->text : "",
                            .at = {c->file, c->text_line ? c->text_line : c->line}};
+        check_names(b, c, e);
         for (int k = 0; k < *count - 1; k++)
             if (out[k].language == e->language)
                 diag_line(b->diags, c->file, c->line, 0,

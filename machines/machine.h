@@ -307,5 +307,7 @@ bool state_from_addresses(const struct machine *, int state);
 /* The legal values of ranged[i]: lo..hi step; hi -1: unbounded. False: depends on other sizes. */
 bool instr_size_range(const struct machine *, const struct instr *, int i, int64_t *lo, int64_t *hi, int64_t *step);
 const struct emit *instr_emit(const struct instr *, enum language); /* or NULL */
+/* `name`, of n characters, can only be a header of the include path: no path from the root, no "..", nothing to quote. */
+bool header_is_name(const char *name, size_t n);
 
 #endif

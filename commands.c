@@ -219,6 +219,45 @@ bool write_text(isamap *im, const char *path, const struct text *t) {
     return ok;
 }
 
+/* --weights. A model's are embedded where the file is code, else in a file beside it. */
+static enum weights chosen_weights(const isamap *im, const struct job *j, const char *suffix) {
+    bool text = strcmp(suffix, ".so") && strcmp(suffix, ".o");
+    for (int k = 0; im->option.weights && k < WEIGHTS_PLACES; k++)
+        if (!strcmp(im->option.weights, weights_name[k])) return (enum weights)k;
+    return !j->model ? WEIGHTS_ARGUMENTS : text ? WEIGHTS_FILE : WEIGHTS_EMBED;
+}
+
+/* What the model calls the buffer; NULL: it does not name it. */
+static const char *model_title(const struct onnx_model *m, const char *buffer) {
+    for (int i = 0; m && i < m->ninputs; i++)
+        if (!strcmp(m->input[i].buffer, buffer)) return m->input[i].onnx;
+    for (int i = 0; m && i < m->noutputs; i++)
+        if (!strcmp(m->output[i].buffer, buffer)) return m->output[i].onnx;
+    return NULL;
+}
+
+static bool write_code(isamap *im, struct job *j, const char *out) {
+    const char *slash = strrchr(out, '/'), *dot = strrchr(out, '.');
+    const char *suffix = dot && (!slash || dot > slash) ? dot : "";
+    const struct program *p = j->schedule->program;
+    size_t n = (size_t)p->nbuffers + 1;
+    struct backend_options options = {.target = im->option.target};
+    const struct backend *b = backend_find(j->schedule, suffix, &im->diags);
+    if (!b) return false;
+    options.weights = chosen_weights(im, j, suffix);
+    const void **data = arena_array(&j->arena, n, sizeof *data);
+    const char **title = arena_array(&j->arena, n, sizeof *title);
+    for (int k = 0; k < p->nbuffers; k++) {
+        int from = is_argument(&p->buffer[k]) ? program_buffer(j->program, p->buffer[k].name) : -1;
+        if (from < 0) continue;
+        data[k] = weights_of(j, from);
+        title[k] = model_title(j->model, p->buffer[k].name);
+    }
+    options.data = data;
+    options.title = title;
+    return b->write(j->schedule, out, &options, &im->diags);
+}
+
 static int compile_command(isamap *im, const char *path, const char *out) {
     struct job j;
     job_init(&j, path);
@@ -237,10 +276,7 @@ static int compile_command(isamap *im, const char *path, const char *out) {
         } else if (device_only) {
             ok = write_text(im, out, &t);
         } else {
-            const char *dot = strrchr(out, '.');
-            const struct backend *b = backend_find(j.schedule, dot ? dot : "", &im->diags);
-            ok = b && b->write(j.schedule, out,
-                               &(struct backend_options){.target = im->option.target}, &im->diags);
+            ok = write_code(im, &j, out);
         }
         text_free(&t);
         if (ok) {

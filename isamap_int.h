@@ -29,7 +29,7 @@ struct latencies {
 };
 
 struct options {
-    const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *target;
+    const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *target, *weights;
     const char *vs, *only; /* bench */
     struct pairs define, input, param, size, set;
     struct latencies latencies;

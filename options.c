@@ -99,6 +99,9 @@ static const char *approach_word(int i) {
     return approaches[i] ? approaches[i]->name : NULL;
 }
 
+static const char *weights_word(int i) {
+    return i < WEIGHTS_PLACES ? weights_name[i] : NULL;
+}
 static const char *effect_word(int i) {
     return i < REWRITE_EFFECTS ? rewrite_effect_name[i] : NULL;
 }
@@ -167,6 +170,8 @@ const struct option option_table[] = {
      "what rewrites may do to floats (reorders)"},
     {"target", 0, OPTION_TEXT, AT(target), 0, 0, "CPU", ON(COMPILE) | ON(RUN) | ON(BENCH), NULL,
      "generate code for another CPU, by LLVM's name of it"},
+    {"weights", 0, OPTION_WORDS, AT(weights), 0, 0, "WHERE", ON(COMPILE), weights_word,
+     "a model's weights: embed (in .so and .o), file (OUT's name with .weights) or arguments"},
     {"why", 0, OPTION_SWITCH, AT(why), 0, 0, NULL, ON(MAP), NULL,
      "say what kept each instruction from each statement"},
     {"all", 0, OPTION_SWITCH, AT(all), 0, 0, NULL, ON(MAP), NULL,

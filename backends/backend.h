@@ -1,20 +1,20 @@
 /* Backends: a schedule becomes code. One const struct each, listed in one array. A backend reads schedule.h and the machine, nothing else; it
- * decides nothing.
- *
- * Generated code has two entries (prefix = the program's name):
- *   int NAME_prepare(const struct NAME_args *);             once, and again when a const buffer changes: fills args->prepared
- *   int NAME_run(const struct NAME_args *, void *workspace);
- *   size_t NAME_prepared_bytes(void), NAME_workspace_bytes(void);     both blocks 64-byte aligned, the caller's
- * struct NAME_args { pointers to the in, out, inout and const buffers in the program's order, row-major; void *prepared; int threads;
- * int64_t NAME of each size known only when the program runs (outside its range, the nearest end) }. */
+ * decides nothing. docs/backends.md says what is generated. */
 #ifndef ISAMAP_BACKENDS_BACKEND_H
 #define ISAMAP_BACKENDS_BACKEND_H
 
 #include "scheduler/schedule.h"
 
+/* Where the constants are whose content is known when code is written. */
+enum weights { WEIGHTS_ARGUMENTS, WEIGHTS_EMBED, WEIGHTS_FILE, WEIGHTS_PLACES };
+extern const char *const weights_name[WEIGHTS_PLACES];
+
 struct backend_options {
     const char *target;            /* another CPU: "x86-64-v4"; or NULL: the machine's features on this kind of CPU */
     const char *keep;              /* folder where generated text is left for reading; or NULL */
+    enum weights weights;          /* of code that is written: embedded (.so, .o), or in OUT's name with .weights */
+    const void *const *data;       /* [schedule.program.nbuffers] content of constants that is known; NULL: not. For EMBED and FILE */
+    const char *const *title;      /* [schedule.program.nbuffers] names that a header gives instead of the program's; NULL: none */
 };
 
 struct executable;                 /* code that runs in this process */
@@ -23,7 +23,7 @@ struct backend {
     const char *name, *doc;
     const char *const *suffixes;   /* what write() can make: ".so", ".o", ".s", ".ll", ".c", … ; NULL-terminated */
     bool (*accepts)(const struct schedule *);                  /* every instruction used has an emit, and every fallback a language, that it speaks */
-    bool (*write)(const struct schedule *, const char *path, const struct backend_options *, struct diags *);  /* by suffix; .so also writes NAME.h beside it */
+    bool (*write)(const struct schedule *, const char *path, const struct backend_options *, struct diags *);  /* by suffix; .so and .o also write NAME.h beside it */
     struct executable *(*load)(const struct schedule *, const struct backend_options *, struct diags *);       /* NULL after reporting */
 };
 

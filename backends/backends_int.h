@@ -91,10 +91,11 @@ const char *
 const char *c_value_type(const struct machine *, int memory, enum type);
 
 /* ---- room for the places ---- */
+enum { ROOM_HEAD = 64, WEIGHTS_HEAD = 64 };
 struct room {
     int64_t *offset;   /* [nplaces] bytes into prepared (KEEP_PREPARED), workspace (KEEP_WORKSPACE),
                           the thread's part (KEEP_LOCAL) */
-    int64_t prepared;  /* bytes */
+    int64_t prepared;  /* bytes; the first ROOM_HEAD are the entries' own (interface.h) */
     int64_t homes;     /* bytes at the start of the workspace */
     int64_t local;     /* bytes of each thread's part, which follow */
     int instances;     /* of that part */
@@ -131,11 +132,6 @@ const char **schedule_libraries(struct arena *, const struct schedule *, enum la
 /* ---- names and headers ---- */
 char *c_identifier(struct arena *, const char *name); /* letters, digits, _; not a keyword */
 char *size_name(struct arena *, const struct schedule *, int size); /* field of struct NAME_args */
-char **argument_names(struct arena *,
-                      const struct schedule *); /* one for each argument, all different */
-/* NAME.h in the folder of `path`. */
-bool header_write(const struct schedule *, const char *path, struct diags *);
-char *header_text(struct arena *, const struct schedule *);
 bool file_write(const char *path, const char *text, size_t length, struct diags *);
 const char *path_suffix(const char *path); /* ".so"; "" */
 

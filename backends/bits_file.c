@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* The last byte is the version. */
 static const char magic[8] = {'I', 'S', 'A', 'M', 'A', 'P', 'B', '1'};
 enum { MOST_ENTRIES = 1 << 16, MOST_FILE = 1 << 30, MOST_NAME = 1 << 12 };
 static const int64_t most_address = INT64_C(1) << 48;
@@ -156,7 +157,12 @@ struct bits_image *bits_image_read(struct arena *a, const char *path, struct dia
     r.at = r.start = (const uint8_t *)file;
     r.end = r.at + length;
     const uint8_t *first = get_bytes(&r, sizeof magic);
-    if (first && memcmp(first, magic, sizeof magic)) bad(&r, "the first bytes are others");
+    if (first && memcmp(first, magic, sizeof magic)) {
+        bool other = !memcmp(first, magic, sizeof magic - 1) && first[7] >= '0' && first[7] <= '9';
+        bad(&r, other ? arena_printf(a, "the image is of version %c, this isamap reads version %c",
+                                     first[7], magic[7])
+                      : "the first bytes are others");
+    }
     i->machine = get_name(&r);
     i->program = get_name(&r);
     i->end = get_within(&r, 8, most_address, "the memory is too large");

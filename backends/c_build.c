@@ -37,29 +37,41 @@ void c_headers(struct text *t, const struct schedule *s) {
     if (asks) text_printf(t, "#include <sys/syscall.h>\nlong syscall(long, ...);\n");
 }
 
-static void assemble(struct cgen *g, struct text *t, const char *name) {
+/* The weights as a symbol; the assembler reads them from the file. */
+static void embed_text(struct text *t, const char *name, const char *file) {
+    text_printf(t,
+                "__asm__(\".section .rodata,\\\"a\\\",@progbits\\n.balign 64\\n%s_weights:\\n.incbin "
+                "\\\"%s\\\"\\n.previous\\n\");\n"
+                "extern const unsigned char %s_weights[] __attribute__((visibility(\"hidden\")));\n\n",
+                name, file, name);
+}
+
+static void assemble(struct cgen *g, struct text *t, const char *weights) {
     const struct schedule *s = g->schedule;
+    const char *name = g->interface->name;
     text_printf(t, "/* Compile with -ffp-contract=off -fno-strict-aliasing%s. */\n",
                 schedule_parallel(s) ? " -fopenmp" : "");
-    text_printf(t, "%s\n#include <math.h>\n#include <string.h>\n", header_text(&g->arena, s));
+    text_printf(t, "%s\n#include <math.h>\n#include <string.h>\n",
+                interface_header(&g->arena, g->interface));
     c_headers(t, s);
     text_printf(
         t,
         "#undef I /* of <complex.h>, which some headers bring: a buffer may have that name */\n");
     text_printf(t, "\n#define ISAMAP_ALIGNED __attribute__((aligned(64)))\n%s\n", c_support);
     if (schedule_parallel(s)) text_printf(t, "%s", threads_text);
+    if (weights) embed_text(t, name, weights);
     text_printf(t, "%s\n", emit_prelude(&g->arena, s->machine, LANGUAGE_C));
     text_append(t, g->emits.at ? g->emits.at : "", g->emits.n);
     text_printf(t, "#line 1 \"%s.c\"\n", name);
     text_append(t, g->code.at, g->code.n);
-    text_printf(t, "size_t %s_prepared_bytes(void) { return %lld; }\n", name,
-                (long long)g->room.prepared_block);
-    text_printf(t, "size_t %s_workspace_bytes(void) { return %lld; }\n", name,
-                (long long)g->room.workspace);
+    interface_c(t, g->interface, (size_t)g->room.prepared_block, (size_t)g->room.workspace);
 }
 
-char *c_text(struct arena *a, const struct schedule *s, struct diags *diags) {
+struct c_source c_text(struct arena *a, const struct schedule *s,
+                       const struct backend_options *options, const char *folder,
+                       struct diags *diags) {
     struct cgen g = {.schedule = s, .machine = s->machine, .diags = diags, .unit = -1};
+    struct c_source source = {0};
     struct text t = {0};
     arena_init(&g.arena);
     g.var = arena_array(&g.arena, (size_t)s->nvars + 1, sizeof *g.var);
@@ -70,17 +82,21 @@ char *c_text(struct arena *a, const struct schedule *s, struct diags *diags) {
         g.registers[m] |=
             s->place[p].keep == KEEP_LOCAL && s->machine->memory[m].pass == PASS_VALUE;
     }
-    const char *name = c_identifier(&g.arena, s->program->name);
     g.failed = !room_plan(&g.arena, s, &g.room, diags);
-    if (!g.failed) c_section(&g, &s->prepare, arena_printf(&g.arena, "%s_prepare", name), false);
-    if (!g.failed) c_section(&g, &s->run, arena_printf(&g.arena, "%s_run", name), true);
-    if (!g.failed) assemble(&g, &t, name);
-    char *text = g.failed ? NULL : arena_strdup(a, t.at);
+    source.interface = g.interface =
+        interface_make(a, s, options, (uint64_t)(g.room.prepared_block ^ g.room.workspace << 20));
+    const char *name = g.interface->name;
+    if (g.interface->weights == WEIGHTS_EMBED)
+        source.weights = arena_printf(a, "%s/%s.weights", folder, name);
+    if (!g.failed) c_section(&g, &s->prepare, arena_printf(&g.arena, "%s_prepare_body", name), false);
+    if (!g.failed) c_section(&g, &s->run, arena_printf(&g.arena, "%s_run_body", name), true);
+    if (!g.failed) assemble(&g, &t, source.weights);
+    source.text = g.failed ? NULL : arena_strdup(a, t.at);
     text_free(&t);
     text_free(&g.emits);
     text_free(&g.code);
     arena_free(&g.arena);
-    return text;
+    return source;
 }
 
 /* ---- compiling ---- */
@@ -146,19 +162,35 @@ static bool keep_text(struct arena *a, const struct schedule *s, const char *tex
     return file_write(path, text, strlen(text), diags);
 }
 
+static bool c_write_library(struct arena *a, const struct schedule *s, const char *path,
+                            const struct backend_options *options, struct diags *diags) {
+    char *folder = folder_temporary(a, diags);
+    if (!folder) return false;
+    struct c_source x = c_text(a, s, options, folder, diags);
+    size_t n;
+    const char *weights = x.text && x.weights ? interface_weights(a, x.interface, false, &n) : NULL;
+    bool good = x.text && keep_text(a, s, x.text, options, diags) &&
+                (!weights || file_write(x.weights, weights, n, diags)) &&
+                c_compile(s, x.text, folder, path, options, a, diags) &&
+                interface_write_header(x.interface, path, diags) &&
+                interface_write_weights(x.interface, path, diags);
+    folder_remove(folder);
+    return good;
+}
+
 static bool c_write(const struct schedule *s, const char *path,
                     const struct backend_options *options, struct diags *diags) {
     struct arena a;
     arena_init(&a);
-    const char *text = c_text(&a, s, diags);
-    bool good = text && keep_text(&a, s, text, options, diags);
-    if (good && !strcmp(path_suffix(path), ".c")) {
-        good = file_write(path, text, strlen(text), diags);
-    } else if (good) {
-        char *folder = folder_temporary(&a, diags);
-        good = folder && c_compile(s, text, folder, path, options, &a, diags) &&
-               header_write(s, path, diags);
-        if (folder) folder_remove(folder);
+    bool good;
+    if (strcmp(path_suffix(path), ".c")) {
+        good = c_write_library(&a, s, path, options, diags);
+    } else {
+        struct c_source x = c_text(&a, s, options, ".", diags);
+        good = x.text && !weights_in_text(x.interface, path, diags) &&
+               keep_text(&a, s, x.text, options, diags) &&
+               file_write(path, x.text, strlen(x.text), diags) &&
+               interface_write_weights(x.interface, path, diags);
     }
     arena_free(&a);
     return good;
@@ -192,7 +224,7 @@ static struct executable *c_load(const struct schedule *s, const struct backend_
     struct executable *e = NULL;
     if (!features_ready(s, diags)) return NULL;
     arena_init(&a);
-    const char *text = c_text(&a, s, diags);
+    const char *text = c_text(&a, s, NULL, ".", diags).text;
     char *folder =
         text && keep_text(&a, s, text, options, diags) ? folder_temporary(&a, diags) : NULL;
     if (folder) {

@@ -3,6 +3,7 @@
 #define ISAMAP_BACKENDS_C_INT_H
 
 #include "backends/backends_int.h"
+#include "backends/interface.h"
 
 struct c_emitted {
     const char *key; /* parameters and body */
@@ -21,6 +22,7 @@ struct cgen {
     struct diags *diags;
     bool failed;
     struct room room;
+    const struct interface *interface;
     struct text emits, code; /* functions of emit bodies; the program */
     int indent;
     struct known *var; /* [schedule.nvars] value of an unrolled loop's variable */
@@ -55,7 +57,14 @@ bool c_parse(const struct schedule *, const char *text, const char *folder, stru
              struct diags *);
 void c_headers(struct text *, const struct schedule *);
 void c_section(struct cgen *, const struct section *, const char *name, bool workspace);
-/* The whole file; NULL after reporting. */
-char *c_text(struct arena *, const struct schedule *, struct diags *);
+
+/* The whole file, and the interface of what it is. */
+struct c_source {
+    const char *text; /* NULL: an error was reported */
+    const struct interface *interface;
+    const char *weights; /* embedded: the file that the text includes, to be written before it is compiled; NULL */
+};
+struct c_source c_text(struct arena *, const struct schedule *, const struct backend_options *,
+                       const char *folder, struct diags *);
 
 #endif

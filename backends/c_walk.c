@@ -99,22 +99,28 @@ static void declare_registers(struct cgen *g) {
     }
 }
 
-static int argument_number(struct cgen *g, int buffer) {
-    int n = 0;
-    for (int b = 0; b < buffer; b++) {
-        enum role r = g->schedule->program->buffer[b].role;
-        n += r == ROLE_IN || r == ROLE_OUT || r == ROLE_INOUT || r == ROLE_CONST;
-    }
-    return n;
+/* The array of an argument, or of a weight. */
+static const char *array_of(struct cgen *g, int buffer) {
+    const struct interface *i = g->interface;
+    long long offset = (long long)i->offset[buffer];
+    if (offset >= 0 && i->weights == WEIGHTS_EMBED)
+        return arena_printf(&g->arena, "(%s_weights + %lld)", i->name, offset);
+    if (offset >= 0)
+        return arena_printf(&g->arena, "((const unsigned char *)args->weights + %lld)",
+                            offset + WEIGHTS_HEAD);
+    for (int k = 0; k < i->n; k++)
+        if (i->buffer[k] == buffer) return arena_printf(&g->arena, "args->%s", i->field[k]);
+    c_error(g, "place of buffer '%s' is an argument, but the buffer is none",
+            g->schedule->program->buffer[buffer].name);
+    return "0";
 }
 
-static void declare_place(struct cgen *g, int p, char **argument) {
+static void declare_place(struct cgen *g, int p) {
     const struct place *place = &g->schedule->place[p];
     long long offset = (long long)g->room.offset[p];
     switch (place->keep) {
     case KEEP_ARGUMENT:
-        c_line(g, "unsigned char *const p_%d = (unsigned char *)args->%s;", p,
-               argument[argument_number(g, place->buffer)]);
+        c_line(g, "unsigned char *const p_%d = (unsigned char *)%s;", p, array_of(g, place->buffer));
         break;
     case KEEP_PREPARED:
         c_line(g, "unsigned char *const p_%d = (unsigned char *)args->prepared + %lld;", p, offset);
@@ -185,7 +191,7 @@ static void walk_parallel(struct cgen *g, const struct loop_node *l) {
     for (int p = 0; p < g->schedule->nplaces; p++)
         if (g->schedule->place[p].keep == KEEP_LOCAL &&
             private_here(g, g->schedule->place[p].memory))
-            declare_place(g, p, NULL);
+            declare_place(g, p);
     declare_slots(g, l->body, l->nbody);
     for_loop(g, l, arena_printf(&g->arena, "from + trips * id / team * %s", step),
              arena_printf(&g->arena, "isamap_min(to, from + trips * (id + 1) / team * %s)", step));
@@ -277,7 +283,6 @@ static void zero_places(struct cgen *g, const struct section *section, int n) {
 }
 
 static void declare_all(struct cgen *g, const struct section *section, bool workspace) {
-    char **argument = argument_names(&g->arena, g->schedule);
     if (workspace)
         c_line(g, "unsigned char *const work = (unsigned char *)workspace;");
     else if (g->room.scratch >= 0)
@@ -303,7 +308,7 @@ static void declare_all(struct cgen *g, const struct section *section, bool work
         const struct place *place = &g->schedule->place[p];
         bool in_work = place->keep == KEEP_WORKSPACE ||
                        (place->keep == KEEP_LOCAL && !g->registers[place->memory]);
-        if (workspace || g->room.scratch >= 0 || !in_work) declare_place(g, p, argument);
+        if (workspace || g->room.scratch >= 0 || !in_work) declare_place(g, p);
     }
     declare_slots(g, section->node, section->nnodes);
 }
@@ -322,7 +327,7 @@ void c_section(struct cgen *g, const struct section *section, const char *name, 
     for (int p = 0; p < g->schedule->nplaces; p++)
         g->rotates[p] =
             g->schedule->place[p].slots > 1 && section_rotates(section->node, section->nnodes, p);
-    c_line(g, "int %s(const struct %s_args *args%s) {", name, program,
+    c_line(g, "static int %s(const struct %s_args *args%s) {", name, program,
            workspace ? ", void *workspace" : "");
     g->indent++;
     declare_all(g, section, workspace);

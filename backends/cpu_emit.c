@@ -178,7 +178,9 @@ static void make_internal(struct cpu *c) {
     unsigned kind = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
     for (LLVMValueRef f = LLVMGetFirstFunction(c->module); f; f = LLVMGetNextFunction(f)) {
         if (LLVMIsDeclaration(f)) continue;
-        if (LLVMGetEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, kind))
+        const char *name = LLVMGetValueName(f), *dot = strrchr(name, '.');
+        if (LLVMGetEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, kind) ||
+            (dot && !strcmp(dot, ".body")))
             LLVMSetLinkage(f, LLVMInternalLinkage);
     }
 }
@@ -228,6 +230,7 @@ static void set_attributes(struct cpu *c) {
 bool emits_link(struct cpu *c) {
     char *message = NULL;
     if (c->helpers) bodies_append(c, cpu_helpers);
+    if (c->interface) interface_llvm(&c->bodies, c->interface, c->room.workspace > 0);
     if (c->bodies.n && !parse_and_link(c)) return false;
     set_attributes(c);
     make_internal(c);

@@ -4,6 +4,7 @@
 #define ISAMAP_BACKENDS_CPU_INT_H
 
 #include "backends/backends_int.h"
+#include "backends/interface.h"
 
 #include <llvm-c/Core.h>
 #include <llvm-c/LLJIT.h>
@@ -80,7 +81,8 @@ struct cpu {
     LLVMTargetMachineRef target;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, nothing;
     struct room room;
-    int *argument, narguments; /* buffers; their order in struct NAME_args */
+    const struct interface *interface;
+    LLVMValueRef weights; /* embedded; NULL */
     struct text bodies;        /* emit functions as text */
     int lines;                 /* in it */
     struct emit_line *line;

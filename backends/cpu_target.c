@@ -130,14 +130,38 @@ static void keep_text(struct cpu *c, const char *name) {
     LLVMDisposeMessage(message);
 }
 
+/* More would be beyond the reach of code that addresses them relative to itself. */
+enum { MOST_EMBEDDED = 1 << 30 };
+
+static bool embed_weights(struct cpu *c) {
+    const struct interface *i = c->interface;
+    if (i->weights != WEIGHTS_EMBED) return true;
+    if (i->weight_bytes > MOST_EMBEDDED) {
+        cpu_error(c, "weights of %lld bytes are too many to embed, expected --weights file",
+                  (long long)i->weight_bytes);
+        return false;
+    }
+    size_t n;
+    const char *bytes = interface_weights(&c->arena, i, false, &n);
+    LLVMValueRef content = LLVMConstStringInContext2(c->context, bytes, n, true);
+    c->weights = LLVMAddGlobal(c->module, LLVMTypeOf(content),
+                               arena_printf(&c->arena, "%s.weights", i->name));
+    LLVMSetInitializer(c->weights, content);
+    LLVMSetLinkage(c->weights, LLVMInternalLinkage);
+    LLVMSetGlobalConstant(c->weights, true);
+    LLVMSetAlignment(c->weights, 64);
+    return true;
+}
+
 bool cpu_module_build(struct cpu *c) {
     const struct schedule *s = c->schedule;
     const char *name = c_identifier(&c->arena, s->program->name);
-    c->argument = arena_array(&c->arena, (size_t)s->program->nbuffers + 1, sizeof *c->argument);
-    c->narguments = schedule_arguments(s, c->argument);
     if (!room_plan(&c->arena, s, &c->room, c->diags) || !count_words(c)) return false;
-    cpu_section(c, &s->prepare, arena_printf(&c->arena, "%s_prepare", name), false);
-    if (!c->failed) cpu_section(c, &s->run, arena_printf(&c->arena, "%s_run", name), true);
+    c->interface = interface_make(&c->arena, s, c->options,
+                                  (uint64_t)(c->room.prepared_block ^ c->room.workspace << 20));
+    if (!embed_weights(c)) return false;
+    cpu_section(c, &s->prepare, arena_printf(&c->arena, "%s_prepare.body", name), false);
+    if (!c->failed) cpu_section(c, &s->run, arena_printf(&c->arena, "%s_run.body", name), true);
     bytes_function(c, arena_printf(&c->arena, "%s_prepared_bytes", name), c->room.prepared_block);
     bytes_function(c, arena_printf(&c->arena, "%s_workspace_bytes", name), c->room.workspace);
     if (c->failed || !emits_link(c)) return false;
@@ -180,7 +204,7 @@ static bool emit_library(struct cpu *c, const char *path) {
     library[n] = NULL;
     bool good = emit_file(c, object, LLVMObjectFile) &&
                 library_build(object, path, NULL, library, c->diags) &&
-                header_write(c->schedule, path, c->diags);
+                interface_write_header(c->interface, path, c->diags);
     folder_remove(folder);
     return good;
 }
@@ -198,15 +222,19 @@ static bool cpu_write(const struct schedule *s, const char *path,
     struct cpu *c = cpu_open(s, options, diags);
     const char *suffix = path_suffix(path);
     if (!c) return false;
-    bool good;
-    if (!strcmp(suffix, ".ll"))
+    bool good = false, text = !strcmp(suffix, ".ll") || !strcmp(suffix, ".s");
+    if (text && weights_in_text(c->interface, path, diags))
+        good = false;
+    else if (!strcmp(suffix, ".ll"))
         good = emit_text(c, path);
     else if (!strcmp(suffix, ".s"))
         good = emit_file(c, path, LLVMAssemblyFile);
     else if (!strcmp(suffix, ".o"))
-        good = emit_file(c, path, LLVMObjectFile);
+        good = emit_file(c, path, LLVMObjectFile) &&
+               interface_write_header(c->interface, path, diags);
     else
         good = emit_library(c, path);
+    good = good && interface_write_weights(c->interface, path, diags);
     cpu_close(c);
     free(c);
     return good;

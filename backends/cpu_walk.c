@@ -79,13 +79,21 @@ static LLVMValueRef offset_pointer(struct function *f, LLVMValueRef base, int64_
     return bytes ? LLVMBuildGEP2(f->builder, f->cpu->i8, base, &c, 1, "") : base;
 }
 
+static LLVMValueRef load_word(struct function *f, int word, LLVMTypeRef type, const char *name) {
+    LLVMValueRef p = offset_pointer(f, f->args, 8 * (int64_t)word);
+    return LLVMBuildLoad2(f->builder, type, p, name);
+}
+
 static LLVMValueRef load_argument(struct function *f, int buffer) {
-    for (int i = 0; i < f->cpu->narguments; i++) {
-        if (f->cpu->argument[i] != buffer) continue;
-        LLVMValueRef p = offset_pointer(f, f->args, 8 * (int64_t)i);
-        return LLVMBuildLoad2(f->builder, f->cpu->ptr, p,
-                              f->cpu->schedule->program->buffer[buffer].name);
-    }
+    const struct interface *i = f->cpu->interface;
+    const char *name = f->cpu->schedule->program->buffer[buffer].name;
+    if (i->offset[buffer] >= 0 && i->weights == WEIGHTS_EMBED)
+        return offset_pointer(f, f->cpu->weights, i->offset[buffer]);
+    if (i->offset[buffer] >= 0)
+        return offset_pointer(f, load_word(f, i->at_weights, f->cpu->ptr, "weights"),
+                              i->offset[buffer] + WEIGHTS_HEAD);
+    for (int k = 0; k < i->n; k++)
+        if (i->buffer[k] == buffer) return load_word(f, k, f->cpu->ptr, name);
     cpu_error(f->cpu, "place of buffer '%s' is an argument, but the buffer is none",
               f->cpu->schedule->program->buffer[buffer].name);
     return LLVMGetPoison(f->cpu->ptr);
@@ -354,8 +362,7 @@ static void build_thread(struct function *outer, const struct loop_node *l,
 static LLVMValueRef thread_count(struct function *f) {
     LLVMBuilderRef B = f->builder;
     struct cpu *c = f->cpu;
-    LLVMValueRef at = offset_pointer(f, f->args, 8 * (int64_t)(c->narguments + 1));
-    LLVMValueRef n = LLVMBuildLoad2(B, c->i32, at, "threads"),
+    LLVMValueRef n = load_word(f, c->interface->at_threads, c->i32, "threads"),
                  zero = LLVMConstInt(c->i32, 0, false);
     n = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, n, zero, ""), zero, n, "");
     if (!c->room.local) return n;
@@ -480,8 +487,7 @@ static void start_sizes(struct function *f) {
     struct cpu *c = f->cpu;
     for (int k = 0; k < c->schedule->program->nsizes; k++) {
         const struct size *size = &c->schedule->program->size[k];
-        LLVMValueRef at = offset_pointer(f, f->args, 8 * (int64_t)(c->narguments + 2 + k));
-        struct lv v = {LLVMBuildLoad2(f->builder, c->i64, at, size->name), 0};
+        struct lv v = {load_word(f, c->interface->at_sizes + k, c->i64, size->name), 0};
         v = lv_op(f, SX_MIN, v, lv_const(f, size->hi));
         f->var[k] = lv_op(f, SX_MAX, v, lv_const(f, size->lo));
     }
@@ -514,8 +520,7 @@ void cpu_section(struct cpu *c, const struct section *section, const char *name,
     LLVMBasicBlockRef start = LLVMGetInsertBlock(f->builder);
     f->args = LLVMGetParam(f->fn, 0);
     LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
-    LLVMValueRef at = offset_pointer(f, f->args, 8 * (int64_t)c->narguments);
-    f->prepared = LLVMBuildLoad2(f->builder, c->ptr, at, "prepared");
+    f->prepared = load_word(f, c->interface->at_prepared, c->ptr, "prepared");
     f->workspace = workspace              ? LLVMGetParam(f->fn, 1)
                    : c->room.scratch >= 0 ? offset_pointer(f, f->prepared, c->room.scratch)
                                           : LLVMConstNull(c->ptr);

@@ -235,6 +235,9 @@ bool room_plan(struct arena *a, const struct schedule *s, struct room *room, str
         !plan_keep(a, s, KEEP_WORKSPACE, room, &room->homes, diags) ||
         !plan_keep(a, s, KEEP_LOCAL, room, &room->local, diags))
         return false;
+    for (int p = 0; p < s->nplaces; p++)
+        if (in_room(s, p, KEEP_PREPARED)) room->offset[p] += ROOM_HEAD;
+    room->prepared += ROOM_HEAD;
     room->instances = schedule_instances(s) > 1 ? schedule_instances(s) : 1;
     int64_t locals;
     if (__builtin_mul_overflow(room->local, (int64_t)room->instances, &locals) ||

@@ -22,6 +22,9 @@ struct sx {                            /* immutable; shared freely */
 struct var { const char *name; };
 
 /* ---- where data is ---- */
+/* Of the text form; docs/schedule.md says what it promises. */
+enum { SCHEDULE_VERSION = 1 };
+
 enum keep {
     KEEP_ARGUMENT,                     /* the caller's array of an in, out, inout or const buffer */
     KEEP_PREPARED,                     /* written in `prepare`, kept between runs: packed constants */

@@ -601,6 +601,17 @@ bool read_block(struct reader *r, struct node **out, int *n) {
     return read_expect(r, "}");
 }
 
+/* Without one it is version 1. */
+static bool read_version(struct reader *r) {
+    size_t at = r->word.at;
+    int64_t version = SCHEDULE_VERSION;
+    if (read_accept(r, "version") && !read_integer(r, "a version", 1, INT32_MAX, &version))
+        return false;
+    if (version == SCHEDULE_VERSION) return true;
+    return read_fail(r, at, "the schedule is of version %" PRId64 ", this isamap reads version %d: "
+                     "compile the program again", version, SCHEDULE_VERSION);
+}
+
 static bool read_head(struct reader *r) {
     if (!read_expect(r, "schedule") || !read_name(r, "the schedule's name") ||
         !read_expect(r, "on"))
@@ -611,7 +622,7 @@ static bool read_head(struct reader *r) {
     if (strcmp(machine, r->machine->name) != 0)
         return read_fail(r, at, "the schedule is for machine '%s', not '%s'", machine,
                          r->machine->name);
-    return !read_accept(r, "cost") || read_double(r, "a cost", &r->schedule->cost);
+    return read_version(r) && (!read_accept(r, "cost") || read_double(r, "a cost", &r->schedule->cost));
 }
 
 static bool read_schedule(struct reader *r) {

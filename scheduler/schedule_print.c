@@ -405,6 +405,7 @@ void schedule_print(const struct schedule *s, struct text *out) {
     print_word("schedule", s->program->name, out);
     text_printf(out, " ");
     print_word("on", s->machine_name, out);
+    text_printf(out, " version %d", SCHEDULE_VERSION);
     if (s->cost != 0) {
         text_printf(out, " cost ");
         print_double(s->cost, out);

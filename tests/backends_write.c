@@ -103,6 +103,98 @@ static void check_library(const struct backend *b, struct fixture *f) {
     assert_int_equal(pclose(p), 0);
 }
 
+/* Weights that are known when code is written: `weights` says where the program gets them; every wrong argument has a status. */
+static const char *const weights_program =
+    "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include \"prepare.h\"\n"
+    "#define WANT(x, status) if ((x) != status) return printf(\"%s\\n\", #x), 1\n"
+    "int main(void) {\n"
+    "  float a[7], c[5], s[5] = {0};\n"
+    "  for (int i = 0; i < 7; i++) a[i] = (float)i;\n"
+    "  struct prepare_args args = {.A_0 = a, .C = c, .S = s, .threads = 1};\n"
+    "  char *room = aligned_alloc(64, prepare_prepared_bytes() + 128);\n"
+    "  char *work = aligned_alloc(64, prepare_workspace_bytes() + 128);\n"
+    "  memset(room, 0, 64);\n"
+    "  WANT(prepare_check(), 0);\n"
+    "  WANT(prepare_matches(ISAMAP_INTERFACE + 1, 0), 5);\n"
+    "  WANT(prepare_interface(), ISAMAP_INTERFACE);\n"
+    "  WANT(strcmp(prepare_argument(0)->name, \"A/0\"), 0);\n"
+    "  WANT(strcmp(prepare_argument(2)->role, \"inout\"), 0);\n"
+    "  WANT(prepare_argument(1)->extent[0], 5);\n"
+    "  WANT(prepare_argument(1)->bytes, 20);\n"
+    "  WANT(!prepare_argument(3), 1);\n"
+    "  WANT(!prepare_argument(-1), 1);\n"
+    "  WANT(strcmp(prepare_message(0), \"done\"), 0);\n"
+    "  WANT(strcmp(prepare_message(77), \"unknown\"), 0);\n"
+    "  WANT(prepare_prepare(0), 2);\n"
+    "  WANT(prepare_prepare(&args), 2);\n"
+    "  args.prepared = room + 4;\n"
+    "  WANT(prepare_prepare(&args), 2);\n"
+    "  args.prepared = room;\n"
+    "#ifdef WEIGHTS\n"
+    "  char *w = aligned_alloc(64, 4096);\n"
+    "  FILE *f = fopen(\"kernel.weights\", \"rb\");\n"
+    "  WANT(!f || fread(w, 1, 4096, f) < 64, 0);\n"
+    "  WANT(prepare_prepare(&args), 2);\n"
+    "  args.weights = w;\n"
+    "  w[8]++;\n"
+    "  WANT(prepare_prepare(&args), 4);\n"
+    "  w[8]--;\n"
+    "#endif\n"
+    "  WANT(prepare_run(&args, work), 3);\n"
+    "  WANT(prepare_prepare(&args), 0);\n"
+    "  args.threads = -1;\n"
+    "  WANT(prepare_run(&args, work), 2);\n"
+    "  args.threads = 1025;\n"
+    "  WANT(prepare_run(&args, work), 2);\n"
+    "  args.threads = 1;\n"
+    "  WANT(prepare_run(0, work), 2);\n"
+    "  WANT(prepare_run(&args, 0), 2);\n"
+    "  WANT(prepare_run(&args, work + 8), 2);\n"
+    "  args.S = 0;\n"
+    "  WANT(prepare_run(&args, work), 2);\n"
+    "  args.S = s;\n"
+    "  WANT(prepare_run(&args, work), 0);\n"
+    "  for (int j = 0; j < 5; j++) WANT(c[j], (float)(21 * (j + 1) + 1));\n"
+    "  return 0;\n}\n";
+
+static void check_weights(const struct backend *b, enum weights weights) {
+    struct fixture *f =
+        open_fixture(DATA "machines/backends/reg4.xml", DATA "backends/prepare.sched");
+    const struct program *p = f->schedule->program;
+    float values[35];
+    const void **data = arena_array(&f->arena, (size_t)p->nbuffers, sizeof *data);
+    const char **title = arena_array(&f->arena, (size_t)p->nbuffers, sizeof *title);
+    for (int i = 0; i < 35; i++) values[i] = (float)(i % 5 + 1);
+    data[program_buffer(p, "B")] = values;
+    title[program_buffer(p, "A")] = "A/0";
+    const struct backend_options options = {.weights = weights, .data = data, .title = title};
+    bool good = b->write(f->schedule, inside(f, "kernel.so"), &options, &f->diags);
+    diags_print(&f->diags, stderr);
+    assert_true(good);
+    assert_int_equal(access(inside(f, "kernel.weights"), R_OK), weights == WEIGHTS_FILE ? 0 : -1);
+    FILE *out = fopen(inside(f, "main.c"), "w");
+    fputs(weights_program, out);
+    fclose(out);
+    const char *command = arena_printf(
+        &f->arena,
+        "cd %s && cc -std=c11 -Wall -Wextra -Werror %s -o main main.c ./kernel.so && ./main",
+        f->folder, weights == WEIGHTS_FILE ? "-DWEIGHTS" : "");
+    assert_int_equal(system(command), 0);
+    assert_false(b->write(f->schedule, inside(f, !strcmp(b->name, "c") ? "x.c" : "x.s"),
+                          &(struct backend_options){.weights = WEIGHTS_EMBED, .data = data},
+                          &f->diags));
+    assert_true(mentions(&f->diags, "expected --weights file"));
+    close_fixture(f);
+}
+
+static void test_weights(void **state) {
+    (void)state;
+    for (int i = 0; backends[i]; i++) {
+        check_weights(backends[i], WEIGHTS_EMBED);
+        check_weights(backends[i], WEIGHTS_FILE);
+    }
+}
+
 static void test_library(void **state) {
     (void)state;
     for (int i = 0; backends[i]; i++) {
@@ -135,10 +227,12 @@ static void check_permission(const struct backend *b, int component) {
         void *library = dlopen(inside(f, "kernel.so"), RTLD_NOW);
         assert_non_null(library);
         int (*prepare)(const void *);
-        void *entry = dlsym(library, "prepare_prepare"), *none[8] = {0};
+        void *entry = dlsym(library, "prepare_prepare"), *room = aligned_alloc(64, 4096);
+        void *args[8] = {room, room, room, room, room}; /* four arrays, the prepared block */
         memcpy(&prepare, &entry, sizeof entry);
-        assert_int_equal(prepare(none), 1);
+        assert_int_equal(prepare(args), 1);
         dlclose(library);
+        free(room);
     }
     close_fixture(f);
 }
@@ -304,7 +398,7 @@ int main(void) {
         cmocka_unit_test(test_bad_emits),         cmocka_unit_test(test_bad_expression),
         cmocka_unit_test(test_moving_register),   cmocka_unit_test(test_absent_features),
         cmocka_unit_test(test_nobody_accepts),    cmocka_unit_test(test_no_compiler),
-        cmocka_unit_test(test_no_place_to_write),
+        cmocka_unit_test(test_no_place_to_write), cmocka_unit_test(test_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

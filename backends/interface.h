@@ -1,0 +1,58 @@
+/* What a program that calls compiled code sees: struct NAME_args, the table of its arguments, where weights are, and the checks around
+ * prepare and run (docs/backends.md, "What is generated"). Both backends write what stands here. The first 64 bytes of the prepared
+ * block belong to the entries: its owner's key. */
+#ifndef ISAMAP_BACKENDS_INTERFACE_H
+#define ISAMAP_BACKENDS_INTERFACE_H
+
+#include "backends/backend.h"
+
+/* Of the generated interface; grows when a program written for an older one would not work. */
+enum { INTERFACE_VERSION = 1, INTERFACE_MOST_THREADS = 1024 };
+
+/* What prepare and run return. */
+enum interface_status {
+    INTERFACE_DONE,
+    INTERFACE_REFUSED,   /* the kernel refuses a permission that an instruction needs */
+    INTERFACE_ARGUMENT,  /* a pointer is NULL or not aligned, a size is out of its range, a number of threads is wrong */
+    INTERFACE_UNPREPARED, /* run before prepare, or with the block of another program */
+    INTERFACE_WEIGHTS,   /* the weights are those of another program */
+    INTERFACE_OTHER,     /* NAME_matches: header and library are of different compilations */
+    INTERFACE_STATUSES
+};
+extern const char *const interface_message[INTERFACE_STATUSES];
+
+struct interface {
+    const char *name; /* of the program, a C identifier */
+    const struct schedule *schedule;
+    enum weights weights;
+    int *buffer, n;     /* the fields of NAME_args, in order */
+    char **field;       /* their names in C, all different */
+    const char **title; /* as the program or model names them */
+    int64_t *offset;    /* [program.nbuffers] of a weight: bytes into the weights (behind a file's head); -1: it is none */
+    const void *const *data; /* [program.nbuffers] content of the weights */
+    int64_t weight_bytes;    /* multiple of 64; 0: there are none */
+    uint64_t key;            /* of this program, its arguments and its blocks */
+    /* words of 8 bytes in NAME_args; weights: -1 where it has no such field */
+    int at_weights, at_prepared, at_threads, at_sizes, words;
+};
+
+/* `options` may be NULL. `blocks`: what else another compilation may differ in. */
+struct interface *interface_make(struct arena *, const struct schedule *,
+                                 const struct backend_options *, uint64_t blocks);
+const char *interface_header(struct arena *, const struct interface *); /* NAME.h */
+/* NAME.h in the folder of `path`. */
+bool interface_write_header(const struct interface *, const char *path, struct diags *);
+/* The weights, as they are embedded or, with a head that says whose they are, as a file. */
+char *interface_weights(struct arena *, const struct interface *, bool head, size_t *n);
+/* The file that goes with OUT; NULL where there is none. */
+const char *interface_weights_path(struct arena *, const struct interface *, const char *out);
+bool interface_write_weights(const struct interface *, const char *out, struct diags *);
+/* Reports that a text has no room for embedded weights. */
+bool weights_in_text(const struct interface *, const char *out, struct diags *);
+
+/* The entries in C. They call NAME_prepare_body, NAME_run_body. */
+void interface_c(struct text *, const struct interface *, size_t prepared, size_t workspace);
+/* The same in LLVM's text form. */
+void interface_llvm(struct text *, const struct interface *, bool workspace);
+
+#endif

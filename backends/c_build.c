@@ -39,11 +39,12 @@ void c_headers(struct text *t, const struct schedule *s) {
 
 /* The weights as a symbol; the assembler reads them from the file. */
 static void embed_text(struct text *t, const char *name, const char *file) {
-    text_printf(t,
-                "__asm__(\".section .rodata,\\\"a\\\",@progbits\\n.balign 64\\n%s_weights:\\n.incbin "
-                "\\\"%s\\\"\\n.previous\\n\");\n"
-                "extern const unsigned char %s_weights[] __attribute__((visibility(\"hidden\")));\n\n",
-                name, file, name);
+    text_printf(
+        t,
+        "__asm__(\".section .rodata,\\\"a\\\",@progbits\\n.balign 64\\n%s_weights:\\n.incbin "
+        "\\\"%s\\\"\\n.previous\\n\");\n"
+        "extern const unsigned char %s_weights[] __attribute__((visibility(\"hidden\")));\n\n",
+        name, file, name);
 }
 
 static void assemble(struct cgen *g, struct text *t, const char *weights) {
@@ -88,7 +89,8 @@ struct c_source c_text(struct arena *a, const struct schedule *s,
     const char *name = g.interface->name;
     if (g.interface->weights == WEIGHTS_EMBED)
         source.weights = arena_printf(a, "%s/%s.weights", folder, name);
-    if (!g.failed) c_section(&g, &s->prepare, arena_printf(&g.arena, "%s_prepare_body", name), false);
+    if (!g.failed)
+        c_section(&g, &s->prepare, arena_printf(&g.arena, "%s_prepare_body", name), false);
     if (!g.failed) c_section(&g, &s->run, arena_printf(&g.arena, "%s_run_body", name), true);
     if (!g.failed) assemble(&g, &t, source.weights);
     source.text = g.failed ? NULL : arena_strdup(a, t.at);

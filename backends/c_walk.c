@@ -120,7 +120,8 @@ static void declare_place(struct cgen *g, int p) {
     long long offset = (long long)g->room.offset[p];
     switch (place->keep) {
     case KEEP_ARGUMENT:
-        c_line(g, "unsigned char *const p_%d = (unsigned char *)%s;", p, array_of(g, place->buffer));
+        c_line(g, "unsigned char *const p_%d = (unsigned char *)%s;", p,
+               array_of(g, place->buffer));
         break;
     case KEEP_PREPARED:
         c_line(g, "unsigned char *const p_%d = (unsigned char *)args->prepared + %lld;", p, offset);

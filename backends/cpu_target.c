@@ -230,8 +230,8 @@ static bool cpu_write(const struct schedule *s, const char *path,
     else if (!strcmp(suffix, ".s"))
         good = emit_file(c, path, LLVMAssemblyFile);
     else if (!strcmp(suffix, ".o"))
-        good = emit_file(c, path, LLVMObjectFile) &&
-               interface_write_header(c->interface, path, diags);
+        good =
+            emit_file(c, path, LLVMObjectFile) && interface_write_header(c->interface, path, diags);
     else
         good = emit_library(c, path);
     good = good && interface_write_weights(c->interface, path, diags);

@@ -6,9 +6,9 @@
 const char *const interface_message[INTERFACE_STATUSES] = {
     [INTERFACE_DONE] = "done",
     [INTERFACE_REFUSED] = "the kernel refuses a permission that an instruction needs",
-    [INTERFACE_ARGUMENT] =
-        "an argument is wrong: a pointer is NULL or not aligned to 64 bytes where that is needed, a "
-        "size is out of its range, or threads are not 0 to 1024",
+    [INTERFACE_ARGUMENT] = "an argument is wrong: a pointer is NULL or not aligned to 64 bytes "
+                           "where that is needed, a "
+                           "size is out of its range, or threads are not 0 to 1024",
     [INTERFACE_UNPREPARED] = "run without prepare, or the prepared block is another program's",
     [INTERFACE_WEIGHTS] = "the weights are not this program's",
     [INTERFACE_OTHER] = "header and library are of different compilations",
@@ -58,8 +58,8 @@ static void list_fields(struct arena *a, struct interface *i, const char *const 
         if (i->offset[b] >= 0) continue;
         i->title[i->n] = title && title[b] ? title[b] : p->buffer[b].name;
         char *plain = i->field[i->n] = c_identifier(a, i->title[i->n]);
-        bool taken = !strcmp(plain, "prepared") || !strcmp(plain, "threads") ||
-                     !strcmp(plain, "weights");
+        bool taken =
+            !strcmp(plain, "prepared") || !strcmp(plain, "threads") || !strcmp(plain, "weights");
         for (int m = 0; m < i->n; m++) taken = taken || !strcmp(i->field[m], plain);
         if (taken) i->field[i->n] = arena_printf(a, "%s_%d", plain, k);
         i->buffer[i->n++] = b;
@@ -178,33 +178,35 @@ static void fields_text(struct arena *a, struct text *t, const struct interface 
 }
 
 static void common_text(struct text *t) {
-    text_printf(t,
-                "#ifndef ISAMAP_INTERFACE\n"
-                "#define ISAMAP_INTERFACE %d\n"
-                "struct isamap_argument {\n"
-                "    const char *name, *type, *role; /* as the program or model names it; f32, …; in, "
-                "out, inout, const */\n"
-                "    const char *size;               /* the open size that extent[0] is; NULL: it is "
-                "fixed */\n"
-                "    const int64_t *extent;          /* [ndims]; of an open size the largest */\n"
-                "    size_t bytes;                   /* with these extents */\n"
-                "    int ndims;\n"
-                "};\n"
-                "#elif ISAMAP_INTERFACE != %d\n"
-                "#error \"headers of different versions of isamap: compile the programs again\"\n"
-                "#endif\n\n",
-                INTERFACE_VERSION, INTERFACE_VERSION);
+    text_printf(
+        t,
+        "#ifndef ISAMAP_INTERFACE\n"
+        "#define ISAMAP_INTERFACE %d\n"
+        "struct isamap_argument {\n"
+        "    const char *name, *type, *role; /* as the program or model names it; f32, …; in, "
+        "out, inout, const */\n"
+        "    const char *size;               /* the open size that extent[0] is; NULL: it is "
+        "fixed */\n"
+        "    const int64_t *extent;          /* [ndims]; of an open size the largest */\n"
+        "    size_t bytes;                   /* with these extents */\n"
+        "    int ndims;\n"
+        "};\n"
+        "#elif ISAMAP_INTERFACE != %d\n"
+        "#error \"headers of different versions of isamap: compile the programs again\"\n"
+        "#endif\n\n",
+        INTERFACE_VERSION, INTERFACE_VERSION);
 }
 
 static void entries_text(struct text *t, const char *name) {
-    text_printf(t,
-                "/* Once, and again when a const array has changed; it needs those and `prepared`. 0: "
-                "done, else %s_message says why. */\n"
-                "int %s_prepare(const struct %s_args *);\n"
-                "/* workspace: %s_workspace_bytes(), aligned to 64 bytes. 0: done. */\n"
-                "int %s_run(const struct %s_args *, void *workspace);\n"
-                "size_t %s_prepared_bytes(void);\nsize_t %s_workspace_bytes(void);\n\n",
-                name, name, name, name, name, name, name, name);
+    text_printf(
+        t,
+        "/* Once, and again when a const array has changed; it needs those and `prepared`. 0: "
+        "done, else %s_message says why. */\n"
+        "int %s_prepare(const struct %s_args *);\n"
+        "/* workspace: %s_workspace_bytes(), aligned to 64 bytes. 0: done. */\n"
+        "int %s_run(const struct %s_args *, void *workspace);\n"
+        "size_t %s_prepared_bytes(void);\nsize_t %s_workspace_bytes(void);\n\n",
+        name, name, name, name, name, name, name, name);
     text_printf(t,
                 "/* The pointers of struct %s_args, in order; NULL after the last. */\n"
                 "const struct isamap_argument *%s_argument(int i);\n"

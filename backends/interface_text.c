@@ -1,5 +1,5 @@
-/* The entries of compiled code, in C and in LLVM's text form: the checks of arguments around the bodies of prepare and run, and what the
- * program can be asked. */
+/* The entries of compiled code, in C and in LLVM's text form: the checks of arguments around the
+ * bodies of prepare and run, and what the program can be asked. */
 #include "backends/interface.h"
 #include "backends/backends_int.h"
 
@@ -48,7 +48,8 @@ static void c_table(struct text *t, const struct interface *i) {
     text_printf(t, "    {0}};\n  return i >= 0 && i < %d ? &argument[i] : 0;\n}\n", i->n);
 }
 
-static void c_answers(struct text *t, const struct interface *i, size_t prepared, size_t workspace) {
+static void c_answers(struct text *t, const struct interface *i, size_t prepared,
+                      size_t workspace) {
     const char *name = i->name;
     text_printf(t, "size_t %s_prepared_bytes(void) { return %zu; }\n", name, prepared);
     text_printf(t, "size_t %s_workspace_bytes(void) { return %zu; }\n", name, workspace);
@@ -71,7 +72,8 @@ static void c_answers(struct text *t, const struct interface *i, size_t prepared
 
 static void c_checks(struct text *t, const struct interface *i, bool run) {
     const struct program *p = i->schedule->program;
-    text_printf(t, "  if (!args || !args->prepared || (uintptr_t)args->prepared %% 64) return %d;\n",
+    text_printf(t,
+                "  if (!args || !args->prepared || (uintptr_t)args->prepared %% 64) return %d;\n",
                 INTERFACE_ARGUMENT);
     for (int k = 0; k < i->n; k++)
         if (run || is_const(i, k))
@@ -99,8 +101,9 @@ static void c_checks(struct text *t, const struct interface *i, bool run) {
 void interface_c(struct text *t, const struct interface *i, size_t prepared, size_t workspace) {
     const char *name = i->name;
     c_answers(t, i, prepared, workspace);
-    text_printf(t, "int %s_prepare(const struct %s_args *args) {\n  const uint64_t key = "
-                   "UINT64_C(0x%llx);\n",
+    text_printf(t,
+                "int %s_prepare(const struct %s_args *args) {\n  const uint64_t key = "
+                "UINT64_C(0x%llx);\n",
                 name, name, (unsigned long long)i->key);
     c_checks(t, i, false);
     text_printf(t,
@@ -142,7 +145,8 @@ static void llvm_choose(struct text *t, const char *name, const char *suffix, co
                 "  %%p = getelementptr %s, ptr @%s, i64 %%x\n",
                 name, suffix, n, type, table);
     if (!strcmp(type, "ptr"))
-        text_printf(t, "  %%v = load ptr, ptr %%p\n  %%r = select i1 %%in, ptr %%v, ptr %s\n", other);
+        text_printf(t, "  %%v = load ptr, ptr %%p\n  %%r = select i1 %%in, ptr %%v, ptr %s\n",
+                    other);
     else
         text_printf(t, "  %%r = select i1 %%in, ptr %%p, ptr %s\n", other);
     text_printf(t, "  ret ptr %%r\n}\n");
@@ -195,13 +199,14 @@ static void llvm_messages(struct text *t, const struct interface *i) {
 
 /* One check: a line that defines the i1 %<name>, and the jump to its status when it is false. */
 static void llvm_need(struct text *t, const char *status, int *n, const char *condition) {
-    text_printf(t, "  %%c%d = %s\n  br i1 %%c%d, label %%l%d, label %%%s\nl%d:\n", *n, condition, *n,
-                *n, status, *n);
+    text_printf(t, "  %%c%d = %s\n  br i1 %%c%d, label %%l%d, label %%%s\nl%d:\n", *n, condition,
+                *n, *n, status, *n);
     ++*n;
 }
 
 static void llvm_field(struct text *t, int word, const char *name, const char *type) {
-    text_printf(t, "  %%at.%s = getelementptr i8, ptr %%args, i64 %d\n  %%%s = load %s, ptr %%at.%s\n",
+    text_printf(t,
+                "  %%at.%s = getelementptr i8, ptr %%args, i64 %d\n  %%%s = load %s, ptr %%at.%s\n",
                 name, 8 * word, name, type, name);
 }
 
@@ -212,8 +217,8 @@ static void llvm_pointer(struct text *t, int *n, int word, const char *name, boo
     snprintf(condition, sizeof condition, "icmp ne ptr %%%s, null", name);
     llvm_need(t, "wrong", n, condition);
     if (!aligned) return;
-    text_printf(t, "  %%int.%s = ptrtoint ptr %%%s to i64\n  %%low.%s = and i64 %%int.%s, 63\n", name,
-                name, name, name);
+    text_printf(t, "  %%int.%s = ptrtoint ptr %%%s to i64\n  %%low.%s = and i64 %%int.%s, 63\n",
+                name, name, name, name);
     snprintf(condition, sizeof condition, "icmp eq i64 %%low.%s, 0", name);
     llvm_need(t, "wrong", n, condition);
 }
@@ -223,8 +228,9 @@ static void llvm_weights(struct text *t, const struct interface *i, int *n) {
     llvm_pointer(t, n, i->at_weights, "weights", true);
     uint64_t magic;
     memcpy(&magic, "ISAMAPW1", 8);
-    text_printf(t, "  %%magic = load i64, ptr %%weights\n  %%at.key = getelementptr i8, ptr %%weights, "
-                   "i64 8\n  %%owner = load i64, ptr %%at.key\n");
+    text_printf(
+        t, "  %%magic = load i64, ptr %%weights\n  %%at.key = getelementptr i8, ptr %%weights, "
+           "i64 8\n  %%owner = load i64, ptr %%at.key\n");
     snprintf(condition, sizeof condition, "icmp eq i64 %%magic, %lld", (long long)magic);
     llvm_need(t, "foreign", n, condition);
     snprintf(condition, sizeof condition, "icmp eq i64 %%owner, %lld", (long long)i->key);
@@ -284,10 +290,11 @@ static void llvm_entry(struct text *t, const struct interface *i, bool run, bool
         text_printf(t, "  %%status = call i32 @%s_run.body(ptr %%args, ptr %%workspace)\n", name);
     } else {
         text_printf(t, "  %%status = call i32 @%s_prepare.body(ptr %%args)\n", name);
-        text_printf(t,
-                    "  %%good = icmp eq i32 %%status, 0\n  %%mark = select i1 %%good, i64 %lld, i64 0\n"
-                    "  store i64 %%mark, ptr %%prepared\n",
-                    (long long)i->key);
+        text_printf(
+            t,
+            "  %%good = icmp eq i32 %%status, 0\n  %%mark = select i1 %%good, i64 %lld, i64 0\n"
+            "  store i64 %%mark, ptr %%prepared\n",
+            (long long)i->key);
     }
     text_printf(t, "  ret i32 %%status\nwrong:\n  ret i32 %d\n", INTERFACE_ARGUMENT);
     if (run) text_printf(t, "unprepared:\n  ret i32 %d\n", INTERFACE_UNPREPARED);

@@ -240,9 +240,10 @@ static struct node *convert(struct reading *r, const xmlNode *x, int depth) {
         node_new(l, arena_strdup(l->arena, (const char *)x->name), r->file, line_at(r, tag), depth);
     static const char family[] = "urn:isamap:machine:";
     if (!strncmp(ns, family, sizeof family - 1) && strcmp(ns + sizeof family - 1, "1")) {
-        diag_line(l->diags, r->file, n->line, 0,
-                  "element '%s' is of version '%s' of the machine format, this isamap reads version 1",
-                  n->tag, ns + sizeof family - 1);
+        diag_line(
+            l->diags, r->file, n->line, 0,
+            "element '%s' is of version '%s' of the machine format, this isamap reads version 1",
+            n->tag, ns + sizeof family - 1);
         return NULL;
     }
     if (strcmp(ns, "urn:isamap:machine:1")) {

@@ -1,5 +1,6 @@
 #include "scheduler/schedule_lex.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -608,8 +609,10 @@ static bool read_version(struct reader *r) {
     if (read_accept(r, "version") && !read_integer(r, "a version", 1, INT32_MAX, &version))
         return false;
     if (version == SCHEDULE_VERSION) return true;
-    return read_fail(r, at, "the schedule is of version %" PRId64 ", this isamap reads version %d: "
-                     "compile the program again", version, SCHEDULE_VERSION);
+    return read_fail(r, at,
+                     "the schedule is of version %" PRId64 ", this isamap reads version %d: "
+                     "compile the program again",
+                     version, SCHEDULE_VERSION);
 }
 
 static bool read_head(struct reader *r) {
@@ -622,7 +625,8 @@ static bool read_head(struct reader *r) {
     if (strcmp(machine, r->machine->name) != 0)
         return read_fail(r, at, "the schedule is for machine '%s', not '%s'", machine,
                          r->machine->name);
-    return read_version(r) && (!read_accept(r, "cost") || read_double(r, "a cost", &r->schedule->cost));
+    return read_version(r) &&
+           (!read_accept(r, "cost") || read_double(r, "a cost", &r->schedule->cost));
 }
 
 static bool read_schedule(struct reader *r) {

@@ -320,6 +320,21 @@ static bool shown(const struct machine *m, const char *path, struct text *out) {
     return ok;
 }
 
+static void other_version(struct text *image, const char *path) {
+    struct arena a;
+    struct diags d;
+    arena_init(&a);
+    diags_init(&d);
+    image->at[7] = '2';
+    write_file(path, image->at, image->n);
+    assert_null(bits_image_read(&a, path, &d));
+    assert_int_equal(d.errors, 1);
+    assert_non_null(strstr(d.at[0].text, "of version 2, this isamap reads version 1"));
+    image->at[7] = '1';
+    diags_free(&d);
+    arena_free(&a);
+}
+
 static void damaged_images(void **state) {
     struct machine *m = load("tests/data/machines/tiny.xml", NULL);
     struct bits_launch l;
@@ -343,6 +358,7 @@ static void damaged_images(void **state) {
     close(mkstemp(path));
     write_file(path, t.at, t.n);
     assert_true(shown(m, path, &out));
+    other_version(&t, path);
     assert_non_null(strstr(out.at, "ld(N = 5, s = 4, S = dram + 0, D = pad + 0)"));
     assert_non_null(strstr(out.at, "add(N = 3, X = pad + 0, C = pad + 48)"));
     for (size_t n = 0; n < t.n; n++) { /* every file that ends too early */

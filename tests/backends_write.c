@@ -103,7 +103,8 @@ static void check_library(const struct backend *b, struct fixture *f) {
     assert_int_equal(pclose(p), 0);
 }
 
-/* Weights that are known when code is written: `weights` says where the program gets them; every wrong argument has a status. */
+/* Weights that are known when code is written: `weights` says where the program gets them; every
+ * wrong argument has a status. */
 static const char *const weights_program =
     "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include \"prepare.h\"\n"
     "#define WANT(x, status) if ((x) != status) return printf(\"%s\\n\", #x), 1\n"

@@ -40,6 +40,9 @@ struct program *program_closed(const struct program *, const struct steps *);   
 
 void stmt_add_axis(struct program *, struct stmt *, int at);   /* of a statement kept aside, before program_add_axis */
 int program_add_axis(struct program *, const char *name, int64_t extent, int at);   /* before axis `at`; -1: no room */
+/* Statements from .. to - 1 take earlier axes of the same extents in place of those from `first` on; axes from there on that
+ * no statement names any more are dropped. */
+void program_share_axes(struct program *, int from, int to, int first);
 /* An axis of this extent outside `used`, which it joins: one of the first n, or a new one there. -1: no room. */
 int program_copy_axis(struct program *, const char *name, int64_t extent, int n, uint64_t *used);
 

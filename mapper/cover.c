@@ -291,6 +291,8 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     join_all(&c);
     bool done = covering_decide(&c);
     join_restore(&c);
+    for (int k = 0; k < cover->steps.nscopes; k++) /* rewrites put axes before them */
+        cover->steps.scope[k].axis = cover->program->naxes - cover->steps.nscopes + k;
     if (done) list_items(&c);
     covering_close(&c);
     needles_close(needles);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEFAULT_STEPS = 1000000, MAX_FAILURES = 1000 };
+enum { DEFAULT_STEPS = 1000000 /* of a statement */ };
 
 static double now(void) {
     struct timespec t;
@@ -47,10 +47,19 @@ static void unmerge(struct search *s, const struct merged_axes *of) {
         s->failure[i].stmt_axis = axis_unmerged(of, s->failure[i].stmt_axis);
 }
 
+/* The bound is each statement's own. */
+static void begin_stmt(struct search *s, bool *bounded) {
+    *bounded |= s->bounded;
+    s->bounded = false;
+    s->steps = 0;
+}
+
 static void search_program(struct search *s, const struct program *p) {
     struct arena scratch;
+    bool bounded = false;
     arena_init(&scratch);
     for (int t = 0; t < p->nstmts; t++) {
+        begin_stmt(s, &bounded);
         struct site site = site_of(&scratch, p, t);
         for (int i = 0; i < s->needles->n && !s->bounded; i++) {
             const struct needle *n = &s->needles->at[i];
@@ -60,14 +69,19 @@ static void search_program(struct search *s, const struct program *p) {
                 note_refused(s, n, &site);
         }
     }
+    s->bounded |= bounded;
     arena_free(&scratch);
 }
 
 /* Axes are the program's own: what is one axis for one statement need not be for the next. */
 static void search_all_joined(struct search *s, const struct program *p) {
-    for (int i = 0; i < s->needles->n; i++)
-        for (int t = 0; t < p->nstmts && s->needles->at[i].nparts > 0 && !s->bounded; t++)
-            search_joined(s, &s->needles->at[i], p, t);
+    bool bounded = false;
+    for (int t = 0; t < p->nstmts; t++) {
+        begin_stmt(s, &bounded);
+        for (int i = 0; i < s->needles->n && !s->bounded; i++)
+            if (s->needles->at[i].nparts > 0) search_joined(s, &s->needles->at[i], p, t);
+    }
+    s->bounded |= bounded;
 }
 
 static int by_cost(const void *a, const void *b) {
@@ -102,7 +116,7 @@ struct findings *mapper_find(const struct program *p, const struct machine *m,
     f->mapping = s.mapping;
     f->nmappings = s.nmappings;
     f->failure = s.failure;
-    f->nfailures = s.nfailures < MAX_FAILURES ? s.nfailures : MAX_FAILURES;
+    f->nfailures = s.nfailures;
     f->bounded = s.bounded;
     f->distinct = o->all ? (int)f->totals.distinct[STAGE_COUPLED]
                          : count_distinct(needles, s.mapping, s.nmappings);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WAYS = 4, MAX_TRIALS = 24 };
+enum { MAX_WAYS = 4, AROUND = 24 /* statements before and behind that are covered anew */ };
 
 static int first_candidate(void *state, const struct question *q) {
     int best = 0;
@@ -102,8 +102,13 @@ void join_restore(struct covering *c) {
 
 /* ---- prices ---- */
 
-/* Of the whole program, the mapping being in it; NULL: without. */
-static double whole_price(struct covering *c, const struct mapping *m) {
+struct span {
+    int from, to;
+};
+
+/* Of the statements in the span, the mapping being among them; NULL: without. What is not decided
+ * outside counts as the fallback's, both times. */
+static double price_with(struct covering *c, struct span span, const struct mapping *m) {
     struct cover cover = {.program = program_copy(c->cover->program)};
     struct diags ignored;
     diags_init(&ignored);
@@ -118,7 +123,8 @@ static double whole_price(struct covering *c, const struct mapping *m) {
     covering_reserve(&t, cover.program->nstmts);
     for (int i = 0; i < c->cover->nmappings; i++) covering_add(&t, &c->cover->mapping[i], NULL);
     for (int s = 0; s < cover.program->nstmts; s++) {
-        t.chosen[s] = c->chosen[s];
+        bool outside = s < span.from || s > span.to;
+        t.chosen[s] = outside && c->chosen[s] == UNDECIDED ? FALLBACK : c->chosen[s];
         t.inside[s] = c->inside[s];
     }
     bool good = (!m || apply(&t, m)) && covering_decide(&t);
@@ -129,6 +135,14 @@ static double whole_price(struct covering *c, const struct mapping *m) {
     program_free(cover.program);
     arena_free(&cover.arena);
     return cost;
+}
+
+static struct span span_around(const struct mapping *way, int n) {
+    struct span span = {way[0].stmt, way[0].stmt};
+    for (int i = 0; i < n; i++)
+        for (int q = 0; q < way[i].nalso; q++)
+            if (way[i].also[q] < span.from) span.from = way[i].also[q];
+    return (struct span){span.from - AROUND, span.to + AROUND};
 }
 
 /* ---- choosing ---- */
@@ -182,13 +196,13 @@ bool *join_wanted(struct covering *c) {
     const struct program *p = c->cover->program;
     bool *wanted = arena_array(&c->scratch, (size_t)p->nstmts + 1, sizeof *wanted);
     struct mapping way[MAX_WAYS];
-    int trials = MAX_TRIALS;
-    double apart = any_joined(c) ? whole_price(c, NULL) : 0;
     for (int s = p->nstmts; any_joined(c) && s-- > 0;) {
         int n =
             wanted[s] || p->stmt[s].unmapped || stmt_in_recurrence(p, s) ? 0 : list_ways(c, s, way);
-        for (int i = 0; i < n && trials-- > 0; i++) {
-            if (!(whole_price(c, &way[i]) < apart)) continue;
+        struct span span = n > 0 ? span_around(way, n) : (struct span){0};
+        double apart = n > 0 ? price_with(c, span, NULL) : 0;
+        for (int i = 0; i < n; i++) {
+            if (!(price_with(c, span, &way[i]) < apart)) continue;
             for (int q = 0; q < way[i].nalso; q++) wanted[way[i].also[q]] = true;
             wanted[s] = true;
         }
@@ -200,17 +214,16 @@ void join_all(struct covering *c) {
     struct candidate candidate[MAX_WAYS + 1];
     struct mapping way[MAX_WAYS];
     bool any = any_joined(c), exact = c->exact;
-    int trials = MAX_TRIALS;
     c->exact = true;
     for (int s = c->cover->program->nstmts; any && s-- > 0;) {
         const struct program *p = c->cover->program;
         if (p->stmt[s].unmapped || c->chosen[s] != UNDECIDED || stmt_in_recurrence(p, s)) continue;
         int n = list_ways(c, s, way), kept_ways = 0;
-        if (n == 0 || trials < n + 1) continue;
-        trials -= n + 1;
-        double apart = whole_price(c, NULL);
+        if (n == 0) continue;
+        struct span span = span_around(way, n);
+        double apart = price_with(c, span, NULL);
         for (int i = 0; i < n; i++) {
-            double cost = whole_price(c, &way[i]);
+            double cost = price_with(c, span, &way[i]);
             if (isinf(cost)) continue;
             way[kept_ways] = way[i];
             candidate[kept_ways++] = (struct candidate){way_text(c, &way[i]), cost, NULL};

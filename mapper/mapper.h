@@ -116,7 +116,7 @@ struct map_options {
     bool all;                          /* enumerate all mappings; otherwise the best few for each needle and statement */
     bool certify_all;
     bool explain;                      /* failures have a sight */
-    int64_t steps;                     /* bound; 0: default */
+    int64_t steps;                     /* bound for each statement; 0: default */
 };
 
 /* All ways in which single instructions of the machine execute statements of the program. Never NULL. */
@@ -172,7 +172,7 @@ struct refusal {
 };
 struct refusals { struct arena arena; struct refusal *at; int n, cap; };
 
-/* False: it was refused before. */
+/* False: it was refused before, or other ways were, so often that no more are tried for this buffer. */
 bool refusals_add(struct refusals *, const struct program *, const struct machine *, const struct mapping *, const char *why, int line, int col);
 bool refusals_have(const struct refusals *, const struct program *, const struct machine *, const struct mapping *);
 

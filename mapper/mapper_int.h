@@ -318,6 +318,7 @@ struct covering {
     struct decider *decider;
     struct diags *diags;
     enum rewrite_effect floats;     /* what rewrites may do to them */
+    int own_axes;                   /* of the program before rewrites added some */
     const struct refusals *refused; /* NULL: none */
     struct cover *cover;
     struct arena scratch;

@@ -2,6 +2,8 @@
 #include "mapper/mapper_int.h"
 #include <string.h>
 
+enum { MAX_OF_BUFFER = 6 };
+
 /* Axes by name and operands by what they read: the same for a statement in every cover. */
 static const char *way_of(struct arena *a, const struct program *p, const struct machine *m,
                           const struct mapping *map) {
@@ -37,7 +39,9 @@ bool refusals_have(const struct refusals *r, const struct program *p, const stru
 
 bool refusals_add(struct refusals *r, const struct program *p, const struct machine *m,
                   const struct mapping *map, const char *why, int line, int col) {
-    if (refusals_have(r, p, m, map)) return false;
+    int before = 0;
+    for (int i = 0; i < r->n; i++) before += strcmp(r->at[i].buffer, result_of(p, map)) == 0;
+    if (before == MAX_OF_BUFFER || refusals_have(r, p, m, map)) return false;
     const char *buffer = arena_strdup(&r->arena, result_of(p, map)),
                *way = way_of(&r->arena, p, m, map);
     for (int i = 0; i < r->n; i++)

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_REWRITTEN = 24, MAX_WAYS = 6, STATES = 12 };
+enum {
+    MAX_WAYS = 6,
+    STATES = 12,
+    FEW_AXES = 40 /* of MAX_AXES: from there on new ones are shared */
+};
 static const double margin = 0.8; /* estimates are no closer */
 
 /* Leaving a device in the middle of a chain and coming back. */
@@ -17,6 +21,10 @@ static double interruption_price(const struct machine *m) {
     for (int i = 0; i < m->ninstrs; i++) most = fmax(most, doorbell_price(m, m->instr[i].queue));
     return 2 * most;
 }
+
+struct stretch {
+    int from, to; /* statements from .. to - 1 */
+};
 
 struct part_price {
     double cycles;
@@ -75,7 +83,8 @@ static int changed_part(const struct program *p, const struct program *q, int *t
 }
 
 /* Where no needle takes the statement, which is what its failures say. */
-static struct program *exchanged(struct covering *c, const struct rewrite *r, int stmt) {
+static struct program *exchanged(struct covering *c, const struct rewrite *r, int stmt,
+                                 struct stretch *at) {
     struct program *p = c->cover->program;
     struct failure f = {.kind = FAILURE_OPERATION,
                         .instr = -1,
@@ -89,6 +98,7 @@ static struct program *exchanged(struct covering *c, const struct rewrite *r, in
     int to[2];
     if (!q) return NULL;
     int from = changed_part(p, q, to);
+    *at = (struct stretch){from, to[1]};
     struct part_price after = part_price(c, q, from, to[1]), before = part_price(c, p, from, to[0]);
     double with = after.cycles, without = before.cycles;
     if (!before.needles) without += interruption_price(c->machine);
@@ -155,8 +165,8 @@ static double price_of_keeping(struct covering *c, int stmt) {
     return has_device(c->machine) && !price.products ? INFINITY : price.cycles;
 }
 
-/* The program in which statement `stmt` is another part; *next: the statement after it. */
-static struct program *rewritten(struct covering *c, int stmt, int *next) {
+/* The program in which statement `stmt` is another part, which is `at`. */
+static struct program *rewritten(struct covering *c, int stmt, struct stretch *at) {
     struct program *p = c->cover->program, *q = NULL;
     struct derivations *all = derivations_new();
     struct driver d = {.needles = c->needles,
@@ -177,46 +187,52 @@ static struct program *rewritten(struct covering *c, int stmt, int *next) {
         int picked = n > 0 ? ask(c, stmt, candidate, n + 1) : 0;
         if (picked < n) {
             q = program_copy(way[picked].d->program);
-            *next = way[picked].d->to;
+            *at = (struct stretch){way[picked].d->from, way[picked].d->to};
         }
     }
     derivations_free(all);
     return q;
 }
 
-static void take(struct covering *c, struct program *q) {
+static void take(struct covering *c, struct program *q, int from, int to) {
+    if (q->naxes > FEW_AXES) program_share_axes(q, from, to, c->own_axes);
     program_free(c->cover->program);
     c->cover->program = q;
     c->prologue.program = NULL;
 }
 
 /* `kept` says of each statement whether it stays as it is; what is written in place of one does. */
-static void take_at(struct covering *c, struct program *q, bool **kept, int stmt) {
+static void take_at(struct covering *c, struct program *q, bool **kept, int stmt,
+                    struct stretch at) {
     int before = c->cover->program->nstmts, after = q->nstmts, more = after - before;
     bool *now = arena_array(&c->scratch, (size_t)after + 1, sizeof *now);
     for (int s = 0; s < after; s++)
         now[s] = s <= stmt ? (*kept)[s] : s - more > stmt && s - more < before && (*kept)[s - more];
     *kept = now;
-    take(c, q);
+    take(c, q, at.from, at.to);
+}
+
+static int plain_axes(const struct program *p) {
+    int n = 0;
+    while (n < p->naxes && !p->axis[n].sequential) n++;
+    return n;
 }
 
 void rewrite_all(struct covering *c) {
-    int budget = MAX_REWRITTEN;
+    c->own_axes = plain_axes(c->cover->program);
     bool *kept = join_wanted(c);
-    for (int s = 0; s < c->cover->program->nstmts && budget > 0;) {
-        int next = s + 1;
-        struct program *q = kept[s] ? NULL : rewritten(c, s, &next);
-        if (q) {
-            take_at(c, q, &kept, s);
-            budget--;
-        }
-        s = next;
+    for (int s = 0; s < c->cover->program->nstmts;) {
+        struct stretch at = {s, s + 1};
+        struct program *q = kept[s] ? NULL : rewritten(c, s, &at);
+        if (q) take_at(c, q, &kept, s, at);
+        s = at.to;
     }
     for (int s = 0; s < c->cover->program->nstmts; s++)
         for (int r = 0; rewrites[r]; r++) {
             if (!rewrites[r]->everywhere || kept[s]) continue;
-            struct program *q = exchanged(c, rewrites[r], s);
-            if (q) take_at(c, q, &kept, s);
+            struct stretch at;
+            struct program *q = exchanged(c, rewrites[r], s, &at);
+            if (q) take_at(c, q, &kept, s, at);
         }
 }
 

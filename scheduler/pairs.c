@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_CANDIDATES = 3, EACH = 1, STEPS = 6000 };
+enum { MAX_CANDIDATES = 3, EACH = 1, STEPS = 6000, SPARE_AXES = 16 /* for copies */ };
 
 struct pair {
     int first, second, maker;                 /* nests; the task that makes the temporary */
@@ -163,7 +163,8 @@ static void find_shared(struct work *w, struct pair *k) {
                         &x) &&
             !(makes >> x.shared & 1))
             a = x.shared;
-        if (a < 0 || (t->reductions >> a & 1) || w->p->axis[a].extent < 2 || is_blocked(w, k, d))
+        if (a < 0 || (t->reductions >> a & 1) || w->p->axis[a].extent < 2 || is_blocked(w, k, d) ||
+            (x.axis >= 0 && w->p->naxes >= MAX_AXES - SPARE_AXES))
             continue;
         if (x.axis >= 0) {
             x.turn = rewrite_axis(w, unique_name(w, w->p->axis[a].name, "turn"), 1);

@@ -2,8 +2,6 @@
 #include "scheduler/scheduler.h"
 #include <string.h>
 
-enum { MAX_ROUNDS = 6 };
-
 /* The sums of a buffer that the fallback executes; -1: others do. */
 static int left_over(const struct cover *c, const char *buffer) {
     for (int i = 0; i < c->nitems; i++) {
@@ -43,9 +41,9 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     int said = diags->n, errors = diags->errors;
     size_t explained = o.explain ? o.explain->n : 0;
     arena_init(&refused.arena);
-    for (int round = 0;; round++) {
+    o.refused = &refused;
+    for (;;) { /* refusals of a buffer are bounded (refusals_add), and so are the rounds */
         int before = refused.n;
-        o.refused = round < MAX_ROUNDS ? &refused : NULL;
         *cover = mapper_cover_allowing(p, m, floats, refused.n ? &refused : NULL, decider, diags);
         s = *cover ? scheduler_run(*cover, m, decider, &o, diags) : NULL;
         if (s || refused.n == before || diags->errors > errors) break;

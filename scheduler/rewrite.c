@@ -3,12 +3,23 @@
 #include <assert.h>
 #include <string.h>
 
+enum { FEW_AXES = 40 /* of MAX_AXES */ };
+
 int rewrite_axis(struct work *w, const char *name, int64_t extent) {
     int before = w->p->naxes - w->nscopes;
     if (w->p->naxes < MAX_AXES) join_add_axis(w, before);
     int at = program_add_axis(w->p, name, extent, before);
     for (int k = 0; at >= 0 && k < w->nscopes; k++) w->scope[k].axis++;
     return at;
+}
+
+/* Axes may have one name for what has nothing to do with each other; while there is room they have
+ * names of their own, which read better. */
+int rewrite_axis_apart(struct work *w, const char *name, int64_t extent, uint64_t used) {
+    const struct program *p = w->p;
+    for (int a = 0; p->naxes > FEW_AXES && a < p->naxes - w->nscopes; a++)
+        if (p->axis[a].extent == extent && !p->axis[a].sequential && !(used >> a & 1)) return a;
+    return rewrite_axis(w, name, extent);
 }
 
 static bool taken(const struct program *p, const char *name) {

@@ -158,14 +158,15 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         if (!recur_release(w) && !nest_cut(w, n))
             task_demote(w, n->core >= 0 ? n->core : n->chain[0],
                         "no tile of it fits the machine's memories");
-        if (w->diags->errors || w->refused) return false;
+        if (w->diags->errors) return false;
+        if (w->refused) continue; /* what else is refused is told in the same turn */
         w->nnests = 0; /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;
         recur_keep(w, moves);
         pairs_rename(w);
         i = -1;
     }
-    return true;
+    return !w->refused;
 }
 
 static double stmt_cost(const struct work *w, int task) {

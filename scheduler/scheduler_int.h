@@ -198,6 +198,8 @@ struct task {
 /* rewrite.c: the program grows. Statements added are appended to w->p and placed in w->order by the
  * caller. */
 int rewrite_axis(struct work *, const char *name, int64_t extent); /* -1: no room */
+/* The same, or where there are many already one of this extent outside `used`. */
+int rewrite_axis_apart(struct work *, const char *name, int64_t extent, uint64_t used);
 int rewrite_buffer(struct work *, const char *name, enum type, enum role, int ndims,
                    const int64_t *extent);
 int rewrite_copy(struct work *, struct access dst, struct access src, uint64_t axes);

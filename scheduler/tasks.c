@@ -343,9 +343,10 @@ static struct group *choose_groups(struct work *w, const struct task *t,
  * axes themselves. */
 static const char *fuse(struct work *w, int task) {
     struct task *t = &w->task[task];
-    uint64_t members[MAX_NEEDLE] = {0};
+    uint64_t members[MAX_NEEDLE] = {0}, used = w->p->stmt[t->stmt].axes;
     bool any = false;
     const struct group *group = t->group;
+    if (t->init >= 0) used |= w->p->stmt[t->init].axes;
     for (int x = 0; x < t->needle->nx; x++)
         for (int i = 0; group[x].n > 1 && i < group[x].n; i++)
             members[x] |= UINT64_C(1) << group[x].axis[i];
@@ -361,10 +362,11 @@ static const char *fuse(struct work *w, int task) {
         for (int i = 0; i < g->n; i++)
             if (__builtin_mul_overflow(extent, w->p->axis[g->axis[i]].extent, &extent))
                 return "fused axes are too long";
-        t->axis[x] = rewrite_axis(
+        t->axis[x] = rewrite_axis_apart(
             w, unique_name(w, w->p->axis[g->axis[0]].name, w->p->axis[g->axis[g->n - 1]].name),
-            extent);
+            extent, used);
         if (t->axis[x] < 0) return "the program has too many axes";
+        used |= UINT64_C(1) << t->axis[x];
     }
     if (!any) return NULL;
     if (w->fallback < 0) return "fused axes need a copy that only a fallback makes";

@@ -42,6 +42,24 @@ static char *convolutions(struct arena *a, int n) {
     return text;
 }
 
+/* Products one beside the other, of a type that the instructions have not: each is rewritten, with
+ * axes of its own. */
+static char *products_bf16(struct arena *a, int n) {
+    struct text t = {0};
+    text_printf(&t, "kernel products() {\n");
+    for (int i = 0; i < n; i++)
+        text_printf(&t, "  in A%d: bf16[16, 16]  const B%d: bf16[16, 16]  out C%d: f32[16, 16]\n",
+                    i, i, i);
+    text_printf(&t, "  axes i: 16, j: 16, k: 16\n");
+    for (int i = 0; i < n; i++)
+        text_printf(&t, "  C%d[i,j] = 0\n  C%d[i,j] += f32(A%d[i,k]) * f32(B%d[k,j])\n", i, i, i,
+                    i);
+    text_printf(&t, "}\n");
+    char *text = arena_strdup(a, t.at);
+    text_free(&t);
+    return text;
+}
+
 static int on_fallback(const struct node *node, int n) {
     int found = 0;
     for (int i = 0; i < n; i++) {
@@ -93,8 +111,14 @@ static void chains_of_convolutions(void **state) {
     check("machines/cpu-avx512.xml", convolutions, 40, false);
 }
 
+static void products_that_are_rewritten(void **state) {
+    (void)state;
+    check("machines/cpu-avx2.xml", products_bf16, 40, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chains_behind_a_product),
+                                       cmocka_unit_test(products_that_are_rewritten),
                                        cmocka_unit_test(chains_of_convolutions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,13 +20,33 @@ static void executors(const struct schedule *s, const struct section *section,
             executors(s, NULL, node[i].loop->body, node[i].loop->nbody, by);
         else if (node[i].kind == NODE_FALLBACK)
             by[node[i].fallback->stmt] = s->machine->ninstrs;
-        else if (node[i].kind == NODE_ISSUE && node[i].issue->stmt >= 0)
+        else if (node[i].kind == NODE_ISSUE && node[i].issue->stmt >= 0) {
             by[node[i].issue->stmt] = node[i].issue->instr;
+            for (int q = 0; q < node[i].issue->nalso; q++)
+                by[node[i].issue->also[q]] = node[i].issue->instr;
+        }
     }
 }
 
 static int64_t stmt_macs(const struct program *p, int s) {
     return stmt_is_mac(p, &p->stmt[s]) ? stmt_points(p, &p->stmt[s]) : 0;
+}
+
+/* Scalar or opaque code, of all; the last line of the text. */
+static void report_fallback(struct report *r, int64_t macs, int64_t all_macs, int64_t operations,
+                            int64_t all_operations) {
+    double some = all_macs ? (double)macs / (double)all_macs : 0,
+           other = all_operations ? (double)operations / (double)all_operations : 0;
+    report_open(r, "fallback_share", '{');
+    report_number(r, "macs", some);
+    report_number(r, "operations", other);
+    report_close(r);
+    text_printf(&r->text, "fallback    ");
+    if (!macs && !operations) text_printf(&r->text, "none");
+    if (macs) text_printf(&r->text, "%.4g %% of the MACs", 100 * some);
+    if (operations)
+        text_printf(&r->text, "%s%.4g %% of the operations", macs ? ", " : "", 100 * other);
+    text_append(&r->text, "\n", 1);
 }
 
 /* `done`: what a simulation counted; several instructions may share a statement. */
@@ -68,6 +88,7 @@ void report_work(struct report *r, const struct schedule *s, const struct sim_re
         if (table[t].all) text_printf(&r->text, "  of %" PRId64 "\n", table[t].all);
         report_close(r);
     }
+    report_fallback(r, macs[m->ninstrs], all_macs, operations[m->ninstrs], all_operations);
     free(by);
     free(macs);
     free(operations);

@@ -93,7 +93,7 @@ int isamap_option(isamap *im, const char *name, const char *value) {
 /* ---- calls ---- */
 
 void call_begin(isamap *im) {
-    im->defect = false;
+    im->defect = im->unmapped = false;
     diags_free(&im->diags);
     diags_init(&im->diags);
     report_free(&im->report);
@@ -152,6 +152,7 @@ int call_end(isamap *im, int status) {
     bool errors = im->diags.errors > 0;
     messages_take(im);
     if (im->defect) return ISAMAP_DEFECT;
+    if (im->unmapped) return ISAMAP_NO_MAPPING;
     return status == ISAMAP_DONE && errors ? ISAMAP_INPUT : status;
 }
 

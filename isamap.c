@@ -264,7 +264,8 @@ static void print_command(const isamap *im, const struct job *j, struct text *ou
     const char *const word[][2] = {{"--kernel", o->kernel},       {"--approach", o->approach},
                                    {"--rewrite", o->rewrite},     {"--allow", o->allow},
                                    {"--decisions", o->decisions}, {"--target", o->target}};
-    text_printf(out, "isamap compile %s -m %s", j->path, o->machine ? o->machine : j->machine->name);
+    text_printf(out, "isamap compile %s -m %s", j->path,
+                o->machine ? o->machine : j->machine->name);
     print_pairs("-D", &o->define, out);
     print_pairs("--param", &o->param, out);
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
@@ -340,11 +341,13 @@ bool job_compile(isamap *im, struct job *j) {
     struct scheduler_options options = {.threads = im->option.threads,
                                         .contexts = im->option.contexts,
                                         .plain = im->option.plain,
+                                        .strict = im->option.strict,
                                         .simulate = simulated_cycles,
                                         .explain = im->option.explain ? &j->explain : NULL};
     j->schedule =
         scheduler_compile(p, j->machine, floats, j->decider, &options, &j->cover, &im->diags);
     if (!j->schedule) return false;
+    if (im->diags.errors) return im->unmapped = im->option.strict, false;
     if (decider_failed(j->decider, &im->diags)) return false;
     j->compile_seconds = now_seconds() - start;
     if (!job_prove(im, j)) return false;

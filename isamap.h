@@ -34,7 +34,7 @@ enum isamap_status {
     ISAMAP_DONE = 0,
     ISAMAP_INPUT = 1,      /* a file or value is wrong: see the messages */
     ISAMAP_USAGE = 2,      /* no such option or value; an argument of the call is not usable */
-    ISAMAP_NO_MAPPING = 3, /* isamap_map: nothing maps */
+    ISAMAP_NO_MAPPING = 3, /* isamap_map: nothing maps; option "strict": products on the fallback */
     ISAMAP_DEFECT = 4,     /* a defect in isamap */
     ISAMAP_VERIFY = 5,     /* the result differs from the interpreter's */
     ISAMAP_RESOURCES = 6   /* memory, or room on a disk, is used up; the context can be used on */

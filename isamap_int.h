@@ -40,7 +40,7 @@ struct options {
     int runs;      /* bench: rounds */
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
-    bool verify, check, no_check, execute, json, why, all, certify, explain, no_values, rtl, progress;
+    bool verify, check, no_check, strict, execute, json, why, all, certify, explain, no_values, rtl, progress;
     bool plain; /* as in scheduler_options */
 };
 
@@ -50,7 +50,8 @@ struct isamap {
     struct diags diags;
     struct report report;
     struct text messages;
-    bool defect; /* of isamap, met during this call */
+    bool defect;   /* of isamap, met during this call */
+    bool unmapped; /* with --strict: sums of products that no instruction executes */
     char last_message[160]; /* in place of messages, when there was no memory for them; "" */
 };
 

@@ -12,7 +12,7 @@
 #define STATUS(n) (1u << (n))
 #define READS                                                                                      \
     (STATUS(ISAMAP_DONE) | STATUS(ISAMAP_INPUT) | STATUS(ISAMAP_USAGE) | STATUS(ISAMAP_RESOURCES))
-#define COMPILES (READS | STATUS(ISAMAP_DEFECT))
+#define COMPILES (READS | STATUS(ISAMAP_NO_MAPPING) | STATUS(ISAMAP_DEFECT))
 
 const struct command command_table[COMMANDS] = {
     [COMMAND_CHECK] =
@@ -152,6 +152,8 @@ const struct option option_table[] = {
      "leave out the proof of the schedule"},
     {"check", 0, OPTION_SWITCH, AT(check), 0, 0, NULL, PLANS, NULL,
      "with --rtl as --verify; otherwise the schedule is proved without it"},
+    {"strict", 0, OPTION_SWITCH, AT(strict), 0, 0, NULL, PLANS, NULL,
+     "products and their sums on the fallback of a machine with instructions for them are an error"},
     {"approach", 0, OPTION_WORDS, AT(approach), 0, 0, "NAME", PLANS | ON(SHOW), approach_word,
      "who answers the compiler's questions (heuristic)"},
     {"record", 0, OPTION_FILE, AT(record), 0, 0, "FILE", PLANS & ~ON(SWEEP), NULL,

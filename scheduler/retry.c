@@ -1,4 +1,5 @@
 /* Covers and schedules in turns: what the scheduler has no way for is mapped otherwise. */
+#include "scheduler/left.h"
 #include "scheduler/scheduler.h"
 #include <string.h>
 
@@ -13,21 +14,27 @@ static int left_over(const struct cover *c, const char *buffer) {
     return -1;
 }
 
-/* What stood in the way where nothing else was found. */
+/* What stood in the way where nothing else was found; told[]: of these statements. */
 static void tell(const struct refusals *r, const struct program *p, const struct machine *m,
-                 const struct cover *c, struct diags *diags) {
+                 const struct cover *c, struct lefts *left, bool *told, struct diags *diags) {
     const char *file = p->source.file ? p->source.file : p->name;
     for (int i = 0; i < r->n; i++) {
         const struct refusal *x = &r->at[i];
         int stmt = c ? left_over(c, x->buffer) : -1;
         if (!x->way || (c && stmt < 0)) continue;
-        if (c)
-            diag_warn(diags, file, x->line, x->col,
-                      "statement %d runs on the fallback, not on '%s': %s", stmt,
-                      m->instr[x->instr].id, x->why);
-        else
+        if (c) {
+            left_add(left,
+                     &(struct left){.stmt = stmt,
+                                    .line = x->line,
+                                    .col = x->col,
+                                    .products = stmt_is_mac(c->program, &c->program->stmt[stmt]),
+                                    .instr = m->instr[x->instr].id,
+                                    .why = x->why});
+            told[stmt] = true;
+        } else {
             diag_warn(diags, file, x->line, x->col, "'%s' cannot be scheduled on '%s': %s",
                       x->buffer, m->instr[x->instr].id, x->why);
+        }
     }
 }
 
@@ -40,18 +47,25 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     struct schedule *s = NULL;
     int said = diags->n, errors = diags->errors;
     size_t explained = o.explain ? o.explain->n : 0;
+    struct lefts left = {.arena = &refused.arena};
     arena_init(&refused.arena);
     o.refused = &refused;
+    o.left = &left;
     for (;;) { /* refusals of a buffer are bounded (refusals_add), and so are the rounds */
         int before = refused.n;
         *cover = mapper_cover_allowing(p, m, floats, refused.n ? &refused : NULL, decider, diags);
         s = *cover ? scheduler_run(*cover, m, decider, &o, diags) : NULL;
         if (s || refused.n == before || diags->errors > errors) break;
         cover_free(*cover);
+        left.n = 0;
         diags->n = said;
         if (o.explain && o.explain->at) o.explain->at[o.explain->n = explained] = 0;
     }
-    tell(&refused, p, m, *cover, diags);
+    bool *told =
+        arena_array(&refused.arena, *cover ? (size_t)(*cover)->nitems + 1 : 1, sizeof *told);
+    tell(&refused, p, m, *cover, &left, told, diags);
+    if (s) left_uncovered(&left, *cover, m, told);
+    left_tell(&left, p, o.strict, diags);
     arena_free(&refused.arena);
     return s;
 }

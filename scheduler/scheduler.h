@@ -7,6 +7,7 @@
 #include "mapper/mapper.h"
 #include "scheduler/schedule.h"
 
+struct lefts;
 struct scheduler_options {
     int threads;                       /* instances of a counted unit to use at most; 0: all */
     int contexts; /* slots of a copy at most: 1 has nothing in flight; 0: as many as pay */
@@ -16,6 +17,9 @@ struct scheduler_options {
     /* Where sums cannot be scheduled as they are mapped, this takes it down and there is no schedule, without a word; NULL: the fallback
      * executes them, with a warning. */
     struct refusals *refused;
+    /* What the fallback executes instead of an instruction is added here; NULL: it is a warning for each statement. */
+    struct lefts *left;
+    bool strict;                       /* scheduler_compile: sums of products on the fallback of a machine with instructions for products are errors */
     /* Cycles of a schedule by a simulator that executes at most so many instructions, for the best plans of a nest; negative: not
      * known. Or NULL. */
     double (*simulate)(const struct schedule *, int64_t steps);

@@ -1,6 +1,7 @@
 /* From a cover to tasks: which program axis each needle axis walks, which memory each operand is
  * in. */
 #include "scheduler/scheduler_int.h"
+#include "scheduler/left.h"
 #include "scheduler/needs.h"
 #include <string.h>
 
@@ -28,7 +29,15 @@ void task_demote(struct work *w, int task, const char *why) {
     finish_drop(w, t, "the reduction that it finishes is not there");
     begin_drop(w, t, "the reduction that it starts is not there");
     if (w->refused) return; /* all of it is done again */
-    if (w->fallback >= 0)
+    if (w->fallback >= 0 && w->options && w->options->left)
+        left_add(w->options->left,
+                 &(struct left){.stmt = t->stmt,
+                                .line = line,
+                                .col = col,
+                                .products = stmt_is_mac(w->p, &w->p->stmt[t->stmt]),
+                                .instr = t->needle ? name : NULL,
+                                .why = why});
+    else if (w->fallback >= 0)
         diag_warn(w->diags, file_of(w), line, col,
                   "statement %d runs on the fallback, not on '%s': %s", t->stmt, name, why);
     else

@@ -4,9 +4,39 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* `margin`: of its line; NULL: in the JSON alone. */
+/* What says that a rewritten program is the one that was written. */
+static void report_verdict(struct report *r, const struct verdict *v) {
+    report_open(r, "laws", '[');
+    for (int l = 0; l < LAW_COUNT_OF && v->evidence == EVIDENCE_PROVED; l++)
+        if (v->laws >> l & 1) report_string(r, NULL, law_name[l]);
+    report_close(r);
+    if (v->evidence == EVIDENCE_SAMPLED) report_integer(r, "samples", v->samples);
+}
+
+static void print_verdict(struct text *t, const struct verdict *v) {
+    bool first = true;
+    if (v->evidence == EVIDENCE_SAMPLED) {
+        text_printf(t, "    sampled: %" PRId64 " elements agree\n", v->samples);
+        return;
+    }
+    text_printf(t, "    proved by ");
+    for (int l = 0; l < LAW_COUNT_OF; l++)
+        if (v->laws >> l & 1) {
+            text_printf(t, "%s%s", first ? "" : ", ", law_name[l]);
+            first = false;
+        }
+    text_printf(t, "%s\n", first ? "comparing texts" : "");
+}
+
+/* `margin`: of its line; NULL: in the JSON alone. `by`: what says that rewrites were right; NULL:
+ * there were none. */
 static void report_mapping(struct report *r, const struct program *p, const struct machine *m,
-                           const struct mapping *x, const char *margin) {
+                           const struct mapping *x, const struct verdict *by, const char *margin) {
+    static const struct verdict none = {.evidence = EVIDENCE_PROVED};
+    bool sampled = by && by->evidence == EVIDENCE_SAMPLED;
+    enum evidence e = sampled        ? EVIDENCE_SAMPLED
+                      : x->certified ? EVIDENCE_PROVED
+                                     : EVIDENCE_UNPROVED;
     struct text line = {0};
     mapping_print(p, m, x, &line);
     report_open(r, NULL, '{');
@@ -14,10 +44,12 @@ static void report_mapping(struct report *r, const struct program *p, const stru
     report_integer(r, "statement", x->stmt);
     report_string(r, "axes", line.at);
     report_bool(r, "certified", x->certified);
+    report_string(r, "evidence", evidence_name[e]);
+    report_verdict(r, by ? by : &none);
     report_number(r, "cost", x->cost);
     report_number(r, "waste", x->waste);
     report_close(r);
-    if (margin) text_printf(&r->text, "%s%s\n", margin, line.at);
+    if (margin) text_printf(&r->text, "%s%s%s\n", margin, line.at, sampled ? " sampled" : "");
     text_free(&line);
 }
 
@@ -243,12 +275,13 @@ static void report_derivation(struct report *r, const struct machine *m, const s
     for (int k = 0; k < d->nsteps; k++)
         if (d->asked[k])
             text_printf(&r->text, "    %s answers: %s\n", d->step[k]->name, d->asked[k]);
+    print_verdict(&r->text, &d->verdict);
     report_costs(r, f, d);
     report_open(r, "mappings", '[');
     for (int i = 0; i < d->nmappings; i++) {
         const struct mapping *x = &d->mapping[i], *last = i ? x - 1 : NULL;
         bool best = !last || last->stmt != x->stmt || last->instr != x->instr;
-        report_mapping(r, d->program, m, x, best || all ? "    " : NULL);
+        report_mapping(r, d->program, m, x, &d->verdict, best || all ? "    " : NULL);
     }
     report_close(r);
     report_close(r);
@@ -288,7 +321,7 @@ static int map_command(isamap *im, const char *path, const char *out) {
                     f->bounded ? " (step bound reached: there may be more)" : "");
         report_open(r, "mappings", '[');
         for (int i = 0; i < f->nmappings; i++)
-            report_mapping(r, j.program, j.machine, &f->mapping[i], "  ");
+            report_mapping(r, j.program, j.machine, &f->mapping[i], NULL, "  ");
         report_close(r);
         report_integer(r, "count", f->nmappings);
         report_integer(r, "distinct", f->distinct);

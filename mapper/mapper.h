@@ -3,6 +3,7 @@
 #ifndef ISAMAP_MAPPER_MAPPER_H
 #define ISAMAP_MAPPER_MAPPER_H
 
+#include "ir/chain.h"
 #include "ir/choice.h"
 #include "ir/program.h"
 #include "ir/steps.h"
@@ -37,7 +38,7 @@ struct mapping {
     int ngroups;
     struct mapped_operand *operand;    /* one for each instr.operand */
     int noperands;
-    bool certified;
+    bool certified;                    /* proved, and so is what rewrites made of the program */
     double cost;                       /* cycles on the needle's queue for the whole statement, padding included */
     double copies;                     /* estimated cycles of packing copies that the operands need; layouts are the scheduler's */
     double waste;                      /* executed points / statement's points, >= 1 */
@@ -217,6 +218,7 @@ struct derivation {
     int nsteps;
     const struct rewrite *step[MAX_DERIVATION];
     const char *asked[MAX_DERIVATION]; /* the failure that each step answers; NULL: none asked */
+    struct verdict verdict;            /* of mapper_derive: what says that it is the same program */
     struct mapping *mapping; int nmappings;    /* by statement, instruction and price */
 };
 
@@ -237,7 +239,9 @@ void derivations_free(struct derivations *);
  * it pays or not. NULL after reporting. */
 struct program *mapper_rewrite(const struct program *, const struct machine *, const char *names, struct diags *);
 
-/* Random evaluation of the statements that differ (mapper/rw_proof.c). why: may be NULL. */
+/* What says that both programs are the same (mapper/rw_proof.c): a proof by the laws of the rewrite's effect, or samples, which are enough for
+ * floats whose rounding may change alone. rewrite_prove: one of the two does. why: may be NULL. */
+struct verdict rewrite_verdict(const struct rewrite *, const struct program *before, const struct program *after, struct text *why);
 bool rewrite_prove(const struct rewrite *, const struct program *before, const struct program *after, struct text *why);
 
 #endif

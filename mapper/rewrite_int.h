@@ -111,6 +111,7 @@ struct derivations *derivations_new(void);
 /* Appends what can be made of one statement of the program; not proved yet. */
 void drive_stmt(struct driver *, const struct program *, int stmt);
 const char *derivation_text(struct arena *, const struct derivation *);   /* "factor, narrow" */
+struct verdict derivation_verdict(const struct derivation *, const struct program *before, struct text *why);
 bool derivation_prove(const struct derivation *, const struct program *before, struct text *why);
 
 /* Removes n statements from `stmt` on, all at the top level: room that was not needed. */

@@ -375,13 +375,20 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     arena_free(&v.arena);
 }
 
-bool derivation_prove(const struct derivation *d, const struct program *before, struct text *why) {
+struct verdict derivation_verdict(const struct derivation *d, const struct program *before,
+                                  struct text *why) {
     struct rewrite whole = {.name = "sequence"};
     for (int k = 0; k < d->nsteps; k++) {
         whole.by_values |= d->step[k]->by_values;
         whole.by_ranges |= d->step[k]->by_ranges;
+        if (d->step[k]->effect > whole.effect) whole.effect = d->step[k]->effect;
     }
-    return rewrite_prove(&whole, before, d->program, why);
+    return rewrite_verdict(&whole, before, d->program, why);
+}
+
+bool derivation_prove(const struct derivation *d, const struct program *before, struct text *why) {
+    enum evidence e = derivation_verdict(d, before, why).evidence;
+    return e == EVIDENCE_PROVED || e == EVIDENCE_SAMPLED;
 }
 
 static double now(void) {
@@ -408,10 +415,12 @@ struct derivations *mapper_derive(const struct program *p, const struct machine 
     int kept = 0;
     for (int i = 0; i < out->n; i++) {
         struct derivation *x = &out->at[i];
-        bool good = derivation_prove(x, p, NULL);
+        x->verdict = derivation_verdict(x, p, NULL);
+        bool proved = x->verdict.evidence == EVIDENCE_PROVED;
+        bool good = proved || x->verdict.evidence == EVIDENCE_SAMPLED;
         for (int k = 0; k < x->nmappings && good; k++)
             x->mapping[k].certified =
-                mapping_certify_with(needles, x->program, &x->mapping[k], NULL);
+                mapping_certify_with(needles, x->program, &x->mapping[k], NULL) && proved;
         out->refuted += !good;
         if (good)
             out->at[kept++] = *x;

@@ -24,7 +24,8 @@ static int mapped(const struct derivation *d) {
                 n++;
                 break;
             }
-    for (int k = 0; k < d->nmappings; k++) assert_true(d->mapping[k].certified);
+    for (int k = 0; k < d->nmappings; k++)
+        assert_int_equal(d->mapping[k].certified, d->verdict.evidence == EVIDENCE_PROVED);
     return n;
 }
 
@@ -32,9 +33,15 @@ static void test_operators(void **state) {
     static const struct {
         const char *name, *sequence;
         int statements; /* executed by the instruction */
-    } table[] = {{"sep", "factor, narrow", 2}, {"men", "ones", 1},           {"var", "ones", 1},
-                 {"scn", "mask", 1},           {"dep", "block-diagonal", 1}, {"t2d", "phases", 4},
-                 {"c2d", "winograd-2", 1},     {"c2d", "winograd-4", 1}};
+        enum evidence evidence;
+    } table[] = {{"sep", "factor, narrow", 2, EVIDENCE_SAMPLED},
+                 {"men", "ones", 1, EVIDENCE_PROVED},
+                 {"var", "ones", 1, EVIDENCE_PROVED},
+                 {"scn", "mask", 1, EVIDENCE_PROVED},
+                 {"dep", "block-diagonal", 1, EVIDENCE_PROVED},
+                 {"t2d", "phases", 4, EVIDENCE_PROVED},
+                 {"c2d", "winograd-2", 1, EVIDENCE_SAMPLED},
+                 {"c2d", "winograd-4", 1, EVIDENCE_SAMPLED}};
     struct machine *m = help_machine(MATMUL);
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -44,6 +51,7 @@ static void test_operators(void **state) {
         if (!x) print_error("%s: no '%s'\n", table[i].name, table[i].sequence);
         assert_non_null(x);
         assert_int_equal(mapped(x), table[i].statements);
+        assert_int_equal(x->verdict.evidence, table[i].evidence);
         assert_int_equal(d->refuted, 0);
         derivations_free(d);
         program_free(p);

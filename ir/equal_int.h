@@ -1,0 +1,122 @@
+/* Inside the checker of program changes: the value of an element as a form.
+ *
+ * A form over m dimensions (its context) is a sum of terms. A term has a domain over the context and
+ * dimensions of its own, a coefficient and atoms; it stands for the sum, over the points of its
+ * domain that agree with the context, of the coefficient times the product of the atoms. So a
+ * statement's contributions are counted by a relation, never by a number of samples.
+ *
+ * An atom is an element of a content (a buffer at a point of time that both programs share), with
+ * affine indices, or an operation on forms over the atom's own indices.
+ *
+ * Integer forms are exact modulo 2^bits of their type; where a cast widens, the range of the form
+ * says whether that is the value itself. */
+#ifndef ISAMAP_IR_EQUAL_INT_H
+#define ISAMAP_IR_EQUAL_INT_H
+
+#include "ir/chain.h"
+
+#include <isl/set.h>
+
+enum { MAX_SPACE = 48, MAX_TERMS = 128, MAX_ATOMS = 12, MAX_CONTENTS = 4096 };
+
+struct reach { __int128 lo, hi; };       /* all values lie between; floats: not used */
+
+struct form;
+struct atom {
+    int content;                       /* >= 0: an element of it; -1: an operation */
+    enum opcode code;                  /* operation; OP_AXIS: the index itself, nrows 1 */
+    enum type type, from;              /* of the value; of the operands */
+    int nrows;
+    int64_t **row;                     /* of each index: constant, then the term's dimensions */
+    struct form *arg[3];               /* over the nrows indices */
+    int nargs;
+    isl_set *points; int npoints;      /* a reduction by the operation: arg[0] at these points, which extend the nrows indices, then arg[1]; NULL: none */
+};
+
+struct term {
+    isl_set *dom;                      /* unnamed, n dimensions */
+    int n;
+    const char **name;                 /* of the dimensions: the axis, or NULL */
+    double f;                          /* coefficient: floats */
+    int64_t i;                         /* integers */
+    struct atom *atom;
+    int natoms;
+};
+
+struct form {
+    enum type type;
+    int m;                             /* dimensions of the context */
+    struct term *term;
+    int nterms, cap;
+    bool low;                          /* the value lies in the type, whatever its terms say: low bits of a number */
+    bool sum, product;                 /* made by additions or a reduction; by a product */
+};
+
+struct side {
+    const struct program *p;
+    int nitems;
+    const struct item *item;
+    int *initial;                      /* by buffer: the content that it comes with; -1: only this side has it */
+    int *content;                      /* by item: the content of its destination after it, where proved to be shared; -1 */
+};
+
+struct content { struct reach range; enum type type; };
+
+struct equal {
+    isl_ctx *ctx;
+    struct arena arena;
+    struct side side[2];
+    struct content content[MAX_CONTENTS];
+    int ncontents;
+    uint32_t laws, used;               /* what may be used of floats; what was used at all */
+    int depth;
+    bool shallow;                      /* reads are contents of their own: for ranges alone */
+    bool failed;                       /* too large, or nothing is known of it: not proved */
+    const char *why;
+    isl_set **kept;
+    int nkept, kept_cap;
+};
+
+/* Where a statement's value is asked for: dimensions, the domain, and each axis of the program as a row over them. */
+struct spot {
+    isl_set *dom;
+    int n;
+    const char **name;
+    int64_t **axis;
+};
+
+bool equal_stop(struct equal *, const char *why);                 /* false */
+isl_set *equal_keep(struct equal *, isl_set *);                   /* freed with the checker; NULL fails */
+int64_t *equal_row(struct equal *, int n);
+isl_set *set_with(struct equal *, isl_set *, const int64_t *row, int n, bool equality);   /* takes the set */
+isl_set *set_more(isl_set *, int n);                              /* n dimensions more at the end */
+
+struct form *form_new(struct equal *, enum type, int m);
+struct term *form_add(struct equal *, struct form *);
+void form_join(struct equal *, struct form *, const struct form *, int sign);
+void form_drop_zeros(struct equal *, struct form *);                 /* of a sum: 0 + x = x */
+struct form *form_product(struct equal *, const struct form *, const struct form *, enum type, const struct spot *);
+struct form *form_operation(struct equal *, enum opcode, enum type to, enum type from, struct form *const *arg, int nargs,
+                            const struct spot *);
+struct form *form_shift(struct equal *, struct form *, int64_t by, const struct spot *);
+struct form *form_cast(struct equal *, struct form *, enum type to, enum type from, const struct spot *);
+struct form *form_literal(struct equal *, enum type, union value, const struct spot *);
+struct form *form_within(struct equal *, const struct form *, const struct spot *);   /* its terms on the spot's domain alone */
+struct reach form_range(struct equal *, const struct form *);
+struct reach type_reach(enum type);
+bool reach_fits(struct reach, enum type);
+bool form_constant(const struct form *, union value *);           /* one value everywhere */
+
+/* The element of a buffer before item `before` of the side, at these indices. */
+struct form *form_element(struct equal *, struct side *, int before, int buffer, int64_t *const *row, const struct spot *);
+/* With its indices applied: the form over other dimensions. */
+struct form *form_at(struct equal *, const struct form *, int64_t *const *row, const struct spot *);
+/* The same value at every point of the domain? */
+bool form_equal(struct equal *, const struct form *, const struct form *, const struct spot *);
+
+bool equal_is_empty(struct equal *, isl_set *);
+bool term_bounds(const struct term *, int dim, int64_t *lo, int64_t *hi);
+/* Both forms as functions of one integer that do not decrease, compared where they step. */
+bool form_equal_monotone(struct equal *, const struct form *, const struct form *, const struct spot *);
+
+#endif

@@ -1,0 +1,499 @@
+/* Are two forms the same? Their terms are matched: for two terms with the same atoms the relation
+ * of those points that read the same elements must be a bijection. What one pair leaves, others
+ * take; in the end nothing may be left on either side. */
+#include "ir/equal_int.h"
+
+#include <isl/map.h>
+#include <isl/space.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool form_same(struct equal *x, const struct form *a, const struct form *b);
+
+/* ---- alike as they stand ---- */
+
+static bool atom_same(struct equal *x, const struct atom *a, const struct atom *b, int n) {
+    if (a->content != b->content || a->code != b->code || a->type != b->type ||
+        a->from != b->from || a->nrows != b->nrows || a->nargs != b->nargs ||
+        !a->points != !b->points || a->npoints != b->npoints)
+        return false;
+    for (int r = 0; r < a->nrows; r++)
+        if (memcmp(a->row[r], b->row[r], (size_t)(n + 1) * sizeof **a->row) != 0) return false;
+    if (a->points && isl_set_is_equal(a->points, b->points) != isl_bool_true) return false;
+    for (int k = 0; k < a->nargs; k++)
+        if (!form_same(x, a->arg[k], b->arg[k])) return false;
+    return true;
+}
+
+static bool term_same(struct equal *x, const struct term *a, const struct term *b) {
+    if (a->n != b->n || a->natoms != b->natoms || a->i != b->i ||
+        memcmp(&a->f, &b->f, sizeof a->f) != 0)
+        return false;
+    for (int k = 0; k < a->natoms; k++)
+        if (!atom_same(x, &a->atom[k], &b->atom[k], a->n)) return false;
+    return a->dom == b->dom || isl_set_is_equal(a->dom, b->dom) == isl_bool_true;
+}
+
+static bool form_same(struct equal *x, const struct form *a, const struct form *b) {
+    if (a->m != b->m || a->nterms != b->nterms || a->type != b->type) return false;
+    for (int k = 0; k < a->nterms; k++)
+        if (!term_same(x, &a->term[k], &b->term[k])) return false;
+    return true;
+}
+
+/* ---- dimensions that no atom has ---- */
+
+static bool unused(const struct term *t, int d) {
+    for (int a = 0; a < t->natoms; a++)
+        for (int r = 0; r < t->atom[a].nrows; r++)
+            if (t->atom[a].row[r][d + 1]) return false;
+    return true;
+}
+
+static void drop_dim(struct equal *x, struct term *t, int d, isl_set *dom) {
+    struct atom *atom = arena_copy(&x->arena, t->atom, (size_t)t->natoms * sizeof *atom);
+    const char **name = arena_copy(&x->arena, t->name, (size_t)t->n * sizeof *name);
+    memmove(name + d, name + d + 1, (size_t)(t->n - d - 1) * sizeof *name);
+    for (int a = 0; a < t->natoms; a++) {
+        int64_t **row = arena_array(&x->arena, (size_t)atom[a].nrows + 1, sizeof *row);
+        for (int r = 0; r < atom[a].nrows; r++) {
+            row[r] = arena_copy(&x->arena, atom[a].row[r], (size_t)(t->n + 1) * sizeof **row);
+            memmove(row[r] + d + 1, row[r] + d + 2, (size_t)(t->n - d - 1) * sizeof **row);
+        }
+        atom[a].row = row;
+    }
+    t->atom = atom;
+    t->name = name;
+    t->n--;
+    t->dom = dom;
+}
+
+/* It has one value, or as many wherever the others are: a factor. */
+static void count_dim(struct equal *x, const struct form *f, struct term *t, int d) {
+    isl_set *rest =
+        equal_keep(x, isl_set_project_out(isl_set_copy(t->dom), isl_dim_set, (unsigned)d, 1));
+    int64_t lo, hi;
+    if (x->failed) return;
+    isl_map *of = isl_map_from_range(isl_set_copy(t->dom));
+    of = isl_map_move_dims(of, isl_dim_in, 0, isl_dim_out, 0, (unsigned)d);
+    of = isl_map_move_dims(of, isl_dim_in, (unsigned)d, isl_dim_out, 1, (unsigned)(t->n - d - 1));
+    isl_bool one = isl_map_is_single_valued(of);
+    isl_map_free(of);
+    if (one == isl_bool_true) {
+        drop_dim(x, t, d, rest);
+        return;
+    }
+    if (type_is_float(f->type) && !(x->laws & LAW(COUNT))) return;
+    if (!term_bounds(t, d, &lo, &hi)) return;
+    int64_t *low = equal_row(x, t->n), *high = equal_row(x, t->n);
+    low[0] = -lo;
+    low[d + 1] = 1;
+    high[0] = hi;
+    high[d + 1] = -1;
+    isl_set *box = isl_set_insert_dims(isl_set_copy(rest), isl_dim_set, (unsigned)d, 1);
+    box = equal_keep(x, set_with(x, set_with(x, box, low, t->n, false), high, t->n, false));
+    if (x->failed || isl_set_is_equal(box, t->dom) != isl_bool_true) return;
+    if (__builtin_mul_overflow(t->i, hi - lo + 1, &t->i) && !type_is_float(f->type))
+        equal_stop(x, "a coefficient in it is too large");
+    if (type_is_float(f->type)) {
+        t->i = 1;
+        t->f *= (double)(hi - lo + 1);
+    }
+    x->used |= LAW(COUNT);
+    drop_dim(x, t, d, rest);
+}
+
+/* ---- terms to be matched ---- */
+
+struct open_term {
+    struct term t;
+    int side;
+    isl_set *left;
+};
+
+static uint64_t low_part(enum type t, int64_t i) {
+    int bits = t == TYPE_BOOL ? 64 : 8 * (int)type_size(t);
+    return bits == 64 ? (uint64_t)i : (uint64_t)i & ((UINT64_C(1) << bits) - 1);
+}
+
+static bool is_zero(struct equal *x, const struct form *f, const struct term *t) {
+    if (!type_is_float(f->type)) return low_part(f->type, t->i) == 0;
+    if (t->f != 0) return false;
+    if (t->natoms == 0) {
+        x->used |= LAW(NEUTRAL);
+        return true;
+    }
+    if (x->laws & LAW(ABSORB)) x->used |= LAW(ABSORB);
+    return (x->laws & LAW(ABSORB)) != 0;
+}
+
+static int by_kind(const void *p, const void *q) {
+    const struct atom *a = p, *b = q;
+    if (a->content != b->content) return a->content < b->content ? -1 : 1;
+    return a->code != b->code ? (int)a->code - (int)b->code : (int)a->type - (int)b->type;
+}
+
+/* The last one is like one before: their coefficients are added. */
+static bool merged(struct equal *x, const struct form *f, struct open_term *at, int last) {
+    struct term *t = &at[last].t;
+    bool floats = type_is_float(f->type);
+    if (floats && !(x->laws & LAW(DISTRIBUTE))) return false;
+    for (int k = 0; k < last; k++) {
+        struct term u = at[k].t;
+        u.f = t->f;
+        u.i = t->i;
+        if (!term_same(x, &u, t)) continue;
+        at[k].t.f += floats ? t->f : 0;
+        at[k].t.i = (int64_t)((uint64_t)at[k].t.i + (floats ? 0 : (uint64_t)t->i));
+        x->used |= LAW(DISTRIBUTE);
+        return true;
+    }
+    return false;
+}
+
+static int open_terms(struct equal *x, const struct form *f, int side, struct open_term *out) {
+    int n = 0;
+    for (int k = 0; k < f->nterms && !x->failed; k++) {
+        struct open_term *o = &out[n];
+        if (is_zero(x, f, &f->term[k])) continue;
+        *o = (struct open_term){.t = f->term[k], .side = side};
+        o->t.atom = arena_copy(&x->arena, o->t.atom, (size_t)o->t.natoms * sizeof *o->t.atom);
+        for (int d = o->t.n; d-- > f->m && !x->failed;)
+            if (unused(&o->t, d)) count_dim(x, f, &o->t, d);
+        if (o->t.natoms > 1) qsort(o->t.atom, (size_t)o->t.natoms, sizeof *o->t.atom, by_kind);
+        if (is_zero(x, f, &o->t)) continue;
+        o->left = o->t.dom;
+        n += !merged(x, f, out, n);
+    }
+    int kept = 0;
+    for (int k = 0; k < n; k++)
+        if (!is_zero(x, f, &out[k].t)) out[kept++] = out[k];
+    n = kept;
+    return n;
+}
+
+static bool cancel(const struct form *f, const struct open_term *a, const struct open_term *b) {
+    if (type_is_float(f->type)) return a->side == b->side ? a->t.f == -b->t.f : a->t.f == b->t.f;
+    uint64_t u = (uint64_t)a->t.i, v = (uint64_t)b->t.i;
+    return low_part(f->type, (int64_t)(a->side == b->side ? u + v : u - v)) == 0;
+}
+
+static bool kinds_agree(const struct term *a, const struct term *b) {
+    if (a->natoms != b->natoms) return false;
+    for (int k = 0; k < a->natoms; k++)
+        if (by_kind(&a->atom[k], &b->atom[k]) != 0 || a->atom[k].nargs != b->atom[k].nargs ||
+            !a->atom[k].points != !b->atom[k].points)
+            return false;
+    return true;
+}
+
+/* ---- one pair ---- */
+
+struct elements { /* that a term reads: contents and indices over its dimensions */
+    int n, content[64], nrows[64];
+    int64_t **row[64];
+};
+
+static int64_t **composed(struct equal *x, const struct atom *inner, int64_t *const *row, int m,
+                          int n) {
+    int64_t **out = arena_array(&x->arena, (size_t)inner->nrows + 1, sizeof *out);
+    for (int r = 0; r < inner->nrows; r++) {
+        out[r] = equal_row(x, n);
+        out[r][0] = inner->row[r][0];
+        for (int d = 0; d < m; d++)
+            for (int k = 0; k <= n; k++) out[r][k] += inner->row[r][d + 1] * row[d][k];
+    }
+    return out;
+}
+
+static void gather(struct equal *x, const struct atom *a, int64_t **row, int n,
+                   struct elements *e) {
+    if (e->n == 64) return;
+    if (a->content >= 0 || a->code == OP_AXIS) {
+        e->content[e->n] = a->content;
+        e->nrows[e->n] = a->nrows;
+        e->row[e->n++] = row;
+        return;
+    }
+    if (a->points) return;
+    for (int k = 0; k < a->nargs; k++)
+        for (int t = 0; t < a->arg[k]->nterms; t++) {
+            const struct term *u = &a->arg[k]->term[t];
+            for (int i = 0; i < u->natoms && u->n == a->arg[k]->m; i++)
+                gather(x, &u->atom[i], composed(x, &u->atom[i], row, a->nrows, n), n, e);
+        }
+}
+
+/* a over the first dimensions, b over the last: row_a - row_b */
+static int64_t *difference(struct equal *x, const int64_t *a, int n, const int64_t *b, int m) {
+    int64_t *out = equal_row(x, n + m);
+    memcpy(out, a, (size_t)(n + 1) * sizeof *out);
+    out[0] -= b[0];
+    for (int d = 0; d < m; d++) out[1 + n + d] = -b[d + 1];
+    return out;
+}
+
+static isl_set *beside(isl_set *a, int n, isl_set *b, int m) {
+    isl_set *right = isl_set_insert_dims(isl_set_copy(b), isl_dim_set, 0, (unsigned)n);
+    return isl_set_intersect(set_more(isl_set_copy(a), m), right);
+}
+
+static isl_set *equate(struct equal *x, isl_set *r, int i, int j, int n) {
+    int64_t *row = equal_row(x, n);
+    row[i + 1] = 1;
+    row[j + 1] -= 1;
+    return set_with(x, r, row, n, true);
+}
+
+static isl_map *as_map(isl_set *r, int n) {
+    return isl_map_move_dims(isl_map_from_range(isl_set_copy(r)), isl_dim_in, 0, isl_dim_out, 0,
+                             (unsigned)n);
+}
+
+static bool bijective(isl_set *r, int n) {
+    isl_map *map = as_map(r, n);
+    bool good = isl_map_is_bijective(map) == isl_bool_true;
+    isl_map_free(map);
+    return good;
+}
+
+/* Points of a and b of the same context that read the same. */
+static isl_set *same_reads(struct equal *x, const struct open_term *a, const struct open_term *b,
+                           int m, const int *order) {
+    int n = a->t.n, k = b->t.n;
+    isl_set *r = beside(a->left, n, b->left, k);
+    for (int d = 0; d < m; d++) r = equate(x, r, d, n + d, n + k);
+    struct elements e = {0}, f = {0};
+    for (int i = 0; i < a->t.natoms; i++) {
+        gather(x, &a->t.atom[i], a->t.atom[i].row, n, &e);
+        gather(x, &b->t.atom[order[i]], b->t.atom[order[i]].row, k, &f);
+    }
+    for (int i = 0; i < e.n && i < f.n; i++) {
+        if (e.content[i] != f.content[i] || e.nrows[i] != f.nrows[i]) break;
+        for (int d = 0; d < e.nrows[i]; d++)
+            r = set_with(x, r, difference(x, e.row[i][d], n, f.row[i][d], k), n + k, true);
+    }
+    return equal_keep(x, r);
+}
+
+/* Axes of the same name are the same: a guess where reads leave a choice. */
+static isl_set *same_names(struct equal *x, isl_set *r, const struct term *a, const struct term *b,
+                           int m, bool places) {
+    r = isl_set_copy(r);
+    for (int i = m; i < a->n; i++)
+        for (int j = m; j < b->n; j++) {
+            bool named = a->name[i] && b->name[j] && strcmp(a->name[i], b->name[j]) == 0;
+            if (places ? i == j : named) r = equate(x, r, i, a->n + j, a->n + b->n);
+        }
+    return equal_keep(x, r);
+}
+
+static int64_t **lifted(struct equal *x, const struct atom *a, int before, int n, int after) {
+    int64_t **row = arena_array(&x->arena, (size_t)a->nrows + 1, sizeof *row);
+    for (int r = 0; r < a->nrows; r++) {
+        row[r] = equal_row(x, before + n + after);
+        row[r][0] = a->row[r][0];
+        memcpy(row[r] + 1 + before, a->row[r] + 1, (size_t)n * sizeof **row);
+    }
+    return row;
+}
+
+static struct spot spot_of(struct equal *x, isl_set *dom, int n) {
+    struct spot s = {.dom = dom, .n = n};
+    s.name = arena_array(&x->arena, (size_t)n + 1, sizeof *s.name);
+    return s;
+}
+
+/* The points of a reduction, over the spot and their own dimensions. */
+static isl_set *points_at(struct equal *x, const struct atom *a, int64_t **row,
+                          const struct spot *s) {
+    struct form points = {.m = a->nrows, .nterms = 1, .type = TYPE_I64};
+    const char **name = arena_array(&x->arena, (size_t)a->npoints + 1, sizeof *name);
+    points.term = &(struct term){.dom = a->points, .n = a->npoints, .name = name, .i = 1, .f = 1};
+    struct form *f = form_at(x, &points, row, s);
+    return f->nterms ? f->term[0].dom : NULL;
+}
+
+static int64_t **with_own(struct equal *x, int64_t **row, int nrows, int n, int before, int own,
+                          int after) {
+    int64_t **out = arena_array(&x->arena, (size_t)(nrows + own) + 1, sizeof *out);
+    for (int r = 0; r < nrows + own; r++) {
+        out[r] = equal_row(x, n + before + own + after);
+        if (r < nrows)
+            memcpy(out[r], row[r], (size_t)(n + 1) * sizeof **out);
+        else
+            out[r][1 + n + before + r - nrows] = 1;
+    }
+    return out;
+}
+
+/* Two reductions at one point: what they begin with, and their contributions, one for one; of a
+ * maximum or minimum each has its like. */
+static bool folds_equal(struct equal *x, const struct atom *a, int64_t **ra, const struct atom *b,
+                        int64_t **rb, const struct spot *s) {
+    if (!form_equal(x, form_at(x, a->arg[1], ra, s), form_at(x, b->arg[1], rb, s), s)) return false;
+    isl_set *p = points_at(x, a, ra, s), *q = points_at(x, b, rb, s);
+    int n = s->n, u = a->npoints - a->nrows, v = b->npoints - b->nrows;
+    if (x->failed || !p || !q || n + u + v > MAX_SPACE) return false;
+    int64_t **rows_a = with_own(x, ra, a->nrows, n, 0, u, v),
+            **rows_b = with_own(x, rb, b->nrows, n, u, v, 0);
+    isl_set *left = set_more(isl_set_copy(p), v);
+    isl_set *r = isl_set_intersect(
+        left, isl_set_insert_dims(isl_set_copy(q), isl_dim_set, (unsigned)n, (unsigned)u));
+    struct elements e = {0}, f = {0};
+    struct atom one = {.content = -1,
+                       .code = OP_CAST,
+                       .nrows = a->npoints,
+                       .nargs = 1,
+                       .arg = {a->arg[0]}},
+                two = one;
+    two.nrows = b->npoints;
+    two.arg[0] = b->arg[0];
+    gather(x, &one, rows_a, n + u + v, &e);
+    gather(x, &two, rows_b, n + u + v, &f);
+    for (int i = 0; i < e.n && i < f.n; i++) {
+        if (e.content[i] != f.content[i] || e.nrows[i] != f.nrows[i]) break;
+        for (int d = 0; d < e.nrows[i]; d++) {
+            int64_t *row = equal_row(x, n + u + v);
+            for (int k = 0; k <= n + u + v; k++) row[k] = e.row[i][d][k] - f.row[i][d][k];
+            r = set_with(x, r, row, n + u + v, true);
+        }
+    }
+    if (!equal_keep(x, r)) return false;
+    bool idempotent = a->code == OP_MAX || a->code == OP_MIN;
+    isl_set *to_a = equal_keep(
+        x, isl_set_project_out(isl_set_copy(r), isl_dim_set, (unsigned)(n + u), (unsigned)v));
+    isl_set *to_b =
+        equal_keep(x, isl_set_project_out(isl_set_copy(r), isl_dim_set, (unsigned)n, (unsigned)u));
+    bool total = !x->failed && isl_set_is_equal(to_a, p) == isl_bool_true &&
+                 isl_set_is_equal(to_b, q) == isl_bool_true;
+    if (total && !idempotent) { /* pairs of the own dimensions, the context being the same */
+        isl_map *map = as_map(r, n + u);
+        isl_map *back = isl_map_move_dims(isl_map_from_range(isl_set_copy(r)), isl_dim_in, 0,
+                                          isl_dim_out, 0, (unsigned)n);
+        back =
+            isl_map_move_dims(back, isl_dim_in, (unsigned)n, isl_dim_out, (unsigned)u, (unsigned)v);
+        total = isl_map_is_single_valued(map) == isl_bool_true &&
+                isl_map_is_single_valued(back) == isl_bool_true;
+        isl_map_free(map);
+        isl_map_free(back);
+    }
+    struct spot both = spot_of(x, r, n + u + v);
+    return total && form_equal(x, form_at(x, a->arg[0], rows_a, &both),
+                               form_at(x, b->arg[0], rows_b, &both), &both);
+}
+
+static bool atoms_equal(struct equal *x, const struct atom *a, int n, const struct atom *b, int m,
+                        const struct spot *s) {
+    int64_t **ra = lifted(x, a, 0, n, m), **rb = lifted(x, b, n, m, 0);
+    if (a->content >= 0 || a->code == OP_AXIS) return true; /* the relation says so */
+    if (a->from != b->from) return false;
+    if (a->points) return folds_equal(x, a, ra, b, rb, s);
+    bool good = true;
+    for (int k = 0; k < a->nargs && good; k++)
+        good = form_equal(x, form_at(x, a->arg[k], ra, s), form_at(x, b->arg[k], rb, s), s);
+    if (good || a->nargs != 2 || !(op_info[a->code].flags & OP_COMM)) return good;
+    good = true;
+    for (int k = 0; k < 2 && good; k++)
+        good = form_equal(x, form_at(x, a->arg[k], ra, s), form_at(x, b->arg[1 - k], rb, s), s);
+    if (good) x->used |= LAW(COMMUTE);
+    return good;
+}
+
+static bool reads_equal(struct equal *x, const struct open_term *a, const struct open_term *b,
+                        const int *order, isl_set *r) {
+    for (int i = 0; i < a->t.natoms; i++) {
+        const struct atom *u = &a->t.atom[i], *v = &b->t.atom[order[i]];
+        if (u->content < 0 && u->code != OP_AXIS) continue;
+        for (int d = 0; d < u->nrows; d++) {
+            isl_set *same =
+                set_with(x, isl_set_copy(r), difference(x, u->row[d], a->t.n, v->row[d], b->t.n),
+                         a->t.n + b->t.n, true);
+            bool good = isl_set_is_equal(same, r) == isl_bool_true;
+            isl_set_free(same);
+            if (!good) return false;
+        }
+    }
+    return true;
+}
+
+/* Matches what it can of the two; true: something. */
+static bool match_in_order(struct equal *x, struct open_term *a, struct open_term *b, int m,
+                           const int *order) {
+    int n = a->t.n, k = b->t.n;
+    if (n + k > MAX_SPACE) return equal_stop(x, "its relations have too many dimensions");
+    isl_set *r = same_reads(x, a, b, m, order);
+    if (x->failed || equal_is_empty(x, r)) return false;
+    for (int guess = 0; guess < 3 && !bijective(r, n); guess++) {
+        if (guess == 2) return false;
+        r = same_names(x, r, &a->t, &b->t, m, guess == 1);
+        if (x->failed || equal_is_empty(x, r)) return false;
+    }
+    struct spot s = spot_of(x, r, n + k);
+    if (!reads_equal(x, a, b, order, r)) return false;
+    for (int i = 0; i < a->t.natoms; i++)
+        if (!atoms_equal(x, &a->t.atom[i], n, &b->t.atom[order[i]], k, &s)) return false;
+    isl_map *map = as_map(r, n);
+    a->left = equal_keep(x, isl_set_coalesce(isl_set_subtract(isl_set_copy(a->left),
+                                                              isl_map_domain(isl_map_copy(map)))));
+    b->left = equal_keep(
+        x, isl_set_coalesce(isl_set_subtract(isl_set_copy(b->left), isl_map_range(map))));
+    x->used |= LAW(REINDEX);
+    return !x->failed;
+}
+
+/* The orders of atoms of one kind, at most some. */
+static bool next_order(const struct term *t, int *order) {
+    for (int i = t->natoms - 1; i > 0; i--)
+        for (int j = i; j-- > 0;)
+            if (by_kind(&t->atom[order[i]], &t->atom[order[j]]) == 0 && order[j] < order[i]) {
+                int k = order[i];
+                order[i] = order[j];
+                order[j] = k;
+                return true;
+            }
+    return false;
+}
+
+static bool match(struct equal *x, struct open_term *a, struct open_term *b, int m) {
+    int order[MAX_ATOMS];
+    for (int i = 0; i < a->t.natoms; i++) order[i] = i;
+    for (int tries = 0; tries < 6 && !x->failed; tries++) {
+        if (match_in_order(x, a, b, m, order)) return true;
+        if (!next_order(&b->t, order)) break;
+    }
+    return false;
+}
+
+bool form_equal(struct equal *x, const struct form *a, const struct form *b, const struct spot *s) {
+    if (x->failed || a->type != b->type || a->m != b->m) return false;
+    if (form_same(x, a, b)) return true;
+    if (++x->depth > 60) return equal_stop(x, "its values are nested too deep");
+    const struct form *f = form_within(x, a, s), *g = form_within(x, b, s);
+    struct open_term *all =
+        arena_array(&x->arena, (size_t)(f->nterms + g->nterms) + 1, sizeof *all);
+    int n = open_terms(x, f, 0, all);
+    n += open_terms(x, g, 1, all + n);
+    for (int pass = 0; pass < 2; pass++) /* the other side's first */
+        for (int i = 0; i < n && !x->failed; i++)
+            for (int j = i + 1; j < n && !x->failed; j++) {
+                bool across = all[i].side != all[j].side;
+                bool may = across || !type_is_float(f->type) || x->laws & LAW(DISTRIBUTE);
+                if (!may || across != (pass == 0) || !cancel(f, &all[i], &all[j]) ||
+                    !kinds_agree(&all[i].t, &all[j].t))
+                    continue;
+                if (equal_is_empty(x, all[i].left) || equal_is_empty(x, all[j].left)) continue;
+                if (match(x, &all[i], &all[j], f->m)) x->used |= across ? 0 : LAW(DISTRIBUTE);
+            }
+    bool good = !x->failed;
+    for (int i = 0; i < n && good; i++) {
+        bool whole = all[i].left == all[i].t.dom;
+        if (!equal_is_empty(x, all[i].left))
+            good = false;
+        else if (!whole && n > 2)
+            x->used |= LAW(SPLIT);
+    }
+    x->depth--;
+    return good || (!x->failed && form_equal_monotone(x, f, g, s));
+}

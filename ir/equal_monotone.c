@@ -1,0 +1,155 @@
+/* Functions of one integer that do not decrease: between two arguments of equal value they are
+ * constant, so bisection finds every step. */
+#include "ir/equal_int.h"
+
+#include <isl/val.h>
+
+#include <math.h>
+
+enum { MAX_CHAIN = 24, MAX_CALLS = 4096 };
+
+struct chain_of { /* at[0] is the whole, each next one the argument of the one before */
+    const struct form *at[MAX_CHAIN];
+    int n;
+};
+
+static bool single(const struct form *f, const struct term **varies, union value *add) {
+    *varies = NULL;
+    add->f = 0;
+    if (!type_is_float(f->type)) add->i = 0;
+    for (int k = 0; k < f->nterms; k++) {
+        const struct term *t = &f->term[k];
+        if (t->n != f->m || t->natoms > 1) return false;
+        if (t->natoms == 1 && *varies) return false;
+        if (t->natoms == 1)
+            *varies = t;
+        else if (type_is_float(f->type))
+            add->f += t->f;
+        else
+            add->i += t->i;
+    }
+    return *varies != NULL && f->nterms <= 2;
+}
+
+/* The argument that is no constant; -1. */
+static int varying(const struct atom *a) {
+    int found = -1;
+    union value v;
+    for (int k = 0; k < a->nargs; k++) {
+        if (form_constant(a->arg[k], &v)) continue;
+        if (found >= 0) return -1;
+        found = k;
+    }
+    return found;
+}
+
+/* Does the operation not decrease in its argument k, the others being constants? */
+static bool grows(const struct atom *a, int k) {
+    union value v = {0};
+    switch (a->code) {
+    case OP_FLOOR:
+    case OP_CEIL:
+    case OP_ROUND:
+    case OP_MIN:
+    case OP_MAX:
+        return true;
+    case OP_CLIP:
+        return k == 0;
+    case OP_SHR:
+        return k == 0 && form_constant(a->arg[1], &v) && v.i >= 0 && type_is_signed(a->type);
+    case OP_CAST:
+        return a->type != TYPE_BOOL && a->from != TYPE_BOOL &&
+               (type_is_float(a->type) || type_is_float(a->from));
+    case OP_MUL:
+        return type_is_float(a->type) && form_constant(a->arg[1 - k], &v) && v.f > 0 &&
+               isfinite(v.f);
+    default:
+        return false;
+    }
+}
+
+static void open_chain(struct equal *x, const struct form *f, struct chain_of *c) {
+    const struct term *t;
+    union value add;
+    while (c->n < MAX_CHAIN) {
+        c->at[c->n++] = f;
+        if (!single(f, &t, &add) || t->atom->content >= 0 || t->atom->points) return;
+        bool up = type_is_float(f->type) ? t->f > 0 && isfinite(t->f)
+                                         : t->i > 0 && reach_fits(form_range(x, f), f->type);
+        int k = varying(t->atom);
+        if (!up || k < 0 || !grows(t->atom, k)) return;
+        if (t->atom->nrows != f->m) return;
+        f = t->atom->arg[k];
+    }
+}
+
+/* The value at chain element `from`, that at element `to` being v. */
+static union value through(const struct chain_of *c, int from, int to, union value v) {
+    const struct form *f = c->at[from];
+    const struct term *t;
+    union value add, arg[3] = {{0}};
+    if (from == to) return v;
+    single(f, &t, &add);
+    const struct atom *a = t->atom;
+    union value inner = through(c, from + 1, to, v);
+    int k = varying(a);
+    for (int i = 0; i < a->nargs; i++)
+        if (i == k)
+            arg[i] = inner;
+        else
+            form_constant(a->arg[i], &arg[i]);
+    union value y = op_eval(a->code, a->type, a->from, arg);
+    if (type_is_float(f->type)) {
+        y.f = t->f == 1 ? y.f : type_round(f->type, t->f * y.f);
+        if (f->nterms > 1) y.f = type_round(f->type, y.f + add.f);
+    } else {
+        y.i = type_wrap(f->type, (uint64_t)t->i * (uint64_t)y.i + (uint64_t)add.i);
+    }
+    return y;
+}
+
+struct stepper {
+    const struct chain_of *a, *b;
+    int na, nb, calls;
+};
+
+static bool alike(enum type t, union value a, union value b) {
+    return type_is_float(t) ? a.f == b.f : a.i == b.i;
+}
+
+static bool steps_agree(struct stepper *s, int64_t lo, int64_t hi) {
+    enum type t = s->a->at[0]->type;
+    union value l = {.i = lo}, h = {.i = hi};
+    if (++s->calls > MAX_CALLS) return false;
+    union value al = through(s->a, 0, s->na, l), bl = through(s->b, 0, s->nb, l);
+    union value ah = through(s->a, 0, s->na, h), bh = through(s->b, 0, s->nb, h);
+    if (!alike(t, al, bl) || !alike(t, ah, bh)) return false;
+    if (alike(t, al, ah) || hi - lo <= 1) return true;
+    int64_t mid = lo + (hi - lo) / 2;
+    return steps_agree(s, lo, mid) && steps_agree(s, mid, hi);
+}
+
+bool form_equal_monotone(struct equal *x, const struct form *a, const struct form *b,
+                         const struct spot *s) {
+    struct chain_of f = {0}, g = {0};
+    union value none;
+    if (form_constant(a, &none) || form_constant(b, &none)) return false;
+    open_chain(x, a, &f);
+    open_chain(x, b, &g);
+    if (f.n + g.n < 3) return false;
+    for (int i = f.n; i-- > 0;)
+        for (int j = g.n; j-- > 0 && !x->failed;) {
+            enum type t = f.at[i]->type;
+            if (i + j == 0 || type_is_float(t) || t != g.at[j]->type || type_size(t) > 4 ||
+                f.at[i]->m != s->n || g.at[j]->m != s->n)
+                continue;
+            if (!form_equal(x, f.at[i], g.at[j], s)) continue;
+            struct reach r = form_range(x, f.at[i]);
+            if (!reach_fits(r, t)) r = type_reach(t);
+            struct stepper step = {&f, &g, i, j, 0};
+            if (!steps_agree(&step, (int64_t)r.lo, (int64_t)r.hi)) return false;
+            x->used |= LAW(MONOTONE);
+            return true;
+        }
+    return false;
+}

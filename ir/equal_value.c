@@ -1,0 +1,517 @@
+/* The value of an element: followed through the statements that wrote it, each read joined with its
+ * writers as relations, to what both programs share (value-based dataflow: Feautrier 1991; the
+ * comparison: Verdoolaege, Janssens, Bruynooghe 2012). */
+#include "ir/equal_int.h"
+
+#include <isl/aff.h>
+#include <isl/map.h>
+#include <isl/space.h>
+#include <isl/val.h>
+
+#include <string.h>
+
+enum { MAX_DEPTH = 200 };
+
+/* ---- rows ---- */
+
+static int64_t *row_longer(struct equal *x, const int64_t *row, int n, int more) {
+    int64_t *out = equal_row(x, n + more);
+    memcpy(out, row, (size_t)(n + 1) * sizeof *out);
+    return out;
+}
+
+/* Σ coef[a] * axis[a] + constant, over the spot; NULL: an axis that it lacks. */
+static int64_t *row_of(struct equal *x, const struct program *p, const int64_t *coef,
+                       const struct spot *s) {
+    int64_t *out = equal_row(x, s->n);
+    out[0] = coef[p->naxes];
+    for (int a = 0; a < p->naxes; a++) {
+        if (!coef[a]) continue;
+        if (!s->axis[a]) {
+            equal_stop(x, "it has an axis of a recurrence");
+            return out;
+        }
+        for (int d = 0; d <= s->n; d++) out[d] += coef[a] * s->axis[a][d];
+    }
+    return out;
+}
+
+static int64_t **rows_of(struct equal *x, const struct program *p, const struct access *a,
+                         const struct spot *s) {
+    int n = p->buffer[a->buffer].ndims;
+    int64_t **row = arena_array(&x->arena, (size_t)n + 1, sizeof *row);
+    for (int d = 0; d < n; d++)
+        row[d] = row_of(x, p, a->coef + (size_t)d * ((size_t)p->naxes + 1), s);
+    return row;
+}
+
+static isl_aff *aff_of(struct equal *x, isl_space *space, const int64_t *row, int n) {
+    isl_aff *aff = isl_aff_zero_on_domain(isl_local_space_from_space(space));
+    for (int d = 0; d < n; d++)
+        if (row[d + 1])
+            aff = isl_aff_set_coefficient_val(aff, isl_dim_in, d,
+                                              isl_val_int_from_si(x->ctx, row[d + 1]));
+    return isl_aff_set_constant_val(aff, isl_val_int_from_si(x->ctx, row[0]));
+}
+
+static bool identity(int64_t *const *row, int m, int n) {
+    for (int d = 0; d < m; d++)
+        for (int k = 0; k <= n; k++)
+            if (row[d][k] != (k == d + 1)) return false;
+    return m == n;
+}
+
+/* dom over (context, own) at context = row(w): over (w, own) */
+static isl_set *set_at(struct equal *x, const isl_set *dom, int64_t *const *row, int m, int own,
+                       int n) {
+    isl_space *from = isl_space_set_alloc(x->ctx, 0, (unsigned)(n + own)),
+              *to = isl_space_set_alloc(x->ctx, 0, (unsigned)(m + own));
+    isl_multi_aff *ma =
+        isl_multi_aff_zero(isl_space_map_from_domain_and_range(isl_space_copy(from), to));
+    for (int d = 0; d < m + own; d++) {
+        int64_t *r = equal_row(x, n + own);
+        if (d < m)
+            memcpy(r, row[d], (size_t)(n + 1) * sizeof *r);
+        else
+            r[1 + n + d - m] = 1;
+        ma = isl_multi_aff_set_aff(ma, d, aff_of(x, isl_space_copy(from), r, n + own));
+    }
+    isl_space_free(from);
+    return isl_set_preimage_multi_aff(isl_set_copy((isl_set *)dom), ma);
+}
+
+static struct atom atom_at(struct equal *x, const struct atom *a, int64_t *const *row, int m, int n,
+                           int own) {
+    struct atom b = *a;
+    b.row = arena_array(&x->arena, (size_t)a->nrows + 1, sizeof *b.row);
+    for (int r = 0; r < a->nrows; r++) {
+        b.row[r] = equal_row(x, n + own);
+        b.row[r][0] = a->row[r][0];
+        for (int d = 0; d < m; d++)
+            for (int k = 0; k <= n; k++) b.row[r][k] += a->row[r][d + 1] * row[d][k];
+        for (int d = 0; d < own; d++) b.row[r][1 + n + d] = a->row[r][1 + m + d];
+    }
+    return b;
+}
+
+struct form *form_at(struct equal *x, const struct form *f, int64_t *const *row,
+                     const struct spot *s) {
+    if (identity(row, f->m, s->n)) return form_within(x, f, s);
+    struct form *g = form_new(x, f->type, s->n);
+    g->sum = f->sum;
+    g->product = f->product;
+    for (int k = 0; k < f->nterms && !x->failed; k++) {
+        const struct term *u = &f->term[k];
+        int own = u->n - f->m;
+        if (s->n + own > MAX_SPACE)
+            return equal_stop(x, "its relations have too many dimensions"), g;
+        isl_set *dom = isl_set_intersect(set_at(x, u->dom, row, f->m, own, s->n),
+                                         set_more(isl_set_copy(s->dom), own));
+        if (isl_set_is_empty(dom) == isl_bool_true) {
+            isl_set_free(dom);
+            continue;
+        }
+        struct term *t = form_add(x, g);
+        *t = *u;
+        t->n = s->n + own;
+        t->dom = equal_keep(x, dom);
+        t->name = arena_array(&x->arena, (size_t)t->n + 1, sizeof *t->name);
+        memcpy(t->name, s->name, (size_t)s->n * sizeof *t->name);
+        memcpy(t->name + s->n, u->name + f->m, (size_t)own * sizeof *t->name);
+        t->atom = arena_array(&x->arena, (size_t)u->natoms + 1, sizeof *t->atom);
+        for (int a = 0; a < u->natoms; a++)
+            t->atom[a] = atom_at(x, &u->atom[a], row, f->m, s->n, own);
+    }
+    return g;
+}
+
+/* ---- joining a read with a writer ---- */
+
+static int sole(const struct program *p, const int64_t *coef, int64_t *c) {
+    int found = -1;
+    for (int a = 0; a < p->naxes; a++) {
+        if (!coef[a]) continue;
+        if (found >= 0) return -1;
+        found = a;
+        *c = coef[a];
+    }
+    return found >= 0 && (*c == 1 || *c == -1) ? found : -1;
+}
+
+/* The instances of the statement that write the elements: axes that an index alone gives are rows
+ * over what is there, the others are dimensions of their own. */
+static struct spot instances(struct equal *x, const struct program *p, const struct stmt *st,
+                             int64_t *const *row, const struct spot *c) {
+    struct spot s = {.n = c->n};
+    int ndims = p->buffer[st->dst.buffer].ndims;
+    size_t width = (size_t)p->naxes + 1;
+    bool given[MAX_DIMS] = {0};
+    s.axis = arena_array(&x->arena, width, sizeof *s.axis);
+    for (int d = 0; d < ndims; d++) {
+        int64_t k = 0;
+        const int64_t *coef = st->dst.coef + (size_t)d * width;
+        int a = sole(p, coef, &k);
+        if (a < 0 || s.axis[a] || !(st->axes >> a & 1)) continue;
+        given[d] = true;
+        s.axis[a] = row_longer(x, row[d], c->n, 0);
+        s.axis[a][0] -= coef[p->naxes];
+        for (int i = 0; i <= c->n && k < 0; i++) s.axis[a][i] = -s.axis[a][i];
+    }
+    for (int a = 0; a < p->naxes; a++) s.n += (st->axes >> a & 1) && !s.axis[a];
+    if (s.n > MAX_SPACE) {
+        equal_stop(x, "its relations have too many dimensions");
+        return *c;
+    }
+    s.name = arena_array(&x->arena, (size_t)s.n + 1, sizeof *s.name);
+    memcpy(s.name, c->name, (size_t)c->n * sizeof *s.name);
+    isl_set *dom = set_more(isl_set_copy(c->dom), s.n - c->n);
+    for (int a = 0, at = c->n; a < p->naxes; a++) {
+        if (!(st->axes >> a & 1)) continue;
+        if (s.axis[a]) {
+            s.axis[a] = row_longer(x, s.axis[a], c->n, s.n - c->n);
+        } else {
+            s.name[at] = p->axis[a].name;
+            s.axis[a] = equal_row(x, s.n);
+            s.axis[a][1 + at++] = 1;
+        }
+        int64_t *up = equal_row(x, s.n);
+        for (int d = 0; d <= s.n; d++) up[d] = -s.axis[a][d];
+        up[0] += p->axis[a].extent - 1;
+        dom = set_with(x, set_with(x, dom, s.axis[a], s.n, false), up, s.n, false);
+    }
+    for (int d = 0; d < ndims; d++) {
+        if (given[d]) continue;
+        int64_t *is = row_of(x, p, st->dst.coef + (size_t)d * width, &s);
+        for (int k = 0; k <= c->n; k++) is[k] -= row[d][k];
+        dom = set_with(x, dom, is, s.n, true);
+    }
+    for (int w = 0; w < st->nwhere; w++)
+        dom = set_with(x, dom, row_of(x, p, st->where[w].coef, &s), s.n, false);
+    s.dom = equal_keep(x, dom);
+    return s;
+}
+
+/* Every element of the buffer, by extents alone. */
+static bool writes_all(const struct program *p, const struct stmt *st) {
+    uint64_t seen = 0;
+    if (st->nwhere) return false;
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
+        const int64_t *coef = st->dst.coef + (size_t)d * ((size_t)p->naxes + 1);
+        int64_t k = 0, n = p->buffer[st->dst.buffer].extent[d];
+        int a = sole(p, coef, &k);
+        bool one = n == 1 && a < 0;
+        for (int b = 0; b <= p->naxes; b++) one &= coef[b] == 0;
+        if (one) continue;
+        if (a < 0 || k != 1 || coef[p->naxes] || seen >> a & 1 || p->axis[a].extent < n)
+            return false;
+        seen |= UINT64_C(1) << a;
+    }
+    return true;
+}
+
+static isl_set *written_of(struct equal *x, const struct spot *in, const struct spot *c) {
+    isl_set *w = isl_set_project_out(isl_set_copy(in->dom), isl_dim_set, (unsigned)c->n,
+                                     (unsigned)(in->n - c->n));
+    return equal_keep(x, w);
+}
+
+static struct spot without(struct equal *x, const struct spot *c, isl_set *gone) {
+    struct spot rest = *c;
+    rest.dom =
+        equal_keep(x, isl_set_coalesce(isl_set_subtract(isl_set_copy(c->dom), isl_set_copy(gone))));
+    return rest;
+}
+
+/* ---- contents ---- */
+
+static struct form *content_form(struct equal *x, int content, enum type t, int ndims,
+                                 int64_t *const *row, const struct spot *c) {
+    struct form *f = form_new(x, t, c->n);
+    struct term *u = form_add(x, f);
+    struct atom *a = arena_alloc(&x->arena, sizeof *a);
+    *a = (struct atom){.content = content, .code = OP_READ, .type = t, .from = t, .nrows = ndims};
+    a->row = arena_array(&x->arena, (size_t)ndims + 1, sizeof *a->row);
+    for (int d = 0; d < ndims; d++) a->row[d] = row_longer(x, row[d], c->n, 0);
+    *u = (struct term){
+        .dom = c->dom, .n = c->n, .name = c->name, .f = 1, .i = 1, .atom = a, .natoms = 1};
+    return f;
+}
+
+static int content_new(struct equal *x, enum type t) {
+    if (x->ncontents == MAX_CONTENTS) {
+        equal_stop(x, "it has too many buffers");
+        return 0;
+    }
+    x->content[x->ncontents] = (struct content){type_reach(type_is_float(t) ? TYPE_I64 : t), t};
+    return x->ncontents++;
+}
+
+static int last_writer(const struct side *s, int before, int buffer) {
+    while (--before >= 0)
+        if (s->p->stmt[s->item[before].stmt].dst.buffer == buffer) return before;
+    return -1;
+}
+
+static struct form *form_node(struct equal *x, struct side *s, int item, int node,
+                              const struct spot *c);
+
+static struct form *form_root(struct equal *x, struct side *s, int item, const struct spot *c) {
+    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
+    struct form *f = form_node(x, s, item, st->nops - 1, c);
+    enum type t = s->p->buffer[st->dst.buffer].type;
+    if (t == TYPE_F16 || t == TYPE_BF16) f = form_cast(x, f, t, TYPE_F32, c);
+    return f;
+}
+
+/* f over more dimensions, as terms of their own over the context c. */
+static struct form *form_summed(struct form *f, const struct spot *c, bool sum) {
+    f->m = c->n;
+    f->sum |= sum;
+    return f;
+}
+
+static struct form *folded(struct equal *x, enum opcode code, struct form *all,
+                           const struct spot *in, struct form *first, const struct spot *c) {
+    struct form *arg[2] = {all, first},
+                *f = form_operation(x, code, all->type, all->type, arg, 2, c);
+    f->term[0].atom[0].points = in->dom;
+    f->term[0].atom[0].npoints = in->n;
+    return f;
+}
+
+/* dst op= value: what was there, with all contributions. */
+static struct form *form_accumulated(struct equal *x, struct side *s, int item, int64_t *const *row,
+                                     const struct spot *c, struct spot *in) {
+    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
+    enum type t = s->p->buffer[st->dst.buffer].type;
+    bool rounds = t == TYPE_F16 || t == TYPE_BF16;
+    for (int r = 0; r < st->nreads; r++)
+        if (st->read[r].buffer == st->dst.buffer)
+            return equal_stop(x, "a sum reads what it writes"), form_new(x, t, c->n);
+    struct form *all = form_root(x, s, item, in);
+    if (st->combine == COMBINE_ADD && !rounds) {
+        all = form_summed(all, c, true);
+        struct form *f = form_element(x, s, item, st->dst.buffer, row, c),
+                    *g = form_new(x, t, c->n);
+        form_join(x, g, f, 1);
+        form_drop_zeros(x, g);
+        form_join(x, g, all, 1);
+        g->sum = true;
+        return g;
+    }
+    isl_set *written = written_of(x, in, c);
+    struct spot rest = without(x, c, written), there = *c;
+    there.dom = written;
+    if (x->failed) return all;
+    struct form *f = folded(x, combiner_op(st->combine), all, in,
+                            form_element(x, s, item, st->dst.buffer, row, &there), &there);
+    if (rounds) f = form_cast(x, f, t, TYPE_F32, &there);
+    if (!equal_is_empty(x, rest.dom))
+        form_join(x, f, form_element(x, s, item, st->dst.buffer, row, &rest), 1);
+    return f;
+}
+
+struct form *form_element(struct equal *x, struct side *s, int before, int buffer,
+                          int64_t *const *row, const struct spot *c) {
+    const struct buffer *b = &s->p->buffer[buffer];
+    int w = last_writer(s, before, buffer);
+    if (x->failed || ++x->depth > MAX_DEPTH) {
+        equal_stop(x, "its chain of statements is too long");
+        return form_new(x, b->type, c->n);
+    }
+    int content = x->shallow && before < s->nitems ? content_new(x, b->type)
+                  : w >= 0                         ? s->content[w]
+                                                   : s->initial[buffer];
+    if (w < 0 && content < 0) content = s->initial[buffer] = content_new(x, b->type);
+    struct form *f = NULL;
+    if (content >= 0) {
+        f = content_form(x, content, b->type, b->ndims, row, c);
+    } else if (s->p->stmt[s->item[w].stmt].scope) {
+        equal_stop(x, "it belongs to a recurrence");
+    } else {
+        const struct stmt *st = &s->p->stmt[s->item[w].stmt];
+        struct spot in = instances(x, s->p, st, row, c);
+        if (x->failed) {
+        } else if (st->combine != COMBINE_SET) {
+            f = form_accumulated(x, s, w, row, c, &in);
+        } else {
+            f = form_summed(form_root(x, s, w, &in), c, false);
+            x->used |= LAW(COPY);
+            struct spot rest = *c;
+            if (!x->failed && !writes_all(s->p, st)) rest = without(x, c, written_of(x, &in, c));
+            if (!x->failed && rest.dom != c->dom && !equal_is_empty(x, rest.dom))
+                form_join(x, f, form_element(x, s, w, buffer, row, &rest), 1);
+        }
+    }
+    x->depth--;
+    return f ? f : form_new(x, b->type, c->n);
+}
+
+/* ---- operations ---- */
+
+static bool inside_always(struct equal *x, const struct program *p, const struct access *a,
+                          int64_t *const *row, const struct spot *c, isl_set **inside) {
+    isl_set *in = isl_set_copy(c->dom);
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        int64_t *up = equal_row(x, c->n);
+        for (int k = 0; k <= c->n; k++) up[k] = -row[d][k];
+        up[0] += p->buffer[a->buffer].extent[d] - 1;
+        in = set_with(x, set_with(x, in, row[d], c->n, false), up, c->n, false);
+    }
+    *inside = equal_keep(x, in);
+    return x->failed || isl_set_is_subset(c->dom, in) == isl_bool_true;
+}
+
+static struct form *form_read(struct equal *x, struct side *s, int item, const struct access *a,
+                              const struct spot *c) {
+    int64_t **row = rows_of(x, s->p, a, c);
+    isl_set *in = NULL;
+    enum type t = s->p->buffer[a->buffer].type;
+    if (x->failed) return form_new(x, t, c->n);
+    if (!a->has_fill || inside_always(x, s->p, a, row, c, &in))
+        return form_element(x, s, item, a->buffer, row, c);
+    struct spot here = *c, rest = without(x, c, in);
+    here.dom = in;
+    struct form *f = equal_is_empty(x, in) ? form_new(x, t, c->n)
+                                           : form_element(x, s, item, a->buffer, row, &here);
+    if (!x->failed) form_join(x, f, form_literal(x, t, a->fill, &rest), 1);
+    return f;
+}
+
+/* f as one affine row over the context: sums of indices. */
+static int64_t *affine(struct equal *x, const struct form *f, int sign, int64_t *row) {
+    for (int k = 0; k < f->nterms; k++) {
+        const struct term *t = &f->term[k];
+        if (t->n != f->m || t->natoms > 1 ||
+            (t->natoms == 1 && (t->atom->code != OP_AXIS || t->atom->content >= 0)))
+            return NULL;
+        if (isl_set_plain_is_equal(t->dom, f->term[0].dom) != isl_bool_true) return NULL;
+        for (int d = 0; t->natoms && d <= f->m; d++) row[d] += sign * t->i * t->atom->row[0][d];
+        if (!t->natoms) row[0] += sign * t->i;
+    }
+    (void)x;
+    return row;
+}
+
+/* Where a condition on indices holds; NULL: it is none. */
+static isl_set *holds(struct equal *x, struct side *s, int item, int node, const struct spot *c) {
+    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
+    const struct op *o = &st->op[node];
+    if (o->code == OP_AND || o->code == OP_OR) {
+        if (o->type != TYPE_BOOL) return NULL;
+        isl_set *a = holds(x, s, item, o->arg[0], c),
+                *b = a ? holds(x, s, item, o->arg[1], c) : NULL;
+        if (!b) return NULL;
+        a = isl_set_copy(a);
+        b = isl_set_copy(b);
+        return equal_keep(x, o->code == OP_AND ? isl_set_intersect(a, b) : isl_set_union(a, b));
+    }
+    if (o->code < OP_EQ || o->code > OP_GE || type_is_float(st->op[o->arg[0]].type)) return NULL;
+    struct form *a = form_node(x, s, item, o->arg[0], c), *b = form_node(x, s, item, o->arg[1], c);
+    int64_t *row = equal_row(x, c->n);
+    bool up = o->code == OP_GT || o->code == OP_GE, strict = o->code == OP_LT || o->code == OP_GT;
+    if (x->failed || !reach_fits(form_range(x, a), a->type) ||
+        !reach_fits(form_range(x, b), b->type))
+        return NULL;
+    if (!affine(x, a, up ? 1 : -1, row) || !affine(x, b, up ? -1 : 1, row)) return NULL;
+    if (strict) row[0]--;
+    isl_set *where =
+        set_with(x, isl_set_copy(c->dom), row, c->n, o->code == OP_EQ || o->code == OP_NE);
+    if (o->code == OP_NE) where = isl_set_subtract(isl_set_copy(c->dom), where);
+    return equal_keep(x, where);
+}
+
+static struct form *form_select(struct equal *x, struct side *s, int item, const struct op *o,
+                                const struct spot *c) {
+    isl_set *where = holds(x, s, item, o->arg[0], c);
+    if (x->failed || !where) return NULL;
+    struct spot yes = *c, no = without(x, c, where);
+    struct form *f = form_new(x, o->type, c->n);
+    yes.dom = where;
+    if (x->failed) return f;
+    if (!equal_is_empty(x, where)) form_join(x, f, form_node(x, s, item, o->arg[1], &yes), 1);
+    if (!x->failed && !equal_is_empty(x, no.dom))
+        form_join(x, f, form_node(x, s, item, o->arg[2], &no), 1);
+    return f;
+}
+
+static struct form *form_index(struct equal *x, int64_t *row, const struct spot *c) {
+    struct form *none[1] = {NULL}, *f = form_operation(x, OP_AXIS, TYPE_I64, TYPE_I64, none, 0, c);
+    f->term[0].atom->nrows = 1;
+    f->term[0].atom->row = arena_array(&x->arena, 1, sizeof(int64_t *));
+    f->term[0].atom->row[0] = row;
+    return f;
+}
+
+static struct form *form_sum(struct equal *x, const struct op *o, struct form *const *arg,
+                             const struct spot *c) {
+    bool floats = type_is_float(o->type), fused = arg[0]->sum || (o->code != OP_NEG && arg[1]->sum);
+    if (floats && fused && !(x->laws & LAW(ASSOCIATE)))
+        return form_operation(x, o->code, o->type, o->type, arg, o->code == OP_NEG ? 1 : 2, c);
+    struct form *f = form_new(x, o->type, c->n);
+    if (o->code != OP_NEG) form_join(x, f, arg[0], 1);
+    form_join(x, f, arg[o->code == OP_NEG ? 0 : 1], o->code == OP_ADD ? 1 : -1);
+    if (o->code != OP_NEG) f->sum = true;
+    form_drop_zeros(x, f);
+    if (floats && fused) x->used |= LAW(ASSOCIATE);
+    return f;
+}
+
+/* x & (2^k - 1) = x - 2^k · floor(x / 2^k) */
+static struct form *form_mask(struct equal *x, struct form *f, int64_t mask, const struct spot *c) {
+    int k = 0;
+    while (k < 62 && mask >> k & 1) k++;
+    if (k == 0 || mask != (INT64_C(1) << k) - 1 || !reach_fits(form_range(x, f), f->type))
+        return NULL;
+    struct form *g = form_new(x, f->type, c->n), *q = form_shift(x, f, k, c);
+    form_join(x, g, f, 1);
+    form_join(x, g,
+              form_product(x, q,
+                           form_literal(x, f->type, (union value){.i = -(INT64_C(1) << k)}, c),
+                           f->type, c),
+              1);
+    return g;
+}
+
+static struct form *form_integer(struct equal *x, const struct op *o, struct form *const *arg,
+                                 const struct spot *c) {
+    union value v;
+    if (o->code == OP_SHR && form_constant(arg[1], &v) && v.i >= 0 &&
+        v.i < 8 * (int64_t)type_size(o->type) && v.i < 62)
+        return form_shift(x, arg[0], v.i, c);
+    if (o->code == OP_SHL && form_constant(arg[1], &v) && v.i >= 0 &&
+        v.i < 8 * (int64_t)type_size(o->type) && v.i < 62)
+        return form_product(x, arg[0],
+                            form_literal(x, o->type, (union value){.i = INT64_C(1) << v.i}, c),
+                            o->type, c);
+    if (o->code == OP_AND && form_constant(arg[1], &v)) return form_mask(x, arg[0], v.i, c);
+    return NULL;
+}
+
+static struct form *form_node(struct equal *x, struct side *s, int item, int node,
+                              const struct spot *c) {
+    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
+    const struct op *o = &st->op[node];
+    struct form *arg[3], *f = NULL;
+    int n = op_info[o->code].arity;
+    if (x->failed) return form_new(x, o->type, c->n);
+    if (o->code == OP_READ) return form_read(x, s, item, &st->read[o->read], c);
+    if (o->code == OP_LITERAL) return form_literal(x, o->type, o->value, c);
+    if (o->code == OP_AXIS) {
+        if (!c->axis[o->axis])
+            return equal_stop(x, "it has an axis of a recurrence"), form_new(x, o->type, c->n);
+        return form_cast(x, form_index(x, c->axis[o->axis], c), o->type, TYPE_I64, c);
+    }
+    if (o->code == OP_SELECT && (f = form_select(x, s, item, o, c))) return f;
+    for (int k = 0; k < n; k++) arg[k] = form_node(x, s, item, o->arg[k], c);
+    if (x->failed) return form_new(x, o->type, c->n);
+    enum type from = st->op[o->arg[n - 1]].type;
+    if (o->code == OP_CAST) return form_cast(x, arg[0], o->type, from, c);
+    if (o->code == OP_MUL && o->type != TYPE_BOOL)
+        return form_product(x, arg[0], arg[1], o->type, c);
+    if ((o->code == OP_ADD || o->code == OP_SUB || o->code == OP_NEG) && o->type != TYPE_BOOL)
+        return form_sum(x, o, arg, c);
+    if (!type_is_float(o->type) && o->type != TYPE_BOOL && (f = form_integer(x, o, arg, c)))
+        return f;
+    return form_operation(x, o->code, o->type, from, arg, n, c);
+}

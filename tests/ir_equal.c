@@ -1,0 +1,162 @@
+/* The checker of program changes: what it proves, by which laws, and that it refuses what is wrong
+ * in one thing alone: a multiplicity, a law that an operation does not have, a shifted index, a
+ * domain that is shorter by one, another neutral element. */
+#include "ir/chain.h"
+#include "mapper_help.h"
+
+struct equal_case {
+    const char *declarations, *before, *after;
+    uint32_t laws;
+    bool proved;
+};
+
+#define IN "in A: i32[16,16]  in B: i32[16,16]  inout C: i32[70,70]  "
+#define FLOATS "in A: f32[16,16]  in B: f32[16,16]  inout C: f32[70,70]  "
+#define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
+
+static const struct equal_case cases[] = {
+    /* multiplicities */
+    {IN AXES, "C[i+30,j] += A[i,k] where n < 5", "C[i+30,j] += A[i,k] * 5", LAWS_EXACT, true},
+    {IN AXES, "C[i+30,j] += A[i,k] where n < 5", "C[i+30,j] += A[i,k]", LAWS_EXACT, false},
+    {IN AXES, "C[i+30,j] += A[i,k] where n < 5", "C[i+30,j] += A[i,k] * 4", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] max= A[i,k] where n < 5", "C[i,j] max= A[i,k]", LAWS_EXACT, true},
+    {IN AXES, "C[i,j] *= A[i,k] where n < 5", "C[i,j] *= A[i,k]", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] += A[i,k] where n <= i", "C[i,j] += A[i,k] where n <= j", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] += A[i,k] where n <= i", "C[i,j] += A[i,k] where i >= n", LAWS_EXACT, true},
+    {FLOATS AXES, "C[i,j] += A[i,k] where n < 5", "C[i,j] += A[i,k] * 5.0", LAWS_EXACT, false},
+    {FLOATS AXES, "C[i,j] += A[i,k] where n < 5", "C[i,j] += A[i,k] * 5.0", LAWS_REORDER, true},
+    /* laws */
+    {IN AXES, "C[i,j] = (A[i,j] + B[i,j]) * 3", "C[i,j] = 3 * B[i,j] + A[i,j] * 3", LAWS_EXACT,
+     true},
+    {FLOATS AXES, "C[i,j] = (A[i,j] + B[i,j]) * 3.0", "C[i,j] = 3.0 * B[i,j] + A[i,j] * 3.0",
+     LAWS_EXACT, false},
+    {FLOATS AXES, "C[i,j] = (A[i,j] + B[i,j]) * 3.0", "C[i,j] = 3.0 * B[i,j] + A[i,j] * 3.0",
+     LAWS_REORDER, true},
+    {FLOATS AXES, "C[i,j] = A[i,j] * B[i,j] * A[j,i]", "C[i,j] = A[i,j] * (A[j,i] * B[i,j])",
+     LAWS_EXACT, false},
+    {FLOATS AXES, "C[i,j] = A[i,j] * B[i,j] * A[j,i]", "C[i,j] = A[i,j] * (A[j,i] * B[i,j])",
+     LAWS_REORDER, true},
+    {FLOATS AXES, "C[i,j] = A[i,j] * B[i,j]", "C[i,j] = B[i,j] * A[i,j]", LAWS_EXACT, true},
+    {IN AXES, "C[i,j] = A[i,j] - B[i,j]", "C[i,j] = B[i,j] - A[i,j]", LAWS_FINITE, false},
+    {IN AXES, "C[i,j] = A[i,j] / B[i,j]", "C[i,j] = B[i,j] / A[i,j]", LAWS_FINITE, false},
+    {IN AXES, "C[i,j] = max(A[i,j], B[i,j])", "C[i,j] = max(B[i,j], A[i,j])", LAWS_EXACT, true},
+    {IN AXES, "C[i,j] = max(A[i,j], B[i,j]) * 2", "C[i,j] = max(2 * A[i,j], 2 * B[i,j])",
+     LAWS_FINITE, false}, /* it wraps */
+    {FLOATS AXES, "C[i,j] = 0.0; C[i,j] += A[i,k] * B[k,j] where k <= j",
+     "C[i,j] = 0.0; C[i,j] += A[i,k] * select(k <= j, B[k,j], 0.0)", LAWS_REORDER, false},
+    {FLOATS AXES, "C[i,j] = 0.0; C[i,j] += A[i,k] * B[k,j] where k <= j",
+     "C[i,j] = 0.0; C[i,j] += A[i,k] * select(k <= j, B[k,j], 0.0)", LAWS_FINITE, true},
+    {FLOATS AXES, "C[i,j] = 0.0; C[i,j] += A[i,k] * B[k,j] where k <= j",
+     "C[i,j] = 0.0; C[i,j] += A[i,k] * select(k < j, B[k,j], 0.0)", LAWS_FINITE, false},
+    /* maps */
+    {IN AXES, "C[i+3,j] = A[i,j]", "C[18-i,j] = A[15-i,j]", LAWS_EXACT, true},
+    {IN AXES, "C[i+3,j] = A[i,j]", "C[18-i,j] = A[i,j]", LAWS_EXACT, false},
+    {IN AXES, "C[i+3,j] = A[i,j]", "C[i+4,j] = A[i,j]", LAWS_EXACT, false},
+    {IN AXES, "C[i+3,j] += A[i,k] * B[k,j]", "C[i+3,j] += A[i,15-k] * B[15-k,j]", LAWS_EXACT, true},
+    {IN AXES, "C[i+3,j] += A[i,k] * B[k,j]", "C[i+3,j] += A[i,15-k] * B[k,j]", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = A[i,j]", "C[i,j] = A[j,i]", LAWS_EXACT, false},
+    {IN AXES "temp T: i32[16,16]\n", "C[i,j] = A[j,i]", "T[j,i] = A[i,j]; C[i,j] = T[i,j]",
+     LAWS_EXACT, true},
+    {IN AXES "temp T: i32[16,16]\n", "C[i,j] = A[j,i]", "T[j,i] = A[i,j]; C[i,j] = T[j,i]",
+     LAWS_EXACT, false},
+    /* domains */
+    {IN AXES, "C[i+9,j] += A[i,k]",
+     "C[i+9,j] += A[i,k] where k < 8; C[i+9,j] += A[i,k] where k >= 8", LAWS_EXACT, true},
+    {IN AXES, "C[i+9,j] += A[i,k]",
+     "C[i+9,j] += A[i,k] where k < 8; C[i+9,j] += A[i,k] where k > 8", LAWS_EXACT, false},
+    {IN AXES, "C[i+9,j] += A[i,k]",
+     "C[i+9,j] += A[i,k] where k <= 8; C[i+9,j] += A[i,k] where k >= 8", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = A[i,j]", "C[i,j] = A[i,j] where i + j < 30", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = A[i,j] where i <= j", "C[i,j] = A[i,j] where i < j", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] max= A[i,k]", "C[i,j] max= A[i,k] where k < 15", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = A[i,j]; C[i,j] += B[i,j]", "C[i,j] += B[i,j]; C[i,j] = A[i,j]", LAWS_EXACT,
+     false},
+    {IN AXES, "C[i,j] = C[i,j] * 2; C[i,j] += B[i,j]", "C[i,j] += B[i,j]; C[i,j] = C[i,j] * 2",
+     LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = C[i,j] + 2; C[i,j] += B[i,j]", "C[i,j] += B[i,j]; C[i,j] = C[i,j] + 2",
+     LAWS_EXACT, true},
+    /* neutral elements */
+    {IN AXES "temp T: i32[16,16]\n", "C[i,j] += A[i,k] * B[k,j]",
+     "T[i,j] = 0; T[i,j] += A[i,k] * B[k,j]; C[i,j] += T[i,j]", LAWS_EXACT, true},
+    {IN AXES "temp T: i32[16,16]\n", "C[i,j] += A[i,k] * B[k,j]",
+     "T[i,j] = 1; T[i,j] += A[i,k] * B[k,j]; C[i,j] += T[i,j]", LAWS_EXACT, false},
+    {FLOATS AXES "temp T: f32[16,16]\n", "C[i,j] += A[i,k]",
+     "T[i,k] = 1.0; C[i,j] += A[i,k] * T[i,k]", LAWS_EXACT, true},
+    {FLOATS AXES "temp T: f32[16,16]\n", "C[i,j] += A[i,k]",
+     "T[i,k] = 2.0; C[i,j] += A[i,k] * T[i,k]", LAWS_FINITE, false},
+    /* types */
+    {"in A: i8[16]  out C: i32[16]  axes i: 16\n", "C[i] = i32(A[i])", "C[i] = i32(i16(A[i]))",
+     LAWS_EXACT, true},
+    {"in A: i32[16]  out C: i32[16]  axes i: 16\n", "C[i] = A[i]", "C[i] = i32(i16(A[i]))",
+     LAWS_EXACT, false},
+    {"in A: i32[16]  out C: i32[16]  axes i: 16\n", "C[i] = A[i] & 255", "C[i] = i32(u8(A[i]))",
+     LAWS_EXACT, true},
+    {"in A: i32[16]  out C: i32[16]  axes i: 16\n", "C[i] = A[i] & 255", "C[i] = i32(i8(A[i]))",
+     LAWS_EXACT, false},
+    {"in A: i16[16]  out C: i32[16]  axes i: 16\n", "C[i] = i32(A[i])",
+     "C[i] = 256 * shr(i32(A[i]) + 128, 8) + i32(i8(A[i]))", LAWS_EXACT, true},
+    {"in A: i16[16]  out C: i32[16]  axes i: 16\n", "C[i] = i32(A[i])",
+     "C[i] = 256 * shr(i32(A[i]) + 127, 8) + i32(i8(A[i]))", LAWS_EXACT, false},
+    {"in A: f32[16]  out C: f32[16]  temp T: f16[16]  axes i: 16\n", "C[i] = A[i]",
+     "T[i] = f16(A[i]); C[i] = f32(T[i])", LAWS_FINITE, false},
+    {"in A: f16[16]  out C: f32[16]  temp T: f32[16]  axes i: 16\n", "C[i] = f32(A[i])",
+     "T[i] = f32(A[i]); C[i] = T[i]", LAWS_EXACT, true},
+    /* functions of one integer */
+    {"in A: i32[16]  out C: i8[16]  axes i: 16\n",
+     "C[i] = i8(clip(round(f64(max(A[i], 0)) * 0.25), -128, 127))",
+     "C[i] = i8(clip(round(f64(A[i]) * 0.25), 0, 127))", LAWS_EXACT, true},
+    {"in A: i32[16]  out C: i8[16]  axes i: 16\n",
+     "C[i] = i8(clip(round(f64(max(A[i], 3)) * 0.25), -128, 127))",
+     "C[i] = i8(clip(round(f64(A[i]) * 0.25), 0, 127))", LAWS_EXACT, false},
+    {"in A: i32[16]  out C: i8[16]  axes i: 16\n",
+     "C[i] = i8(clip(round(f64(max(A[i], 0)) * -0.25), -128, 127))",
+     "C[i] = i8(clip(round(f64(A[i]) * -0.25), 0, 127))", LAWS_EXACT, false},
+};
+
+static struct program *program_of(const struct equal_case *c, const char *body) {
+    struct text t = {0};
+    text_printf(&t, "kernel p() { %s %s\n}\n", c->declarations, body);
+    struct program *p = help_program("p", t.at);
+    text_free(&t);
+    return p;
+}
+
+static void test_cases(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const struct equal_case *c = &cases[k];
+        struct program *p = program_of(c, c->before), *q = program_of(c, c->after);
+        struct span a = {0, p->nitems}, b = {0, q->nitems};
+        bool proved = items_equal_by(p, a, q, b, c->laws, 0).evidence == EVIDENCE_PROVED;
+        if (proved != c->proved)
+            print_error("%s: %s -> %s\n", proved ? "proved" : "not proved", c->before, c->after);
+        assert_int_equal(proved, c->proved);
+        proved = items_equal_by(q, b, p, a, c->laws, 0).evidence == EVIDENCE_PROVED;
+        if (proved != c->proved)
+            print_error("%s: %s -> %s\n", proved ? "proved" : "not proved", c->after, c->before);
+        assert_int_equal(proved, c->proved);
+        assert_int_equal(items_equal_by(p, a, p, a, c->laws, 0).evidence, EVIDENCE_PROVED);
+        program_free(p);
+        program_free(q);
+    }
+}
+
+/* Too few steps: not proved, and nothing else. */
+static void test_bounded(void **state) {
+    struct program *p = program_of(&cases[0], cases[0].before);
+    struct program *q = program_of(&cases[0], cases[0].after);
+    struct span all = {0, 1};
+    (void)state;
+    for (int64_t steps = 1; steps < 2000; steps = steps * 3 / 2 + 1) {
+        struct verdict v = items_equal_by(p, all, q, all, LAWS_EXACT, steps);
+        assert_true(v.evidence == EVIDENCE_PROVED || (v.evidence == EVIDENCE_UNPROVED && v.why));
+    }
+    program_free(p);
+    program_free(q);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),
+                                       cmocka_unit_test(test_bounded)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -47,7 +47,7 @@ enum evidence {
 };
 extern const char *const evidence_name[EVIDENCE_COUNT];
 
-struct span {
+struct items {
     int from, to;
 }; /* items from .. to - 1 at the top level */
 
@@ -61,17 +61,17 @@ struct verdict {
 /* Do items `b` of program q leave the same as items `a` of program p, wherever anything else can
  * see it? By these laws; of integers all are allowed. What is not proved is not sampled here.
  * `steps` bounds isl's operations; 0: the default. */
-struct verdict items_equal_by(const struct program *p, struct span a, const struct program *q,
-                              struct span b, uint32_t laws, int64_t steps);
+struct verdict items_equal_by(const struct program *p, struct items a, const struct program *q,
+                              struct items b, uint32_t laws, int64_t steps);
 
 /* Single elements of what the items write, in both programs, from random values of what they read: over a field, where a sum of products is
  * exact; and as a machine computes, for integers and for programs that must keep every bit. Refuted, sampled, or unproved where even that
  * costs too much. */
 enum sampling { SAMPLE_FIELD, SAMPLE_VALUES, SAMPLE_RANGES /* more of them: what temporaries can hold counts */ };
-struct verdict items_sampled(const struct program *p, struct span a, const struct program *q, struct span b, enum sampling, struct text *why);
+struct verdict items_sampled(const struct program *p, struct items a, const struct program *q, struct items b, enum sampling, struct text *why);
 
 /* Does anything outside these items see the buffer? The buffer of q with the name and shape of buffer b of p; -1: none. */
-bool span_shows(const struct program *, struct span, int buffer);
+bool span_shows(const struct program *, struct items, int buffer);
 int buffer_twin(const struct program *p, int b, const struct program *q);
 
 #endif

@@ -66,14 +66,14 @@ static bool recur_touches(const struct program *p, const struct recur *r, int bu
     return false;
 }
 
-bool span_shows(const struct program *p, struct span w, int buffer) {
+bool span_shows(const struct program *p, struct items w, int buffer) {
     if (p->buffer[buffer].role != ROLE_TEMP) return true;
     for (int i = 0; i < p->nitems; i++)
         if ((i < w.from || i >= w.to) && item_touches(p, &p->item[i], buffer)) return true;
     return false;
 }
 
-static bool side_open(struct equal *x, struct side *s, const struct program *p, struct span w) {
+static bool side_open(struct equal *x, struct side *s, const struct program *p, struct items w) {
     *s = (struct side){.p = p, .nitems = w.to - w.from, .item = p->item + w.from};
     s->initial = arena_array(&x->arena, (size_t)p->nbuffers + 1, sizeof *s->initial);
     s->content = arena_array(&x->arena, (size_t)s->nitems + 1, sizeof *s->content);
@@ -193,7 +193,7 @@ static void initial_range(struct equal *x, const struct program *p, int from, in
         last--;
     int first = last;
     while (first > 0 && p->item[first - 1].kind == ITEM_STMT) first--;
-    if (last == first || !side_open(x, s, p, (struct span){first, last})) {
+    if (last == first || !side_open(x, s, p, (struct items){first, last})) {
         *s = keep;
         return;
     }
@@ -207,7 +207,7 @@ static void initial_range(struct equal *x, const struct program *p, int from, in
     retry(x);
 }
 
-static void share_initial(struct equal *x, struct span a) {
+static void share_initial(struct equal *x, struct items a) {
     const struct program *p = x->side[0].p, *q = x->side[1].p;
     for (int b = 0; b < p->nbuffers; b++) {
         int c = buffer_twin(p, b, q), content = x->ncontents;
@@ -236,7 +236,7 @@ static int writer_of(const struct side *s, int buffer) {
 }
 
 /* Every buffer that others see. */
-static bool all_agree(struct equal *x, struct span a, struct span b) {
+static bool all_agree(struct equal *x, struct items a, struct items b) {
     const struct program *p = x->side[0].p, *q = x->side[1].p;
     struct reach r;
     for (int k = 0; k < p->nbuffers; k++) {
@@ -258,8 +258,8 @@ static bool all_agree(struct equal *x, struct span a, struct span b) {
     return !x->failed;
 }
 
-struct verdict items_equal_by(const struct program *p, struct span a, const struct program *q,
-                              struct span b, uint32_t laws, int64_t steps) {
+struct verdict items_equal_by(const struct program *p, struct items a, const struct program *q,
+                              struct items b, uint32_t laws, int64_t steps) {
     struct verdict v = {.evidence = EVIDENCE_UNPROVED};
     struct equal *x = calloc(1, sizeof *x);
     if (!x) abort();

@@ -27,7 +27,7 @@ static const int64_t visits_in_all = 100000, visits_of_one = 3000000;
 
 struct both {
     const struct program *p[2];
-    struct span w[2];
+    struct items w[2];
     int *twin; /* buffer of program 0 in program 1; -1: none */
 };
 
@@ -330,8 +330,8 @@ static void compare(const struct both *x, const struct arithmetic *over, int64_t
     o->costly |= c.costly;
 }
 
-struct verdict items_sampled(const struct program *p, struct span a, const struct program *q,
-                             struct span b, enum sampling how, struct text *why) {
+struct verdict items_sampled(const struct program *p, struct items a, const struct program *q,
+                             struct items b, enum sampling how, struct text *why) {
     struct arena arena;
     arena_init(&arena);
     struct both x = {.p = {p, q}, .w = {a, b}};

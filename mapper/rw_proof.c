@@ -201,7 +201,7 @@ struct verdict rewrite_verdict(const struct rewrite *r, const struct program *be
     find_window(&arena, &x);
     if (r->by_ranges) reach_writers(&x);
     if (declarations_agree(&x, why) && well_formed(&arena, &x, why)) {
-        struct span a = {x.w.from, x.w.to[0]}, b = {x.w.from, x.w.to[1]};
+        struct items a = {x.w.from, x.w.to[0]}, b = {x.w.from, x.w.to[1]};
         bool serves = sample_serves(r, &x);
         v = (struct verdict){.evidence = EVIDENCE_UNPROVED};
         if (r->effect != REWRITE_ROUNDS || !serves)

@@ -126,7 +126,7 @@ static void test_cases(void **state) {
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const struct equal_case *c = &cases[k];
         struct program *p = program_of(c, c->before), *q = program_of(c, c->after);
-        struct span a = {0, p->nitems}, b = {0, q->nitems};
+        struct items a = {0, p->nitems}, b = {0, q->nitems};
         bool proved = items_equal_by(p, a, q, b, c->laws, 0).evidence == EVIDENCE_PROVED;
         if (proved != c->proved)
             print_error("%s: %s -> %s\n", proved ? "proved" : "not proved", c->before, c->after);
@@ -145,7 +145,7 @@ static void test_cases(void **state) {
 static void test_bounded(void **state) {
     struct program *p = program_of(&cases[0], cases[0].before);
     struct program *q = program_of(&cases[0], cases[0].after);
-    struct span all = {0, 1};
+    struct items all = {0, 1};
     (void)state;
     for (int64_t steps = 1; steps < 2000; steps = steps * 3 / 2 + 1) {
         struct verdict v = items_equal_by(p, all, q, all, LAWS_EXACT, steps);

@@ -63,7 +63,7 @@ const struct command command_table[COMMANDS] = {
          "Compiles and simulates for each value of the parameters that --set names, and marks the "
          "points that no other beats. OUT.csv has a row for each point; OUT.svg beside it shows "
          "them.",
-         "isamap sweep examples/i8/gmm.isam -m edge16 --set SPAD=16K..128K -o spad.csv"},
+         "isamap sweep examples/i8/gmm.isam -m edge16 --set SPAD=16K..64K -o spad.csv"},
     [COMMAND_BENCH] =
         {"bench", "PROGRAM|SUITE.csv [-m MACHINE]", FILES_ONE, false,
          COMPILES | STATUS(ISAMAP_VERIFY), "time against peers, or cycles against the limit",

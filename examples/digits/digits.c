@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
 
     printf("\n* of the peak MAC rate, by the machine file's cost model; difference: the largest "
            "from the reference interpreter, all images\n"
-           "Next: README.md; `build/isamap map examples/operators/c2d.isam -m edge16 --why`; "
+           "Next: README.md; `build/isamap map examples/i8/c2d.isam -m edge16 --why`; "
            "machines/edge16.xml is all that isamap\n"
            "knows of that accelerator.\n");
     isamap_close(im);

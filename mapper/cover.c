@@ -287,12 +287,10 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
     covering_reserve(&c, cover->program->nstmts);
     rewrite_all(&c);
-    number_scopes(cover);
     join_all(&c);
     bool done = covering_decide(&c);
     join_restore(&c);
-    for (int k = 0; k < cover->steps.nscopes; k++) /* rewrites put axes before them */
-        cover->steps.scope[k].axis = cover->program->naxes - cover->steps.nscopes + k;
+    number_scopes(cover);
     if (done) list_items(&c);
     covering_close(&c);
     needles_close(needles);

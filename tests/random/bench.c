@@ -57,6 +57,7 @@ static void add_bench(struct bench *b, int *n, const char *file, const char *hos
     diags_init(&d);
     x.machine =
         checked(host ? machine_join(file, host, NULL, &d) : machine_load(file, NULL, &d), &d);
+    x.shipped = shipped || strstr(file, "/ports/");
     x.run = shipped && !host && runs_here(x.machine);
     bench_types(&x);
     b[(*n)++] = x;
@@ -82,6 +83,7 @@ int benches_load(struct bench *b, const char *only) {
         bool device = is_device(file);
         add_bench(b, &n, file, device ? "cpu-scalar" : NULL, only);
         if (device) add_bench(b, &n, file, "cpu-avx2", only);
+        if (device && !strstr(file, "tests/data")) add_bench(b, &n, file, "cpu-avx512", only);
     }
     globfree(&files);
     return n;

@@ -1,23 +1,24 @@
-/* random_program SEED [COUNT]: prints the programs of these seeds, each with its classes, for
- * scripts that evaluate them elsewhere. With COUNT each stands in a file of its own in the current
- * folder: SEED.isam. Types of products are those of ISAMAP_TYPES, "f32,f32,f32 i8,i8,i32", else
- * any. */
-#include "tests/random/random.h"
+/* random_program SEED [COUNT [MACHINE]]: prints the programs of these seeds, each with its classes,
+ * for scripts that evaluate them elsewhere. With COUNT each stands in a file of its own in the
+ * current folder: SEED.isam. Types of products are those of the machine, else any. */
+#include "tests/random/trial.h"
+
+#include "ir/diag.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void read_types(struct schemes *out) {
-    char text[512], *rest = text, *word;
-    snprintf(text, sizeof text, "%s", getenv("ISAMAP_TYPES") ? getenv("ISAMAP_TYPES") : "");
-    while ((word = strsep(&rest, " ")) && out->n < 16) {
-        enum type t[3];
-        int n = 0;
-        for (char *one; n < 3 && (one = strsep(&word, ",")); n++)
-            if (!type_parse(one, strlen(one), &t[n])) break;
-        if (n == 3) out->at[out->n++] = (struct scheme){t[0], t[1], t[2]};
-    }
+static bool read_types(const char *name, struct bench *b) {
+    struct diags d;
+    diags_init(&d);
+    b->machine = strcmp(name, "host") == 0 ? machine_host(&d) : machine_load(name, NULL, &d);
+    diags_print(&d, stderr);
+    diags_free(&d);
+    if (!b->machine) return false;
+    bench_types(b);
+    machine_free(b->machine);
+    return true;
 }
 
 static void print_program(uint64_t seed, const struct schemes *native, FILE *to) {
@@ -33,20 +34,20 @@ static void print_program(uint64_t seed, const struct schemes *native, FILE *to)
 }
 
 int main(int argc, char **argv) {
-    struct schemes native = {0};
-    read_types(&native);
+    struct bench bench = {0};
     if (argc < 2) {
-        fprintf(stderr, "usage: random_program SEED [COUNT]\n");
+        fprintf(stderr, "usage: random_program SEED [COUNT [MACHINE]]\n");
         return 2;
     }
+    if (argc > 3 && !read_types(argv[3], &bench)) return 1;
     uint64_t seed = strtoull(argv[1], NULL, 0);
-    if (argc == 2) print_program(seed, &native, stdout);
+    if (argc == 2) print_program(seed, &bench.native, stdout);
     for (int k = 0; argc > 2 && k < atoi(argv[2]); k++) {
         char name[64];
         snprintf(name, sizeof name, "%llu.isam", (unsigned long long)seed + (unsigned)k);
         FILE *f = fopen(name, "w");
         if (!f) return perror(name), 1;
-        print_program(seed + (unsigned)k, &native, f);
+        print_program(seed + (unsigned)k, &bench.native, f);
         fclose(f);
     }
     return 0;

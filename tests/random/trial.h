@@ -27,8 +27,9 @@ static inline bool outcome_fails(enum outcome o) {
 struct bench {
     char file[100];          /* of a device: + its host, where that is not the smallest */
     struct machine *machine; /* owned */
-    bool run;                /* its code runs here */
-    struct schemes native;   /* types of its products */
+    bool shipped; /* of machines/, or a port that somebody wrote: as what is shipped may be */
+    bool run;     /* its code runs here */
+    struct schemes native; /* types of its products */
 };
 
 enum { BENCHES = 160 };

@@ -98,6 +98,8 @@ void call_begin(isamap *im) {
     diags_init(&im->diags);
     report_free(&im->report);
     report_init(&im->report);
+    im->note = NULL;
+    im->nnotes = im->notes_cap = 0;
     clear_messages(im);
 }
 
@@ -107,6 +109,8 @@ int call_out_of_memory(isamap *im, size_t wanted) {
     text_free(&im->report.json);
     im->report = (struct report){0};
     text_free(&im->messages);
+    im->note = NULL;
+    im->nnotes = im->notes_cap = 0;
     if (wanted)
         snprintf(
             im->last_message, sizeof im->last_message,
@@ -142,7 +146,48 @@ int call_run(isamap *im, const struct api_call *c, const char *file, const char 
     return status;
 }
 
+/* What the diagnostics say, for a program to read. */
+static void note_messages(isamap *im) {
+    for (int i = 0; i < im->diags.n; i++) {
+        const struct diag *d = &im->diags.at[i];
+        if (im->nnotes == im->notes_cap)
+            GROW(&im->report.arena, im->note, im->nnotes, im->notes_cap);
+        im->note[im->nnotes++] = (struct note){
+            .file = d->file ? arena_strdup(&im->report.arena, d->file) : NULL,
+            .text = arena_strdup(&im->report.arena, d->text),
+            .line = d->line,
+            .column = d->col,
+            .warning = d->warning,
+        };
+    }
+}
+
+/* status, and what was said: members of every result in JSON. */
+static void report_end(isamap *im, int status) {
+    struct report *r = &im->report;
+    const char *error = NULL;
+    for (int i = 0; i < im->nnotes && !error; i++)
+        if (!im->note[i].warning) error = im->note[i].text;
+    report_reopen(r);
+    if (status != ISAMAP_DONE) report_string(r, "error", error ? error : status_text(status));
+    if (im->nnotes) report_open(r, "messages", '[');
+    for (int i = 0; i < im->nnotes; i++) {
+        const struct note *n = &im->note[i];
+        report_open(r, NULL, '{');
+        if (n->file) report_string(r, "file", n->file);
+        if (n->line) report_integer(r, "line", n->line);
+        if (n->line && n->column) report_integer(r, "column", n->column);
+        report_string(r, "severity", n->warning ? "warning" : "error");
+        report_string(r, "text", n->text);
+        report_close(r);
+    }
+    if (im->nnotes) report_close(r);
+    report_integer(r, "status", status);
+    report_close(r);
+}
+
 void messages_take(isamap *im) {
+    if (im->option.json) note_messages(im);
     diags_text(&im->diags, &im->messages);
     diags_free(&im->diags);
     diags_init(&im->diags);
@@ -151,12 +196,16 @@ void messages_take(isamap *im) {
 int call_end(isamap *im, int status) {
     bool errors = im->diags.errors > 0;
     messages_take(im);
-    if (im->defect) return ISAMAP_DEFECT;
-    if (im->unmapped) return ISAMAP_NO_MAPPING;
-    return status == ISAMAP_DONE && errors ? ISAMAP_INPUT : status;
+    if (status == ISAMAP_DONE && errors) status = ISAMAP_INPUT;
+    if (im->unmapped) status = ISAMAP_NO_MAPPING;
+    if (im->defect) status = ISAMAP_DEFECT;
+    if (im->option.json) report_end(im, status);
+    return status;
 }
 
 const char *isamap_result(const isamap *im) {
+    if (im && im->option.json && *im->last_message)
+        return "{\"error\": \"not enough memory\", \"status\": 6}\n";
     const char *at = !im ? NULL : im->option.json ? im->report.json.at : im->report.text.at;
     return at ? at : "";
 }

@@ -1,5 +1,5 @@
-/* What the tables of options.h say to people and shells: --help, what is wrong with a word, and the table of
- * docs/command.md. */
+/* What the tables of options.h say to people and shells: --help, what is wrong with a word, and the
+ * table of docs/command.md. */
 #include "options.h"
 #include "isamap_int.h"
 #include "ir/nearest.h"
@@ -7,17 +7,6 @@
 #include <string.h>
 
 enum { WIDTH = 80, COLUMN = 28 };
-
-static const char *const status_text[] = {
-    [ISAMAP_DONE] = "done",
-    [ISAMAP_INPUT] = "the input is wrong",
-    [ISAMAP_USAGE] = "wrong usage",
-    [ISAMAP_NO_MAPPING] = "no mapping",
-    [ISAMAP_DEFECT] = "a defect in isamap",
-    [ISAMAP_VERIFY] = "verification failed",
-    [ISAMAP_RESOURCES] = "resources exhausted",
-};
-enum { STATUSES = sizeof status_text / sizeof *status_text };
 
 /* ---- lines ---- */
 
@@ -88,8 +77,8 @@ static void option_line(struct text *t, const struct option *o) {
 
 static void say_statuses(struct text *t, unsigned which) {
     struct text s = {0};
-    for (int i = 0; i < STATUSES; i++)
-        if (which & 1u << i) text_printf(&s, "%s%d %s", i ? ", " : "", i, status_text[i]);
+    for (int i = 0; *status_text(i); i++)
+        if (which & 1u << i) text_printf(&s, "%s%d %s", i ? ", " : "", i, status_text(i));
     wrap(t, s.at, 13, 13);
     text_free(&s);
 }

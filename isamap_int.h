@@ -44,11 +44,20 @@ struct options {
     bool plain; /* as in scheduler_options */
 };
 
+/* A diagnostic, kept for the result in JSON. */
+struct note {
+    const char *file, *text; /* file: or NULL */
+    int line, column;        /* 0: not known */
+    bool warning;
+};
+
 struct isamap {
     struct arena arena; /* of the options */
     struct options option;
     struct diags diags;
     struct report report;
+    struct note *note; /* of this call; in the report's arena */
+    int nnotes, notes_cap;
     struct text messages;
     bool defect;   /* of isamap, met during this call */
     bool unmapped; /* with --strict: sums of products that no instruction executes */

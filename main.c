@@ -1,6 +1,7 @@
 /* The command: words to calls of isamap.h, by the tables of options.h. */
 #include "isamap.h"
 #include "options.h"
+#include "report.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ struct line {
     const char *file[MOST_FILES];
     int nfiles;
     const char *out;
-    bool help;
+    bool help, json;
 };
 
 /* Prints and frees the text. */
@@ -25,7 +26,13 @@ static int print(FILE *to, struct text *t, int status) {
     return status;
 }
 
-static int usage_error(struct text *t) {
+/* With --json as every error is: an object on standard output, the words on standard error. */
+static int usage_error(bool json, struct text *t) {
+    struct report r;
+    report_init(&r);
+    if (json) report_error(&r, ISAMAP_USAGE, t->at);
+    if (json) fputs(r.json.at, stdout);
+    report_free(&r);
     fputs("isamap: ", stderr);
     text_append(t, "\n", 1);
     return print(stderr, t, ISAMAP_USAGE);
@@ -55,12 +62,14 @@ static int set_option(struct line *l, const struct option *o, const char *value)
         l->help = true;
     } else if (o->at == NOT_STORED && !*value) {
         text_printf(&t, "--%s '': expected %s", o->name, o->value);
-        return usage_error(&t);
+        return usage_error(l->json, &t);
     } else if (o->at == NOT_STORED) {
         l->out = value;
     } else if (isamap_option(l->im, o->name, value) != ISAMAP_DONE) {
-        fputs(isamap_messages(l->im), stderr);
-        return ISAMAP_USAGE;
+        const char *said = isamap_messages(l->im);
+        if (strncmp(said, "isamap: ", 8) == 0) said += 8;
+        text_append(&t, said, strcspn(said, "\n"));
+        return usage_error(l->json, &t);
     }
     return ISAMAP_DONE;
 }
@@ -69,7 +78,7 @@ static int add_file(struct line *l, const char *word) {
     struct text t = {0};
     if (l->nfiles < MOST_FILES) return l->file[l->nfiles++] = word, ISAMAP_DONE;
     text_printf(&t, "more than %d files from '%s' on", MOST_FILES, word);
-    return usage_error(&t);
+    return usage_error(l->json, &t);
 }
 
 static int parse(struct line *l, int argc, char **argv) {
@@ -89,11 +98,11 @@ static int parse(struct line *l, int argc, char **argv) {
         const struct option *o = option_of(argv[i], l->command, &value);
         if (!o) {
             explain_option(&t, argv[i], l->command);
-            return usage_error(&t);
+            return usage_error(l->json, &t);
         }
         if (!value && o->value && i + 1 == argc) {
             text_printf(&t, "no value after '%s', expected %s", argv[i], o->value);
-            return usage_error(&t);
+            return usage_error(l->json, &t);
         }
         if (!value && o->value) value = argv[++i];
         status = set_option(l, o, value);
@@ -134,7 +143,7 @@ static int check_line(const struct line *l) {
     if (!t.n) return ISAMAP_DONE;
     text_printf(&t, ", expected: isamap %s %s\nfor instance: %.*s", c->name, c->arguments,
                 (int)strcspn(c->examples, "\n"), c->examples);
-    return usage_error(&t);
+    return usage_error(l->json, &t);
 }
 
 static int call(isamap *im, int command, const char *file, const char *out) {
@@ -217,7 +226,8 @@ int main(int argc, char **argv) {
     int status = answer(argc, argv);
     if (status >= 0) return status;
     struct line l = {.command = command_find(argv[1])};
-    if (l.command == COMMANDS) return explain_command(&t, argv[1]), usage_error(&t);
+    if (l.command == COMMANDS) return explain_command(&t, argv[1]), usage_error(false, &t);
+    for (int i = 2; i < argc; i++) l.json |= is(argv[i], "--json");
     l.im = isamap_open();
     if (!l.im) return fputs("isamap: not enough memory\n", stderr), ISAMAP_RESOURCES;
     if (isatty(STDERR_FILENO)) isamap_option(l.im, "progress", NULL);

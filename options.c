@@ -93,6 +93,23 @@ const struct command command_table[COMMANDS] = {
          "isamap calibrate -m host"},
 };
 
+/* ---- exit statuses ---- */
+
+static const char *const statuses[] = {
+    [ISAMAP_DONE] = "done",
+    [ISAMAP_INPUT] = "the input is wrong",
+    [ISAMAP_USAGE] = "wrong usage",
+    [ISAMAP_NO_MAPPING] = "no mapping",
+    [ISAMAP_DEFECT] = "a defect in isamap",
+    [ISAMAP_VERIFY] = "verification failed",
+    [ISAMAP_RESOURCES] = "resources exhausted",
+};
+
+const char *status_text(int status) {
+    return status >= 0 && status < (int)(sizeof statuses / sizeof *statuses) ? statuses[status]
+                                                                             : "";
+}
+
 /* ---- options ---- */
 
 static const char *approach_word(int i) {
@@ -153,7 +170,8 @@ const struct option option_table[] = {
     {"check", 0, OPTION_SWITCH, AT(check), 0, 0, NULL, PLANS, NULL,
      "with --rtl as --verify; otherwise the schedule is proved without it"},
     {"strict", 0, OPTION_SWITCH, AT(strict), 0, 0, NULL, PLANS, NULL,
-     "products and their sums on the fallback of a machine with instructions for them are an error"},
+     "products and their sums on the fallback of a machine with instructions for them are an "
+     "error"},
     {"approach", 0, OPTION_WORDS, AT(approach), 0, 0, "NAME", PLANS | ON(SHOW), approach_word,
      "who answers the compiler's questions (heuristic)"},
     {"record", 0, OPTION_FILE, AT(record), 0, 0, "FILE", PLANS & ~ON(SWEEP), NULL,

@@ -87,6 +87,8 @@ struct options;
 bool option_store(struct options *, struct arena *, const struct option *, const char *value,
                   struct text *expected);
 
+const char *status_text(int status);
+
 /* ---- what is printed from the tables (help.c) ---- */
 void help_overview(struct text *);
 void help_command(struct text *, int command);

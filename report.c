@@ -18,18 +18,38 @@ void report_free(struct report *r) {
     text_free(&r->json);
 }
 
+/* Bytes of the UTF-8 character that begins here; 0: none does (RFC 3629). */
+static size_t character(const char *s) {
+    unsigned char c = (unsigned char)*s;
+    size_t n = c < 0x80                ? 1
+               : c >= 0xc2 && c < 0xe0 ? 2
+               : c >= 0xe0 && c < 0xf0 ? 3
+               : c >= 0xf0 && c < 0xf5 ? 4
+                                       : 0;
+    unsigned char second = n > 1 ? (unsigned char)s[1] : 0;
+    for (size_t i = 1; i < n; i++)
+        if (((unsigned char)s[i] & 0xc0) != 0x80) return 0;
+    bool outside = (c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) ||
+                   (c == 0xf0 && second < 0x90) || (c == 0xf4 && second > 0x8f);
+    return outside ? 0 : n;
+}
+
 static void quoted(struct text *t, const char *s) {
     text_append(t, "\"", 1);
-    for (; *s; s++) {
+    while (*s) {
         unsigned char c = (unsigned char)*s;
+        size_t n = character(s);
         if (c == '"' || c == '\\')
             text_printf(t, "\\%c", c);
         else if (c == '\n')
             text_append(t, "\\n", 2);
         else if (c < 0x20)
             text_printf(t, "\\u%04x", c);
+        else if (n == 0)
+            text_append(t, "\\ufffd", 6);
         else
-            text_append(t, s, 1);
+            text_append(t, s, n);
+        s += n ? n : 1;
     }
     text_append(t, "\"", 1);
 }
@@ -111,6 +131,36 @@ void report_string(struct report *r, const char *key, const char *v) {
     const char *path = begin(r, key);
     quoted(&r->json, v);
     note(r, path)->string = arena_strdup(&r->arena, v);
+}
+
+void report_reopen(struct report *r) {
+    bool finished = r->depth == 0 && r->json.n > 2;
+    if (!finished) {
+        text_free(&r->json);
+        r->nentries = r->depth = 0;
+        r->path[0] = 0;
+        report_open(r, NULL, '{');
+        return;
+    }
+    r->json.n -= 2; /* "}\n", and the end of the last line before it */
+    bool empty = r->json.at[r->json.n - 1] == '{';
+    if (!empty) r->json.n--;
+    r->json.at[r->json.n] = 0;
+    r->depth = 1;
+    r->first[0] = empty;
+}
+
+void report_error(struct report *r, int status, const char *error) {
+    report_open(r, NULL, '{');
+    report_string(r, "error", error);
+    report_open(r, "messages", '[');
+    report_open(r, NULL, '{');
+    report_string(r, "severity", "error");
+    report_string(r, "text", error);
+    report_close(r);
+    report_close(r);
+    report_integer(r, "status", status);
+    report_close(r);
 }
 
 double report_get(const struct report *r, const char *path) {

@@ -35,6 +35,11 @@ void report_number(struct report *, const char *key,
 void report_integer(struct report *, const char *key, int64_t);
 void report_bool(struct report *, const char *key, bool);
 void report_string(struct report *, const char *key, const char *);
+/* A finished result takes more members; one that was left half written is given up for an empty one.
+ * report_close ends it again. */
+void report_reopen(struct report *);
+/* A result that is nothing but an error: {"error": …, "messages": […], "status": …}. */
+void report_error(struct report *, int status, const char *error);
 double report_get(const struct report *, const char *path); /* NAN: none */
 const char *report_key(const struct report *, const char *path, int i);
 

@@ -268,6 +268,12 @@ static bool show_mappings(isamap *im, struct job *j, struct text *out) {
 
 /* ---- show ---- */
 
+static void report_out(struct report *r, const char *out) {
+    report_open(r, NULL, '{');
+    report_string(r, "out", out);
+    report_close(r);
+}
+
 static int show_command(isamap *im, const char *path, const char *out) {
     struct job j;
     job_init(&j, path);
@@ -295,6 +301,7 @@ static int show_command(isamap *im, const char *path, const char *out) {
             path, out ? out : "text");
     }
     ok = ok && (!out || write_text(im, out, &t));
+    if (ok && out) report_out(&im->report, out);
     text_free(&t);
     job_free(&j);
     return ok ? ISAMAP_DONE : ISAMAP_INPUT;
@@ -337,6 +344,7 @@ static int new_machine_command(isamap *im, const char *name, const char *out) {
         text_append(&t, at, strlen(at));
         ok = write_text(im, to, &t);
     }
+    if (ok) report_out(&im->report, to);
     if (ok)
         text_printf(&im->report.text, "wrote       %s; docs/porting.md goes on from here\n", to);
     text_free(&t);

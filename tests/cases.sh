@@ -2,7 +2,7 @@
 # Every tests/cases/NAME.case is a shell text in which `isamap` is the command; what it prints and its exit status must equal NAME.expected.
 # Times are replaced by T. `tests/cases.sh BUILD update` rewrites the expectations: read the diff.
 set -u
-build=$1
+build=$(realpath "$1")
 update=${2:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

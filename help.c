@@ -105,7 +105,10 @@ void help_overview(struct text *t) {
                    "exit status: ");
     say_statuses(t, ~0u);
     text_append(t, "\n", 1);
-    text_printf(t, "isamap --version prints the version.\n");
+    wrap(t,
+         "isamap --version prints the version, --man a manual page, --completion bash (or zsh) "
+         "what completes its words in that shell.",
+         0, 0);
 }
 
 void help_command(struct text *t, int command) {

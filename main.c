@@ -208,6 +208,12 @@ static int answer(int argc, char **argv) {
     const char *second = argc > 2 ? argv[2] : NULL;
     if (is(argv[1], "--version")) {
         text_printf(&t, "isamap " ISAMAP_VERSION "\n");
+    } else if (is(argv[1], "--man")) {
+        help_man(&t, ISAMAP_VERSION);
+    } else if (is(argv[1], "--completion")) {
+        if (second && help_completion(&t, second)) return print(stdout, &t, ISAMAP_DONE);
+        text_printf(&t, "--completion '%s': expected bash or zsh", second ? second : "");
+        return usage_error(false, &t);
     } else if (is(argv[1], "--help") || is(argv[1], "-h") || is(argv[1], "help")) {
         if (second && command_find(second) < COMMANDS)
             help_command(&t, command_find(second));

@@ -16,7 +16,7 @@
 
 const struct command command_table[COMMANDS] = {
     [COMMAND_CHECK] =
-        {"check", "FILE...", FILES_MANY, false, READS,
+        {"check", "FILE...", FILES_MANY, "xml isam onnx sched", false, READS,
          "is a machine, kernel, model or schedule right?",
          "Reads each file and says what is wrong with it and where. A machine file (.xml): names, "
          "layouts, bit fields, synchronisation, emit texts as LLVM and the C compiler read them; "
@@ -26,7 +26,8 @@ const struct command command_table[COMMANDS] = {
          "isamap check machines/edge16.xml examples/i8/c2d.isam\n"
          "isamap check examples/digits/digits.onnx -D N=2"},
     [COMMAND_MAP] =
-        {"map", "PROGRAM -m MACHINE", FILES_ONE, false, READS | STATUS(ISAMAP_NO_MAPPING),
+        {"map", "PROGRAM -m MACHINE", FILES_ONE, "isam onnx", false,
+         READS | STATUS(ISAMAP_NO_MAPPING),
          "which instructions execute which statements, with certificates",
          "Finds every way to execute statements of the program with instructions of the machine, "
          "as the program stands and after rewrites. With --why it says, statement by statement, "
@@ -34,7 +35,7 @@ const struct command command_table[COMMANDS] = {
          "isamap map examples/i8/c2d.isam -m edge16 --why\n"
          "isamap map examples/i8/gmm.isam -m vdla --all --certify"},
     [COMMAND_COMPILE] =
-        {"compile", "PROGRAM -m MACHINE -o OUT", FILES_ONE, true, COMPILES,
+        {"compile", "PROGRAM -m MACHINE -o OUT", FILES_ONE, "isam onnx", true, COMPILES,
          "write a library, object, source, image or schedule",
          "The suffix of OUT says what is written: .so (with a C header beside it), .o, .s and .ll "
          "through LLVM; .c, portable C; .bin, the image for a device with instruction words; "
@@ -42,30 +43,30 @@ const struct command command_table[COMMANDS] = {
          "isamap compile examples/f32/gmm.isam -m host -o gmm.so\n"
          "isamap compile examples/i8/c2d.isam -m edge16 -o c2d.sched"},
     [COMMAND_RUN] =
-        {"run", "PROGRAM [-m MACHINE]", FILES_ONE, false, COMPILES | STATUS(ISAMAP_VERIFY),
-         "compile and run on this computer",
+        {"run", "PROGRAM [-m MACHINE]", FILES_ONE, "isam onnx", false,
+         COMPILES | STATUS(ISAMAP_VERIFY), "compile and run on this computer",
          "Compiles for this CPU (or the machine of -m, if it can execute here), runs, and says how "
          "long it took and which instructions did the work. Inputs that are not given are random.",
          "isamap run examples/f32/gmm.isam --verify\n"
          "isamap run examples/digits/digits.onnx -D N=360 --input image=examples/digits/images.npy "
          "--output-dir ."},
     [COMMAND_SIM] =
-        {"sim", "PROGRAM -m MACHINE", FILES_ONE, false, COMPILES | STATUS(ISAMAP_VERIFY),
-         "compile and simulate: values, cycles, traffic",
+        {"sim", "PROGRAM -m MACHINE", FILES_ONE, "isam onnx", false,
+         COMPILES | STATUS(ISAMAP_VERIFY), "compile and simulate: values, cycles, traffic",
          "Compiles for the machine and executes the schedule on a model made from the machine "
          "file: values, cycles, bytes on each bus, use of each queue. --rtl executes the words of "
          "the instructions on the machine's own model in RTL.",
          "isamap sim examples/i8/c2d.isam -m edge16 -D N=1 --verify\n"
          "isamap sim examples/i8/gmm.isam -m vdla --no-values --trace t.json"},
     [COMMAND_SWEEP] =
-        {"sweep", "PROGRAM -m MACHINE --set NAME=LOW..HIGH [-o OUT.csv]", FILES_ONE, false,
-         COMPILES, "cycles over values of the machine's parameters",
+        {"sweep", "PROGRAM -m MACHINE --set NAME=LOW..HIGH [-o OUT.csv]", FILES_ONE, "isam onnx",
+         false, COMPILES, "cycles over values of the machine's parameters",
          "Compiles and simulates for each value of the parameters that --set names, and marks the "
          "points that no other beats. OUT.csv has a row for each point; OUT.svg beside it shows "
          "them.",
          "isamap sweep examples/i8/gmm.isam -m edge16 --set SPAD=16K..64K -o spad.csv"},
     [COMMAND_BENCH] =
-        {"bench", "PROGRAM|SUITE.csv [-m MACHINE]", FILES_ONE, false,
+        {"bench", "PROGRAM|SUITE.csv [-m MACHINE]", FILES_ONE, "csv isam onnx", false,
          COMPILES | STATUS(ISAMAP_VERIFY), "time against peers, or cycles against the limit",
          "On this CPU: times each workload in turns with what a user would call instead, verifies "
          "the values, and compares with the peak measured in the same run. On a device: simulated "
@@ -73,7 +74,7 @@ const struct command command_table[COMMANDS] = {
          "isamap bench bench/squares.csv --only 'sq128,sq256'\n"
          "isamap bench bench/resnet18_i8.csv -m edge16 --only rn18_c11"},
     [COMMAND_SHOW] =
-        {"show", "FILE -o OUT", FILES_ONE, false, READS,
+        {"show", "FILE -o OUT", FILES_ONE, "isam onnx xml bin", false, READS,
          "a program, mapping, machine or image as a file to look at",
          "The suffixes say what is shown: a program as .isam, or its mapping (with -m) as .svg; a "
          "machine as .dot (a graph) or .sv (a SystemVerilog package of its bit fields); an image "
@@ -81,12 +82,13 @@ const struct command command_table[COMMANDS] = {
          "isamap show examples/i8/c2d.isam -m edge16 -o c2d.svg\n"
          "isamap show machines/edge16.xml -o edge16.dot"},
     [COMMAND_NEW_MACHINE] =
-        {"new-machine", "NAME", FILES_ONE, false, READS, "a commented machine file to start from",
+        {"new-machine", "NAME", FILES_ONE, "", false, READS,
+         "a commented machine file to start from",
          "Writes NAME.xml, a complete small accelerator with a comment on each part. "
          "docs/porting.md goes on from there.",
          "isamap new-machine mine"},
     [COMMAND_CALIBRATE] =
-        {"calibrate", "[-m MACHINE]", FILES_NONE, false, COMPILES,
+        {"calibrate", "[-m MACHINE]", FILES_NONE, "", false, COMPILES,
          "measure the machine's parameters on this computer",
          "Measures the parameters for which the machine file has an element 'measure', and writes "
          "them where the machine will find them. Takes about 20 seconds.",

@@ -1,5 +1,6 @@
 /* The words of the command line: a table of commands, a table of options, a table of exit statuses.
- * Parsing, messages, --help and docs/command.md read them; nothing else says them again. */
+ * Parsing, messages, --help, the man page, shell completion and docs/command.md read them; nothing
+ * else says them again. */
 #ifndef ISAMAP_OPTIONS_H
 #define ISAMAP_OPTIONS_H
 
@@ -32,6 +33,7 @@ struct command {
     const char *name;
     const char *arguments; /* "PROGRAM -m MACHINE" */
     enum command_files files;
+    const char *suffixes; /* of its files: "isam onnx" */
     bool needs_out;       /* -o must be given */
     unsigned statuses;    /* bit n: it may end with exit status n */
     const char *summary;  /* one line */
@@ -89,9 +91,11 @@ bool option_store(struct options *, struct arena *, const struct option *, const
 
 const char *status_text(int status);
 
-/* ---- what is printed from the tables (help.c) ---- */
+/* ---- what is printed from the tables (help.c, help_shell.c) ---- */
 void help_overview(struct text *);
 void help_command(struct text *, int command);
+void help_man(struct text *, const char *version);      /* isamap(1), in roff's macros of man(7) */
+bool help_completion(struct text *, const char *shell); /* bash or zsh; false: another */
 void help_options_table(struct text *);                 /* Markdown */
 /* "unknown option", "… is for `map`": what is wrong with an argument that names an option. */
 void explain_option(struct text *, const char *argument, int command);

@@ -1,7 +1,7 @@
 # libisamap (static for tests and examples, shared to install), the command, the install targets, pkg-config and CMake package.
 set(product_libraries isamap_bench isamap_backends isamap_sim isamap_approaches isamap_scheduler isamap_mapper isamap_machines isamap_onnx
     isamap_ir)
-set(product_sources isamap.c code.c options.c help.c simulate.c sweep.c points.c device_run.c device_agree.c program_image.c context.c commands.c map.c show.c calibrate.c compare.c report.c bench.c bench_rtl.c bench_report.c)
+set(product_sources isamap.c code.c options.c help.c help_shell.c simulate.c sweep.c points.c device_run.c device_agree.c program_image.c context.c commands.c map.c show.c calibrate.c compare.c report.c bench.c bench_rtl.c bench_report.c)
 add_library(isamap_static STATIC ${product_sources})
 target_link_libraries(isamap_static PUBLIC ${product_libraries})
 add_library(isamap_shared SHARED ${product_sources})
@@ -25,3 +25,4 @@ file(GLOB shipped_suites CONFIGURE_DEPENDS bench/*.isam bench/*.csv)
 install(FILES ${shipped_suites} DESTINATION ${CMAKE_INSTALL_DATADIR}/isamap/bench)
 configure_file(cmake/isamap.pc.in isamap.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isamap.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+include(cmake/words.cmake)

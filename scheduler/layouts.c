@@ -65,7 +65,11 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
         return substitute(w, acc->buffer) ? NULL : why;
     if (w->fallback < 0)
         return "an operand needs a copy in another layout, which only a fallback makes";
-    return pack_identity(w, task, i) ? NULL : why;
+    if (role != ROLE_TEMP || written_whole(w, acc->buffer, t->stmt))
+        return pack_identity(w, task, i) ? NULL : why;
+    if (o->by_axes || o->writes) return why;
+    o->by_axes = true;
+    return pack_by_axes(w, task, i, false) ? NULL : why;
 }
 
 static const char *repair_write(struct work *w, int task, int i, const char *why) {

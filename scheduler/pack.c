@@ -62,6 +62,41 @@ static void count_in_steps(struct work *w, const struct stmt *st, struct access 
     *first = (*first - lo) / step;
 }
 
+/* Does the index take each value of the dimension? The axes count in mixed radix. */
+static bool runs_through(const struct program *p, const struct stmt *st, int dim, uint64_t *seen) {
+    int64_t run = 1;
+    if (access_coef(p, &st->dst, dim, p->naxes)) return false;
+    for (bool found = true; found;) {
+        found = false;
+        for (int a = 0; a < p->naxes && !found; a++) {
+            if (!(st->axes >> a & 1) || *seen >> a & 1 || access_coef(p, &st->dst, dim, a) != run)
+                continue;
+            *seen |= UINT64_C(1) << a;
+            run *= p->axis[a].extent;
+            found = true;
+        }
+    }
+    return run == p->buffer[st->dst.buffer].extent[dim];
+}
+
+static bool writes_whole(const struct program *p, const struct stmt *st) {
+    uint64_t seen = 0;
+    if (st->combine != COMBINE_SET || st->nwhere) return false;
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++)
+        if (!runs_through(p, st, d, &seen)) return false;
+    return true;
+}
+
+bool written_whole(const struct work *w, int buffer, int stmt) {
+    for (int k = 0; k < w->norder && w->order[k] != stmt; k++) {
+        const struct stmt *st = &w->p->stmt[w->order[k]];
+        if (st->dst.buffer == buffer && (!st->scope || st->scope == w->p->stmt[stmt].scope) &&
+            writes_whole(w->p, st))
+            return true;
+    }
+    return false;
+}
+
 bool pack_identity(struct work *w, int task, int operand) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[operand];
@@ -325,17 +360,33 @@ static int last_writer(const struct work *w, int buffer) {
     return last;
 }
 
+/* All elements that statements have set, after the last of them. */
+static void copy_set(struct work *w, int to, int from, int last) {
+    bool whole = written_whole(w, from, last) || writes_whole(w->p, &w->p->stmt[last]);
+    for (int s = 0, n = w->p->nstmts; s < n; s++) {
+        const struct stmt *st = &w->p->stmt[s];
+        if (st->dst.buffer != from || st->combine != COMBINE_SET ||
+            (whole && !writes_whole(w->p, st)))
+            continue;
+        struct access there = st->dst, here = st->dst;
+        struct stmt made = *st;
+        here.buffer = to;
+        int copy = rewrite_copy(w, here, there, made.axes);
+        w->p->stmt[copy].where = made.where;
+        w->p->stmt[copy].nwhere = made.nwhere;
+        place_beside(w, copy, last, false);
+        if (whole) return;
+    }
+}
+
 bool pack_between(struct work *w, int old) {
-    uint64_t used = 0;
     struct buffer b = w->p->buffer[old];
-    int axis[MAX_DIMS], last = last_writer(w, old);
+    int last = last_writer(w, old);
     if (w->fallback < 0 || last < 0 || b.size || !has_room(w, b.extent, b.ndims, b.type))
         return false;
     const char *name = unique_name(w, b.name, "made");
     int made = rewrite_buffer(w, name, b.type, ROLE_TEMP, b.ndims, b.extent);
     if (made < 0) return false;
-    for (int d = 0; d < b.ndims; d++)
-        if ((axis[d] = pick_axis(w, name, b.extent[d], &used)) < 0) return false;
     for (int s = 0; s < w->p->nstmts; s++) {
         struct stmt *st = &w->p->stmt[s];
         if (st->dst.buffer != old) continue;
@@ -343,11 +394,6 @@ bool pack_between(struct work *w, int old) {
         for (int r = 0; r < st->nreads; r++)
             if (st->read[r].buffer == old) st->read[r].buffer = made;
     }
-    struct access to = rewrite_access(w, old), from = rewrite_access(w, made);
-    for (int d = 0; d < b.ndims; d++) {
-        set(w, &to, d, axis[d], 1);
-        set(w, &from, d, axis[d], 1);
-    }
-    place_beside(w, rewrite_copy(w, to, from, used), last, false);
+    copy_set(w, old, made, last);
     return true;
 }

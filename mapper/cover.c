@@ -187,10 +187,12 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
     if (o->ncuts > 0) {
         shift(c, stmt, o->ncuts);
         program_cut(cover->program, stmt, o->cut, o->ncuts);
+        covering_changed(c);
     }
     m.stmt = stmt + o->ncuts;
     if (m.init >= stmt) m.init += o->ncuts;
     c->chosen[m.stmt] = covering_add(c, &m, NULL);
+    c->settled = cover->nmappings;
     if (m.init >= 0) c->inside[m.init] = m.stmt;
     if (m.init >= 0) c->chosen[m.init] = FALLBACK;
 }
@@ -209,7 +211,10 @@ static bool decide_stmt(struct covering *c, int stmt) {
                   c->machine->name, p->buffer[p->stmt[stmt].dst.buffer].name);
         return false;
     }
+    struct estimate *of = c->estimate[stmt];
+    c->estimate[stmt] = NULL; /* its views are as large as the program */
     settle(c, stmt, choose(c, stmt, &all));
+    estimate_close(of);
     return true;
 }
 
@@ -250,6 +255,7 @@ static void list_items(struct covering *c) {
 
 void covering_close(struct covering *c) {
     plan_drop(c);
+    flow_free(&c->flow);
     for (int s = 0; s < c->cap; s++) estimate_close(c->estimate[s]);
     arena_free(&c->scratch);
 }

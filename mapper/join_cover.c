@@ -63,16 +63,19 @@ static bool apply(struct covering *c, const struct mapping *m) {
     }
     c->joined = j;
     p->stmt[m->stmt] = view.stmt[m->stmt];
+    covering_changed(c);
     for (int q = 0; q < m->nalso; q++) {
         stmt_hide(&p->arena, p, m->also[q], m->stmt);
         c->chosen[m->also[q]] = FALLBACK;
         c->inside[m->also[q]] = m->stmt;
     }
+    covering_changed(c);
     double cost = option_cost(c, m);
     if (isinf(cost) || isnan(cost)) return false;
     cover->cost += cost;
     struct mapping own = kept(&cover->arena, m);
     c->chosen[m->stmt] = covering_add(c, &own, NULL);
+    c->settled = cover->nmappings;
     return true;
 }
 
@@ -122,6 +125,7 @@ static double price_with(struct covering *c, struct span span, const struct mapp
     arena_init(&t.scratch);
     covering_reserve(&t, cover.program->nstmts);
     for (int i = 0; i < c->cover->nmappings; i++) covering_add(&t, &c->cover->mapping[i], NULL);
+    t.settled = cover.nmappings;
     for (int s = 0; s < cover.program->nstmts; s++) {
         bool outside = s < span.from || s > span.to;
         t.chosen[s] = outside && c->chosen[s] == UNDECIDED ? FALLBACK : c->chosen[s];

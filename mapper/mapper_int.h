@@ -312,6 +312,19 @@ struct joined_stmts { /* what a statement replaces, in common axes; the last one
     struct joined_stmts *next;
 };
 
+struct flow { /* of one program; program NULL: none, or it has changed */
+    struct arena arena;
+    const struct program *program;
+    int *first, *user; /* of buffer b: user[first[b]] to user[first[b + 1] - 1] */
+    bool made;
+};
+
+/* Statements behind one that read or write a buffer; stmt[-1], stmt[-2], …: those up to it. */
+struct users {
+    const int *stmt;
+    int n, before;
+};
+
 struct covering {
     const struct machine *machine;
     const struct needles *needles;
@@ -336,7 +349,14 @@ struct covering {
         int stmt, n;
         const struct mapping *mapping;
     } prologue;
+    struct flow flow;
+    int first;   /* no statement before it is undecided */
+    int settled; /* mappings of the cover; those behind them are trials */
 };
+
+void covering_changed(struct covering *); /* its program is another one, or has other statements */
+struct users flow_users(struct covering *, int buffer, int stmt);
+void flow_free(struct flow *);
 
 struct estimate *estimate_open(const struct program *, int stmt);
 void estimate_close(struct estimate *);

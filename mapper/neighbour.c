@@ -141,9 +141,10 @@ static bool reads_buffer(const struct stmt *s, int buffer) {
 }
 
 /* The last statement before that writes the buffer; -1: none. */
-static int writer_of(const struct program *p, int stmt, int buffer) {
-    for (int w = stmt; w-- > 0;)
-        if (p->stmt[w].dst.buffer == buffer) return w;
+static int writer_of(struct covering *c, int stmt, int buffer) {
+    struct users u = flow_users(c, buffer, stmt - 1);
+    for (int k = 1; k <= u.before; k++)
+        if (c->cover->program->stmt[u.stmt[-k]].dst.buffer == buffer) return u.stmt[-k];
     return -1;
 }
 
@@ -275,10 +276,11 @@ static double departure(const struct pricing *q) {
         q->m && !(q->n->home >> q->n->dst & 1) ? out_price(q->c, q->m, q->n->dst, elements) : 0;
     bool leaves = q->p->buffer[b].role != ROLE_TEMP, ended = false;
     const struct program *whole = q->c->cover->program;
-    for (int r = q->stmt + 1; r < whole->nstmts && b < whole->nbuffers; r++) {
+    struct users u = flow_users(q->c, b, q->stmt);
+    for (int k = 0; k < u.n && !ended; k++) {
+        int r = u.stmt[k];
         struct decided by = decided(q->c, r);
         const struct mapping *to = by.map;
-        if (ended) break;
         ended = value_ends(whole, r, b);
         if (!reads_buffer(&whole->stmt[r], b)) continue;
         if (!to) {
@@ -308,7 +310,9 @@ static bool stays_inside(const struct pricing *q) {
     bool read = false, ended = false;
     if (q->p->buffer[s->dst.buffer].role != ROLE_TEMP || s->dst.buffer >= whole->nbuffers)
         return false;
-    for (int r = q->stmt + 1; r < whole->nstmts && !ended; r++) {
+    struct users u = flow_users(q->c, s->dst.buffer, q->stmt);
+    for (int k = 0; k < u.n && !ended; k++) {
+        int r = u.stmt[k];
         struct decided by = decided(q->c, r);
         const struct mapping *to = by.map;
         ended = value_ends(whole, r, s->dst.buffer);
@@ -330,7 +334,9 @@ static bool move_wanted(const struct pricing *q) {
     const struct program *whole = q->c->cover->program;
     int b = q->p->stmt[q->stmt].dst.buffer;
     bool ended = false;
-    for (int r = q->stmt + 1; r < whole->nstmts && !ended; r++) {
+    struct users u = flow_users(q->c, b, q->stmt);
+    for (int k = 0; k < u.n && !ended; k++) {
+        int r = u.stmt[k];
         struct decided by = decided(q->c, r);
         const struct mapping *to = by.map;
         ended = value_ends(whole, r, b);
@@ -355,9 +361,9 @@ static double fallback_arrivals(const struct pricing *q) {
     const struct stmt *s = &q->p->stmt[q->stmt];
     double sum = 0;
     for (int r = 0; r < s->nreads; r++)
-        sum += arrival(q, writer_of(q->p, q->stmt, s->read[r].buffer), -1, &s->read[r]);
+        sum += arrival(q, writer_of(q->c, q->stmt, s->read[r].buffer), -1, &s->read[r]);
     if (s->combine != COMBINE_SET)
-        sum += arrival(q, writer_of(q->p, q->stmt, s->dst.buffer), -1, &s->dst);
+        sum += arrival(q, writer_of(q->c, q->stmt, s->dst.buffer), -1, &s->dst);
     return sum;
 }
 
@@ -407,7 +413,7 @@ double neighbour_price(struct covering *c, const struct program *p, int stmt,
         bool read = mo->role == OPERAND_READ ||
                     (mo->role == OPERAND_DST &&
                      (mo->read >= 0 || (s->combine != COMBINE_SET && q.m->init < 0)));
-        int w = a && read ? writer_of(p, stmt, a->buffer) : -1;
+        int w = a && read ? writer_of(c, stmt, a->buffer) : -1;
         bool continues = w >= 0 && mo->role == OPERAND_DST && mo->read < 0 &&
                          c->chosen[w] == UNDECIDED && p->stmt[w].combine == COMBINE_SET;
         if (a && read && !(continues && c->exact))

@@ -14,6 +14,10 @@ enum { WINDOW = 12, MAX_STATES = 48, MAX_EXPANDED = 1024, MAX_TRIED = 24, INSIDE
 
 static const double UNKNOWN = -1; /* what follows was not looked at */
 
+static int compare_ints(const void *a, const void *b) {
+    return *(const int *)a - *(const int *)b;
+}
+
 struct step_state {
     uint64_t key;
     double cost, togo;
@@ -51,39 +55,63 @@ static bool touches(const struct stmt *s, int buffer) {
     return s->combine != COMBINE_SET && s->dst.buffer == buffer;
 }
 
-static int first_reader(const struct program *p, int stmt) {
-    for (int r = stmt + 1; r < p->nstmts; r++)
-        if (touches(&p->stmt[r], p->stmt[stmt].dst.buffer)) return r;
+static int first_reader(struct covering *c, int stmt) {
+    const struct program *p = c->cover->program;
+    int b = p->stmt[stmt].dst.buffer;
+    struct users u = flow_users(c, b, stmt);
+    for (int k = 0; k < u.n; k++)
+        if (touches(&p->stmt[u.stmt[k]], b)) return u.stmt[k];
     return -1;
 }
 
 /* A copy or fill, and what an accumulation continues, is decided after who goes on with it: that
  * one says where it is wanted. */
-static int decided_after(const struct program *p, int stmt) {
+static int decided_after(struct covering *c, int stmt) {
+    const struct program *p = c->cover->program;
     const struct stmt *s = &p->stmt[stmt];
-    int r = s->combine == COMBINE_SET ? first_reader(p, stmt) : -1;
+    int r = s->combine == COMBINE_SET ? first_reader(c, stmt) : -1;
     if (r < 0) return -1;
     bool continued = p->stmt[r].combine != COMBINE_SET && p->stmt[r].dst.buffer == s->dst.buffer;
     return s->nops == 1 || continued ? r : -1;
 }
 
-static void order_stmt(const struct covering *c, struct plan *p, int stmt) {
-    const struct program *whole = c->cover->program;
+/* Statements before this one that are decided after it, from the last on: they write what it
+ * touches, and nobody reads that in between. */
+static int writers_after(struct covering *c, int stmt, int *out) {
+    const struct program *p = c->cover->program;
+    const struct stmt *s = &p->stmt[stmt];
+    int n = 0;
+    for (int r = -1; r < s->nreads; r++) {
+        int b = r < 0 ? s->dst.buffer : s->read[r].buffer;
+        struct users u = flow_users(c, b, stmt - 1);
+        for (int k = 1; k <= u.before && n < WINDOW; k++) {
+            int f = u.stmt[-k];
+            if (p->stmt[f].dst.buffer == b && decided_after(c, f) == stmt) out[n++] = f;
+            if (touches(&p->stmt[f], b)) break;
+        }
+    }
+    return n;
+}
+
+static void order_stmt(struct covering *c, struct plan *p, int stmt) {
+    int before[WINDOW], n;
     if (c->chosen[stmt] != UNDECIDED || p->n == WINDOW) return;
     for (int k = 0; k < p->n; k++)
         if (p->order[k] == stmt) return;
     p->order[p->n++] = stmt;
-    for (int f = 0; f < stmt; f++)
-        if (decided_after(whole, f) == stmt) order_stmt(c, p, f);
+    n = writers_after(c, stmt, before);
+    qsort(before, (size_t)n, sizeof *before, compare_ints);
+    for (int i = 0; i < n; i++) order_stmt(c, p, before[i]);
 }
 
-static void order_all(const struct covering *c, struct plan *p) {
+static void order_all(struct covering *c, struct plan *p) {
     const struct program *whole = c->cover->program;
-    for (int s = 0; s < whole->nstmts && p->n < WINDOW; s++) {
-        int after = decided_after(whole, s);
+    while (c->first < whole->nstmts && c->chosen[c->first] != UNDECIDED) c->first++;
+    for (int s = c->first; s < whole->nstmts && p->n < WINDOW; s++) {
+        int after = decided_after(c, s);
         if (after < 0 || c->chosen[after] != UNDECIDED) order_stmt(c, p, s);
     }
-    for (int s = 0; s < whole->nstmts; s++) order_stmt(c, p, s);
+    for (int s = c->first; s < whole->nstmts && p->n < WINDOW; s++) order_stmt(c, p, s);
 }
 
 static bool connected(const struct program *p, int a, int b) {
@@ -173,15 +201,18 @@ static void enter(struct covering *c, const struct plan *p, const int *chosen, i
 }
 
 /* Does a decided accumulation begin with the fill? */
-static bool absorbed(const struct covering *c, int stmt) {
-    for (int s = 0; s < c->cover->program->nstmts; s++)
+static bool absorbed(struct covering *c, int stmt) {
+    struct users u = flow_users(c, c->cover->program->stmt[stmt].dst.buffer, stmt);
+    for (int k = 0; k < u.n; k++) {
+        int s = u.stmt[k];
         if (c->chosen[s] >= 0 && c->cover->mapping[c->chosen[s]].init == stmt) return true;
+    }
     return false;
 }
 
 static int trial_mapping(struct covering *c, const struct option *o) {
     const struct cover *cover = c->cover;
-    for (int i = 0; i < cover->nmappings; i++)
+    for (int i = c->settled; i < cover->nmappings; i++)
         if (cover->mapping[i].group == o->map.group) return i;
     return covering_add(c, &o->map, o->view);
 }
@@ -262,7 +293,7 @@ static void know_best(struct covering *c, struct plan *p) {
     for (int i = 0; i < last->nstates; i++) p->best = fmin(p->best, last->state[i].cost);
     for (int k = p->n; k-- > 0;) {
         int stmt = p->order[k];
-        double own = decided_after(c->cover->program, stmt) < 0 ? options_of(c, stmt).floor : 0;
+        double own = decided_after(c, stmt) < 0 ? options_of(c, stmt).floor : 0;
         p->step[k].floor = p->step[k + 1].floor + own;
     }
 }

@@ -38,7 +38,7 @@ static struct part_price part_price(struct covering *c, struct program *q, int f
     struct part_price sum = {.needles = true};
     double all = 0, mapped = 0;
     c->cover->program = q;
-    c->prologue.program = NULL;
+    covering_changed(c);
     for (int s = from; s < to; s++) {
         bool needle;
         sum.cycles += best_price(c, q, s, &needle);
@@ -49,7 +49,7 @@ static struct part_price part_price(struct covering *c, struct program *q, int f
     }
     sum.products = mapped >= 0.99 * all;
     c->cover->program = own;
-    c->prologue.program = NULL;
+    covering_changed(c);
     return sum;
 }
 
@@ -198,7 +198,7 @@ static void take(struct covering *c, struct program *q, int from, int to) {
     if (q->naxes > FEW_AXES) program_share_axes(q, from, to, c->own_axes);
     program_free(c->cover->program);
     c->cover->program = q;
-    c->prologue.program = NULL;
+    covering_changed(c);
 }
 
 /* `kept` says of each statement whether it stays as it is; what is written in place of one does. */

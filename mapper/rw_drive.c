@@ -280,6 +280,7 @@ static void apply(struct drive *v, int from, const struct rewrite *r, const stru
     struct program *q = r->apply(next.program, f, n);
     if (!q) return;
     v->d->out->tried++;
+    if (!v->nseen) known(v, program_hash(v->at[0].program));
     if (known(v, program_hash(q))) {
         program_free(q);
         return;
@@ -357,10 +358,10 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     struct drive v = {
         .d = d, .stmt = stmt, .floats = type_is_float(p->buffer[p->stmt[stmt].dst.buffer].type)};
     arena_init(&v.arena);
-    struct stage root = {.program = program_copy(p), .from = stmt, .to = stmt + 1};
+    struct stage root = {.from = stmt, .to = stmt + 1, .kept = true};
+    root.program = (struct program *)p; /* only read */
     GROW(&v.arena, v.at, v.n, v.cap);
     v.at[v.n++] = root;
-    known(&v, program_hash(p));
     for (int i = 0; i < v.n; i++) {
         bool goal;
         struct search s = look(&v, &v.at[i], &goal);

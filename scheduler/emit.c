@@ -319,8 +319,9 @@ static bool grid_depth(struct emitter *e, struct nodes *out, int d) {
     return true;
 }
 
-bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
-    struct emitter *e = arena_alloc(w->arena, sizeof *e), *next = NULL;
+static bool emit_with(struct arena *own, struct work *w, const struct moves *moves, int nest,
+                      struct nodes *out) {
+    struct emitter *e = arena_alloc(own, sizeof *e), *next = NULL;
     struct nest *n = &w->nest[nest];
     int64_t at[MAX_MEMORIES] = {0};
     if (n->core >= 0) plan_arrange(w, n, &n->plan);
@@ -328,7 +329,7 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     if (n->partner >= 0) place_tile(w, n, at);
     if (!emitter_open(e, w, moves, n, at)) return false;
     if (n->partner >= 0) {
-        next = arena_alloc(w->arena, sizeof *next);
+        next = arena_alloc(own, sizeof *next);
         if (w->nest[n->partner].core >= 0)
             plan_arrange(w, &w->nest[n->partner], &w->nest[n->partner].plan);
         if (!emitter_open(next, w, moves, &w->nest[n->partner], at)) return false;
@@ -357,5 +358,13 @@ bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes
     if (!ok && !w->diags->errors)
         diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
                   "queues that a nest joins have no sync between them");
+    return ok;
+}
+
+bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
+    struct arena own;
+    arena_init(&own);
+    bool ok = emit_with(&own, w, moves, nest, out);
+    arena_free(&own);
     return ok;
 }

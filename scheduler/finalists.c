@@ -19,6 +19,9 @@ static struct work work_alone(const struct work *w, struct arena *scratch, struc
     alone.arena = scratch;
     alone.diags = diags;
     alone.copies = alone.copies_kept = NULL;
+    alone.uses = uses_new(scratch);
+    alone.cap_buffers = alone.cap_homes = alone.cap_stmts = alone.cap_tasks_of = 0;
+    alone.cap_prepare = alone.cap_order = 0;
     alone.s = schedule_new(alone.m);
     alone.s->program = alone.p = program_copy(w->p);
     alone.home = arena_copy(scratch, w->home, sizeof *alone.home * (size_t)alone.p->nbuffers);

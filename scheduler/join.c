@@ -68,6 +68,7 @@ bool join_begin(struct work *w) {
 }
 
 static void restore(struct work *w, struct joined *j) {
+    w->changes++;
     const struct stmt one = w->p->stmt[j->stmt[j->n - 1]];
     for (int q = 0; q < j->n; q++) {
         struct stmt *s = &j->own[q];

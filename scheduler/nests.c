@@ -18,8 +18,10 @@ static bool in_nest(const struct nest *n, int task) {
 
 bool needs_home(const struct work *w, const struct nest *n, int buffer) {
     if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return true;
-    for (int i = 0; i < w->norder; i++) {
-        int s = w->order[i];
+    int count;
+    const int *use = buffer_uses(w, buffer, &count);
+    for (int i = 0; i < count; i++) {
+        int s = use[i];
         if (w->task_of[s] == -2 || (w->task_of[s] >= 0 && in_nest(n, w->task_of[s]))) continue;
         for (int r = 0; r < w->p->stmt[s].nreads; r++)
             if (w->p->stmt[s].read[r].buffer == buffer) return true;

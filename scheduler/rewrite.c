@@ -39,14 +39,21 @@ const char *unique_name(struct work *w, const char *base, const char *suffix) {
     return name;
 }
 
+/* For one more than n; `cap` is what the array was made for, 0: just what it holds. */
+static void *room(struct arena *a, void *old, int n, int *cap, size_t size) {
+    if (n < *cap) return old;
+    *cap = 2 * n + 16;
+    char *out = arena_array(a, (size_t)*cap, size);
+    if (n) memcpy(out, old, size * (size_t)n);
+    return out;
+}
+
 int rewrite_buffer(struct work *w, const char *name, enum type type, enum role role, int ndims,
                    const int64_t *extent) {
     struct program *p = w->p;
     int n = p->nbuffers;
-    struct buffer *buffer = arena_array(&p->arena, (size_t)n + 1, sizeof *buffer);
-    struct home *home = arena_array(w->arena, (size_t)n + 1, sizeof *home);
-    memcpy(buffer, p->buffer, sizeof *buffer * (size_t)n);
-    memcpy(home, w->home, sizeof *home * (size_t)n);
+    struct buffer *buffer = room(&p->arena, p->buffer, n, &w->cap_buffers, sizeof *buffer);
+    struct home *home = room(w->arena, w->home, n, &w->cap_homes, sizeof *home);
     int64_t elements = 1, *own = arena_copy(&p->arena, extent, sizeof *extent * (size_t)ndims);
     for (int d = 0; d < ndims; d++)
         if (__builtin_mul_overflow(elements, extent[d], &elements) || elements > INT64_MAX / 16) {
@@ -72,18 +79,13 @@ struct access rewrite_access(struct work *w, int buffer) {
         .coef = arena_array(&w->p->arena, rows * (size_t)(w->p->naxes + 1) + 1, sizeof(int64_t))};
 }
 
-static void *append(struct arena *a, const void *old, int n, size_t size) {
-    char *out = arena_array(a, (size_t)n + 1, size);
-    if (n) memcpy(out, old, size * (size_t)n);
-    return out;
-}
-
 int rewrite_copy(struct work *w, struct access dst, struct access src, uint64_t axes) {
     struct program *p = w->p;
     int n = p->nstmts;
-    p->stmt = append(&p->arena, p->stmt, n, sizeof *p->stmt);
-    w->task_of = append(w->arena, w->task_of, n, sizeof *w->task_of);
-    w->in_prepare = append(w->arena, w->in_prepare, n, sizeof *w->in_prepare);
+    w->changes++;
+    p->stmt = room(&p->arena, p->stmt, n, &w->cap_stmts, sizeof *p->stmt);
+    w->task_of = room(w->arena, w->task_of, n, &w->cap_tasks_of, sizeof *w->task_of);
+    w->in_prepare = room(w->arena, w->in_prepare, n, &w->cap_prepare, sizeof *w->in_prepare);
     struct stmt *st = &p->stmt[n];
     struct op *op = arena_alloc(&p->arena, sizeof *op);
     enum type t = p->buffer[dst.buffer].type;
@@ -104,7 +106,7 @@ void rewrite_order(struct work *w, int stmt, int after) {
     if (after >= 0)
         for (int i = 0; i < w->norder; i++)
             if (w->order[i] == after) at = i + 1;
-    int *order = append(w->arena, w->order, w->norder, sizeof *order);
+    int *order = room(w->arena, w->order, w->norder, &w->cap_order, sizeof *order);
     memmove(order + at + 1, order + at, sizeof *order * (size_t)(w->norder - at));
     order[at] = stmt;
     w->order = order;

@@ -21,6 +21,7 @@ static bool check_items(struct work *w) {
 
 static void begin(struct work *w) {
     struct program *p = w->p;
+    w->uses = uses_new(w->arena);
     recur_begin(w);
     w->home = arena_array(w->arena, (size_t)p->nbuffers + 1, sizeof *w->home);
     for (int b = 0; b < p->nbuffers; b++)

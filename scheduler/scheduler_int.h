@@ -33,6 +33,10 @@ struct region;
 struct slot;
 struct copies;
 
+/* uses.c: statements of the order that access a buffer. */
+struct uses *uses_new(struct arena *);
+const int *buffer_uses(const struct work *, int buffer, int *n);
+
 /* ---- values: numbers that may depend on loop variables ---- */
 struct val {
     const struct sx *x; /* NULL: the constant c */
@@ -339,6 +343,9 @@ struct work {
     struct home *home;  /* for each buffer */
     int *order, norder; /* statements in the order of execution */
     bool *in_prepare;   /* for each statement */
+    int cap_buffers, cap_homes, cap_stmts, cap_tasks_of, cap_prepare, cap_order; /* rewrite.c */
+    int changes;       /* of statements and what they access */
+    struct uses *uses; /* of buffers (uses.c) */
     struct program **finishing; /* semantics of moves that finish results: freed at the end */
     int nfinishing, finishing_cap;
     struct nest *nest;

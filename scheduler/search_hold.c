@@ -241,7 +241,9 @@ static void keep_simple(const struct search *s, struct plan *found, int n, int a
 
 /* A question: the best of all that fit, and what the search found. */
 void residency_ask(struct search *s, struct plan *p) {
-    struct plan *found = arena_array(s->w->arena, COMBINATIONS + 1, sizeof *found), q = *p;
+    struct arena scratch;
+    arena_init(&scratch);
+    struct plan *found = arena_array(&scratch, COMBINATIONS + 1, sizeof *found), q = *p;
     int n = 0;
     struct residencies r;
     struct plan loops = *p;
@@ -269,6 +271,7 @@ void residency_ask(struct search *s, struct plan *p) {
         QUESTION_RESIDENCY,
         arena_printf(s->w->arena, "copies of statement %d", search_task(s)->stmt), n, 0, c};
     if (s->w->decider) *p = found[decide(s->w->decider, &ask)];
+    arena_free(&scratch);
 }
 
 static bool transfers(const struct search *s, const struct plan *p, const struct opnd *o,

@@ -1,0 +1,68 @@
+/* Who reads or writes a buffer, in the order of the statements: neighbours are looked up, not
+ * searched for. Made anew after the covering's program changed (covering_changed). */
+#include "mapper/mapper_int.h"
+
+static bool touches(const struct stmt *s, int r) {
+    for (int q = 0; q < r; q++)
+        if (s->read[q].buffer == s->read[r].buffer) return false; /* listed already */
+    return s->read[r].buffer != s->dst.buffer;
+}
+
+/* Counts the users of each buffer, or lists them. */
+static void list_users(const struct program *p, int *at, int *user) {
+    for (int k = 0; k < p->nstmts; k++) {
+        const struct stmt *s = &p->stmt[k];
+        int n = at[s->dst.buffer]++;
+        if (user) user[n] = k;
+        for (int r = 0; r < s->nreads; r++) {
+            if (!touches(s, r)) continue;
+            n = at[s->read[r].buffer]++;
+            if (user) user[n] = k;
+        }
+    }
+}
+
+static void flow_make(struct flow *f, const struct program *p) {
+    if (f->made) arena_free(&f->arena);
+    arena_init(&f->arena);
+    f->made = true;
+    f->program = p;
+    size_t n = (size_t)p->nbuffers;
+    int *at = arena_array(&f->arena, n + 1, sizeof *at), sum = 0;
+    list_users(p, at, NULL);
+    f->first = arena_array(&f->arena, n + 2, sizeof *f->first);
+    for (int b = 0; b < p->nbuffers; b++) {
+        f->first[b] = sum;
+        sum += at[b];
+        at[b] = f->first[b];
+    }
+    f->first[n] = sum;
+    f->user = arena_array(&f->arena, (size_t)sum + 1, sizeof *f->user);
+    list_users(p, at, f->user);
+}
+
+void flow_free(struct flow *f) {
+    if (f->made) arena_free(&f->arena);
+    *f = (struct flow){.made = false};
+}
+
+void covering_changed(struct covering *c) {
+    c->flow.program = NULL;
+    c->prologue.program = NULL;
+}
+
+struct users flow_users(struct covering *c, int buffer, int stmt) {
+    const struct program *p = c->cover->program;
+    if (c->flow.program != p) flow_make(&c->flow, p);
+    if (buffer >= p->nbuffers) return (struct users){0};
+    int lo = c->flow.first[buffer], hi = c->flow.first[buffer + 1], end = hi;
+    while (lo < hi) { /* the first behind the statement */
+        int mid = lo + (hi - lo) / 2;
+        if (c->flow.user[mid] > stmt)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return (struct users){
+        .stmt = c->flow.user + lo, .n = end - lo, .before = lo - c->flow.first[buffer]};
+}

@@ -241,11 +241,16 @@ bool write_text(isamap *im, const char *path, const struct text *t) {
 }
 
 /* --weights. A model's are embedded where the file is code, else in a file beside it. */
-static enum weights chosen_weights(const isamap *im, const struct job *j, const char *suffix) {
+static bool chosen_weights(isamap *im, const struct job *j, const char *suffix, enum weights *out) {
     bool text = strcmp(suffix, ".so") && strcmp(suffix, ".o");
-    for (int k = 0; im->option.weights && k < WEIGHTS_PLACES; k++)
-        if (!strcmp(im->option.weights, weights_name[k])) return (enum weights)k;
-    return !j->model ? WEIGHTS_ARGUMENTS : text ? WEIGHTS_FILE : WEIGHTS_EMBED;
+    *out = !j->model ? WEIGHTS_ARGUMENTS : text ? WEIGHTS_FILE : WEIGHTS_EMBED;
+    if (!im->option.weights) return true;
+    for (int k = 0; k < WEIGHTS_PLACES; k++)
+        if (!strcmp(im->option.weights, weights_name[k])) return *out = (enum weights)k, true;
+    diag_line(&im->diags, "--weights", 0, 0, "'%s' is no place for weights, expected %s, %s or %s",
+              im->option.weights, weights_name[WEIGHTS_EMBED], weights_name[WEIGHTS_FILE],
+              weights_name[WEIGHTS_ARGUMENTS]);
+    return false;
 }
 
 /* What the model calls the buffer; NULL: it does not name it. */
@@ -264,8 +269,7 @@ static bool write_code(isamap *im, struct job *j, const char *out) {
     size_t n = (size_t)p->nbuffers + 1;
     struct backend_options options = {.target = im->option.target};
     const struct backend *b = backend_find(j->schedule, suffix, &im->diags);
-    if (!b) return false;
-    options.weights = chosen_weights(im, j, suffix);
+    if (!b || !chosen_weights(im, j, suffix, &options.weights)) return false;
     const void **data = arena_array(&j->arena, n, sizeof *data);
     const char **title = arena_array(&j->arena, n, sizeof *title);
     for (int k = 0; k < p->nbuffers; k++) {

@@ -2,6 +2,7 @@
  * call instead, and with the machine's best multiply-accumulate loop; devices are simulated and
  * compared with the least time that the work needs (docs/bench.md). */
 #include "bench_int.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -161,7 +162,7 @@ static void add_rivals(struct contest *c) {
         if (w.kind == WORK_OTHER || !p->can(&w)) continue;
         const struct buffer *out = &j->program->buffer[w.c];
         struct rival r = {.peer = i,
-                          .result = malloc((size_t)out->elements * type_size(out->type) + 1)};
+                          .result = memory_bytes((size_t)out->elements * type_size(out->type) + 1)};
         if (r.result) {
             memset(r.result, 0xff, (size_t)out->elements * type_size(out->type));
             r.state =
@@ -192,8 +193,7 @@ static void judge_rivals(struct contest *c, int rounds) {
     if (best < 0) return;
     o->best = c->b->peers.at[c->rival[best].peer]->name;
     o->ratio = o->peer[c->rival[best].peer] / o->ours;
-    double *ratio = malloc((size_t)rounds * sizeof *ratio);
-    if (!ratio) abort();
+    double *ratio = memory_bytes((size_t)rounds * sizeof *ratio);
     for (int r = 0; r < rounds; r++) ratio[r] = c->seconds[1 + best][r] / c->seconds[0][r];
     least_and_most(ratio, rounds, &o->ratio_least, &o->ratio_most);
     free(ratio);
@@ -230,8 +230,7 @@ static bool take_turns(struct contest *c) {
                                        .user = c->rival[i].state};
     if (c->peak) list[n++] = (struct contender){.run = code_run, .user = &c->peak->code};
     for (int i = 0; i < n; i++) {
-        c->seconds[i] = list[i].seconds = calloc((size_t)rounds, sizeof(double));
-        if (!c->seconds[i]) abort();
+        c->seconds[i] = list[i].seconds = memory_array((size_t)rounds, sizeof(double));
     }
     if (!clock_rounds(list, n, rounds, c->o->threads)) return false;
     for (int i = 0; i < n; i++) c->o->disturbed += list[i].disturbed;

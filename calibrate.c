@@ -2,8 +2,8 @@
  * which the program is predicted to take the time that it takes here. The decisions stay the same
  * while the parameter varies. */
 #include "isamap_int.h"
+#include "ir/cleanup.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -127,13 +127,7 @@ static bool run_once(const struct calibration *c, struct setting *s) {
 
 static bool write_program(const struct calibration *c, const struct measure *q) {
     char *path = arena_printf(c->arena, "%s/program.isam", c->folder);
-    FILE *f = fopen(path, "w");
-    bool ok = f && fputs(q->text, f) >= 0;
-    if (f) ok = fclose(f) == 0 && ok;
-    if (!ok)
-        diag_line(&c->im->diags, path, 0, 0, "the measuring program cannot be written: %s",
-                  strerror(errno));
-    return ok;
+    return file_write(path, q->text, strlen(q->text), &c->im->diags);
 }
 
 static int settings_make(const struct calibration *c, const struct measure *q, struct setting *s) {
@@ -222,19 +216,13 @@ static void make_folders(char *path) {
 static bool write_parameters(const struct calibration *c, const char *path) {
     const struct machine *m = c->machine->machine;
     make_folders(arena_strdup(c->arena, path));
-    FILE *f = fopen(path, "w");
-    bool ok = f != NULL;
-    if (f) {
-        fprintf(f, "# parameters of machine '%s' as isamap calibrate measured them here\n",
-                m->name);
-        for (int i = 0; i < m->nparams; i++)
-            if (c->measured[i]) fprintf(f, "%s = %" PRId64 "\n", m->param[i].name, c->value[i]);
-        ok = !ferror(f);
-        ok = fclose(f) == 0 && ok;
-    }
-    if (!ok)
-        diag_line(&c->im->diags, path, 0, 0, "the file cannot be written: %s", strerror(errno));
-    return ok;
+    struct output *o = output_open(path, &c->im->diags);
+    if (!o) return false;
+    fprintf(o->file, "# parameters of machine '%s' as isamap calibrate measured them here\n",
+            m->name);
+    for (int i = 0; i < m->nparams; i++)
+        if (c->measured[i]) fprintf(o->file, "%s = %" PRId64 "\n", m->param[i].name, c->value[i]);
+    return output_close(o, true, &c->im->diags);
 }
 
 static void remove_folder(const char *folder, struct arena *a) {
@@ -259,6 +247,7 @@ static int calibrate(isamap *im, struct job *j, const char *out) {
                   out ? "the folder cannot be made" : "no folder for its parameters, expected -o");
         return ISAMAP_INPUT;
     }
+    cleanup_folder(folder);
     struct calibration c = {.im = im, .arena = &j->arena, .machine = j, .folder = folder};
     c.value = arena_array(&j->arena, (size_t)m->nparams + 1, sizeof *c.value);
     c.measured = arena_array(&j->arena, (size_t)m->nparams + 1, sizeof *c.measured);
@@ -276,6 +265,7 @@ static int calibrate(isamap *im, struct job *j, const char *out) {
     }
     report_close(&im->report);
     remove_folder(folder, &j->arena);
+    cleanup_forget(folder);
     return ok ? ISAMAP_DONE : ISAMAP_INPUT;
 }
 

@@ -2,6 +2,7 @@
 #include "isamap_int.h"
 #include "backends/bits.h"
 #include "backends/conform.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -53,9 +54,9 @@ static void report_fallback(struct report *r, int64_t macs, int64_t all_macs, in
 void report_work(struct report *r, const struct schedule *s, const struct sim_result *done) {
     const struct machine *m = s->machine;
     const struct program *p = s->program;
-    int *by = calloc((size_t)p->nstmts + 1, sizeof *by);
-    int64_t *macs = calloc((size_t)m->ninstrs + 1, sizeof *macs),
-            *operations = calloc((size_t)m->ninstrs + 1, sizeof *operations);
+    int *by = memory_array((size_t)p->nstmts + 1, sizeof *by);
+    int64_t *macs = memory_array((size_t)m->ninstrs + 1, sizeof *macs),
+            *operations = memory_array((size_t)m->ninstrs + 1, sizeof *operations);
     for (int i = 0; i < p->nstmts; i++) by[i] = m->ninstrs;
     executors(s, &s->prepare, NULL, 0, by);
     executors(s, &s->run, NULL, 0, by);
@@ -227,17 +228,7 @@ int isamap_run(isamap *im, const char *path) {
 /* ---- compile ---- */
 
 bool write_text(isamap *im, const char *path, const struct text *t) {
-    struct text temporary = {0};
-    text_printf(&temporary, "%s.tmp", path);
-    FILE *f = fopen(temporary.at, "w");
-    bool ok = f && fwrite(t->at, 1, t->n, f) == t->n;
-    if (f && fclose(f) != 0) ok = false;
-    if (!ok || rename(temporary.at, path) != 0) {
-        diag_line(&im->diags, path, 0, 0, "cannot write '%s'", path);
-        ok = false;
-    }
-    text_free(&temporary);
-    return ok;
+    return file_write(path, t->at, t->n, &im->diags);
 }
 
 /* --weights. A model's are embedded where the file is code, else in a file beside it. */

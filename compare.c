@@ -2,6 +2,7 @@
  * floats within 4·K·ε·Σ|a||b|, where Σ|a||b| comes from a second interpretation in f64 with
  * magnitudes instead of values. */
 #include "isamap_int.h"
+#include "ir/memory.h"
 
 #include <float.h>
 #include <math.h>
@@ -92,7 +93,7 @@ static struct arrays magnitudes(const struct job *j, const struct arrays *in) {
     for (int b = 0; b < in->n; b++) {
         const struct buffer *buffer = &j->program->buffer[b];
         if (!in->data[b]) continue;
-        double *to = m.data[b] = calloc((size_t)buffer->elements + 1, sizeof *to);
+        double *to = m.data[b] = memory_take((size_t)buffer->elements + 1, sizeof *to);
         for (int64_t e = 0; e < buffer->elements; e++) {
             union value v = type_load(buffer->type, (const char *)in->data[b] +
                                                         (size_t)e * type_size(buffer->type));

@@ -93,7 +93,7 @@ int isamap_option(isamap *im, const char *name, const char *value) {
 /* ---- calls ---- */
 
 void call_begin(isamap *im) {
-    im->defect = im->unmapped = false;
+    im->defect = im->unmapped = im->exhausted = false;
     diags_free(&im->diags);
     diags_init(&im->diags);
     report_free(&im->report);
@@ -119,6 +119,9 @@ int call_out_of_memory(isamap *im, size_t wanted) {
     else
         snprintf(im->last_message, sizeof im->last_message,
                  "error: not enough memory, expected a smaller program or more memory\n");
+    snprintf(im->last_result, sizeof im->last_result,
+             "{\n  \"error\": \"%.*s\",\n  \"status\": %d\n}\n",
+             (int)strcspn(im->last_message, "\n") - 7, im->last_message + 7, ISAMAP_RESOURCES);
     return ISAMAP_RESOURCES;
 }
 
@@ -189,6 +192,7 @@ static void report_end(isamap *im, int status) {
 void messages_take(isamap *im) {
     if (im->option.json) note_messages(im);
     diags_text(&im->diags, &im->messages);
+    im->exhausted |= im->diags.exhausted;
     diags_free(&im->diags);
     diags_init(&im->diags);
 }
@@ -198,6 +202,7 @@ int call_end(isamap *im, int status) {
     messages_take(im);
     if (status == ISAMAP_DONE && errors) status = ISAMAP_INPUT;
     if (im->unmapped) status = ISAMAP_NO_MAPPING;
+    if (im->exhausted) status = ISAMAP_RESOURCES;
     if (im->defect) status = ISAMAP_DEFECT;
     if (im->option.json) report_end(im, status);
     return status;
@@ -206,6 +211,7 @@ int call_end(isamap *im, int status) {
 const char *isamap_result(const isamap *im) {
     if (im && im->option.json && *im->last_message)
         return "{\"error\": \"not enough memory\", \"status\": 6}\n";
+    if (im && im->option.json && *im->last_message) return im->last_result;
     const char *at = !im ? NULL : im->option.json ? im->report.json.at : im->report.text.at;
     return at ? at : "";
 }

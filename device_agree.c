@@ -2,6 +2,7 @@
  */
 #include "isamap_int.h"
 #include "backends/bits.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,7 @@ static bool words_simulate(isamap *im, const struct machine *m, const struct lat
 static int64_t count_different(const struct machine *m, const struct sim_result *x,
                                const struct device_record *record, size_t n, double since) {
     int64_t equal = 0, all = x->ntimes > n ? (int64_t)x->ntimes : (int64_t)n;
-    const struct sim_time **of = calloc(x->ntimes + 1, sizeof(*of));
-    if (!of) abort();
+    const struct sim_time **of = memory_array(x->ntimes + 1, sizeof(*of));
     for (size_t k = 0; k < x->ntimes; k++) of[x->time[k].number] = &x->time[k];
     for (size_t k = 0; k < n; k++) {
         const struct sim_time *t = record[k].number < x->ntimes ? of[record[k].number] : NULL;

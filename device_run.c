@@ -3,6 +3,7 @@
 #include "isamap_int.h"
 #include "backends/bits.h"
 #include "backends/model.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ struct device_run {
     struct agreement *agreement; /* or NULL */
     double cycles;               /* of the launches before */
     size_t seen;                 /* records */
-    FILE *trace;
+    struct output *trace_output;
+    FILE *trace; /* its file */
     bool traced;
 };
 
@@ -60,10 +62,11 @@ static void trace_launch(struct device_run *r, const struct bits_launch *l,
 static bool trace_open(struct device_run *r) {
     const char *path = r->im->option.trace;
     if (!path) return true;
-    r->trace = fopen(path, "w");
-    if (r->trace) return fprintf(r->trace, "{\"traceEvents\":[") > 0;
-    diag_line(&r->im->diags, path, 0, 0, "cannot write '%s'", path);
-    return false;
+    r->trace_output = output_open(path, &r->im->diags);
+    if (!r->trace_output) return false;
+    r->trace = r->trace_output->file;
+    fprintf(r->trace, "{\"traceEvents\":[");
+    return true;
 }
 
 static bool trace_close(struct device_run *r) {
@@ -77,13 +80,9 @@ static bool trace_close(struct device_run *r) {
                 r->traced ? "," : "", q, m->queue[q].id);
         r->traced = true;
     }
-    bool ok = fprintf(r->trace, "\n],\"displayTimeUnit\":\"ns\"}\n") > 0 && !ferror(r->trace);
-    ok = fclose(r->trace) == 0 && ok;
+    fprintf(r->trace, "\n],\"displayTimeUnit\":\"ns\"}\n");
     r->trace = NULL;
-    if (!ok)
-        diag_line(&r->im->diags, r->im->option.trace, 0, 0, "cannot write '%s'",
-                  r->im->option.trace);
-    return ok;
+    return output_close(r->trace_output, true, &r->im->diags);
 }
 
 /* ---- what the device counted ---- */
@@ -122,8 +121,7 @@ static bool take_records(struct device_run *r, const struct bits_launch *l, cons
                          int64_t bytes) {
     const struct device *d = r->model.device;
     size_t n = d->records(r->handle, NULL, 0, 0) - r->seen;
-    struct device_record *record = calloc(n + 1, sizeof *record);
-    if (!record) abort();
+    struct device_record *record = memory_array(n + 1, sizeof *record);
     d->records(r->handle, record, r->seen, n);
     r->seen += n;
     trace_launch(r, l, record, n);

@@ -1,6 +1,7 @@
 /* The pipeline, and what a program needs around it: machine, inputs, arrays. */
 #include "isamap_int.h"
 #include "ir/nearest.h"
+#include "ir/memory.h"
 #include "ir/npy.h"
 
 #include <errno.h>
@@ -464,7 +465,7 @@ static bool no_input(isamap *im, const struct job *j, const char *name) {
 bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
     const struct program *p = j->program;
     out->n = p->nbuffers;
-    out->data = calloc((size_t)p->nbuffers + 1, sizeof *out->data);
+    out->data = memory_array((size_t)p->nbuffers + 1, sizeof *out->data);
     for (int i = 0; i < im->option.input.n; i++) {
         bool found = false;
         for (int b = 0; b < p->nbuffers && !found; b++)
@@ -477,13 +478,7 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
     for (int b = 0; b < p->nbuffers; b++) {
         const struct buffer *buffer = &p->buffer[b];
         if (!is_argument(buffer)) continue;
-        out->data[b] = calloc((size_t)buffer->elements + 1, type_size(buffer->type));
-        if (!out->data[b]) {
-            diag_line(&im->diags, j->path, 0, 0,
-                      "not enough memory for buffer '%s' of %" PRId64 " elements", buffer->name,
-                      buffer->elements);
-            return false;
-        }
+        out->data[b] = memory_take((size_t)buffer->elements + 1, type_size(buffer->type));
         const char *file = input_file(im, j, b);
         const void *weights = weights_of(j, b);
         if (file && buffer->role != ROLE_OUT) {
@@ -500,19 +495,19 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
 }
 
 struct arrays arrays_copy(const struct job *j, const struct arrays *from) {
-    struct arrays to = {.data = calloc((size_t)from->n + 1, sizeof *to.data), .n = from->n};
+    struct arrays to = {.data = memory_array((size_t)from->n + 1, sizeof *to.data), .n = from->n};
     for (int b = 0; b < from->n; b++) {
         if (!from->data[b]) continue;
         size_t bytes =
             (size_t)j->program->buffer[b].elements * type_size(j->program->buffer[b].type);
-        to.data[b] = malloc(bytes + 1);
+        to.data[b] = memory_take(bytes + 1, 1);
         memcpy(to.data[b], from->data[b], bytes);
     }
     return to;
 }
 
 void arrays_free(struct arrays *a) {
-    for (int b = 0; b < a->n && a->data; b++) free(a->data[b]);
+    for (int b = 0; b < a->n && a->data; b++) memory_give(a->data[b]);
     free(a->data);
     a->data = NULL;
 }
@@ -540,7 +535,7 @@ bool arrays_write(isamap *im, const struct job *j, const struct arrays *a) {
 
 void **arrays_for_schedule(const struct job *j, const struct arrays *a) {
     const struct program *p = j->schedule->program;
-    void **data = calloc((size_t)p->nbuffers + 1, sizeof *data);
+    void **data = memory_array((size_t)p->nbuffers + 1, sizeof *data);
     for (int b = 0; b < p->nbuffers; b++) {
         int from = is_argument(&p->buffer[b]) ? program_buffer(j->program, p->buffer[b].name) : -1;
         if (from >= 0) data[b] = a->data[from];

@@ -7,6 +7,7 @@
 #include "report.h"
 #include "approaches/approaches.h"
 #include "backends/backend.h"
+#include "ir/file.h"
 #include "ir/interp.h"
 #include "mapper/mapper.h"
 #include "onnx/onnx.h"
@@ -61,7 +62,9 @@ struct isamap {
     struct text messages;
     bool defect;   /* of isamap, met during this call */
     bool unmapped; /* with --strict: sums of products that no instruction executes */
+    bool exhausted; /* as in struct diags, of this call */
     char last_message[160]; /* in place of messages, when there was no memory for them; "" */
+    char last_result[240];  /* the same of the result as JSON */
 };
 
 /* One program on one machine. Everything that is not NULL is owned. */

@@ -1,4 +1,5 @@
 /* The command: words to calls of isamap.h, by the tables of options.h. */
+#include "guard.h"
 #include "isamap.h"
 #include "options.h"
 #include "report.h"
@@ -225,9 +226,8 @@ static int answer(int argc, char **argv) {
     return print(stdout, &t, ISAMAP_DONE);
 }
 
-int main(int argc, char **argv) {
+static int command_line(int argc, char **argv) {
     struct text t = {0};
-    keep_memory();
     if (argc < 2) return help_overview(&t), print(stderr, &t, ISAMAP_USAGE);
     int status = answer(argc, argv);
     if (status >= 0) return status;
@@ -247,4 +247,10 @@ int main(int argc, char **argv) {
     }
     isamap_close(l.im);
     return status;
+}
+
+int main(int argc, char **argv) {
+    keep_memory();
+    guard_install();
+    return guard_finish(command_line(argc, argv));
 }

@@ -2,6 +2,7 @@
  */
 #include "isamap_int.h"
 #include "backends/bits.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,7 @@ static bool record_run(void *user, uint8_t *home, int64_t bytes, bool prepare) {
     r->launched = true;
     r->address = (bytes + STREAM_ALIGN - 1) / STREAM_ALIGN * STREAM_ALIGN;
     r->bytes = bytes;
-    r->home = malloc((size_t)bytes + 1);
-    if (!r->home) abort();
+    r->home = memory_bytes((size_t)bytes + 1);
     memcpy(r->home, home, (size_t)bytes);
     return bits_take(r->encoder, r->address, &r->launch);
 }
@@ -100,8 +100,8 @@ static void write_image(struct recorder *r, struct text *t) {
                            .bytes = r->launch.bytes,
                            .stream = r->launch.stream,
                            .end = r->address + r->launch.bytes};
-    i.array = calloc((size_t)s->nplaces + 1, sizeof *i.array);
-    i.blob = calloc((size_t)s->nplaces + 1, sizeof *i.blob);
+    i.array = memory_array((size_t)s->nplaces + 1, sizeof *i.array);
+    i.blob = memory_array((size_t)s->nplaces + 1, sizeof *i.blob);
     for (int k = 0; k < s->nplaces; k++) {
         const struct place *p = &s->place[k];
         bool constant =
@@ -170,8 +170,7 @@ bool image_compile(isamap *im, const struct job *j, struct text *out) {
 
 static bool schedule_of(isamap *im, const struct machine *m, const struct bits_image *i,
                         struct text *out) {
-    uint8_t *home = calloc((size_t)i->end + 1, 1);
-    if (!home) abort();
+    uint8_t *home = memory_array((size_t)i->end + 1, 1);
     for (int k = 0; k < i->nblobs; k++)
         memcpy(home + i->blob[k].address, i->blob[k].at, (size_t)i->blob[k].bytes);
     bool ok = bits_schedule(m, i->program, i->stream, i->bytes, home, i->end, out, &im->diags);

@@ -1,4 +1,5 @@
 #include "approaches/approaches.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +18,7 @@ static uint64_t next(struct state *r) { /* splitmix64 */
 }
 
 static void *open_state(uint64_t seed) {
-    struct state *r = malloc(sizeof *r);
-    if (!r) abort();
+    struct state *r = memory_bytes(sizeof *r);
     r->s = seed;
     return r;
 }

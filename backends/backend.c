@@ -1,4 +1,5 @@
 #include "backends/backends_int.h"
+#include "ir/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -80,15 +81,10 @@ bool features_ready(const struct schedule *s, struct diags *diags) {
 }
 
 /* ---- executables ---- */
-static void *block(size_t bytes) {
-    return aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
-}
-
 struct executable *executable_make(const struct schedule *s, void *handle, void (*release)(void *),
-                                   void *const entry[4], struct diags *diags) {
-    struct executable *e = calloc(1, sizeof *e);
+                                   void *const entry[4]) {
+    struct executable *e = memory_array(1, sizeof *e);
     size_t (*prepared_bytes)(void), (*workspace_bytes)(void);
-    if (!e) abort();
     arena_init(&e->arena);
     e->handle = handle;
     e->release = release;
@@ -98,8 +94,8 @@ struct executable *executable_make(const struct schedule *s, void *handle, void 
     memcpy(&workspace_bytes, &entry[3], sizeof entry[3]);
     e->prepared_bytes = prepared_bytes();
     e->workspace_bytes = workspace_bytes();
-    e->prepared = block(e->prepared_bytes);
-    e->workspace = block(e->workspace_bytes);
+    e->prepared = memory_take(e->prepared_bytes + 64, 1);
+    e->workspace = memory_take(e->workspace_bytes + 64, 1);
     e->buffer = arena_array(&e->arena, (size_t)s->program->nbuffers + 1, sizeof *e->buffer);
     e->nbuffers = schedule_arguments(s, e->buffer);
     e->name = arena_array(&e->arena, (size_t)e->nbuffers + 1, sizeof *e->name);
@@ -109,11 +105,7 @@ struct executable *executable_make(const struct schedule *s, void *handle, void 
     e->args = arena_array(&e->arena, (size_t)e->nbuffers + 2 + (size_t)e->nsizes, sizeof *e->args);
     for (int k = 0; k < e->nsizes; k++)
         memcpy(&e->args[e->nbuffers + 2 + k], &s->program->size[k].hi, sizeof(int64_t));
-    if (e->prepared && e->workspace) return e;
-    diag_line(diags, s->machine->file, 0, 0, "not enough memory: the program needs %zu bytes",
-              e->prepared_bytes + e->workspace_bytes);
-    executable_free(e);
-    return NULL;
+    return e;
 }
 
 static bool set_arguments(struct executable *e, void *const *data, int threads,
@@ -158,8 +150,8 @@ int64_t executable_bytes(const struct executable *e) {
 void executable_free(struct executable *e) {
     if (!e) return;
     if (e->release) e->release(e->handle);
-    free(e->prepared);
-    free(e->workspace);
+    memory_give(e->prepared);
+    memory_give(e->workspace);
     arena_free(&e->arena);
     free(e);
 }

@@ -4,6 +4,7 @@
 #define ISAMAP_BACKENDS_BACKENDS_INT_H
 
 #include "backends/backend.h"
+#include "ir/file.h"
 
 /* ---- emit texts (FORMAT §6) ---- */
 struct known {
@@ -132,7 +133,6 @@ const char **schedule_libraries(struct arena *, const struct schedule *, enum la
 /* ---- names and headers ---- */
 char *c_identifier(struct arena *, const char *name); /* letters, digits, _; not a keyword */
 char *size_name(struct arena *, const struct schedule *, int size); /* field of struct NAME_args */
-bool file_write(const char *path, const char *text, size_t length, struct diags *);
 const char *path_suffix(const char *path); /* ".so"; "" */
 
 /* ---- the system's compiler ---- */
@@ -200,7 +200,7 @@ struct executable {
 
 /* Room and arguments for loaded entries. NULL after reporting; then release(handle) was called. */
 struct executable *executable_make(const struct schedule *, void *handle, void (*release)(void *),
-                                   void *const entry[4], struct diags *);
+                                   void *const entry[4]);
 /* The required features of what the schedule uses, and the permissions they need. False after
  * reporting. */
 bool features_ready(const struct schedule *, struct diags *);

@@ -1,5 +1,6 @@
 /* Steps of a schedule become words. */
 #include "backends/bits_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,9 +45,8 @@ static int64_t state_slots(const struct machine *m, int state) {
 }
 
 struct bits_encoder *bits_open(const struct schedule *s, int64_t home, struct diags *diags) {
-    struct bits_encoder *e = calloc(1, sizeof *e);
+    struct bits_encoder *e = memory_array(1, sizeof *e);
     const struct machine *m = s->machine;
-    if (!e) abort();
     arena_init(&e->arena);
     e->schedule = s;
     e->machine = m;
@@ -83,8 +83,7 @@ bool bits_pending(const struct bits_encoder *e) {
 static uint8_t *room_for(struct bits_encoder *e, int64_t bytes) {
     if (e->bytes + bytes > e->room) {
         e->room = 2 * (e->bytes + bytes) + 1024;
-        e->stream = realloc(e->stream, (size_t)e->room);
-        if (!e->stream) abort();
+        e->stream = memory_grow(e->stream, (size_t)e->room);
     }
     memset(e->stream + e->bytes, 0, (size_t)bytes);
     return e->stream + e->bytes;
@@ -199,8 +198,9 @@ static bool add_nops(struct bits_encoder *e, int queue, int *pops, int *pushes) 
 static bool add_signalled(struct bits_encoder *e, const struct form *f, struct issued *x,
                           const struct signals *g, int queue) {
     size_t n = (size_t)e->machine->nsyncs + 1;
-    int *left = calloc(4 * n, sizeof *left), *pushes = left + n, *pop = pushes + n, *push = pop + n;
-    int *none = calloc(n, sizeof *none);
+    int *left = memory_array(4 * n, sizeof *left), *pushes = left + n, *pop = pushes + n,
+        *push = pop + n;
+    int *none = memory_array(n, sizeof *none);
     count(e, g->pop, g->npops, left);
     count(e, g->push, g->npushes, pushes);
     take_carried(e, f, "pop", left, pop);
@@ -219,11 +219,11 @@ static bool add_signalled(struct bits_encoder *e, const struct form *f, struct i
 /* A sync node: pops and pushes may share a nop. */
 static bool add_sync(struct bits_encoder *e, const struct signals *g, int queue) {
     size_t n = (size_t)e->machine->nsyncs + 1;
-    int *pops = calloc(2 * n, sizeof *pops), *pushes = pops + n;
+    int *pops = memory_array(2 * n, sizeof *pops), *pushes = pops + n;
     count(e, g->pop, g->npops, pops);
     count(e, g->push, g->npushes, pushes);
     bool ok = add_sync_words(e, g->pop, g->npops, false, queue, pops);
-    int *later = calloc(n, sizeof *later);
+    int *later = memory_array(n, sizeof *later);
     for (int i = 0; i < g->npushes; i++)
         if (form_find(&e->forms, FORM_PUSH, g->push[i].sync))
             later[g->push[i].sync] = pushes[g->push[i].sync], pushes[g->push[i].sync] = 0;
@@ -364,7 +364,7 @@ static bool find_entries(struct bits_encoder *e, const struct hardware *h, int64
     if (!f || size < 1 || size != word_bytes(f->word))
         return encode_error(e, counter->at, "an entry of loop '%s' has no whole bytes",
                             counter->id);
-    uint8_t *entry = calloc((size_t)n, (size_t)size);
+    uint8_t *entry = memory_array((size_t)n, (size_t)size);
     bool ok = entry != NULL;
     for (int64_t t = 0; t < n && ok; t++) {
         struct issued x = {.machine = e->machine, .site = s};

@@ -1,4 +1,5 @@
 #include "backends/c_int.h"
+#include "ir/memory.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -19,8 +20,7 @@ static const char threads_text[] =
 
 void c_headers(struct text *t, const struct schedule *s) {
     const struct machine *m = s->machine;
-    bool *used = calloc((size_t)m->ninstrs + 1, sizeof *used);
-    if (!used) abort();
+    bool *used = memory_array((size_t)m->ninstrs + 1, sizeof *used);
     schedule_instrs(s, used);
     for (int i = 0; i < m->ninstrs; i++) {
         const struct emit *e = used[i] ? instr_emit(&m->instr[i], LANGUAGE_C) : NULL;
@@ -214,7 +214,7 @@ static struct executable *open_library(const struct schedule *s, const char *pat
             dlsym(handle, arena_printf(a, "%s_%s", c_identifier(a, s->program->name), suffix[i]));
         good = entry[i];
     }
-    if (good) return executable_make(s, handle, release_library, entry, diags);
+    if (good) return executable_make(s, handle, release_library, entry);
     diag_line(diags, s->machine->file, 0, 0, "the compiled code cannot be loaded: %s", dlerror());
     if (handle) dlclose(handle);
     return NULL;

@@ -1,4 +1,5 @@
 #include "backends/backends_int.h"
+#include "ir/cleanup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -58,9 +59,11 @@ bool command_run(const char *const *argv, const char *what, struct diags *diags)
                   strerror(error));
         return false;
     }
+    int cleanup = cleanup_child(pid);
     read_output(pipes[0], kept);
     close(pipes[0]);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    cleanup_drop(cleanup);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
     diag_line(diags, NULL, 0, 0, "'%s' failed for %s: %s", argv[0], what,
               *kept ? kept : "no message");
@@ -81,12 +84,14 @@ bool library_build(const char *input, const char *path, const char *const *flags
     const char *argv[64];
     struct arena a;
     int n = 0;
+    struct output *o = output_reserve(path, diags);
+    if (!o) return false;
     arena_init(&a);
     for (int i = 0; flags && flags[i] && n < 30; i++) argv[n++] = flags[i];
     argv[n++] = "-shared";
     argv[n++] = "-fPIC";
     argv[n++] = "-o";
-    argv[n++] = path;
+    argv[n++] = output_name(o);
     argv[n++] = input;
     for (int i = 0; library && library[i] && n < 60; i++)
         argv[n++] = arena_printf(&a, "-l%s", library[i]);
@@ -94,13 +99,13 @@ bool library_build(const char *input, const char *path, const char *const *flags
     argv[n] = NULL;
     bool good = compiler_run(argv, path, diags);
     arena_free(&a);
-    return good;
+    return output_close(o, good, diags);
 }
 
 char *folder_temporary(struct arena *a, struct diags *diags) {
     const char *base = getenv("TMPDIR");
     char *path = arena_printf(a, "%s/isamap.XXXXXX", base && *base ? base : "/tmp");
-    if (mkdtemp(path)) return path;
+    if (mkdtemp(path)) return cleanup_folder(path), path;
     diag_line(diags, path, 0, 0, "cannot make a temporary folder '%s': %s", path, strerror(errno));
     return NULL;
 }
@@ -113,4 +118,5 @@ void folder_remove(const char *path) {
             unlinkat(dirfd(d), entry->d_name, 0);
     if (d) closedir(d);
     rmdir(path);
+    cleanup_forget(path);
 }

@@ -1,5 +1,6 @@
 #include "backends/conform.h"
 #include "backends/conform_int.h"
+#include "ir/memory.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -296,6 +297,7 @@ static int run_child(const struct machine *m, bool execute, int from, struct con
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return step_count(m);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == MEMORY_STATUS) memory_exhausted(0);
     report_crash(m, step, status, diags);
     return step + 1;
 }

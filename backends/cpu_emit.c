@@ -1,5 +1,6 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
+#include "ir/memory.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/IRReader.h>
@@ -44,9 +45,8 @@ LLVMTypeRef param_type(struct cpu *c, const struct emit_param *p) {
 static LLVMTypeRef function_type(struct cpu *c, const struct signature *sig) {
     int n = 0, results = 0, words = sig->nparams + 1;
     for (int i = 0; i < sig->nparams; i++) words += sig->param[i].words;
-    LLVMTypeRef *param = calloc((size_t)words, sizeof *param),
-                *result = calloc((size_t)words, sizeof *result);
-    if (!param || !result) abort();
+    LLVMTypeRef *param = memory_array((size_t)words, sizeof *param),
+                *result = memory_array((size_t)words, sizeof *result);
     for (int i = 0; i < sig->nparams; i++) {
         const struct emit_param *p = &sig->param[i];
         int copies = p->kind == PARAM_VALUE ? p->words : 1;

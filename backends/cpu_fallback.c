@@ -1,5 +1,6 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,8 +177,7 @@ static LLVMValueRef axis_value(struct nest *n, const struct op *o) {
 
 static LLVMValueRef value_build(struct nest *n) {
     const struct stmt *s = n->stmt;
-    LLVMValueRef *value = calloc((size_t)s->nops, sizeof *value);
-    if (!value) abort();
+    LLVMValueRef *value = memory_array((size_t)s->nops, sizeof *value);
     for (int i = 0; i < s->nops && !n->f->cpu->failed; i++) {
         const struct op *o = &s->op[i];
         LLVMValueRef arg[3] = {NULL, NULL, NULL};
@@ -321,8 +321,7 @@ static void order_axes(struct nest *n) {
 void build_fallback(struct function *f, const struct fallback_node *node) {
     if (build_copy(f, node)) return;
     const struct program *p = f->cpu->schedule->program;
-    struct nest *n = calloc(1, sizeof *n);
-    if (!n) abort();
+    struct nest *n = memory_array(1, sizeof *n);
     n->f = f;
     n->program = p;
     n->stmt = &p->stmt[node->stmt];

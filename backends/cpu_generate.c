@@ -1,5 +1,6 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
+#include "ir/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -60,9 +61,12 @@ static char *read_all(struct cpu *c, FILE *f, size_t *n) {
     return fread(at, 1, *n, f) == *n ? at : NULL;
 }
 
-static void report_end(struct cpu *c, FILE *messages) {
+static void report_end(struct cpu *c, FILE *messages, int status) {
     size_t n;
     char *text = read_all(c, messages, &n);
+    bool exhausted = WIFEXITED(status) && WEXITSTATUS(status) == MEMORY_STATUS;
+    if (exhausted || (text && (strstr(text, "out of memory") || strstr(text, "bad_alloc"))))
+        memory_exhausted(0);
     if (text) text[strcspn(text, "\n")] = 0;
     cpu_error(c,
               "the code generator cannot compile the emit texts used: %s; expected the features "
@@ -87,7 +91,7 @@ LLVMMemoryBufferRef cpu_generate(struct cpu *c, LLVMCodeGenFileType type) {
         if (at)
             buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(at, n, "code");
         else
-            report_end(c, messages);
+            report_end(c, messages, status);
     }
     if (out) fclose(out);
     if (messages) fclose(messages);

@@ -1,5 +1,6 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 
@@ -180,8 +181,7 @@ void build_issue(struct function *f, const struct issue_node *n) {
     if (fn) {
         int most = sig.nparams;
         for (int i = 0; i < sig.nparams; i++) most += sig.param[i].words;
-        struct actuals call = {calloc((size_t)most + 1, sizeof(LLVMValueRef)), 0};
-        if (!call.arg) abort();
+        struct actuals call = {memory_array((size_t)most + 1, sizeof(LLVMValueRef)), 0};
         for (int i = 0; i < sig.nparams && !c->failed; i++)
             push_param(f, n, s, &sig.param[i], &call);
         if (!c->failed) {

@@ -1,5 +1,6 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,7 @@ struct probe {
 };
 
 struct probe *probe_open(const struct schedule *s, enum probe_depth depth, struct diags *diags) {
-    struct probe *p = calloc(1, sizeof *p);
-    if (!p) abort();
+    struct probe *p = memory_array(1, sizeof *p);
     arena_init(&p->c.arena);
     p->c.schedule = s;
     p->c.machine = s->machine;
@@ -106,8 +106,7 @@ bool probe_add(struct probe *p, const struct site *s, const struct emit *emit) {
     if (!e) return false;
     int most = 1;
     for (int i = 0; i < sig.nparams; i++) most += 1 + sig.param[i].words;
-    LLVMValueRef *arg = calloc((size_t)most, sizeof *arg);
-    if (!arg) abort();
+    LLVMValueRef *arg = memory_array((size_t)most, sizeof *arg);
     LLVMTypeRef type = LLVMFunctionType(c->nothing, &c->ptr, 1, false);
     LLVMValueRef fn = LLVMAddFunction(c->module, arena_printf(&c->arena, "probe_%d", p->n++), type);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(c->context);

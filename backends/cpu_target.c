@@ -1,10 +1,15 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
+#include "ir/memory.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <llvm-c/Target.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- the target ---- */
 
@@ -44,6 +49,30 @@ static const char *feature_string(struct cpu *c, const char *triple) {
     return wide ? arena_printf(&c->arena, "%s,+evex512", all) : all;
 }
 
+/* LLVM names a processor that it does not know on standard error, and ends the process later. So a
+ * child asks it, which needs no lock that another thread may hold for long: after some seconds the
+ * name counts as known. */
+static bool known_cpu(LLVMTargetRef target, const char *triple, const char *cpu) {
+    FILE *said = tmpfile();
+    char text[256] = "";
+    if (!said) return true;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(5);
+        signal(SIGALRM, SIG_DFL);
+        dup2(fileno(said), STDERR_FILENO);
+        LLVMCreateTargetMachine(target, triple, cpu, "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                LLVMCodeModelDefault);
+        _exit(0);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+    rewind(said);
+    text[fread(text, 1, sizeof text - 1, said)] = 0;
+    fclose(said);
+    return !strstr(text, "not a recognized processor");
+}
+
 static bool create_target(struct cpu *c) {
     LLVMTargetRef target;
     char *message = NULL, *triple = LLVMGetDefaultTargetTriple();
@@ -54,6 +83,13 @@ static bool create_target(struct cpu *c) {
     if (LLVMGetTargetFromTriple(triple, &target, &message)) {
         cpu_error(c, "LLVM cannot compile for '%s': %s", triple, message);
         LLVMDisposeMessage(message);
+    } else if (c->options && c->options->target && !known_cpu(target, triple, cpu)) {
+        diag_line(
+            c->diags, "--target", 0, 0,
+            "LLVM knows no processor '%s' of '%s', expected a name like x86-64-v3, skylake or "
+            "znver4",
+            cpu, triple);
+        c->failed = true;
     } else {
         c->target =
             LLVMCreateTargetMachine(target, triple, cpu, feature_string(c, triple),
@@ -122,12 +158,16 @@ static void bytes_function(struct cpu *c, const char *name, int64_t bytes) {
     LLVMDisposeBuilder(b);
 }
 
+static bool emit_text(struct cpu *c, const char *path) {
+    char *text = LLVMPrintModuleToString(c->module);
+    bool good = file_write(path, text, strlen(text), c->diags);
+    LLVMDisposeMessage(text);
+    return good;
+}
+
 static void keep_text(struct cpu *c, const char *name) {
     if (!c->options || !c->options->keep) return;
-    char *message = NULL, *path = arena_printf(&c->arena, "%s/%s.ll", c->options->keep, name);
-    if (!LLVMPrintModuleToFile(c->module, path, &message)) return;
-    cpu_error(c, "cannot write '%s': %s", path, message);
-    LLVMDisposeMessage(message);
+    c->failed = !emit_text(c, arena_printf(&c->arena, "%s/%s.ll", c->options->keep, name));
 }
 
 /* More would be beyond the reach of code that addresses them relative to itself. */
@@ -171,8 +211,7 @@ bool cpu_module_build(struct cpu *c) {
 
 static struct cpu *cpu_open(const struct schedule *s, const struct backend_options *options,
                             struct diags *diags) {
-    struct cpu *c = calloc(1, sizeof *c);
-    if (!c) abort();
+    struct cpu *c = memory_array(1, sizeof *c);
     arena_init(&c->arena);
     c->schedule = s;
     c->machine = s->machine;
@@ -207,14 +246,6 @@ static bool emit_library(struct cpu *c, const char *path) {
                 interface_write_header(c->interface, path, c->diags);
     folder_remove(folder);
     return good;
-}
-
-static bool emit_text(struct cpu *c, const char *path) {
-    char *message = NULL;
-    if (!LLVMPrintModuleToFile(c->module, path, &message)) return true;
-    cpu_error(c, "cannot write '%s': %s", path, message);
-    LLVMDisposeMessage(message);
-    return false;
 }
 
 static bool cpu_write(const struct schedule *s, const char *path,
@@ -336,7 +367,7 @@ static struct executable *start(struct cpu *c) {
         release_jit(jit);
         return NULL;
     }
-    return executable_make(c->schedule, jit, release_jit, entry, c->diags);
+    return executable_make(c->schedule, jit, release_jit, entry);
 }
 
 static struct executable *cpu_load(const struct schedule *s, const struct backend_options *options,

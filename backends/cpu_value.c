@@ -1,5 +1,6 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,7 @@ static void memo_grow(struct function *f) {
     struct memo *old = f->memo;
     unsigned n = f->memo_cap;
     f->memo_cap = n ? 2 * n : 256;
-    f->memo = calloc(f->memo_cap, sizeof *f->memo);
-    if (!f->memo) abort();
+    f->memo = memory_array(f->memo_cap, sizeof *f->memo);
     f->nmemo = 0;
     for (unsigned i = 0; i < n; i++) {
         if (!memo_live(f, &old[i])) continue;
@@ -341,9 +341,8 @@ struct lv frame_open(struct function *f, struct frame *r, struct lv lo, struct l
     int64_t from = 0, to = 0;
     bool both = lv_constant(lo, &from) && lv_constant(hi, &to);
     *r = (struct frame){.hi = hi, .step = step, .nphis = nphis, .depth = f->nlevels};
-    r->init = malloc(((size_t)nphis + 1) * sizeof *r->init);
-    r->phi = malloc(((size_t)nphis + 1) * sizeof *r->phi);
-    if (!r->init || !r->phi) abort();
+    r->init = memory_bytes(((size_t)nphis + 1) * sizeof *r->init);
+    r->phi = memory_bytes(((size_t)nphis + 1) * sizeof *r->phi);
     for (int i = 0; i < nphis; i++) r->init[i] = r->phi[i] = init[i];
     r->never = both && from >= to;
     r->once = both && from < to && to - from <= step;
@@ -383,8 +382,7 @@ struct marks {
 static void marks_add(struct marks *m, LLVMValueRef v) {
     if (m->n == m->cap) {
         m->cap = m->cap ? 2 * m->cap : 256;
-        m->at = realloc(m->at, m->cap * sizeof *m->at);
-        if (!m->at) abort();
+        m->at = memory_grow(m->at, m->cap * sizeof *m->at);
     }
     m->at[m->n++] = v;
 }
@@ -413,8 +411,7 @@ void phis_prune(LLVMValueRef fn) {
     collect_phis(fn, &all);
     if (!all.n) return;
     qsort(all.at, all.n, sizeof *all.at, compare_refs);
-    bool *needed = calloc(all.n, sizeof *needed);
-    if (!needed) abort();
+    bool *needed = memory_array(all.n, sizeof *needed);
     for (size_t i = 0; i < all.n; i++) {
         needed[i] = used_by_code(all.at[i]);
         if (needed[i]) marks_add(&work, all.at[i]);

@@ -1,5 +1,6 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu_int.h"
+#include "ir/memory.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,8 +23,7 @@ static void walk(struct function *, const struct node *, int);
 
 /* ---- functions ---- */
 static void *array(size_t n, size_t size) {
-    void *p = calloc(n + 1, size);
-    if (!p) abort();
+    void *p = memory_array(n + 1, size);
     return p;
 }
 

@@ -30,14 +30,6 @@ char *size_name(struct arena *a, const struct schedule *s, int size) {
     return arena_printf(a, "size_%s", c_identifier(a, s->program->size[size].name));
 }
 
-bool file_write(const char *path, const char *text, size_t length, struct diags *diags) {
-    FILE *f = fopen(path, "wb");
-    bool good = f && fwrite(text, 1, length, f) == length;
-    if (f && fclose(f)) good = false;
-    if (!good) diag_line(diags, path, 0, 0, "cannot write '%s': %s", path, strerror(errno));
-    return good;
-}
-
 const char *path_suffix(const char *path) {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     return dot && (!slash || dot > slash) ? dot : "";

@@ -1,4 +1,5 @@
 #include "backends/backends_int.h"
+#include "ir/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -111,9 +112,8 @@ bool fallback_hoists(const struct program *p, const struct stmt *s, int axis) {
 
 uint64_t schedule_features(const struct schedule *s) {
     const struct machine *m = s->machine;
-    bool *used = calloc((size_t)m->ninstrs + 1, sizeof *used);
+    bool *used = memory_array((size_t)m->ninstrs + 1, sizeof *used);
     uint64_t features = m->needs_features;
-    if (!used) abort();
     schedule_instrs(s, used);
     for (int i = 0; i < m->ninstrs; i++)
         if (used[i]) features |= m->instr[i].needs_features;

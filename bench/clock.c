@@ -1,4 +1,5 @@
 #include "bench/clock.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,7 @@ static int compare(const void *a, const void *b) {
 }
 
 double clock_median(const double *v, int n) {
-    double *s = malloc((size_t)n * sizeof *s);
-    if (!s) abort();
+    double *s = memory_bytes((size_t)n * sizeof *s);
     memcpy(s, v, (size_t)n * sizeof *s);
     qsort(s, (size_t)n, sizeof *s, compare);
     double m = n % 2 ? s[n / 2] : (s[n / 2 - 1] + s[n / 2]) / 2;
@@ -75,7 +75,7 @@ static bool turn(struct contender *c, int calls, int threads, int round) {
 }
 
 bool clock_rounds(struct contender *c, int n, int rounds, int threads) {
-    int *calls = calloc((size_t)n + 1, sizeof *calls);
+    int *calls = memory_array((size_t)n + 1, sizeof *calls);
     bool ok = calls != NULL;
     for (int i = 0; i < n && ok; i++) ok = calibrate(&c[i], threads, &calls[i]);
     for (int r = 0; r < rounds && ok; r++)

@@ -1,4 +1,5 @@
 #include "bench/limit.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -204,9 +205,9 @@ struct limit limit_of(const struct schedule *s, const struct program *p, int thr
     struct limit l = {0, ""};
     for (int q = 0; q < m->nqueues; q++)
         n.device = n.device || (m->nfallbacks && !machine_queue_is_host(m, q));
-    n.executor = calloc((size_t)s->program->nstmts + 1, sizeof *n.executor);
-    n.queue = calloc((size_t)m->nqueues + 1, sizeof *n.queue);
-    n.bus = calloc((size_t)m->nbuses + 1, sizeof *n.bus);
+    n.executor = memory_array((size_t)s->program->nstmts + 1, sizeof *n.executor);
+    n.queue = memory_array((size_t)m->nqueues + 1, sizeof *n.queue);
+    n.bus = memory_array((size_t)m->nbuses + 1, sizeof *n.bus);
     for (int i = 0; i < s->program->nstmts; i++) n.executor[i] = -1;
     find_executors(&n, s->run.node, s->run.nnodes);
     for (int i = 0; i < s->program->nstmts; i++) need_of_stmt(&n, i);

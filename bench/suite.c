@@ -2,6 +2,7 @@
 #include "bench/suite.h"
 #include "ir/nearest.h"
 #include "ir/program.h"
+#include "ir/memory.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -390,8 +391,7 @@ static bool keep_only(struct suite *s, const char *only, struct diags *diags) {
 
 struct suite *suite_parse(const char *path, const char *text, size_t length,
                           const struct suite_options *options, struct diags *diags) {
-    struct suite *s = calloc(1, sizeof *s);
-    if (!s) abort();
+    struct suite *s = memory_array(1, sizeof *s);
     arena_init(&s->arena);
     s->path = arena_strdup(&s->arena, path);
     struct reader *r = arena_alloc(&s->arena, sizeof *r);

@@ -1,4 +1,6 @@
 #include "ir/choice.h"
+#include "ir/file.h"
+#include "ir/memory.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -32,8 +34,7 @@ struct decider {
 };
 
 static struct decider *decider_new(void) {
-    struct decider *d = calloc(1, sizeof *d);
-    if (!d) abort();
+    struct decider *d = memory_array(1, sizeof *d);
     arena_init(&d->arena);
     return d;
 }
@@ -237,19 +238,13 @@ void decide_point(struct decider *d, const struct space *s, int *at) {
 }
 
 bool decider_save(const struct decider *d, const char *file, struct diags *diags) {
-    struct text temporary = {0};
-    text_printf(&temporary, "%s.tmp", file);
-    FILE *f = fopen(temporary.at, "w");
-    if (f) fprintf(f, "# decisions: QUESTION \"SUBJECT\" \"ANSWER\"\n");
-    for (int i = 0; i < d->n && f; i++)
-        fprintf(f, "%s \"%s\" \"%s\"\n", d->answer[i].kind, d->answer[i].subject,
+    struct output *o = output_open(file, diags);
+    if (!o) return false;
+    fprintf(o->file, "# decisions: QUESTION \"SUBJECT\" \"ANSWER\"\n");
+    for (int i = 0; i < d->n; i++)
+        fprintf(o->file, "%s \"%s\" \"%s\"\n", d->answer[i].kind, d->answer[i].subject,
                 d->answer[i].text);
-    bool ok = f && !ferror(f);
-    if (f && fclose(f) != 0) ok = false;
-    ok = ok && rename(temporary.at, file) == 0;
-    if (!ok) diag_line(diags, file, 0, 0, "cannot write '%s'", file);
-    text_free(&temporary);
-    return ok;
+    return output_close(o, true, diags);
 }
 
 bool decider_failed(const struct decider *d, struct diags *diags) {

@@ -28,6 +28,7 @@ struct diags {
     struct arena arena;
     struct diag *at;
     int n, cap, errors;      /* errors: those that are not warnings; at most 100 are kept */
+    bool exhausted;          /* one of them: there is no room left on a disk */
 };
 
 void diags_init(struct diags *);

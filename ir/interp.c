@@ -1,4 +1,5 @@
 #include "ir/interp_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,8 +44,7 @@ static bool own_buffers(struct runner *r) {
     for (int b = 0; b < p->nbuffers; b++) {
         if (r->data[b]) continue;
         r->owned[b] = true;
-        r->data[b] = calloc(1, (size_t)buffer_bytes(&p->buffer[b]) + 1);
-        if (!r->data[b]) return run_fail(r, "no memory for '%s'", p->buffer[b].name);
+        r->data[b] = memory_take((size_t)buffer_bytes(&p->buffer[b]) + 1, 1);
     }
     return true;
 }
@@ -72,8 +72,7 @@ static bool run_call(struct runner *r, const struct call *c) {
     int n = c->nreads + c->nwrites;
     if (!r->call)
         return run_fail(r, "'%s' is an opaque call, but no functions are given", c->function);
-    void **data = calloc((size_t)n + 1, sizeof *data);
-    if (!data) return run_fail(r, "no memory for the call of '%s'", c->function);
+    void **data = memory_array((size_t)n + 1, sizeof *data);
     for (int k = 0; k < n; k++)
         data[k] = r->data[k < c->nreads ? c->read[k] : c->write[k - c->nreads]];
     bool ok = r->call(r->user, c->function, data, r->p, c);
@@ -102,14 +101,12 @@ bool program_run(const struct program *p, void *const *data, call_function call,
                  struct diags *d) {
     struct runner r = {.p = p, .call = call, .user = user, .diags = d};
     size_t n = (size_t)p->nbuffers + 1;
-    r.data = calloc(n, sizeof *r.data);
-    r.owned = calloc(n, sizeof *r.owned);
-    bool ok = r.data && r.owned;
-    if (!ok) run_fail(&r, "no memory for a table of %s", "buffers");
-    if (ok) memcpy(r.data, data, (size_t)p->nbuffers * sizeof *r.data);
-    ok = ok && own_buffers(&r) && run_items(&r, p->item, p->nitems);
-    for (int b = 0; b < p->nbuffers && r.owned; b++)
-        if (r.owned[b]) free(r.data[b]);
+    r.data = memory_array(n, sizeof *r.data);
+    r.owned = memory_array(n, sizeof *r.owned);
+    memcpy(r.data, data, (size_t)p->nbuffers * sizeof *r.data);
+    bool ok = own_buffers(&r) && run_items(&r, p->item, p->nitems);
+    for (int b = 0; b < p->nbuffers; b++)
+        if (r.owned[b]) memory_give(r.data[b]);
     free(r.owned);
     free(r.data);
     return ok;

@@ -1,7 +1,9 @@
 #include "ir/memory.h"
+#include "ir/cleanup.h"
 
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Of this thread: the calls of isamap.h that it is in. */
@@ -28,6 +30,7 @@ void memory_scope_open(struct memory_scope *s) {
     s->outer = innermost;
     s->blocks = NULL;
     s->wanted = 0;
+    s->process = getpid();
     innermost = s;
 }
 
@@ -38,12 +41,14 @@ void memory_scope_close(struct memory_scope *s) {
 
 void memory_exhausted(size_t bytes) {
     struct memory_scope *s = innermost;
-    if (!s) {
+    if (!s || s->process != getpid()) {
         static const char text[] = "isamap: error: not enough memory\n";
         ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
         (void)written;
-        _exit(6);
+        cleanup_all();
+        _exit(MEMORY_STATUS);
     }
+    cleanup_thread();
     s->wanted = bytes;
     while (s->blocks) {
         struct memory_block *b = s->blocks;
@@ -54,21 +59,49 @@ void memory_exhausted(size_t bytes) {
     longjmp(s->escape, 1);
 }
 
-void *memory_checked(void *p) {
-    if (!p) memory_exhausted(0);
-    return p;
+static size_t total(size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) memory_exhausted(0);
+    return bytes ? bytes : 1;
 }
 
 void *memory_array(size_t count, size_t size) {
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) memory_exhausted(0);
-    void *p = calloc(bytes ? bytes : 1, 1);
+    size_t bytes = total(count, size);
+    void *p = calloc(bytes, 1);
+    if (!p) memory_exhausted(bytes);
+    return p;
+}
+
+void *memory_bytes(size_t bytes) {
+    void *p = malloc(total(bytes, 1));
     if (!p) memory_exhausted(bytes);
     return p;
 }
 
 void *memory_grow(void *old, size_t bytes) {
-    void *p = realloc(old, bytes ? bytes : 1);
+    void *p = realloc(old, total(bytes, 1));
     if (!p) memory_exhausted(bytes);
     return p;
+}
+
+/* | block | … | address of the block | what the caller gets, aligned | */
+enum { TAKEN_ALIGN = 64 };
+
+void *memory_take(size_t count, size_t size) {
+    size_t bytes = total(count, size);
+    struct memory_block *b = calloc(bytes + sizeof *b + sizeof b + TAKEN_ALIGN, 1);
+    if (!b) memory_exhausted(bytes);
+    memory_block_enter(b);
+    uintptr_t first = (uintptr_t)(b + 1) + sizeof b;
+    char *at = (char *)b + ((first + TAKEN_ALIGN - 1) / TAKEN_ALIGN * TAKEN_ALIGN - (uintptr_t)b);
+    memcpy(at - sizeof b, &b, sizeof b);
+    return at;
+}
+
+void memory_give(void *p) {
+    struct memory_block *b;
+    if (!p) return;
+    memcpy(&b, (char *)p - sizeof b, sizeof b);
+    memory_block_leave(b);
+    free(b);
 }

@@ -7,12 +7,18 @@
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
-/* Zeroed; they never return NULL. Free with free(). */
-void *memory_array(size_t count, size_t size);
-void *memory_grow(void *old, size_t bytes); /* as realloc: what is new is not zeroed */
-/* The pointer, of an allocation that somebody else made; NULL ends the call. */
-void *memory_checked(void *);
+/* They never return NULL. Free with free(). */
+void *memory_array(size_t count, size_t size); /* zeroed; an overflow counts as the end of memory */
+void *memory_bytes(size_t bytes);              /* not zeroed, as what memory_grow adds */
+void *memory_grow(void *old, size_t bytes);
+/* What may be large: zeroed, aligned to 64 bytes, given back by the scope too. Free with memory_give, which takes NULL. */
+void *memory_take(size_t count, size_t size);
+void memory_give(void *);
+
+/* The process's exit status where no call is there to end. */
+enum { MEMORY_STATUS = 6 };
 
 /* Ends the call, or the process. bytes: what was asked for; 0: not known. */
 _Noreturn void memory_exhausted(size_t bytes);
@@ -26,6 +32,7 @@ struct memory_scope {
     jmp_buf escape;
     struct memory_scope *outer;
     struct memory_block *blocks;
+    pid_t process; /* a child does not go on where its parent called */
     size_t wanted; /* bytes, once memory has ended */
 };
 

@@ -1,5 +1,5 @@
-#include "ir/nearest.h"
 #include "ir/npy.h"
+#include "ir/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -244,8 +244,8 @@ bool npy_parse(const char *path, const void *bytes, size_t length, struct array 
 
 static bool read_open(const char *path, FILE *f, struct array *a, struct diags *diags) {
     struct stat st;
-    if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode)) {
-        diag_line(diags, path, 0, 0, "this is not a regular file");
+    if (fstat(fileno(f), &st) != 0) {
+        diag_line(diags, path, 0, 0, "cannot be read: %s", strerror(errno));
         return false;
     }
     unsigned char *head = malloc(MAX_PREFIX + MAX_HEADER);
@@ -271,13 +271,8 @@ static bool read_open(const char *path, FILE *f, struct array *a, struct diags *
 
 bool npy_read(const char *path, struct array *a, struct diags *diags) {
     memset(a, 0, sizeof *a);
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        int why = errno;
-        diag_line(diags, path, 0, 0, "cannot open '%s': %s%s", path, strerror(why),
-                  why == ENOENT ? files_near(&diags->arena, path) : "");
-        return false;
-    }
+    FILE *f = file_open(path, diags);
+    if (!f) return false;
     bool ok = read_open(path, f, a, diags);
     fclose(f);
     return ok;
@@ -312,41 +307,21 @@ static void make_header(struct text *t, const struct array *a, const char *descr
     text_free(&dict);
 }
 
-static bool write_failed(const char *path, const char *temporary, struct diags *diags) {
-    int error = errno;
-    if (temporary) unlink(temporary);
-    diag_line(diags, path, 0, 0, "cannot be written: %s", strerror(error));
-    return false;
-}
-
 bool npy_write(const char *path, const struct array *a, struct diags *diags) {
     char room[4];
-    struct stat st;
     const char *descr = descr_of(a->type, room);
     if (!descr) {
         diag_line(diags, path, 0, 0, ".npy has no type for %s: cast to f32", type_name(a->type));
         return false;
     }
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        diag_line(diags, path, 0, 0, "cannot be written: it is there and is not a regular file");
-        return false;
-    }
-    struct text head = {0}, temporary = {0};
-    text_printf(&temporary, "%s.%ld.tmp", path, (long)getpid());
-    int fd = open(temporary.at, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
-    bool ok = f != NULL;
-    if (!ok) write_failed(path, NULL, diags);
-    if (ok) {
-        make_header(&head, a, descr);
-        size_t bytes = (size_t)a->elements * type_size(a->type);
-        ok = fwrite(head.at, 1, head.n, f) == head.n && fwrite(a->data, 1, bytes, f) == bytes;
-        ok = (fclose(f) == 0) && ok;
-        if (!ok || rename(temporary.at, path) != 0) ok = write_failed(path, temporary.at, diags);
-    }
+    struct output *o = output_open(path, diags);
+    if (!o) return false;
+    struct text head = {0};
+    make_header(&head, a, descr);
+    fwrite(head.at, 1, head.n, o->file);
+    fwrite(a->data, 1, (size_t)a->elements * type_size(a->type), o->file);
     text_free(&head);
-    text_free(&temporary);
-    return ok;
+    return output_close(o, true, diags);
 }
 
 void array_free(struct array *a) {

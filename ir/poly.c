@@ -1,4 +1,8 @@
 #include "ir/poly.h"
+#include "ir/memory.h"
+
+#include <isl/options.h>
+#include <stdlib.h>
 
 #include <isl/aff.h>
 #include <isl/id.h>
@@ -282,4 +286,19 @@ isl_union_map *poly_dependences(isl_ctx *ctx, const struct program *p) {
     isl_union_map_free(written_before);
     arena_free(&steps.arena);
     return isl_union_map_coalesce(all);
+}
+
+/* isl does not survive a context for which there is no memory: enough is asked for before. */
+isl_ctx *poly_begin(void) {
+    free(memory_bytes(1 << 16));
+    isl_ctx *ctx = isl_ctx_alloc();
+    if (!ctx) memory_exhausted(0);
+    isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE);
+    return ctx;
+}
+
+void poly_end(isl_ctx *ctx) {
+    bool exhausted = isl_ctx_last_error(ctx) == isl_error_alloc;
+    isl_ctx_free(ctx);
+    if (exhausted) memory_exhausted(0);
 }

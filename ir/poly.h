@@ -17,5 +17,9 @@ isl_map *poly_access(isl_ctx *, const struct program *, int stmt, int read);
  * steps being in order anyway; a state counts as the buffers it comes from and goes to. An opaque call is one instance, C<k>[], k
  * counting the calls in the order of the text. */
 isl_union_map *poly_dependences(isl_ctx *, const struct program *);
+/* A context whose errors are results that are NULL or isl_bool_error. */
+isl_ctx *poly_begin(void);
+/* Frees it. When isl had not enough memory for something, memory has ended (ir/memory.h): what it said then means nothing. */
+void poly_end(isl_ctx *);
 
 #endif

@@ -1,11 +1,11 @@
 #include "ir/program.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct program *program_new(const char *name) {
-    struct program *p = calloc(1, sizeof *p);
-    if (!p) abort();
+    struct program *p = memory_array(1, sizeof *p);
     arena_init(&p->arena);
     p->name = arena_strdup(&p->arena, name);
     return p;

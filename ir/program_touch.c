@@ -1,6 +1,7 @@
 /* The bytes that a program cannot do without: of each argument the elements that a statement
  * touches, once. */
 #include "ir/program.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 
@@ -31,9 +32,8 @@ static int64_t row_values(const struct program *p, const int64_t *row, int64_t e
     }
     struct values x = {.low = low};
     if (__builtin_sub_overflow(high, low, &x.span) || x.span++ >= SPAN_LIMIT) return extent;
-    x.set = calloc(1, (size_t)x.span);
-    x.last = malloc((size_t)x.span * sizeof *x.last);
-    if (!x.set || !x.last) abort();
+    x.set = memory_array(1, (size_t)x.span);
+    x.last = memory_bytes((size_t)x.span * sizeof *x.last);
     x.set[0] = 1; /* axes that step down start at their far end */
     for (int a = 0; a < p->naxes; a++)
         if (row[a] && p->axis[a].extent > 1) spread(&x, llabs(row[a]), p->axis[a].extent);

@@ -1,4 +1,5 @@
 #include "ir/verify_int.h"
+#include "ir/poly.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -189,8 +190,7 @@ static bool row_fits(struct interval r) {
 
 isl_ctx *verify_isl(struct verifier *v) {
     if (v->ctx) return v->ctx;
-    v->ctx = isl_ctx_alloc();
-    isl_options_set_on_error(v->ctx, ISL_ON_ERROR_CONTINUE);
+    v->ctx = poly_begin();
     isl_ctx_set_max_operations(v->ctx, 20000000);
     return v->ctx;
 }
@@ -438,7 +438,7 @@ bool program_verify(const struct program *p, struct diags *d) {
     struct verifier v = {.p = p, .diags = d};
     arena_init(&v.arena);
     bool ok = verify(&v);
-    if (v.ctx) isl_ctx_free(v.ctx);
+    if (v.ctx) poly_end(v.ctx);
     arena_free(&v.arena);
     return ok;
 }

@@ -1,5 +1,6 @@
 #include "machines/build.h"
 #include "ir/nearest.h"
+#include "ir/memory.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -611,8 +612,7 @@ static long build_priority(const char *text) {
 struct machine *machine_build(struct arena *arena, const struct node *root,
                               const struct bindings *set, const struct loader *l,
                               struct diags *diags) {
-    struct machine *m = calloc(1, sizeof *m);
-    if (!m) abort();
+    struct machine *m = memory_array(1, sizeof *m);
     struct build b = {.m = m, .diags = diags, .set = set, .parameters = l ? l->parameters : NULL};
     if (arena)
         m->arena = *arena;

@@ -1,6 +1,7 @@
 /* Layouts by enumeration: injective, without holes in a unit, inside the unit's count (FORMAT of
  * docs/machine-format.md, "Layouts"). */
 #include "machines/check.h"
+#include "ir/memory.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,8 +168,7 @@ static void check_places(const struct trial *t) {
             return;
         }
     }
-    struct seen *seen = calloc((size_t)points, sizeof *seen);
-    if (!seen) abort();
+    struct seen *seen = memory_array((size_t)points, sizeof *seen);
     for (int64_t n = 0; n < points; n++) {
         seen[n] = (struct seen){key_of(l, place_extent, index, &negative), n};
         next_point(t, index);

@@ -1,5 +1,6 @@
 /* Queues that share a memory need syncs between them; memories need something that fills them. */
 #include "machines/check.h"
+#include "ir/memory.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +21,7 @@ static void add_use(const struct machine *m, struct use *use, int memory, int qu
 }
 
 static struct use *find_uses(const struct machine *m) {
-    struct use *use = calloc((size_t)m->nmemories + 1, sizeof *use);
-    if (!use) abort();
+    struct use *use = memory_array((size_t)m->nmemories + 1, sizeof *use);
     for (int i = 0; i < m->ninstrs; i++) {
         const struct instr *x = &m->instr[i];
         for (int k = 0; k < x->noperands; k++) {
@@ -88,8 +88,7 @@ void check_queues(const struct machine *m, struct diags *d) {
 }
 
 void check_reach(const struct machine *m, struct diags *d) {
-    bool *filled = calloc((size_t)m->nmemories + 1, sizeof *filled);
-    if (!filled) abort();
+    bool *filled = memory_array((size_t)m->nmemories + 1, sizeof *filled);
     struct use *use = find_uses(m);
     for (int y = 0; y < m->nmemories; y++) {
         bool written = false;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 enum { MAX_INCLUDE_DEPTH = 16, MAX_INCLUDES = 256, TREE_LIMIT = 64 << 20, MAX_SIBLINGS = 10000 };
+enum { MAX_ROWS = 100000 }; /* of all `for` of a machine together, those inside counted each time */
 
 static bool merge(struct loader *, struct node *dst, struct node *child);
 
@@ -78,12 +79,22 @@ static int split(struct loader *l, const char *text, const char *separators, con
     return n;
 }
 
+static bool too_many_rows(struct loader *l, const struct node *n) {
+    if (++l->rows <= MAX_ROWS) return false;
+    diag_line(l->diags, n->file, n->line, 0,
+              "'for' has more than %d rows here, those of every 'for' of the machine counted, "
+              "expected fewer",
+              MAX_ROWS);
+    return true;
+}
+
 static bool expand_for(struct loader *l, struct node *dst, const struct node *n) {
     static const char space[] = " \t\r\n";
     struct row row;
     row.n = split(l, node_attr(n, "each"), space, &row.name);
     const char *p = node_attr(n, "in");
     for (int number = 1;; number++) {
+        if (too_many_rows(l, n)) return false;
         size_t k = strcspn(p, ";");
         int got = split(l, arena_strndup(l->arena, p, k), space, &row.value);
         if (got != row.n) {

@@ -1,6 +1,7 @@
 /* Structure: which elements and attributes may stand where. Our own table says what was expected;
  * the RELAX NG schema then has the last word (order, and whatever the table does not say). */
 #include "machines/tree.h"
+#include "ir/memory.h"
 #include <ctype.h>
 #include <libxml/relaxng.h>
 #include <stdlib.h>
@@ -179,6 +180,7 @@ struct hearing {
 
 static void on_schema_error(void *user, xmlErrorPtr e) {
     struct hearing *h = user;
+    if (e->code == XML_ERR_NO_MEMORY) memory_exhausted(0);
     if (h->heard++ >= 8) return;
     char *text = arena_strdup(h->loader->arena, e->message ? e->message : "against the schema");
     text[strcspn(text, "\n")] = 0;

@@ -1,4 +1,5 @@
 #include "machines/tree.h"
+#include "ir/memory.h"
 #include <ctype.h>
 #include <limits.h>
 #include <libxml/parser.h>
@@ -275,6 +276,7 @@ static struct node *convert(struct reading *r, const xmlNode *x, int depth) {
 
 static void on_error(void *user, xmlErrorPtr e) {
     struct reading *r = ((xmlParserCtxtPtr)user)->_private;
+    if (e->code == XML_ERR_NO_MEMORY) memory_exhausted(0);
     if (r->doctype || !r->loader->diags) return;
     char *text = arena_strdup(r->loader->arena, e->message ? e->message : "not XML");
     text[strcspn(text, "\n")] = 0;

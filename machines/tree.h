@@ -31,7 +31,7 @@ struct loader {
     struct diags *diags;
     void *schema; /* xmlRelaxNG */
     const char *stack[20];
-    int nstack, nincludes;
+    int nstack, nincludes, rows;
     size_t bytes; /* of the tree so far */
     struct node *root;
     struct share {

@@ -4,6 +4,7 @@
  * each operand needle element -> haystack element is a function (a layout), for the result an
  * injective one. */
 #include "mapper/mapper_int.h"
+#include "ir/poly.h"
 
 #include <string.h>
 #include <isl/ctx.h>
@@ -335,12 +336,11 @@ static bool operand_layout_sound(struct proof *f, isl_ctx *ctx, int o) {
 }
 
 static bool relations_sound(struct proof *f) {
-    isl_ctx *ctx = isl_ctx_alloc();
-    isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE);
+    isl_ctx *ctx = poly_begin();
     bool sound = true;
     for (int x = 0; x < f->m->ngroups && sound; x++) sound = phi_sound(f, ctx, x);
     for (int o = 0; o < f->needle->noperands && sound; o++) sound = operand_layout_sound(f, ctx, o);
-    isl_ctx_free(ctx);
+    poly_end(ctx);
     return sound;
 }
 
@@ -491,8 +491,7 @@ static bool part_sound(struct proof *f, struct arena *scratch, const struct prog
     bool good = part_operands(f, parts, joined, whole, q, pair, operand) &&
                 part_axes_agree(f, whole, joined->axes) && terms_agree(f);
     if (good) {
-        isl_ctx *ctx = isl_ctx_alloc();
-        isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE);
+        isl_ctx *ctx = poly_begin();
         const struct stmt *own = &sized.stmt[0];
         bool seen[MAX_OPERANDS] = {false};
         for (int r = -1; r < own->nreads && good; r++) {
@@ -502,7 +501,7 @@ static bool part_sound(struct proof *f, struct arena *scratch, const struct prog
             good = part_layout_sound(f, ctx, o, r < 0 ? &own->dst : &own->read[r],
                                      o == f->needle->dst || o >= n->noperands);
         }
-        isl_ctx_free(ctx);
+        poly_end(ctx);
     }
     struct text *why = f->why;
     *f = outer;

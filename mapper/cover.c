@@ -2,6 +2,7 @@
  * copies and fills; each way a question. Neighbours that are decided count in the price of what is
  * not, so chains stay in one memory. */
 #include "mapper/mapper_int.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -274,8 +275,7 @@ static void number_scopes(struct cover *c) {
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
                                     enum rewrite_effect floats, const struct refusals *refused,
                                     struct decider *d, struct diags *diags) {
-    struct cover *cover = calloc(1, sizeof *cover);
-    if (!cover) abort();
+    struct cover *cover = memory_array(1, sizeof *cover);
     arena_init(&cover->arena);
     struct program *joined = program_copy(p);
     program_forward(joined, false);

@@ -1,6 +1,7 @@
 /* Counting mappings modulo the needle's automorphisms: exchanging a product's operands and
  * transposing the result is one mapping. */
 #include "mapper/mapper_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,11 +146,10 @@ static int by_word(const void *a, const void *b) {
 }
 
 int count_distinct(const struct needles *all, const struct mapping *m, int n) {
-    struct key *key = calloc((size_t)n + 1, sizeof *key);
+    struct key *key = memory_array((size_t)n + 1, sizeof *key);
     struct arena scratch;
     const struct automorphisms *own = NULL;
     int count = 0, instr = -1;
-    if (!key) abort();
     arena_init(&scratch);
     for (int i = 0; i < n; i++) {
         const struct needle *needle = needle_of(all, m[i].instr);

@@ -1,5 +1,6 @@
 /* All needles on all statements. */
 #include "mapper/mapper_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,8 +95,7 @@ static int by_cost(const void *a, const void *b) {
 
 struct findings *mapper_find(const struct program *p, const struct machine *m,
                              const struct map_options *o) {
-    struct findings *f = calloc(1, sizeof *f);
-    if (!f) abort();
+    struct findings *f = memory_array(1, sizeof *f);
     arena_init(&f->arena);
     double start = now();
     struct needles *needles = needles_open(m);

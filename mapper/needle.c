@@ -1,5 +1,6 @@
 /* Instructions and moves, bound once for a search. */
 #include "mapper/mapper_int.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -508,10 +509,8 @@ static void sized_close(struct sized_needles *known) {
 }
 
 struct needles *needles_open(const struct machine *m) {
-    struct needles *all = calloc(1, sizeof *all);
-    if (!all) abort();
-    all->sized = calloc(1, sizeof *all->sized);
-    if (!all->sized) abort();
+    struct needles *all = memory_array(1, sizeof *all);
+    all->sized = memory_array(1, sizeof *all->sized);
     arena_init(&all->arena);
     all->machine = m;
     all->at = arena_array(&all->arena, (size_t)m->ninstrs + 1, sizeof *all->at);

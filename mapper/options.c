@@ -2,6 +2,7 @@
  * the rest cut off into temporaries (maximal munch over the tree, what is cut off priced the same
  * way), or the fallback. */
 #include "mapper/mapper_int.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -267,8 +268,7 @@ static const struct options *price_listing(struct estimator *e, struct listing *
 /* ---- estimates ---- */
 
 struct estimate *estimate_open(const struct program *p, int stmt) {
-    struct estimate *of = calloc(1, sizeof *of);
-    if (!of) abort();
+    struct estimate *of = memory_array(1, sizeof *of);
     arena_init(&of->arena);
     of->stmt = stmt;
     of->nops = p->stmt[stmt].nops;

@@ -5,6 +5,7 @@
  * is exact. Where more than MAX_STATES are, the cheapest go on and give a first plan; branch and
  * bound then follows all that it does not exclude, up to MAX_EXPANDED. */
 #include "mapper/mapper_int.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -299,8 +300,7 @@ static void know_best(struct covering *c, struct plan *p) {
 }
 
 static struct plan *plan_make(struct covering *c) {
-    struct plan *p = calloc(1, sizeof *p);
-    if (!p) abort();
+    struct plan *p = memory_array(1, sizeof *p);
     arena_init(&p->arena);
     order_all(c, p);
     for (int k = 0; k < p->n; k++)

@@ -1,6 +1,7 @@
 /* Interval analysis with a grain: integers are multiples of 1, products with powers of two stay
  * multiples of one, so that it is known which floats are exact. */
 #include "mapper/range.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -215,8 +216,7 @@ static double points_per_element(const struct program *p, const struct stmt *s) 
 static struct range result_range(const struct program *p, int stmt, int depth) {
     const struct stmt *s = &p->stmt[stmt];
     enum type t = p->buffer[s->dst.buffer].type;
-    struct range *ops = calloc((size_t)s->nops, sizeof *ops);
-    if (!ops) abort();
+    struct range *ops = memory_array((size_t)s->nops, sizeof *ops);
     op_ranges(p, stmt, depth, ops);
     struct range value = settled(ops[s->nops - 1], t);
     free(ops);

@@ -3,6 +3,7 @@
  * failures first, and what comes out is searched again. Breadth first, so that short sequences come
  * first; programs seen before are known by the hash of their canonical form. */
 #include "mapper/rewrite_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -399,8 +400,7 @@ static double now(void) {
 }
 
 struct derivations *derivations_new(void) {
-    struct derivations *d = calloc(1, sizeof *d);
-    if (!d) abort();
+    struct derivations *d = memory_array(1, sizeof *d);
     arena_init(&d->arena);
     return d;
 }

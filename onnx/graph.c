@@ -4,6 +4,7 @@
 
 #ifdef ISAMAP_WITH_ONNX
 #include "onnx/onnx_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -353,8 +354,7 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
 
 static struct onnx_model *import_model(const char *path, const Onnx__ModelProto *m,
                                        const struct bindings *dims, struct diags *diags) {
-    struct onnx_model *model = calloc(1, sizeof *model);
-    if (!model) abort();
+    struct onnx_model *model = memory_array(1, sizeof *model);
     arena_init(&model->arena);
     struct import im = {.arena = &model->arena, .diags = diags, .path = path};
     bool ok = import_graph(&im, model, m, dims);

@@ -2,8 +2,10 @@
 
 #ifdef ISAMAP_WITH_ONNX
 #include "onnx/onnx_int.h"
+#include "ir/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -185,7 +187,8 @@ static bool parse_number(const char *s, int64_t *out) {
 
 static bool read_file_part(struct reading *r, const char *file, int64_t offset) {
     struct stat st;
-    FILE *f = fopen(file, "rb");
+    int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a pipe must not wait */
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
     if (!f) return tensor_fail(r, "its data file cannot be opened: %s", strerror(errno));
     bool ok = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode);
     if (!ok) tensor_fail(r, "its data file is not a regular file");
@@ -261,9 +264,9 @@ static bool tensor_to_array(const struct tensor *t, struct array *a) {
     size_t bytes = (size_t)t->elements * type_size(t->type);
     *a = (struct array){.type = t->type, .ndims = t->ndims, .elements = t->elements};
     memcpy(a->extent, t->extent, sizeof *a->extent * (size_t)t->ndims);
-    a->data = malloc(bytes);
-    if (a->data) memcpy(a->data, t->data, bytes);
-    return a->data != NULL;
+    a->data = memory_bytes(bytes);
+    memcpy(a->data, t->data, bytes);
+    return true;
 }
 
 bool onnx_tensor_read(const char *path, struct array *a, struct diags *diags) {

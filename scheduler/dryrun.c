@@ -1,5 +1,6 @@
 #include "scheduler/dryrun.h"
 #include "scheduler/schedule_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +72,8 @@ static bool number_words(struct dry *d, int memory, int buffer) {
     d->left -= b->elements;
     if (d->left < 0) return false;
     w->of = arena_array(&d->arena, (size_t)b->elements + 1, sizeof *w->of);
-    int64_t index[MAX_DIMS] = {0}, n = b->elements, *at = malloc(sizeof *at * 2 * ((size_t)n + 1)),
-            *sorted = at + n, distinct = 0;
+    int64_t index[MAX_DIMS] = {0}, n = b->elements,
+            *at = memory_bytes(sizeof *at * 2 * ((size_t)n + 1)), *sorted = at + n, distinct = 0;
     for (int64_t e = 0; e < n; e++) {
         sorted[e] = at[e] = home_byte(d, buffer, index) / word_bytes(d, memory);
         for (int k = b->ndims - 1; k >= 0 && ++index[k] == b->extent[k]; k--) index[k] = 0;
@@ -105,8 +106,7 @@ static void add_use(struct dry *d, int memory, int32_t word, bool reads, bool wr
     }
     if (t->n == t->cap) {
         t->cap = t->cap ? 2 * t->cap : 4096;
-        t->use = realloc(t->use, (size_t)t->cap * sizeof *t->use);
-        if (!t->use) abort();
+        t->use = memory_grow(t->use, (size_t)t->cap * sizeof *t->use);
     }
     t->use[t->n++] = (struct use){word, reads, writes};
     d->failed |= --d->left < 0;
@@ -117,8 +117,7 @@ static void next_issue(struct dry *d) {
         struct stream *t = &d->stream[m];
         if (t->nissues + 2 >= t->issue_cap) {
             t->issue_cap = t->issue_cap ? 2 * t->issue_cap : 1024;
-            t->issue = realloc(t->issue, (size_t)t->issue_cap * sizeof *t->issue);
-            if (!t->issue) abort();
+            t->issue = memory_grow(t->issue, (size_t)t->issue_cap * sizeof *t->issue);
             if (t->nissues == 0) t->issue[0] = 0;
         }
         t->issue[++t->nissues] = t->n;
@@ -311,8 +310,7 @@ struct memory_run {
 static void heap_push(struct memory_run *r, struct entry e) {
     if (r->n == r->cap) {
         r->cap = r->cap ? 2 * r->cap : 1024;
-        r->heap = realloc(r->heap, (size_t)r->cap * sizeof *r->heap);
-        if (!r->heap) abort();
+        r->heap = memory_grow(r->heap, (size_t)r->cap * sizeof *r->heap);
     }
     int64_t at = r->n++;
     for (; at > 0 && r->heap[(at - 1) / 2].next < e.next; at = (at - 1) / 2)
@@ -375,11 +373,10 @@ static void run_memory(struct dry *d, int memory) {
     const struct stream *t = &d->stream[memory];
     struct memory_run r = {.d = d, .memory = memory, .bytes = word_bytes(d, memory)};
     size_t nwords = (size_t)d->nwords[memory];
-    int64_t *next = malloc(((size_t)t->n + 1) * sizeof *next),
-            *last = malloc((nwords + 1) * sizeof *last);
+    int64_t *next = memory_bytes(((size_t)t->n + 1) * sizeof *next),
+            *last = memory_bytes((nwords + 1) * sizeof *last);
     r.size = d->m->memory[memory].size >= 0 ? d->m->memory[memory].size : INT64_MAX / 2;
-    r.word = calloc(nwords + 1, sizeof *r.word);
-    if (!next || !last || !r.word) abort();
+    r.word = memory_array(nwords + 1, sizeof *r.word);
     for (size_t k = 0; k < nwords; k++) last[k] = INT64_MAX;
     for (int64_t k = t->n - 1; k >= 0; k--) {
         next[k] = last[t->use[k].word];

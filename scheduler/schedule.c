@@ -1,15 +1,11 @@
 #include "scheduler/schedule.h"
+#include "ir/memory.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct schedule *schedule_new(const struct machine *machine) {
-    struct schedule *s = calloc(1, sizeof *s);
-    if (!s) {
-        fputs("out of memory\n", stderr);
-        abort();
-    }
+    struct schedule *s = memory_array(1, sizeof *s);
     arena_init(&s->arena);
     s->machine = machine;
     s->machine_name = arena_strdup(&s->arena, machine->name);

@@ -1,4 +1,5 @@
 #include "scheduler/verify_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -664,8 +665,7 @@ static int64_t most_slots(const struct schedule *s) {
 }
 
 static struct program *program_of_length(const struct program *p, int64_t length) {
-    int64_t *size = calloc((size_t)p->nsizes, sizeof *size);
-    if (!size) abort();
+    int64_t *size = memory_array((size_t)p->nsizes, sizeof *size);
     for (int i = 0; i < p->nsizes; i++) size[i] = size_within(&p->size[i], length);
     struct program *at = program_at(p, size);
     free(size);

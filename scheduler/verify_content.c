@@ -1,5 +1,6 @@
 /* Moves, and instructions that execute statements, on tags. */
 #include "scheduler/verify_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -454,9 +455,8 @@ static void settle_cell(struct work *w, int64_t d) {
 static void cells_open(struct work *w) {
     for (int o = 0; o < w->v->m->instr[w->h->instr].noperands; o++) {
         size_t n = (size_t)w->h->operand[o].elements + 1;
-        w->cells[o].tag = malloc(n * sizeof *w->cells[o].tag);
-        w->cells[o].state = calloc(n, 1);
-        if (!w->cells[o].tag || !w->cells[o].state) abort();
+        w->cells[o].tag = memory_bytes(n * sizeof *w->cells[o].tag);
+        w->cells[o].state = memory_array(n, 1);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Statements run element by element on homes, and what must hold at the end. */
 #include "scheduler/verify_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -98,8 +99,7 @@ void content_fallback(struct verify *v, const struct fallback_node *n, const int
     const struct stmt *s = &v->p->stmt[n->stmt];
     struct box box = {.lo = lo, .hi = hi};
     int qi = v->counting ? -1 : race_queue(v, f->queue, f->unit);
-    int *home = calloc((size_t)s->nreads + 1, sizeof *home);
-    if (!home) abort();
+    int *home = memory_array((size_t)s->nreads + 1, sizeof *home);
     for (int r = 0; r <= s->nreads; r++)
         home[r] = schedule_home(v->s, r < s->nreads ? s->read[r].buffer : s->dst.buffer);
     if (qi >= 0) race_begin(v, qi, &n->signals);

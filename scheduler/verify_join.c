@@ -3,6 +3,7 @@
  * followed element by element: what the program's statement reads must be what the instruction's
  * statement finds, complete. */
 #include "scheduler/verify_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,8 +92,7 @@ static bool pairs_open(struct joined *w) {
         int own = b->stmt[q].dst.buffer, hay = w->v->p->stmt[w->stmt[q]].dst.buffer;
         if (!w->cell[own]) {
             size_t n = (size_t)b->buffer[own].elements + 1;
-            w->cell[own] = malloc(n * sizeof *w->cell[own]);
-            if (!w->cell[own]) abort();
+            w->cell[own] = memory_bytes(n * sizeof *w->cell[own]);
             for (size_t e = 0; e < n; e++) w->cell[own][e] = (struct cell){.element = NOTHING};
             w->pair[own] = hay;
         }

@@ -1,17 +1,11 @@
 #include "scheduler/verify_int.h"
+#include "ir/memory.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 void pages_init(struct pages *p, size_t bytes, size_t *total) {
     *p = (struct pages){.bytes = bytes, .total = total};
-}
-
-static void *checked(void *memory) {
-    if (memory) return memory;
-    fputs("out of memory\n", stderr);
-    abort();
 }
 
 static size_t pages_slot(const struct pages *p, uint64_t key) {
@@ -24,8 +18,8 @@ static size_t pages_slot(const struct pages *p, uint64_t key) {
 static void pages_grow(struct pages *p) {
     struct pages old = *p;
     p->cap = old.cap ? 2 * old.cap : 64;
-    p->key = checked(calloc(p->cap, sizeof *p->key));
-    p->page = checked(calloc(p->cap, sizeof *p->page));
+    p->key = memory_array(p->cap, sizeof *p->key);
+    p->page = memory_array(p->cap, sizeof *p->page);
     for (size_t k = 0; k < old.cap; k++) {
         if (!old.page[k]) continue;
         size_t at = pages_slot(p, old.key[k]);
@@ -47,7 +41,7 @@ void *pages_get(struct pages *p, uint64_t key, bool *fresh) {
     if (2 * p->n >= p->cap) pages_grow(p);
     size_t at = pages_slot(p, key);
     if (!p->page[at]) {
-        p->page[at] = checked(calloc(1, p->bytes));
+        p->page[at] = memory_array(1, p->bytes);
         p->key[at] = key;
         p->n++;
         *p->total += p->bytes;

@@ -1,5 +1,6 @@
 /* Messages about nodes, which may be anything: only what has legal indices is printed. */
 #include "scheduler/verify_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -137,8 +138,7 @@ bool verify_error(struct verify *v, const char *fmt, ...) {
     va_start(args, fmt);
     int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    char *what = malloc((size_t)n + 1);
-    if (!what) abort();
+    char *what = memory_bytes((size_t)n + 1);
     va_start(args, fmt);
     vsnprintf(what, (size_t)n + 1, fmt, args);
     va_end(args);

@@ -1,4 +1,5 @@
 #include "scheduler/verify_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -250,7 +251,7 @@ static void mark_elements(const struct shape *h, const int32_t *element, bool *u
 
 static void fill_runs(struct verify *v, struct shape *h, int o, size_t size) {
     struct shape_operand *p = &h->operand[o];
-    bool *used = calloc((size_t)p->elements + 1, 1);
+    bool *used = memory_array((size_t)p->elements + 1, 1);
     if (h->dst_operand == o) mark_elements(h, h->dst, used);
     for (int r = 0; r < h->stmt->nreads; r++)
         if (h->read_operand[r] == o) mark_elements(h, h->read[r], used);

@@ -1,6 +1,7 @@
 /* Signals between the clocks of queues: tokens, groups, barriers, fences (docs/schedule.md,
  * "Signals"). */
 #include "scheduler/verify_int.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -136,8 +137,7 @@ static void token_room(struct token_channel *c) {
         return;
     }
     c->cap = c->cap ? 2 * c->cap : 16;
-    c->token = realloc(c->token, (size_t)c->cap * sizeof *c->token);
-    if (!c->token) abort();
+    c->token = memory_grow(c->token, (size_t)c->cap * sizeof *c->token);
 }
 
 static void push_token(struct verify *v, int qi, struct token_channel *c) {
@@ -156,8 +156,7 @@ static void push_token(struct verify *v, int qi, struct token_channel *c) {
         return;
     }
     token_room(c);
-    uint32_t *clock = malloc(sizeof v->queue[qi]->clock);
-    if (!clock) abort();
+    uint32_t *clock = memory_bytes(sizeof v->queue[qi]->clock);
     said_by(v, qi, c->sync, clock);
     c->token[c->first + c->n++].clock = clock;
     c->pushes++;

@@ -1,4 +1,5 @@
 #include "sim/sim_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ static bool image_open(struct engine *e, int memory, int64_t bytes, int64_t piec
                             name_of(e->machine, memory));
     while (bytes / piece > MOST_GRANULES) piece *= 2;
     e->images[memory] = bytes > 0 ? n : 1;
-    e->image[memory] = calloc((size_t)e->images[memory], sizeof *e->image[memory]);
+    e->image[memory] = memory_array((size_t)e->images[memory], sizeof *e->image[memory]);
     for (int64_t k = 0; k < e->images[memory]; k++)
         e->image[memory][k] = (struct image){.bytes = bytes, .piece = piece};
     return true;
@@ -91,9 +92,9 @@ bool images_open(struct engine *e) {
 void images_close(struct engine *e) {
     for (int i = 0; i < e->machine->nmemories + e->machine->nstates; i++) {
         for (int64_t k = 0; k < e->images[i]; k++) {
-            free(e->image[i][k].byte);
-            free(e->image[i][k].granule);
-            free(e->image[i][k].read);
+            memory_give(e->image[i][k].byte);
+            memory_give(e->image[i][k].granule);
+            memory_give(e->image[i][k].read);
         }
         free(e->image[i]);
     }
@@ -117,20 +118,13 @@ struct image *image_at(struct engine *e, int memory, int64_t further) {
     int64_t at = e->images[memory] > 1 ? image_instance(e, memory) + further : 0;
     struct image *image = &e->image[memory][at];
     size_t granules = (size_t)(image->bytes / image->piece + 2);
-    if (!image->byte && !e->options->no_values) {
-        image->byte = calloc((size_t)image->bytes + 64, 1);
-        if (!image->byte) goto full;
-    }
+    if (!image->byte && !e->options->no_values)
+        image->byte = memory_take((size_t)image->bytes + 64, 1);
     if (!image->granule && e->tracks) {
-        image->granule = calloc(granules, sizeof *image->granule);
-        image->read = calloc(granules * (size_t)e->machine->nqueues + 1, sizeof *image->read);
-        if (!image->granule || !image->read) goto full;
+        image->granule = memory_take(granules, sizeof *image->granule);
+        image->read = memory_take(granules * (size_t)e->machine->nqueues + 1, sizeof *image->read);
     }
     return image;
-full:
-    engine_error(e, NULL, "there is not enough memory for the %lld bytes used in '%s'",
-                 (long long)image->bytes, name_of(e->machine, memory));
-    return NULL;
 }
 
 static void forget(struct engine *e, int memory) {

@@ -1,5 +1,7 @@
 /* What was done: MACs and other operations, the trace, utilisation. */
 #include "sim/sim_int.h"
+#include "ir/file.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 
@@ -76,8 +78,7 @@ void note_times(struct engine *e, const struct executed *x, double start, double
     if (!e->options->times || !e->counting) return;
     if (r->ntimes == e->times_cap) {
         e->times_cap = 2 * e->times_cap + 64;
-        r->time = realloc(r->time, e->times_cap * sizeof *r->time);
-        if (!r->time) abort();
+        r->time = memory_grow(r->time, e->times_cap * sizeof *r->time);
     }
     r->time[r->ntimes++] = (struct sim_time){x->queue, x->sequence - e->first, start, end};
 }
@@ -86,11 +87,9 @@ void note_times(struct engine *e, const struct executed *x, double start, double
 
 bool trace_open(struct engine *e) {
     if (!e->options->trace) return true;
-    e->trace = fopen(e->options->trace, "w");
-    if (!e->trace) {
-        diag_line(e->diags, e->options->trace, 0, 0, "cannot write '%s'", e->options->trace);
-        return false;
-    }
+    e->trace_output = output_open(e->options->trace, e->diags);
+    if (!e->trace_output) return false;
+    e->trace = e->trace_output->file;
     fprintf(e->trace, "{\"traceEvents\":[");
     return true;
 }
@@ -113,8 +112,6 @@ void trace_close(struct engine *e) {
         e->traced = true;
     }
     fprintf(e->trace, "\n],\"displayTimeUnit\":\"ns\"}\n");
-    bool bad = ferror(e->trace) != 0;
-    if (fclose(e->trace) != 0 || bad)
-        engine_error(e, NULL, "the trace '%s' could not be written", e->options->trace);
     e->trace = NULL;
+    if (!output_close(e->trace_output, !e->failed, e->diags)) e->failed = true;
 }

@@ -1,6 +1,7 @@
 /* Operands of an instruction for one choice of its sizes and strides, and what the instruction
  * costs then. The last few shapes of each instruction are kept. */
 #include "sim/sim_int.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -230,7 +231,7 @@ const struct shape *shape_of(struct engine *e, const struct node *node, const st
 static int64_t *offsets(const struct operand_layout *l, const struct buffer *b,
                         const int64_t *stride) {
     int64_t index[MAX_DIMS] = {0};
-    int64_t *offset = malloc((size_t)b->elements * sizeof *offset + 1);
+    int64_t *offset = memory_bytes((size_t)b->elements * sizeof *offset + 1);
     bool dense = true;
     for (int64_t k = 0; k < b->elements; k++) {
         offset[k] = layout_offset(l->map, b->ndims, b->extent, l->nstrides ? stride : NULL, index);
@@ -247,7 +248,7 @@ static int32_t *instances(const struct engine *e, const struct layout *map, cons
                           int memory) {
     int64_t index[MAX_DIMS] = {0};
     if (!layout_spreads(map)) return NULL;
-    int32_t *out = malloc((size_t)b->elements * sizeof *out + 1);
+    int32_t *out = memory_bytes((size_t)b->elements * sizeof *out + 1);
     for (int64_t k = 0; k < b->elements; k++) {
         out[k] = (int32_t)layout_instance(e->machine, map, memory, index);
         for (int d = b->ndims - 1; d >= 0 && ++index[d] == b->extent[d]; d--) index[d] = 0;
@@ -260,7 +261,7 @@ bool shape_ready(struct engine *e, const struct node *node, const struct shape *
     const struct instr *in = &e->machine->instr[node->issue->instr];
     if (s->ready) return true;
     struct names n = {e->machine, in, s->size, s->stride, s->alternative};
-    s->by_buffer = calloc((size_t)s->program->nbuffers + 1, sizeof *s->by_buffer);
+    s->by_buffer = memory_array((size_t)s->program->nbuffers + 1, sizeof *s->by_buffer);
     for (int o = 0; o < in->noperands; o++) {
         struct reach *r = &s->reach[o];
         const struct operand_layout *l = &in->operand[o].layout[s->alternative[o]];
@@ -274,7 +275,7 @@ bool shape_ready(struct engine *e, const struct node *node, const struct shape *
             r->offset = offsets(l, b, stride);
             r->instance = instances(e, l->map, b, in->operand[o].memory[0]);
         }
-        r->data = calloc((size_t)r->elements + 1, type_size(b->type));
+        r->data = memory_array((size_t)r->elements + 1, type_size(b->type));
         s->by_buffer[r->buffer] = r->data;
     }
     return s->ready = true;

@@ -2,6 +2,7 @@
  * which instructions enter their queues, says which groups a pop means and what stands before a
  * meeting. */
 #include "sim/sim_int.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static double token_at(const struct sync_time *s, int k) {
 static void token_room(struct sync_time *s) {
     if (s->count < s->room) return;
     int room = s->room ? 2 * s->room : 16;
-    double *moved = malloc((size_t)room * sizeof *moved);
+    double *moved = memory_bytes((size_t)room * sizeof *moved);
     for (int i = 0; i < s->count; i++) moved[i] = token_at(s, i);
     free(s->at);
     s->at = moved, s->head = 0, s->room = room;
@@ -101,7 +102,7 @@ static void token_peak(struct engine *e, int sync, const struct sync_time *s, do
 static void group_close(struct sync_time *s, int64_t number, double at) {
     while (s->room <= number) {
         int room = s->room ? 2 * s->room : 16;
-        s->at = realloc(s->at, (size_t)room * sizeof *s->at);
+        s->at = memory_grow(s->at, (size_t)room * sizeof *s->at);
         for (int k = s->room; k < room; k++) s->at[k] = -1;
         s->room = room;
     }

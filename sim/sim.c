@@ -1,4 +1,5 @@
 #include "sim/sim_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,12 +67,12 @@ static void open_queues(struct engine *e) {
 
 static void open_result(struct sim_result *r, const struct machine *m) {
     memset(r, 0, sizeof *r);
-    r->queue = calloc((size_t)m->nqueues + 1, sizeof *r->queue);
-    r->bus = calloc((size_t)m->nbuses + 1, sizeof *r->bus);
-    r->sync = calloc((size_t)m->nsyncs + 1, sizeof *r->sync);
-    r->peak_bytes = calloc((size_t)m->nmemories + 1, sizeof *r->peak_bytes);
-    r->macs_on = calloc((size_t)m->ninstrs + 1, sizeof *r->macs_on);
-    r->operations_on = calloc((size_t)m->ninstrs + 1, sizeof *r->operations_on);
+    r->queue = memory_array((size_t)m->nqueues + 1, sizeof *r->queue);
+    r->bus = memory_array((size_t)m->nbuses + 1, sizeof *r->bus);
+    r->sync = memory_array((size_t)m->nsyncs + 1, sizeof *r->sync);
+    r->peak_bytes = memory_array((size_t)m->nmemories + 1, sizeof *r->peak_bytes);
+    r->macs_on = memory_array((size_t)m->ninstrs + 1, sizeof *r->macs_on);
+    r->operations_on = memory_array((size_t)m->ninstrs + 1, sizeof *r->operations_on);
 }
 
 void sim_result_free(struct sim_result *r) {

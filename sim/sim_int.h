@@ -186,7 +186,8 @@ struct engine {
     size_t times_cap;
     bool waiting; /* steps that the device was given, but has not run */
     bool preparing;
-    FILE *trace;
+    struct output *trace_output;
+    FILE *trace; /* its file */
     bool traced;
 };
 

@@ -2,6 +2,7 @@
  * runs, whatever program order says. As far as hardware tracks dependences, a state is a memory of
  * its own: a byte for each slot, word or object. */
 #include "sim/sim_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ bool configure_evaluate(struct engine *e, const struct node *node, struct execut
                                 e->machine->state[n->set[k].state].id, n->set[k].index);
         count += (size_t)e->machine->state[n->set[k].state].nfields;
     }
-    x->setting = malloc((count + 1) * sizeof *x->setting);
+    x->setting = memory_bytes((count + 1) * sizeof *x->setting);
     if (!x->setting) return engine_error(e, node, "there is not enough memory");
     count = 0;
     for (int k = 0; k < n->nsets; k++)

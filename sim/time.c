@@ -1,6 +1,7 @@
 /* Times (docs/simulator.md). Instructions enter their queues in program order, as far as the
  * queues' depths let them; among the queues' heads the one that can start first runs next. */
 #include "sim/sim_int.h"
+#include "ir/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -442,9 +443,9 @@ static void open_fifo(struct engine *e, int q) {
     struct queue_time *t = &e->queue[q];
     size_t nq = (size_t)e->machine->nqueues;
     t->room = capacity(e, q);
-    t->fifo = malloc((size_t)t->room * sizeof *t->fifo);
-    t->after = malloc((size_t)t->room * 3 * nq * sizeof *t->after);
-    t->started = calloc((size_t)t->room, sizeof *t->started);
+    t->fifo = memory_bytes((size_t)t->room * sizeof *t->fifo);
+    t->after = memory_bytes((size_t)t->room * 3 * nq * sizeof *t->after);
+    t->started = memory_array((size_t)t->room, sizeof *t->started);
     for (int k = 0; k < t->room; k++) t->started[k] = e->floor;
 }
 

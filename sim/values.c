@@ -1,6 +1,7 @@
 #include "sim/sim_int.h"
 
 #include "ir/interp.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,7 +198,7 @@ static bool gather_all(struct engine *e, const struct stmt *s, const struct exec
         const struct access *acc = r < 0 ? &s->dst : &s->read[r];
         int b = acc->buffer;
         if (!data[b])
-            data[b] = calloc((size_t)p->buffer[b].elements + 1, type_size(p->buffer[b].type));
+            data[b] = memory_array((size_t)p->buffer[b].elements + 1, type_size(p->buffer[b].type));
         reached(p, s, acc, x, lo, hi);
         if (!data[b] || !home_gather(e, b, lo, hi, data[b])) return false;
     }
@@ -218,7 +219,7 @@ bool fallback_execute(struct engine *e, const struct executed *x) {
         if (s->op[o].code == OP_AXIS)
             return engine_error(e, x->node,
                                 "a statement that uses an axis as a value is simulated whole only");
-    void **data = calloc((size_t)p->nbuffers + 1, sizeof *data);
+    void **data = memory_array((size_t)p->nbuffers + 1, sizeof *data);
     int64_t lo[MAX_DIMS], hi[MAX_DIMS];
     bool ok = gather_all(e, s, x, data);
     if (ok) {

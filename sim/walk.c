@@ -1,4 +1,5 @@
 #include "sim/sim_int.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -234,9 +235,9 @@ static bool walk_parallel(struct engine *e, const struct loop_node *l) {
     if (most > n) most = n;
     if (!time_drain(e)) return false;
     size_t slots = (size_t)e->schedule->nplaces * sizeof *e->slot;
-    int64_t *slot = malloc(slots + 1), outer = e->unit_instance[l->unit],
+    int64_t *slot = memory_bytes(slots + 1), outer = e->unit_instance[l->unit],
             active = e->unit_active[l->unit];
-    double start = e->end, end = start, *free_at = malloc((size_t)most * sizeof *free_at + 1);
+    double start = e->end, end = start, *free_at = memory_bytes((size_t)most * sizeof *free_at + 1);
     int instance = e->instance;
     bool ok = true;
     memcpy(slot, e->slot, slots);

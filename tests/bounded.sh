@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# What the command does with inputs that never end, without memory, on a full disk, and when it is told to stop: an error or the signal, at
+# once, and no file half written or left behind. Usage: tests/bounded.sh BUILD
+set -u
+isamap=$1/isamap
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 passed=0
+ok() { passed=$((passed + 1)); }
+wrong() { echo "FAILED: $*"; failed=$((failed + 1)); }
+small=(-D M=8 -D N=8 -D K=8)
+
+# ---- inputs ----
+expect() { # status, what the message says, arguments
+  timeout 10 "$isamap" "${@:3}" >"$work/out" 2>"$work/err"
+  local status=$?
+  if [ $status -ne "$1" ]; then wrong "${*:3}: status $status, expected $1"; tail -3 "$work/err"; return; fi
+  if ! grep -q -- "$2" "$work/err"; then wrong "${*:3}: no '$2' in its messages"; tail -3 "$work/err"; return; fi
+  ok
+}
+mkfifo "$work/pipe"
+for suffix in isam onnx xml sched npy bin csv; do
+  ln -s pipe "$work/fifo.$suffix"
+  ln -s /dev/zero "$work/zero.$suffix"
+done
+for kind in "fifo:a pipe" "zero:a device"; do
+  file=$work/${kind%%:*} what=${kind#*:}
+  expect 1 "$what" check "$file.isam"
+  expect 1 "$what" check "$file.onnx"
+  expect 1 "$what" check "$file.xml"
+  expect 1 "$what" check "$file.sched" -m edge16
+  expect 1 "$what" show "$file.bin" -m vdla
+  expect 1 "$what" run tests/data/api/scale.isam --size T=4 --input "X=$file.npy"
+  expect 1 "$what" run tests/data/api/scale.isam --size T=4 --decisions "$file.csv"
+done
+rows=$(seq -s ';' 0 399)
+{
+  printf '<machine name="x" xmlns="urn:isamap:machine:1">'
+  for axis in a b c d; do printf '<for each="%s" in="%s">' $axis "$rows"; done
+  printf '</for></for></for></for><memory id="dram"/></machine>\n'
+} >"$work/rows.xml"
+expect 1 "rows.xml:1: error: 'for' has more than" check "$work/rows.xml"
+expect 1 "LLVM knows no processor 'nonsense'" compile tests/data/api/scale.isam -o "$work/x.so" --target nonsense
+
+# ---- outputs ----
+ln -s /dev/full "$work/Y.npy"
+ln -s /dev/full "$work/t.json"
+expect 6 "cannot write" run tests/data/api/scale.isam --size T=4 --output-dir "$work"
+expect 6 "cannot write" sim examples/i8/gmm.isam -m edge16 "${small[@]}" --trace "$work/t.json"
+expect 1 "cannot write" compile tests/data/api/scale.isam -o "$work/none/x.so"
+expect 1 "cannot write" compile examples/i8/gmm.isam -m edge16 -o "$work/none/x.sched"
+if "$isamap" map examples/i8/gmm.isam -m edge16 >/dev/full 2>"$work/err"; then wrong "results to /dev/full"; else ok; fi
+grep -q "standard output" "$work/err" && ok || wrong "no message for /dev/full"
+mkdir "$work/limit"
+for out in x.so x.sched x.ll; do
+  (ulimit -f 1; "$isamap" compile examples/f32/gmm.isam -o "$work/limit/$out" >/dev/null 2>"$work/err")
+  status=$?
+  case $out:$status in *:6 | x.so:1) ok ;; *) wrong "$out on a full disk: $status"; tail -3 "$work/err" ;; esac
+done
+[ -z "$(ls -A "$work/limit")" ] && ok || wrong "left behind: $(ls "$work/limit")"
+"$isamap" compile tests/data/api/scale.isam -o "$work/kept.so" >/dev/null 2>&1
+before=$(cksum <"$work/kept.so")
+(ulimit -f 1; "$isamap" compile tests/data/api/scale.isam -o "$work/kept.so" >/dev/null 2>&1)
+[ "$before" = "$(cksum <"$work/kept.so")" ] && ok || wrong "a failed write changed the file"
+"$isamap" sim examples/i8/gmm.isam -m edge16 "${small[@]}" --trace /dev/stdout 2>/dev/null | grep -q traceEvents && ok || wrong "--trace /dev/stdout"
+
+# ---- signals ----
+mkdir "$work/stop" "$work/tmp"
+for number in INT TERM; do
+  TMPDIR=$work/tmp timeout --preserve-status -s "$number" 0.4 \
+    "$isamap" sim examples/i8/c2d.isam -m edge16 -D N=256 --trace "$work/stop/t.json" >/dev/null 2>&1
+  status=$?
+  [ $status -eq $((128 + $(kill -l "$number"))) ] && ok || wrong "SIG$number: status $status"
+  [ -z "$(ls -A "$work/stop")$(ls -A "$work/tmp")" ] && ok || wrong "SIG$number left $(ls -A "$work/stop" "$work/tmp")"
+done
+
+# ---- memory ----
+grep -q asan <<<"$(ldd "$isamap")" && { echo "$passed passed, $failed failed"; exit $failed; }
+cc -shared -fPIC -O1 tests/data/memory/scarce.c -o "$work/scarce.so" || wrong "cc"
+scarce() { # arguments
+  local total
+  total=$(SCARCE=0 LD_PRELOAD=$work/scarce.so "$isamap" "$@" 2>&1 >/dev/null | sed -n 's/^allocations //p' | tail -1)
+  for part in 2 15 50 90; do # hundredths of its allocations
+    SCARCE=$((total * part / 100)) LD_PRELOAD=$work/scarce.so timeout 20 "$isamap" "$@" >"$work/out" 2>"$work/err"
+    status=$?
+    if [ $status -eq 6 ] && grep -q memory "$work/err" || [ $status -eq 0 ]; then ok; else wrong "$* without memory after $part % of its allocations: $status"; tail -2 "$work/err"; fi
+  done
+}
+scarce run examples/f32/gmm.isam "${small[@]}" --verify
+scarce sim examples/i8/gmm.isam -m edge16 "${small[@]}"
+scarce check machines/edge16.xml
+scarce map examples/i8/gmm.isam -m edge16
+scarce compile tests/data/api/scale.isam -o "$work/x.so"
+(ulimit -v 1500000; "$isamap" run examples/f32/gmm.isam -D M=20000 -D N=20000 -D K=8 >"$work/out" 2>"$work/err")
+[ $? -eq 6 ] && grep -q "not enough memory for 16" "$work/err" && ok || { wrong "arrays beyond the memory"; cat "$work/err"; }
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -108,6 +108,26 @@ void report_comparison(struct report *r, const struct comparison *c) {
     text_append(&r->text, "\n", 1);
 }
 
+/* Of the scheduled program against the one that was written. */
+static void report_chain(struct report *r, const struct job *j) {
+    const struct chain_report *c = &j->chain;
+    bool weak = c->evidence != EVIDENCE_PROVED && c->why;
+    report_string(r, "program_proof", evidence_name[c->evidence]);
+    report_number(r, "program_proof_seconds", j->chain_seconds);
+    report_open(r, "program_laws", '[');
+    for (int l = 0; l < LAW_COUNT_OF; l++)
+        if (c->laws >> l & 1) report_string(r, NULL, law_name[l]);
+    report_close(r);
+    if (c->nsampled) report_integer(r, "program_samples", c->samples);
+    if (weak) report_string(r, "program_proof_reason", c->why);
+    text_printf(&r->text, "program     %s in %.3g s", evidence_name[c->evidence], j->chain_seconds);
+    if (c->nproved + c->nsampled + c->nunproved > 1)
+        text_printf(&r->text, ": %d changes proved, %d sampled, %d unproved", c->nproved,
+                    c->nsampled, c->nunproved);
+    if (weak) text_printf(&r->text, c->by ? "; '%s': %s" : "%s: %s", c->by ? c->by : "", c->why);
+    text_append(&r->text, "\n", 1);
+}
+
 void report_proof(struct report *r, const struct job *j) {
     report_string(r, "schedule_proof", proof_name[j->proof]);
     if (j->proof == PROOF_UNCHECKED) return;
@@ -118,6 +138,7 @@ void report_proof(struct report *r, const struct job *j) {
         text_printf(&r->text, ": %s", j->proof_reason.at);
     }
     text_append(&r->text, "\n", 1);
+    report_chain(r, j);
 }
 
 void report_head(struct report *r, const struct job *j) {
@@ -391,6 +412,7 @@ static bool check_schedule(isamap *im, const char *path) {
             report_string(&im->report, "schedule", j.schedule->program->name);
             report_proof(&im->report, &j);
             report_close(&im->report);
+            if (j.chain_steps.n) text_printf(&im->report.text, "%s", j.chain_steps.at);
             text_printf(&im->report.text, "%s: schedule of '%s', %" PRId64 " nodes: ok\n", path,
                         j.schedule->program->name, schedule_nodes(j.schedule));
         }

@@ -35,6 +35,7 @@ void job_free(struct job *j) {
     if (j->machine) machine_free(j->machine);
     text_free(&j->explain);
     text_free(&j->proof_reason);
+    text_free(&j->chain_steps);
     arena_free(&j->arena);
 }
 
@@ -246,12 +247,20 @@ static struct decider *open_decider(isamap *im) {
     return NULL;
 }
 
+static bool job_check_chain(isamap *im, struct job *j) {
+    double start = now_seconds();
+    text_free(&j->chain_steps);
+    bool good = chain_check(j->schedule, &j->chain, &j->chain_steps, &im->diags);
+    j->chain_seconds = now_seconds() - start;
+    return good;
+}
+
 bool job_check(isamap *im, struct job *j) {
     double start = now_seconds();
     text_free(&j->proof_reason);
     j->proof = schedule_prove(j->schedule, 0, &j->proof_reason, &im->diags);
     j->proof_seconds = now_seconds() - start;
-    return j->proof != PROOF_REFUSED;
+    return job_check_chain(im, j) && j->proof != PROOF_REFUSED;
 }
 
 static void print_pairs(const char *option, const struct pairs *p, struct text *out) {
@@ -333,6 +342,12 @@ bool job_cover(isamap *im, struct job *j) {
     return j->cover != NULL;
 }
 
+/* --rewrite: the chain begins with the program as it was written. */
+static void note_rewrites(const isamap *im, struct job *j) {
+    struct reason r = mapper_rewrite_reason(im->option.rewrite);
+    chain_prefix(j->schedule->chain, j->program, &r);
+}
+
 /* The pipeline: program → cover → schedule. */
 bool job_compile(isamap *im, struct job *j) {
     double start = now_seconds();
@@ -349,6 +364,7 @@ bool job_compile(isamap *im, struct job *j) {
         scheduler_compile(p, j->machine, floats, j->decider, &options, &j->cover, &im->diags);
     if (!j->schedule) return false;
     if (im->diags.errors) return im->unmapped = im->option.strict, false;
+    if (j->rewritten) note_rewrites(im, j);
     if (decider_failed(j->decider, &im->diags)) return false;
     j->compile_seconds = now_seconds() - start;
     if (!job_prove(im, j)) return false;

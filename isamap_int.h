@@ -84,6 +84,9 @@ struct job {
     double compile_seconds, proof_seconds;
     enum proof proof; /* of the schedule */
     struct text proof_reason;
+    struct chain_report chain;         /* of the program that the schedule carries, once it was checked */
+    struct text chain_steps;           /* a line for each of its witnesses */
+    double chain_seconds;
 };
 
 enum machine_use { USE_RUN, USE_SIM, USE_MAP };

@@ -71,7 +71,61 @@ enum sampling { SAMPLE_FIELD, SAMPLE_VALUES, SAMPLE_RANGES /* more of them: what
 struct verdict items_sampled(const struct program *p, struct items a, const struct program *q, struct items b, enum sampling, struct text *why);
 
 /* Does anything outside these items see the buffer? The buffer of q with the name and shape of buffer b of p; -1: none. */
+bool item_touches(const struct program *, const struct item *, int buffer);
 bool span_shows(const struct program *, struct items, int buffer);
 int buffer_twin(const struct program *p, int b, const struct program *q);
+
+/* ---- the chain ---- */
+
+/* Items `after` of a step's program stand in the place of items `before` of the one before it, by laws: those of integers, and of floats the ones
+ * named. Axes of the same name in both are the same axis; the checker finds the map between the others' domains, and proves it. */
+struct witness {
+    const char *by;                    /* what made it: rewrites, or a stage */
+    uint32_t laws;
+    enum sampling sampling;            /* how it may be sampled */
+    bool may_sample;                   /* nothing but the rounding of floats may change: samples are something */
+    struct items before, after;
+};
+
+struct chain_step {
+    struct program *program;           /* owned; NULL in the last step: the program that the chain leads to */
+    struct witness *witness; int nwitnesses;   /* by items, apart from one another; all between them is the same */
+};
+
+struct reason {                        /* why statements that write a buffer will be found changed */
+    const char *by, *buffer;
+    uint32_t laws;
+    enum sampling sampling;
+    bool may_sample;
+};
+
+struct chain {
+    struct arena arena;
+    struct program *written;           /* owned */
+    struct chain_step *step; int nsteps, cap;
+    struct reason *reason; int nreasons, reason_cap;   /* for the next step */
+};
+
+struct chain *chain_new(const struct program *written);           /* copies */
+struct chain *chain_copy(const struct chain *);                   /* NULL: NULL */
+void chain_free(struct chain *);
+void chain_reason(struct chain *, const struct reason *);         /* copies */
+/* What changed since the last program, as one step; none where nothing did. What no reason is for was changed by the stage `by`. keep: the chain
+ * keeps a copy; otherwise it is the last step. */
+void chain_append(struct chain *, const struct program *, const char *by, bool keep);
+void chain_prefix(struct chain *, const struct program *first, const struct reason *);   /* the chain begins earlier; reason.buffer NULL: all */
+
+struct chain_report {
+    enum evidence evidence;            /* the weakest of all */
+    int nproved, nsampled, nunproved;  /* witnesses */
+    uint32_t laws;
+    int64_t samples;
+    const char *by, *why;              /* of the weakest; NULL */
+};
+
+/* From the program as written to `last`. A chain that is NULL is unproved. what (NULL: not asked): a line for each witness. */
+struct chain_report chain_verify(const struct chain *, const struct program *last, struct text *what);
+
+bool items_alike(const struct program *p, const struct item *, const struct program *q, const struct item *);
 
 #endif

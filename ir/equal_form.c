@@ -121,24 +121,30 @@ static bool everywhere(const struct form *f) {
     return true;
 }
 
-/* Pieces are counted together: 0 where none of them is. */
+static struct reach term_range(struct equal *x, const struct form *f, const struct term *t) {
+    struct reach r = {t->i, t->i};
+    for (int a = 0; a < t->natoms; a++) r = reach_times(r, atom_range(x, t, &t->atom[a]));
+    for (int d = f->m; d < t->n && f->sum; d++) {
+        int64_t lo, hi;
+        if (!term_bounds(t, d, &lo, &hi)) return (struct reach){-far, far};
+        r = reach_times(r, (struct reach){1, hi - lo + 1});
+    }
+    return r;
+}
+
+/* Of a sum all terms together, 0 where one of them is not everywhere; otherwise they are pieces,
+ * of which at most one is anywhere, at one point. */
 struct reach form_range(struct equal *x, const struct form *f) {
     if (f->low) return type_reach(f->type);
     struct reach all = {0, 0};
     bool always = everywhere(f);
     for (int k = 0; k < f->nterms; k++) {
-        const struct term *t = &f->term[k];
-        struct reach r = {t->i, t->i};
-        for (int a = 0; a < t->natoms; a++) r = reach_times(r, atom_range(x, t, &t->atom[a]));
-        for (int d = f->m; d < t->n; d++) {
-            int64_t lo, hi;
-            if (!term_bounds(t, d, &lo, &hi)) return (struct reach){-far, far};
-            r = reach_times(r, (struct reach){1, hi - lo + 1});
-        }
-        if (r.lo > 0 && !always) r.lo = 0;
-        if (r.hi < 0 && !always) r.hi = 0;
-        all.lo += r.lo;
-        all.hi += r.hi;
+        struct reach r = term_range(x, f, &f->term[k]);
+        if (always && !f->sum && f->nterms == 1) return r;
+        if (r.lo > 0 && !(always && f->sum)) r.lo = 0;
+        if (r.hi < 0 && !(always && f->sum)) r.hi = 0;
+        all.lo = f->sum ? all.lo + r.lo : r.lo < all.lo ? r.lo : all.lo;
+        all.hi = f->sum ? all.hi + r.hi : r.hi > all.hi ? r.hi : all.hi;
         if (all.lo < -far || all.hi > far) return (struct reach){-far, far};
     }
     return all;
@@ -364,6 +370,7 @@ struct form *form_shift(struct equal *x, struct form *f, int64_t by, const struc
         form_join(x, g, u, 1);
         form_join(x, g, form_literal(x, f->type, (union value){.i = b * (INT64_C(1) << a.i)}, s),
                   1);
+        g->sum = true;
         if (reach_fits(form_range(x, g), f->type)) return form_shift(x, g, by + a.i, s);
     }
     struct form *arg[2] = {f, form_literal(x, f->type, (union value){.i = by}, s)};
@@ -387,6 +394,7 @@ static struct form *low_bits(struct equal *x, const struct form *f, enum type to
     struct form *g = form_new(x, to, s->n), *moved = form_new(x, f->type, s->n);
     form_join(x, moved, f, 1);
     if (half) form_join(x, moved, form_literal(x, f->type, (union value){.i = half}, s), 1);
+    moved->sum = g->sum = true;
     form_join(x, g, f, 1);
     form_join(x, g, scaled(x, form_shift(x, moved, bits, s), -(INT64_C(1) << bits)), 1);
     g->type = to;

@@ -17,7 +17,7 @@
 
 #include <isl/set.h>
 
-enum { MAX_SPACE = 48, MAX_TERMS = 128, MAX_ATOMS = 12, MAX_CONTENTS = 4096 };
+enum { MAX_SPACE = 64, MAX_TERMS = 128, MAX_ATOMS = 12, MAX_CONTENTS = 4096 };
 
 struct reach { __int128 lo, hi; };       /* all values lie between; floats: not used */
 

@@ -41,7 +41,7 @@ int buffer_twin(const struct program *p, int b, const struct program *q) {
 
 static bool recur_touches(const struct program *p, const struct recur *r, int buffer);
 
-static bool item_touches(const struct program *p, const struct item *i, int buffer) {
+bool item_touches(const struct program *p, const struct item *i, int buffer) {
     if (i->kind == ITEM_RECUR) return recur_touches(p, i->recur, buffer);
     if (i->kind == ITEM_CALL) {
         for (int k = 0; k < i->call->nreads; k++)

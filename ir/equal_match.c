@@ -225,18 +225,33 @@ static void gather(struct equal *x, const struct atom *a, int64_t **row, int n,
         }
 }
 
-/* a over the first dimensions, b over the last: row_a - row_b */
-static int64_t *difference(struct equal *x, const int64_t *a, int n, const int64_t *b, int m) {
-    int64_t *out = equal_row(x, n + m);
-    memcpy(out, a, (size_t)(n + 1) * sizeof *out);
-    out[0] -= b[0];
-    for (int d = 0; d < m; d++) out[1 + n + d] = -b[d + 1];
+/* Two terms share a space: the context's m dimensions, a's own, b's own. */
+struct shared {
+    int m, n, k; /* dimensions of the context, of a, of b */
+};
+
+static int shared_dims(const struct shared *h) {
+    return h->n + h->k - h->m;
+}
+
+static int64_t *row_of_a(struct equal *x, const struct shared *h, const int64_t *row) {
+    int64_t *out = equal_row(x, shared_dims(h));
+    memcpy(out, row, (size_t)(h->n + 1) * sizeof *out);
     return out;
 }
 
-static isl_set *beside(isl_set *a, int n, isl_set *b, int m) {
-    isl_set *right = isl_set_insert_dims(isl_set_copy(b), isl_dim_set, 0, (unsigned)n);
-    return isl_set_intersect(set_more(isl_set_copy(a), m), right);
+static int64_t *row_of_b(struct equal *x, const struct shared *h, const int64_t *row) {
+    int64_t *out = equal_row(x, shared_dims(h));
+    memcpy(out, row, (size_t)(h->m + 1) * sizeof *out);
+    memcpy(out + 1 + h->n, row + 1 + h->m, (size_t)(h->k - h->m) * sizeof *out);
+    return out;
+}
+
+static int64_t *difference(struct equal *x, const struct shared *h, const int64_t *a,
+                           const int64_t *b) {
+    int64_t *out = row_of_a(x, h, a), *minus = row_of_b(x, h, b);
+    for (int d = 0; d <= shared_dims(h); d++) out[d] -= minus[d];
+    return out;
 }
 
 static isl_set *equate(struct equal *x, isl_set *r, int i, int j, int n) {
@@ -251,51 +266,53 @@ static isl_map *as_map(isl_set *r, int n) {
                              (unsigned)n);
 }
 
-static bool bijective(isl_set *r, int n) {
-    isl_map *map = as_map(r, n);
-    bool good = isl_map_is_bijective(map) == isl_bool_true;
-    isl_map_free(map);
+/* For each context, one own point of each for one of the other. */
+static bool bijective(isl_set *r, const struct shared *h) {
+    isl_map *to_b = as_map(r, h->n), *to_a = as_map(r, h->m);
+    to_a = isl_map_move_dims(to_a, isl_dim_in, (unsigned)h->m, isl_dim_out, (unsigned)(h->n - h->m),
+                             (unsigned)(h->k - h->m));
+    bool good = isl_map_is_single_valued(to_b) == isl_bool_true &&
+                isl_map_is_single_valued(to_a) == isl_bool_true;
+    isl_map_free(to_a);
+    isl_map_free(to_b);
     return good;
 }
 
 /* Points of a and b of the same context that read the same. */
 static isl_set *same_reads(struct equal *x, const struct open_term *a, const struct open_term *b,
-                           int m, const int *order) {
-    int n = a->t.n, k = b->t.n;
-    isl_set *r = beside(a->left, n, b->left, k);
-    for (int d = 0; d < m; d++) r = equate(x, r, d, n + d, n + k);
+                           const struct shared *h, const int *order) {
+    isl_set *r = isl_set_insert_dims(isl_set_copy(b->left), isl_dim_set, (unsigned)h->m,
+                                     (unsigned)(h->n - h->m));
+    r = isl_set_intersect(set_more(isl_set_copy(a->left), h->k - h->m), r);
     struct elements e = {0}, f = {0};
     for (int i = 0; i < a->t.natoms; i++) {
-        gather(x, &a->t.atom[i], a->t.atom[i].row, n, &e);
-        gather(x, &b->t.atom[order[i]], b->t.atom[order[i]].row, k, &f);
+        gather(x, &a->t.atom[i], a->t.atom[i].row, h->n, &e);
+        gather(x, &b->t.atom[order[i]], b->t.atom[order[i]].row, h->k, &f);
     }
     for (int i = 0; i < e.n && i < f.n; i++) {
         if (e.content[i] != f.content[i] || e.nrows[i] != f.nrows[i]) break;
         for (int d = 0; d < e.nrows[i]; d++)
-            r = set_with(x, r, difference(x, e.row[i][d], n, f.row[i][d], k), n + k, true);
+            r = set_with(x, r, difference(x, h, e.row[i][d], f.row[i][d]), shared_dims(h), true);
     }
     return equal_keep(x, r);
 }
 
 /* Axes of the same name are the same: a guess where reads leave a choice. */
 static isl_set *same_names(struct equal *x, isl_set *r, const struct term *a, const struct term *b,
-                           int m, bool places) {
+                           const struct shared *h, bool places) {
     r = isl_set_copy(r);
-    for (int i = m; i < a->n; i++)
-        for (int j = m; j < b->n; j++) {
+    for (int i = h->m; i < h->n; i++)
+        for (int j = h->m; j < h->k; j++) {
             bool named = a->name[i] && b->name[j] && strcmp(a->name[i], b->name[j]) == 0;
-            if (places ? i == j : named) r = equate(x, r, i, a->n + j, a->n + b->n);
+            if (places ? i == j : named) r = equate(x, r, i, h->n + j - h->m, shared_dims(h));
         }
     return equal_keep(x, r);
 }
 
-static int64_t **lifted(struct equal *x, const struct atom *a, int before, int n, int after) {
+static int64_t **lifted(struct equal *x, const struct shared *h, const struct atom *a, bool of_b) {
     int64_t **row = arena_array(&x->arena, (size_t)a->nrows + 1, sizeof *row);
-    for (int r = 0; r < a->nrows; r++) {
-        row[r] = equal_row(x, before + n + after);
-        row[r][0] = a->row[r][0];
-        memcpy(row[r] + 1 + before, a->row[r] + 1, (size_t)n * sizeof **row);
-    }
+    for (int r = 0; r < a->nrows; r++)
+        row[r] = of_b ? row_of_b(x, h, a->row[r]) : row_of_a(x, h, a->row[r]);
     return row;
 }
 
@@ -384,9 +401,9 @@ static bool folds_equal(struct equal *x, const struct atom *a, int64_t **ra, con
                                form_at(x, b->arg[0], rows_b, &both), &both);
 }
 
-static bool atoms_equal(struct equal *x, const struct atom *a, int n, const struct atom *b, int m,
-                        const struct spot *s) {
-    int64_t **ra = lifted(x, a, 0, n, m), **rb = lifted(x, b, n, m, 0);
+static bool atoms_equal(struct equal *x, const struct shared *h, const struct atom *a,
+                        const struct atom *b, const struct spot *s) {
+    int64_t **ra = lifted(x, h, a, false), **rb = lifted(x, h, b, true);
     if (a->content >= 0 || a->code == OP_AXIS) return true; /* the relation says so */
     if (a->from != b->from) return false;
     if (a->points) return folds_equal(x, a, ra, b, rb, s);
@@ -402,14 +419,13 @@ static bool atoms_equal(struct equal *x, const struct atom *a, int n, const stru
 }
 
 static bool reads_equal(struct equal *x, const struct open_term *a, const struct open_term *b,
-                        const int *order, isl_set *r) {
+                        const struct shared *h, const int *order, isl_set *r) {
     for (int i = 0; i < a->t.natoms; i++) {
         const struct atom *u = &a->t.atom[i], *v = &b->t.atom[order[i]];
         if (u->content < 0 && u->code != OP_AXIS) continue;
         for (int d = 0; d < u->nrows; d++) {
-            isl_set *same =
-                set_with(x, isl_set_copy(r), difference(x, u->row[d], a->t.n, v->row[d], b->t.n),
-                         a->t.n + b->t.n, true);
+            isl_set *same = set_with(x, isl_set_copy(r), difference(x, h, u->row[d], v->row[d]),
+                                     shared_dims(h), true);
             bool good = isl_set_is_equal(same, r) == isl_bool_true;
             isl_set_free(same);
             if (!good) return false;
@@ -421,24 +437,25 @@ static bool reads_equal(struct equal *x, const struct open_term *a, const struct
 /* Matches what it can of the two; true: something. */
 static bool match_in_order(struct equal *x, struct open_term *a, struct open_term *b, int m,
                            const int *order) {
-    int n = a->t.n, k = b->t.n;
-    if (n + k > MAX_SPACE) return equal_stop(x, "its relations have too many dimensions");
-    isl_set *r = same_reads(x, a, b, m, order);
+    struct shared h = {m, a->t.n, b->t.n};
+    if (shared_dims(&h) > MAX_SPACE) return equal_stop(x, "its relations have too many dimensions");
+    isl_set *r = same_reads(x, a, b, &h, order);
     if (x->failed || equal_is_empty(x, r)) return false;
-    for (int guess = 0; guess < 3 && !bijective(r, n); guess++) {
+    for (int guess = 0; guess < 3 && !bijective(r, &h); guess++) {
         if (guess == 2) return false;
-        r = same_names(x, r, &a->t, &b->t, m, guess == 1);
+        r = same_names(x, r, &a->t, &b->t, &h, guess == 1);
         if (x->failed || equal_is_empty(x, r)) return false;
     }
-    struct spot s = spot_of(x, r, n + k);
-    if (!reads_equal(x, a, b, order, r)) return false;
+    struct spot s = spot_of(x, r, shared_dims(&h));
+    if (!reads_equal(x, a, b, &h, order, r)) return false;
     for (int i = 0; i < a->t.natoms; i++)
-        if (!atoms_equal(x, &a->t.atom[i], n, &b->t.atom[order[i]], k, &s)) return false;
-    isl_map *map = as_map(r, n);
-    a->left = equal_keep(x, isl_set_coalesce(isl_set_subtract(isl_set_copy(a->left),
-                                                              isl_map_domain(isl_map_copy(map)))));
-    b->left = equal_keep(
-        x, isl_set_coalesce(isl_set_subtract(isl_set_copy(b->left), isl_map_range(map))));
+        if (!atoms_equal(x, &h, &a->t.atom[i], &b->t.atom[order[i]], &s)) return false;
+    isl_set *of_a =
+        isl_set_project_out(isl_set_copy(r), isl_dim_set, (unsigned)h.n, (unsigned)(h.k - m));
+    isl_set *of_b =
+        isl_set_project_out(isl_set_copy(r), isl_dim_set, (unsigned)m, (unsigned)(h.n - m));
+    a->left = equal_keep(x, isl_set_coalesce(isl_set_subtract(isl_set_copy(a->left), of_a)));
+    b->left = equal_keep(x, isl_set_coalesce(isl_set_subtract(isl_set_copy(b->left), of_b)));
     x->used |= LAW(REINDEX);
     return !x->failed;
 }

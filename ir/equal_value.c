@@ -138,14 +138,39 @@ static int sole(const struct program *p, const int64_t *coef, int64_t *c) {
     return found >= 0 && (*c == 1 || *c == -1) ? found : -1;
 }
 
-/* The instances of the statement that write the elements: axes that an index alone gives are rows
- * over what is there, the others are dimensions of their own. */
+/* An index over several axes gives one that it has once, from the others. */
+static void solve_axes(const struct program *p, const struct stmt *st, const bool *given,
+                       uint64_t *known, int *solved) {
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
+        const int64_t *coef = st->dst.coef + (size_t)d * ((size_t)p->naxes + 1);
+        solved[d] = -1;
+        for (int a = 0; a < p->naxes && !given[d]; a++)
+            if ((coef[a] == 1 || coef[a] == -1) && st->axes >> a & 1 && !(*known >> a & 1))
+                solved[d] = a;
+        for (int a = 0; a < p->naxes && !given[d]; a++)
+            if (coef[a]) *known |= UINT64_C(1) << a;
+    }
+}
+
+static void solve_axis(struct equal *x, const struct program *p, const int64_t *coef, int axis,
+                       const int64_t *row, int n, struct spot *s) {
+    int64_t *rest = arena_copy(&x->arena, coef, ((size_t)p->naxes + 1) * sizeof *rest);
+    rest[axis] = 0;
+    int64_t *is = row_of(x, p, rest, s);
+    for (int k = 0; k <= s->n; k++) is[k] = (k <= n ? row[k] : 0) - is[k];
+    for (int k = 0; k <= s->n && coef[axis] < 0; k++) is[k] = -is[k];
+    s->axis[axis] = is;
+}
+
+/* The instances of the statement that write the elements: axes that indices give are rows over what
+ * is there, the others are dimensions of their own. */
 static struct spot instances(struct equal *x, const struct program *p, const struct stmt *st,
                              int64_t *const *row, const struct spot *c) {
     struct spot s = {.n = c->n};
-    int ndims = p->buffer[st->dst.buffer].ndims;
+    int ndims = p->buffer[st->dst.buffer].ndims, solved[MAX_DIMS];
     size_t width = (size_t)p->naxes + 1;
     bool given[MAX_DIMS] = {0};
+    uint64_t known = 0, free_axes = st->axes;
     s.axis = arena_array(&x->arena, width, sizeof *s.axis);
     for (int d = 0; d < ndims; d++) {
         int64_t k = 0;
@@ -153,34 +178,42 @@ static struct spot instances(struct equal *x, const struct program *p, const str
         int a = sole(p, coef, &k);
         if (a < 0 || s.axis[a] || !(st->axes >> a & 1)) continue;
         given[d] = true;
+        known |= UINT64_C(1) << a;
         s.axis[a] = row_longer(x, row[d], c->n, 0);
         s.axis[a][0] -= coef[p->naxes];
         for (int i = 0; i <= c->n && k < 0; i++) s.axis[a][i] = -s.axis[a][i];
     }
-    for (int a = 0; a < p->naxes; a++) s.n += (st->axes >> a & 1) && !s.axis[a];
+    free_axes &= ~known;
+    solve_axes(p, st, given, &known, solved);
+    for (int d = 0; d < ndims; d++)
+        if (solved[d] >= 0) free_axes &= ~(UINT64_C(1) << solved[d]);
+    s.n += __builtin_popcountll(free_axes);
     if (s.n > MAX_SPACE) {
         equal_stop(x, "its relations have too many dimensions");
         return *c;
     }
     s.name = arena_array(&x->arena, (size_t)s.n + 1, sizeof *s.name);
     memcpy(s.name, c->name, (size_t)c->n * sizeof *s.name);
-    isl_set *dom = set_more(isl_set_copy(c->dom), s.n - c->n);
     for (int a = 0, at = c->n; a < p->naxes; a++) {
+        if (s.axis[a]) s.axis[a] = row_longer(x, s.axis[a], c->n, s.n - c->n);
+        if (!(free_axes >> a & 1)) continue;
+        s.name[at] = p->axis[a].name;
+        s.axis[a] = equal_row(x, s.n);
+        s.axis[a][1 + at++] = 1;
+    }
+    for (int d = 0; d < ndims; d++)
+        if (solved[d] >= 0)
+            solve_axis(x, p, st->dst.coef + (size_t)d * width, solved[d], row[d], c->n, &s);
+    isl_set *dom = set_more(isl_set_copy(c->dom), s.n - c->n);
+    for (int a = 0; a < p->naxes; a++) {
         if (!(st->axes >> a & 1)) continue;
-        if (s.axis[a]) {
-            s.axis[a] = row_longer(x, s.axis[a], c->n, s.n - c->n);
-        } else {
-            s.name[at] = p->axis[a].name;
-            s.axis[a] = equal_row(x, s.n);
-            s.axis[a][1 + at++] = 1;
-        }
         int64_t *up = equal_row(x, s.n);
         for (int d = 0; d <= s.n; d++) up[d] = -s.axis[a][d];
         up[0] += p->axis[a].extent - 1;
         dom = set_with(x, set_with(x, dom, s.axis[a], s.n, false), up, s.n, false);
     }
     for (int d = 0; d < ndims; d++) {
-        if (given[d]) continue;
+        if (given[d] || solved[d] >= 0) continue;
         int64_t *is = row_of(x, p, st->dst.coef + (size_t)d * width, &s);
         for (int k = 0; k <= c->n; k++) is[k] -= row[d][k];
         dom = set_with(x, dom, is, s.n, true);
@@ -470,6 +503,7 @@ static struct form *form_mask(struct equal *x, struct form *f, int64_t mask, con
                            form_literal(x, f->type, (union value){.i = -(INT64_C(1) << k)}, c),
                            f->type, c),
               1);
+    g->sum = true;
     return g;
 }
 

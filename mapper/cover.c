@@ -277,6 +277,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
                                     struct decider *d, struct diags *diags) {
     struct cover *cover = memory_array(1, sizeof *cover);
     arena_init(&cover->arena);
+    cover->chain = chain_new(p);
     struct program *joined = program_copy(p);
     program_forward(joined, false);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
@@ -291,6 +292,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
                          .refused = refused};
     arena_init(&c.scratch);
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
+    if (!cover->steps.nscopes) chain_append(cover->chain, cover->program, "forward", true);
     covering_reserve(&c, cover->program->nstmts);
     rewrite_all(&c);
     join_all(&c);
@@ -298,6 +300,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     join_restore(&c);
     number_scopes(cover);
     if (done) list_items(&c);
+    if (done && !cover->steps.nscopes) chain_append(cover->chain, cover->program, "cut", true);
     covering_close(&c);
     needles_close(needles);
     if (done) return cover;
@@ -308,6 +311,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
 void cover_free(struct cover *c) {
     if (!c) return;
     program_free(c->program);
+    chain_free(c->chain);
     arena_free(&c->arena);
     free(c);
 }

@@ -163,6 +163,7 @@ struct cover {
     struct cover_item *item; int nitems;       /* one for each statement, in program order */
     double cost;
     struct steps steps;                /* recurrences, in the arena */
+    struct chain *chain;               /* owned: from the program as given to this one; where it has recurrences, of it alone, with the reasons */
 };
 
 /* What a scheduler found no way to do: an instruction for the sums of a buffer, mapped so; refused a second time, however mapped. */
@@ -238,6 +239,8 @@ void derivations_free(struct derivations *);
 /* The program after rewrites named in order, `factor,narrow`, on the first statement where all of them apply; whatever their effect, and whether
  * it pays or not. NULL after reporting. */
 struct program *mapper_rewrite(const struct program *, const struct machine *, const char *names, struct diags *);
+
+struct reason mapper_rewrite_reason(const char *names);            /* of such a program, for a chain */
 
 /* What says that both programs are the same (mapper/rw_proof.c): a proof by the laws of the rewrite's effect, or samples, which are enough for
  * floats whose rounding may change alone. rewrite_prove: one of the two does. why: may be NULL. */

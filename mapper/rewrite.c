@@ -10,7 +10,7 @@
  * of casts, roundings, clips, positive scalings, sums with constants and shifts of an integer a, in
  * the same statement or, through a temporary that nothing else reads, in an earlier one. */
 
-struct chain {
+struct exchanged_chain {
     struct term outer, inner; /* the statement with max or min; the one that fills its temporary */
     int stmt, writer;         /* writer -1: all in one statement */
     int top;                  /* max or min: its operand that is g's value, a node of outer */
@@ -152,7 +152,7 @@ int rw_only_writer(const struct program *p, int stmt, const struct access *a) {
     return touching == 2 ? w : -1;
 }
 
-static bool find_bound(const struct term *t, struct chain *c) {
+static bool find_bound(const struct term *t, struct exchanged_chain *c) {
     const struct term_node *root = &t->at[t->root];
     if (t->accumulates || (root->code != OP_MAX && root->code != OP_MIN) ||
         !type_is_signed(root->type))
@@ -164,8 +164,8 @@ static bool find_bound(const struct term *t, struct chain *c) {
     return true;
 }
 
-static bool find_chain(struct arena *arena, const struct program *p, int stmt, struct chain *c) {
-    *c = (struct chain){.stmt = stmt, .writer = -1};
+static bool find_chain(struct arena *arena, const struct program *p, int stmt, struct exchanged_chain *c) {
+    *c = (struct exchanged_chain){.stmt = stmt, .writer = -1};
     bool floats = false;
     int leaf = -1;
     c->outer = term_of(arena, p, &p->stmt[stmt]);
@@ -183,7 +183,7 @@ static bool find_chain(struct arena *arena, const struct program *p, int stmt, s
 }
 
 /* c' with g(c') = c by bisection over a's type: 0 where it serves, else the least. */
-static bool find_preimage(const struct chain *c, union value *out) {
+static bool find_preimage(const struct exchanged_chain *c, union value *out) {
     const struct term *t = c->writer >= 0 ? &c->inner : &c->outer;
     int top = c->writer >= 0 ? c->inner.root : c->top;
     int64_t want = c->outer.at[c->bound].value.i, lo, hi;
@@ -250,7 +250,7 @@ static int build_chain(struct builder *b, const struct term *t, int top, int a, 
     return build_op(b, o);
 }
 
-static void exchange_in_one(struct program *p, const struct chain *c, enum opcode code,
+static void exchange_in_one(struct program *p, const struct exchanged_chain *c, enum opcode code,
                             union value bound) {
     struct stmt old = p->stmt[c->stmt];
     struct builder b = builder_of(p, &old, &p->stmt[c->stmt], 2);
@@ -259,7 +259,7 @@ static void exchange_in_one(struct program *p, const struct chain *c, enum opcod
 }
 
 /* The temporary now holds max(a, c'), in a's type; the statement that read it applies g. */
-static void exchange_in_two(struct program *p, const struct chain *c, enum opcode code,
+static void exchange_in_two(struct program *p, const struct exchanged_chain *c, enum opcode code,
                             union value bound) {
     struct stmt writer = p->stmt[c->writer], reader = p->stmt[c->stmt];
     struct access read = reader.read[c->outer.at[c->top].read];
@@ -276,7 +276,7 @@ static void exchange_in_two(struct program *p, const struct chain *c, enum opcod
 static struct program *exchange(const struct program *p, const struct failure *f,
                                 const struct needle *n) {
     struct arena scratch;
-    struct chain c;
+    struct exchanged_chain c;
     union value bound;
     struct program *q = NULL;
     (void)n;

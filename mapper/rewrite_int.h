@@ -111,6 +111,9 @@ struct derivations *derivations_new(void);
 /* Appends what can be made of one statement of the program; not proved yet. */
 void drive_stmt(struct driver *, const struct program *, int stmt);
 const char *derivation_text(struct arena *, const struct derivation *);   /* "factor, narrow" */
+uint32_t rewrite_laws(enum rewrite_effect);
+enum sampling rewrite_sampling(const struct rewrite *);
+struct rewrite derivation_whole(const struct derivation *);       /* its steps as one */
 struct verdict derivation_verdict(const struct derivation *, const struct program *before, struct text *why);
 bool derivation_prove(const struct derivation *, const struct program *before, struct text *why);
 

@@ -165,6 +165,20 @@ static double price_of_keeping(struct covering *c, int stmt) {
     return has_device(c->machine) && !price.products ? INFINITY : price.cycles;
 }
 
+static struct reason reason_of(const char *by, const char *buffer, const struct rewrite *whole) {
+    return (struct reason){.by = by,
+                           .buffer = buffer,
+                           .laws = rewrite_laws(whole->effect),
+                           .sampling = rewrite_sampling(whole),
+                           .may_sample = whole->effect != REWRITE_EXACT};
+}
+
+static void give_reason(struct covering *c, const char *by, int stmt, struct rewrite whole) {
+    const struct program *p = c->cover->program;
+    struct reason r = reason_of(by, p->buffer[p->stmt[stmt].dst.buffer].name, &whole);
+    chain_reason(c->cover->chain, &r);
+}
+
 /* The program in which statement `stmt` is another part, which is `at`. */
 static struct program *rewritten(struct covering *c, int stmt, struct stretch *at) {
     struct program *p = c->cover->program, *q = NULL;
@@ -187,6 +201,8 @@ static struct program *rewritten(struct covering *c, int stmt, struct stretch *a
         int picked = n > 0 ? ask(c, stmt, candidate, n + 1) : 0;
         if (picked < n) {
             q = program_copy(way[picked].d->program);
+            give_reason(c, derivation_text(&c->scratch, way[picked].d), stmt,
+                        derivation_whole(way[picked].d));
             *at = (struct stretch){way[picked].d->from, way[picked].d->to};
         }
     }
@@ -218,6 +234,11 @@ static int plain_axes(const struct program *p) {
     return n;
 }
 
+/* Recurrences are opened here: the chain goes over them at once, in the end. */
+static void note_step(struct covering *c, const char *by) {
+    if (!c->cover->steps.nscopes) chain_append(c->cover->chain, c->cover->program, by, true);
+}
+
 void rewrite_all(struct covering *c) {
     c->own_axes = plain_axes(c->cover->program);
     bool *kept = join_wanted(c);
@@ -227,13 +248,16 @@ void rewrite_all(struct covering *c) {
         if (q) take_at(c, q, &kept, s, at);
         s = at.to;
     }
+    note_step(c, "rewrites");
     for (int s = 0; s < c->cover->program->nstmts; s++)
         for (int r = 0; rewrites[r]; r++) {
             if (!rewrites[r]->everywhere || kept[s]) continue;
             struct stretch at;
             struct program *q = exchanged(c, rewrites[r], s, &at);
+            if (q) give_reason(c, rewrites[r]->name, s, *rewrites[r]);
             if (q) take_at(c, q, &kept, s, at);
         }
+    note_step(c, "rewrites");
 }
 
 /* ---- asked for by name ---- */
@@ -326,4 +350,14 @@ struct program *mapper_rewrite(const struct program *p, const struct machine *m,
     program_free(copy);
     needles_close(needles);
     return done ? d.program : NULL;
+}
+
+struct reason mapper_rewrite_reason(const char *names) {
+    struct derivation d = {0};
+    struct diags none;
+    diags_init(&none);
+    parse_sequence(names, &d, &none);
+    diags_free(&none);
+    struct rewrite whole = derivation_whole(&d);
+    return reason_of(names, NULL, &whole);
 }

@@ -377,14 +377,19 @@ void drive_stmt(struct driver *d, const struct program *p, int stmt) {
     arena_free(&v.arena);
 }
 
-struct verdict derivation_verdict(const struct derivation *d, const struct program *before,
-                                  struct text *why) {
+struct rewrite derivation_whole(const struct derivation *d) {
     struct rewrite whole = {.name = "sequence"};
     for (int k = 0; k < d->nsteps; k++) {
         whole.by_values |= d->step[k]->by_values;
         whole.by_ranges |= d->step[k]->by_ranges;
         if (d->step[k]->effect > whole.effect) whole.effect = d->step[k]->effect;
     }
+    return whole;
+}
+
+struct verdict derivation_verdict(const struct derivation *d, const struct program *before,
+                                  struct text *why) {
+    struct rewrite whole = derivation_whole(d);
     return rewrite_verdict(&whole, before, d->program, why);
 }
 

@@ -171,7 +171,7 @@ static bool well_formed(struct arena *arena, const struct both *x, struct text *
 }
 
 /* What rewrites of this effect may use. */
-static uint32_t laws_of(enum rewrite_effect effect) {
+uint32_t rewrite_laws(enum rewrite_effect effect) {
     return effect == REWRITE_EXACT      ? LAWS_EXACT
            : effect == REWRITE_REORDERS ? LAWS_REORDER
                                         : LAWS_FINITE;
@@ -192,6 +192,10 @@ static bool sample_serves(const struct rewrite *r, const struct both *x) {
     return r->effect != REWRITE_EXACT && !writes_integers(x);
 }
 
+enum sampling rewrite_sampling(const struct rewrite *r) {
+    return r->by_ranges ? SAMPLE_RANGES : r->by_values ? SAMPLE_VALUES : SAMPLE_FIELD;
+}
+
 struct verdict rewrite_verdict(const struct rewrite *r, const struct program *before,
                                const struct program *after, struct text *why) {
     struct arena arena;
@@ -205,14 +209,10 @@ struct verdict rewrite_verdict(const struct rewrite *r, const struct program *be
         bool serves = sample_serves(r, &x);
         v = (struct verdict){.evidence = EVIDENCE_UNPROVED};
         if (r->effect != REWRITE_ROUNDS || !serves)
-            v = items_equal_by(before, a, after, b, laws_of(r->effect), 0);
+            v = items_equal_by(before, a, after, b, rewrite_laws(r->effect), 0);
         const char *unproved = v.why;
         if (v.evidence == EVIDENCE_UNPROVED)
-            v = items_sampled(before, a, after, b,
-                              r->by_ranges   ? SAMPLE_RANGES
-                              : r->by_values ? SAMPLE_VALUES
-                                             : SAMPLE_FIELD,
-                              why);
+            v = items_sampled(before, a, after, b, rewrite_sampling(r), why);
         if (v.evidence == EVIDENCE_SAMPLED && !serves) {
             v.evidence = EVIDENCE_UNPROVED;
             v.why = unproved;

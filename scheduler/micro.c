@@ -5,7 +5,7 @@
 #include "scheduler/micro.h"
 #include <string.h>
 
-struct chain { /* loops directly one inside the other, outermost first, around one issue */
+struct result_chain { /* loops directly one inside the other, outermost first, around one issue */
     struct loop_node *loop[MAX_LOOPS];
     int64_t most[MAX_LOOPS]; /* iterations */
     bool flagged[MAX_LOOPS]; /* a flag is off only in its first iteration */
@@ -16,7 +16,7 @@ struct chain { /* loops directly one inside the other, outermost first, around o
 
 /* ---- which loops ---- */
 
-static bool chain_of(struct loop_node *l, struct chain *c) {
+static bool chain_of(struct loop_node *l, struct result_chain *c) {
     c->n = 0;
     for (;;) {
         if (c->n == MAX_LOOPS || l->nbody != 1) return false;
@@ -28,7 +28,7 @@ static bool chain_of(struct loop_node *l, struct chain *c) {
     return c->issue != NULL;
 }
 
-static bool names_any(const struct chain *c, const struct sx *x, int from) {
+static bool names_any(const struct result_chain *c, const struct sx *x, int from) {
     for (int k = from; k < c->n; k++)
         if (sx_uses(x, c->loop[k]->var)) return true;
     return false;
@@ -36,7 +36,7 @@ static bool names_any(const struct chain *c, const struct sx *x, int from) {
 
 /* Its bounds are known when the first of them begins, and in it only operands, instances and flags
  * vary. */
-static bool may_be_entries(const struct work *w, const struct chain *c, int from) {
+static bool may_be_entries(const struct work *w, const struct result_chain *c, int from) {
     const struct instr *in = &w->m->instr[c->issue->instr];
     const struct loop_node *l = c->loop[from];
     if (l->kind != LOOP_SEQUENTIAL || l->axis < 0 || l->hi->op >= SX_LT) return false;
@@ -52,7 +52,7 @@ static bool may_be_entries(const struct work *w, const struct chain *c, int from
 }
 
 /* Terms `variable != first value` of a disjunction: each variable's loop is marked. */
-static bool starts_sums(struct chain *c, const struct sx *flag, int from) {
+static bool starts_sums(struct result_chain *c, const struct sx *flag, int from) {
     int64_t zero;
     if (!names_any(c, flag, from)) return true;
     if (flag->op == SX_OR) return starts_sums(c, flag->a, from) && starts_sums(c, flag->b, from);
@@ -62,7 +62,7 @@ static bool starts_sums(struct chain *c, const struct sx *flag, int from) {
     return true;
 }
 
-static bool counts(struct work *w, const struct chain *c, int from, int k, int64_t max) {
+static bool counts(struct work *w, const struct result_chain *c, int from, int k, int64_t max) {
     const struct instr *in = &w->m->instr[c->issue->instr];
     const struct loop_node *l = c->loop[k];
     if (c->flagged[k] || c->most[k] > max) return false;
@@ -75,7 +75,7 @@ static bool counts(struct work *w, const struct chain *c, int from, int k, int64
 }
 
 /* The machine's loops take those with the most iterations, in their order. */
-static void give_counters(struct work *w, struct chain *c, int from) {
+static void give_counters(struct work *w, struct result_chain *c, int from) {
     const struct instr *in = &w->m->instr[c->issue->instr];
     int plain = 0, taken = 0;
     for (int k = 0; k < in->nloops; k++) plain += in->loop[k].table < 0;
@@ -144,7 +144,7 @@ struct digits {                   /* of the entries' number, innermost first */
 
 /* Each loop that becomes entries is a digit of the entry's number u; the flagged ones are the
  * highest. */
-static struct digits number(struct work *w, struct chain *c, int from, const struct sx *u,
+static struct digits number(struct work *w, struct result_chain *c, int from, const struct sx *u,
                             struct issue_node *n) {
     struct arena *a = &w->s->arena;
     const struct sx *weight = sx_const(a, 1);
@@ -169,7 +169,7 @@ static struct digits number(struct work *w, struct chain *c, int from, const str
     return d;
 }
 
-static struct node wrapped(struct work *w, const struct chain *c, int from, struct issue_node *n,
+static struct node wrapped(struct work *w, const struct result_chain *c, int from, struct issue_node *n,
                            int var, const struct sx *lo, const struct sx *hi) {
     struct arena *a = &w->s->arena;
     struct node *body = arena_alloc(a, sizeof *body), out;
@@ -197,7 +197,7 @@ static struct node wrapped(struct work *w, const struct chain *c, int from, stru
 }
 
 /* The flags with every loop at its first iteration. */
-static void first_flags(struct work *w, const struct chain *c, int from, struct issue_node *n) {
+static void first_flags(struct work *w, const struct result_chain *c, int from, struct issue_node *n) {
     for (int f = 0; f < flags_of(&w->m->instr[n->instr]); f++)
         for (int k = from; k < c->n; k++)
             n->flag[f] = replace(w, n->flag[f], c->loop[k]->var, c->loop[k]->lo);
@@ -210,7 +210,7 @@ int flags_of(const struct instr *in) {
 }
 
 /* The loops from `from` on and the issue as one entry of the queue, or two. */
-static void make_entries(struct work *w, struct chain *c, int from, struct nodes *out) {
+static void make_entries(struct work *w, struct result_chain *c, int from, struct nodes *out) {
     struct arena *a = &w->s->arena;
     struct issue_node *first = issue_copy(w, c->issue), *rest;
     int var = new_var(w, "u");
@@ -252,7 +252,7 @@ static int64_t room(const struct work *w, const struct hwloop *l) {
 }
 
 /* The outermost loop from which on they may be entries and are not too many. */
-static int chain_begin(struct work *w, struct chain *c) {
+static int chain_begin(struct work *w, struct result_chain *c) {
     const struct instr *in = &w->m->instr[c->issue->instr];
     int from = c->n;
     while (from > 0 && may_be_entries(w, c, from - 1)) {
@@ -283,7 +283,7 @@ static bool wants_table(const struct work *w, const struct issue_node *n) {
 }
 
 static void in_place(struct work *w, struct nodes *out, struct node *n, bool whole) {
-    struct chain c = {.n = 0};
+    struct result_chain c = {.n = 0};
     if (n->kind == NODE_ISSUE && wants_table(w, n->issue)) {
         c.issue = n->issue;
         make_entries(w, &c, 0, out);

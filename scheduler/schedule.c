@@ -15,6 +15,7 @@ struct schedule *schedule_new(const struct machine *machine) {
 void schedule_free(struct schedule *s) {
     if (!s) return;
     if (s->program) program_free(s->program);
+    chain_free(s->chain);
     arena_free(&s->arena);
     free(s);
 }

@@ -4,6 +4,7 @@
 #ifndef ISAMAP_SCHEDULER_SCHEDULE_H
 #define ISAMAP_SCHEDULER_SCHEDULE_H
 
+#include "ir/chain.h"
 #include "ir/program.h"
 #include "machines/machine.h"
 
@@ -153,6 +154,7 @@ struct schedule {
     struct place *place;   int nplaces;
     struct section prepare, run;
     double cost;                       /* the scheduler's estimate, cycles */
+    struct chain *chain;               /* owned: from the program as written to `program`, with witnesses; NULL: not known */
 };
 
 struct schedule *schedule_new(const struct machine *);             /* empty, from the heap; free with schedule_free (the program too) */
@@ -227,5 +229,9 @@ extern const char *const proof_name[];
 enum proof schedule_prove(const struct schedule *, int64_t steps, struct text *reason, struct diags *);
 /* The part of it that needs no walk: indices, nesting, memories, sizes of places. What a schedule from a file must pass before it runs. */
 bool schedule_check(const struct schedule *, struct diags *);
+
+/* From the program as written to the one that is scheduled (ir/chain.h). False after reporting: refuted, which is a defect. what: a line for each
+ * witness; or NULL. */
+bool chain_check(const struct schedule *, struct chain_report *, struct text *what, struct diags *);
 
 #endif

@@ -23,4 +23,7 @@ int instr_flag_operand(const struct instr *, int flag);
 
 void schedule_print_node(const struct schedule *, const struct node *, int indent, bool body, struct text *);
 
+void print_program_block(const struct program *, int indent, struct text *);   /* { kernel } */
+void chain_print(const struct chain *, struct text *);
+
 #endif

@@ -38,6 +38,8 @@ bool read_integer(struct reader *, const char *what, int64_t low, int64_t high, 
 bool read_double(struct reader *, const char *what, double *out);
 const struct sx *read_sx(struct reader *);                        /* NULL after reporting */
 bool read_block(struct reader *, struct node **, int *n);         /* { nodes } */
+struct program *read_program_of(struct reader *, const char *word);   /* word { kernel }; NULL after reporting */
+bool read_chain(struct reader *);                                 /* the program as written and the steps from it, where they are there */
 int read_axis(struct reader *);                                   /* of the program; -1 after reporting */
 
 #endif

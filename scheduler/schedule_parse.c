@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* The program stands between braces; its own text is read by the IR's parser. */
-static struct program *read_program(struct reader *r) {
-    if (!read_expect(r, "program")) return NULL;
+struct program *read_program_of(struct reader *r, const char *word) {
+    if (!read_expect(r, word)) return NULL;
     if (!read_at(r, "{")) {
         read_expect(r, "{");
         return NULL;
@@ -632,8 +632,8 @@ static bool read_head(struct reader *r) {
 static bool read_schedule(struct reader *r) {
     struct schedule *s = r->schedule;
     if (!read_head(r) || !read_expect(r, "{")) return false;
-    s->program = read_program(r);
-    if (r->failed) return false;
+    s->program = read_program_of(r, "program");
+    if (r->failed || !read_chain(r)) return false;
     for (int k = 0; k < s->program->nsizes; k++) {
         int v = bind_var(r, r->word.at, s->program->size[k].name);
         if (v < 0) return false;

@@ -389,15 +389,17 @@ static void print_section(const struct schedule *s, const char *name, const stru
     text_printf(out, "  }\n");
 }
 
-static void print_program(const struct program *p, struct text *out) {
+void print_program_block(const struct program *p, int indent, struct text *out) {
     struct text text = {0};
     program_print(p, &text);
+    text_printf(out, "{\n");
     for (const char *line = text.at, *end; line && *line; line = end) {
         end = strchr(line, '\n');
         end = end ? end + 1 : line + strlen(line);
-        indent_to(2, out);
+        text_printf(out, "%*s", indent + 2, "");
         text_append(out, line, (size_t)(end - line));
     }
+    text_printf(out, "%*s}\n", indent, "");
     text_free(&text);
 }
 
@@ -410,9 +412,9 @@ void schedule_print(const struct schedule *s, struct text *out) {
         text_printf(out, " cost ");
         print_double(s->cost, out);
     }
-    text_printf(out, " {\n  program {\n");
-    print_program(s->program, out);
-    text_printf(out, "  }\n");
+    text_printf(out, " {\n  program ");
+    print_program_block(s->program, 2, out);
+    chain_print(s->chain, out);
     for (int p = 0; p < s->nplaces; p++) print_place(s, p, out);
     print_section(s, "prepare", &s->prepare, out);
     print_section(s, "run", &s->run, out);

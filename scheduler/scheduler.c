@@ -254,7 +254,11 @@ struct schedule *scheduler_run(const struct cover *cover, const struct machine *
     int before = diags->errors;
     bool ok = run(&w);
     arena_free(&scratch);
-    if (ok) return s;
+    if (ok) {
+        s->chain = chain_copy(cover->chain);
+        if (s->chain) chain_append(s->chain, s->program, "layouts", false);
+        return s;
+    }
     if (diags->errors == before && !w.refused)
         diag_line(diags, cover->program->name, 0, 0, "'%s' cannot be scheduled on '%s'",
                   cover->program->name, m->name);

@@ -59,6 +59,18 @@ static const struct equal_case cases[] = {
      LAWS_EXACT, true},
     {IN AXES "temp T: i32[16,16]\n", "C[i,j] = A[j,i]", "T[j,i] = A[i,j]; C[i,j] = T[j,i]",
      LAWS_EXACT, false},
+    {"in I: i8[6,6]  in F: i8[3,3]  out O: i32[4,4]  temp X: i8[4,4,9]  temp Y: i8[9]  axes p: 4, "
+     "q: 4, r: 3, s: 3, t: 9\n",
+     "O[p,q] = 0; O[p,q] += i32(I[p+r,q+s]) * i32(F[r,s])",
+     "X[p,q,3*r+s] = I[p+r,q+s]; Y[3*r+s] = F[r,s]; O[p,q] = 0; O[p,q] += i32(X[p,q,t]) * "
+     "i32(Y[t])",
+     LAWS_EXACT, true},
+    {"in I: i8[6,6]  in F: i8[3,3]  out O: i32[4,4]  temp X: i8[4,4,9]  temp Y: i8[9]  axes p: 4, "
+     "q: 4, r: 3, s: 3, t: 9\n",
+     "O[p,q] = 0; O[p,q] += i32(I[p+r,q+s]) * i32(F[r,s])",
+     "X[p,q,3*r+s] = I[p+r,q+s]; Y[3*s+r] = F[r,s]; O[p,q] = 0; O[p,q] += i32(X[p,q,t]) * "
+     "i32(Y[t])",
+     LAWS_EXACT, false},
     /* domains */
     {IN AXES, "C[i+9,j] += A[i,k]",
      "C[i+9,j] += A[i,k] where k < 8; C[i+9,j] += A[i,k] where k >= 8", LAWS_EXACT, true},

@@ -1,0 +1,158 @@
+/* A chain is checked witness by witness: what they say is changed is equal by their laws, or, where
+ * that serves, agrees in samples; all between them is the same text. */
+#include "ir/chain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_APART = 256 }; /* more witnesses are judged together */
+
+/* Between two witnesses nothing is changed. */
+static bool same_between(const struct program *p, int i, int to, const struct program *q, int j,
+                         int end) {
+    if (to - i != end - j) return false;
+    for (; i < to; i++, j++)
+        if (!items_alike(p, &p->item[i], q, &q->item[j])) return false;
+    return true;
+}
+
+/* What callers see is declared alike, in the same order. */
+static bool arguments_alike(const struct program *p, const struct program *q) {
+    for (int b = 0; b < p->nbuffers; b++) {
+        if (p->buffer[b].role == ROLE_TEMP || p->buffer[b].role == ROLE_STATE) continue;
+        int c = buffer_twin(p, b, q);
+        if (c < 0 || q->buffer[c].role != p->buffer[b].role) return false;
+    }
+    for (int b = 0; b < q->nbuffers; b++)
+        if (q->buffer[b].role != ROLE_TEMP && q->buffer[b].role != ROLE_STATE &&
+            buffer_twin(q, b, p) < 0)
+            return false;
+    return true;
+}
+
+static bool well_placed(const struct program *p, const struct program *q,
+                        const struct chain_step *s) {
+    int i = 0, j = 0;
+    for (int k = 0; k < s->nwitnesses; k++) {
+        const struct witness *w = &s->witness[k];
+        if (w->before.from < i || w->before.to < w->before.from || w->before.to > p->nitems ||
+            w->after.from < j || w->after.to < w->after.from || w->after.to > q->nitems ||
+            !same_between(p, i, w->before.from, q, j, w->after.from))
+            return false;
+        i = w->before.to;
+        j = w->after.to;
+    }
+    return same_between(p, i, p->nitems, q, j, q->nitems) && arguments_alike(p, q);
+}
+
+static bool shows_integers(const struct program *q, struct items w) {
+    for (int i = w.from; i < w.to; i++) {
+        if (q->item[i].kind != ITEM_STMT) return true;
+        int b = q->stmt[q->item[i].stmt].dst.buffer;
+        if (span_shows(q, w, b) && !type_is_float(q->buffer[b].type)) return true;
+    }
+    return false;
+}
+
+/* Samples refute whatever they can be taken of; they stand for a proof where floats may be rounded
+ * otherwise. */
+static struct verdict judge(const struct program *p, const struct program *q,
+                            const struct witness *w) {
+    struct verdict v = items_equal_by(p, w->before, q, w->after, w->laws, 0);
+    if (v.evidence == EVIDENCE_PROVED) return v;
+    struct verdict s = items_sampled(p, w->before, q, w->after, w->sampling, NULL);
+    if (s.evidence == EVIDENCE_SAMPLED && (!w->may_sample || shows_integers(q, w->after))) return v;
+    if (s.evidence == EVIDENCE_UNPROVED) return v;
+    return s;
+}
+
+static void note(struct chain_report *r, struct verdict v, const char *by) {
+    r->nproved += v.evidence == EVIDENCE_PROVED;
+    r->nsampled += v.evidence == EVIDENCE_SAMPLED;
+    r->nunproved += v.evidence == EVIDENCE_UNPROVED;
+    r->samples += v.samples;
+    if (v.evidence == EVIDENCE_PROVED) r->laws |= v.laws;
+    if (v.evidence <= r->evidence) return;
+    r->evidence = v.evidence;
+    r->by = by;
+    r->why = v.why;
+}
+
+static void tell(struct text *what, const struct witness *w, struct verdict v) {
+    if (!what) return;
+    text_printf(what, "'%s', items %d to %d as %d to %d: %s", w->by, w->before.from, w->before.to,
+                w->after.from, w->after.to, evidence_name[v.evidence]);
+    if (v.evidence == EVIDENCE_SAMPLED) text_printf(what, ", %" PRId64 " elements", v.samples);
+    if (v.why && v.evidence != EVIDENCE_SAMPLED) text_printf(what, ": %s", v.why);
+    bool first = true;
+    for (int l = 0; l < LAW_COUNT_OF && v.evidence == EVIDENCE_PROVED; l++)
+        if (v.laws >> l & 1) {
+            text_printf(what, "%s%s", first ? " by " : ", ", law_name[l]);
+            first = false;
+        }
+    text_printf(what, "\n");
+}
+
+/* From the first to the last: where what one witness leaves is what another one expects. */
+static struct witness together(struct arena *a, const struct chain_step *s) {
+    struct witness all = s->witness[0];
+    for (int w = 1; w < s->nwitnesses; w++) {
+        const struct witness *x = &s->witness[w];
+        all.laws |= x->laws;
+        all.before.to = x->before.to;
+        all.after.to = x->after.to;
+        all.may_sample &= x->may_sample;
+        if (x->sampling > all.sampling) all.sampling = x->sampling;
+        if (strcmp(all.by, x->by)) all.by = arena_printf(a, "%s; %s", all.by, x->by);
+    }
+    return all;
+}
+
+static void judge_step(const struct program *p, const struct program *q, const struct chain_step *s,
+                       struct chain_report *r, struct text *what) {
+    struct arena a;
+    struct verdict each[MAX_APART], whole = {.evidence = EVIDENCE_UNPROVED};
+    bool apart = s->nwitnesses <= MAX_APART, good = apart;
+    if (!s->nwitnesses) return;
+    arena_init(&a);
+    for (int w = 0; w < s->nwitnesses && apart; w++) {
+        each[w] = judge(p, q, &s->witness[w]);
+        good &= each[w].evidence == EVIDENCE_PROVED || each[w].evidence == EVIDENCE_SAMPLED;
+    }
+    struct witness all = together(&a, s);
+    if (!good && (!apart || s->nwitnesses > 1)) whole = judge(p, q, &all);
+    if (!good && s->nwitnesses > 1) {
+        note(r, whole, s->witness[0].by);
+        tell(what, &all, whole);
+    }
+    for (int w = 0; w < s->nwitnesses && (good || s->nwitnesses == 1); w++) {
+        note(r, each[w], s->witness[w].by);
+        tell(what, &s->witness[w], each[w]);
+    }
+    arena_free(&a);
+}
+
+struct chain_report chain_verify(const struct chain *c, const struct program *last,
+                                 struct text *what) {
+    struct chain_report r = {.evidence = EVIDENCE_PROVED};
+    static const struct verdict torn = {.evidence = EVIDENCE_REFUTED,
+                                        .why = "its witnesses do not cover what is changed"};
+    if (!c) {
+        r.evidence = EVIDENCE_UNPROVED;
+        r.why = "the schedule carries no program as it was written";
+        return r;
+    }
+    const struct program *p = c->written;
+    static const struct chain_step same = {.nwitnesses = 0};
+    for (int k = 0; k < c->nsteps || (k == 0 && c->nsteps == 0); k++) {
+        const struct chain_step *s = c->nsteps ? &c->step[k] : &same;
+        const struct program *q = s->program ? s->program : last;
+        if (!well_placed(p, q, s)) {
+            note(&r, torn, s->nwitnesses ? s->witness[0].by : "copies");
+            return r;
+        }
+        judge_step(p, q, s, &r, what);
+        p = q;
+    }
+    return r;
+}

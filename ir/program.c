@@ -29,6 +29,31 @@ bool access_varies(const struct program *p, const struct access *a, int axis) {
     return false;
 }
 
+/* Does the index take each value of the dimension? The axes count in mixed radix. */
+static bool runs_through(const struct program *p, const struct stmt *st, int dim, uint64_t *seen) {
+    int64_t run = 1;
+    if (access_coef(p, &st->dst, dim, p->naxes)) return false;
+    for (bool found = true; found;) {
+        found = false;
+        for (int a = 0; a < p->naxes && !found; a++) {
+            if (!(st->axes >> a & 1) || *seen >> a & 1 || access_coef(p, &st->dst, dim, a) != run)
+                continue;
+            *seen |= UINT64_C(1) << a;
+            run *= p->axis[a].extent;
+            found = true;
+        }
+    }
+    return run == p->buffer[st->dst.buffer].extent[dim];
+}
+
+bool stmt_writes_whole(const struct program *p, const struct stmt *st) {
+    uint64_t seen = 0;
+    if (st->combine != COMBINE_SET || st->nwhere) return false;
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++)
+        if (!runs_through(p, st, d, &seen)) return false;
+    return true;
+}
+
 uint64_t stmt_axes(const struct program *p, const struct stmt *s) {
     uint64_t mask = 0;
     for (int a = 0; a < p->naxes; a++) {

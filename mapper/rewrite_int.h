@@ -81,12 +81,16 @@ union value rw_through(const struct term *, int top, int a, union value);
 /* Who alone writes, once, the temporary that the statement alone reads, once; -1. */
 int rw_only_writer(const struct program *, int stmt, const struct access *);
 
-/* An image of a buffer: a new temporary of its shape, and the axes that span both. */
+/* An image of what a statement reads: a new temporary of the buffer's shape. Where no statement sets
+ * all of that buffer, one by the axes of the read: it has just the elements that are wanted. */
 struct image {
     int buffer, of, axis[MAX_DIMS];
+    bool by_axes;
+    struct access original, own; /* then: what fills it reads and writes */
 };
-bool rw_image(struct program *, int buffer, enum type, struct image *);
-struct access rw_imaged(struct program *, const struct image *, bool original); /* at the axes */
+bool rw_image(struct program *, int stmt, int read, enum type, struct image *);
+struct access rw_imaged(struct program *, const struct image *, bool original); /* at its axes */
+bool rw_set_whole(const struct program *, int stmt, int buffer); /* before the statement; arguments are */
 
 struct product_types { /* of a needle c += a * b */
     enum type a, b, sum;

@@ -356,10 +356,31 @@ enum type rw_partner(const struct needle *n, enum type other) {
 
 /* ---- images ---- */
 
-bool rw_image(struct program *p, int buffer, enum type t, struct image *out) {
+bool rw_set_whole(const struct program *p, int stmt, int buffer) {
+    enum role r = p->buffer[buffer].role;
+    for (int s = 0; s < stmt && (r == ROLE_TEMP || r == ROLE_OUT); s++)
+        if (p->stmt[s].dst.buffer == buffer && p->stmt[s].scope == 0 &&
+            stmt_writes_whole(p, &p->stmt[s]))
+            return true;
+    return r != ROLE_TEMP && r != ROLE_OUT;
+}
+
+static bool image_by_axes(struct program *p, const char *name, int stmt, int read, enum type t,
+                          struct image *out) {
+    int axis[MAX_AXES];
+    uint64_t axes = rw_access_axes(p, &p->stmt[stmt].read[read]);
+    if (!rw_temporary_of(p, name, t, axis, rw_axes(axes, axis), &out->own)) return false;
+    out->original = rw_copy(p, &p->stmt[stmt].read[read]);
+    out->buffer = out->own.buffer;
+    return true;
+}
+
+bool rw_image(struct program *p, int stmt, int read, enum type t, struct image *out) {
+    int buffer = p->stmt[stmt].read[read].buffer, n = p->buffer[buffer].ndims;
     const char *name = arena_printf(&p->arena, "%s.%s", p->buffer[buffer].name, type_name(t));
-    int n = p->buffer[buffer].ndims;
+    out->by_axes = !rw_set_whole(p, stmt, buffer);
     out->of = buffer;
+    if (out->by_axes) return image_by_axes(p, name, stmt, read, t, out);
     for (int d = 0; d < n; d++)
         if ((out->axis[d] = rw_axis(p, "d", p->buffer[buffer].extent[d])) < 0) return false;
     out->buffer = rw_temporary(p, name, t, n, p->buffer[buffer].extent);
@@ -367,5 +388,6 @@ bool rw_image(struct program *p, int buffer, enum type t, struct image *out) {
 }
 
 struct access rw_imaged(struct program *p, const struct image *x, bool original) {
+    if (x->by_axes) return rw_copy(p, original ? &x->original : &x->own);
     return rw_indexed(p, original ? x->of : x->buffer, x->axis);
 }

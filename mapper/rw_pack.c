@@ -82,8 +82,7 @@ const struct rewrite rw_im2col = {
 /* ---- transpose: the two last dimensions change places ---- */
 
 static bool is_matrix(const struct program *p, const struct stmt *s, const struct access *a) {
-    (void)s;
-    return p->buffer[a->buffer].ndims >= 2;
+    return p->buffer[a->buffer].ndims >= 2 && rw_set_whole(p, (int)(s - p->stmt), a->buffer);
 }
 
 static struct program *transpose(const struct program *p, const struct failure *why,
@@ -133,8 +132,8 @@ const struct rewrite rw_transpose = {
 /* ---- reshape: all dimensions as one ---- */
 
 static bool flattens(const struct program *p, const struct stmt *s, const struct access *a) {
-    (void)s;
     return p->buffer[a->buffer].ndims >= 2 && !a->has_fill &&
+           rw_set_whole(p, (int)(s - p->stmt), a->buffer) &&
            p->buffer[a->buffer].elements < INT64_C(1) << 31;
 }
 

@@ -62,7 +62,8 @@ static bool factor_range(const struct program *p, int at, int node, double *lo, 
 
 struct exchange { /* one read comes from an image, whose fill is another */
     struct program *p;
-    int read, buffer;
+    int read;
+    const struct image *image;
     double fill_more;
     enum type type;
 };
@@ -71,6 +72,7 @@ static struct access exchanged(void *user, const struct access *a, int read) {
     const struct exchange *x = user;
     struct access c = rw_copy(x->p, a);
     if (read != x->read) return c;
+    if (x->image->by_axes) return rw_imaged(x->p, x->image, false);
     if (c.has_fill) {
         enum type from = x->p->buffer[a->buffer].type;
         if (x->fill_more != 0)
@@ -78,7 +80,7 @@ static struct access exchanged(void *user, const struct access *a, int read) {
         else
             c.fill = type_convert(x->type, from, c.fill);
     }
-    c.buffer = x->buffer;
+    c.buffer = x->image->buffer;
     return c;
 }
 
@@ -108,7 +110,7 @@ static struct program *convert(const struct program *p, int at, const struct ope
     struct program *q = program_copy(p);
     struct operand_pair x = *pair;
     struct image image;
-    if (!rw_image(q, q->stmt[at].read[x.read[k]].buffer, x.want[k], &image)) {
+    if (!rw_image(q, at, x.read[k], x.want[k], &image)) {
         program_free(q);
         return NULL;
     }
@@ -117,7 +119,7 @@ static struct program *convert(const struct program *p, int at, const struct ope
     struct draft d = draft_open(q, &old, COMBINE_SET, rw_imaged(q, &image, false));
     draft_cast(&d, x.want[k], draft_read(&d, rw_imaged(q, &image, true)));
     draft_close(&d, at);
-    struct exchange e = {q, x.read[k], image.buffer, 0, x.want[k]};
+    struct exchange e = {q, x.read[k], &image, 0, x.want[k]};
     write_product(q, at + 1, &old, &x, k, &e, x.f.type, old.dst);
     return q;
 }
@@ -204,9 +206,7 @@ static struct program *offset(const struct program *p, const struct failure *why
     if (k == 2 || rw_points(p, p->stmt[at].axes) * fabs(by) > 0x1p52) return NULL;
     struct program *q = program_copy(p);
     struct image image;
-    if (!rw_image(q, q->stmt[at].read[x.read[k]].buffer, x.want[k], &image) ||
-        !rw_factors(q, at, &x.f))
-        goto no;
+    if (!rw_image(q, at, x.read[k], x.want[k], &image) || !rw_factors(q, at, &x.f)) goto no;
     struct stmt old = q->stmt[at];
     program_make_room(q, at, 4);
     struct draft d = draft_open(q, &old, COMBINE_SET, rw_imaged(q, &image, false));
@@ -215,7 +215,7 @@ static struct program *offset(const struct program *p, const struct failure *why
     draft_cast(&d, x.want[k], v);
     draft_close(&d, at);
     if (!write_correction(q, at + 1, &old, &x, 1 - k, by)) goto no;
-    struct exchange e = {q, x.read[k], image.buffer, by, x.want[k]};
+    struct exchange e = {q, x.read[k], &image, by, x.want[k]};
     write_product(q, at + 4, &old, &x, k, &e, x.f.type, rw_copy(q, &old.dst));
     return q;
 no:
@@ -358,7 +358,7 @@ static struct program *digits(const struct program *p, const struct failure *why
     struct program *q = program_copy(p);
     bool room = true, moved = g.type == TYPE_U8 && g.least != 0;
     for (int i = 0; i < g.count && room; i++)
-        room = rw_image(q, q->stmt[at].read[g.x.read[k]].buffer, g.type, &image[i]);
+        room = rw_image(q, at, g.x.read[k], g.type, &image[i]);
     struct stmt old = q->stmt[at];
     uint64_t result = rw_access_axes(q, &old.dst);
     const char *name = arena_printf(&q->arena, "%s.part", q->buffer[old.dst.buffer].name);
@@ -367,7 +367,7 @@ static struct program *digits(const struct program *p, const struct failure *why
     if (!room || !rw_factors(q, at, &g.x.f)) goto no;
     program_make_room(q, at, 3 * g.count + (moved ? 3 : 0));
     for (int i = 0; i < g.count; i++) {
-        struct exchange e = {q, g.x.read[k], image[i].buffer, 0, g.type};
+        struct exchange e = {q, g.x.read[k], &image[i], 0, g.type};
         write_digit(q, at++, &old, &g, &image[i], i);
         rw_fill(q, at++, &old, part[i], 0);
         write_product(q, at++, &old, &g.x, k, &e, TYPE_I32, rw_copy(q, &part[i]));

@@ -62,36 +62,11 @@ static void count_in_steps(struct work *w, const struct stmt *st, struct access 
     *first = (*first - lo) / step;
 }
 
-/* Does the index take each value of the dimension? The axes count in mixed radix. */
-static bool runs_through(const struct program *p, const struct stmt *st, int dim, uint64_t *seen) {
-    int64_t run = 1;
-    if (access_coef(p, &st->dst, dim, p->naxes)) return false;
-    for (bool found = true; found;) {
-        found = false;
-        for (int a = 0; a < p->naxes && !found; a++) {
-            if (!(st->axes >> a & 1) || *seen >> a & 1 || access_coef(p, &st->dst, dim, a) != run)
-                continue;
-            *seen |= UINT64_C(1) << a;
-            run *= p->axis[a].extent;
-            found = true;
-        }
-    }
-    return run == p->buffer[st->dst.buffer].extent[dim];
-}
-
-static bool writes_whole(const struct program *p, const struct stmt *st) {
-    uint64_t seen = 0;
-    if (st->combine != COMBINE_SET || st->nwhere) return false;
-    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++)
-        if (!runs_through(p, st, d, &seen)) return false;
-    return true;
-}
-
 bool written_whole(const struct work *w, int buffer, int stmt) {
     for (int k = 0; k < w->norder && w->order[k] != stmt; k++) {
         const struct stmt *st = &w->p->stmt[w->order[k]];
         if (st->dst.buffer == buffer && (!st->scope || st->scope == w->p->stmt[stmt].scope) &&
-            writes_whole(w->p, st))
+            stmt_writes_whole(w->p, st))
             return true;
     }
     return false;
@@ -362,11 +337,11 @@ static int last_writer(const struct work *w, int buffer) {
 
 /* All elements that statements have set, after the last of them. */
 static void copy_set(struct work *w, int to, int from, int last) {
-    bool whole = written_whole(w, from, last) || writes_whole(w->p, &w->p->stmt[last]);
+    bool whole = written_whole(w, from, last) || stmt_writes_whole(w->p, &w->p->stmt[last]);
     for (int s = 0, n = w->p->nstmts; s < n; s++) {
         const struct stmt *st = &w->p->stmt[s];
         if (st->dst.buffer != from || st->combine != COMBINE_SET ||
-            (whole && !writes_whole(w->p, st)))
+            (whole && !stmt_writes_whole(w->p, st)))
             continue;
         struct access there = st->dst, here = st->dst;
         struct stmt made = *st;

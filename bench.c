@@ -27,6 +27,7 @@ static bool code_open(isamap *im, struct job *j, int threads, struct code *c) {
     *c = (struct code){.im = im, .job = j, .threads = threads};
     double start = now_seconds();
     const struct backend *backend = backend_find(j->schedule, NULL, &im->diags);
+    doing(im, "compiling");
     if (backend)
         c->executable = backend->load(
             j->schedule, &(struct backend_options){.target = im->option.target}, &im->diags);
@@ -253,6 +254,7 @@ static bool host_contest(struct contest *c, struct job *j) {
     c->o->verified_by = program_macs(j->program) <= WHOLE_MACS ? "interpreter" : "samples";
     add_rivals(c);
     c->peak = peak_of(c->b, j, c->o->threads);
+    doing(im, "timing");
     if (!take_turns(c)) return false;
     if (repeats(j->program)) c->o->verified = c->o->verified && agrees(c, &c->code.got);
     c->o->wrong = !c->o->verified;
@@ -299,6 +301,7 @@ static bool simulate(struct bench *b, struct job *j, struct outcome *o, struct a
         *got = arrays_copy(j, in);
         data = arrays_for_schedule(j, got);
     }
+    doing(im, "simulating");
     bool ok = sim_run(j->schedule, data, &options, &x, &im->diags) &&
               (!rtl || rtl_measure(im, j, data, &x, &o->rtl));
     free(data);
@@ -441,19 +444,14 @@ static int bench_one(struct bench *b, int workload, int point, int threads) {
     return !ok ? ISAMAP_INPUT : o->wrong ? ISAMAP_VERIFY : ISAMAP_DONE;
 }
 
-static void show_progress(const struct bench *b, int at, int all, const char *name) {
-    if (b->im->option.progress) fprintf(stderr, "\r\033[K%d/%d %s", at, all, name);
-}
-
 static int bench_all(struct bench *b) {
     int status = ISAMAP_DONE, n = b->suite ? b->suite->n : 1;
     for (int w = 0; w < n; w++)
         for (int k = 0; k < b->points.n * b->nthreads; k++) {
-            show_progress(b, w + 1, n, b->suite ? b->suite->at[w].name : b->path);
+            if (n > 1) doing_item(b->im, w + 1, n, b->suite->at[w].name);
             int one = bench_one(b, w, k / b->nthreads, b->threads[k % b->nthreads]);
             if (one > status) status = one;
         }
-    if (b->im->option.progress) fputs("\r\033[K", stderr);
     return status;
 }
 

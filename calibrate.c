@@ -256,7 +256,11 @@ static int calibrate(isamap *im, struct job *j, const char *out) {
     report_string(&im->report, "machine", m->name);
     report_open(&im->report, "parameters", '{');
     bool ok = true;
-    for (int i = 0; i < m->nmeasures && ok; i++) ok = measure_one(&c, &m->measure[i]);
+    for (int i = 0; i < m->nmeasures && ok; i++) {
+        doing_item(im, i + 1, m->nmeasures, m->param[m->measure[i].param].name);
+        doing(im, "measuring");
+        ok = measure_one(&c, &m->measure[i]);
+    }
     report_close(&im->report);
     ok = ok && write_parameters(&c, out);
     if (ok) {

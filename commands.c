@@ -188,6 +188,7 @@ static int64_t argument_bytes(const struct program *p) {
 static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *got) {
     struct report *r = &im->report;
     double start = now_seconds();
+    doing(im, "compiling");
     const struct backend *backend = backend_find(j->schedule, NULL, &im->diags);
     struct executable *e =
         backend ? backend->load(j->schedule, &(struct backend_options){.target = im->option.target},
@@ -200,6 +201,7 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     void **data = arrays_for_schedule(j, got);
     double seconds = 0;
     executable_sizes(e, j->size);
+    doing(im, "running");
     bool ok = executable_prepare(e, data, &im->diags) && timed_runs(im, j, e, data, &seconds);
     int64_t bytes = argument_bytes(j->program) + executable_bytes(e);
     free(data);
@@ -306,6 +308,7 @@ static int compile_command(isamap *im, const char *path, const char *out) {
         schedule_print(j.schedule, &t);
         size_t schedule_bytes = t.n;
         double start = now_seconds();
+        doing(im, "compiling");
         if (image) {
             struct text bytes = {0};
             ok = image_compile(im, &j, &bytes) && write_text(im, out, &bytes);
@@ -351,6 +354,7 @@ static bool check_machine(isamap *im, const char *path) {
               (m = machine_load(path, &set, &im->diags));
     if (ok) {
         struct conformity texts;
+        doing(im, im->option.execute ? "executing emit texts" : "reading emit texts");
         ok = emit_conform(m, im->option.execute, &texts, &im->diags, &im->report.text);
         report_open(&im->report, NULL, '{');
         report_string(&im->report, "machine", m->name);

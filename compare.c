@@ -188,6 +188,7 @@ struct reference *reference_make(isamap *im, const struct job *j, const struct a
     const struct program *p = j->program;
     struct reference *r = calloc(1, sizeof *r);
     r->job = j;
+    doing(im, "interpreting");
     bool whole =
         program_macs(p) <= whole_macs && program_macs(p) + program_operations(p) <= 4 * whole_macs;
     if (whole ? interpret_whole(im, in, r) : interpret_samples(im, in, r)) return r;

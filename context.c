@@ -91,6 +91,31 @@ int isamap_option(isamap *im, const char *name, const char *value) {
     return status;
 }
 
+/* ---- what is being done ---- */
+
+void doing(isamap *im, const char *phase) {
+    struct doing *d = &im->doing;
+    char words[sizeof d->line[0]], *line = d->line[d->turn];
+    snprintf(words, sizeof words, "%s%s%s", d->item, *d->item ? ": " : "", phase);
+    memcpy(line, words, sizeof words);
+    d->turn = !d->turn;
+    d->now = line;
+}
+
+void doing_item(isamap *im, int at, int all, const char *name) {
+    snprintf(im->doing.item, sizeof im->doing.item, "%d/%d %s", at, all, name);
+}
+
+static void doing_nothing(isamap *im) {
+    im->doing.now = NULL;
+    *im->doing.item = 0;
+}
+
+const char *isamap_doing(const isamap *im) {
+    const char *now = im ? im->doing.now : NULL;
+    return now ? now : "";
+}
+
 /* ---- calls ---- */
 
 void call_begin(isamap *im) {
@@ -102,9 +127,11 @@ void call_begin(isamap *im) {
     im->note = NULL;
     im->nnotes = im->notes_cap = 0;
     clear_messages(im);
+    doing(im, "reading");
 }
 
 int call_out_of_memory(isamap *im, size_t wanted) {
+    doing_nothing(im);
     diags_init(&im->diags);
     text_free(&im->report.text);
     text_free(&im->report.json);
@@ -201,6 +228,7 @@ void messages_take(isamap *im) {
 int call_end(isamap *im, int status) {
     bool errors = im->diags.errors > 0;
     messages_take(im);
+    doing_nothing(im);
     if (status == ISAMAP_DONE && errors) status = ISAMAP_INPUT;
     if (im->unmapped) status = ISAMAP_NO_MAPPING;
     if (im->exhausted) status = ISAMAP_RESOURCES;

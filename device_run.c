@@ -169,6 +169,7 @@ static void *open_with_latencies(struct device_run *r) {
     const struct device_setting more[] = {{"latency.low", (int64_t)l->low},
                                           {"latency.high", (int64_t)l->high},
                                           {"latency.seed", (int64_t)(l->seed ? l->seed : 1)}};
+    doing(r->im, "building or loading the model in RTL");
     return model_open(&r->model, r->job->machine, more, l->high ? 3 : 0, &r->im->diags);
 }
 
@@ -227,8 +228,9 @@ bool device_simulate(isamap *im, const struct job *j, void **data, const struct 
     struct device_run r = {.im = im, .job = j, .latencies = latencies, .agreement = agreement};
     struct sim_device device = {step, run, &r};
     struct sim_options options = {.device = &device, .size = j->size};
-    bool ok =
-        open_device(&r, machine->cycles) && sim_run(j->schedule, data, &options, out, &im->diags);
+    bool ok = open_device(&r, machine->cycles);
+    doing(im, "simulating in RTL");
+    ok = ok && sim_run(j->schedule, data, &options, out, &im->diags);
     if (ok) take_counters(&r, machine, out);
     ok = trace_close(&r) && ok;
     bits_close(r.encoder);

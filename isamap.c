@@ -257,6 +257,7 @@ static bool job_check_chain(isamap *im, struct job *j) {
 
 bool job_check(isamap *im, struct job *j) {
     double start = now_seconds();
+    doing(im, "checking");
     text_free(&j->proof_reason);
     j->proof = schedule_prove(j->schedule, 0, &j->proof_reason, &im->diags);
     j->proof_seconds = now_seconds() - start;
@@ -348,6 +349,10 @@ static void note_rewrites(const isamap *im, struct job *j) {
     chain_prefix(j->schedule->chain, j->program, &r);
 }
 
+static void say_doing(void *user, const char *phase) {
+    doing(user, phase);
+}
+
 /* The pipeline: program → cover → schedule. */
 bool job_compile(isamap *im, struct job *j) {
     double start = now_seconds();
@@ -359,6 +364,8 @@ bool job_compile(isamap *im, struct job *j) {
                                         .plain = im->option.plain,
                                         .strict = im->option.strict,
                                         .simulate = simulated_cycles,
+                                        .doing = say_doing,
+                                        .user = im,
                                         .explain = im->option.explain ? &j->explain : NULL};
     j->schedule =
         scheduler_compile(p, j->machine, floats, j->decider, &options, &j->cover, &im->diags);

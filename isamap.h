@@ -62,6 +62,10 @@ ISAMAP_API int isamap_show(isamap *, const char *file, const char *out);
 ISAMAP_API int isamap_new_machine(isamap *, const char *name, const char *out); /* out NULL: NAME.xml */
 ISAMAP_API int isamap_calibrate(isamap *, const char *out); /* out NULL: the user's own folder */
 
+/* What a call that takes long is doing: "planning", or "3/24 sq128: running". For a signal handler of
+ * the thread that called; "" when there is no call. */
+ISAMAP_API const char *isamap_doing(const isamap *);
+
 ISAMAP_API const char *isamap_result(const isamap *);   /* of the last call; valid until the next */
 ISAMAP_API const char *isamap_messages(const isamap *); /* errors and warnings of the last call */
 /* A number of the last result by its JSON path: "cycles", "macs_on.fallback". NAN where there is

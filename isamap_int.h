@@ -41,7 +41,7 @@ struct options {
     int runs;      /* bench: rounds */
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
-    bool verify, check, no_check, strict, execute, json, why, all, certify, explain, no_values, rtl, progress;
+    bool verify, check, no_check, strict, execute, json, why, all, certify, explain, no_values, rtl;
     bool plain; /* as in scheduler_options */
 };
 
@@ -52,6 +52,14 @@ struct note {
     bool warning;
 };
 
+/* What a call is doing, in words. Two lines in turn: a signal handler of the thread reads whole ones. */
+struct doing {
+    char item[64]; /* "3/24 sq128"; "" when there is one thing to do */
+    char line[2][128];
+    int turn;
+    const char *volatile now; /* one of line; NULL: nothing */
+};
+
 struct isamap {
     struct arena arena; /* of the options */
     struct options option;
@@ -60,6 +68,7 @@ struct isamap {
     struct note *note; /* of this call; in the report's arena */
     int nnotes, notes_cap;
     struct text messages;
+    struct doing doing;
     bool defect;   /* of isamap, met during this call */
     bool unmapped; /* with --strict: sums of products that no instruction executes */
     bool exhausted; /* as in struct diags, of this call */
@@ -195,6 +204,9 @@ int call_run(isamap *, const struct api_call *, const char *file, const char *ou
 void call_begin(isamap *);
 int call_end(isamap *, int status);
 int call_out_of_memory(isamap *, size_t wanted); /* the scope is closed: what the call had is gone; leaves a message */
+/* From now on the call does this: "planning". */
+void doing(isamap *, const char *phase);
+void doing_item(isamap *, int at, int all, const char *name);
 void messages_take(isamap *); /* diagnostics become messages now: what follows starts without errors */
 
 #endif

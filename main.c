@@ -2,12 +2,12 @@
 #include "guard.h"
 #include "isamap.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_FILES = 256 };
 
@@ -180,7 +180,9 @@ static int work(struct line *l) {
     int status = ISAMAP_DONE;
     if (command_table[l->command].files == FILES_NONE) l->file[l->nfiles++] = "";
     for (int i = 0; i < l->nfiles; i++) {
+        progress_begin(l->im);
         int one = call(l->im, l->command, l->file[i], l->out);
+        progress_end();
         if (one > status) status = one;
         fputs(isamap_result(l->im), stdout);
         fputs(isamap_messages(l->im), stderr);
@@ -236,7 +238,6 @@ static int command_line(int argc, char **argv) {
     for (int i = 2; i < argc; i++) l.json |= is(argv[i], "--json");
     l.im = isamap_open();
     if (!l.im) return fputs("isamap: not enough memory\n", stderr), ISAMAP_RESOURCES;
-    if (isatty(STDERR_FILENO)) isamap_option(l.im, "progress", NULL);
     status = parse(&l, argc - 2, argv + 2);
     if (status == ISAMAP_DONE && l.help) {
         help_command(&t, l.command);

@@ -312,6 +312,7 @@ static int map_command(isamap *im, const char *path, const char *out) {
         struct map_options options = {
             .all = im->option.all, .certify_all = im->option.certify, .explain = im->option.why};
         program_forward(j.program, false);
+        doing(im, "mapping");
         struct findings *f = mapper_find(j.program, j.machine, &options);
         report_open(r, NULL, '{');
         report_string(r, "program", j.name);
@@ -329,6 +330,7 @@ static int map_command(isamap *im, const char *path, const char *out) {
         report_number(r, "seconds", f->seconds_find);
         report_number(r, "certify_seconds", f->seconds_certify);
         if (im->option.all) report_totals(r, f, im->option.certify);
+        doing(im, "mapping after rewrites");
         struct derivations *d = mapper_derive(j.program, j.machine, &options);
         report_derivations(r, &j, f, d, &options);
         if (im->option.why) report_failures(r, &j, f, d);

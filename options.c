@@ -216,8 +216,6 @@ const struct option option_table[] = {
      "the batch size of each row"},
     {"json", 0, OPTION_SWITCH, AT(json), 0, 0, NULL, ALL, NULL,
      "the result, and errors, as JSON (docs/command.md)"},
-    {"progress", 0, OPTION_SWITCH, AT(progress), 0, 0, NULL, 0, NULL,
-     "what is done, on standard error"},
     {"help", 'h', OPTION_SWITCH, NOT_STORED, 0, 0, NULL, ALL, NULL, "this text"},
     {NULL, 0, OPTION_SWITCH, NOT_STORED, 0, 0, NULL, 0, NULL, NULL}};
 

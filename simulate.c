@@ -114,6 +114,7 @@ static bool simulate(isamap *im, struct job *j, void **data, struct sim_result *
     latencies.seed = im->option.seed;
     latencies_set(&latencies, &options);
     *predicted = -1;
+    doing(im, "simulating");
     if (!im->option.rtl) return sim_run(j->schedule, data, &options, x, &im->diags);
     struct sim_result machine;
     options.no_values = true;

@@ -47,6 +47,7 @@ static bool simulate_point(struct sweep *w, struct point *p) {
               job_sizes(im, &j);
     if (ok) {
         struct sim_options options = {.no_values = true, .size = j.size};
+        doing(im, "simulating");
         ok = sim_run(j.schedule, NULL, &options, &x, &im->diags);
         p->cycles = x.cycles;
         p->utilisation = x.utilisation;
@@ -257,6 +258,7 @@ static int sweep_command(isamap *im, const char *path, const char *out) {
     bool ok = parse_sets(&w);
     int done = 0;
     for (int i = 0; i < w.points.n && ok; i++) {
+        doing_item(im, i + 1, w.points.n, "points");
         run_point(&w, &w.point[i]);
         done += w.point[i].ok;
     }

@@ -8,7 +8,7 @@ add_library(isamap_shared SHARED ${product_sources})
 target_link_libraries(isamap_shared PRIVATE ${product_libraries})
 set_target_properties(isamap_shared PROPERTIES OUTPUT_NAME isamap EXPORT_NAME isamap VERSION ${PROJECT_VERSION} SOVERSION 0
                       PUBLIC_HEADER isamap.h)
-add_executable(isamap main.c guard.c)
+add_executable(isamap main.c guard.c progress.c)
 target_link_libraries(isamap PRIVATE isamap_static)
 target_compile_definitions(isamap PRIVATE ISAMAP_VERSION="${PROJECT_VERSION}")
 

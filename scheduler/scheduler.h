@@ -23,6 +23,8 @@ struct scheduler_options {
     /* Cycles of a schedule by a simulator that executes at most so many instructions, for the best plans of a nest; negative: not
      * known. Or NULL. */
     double (*simulate)(const struct schedule *, int64_t steps);
+    void (*doing)(void *user, const char *phase); /* scheduler_compile says what it does; or NULL */
+    void *user;
 };
 
 /* NULL after reporting. The schedule does not refer to the cover afterwards. */

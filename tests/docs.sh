@@ -12,6 +12,7 @@ top=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PATH="$build:$PATH" LC_ALL=C
+export XDG_CONFIG_HOME=$work/config # what is measured stays here
 unset ISAMAP_MACHINE_PATH
 
 commands() { # of a document: NUMBER TAB TEXT

@@ -27,184 +27,14 @@ static int *slot_of(struct verify *v, int place) {
     return pages_get(&v->slots, (uint64_t)place << 40 | (uint64_t)instance, NULL);
 }
 
+void verify_rotate(struct verify *v, int place) {
+    int *slot = slot_of(v, place);
+    *slot = *slot % v->s->place[place].slots + 1;
+}
+
 int verify_slot(struct verify *v, int place) {
     int slot = *slot_of(v, place);
     return slot ? slot - 1 : 0;
-}
-
-/* ---- legality of one issue ---- */
-static bool site_name(void *user, const char *name, const char *field, double *out) {
-    const struct site *s = user;
-    const struct instr *in = &s->v->m->instr[s->n->instr];
-    if (field) return false;
-    for (int k = 0; k < instr_flag_count(in); k++) {
-        if (strcmp(in->operand[instr_flag_operand(in, k)].accumulate, name) != 0) continue;
-        *out = (double)s->flag[k];
-        return true;
-    }
-    for (int o = 0; o < in->noperands; o++) {
-        const struct operand_layout *l = &in->operand[o].layout[s->n->arg[o].layout];
-        if (shape_name(s->v->m, in, l, s->size, s->stride, name, out)) return true;
-    }
-    return in->noperands == 0 && shape_name(s->v->m, in, NULL, s->size, s->stride, name, out);
-}
-
-static int site_operand(const struct site *s, const struct mexpr *x) {
-    const struct instr *in = &s->v->m->instr[s->n->instr];
-    if (x->kind != MEXPR_NAME) return -1;
-    for (int o = 0; o < in->noperands; o++)
-        if (strcmp(in->operand[o].buffer, x->name) == 0) return o;
-    return -1;
-}
-
-static bool site_place(const struct site *s, const char *function, int o, double *out) {
-    if (s->n->arg[o].place < 0) return false;
-    const struct memory *m = &s->v->m->memory[s->at[o].memory];
-    int64_t address = s->at[o].address, word = m->word > 0 ? m->word : 1;
-    int64_t interleave = m->interleave > 0 ? m->interleave : m->banks > 0 ? m->size / m->banks : 0;
-    if (strcmp(function, "addr") == 0)
-        *out = (double)address;
-    else if (strcmp(function, "word") == 0)
-        *out = (double)address / (double)word;
-    else if (strcmp(function, "bank") == 0 && interleave > 0 && m->banks > 0)
-        *out = (double)(address / interleave % m->banks);
-    else
-        return false;
-    return true;
-}
-
-static bool imm_bits(enum type type, union value x, double *out) {
-    uint64_t bits = 0;
-    type_store(type, &bits, x);
-    *out = (double)bits;
-    return type_size(type) <= 4;
-}
-
-static bool site_call(void *user, const struct mexpr *call, const struct mexpr_env *env,
-                      double *out) {
-    const struct site *s = user;
-    int o = call->nargs > 0 ? site_operand(s, call->arg[0]) : -1;
-    if (o < 0) return false;
-    enum type type = s->v->m->instr[s->n->instr].operand[o].type;
-    if (strcmp(call->name, "value") == 0 && s->n->arg[o].place < 0) {
-        *out = type_is_float(type) ? s->n->arg[o].imm.f : (double)s->n->arg[o].imm.i;
-        return true;
-    }
-    if (strcmp(call->name, "bits") == 0 && s->n->arg[o].place < 0)
-        return imm_bits(type, s->n->arg[o].imm, out);
-    if (strcmp(call->name, "bytes") == 0) {
-        *out = (double)s->h->operand[o].buffer_bytes;
-        return true;
-    }
-    if (strcmp(call->name, "dim") == 0 && call->nargs == 2) {
-        int b = program_buffer(s->h->bound, s->v->m->instr[s->n->instr].operand[o].buffer);
-        int64_t d;
-        if (b < 0 || !mexpr_integer(call->arg[1], env, &d, NULL) || d < 0 ||
-            d >= s->h->bound->buffer[b].ndims)
-            return false;
-        *out = (double)s->h->bound->buffer[b].extent[d];
-        return true;
-    }
-    return site_place(s, call->name, o, out);
-}
-
-struct mexpr_env site_env(struct site *s) {
-    return (struct mexpr_env){.name = site_name, .call = site_call, .user = s};
-}
-
-static bool check_requires(struct site *s) {
-    const struct instr *in = &s->v->m->instr[s->n->instr];
-    struct mexpr_env env = site_env(s);
-    for (int k = 0; k < in->nrequires; k++) {
-        double x;
-        const struct mexpr *missing = NULL;
-        if (!mexpr_eval(in->require[k], &env, &x, &missing))
-            return verify_error(s->v, "the rule '%s' of '%s' cannot be evaluated",
-                                in->require[k]->text, in->id);
-        if (x == 0)
-            return verify_error(s->v, "the rule '%s' of '%s' is broken", in->require[k]->text,
-                                in->id);
-    }
-    return true;
-}
-
-/* The operand's memory as the instruction names it: a cache stands for what it caches. */
-static const struct memory *named_memory(const struct verify *v, const struct operand *o,
-                                         int memory) {
-    for (int k = 0; k < o->nmemories; k++)
-        if (o->memory[k] == memory) return &v->m->memory[memory];
-    for (int k = 0; k < o->nmemories; k++)
-        if (o->memory[k] >= 0 && memory_is_home(v->m, o->memory[k]))
-            return &v->m->memory[o->memory[k]];
-    return &v->m->memory[memory];
-}
-
-static bool check_alignment(struct site *s, int o) {
-    struct verify *v = s->v;
-    const struct operand *op = &v->m->instr[s->n->instr].operand[o];
-    const struct memory *m = named_memory(v, op, s->at[o].memory);
-    enum pass pass = op->has_pass ? op->pass : m->pass;
-    struct mexpr_env env = site_env(s);
-    int64_t align = m->align > 0 ? m->align : 1;
-    if (op->align && !mexpr_integer(op->align, &env, &align, NULL))
-        return verify_error(v, "the alignment of operand '%s' cannot be evaluated", op->buffer);
-    bool words = pass != PASS_POINTER || m->word > (int64_t)type_size(op->type);
-    if (align > 0 && s->at[o].address % align != 0)
-        return verify_error(
-            v, "operand '%s' is at byte %" PRId64 " of memory '%s', not a multiple of %" PRId64,
-            op->buffer, s->at[o].address, m->id, align);
-    if (!op->align && words && m->word > 0 && s->at[o].address % m->word != 0)
-        return verify_error(
-            v, "operand '%s' is at byte %" PRId64 " of memory '%s', inside a word of %" PRId64,
-            op->buffer, s->at[o].address, m->id, m->word);
-    if (s->at[o].address % v->granule[s->at[o].memory] != 0)
-        return verify_error(v,
-                            "operand '%s' is at byte %" PRId64 " of memory '%s', inside an element",
-                            op->buffer, s->at[o].address, m->id);
-    return true;
-}
-
-static bool check_bounds(struct site *s, int o) {
-    struct verify *v = s->v;
-    const struct place *p = &v->s->place[s->n->arg[o].place];
-    const struct shape_operand *h = &s->h->operand[o];
-    int64_t slot = *slot_of(v, s->n->arg[o].place),
-            start = p->address + (slot ? slot - 1 : 0) * p->bytes;
-    if (h->nruns == 0) return true;
-    int64_t low = s->at[o].address + h->low - start, high = s->at[o].address + h->high - start;
-    if (h->swizzle.bits) { /* stays inside pieces of that size */
-        int64_t piece = INT64_C(1) << (h->swizzle.base + h->swizzle.bits);
-        low = (low + start) / piece * piece - start;
-        high = (high + start + piece - 1) / piece * piece - start;
-    }
-    if (low >= 0 && high <= p->bytes) return true;
-    return verify_error(
-        v,
-        "operand '%s' touches bytes %" PRId64 " to %" PRId64 " of place '%s', which has %" PRId64,
-        v->m->instr[s->n->instr].operand[o].buffer, low, high - 1, p->name, p->bytes);
-}
-
-static bool check_sizes(struct verify *v, const struct instr *in, const int64_t *size) {
-    for (int k = 0; k < in->nranged; k++) {
-        int64_t lo, hi, step;
-        if (!instr_size_range(v->m, in, k, &lo, &hi, &step)) continue;
-        if (size[k] >= lo && (hi < 0 || size[k] <= hi) && (size[k] - lo) % step == 0) continue;
-        const char *name = in->semantics->param[in->ranged[k]].name;
-        if (hi < 0)
-            return verify_error(v, "size %s is %" PRId64 ", expected %" PRId64 " or more", name,
-                                size[k], lo);
-        return verify_error(
-            v, "size %s is %" PRId64 ", expected %" PRId64 " to %" PRId64 " in steps of %" PRId64,
-            name, size[k], lo, hi, step);
-    }
-    return true;
-}
-
-static bool check_flags(struct verify *v, const int64_t *flag, int n) {
-    for (int k = 0; k < n; k++)
-        if (flag[k] != 0 && flag[k] != 1)
-            return verify_error(v, "an accumulate flag is %" PRId64 ", expected 0 or 1", flag[k]);
-    return true;
 }
 
 /* ---- the walk ---- */
@@ -283,13 +113,15 @@ static void walk_issue(struct verify *v, const struct issue_node *n) {
     for (int k = 0; k < in->nranged; k++) size[k] = sx_eval(n->size[k], v->var);
     for (int k = 0; k < in->nstride_names; k++) stride[k] = sx_eval(n->stride[k], v->var);
     for (int k = 0; k < nflags; k++) flag[k] = sx_eval(n->flag[k], v->var);
-    if (!check_sizes(v, in, size) || !check_flags(v, flag, nflags)) return;
+    if (!site_check_sizes(v, in, size) || !site_check_flags(v, flag, nflags)) return;
     const struct shape *h = shape_get(v, n, size, stride);
     if (!h || !locate(v, n, in, at) || !verify_step(v, h->cost)) return;
     struct site site = {v, n, h, size, stride, flag, at};
     for (int o = 0; o < in->noperands; o++)
-        if (n->arg[o].place >= 0 && (!check_alignment(&site, o) || !check_bounds(&site, o))) return;
-    if (v->counting && (!check_requires(&site) || !state_needs(&site))) return;
+        if (n->arg[o].place >= 0 &&
+            (!site_check_alignment(&site, o) || !site_check_bounds(&site, o)))
+            return;
+    if (v->counting && (!site_check_requires(&site) || !state_needs(&site))) return;
     content_issue(v, n, h, at, flag);
     if (!v->counting && !v->stop) state_remains(&site);
     if (!v->counting && !v->stop) issue_races(&site);
@@ -439,11 +271,9 @@ static void walk_nodes(struct verify *v, const struct node *node, int n) {
         case NODE_FALLBACK:
             walk_fallback(v, node[k].fallback);
             break;
-        case NODE_ROTATE: {
-            int *slot = slot_of(v, node[k].rotate);
-            *slot = *slot % v->s->place[node[k].rotate].slots + 1;
+        case NODE_ROTATE:
+            verify_rotate(v, node[k].rotate);
             break;
-        }
         case NODE_SYNC:
             walk_sync(v, node[k].sync.queue, &node[k].sync.signals);
             break;
@@ -495,7 +325,7 @@ static bool never_home(const struct verify *v, int buffer) {
     return home < 0 || (!in_nodes(v->s, &v->s->prepare, home) && !in_nodes(v->s, &v->s->run, home));
 }
 
-static bool fill_tables(struct verify *v) {
+bool verify_fill_tables(struct verify *v) {
     const struct program *p = v->p;
     size_t ns = (size_t)p->nstmts, nb = (size_t)p->nbuffers;
     struct arena *a = &v->arena;
@@ -544,7 +374,7 @@ static void granules_of_nodes(struct verify *v, const struct node *node, int n) 
     }
 }
 
-static void fill_granules(struct verify *v) {
+void verify_fill_granules(struct verify *v) {
     const struct schedule *s = v->s;
     for (int m = 0; m < v->m->nmemories; m++) v->granule[m] = 8;
     for (int p = 0; p < s->nplaces; p++) {
@@ -562,7 +392,7 @@ static void fill_granules(struct verify *v) {
     for (int k = 0; k < v->m->nstates; k++) v->word[v->m->nmemories + k] = 1;
 }
 
-static void open_tables(struct verify *v) {
+void verify_open_tables(struct verify *v) {
     arena_init(&v->arena);
     v->nbuckets = 1024;
     v->shape = arena_array(&v->arena, (size_t)v->nbuckets, sizeof *v->shape);
@@ -582,7 +412,7 @@ static void open_tables(struct verify *v) {
     pages_init(&v->life, PAGE_ENTRIES * sizeof(uint32_t), &v->page_bytes);
 }
 
-static void close_tables(struct verify *v) {
+void verify_close_tables(struct verify *v) {
     race_tokens_free(v);
     for (int k = 0; k < v->nbuckets; k++)
         for (struct shape *h = v->shape[k]; h; h = h->next)
@@ -620,23 +450,23 @@ static bool verdict(struct verify *v) {
 bool schedule_check(const struct schedule *s, struct diags *diags) {
     struct verify v = {
         .s = s, .m = s->machine, .p = s->program, .diags = diags, .steps = DEFAULT_STEPS};
-    open_tables(&v);
-    bool good = fill_tables(&v) && verify_structure(&v);
-    close_tables(&v);
+    verify_open_tables(&v);
+    bool good = verify_fill_tables(&v) && verify_structure(&v);
+    verify_close_tables(&v);
     return verdict(&v) && good;
 }
 
 /* Walks with the sizes that are known only when the program runs at `length`, as far as their
  * ranges allow. */
-static void verify_at(struct verify *v, int64_t length) {
-    open_tables(v);
+void verify_at(struct verify *v, int64_t length) {
+    verify_open_tables(v);
     for (int k = 0; k < v->p->nsizes; k++) {
         v->var[k] = size_within(&v->p->size[k], length);
         v->live[k] = true;
     }
-    if (fill_tables(v) && verify_structure(v)) {
+    if (verify_fill_tables(v) && verify_structure(v)) {
         access_tables(v);
-        fill_granules(v);
+        verify_fill_granules(v);
         limit_trips(v);
         race_init(v);
         walk_all(v, true);
@@ -644,7 +474,7 @@ static void verify_at(struct verify *v, int64_t length) {
     }
     for (int b = 0; b < v->p->nbuffers && v->loose && !v->limit.n; b++)
         v->follows_all &= !v->loose[b];
-    close_tables(v);
+    verify_close_tables(v);
 }
 
 static bool verify_length(const struct schedule *s, const struct program *p,
@@ -664,7 +494,7 @@ static int64_t most_slots(const struct schedule *s) {
     return most < MOST_SLOTS ? most : MOST_SLOTS;
 }
 
-static struct program *program_of_length(const struct program *p, int64_t length) {
+struct program *verify_program_of(const struct program *p, int64_t length) {
     int64_t *size = memory_array((size_t)p->nsizes, sizeof *size);
     for (int i = 0; i < p->nsizes; i++) size[i] = size_within(&p->size[i], length);
     struct program *at = program_at(p, size);
@@ -672,9 +502,8 @@ static struct program *program_of_length(const struct program *p, int64_t length
     return at;
 }
 
-enum { LENGTHS = 5 };
-static int64_t length_number(const struct schedule *s, int k) {
-    return k < LENGTHS - 1 ? k : most_slots(s) + 3;
+int64_t verify_length_number(const struct schedule *s, int k) {
+    return k < VERIFY_LENGTHS - 1 ? k : most_slots(s) + 3;
 }
 
 /* The head of a recurrence is a fixed point: what holds after a few steps, in whatever phase the
@@ -683,9 +512,9 @@ static int64_t length_number(const struct schedule *s, int k) {
 static bool verify_lengths(const struct schedule *s, const struct verify_options *options,
                            struct diags *diags) {
     bool good = true;
-    for (int k = 0; k < LENGTHS && good; k++) {
-        struct program *at = program_of_length(s->program, length_number(s, k));
-        good = verify_length(s, at, options, length_number(s, k), diags);
+    for (int k = 0; k < VERIFY_LENGTHS && good; k++) {
+        struct program *at = verify_program_of(s->program, verify_length_number(s, k));
+        good = verify_length(s, at, options, verify_length_number(s, k), diags);
         program_free(at);
     }
     return good;
@@ -695,52 +524,4 @@ bool schedule_verify(const struct schedule *s, const struct verify_options *opti
                      struct diags *diags) {
     return s->program->nsizes > 0 ? verify_lengths(s, options, diags)
                                   : verify_length(s, s->program, options, 0, diags);
-}
-
-/* ---- proofs ---- */
-static const int64_t PROOF_STEPS = 2000000;
-
-const char *const proof_name[] = {
-    [PROOF_UNCHECKED] = "unchecked",
-    [PROOF_PROVED] = "proved",
-    [PROOF_UNPROVED] = "unproved",
-    [PROOF_REFUSED] = "refused",
-};
-
-static enum proof unproved(struct text *reason, const char *why) {
-    text_printf(reason, "%s", why);
-    return PROOF_UNPROVED;
-}
-
-/* With the sizes that the program leaves open at `length`. */
-static enum proof prove_length(const struct schedule *s, const struct program *p, int64_t length,
-                               int64_t *steps, struct text *reason, struct diags *diags) {
-    struct verify v = {.s = s,
-                       .m = s->machine,
-                       .p = p,
-                       .diags = diags,
-                       .steps = *steps,
-                       .follows_all = true};
-    verify_at(&v, length);
-    *steps = v.steps;
-    enum proof proof = v.errors ? PROOF_REFUSED : PROOF_PROVED;
-    if (proof == PROOF_PROVED && v.limit.n)
-        proof = unproved(reason, v.limit.at);
-    else if (proof == PROOF_PROVED && !v.follows_all)
-        proof = unproved(reason, "what calls write is not followed");
-    text_free(&v.limit);
-    return proof;
-}
-
-enum proof schedule_prove(const struct schedule *s, int64_t steps, struct text *reason,
-                          struct diags *diags) {
-    if (steps <= 0) steps = PROOF_STEPS;
-    if (s->program->nsizes == 0) return prove_length(s, s->program, 0, &steps, reason, diags);
-    for (int k = 0; k < LENGTHS; k++) {
-        struct program *at = program_of_length(s->program, length_number(s, k));
-        enum proof proof = prove_length(s, at, length_number(s, k), &steps, reason, diags);
-        program_free(at);
-        if (proof != PROOF_PROVED) return proof;
-    }
-    return unproved(reason, "a size is open, of which some values were walked");
 }

@@ -135,3 +135,25 @@ void limit_trips(struct verify *v) {
                                POINTS_WANTED)
         --*(v->plain_trips > 2 ? &v->plain_trips : &v->trips);
 }
+
+static double fallback_points(const struct verify *v, const struct node *node, int n) {
+    double points = 0;
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind == NODE_FALLBACK)
+            points += (double)stmt_points(v->p, &v->p->stmt[node[k].fallback->stmt]);
+        if (node[k].kind == NODE_LOOP)
+            points += fallback_points(v, node[k].loop->body, node[k].loop->nbody);
+    }
+    return points;
+}
+
+/* A fallback in loops has parts of its statement in each iteration: it is counted whole, once. */
+double verify_points(struct verify *v) {
+    const struct section *c[] = {&v->s->prepare, &v->s->run};
+    double points = 0;
+    v->goes_round = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *v->goes_round);
+    for (int k = 0; k < 2; k++)
+        points += nodes_points(v, c[k]->node, c[k]->nnodes) +
+                  fallback_points(v, c[k]->node, c[k]->nnodes);
+    return points;
+}

@@ -175,6 +175,7 @@ struct verify {
 
     struct shape **shape; int nbuckets;
     struct binding_of *bindings;
+    struct fit *fits;                  /* verify_fit.h */
 
     struct pages tags, counts, instances, races;
     int64_t *done;                     /* [nstmts] instances executed, all; only those of the walk that counts */
@@ -204,7 +205,18 @@ bool verify_limit(struct verify *, const char *fmt, ...) __attribute__((format(p
 /* verify.c */
 bool verify_step(struct verify *, int64_t n);                       /* false: too many */
 int64_t verify_instance(const struct verify *, int unit);           /* number of the walked instance of the unit, over the machine */
+void verify_rotate(struct verify *, int place);
 int verify_slot(struct verify *, int place);                        /* that is current in the walked instance */
+
+/* What a verification needs, in this order; fill_tables and verify_structure report. */
+void verify_open_tables(struct verify *);
+bool verify_fill_tables(struct verify *);
+void verify_fill_granules(struct verify *);
+void verify_close_tables(struct verify *);
+void verify_at(struct verify *, int64_t length);                    /* all of it, with open sizes of that length */
+enum { VERIFY_LENGTHS = 5 };
+int64_t verify_length_number(const struct schedule *, int k);       /* the lengths that stand for all */
+struct program *verify_program_of(const struct program *, int64_t length);
 
 /* One issue, all expressions evaluated: what names and functions of the machine's expressions mean there. */
 struct place_at { int memory, instance; int64_t address; };
@@ -215,7 +227,16 @@ struct site {
     const int64_t *size, *stride, *flag;
     const struct place_at *at;         /* [noperands] */
 };
+
+/* verify_site.c */
 struct mexpr_env site_env(struct site *);
+bool site_check_sizes(struct verify *, const struct instr *, const int64_t *size);
+bool site_check_flags(struct verify *, const int64_t *flag, int n);
+bool site_check_requires(struct site *);
+bool site_check_alignment(struct site *, int operand);
+bool site_check_bounds(struct site *, int operand);
+/* The operand's memory as the instruction names it: a cache stands for what it caches. */
+const struct memory *site_memory(const struct verify *, const struct operand *, int memory);
 
 /* verify_state.c */
 bool state_index_legal(const struct verify *, int state, int64_t index);
@@ -232,6 +253,7 @@ bool verify_node_uses(const struct schedule *, const struct node *, int place);
 
 /* verify_cost.c */
 void limit_trips(struct verify *);                                  /* where a walk of so many would take long */
+double verify_points(struct verify *);                              /* of all issues and fallbacks, about */
 int64_t loop_trips(const struct verify *, const struct loop_node *); /* most iterations that are walked; 0: all */
 bool loop_computes(const struct loop_node *);                       /* executes statements, not only moves */
 
@@ -251,6 +273,8 @@ int32_t shape_instance(const struct shape *, int operand, int64_t element); /* f
 
 /* verify_table.c: the entries that a loop over a table walks stand there; queue qi reads them. */
 bool table_walk(struct verify *, const struct hardware *, int64_t trips, int qi);
+/* Where they stand when the operands are in these slots (-1: for each slot), at most `most` places: how many; -1: not for each choice. */
+int table_firsts(struct verify *, const struct hardware *, int64_t trips, const int *slot, int64_t *first, int most);
 
 /* verify_join.c: an issue that executes several statements */
 void content_joined(struct verify *, const struct issue_node *, const struct shape *, const struct place_at *);
@@ -325,6 +349,8 @@ bool race_same(const struct verify *, const int64_t *a, const int64_t *b, int un
 bool race_knows(const struct verify *, int qi, struct epoch);       /* it has happened before what qi does now */
 void race_join(struct verify *, uint32_t *clock, const uint32_t *other);
 const char *race_name(const struct verify *, int qi);
+bool race_granule(struct verify *, struct granule *, int qi, struct place_at, bool write);
+void race_forget(struct verify *);
 void race_access(struct verify *, int qi, struct place_at, int64_t bytes, bool write);
 
 /* verify_sync.c */

@@ -164,8 +164,7 @@ static void note_read(struct verify *v, struct granule *g, int qi, struct epoch 
         g->crowd = v->barriers + 1;
 }
 
-static bool access_granule(struct verify *v, struct granule *g, int qi, struct place_at at,
-                           bool write) {
+bool race_granule(struct verify *v, struct granule *g, int qi, struct place_at at, bool write) {
     struct epoch now = {v->queue[qi]->clock[qi], (int16_t)qi, v->queue[qi]->generation};
     if (!ordered(v, g->write, qi)) {
         report(v, qi, at, g->write, write ? "writes" : "reads", "writes");
@@ -199,7 +198,7 @@ void race_access(struct verify *v, int qi, struct place_at at, int64_t bytes, bo
         uint64_t key = granule_key(at.memory, at.instance, k / PAGE_ENTRIES);
         struct granule *page = pages_get(&v->races, key, NULL);
         struct place_at where = {at.memory, at.instance, k * word};
-        if (!access_granule(v, &page[k % PAGE_ENTRIES], qi, where, write)) return;
+        if (!race_granule(v, &page[k % PAGE_ENTRIES], qi, where, write)) return;
     }
     verify_step(v, last - first);
 }
@@ -241,4 +240,15 @@ void race_init(struct verify *v) {
             if (a != b && !hardware_orders(v, &x, &y)) v->races_matter = true;
         }
     for (int i = 0; i < m->ninstrs; i++) v->races_matter |= m->instr[i].completes >= 0;
+}
+
+/* Nothing has happened yet. */
+void race_forget(struct verify *v) {
+    race_tokens_free(v);
+    pages_free(&v->races);
+    pages_free(&v->slots);
+    v->channels = NULL;
+    v->nqueues = 0;
+    memset(v->at_barrier, 0, sizeof v->at_barrier);
+    v->barriers = 0;
 }

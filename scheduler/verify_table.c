@@ -113,3 +113,29 @@ bool table_walk(struct verify *v, const struct hardware *h, int64_t trips, int q
     race_access(v, qi, at, trips * size, false);
     return !v->stop;
 }
+
+/* The next choice of slots for operands whose slot is not given. */
+static bool next_slots(struct wanted *w, const int *slot) {
+    const struct issue_node *n = w->h->issue;
+    for (int o = 0; o < w->v->m->instr[n->instr].noperands; o++) {
+        if (n->arg[o].place < 0 || slot[o] >= 0) continue;
+        if (++w->slot[o] < w->v->s->place[n->arg[o].place].slots) return true;
+        w->slot[o] = 0;
+    }
+    return false;
+}
+
+int table_firsts(struct verify *v, const struct hardware *h, int64_t trips, const int *slot,
+                 int64_t *first, int most) {
+    const struct place *home = table_home(v->s, h->loop[h->table]->table - 1);
+    struct wanted w = {
+        .v = v, .h = h, .trips = trips, .size = table_entry_bytes(v->m, h->counter[h->table])};
+    w.at = arena_alloc(&v->arena, (size_t)(trips * w.size) + 1);
+    for (int o = 0; o < MAX_OPERANDS_OF_ISSUE; o++) w.slot[o] = slot[o] < 0 ? 0 : slot[o];
+    int n = 0;
+    do {
+        if (n == most || !home || !entries_make(&w)) return -1;
+        first[n] = table_find(home, w.at, trips, w.size);
+    } while (first[n++] >= 0 && next_slots(&w, slot));
+    return first[n - 1] < 0 ? -1 : n;
+}

@@ -119,7 +119,7 @@ struct run {
     struct schedule *schedule;
     void **fresh, **want, **data, **bound;
     double cycles;
-    int every, seen, wrong, missed;
+    int every, seen, wrong, missed, proved;
     const char *name;
     struct row row[MUTATION_COUNT];
 };
@@ -197,7 +197,7 @@ static bool verified(const struct schedule *s, int trips) {
 
 static void complain(struct run *r, enum mutation kind, const char *where, const char *what) {
     if (++r->wrong > 5) return;
-    fprintf(stderr, "%s: a mutant %s, though the whole walk accepts it: %s at %s\n", r->name, what,
+    fprintf(stderr, "%s: a mutant %s: %s at %s\n", r->name, what,
             mutation_name[kind], where ? where : "");
     struct text t = {0};
     schedule_print(r->schedule, &t);
@@ -214,6 +214,11 @@ static void try_mutant(void *user, enum mutation kind, const char *where) {
     row->tried++;
     bool whole = verified(r->schedule, 0), cut = verified(r->schedule, TRIPS);
     r->missed += !whole && cut;
+    struct text why = {0};
+    bool symbolic = schedule_prove_symbolically(r->schedule, 0, &why);
+    text_free(&why);
+    r->proved += symbolic;
+    if (!whole && symbolic) complain(r, kind, where, "is proved, though the whole walk rejects it");
     if (whole && !cut) complain(r, kind, where, "is rejected by the cut walk alone");
     if (!whole) {
         row->rejected++;
@@ -319,8 +324,8 @@ static void run_subject(const struct subject *x, struct row *sum, int *wrong) {
     }
     fprintf(stderr,
             "%-20s on %-10s %5d mutants, %4d tried, %4d rejected, %3d harmless, %d wrong, %d "
-            "missed by the cut walk, %.2f s\n",
-            x->name, m->name, r.seen, tried, rejected, tried - rejected, r.wrong, r.missed,
+            "missed by the cut walk, %d proved symbolically, %.2f s\n",
+            x->name, m->name, r.seen, tried, rejected, tried - rejected, r.wrong, r.missed, r.proved,
             (double)(clock() - begin) / CLOCKS_PER_SEC);
     *wrong += r.wrong;
     free(r.bound);

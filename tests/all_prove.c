@@ -1,4 +1,5 @@
-/* What the commands say of the schedules that they make: proved, unproved with the reason, unchecked; refused is a defect. */
+/* What the commands say of the schedules that they make: proved, unproved with the reason,
+ * unchecked; refused is a defect. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,123 @@
+/* The symbolic proof against the walk of all elements: of schedules that it proves, every mutant
+ * that the walk rejects is not proved. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "isamap_int.h"
+#include "mutate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const mutation_name[] = {
+#define X(id, text) text,
+    MUTATION_TABLE(X)
+#undef X
+};
+
+enum { MUTANTS = 24 };
+
+struct subject {
+    const char *program, *machine, *define;
+};
+
+static const struct subject subjects[] = {
+    {"examples/f32/gmm.isam", "cpu-avx2", "M=45 N=48 K=24"},
+    {"examples/f32/softmax.isam", "cpu-avx2", "M=32 N=40"},
+    {"examples/f32/c2d.isam", "cpu-avx512", "N=2 K=32 P=14 Q=14 C=7"},
+    {"examples/i8/gmm.isam", "edge16", "M=96 N=80 K=96"},
+    {"examples/i8/gmm.isam", "vdla", "M=96 N=80 K=96"},
+    {"examples/i8/dwpw.isam", "edge16", "H=14 W=14"},
+};
+
+struct run {
+    struct schedule *schedule;
+    const char *name;
+    int every, seen, tried, rejected, proved, wrong;
+};
+
+static bool walked(const struct schedule *s) {
+    struct diags d;
+    diags_init(&d);
+    bool good = schedule_verify(s, &(struct verify_options){0}, &d);
+    diags_free(&d);
+    return good;
+}
+
+static bool proved(const struct schedule *s) {
+    struct text why = {0};
+    bool good = schedule_prove_symbolically(s, 0, &why);
+    if (!good && getenv("ISAMAP_SHOW")) fprintf(stderr, "  not proved: %s\n", why.at);
+    text_free(&why);
+    return good;
+}
+
+static void try_mutant(void *user, enum mutation kind, const char *where) {
+    struct run *r = user;
+    if (r->seen++ % r->every != 0) return;
+    r->tried++;
+    bool symbolic = proved(r->schedule);
+    r->proved += symbolic;
+    if (!symbolic || walked(r->schedule)) return;
+    r->wrong++;
+    fprintf(stderr, "%s: proved, though the walk rejects it: %s at %s\n", r->name,
+            mutation_name[kind], where ? where : "");
+    if (!getenv("ISAMAP_SHOW")) return;
+    struct text t = {0};
+    schedule_print(r->schedule, &t);
+    fprintf(stderr, "%s", t.at);
+    text_free(&t);
+}
+
+static void count_mutant(void *user, enum mutation kind, const char *where) {
+    (void)kind, (void)where;
+    ++*(int *)user;
+}
+
+static int run_subject(const struct subject *x) {
+    isamap *im = isamap_open();
+    struct job j;
+    int all = 0, most = getenv("ISAMAP_MUTANTS") ? atoi(getenv("ISAMAP_MUTANTS")) : MUTANTS;
+    char word[64];
+    isamap_option(im, "machine", x->machine);
+    isamap_option(im, "no-check", NULL);
+    for (const char *p = x->define; *p; p += strcspn(p, " "), p += strspn(p, " ")) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(p, " "), p);
+        isamap_option(im, "define", word);
+    }
+    job_init(&j, x->program);
+    bool made = job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j);
+    diags_print(&im->diags, stderr);
+    assert_true(made);
+    struct run r = {.schedule = j.schedule, .name = x->program};
+    clock_t begin = clock();
+    bool original = proved(j.schedule);
+    struct mutator counter = {.s = j.schedule, .try = count_mutant, .user = &all};
+    mutate_schedule(&counter);
+    r.every = most > 0 ? (all + most - 1) / most : 1;
+    struct mutator m = {.s = j.schedule, .try = try_mutant, .user = &r};
+    mutate_schedule(&m);
+    fprintf(stderr, "%-24s on %-10s %s, %4d mutants, %4d tried, %3d proved, %d wrong, %.2f s\n",
+            x->program, x->machine, original ? "proved" : "NOT PROVED", all, r.tried, r.proved,
+            r.wrong, (double)(clock() - begin) / CLOCKS_PER_SEC);
+    job_free(&j);
+    isamap_close(im);
+    return r.wrong + !original;
+}
+
+static void proved_mutants_are_right(void **state) {
+    (void)state;
+    int wrong = 0;
+    for (size_t k = 0; k < sizeof subjects / sizeof *subjects; k++)
+        wrong += run_subject(&subjects[k]);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(proved_mutants_are_right)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -236,13 +236,10 @@ void renew_place(struct emitter *e, struct held *h) {
         h->used = true;
         return;
     }
-    struct place *pl = arena_array(&s->arena, (size_t)s->nplaces + 1, sizeof *pl);
-    memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
-    pl[s->nplaces] = *old;
-    pl[s->nplaces].name = arena_printf(&s->arena, "%s.%s.%d", e->w->p->buffer[old->buffer].name,
-                                       e->w->m->memory[old->memory].id, s->nplaces);
-    s->place = pl;
-    h->place = s->nplaces++;
+    struct place made = *old;
+    made.name = arena_printf(&s->arena, "%s.%s.%d", e->w->p->buffer[old->buffer].name,
+                             e->w->m->memory[old->memory].id, s->nplaces);
+    h->place = place_append(e->w, &made);
 }
 
 /* ---- grains: elementwise statements on part of a result ---- */

@@ -67,6 +67,8 @@ struct emitter {
     bool split; /* some loops may be empty: over whole tiles only, or over the tail */
 };
 
+int place_append(struct work *, const struct place *); /* its number */
+
 /* emit_node.c */
 void nodes_add(struct work *, struct nodes *, struct node);
 int new_var(struct work *, const char *name);

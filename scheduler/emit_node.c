@@ -8,11 +8,7 @@ void nodes_add(struct work *w, struct nodes *l, struct node n) {
 
 int new_var(struct work *w, const char *name) {
     struct schedule *s = w->s;
-    struct var *v = arena_array(&s->arena, (size_t)s->nvars + 1, sizeof *v);
-    if (s->nvars) memcpy(v, s->var, sizeof *v * (size_t)s->nvars);
-    v[s->nvars].name = arena_printf(&s->arena, "%s%d", name, s->nvars);
-    s->var = v;
-    return s->nvars++;
+    return schedule_var(s, arena_printf(w->arena, "%s%d", name, s->nvars));
 }
 
 void add_sync(struct work *w, struct nodes *l, int queue, bool push, int sync) {

@@ -3,6 +3,7 @@
  * one tile, if tiles are equal. */
 #include "scheduler/emit_int.h"
 #include "scheduler/plan_int.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* The axis that walks dimension d, from 0 in unit steps and alone; -1. */
@@ -105,12 +106,22 @@ static bool of_nest(const struct work *w, const struct nest *n, int stmt) {
     return mine || stmt == w->task[n->core].init;
 }
 
+static bool only_theirs(const struct work *w, const struct nest *n, int copy, int buffer) {
+    int count;
+    const int *use = buffer_uses(w, buffer, &count);
+    for (int i = 0; i < count; i++)
+        if (use[i] != copy && !of_nest(w, n, use[i])) return false;
+    return true;
+}
+
 /* Between the copy's place and the nest's nobody minds; the buffer is of these two alone. */
 static bool may_join(const struct work *w, const struct nest *n, const struct feed *f) {
     int buffer = copy_access(w, f)->buffer,
         other = f->after ? w->p->stmt[f->stmt].dst.buffer : w->p->stmt[f->stmt].read[0].buffer;
     bool between = false, found = false;
-    if (w->p->buffer[buffer].role != ROLE_TEMP || other == buffer) return false;
+    if (w->p->buffer[buffer].role != ROLE_TEMP || other == buffer ||
+        !only_theirs(w, n, f->stmt, buffer))
+        return false;
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i];
         bool mine = of_nest(w, n, s);
@@ -199,15 +210,39 @@ static void feed_ask(struct work *w, struct nest *n, struct feed f) {
     fold_home(w, n, &f);
 }
 
+static int compare_ints(const void *a, const void *b) {
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Copies that write what the core reads, or read the result: their places in the order. */
+static int copies_beside(const struct work *w, const struct nest *n, const int *rank, int *out,
+                         int most) {
+    const struct stmt *core = &w->p->stmt[w->task[n->core].stmt];
+    int count, found = 0;
+    for (int r = -1; r < core->nreads; r++) {
+        int b = r < 0 ? w->p->stmt[w->task[result_task(n)].stmt].dst.buffer : core->read[r].buffer;
+        const int *use = buffer_uses(w, b, &count);
+        for (int i = 0; i < count && found < most; i++)
+            if (is_copy(w, use[i]) && (r < 0 || writes(w, use[i], b))) out[found++] = rank[use[i]];
+    }
+    qsort(out, (size_t)found, sizeof *out, compare_ints);
+    return found;
+}
+
 void feeds_decide(struct work *w) {
+    int *rank = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *rank);
+    int *beside = arena_array(w->arena, (size_t)w->norder + 1, sizeof *beside);
+    for (int k = 0; k < w->norder; k++) rank[w->order[k]] = k;
     for (int i = 0; i < w->nnests && w->fallback >= 0; i++) {
         struct nest *n = &w->nest[i];
         if (n->core < 0 || n->partner >= 0 || n->nprefix || n->part_n || n->next_part >= 0 ||
             n->plan.unit_axis || w->p->stmt[n->first].scope || !in_step(w, n))
             continue;
-        for (int k = 0; k < w->norder; k++) {
-            int s = w->order[k];
-            if (!is_copy(w, s) || feeds_have(w, s)) continue; /* it turns with one nest */
+        int count = copies_beside(w, n, rank, beside, w->norder);
+        for (int k = 0; k < count; k++) {
+            int s = w->order[beside[k]];
+            if ((k && beside[k] == beside[k - 1]) || feeds_have(w, s))
+                continue; /* it turns with one nest */
             struct feed f = {.stmt = s,
                              .after =
                                  reads(w, s, w->p->stmt[w->task[result_task(n)].stmt].dst.buffer)};

@@ -237,7 +237,8 @@ bool homes_place(struct work *w) {
     struct schedule *s = w->s;
     const struct memory *home = &w->m->memory[w->m->home];
     int64_t at = 0, align = home->align > 64 ? home->align : 64;
-    s->place = arena_array(&s->arena, (size_t)w->p->nbuffers + MAX_NESTS, sizeof *s->place);
+    s->place = arena_array(&s->arena, (size_t)w->p->nbuffers + 1, sizeof *s->place);
+    w->cap_places = w->p->nbuffers + 1;
     for (int b = 0; b < w->p->nbuffers; b++) {
         const struct buffer *buf = &w->p->buffer[b];
         struct home *h = &w->home[b];

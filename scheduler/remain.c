@@ -83,18 +83,14 @@ static int copy_place(struct remain *r, const struct issue_node *n) {
     int buffer = s->place[n->arg[r->operand].place].buffer;
     for (int p = 0; p < s->nplaces; p++)
         if (s->place[p].memory == r->memory && s->place[p].buffer == buffer) return p;
-    struct place *pl = arena_array(&s->arena, (size_t)s->nplaces + 1, sizeof *pl);
-    memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
-    pl[s->nplaces] =
-        (struct place){.name = arena_printf(&s->arena, "%s.%s.%d", r->w->p->buffer[buffer].name,
-                                            m->id, s->nplaces),
-                       .buffer = buffer,
-                       .memory = r->memory,
-                       .keep = KEEP_LOCAL,
-                       .bytes = m->size,
-                       .slots = 1};
-    s->place = pl;
-    return s->nplaces++;
+    struct place made = {.name = arena_printf(&s->arena, "%s.%s.%d", r->w->p->buffer[buffer].name,
+                                              m->id, s->nplaces),
+                         .buffer = buffer,
+                         .memory = r->memory,
+                         .keep = KEEP_LOCAL,
+                         .bytes = m->size,
+                         .slots = 1};
+    return place_append(r->w, &made);
 }
 
 /* A copy of the nodes, which share nothing that is changed later, in which the issue takes the

@@ -20,11 +20,38 @@ void schedule_free(struct schedule *s) {
     free(s);
 }
 
+/* Where the name stands among the variables' names, or would. */
+static size_t var_slot(const struct schedule *s, const char *name) {
+    size_t n = 2 * (size_t)s->cap_vars, h = 5381;
+    for (const char *c = name; *c; c++) h = h * 33 + (unsigned char)*c;
+    for (h %= n; s->var_of[h]; h = (h + 1) % n)
+        if (strcmp(s->var[s->var_of[h] - 1].name, name) == 0) break;
+    return h;
+}
+
+int schedule_var_named(const struct schedule *s, const char *name) {
+    return s->cap_vars ? s->var_of[var_slot(s, name)] - 1 : -1;
+}
+
+int schedule_var(struct schedule *s, const char *name) {
+    if (s->nvars == s->cap_vars) {
+        s->cap_vars = 2 * s->nvars + 16;
+        struct var *v = arena_array(&s->arena, (size_t)s->cap_vars, sizeof *v);
+        if (s->nvars) memcpy(v, s->var, sizeof *v * (size_t)s->nvars);
+        s->var = v;
+        s->var_of = arena_array(&s->arena, 2 * (size_t)s->cap_vars, sizeof *s->var_of);
+        for (int i = 0; i < s->nvars; i++)
+            if (!v[i].again) s->var_of[var_slot(s, v[i].name)] = i + 1;
+    }
+    size_t slot = var_slot(s, name);
+    int n = s->nvars++;
+    s->var[n] = (struct var){arena_strdup(&s->arena, name), s->var_of[slot] > 0};
+    if (!s->var[n].again) s->var_of[slot] = n + 1;
+    return n;
+}
+
 void schedule_size(struct schedule *s, const char *name) {
-    struct var *v = arena_array(&s->arena, (size_t)s->nvars + 1, sizeof *v);
-    if (s->nvars) memcpy(v, s->var, sizeof *v * (size_t)s->nvars);
-    v[s->nvars++].name = arena_strdup(&s->arena, name);
-    s->var = v;
+    schedule_var(s, name);
 }
 
 int schedule_home(const struct schedule *s, int buffer) {

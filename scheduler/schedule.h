@@ -20,7 +20,10 @@ struct sx {                            /* immutable; shared freely */
 };
 
 /* Bound by exactly one loop node around each use; the first ones are the program's sizes, given when it runs. */
-struct var { const char *name; };
+struct var {
+    const char *name;
+    bool again;                        /* an earlier one has that name too */
+};
 
 /* ---- where data is ---- */
 /* Of the text form; docs/schedule.md says what it promises. */
@@ -150,13 +153,16 @@ struct schedule {
     const char *machine_name;
     const struct machine *machine;     /* not owned; outlives the schedule */
     struct program *program;           /* owned: the program as scheduled, with the copies that layouts need as statements */
-    struct var *var;       int nvars;
+    struct var *var;       int nvars;  /* added by schedule_var */
+    int *var_of, cap_vars;             /* by name: a hash table of 2 * cap_vars places, 1 + the first variable; 0: none */
     struct place *place;   int nplaces;
     struct section prepare, run;
     double cost;                       /* the scheduler's estimate, cycles */
     struct chain *chain;               /* owned: from the program as written to `program`, with witnesses; NULL: not known */
 };
 
+int schedule_var(struct schedule *, const char *name);              /* a new variable: its number; the name is copied */
+int schedule_var_named(const struct schedule *, const char *name);  /* the first of the name; -1: none */
 struct schedule *schedule_new(const struct machine *);             /* empty, from the heap; free with schedule_free (the program too) */
 void schedule_free(struct schedule *);
 void schedule_print(const struct schedule *, struct text *);

@@ -201,8 +201,8 @@ static const struct sx *read_call(struct reader *r, enum sx_op op) {
 
 static const struct sx *read_var(struct reader *r, size_t at, const char *name) {
     const struct schedule *s = r->schedule;
-    for (int v = 0; v < s->nvars; v++) {
-        if (strcmp(s->var[v].name, name) != 0) continue;
+    int v = schedule_var_named(s, name);
+    if (v >= 0) {
         if (r->bound[v]) return sx_var(r->arena, v);
         read_fail(r, at, "'%s' is used outside its loop", name);
         return NULL;

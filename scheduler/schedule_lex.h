@@ -25,7 +25,7 @@ struct reader {
     struct schedule *schedule;
     const struct machine *machine;
     bool *bound;             /* variables of the loops around */
-    int vars_cap, bound_cap, places_cap;
+    int bound_cap, places_cap;
 };
 
 bool read_fail(struct reader *, size_t at, const char *fmt, ...) __attribute__((format(printf, 3, 4))); /* false */

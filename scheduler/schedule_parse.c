@@ -513,18 +513,15 @@ static bool read_configure(struct reader *r, struct node *node) {
 
 static int bind_var(struct reader *r, size_t at, const char *name) {
     struct schedule *s = r->schedule;
-    for (int v = 0; v < s->nvars; v++) {
-        if (strcmp(s->var[v].name, name) != 0) continue;
-        if (!r->bound[v]) return v;
+    int v = schedule_var_named(s, name);
+    if (v >= 0 && !r->bound[v]) return v;
+    if (v >= 0) {
         read_fail(r, at, "'%s' is the variable of a loop around already", name);
         return -1;
     }
-    int n = s->nvars;
-    GROW(r->arena, r->bound, n, r->bound_cap);
-    GROW(r->arena, s->var, n, r->vars_cap);
-    r->bound[n] = false;
-    s->var[n].name = name;
-    return s->nvars++;
+    GROW(r->arena, r->bound, s->nvars, r->bound_cap);
+    r->bound[s->nvars] = false;
+    return schedule_var(s, name);
 }
 
 static bool read_loop_table(struct reader *r, struct loop_node *l) {

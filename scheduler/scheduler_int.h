@@ -14,9 +14,7 @@ enum {
     MAX_OPERANDS = 8,
     MAX_CHAIN = 16,
     MAX_LOOPS = 48,
-    MAX_HOLDS = 40,
     MAX_SIZES = 16,
-    MAX_NESTS = 256,
     MAX_MEMORIES = 64,
     MAX_QUEUES = 64,
     MAX_BUSES = 32,
@@ -344,6 +342,7 @@ struct work {
     int *order, norder; /* statements in the order of execution */
     bool *in_prepare;   /* for each statement */
     int cap_buffers, cap_homes, cap_stmts, cap_tasks_of, cap_prepare, cap_order; /* rewrite.c */
+    int cap_places;    /* of the schedule's */
     int changes;       /* of statements and what they access */
     struct uses *uses; /* of buffers (uses.c) */
     struct program **finishing; /* semantics of moves that finish results: freed at the end */

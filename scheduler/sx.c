@@ -260,14 +260,7 @@ static void print_var(const struct schedule *s, int var, struct text *out) {
         text_printf(out, "v~%d", var);
         return;
     }
-    const char *name = s->var[var].name;
-    for (int v = 0; v < var; v++) {
-        if (strcmp(s->var[v].name, name) == 0) {
-            text_printf(out, "%s~%d", name, var);
-            return;
-        }
-    }
-    text_printf(out, "%s", name);
+    text_printf(out, s->var[var].again ? "%s~%d" : "%s", s->var[var].name, var);
 }
 
 static void print_prec(const struct sx *x, const struct schedule *s, int around, struct text *out) {

@@ -135,7 +135,7 @@ static void test_expressions(void **state) {
     (void)state;
     struct arena a;
     arena_init(&a);
-    struct var var[] = {{"i"}, {"j"}, {"i"}};
+    struct var var[] = {{"i", false}, {"j", false}, {"i", true}};
     struct schedule s = {.var = var, .nvars = 3};
     const struct sx *i = sx_var(&a, 0), *j = sx_var(&a, 1), *i2 = sx_var(&a, 2);
     const struct sx *three = sx_const(&a, 3), *zero = sx_const(&a, 0), *one = sx_const(&a, 1);

@@ -27,7 +27,7 @@ static void fill(struct maker *g, int var, double value) {
     struct term e = {.type = v->type, .text = make_literal(g, v->type, value)};
     e.number = (struct number){.most = fabs(value), .grain = 0, .exact = true};
     if (isinf(value)) e.number.most = 0;
-    if (axes.n && odd(g, 8)) {
+    if (axes.n && v->type != TYPE_BOOL && odd(g, 8)) {
         e = axis_value(g, axes.at[pick_of(g, axes.n)], v->type);
     } else if (axes.n && odd(g, 6)) {
         struct list one = {.n = 1, .at = {axes.at[pick_of(g, axes.n)]}};

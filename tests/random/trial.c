@@ -1,6 +1,7 @@
 #include "tests/random/trial.h"
 
 #include "isamap_int.h"
+#include "ir/memory.h"
 #include "scheduler/schedule.h"
 
 #include <math.h>
@@ -66,7 +67,7 @@ static struct arrays make_data(const struct program *p, bool wide, uint64_t seed
         const struct buffer *x = &p->buffer[b];
         size_t bytes = type_size(x->type);
         if (!is_argument(x)) continue;
-        out.data[b] = malloc(((size_t)x->elements + 1) * bytes);
+        out.data[b] = memory_take((size_t)x->elements + 1, bytes);
         memset(out.data[b], 0x5a,
                ((size_t)x->elements + 1) * bytes); /* outputs are full of rubbish */
         for (int64_t e = 0; e < x->elements && x->role != ROLE_OUT; e++)

@@ -3,6 +3,7 @@
  * compared with the least time that the work needs (docs/bench.md). */
 #include "bench_int.h"
 #include "ir/memory.h"
+#include "machines/share.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -310,9 +311,9 @@ static bool simulate(struct bench *b, struct job *j, struct outcome *o, struct a
     if (ok) {
         struct limit l = limit_of(j->schedule, j->program, o->threads);
         o->verified = values ? c.equal : j->proof == PROOF_PROVED;
-        o->verified_by = values         ? c.sampled ? "samples" : "interpreter"
+        o->verified_by = values        ? c.sampled ? "samples" : "interpreter"
                          : o->verified ? "schedule"
-                                        : proof_name[j->proof];
+                                       : proof_name[j->proof];
         o->wrong = values && !c.equal;
         o->cycles = x.cycles;
         o->predicted_cycles = j->schedule->cost;
@@ -461,11 +462,9 @@ static bool load_suite(struct bench *b) {
     const struct options *o = &b->im->option;
     struct bindings set;
     if (!pairs_bindings(b->im, &o->define, "-D", &b->arena, &set)) return false;
-    struct suite_options options = {.kernel = o->kernel,
-                                    .only = o->only,
-                                    .folder = kernel_folders,
-                                    .set = &set,
-                                    .batch = o->batch};
+    const char *folder[] = {"bench", share_part(&b->arena, "bench"), NULL};
+    struct suite_options options = {
+        .kernel = o->kernel, .only = o->only, .folder = folder, .set = &set, .batch = o->batch};
     b->suite = suite_load(b->path, &options, &b->im->diags);
     return b->suite != NULL;
 }

@@ -2,6 +2,7 @@
  */
 #include "bench/peer.h"
 #include "ir/nearest.h"
+#include "machines/share.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static void *open_module(const char *library) {
             folder[2] = arena_printf(&a, "%.*s/../peers", (int)(slash - self), self);
         }
         free(self);
-        folder[0] = ISAMAP_PEERS;
+        folder[0] = module_folder(&a);
     }
     for (int i = 2; i >= 0 && !handle; i--) {
         if (!folder[i]) continue;

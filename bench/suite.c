@@ -15,7 +15,7 @@
 enum { MAX_COLUMNS = 64, MAX_FILES = 64 };
 static const size_t SUITE_BYTES = 1u << 20, KERNEL_BYTES = 1u << 20;
 
-const char *const kernel_folders[] = {"bench", ISAMAP_SHARE "/bench", NULL};
+const char *const kernel_folders[] = {"bench", NULL};
 
 /* A cell: the text between two commas without the blanks around it. */
 struct cell {

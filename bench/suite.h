@@ -26,7 +26,7 @@ struct suite_options {
     int64_t batch;                     /* 0: as the rows say */
 };
 
-extern const char *const kernel_folders[];   /* ./bench and the installed share; NULL-terminated */
+extern const char *const kernel_folders[];   /* ./bench; NULL-terminated */
 
 /* NULL after reporting file:line:col of everything wrong. Rows that are not asked for are checked too. */
 struct suite *suite_load(const char *path, const struct suite_options *, struct diags *);

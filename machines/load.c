@@ -1,4 +1,5 @@
 /* Finding and loading machine files. */
+#include "machines/share.h"
 #include "machines/tree.h"
 #include "ir/nearest.h"
 #include <dirent.h>
@@ -7,10 +8,6 @@
 #include <unistd.h>
 
 enum { MAX_SWEEPS = 64 };
-
-#ifndef ISAMAP_SHARE
-#define ISAMAP_SHARE "/usr/local/share/isamap"
-#endif
 
 const char *machine_next_folder(struct arena *a, int *state) {
     const char *list = getenv("ISAMAP_MACHINE_PATH");
@@ -24,7 +21,7 @@ const char *machine_next_folder(struct arena *a, int *state) {
         p += k + (p[k] == ':');
     }
     int rest = (*state)++ - n;
-    return rest == 0 ? "./machines" : rest == 1 ? ISAMAP_SHARE : NULL;
+    return rest == 0 ? "./machines" : rest == 1 ? share_part(a, "machines") : NULL;
 }
 
 const char *machine_path(struct arena *a, const char *name) {

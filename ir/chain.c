@@ -217,6 +217,12 @@ struct chain *chain_copy(const struct chain *c) {
     return d;
 }
 
+bool chain_opens(const struct chain *c) {
+    for (int i = 0; i < c->written->nitems; i++)
+        if (c->written->item[i].kind != ITEM_STMT) return false;
+    return true;
+}
+
 void chain_free(struct chain *c) {
     if (!c) return;
     program_free(c->written);

@@ -109,6 +109,7 @@ struct chain {
 struct chain *chain_new(const struct program *written);           /* copies */
 struct chain *chain_copy(const struct chain *);                   /* NULL: NULL */
 void chain_free(struct chain *);
+bool chain_opens(const struct chain *);                            /* statements alone: the same program when it is opened (ir/steps.h) */
 void chain_reason(struct chain *, const struct reason *);         /* copies */
 /* What changed since the last program, as one step; none where nothing did. What no reason is for was changed by the stage `by`. keep: the chain
  * keeps a copy; otherwise it is the last step. */

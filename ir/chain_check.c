@@ -54,16 +54,22 @@ static bool shows_integers(const struct program *q, struct items w) {
     return false;
 }
 
-/* Samples refute whatever they can be taken of; they stand for a proof where floats may be rounded
- * otherwise. */
+/* A stretch of statements finds in temporaries what those before it leave there, not any value:
+ * only what differs from the beginning on is refuted. */
+static bool refuted(const struct program *p, const struct program *q, const struct witness *w) {
+    struct items all = {0, p->nitems}, own = {0, q->nitems};
+    return items_sampled(p, all, q, own, w->sampling, NULL).evidence == EVIDENCE_REFUTED;
+}
+
+/* Samples stand for a proof where floats may be rounded otherwise. */
 static struct verdict judge(const struct program *p, const struct program *q,
                             const struct witness *w) {
     struct verdict v = items_equal_by(p, w->before, q, w->after, w->laws, 0);
     if (v.evidence == EVIDENCE_PROVED) return v;
     struct verdict s = items_sampled(p, w->before, q, w->after, w->sampling, NULL);
-    if (s.evidence == EVIDENCE_SAMPLED && (!w->may_sample || shows_integers(q, w->after))) return v;
-    if (s.evidence == EVIDENCE_UNPROVED) return v;
-    return s;
+    if (s.evidence == EVIDENCE_SAMPLED)
+        return w->may_sample && !shows_integers(q, w->after) ? s : v;
+    return s.evidence == EVIDENCE_REFUTED && refuted(p, q, w) ? s : v;
 }
 
 static void note(struct chain_report *r, struct verdict v, const char *by) {

@@ -70,7 +70,7 @@ struct equal {
     int ncontents;
     uint32_t laws, used;               /* what may be used of floats; what was used at all */
     int depth;
-    bool shallow;                      /* reads are contents of their own: for ranges alone */
+    int shallow;                       /* 1 + a buffer: reads of others are contents of their own, for ranges alone; 0 */
     bool failed;                       /* too large, or nothing is known of it: not proved */
     const char *why;
     isl_set **kept;

@@ -197,12 +197,12 @@ static void initial_range(struct equal *x, const struct program *p, int from, in
         *s = keep;
         return;
     }
-    x->shallow = true;
+    x->shallow = buffer + 1;
     struct spot at = everywhere(x, &p->buffer[buffer], &row);
     struct form *f = x->failed ? NULL : form_element(x, s, s->nitems, buffer, row, &at);
     struct reach r = f && !x->failed ? form_range(x, f) : type_reach(p->buffer[buffer].type);
     if (reach_fits(r, p->buffer[buffer].type)) x->content[content].range = r;
-    x->shallow = false;
+    x->shallow = 0;
     *s = keep;
     retry(x);
 }

@@ -352,9 +352,9 @@ struct form *form_element(struct equal *x, struct side *s, int before, int buffe
         equal_stop(x, "its chain of statements is too long");
         return form_new(x, b->type, c->n);
     }
-    int content = x->shallow && before < s->nitems ? content_new(x, b->type)
-                  : w >= 0                         ? s->content[w]
-                                                   : s->initial[buffer];
+    int content = x->shallow && buffer != x->shallow - 1 ? content_new(x, b->type)
+                  : w >= 0                               ? s->content[w]
+                                                         : s->initial[buffer];
     if (w < 0 && content < 0) content = s->initial[buffer] = content_new(x, b->type);
     struct form *f = NULL;
     if (content >= 0) {

@@ -292,7 +292,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
                          .refused = refused};
     arena_init(&c.scratch);
     for (int s = 0; s < cover->program->nstmts; s++) stmt_normalise(cover->program, s);
-    if (!cover->steps.nscopes) chain_append(cover->chain, cover->program, "forward", true);
+    if (chain_opens(cover->chain)) chain_append(cover->chain, cover->program, "forward", true);
     covering_reserve(&c, cover->program->nstmts);
     rewrite_all(&c);
     join_all(&c);
@@ -300,7 +300,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     join_restore(&c);
     number_scopes(cover);
     if (done) list_items(&c);
-    if (done && !cover->steps.nscopes) chain_append(cover->chain, cover->program, "cut", true);
+    if (done && chain_opens(cover->chain)) chain_append(cover->chain, cover->program, "cut", true);
     covering_close(&c);
     needles_close(needles);
     if (done) return cover;

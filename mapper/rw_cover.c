@@ -236,7 +236,7 @@ static int plain_axes(const struct program *p) {
 
 /* Recurrences are opened here: the chain goes over them at once, in the end. */
 static void note_step(struct covering *c, const char *by) {
-    if (!c->cover->steps.nscopes) chain_append(c->cover->chain, c->cover->program, by, true);
+    if (chain_opens(c->cover->chain)) chain_append(c->cover->chain, c->cover->program, by, true);
 }
 
 void rewrite_all(struct covering *c) {

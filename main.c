@@ -218,7 +218,10 @@ static int answer(int argc, char **argv) {
         text_printf(&t, "--completion '%s': expected bash or zsh", second ? second : "");
         return usage_error(false, &t);
     } else if (is(argv[1], "--help") || is(argv[1], "-h") || is(argv[1], "help")) {
-        if (second && command_find(second) < COMMANDS)
+        bool of_command = second && *second != '-';
+        if (of_command && command_find(second) == COMMANDS)
+            return explain_command(&t, second), usage_error(false, &t);
+        if (of_command)
             help_command(&t, command_find(second));
         else
             help_overview(&t);

@@ -334,7 +334,7 @@ static bool walk_iteration(struct sym *s, const struct loop_node *l, const struc
     struct affine at = *lo;
     at.l.c += k * l->step;
     sym_set(s, l->var, &at);
-    return sym_spend(s, 1) && walk_nodes(s, l->body, l->nbody) && regions_coalesce(s);
+    return sym_spend(s, 1) && walk_nodes(s, l->body, l->nbody);
 }
 
 /* The last iteration may be another: then it is walked by itself. */
@@ -352,7 +352,7 @@ static bool worth_trying(int64_t k) {
 
 static bool walk_trips(struct sym *s, const struct loop_node *l, const struct affine *lo,
                        int64_t n) {
-    enum { FEW = 3 };
+    enum { FEW = 2 };
     struct known start = {0}, before = {0}, now = {0};
     bool good = true, done = false;
     bool all = n <= FEW || s->nloops == SYM_LOOPS;
@@ -362,8 +362,9 @@ static bool walk_trips(struct sym *s, const struct loop_node *l, const struct af
         good = walk_iteration(s, l, lo, k);
         bool learned = k == 0 && s->learned[l->var].loop == l;
         if (!good || all || (k == 0 && !learned) || k + 2 >= n || !worth_trying(k + 1)) continue;
+        good = regions_coalesce(s);
         known_copy(s, &now, &s->state);
-        done = walk_rest(s, l, lo, k + 1, n, &start, &before, &now);
+        done = good && walk_rest(s, l, lo, k + 1, n, &start, &before, &now);
         if (done) break;
         if (s->over) good = false;
         known_copy(s, &s->state, &now);

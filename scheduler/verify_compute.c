@@ -60,8 +60,10 @@ static bool likely(const struct work *w, const struct candidate_of *c) {
 }
 
 static bool choose(struct work *w, const struct binding_of *b) {
+    bool any = false;
+    for (int c = 0; c < b->n; c++) any |= likely(w, &b->candidate[c]);
     for (int c = 0; c < b->n; c++) {
-        if (!likely(w, &b->candidate[c]) && c + 1 < b->n) continue;
+        if (any && !likely(w, &b->candidate[c])) continue;
         if (!work_reads_fit(w, &b->candidate[c])) continue;
         w->candidate = &b->candidate[c];
         return true;
@@ -84,9 +86,10 @@ bool work_compute(struct work *w) {
     if (b->n == 0) return choose(w, b);
     if (!choose(w, b) || !w->candidate) return false;
     if (w->overwrite && reduces && !clears(w)) return false;
-    if (!w->overwrite && w->candidate->self == SELF && !work_partial_before(w, &before))
-        return false;
-    if (reduces && !w->overwrite && w->candidate->self != SELF)
+    bool adds = w->candidate->self == SELF;
+    for (int r = 0; r < w->h->stmt->nreads; r++) adds |= w->candidate->read[r] == SELF;
+    if (!w->overwrite && adds && !work_partial_before(w, &before)) return false;
+    if (reduces && !w->overwrite && !adds)
         return sym_fail(s, "'%s' does not add to its destination", w->in->id);
     if (!instances_executed(s, w->n->stmt, w->point)) return false;
     x.count = lin_of(contributions(w));
@@ -149,6 +152,17 @@ static int home_strides(const struct home_layout *h, int64_t *stride) {
     return h->n;
 }
 
+/* Padding of a home stands beyond its buffer. */
+static void cut_to_buffer(struct sym *s, int buffer, const struct affine *index) {
+    const struct buffer *b = &s->v->p->buffer[buffer];
+    for (int e = 0; e < b->ndims; e++) {
+        struct lin end = lin_of(b->extent[e]);
+        int64_t lo, hi;
+        affine_range(s, &index[e], &lo, &hi);
+        if (hi >= b->extent[e]) sym_clip_at(s, &index[e], &end);
+    }
+}
+
 /* What the move's source says of the elements, for its valid part; of a local one, if need be, for
  * a part of that. */
 static const struct region *move_from(struct work *w, struct affine *index, bool clips) {
@@ -176,10 +190,14 @@ static const struct region *move_from(struct work *w, struct affine *index, bool
         if (!h) return NULL;
         work_split_at(w, &w->access[1], stride, home_strides(h, stride));
         struct region need = {0};
-        if (!home_index(w, g, &w->access[1], index) || !need_box(s, index, g->buffer, false, &need))
-            continue;
         struct wanted_version want = {.writer = g->writer, .count = g->count, .own = -1};
-        if (home_holds(s, place, need, &want)) return g;
+        int64_t n[SYM_DIMS];
+        if (!home_index(w, g, &w->access[1], index)) continue;
+        memcpy(n, s->n, sizeof n);
+        if (clips) cut_to_buffer(s, g->buffer, index);
+        if (need_box(s, index, g->buffer, false, &need) && home_holds(s, place, need, &want))
+            return g;
+        memcpy(s->n, n, sizeof n);
     }
     sym_fail(s, "place '%s' is not known to hold what '%s' moves", s->v->s->place[place].name,
              w->in->id);

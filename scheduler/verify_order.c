@@ -105,11 +105,53 @@ static void touch_slot(struct order *o, int qi, int place, bool write) {
 }
 
 /* ---- accesses ---- */
-/* Where the operand's element 0 is, in bytes of the slot, over the hardware loops around. */
-static bool offsets(struct order *o, const struct hardware *h, const struct sx *offset,
-                    int64_t *low, int64_t *high) {
+/* What an operand of an issue touches in all iterations of the hardware loops around it: first
+ * where its element 0 is, then bytes. */
+enum { MOST_PIECES = 512 };
+struct piece {
+    int64_t low, high;
+};
+struct pieces {
+    struct piece at[MOST_PIECES];
+    int n;
+};
+
+static bool add_offset(struct pieces *p, int64_t by, int upto) {
+    for (int k = 0; k < upto; k++) {
+        if (p->n == MOST_PIECES) return false;
+        p->at[p->n].low = p->at[k].low + by;
+        p->at[p->n].high = p->at[k].high + by;
+        p->n++;
+    }
+    return true;
+}
+
+/* False: more than are told apart. */
+static bool loop_pieces(struct order *o, const struct hardware *h, const struct sx *offset,
+                        struct pieces *p) {
     int64_t *var = o->v->var, first = sx_eval(offset, var);
-    *low = *high = first;
+    for (int k = 0; h && k < h->nloops; k++) {
+        const struct loop_node *l = h->loop[k];
+        int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), last = 0;
+        int upto = p->n;
+        bool good = true;
+        for (int64_t x = lo + l->step; x < hi && good; x += l->step) {
+            var[l->var] = x;
+            int64_t by = sx_eval(offset, var) - first;
+            good = by == last || by == 0 || add_offset(p, by, upto);
+            last = by;
+            if (last == 0 && k != h->table) break;
+        }
+        var[l->var] = lo;
+        if (!good) return false;
+    }
+    return spend(o, 1 + p->n / 8);
+}
+
+/* All of it as one. */
+static void loop_span(const struct order *o, const struct hardware *h, const struct sx *offset,
+                      int64_t *low, int64_t *high) {
+    int64_t *var = o->v->var, first = sx_eval(offset, var);
     for (int k = 0; h && k < h->nloops; k++) {
         const struct loop_node *l = h->loop[k];
         int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), least = 0, most = 0;
@@ -124,7 +166,37 @@ static bool offsets(struct order *o, const struct hardware *h, const struct sx *
         *low += least;
         *high += most;
     }
-    return spend(o, 1);
+}
+
+static int by_low(const void *a, const void *b) {
+    const struct piece *x = a, *y = b;
+    return (x->low > y->low) - (x->low < y->low);
+}
+
+static void touch_bytes(struct order *o, int who, const struct place *p, int64_t at,
+                        const struct shape_operand *x, const struct hardware *h,
+                        const struct sx *offset, bool write) {
+    struct pieces all;
+    int64_t first = at + sx_eval(offset, o->v->var);
+    bool few = x->nruns <= MOST_PIECES;
+    all.n = 0;
+    for (int k = 0; few && k < x->nruns; k++) {
+        int64_t low = first + x->run[k].at;
+        all.at[all.n++] = (struct piece){low, low + x->run[k].bytes};
+    }
+    if (few) few = loop_pieces(o, h, offset, &all);
+    if (!few) {
+        all.n = 1;
+        all.at[0] = (struct piece){first + x->low, first + x->high};
+        loop_span(o, h, offset, &all.at[0].low, &all.at[0].high);
+    }
+    qsort(all.at, (size_t)all.n, sizeof *all.at, by_low);
+    for (int k = 0; k < all.n && !o->v->stop;) {
+        struct piece joined = all.at[k++];
+        for (; k < all.n && all.at[k].low <= joined.high; k++)
+            if (all.at[k].high > joined.high) joined.high = all.at[k].high;
+        touch(o, who, p->memory, joined.low, joined.high, write);
+    }
 }
 
 static const struct shape *shape_here(struct order *o, const struct issue_node *n) {
@@ -146,13 +218,12 @@ static void operand_access(struct order *o, const struct issue_node *n, const st
         return;
     }
     const struct shape_operand *x = &shape->operand[operand];
-    int64_t low, high, at = p->address + verify_slot(o->v, a->place) * p->bytes;
+    int64_t at = p->address + verify_slot(o->v, a->place) * p->bytes;
     if (x->instance || x->swizzle.bits) {
         touch_slot(o, who, a->place, write);
         return;
     }
-    if (offsets(o, h, a->offset, &low, &high))
-        touch(o, who, p->memory, at + low + x->low, at + high + x->high, write);
+    touch_bytes(o, who, p, at, x, h, a->offset, write);
 }
 
 static void accesses(struct order *o, const struct issue_node *n, const struct hardware *h,

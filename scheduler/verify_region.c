@@ -181,7 +181,8 @@ static bool same_but(const struct region *a, const struct region *b, int d) {
     return true;
 }
 
-/* Two that are the same but for where they begin: a new dimension of two. */
+/* Two that are the same but for where they begin: a new dimension of two. Later elements at lower
+ * bytes are those of a later tile, which has overwritten a part of this one: they stay apart. */
 static bool pair_up(struct region *a, const struct region *b) {
     struct lin apart = b->base;
     int64_t step, c[SYM_INDICES] = {0};
@@ -192,7 +193,8 @@ static bool pair_up(struct region *a, const struct region *b) {
         if (!same_dim(a, k, b, k, true)) return false;
     for (int e = 0; e < a->nindices; e++) {
         apart = b->o[e];
-        if (!lin_add(&apart, &a->o[e], -1) || !lin_constant(&apart, &c[e])) return false;
+        if (!lin_add(&apart, &a->o[e], -1) || !lin_constant(&apart, &c[e]) || c[e] < 0)
+            return false;
     }
     a->n[a->ndims] = lin_of(2);
     a->s[a->ndims] = step;
@@ -390,8 +392,8 @@ static bool tiles_apart(struct sym *s, const struct region *a, const struct regi
 }
 
 /* w as a box in the dimensions of g: where it begins, and how long it is, in each. */
-static bool sub_tile(struct sym *s, const struct region *g, const struct region *w,
-                     struct lin *begin, int64_t *length) {
+static bool tile_digits(const struct region *g, const struct region *w, struct lin *begin,
+                        int64_t *length) {
     int64_t left[TILE_DIMS], n[TILE_DIMS];
     struct lin off = w->base;
     if (type_size(g->type) != type_size(w->type) || !lin_add(&off, &g->base, -1)) return false;
@@ -414,13 +416,43 @@ static bool sub_tile(struct sym *s, const struct region *g, const struct region 
             length[k] *= n[d];
             left[d] = 0;
         }
-        struct lin end = begin[k], zero = lin_of(0);
-        end.c += length[k];
-        if (lin_le(s, &zero, &begin[k]) != YES || lin_le(s, &end, &g->n[k]) != YES) return false;
     }
     for (int d = 0; d < w->ndims; d++)
         if (left[d]) return false;
     return is_zero(&off);
+}
+
+static bool sub_tile(struct sym *s, const struct region *g, const struct region *w,
+                     struct lin *begin, int64_t *length) {
+    if (!tile_digits(g, w, begin, length)) return false;
+    for (int k = 0; k < g->ndims; k++) {
+        struct lin end = begin[k], zero = lin_of(0);
+        end.c += length[k];
+        if (lin_le(s, &zero, &begin[k]) != YES || lin_le(s, &end, &g->n[k]) != YES) return false;
+    }
+    return true;
+}
+
+/* Apart in one of the dimensions, where both are numbers of one mixed radix: no dimension reaches
+ * the next larger stride. */
+static bool digits_apart(struct sym *s, const struct region *g, const struct region *w) {
+    struct lin begin[TILE_DIMS], zero = lin_of(0);
+    int64_t length[TILE_DIMS];
+    bool apart = false;
+    if (g->ndims == 0 || g->s[g->ndims - 1] < (int64_t)type_size(g->type) ||
+        !tile_digits(g, w, begin, length))
+        return false;
+    for (int k = 0; k < g->ndims; k++) {
+        struct lin end = begin[k];
+        end.c += length[k];
+        apart |= lin_le(s, &g->n[k], &begin[k]) == YES || lin_le(s, &end, &zero) == YES;
+        if (k == 0) continue;
+        struct lin most = lin_of(g->s[k - 1] / g->s[k]);
+        if (g->s[k - 1] % g->s[k] != 0 || lin_le(s, &zero, &begin[k]) != YES ||
+            lin_le(s, &end, &most) != YES || lin_le(s, &g->n[k], &most) != YES)
+            return false;
+    }
+    return apart;
 }
 
 static bool cut_from(struct region *g, int k, const struct lin *begin, const struct lin *n) {
@@ -477,7 +509,7 @@ void regions_kill(struct sym *s, const struct region *w) {
             take_out(r, k);
             if (!folded && !keep_around_box(s, g, w)) return;
         } else {
-            if (tiles_apart(s, &g, w)) continue;
+            if (tiles_apart(s, &g, w) || digits_apart(s, &g, w)) continue;
             take_out(r, k);
             if (!keep_around_tile(s, g, w)) return;
         }

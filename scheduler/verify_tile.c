@@ -5,7 +5,7 @@
 
 /* ---- tiles ---- */
 /* Only the part of a dimension that the region knows is looked at. */
-static bool clip_at(struct sym *s, const struct affine *y, const struct lin *n) {
+bool sym_clip_at(struct sym *s, const struct affine *y, const struct lin *n) {
     int dim = -1;
     int64_t most;
     struct lin left = *n;
@@ -48,7 +48,7 @@ bool work_tile_at(struct work *w, const struct region *g, const struct affine *a
         lin_range(s, &first, &lo, &hi);
         last.c++;
         if (lo < 0 ||
-            (lin_le(s, &last, &g->n[k]) != YES && !(clips && clip_at(s, &y[k], &g->n[k]))))
+            (lin_le(s, &last, &g->n[k]) != YES && !(clips && sym_clip_at(s, &y[k], &g->n[k]))))
             return false;
     }
     struct affine zero = affine_of(0);
@@ -148,10 +148,18 @@ static bool read_fits(struct work *w, int r, int target) {
     return holds(w, operand, r + 1, a, &want, &need);
 }
 
+/* The operand of the result, where it is written. */
+static bool reads_destination(const struct work *w, int r) {
+    return w->h->read_operand[r] == w->h->dst_operand &&
+           work_same(w->s, w->access[r + 1], w->access[0]);
+}
+
 bool work_reads_fit(struct work *w, const struct candidate_of *c) {
     for (int r = 0; r < w->h->stmt->nreads; r++) {
         if (c->read[r] == UNUSED) continue;
-        if (c->read[r] == SELF) return sym_fail(w->s, "a destination that is read is not followed");
+        if (c->read[r] == SELF && !reads_destination(w, r))
+            return sym_fail(w->s, "'%s' adds to another element", w->in->id);
+        if (c->read[r] == SELF) continue;
         if (!read_fits(w, r, c->read[r])) return false;
     }
     return c->self < 0 || read_fits(w, -1, c->self);
@@ -190,6 +198,7 @@ bool work_in_place(struct work *w) {
     for (int r = 0; r < w->h->stmt->nreads; r++) {
         int from = w->n->arg[w->h->read_operand[r]].place;
         if (from < 0 || !shares(&s->v->s->place[from], q)) continue;
+        if (w->stmt && w->stmt->combine != COMBINE_SET && reads_destination(w, r)) continue;
         const struct place *p = &s->v->s->place[from];
         struct affine a = w->access[r + 1], b = w->access[0];
         a.l.c += p->address;

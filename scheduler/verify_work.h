@@ -28,6 +28,7 @@ void work_split_at(struct work *, const struct affine *address, const int64_t *s
 bool work_clip(struct work *);                                          /* to what belongs to the program */
 
 /* verify_tile.c */
+bool sym_clip_at(struct sym *, const struct affine *, const struct lin *n); /* cuts the one dimension by which it reaches n or more */
 bool region_is_current(const struct region *, int place);
 void work_settle(const struct sym *, struct affine *);
 bool work_same(const struct sym *, struct affine a, struct affine b);       /* at all points of the issue */

@@ -370,9 +370,9 @@ struct form *form_element(struct equal *x, struct side *s, int before, int buffe
         } else {
             f = form_summed(form_root(x, s, w, &in), c, false);
             x->used |= LAW(COPY);
-            struct spot rest = *c;
-            if (!x->failed && !writes_all(s->p, st)) rest = without(x, c, written_of(x, &in, c));
-            if (!x->failed && rest.dom != c->dom && !equal_is_empty(x, rest.dom))
+            bool part = !x->failed && !writes_all(s->p, st);
+            struct spot rest = part ? without(x, c, written_of(x, &in, c)) : *c;
+            if (part && !x->failed && !equal_is_empty(x, rest.dom))
                 form_join(x, f, form_element(x, s, w, buffer, row, &rest), 1);
         }
     }

@@ -87,6 +87,15 @@ static const struct equal_case cases[] = {
      LAWS_EXACT, false},
     {IN AXES, "C[i,j] = C[i,j] + 2; C[i,j] += B[i,j]", "C[i,j] += B[i,j]; C[i,j] = C[i,j] + 2",
      LAWS_EXACT, true},
+    /* what a statement does not write stays */
+    {IN AXES, "C[i,j] = 0; C[i+40,j] = C[i+40,j] + A[i,j]", "C[i,j] = 0; C[i+40,j] = A[i,j]",
+     LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = 0; C[i+40,j] = C[i+40,j] + A[i,j]", "C[i+40,j] += A[i,j]; C[i,j] = 0",
+     LAWS_EXACT, true},
+    {IN AXES, "C[i,j] = 0; C[i+8,j] += A[i,j]", "C[i+8,j] += A[i,j]; C[i,j] = 0", LAWS_EXACT,
+     false},
+    {IN AXES "temp T: i32[60,16]\n", "T[i,j] = 0; T[i+16,j] = 1; C[2*i,j] = T[2*i,j]",
+     "T[i,j] = 0; C[2*i,j] = T[i,j]", LAWS_EXACT, false},
     /* neutral elements */
     {IN AXES "temp T: i32[16,16]\n", "C[i,j] += A[i,k] * B[k,j]",
      "T[i,j] = 0; T[i,j] += A[i,k] * B[k,j]; C[i,j] += T[i,j]", LAWS_EXACT, true},

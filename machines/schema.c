@@ -180,7 +180,7 @@ struct hearing {
 
 static void on_schema_error(void *user, xmlErrorPtr e) {
     struct hearing *h = user;
-    if (e->code == XML_ERR_NO_MEMORY) memory_exhausted(0);
+    if (e->code == XML_ERR_NO_MEMORY && e->level == XML_ERR_FATAL) memory_exhausted(0);
     if (h->heard++ >= 8) return;
     char *text = arena_strdup(h->loader->arena, e->message ? e->message : "against the schema");
     text[strcspn(text, "\n")] = 0;

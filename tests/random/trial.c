@@ -227,7 +227,7 @@ static void take_messages(struct trial *t, struct diags *d) {
         if (!d->at[k].warning) snprintf(t->reason, sizeof t->reason, "%s", d->at[k].text);
 }
 
-void trial_run(struct trial *t) {
+void trial_here(struct trial *t) {
     struct job job;
     isamap *im = isamap_open();
     struct checking c = {.im = im, .job = &job, .trial = t};

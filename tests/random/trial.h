@@ -55,7 +55,7 @@ struct trial {
 
 /* Options of the command that the seed stands for, "" most often: in the form of a command's. */
 const char *trial_options(uint64_t seed);
-void trial_run(struct trial *);                                  /* in this process */
+void trial_here(struct trial *);                                  /* in this process */
 void trials_run(struct trial *, int n);                          /* in child processes */
 char *trial_program(const struct trial *, struct random_info *); /* from the heap */
 /* The tape of a failing trial becomes one of a small program that fails with the same outcome and a

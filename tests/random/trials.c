@@ -53,7 +53,7 @@ static void child(struct trial *t, int from, int n, int to) {
     limit();
     for (int k = from; k < n; k++) {
         setitimer(ITIMER_PROF, &(struct itimerval){.it_value = {.tv_sec = CPU_SECONDS}}, NULL);
-        trial_run(&t[k]);
+        trial_here(&t[k]);
         struct said s = {.trial = k,
                          .outcome = (int)t[k].outcome,
                          .unproved = t[k].unproved,

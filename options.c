@@ -305,7 +305,7 @@ static void say_expected(struct text *t, const struct option *o) {
     case OPTION_LONG:
         if (o->most < 0x1p40) {
             text_printf(t, "expected %.0f to %.0f", o->least, o->most);
-            if (strchr(o->value, ',')) text_printf(t, ", several with commas between");
+            if (o->kind == OPTION_COUNTS) text_printf(t, "; for bench also several, as 1,2,4");
         } else {
             text_printf(t, "expected a whole number from %.0f", o->least);
         }

@@ -2,6 +2,8 @@
  * have at the end of a phase of writing a buffer, once proved, is read as one content: the proof
  * goes through the statements once, in their order. */
 #include "ir/equal_int.h"
+#include "ir/memory.h"
+#include "ir/poly.h"
 
 #include <isl/ctx.h>
 #include <isl/options.h>
@@ -261,11 +263,9 @@ static bool all_agree(struct equal *x, struct items a, struct items b) {
 struct verdict items_equal_by(const struct program *p, struct items a, const struct program *q,
                               struct items b, uint32_t laws, int64_t steps) {
     struct verdict v = {.evidence = EVIDENCE_UNPROVED};
-    struct equal *x = calloc(1, sizeof *x);
-    if (!x) abort();
+    struct equal *x = memory_array(1, sizeof *x);
     arena_init(&x->arena);
-    x->ctx = isl_ctx_alloc();
-    isl_options_set_on_error(x->ctx, ISL_ON_ERROR_CONTINUE);
+    x->ctx = poly_begin();
     isl_ctx_set_max_operations(x->ctx, steps > 0 ? (unsigned long)steps : default_steps);
     x->laws = laws;
     bool good = side_open(x, &x->side[0], p, a) && side_open(x, &x->side[1], q, b);
@@ -276,7 +276,7 @@ struct verdict items_equal_by(const struct program *p, struct items a, const str
     v.laws = x->used;
     v.why = good ? NULL : x->why;
     for (int k = 0; k < x->nkept; k++) isl_set_free(x->kept[k]);
-    isl_ctx_free(x->ctx);
+    poly_end(x->ctx);
     arena_free(&x->arena);
     free(x);
     return v;

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #define DATA "tests/data/api/"
@@ -232,11 +234,54 @@ static void test_threads(void **state) {
     for (int i = 0; i < 4; i++) assert_int_equal(number[i], 1);
 }
 
+static size_t address_space(void) { /* bytes */
+    size_t pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%zu", &pages) != 1) pages = 0;
+    if (f) fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Arrays beyond the memory end the call, again and again without a loss, and the next call works. */
+static void test_memory(void **state) {
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    static const char *const size[] = {"M=20000", "N=20000", "K=8"};
+    struct rlimit before, now;
+    isamap *im = context();
+    assert_int_equal(isamap_option(im, "no-check", NULL), ISAMAP_DONE);
+    assert_int_equal(isamap_option(im, "define", "T=4"), ISAMAP_DONE);
+    assert_int_equal(isamap_run(im, DATA "scale.isam"), ISAMAP_DONE);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    now = before;
+    now.rlim_cur = address_space() + (512u << 20);
+    assert_int_equal(setrlimit(RLIMIT_AS, &now), 0);
+    isamap_reset(im);
+    for (int i = 0; i < 3; i++) isamap_option(im, "define", size[i]);
+    isamap_option(im, "no-check", NULL);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(isamap_run(im, "examples/f32/gmm.isam"), ISAMAP_RESOURCES);
+        says(isamap_messages(im), "not enough memory for 1600000004 bytes");
+    }
+    isamap_option(im, "json", NULL);
+    assert_int_equal(isamap_run(im, "examples/f32/gmm.isam"), ISAMAP_RESOURCES);
+    says(isamap_result(im), "\"status\": 6");
+    isamap_reset(im);
+    isamap_option(im, "define", "T=4");
+    assert_int_equal(isamap_run(im, DATA "scale.isam"), ISAMAP_DONE);
+    assert_string_equal(isamap_messages(im), "");
+    setrlimit(RLIMIT_AS, &before);
+    isamap_close(im);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing), cmocka_unit_test(test_null_texts),
         cmocka_unit_test(test_options), cmocka_unit_test(test_load),
         cmocka_unit_test(test_code),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * of statements is taken so long that every buffer which only one of the two programs has, or
  * declares otherwise, stays inside. */
 #include "ir/chain.h"
+#include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,8 +194,7 @@ static void contain_all(struct stretches *s, const struct program *p, const stru
 /* ---- building ---- */
 
 struct chain *chain_new(const struct program *written) {
-    struct chain *c = calloc(1, sizeof *c);
-    if (!c) abort();
+    struct chain *c = memory_array(1, sizeof *c);
     arena_init(&c->arena);
     c->written = program_copy(written);
     return c;

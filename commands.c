@@ -95,19 +95,6 @@ void report_work(struct report *r, const struct schedule *s, const struct sim_re
     free(operations);
 }
 
-void report_comparison(struct report *r, const struct comparison *c) {
-    if (!c->done) return;
-    report_bool(r, "verified", c->equal);
-    report_number(r, "max_abs_error", c->max_abs);
-    report_number(r, "max_rel_error", c->max_rel);
-    text_printf(&r->text,
-                "verified    %s: largest difference from the interpreter %.3g (relative %.3g)",
-                c->equal ? "yes" : "NO", c->max_abs, c->max_rel);
-    if (c->sampled) text_printf(&r->text, ", on %" PRId64 " sampled outputs", c->sampled);
-    if (!c->equal) text_printf(&r->text, ", worst in '%s'", c->worst ? c->worst : "?");
-    text_append(&r->text, "\n", 1);
-}
-
 /* Of the scheduled program against the one that was written. */
 static void report_chain(struct report *r, const struct job *j) {
     const struct chain_report *c = &j->chain;

@@ -1,161 +1,36 @@
-/* Is it right? Results against the reference interpreter (DESIGN §1.6, §2): integers exactly;
- * floats within 4·K·ε·Σ|a||b|, where Σ|a||b| comes from a second interpretation in f64 with
- * magnitudes instead of values. */
+/* Is it right? Results against the reference with bounds (ir/bound.h): each element must lie
+ * between what every legal implementation of the program gives it. NaN meets NaN, infinity the same
+ * infinity, integers themselves. An element whose range hangs on a step that the bounds straddle,
+ * and is wide, is undecided: neither right nor wrong. */
 #include "isamap_int.h"
 #include "ir/memory.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES = 4096 };
+enum { SAMPLES = 4096, MOST_UNDECIDED = 100 /* 1 in so many outputs */ };
 static const int64_t WHOLE_MACS = 1000000000;
+static const double WIDE = 0x1p-7;
 
-/* Operations under which a magnitude bounds every rounding before it. */
-static bool bounds_magnitude(enum opcode op) {
-    switch (op) {
-    case OP_READ:
-    case OP_LITERAL:
-    case OP_ADD:
-    case OP_SUB:
-    case OP_MUL:
-    case OP_NEG:
-    case OP_MIN:
-    case OP_MAX:
-    case OP_ABS:
-    case OP_CAST:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* The program in f64 with every subtraction an addition; NULL where it has other operations. */
-static struct program *magnitude_program(const struct program *p) {
-    for (int i = 0; i < p->nitems; i++)
-        if (p->item[i].kind != ITEM_STMT) return NULL;
-    for (int s = 0; s < p->nstmts; s++) {
-        if (p->stmt[s].combine == COMBINE_MUL) return NULL;
-        for (int o = 0; o < p->stmt[s].nops; o++)
-            if (!bounds_magnitude(p->stmt[s].op[o].code) || !type_is_float(p->stmt[s].op[o].type))
-                return NULL;
-    }
-    struct program *m = program_copy(p);
-    for (int b = 0; b < m->nbuffers; b++) m->buffer[b].type = TYPE_F64;
-    for (int s = 0; s < m->nstmts; s++) {
-        struct stmt *stmt = &m->stmt[s];
-        if (stmt->combine == COMBINE_MIN) stmt->combine = COMBINE_MAX;
-        for (int r = 0; r < stmt->nreads; r++) stmt->read[r].fill.f = fabs(stmt->read[r].fill.f);
-        for (int o = 0; o < stmt->nops; o++) {
-            struct op *op = &stmt->op[o];
-            op->type = TYPE_F64;
-            if (op->code == OP_SUB)
-                op->code = OP_ADD;
-            else if (op->code == OP_MIN)
-                op->code = OP_MAX;
-            else if (op->code == OP_NEG)
-                op->code = OP_ABS;
-            else if (op->code == OP_LITERAL)
-                op->value.f = isfinite(op->value.f) ? fabs(op->value.f) : 0;
-        }
-    }
-    return m;
-}
-
-/* The longest chain of additions behind one result: the sum over statements of points per
- * destination element. */
-static double chain_length(const struct program *p) {
-    double k = 0;
-    for (int s = 0; s < p->nstmts; s++) {
-        double n =
-            (double)stmt_points(p, &p->stmt[s]) / (double)p->buffer[p->stmt[s].dst.buffer].elements;
-        k += fmax(1, ceil(n));
-    }
-    return k;
-}
-
-static double coarsest_epsilon(const struct program *p) {
-    double e = DBL_EPSILON;
-    for (int b = 0; b < p->nbuffers; b++) {
-        enum type t = p->buffer[b].type;
-        e = fmax(e, t == TYPE_BF16  ? 0x1p-7
-                    : t == TYPE_F16 ? 0x1p-10
-                    : t == TYPE_F32 ? FLT_EPSILON
-                                    : DBL_EPSILON);
-    }
-    return e;
-}
-
-/* f64 arrays of |value| for the arguments. */
-static struct arrays magnitudes(const struct job *j, const struct arrays *in) {
-    struct arrays m = {.data = calloc((size_t)in->n + 1, sizeof *m.data), .n = in->n};
-    for (int b = 0; b < in->n; b++) {
-        const struct buffer *buffer = &j->program->buffer[b];
-        if (!in->data[b]) continue;
-        double *to = m.data[b] = memory_take((size_t)buffer->elements + 1, sizeof *to);
-        for (int64_t e = 0; e < buffer->elements; e++) {
-            union value v = type_load(buffer->type, (const char *)in->data[b] +
-                                                        (size_t)e * type_size(buffer->type));
-            to[e] = fabs(type_is_float(buffer->type) ? v.f : (double)v.i);
-        }
-    }
-    return m;
-}
-
-struct tolerance {
-    double relative, bound;
-}; /* allowed = relative * |reference| + bound */
-
-static void compare_element(const struct buffer *b, union value want, union value got,
-                            struct tolerance t, struct comparison *c) {
-    double w = type_is_float(b->type) ? want.f : (double)want.i,
-           g = type_is_float(b->type) ? got.f : (double)got.i;
-    bool same = type_is_float(b->type) ? (w == g || (isnan(w) && isnan(g))) : want.i == got.i;
-    double error = same ? 0 : fabs(w - g);
-    if (isnan(error)) error = INFINITY;
-    double relative = same ? 0 : error / fmax(fabs(w), DBL_MIN);
-    if (error > c->max_abs) {
-        c->max_abs = error;
-        c->worst = b->name;
-    }
-    if (relative > c->max_rel) c->max_rel = relative;
-    if (!same && (!type_is_float(b->type) || !(error <= t.relative * fabs(w) + t.bound)))
-        c->equal = false;
-}
-
-static double largest(const struct buffer *b, const void *data) {
-    double m = 0;
-    for (int64_t e = 0; e < b->elements; e++) {
-        double v = fabs(type_load(b->type, (const char *)data + (size_t)e * type_size(b->type)).f);
-        if (isfinite(v) && v > m) m = v;
-    }
-    return m;
-}
-
-/* What the interpreter makes of the same inputs: whole arrays, or samples of each output. */
-struct reference {
-    const struct job *job;
-    struct arrays want, size; /* whole; size.data NULL: no magnitudes */
+/* Values of a program's arguments: of all elements, or of samples of each output. */
+struct view {
+    const struct program *p;
+    struct bounds *whole;
     struct sample {
         int64_t *at;
-        union value *value;
+        struct bounded *value;
         int n;
     } * sample; /* by buffer; NULL: whole */
 };
 
-static bool interpret_whole(isamap *im, const struct arrays *in, struct reference *r) {
-    const struct program *p = r->job->program;
-    struct program *m = im->option.rtol < 0 ? magnitude_program(p) : NULL;
-    r->want = arrays_copy(r->job, in);
-    bool ok = program_run(p, r->want.data, NULL, NULL, &im->diags);
-    if (ok && m) {
-        r->size = magnitudes(r->job, in);
-        ok = program_run(m, r->size.data, NULL, NULL, &im->diags);
-    }
-    if (m) program_free(m);
-    return ok;
-}
+struct reference {
+    const struct job *job;
+    const struct arrays *in;
+    struct view written;
+};
 
 /* First, last, and evenly spread elements with a stride that is odd, so that edges of every
  * dimension occur. */
@@ -166,91 +41,195 @@ static int pick_samples(int64_t elements, int64_t *at) {
     return n;
 }
 
-static bool interpret_samples(isamap *im, const struct arrays *in, struct reference *r) {
-    const struct program *p = r->job->program;
-    r->sample = calloc((size_t)p->nbuffers + 1, sizeof *r->sample);
+static void view_free(struct view *v) {
+    bounds_free(v->whole);
+    for (int b = 0; v->sample && b < v->p->nbuffers; b++) {
+        free(v->sample[b].at);
+        free(v->sample[b].value);
+    }
+    free(v->sample);
+    *v = (struct view){0};
+}
+
+static bool sample_outputs(isamap *im, const struct job *j, void *const *data, struct view *v) {
+    const struct program *p = v->p;
+    v->sample = memory_array((size_t)p->nbuffers + 1, sizeof *v->sample);
     for (int b = 0; b < p->nbuffers; b++) {
-        struct sample *x = &r->sample[b];
+        struct sample *x = &v->sample[b];
         if (p->buffer[b].role != ROLE_OUT) continue;
-        x->at = malloc(SAMPLES * sizeof *x->at);
-        x->value = malloc(SAMPLES * sizeof *x->value);
+        x->at = memory_array(SAMPLES, sizeof *x->at);
+        x->value = memory_array(SAMPLES, sizeof *x->value);
         x->n = pick_samples(p->buffer[b].elements, x->at);
-        if (program_sample(p, in->data, b, x->at, x->n, x->value)) continue;
-        diag_line(&im->diags, r->job->path, 0, 0,
-                  "'%s' is too large to verify whole and cannot be sampled", r->job->name);
+        if (program_sample_bounded(p, data, b, x->at, x->n, x->value)) continue;
+        diag_line(&im->diags, j->path, 0, 0,
+                  "'%s' is too large to verify whole and cannot be sampled", j->name);
         return false;
     }
     return true;
 }
 
+static bool view_make(isamap *im, const struct job *j, const struct program *p, void *const *data,
+                      bool whole, struct view *v) {
+    *v = (struct view){.p = p};
+    if (whole) v->whole = program_run_bounded(p, data, &im->diags);
+    if (whole ? v->whole != NULL : sample_outputs(im, j, data, v)) return true;
+    view_free(v);
+    return false;
+}
+
 struct reference *reference_make(isamap *im, const struct job *j, const struct arrays *in,
                                  int64_t whole_macs) {
     const struct program *p = j->program;
-    struct reference *r = calloc(1, sizeof *r);
-    r->job = j;
+    struct reference *r = memory_array(1, sizeof *r);
+    *r = (struct reference){.job = j, .in = in};
     doing(im, "interpreting");
     bool whole =
         program_macs(p) <= whole_macs && program_macs(p) + program_operations(p) <= 4 * whole_macs;
-    if (whole ? interpret_whole(im, in, r) : interpret_samples(im, in, r)) return r;
+    if (view_make(im, j, p, in->data, whole, &r->written)) return r;
     reference_free(r);
     return NULL;
 }
 
 void reference_free(struct reference *r) {
     if (!r) return;
-    if (r->want.data) arrays_free(&r->want);
-    if (r->size.data) arrays_free(&r->size);
-    for (int b = 0; r->sample && b < r->job->program->nbuffers; b++) {
-        free(r->sample[b].at);
-        free(r->sample[b].value);
-    }
-    free(r->sample);
+    view_free(&r->written);
     free(r);
 }
 
-static union value element(const struct buffer *b, const void *data, int64_t e) {
-    return type_load(b->type, (const char *)data + (size_t)e * type_size(b->type));
+static int64_t view_count(const struct view *v, int b) {
+    return v->sample ? v->sample[b].n : v->p->buffer[b].elements;
 }
 
-static void compare_buffer(const isamap *im, const struct reference *r, int b, const void *got,
-                           double unit, struct comparison *c) {
-    const struct buffer *buffer = &r->job->program->buffer[b];
-    bool exact = !type_is_float(buffer->type);
-    double scale = exact || r->size.data ? 0 : largest(buffer, r->want.data[b]);
-    for (int64_t e = 0; e < buffer->elements; e++) {
-        struct tolerance t = {.relative = fmax(im->option.rtol, 0)};
-        if (im->option.rtol < 0)
-            t.bound = unit * (r->size.data ? ((double *)r->size.data[b])[e] : scale);
-        compare_element(buffer, element(buffer, r->want.data[b], e), element(buffer, got, e), t, c);
+static struct bounded view_at(const struct view *v, int b, int64_t i, int64_t *element) {
+    *element = v->sample ? v->sample[b].at[i] : i;
+    return v->sample ? v->sample[b].value[i] : bounds_at(v->whole, b, i);
+}
+
+/* One element: what is allowed and how far the result is from it. */
+struct judgement {
+    double error, allowed; /* error: from the value as the type holds it */
+    double of_bound;
+    bool same, undecided;
+};
+
+static struct judgement judge_float(enum type t, struct bounded want, double got) {
+    double w = type_round(t, want.v.f), widest = fmax(want.below, want.above);
+    struct judgement v = {.same = w == got || (isnan(w) && isnan(got)), .error = fabs(got - w)};
+    if (isnan(v.error)) v.error = INFINITY;
+    if (v.same) v.error = 0;
+    v.undecided = want.loose && !(widest <= WIDE * fabs(w));
+    v.allowed = fmax(got < want.v.f ? want.below : want.above, type_tiny(t));
+    v.of_bound = v.same ? 0 : fabs(got - want.v.f) / v.allowed;
+    if (isnan(v.of_bound)) v.of_bound = INFINITY;
+    return v;
+}
+
+static struct judgement judge_integer(enum type t, struct bounded want, int64_t got) {
+    double widest = fmax(want.below, want.above);
+    struct judgement v = {.same = want.v.i == got};
+    double w = t == TYPE_U64 ? (double)(uint64_t)want.v.i : (double)want.v.i;
+    double g = t == TYPE_U64 ? (double)(uint64_t)got : (double)got;
+    v.error = v.same ? 0 : fmax(1, fabs(w - g));
+    v.undecided = t == TYPE_BOOL ? widest > 0 : widest > 1;
+    v.allowed = g < w ? want.below : want.above;
+    v.of_bound = v.same ? 0 : v.error / v.allowed;
+    return v;
+}
+
+static double magnitude(enum type t, union value v) {
+    return fabs(type_is_float(t) ? type_round(t, v.f)
+                : t == TYPE_U64  ? (double)(uint64_t)v.i
+                                 : (double)v.i);
+}
+
+static void note_worst(struct comparison *c, const struct buffer *b, int64_t element,
+                       struct bounded want, union value got, const struct judgement *v) {
+    c->worst = (struct worst){.buffer = b, .element = element, .got = got, .bound = v->allowed};
+    c->worst.expected = want.v;
+    if (type_is_float(b->type)) c->worst.expected.f = type_round(b->type, want.v.f);
+}
+
+/* rtol < 0: the element's own bound. */
+static void compare_element(const struct buffer *b, int64_t element, struct bounded want,
+                            union value got, double rtol, struct comparison *c) {
+    enum type t = b->type;
+    struct judgement v =
+        type_is_float(t) ? judge_float(t, want, got.f) : judge_integer(t, want, got.i);
+    double m = magnitude(t, want.v);
+    c->compared++;
+    if (rtol >= 0 && type_is_float(t)) {
+        v.undecided = false;
+        v.allowed = rtol * m;
+        v.of_bound = v.error == 0 ? 0 : v.error / v.allowed;
+    }
+    if (v.undecided) {
+        c->undecided++;
+        return;
+    }
+    double relative = v.error == 0 ? 0 : v.error / fmax(m, DBL_MIN);
+    c->max_abs = fmax(c->max_abs, v.error);
+    c->max_rel = fmax(c->max_rel, relative);
+    if (v.of_bound > c->max_of_bound) {
+        c->max_of_bound = v.of_bound;
+        note_worst(c, b, element, want, got, &v);
+    }
+    if (v.of_bound > 1) c->wrong++;
+}
+
+/* The bounds of the program as it was compiled are added where there are any: its rewrites may
+ * round more. */
+static void compare_buffer(const struct reference *r, const struct view *compiled, int b,
+                           const void *got, double rtol, struct comparison *c) {
+    const struct view *v = &r->written;
+    const struct buffer *buffer = &v->p->buffer[b];
+    int other = compiled ? program_buffer(compiled->p, buffer->name) : -1;
+    if (other >= 0 && view_count(compiled, other) != view_count(v, b)) other = -1;
+    for (int64_t i = 0, element; i < view_count(v, b); i++) {
+        struct bounded want = view_at(v, b, i, &element);
+        if (other >= 0) {
+            int64_t same;
+            struct bounded x = view_at(compiled, other, i, &same);
+            want.below += x.below;
+            want.above += x.above;
+            want.loose |= x.loose;
+        }
+        union value g =
+            type_load(buffer->type, (const char *)got + (size_t)element * type_size(buffer->type));
+        compare_element(buffer, element, want, g, rtol, c);
     }
 }
 
-static void compare_samples(const isamap *im, const struct reference *r, int b, const void *got,
-                            double unit, struct comparison *c) {
-    const struct buffer *buffer = &r->job->program->buffer[b];
-    const struct sample *x = &r->sample[b];
-    double scale = 0;
-    for (int i = 0; i < x->n && type_is_float(buffer->type); i++)
-        scale = fmax(scale, fabs(x->value[i].f));
-    struct tolerance t = {.relative = fmax(im->option.rtol, 0),
-                          .bound = im->option.rtol < 0 ? unit * scale : 0};
-    for (int i = 0; i < x->n; i++)
-        compare_element(buffer, x->value[i], element(buffer, got, x->at[i]), t, c);
-    c->sampled += x->n;
-}
-
-void reference_compare(const isamap *im, const struct reference *r, const struct arrays *got,
-                       struct comparison *c) {
+static void compare_all(const isamap *im, const struct reference *r, const struct view *compiled,
+                        const struct arrays *got, struct comparison *c) {
     const struct program *p = r->job->program;
-    double unit = 4 * chain_length(p) * coarsest_epsilon(p);
-    *c = (struct comparison){.done = true, .equal = true};
+    *c = (struct comparison){.done = true};
     for (int b = 0; b < p->nbuffers; b++) {
         enum role role = p->buffer[b].role;
-        if (r->sample && role == ROLE_OUT)
-            compare_samples(im, r, b, got->data[b], unit, c);
-        else if (!r->sample && (role == ROLE_OUT || role == ROLE_INOUT))
-            compare_buffer(im, r, b, got->data[b], unit, c);
+        if (role != ROLE_OUT && (r->written.sample || role != ROLE_INOUT)) continue;
+        compare_buffer(r, compiled, b, got->data[b], im->option.rtol, c);
     }
+    if (r->written.sample) c->sampled = c->compared;
+    c->too_many = c->undecided * MOST_UNDECIDED > c->compared;
+    c->equal = c->wrong == 0 && !c->too_many;
+}
+
+/* What was compiled is a rewritten program, whose own roundings the language or the user allows:
+ * their bounds count too. */
+void reference_compare(isamap *im, const struct reference *r, const struct arrays *got,
+                       struct comparison *c) {
+    const struct program *p = r->job->schedule ? r->job->schedule->program : NULL;
+    compare_all(im, r, NULL, got, c);
+    if (c->equal || im->option.rtol >= 0 || !p || program_equal(p, r->job->program)) return;
+    struct view compiled;
+    void **data = arrays_for_schedule(r->job, r->in);
+    struct diags kept = im->diags;
+    diags_init(&im->diags);
+    bool made = view_make(im, r->job, p, data, !r->written.sample, &compiled);
+    diags_free(&im->diags);
+    im->diags = kept;
+    if (made) compare_all(im, r, &compiled, got, c);
+    if (made) view_free(&compiled);
+    free(data);
 }
 
 bool compare_with_interpreter(isamap *im, const struct job *j, const struct arrays *in,
@@ -260,4 +239,78 @@ bool compare_with_interpreter(isamap *im, const struct job *j, const struct arra
     if (r) reference_compare(im, r, got, c);
     reference_free(r);
     return c->done;
+}
+
+/* ---- what is said of it ---- */
+
+static void value_print(struct text *t, enum type type, union value v) {
+    if (type_is_float(type))
+        text_printf(t, "%.9g", v.f);
+    else if (type == TYPE_U64)
+        text_printf(t, "%" PRIu64, (uint64_t)v.i);
+    else
+        text_printf(t, "%" PRId64, v.i);
+}
+
+static void index_print(struct text *t, const struct buffer *b, int64_t element) {
+    int64_t at[MAX_DIMS];
+    for (int d = b->ndims - 1; d >= 0; d--) {
+        at[d] = element % b->extent[d];
+        element /= b->extent[d];
+    }
+    text_append(t, "[", 1);
+    for (int d = 0; d < b->ndims; d++) text_printf(t, "%s%" PRId64, d ? "," : "", at[d]);
+    text_append(t, "]", 1);
+}
+
+static double as_number(enum type t, union value v) {
+    return type_is_float(t) ? v.f : t == TYPE_U64 ? (double)(uint64_t)v.i : (double)v.i;
+}
+
+static void report_worst(struct report *r, const struct comparison *c) {
+    const struct worst *w = &c->worst;
+    enum type type = w->buffer->type;
+    struct text index = {0}, *t = &r->text;
+    index_print(&index, w->buffer, w->element);
+    report_open(r, "worst", '{');
+    report_string(r, "buffer", w->buffer->name);
+    report_string(r, "index", index.at);
+    report_number(r, "expected", as_number(type, w->expected));
+    report_number(r, "got", as_number(type, w->got));
+    report_number(r, "bound", w->bound);
+    report_close(r);
+    text_printf(t, "wrong       %" PRId64 " of %" PRId64 " compared outputs; the worst: %s%s is ",
+                c->wrong, c->compared, w->buffer->name, index.at);
+    value_print(t, type, w->got);
+    text_append(t, ", expected ", 11);
+    value_print(t, type, w->expected);
+    text_printf(t, " within %.3g\n", w->bound);
+    text_free(&index);
+}
+
+void report_comparison(struct report *r, const struct comparison *c) {
+    if (!c->done) return;
+    report_bool(r, "verified", c->equal);
+    report_number(r, "max_abs_error", c->max_abs);
+    report_number(r, "max_rel_error", c->max_rel);
+    report_number(r, "max_error_of_bound", c->max_of_bound);
+    report_integer(r, "wrong", c->wrong);
+    report_integer(r, "undecided", c->undecided);
+    if (c->sampled) report_integer(r, "sampled", c->sampled);
+    text_printf(&r->text,
+                "verified    %s: largest difference from the interpreter %.3g (relative %.3g)",
+                c->equal ? "yes" : "NO", c->max_abs, c->max_rel);
+    if (c->max_of_bound > 0) text_printf(&r->text, ", %.3g of its bound", c->max_of_bound);
+    if (c->sampled) text_printf(&r->text, ", on %" PRId64 " sampled outputs", c->sampled);
+    if (c->undecided && !c->too_many)
+        text_printf(&r->text, ", %" PRId64 " undecided", c->undecided);
+    text_append(&r->text, "\n", 1);
+    if (c->wrong) report_worst(r, c);
+    if (c->too_many)
+        text_printf(&r->text,
+                    "undecided   %" PRId64 " of %" PRId64
+                    " compared outputs, more than 1 %%: comparisons or roundings in the "
+                    "program are closer to their edges than rounding errors; give --rtol, or other "
+                    "inputs\n",
+                    c->undecided, c->compared);
 }

@@ -450,6 +450,7 @@ static struct buffer sized_buffer(const struct job *j, int buffer, int64_t exten
 static bool read_input(isamap *im, const struct buffer *b, const char *file, void *data) {
     struct array a;
     if (!npy_read(file, &a, &im->diags)) return false;
+    if (a.type == TYPE_U16 && b->type == TYPE_BF16) a.type = TYPE_BF16; /* its bits */
     bool same = a.type == b->type && a.ndims == b->ndims;
     for (int d = 0; same && d < b->ndims; d++) same = a.extent[d] == b->extent[d];
     if (same) {

@@ -130,21 +130,30 @@ bool arrays_write(isamap *, const struct job *, const struct arrays *);
 /* The same arrays by the buffers of schedule.program; free() the result, not what it points to. */
 void **arrays_for_schedule(const struct job *, const struct arrays *);
 
-/* Compares outputs with the interpreter's run of the same inputs (DESIGN §2, §1.6). */
+/* Compares outputs with the reference on the same inputs (docs/command.md, `--verify`). */
+struct worst {
+    const struct buffer *buffer; /* of job.program; NULL: every output is as expected */
+    int64_t element;
+    union value expected, got;
+    double bound;
+};
 struct comparison {
     bool done, equal;
+    bool too_many;                        /* undecided elements */
     double max_abs, max_rel;
-    int64_t sampled;
-    const char *worst;
+    double max_of_bound;                  /* largest error in units of its element's bound */
+    int64_t compared, wrong, undecided;   /* elements of outputs */
+    int64_t sampled;                      /* compared, if not all were; 0 */
+    struct worst worst;                   /* that element */
 };
 bool compare_with_interpreter(isamap *, const struct job *, const struct arrays *inputs,
                               const struct arrays *results, struct comparison *);
-/* The same in two steps, for several results of the same inputs. Above `whole_macs` samples. NULL
- * after reporting. */
+/* The same in two steps, for several results of the same inputs, which stay as they are. Above
+ * `whole_macs` samples. NULL after reporting. */
 struct reference;
 struct reference *reference_make(isamap *, const struct job *, const struct arrays *inputs,
                                  int64_t whole_macs);
-void reference_compare(const isamap *, const struct reference *, const struct arrays *results,
+void reference_compare(isamap *, const struct reference *, const struct arrays *results,
                        struct comparison *);
 void reference_free(struct reference *);
 

@@ -2,6 +2,7 @@
 #ifndef ISAMAP_IR_INTERP_H
 #define ISAMAP_IR_INTERP_H
 
+#include "ir/bound.h"
 #include "ir/program.h"
 
 /* An opaque call: data of the buffers named in the call, reads first. False: it failed. */
@@ -15,10 +16,21 @@ bool program_run(const struct program *, void *const *data, call_function, void 
 void stmt_run(const struct program *, const struct stmt *, void *const *data);
 void stmt_run_at(const struct program *, const struct stmt *, void *const *data, const int64_t *time);
 
+/* Runs the program in exact arithmetic with error bounds (ir/bound.h): between what every implementation that the language allows leaves in an
+ * element. data[] as for program_run; only inputs are read, nothing is written, and it must live as long as the result. NULL after reporting:
+ * no memory, or an opaque call. */
+struct bounds;
+struct bounds *program_run_bounded(const struct program *, void *const *data, struct diags *);
+struct bounded bounds_at(const struct bounds *, int buffer, int64_t element);   /* temporaries are gone */
+void bounds_free(struct bounds *);
+
 /* For each of n flat element numbers of `buffer` the value that a run would leave there, computed on demand (only what those
  * elements need). data[] as for program_run, outputs not written. The values are those of a run, bit by bit. False: an element is outside
  * the buffer, the program has a recurrence or a call, or the work is too deep (2,000 statements) or too large (2^25 values kept). */
 bool program_sample(const struct program *, void *const *data, int buffer, const int64_t *element, int n, union value *out);
+
+/* The same elements as program_run_bounded has them. */
+bool program_sample_bounded(const struct program *, void *const *data, int buffer, const int64_t *element, int n, struct bounded *out);
 
 /* Another arithmetic for the same programs, over a field for instance: values are what these functions make of them. */
 struct arithmetic {

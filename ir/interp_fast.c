@@ -108,8 +108,7 @@ static const struct {
 #undef X
 };
 
-/* The read under at most one cast to the product's type; -1: something else. */
-static int operand_read(const struct stmt *s, int n, enum type product) {
+int factor_read(const struct stmt *s, int n, enum type product) {
     const struct op *o = &s->op[n];
     if (o->type != product) return -1;
     if (o->code == OP_CAST) o = &s->op[o->arg[0]];
@@ -125,8 +124,8 @@ static bool find_loop(const struct walk *w, int *a, int *b, void (**run)(const s
     const struct op *root = &s->op[s->nops - 1];
     if (s->combine != COMBINE_ADD || s->nwhere || w->naxes == 0 || root->code != OP_MUL)
         return false;
-    *a = operand_read(s, root->arg[0], root->type);
-    *b = operand_read(s, root->arg[1], root->type);
+    *a = factor_read(s, root->arg[0], root->type);
+    *b = factor_read(s, root->arg[1], root->type);
     if (*a < 0 || *b < 0 || root->type != w->dst.buffer->type) return false;
     const struct lane *x = &w->read[*a], *y = &w->read[*b];
     if (x->data == w->dst.data || y->data == w->dst.data) return false;
@@ -144,14 +143,6 @@ static unsigned char *element(const struct walk *w, const struct lane *l) {
     return l->data + (size_t)w->form[l->flat] * type_size(l->buffer->type);
 }
 
-/* One operand along the innermost axis: inside its buffer for first <= k < last, the fill
- * elsewhere. */
-struct strip {
-    const struct lane *lane;
-    int64_t step, first, last;
-    union value fill; /* as it stands in memory */
-};
-
 static int64_t ceil_quotient(int64_t a, int64_t b) {
     return a / b + (a % b > 0);
 }
@@ -160,7 +151,7 @@ static int64_t clamped(int64_t x, int64_t n) {
     return x < 0 ? 0 : x > n ? n : x;
 }
 
-static void strip_find(const struct walk *w, struct strip *s, const int64_t *step, int64_t n) {
+void strip_find(const struct walk *w, struct strip *s, const int64_t *step, int64_t n) {
     const struct lane *l = s->lane;
     s->first = 0;
     s->last = n;
@@ -200,7 +191,7 @@ static int64_t next_edge(const struct strip *x, const struct strip *y, int64_t k
     return next;
 }
 
-static struct strip strip_open(const struct lane *l, const int64_t *step) {
+struct strip strip_open(const struct lane *l, const int64_t *step) {
     struct strip s = {.lane = l, .step = step[l->flat]};
     if (l->dim >= 0) type_store(l->buffer->type, &s.fill, l->access->fill);
     return s;

@@ -39,6 +39,22 @@ bool walk_sum_of_products(struct walk *);
 void walk_forward(struct walk *, int axis,
                   int64_t n);             /* axis of the domain += n, without its value in `at` */
 bool walk_carry(struct walk *, int from); /* counts axes from, from - 1, …; false: done */
+bool walk_inside(const struct walk *);    /* the constraints hold at this point */
+bool walk_empty(const struct walk *);     /* an axis has no values */
+
+/* One operand along the innermost axis: inside its buffer for first <= k < last, the fill
+ * elsewhere. */
+struct strip {
+    const struct lane *lane;
+    int64_t step, first, last;
+    union value fill; /* as it stands in memory */
+};
+/* step: of each form along the innermost axis, whose extent is n */
+struct strip strip_open(const struct lane *, const int64_t *step);
+void strip_find(const struct walk *, struct strip *, const int64_t *step, int64_t n);
+
+/* A factor of a product: the read under at most one cast to the product's type; -1: something else. */
+int factor_read(const struct stmt *, int op, enum type product);
 
 void stmt_run_plainly(const struct program *, const struct stmt *,
                       void *const *data); /* never the fast path: for tests */

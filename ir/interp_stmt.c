@@ -143,23 +143,23 @@ static void store(struct walk *w) {
     type_store(t, at, v);
 }
 
-static bool inside(const struct walk *w) {
+bool walk_inside(const struct walk *w) {
     for (int f = w->where; f < w->nforms; f++)
         if (w->form[f] < 0) return false;
     return true;
 }
 
-static bool empty(const struct walk *w) {
+bool walk_empty(const struct walk *w) {
     for (int k = 0; k < w->naxes; k++)
         if (w->p->axis[w->axis[k]].extent == 0) return true;
     return false;
 }
 
 void walk_run(struct walk *w) {
-    if (empty(w)) return;
+    if (walk_empty(w)) return;
     do {
         for (int k = 0; k < w->naxes; k++) w->axis_value[w->axis[k]] = w->at[k];
-        if (!inside(w)) continue;
+        if (!walk_inside(w)) continue;
         compute(w);
         store(w);
     } while (walk_carry(w, w->naxes - 1));
@@ -169,7 +169,7 @@ void stmt_run_at(const struct program *p, const struct stmt *s, void *const *dat
                  const int64_t *time) {
     struct walk w;
     walk_open(&w, p, s, data, time);
-    if (empty(&w) || !walk_sum_of_products(&w)) walk_run(&w);
+    if (walk_empty(&w) || !walk_sum_of_products(&w)) walk_run(&w);
     walk_close(&w);
 }
 

@@ -15,12 +15,13 @@ static const char magic[] = "\x93NUMPY";
 
 static const struct {
     enum type type;
-    char order; /* '|': one byte, no order */
+    char order; /* '|': one byte, no order; numpy loses that of V2 when it copies such an array */
     const char *code;
 } npy_types[] = {
     {TYPE_F64, '<', "f8"}, {TYPE_F32, '<', "f4"}, {TYPE_F16, '<', "f2"},  {TYPE_I64, '<', "i8"},
     {TYPE_I32, '<', "i4"}, {TYPE_I16, '<', "i2"}, {TYPE_I8, '|', "i1"},   {TYPE_U64, '<', "u8"},
     {TYPE_U32, '<', "u4"}, {TYPE_U16, '<', "u2"}, {TYPE_BOOL, '|', "b1"}, {TYPE_U8, '|', "u1"},
+    {TYPE_BF16, '<', "V2"},
 };
 enum { NPY_TYPES = sizeof npy_types / sizeof *npy_types };
 
@@ -78,12 +79,16 @@ static bool read_descr(struct header *h) {
     if (length == 3 && word[0] == '>')
         return fail(h, at, "big-endian data is not supported: save it as little endian");
     for (int i = 0; i < NPY_TYPES; i++) {
-        bool one = npy_types[i].order == '|';
+        bool one = npy_types[i].order == '|' || npy_types[i].type == TYPE_BF16;
         if (length == 3 && memcmp(word + 1, npy_types[i].code, 2) == 0 &&
             (word[0] == '<' || word[0] == '=' || (one && word[0] == '|'))) {
             h->array->type = npy_types[i].type;
             return true;
         }
+    }
+    if (word_is(word, length, "bfloat16")) {
+        h->array->type = TYPE_BF16;
+        return true;
     }
     diag_line(h->diags, h->path, 1, (int)at + 1,
               "byte %zu: type '%.*s' is not supported: expected a float, an integer or bool", at,

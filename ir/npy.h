@@ -13,7 +13,8 @@ struct array {
     void *data;                 /* malloc'ed */
 };
 
-/* Messages have the byte offset as column. f16 is '<f2'; bf16 has no npy type and is refused. */
+/* Messages have the byte offset as column. f16 is '<f2'. bf16 is '<V2', as ml_dtypes' bfloat16 is saved; '|V2' and 'bfloat16'
+ * are read too. */
 bool npy_read(const char *path, struct array *, struct diags *);
 bool npy_parse(const char *path, const void *bytes, size_t length, struct array *, struct diags *);
 bool npy_write(const char *path, const struct array *, struct diags *);  /* through a temporary file: nothing half written */

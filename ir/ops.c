@@ -4,8 +4,8 @@
 #include <math.h>
 
 const struct op_info op_info[OP_COUNT] = {
-#define X(id, spelling, arity, notation, precedence, flags)                                        \
-    {#id, spelling, arity, notation, precedence, flags},
+#define X(id, spelling, arity, notation, precedence, flags, error, units)                          \
+    {#id, spelling, arity, notation, precedence, flags, error, units},
     OP_TABLE(X)
 #undef X
 };

@@ -1,7 +1,7 @@
 /* Single elements of a program's results: each statement is inverted at the element, what it reads
  * is computed in the same way, and every value is kept, so that the work follows from what the
  * elements need. */
-#include "ir/interp.h"
+#include "ir/interp_bound.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,12 +37,18 @@ struct inverse {
     int64_t target[MAX_DIMS];
     union value sum; /* the element so far */
     bool found;
+    /* with bounds: the same, and whether the element is a sum of floats, perhaps of products */
+    struct bounded *bounded, element;
+    struct bounded_sum *terms;
+    const bool *crisp;
+    double unit;
+    bool adds, products;
 };
 
 struct kept {
     int64_t element;
     int stmt; /* the state after this statement; -1: an empty slot */
-    union value value;
+    struct shade value; /* without bounds its v alone */
 };
 
 struct sampler {
@@ -56,7 +62,7 @@ struct sampler {
     struct arena arena;
     struct kept *kept;
     size_t nkept, cap;
-    bool failed;
+    bool failed, bounds;
 };
 
 static size_t slot_of(const struct sampler *m, int64_t element, int stmt) {
@@ -82,7 +88,7 @@ static bool kept_grow(struct sampler *m) {
     return true;
 }
 
-static void keep(struct sampler *m, int64_t element, int stmt, union value v) {
+static void keep(struct sampler *m, int64_t element, int stmt, struct shade v) {
     if (2 * m->nkept >= m->cap && !kept_grow(m)) {
         m->failed = true;
         return;
@@ -129,6 +135,16 @@ static void rows_open(struct sampler *m, struct inverse *v) {
     }
 }
 
+static void bounds_prepare(struct sampler *m, struct inverse *v) {
+    const struct stmt *s = v->s;
+    v->bounded = arena_array(&m->arena, (size_t)s->nops, sizeof *v->bounded);
+    v->terms = arena_array(&m->arena, 1, sizeof *v->terms);
+    v->crisp = stmt_crisp(&m->arena, m->p, s);
+    v->unit = stmt_unit(m->p, s);
+    v->adds = s->combine == COMBINE_ADD && type_is_float(m->p->buffer[s->dst.buffer].type);
+    v->products = v->adds && s->op[s->nops - 1].code == OP_MUL;
+}
+
 static void inverse_open(struct sampler *m, struct inverse *v, const struct stmt *s) {
     const struct program *p = m->p;
     v->s = s;
@@ -144,6 +160,7 @@ static void inverse_open(struct sampler *m, struct inverse *v, const struct stmt
     v->value = arena_array(&m->arena, (size_t)s->nops, sizeof *v->value);
     v->writer = arena_array(&m->arena, (size_t)s->nreads, sizeof *v->writer);
     for (int r = 0; r < s->nreads; r++) v->writer[r] = m->last[s->read[r].buffer];
+    if (m->bounds) bounds_prepare(m, v);
     for (int k = v->naxes - 1; k >= 0; k--) {
         for (int r = 0; r < v->nrows; r++) {
             int at = k * v->nrows + r;
@@ -270,11 +287,86 @@ static void visit(struct sampler *m, struct inverse *v) {
     v->found = true;
 }
 
+/* ---- with bounds ---- */
+
+static struct bounded bounded_sample(struct sampler *m, int buffer, int64_t element, int stmt);
+
+static struct bounded bounded_read(struct sampler *m, struct inverse *v, int read) {
+    const struct program *p = m->p;
+    const struct access *a = &v->s->read[read];
+    const struct buffer *f = &p->buffer[a->buffer];
+    int64_t element = 0;
+    if (a->buffer == v->s->dst.buffer && v->s->combine != COMBINE_SET)
+        return v->adds ? bounded_sum_close(v->terms) : v->element;
+    for (int d = 0; d < f->ndims; d++) {
+        const struct row *row = &v->read[read][d];
+        int64_t x = row->constant;
+        for (int i = 0; i < row->n; i++) x += row->term[i].coef * v->at[row->term[i].axis];
+        if (x < 0 || x >= f->extent[d]) return bounded_exactly(a->fill);
+        element = element * f->extent[d] + x;
+    }
+    return bounded_sample(m, a->buffer, element, v->writer[read]);
+}
+
+static void bounded_compute(struct sampler *m, struct inverse *v) {
+    const struct stmt *s = v->s;
+    struct bounded arg[3];
+    for (int n = 0; n < s->nops - v->products; n++) {
+        const struct op *o = &s->op[n];
+        int arity = op_info[o->code].arity;
+        union value i = {.i = o->code == OP_AXIS ? v->at[o->axis] : 0};
+        switch (o->code) {
+        case OP_READ:
+            v->bounded[n] = bounded_read(m, v, o->read);
+            continue;
+        case OP_LITERAL:
+            v->bounded[n] = bounded_exactly(o->value);
+            continue;
+        case OP_AXIS:
+            v->bounded[n] = bounded_exactly(type_convert(o->type, TYPE_I64, i));
+            continue;
+        default:
+            break;
+        }
+        for (int k = 0; k < arity; k++) arg[k] = v->bounded[o->arg[k]];
+        v->bounded[n] = bounded_eval(o->code, o->type, s->op[o->arg[arity - 1]].type, arg, v->crisp[n]);
+    }
+}
+
+static void bounded_visit(struct sampler *m, struct inverse *v) {
+    const struct stmt *s = v->s;
+    const struct op *root = &s->op[s->nops - 1];
+    enum type t = m->p->buffer[s->dst.buffer].type, in = type_is_float(t) ? type_computed(t) : t;
+    bounded_compute(m, v);
+    v->found = true;
+    if (v->products) {
+        bounded_sum_product(v->terms, &v->bounded[root->arg[0]], &v->bounded[root->arg[1]], root->type);
+        return;
+    }
+    struct bounded x = v->bounded[s->nops - 1];
+    if (v->adds) {
+        bounded_sum_add(v->terms, &x);
+        return;
+    }
+    if (s->combine == COMBINE_ADD) {
+        bounded_add_integer(t, &v->element, &x);
+        return;
+    }
+    if (s->combine != COMBINE_SET) {
+        struct bounded arg[2] = {v->element, x};
+        x = bounded_eval(combiner_op(s->combine), in, in, arg, false);
+    }
+    v->element = bounded_store(t, x);
+}
+
 /* All points, in the order of the interpreter. */
 static void visit_from(struct sampler *m, struct inverse *v, int k) {
     int64_t from, to;
     if (k == v->naxes) {
-        visit(m, v);
+        if (m->bounds)
+            bounded_visit(m, v);
+        else
+            visit(m, v);
         return;
     }
     if (!range_of_axis(m, v, k, &from, &to)) return;
@@ -293,6 +385,14 @@ static bool constants_hold(const struct inverse *v) {
     return true;
 }
 
+static void aim(struct inverse *v, const struct buffer *f, int64_t element) {
+    for (int d = f->ndims - 1; d >= 0; d--) {
+        v->target[d] = element % f->extent[d];
+        element /= f->extent[d];
+    }
+    v->found = false;
+}
+
 /* The element after statement `stmt`, which writes its buffer; -1: as it came. */
 static union value sample(struct sampler *m, int buffer, int64_t element, int stmt) {
     const struct buffer *f = &m->p->buffer[buffer];
@@ -304,19 +404,37 @@ static union value sample(struct sampler *m, int buffer, int64_t element, int st
         return data ? type_load(f->type, data + (size_t)element * type_size(f->type)) : zero;
     }
     size_t k = slot_of(m, element, stmt);
-    if (m->kept[k].stmt >= 0) return m->kept[k].value;
+    if (m->kept[k].stmt >= 0) return m->kept[k].value.v;
     struct inverse *v = &m->inverse[stmt];
     bool adds = v->s->combine != COMBINE_SET;
-    int64_t rest = element;
-    for (int d = f->ndims - 1; d >= 0; d--) {
-        v->target[d] = rest % f->extent[d];
-        rest /= f->extent[d];
-    }
-    v->found = false;
+    aim(v, f, element);
     v->sum = adds ? sample(m, buffer, element, v->before) : zero;
     if (constants_hold(v)) visit_from(m, v, 0);
     union value x = v->found || adds ? v->sum : sample(m, buffer, element, v->before);
-    keep(m, element, stmt, x);
+    keep(m, element, stmt, (struct shade){.v = x});
+    return x;
+}
+
+static struct bounded bounded_sample(struct sampler *m, int buffer, int64_t element, int stmt) {
+    const struct buffer *f = &m->p->buffer[buffer];
+    struct bounded zero = {0};
+    if (m->failed) return zero;
+    if (stmt < 0) {
+        const unsigned char *data = m->data[buffer];
+        return data ? bounded_exactly(type_load(f->type, data + (size_t)element * type_size(f->type))) : zero;
+    }
+    size_t k = slot_of(m, element, stmt);
+    if (m->kept[k].stmt >= 0) return shade_open(&m->kept[k].value);
+    struct inverse *v = &m->inverse[stmt];
+    bool combines = v->s->combine != COMBINE_SET;
+    aim(v, f, element);
+    v->element = combines ? bounded_sample(m, buffer, element, v->before) : zero;
+    if (v->adds) bounded_sum_open(v->terms, f->type, v->unit, v->element);
+    if (constants_hold(v)) visit_from(m, v, 0);
+    struct bounded x = v->found && v->adds ? bounded_sum_close(v->terms)
+                       : v->found || combines ? v->element
+                                              : bounded_sample(m, buffer, element, v->before);
+    keep(m, element, stmt, shade_of(&x));
     return x;
 }
 
@@ -339,12 +457,15 @@ static bool sampler_open(struct sampler *m) {
 }
 
 static bool sample_all(struct sampler m, int buffer, const int64_t *element, int n,
-                       union value *out) {
+                       union value *out, struct bounded *bounded) {
     const struct program *p = m.p;
     bool ok = sampler_open(&m);
     for (int k = 0; k < n && ok; k++) {
         ok = element[k] >= 0 && element[k] < p->buffer[buffer].elements;
-        if (ok) out[k] = sample(&m, buffer, element[k], m.last[buffer]);
+        if (ok && bounded)
+            bounded[k] = bounded_sample(&m, buffer, element[k], m.last[buffer]);
+        else if (ok)
+            out[k] = sample(&m, buffer, element[k], m.last[buffer]);
         ok = ok && !m.failed;
     }
     if (m.over && m.over->visits) *m.over->visits += m.visits;
@@ -355,10 +476,15 @@ static bool sample_all(struct sampler m, int buffer, const int64_t *element, int
 
 bool program_sample(const struct program *p, void *const *data, int buffer, const int64_t *element,
                     int n, union value *out) {
-    return sample_all((struct sampler){.p = p, .data = data}, buffer, element, n, out);
+    return sample_all((struct sampler){.p = p, .data = data}, buffer, element, n, out, NULL);
+}
+
+bool program_sample_bounded(const struct program *p, void *const *data, int buffer, const int64_t *element, int n,
+                            struct bounded *out) {
+    return sample_all((struct sampler){.p = p, .data = data, .bounds = true}, buffer, element, n, NULL, out);
 }
 
 bool program_sample_over(const struct program *p, const struct arithmetic *over, int buffer,
                          const int64_t *element, int n, union value *out) {
-    return sample_all((struct sampler){.p = p, .over = over}, buffer, element, n, out);
+    return sample_all((struct sampler){.p = p, .over = over}, buffer, element, n, out, NULL);
 }

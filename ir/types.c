@@ -68,17 +68,18 @@ static uint16_t float_pack(double x, int ebits, int fbits) {
 }
 
 static double float_unpack(uint16_t bits, int ebits, int fbits) {
-    int bias = (1 << (ebits - 1)) - 1;
-    int e = bits >> fbits & ((1 << ebits) - 1);
-    int fraction = bits & ((1 << fbits) - 1);
+    int bias = (1 << (ebits - 1)) - 1, top = (1 << ebits) - 1;
+    int e = bits >> fbits & top;
+    uint64_t fraction = bits & ((1u << fbits) - 1), sign = (uint64_t)(bits & 0x8000) << 48;
     double x;
-    if (e == (1 << ebits) - 1)
-        x = fraction ? NAN : INFINITY;
-    else if (e == 0)
-        x = ldexp(fraction, 1 - bias - fbits);
-    else
-        x = ldexp(fraction + (1 << fbits), e - bias - fbits);
-    return bits & 0x8000 ? -x : x;
+    if (e == 0) {
+        x = (double)fraction * (ebits == 5 ? 0x1p-24 : 0x1p-133);
+        return sign ? -x : x;
+    }
+    uint64_t wide = e == top ? 0x7ff : (uint64_t)(e - bias + 1023);
+    wide = sign | wide << 52 | fraction << (52 - fbits);
+    memcpy(&x, &wide, sizeof x);
+    return x;
 }
 
 union value type_load(enum type t, const void *at) {

@@ -116,12 +116,32 @@ static void round_trip_of(enum type type, int ndims, const int64_t *extent, cons
     diags_free(&d);
 }
 
+/* As ml_dtypes saves it, as numpy saves a copy of that, and by its name. */
+static void reads_bf16(void **state) {
+    (void)state;
+    static const char *const descr[] = {"<V2", "|V2", "bfloat16"};
+    uint16_t x[3] = {0x3f80, 0xc000, 0x7f80};
+    for (int i = 0; i < 3; i++) {
+        char dict[128];
+        unsigned char file[256];
+        struct diags d;
+        struct array a;
+        diags_init(&d);
+        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }",
+                 descr[i]);
+        assert_true(npy_parse("a.npy", file, make_file(file, dict, x, sizeof x), &a, &d));
+        assert_int_equal(a.type, TYPE_BF16);
+        assert_memory_equal(a.data, x, sizeof x);
+        array_free(&a);
+        diags_free(&d);
+    }
+}
+
 static void writes_and_reads_back(void **state) {
     (void)state;
     char path[64];
     snprintf(path, sizeof path, "/tmp/isamap-npy-%ld.npy", (long)getpid());
     for (int t = 0; t < TYPE_COUNT; t++) {
-        if (t == TYPE_BF16) continue;
         round_trip_of((enum type)t, 3, (int64_t[]){2, 3, 5}, path);
         round_trip_of((enum type)t, 1, (int64_t[]){7}, path);
         round_trip_of((enum type)t, 0, NULL, path);
@@ -139,14 +159,11 @@ static void says_why_files_fail(void **state) {
     assert_false(npy_read("/nonexistent/x.npy", &a, &d));
     assert_non_null(strstr(first(&d), "No such file or directory"));
     assert_false(npy_read("/tmp", &a, &d));
-    a = (struct array){.type = TYPE_BF16, .elements = 1};
-    assert_false(npy_write("/tmp/isamap-bf16.npy", &a, &d));
-    assert_non_null(strstr(d.at[d.n - 1].text, "no type for bf16"));
-    a.type = TYPE_U8;
+    a = (struct array){.type = TYPE_U8, .elements = 1};
     a.data = "x";
     assert_false(npy_write("/nonexistent/x.npy", &a, &d));
     assert_false(npy_write("/tmp", &a, &d));
-    assert_int_equal(d.errors, 5);
+    assert_int_equal(d.errors, 4);
     diags_free(&d);
 }
 
@@ -180,8 +197,11 @@ static void survives_damage(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_numpy_writes), cmocka_unit_test(refuses_with_reasons),
-        cmocka_unit_test(writes_and_reads_back),   cmocka_unit_test(says_why_files_fail),
+        cmocka_unit_test(reads_what_numpy_writes),
+        cmocka_unit_test(refuses_with_reasons),
+        cmocka_unit_test(reads_bf16),
+        cmocka_unit_test(writes_and_reads_back),
+        cmocka_unit_test(says_why_files_fail),
         cmocka_unit_test(survives_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

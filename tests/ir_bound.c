@@ -1,0 +1,483 @@
+/* The error bounds of the reference: what operations and sums can be in the types that
+ * implementations compute in never leaves them, and they are not idle. */
+#include "tests/ir_support.h"
+
+#include "ir/bound.h"
+
+#include <float.h>
+
+enum { TRIALS = 100000, SUMS = 1200, MOST_TERMS = 700 };
+
+static double uniform(uint64_t *seed) { /* in [-1, 1) */
+    return (double)(next_random(seed) >> 11) * 0x1p-52 - 1;
+}
+
+/* Magnitudes over several binades; now and then 0, a tie, a small integer. */
+static double pick(uint64_t *seed) {
+    uint64_t r = next_random(seed) >> 40;
+    if (r % 16 == 0) return 0;
+    if (r % 16 == 1) return (double)(r / 16 % 9) - 4;
+    if (r % 16 == 2) return (double)(r / 16 % 9) / 2 - 2;
+    return ldexp(uniform(seed), (int)(r / 16 % 9) - 4);
+}
+
+static struct bounded pick_bounded(enum type t, uint64_t *seed) {
+    struct bounded x = {.v.f = type_round(t, pick(seed))};
+    if (next_random(seed) & 0x100) return x;
+    x.below = ldexp(fabs(uniform(seed)), -(int)(next_random(seed) >> 40) % 20);
+    x.above = ldexp(fabs(uniform(seed)), -(int)(next_random(seed) >> 40) % 20);
+    return x;
+}
+
+static double within(const struct bounded *x, uint64_t *seed) {
+    uint64_t r = next_random(seed) >> 40;
+    double s = uniform(seed);
+    if (r % 4 == 0) s = 1;
+    if (r % 4 == 1) s = -1;
+    return x->v.f + s * (s < 0 ? x->below : x->above);
+}
+
+static long double exactly(enum opcode op, long double a, long double b, long double c) {
+    switch (op) {
+    case OP_ADD:
+        return a + b;
+    case OP_SUB:
+        return a - b;
+    case OP_MUL:
+        return a * b;
+    case OP_DIV:
+        return a / b;
+    case OP_MOD:
+        return fmodl(a, b);
+    case OP_NEG:
+        return -a;
+    case OP_MIN:
+        return fminl(a, b);
+    case OP_MAX:
+        return fmaxl(a, b);
+    case OP_ABS:
+        return fabsl(a);
+    case OP_FLOOR:
+        return floorl(a);
+    case OP_CEIL:
+        return ceill(a);
+    case OP_ROUND:
+        return rintl(a);
+    case OP_SQRT:
+        return sqrtl(a);
+    case OP_RSQRT:
+        return 1 / sqrtl(a);
+    case OP_EXP:
+        return expl(a);
+    case OP_LOG:
+        return logl(a);
+    case OP_SIN:
+        return sinl(a);
+    case OP_COS:
+        return cosl(a);
+    case OP_TANH:
+        return tanhl(a);
+    case OP_SIGMOID:
+        return 1 / (1 + expl(-a));
+    case OP_ERF:
+        return erfl(a);
+    case OP_POW:
+        return powl(a, b);
+    case OP_CLIP:
+        return fminl(fmaxl(a, b), c);
+    default:
+        fail_msg("no operation on floats");
+        return 0;
+    }
+}
+
+static bool is_elementwise(enum opcode op) {
+    return op_info[op].arity > 0 && op_info[op].error != ERROR_BITS &&
+           op_info[op].error != ERROR_COMPARE && op != OP_SELECT && op != OP_CAST;
+}
+
+/* Any operands in their ranges, any rounding within the operation's units: the result is in its
+ * range. */
+static void holds_for(enum opcode op, enum type t, uint64_t *seed) {
+    struct bounded arg[3];
+    double a[3] = {0};
+    enum type in = type_computed(t);
+    for (int k = 0; k < op_info[op].arity; k++) {
+        arg[k] = pick_bounded(t, seed);
+        a[k] = within(&arg[k], seed);
+    }
+    struct bounded x = bounded_eval(op, t, t, arg, false);
+    long double y = exactly(op, a[0], a[1], a[2]);
+    if (op_info[op].units && isfinite((double)y))
+        y += y * (long double)(type_unit(in) * uniform(seed) * (op_info[op].units - 1));
+    double r = type_round(in, (double)y);
+    if (op_info[op].units == 1) r = type_round(in, (double)exactly(op, a[0], a[1], a[2]));
+    if (op_info[op].units == 0 || in == TYPE_F64) r = (double)y;
+    if (isinf(x.below) || (isnan(r) && isnan(x.v.f)) || r == x.v.f) return;
+    double slack = 1e-14 * (fabs(r) + fabs(x.v.f) + fabs(a[0]) + fabs(a[1]));
+    if (r >= x.v.f - x.below - slack && r <= x.v.f + x.above + slack) return;
+    fail_msg(
+        "%s of %s: (%.17g -%g +%g, %.17g -%g +%g) at (%.17g, %.17g) is %.17g, not in %.17g -%g +%g",
+        op_info[op].id, type_name(t), arg[0].v.f, arg[0].below, arg[0].above, arg[1].v.f,
+        arg[1].below, arg[1].above, a[0], a[1], r, x.v.f, x.below, x.above);
+}
+
+static void operations_stay_in_their_bounds(void **state) {
+    (void)state;
+    static const enum type types[] = {TYPE_F32, TYPE_F16, TYPE_BF16, TYPE_F64};
+    uint64_t seed = 7;
+    for (int op = 0; op < OP_COUNT; op++)
+        for (int n = 0; is_elementwise(op) && n < TRIALS; n++) holds_for(op, types[n % 4], &seed);
+}
+
+/* Exact operands: no rounding is allowed for where none happens, and one at most where it does. */
+static void exact_operands_leave_little(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    for (int n = 0; n < TRIALS; n++) {
+        struct bounded a[2] = {{.v.f = (float)pick(&seed)}, {.v.f = (float)pick(&seed)}};
+        struct bounded p = bounded_eval(OP_MUL, TYPE_F32, TYPE_F32, a, false);
+        double exact = a[0].v.f * a[1].v.f;
+        if ((float)exact == exact) assert_true(bounded_is_exact(&p));
+        assert_true(p.above <= 0x1p-24 * fabs(exact) * 1.001 + FLT_MIN);
+        p = bounded_eval(OP_MUL, TYPE_F32, TYPE_F32, a, true);
+        assert_true(bounded_is_exact(&p) && p.v.f == (float)exact);
+    }
+}
+
+/* ---- sums ---- */
+
+enum shape {
+    RANDOM,
+    POSITIVE,
+    EQUAL,
+    RAMPS,
+    ALTERNATING,
+    CANCELLING,
+    SMALL_AFTER_LARGE,
+    WHOLE,
+    SHAPES
+};
+
+static double term_of(enum shape shape, int k, int n, uint64_t *seed) {
+    switch (shape) {
+    case POSITIVE:
+        return fabs(uniform(seed));
+    case EQUAL:
+        return 0.1;
+    case RAMPS:
+        return (k < n / 2 ? 1 : -1) + uniform(seed) / 64;
+    case ALTERNATING:
+        return (k % 2 ? 1 : -1) * (1 + uniform(seed) / 64);
+    case CANCELLING:
+        return k == n - 1 ? -0.5 * (n - 1) : fabs(uniform(seed));
+    case SMALL_AFTER_LARGE:
+        return k == 0 ? 100 : 1e-6;
+    case WHOLE:
+        return (double)(int)(uniform(seed) * 3);
+    default:
+        return uniform(seed);
+    }
+}
+
+/* A sum in the type, in one of several orders: as they come, backwards, shuffled, on lanes, in
+ * blocks, by halves. */
+static double halves(enum type t, const double *x, int n) {
+    if (n == 1) return x[0];
+    return type_round(t, halves(t, x, n / 2) + halves(t, x + n / 2, n - n / 2));
+}
+
+static double add_up(enum type t, double *x, int n, int order, uint64_t *seed) {
+    double lane[16] = {0}, sum = 0;
+    int lanes = order == 3 ? 16 : order == 4 ? 8 : 1;
+    if (order == 5) return halves(t, x, n);
+    for (int k = n - 1; k > 0 && order == 2; k--) {
+        int other = (int)(next_random(seed) >> 33) % (k + 1);
+        double y = x[k];
+        x[k] = x[other];
+        x[other] = y;
+    }
+    for (int k = 0; k < n; k++) {
+        int l = order == 4 ? k * lanes / n : k % lanes;
+        lane[l] = type_round(t, lane[l] + x[order == 1 ? n - 1 - k : k]);
+    }
+    for (int l = 0; l < lanes; l++) sum = type_round(t, sum + lane[l]);
+    return sum;
+}
+
+static double sums_of(enum type t, enum type in, enum shape shape, uint64_t *seed) {
+    static double x[MOST_TERMS];
+    int n = 1 + (int)(next_random(seed) >> 33) % MOST_TERMS;
+    struct bounded_sum s;
+    bounded_sum_open(&s, t, type_unit(in), bounded_exactly((union value){.f = 0}));
+    for (int k = 0; k < n; k++) {
+        x[k] = type_round(in, term_of(shape, k, n, seed));
+        struct bounded term = {.v.f = x[k]};
+        bounded_sum_add(&s, &term);
+    }
+    struct bounded want = bounded_sum_close(&s);
+    double worst = 0;
+    for (int order = 0; order < 6; order++) {
+        enum type accumulator = order % 2 ? type_computed(t) : t;
+        double got = type_round(t, add_up(accumulator, x, n, order, seed)),
+               e = fabs(got - want.v.f);
+        bool stagnates = shape == CANCELLING && order == 2 &&
+                         type_unit(t) > 0x1p-24; /* what little adds up to is lost */
+        if (isinf(want.above) || e == 0 || stagnates) continue;
+        if (e > fmax(want.below, want.above))
+            fail_msg("%s: %d terms of shape %d in order %d: %.17g, not in %.17g within %g",
+                     type_name(t), n, shape, order, got, want.v.f, want.above);
+        worst = fmax(worst, e / want.above);
+    }
+    return worst;
+}
+
+static void sums_stay_in_their_bounds(void **state) {
+    (void)state;
+    static const enum type types[][2] = {
+        {TYPE_F32, TYPE_F32}, {TYPE_F32, TYPE_BF16}, {TYPE_F16, TYPE_F16}, {TYPE_BF16, TYPE_BF16}};
+    uint64_t seed = 11;
+    for (int t = 0; t < 4; t++)
+        for (int shape = 0; shape < SHAPES; shape++) {
+            double worst = 0;
+            for (int n = 0; n < SUMS / SHAPES; n++)
+                worst = fmax(worst, sums_of(types[t][0], types[t][1], shape, &seed));
+            if (shape == RANDOM && !(worst > 0.005))
+                fail_msg("%s: errors reach %g of the bounds only", type_name(types[t][0]), worst);
+        }
+}
+
+/* Products of factors that err: each by its own amount, all by one factor, or all by one shift. */
+static void sums_of_products_stay_in_their_bounds(void **state) {
+    (void)state;
+    uint64_t seed = 5;
+    for (int n = 0; n < 3000; n++) {
+        int terms = 1 + (int)(next_random(&seed) >> 33) % MOST_TERMS, common = n % 3;
+        double unit = n % 2 ? 0x1p-8 : 0x1p-24, at = uniform(&seed), got = 0;
+        bool positive = n % 5 == 0;
+        struct bounded_sum s;
+        bounded_sum_open(&s, TYPE_F32, unit, bounded_exactly((union value){.f = 0}));
+        for (int k = 0; k < terms; k++) {
+            double x = uniform(&seed), e, d = common ? at : uniform(&seed);
+            if (positive) x = fabs(x);
+            e = common == 2 ? unit : unit * fabs(x);
+            struct bounded a = {.v.f = x, .below = e, .above = e},
+                           b = {.v.f = (float)uniform(&seed)};
+            if (positive) b.v.f = fabs(b.v.f);
+            bounded_sum_product(&s, &a, &b, TYPE_F32);
+            double used = common == 1 ? x * (1 + d * unit) : x + d * e;
+            got = (float)(got + (float)(used * b.v.f));
+        }
+        struct bounded want = bounded_sum_close(&s);
+        if (fabs(got - want.v.f) > want.above)
+            fail_msg("%d products, errors %d: %.17g, not in %.17g within %g", terms, common, got,
+                     want.v.f, want.above);
+    }
+}
+
+static void whole_numbers_are_summed_exactly(void **state) {
+    (void)state;
+    struct bounded_sum s;
+    bounded_sum_open(&s, TYPE_F32, 0, bounded_exactly((union value){.f = 0}));
+    for (int k = 0; k < 1000; k++) {
+        struct bounded a = {.v.f = k % 7 - 3}, b = {.v.f = k % 5};
+        bounded_sum_product(&s, &a, &b, TYPE_F32);
+    }
+    struct bounded x = bounded_sum_close(&s);
+    assert_true(bounded_is_exact(&x));
+    struct bounded large = {.v.f = 0x1p25};
+    bounded_sum_add(&s, &large);
+    x = bounded_sum_close(&s);
+    assert_false(bounded_is_exact(&x));
+}
+
+/* ---- steps, infinities ---- */
+
+static void steps_are_undecided_at_their_edges(void **state) {
+    (void)state;
+    struct bounded near = {.v.f = 2.4999, .below = 0.001, .above = 0.001},
+                   far = {.v.f = 2.4, .below = 0.001, .above = 0.001};
+    struct bounded r = bounded_eval(OP_ROUND, TYPE_F32, TYPE_F32, &near, false);
+    assert_true(r.v.f == 2 && r.below == 0 && r.above == 1 && r.loose);
+    struct bounded i = bounded_eval(OP_CAST, TYPE_I8, TYPE_F32, &r, false);
+    assert_true(i.v.i == 2 && i.below == 0 && i.above == 1 && i.loose);
+    r = bounded_eval(OP_ROUND, TYPE_F32, TYPE_F32, &far, false);
+    assert_true(bounded_is_exact(&r) && !r.loose);
+    struct bounded edge[2] = {near, {.v.f = 2.5}};
+    struct bounded c = bounded_eval(OP_LT, TYPE_BOOL, TYPE_F32, edge, false);
+    assert_true(c.v.i == 1 && c.below == 1 && c.loose);
+    struct bounded unlike[3] = {c, {.v.f = 1}, {.v.f = 5}}, alike[3] = {c, near, {.v.f = 2.5}};
+    r = bounded_eval(OP_SELECT, TYPE_F32, TYPE_F32, unlike, false);
+    assert_true(r.loose && r.v.f == 1 && r.above == 4);
+    r = bounded_eval(OP_SELECT, TYPE_F32, TYPE_F32, alike, false);
+    assert_true(!r.loose && r.above < 0.002);
+    struct bounded same[2] = {near, near};
+    c = bounded_eval(OP_EQ, TYPE_BOOL, TYPE_F32, same, false); /* what a maximum chose is itself */
+    assert_true(c.v.i == 1 && bounded_is_exact(&c));
+    struct bounded clip[3] = {near, {.v.f = 0}, {.v.f = 1}};
+    r = bounded_eval(OP_CLIP, TYPE_F32, TYPE_F32, clip, false);
+    assert_true(r.v.f == 1 && bounded_is_exact(&r));
+}
+
+static void infinities_are_values(void **state) {
+    (void)state;
+    struct bounded big[2] = {{.v.f = 60000}, {.v.f = 10000}}, zero[2] = {{.v.f = 0}, {.v.f = 0}};
+    struct bounded r =
+        bounded_store(TYPE_F16, bounded_eval(OP_ADD, TYPE_F16, TYPE_F16, big, false));
+    assert_true(isinf(r.v.f) && bounded_is_exact(&r));
+    big[1].v.f = 5503;
+    big[1].below = big[1].above = 20; /* on both sides of the largest */
+    r = bounded_store(TYPE_F16, bounded_eval(OP_ADD, TYPE_F16, TYPE_F16, big, false));
+    assert_true(isinf(r.above) && r.loose);
+    r = bounded_eval(OP_DIV, TYPE_F32, TYPE_F32, zero, false);
+    assert_true(isnan(r.v.f) && bounded_is_exact(&r));
+    zero[0].above = 1e-3;
+    r = bounded_eval(OP_DIV, TYPE_F32, TYPE_F32, zero, false);
+    assert_true(isinf(r.above) && r.loose);
+    struct bounded low = {.v.f = -INFINITY};
+    r = bounded_eval(OP_EXP, TYPE_F32, TYPE_F32, &low, false);
+    assert_true(r.v.f == 0 && r.above <= FLT_MIN);
+    struct bounded near = {.v.f = 1e-3, .below = 1, .above = 1};
+    r = bounded_eval(OP_LOG, TYPE_F32, TYPE_F32, &near, false);
+    assert_true(isinf(r.above) && r.loose);
+}
+
+/* Integers that are not certain: every value is tried; wide ones keep to their type. */
+static void integers_follow(void **state) {
+    (void)state;
+    struct bounded a[2] = {{.v.i = 5, .below = 0, .above = 1, .loose = true}, {.v.i = 3}};
+    struct bounded r = bounded_eval(OP_MOD, TYPE_I32, TYPE_I32, a, false);
+    assert_true(r.v.i == 2 && r.below == 2 && r.above == 0 && r.loose);
+    a[1].v.i = INT64_C(9007199254740993);
+    struct bounded b[2] = {{.v.i = 2}, a[1]};
+    r = bounded_eval(OP_ADD, TYPE_I64, TYPE_I64, b, false);
+    assert_true(r.v.i == INT64_C(9007199254740995) && bounded_is_exact(&r));
+    struct bounded wide[2] = {{.v.i = 100, .below = 90, .above = 90}, {.v.i = 100}};
+    r = bounded_eval(OP_ADD, TYPE_I32, TYPE_I32, wide, false);
+    assert_true(r.above == 90 && r.below == 90);
+    r = bounded_eval(OP_ADD, TYPE_I8, TYPE_I8, wide, false);
+    assert_true(isinf(r.above)); /* may wrap */
+}
+
+/* ---- programs ---- */
+
+static struct bounds *bounds_of(struct trial *t) {
+    struct bounds *b = program_run_bounded(t->p, t->data, &t->diags);
+    if (!b) diags_print(&t->diags, stderr);
+    assert_non_null(b);
+    return b;
+}
+
+/* The interpreter in the types lies in the bounds; samples have the same. */
+static void check_program(const char *path, const char *sizes, const char *out, bool samples) {
+    struct trial t;
+    trial_open(&t);
+    trial_read(&t, path);
+    assert_true(trial_bind(&t, sizes, ""));
+    trial_data(&t, 9);
+    struct bounds *b = bounds_of(&t);
+    int o = buffer_of(&t, out);
+    int64_t n = t.p->buffer[o].elements;
+    struct bounded *sampled = calloc((size_t)n, sizeof *sampled);
+    int64_t *at = calloc((size_t)n, sizeof *at);
+    for (int64_t k = 0; k < n; k++) at[k] = n - 1 - k;
+    assert_int_equal(program_sample_bounded(t.p, t.data, o, at, (int)n, sampled), samples);
+    trial_run(&t);
+    for (int64_t k = 0; k < n; k++) {
+        struct bounded x = bounds_at(b, o, k), y = sampled[n - 1 - k];
+        bool is_float = type_is_float(t.p->buffer[o].type);
+        double v = is_float ? x.v.f : (double)x.v.i, got = t.after[o][k];
+        if (!(fabs(got - v) <= fmax(x.below, x.above)))
+            fail_msg("%s: %s[%d] is %.9g, not %.9g within %g", path, out, (int)k, got, v, x.above);
+        if (x.above > 2e-3 * fmax(1, fabs(v)))
+            fail_msg("%s: %s[%d] = %g has a bound of %g", path, out, (int)k, v, x.above);
+        if (samples && is_float)
+            assert_true(fabs(y.v.f - v) <= 1e-12 * (1 + fabs(v)) &&
+                        fabs(y.above - x.above) <= 0.6 * x.above + 1e-15);
+        if (samples && !is_float) assert_true(y.v.i == x.v.i);
+    }
+    free(sampled);
+    free(at);
+    bounds_free(b);
+    trial_close(&t);
+}
+
+static void programs_stay_in_their_bounds(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *sizes, *out;
+        bool samples;
+    } cases[] = {
+        {"operators/gmm", "M=5 N=7 K=90", "C", true},
+        {"operators/c2d", "N=2 C=3 K=4 P=5 Q=3 R=3 S=2", "O", true},
+        {"operators/t2d", "N=1 C=3 K=2 P=3 Q=5 R=3 S=3", "O", true},
+        {"operators/scn", "M=3 N=29", "Y", true},
+        {"operators/softmax", "M=3 N=70", "Y", true},
+        {"operators/layernorm", "M=3 N=40", "Y", true},
+        {"operators/att", "B=2 T=5 D=3", "O", true},
+        {"operators/var", "M=3 N=50", "v", true},
+        {"f32/gru", "T=3 H=4", "y", false},
+        {"i8/gmm_scaled", "M=9 N=7 K=20", "D", true},
+        {"i8/residual", "N=1 C=4 H=6 W=3", "O", true},
+    };
+    char path[512];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        snprintf(path, sizeof path, SOURCE_DIR "/examples/%s.isam", cases[k].path);
+        check_program(path, cases[k].sizes, cases[k].out, cases[k].samples);
+    }
+}
+
+/* A sum over a statement's own earlier value, a scatter, a triangle, an element set again, an
+ * update in place. */
+static void statements_of_every_kind(void **state) {
+    (void)state;
+    struct trial t;
+    struct bounds *b;
+    trial_open(&t);
+    trial_parse(&t, "a",
+                "kernel a() { in A: f32[6, 9]  in B: f32[9]  in I: i32[6]  out O: f32[14]  out P: "
+                "f32[6]  out Q: i8[6]  inout R: f32[9]\n"
+                " axes i: 6, k: 9, n: 14\n temp s: f32[6]\n"
+                " O[n] = 0.125\n O[i+k] += A[i,k] * B[k]\n"
+                " s[i] = 0\n s[i] += A[i,k] * B[k] where k <= i\n"
+                " P[i] = 1\n P[i] *= 1 + A[i,k] / 8\n P[i] max= s[5-i]\n P[i] = P[i] * 0.3\n"
+                " Q[i] = i8(clip(round(f64(I[i]) * 0.5), -7, 7))\n"
+                " R[k] += R[k] * B[k]\n R[k] = sqrt(abs(R[k]))\n }");
+    assert_true(trial_bind(&t, "", ""));
+    trial_data(&t, 4);
+    b = bounds_of(&t);
+    static const char *const out[] = {"O", "P", "Q", "R"};
+    struct bounded want[4][14];
+    for (int o = 0; o < 4; o++)
+        for (int64_t k = 0; k < t.p->buffer[buffer_of(&t, out[o])].elements; k++)
+            want[o][k] = bounds_at(b, buffer_of(&t, out[o]), k);
+    bounds_free(b);
+    trial_run(&t);
+    for (int o = 0; o < 4; o++)
+        for (int64_t k = 0; k < t.p->buffer[buffer_of(&t, out[o])].elements; k++) {
+            struct bounded x = want[o][k];
+            double v = o == 2 ? (double)x.v.i : x.v.f, got = t.after[buffer_of(&t, out[o])][k];
+            if (!(fabs(got - v) <= fmax(x.below, x.above)))
+                fail_msg("%s[%d] is %.9g, not %.9g within %g", out[o], (int)k, got, v, x.above);
+            assert_true(fmax(x.below, x.above) <= 1e-5 * (1 + fabs(v)));
+            if (o == 2)
+                assert_true(bounded_is_exact(&x)); /* ties too: the product with 1/2 is exact */
+        }
+    trial_close(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operations_stay_in_their_bounds),
+        cmocka_unit_test(exact_operands_leave_little),
+        cmocka_unit_test(sums_stay_in_their_bounds),
+        cmocka_unit_test(sums_of_products_stay_in_their_bounds),
+        cmocka_unit_test(whole_numbers_are_summed_exactly),
+        cmocka_unit_test(steps_are_undecided_at_their_edges),
+        cmocka_unit_test(infinities_are_values),
+        cmocka_unit_test(integers_follow),
+        cmocka_unit_test(programs_stay_in_their_bounds),
+        cmocka_unit_test(statements_of_every_kind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -20,6 +20,8 @@ struct variation {
     const char *value[VALUES];
 };
 
+static const char another_queue[] = "another queue";
+
 static const struct variation variations[] = {
     {"sync", "depth", {"1", "2", "3", "4", "8"}},
     {"queue", "depth", {"2", "3", "4", "8", "64"}},
@@ -33,6 +35,10 @@ static const struct variation variations[] = {
     {"instruction", "latency", {"0", "1", "7", "40", "300"}},
     {"instruction", "interval", {"1", "2", "8", "50", "400"}},
     {"instruction", "blocking", {"true"}},
+    {"unit", "count", {"1", "2", "3", "4"}},
+    {"sync", "depth", {"1"}},
+    {"instruction", "queue", {another_queue}},
+    {"move", "queue", {another_queue}},
 };
 
 /* Starts of the element's tags. */
@@ -57,6 +63,15 @@ static const char *value_in(const char *tag, const char *attribute, size_t *leng
     return at;
 }
 
+/* The name of some queue of the text, "" without any: two things share it. */
+static void pick_queue(const char *text, struct tape *tape, char *out, size_t room) {
+    const char *tag[PLACES];
+    size_t length = 0;
+    int n = tags_of(text, "queue", tag);
+    const char *id = n ? value_in(tag[pick(tape, n)], "id", &length) : NULL;
+    snprintf(out, room, "%.*s", (int)length, id ? id : "");
+}
+
 /* One number of the text is another; *what says which. From the heap; NULL: there was none. */
 static char *vary_once(const char *text, struct tape *tape, struct text *what) {
     const struct variation *v =
@@ -65,7 +80,9 @@ static char *vary_once(const char *text, struct tape *tape, struct text *what) {
     int n = tags_of(text, v->element, tag), values = 0;
     while (values < VALUES && v->value[values]) values++;
     to = v->value[pick(tape, values)];
-    if (!n) return NULL;
+    char queue[32];
+    if (to == another_queue) pick_queue(text, tape, queue, sizeof queue), to = queue;
+    if (!n || !*to) return NULL;
     const char *at = tag[pick(tape, n)];
     size_t length = 0;
     const char *old = value_in(at, v->attribute, &length);

@@ -172,6 +172,7 @@ struct place fresh_place(struct maker *g, const struct list *axes, bool writes, 
                          struct grid *grid) {
     struct place p = {0};
     struct list order = *axes;
+    int64_t elements = 1;
     bool may_fill = !writes;
     if (odd(g, 3)) list_shuffle(g, &order);
     for (int k = 0; k + 1 < order.n; k++)
@@ -181,11 +182,20 @@ struct place fresh_place(struct maker *g, const struct list *axes, bool writes, 
         p.at[p.n] = fresh_affine(g, order.at[k], writes);
         class_of(g, &p.at[p.n], writes);
         extent[p.n] = room_for(g, &p.at[p.n], may_fill ? &p.fill : NULL, grid ? &grid[p.n] : NULL);
+        if (elements * extent[p.n] >
+            MAKER_ELEMENTS) { /* no room: without what is unusual, or not at all */
+            int e = extent_of(g, order.at[k]);
+            p.at[p.n] = writes ? one_term(order.at[k], 1, 0) : constant(0);
+            extent[p.n] = writes ? e : 1;
+            if (grid) grid[p.n] = (struct grid){0, 1, e};
+        }
+        elements *= extent[p.n];
         if (!writes && p.at[p.n].offset > 0) is_a(g, CLASS_OFFSET);
         p.n++;
     }
     if (p.n < MAKER_DIMS && odd(g, 16)) add_constant(g, &p, extent, grid);
-    if (!writes && order.n && p.n < MAKER_DIMS && odd(g, 16)) { /* the same axis again */
+    if (!writes && order.n && p.n < MAKER_DIMS && elements < 1000 &&
+        odd(g, 16)) { /* the same axis again */
         p.at[p.n] = fresh_affine(g, order.at[pick_of(g, order.n)], true);
         extent[p.n] = room_for(g, &p.at[p.n], NULL, NULL);
         is_a(g, CLASS_DIAGONAL);

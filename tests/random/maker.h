@@ -4,7 +4,14 @@
 
 #include "tests/random/random.h"
 
-enum { MAKER_AXES = 56, MAKER_BUFFERS = 160, MAKER_DIMS = 5, MAKER_LINES = 400, TERMS = 3 };
+enum {
+    MAKER_AXES = 56,
+    MAKER_BUFFERS = 160,
+    MAKER_DIMS = 5,
+    MAKER_LINES = 400,
+    TERMS = 3,
+    MAKER_ELEMENTS = 1 << 21
+};
 
 /* What is known of all values of a buffer or an expression: |v| <= most, v is a multiple of
  * 2^grain. Floats whose bits between the two fit their type are exact in any order of summation. */

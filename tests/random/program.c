@@ -69,6 +69,9 @@ static void next_step(struct maker *g, const struct scheme *type) {
         make_contraction(g, type, -1);
         return;
     }
+    int64_t elements = 1;
+    for (int d = 0; d < g->var[from].ndims; d++) elements *= g->var[from].extent[d];
+    if (elements > MAKER_ELEMENTS) return;
     int how = pick(g->tape, 12);
     if (!g->spice) how %= 4;
     const struct variable *v = &g->var[from];

@@ -67,7 +67,22 @@ void add_configure(struct work *w, struct nodes *out, struct node n, uint64_t us
     w->s->cost += configure_cycles(w->m, n.configure->configure);
 }
 
-bool configure_error(struct work *w, int state, const char *what) {
+int state_stmt(const struct work *w, const struct node *at, int n, int state) {
+    for (int i = 0, stmt; i < n; i++) {
+        if (at[i].kind == NODE_ISSUE && at[i].issue->stmt >= 0 && needs_state(w, &at[i], state) &&
+            w->p->stmt[at[i].issue->stmt].combine != COMBINE_SET)
+            return at[i].issue->stmt;
+        if (at[i].kind == NODE_LOOP &&
+            (stmt = state_stmt(w, at[i].loop->body, at[i].loop->nbody, state)) >= 0)
+            return stmt;
+    }
+    return -1;
+}
+
+bool configure_error(struct work *w, int state, int stmt, const char *what) {
+    const char *why =
+        arena_printf(w->arena, "state '%s' cannot be set: %s", w->m->state[state].id, what);
+    if (task_refuse(w, stmt, why)) return false;
     diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
               "state '%s' of machine '%s' cannot be set: %s", w->m->state[state].id, w->m->name,
               what);
@@ -88,7 +103,7 @@ bool configures_place(struct work *w, struct nodes *prepare, struct nodes *run) 
         const struct configure *c = configure < 0 ? NULL : &w->m->configure[configure];
         bool ok = c;
         if (!c)
-            configure_error(w, s, "no configure sets it alone");
+            configure_error(w, s, state_stmt(w, run->at, run->n, s), "no configure sets it alone");
         else if (c->at_launch || c->at_program)
             ok = configure_objects(w, s, configure, prepare, run);
         else

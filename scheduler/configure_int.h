@@ -32,6 +32,9 @@ struct node configure_node(struct work *, int configure, struct state_value *, i
 /* The configure with the syncs that order it with the queues that use the state. */
 void add_configure(struct work *, struct nodes *, struct node, uint64_t users);
 uint64_t state_users(const struct work *, const struct node *, int n, int state);
-bool configure_error(struct work *, int state, const char *what);
+/* The first sums whose issues there need it; -1: none. */
+int state_stmt(const struct work *, const struct node *, int n, int state);
+/* False. Sums that can be mapped otherwise are (task_refuse); else an error. stmt: whose issue wants it. */
+bool configure_error(struct work *, int state, int stmt, const char *what);
 
 #endif

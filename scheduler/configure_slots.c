@@ -39,7 +39,7 @@ static bool issue_value(struct placer *p, const struct issue_node *n, const stru
     if (!need) return false;
     if (need_fields(p->w, n, need, field)) return true;
     if (!p->failed)
-        configure_error(p->w, p->state, "a value depends on more than sizes and strides");
+        configure_error(p->w, p->state, n->stmt, "a value depends on more than sizes and strides");
     p->failed = true;
     return false;
 }
@@ -220,8 +220,9 @@ bool configure_objects(struct work *w, int state, int configure, struct nodes *p
     struct nodes out = {0};
     for (int i = 0; i < run->n; i++) collect(&p, &run->at[i], 1, &v);
     int64_t count = w->m->state[state].count;
+    int stmt = state_stmt(w, run->at, run->n, state);
     if (count >= 0 && v.n > count)
-        return configure_error(w, state, "more values are needed than it has slots");
+        return configure_error(w, state, stmt, "more values are needed than it has slots");
     for (int k = 0; k < v.n; k++) {
         struct state_value *set = arena_alloc(&w->s->arena, sizeof *set);
         *set = (struct state_value){
@@ -229,7 +230,7 @@ bool configure_objects(struct work *w, int state, int configure, struct nodes *p
             arena_copy(&w->s->arena, v.at[k].field, sizeof(struct sx *) * (size_t)p.nfields)};
         for (int f = 0; f < p.nfields; f++)
             if (!sx_constant(set->value[f], NULL))
-                return configure_error(w, state,
+                return configure_error(w, state, stmt,
                                        "a value changes while it runs, but it is set before");
         nodes_add(w, &out, configure_node(w, configure, set, 1));
     }

@@ -5,7 +5,8 @@
 #include <string.h>
 
 static bool fail(struct placer *p, const char *what) {
-    if (!p->failed) configure_error(p->w, p->state, what);
+    int stmt = p->at ? state_stmt(p->w, p->at, 1, p->state) : -1;
+    if (!p->failed) configure_error(p->w, p->state, stmt, what);
     p->failed = true;
     return false;
 }
@@ -135,6 +136,7 @@ static int run_from(struct placer *p, const struct node *at, int n, int from, st
     int end = from;
     while (end < n) {
         struct words more = *v;
+        p->at = &at[end];
         if (!collect(p, &at[end], &more)) break;
         *v = more;
         end++;
@@ -151,6 +153,7 @@ static bool place_block(struct placer *p, struct node **nodes, int *count, struc
         int end = run_from(p, at, n, i, &v);
         if (p->failed) return false;
         int whole = end;
+        p->at = &at[end < n ? end : i];
         while (end > i && end < n && needs_state(p->w, &at[end], p->state) &&
                !dead_at(p, at, n, end))
             end--;
@@ -190,7 +193,9 @@ bool configure_words(struct work *w, int state, int configure, struct nodes *run
                        .value = arena_array(w->arena, nvars, sizeof(int64_t))};
     int64_t words = m->size > 0 && m->word > 0 ? m->size / m->word : 1;
     struct words now = {{NULL}};
-    if (words > MAX_WORDS) return configure_error(w, state, "its memory has too many words");
+    if (words > MAX_WORDS)
+        return configure_error(w, state, state_stmt(w, run->at, run->n, state),
+                               "its memory has too many words");
     p.nwords = (int)words;
     places_settle(&p, run);
     bool ok = place_block(&p, &run->at, &run->n, &now);

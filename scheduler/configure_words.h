@@ -11,6 +11,7 @@ struct words { /* value of each word; NULL: any */
 struct placer {
     struct work *w;
     int state, configure, nwords, nfields;
+    const struct node *at; /* the node that is being configured */
     int only; /* only words of this place count; -1: all */
     uint64_t users;
     bool *known; /* variables of unrolled loops around */

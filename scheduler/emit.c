@@ -203,6 +203,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
                           .store = -1,
                           .load = -1};
     e->exec = w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
+    w->emitted = w->task[n->core >= 0 ? n->core : n->chain[0]].stmt;
     for (int a = 0; a < w->p->naxes; a++) {
         e->lo[a] = val_const(0);
         e->size[a] = val_const(w->p->axis[a].extent);
@@ -237,10 +238,12 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
         int64_t used = at[m] > top[m] ? at[m] : top[m];
         if (m != w->m->home && used > graph_capacity(w->m, m) &&
             used > w->m->memory[m].size - edge_objects(w->m, m) && w->m->memory[m].size >= 0) {
-            diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-                      "statement %d needs %lld bytes of memory '%s', which has %lld",
-                      w->task[n->core >= 0 ? n->core : n->chain[0]].stmt, (long long)used,
-                      w->m->memory[m].id, (long long)w->m->memory[m].size);
+            const char *why = arena_printf(
+                w->arena, "statement %d needs %lld bytes of memory '%s', which has %lld",
+                w->emitted, (long long)used, w->m->memory[m].id, (long long)w->m->memory[m].size);
+            if (!task_refuse(w, w->emitted, why))
+                diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s",
+                          why);
             return false;
         }
     }

@@ -112,11 +112,13 @@ static bool fit_transfer(struct transfer *t, const struct region *part, struct f
 }
 
 static bool report(const struct transfer *t) {
-    const struct work *w = t->w;
+    struct work *w = t->w;
     int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory;
-    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-              "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[far].id,
-              w->m->memory[t->o->memory].id, w->p->buffer[t->buffer].name);
+    const char *why = arena_printf(
+        w->arena, "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[far].id,
+        w->m->memory[t->o->memory].id, w->p->buffer[t->buffer].name);
+    if (!task_refuse(w, w->emitted, why))
+        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s", why);
     return false;
 }
 
@@ -147,8 +149,9 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     struct arena *a = &w->s->arena;
     const struct geom *g = &t->o->geom;
     int ndims = w->p->buffer[t->buffer].ndims;
-    while (dim < ndims && (g->block[dim] == 1 || (t->outer ? !(g->loose >> dim & 1)
-                                                           : home_is_padded(w, t->buffer, g, dim, !t->fill))))
+    while (dim < ndims &&
+           (g->block[dim] == 1 ||
+            (t->outer ? !(g->loose >> dim & 1) : home_is_padded(w, t->buffer, g, dim, !t->fill))))
         dim++;
     if (dim == ndims) return emit_box(t, out, r);
     int64_t b = g->block[dim];

@@ -246,6 +246,8 @@ bool needle_reduces(const struct needle *, int x);
 bool pack_by_axes(struct work *, int task, int operand,
                   bool write); /* a temporary indexed by the axes themselves */
 void task_demote(struct work *, int task, const char *why); /* the fallback runs it */
+/* A schedule cannot be made with this statement as it is mapped. True: it can be mapped otherwise, and this cover is given up; stmt may be -1. */
+bool task_refuse(struct work *, int stmt, const char *why);
 
 /* scheduler.c */
 bool buffer_prepared(const struct work *, int buffer); /* a constant, or copies of constants */
@@ -332,6 +334,7 @@ struct work {
     const struct scheduler_options *options;
     struct diags *diags;
     bool refused; /* sums could be mapped otherwise: this cover is given up */
+    int emitted;  /* the statement whose nest is being emitted */
     struct schedule *s;
     struct program *p; /* s->program */
     struct task *task;

@@ -229,7 +229,7 @@ static int mute_queue(const struct work *w, const struct node *at, int n) {
 }
 
 static bool fail(struct work *w, const char *message) {
-    if (!w->diags->errors)
+    if (!w->diags->errors && !w->refused)
         diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s",
                   message);
     return false;

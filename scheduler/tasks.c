@@ -17,6 +17,14 @@ static void refuse(struct work *w, const struct task *t, const char *why, int li
     w->refused |= refusals_add(r, w->cover->program, w->m, map, why, line, col);
 }
 
+bool task_refuse(struct work *w, int stmt, const char *why) {
+    int task = stmt >= 0 ? w->task_of[stmt] : -1, line = 0, col = 0;
+    if (task < 0) return false;
+    if (w->p->source.text) source_place(&w->p->source, w->p->stmt[stmt].at, &line, &col);
+    refuse(w, &w->task[task], why, line, col);
+    return w->refused;
+}
+
 void task_demote(struct work *w, int task, const char *why) {
     struct task *t = &w->task[task];
     const char *name = t->needle ? t->needle->in->id : "the instruction";

@@ -188,6 +188,7 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     void **data = arrays_for_schedule(j, got);
     double seconds = 0;
     executable_sizes(e, j->size);
+    if (im->option.verify) executable_scramble(e);
     doing(im, "running");
     bool ok = executable_prepare(e, data, &im->diags) && timed_runs(im, j, e, data, &seconds);
     int64_t bytes = argument_bytes(j->program) + executable_bytes(e);

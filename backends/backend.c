@@ -126,6 +126,11 @@ static bool finished(int status, const char *entry, struct diags *diags) {
     return status == 0;
 }
 
+void executable_scramble(struct executable *e) {
+    memset(e->prepared, 0xff, e->prepared_bytes);
+    memset(e->workspace, 0xff, e->workspace_bytes);
+}
+
 bool executable_prepare(struct executable *e, void *const *data, struct diags *diags) {
     if (!set_arguments(e, data, 0, diags)) return false;
     e->is_prepared = finished(e->prepare(e->args), "prepare", diags);

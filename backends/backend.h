@@ -35,6 +35,8 @@ const struct backend *backend_find(const struct schedule *, const char *suffix, 
 /* data[b]: row-major array of buffer b of schedule.program for in, out, inout, const buffers; NULL for others. prepare once, then run as often
  * as wanted. The required features of the machine were checked by load(): never SIGILL. */
 bool executable_prepare(struct executable *, void *const *data, struct diags *);
+/* Before prepare: its memory holds what no program reads (NaN, -1), so that reading what was not written shows. */
+void executable_scramble(struct executable *);
 /* The program's sizes known only when it runs, for the runs that follow; before, they are the largest. */
 void executable_sizes(struct executable *, const int64_t *size);
 bool executable_run(struct executable *, void *const *data, int threads, struct diags *);

@@ -184,7 +184,7 @@ static void test_variables(void **state) {
     assert_non_null(s);
     assert_int_equal(s->nvars, 2);
     assert_true(schedule_verify(s, NULL, &d));
-    s->var[1].name = s->var[0].name;
+    s->var[1] = (struct var){s->var[0].name, true};
     char *once = printed(&arena, s);
     assert_non_null(strstr(once, "loop i0~1 = 0 to 2"));
     struct schedule *again = help_parse(m, "printed", once, &d);

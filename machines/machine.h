@@ -256,6 +256,9 @@ double fallback_cycles(const struct machine *, int fallback, enum copy_kind);
 
 /* All that FORMAT §7 lists; machine_load calls it. True: no errors. */
 bool machine_check(const struct machine *, struct diags *);
+/* What its author cannot have wanted: intervals that are not above 0, results without a way home, what nothing can use, instances that cannot
+ * run. Errors and warnings; for the command `check` (docs/machine-format.md). True: no errors. */
+bool machine_advise(const struct machine *, struct diags *);
 
 /* Machine of highest priority on the search path whose required features this CPU has. */
 struct machine *machine_host(struct diags *);

@@ -60,7 +60,8 @@ struct side {
     int *content;                      /* by item: the content of its destination after it, where proved to be shared; -1 */
 };
 
-struct content { struct reach range; enum type type; };
+/* item: after which statement of each side it is there; -1: from the beginning. */
+struct content { struct reach range; enum type type; int item[2]; };
 
 struct equal {
     isl_ctx *ctx;
@@ -69,6 +70,7 @@ struct equal {
     struct content content[MAX_CONTENTS];
     int ncontents;
     uint32_t laws, used;               /* what may be used of floats; what was used at all */
+    int before[2];                     /* what is compared: the buffer before these items */
     int depth;
     int shallow;                       /* 1 + a buffer: reads of others are contents of their own, for ranges alone; 0 */
     bool failed;                       /* too large, or nothing is known of it: not proved */

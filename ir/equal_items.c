@@ -113,6 +113,8 @@ static bool same_after(struct equal *x, int b0, int before0, int b1, int before1
     struct spot s = everywhere(x, &x->side[0].p->buffer[b0], &row);
     if (x->failed) return false;
     x->depth = 0;
+    x->before[0] = before0;
+    x->before[1] = before1;
     struct form *f = form_element(x, &x->side[0], before0, b0, row, &s),
                 *g = form_element(x, &x->side[1], before1, b1, row, &s);
     bool same = !x->failed && form_equal(x, f, g, &s);
@@ -153,7 +155,7 @@ static void share(struct equal *x, int content0, int content1, struct reach r, e
     }
     if (content0 >= 0) x->side[0].content[content0] = x->ncontents;
     if (content1 >= 0) x->side[1].content[content1] = x->ncontents;
-    x->content[x->ncontents++] = (struct content){r, t};
+    x->content[x->ncontents++] = (struct content){r, t, {content0, content1}};
 }
 
 /* A proof that fails in the middle costs no other one. */

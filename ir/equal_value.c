@@ -275,7 +275,8 @@ static int content_new(struct equal *x, enum type t) {
         equal_stop(x, "it has too many buffers");
         return 0;
     }
-    x->content[x->ncontents] = (struct content){type_reach(type_is_float(t) ? TYPE_I64 : t), t};
+    x->content[x->ncontents] =
+        (struct content){type_reach(type_is_float(t) ? TYPE_I64 : t), t, {-1, -1}};
     return x->ncontents++;
 }
 
@@ -344,6 +345,12 @@ static struct form *form_accumulated(struct equal *x, struct side *s, int item, 
     return f;
 }
 
+/* What one side has only after what is compared, the other side must not read as it is. */
+static bool comes_before(const struct equal *x, int content) {
+    const struct content *c = &x->content[content];
+    return c->item[0] < x->before[0] && c->item[1] < x->before[1];
+}
+
 struct form *form_element(struct equal *x, struct side *s, int before, int buffer,
                           int64_t *const *row, const struct spot *c) {
     const struct buffer *b = &s->p->buffer[buffer];
@@ -355,6 +362,7 @@ struct form *form_element(struct equal *x, struct side *s, int before, int buffe
     int content = x->shallow && buffer != x->shallow - 1 ? content_new(x, b->type)
                   : w >= 0                               ? s->content[w]
                                                          : s->initial[buffer];
+    if (content >= 0 && w >= 0 && !x->shallow && !comes_before(x, content)) content = -1;
     if (w < 0 && content < 0) content = s->initial[buffer] = content_new(x, b->type);
     struct form *f = NULL;
     if (content >= 0) {

@@ -96,6 +96,10 @@ static const struct equal_case cases[] = {
      false},
     {IN AXES "temp T: i32[60,16]\n", "T[i,j] = 0; T[i+16,j] = 1; C[2*i,j] = T[2*i,j]",
      "T[i,j] = 0; C[2*i,j] = T[i,j]", LAWS_EXACT, false},
+    /* what is there on one side is not yet on the other */
+    {"in A: i32[5]  out B: i32[5]  out D: i32[5]  temp T: i32[5]  axes i: 5\n",
+     "B[i] = A[i] * 3; D[i] = B[i] + 1", "T[i] = A[i] * 3; D[i] = T[i] + 1; B[i] = T[i]",
+     LAWS_EXACT, true},
     /* neutral elements */
     {IN AXES "temp T: i32[16,16]\n", "C[i,j] += A[i,k] * B[k,j]",
      "T[i,j] = 0; T[i,j] += A[i,k] * B[k,j]; C[i,j] += T[i,j]", LAWS_EXACT, true},

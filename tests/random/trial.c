@@ -118,7 +118,7 @@ static bool judge_values(struct checking *c, const struct arrays *got, const cha
     } else {
         if (compare_with_interpreter(c->im, c->job, &c->in, got, &x) && x.equal) return true;
         snprintf(c->trial->reason, sizeof c->trial->reason, "'%s' differs by %g",
-                 x.worst ? x.worst : "?", x.max_abs);
+                 x.worst.buffer ? x.worst.buffer->name : "?", x.max_abs);
     }
     char what[160];
     snprintf(what, sizeof what, "%s values: %.120s", how, c->trial->reason);

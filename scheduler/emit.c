@@ -366,7 +366,7 @@ static bool emit_with(struct arena *own, struct work *w, const struct moves *mov
     if (whole) nodes_hardware(w, list.at, list.n);
     nodes_fold(w, &list);
     *out = list;
-    if (!ok && !w->diags->errors)
+    if (!ok && !w->refused && !w->diags->errors)
         diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
                   "queues that a nest joins have no sync between them");
     return ok;

@@ -256,7 +256,7 @@ static void dims_must_fit(void **state) {
     diags_init(&d);
     struct model_bytes m = one_node("Relu", "N,3", NULL);
     assert_null(parse(&m, 15, &(struct bindings){given, 2, NULL}, &d));
-    assert_string_equal(d.at[0].text, "no input has a dimension 'M'");
+    assert_string_equal(d.at[0].text, "no input has a dimension 'M' to be given a value");
     m = one_node("Relu", "N,3", NULL);
     given[0].value = 0;
     assert_null(parse(&m, 15, &(struct bindings){given, 1, NULL}, &d));

@@ -75,6 +75,8 @@ static struct machine *try_candidate(const struct candidate *c, struct diags *d)
 }
 
 struct machine *machine_host(struct diags *d) {
+    const char *named = getenv("ISAMAP_HOST");
+    if (named && *named) return machine_load(named, NULL, d);
     struct arena a;
     struct loader l;
     struct candidates c = {0};

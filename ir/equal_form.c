@@ -91,6 +91,29 @@ bool term_bounds(const struct term *t, int d, int64_t *lo, int64_t *hi) {
     return ok && *lo > -(INT64_C(1) << 40) && *hi < INT64_C(1) << 40;
 }
 
+static __int128 least(__int128 a, __int128 b) {
+    return a < b ? a : b;
+}
+
+static __int128 most_of(__int128 a, __int128 b) {
+    return a > b ? a : b;
+}
+
+/* Of min, max and clip over integers: they do not decrease in any argument, so the ends of a result
+ * come from the ends of its arguments. */
+static struct reach bounded_range(struct equal *x, const struct atom *a) {
+    struct reach arg[3];
+    for (int k = 0; k < a->nargs && k < 3; k++) {
+        arg[k] = form_range(x, a->arg[k]);
+        if (!reach_fits(arg[k], a->from)) arg[k] = type_reach(a->from);
+    }
+    if (a->code == OP_MIN)
+        return (struct reach){least(arg[0].lo, arg[1].lo), least(arg[0].hi, arg[1].hi)};
+    struct reach r = {most_of(arg[0].lo, arg[1].lo), most_of(arg[0].hi, arg[1].hi)};
+    if (a->code == OP_CLIP) r = (struct reach){least(r.lo, arg[2].lo), least(r.hi, arg[2].hi)};
+    return r;
+}
+
 static struct reach atom_range(struct equal *x, const struct term *t, const struct atom *a) {
     if (a->content >= 0) return x->content[a->content].range;
     if (a->code == OP_AXIS) {
@@ -105,6 +128,8 @@ static struct reach atom_range(struct equal *x, const struct term *t, const stru
         return r;
     }
     struct reach r = type_reach(a->type);
+    bool bounds = a->code == OP_MIN || a->code == OP_MAX || a->code == OP_CLIP;
+    if (bounds && !a->points && !type_is_float(a->type)) return bounded_range(x, a);
     if (a->code == OP_SHR && !a->points && a->nargs == 2) {
         struct reach inner = form_range(x, a->arg[0]);
         union value by;

@@ -68,14 +68,30 @@ static bool grows(const struct atom *a, int k) {
     }
 }
 
+/* The element that an integer form multiplies, shifts or widens, on its own; NULL: it is that. */
+static const struct form *element_of(struct equal *x, const struct form *f, const struct term *t) {
+    if (type_is_float(f->type) || type_is_float(t->atom->type)) return NULL;
+    if (f->nterms == 1 && t->i == 1 && f->type == t->atom->type) return NULL;
+    struct form *g = form_new(x, t->atom->type, f->m);
+    struct term *own = form_add(x, g);
+    *own = *t;
+    own->i = 1;
+    return g;
+}
+
 static void open_chain(struct equal *x, const struct form *f, struct chain_of *c) {
     const struct term *t;
     union value add;
     while (c->n < MAX_CHAIN) {
         c->at[c->n++] = f;
-        if (!single(f, &t, &add) || t->atom->content >= 0 || t->atom->points) return;
+        if (!single(f, &t, &add) || t->atom->points) return;
         bool up = type_is_float(f->type) ? t->f > 0 && isfinite(t->f)
                                          : t->i > 0 && reach_fits(form_range(x, f), f->type);
+        if (t->atom->content >= 0) {
+            const struct form *g = up && c->n < MAX_CHAIN ? element_of(x, f, t) : NULL;
+            if (g) c->at[c->n++] = g;
+            return;
+        }
         int k = varying(t->atom);
         if (!up || k < 0 || !grows(t->atom, k)) return;
         if (t->atom->nrows != f->m) return;
@@ -92,13 +108,13 @@ static union value through(const struct chain_of *c, int from, int to, union val
     single(f, &t, &add);
     const struct atom *a = t->atom;
     union value inner = through(c, from + 1, to, v);
-    int k = varying(a);
-    for (int i = 0; i < a->nargs; i++)
+    int k = a->content >= 0 ? -1 : varying(a);
+    for (int i = 0; i < a->nargs && a->content < 0; i++)
         if (i == k)
             arg[i] = inner;
         else
             form_constant(a->arg[i], &arg[i]);
-    union value y = op_eval(a->code, a->type, a->from, arg);
+    union value y = a->content >= 0 ? inner : op_eval(a->code, a->type, a->from, arg);
     if (type_is_float(f->type)) {
         y.f = t->f == 1 ? y.f : type_round(f->type, t->f * y.f);
         if (f->nterms > 1) y.f = type_round(f->type, y.f + add.f);

@@ -219,6 +219,7 @@ struct derivation {
     int nsteps;
     const struct rewrite *step[MAX_DERIVATION];
     const char *asked[MAX_DERIVATION]; /* the failure that each step answers; NULL: none asked */
+    struct program *between[MAX_DERIVATION];   /* owned: what step k gave, of all steps but the last; NULL where it was not kept */
     struct verdict verdict;            /* of mapper_derive: what says that it is the same program */
     struct mapping *mapping; int nmappings;    /* by statement, instruction and price */
 };

@@ -20,7 +20,8 @@ struct stage {
     int from, to, depth;
     const struct rewrite *step[MAX_DERIVATION];
     const char *asked[MAX_DERIVATION];
-    bool kept; /* the program went to a derivation */
+    int past[MAX_DERIVATION]; /* the stage that each step began with */
+    bool kept;                /* the program went to a derivation */
 };
 
 struct drive {
@@ -290,6 +291,7 @@ static void apply(struct drive *v, int from, const struct rewrite *r, const stru
     next.program = q;
     next.kept = false;
     next.step[next.depth] = r;
+    next.past[next.depth] = from;
     next.asked[next.depth++] = f->reason ? arena_strdup(&v->d->out->arena, f->reason) : NULL;
     GROW(&v->arena, v->at, v->n, v->cap);
     v->at[v->n++] = next;
@@ -344,6 +346,7 @@ static void keep(struct drive *v, struct stage *x, const struct search *s) {
                            .nmappings = s->nmappings};
     memcpy(y.step, x->step, sizeof y.step);
     memcpy(y.asked, x->asked, sizeof y.asked);
+    for (int k = 1; k < x->depth; k++) y.between[k - 1] = program_copy(v->at[x->past[k]].program);
     y.mapping = arena_array(&out->arena, (size_t)s->nmappings, sizeof *y.mapping);
     for (int i = 0; i < s->nmappings; i++)
         y.mapping[i] = copy_mapping(&out->arena, v->d->needles, &s->mapping[i]);
@@ -387,10 +390,37 @@ struct rewrite derivation_whole(const struct derivation *d) {
     return whole;
 }
 
+static void derivation_free(struct derivation *d) {
+    for (int k = 0; k < MAX_DERIVATION; k++)
+        if (d->between[k]) program_free(d->between[k]);
+    program_free(d->program);
+}
+
+/* Each step from the one before it: proved only when all of them are. */
+static struct verdict stepwise_verdict(const struct derivation *d, const struct program *before) {
+    struct verdict all = {.evidence = EVIDENCE_UNPROVED};
+    const struct program *from = before;
+    for (int k = 0; k < d->nsteps; k++) {
+        const struct program *to = k + 1 < d->nsteps ? d->between[k] : d->program;
+        struct verdict v = {.evidence = EVIDENCE_UNPROVED};
+        if (to) v = rewrite_verdict(d->step[k], from, to, NULL);
+        if (v.evidence != EVIDENCE_PROVED) return v;
+        v.laws |= all.laws;
+        all = v;
+        from = to;
+    }
+    return all;
+}
+
 struct verdict derivation_verdict(const struct derivation *d, const struct program *before,
                                   struct text *why) {
     struct rewrite whole = derivation_whole(d);
-    return rewrite_verdict(&whole, before, d->program, why);
+    struct verdict v = rewrite_verdict(&whole, before, d->program, why);
+    if (v.evidence != EVIDENCE_UNPROVED) return v;
+    struct verdict steps = stepwise_verdict(d, before);
+    if (steps.evidence != EVIDENCE_PROVED) return v;
+    if (why) text_free(why);
+    return steps;
 }
 
 bool derivation_prove(const struct derivation *d, const struct program *before, struct text *why) {
@@ -431,7 +461,7 @@ struct derivations *mapper_derive(const struct program *p, const struct machine 
         if (good)
             out->at[kept++] = *x;
         else
-            program_free(x->program);
+            derivation_free(x);
     }
     out->n = kept;
     needles_close(needles);
@@ -441,7 +471,7 @@ struct derivations *mapper_derive(const struct program *p, const struct machine 
 
 void derivations_free(struct derivations *d) {
     if (!d) return;
-    for (int i = 0; i < d->n; i++) program_free(d->at[i].program);
+    for (int i = 0; i < d->n; i++) derivation_free(&d->at[i]);
     arena_free(&d->arena);
     free(d);
 }

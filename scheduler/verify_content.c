@@ -134,24 +134,39 @@ static bool read_fits(struct work *w, int target, const struct tag *found) {
            tag_same(found, &expected);
 }
 
-/* Operands of equal standing (the factors of a product) may be either way round: the first point
- * decides. */
-static void choose_candidate(struct work *w, int64_t n) {
-    w->candidate = &w->binding->candidate[0];
-    for (int c = 0; c < w->binding->n; c++) {
-        const struct candidate_of *k = &w->binding->candidate[c];
-        bool fits = true;
-        for (int r = 0; r < w->h->stmt->nreads && fits; r++) {
-            if (k->read[r] == UNUSED) continue;
-            struct tag t = needle_read(w, r, n);
-            fits = read_fits(w, k->read[r], &t);
-        }
-        if (fits && k->self >= 0)
-            fits = read_fits(w, k->self, cell(w, w->h->dst_operand, w->h->dst[n]));
-        if (!fits) continue;
-        w->candidate = k;
-        return;
+/* To point n of the issue. */
+static void go_to(struct work *w, int64_t n) {
+    for (int a = 0; a < w->v->p->naxes; a++) w->point[a] = w->base[a];
+    for (int x = w->h->naxes - 1; x >= 0; x--) {
+        if (w->n->axis[x] >= 0) w->point[w->n->axis[x]] += n % w->h->extent[x];
+        n /= w->h->extent[x];
     }
+}
+
+static bool candidate_fits(struct work *w, const struct candidate_of *k, int64_t n) {
+    for (int r = 0; r < w->h->stmt->nreads; r++) {
+        if (k->read[r] == UNUSED) continue;
+        struct tag t = needle_read(w, r, n);
+        if (!read_fits(w, k->read[r], &t)) return false;
+    }
+    return k->self < 0 || read_fits(w, k->self, cell(w, w->h->dst_operand, w->h->dst[n]));
+}
+
+/* Operands of equal standing (the factors of a product) may be either way round, at each point: two
+ * reads of one buffer are the same element at some. For all points together the last one decides
+ * where the first does not. */
+static void choose_candidate(struct work *w, int64_t n, bool for_all) {
+    const struct candidate_of *first = NULL, *both = NULL;
+    int64_t last = w->h->points - 1;
+    for (int c = 0; c < w->binding->n && !both; c++) {
+        const struct candidate_of *k = &w->binding->candidate[c];
+        if (!candidate_fits(w, k, n)) continue;
+        if (!first) first = k;
+        if (for_all) go_to(w, last);
+        if (!for_all || candidate_fits(w, k, last)) both = k;
+        if (for_all) go_to(w, n);
+    }
+    w->candidate = both ? both : first ? first : &w->binding->candidate[0];
 }
 
 static bool check_operand(struct work *w, int target, const struct tag *found, int64_t element) {
@@ -200,7 +215,8 @@ static bool valid_point(struct work *w, int64_t n) {
         if (out) v->skipped[stmt] = true;
         return out || point_count(v, stmt, w->point, element);
     }
-    if (!w->candidate && !out) choose_candidate(w, n);
+    if (!out && (!w->candidate || !candidate_fits(w, w->candidate, n)))
+        choose_candidate(w, n, false);
     if (!out)
         for (int r = 0; r < w->h->stmt->nreads; r++) {
             if (w->candidate->read[r] == UNUSED) continue;
@@ -289,14 +305,6 @@ static bool next_x(struct work *w) {
 }
 
 /* ---- an issue of which all points are instances: each element is looked at once ---- */
-static void go_to(struct work *w, int64_t n) {
-    for (int a = 0; a < w->v->p->naxes; a++) w->point[a] = w->base[a];
-    for (int x = w->h->naxes - 1; x >= 0; x--) {
-        if (w->n->axis[x] >= 0) w->point[w->n->axis[x]] += n % w->h->extent[x];
-        n /= w->h->extent[x];
-    }
-}
-
 static bool access_moves(const struct program *p, const struct access *a, int axis) {
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
         if (access_coef(p, a, d, axis)) return true;
@@ -373,7 +381,7 @@ static bool is_whole(struct work *w) {
     if (w->stmt->combine == COMBINE_SET && h->first[0].n != h->points) return false;
     if (repeats(w) || any_left_out(w)) return false;
     go_to(w, 0);
-    if (!w->v->counting) choose_candidate(w, 0);
+    if (!w->v->counting) choose_candidate(w, 0, true);
     return w->v->counting || elements_tell(w, w->candidate);
 }
 

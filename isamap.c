@@ -1,5 +1,5 @@
 /* The pipeline, and what a program needs around it: machine, inputs, arrays. */
-#include "isamap_int.h"
+#include "command/isamap_int.h"
 #include "ir/nearest.h"
 #include "ir/memory.h"
 #include "ir/npy.h"

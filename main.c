@@ -1,9 +1,9 @@
 /* The command: words to calls of isamap.h, by the tables of options.h. */
-#include "guard.h"
+#include "command/guard.h"
 #include "isamap.h"
-#include "options.h"
-#include "progress.h"
-#include "report.h"
+#include "command/options.h"
+#include "command/progress.h"
+#include "command/report.h"
 
 #include <malloc.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef ISAMAP_BACKENDS_BACKEND_H
 #define ISAMAP_BACKENDS_BACKEND_H
 
-#include "scheduler/schedule.h"
+#include "scheduler/schedule/schedule.h"
 
 /* Where the constants are whose content is known when code is written. */
 enum weights { WEIGHTS_ARGUMENTS, WEIGHTS_EMBED, WEIGHTS_FILE, WEIGHTS_PLACES };

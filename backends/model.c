@@ -1,6 +1,6 @@
 #include "backends/model.h"
 #include "backends/backends_int.h"
-#include "backends/bits.h"
+#include "backends/bits/bits.h"
 
 #include <assert.h>
 #include <dirent.h>

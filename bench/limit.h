@@ -2,7 +2,7 @@
 #ifndef ISAMAP_BENCH_LIMIT_H
 #define ISAMAP_BENCH_LIMIT_H
 
-#include "scheduler/schedule.h"
+#include "scheduler/schedule/schedule.h"
 
 /* The instruction with the most MACs a cycle among those that multiply these two types. */
 struct mac_unit {

@@ -1,14 +1,18 @@
 # libisamap (static for tests and examples, shared to install), the command, the install targets, pkg-config and CMake package.
 set(product_libraries isamap_bench isamap_backends isamap_sim isamap_approaches isamap_scheduler isamap_mapper isamap_machines isamap_onnx
     isamap_ir)
-set(product_sources isamap.c code.c options.c help.c help_shell.c simulate.c sweep.c points.c device_run.c device_agree.c program_image.c context.c commands.c map.c show.c calibrate.c compare.c report.c bench.c bench_rtl.c bench_report.c)
+file(GLOB product_sources CONFIGURE_DEPENDS command/*.c)
+set(command_sources ${product_sources})
+list(FILTER product_sources EXCLUDE REGEX "/(guard|progress).c$") # the command's own
+list(FILTER command_sources INCLUDE REGEX "/(guard|progress).c$")
+list(APPEND product_sources isamap.c)
 add_library(isamap_static STATIC ${product_sources})
 target_link_libraries(isamap_static PUBLIC ${product_libraries})
 add_library(isamap_shared SHARED ${product_sources})
 target_link_libraries(isamap_shared PRIVATE ${product_libraries})
 set_target_properties(isamap_shared PROPERTIES OUTPUT_NAME isamap EXPORT_NAME isamap VERSION ${PROJECT_VERSION} SOVERSION 0
                       PUBLIC_HEADER isamap.h)
-add_executable(isamap main.c guard.c progress.c)
+add_executable(isamap main.c ${command_sources})
 target_link_libraries(isamap PRIVATE isamap_static)
 target_compile_definitions(isamap PRIVATE ISAMAP_VERSION="${PROJECT_VERSION}")
 

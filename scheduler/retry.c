@@ -1,5 +1,5 @@
 /* Covers and schedules in turns: what the scheduler has no way for is mapped otherwise. */
-#include "scheduler/left.h"
+#include "scheduler/plan/left.h"
 #include "scheduler/scheduler.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/plan_int.h"
+#include "scheduler/plan/plan_int.h"
 #include <math.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "ir/choice.h"
 #include "mapper/mapper.h"
-#include "scheduler/schedule.h"
+#include "scheduler/schedule/schedule.h"
 
 struct lefts;
 struct scheduler_options {

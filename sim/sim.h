@@ -4,7 +4,7 @@
 #ifndef ISAMAP_SIM_SIM_H
 #define ISAMAP_SIM_SIM_H
 
-#include "scheduler/schedule.h"
+#include "scheduler/schedule/schedule.h"
 
 /* Somebody else executes what stands on a device's queues: each such step is handed over (an issue, a
  * sync, a configure, the outermost of hardware loops) with the values of the variables and the

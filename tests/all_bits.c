@@ -1,7 +1,7 @@
 /* Compiled programs as instruction words: the words, read again and simulated from the machine file
  * as the device beside the host, give the interpreter's values. */
 #include "tests/scheduler_plan.h"
-#include "backends/bits.h"
+#include "backends/bits/bits.h"
 #include "sim/sim.h"
 #include <setjmp.h>
 #include <stdarg.h>

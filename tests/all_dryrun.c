@@ -8,7 +8,7 @@
 
 #include "approaches/approaches.h"
 #include "mapper/mapper.h"
-#include "scheduler/dryrun.h"
+#include "scheduler/clock/dryrun.h"
 #include "scheduler/scheduler.h"
 #include "sim/sim.h"
 #include "tests/scheduler_help.h"

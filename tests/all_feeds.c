@@ -1,4 +1,4 @@
-/* Copies by the host in turns with a nest (scheduler/feeds.c): the schedule is verified, simulator
+/* Copies by the host in turns with a nest (scheduler/plan/feeds.c): the schedule is verified, simulator
  * and compiled code give the interpreter's values, and homes of equal tiles hold one of them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * machines with little memory; verified whole and cut short, simulated in random orders, right. The
  * default approach takes them where they save traffic. */
 #include "tests/keeping.h"
-#include "scheduler/dryrun.h"
+#include "scheduler/clock/dryrun.h"
 #include "sim/sim.h"
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The tables of commands and options: consistent, and docs/command.md has them. `UPDATE_DOCS=1
  * build/tests/test_all_options` writes its table anew. */
-#include "options.h"
-#include "isamap_int.h"
+#include "command/options.h"
+#include "command/isamap_int.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Pairs of nests (scheduler/pairs.c): whatever tile passes between them, the schedule is verified,
+/* Pairs of nests (scheduler/plan/pairs.c): whatever tile passes between them, the schedule is verified,
  * the temporary has no home, and simulator and compiled code give the interpreter's values. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "isamap_int.h"
+#include "command/isamap_int.h"
 #include "mutate.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "ir/npy.h"
 #include "machines/machine.h"
 #include "onnx/onnx.h"
-#include "scheduler/schedule.h"
+#include "scheduler/schedule/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

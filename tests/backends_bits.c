@@ -1,6 +1,6 @@
 /* Bit fields: every instruction format of every machine file, there and back; what cannot be
  * encoded; images that are damaged. */
-#include "backends/bits_int.h"
+#include "backends/bits/bits_int.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

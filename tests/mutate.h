@@ -2,7 +2,7 @@
 #ifndef ISAMAP_TESTS_MUTATE_H
 #define ISAMAP_TESTS_MUTATE_H
 
-#include "scheduler/schedule_int.h"
+#include "scheduler/schedule/schedule_int.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef ISAMAP_TESTS_SCHEDULER_HELP_H
 #define ISAMAP_TESTS_SCHEDULER_HELP_H
 
-#include "scheduler/schedule.h"
+#include "scheduler/schedule/schedule.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

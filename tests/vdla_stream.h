@@ -3,7 +3,7 @@
 #ifndef ISAMAP_TESTS_VDLA_STREAM_H
 #define ISAMAP_TESTS_VDLA_STREAM_H
 
-#include "backends/bits_int.h"
+#include "backends/bits/bits_int.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

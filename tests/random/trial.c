@@ -1,8 +1,8 @@
 #include "tests/random/trial.h"
 
-#include "isamap_int.h"
+#include "command/isamap_int.h"
 #include "ir/memory.h"
-#include "scheduler/schedule.h"
+#include "scheduler/schedule/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,185 @@
+/* Inside the cpu backend: a schedule becomes one LLVM module. Registers are SSA values, loops are
+ * blocks with phis, and no pass runs over the result but the inlining of emit bodies. */
+#ifndef ISAMAP_BACKENDS_CPU_CPU_INT_H
+#define ISAMAP_BACKENDS_CPU_CPU_INT_H
+
+#include "backends/backends_int.h"
+#include "backends/interface.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/TargetMachine.h>
+
+enum { MAX_LEVELS = 200 };
+
+/* An integer (i64, or i1 of a test) and the loop level of its definition: it may be used there and
+ * further inside. Constants have level 0. */
+struct lv {
+    LLVMValueRef v;
+    int level;
+};
+
+/* sx_op, and tests that give an i1 */
+enum { LV_ULT = 100, LV_SGE, LV_AND1, LV_GEP };
+
+struct level {
+    LLVMValueRef anchor; /* invariants of this level are built before it */
+    unsigned uid;
+    bool after; /* stands for the code after an inner loop, at the same depth */
+};
+
+struct memo {
+    int op;
+    LLVMValueRef a, b, v;
+    int level;
+    unsigned uid; /* of that level; 0: empty */
+};
+
+/* A function under construction. */
+struct function {
+    struct cpu *cpu;
+    LLVMValueRef fn, args, workspace;
+    LLVMValueRef prepared, shared,
+        mine; /* blocks: prepared constants, thread 0's part of the workspace, this thread's */
+    int unit; /* of the parallel loop whose body this is; -1 */
+    bool in_entry; /* in hardware loops, around which the signals of their issue stand */
+    LLVMBuilderRef builder;
+    struct level level[MAX_LEVELS];
+    int nlevels;
+    struct lv *var;  /* [schedule.nvars] */
+    int64_t *grid;   /* [schedule.nvars] that the variable is a multiple of; 0: not known */
+    struct lv *slot; /* [schedule.nplaces] current slot */
+    LLVMValueRef *
+        *word; /* [machine.nmemories][words]: what a register holds now; NULL: nothing yet */
+    LLVMValueRef *base; /* [schedule.nplaces] pointer to the place; NULL: not yet made */
+    struct memo *memo;
+    unsigned nmemo, memo_cap;
+};
+
+struct emitted {
+    const char *key; /* its text without the name */
+    LLVMValueRef fn;
+    LLVMTypeRef type;
+};
+
+struct emit_line {
+    int first; /* line of the text buffer where the body starts */
+    struct place_in_file at;
+};
+
+/* A compilation. */
+struct cpu {
+    struct arena arena;
+    const struct schedule *schedule;
+    const struct machine *machine;
+    const struct backend_options *options;
+    struct diags *diags;
+    bool failed;
+    bool draft; /* expressions without a value may stand in emits: they are only compiled */
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMTargetMachineRef target;
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, nothing;
+    struct room room;
+    const struct interface *interface;
+    LLVMValueRef weights; /* embedded; NULL */
+    struct text bodies;        /* emit functions as text */
+    int lines;                 /* in it */
+    struct emit_line *line;
+    int nlines, cap_lines;
+    struct emitted *emitted;
+    int nemitted, cap_emitted;
+    bool helpers;  /* conversions of 16-bit floats are used */
+    bool parallel; /* OpenMP's runtime is called */
+    unsigned uid;
+    int64_t issues; /* built so far */
+    int *nwords;    /* [machine.nmemories] words of the value memories */
+    const char *linker_message;
+};
+
+enum { MAX_ISSUES = 1000000 };
+
+/* ---- functions (walk.c) ---- */
+struct function *function_open(struct cpu *, struct function *outer, const char *name, LLVMTypeRef,
+                               int unit);
+void function_close(struct function *); /* removes phis nobody needs, frees */
+void cpu_section(struct cpu *, const struct section *, const char *name, bool workspace);
+void cpu_error(struct cpu *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- issues (issue.c) ---- */
+void build_issue(struct function *, const struct issue_node *);
+LLVMTypeRef word_type(struct function *, int memory, enum type); /* of a word of these elements */
+LLVMValueRef word_read(struct function *, int memory, int64_t w, LLVMTypeRef);
+
+/* ---- integers, addresses, loops (value.c) ---- */
+struct lv lv_const(struct function *, int64_t);
+bool lv_constant(struct lv, int64_t *);
+struct lv lv_op(struct function *, int op, struct lv a, struct lv b);
+struct lv lv_sx(struct function *, const struct sx *);
+/* base + offset bytes; what does not vary in a loop is computed outside it, constants come last */
+LLVMValueRef pointer_sx(struct function *, LLVMValueRef base, struct lv slot_bytes,
+                        const struct sx *offset, int64_t more);
+
+struct term {
+    int64_t coef;
+    struct lv v;
+};
+LLVMValueRef pointer_terms(struct function *, LLVMValueRef base, struct term *, int nterms,
+                           int64_t constant);
+
+struct frame {
+    LLVMBasicBlockRef header, exit, guard; /* guard NULL: runs at least once */
+    LLVMValueRef var, next_lo, *phi;
+    struct lv hi;
+    int64_t step;
+    int nphis;
+    LLVMValueRef *init;
+    bool once, never; /* no blocks were made */
+    int depth;        /* levels outside */
+};
+/* Opens `for (var = lo; var < hi; var += step)` with nphis carried values; the builder stands in
+ * the body. */
+struct lv frame_open(struct function *, struct frame *, struct lv lo, struct lv hi, int64_t step,
+                     int nphis, LLVMValueRef *init);
+/* value[]: in: at the end of the body; out: after the loop. */
+void frame_close(struct function *, struct frame *, LLVMValueRef *value);
+/* After a loop that changed integers: they may be used in expressions from here on. Returns their
+ * level. */
+int level_after(struct function *);
+void phis_prune(LLVMValueRef fn);
+
+/* ---- emit bodies (emit.c) ---- */
+struct emitted *emit_function(struct cpu *, const struct site *, const struct signature *,
+                              const struct emit *);
+struct emitted *emit_plain(struct cpu *, const struct emit *); /* no operands */
+void build_configure(struct function *, const struct configure_node *);
+LLVMTypeRef element_type(struct cpu *, enum type);             /* in a register */
+LLVMTypeRef param_type(struct cpu *, const struct emit_param *);
+bool emits_link(struct cpu *);
+
+/* ---- statements (fallback.c, ops.c) ---- */
+void build_fallback(struct function *, const struct fallback_node *);
+bool build_copy(struct function *, const struct fallback_node *); /* false: no plain copy */
+bool stmt_order_free(const struct program *, const struct stmt *); /* in any order the same */
+LLVMValueRef place_base(struct function *, int place);
+LLVMTypeRef flight_type(struct cpu *,
+                        enum type); /* of a value in flight: bool is i1, f16 and bf16 are float */
+LLVMValueRef element_load(struct function *, enum type, LLVMValueRef pointer);
+void element_store(struct function *, enum type, LLVMValueRef pointer, LLVMValueRef);
+LLVMValueRef flight_constant(struct cpu *, enum type, union value);
+/* As op_eval. `from` as there. */
+LLVMValueRef op_build(struct function *, enum opcode, enum type to, enum type from,
+                      LLVMValueRef *arg);
+extern const char *const cpu_helpers;
+
+/* ---- the module (target.c) ---- */
+bool cpu_target_open(struct cpu *); /* context, types, target machine */
+bool cpu_module_build(struct cpu *);
+void cpu_close(struct cpu *);
+LLVMMemoryBufferRef
+cpu_generate(struct cpu *, LLVMCodeGenFileType); /* object or assembly; NULL after reporting */
+LLVMOrcLLJITRef
+cpu_jit(struct cpu *); /* the module as code in this process; NULL after reporting */
+void *cpu_symbol(struct cpu *, LLVMOrcLLJITRef, const char *name);
+
+#endif

@@ -1,0 +1,338 @@
+#if ISAMAP_WITH_LLVM
+#include "backends/cpu/cpu_int.h"
+#include "ir/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One statement as a loop nest over its axes in the program's order, the interpreter's. */
+struct nest {
+    struct function *f;
+    const struct program *program;
+    const struct stmt *stmt;
+    struct lv axis[MAX_AXES];              /* values */
+    int64_t low[MAX_AXES], high[MAX_AXES]; /* and what they lie between, both included */
+    int order[MAX_AXES], naxes;
+    struct frame frame[MAX_AXES];
+};
+
+/* ---- ranges ---- */
+static void axis_bounds(struct nest *n, const struct fallback_node *node, int a, struct lv *lo,
+                        struct lv *hi) {
+    const struct axis *x = &n->program->axis[a];
+    *lo = node->lo && node->lo[a] ? lv_sx(n->f, node->lo[a]) : lv_const(n->f, 0);
+    *hi = node->hi && node->hi[a] ? lv_sx(n->f, node->hi[a]) : lv_const(n->f, x->extent);
+    n->low[a] = 0;
+    n->high[a] = x->extent > 0 ? x->extent - 1 : 0;
+    int64_t known;
+    if (lv_constant(*lo, &known)) n->low[a] = known;
+    if (lv_constant(*hi, &known)) n->high[a] = known - 1;
+}
+
+static void index_range(const struct nest *n, const int64_t *coef, int64_t *lo, int64_t *hi) {
+    *lo = *hi = coef[n->program->naxes];
+    for (int a = 0; a < n->program->naxes; a++) {
+        if (!coef[a]) continue;
+        *lo += coef[a] * (coef[a] > 0 ? n->low[a] : n->high[a]);
+        *hi += coef[a] * (coef[a] > 0 ? n->high[a] : n->low[a]);
+    }
+}
+
+/* ---- addresses ---- */
+static struct lv index_value(struct nest *n, const int64_t *coef) {
+    struct function *f = n->f;
+    struct lv sum = lv_const(f, coef[n->program->naxes]);
+    for (int level = 0; level < MAX_LEVELS; level++)
+        for (int a = 0; a < n->program->naxes; a++)
+            if (coef[a] && n->axis[a].level == level)
+                sum = lv_op(f, SX_ADD, sum, lv_op(f, SX_MUL, n->axis[a], lv_const(f, coef[a])));
+    return sum;
+}
+
+static struct lv layout_value(struct nest *n, const struct lexpr *e, const struct lv *index) {
+    if (e->op == 'n') return lv_const(n->f, e->number);
+    if (e->op == 'i') return index[e->index];
+    struct lv a = layout_value(n, e->a, index), b = layout_value(n, e->b, index);
+    switch (e->op) {
+    case '+':
+        return lv_op(n->f, SX_ADD, a, b);
+    case '-':
+        return lv_op(n->f, SX_SUB, a, b);
+    case '*':
+        return lv_op(n->f, SX_MUL, a, b);
+    case '/':
+        return lv_op(n->f, SX_DIV, a, b);
+    default:
+        return lv_op(n->f, SX_MOD, a, b);
+    }
+}
+
+/* Bytes from one index to the next of each dimension (or place of the layout) of the buffer's home.
+ */
+static int home_strides(const struct nest *n, const struct place *p, int64_t *stride) {
+    const struct buffer *b = &n->program->buffer[p->buffer];
+    int64_t extent[MAX_DIMS], size = (int64_t)type_size(b->type);
+    int rank = p->layout ? p->layout->nplaces : b->ndims;
+    if (rank > MAX_DIMS) return -1;
+    if (p->layout)
+        layout_extents(p->layout, p->extent, extent);
+    else if (b->ndims)
+        memcpy(extent, p->extent ? p->extent : b->extent, (size_t)rank * sizeof *extent);
+    for (int d = rank - 1; d >= 0; d--) {
+        stride[d] = size;
+        size *= extent[d];
+    }
+    return rank;
+}
+
+static LLVMValueRef row_major(struct nest *n, const struct access *a, const int64_t *stride,
+                              int rank, LLVMValueRef base) {
+    struct term term[MAX_AXES];
+    int nterms = 0, naxes = n->program->naxes;
+    int64_t constant = 0;
+    for (int d = 0; d < rank; d++) constant += stride[d] * access_coef(n->program, a, d, naxes);
+    for (int x = 0; x < naxes; x++) {
+        int64_t coef = 0, known;
+        for (int d = 0; d < rank; d++) coef += stride[d] * access_coef(n->program, a, d, x);
+        if (!coef) continue;
+        if (lv_constant(n->axis[x], &known))
+            constant += coef * known;
+        else
+            term[nterms++] = (struct term){coef, n->axis[x]};
+    }
+    return pointer_terms(n->f, base, term, nterms, constant);
+}
+
+static LLVMValueRef by_layout(struct nest *n, const struct access *a, const struct layout *l,
+                              const int64_t *stride, LLVMValueRef base) {
+    struct lv index[MAX_DIMS];
+    struct term term[MAX_DIMS];
+    int nterms = 0;
+    int64_t constant = 0, known;
+    for (int d = 0; d < l->nindices; d++)
+        index[d] = index_value(n, &a->coef[d * (n->program->naxes + 1)]);
+    for (int k = 0; k < l->nplaces; k++) {
+        struct lv v = layout_value(n, l->place[k].expr, index);
+        if (lv_constant(v, &known))
+            constant += known * stride[k];
+        else
+            term[nterms++] = (struct term){stride[k], v};
+    }
+    return pointer_terms(n->f, base, term, nterms, constant);
+}
+
+static LLVMValueRef access_pointer(struct nest *n, const struct access *a) {
+    const struct schedule *s = n->f->cpu->schedule;
+    int home = schedule_home(s, a->buffer);
+    int64_t stride[MAX_DIMS];
+    if (home < 0) {
+        cpu_error(n->f->cpu, "buffer '%s' has no home", n->program->buffer[a->buffer].name);
+        return LLVMGetPoison(n->f->cpu->ptr);
+    }
+    const struct place *p = &s->place[home];
+    int rank = home_strides(n, p, stride);
+    if (rank < 0) {
+        cpu_error(n->f->cpu, "the layout of '%s' has more than %d places", p->name, MAX_DIMS);
+        return LLVMGetPoison(n->f->cpu->ptr);
+    }
+    LLVMValueRef base = place_base(n->f, home);
+    return p->layout ? by_layout(n, a, p->layout, stride, base)
+                     : row_major(n, a, stride, rank, base);
+}
+
+/* ---- reads ---- */
+
+/* i1: the index is inside the buffer; .v NULL when it always is */
+static struct lv inside(struct nest *n, const struct access *a) {
+    const struct buffer *b = &n->program->buffer[a->buffer];
+    struct lv all = {NULL, 0};
+    for (int d = 0; d < b->ndims; d++) {
+        const int64_t *coef = &a->coef[d * (n->program->naxes + 1)];
+        int64_t lo, hi;
+        index_range(n, coef, &lo, &hi);
+        if (lo >= 0 && hi < b->extent[d]) continue;
+        struct lv test = lv_op(n->f, LV_ULT, index_value(n, coef), lv_const(n->f, b->extent[d]));
+        all = all.v ? lv_op(n->f, LV_AND1, all, test) : test;
+    }
+    return all;
+}
+
+static LLVMValueRef read_build(struct nest *n, const struct access *a) {
+    struct function *f = n->f;
+    enum type t = n->program->buffer[a->buffer].type;
+    struct lv in = {NULL, 0};
+    if (a->has_fill) in = inside(n, a);
+    LLVMValueRef p = access_pointer(n, a);
+    if (!in.v) return element_load(f, t, p);
+    /* outside, the buffer's first element is read and thrown away */
+    LLVMValueRef safe = place_base(f, schedule_home(f->cpu->schedule, a->buffer));
+    LLVMValueRef v = element_load(f, t, LLVMBuildSelect(f->builder, in.v, p, safe, ""));
+    return LLVMBuildSelect(f->builder, in.v, v, flight_constant(f->cpu, t, a->fill), "");
+}
+
+/* ---- the value ---- */
+static LLVMValueRef axis_value(struct nest *n, const struct op *o) {
+    return op_build(n->f, OP_CAST, o->type, TYPE_I64, &n->axis[o->axis].v);
+}
+
+static LLVMValueRef value_build(struct nest *n) {
+    const struct stmt *s = n->stmt;
+    LLVMValueRef *value = memory_array((size_t)s->nops, sizeof *value);
+    for (int i = 0; i < s->nops && !n->f->cpu->failed; i++) {
+        const struct op *o = &s->op[i];
+        LLVMValueRef arg[3] = {NULL, NULL, NULL};
+        for (int k = 0; k < op_info[o->code].arity; k++) arg[k] = value[o->arg[k]];
+        enum type from = o->code == OP_SELECT         ? o->type
+                         : op_info[o->code].arity > 0 ? s->op[o->arg[0]].type
+                                                      : o->type;
+        switch (o->code) {
+        case OP_READ:
+            value[i] = read_build(n, &s->read[o->read]);
+            break;
+        case OP_LITERAL:
+            value[i] = flight_constant(n->f->cpu, o->type, o->value);
+            break;
+        case OP_AXIS:
+            value[i] = axis_value(n, o);
+            break;
+        default:
+            value[i] = op_build(n->f, o->code, o->type, from, arg);
+            break;
+        }
+    }
+    LLVMValueRef last = value[s->nops - 1];
+    free(value);
+    return last;
+}
+
+/* ---- the nest ---- */
+static struct lv constraints(struct nest *n) {
+    struct lv all = {NULL, 0};
+    for (int w = 0; w < n->stmt->nwhere; w++) {
+        int64_t lo, hi;
+        index_range(n, n->stmt->where[w].coef, &lo, &hi);
+        if (lo >= 0) continue;
+        struct lv test =
+            lv_op(n->f, LV_SGE, index_value(n, n->stmt->where[w].coef), lv_const(n->f, 0));
+        all = all.v ? lv_op(n->f, LV_AND1, all, test) : test;
+    }
+    return all;
+}
+
+static LLVMValueRef combine(struct nest *n, LLVMValueRef old, LLVMValueRef v) {
+    enum type t = n->stmt->op[n->stmt->nops - 1].type;
+    LLVMValueRef arg[3] = {old, v, NULL};
+    return op_build(n->f, combiner_op(n->stmt->combine), t, t, arg);
+}
+
+/* One point with the destination in memory. */
+static void point_build(struct nest *n) {
+    enum type t = n->program->buffer[n->stmt->dst.buffer].type;
+    LLVMValueRef v = value_build(n);
+    if (n->f->cpu->failed) return;
+    LLVMValueRef p = access_pointer(n, &n->stmt->dst);
+    if (n->stmt->combine != COMBINE_SET) v = combine(n, element_load(n->f, t, p), v);
+    element_store(n->f, t, p, v);
+}
+
+/* One point with the destination's value at hand; gives the new one. */
+static LLVMValueRef point_accumulate(struct nest *n, LLVMValueRef old) {
+    LLVMValueRef v = value_build(n);
+    return n->f->cpu->failed ? old : combine(n, old, v);
+}
+
+static LLVMValueRef point_guarded(struct nest *n, LLVMValueRef old) {
+    struct lv test = constraints(n);
+    struct function *f = n->f;
+    if (!test.v) {
+        if (old) return point_accumulate(n, old);
+        point_build(n);
+        return NULL;
+    }
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(f->builder);
+    LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(f->cpu->context, f->fn, "inside");
+    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(f->cpu->context, f->fn, "next");
+    LLVMBuildCondBr(f->builder, test.v, then, after);
+    LLVMPositionBuilderAtEnd(f->builder, then);
+    LLVMValueRef v = NULL;
+    if (old)
+        v = point_accumulate(n, old);
+    else
+        point_build(n);
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(f->builder);
+    LLVMBuildBr(f->builder, after);
+    LLVMPositionBuilderAtEnd(f->builder, after);
+    if (!old) return NULL;
+    LLVMValueRef phi = LLVMBuildPhi(f->builder, LLVMTypeOf(old), "");
+    LLVMAddIncoming(phi, &old, &before, 1);
+    LLVMAddIncoming(phi, &v, &end, 1);
+    return phi;
+}
+
+static bool open_axis(struct nest *n, const struct fallback_node *node, int k, int nphis,
+                      LLVMValueRef *init) {
+    struct lv lo, hi;
+    int a = n->order[k];
+    axis_bounds(n, node, a, &lo, &hi);
+    n->axis[a] = frame_open(n->f, &n->frame[k], lo, hi, 1, nphis, init);
+    return !n->frame[k].never;
+}
+
+static void innermost(struct nest *n, const struct fallback_node *node) {
+    int k = n->naxes - 1;
+    if (!fallback_hoists(n->program, n->stmt, n->naxes ? n->order[n->naxes - 1] : -1)) {
+        if (open_axis(n, node, k, 0, NULL)) point_guarded(n, NULL);
+        frame_close(n->f, &n->frame[k], NULL);
+        return;
+    }
+    enum type t = n->program->buffer[n->stmt->dst.buffer].type;
+    LLVMValueRef p = access_pointer(n, &n->stmt->dst);
+    LLVMValueRef acc = element_load(n->f, t, p);
+    if (open_axis(n, node, k, 1, &acc)) acc = point_guarded(n, n->frame[k].phi[0]);
+    frame_close(n->f, &n->frame[k], &acc);
+    element_store(n->f, t, p, acc);
+}
+
+static void nest_build(struct nest *n, const struct fallback_node *node, int k) {
+    if (n->f->cpu->failed) return;
+    if (!n->naxes) {
+        point_guarded(n, NULL);
+        return;
+    }
+    if (k == n->naxes - 1) {
+        innermost(n, node);
+        return;
+    }
+    if (open_axis(n, node, k, 0, NULL)) nest_build(n, node, k + 1);
+    frame_close(n->f, &n->frame[k], NULL);
+}
+
+/* Rows of the destination innermost, where the order is free. */
+static void order_axes(struct nest *n) {
+    const struct access *dst = &n->stmt->dst;
+    if (!stmt_order_free(n->program, n->stmt)) return;
+    int rank = 0;
+    for (int d = 0; d < n->program->buffer[dst->buffer].ndims; d++)
+        for (int a = 0; a < n->program->naxes; a++)
+            if ((n->stmt->axes >> a & 1) && access_coef(n->program, dst, d, a))
+                n->order[rank++] = a;
+}
+
+void build_fallback(struct function *f, const struct fallback_node *node) {
+    if (build_copy(f, node)) return;
+    const struct program *p = f->cpu->schedule->program;
+    struct nest *n = memory_array(1, sizeof *n);
+    n->f = f;
+    n->program = p;
+    n->stmt = &p->stmt[node->stmt];
+    for (int a = 0; a < p->naxes; a++) {
+        struct lv lo, hi;
+        axis_bounds(n, node, a, &lo, &hi);
+        n->axis[a] = lo; /* an axis around the statement has one value here */
+        if (n->stmt->axes >> a & 1) n->order[n->naxes++] = a;
+    }
+    order_axes(n);
+    nest_build(n, node, 0);
+    free(n);
+}
+#endif

@@ -1,0 +1,543 @@
+#if ISAMAP_WITH_LLVM
+#include "backends/cpu/cpu_int.h"
+#include "ir/memory.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
+void cpu_error(struct cpu *c, const char *fmt, ...) {
+    char text[1000];
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(text, sizeof text, fmt, list);
+    va_end(list);
+    if (!c->failed) diag_line(c->diags, c->machine->file, 0, 0, "%s", text);
+    c->failed = true;
+}
+
+static void walk(struct function *, const struct node *, int);
+
+/* ---- functions ---- */
+static void *array(size_t n, size_t size) {
+    void *p = memory_array(n + 1, size);
+    return p;
+}
+
+struct function *function_open(struct cpu *c, struct function *outer, const char *name,
+                               LLVMTypeRef type, int unit) {
+    const struct schedule *s = c->schedule;
+    struct function *f = array(1, sizeof *f);
+    f->cpu = c;
+    f->unit = unit;
+    f->fn = LLVMAddFunction(c->module, name, type);
+    f->builder = LLVMCreateBuilderInContext(c->context);
+    f->var = array((size_t)s->nvars, sizeof *f->var);
+    f->grid = array((size_t)s->nvars, sizeof *f->grid);
+    f->slot = array((size_t)s->nplaces, sizeof *f->slot);
+    f->base = array((size_t)s->nplaces, sizeof *f->base);
+    f->word = array((size_t)c->machine->nmemories, sizeof *f->word);
+    for (int m = 0; m < c->machine->nmemories; m++)
+        if (c->nwords[m]) f->word[m] = array((size_t)c->nwords[m], sizeof **f->word);
+    if (outer) LLVMSetLinkage(f->fn, LLVMInternalLinkage);
+    LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(c->context, f->fn, "entry");
+    LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(c->context, f->fn, "start");
+    LLVMPositionBuilderAtEnd(f->builder, entry);
+    f->level[0] = (struct level){LLVMBuildBr(f->builder, start), ++c->uid, false};
+    f->nlevels = 1;
+    LLVMPositionBuilderAtEnd(f->builder, start);
+    return f;
+}
+
+void function_close(struct function *f) {
+    phis_prune(f->fn);
+    LLVMDisposeBuilder(f->builder);
+    for (int m = 0; m < f->cpu->machine->nmemories; m++) free(f->word[m]);
+    free(f->word);
+    free(f->var);
+    free(f->grid);
+    free(f->slot);
+    free(f->base);
+    free(f->memo);
+    free(f);
+}
+
+/* A place starts in its slot 0 where nothing rotates it; otherwise the first rotate makes slot 0
+ * current. */
+static void start_slots(struct function *f, const struct node *node, int n) {
+    const struct schedule *s = f->cpu->schedule;
+    for (int p = 0; p < s->nplaces; p++)
+        f->slot[p] = lv_const(f, section_rotates(node, n, p) ? s->place[p].slots - 1 : 0);
+}
+
+/* ---- where places are ---- */
+static LLVMValueRef offset_pointer(struct function *f, LLVMValueRef base, int64_t bytes) {
+    LLVMValueRef c = LLVMConstInt(f->cpu->i64, (uint64_t)bytes, false);
+    return bytes ? LLVMBuildGEP2(f->builder, f->cpu->i8, base, &c, 1, "") : base;
+}
+
+static LLVMValueRef load_word(struct function *f, int word, LLVMTypeRef type, const char *name) {
+    LLVMValueRef p = offset_pointer(f, f->args, 8 * (int64_t)word);
+    return LLVMBuildLoad2(f->builder, type, p, name);
+}
+
+static LLVMValueRef load_argument(struct function *f, int buffer) {
+    const struct interface *i = f->cpu->interface;
+    const char *name = f->cpu->schedule->program->buffer[buffer].name;
+    if (i->offset[buffer] >= 0 && i->weights == WEIGHTS_EMBED)
+        return offset_pointer(f, f->cpu->weights, i->offset[buffer]);
+    if (i->offset[buffer] >= 0)
+        return offset_pointer(f, load_word(f, i->at_weights, f->cpu->ptr, "weights"),
+                              i->offset[buffer] + WEIGHTS_HEAD);
+    for (int k = 0; k < i->n; k++)
+        if (i->buffer[k] == buffer) return load_word(f, k, f->cpu->ptr, name);
+    cpu_error(f->cpu, "place of buffer '%s' is an argument, but the buffer is none",
+              f->cpu->schedule->program->buffer[buffer].name);
+    return LLVMGetPoison(f->cpu->ptr);
+}
+
+/* Pointer to slot 0 of the place, made once in the function's entry. */
+LLVMValueRef place_base(struct function *f, int place) {
+    const struct place *p = &f->cpu->schedule->place[place];
+    if (f->base[place]) return f->base[place];
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(f->builder);
+    LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
+    LLVMValueRef v = NULL;
+    int64_t offset = f->cpu->room.offset[place];
+    switch (p->keep) {
+    case KEEP_ARGUMENT:
+        v = load_argument(f, p->buffer);
+        break;
+    case KEEP_PREPARED:
+        v = offset_pointer(f, f->prepared, offset);
+        break;
+    case KEEP_WORKSPACE:
+        v = offset_pointer(f, f->workspace, offset);
+        break;
+    case KEEP_LOCAL: {
+        bool mine = f->unit < 0 || memory_in_unit(f->cpu->machine, p->memory, f->unit);
+        v = offset_pointer(f, mine ? f->mine : f->shared, offset);
+        break;
+    }
+    }
+    LLVMPositionBuilderAtEnd(f->builder, here);
+    return f->base[place] = v;
+}
+
+/* What a loop's body writes: the types of words, and slots. */
+struct carried {
+    LLVMTypeRef **type; /* [nmemories][words] */
+    bool *slot;         /* [nplaces] */
+};
+
+static void carry_operand(struct function *f, struct carried *c, const struct issue_node *n,
+                          int o) {
+    const struct schedule *s = f->cpu->schedule;
+    const struct instr *instr = &s->machine->instr[n->instr];
+    const struct operand *op = &instr->operand[o];
+    if (n->arg[o].place < 0 || op->role == ROLE_IN || op->role == ROLE_CONST) return;
+    const struct place *p = &s->place[n->arg[o].place];
+    if (!c->type[p->memory]) return;
+    int64_t word = s->machine->memory[p->memory].word;
+    int64_t end = (p->address + p->bytes * p->slots + word - 1) / word;
+    for (int64_t w = p->address / word; w < end && w < f->cpu->nwords[p->memory]; w++)
+        c->type[p->memory][w] = word_type(f, p->memory, op->type);
+}
+
+/* Steps that the nodes rotate the place by, modulo its slots; -1: it depends on bounds. */
+static int rotations(const struct schedule *s, const struct node *node, int n, int place) {
+    int slots = s->place[place].slots;
+    int64_t sum = 0, lo, hi;
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_ROTATE && node[i].rotate == place) sum++;
+        if (node[i].kind != NODE_LOOP) continue;
+        const struct loop_node *l = node[i].loop;
+        int one = rotations(s, l->body, l->nbody, place);
+        if (one == 0) continue;
+        if (one < 0 || !sx_constant(l->lo, &lo) || !sx_constant(l->hi, &hi)) return -1;
+        int64_t trips = hi > lo ? (hi - lo + l->step - 1) / l->step : 0;
+        sum += one * (trips % slots);
+    }
+    return (int)(sum % slots);
+}
+
+static void carry_nodes(struct function *f, struct carried *c, const struct node *node, int n) {
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_ROTATE) c->slot[node[i].rotate] = true;
+        if (node[i].kind == NODE_LOOP && (node[i].loop->kind != LOOP_PARALLEL || f->unit >= 0))
+            carry_nodes(f, c, node[i].loop->body, node[i].loop->nbody);
+        if (node[i].kind != NODE_ISSUE) continue;
+        const struct instr *instr = &f->cpu->machine->instr[node[i].issue->instr];
+        for (int o = 0; o < instr->noperands; o++) carry_operand(f, c, node[i].issue, o);
+    }
+}
+
+/* Loads what is carried into value[] (to the types of c), or stores it back. Returns the number of
+ * values. */
+static int carry_pass(struct function *f, struct carried *c, LLVMValueRef *value, bool store,
+                      int level) {
+    const struct schedule *s = f->cpu->schedule;
+    int n = 0;
+    for (int m = 0; m < s->machine->nmemories; m++) {
+        for (int w = 0; c->type[m] && w < f->cpu->nwords[m]; w++) {
+            if (!c->type[m][w]) continue;
+            if (store)
+                f->word[m][w] = value[n];
+            else if (value)
+                value[n] = word_read(f, m, w, c->type[m][w]);
+            n++;
+        }
+    }
+    for (int p = 0; p < s->nplaces; p++) {
+        if (!c->slot[p] || s->place[p].slots < 2) continue;
+        if (store)
+            f->slot[p] = (struct lv){value[n], level};
+        else if (value)
+            value[n] = f->slot[p].v;
+        n++;
+    }
+    return n;
+}
+
+static bool carries_slots(struct function *f, const struct carried *c) {
+    for (int p = 0; p < f->cpu->schedule->nplaces; p++)
+        if (c->slot[p] && f->cpu->schedule->place[p].slots > 1) return true;
+    return false;
+}
+
+static struct carried carry_open(struct function *f) {
+    struct carried c;
+    c.type = array((size_t)f->cpu->machine->nmemories, sizeof *c.type);
+    c.slot = array((size_t)f->cpu->schedule->nplaces, sizeof *c.slot);
+    for (int m = 0; m < f->cpu->machine->nmemories; m++)
+        if (f->cpu->nwords[m]) c.type[m] = array((size_t)f->cpu->nwords[m], sizeof **c.type);
+    return c;
+}
+
+static void carry_close(struct function *f, struct carried *c) {
+    for (int m = 0; m < f->cpu->machine->nmemories; m++) free(c->type[m]);
+    free(c->type);
+    free(c->slot);
+}
+
+/* ---- loops ---- */
+static void walk_frame(struct function *f, const struct loop_node *l, struct lv lo, struct lv hi) {
+    struct carried c = carry_open(f);
+    struct frame r;
+    carry_nodes(f, &c, l->body, l->nbody);
+    struct lv *slot = array((size_t)f->cpu->schedule->nplaces, sizeof *slot);
+    for (int p = 0; p < f->cpu->schedule->nplaces; p++) {
+        slot[p] = f->slot[p];
+        /* the same slot at the start of every iteration: no counter, so that registers keep
+         * constant places */
+        if (c.slot[p] && !rotations(f->cpu->schedule, l->body, l->nbody, p)) c.slot[p] = false;
+    }
+    int n = carry_pass(f, &c, NULL, false, 0);
+    LLVMValueRef *value = array((size_t)n, sizeof *value);
+    carry_pass(f, &c, value, false, 0);
+    int64_t first;
+    f->grid[l->var] = lv_constant(lo, &first) && first % l->step == 0 ? l->step : 0;
+    f->var[l->var] = frame_open(f, &r, lo, hi, l->step, n, value);
+    if (!r.never) {
+        if (!r.once) carry_pass(f, &c, r.phi, true, f->nlevels - 1);
+        walk(f, l->body, l->nbody);
+        carry_pass(f, &c, value, false, 0);
+    }
+    bool blocks = !r.never && !r.once;
+    frame_close(f, &r, value);
+    for (int p = 0; p < f->cpu->schedule->nplaces; p++)
+        if (!c.slot[p]) f->slot[p] = slot[p];
+    free(slot);
+    if (blocks) carry_pass(f, &c, value, true, carries_slots(f, &c) ? level_after(f) : 0);
+    f->var[l->var].v = NULL;
+    free(value);
+    carry_close(f, &c);
+}
+
+static void walk_unrolled(struct function *f, const struct loop_node *l, struct lv lo,
+                          struct lv hi) {
+    int64_t from, to;
+    if (!lv_constant(lo, &from) || !lv_constant(hi, &to)) {
+        cpu_error(f->cpu, "the bounds of unrolled loop '%s' are not constant",
+                  f->cpu->schedule->var[l->var].name);
+        return;
+    }
+    for (int64_t i = from; i < to && !f->cpu->failed; i += l->step) {
+        f->var[l->var] = lv_const(f, i);
+        walk(f, l->body, l->nbody);
+        if (++f->cpu->issues > MAX_ISSUES) cpu_error(f->cpu, "unrolled loops make too much code");
+    }
+    f->var[l->var].v = NULL;
+}
+
+/* ---- parallel loops ---- */
+enum { CONTEXT_ARGS, CONTEXT_WORKSPACE, CONTEXT_PREPARED, CONTEXT_LO, CONTEXT_HI, CONTEXT_FREE };
+
+static LLVMValueRef context_field(struct function *f, LLVMValueRef context, int field) {
+    LLVMValueRef at = LLVMConstInt(f->cpu->i64, (uint64_t)field, false);
+    return LLVMBuildGEP2(f->builder, f->cpu->i64, context, &at, 1, "");
+}
+
+static void context_store(struct function *f, LLVMValueRef context, int field, LLVMValueRef v) {
+    LLVMBuildStore(f->builder, v, context_field(f, context, field));
+}
+
+static LLVMValueRef context_load(struct function *f, int field, LLVMTypeRef type) {
+    return LLVMBuildLoad2(f->builder, type, context_field(f, LLVMGetParam(f->fn, 0), field), "");
+}
+
+static LLVMValueRef runtime(struct cpu *c, const char *name, LLVMTypeRef type) {
+    LLVMValueRef fn = LLVMGetNamedFunction(c->module, name);
+    return fn ? fn : LLVMAddFunction(c->module, name, type);
+}
+
+static LLVMValueRef runtime_number(struct function *f, const char *name) {
+    LLVMTypeRef type = LLVMFunctionType(f->cpu->i32, NULL, 0, false);
+    LLVMValueRef v = LLVMBuildCall2(f->builder, type, runtime(f->cpu, name, type), NULL, 0, "");
+    return LLVMBuildSExt(f->builder, v, f->cpu->i64, "");
+}
+
+/* Iterations [trips*id/threads, trips*(id+1)/threads) of the loop, as bounds of its variable. */
+static void share(struct function *f, const struct loop_node *l, LLVMValueRef id,
+                  LLVMValueRef threads, struct lv *lo, struct lv *hi) {
+    LLVMBuilderRef B = f->builder;
+    LLVMValueRef step = lv_const(f, l->step).v, one = lv_const(f, 1).v;
+    LLVMValueRef span = LLVMBuildSub(B, hi->v, lo->v, "");
+    LLVMValueRef up = LLVMBuildAdd(B, span, lv_const(f, l->step - 1).v, "");
+    LLVMValueRef trips = LLVMBuildSDiv(B, up, step, "");
+    LLVMValueRef a = LLVMBuildSDiv(B, LLVMBuildMul(B, trips, id, ""), threads, "");
+    LLVMValueRef next = LLVMBuildMul(B, trips, LLVMBuildAdd(B, id, one, ""), "");
+    LLVMValueRef b = LLVMBuildSDiv(B, next, threads, "");
+    LLVMValueRef last = LLVMBuildAdd(B, lo->v, LLVMBuildMul(B, b, step, ""), "");
+    LLVMValueRef over = LLVMBuildICmp(B, LLVMIntSGT, last, hi->v, "");
+    LLVMValueRef first = LLVMBuildAdd(B, lo->v, LLVMBuildMul(B, a, step, ""), "");
+    hi->v = LLVMBuildSelect(B, over, hi->v, last, "");
+    lo->v = first;
+    lo->level = hi->level = 0;
+}
+
+/* The thread's function: finds its share and walks it. */
+static void build_thread(struct function *outer, const struct loop_node *l,
+                         LLVMValueRef fn_out[1]) {
+    struct cpu *c = outer->cpu;
+    LLVMTypeRef type = LLVMFunctionType(c->nothing, &c->ptr, 1, false);
+    struct function *f = function_open(c, outer, "parallel", type, l->unit >= 0 ? l->unit : 0);
+    LLVMBuilderRef B = f->builder;
+    LLVMBasicBlockRef start = LLVMGetInsertBlock(B);
+    int field = CONTEXT_FREE;
+    LLVMPositionBuilderBefore(B, f->level[0].anchor);
+    f->args = context_load(f, CONTEXT_ARGS, c->ptr);
+    f->workspace = context_load(f, CONTEXT_WORKSPACE, c->ptr);
+    f->prepared = context_load(f, CONTEXT_PREPARED, c->ptr);
+    struct lv lo = {context_load(f, CONTEXT_LO, c->i64), 0},
+              hi = {context_load(f, CONTEXT_HI, c->i64), 0};
+    for (int v = 0; v < c->schedule->nvars; v++) {
+        f->var[v] = outer->var[v];
+        if (!outer->var[v].v || LLVMIsConstant(outer->var[v].v)) continue;
+        f->var[v] = (struct lv){context_load(f, field++, c->i64), 0};
+    }
+    start_slots(f, l->body, l->nbody);
+    for (int p = 0; p < c->schedule->nplaces; p++) {
+        if (section_rotates(l->body, l->nbody, p)) continue;
+        f->slot[p] = outer->slot[p];
+        if (LLVMIsConstant(outer->slot[p].v)) continue;
+        f->slot[p] = (struct lv){context_load(f, field++, c->i64), 0};
+    }
+    LLVMValueRef id = runtime_number(f, "omp_get_thread_num");
+    LLVMValueRef threads = runtime_number(f, "omp_get_num_threads");
+    f->shared = offset_pointer(f, f->workspace, c->room.homes);
+    LLVMValueRef part = LLVMBuildMul(B, id, lv_const(f, c->room.local).v, "");
+    f->mine = LLVMBuildGEP2(B, c->i8, f->shared, &part, 1, "");
+    share(f, l, id, threads, &lo, &hi);
+    LLVMPositionBuilderAtEnd(B, start);
+    walk_frame(f, l, lo, hi);
+    LLVMBuildRetVoid(f->builder);
+    fn_out[0] = f->fn;
+    function_close(f);
+}
+
+static LLVMValueRef thread_count(struct function *f) {
+    LLVMBuilderRef B = f->builder;
+    struct cpu *c = f->cpu;
+    LLVMValueRef n = load_word(f, c->interface->at_threads, c->i32, "threads"),
+                 zero = LLVMConstInt(c->i32, 0, false);
+    n = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, n, zero, ""), zero, n, "");
+    if (!c->room.local) return n;
+    /* no more threads than have a part of the workspace; 0 would be as many as there are */
+    LLVMValueRef most = LLVMConstInt(c->i32, (unsigned)c->room.instances, false);
+    LLVMValueRef fits = LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntSGT, n, zero, ""),
+                                     LLVMBuildICmp(B, LLVMIntSLE, n, most, ""), "");
+    return LLVMBuildSelect(B, fits, n, most, "");
+}
+
+static void walk_parallel(struct function *f, const struct loop_node *l, struct lv lo,
+                          struct lv hi) {
+    struct cpu *c = f->cpu;
+    int field = CONTEXT_FREE;
+    LLVMValueRef thread[1];
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(f->builder);
+    LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
+    unsigned fields = (unsigned)(CONTEXT_FREE + c->schedule->nvars + c->schedule->nplaces);
+    LLVMValueRef context = LLVMBuildAlloca(f->builder, LLVMArrayType2(c->i64, fields), "context");
+    LLVMPositionBuilderAtEnd(f->builder, here);
+    context_store(f, context, CONTEXT_ARGS, f->args);
+    context_store(f, context, CONTEXT_WORKSPACE, f->workspace);
+    context_store(f, context, CONTEXT_PREPARED, f->prepared);
+    context_store(f, context, CONTEXT_LO, lo.v);
+    context_store(f, context, CONTEXT_HI, hi.v);
+    for (int v = 0; v < c->schedule->nvars; v++)
+        if (f->var[v].v && !LLVMIsConstant(f->var[v].v))
+            context_store(f, context, field++, f->var[v].v);
+    for (int p = 0; p < c->schedule->nplaces; p++)
+        if (!section_rotates(l->body, l->nbody, p) && !LLVMIsConstant(f->slot[p].v))
+            context_store(f, context, field++, f->slot[p].v);
+    build_thread(f, l, thread);
+    LLVMTypeRef params[] = {c->ptr, c->ptr, c->i32, c->i32};
+    LLVMTypeRef type = LLVMFunctionType(c->nothing, params, 4, false);
+    LLVMValueRef arg[] = {thread[0], context, thread_count(f), LLVMConstInt(c->i32, 0, false)};
+    LLVMBuildCall2(f->builder, type, runtime(c, "GOMP_parallel", type), arg, 4, "");
+    c->parallel = true;
+}
+
+static void walk_loop(struct function *f, const struct loop_node *l) {
+    struct lv lo = lv_sx(f, l->lo), hi = lv_sx(f, l->hi);
+    if (l->kind == LOOP_UNROLLED)
+        walk_unrolled(f, l, lo, hi);
+    else if (l->kind == LOOP_PARALLEL && f->unit < 0)
+        walk_parallel(f, l, lo, hi);
+    else
+        walk_frame(f, l, lo, hi);
+}
+
+/* ---- other nodes ---- */
+/* The texts of the syncs that this language has are built too; program order itself needs none. */
+static void walk_signals(struct function *f, const struct signal *signal, int n, bool pop) {
+    for (int i = 0; i < n && !f->cpu->failed; i++) {
+        const struct sync *s = &f->cpu->machine->sync[signal[i].sync];
+        const struct emit *e = pop ? s->pop_emit : s->push_emit;
+        for (int k = pop ? s->npop_emits : s->npush_emits; k > 0; k--, e++) {
+            if (e->language != LANGUAGE_LLVM) continue;
+            struct emitted *fn = emit_plain(f->cpu, e);
+            if (fn) LLVMBuildCall2(f->builder, fn->type, fn->fn, NULL, 0, "");
+        }
+    }
+}
+
+static void walk_rotate(struct function *f, int place) {
+    int slots = f->cpu->schedule->place[place].slots;
+    if (slots < 2) return;
+    struct lv next = lv_op(f, SX_ADD, f->slot[place], lv_const(f, 1));
+    struct lv inside = lv_op(f, SX_LT, next, lv_const(f, slots));
+    f->slot[place] = lv_op(f, SX_MUL, next, inside);
+}
+
+static void walk(struct function *f, const struct node *node, int n) {
+    bool inside = f->in_entry;
+    for (int i = 0; i < n && !f->cpu->failed; i++) {
+        const struct signals *g = f->in_entry ? NULL : node_signals(&node[i]);
+        if (g) walk_signals(f, g->pop, g->npops, true);
+        switch (node[i].kind) {
+        case NODE_LOOP:
+            f->in_entry = node[i].loop->kind == LOOP_HARDWARE;
+            walk_loop(f, node[i].loop);
+            f->in_entry = inside;
+            break;
+        case NODE_ISSUE:
+            build_issue(f, node[i].issue);
+            break;
+        case NODE_FALLBACK:
+            build_fallback(f, node[i].fallback);
+            break;
+        case NODE_ROTATE:
+            walk_rotate(f, node[i].rotate);
+            break;
+        case NODE_CONFIGURE:
+            build_configure(f, node[i].configure);
+            break;
+        case NODE_SYNC:
+            break;
+        }
+        if (g) walk_signals(f, g->push, g->npushes, false);
+    }
+}
+
+/* ---- sections ---- */
+static void zero_places(struct function *f, const struct section *section, int n) {
+    struct cpu *c = f->cpu;
+    for (int p = 0; p < c->schedule->nplaces; p++) {
+        if (!zeroed_before(c->schedule, section, p, n)) continue;
+        LLVMValueRef bytes = lv_const(f, c->schedule->place[p].bytes).v;
+        LLVMBuildMemSet(f->builder, place_base(f, p), LLVMConstInt(c->i8, 0, false), bytes, 1);
+    }
+}
+
+static void call_around(struct function *f, const struct emit *emit, int n) {
+    for (int i = 0; i < n && !f->cpu->failed; i++) {
+        if (emit[i].language != LANGUAGE_LLVM) continue;
+        struct emitted *fn = emit_plain(f->cpu, &emit[i]);
+        if (fn) LLVMBuildCall2(f->builder, fn->type, fn->fn, NULL, 0, "");
+    }
+}
+
+/* Sizes known only when the program runs are the first variables. */
+static void start_sizes(struct function *f) {
+    struct cpu *c = f->cpu;
+    for (int k = 0; k < c->schedule->program->nsizes; k++) {
+        const struct size *size = &c->schedule->program->size[k];
+        struct lv v = {load_word(f, c->interface->at_sizes + k, c->i64, size->name), 0};
+        v = lv_op(f, SX_MIN, v, lv_const(f, size->hi));
+        f->var[k] = lv_op(f, SX_MAX, v, lv_const(f, size->lo));
+    }
+}
+
+/* The caller may be a program that knows nothing of features. */
+static void ask_permission(struct function *f, const struct feature *feature) {
+    unsigned code, argument;
+    if (!feature_permit(feature, &code, &argument)) return;
+#ifdef SYS_arch_prctl
+    struct cpu *c = f->cpu;
+    LLVMTypeRef type = LLVMFunctionType(c->i64, &c->i64, 1, true);
+    LLVMValueRef arg[] = {lv_const(f, SYS_arch_prctl).v, lv_const(f, code).v,
+                          lv_const(f, argument).v};
+    LLVMValueRef status = LLVMBuildCall2(f->builder, type, runtime(c, "syscall", type), arg, 3, "");
+    LLVMBasicBlockRef refused = LLVMAppendBasicBlockInContext(c->context, f->fn, "refused");
+    LLVMBasicBlockRef given = LLVMAppendBasicBlockInContext(c->context, f->fn, "given");
+    LLVMValueRef good = LLVMBuildICmp(f->builder, LLVMIntEQ, status, lv_const(f, 0).v, "");
+    LLVMBuildCondBr(f->builder, good, given, refused);
+    LLVMPositionBuilderAtEnd(f->builder, refused);
+    LLVMBuildRet(f->builder, LLVMConstInt(c->i32, 1, false));
+    LLVMPositionBuilderAtEnd(f->builder, given);
+#endif
+}
+
+void cpu_section(struct cpu *c, const struct section *section, const char *name, bool workspace) {
+    LLVMTypeRef params[] = {c->ptr, c->ptr};
+    LLVMTypeRef type = LLVMFunctionType(c->i32, params, workspace ? 2 : 1, false);
+    struct function *f = function_open(c, NULL, name, type, -1);
+    LLVMBasicBlockRef start = LLVMGetInsertBlock(f->builder);
+    f->args = LLVMGetParam(f->fn, 0);
+    LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
+    f->prepared = load_word(f, c->interface->at_prepared, c->ptr, "prepared");
+    f->workspace = workspace              ? LLVMGetParam(f->fn, 1)
+                   : c->room.scratch >= 0 ? offset_pointer(f, f->prepared, c->room.scratch)
+                                          : LLVMConstNull(c->ptr);
+    f->mine = f->shared = offset_pointer(f, f->workspace, c->room.homes);
+    start_sizes(f);
+    LLVMPositionBuilderAtEnd(f->builder, start);
+    start_slots(f, section->node, section->nnodes);
+    uint64_t features = workspace ? 0 : schedule_features(c->schedule);
+    for (int k = 0; k < c->machine->nfeatures && k < 64; k++)
+        if (features >> k & 1) ask_permission(f, &c->machine->feature[k]);
+    call_around(f, c->machine->begin, c->machine->nbegins);
+    for (int n = 0; n < section->nnodes && !c->failed; n++) {
+        zero_places(f, section, n);
+        walk(f, &section->node[n], 1);
+    }
+    call_around(f, c->machine->end, c->machine->nends);
+    LLVMBuildRet(f->builder, LLVMConstInt(c->i32, 0, false));
+    function_close(f);
+}
+#endif

@@ -1,0 +1,183 @@
+/* `isamap sim`: a compiled program on a machine known from its file, or on its model in RTL. */
+#include "command/isamap_int.h"
+#include "scheduler/clock/dryrun.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const int64_t YARDSTICK_USES = 10000000; /* about a second */
+
+/* What the same instructions would move with the best eviction; of programs that are small enough.
+ */
+static void report_yardstick(struct report *r, const struct schedule *s) {
+    struct dryrun best;
+    if (!dryrun_traffic(s, YARDSTICK_USES, &best)) return;
+    report_number(r, "yardstick_bytes", best.read + best.written);
+    text_printf(&r->text,
+                "yardstick   %.0f bytes read, %.0f written, unrolled with eviction by next use\n",
+                best.read, best.written);
+}
+
+/* How long each queue waited for which token. */
+static void report_syncs(struct report *r, const struct machine *m, const struct sim_result *x) {
+    report_open(r, "syncs", '{');
+    for (int s = 0; s < m->nsyncs; s++) {
+        if (!x->sync[s].pushes && x->sync[s].wait <= 0) continue;
+        report_open(r, m->sync[s].id, '{');
+        report_integer(r, "pushes", x->sync[s].pushes);
+        report_integer(r, "peak", x->sync[s].peak);
+        report_number(r, "wait", x->sync[s].wait);
+        report_close(r);
+        text_printf(&r->text, "sync        %-10s waited for %.0f", m->sync[s].id, x->sync[s].wait);
+        if (x->sync[s].pushes)
+            text_printf(&r->text, ", %" PRId64 " given, at most %" PRId64 " at once",
+                        x->sync[s].pushes, x->sync[s].peak);
+        text_append(&r->text, "\n", 1);
+    }
+    report_close(r);
+}
+
+static void report_simulation(struct report *r, const struct schedule *s,
+                              const struct sim_result *x, double bound, const char *model) {
+    const struct machine *m = s->machine;
+    struct {
+        const char *key;
+        double n;
+    } numbers[] = {{"cycles", x->cycles},
+                   {"host_cycles", x->host_cycles},
+                   {"utilisation", x->utilisation},
+                   {"dram_read_bytes", x->home_read_bytes},
+                   {"dram_write_bytes", x->home_write_bytes},
+                   {"dram_bound_bytes", bound},
+                   {"host_read_bytes", x->host_read_bytes},
+                   {"host_write_bytes", x->host_write_bytes},
+                   {"energy_pj", x->energy},
+                   {"instructions", (double)x->instructions},
+                   {"wall_seconds", x->wall_seconds}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        report_number(r, numbers[i].key, numbers[i].n);
+    report_string(r, "model", model);
+    text_printf(&r->text,
+                "cycles      %.0f, utilisation %.3f, %" PRId64
+                " instructions (simulated in %.3g s)\n",
+                x->cycles, x->utilisation, x->instructions, x->wall_seconds);
+    text_printf(&r->text, "DRAM        %.0f bytes read, %.0f written; bound %.0f\n",
+                x->home_read_bytes, x->home_write_bytes, bound);
+    report_yardstick(r, s);
+    if (x->host_cycles > 0)
+        text_printf(&r->text, "host        %.0f cycles, %.0f bytes read, %.0f written\n",
+                    x->host_cycles, x->host_read_bytes, x->host_write_bytes);
+    report_open(r, "queues", '{');
+    for (int q = 0; q < m->nqueues; q++) {
+        if (!x->queue[q].instructions) continue;
+        report_open(r, m->queue[q].id, '{');
+        report_integer(r, "instructions", x->queue[q].instructions);
+        report_number(r, "busy", x->queue[q].busy);
+        report_number(r, "wait", x->queue[q].wait);
+        report_close(r);
+        text_printf(&r->text,
+                    "queue       %-10s %8" PRId64 " instructions, busy %.0f, waiting %.0f\n",
+                    m->queue[q].id, x->queue[q].instructions, x->queue[q].busy, x->queue[q].wait);
+    }
+    report_close(r);
+    report_syncs(r, m, x);
+    report_open(r, "buses", '{');
+    for (int b = 0; b < m->nbuses; b++) {
+        if (x->bus[b].bytes <= 0) continue;
+        report_open(r, m->bus[b].id, '{');
+        report_number(r, "bytes", x->bus[b].bytes);
+        report_number(r, "busy", x->bus[b].busy);
+        report_close(r);
+        text_printf(&r->text, "bus         %-10s %8.0f bytes, busy %.0f\n", m->bus[b].id,
+                    x->bus[b].bytes, x->bus[b].busy);
+    }
+    report_close(r);
+    report_open(r, "peak_bytes", '{');
+    for (int i = 0; i < m->nmemories; i++) {
+        if (!x->peak_bytes[i]) continue;
+        report_integer(r, m->memory[i].id, x->peak_bytes[i]);
+        text_printf(&r->text, "memory      %-10s %8" PRId64 " bytes at most", m->memory[i].id,
+                    x->peak_bytes[i]);
+        if (m->memory[i].size > 0) text_printf(&r->text, " of %" PRId64, m->memory[i].size);
+        text_append(&r->text, "\n", 1);
+    }
+    report_close(r);
+}
+
+/* On the machine file, or on the device's model; then what the machine file says stands beside it.
+ */
+static bool simulate(isamap *im, struct job *j, void **data, struct sim_result *x,
+                     double *predicted) {
+    struct sim_options options = {
+        .no_values = im->option.no_values, .trace = im->option.trace, .size = j->size};
+    struct latencies latencies = im->option.latencies;
+    latencies.seed = im->option.seed;
+    latencies_set(&latencies, &options);
+    *predicted = -1;
+    doing(im, "simulating");
+    if (!im->option.rtl) return sim_run(j->schedule, data, &options, x, &im->diags);
+    struct sim_result machine;
+    options.no_values = true;
+    options.trace = NULL;
+    bool ok = sim_run(j->schedule, NULL, &options, &machine, &im->diags) &&
+              device_simulate(im, j, data, &machine, &latencies, NULL, x);
+    *predicted = machine.cycles;
+    sim_result_free(&machine);
+    return ok;
+}
+
+static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *got) {
+    struct report *r = &im->report;
+    bool values = !im->option.no_values || im->option.rtl,
+         verify = values && (im->option.verify || (im->option.rtl && im->option.check));
+    struct sim_result x = {0};
+    double predicted;
+    void **data = NULL;
+    if (values) {
+        if (!arrays_fill(im, j, in)) return ISAMAP_INPUT;
+        *got = arrays_copy(j, in);
+        data = arrays_for_schedule(j, got);
+    }
+    bool ok = simulate(im, j, data, &x, &predicted);
+    free(data);
+    struct comparison c = {0};
+    ok = ok && (!values || arrays_write(im, j, got));
+    ok = ok && (!verify || compare_with_interpreter(im, j, in, got, &c));
+    if (!ok) return sim_result_free(&x), ISAMAP_INPUT;
+    report_open(r, NULL, '{');
+    report_head(r, j);
+    report_simulation(r, j->schedule, &x, (double)program_touched_bytes(j->program),
+                      im->option.rtl ? "rtl" : "machine");
+    if (predicted >= 0) {
+        report_number(r, "machine_cycles", predicted);
+        text_printf(&r->text, "machine     file: %.0f cycles, %+.2f %%\n", predicted,
+                    x.cycles > 0 ? 100 * (predicted - x.cycles) / x.cycles : 0);
+    }
+    report_comparison(r, &c);
+    report_work(r, j->schedule, im->option.rtl ? NULL : &x);
+    report_close(r);
+    sim_result_free(&x);
+    return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
+}
+
+static int sim_command(isamap *im, const char *path, const char *out) {
+    (void)out;
+    struct job j;
+    struct arrays in = {0}, got = {0};
+    job_init(&j, path);
+    int status = ISAMAP_INPUT;
+    if (job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j) &&
+        job_sizes(im, &j))
+        status = sim_job(im, &j, &in, &got);
+    if (in.data) arrays_free(&in);
+    if (got.data) arrays_free(&got);
+    text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
+    job_free(&j);
+    return status;
+}
+
+int isamap_sim(isamap *im, const char *path) {
+    return call_run(im,
+                    &(struct api_call){.name = "isamap_sim", .run = sim_command, .file = "program"},
+                    path, NULL);
+}

@@ -1,0 +1,115 @@
+/* States: after the tree stands, a pass for each state writes it where instructions need another
+ * value, as far out of loops as the value stays the same (FORMAT: "written by configure only when a
+ * different value is needed"). */
+#include "scheduler/emit/configure_int.h"
+#include <string.h>
+
+/* ---- expressions ---- */
+
+const struct sx *sx_known(struct arena *a, const struct sx *x, const bool *known,
+                          const int64_t *value) {
+    if (x->op == SX_CONST) return x;
+    if (x->op == SX_VAR) return known[x->var] ? sx_const(a, value[x->var]) : x;
+    return sx_make(a, x->op, sx_known(a, x->a, known, value), sx_known(a, x->b, known, value));
+}
+
+bool fields_same(const struct sx *const *a, const struct sx *const *b, int n) {
+    for (int f = 0; f < n; f++)
+        if (!sx_same(a[f], b[f])) return false;
+    return true;
+}
+
+/* ---- nodes ---- */
+
+bool binds(const struct node *n, int var) {
+    if (n->kind != NODE_LOOP) return false;
+    if (n->loop->var == var) return true;
+    for (int k = 0; k < n->loop->nbody; k++)
+        if (binds(&n->loop->body[k], var)) return true;
+    return false;
+}
+
+bool needs_state(const struct work *w, const struct node *n, int state) {
+    if (n->kind == NODE_ISSUE) {
+        const struct instr *in = &w->m->instr[n->issue->instr];
+        for (int k = 0; k < in->nneeds; k++)
+            if (in->need[k].state == state) return true;
+    }
+    for (int k = 0; n->kind == NODE_LOOP && k < n->loop->nbody; k++)
+        if (needs_state(w, &n->loop->body[k], state)) return true;
+    return false;
+}
+
+uint64_t state_users(const struct work *w, const struct node *at, int n, int state) {
+    uint64_t out = 0;
+    for (int i = 0; i < n; i++) {
+        if (at[i].kind == NODE_LOOP)
+            out |= state_users(w, at[i].loop->body, at[i].loop->nbody, state);
+        else if (needs_state(w, &at[i], state))
+            out |= UINT64_C(1) << w->m->instr[at[i].issue->instr].queue;
+    }
+    return out;
+}
+
+struct node configure_node(struct work *w, int configure, struct state_value *set, int n) {
+    struct configure_node *c = arena_alloc(&w->s->arena, sizeof *c);
+    *c = (struct configure_node){.configure = configure, .set = set, .nsets = n};
+    return (struct node){.kind = NODE_CONFIGURE, .configure = c};
+}
+
+void add_configure(struct work *w, struct nodes *out, struct node n, uint64_t users) {
+    int queue = w->m->configure[n.configure->configure].queue;
+    for (int q = 0; q < w->m->nqueues; q++)
+        if ((users >> q & 1) && q != queue) add_signal(w, out, q, queue);
+    nodes_add(w, out, n);
+    for (int q = 0; q < w->m->nqueues; q++)
+        if ((users >> q & 1) && q != queue) add_signal(w, out, queue, q);
+    w->s->cost += configure_cycles(w->m, n.configure->configure);
+}
+
+int state_stmt(const struct work *w, const struct node *at, int n, int state) {
+    for (int i = 0, stmt; i < n; i++) {
+        if (at[i].kind == NODE_ISSUE && at[i].issue->stmt >= 0 && needs_state(w, &at[i], state) &&
+            w->p->stmt[at[i].issue->stmt].combine != COMBINE_SET)
+            return at[i].issue->stmt;
+        if (at[i].kind == NODE_LOOP &&
+            (stmt = state_stmt(w, at[i].loop->body, at[i].loop->nbody, state)) >= 0)
+            return stmt;
+    }
+    return -1;
+}
+
+bool configure_error(struct work *w, int state, int stmt, const char *what) {
+    const char *why =
+        arena_printf(w->arena, "state '%s' cannot be set: %s", w->m->state[state].id, what);
+    if (task_refuse(w, stmt, why)) return false;
+    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+              "state '%s' of machine '%s' cannot be set: %s", w->m->state[state].id, w->m->name,
+              what);
+    return false;
+}
+
+/* ---- all states ---- */
+
+static int setter_of(const struct work *w, int state, uint64_t users) {
+    return state_setter(w->m, state, __builtin_ctzll(users));
+}
+
+bool configures_place(struct work *w, struct nodes *prepare, struct nodes *run) {
+    for (int s = 0; s < w->m->nstates; s++) {
+        uint64_t users = state_users(w, run->at, run->n, s);
+        if (!users || state_from_addresses(w->m, s)) continue;
+        int configure = setter_of(w, s, users);
+        const struct configure *c = configure < 0 ? NULL : &w->m->configure[configure];
+        bool ok = c;
+        if (!c)
+            configure_error(w, s, state_stmt(w, run->at, run->n, s), "no configure sets it alone");
+        else if (c->at_launch || c->at_program)
+            ok = configure_objects(w, s, configure, prepare, run);
+        else
+            ok = w->m->state[s].of >= 0 ? configure_words(w, s, configure, run)
+                                        : configure_slots(w, s, configure, run);
+        if (!ok) return false;
+    }
+    return true;
+}

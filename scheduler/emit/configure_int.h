@@ -1,0 +1,40 @@
+/* Inside the passes over a finished tree: what instructions need of states, and operands that
+ * remain in a unit. */
+#ifndef ISAMAP_SCHEDULER_EMIT_CONFIGURE_INT_H
+#define ISAMAP_SCHEDULER_EMIT_CONFIGURE_INT_H
+
+#include "scheduler/plan/needs.h"
+
+enum { MAX_FIELDS = 16, MAX_SLOTS = 16, MAX_WORDS = 1024 };
+
+/* needs.c */
+/* The fields of a need at an issue; false: an expression that schedules do not have. */
+bool need_fields(struct work *, const struct issue_node *, const struct need *,
+                 const struct sx **out);
+int need_operand(const struct instr *, const struct need *); /* whose word has the state; -1 */
+/* A configure that sets this state alone, and that syncs order with the queue; -1. */
+int state_setter(const struct machine *, int state, int queue);
+
+/* configure_slots.c: states with slots. configure_words.c: states of a memory's words. False after
+ * reporting. */
+bool configure_slots(struct work *, int state, int configure, struct nodes *);
+bool configure_words(struct work *, int state, int configure, struct nodes *);
+bool configure_objects(struct work *, int state, int configure, struct nodes *prepare,
+                       const struct nodes *run);
+
+/* configure.c: what both share */
+const struct sx *sx_known(struct arena *, const struct sx *, const bool *known,
+                          const int64_t *value); /* with the values of some variables */
+bool fields_same(const struct sx *const *, const struct sx *const *, int n);
+bool binds(const struct node *, int var); /* a loop in the node */
+bool needs_state(const struct work *, const struct node *, int state);
+struct node configure_node(struct work *, int configure, struct state_value *, int n);
+/* The configure with the syncs that order it with the queues that use the state. */
+void add_configure(struct work *, struct nodes *, struct node, uint64_t users);
+uint64_t state_users(const struct work *, const struct node *, int n, int state);
+/* The first sums whose issues there need it; -1: none. */
+int state_stmt(const struct work *, const struct node *, int n, int state);
+/* False. Sums that can be mapped otherwise are (task_refuse); else an error. stmt: whose issue wants it. */
+bool configure_error(struct work *, int state, int stmt, const char *what);
+
+#endif

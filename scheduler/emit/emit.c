@@ -1,0 +1,381 @@
+/* One nest as a rolled tree in program order (SCHEDULING §4): fills at their depths, the issue, the
+ * grains that follow, drains; tokens as §5 places them. */
+#include "scheduler/emit/micro.h"
+#include "scheduler/plan/needs.h"
+#include "scheduler/plan/plan_int.h"
+#include <assert.h>
+#include <string.h>
+
+/* ---- the core ---- */
+
+static bool core_depth(struct emitter *e, struct nodes *out, int d);
+
+/* Whole tiles and tail need a body each, unless a loop further in splits the same axis. */
+static bool splits(const struct emitter *e, int d) {
+    const struct plan *p = &e->nest->plan;
+    if (!p->is_static) return false;
+    for (int i = d + 1; i < p->nloops; i++)
+        if (p->loop[i].axis == p->loop[d].axis && !loop_unrolled(e->w, e->nest, p, i)) return false;
+    return true;
+}
+
+static bool core_body(struct emitter *e, struct nodes *out, int d) {
+    const struct plan *p = &e->nest->plan;
+    if (ring_turns_at(e, d)) return emit_turns(e, out, d, core_body);
+    if (d < p->nloops)
+        return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, splits(e, d),
+                         loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);
+    struct held *held[MAX_OPERANDS];
+    for (int i = 0; i < e->t->nops; i++) held[i] = &e->held[i];
+    emit_issue(e, out, e->t, held);
+    return true;
+}
+
+/* Everything inside loop[0..d): results that start here, brackets and fills, what is inside,
+ * releases, drains. */
+static bool core_depth(struct emitter *e, struct nodes *out, int d) {
+    const struct plan *p = &e->nest->plan;
+    feeds_emit(e, out, d, false);
+    for (int i = 0; i < e->t->nops; i++)
+        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
+            !result_start(e, out, i, d))
+            return false;
+    if (!fills_open(e, out, d) || !core_body(e, out, d)) return false;
+    fills_close(e, out, d);
+    for (int i = 0; i < e->t->nops; i++)
+        if (e->t->op[i].writes &&
+            (e->t->op[i].where == IN_LOCAL ? p->hold[i].depth == d : p->depth_out == d) &&
+            !result_finish(e, out, i, d))
+            return false;
+    feeds_emit(e, out, d, true);
+    return true;
+}
+
+/* ---- setting up ---- */
+
+int place_append(struct work *w, const struct place *made) {
+    struct schedule *s = w->s;
+    if (s->nplaces >= w->cap_places) {
+        w->cap_places = 2 * s->nplaces + 16;
+        struct place *pl = arena_array(&s->arena, (size_t)w->cap_places, sizeof *pl);
+        memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
+        s->place = pl;
+    }
+    s->place[s->nplaces] = *made;
+    return s->nplaces++;
+}
+
+int add_place(struct work *w, int buffer, int memory, int64_t align_to, int64_t *at, int64_t bytes,
+              int slots) {
+    struct schedule *s = w->s;
+    int64_t align = least_multiple(w->m->memory[memory].align, align_to);
+    *at = (*at + align - 1) / align * align;
+    struct place made = {.name = arena_printf(&s->arena, "%s.%s.%d", w->p->buffer[buffer].name,
+                                              w->m->memory[memory].id, s->nplaces),
+                         .buffer = buffer,
+                         .memory = memory,
+                         .keep = KEEP_LOCAL,
+                         .address = *at,
+                         .bytes = bytes,
+                         .slots = slots};
+    *at += bytes * slots;
+    return place_append(w, &made);
+}
+
+/* Outer copies of what operand i reads, and the fills along its route. */
+static void place_route(struct emitter *e, int i, const struct access *acc, int64_t *at) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[i];
+    const struct plan *p = &e->nest->plan;
+    int first = e->nfills;
+    for (int k = 0; k <= o->in.n; k++) {
+        struct opnd stop = route_stop(w, o, &o->in, k),
+                    outer = route_stop(w, o, &o->in, k > 0 ? k - 1 : 0);
+        struct filling *f = &e->fill[e->nfills++];
+        struct region r;
+        *f = (struct filling){
+            .operand = i, .level = k, .user = e->exec, .user_completes = e->exec_completes};
+        f->hold = k < o->in.n ? &p->via[i][k] : &p->hold[i];
+        f->held = k < o->in.n ? &e->via[i][k] : &e->held[i];
+        f->keeps = k == o->in.n && (f->hold->ring || f->hold->pinned);
+        plan_region(w, p, e->t, acc, &stop.geom, f->hold->depth, &r);
+        f->queue = transfer_queue(w, e->moves, acc->buffer, k ? &outer : NULL, &stop, &r, true,
+                                  f->hold->fill_by, &f->completes);
+        if (e->nfills - first > 1) {
+            f[-1].user = f->queue;
+            f[-1].user_completes = f->completes;
+        }
+        if (k == o->in.n) continue;
+        f->held->slots = f->hold->slots;
+        f->held->place = add_place(w, acc->buffer, stop.memory, stop.align, &at[stop.memory],
+                                   slot_bytes(w, &stop, &r), f->held->slots);
+    }
+}
+
+/* Results, and what stays over several of them, first: the chain may use the rest of a register
+ * file again. */
+static void place_core(struct emitter *e, int64_t *at, bool lasting) {
+    struct work *w = e->w;
+    const struct plan *p = &e->nest->plan;
+    int64_t bytes[MAX_OPERANDS] = {0}, fixed[MAX_OPERANDS];
+    for (int i = 0; i < e->t->nops; i++) {
+        const struct opnd *o = &e->t->op[i];
+        if (o->where == IN_LOCAL)
+            bytes[i] = hold_bytes(w, p, e->t, o, task_access(w, e->t, o, o->read < 0), &p->hold[i]);
+    }
+    banks_plan(w, e->nest, bytes, fixed);
+    for (int i = 0; i < e->t->nops; i++) {
+        const struct opnd *o = &e->t->op[i];
+        bool lasts = o->writes || p->hold[i].depth < p->depth_out;
+        if (o->where != IN_LOCAL || lasts != lasting) continue;
+        const struct access *acc = task_access(w, e->t, o, o->read < 0);
+        struct region r;
+        if (e->nest->kept >> i & 1) {
+            e->held[i] = e->nest->stay[i];
+            continue;
+        }
+        e->held[i].slots = p->hold[i].ring || p->hold[i].pinned ? 1 : p->hold[i].slots;
+        e->held[i].fill_by = p->hold[i].fill_by;
+        e->held[i].drain_by = p->hold[i].drain_by;
+        e->held[i].place = w->home[acc->buffer].place;
+        if (i == e->nest->given) continue;
+        plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
+        int64_t start = fixed[i] < 0 ? at[o->memory] : fixed[i];
+        e->held[i].place = add_place(w, acc->buffer, o->memory, o->align, &start,
+                                     bytes[i] / e->held[i].slots, e->held[i].slots);
+        if (start > at[o->memory]) at[o->memory] = start;
+        if (!o->writes) place_route(e, i, acc, at);
+        if (!o->writes || !e->drained) continue;
+        way_place(e, o, task_access(w, e->t, o, true)->buffer, &r, p->hold[i].drain_by, &e->out[0],
+                  at);
+        e->store = e->out[0].queue[e->out[0].n];
+        e->store_completes = e->out[0].completes[e->out[0].n];
+    }
+}
+
+static void place_chain(struct emitter *e, int64_t *at) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &w->task[e->nest->chain[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            const struct access *acc =
+                o->where == IN_LOCAL ? task_access(w, t, o, o->read < 0) : NULL;
+            struct region r;
+            if (!acc) continue;
+            chain_region(w, &e->nest->plan, e->nest, t, o, &r);
+            if (o->writes && needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) {
+                way_place(e, o, w->p->stmt[t->stmt].dst.buffer, &r, 0, &e->out[i + 1], at);
+                if (e->store < 0) {
+                    e->store = e->out[i + 1].queue[e->out[i + 1].n];
+                    e->store_completes = e->out[i + 1].completes[e->out[i + 1].n];
+                }
+            }
+            if (!chain_needs_hold(w, e->nest, t, o)) continue;
+            e->own[i][k].slots = chain_slots(w, e->moves, e->nest, &e->nest->plan, t, o);
+            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align, &at[o->memory],
+                                           slot_bytes(w, o, &r), e->own[i][k].slots);
+        }
+    }
+}
+
+bool nest_turn(struct emitter *e, struct nodes *out) {
+    bool here = e->root == e->nest->nprefix;
+    if (here) nest_credits(e, out, true);
+    if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
+    if (here) nest_credits(e, out, false);
+    return true;
+}
+
+static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
+    (void)arg;
+    return e->partner ? emit_pair(e, out) : nest_turn(e, out);
+}
+
+/* Places of a nest from these addresses on, which advance. False after reporting. */
+static bool emitter_open(struct emitter *e, struct work *w, const struct moves *moves,
+                         const struct nest *n, int64_t *at) {
+    int64_t base[MAX_MEMORIES], top[MAX_MEMORIES];
+    *e = (struct emitter){.w = w,
+                          .moves = moves,
+                          .nest = n,
+                          .t = n->core >= 0 ? &w->task[n->core] : NULL,
+                          .store = -1,
+                          .load = -1};
+    e->exec = w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
+    w->emitted = w->task[n->core >= 0 ? n->core : n->chain[0]].stmt;
+    for (int a = 0; a < w->p->naxes; a++) {
+        e->lo[a] = val_const(0);
+        e->size[a] = val_const(w->p->axis[a].extent);
+        e->tile[a] = w->p->axis[a].extent;
+    }
+    if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
+    for (int k = w->p->stmt[n->first].scope - 1; k >= 0; k = w->scope[k].parent) {
+        e->lo[w->scope[k].axis] = w->step[k];
+        e->size[w->scope[k].axis] = val_const(1);
+    }
+    for (int i = 0; i < MAX_OPERANDS; i++) e->held[i].place = -1;
+    e->root = n->nprefix;
+    e->store_completes = -1;
+    e->exec_completes = e->t ? e->t->needle->in->completes : -1;
+    e->drained = e->t && !n->nchain;
+    e->parts_depth = -1;
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
+        if (graph_is_static(w->m, m)) at[m] = 0;
+    if (e->t) place_core(e, at, true);
+    memcpy(base, at, sizeof base);
+    if (e->t) place_core(e, at, false);
+    if (e->t) result_load(e);
+    if (e->t) follow_place(e, at);
+    memcpy(top, at, sizeof top);
+    for (int i = 0; i < e->nfills && n->plan.parts; i++)
+        if (e->fill[i].hold->depth + n->plan.parts - 1 > e->parts_depth)
+            e->parts_depth = e->fill[i].hold->depth + n->plan.parts - 1;
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
+        if (graph_is_static(w->m, m)) at[m] = base[m];
+    place_chain(e, at);
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
+        int64_t used = at[m] > top[m] ? at[m] : top[m];
+        if (m != w->m->home && used > graph_capacity(w->m, m) &&
+            used > w->m->memory[m].size - edge_objects(w->m, m) && w->m->memory[m].size >= 0) {
+            const char *why = arena_printf(
+                w->arena, "statement %d needs %lld bytes of memory '%s', which has %lld",
+                w->emitted, (long long)used, w->m->memory[m].id, (long long)w->m->memory[m].size);
+            if (!task_refuse(w, w->emitted, why))
+                diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s",
+                          why);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The place of the tile that a pair passes on. */
+static void place_tile(struct work *w, const struct nest *n, int64_t *at) {
+    int b = maker_result(w, n);
+    struct home *h = &w->home[b];
+    h->place = add_place(w, b, h->memory, 1, &at[h->memory],
+                         h->elements * (int64_t)type_size(w->p->buffer[b].type), 1);
+}
+
+/* A parallel loop over the instances: the s-th of c takes the tiles from ⌊n·s/c⌋ to ⌊n·(s+1)/c⌋. */
+static bool emit_shares(struct emitter *e, struct nodes *out, int axis, int64_t tile,
+                        int64_t parts) {
+    struct arena *a = &e->w->s->arena;
+    struct val lo = e->lo[axis], size = e->size[axis];
+    int64_t tiles = (size.c + tile - 1) / tile;
+    if (tiles % parts == 0)
+        return emit_loop(e, out, axis, tiles / parts * tile, false, false, nest_root, 0);
+    int var = new_var(e->w, e->w->m->unit[e->w->m->queue[e->exec].unit].id);
+    struct val s = val_var(a, var, parts - 1), from = val_div(a, val_scale(a, s, tiles), parts),
+               to = val_div(a, val_scale(a, val_add(a, s, val_const(1)), tiles), parts);
+    struct val begin = val_scale(a, from, tile), end = val_scale(a, to, tile);
+    if (size.c % tile) end = val_make(a, SX_MIN, end, val_const(size.c));
+    struct nodes inner = {0};
+    e->lo[axis] = val_add(a, lo, begin);
+    e->size[axis] = val_make(a, SX_SUB, end, begin);
+    e->size[axis].max = (tiles + parts - 1) / parts * tile;
+    e->tile[axis] = tile;
+    bool ok = nest_root(e, &inner, 0);
+    nodes_add(
+        e->w, out,
+        loop_node(e->w, var, val_const(0), val_const(parts), 1, LOOP_SEQUENTIAL, axis, &inner));
+    e->lo[axis] = lo;
+    e->size[axis] = size;
+    return ok;
+}
+
+/* Does an instance take several turns, one after the other? */
+static bool turns_again(const struct emitter *e) {
+    int unit[MAX_PREFIX];
+    const struct machine *m = e->w->m;
+    grid_units(e->w, e->t, unit);
+    for (int d = 0; d < e->nest->nprefix; d++) {
+        const struct loop *l = &e->nest->prefix[d];
+        int64_t extent = e->w->p->axis[l->axis].extent;
+        if (!m->unit[unit[d]].is_virtual && extent > l->tile * unit_instances(m, unit[d]))
+            return true;
+    }
+    return false;
+}
+
+/* One turn, after those that stand before it outside of parallel loops: whole tiles and tails. */
+static bool grid_turn(struct emitter *e, struct nodes *out) {
+    struct work *w = e->w;
+    struct nodes turn = {0};
+    if (!nest_turn(e, &turn)) return false;
+    uint64_t before = nodes_queues(w, out->at, out->n), after = nodes_queues(w, turn.at, turn.n);
+    if (before && !add_barrier(w, out, before, after, e->exec)) return false;
+    for (int i = 0; i < turn.n; i++) nodes_add(w, out, turn.at[i]);
+    return !turns_again(e) || add_barrier(w, out, after, after, e->exec);
+}
+
+/* The loops of a grid around one turn. */
+static bool grid_depth(struct emitter *e, struct nodes *out, int d) {
+    const struct nest *n = e->nest;
+    int unit[MAX_PREFIX], first = out->n;
+    if (d == n->nprefix) return grid_turn(e, out);
+    grid_units(e->w, e->t, unit);
+    if (!emit_loop(e, out, n->prefix[d].axis, n->prefix[d].tile, n->plan.is_static, false,
+                   grid_depth, d + 1))
+        return false;
+    for (int i = first; i < out->n; i++) {
+        struct node *x = &out->at[i];
+        if (x->kind != NODE_LOOP || x->loop->axis != n->prefix[d].axis ||
+            x->loop->step != n->prefix[d].tile || x->loop->kind != LOOP_SEQUENTIAL)
+            continue;
+        x->loop->kind = LOOP_PARALLEL;
+        x->loop->unit = unit[d];
+    }
+    return true;
+}
+
+static bool emit_with(struct arena *own, struct work *w, const struct moves *moves, int nest,
+                      struct nodes *out) {
+    struct emitter *e = arena_alloc(own, sizeof *e), *next = NULL;
+    struct nest *n = &w->nest[nest];
+    int64_t at[MAX_MEMORIES] = {0};
+    if (n->core >= 0) plan_arrange(w, n, &n->plan);
+    recur_start(w, n, at);
+    if (n->partner >= 0) place_tile(w, n, at);
+    if (!emitter_open(e, w, moves, n, at)) return false;
+    if (n->partner >= 0) {
+        next = arena_alloc(own, sizeof *next);
+        if (w->nest[n->partner].core >= 0)
+            plan_arrange(w, &w->nest[n->partner], &w->nest[n->partner].plan);
+        if (!emitter_open(next, w, moves, &w->nest[n->partner], at)) return false;
+        e->partner = next;
+    }
+    struct nodes list = {0};
+    bool ok;
+    if (n->is_grid) {
+        ok = grid_depth(e, &list, 0);
+    } else if (n->plan.unit_axis) {
+        ok = emit_shares(e, &list, n->plan.unit_axis - 1, n->plan.unit_tile, n->plan.unit_parts);
+        for (int i = 0; i < list.n; i++)
+            if (list.at[i].kind == NODE_LOOP) {
+                list.at[i].loop->kind = LOOP_PARALLEL;
+                list.at[i].loop->unit = w->m->queue[e->exec].unit;
+            }
+    } else {
+        ok = nest_root(e, &list, 0);
+    }
+    bool whole = !e->split && (!next || !next->split);
+    micro_make(w, &list, whole);
+    if (ok && !tables_load(w, moves, &list, w->p->stmt[n->first].scope > 0)) return false;
+    if (whole) nodes_hardware(w, list.at, list.n);
+    nodes_fold(w, &list);
+    *out = list;
+    if (!ok && !w->refused && !w->diags->errors)
+        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+                  "queues that a nest joins have no sync between them");
+    return ok;
+}
+
+bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
+    struct arena own;
+    arena_init(&own);
+    bool ok = emit_with(&own, w, moves, nest, out);
+    arena_free(&own);
+    return ok;
+}

@@ -1,0 +1,182 @@
+/* Inside emission: lists of nodes, and what holds contain while the tree is built in program order.
+ */
+#ifndef ISAMAP_SCHEDULER_EMIT_EMIT_INT_H
+#define ISAMAP_SCHEDULER_EMIT_EMIT_INT_H
+
+#include "scheduler/plan/work.h"
+
+struct nodes {
+    struct node *at;
+    int n, cap;
+};
+
+struct held {  /* what is in a place's current slot */
+    int place; /* -1: nothing yet */
+    int slots, fill_by, drain_by;
+    bool used;
+    struct region whole;
+    struct slot slot;
+};
+
+enum { MAX_FILLS = MAX_OPERANDS * (MAX_VIA + 1) };
+struct filling { /* of one hold: the operand's in the memory at this place of its route */
+    int operand, level, queue, user; /* user: of the fills (or instructions) that read it */
+    int completes, user_completes;   /* syncs at which theirs are done; -1 */
+    bool keeps;                      /* a ring, or pinned in part */
+    const struct hold *hold;
+    struct held *held;
+};
+struct way_out { /* copies between a result's memory and home, from home on */
+    struct held via[MAX_VIA];
+    int completes[MAX_VIA + 1]; /* sync at which the move is done; -1 */
+    int queue[MAX_VIA + 1], n; /* of the move that leaves via[k]; the last: the result's own memory */
+};
+
+struct emitter {
+    struct work *w;
+    const struct moves *moves;
+    const struct nest *nest;
+    const struct task *t; /* the core; NULL */
+    struct emitter *partner; /* the nest that follows in each tile; NULL */
+    struct val lo[MAX_AXES], size[MAX_AXES];
+    int64_t tile[MAX_AXES]; /* of the loop last entered along the axis: sizes are its multiples but
+                               for the end */
+    struct held held[MAX_OPERANDS]; /* of the core */
+    struct held via[MAX_OPERANDS][MAX_VIA]; /* outer copies of what it reads */
+    struct filling fill[MAX_FILLS]; /* along each operand's route from home on */
+    int nfills;
+    struct way_out out[MAX_CHAIN + 1]; /* results on their way home: the core's, then the chain's */
+    struct held own[MAX_CHAIN][MAX_OPERANDS];
+    struct {
+        int buffer;
+        struct held *held;
+    } made[MAX_CHAIN + 1];
+    int nmade;
+    int exec, store; /* queues; store -1: nothing is drained */
+    int exec_completes, store_completes; /* syncs at which their results are done; -1 */
+    int load, load_completes; /* queue that brings what the sums start with, where nothing keeps it in step; -1 */
+    bool load_ahead;          /* the storing queue gives its credits to that one */
+    bool drained;    /* the core's own result goes home */
+    int root; /* depth outside of which results have their credits */
+    int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
+    struct val from_lo[MAX_OPERANDS][MAX_AXES], /* what of each axis a copy covers, then */
+        from_size[MAX_OPERANDS][MAX_AXES];
+    struct val begin_lo[MAX_OPERANDS][MAX_AXES]; /* the same where a ring, or a pinned range, begins */
+    struct val due[MAX_OPERANDS]; /* 0: the piece that is wanted now is there */
+    bool failed;
+    bool split; /* some loops may be empty: over whole tiles only, or over the tail */
+};
+
+int place_append(struct work *, const struct place *); /* its number */
+
+/* node.c */
+void nodes_add(struct work *, struct nodes *, struct node);
+int new_var(struct work *, const char *name);
+void add_sync(struct work *, struct nodes *, int queue, bool push, int sync);
+void add_rotate(struct work *, struct nodes *, int place);
+/* The first queue gives, or the second takes, on that channel (its sync is the edge's). */
+void edge_give(struct work *, struct nodes *, const struct edge *, struct signal channel);
+void edge_take(struct work *, struct nodes *, const struct edge *, struct signal channel);
+/* Once, outside the steady flow: on a channel of its own, where there are as many as needed. */
+void signal_apart(struct work *, struct nodes *, const struct edge *, bool bracket);
+/* from gives, to takes, along the shortest path of tokens; nothing where hardware interlocks.
+ * False: no path. */
+bool add_signal(struct work *, struct nodes *, int from, int to);
+/* Before signals are folded: none of these loops may be empty. */
+void nodes_hardware(struct work *, struct node *, int n);
+/* All queues of `before` finish before any of `after` goes on: to the root queue, and from it. */
+bool add_barrier(struct work *, struct nodes *, uint64_t before, uint64_t after, int root);
+void nodes_fold(struct work *, struct nodes *);
+struct node loop_node(struct work *, int var, struct val lo, struct val hi, int64_t step,
+                      enum loop_kind, int axis, struct nodes *body);
+uint64_t nodes_queues(const struct work *, const struct node *, int n);
+
+/* Do the queues that fill and store tell the core by the same tokens? Then none may be left over for the other to take. */
+bool same_tokens(const struct emitter *);
+
+/* move.c: nodes that fill (or drain) `part` of a hold. Reports and returns false when no move
+ * fits after all. */
+bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buffer,
+                   const struct opnd *, const struct held *, const struct region *part, bool fill);
+
+/* What the sums start with, into all of the hold, by the operand's own move. */
+bool emit_begin(struct work *, const struct moves *, struct nodes *, int buffer, const struct opnd *, const struct held *);
+
+/* The same between a copy and an outer one; `part` may be padded: the outer copy holds its padding. */
+bool emit_between(struct work *, const struct moves *, struct nodes *, int buffer,
+                  const struct opnd *outer_o, const struct held *outer, const struct opnd *,
+                  const struct held *, const struct region *part, bool fill);
+/* Queue of the move that would do it (outer_o NULL: from or to home), -1: none; and the sync at which it is
+ * done. */
+int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *outer_o,
+                   const struct opnd *, const struct region *, bool fill, int by, int *completes);
+
+/* grain.c */
+typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
+void region_here(struct emitter *, const struct task *, const struct opnd *, const struct access *,
+                 struct region *); /* at the current tile */
+bool emit_loop(struct emitter *, struct nodes *, int axis, int64_t tile, bool split, bool unroll,
+               body_fn, int arg);
+void emit_issue(struct emitter *, struct nodes *, const struct task *, struct held **held);
+void renew_place(struct emitter *, struct held *);
+bool hold_fill(struct emitter *, struct nodes *, const struct task *, const struct opnd *,
+               const struct access *, struct held *);
+bool grain_loops(struct emitter *, struct nodes *,
+                 int k); /* the chain over the current tile, from its axis k on */
+bool init_loops(struct emitter *, struct nodes *,
+                int k); /* the statement that starts the core's result */
+
+/* recur_keep.c: fills what stays over the steps of an outermost recurrence. */
+bool recur_prime(struct work *, const struct moves *, int scope, struct nodes *);
+/* The same for one nest that is looked at alone: what stays is taken to be there. */
+bool recur_primed(struct work *, const struct moves *, struct nest *);
+
+/* emit.c */
+int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at, int64_t bytes,
+              int slots);
+bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);
+bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
+
+/* result.c */
+void result_load(struct emitter *); /* finds which queue brings what the sums start with */
+bool result_start(struct emitter *, struct nodes *, int operand, int depth);
+bool result_finish(struct emitter *, struct nodes *, int operand, int depth);
+bool chain_runs_ahead(const struct emitter *); /* its results have credits of the storing queue */
+void nest_credits(struct emitter *, struct nodes *, bool give); /* of its results, at the root */
+
+/* out.c */
+void way_place(struct emitter *, const struct opnd *, int buffer, const struct region *, int by,
+               struct way_out *, int64_t *at); /* two slots in each memory */
+bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer,
+               const struct held *, const struct region *, struct way_out *); /* out of its own memory */
+bool way_home(struct emitter *, struct nodes *, const struct opnd *, int buffer,
+              const struct region *, struct way_out *); /* and on */
+void ways_credits(struct emitter *, struct nodes *, bool give); /* of all results, around the nest */
+
+/* fill.c */
+double trips_inside(const struct emitter *, int depth); /* how often it is reached in one turn */
+int within_depth(const struct machine *, int credits, const struct edge *); /* as its sync holds */
+bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
+bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
+void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */
+
+/* feeds.c: the host's copies that turn with the loops outside of depth, before what is inside or after it */
+void feeds_emit(struct emitter *, struct nodes *, int depth, bool after);
+
+/* keep.c: copies of which a part stays */
+int keeps_from(const struct emitter *, const struct filling *); /* the depth where they begin */
+void keep_begin(struct emitter *, const struct filling *);
+void keep_slot(struct emitter *, const struct filling *);  /* where the current piece lies, and whether it is due */
+bool ring_fill(struct emitter *, struct nodes *, const struct filling *, const struct region *window);
+/* Here a loop over the pieces of the window stands, which goes round the end of a ring. */
+bool ring_turns_at(const struct emitter *, int depth);
+bool emit_turns(struct emitter *, struct nodes *, int depth, body_fn);
+
+/* follow.c: what changes the result where it lies, over the current tile */
+void follow_place(struct emitter *, int64_t *at);
+bool follow_emit(struct emitter *, struct nodes *);
+
+/* pair.c */
+bool emit_pair(struct emitter *, struct nodes *); /* two nests in the loops that they share */
+
+#endif

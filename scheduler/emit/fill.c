@@ -1,0 +1,348 @@
+/* Fills of the core's holds and the tokens between the queues that make and use them (SCHEDULING
+ * §5). A hold is filled from home or from the outer copy on its route; who uses it is the queue of
+ * the next inner fill, at last that of the instructions. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/plan_int.h"
+#include <string.h>
+
+struct pacer {
+    int queue, user, depth, credits, bracket;
+    bool war;
+    struct edge there, back;        /* to the user, and from it */
+    struct signal channel, release; /* on these: one for each slot where a sync holds few tokens */
+};
+
+double trips_inside(const struct emitter *e, int d) {
+    const struct plan *p = &e->nest->plan;
+    return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->nest->nprefix);
+}
+
+static bool flows(const struct filling *f, const struct pacer *c) {
+    return f->queue == c->queue && f->user == c->user;
+}
+
+int within_depth(const struct machine *m, int credits, const struct edge *edge) {
+    int64_t depth = edge->kind == EDGE_TOKEN ? m->sync[edge->sync].depth : -1;
+    return depth >= 0 && depth < credits ? (int)depth : credits;
+}
+
+static struct edge there(const struct emitter *e, const struct filling *f) {
+    return edge_find(e->w->m, f->queue, f->completes, f->user);
+}
+
+bool same_tokens(const struct emitter *e) {
+    struct edge give = edge_find(e->w->m, e->exec, e->exec_completes, e->store),
+                back = edge_find(e->w->m, e->store, e->store_completes, e->exec);
+    if (e->store < 0 || back.kind != EDGE_TOKEN) return false;
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        struct edge to = there(e, f),
+                    from = edge_find(e->w->m, f->user, f->user_completes, f->queue);
+        if (f->queue < 0 || f->user != e->exec || to.kind != EDGE_TOKEN) continue;
+        if (to.sync == back.sync || from.sync == give.sync) return true;
+    }
+    return false;
+}
+
+/* None of the fills' credits is out where a result goes home. */
+static void stay_in_result(const struct emitter *e, struct pacer *c) {
+    int result = -1;
+    for (int i = 0; i < e->t->nops; i++)
+        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
+            e->nest->plan.hold[i].depth > result)
+            result = e->nest->plan.hold[i].depth;
+    if (c->depth < result) c->credits = 1;
+    if (c->depth < result) result = c->depth;
+    if (c->bracket < result) c->bracket = result;
+}
+
+/* Channels turn with the slots of the hold that has the fewest. */
+static void choose_channels(const struct emitter *e, struct pacer *c, const struct filling *pace) {
+    const struct machine *m = e->w->m;
+    struct signal turns = {.rotating = pace->held->place + 1};
+    c->credits = pace->hold->slots;
+    if (edge_rotates(m, &c->there, c->credits)) c->channel = turns;
+    if (edge_rotates(m, &c->back, c->credits)) c->release = turns;
+    if (!c->channel.rotating) c->credits = within_depth(m, c->credits, &c->there);
+    if (!c->release.rotating) c->credits = within_depth(m, c->credits, &c->back);
+}
+
+static struct pacer pacer_make(const struct emitter *e, const struct filling *first) {
+    int root = e->nest->nprefix;
+    const struct filling *pace = NULL;
+    struct pacer c = {.queue = first->queue,
+                      .user = first->user,
+                      .depth = -1,
+                      .bracket = root,
+                      .there = there(e, first)};
+    c.back = edge_find(e->w->m, c.user, first->user_completes, c.queue);
+    for (int i = 0; i < e->nfills; i++)
+        if (flows(&e->fill[i], &c) && e->fill[i].hold->depth > c.depth)
+            c.depth = e->fill[i].hold->depth;
+    for (int i = 0; i < e->nfills; i++)
+        if (flows(&e->fill[i], &c) && e->fill[i].hold->depth == c.depth &&
+            (!pace || e->fill[i].hold->slots < pace->hold->slots))
+            pace = &e->fill[i];
+    choose_channels(e, &c, pace);
+    c.war = c.depth > root && trips_inside(e, c.depth) > 1;
+    for (int i = 0; i < e->nfills; i++) {
+        const struct hold *h = e->fill[i].hold;
+        if (!flows(&e->fill[i], &c) || h->depth >= c.depth || h->depth < root ||
+            trips_inside(e, h->depth) <= 1)
+            continue;
+        bool kept =
+            h->slots > 1 && plan_least_inner(e->w, &e->nest->plan, h->depth, c.depth) >= c.credits;
+        if (e->parts_depth >= 0)
+            kept |= parts_keep(e->w, &e->nest->plan, e->t, &e->t->op[e->fill[i].operand], h,
+                               c.depth, c.credits);
+        if (!kept && h->depth > c.bracket) c.bracket = h->depth;
+    }
+    for (int i = 0; i < e->nfills; i++) {
+        const struct hold *h = e->fill[i].hold;
+        const struct opnd *o = &e->t->op[e->fill[i].operand];
+        bool again = flows(&e->fill[i], &c) && h->ring &&
+                     ring_waits(e->w, e->nest, &e->nest->plan, e->t, o,
+                                task_access(e->w, e->t, o, false), h);
+        if (again && e->parts_depth >= 0)
+            again = !parts_keep(e->w, &e->nest->plan, e->t, o, h, c.depth, c.credits);
+        if (again && h->depth - 1 > c.bracket) c.bracket = h->depth - 1;
+    }
+    if (c.user == e->exec && (same_tokens(e) || (e->load >= 0 && !e->load_ahead)))
+        stay_in_result(e, &c);
+    return c;
+}
+
+static bool is_paced(const struct emitter *e, const struct filling *f) {
+    return f->queue >= 0 && there(e, f).kind != EDGE_FREE;
+}
+
+static int pacers(const struct emitter *e, struct pacer *out) {
+    int n = 0;
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        bool known = !is_paced(e, f) || f->hold->depth < e->nest->nprefix;
+        for (int k = 0; k < n; k++) known |= flows(f, &out[k]);
+        if (!known) out[n++] = pacer_make(e, f);
+    }
+    return n;
+}
+
+static void turn_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
+    renew_place(e, f->held);
+    if (f->held->slots > 1) add_rotate(e->w, out, f->held->place);
+}
+
+/* The body, which is due now or not. */
+static void when_due(struct emitter *e, struct nodes *out, struct val due, struct nodes *body) {
+    if (val_is(due, 1))
+        for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
+    else
+        nodes_add(
+            e->w, out,
+            loop_node(e->w, new_var(e->w, "f"), val_const(0), due, 1, LOOP_SEQUENTIAL, -1, body));
+}
+
+static bool keep_fill(struct emitter *e, struct nodes *out, const struct filling *f,
+                      const struct access *acc) {
+    const struct opnd *o = &e->t->op[f->operand];
+    struct nodes body = {0};
+    struct region here;
+    region_here(e, e->t, o, acc, &here);
+    if (!f->hold->ring) f->held->whole = here;
+    keep_slot(e, f);
+    bool ok = f->hold->ring
+                  ? ring_fill(e, &body, f, &here)
+                  : emit_transfer(e->w, e->moves, &body, acc->buffer, o, f->held, &here, true);
+    when_due(e, out, e->due[f->operand], &body);
+    return ok;
+}
+
+static bool fill_slot(struct emitter *e, struct nodes *out, const struct filling *f) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[f->operand];
+    const struct access *acc = task_access(w, e->t, o, o->read < 0);
+    struct opnd stop = route_stop(w, o, &o->in, f->level);
+    if (f->keeps) return keep_fill(e, out, f, acc);
+    if (!f->level) return hold_fill(e, out, e->t, &stop, acc, f->held);
+    struct opnd outer = route_stop(w, o, &o->in, f->level - 1);
+    region_here(e, e->t, o, acc, &f->held->whole);
+    f->held->slot = slot_make(&w->s->arena, &stop.geom, &f->held->whole);
+    return emit_between(w, e->moves, out, acc->buffer, &outer, &e->via[f->operand][f->level - 1],
+                        &stop, f->held, &f->held->whole, true);
+}
+
+bool fill_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
+    turn_hold(e, out, f);
+    return fill_slot(e, out, f);
+}
+
+/* ---- in parts ---- */
+
+static bool in_parts(const struct emitter *e, const struct filling *f) {
+    return e->parts_depth >= 0 && is_paced(e, f);
+}
+
+static void begin_parts(struct emitter *e, const struct filling *f) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[f->operand];
+    if (!f->hold->ring) {
+        region_here(e, e->t, o, task_access(w, e->t, o, false), &f->held->whole);
+        f->held->slot = slot_make(&w->s->arena, &o->geom, &f->held->whole);
+    }
+    e->due[f->operand] = val_const(1);
+    if (f->keeps) keep_slot(e, f);
+    memcpy(e->from_lo[f->operand], e->lo, sizeof e->lo);
+    memcpy(e->from_size[f->operand], e->size, sizeof e->size);
+}
+
+/* 1 in the first iteration of all loops inside the copy that do not cut it. */
+static struct val first_time(struct emitter *e, const struct filling *f, uint64_t cuts) {
+    struct arena *a = &e->w->s->arena;
+    struct val first = val_const(1);
+    for (int x = 0; x < e->w->p->naxes; x++) {
+        struct val from = e->from_lo[f->operand][x];
+        if ((cuts >> x & 1) || val_same(e->lo[x], from)) continue;
+        struct val here = val_make(a, SX_EQ, e->lo[x], from);
+        here.max = 1;
+        first = val_is(first, 1) ? here : val_make(a, SX_AND, first, here);
+    }
+    return first;
+}
+
+/* The piece that the loops inside the copy have come to: axes that do not cut it are as they were.
+ */
+static bool fill_part(struct emitter *e, struct nodes *out, const struct filling *f, bool guarded) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[f->operand];
+    const struct access *acc = task_access(w, e->t, o, false);
+    struct val lo[MAX_AXES], size[MAX_AXES];
+    struct region part;
+    struct nodes body = {0};
+    uint64_t cuts = 0;
+    for (int i = f->hold->depth; i < e->parts_depth; i++)
+        if (cut_axis(w, &e->nest->plan, e->t, o, e->nest->plan.loop[i].axis, f->hold->depth,
+                     e->parts_depth))
+            cuts |= UINT64_C(1) << e->nest->plan.loop[i].axis;
+    struct val first = first_time(e, f, cuts), due = e->due[f->operand];
+    if (val_is(first, 1))
+        first = due;
+    else if (!val_is(due, 1))
+        first = val_make(&w->s->arena, SX_AND, first, due);
+    if (val_is(first, 1) == guarded) return true;
+    memcpy(lo, e->lo, sizeof lo);
+    memcpy(size, e->size, sizeof size);
+    for (int x = 0; x < w->p->naxes; x++) {
+        if (cuts >> x & 1) continue;
+        e->lo[x] = e->from_lo[f->operand][x];
+        e->size[x] = e->from_size[f->operand][x];
+    }
+    region_here(e, e->t, o, acc, &part);
+    memcpy(e->lo, lo, sizeof lo);
+    memcpy(e->size, size, sizeof size);
+    if (f->hold->ring ? !ring_fill(e, &body, f, &part)
+                      : !emit_transfer(w, e->moves, &body, acc->buffer, o, f->held, &part, true))
+        return false;
+    when_due(e, out, first, &body);
+    return true;
+}
+
+/* Those that are not due each time first: the token rides on the last. */
+static bool fill_parts(struct emitter *e, struct nodes *out, const struct pacer *c) {
+    for (int guarded = 1; guarded >= 0; guarded--)
+        for (int i = 0; i < e->nfills; i++)
+            if (flows(&e->fill[i], c) && !fill_part(e, out, &e->fill[i], guarded)) return false;
+    return true;
+}
+
+static void ready(struct emitter *e, struct nodes *out, const struct pacer *c) {
+    edge_give(e->w, out, &c->there, c->channel);
+    edge_take(e->w, out, &c->there, c->channel);
+}
+
+static bool is_filled_at(const struct emitter *e, int d, const struct pacer *pacer, int i) {
+    const struct filling *f = &e->fill[i];
+    return (pacer ? flows(f, pacer) : !is_paced(e, f)) && f->hold->depth == d;
+}
+
+/* Slots turn first: channels may follow them. */
+static void turns_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
+    for (int i = 0; i < e->nfills; i++)
+        if (is_filled_at(e, d, pacer, i)) turn_hold(e, out, &e->fill[i]);
+}
+
+/* Does the core's queue move it on before the deepest of these fills? */
+static bool moved_on(const struct emitter *e, const struct filling *f, int depth) {
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *g = &e->fill[i];
+        if (g->operand == f->operand && g->level == f->level + 1 && g->queue == e->exec &&
+            g->hold->depth < depth)
+            return true;
+    }
+    return false;
+}
+
+/* Instructions use a copy inside all fills only, so that the deepest one's token serves the outer
+ * ones too; inner fills begin at their own depths. */
+static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
+    for (int i = 0; i < e->nfills; i++) {
+        if (!is_filled_at(e, d, pacer, i)) continue;
+        if (in_parts(e, &e->fill[i])) {
+            begin_parts(e, &e->fill[i]);
+            continue;
+        }
+        if (!fill_slot(e, out, &e->fill[i])) return false;
+        if (pacer && (pacer->user != e->exec || moved_on(e, &e->fill[i], pacer->depth)))
+            ready(e, out, pacer);
+    }
+    return true;
+}
+
+/* One for each slot, on its channel. In a bracket that comes again, the user must know that they
+ * were taken, where a sync does not hold it up. */
+static void credits(struct emitter *e, struct nodes *out, const struct pacer *c, bool give, int d) {
+    struct edge back = c->back;
+    back.first = -1;
+    for (int i = 0; i < c->credits; i++) {
+        struct signal channel = {.channel = c->release.rotating ? i : 0};
+        if (give)
+            edge_give(e->w, out, &back, channel);
+        else if (back.kind == EDGE_TOKEN)
+            edge_take(e->w, out, &back, channel);
+    }
+    if (!give && d > e->nest->nprefix && back.kind == EDGE_TOKEN &&
+        e->w->m->sync[back.sync].memory >= 0)
+        signal_apart(e->w, out, &c->there, true);
+}
+
+/* Outer copies come first: fills stand in the order of the routes, and flows in that of their first
+ * fill. */
+bool fills_open(struct emitter *e, struct nodes *out, int d) {
+    struct work *w = e->w;
+    struct pacer pc[MAX_FILLS];
+    int n = pacers(e, pc);
+    for (int i = 0; i < e->nfills; i++)
+        if (e->fill[i].keeps && keeps_from(e, &e->fill[i]) == d) keep_begin(e, &e->fill[i]);
+    for (int k = 0; k < n; k++)
+        if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], true, d);
+    for (int k = 0; k < n; k++) {
+        bool paced = pc[k].depth == d;
+        turns_at(e, out, d, &pc[k]);
+        if (paced && pc[k].war) edge_take(w, out, &pc[k].back, pc[k].release);
+        if (!fills_at(e, out, d, &pc[k])) return false;
+        if (e->parts_depth >= 0) paced = d == e->parts_depth;
+        if (paced && e->parts_depth >= 0 && !fill_parts(e, out, &pc[k])) return false;
+        if (paced && pc[k].user == e->exec) ready(e, out, &pc[k]);
+    }
+    turns_at(e, out, d, NULL);
+    return fills_at(e, out, d, NULL);
+}
+
+void fills_close(struct emitter *e, struct nodes *out, int d) {
+    struct work *w = e->w;
+    struct pacer pc[MAX_FILLS];
+    int n = pacers(e, pc);
+    for (int k = 0; k < n; k++)
+        if (pc[k].depth == d && pc[k].war) edge_give(w, out, &pc[k].back, pc[k].release);
+    for (int k = 0; k < n; k++)
+        if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], false, d);
+}

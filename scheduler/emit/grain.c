@@ -1,0 +1,440 @@
+/* Inside a nest: loops over axes, issues, and the grains of elementwise statements that follow a
+ * result. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/plan_int.h"
+#include <assert.h>
+#include <string.h>
+
+void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
+                 const struct access *acc, struct region *r) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    region_padding(w->p, st, acc, r);
+    if (o->geom.repeat_axis >= 0) r->repeat = e->size[o->geom.repeat_axis];
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        struct val lo = val_const(access_coef(w->p, acc, d, w->p->naxes)), n = val_const(1);
+        for (int x = 0; x < w->p->naxes; x++) {
+            int64_t c = access_coef(w->p, acc, d, x);
+            if (!c || !(stmt_span(w, st) >> x & 1)) continue;
+            if (c < 0) { /* only steps move backwards */
+                lo = val_minus(a, lo, val_scale(a, e->lo[x], -c));
+                continue;
+            }
+            lo = val_add(a, lo, val_scale(a, e->lo[x], c));
+            n = val_add(a, n, val_scale(a, val_add(a, e->size[x], val_const(-1)), c));
+        }
+        r->lo[d] = lo;
+        r->n[d] = n;
+    }
+}
+
+struct walk {
+    int axis;
+    int64_t step;
+    bool unroll;
+    body_fn body;
+    int arg;
+};
+
+/* The body with the axis at [lo, lo + size), once or in a loop over [lo, lo + n). In unrolled loops
+ * the variable counts from 0, so that addresses inside a hold are constants. */
+static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, struct val lo,
+                  struct val n, struct val size, bool loop) {
+    struct arena *a = &e->w->s->arena;
+    int axis = w->axis;
+    struct val keep_lo = e->lo[axis], keep_size = e->size[axis];
+    int64_t keep_tile = e->tile[axis];
+    struct nodes inner = {0};
+    bool ok;
+    e->lo[axis] = lo;
+    e->size[axis] = size;
+    if (!loop) {
+        ok = w->body(e, out, w->arg);
+    } else {
+        int var = new_var(e->w, e->w->p->axis[axis].name);
+        struct val v = val_var(a, var, e->w->p->axis[axis].extent - 1),
+                   hi = w->unroll ? n : val_add(a, lo, n);
+        e->lo[axis] = w->unroll ? val_add(a, lo, v) : v;
+        if (!size.max) e->size[axis] = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));
+        e->tile[axis] = w->step;
+        ok = w->body(e, &inner, w->arg);
+        nodes_add(e->w, out,
+                  loop_node(e->w, var, w->unroll ? val_const(0) : lo, hi, w->step,
+                            w->unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL, axis, &inner));
+    }
+    e->lo[axis] = keep_lo;
+    e->size[axis] = keep_size;
+    e->tile[axis] = keep_tile;
+    return ok;
+}
+
+/* A loop over an axis in tiles. Tails are min(tile, rest) in the one body; where addresses must be
+ * constants, a body of their own. */
+bool emit_loop(struct emitter *e, struct nodes *out, int axis, int64_t tile, bool split,
+               bool unroll, body_fn body, int arg) {
+    struct arena *a = &e->w->s->arena;
+    struct val lo = e->lo[axis], size = e->size[axis], none = {0}, whole = val_const(tile);
+    struct walk w = {axis, tile, unroll, body, arg};
+    split &= tile > 1;
+    if (!size.x) {
+        int64_t rest = size.c % tile, full = size.c - rest;
+        if (size.c <= tile) return piece(e, out, &w, lo, size, size, false);
+        if (!rest || tile == 1) return piece(e, out, &w, lo, size, whole, true);
+        if (!split) return piece(e, out, &w, lo, size, none, true);
+        return piece(e, out, &w, lo, val_const(full), whole, full > tile) &&
+               piece(e, out, &w, val_add(a, lo, val_const(full)), val_const(rest), val_const(rest),
+                     false);
+    }
+    int64_t rest = e->w->p->axis[axis].extent % tile;
+    bool aligned = e->tile[axis] % tile == 0;
+    if ((aligned && !rest) || tile == 1) return piece(e, out, &w, lo, size, whole, true);
+    if (!split || !aligned) return piece(e, out, &w, lo, size, none, true);
+    e->split = true;
+    struct val full = val_scale(a, val_div(a, size, tile), tile);
+    return piece(e, out, &w, lo, full, whole, true) &&
+           piece(e, out, &w, val_add(a, lo, full), val_minus(a, size, full), val_const(rest), true);
+}
+
+/* ---- issues ---- */
+
+/* 1 unless every reduction is at its first step; the zero fill then happens inside the issue. */
+static struct val accumulate_flag(struct emitter *e, const struct task *t, const struct opnd *o) {
+    struct arena *a = &e->w->s->arena;
+    if (!o->accumulates) return val_const(o->read >= 0); /* on what it reads in place */
+    if (t->init < 0) return val_const(1);
+    struct val f = val_const(0);
+    for (int x = 0; x < e->w->p->naxes; x++)
+        if (t->reductions >> x & 1)
+            f = val_make(a, SX_OR, f, val_make(a, SX_NE, e->lo[x], val_const(0)));
+    return f;
+}
+
+static int home_stride_of(const struct work *w, const struct task *t, const struct opnd *o,
+                          const struct access *acc, int name, int64_t *out) {
+    for (int i = 0; i < o->form.n; i++) {
+        const struct digit *dg = &o->form.digit[i];
+        int a = t->axis[dg->x];
+        if (dg->free_stride != name || a < 0) continue;
+        for (int k = 0; k < o->geom.n; k++) {
+            struct coord c = o->geom.at[k];
+            if (c.dim >= 0 && access_coef(w->p, acc, c.dim, a) && !c.mod)
+                return home_stride(&w->home[acc->buffer], w->p->buffer[acc->buffer].ndims, c, out);
+        }
+    }
+    return 0;
+}
+
+/* In a slot: as far as one step of the axis that walks there. */
+static bool slot_stride_of(struct emitter *e, const struct task *t, const struct opnd *o,
+                           const struct access *acc, const struct held *h, int name,
+                           struct val *out) {
+    for (int i = 0; i < o->form.n; i++) {
+        int a = t->axis[o->form.digit[i].x];
+        if (o->form.digit[i].free_stride != name || a < 0) continue;
+        for (int k = o->geom.ninner; k < o->geom.n; k++) {
+            int d = o->geom.at[k].dim;
+            int64_t by = d >= 0 ? access_coef(e->w->p, acc, d, a) / o->form.digit[i].times : 0;
+            if (by) return *out = val_scale(&e->w->s->arena, h->slot.stride[k], by), true;
+        }
+    }
+    return false;
+}
+
+static void issue_strides(struct emitter *e, const struct task *t, struct held **held,
+                          struct issue_node *n) {
+    struct work *w = e->w;
+    const struct instr *in = t->needle->in;
+    for (int i = 0; i < in->nstride_names; i++) {
+        int64_t c = 1;
+        struct val v = val_const(1);
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            if (o->where == IN_IMM) continue;
+            const struct access *acc = task_access(w, t, o, o->writes);
+            if (o->where == IN_LOCAL && slot_stride_of(e, t, o, acc, held[k], i, &v)) break;
+            if (o->where == IN_HOME && home_stride_of(w, t, o, acc, i, &c)) {
+                v = val_const(c);
+                break;
+            }
+        }
+        n->stride[i] = val_sx(&w->s->arena, v);
+    }
+}
+
+static void issue_arg(struct emitter *e, const struct task *t, const struct opnd *o,
+                      const struct held *h, struct arg *arg) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    *arg = (struct arg){
+        .place = -1, .offset = sx_const(a, 0), .layout = o->form.layout, .imm = o->imm};
+    if (o->where == IN_IMM) return;
+    const struct access *acc =
+        o->read >= 0 ? task_access(w, t, o, false) : task_access(w, t, o, true);
+    int64_t size = (int64_t)type_size(w->p->buffer[acc->buffer].type);
+    struct region r;
+    region_here(e, t, o, acc, &r);
+    struct val at;
+    if (o->where == IN_HOME) {
+        arg->place = w->home[acc->buffer].place;
+        at = home_offset(w, acc->buffer, &o->geom, &r);
+    } else {
+        arg->place = h->place;
+        at = slot_offset(a, &o->geom, &h->slot, &h->whole, &r);
+    }
+    arg->offset = val_sx(a, val_scale(a, at, size));
+}
+
+void emit_issue(struct emitter *e, struct nodes *out, const struct task *t, struct held **held) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    const struct instr *in = t->needle->in;
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    struct issue_node *n = arena_alloc(a, sizeof *n);
+    n->instr = t->needle->instr;
+    n->stmt = t->stmt;
+    n->init = -1;
+    join_issue(w, n);
+    n->size = arena_array(a, (size_t)in->nranged + 1, sizeof *n->size);
+    n->stride = arena_array(a, (size_t)in->nstride_names + 1, sizeof *n->stride);
+    n->flag = arena_array(a, (size_t)in->noperands + 1, sizeof *n->flag);
+    n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
+    n->axis = arena_array(a, (size_t)t->needle->nx + 1, sizeof *n->axis);
+    n->base = arena_array(a, (size_t)w->p->naxes + 1, sizeof *n->base);
+    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, t->needle->size[i]);
+    for (int x = 0; x < t->needle->nx; x++) {
+        n->axis[x] = t->axis[x];
+        int i = t->needle->ranged[x];
+        if (i < 0) continue;
+        int64_t step = t->needle->step[x];
+        if (t->axis[x] < 0)
+            n->size[i] = sx_const(a, t->needle->lo[x]);
+        else
+            n->size[i] = val_sx(a, val_scale(a, val_ceil(a, e->size[t->axis[x]], step), step));
+    }
+    for (int x = 0; x < w->p->naxes; x++)
+        if (stmt_span(w, st) >> x & 1) n->base[x] = val_sx(a, e->lo[x]);
+    issue_strides(e, t, held, n);
+    for (int i = 0, f = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        issue_arg(e, t, o, held[i], &n->arg[i]);
+        if (!in->operand[i].accumulate) continue;
+        struct val flag = accumulate_flag(e, t, o);
+        if (o->accumulates && t->init >= 0 && !val_is(flag, 1)) n->init = t->init;
+        n->flag[f++] = val_sx(a, flag);
+    }
+    nodes_add(w, out, (struct node){.kind = NODE_ISSUE, .issue = n});
+}
+
+/* A place for each body in the tree, at the same address: bodies of tails and of whole tiles do not
+ * share places. */
+void renew_place(struct emitter *e, struct held *h) {
+    struct schedule *s = e->w->s;
+    const struct place *old = &s->place[h->place];
+    if (!graph_is_static(e->w->m, old->memory) || h->slots > 1) return;
+    if (!h->used) {
+        h->used = true;
+        return;
+    }
+    struct place made = *old;
+    made.name = arena_printf(&s->arena, "%s.%s.%d", e->w->p->buffer[old->buffer].name,
+                             e->w->m->memory[old->memory].id, s->nplaces);
+    h->place = place_append(e->w, &made);
+}
+
+/* ---- grains: elementwise statements on part of a result ---- */
+
+bool hold_fill(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
+               const struct access *acc, struct held *h) {
+    region_here(e, t, o, acc, &h->whole);
+    h->slot = slot_make(&e->w->s->arena, &o->geom, &h->whole);
+    return emit_transfer(e->w, e->moves, out, acc->buffer, o, h, &h->whole, true);
+}
+
+static struct held *made_of(struct emitter *e, int buffer) {
+    for (int i = e->nmade - 1; i >= 0; i--)
+        if (e->made[i].buffer == buffer) return e->made[i].held;
+    return NULL;
+}
+
+static int first_queue(const struct nodes *l, const struct work *w) {
+    uint64_t q = nodes_queues(w, l->at, l->n);
+    return q ? __builtin_ctzll(q) : -1;
+}
+
+/* Fills go to another queue: it waits until the slot's last use is over, the instruction until the
+ * data is there. */
+static bool fill_in_step(struct emitter *e, struct nodes *out, const struct task *t,
+                         const struct opnd *o, const struct access *acc, struct held *h) {
+    struct nodes fill = {0};
+    if (!hold_fill(e, &fill, t, o, acc, h)) return false;
+    int q = first_queue(&fill, e->w);
+    if (!add_signal(e->w, out, e->exec, q)) return false;
+    for (int i = 0; i < fill.n; i++) nodes_add(e->w, out, fill.at[i]);
+    return add_signal(e->w, out, q, e->exec);
+}
+
+static bool drain(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
+                  struct held *h, bool credit, struct way_out *way) {
+    struct work *w = e->w;
+    const struct access *acc = &w->p->stmt[t->stmt].dst;
+    struct nodes moves = {0};
+    struct region r;
+    region_here(e, t, o, acc, &r);
+    if (!way_begin(e, &moves, o, acc->buffer, h, &r, way)) return false;
+    int q = way->queue[way->n];
+    struct edge give = edge_of_queue(w->m, e->exec, q), back = edge_of_queue(w->m, q, e->exec);
+    edge_give(w, out, &give, (struct signal){0});
+    edge_take(w, out, &give, (struct signal){0});
+    for (int i = 0; i < moves.n; i++) nodes_add(w, out, moves.at[i]);
+    edge_give(w, out, &back, (struct signal){0});
+    if (!credit) edge_take(w, out, &back, (struct signal){0});
+    return way_home(e, out, o, acc->buffer, &r, way);
+}
+
+static bool chain_task(struct emitter *e, struct nodes *out, int i) {
+    struct work *w = e->w;
+    const struct task *t = &w->task[e->nest->chain[i]];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    struct held *held[MAX_OPERANDS] = {0}, *result = NULL;
+    bool home = needs_home(w, e->nest, st->dst.buffer), credit = false;
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        if (o->where != IN_LOCAL) continue;
+        held[k] = o->read >= 0 ? made_of(e, st->read[o->read].buffer) : NULL;
+        bool own = !held[k];
+        if (own) held[k] = &e->own[i][k];
+        if (o->writes) {
+            result = held[k];
+            credit = own && e->store >= 0 && chain_runs_ahead(e);
+            struct edge back = edge_of_queue(w->m, e->store, e->exec);
+            if (home && credit) edge_take(w, out, &back, (struct signal){0});
+        }
+        if (own) renew_place(e, held[k]);
+        if (own && held[k]->slots > 1) add_rotate(w, out, held[k]->place);
+        if (own && o->read >= 0 && !fill_in_step(e, out, t, o, &st->read[o->read], held[k]))
+            return false;
+        if (own && o->read < 0) {
+            region_here(e, t, o, &st->dst, &held[k]->whole);
+            held[k]->slot = slot_make(&w->s->arena, &o->geom, &held[k]->whole);
+        }
+    }
+    emit_issue(e, out, t, held);
+    if (!result) return true;
+    e->made[e->nmade].buffer = st->dst.buffer;
+    e->made[e->nmade++].held = result;
+    for (int k = 0; home && k < t->nops; k++)
+        if (t->op[k].writes && !drain(e, out, t, &t->op[k], result, credit, &e->out[i + 1]))
+            return false;
+    return true;
+}
+
+static bool grain_body(struct emitter *e, struct nodes *out, int arg) {
+    (void)arg;
+    int keep = e->nmade;
+    bool ok = true;
+    for (int i = 0; i < e->nest->nchain && ok; i++) ok = chain_task(e, out, i);
+    e->nmade = keep;
+    return ok;
+}
+
+/* Program axes of a statement's result, outermost dimension first. */
+int result_axes(const struct work *w, int stmt, int *axis) {
+    const struct stmt *st = &w->p->stmt[stmt];
+    int n = 0;
+    uint64_t seen = 0;
+    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++)
+        for (int a = 0; a < w->p->naxes; a++)
+            if ((st->axes >> a & 1) && access_coef(w->p, &st->dst, d, a) && !(seen >> a & 1)) {
+                seen |= UINT64_C(1) << a;
+                axis[n++] = a;
+            }
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((st->axes >> a & 1) && !(seen >> a & 1)) axis[n++] = a;
+    return n;
+}
+
+static int64_t balanced(int64_t extent, int64_t most) {
+    int64_t parts = (extent + most - 1) / most;
+    return (extent + parts - 1) / parts;
+}
+
+static bool core_is_static(const struct emitter *e) {
+    for (int i = 0; e->t && i < e->t->nops; i++)
+        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL)
+            return graph_is_static(e->w->m, e->t->op[i].memory);
+    return false;
+}
+
+static bool static_chain(const struct emitter *e) {
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &e->w->task[e->nest->chain[i]];
+        for (int k = 0; k < t->nops; k++)
+            if (t->op[k].where == IN_LOCAL && graph_is_static(e->w->m, t->op[k].memory))
+                return true;
+    }
+    return false;
+}
+
+static bool fixed_grain(const struct emitter *e, int axis) {
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &e->w->task[e->nest->chain[i]];
+        for (int x = 0; x < t->needle->nx; x++)
+            if (t->axis[x] == axis && (t->needle->ranged[x] < 0 || t->needle->whole[x]) &&
+                t->needle->hi[x] > 1)
+                return true;
+    }
+    return false;
+}
+
+/* Elements of the blocks in which the axis moves an operand of the task; 1: it does not. */
+static int64_t block_of(struct work *w, const struct task *t, int axis) {
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        const struct access *acc = o->where == IN_IMM ? NULL : task_access(w, t, o, o->writes);
+        for (int d = 0; acc && d < w->p->buffer[acc->buffer].ndims; d++)
+            if (o->geom.block[d] > 1 && access_coef(w->p, acc, d, axis)) return o->geom.block[d];
+    }
+    return 1;
+}
+
+/* Then grains are whole blocks. */
+static bool in_blocks(const struct emitter *e, int axis) {
+    for (int i = 0; i < e->nest->nchain; i++)
+        if (block_of(e->w, &e->w->task[e->nest->chain[i]], axis) > 1) return true;
+    return false;
+}
+
+bool grain_loops(struct emitter *e, struct nodes *out, int k) {
+    int axis[MAX_AXES], n = result_axes(e->w, e->w->task[e->nest->chain[0]].stmt, axis);
+    if (k == n) return grain_body(e, out, 0);
+    int a = axis[k];
+    int64_t grain = nest_grain(e->w, e->nest, a), most = e->size[a].max;
+    if (!fixed_grain(e, a) && most > grain)
+        grain = in_blocks(e, a) ? grain : balanced(most, grain);
+    else if (!fixed_grain(e, a))
+        grain = most;
+    return emit_loop(e, out, a, grain, static_chain(e), core_is_static(e), grain_loops, k + 1);
+}
+
+/* The statement that starts the core's result, over its tile. */
+bool init_loops(struct emitter *e, struct nodes *out, int k) {
+    const struct task *t = &e->w->task[e->nest->init];
+    int axis[MAX_AXES], n = result_axes(e->w, t->stmt, axis);
+    if (k < n) {
+        int64_t grain = 1;
+        for (int x = 0; x < t->needle->nx; x++)
+            if (t->axis[x] == axis[k]) {
+                int64_t block = block_of(e->w, t, axis[k]), most = t->needle->hi[x] / block * block;
+                grain = needle_leaf(t->needle, x, e->size[axis[k]].max);
+                if (grain % block && grain < e->size[axis[k]].max && most) grain = most;
+            }
+        return emit_loop(e, out, axis[k], grain, core_is_static(e), core_is_static(e), init_loops,
+                         k + 1);
+    }
+    struct held *held[MAX_OPERANDS] = {0};
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].writes) held[i] = made_of(e, e->w->p->stmt[e->t->stmt].dst.buffer);
+    emit_issue(e, out, t, held);
+    return true;
+}

@@ -1,0 +1,230 @@
+/* Fills and drains: issues of the move that fits, in loops over the dimensions that it has no axis
+ * for. */
+#include "scheduler/emit/emit_int.h"
+#include <string.h>
+
+struct transfer {
+    struct work *w;
+    const struct moves *moves;
+    int buffer;
+    const struct opnd *o;
+    const struct held *held;
+    bool fill;
+    const struct opnd *outer_o; /* instead of the home: an outer copy; NULL */
+    const struct held *outer;
+    bool finish, begin; /* the move computes */
+    const struct region *part;
+    struct val
+        turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
+};
+
+static const struct sx **sized(struct arena *a, int n) {
+    return arena_array(a, (size_t)n + 1, sizeof(struct sx *));
+}
+
+static int64_t inner_run(const struct move *mv) {
+    int64_t n = 1;
+    for (int k = 0; k < mv->naxes; k++)
+        if (mv->axis[k].fixed) n *= mv->axis[k].fixed;
+    return n;
+}
+
+static struct issue_node *move_issue(struct transfer *t, const struct fit *f, struct val from,
+                                     struct val to) {
+    struct work *w = t->w;
+    struct arena *a = &w->s->arena;
+    const struct move *mv = f->move;
+    const struct instr *in = mv->needle->in;
+    struct issue_node *n = arena_alloc(a, sizeof *n);
+    n->instr = mv->instr;
+    n->stmt = n->init = -1;
+    n->size = sized(a, in->nranged);
+    n->stride = sized(a, in->nstride_names);
+    n->flag = sized(a, in->noperands);
+    n->base = sized(a, w->p->naxes);
+    n->axis = arena_array(a, (size_t)mv->needle->nx + 1, sizeof *n->axis);
+    for (int x = 0; x < mv->needle->nx; x++) n->axis[x] = -1;
+    for (int i = 0; i < in->nranged; i++) n->size[i] = sx_const(a, 0);
+    for (int i = 0; i < in->nstride_names; i++) n->stride[i] = sx_const(a, inner_run(mv));
+    for (int i = 0, k = 0; i < in->noperands; i++)
+        if (in->operand[i].accumulate) n->flag[k++] = sx_const(a, 0);
+    for (int k = 0; k < mv->naxes; k++) {
+        const struct move_axis *ax = &mv->axis[k];
+        const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
+        if (ax->size >= 0)
+            n->size[ax->size] = d ? val_sx(a, d->extent) : sx_const(a, ax->lo > 1 ? ax->lo : 1);
+        if (ax->part >= 0) n->size[ax->part] = d ? val_sx(a, d->extent) : sx_const(a, ax->fixed);
+        if (ax->before >= 0 && d) n->size[ax->before] = val_sx(a, d->before);
+        if (ax->after >= 0 && d) n->size[ax->after] = val_sx(a, d->after);
+        if (ax->from.kind == STRIDE_FREE && d) n->stride[ax->from.name] = val_sx(a, d->from);
+        if (ax->to.kind == STRIDE_FREE && d) n->stride[ax->to.name] = val_sx(a, d->to);
+    }
+    n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
+    int home = t->outer ? t->outer->place : w->home[t->buffer].place, local = t->held->place;
+    from = val_scale(a, from, (int64_t)type_size(in->operand[mv->from_operand].type));
+    to = val_scale(a, to, (int64_t)type_size(in->operand[mv->to_operand].type));
+    n->arg[mv->from_operand] =
+        (struct arg){.place = t->fill ? home : local, .offset = val_sx(a, from)};
+    n->arg[mv->to_operand] = (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, to)};
+    if (t->finish) finish_issue(w, t->o->finish->task, t->o, f, t->part, t->turn, n);
+    if (t->begin) {
+        n->arg[mv->from_operand].place =
+            w->home[w->p->stmt[w->task[t->o->begin->task].stmt].read[0].buffer].place;
+        finish_issue(w, t->o->begin->task, t->o, f, t->part, t->turn, n);
+    }
+    return n;
+}
+
+static void emit_looped(struct transfer *t, struct nodes *out, const struct fit *f, int dim,
+                        struct val from, struct val to) {
+    struct work *w = t->w;
+    struct arena *a = &w->s->arena;
+    while (dim >= 0 && !f->looped[dim]) dim--;
+    if (dim < 0) {
+        nodes_add(w, out, (struct node){.kind = NODE_ISSUE, .issue = move_issue(t, f, from, to)});
+        return;
+    }
+    const struct box_dim *d = &f->box.dim[dim];
+    int var = new_var(w, "m");
+    struct val v = val_var(a, var, d->extent.max - 1);
+    struct nodes body = {0};
+    t->turn[dim] = v;
+    emit_looped(t, &body, f, dim - 1, val_add(a, from, val_mul(a, v, d->from)),
+                val_add(a, to, val_mul(a, v, d->to)));
+    bool unroll = graph_is_static(w->m, t->o->memory) && !val_is(t->fill ? d->to : d->from, 0);
+    nodes_add(w, out,
+              loop_node(w, var, val_const(0), d->extent, 1,
+                        unroll ? LOOP_UNROLLED : LOOP_SEQUENTIAL, -1, &body));
+}
+
+static bool fit_transfer(struct transfer *t, const struct region *part, struct fit *f) {
+    struct work *w = t->w;
+    struct box box;
+    int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory, near = t->o->memory;
+    const struct slot *a = t->outer ? &t->outer->slot : NULL, *b = &t->held->slot;
+    int by = t->fill ? t->held->fill_by : t->held->drain_by;
+    if (t->finish) return finish_box(w, t->o, b, part, &box, f);
+    if (t->begin) return begin_box(w, t->o, b, part, &box, f);
+    bool ok = a ? box_between(&t->outer_o->geom, a, &t->o->geom, b, t->fill, part, &w->s->arena,
+                              w->p->buffer[t->buffer].type, &box)
+                : box_make(w, t->buffer, &t->o->geom, b, part, t->fill, &box);
+    return ok && fit_box(w, t->moves, by, t->fill ? far : near, t->fill ? near : far, &box, f);
+}
+
+static bool report(const struct transfer *t) {
+    struct work *w = t->w;
+    int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory;
+    const char *why = arena_printf(
+        w->arena, "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[far].id,
+        w->m->memory[t->o->memory].id, w->p->buffer[t->buffer].name);
+    if (!task_refuse(w, w->emitted, why))
+        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s", why);
+    return false;
+}
+
+static bool emit_box(struct transfer *t, struct nodes *out, const struct region *part) {
+    struct work *w = t->w;
+    struct arena *a = &w->s->arena;
+    const struct geom *g = &t->o->geom;
+    struct fit f;
+    if (!fit_transfer(t, part, &f)) return report(t);
+    t->part = part;
+    int64_t ratio =
+        (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
+    struct val far =
+        t->outer   ? slot_offset(a, &t->outer_o->geom, &t->outer->slot, &t->outer->whole, part)
+        : t->begin ? begin_offset(w, t->o, part)
+                   : home_offset(w, t->buffer, g, part);
+    struct val near = slot_offset(a, g, &t->held->slot, &t->held->whole, part);
+    far = val_scale(a, far, ratio);
+    near = val_scale(a, near, ratio);
+    emit_looped(t, out, &f, f.box.n - 1, t->fill ? far : near, t->fill ? near : far);
+    return true;
+}
+
+/* Blocks that reach past an unpadded home are boxes of their own: whole blocks, then the part of
+ * one. */
+static bool emit_parts(struct transfer *t, struct nodes *out, const struct region *r, int dim) {
+    struct work *w = t->w;
+    struct arena *a = &w->s->arena;
+    const struct geom *g = &t->o->geom;
+    int ndims = w->p->buffer[t->buffer].ndims;
+    while (dim < ndims &&
+           (g->block[dim] == 1 ||
+            (t->outer ? !(g->loose >> dim & 1) : home_is_padded(w, t->buffer, g, dim, !t->fill))))
+        dim++;
+    if (dim == ndims) return emit_box(t, out, r);
+    int64_t b = g->block[dim];
+    struct region part = *r;
+    if (r->n[dim].x) { /* not known: block by block */
+        int var = new_var(w, "b");
+        struct val end = val_add(a, r->lo[dim], r->n[dim]);
+        struct nodes body = {0};
+        part.lo[dim] = val_var(a, var, r->lo[dim].max + r->n[dim].max);
+        part.n[dim] = val_make(a, SX_MIN, val_const(b), val_minus(a, end, part.lo[dim]));
+        part.partial[dim] = true;
+        bool ok = emit_parts(t, &body, &part, dim + 1);
+        nodes_add(w, out, loop_node(w, var, r->lo[dim], end, b, LOOP_SEQUENTIAL, -1, &body));
+        return ok;
+    }
+    int64_t whole = r->n[dim].c / b * b, rest = r->n[dim].c - whole;
+    part.n[dim] = val_const(whole);
+    if (whole && !emit_parts(t, out, &part, dim + 1)) return false;
+    if (!rest) return true;
+    part.lo[dim] = val_add(a, r->lo[dim], val_const(whole));
+    part.n[dim] = val_const(rest);
+    part.partial[dim] = true;
+    return emit_parts(t, out, &part, dim + 1);
+}
+
+bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
+                   const struct opnd *o, const struct held *h, const struct region *part,
+                   bool fill) {
+    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = fill};
+    t.finish = !fill && o->finish;
+    if (t.finish) t.buffer = finish_buffer(w, o->finish);
+    return emit_parts(&t, out, part, 0);
+}
+
+bool emit_begin(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
+                const struct opnd *o, const struct held *h) {
+    struct transfer t = {
+        .w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = true, .begin = true};
+    return emit_box(&t, out, &h->whole);
+}
+
+bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
+                  const struct opnd *outer_o, const struct held *outer, const struct opnd *o,
+                  const struct held *h, const struct region *part, bool fill) {
+    struct transfer t = {.w = w,
+                         .moves = moves,
+                         .buffer = buffer,
+                         .o = o,
+                         .held = h,
+                         .fill = fill,
+                         .outer_o = outer_o,
+                         .outer = outer};
+    return emit_parts(&t, out, part, 0);
+}
+
+int transfer_queue(struct work *w, const struct moves *moves, int buffer,
+                   const struct opnd *outer_o, const struct opnd *o, const struct region *r,
+                   bool fill, int by, int *completes) {
+    struct held outer = {.slots = 1}, h = {.slots = 1, .fill_by = by, .drain_by = by};
+    struct fit f;
+    h.slot = slot_make(&w->s->arena, &o->geom, r);
+    if (outer_o) outer.slot = slot_make(&w->s->arena, &outer_o->geom, r);
+    struct transfer t = {.w = w,
+                         .moves = moves,
+                         .buffer = buffer,
+                         .o = o,
+                         .held = &h,
+                         .fill = fill,
+                         .outer_o = outer_o,
+                         .outer = outer_o ? &outer : NULL};
+    t.finish = !fill && o->finish && !outer_o;
+    *completes = -1;
+    if (!fit_transfer(&t, r, &f)) return -1;
+    *completes = f.move->needle->in->completes;
+    return f.move->needle->in->queue;
+}

@@ -1,0 +1,90 @@
+/* Results on their way home through the memories of their route: each queue waits for a free slot
+ * of the next memory, moves, and tells the next queue. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/plan_int.h"
+
+void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct region *r, int by,
+               struct way_out *way, int64_t *at) {
+    struct work *w = e->w;
+    way->n = o->out.n;
+    for (int k = 0; k <= way->n; k++) {
+        struct opnd stop = route_stop(w, o, &o->out, k),
+                    outer = route_stop(w, o, &o->out, k > 0 ? k - 1 : 0);
+        way->queue[k] = transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false, by,
+                                       &way->completes[k]);
+        if (k == way->n) break;
+        way->via[k].slots = 2;
+        way->via[k].place = add_place(w, buffer, stop.memory, stop.align, &at[stop.memory],
+                                      slot_bytes(w, &stop, r), 2);
+    }
+}
+
+/* From the k-th move of the way to the next inner or outer one. */
+static void signal(struct emitter *e, struct nodes *out, const struct way_out *way, int from,
+                   int to, bool give) {
+    struct edge x = edge_find(e->w->m, way->queue[from], way->completes[from], way->queue[to]);
+    if (give)
+        edge_give(e->w, out, &x, (struct signal){0});
+    else
+        edge_take(e->w, out, &x, (struct signal){0});
+}
+
+/* The k-th memory's next slot becomes current, for this region. */
+static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, struct held *via,
+                 const struct region *r) {
+    add_rotate(e->w, out, via->place);
+    via->whole = *r;
+    via->slot = slot_make(&e->w->s->arena, &stop->geom, r);
+}
+
+bool way_begin(struct emitter *e, struct nodes *out, const struct opnd *o, int buffer,
+               const struct held *h, const struct region *r, struct way_out *way) {
+    if (!way->n) return emit_transfer(e->w, e->moves, out, buffer, o, h, r, false);
+    struct opnd next = route_stop(e->w, o, &o->out, way->n - 1);
+    signal(e, out, way, way->n - 1, way->n, false);
+    turn(e, out, &next, &way->via[way->n - 1], r);
+    return emit_between(e->w, e->moves, out, buffer, &next, &way->via[way->n - 1], o, h, r, false);
+}
+
+bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int buffer,
+              const struct region *r, struct way_out *way) {
+    for (int k = way->n - 1; k >= 0; k--) {
+        struct opnd stop = route_stop(e->w, o, &o->out, k);
+        signal(e, out, way, k + 1, k, true);
+        signal(e, out, way, k + 1, k, false);
+        if (k) {
+            struct opnd next = route_stop(e->w, o, &o->out, k - 1);
+            signal(e, out, way, k - 1, k, false);
+            turn(e, out, &next, &way->via[k - 1], r);
+            if (!emit_between(e->w, e->moves, out, buffer, &next, &way->via[k - 1], &stop,
+                              &way->via[k], r, false))
+                return false;
+        } else if (!emit_transfer(e->w, e->moves, out, buffer, &stop, &way->via[0], r, false)) {
+            return false;
+        }
+        signal(e, out, way, k, k + 1, true);
+    }
+    return true;
+}
+
+/* One for each slot, but of all results no more than their sync holds: they take and give in turn.
+ */
+static int credits_of(const struct emitter *e, const struct way_out *way, int k, int *given) {
+    const struct machine *m = e->w->m;
+    struct edge back = edge_find(m, way->queue[k], way->completes[k], way->queue[k + 1]),
+                there = edge_find(m, way->queue[k + 1], way->completes[k + 1], way->queue[k]);
+    if (back.kind != EDGE_TOKEN) return way->via[k].slots;
+    int before = given[back.sync], all = before + way->via[k].slots;
+    all = within_depth(m, within_depth(m, all, &back), &there);
+    if (all > before) given[back.sync] = all;
+    return all > before ? all - before : 0;
+}
+
+void ways_credits(struct emitter *e, struct nodes *out, bool give) {
+    int *given = arena_array(e->w->arena, (size_t)e->w->m->nsyncs + 1, sizeof *given);
+    for (int i = 0; i <= e->nest->nchain; i++)
+        for (int k = 0; k < e->out[i].n; k++) {
+            int credits = credits_of(e, &e->out[i], k, given);
+            while (credits-- > 0) signal(e, out, &e->out[i], k, k + 1, give);
+        }
+}

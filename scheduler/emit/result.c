@@ -1,0 +1,245 @@
+/* Results of a nest: what they begin with, and how the queue that stores them keeps in step with
+ * the one that begins them (SCHEDULING §5). Who begins a result waits for a credit of its slot,
+ * which the storing queue gives once it has read it. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/plan_int.h"
+#include <limits.h>
+
+static struct edge store_edge(const struct emitter *e) {
+    return edge_find(e->w->m, e->exec, e->exec_completes, e->store);
+}
+
+static struct edge stored_edge(const struct emitter *e) {
+    return edge_find(e->w->m, e->store, e->store_completes, e->exec);
+}
+
+/* Who stored a result tells who begins the next one in its slot. */
+static struct edge credit_edge(const struct emitter *e) {
+    return e->load_ahead ? edge_find(e->w->m, e->store, e->store_completes, e->load)
+                         : stored_edge(e);
+}
+
+static bool takes_credits(const struct emitter *e) {
+    return e->drained && e->store >= 0 && (e->load_ahead || !same_tokens(e));
+}
+
+/* How often results are begun at that depth while their credits last. */
+static double result_trips(const struct emitter *e, int d) {
+    const struct plan *p = &e->nest->plan;
+    return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->root);
+}
+
+/* 1 when the reductions outside of depth d are not at their first (last) block. */
+static struct val other_block(struct emitter *e, int d, bool last) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    const struct plan *p = &e->nest->plan;
+    struct val any = val_const(0);
+    for (int x = 0; x < w->p->naxes; x++) {
+        if (!(e->t->reductions >> x & 1) || plan_tiles(w, p, x, d) <= 1) continue;
+        struct val end = val_add(a, e->lo[x], e->size[x]);
+        any = val_make(a, SX_OR, any,
+                       last ? val_make(a, SX_LT, end, val_const(w->p->axis[x].extent))
+                            : val_make(a, SX_NE, e->lo[x], val_const(0)));
+    }
+    return any;
+}
+
+/* The body as often as `times` says, which is 0 or 1. */
+static void guard(struct emitter *e, struct nodes *out, struct val times, struct nodes *body) {
+    if (val_is(times, 0)) return;
+    if (!val_is(times, 1))
+        nodes_add(e->w, out,
+                  loop_node(e->w, new_var(e->w, "once"), val_const(0), times, 1, LOOP_SEQUENTIAL,
+                            -1, body));
+    else
+        for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
+}
+
+static bool starts_at_home(const struct emitter *e, const struct opnd *o) {
+    return o->read >= 0 || (o->accumulates && e->t->init < 0 && e->nest->init < 0 && !o->begin);
+}
+
+/* Where another queue brings what the sums start with, it waits for the slot and tells the
+ * instructions. */
+static bool load_begins(struct emitter *e, struct nodes *out) {
+    return e->load < 0 || e->load_ahead || add_signal(e->w, out, e->exec, e->load);
+}
+
+static bool load_ends(struct emitter *e, struct nodes *out) {
+    if (e->load < 0) return true;
+    struct edge x = edge_find(e->w->m, e->load, e->load_completes, e->exec);
+    if (x.kind == EDGE_NONE) return add_signal(e->w, out, e->load, e->exec);
+    edge_give(e->w, out, &x, (struct signal){0});
+    edge_take(e->w, out, &x, (struct signal){0});
+    return true;
+}
+
+/* The first block of a cut reduction starts the result, later ones fetch it back. */
+static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[i];
+    struct val later = starts_at_home(e, o) ? val_const(1) : other_block(e, d, false);
+    struct nodes init = {0}, fill = {0};
+    if (!load_begins(e, out)) return false;
+    if (e->nest->init >= 0 && !init_loops(e, &init, 0)) return false;
+    if (o->begin &&
+        !emit_begin(w, e->moves, &init, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i]))
+        return false;
+    if (o->begin && !load_ends(e, &init)) return false;
+    guard(e, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), &init);
+    if (val_is(later, 0)) return true;
+    int buffer = task_access(w, e->t, o, o->read < 0)->buffer;
+    if (!emit_transfer(w, e->moves, &fill, buffer, o, &e->held[i], &e->held[i].whole, true))
+        return false;
+    if (!load_ends(e, &fill)) return false;
+    guard(e, out, later, &fill);
+    return true;
+}
+
+bool result_start(struct emitter *e, struct nodes *out, int i, int d) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[i];
+    struct held *h = &e->held[i];
+    struct edge back = credit_edge(e);
+    bool again = result_trips(e, d) > 1 || back.kind == EDGE_FENCE;
+    if (again && takes_credits(e)) edge_take(w, out, &back, (struct signal){0});
+    renew_place(e, h);
+    if (h->slots > 1) add_rotate(w, out, h->place);
+    region_here(e, e->t, o, task_access(w, e->t, o, true), &h->whole);
+    h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
+    e->made[0].buffer = w->p->stmt[e->t->stmt].dst.buffer;
+    e->made[0].held = h;
+    e->nmade = 1;
+    return start_value(e, out, i, d);
+}
+
+/* What follows the result runs after the last block; partial sums of the others go home. */
+static bool follow_result(struct emitter *e, struct nodes *out, int i, int d) {
+    struct work *w = e->w;
+    struct nodes chain = {0}, spill = {0};
+    struct val more = other_block(e, d, true);
+    if (!grain_loops(e, &chain, 0)) return false;
+    guard(e, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), &chain);
+    if (val_is(more, 0)) return true;
+    if (!emit_transfer(w, e->moves, &spill, w->p->stmt[e->t->stmt].dst.buffer, &e->t->op[i],
+                       &e->held[i], &e->held[i].whole, false))
+        return false;
+    guard(e, out, more, &spill);
+    return true;
+}
+
+bool result_finish(struct emitter *e, struct nodes *out, int i, int d) {
+    struct work *w = e->w;
+    const struct opnd *o = &e->t->op[i];
+    if (e->nest->nchain) return follow_result(e, out, i, d);
+    if (!e->drained || o->where != IN_LOCAL) return true;
+    if (!follow_emit(e, out)) return false;
+    struct nodes moves = {0};
+    int buffer = w->p->stmt[e->t->stmt].dst.buffer;
+    if (!way_begin(e, &moves, o, buffer, &e->held[i], &e->held[i].whole, &e->out[0])) return false;
+    struct edge give = store_edge(e), back = credit_edge(e);
+    edge_give(w, out, &give, (struct signal){0});
+    edge_take(w, out, &give, (struct signal){0});
+    for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
+    if (result_trips(e, d) > 1) {
+        edge_give(w, out, &back, (struct signal){0});
+        if (!takes_credits(e)) edge_take(w, out, &back, (struct signal){0});
+    }
+    return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
+}
+
+/* It runs ahead where it can tell the results' free slots from those of what the instructions read.
+ */
+void result_load(struct emitter *e) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->t->nops; i++) {
+        const struct opnd *o = &e->t->op[i];
+        const struct access *acc = o->writes ? task_access(w, e->t, o, true) : NULL;
+        struct region r;
+        int queue = -1;
+        if (!acc || o->where != IN_LOCAL || (!o->begin && !starts_at_home(e, o)) ||
+            (e->nest->kept >> i & 1) || i == e->nest->given)
+            continue;
+        plan_region(w, &e->nest->plan, e->t, acc, &o->geom, e->nest->plan.hold[i].depth, &r);
+        e->load_completes = -1;
+        if (o->begin)
+            queue = o->begin->move.needle->in->queue;
+        else
+            queue = transfer_queue(w, e->moves, acc->buffer, NULL, o, &r, true, e->held[i].fill_by,
+                                   &e->load_completes);
+        if (queue < 0 || edge_find(w->m, queue, e->load_completes, e->exec).kind == EDGE_FREE)
+            continue;
+        e->load = queue;
+        struct edge own = edge_of_queue(w->m, e->exec, queue),
+                    back = edge_find(w->m, e->store, e->store_completes, queue);
+        bool apart = back.kind == EDGE_TOKEN && back.sync != own.sync;
+        e->load_ahead = e->drained && e->store >= 0 && (apart || back.kind == EDGE_FREE);
+    }
+}
+
+/* Credits are alike: where some result of the chain is changed in place and must wait for its own
+ * store, no other may have a credit left that could be taken for it. Nor where several queues
+ * store: each would give its own. */
+bool chain_runs_ahead(const struct emitter *e) {
+    struct work *w = e->w;
+    if (same_tokens(e)) return false;
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &w->task[e->nest->chain[i]];
+        const struct way_out *way = &e->out[i + 1];
+        if (!needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) continue;
+        for (int k = 0; k < t->nops; k++)
+            if (t->op[k].writes &&
+                (!chain_needs_hold(w, e->nest, t, &t->op[k]) || way->queue[way->n] != e->store))
+                return false;
+    }
+    return true;
+}
+
+/* Results that share a counter take and give in turn: what comes back for the one with the most
+ * slots may not let the one with the fewest begin too soon. */
+static int out_credits(const struct emitter *e) {
+    int results = 0, fewest = INT_MAX;
+    struct edge back = credit_edge(e), give = store_edge(e);
+    if (e->store < 0 || back.kind != EDGE_TOKEN || (same_tokens(e) && !e->load_ahead)) return 0;
+    for (int i = 0; e->t && e->drained && i < e->t->nops; i++) {
+        if (!e->t->op[i].writes || e->t->op[i].where != IN_LOCAL ||
+            result_trips(e, e->nest->plan.hold[i].depth) <= 1)
+            continue;
+        results++;
+        if (e->held[i].slots < fewest) fewest = e->held[i].slots;
+    }
+    for (int i = 0; i < e->nest->nchain && chain_runs_ahead(e); i++) {
+        const struct task *t = &e->w->task[e->nest->chain[i]];
+        for (int k = 0; k < t->nops; k++) {
+            if (!t->op[k].writes || !chain_needs_hold(e->w, e->nest, t, &t->op[k]) ||
+                !needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
+                continue;
+            results++;
+            if (e->own[i][k].slots < fewest) fewest = e->own[i][k].slots;
+        }
+    }
+    if (!results) return 0;
+    return within_depth(e->w->m, within_depth(e->w->m, results * fewest, &back), &give);
+}
+
+/* Many in a loop. */
+static void add_credits(struct emitter *e, struct nodes *out, int queue, bool push, int sync,
+                        int n) {
+    struct nodes body = {0};
+    if (n > 4) {
+        add_sync(e->w, &body, queue, push, sync);
+        nodes_add(e->w, out,
+                  loop_node(e->w, new_var(e->w, "t"), val_const(0), val_const(n), 1,
+                            LOOP_SEQUENTIAL, -1, &body));
+        return;
+    }
+    for (int i = 0; i < n; i++) add_sync(e->w, out, queue, push, sync);
+}
+
+void nest_credits(struct emitter *e, struct nodes *out, bool give) {
+    int credits = out_credits(e), back = credits ? credit_edge(e).sync : -1;
+    if (give) ways_credits(e, out, true);
+    add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->exec), give, back, credits);
+    if (!give) ways_credits(e, out, false);
+}

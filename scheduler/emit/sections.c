@@ -1,0 +1,261 @@
+/* Sections: nests and host work in order, with drains between nests and bell and done between host
+ * and device. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/needs.h"
+#include <string.h>
+
+static void add_fallback(struct work *w, struct nodes *out, int stmt) {
+    struct fallback_node *f = arena_alloc(&w->s->arena, sizeof *f);
+    f->fallback = w->fallback;
+    f->stmt = stmt;
+    const struct stmt *st = &w->p->stmt[stmt];
+    if (st->scope) {
+        f->lo = arena_array(&w->s->arena, (size_t)w->p->naxes, sizeof *f->lo);
+        f->hi = arena_array(&w->s->arena, (size_t)w->p->naxes, sizeof *f->hi);
+    }
+    for (int k = st->scope - 1; k >= 0; k = w->scope[k].parent) {
+        f->lo[w->scope[k].axis] = val_sx(&w->s->arena, w->step[k]);
+        f->hi[w->scope[k].axis] =
+            val_sx(&w->s->arena, val_add(&w->s->arena, w->step[k], val_const(1)));
+    }
+    nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = f});
+}
+
+static int host_queue(const struct work *w) {
+    return w->fallback >= 0 ? w->m->fallback[w->fallback].queue : -1;
+}
+
+/* Does the host tell queue q when to go on? Not where hardware tracks dependences, or there is no
+ * host. */
+static bool is_device(const struct work *w, int q) {
+    int host = host_queue(w);
+    return host >= 0 && q != host && edge_find(w->m, host, -1, q).kind != EDGE_FREE;
+}
+
+static uint64_t device_queues(const struct work *w) {
+    uint64_t out = 0;
+    for (int q = 0; q < w->m->nqueues; q++)
+        if (is_device(w, q)) out |= UINT64_C(1) << q;
+    return out;
+}
+
+static bool ring(struct work *w, struct nodes *out, uint64_t queues, bool bell) {
+    int host = host_queue(w);
+    for (int q = 0; q < w->m->nqueues; q++) {
+        if (!(queues >> q & 1) || !is_device(w, q)) continue;
+        if (!(bell ? add_signal(w, out, host, q) : add_signal(w, out, q, host))) return false;
+    }
+    return true;
+}
+
+static int nest_queue(const struct work *w, const struct nest *n) {
+    return w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
+}
+
+static int nest_at(const struct work *w, int stmt) {
+    for (int i = 0; i < w->nnests; i++)
+        if (w->nest[i].first == stmt) return i;
+    return -1;
+}
+
+/* Where the walk stands: the host works, or these queues may still run. */
+struct phase {
+    bool host;
+    uint64_t last;
+};
+
+struct sections {
+    struct work *w;
+    const struct moves *moves;
+};
+
+static void append(struct work *w, struct nodes *out, const struct nodes *list) {
+    for (int k = 0; k < list->n; k++) nodes_add(w, out, list->at[k]);
+}
+
+static bool emit_range(struct sections *c, struct nodes *out, int from, int to, int scope,
+                       struct phase *ph);
+
+/* Nests of the host's own instructions beside a device are its work too. */
+static bool has_host_work(const struct work *w, int from, int to) {
+    uint64_t device = device_queues(w);
+    for (int i = from; i < to; i++) {
+        int nest = nest_at(w, w->order[i]);
+        if (w->task_of[w->order[i]] == -1) return true;
+        if (device && nest >= 0 && !(device >> nest_queue(w, &w->nest[nest]) & 1)) return true;
+    }
+    return false;
+}
+
+/* These queues go on when what came before is done. The host is told first of what the device did,
+ * where its own queues go on; a device that stands still is told by the host's bell. Of neither:
+ * all queues meet. */
+static bool meet(struct work *w, struct nodes *out, uint64_t queues, int root, struct phase *ph) {
+    uint64_t device = device_queues(w), from = ph->last;
+    if (!(queues & device) && (from & device)) {
+        if (!ring(w, out, from, false)) return false;
+        from &= ~device;
+    }
+    bool told = (queues & device) && !(from & device);
+    if (told && (ph->host || from) && !ring(w, out, queues, true)) return false;
+    if (!told && from && !add_barrier(w, out, from, queues, root)) return false;
+    *ph = (struct phase){.last = told ? queues : from | queues};
+    return true;
+}
+
+/* Queues that meet at the head of each step are those of the body. */
+static bool emit_device_body(struct sections *c, struct nodes *out, struct nodes *body, int from,
+                             int to, int scope, struct phase *ph) {
+    struct work *w = c->w;
+    struct nodes list = {0};
+    struct phase inner = {.host = false, .last = 0};
+    if (!emit_range(c, &list, from, to, scope, &inner)) return false;
+    uint64_t queues = nodes_queues(w, list.at, list.n);
+    int root = queues ? __builtin_ctzll(queues) : 0;
+    for (int i = from; i < to; i++)
+        if (nest_at(w, w->order[i]) >= 0) root = nest_queue(w, &w->nest[nest_at(w, w->order[i])]);
+    if (!meet(w, out, queues, root, ph) || !add_barrier(w, body, queues, queues, root))
+        return false;
+    append(w, body, &list);
+    return true;
+}
+
+/* Each step begins and ends with the host at work, and so does a recurrence of no steps. */
+static bool emit_mixed_body(struct sections *c, struct nodes *out, struct nodes *body, int from,
+                            int to, int scope, struct phase *ph) {
+    struct work *w = c->w;
+    if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
+    *ph = (struct phase){.host = true};
+    if (!emit_range(c, body, from, to, scope, ph)) return false;
+    if (!ph->host && !ring(w, body, ph->last, false)) return false;
+    *ph = (struct phase){.host = true};
+    return true;
+}
+
+/* Nodes of a list, when what came before is done. */
+static bool emit_list(struct sections *c, struct nodes *out, const struct nodes *list, int root,
+                      struct phase *ph) {
+    struct work *w = c->w;
+    if (!meet(w, out, nodes_queues(w, list->at, list->n), root, ph)) return false;
+    append(w, out, list);
+    return true;
+}
+
+static bool emit_prime(struct sections *c, struct nodes *out, int scope, struct phase *ph) {
+    struct nodes list = {0};
+    if (!recur_prime(c->w, c->moves, scope, &list)) return false;
+    uint64_t queues = nodes_queues(c->w, list.at, list.n);
+    return !queues || emit_list(c, out, &list, __builtin_ctzll(queues), ph);
+}
+
+static bool emit_recur(struct sections *c, struct nodes *out, int from, int to, int scope,
+                       struct phase *ph) {
+    struct work *w = c->w;
+    struct arena *a = &w->s->arena;
+    struct nodes body = {0};
+    const struct scope *s = &w->scope[scope];
+    int64_t steps = w->p->axis[s->axis].extent;
+    int var = new_var(w, w->p->axis[s->axis].name);
+    struct val v = val_var(a, var, steps - 1);
+    int size = w->p->axis[s->axis].size; /* sizes are the first variables */
+    struct val end = size ? val_var(a, size - 1, steps) : val_const(steps);
+    w->step[scope] = s->reverse ? val_minus(a, val_add(a, end, val_const(-1)), v) : v;
+    if (s->parent < 0 && !emit_prime(c, out, scope, ph)) return false;
+    if (!(has_host_work(w, from, to) ? emit_mixed_body : emit_device_body)(c, out, &body, from, to,
+                                                                           scope, ph))
+        return false;
+    nodes_add(w, out, loop_node(w, var, val_const(0), end, 1, LOOP_SEQUENTIAL, s->axis, &body));
+    return true;
+}
+
+static bool emit_one_nest(struct sections *c, struct nodes *out, int nest, struct phase *ph) {
+    for (; nest >= 0; nest = c->w->nest[nest].next_part) {
+        const struct nest *n = &c->w->nest[nest];
+        struct nodes list = {0};
+        int64_t extent = part_open(c->w, n);
+        bool ok = emit_nest(c->w, c->moves, nest, &list);
+        part_close(c->w, n, extent);
+        if (!ok || !emit_list(c, out, &list, nest_queue(c->w, n), ph)) return false;
+    }
+    return true;
+}
+
+/* Statements [from, to) of the order, all inside `scope`. */
+static bool emit_range(struct sections *c, struct nodes *out, int from, int to, int scope,
+                       struct phase *ph) {
+    struct work *w = c->w;
+    for (int i = from; i < to; i++) {
+        int s = w->order[i], nest = nest_at(w, s), child = recur_child(w, s, scope), end = i + 1;
+        if (w->in_prepare[s] || feeds_have(w, s)) continue;
+        if (nest >= 0 && w->nest[nest].partner >= 0 && !w->nest[nest].leads) continue;
+        if (child != scope) {
+            while (end < to && recur_child(w, w->order[end], scope) == child) end++;
+            if (!emit_recur(c, out, i, end, child, ph)) return false;
+            i = end - 1;
+        } else if (nest >= 0) {
+            if (!emit_one_nest(c, out, nest, ph)) return false;
+        } else if (w->task_of[s] == -1) {
+            if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
+            add_fallback(w, out, s);
+            *ph = (struct phase){.host = true};
+        }
+    }
+    return true;
+}
+
+static bool emit_run(struct work *w, const struct moves *moves, struct nodes *out) {
+    struct sections c = {w, moves};
+    struct phase ph = {.host = false};
+    if (!emit_range(&c, out, 0, w->norder, -1, &ph)) return false;
+    return ph.host || !ph.last || ring(w, out, ph.last, false);
+}
+
+/* A queue whose signals nothing carries: neither its own instructions nor one that does nothing. */
+static int mute_queue(const struct work *w, const struct node *at, int n) {
+    int mute = -1;
+    for (int i = 0; i < n && mute < 0; i++) {
+        if (at[i].kind == NODE_LOOP) mute = mute_queue(w, at[i].loop->body, at[i].loop->nbody);
+        if (at[i].kind != NODE_SYNC) continue;
+        const struct queue *q = &w->m->queue[at[i].sync.queue];
+        const struct signals *g = &at[i].sync.signals; /* one */
+        const struct sync *y = &w->m->sync[(g->npops ? g->pop : g->push)->sync];
+        bool carried = q->nop >= 0 || (g->npops ? y->npop_emits : y->npush_emits);
+        for (int f = 0; f < w->m->nfallbacks; f++)
+            carried |=
+                w->m->fallback[f].queue == at[i].sync.queue || w->m->fallback[f].unit == q->unit;
+        if (!carried) mute = at[i].sync.queue;
+    }
+    return mute;
+}
+
+static bool fail(struct work *w, const char *message) {
+    if (!w->diags->errors && !w->refused)
+        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s",
+                  message);
+    return false;
+}
+
+bool schedule_emit(struct work *w, const struct moves *moves) {
+    struct nodes prepare = {0}, run = {0};
+    for (int i = 0; i < w->norder; i++)
+        if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
+    if (!emit_run(w, moves, &run))
+        return fail(w, "queues of the machine have no sync between them");
+    remains_place(w, &run);
+    if (!configures_place(w, &prepare, &run)) return false;
+    nodes_fold(w, &run);
+    int mute = mute_queue(w, run.at, run.n);
+    if (mute >= 0) {
+        struct text t = {0};
+        text_printf(&t,
+                    "queue '%s' would have to carry signals where it has no instruction, expected "
+                    "one that carries them alone (nop)",
+                    w->m->queue[mute].id);
+        fail(w, t.at);
+        text_free(&t);
+        return false;
+    }
+    w->s->prepare = (struct section){prepare.at, prepare.n};
+    w->s->run = (struct section){run.at, run.n};
+    return true;
+}

@@ -1,0 +1,288 @@
+/* Hardware-managed memories: what refilling them costs while instructions run. A cache keeps what
+ * the loops inside some depth touch; from there outwards each line comes once for each tile
+ * (SCHEDULING §3). A translation buffer is such a memory too: its lines are pages. */
+#include "scheduler/plan/plan_int.h"
+#include <math.h>
+#include <string.h>
+
+static int load_queue(const struct work *w, const struct moves *moves, int memory) {
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        for (int k = 0; k < in->nfrom; k++)
+            if (memory >= 0 ? in->from[k] == memory
+                            : memory_is_home(w->m, in->from[k]) &&
+                                  w->m->unit[w->m->queue[in->queue].unit].count >= 1)
+                return w->m->queue[in->queue].data_order ? in->queue : -1;
+    }
+    return -1;
+}
+
+static double queue_width(const struct work *w, int queue) {
+    return w->m->queue[queue].width > 0 ? (double)w->m->queue[queue].width : 1;
+}
+
+/* A tile that begins anywhere reaches into a second line now and then, which takes a slot more. */
+static void crossings_charge(struct work *w, const struct moves *moves, const struct plan *p,
+                             const struct task *t, double *queue) {
+    for (int m = 0; m < w->m->nmemories; m++) {
+        const struct memory *mem = &w->m->memory[m];
+        int q = mem->caches >= 0 && mem->line > 0 ? load_queue(w, moves, m) : -1;
+        for (int i = 0; i < t->nops && q >= 0; i++) {
+            const struct opnd *o = &t->op[i];
+            if (!o->geom.loose || o->read < 0) continue;
+            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+            double size = (double)type_size(o->decl->type), tile = (double)o->geom.tile * size,
+                   lines = fmin(1, (tile - size) / (double)mem->line);
+            struct region r;
+            plan_region(w, p, t, acc, &o->geom, p->hold[i].depth, &r);
+            for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+                lines *= ceil((double)r.n[d].c / (double)o->geom.block[d]);
+            queue[q] += plan_trips(w, p, p->hold[i].depth) * lines / queue_width(w, q);
+        }
+    }
+}
+
+/* Again in each loop that moves them, even if an outer one repeats them. */
+void direct_charge(struct work *w, const struct moves *moves, const struct plan *p,
+                   const struct task *t, double *queue) {
+    int q = load_queue(w, moves, -1);
+    crossings_charge(w, moves, p, t, queue);
+    if (q < 0) return;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_HOME || o->read < 0) continue;
+        const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+        double n = 1;
+        struct region r;
+        int depth = plan_normalise(w, p, acc, p->nloops);
+        plan_region(w, p, t, acc, &o->geom, depth, &r);
+        for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+            n *= (double)(r.n[d].c / o->geom.block[d]);
+        queue[q] += n * plan_trips(w, p, depth) / queue_width(w, q);
+    }
+}
+
+/* ---- lines of a tile ---- */
+
+struct rows { /* how a tile lies at home: runs of consecutive bytes, repeated in strides */
+    double run, count[MAX_COORDS], stride[MAX_COORDS], total;
+    int n;
+};
+
+static void rows_add(struct rows *r, bool *dense, double extent, double whole, double stride) {
+    if (*dense && stride == r->run) {
+        r->run *= extent;
+        *dense = extent == whole;
+    } else if (extent > 1) {
+        r->count[r->n] = extent;
+        r->stride[r->n++] = stride;
+        r->total *= extent;
+        *dense = false;
+    }
+}
+
+static void rows_make(const struct work *w, int buffer, const int64_t *tile, struct rows *r) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    const struct home *h = &w->home[buffer];
+    double size = (double)type_size(b->type), stride = size;
+    bool dense = true;
+    r->run = size;
+    r->total = 1;
+    r->n = 0;
+    for (int i = 0; h->packed && i < h->n; i++) {
+        struct coord c = h->at[i];
+        double n = ceil((double)tile[c.dim] / (double)c.div),
+               whole = (double)(c.mod ? c.mod : h->extent[c.dim] / c.div);
+        rows_add(r, &dense, fmin(n, whole), whole, (double)h->stride[i] * size);
+    }
+    for (int d = b->ndims - 1; d >= 0 && !h->packed; d--) {
+        double whole = (double)b->extent[d];
+        rows_add(r, &dense, fmin((double)tile[d], whole), whole, stride);
+        stride *= whole;
+    }
+}
+
+/* Where rows begin on any boundary, a run reaches into one line more than it fills, now and then.
+ */
+static double run_lines(const struct rows *r, double line, double size) {
+    bool aligned = fmod(r->run, line) == 0;
+    for (int i = 0; i < r->n; i++) aligned &= fmod(r->stride[i], line) == 0;
+    return aligned ? r->run / line : r->n ? (r->run - size) / line + 1 : ceil(r->run / line);
+}
+
+/* Share of the lines that find no room because too many rows fall on the same sets. */
+static double crowded(const struct memory *mem, const struct rows *r, double lines, double line) {
+    double sets = mem->ways > 0 ? floor((double)mem->size / (double)mem->ways / line) : 1;
+    if (sets <= 1 || r->total <= 1) return 0;
+    double reached = fmin(sets, ceil(lines));
+    for (int i = 0; i < r->n; i++) {
+        double step = fmod(floor(r->stride[i] / line), sets), period = sets;
+        while (period > 1 && fmod(step * period / 2, sets) == 0) period /= 2;
+        reached = fmin(sets, reached * fmin(r->count[i], period));
+    }
+    double room = reached * (double)mem->ways * mem->usable, wanted = r->total * lines;
+    return wanted > room ? 1 - room / wanted : 0;
+}
+
+/* ---- refills ---- */
+
+struct footprint { /* of a tile; ratio, runs: lines and runs for each element */
+    double lines, ratio, runs;
+    struct rows rows;
+};
+
+/* Of each dimension; plan_region without padding and blocks, as all that is priced asks for it. */
+static void tile_extents(const struct work *w, const struct plan *p, const struct task *t,
+                         const struct access *acc, int depth, int64_t *n) {
+    uint64_t axes = w->p->stmt[t->stmt].axes;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        n[d] = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a);
+            if (c && (axes >> a & 1)) n[d] += c * (plan_tile(w, p, a, depth) - 1);
+        }
+    }
+}
+
+static void footprint(const struct work *w, const struct memory *mem, const struct plan *p,
+                      const struct task *t, const struct access *acc, int depth,
+                      struct footprint *f) {
+    int64_t tile[MAX_DIMS];
+    double line = mem->line > 0 ? (double)mem->line : 64,
+           size = (double)type_size(w->p->buffer[acc->buffer].type);
+    tile_extents(w, p, t, acc, depth, tile);
+    rows_make(w, acc->buffer, tile, &f->rows);
+    double lines = run_lines(&f->rows, line, size);
+    f->lines = lines * f->rows.total;
+    f->ratio = lines / (f->rows.run / size);
+    f->runs = size / f->rows.run;
+}
+
+struct refilled {
+    double lines, runs; /* runs: of consecutive lines, whose first is not foreseen */
+    double awaited;     /* tiles of sums that come back before they can grow */
+};
+
+/* The depth whose tile is passed as a whole before it comes again: inside the last loop around the
+ * sums that does not move it. Further in, registers keep what repeats. */
+static int passed_again(const struct work *w, const struct plan *p, const struct task *t,
+                        const struct access *acc, int d) {
+    int last = p->nloops, use = d;
+    while (last > 0 && !(t->reductions >> p->loop[last - 1].axis & 1)) last--;
+    for (int i = d; i < last - 1; i++)
+        if (!access_varies(w->p, acc, p->loop[i].axis)) use = i + 1;
+    return use;
+}
+
+/* What one memory is given during the nest. */
+static struct refilled lines_refilled(const struct work *w, int memory, const struct plan *p,
+                                      const struct task *t) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct memory *mem = &w->m->memory[memory];
+    double line = mem->line > 0 ? (double)mem->line : 64;
+    struct refilled sum = {0, 0, 0};
+    struct footprint f;
+    double blocks = plan_blocks(w, p, t, p->depth_out);
+    int d = 0;
+    for (; d < p->nloops; d++) {
+        double lines = 0;
+        for (int r = -1; r < st->nreads; r++) {
+            footprint(w, mem, p, t, r < 0 ? &st->dst : &st->read[r], d, &f);
+            lines += f.lines;
+        }
+        if (lines * line <= mem->usable * (double)mem->size) break;
+    }
+    if (!d) return sum; /* all of it stays from run to run */
+    for (int r = -1; r < st->nreads; r++) {
+        const struct access *acc = r < 0 ? &st->dst : &st->read[r];
+        if (tile_stays(w, acc->buffer, memory)) continue;
+        int at = plan_normalise(w, p, acc, d);
+        if (at == d && d > 0) at--; /* what a step shares with the one before is still there */
+        footprint(w, mem, p, t, acc, d, &f);
+        double apart = mem->streams > 0 && f.rows.total > (double)mem->streams ? f.runs : 0;
+        footprint(w, mem, p, t, acc, at, &f);
+        double elements = plan_traffic(w, p, t, acc, at), n = elements * f.ratio,
+               runs = elements * fmax(f.runs, apart);
+        int use = passed_again(w, p, t, acc, d);
+        if (r < 0)
+            use = d > p->depth_out ? p->depth_out : d; /* where it leaves, its reduction inside */
+        footprint(w, mem, p, t, acc, use, &f);
+        double again = plan_trips(w, p, use) * f.lines;
+        if (again > n) {
+            double missed = crowded(mem, &f.rows, f.lines / f.rows.total, line) * (again - n);
+            runs += missed * fmin(1, f.runs / f.ratio); /* as they lie in the inner tile */
+            n += missed;
+        }
+        sum.lines += n * (r < 0 ? 2 : 1);
+        sum.runs += runs;
+        if (r >= 0 || blocks <= 1) continue;
+        footprint(w, mem, p, t, acc, p->depth_out, &f);
+        sum.awaited = n / f.lines * (1 - 1 / blocks);
+    }
+    return sum;
+}
+
+static void mark_caches(const struct machine *m, int memory, bool *used) {
+    for (; memory >= 0 && m->memory[memory].caches >= 0; memory = m->memory[memory].caches)
+        used[memory] = true;
+}
+
+/* The caches that the task's operands pass through, and what stands beside them in their unit: a
+ * device beside a host has none. */
+static void caches_of(const struct work *w, const struct moves *moves, const struct task *t,
+                      bool *used) {
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        for (int k = 0; o->where == IN_HOME && k < o->decl->nmemories; k++)
+            mark_caches(w->m, o->decl->memory[k], used);
+        for (int k = 0; o->where == IN_LOCAL && k < moves->n; k++) {
+            const struct instr *in = moves->at[k].needle->in;
+            bool fills = false;
+            for (int d = 0; d < in->nto; d++) fills |= in->to[d] == o->memory;
+            for (int d = 0; fills && d < in->nfrom; d++) mark_caches(w->m, in->from[d], used);
+        }
+    }
+    for (int m = 0; m < w->m->nmemories; m++)
+        for (int k = 0; k < w->m->nmemories && w->m->memory[m].caches >= 0 && !used[m]; k++)
+            used[m] = used[k] && w->m->memory[k].unit == w->m->memory[m].unit;
+}
+
+static void refills_make(const struct work *w, const struct moves *moves, const struct plan *p,
+                         const struct task *t, struct refills *out) {
+    bool used[MAX_MEMORIES] = {false};
+    *out = (struct refills){.queue = -1};
+    caches_of(w, moves, t, used);
+    for (int m = 0; m < w->m->nmemories; m++) {
+        const struct memory *mem = &w->m->memory[m];
+        if (!used[m] || mem->size <= 0 || mem->refill <= 0) continue;
+        struct refilled n = lines_refilled(w, m, p, t);
+        double cycles = n.lines * mem->refill,
+               exposed =
+                   (cycles + n.runs * mem->first) * (1 - mem->hidden) + n.awaited * mem->first;
+        int queue = load_queue(w, moves, m);
+        out->exposed += exposed;
+        if (cycles > out->worst) {
+            out->worst = cycles;
+            out->worst_exposed = exposed;
+        }
+        if (queue < 0 || mem->rate <= 0 || mem->line <= 0) continue;
+        out->queue = queue;
+        out->port = n.lines * (double)mem->line / mem->rate;
+    }
+}
+
+const struct refills *caches_charge(struct work *w, const struct moves *moves, struct plan *p,
+                                    const struct task *t, double *queue) {
+    struct tiling *known = p->tiling;
+    struct refills *r = known ? &known->refills : arena_alloc(w->arena, sizeof *r);
+    if (!known || known->refills_of != p->depth_out + 1) refills_make(w, moves, p, t, r);
+    if (known) known->refills_of = p->depth_out + 1;
+    if (r->queue >= 0) queue[r->queue] += r->port;
+    return r;
+}
+
+double caches_cycles(const struct refills *r, double core) {
+    if (r->worst <= core) return core + r->exposed;
+    return r->worst + r->exposed -
+           r->worst_exposed * (1 - core / r->worst); /* refills hide as much of the computing */
+}

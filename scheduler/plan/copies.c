@@ -1,0 +1,179 @@
+/* What a copy of a tile costs and takes, remembered: the search meets the same tile of the same
+ * operand in thousands of plans. */
+#include "scheduler/plan/plan_int.h"
+#include <stddef.h>
+#include <string.h>
+
+enum { COPIES = 4096, KEY_AXES = 16 };
+
+struct key {
+    const struct opnd *o;
+    int64_t elements;
+    int home, by, n;
+    bool fill, packed, cut;
+    int64_t tile[KEY_AXES], part[KEY_AXES]; /* n of each; part: of a piece (cut) */
+};
+struct entry {
+    bool used;
+    struct key key;
+    struct copy copy;
+};
+struct copies {
+    struct entry at[COPIES];
+    struct entry *used[COPIES / 2 + 1]; /* n */
+    int n;
+};
+
+/* Of a piece, which lies in the slot as the whole does. */
+static void price_part(struct work *w, const struct moves *moves, const struct plan *p,
+                       const struct task *t, const struct opnd *o, const struct access *acc,
+                       int depth, int by, const struct plan *cut, struct copy *out) {
+    struct region whole, part;
+    struct box box;
+    struct fit f;
+    memset(out, 0, sizeof *out);
+    plan_region(w, p, t, acc, &o->geom, depth, &whole);
+    plan_region(w, cut, t, acc, &o->geom, cut->nloops, &part);
+    struct slot s = slot_make(&w->s->arena, &o->geom, &whole);
+    if (!box_make(w, acc->buffer, &o->geom, &s, &part, true, &box) ||
+        !fit_box(w, moves, by, w->home[acc->buffer].memory, o->memory, &box, &f))
+        return;
+    out->in = f.move->needle->in;
+    out->issues = f.issues;
+    out->cycles = f.cycles;
+}
+
+static void forget(struct copies *c) {
+    for (int i = 0; i < c->n; i++) c->used[i]->used = false;
+    c->n = 0;
+}
+
+struct copies *copies_new(struct work *w) {
+    if (!w->copies_kept) w->copies_kept = arena_alloc(w->arena, sizeof(struct copies));
+    forget(w->copies_kept);
+    return w->copies_kept;
+}
+
+static void price(struct work *w, const struct moves *moves, const struct plan *p,
+                  const struct task *t, const struct opnd *o, const struct access *acc, bool fill,
+                  int depth, int by, struct copy *out) {
+    struct region r;
+    struct box box;
+    struct fit f;
+    int home = w->home[acc->buffer].memory;
+    memset(out, 0, sizeof *out);
+    plan_region(w, p, t, acc, &o->geom, depth, &r);
+    struct slot s = slot_make(&w->s->arena, &o->geom, &r);
+    const struct opnd *far = fill ? o->from : o->to;
+    bool finishes = !fill && o->finish, begins = fill && o->begin;
+    out->bytes = slot_bytes(w, o, &r);
+    out->elements = (double)s.elements.c;
+    if (far) { /* of the outer copy only that it may be larger matters */
+        struct region all;
+        plan_region(w, p, t, acc, &far->geom, 0, &all);
+        struct slot outer = slot_make(&w->s->arena, &far->geom, &all);
+        home = far->memory;
+        box_between(&far->geom, &outer, &o->geom, &s, fill, &r, &w->s->arena,
+                    w->p->buffer[acc->buffer].type, &box);
+    } else if (finishes ? !finish_box(w, o, &s, &r, &box, &f)
+               : begins ? !begin_box(w, o, &s, &r, &box, &f)
+                        : !box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box)) {
+        return;
+    }
+    if (!finishes && !begins &&
+        !fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
+        return;
+    out->in = f.move->needle->in;
+    out->issues = f.issues;
+    out->cycles = f.cycles;
+    instr_times(w->m, out->in, f.move->needle->bound, NULL, &out->latency, NULL, NULL);
+    if (out->in->bus >= 0) out->latency += w->m->bus[out->in->bus].latency;
+}
+
+static bool key_make(const struct work *w, const struct plan *p, const struct task *t,
+                     const struct opnd *o, const struct access *acc, bool fill, int depth, int by,
+                     struct key *k, uint64_t *hash) {
+    int n = 0;
+    memset(k, 0, offsetof(struct key, tile));
+    k->o = o;
+    k->fill = fill;
+    k->by = by;
+    k->home = w->home[acc->buffer].memory;
+    k->packed = w->home[acc->buffer].packed;
+    k->elements = w->home[acc->buffer].elements;
+    *hash = ((uint64_t)(uintptr_t)o * 2 + (uint64_t)fill) * 64 + (uint64_t)by;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(w->p->stmt[t->stmt].axes >> a & 1) || w->p->axis[a].extent == 1) continue;
+        if (n == KEY_AXES) return false;
+        bool counts = access_varies(w->p, acc, a) || o->geom.repeat_axis == a;
+        k->tile[n] = counts ? plan_tile(w, p, a, depth) : 0;
+        *hash = (*hash ^ (uint64_t)k->tile[n++]) * 0x9e3779b97f4a7c15u;
+        *hash ^= *hash >> 29;
+    }
+    k->n = n;
+    return true;
+}
+
+static bool same_key(const struct key *a, const struct key *b) {
+    size_t tiles = (size_t)b->n * sizeof *b->tile;
+    return memcmp(a, b, offsetof(struct key, tile)) == 0 && memcmp(a->tile, b->tile, tiles) == 0 &&
+           (!b->cut || memcmp(a->part, b->part, tiles) == 0);
+}
+
+static struct entry *find(struct copies *c, const struct key *k, uint64_t hash) {
+    if (c->n > COPIES / 2) forget(c);
+    struct entry *e = &c->at[hash % COPIES];
+    while (e->used && !same_key(&e->key, k)) e = e + 1 == c->at + COPIES ? c->at : e + 1;
+    if (e->used) return e;
+    e->key = *k;
+    c->used[c->n++] = e;
+    return e;
+}
+
+struct copy copy_part_price(struct work *w, const struct moves *moves, const struct plan *p,
+                            const struct task *t, const struct opnd *o, const struct access *acc,
+                            int depth, int by, const struct plan *cut) {
+    struct copy once;
+    struct key k, part;
+    uint64_t hash, more;
+    if (!w->copies || !key_make(w, p, t, o, acc, true, depth, by, &k, &hash) ||
+        !key_make(w, cut, t, o, acc, true, cut->nloops, by, &part, &more)) {
+        price_part(w, moves, p, t, o, acc, depth, by, cut, &once);
+        return once;
+    }
+    k.cut = true;
+    memcpy(k.part, part.tile, sizeof k.part);
+    struct entry *e = find(w->copies, &k, hash ^ more * 3);
+    if (!e->used) price_part(w, moves, p, t, o, acc, depth, by, cut, &e->copy);
+    e->used = true;
+    return e->copy;
+}
+
+static struct copy look_up(struct work *w, const struct moves *moves, const struct plan *p,
+                           const struct task *t, const struct opnd *o, const struct access *acc,
+                           bool fill, int depth, int by) {
+    struct copy once;
+    struct key k;
+    uint64_t hash;
+    if (!w->copies || !key_make(w, p, t, o, acc, fill, depth, by, &k, &hash)) {
+        price(w, moves, p, t, o, acc, fill, depth, by, &once);
+        return once;
+    }
+    struct entry *e = find(w->copies, &k, hash);
+    if (!e->used) price(w, moves, p, t, o, acc, fill, depth, by, &e->copy);
+    e->used = true;
+    return e->copy;
+}
+
+struct copy copy_price(struct work *w, const struct moves *moves, const struct plan *p,
+                       const struct task *t, const struct opnd *o, const struct access *acc,
+                       bool fill, int depth, int by) {
+    struct asked *a = by ? NULL : plan_asked(p, t);
+    if (!a || o < t->op || o >= t->op + t->nops)
+        return look_up(w, moves, p, t, o, acc, fill, depth, by);
+    struct copy *known = &a->copy[fill][o - t->op][depth];
+    uint64_t *mask = &a->copied[fill][o - t->op];
+    if (!(*mask >> depth & 1)) *known = look_up(w, moves, p, t, o, acc, fill, depth, by);
+    *mask |= UINT64_C(1) << depth;
+    return *known;
+}

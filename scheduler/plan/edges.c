@@ -1,0 +1,103 @@
+/* Edges between queues: what a machine has so that one queue knows what another did. A token or a
+ * group where it has one, else a fence, else a barrier; nothing where hardware keeps the order. */
+#include "scheduler/plan/work.h"
+#include <string.h>
+
+static bool joins(const struct sync *s, int from, int to) {
+    return (s->from >> from & 1) && (s->to >> to & 1);
+}
+
+static bool meets(const struct machine *m, const struct sync *s, int queue) {
+    return unit_inside(m, m->queue[queue].unit, s->barrier_unit);
+}
+
+static struct edge plain_edge(const struct machine *m, int from, int to) {
+    struct edge e = {EDGE_NONE, -1, -1, from, to};
+    if (from == to) e.kind = EDGE_FREE;
+    for (int i = 0; i < m->nsyncs && e.kind != EDGE_FREE; i++) {
+        const struct sync *s = &m->sync[i];
+        if (s->kind == SYNC_INTERLOCK && joins(s, from, to)) e.kind = EDGE_FREE;
+        if (s->kind == SYNC_TOKEN && joins(s, from, to) && e.kind != EDGE_TOKEN)
+            e.kind = EDGE_TOKEN, e.sync = i;
+        if (s->kind == SYNC_FENCE && joins(s, from, to) && e.kind != EDGE_TOKEN)
+            e.kind = EDGE_FENCE, e.sync = i;
+        if (s->kind == SYNC_BARRIER && e.kind == EDGE_NONE && meets(m, s, from) && meets(m, s, to))
+            e.kind = EDGE_BARRIER, e.sync = i;
+    }
+    return e;
+}
+
+struct edge edge_find(const struct machine *m, int from, int completes, int to) {
+    if (from < 0 || to < 0) return (struct edge){EDGE_FREE, -1, -1, from, to};
+    if (completes < 0) return plain_edge(m, from, to);
+    const struct sync *s = &m->sync[completes];
+    struct edge e = {EDGE_NONE, completes, -1, from, to};
+    if (s->to >> to & 1) {
+        if (s->kind == SYNC_TOKEN) e.kind = EDGE_TOKEN;
+        if (s->kind == SYNC_GROUP) e.kind = EDGE_GROUP;
+    } else if (s->kind == SYNC_GROUP && (s->to >> from & 1)) {
+        e = plain_edge(m, from, to);
+        e.first = completes;
+    }
+    return e;
+}
+
+struct edge edge_of_queue(const struct machine *m, int from, int to) {
+    int completes = -1;
+    for (int i = 0; i < m->ninstrs && from >= 0 && completes < 0; i++)
+        if (m->instr[i].queue == from) completes = m->instr[i].completes;
+    struct edge plain = edge_find(m, from, -1, to);
+    if (from < 0 || to < 0 || plain.kind == EDGE_FREE || completes < 0) return plain;
+    return edge_find(m, from, completes, to);
+}
+
+bool edge_rotates(const struct machine *m, const struct edge *e, int slots) {
+    const struct sync *s = e->sync >= 0 ? &m->sync[e->sync] : NULL;
+    return e->kind == EDGE_TOKEN && slots > 1 && s->depth >= 0 && s->depth < slots;
+}
+
+bool edge_holds(const struct machine *m, const struct edge *e, int slots) {
+    if (!edge_rotates(m, e, slots)) return true;
+    return m->sync[e->sync].count < 0 ? slots <= COPY_SLOTS : m->sync[e->sync].count >= slots;
+}
+
+/* Bytes that syncs need in a memory, at most. */
+int64_t edge_objects(const struct machine *m, int memory) {
+    int64_t bytes = 0;
+    for (int i = 0; i < m->nsyncs; i++) {
+        const struct sync *s = &m->sync[i];
+        if (s->memory != memory) continue;
+        bytes += s->size * (s->count < 0 ? COPY_SLOTS + 2 * __builtin_popcountll(s->to) : s->count);
+    }
+    return bytes;
+}
+
+/* ---- alignment of slots ---- */
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void align_operand(struct work *w, const struct moves *moves, const struct task *t,
+                          struct opnd *o) {
+    o->align = graph_align(w->m, o->decl, o->memory, t->needle->bound);
+    for (int k = 0; k < moves->n; k++) {
+        const struct move *mv = &moves->at[k];
+        for (int side = 0; side < 2; side++) {
+            const struct operand *x =
+                &mv->needle->in->operand[side ? mv->to_operand : mv->from_operand];
+            if (!same_text(side ? mv->to_swizzle : mv->from_swizzle, o->form.swizzle)) continue;
+            for (int i = 0; i < x->nmemories; i++)
+                if (x->memory[i] == o->memory)
+                    o->align = least_multiple(o->align,
+                                              graph_align(w->m, x, o->memory, mv->needle->bound));
+        }
+    }
+}
+
+void operands_align(struct work *w, const struct moves *moves) {
+    for (int k = 0; k < w->ntasks; k++)
+        for (int i = 0; w->task[k].needle && i < w->task[k].nops; i++)
+            if (w->task[k].op[i].where == IN_LOCAL)
+                align_operand(w, moves, &w->task[k], &w->task[k].op[i]);
+}

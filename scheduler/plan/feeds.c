@@ -1,0 +1,297 @@
+/* Copies that the host makes of what a nest reads, or of its result, in turns with it: inside loops
+ * that both walk, so that each finds the other's tile in a cache. The home between them then holds
+ * one tile, if tiles are equal. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/plan_int.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The axis that walks dimension d, from 0 in unit steps and alone; -1. */
+static int alone_in(const struct program *p, const struct access *acc, int d, uint64_t axes) {
+    int found = -1;
+    if (access_coef(p, acc, d, p->naxes)) return -1;
+    for (int a = 0; a < p->naxes; a++) {
+        int64_t c = access_coef(p, acc, d, a);
+        if (!c || !(axes >> a & 1)) continue;
+        if (c != 1 || found >= 0) return -1;
+        found = a;
+    }
+    return found;
+}
+
+static const struct access *copy_access(const struct work *w, const struct feed *f) {
+    const struct stmt *st = &w->p->stmt[f->stmt];
+    return f->after ? &st->read[0] : &st->dst;
+}
+
+static int result_task(const struct nest *n) {
+    return n->nchain ? n->chain[n->nchain - 1] : n->core;
+}
+
+/* The copy's axis that walks with loop i of the nest, and in which dimension; -1: none does. */
+static int shared_axis(const struct work *w, const struct nest *n, const struct feed *f, int i,
+                       int *dim) {
+    const struct program *p = w->p;
+    const struct stmt *copy = &p->stmt[f->stmt],
+                      *st = &p->stmt[w->task[f->after ? result_task(n) : n->core].stmt];
+    int a = n->plan.loop[i].axis, buffer = copy_access(w, f)->buffer;
+    if (w->task[n->core].reductions >> a & 1) return -1;
+    for (int d = 0; d < p->buffer[buffer].ndims; d++) {
+        bool walks = true;
+        for (int r = f->after ? -1 : 0; r < (f->after ? 0 : st->nreads); r++) {
+            const struct access *acc = r < 0 ? &st->dst : &st->read[r];
+            if (acc->buffer == buffer) walks &= alone_in(p, acc, d, st->axes) == a;
+        }
+        int x = alone_in(p, copy_access(w, f), d, copy->axes);
+        if (!walks || x < 0 || p->axis[x].extent != p->axis[a].extent ||
+            p->buffer[buffer].extent[d] != p->axis[a].extent)
+            continue;
+        for (int k = 0; k < p->buffer[buffer].ndims; k++)
+            if (k != d && access_coef(p, copy_access(w, f), k, x)) return -1;
+        *dim = d;
+        return x;
+    }
+    return -1;
+}
+
+/* Loops outside which the copy may stand: all of them walk it, and nothing of the buffer is held
+ * longer than they turn. */
+static int deepest(const struct work *w, const struct nest *n, const struct feed *f) {
+    const struct task *t = &w->task[n->core];
+    const struct plan *p = &n->plan;
+    int most = p->depth_out, dim, d = 0;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_IMM || (o->read < 0 && !o->writes)) continue;
+        bool uses = f->after ? o->writes
+                             : o->read >= 0 && w->p->stmt[t->stmt].read[o->read].buffer ==
+                                                   copy_access(w, f)->buffer;
+        if (!uses) continue;
+        if (o->in.n || o->out.n) return 0;
+        if (o->where == IN_LOCAL && p->hold[i].depth < most) most = p->hold[i].depth;
+    }
+    while (d < most && !loop_unrolled(w, n, p, d) && shared_axis(w, n, f, d, &dim) >= 0) d++;
+    return d;
+}
+
+static double tile_bytes(const struct work *w, const struct nest *n, const struct feed *f,
+                         int depth) {
+    const struct buffer *b = &w->p->buffer[copy_access(w, f)->buffer];
+    double elements = (double)b->elements;
+    int dim;
+    uint64_t seen = 0;
+    for (int i = 0; i < depth; i++) {
+        int a = n->plan.loop[i].axis;
+        if (seen >> a & 1 || shared_axis(w, n, f, i, &dim) < 0) continue;
+        seen |= UINT64_C(1) << a;
+        elements *= (double)plan_tile(w, &n->plan, a, depth) / (double)b->extent[dim];
+    }
+    return elements * (double)type_size(b->type);
+}
+
+static bool writes(const struct work *w, int stmt, int buffer) {
+    return w->p->stmt[stmt].dst.buffer == buffer;
+}
+
+static bool reads(const struct work *w, int stmt, int buffer) {
+    for (int r = 0; r < w->p->stmt[stmt].nreads; r++)
+        if (w->p->stmt[stmt].read[r].buffer == buffer) return true;
+    return false;
+}
+
+static bool of_nest(const struct work *w, const struct nest *n, int stmt) {
+    int t = w->task_of[stmt];
+    bool mine = t >= 0 && (t == n->core || t == n->init);
+    for (int i = 0; i < n->nchain; i++) mine |= t >= 0 && t == n->chain[i];
+    return mine || stmt == w->task[n->core].init;
+}
+
+static bool only_theirs(const struct work *w, const struct nest *n, int copy, int buffer) {
+    int count;
+    const int *use = buffer_uses(w, buffer, &count);
+    for (int i = 0; i < count; i++)
+        if (use[i] != copy && !of_nest(w, n, use[i])) return false;
+    return true;
+}
+
+/* Between the copy's place and the nest's nobody minds; the buffer is of these two alone. */
+static bool may_join(const struct work *w, const struct nest *n, const struct feed *f) {
+    int buffer = copy_access(w, f)->buffer,
+        other = f->after ? w->p->stmt[f->stmt].dst.buffer : w->p->stmt[f->stmt].read[0].buffer;
+    bool between = false, found = false;
+    if (w->p->buffer[buffer].role != ROLE_TEMP || other == buffer ||
+        !only_theirs(w, n, f->stmt, buffer))
+        return false;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i];
+        bool mine = of_nest(w, n, s);
+        if (s == f->stmt || mine) {
+            found |= between && (s == f->stmt) == f->after;
+            if (s == (f->after ? n->first : f->stmt)) between = true;
+            if (s == (f->after ? f->stmt : n->first)) between = false;
+            if (mine && f->after && (reads(w, s, other) || writes(w, s, other))) return false;
+            if (mine && !f->after && (writes(w, s, buffer) || writes(w, s, other))) return false;
+            if (mine && !f->after && w->task_of[s] != n->core && reads(w, s, buffer)) return false;
+            continue;
+        }
+        if (reads(w, s, buffer) || writes(w, s, buffer)) return false;
+        if (between && (writes(w, s, other) || (f->after && reads(w, s, other)))) return false;
+    }
+    return found;
+}
+
+/* One statement of the host that only copies between two buffers, outside of recurrences. */
+static bool is_copy(const struct work *w, int stmt) {
+    const struct stmt *st = &w->p->stmt[stmt];
+    return w->task_of[stmt] == -1 && !w->in_prepare[stmt] && !st->scope && st->nreads == 1 &&
+           st->nops == 1 && st->op[0].code == OP_READ && !st->nwhere && st->combine == COMBINE_SET;
+}
+
+/* Hardware keeps the host's work and that of the nest's unit in order. */
+static bool in_step(const struct work *w, const struct nest *n) {
+    int host = w->m->fallback[w->fallback].queue,
+        unit = w->m->queue[w->task[n->core].needle->in->queue].unit;
+    for (int q = 0; q < w->m->nqueues; q++)
+        if (w->m->queue[q].unit == unit && q != host &&
+            (edge_find(w->m, host, -1, q).kind != EDGE_FREE ||
+             edge_find(w->m, q, -1, host).kind != EDGE_FREE))
+            return false;
+    return true;
+}
+
+/* Bytes that stay in the cache which the host's operands pass first, and in the next one. */
+static double cache_room(const struct work *w, int level) {
+    const struct fallback *host = &w->m->fallback[w->fallback];
+    int m = host->nmemories ? host->memory[0] : -1;
+    while (level-- > 0 && m >= 0) m = w->m->memory[m].caches;
+    if (m < 0 || w->m->memory[m].caches < 0 || w->m->memory[m].size <= 0) return 0;
+    return w->m->memory[m].usable * (double)w->m->memory[m].size;
+}
+
+/* The home holds one tile of the copy: blocks that come again lie where the last ones were. */
+static void fold_home(struct work *w, const struct nest *n, const struct feed *f) {
+    int buffer = copy_access(w, f)->buffer, dim;
+    struct home *h = &w->home[buffer];
+    const struct buffer *b = &w->p->buffer[buffer];
+    for (int i = 0; i < f->depth; i++) {
+        int a = n->plan.loop[i].axis;
+        if (w->p->axis[a].extent % plan_tile(w, &n->plan, a, f->depth)) return;
+    }
+    h->fold = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->fold);
+    for (int i = 0; i < f->depth; i++) {
+        shared_axis(w, n, f, i, &dim);
+        h->fold[dim] = plan_tile(w, &n->plan, n->plan.loop[i].axis, f->depth);
+    }
+    for (int d = b->ndims - 1; d >= 0 && !h->packed; d--) h->at[h->n++] = (struct coord){d, 1, 0};
+    h->packed = true;
+    home_run(h, b->ndims);
+}
+
+static void feed_ask(struct work *w, struct nest *n, struct feed f) {
+    int most = deepest(w, n, &f);
+    double near = cache_room(w, 0) / 2, far = cache_room(w, 1);
+    const struct buffer *b = &w->p->buffer[copy_access(w, &f)->buffer];
+    if (most < 1 || n->nfeeds == MAX_FEEDS ||
+        (double)b->elements * (double)type_size(b->type) <= near)
+        return;
+    f.depth = 1;
+    while (f.depth < most && tile_bytes(w, n, &f, f.depth) > near) f.depth++;
+    if (tile_bytes(w, n, &f, f.depth) > (far > 0 ? far : near)) return;
+    struct candidate c[2] = {
+        {"apart", host_cycles(w, f.stmt), NULL},
+        {"tile by tile", host_turns(w, f.stmt, plan_trips(w, &n->plan, f.depth)), NULL}};
+    struct question q = {QUESTION_FUSION,
+                         arena_printf(w->arena,
+                                      "the copy of statement %d and the nest of statement %d",
+                                      f.stmt, n->first),
+                         2, 0, c};
+    if (w->decider ? decide(w->decider, &q) != 1 : c[0].cost <= c[1].cost) return;
+    n->feed[n->nfeeds++] = f;
+    fold_home(w, n, &f);
+}
+
+static int compare_ints(const void *a, const void *b) {
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Copies that write what the core reads, or read the result: their places in the order. */
+static int copies_beside(const struct work *w, const struct nest *n, const int *rank, int *out,
+                         int most) {
+    const struct stmt *core = &w->p->stmt[w->task[n->core].stmt];
+    int count, found = 0;
+    for (int r = -1; r < core->nreads; r++) {
+        int b = r < 0 ? w->p->stmt[w->task[result_task(n)].stmt].dst.buffer : core->read[r].buffer;
+        const int *use = buffer_uses(w, b, &count);
+        for (int i = 0; i < count && found < most; i++)
+            if (is_copy(w, use[i]) && (r < 0 || writes(w, use[i], b))) out[found++] = rank[use[i]];
+    }
+    qsort(out, (size_t)found, sizeof *out, compare_ints);
+    return found;
+}
+
+void feeds_decide(struct work *w) {
+    int *rank = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *rank);
+    int *beside = arena_array(w->arena, (size_t)w->norder + 1, sizeof *beside);
+    for (int k = 0; k < w->norder; k++) rank[w->order[k]] = k;
+    for (int i = 0; i < w->nnests && w->fallback >= 0; i++) {
+        struct nest *n = &w->nest[i];
+        if (n->core < 0 || n->partner >= 0 || n->nprefix || n->part_n || n->next_part >= 0 ||
+            n->plan.unit_axis || w->p->stmt[n->first].scope || !in_step(w, n))
+            continue;
+        int count = copies_beside(w, n, rank, beside, w->norder);
+        for (int k = 0; k < count; k++) {
+            int s = w->order[beside[k]];
+            if ((k && beside[k] == beside[k - 1]) || feeds_have(w, s))
+                continue; /* it turns with one nest */
+            struct feed f = {.stmt = s,
+                             .after =
+                                 reads(w, s, w->p->stmt[w->task[result_task(n)].stmt].dst.buffer)};
+            if (may_join(w, n, &f)) feed_ask(w, n, f);
+        }
+    }
+}
+
+bool feeds_have(const struct work *w, int stmt) {
+    for (int i = 0; i < w->nnests; i++)
+        for (int k = 0; k < w->nest[i].nfeeds; k++)
+            if (w->nest[i].feed[k].stmt == stmt) return true;
+    return false;
+}
+
+static void emit_one(struct emitter *e, struct nodes *out, const struct feed *f) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    struct fallback_node *node = arena_alloc(a, sizeof *node);
+    struct home *h = &w->home[copy_access(w, f)->buffer];
+    int dim;
+    node->fallback = w->fallback;
+    node->stmt = f->stmt;
+    node->lo = arena_array(a, (size_t)w->p->naxes, sizeof *node->lo);
+    node->hi = arena_array(a, (size_t)w->p->naxes, sizeof *node->hi);
+    for (int i = 0; i < f->depth; i++) {
+        int axis = e->nest->plan.loop[i].axis, x = shared_axis(w, e->nest, f, i, &dim);
+        node->lo[x] = val_sx(a, e->lo[axis]);
+        node->hi[x] = val_sx(a, val_add(a, e->lo[axis], e->size[axis]));
+        if (h->fold) h->lo[dim] = e->lo[axis];
+    }
+    nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = node});
+}
+
+/* Where a result's home is folded, its tile begins here too. */
+static void begin_tile(struct emitter *e, const struct feed *f) {
+    struct home *h = &e->w->home[copy_access(e->w, f)->buffer];
+    int dim;
+    for (int i = 0; i < f->depth && h->fold; i++) {
+        shared_axis(e->w, e->nest, f, i, &dim);
+        h->lo[dim] = e->lo[e->nest->plan.loop[i].axis];
+    }
+}
+
+void feeds_emit(struct emitter *e, struct nodes *out, int depth, bool after) {
+    for (int k = 0; k < e->nest->nfeeds; k++) {
+        const struct feed *f = &e->nest->feed[k];
+        if (f->depth != depth) continue;
+        if (!after) begin_tile(e, f);
+        if (f->after == after) emit_one(e, out, f);
+    }
+}

@@ -1,0 +1,250 @@
+/* Fitting: which move copies a box of data, which of its axes takes which dimension, and what is
+ * left as loops. */
+#include "scheduler/plan/work.h"
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static bool among(const struct machine *m, const struct operand *o, int memory) {
+    for (int i = 0; i < o->nmemories; i++) {
+        int at = o->memory[i];
+        if (at == memory) return true;
+        if (at >= 0 && memory_is_home(m, at) && memory_is_home(m, memory)) return true;
+    }
+    return false;
+}
+
+static void box_insert(struct box *b, int at, struct box_dim d) {
+    assert(b->n < MAX_COORDS);
+    memmove(&b->dim[at + 1], &b->dim[at], sizeof b->dim[0] * (size_t)(b->n - at));
+    b->dim[at] = d;
+    b->n++;
+}
+
+static void box_remove(struct box *b, int at) {
+    memmove(&b->dim[at], &b->dim[at + 1], sizeof b->dim[0] * (size_t)(b->n - at - 1));
+    b->n--;
+}
+
+static bool plain(const struct box_dim *d) {
+    return !d->extent.x && val_is(d->before, 0) && val_is(d->after, 0) && !d->from.x && !d->to.x;
+}
+
+static bool goes_on(const struct box_dim *in, const struct box_dim *out) {
+    return plain(in) && plain(out) && out->from.c == in->from.c * in->extent.c &&
+           out->to.c == in->to.c * in->extent.c;
+}
+
+/* Dimensions that are contiguous on both sides become one. */
+static void box_merge(struct box *b) {
+    for (int i = 0; i < b->n;) {
+        int k = i + 1;
+        while (k < b->n && !goes_on(&b->dim[i], &b->dim[k])) k++;
+        if (k < b->n) {
+            b->dim[i].extent = b->dim[i].total = val_const(b->dim[i].extent.c * b->dim[k].extent.c);
+            box_remove(b, k);
+        } else {
+            i++;
+        }
+    }
+}
+
+/* In elements of the move: a byte-wise move sees an element as several. */
+static bool box_convert(struct arena *a, struct box *b, const struct move *mv) {
+    if (mv->type == b->type) return true;
+    size_t wide = type_size(b->type), narrow = type_size(mv->type);
+    if (!(mv->needle->in->move_types >> b->type & 1) || wide % narrow) return false;
+    int64_t ratio = (int64_t)(wide / narrow);
+    if (ratio == 1) return true;
+    for (int i = 0; i < b->n; i++) {
+        b->dim[i].from = val_scale(a, b->dim[i].from, ratio);
+        b->dim[i].to = val_scale(a, b->dim[i].to, ratio);
+    }
+    struct val one = val_const(1), zero = val_const(0), n = val_const(ratio);
+    box_insert(b, 0, (struct box_dim){n, zero, zero, n, one, one, -1, 1, false});
+    return true;
+}
+
+struct match {
+    struct work *w;
+    const struct move *mv;
+    struct fit *f;
+    struct val run_from, run_to;
+};
+
+static bool stride_fits(const struct side *s, struct val stride, struct val dense) {
+    if (s->kind == STRIDE_CONST) return val_is(stride, s->value);
+    if (s->kind == STRIDE_DENSE) return val_same(stride, dense);
+    return true;
+}
+
+/* The first `part` of a dimension; how often is a dimension of its own. */
+static bool split_dim(struct match *t, int i, int64_t part) {
+    struct box *b = &t->f->box;
+    if (b->n == MAX_COORDS || part < 1) return false;
+    struct box_dim *d = &b->dim[i], rest = *d;
+    rest.outside |= b->apart; /* one axis of the move for each dimension */
+    rest.extent = rest.total = val_const(d->extent.c / part);
+    rest.unit = d->unit * part;
+    rest.from = val_scale(t->w->arena, d->from, part);
+    rest.to = val_scale(t->w->arena, d->to, part);
+    d->extent = d->total = val_const(part);
+    box_insert(b, i + 1, rest);
+    for (int k = 0; k < t->mv->naxes; k++)
+        if (t->f->dim_of[k] > i) t->f->dim_of[k]++;
+    memmove(&t->f->looped[i + 2], &t->f->looped[i + 1], sizeof(bool) * (size_t)(b->n - i - 2));
+    t->f->looped[i + 1] = true;
+    return true;
+}
+
+/* The largest divisor that the move's size may take, looked for among few parts, then among long
+ * shares; 0: none found. */
+static int64_t longest_share(int64_t extent, const struct move_axis *ax) {
+    enum { TRIES = 4096 };
+    int64_t first = (extent + ax->hi - 1) / ax->hi, longest = ax->hi - (ax->hi - ax->lo) % ax->step;
+    for (int64_t parts = first; parts < extent && parts < first + TRIES; parts++)
+        if (extent % parts == 0 && extent / parts >= ax->lo &&
+            (extent / parts - ax->lo) % ax->step == 0)
+            return extent / parts;
+    for (int k = 0; k < TRIES && longest >= ax->lo && longest > 0; k++, longest -= ax->step)
+        if (extent % longest == 0) return longest;
+    return 0;
+}
+
+static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
+    struct box *b = &t->f->box;
+    struct box_dim *d = &b->dim[i];
+    bool padded = d->before.max > 0 || d->after.max > 0;
+    if (ax->part >= 0 && val_is(d->before, 0) && val_is(d->total, ax->fixed)) return true;
+    if (padded && (d->before.max > ax->max_before || d->after.max > ax->max_after)) return false;
+    if (!ax->fixed) {
+        if (!d->extent.x) {
+            if (d->extent.c < ax->lo || (d->extent.c - ax->lo) % ax->step) return false;
+        } else if (ax->step != 1 || ax->lo > 1) {
+            return false;
+        }
+        if (d->extent.max <= ax->hi) return true;
+        return !d->extent.x && !padded && split_dim(t, i, longest_share(d->extent.c, ax));
+    }
+    if (d->extent.x || padded || d->extent.c % ax->fixed) return false;
+    return d->extent.c == ax->fixed || split_dim(t, i, ax->fixed);
+}
+
+static bool match_axis(struct match *t, int k) {
+    const struct move_axis *ax = &t->mv->axis[k];
+    struct fit *f = t->f;
+    for (int i = 0; i < f->box.n; i++) {
+        struct box_dim *d = &f->box.dim[i];
+        if (!f->looped[i] || d->outside || !stride_fits(&ax->from, d->from, t->run_from) ||
+            !stride_fits(&ax->to, d->to, t->run_to) || !extent_fits(t, ax, i))
+            continue;
+        d = &f->box.dim[i];
+        f->dim_of[k] = i;
+        f->looped[i] = false;
+        if (!val_is(d->from, 0)) t->run_from = val_mul(t->w->arena, t->run_from, d->extent);
+        t->run_to = val_mul(t->w->arena, t->run_to, d->total);
+        return true;
+    }
+    f->dim_of[k] = -1;
+    return ax->fixed ? ax->fixed == 1 : ax->lo <= 1;
+}
+
+/* Addresses that the move sees: starts of its issues and rows of chosen stride. */
+static bool aligned(struct work *w, const struct move *mv, const struct fit *f, bool from,
+                    int memory) {
+    const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
+    int64_t align = graph_align(w->m, o, memory, mv->needle->bound);
+    for (int i = 0; i < f->box.n; i++) {
+        bool named = false;
+        for (int k = 0; k < mv->naxes; k++)
+            if (f->dim_of[k] == i)
+                named = (from ? mv->axis[k].from.kind : mv->axis[k].to.kind) == STRIDE_FREE;
+        struct val s = from ? f->box.dim[i].from : f->box.dim[i].to;
+        if (!s.x && (named || f->looped[i]) && s.c * (int64_t)type_size(o->type) % align)
+            return false;
+    }
+    return true;
+}
+
+static void fit_cost(struct work *w, struct fit *f) {
+    const struct instr *in = f->move->needle->in;
+    int64_t size[MAX_SIZES];
+    double latency, interval, overhead, bytes = (double)type_size(f->move->type);
+    for (int i = 0; i < in->nranged; i++) size[i] = 0;
+    for (int k = 0; k < f->move->naxes; k++) {
+        const struct move_axis *ax = &f->move->axis[k];
+        const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
+        if (ax->size >= 0) size[ax->size] = d ? d->extent.max : 1;
+        if (ax->part >= 0) size[ax->part] = d ? d->extent.max : ax->fixed;
+        if (d && !val_is(d->from, 0)) bytes *= (double)d->extent.max;
+    }
+    instr_times(w->m, in, f->move->needle->bound, size, &latency, &interval, &overhead);
+    f->issues = 1;
+    for (int i = 0; i < f->box.n; i++)
+        if (f->looped[i]) f->issues *= (double)f->box.dim[i].extent.max;
+    const struct bus *bus = in->bus >= 0 ? &w->m->bus[in->bus] : NULL;
+    double busy = interval, behind = in->blocking ? latency + (bus ? bus->latency : 0) : 0;
+    if (bus && bus->burst > 0) bytes = ceil(bytes / bus->burst) * bus->burst;
+    if (bus && bus->rate > 0) busy = fmax(busy, bytes / bus->rate);
+    f->cycles = f->issues * (overhead + busy + behind);
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The slot's side of the move lies as the slot, the home's side plainly. */
+static bool lies_alike(const struct move *mv, const struct box *b) {
+    uint64_t slot = b->fill ? mv->to_fragment : mv->from_fragment,
+             home = b->fill ? mv->from_fragment : mv->to_fragment;
+    return slot == b->fragment && !home &&
+           same_text(b->fill ? mv->to_swizzle : mv->from_swizzle, b->swizzle) &&
+           !(b->fill ? mv->from_swizzle : mv->to_swizzle);
+}
+
+static bool fit_move(struct work *w, const struct move *mv, const struct box *box, struct fit *f) {
+    if (!lies_alike(mv, box)) return false;
+    f->move = mv;
+    f->box = *box;
+    for (int k = 0; k < MAX_NEEDLE; k++) f->dim_of[k] = -1;
+    if (!box_convert(w->arena, &f->box, mv)) return false;
+    for (int i = f->box.n - 1; i >= 0; i--)
+        if (val_is(f->box.dim[i].total, 1) && val_is(f->box.dim[i].extent, 1))
+            box_remove(&f->box, i);
+    if (!box->apart) box_merge(&f->box);
+    for (int i = 0; i < f->box.n; i++) f->looped[i] = true;
+    struct match t = {w, mv, f, val_const(1), val_const(1)};
+    for (int k = 0; k < mv->naxes; k++)
+        if (!match_axis(&t, k)) return false;
+    for (int i = 0; i < f->box.n; i++)
+        if (f->looped[i] && (f->box.dim[i].before.max > 0 || f->box.dim[i].after.max > 0))
+            return false;
+    for (int i = 0; box->fragment && i < f->box.n; i++) { /* no address inside a fragment */
+        struct val slot = box->fill ? f->box.dim[i].to : f->box.dim[i].from;
+        if (f->looped[i] && !slot.x && slot.c >= FRAGMENT) return false;
+    }
+    return true;
+}
+
+bool fit_box(struct work *w, const struct moves *moves, int by, int from, int to,
+             const struct box *box, struct fit *best) {
+    bool found = false, asked = false;
+    for (int i = 0; i < moves->n; i++) {
+        const struct move *mv = &moves->at[i];
+        const struct instr *in = mv->needle->in;
+        struct fit f;
+        if (!among(w->m, &in->operand[mv->from_operand], from) ||
+            !among(w->m, &in->operand[mv->to_operand], to) || !fit_move(w, mv, box, &f) ||
+            !aligned(w, mv, &f, true, from) || !aligned(w, mv, &f, false, to))
+            continue;
+        fit_cost(w, &f);
+        if (asked) continue;
+        asked = i + 1 == by;
+        if (!found || asked || f.cycles < best->cycles ||
+            (f.cycles == best->cycles && in->nranged < best->move->needle->in->nranged)) {
+            *best = f;
+            found = true;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,248 @@
+/* Instructions that change a reduction's result where it lies, tile by tile, between the sums and
+ * the move that finishes them: a residual that is added, a shift. Their loops are the machine's;
+ * what they read beside comes by a starting move (begin.c). */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/price_int.h"
+#include <math.h>
+#include <string.h>
+
+static struct opnd *result_of(struct task *t) {
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].writes) return &t->op[i];
+    return NULL;
+}
+
+/* The statement that alone writes the temporary, which `reader` alone reads: its task; -1. */
+static int maker_of(const struct work *w, int buffer, int reader, bool *sums) {
+    int found = -1, writers = 0;
+    if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return -1;
+    *sums = false;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i], k = w->task_of[s];
+        const struct stmt *st = &w->p->stmt[s];
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer == buffer && s != reader) return -1;
+        if (st->dst.buffer != buffer || k == -2) continue;
+        if (k < 0 || writers++) return -1;
+        found = k;
+        *sums = w->task[k].reductions != 0;
+    }
+    return found;
+}
+
+static bool in_loops(const struct needle *nd) {
+    for (int x = 0; x < nd->nx; x++)
+        if (nd->ranged[x] >= 0) return false;
+    return nd->in->nloops > 0;
+}
+
+/* Changes a buffer in place, alone; which read is it: -1 no. */
+static int changes(struct task *t, const struct stmt *st, const struct opnd *sums) {
+    struct opnd *o = result_of(t);
+    if (!o || o->where != IN_LOCAL || o->read < 0 || o->accumulates || o->memory != sums->memory ||
+        st->scope || st->nwhere || !in_loops(t->needle) || t->reductions || t->finishes ||
+        t->needle->in->completes >= 0)
+        return -1;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_HOME) return -1;
+    return o->read;
+}
+
+static bool same_form(const struct task *a, const struct opnd *x, const struct task *b,
+                      const struct opnd *y) {
+    if (x->form.n != y->form.n || x->form.fragment || y->form.fragment ||
+        x->decl->type != y->decl->type)
+        return false;
+    for (int i = 0; i < x->form.n; i++) {
+        const struct digit *d = &x->form.digit[i], *e = &y->form.digit[i];
+        if (d->weight != e->weight || d->extent != e->extent || d->stride != e->stride ||
+            d->free_stride >= 0 || e->free_stride >= 0 || a->axis[d->x] != b->axis[e->x] ||
+            a->axis[d->x] < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool in_step(const struct machine *m, int a, int b) {
+    return edge_find(m, a, -1, b).kind == EDGE_FREE && edge_find(m, b, -1, a).kind == EDGE_FREE;
+}
+
+/* Under the names of the core's axes, where its operands can be had there. */
+static bool adopt(struct work *w, int task, int core) {
+    struct task *t = &w->task[task], *c = &w->task[core];
+    struct stmt *st = &w->p->stmt[t->stmt], *sums = &w->p->stmt[c->stmt];
+    struct opnd *o = result_of(t), *made = result_of(c);
+    int map[MAX_AXES];
+    memset(map, -1, sizeof map);
+    if (w->p->buffer[st->dst.buffer].ndims != w->p->buffer[sums->dst.buffer].ndims ||
+        !in_step(w->m, t->needle->in->queue, c->needle->in->queue) ||
+        !nest_axes(w, &sums->dst, sums->axes, &st->read[o->read], st->axes, map))
+        return false;
+    stmt_rename(w->p, st, map);
+    for (int x = 0; x < t->needle->nx; x++)
+        if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
+    if (!same_form(t, o, c, made)) return false;
+    for (int i = 0; i < t->nops; i++) {
+        struct opnd *side = &t->op[i];
+        if (side == o || side->where == IN_IMM) continue;
+        if (side->memory != made->memory || side->read < 0 || !same_form(t, side, c, made) ||
+            !begin_side(w, task, side, core))
+            return false;
+    }
+    return true;
+}
+
+int follow_core(struct work *w, int buffer, int reader, int *chain, int *n) {
+    bool sums;
+    int at[MAX_CHAIN], k;
+    for (*n = 0; (k = maker_of(w, buffer, reader, &sums)) >= 0 && !sums; reader = w->task[k].stmt) {
+        struct task *t = &w->task[k];
+        struct opnd *o = result_of(t);
+        if (*n == MAX_CHAIN || !o || o->where != IN_LOCAL) return -1;
+        int read = changes(t, &w->p->stmt[t->stmt], o);
+        if (read < 0) return -1;
+        at[(*n)++] = k;
+        buffer = w->p->stmt[t->stmt].read[read].buffer;
+    }
+    struct opnd *made = k >= 0 ? result_of(&w->task[k]) : NULL;
+    if (!made || made->where != IN_LOCAL || graph_is_static(w->m, made->memory) ||
+        w->task[k].needle->in->completes >= 0 || w->p->stmt[w->task[k].stmt].scope)
+        return -1;
+    for (int i = 0; i < *n; i++) chain[i] = at[*n - 1 - i];
+    for (int i = 0; i < *n; i++)
+        if (result_of(&w->task[chain[i]])->memory != made->memory || !adopt(w, chain[i], k))
+            return -1;
+    return k;
+}
+
+void follow_keep(struct work *w, int core, const int *chain, int n) {
+    struct task *c = &w->task[core];
+    memcpy(c->after, chain, sizeof *chain * (size_t)n);
+    c->nafter = n;
+    for (int i = 0; i < n; i++) w->task_of[w->task[chain[i]].stmt] = -2;
+}
+
+void follow_drop(struct work *w, struct task *t, const char *why) {
+    int n = t->nafter;
+    t->nafter = 0;
+    for (int i = 0; i < n; i++) task_demote(w, t->after[i], why);
+}
+
+static bool is_side(const struct opnd *o) {
+    return o->where == IN_LOCAL && !o->writes;
+}
+
+const char *follow_check(struct work *w, struct task *core, bool *changed) {
+    for (int i = 0; i < core->nafter; i++) {
+        struct task *t = &w->task[core->after[i]];
+        for (int k = 0; k < t->nops; k++) {
+            struct opnd *o = &t->op[k];
+            if (o->where != IN_LOCAL) continue;
+            if (!geom_make(w, t, o))
+                return "the index of what changes it does not follow the needle's axes";
+            if (o->writes || begin_fits(w, t, o)) continue;
+            *changed = true;
+            return begin_pack(w, o) ? NULL : "no move brings what it is changed by";
+        }
+    }
+    return NULL;
+}
+
+/* ---- plans ---- */
+
+int64_t follow_bytes(struct work *w, const struct plan *p, const struct task *core, int depth) {
+    int64_t bytes = 0;
+    for (int i = 0; i < core->nafter; i++) {
+        const struct task *t = &w->task[core->after[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct region r;
+            if (!is_side(o)) continue;
+            plan_region(w, p, t, &w->p->stmt[t->stmt].read[o->read], &o->geom, depth, &r);
+            bytes += slot_bytes(w, o, &r);
+        }
+    }
+    return bytes;
+}
+
+bool follow_price(struct pricing *c, const struct task *core, const struct hold *h) {
+    struct work *w = c->w;
+    double trips = plan_trips(w, c->plan, h->depth);
+    for (int i = 0; i < core->nafter; i++) {
+        const struct task *t = &w->task[core->after[i]];
+        const struct stmt *st = &w->p->stmt[t->stmt];
+        double interval, overhead, points = 1;
+        for (int a = 0; a < w->p->naxes; a++)
+            if (st->axes >> a & 1) points *= (double)w->p->axis[a].extent;
+        for (int x = 0; x < t->needle->nx; x++)
+            if (t->axis[x] >= 0) points /= (double)t->needle->hi[x];
+        instr_times(w->m, t->needle->in, t->needle->bound, NULL, NULL, &interval, &overhead);
+        charge(c, t->needle->in, 1, trips * overhead + ceil(points) * interval, 0);
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            if (!is_side(o)) continue;
+            struct copy f =
+                copy_price(w, c->moves, c->plan, t, o, &st->read[o->read], true, h->depth, 0);
+            if (!f.in) return false;
+            charge(c, f.in, trips, f.cycles, 0);
+            c->bubble += trips * f.issues * (f.in->blocking ? f.latency : 0);
+        }
+    }
+    return true;
+}
+
+/* ---- the tree ---- */
+
+void follow_place(struct emitter *e, int64_t *at) {
+    struct work *w = e->w;
+    int depth = 0;
+    for (int i = 0; i < e->t->nops; i++)
+        if (e->t->op[i].writes) depth = e->nest->plan.hold[i].depth;
+    for (int i = 0; i < e->t->nafter; i++) {
+        const struct task *t = &w->task[e->t->after[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct region r;
+            if (!is_side(o)) continue;
+            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+            plan_region(w, &e->nest->plan, t, acc, &o->geom, depth, &r);
+            e->own[i][k].slots = 1;
+            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align, &at[o->memory],
+                                           slot_bytes(w, o, &r), 1);
+        }
+    }
+}
+
+static bool issues(struct emitter *e, struct nodes *out, int arg) {
+    struct held *held[MAX_OPERANDS] = {0};
+    int i = arg / MAX_AXES, k = arg % MAX_AXES, axis[MAX_AXES];
+    const struct task *t = &e->w->task[e->t->after[i]];
+    int n = result_axes(e->w, t->stmt, axis);
+    if (k < n) {
+        int64_t grain = 1;
+        for (int x = 0; x < t->needle->nx; x++)
+            if (t->axis[x] == axis[k]) grain = t->needle->hi[x];
+        return emit_loop(e, out, axis[k], grain, false, false, issues, arg + 1);
+    }
+    for (int o = 0; o < t->nops; o++) held[o] = t->op[o].writes ? e->made[0].held : &e->own[i][o];
+    emit_issue(e, out, t, held);
+    return true;
+}
+
+bool follow_emit(struct emitter *e, struct nodes *out) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->t->nafter; i++) {
+        const struct task *t = &w->task[e->t->after[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct held *h = &e->own[i][k];
+            if (!is_side(o)) continue;
+            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+            region_here(e, t, o, acc, &h->whole);
+            h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
+            if (!emit_begin(w, e->moves, out, acc->buffer, o, h)) return false;
+        }
+        if (!issues(e, out, i * MAX_AXES)) return false;
+    }
+    return true;
+}

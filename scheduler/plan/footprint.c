@@ -1,0 +1,117 @@
+/* Tiles of operands: what they hold, whether moves can bring them, and how much passes in all. */
+#include "scheduler/plan/price_int.h"
+
+int plan_normalise(const struct work *w, const struct plan *p, const struct access *acc,
+                   int depth) {
+    while (depth > 0 && !access_varies(w->p, acc, p->loop[depth - 1].axis)) depth--;
+    return depth;
+}
+
+void plan_region(const struct work *w, const struct plan *p, const struct task *t,
+                 const struct access *acc, const struct geom *g, int depth, struct region *r) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    region_padding(w->p, st, acc, r);
+    if (g->repeat_axis >= 0) r->repeat = val_const(plan_tile(w, p, g->repeat_axis, depth));
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t n = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a);
+            if (c && (st->axes >> a & 1)) n += c * (plan_tile(w, p, a, depth) - 1);
+        }
+        r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
+        r->n[d] = val_const((n + g->block[d] - 1) / g->block[d] * g->block[d]);
+    }
+}
+
+int64_t slot_bytes(struct work *w, const struct opnd *o, const struct region *r) {
+    struct slot s = slot_make(&w->s->arena, &o->geom, r);
+    int64_t align = least_multiple(w->m->memory[o->memory].align, o->align), bytes;
+    if (__builtin_mul_overflow(s.elements.c, (int64_t)type_size(o->decl->type), &bytes) ||
+        bytes > INT64_C(1) << 50)
+        return INT64_C(1) << 50;
+    return (bytes + align - 1) / align * align;
+}
+
+/* Copies hold whole blocks, also where needles take parts of them. */
+static bool whole_blocks(const struct work *w, const struct plan *p, const struct task *t,
+                         const struct opnd *o, const struct access *acc, int depth) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        for (int a = 0; o->geom.grain[d] != o->geom.block[d] && a < w->p->naxes; a++) {
+            int64_t tile = plan_tile(w, p, a, depth);
+            if (access_coef(w->p, acc, d, a) && (w->p->stmt[t->stmt].axes >> a & 1) &&
+                tile % o->geom.block[d] && tile < w->p->axis[a].extent)
+                return false;
+        }
+    return true;
+}
+
+/* Each padded tile must hold some real data: moves have no empty boxes. */
+static bool never_empty(const struct work *w, const struct plan *p, const struct task *t,
+                        const struct access *acc, int depth) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    struct region r;
+    region_padding(w->p, st, acc, &r);
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        if (!r.pad_lo[d] && !r.pad_hi[d]) continue;
+        int64_t first_hi = access_coef(w->p, acc, d, w->p->naxes), last_lo = first_hi;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a), e = w->p->axis[a].extent,
+                    tile = plan_tile(w, p, a, depth);
+            if (!c || !(st->axes >> a & 1)) continue;
+            int64_t least = plan_least(w, p, a, depth);
+            first_hi += c * (tile < e ? least - 1 : tile - 1);
+            last_lo += c * (e - least);
+        }
+        if (first_hi < 0 || last_lo >= w->p->buffer[acc->buffer].extent[d]) return false;
+    }
+    return true;
+}
+
+bool tile_sound(const struct pricing *c, const struct task *t, int i, const struct access *acc,
+                int depth, enum check what) {
+    struct asked *a = plan_asked(c->plan, t);
+    uint64_t bit = UINT64_C(1) << depth;
+    if (a && (a->checked[what][i] & bit)) return a->sound[what][i] & bit;
+    bool ok = what == NEVER_EMPTY ? never_empty(c->w, c->plan, t, acc, depth)
+                                  : whole_blocks(c->w, c->plan, t, &t->op[i], acc, depth);
+    if (a) a->checked[what][i] |= bit;
+    if (a && ok) a->sound[what][i] |= bit;
+    return ok;
+}
+
+/* Tails exact, padding counted. */
+static double traffic(const struct work *w, const struct plan *p, const struct task *t,
+                      const struct access *acc, int depth) {
+    double n = 1;
+    uint64_t seen = 0;
+    for (int i = 0; i < depth; i++) {
+        int a = p->loop[i].axis;
+        if (access_varies(w->p, acc, a) || (seen >> a & 1)) continue;
+        seen |= UINT64_C(1) << a;
+        n *= plan_tiles(w, p, a, depth);
+    }
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        double points = 1, trips = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a);
+            if (!c || !(w->p->stmt[t->stmt].axes >> a & 1)) continue;
+            double k = plan_tiles(w, p, a, depth);
+            points = points * k + (double)c * ((double)w->p->axis[a].extent - k) * trips;
+            trips *= k;
+        }
+        n *= points;
+    }
+    return n;
+}
+
+double plan_traffic(const struct work *w, const struct plan *p, const struct task *t,
+                    const struct access *acc, int depth) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    struct asked *a = plan_asked(p, t);
+    bool reads = acc >= st->read && acc < st->read + st->nreads;
+    int64_t i = reads ? acc - st->read + 1 : 0;
+    if (!a || (!reads && acc != &st->dst) || i >= MAX_OPERANDS) return traffic(w, p, t, acc, depth);
+    if (!(a->passed[i] >> depth & 1)) a->traffic[i][depth] = traffic(w, p, t, acc, depth);
+    a->passed[i] |= UINT64_C(1) << depth;
+    return a->traffic[i][depth];
+}

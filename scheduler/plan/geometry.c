@@ -1,0 +1,492 @@
+/* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the
+ * rest), and the same at home. */
+#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/needs.h"
+#include <string.h>
+
+bool needle_reduces(const struct needle *nd, int x) {
+    return !access_varies(nd->bound, &nd->bound->stmt[nd->bound->nstmts - 1].dst, x);
+}
+
+static int64_t round_up(int64_t v, int64_t to) {
+    return (v + to - 1) / to * to;
+}
+
+/* The one dimension of the access that axis a moves in unit steps; -1: it moves none; -2: several,
+ * or in larger steps. */
+static int dim_of_axis(const struct program *p, const struct access *acc, int a) {
+    int found = -1;
+    for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
+        int64_t c = access_coef(p, acc, d, a);
+        if (!c) continue;
+        if (c != 1 || found >= 0) return -2;
+        found = d;
+    }
+    return found;
+}
+
+static bool blockable(const struct work *w, const struct task *t, const struct access *acc, int dim,
+                      int a, int64_t block) {
+    const struct program *p = w->p;
+    if (access_coef(p, acc, dim, p->naxes) % block) return false;
+    for (int b = 0; b < p->naxes; b++)
+        if (b != a && (stmt_span(w, &p->stmt[t->stmt]) >> b & 1) &&
+            access_coef(p, acc, dim, b) % block)
+            return false;
+    return true;
+}
+
+static bool tail_is_padding(const struct work *w, const struct task *t, int x) {
+    int a = t->axis[x];
+    if (!needle_reduces(t->needle, x)) return false;
+    if (a < 0) return t->needle->lo[x] > 1;
+    return w->p->axis[a].extent %
+               (t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x]) !=
+           0;
+}
+
+/* Of so many elements, as far as the next tile that may begin. */
+static int64_t tile_words(const struct work *w, const struct opnd *o, int64_t elements,
+                          int64_t size) {
+    if (o->where != IN_LOCAL) return elements;
+    const struct memory *m = &w->m->memory[o->memory];
+    int64_t word = o->decl->align ? m->word : m->align;
+    if (word < 1) word = 1;
+    int64_t bytes = round_up(elements * size, word);
+    return bytes % size ? elements : bytes / size;
+}
+
+/* Values of the needle's axis that the digit runs through: a size that nothing walks is the least.
+ */
+static int64_t digit_extent(const struct task *t, const struct opnd *o, const struct digit *dg) {
+    bool alone = t->axis[dg->x] < 0 && o->alone_dim[dg->x] < 0 && dg->weight == 1;
+    if (!alone || t->needle->ranged[dg->x] < 0 || t->needle->lo[dg->x] >= dg->extent)
+        return dg->extent;
+    return t->needle->lo[dg->x] > 1 ? t->needle->lo[dg->x] : 1;
+}
+
+static bool place_digit(const struct work *w, const struct task *t, struct opnd *o,
+                        const struct access *acc, const struct digit *dg, bool rows) {
+    struct geom *g = &o->geom;
+    int a = t->axis[dg->x], dim = -1;
+    if (a >= 0)
+        dim = dim_of_axis(w->p, acc, a);
+    else if (o->alone_dim[dg->x] >= 0)
+        dim = o->alone_dim[dg->x];
+    if (dim == -2 ||
+        (dim < 0 && needle_reduces(t->needle, dg->x) && t->needle->hi[dg->x] > 1 && a < 0))
+        return false;
+    if (dim < 0 && a >= 0 && needle_reduces(t->needle, dg->x) && o->writes) return false;
+    if (o->where == IN_HOME && (o->form.fragment || o->form.swizzle)) return false;
+    if (o->where == IN_HOME && t->needle->lo[dg->x] < t->needle->hi[dg->x]) return dg->weight == 1;
+    int64_t extent = digit_extent(t, o, dg);
+    if (extent < dg->extent && extent == 1) return true;
+    if (g->n + MAX_DIMS >= MAX_COORDS) return false;
+    if (dim >= 0) {
+        if (g->block[dim] != dg->weight) return false;
+        g->block[dim] *= extent;
+        if (a >= 0 && extent > 1 && !rows) t->needle->whole[dg->x] = true;
+        if (t->needle->lo[dg->x] < t->needle->hi[dg->x] && needs_exact(w, t->needle->in, o->number))
+            g->exact |= UINT64_C(1) << dim;
+    }
+    g->stride[g->n] = dg->stride;
+    g->at[g->n++] = (struct coord){dim, dg->weight, extent};
+    o->zero_tail |= tail_is_padding(w, t, dg->x);
+    return true;
+}
+
+/* An axis that goes on in rows of `weight` elements, of which a needle takes as many as there are.
+ */
+static bool goes_on_in_rows(const struct work *w, const struct task *t, const struct opnd *o,
+                            const struct digit *last) {
+    const struct needle *nd = t->needle;
+    return nd->ranged[last->x] >= 0 && nd->step[last->x] == last->weight &&
+           nd->lo[last->x] <= last->weight && t->axis[last->x] >= 0 && !o->writes &&
+           !graph_is_static(w->m, o->memory);
+}
+
+/* The digit along which needles may start anywhere: outermost of those with given strides, whole
+ * tiles apart. */
+static int row_digit(const struct work *w, const struct task *t, const struct opnd *o,
+                     int64_t size) {
+    const struct form *f = &o->form;
+    int64_t span = 1;
+    int n = f->n;
+    while (n > 0 && f->digit[n - 1].free_stride >= 0) n--;
+    if (o->where != IN_LOCAL || !n) return -1;
+    const struct digit *last = &f->digit[n - 1];
+    for (int i = 0; i + 1 < n; i++) {
+        if (f->digit[i].x == last->x && !goes_on_in_rows(w, t, o, last)) return -1;
+        span += (f->digit[i].extent - 1) * f->digit[i].stride;
+    }
+    return last->stride == tile_words(w, o, span, size) ? n - 1 : -1;
+}
+
+/* The dimension that axis x of the needle walks, in steps of *by elements; -1: none, or several. */
+static int stepped_dim(const struct work *w, const struct task *t, const struct access *acc, int x,
+                       int64_t *by) {
+    int found = -1;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims && t->axis[x] >= 0; d++) {
+        int64_t c = access_coef(w->p, acc, d, t->axis[x]);
+        if (c && found >= 0) return -1;
+        if (c) found = d, *by = c;
+    }
+    return found;
+}
+
+/* Axes of fixed extents reach past no end. */
+static bool ends_even(const struct work *w, const struct task *t, int x) {
+    const struct needle *nd = t->needle;
+    return t->axis[x] >= 0 &&
+           w->p->axis[t->axis[x]].extent % (nd->ranged[x] < 0 ? nd->hi[x] : nd->step[x]) == 0;
+}
+
+/* Does the needle take as many rows as there are? Else they are a block like others, padded. */
+static bool rows_end(const struct work *w, const struct task *t, int x, int64_t weight) {
+    const struct needle *nd = t->needle;
+    return ends_even(w, t, x) || nd->hi[x] == 1 ||
+           (nd->ranged[x] >= 0 && nd->lo[x] <= weight && nd->step[x] <= weight);
+}
+
+/* Windows inside the instruction (rows x + s): all digits from the first that are whole tiles apart
+ * walk one dimension of the buffer, as far for each step as in the needle. Their mask; 0: none. */
+static uint64_t window_digits(const struct work *w, const struct task *t, const struct opnd *o,
+                              const struct access *acc, int64_t size, int *dim) {
+    const struct form *f = &o->form;
+    uint64_t rows = 0;
+    int64_t span = 1, tile = 0, by = 0;
+    for (int i = 0; i < f->n && !tile; i++) { /* the least stride that begins a tile */
+        int64_t below = 1, stride = f->digit[i].stride;
+        if (f->digit[i].free_stride >= 0) continue;
+        for (int k = 0; k < f->n; k++)
+            if (f->digit[k].free_stride < 0 && f->digit[k].stride < stride)
+                below += (f->digit[k].extent - 1) * f->digit[k].stride;
+        if (stride == tile_words(w, o, below, size)) tile = stride, span = below;
+    }
+    int found = -1;
+    for (int i = 0; i < f->n && tile; i++) {
+        const struct digit *dg = &f->digit[i];
+        if (dg->free_stride >= 0 || dg->stride < span) continue;
+        int d = stepped_dim(w, t, acc, dg->x, &by);
+        if (d < 0 || (found >= 0 && d != found) || by * tile != dg->stride || dg->weight != 1 ||
+            !ends_even(w, t, dg->x))
+            return 0;
+        found = d;
+        rows |= UINT64_C(1) << i;
+    }
+    if (!(rows & (rows - 1))) return 0;
+    *dim = found;
+    return rows;
+}
+
+/* Axes that go the same chosen distance (y*2+r) walk rows of one dimension, as far as they say. */
+static bool walks_alike(const struct work *w, const struct task *t, const struct opnd *o,
+                        const struct access *acc, const struct digit *dg, int dim, int64_t by) {
+    for (int i = 0; i < o->form.n; i++) {
+        const struct digit *k = &o->form.digit[i];
+        int64_t step;
+        if (k->free_stride != dg->free_stride || t->axis[k->x] < 0) continue;
+        if (stepped_dim(w, t, acc, k->x, &step) != dim || step * dg->times != by * k->times)
+            return false;
+    }
+    return by % dg->times == 0;
+}
+
+/* Distances that the schedule chooses in a local memory are those between a slot's rows. */
+static bool free_digits_walk(const struct work *w, const struct task *t, const struct opnd *o,
+                             const struct access *acc, int row_dim) {
+    for (int i = 0; i < o->form.n && o->where == IN_LOCAL; i++) {
+        const struct digit *dg = &o->form.digit[i];
+        int64_t by;
+        if (dg->free_stride < 0) continue;
+        if (t->axis[dg->x] < 0 && t->needle->lo[dg->x] == 1) continue;
+        int d = stepped_dim(w, t, acc, dg->x, &by);
+        if (d < 0 || d == row_dim || o->geom.block[d] != 1 || !ends_even(w, t, dg->x) ||
+            !walks_alike(w, t, o, acc, dg, d, by))
+            return false;
+    }
+    return true;
+}
+
+/* Where two digits that are not rows of one window reach the same elements, no slot serves them. */
+static bool digits_apart(const struct opnd *o, uint64_t rows) {
+    const struct form *f = &o->form;
+    for (int i = 0; i < f->n && o->where == IN_LOCAL && !f->fragment; i++)
+        for (int k = 0; k < f->n; k++) {
+            const struct digit *a = &f->digit[i], *b = &f->digit[k];
+            bool both = rows >> i & rows >> k & 1;
+            if (i == k || both || a->free_stride >= 0 || b->free_stride >= 0) continue;
+            if (a->stride <= b->stride && a->extent > 1 && b->extent > 1 &&
+                (a->extent - 1) * a->stride >= b->stride)
+                return false;
+        }
+    return true;
+}
+
+/* Strides may leave gaps: rows of 64 elements of which the needle takes 16. The dimension that
+ * walks the inner digit fills them: its blocks are longer than the needle; not where a state says
+ * how long the rows are that the needle takes. */
+static void fill_gaps(const struct work *w, const struct task *t, const struct opnd *o,
+                      struct form *f) {
+    *f = o->form;
+    if (o->where != IN_LOCAL || f->fragment || needs_exact(w, t->needle->in, o->number)) return;
+    for (int i = 1; i < f->n; i++) {
+        struct digit *in = &f->digit[i - 1], *out = &f->digit[i];
+        int64_t dense = in->stride * in->extent;
+        bool last = t->axis[in->x] >= 0 && t->needle->ranged[in->x] < 0;
+        for (int k = i; k < f->n; k++) last &= f->digit[k].x != in->x;
+        if (in->free_stride >= 0 || out->free_stride >= 0 || dense < 1) return;
+        if (last && out->stride > dense && out->stride % dense == 0)
+            in->extent *= out->stride / dense;
+    }
+}
+
+static bool reduction_moves(const struct work *w, const struct task *t, const struct access *acc,
+                            int dim) {
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((t->reductions >> a & 1) && access_coef(w->p, acc, dim, a)) return true;
+    return false;
+}
+
+static bool only_reductions_move(const struct work *w, const struct task *t,
+                                 const struct access *acc, int dim) {
+    for (int a = 0; a < w->p->naxes; a++)
+        if (w->p->axis[a].extent > 1 && !(t->reductions >> a & 1) && access_coef(w->p, acc, dim, a))
+            return false;
+    return reduction_moves(w, t, acc, dim);
+}
+
+/* Registers take a tile from any place of an unblocked home, and other memories from a plain copy:
+ * one at a time, so that no two share elements (loose_alone). */
+static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
+                               const struct digit *dg) {
+    return o->where == IN_LOCAL && !o->writes &&
+           (graph_is_static(w->m, o->memory) || (o->plain && !o->form.fragment)) &&
+           !needle_reduces(t->needle, dg->x) && dg->weight == 1;
+}
+
+bool loose_alone(const struct work *w, const struct plan *p, const struct task *t,
+                 const struct opnd *o, const struct access *acc, int depth) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        for (int a = 0; a < w->p->naxes && (o->geom.loose >> d & 1); a++)
+            if ((w->p->stmt[t->stmt].axes >> a & 1) &&
+                access_coef(w->p, acc, d, a) % o->geom.block[d] && plan_tile(w, p, a, depth) > 1) {
+                bool walked = false;
+                for (int x = 0; x < t->needle->nx; x++) walked |= t->axis[x] == a;
+                if (!walked) return false;
+            }
+    return true;
+}
+
+static bool blocked_alone(const struct work *w, const struct task *t, const struct access *acc,
+                          int dim, int64_t block) {
+    int movers = 0;
+    for (int a = 0; a < w->p->naxes; a++)
+        movers += (w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, dim, a) != 0;
+    return movers == 1 && access_coef(w->p, acc, dim, w->p->naxes) % block == 0;
+}
+
+/* From the last dimension to the first; in panels what reductions walk lies innermost. Of constants
+ * that moves fill in pieces it lies outermost: a piece is together at home and in its slot. What
+ * others make keeps one order, so that it passes on as it is. */
+static void outer_coords(const struct work *w, const struct task *t, struct opnd *o,
+                         const struct access *acc, bool rows, int row_dim) {
+    struct geom *g = &o->geom;
+    bool panels = o->where != IN_LOCAL || graph_is_static(w->m, o->memory),
+         sorts = !rows && (panels || (!o->writes && buffer_prepared(w, acc->buffer)));
+    for (int pass = 0; pass < 2; pass++)
+        for (int d = w->p->buffer[acc->buffer].ndims - 1; d >= 0; d--) {
+            bool sums = panels ? reduction_moves(w, t, acc, d) : only_reductions_move(w, t, acc, d),
+                 last = sorts && sums != panels;
+            if ((!rows || d != row_dim) && last == (pass == 1))
+                g->at[g->n++] = (struct coord){d, g->block[d], 0};
+        }
+}
+
+/* The elements behind the axis's end in its last tile: where the buffer has some there, padding may
+ * neither be written to them nor taken for zeros. False: they lie between others that are used. */
+static bool mark_live(const struct work *w, const struct task *t, struct opnd *o,
+                      const struct access *acc) {
+    const struct program *p = w->p;
+    const struct stmt *st = &p->stmt[t->stmt];
+    for (int x = 0; x < t->needle->nx; x++) {
+        int a = t->axis[x], dim = a >= 0 ? dim_of_axis(p, acc, a) : -1;
+        if (dim < 0 || (o->geom.loose >> dim & 1) || !(o->writes || needle_reduces(t->needle, x)))
+            continue;
+        if (p->axis[a].extent % o->geom.block[dim] == 0 ||
+            access_coef(p, acc, dim, p->naxes) + p->axis[a].extent >=
+                p->buffer[acc->buffer].extent[dim])
+            continue;
+        for (int b = 0; b < p->naxes; b++)
+            if (b != a && (stmt_span(w, st) >> b & 1) && p->axis[b].extent > 1 &&
+                access_coef(p, acc, dim, b))
+                return false;
+        o->geom.live |= UINT64_C(1) << dim;
+    }
+    return true;
+}
+
+bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
+    const struct access *acc = task_access(w, t, o, o->writes);
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    struct geom *g = &o->geom;
+    int64_t size = (int64_t)type_size(b->type), span = 1;
+    *g = (struct geom){.row = -1,
+                       .repeat_axis = -1,
+                       .fragment = o->form.fragment,
+                       .swizzle = o->form.swizzle,
+                       .plain_home = o->plain};
+    o->zero_tail = false;
+    struct form form;
+    fill_gaps(w, t, o, &form);
+    for (int d = 0; d < b->ndims; d++) {
+        g->block[d] = g->grain[d] = 1;
+        for (int a = 0; a < w->p->naxes; a++)
+            if ((w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, d, a) < 0)
+                return false;
+    }
+    int row_dim = -1, row = -1;
+    uint64_t rows = o->where == IN_LOCAL && !o->writes && !form.fragment
+                        ? window_digits(w, t, o, acc, size, &row_dim)
+                        : 0;
+    if (!digits_apart(o, rows)) return false;
+    if (!rows && (row = row_digit(w, t, o, size)) >= 0 &&
+        !rows_end(w, t, o->form.digit[row].x, o->form.digit[row].weight))
+        row = -1;
+    int row_axis =
+        row >= 0 ? o->form.digit[row].x : -1; /* of rows that are blocks of this axis; -1 */
+    int64_t weight = row >= 0 ? o->form.digit[row].weight : 1;
+    if (row >= 0) {
+        int x = o->form.digit[row].x, a = t->axis[x];
+        row_dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
+        if (row_dim == -2) return false;
+        if (row_dim < 0 && weight > 1)
+            row = -1;
+        else if (row_dim < 0 && a >= 0 && !o->writes && t->needle->lo[x] < t->needle->hi[x])
+            g->repeat_axis = a;
+        else if (row_dim < 0)
+            row = -1;
+        if (row_dim >= 0) o->zero_tail |= tail_is_padding(w, t, x);
+    }
+    if (row < 0 || weight == 1) row_axis = -1;
+    if (row >= 0) rows = UINT64_C(1) << row;
+    if (row_axis >= 0 && o->quantum > weight && o->quantum % weight == 0 && form.n < MAX_DIGITS)
+        form.digit[form.n++] =
+            (struct digit){row_axis, weight, o->quantum / weight, form.digit[row].stride, -1, 1};
+    for (int i = 0; i < form.n; i++) {
+        const struct digit *dg = &form.digit[i];
+        if (rows >> i & 1 || dg->free_stride >= 0) continue;
+        int n = g->n;
+        if (!place_digit(w, t, o, acc, dg, dg->x == row_axis)) return false;
+        if (i < o->form.n && g->n > n && g->at[n].dim >= 0)
+            g->grain[g->at[n].dim] *= digit_extent(t, o, &o->form.digit[i]);
+        span += (digit_extent(t, o, dg) - 1) * dg->stride;
+    }
+    int64_t row_block = row_axis >= 0 ? g->block[row_dim] : 1;
+    if (form.fragment) span = form.share;
+    if (!free_digits_walk(w, t, o, acc, row_dim)) return false;
+    for (int i = 0; i < o->form.n; i++) {
+        const struct digit *dg = &o->form.digit[i];
+        if (rows >> i & 1) continue;
+        int a = t->axis[dg->x], dim = a >= 0 ? dim_of_axis(w->p, acc, a) : -1;
+        if (dim == -2) return false;
+        if (dim < 0 || g->block[dim] == 1) continue;
+        if (dim == row_dim && dg->x != row_axis) return false;
+        if (blockable(w, t, acc, dim, a, g->grain[dim])) continue;
+        if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
+        g->loose |= UINT64_C(1) << dim;
+        int64_t tail = w->p->axis[a].extent % dg->extent;
+        if (form.fragment && tail) g->room[dim] = dg->extent - tail;
+    }
+    if (!mark_live(w, t, o, acc)) return false;
+    for (int d = 0; d < b->ndims; d++) /* needles may start inside a block, copies may not */
+        if (g->grain[d] != g->block[d] && !blocked_alone(w, t, acc, d, g->block[d])) return false;
+    g->ninner = g->n;
+    g->span = span;
+    g->tile = tile_words(w, o, span, size);
+    if (rows) {
+        g->row = g->n;
+        g->at[g->n++] = (struct coord){row_dim, row_block, 0};
+    }
+    outer_coords(w, t, o, acc, rows != 0, row_dim);
+    return true;
+}
+
+void geom_tile(const struct work *w, struct opnd *o) {
+    o->geom.tile = tile_words(w, o, o->geom.span, (int64_t)type_size(o->decl->type));
+}
+
+bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *stride) {
+    *stride = 0;
+    if (c.dim < 0) return true;
+    if (h->packed) {
+        for (int i = 0; i < h->n; i++)
+            if (h->at[i].dim == c.dim && h->at[i].div == c.div && h->at[i].mod == c.mod) {
+                *stride = h->stride[i];
+                return true;
+            }
+        for (int i = 0; i < h->n; i++)
+            if (h->at[i].dim == c.dim && h->at[i].div == 1 && !h->at[i].mod) {
+                *stride = h->stride[i] * c.div;
+                return true;
+            }
+        return false;
+    }
+    *stride = c.div;
+    for (int d = c.dim + 1; d < ndims; d++) *stride *= h->extent[d];
+    return true;
+}
+
+void home_run(struct home *h, int ndims) {
+    int64_t run = 1;
+    for (int i = 0; h->packed && i < h->n; i++) {
+        struct coord c = h->at[i];
+        h->stride[i] = run;
+        int64_t all = h->fold && h->fold[c.dim] ? h->fold[c.dim] : h->extent[c.dim];
+        run *= c.mod ? c.mod : all / c.div;
+    }
+    for (int d = 0; !h->packed && d < ndims; d++) run *= h->extent[d];
+    h->elements = run;
+}
+
+void home_pack(struct work *w, int buffer, const struct geom *g) {
+    struct home *h = &w->home[buffer];
+    const struct buffer *b = &w->p->buffer[buffer];
+    h->packed = h->locked = true;
+    h->n = 0;
+    h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
+    for (int d = 0; d < b->ndims; d++)
+        h->extent[d] =
+            g->loose >> d & 1 ? b->extent[d] + g->room[d] : round_up(b->extent[d], g->block[d]);
+    for (int i = 0; i < g->n && g->plain_home; i++) {
+        bool known = g->at[i].dim < 0;
+        for (int k = 0; k < h->n; k++) known |= h->at[k].dim == g->at[i].dim;
+        if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0};
+    }
+    for (int i = 0; i < g->n && !g->plain_home; i++) {
+        struct coord c = g->at[i];
+        bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
+        if (c.dim >= 0 && !loose) h->at[h->n++] = c;
+        if (loose && i < g->ninner) h->at[h->n++] = (struct coord){c.dim, 1, 0};
+    }
+    home_run(h, b->ndims);
+}
+
+struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims,
+                           const char **text) {
+    struct text t = {0};
+    for (int d = 0; d < ndims; d++) text_printf(&t, "%si%d", d ? "," : "", d);
+    text_printf(&t, " -> ");
+    for (int i = h->n - 1; i >= 0; i--) {
+        struct coord c = h->at[i];
+        text_printf(&t, "%si%d", i == h->n - 1 ? "" : ", ", c.dim);
+        if (c.div > 1) text_printf(&t, "/%lld", (long long)c.div);
+        if (c.mod)
+            text_printf(&t, "%%%lld", (long long)c.mod);
+        else if (h->fold && h->fold[c.dim])
+            text_printf(&t, "%%%lld", (long long)(h->fold[c.dim] / c.div));
+    }
+    *text = arena_strdup(arena, t.at);
+    text_free(&t);
+    return layout_parse(arena, *text, "layout", 1, w->diags);
+}

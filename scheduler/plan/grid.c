@@ -1,0 +1,142 @@
+/* Grids: a nest whose result's tiles are shared by instances of units that each have the memories
+ * of its copies to themselves. The loops over tiles stand outside of the plan, which is made for
+ * one. */
+#include "scheduler/plan/work.h"
+#include <math.h>
+#include <string.h>
+
+static const double EDGE_WEIGHT =
+    32; /* elements of a tile that cost what one along its edges does */
+
+/* Are all local operands private to an instance of the unit? */
+static bool holds_all(const struct work *w, const struct task *t, int unit) {
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL &&
+            !unit_inside(w->m, w->m->memory[t->op[i].memory].unit, unit))
+            return false;
+    return true;
+}
+
+int grid_units(const struct work *w, const struct task *t, int *unit) {
+    int n = 0, path[MAX_PREFIX], depth = 0;
+    for (int u = w->m->queue[t->needle->in->queue].unit; u > 0; u = w->m->unit[u].parent) {
+        const struct unit *x = &w->m->unit[u];
+        bool chosen = x->is_virtual || x->count_max > x->count;
+        if (chosen && holds_all(w, t, u) && depth < MAX_PREFIX) path[depth++] = u;
+    }
+    while (depth > 0) unit[n++] = path[--depth];
+    return n;
+}
+
+/* Instances that work at once. */
+static int64_t at_once(const struct work *w, const int *unit, int n) {
+    int64_t most = 1, limit = INT64_MAX;
+    for (int i = 0; i < n; i++) {
+        const struct unit *u = &w->m->unit[unit[i]];
+        if (u->total > 0 && u->total < limit) limit = u->total;
+        if (!u->is_virtual) most *= unit_instances(w->m, unit[i]);
+    }
+    bool any = false; /* as many as there are */
+    for (int i = 0; i < n; i++) any |= w->m->unit[unit[i]].is_virtual;
+    if (limit == INT64_MAX) return most;
+    return any || most > limit ? limit : most;
+}
+
+struct grid_axis {
+    int axis;
+    int64_t grain, tile, tiles;
+};
+
+static int64_t tiles_of(const struct work *w, int axis, int64_t tile) {
+    return (w->p->axis[axis].extent + tile - 1) / tile;
+}
+
+static int find_axes(const struct work *w, const struct task *t, struct grid_axis *out) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int n = 0;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(st->axes >> a & 1) || (t->reductions >> a & 1)) continue;
+        int64_t grain = 1;
+        for (int x = 0; x < t->needle->nx; x++)
+            if (t->axis[x] == a) grain = t->needle->hi[x];
+        if (tiles_of(w, a, grain) < 2) continue;
+        struct grid_axis one = {a, grain, grain, tiles_of(w, a, grain)};
+        int at = n < 2 ? n++ : 2;
+        while (at > 0 && out[at - 1].tiles < one.tiles) {
+            if (at < 2) out[at] = out[at - 1];
+            at--;
+        }
+        if (at < 2) out[at] = one;
+    }
+    return n;
+}
+
+/* Does a tile of the result fit its memory? */
+static bool fits(const struct work *w, const struct task *t, const struct grid_axis *ax, int n) {
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (!o->writes || o->where != IN_LOCAL) continue;
+        double bytes = (double)o->geom.tile * (double)type_size(o->decl->type);
+        for (int k = 0; k < n; k++) bytes *= ceil((double)ax[k].tile / (double)ax[k].grain);
+        if (bytes > (double)graph_capacity(w->m, o->memory)) return false;
+    }
+    return true;
+}
+
+/* Turns of the busiest instance, each of a tile's elements and of its edges, which are loaded. */
+static double score(const struct work *w, const struct grid_axis *ax, int n, int64_t instances) {
+    double tiles = 1, area = 1, edges = 0;
+    for (int k = 0; k < n; k++) {
+        tiles *= (double)tiles_of(w, ax[k].axis, ax[k].tile);
+        area *= (double)ax[k].tile;
+        edges += (double)ax[k].tile;
+    }
+    return ceil(tiles / (double)instances) * (area + EDGE_WEIGHT * edges);
+}
+
+/* The next larger one; without tails where grains have none. 0: no more. */
+static int64_t next_tile(const struct work *w, const struct grid_axis *a, int64_t tile) {
+    int64_t extent = w->p->axis[a->axis].extent;
+    for (int k = 0; k < 16 && tile < extent; k++) {
+        tile = tile < 4 * a->grain ? tile + a->grain : 2 * tile;
+        if (extent % a->grain || extent % tile == 0) return tile;
+    }
+    return 0;
+}
+
+static void choose(const struct work *w, const struct task *t, struct grid_axis *ax, int n,
+                   int64_t instances) {
+    struct grid_axis now[2] = {ax[0], ax[1]};
+    double least = INFINITY;
+    for (now[0].tile = ax[0].grain; now[0].tile; now[0].tile = next_tile(w, &ax[0], now[0].tile))
+        for (now[1].tile = n > 1 ? ax[1].grain : 1; now[1].tile;
+             now[1].tile = n > 1 ? next_tile(w, &ax[1], now[1].tile) : 0) {
+            double s = score(w, now, n, instances);
+            if (s >= least || !fits(w, t, now, n)) continue;
+            least = s;
+            for (int k = 0; k < n; k++) ax[k].tile = now[k].tile;
+        }
+    for (int k = 0; k < n; k++) ax[k].tiles = tiles_of(w, ax[k].axis, ax[k].tile);
+}
+
+/* The loops of a grid for the nest, as its prefix; none where one instance does all. */
+void grid_decide(struct work *w, int nest) {
+    struct nest *n = &w->nest[nest];
+    const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
+    int unit[MAX_PREFIX], units = t ? grid_units(w, t, unit) : 0;
+    struct grid_axis ax[2];
+    if (!units || n->nchain || n->init >= 0) return;
+    int64_t instances = at_once(w, unit, units);
+    int axes = find_axes(w, t, ax);
+    if (axes > units) axes = units;
+    if (axes < 1 || instances < 2) return;
+    choose(w, t, ax, axes, instances);
+    if (axes == 2 && ax[1].tiles > ax[0].tiles) {
+        struct grid_axis swap = ax[0];
+        ax[0] = ax[1];
+        ax[1] = swap;
+    }
+    for (int k = 0; k < axes && ax[k].tiles > 1; k++)
+        n->prefix[n->nprefix++] = (struct loop){ax[k].axis, ax[k].tile, LOOP_PARALLEL};
+    n->is_grid = n->nprefix > 0;
+}

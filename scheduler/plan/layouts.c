@@ -1,0 +1,275 @@
+/* Layouts: an operand is direct, or its buffer gets a blocked home, or a copy with one
+ * (docs/internals.md, "Homes and layouts"). */
+#include "scheduler/plan/due.h"
+#include <string.h>
+
+/* Then padding holds what the instructions left there; otherwise the zeros that every larger home
+ * starts with. */
+static bool written_by_tasks(const struct work *w, int buffer) {
+    for (int s = 0; s < w->p->nstmts; s++)
+        if (w->task_of[s] != -1 && w->p->stmt[s].dst.buffer == buffer) return true;
+    return false;
+}
+
+/* Is some other operand sure to be zero where a reduction is padded? Then integers need no zeros
+ * here. */
+static bool zero_elsewhere(const struct work *w, const struct task *t, const struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    if (type_is_float(w->p->buffer[st->dst.buffer].type)) return false;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *other = &t->op[i];
+        if (other == o || other->read < 0 || other->writes || !other->zero_tail) continue;
+        int b = st->read[other->read].buffer;
+        if (w->home[b].packed && !other->geom.live && !written_by_tasks(w, b)) return true;
+    }
+    return false;
+}
+
+bool padding_neutral(const struct work *w, const struct task *t, const struct opnd *o, int buffer) {
+    return !o->zero_tail || (!o->geom.live && !written_by_tasks(w, buffer)) ||
+           zero_elsewhere(w, t, o);
+}
+
+/* The result of a caller's buffer goes through a temporary of the same shape. */
+static bool substitute(struct work *w, int old) {
+    struct buffer b = w->p->buffer[old];
+    if (w->fallback < 0 || b.size) return false;
+    int made =
+        rewrite_buffer(w, unique_name(w, b.name, "packed"), b.type, ROLE_TEMP, b.ndims, b.extent);
+    if (made < 0) return false;
+    for (int s = 0; s < w->p->nstmts; s++) {
+        struct stmt *st = &w->p->stmt[s];
+        if (st->dst.buffer == old) st->dst.buffer = made;
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer == old) st->read[r].buffer = made;
+    }
+    return pack_whole(w, old, made, b.role == ROLE_INOUT);
+}
+
+static const char *repair_read(struct work *w, int task, int i, const char *why) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[i];
+    struct access *acc = task_access(w, t, o, false);
+    struct home *h = &w->home[acc->buffer];
+    enum role role = w->p->buffer[acc->buffer].role;
+    struct region r;
+    bool pads = false;
+    region_padding(w->p, &w->p->stmt[t->stmt], acc, &r);
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
+        pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
+    if (role == ROLE_TEMP && !h->locked && !pads && padding_neutral(w, t, o, acc->buffer)) {
+        home_pack(w, acc->buffer, &o->geom);
+        return NULL;
+    }
+    if (o->writes && (role == ROLE_OUT || role == ROLE_INOUT))
+        return substitute(w, acc->buffer) ? NULL : why;
+    if (w->fallback < 0)
+        return "an operand needs a copy in another layout, which only a fallback makes";
+    if (role != ROLE_TEMP || written_whole(w, acc->buffer, t->stmt))
+        return pack_identity(w, task, i) ? NULL : why;
+    if (o->by_axes || o->writes) return why;
+    o->by_axes = true;
+    return pack_by_axes(w, task, i, false) ? NULL : why;
+}
+
+static const char *repair_write(struct work *w, int task, int i, const char *why) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[i];
+    int b = o->finish ? finish_buffer(w, o->finish) : w->p->stmt[t->stmt].dst.buffer;
+    if (w->p->buffer[b].role != ROLE_TEMP) return substitute(w, b) ? NULL : why;
+    if (w->home[b].locked) return pack_between(w, b) ? NULL : "its result is wanted in two layouts";
+    home_pack(w, b, &o->geom);
+    return NULL;
+}
+
+static bool filled_from_home(const struct work *w, const struct task *t, const struct opnd *o) {
+    if (!o->accumulates || t->init >= 0 || o->begin) return false;
+    int b = w->p->stmt[t->stmt].dst.buffer;
+    for (int s = 0; s < w->p->nstmts; s++)
+        if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b &&
+            w->p->stmt[s].combine == COMBINE_SET)
+            return false;
+    return true;
+}
+
+/* Does the needle repeat this operand along one of its axes, or along an axis that nothing walks?
+ */
+static bool repeats(const struct opnd *o) {
+    for (int i = 0; i < o->geom.n; i++)
+        if (o->geom.at[i].dim < 0) return true;
+    return false;
+}
+
+static bool stands_alone(const struct task *t, const struct opnd *o) {
+    for (int i = 0; i < o->form.n; i++)
+        if (t->axis[o->form.digit[i].x] < 0 && o->alone_dim[o->form.digit[i].x] < 0 &&
+            o->form.digit[i].extent > 1)
+            return true;
+    return false;
+}
+
+/* No memory leads to where it is read, but an instruction leaves it just there. */
+static bool handed_on(const struct work *w, const struct moves *moves, const struct task *t,
+                      const struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    if (o->read < 0 || o->writes || t->reductions || t->init >= 0 || st->combine != COMBINE_SET ||
+        join_has(w, t->stmt) || w->p->buffer[st->read[o->read].buffer].role != ROLE_TEMP ||
+        route_leads(w, moves, t, o))
+        return false;
+    for (int s = 0; s < w->p->nstmts; s++) {
+        const struct task *k = w->task_of[s] >= 0 ? &w->task[w->task_of[s]] : NULL;
+        if (!k || k == t || w->p->stmt[s].dst.buffer != st->read[o->read].buffer) continue;
+        for (int i = 0; i < k->nops; i++)
+            if (k->op[i].writes && k->op[i].where == IN_LOCAL && k->op[i].memory == o->memory)
+                return true;
+    }
+    return false;
+}
+
+/* What is read at several places is neither moved nor copied: a copy would have one of them. */
+static bool lies_beside(struct work *w, const struct task *t, struct opnd *o) {
+    return o->where == IN_HOME && !o->writes && geom_make(w, t, o) &&
+           !w->home[task_access(w, t, o, false)->buffer].packed && home_direct(w, t, o, false);
+}
+
+/* NULL: fine, or repaired (*changed); otherwise why not. */
+static const char *check_operand(struct work *w, const struct moves *moves, int task, int i,
+                                 bool *changed) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[i];
+    const char *why = NULL;
+    if (o->where == IN_IMM) return NULL;
+    if (needle_reads_beside(t->needle, o->number) && !lies_beside(w, t, o))
+        return "an operand that is read at several places does not lie as the instruction wants it";
+    if (!geom_make(w, t, o)) {
+        *changed = true;
+        if (route_plain(w, moves, t, o)) return NULL;
+        if (o->writes) {
+            finish_drop(w, t, "its result's index does not follow the needle's axes");
+            begin_drop(w, t, "the index of what it starts does not follow the needle's axes");
+        }
+        if (o->by_axes || (o->writes && o->read >= 0))
+            return "an operand's index does not follow the needle's axes";
+        if (w->fallback < 0)
+            return "an operand needs a copy indexed by the axes, which only a fallback makes";
+        o->by_axes = true;
+        return pack_by_axes(w, task, i, o->writes) ? NULL
+                                                   : "an operand's copy by axes is too large";
+    }
+    if (o->begin && !begin_fits(w, t, o)) {
+        begin_drop(w, t, "no move that computes brings it there");
+        *changed = true;
+        return NULL;
+    }
+    for (int side = 0; side < 2; side++) {
+        bool write = side == 1;
+        if (write ? !o->writes : o->read < 0 && !filled_from_home(w, t, o)) continue;
+        struct opnd *now = &w->task[task].op[i];
+        if (now->where == IN_HOME) {
+            if (home_direct(w, t, now, now->writes)) continue;
+            why = "its home does not lie as the instruction wants it";
+        } else if (route_first(w, moves, t, now, write, &why)) {
+            continue;
+        }
+        if (!write && (now->handed = now->where == IN_LOCAL && handed_on(w, moves, t, now)))
+            continue;
+        *changed = true;
+        if (!write && route_plain(w, moves, t, now)) return NULL;
+        if (++now->repairs > 3) {
+            if (!write || !now->finish) return why;
+            finish_drop(w, t, why);
+            now->repairs = 0;
+            return NULL;
+        }
+        if (now->where == IN_HOME && !now->by_axes && w->fallback >= 0 &&
+            !(now->writes && now->read >= 0)) {
+            now->by_axes = true;
+            return pack_by_axes(w, task, i, now->writes) ? NULL : why;
+        }
+        if (!now->by_axes && repeats(now) && w->fallback >= 0 && !(now->writes && now->read >= 0) &&
+            (now->repairs > 1 || stands_alone(t, now))) {
+            now->by_axes = now->expand = true;
+            return pack_by_axes(w, task, i, now->writes) ? NULL : why;
+        }
+        return write || now->read < 0 ? repair_write(w, task, i, why)
+                                      : repair_read(w, task, i, why);
+    }
+    return NULL;
+}
+
+/* What instructions made comes last: what lies there as padding may depend on how the others lie.
+ */
+static const char *check_task(struct work *w, const struct moves *moves, int task, bool *changed) {
+    const char *why = NULL;
+    for (int last = 0; last < 2; last++)
+        for (int i = 0; i < w->task[task].nops && !why && !*changed; i++) {
+            const struct task *t = &w->task[task];
+            int read = t->op[i].read;
+            bool made = read >= 0 && written_by_tasks(w, w->p->stmt[t->stmt].read[read].buffer);
+            if (made == last) why = check_operand(w, moves, task, i, changed);
+        }
+    return why;
+}
+
+/* A fixed point. It is reached: a change drops a finishing or a starting move, turns an operand
+ * plain or into a copy by axes, is one of three repairs of an operand, gives a home its layout for
+ * good, or demotes a task. Each happens to an operand or a task at most so often; none is undone.
+ */
+bool layouts_decide(struct work *w, const struct moves *moves) {
+    struct due *due = due_begin(w);
+    for (int task; (task = due_next(due)) >= 0;) {
+        bool changed = false;
+        const char *why = check_task(w, moves, task, &changed);
+        if (!why && !changed && (why = follow_check(w, &w->task[task], &changed))) {
+            finish_drop(w, &w->task[task], why);
+            changed = true;
+            why = NULL;
+        }
+        if (why) task_demote(w, task, why);
+        if (why || changed) due_again(due, task);
+    }
+    routes_decide(w, moves);
+    return !w->diags->errors;
+}
+
+/* Homes one after the other in the home memory. */
+bool homes_place(struct work *w) {
+    struct schedule *s = w->s;
+    const struct memory *home = &w->m->memory[w->m->home];
+    int64_t at = 0, align = home->align > 64 ? home->align : 64;
+    s->place = arena_array(&s->arena, (size_t)w->p->nbuffers + 1, sizeof *s->place);
+    w->cap_places = w->p->nbuffers + 1;
+    for (int b = 0; b < w->p->nbuffers; b++) {
+        const struct buffer *buf = &w->p->buffer[b];
+        struct home *h = &w->home[b];
+        if (buf->role == ROLE_STATE || h->is_tile || join_inner(w, b)) continue;
+        struct place *pl = &s->place[s->nplaces];
+        int64_t bytes;
+        *pl = (struct place){.name = arena_strdup(&s->arena, buf->name),
+                             .buffer = b,
+                             .memory = w->m->home,
+                             .keep = buf->role != ROLE_TEMP ? KEEP_ARGUMENT
+                                     : h->prepared          ? KEEP_PREPARED
+                                                            : KEEP_WORKSPACE,
+                             .slots = 1};
+        pl->extent = arena_copy(&s->arena, h->packed ? h->extent : buf->extent,
+                                sizeof *pl->extent * (size_t)buf->ndims);
+        if (h->packed) pl->layout = home_layout(w, &s->arena, h, buf->ndims, &pl->layout_text);
+        if (h->packed && !pl->layout) return false;
+        if (__builtin_mul_overflow(h->packed ? h->elements : buf->elements,
+                                   (int64_t)type_size(buf->type), &bytes) ||
+            bytes > INT64_MAX / 4 || at > INT64_MAX / 4 ||
+            (home->size >= 0 && at + bytes > home->size)) {
+            diag_line(
+                w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+                "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it",
+                home->id, (long long)home->size, buf->name);
+            return false;
+        }
+        pl->address = at;
+        pl->bytes = bytes;
+        at = (at + bytes + align - 1) / align * align;
+        h->place = s->nplaces++;
+    }
+    return true;
+}

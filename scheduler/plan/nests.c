@@ -1,0 +1,418 @@
+/* Nests: a reduction with the fill that starts it and the elementwise statements that follow it
+ * while its result is still there. */
+#include "scheduler/plan/plan_int.h"
+#include <string.h>
+
+static const struct opnd *result_of(const struct task *t) {
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].writes) return &t->op[i];
+    return NULL;
+}
+
+static bool in_nest(const struct nest *n, int task) {
+    if (task == n->core || task == n->init) return true;
+    for (int i = 0; i < n->nchain; i++)
+        if (n->chain[i] == task) return true;
+    return false;
+}
+
+bool needs_home(const struct work *w, const struct nest *n, int buffer) {
+    if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return true;
+    int count;
+    const int *use = buffer_uses(w, buffer, &count);
+    for (int i = 0; i < count; i++) {
+        int s = use[i];
+        if (w->task_of[s] == -2 || (w->task_of[s] >= 0 && in_nest(n, w->task_of[s]))) continue;
+        for (int r = 0; r < w->p->stmt[s].nreads; r++)
+            if (w->p->stmt[s].read[r].buffer == buffer) return true;
+        if (w->p->stmt[s].dst.buffer == buffer && w->p->stmt[s].combine != COMBINE_SET) return true;
+    }
+    return false;
+}
+
+/* The axis that alone is the index of a dimension, from 0 in unit steps; -1: none, but constant;
+ * -2: otherwise. */
+static int lone_axis(const struct program *p, const struct access *a, int dim, uint64_t axes) {
+    int found = -1;
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t c = access_coef(p, a, dim, x);
+        if (!c || !(axes >> x & 1)) continue;
+        if (c != 1 || found >= 0) return -2;
+        found = x;
+    }
+    return found >= 0 && access_coef(p, a, dim, p->naxes) ? -2 : found;
+}
+
+static bool same_inner(const struct geom *a, const struct geom *b) {
+    if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row ||
+        a->loose != b->loose)
+        return false;
+    for (int i = 0; i < a->n; i++)
+        if (a->at[i].dim != b->at[i].dim || a->at[i].div != b->at[i].div ||
+            a->at[i].mod != b->at[i].mod || (i < a->ninner && a->stride[i] != b->stride[i]))
+            return false;
+    return true;
+}
+
+bool nest_axes(const struct work *w, const struct access *made, uint64_t made_axes,
+               const struct access *used, uint64_t used_axes, int *map) {
+    const struct program *p = w->p;
+    uint64_t covered = 0, taken = 0;
+    for (int d = 0; d < p->buffer[made->buffer].ndims; d++) {
+        int a = lone_axis(p, made, d, made_axes), b = lone_axis(p, used, d, used_axes);
+        if (a == -2 || b == -2) return false;
+        if (a < 0 || b < 0) {
+            if (a != b || access_coef(p, made, d, p->naxes) != access_coef(p, used, d, p->naxes))
+                return false;
+            continue;
+        }
+        if (p->axis[a].extent != p->axis[b].extent || (covered >> b & 1) || (taken >> a & 1))
+            return false;
+        map[b] = a;
+        covered |= UINT64_C(1) << b;
+        taken |= UINT64_C(1) << a;
+    }
+    for (int b = 0; b < p->naxes; b++)
+        if ((used_axes >> b & 1) && !(covered >> b & 1)) {
+            if (p->axis[b].extent > 1) return false;
+            map[b] = b;
+        }
+    return !used->has_fill;
+}
+
+static void rename_access(struct program *p, struct access *a, const int *map, uint64_t axes) {
+    int n = p->naxes;
+    int rows = p->buffer[a->buffer].ndims;
+    int64_t *out = arena_array(&p->arena, (size_t)rows * (size_t)(n + 1) + 1, sizeof *out);
+    for (int d = 0; d < rows; d++) {
+        out[d * (n + 1) + n] = a->coef[d * (n + 1) + n];
+        for (int b = 0; b < n; b++)
+            out[d * (n + 1) + (axes >> b & 1 ? map[b] : b)] += a->coef[d * (n + 1) + b];
+    }
+    a->coef = out;
+}
+
+void stmt_rename(struct program *p, struct stmt *st, const int *map) {
+    uint64_t axes = 0;
+    rename_access(p, &st->dst, map, st->axes);
+    for (int r = 0; r < st->nreads; r++) rename_access(p, &st->read[r], map, st->axes);
+    for (int i = 0; i < st->nops; i++)
+        if (st->op[i].code == OP_AXIS) st->op[i].axis = map[st->op[i].axis];
+    for (int b = 0; b < p->naxes; b++)
+        if (st->axes >> b & 1) axes |= UINT64_C(1) << map[b];
+    st->axes = axes;
+}
+
+static void rename_task(struct work *w, struct task *t, const int *map) {
+    join_rename(w, t->stmt, map);
+    stmt_rename(w->p, &w->p->stmt[t->stmt], map);
+    for (int x = 0; x < t->needle->nx; x++)
+        if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where != IN_IMM) {
+            geom_make(w, t, &t->op[i]);
+            route_link(w, &t->op[i]);
+        }
+}
+
+int64_t nest_room(const struct work *w, const struct nest *n, int memory) {
+    int64_t all = w->capacity[memory];
+    return all == INT64_MAX ? all : all - n->reserved[memory];
+}
+
+bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
+    const struct stmt *made = &w->p->stmt[w->task[maker].stmt],
+                      *used = &w->p->stmt[w->task[core].stmt];
+    for (int a = 0; a < w->p->naxes; a++) map[a] = -1;
+    uint64_t taken = 0;
+    for (int r = 0; r < used->nreads; r++) /* axes that the read does not name keep their names */
+        if (used->read[r].has_fill && r == read) return false;
+    struct stmt probe = *used;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((used->axes >> a & 1) && !access_varies(w->p, &used->read[read], a))
+            probe.axes &= ~(UINT64_C(1) << a);
+    if (!nest_axes(w, &made->dst, made->axes, &used->read[read], probe.axes, map)) return false;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (map[a] < 0) map[a] = a;
+        if ((used->axes >> a & 1) && (taken >> map[a] & 1)) return false;
+        if (used->axes >> a & 1) taken |= UINT64_C(1) << map[a];
+    }
+    return true;
+}
+
+void nest_rename(struct work *w, struct nest *n, const int *map) {
+    int zero = n->core >= 0 ? w->task[n->core].init : -1;
+    if (n->core >= 0) rename_task(w, &w->task[n->core], map);
+    if (zero >= 0) stmt_rename(w->p, &w->p->stmt[zero], map);
+    if (n->init >= 0) rename_task(w, &w->task[n->init], map);
+    for (int i = 0; i < n->nchain; i++) rename_task(w, &w->task[n->chain[i]], map);
+    if (n->core < 0) return;
+    struct task *t = &w->task[n->core];
+    for (int i = 0; i < t->nops; i++) {
+        if (t->op[i].finish)
+            stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
+        if (t->op[i].begin) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].begin->task].stmt], map);
+    }
+    for (int i = 0; i < t->nafter; i++) {
+        struct task *f = &w->task[t->after[i]];
+        for (int k = 0; k < f->nops; k++)
+            if (f->op[k].begin)
+                stmt_rename(w->p, &w->p->stmt[w->task[f->op[k].begin->task].stmt], map);
+        rename_task(w, f, map);
+    }
+    uint64_t reductions = 0;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (t->reductions >> a & 1) reductions |= UINT64_C(1) << map[a];
+    t->reductions = reductions;
+}
+
+static int64_t task_grain(const struct task *t, int axis, bool *fixed) {
+    *fixed = false;
+    for (int x = 0; x < t->needle->nx; x++)
+        if (t->axis[x] == axis) {
+            *fixed = (t->needle->ranged[x] < 0 || t->needle->whole[x]) && t->needle->hi[x] > 1;
+            return t->needle->hi[x];
+        }
+    return 1;
+}
+
+int64_t nest_grain(const struct work *w, const struct nest *n, int axis) {
+    int64_t g = 0;
+    bool any = false;
+    for (int i = 0; i < n->nchain; i++) {
+        bool fixed;
+        int64_t t = task_grain(&w->task[n->chain[i]], axis, &fixed);
+        any |= fixed;
+        if (!g || t < g) g = t;
+    }
+    return !any && n->grain_most && g > n->grain_most ? n->grain_most : g;
+}
+
+/* A fixed extent on one side must be the other's too: they share the loops over grains. */
+static bool grains_agree(const struct work *w, const struct nest *n, const struct task *t) {
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
+        for (int i = 0; i < n->nchain; i++) {
+            bool f, g;
+            int64_t e = task_grain(&w->task[n->chain[i]], a, &f), h = task_grain(t, a, &g);
+            if ((f && h < e) || (g && e < h)) return false;
+            if (f && g && e != h) return false;
+        }
+    }
+    return true;
+}
+
+static bool same_queue(const struct work *w, int a, int b) {
+    return edge_find(w->m, a, -1, b).kind == EDGE_FREE &&
+           edge_find(w->m, b, -1, a).kind == EDGE_FREE;
+}
+
+/* Operands of a fused statement that come from home must be filled by its own queue, or by one that
+ * hardware interlocks. */
+static bool fills_are_local(struct work *w, const struct moves *moves, const struct task *t,
+                            const struct nest *n) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_LOCAL || o->read < 0) continue;
+        int b = st->read[o->read].buffer;
+        bool made = n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == b;
+        for (int k = 0; k < n->nchain; k++)
+            made |= w->p->stmt[w->task[n->chain[k]].stmt].dst.buffer == b;
+        if (made) continue;
+        for (int k = 0; k < moves->n; k++) {
+            const struct instr *in = moves->at[k].needle->in;
+            bool to = false;
+            for (int m = 0; m < in->nto; m++) to |= in->to[m] == o->memory;
+            if (to && !same_queue(w, in->queue, t->needle->in->queue)) return false;
+        }
+    }
+    return true;
+}
+
+/* Fills of a chain come straight from home. */
+static bool comes_by_route(const struct task *t, const struct nest *n, const struct work *w) {
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].in.n && chain_needs_hold(w, n, t, &t->op[i])) return true;
+    return false;
+}
+
+/* It follows nobody, but reads what only who makes it leaves there. */
+static bool left_alone(const struct task *t) {
+    bool handed = false;
+    for (int i = 0; i < t->nops; i++) handed |= t->op[i].handed;
+    return handed;
+}
+
+static bool touches(const struct stmt *st, int buffer) {
+    for (int r = 0; r < st->nreads; r++)
+        if (st->read[r].buffer == buffer) return true;
+    return false;
+}
+
+/* May task k follow the nest's statements grain by grain? Renames its axes when it may. */
+static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int k) {
+    struct task *t = &w->task[k];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct task *last = n->core >= 0 ? &w->task[n->core] : &w->task[n->chain[0]];
+    if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN ||
+        t->apart || join_has(w, t->stmt))
+        return false;
+    if (!same_queue(w, t->needle->in->queue, last->needle->in->queue) ||
+        last->needle->in->completes >= 0) /* it would have to wait */
+        return false;
+    int map[MAX_AXES], from = -1, reads = 0;
+    memset(map, -1, sizeof map);
+    for (int i = -1; i < n->nchain; i++) {
+        int maker = i < 0 ? n->core : n->chain[i];
+        if (maker < 0) continue;
+        const struct stmt *ms = &w->p->stmt[w->task[maker].stmt];
+        if (touches(ms, st->dst.buffer) || ms->dst.buffer == st->dst.buffer) return false;
+        for (int r = 0; r < st->nreads; r++) {
+            if (st->read[r].buffer != ms->dst.buffer) continue;
+            int again[MAX_AXES];
+            memset(again, -1, sizeof again);
+            if (!nest_axes(w, &ms->dst, ms->axes, &st->read[r], st->axes, again)) return false;
+            if (reads++ && memcmp(again, map, sizeof map)) return false;
+            memcpy(map, again, sizeof map);
+            from = maker;
+            const struct opnd *made = result_of(&w->task[maker]), *use = NULL;
+            for (int o = 0; o < t->nops; o++)
+                if (t->op[o].read == r && t->op[o].where == IN_LOCAL) use = &t->op[o];
+            if (!use || made->where != IN_LOCAL || use->memory != made->memory ||
+                !same_inner(&use->geom, &made->geom))
+                return false;
+        }
+    }
+    if (from < 0 || !fills_are_local(w, moves, t, n) || comes_by_route(t, n, w)) return false;
+    struct task saved = *t;
+    struct stmt before = *st;
+    before.read = arena_copy(&w->p->arena, st->read, sizeof *st->read * (size_t)st->nreads);
+    rename_task(w, t, map);
+    if (grains_agree(w, n, t)) return true;
+    *t = saved;
+    w->p->stmt[t->stmt] = before;
+    return false;
+}
+
+/* A core's result that others read too goes home whole; then nothing follows it grain by grain. */
+static bool stays(const struct work *w, const struct nest *n, int next) {
+    if (n->core < 0) return true;
+    if (n->nchain == MAX_CHAIN) return false;
+    int b = w->p->stmt[w->task[n->core].stmt].dst.buffer;
+    struct nest more = *n;
+    more.chain[more.nchain++] = next;
+    return !needs_home(w, &more, b);
+}
+
+static int next_task(const struct work *w, int at, int *where) {
+    for (int i = at + 1; i < w->norder; i++) {
+        int s = w->order[i];
+        if (w->task_of[s] == -2 || w->in_prepare[s]) continue;
+        *where = i;
+        return w->p->stmt[s].scope == w->p->stmt[w->order[at]].scope ? w->task_of[s] : -1;
+    }
+    return -1;
+}
+
+/* The statement that starts the core's result, when it stands just before it and writes the same
+ * tiles. */
+static bool starts(const struct work *w, int init, int core) {
+    if (init < 0 || core < 0) return false;
+    const struct task *a = &w->task[init], *b = &w->task[core];
+    if (a->reductions || !b->reductions || b->init >= 0 || b->needle->in->completes >= 0 ||
+        w->p->stmt[a->stmt].combine != COMBINE_SET)
+        return false;
+    const struct stmt *sa = &w->p->stmt[a->stmt], *sb = &w->p->stmt[b->stmt];
+    const struct opnd *ra = result_of(a), *rb = result_of(b);
+    if (sa->dst.buffer != sb->dst.buffer || ra->where != IN_LOCAL || ra->memory != rb->memory ||
+        !same_inner(&ra->geom, &rb->geom))
+        return false;
+    for (int i = 0; i < a->nops; i++) /* changed in place, it is read too */
+        if (a->op[i].read >= 0 && a->op[i].where == IN_LOCAL) return false;
+    return !touches(sb, sa->dst.buffer) &&
+           same_queue(w, a->needle->in->queue, b->needle->in->queue);
+}
+
+static bool adopt_init(struct work *w, int init, int core) {
+    int map[MAX_AXES];
+    memset(map, -1, sizeof map);
+    const struct stmt *sa = &w->p->stmt[w->task[init].stmt], *sb = &w->p->stmt[w->task[core].stmt];
+    if (!nest_axes(w, &sb->dst, sb->axes, &sa->dst, sa->axes, map)) return false;
+    rename_task(w, &w->task[init], map);
+    return true;
+}
+
+/* The zero fill inside an issue counts by the core's axes. */
+static bool align_zero(struct work *w, const struct task *t) {
+    if (t->init < 0) return true;
+    int map[MAX_AXES];
+    memset(map, -1, sizeof map);
+    struct stmt *zero = &w->p->stmt[t->init];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    if (!nest_axes(w, &st->dst, st->axes, &zero->dst, zero->axes, map)) return false;
+    stmt_rename(w->p, zero, map);
+    return true;
+}
+
+bool nests_make(struct work *w, const struct moves *moves) {
+    w->nest = arena_array(w->arena, 2 * (size_t)w->norder + 1, sizeof *w->nest); /* and parts */
+    for (int i = 0; i < w->norder; i++) {
+        int k = w->task_of[w->order[i]], at = i;
+        if (k < 0) continue;
+        if (!align_zero(w, &w->task[k])) {
+            task_demote(w, k, "its zero fill is addressed otherwise");
+            continue;
+        }
+        struct nest *n = &w->nest[w->nnests++];
+        *n = (struct nest){.core = -1,
+                           .init = -1,
+                           .first = w->order[i],
+                           .partner = -1,
+                           .given = -1,
+                           .next_part = -1};
+        int next = next_task(w, i, &at);
+        if (starts(w, k, next) && adopt_init(w, k, next)) {
+            n->init = k;
+            k = next;
+            i = at;
+        }
+        if (w->task[k].reductions || w->p->stmt[w->task[k].stmt].combine != COMBINE_SET ||
+            join_has(w, w->task[k].stmt))
+            n->core = k;
+        else
+            n->chain[n->nchain++] = k;
+        if (n->core < 0 && comes_by_route(&w->task[k], n, w)) {
+            task_demote(w, k,
+                        "an operand passes several memories, which only reductions' do so far");
+            w->nnests--;
+            continue;
+        }
+        if (n->core < 0 && left_alone(&w->task[k])) {
+            task_demote(w, k,
+                        "no memory leads to where it reads, and it cannot follow the instruction "
+                        "that leaves it there, "
+                        "tile by tile");
+            w->nnests--;
+            continue;
+        }
+        for (;;) {
+            next = next_task(w, i, &at);
+            if (next < 0 || !stays(w, n, next) || !fuse(w, moves, n, next)) break;
+            n->chain[n->nchain++] = next;
+            i = at;
+        }
+    }
+    return true;
+}
+
+bool nest_cut(struct work *w, const struct nest *n) {
+    int least = n->core >= 0 ? 0 : 1, half = n->nchain / 2;
+    for (int i = 0; i < n->nchain; i++) { /* half, one less, one more, and so on */
+        int at = half + (i % 2 ? -(i + 1) / 2 : i / 2);
+        if (at < least || at >= n->nchain || left_alone(&w->task[n->chain[at]])) continue;
+        w->task[n->chain[at]].apart = true;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,374 @@
+/* Copies that make operands direct: in the layout a needle wants, or indexed by the axes themselves
+ * (im2col, fused axes). */
+#include "scheduler/plan/work.h"
+#include <assert.h>
+#include <string.h>
+
+static void set(struct work *w, struct access *a, int dim, int axis, int64_t c) {
+    a->coef[dim * (w->p->naxes + 1) + axis] = c;
+}
+
+/* An axis of this extent that the set does not use yet: one of the program's, or a new one. */
+static int pick_axis(struct work *w, const char *name, int64_t extent, uint64_t *used) {
+    int a;
+    for (a = 0; a < w->p->naxes - w->nscopes; a++)
+        if (w->p->axis[a].extent == extent && !w->p->axis[a].sequential && !(*used >> a & 1)) break;
+    if (a == w->p->naxes - w->nscopes) a = rewrite_axis(w, unique_name(w, name, "x"), extent);
+    if (a >= 0) *used |= UINT64_C(1) << a;
+    return a;
+}
+
+/* A copy of what `stmt` reads: constants and inputs first, temporaries just before their reader, in
+ * the recurrence that gives them their values. */
+static void place_copy(struct work *w, int copy, int stmt, const struct access *read,
+                       bool prepare) {
+    enum role r = w->p->buffer[read->buffer].role;
+    int scope = recur_copy_scope(w, stmt, read);
+    bool first = !scope && (r == ROLE_IN || r == ROLE_CONST);
+    w->p->stmt[copy].scope = scope;
+    w->in_prepare[copy] = prepare && first;
+    rewrite_order(w, copy, first ? -1 : recur_copy_after(w, stmt, scope));
+}
+
+static void place_beside(struct work *w, int copy, int stmt, bool before) {
+    w->p->stmt[copy].scope = w->p->stmt[stmt].scope;
+    rewrite_order(w, copy, before ? recur_copy_after(w, stmt, w->p->stmt[stmt].scope) : stmt);
+}
+
+/* Of the indices that a dimension takes, every so manieth: what is between is not copied. Axes with
+ * one value do not count. */
+static int64_t every(const struct work *w, const struct stmt *st, const struct access *acc,
+                     int dim) {
+    int64_t g = 0;
+    for (int x = 0; x < w->p->naxes; x++) {
+        int64_t a = access_coef(w->p, acc, dim, x), b = g;
+        if (!(stmt_span(w, st) >> x & 1) || w->p->axis[x].extent == 1) continue;
+        for (g = a < 0 ? -a : a; b; b = a % b) {
+            a = g;
+            g = b;
+        }
+    }
+    return g > 1 ? g : 1;
+}
+
+/* What the statement reads, counted in such steps from the first index on. */
+static void count_in_steps(struct work *w, const struct stmt *st, struct access *acc, int dim,
+                           int64_t lo, int64_t step) {
+    for (int x = 0; x < w->p->naxes; x++) {
+        int64_t *c = &acc->coef[dim * (w->p->naxes + 1) + x];
+        if (stmt_span(w, st) >> x & 1) *c = w->p->axis[x].extent == 1 && *c % step ? 0 : *c / step;
+    }
+    int64_t *first = &acc->coef[dim * (w->p->naxes + 1) + w->p->naxes];
+    *first = (*first - lo) / step;
+}
+
+bool written_whole(const struct work *w, int buffer, int stmt) {
+    for (int k = 0; k < w->norder && w->order[k] != stmt; k++) {
+        const struct stmt *st = &w->p->stmt[w->order[k]];
+        if (st->dst.buffer == buffer && (!st->scope || st->scope == w->p->stmt[stmt].scope) &&
+            stmt_writes_whole(w->p, st))
+            return true;
+    }
+    return false;
+}
+
+bool pack_identity(struct work *w, int task, int operand) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[operand];
+    int stmt = t->stmt, read = o->read, old = w->p->stmt[stmt].read[read].buffer,
+        ndims = w->p->buffer[old].ndims;
+    const struct geom geom = o->geom;
+    const char *name = unique_name(w, w->p->buffer[old].name, "packed");
+    int64_t extent[MAX_DIMS], lo[MAX_DIMS], step[MAX_DIMS];
+    bool shifted = false,
+         given = w->p->buffer[old].role == ROLE_IN || w->p->buffer[old].role == ROLE_CONST;
+    if (w->p->buffer[old].size) return false; /* as long as it is when the program runs */
+    if (!given && recur_moves(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read])) return false;
+    for (int d = 0; d < ndims; d++) {
+        int64_t hi;
+        access_range(w->p, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d, &lo[d], &hi);
+        extent[d] = w->p->buffer[old].extent[d];
+        step[d] = every(w, &w->p->stmt[stmt], &w->p->stmt[stmt].read[read], d);
+        if (lo[d] < 0 || hi >= extent[d]) shifted = true;
+        if (lo[d] < 0 || hi >= extent[d] || step[d] > 1 || geom.live >> d & 1)
+            extent[d] = (hi - lo[d]) / step[d] + 1;
+        else
+            lo[d] = 0;
+    }
+    int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, extent);
+    if (made < 0) return false;
+    uint64_t used = 0;
+    int axis[MAX_DIMS];
+    for (int d = 0; d < ndims; d++)
+        if ((axis[d] = pick_axis(w, name, extent[d], &used)) < 0) return false;
+    struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
+    for (int d = 0; d < ndims; d++) {
+        set(w, &dst, d, axis[d], 1);
+        set(w, &src, d, axis[d], step[d]);
+        set(w, &src, d, w->p->naxes, lo[d]);
+    }
+    struct access *acc = &w->p->stmt[stmt].read[read];
+    src.has_fill = acc->has_fill && shifted;
+    src.fill = acc->fill;
+    int copy = rewrite_copy(w, dst, src, used);
+    acc = &w->p->stmt[stmt].read[read];
+    acc->buffer = made;
+    acc->coef = arena_copy(&w->p->arena, acc->coef,
+                           sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
+    for (int d = 0; d < ndims; d++) count_in_steps(w, &w->p->stmt[stmt], acc, d, lo[d], step[d]);
+    if (shifted) acc->has_fill = false;
+    place_copy(w, copy, stmt, &src, w->p->buffer[old].role == ROLE_CONST);
+    home_pack(w, made, &geom);
+    return true;
+}
+
+struct index_dim {
+    int axis, x; /* fused needle axis; -1 */
+    int64_t extent;
+    bool alone;
+};
+
+/* How far one step along an axis moves in the operand, as the needle lays it out: a stride that may
+ * be chosen is the slowest. */
+static int64_t needle_stride(const struct task *t, const struct opnd *o, int axis) {
+    for (int i = 0; i < o->form.n; i++)
+        if (t->axis[o->form.digit[i].x] == axis)
+            return o->form.digit[i].free_stride >= 0 ? INT64_MAX : o->form.digit[i].stride;
+    return 0;
+}
+
+/* An operand that is read where it lies must lie as the needle says: its last indices in the
+ * needle's order. */
+static void order_as_needle(const struct task *t, const struct opnd *o, struct index_dim *dim,
+                            int n) {
+    for (int i = 1; i < n; i++)
+        for (int k = i;
+             k > 0 && needle_stride(t, o, dim[k - 1].axis) < needle_stride(t, o, dim[k].axis);
+             k--) {
+            struct index_dim x = dim[k];
+            dim[k] = dim[k - 1];
+            dim[k - 1] = x;
+        }
+}
+
+static int index_dims(const struct work *w, const struct task *t, const struct opnd *o,
+                      const struct access *acc, struct index_dim *out) {
+    const struct program *p = w->p;
+    int n = 0;
+    uint64_t done = 0, fused = 0, needle = 0, mask = p->stmt[t->stmt].axes;
+    for (int x = 0; x < t->needle->nx; x++) {
+        for (int i = 0; t->group[x].n > 1 && i < t->group[x].n; i++)
+            fused |= UINT64_C(1) << t->group[x].axis[i];
+        if (t->group[x].n == 1) needle |= UINT64_C(1) << t->axis[x];
+    }
+    int first = 0;
+    for (int pass = 0; pass < 2; first = n, pass++) { /* the needle's axes innermost */
+        for (int d = 0; d < p->buffer[acc->buffer].ndims; d++)
+            for (int a = 0; a < p->naxes; a++)
+                if (access_coef(p, acc, d, a) && (mask >> a & 1) && !((done | fused) >> a & 1) &&
+                    (int)(needle >> a & 1) == pass) {
+                    if (n == MAX_DIMS) return -1;
+                    done |= UINT64_C(1) << a;
+                    out[n++] = (struct index_dim){a, -1, p->axis[a].extent, false};
+                }
+        if (pass == 1 && o->where == IN_HOME) order_as_needle(t, o, out + first, n - first);
+    }
+    for (int x = 0; x < t->needle->nx; x++) {
+        bool varies = false, digit = false;
+        for (int i = 0; i < t->group[x].n; i++)
+            varies |= access_varies(p, acc, t->group[x].axis[i]);
+        for (int i = 0; i < o->form.n; i++) digit |= o->form.digit[i].x == x;
+        if (n == MAX_DIMS) return -1;
+        if (t->group[x].n > 1 && varies)
+            out[n++] = (struct index_dim){t->axis[x], x, p->axis[t->axis[x]].extent, false};
+        bool moves = varies || (t->axis[x] >= 0 && access_varies(p, acc, t->axis[x]));
+        if (o->expand && digit && t->axis[x] >= 0 && !moves) {
+            out[n++] = (struct index_dim){t->axis[x], -1, p->axis[t->axis[x]].extent, false};
+            if (n == MAX_DIMS) return -1;
+        }
+        if (t->axis[x] < 0 && digit && t->needle->hi[x] > 1)
+            out[n++] = (struct index_dim){-1, x, 1, true};
+    }
+    return n;
+}
+
+/* Indices by the statement's own axes (members of fused ones): what the copy uses. */
+static struct access spread(struct work *w, const struct task *t, int buffer,
+                            const struct index_dim *dim, int n) {
+    struct access a = rewrite_access(w, buffer);
+    for (int d = 0; d < n; d++) {
+        int64_t c = 1;
+        if (dim[d].alone) continue;
+        if (dim[d].x < 0) {
+            set(w, &a, d, dim[d].axis, 1);
+            continue;
+        }
+        const struct group *g = &t->group[dim[d].x];
+        for (int i = g->n - 1; i >= 0; i--) {
+            set(w, &a, d, g->axis[i], c);
+            c *= w->p->axis[g->axis[i]].extent;
+        }
+    }
+    return a;
+}
+
+static struct access direct(struct work *w, int buffer, const struct index_dim *dim, int n) {
+    struct access a = rewrite_access(w, buffer);
+    for (int d = 0; d < n; d++)
+        if (!dim[d].alone) set(w, &a, d, dim[d].axis, 1);
+    return a;
+}
+
+static uint64_t axes_of(const struct program *p, const struct access *a) {
+    uint64_t out = 0;
+    for (int x = 0; x < p->naxes; x++)
+        if (access_varies(p, a, x)) out |= UINT64_C(1) << x;
+    return out;
+}
+
+/* Room in the home memory for one more buffer, whose tiles may yet be padded. */
+static bool has_room(const struct work *w, const int64_t *extent, int n, enum type type) {
+    double bytes = 2 * (double)type_size(type);
+    for (int i = 0; i < n; i++) bytes *= (double)extent[i];
+    for (int b = 0; b < w->p->nbuffers; b++)
+        bytes += (double)w->home[b].elements * (double)type_size(w->p->buffer[b].type);
+    int64_t size = w->m->memory[w->m->home].size;
+    return size < 0 || bytes <= (double)size;
+}
+
+bool pack_by_axes(struct work *w, int task, int operand, bool write) {
+    struct task *t = &w->task[task];
+    struct opnd *o = &t->op[operand];
+    struct index_dim dim[MAX_DIMS];
+    const struct access *acc = task_access(w, t, o, write);
+    int stmt = t->stmt, old = acc->buffer, n = index_dims(w, t, o, acc, dim);
+    if (n < 1 || (write && t->init >= 0 && w->p->stmt[t->init].dst.buffer != old)) return false;
+    int64_t extent[MAX_DIMS];
+    for (int i = 0; i < n; i++) extent[i] = dim[i].extent;
+    if (!has_room(w, extent, n, w->p->buffer[old].type)) return false;
+    int made = rewrite_buffer(w, unique_name(w, w->p->buffer[old].name, "by_axes"),
+                              w->p->buffer[old].type, ROLE_TEMP, n, extent);
+    if (made < 0) return false;
+    t = &w->task[task];
+    o = &t->op[operand];
+    struct access *at = task_access(w, t, o, write);
+    struct access far = spread(w, t, made, dim, n), home = *at;
+    uint64_t axes =
+        (axes_of(w->p, &home) | axes_of(w->p, &far)) & ~recur_axes(w, &w->p->stmt[stmt]);
+    home.coef =
+        arena_copy(&w->p->arena, at->coef,
+                   sizeof *at->coef * (size_t)w->p->buffer[old].ndims * (size_t)(w->p->naxes + 1));
+    if (write) {
+        if (t->init < 0 && o->accumulates) {
+            int in = rewrite_copy(w, far, home, axes);
+            place_beside(w, in, stmt, true);
+        }
+        home.has_fill = false;
+        place_beside(w, rewrite_copy(w, home, far, axes), stmt, false);
+    } else {
+        bool prepare = w->p->buffer[old].role == ROLE_CONST;
+        int copy = rewrite_copy(w, far, home, axes);
+        place_copy(w, copy, stmt, &home, prepare);
+    }
+    t = &w->task[task];
+    o = &t->op[operand];
+    *task_access(w, t, o, write) = direct(w, made, dim, n);
+    if (write && t->init >= 0) w->p->stmt[t->init].dst = direct(w, made, dim, n);
+    for (int i = 0; i < n; i++)
+        if (dim[i].alone) o->alone_dim[dim[i].x] = i;
+    return true;
+}
+
+bool pack_argument(struct work *w, struct access *read, int stmt, const struct geom *g) {
+    int old = read->buffer, ndims = w->p->buffer[old].ndims, axis[MAX_DIMS];
+    struct buffer b = w->p->buffer[old];
+    uint64_t used = 0;
+    const char *name = unique_name(w, b.name, "packed");
+    if ((b.role != ROLE_IN && b.role != ROLE_CONST) || b.size || w->fallback < 0) return false;
+    int made = rewrite_buffer(w, name, b.type, ROLE_TEMP, ndims, b.extent);
+    if (made < 0) return false;
+    for (int d = 0; d < ndims; d++)
+        if ((axis[d] = pick_axis(w, name, b.extent[d], &used)) < 0) return false;
+    struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
+    for (int d = 0; d < ndims; d++) {
+        set(w, &dst, d, axis[d], 1);
+        set(w, &src, d, axis[d], 1);
+    }
+    int copy = rewrite_copy(w, dst, src, used);
+    w->p->stmt[stmt].read[0].buffer = made;
+    place_copy(w, copy, stmt, &src, b.role == ROLE_CONST);
+    home_pack(w, made, g);
+    return true;
+}
+
+bool pack_whole(struct work *w, int argument, int temporary, bool load) {
+    uint64_t used = 0;
+    int axis[MAX_DIMS], n = w->p->buffer[argument].ndims;
+    for (int d = 0; d < n; d++)
+        if ((axis[d] = pick_axis(w, w->p->buffer[temporary].name, w->p->buffer[argument].extent[d],
+                                 &used)) < 0)
+            return false;
+    struct access a = rewrite_access(w, argument), t = rewrite_access(w, temporary);
+    for (int d = 0; d < n; d++) {
+        set(w, &a, d, axis[d], 1);
+        set(w, &t, d, axis[d], 1);
+    }
+    if (load) rewrite_order(w, rewrite_copy(w, t, a, used), -1);
+    rewrite_order(w, rewrite_copy(w, a, t, used), -2);
+    return true;
+}
+
+/* The last statement in order that writes the buffer, if all that do stand in one scope and nobody
+ * reads it before; -1 otherwise. */
+static int last_writer(const struct work *w, int buffer) {
+    int last = -1;
+    bool read = false;
+    for (int k = 0; k < w->norder; k++) {
+        const struct stmt *st = &w->p->stmt[w->order[k]];
+        if (st->dst.buffer == buffer) {
+            if (read || (last >= 0 && w->p->stmt[last].scope != st->scope)) return -1;
+            last = w->order[k];
+            continue;
+        }
+        for (int r = 0; r < st->nreads; r++) read |= st->read[r].buffer == buffer;
+    }
+    return last;
+}
+
+/* All elements that statements have set, after the last of them. */
+static void copy_set(struct work *w, int to, int from, int last) {
+    bool whole = written_whole(w, from, last) || stmt_writes_whole(w->p, &w->p->stmt[last]);
+    for (int s = 0, n = w->p->nstmts; s < n; s++) {
+        const struct stmt *st = &w->p->stmt[s];
+        if (st->dst.buffer != from || st->combine != COMBINE_SET ||
+            (whole && !stmt_writes_whole(w->p, st)))
+            continue;
+        struct access there = st->dst, here = st->dst;
+        struct stmt made = *st;
+        here.buffer = to;
+        int copy = rewrite_copy(w, here, there, made.axes);
+        w->p->stmt[copy].where = made.where;
+        w->p->stmt[copy].nwhere = made.nwhere;
+        place_beside(w, copy, last, false);
+        if (whole) return;
+    }
+}
+
+bool pack_between(struct work *w, int old) {
+    struct buffer b = w->p->buffer[old];
+    int last = last_writer(w, old);
+    if (w->fallback < 0 || last < 0 || b.size || !has_room(w, b.extent, b.ndims, b.type))
+        return false;
+    const char *name = unique_name(w, b.name, "made");
+    int made = rewrite_buffer(w, name, b.type, ROLE_TEMP, b.ndims, b.extent);
+    if (made < 0) return false;
+    for (int s = 0; s < w->p->nstmts; s++) {
+        struct stmt *st = &w->p->stmt[s];
+        if (st->dst.buffer != old) continue;
+        st->dst.buffer = made;
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer == old) st->read[r].buffer = made;
+    }
+    copy_set(w, old, made, last);
+    return true;
+}

@@ -1,0 +1,221 @@
+/* Fills in parts. A copy that the loops inside it walk piece by piece is filled piece by piece too,
+ * each just before it is first used: the instructions begin after the first piece, an outer fill is
+ * spread over the steps of the inner ones, and a slot may be filled again while its other pieces
+ * are still in use. Nothing is peeled: a fill that belongs to the first iteration of a loop stands
+ * in a loop that runs once then, and not at all otherwise. */
+#include "scheduler/plan/price_int.h"
+#include <math.h>
+#include <string.h>
+
+static const struct access *read_of(const struct work *w, const struct task *t,
+                                    const struct opnd *o) {
+    return &w->p->stmt[t->stmt].read[o->read];
+}
+
+/* Alone, in unit steps, unpadded. */
+static bool moves_alone(const struct work *w, const struct task *t, const struct access *acc,
+                        int dim, int axis) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    struct region r;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (a != axis && (st->axes >> a & 1) && w->p->axis[a].extent > 1 &&
+            access_coef(w->p, acc, dim, a))
+            return false;
+    region_padding(w->p, st, acc, &r);
+    return access_coef(w->p, acc, dim, axis) == 1 && !r.pad_lo[dim] && !r.pad_hi[dim];
+}
+
+/* The one dimension along which the axis cuts the operand in pieces that share nothing; -1. */
+static int cut_dim(const struct work *w, const struct task *t, const struct opnd *o, int axis) {
+    const struct access *acc = read_of(w, t, o);
+    int found = -1;
+    if (o->geom.repeat_axis == axis) return -1;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        if (!access_coef(w->p, acc, d, axis)) continue;
+        if (found >= 0 || !moves_alone(w, t, acc, d, axis)) return -1;
+        found = d;
+    }
+    return found;
+}
+
+bool cut_axis(const struct work *w, const struct plan *p, const struct task *t,
+              const struct opnd *o, int axis, int from, int to) {
+    struct asked *a = o >= t->op && o < t->op + t->nops ? plan_asked(p, t) : NULL;
+    uint8_t *known = a ? &a->cut[o - t->op][axis] : NULL;
+    int dim = known && *known ? *known - 2 : cut_dim(w, t, o, axis);
+    if (known) *known = (uint8_t)(dim + 2);
+    for (int i = from; i < to && dim >= 0; i++)
+        if (p->loop[i].axis == axis && p->loop[i].tile % o->geom.block[dim]) return false;
+    return dim >= 0;
+}
+
+bool parts_keep(const struct work *w, const struct plan *p, const struct task *t,
+                const struct opnd *o, const struct hold *h, int depth, int credits) {
+    double parts = 1;
+    uint64_t seen = 0;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (access_varies(w->p, read_of(w, t, o), a) &&
+            !(h->ring && a == p->loop[h->depth - 1].axis) &&
+            plan_least(w, p, a, h->depth) != plan_tile(w, p, a, h->depth))
+            return false;
+    for (int i = h->depth; i < depth; i++) {
+        int a = p->loop[i].axis;
+        if ((seen >> a & 1) || !cut_axis(w, p, t, o, a, h->depth, depth)) continue;
+        seen |= UINT64_C(1) << a;
+        parts *= (double)(plan_least(w, p, a, h->depth) / plan_tile(w, p, a, depth));
+    }
+    return parts >= credits;
+}
+
+static double inner_trips(const struct pricing *c, int axis, int depth) {
+    int64_t leaf = plan_tile(c->w, c->plan, axis, c->plan->nloops);
+    return (double)((plan_tile(c->w, c->plan, axis, depth) + leaf - 1) / leaf);
+}
+
+struct pieces { /* of a copy: how many between its own depth and the pacer's, and inside of that */
+    double outer, inner, cycles; /* cycles: of one */
+};
+
+static struct pieces pieces_of(const struct pricing *c, const struct task *t,
+                               const struct stream *s, int depth, const int *axis, int inner) {
+    const struct opnd *o = &t->op[s->operand];
+    struct pieces n = {.outer = 1, .inner = 1};
+    struct plan cut;
+    uint64_t seen = 0;
+    double most = 1; /* pieces of the largest tile */
+    memcpy(cut.loop, c->plan->loop, sizeof cut.loop[0] * (size_t)s->depth);
+    cut.nloops = s->depth;
+    cut.tiling = NULL;
+    for (int i = s->depth; i < depth; i++) {
+        int a = c->plan->loop[i].axis;
+        if (!cut_axis(c->w, c->plan, t, o, a, s->depth, depth)) continue;
+        cut.loop[cut.nloops++] = c->plan->loop[i];
+        if (!(seen >> a & 1)) {
+            n.outer *= plan_tiles(c->w, c->plan, a, depth) / plan_tiles(c->w, c->plan, a, s->depth);
+            most *= ceil((double)plan_tile(c->w, c->plan, a, s->depth) /
+                         (double)plan_tile(c->w, c->plan, a, depth));
+        }
+        seen |= UINT64_C(1) << a;
+    }
+    for (int k = 0; k < inner; k++) {
+        if (!cut_axis(c->w, c->plan, t, o, axis[k], 0, c->plan->nloops)) continue;
+        n.inner *= inner_trips(c, axis[k], depth);
+        cut.loop[cut.nloops++] = (struct loop){
+            axis[k], plan_tile(c->w, c->plan, axis[k], c->plan->nloops), LOOP_SEQUENTIAL};
+    }
+    n.cycles = s->cycles / (n.outer * n.inner);
+    if (cut.nloops == s->depth) return n;
+    struct copy one = copy_part_price(c->w, c->moves, c->plan, t, o, read_of(c->w, t, o), s->depth,
+                                      c->plan->hold[s->operand].fill_by, &cut);
+    if (one.in) n.cycles *= fmax(1, one.cycles * most * n.inner / s->largest);
+    return n;
+}
+
+/* Several tokens are on their way for one slot: the syncs must hold them, and hold up who pushes.
+ */
+bool counts_tokens(const struct machine *m, int queue, int user) {
+    for (int way = 0; way < 2; way++) {
+        struct edge e = way ? edge_of_queue(m, user, queue) : edge_of_queue(m, queue, user);
+        if (e.kind == EDGE_FREE) continue;
+        if (e.kind != EDGE_TOKEN || e.first >= 0 || m->sync[e.sync].memory >= 0) return false;
+    }
+    return true;
+}
+
+static bool possible(const struct pricing *c, const struct flow *f, int inner) {
+    const struct nest *n = c->nest;
+    const struct task *t = &c->w->task[n->core];
+    int axis[2];
+    if (c->plan->is_static || n->partner >= 0 || n->nprefix > 0 || n->part_n || f->depth < 0)
+        return false;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].operand < 0 || c->fill[i].user != t->needle->in->queue ||
+            !(c->w->counts[c->fill[i].queue] >> c->fill[i].user & 1))
+            return false;
+    for (int i = 0; i < t->nops; i++) /* the loops inside must be those that stay where they are */
+        if (inner && t->op[i].where == IN_LOCAL && c->plan->hold[i].depth > f->depth) return false;
+    return c->plan->depth_out <= f->depth && plan_plain(c->w, n, c->plan, axis) >= inner;
+}
+
+/* An outer copy's pieces come between those of the pacer. */
+static double outer_piece_waits(const struct pricing *c, const struct flow *f,
+                                const struct stream *s, const struct pieces *n, double load,
+                                double step, double begin, double wait) {
+    const struct task *t = &c->w->task[c->nest->core];
+    double here = n->cycles * n->inner,
+           short_step = n->outer > 1 ? step : step * pipe_boundary(c, s->depth, f->depth);
+    bool kept = (s->slots > 1 && plan_least_inner(c->w, c->plan, s->depth, f->depth) >= f->slots) ||
+                parts_keep(c->w, c->plan, t, &t->op[s->operand], &c->plan->hold[s->operand],
+                           f->depth, f->slots);
+    if (s->trips > 1 && !kept) return (s->trips - 1) * (here + load + f->latency);
+    double late = fmax(load + here, (short_step + begin + here + f->latency) / f->slots);
+    return (s->trips * n->outer - 1) * fmax(0, late - short_step - wait);
+}
+
+double parts_waits(const struct pricing *c, const struct flow *f, int inner, double exec,
+                   double *lead) {
+    const struct task *t = &c->w->task[c->nest->core];
+    double turns = 1, first = 0, start = 0, waits = 0, step = exec / f->steps, begin = 0, load = 0,
+           total = 0;
+    struct pieces n[MAX_OPERANDS];
+    int axis[2];
+    *lead = INFINITY;
+    if (!possible(c, f, inner)) return INFINITY;
+    plan_plain(c->w, c->nest, c->plan, axis);
+    for (int k = 0; k < inner; k++) turns *= inner_trips(c, axis[k], f->depth);
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *s = &c->fill[i];
+        n[i] = pieces_of(c, t, s, f->depth, axis, inner);
+        first += n[i].cycles * n[i].inner;
+        start += n[i].cycles;
+        total += s->trips * s->often * n[i].outer * n[i].inner * n[i].cycles;
+        if (s->periods > 1 && !parts_keep(c->w, c->plan, t, &t->op[s->operand],
+                                          &c->plan->hold[s->operand], f->depth, f->slots))
+            waits += (s->periods - 1) * (s->largest + s->latency);
+        if (s->depth == f->depth) begin += n[i].cycles;
+        if (s->depth == f->depth) load += n[i].cycles * n[i].inner;
+    }
+    *lead = f->latency + fmax(start, first - step * (turns - 1) / turns);
+    double wait = fmax(0, fmax(load, (step + begin + f->latency) / f->slots) - step);
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].depth < f->depth)
+            waits += outer_piece_waits(c, f, &c->fill[i], &n[i], load, step, begin, wait);
+    if (f->steps > 1) waits += pipe_bus_waits(c, f, step, turns) - pipe_bus_waits(c, f, step, 1);
+    return fmax(waits + wait * (f->steps - 1) * f->often, total - exec - (*lead - f->latency));
+}
+
+/* ---- the question ---- */
+
+void parts_ask(struct work *w, const struct moves *moves, int nest) {
+    static const char *const text[] = {"whole", "in parts", "in parts of an inner loop",
+                                       "in parts of two inner loops"};
+    struct nest *n = &w->nest[nest];
+    struct plan plan[4];
+    struct candidate c[4];
+    int count = 0;
+    if (n->core < 0 || n->plan.is_static || n->partner >= 0 || n->nprefix) return;
+    for (int k = 0; k < 4; k++) {
+        plan[count] = n->plan;
+        plan[count].tiling = NULL;
+        plan[count].parts = k;
+        if (!plan_price(w, moves, n, &plan[count])) continue;
+        double cycles = plan_simulated(w, moves, nest, &plan[count]), scale = 1;
+        if (cycles > 0) scale = cycles / plan[count].predicted;
+        c[count] = (struct candidate){text[k], plan[count].cycles * scale, NULL};
+        count++;
+    }
+    if (count < 2) return;
+    struct question q = {QUESTION_PARTS,
+                         arena_printf(w->arena, "fills of statement %d", w->task[n->core].stmt),
+                         count, 0, c};
+    int answer = 0;
+    for (int k = 1; k < count; k++)
+        if (c[k].cost < c[answer].cost) answer = k;
+    if (w->decider) answer = decide(w->decider, &q);
+    if (answer >= 0 && answer < count) n->plan = plan[answer];
+    struct text *t = w->options ? w->options->explain : NULL;
+    for (int k = 0; t && k < count; k++)
+        text_printf(t, "%s%s %.0f cycles%s", k ? ", " : "  fills ", c[k].text, c[k].cost,
+                    k == answer ? " (taken)" : "");
+    if (t) text_printf(t, "\n");
+}

@@ -1,0 +1,637 @@
+/* Plans: sizes of tiles, footprints, capacity and cost (docs/scheduling.md, "Cost"). */
+#include "scheduler/plan/price_int.h"
+#include "scheduler/plan/needs.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+    MAX_UNROLLED = 96,
+    UNDER_WAY = 6 /* grains of tiles behind one another, while stores have their latency */
+};
+static const double PORT_WEIGHT = 0.02,
+                    CONTENTION = 4; /* pipes that are half filled are hardly waited for */
+
+int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
+    if (nd->ranged[x] < 0 || nd->whole[x]) return nd->hi[x];
+    int64_t hi = nd->hi[x], step = nd->step[x];
+    if (tile <= hi) return (tile + step - 1) / step * step;
+    int64_t parts = (tile + hi - 1) / hi, leaf = (tile + parts - 1) / parts;
+    return (leaf + step - 1) / step * step;
+}
+
+static bool is_local(const struct opnd *o) {
+    return o->where == IN_LOCAL;
+}
+
+bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan *p, int i) {
+    if (n->core < 0) return false;
+    const struct task *t = &w->task[n->core];
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        if (!is_local(o) || !graph_is_static(w->m, o->memory) || p->hold[k].depth > i) continue;
+        const struct access *acc =
+            o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
+        if (access_varies(w->p, acc, p->loop[i].axis)) return true;
+    }
+    return false;
+}
+
+void charge(struct pricing *c, const struct instr *in, double times, double cycles, double bytes) {
+    double width =
+        (double)(c->w->m->queue[in->queue].width > 0 ? c->w->m->queue[in->queue].width : 1);
+    c->queue[in->queue] += times * cycles / width;
+    if (in->bus >= 0 && c->w->m->bus[in->bus].rate > 0)
+        c->bus[in->bus] += bytes / c->w->m->bus[in->bus].rate;
+}
+
+struct transfer { /* of a hold, over the whole nest; copy.in NULL: no move does it */
+    struct copy copy;
+    double trips, often, share, bytes; /* share: of its elements that are moved, on average */
+};
+
+static struct transfer transfer_of(const struct pricing *c, const struct task *t,
+                                   const struct opnd *o, const struct access *acc, bool fill,
+                                   const struct hold *h) {
+    int depth = h->depth;
+    struct transfer x = {.copy = copy_price(c->w, c->moves, c->plan, t, o, acc, fill, depth,
+                                            fill ? h->fill_by : h->drain_by),
+                         .often = 1};
+    if (h->ring) price_rows(c, t, o, acc, h, &x.copy);
+    if (!x.copy.in) return x;
+    x.trips = plan_trips(c->w, c->plan, depth);
+    double moved = plan_traffic(c->w, c->plan, t, acc, depth);
+    if (keeps_part(h)) {
+        double all = moved;
+        moved = hold_traffic(c->w, c->nest, c->plan, t, o, acc, h);
+        if (h->pinned) x.often = moved / all;
+    }
+    int stored = !fill && o->finish ? finish_buffer(c->w, o->finish) : acc->buffer;
+    x.bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
+    x.share = fmin(1, moved / (x.trips * x.often * x.copy.elements));
+    return x;
+}
+
+static void charge_transfer(struct pricing *c, const struct transfer *x) {
+    charge(c, x->copy.in, x->trips * x->often,
+           x->copy.issues + (x->copy.cycles - x->copy.issues) * x->share, x->bytes);
+}
+
+/* One transfer of a hold: false where no move does it. */
+static bool on_route(const struct opnd *o) {
+    return o->in.n || o->out.n || o->from || o->to;
+}
+
+int slots_held(const struct machine *m, const struct instr *in, const struct instr *user,
+               bool routed, int most) {
+    struct edge there = edge_find(m, in->queue, in->completes, user->queue),
+                back = edge_find(m, user->queue, user->completes, in->queue);
+    for (; most > 1 && there.kind != EDGE_FREE; most--) {
+        bool turns = edge_rotates(m, &there, most) || edge_rotates(m, &back, most);
+        if (edge_holds(m, &there, most) && edge_holds(m, &back, most) && !(turns && routed)) break;
+    }
+    return most;
+}
+
+int operand_slots(struct work *w, const struct moves *moves, const struct plan *p,
+                  const struct task *t, const struct opnd *o, const struct access *acc, int depth,
+                  int most) {
+    const struct instr *in = copy_price(w, moves, p, t, o, acc, !o->writes, depth, 0).in;
+    return in ? slots_held(w->m, in, t->needle->in, on_route(o), most) : most;
+}
+
+static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
+                           const struct access *acc, bool fill, const struct hold *h,
+                           const struct instr **user) {
+    int depth = h->depth, slots = h->slots;
+    struct transfer x = transfer_of(c, t, o, acc, fill, h);
+    struct copy f = x.copy;
+    const struct instr *in = f.in;
+    if (!in) return false;
+    double trips = x.trips, often = x.often, share = x.share;
+    charge_transfer(c, &x);
+    if (fill ? !o->from : !o->to) c->plan->bytes += x.bytes;
+    const struct instr *next = *user;
+    struct edge there = edge_find(c->w->m, in->queue, in->completes, next->queue),
+                back = edge_find(c->w->m, next->queue, next->completes, in->queue);
+    *user = in;
+    if (there.kind == EDGE_NONE || back.kind == EDGE_NONE) return false;
+    if (there.kind == EDGE_FREE) return true;
+    if (keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1)) return false;
+    if (h->ring && !price_ring(c, t, o, acc, h)) return false;
+    if (slots_held(c->w->m, in, next, on_route(o), slots) < slots) return false;
+    const struct edge *credit = fill ? &back : &there; /* one for each slot */
+    if (credit->kind == EDGE_TOKEN && !edge_rotates(c->w->m, credit, slots) &&
+        c->w->m->sync[credit->sync].depth >= 0 && slots > c->w->m->sync[credit->sync].depth)
+        return false;
+    if (fill && back.first >= 0 && trips > 1) { /* the user waits for itself before it releases */
+        double latency;
+        instr_times(c->w->m, next, t->needle->bound, NULL, &latency, NULL, NULL);
+        c->bubble += (trips - 1) * latency;
+    }
+    bool own = o >= t->op && o < t->op + t->nops && !o->in.n;
+    struct stream stream = {.operand = own ? (int)(o - t->op) : -1,
+                            .queue = in->queue,
+                            .user = next->queue,
+                            .bus = in->bus,
+                            .depth = depth,
+                            .slots = h->slots,
+                            .trips = trips,
+                            .cycles = f.issues + (f.cycles - f.issues) * share,
+                            .latency = f.latency,
+                            .issues = f.issues,
+                            .often = often,
+                            .periods = h->ring && ring_waits(c->w, c->nest, c->plan, t, o, acc, h)
+                                           ? plan_trips(c->w, c->plan, depth - 1)
+                                           : 1,
+                            .largest = f.cycles};
+    if (fill && !o->writes) {
+        c->fill[c->nfills++] = stream;
+        return true;
+    }
+    if (!fill) c->drain = stream;
+    double each = f.cycles * share + f.latency;
+    if (h->slots == 1 && trips > 1) c->bubble += (trips - 1) * each;
+    if (!fill) c->tail += each;
+    if (fill) c->bubble += each;
+    return true;
+}
+
+/* What operand i reads, from its own memory outwards. */
+static bool price_route(struct pricing *c, const struct task *t, int i, const struct access *acc) {
+    const struct opnd *o = &t->op[i];
+    const struct hold *h = &c->plan->hold[i];
+    const struct instr *user = t->needle->in;
+    if (!price_transfer(c, t, o, acc, true, h, &user)) return false;
+    for (int k = o->in.n - 1; k >= 0 && !o->writes; k--) {
+        o = o->from;
+        h = &c->plan->via[i][k];
+        if (!price_transfer(c, t, o, acc, true, h, &user)) return false;
+    }
+    return true;
+}
+
+/* A result, from its own memory home. */
+static bool price_way(struct pricing *c, const struct task *t, int i) {
+    const struct hold *h = &c->plan->hold[i];
+    const struct access *acc = &c->w->p->stmt[t->stmt].dst;
+    const struct instr *user = t->needle->in;
+    for (const struct opnd *o = &t->op[i]; o; o = o->to)
+        if (!price_transfer(c, t, o, acc, false, h, &user)) return false;
+    return true;
+}
+
+/* Before the task. */
+static bool chain_makes(const struct work *w, const struct nest *n, const struct task *t,
+                        int buffer) {
+    if (n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == buffer) return true;
+    for (int i = 0; i < n->nchain && &w->task[n->chain[i]] != t; i++)
+        if (w->p->stmt[w->task[n->chain[i]].stmt].dst.buffer == buffer) return true;
+    return false;
+}
+
+bool chain_needs_hold(const struct work *w, const struct nest *n, const struct task *t,
+                      const struct opnd *o) {
+    if (o->where != IN_LOCAL) return false;
+    if (o->read < 0) return true;
+    return !chain_makes(w, n, t, w->p->stmt[t->stmt].read[o->read].buffer);
+}
+
+static int chain_least(const struct work *w, const struct moves *moves, const struct nest *n,
+                       const struct task *t, const struct opnd *o) {
+    if (!o->writes || !needs_home(w, n, w->p->stmt[t->stmt].dst.buffer)) return 1;
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        for (int k = 0; k < in->nfrom; k++)
+            if (in->from[k] == o->memory &&
+                edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
+                return slots_most(w, 2);
+    }
+    return 1;
+}
+
+/* One grain of a chain's operand. */
+void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
+                  const struct task *t, const struct opnd *o, struct region *r) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+    region_padding(w->p, st, acc, r);
+    if (o->geom.repeat_axis >= 0) {
+        int64_t tile = plan_tile(w, p, o->geom.repeat_axis, p->depth_out),
+                grain = nest_grain(w, n, o->geom.repeat_axis);
+        r->repeat = val_const(grain < tile ? grain : tile);
+    }
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t e = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a), tile, grain;
+            if (!c || !(st->axes >> a & 1)) continue;
+            tile = plan_tile(w, p, a, p->depth_out);
+            grain = nest_grain(w, n, a);
+            e += c * ((grain < tile ? grain : tile) - 1);
+        }
+        r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
+        r->n[d] = val_const((e + o->geom.block[d] - 1) / o->geom.block[d] * o->geom.block[d]);
+    }
+}
+
+static double chain_grains(const struct work *w, const struct nest *n, const struct plan *p,
+                           const struct task *t) {
+    double grains = 1;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
+        int64_t tile = plan_tile(w, p, a, p->depth_out), grain = nest_grain(w, n, a);
+        grains *= ceil((double)tile / (double)(grain > 0 ? grain : 1));
+    }
+    return grains;
+}
+
+/* Slots that the sync with which a store gives them back can count. */
+static int64_t most_tokens(const struct work *w, const struct moves *moves, const struct task *t,
+                           const struct opnd *o) {
+    int64_t most = 128;
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        struct edge back = edge_find(w->m, in->queue, in->completes, t->needle->in->queue);
+        for (int k = 0; k < in->nfrom && back.kind == EDGE_TOKEN; k++)
+            if (in->from[k] == o->memory && w->m->sync[back.sync].depth >= 0 &&
+                w->m->sync[back.sync].depth < most)
+                most = w->m->sync[back.sync].depth;
+    }
+    return most;
+}
+
+/* The first result that is drained from a memory of its own addresses gets what is left of it, so
+ * that the store of many grains may lag behind. */
+int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
+                const struct plan *p, const struct task *t, const struct opnd *o) {
+    int least = chain_least(w, moves, n, t, o);
+    int64_t left = nest_room(w, n, o->memory), bytes = 0, most = most_tokens(w, moves, t, o);
+    bool first = true;
+    if (least < 2 || graph_is_static(w->m, o->memory) || n->partner >= 0) return least;
+    for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
+        const struct task *core = &w->task[n->core];
+        const struct opnd *c = &core->op[i];
+        if (!is_local(c) || c->memory != o->memory) continue;
+        const struct stmt *st = &w->p->stmt[core->stmt];
+        left -=
+            hold_bytes(w, p, core, c, c->read >= 0 ? &st->read[c->read] : &st->dst, &p->hold[i]);
+    }
+    for (int i = 0; i < n->nchain; i++)
+        for (int k = 0; k < w->task[n->chain[i]].nops; k++) {
+            const struct task *other = &w->task[n->chain[i]];
+            const struct opnd *c = &other->op[k];
+            struct region r;
+            if (!chain_needs_hold(w, n, other, c) || c->memory != o->memory) continue;
+            int slots = chain_least(w, moves, n, other, c);
+            chain_region(w, p, n, other, c, &r);
+            left -= slot_bytes(w, c, &r) * slots;
+            if (c == o) bytes = slot_bytes(w, c, &r);
+            if (c != o && slots > 1 && !bytes) first = false;
+        }
+    if (!first || bytes < 1 || left <= 0) return least;
+    double useful = fmax(2 * chain_grains(w, n, p, t), UNDER_WAY);
+    int64_t slots = least + left / bytes;
+    if (slots > most) slots = most;
+    if ((double)slots > useful) slots = (int64_t)useful;
+    return slots > least ? (int)slots : least;
+}
+
+/* Static memories are registers: what the chain needs may lie over the inputs, which are dead by
+ * then. In *result all that is used. */
+static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *input) {
+    int64_t chain[MAX_MEMORIES] = {0};
+    struct work *w = c->w;
+    for (int i = 0; i < c->nest->nchain; i++) {
+        const struct task *t = &w->task[c->nest->chain[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct region r;
+            if (!chain_needs_hold(w, c->nest, t, o)) continue;
+            chain_region(w, c->plan, c->nest, t, o, &r);
+            chain[o->memory] += slot_bytes(w, o, &r) * chain_least(w, c->moves, c->nest, t, o);
+        }
+    }
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
+        int64_t rest = graph_is_static(w->m, m) ? (input[m] > chain[m] ? input[m] : chain[m])
+                                                : input[m] + chain[m];
+        result[m] += rest;
+        if (result[m] > nest_room(w, c->nest, m)) return false;
+    }
+    return true;
+}
+
+bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
+                const struct plan *p) {
+    struct plan q = *p;
+    struct pricing c;
+    pricing_begin(&c, w, moves, n, &q);
+    int64_t used[MAX_MEMORIES] = {0}, none[MAX_MEMORIES] = {0};
+    return fits_memories(&c, used, none);
+}
+
+double plan_blocks(const struct work *w, const struct plan *p, const struct task *t, int depth) {
+    double n = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (t->reductions >> a & 1) n *= plan_tiles(w, p, a, depth);
+    return n;
+}
+
+/* Does a block's result reach home before the next block fetches it? */
+static bool spills_in_step(const struct pricing *c, const struct task *t, const struct hold *h,
+                           const struct instr *in, const struct instr *out) {
+    const struct machine *m = c->w->m;
+    int exec = t->needle->in->queue;
+    if (h->slots > 1 || t->needle->in->completes >= 0) return false;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].finish) return false; /* nobody brings partial sums home */
+    if (edge_find(m, in->queue, in->completes, exec).kind != EDGE_FREE) return false;
+    return !c->nest->nchain || edge_find(m, out->queue, out->completes, exec).kind == EDGE_FREE;
+}
+
+/* A result that begins with what is at home: every block fetches it. */
+static bool blocks_in_step(const struct pricing *c, const struct task *t, const struct opnd *o,
+                           const struct hold *h) {
+    const struct access *acc = &c->w->p->stmt[t->stmt].dst;
+    struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
+                out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
+    return !in.in || !out.in || spills_in_step(c, t, h, in.in, out.in);
+}
+
+/* Partial sums go home after each block of the reductions and return before the next but the
+ * first, through queues that hardware keeps in step, or one after the other in one slot. */
+static bool price_spills(struct pricing *c, const struct task *t, const struct opnd *o,
+                         const struct hold *h, double blocks) {
+    const struct access *acc = &c->w->p->stmt[t->stmt].dst;
+    struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
+                out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
+    if (!in.in || !out.in || !spills_in_step(c, t, h, in.in, out.in)) return false;
+    if (c->nest->nprefix || o->from || o->to) return false;
+    double share = 1 - 1 / blocks, times = plan_trips(c->w, c->plan, h->depth) * share,
+           bytes = plan_traffic(c->w, c->plan, t, acc, h->depth) * share *
+                   (double)type_size(c->w->p->buffer[acc->buffer].type);
+    charge(c, in.in, times, in.cycles, bytes);
+    c->bubble +=
+        times * (in.latency + out.latency); /* a block starts with what the last one left */
+    c->plan->bytes += bytes;
+    if (!c->nest->nchain) return true; /* drained as every result */
+    charge(c, out.in, times, out.cycles, bytes);
+    c->plan->bytes += bytes;
+    return true;
+}
+
+/* In straight-line code the code generator keeps a register that would be filled again with the
+ * same data: such a hold is really the one further out. */
+static bool repeats_fill(const struct pricing *c, const struct opnd *o, const struct access *acc,
+                         int depth) {
+    if (!graph_is_static(c->w->m, o->memory)) return false;
+    for (int i = depth - 1; i >= 0 && loop_unrolled(c->w, c->nest, c->plan, i); i--)
+        if (!access_varies(c->w->p, acc, c->plan->loop[i].axis)) return true;
+    return false;
+}
+
+/* What an instruction reads at home passes through a register that the code generator takes. */
+static void passing_word(const struct work *w, const struct task *t, int64_t *bytes) {
+    int memory = -1;
+    bool home = false;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->writes && is_local(o) && w->m->memory[o->memory].pass == PASS_VALUE)
+            memory = o->memory;
+        home |= o->where == IN_HOME && o->read >= 0;
+    }
+    if (home && memory >= 0 && w->m->memory[memory].size > 4 * w->m->memory[memory].word)
+        bytes[memory] += w->m->memory[memory].word;
+}
+
+/* What sums start with is fetched in their queue, or in one that is in step with it. */
+static bool price_begin(struct pricing *c, const struct task *t, const struct opnd *o,
+                        const struct access *acc, const struct hold *h) {
+    struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, 0);
+    double trips = plan_trips(c->w, c->plan, h->depth);
+    if (!f.in) return false;
+    charge(c, f.in, trips, f.cycles, 0);
+    c->bubble += trips * f.issues * (f.in->blocking ? f.latency : 0);
+    return true;
+}
+
+static const struct access *access_of(const struct work *w, const struct task *t,
+                                      const struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    return o->read >= 0 ? &st->read[o->read] : &st->dst;
+}
+
+static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
+    const struct opnd *o = &t->op[i];
+    const struct home *h = &c->w->home[access_of(c->w, t, o)->buffer];
+    return (o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0 && !o->begin)) &&
+           !(c->nest->kept >> i & 1) && (!h->is_tile || h->memory != o->memory);
+}
+
+static bool price_holds(struct pricing *c, const struct task *t) {
+    struct work *w = c->w;
+    int64_t result[MAX_MEMORIES] = {0}, input[MAX_MEMORIES] = {0}, bytes[MAX_OPERANDS] = {0};
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (!is_local(o)) continue;
+        const struct access *acc = access_of(w, t, o);
+        struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
+                                   c->plan->hold[i].depth, 0);
+        bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
+        bytes[i] = keeps_part(&c->plan->hold[i])
+                       ? hold_bytes(w, c->plan, t, o, acc, &c->plan->hold[i])
+                       : f.bytes * c->plan->hold[i].slots;
+        (lasts ? result : input)[o->memory] += bytes[i];
+        if (repeats_fill(c, o, acc, c->plan->hold[i].depth) ||
+            !loose_alone(w, c->plan, t, o, acc, c->plan->hold[i].depth))
+            return false;
+    }
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].writes && t->nafter)
+            result[t->op[i].memory] += follow_bytes(w, c->plan, t, c->plan->hold[i].depth);
+    passing_word(w, t, input);
+    int64_t address[MAX_OPERANDS];
+    if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, bytes, address) ||
+        !needs_keep(w, c->nest, c->plan))
+        return false;
+    if (!route_holds(w, c->moves, c->nest, c->plan, result)) return false;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        const struct hold *h = o->in.n ? &c->plan->via[i][0] : &c->plan->hold[i];
+        const struct access *acc = access_of(w, t, o);
+        if (!is_local(o)) continue;
+        if (!tile_sound(c, t, i, acc, h->depth, NEVER_EMPTY) ||
+            !tile_sound(c, t, i, acc, h->depth, WHOLE_BLOCKS) ||
+            !tile_sound(c, t, i, acc, c->plan->hold[i].depth, WHOLE_BLOCKS))
+            return false;
+    }
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (!is_local(o)) continue;
+        const struct access *acc = access_of(w, t, o);
+        bool load = is_loaded(c, t, i);
+        double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
+        if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i])))
+            return false;
+        if (o->begin && (blocks > 1 || !price_begin(c, t, o, acc, &c->plan->hold[i]))) return false;
+        if (load && blocks > 1 && !blocks_in_step(c, t, o, &c->plan->hold[i])) return false;
+        if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;
+        if (load && !price_route(c, t, i, acc)) return false;
+        if (o->writes && !c->nest->nchain && !price_way(c, t, i)) return false;
+    }
+    return true;
+}
+
+double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
+    struct tiling *known = c->plan->tiling;
+    if (known && known->issues_known) {
+        *issues = known->issues;
+        return known->issue_cycles;
+    }
+    const struct needle *nd = t->needle;
+    int64_t size[MAX_SIZES];
+    double interval, overhead, n = 1, total = 0;
+    int x = -1; /* the sized axis whose tails are summed exactly */
+    for (int i = 0; i < nd->in->nranged; i++) size[i] = nd->size[i];
+    for (int k = 0; k < nd->nx; k++) {
+        if (nd->ranged[k] < 0) continue;
+        size[nd->ranged[k]] =
+            t->axis[k] < 0 ? nd->lo[k] : plan_tile(c->w, c->plan, t->axis[k], c->plan->nloops);
+        if (t->axis[k] >= 0) x = k;
+    }
+    for (int a = 0; a < c->w->p->naxes; a++)
+        if ((c->w->p->stmt[t->stmt].axes >> a & 1) && (x < 0 || a != t->axis[x]))
+            n *= plan_tiles(c->w, c->plan, a, c->plan->nloops);
+    struct sizes s = {{1}, {1}, 1};
+    if (x >= 0) s = plan_sizes(c->w, c->plan, t->axis[x], c->plan->nloops);
+    *issues = 0;
+    for (int i = 0; i < s.n; i++) {
+        if (x >= 0) size[nd->ranged[x]] = s.size[i];
+        instr_times(c->w->m, nd->in, nd->bound, size, NULL, &interval, &overhead);
+        total += (double)s.count[i] * (overhead + interval);
+        *issues += (double)s.count[i] * n;
+    }
+    if (known) {
+        known->issues_known = true;
+        known->issues = *issues;
+        known->issue_cycles = total * n;
+    }
+    return total * n;
+}
+
+/* Issues between two updates of the same accumulator; where the queue sees several results at a
+ * time, as many more. */
+static double independent(const struct pricing *c, const struct task *t) {
+    int last = -1;
+    for (int i = 0; i < c->plan->nloops; i++)
+        if (t->reductions >> c->plan->loop[i].axis & 1) last = i;
+    double all = plan_trips(c->w, c->plan, c->plan->nloops),
+           inner = fmax(1, all / plan_trips(c->w, c->plan, last + 1)),
+           period = all / plan_trips(c->w, c->plan, c->plan->depth_out),
+           window = (double)c->w->m->queue[t->needle->in->queue].window;
+    return window > period ? inner * window / period : inner;
+}
+
+static bool price_issues(struct pricing *c, const struct task *t) {
+    double issues, latency, overhead, cycles = leaf_cycles(c, t, &issues);
+    const struct instr *in = t->needle->in;
+    const struct queue *q = &c->w->m->queue[in->queue];
+    double width = (double)(q->width > 0 ? q->width : 1);
+    instr_times(c->w->m, in, t->needle->bound, NULL, &latency, NULL, NULL);
+    instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
+    double saved = remain_saving(c->w, t, c->plan, issues);
+    c->plan->alone = (cycles - overhead * issues - saved) / width;
+    cycles -= overhead * (issues - plan_entries(c->w, c->nest, c->plan, issues));
+    cycles = (cycles - saved) / width;
+    if (q->data_order && t->reductions) {
+        double chains = independent(c, t), filled = fmin(1, chains / (latency * width));
+        cycles = fmax(cycles, issues / chains * (latency + q->pick * pow(filled, CONTENTION)));
+    }
+    c->queue[in->queue] += cycles;
+    double body = 1;
+    for (int i = 0; i < c->plan->nloops; i++)
+        if (loop_unrolled(c->w, c->nest, c->plan, i))
+            body *= ceil((double)plan_tile(c->w, c->plan, c->plan->loop[i].axis, i) /
+                         (double)c->plan->loop[i].tile);
+    return body <= MAX_UNROLLED;
+}
+
+/* What is compared: where the nest takes so long, and a little for what else is used. */
+static double compared(struct pricing *c, double steady) {
+    double all = 0, port = 0;
+    for (int q = 0; q < c->w->m->nqueues && q < MAX_QUEUES; q++) all += c->queue[q];
+    for (int b = 0; b < c->w->m->nbuses && b < MAX_BUSES; b++) port += c->bus[b];
+    c->plan->port = port;
+    return steady + 0.02 * (all - steady > 0 ? all - steady : 0) + PORT_WEIGHT * port;
+}
+
+static double busiest(const struct pricing *c, const char **bound) {
+    const struct machine *m = c->w->m;
+    double steady = 0;
+    for (int q = 0; q < m->nqueues && q < MAX_QUEUES; q++) {
+        if (c->queue[q] > steady) *bound = m->queue[q].id;
+        steady = fmax(steady, c->queue[q]);
+    }
+    for (int b = 0; b < m->nbuses && b < MAX_BUSES; b++) {
+        if (c->bus[b] > steady) *bound = m->bus[b].id;
+        steady = fmax(steady, c->bus[b]);
+    }
+    return steady;
+}
+
+/* At least, once the issues are charged: the operands' own copies take their queues and buses, and
+ * nothing waits. All that is left out adds to a queue, a bus or the waits, and none of these lowers
+ * what is compared. */
+static double least_cycles(const struct pricing *c, const struct task *t) {
+    struct pricing least;
+    const char *bound;
+    memcpy(&least, c, offsetof(struct pricing, fill));
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        const struct hold *h = &c->plan->hold[i];
+        if (!is_local(o) || keeps_part(h)) continue;
+        for (int fill = 0; fill < 2; fill++) {
+            if (fill ? !is_loaded(c, t, i) : !o->writes || c->nest->nchain) continue;
+            struct transfer x = transfer_of(
+                c, t, o, fill ? access_of(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
+            if (!x.copy.in) return INFINITY;
+            charge_transfer(&least, &x);
+        }
+    }
+    return compared(&least, busiest(&least, &bound));
+}
+
+bool plan_price(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p) {
+    return plan_price_below(w, moves, n, p, INFINITY);
+}
+
+bool plan_price_below(struct work *w, const struct moves *moves, const struct nest *n,
+                      struct plan *p, double limit) {
+    struct pricing c;
+    pricing_begin(&c, w, moves, n, p);
+    const struct task *t = &w->task[n->core];
+    w->steps--;
+    p->bytes = 0;
+    p->bound = NULL;
+    p->is_static = false;
+    for (int i = 0; i < t->nops; i++)
+        p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
+    if (!price_issues(&c, t) || (!isinf(limit) && least_cycles(&c, t) >= limit) ||
+        !price_holds(&c, t))
+        return false;
+    direct_charge(w, moves, p, t, c.queue);
+    const struct refills *refills = caches_charge(w, moves, p, t, c.queue);
+    pipe_chain(&c, t);
+    double exec = c.queue[t->needle->in->queue], steady = busiest(&c, &p->bound);
+    double waits = exec + pipe_waits(&c, t), caches;
+    if (isinf(waits)) return false;
+    if (waits > 1.05 * steady) p->bound = "waits for copies";
+    steady = fmax(steady, waits);
+    if (!graph_apart(w->m, t->needle->in->queue)) {
+        caches = caches_cycles(refills, steady);
+        if (caches > 1.25 * steady) p->bound = "refills of caches";
+        steady = caches;
+    }
+    p->predicted = steady;
+    p->cycles = compared(&c, steady);
+    return true;
+}

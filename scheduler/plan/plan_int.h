@@ -1,0 +1,171 @@
+/* What plans cost: tiles and footprints at each depth of a plan's loops, copies, queues, caches. For the files that
+ * make plans, price them, or emit what a plan says. */
+#ifndef ISAMAP_SCHEDULER_PLAN_PLAN_INT_H
+#define ISAMAP_SCHEDULER_PLAN_PLAN_INT_H
+
+#include "scheduler/plan/work.h"
+
+/* Of hardware-managed memories, over the whole nest: cycles to refill the one that takes longest,
+ * those that computing does not hide (of all, and of the longest), and in which a cache's own port
+ * takes the lines. */
+struct refills {
+    double worst, exposed, worst_exposed, port;
+    int queue; /* of the moves that read that cache; -1 */
+};
+struct copy {               /* one transfer between a hold and its home */
+    const struct instr *in; /* NULL: no move does it */
+    double issues, cycles, latency,
+        elements; /* cycles: of the queue; elements, bytes: of the slot */
+    int64_t bytes;
+};
+enum { MAX_TILED = 16 };
+enum check { NEVER_EMPTY, WHOLE_BLOCKS, CHECKS };
+/* Of one task's operands (copies: fills and drains by any move; checks of their tiles) and accesses (the result,
+ * then reads) what was asked of each depth; bit d of a mask: depth d is known. Whatever the loops: along which
+ * dimension an axis cuts an operand, 2 + it, 1: none, 0: not known. */
+struct asked {
+    const struct task *task;
+    uint8_t cut[MAX_OPERANDS][MAX_AXES];
+    uint64_t copied[2][MAX_OPERANDS], passed[MAX_OPERANDS], checked[CHECKS][MAX_OPERANDS],
+        sound[CHECKS][MAX_OPERANDS];
+    struct copy copy[2][MAX_OPERANDS][MAX_LOOPS + 1];
+    double traffic[MAX_OPERANDS][MAX_LOOPS + 1];
+};
+/* What pricing asks again and again about one list of loops, computed once (tiling.c). */
+struct tiling {
+    int nloops, naxes, column[MAX_AXES]; /* column of a program axis; -1: in no loop */
+    int64_t tile[MAX_LOOPS + 1][MAX_TILED],
+        least[MAX_LOOPS + 1][MAX_TILED];    /* largest and smallest extent at a depth */
+    double count[MAX_LOOPS + 1][MAX_TILED]; /* tiles at a depth */
+    double trips[MAX_LOOPS + 1];
+    bool issues_known;
+    int refills_of; /* 1 + the depth at which the result is complete; 0: not known */
+    double issue_cycles, issues;
+    struct refills refills;
+    struct asked asked;
+};
+
+/* tiling.c: tiles at each depth of the loops */
+struct sizes {
+    int64_t size[8], count[8];
+    int n;
+}; /* a multiset of tile extents */
+int64_t plan_tile(const struct work *, const struct plan *, int axis, int depth); /* largest */
+int64_t plan_least(const struct work *, const struct plan *, int axis, int depth);
+double plan_tiles(const struct work *, const struct plan *, int axis, int depth);
+struct sizes plan_sizes(const struct work *, const struct plan *, int axis, int depth);
+double plan_trips(const struct work *, const struct plan *, int depth);
+void plan_tabulate(const struct work *, const struct task *, struct plan *, struct tiling *);
+/* What was asked about this task's tiles, where the plan's loops are tabulated; NULL. */
+static inline struct asked *plan_asked(const struct plan *p, const struct task *t) {
+    struct tiling *k = p->tiling;
+    return k && k->nloops == p->nloops && k->asked.task == t ? &k->asked : NULL;
+}
+
+/* footprint.c */
+void plan_region(const struct work *, const struct plan *, const struct task *,
+                 const struct access *, const struct geom *, int depth,
+                 struct region *); /* the first tile at this depth */
+int plan_normalise(const struct work *, const struct plan *, const struct access *, int depth);
+double plan_traffic(const struct work *, const struct plan *, const struct task *,
+                    const struct access *, int depth); /* elements moved when refilled at this depth */
+int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
+
+/* plan.c: cost */
+bool chain_fits(struct work *, const struct moves *, const struct nest *,
+                const struct plan *); /* without a core */
+bool plan_price(struct work *, const struct moves *, const struct nest *,
+                struct plan *); /* false: not legal */
+bool plan_price_below(struct work *, const struct moves *, const struct nest *, struct plan *,
+                      double limit); /* false also where plan.cycles would not be less */
+/* Blocks into which reductions are cut outside of a depth: with more than one a result that is held
+ * there leaves and returns. */
+double plan_blocks(const struct work *, const struct plan *, const struct task *, int depth);
+bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
+int64_t needle_leaf(const struct needle *, int x, int64_t tile);
+bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
+                      const struct opnd *); /* not made in the nest */
+/* Of `most` slots so many that the syncs between the queue of a transfer and that of its user hold
+ * an event for each; on a route a channel serves several fills, and none rotate. */
+int slots_held(const struct machine *, const struct instr *transfer, const struct instr *user,
+               bool routed, int most);
+int operand_slots(struct work *, const struct moves *, const struct plan *, const struct task *,
+                  const struct opnd *, const struct access *, int depth, int most);
+int chain_slots(struct work *, const struct moves *, const struct nest *, const struct plan *,
+                const struct task *, const struct opnd *); /* as many as help and fit */
+void chain_region(const struct work *, const struct plan *, const struct nest *,
+                  const struct task *, const struct opnd *, struct region *); /* one grain */
+
+/* partial.c: copies of which a part stays. */
+struct ring { /* in rows of the one dimension that the loop moves */
+    int dim, axis;
+    int64_t coef, step, window, overlap, all; /* of a tile: how far the next one is, its rows, those of
+                                                 both; rows of all tiles */
+};
+/* Does loop[depth - 1] slide the operand's window? */
+bool ring_find(const struct work *, const struct nest *, const struct plan *, const struct task *,
+               const struct opnd *, const struct access *, int depth, struct ring *);
+/* Must all that used it be done before it begins again, for it does not lie elsewhere? */
+bool ring_waits(const struct work *, const struct nest *, const struct plan *, const struct task *,
+                const struct opnd *, const struct access *, const struct hold *);
+double ring_turns(const struct ring *, int64_t rows); /* pieces, on average, of windows that go round its end */
+struct pin {          /* pieces: of what loop[middle..depth) walks, again in each iteration of loop[from..middle) */
+    int from, middle;
+    int64_t pieces;
+};
+bool pin_find(const struct work *, const struct nest *, const struct plan *, const struct opnd *,
+              const struct access *, int depth, struct pin *);
+int64_t pin_most(const struct pin *, int64_t room, int64_t bytes, int slots); /* pieces that may stay */
+/* Of a slot; slots; bytes of all; elements moved in all. */
+void hold_region(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+                 const struct access *, const struct hold *, struct region *);
+int64_t hold_slots(const struct hold *);
+int64_t hold_bytes(struct work *, const struct plan *, const struct task *, const struct opnd *,
+                   const struct access *, const struct hold *);
+double hold_traffic(const struct work *, const struct nest *, const struct plan *,
+                    const struct task *, const struct opnd *, const struct access *,
+                    const struct hold *);
+
+/* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long */
+double plan_simulated(struct work *, const struct moves *, int nest, const struct plan *);
+
+/* pipe.c */
+void plan_arrange(const struct work *, const struct nest *, struct plan *);
+/* Entries of the queue that so many issues are, the machine running the loops that it can. */
+double plan_entries(const struct work *, const struct nest *, const struct plan *, double issues);
+/* Loops inside all holds that plan_arrange leaves to the program, reductions all; at most 2, outermost first. */
+int plan_plain(const struct work *, const struct nest *, const struct plan *, int *axis);
+/* parts.c */
+/* Do the tiles of the loops in [from, to) along an axis cut the operand's copy in pieces that share nothing? */
+bool cut_axis(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+               int axis, int from, int to);
+bool parts_keep(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+                const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
+void parts_ask(struct work *, const struct moves *, int nest); /* a question */
+double plan_least_inner(const struct work *, const struct plan *, int from, int to);
+/* Tokens alone pass between them, of which several may be on their way. */
+bool counts_tokens(const struct machine *, int queue, int user);
+
+/* geometry.c: tiles that begin anywhere lie alone in their hold. */
+bool loose_alone(const struct work *, const struct plan *, const struct task *,
+                 const struct opnd *, const struct access *, int depth);
+
+/* caches.c */
+const struct refills *caches_charge(struct work *, const struct moves *, struct plan *,
+                                    const struct task *, double *queue);
+double caches_cycles(const struct refills *, double core); /* with what refills add */
+/* Operands read where they lie take load slots too. */
+void direct_charge(struct work *, const struct moves *, const struct plan *, const struct task *,
+                   double *queue);
+
+/* copies.c */
+struct copies *copies_new(struct work *); /* forgotten when a home or a geometry changes */
+struct copy copy_price(struct work *, const struct moves *, const struct plan *,
+                       const struct task *, const struct opnd *, const struct access *, bool fill,
+                       int depth, int by);
+/* A piece of what is filled at this depth: the tile inside all loops of `cut`. */
+struct copy copy_part_price(struct work *, const struct moves *, const struct plan *,
+                            const struct task *, const struct opnd *, const struct access *,
+                            int depth, int by, const struct plan *cut);
+
+#endif

@@ -1,0 +1,74 @@
+/* Inside pricing: what one plan's cost is summed up in. */
+#ifndef ISAMAP_SCHEDULER_PLAN_PRICE_INT_H
+#define ISAMAP_SCHEDULER_PLAN_PRICE_INT_H
+
+#include "scheduler/plan/plan_int.h"
+#include <stddef.h>
+#include <string.h>
+
+struct stream { /* the fills of one hold by a queue that runs ahead, or its drains */
+    int operand, queue, user, bus, depth, slots; /* operand -1: an outer copy of one */
+    double trips, cycles, latency, issues;       /* how often; each */
+    double largest;                              /* cycles of a whole tile */
+    double often, periods; /* share of the times that it is filled at all; how often a ring begins */
+};
+struct pricing {
+    struct work *w;
+    const struct moves *moves;
+    const struct nest *nest;
+    struct plan *plan;
+    double queue[MAX_QUEUES], bus[MAX_BUSES];
+    struct stream drain; /* of the core's result; trips 0: none */
+    double bubble, tail; /* of the instructions' queue: it waits; after its last instruction */
+    int nfills;
+    struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)]; /* the last one: pricing_begin leaves it */
+};
+/* A hundred thousand times in a search: what counts fills is cleared, they are not. */
+static inline void pricing_begin(struct pricing *c, struct work *w, const struct moves *moves,
+                                 const struct nest *n, struct plan *p) {
+    memset(c, 0, offsetof(struct pricing, fill));
+    c->w = w;
+    c->moves = moves;
+    c->nest = n;
+    c->plan = p;
+}
+
+void charge(struct pricing *, const struct instr *, double times, double cycles, double bytes);
+
+double leaf_cycles(struct pricing *, const struct task *, double *issues); /* of the core's instructions */
+
+/* footprint.c: of operand i of the core, remembered */
+bool tile_sound(const struct pricing *, const struct task *, int i, const struct access *, int depth, enum check);
+
+/* price_keep.c */
+bool keeps_part(const struct hold *);
+void price_rows(const struct pricing *, const struct task *, const struct opnd *,
+                const struct access *, const struct hold *, struct copy *); /* of one window */
+bool price_ring(struct pricing *, const struct task *, const struct opnd *, const struct access *,
+                const struct hold *); /* false: there is none */
+
+/* pipe.c */
+struct flow { /* of all that a queue fills: the deepest holds set its pace */
+    int queue, depth, slots;
+    double load, first, latency, total, steps; /* first: of the first step */
+    double often, again; /* share of the steps that fill; waits where rings begin again */
+};
+/* While a result is stored on the same bus; cut: issues that one of a whole fill becomes. */
+double pipe_bus_waits(const struct pricing *, const struct flow *, double step, double cut);
+/* The last step before depth `from` comes round again, beside a step on average. */
+double pipe_boundary(const struct pricing *, int from, int depth);
+/* The chain's issues, and the drains of its results. */
+void pipe_chain(struct pricing *, const struct task *core);
+/* Cycles before the instructions can begin, while they wait, and after them (SCHEDULING §3). */
+double pipe_waits(struct pricing *, const struct task *core);
+
+/* parts.c */
+/* Waits, and what comes before the first instruction, where fills come in parts, `inner` loops
+ * farther in than the deepest hold; infinite where they cannot. */
+double parts_waits(const struct pricing *, const struct flow *, int inner, double exec,
+                   double *lead);
+
+/* follow.c */
+bool follow_price(struct pricing *, const struct task *core, const struct hold *);
+
+#endif

@@ -1,0 +1,137 @@
+/* The program as scheduled grows: packed buffers, the statements that fill them, their axes. */
+#include "scheduler/plan/work.h"
+#include <assert.h>
+#include <string.h>
+
+enum { FEW_AXES = 40 /* of MAX_AXES */ };
+
+int rewrite_axis(struct work *w, const char *name, int64_t extent) {
+    int before = w->p->naxes - w->nscopes;
+    if (w->p->naxes < MAX_AXES) join_add_axis(w, before);
+    int at = program_add_axis(w->p, name, extent, before);
+    for (int k = 0; at >= 0 && k < w->nscopes; k++) w->scope[k].axis++;
+    return at;
+}
+
+/* Axes may have one name for what has nothing to do with each other; while there is room they have
+ * names of their own, which read better. */
+int rewrite_axis_apart(struct work *w, const char *name, int64_t extent, uint64_t used) {
+    const struct program *p = w->p;
+    for (int a = 0; p->naxes > FEW_AXES && a < p->naxes - w->nscopes; a++)
+        if (p->axis[a].extent == extent && !p->axis[a].sequential && !(used >> a & 1)) return a;
+    return rewrite_axis(w, name, extent);
+}
+
+static bool taken(const struct program *p, const char *name) {
+    for (int i = 0; i < p->naxes; i++)
+        if (!strcmp(p->axis[i].name, name)) return true;
+    for (int i = 0; i < p->nparams; i++)
+        if (!strcmp(p->param[i].name, name)) return true;
+    return program_buffer(p, name) >= 0;
+}
+
+const char *unique_name(struct work *w, const char *base, const char *suffix) {
+    char *name = arena_printf(&w->p->arena, "%s_%s", base, suffix);
+    for (char *c = name; *c; c++)
+        if (*c == '\'') *c = '_';
+    for (int i = 2; taken(w->p, name); i++)
+        name = arena_printf(&w->p->arena, "%s_%s%d", base, suffix, i);
+    return name;
+}
+
+/* For one more than n; `cap` is what the array was made for, 0: just what it holds. */
+static void *room(struct arena *a, void *old, int n, int *cap, size_t size) {
+    if (n < *cap) return old;
+    *cap = 2 * n + 16;
+    char *out = arena_array(a, (size_t)*cap, size);
+    if (n) memcpy(out, old, size * (size_t)n);
+    return out;
+}
+
+int rewrite_buffer(struct work *w, const char *name, enum type type, enum role role, int ndims,
+                   const int64_t *extent) {
+    struct program *p = w->p;
+    int n = p->nbuffers;
+    struct buffer *buffer = room(&p->arena, p->buffer, n, &w->cap_buffers, sizeof *buffer);
+    struct home *home = room(w->arena, w->home, n, &w->cap_homes, sizeof *home);
+    int64_t elements = 1, *own = arena_copy(&p->arena, extent, sizeof *extent * (size_t)ndims);
+    for (int d = 0; d < ndims; d++)
+        if (__builtin_mul_overflow(elements, extent[d], &elements) || elements > INT64_MAX / 16) {
+            diag_line(w->diags, p->source.file ? p->source.file : p->name, 0, 0,
+                      "packed copy '%s' is too large", name);
+            return -1;
+        }
+    buffer[n] = (struct buffer){name, type, role, ndims, own, elements, 0};
+    home[n] = (struct home){.memory = w->m->home,
+                            .extent = arena_copy(w->arena, extent, sizeof *extent * (size_t)ndims),
+                            .elements = elements,
+                            .place = -1};
+    p->buffer = buffer;
+    p->nbuffers++;
+    w->home = home;
+    return n;
+}
+
+struct access rewrite_access(struct work *w, int buffer) {
+    size_t rows = (size_t)w->p->buffer[buffer].ndims;
+    return (struct access){
+        .buffer = buffer,
+        .coef = arena_array(&w->p->arena, rows * (size_t)(w->p->naxes + 1) + 1, sizeof(int64_t))};
+}
+
+int rewrite_copy(struct work *w, struct access dst, struct access src, uint64_t axes) {
+    struct program *p = w->p;
+    int n = p->nstmts;
+    w->changes++;
+    p->stmt = room(&p->arena, p->stmt, n, &w->cap_stmts, sizeof *p->stmt);
+    w->task_of = room(w->arena, w->task_of, n, &w->cap_tasks_of, sizeof *w->task_of);
+    w->in_prepare = room(w->arena, w->in_prepare, n, &w->cap_prepare, sizeof *w->in_prepare);
+    struct stmt *st = &p->stmt[n];
+    struct op *op = arena_alloc(&p->arena, sizeof *op);
+    enum type t = p->buffer[dst.buffer].type;
+    *op = (struct op){
+        .code = OP_READ, .type = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t, .read = 0};
+    op->arg[0] = op->arg[1] = op->arg[2] = -1;
+    *st = (struct stmt){
+        .combine = COMBINE_SET, .dst = dst, .nreads = 1, .op = op, .nops = 1, .axes = axes};
+    st->read = arena_copy(&p->arena, &src, sizeof src);
+    w->task_of[n] = -1;
+    w->in_prepare[n] = false;
+    p->nstmts++;
+    return n;
+}
+
+void rewrite_order(struct work *w, int stmt, int after) {
+    int at = after == -2 ? w->norder : 0;
+    if (after >= 0)
+        for (int i = 0; i < w->norder; i++)
+            if (w->order[i] == after) at = i + 1;
+    int *order = room(w->arena, w->order, w->norder, &w->cap_order, sizeof *order);
+    memmove(order + at + 1, order + at, sizeof *order * (size_t)(w->norder - at));
+    order[at] = stmt;
+    w->order = order;
+    w->norder++;
+}
+
+void rewrite_items(struct work *w) {
+    program_nest(w->p, w->scope, w->order, w->norder);
+}
+
+struct access *task_access(struct work *w, const struct task *t, const struct opnd *o, bool write) {
+    struct stmt *st = &w->p->stmt[t->stmt];
+    if (write) return o->writes ? &st->dst : NULL;
+    return o->read >= 0 ? &st->read[o->read] : NULL;
+}
+
+void access_range(const struct program *p, const struct stmt *st, const struct access *a, int dim,
+                  int64_t *lo, int64_t *hi) {
+    *lo = *hi = access_coef(p, a, dim, p->naxes);
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t c = access_coef(p, a, dim, x);
+        if (!c || !(st->axes >> x & 1)) continue;
+        if (c > 0)
+            *hi += c * (p->axis[x].extent - 1);
+        else
+            *lo += c * (p->axis[x].extent - 1);
+    }
+}

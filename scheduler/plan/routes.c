@@ -1,0 +1,461 @@
+/* Routes: the program-managed memories that an operand passes through between its home and the
+ * memory where its instruction wants it (ISA Mapper §3.5's cached copies; SCHEDULING §1). */
+#include "scheduler/plan/plan_int.h"
+#include <string.h>
+
+enum { MAX_ROUTES = 8 };
+
+static bool has(const int *memory, int n, int m) {
+    for (int i = 0; i < n; i++)
+        if (memory[i] == m) return true;
+    return false;
+}
+
+static bool leads(const struct work *w, const struct moves *moves, int from, int to) {
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        bool a = has(in->from, in->nfrom, from), b = has(in->to, in->nto, to);
+        for (int k = 0; k < in->nfrom; k++)
+            a |=
+                memory_is_home(w->m, from) && in->from[k] >= 0 && memory_is_home(w->m, in->from[k]);
+        for (int k = 0; k < in->nto; k++)
+            b |= memory_is_home(w->m, to) && in->to[k] >= 0 && memory_is_home(w->m, in->to[k]);
+        if (a && b) return true;
+    }
+    return false;
+}
+
+struct finder {
+    const struct work *w;
+    const struct moves *moves;
+    int from, to;
+    enum type type;
+    struct route now, *out;
+    int n;
+};
+
+/* Simple paths in which every memory between the ends is filled by the schedule, short ones first.
+ */
+static void find(struct finder *f, int at, int left) {
+    if (!left) {
+        if (leads(f->w, f->moves, at, f->to) && f->n < MAX_ROUTES) f->out[f->n++] = f->now;
+        return;
+    }
+    for (int m = 0; m < f->w->m->nmemories; m++) {
+        if (m == f->to || memory_is_home(f->w->m, m) || graph_is_static(f->w->m, m) ||
+            f->w->m->memory[m].caches >= 0 || !graph_holds(f->w->m, m, f->type) ||
+            has(f->now.memory, f->now.n, m) || !leads(f->w, f->moves, at, m))
+            continue;
+        f->now.memory[f->now.n++] = m;
+        find(f, m, left - 1);
+        f->now.n--;
+    }
+}
+
+/* From home on; of a result too. */
+static int routes_find(const struct work *w, const struct moves *moves, const struct opnd *o,
+                       enum type type, bool write, struct route *out) {
+    struct finder f = {w, moves, w->m->home, o->memory, type, {.n = 0}, out, 0};
+    struct finder back = {w, moves, o->memory, w->m->home, type, {.n = 0}, out, 0};
+    for (int n = 0; n <= MAX_VIA; n++) find(write ? &back : &f, write ? o->memory : w->m->home, n);
+    for (int i = 0; write && i < back.n; i++)
+        for (int k = 0; k < out[i].n / 2; k++) {
+            int m = out[i].memory[k];
+            out[i].memory[k] = out[i].memory[out[i].n - 1 - k];
+            out[i].memory[out[i].n - 1 - k] = m;
+        }
+    return write ? back.n : f.n;
+}
+
+/* Tiles that begin anywhere do so in a plain copy: along such a dimension it has no blocks. */
+static void without_blocks(struct geom *g) {
+    int n = 0, inner = 0;
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
+        if (loose && i < g->ninner) continue;
+        if (loose) c.div = 1;
+        g->stride[n] = g->stride[i];
+        inner += i < g->ninner;
+        g->at[n++] = c;
+    }
+    for (int d = 0; d < MAX_DIMS; d++)
+        if (g->loose >> d & 1) g->block[d] = g->grain[d] = 1;
+    g->n = n;
+    g->ninner = inner;
+    g->loose = 0;
+}
+
+struct opnd route_stop(const struct work *w, const struct opnd *o, const struct route *r, int k) {
+    struct opnd at = *o;
+    if (k >= r->n) return at;
+    at.memory = r->memory[k];
+    at.where = IN_LOCAL;
+    geom_tile(w, &at);
+    at.geom.plain = at.geom.plain_home;
+    if (at.geom.plain) without_blocks(&at.geom);
+    return at;
+}
+
+/* The distance along a coordinate of g in a slot that lies as `own` says. */
+static struct val stride_in(struct arena *a, const struct geom *g, int i, const struct geom *own,
+                            const struct slot *s) {
+    struct coord c = g->at[i];
+    if (g->n == own->n) return s->stride[i];
+    for (int k = 0; k < own->n; k++)
+        if (own->at[k].dim == c.dim && own->at[k].div == c.div && own->at[k].mod == c.mod)
+            return s->stride[k];
+    for (int k = 0; k < own->n; k++)
+        if (own->at[k].dim == c.dim && own->at[k].div == 1 && !own->at[k].mod)
+            return val_scale(a, s->stride[k], c.div);
+    return val_const(0);
+}
+
+bool box_between(const struct geom *outer, const struct slot *there, const struct geom *g,
+                 const struct slot *here, bool fill, const struct region *r, struct arena *a,
+                 enum type type, struct box *box) {
+    *box = (struct box){.type = type};
+    if (g->fragment || g->swizzle) return false; /* lies so in its own memory only */
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        struct val n, some, zero = val_const(0), far = stride_in(a, g, i, outer, there);
+        if (i < g->ninner)
+            n = val_const(c.mod);
+        else if (c.dim < 0)
+            n = r->repeat;
+        else
+            n = r->partial[c.dim] ? val_const(1) : val_ceil(a, r->n[c.dim], c.div);
+        some = i < g->ninner && c.dim >= 0 && r->partial[c.dim] ? r->n[c.dim] : n;
+        box->dim[box->n++] = (struct box_dim){.extent = some,
+                                              .total = n,
+                                              .before = zero,
+                                              .after = val_minus(a, n, some),
+                                              .from = fill ? far : here->stride[i],
+                                              .to = fill ? here->stride[i] : far};
+    }
+    return true;
+}
+
+/* From a plain copy come parts of tiles too, the last ones along a dimension without blocks. */
+static bool parts_fit(struct work *w, const struct moves *moves, const struct opnd *outer,
+                      const struct opnd *inner, const struct region *whole, enum type type) {
+    for (int d = 0; d < MAX_DIMS; d++) {
+        if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2) continue;
+        struct region part = *whole;
+        struct box box;
+        struct fit f;
+        part.partial[d] = true;
+        part.n[d] = val_const(1);
+        struct slot a = slot_make(&w->s->arena, &outer->geom, whole),
+                    b = slot_make(&w->s->arena, &inner->geom, whole);
+        if (!box_between(&outer->geom, &a, &inner->geom, &b, true, &part, &w->s->arena, type,
+                         &box) ||
+            !fit_box(w, moves, 0, outer->memory, inner->memory, &box, &f))
+            return false;
+    }
+    return true;
+}
+
+/* Do moves lead along the whole route? *cost: queue cycles of a sample of the operand. */
+static bool route_fits(struct work *w, const struct moves *moves, const struct task *t,
+                       const struct opnd *o, bool write, const struct route *r, double *cost,
+                       const char **why) {
+    struct opnd stop = route_stop(w, o, r, 0);
+    if (o->geom.loose && r->n > 0 && !o->plain)
+        return false; /* else tiles that begin anywhere come from home */
+    struct region part;
+    if (!operand_fits(w, moves, t, &stop, write, why)) return false;
+    const struct access *acc = operand_sample(w, t, o, write, &part);
+    *cost = operand_cost(w, moves, acc->buffer, &stop, &part, write);
+    for (int k = 1; k <= r->n; k++) {
+        struct opnd outer = route_stop(w, o, r, k - 1), inner = route_stop(w, o, r, k);
+        struct slot a = slot_make(&w->s->arena, &outer.geom, &part),
+                    b = slot_make(&w->s->arena, &inner.geom, &part);
+        struct box box;
+        struct fit f;
+        box_between(&outer.geom, &a, &inner.geom, &b, !write, &part, &w->s->arena,
+                    w->p->buffer[acc->buffer].type, &box);
+        *why = arena_printf(
+            w->arena, "no move brings '%s' (operand '%s') on from '%s' to '%s' as it lies there",
+            w->p->buffer[acc->buffer].name, o->decl->buffer,
+            w->m->memory[write ? inner.memory : outer.memory].id,
+            w->m->memory[write ? outer.memory : inner.memory].id);
+        if (!fit_box(w, moves, 0, write ? inner.memory : outer.memory,
+                     write ? outer.memory : inner.memory, &box, &f) ||
+            !parts_fit(w, moves, &outer, &inner, &part, w->p->buffer[acc->buffer].type))
+            return false;
+        *cost += f.cycles;
+    }
+    return true;
+}
+
+static enum type stored(const struct work *w, const struct task *t, const struct opnd *o,
+                        bool write) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    return w->p->buffer[write || o->read < 0 ? st->dst.buffer : st->read[o->read].buffer].type;
+}
+
+bool route_first(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
+                 bool write, const char **why) {
+    if (write && o->finish) return finish_fits(w, t, o, why);
+    struct route found[MAX_ROUTES], *mine = write ? &o->out : &o->in;
+    const char *first = NULL;
+    int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);
+    mine->n = 0;
+    *why = arena_printf(w->arena, "no moves lead %s '%s', where operand '%s' is",
+                        write ? "home from" : "from home to", w->m->memory[o->memory].id,
+                        o->decl->buffer);
+    for (int i = 0; i < n; i++) {
+        double cost;
+        if (!write && o->writes && found[i].n) continue; /* results come straight from home */
+        if (!route_fits(w, moves, t, o, write, &found[i], &cost, why)) {
+            if (!first) first = *why;
+            continue;
+        }
+        *mine = found[i];
+        return true;
+    }
+    if (first) *why = first; /* of the shortest */
+    return false;
+}
+
+bool route_leads(const struct work *w, const struct moves *moves, const struct task *t,
+                 const struct opnd *o) {
+    struct route found[MAX_ROUTES];
+    return routes_find(w, moves, o, stored(w, t, o, false), false, found) > 0;
+}
+
+/* Of a copy that has the elements outside of the buffer too. */
+static void with_padding(const struct work *w, const struct task *t, struct access *acc,
+                         struct buffer *b) {
+    int n = w->p->naxes;
+    acc->coef =
+        arena_copy(w->arena, acc->coef, sizeof *acc->coef * (size_t)b->ndims * (size_t)(n + 1));
+    b->extent = arena_copy(w->arena, b->extent, sizeof *b->extent * (size_t)b->ndims);
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t lo, hi;
+        access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
+        if (lo >= 0 && hi < b->extent[d]) continue;
+        b->extent[d] = hi - lo + 1;
+        acc->coef[d * (n + 1) + n] -= lo;
+    }
+}
+
+/* Were the buffer packed as the operand wants it. */
+static bool fits_packed(struct work *w, const struct moves *moves, const struct task *t,
+                        struct opnd *o) {
+    const char *why;
+    struct access *acc = task_access(w, t, o, false), read = *acc;
+    struct buffer *b = &w->p->buffer[acc->buffer], whole = *b;
+    struct home keep = w->home[acc->buffer];
+    with_padding(w, t, acc, b);
+    home_pack(w, acc->buffer, &o->geom);
+    bool fits = route_first(w, moves, t, o, false, &why);
+    *b = whole;
+    *acc = read;
+    w->home[acc->buffer] = keep;
+    return fits;
+}
+
+/* In elements: what begins anew in each memory of the route, and at home, may begin there. */
+static int64_t route_quantum(const struct work *w, const struct route *r, int64_t size) {
+    int64_t bytes = w->m->memory[w->m->home].align;
+    for (int i = 0; i < r->n; i++) bytes = least_multiple(bytes, w->m->memory[r->memory[i]].align);
+    return least_multiple(bytes, size) / size;
+}
+
+bool route_plain(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o) {
+    struct route found[MAX_ROUTES];
+    const char *why;
+    if (o->plain || o->writes || o->read < 0 || o->form.fragment || o->form.swizzle) return false;
+    int n = routes_find(w, moves, o, stored(w, t, o, false), false, found), shared = -1;
+    for (int i = 0; i < n && shared < 0; i++)
+        if (found[i].n) shared = i;
+    if (shared < 0) return false;
+    struct opnd probe = *o, now = *o;
+    probe.plain = true;
+    probe.quantum = route_quantum(w, &found[shared], (int64_t)type_size(o->decl->type));
+    if (!geom_make(w, t, &probe)) return false;
+    bool lies = geom_make(w, t, &now);
+    if (!route_first(w, moves, t, &probe, false, &why) &&
+        ((lies && fits_packed(w, moves, t, &now)) || !fits_packed(w, moves, t, &probe)))
+        return false;
+    *o = probe;
+    return true;
+}
+
+static const char *route_text(struct work *w, const struct opnd *o, const struct route *r) {
+    struct text t = {0};
+    for (int i = 0; i < r->n; i++) text_printf(&t, "%s ", w->m->memory[r->memory[i]].id);
+    text_printf(&t, "%s", w->m->memory[o->memory].id);
+    const char *out = arena_strdup(w->arena, t.at);
+    text_free(&t);
+    return out;
+}
+
+static void ask(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
+                bool write) {
+    struct route found[MAX_ROUTES], fits[MAX_ROUTES];
+    struct candidate c[MAX_ROUTES];
+    const char *why;
+    int all = routes_find(w, moves, o, stored(w, t, o, write), write, found), n = 0, best = 0;
+    for (int i = 0; i < all; i++) {
+        double cost;
+        if (!route_fits(w, moves, t, o, write, &found[i], &cost, &why)) continue;
+        c[n] = (struct candidate){route_text(w, o, &found[i]), cost, NULL};
+        fits[n] = found[i];
+        if (cost < c[best].cost) best = n;
+        n++;
+    }
+    if (n < 2) return;
+    struct question q = {
+        QUESTION_PATH,
+        arena_printf(w->arena, "operand '%s' of statement %d", o->decl->buffer, t->stmt), n, 0, c};
+    if (w->decider) best = decide(w->decider, &q);
+    *(write ? &o->out : &o->in) = fits[best];
+}
+
+void route_link(const struct work *w, struct opnd *o) {
+    const struct opnd *at = NULL;
+    for (int k = 0; k < o->in.n; k++) {
+        struct opnd stop = route_stop(w, o, &o->in, k);
+        stop.from = at;
+        at = arena_copy(w->arena, &stop, sizeof stop);
+    }
+    o->from = at;
+    at = NULL;
+    for (int k = 0; k < o->out.n; k++) {
+        struct opnd stop = route_stop(w, o, &o->out, k);
+        stop.to = at;
+        at = arena_copy(w->arena, &stop, sizeof stop);
+    }
+    o->to = at;
+}
+
+void routes_decide(struct work *w, const struct moves *moves) {
+    for (int k = 0; k < w->norder; k++) {
+        int task = w->task_of[w->order[k]];
+        for (int i = 0; task >= 0 && i < w->task[task].nops; i++) {
+            struct opnd *o = &w->task[task].op[i];
+            if (o->where != IN_LOCAL) continue;
+            if (o->read >= 0 && !o->writes) ask(w, moves, &w->task[task], o, false);
+            if (o->writes && !o->finish) ask(w, moves, &w->task[task], o, true);
+            route_link(w, o);
+        }
+    }
+}
+
+/* ---- holds ---- */
+
+static int64_t held_bytes(struct work *w, const struct moves *moves, const struct plan *p,
+                          const struct task *t, const struct opnd *stop, const struct access *acc,
+                          int depth) {
+    return copy_price(w, moves, p, t, stop, acc, true, depth, 0).bytes;
+}
+
+/* A result's two slots in each memory on its way home. */
+static void add_ways(struct work *w, const struct moves *moves, const struct nest *n,
+                     const struct plan *p, int64_t *bytes) {
+    const struct task *core = &w->task[n->core];
+    for (int i = 0; i < core->nops && !n->nchain; i++)
+        for (const struct opnd *o = core->op[i].to; o; o = o->to)
+            bytes[o->memory] += 2 * copy_price(w, moves, p, core, o, &w->p->stmt[core->stmt].dst,
+                                               false, p->hold[i].depth, 0)
+                                        .bytes;
+    for (int c = 0; c < n->nchain; c++) {
+        const struct task *t = &w->task[n->chain[c]];
+        for (int i = 0; i < t->nops; i++)
+            for (const struct opnd *o = t->op[i].to; o; o = o->to) {
+                struct region r;
+                chain_region(w, p, n, t, o, &r);
+                bytes[o->memory] += 2 * slot_bytes(w, o, &r);
+            }
+    }
+}
+
+struct outer { /* one copy on a route in */
+    int operand, level;
+    const struct opnd *stop, *inner; /* inner: the next copy, filled from it */
+    const struct access *acc;
+    int64_t bytes; /* of all its slots */
+    int most;      /* slots */
+};
+
+static int outers(struct work *w, const struct task *t, struct outer *out) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int n = 0;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_LOCAL || o->writes) continue;
+        const struct opnd *stop = o->from, *inner = o;
+        for (int k = o->in.n - 1; k >= 0; k--, inner = stop, stop = stop->from)
+            out[n++] = (struct outer){i, k, stop, inner, &st->read[o->read], 0, 1};
+    }
+    return n;
+}
+
+/* Two, unless a sync between the queues that fill and read it holds one event. */
+static int slots_told(struct work *w, const struct moves *moves, const struct plan *p,
+                      const struct task *t, const struct outer *x) {
+    int d = p->hold[x->operand].depth, most = slots_most(w, 2);
+    const struct instr *fill = copy_price(w, moves, p, t, x->stop, x->acc, true, d, 0).in,
+                       *user = copy_price(w, moves, p, t, x->inner, x->acc, true, d, 0).in;
+    return fill && user ? slots_held(w->m, fill, user, true, most) : most;
+}
+
+/* The step outwards of one copy that saves most. */
+static bool step(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
+                 struct outer *x, int count, int64_t *bytes) {
+    const struct task *t = &w->task[n->core];
+    double most = 0;
+    int which = -1, depth = 0, slots = 0;
+    int64_t size = 0;
+    for (int i = 0; i < count; i++) {
+        struct hold *h = &p->via[x[i].operand][x[i].level];
+        int least = x[i].level ? p->via[x[i].operand][x[i].level - 1].depth : 0,
+            memory = x[i].stop->memory;
+        double now = plan_traffic(w, p, t, x[i].acc, h->depth);
+        for (int d = h->depth - 1; d >= least; d--) {
+            int at = plan_normalise(w, p, x[i].acc, d);
+            if (at < least) at = least;
+            double saved = now - plan_traffic(w, p, t, x[i].acc, at);
+            int wanted = plan_trips(w, p, at) > 1 ? x[i].most : 1;
+            int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, at),
+                    left = nest_room(w, n, memory) - bytes[memory] + x[i].bytes;
+            while (wanted > 0 && one * wanted > left) wanted--;
+            if (saved <= most || !wanted) continue;
+            most = saved;
+            which = i, depth = at, slots = wanted, size = one * wanted;
+        }
+    }
+    if (which < 0) return false;
+    p->via[x[which].operand][x[which].level] = (struct hold){.depth = depth, .slots = slots};
+    bytes[x[which].stop->memory] += size - x[which].bytes;
+    x[which].bytes = size;
+    return true;
+}
+
+bool route_holds(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
+                 int64_t *bytes) {
+    const struct task *t = &w->task[n->core];
+    struct outer x[MAX_OPERANDS * MAX_VIA];
+    int count = outers(w, t, x);
+    add_ways(w, moves, n, p, bytes);
+    for (int i = 0; i < count; i++) x[i].most = slots_told(w, moves, p, t, &x[i]);
+    for (int slots = 1; slots <= 2; slots++) /* one for each first */
+        for (int i = 0; i < count; i++) {
+            int d = p->hold[x[i].operand].depth, m = x[i].stop->memory;
+            int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, d);
+            if (slots > x[i].most ||
+                (slots > 1 && (plan_trips(w, p, d) <= 1 || bytes[m] + one > nest_room(w, n, m))))
+                continue;
+            p->via[x[i].operand][x[i].level] = (struct hold){.depth = d, .slots = slots};
+            x[i].bytes += one;
+            bytes[m] += one;
+        }
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
+        if (bytes[m] > nest_room(w, n, m)) return false;
+    while (count && step(w, moves, n, p, x, count, bytes)) {
+    }
+    return true;
+}

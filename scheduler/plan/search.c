@@ -1,0 +1,198 @@
+/* The plan of a nest: what the search found, as questions (SCHEDULING §2); answers are the
+ * decider's. */
+#include "scheduler/plan/search_int.h"
+#include <math.h>
+#include <string.h>
+
+enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000 };
+
+static const char *shape_text(struct search *s, const struct shape *o) {
+    struct text t = {0};
+    for (int i = 0; i < o->n; i++)
+        text_printf(&t, "%s%s", i ? "," : "", s->w->p->axis[s->ax[o->k[i]].axis].name);
+    if (o->reversed & REVERSED_RESULT) text_printf(&t, " inner reversed");
+    if (o->reversed & REVERSED_SUM) text_printf(&t, " sums reversed");
+    char *out = arena_strdup(s->w->arena, t.at ? t.at : "");
+    text_free(&t);
+    return out;
+}
+
+static void ask_order(struct search *s, struct point *chosen) {
+    struct candidate *c = arena_array(s->w->arena, (size_t)s->npool, sizeof *c);
+    *chosen = *pool_best(s);
+    for (int i = 0; i < s->npool; i++)
+        c[i] = (struct candidate){shape_text(s, &s->pool[i].shape), s->pool[i].cost, NULL};
+    struct question q = {
+        QUESTION_ORDER,
+        arena_printf(s->w->arena, "loop order of statement %d", search_task(s)->stmt), s->npool, 0,
+        c};
+    if (s->w->decider) *chosen = s->pool[decide(s->w->decider, &q)];
+}
+
+struct tile_space {
+    struct search *s;
+    struct point point, start;
+};
+
+/* Beside a point that was simulated no other is taken to be better. */
+static double tile_cost(void *user, const int *at) {
+    struct tile_space *t = user;
+    size_t size = sizeof *at * (size_t)t->point.shape.n;
+    memcpy(t->point.at, at, size);
+    double cost = point_cost(t->s, &t->point);
+    if (t->start.simulated <= 0) return cost;
+    if (memcmp(t->start.at, at, size) == 0) return t->start.cost;
+    return fmax(cost, t->start.cost * (1 + 1e-6));
+}
+
+/* "i" is the innermost cut; "i'" outside of it counts how many of its tiles. */
+static const char *cut_name(const struct search *s, const struct shape *o, int i) {
+    const char *name = s->w->p->axis[s->ax[o->k[i]].axis].name;
+    for (int j = i + 1; j < o->n; j++)
+        if (o->k[j] == o->k[i]) name = arena_printf(s->w->arena, "%s'", name);
+    return name;
+}
+
+static void ask_tiles(struct search *s, struct point *q) {
+    const char *name[MAX_SHAPE];
+    int count[MAX_SHAPE], keep[MAX_SHAPE], n = q->shape.n;
+    const int64_t *value[MAX_SHAPE];
+    if (!s->w->decider || !n) return;
+    for (int i = 0; i < n; i++) {
+        name[i] = cut_name(s, &q->shape, i);
+        count[i] = s->ax[q->shape.k[i]].n;
+        value[i] = s->ax[q->shape.k[i]].value;
+    }
+    memcpy(keep, q->at, sizeof keep);
+    struct tile_space user = {s, *q, *q};
+    struct space sp = {QUESTION_TILE,
+                       arena_printf(s->w->arena, "tile of statement %d", search_task(s)->stmt),
+                       n,
+                       name,
+                       count,
+                       value,
+                       tile_cost,
+                       &user,
+                       keep};
+    decide_point(s->w->decider, &sp, q->at);
+    for (int i = 0; i < n; i++)
+        if (q->at[i] < 0 || q->at[i] >= count[i]) memcpy(q->at, keep, sizeof keep);
+    if (isinf(point_cost(s, q))) memcpy(q->at, keep, sizeof keep);
+    if (memcmp(q->at, keep, sizeof keep) != 0) q->plan = NULL;
+}
+
+/* The best plans that differ, by the model's cost. */
+static void explain_candidates(struct search *s) {
+    struct text *t = s->w->options ? s->w->options->explain : NULL;
+    if (!t) return;
+    text_printf(t, "statement %d: %d loop orders, the best plans\n", search_task(s)->stmt,
+                s->npool);
+    for (int k = 0; k < s->nfinal; k++) {
+        const struct point *q = &s->final[k];
+        struct plan p;
+        point_plan(s, q, &p);
+        text_printf(t, "  %s:", shape_text(s, &q->shape));
+        for (int i = 0; i < q->shape.n; i++)
+            text_printf(t, " %s=%lld", cut_name(s, &q->shape, i),
+                        (long long)s->ax[q->shape.k[i]].value[q->at[i]]);
+        text_printf(t, ": %.0f cycles", p.predicted);
+        if (q->simulated > 0) text_printf(t, ", simulated %.0f", q->simulated);
+        text_printf(t, ", bound by %s\n", p.bound ? p.bound : "nothing");
+    }
+}
+
+static void explain_hold(const struct work *w, struct text *t, const struct opnd *o,
+                         const struct hold *h) {
+    text_printf(t, "  hold %s in %s at depth %d, %d slots", o->decl->buffer,
+                w->m->memory[o->memory].id, h->depth, h->slots);
+    if (h->ring) text_printf(t, ", a ring of %lld rows", (long long)h->ring);
+    if (h->pinned) text_printf(t, ", %lld pieces pinned", (long long)h->pinned);
+    text_printf(t, "\n");
+}
+
+static void explain(const struct search *s, const struct plan *p) {
+    struct text *t = s->w->options ? s->w->options->explain : NULL;
+    if (!t) return;
+    const struct task *k = search_task(s);
+    text_printf(t, "statement %d on '%s': %.0f cycles, %.0f bytes, bound by %s\n", k->stmt,
+                k->needle->in->id, p->predicted, p->bytes, p->bound ? p->bound : "nothing");
+    for (int i = 0; i < p->nloops; i++)
+        text_printf(t, "  loop %s step %lld%s\n", s->w->p->axis[p->loop[i].axis].name,
+                    (long long)p->loop[i].tile,
+                    loop_unrolled(s->w, &s->w->nest[s->nest], p, i) ? " unrolled" : "");
+    for (int i = 0; i < k->nops; i++)
+        if (k->op[i].where == IN_LOCAL) explain_hold(s->w, t, &k->op[i], &p->hold[i]);
+}
+
+static int64_t steps(const struct work *w, const struct nest *n) {
+    if (n->steps) return n->steps;
+    if (w->options && w->options->steps > 0) return w->options->steps;
+    return DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
+}
+
+/* Short reductions stay whole inside (windows of convolutions) unless nothing fits then; at last
+ * the chain takes small grains. */
+struct search *nest_search(struct work *w, const struct moves *moves, int nest) {
+    struct search *s = arena_alloc(w->arena, sizeof *s);
+    s->w = w;
+    s->moves = moves;
+    s->nest = nest;
+    w->copies = copies_new(w);
+    for (int pass = 0; pass < 3 && !s->npool; pass++) {
+        if (!space_axes(s)) break;
+        if (pass == 2) w->nest[nest].grain_most = 16;
+        if (!pass) space_keep_whole(s, SMALL_REDUCTION);
+        memset(s->memo_key, 0, sizeof s->memo_key);
+        s->nmemo = s->nfinal = 0;
+        s->budget = steps(w, &w->nest[nest]);
+        s->least_time = s->least_rest = s->least_bulk = s->least_alone = INFINITY;
+        pool_fill(s);
+    }
+    finals_refine(s);
+    w->copies = NULL;
+    return s->npool ? s : NULL;
+}
+
+double nest_cost(const struct search *s) {
+    return pool_best(s)->cost;
+}
+
+double nest_cost_again(struct search *s) {
+    s->w->copies = copies_new(s->w);
+    double cost = point_cost_again(s, pool_best(s));
+    s->w->copies = NULL;
+    return cost;
+}
+
+void nest_decide(struct search *s) {
+    struct plan p;
+    struct point q;
+    s->w->copies = copies_new(s->w);
+    finalists_simulate(s);
+    explain_candidates(s);
+    ask_order(s, &q);
+    ask_tiles(s, &q);
+    point_plan(s, &q, &p);
+    residency_ask(s, &p);
+    keeps_ask(s, &p);
+    path_ask(s, &p);
+    s->w->copies = NULL;
+    p.tiling = NULL;
+    explain(s, &p);
+    s->w->nest[s->nest].plan = p;
+}
+
+static bool chain_plan(struct work *w, const struct moves *moves, int nest) {
+    struct nest *n = &w->nest[nest];
+    memset(&n->plan, 0, sizeof n->plan);
+    for (n->grain_most = 1 << 16; n->grain_most > 1 && !chain_fits(w, moves, n, &n->plan);)
+        n->grain_most /= 2;
+    return chain_fits(w, moves, n, &n->plan);
+}
+
+bool nest_plan(struct work *w, const struct moves *moves, int nest) {
+    if (w->nest[nest].core < 0) return chain_plan(w, moves, nest);
+    struct search *s = nest_search(w, moves, nest);
+    if (s) nest_decide(s);
+    return s != NULL;
+}

@@ -1,0 +1,320 @@
+/* Residency: at which depth each operand's copy is filled, and in how many slots. */
+#include "scheduler/plan/search_int.h"
+#include "scheduler/plan/needs.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS = 12, ASKED = 24, COMBINATIONS = 1500 };
+
+static const struct access *main_access(const struct search *s, const struct opnd *o) {
+    const struct stmt *st = &s->w->p->stmt[search_task(s)->stmt];
+    return o->read >= 0 ? &st->read[o->read] : &st->dst;
+}
+
+static int64_t hold_bytes_at(const struct search *s, const struct plan *p, int i, int depth) {
+    const struct opnd *o = &search_task(s)->op[i];
+    return copy_price(s->w, s->moves, p, search_task(s), o, main_access(s, o),
+                      o->read >= 0 || !o->writes, depth, 0)
+        .bytes;
+}
+
+static int add_hold(struct hold *out, int n, struct hold h) {
+    for (int i = 0; i < n; i++)
+        if (out[i].depth == h.depth && out[i].slots == h.slots && out[i].ring == h.ring &&
+            out[i].pinned == h.pinned)
+            return n;
+    if (n < OPTIONS) out[n++] = h;
+    return n;
+}
+
+static int add_option(struct hold *out, int n, int depth, int slots) {
+    return add_hold(out, n, (struct hold){.depth = depth, .slots = slots});
+}
+
+static bool is_alone(const struct search *s, int i) {
+    const struct task *t = search_task(s);
+    for (int k = 0; k < t->nops; k++)
+        if (k != i && t->op[k].where == IN_LOCAL && t->op[k].memory == t->op[i].memory)
+            return false;
+    return true;
+}
+
+/* Registers are the partner's between a pair's turns, results part of a turn; all that an instance
+ * of a grid holds is of its own turn. */
+static int outside(const struct nest *n, int depth) {
+    return depth < n->nprefix ? n->nprefix : depth;
+}
+
+/* A result inside of a cut reduction: as far out as it fits. */
+static int add_spill(const struct search *s, const struct plan *p, int i, struct hold *out, int n) {
+    const struct opnd *o = &search_task(s)->op[i];
+    for (int d = p->depth_out + 1; d < p->nloops; d++) {
+        int at = plan_normalise(s->w, p, main_access(s, o), d);
+        if (at > p->depth_out &&
+            hold_bytes_at(s, p, i, at) <= nest_room(s->w, &s->w->nest[s->nest], o->memory))
+            return add_option(out, n, at, 1);
+    }
+    return n;
+}
+
+/* What slides: a ring of this tile's rows and of those that are coming, or of all. */
+static int add_rings(const struct search *s, const struct plan *p, int i, int depth,
+                     struct hold *out, int n) {
+    const struct task *t = search_task(s);
+    const struct opnd *o = &t->op[i];
+    const struct nest *nest = &s->w->nest[s->nest];
+    struct ring r;
+    if (!ring_find(s->w, nest, p, t, o, main_access(s, o), depth, &r)) return n;
+    int told =
+        operand_slots(s->w, s->moves, p, t, o, main_access(s, o), depth, slots_most(s->w, 3));
+    for (int slots = 1; slots <= told; slots++) {
+        struct hold h = {.depth = depth, .slots = slots, .ring = r.all};
+        int64_t rows = r.window + (slots - 1) * r.step;
+        if (slots < 3 && rows < r.all) h.ring = rows;
+        if (slots == 3 && rows > r.all) h.slots = 2;
+        if (hold_bytes(s->w, p, t, o, main_access(s, o), &h) <= nest_room(s->w, nest, o->memory))
+            n = add_hold(out, n, h);
+    }
+    return n;
+}
+
+/* As many pieces as fit beside the slots that the others pass through. */
+static int add_pinned(const struct search *s, const struct plan *p, int i, int depth, int slots,
+                      struct hold *out, int n) {
+    const struct opnd *o = &search_task(s)->op[i];
+    const struct nest *nest = &s->w->nest[s->nest];
+    struct pin pin;
+    if (slots < 2 || !pin_find(s->w, nest, p, o, main_access(s, o), depth, &pin)) return n;
+    struct hold h = {.depth = depth, .slots = slots};
+    h.pinned =
+        pin_most(&pin, nest_room(s->w, nest, o->memory), hold_bytes_at(s, p, i, depth), slots);
+    return h.pinned ? add_hold(out, n, h) : n;
+}
+
+static bool has_depth(const struct hold *h, int n, int depth) {
+    for (int i = 0; i < n; i++)
+        if (h[i].depth == depth) return true;
+    return false;
+}
+
+/* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
+ * share the memory); in registers every depth inside the result's. Wide: all that fit alone; to be
+ * searched, not one slot where more fit and nobody else wants the room. */
+enum width { LIKELY, WIDE, ALL };
+static int hold_options(const struct search *s, const struct plan *p, int i, enum width wide,
+                        struct hold *out) {
+    const struct task *t = search_task(s);
+    const struct opnd *o = &t->op[i];
+    const struct access *acc = main_access(s, o);
+    const struct nest *nest = &s->w->nest[s->nest];
+    int n = 0, deepest = o->writes ? p->depth_out : p->nloops;
+    if (nest->kept >> i & 1) return add_option(out, 0, 0, 1);
+    if (i == nest->given) return add_option(out, 0, nest->nprefix, 1);
+    if (graph_is_static(s->w->m, o->memory)) {
+        for (int d = o->writes ? deepest : p->depth_out; d <= deepest; d++)
+            n = add_option(out, n, outside(nest, plan_normalise(s->w, p, acc, d)), 1);
+        if (needs_exact(s->w, t->needle->in, o->number)) /* again rather than over a tail */
+            n = add_option(out, n, outside(nest, deepest), 1);
+        return o->writes ? add_spill(s, p, i, out, n) : n;
+    }
+    bool alone = is_alone(s, i);
+    int most = wide ? OPTIONS / 3 : alone ? 1 : 3; /* of each number of slots */
+    int told = operand_slots(s->w, s->moves, p, t, o, acc, deepest, slots_most(s->w, wide ? 3 : 2));
+    for (int slots = told; slots >= 1; slots--) {
+        int before = n;
+        for (int d = 0; d <= deepest && n < before + most; d++) {
+            int at = plan_normalise(s->w, p, acc, d);
+            if (o->writes || nest->is_grid) at = outside(nest, at);
+            if (slots > 1 && (plan_trips(s->w, p, at) <= 1 || at < nest->nprefix)) continue;
+            if (o->writes && nest->nchain && slots > 1) continue;
+            if (!loose_alone(s->w, p, t, o, acc, at)) continue;
+            if (hold_bytes_at(s, p, i, at) > nest_room(s->w, nest, o->memory) / slots) continue;
+            if (slots == 1 && wide != ALL && alone && has_depth(out, n, at)) break; /* with more */
+            n = add_option(out, n, at, slots);
+            if (!o->writes) n = add_pinned(s, p, i, at, slots, out, n);
+        }
+    }
+    for (int d = 1; d <= deepest && !o->writes; d++) n = add_rings(s, p, i, d, out, n);
+    return o->writes ? add_spill(s, p, i, out, n) : n;
+}
+
+struct residencies {
+    struct hold option[MAX_OPERANDS][OPTIONS];
+    int count[MAX_OPERANDS], at[MAX_OPERANDS];
+};
+
+static bool options_make(struct search *s, struct plan *p, enum width wide, struct residencies *r) {
+    const struct task *t = search_task(s);
+    memset(r->at, 0, sizeof r->at);
+    for (int i = 0; i < t->nops; i++) {
+        r->count[i] = 1;
+        r->option[i][0] = (struct hold){.depth = p->nloops, .slots = 1};
+        if (t->op[i].where == IN_LOCAL) r->count[i] = hold_options(s, p, i, wide, r->option[i]);
+        if (!r->count[i]) return false;
+    }
+    return true;
+}
+
+static bool options_next(const struct search *s, struct residencies *r) {
+    int i = 0, n = search_task(s)->nops;
+    while (i < n && ++r->at[i] == r->count[i]) r->at[i++] = 0;
+    return i < n;
+}
+
+static bool price(struct search *s, struct plan *p, const struct residencies *r, double limit) {
+    const struct task *t = search_task(s);
+    for (int i = 0; i < t->nops; i++) {
+        p->hold[i] = r->option[i][r->at[i]];
+        if (t->op[i].writes && t->op[i].where == IN_LOCAL) p->depth_out = p->hold[i].depth;
+    }
+    for (int i = 0; i < t->nops;
+         i++) /* what lies in registers lies inside the result's time there */
+        if (t->op[i].where == IN_LOCAL && graph_is_static(s->w->m, t->op[i].memory) &&
+            p->hold[i].depth < p->depth_out && plan_blocks(s->w, p, t, p->depth_out) > 1)
+            return false;
+    s->budget--;
+    p->parts = PARTS_ANY;
+    return plan_price_below(s->w, s->moves, &s->w->nest[s->nest], p, limit);
+}
+
+double residency_best(struct search *s, struct plan *p, bool wide) {
+    struct residencies r;
+    int left = COMBINATIONS;
+    plan_tabulate(s->w, search_task(s), p, &s->tiling);
+    struct plan best = *p, q = *p;
+    best.cycles = INFINITY;
+    if (options_make(s, p, wide ? WIDE : LIKELY, &r)) do {
+            q.depth_out = p->depth_out;
+            if (price(s, &q, &r, best.cycles) && q.cycles < best.cycles) best = q;
+        } while (options_next(s, &r) && --left > 0);
+    *p = best;
+    return best.cycles;
+}
+
+static int by_cost(const void *a, const void *b) {
+    const struct plan *x = a, *y = b;
+    return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
+}
+
+void hold_text(struct text *text, const char *name, const struct hold *h) {
+    text_printf(text, "%s%s@%dx%d", text->at ? " " : "", name, h->depth, h->slots);
+    if (h->ring) text_printf(text, " ring %lld", (long long)h->ring);
+    if (h->pinned) text_printf(text, " and %lld stay", (long long)h->pinned);
+}
+
+static const char *holds_text(const struct search *s, const struct plan *p) {
+    const struct task *t = search_task(s);
+    struct text text = {0};
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL) hold_text(&text, t->op[i].decl->buffer, &p->hold[i]);
+    char *out = arena_strdup(s->w->arena, text.at ? text.at : "");
+    text_free(&text);
+    return out;
+}
+
+static bool one_slot_each(const struct search *s, const struct plan *p) {
+    for (int i = 0; i < search_task(s)->nops; i++)
+        if (search_task(s)->op[i].where == IN_LOCAL && p->hold[i].slots > 1) return false;
+    return true;
+}
+
+static bool same_depths(const struct search *s, const struct plan *a, const struct plan *b) {
+    for (int i = 0; i < search_task(s)->nops; i++)
+        if (search_task(s)->op[i].where == IN_LOCAL && a->hold[i].depth != b->hold[i].depth)
+            return false;
+    return true;
+}
+
+/* The first `asked` and, as the last of them, one without copies in flight, for comparison: at the
+ * depths of the first, else the best. */
+static void keep_simple(const struct search *s, struct plan *found, int n, int asked) {
+    int simple = -1;
+    for (int i = 0; i < n; i++) {
+        if (!one_slot_each(s, &found[i])) continue;
+        bool alike = same_depths(s, &found[i], &found[0]);
+        if (simple < 0 || alike) simple = i;
+        if (alike) break;
+    }
+    if (simple >= asked) found[asked - 1] = found[simple];
+}
+
+/* A question: the best of all that fit, and what the search found. */
+void residency_ask(struct search *s, struct plan *p) {
+    struct arena scratch;
+    arena_init(&scratch);
+    struct plan *found = arena_array(&scratch, COMBINATIONS + 1, sizeof *found), q = *p;
+    int n = 0;
+    struct residencies r;
+    struct plan loops = *p;
+    plan_tabulate(s->w, search_task(s), &loops, &s->tiling);
+    loops.depth_out = loops.nloops;
+    for (int i = loops.nloops - 1; i >= 0; i--)
+        if (search_task(s)->reductions >> loops.loop[i].axis & 1) loops.depth_out = i;
+    q = loops;
+    found[n++] = *p; /* tiling of the same loops */
+    found[0].tiling = &s->tiling;
+    if (options_make(s, &loops, ALL, &r))
+        for (int k = 0; k < COMBINATIONS; k++) {
+            q.depth_out = loops.depth_out;
+            if (price(s, &q, &r, INFINITY) && memcmp(q.hold, p->hold, sizeof q.hold) != 0)
+                found[n++] = q;
+            if (!options_next(s, &r)) break;
+        }
+    qsort(found + 1, (size_t)n - 1, sizeof *found, by_cost);
+    keep_simple(s, found, n, ASKED);
+    if (n > ASKED) n = ASKED;
+    struct candidate *c = arena_array(s->w->arena, (size_t)n, sizeof *c);
+    for (int i = 0; i < n; i++)
+        c[i] = (struct candidate){holds_text(s, &found[i]), found[i].cycles, NULL};
+    struct question ask = {
+        QUESTION_RESIDENCY,
+        arena_printf(s->w->arena, "copies of statement %d", search_task(s)->stmt), n, 0, c};
+    if (s->w->decider) *p = found[decide(s->w->decider, &ask)];
+    arena_free(&scratch);
+}
+
+static bool transfers(const struct search *s, const struct plan *p, const struct opnd *o,
+                      bool fill) {
+    const struct nest *n = &s->w->nest[s->nest];
+    if (o->where != IN_LOCAL || o->in.n || o->out.n) return false;
+    if (!fill) return o->writes && !n->nchain && !o->finish;
+    if (o->writes && plan_blocks(s->w, p, search_task(s), p->depth_out) > 1) return true;
+    return o->read >= 0 || (o->accumulates && search_task(s)->init < 0 && n->init < 0 && !o->begin);
+}
+
+static bool moved_by(struct search *s, const struct plan *p, int i, bool fill, int move) {
+    const struct task *t = search_task(s);
+    const struct opnd *o = &t->op[i];
+    const struct access *acc = fill ? main_access(s, o) : &s->w->p->stmt[t->stmt].dst;
+    return copy_price(s->w, s->moves, p, t, o, acc, fill, p->hold[i].depth, move + 1).in ==
+           s->moves->at[move].needle->in;
+}
+
+static void path_ask_one(struct search *s, struct plan *p, int i, bool fill) {
+    const struct task *t = search_task(s);
+    struct plan *found = arena_array(s->w->arena, (size_t)s->moves->n + 1, sizeof *found);
+    struct candidate *c = arena_array(s->w->arena, (size_t)s->moves->n + 1, sizeof *c);
+    int n = 0;
+    for (int k = 0; k < s->moves->n; k++) {
+        if (!moved_by(s, p, i, fill, k)) continue;
+        found[n] = *p;
+        *(fill ? &found[n].hold[i].fill_by : &found[n].hold[i].drain_by) = k + 1;
+        if (!plan_price(s->w, s->moves, &s->w->nest[s->nest], &found[n])) continue;
+        c[n] = (struct candidate){s->moves->at[k].needle->in->id, found[n].cycles, NULL};
+        n++;
+    }
+    if (n < 2 || !s->w->decider) return;
+    struct question q = {QUESTION_PATH,
+                         arena_printf(s->w->arena, "'%s' of statement %d, %s",
+                                      t->op[i].decl->buffer, t->stmt, fill ? "filled" : "drained"),
+                         n, 0, c};
+    *p = found[decide(s->w->decider, &q)];
+}
+
+/* Which move fills and drains each copy where several do it. */
+void path_ask(struct search *s, struct plan *p) {
+    for (int i = 0; i < search_task(s)->nops; i++)
+        for (int fill = 1; fill >= 0; fill--)
+            if (transfers(s, p, &search_task(s)->op[i], fill)) path_ask_one(s, p, i, fill);
+}

@@ -1,0 +1,79 @@
+/* Inside the search. A point is a shape (which axes are cut, outer to inner) with an extent for
+ * each cut; its loops, and the loops down to the needle below them, follow from it. */
+#ifndef ISAMAP_SCHEDULER_PLAN_SEARCH_INT_H
+#define ISAMAP_SCHEDULER_PLAN_SEARCH_INT_H
+
+#include "scheduler/plan/plan_int.h"
+
+enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_SHAPE = 14, MAX_POOL = 48, MEMO = 1 << 14, FINALISTS = 12 };
+
+struct axis_space {
+    int axis, x;                     /* x: needle axis; -1 */
+    int64_t unit, value[MAX_VALUES]; /* balanced extents, ascending: multiples of unit */
+    int n;
+    bool reduction;
+};
+enum { REVERSED_RESULT = 1, REVERSED_SUM = 2 };
+struct shape {           /* an axis that stands twice is cut twice */
+    int n, k[MAX_SHAPE]; /* indices into search.ax, outer to inner */
+    int reversed;        /* loops down to the needle in the other order: of the result, of sums */
+};
+struct point {
+    struct shape shape;
+    int at[MAX_SHAPE]; /* index into value: the innermost cut's extent; of outer cuts of the same
+                          axis value / unit is how many of the next inner one */
+    double cost, simulated; /* simulated: cycles; 0: not simulated */
+    double predicted, rest, bytes; /* of finalists: the same ones are alike; rest: of the cost */
+    bool polished, refined; /* refined: priced with all residencies */
+    const struct plan *plan; /* of a refined one; NULL */
+};
+struct search {
+    struct work *w;
+    const struct moves *moves;
+    int nest;
+    struct axis_space ax[MAX_SEARCH]; /* most values first */
+    int n;
+    int64_t budget; /* plans that may still be priced */
+    double least_time, least_rest, least_bulk; /* of any plan priced; their costs are of these parts */
+    double least_alone;
+    struct tiling tiling;
+    struct point pool[MAX_POOL]; /* the best of each shape */
+    int npool;
+    struct point final[FINALISTS]; /* the best that differ in their loops, best first */
+    int nfinal;
+    uint64_t memo_key[MEMO];
+    double memo_cost[MEMO];
+    int nmemo;
+};
+
+static inline const struct task *search_task(const struct search *s) {
+    return &s->w->task[s->w->nest[s->nest].core];
+}
+
+/* search_space.c */
+bool space_axes(struct search *);
+void space_keep_whole(struct search *, int64_t most); /* reductions of at most so many stay whole */
+void space_build(const struct search *, const struct point *, struct plan *);
+
+/* search_hold.c: the best residency for the plan's loops, of the likely ones or (wide) of all;
+ * infinite when there is none. */
+double residency_best(struct search *, struct plan *, bool wide);
+void residency_ask(struct search *, struct plan *);
+void path_ask(struct search *, struct plan *);
+void hold_text(struct text *, const char *name, const struct hold *);
+/* search_keep.c */
+void keeps_ask(struct search *, struct plan *);
+
+/* search_local.c */
+double point_cost(struct search *, const struct point *);
+double point_cost_again(struct search *, const struct point *); /* nothing remembered */
+void finals_refine(struct search *); /* with all residencies */
+void point_plan(struct search *, const struct point *, struct plan *);
+void pool_fill(struct search *); /* the best points of many shapes, by search.budget */
+void pool_add(struct search *, const struct point *);
+const struct point *pool_best(const struct search *);
+
+/* finalists.c */
+void finalists_simulate(struct search *);
+
+#endif

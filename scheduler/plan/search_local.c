@@ -1,0 +1,438 @@
+/* Many starts, growth and local search over points (SCHEDULING §2): extents slide and trade, loops
+ * change places, outer cuts are added where a memory above repays them. Bounded in plans priced. */
+#include "scheduler/plan/search_int.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ORDERED = 4,
+    MAX_ORDERS = 24,
+    THIN = 20,
+    POLISHED = 8,
+    POLISHED_NEAR = 2,
+    KICKED = 2,
+    DEEPENED = 3
+};
+static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, LOOP_COST = 0.0005,
+                    BODY_COST = 0.005;
+
+static uint64_t plan_hash(const struct plan *p) {
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    for (int i = 0; i < p->nloops; i++) {
+        h = (h ^ (uint64_t)p->loop[i].axis) * 0xbf58476d1ce4e5b9u;
+        h = (h ^ h >> 31 ^ (uint64_t)p->loop[i].tile) * 0x94d049bb133111ebu;
+    }
+    return h ? h : 1;
+}
+
+void point_plan(struct search *s, const struct point *q, struct plan *p) {
+    if (q->plan) {
+        *p = *q->plan;
+        plan_tabulate(s->w, search_task(s), p, &s->tiling);
+        return;
+    }
+    space_build(s, q, p);
+    residency_best(s, p, q->refined);
+}
+
+/* Code grows with loops, and doubles with each axis whose tail needs a body of its own. */
+static double bulk(const struct search *s, const struct plan *p) {
+    const struct nest *n = &s->w->nest[s->nest];
+    int bodies = 1;
+    for (int i = 0; p->is_static && i < p->nloops; i++) {
+        bool splits = p->loop[i].tile > 1 && !loop_unrolled(s->w, n, p, i);
+        for (int k = i + 1; k < p->nloops && splits; k++)
+            splits = p->loop[k].axis != p->loop[i].axis || loop_unrolled(s->w, n, p, k);
+        if (splits && s->w->p->axis[p->loop[i].axis].extent % p->loop[i].tile) bodies *= 2;
+    }
+    return 1 + LOOP_COST * p->nloops + BODY_COST * (bodies - 1);
+}
+
+static void final_add(struct search *s, const struct point *q, const struct plan *p, double cost) {
+    int i = s->nfinal;
+    if (isinf(cost) || (i == FINALISTS && cost >= s->final[i - 1].cost)) return;
+    for (int k = 0; k < i; k++) /* loops in another order that comes to the same */
+        if (fabs(s->final[k].cost - cost) < 1e-9 * cost ||
+            (s->final[k].predicted == p->predicted && s->final[k].bytes == p->bytes))
+            return;
+    if (i == FINALISTS)
+        i--;
+    else
+        s->nfinal++;
+    for (; i > 0 && s->final[i - 1].cost > cost; i--) s->final[i] = s->final[i - 1];
+    s->final[i] = *q;
+    s->final[i].cost = cost;
+    s->final[i].predicted = p->predicted;
+    s->final[i].rest = p->cycles - p->predicted;
+    s->final[i].bytes = p->bytes;
+}
+
+double point_cost_again(struct search *s, const struct point *q) {
+    struct plan p;
+    space_build(s, q, &p);
+    double cost = residency_best(s, &p, q->refined);
+    return cost * bulk(s, &p);
+}
+
+/* Of two that cost the same the smaller one. A collision of hashes would only mislead the
+ * search: what it finds is priced again. */
+double point_cost(struct search *s, const struct point *q) {
+    struct plan p;
+    space_build(s, q, &p);
+    uint64_t h = plan_hash(&p);
+    uint64_t at = h % MEMO;
+    while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
+    if (s->memo_key[at]) return s->memo_cost[at];
+    double cost = residency_best(s, &p, false), size = bulk(s, &p);
+    if (!isinf(cost)) {
+        s->least_time = fmin(s->least_time, p.predicted);
+        s->least_rest = fmin(s->least_rest, p.cycles - p.predicted);
+        s->least_bulk = fmin(s->least_bulk, size);
+        s->least_alone = fmin(s->least_alone, p.alone);
+    }
+    cost *= size;
+    final_add(s, q, &p, cost);
+    if (s->nmemo < MEMO / 4 * 3) {
+        s->memo_key[at] = h;
+        s->memo_cost[at] = cost;
+        s->nmemo++;
+    }
+    return cost;
+}
+
+static uint64_t *memo_find(struct search *s, const struct plan *p) {
+    uint64_t h = plan_hash(p), at = h % MEMO;
+    while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
+    return s->memo_key[at] ? &s->memo_key[at] : NULL;
+}
+
+static int by_cost(const void *a, const void *b) {
+    const struct point *x = a, *y = b;
+    return x->cost < y->cost ? -1 : x->cost > y->cost;
+}
+
+void finals_refine(struct search *s) {
+    for (int i = 0; i < s->nfinal; i++) {
+        struct point *q = &s->final[i];
+        struct plan p;
+        q->refined = true;
+        point_plan(s, q, &p);
+        q->plan = arena_copy(s->w->arena, &p, sizeof p);
+        q->cost = p.cycles * bulk(s, &p);
+        uint64_t *key = memo_find(s, &p);
+        if (key) s->memo_cost[key - s->memo_key] = q->cost;
+        pool_add(s, q);
+    }
+    qsort(s->final, (size_t)s->nfinal, sizeof s->final[0], by_cost);
+}
+
+/* ---- the pool ---- */
+
+static bool same_shape(const struct shape *a, const struct shape *b) {
+    return a->n == b->n && a->reversed == b->reversed &&
+           memcmp(a->k, b->k, sizeof a->k[0] * (size_t)a->n) == 0;
+}
+
+void pool_add(struct search *s, const struct point *q) {
+    if (isinf(q->cost)) return;
+    int worst = 0;
+    for (int i = 0; i < s->npool; i++) {
+        if (same_shape(&s->pool[i].shape, &q->shape)) {
+            if (q->cost < s->pool[i].cost) s->pool[i] = *q;
+            return;
+        }
+        if (s->pool[i].cost > s->pool[worst].cost) worst = i;
+    }
+    if (s->npool < MAX_POOL)
+        s->pool[s->npool++] = *q;
+    else if (q->cost < s->pool[worst].cost)
+        s->pool[worst] = *q;
+}
+
+const struct point *pool_best(const struct search *s) {
+    const struct point *best = NULL;
+    for (int i = 0; i < s->npool; i++)
+        if (!best || s->pool[i].cost < best->cost) best = &s->pool[i];
+    return best;
+}
+
+/* ---- starts ---- */
+
+static int nearest(const struct axis_space *v, int64_t value) {
+    int i = 0;
+    while (i + 1 < v->n && v->value[i + 1] <= value) i++;
+    return i;
+}
+
+static bool try(struct search *s, struct point *best, const struct point *q) {
+    struct point p = *q;
+    p.cost = point_cost(s, q);
+    if (p.cost >= best->cost * ENOUGH) return false;
+    *best = p;
+    return true;
+}
+
+/* All axes grown alike, one of them whole. */
+static struct point start(struct search *s, const struct shape *shape) {
+    struct point best = {.shape = *shape, .cost = INFINITY}, q = best;
+    for (int whole = -1; whole < shape->n; whole++)
+        for (int64_t grown = 1; grown <= 256 && s->budget > 0; grown *= 2) {
+            bool more = false;
+            for (int i = 0; i < shape->n; i++) {
+                const struct axis_space *v = &s->ax[shape->k[i]];
+                q.at[i] = i == whole ? v->n - 1 : nearest(v, grown * v->unit);
+                more |= i != whole && q.at[i] < v->n - 1;
+            }
+            try(s, &best, &q);
+            if (!more) break;
+        }
+    return best;
+}
+
+/* The extent whose growth (next, doubled, whole) saves most, until none does. */
+static void grow(struct search *s, struct point *q) {
+    for (bool better = true; better && s->budget > 0;) {
+        struct point from = *q;
+        better = false;
+        for (int i = 0; i < q->shape.n; i++) {
+            const struct axis_space *v = &s->ax[q->shape.k[i]];
+            int to[3] = {from.at[i] + 1, nearest(v, 2 * v->value[from.at[i]]), v->n - 1};
+            for (int k = 0; k < 3; k++) {
+                struct point p = from;
+                if (to[k] <= from.at[i] || to[k] >= v->n) continue;
+                p.at[i] = to[k];
+                better |= try(s, q, &p);
+            }
+        }
+    }
+}
+
+/* ---- local search ---- */
+
+/* The cut outside of cut i of the same axis, which counts its tiles; -1. */
+static int cut_outside(const struct point *q, int i) {
+    for (int k = i - 1; k >= 0; k--)
+        if (q->shape.k[k] == q->shape.k[i]) return k;
+    return -1;
+}
+
+/* A cut outside keeps how many tiles it has, or its extent. */
+static bool slide_one(struct search *s, struct point *q, int i) {
+    struct point from = *q, p = from;
+    const struct axis_space *v = &s->ax[q->shape.k[i]];
+    int stride = v->n > THIN ? v->n / THIN : 1, outer = cut_outside(q, i);
+    bool better = false;
+    for (int a = 0; a < v->n && s->budget > 0;
+         a += (a > from.at[i] - 3 && a < from.at[i] + 3) || a + stride > v->n - 1 ? 1 : stride) {
+        if (a == from.at[i]) continue;
+        p.at[i] = a;
+        better |= try(s, q, &p);
+        if (outer < 0) continue;
+        p.at[outer] = nearest(v, (int64_t)((double)v->value[from.at[outer]] *
+                                           (double)v->value[from.at[i]] / (double)v->value[a]));
+        if (p.at[outer] != from.at[outer]) better |= try(s, q, &p);
+        p.at[outer] = from.at[outer];
+    }
+    return better;
+}
+
+static bool slide(struct search *s, struct point *q) {
+    bool better = false;
+    for (int i = 0; i < q->shape.n; i++) better |= slide_one(s, q, i);
+    return better;
+}
+
+static bool trade(struct search *s, struct point *q) {
+    bool better = false;
+    for (int i = 0; i < q->shape.n; i++)
+        for (int k = 0; k < q->shape.n; k++)
+            for (int how = 0; how < 4 && i != k && s->budget > 0; how++) {
+                const struct axis_space *v = &s->ax[q->shape.k[i]], *u = &s->ax[q->shape.k[k]];
+                struct point p = *q;
+                p.at[i] = how & 1 ? nearest(v, 2 * v->value[q->at[i]]) : q->at[i] + 1;
+                p.at[k] = how & 2 ? nearest(u, u->value[q->at[k]] / 2) : q->at[k] - 1;
+                if (p.at[i] < v->n && p.at[k] >= 0 && (p.at[i] != q->at[i] || p.at[k] != q->at[k]))
+                    better |= try(s, q, &p);
+            }
+    return better;
+}
+
+/* Loop i to place k. False: it would cross a cut of its own axis. */
+static bool move_loop(struct point *q, int i, int k) {
+    int axis = q->shape.k[i], at = q->at[i], step = i < k ? 1 : -1;
+    for (; i != k; i += step) {
+        if (q->shape.k[i + step] == axis) return false;
+        q->shape.k[i] = q->shape.k[i + step];
+        q->at[i] = q->at[i + step];
+    }
+    q->shape.k[k] = axis;
+    q->at[k] = at;
+    return true;
+}
+
+static bool reorder(struct search *s, struct point *q) {
+    bool better = false;
+    struct point p = *q;
+    for (int other = REVERSED_RESULT; other <= REVERSED_SUM; other *= 2) {
+        p = *q;
+        p.shape.reversed ^= other;
+        better |= try(s, q, &p);
+    }
+    for (int i = 0; i < q->shape.n; i++)
+        for (int k = 0; k < q->shape.n && s->budget > 0; k++) {
+            p = *q;
+            if (i != k && move_loop(&p, i, k)) better |= try(s, q, &p);
+        }
+    return better;
+}
+
+static void polish(struct search *s, struct point *q) {
+    for (bool better = true; better && s->budget > 0;) {
+        better = slide(s, q);
+        better |= trade(s, q);
+        better |= reorder(s, q);
+    }
+    q->polished = true;
+    pool_add(s, q);
+}
+
+/* One extent to something else altogether, the others after it: out of a local minimum. */
+static bool kick(struct search *s, struct point *q) {
+    bool better = false;
+    for (int i = 0; i < q->shape.n; i++) {
+        const struct axis_space *v = &s->ax[q->shape.k[i]];
+        for (int64_t value = v->unit; s->budget > 0; value *= 2) {
+            struct point p = *q;
+            p.at[i] = nearest(v, value);
+            if (p.at[i] != q->at[i]) {
+                p.cost = INFINITY;
+                try(s, &p, &p);
+                for (int round = 0; round < 2; round++)
+                    for (int k = 0; k < q->shape.n; k++)
+                        if (k != i) slide_one(s, &p, k);
+                if (p.cost < q->cost * ENOUGH) {
+                    *q = p;
+                    better = true;
+                }
+            }
+            if (value >= v->value[v->n - 1]) break;
+        }
+    }
+    return better;
+}
+
+static void insert_cut(struct point *q, int place, int axis, int at) {
+    int after = q->shape.n - place;
+    memmove(&q->shape.k[place + 1], &q->shape.k[place], sizeof q->shape.k[0] * (size_t)after);
+    memmove(&q->at[place + 1], &q->at[place], sizeof q->at[0] * (size_t)after);
+    q->shape.k[place] = axis;
+    q->at[place] = at;
+    q->shape.n++;
+}
+
+/* One more cut outside the axis's others; the next inner one has another extent then. */
+static bool deepen(struct search *s, struct point *q) {
+    struct point from = *q;
+    bool better = false;
+    if (from.shape.n == MAX_SHAPE) return false;
+    for (int axis = 0; axis < s->n; axis++) {
+        const struct axis_space *v = &s->ax[axis];
+        int outermost = 0;
+        while (outermost < from.shape.n && from.shape.k[outermost] != axis) outermost++;
+        if (v->n < 3 || outermost == from.shape.n) continue;
+        for (int place = 0; place <= outermost && s->budget > 0; place++) {
+            struct point best = {.cost = INFINITY};
+            for (int64_t times = 2; times < v->value[v->n - 1] / v->unit && s->budget > 0;
+                 times *= 2) {
+                struct point p = from;
+                insert_cut(&p, place, axis, nearest(v, times * v->unit));
+                try(s, &best, &p);
+            }
+            if (isinf(best.cost)) continue;
+            slide_one(s, &best, outermost + 1);
+            slide_one(s, &best, place);
+            slide_one(s, &best, outermost + 1);
+            if (best.cost >= q->cost * ENOUGH) continue;
+            *q = best;
+            better = true;
+        }
+    }
+    return better;
+}
+
+static int orders_make(const struct search *s, struct shape *out) {
+    int perm[MAX_SEARCH], n = 0, cut = 0, ordered;
+    while (cut < s->n && s->ax[cut].n > 1) cut++;
+    ordered = cut < ORDERED ? cut : ORDERED;
+    for (int i = 0; i < ordered; i++) perm[i] = i;
+    for (bool more = true; more;) {
+        struct shape *o = &out[n++];
+        memset(o, 0, sizeof *o);
+        for (int i = ordered; i < cut; i++) o->k[o->n++] = i;
+        for (int i = 0; i < ordered; i++) o->k[o->n++] = perm[i];
+        int i = ordered - 2; /* next permutation */
+        while (i >= 0 && perm[i] > perm[i + 1]) i--;
+        more = i >= 0;
+        if (!more) break;
+        int j = ordered - 1;
+        while (perm[j] < perm[i]) j--;
+        int x = perm[i];
+        perm[i] = perm[j];
+        perm[j] = x;
+        for (int a = i + 1, b = ordered - 1; a < b; a++, b--) {
+            x = perm[a];
+            perm[a] = perm[b];
+            perm[b] = x;
+        }
+    }
+    return n;
+}
+
+static struct point *next_rough(struct search *s) {
+    struct point *best = NULL;
+    for (int i = 0; i < s->npool; i++)
+        if (!s->pool[i].polished && (!best || s->pool[i].cost < best->cost)) best = &s->pool[i];
+    return best;
+}
+
+/* No plan was much better in any part of its cost: searching on would hardly pay. */
+static bool near_least(const struct search *s) {
+    const struct point *best = &s->final[0];
+    return s->nfinal > 0 && best->rest <= ALIKE * s->least_rest &&
+           best->cost <= NEAR * (s->least_time + s->least_rest) * s->least_bulk;
+}
+
+bool near_alone(const struct search *s) {
+    return s->nfinal > 0 && s->final[0].cost <= LITTLE * s->least_alone * s->least_bulk;
+}
+
+static bool polished_enough(const struct search *s, int times) {
+    return times > 0 && (near_least(s) || (times >= POLISHED_NEAR && near_alone(s)));
+}
+
+void pool_fill(struct search *s) {
+    struct shape order[MAX_ORDERS];
+    int64_t total = s->budget;
+    int n = orders_make(s, order);
+    for (int i = 0; i < n; i++) {
+        s->budget = total * 2 / 5 / n;
+        struct point p = start(s, &order[i]);
+        if (isinf(p.cost)) continue;
+        grow(s, &p);
+        pool_add(s, &p);
+    }
+    if (s->w->options && s->w->options->plain) return;
+    s->budget = total * 3 / 10;
+    for (int i = 0; i < POLISHED && s->budget > 0 && next_rough(s) && !polished_enough(s, i); i++) {
+        struct point p = *next_rough(s);
+        next_rough(s)->polished = true;
+        polish(s, &p);
+    }
+    if (!s->npool || near_least(s) || near_alone(s)) return;
+    s->budget = total * 3 / 10;
+    struct point p = *pool_best(s);
+    for (int i = 0; i < KICKED && kick(s, &p); i++) polish(s, &p);
+    for (int i = 0; i < DEEPENED && deepen(s, &p); i++) polish(s, &p);
+    pool_add(s, &p);
+}

@@ -1,0 +1,557 @@
+/* From a cover to tasks: which program axis each needle axis walks, which memory each operand is
+ * in. */
+#include "scheduler/plan/work.h"
+#include "scheduler/plan/left.h"
+#include "scheduler/plan/needs.h"
+#include <string.h>
+
+static const char *file_of(const struct work *w) {
+    return w->p->source.file ? w->p->source.file : w->p->name;
+}
+
+/* Could the sums be mapped otherwise? What follows them or begins them falls with them. */
+static void refuse(struct work *w, const struct task *t, const char *why, int line, int col) {
+    struct refusals *r = w->options ? w->options->refused : NULL;
+    const struct mapping *map = &w->cover->mapping[w->cover->item[t->item].mapping];
+    if (!r || w->p->stmt[t->stmt].combine == COMBINE_SET || join_has(w, t->stmt)) return;
+    w->refused |= refusals_add(r, w->cover->program, w->m, map, why, line, col);
+}
+
+bool task_refuse(struct work *w, int stmt, const char *why) {
+    int task = stmt >= 0 ? w->task_of[stmt] : -1, line = 0, col = 0;
+    if (task < 0) return false;
+    if (w->p->source.text) source_place(&w->p->source, w->p->stmt[stmt].at, &line, &col);
+    refuse(w, &w->task[task], why, line, col);
+    return w->refused;
+}
+
+void task_demote(struct work *w, int task, const char *why) {
+    struct task *t = &w->task[task];
+    const char *name = t->needle ? t->needle->in->id : "the instruction";
+    int line = 0, col = 0;
+    if (w->p->source.text) source_place(&w->p->source, w->p->stmt[t->stmt].at, &line, &col);
+    refuse(w, t, why, line, col);
+    w->task_of[t->stmt] = -1;
+    if (t->init >= 0) w->task_of[t->init] = -1;
+    join_drop(w, t->stmt);
+    finish_drop(w, t, "the reduction that it finishes is not there");
+    begin_drop(w, t, "the reduction that it starts is not there");
+    if (w->refused) return; /* all of it is done again */
+    if (w->fallback >= 0 && w->options && w->options->left)
+        left_add(w->options->left,
+                 &(struct left){.stmt = t->stmt,
+                                .line = line,
+                                .col = col,
+                                .products = stmt_is_mac(w->p, &w->p->stmt[t->stmt]),
+                                .instr = t->needle ? name : NULL,
+                                .why = why});
+    else if (w->fallback >= 0)
+        diag_warn(w->diags, file_of(w), line, col,
+                  "statement %d runs on the fallback, not on '%s': %s", t->stmt, name, why);
+    else
+        diag_line(
+            w->diags, file_of(w), line, col,
+            "statement %d cannot be scheduled on '%s': %s; a machine with a fallback could run it",
+            t->stmt, name, why);
+}
+
+static bool choose_memory(struct work *w, struct opnd *o, enum type type) {
+    const struct operand *d = o->decl;
+    int best = -1;
+    for (int i = 0; i < d->nmemories; i++) {
+        int at = d->memory[i];
+        if (at == MEMORY_IMM || !graph_holds(w->m, at, type)) continue;
+        if (memory_is_home(w->m, at)) {
+            best = at;
+            break;
+        }
+        if (best < 0) best = at;
+    }
+    o->memory = best;
+    o->where = best >= 0 && memory_is_home(w->m, best) ? IN_HOME : IN_LOCAL;
+    return best >= 0;
+}
+
+static const char *operand_make(struct work *w, struct task *t, const struct mapping *map, int i) {
+    struct opnd *o = &t->op[i];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct mapped_operand *mo = &map->operand[i];
+    memset(o, 0, sizeof *o);
+    o->decl = &t->needle->in->operand[i];
+    o->number = i;
+    o->read = -1;
+    for (int x = 0; x < MAX_NEEDLE; x++) o->alone_dim[x] = -1;
+    if (mo->role == OPERAND_IMM) {
+        o->where = IN_IMM;
+        o->imm = mo->imm;
+        return NULL;
+    }
+    if (mo->role == OPERAND_DST) {
+        o->writes = true;
+        o->read = mo->read;
+        o->accumulates = st->combine != COMBINE_SET;
+    } else {
+        o->read = mo->read;
+    }
+    int buffer = o->writes ? st->dst.buffer : st->read[o->read].buffer;
+    if (!choose_memory(w, o, w->p->buffer[buffer].type))
+        return "no memory of an operand holds its type";
+    if (!t->finishes && !needle_form(w->m, t->needle, i, 0, &o->form))
+        return arena_printf(
+            w->arena,
+            "distances in operand '%s' depend on a size that varies, or its parts in several "
+            "instances do; "
+            "strides=\"…\" gives distances, and a size over instances must be fixed",
+            o->decl->buffer);
+    return NULL;
+}
+
+static bool same_index(const struct program *p, const struct access *a, const struct access *b) {
+    int n = p->buffer[a->buffer].ndims;
+    return n == p->buffer[b->buffer].ndims &&
+           !memcmp(a->coef, b->coef, sizeof *a->coef * (size_t)n * (size_t)(p->naxes + 1));
+}
+
+/* Results must be written once by each tile: every axis moves at most one dimension, alone. */
+static bool result_injective(const struct program *p, const struct stmt *st) {
+    uint64_t seen = 0;
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
+        int n = 0;
+        for (int a = 0; a < p->naxes; a++) {
+            if (!access_coef(p, &st->dst, d, a) || !(st->axes >> a & 1) || p->axis[a].extent == 1)
+                continue;
+            if (seen >> a & 1) return false;
+            seen |= UINT64_C(1) << a;
+            if (access_coef(p, &st->dst, d, a) < 0) return false;
+            n++;
+        }
+        if (n > 1) return false;
+    }
+    return true;
+}
+
+static const char *task_check(const struct work *w, const struct task *t) {
+    const struct instr *in = t->needle->in;
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const char *why = needs_why(w->m, in);
+    if (why) return why;
+    if (in->completes >= 0 && st->combine == COMBINE_SET)
+        return "its results complete at a later sync, which is placed for reductions only";
+    if (in->across >= 0) return "it works across units, which schedules do not do yet";
+    if (in->queue < 0) return "it has no queue";
+    if (st->nwhere) return "its domain is not a box";
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((st->axes >> a & 1) && w->p->axis[a].sequential && w->p->axis[a].extent > 1)
+            return "the order of one of its axes counts";
+    if (!result_injective(w->p, st))
+        return "its result's elements are not addressed by one axis each";
+    return NULL;
+}
+
+/* Elements of a copy that is indexed by the axes themselves: those that move the operand, and
+ * these.
+ */
+static double by_axes(const struct work *w, const struct task *t, const struct access *acc,
+                      uint64_t members) {
+    double n = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((w->p->stmt[t->stmt].axes >> a & 1) &&
+            (access_varies(w->p, acc, a) || (members >> a & 1)))
+            n *= (double)w->p->axis[a].extent;
+    return n;
+}
+
+/* Elements that copies by axes would hold, were all of the group's axes kept. */
+static double copied(const struct work *w, const struct task *t, const struct group *g) {
+    double sum = 0;
+    uint64_t members = 0;
+    for (int k = 0; k < g->n; k++) members |= UINT64_C(1) << g->axis[k];
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_IMM) continue;
+        const struct access *acc =
+            o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
+        bool varies = false;
+        for (int k = 0; k < g->n; k++) varies |= access_varies(w->p, acc, g->axis[k]);
+        if (varies && w->p->buffer[acc->buffer].role != ROLE_CONST)
+            sum += by_axes(w, t, acc, members);
+    }
+    return sum;
+}
+
+/* Elements that a needle along this axis alone would have to see in another layout: where it does
+ * not run along the rows. */
+static double packed(const struct work *w, const struct task *t, int x, int axis) {
+    double sum = 0;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_IMM) continue;
+        const struct access *acc =
+            o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
+        const struct buffer *b = &w->p->buffer[acc->buffer];
+        bool dense = false;
+        for (int k = 0; k < o->form.n; k++)
+            dense |= o->form.digit[k].x == x && o->form.digit[k].stride == 1;
+        if (b->role == ROLE_CONST || b->role == ROLE_TEMP || !dense ||
+            !access_varies(w->p, acc, axis))
+            continue;
+        if (access_coef(w->p, acc, b->ndims - 1, axis) != 1) sum += (double)b->elements;
+    }
+    return sum;
+}
+
+/* A result that another task builds along another axis would change its layout in between. */
+static bool disagrees(const struct work *w, const struct task *t, int axis) {
+    int b = w->p->stmt[t->stmt].dst.buffer;
+    for (int k = 0; k < w->ntasks; k++) {
+        const struct task *o = &w->task[k];
+        if (o == t || !o->needle || w->task_of[o->stmt] != k || w->p->stmt[o->stmt].dst.buffer != b)
+            continue;
+        for (int i = 0; i < o->nops; i++)
+            for (int d = 0; o->op[i].writes && d < o->op[i].form.n; d++) {
+                const struct digit *dg = &o->op[i].form.digit[d];
+                if (dg->stride == 1 && o->axis[dg->x] >= 0 && o->axis[dg->x] != axis) return true;
+            }
+    }
+    return false;
+}
+
+static int dim_moved(const struct program *p, const struct access *a, int axis) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims && axis >= 0; d++)
+        if (access_coef(p, a, d, axis)) return d;
+    return -1;
+}
+
+/* What it reads another instruction leaves in that memory along another dimension: it cannot follow
+ * there. */
+static bool reads_otherwise(struct work *w, const struct task *t, int x, int axis) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *in = &t->op[i];
+        if (in->where != IN_LOCAL || in->read < 0 || in->writes) continue;
+        const struct access *read = &st->read[in->read];
+        for (int k = 0; k < w->ntasks; k++) {
+            const struct task *o = &w->task[k];
+            if (o == t || !o->needle || w->task_of[o->stmt] != k ||
+                w->p->stmt[o->stmt].dst.buffer != read->buffer)
+                continue;
+            for (int m = 0; m < o->nops; m++)
+                for (int d = 0;
+                     o->op[m].writes && o->op[m].memory == in->memory && d < o->op[m].form.n; d++)
+                    for (int e = 0; e < in->form.n; e++)
+                        if (in->form.digit[e].x == x &&
+                            in->form.digit[e].stride == o->op[m].form.digit[d].stride &&
+                            dim_moved(w->p, read, axis) !=
+                                dim_moved(w->p, &w->p->stmt[o->stmt].dst,
+                                          o->axis[o->op[m].form.digit[d].x]))
+                            return true;
+        }
+    }
+    return false;
+}
+
+static double rounded(int64_t extent, int64_t tile) {
+    return (double)((extent + tile - 1) / tile * tile) / (double)extent;
+}
+
+/* Elements of the copies by axes that operands need where the needle's axis x walks this one:
+ * windows whose steps no move makes, or that overlap along it. Of the other groups, the first axes.
+ */
+static double copied_anyway(struct work *w, const struct task *t, const struct mapping *map, int x,
+                            int axis) {
+    struct task one = *t;
+    double sum = 0;
+    for (int y = 0; y < t->needle->nx; y++)
+        one.axis[y] = y == x ? axis : map->group[y].n ? map->group[y].axis[0] : -1;
+    for (int i = 0; i < t->nops; i++) {
+        struct opnd o = t->op[i];
+        if (o.where != IN_LOCAL || o.writes || o.read < 0) continue;
+        const struct access *acc = task_access(w, t, &o, false);
+        if (w->p->buffer[acc->buffer].role != ROLE_CONST && !geom_make(w, &one, &o))
+            sum += by_axes(w, t, acc, 0);
+    }
+    return sum;
+}
+
+/* One of several axes, or all of them as one: copies against wasted lanes (a question to the
+ * approach). */
+static int ask_fusion(struct work *w, const struct task *t, const struct mapping *map, int x) {
+    const struct group *g = &map->group[x];
+    int64_t tile = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x], whole = 1;
+    double interval = w->fallback < 0 ? 1 : fallback_cycles(w->m, w->fallback, COPY_ANY),
+           turn = w->fallback < 0 ? 1 : fallback_cycles(w->m, w->fallback, COPY_TURN);
+    struct candidate c[MAX_GROUP + 1];
+    for (int i = 0; i < g->n; i++) whole *= w->p->axis[g->axis[i]].extent;
+    int best = 0;
+    for (int i = 0; i < g->n; i++) {
+        int64_t e = w->p->axis[g->axis[i]].extent;
+        double cycles = map->cost * rounded(e, tile) / rounded(whole, tile);
+        if (t->needle->ranged[x] >= 0 && e < t->needle->hi[x])
+            cycles *= 1 + 0.3 * (1 - (double)e / (double)t->needle->hi[x]);
+        c[i] = (struct candidate){w->p->axis[g->axis[i]].name,
+                                  cycles + turn * packed(w, t, x, g->axis[i]), NULL};
+        if (disagrees(w, t, g->axis[i]))
+            c[i].cost += turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
+        if (reads_otherwise(w, t, x, g->axis[i])) /* it goes home and comes back */
+            c[i].cost += 2 * turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
+        c[i].cost += interval * copied_anyway(w, t, map, x, g->axis[i]);
+        if (c[i].cost < c[best].cost) best = i;
+    }
+    int n = g->n;
+    if (w->fallback >= 0) {
+        c[n] = (struct candidate){"all", map->cost + interval * copied(w, t, g), NULL};
+        if (disagrees(w, t, -1))
+            c[n].cost += turn * (double)w->p->buffer[w->p->stmt[t->stmt].dst.buffer].elements;
+        if (c[n].cost < c[best].cost) best = n;
+        n++;
+    }
+    if (!w->decider) return best;
+    struct question q = {QUESTION_FUSION,
+                         arena_printf(w->arena, "axes of statement %d on %s", t->stmt,
+                                      t->needle->bound->axis[x].name),
+                         n, 0, c};
+    int answer = decide(w->decider, &q);
+    return answer >= 0 && answer < n ? answer : best;
+}
+
+static void fuse_axes(struct stmt *st, uint64_t members, int made) {
+    if (st->axes & members) st->axes = (st->axes & ~members) | UINT64_C(1) << made;
+}
+
+static bool moves_any(struct work *w, const struct task *t, int i, const uint64_t *members) {
+    const struct opnd *o = &t->op[i];
+    if (o->where == IN_IMM) return false;
+    const struct access *acc = task_access(w, t, o, o->writes);
+    for (int x = 0; x < t->needle->nx; x++)
+        for (int a = 0; a < w->p->naxes; a++)
+            if ((members[x] >> a & 1) && access_varies(w->p, acc, a)) return true;
+    return false;
+}
+
+/* Back from the fused axis to its members, of what was copied already. */
+static void unfuse(const struct work *w, const struct task *t, struct access *acc) {
+    int n = w->p->naxes + 1;
+    for (int x = 0; x < t->needle->nx; x++) {
+        const struct group *g = &t->group[x];
+        for (int d = 0; g->n > 1 && d < w->p->buffer[acc->buffer].ndims; d++) {
+            int64_t c = acc->coef[d * n + t->axis[x]];
+            acc->coef[d * n + t->axis[x]] = 0;
+            for (int i = g->n - 1; c && i >= 0; i--) {
+                acc->coef[d * n + g->axis[i]] = c;
+                c *= w->p->axis[g->axis[i]].extent;
+            }
+        }
+    }
+}
+
+static struct group *choose_groups(struct work *w, const struct task *t,
+                                   const struct mapping *map) {
+    struct group *group = arena_array(w->arena, (size_t)t->needle->nx + 1, sizeof *group);
+    for (int x = 0; x < t->needle->nx; x++) {
+        group[x] = map->group[x];
+        if (group[x].n < 2) continue;
+        int k = ask_fusion(w, t, map, x);
+        if (k < group[x].n) group[x] = (struct group){{map->group[x].axis[k]}, 1};
+    }
+    return group;
+}
+
+/* Fused axes become one axis: every operand that depends on them gets a temporary indexed by the
+ * axes themselves. */
+static const char *fuse(struct work *w, int task) {
+    struct task *t = &w->task[task];
+    uint64_t members[MAX_NEEDLE] = {0}, used = w->p->stmt[t->stmt].axes;
+    bool any = false;
+    const struct group *group = t->group;
+    if (t->init >= 0) used |= w->p->stmt[t->init].axes;
+    for (int x = 0; x < t->needle->nx; x++)
+        for (int i = 0; group[x].n > 1 && i < group[x].n; i++)
+            members[x] |= UINT64_C(1) << group[x].axis[i];
+    for (int i = 0; i < t->nops; i++) /* before anything is rewritten */
+        if (moves_any(w, t, i, members) && t->op[i].read >= 0 && t->op[i].writes)
+            return "fused axes on an operand changed in place";
+    for (int x = 0; x < t->needle->nx; x++) {
+        const struct group *g = &group[x];
+        t->axis[x] = g->n == 1 ? g->axis[0] : -1;
+        if (g->n < 2) continue;
+        int64_t extent = 1;
+        any = true;
+        for (int i = 0; i < g->n; i++)
+            if (__builtin_mul_overflow(extent, w->p->axis[g->axis[i]].extent, &extent))
+                return "fused axes are too long";
+        t->axis[x] = rewrite_axis_apart(
+            w, unique_name(w, w->p->axis[g->axis[0]].name, w->p->axis[g->axis[g->n - 1]].name),
+            extent, used);
+        if (t->axis[x] < 0) return "the program has too many axes";
+        used |= UINT64_C(1) << t->axis[x];
+    }
+    if (!any) return NULL;
+    if (w->fallback < 0) return "fused axes need a copy that only a fallback makes";
+    for (int i = 0; i < t->nops; i++) {
+        t = &w->task[task];
+        if (t->op[i].where == IN_IMM) continue;
+        if (!moves_any(w, t, i, members)) continue;
+        if (!pack_by_axes(w, task, i, t->op[i].writes)) {
+            t = &w->task[task];
+            struct stmt *st = &w->p->stmt[t->stmt];
+            unfuse(w, t, &st->dst);
+            for (int r = 0; r < st->nreads; r++) unfuse(w, t, &st->read[r]);
+            if (t->init >= 0) unfuse(w, t, &w->p->stmt[t->init].dst);
+            return "fused axes need a copy that is too large";
+        }
+        w->task[task].op[i].by_axes = true;
+    }
+    int which[2] = {w->task[task].stmt, w->task[task].init};
+    for (int k = 0; k < 2; k++)
+        for (int x = 0; which[k] >= 0 && x < w->task[task].needle->nx; x++)
+            if (members[x]) fuse_axes(&w->p->stmt[which[k]], members[x], w->task[task].axis[x]);
+    return NULL;
+}
+
+static void find_reductions(struct work *w, struct task *t) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    t->reductions = 0;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((st->axes >> a & 1) && !access_varies(w->p, &st->dst, a))
+            t->reductions |= UINT64_C(1) << a;
+}
+
+static const char *operands_make(struct work *w, struct task *t, const struct mapping *map) {
+    const char *why = NULL;
+    for (int i = 0; i < t->nops && !why; i++) why = operand_make(w, t, map, i);
+    return why;
+}
+
+static const char *choose_sizes(struct work *w, struct task *t, const struct mapping *map,
+                                const int64_t *fixed) {
+    int instr = t->needle->instr;
+    program_free(t->needle->bound);
+    t->needle = needle_fixed(w->arena, w->m, instr, fixed, w->diags);
+    return t->needle ? operands_make(w, t, map) : "its sizes are not legal";
+}
+
+/* Where steps of a size do not come out even, all tiles are padded to one size: as many steps as it
+ * takes, not the most that the instruction has. */
+static bool fix_steps(const struct work *w, const struct task *t, int64_t *fixed) {
+    const struct needle *nd = t->needle;
+    bool any = false;
+    for (int x = 0; x < nd->nx; x++) {
+        if (nd->ranged[x] < 0 || nd->step[x] == 1 || needle_reduces(nd, x) || t->group[x].n != 1)
+            continue;
+        int64_t extent = w->p->axis[t->group[x].axis[0]].extent, step = nd->step[x],
+                parts = (extent + nd->hi[x] - 1) / nd->hi[x];
+        if (extent % step == 0) continue;
+        int64_t size =
+            nd->lo[x] + ((extent + parts - 1) / parts - nd->lo[x] + step - 1) / step * step;
+        fixed[nd->ranged[x]] = size > nd->lo[x] ? size : nd->lo[x];
+        any = true;
+    }
+    return any;
+}
+
+/* Sizes that must be equal everywhere, or all of an axis, follow from the axes that are walked. */
+static const char *fix_sizes(struct work *w, struct task *t, const struct mapping *map,
+                             int64_t *fixed) {
+    bool equal = needs_equal_tiles(w, t, t->group, fixed);
+    equal |= fix_steps(w, t, fixed);
+    if (!join_sizes(w, t, map, fixed) && !equal) return NULL;
+    return choose_sizes(w, t, map, fixed);
+}
+
+/* Does the axis share a dimension of an operand with another one? */
+static bool shares_dim(const struct program *p, int x) {
+    const struct stmt *st = &p->stmt[p->nstmts - 1];
+    for (int r = -1; r < st->nreads; r++) {
+        const struct access *a = r < 0 ? &st->dst : &st->read[r];
+        for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
+            for (int y = 0; y < p->naxes && access_coef(p, a, d, x); y++)
+                if (y != x && access_coef(p, a, d, y)) return true;
+    }
+    return false;
+}
+
+/* An axis of a window that nothing walks has one step, where the size may be 1. */
+static bool fix_idle(const struct task *t, const struct mapping *map, int64_t *fixed) {
+    const struct needle *nd = t->needle;
+    bool any = false;
+    for (int x = 0; x < nd->nx && nd->bound->nstmts == 1; x++) {
+        if (nd->ranged[x] < 0 || map->group[x].n || nd->lo[x] != 1) continue;
+        if (!shares_dim(nd->bound, x)) continue;
+        fixed[nd->ranged[x]] = 1;
+        any = true;
+    }
+    return any;
+}
+
+/* Sizes that dense strides of operands depend on divide the axes that are walked. */
+static bool fix_dense(const struct work *w, const struct task *t, const struct mapping *map,
+                      int64_t *fixed) {
+    const struct needle *nd = t->needle;
+    bool any = false;
+    for (int x = 0; x < nd->nx; x++) {
+        if (nd->ranged[x] < 0 || map->group[x].n > 1 || !needle_dense(nd, x)) continue;
+        int64_t extent = map->group[x].n ? w->p->axis[map->group[x].axis[0]].extent : nd->lo[x],
+                size = nd->hi[x] < extent ? nd->hi[x] : extent;
+        size = nd->lo[x] + (size - nd->lo[x]) / nd->step[x] * nd->step[x];
+        while (size > nd->lo[x] && extent % size) size -= nd->step[x];
+        if (size < nd->lo[x] || extent % size) return false;
+        fixed[nd->ranged[x]] = size;
+        any = true;
+    }
+    return any;
+}
+
+static const char *task_make(struct work *w, int task, const struct mapping *map) {
+    struct task *t = &w->task[task];
+    int first = remain_first(w->m, map->instr); /* the other one comes in where loops allow it */
+    t->needle = needle_make(w->arena, w->m, first >= 0 ? first : map->instr, w->diags);
+    if (!t->needle) return "its sizes depend on each other";
+    const char *why = task_check(w, t);
+    if (why) return why;
+    t->nops = t->needle->in->noperands;
+    if (t->nops > MAX_OPERANDS) return "it has too many operands";
+    t->finishes = finish_may(w, t, map);
+    int64_t fixed[MAX_SIZES] = {0};
+    if (fix_idle(t, map, fixed))
+        why = choose_sizes(w, t, map, fixed);
+    else
+        why = operands_make(w, t, map);
+    if (why && t->needle && fix_dense(w, t, map, fixed)) why = choose_sizes(w, t, map, fixed);
+    if (why) return why;
+    for (int i = 0; i < t->nops; i++) {
+        struct opnd *o = &t->op[i];
+        const struct stmt *st = &w->p->stmt[t->stmt];
+        if (o->writes && o->read >= 0 && !same_index(w->p, &st->dst, &st->read[o->read]))
+            return "an operand changed in place is read at another index";
+    }
+    why = recur_check(w, t);
+    if (why || t->finishes || begin_link(w, task)) return why;
+    t->group = choose_groups(w, t, map);
+    why = fix_sizes(w, t, map, fixed);
+    if (!why) why = fuse(w, task);
+    if (why) return why;
+    t = &w->task[task];
+    t->needle->again = remain_again(w->m, t->needle->instr, &t->needle->remaining);
+    find_reductions(w, t);
+    return NULL;
+}
+
+bool tasks_make(struct work *w) {
+    const struct cover *c = w->cover;
+    w->task = arena_array(w->arena, (size_t)c->nitems + 1, sizeof *w->task);
+    for (int pass = 0; pass < 2; pass++) /* reductions first: fills of their results follow them */
+        for (int i = 0; i < c->nitems; i++) {
+            const struct cover_item *it = &c->item[i];
+            if (it->mapping < 0 || it->inside >= 0) continue;
+            if ((w->p->stmt[it->stmt].combine == COMBINE_SET) == (pass == 0)) continue;
+            const struct mapping *map = &c->mapping[it->mapping];
+            int n = w->ntasks++;
+            w->task[n] = (struct task){.stmt = it->stmt, .init = map->init, .item = i};
+            w->task_of[it->stmt] = n;
+            if (map->init >= 0) w->task_of[map->init] = -2;
+            const char *why = task_make(w, n, map);
+            if (why) task_demote(w, n, why);
+        }
+    finishes_link(w);
+    return !w->diags->errors;
+}

@@ -1,0 +1,118 @@
+/* Tiles of the program's axes at each depth of a plan's loops: multisets, so that tails count
+ * exactly (SCHEDULING §3). */
+#include "scheduler/plan/plan_int.h"
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+static void add_size(struct sizes *s, int64_t size, int64_t count) {
+    for (int i = 0; i < s->n; i++)
+        if (s->size[i] == size || s->n == 8) {
+            s->count[i] += count;
+            return;
+        }
+    s->size[s->n] = size;
+    s->count[s->n++] = count;
+}
+
+static void split_sizes(struct sizes *s, int64_t tile) {
+    struct sizes next = {.n = 0};
+    for (int k = 0; k < s->n; k++) {
+        if (s->size[k] / tile) add_size(&next, tile, s->count[k] * (s->size[k] / tile));
+        if (s->size[k] % tile) add_size(&next, s->size[k] % tile, s->count[k]);
+    }
+    *s = next;
+}
+
+static int column_of(const struct plan *p, int axis, int depth) {
+    return p->tiling && p->tiling->nloops == p->nloops && depth <= p->nloops
+               ? p->tiling->column[axis]
+               : -2;
+}
+
+int64_t plan_tile(const struct work *w, const struct plan *p, int axis, int depth) {
+    int c = column_of(p, axis, depth);
+    if (c >= 0) return p->tiling->tile[depth][c];
+    int64_t t = w->p->axis[axis].extent;
+    for (int i = 0; c == -2 && i < depth; i++)
+        if (p->loop[i].axis == axis && p->loop[i].tile < t) t = p->loop[i].tile;
+    return t;
+}
+
+struct sizes plan_sizes(const struct work *w, const struct plan *p, int axis, int depth) {
+    struct sizes s = {{w->p->axis[axis].extent}, {1}, 1};
+    for (int i = 0; i < depth; i++)
+        if (p->loop[i].axis == axis) split_sizes(&s, p->loop[i].tile);
+    return s;
+}
+
+static int64_t least_of(const struct sizes *s) {
+    int64_t least = s->size[0];
+    for (int i = 1; i < s->n; i++)
+        if (s->size[i] < least) least = s->size[i];
+    return least;
+}
+
+static double count_of(const struct sizes *s) {
+    double n = 0;
+    for (int i = 0; i < s->n; i++) n += (double)s->count[i];
+    return n;
+}
+
+int64_t plan_least(const struct work *w, const struct plan *p, int axis, int depth) {
+    int c = column_of(p, axis, depth);
+    if (c >= 0) return p->tiling->least[depth][c];
+    struct sizes s = plan_sizes(w, p, axis, depth);
+    return least_of(&s);
+}
+
+double plan_tiles(const struct work *w, const struct plan *p, int axis, int depth) {
+    int c = column_of(p, axis, depth);
+    if (c >= 0) return p->tiling->count[depth][c];
+    if (c == -1) return 1;
+    struct sizes s = plan_sizes(w, p, axis, depth);
+    return count_of(&s);
+}
+
+double plan_trips(const struct work *w, const struct plan *p, int depth) {
+    if (p->tiling && p->tiling->nloops == p->nloops) return p->tiling->trips[depth];
+    double n = 1;
+    uint64_t seen = 0;
+    for (int i = 0; i < depth; i++) {
+        if (seen >> p->loop[i].axis & 1) continue;
+        seen |= UINT64_C(1) << p->loop[i].axis;
+        n *= plan_tiles(w, p, p->loop[i].axis, depth);
+    }
+    return n;
+}
+
+void plan_tabulate(const struct work *w, const struct task *task, struct plan *p,
+                   struct tiling *t) {
+    struct sizes now[MAX_TILED];
+    t->nloops = p->nloops;
+    t->naxes = 0;
+    t->issues_known = false;
+    t->refills_of = 0;
+    if (t->asked.task != task) memset(t->asked.cut, 0, sizeof t->asked.cut);
+    t->asked.task = task;
+    memset(&t->asked.copied, 0, offsetof(struct asked, copy) - offsetof(struct asked, copied));
+    memset(t->column, -1, sizeof t->column);
+    for (int i = 0; i < p->nloops; i++) {
+        int a = p->loop[i].axis;
+        if (t->column[a] >= 0) continue;
+        assert(t->naxes < MAX_TILED);
+        now[t->naxes] = (struct sizes){{w->p->axis[a].extent}, {1}, 1};
+        t->column[a] = t->naxes++;
+    }
+    for (int d = 0; d <= p->nloops; d++) {
+        if (d) split_sizes(&now[t->column[p->loop[d - 1].axis]], p->loop[d - 1].tile);
+        t->trips[d] = 1;
+        for (int c = 0; c < t->naxes; c++) {
+            t->tile[d][c] = now[c].size[0];
+            t->least[d][c] = least_of(&now[c]);
+            t->count[d][c] = count_of(&now[c]);
+            t->trips[d] *= t->count[d][c];
+        }
+    }
+    p->tiling = t;
+}

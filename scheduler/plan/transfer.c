@@ -1,0 +1,419 @@
+/* Boxes: how part of a buffer lies at home and in a slot. */
+#include "scheduler/plan/work.h"
+#include <string.h>
+
+/* Dimension after dimension, in the order in which the coordinates name them. */
+static struct slot plain_slot(struct arena *a, const struct geom *g, const struct region *r) {
+    struct slot s = {.base = val_const(0), .back = val_const(0)};
+    struct val run = val_const(1);
+    for (int i = 0; i < g->n; i++) {
+        int d = g->at[i].dim;
+        bool known = false;
+        for (int k = 0; k < i && d >= 0; k++) known |= g->at[k].dim == d;
+        if (known) continue;
+        for (int k = i; k < g->n; k++)
+            if (k == i || (d >= 0 && g->at[k].dim == d))
+                s.stride[k] = val_scale(a, run, d < 0 ? 1 : g->at[k].div);
+        struct val n = d < 0 ? i < g->ninner ? val_const(g->at[i].mod) : r->repeat
+                             : val_scale(a, val_ceil(a, r->n[d], g->block[d]), g->block[d]);
+        run = val_mul(a, run, n);
+    }
+    s.elements = run;
+    return s;
+}
+
+struct slot slot_make(struct arena *a, const struct geom *g, const struct region *r) {
+    if (g->plain) return plain_slot(a, g, r);
+    struct slot s = {.base = val_const(0), .back = val_const(0)};
+    struct val run = val_const(g->tile);
+    for (int i = 0; i < g->n; i++) {
+        if (i < g->ninner) {
+            s.stride[i] = val_const(g->stride[i]);
+            continue;
+        }
+        s.stride[i] = run;
+        run = val_mul(a, run,
+                      g->at[i].dim < 0 ? r->repeat : val_ceil(a, r->n[g->at[i].dim], g->at[i].div));
+    }
+    s.elements = run;
+    return s;
+}
+
+bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int dim, bool write) {
+    const struct home *h = &w->home[buffer];
+    if (g->loose >> dim & 1)
+        return g->fragment && h->extent[dim] >= w->p->buffer[buffer].extent[dim] + g->room[dim];
+    return h->extent[dim] % g->block[dim] == 0 && !(g->exact >> dim & 1) &&
+           !(write && g->live >> dim & 1);
+}
+
+struct val home_offset(struct work *w, int buffer, const struct geom *g, const struct region *r) {
+    struct arena *a = &w->s->arena;
+    const struct home *h = &w->home[buffer];
+    struct val sum = val_const(0);
+    for (int i = g->ninner; i < g->n; i++) {
+        int64_t stride;
+        int d = g->at[i].dim;
+        if (d < 0) continue;
+        struct val lo = r->lo[d];
+        home_stride(h, w->p->buffer[buffer].ndims, g->at[i], &stride);
+        if (r->pad_lo[d] > 0) lo = val_make(a, SX_MAX, lo, val_const(0));
+        if (h->is_tile || (h->fold && h->fold[d])) lo = val_minus(a, lo, h->lo[d]);
+        if (g->loose >> d & 1)
+            sum = val_add(a, sum, val_scale(a, lo, stride / g->at[i].div));
+        else
+            sum = val_add(a, sum, val_blocks(a, lo, g->at[i].div, val_const(stride)));
+    }
+    return sum;
+}
+
+struct val slot_offset(struct arena *a, const struct geom *g, const struct slot *s,
+                       const struct region *whole, const struct region *part) {
+    struct val sum = s->base;
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        if (c.dim < 0 || val_same(whole->lo[c.dim], part->lo[c.dim])) continue;
+        bool inside = g->grain[c.dim] != g->block[c.dim]; /* may start inside a block */
+        if (i < g->ninner && !inside) continue;
+        struct val delta = val_minus(a, part->lo[c.dim], whole->lo[c.dim]);
+        if (!inside) {
+            sum = val_add(a, sum, val_blocks(a, delta, c.div, s->stride[i]));
+            continue;
+        }
+        struct val at = val_div(a, delta, c.div);
+        if (c.mod) at = val_make(a, SX_MOD, at, val_const(c.mod));
+        sum = val_add(a, sum, val_mul(a, at, s->stride[i]));
+    }
+    return val_is(s->back, 0) ? sum : val_minus(a, sum, s->back);
+}
+
+static void outer_dim(struct work *w, int buffer, struct coord c, const struct region *r,
+                      struct box_dim *b) {
+    struct arena *a = &w->s->arena;
+    struct val zero = val_const(0), lo = r->lo[c.dim], n = r->n[c.dim];
+    b->before = b->after = zero;
+    b->total = r->partial[c.dim] ? val_const(1) : val_ceil(a, n, c.div);
+    b->extent = b->total;
+    if (r->pad_lo[c.dim] > 0) {
+        b->before = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, lo), zero);
+        if (b->before.x) b->before.max = r->pad_lo[c.dim];
+    }
+    if (r->pad_hi[c.dim] > 0) {
+        struct val over =
+            val_make(a, SX_SUB, val_add(a, lo, n), val_const(w->p->buffer[buffer].extent[c.dim]));
+        b->after = val_make(a, SX_MAX, over, zero);
+        if (b->after.x) b->after.max = r->pad_hi[c.dim];
+    }
+    if (!val_is(b->before, 0)) b->extent = val_make(a, SX_SUB, b->extent, b->before);
+    if (!val_is(b->after, 0)) b->extent = val_make(a, SX_SUB, b->extent, b->after);
+    if (b->extent.x) b->extent.max = b->total.max;
+}
+
+/* Are the elements of this dimension the same distance apart everywhere in the home? */
+static bool home_is_even(const struct home *h, int dim) {
+    for (int i = 0; h->packed && i < h->n; i++)
+        if (h->at[i].dim == dim && (h->at[i].div != 1 || h->at[i].mod)) return false;
+    return true;
+}
+
+bool box_make(struct work *w, int buffer, const struct geom *g, const struct slot *s,
+              const struct region *r, bool fill, struct box *box) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    for (int d = 0; d < b->ndims; d++)
+        if ((g->loose >> d & 1) && !home_is_even(&w->home[buffer], d)) return false;
+    box->n = 0;
+    box->type = b->type;
+    box->fill = fill;
+    box->apart = false;
+    box->fragment = g->fragment;
+    box->swizzle = g->swizzle;
+    for (int i = 0; i < g->n; i++) {
+        struct coord c = g->at[i];
+        struct box_dim *d = &box->dim[box->n++];
+        int64_t stride;
+        if (!home_stride(&w->home[buffer], b->ndims, c, &stride)) return false;
+        if (i >= g->ninner && c.dim < 0) {
+            *d = (struct box_dim){.extent = r->repeat,
+                                  .total = r->repeat,
+                                  .before = val_const(0),
+                                  .after = val_const(0)};
+        } else if (i >= g->ninner) {
+            outer_dim(w, buffer, c, r, d);
+            if (b->extent[c.dim] <= g->block[c.dim] && !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
+                stride = 0;
+        } else {
+            struct val n = val_const(c.mod);
+            if (c.dim >= 0 && r->partial[c.dim]) {
+                if (c.mod != g->block[c.dim]) return false;
+                n = r->n[c.dim];
+            } else if (c.dim < 0 && !fill) {
+                n = val_const(1);
+            }
+            *d = (struct box_dim){
+                .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
+        }
+        d->coord = i;
+        d->unit = 1;
+        d->outside = false;
+        d->from = fill ? val_const(stride) : s->stride[i];
+        d->to = fill ? s->stride[i] : val_const(stride);
+    }
+    return true;
+}
+
+void region_padding(const struct program *p, const struct stmt *st, const struct access *acc,
+                    struct region *r) {
+    for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
+        int64_t lo, hi;
+        access_range(p, st, acc, d, &lo, &hi);
+        r->pad_lo[d] = lo < 0 ? -lo : 0;
+        r->pad_hi[d] =
+            hi >= p->buffer[acc->buffer].extent[d] ? hi - p->buffer[acc->buffer].extent[d] + 1 : 0;
+        r->partial[d] = false;
+    }
+}
+
+/* Does every tile of the home begin where the move may begin? */
+static bool tiles_aligned(const struct work *w, const struct opnd *o, int buffer,
+                          const struct fit *f, bool write) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    const struct move *mv = f->move;
+    const struct operand *at = &mv->needle->in->operand[write ? mv->to_operand : mv->from_operand];
+    int64_t align = graph_align(w->m, at, w->home[buffer].memory, mv->needle->bound);
+    for (int k = o->geom.ninner; k < o->geom.n; k++) {
+        struct coord c = o->geom.at[k];
+        int64_t stride;
+        if (c.dim < 0 || b->extent[c.dim] <= c.div) continue;
+        home_stride(&w->home[buffer], b->ndims, c, &stride);
+        if (o->geom.loose >> c.dim & 1) stride /= c.div;
+        if (stride * (int64_t)type_size(b->type) % align != 0) return false;
+    }
+    return true;
+}
+
+static bool region_fits(struct work *w, const struct moves *moves, const struct opnd *o, int buffer,
+                        const struct region *r, bool write, struct fit *f) {
+    struct slot s = slot_make(&w->s->arena, &o->geom, r);
+    struct box box;
+    int home = w->home[buffer].memory;
+    return box_make(w, buffer, &o->geom, &s, r, !write, &box) &&
+           fit_box(w, moves, 0, write ? o->memory : home, write ? home : o->memory, &box, f) &&
+           tiles_aligned(w, o, buffer, f, write);
+}
+
+static bool has_single_digit(const struct geom *g, int dim) {
+    for (int i = 0; i < g->ninner; i++)
+        if (g->at[i].dim == dim && g->at[i].mod != g->block[dim]) return false;
+    return true;
+}
+
+/* The next step's elements too: their distance must suit the moves. */
+static void step_range(const struct work *w, const struct stmt *st, const struct access *acc, int d,
+                       int64_t *lo, int64_t *hi) {
+    for (int k = st->scope - 1; k >= 0; k = w->scope[k].parent) {
+        int64_t c = access_coef(w->p, acc, d, w->scope[k].axis);
+        if (w->p->axis[w->scope[k].axis].extent < 2) continue;
+        if (c > 0) *hi += c;
+        if (c < 0) *lo += c;
+    }
+}
+
+const struct access *operand_sample(const struct work *w, const struct task *t,
+                                    const struct opnd *o, bool write, struct region *r) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct access *acc = write || o->read < 0 ? &st->dst : &st->read[o->read];
+    memset(r, 0, sizeof *r);
+    region_padding(w->p, st, acc, r);
+    if (o->geom.repeat_axis >= 0) r->repeat = val_const(w->p->axis[o->geom.repeat_axis].extent);
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t lo, hi;
+        access_range(w->p, st, acc, d, &lo, &hi);
+        step_range(w, st, acc, d, &lo, &hi);
+        int64_t b = o->geom.block[d], most = 2 * (b > 1 ? b : 8);
+        bool pads = lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
+        if (!pads && hi - lo + 1 > most) hi = lo + most - 1;
+        r->lo[d] = val_const(lo);
+        r->n[d] = val_const((hi - lo + b) / b * b);
+    }
+    return acc;
+}
+
+double operand_cost(struct work *w, const struct moves *moves, int buffer, const struct opnd *o,
+                    const struct region *r, bool write) {
+    struct fit f;
+    return region_fits(w, moves, o, buffer, r, write, &f) ? f.cycles : 0;
+}
+
+/* Of the axis that the needle walks along the dimension. */
+static int64_t axis_tail(const struct work *w, const struct task *t, const struct opnd *o,
+                          const struct access *acc, int dim) {
+    for (int i = 0; i < o->form.n; i++) {
+        int a = t->axis[o->form.digit[i].x];
+        if (a >= 0 && access_coef(w->p, acc, dim, a))
+            return w->p->axis[a].extent % o->geom.block[dim];
+    }
+    return 0;
+}
+
+/* Is there a move for whole tiles, and one for the tails where the home has no room for them? */
+bool operand_fits(struct work *w, const struct moves *moves, const struct task *t,
+                  const struct opnd *o, bool write, const char **why) {
+    struct region r;
+    struct fit f;
+    const struct access *acc = operand_sample(w, t, o, write, &r);
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    *why = arena_printf(w->arena, "no move brings '%s' (operand '%s') %s '%s' as it lies there",
+                        b->name, o->decl->buffer, write ? "home from" : "from home to",
+                        w->m->memory[o->memory].id);
+    bool pads = false;
+    for (int d = 0; d < b->ndims; d++) pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
+    if (pads && acc->has_fill && (type_is_float(b->type) ? acc->fill.f != 0 : acc->fill.i != 0)) {
+        *why = "a read outside its buffer gives another value than zero";
+        return false;
+    }
+    if (!region_fits(w, moves, o, acc->buffer, &r, write, &f)) return false;
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t block = o->geom.block[d], tail = b->extent[d] % block;
+        if ((o->geom.loose | o->geom.live) >> d & 1) tail = axis_tail(w, t, o, acc, d);
+        if (block == 1 || !tail) continue;
+        bool zeros = o->zero_tail && !write && !(o->geom.exact >> d & 1);
+        if (home_is_padded(w, acc->buffer, &o->geom, d, write)) {
+            if (!zeros || padding_neutral(w, t, o, acc->buffer)) continue;
+            *why = "the padding that a reduction runs into is not zero";
+            return false;
+        }
+        *why = "its extent is no multiple of the tile";
+        if (zeros || !has_single_digit(&o->geom, d)) return false;
+        struct region part = r;
+        part.partial[d] = true;
+        part.n[d] = val_const(tail);
+        if (!region_fits(w, moves, o, acc->buffer, &part, write, &f)) return false;
+    }
+    return true;
+}
+
+/* How far axis `a` moves the needle at least: by its fixed extent, or by a step of its range. */
+static int64_t least_step(const struct task *t, int a) {
+    for (int x = 0; x < t->needle->nx; x++)
+        if (t->axis[x] == a)
+            return t->needle->lo[x] == t->needle->hi[x] ? t->needle->hi[x] : t->needle->step[x];
+    return 1;
+}
+
+/* Are all addresses that loops around the needle give, at an aligned home, multiples of the
+ * alignment? */
+static bool steps_aligned(const struct work *w, const struct task *t, const struct opnd *o,
+                          const struct access *acc) {
+    const struct home *h = &w->home[acc->buffer];
+    int64_t size = (int64_t)type_size(o->decl->type);
+    int64_t align = graph_align(w->m, o->decl, w->m->home, t->needle->bound);
+    for (int k = 0; k < o->geom.n; k++) {
+        struct coord c = o->geom.at[k];
+        int64_t stride;
+        if (c.dim < 0 || !home_stride(h, w->p->buffer[acc->buffer].ndims, c, &stride)) continue;
+        for (int a = 0; a <= w->p->naxes; a++) {
+            int64_t step = access_coef(w->p, acc, c.dim, a);
+            if (a < w->p->naxes) {
+                int64_t grain = least_step(t, a);
+                if (!step || w->p->axis[a].extent <= grain) continue;
+                step *= grain;
+            }
+            if (c.mod && step % (c.div * c.mod) == 0) continue;
+            int64_t moves = step % c.div == 0 ? step / c.div * stride : stride;
+            if (step && moves * size % align != 0) return false;
+        }
+    }
+    return true;
+}
+
+/* How far the last needle of each axis reaches past the statement's largest index. */
+static int64_t overhang(const struct work *w, const struct task *t, const struct access *acc,
+                        int dim) {
+    int64_t past = 0;
+    for (int x = 0; x < t->needle->nx; x++) {
+        int a = t->axis[x];
+        if (a < 0) continue;
+        int64_t grain = least_step(t, a), over = (grain - w->p->axis[a].extent % grain) % grain;
+        past += access_coef(w->p, acc, dim, a) * over;
+    }
+    return past;
+}
+
+/* Does the home have every coordinate along which the needle is moved? */
+static bool home_has_coords(const struct work *w, const struct opnd *o, int buffer) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    int64_t stride;
+    for (int k = o->geom.ninner; k < o->geom.n; k++) {
+        struct coord c = o->geom.at[k];
+        if (c.dim >= 0 && b->extent[c.dim] > 1 &&
+            !home_stride(&w->home[buffer], b->ndims, c, &stride))
+            return false;
+    }
+    return true;
+}
+
+/* Is one step of the axis what the instruction takes for one, and of one dimension with all that go
+ * the same chosen distance? */
+static bool walks_home(const struct work *w, const struct task *t, const struct opnd *o,
+                       const struct access *acc, const struct digit *dg) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims && t->axis[dg->x] >= 0; d++) {
+        if (!access_coef(w->p, acc, d, t->axis[dg->x])) continue;
+        for (int i = 0; i < o->form.n; i++) {
+            const struct digit *k = &o->form.digit[i];
+            if (k->free_stride == dg->free_stride && t->axis[k->x] >= 0 &&
+                access_coef(w->p, acc, d, t->axis[k->x]) != k->times)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Used where it lies: the strides of the home must be the needle's, in one of the operand's
+ * layouts. */
+bool home_direct(struct work *w, const struct task *t, struct opnd *o, bool write) {
+    const struct access *acc = task_access(w, t, o, write);
+    for (int l = 0; l < o->decl->nlayouts; l++) {
+        struct opnd probe = *o;
+        if (!needle_form(w->m, t->needle, o->number, l, &probe.form) || !geom_make(w, t, &probe))
+            continue;
+        bool ok = true;
+        int64_t chosen = INT64_MAX, span = 1; /* the smallest stride that may be chosen; elements
+                                                 that the other axes reach */
+        for (int i = 0; ok && i < probe.form.n; i++) {
+            const struct digit *dg = &probe.form.digit[i];
+            int a = t->axis[dg->x];
+            int64_t stride = 0;
+            bool ranged = t->needle->lo[dg->x] < t->needle->hi[dg->x];
+            for (int k = 0; k < probe.geom.n && a >= 0; k++) {
+                struct coord c = probe.geom.at[k];
+                bool mine =
+                    c.dim >= 0 && access_coef(w->p, acc, c.dim, a) &&
+                    (dg->free_stride >= 0 || ranged ? !c.mod
+                                                    : c.div == dg->weight && c.mod == dg->extent);
+                if (mine)
+                    ok = home_stride(&w->home[acc->buffer], w->p->buffer[acc->buffer].ndims, c,
+                                     &stride);
+            }
+            ok = ok && (dg->free_stride >= 0 ? stride > 0 && walks_home(w, t, &probe, acc, dg)
+                                             : stride == dg->stride || (a < 0 && dg->extent == 1));
+            if (dg->free_stride >= 0 && stride < chosen) chosen = stride;
+            if (dg->free_stride < 0 && a >= 0) span += (w->p->axis[a].extent - 1) * stride;
+        }
+        ok = ok && chosen >= span; /* windows that overlap are no layout */
+        for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++)
+            ok = home_is_padded(w, acc->buffer, &probe.geom, d, write);
+        int64_t lo, hi;
+        for (int d = 0; ok && d < w->p->buffer[acc->buffer].ndims; d++) {
+            access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
+            ok = lo >= 0 && hi < w->p->buffer[acc->buffer].extent[d] &&
+                 hi + overhang(w, t, acc, d) < w->home[acc->buffer].extent[d];
+        }
+        if (!ok || !home_has_coords(w, &probe, acc->buffer) || !steps_aligned(w, t, &probe, acc) ||
+            (probe.zero_tail && !write &&
+             (!w->home[acc->buffer].packed || !padding_neutral(w, t, &probe, acc->buffer))))
+            continue;
+        *o = probe;
+        return true;
+    }
+    return false;
+}

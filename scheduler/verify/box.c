@@ -1,0 +1,354 @@
+/* One issue, with the loops directly around it, or one fallback, on regions. All points are taken
+ * at once: what it reads is looked up before, what it writes is known after. */
+#include "scheduler/verify/box.h"
+
+#include <string.h>
+
+/* ---- versions ---- */
+static const struct image *image_of(struct sym *s, int stmt) {
+    struct image *x = &s->image[stmt];
+    const struct program *p = s->v->p;
+    const struct stmt *t = &p->stmt[stmt];
+    const struct buffer *b = &p->buffer[t->dst.buffer];
+    if (x->known) return x;
+    x->known = true;
+    x->times = 1;
+    if (t->nwhere || b->ndims > SYM_INDICES) return x;
+    x->box = true;
+    for (int e = 0; e < b->ndims; e++) {
+        x->lo[e] = access_coef(p, &t->dst, e, p->naxes);
+        x->n[e] = 1;
+    }
+    for (int a = 0; a < p->naxes; a++) {
+        int moved = 0;
+        if (!(s->v->domain[stmt] >> a & 1)) continue;
+        for (int e = 0; e < b->ndims; e++) moved += access_coef(p, &t->dst, e, a) != 0;
+        if (moved == 0) x->times *= p->axis[a].extent;
+        x->box &= moved <= 1;
+    }
+    for (int e = 0; e < b->ndims && x->box; e++) {
+        int64_t most = 1;
+        for (bool found = true; found;) {
+            found = false;
+            for (int a = 0; a < p->naxes; a++) {
+                if (!(s->v->domain[stmt] >> a & 1) || p->axis[a].extent == 1 ||
+                    access_coef(p, &t->dst, e, a) != x->n[e])
+                    continue;
+                x->n[e] *= p->axis[a].extent;
+                found = true;
+                break;
+            }
+        }
+        for (int a = 0; a < p->naxes; a++) {
+            int64_t c = access_coef(p, &t->dst, e, a);
+            if (!(s->v->domain[stmt] >> a & 1)) continue;
+            x->box &= c >= 0;
+            most += c * (p->axis[a].extent - 1);
+        }
+        x->box &= most == x->n[e];
+    }
+    return x;
+}
+
+enum truth image_meets(const struct sym *s, const struct image *x, const struct region *need) {
+    bool inside = true;
+    for (int e = 0; e < need->nindices; e++) {
+        struct lin lo = lin_of(x->lo[e]), end = lin_of(x->lo[e] + x->n[e]), to = need->o[e];
+        if (!lin_add(&to, &need->n[e], 1)) return MAYBE;
+        if (lin_le(s, &to, &lo) == YES || lin_le(s, &end, &need->o[e]) == YES) return NO;
+        inside &= lin_le(s, &lo, &need->o[e]) == YES && lin_le(s, &to, &end) == YES;
+    }
+    return inside ? YES : MAYBE;
+}
+
+/* What statement `stmt` (nstmts: the end) must find in the box of the buffer. */
+bool version_wanted(struct sym *s, int stmt, const struct region *need,
+                    struct wanted_version *out) {
+    struct verify *v = s->v;
+    const struct writer_list *l = &v->written[need->buffer];
+    for (int k = l->n - 1; k >= 0; k--) {
+        int w = v->order[l->at[k]];
+        if (l->at[k] >= v->position[stmt]) continue;
+        const struct image *x = image_of(s, w);
+        if (!x->box) return sym_fail(s, "what statement %d writes is no box", w);
+        enum truth meets = image_meets(s, x, need);
+        if (meets == NO) continue;
+        if (meets == MAYBE)
+            return sym_fail(s, "a read of '%s' spans what several statements wrote",
+                            v->p->buffer[need->buffer].name);
+        *out = (struct wanted_version){.writer = w, .count = lin_of(x->times), .own = -1};
+        return true;
+    }
+    enum role role = v->p->buffer[need->buffer].role;
+    *out = (struct wanted_version){.writer = -1, .own = -1};
+    return role == ROLE_IN || role == ROLE_INOUT || role == ROLE_CONST ||
+           sym_fail(s, "a read of '%s' finds nothing written", v->p->buffer[need->buffer].name);
+}
+
+static bool has_version(const struct region *g, const struct wanted_version *want) {
+    if (want->own >= 0 && g->writer == want->own) return true;
+    return g->writer == want->writer && !want->own_only && lin_same(&g->count, &want->count);
+}
+
+/* ---- homes ---- */
+static bool one_side_on(const struct sym *s, struct region *need, const struct region *g) {
+    int apart = -1;
+    for (int e = 0; e < need->nindices; e++) {
+        struct lin need_end = need->o[e], end = g->o[e];
+        if (!lin_add(&need_end, &need->n[e], 1) || !lin_add(&end, &g->n[e], 1)) return false;
+        if (lin_le(s, &g->o[e], &need->o[e]) != YES) return false;
+        if (lin_le(s, &need_end, &end) == YES) continue;
+        if (apart >= 0 || lin_le(s, &end, &need->o[e]) != NO || lin_le(s, &end, &need_end) != YES)
+            return false;
+        apart = e;
+    }
+    if (apart < 0) return false;
+    struct lin end = g->o[apart], rest = need->o[apart];
+    if (!lin_add(&end, &g->n[apart], 1) || !lin_add(&rest, &need->n[apart], 1) ||
+        !lin_add(&rest, &end, -1))
+        return false;
+    need->o[apart] = end;
+    need->n[apart] = rest;
+    return true;
+}
+
+/* The box is at home in that version; the region that holds its beginning, for what else it says.
+ */
+const struct region *home_holds(struct sym *s, int place, struct region need,
+                                const struct wanted_version *want) {
+    const struct region *first = NULL;
+    for (bool on = true; on;) {
+        on = false;
+        for (int k = 0; k < s->state.r.n; k++) {
+            const struct region *g = &s->state.r.at[k];
+            if (g->place != place || !g->box || !has_version(g, want)) continue;
+            if (first && (g->writer != first->writer || !lin_same(&g->count, &first->count)))
+                continue;
+            if (box_inside(s, &need, g)) return first ? first : g;
+            if (!one_side_on(s, &need, g)) continue;
+            if (!first) first = g;
+            on = true;
+        }
+        if (!sym_spend(s, 1)) return NULL;
+    }
+    sym_fail(s, "the home of '%s' is not known to hold what is read",
+             s->v->p->buffer[s->v->s->place[place].buffer].name);
+    return NULL;
+}
+
+/* The indices that the forms reach, those outside the buffer left out where the read has a fill. */
+bool need_box(struct sym *s, const struct affine *index, int buffer, bool has_fill,
+              struct region *need) {
+    const struct buffer *b = &s->v->p->buffer[buffer];
+    struct lin zero = lin_of(0);
+    need->box = true;
+    need->buffer = buffer;
+    need->nindices = b->ndims;
+    for (int e = 0; e < b->ndims; e++) {
+        struct lin first, last, most = lin_of(b->extent[e]);
+        affine_ends(s, &index[e], &first, &last);
+        last.c++;
+        bool inside = lin_le(s, &zero, &first) == YES, ends = lin_le(s, &last, &most) == YES;
+        if ((!inside || !ends) && !has_fill)
+            return sym_fail(s, "an access of '%s' is not known to stay inside", b->name);
+        need->o[e] = inside ? first : zero;
+        need->n[e] = ends ? last : most;
+        if (!lin_add(&need->n[e], &need->o[e], -1)) return sym_fail(s, "an index is out of range");
+    }
+    return true;
+}
+
+/* ---- instances ---- */
+bool instances_executed(struct sym *s, int stmt, const struct affine *point) {
+    struct region x = {.place = s->v->s->nplaces + stmt, .buffer = -1, .writer = stmt};
+    struct affine index[SYM_INDICES];
+    int n = 0;
+    for (int a = 0; a < s->v->p->naxes; a++) {
+        if (!(s->v->domain[stmt] >> a & 1)) continue;
+        if (n == SYM_INDICES) return sym_fail(s, "statement %d has many axes", stmt);
+        index[n++] = point[a];
+    }
+    if (!forms_box(s, index, n, &x))
+        return sym_fail(s, "the instances of statement %d that an issue executes are no box", stmt);
+    for (int k = 0; k < s->state.r.n; k++)
+        if (s->state.r.at[k].place == x.place && boxes_meet(s, &s->state.r.at[k], &x) != NO)
+            return sym_fail(s, "instances of statement %d are not known to be executed once", stmt);
+    for (int k = 0; k < s->nexecuted; k++)
+        if (s->executed[k].place == x.place) return sym_fail(s, "a statement begins itself");
+    if (s->nexecuted == 2) return sym_fail(s, "an issue of many statements");
+    s->executed[s->nexecuted++] = x;
+    return sym_spend(s, 1 + s->state.r.n / 8);
+}
+
+bool box_executed(struct sym *s) {
+    for (int k = 0; k < s->nexecuted; k++)
+        if (!regions_add(s, &s->executed[k])) return false;
+    return true;
+}
+
+bool index_forms(struct sym *s, const struct access *a, const struct affine *point,
+                 struct affine *index) {
+    const struct program *p = s->v->p;
+    if (p->buffer[a->buffer].ndims > SYM_INDICES)
+        return sym_fail(s, "a buffer has many dimensions");
+    for (int e = 0; e < p->buffer[a->buffer].ndims; e++) {
+        index[e] = affine_of(access_coef(p, a, e, p->naxes));
+        for (int k = 0; k < p->naxes; k++) {
+            int64_t c = access_coef(p, a, e, k);
+            if (c && !affine_add(&index[e], &point[k], c))
+                return sym_fail(s, "an index is out of range");
+        }
+    }
+    return true;
+}
+
+/* ---- fallbacks ---- */
+static bool fallback_points(struct sym *s, const struct fallback_node *n, struct affine *point,
+                            bool *none) {
+    const struct program *p = s->v->p;
+    *none = false;
+    s->ndims = 0;
+    for (int a = 0; a < p->naxes; a++) {
+        struct affine hi = affine_of(p->axis[a].extent), lo = affine_of(0);
+        int64_t trips;
+        point[a] = affine_of(0);
+        if (!(s->v->domain[n->stmt] >> a & 1)) continue;
+        if (n->lo && n->lo[a] && (!sym_eval(s, n->lo[a], &lo) || !sym_eval(s, n->hi[a], &hi)))
+            return false;
+        struct lin zero = lin_of(0), most = lin_of(p->axis[a].extent);
+        if (lin_le(s, &zero, &lo.l) != YES || lin_le(s, &hi.l, &most) != YES)
+            return sym_fail(s, "a fallback is not known to stay inside axis '%s'", p->axis[a].name);
+        point[a] = lo;
+        if (!affine_add(&hi, &lo, -1) || !affine_constant(&hi, &trips))
+            return sym_fail(s, "a fallback's extent depends on a loop counter");
+        if (trips <= 0) *none = true;
+        if (trips == 1 || trips <= 0) continue;
+        if (s->ndims == SYM_DIMS) return sym_fail(s, "a fallback has many axes");
+        point[a].d[s->ndims] = 1;
+        s->n[s->ndims++] = trips;
+    }
+    return true;
+}
+
+static bool fallback_reads(struct sym *s, int stmt, const struct affine *point) {
+    const struct stmt *t = &s->v->p->stmt[stmt];
+    struct affine index[SYM_INDICES];
+    for (int r = 0; r < t->nreads; r++) {
+        struct region need = {0};
+        struct wanted_version want;
+        int home = schedule_home(s->v->s, t->read[r].buffer);
+        if (home < 0) return sym_fail(s, "a buffer has no home");
+        if (!index_forms(s, &t->read[r], point, index) ||
+            !need_box(s, index, t->read[r].buffer, t->read[r].has_fill, &need) ||
+            !version_wanted(s, stmt, &need, &want))
+            return false;
+        if (!sym_layout(s, home) || !home_holds(s, home, need, &want)) return false;
+    }
+    return true;
+}
+
+bool box_fallback(struct sym *s, const struct fallback_node *n) {
+    struct verify *v = s->v;
+    const struct stmt *t = &v->p->stmt[n->stmt];
+    struct affine point[MAX_AXES], index[SYM_INDICES];
+    struct region w = {.buffer = t->dst.buffer, .writer = n->stmt};
+    int64_t times = 1;
+    bool none;
+    s->nexecuted = 0;
+    if (t->nwhere) return sym_fail(s, "statement %d has constraints", n->stmt);
+    if (!fallback_points(s, n, point, &none)) return false;
+    if (none) return true;
+    w.place = schedule_home(v->s, t->dst.buffer);
+    if (w.place < 0) return sym_fail(s, "a buffer has no home");
+    w.type = v->p->buffer[t->dst.buffer].type;
+    if (!sym_layout(s, w.place) || !instances_executed(s, n->stmt, point) ||
+        !fallback_reads(s, n->stmt, point) || !index_forms(s, &t->dst, point, index))
+        return false;
+    for (int d = 0; d < s->ndims; d++) {
+        bool moves = false;
+        for (int e = 0; e < v->p->buffer[w.buffer].ndims; e++) moves |= index[e].d[d] != 0;
+        if (!moves) times *= s->n[d];
+    }
+    if (!forms_box(s, index, v->p->buffer[w.buffer].ndims, &w) ||
+        (times > 1 && t->combine == COMBINE_SET))
+        return sym_fail(s, "what a fallback writes is no box");
+    struct region inside = {0};
+    if (!need_box(s, index, w.buffer, false, &inside)) return false;
+    w.count = lin_of(times);
+    if (t->combine != COMBINE_SET) {
+        struct wanted_version want;
+        if (!version_wanted(s, n->stmt, &inside, &want)) return false;
+        want.own = n->stmt;
+        const struct region *g = home_holds(s, w.place, inside, &want);
+        if (!g) return false;
+        if (g->writer == n->stmt && !lin_add(&w.count, &g->count, 1)) return false;
+    }
+    if (!box_in_one_fold(s, &w)) return false;
+    regions_kill(s, &w);
+    return sym_spend(s, 4) && regions_add(s, &w) && box_executed(s);
+}
+
+/* ---- begin and end ---- */
+static bool whole_box(struct sym *s, int buffer, struct region *x) {
+    const struct buffer *b = &s->v->p->buffer[buffer];
+    x->box = true;
+    x->buffer = buffer;
+    x->type = b->type;
+    x->nindices = b->ndims;
+    if (b->ndims > SYM_INDICES) return sym_fail(s, "buffer '%s' has many dimensions", b->name);
+    for (int e = 0; e < b->ndims; e++) {
+        x->o[e] = lin_of(0);
+        x->n[e] = lin_of(b->extent[e]);
+    }
+    return true;
+}
+
+bool box_begin(struct sym *s) {
+    for (int p = 0; p < s->v->s->nplaces; p++) {
+        const struct place *place = &s->v->s->place[p];
+        enum role role = s->v->p->buffer[place->buffer].role;
+        struct region x = {.place = p, .writer = -1};
+        bool given =
+            place->table || (place->keep == KEEP_ARGUMENT &&
+                             (role == ROLE_IN || role == ROLE_INOUT || role == ROLE_CONST));
+        if (given && (!whole_box(s, place->buffer, &x) || !regions_add(s, &x))) return false;
+    }
+    return true;
+}
+
+static bool all_executed(struct sym *s, int stmt) {
+    __int128 points = 0;
+    int64_t expected = stmt_points(s->v->p, &s->v->p->stmt[stmt]);
+    for (int k = 0; k < s->state.r.n; k++) {
+        const struct region *g = &s->state.r.at[k];
+        __int128 volume = 1;
+        if (g->place != s->v->s->nplaces + stmt) continue;
+        for (int e = 0; e < g->nindices; e++) {
+            int64_t n;
+            if (!lin_constant(&g->n[e], &n)) return false;
+            volume *= n;
+        }
+        points += volume;
+    }
+    return points == expected ||
+           sym_fail(s, "not all instances of statement %d are known to be executed", stmt);
+}
+
+bool box_end(struct sym *s) {
+    const struct program *p = s->v->p;
+    s->ndims = 0;
+    for (int t = 0; t < p->nstmts; t++)
+        if (!all_executed(s, t)) return false;
+    for (int b = 0; b < p->nbuffers; b++) {
+        struct region need = {0};
+        struct wanted_version want;
+        if (p->buffer[b].role != ROLE_OUT && p->buffer[b].role != ROLE_INOUT) continue;
+        int home = schedule_home(s->v->s, b);
+        if (p->buffer[b].elements == 0) continue;
+        if (home < 0) return sym_fail(s, "a buffer has no home");
+        if (!whole_box(s, b, &need) || !version_wanted(s, p->nstmts, &need, &want) ||
+            !home_holds(s, home, need, &want))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,282 @@
+/* Issues that execute a statement, and moves. */
+#include "scheduler/verify/work.h"
+
+#include <string.h>
+
+/* ---- statements ---- */
+static int64_t contributions(const struct work *w) {
+    int64_t times = 1;
+    for (int d = 0; d < w->s->ndims; d++)
+        if (!w->access[0].d[d]) times *= w->valid[d];
+    return times;
+}
+
+static bool clears(struct work *w) {
+    struct sym *s = w->s;
+    const struct program *p = s->v->p;
+    struct affine index[SYM_INDICES], same[SYM_INDICES], point[MAX_AXES];
+    const struct stmt *fill;
+    if (w->n->init < 0) return sym_fail(s, "a result is overwritten that no statement begins");
+    fill = &p->stmt[w->n->init];
+    if (!stmt_is_neutral_fill(p, fill, w->stmt) || fill->nwhere)
+        return sym_fail(s, "statement %d does not begin the sum", w->n->init);
+    for (int a = 0; a < p->naxes; a++)
+        point[a] = s->v->domain[w->n->init] >> a & 1 ? w->point[a] : affine_of(0);
+    if (!index_forms(s, &fill->dst, point, index) || !index_forms(s, &w->stmt->dst, w->point, same))
+        return false;
+    for (int e = 0; e < p->buffer[fill->dst.buffer].ndims; e++)
+        if (!work_same(s, index[e], same[e]))
+            return sym_fail(s, "statement %d begins another element", w->n->init);
+    for (int a = 0; a < p->naxes; a++) {
+        int64_t lo, hi;
+        if (!(s->v->domain[w->n->init] >> a & 1)) continue;
+        affine_range(s, &point[a], &lo, &hi);
+        if (lo < 0 || hi >= p->axis[a].extent || !(s->v->domain[w->n->stmt] >> a & 1))
+            return sym_fail(s, "statement %d has an axis of its own", w->n->init);
+    }
+    return instances_executed(s, w->n->init, point);
+}
+
+static bool each_point_moves(struct work *w) {
+    for (int d = 0; d < w->s->ndims; d++) {
+        bool moves = w->valid[d] == 1;
+        for (int a = 0; a < w->s->v->p->naxes && !moves; a++)
+            moves = (w->s->v->domain[w->n->stmt] >> a & 1) && w->point[a].d[d];
+        if (!moves)
+            return sym_fail(w->s, "a loop executes the same instances of statement %d again",
+                            w->n->stmt);
+    }
+    return true;
+}
+
+/* Operands stand where places are of the buffers that are read. */
+static bool likely(const struct work *w, const struct candidate_of *c) {
+    for (int r = 0; r < w->h->stmt->nreads; r++) {
+        int place = w->n->arg[w->h->read_operand[r]].place;
+        if (c->read[r] < 0 || place < 0) continue;
+        if (w->s->v->s->place[place].buffer != w->stmt->read[c->read[r]].buffer) return false;
+    }
+    return true;
+}
+
+static bool choose(struct work *w, const struct binding_of *b) {
+    bool any = false;
+    for (int c = 0; c < b->n; c++) any |= likely(w, &b->candidate[c]);
+    for (int c = 0; c < b->n; c++) {
+        if (any && !likely(w, &b->candidate[c])) continue;
+        if (!work_reads_fit(w, &b->candidate[c])) continue;
+        w->candidate = &b->candidate[c];
+        return true;
+    }
+    return b->n > 0 || sym_fail(w->s, "'%s' does not compute statement %d", w->in->id, w->n->stmt);
+}
+
+bool work_compute(struct work *w) {
+    struct sym *s = w->s;
+    const struct program *p = s->v->p;
+    struct affine index[SYM_INDICES];
+    struct region x = {.buffer = w->stmt->dst.buffer, .writer = w->n->stmt};
+    struct lin before = lin_of(0);
+    bool reduces = w->stmt->combine != COMBINE_SET;
+    x.type = p->buffer[x.buffer].type;
+    if (w->h->bound->buffer[w->h->stmt->dst.buffer].type != x.type)
+        return sym_fail(s, "'%s' has a result of another type", w->in->id);
+    if (!work_clip(w) || !work_in_place(w) || !each_point_moves(w)) return false;
+    const struct binding_of *b = binding_get(s->v, w->h, w->n, w->overwrite);
+    if (b->n == 0) return choose(w, b);
+    if (!choose(w, b) || !w->candidate) return false;
+    if (w->overwrite && reduces && !clears(w)) return false;
+    bool adds = w->candidate->self == SELF;
+    for (int r = 0; r < w->h->stmt->nreads; r++) adds |= w->candidate->read[r] == SELF;
+    if (!w->overwrite && adds && !work_partial_before(w, &before)) return false;
+    if (reduces && !w->overwrite && !adds)
+        return sym_fail(s, "'%s' does not add to its destination", w->in->id);
+    if (!instances_executed(s, w->n->stmt, w->point)) return false;
+    x.count = lin_of(contributions(w));
+    if (!reduces && x.count.c != 1) return sym_fail(s, "instances share their destination");
+    if (!lin_add(&x.count, &before, 1)) return false;
+    return index_forms(s, &w->stmt->dst, w->point, index) && work_write(w, index, &x);
+}
+
+/* ---- moves ---- */
+/* Elements of a home at an address: each index from its factors, in the part where `g` lies. */
+static bool home_index(struct work *w, const struct region *g, const struct affine *address,
+                       struct affine *index) {
+    struct sym *s = w->s;
+    const struct home_layout *h = sym_layout(s, g->place);
+    const struct buffer *b = &s->v->p->buffer[g->buffer];
+    struct affine off = *address;
+    bool taken[SYM_DIGITS] = {false};
+    if (!h) return false;
+    work_settle(s, &off);
+    for (int e = 0; e < b->ndims; e++) {
+        struct affine first = {.l = g->o[e]}, turn, rest;
+        index[e] = affine_of(0);
+        if (h->period[e] == INT64_MAX) continue;
+        if (!affine_divide(s, &first, h->period[e], &turn, &rest) ||
+            !affine_add(&index[e], &turn, h->period[e]))
+            return false;
+    }
+    for (int k = 0; k < h->n; k++) {
+        int next = -1;
+        for (int i = 0; i < h->n; i++)
+            if (!taken[i] && (next < 0 || h->d[i].stride > h->d[next].stride)) next = i;
+        const struct digit *d = &h->d[next];
+        struct affine y = affine_of(0);
+        taken[next] = true;
+        int64_t most = (b->extent[d->index] + d->div - 1) / d->div, lo, hi;
+        if (d->mod < most) most = d->mod;
+        if (most == 1) continue;
+        for (int i = 0; i < SYM_LOOPS; i++) {
+            y.l.k[i] = off.l.k[i] / d->stride;
+            off.l.k[i] %= d->stride;
+        }
+        y.l.c = off.l.c / d->stride - (off.l.c % d->stride < 0);
+        off.l.c -= y.l.c * d->stride;
+        for (int i = 0; i < s->ndims; i++) {
+            y.d[i] = off.d[i] / d->stride;
+            off.d[i] %= d->stride;
+        }
+        affine_range(s, &y, &lo, &hi);
+        if (lo < 0 || (d->mod != INT64_MAX && hi >= d->mod) ||
+            !affine_add(&index[d->index], &y, d->div))
+            return false;
+    }
+    struct affine zero = affine_of(0), again;
+    return affine_same(&off, &zero) && home_address(s, g->place, index, &again) &&
+           work_same(s, again, *address);
+}
+
+static int home_strides(const struct home_layout *h, int64_t *stride) {
+    for (int k = 0; k < h->n; k++) stride[k] = h->d[k].stride;
+    return h->n;
+}
+
+/* Padding of a home stands beyond its buffer. */
+static void cut_to_buffer(struct sym *s, int buffer, const struct affine *index) {
+    const struct buffer *b = &s->v->p->buffer[buffer];
+    for (int e = 0; e < b->ndims; e++) {
+        struct lin end = lin_of(b->extent[e]);
+        int64_t lo, hi;
+        affine_range(s, &index[e], &lo, &hi);
+        if (hi >= b->extent[e]) sym_clip_at(s, &index[e], &end);
+    }
+}
+
+/* What the move's source says of the elements, for its valid part; of a local one, if need be, for
+ * a part of that. */
+static const struct region *move_from(struct work *w, struct affine *index, bool clips) {
+    struct sym *s = w->s;
+    int place = w->n->arg[w->h->read_operand[0]].place;
+    bool local = s->v->s->place[place].keep == KEEP_LOCAL;
+    int64_t stride[SYM_DIGITS];
+    for (int k = 0; k < s->state.r.n && sym_spend(s, 1); k++) {
+        const struct region *g = &s->state.r.at[k];
+        if (local ? !region_is_current(g, place) : g->place != place) continue;
+        if (g->type != s->v->p->buffer[g->buffer].type ||
+            type_size(g->type) != type_size(w->in->operand[w->h->read_operand[0]].type))
+            continue;
+        if (local) {
+            struct affine y[TILE_DIMS];
+            work_split_at(w, &w->access[1], g->s, g->ndims);
+            int64_t n[SYM_DIMS];
+            memcpy(n, s->n, sizeof n);
+            if (work_tile_at(w, g, &w->access[1], y, clips) && work_tile_index(g, y, index))
+                return g;
+            memcpy(s->n, n, sizeof n);
+            continue;
+        }
+        const struct home_layout *h = sym_layout(s, place);
+        if (!h) return NULL;
+        work_split_at(w, &w->access[1], stride, home_strides(h, stride));
+        struct region need = {0};
+        struct wanted_version want = {.writer = g->writer, .count = g->count, .own = -1};
+        int64_t n[SYM_DIMS];
+        if (!home_index(w, g, &w->access[1], index)) continue;
+        memcpy(n, s->n, sizeof n);
+        if (clips) cut_to_buffer(s, g->buffer, index);
+        if (need_box(s, index, g->buffer, false, &need) && home_holds(s, place, need, &want))
+            return g;
+        memcpy(s->n, n, sizeof n);
+    }
+    sym_fail(s, "place '%s' is not known to hold what '%s' moves", s->v->s->place[place].name,
+             w->in->id);
+    return NULL;
+}
+
+/* The part of the move that reads its source; outside it writes the fill. */
+static bool valid_part(struct work *w, int64_t *lo) {
+    struct sym *s = w->s;
+    memset(lo, 0, SYM_DIMS * sizeof *lo);
+    for (int k = 0; k < w->f->ndims; k++) {
+        int d = w->fit_dim[k];
+        const struct fit_access *c = &w->f->access[1];
+        lo[d] = c->lo[k];
+        s->n[d] = c->hi[k] - c->lo[k] + 1;
+        w->valid[d] = s->n[d];
+        w->access[1].l.c += w->access[1].d[d] * lo[d];
+    }
+    return true;
+}
+
+/* Outside the valid part the indices go on beyond the buffer, where the fill stands for them. */
+static bool fill_beyond(struct work *w, const struct region *g, struct affine *index,
+                        const int64_t *lo, bool *filled) {
+    struct sym *s = w->s;
+    const struct buffer *b = &s->v->p->buffer[g->buffer];
+    *filled = false;
+    for (int d = 0; d < s->ndims; d++) {
+        int moved = -1;
+        if (w->valid[d] == w->full[d]) continue;
+        for (int e = 0; e < b->ndims; e++) {
+            if (!index[e].d[d]) continue;
+            if (moved >= 0 || index[e].d[d] != 1) return sym_fail(s, "padding that is no box");
+            moved = e;
+        }
+        if (moved < 0) return sym_fail(s, "padding that is no box");
+        struct affine ends = index[moved];
+        int64_t low, high;
+        ends.d[d] = 0;
+        affine_range(s, &ends, &low, &high);
+        if ((lo[d] > 0 && high - 1 >= 0) ||
+            (lo[d] + w->valid[d] < w->full[d] && low + w->valid[d] < b->extent[moved]))
+            return sym_fail(s, "padding inside a buffer");
+        *filled = true;
+    }
+    for (int d = 0; d < s->ndims; d++)
+        for (int e = 0; e < b->ndims; e++) index[e].l.c -= index[e].d[d] * lo[d];
+    return true;
+}
+
+bool work_move(struct work *w) {
+    struct sym *s = w->s;
+    const struct stmt *t = w->h->stmt;
+    struct affine index[SYM_INDICES];
+    int64_t lo[SYM_DIMS];
+    enum type to = w->h->bound->buffer[t->dst.buffer].type;
+    bool raw = t->nreads == 1 && t->nops == 1 && t->op[0].code == OP_READ &&
+               w->h->bound->buffer[t->read[0].buffer].type == to &&
+               w->n->arg[w->h->read_operand[0]].place >= 0;
+    if (!raw || (t->combine != COMBINE_SET && !w->overwrite))
+        return sym_fail(s, "'%s' is no plain copy", w->in->id);
+    if (!work_in_place(w) || !valid_part(w, lo)) return false;
+    const struct region *g = move_from(w, index, false);
+    if (!g) g = move_from(w, index, true);
+    if (!g) return false;
+    int64_t known[SYM_DIMS];
+    for (int d = 0; d < s->ndims; d++) known[d] = s->n[d] < w->valid[d] ? s->n[d] : w->full[d];
+    struct region x = {
+        .buffer = g->buffer, .writer = g->writer, .type = g->type, .count = g->count};
+    bool filled;
+    if (!fill_beyond(w, g, index, lo, &filled)) return false;
+    x.filled = g->filled || filled;
+    x.fill = filled ? t->read[0].fill : g->fill;
+    if (g->filled && filled && g->fill.i != t->read[0].fill.i) return sym_fail(s, "two fills meet");
+    if (type_size(to) != type_size(x.type)) return sym_fail(s, "a copy of another size");
+    for (int d = 0; d < s->ndims; d++)
+        if (known[d] < w->full[d] && w->valid[d] < w->full[d])
+            return sym_fail(s, "padding of what is not known");
+    memcpy(w->valid, known, sizeof known);
+    memcpy(s->n, known, sizeof known);
+    return work_write(w, index, &x);
+}

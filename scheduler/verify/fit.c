@@ -1,0 +1,171 @@
+/* An instruction's accesses as affine in its axes: found on the first points, checked on all. An
+ * axis along which a layout turns is split there. */
+#include "scheduler/verify/fit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t value_at(const struct shape *h, int access, int64_t n, bool *valid) {
+    int64_t e = access < 0 ? h->dst[n] : h->read[access][n];
+    *valid = e >= 0;
+    return e < 0 ? 0 : shape_offset(h, access < 0 ? h->dst_operand : h->read_operand[access], e);
+}
+
+static void point_at(const struct shape *h, int64_t n, int64_t *x) {
+    for (int a = h->naxes - 1; a >= 0; a--) {
+        x[a] = n % h->extent[a];
+        n /= h->extent[a];
+    }
+}
+
+static int64_t number_of(const struct shape *h, const int64_t *x) {
+    int64_t n = 0;
+    for (int a = 0; a < h->naxes; a++) n = n * h->extent[a] + x[a];
+    return n;
+}
+
+/* Which values of each axis the access has; false: no box. */
+static bool valid_box(const struct shape *h, int access, int64_t *lo, int64_t *hi) {
+    int64_t x[MAX_AXES], points = 0, volume = 1;
+    bool valid;
+    for (int a = 0; a < h->naxes; a++) {
+        lo[a] = INT64_MAX;
+        hi[a] = -1;
+    }
+    for (int64_t n = 0; n < h->points; n++) {
+        value_at(h, access, n, &valid);
+        if (!valid) continue;
+        points++;
+        point_at(h, n, x);
+        for (int a = 0; a < h->naxes; a++) {
+            if (x[a] < lo[a]) lo[a] = x[a];
+            if (x[a] > hi[a]) hi[a] = x[a];
+        }
+    }
+    for (int a = 0; a < h->naxes; a++) volume *= hi[a] - lo[a] + 1;
+    return points > 0 && points == volume;
+}
+
+/* The first place along the axis where the step changes; 0: nowhere. */
+static int64_t turn_of(const struct shape *h, int access, const int64_t *lo, const int64_t *hi,
+                       int axis) {
+    int64_t x[MAX_AXES], step = 0, last;
+    bool valid;
+    memcpy(x, lo, sizeof *x * (size_t)h->naxes);
+    last = value_at(h, access, number_of(h, x), &valid);
+    for (int64_t i = lo[axis] + 1; i <= hi[axis]; i++) {
+        x[axis] = i;
+        int64_t value = value_at(h, access, number_of(h, x), &valid);
+        if (i == lo[axis] + 1)
+            step = value - last;
+        else if (value - last != step)
+            return i - lo[axis];
+        last = value;
+    }
+    return 0;
+}
+
+static bool add_dim(struct fit *f, int axis, int64_t n, int64_t weight) {
+    if (n == 1) return true;
+    if (f->ndims == FIT_DIMS) return false;
+    f->dim[f->ndims++] = (struct fit_dim){axis, n, weight};
+    return true;
+}
+
+/* Splits by the turns of all accesses: each a multiple of the one before. */
+static bool split_axis(struct fit *f, int axis, int64_t *turn, int nturns) {
+    int64_t n = f->h->extent[axis], inner = 1;
+    for (int k = 1; k < nturns; k++)
+        for (int i = k; i > 0 && turn[i] < turn[i - 1]; i--) {
+            int64_t t = turn[i];
+            turn[i] = turn[i - 1];
+            turn[i - 1] = t;
+        }
+    for (int k = 0; k < nturns; k++) {
+        if (turn[k] == inner) continue;
+        if (turn[k] % inner != 0 || !add_dim(f, axis, turn[k] / inner, inner)) return false;
+        inner = turn[k];
+    }
+    return n % inner == 0 && add_dim(f, axis, n / inner, inner);
+}
+
+static bool make_dims(struct fit *f, int64_t (*lo)[MAX_AXES], int64_t (*hi)[MAX_AXES]) {
+    const struct shape *h = f->h;
+    for (int a = 0; a < h->naxes; a++) {
+        int64_t turn[MAX_READS + 1];
+        int nturns = 0;
+        for (int r = -1; r < h->stmt->nreads; r++) {
+            int64_t t = turn_of(h, r, lo[r + 1], hi[r + 1], a);
+            if (t && (lo[r + 1][a] > 0 || hi[r + 1][a] + 1 < h->extent[a])) return false;
+            if (t) turn[nturns++] = t;
+        }
+        if (!split_axis(f, a, turn, nturns)) return false;
+    }
+    return true;
+}
+
+static void fit_access(struct fit *f, int access, const int64_t *lo, const int64_t *hi) {
+    const struct shape *h = f->h;
+    struct fit_access *out = &f->access[access + 1];
+    int64_t x[MAX_AXES];
+    bool valid;
+    memcpy(x, lo, sizeof *x * (size_t)h->naxes);
+    int64_t base = value_at(h, access, number_of(h, x), &valid);
+    out->base = base;
+    for (int d = 0; d < f->ndims; d++) {
+        int a = f->dim[d].axis;
+        bool whole = lo[a] == 0 && hi[a] + 1 == h->extent[a];
+        out->lo[d] = whole ? 0 : lo[a];
+        out->hi[d] = whole ? f->dim[d].n - 1 : hi[a];
+        if (hi[a] < lo[a] + f->dim[d].weight) continue;
+        x[a] = lo[a] + f->dim[d].weight;
+        out->step[d] = value_at(h, access, number_of(h, x), &valid) - base;
+        x[a] = lo[a];
+    }
+    for (int d = 0; d < f->ndims; d++) out->base -= out->lo[d] * out->step[d];
+}
+
+static bool fits(const struct fit *f, int access) {
+    const struct fit_access *c = &f->access[access + 1];
+    int64_t x[MAX_AXES];
+    for (int64_t n = 0; n < f->h->points; n++) {
+        bool valid, expected = true;
+        int64_t value = value_at(f->h, access, n, &valid), sum = c->base;
+        point_at(f->h, n, x);
+        for (int d = 0; d < f->ndims; d++) {
+            int64_t digit = x[f->dim[d].axis] / f->dim[d].weight;
+            if (d + 1 < f->ndims && f->dim[d + 1].axis == f->dim[d].axis) digit %= f->dim[d].n;
+            expected &= digit >= c->lo[d] && digit <= c->hi[d];
+            sum += digit * c->step[d];
+        }
+        if (valid != expected || (valid && sum != value)) return false;
+    }
+    return true;
+}
+
+static bool fit_make(struct fit *f) {
+    const struct shape *h = f->h;
+    int64_t lo[MAX_READS + 1][MAX_AXES], hi[MAX_READS + 1][MAX_AXES];
+    if (!h->stmt || h->points == 0 || h->nparts) return false;
+    for (int r = -1; r < h->stmt->nreads; r++) {
+        const struct shape_operand *p = &h->operand[r < 0 ? h->dst_operand : h->read_operand[r]];
+        if (p->instance || p->swizzle.bits || !valid_box(h, r, lo[r + 1], hi[r + 1])) return false;
+    }
+    if (!make_dims(f, lo, hi)) return false;
+    for (int r = -1; r < h->stmt->nreads; r++) fit_access(f, r, lo[r + 1], hi[r + 1]);
+    for (int r = -1; r < h->stmt->nreads; r++)
+        if (!fits(f, r)) return false;
+    return true;
+}
+
+const struct fit *fit_get(struct verify *v, const struct shape *h, int64_t *cost) {
+    *cost = 1;
+    for (const struct fit *f = v->fits; f; f = f->next)
+        if (f->h == h) return f->good ? f : NULL;
+    struct fit *f = arena_alloc(&v->arena, sizeof *f);
+    *f = (struct fit){.h = h, .next = v->fits};
+    v->fits = f;
+    *cost = 1 + h->points;
+    f->good = fit_make(f);
+    return f->good ? f : NULL;
+}

@@ -1,0 +1,27 @@
+/* An instruction's accesses as affine functions of its axes (fit.c). */
+#ifndef ISAMAP_SCHEDULER_VERIFY_FIT_H
+#define ISAMAP_SCHEDULER_VERIFY_FIT_H
+
+#include "scheduler/verify/verify_int.h"
+
+enum { FIT_DIMS = 10 };
+
+/* The axis' value is Σ weight · digit over its dimensions; the smallest weight stands first. */
+struct fit_dim { int axis; int64_t n, weight; };
+
+/* Bytes from the operand's element with index 0, where lo <= digit <= hi; elsewhere it is the fill (a read), or nothing is executed. */
+struct fit_access { int64_t base, step[FIT_DIMS], lo[FIT_DIMS], hi[FIT_DIMS]; };
+
+struct fit {
+    const struct shape *h;
+    bool good;
+    int ndims;
+    struct fit_dim dim[FIT_DIMS];
+    struct fit_access access[1 + MAX_READS];   /* of the destination, of each read */
+    struct fit *next;
+};
+
+/* NULL: they are not affine. */
+const struct fit *fit_get(struct verify *, const struct shape *, int64_t *cost);
+
+#endif

@@ -1,0 +1,480 @@
+/* The symbolic walk. Of a loop the first iterations are walked; then a general one, from what holds
+ * before it by the first ones' pattern. If the same holds after it, one iteration on, it holds by
+ * induction before every one. Where that fails the iterations are walked one by one. */
+#include "scheduler/verify/sym.h"
+#include "ir/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool walk_nodes(struct sym *s, const struct node *node, int n);
+
+/* ---- states ---- */
+static void known_copy(struct sym *s, struct known *to, const struct known *from) {
+    size_t n = (size_t)s->v->s->nplaces + 1;
+    if (!to->slot) to->slot = memory_array(n, sizeof *to->slot);
+    memcpy(to->slot, from->slot, n * sizeof *to->slot);
+    regions_copy(&to->r, &from->r);
+}
+
+static void known_free(struct known *x) {
+    regions_free(&x->r);
+    free(x->slot);
+    *x = (struct known){0};
+}
+
+/* What of the slots both agree on; false: a place is rotated in one only. */
+static bool common_slots(const struct sym *s, int *slot, const int *other, bool *weaker) {
+    for (int p = 0; p < s->v->s->nplaces; p++) {
+        if ((slot[p] == NOT_TURNED) != (other[p] == NOT_TURNED)) return false;
+        if (slot[p] == other[p] || slot[p] == SOME_SLOT) continue;
+        slot[p] = SOME_SLOT;
+        *weaker = true;
+    }
+    return true;
+}
+
+/* ---- the pattern of two iterations ---- */
+struct pattern {
+    int64_t from;
+    int counter;
+};
+/* old: regions that were there before the loop, and stayed. */
+struct learned {
+    const struct loop_node *loop;
+    struct regions inv;
+    int counter;
+    bool old[200];
+};
+
+/* Regions that iterations left as they were. */
+static bool was_there(const struct known *before, const struct region *x) {
+    for (int k = 0; k < before->r.n; k++)
+        if (region_same(&before->r.at[k], x)) return true;
+    return false;
+}
+
+static void learn(struct sym *s, const struct loop_node *l, const struct regions *inv, int counter,
+                  const struct known *start) {
+    struct learned *x = &s->learned[l->var];
+    x->loop = l;
+    x->counter = counter;
+    regions_copy(&x->inv, inv);
+    for (int k = 0; k < inv->n; k++) x->old[k] = was_there(start, &inv->at[k]);
+}
+
+/* b before iteration `from`, a before the one before: the line through them. */
+static bool line(const struct pattern *p, const struct lin *a, const struct lin *b, struct lin *out,
+                 int *differ) {
+    struct lin step = *b;
+    int64_t d;
+    if (!lin_add(&step, a, -1) || !lin_constant(&step, &d)) return false;
+    *out = *b;
+    *differ += d != 0;
+    int64_t back;
+    if (__builtin_mul_overflow(d, p->from, &back) || __builtin_sub_overflow(b->c, back, &out->c))
+        return false;
+    out->k[p->counter] = d;
+    return true;
+}
+
+/* The dimension of b that a, being one shorter, has once; -1: none; -2: they have the same. */
+static int extra_dim(const struct region *a, const struct region *b) {
+    if (a->ndims == b->ndims) return -2;
+    if (a->ndims + 1 != b->ndims) return -1;
+    for (int d = 0; d < b->ndims; d++) {
+        bool same = true;
+        for (int k = 0; k < b->ndims && same; k++) {
+            int i = k > d ? k - 1 : k;
+            same = k == d || (a->s[i] == b->s[k] && !memcmp(a->c[i], b->c[k], sizeof a->c[i]));
+        }
+        if (same) return d;
+    }
+    return -1;
+}
+
+static bool region_line(const struct pattern *p, const struct region *a, const struct region *b,
+                        struct region *out, int *differ) {
+    struct lin one = lin_of(1);
+    *out = *b;
+    *differ = 0;
+    if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
+        a->writer != b->writer || a->type != b->type || a->box != b->box ||
+        a->filled != b->filled || (a->filled && a->fill.i != b->fill.i) ||
+        a->nindices != b->nindices || !line(p, &a->count, &b->count, &out->count, differ))
+        return false;
+    for (int e = 0; e < a->nindices; e++)
+        if (!line(p, &a->o[e], &b->o[e], &out->o[e], differ) ||
+            (a->box && !line(p, &a->n[e], &b->n[e], &out->n[e], differ)))
+            return false;
+    if (a->box) return true;
+    int extra = extra_dim(a, b);
+    if (extra == -1 || !line(p, &a->base, &b->base, &out->base, differ)) return false;
+    for (int d = 0; d < b->ndims; d++) {
+        int i = extra >= 0 && d > extra ? d - 1 : d;
+        if (d != extra && (a->s[i] != b->s[d] || memcmp(a->c[i], b->c[d], sizeof a->c[i]) != 0))
+            return false;
+        if (!line(p, d == extra ? &one : &a->n[i], &b->n[d], &out->n[d], differ)) return false;
+    }
+    return true;
+}
+
+/* What the loop's last induction found, for the state after its first iteration: by how much each
+ * number of a region grows. Others are taken to stay. */
+static void learned_line(const struct pattern *p, const struct lin *grows, int counter,
+                         struct lin *out) {
+    int64_t step = grows->k[counter];
+    out->c -= step * p->from;
+    out->k[p->counter] += step;
+}
+
+static bool alike_but_numbers(const struct region *a, const struct region *b) {
+    if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
+        a->writer != b->writer || a->type != b->type || a->box != b->box ||
+        a->filled != b->filled || a->nindices != b->nindices)
+        return false;
+    return a->box || extra_dim(a, b) != -1;
+}
+
+static bool by_learned(const struct pattern *p, const struct learned *l, const struct region *a,
+                       const struct region *grown, struct region *out) {
+    *out = *a;
+    if (!alike_but_numbers(a, grown)) return false;
+    int extra = a->box ? -2 : extra_dim(a, grown);
+    if (extra >= 0) {
+        for (int d = a->ndims; d > extra; d--) {
+            out->n[d] = a->n[d - 1];
+            out->s[d] = a->s[d - 1];
+            memcpy(out->c[d], a->c[d - 1], sizeof out->c[d]);
+        }
+        out->n[extra] = lin_of(1);
+        out->s[extra] = grown->s[extra];
+        memcpy(out->c[extra], grown->c[extra], sizeof out->c[extra]);
+        out->ndims++;
+    }
+    for (int d = 0; !a->box && d < out->ndims; d++)
+        if (out->s[d] != grown->s[d] || memcmp(out->c[d], grown->c[d], sizeof out->c[d]) != 0)
+            return false;
+    learned_line(p, &grown->count, l->counter, &out->count);
+    learned_line(p, &grown->base, l->counter, &out->base);
+    for (int e = 0; e < out->nindices; e++) learned_line(p, &grown->o[e], l->counter, &out->o[e]);
+    for (int k = 0; k < (out->box ? out->nindices : out->ndims); k++)
+        learned_line(p, &grown->n[k], l->counter, &out->n[k]);
+    return true;
+}
+
+/* False: the first iteration made what no iteration made then. */
+static bool recall_pattern(struct sym *s, const struct pattern *p, const struct learned *l,
+                           const struct known *before, const struct known *now,
+                           struct regions *out) {
+    bool *used = memory_array((size_t)l->inv.n + 1, sizeof *used), good = true;
+    regions_copy(out, &now->r);
+    for (int k = 0; k < out->n; k++) {
+        const struct region a = out->at[k];
+        if (was_there(before, &a)) continue;
+        bool found = false;
+        for (int i = 0; i < l->inv.n && !found; i++) {
+            struct region x;
+            if (used[i] || l->old[i] || !by_learned(p, l, &a, &l->inv.at[i], &x)) continue;
+            used[i] = found = true;
+            out->at[k] = x;
+        }
+        good &= found;
+    }
+    free(used);
+    return good || sym_fail(s, "another pattern than before");
+}
+
+/* False: an executed instance fits no pattern. */
+static bool find_pattern(struct sym *s, const struct pattern *p, const struct known *before,
+                         const struct known *now, struct regions *out) {
+    bool *used = memory_array((size_t)before->r.n + 1, sizeof *used), good = true;
+    out->n = 0;
+    regions_copy(out, &now->r);
+    out->n = 0;
+    for (int k = 0; k < now->r.n && good; k++) {
+        const struct region *b = &now->r.at[k];
+        int best = -1, least = 1000;
+        struct region x, found;
+        for (int i = 0; i < before->r.n; i++) {
+            int differ;
+            if (used[i] || !region_line(p, &before->r.at[i], b, &x, &differ) || differ >= least)
+                continue;
+            best = i;
+            least = differ;
+            found = x;
+        }
+        if (best < 0) {
+            good = b->place < s->v->s->nplaces;
+            continue;
+        }
+        used[best] = true;
+        out->at[out->n++] = found;
+    }
+    for (int i = 0; i < before->r.n && good; i++)
+        good = used[i] || before->r.at[i].place < s->v->s->nplaces;
+    free(used);
+    return good || sym_fail(s, "the instances that a loop executes have no pattern");
+}
+
+/* ---- the general iteration ---- */
+static void move_lin(struct lin *x, int counter, int64_t at, bool fixed) {
+    x->c += x->k[counter] * at;
+    if (fixed) x->k[counter] = 0;
+}
+
+/* Before iteration `at` (fixed), or `at` iterations on. */
+static void move_region(struct region *x, int counter, int64_t at, bool fixed) {
+    move_lin(&x->count, counter, at, fixed);
+    move_lin(&x->base, counter, at, fixed);
+    for (int e = 0; e < x->nindices; e++) move_lin(&x->o[e], counter, at, fixed);
+    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++)
+        move_lin(&x->n[k], counter, at, fixed);
+}
+
+static bool implied(const struct sym *s, const struct region *x) {
+    bool instances = x->place >= s->v->s->nplaces;
+    for (int k = 0; k < s->state.r.n; k++) {
+        const struct region *y = &s->state.r.at[k];
+        if (region_same(x, y)) return true;
+        if (!instances && x->box && y->box && x->place == y->place && x->writer == y->writer &&
+            x->type == y->type && lin_same(&x->count, &y->count) && box_inside(s, x, y))
+            return true;
+    }
+    return region_empty(s, x);
+}
+
+/* Each instance that is known now is one of the pattern's, one iteration on. */
+static bool no_more_instances(const struct sym *s, const struct regions *r, int counter) {
+    for (int k = 0; k < s->state.r.n; k++) {
+        const struct region *y = &s->state.r.at[k];
+        bool found = y->place < s->v->s->nplaces || region_empty(s, y);
+        for (int i = 0; i < r->n && !found; i++) {
+            struct region x = r->at[i];
+            if (x.place != y->place) continue;
+            move_region(&x, counter, 1, false);
+            found = region_same(&x, y);
+        }
+        if (!found) return false;
+    }
+    return true;
+}
+
+enum step { HOLDS, WEAKER, FAILS };
+
+static enum step general_step(struct sym *s, const struct loop_node *l, const struct affine *lo,
+                              struct regions *inv, int *slot, int counter) {
+    bool weaker = false;
+    struct known start = {.slot = slot, .r = *inv};
+    known_copy(s, &s->state, &start);
+    struct affine at = *lo;
+    at.l.k[counter] += l->step;
+    sym_set(s, l->var, &at);
+    if (!walk_nodes(s, l->body, l->nbody) || !regions_coalesce(s)) return FAILS;
+    if (!common_slots(s, slot, s->state.slot, &weaker)) {
+        sym_fail(s, "slots are not all turned");
+        return FAILS;
+    }
+    for (int k = inv->n - 1; k >= 0; k--) {
+        struct region x = inv->at[k];
+        move_region(&x, counter, 1, false);
+        if (implied(s, &x)) continue;
+        if (x.place >= s->v->s->nplaces) {
+            sym_fail(s, "the instances that a loop executes have no pattern");
+            return FAILS;
+        }
+        inv->n--;
+        memmove(&inv->at[k], &inv->at[k + 1], (size_t)(inv->n - k) * sizeof *inv->at);
+        weaker = true;
+    }
+    if (no_more_instances(s, inv, counter)) return weaker ? WEAKER : HOLDS;
+    sym_fail(s, "the instances that a loop executes have no pattern");
+    return FAILS;
+}
+
+/* All iterations from `from` to `last` by induction; the state is then what holds after them. */
+static bool induct(struct sym *s, const struct loop_node *l, const struct affine *lo, int64_t from,
+                   int64_t last, const struct known *start, const struct known *before,
+                   const struct known *now) {
+    enum { TRIES = 5 };
+    struct pattern p = {.from = from, .counter = s->nloops};
+    struct regions inv = {0};
+    enum step step = FAILS;
+    bool ignored;
+    struct known all = {0};
+    known_copy(s, &all, now);
+    if (!common_slots(s, all.slot, before->slot, &ignored)) {
+        known_free(&all);
+        return sym_fail(s, "slots are not all turned");
+    }
+    s->lo[p.counter] = from;
+    s->hi[p.counter] = last;
+    s->nloops++;
+    if (from == 1 ? recall_pattern(s, &p, &s->learned[l->var], before, now, &inv)
+                  : find_pattern(s, &p, before, now, &inv)) {
+        step = WEAKER;
+        for (int k = 0; k < TRIES && step == WEAKER; k++)
+            step = general_step(s, l, lo, &inv, all.slot, p.counter);
+    }
+    s->nloops--;
+    if (step == HOLDS) {
+        learn(s, l, &inv, p.counter, start);
+        for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, last + 1, true);
+        regions_copy(&s->state.r, &inv);
+        memcpy(s->state.slot, all.slot, (size_t)s->v->s->nplaces * sizeof *all.slot);
+    }
+    known_free(&all);
+    regions_free(&inv);
+    return step == HOLDS && regions_coalesce(s);
+}
+
+/* ---- loops ---- */
+static bool walk_iteration(struct sym *s, const struct loop_node *l, const struct affine *lo,
+                           int64_t k) {
+    struct affine at = *lo;
+    at.l.c += k * l->step;
+    sym_set(s, l->var, &at);
+    return sym_spend(s, 1) && walk_nodes(s, l->body, l->nbody);
+}
+
+/* The last iteration may be another: then it is walked by itself. */
+static bool walk_rest(struct sym *s, const struct loop_node *l, const struct affine *lo,
+                      int64_t from, int64_t n, const struct known *start,
+                      const struct known *before, const struct known *now) {
+    if (induct(s, l, lo, from, n - 1, start, before, now)) return true;
+    if (s->over || n - 2 <= from) return false;
+    return induct(s, l, lo, from, n - 2, start, before, now) && walk_iteration(s, l, lo, n - 1);
+}
+
+static bool worth_trying(int64_t k) {
+    return k <= 4 || (k & (k - 1)) == 0;
+}
+
+static bool walk_trips(struct sym *s, const struct loop_node *l, const struct affine *lo,
+                       int64_t n) {
+    enum { FEW = 2 };
+    struct known start = {0}, before = {0}, now = {0};
+    bool good = true, done = false;
+    bool all = n <= FEW || s->nloops == SYM_LOOPS;
+    if (!all) known_copy(s, &start, &s->state);
+    for (int64_t k = 0; k < n && good && !done; k++) {
+        if (!all && worth_trying(k + 1)) known_copy(s, &before, &s->state);
+        good = walk_iteration(s, l, lo, k);
+        bool learned = k == 0 && s->learned[l->var].loop == l;
+        if (!good || all || (k == 0 && !learned) || k + 2 >= n || !worth_trying(k + 1)) continue;
+        good = regions_coalesce(s);
+        known_copy(s, &now, &s->state);
+        done = good && walk_rest(s, l, lo, k + 1, n, &start, &before, &now);
+        if (done) break;
+        if (s->over) good = false;
+        known_copy(s, &s->state, &now);
+    }
+    known_free(&start);
+    known_free(&before);
+    known_free(&now);
+    return good;
+}
+
+static bool is_nest(const struct loop_node *l, struct nest *out) {
+    *out = (struct nest){0};
+    for (;;) {
+        if (out->n == 16 || l->nbody != 1) return false;
+        out->loop[out->n++] = l;
+        if (l->body[0].kind == NODE_ISSUE) return out->issue = l->body[0].issue, true;
+        if (l->body[0].kind != NODE_LOOP) return false;
+        l = l->body[0].loop;
+    }
+}
+
+static bool walk_loop(struct sym *s, const struct loop_node *l) {
+    struct nest nest;
+    struct affine lo, hi;
+    int64_t n;
+    if (is_nest(l, &nest)) { /* an issue that fails has changed nothing */
+        bool good = box_issue(s, &nest);
+        if (good || s->over || l->kind == LOOP_HARDWARE) return good;
+    }
+    if (l->kind == LOOP_PARALLEL) return sym_fail(s, "parallel loops are not followed");
+    if (!sym_eval(s, l->lo, &lo) || !sym_eval(s, l->hi, &hi)) return false;
+    if (!affine_add(&hi, &lo, -1) || !affine_constant(&hi, &n))
+        return sym_fail(s, "how often a loop runs depends on a loop counter");
+    return n <= 0 || walk_trips(s, l, &lo, (n - 1) / l->step + 1);
+}
+
+static bool rotate(struct sym *s, int place) {
+    int slots = s->v->s->place[place].slots;
+    int *slot = &s->state.slot[place];
+    if (*slot == NOT_TURNED) return *slot = 0, true;
+    if (*slot != SOME_SLOT) *slot = (*slot + 1) % slots;
+    for (int k = 0; k < s->state.r.n; k++) {
+        struct region *g = &s->state.r.at[k];
+        if (g->place == place) g->age = (g->age + 1) % slots;
+    }
+    return true;
+}
+
+static bool walk_node(struct sym *s, const struct node *n) {
+    struct nest alone = {.n = 0};
+    switch (n->kind) {
+    case NODE_LOOP:
+        return walk_loop(s, n->loop);
+    case NODE_ISSUE:
+        alone.issue = n->issue;
+        return box_issue(s, &alone);
+    case NODE_FALLBACK:
+        return box_fallback(s, n->fallback);
+    case NODE_ROTATE:
+        return rotate(s, n->rotate);
+    case NODE_SYNC:
+        return true;
+    case NODE_CONFIGURE:
+        break;
+    }
+    return sym_fail(s, "states are not followed");
+}
+
+static bool walk_nodes(struct sym *s, const struct node *node, int n) {
+    for (int k = 0; k < n; k++) {
+        s->v->node = &node[k];
+        if (!walk_node(s, &node[k])) return false;
+    }
+    return true;
+}
+
+static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
+    const struct schedule *x = s->v->s;
+    for (int p = 0; p < x->nplaces; p++) {
+        enum keep keep = x->place[p].keep;
+        s->state.slot[p] = NOT_TURNED;
+        if (keep == KEEP_LOCAL || (keep == KEEP_WORKSPACE && !prepare)) regions_forget(s, p);
+    }
+    s->prepare = prepare;
+    return walk_nodes(s, c->node, c->nnodes);
+}
+
+/* ---- the proof ---- */
+static bool can_follow(struct sym *s) {
+    const struct program *p = s->v->p;
+    if (s->v->nrecurrences) return sym_fail(s, "recurrences are not followed");
+    for (int b = 0; b < p->nbuffers; b++)
+        if (s->v->loose[b]) return sym_fail(s, "what calls write is not followed");
+    return true;
+}
+
+bool sym_prove(struct verify *v, int64_t *steps, struct text *why) {
+    struct sym s = {.v = v, .steps = *steps};
+    size_t places = (size_t)v->s->nplaces + 1;
+    s.var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.var);
+    s.home = arena_array(&v->arena, places, sizeof *s.home);
+    s.image = arena_array(&v->arena, (size_t)v->p->nstmts + 1, sizeof *s.image);
+    s.learned = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.learned);
+    s.state.slot = memory_array(places, sizeof *s.state.slot);
+    bool good = can_follow(&s) && box_begin(&s) && walk_section(&s, &v->s->prepare, true) &&
+                walk_section(&s, &v->s->run, false) && box_end(&s);
+    if (good && v->errors) good = sym_fail(&s, "an error");
+    if (!good) text_printf(why, "%s", s.why);
+    *steps = s.steps;
+    known_free(&s.state);
+    for (int k = 0; k < v->s->nvars; k++) regions_free(&s.learned[k].inv);
+    return good;
+}

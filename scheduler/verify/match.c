@@ -1,0 +1,279 @@
+/* Does an instruction compute what the statement says? Two scalar functions are compared on many
+ * random points, under every assignment of the semantics' operands to the statement's reads: that
+ * needs no rule about how either is written. */
+#include "scheduler/verify/verify_int.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SAMPLES = 64, MAX_INPUTS = 6 };
+
+bool stmt_is_neutral_fill(const struct program *p, const struct stmt *fill,
+                          const struct stmt *reduction) {
+    if (fill->combine != COMBINE_SET || reduction->combine == COMBINE_SET || fill->nreads != 0 ||
+        fill->nops != 1 || fill->op[0].code != OP_LITERAL ||
+        fill->dst.buffer != reduction->dst.buffer)
+        return false;
+    enum type type = p->buffer[fill->dst.buffer].type;
+    union value x = type_convert(type, fill->op[0].type, fill->op[0].value);
+    union value neutral = combiner_neutral(reduction->combine, type);
+    return type_is_float(type) ? x.f == neutral.f : x.i == neutral.i;
+}
+
+static enum type from_type(const struct stmt *s, const struct op *o) {
+    return s->op[o->arg[o->code == OP_SELECT ? 1 : 0]].type;
+}
+
+/* The statement's value, before it is combined, in its destination's type. */
+static union value stmt_value(const struct program *p, const struct stmt *s,
+                              const union value *read, double axis, union value *scratch) {
+    for (int k = 0; k < s->nops; k++) {
+        const struct op *o = &s->op[k];
+        union value arg[3];
+        switch (o->code) {
+        case OP_READ:
+            scratch[k] = read[o->read];
+            break;
+        case OP_LITERAL:
+            scratch[k] = o->value;
+            break;
+        case OP_AXIS:
+            if (type_is_float(o->type))
+                scratch[k].f = axis;
+            else
+                scratch[k].i = (int64_t)axis;
+            break;
+        default:
+            for (int a = 0; a < op_info[o->code].arity; a++) arg[a] = scratch[o->arg[a]];
+            scratch[k] = op_eval(o->code, o->type, from_type(s, o), arg);
+        }
+    }
+    return type_convert(p->buffer[s->dst.buffer].type, s->op[s->nops - 1].type,
+                        scratch[s->nops - 1]);
+}
+
+static union value combine(const struct program *p, const struct stmt *s, union value self,
+                           union value x) {
+    if (s->combine == COMBINE_SET) return x;
+    enum type type = p->buffer[s->dst.buffer].type;
+    union value arg[2] = {self, x};
+    return op_eval(combiner_op(s->combine), type, type, arg);
+}
+
+/* ---- the search ---- */
+struct search {
+    struct verify *v;
+    const struct shape *h;
+    const struct stmt *stmt;
+    bool overwrite;
+    const union value *imm;
+    struct candidate_of now;
+    int input[MAX_INPUTS],
+        ninputs; /* reads of the semantics without an immediate; SELF: the accumulation */
+    union value *scratch;
+    uint64_t random;
+};
+
+static uint64_t random_bits(uint64_t *state) {
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = *state;
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static union value random_value(uint64_t *state, enum type type) {
+    uint64_t bits = random_bits(state);
+    union value x;
+    if (type_is_float(type)) {
+        double unit = (double)(bits >> 11) * 0x1p-53;
+        x.f = type_round(type, (unit - 0.5) * (bits & 1 ? 8 : bits & 2 ? 2 : 300));
+        return x;
+    }
+    x.i = (int64_t)(random_bits(state) >> (bits & 1 ? 60 : bits & 2 ? 50 : 0));
+    if (bits & 4) x.i = -x.i;
+    x.i = type_wrap(type, (uint64_t)x.i);
+    return x;
+}
+
+static bool same_access(const struct program *p, const struct access *a, const struct access *b) {
+    if (a->buffer != b->buffer || a->has_fill != b->has_fill) return false;
+    size_t n = (size_t)p->buffer[a->buffer].ndims * (size_t)(p->naxes + 1);
+    return n == 0 || memcmp(a->coef, b->coef, n * sizeof *a->coef) == 0;
+}
+
+/* Reads of one element have one value; a read of the destination before is SELF's. */
+static int first_same(const struct program *p, const struct stmt *s, int read) {
+    int k = 0;
+    while (!same_access(p, &s->read[k], &s->read[read])) k++;
+    return k;
+}
+
+static bool uses_floats(const struct stmt *s) {
+    for (int k = 0; k < s->nops; k++)
+        if (type_is_float(s->op[k].type)) return true;
+    return false;
+}
+
+static bool close_enough(const struct search *c, enum type type, union value a, union value b) {
+    if (type_is_float(type)) {
+        if (isnan(a.f) || isnan(b.f)) return isnan(a.f) && isnan(b.f);
+        if (a.f == b.f) return true;
+        return fabs(a.f - b.f) <=
+               1e-2 * (type_size(type) < 4) + 1e-4 * (fabs(a.f) + fabs(b.f)) + 1e-6;
+    }
+    if (a.i == b.i) return true;
+    bool rounded = uses_floats(c->stmt) || uses_floats(c->h->stmt);
+    return rounded && (a.i - b.i == 1 || b.i - a.i == 1);
+}
+
+static union value input_value(int target, const union value *read, union value self) {
+    return target == SELF ? self : read[target];
+}
+
+static bool same_once(struct search *c) {
+    const struct program *p = c->v->p, *b = c->h->bound;
+    const struct stmt *hay = c->stmt, *needle = c->h->stmt;
+    enum type type = p->buffer[hay->dst.buffer].type;
+    union value hay_read[MAX_READS], read[MAX_READS];
+    union value self = random_value(&c->random, type), needle_self = self;
+    double axis = (double)(random_bits(&c->random) % 1000), other = axis + 1;
+    for (int r = 0; r < hay->nreads; r++) {
+        int k = first_same(p, hay, r);
+        hay_read[r] =
+            k < r ? hay_read[k] : random_value(&c->random, p->buffer[hay->read[r].buffer].type);
+    }
+    for (int r = 0; r < needle->nreads; r++)
+        read[r] = c->now.read[r] == UNUSED ? c->imm[c->h->read_operand[r]]
+                                           : input_value(c->now.read[r], hay_read, self);
+    if (c->now.self != UNUSED) needle_self = input_value(c->now.self, hay_read, self);
+    union value x = stmt_value(p, hay, hay_read, axis, c->scratch);
+    union value y = stmt_value(b, needle, read, other, c->scratch);
+    if (!c->overwrite) x = combine(p, hay, self, x);
+    if (c->now.self != UNUSED) y = combine(b, needle, needle_self, y);
+    return close_enough(c, type, x, y);
+}
+
+static bool same_function(struct search *c) {
+    c->random = 12345;
+    for (int k = 0; k < SAMPLES; k++)
+        if (!same_once(c)) return false;
+    return true;
+}
+
+static enum type input_type(const struct search *c, int input) {
+    const struct program *b = c->h->bound;
+    const struct stmt *s = c->h->stmt;
+    return b->buffer[input == SELF ? s->dst.buffer : s->read[input].buffer].type;
+}
+
+static void try_inputs(struct search *c, int at, struct binding_of *out) {
+    const struct program *p = c->v->p;
+    if (out->n == MAX_CANDIDATES) return;
+    if (at == c->ninputs) {
+        if (same_function(c)) out->candidate[out->n++] = c->now;
+        return;
+    }
+    int input = c->input[at];
+    int *slot = input == SELF ? &c->now.self : &c->now.read[input];
+    bool self = !c->overwrite && c->stmt->combine != COMBINE_SET;
+    for (int t = self ? SELF : 0; t < c->stmt->nreads; t++) {
+        int buffer = t == SELF ? c->stmt->dst.buffer : c->stmt->read[t].buffer;
+        if (p->buffer[buffer].type != input_type(c, input)) continue;
+        if (t >= 0 && first_same(p, c->stmt, t) != t) continue;
+        *slot = t;
+        try_inputs(c, at + 1, out);
+    }
+}
+
+static bool search_inputs(struct search *c, const struct issue_node *n) {
+    const struct stmt *s = c->h->stmt;
+    c->now.self = UNUSED;
+    for (int r = 0; r < s->nreads; r++) {
+        c->now.read[r] = UNUSED;
+        int operand = c->h->read_operand[r];
+        if (operand >= 0 && n->arg[operand].place < 0) continue;
+        if (c->ninputs == MAX_INPUTS) return false;
+        c->input[c->ninputs++] = r;
+    }
+    if (c->overwrite || s->combine == COMBINE_SET) return true;
+    if (c->ninputs == MAX_INPUTS) return false;
+    c->input[c->ninputs++] = SELF;
+    return true;
+}
+
+static bool same_issue(const struct binding_of *b, const struct issue_node *n,
+                       const struct instr *in, bool overwrite) {
+    if (b->instr != n->instr || b->stmt != n->stmt || b->overwrites != overwrite) return false;
+    for (int o = 0; o < in->noperands; o++)
+        if (n->arg[o].place < 0 && b->imm[o].i != n->arg[o].imm.i) return false;
+    return true;
+}
+
+static int most(int a, int b) {
+    return a > b ? a : b;
+}
+
+/* `overwrite`: the semantics' accumulation is switched off. */
+const struct binding_of *binding_get(struct verify *v, const struct shape *h,
+                                     const struct issue_node *n, bool overwrite) {
+    const struct instr *in = &v->m->instr[n->instr];
+    for (const struct binding_of *b = v->bindings; b; b = b->next)
+        if (same_issue(b, n, in, overwrite)) return b;
+    struct binding_of *b = arena_alloc(&v->arena, sizeof *b);
+    b->instr = n->instr;
+    b->stmt = n->stmt;
+    b->overwrites = overwrite;
+    for (int o = 0; o < in->noperands; o++) b->imm[o].i = n->arg[o].place < 0 ? n->arg[o].imm.i : 0;
+    b->next = v->bindings;
+    v->bindings = b;
+    struct search c = {
+        .v = v, .h = h, .stmt = &v->p->stmt[n->stmt], .overwrite = overwrite, .imm = b->imm};
+    if (c.stmt->nreads > MAX_READS ||
+        h->bound->buffer[h->stmt->dst.buffer].type != v->p->buffer[c.stmt->dst.buffer].type)
+        return b;
+    c.scratch =
+        arena_array(&v->arena, (size_t)most(c.stmt->nops, h->stmt->nops) + 1, sizeof *c.scratch);
+    if (search_inputs(&c, n)) try_inputs(&c, 0, b);
+    return b;
+}
+
+/* ---- constants through an instruction: what padding contributes ---- */
+static bool product_with_zero(const struct op *o, const bool *known, const union value *x) {
+    if (o->code != OP_MUL || type_is_float(o->type)) return false;
+    return (known[o->arg[0]] && x[o->arg[0]].i == 0) || (known[o->arg[1]] && x[o->arg[1]].i == 0);
+}
+
+bool shape_value(const struct shape *h, const struct tag *read, union value *out) {
+    const struct stmt *s = h->stmt;
+    enum { MOST = 64 };
+    bool known[MOST] = {false};
+    union value x[MOST];
+    if (s->nops > MOST) return false;
+    for (int k = 0; k < s->nops; k++) {
+        const struct op *o = &s->op[k];
+        union value arg[3];
+        int arity = op_info[o->code].arity;
+        if (o->code == OP_READ) {
+            known[k] = read[o->read].kind == TAG_CONST;
+            memcpy(&x[k], &read[o->read].id, sizeof x[k]);
+        } else if (o->code == OP_LITERAL) {
+            known[k] = true;
+            x[k] = o->value;
+        } else if (o->code != OP_AXIS) {
+            known[k] = true;
+            for (int a = 0; a < arity; a++) {
+                known[k] &= known[o->arg[a]];
+                arg[a] = x[o->arg[a]];
+            }
+            if (known[k])
+                x[k] = op_eval(o->code, o->type, from_type(s, o), arg);
+            else if ((known[k] = product_with_zero(o, known, x)))
+                x[k].i = 0;
+        }
+    }
+    if (!known[s->nops - 1]) return false;
+    enum type type = h->bound->buffer[s->dst.buffer].type;
+    *out = type_convert(type, s->op[s->nops - 1].type, x[s->nops - 1]);
+    return true;
+}

@@ -1,0 +1,242 @@
+/* Numbers of the symbolic walk: affine, with questions that are answered only when they have one
+ * answer in the ranges of all counters. */
+#include "scheduler/verify/sym.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t LIMIT = INT64_C(1) << 58;
+
+bool sym_fail(struct sym *s, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(s->why, sizeof s->why, fmt, args);
+    va_end(args);
+    return false;
+}
+
+bool sym_spend(struct sym *s, int64_t steps) {
+    s->steps -= steps;
+    if (s->steps >= 0) return true;
+    s->over = true;
+    return sym_fail(s, "more steps than its budget");
+}
+
+static bool small(int64_t x) {
+    return x > -LIMIT && x < LIMIT;
+}
+
+static bool add_times(int64_t *x, int64_t y, int64_t times) {
+    int64_t product;
+    return !__builtin_mul_overflow(y, times, &product) && small(product) && small(*x += product);
+}
+
+struct lin lin_of(int64_t c) {
+    return (struct lin){.c = c};
+}
+
+bool lin_same(const struct lin *a, const struct lin *b) {
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+bool lin_add(struct lin *x, const struct lin *y, int64_t times) {
+    bool good = add_times(&x->c, y->c, times);
+    for (int k = 0; k < SYM_LOOPS; k++) good &= add_times(&x->k[k], y->k[k], times);
+    return good;
+}
+
+bool lin_constant(const struct lin *x, int64_t *out) {
+    for (int k = 0; k < SYM_LOOPS; k++)
+        if (x->k[k]) return false;
+    *out = x->c;
+    return true;
+}
+
+static int64_t clamped(__int128 x) {
+    return x > INT64_MAX / 2 ? INT64_MAX / 2 : x < INT64_MIN / 2 ? INT64_MIN / 2 : (int64_t)x;
+}
+
+static void widen(__int128 *low, __int128 *high, int64_t coef, int64_t lo, int64_t hi) {
+    *low += (__int128)coef * (coef > 0 ? lo : hi);
+    *high += (__int128)coef * (coef > 0 ? hi : lo);
+}
+
+void lin_range(const struct sym *s, const struct lin *x, int64_t *lo, int64_t *hi) {
+    __int128 low = x->c, high = x->c;
+    for (int k = 0; k < s->nloops; k++) widen(&low, &high, x->k[k], s->lo[k], s->hi[k]);
+    *lo = clamped(low);
+    *hi = clamped(high);
+}
+
+enum truth lin_le(const struct sym *s, const struct lin *a, const struct lin *b) {
+    struct lin x = *a;
+    int64_t lo, hi;
+    if (!lin_add(&x, b, -1)) return MAYBE;
+    lin_range(s, &x, &lo, &hi);
+    return hi <= 0 ? YES : lo > 0 ? NO : MAYBE;
+}
+
+struct affine affine_of(int64_t c) {
+    return (struct affine){.l = {.c = c}};
+}
+
+bool affine_same(const struct affine *a, const struct affine *b) {
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+bool affine_add(struct affine *x, const struct affine *y, int64_t times) {
+    bool good = lin_add(&x->l, &y->l, times);
+    for (int d = 0; d < SYM_DIMS; d++) good &= add_times(&x->d[d], y->d[d], times);
+    return good;
+}
+
+bool affine_constant(const struct affine *x, int64_t *out) {
+    for (int d = 0; d < SYM_DIMS; d++)
+        if (x->d[d]) return false;
+    return lin_constant(&x->l, out);
+}
+
+void affine_range(const struct sym *s, const struct affine *x, int64_t *lo, int64_t *hi) {
+    int64_t first, last;
+    lin_range(s, &x->l, &first, &last);
+    __int128 low = first, high = last;
+    for (int d = 0; d < s->ndims; d++) widen(&low, &high, x->d[d], 0, s->n[d] - 1);
+    *lo = clamped(low);
+    *hi = clamped(high);
+}
+
+void affine_ends(const struct sym *s, const struct affine *x, struct lin *first, struct lin *last) {
+    *first = *last = x->l;
+    for (int d = 0; d < s->ndims; d++)
+        *(x->d[d] > 0 ? &last->c : &first->c) += x->d[d] * (s->n[d] - 1);
+}
+
+static int64_t floor_div(int64_t a, int64_t b) {
+    return a / b - (a % b < 0);
+}
+
+/* What divides goes to the quotient; the rest must stay between two multiples. */
+bool affine_divide(struct sym *s, const struct affine *of, int64_t by, struct affine *quotient,
+                   struct affine *rest) {
+    const struct affine copy = *of, *x = &copy;
+    if (by <= 0) return sym_fail(s, "a divisor is not positive");
+    *quotient = *rest = affine_of(0);
+    for (int k = 0; k < SYM_LOOPS; k++)
+        *(x->l.k[k] % by == 0 ? &quotient->l.k[k] : &rest->l.k[k]) =
+            x->l.k[k] % by == 0 ? x->l.k[k] / by : x->l.k[k];
+    for (int d = 0; d < SYM_DIMS; d++)
+        *(x->d[d] % by == 0 ? &quotient->d[d] : &rest->d[d]) =
+            x->d[d] % by == 0 ? x->d[d] / by : x->d[d];
+    rest->l.c = x->l.c;
+    int64_t lo, hi;
+    affine_range(s, rest, &lo, &hi);
+    int64_t turn = floor_div(lo, by);
+    if (turn != floor_div(hi, by)) return sym_fail(s, "a quotient or remainder changes its course");
+    quotient->l.c = turn;
+    rest->l.c -= turn * by;
+    return true;
+}
+
+void sym_set(struct sym *s, int var, const struct affine *f) {
+    s->var[var] = *f;
+    s->v->var[var] = f->l.c;
+    for (int k = 0; k < s->nloops; k++) s->v->var[var] += f->l.k[k] * s->lo[k];
+}
+
+/* ---- expressions ---- */
+static bool undecided(struct sym *s) {
+    return sym_fail(s, "a condition or a minimum is decided differently in a loop's iterations");
+}
+
+static bool multiply(struct sym *s, const struct affine *a, const struct affine *b,
+                     struct affine *out) {
+    int64_t c;
+    *out = affine_of(0);
+    if (affine_constant(a, &c))
+        return affine_add(out, b, c) || sym_fail(s, "a number is out of range");
+    if (affine_constant(b, &c))
+        return affine_add(out, a, c) || sym_fail(s, "a number is out of range");
+    return sym_fail(s, "two loop counters are multiplied");
+}
+
+static bool divide(struct sym *s, enum sx_op op, const struct affine *a, const struct affine *b,
+                   struct affine *out) {
+    int64_t by;
+    struct affine quotient, rest;
+    if (!affine_constant(b, &by)) return sym_fail(s, "a divisor depends on a loop counter");
+    if (by == 0) return *out = affine_of(0), true;
+    if (!affine_divide(s, a, by, &quotient, &rest)) return false;
+    *out = op == SX_DIV ? quotient : rest;
+    return true;
+}
+
+static bool compare(struct sym *s, enum sx_op op, const struct affine *a, const struct affine *b,
+                    struct affine *out) {
+    struct affine x = *a;
+    int64_t lo, hi;
+    bool value;
+    if (!affine_add(&x, b, -1)) return sym_fail(s, "a number is out of range");
+    affine_range(s, &x, &lo, &hi);
+    if (op == SX_MIN || op == SX_MAX) {
+        if (hi > 0 && lo < 0) return undecided(s);
+        *out = (hi <= 0) == (op == SX_MIN) ? *a : *b;
+        return true;
+    }
+    if (op == SX_LT || op == SX_LE) {
+        int64_t most = op == SX_LE ? 0 : -1;
+        if (hi > most && lo <= most) return undecided(s);
+        value = hi <= most;
+    } else {
+        if (!(lo == 0 && hi == 0) && lo <= 0 && hi >= 0) return undecided(s);
+        value = (lo == 0 && hi == 0) == (op == SX_EQ);
+    }
+    *out = affine_of(value);
+    return true;
+}
+
+static bool logical(struct sym *s, const struct sx *x, struct affine *out) {
+    struct affine a, b;
+    int64_t p = 0, q = 0;
+    bool knows_a = sym_eval(s, x->a, &a) && affine_constant(&a, &p);
+    bool knows_b = sym_eval(s, x->b, &b) && affine_constant(&b, &q);
+    bool ends = x->op == SX_OR;
+    if ((knows_a && (p != 0) == ends) || (knows_b && (q != 0) == ends)) {
+        *out = affine_of(ends);
+        return true;
+    }
+    if (!knows_a || !knows_b) return undecided(s);
+    *out = affine_of(!ends);
+    return true;
+}
+
+bool sym_eval(struct sym *s, const struct sx *x, struct affine *out) {
+    struct affine a, b;
+    if (x->op == SX_CONST) {
+        *out = affine_of(x->value);
+        return small(x->value) || sym_fail(s, "a number is out of range");
+    }
+    if (x->op == SX_VAR) return *out = s->var[x->var], true;
+    if (x->op == SX_AND || x->op == SX_OR) return logical(s, x, out);
+    if (!sym_eval(s, x->a, &a) || !sym_eval(s, x->b, &b)) return false;
+    switch (x->op) {
+    case SX_ADD:
+    case SX_SUB:
+        *out = a;
+        return affine_add(out, &b, x->op == SX_ADD ? 1 : -1) ||
+               sym_fail(s, "a number is out of range");
+    case SX_MUL:
+        return multiply(s, &a, &b, out);
+    case SX_DIV:
+    case SX_MOD:
+        return divide(s, x->op, &a, &b, out);
+    default:
+        return compare(s, x->op, &a, &b, out);
+    }
+}
+
+bool sym_integer(struct sym *s, const struct sx *x, int64_t *out) {
+    struct affine f;
+    return sym_eval(s, x, &f) &&
+           (affine_constant(&f, out) || sym_fail(s, "a size or bound depends on a loop counter"));
+}

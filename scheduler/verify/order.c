@@ -1,0 +1,432 @@
+/* Order between queues, for the symbolic walk: tokens, groups, fences and clocks as they are walked
+ * element by element (race.c, sync.c), but of memories only pieces are told apart:
+ * the slots of places, or, where that is too coarse, what lies between the ends of all accesses.
+ * Every trip is walked, but for loops without signals, whose third iteration finds what the second
+ * found. */
+#include "scheduler/verify/sym.h"
+#include "ir/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CUTS = 8192 };
+
+struct cuts {
+    int64_t *at;
+    int n, cap;
+};
+
+struct order {
+    struct verify *v;
+    struct cuts *cut;       /* [nmemories] where pieces begin and end, ascending */
+    bool *exact, any_exact; /* [nmemories] accesses have their own bytes */
+    bool collecting;        /* whose ends are only noted */
+    int met;                /* the memory in which accesses were found out of order; -1 */
+    int64_t steps;
+    const char *why;
+};
+
+static bool order_fail(struct order *o, const char *why) {
+    if (!o->why) o->why = why;
+    o->v->stop = true;
+    return false;
+}
+
+static bool spend(struct order *o, int64_t steps) {
+    o->steps -= steps;
+    return o->steps >= 0 || order_fail(o, "more steps than its budget");
+}
+
+/* ---- pieces ---- */
+static int cut_index(const struct cuts *c, int64_t at) {
+    int lo = 0, hi = c->n;
+    while (lo < hi) {
+        int mid = (lo + hi) / 2;
+        if (c->at[mid] < at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static bool cut_add(struct order *o, int memory, int64_t at) {
+    struct cuts *c = &o->cut[memory];
+    int k = cut_index(c, at);
+    if (k < c->n && c->at[k] == at) return true;
+    if (c->n == MOST_CUTS) return order_fail(o, "accesses of many kinds");
+    if (c->n == c->cap) {
+        c->cap = c->cap ? 2 * c->cap : 32;
+        c->at = memory_grow(c->at, (size_t)c->cap * sizeof *c->at);
+    }
+    memmove(&c->at[k + 1], &c->at[k], (size_t)(c->n - k) * sizeof *c->at);
+    c->at[k] = at;
+    c->n++;
+    return true;
+}
+
+static int64_t down_to(int64_t x, int64_t word) {
+    return x - ((x % word) + word) % word;
+}
+
+static void touch(struct order *o, int qi, int memory, int64_t low, int64_t high, bool write) {
+    struct verify *v = o->v;
+    if (!v->races_matter || high <= low) return;
+    int64_t word = v->word[memory];
+    low = down_to(low, word);
+    high = down_to(high + word - 1, word);
+    if (o->collecting && !o->exact[memory]) return;
+    if (o->collecting) {
+        if (cut_add(o, memory, low)) cut_add(o, memory, high);
+        return;
+    }
+    const struct cuts *c = &o->cut[memory];
+    int first = cut_index(c, low), last = cut_index(c, high);
+    if (first >= c->n || last >= c->n || c->at[first] != low || c->at[last] != high) {
+        order_fail(o, "an access that was not met before");
+        return;
+    }
+    for (int k = first; k < last && !v->stop; k++) {
+        uint64_t key = (uint64_t)memory << 40 | (uint64_t)(k / PAGE_ENTRIES);
+        struct granule *page = pages_get(&v->races, key, NULL);
+        struct place_at at = {memory, 0, c->at[k]};
+        if (!race_granule(v, &page[k % PAGE_ENTRIES], qi, at, write)) {
+            o->met = memory;
+            v->stop = true;
+        }
+    }
+    spend(o, (last - first) / 8);
+}
+
+static void touch_slot(struct order *o, int qi, int place, bool write) {
+    const struct place *p = &o->v->s->place[place];
+    int64_t at = p->address + verify_slot(o->v, place) * p->bytes;
+    touch(o, qi, p->memory, at, at + p->bytes, write);
+}
+
+/* ---- accesses ---- */
+/* What an operand of an issue touches in all iterations of the hardware loops around it: first
+ * where its element 0 is, then bytes. */
+enum { MOST_PIECES = 512 };
+struct piece {
+    int64_t low, high;
+};
+struct pieces {
+    struct piece at[MOST_PIECES];
+    int n;
+};
+
+static bool add_offset(struct pieces *p, int64_t by, int upto) {
+    for (int k = 0; k < upto; k++) {
+        if (p->n == MOST_PIECES) return false;
+        p->at[p->n].low = p->at[k].low + by;
+        p->at[p->n].high = p->at[k].high + by;
+        p->n++;
+    }
+    return true;
+}
+
+/* False: more than are told apart. */
+static bool loop_pieces(struct order *o, const struct hardware *h, const struct sx *offset,
+                        struct pieces *p) {
+    int64_t *var = o->v->var, first = sx_eval(offset, var);
+    for (int k = 0; h && k < h->nloops; k++) {
+        const struct loop_node *l = h->loop[k];
+        int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), last = 0;
+        int upto = p->n;
+        bool good = true;
+        for (int64_t x = lo + l->step; x < hi && good; x += l->step) {
+            var[l->var] = x;
+            int64_t by = sx_eval(offset, var) - first;
+            good = by == last || by == 0 || add_offset(p, by, upto);
+            last = by;
+            if (last == 0 && k != h->table) break;
+        }
+        var[l->var] = lo;
+        if (!good) return false;
+    }
+    return spend(o, 1 + p->n / 8);
+}
+
+/* All of it as one. */
+static void loop_span(const struct order *o, const struct hardware *h, const struct sx *offset,
+                      int64_t *low, int64_t *high) {
+    int64_t *var = o->v->var, first = sx_eval(offset, var);
+    for (int k = 0; h && k < h->nloops; k++) {
+        const struct loop_node *l = h->loop[k];
+        int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), least = 0, most = 0;
+        int64_t last = hi <= lo ? lo : lo + (hi - lo - 1) / l->step * l->step;
+        for (int64_t x = last; x > lo; x = k == h->table ? x - l->step : lo) {
+            var[l->var] = x;
+            int64_t by = sx_eval(offset, var) - first;
+            if (by < least) least = by;
+            if (by > most) most = by;
+        }
+        var[l->var] = lo;
+        *low += least;
+        *high += most;
+    }
+}
+
+static int by_low(const void *a, const void *b) {
+    const struct piece *x = a, *y = b;
+    return (x->low > y->low) - (x->low < y->low);
+}
+
+static void touch_bytes(struct order *o, int who, const struct place *p, int64_t at,
+                        const struct shape_operand *x, const struct hardware *h,
+                        const struct sx *offset, bool write) {
+    struct pieces all;
+    int64_t first = at + sx_eval(offset, o->v->var);
+    bool few = x->nruns <= MOST_PIECES;
+    all.n = 0;
+    for (int k = 0; few && k < x->nruns; k++) {
+        int64_t low = first + x->run[k].at;
+        all.at[all.n++] = (struct piece){low, low + x->run[k].bytes};
+    }
+    if (few) few = loop_pieces(o, h, offset, &all);
+    if (!few) {
+        all.n = 1;
+        all.at[0] = (struct piece){first + x->low, first + x->high};
+        loop_span(o, h, offset, &all.at[0].low, &all.at[0].high);
+    }
+    qsort(all.at, (size_t)all.n, sizeof *all.at, by_low);
+    for (int k = 0; k < all.n && !o->v->stop;) {
+        struct piece joined = all.at[k++];
+        for (; k < all.n && all.at[k].low <= joined.high; k++)
+            if (all.at[k].high > joined.high) joined.high = all.at[k].high;
+        touch(o, who, p->memory, joined.low, joined.high, write);
+    }
+}
+
+static const struct shape *shape_here(struct order *o, const struct issue_node *n) {
+    const struct instr *in = &o->v->m->instr[n->instr];
+    int64_t size[64], stride[64];
+    if (in->nranged > 64 || in->nstride_names > 64) return NULL;
+    for (int k = 0; k < in->nranged; k++) size[k] = sx_eval(n->size[k], o->v->var);
+    for (int k = 0; k < in->nstride_names; k++) stride[k] = sx_eval(n->stride[k], o->v->var);
+    return shape_get(o->v, n, size, stride);
+}
+
+static void operand_access(struct order *o, const struct issue_node *n, const struct hardware *h,
+                           const struct shape *shape, int who, int operand, bool write) {
+    const struct arg *a = &n->arg[operand];
+    if (a->place < 0) return;
+    const struct place *p = &o->v->s->place[a->place];
+    if (!o->exact[p->memory]) {
+        touch_slot(o, who, a->place, write);
+        return;
+    }
+    const struct shape_operand *x = &shape->operand[operand];
+    int64_t at = p->address + verify_slot(o->v, a->place) * p->bytes;
+    if (x->instance || x->swizzle.bits) {
+        touch_slot(o, who, a->place, write);
+        return;
+    }
+    touch_bytes(o, who, p, at, x, h, a->offset, write);
+}
+
+static void accesses(struct order *o, const struct issue_node *n, const struct hardware *h,
+                     int who) {
+    const struct instr *in = &o->v->m->instr[n->instr];
+    const struct shape *shape = shape_here(o, n);
+    if (!shape) {
+        order_fail(o, "an instruction that is not followed");
+        return;
+    }
+    for (int write = 0; write < 2; write++)
+        for (int k = 0; k < in->noperands && !o->v->stop; k++) {
+            const struct shape_operand *x = &shape->operand[k];
+            if (write ? x->writes : x->reads) operand_access(o, n, h, shape, who, k, write);
+        }
+}
+
+static bool issue(struct order *o, const struct issue_node *n, const struct hardware *h) {
+    struct verify *v = o->v;
+    const struct instr *in = &v->m->instr[n->instr];
+    int qi = race_queue(v, in->queue, in->unit), who = qi;
+    race_begin(v, qi, &n->signals);
+    if (in->completes >= 0) who = race_start_behind(v, qi, in->completes);
+    if (v->races_matter && !v->stop) accesses(o, n, h, who);
+    if (h && h->table >= 0) touch_slot(o, qi, h->loop[h->table]->table - 1, false);
+    race_push(v, qi, &n->signals);
+    return spend(o, 1 + n->signals.npops + n->signals.npushes);
+}
+
+static bool fallback(struct order *o, const struct fallback_node *n) {
+    struct verify *v = o->v;
+    const struct fallback *f = &v->m->fallback[n->fallback];
+    const struct stmt *s = &v->p->stmt[n->stmt];
+    int qi = race_queue(v, f->queue, f->unit);
+    race_begin(v, qi, &n->signals);
+    for (int r = 0; r <= s->nreads; r++) {
+        int home = schedule_home(v->s, r < s->nreads ? s->read[r].buffer : s->dst.buffer);
+        if (home < 0) return order_fail(o, "a buffer has no home");
+        touch_slot(o, qi, home, r == s->nreads);
+    }
+    race_push(v, qi, &n->signals);
+    return spend(o, 2);
+}
+
+/* ---- the walk ---- */
+static bool depends_on(const struct node *node, int n, int var) {
+    for (int k = 0; k < n; k++) {
+        const struct signals *g = node[k].kind == NODE_LOOP ? NULL : node_signals(&node[k]);
+        if (node[k].kind == NODE_ROTATE || node[k].kind == NODE_CONFIGURE ||
+            (g && g->npops + g->npushes > 0) || node[k].kind == NODE_SYNC)
+            return true;
+        if (node[k].kind != NODE_LOOP) continue;
+        const struct loop_node *l = node[k].loop;
+        if (sx_uses(l->lo, var) || sx_uses(l->hi, var) || l->kind == LOOP_PARALLEL ||
+            depends_on(l->body, l->nbody, var))
+            return true;
+    }
+    return false;
+}
+
+/* Sizes that change may touch operands that others leave alone. */
+static bool sizes_change(struct order *o, const struct node *node, int n, int var) {
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind == NODE_LOOP &&
+            sizes_change(o, node[k].loop->body, node[k].loop->nbody, var))
+            return true;
+        if (node[k].kind != NODE_ISSUE) continue;
+        const struct issue_node *i = node[k].issue;
+        const struct instr *in = &o->v->m->instr[i->instr];
+        for (int s = 0; s < in->nranged; s++)
+            if (sx_uses(i->size[s], var)) return true;
+    }
+    return false;
+}
+
+static bool walk(struct order *o, const struct node *node, int n);
+
+static bool walk_loop(struct order *o, const struct loop_node *l) {
+    struct verify *v = o->v;
+    struct hardware h;
+    int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
+    if (l->kind == LOOP_PARALLEL) return order_fail(o, "parallel loops are not followed");
+    if (l->kind == LOOP_HARDWARE) {
+        if (!hardware_issue(v->m, l, &h)) return order_fail(o, "hardware loops around no issue");
+        for (int k = 0; k < h.nloops; k++) v->var[h.loop[k]->var] = sx_eval(h.loop[k]->lo, v->var);
+        return issue(o, h.issue, &h);
+    }
+    bool few = !o->any_exact && hi > lo && !depends_on(l->body, l->nbody, l->var) &&
+               !sizes_change(o, l->body, l->nbody, l->var);
+    for (int64_t x = lo, k = 0; x < hi && (!few || k < 2); x += l->step, k++) {
+        v->var[l->var] = x;
+        if (!spend(o, 1) || !walk(o, l->body, l->nbody)) return false;
+    }
+    return true;
+}
+
+static bool walk_one(struct order *o, const struct node *n) {
+    struct verify *v = o->v;
+    int qi;
+    switch (n->kind) {
+    case NODE_LOOP:
+        return walk_loop(o, n->loop);
+    case NODE_ISSUE:
+        return issue(o, n->issue, NULL);
+    case NODE_FALLBACK:
+        return fallback(o, n->fallback);
+    case NODE_ROTATE:
+        verify_rotate(v, n->rotate);
+        return true;
+    case NODE_SYNC:
+        qi = race_queue(v, n->sync.queue, -1);
+        race_begin(v, qi, &n->sync.signals);
+        race_push(v, qi, &n->sync.signals);
+        return spend(o, 1);
+    case NODE_CONFIGURE:
+        break;
+    }
+    return order_fail(o, "states are not followed");
+}
+
+static bool walk(struct order *o, const struct node *node, int n) {
+    for (int k = 0; k < n && !o->v->stop; k++) {
+        o->v->node = &node[k];
+        if (!walk_one(o, &node[k])) return false;
+    }
+    return !o->v->stop;
+}
+
+static bool walk_all(struct order *o) {
+    struct verify *v = o->v;
+    const struct section *section[] = {&v->s->prepare, &v->s->run};
+    for (int k = 0; k < 2 && !v->stop; k++) {
+        pages_free(&v->slots);
+        if (walk(o, section[k]->node, section[k]->nnodes)) race_section_end(v);
+    }
+    v->node = NULL;
+    return !v->stop && v->errors == 0;
+}
+
+static void forget(struct order *o) {
+    race_forget(o->v);
+    o->v->stop = false;
+    o->v->errors = 0;
+    o->why = NULL;
+}
+
+static bool by_slots(struct order *o) {
+    const struct schedule *s = o->v->s;
+    for (int p = 0; p < s->nplaces; p++)
+        for (int k = 0; k < s->place[p].slots; k++) {
+            const struct place *x = &s->place[p];
+            int64_t word = o->v->word[x->memory], at = x->address + k * x->bytes;
+            if (!cut_add(o, x->memory, down_to(at, word)) ||
+                !cut_add(o, x->memory, down_to(at + x->bytes + word - 1, word)))
+                return false;
+        }
+    return walk_all(o);
+}
+
+/* Of the memories in which slots are too coarse: once to meet the ends of all accesses, once to
+ * compare them. */
+static bool by_accesses(struct order *o) {
+    bool good = false;
+    while (!good && o->met >= 0 && !o->exact[o->met]) {
+        o->exact[o->met] = o->any_exact = true;
+        o->met = -1;
+        forget(o);
+        o->collecting = true;
+        bool met_all = walk_all(o);
+        o->collecting = false;
+        if (!met_all) return false;
+        forget(o);
+        good = walk_all(o);
+    }
+    return good;
+}
+
+static bool has_signals(const struct node *node, int n) {
+    for (int k = 0; k < n; k++) {
+        const struct signals *g = node[k].kind == NODE_LOOP ? NULL : node_signals(&node[k]);
+        if (g && g->npops + g->npushes > 0) return true;
+        if (node[k].kind == NODE_LOOP && has_signals(node[k].loop->body, node[k].loop->nbody))
+            return true;
+    }
+    return false;
+}
+
+bool order_prove(struct verify *v, int64_t steps, struct text *why) {
+    struct order o = {.v = v, .steps = steps, .met = -1};
+    const struct schedule *s = v->s;
+    if (!v->races_matter && !has_signals(s->prepare.node, s->prepare.nnodes) &&
+        !has_signals(s->run.node, s->run.nnodes))
+        return true;
+    o.cut = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *o.cut);
+    o.exact = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *o.exact);
+    forget(&o);
+    bool good = by_slots(&o) || by_accesses(&o);
+    if (!good)
+        text_printf(why, "%s",
+                    o.why             ? o.why
+                    : v->limit.n      ? v->limit.at
+                    : v->diags->n > 0 ? v->diags->at[v->diags->n - 1].text
+                                      : "queues are not known to be in order");
+    for (int m = 0; m < v->m->nmemories; m++) free(o.cut[m].at);
+    return good;
+}

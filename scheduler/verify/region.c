@@ -1,0 +1,559 @@
+/* What is known to lie where (struct region): homes and executed instances as boxes of indices,
+ * local places as affine tiles of bytes. */
+#include "scheduler/verify/sym.h"
+#include "ir/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_REGIONS = 200 };
+
+/* ---- lists ---- */
+void regions_copy(struct regions *to, const struct regions *from) {
+    if (to->cap < from->n) {
+        to->at = memory_grow(to->at, (size_t)from->n * sizeof *to->at);
+        to->cap = from->n;
+    }
+    to->n = from->n;
+    if (from->n) memcpy(to->at, from->at, (size_t)from->n * sizeof *to->at);
+}
+
+void regions_free(struct regions *r) {
+    free(r->at);
+    *r = (struct regions){0};
+}
+
+static void take_out(struct regions *r, int k) {
+    r->n--;
+    if (k < r->n) memmove(&r->at[k], &r->at[k + 1], (size_t)(r->n - k) * sizeof *r->at);
+}
+
+static bool append(struct sym *s, const struct region *x) {
+    struct regions *r = &s->state.r;
+    if (r->n == MOST_REGIONS) return sym_fail(s, "more than %d regions", MOST_REGIONS);
+    if (r->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 16;
+        r->at = memory_grow(r->at, (size_t)r->cap * sizeof *r->at);
+    }
+    r->at[r->n++] = *x;
+    return true;
+}
+
+void regions_forget(struct sym *s, int place) {
+    for (int k = s->state.r.n - 1; k >= 0; k--)
+        if (s->state.r.at[k].place == place) take_out(&s->state.r, k);
+}
+
+/* ---- single regions ---- */
+static bool is_zero(const struct lin *x) {
+    int64_t c;
+    return lin_constant(x, &c) && c == 0;
+}
+
+bool region_empty(const struct sym *s, const struct region *x) {
+    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++) {
+        int64_t lo, hi;
+        lin_range(s, &x->n[k], &lo, &hi);
+        if (hi <= 0) return true;
+    }
+    return false;
+}
+
+bool region_same(const struct region *a, const struct region *b) {
+    if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
+        a->writer != b->writer || a->type != b->type || a->box != b->box ||
+        a->nindices != b->nindices || a->ndims != b->ndims || a->filled != b->filled ||
+        (a->filled && a->fill.i != b->fill.i) || !lin_same(&a->count, &b->count))
+        return false;
+    for (int e = 0; e < a->nindices; e++)
+        if (!lin_same(&a->o[e], &b->o[e]) || (a->box && !lin_same(&a->n[e], &b->n[e])))
+            return false;
+    if (a->box) return true;
+    if (!lin_same(&a->base, &b->base)) return false;
+    for (int d = 0; d < a->ndims; d++)
+        if (!lin_same(&a->n[d], &b->n[d]) || a->s[d] != b->s[d] ||
+            memcmp(a->c[d], b->c[d], (size_t)a->nindices * sizeof a->c[d][0]) != 0)
+            return false;
+    return true;
+}
+
+static void drop_dim(struct region *x, int d) {
+    for (int k = d; k + 1 < x->ndims; k++) {
+        x->n[k] = x->n[k + 1];
+        x->s[k] = x->s[k + 1];
+        memcpy(x->c[k], x->c[k + 1], sizeof x->c[k]);
+    }
+    x->ndims--;
+}
+
+static void swap_dims(struct region *x, int a, int b) {
+    struct lin n = x->n[a];
+    int64_t stride = x->s[a], c[SYM_INDICES];
+    memcpy(c, x->c[a], sizeof c);
+    x->n[a] = x->n[b];
+    x->s[a] = x->s[b];
+    memcpy(x->c[a], x->c[b], sizeof c);
+    x->n[b] = n;
+    x->s[b] = stride;
+    memcpy(x->c[b], c, sizeof c);
+}
+
+/* Dimension d - 1 goes on where d ends. */
+static bool join_dims(struct region *x, int d) {
+    int64_t inner;
+    if (!lin_constant(&x->n[d], &inner) || inner <= 0 || x->s[d - 1] != inner * x->s[d])
+        return false;
+    for (int e = 0; e < x->nindices; e++)
+        if (x->c[d - 1][e] != inner * x->c[d][e]) return false;
+    struct lin n = lin_of(0);
+    if (!lin_add(&n, &x->n[d - 1], inner)) return false;
+    x->n[d] = n;
+    drop_dim(x, d - 1);
+    return true;
+}
+
+void region_tidy(struct sym *s, struct region *x) {
+    (void)s;
+    if (x->box) return;
+    for (int d = x->ndims - 1; d >= 0; d--) {
+        int64_t n;
+        if (lin_constant(&x->n[d], &n) && n == 1) drop_dim(x, d);
+    }
+    for (int d = 1; d < x->ndims; d++)
+        for (int k = d; k > 0 && x->s[k] > x->s[k - 1]; k--) swap_dims(x, k, k - 1);
+    for (int d = x->ndims - 1; d > 0 && x->nindices > 0; d--)
+        if (d < x->ndims) join_dims(x, d);
+}
+
+/* ---- joining neighbours ---- */
+static bool alike(const struct region *a, const struct region *b) {
+    return a->place == b->place && a->age == b->age && a->buffer == b->buffer &&
+           a->writer == b->writer && a->type == b->type && a->box == b->box &&
+           a->filled == b->filled && (!a->filled || a->fill.i == b->fill.i) &&
+           a->nindices == b->nindices && lin_same(&a->count, &b->count);
+}
+
+static bool follows(const struct lin *begin, const struct lin *n, int64_t step,
+                    const struct lin *next) {
+    struct lin x = *begin;
+    return lin_add(&x, n, step) && lin_same(&x, next);
+}
+
+static bool join_boxes(struct region *a, const struct region *b) {
+    int apart = -1;
+    for (int e = 0; e < a->nindices; e++) {
+        if (lin_same(&a->o[e], &b->o[e]) && lin_same(&a->n[e], &b->n[e])) continue;
+        if (apart >= 0) return false;
+        apart = e;
+    }
+    if (apart < 0) return false;
+    bool up = follows(&a->o[apart], &a->n[apart], 1, &b->o[apart]),
+         down = follows(&b->o[apart], &b->n[apart], 1, &a->o[apart]);
+    if (!up && !down) return false;
+    if (!up) a->o[apart] = b->o[apart];
+    return lin_add(&a->n[apart], &b->n[apart], 1);
+}
+
+/* b begins where a ends along dimension d of a. */
+static bool goes_on(const struct region *a, const struct region *b, int d) {
+    if (!follows(&a->base, &a->n[d], a->s[d], &b->base)) return false;
+    for (int e = 0; e < a->nindices; e++)
+        if (!follows(&a->o[e], &a->n[d], a->c[d][e], &b->o[e])) return false;
+    return true;
+}
+
+static bool same_dim(const struct region *a, int i, const struct region *b, int j, bool extents) {
+    return a->s[i] == b->s[j] &&
+           memcmp(a->c[i], b->c[j], (size_t)a->nindices * sizeof a->c[i][0]) == 0 &&
+           (!extents || lin_same(&a->n[i], &b->n[j]));
+}
+
+/* All dimensions the same but for the extent of d; or b has no dimension d. */
+static bool same_but(const struct region *a, const struct region *b, int d) {
+    if (a->ndims == b->ndims) {
+        for (int k = 0; k < a->ndims; k++)
+            if (!same_dim(a, k, b, k, k != d)) return false;
+        return true;
+    }
+    if (a->ndims != b->ndims + 1) return false;
+    for (int k = 0; k < a->ndims; k++)
+        if (k != d && !same_dim(a, k, b, k > d ? k - 1 : k, true)) return false;
+    return true;
+}
+
+/* Two that are the same but for where they begin: a new dimension of two. Later elements at lower
+ * bytes are those of a later tile, which has overwritten a part of this one: they stay apart. */
+static bool pair_up(struct region *a, const struct region *b) {
+    struct lin apart = b->base;
+    int64_t step, c[SYM_INDICES] = {0};
+    if (a->ndims != b->ndims || a->ndims == TILE_DIMS || !lin_add(&apart, &a->base, -1) ||
+        !lin_constant(&apart, &step) || step <= 0)
+        return false;
+    for (int k = 0; k < a->ndims; k++)
+        if (!same_dim(a, k, b, k, true)) return false;
+    for (int e = 0; e < a->nindices; e++) {
+        apart = b->o[e];
+        if (!lin_add(&apart, &a->o[e], -1) || !lin_constant(&apart, &c[e]) || c[e] < 0)
+            return false;
+    }
+    a->n[a->ndims] = lin_of(2);
+    a->s[a->ndims] = step;
+    memcpy(a->c[a->ndims], c, sizeof c);
+    a->ndims++;
+    return true;
+}
+
+static bool extend(struct region *a, const struct region *b) {
+    for (int d = 0; d < a->ndims; d++) {
+        if (!same_but(a, b, d) || !goes_on(a, b, d)) continue;
+        struct lin one = lin_of(1);
+        return lin_add(&a->n[d], a->ndims == b->ndims ? &b->n[d] : &one, 1);
+    }
+    return false;
+}
+
+/* a gets what b says too; both stay as they are if that is not one region. */
+static bool join(struct sym *s, struct region *a, const struct region *b) {
+    if (!alike(a, b)) return false;
+    if (a->box) return join_boxes(a, b);
+    struct region x = *a, y = *b;
+    if (!extend(&x, b)) {
+        if (extend(&y, a))
+            x = y;
+        else if (!pair_up(&x, b)) {
+            y = *b;
+            if (!pair_up(&y, a)) return false;
+            x = y;
+        }
+    }
+    region_tidy(s, &x);
+    *a = x;
+    return true;
+}
+
+bool regions_add(struct sym *s, const struct region *w) {
+    struct regions *r = &s->state.r;
+    struct region x = *w;
+    if (region_empty(s, &x)) return true;
+    region_tidy(s, &x);
+    for (int k = 0; k < r->n; k++) {
+        if (!alike(&r->at[k], &x)) continue;
+        struct region both = r->at[k];
+        if (!join(s, &both, &x)) continue;
+        take_out(r, k);
+        x = both;
+        k = -1;
+    }
+    return sym_spend(s, 1) && append(s, &x);
+}
+
+/* Counters that became numbers may have made neighbours. */
+bool regions_coalesce(struct sym *s) {
+    struct regions old = s->state.r;
+    bool good = true;
+    s->state.r = (struct regions){0};
+    for (int k = 0; k < old.n && good; k++) good = regions_add(s, &old.at[k]);
+    regions_free(&old);
+    return good;
+}
+
+/* ---- overlaps ---- */
+static struct lin end_of(const struct region *x, int e) {
+    struct lin end = x->o[e];
+    return lin_add(&end, &x->n[e], 1) ? end : lin_of(INT64_MAX / 4);
+}
+
+enum truth boxes_meet(const struct sym *s, const struct region *a, const struct region *b) {
+    bool surely = true;
+    if (region_empty(s, a) || region_empty(s, b)) return NO;
+    for (int e = 0; e < a->nindices; e++) {
+        struct lin x = end_of(a, e), y = end_of(b, e);
+        enum truth before = lin_le(s, &x, &b->o[e]), after = lin_le(s, &y, &a->o[e]);
+        if (before == YES || after == YES) return NO;
+        surely &= before == NO && after == NO;
+    }
+    return surely ? YES : MAYBE;
+}
+
+bool box_inside(const struct sym *s, const struct region *inner, const struct region *outer) {
+    for (int e = 0; e < inner->nindices; e++) {
+        struct lin x = end_of(inner, e), y = end_of(outer, e);
+        if (lin_le(s, &outer->o[e], &inner->o[e]) != YES || lin_le(s, &x, &y) != YES) return false;
+    }
+    return true;
+}
+
+/* ---- what is overwritten ---- */
+/* The parts of box g outside w are kept where they can be told. */
+static bool keep_around_box(struct sym *s, struct region g, const struct region *w) {
+    struct region piece[2 * SYM_INDICES];
+    int n = 0;
+    for (int e = 0; e < g.nindices; e++) {
+        struct lin end = end_of(&g, e), cut = end_of(w, e);
+        if (lin_le(s, &w->o[e], &end) != YES || lin_le(s, &g.o[e], &cut) != YES) return true;
+        if (lin_le(s, &w->o[e], &g.o[e]) != YES) {
+            if (lin_le(s, &g.o[e], &w->o[e]) != YES) return true;
+            piece[n] = g;
+            piece[n].n[e] = w->o[e];
+            if (!lin_add(&piece[n++].n[e], &g.o[e], -1)) return true;
+            g.o[e] = w->o[e];
+            g.n[e] = end;
+            if (!lin_add(&g.n[e], &w->o[e], -1)) return true;
+        }
+        if (lin_le(s, &end, &cut) != YES) {
+            if (lin_le(s, &cut, &end) != YES) return true;
+            piece[n] = g;
+            piece[n].o[e] = cut;
+            piece[n].n[e] = end;
+            if (!lin_add(&piece[n++].n[e], &cut, -1)) return true;
+            g.n[e] = cut;
+            if (!lin_add(&g.n[e], &g.o[e], -1)) return true;
+        }
+    }
+    for (int k = 0; k < n; k++)
+        if (!region_empty(s, &piece[k]) && !append(s, &piece[k])) return false;
+    return true;
+}
+
+/* The part of index e that a layout with a period tells apart, in which x begins. */
+static bool fold_of(struct sym *s, int64_t period, const struct lin *x, struct lin *low,
+                    struct lin *high) {
+    struct affine first = {.l = *x}, turn, rest;
+    *low = lin_of(0);
+    if (!affine_divide(s, &first, period, &turn, &rest) || !lin_add(low, &turn.l, period))
+        return false;
+    *high = *low;
+    high->c += period;
+    return true;
+}
+
+bool box_in_one_fold(struct sym *s, const struct region *w) {
+    const struct home_layout *h = sym_layout(s, w->place);
+    for (int e = 0; h && e < w->nindices; e++) {
+        struct lin low, high, end = end_of(w, e);
+        if (h->period[e] == INT64_MAX) continue;
+        if (!fold_of(s, h->period[e], &w->o[e], &low, &high) || lin_le(s, &end, &high) != YES)
+            return sym_fail(s, "what is written folds onto itself in place '%s'",
+                            s->v->s->place[w->place].name);
+    }
+    return h;
+}
+
+/* Where a layout holds a part of an index at a time, only what lies in the same part stays. */
+static bool folds_apart(struct sym *s, const struct region *g, const struct region *w) {
+    const struct home_layout *h = sym_layout(s, g->place);
+    for (int e = 0; h && e < g->nindices; e++) {
+        struct lin low, high, end = end_of(g, e);
+        if (h->period[e] == INT64_MAX) continue;
+        if (!fold_of(s, h->period[e], &w->o[e], &low, &high) || lin_le(s, &low, &g->o[e]) != YES ||
+            lin_le(s, &end, &high) != YES)
+            return true;
+    }
+    return !h;
+}
+
+static struct lin tile_end(const struct sym *s, const struct region *x) {
+    struct lin end = x->base;
+    bool good = true;
+    for (int d = 0; d < x->ndims; d++) {
+        good &= lin_add(&end, &x->n[d], x->s[d]);
+        end.c -= x->s[d];
+    }
+    end.c += (int64_t)type_size(x->type);
+    (void)s;
+    return good ? end : lin_of(INT64_MAX / 4);
+}
+
+/* The bytes modulo m that the smaller strides reach, from *first on; false: not known. */
+static bool residue(struct sym *s, const struct region *x, int64_t m, int64_t *first,
+                    int64_t *last) {
+    struct affine base = {.l = x->base}, turn, rest;
+    int64_t span = (int64_t)type_size(x->type), lo, hi;
+    for (int d = 0; d < x->ndims; d++) {
+        if (x->s[d] % m == 0) continue;
+        lin_range(s, &x->n[d], &lo, &hi);
+        if (hi > INT32_MAX) return false;
+        span += x->s[d] * (hi > 0 ? hi - 1 : 0);
+    }
+    if (!affine_divide(s, &base, m, &turn, &rest)) return false;
+    lin_range(s, &rest.l, first, last);
+    *last += span;
+    return *last <= m;
+}
+
+static bool tiles_apart(struct sym *s, const struct region *a, const struct region *b) {
+    struct lin a_end = tile_end(s, a), b_end = tile_end(s, b);
+    if (lin_le(s, &a_end, &b->base) == YES || lin_le(s, &b_end, &a->base) == YES) return true;
+    for (int d = 0; d < a->ndims + b->ndims; d++) {
+        int64_t m = d < a->ndims ? a->s[d] : b->s[d - a->ndims], f, l, g, k;
+        if (residue(s, a, m, &f, &l) && residue(s, b, m, &g, &k) && (l <= g || k <= f)) return true;
+    }
+    return false;
+}
+
+/* w as a box in the dimensions of g: where it begins, and how long it is, in each. */
+static bool tile_digits(const struct region *g, const struct region *w, struct lin *begin,
+                        int64_t *length) {
+    int64_t left[TILE_DIMS], n[TILE_DIMS];
+    struct lin off = w->base;
+    if (type_size(g->type) != type_size(w->type) || !lin_add(&off, &g->base, -1)) return false;
+    for (int d = 0; d < w->ndims; d++) {
+        left[d] = w->s[d];
+        if (!lin_constant(&w->n[d], &n[d])) return false;
+    }
+    for (int k = 0; k < g->ndims; k++) {
+        begin[k] = lin_of(0);
+        length[k] = 1;
+        for (int i = 0; i < SYM_LOOPS; i++) {
+            begin[k].k[i] = off.k[i] / g->s[k];
+            off.k[i] %= g->s[k];
+        }
+        begin[k].c = off.c / g->s[k] - (off.c % g->s[k] < 0);
+        off.c -= begin[k].c * g->s[k];
+        for (int d = w->ndims - 1; d >= 0; d--) {
+            if (left[d] % g->s[k] != 0 || left[d] == 0) continue;
+            if (left[d] / g->s[k] != length[k]) return false;
+            length[k] *= n[d];
+            left[d] = 0;
+        }
+    }
+    for (int d = 0; d < w->ndims; d++)
+        if (left[d]) return false;
+    return is_zero(&off);
+}
+
+static bool sub_tile(struct sym *s, const struct region *g, const struct region *w,
+                     struct lin *begin, int64_t *length) {
+    if (!tile_digits(g, w, begin, length)) return false;
+    for (int k = 0; k < g->ndims; k++) {
+        struct lin end = begin[k], zero = lin_of(0);
+        end.c += length[k];
+        if (lin_le(s, &zero, &begin[k]) != YES || lin_le(s, &end, &g->n[k]) != YES) return false;
+    }
+    return true;
+}
+
+/* Apart in one of the dimensions, where both are numbers of one mixed radix: no dimension reaches
+ * the next larger stride. */
+static bool digits_apart(struct sym *s, const struct region *g, const struct region *w) {
+    struct lin begin[TILE_DIMS], zero = lin_of(0);
+    int64_t length[TILE_DIMS];
+    bool apart = false;
+    if (g->ndims == 0 || g->s[g->ndims - 1] < (int64_t)type_size(g->type) ||
+        !tile_digits(g, w, begin, length))
+        return false;
+    for (int k = 0; k < g->ndims; k++) {
+        struct lin end = begin[k];
+        end.c += length[k];
+        apart |= lin_le(s, &g->n[k], &begin[k]) == YES || lin_le(s, &end, &zero) == YES;
+        if (k == 0) continue;
+        struct lin most = lin_of(g->s[k - 1] / g->s[k]);
+        if (g->s[k - 1] % g->s[k] != 0 || lin_le(s, &zero, &begin[k]) != YES ||
+            lin_le(s, &end, &most) != YES || lin_le(s, &g->n[k], &most) != YES)
+            return false;
+    }
+    return apart;
+}
+
+static bool cut_from(struct region *g, int k, const struct lin *begin, const struct lin *n) {
+    bool good = lin_add(&g->base, begin, g->s[k]);
+    for (int e = 0; e < g->nindices; e++) good &= lin_add(&g->o[e], begin, g->c[k][e]);
+    g->n[k] = *n;
+    return good;
+}
+
+static bool keep_around_tile(struct sym *s, struct region g, const struct region *w) {
+    struct lin begin[TILE_DIMS], zero = lin_of(0);
+    int64_t length[TILE_DIMS];
+    struct region piece[2 * TILE_DIMS];
+    int n = 0;
+    if (!sub_tile(s, &g, w, begin, length)) return true;
+    for (int k = 0; k < g.ndims; k++) {
+        struct lin end = begin[k], rest = g.n[k], one = lin_of(length[k]);
+        end.c += length[k];
+        if (!lin_add(&rest, &end, -1)) return true;
+        piece[n] = g;
+        if (!cut_from(&piece[n++], k, &zero, &begin[k])) return true;
+        piece[n] = g;
+        if (!cut_from(&piece[n++], k, &end, &rest)) return true;
+        if (!cut_from(&g, k, &begin[k], &one)) return true;
+    }
+    for (int k = 0; k < n; k++) {
+        if (region_empty(s, &piece[k])) continue;
+        region_tidy(s, &piece[k]);
+        if (!append(s, &piece[k])) return false;
+    }
+    return true;
+}
+
+static bool share_bytes(const struct place *p, const struct place *q) {
+    return p->memory == q->memory && p->address < q->address + q->bytes * q->slots &&
+           q->address < p->address + p->bytes * p->slots;
+}
+
+void regions_kill(struct sym *s, const struct region *w) {
+    struct regions *r = &s->state.r;
+    const struct place *place = s->v->s->place;
+    int nplaces = s->v->s->nplaces;
+    for (int k = r->n - 1; k >= 0; k--) {
+        struct region g = r->at[k];
+        if (g.place >= nplaces) continue;
+        if (g.place != w->place) {
+            if (share_bytes(&place[g.place], &place[w->place])) take_out(r, k);
+            continue;
+        }
+        if (g.age != w->age) continue;
+        if (g.box) {
+            bool folded = folds_apart(s, &g, w);
+            if (!folded && boxes_meet(s, &g, w) == NO) continue;
+            take_out(r, k);
+            if (!folded && !keep_around_box(s, g, w)) return;
+        } else {
+            if (tiles_apart(s, &g, w) || digits_apart(s, &g, w)) continue;
+            take_out(r, k);
+            if (!keep_around_tile(s, g, w)) return;
+        }
+    }
+}
+
+/* ---- boxes of forms ---- */
+static bool fill_index(struct sym *s, const struct affine *index, const bool *used, int64_t *n) {
+    int64_t reached = 1;
+    bool left = true;
+    while (left) {
+        left = false;
+        for (int d = 0; d < s->ndims; d++) {
+            if (!used[d] || index->d[d] == 0 || index->d[d] != reached) continue;
+            reached *= s->n[d];
+            left = true;
+            break;
+        }
+    }
+    int64_t most = 1;
+    for (int d = 0; d < s->ndims; d++) {
+        if (!used[d]) continue;
+        if (index->d[d] < 0) return *n = 0, false;
+        most += index->d[d] * (s->n[d] - 1);
+    }
+    *n = most;
+    return most == reached;
+}
+
+bool forms_box(struct sym *s, const struct affine *index, int nindices, struct region *out) {
+    bool exact = true, used[SYM_DIMS];
+    for (int d = 0; d < s->ndims; d++) {
+        int moved = 0;
+        used[d] = s->n[d] > 1;
+        for (int e = 0; e < nindices; e++) moved += used[d] && index[e].d[d] != 0;
+        exact &= moved <= 1;
+    }
+    out->box = true;
+    out->nindices = nindices;
+    for (int e = 0; e < nindices; e++) {
+        int64_t n = 0;
+        exact &= fill_index(s, &index[e], used, &n);
+        out->o[e] = index[e].l;
+        out->n[e] = lin_of(n);
+    }
+    return exact;
+}

@@ -1,0 +1,121 @@
+/* Inside the verifier's symbolic walk (docs/schedule.md, "Proofs"): it follows boxes of elements instead of elements, and walks a loop's
+ * general iteration instead of all.
+ *
+ * Numbers are affine in the counters of the loops around that are walked in general (struct lin) and in the dimensions of one issue
+ * (struct affine): its instruction's axes and the loops directly around it. A question that has two answers in those ranges has none: the
+ * walk of that loop fails, and its iterations are walked one by one. What a region says holds; what no region says is not known, so
+ * that to forget a region is always right, but for the instances that were executed. */
+#ifndef ISAMAP_SCHEDULER_VERIFY_SYM_H
+#define ISAMAP_SCHEDULER_VERIFY_SYM_H
+
+#include "scheduler/verify/verify_int.h"
+
+enum { SYM_LOOPS = 7, SYM_DIMS = 14, SYM_INDICES = 12, TILE_DIMS = 8, SYM_DIGITS = 16 };
+
+struct lin { int64_t c, k[SYM_LOOPS]; };
+struct affine { struct lin l; int64_t d[SYM_DIMS]; };
+
+/* What is known to lie somewhere, all written by the same statement (-1: the caller) after the same number of contributions.
+ * Box: elements of a home, each where the home's layout says; or, at place nplaces + s, instances of statement s that were executed.
+ * Tile: bytes of a local place's slot of that age (0: the current one): the element at base + Σ s[d] y[d] is o + Σ c[d] y[d]. */
+struct region {
+    int place, age, buffer, writer;
+    enum type type;
+    bool box;
+    int nindices, ndims;
+    struct lin count;
+    struct lin o[SYM_INDICES];         /* first index */
+    struct lin n[SYM_INDICES];         /* box: indices; tile: of dimension d < ndims */
+    struct lin base;
+    int64_t s[TILE_DIMS], c[TILE_DIMS][SYM_INDICES];
+    bool filled;                       /* tile: indices outside the buffer stand for the constant */
+    union value fill;
+};
+
+struct regions { struct region *at; int n, cap; };
+
+struct known {                         /* at one point of the walk */
+    struct regions r;
+    int *slot;                         /* [nplaces] the current one, or: */
+};
+
+enum { NOT_TURNED = -2, SOME_SLOT = -1 };  /* not rotated yet in this section; not known */
+
+/* One factor of an index in a home's layout: (index / div) % mod, in steps of `stride` bytes. */
+struct digit { int index; int64_t div, mod, stride; };
+struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int64_t period[SYM_INDICES]; };
+
+struct image { bool known; bool box; int64_t lo[SYM_INDICES], n[SYM_INDICES], times; };   /* what a statement writes */
+
+struct sym {
+    struct verify *v;
+    int nloops;                        /* counters in use, and their ranges, both ends included */
+    int64_t lo[SYM_LOOPS], hi[SYM_LOOPS];
+    int ndims;                         /* of the issue that is looked at */
+    int64_t n[SYM_DIMS];
+    struct affine *var;                  /* [nvars] */
+    struct known state;
+    struct region executed[2]; int nexecuted;   /* instances that the issue at hand executes */
+    struct learned *learned;           /* [nvars] of the loop that binds it, from its last induction */
+    struct home_layout *home;          /* [nplaces] */
+    struct image *image;               /* [nstmts] */
+    int64_t steps;
+    bool over;                         /* the budget is spent */
+    bool prepare;
+    char why[300];                     /* the last failure */
+};
+
+/* num.c. All that return bool or MAYBE: false, MAYBE: not decided, or out of range. */
+enum truth { NO, YES, MAYBE };
+bool sym_fail(struct sym *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool sym_spend(struct sym *, int64_t steps);
+struct lin lin_of(int64_t);
+bool lin_same(const struct lin *, const struct lin *);
+bool lin_add(struct lin *, const struct lin *, int64_t times);
+bool lin_constant(const struct lin *, int64_t *);
+void lin_range(const struct sym *, const struct lin *, int64_t *lo, int64_t *hi);
+enum truth lin_le(const struct sym *, const struct lin *a, const struct lin *b);       /* a <= b */
+struct affine affine_of(int64_t);
+bool affine_same(const struct affine *, const struct affine *);
+bool affine_add(struct affine *, const struct affine *, int64_t times);
+bool affine_constant(const struct affine *, int64_t *);
+void affine_range(const struct sym *, const struct affine *, int64_t *lo, int64_t *hi);
+void affine_ends(const struct sym *, const struct affine *, struct lin *first, struct lin *last); /* over the dimensions */
+bool affine_divide(struct sym *, const struct affine *, int64_t by, struct affine *quotient, struct affine *rest);
+void sym_set(struct sym *, int var, const struct affine *);               /* and one value that it has in v->var */
+bool sym_eval(struct sym *, const struct sx *, struct affine *);
+bool sym_integer(struct sym *, const struct sx *, int64_t *);
+
+/* region.c */
+const struct home_layout *sym_layout(struct sym *, int place);
+bool home_address(struct sym *, int place, const struct affine *index, struct affine *out);      /* bytes from the home's start */
+void regions_copy(struct regions *, const struct regions *);
+void regions_free(struct regions *);
+bool regions_add(struct sym *, const struct region *);                  /* and joins it to its neighbours */
+bool regions_coalesce(struct sym *);
+void regions_kill(struct sym *, const struct region *w);               /* what w's bytes or elements held before */
+void regions_forget(struct sym *, int place);                          /* all slots */
+void region_tidy(struct sym *, struct region *);                       /* dimensions in one order, joined where they can be */
+bool region_same(const struct region *, const struct region *);
+bool region_empty(const struct sym *, const struct region *);
+enum truth boxes_meet(const struct sym *, const struct region *, const struct region *);
+bool box_inside(const struct sym *, const struct region *inner, const struct region *outer);
+bool box_in_one_fold(struct sym *, const struct region *);               /* of the home's layout */
+/* The box of indices that forms run over; exact: each once. */
+bool forms_box(struct sym *, const struct affine *index, int nindices, struct region *out);
+
+/* work.c, box.c: one issue, with the loops directly around it, or one fallback on regions */
+bool box_executed(struct sym *);                                        /* they are known from here on */
+struct nest { const struct issue_node *issue; const struct loop_node *loop[16]; int n; };
+bool box_issue(struct sym *, const struct nest *);
+bool box_fallback(struct sym *, const struct fallback_node *);
+bool box_begin(struct sym *);                                           /* what the caller gives */
+bool box_end(struct sym *);                                             /* all is executed, and at home */
+
+/* order.c: no race, tokens balanced; walks the signals of all trips. */
+bool order_prove(struct verify *, int64_t steps, struct text *why);
+
+/* induct.c */
+bool sym_prove(struct verify *, int64_t *steps, struct text *why);
+
+#endif

@@ -1,0 +1,285 @@
+/* What an issue finds in places and homes, and what it leaves there. */
+#include "scheduler/verify/work.h"
+
+#include <string.h>
+
+/* ---- tiles ---- */
+/* Only the part of a dimension that the region knows is looked at. */
+bool sym_clip_at(struct sym *s, const struct affine *y, const struct lin *n) {
+    int dim = -1;
+    int64_t most;
+    struct lin left = *n;
+    for (int d = 0; d < s->ndims; d++) {
+        if (s->n[d] == 1 || !y->d[d]) continue;
+        if (dim >= 0 || y->d[d] != 1) return false;
+        dim = d;
+    }
+    if (dim < 0 || !lin_add(&left, &y->l, -1) || !lin_constant(&left, &most) || most < 1 ||
+        most >= s->n[dim])
+        return false;
+    s->n[dim] = most;
+    return true;
+}
+
+/* y of each of the region's dimensions at the addresses; false: some may be elsewhere. */
+bool work_tile_at(struct work *w, const struct region *g, const struct affine *address,
+                  struct affine *y, bool clips) {
+    struct sym *s = w->s;
+    struct affine off = *address;
+    if (!lin_add(&off.l, &g->base, -1)) return false;
+    for (int d = 0; d < SYM_DIMS; d++)
+        if (d >= s->ndims || s->n[d] == 1) off.d[d] = 0;
+    for (int k = 0; k < g->ndims; k++) {
+        int64_t stride = g->s[k];
+        struct lin first, last;
+        int64_t lo, hi;
+        y[k] = affine_of(0);
+        for (int i = 0; i < SYM_LOOPS; i++) {
+            y[k].l.k[i] = off.l.k[i] / stride;
+            off.l.k[i] %= stride;
+        }
+        y[k].l.c = off.l.c / stride - (off.l.c % stride < 0);
+        off.l.c -= y[k].l.c * stride;
+        for (int d = 0; d < s->ndims; d++) {
+            y[k].d[d] = off.d[d] / stride;
+            off.d[d] %= stride;
+        }
+        affine_ends(s, &y[k], &first, &last);
+        lin_range(s, &first, &lo, &hi);
+        last.c++;
+        if (lo < 0 ||
+            (lin_le(s, &last, &g->n[k]) != YES && !(clips && sym_clip_at(s, &y[k], &g->n[k]))))
+            return false;
+    }
+    struct affine zero = affine_of(0);
+    return affine_same(&off, &zero);
+}
+
+bool work_tile_index(const struct region *g, const struct affine *y, struct affine *index) {
+    bool good = true;
+    for (int e = 0; e < g->nindices; e++) {
+        index[e] = (struct affine){.l = g->o[e]};
+        for (int k = 0; k < g->ndims; k++)
+            if (g->c[k][e]) good &= affine_add(&index[e], &y[k], g->c[k][e]);
+    }
+    return good;
+}
+
+/* Dimensions of one value say nothing. */
+void work_settle(const struct sym *s, struct affine *f) {
+    for (int d = 0; d < SYM_DIMS; d++)
+        if (d >= s->ndims || s->n[d] == 1) f->d[d] = 0;
+}
+
+bool work_same(const struct sym *s, struct affine a, struct affine b) {
+    work_settle(s, &a);
+    work_settle(s, &b);
+    return affine_same(&a, &b);
+}
+
+bool region_is_current(const struct region *g, int place) {
+    return g->place == place && !g->box && g->age == 0;
+}
+
+/* The elements `index` of the buffer, in that version, lie in the place where the access says. */
+static const struct region *tile_holds(struct work *w, int place, int access,
+                                       const struct access *a, const struct region *need,
+                                       const struct wanted_version *want) {
+    struct sym *s = w->s;
+    for (int k = 0; k < s->state.r.n; k++) {
+        const struct region *g = &s->state.r.at[k];
+        struct affine y[TILE_DIMS], found[SYM_INDICES], index[SYM_INDICES];
+        if (!region_is_current(g, place) || g->buffer != need->buffer || g->writer < -1) continue;
+        if (g->writer != want->own &&
+            (g->writer != want->writer || want->own_only || !lin_same(&g->count, &want->count)))
+            continue;
+        if (g->type != s->v->p->buffer[g->buffer].type) continue;
+        work_split_at(w, &w->access[access], g->s, g->ndims);
+        if (!work_tile_at(w, g, &w->access[access], y, false) || !work_tile_index(g, y, found))
+            continue;
+        if (!index_forms(s, a, w->point, index)) return NULL;
+        bool same = true;
+        for (int e = 0; e < g->nindices && same; e++) same = work_same(s, found[e], index[e]);
+        if (!same) continue;
+        struct region inside = {0};
+        bool outside = !need_box(s, index, g->buffer, false, &inside);
+        if (outside && (!g->filled || !a->has_fill || g->fill.i != a->fill.i)) continue;
+        return g;
+    }
+    sym_fail(s, "place '%s' is not known to hold what '%s' reads", s->v->s->place[place].name,
+             w->in->id);
+    return NULL;
+}
+
+/* ---- reads ---- */
+static const struct region *holds(struct work *w, int operand, int access, const struct access *a,
+                                  struct wanted_version *want, const struct region *need) {
+    struct sym *s = w->s;
+    int place = w->n->arg[operand].place;
+    const struct place *p;
+    struct affine index[SYM_INDICES], address;
+    if (place < 0) return sym_fail(s, "an immediate stands for an element"), NULL;
+    p = &s->v->s->place[place];
+    if (type_size(w->in->operand[operand].type) != type_size(s->v->p->buffer[a->buffer].type))
+        return sym_fail(s, "an operand of '%s' is of another size", w->in->id), NULL;
+    if (p->keep == KEEP_LOCAL) return tile_holds(w, place, access, a, need, want);
+    if (p->buffer != a->buffer)
+        return sym_fail(s, "'%s' reads another buffer at home", w->in->id), NULL;
+    if (!index_forms(s, a, w->point, index) || !home_address(s, place, index, &address))
+        return NULL;
+    if (!work_same(s, address, w->access[access]))
+        return sym_fail(s, "'%s' reads another element of '%s'", w->in->id, p->name), NULL;
+    struct region inside = {0};
+    if (!need_box(s, index, a->buffer, false, &inside)) return NULL;
+    return home_holds(s, place, inside, want);
+}
+
+static bool read_fits(struct work *w, int r, int target) {
+    struct sym *s = w->s;
+    const struct access *a = target == SELF ? &w->stmt->dst : &w->stmt->read[target];
+    int operand = r < 0 ? w->h->dst_operand : w->h->read_operand[r];
+    struct affine index[SYM_INDICES];
+    struct region need = {0};
+    struct wanted_version want;
+    if (!index_forms(s, a, w->point, index) ||
+        !need_box(s, index, a->buffer, target != SELF && a->has_fill, &need) ||
+        !version_wanted(s, w->n->stmt, &need, &want))
+        return false;
+    return holds(w, operand, r + 1, a, &want, &need);
+}
+
+/* The operand of the result, where it is written. */
+static bool reads_destination(const struct work *w, int r) {
+    return w->h->read_operand[r] == w->h->dst_operand &&
+           work_same(w->s, w->access[r + 1], w->access[0]);
+}
+
+bool work_reads_fit(struct work *w, const struct candidate_of *c) {
+    for (int r = 0; r < w->h->stmt->nreads; r++) {
+        if (c->read[r] == UNUSED) continue;
+        if (c->read[r] == SELF && !reads_destination(w, r))
+            return sym_fail(w->s, "'%s' adds to another element", w->in->id);
+        if (c->read[r] == SELF) continue;
+        if (!read_fits(w, r, c->read[r])) return false;
+    }
+    return c->self < 0 || read_fits(w, -1, c->self);
+}
+
+/* What the destination holds before, of which any partial result will do. */
+bool work_partial_before(struct work *w, struct lin *count) {
+    struct sym *s = w->s;
+    struct affine index[SYM_INDICES];
+    struct region need = {0};
+    struct wanted_version want;
+    *count = lin_of(0);
+    if (!index_forms(s, &w->stmt->dst, w->point, index) ||
+        !need_box(s, index, w->stmt->dst.buffer, false, &need))
+        return false;
+    if (!version_wanted(s, w->n->stmt, &need, &want))
+        want = (struct wanted_version){.own_only = true, .writer = -2};
+    want.own = w->n->stmt;
+    const struct region *g = holds(w, w->h->dst_operand, 0, &w->stmt->dst, &want, &need);
+    if (!g) return false;
+    if (g->writer == w->n->stmt) *count = g->count;
+    return true;
+}
+
+/* ---- results ---- */
+static bool shares(const struct place *p, const struct place *q) {
+    return p->memory == q->memory && p->address < q->address + q->bytes * q->slots &&
+           q->address < p->address + p->bytes * p->slots;
+}
+
+/* An operand in the bytes of the result is read at the points where they are written. */
+bool work_in_place(struct work *w) {
+    struct sym *s = w->s;
+    int to = w->n->arg[w->h->dst_operand].place;
+    const struct place *q = &s->v->s->place[to];
+    for (int r = 0; r < w->h->stmt->nreads; r++) {
+        int from = w->n->arg[w->h->read_operand[r]].place;
+        if (from < 0 || !shares(&s->v->s->place[from], q)) continue;
+        if (w->stmt && w->stmt->combine != COMBINE_SET && reads_destination(w, r)) continue;
+        const struct place *p = &s->v->s->place[from];
+        struct affine a = w->access[r + 1], b = w->access[0];
+        a.l.c += p->address;
+        b.l.c += q->address;
+        bool moves = true;
+        for (int d = 0; d < s->ndims; d++) moves &= w->full[d] == 1 || b.d[d] != 0;
+        if (w->nested || !w->stmt || !moves || !work_same(s, a, b) ||
+            (from != to && (p->slots > 1 || q->slots > 1)))
+            return sym_fail(s, "'%s' writes where it reads", w->in->id);
+    }
+    return true;
+}
+
+/* A tile of the destination's bytes, over the dimensions that move them. */
+static bool destination(struct work *w, const int64_t *n, const struct affine *index, int nindices,
+                        struct region *out) {
+    struct sym *s = w->s;
+    int64_t reach = (int64_t)type_size(out->type);
+    out->base = w->access[0].l;
+    out->nindices = nindices;
+    for (int e = 0; e < nindices; e++) out->o[e] = index[e].l;
+    for (int d = 0; d < s->ndims; d++) {
+        int64_t step = w->access[0].d[d];
+        if (n[d] == 1) continue;
+        if (step == 0) {
+            for (int e = 0; e < nindices; e++)
+                if (index[e].d[d]) return sym_fail(s, "elements share bytes");
+            continue;
+        }
+        if (step < 0 || out->ndims == TILE_DIMS)
+            return sym_fail(s, "a destination with many dimensions");
+        out->n[out->ndims] = lin_of(n[d]);
+        out->s[out->ndims] = step;
+        for (int e = 0; e < nindices; e++) out->c[out->ndims][e] = index[e].d[d];
+        out->ndims++;
+    }
+    struct region sorted = *out;
+    region_tidy(s, &sorted);
+    for (int d = sorted.ndims - 1; d >= 0; d--) {
+        int64_t count;
+        if (sorted.s[d] < reach || !lin_constant(&sorted.n[d], &count))
+            return sym_fail(s, "elements share bytes");
+        reach += sorted.s[d] * (count - 1);
+    }
+    *out = sorted;
+    return true;
+}
+
+static bool write_tile(struct work *w, const struct affine *index, struct region *x) {
+    struct sym *s = w->s;
+    struct region all = *x;
+    if (!destination(w, w->full, index, 0, &all) ||
+        !destination(w, w->valid, index, s->v->p->buffer[x->buffer].ndims, x))
+        return false;
+    regions_kill(s, &all);
+    return regions_add(s, x);
+}
+
+static bool write_home(struct work *w, const struct affine *index, struct region *x) {
+    struct sym *s = w->s;
+    const struct place *p = &s->v->s->place[x->place];
+    struct affine address;
+    int n = s->v->p->buffer[x->buffer].ndims;
+    struct region inside = {0};
+    for (int d = 0; d < s->ndims; d++)
+        if (w->full[d] != w->valid[d]) return sym_fail(s, "padding is written to a home");
+    if (p->buffer != x->buffer || x->type != s->v->p->buffer[x->buffer].type || x->filled)
+        return sym_fail(s, "a home gets what is not its own");
+    if (!home_address(s, x->place, index, &address)) return false;
+    if (!work_same(s, address, w->access[0]))
+        return sym_fail(s, "'%s' writes another element of '%s'", w->in->id, p->name);
+    if (!need_box(s, index, x->buffer, false, &inside)) return false;
+    if (!forms_box(s, index, n, x)) return sym_fail(s, "what is written to a home is no box");
+    if (!box_in_one_fold(s, x)) return false;
+    regions_kill(s, x);
+    return regions_add(s, x);
+}
+
+bool work_write(struct work *w, const struct affine *index, struct region *x) {
+    x->place = w->n->arg[w->h->dst_operand].place;
+    if (x->place < 0) return sym_fail(w->s, "a result has no place");
+    return w->s->v->s->place[x->place].keep == KEEP_LOCAL ? write_tile(w, index, x)
+                                                          : write_home(w, index, x);
+}

@@ -1,0 +1,302 @@
+/* One issue with the loops directly around it: legality, dimensions, forms. */
+#include "scheduler/verify/work.h"
+
+#include <string.h>
+
+/* ---- legality ---- */
+static bool asks_addresses(const struct mexpr *x) {
+    if (!x) return false;
+    if (x->kind == MEXPR_CALL && strcmp(x->name, "value") != 0 && strcmp(x->name, "bits") != 0 &&
+        strcmp(x->name, "bytes") != 0 && strcmp(x->name, "dim") != 0)
+        for (int k = 0; k < x->nargs; k++)
+            if (x->arg[k]->kind == MEXPR_NAME) return true;
+    for (int k = 0; k < x->nargs; k++)
+        if (asks_addresses(x->arg[k])) return true;
+    return false;
+}
+
+static bool aligned(const struct affine *x, int64_t constant, int64_t align) {
+    if (align <= 1) return true;
+    if ((x->l.c + constant) % align != 0) return false;
+    for (int k = 0; k < SYM_LOOPS; k++)
+        if (x->l.k[k] % align != 0) return false;
+    for (int d = 0; d < SYM_DIMS; d++)
+        if (x->d[d] % align != 0) return false;
+    return true;
+}
+
+static bool check_alignment(struct work *w, struct site *site, int o) {
+    struct verify *v = w->s->v;
+    const struct operand *op = &w->in->operand[o];
+    const struct place *p = &v->s->place[w->n->arg[o].place];
+    const struct memory *m = site_memory(v, op, p->memory);
+    enum pass pass = op->has_pass ? op->pass : m->pass;
+    struct mexpr_env env = site_env(site);
+    int64_t align = m->align > 0 ? m->align : 1;
+    if (op->align && (asks_addresses(op->align) || !mexpr_integer(op->align, &env, &align, NULL)))
+        return sym_fail(w->s, "an alignment depends on addresses");
+    bool words = pass != PASS_POINTER || m->word > (int64_t)type_size(op->type);
+    int64_t word = !op->align && words && m->word > 0 ? m->word : 1;
+    int64_t granule = v->granule[p->memory], all[] = {align, word, granule};
+    for (int k = 0; k < 3; k++)
+        if (!aligned(&w->offset[o], p->address, all[k]) ||
+            (p->slots > 1 && all[k] > 1 && p->bytes % all[k] != 0))
+            return sym_fail(w->s, "operand '%s' of '%s' is not known to be aligned", op->buffer,
+                            w->in->id);
+    return true;
+}
+
+static bool check_bounds(struct work *w, int o) {
+    const struct place *p = &w->s->v->s->place[w->n->arg[o].place];
+    const struct shape_operand *h = &w->h->operand[o];
+    int64_t lo, hi;
+    if (h->nruns == 0) return true;
+    affine_range(w->s, &w->offset[o], &lo, &hi);
+    return (lo + h->low >= 0 && hi + h->high <= p->bytes) ||
+           sym_fail(w->s, "operand '%s' of '%s' is not known to stay inside '%s'",
+                    w->in->operand[o].buffer, w->in->id, p->name);
+}
+
+static bool check_site(struct work *w) {
+    struct verify *v = w->s->v;
+    struct place_at at[MAX_OPERANDS_OF_ISSUE] = {{0}};
+    struct site site = {v, w->n, w->h, w->size, w->stride, w->flag, at};
+    bool fixed = true;
+    for (int o = 0; o < w->in->noperands; o++) {
+        int64_t offset;
+        if (w->n->arg[o].place < 0) continue;
+        const struct place *p = &v->s->place[w->n->arg[o].place];
+        fixed &= affine_constant(&w->offset[o], &offset) && p->slots == 1;
+        at[o] = (struct place_at){p->memory, 0, p->address + w->offset[o].l.c};
+    }
+    for (int k = 0; k < w->in->nrequires; k++)
+        if (!fixed && asks_addresses(w->in->require[k]))
+            return sym_fail(w->s, "a rule of '%s' depends on addresses", w->in->id);
+    for (int k = 0; k < w->in->nneeds; k++)
+        if (!state_from_addresses(v->m, w->in->need[k].state))
+            return sym_fail(w->s, "states are not followed");
+    for (int o = 0; o < w->in->noperands; o++) {
+        if (w->in->operand[o].also >= 0)
+            return sym_fail(w->s, "copies that remain are not followed");
+        if (w->n->arg[o].place < 0) continue;
+        if (!check_alignment(w, &site, o) || !check_bounds(w, o)) return false;
+    }
+    return site_check_requires(&site);
+}
+
+/* ---- dimensions ---- */
+bool sym_add_dim(struct sym *s, int64_t n, int *dim) {
+    if (s->ndims == SYM_DIMS) return sym_fail(s, "an issue with many dimensions");
+    *dim = s->ndims;
+    s->n[s->ndims++] = n;
+    return true;
+}
+
+static void each_form(struct work *w, int dim, int added, int64_t inner) {
+    for (int o = 0; o < w->in->noperands; o++) {
+        w->offset[o].d[added] = w->offset[o].d[dim];
+        w->offset[o].d[dim] *= inner;
+    }
+    for (int r = 0; r <= w->h->stmt->nreads; r++) {
+        w->access[r].d[added] = w->access[r].d[dim];
+        w->access[r].d[dim] *= inner;
+    }
+    for (int a = 0; w->stmt && a < w->s->v->p->naxes; a++) {
+        w->point[a].d[added] = w->point[a].d[dim];
+        w->point[a].d[dim] *= inner;
+    }
+}
+
+static bool split_dim(struct work *w, int dim, int64_t inner) {
+    struct sym *s = w->s;
+    int added = 0;
+    if (w->full[dim] != w->valid[dim] || w->full[dim] % inner != 0) return false;
+    for (int k = 0; k < w->f->ndims; k++)
+        if (w->fit_dim[k] == dim) w->fit_dim[k] = -1;
+    if (!sym_add_dim(s, inner, &added)) return false;
+    w->full[added] = w->valid[added] = inner;
+    w->full[dim] = w->valid[dim] = s->n[dim] = w->full[dim] / inner;
+    each_form(w, dim, added, inner);
+    return true;
+}
+
+/* Where a dimension runs from one row of strides to the next, it is split there. */
+void work_split_at(struct work *w, const struct affine *address, const int64_t *stride, int n) {
+    struct sym *s = w->s;
+    for (int d = 0; d < s->ndims && d < SYM_DIMS; d++) {
+        int64_t step = address->d[d], next = INT64_MAX;
+        if (step <= 0 || s->n[d] == 1) continue;
+        for (int k = 0; k < n; k++)
+            if (stride[k] > step && stride[k] % step == 0 && stride[k] < next) next = stride[k];
+        if (next == INT64_MAX || s->n[d] <= next / step) continue;
+        if (split_dim(w, d, next / step)) d = -1;
+    }
+}
+
+/* Everywhere executed, and the source is read everywhere but where a move fills. */
+static bool whole_accesses(const struct work *w) {
+    for (int r = 0; r <= w->h->stmt->nreads; r++)
+        for (int d = 0; d < w->f->ndims && (r == 0 || w->stmt); d++)
+            if (w->f->access[r].lo[d] > 0 || w->f->access[r].hi[d] + 1 < w->f->dim[d].n)
+                return sym_fail(w->s, "'%s' has points that it leaves out", w->in->id);
+    return true;
+}
+
+/* What axes, loops and the instruction's own dimensions make of addresses and points. */
+static bool make_forms(struct work *w) {
+    struct sym *s = w->s;
+    const struct program *p = s->v->p;
+    for (int d = 0; d < w->f->ndims; d++) {
+        w->fit_dim[d] = -1;
+        if (!sym_add_dim(s, w->f->dim[d].n, &w->fit_dim[d])) return false;
+    }
+    for (int r = -1; r < w->h->stmt->nreads; r++) {
+        int o = r < 0 ? w->h->dst_operand : w->h->read_operand[r];
+        const struct fit_access *c = &w->f->access[r + 1];
+        w->access[r + 1] = w->offset[o];
+        w->access[r + 1].l.c += c->base;
+        for (int d = 0; d < w->f->ndims; d++) w->access[r + 1].d[w->fit_dim[d]] += c->step[d];
+    }
+    for (int a = 0; w->stmt && a < p->naxes; a++) {
+        w->point[a] = affine_of(0);
+        if (w->n->base[a] && !sym_eval(s, w->n->base[a], &w->point[a])) return false;
+    }
+    for (int d = 0; w->stmt && d < w->f->ndims; d++) {
+        int a = w->n->axis[w->f->dim[d].axis];
+        if (a >= 0) w->point[a].d[w->fit_dim[d]] += w->f->dim[d].weight;
+    }
+    for (int d = 0; d < s->ndims; d++) w->full[d] = w->valid[d] = s->n[d];
+    return true;
+}
+
+/* Points beyond the end of an axis, and of axes that stand alone, are padding. */
+static bool clip_axis(struct work *w, int a) {
+    struct sym *s = w->s;
+    int64_t extent = s->v->p->axis[a].extent, lo, hi, first;
+    int dim = -1;
+    affine_range(s, &w->point[a], &lo, &hi);
+    if (lo >= 0 && hi < extent) return true;
+    for (int d = 0; d < s->ndims; d++) {
+        if (s->n[d] == 1 || !w->point[a].d[d]) continue;
+        if (dim >= 0 || w->point[a].d[d] != 1) return sym_fail(s, "padding that is no box");
+        dim = d;
+    }
+    if (lo < 0 || dim < 0 || !lin_constant(&w->point[a].l, &first) || first >= extent)
+        return sym_fail(s, "an issue is not known to stay inside axis '%s'", s->v->p->axis[a].name);
+    w->valid[dim] = s->n[dim] = extent - first;
+    return true;
+}
+
+bool work_clip(struct work *w) {
+    struct sym *s = w->s;
+    uint64_t domain = s->v->domain[w->n->stmt];
+    if (w->stmt->nwhere) return sym_fail(s, "statement %d has constraints", w->n->stmt);
+    for (int d = 0; d < w->f->ndims; d++)
+        if (w->n->axis[w->f->dim[d].axis] < 0) w->valid[w->fit_dim[d]] = s->n[w->fit_dim[d]] = 1;
+    for (int a = 0; a < s->v->p->naxes; a++)
+        if (domain >> a & 1 && !clip_axis(w, a)) return false;
+    for (int d = 0; d < s->ndims; d++)
+        if (w->valid[d] < w->full[d] && !w->access[0].d[d])
+            return sym_fail(s, "padding along a reduction of '%s'", w->in->id);
+    return true;
+}
+
+/* ---- the issue ---- */
+static bool evaluate(struct work *w) {
+    struct sym *s = w->s;
+    int nflags = instr_flag_count(w->in);
+    if (w->in->nranged > 64 || w->in->nstride_names > 64 || nflags > 64)
+        return sym_fail(s, "'%s' has many sizes", w->in->id);
+    for (int k = 0; k < w->in->nranged; k++)
+        if (!sym_integer(s, w->n->size[k], &w->size[k])) return false;
+    for (int k = 0; k < w->in->nstride_names; k++)
+        if (!sym_integer(s, w->n->stride[k], &w->stride[k])) return false;
+    for (int k = 0; k < nflags; k++)
+        if (!sym_integer(s, w->n->flag[k], &w->flag[k])) return false;
+    for (int o = 0; o < w->in->noperands; o++)
+        if (w->n->arg[o].place >= 0 && !sym_eval(s, w->n->arg[o].offset, &w->offset[o]))
+            return false;
+    return site_check_sizes(s->v, w->in, w->size) && site_check_flags(s->v, w->flag, nflags);
+}
+
+static bool reads_itself(const struct shape *h) {
+    if (h->stmt->combine != COMBINE_SET) return true;
+    for (int r = 0; r < h->stmt->nreads; r++)
+        if (h->read_operand[r] == h->dst_operand) return true;
+    return false;
+}
+
+static bool one_issue(struct sym *s, const struct issue_node *n, bool nested) {
+    struct work w = {.s = s, .n = n, .in = &s->v->m->instr[n->instr], .nested = nested};
+    int64_t cost;
+    s->nexecuted = 0;
+    if (n->nalso) return sym_fail(s, "issues of several statements are not followed");
+    if (!evaluate(&w)) return false;
+    w.h = shape_get(s->v, n, w.size, w.stride);
+    if (!w.h) return sym_fail(s, "'%s' is not followed", w.in->id);
+    w.f = fit_get(s->v, w.h, &cost);
+    if (!w.f) return sym_fail(s, "the accesses of '%s' are not affine", w.in->id);
+    if (n->stmt >= 0) w.stmt = &s->v->p->stmt[n->stmt];
+    w.overwrite = w.h->initialises || !reads_itself(w.h);
+    for (int k = 0; k < instr_flag_count(w.in); k++)
+        if (instr_flag_operand(w.in, k) == w.h->dst_operand && w.flag[k] == 0) w.overwrite = true;
+    if (!sym_spend(s, 4 + cost / 64) || !check_site(&w) || !whole_accesses(&w) || !make_forms(&w))
+        return false;
+    return (w.stmt ? work_compute(&w) : work_move(&w)) && box_executed(s);
+}
+
+static bool enter(struct sym *s, const struct loop_node *l, int64_t *trips, bool dim) {
+    struct affine lo, hi;
+    if (!sym_eval(s, l->lo, &lo) || !sym_eval(s, l->hi, &hi)) return false;
+    if (!affine_add(&hi, &lo, -1) || !affine_constant(&hi, trips))
+        return sym_fail(s, "how often a loop runs depends on a loop counter");
+    *trips = *trips <= 0 ? 0 : (*trips - 1) / l->step + 1;
+    sym_set(s, l->var, &lo);
+    if (!dim || *trips <= 1) return true;
+    int d = 0;
+    if (!sym_add_dim(s, *trips, &d)) return false;
+    s->var[l->var].d[d] = l->step;
+    return true;
+}
+
+bool box_issue(struct sym *s, const struct nest *nest) {
+    struct hardware h = {.table = -1};
+    const struct loop_node *u = NULL;
+    bool hardware = false;
+    int64_t entries = 1;
+    s->ndims = 0;
+    for (int k = 0; k < nest->n; k++) {
+        const struct loop_node *l = nest->loop[k];
+        int64_t trips;
+        if (l->kind == LOOP_PARALLEL) return sym_fail(s, "parallel loops are not followed");
+        if (!enter(s, l, &trips, !l->table)) return false;
+        if (trips == 0 && l->kind == LOOP_HARDWARE)
+            return sym_fail(s, "a hardware loop does not run");
+        if (trips == 0) return true;
+        if (l->kind != LOOP_HARDWARE) continue;
+        if (!hardware && !hardware_issue(s->v->m, l, &h))
+            return sym_fail(s, "hardware loops around no issue");
+        hardware = true;
+        for (int i = 0; i < h.nloops; i++)
+            if (h.loop[i] == l && trips > h.counter[i]->max)
+                return sym_fail(s, "a hardware loop runs too often");
+        if (l->table) {
+            u = l;
+            entries = trips;
+        }
+    }
+    if (!u) return one_issue(s, nest->issue, false);
+    if (!box_entries_there(s, &h, entries)) return false;
+    struct affine first = s->var[u->var];
+    int ndims = s->ndims;
+    int64_t n[SYM_DIMS];
+    memcpy(n, s->n, sizeof n);
+    for (int64_t k = 0; k < entries; k++) {
+        s->var[u->var] = first;
+        s->var[u->var].l.c += k * u->step;
+        s->ndims = ndims;
+        memcpy(s->n, n, sizeof n);
+        if (!one_issue(s, nest->issue, true)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,50 @@
+/* One issue on its way through the symbolic walk (work.c): its sizes, addresses and points as forms. */
+#ifndef ISAMAP_SCHEDULER_VERIFY_WORK_H
+#define ISAMAP_SCHEDULER_VERIFY_WORK_H
+
+#include "scheduler/verify/box.h"
+
+struct work {
+    struct sym *s;
+    const struct issue_node *n;
+    const struct instr *in;
+    const struct shape *h;
+    const struct fit *f;
+    const struct stmt *stmt;           /* of the program; NULL: a move */
+    const struct candidate_of *candidate;
+    int64_t size[64], stride[64], flag[64];
+    bool overwrite, nested;            /* nested: a loop over a table's entries is around, which is walked outside the other dimensions */
+    struct affine offset[MAX_OPERANDS_OF_ISSUE];   /* bytes from the slot's start to the operand's element 0 */
+    struct affine access[1 + MAX_READS];
+    struct affine point[MAX_AXES];
+    int64_t full[SYM_DIMS], valid[SYM_DIMS];     /* valid: what belongs to the program; the rest is padding */
+    int fit_dim[FIT_DIMS];             /* which dimension of the issue it is; -1 */
+};
+
+
+/* work.c */
+bool sym_add_dim(struct sym *, int64_t n, int *dim);
+void work_split_at(struct work *, const struct affine *address, const int64_t *stride, int n);
+bool work_clip(struct work *);                                          /* to what belongs to the program */
+
+/* tile.c */
+bool sym_clip_at(struct sym *, const struct affine *, const struct lin *n); /* cuts the one dimension by which it reaches n or more */
+bool region_is_current(const struct region *, int place);
+void work_settle(const struct sym *, struct affine *);
+bool work_same(const struct sym *, struct affine a, struct affine b);       /* at all points of the issue */
+/* y of each of the region's dimensions at the addresses; false: some may be elsewhere. `clips`: the issue is cut to what lies there. */
+bool work_tile_at(struct work *, const struct region *, const struct affine *address, struct affine *y, bool clips);
+bool work_tile_index(const struct region *, const struct affine *y, struct affine *index);
+bool work_reads_fit(struct work *, const struct candidate_of *);
+bool work_partial_before(struct work *, struct lin *count);
+bool work_in_place(struct work *);
+bool work_write(struct work *, const struct affine *index, struct region *);
+
+/* compute.c */
+bool work_compute(struct work *);
+bool work_move(struct work *);
+
+/* entries.c */
+bool box_entries_there(struct sym *, const struct hardware *, int64_t trips);
+
+#endif

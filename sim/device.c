@@ -5,7 +5,6 @@
 bool device_takes(const struct engine *e, const struct node *n) {
     const struct machine *m = e->machine;
     int queue = -1;
-    if (!e->options->device) return false;
     if (n->kind == NODE_LOOP && n->loop->kind == LOOP_HARDWARE) {
         struct hardware h;
         queue = hardware_issue(m, n->loop, &h) ? m->instr[h.issue->instr].queue : -1;
@@ -18,28 +17,22 @@ bool device_takes(const struct engine *e, const struct node *n) {
 
 /* The host waits for each launch: it needs no signals. */
 bool device_step(struct engine *e, const struct node *n) {
-    const struct sim_device *d = e->options->device;
+    struct simulation *sim = e->executor->user;
+    const struct sim_device *d = sim->device;
     if (n->kind == NODE_SYNC && machine_queue_is_host(e->machine, n->sync.queue)) return true;
-    e->waiting = true;
+    sim->waiting = true;
     if (d->step(d->user, n, e->value, e->slot)) return true;
     e->failed = true;
     return false;
 }
 
 bool device_run(struct engine *e) {
-    const struct sim_device *d = e->options->device;
-    if (!e->waiting) return true;
+    struct simulation *sim = e->executor->user;
+    const struct sim_device *d = sim->device;
+    if (!sim->waiting) return true;
     struct image *home = image_of(e, e->machine->home);
-    e->waiting = false;
+    sim->waiting = false;
     if (home && d->run(d->user, home->byte, home->bytes, e->preparing)) return true;
     e->failed = true;
     return false;
-}
-
-bool dispatch(struct engine *e, struct executed *x) {
-    if (!e->options->device) return time_dispatch(e, x);
-    if (!device_run(e)) return false;
-    if (x->node->kind == NODE_CONFIGURE) return configure_execute(e, x);
-    if (x->node->kind == NODE_FALLBACK) return fallback_execute(e, x);
-    return x->node->kind != NODE_ISSUE || issue_execute(e, x);
 }

@@ -4,7 +4,7 @@
 #ifndef ISAMAP_SIM_SIM_H
 #define ISAMAP_SIM_SIM_H
 
-#include "scheduler/schedule/schedule.h"
+#include "scheduler/clock/clock.h"
 
 /* Somebody else executes what stands on a device's queues: each such step is handed over (an issue, a
  * sync, a configure, the outermost of hardware loops) with the values of the variables and the
@@ -32,56 +32,10 @@ struct sim_options {
     bool with_prepare_cost; /* count the `prepare` section too; otherwise it is executed but free */
 };
 
-struct sim_queue {
-    double busy, wait;
-    int64_t instructions;
-}; /* cycles; wait: on syncs, buses, operands */
-struct sim_bus {
-    double bytes, busy;
-};
-struct sim_sync {
-    int64_t pushes;
-    double wait;
-    int64_t peak;
-};
-
-/* When an instruction held its queue. */
-struct sim_time {
-    int queue;
-    int64_t number; /* of those counted, in program order, from 0 */
-    double start, end;
-};
-
-struct sim_result {
-    double cycles; /* of the device: the queues of units that are not the fallback's; of everything
-                      on a machine without a device */
-    double host_cycles; /* busy cycles of fallback work on the host, reported apart (in the host's
-                           clock); 0 when the machine is the host */
-    double utilisation; /* MACs executed / (cycles x peak MACs per cycle of the units used); 0 when
-                           there is no MAC */
-    int64_t macs;       /* of the program */
-    int64_t instructions;
-    double home_read_bytes,
-        home_write_bytes; /* moves and direct operands, padding free; host work apart: */
-    double host_read_bytes, host_write_bytes;
-    double energy;           /* pJ; 0 when the machine says nothing */
-    struct sim_queue *queue; /* [machine.nqueues] */
-    struct sim_bus *bus;     /* [machine.nbuses] */
-    struct sim_sync *sync;   /* [machine.nsyncs] */
-    int64_t *peak_bytes;     /* [machine.nmemories]: most bytes occupied at once */
-    int64_t *macs_on;       /* [machine.ninstrs + 1]: the program's MACs by instruction, padding not
-                               counted; last: the fallback */
-    int64_t *operations_on; /* likewise, other operations */
-    struct sim_time *time; /* in the order in which they ran */
-    size_t ntimes;
-    double wall_seconds;
-};
-
 /* data[b]: row-major array of buffer b of schedule.program for in, out, inout and const buffers
  * (NULL for others; may be NULL altogether with no_values). False after reporting: deadlock (which
  * queue waits for which sync), step bound, illegal address. */
 bool sim_run(const struct schedule *, void *const *data, const struct sim_options *,
              struct sim_result *, struct diags *);
-void sim_result_free(struct sim_result *);
 
 #endif

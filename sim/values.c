@@ -93,6 +93,28 @@ static void start_neutral(const struct shape *s, const struct reach *r, enum typ
     fill(r, t, c != COMBINE_SET ? combiner_neutral(c, t) : (union value){.i = 0});
 }
 
+/* Copies of operands that remain in a unit. */
+static bool remains_store(struct engine *e, const struct executed *x, const struct shape *s) {
+    const struct issue_node *i = x->node->issue;
+    const struct instr *in = &e->machine->instr[i->instr];
+    for (int o = 0; o < in->noperands; o++) {
+        int also = in->operand[o].also;
+        const struct reach *r = &s->reach[o];
+        int64_t size = (int64_t)type_size(in->operand[o].type);
+        if (also < 0 || i->arg[o].place < 0 || e->schedule->place[i->arg[o].place].memory == also)
+            continue;
+        struct image *image = image_of(e, also);
+        if (!image) return false;
+        memset(image->byte, 0xa5, (size_t)image->bytes);
+        for (int64_t k = 0; k < r->elements; k++) {
+            int64_t at = (r->offset ? r->offset[k] : k) * size;
+            if (at >= 0 && at + size <= image->bytes)
+                memcpy(image->byte + at, r->data + k * size, (size_t)size);
+        }
+    }
+    return true;
+}
+
 /* Destinations are read too: what the semantics leaves alone stays as it is. */
 static bool execute_once(struct engine *e, const struct executed *x, const struct shape *s,
                          int64_t turn) {
@@ -122,54 +144,12 @@ static bool execute_once(struct engine *e, const struct executed *x, const struc
     return true;
 }
 
-bool issue_execute(struct engine *e, const struct executed *x) {
+static bool issue_execute(struct engine *e, const struct executed *x) {
     const struct shape *s = shape_of(e, x->node, x);
     if (!s || !shape_ready(e, x->node, s)) return false;
     for (int64_t t = 0; t < x->iterations; t++)
         if (!execute_once(e, x, s, t)) return false;
     return true;
-}
-
-/* The statement over the box alone: axes become lo + a, so accesses get their constants moved. */
-static struct program *boxed(const struct program *p, int stmt, const int64_t *lo,
-                             const int64_t *hi) {
-    struct program *q = program_copy(p);
-    struct stmt *s = &q->stmt[stmt];
-    int n = q->naxes + 1;
-    for (int a = 0; a < q->naxes; a++) {
-        if (!(s->axes >> a & 1) || lo[a] == 0) continue;
-        for (int r = -1; r < s->nreads; r++) {
-            struct access *x = r < 0 ? &s->dst : &s->read[r];
-            for (int d = 0; d < q->buffer[x->buffer].ndims; d++)
-                x->coef[d * n + n - 1] += x->coef[d * n + a] * lo[a];
-        }
-        for (int w = 0; w < s->nwhere; w++) s->where[w].coef[n - 1] += s->where[w].coef[a] * lo[a];
-    }
-    for (int a = 0; a < q->naxes; a++)
-        if (s->axes >> a & 1) q->axis[a].extent = hi[a] - lo[a];
-    return q;
-}
-
-int64_t box_points(const struct program *p, int stmt, const int64_t *lo, const int64_t *hi) {
-    const struct stmt *s = &p->stmt[stmt];
-    int64_t points = 1;
-    for (int a = 0; a < p->naxes; a++) {
-        if (!(s->axes >> a & 1)) continue;
-        int64_t n = hi[a] > lo[a] ? hi[a] - lo[a] : 0;
-        if (__builtin_mul_overflow(points, n, &points)) points = INT64_MAX;
-    }
-    if (!s->nwhere || points == 0) return points;
-    struct program *q = boxed(p, stmt, lo, hi);
-    for (int w = 0; w < s->nwhere; w++) /* steps of recurrences around it are known */
-        for (int a = 0; a < p->naxes; a++) {
-            int64_t *row = q->stmt[stmt].where[w].coef;
-            if (s->axes >> a & 1) continue;
-            row[p->naxes] += row[a] * lo[a];
-            row[a] = 0;
-        }
-    points = stmt_points(q, &q->stmt[stmt]);
-    program_free(q);
-    return points;
 }
 
 /* Indices inside the buffer that the access reaches, axes going over the box. */
@@ -205,7 +185,7 @@ static bool gather_all(struct engine *e, const struct stmt *s, const struct exec
     return true;
 }
 
-bool fallback_execute(struct engine *e, const struct executed *x) {
+static bool fallback_execute(struct engine *e, const struct executed *x) {
     const struct program *p = e->schedule->program;
     int stmt = x->node->fallback->stmt;
     const struct stmt *s = &p->stmt[stmt];
@@ -232,4 +212,9 @@ bool fallback_execute(struct engine *e, const struct executed *x) {
     for (int b = 0; b < p->nbuffers; b++) free(data[b]);
     free(data);
     return ok;
+}
+
+bool values_execute(struct engine *e, const struct executed *x) {
+    if (x->node->kind == NODE_ISSUE) return issue_execute(e, x);
+    return x->node->kind != NODE_FALLBACK || fallback_execute(e, x);
 }

@@ -1,6 +1,6 @@
 /* What the fallback takes for an element: plain copies have intervals of their own, by how rows lie
  * on both sides (docs/machine-format.md). */
-#include "sim/sim_int.h"
+#include "scheduler/clock/clock_int.h"
 
 /* The dimension along which the elements of a home follow one another; -1: none. */
 static int row_dim(const struct engine *e, int buffer) {

@@ -1,7 +1,7 @@
 /* Signals in time: tokens, groups, and where queues meet (fences, barriers). Program order, in
  * which instructions enter their queues, says which groups a pop means and what stands before a
  * meeting. */
-#include "sim/sim_int.h"
+#include "scheduler/clock/clock_int.h"
 #include "ir/memory.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* What was done: MACs and other operations, the trace, utilisation. */
-#include "sim/sim_int.h"
+#include "scheduler/clock/clock_int.h"
 #include "ir/file.h"
 #include "ir/memory.h"
 

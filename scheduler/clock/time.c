@@ -1,6 +1,6 @@
 /* Times (docs/simulator.md). Instructions enter their queues in program order, as far as the
  * queues' depths let them; among the queues' heads the one that can start first runs next. */
-#include "sim/sim_int.h"
+#include "scheduler/clock/clock_int.h"
 #include "ir/memory.h"
 
 #include <math.h>
@@ -140,10 +140,7 @@ static bool execute(struct engine *e, const struct executed *x) {
         const struct shape *s = shape_of(e, x->node, x);
         if (!s || !needs_hold(e, x, s)) return false;
     }
-    if (e->options->no_values) return !e->failed;
-    if (x->node->kind == NODE_ISSUE) return issue_execute(e, x);
-    if (x->node->kind == NODE_FALLBACK) return fallback_execute(e, x);
-    return !e->failed;
+    return e->executor ? e->executor->execute(e, x) && !e->failed : !e->failed;
 }
 
 /* An in-order queue: when the next may start. */
@@ -261,7 +258,7 @@ static bool run_host(struct engine *e, const struct executed *x, double at) {
 }
 
 static double bus_latency(struct engine *e, int bus) { /* xorshift64 (Marsaglia 2003) */
-    const struct sim_options *o = e->options;
+    const struct clock_options *o = e->options;
     if (!o->latency_seed) return e->machine->bus[bus].latency;
     uint64_t *x = &e->latency;
     *x ^= *x << 13;

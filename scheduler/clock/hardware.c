@@ -1,6 +1,6 @@
 /* Hardware loops and the issue inside: one entry of the queue. Operands move in equal steps, except
  * over the entries of a table. */
-#include "sim/sim_int.h"
+#include "scheduler/clock/clock_int.h"
 
 #include <string.h>
 

@@ -1,10 +1,27 @@
-#include "sim/sim_int.h"
+#include "scheduler/clock/clock_int.h"
 #include "ir/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static bool walk(struct engine *e, const struct node *node, int n);
+
+/* ---- beside a device that somebody else runs ---- */
+
+static bool beside(const struct engine *e) {
+    return e->executor && e->executor->takes;
+}
+
+static bool beside_run(struct engine *e) {
+    return !beside(e) || e->executor->run(e);
+}
+
+bool dispatch(struct engine *e, struct executed *x) {
+    if (!beside(e)) return time_dispatch(e, x);
+    if (!beside_run(e)) return false;
+    if (x->node->kind == NODE_CONFIGURE) return configure_execute(e, x);
+    return e->executor->execute(e, x);
+}
 
 int64_t value_of(const struct engine *e, const struct sx *x) {
     return sx_eval(x, e->value);
@@ -292,7 +309,7 @@ static bool step_configure(struct engine *e, const struct node *node) {
 
 static bool walk_node(struct engine *e, const struct node *node) {
     if (!count_step(e)) return false;
-    if (device_takes(e, node)) return device_step(e, node);
+    if (beside(e) && e->executor->takes(e, node)) return e->executor->step(e, node);
     switch (node->kind) {
     case NODE_LOOP:
         return walk_loop(e, node->loop);
@@ -364,8 +381,8 @@ static void find_zeros(struct engine *e, const struct section *section) {
 static bool zero_homes(struct engine *e, int node) {
     for (int p = 0; p < e->schedule->nplaces; p++) {
         if (e->zero_at[p] != node) continue;
-        if (!device_run(e) || !time_drain(e)) return false;
-        if (!e->options->no_values && !home_zero(e, p)) return false;
+        if (!beside_run(e) || !time_drain(e)) return false;
+        if (e->executor && !e->executor->zero(e, p)) return false;
     }
     return true;
 }
@@ -377,5 +394,5 @@ bool walk_section(struct engine *e, const struct section *s) {
     find_zeros(e, s);
     for (int k = 0; k < s->nnodes; k++)
         if (!zero_homes(e, k) || !walk_node(e, &s->node[k])) return false;
-    return device_run(e) && time_drain(e);
+    return beside_run(e) && time_drain(e);
 }

@@ -1,7 +1,7 @@
 /* States: a configure writes them when it runs, an instruction must find what it needs when it
  * runs, whatever program order says. As far as hardware tracks dependences, a state is a memory of
  * its own: a byte for each slot, word or object. */
-#include "sim/sim_int.h"
+#include "scheduler/clock/clock_int.h"
 #include "ir/memory.h"
 
 #include <stdlib.h>
@@ -90,7 +90,7 @@ bool configure_execute(struct engine *e, const struct executed *x) {
         value += nfields;
     }
     free(x->setting);
-    for (int k = 0; k < c->nclobbers && !e->options->no_values; k++) {
+    for (int k = 0; k < c->nclobbers && e->executor; k++) {
         struct image *image = image_of(e, c->clobbers[k]);
         if (!image) return false;
         memset(image->byte, 0xa5, (size_t)image->bytes);
@@ -181,27 +181,6 @@ bool needs_hold(struct engine *e, const struct executed *x, const struct shape *
 }
 
 /* ---- copies of operands that remain in a unit ---- */
-
-bool remains_store(struct engine *e, const struct executed *x, const struct shape *s) {
-    const struct issue_node *i = x->node->issue;
-    const struct instr *in = &e->machine->instr[i->instr];
-    for (int o = 0; o < in->noperands; o++) {
-        int also = in->operand[o].also;
-        const struct reach *r = &s->reach[o];
-        int64_t size = (int64_t)type_size(in->operand[o].type);
-        if (also < 0 || i->arg[o].place < 0 || e->schedule->place[i->arg[o].place].memory == also)
-            continue;
-        struct image *image = image_of(e, also);
-        if (!image) return false;
-        memset(image->byte, 0xa5, (size_t)image->bytes);
-        for (int64_t k = 0; k < r->elements; k++) {
-            int64_t at = (r->offset ? r->offset[k] : k) * size;
-            if (at >= 0 && at + size <= image->bytes)
-                memcpy(image->byte + at, r->data + k * size, (size_t)size);
-        }
-    }
-    return true;
-}
 
 int remains_uses(const struct engine *e, const struct issue_node *i, struct use *use) {
     const struct instr *in = &e->machine->instr[i->instr];

@@ -2,7 +2,7 @@
  * interlock (or in queues with order=data), that write what it reads or use what it writes. As
  * instructions enter their queues in program order, the last writer and the last readers of each
  * piece of memory are known exactly. */
-#include "sim/sim_int.h"
+#include "scheduler/clock/clock_int.h"
 
 #include <math.h>
 #include <string.h>

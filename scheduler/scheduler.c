@@ -1,3 +1,5 @@
+#include "scheduler/emit/emit.h"
+#include "scheduler/finalists.h"
 #include "scheduler/plan/plan_int.h"
 #include <math.h>
 #include <string.h>
@@ -39,17 +41,6 @@ static void begin(struct work *w) {
     for (int q = 0; q < w->m->nqueues; q++)
         for (int u = 0; u < w->m->nqueues; u++)
             if (counts_tokens(w->m, q, u)) w->counts[q] |= UINT64_C(1) << u;
-}
-
-bool buffer_prepared(const struct work *w, int buffer) {
-    bool any = w->p->buffer[buffer].role == ROLE_CONST;
-    for (int i = 0; i < w->norder; i++) {
-        int s = w->order[i];
-        if (w->p->stmt[s].dst.buffer != buffer) continue;
-        if (!w->in_prepare[s]) return false;
-        any = true;
-    }
-    return any;
 }
 
 /* What prepare writes stays: its homes are kept between runs. */
@@ -250,6 +241,7 @@ struct schedule *scheduler_run(const struct cover *cover, const struct machine *
                      .diags = diags,
                      .s = s,
                      .p = s->program,
+                     .time = nest_time,
                      .fallback = -1};
     int before = diags->errors;
     bool ok = run(&w);

@@ -4,7 +4,7 @@ set -u
 declare -A may=(
   [ir]="ir" [onnx]="onnx ir" [machines]="machines ir" [mapper]="mapper machines ir" [scheduler]="scheduler mapper machines ir"
   [scheduler/schedule]="scheduler/schedule machines ir" [scheduler/clock]="scheduler/clock scheduler/schedule machines ir"
-  [scheduler/plan]="scheduler/plan scheduler/emit scheduler/scheduler.h scheduler/schedule mapper machines ir"
+  [scheduler/plan]="scheduler/plan scheduler/scheduler.h scheduler/schedule mapper machines ir"
   [scheduler/emit]="scheduler/emit scheduler/plan scheduler/schedule mapper machines ir"
   [scheduler/verify]="scheduler/verify scheduler/schedule machines ir"
   [approaches]="approaches scheduler mapper machines ir" [sim]="sim machines ir scheduler/schedule/schedule.h scheduler/clock"

@@ -3,17 +3,15 @@
 #ifndef ISAMAP_SCHEDULER_EMIT_CONFIGURE_INT_H
 #define ISAMAP_SCHEDULER_EMIT_CONFIGURE_INT_H
 
+#include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/needs.h"
 
-enum { MAX_FIELDS = 16, MAX_SLOTS = 16, MAX_WORDS = 1024 };
+enum { MAX_SLOTS = 16, MAX_WORDS = 1024 };
 
 /* needs.c */
 /* The fields of a need at an issue; false: an expression that schedules do not have. */
 bool need_fields(struct work *, const struct issue_node *, const struct need *,
                  const struct sx **out);
-int need_operand(const struct instr *, const struct need *); /* whose word has the state; -1 */
-/* A configure that sets this state alone, and that syncs order with the queue; -1. */
-int state_setter(const struct machine *, int state, int queue);
 
 /* configure_slots.c: states with slots. configure_words.c: states of a memory's words. False after
  * reporting. */

@@ -131,7 +131,7 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         const struct access *acc = task_access(w, e->t, o, o->read < 0);
         struct region r;
         if (e->nest->kept >> i & 1) {
-            e->held[i] = e->nest->stay[i];
+            e->held[i] = e->stay[i];
             continue;
         }
         e->held[i].slots = p->hold[i].ring || p->hold[i].pinned ? 1 : p->hold[i].slots;
@@ -193,12 +193,14 @@ static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
 }
 
 /* Places of a nest from these addresses on, which advance. False after reporting. */
-static bool emitter_open(struct emitter *e, struct work *w, const struct moves *moves,
-                         const struct nest *n, int64_t *at) {
+static bool emitter_open(struct emitter *e, struct work *w, const struct moves *moves, int nest,
+                         struct held **stay, int64_t *at) {
+    const struct nest *n = &w->nest[nest];
     int64_t base[MAX_MEMORIES], top[MAX_MEMORIES];
     *e = (struct emitter){.w = w,
                           .moves = moves,
                           .nest = n,
+                          .stay = stay[nest],
                           .t = n->core >= 0 ? &w->task[n->core] : NULL,
                           .store = -1,
                           .load = -1};
@@ -331,19 +333,19 @@ static bool grid_depth(struct emitter *e, struct nodes *out, int d) {
 }
 
 static bool emit_with(struct arena *own, struct work *w, const struct moves *moves, int nest,
-                      struct nodes *out) {
+                      struct held **stay, struct nodes *out) {
     struct emitter *e = arena_alloc(own, sizeof *e), *next = NULL;
     struct nest *n = &w->nest[nest];
     int64_t at[MAX_MEMORIES] = {0};
     if (n->core >= 0) plan_arrange(w, n, &n->plan);
     recur_start(w, n, at);
     if (n->partner >= 0) place_tile(w, n, at);
-    if (!emitter_open(e, w, moves, n, at)) return false;
+    if (!emitter_open(e, w, moves, nest, stay, at)) return false;
     if (n->partner >= 0) {
         next = arena_alloc(own, sizeof *next);
         if (w->nest[n->partner].core >= 0)
             plan_arrange(w, &w->nest[n->partner], &w->nest[n->partner].plan);
-        if (!emitter_open(next, w, moves, &w->nest[n->partner], at)) return false;
+        if (!emitter_open(next, w, moves, n->partner, stay, at)) return false;
         e->partner = next;
     }
     struct nodes list = {0};
@@ -372,10 +374,11 @@ static bool emit_with(struct arena *own, struct work *w, const struct moves *mov
     return ok;
 }
 
-bool emit_nest(struct work *w, const struct moves *moves, int nest, struct nodes *out) {
+bool emit_nest(struct work *w, const struct moves *moves, int nest, struct held **stay,
+               struct nodes *out) {
     struct arena own;
     arena_init(&own);
-    bool ok = emit_with(&own, w, moves, nest, out);
+    bool ok = emit_with(&own, w, moves, nest, stay, out);
     arena_free(&own);
     return ok;
 }

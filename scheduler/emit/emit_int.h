@@ -3,6 +3,7 @@
 #ifndef ISAMAP_SCHEDULER_EMIT_EMIT_INT_H
 #define ISAMAP_SCHEDULER_EMIT_EMIT_INT_H
 
+#include "scheduler/emit/emit.h"
 #include "scheduler/plan/work.h"
 
 struct nodes {
@@ -42,6 +43,7 @@ struct emitter {
     int64_t tile[MAX_AXES]; /* of the loop last entered along the axis: sizes are its multiples but
                                for the end */
     struct held held[MAX_OPERANDS]; /* of the core */
+    const struct held *stay; /* [MAX_OPERANDS] of its operands that stay over all steps of a recurrence; NULL */
     struct held via[MAX_OPERANDS][MAX_VIA]; /* outer copies of what it reads */
     struct filling fill[MAX_FILLS]; /* along each operand's route from home on */
     int nfills;
@@ -68,6 +70,11 @@ struct emitter {
 };
 
 int place_append(struct work *, const struct place *); /* its number */
+
+/* configure.c: states are set where they must change. Reports and returns false. */
+bool configures_place(struct work *, struct nodes *prepare, struct nodes *run);
+/* remain.c: operands that stay in a unit are taken from there. */
+void remains_place(struct work *, struct nodes *run);
 
 /* node.c */
 void nodes_add(struct work *, struct nodes *, struct node);
@@ -126,15 +133,16 @@ bool grain_loops(struct emitter *, struct nodes *,
 bool init_loops(struct emitter *, struct nodes *,
                 int k); /* the statement that starts the core's result */
 
-/* recur_keep.c: fills what stays over the steps of an outermost recurrence. */
-bool recur_prime(struct work *, const struct moves *, int scope, struct nodes *);
+/* recur.c: fills what stays over the steps of an outermost recurrence. stay[nest][operand]: where. */
+bool recur_prime(struct work *, const struct moves *, int scope, struct held **stay, struct nodes *);
 /* The same for one nest that is looked at alone: what stays is taken to be there. */
-bool recur_primed(struct work *, const struct moves *, struct nest *);
+bool recur_primed(struct work *, const struct moves *, int nest, struct held **stay);
 
 /* emit.c */
 int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at, int64_t bytes,
               int slots);
-bool emit_nest(struct work *, const struct moves *, int nest, struct nodes *out);
+/* stay: copies that recur_prime filled. */
+bool emit_nest(struct work *, const struct moves *, int nest, struct held **stay, struct nodes *out);
 bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
 
 /* result.c */

@@ -338,22 +338,6 @@ static bool grain_body(struct emitter *e, struct nodes *out, int arg) {
     return ok;
 }
 
-/* Program axes of a statement's result, outermost dimension first. */
-int result_axes(const struct work *w, int stmt, int *axis) {
-    const struct stmt *st = &w->p->stmt[stmt];
-    int n = 0;
-    uint64_t seen = 0;
-    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++)
-        for (int a = 0; a < w->p->naxes; a++)
-            if ((st->axes >> a & 1) && access_coef(w->p, &st->dst, d, a) && !(seen >> a & 1)) {
-                seen |= UINT64_C(1) << a;
-                axis[n++] = a;
-            }
-    for (int a = 0; a < w->p->naxes; a++)
-        if ((st->axes >> a & 1) && !(seen >> a & 1)) axis[n++] = a;
-    return n;
-}
-
 static int64_t balanced(int64_t extent, int64_t most) {
     int64_t parts = (extent + most - 1) / most;
     return (extent + parts - 1) / parts;

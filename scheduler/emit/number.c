@@ -1,9 +1,10 @@
 /* Statements of the scheduled program are numbered in the order of its text, so that a schedule
  * that is printed and read again means the same. */
+#include "scheduler/emit/emit.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-struct numbering {
+    struct numbering {
     struct program *p;
     int *now, n; /* [nstmts] new number of each statement; -1: not met yet */
 };

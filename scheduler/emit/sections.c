@@ -1,7 +1,6 @@
 /* Sections: nests and host work in order, with drains between nests and bell and done between host
  * and device. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/needs.h"
 #include <string.h>
 
 static void add_fallback(struct work *w, struct nodes *out, int stmt) {
@@ -67,6 +66,7 @@ struct phase {
 struct sections {
     struct work *w;
     const struct moves *moves;
+    struct held **stay; /* [nnests] copies that stay over the steps of a recurrence */
 };
 
 static void append(struct work *w, struct nodes *out, const struct nodes *list) {
@@ -143,7 +143,7 @@ static bool emit_list(struct sections *c, struct nodes *out, const struct nodes 
 
 static bool emit_prime(struct sections *c, struct nodes *out, int scope, struct phase *ph) {
     struct nodes list = {0};
-    if (!recur_prime(c->w, c->moves, scope, &list)) return false;
+    if (!recur_prime(c->w, c->moves, scope, c->stay, &list)) return false;
     uint64_t queues = nodes_queues(c->w, list.at, list.n);
     return !queues || emit_list(c, out, &list, __builtin_ctzll(queues), ph);
 }
@@ -173,7 +173,7 @@ static bool emit_one_nest(struct sections *c, struct nodes *out, int nest, struc
         const struct nest *n = &c->w->nest[nest];
         struct nodes list = {0};
         int64_t extent = part_open(c->w, n);
-        bool ok = emit_nest(c->w, c->moves, nest, &list);
+        bool ok = emit_nest(c->w, c->moves, nest, c->stay, &list);
         part_close(c->w, n, extent);
         if (!ok || !emit_list(c, out, &list, nest_queue(c->w, n), ph)) return false;
     }
@@ -203,8 +203,12 @@ static bool emit_range(struct sections *c, struct nodes *out, int from, int to, 
     return true;
 }
 
+static struct held **stays_new(const struct work *w) {
+    return arena_array(w->arena, (size_t)w->nnests + 1, sizeof(struct held *));
+}
+
 static bool emit_run(struct work *w, const struct moves *moves, struct nodes *out) {
-    struct sections c = {w, moves};
+    struct sections c = {w, moves, stays_new(w)};
     struct phase ph = {.host = false};
     if (!emit_range(&c, out, 0, w->norder, -1, &ph)) return false;
     return ph.host || !ph.last || ring(w, out, ph.last, false);
@@ -256,6 +260,15 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
         return false;
     }
     w->s->prepare = (struct section){prepare.at, prepare.n};
+    w->s->run = (struct section){run.at, run.n};
+    return true;
+}
+
+bool schedule_emit_nest(struct work *w, const struct moves *moves, int nest) {
+    struct nodes run = {0};
+    struct held **stay = stays_new(w);
+    if (!recur_primed(w, moves, nest, stay) || !emit_nest(w, moves, nest, stay, &run)) return false;
+    nodes_fold(w, &run);
     w->s->run = (struct section){run.at, run.n};
     return true;
 }

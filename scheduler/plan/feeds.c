@@ -1,7 +1,6 @@
 /* Copies that the host makes of what a nest reads, or of its result, in turns with it: inside loops
  * that both walk, so that each finds the other's tile in a cache. The home between them then holds
  * one tile, if tiles are equal. */
-#include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/plan_int.h"
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@ static int alone_in(const struct program *p, const struct access *acc, int d, ui
     return found;
 }
 
-static const struct access *copy_access(const struct work *w, const struct feed *f) {
+const struct access *feed_access(const struct work *w, const struct feed *f) {
     const struct stmt *st = &w->p->stmt[f->stmt];
     return f->after ? &st->read[0] : &st->dst;
 }
@@ -28,13 +27,11 @@ static int result_task(const struct nest *n) {
     return n->nchain ? n->chain[n->nchain - 1] : n->core;
 }
 
-/* The copy's axis that walks with loop i of the nest, and in which dimension; -1: none does. */
-static int shared_axis(const struct work *w, const struct nest *n, const struct feed *f, int i,
-                       int *dim) {
+int feed_axis(const struct work *w, const struct nest *n, const struct feed *f, int i, int *dim) {
     const struct program *p = w->p;
     const struct stmt *copy = &p->stmt[f->stmt],
                       *st = &p->stmt[w->task[f->after ? result_task(n) : n->core].stmt];
-    int a = n->plan.loop[i].axis, buffer = copy_access(w, f)->buffer;
+    int a = n->plan.loop[i].axis, buffer = feed_access(w, f)->buffer;
     if (w->task[n->core].reductions >> a & 1) return -1;
     for (int d = 0; d < p->buffer[buffer].ndims; d++) {
         bool walks = true;
@@ -42,12 +39,12 @@ static int shared_axis(const struct work *w, const struct nest *n, const struct 
             const struct access *acc = r < 0 ? &st->dst : &st->read[r];
             if (acc->buffer == buffer) walks &= alone_in(p, acc, d, st->axes) == a;
         }
-        int x = alone_in(p, copy_access(w, f), d, copy->axes);
+        int x = alone_in(p, feed_access(w, f), d, copy->axes);
         if (!walks || x < 0 || p->axis[x].extent != p->axis[a].extent ||
             p->buffer[buffer].extent[d] != p->axis[a].extent)
             continue;
         for (int k = 0; k < p->buffer[buffer].ndims; k++)
-            if (k != d && access_coef(p, copy_access(w, f), k, x)) return -1;
+            if (k != d && access_coef(p, feed_access(w, f), k, x)) return -1;
         *dim = d;
         return x;
     }
@@ -65,24 +62,24 @@ static int deepest(const struct work *w, const struct nest *n, const struct feed
         if (o->where == IN_IMM || (o->read < 0 && !o->writes)) continue;
         bool uses = f->after ? o->writes
                              : o->read >= 0 && w->p->stmt[t->stmt].read[o->read].buffer ==
-                                                   copy_access(w, f)->buffer;
+                                                   feed_access(w, f)->buffer;
         if (!uses) continue;
         if (o->in.n || o->out.n) return 0;
         if (o->where == IN_LOCAL && p->hold[i].depth < most) most = p->hold[i].depth;
     }
-    while (d < most && !loop_unrolled(w, n, p, d) && shared_axis(w, n, f, d, &dim) >= 0) d++;
+    while (d < most && !loop_unrolled(w, n, p, d) && feed_axis(w, n, f, d, &dim) >= 0) d++;
     return d;
 }
 
 static double tile_bytes(const struct work *w, const struct nest *n, const struct feed *f,
                          int depth) {
-    const struct buffer *b = &w->p->buffer[copy_access(w, f)->buffer];
+    const struct buffer *b = &w->p->buffer[feed_access(w, f)->buffer];
     double elements = (double)b->elements;
     int dim;
     uint64_t seen = 0;
     for (int i = 0; i < depth; i++) {
         int a = n->plan.loop[i].axis;
-        if (seen >> a & 1 || shared_axis(w, n, f, i, &dim) < 0) continue;
+        if (seen >> a & 1 || feed_axis(w, n, f, i, &dim) < 0) continue;
         seen |= UINT64_C(1) << a;
         elements *= (double)plan_tile(w, &n->plan, a, depth) / (double)b->extent[dim];
     }
@@ -116,7 +113,7 @@ static bool only_theirs(const struct work *w, const struct nest *n, int copy, in
 
 /* Between the copy's place and the nest's nobody minds; the buffer is of these two alone. */
 static bool may_join(const struct work *w, const struct nest *n, const struct feed *f) {
-    int buffer = copy_access(w, f)->buffer,
+    int buffer = feed_access(w, f)->buffer,
         other = f->after ? w->p->stmt[f->stmt].dst.buffer : w->p->stmt[f->stmt].read[0].buffer;
     bool between = false, found = false;
     if (w->p->buffer[buffer].role != ROLE_TEMP || other == buffer ||
@@ -170,7 +167,7 @@ static double cache_room(const struct work *w, int level) {
 
 /* The home holds one tile of the copy: blocks that come again lie where the last ones were. */
 static void fold_home(struct work *w, const struct nest *n, const struct feed *f) {
-    int buffer = copy_access(w, f)->buffer, dim;
+    int buffer = feed_access(w, f)->buffer, dim;
     struct home *h = &w->home[buffer];
     const struct buffer *b = &w->p->buffer[buffer];
     for (int i = 0; i < f->depth; i++) {
@@ -179,7 +176,7 @@ static void fold_home(struct work *w, const struct nest *n, const struct feed *f
     }
     h->fold = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->fold);
     for (int i = 0; i < f->depth; i++) {
-        shared_axis(w, n, f, i, &dim);
+        feed_axis(w, n, f, i, &dim);
         h->fold[dim] = plan_tile(w, &n->plan, n->plan.loop[i].axis, f->depth);
     }
     for (int d = b->ndims - 1; d >= 0 && !h->packed; d--) h->at[h->n++] = (struct coord){d, 1, 0};
@@ -190,7 +187,7 @@ static void fold_home(struct work *w, const struct nest *n, const struct feed *f
 static void feed_ask(struct work *w, struct nest *n, struct feed f) {
     int most = deepest(w, n, &f);
     double near = cache_room(w, 0) / 2, far = cache_room(w, 1);
-    const struct buffer *b = &w->p->buffer[copy_access(w, &f)->buffer];
+    const struct buffer *b = &w->p->buffer[feed_access(w, &f)->buffer];
     if (most < 1 || n->nfeeds == MAX_FEEDS ||
         (double)b->elements * (double)type_size(b->type) <= near)
         return;
@@ -256,42 +253,4 @@ bool feeds_have(const struct work *w, int stmt) {
         for (int k = 0; k < w->nest[i].nfeeds; k++)
             if (w->nest[i].feed[k].stmt == stmt) return true;
     return false;
-}
-
-static void emit_one(struct emitter *e, struct nodes *out, const struct feed *f) {
-    struct work *w = e->w;
-    struct arena *a = &w->s->arena;
-    struct fallback_node *node = arena_alloc(a, sizeof *node);
-    struct home *h = &w->home[copy_access(w, f)->buffer];
-    int dim;
-    node->fallback = w->fallback;
-    node->stmt = f->stmt;
-    node->lo = arena_array(a, (size_t)w->p->naxes, sizeof *node->lo);
-    node->hi = arena_array(a, (size_t)w->p->naxes, sizeof *node->hi);
-    for (int i = 0; i < f->depth; i++) {
-        int axis = e->nest->plan.loop[i].axis, x = shared_axis(w, e->nest, f, i, &dim);
-        node->lo[x] = val_sx(a, e->lo[axis]);
-        node->hi[x] = val_sx(a, val_add(a, e->lo[axis], e->size[axis]));
-        if (h->fold) h->lo[dim] = e->lo[axis];
-    }
-    nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = node});
-}
-
-/* Where a result's home is folded, its tile begins here too. */
-static void begin_tile(struct emitter *e, const struct feed *f) {
-    struct home *h = &e->w->home[copy_access(e->w, f)->buffer];
-    int dim;
-    for (int i = 0; i < f->depth && h->fold; i++) {
-        shared_axis(e->w, e->nest, f, i, &dim);
-        h->lo[dim] = e->lo[e->nest->plan.loop[i].axis];
-    }
-}
-
-void feeds_emit(struct emitter *e, struct nodes *out, int depth, bool after) {
-    for (int k = 0; k < e->nest->nfeeds; k++) {
-        const struct feed *f = &e->nest->feed[k];
-        if (f->depth != depth) continue;
-        if (!after) begin_tile(e, f);
-        if (f->after == after) emit_one(e, out, f);
-    }
 }

@@ -1,55 +1,15 @@
-/* The best plans of a nest, each emitted alone and simulated (timing only) by whom the caller names
- * (SCHEDULING §2): the model is a few percent off where queues and buses are equally loaded. Only
- * where queues run in program order, and as many as the nest's size allows: the longer it runs,
- * the better the model. */
-#include "scheduler/emit/emit_int.h"
+/* The driver says how long the nest takes with each of the best plans (work.time; SCHEDULING §2):
+ * the model is a few percent off where queues and buses are equally loaded. Asked only where queues
+ * run in program order, and of as many plans as the nest's size allows: the longer it runs, the
+ * better the model. */
 #include "scheduler/plan/search_int.h"
 #include <math.h>
-#include <string.h>
 
-enum { ITERATIONS = 12000, SPARED = 4, FEW = 3, STEPS = 100000 };
+enum { ITERATIONS = 12000, SPARED = 4, FEW = 3 };
 
 static bool can_simulate(const struct work *w, const struct nest *n) {
     return w->options && w->options->simulate && n->partner < 0 && !n->nprefix &&
            !w->m->queue[w->task[n->core].needle->in->queue].data_order;
-}
-
-static struct work work_alone(const struct work *w, struct arena *scratch, struct diags *diags) {
-    struct work alone = *w;
-    alone.arena = scratch;
-    alone.diags = diags;
-    alone.copies = alone.copies_kept = NULL;
-    alone.uses = uses_new(scratch);
-    alone.cap_buffers = alone.cap_homes = alone.cap_stmts = alone.cap_tasks_of = 0;
-    alone.cap_prepare = alone.cap_order = 0;
-    alone.s = schedule_new(alone.m);
-    alone.s->program = alone.p = program_copy(w->p);
-    alone.home = arena_copy(scratch, w->home, sizeof *alone.home * (size_t)alone.p->nbuffers);
-    alone.nest = arena_copy(scratch, w->nest, sizeof *alone.nest * (size_t)alone.nnests);
-    return alone;
-}
-
-static double simulated(const struct work *w, const struct moves *moves, int nest,
-                        const struct plan *p) {
-    struct arena scratch;
-    struct diags diags;
-    struct nodes list = {0};
-    arena_init(&scratch);
-    diags_init(&diags);
-    struct work alone = work_alone(w, &scratch, &diags);
-    double cycles = -1;
-    alone.nest[nest].plan = *p;
-    alone.nest[nest].plan.tiling = NULL;
-    if (homes_place(&alone) && recur_primed(&alone, moves, &alone.nest[nest]) &&
-        emit_nest(&alone, moves, nest, &list)) {
-        nodes_fold(&alone, &list);
-        alone.s->run = (struct section){list.at, list.n};
-        cycles = w->options->simulate(alone.s, STEPS);
-    }
-    schedule_free(alone.s);
-    diags_free(&diags);
-    arena_free(&scratch);
-    return cycles;
 }
 
 static double entries(const struct work *w, const struct nest *n, const struct plan *p) {
@@ -59,7 +19,7 @@ static double entries(const struct work *w, const struct nest *n, const struct p
 double plan_simulated(struct work *w, const struct moves *moves, int nest, const struct plan *p) {
     double most = (double)ITERATIONS / w->nnests;
     if (!can_simulate(w, &w->nest[nest]) || entries(w, &w->nest[nest], p) > most) return -1;
-    return simulated(w, moves, nest, p);
+    return w->time(w, moves, nest, p);
 }
 
 /* How many of them the bound on iterations walked allows: all of short nests, where each cycle
@@ -81,7 +41,7 @@ void finalists_simulate(struct search *s) {
         struct point *q = &s->final[i];
         struct plan p;
         point_plan(s, q, &p);
-        q->simulated = simulated(s->w, s->moves, s->nest, &p);
+        q->simulated = s->w->time(s->w, s->moves, s->nest, &p);
         if (q->simulated <= 0) return;
         q->cost *= q->simulated / p.predicted;
         if (q->cost < least) least = q->cost;

@@ -1,7 +1,6 @@
 /* Instructions that change a reduction's result where it lies, tile by tile, between the sums and
  * the move that finishes them: a residual that is added, a shift. Their loops are the machine's;
  * what they read beside comes by a starting move (begin.c). */
-#include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/price_int.h"
 #include <math.h>
 #include <string.h>
@@ -128,7 +127,7 @@ void follow_drop(struct work *w, struct task *t, const char *why) {
     for (int i = 0; i < n; i++) task_demote(w, t->after[i], why);
 }
 
-static bool is_side(const struct opnd *o) {
+bool follow_side(const struct opnd *o) {
     return o->where == IN_LOCAL && !o->writes;
 }
 
@@ -157,7 +156,7 @@ int64_t follow_bytes(struct work *w, const struct plan *p, const struct task *co
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             struct region r;
-            if (!is_side(o)) continue;
+            if (!follow_side(o)) continue;
             plan_region(w, p, t, &w->p->stmt[t->stmt].read[o->read], &o->geom, depth, &r);
             bytes += slot_bytes(w, o, &r);
         }
@@ -180,69 +179,13 @@ bool follow_price(struct pricing *c, const struct task *core, const struct hold 
         charge(c, t->needle->in, 1, trips * overhead + ceil(points) * interval, 0);
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
-            if (!is_side(o)) continue;
+            if (!follow_side(o)) continue;
             struct copy f =
                 copy_price(w, c->moves, c->plan, t, o, &st->read[o->read], true, h->depth, 0);
             if (!f.in) return false;
             charge(c, f.in, trips, f.cycles, 0);
             c->bubble += trips * f.issues * (f.in->blocking ? f.latency : 0);
         }
-    }
-    return true;
-}
-
-/* ---- the tree ---- */
-
-void follow_place(struct emitter *e, int64_t *at) {
-    struct work *w = e->w;
-    int depth = 0;
-    for (int i = 0; i < e->t->nops; i++)
-        if (e->t->op[i].writes) depth = e->nest->plan.hold[i].depth;
-    for (int i = 0; i < e->t->nafter; i++) {
-        const struct task *t = &w->task[e->t->after[i]];
-        for (int k = 0; k < t->nops; k++) {
-            const struct opnd *o = &t->op[k];
-            struct region r;
-            if (!is_side(o)) continue;
-            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
-            plan_region(w, &e->nest->plan, t, acc, &o->geom, depth, &r);
-            e->own[i][k].slots = 1;
-            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align, &at[o->memory],
-                                           slot_bytes(w, o, &r), 1);
-        }
-    }
-}
-
-static bool issues(struct emitter *e, struct nodes *out, int arg) {
-    struct held *held[MAX_OPERANDS] = {0};
-    int i = arg / MAX_AXES, k = arg % MAX_AXES, axis[MAX_AXES];
-    const struct task *t = &e->w->task[e->t->after[i]];
-    int n = result_axes(e->w, t->stmt, axis);
-    if (k < n) {
-        int64_t grain = 1;
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == axis[k]) grain = t->needle->hi[x];
-        return emit_loop(e, out, axis[k], grain, false, false, issues, arg + 1);
-    }
-    for (int o = 0; o < t->nops; o++) held[o] = t->op[o].writes ? e->made[0].held : &e->own[i][o];
-    emit_issue(e, out, t, held);
-    return true;
-}
-
-bool follow_emit(struct emitter *e, struct nodes *out) {
-    struct work *w = e->w;
-    for (int i = 0; i < e->t->nafter; i++) {
-        const struct task *t = &w->task[e->t->after[i]];
-        for (int k = 0; k < t->nops; k++) {
-            const struct opnd *o = &t->op[k];
-            struct held *h = &e->own[i][k];
-            if (!is_side(o)) continue;
-            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
-            region_here(e, t, o, acc, &h->whole);
-            h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
-            if (!emit_begin(w, e->moves, out, acc->buffer, o, h)) return false;
-        }
-        if (!issues(e, out, i * MAX_AXES)) return false;
     }
     return true;
 }

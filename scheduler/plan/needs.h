@@ -3,7 +3,7 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_NEEDS_H
 #define ISAMAP_SCHEDULER_PLAN_NEEDS_H
 
-#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/work.h"
 
 /* needs_plan.c: states of a memory that lose its content when they change */
 /* Sizes of reductions that decide such a state of the result's memory: all their tiles are equal.
@@ -16,21 +16,20 @@ bool needs_exact(const struct work *, const struct instr *, int operand);
 bool needs_keep(const struct work *, const struct nest *, const struct plan *);
 
 /* needs.c */
+enum { MAX_FIELDS = 16 }; /* of a state that is needed */
+int need_operand(const struct instr *, const struct need *); /* whose word has the state; -1 */
+/* A configure that sets this state alone, and that syncs order with the queue; -1. */
+int state_setter(const struct machine *, int state, int queue);
 const char *needs_why(const struct machine *, const struct instr *); /* its states cannot be set */
 int remain_first(const struct machine *, int again); /* the instruction that leaves an operand where
                                                         `again` takes it; -1 */
 int remain_again(const struct machine *, int first, int *operand);
-/* Cycles that a plan spares where the operand is taken from the unit. */
+/* remain.c: cycles that a plan spares where the operand is taken from the unit. */
 double remain_saving(const struct work *, const struct task *, const struct plan *, double issues);
 double configure_cycles(const struct machine *, int configure); /* that its queue is busy */
 
 /* banks.c: addresses of the core's holds, of so many bytes each, where rules keep operands in different banks; -1
  * for those that may stand anywhere. False: no room. */
 bool banks_plan(const struct work *, const struct nest *, const int64_t *bytes, int64_t *address);
-
-/* configure.c: states are set where they must change. Reports and returns false. */
-bool configures_place(struct work *, struct nodes *prepare, struct nodes *run);
-/* remain.c: operands that stay in a unit are taken from there. */
-void remains_place(struct work *, struct nodes *run);
 
 #endif

@@ -135,6 +135,11 @@ void plan_arrange(const struct work *, const struct nest *, struct plan *);
 double plan_entries(const struct work *, const struct nest *, const struct plan *, double issues);
 /* Loops inside all holds that plan_arrange leaves to the program, reductions all; at most 2, outermost first. */
 int plan_plain(const struct work *, const struct nest *, const struct plan *, int *axis);
+/* feeds.c */
+const struct access *feed_access(const struct work *, const struct feed *); /* of the nest's buffer */
+/* The copy's axis that walks with loop i of the nest, and in which dimension; -1: none does. */
+int feed_axis(const struct work *, const struct nest *, const struct feed *, int i, int *dim);
+
 /* parts.c */
 /* Do the tiles of the loops in [from, to) along an axis cut the operand's copy in pieces that share nothing? */
 bool cut_axis(const struct work *, const struct plan *, const struct task *, const struct opnd *,

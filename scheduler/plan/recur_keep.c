@@ -1,12 +1,11 @@
 /* Copies that stay over all steps of a recurrence: filled once before it, where they fit beside
  * what each step needs (DESIGN §5, "prime"). */
-#include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/plan_int.h"
 #include <string.h>
 
 enum { STREAM_SHARE = 8 }; /* of a memory, for copies that pass where a part stays */
 
-static int outermost(const struct work *w, const struct nest *n) {
+int recur_outermost(const struct work *w, const struct nest *n) {
     int k = w->p->stmt[n->first].scope - 1;
     while (k >= 0 && w->scope[k].parent >= 0) k = w->scope[k].parent;
     return k;
@@ -23,10 +22,9 @@ void part_close(struct work *w, const struct nest *n, int64_t extent) {
     w->p->axis[n->part_axis].extent = extent;
 }
 
-/* Bytes of the whole operand; 0: it changes from step to step, or cannot stay. */
-static int64_t whole_bytes(struct work *w, const struct nest *n, int i) {
+int64_t recur_bytes(struct work *w, const struct nest *n, int i) {
     const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
-    if (!t || outermost(w, n) < 0) return 0;
+    if (!t || recur_outermost(w, n) < 0) return 0;
     const struct opnd *o = &t->op[i];
     if (o->where != IN_LOCAL || o->read < 0 || o->writes || o->in.n > 0 ||
         graph_is_static(w->m, o->memory) || w->m->memory[o->memory].size < 0)
@@ -58,7 +56,8 @@ static int64_t least_room(struct work *w, const struct nest *n, int memory) {
 static bool fits(struct work *w, int scope, int memory, int64_t kept) {
     int64_t most = 0;
     for (int k = 0; k < w->nnests; k++) {
-        int64_t room = outermost(w, &w->nest[k]) == scope ? least_room(w, &w->nest[k], memory) : 0;
+        int64_t room =
+            recur_outermost(w, &w->nest[k]) == scope ? least_room(w, &w->nest[k], memory) : 0;
         if (room > most) most = room;
     }
     return kept + most <= graph_capacity(w->m, memory);
@@ -75,7 +74,7 @@ static double fill_cycles(struct work *w, const struct moves *moves, const struc
 }
 
 static bool has_room(struct work *w, struct nest *n, int i, int64_t bytes) {
-    int scope = outermost(w, n), m = w->task[n->core].op[i].memory;
+    int scope = recur_outermost(w, n), m = w->task[n->core].op[i].memory;
     uint32_t before = n->kept;
     if (!n->part_n) n->kept |= UINT32_C(1) << i;
     bool room = fits(w, scope, m, w->kept_bytes[scope][m] + bytes);
@@ -85,7 +84,7 @@ static bool has_room(struct work *w, struct nest *n, int i, int64_t bytes) {
 
 static void keep(struct work *w, struct nest *n, int i, int64_t bytes) {
     n->kept |= UINT32_C(1) << i;
-    w->kept_bytes[outermost(w, n)][w->task[n->core].op[i].memory] += bytes;
+    w->kept_bytes[recur_outermost(w, n)][w->task[n->core].op[i].memory] += bytes;
 }
 
 /* What every task's needle takes along the axis at once; 0: they do not agree. */
@@ -127,7 +126,7 @@ static int64_t part_extent(struct work *w, const struct nest *n, int i, int axis
     part.part_axis = axis;
     for (int64_t k = units - 1; k > 0; k--) {
         part.part_n = k * unit;
-        *bytes = whole_bytes(w, &part, i);
+        *bytes = recur_bytes(w, &part, i);
         if (has_room(w, &part, i, *bytes + graph_capacity(w->m, m) / STREAM_SHARE))
             return part.part_n;
     }
@@ -160,7 +159,7 @@ static void split(struct work *w, struct nest *n, int i, int axis, int64_t exten
 /* A part stays where the whole does not fit. */
 static void ask(struct work *w, const struct moves *moves, struct nest *n, int i, int64_t bytes) {
     double cycles = fill_cycles(w, moves, n, i);
-    int64_t steps = w->p->axis[w->scope[outermost(w, n)].axis].extent, some;
+    int64_t steps = w->p->axis[w->scope[recur_outermost(w, n)].axis].extent, some;
     double once = cycles / (double)(steps > 2 ? steps : 2); /* one step is planned as many are */
     if (has_room(w, n, i, bytes)) {
         if (agrees(w, n, i, "stays", cycles, once)) keep(w, n, i, bytes);
@@ -175,12 +174,12 @@ static void ask(struct work *w, const struct moves *moves, struct nest *n, int i
 
 /* The rest of each memory is the nest's. */
 static void reserve(struct work *w, struct nest *n) {
-    int scope = outermost(w, n);
+    int scope = recur_outermost(w, n);
     for (int m = 0; scope >= 0 && m < w->m->nmemories; m++) {
         n->reserved[m] = w->kept_bytes[scope][m];
         for (int i = 0; n->kept && i < w->task[n->core].nops; i++)
             if ((n->kept >> i & 1) && w->task[n->core].op[i].memory == m)
-                n->reserved[m] -= whole_bytes(w, n, i);
+                n->reserved[m] -= recur_bytes(w, n, i);
     }
 }
 
@@ -194,7 +193,7 @@ void recur_keep(struct work *w, const struct moves *moves) {
         int64_t most = 0;
         for (int k = 0; k < w->nnests && w->nscopes; k++)
             for (int i = 0; w->nest[k].core >= 0 && i < w->task[w->nest[k].core].nops; i++) {
-                int64_t bytes = w->nest[k].asked >> i & 1 ? 0 : whole_bytes(w, &w->nest[k], i);
+                int64_t bytes = w->nest[k].asked >> i & 1 ? 0 : recur_bytes(w, &w->nest[k], i);
                 if (bytes <= most) continue;
                 most = bytes;
                 best = &w->nest[k];
@@ -214,46 +213,7 @@ bool recur_release(struct work *w) {
     return any;
 }
 
-static bool prime_nest(struct work *w, const struct moves *moves, struct nest *n, int64_t *at,
-                       struct nodes *out) {
-    struct emitter *e = arena_alloc(w->arena, sizeof *e);
-    *e = (struct emitter){.w = w, .moves = moves, .nest = n, .t = &w->task[n->core]};
-    int64_t extent = part_open(w, n);
-    for (int a = 0; a < w->p->naxes; a++) {
-        e->lo[a] = val_const(0);
-        e->size[a] = val_const(w->p->axis[a].extent);
-    }
-    part_close(w, n, extent);
-    if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
-    n->stay = arena_array(w->arena, MAX_OPERANDS, sizeof *n->stay);
-    for (int i = 0; i < e->t->nops; i++) {
-        const struct opnd *o = &e->t->op[i];
-        if (!(n->kept >> i & 1)) continue;
-        const struct access *acc = task_access(w, e->t, o, false);
-        n->stay[i] = (struct held){.slots = 1};
-        n->stay[i].place =
-            add_place(w, acc->buffer, o->memory, o->align, &at[o->memory], whole_bytes(w, n, i), 1);
-        if (!hold_fill(e, out, e->t, o, acc, &n->stay[i])) return false;
-    }
-    return true;
-}
-
-bool recur_prime(struct work *w, const struct moves *moves, int scope, struct nodes *out) {
-    int64_t at[MAX_MEMORIES] = {0};
-    for (int k = 0; k < w->nnests; k++) {
-        struct nest *n = &w->nest[k];
-        if (n->kept && outermost(w, n) == scope && !prime_nest(w, moves, n, at, out)) return false;
-    }
-    return true;
-}
-
-bool recur_primed(struct work *w, const struct moves *moves, struct nest *n) {
-    int64_t at[MAX_MEMORIES] = {0};
-    struct nodes none = {0};
-    return !n->kept || prime_nest(w, moves, n, at, &none);
-}
-
 void recur_start(const struct work *w, const struct nest *n, int64_t *at) {
-    int scope = outermost(w, n);
+    int scope = recur_outermost(w, n);
     for (int m = 0; scope >= 0 && m < w->m->nmemories; m++) at[m] = w->kept_bytes[scope][m];
 }

@@ -1,4 +1,5 @@
-/* Which statements access a buffer. Made anew when one was asked for after a change. */
+/* Which statements access a buffer, which axes walk a result. The list of accesses is made anew
+ * when one is asked for after a change. */
 #include "scheduler/plan/work.h"
 #include <string.h>
 
@@ -56,4 +57,31 @@ const int *buffer_uses(const struct work *w, int buffer, int *n) {
     if (u->made_at != w->changes + 1) make(w, u);
     *n = u->first[buffer + 1] - u->first[buffer];
     return u->stmt + u->first[buffer];
+}
+
+bool buffer_prepared(const struct work *w, int buffer) {
+    bool any = w->p->buffer[buffer].role == ROLE_CONST;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i];
+        if (w->p->stmt[s].dst.buffer != buffer) continue;
+        if (!w->in_prepare[s]) return false;
+        any = true;
+    }
+    return any;
+}
+
+/* Program axes of a statement's result, outermost dimension first. */
+int result_axes(const struct work *w, int stmt, int *axis) {
+    const struct stmt *st = &w->p->stmt[stmt];
+    int n = 0;
+    uint64_t seen = 0;
+    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++)
+        for (int a = 0; a < w->p->naxes; a++)
+            if ((st->axes >> a & 1) && access_coef(w->p, &st->dst, d, a) && !(seen >> a & 1)) {
+                seen |= UINT64_C(1) << a;
+                axis[n++] = a;
+            }
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((st->axes >> a & 1) && !(seen >> a & 1)) axis[n++] = a;
+    return n;
 }

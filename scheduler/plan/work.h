@@ -25,7 +25,6 @@ enum {
 };
 
 struct work;
-struct held;
 struct moves;
 struct region;
 struct slot;
@@ -34,6 +33,9 @@ struct copies;
 /* uses.c: statements of the order that access a buffer. */
 struct uses *uses_new(struct arena *);
 const int *buffer_uses(const struct work *, int buffer, int *n);
+bool buffer_prepared(const struct work *, int buffer); /* a constant, or copies of constants */
+int result_axes(const struct work *, int stmt,
+                int *axis); /* program axes of a result, outermost dimension first */
 
 /* ---- values: numbers that may depend on loop variables ---- */
 struct val {
@@ -249,9 +251,6 @@ void task_demote(struct work *, int task, const char *why); /* the fallback runs
 /* A schedule cannot be made with this statement as it is mapped. True: it can be mapped otherwise, and this cover is given up; stmt may be -1. */
 bool task_refuse(struct work *, int stmt, const char *why);
 
-/* scheduler.c */
-bool buffer_prepared(const struct work *, int buffer); /* a constant, or copies of constants */
-
 /* layouts.c */
 /* Does what the buffer's home holds beyond its elements not count where a reduction runs into it? */
 bool padding_neutral(const struct work *, const struct task *, const struct opnd *, int buffer);
@@ -317,7 +316,6 @@ struct nest {
     int64_t part_lo, part_n;
     int next_part;        /* the nest that does the rest; -1 */
     uint32_t kept, asked; /* operands of the core whose copies stay over all steps; considered */
-    struct held *stay;    /* [MAX_OPERANDS] where, once they are filled */
     bool is_grid; /* the prefix: tiles of the result, shared by instances of units */
     int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: the tile, the partner's holds */
     int64_t steps;                  /* plans that its search may evaluate; 0: the default */
@@ -363,6 +361,8 @@ struct work {
     struct copies *copies_kept; /* the room for them */
     int64_t capacity[MAX_MEMORIES];
     uint64_t counts[MAX_QUEUES]; /* users for whom the syncs with the queue count tokens (counts_tokens) */
+    /* The driver's answer: cycles of the nest alone with this plan, on the clock; negative: not known. */
+    double (*time)(const struct work *, const struct moves *, int nest, const struct plan *);
     struct joined *joined; /* statements that one instruction executes (join.c) */
 };
 
@@ -390,6 +390,9 @@ int recur_copy_scope(const struct work *, int stmt, const struct access *);
 int recur_copy_after(const struct work *, int stmt, int scope);
 /* recur_keep.c: which copies stay over all steps (a question to the approach). */
 void recur_keep(struct work *, const struct moves *);
+int recur_outermost(const struct work *, const struct nest *); /* recurrence around it; -1 */
+/* Bytes of operand i of the core, whole; 0: it changes from step to step, or cannot stay. */
+int64_t recur_bytes(struct work *, const struct nest *, int i);
 bool recur_release(struct work *); /* nothing stays from now on; false: nothing did */
 /* The axis of a nest that does a part of it is as long as the part, until the other call. */
 int64_t part_open(struct work *, const struct nest *);
@@ -512,6 +515,7 @@ int follow_core(struct work *, int buffer, int reader, int *chain, int *n);
 void follow_keep(struct work *, int core, const int *chain, int n);
 void follow_drop(struct work *, struct task *, const char *why);
 const char *follow_check(struct work *, struct task *core, bool *changed); /* layouts; why not */
+bool follow_side(const struct opnd *); /* an operand beside the result, which it changes */
 int64_t follow_bytes(struct work *, const struct plan *, const struct task *core, int depth);
 /* Of `by` (1 + move; 0: none) if it fits, the cheapest otherwise: a move between two memories (a cache counts as its backing memory) that copies the
  * box. */
@@ -574,16 +578,8 @@ bool near_alone(const struct search *);  /* the best is hardly slower than the i
 void nest_decide(struct search *); /* asks; the nest has its plan then */
 bool nest_plan(struct work *, const struct moves *, int nest);
 
-/* number.c */
-void statements_number(struct work *); /* at the very end: nothing of the work knows the new ones */
-
 /* share.c */
 void unit_ask(struct work *, int nest); /* the nest is planned */
-
-/* emit.c */
-int result_axes(const struct work *, int stmt,
-                int *axis); /* program axes of a result, outermost dimension first */
-bool schedule_emit(struct work *, const struct moves *);
 
 /* ---- transfers: part of a buffer between its home and a slot ---- */
 struct region { /* of a buffer: per dimension the first index (may lie before 0) and how many */

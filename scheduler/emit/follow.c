@@ -1,0 +1,57 @@
+/* Instructions that change a reduction's result where it lies (plan/follow.c), in the tree. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/plan_int.h"
+
+void follow_place(struct emitter *e, int64_t *at) {
+    struct work *w = e->w;
+    int depth = 0;
+    for (int i = 0; i < e->t->nops; i++)
+        if (e->t->op[i].writes) depth = e->nest->plan.hold[i].depth;
+    for (int i = 0; i < e->t->nafter; i++) {
+        const struct task *t = &w->task[e->t->after[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct region r;
+            if (!follow_side(o)) continue;
+            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+            plan_region(w, &e->nest->plan, t, acc, &o->geom, depth, &r);
+            e->own[i][k].slots = 1;
+            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align, &at[o->memory],
+                                           slot_bytes(w, o, &r), 1);
+        }
+    }
+}
+
+static bool issues(struct emitter *e, struct nodes *out, int arg) {
+    struct held *held[MAX_OPERANDS] = {0};
+    int i = arg / MAX_AXES, k = arg % MAX_AXES, axis[MAX_AXES];
+    const struct task *t = &e->w->task[e->t->after[i]];
+    int n = result_axes(e->w, t->stmt, axis);
+    if (k < n) {
+        int64_t grain = 1;
+        for (int x = 0; x < t->needle->nx; x++)
+            if (t->axis[x] == axis[k]) grain = t->needle->hi[x];
+        return emit_loop(e, out, axis[k], grain, false, false, issues, arg + 1);
+    }
+    for (int o = 0; o < t->nops; o++) held[o] = t->op[o].writes ? e->made[0].held : &e->own[i][o];
+    emit_issue(e, out, t, held);
+    return true;
+}
+
+bool follow_emit(struct emitter *e, struct nodes *out) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->t->nafter; i++) {
+        const struct task *t = &w->task[e->t->after[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct held *h = &e->own[i][k];
+            if (!follow_side(o)) continue;
+            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+            region_here(e, t, o, acc, &h->whole);
+            h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
+            if (!emit_begin(w, e->moves, out, acc->buffer, o, h)) return false;
+        }
+        if (!issues(e, out, i * MAX_AXES)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,38 @@
+/* The driver's answer to the planner's question how long a nest takes with a plan: the nest is
+ * emitted alone and walked by the simulator's timing (SCHEDULING §2). */
+#include "scheduler/emit/emit.h"
+#include "scheduler/finalists.h"
+
+enum { STEPS = 100000 };
+
+static struct work work_alone(const struct work *w, struct arena *scratch, struct diags *diags) {
+    struct work alone = *w;
+    alone.arena = scratch;
+    alone.diags = diags;
+    alone.copies = alone.copies_kept = NULL;
+    alone.uses = uses_new(scratch);
+    alone.cap_buffers = alone.cap_homes = alone.cap_stmts = alone.cap_tasks_of = 0;
+    alone.cap_prepare = alone.cap_order = 0;
+    alone.s = schedule_new(alone.m);
+    alone.s->program = alone.p = program_copy(w->p);
+    alone.home = arena_copy(scratch, w->home, sizeof *alone.home * (size_t)alone.p->nbuffers);
+    alone.nest = arena_copy(scratch, w->nest, sizeof *alone.nest * (size_t)alone.nnests);
+    return alone;
+}
+
+double nest_time(const struct work *w, const struct moves *moves, int nest, const struct plan *p) {
+    struct arena scratch;
+    struct diags diags;
+    arena_init(&scratch);
+    diags_init(&diags);
+    struct work alone = work_alone(w, &scratch, &diags);
+    double cycles = -1;
+    alone.nest[nest].plan = *p;
+    alone.nest[nest].plan.tiling = NULL;
+    if (homes_place(&alone) && schedule_emit_nest(&alone, moves, nest))
+        cycles = w->options->simulate(alone.s, STEPS);
+    schedule_free(alone.s);
+    diags_free(&diags);
+    arena_free(&scratch);
+    return cycles;
+}

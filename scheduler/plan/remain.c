@@ -1,0 +1,25 @@
+/* What a plan saves where an instruction takes an operand that another one left in the unit
+ * (emit/remain.c places them). */
+#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/needs.h"
+
+static const double LESS_READ = 0.002; /* what it counts that an operand is not read again */
+
+double remain_saving(const struct work *w, const struct task *t, const struct plan *p,
+                     double issues) {
+    const struct needle *nd = t->needle;
+    int64_t size[MAX_SIZES];
+    double first, again;
+    if (nd->again < 0 || t->op[nd->remaining].read < 0) return 0;
+    const struct access *acc = &w->p->stmt[t->stmt].read[t->op[nd->remaining].read];
+    double loads = plan_trips(w, p, plan_normalise(w, p, acc, p->nloops));
+    for (int i = 0; i < nd->in->nranged; i++) size[i] = nd->size[i];
+    for (int x = 0; x < nd->nx; x++)
+        if (nd->ranged[x] >= 0)
+            size[nd->ranged[x]] =
+                t->axis[x] < 0 ? nd->lo[x] : plan_tile(w, p, t->axis[x], p->nloops);
+    instr_times(w->m, nd->in, nd->bound, size, NULL, &first, NULL);
+    instr_times(w->m, &w->m->instr[nd->again], nd->bound, size, NULL, &again, NULL);
+    double each = first - again + LESS_READ * first;
+    return issues > loads && each > 0 ? (issues - loads) * each : 0;
+}

@@ -236,7 +236,7 @@ static bool fallback_reads(struct sym *s, int stmt, const struct affine *point) 
     for (int r = 0; r < t->nreads; r++) {
         struct region need = {0};
         struct wanted_version want;
-        int home = schedule_home(s->v->s, t->read[r].buffer);
+        int home = s->v->home[t->read[r].buffer];
         if (home < 0) return sym_fail(s, "a buffer has no home");
         if (!index_forms(s, &t->read[r], point, index) ||
             !need_box(s, index, t->read[r].buffer, t->read[r].has_fill, &need) ||
@@ -258,7 +258,7 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     if (t->nwhere) return sym_fail(s, "statement %d has constraints", n->stmt);
     if (!fallback_points(s, n, point, &none)) return false;
     if (none) return true;
-    w.place = schedule_home(v->s, t->dst.buffer);
+    w.place = v->home[t->dst.buffer];
     if (w.place < 0) return sym_fail(s, "a buffer has no home");
     w.type = v->p->buffer[t->dst.buffer].type;
     if (!sym_layout(s, w.place) || !instances_executed(s, n->stmt, point) ||
@@ -343,7 +343,7 @@ bool box_end(struct sym *s) {
         struct region need = {0};
         struct wanted_version want;
         if (p->buffer[b].role != ROLE_OUT && p->buffer[b].role != ROLE_INOUT) continue;
-        int home = schedule_home(s->v->s, b);
+        int home = s->v->home[b];
         if (p->buffer[b].elements == 0) continue;
         if (home < 0) return sym_fail(s, "a buffer has no home");
         if (!whole_box(s, b, &need) || !version_wanted(s, p->nstmts, &need, &want) ||

@@ -101,7 +101,7 @@ void content_fallback(struct verify *v, const struct fallback_node *n, const int
     int qi = v->counting ? -1 : race_queue(v, f->queue, f->unit);
     int *home = memory_array((size_t)s->nreads + 1, sizeof *home);
     for (int r = 0; r <= s->nreads; r++)
-        home[r] = schedule_home(v->s, r < s->nreads ? s->read[r].buffer : s->dst.buffer);
+        home[r] = v->home[r < s->nreads ? s->read[r].buffer : s->dst.buffer];
     if (qi >= 0) race_begin(v, qi, &n->signals);
     fallback_box(v, n, &box, qi, home);
     if (qi >= 0) race_push(v, qi, &n->signals);
@@ -120,7 +120,7 @@ static bool page_written(const struct verify *v, int buffer, int64_t element) {
 
 static void check_output(struct verify *v, int buffer) {
     const struct buffer *b = &v->p->buffer[buffer];
-    int home = schedule_home(v->s, buffer);
+    int home = v->home[buffer];
     if (home < 0) {
         verify_error(v, "buffer '%s' has no home", b->name);
         return;

@@ -260,7 +260,7 @@ static bool fallback(struct order *o, const struct fallback_node *n) {
     int qi = race_queue(v, f->queue, f->unit);
     race_begin(v, qi, &n->signals);
     for (int r = 0; r <= s->nreads; r++) {
-        int home = schedule_home(v->s, r < s->nreads ? s->read[r].buffer : s->dst.buffer);
+        int home = v->home[r < s->nreads ? s->read[r].buffer : s->dst.buffer];
         if (home < 0) return order_fail(o, "a buffer has no home");
         touch_slot(o, qi, home, r == s->nreads);
     }

@@ -87,91 +87,8 @@ static bool check_place(struct verify *v, int number) {
         return place_error(v, p, "has too many elements to verify");
     if (p->keep == KEEP_LOCAL && p->table) return place_error(v, p, "has a table, but is no home");
     if (p->keep == KEEP_LOCAL) return true;
-    for (int k = 0; k < number; k++)
-        if (v->s->place[k].keep != KEEP_LOCAL && v->s->place[k].buffer == p->buffer)
-            return place_error(v, p, "is a second home of its buffer");
+    if (v->home[p->buffer] != number) return place_error(v, p, "is a second home of its buffer");
     return check_home(v, p, b);
-}
-
-/* ---- which places are used together ---- */
-static bool issue_uses(const struct issue_node *n, const struct instr *in, int place) {
-    for (int o = 0; o < in->noperands; o++)
-        if (n->arg[o].place == place) return true;
-    return false;
-}
-
-static bool stmt_uses(const struct program *p, int stmt, int buffer) {
-    if (p->stmt[stmt].dst.buffer == buffer) return true;
-    for (int r = 0; r < p->stmt[stmt].nreads; r++)
-        if (p->stmt[stmt].read[r].buffer == buffer) return true;
-    return false;
-}
-
-bool verify_node_uses(const struct schedule *s, const struct node *n, int place) {
-    switch (n->kind) {
-    case NODE_LOOP:
-        if (n->loop->table == place + 1) return true;
-        for (int k = 0; k < n->loop->nbody; k++)
-            if (verify_node_uses(s, &n->loop->body[k], place)) return true;
-        return false;
-    case NODE_ISSUE:
-        return issue_uses(n->issue, &s->machine->instr[n->issue->instr], place);
-    case NODE_FALLBACK:
-        return s->place[place].keep != KEEP_LOCAL &&
-               stmt_uses(s->program, n->fallback->stmt, s->place[place].buffer);
-    case NODE_ROTATE:
-    case NODE_SYNC:
-    case NODE_CONFIGURE:
-        break;
-    }
-    return false;
-}
-
-static void uses_of(const struct schedule *s, const struct node *node, int n, int place, int *first,
-                    int *last) {
-    *first = n;
-    *last = -1;
-    for (int k = 0; k < n; k++) {
-        if (!verify_node_uses(s, &node[k], place)) continue;
-        if (*last < 0) *first = k;
-        *last = k;
-    }
-}
-
-/* Do the uses of two places that share bytes interleave? One may begin where the other ends: an
- * instruction in place. */
-static bool interleave(const struct schedule *s, const struct node *node, int n, int p, int q) {
-    int first_p, last_p, first_q, last_q;
-    uses_of(s, node, n, p, &first_p, &last_p);
-    uses_of(s, node, n, q, &first_q, &last_q);
-    if (last_p < 0 || last_q < 0 || last_p < first_q || last_q < first_p) return false;
-    int shared = last_p == first_q ? last_p : last_q == first_p ? last_q : -1;
-    if (shared < 0) return true;
-    if (node[shared].kind != NODE_LOOP) return false;
-    return interleave(s, node[shared].loop->body, node[shared].loop->nbody, p, q);
-}
-
-static bool overlap(const struct place *p, const struct place *q) {
-    return p->memory == q->memory && p->address < q->address + q->bytes * q->slots &&
-           q->address < p->address + p->bytes * p->slots;
-}
-
-static bool check_overlaps(struct verify *v) {
-    const struct schedule *s = v->s;
-    bool good = true;
-    for (int p = 0; p < s->nplaces; p++) {
-        for (int q = 0; q < p && !v->stop; q++) {
-            const struct place *a = &s->place[q], *b = &s->place[p];
-            if (!overlap(a, b) || !verify_step(v, 1)) continue;
-            bool lasting = a->keep < KEEP_WORKSPACE || b->keep < KEEP_WORKSPACE;
-            if (lasting || interleave(s, s->prepare.node, s->prepare.nnodes, p, q) ||
-                interleave(s, s->run.node, s->run.nnodes, p, q))
-                good = verify_error(
-                    v, "places '%s' and '%s' overlap in memory '%s' while both are in use", a->name,
-                    b->name, v->m->memory[a->memory].id);
-        }
-    }
-    return good;
 }
 
 /* ---- expressions ---- */
@@ -356,8 +273,7 @@ static bool check_fallback(struct scope *c, const struct fallback_node *n) {
     const struct stmt *s = &v->p->stmt[n->stmt];
     for (int r = -1; r < s->nreads; r++) {
         int b = r < 0 ? s->dst.buffer : s->read[r].buffer;
-        if (schedule_home(v->s, b) < 0)
-            return verify_error(v, "buffer '%s' has no home", v->p->buffer[b].name);
+        if (v->home[b] < 0) return verify_error(v, "buffer '%s' has no home", v->p->buffer[b].name);
     }
     return check_signals(c, v->m->fallback[n->fallback].queue, &n->signals);
 }
@@ -569,5 +485,5 @@ bool verify_structure(struct verify *v) {
     c.prepare = false;
     if (!check_nodes(&c, s->run.node, s->run.nnodes)) return false;
     v->node = NULL;
-    return sync_objects_fit(v) && check_pools(v) && check_overlaps(v);
+    return sync_objects_fit(v) && check_pools(v) && uses_check_overlaps(v);
 }

@@ -285,15 +285,11 @@ static void walk_nodes(struct verify *v, const struct node *node, int n) {
 }
 
 /* Homes with padding are zeroed before the first node that uses them. */
-static void zero_homes(struct verify *v, const struct section *c, int n) {
+static void zero_homes(struct verify *v, int n) {
     const struct schedule *s = v->s;
     for (int p = 0; p < s->nplaces; p++) {
-        if (s->place[p].keep != (v->prepare ? KEEP_PREPARED : KEEP_WORKSPACE) ||
-            !schedule_pads(s, p) || !verify_node_uses(s, &c->node[n], p))
-            continue;
-        bool before = false;
-        for (int k = 0; k < n; k++) before |= verify_node_uses(s, &c->node[k], p);
-        if (!before) tags_zero_place(v, p);
+        bool here = s->place[p].keep == (v->prepare ? KEEP_PREPARED : KEEP_WORKSPACE);
+        if (here && uses_first(v, v->prepare, p) == n && schedule_pads(s, p)) tags_zero_place(v, p);
     }
 }
 
@@ -302,7 +298,7 @@ static void walk_section(struct verify *v, const struct section *c, bool prepare
     state_forget(v);
     pages_free(&v->slots);
     for (int n = 0; n < c->nnodes && !v->stop; n++) {
-        if (!v->counting) zero_homes(v, c, n);
+        if (!v->counting) zero_homes(v, n);
         walk_nodes(v, &c->node[n], 1);
     }
     v->node = NULL;
@@ -310,19 +306,13 @@ static void walk_section(struct verify *v, const struct section *c, bool prepare
 }
 
 /* ---- tables ---- */
-static bool in_nodes(const struct schedule *s, const struct section *c, int place) {
-    for (int k = 0; k < c->nnodes; k++)
-        if (verify_node_uses(s, &c->node[k], place)) return true;
-    return false;
-}
-
 /* Copies of its elements are all there is of such a temporary. */
 static bool never_home(const struct verify *v, int buffer) {
-    int home = schedule_home(v->s, buffer);
+    int home = v->home[buffer];
     if (v->p->buffer[buffer].role != ROLE_TEMP || v->loose[buffer]) return false;
     for (int k = 0; k < v->written[buffer].n; k++)
         if (v->recurrence_of[v->order[v->written[buffer].at[k]]] >= 0) return false;
-    return home < 0 || (!in_nodes(v->s, &v->s->prepare, home) && !in_nodes(v->s, &v->s->run, home));
+    return home < 0 || (uses_first(v, true, home) < 0 && uses_first(v, false, home) < 0);
 }
 
 bool verify_fill_tables(struct verify *v) {
@@ -339,6 +329,7 @@ bool verify_fill_tables(struct verify *v) {
     v->loose = arena_array(a, nb + 1, sizeof *v->loose);
     v->may_repeat = arena_array(a, nb + 1, sizeof *v->may_repeat);
     v->repeats = arena_array(a, nb + 1, sizeof *v->repeats);
+    uses_tables(v);
     if (!steps_tables(v)) return false;
     for (size_t b = 0; b < nb; b++) v->may_repeat[b] = never_home(v, (int)b);
     for (size_t s = 0; s < ns; s++) {

@@ -166,6 +166,8 @@ struct verify {
     bool *loose_stmt;                  /* [nstmts] inside such a recurrence */
     struct recurrence *recurrence; int nrecurrences, recurrence_cap;
     int *recurrence_of;                /* [nstmts + 1] innermost; -1. The last: the end of the program */
+    int *home;                         /* [nbuffers] its home; -1 */
+    struct section_uses *uses[2];      /* of prepare, of run */
     int *order, norder, *position;     /* statements in program order; [nstmts + 1] place of each there */
     struct writer_list *written;       /* [nbuffers] */
     uint64_t *domain;                  /* [nstmts] axes whose values number the instances */
@@ -249,7 +251,11 @@ void state_remains_races(struct site *, int qi);
 
 /* structure.c: indices, sizes, places; everything that the walk relies on. */
 bool verify_structure(struct verify *);
-bool verify_node_uses(const struct schedule *, const struct node *, int place);
+
+/* uses.c */
+void uses_tables(struct verify *);                                  /* homes too */
+int uses_first(const struct verify *, bool prepare, int place);     /* index of the first node of that section that uses it; -1 */
+bool uses_check_overlaps(struct verify *);                          /* no two places share bytes while both are in use */
 
 /* cost.c */
 void limit_trips(struct verify *);                                  /* where a walk of so many would take long */

@@ -24,6 +24,8 @@ static struct place_in_file place(const struct node *n) {
     return (struct place_in_file){n->file, n->line};
 }
 
+static const double HIDDEN = 255.0 / 256; /* without an attribute */
+
 /* ---- collecting ---- */
 
 static void check_unreplaced(struct build *b, const struct node *n) {
@@ -172,6 +174,7 @@ static void build_unit(struct build *b, int i, const struct node *n, int parent)
     u->is_virtual = is_virtual && (*is_virtual == 't' || *is_virtual == '1');
     u->clock = build_number(b, n, "clock", parent < 0 ? 1e9 : b->m->unit[parent].clock);
     u->fetch = build_number(b, n, "fetch", parent < 0 ? 0 : b->m->unit[parent].fetch);
+    u->waking = build_number(b, n, "waking", 0);
     u->power = build_number(b, n, "power", 0);
     if (u->clock <= 0) {
         diag_line(b->diags, n->file, node_attr_line(n, "clock"), 0,
@@ -187,6 +190,7 @@ static void build_units(struct build *b, const struct node *root) {
     for (int i = 0; i < m->nunits; i++)
         build_unit(b, i, i ? b->found[KIND_UNIT][i].node : root, b->found[KIND_UNIT][i].unit);
     m->clock = m->unit[0].clock;
+    m->doorbell = build_number(b, root, "doorbell", 200);
 }
 
 static double build_share(struct build *b, const struct node *n, const char *attr,
@@ -258,6 +262,7 @@ static void build_queue(struct build *b, struct queue *q, const struct found *f)
     q->width = build_int(b, f->node, "width", 1, 1);
     q->data_order = order && *order == 'd';
     q->pick = build_number(b, f->node, "pick", q->data_order ? 1 : 0);
+    q->contention = build_number(b, f->node, "contention", 4);
     q->window = build_int(b, f->node, "window", -1, 1);
 }
 
@@ -374,6 +379,10 @@ static void build_fallback(struct build *b, struct fallback *k, const struct fou
     k->copy = build_number(b, f->node, "copy", -1);
     k->turn = build_number(b, f->node, "turn", -1);
     k->gather = build_number(b, f->node, "gather", -1);
+    k->enter = build_number(b, f->node, "enter", 20);
+    k->divide = build_number(b, f->node, "divide", 6);
+    k->function = build_number(b, f->node, "function", 20);
+    if (k == b->m->fallback) b->m->copies_hidden = build_share(b, f->node, "hidden", HIDDEN);
     if (k->language == LANGUAGE_BITS)
         diag_line(b->diags, f->node->file, f->node->line, 0,
                   "a fallback as 'bits', expected llvm, c or cuda");
@@ -395,6 +404,17 @@ static bool cpuid_parts(const char *text, struct feature *f) {
     return f->reg >= 0 && f->bit >= 0 && f->bit < 32 && f->leaf >= 0 && f->subleaf >= 0;
 }
 
+static void check_options(struct build *b, const struct node *n, const char *attr) {
+    const char *text = node_attr(n, attr);
+    size_t plain = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz"
+                                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,+-")
+                        : 0;
+    if (text && (!plain || text[plain]))
+        diag_line(b->diags, n->file, node_attr_line(n, attr), 0,
+                  "%s '%s', expected features of LLVM with commas between, such as '+avx2,+fma'",
+                  attr, text);
+}
+
 static void build_feature(struct build *b, struct feature *t, const struct found *f) {
     const struct node *n = f->node;
     const char *cpuid = node_attr(n, "cpuid");
@@ -402,17 +422,13 @@ static void build_feature(struct build *b, struct feature *t, const struct found
                           .leaf = -1,
                           .capability = node_attr(n, "capability"),
                           .target = node_attr(n, "target"),
+                          .llvm = node_attr(n, "llvm"),
                           .permit = node_attr(n, "permit")};
     if (cpuid && !cpuid_parts(cpuid, t))
         diag_line(b->diags, n->file, node_attr_line(n, "cpuid"), 0,
                   "cpuid '%s', expected 'leaf,subleaf,register,bit' such as '7,0,ebx,5'", cpuid);
-    size_t plain = t->target ? strspn(t->target, "abcdefghijklmnopqrstuvwxyz"
-                                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,+-")
-                             : 0;
-    if (t->target && (!plain || t->target[plain]))
-        diag_line(b->diags, n->file, node_attr_line(n, "target"), 0,
-                  "target '%s', expected features of LLVM with commas between, such as '+avx2,+fma'",
-                  t->target);
+    check_options(b, n, "target");
+    check_options(b, n, "llvm");
     if (!cpuid && !t->capability)
         diag_line(b->diags, n->file, n->line, 0,
                   "feature '%s' cannot be tested for, expected cpuid or capability", f->id);
@@ -588,6 +604,7 @@ static void build_all(struct build *b, const struct node *root, const struct loa
     BUILD_ALL(KIND_STATE, state, nstates, build_state);
     BUILD_ALL(KIND_FORMAT, format, nformats, build_format);
     BUILD_ALL(KIND_CONFIGURE, configure, nconfigures, build_configure);
+    m->copies_hidden = HIDDEN;
     BUILD_ALL(KIND_FALLBACK, fallback, nfallbacks, build_fallback);
     BUILD_ALL(KIND_MEASURE, measure, nmeasures, build_measure);
     m->parameters = b->parameters ? b->parameters->file : NULL;

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BELL_LATENCY = 200 }; /* host cycles: an uncached write and its arrival */
-
 struct side {
     struct loader loader;
     struct node *root;
@@ -213,15 +211,15 @@ static void share_home(struct loader *l, struct node *home, const struct memory 
         node_set(l, home, "energy-write", arena_printf(l->arena, "%.17g", device->energy_write));
 }
 
-static void add_bell(struct loader *l, struct node *root, const char *name, const char *from,
-                     const char *to, const char *queue) {
+static void add_bell(struct loader *l, struct node *root, double latency, const char *name,
+                     const char *from, const char *to, const char *queue) {
     struct node *s = node_new(l, "sync", root->file, root->line, 0);
     node_set(l, s, "id", arena_printf(l->arena, "%s.%s", name, queue));
     node_set(l, s, "kind", "token");
     node_set(l, s, "from", from);
     node_set(l, s, "to", to);
     node_set(l, s, "depth", "1");
-    node_set(l, s, "latency", arena_printf(l->arena, "%d", BELL_LATENCY));
+    node_set(l, s, "latency", arena_printf(l->arena, "%.17g", latency));
     node_add(l, root, s);
 }
 
@@ -266,16 +264,16 @@ static void join(struct side *host, struct side *device) {
     for (int i = 0; i < device->root->nchildren; i++) node_add(l, unit, device->root->child[i]);
     node_add(l, host->root, unit);
     for (int q = 0; q < v->nqueues; q++) {
-        add_bell(l, host->root, "bell", queue, v->queue[q].id, v->queue[q].id);
-        add_bell(l, host->root, "done", v->queue[q].id, queue, v->queue[q].id);
+        add_bell(l, host->root, h->doorbell, "bell", queue, v->queue[q].id, v->queue[q].id);
+        add_bell(l, host->root, h->doorbell, "done", v->queue[q].id, queue, v->queue[q].id);
         for (int k = 0; k < h->nqueues; k++) { /* the host's instructions in other queues */
             if (k == h->fallback[0].queue) continue;
             const char *other = h->queue[k].id;
             if (find_id(device->root, &spaces[3], other))
                 other = arena_printf(l->arena, "host_%s", other);
             const char *both = arena_printf(l->arena, "%s.%s", v->queue[q].id, other);
-            add_bell(l, host->root, "bell", other, v->queue[q].id, both);
-            add_bell(l, host->root, "done", v->queue[q].id, other, both);
+            add_bell(l, host->root, h->doorbell, "bell", other, v->queue[q].id, both);
+            add_bell(l, host->root, h->doorbell, "done", v->queue[q].id, other, both);
         }
     }
     const char *a = node_attr(host->root, "needs"), *b = node_attr(device->root, "needs");

@@ -25,6 +25,7 @@ struct feature {
     int leaf, subleaf, reg, bit;       /* cpuid: reg 0..3 = eax..edx; leaf -1: none given */
     const char *capability, *target;   /* compiler options, comma separated; or NULL */
     const char *permit;                /* "arch_prctl CODE ARG", or NULL */
+    const char *llvm;                  /* more of them for LLVM alone; or NULL */
 };
 
 struct unit {
@@ -36,6 +37,7 @@ struct unit {
     bool is_virtual;
     double clock;                      /* Hz, of the nearest enclosing clock */
     double fetch;                      /* cycles between two instructions that enter queues inside, of the nearest enclosing; 0: any number at once */
+    double waking;                     /* cycles until all instances run a loop that they share */
     double power;
     struct place_in_file at;
 };
@@ -75,6 +77,7 @@ struct queue {
     int64_t width;
     bool data_order;                   /* order=data: an instruction starts when its operands are visible */
     double pick;                       /* of data_order: cycles that a dependent instruction waits beyond the latency */
+    double contention;                 /* of data_order: that wait falls with this power of the share of the pipes that chains fill */
     int64_t window;                    /* instructions that may be under way or waiting for operands; -1 unlimited */
     int nop;                           /* instruction that does nothing (no operands) on this queue; -1: none */
     struct place_in_file at;
@@ -198,6 +201,8 @@ struct fallback {                      /* the unit can execute any statement, el
     int *memory; int nmemories;        /* where operands may be; 0: the home memory */
     struct mexpr *latency, *interval;
     double copy, turn, gather;         /* cycles for an element of a plain copy: rows along one axis on both sides, along two, otherwise; -1: as interval */
+    double enter;                      /* cycles to enter the loops of a copy */
+    double divide, function;           /* intervals of a division or a root, and of a function of the library */
 };
 
 /* What a parameter is measured by: the value in from..to with which this kernel is predicted to take
@@ -217,6 +222,8 @@ struct machine {
     const char *name, *title, *file;
     uint64_t needs_features;           /* the machine's own */
     double clock;
+    double doorbell;                   /* of a host: its cycles until a device sees its token, or it a device's */
+    double copies_hidden;              /* share of the host's copies for a device that passes while the device works (fallback hidden) */
     struct param *param;         int nparams;
     struct bindings params;            /* the same, for the IR */
     struct feature *feature;     int nfeatures;

@@ -16,19 +16,19 @@
 static const struct element {
     const char *tag, *required, *optional, *children;
 } elements[] = {
-    {"machine", "name", "title needs clock fetch priority model", BODY},
+    {"machine", "name", "title needs clock fetch doorbell priority model", BODY},
     {"doc", "", "", ""},
     {"param", "name value", "range", ""},
     {"include", "href", "share", ""},
     {"remove", "id", "", ""},
     {"for", "each in", "", BODY},
-    {"feature", "id", "cpuid capability target permit", ""},
+    {"feature", "id", "cpuid capability target llvm permit", ""},
     {"prelude", "as", "", ""},
-    {"fallback", "as queue memory", "latency interval copy turn gather", ""},
+    {"fallback", "as queue memory", "latency interval copy turn gather enter divide function hidden", ""},
     {"measure", "param from to", "with", ""},
     {"begin", "", "", "emit"},
     {"end", "", "", "emit"},
-    {"unit", "id", "count total index virtual clock fetch power", BODY},
+    {"unit", "id", "count total index virtual clock fetch waking power", BODY},
     {"memory", "id",
      "size word align banks interleave ports pass types caches line ways rate latency usable "
      "hidden refill streams energy-read "
@@ -36,7 +36,7 @@ static const struct element {
      "part"},
     {"part", "id", "min max", ""},
     {"bus", "id rate", "latency burst energy", ""},
-    {"queue", "id", "depth width order pick window", ""},
+    {"queue", "id", "depth width order pick contention window", ""},
     {"state", "id fields", "init count of", ""},
     {"sync", "id kind", "from to depth count memory size unit latency interval", "push pop"},
     {"push", "", "queue", "emit"},

@@ -6,7 +6,6 @@
 #include <string.h>
 
 /* Of what the host packs for a device: it does so apart, beside it. */
-enum { HOST_SHARE = 256 };
 
 struct site site_of(struct arena *arena, const struct program *p, int stmt) {
     struct site s = {.program = p, .stmt = stmt, .s = &p->stmt[stmt]};
@@ -366,7 +365,7 @@ static double copies_price(const struct needles *all, const struct needle *n,
     }
     int queue = all->machine->instr[n->instr].queue;
     bool device = queue >= 0 && !machine_queue_is_host(all->machine, queue);
-    return device ? sum / HOST_SHARE : sum;
+    return device ? sum * (1 - all->machine->copies_hidden) : sum;
 }
 
 void mapping_price(const struct needles *all, const struct needle *n, const struct program *p,

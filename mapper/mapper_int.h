@@ -36,7 +36,7 @@ struct term term_of(struct arena *, const struct program *, const struct stmt *)
 void term_simplify(struct arena *, struct term *, const struct program *, int stmt);
 bool term_absorbs_zero(const struct term *, int node); /* a zero read makes the node zero */
 bool access_same(const struct program *, const struct access *, const struct access *);
-double op_weight(enum opcode); /* cycles of a scalar operation, roughly */
+double op_weight(const struct machine *, enum opcode); /* of a scalar operation, in intervals of the fallback */
 
 /* ---- needles ---- */
 struct needle_axis {

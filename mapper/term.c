@@ -8,10 +8,10 @@ bool access_same(const struct program *p, const struct access *a, const struct a
     return access_equal(p, a, b);
 }
 
-double op_weight(enum opcode code) {
-    if (code == OP_DIV || code == OP_MOD || code == OP_SQRT) return 6;
-    if (code == OP_CLIP) return 2;
-    return op_info[code].flags & OP_FLOAT_ONLY ? 20 : 1;
+double op_weight(const struct machine *m, enum opcode code) {
+    if (code == OP_DIV || code == OP_MOD || code == OP_SQRT) return m->fallback[0].divide;
+    if (code == OP_CLIP) return 2; /* a min and a max */
+    return op_info[code].flags & OP_FLOAT_ONLY ? m->fallback[0].function : 1;
 }
 
 static void fold(struct term *t, struct term_node *node) {

@@ -142,7 +142,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
     pairs_rename(w);
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
-        if (!w->nest[i].is_grid) grid_decide(w, i);
+        if (!w->nest[i].is_grid) grid_decide(w, moves, i);
         if (w->nest[i].core < 0 ? nest_plan(w, moves, i) : plan_core(w, moves, i, &searched))
             continue;
         if (searched) return false;

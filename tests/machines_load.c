@@ -349,8 +349,7 @@ static void search_path(void **state) {
     struct diags d;
     diags_init(&d);
     assert_null(machine_load("own", NULL, &d));
-    assert_non_null(strstr(d.at[0].text,
-                           "no machine 'own', expected a file (./own.xml) or "));
+    assert_non_null(strstr(d.at[0].text, "no machine 'own', expected a file (./own.xml) or "));
     setenv("ISAMAP_MACHINE_PATH", folder, 1);
     struct machine *m = machine_load("own", NULL, &d);
     assert_non_null(m);
@@ -378,15 +377,15 @@ static void search_path(void **state) {
 
 static void features(void **state) {
     (void)state;
-    struct feature never = {"x", 0x7fffffff, 0, 0, 0, NULL, NULL, NULL},
-                   device = {"y", -1, 0, 0, 0, "9.0", NULL, NULL};
+    struct feature never = {"x", 0x7fffffff, 0, 0, 0, NULL, NULL, NULL, NULL},
+                   device = {"y", -1, 0, 0, 0, "9.0", NULL, NULL, NULL};
     assert_false(machine_feature_present(&never));
     assert_false(machine_feature_present(&device));
 #if defined(__x86_64__)
-    struct feature sse2 = {"sse2", 1, 0, 3, 26, NULL, NULL, NULL},
-                   avx = {"avx", 1, 0, 2, 28, NULL, NULL, NULL},
-                   avx2 = {"avx2", 7, 0, 1, 5, NULL, NULL, NULL},
-                   wide = {"avx512f", 7, 0, 1, 16, NULL, NULL, NULL};
+    struct feature sse2 = {"sse2", 1, 0, 3, 26, NULL, NULL, NULL, NULL},
+                   avx = {"avx", 1, 0, 2, 28, NULL, NULL, NULL, NULL},
+                   avx2 = {"avx2", 7, 0, 1, 5, NULL, NULL, NULL, NULL},
+                   wide = {"avx512f", 7, 0, 1, 16, NULL, NULL, NULL, NULL};
     __builtin_cpu_init();
     assert_true(machine_feature_present(&sse2));
     assert_int_equal(machine_feature_present(&avx), __builtin_cpu_supports("avx") != 0);

@@ -37,16 +37,16 @@ static bool level_present(const char *target) {
     return !strcmp(target, "generic");
 }
 
-static const char *feature_string(struct cpu *c, const char *triple) {
+static const char *feature_string(struct cpu *c) {
     uint64_t used = schedule_features(c->schedule);
     const char *all = "";
     for (int f = 0; f < c->machine->nfeatures && f < 64; f++)
-        if (used >> f & 1 && c->machine->feature[f].target)
-            all = arena_printf(&c->arena, "%s%s%s", all, *all ? "," : "",
-                               c->machine->feature[f].target);
-    /* this LLVM takes 512-bit registers for granted only where the processor's name says so */
-    bool wide = !strncmp(triple, "x86_64", 6) && strstr(all, "+avx512");
-    return wide ? arena_printf(&c->arena, "%s,+evex512", all) : all;
+        for (int llvm = 0; llvm < 2 && used >> f & 1; llvm++) {
+            const struct feature *of = &c->machine->feature[f];
+            const char *more = llvm ? of->llvm : of->target;
+            if (more) all = arena_printf(&c->arena, "%s%s%s", all, *all ? "," : "", more);
+        }
+    return all;
 }
 
 /* LLVM names a processor that it does not know on standard error, and ends the process later. So a
@@ -92,8 +92,8 @@ static bool create_target(struct cpu *c) {
         c->failed = true;
     } else {
         c->target =
-            LLVMCreateTargetMachine(target, triple, cpu, feature_string(c, triple),
-                                    LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
+            LLVMCreateTargetMachine(target, triple, cpu, feature_string(c), LLVMCodeGenLevelDefault,
+                                    LLVMRelocPIC, LLVMCodeModelDefault);
         if (!c->target) cpu_error(c, "LLVM cannot compile for '%s'", cpu);
     }
     if (c->target) {

@@ -5,9 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double EDGE_WEIGHT =
-    32; /* elements of a tile that cost what one along its edges does */
-
 /* Are all local operands private to an instance of the unit? */
 static bool holds_all(const struct work *w, const struct task *t, int unit) {
     for (int i = 0; i < t->nops; i++)
@@ -83,15 +80,42 @@ static bool fits(const struct work *w, const struct task *t, const struct grid_a
     return true;
 }
 
-/* Turns of the busiest instance, each of a tile's elements and of its edges, which are loaded. */
-static double score(const struct work *w, const struct grid_axis *ax, int n, int64_t instances) {
+/* Cycles until a move has brought an element, at the rate of the memory that it fills. */
+static double load_cycles(const struct work *w, const struct moves *moves, const struct opnd *o) {
+    double least = INFINITY, interval, rate = w->m->memory[o->memory].rate;
+    for (int i = 0; i < moves->n; i++) {
+        const struct needle *nd = moves->at[i].needle;
+        bool fills = false;
+        for (int k = 0; k < nd->in->nto; k++) fills |= nd->in->to[k] == o->memory;
+        if (!fills) continue;
+        instr_times(w->m, nd->in, nd->bound, NULL, NULL, &interval, NULL);
+        least = fmin(least, interval / (double)stmt_points(nd->bound, &nd->bound->stmt[0]));
+    }
+    return fmax(isinf(least) ? 0 : least, rate > 0 ? (double)type_size(o->decl->type) / rate : 0);
+}
+
+/* Elements of the result, in each step of the sums, that cost what one along the tile's edges does,
+ * which is loaded. */
+static double edge_weight(const struct work *w, const struct moves *moves, const struct task *t) {
+    const struct program *b = t->needle->bound;
+    double interval, load = 0;
+    instr_times(w->m, t->needle->in, b, NULL, NULL, &interval, NULL);
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL && !t->op[i].writes)
+            load = fmax(load, load_cycles(w, moves, &t->op[i]));
+    return interval > 0 ? load * (double)stmt_points(b, &b->stmt[b->nstmts - 1]) / interval : 0;
+}
+
+/* Turns of the busiest instance, each of a tile's elements and of its edges. */
+static double score(const struct work *w, const struct grid_axis *ax, int n, int64_t instances,
+                    double edge) {
     double tiles = 1, area = 1, edges = 0;
     for (int k = 0; k < n; k++) {
         tiles *= (double)tiles_of(w, ax[k].axis, ax[k].tile);
         area *= (double)ax[k].tile;
         edges += (double)ax[k].tile;
     }
-    return ceil(tiles / (double)instances) * (area + EDGE_WEIGHT * edges);
+    return ceil(tiles / (double)instances) * (area + edge * edges);
 }
 
 /* The next larger one; without tails where grains have none. 0: no more. */
@@ -105,13 +129,13 @@ static int64_t next_tile(const struct work *w, const struct grid_axis *a, int64_
 }
 
 static void choose(const struct work *w, const struct task *t, struct grid_axis *ax, int n,
-                   int64_t instances) {
+                   int64_t instances, double edge) {
     struct grid_axis now[2] = {ax[0], ax[1]};
     double least = INFINITY;
     for (now[0].tile = ax[0].grain; now[0].tile; now[0].tile = next_tile(w, &ax[0], now[0].tile))
         for (now[1].tile = n > 1 ? ax[1].grain : 1; now[1].tile;
              now[1].tile = n > 1 ? next_tile(w, &ax[1], now[1].tile) : 0) {
-            double s = score(w, now, n, instances);
+            double s = score(w, now, n, instances, edge);
             if (s >= least || !fits(w, t, now, n)) continue;
             least = s;
             for (int k = 0; k < n; k++) ax[k].tile = now[k].tile;
@@ -120,7 +144,7 @@ static void choose(const struct work *w, const struct task *t, struct grid_axis 
 }
 
 /* The loops of a grid for the nest, as its prefix; none where one instance does all. */
-void grid_decide(struct work *w, int nest) {
+void grid_decide(struct work *w, const struct moves *moves, int nest) {
     struct nest *n = &w->nest[nest];
     const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
     int unit[MAX_PREFIX], units = t ? grid_units(w, t, unit) : 0;
@@ -130,7 +154,7 @@ void grid_decide(struct work *w, int nest) {
     int axes = find_axes(w, t, ax);
     if (axes > units) axes = units;
     if (axes < 1 || instances < 2) return;
-    choose(w, t, ax, axes, instances);
+    choose(w, t, ax, axes, instances, edge_weight(w, moves, t));
     if (axes == 2 && ax[1].tiles > ax[0].tiles) {
         struct grid_axis swap = ax[0];
         ax[0] = ax[1];

@@ -56,10 +56,8 @@ double host_cycles(const struct work *w, int stmt) {
     return cycles + streamed(w, bytes);
 }
 
-enum { TURN_CYCLES = 20 }; /* of entering a copy's loops */
-
 double host_turns(const struct work *w, int stmt, double turns) {
     const struct stmt *st = &w->p->stmt[stmt];
     return (double)stmt_points(w->p, st) * fallback_cycles(w->m, w->fallback, kind_of(w, st)) +
-           turns * TURN_CYCLES;
+           turns * w->m->fallback[w->fallback].enter;
 }

@@ -8,8 +8,8 @@ enum {
     MAX_UNROLLED = 96,
     UNDER_WAY = 6 /* grains of tiles behind one another, while stores have their latency */
 };
-static const double PORT_WEIGHT = 0.02,
-                    CONTENTION = 4; /* pipes that are half filled are hardly waited for */
+/* Between plans that take equally long: what else they use counts a little. */
+static const double TIE = 0.02;
 
 int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
     if (nd->ranged[x] < 0 || nd->whole[x]) return nd->hi[x];
@@ -544,7 +544,7 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     cycles = (cycles - saved) / width;
     if (q->data_order && t->reductions) {
         double chains = independent(c, t), filled = fmin(1, chains / (latency * width));
-        cycles = fmax(cycles, issues / chains * (latency + q->pick * pow(filled, CONTENTION)));
+        cycles = fmax(cycles, issues / chains * (latency + q->pick * pow(filled, q->contention)));
     }
     c->queue[in->queue] += cycles;
     double body = 1;
@@ -561,7 +561,7 @@ static double compared(struct pricing *c, double steady) {
     for (int q = 0; q < c->w->m->nqueues && q < MAX_QUEUES; q++) all += c->queue[q];
     for (int b = 0; b < c->w->m->nbuses && b < MAX_BUSES; b++) port += c->bus[b];
     c->plan->port = port;
-    return steady + 0.02 * (all - steady > 0 ? all - steady : 0) + PORT_WEIGHT * port;
+    return steady + TIE * (all - steady > 0 ? all - steady : 0) + TIE * port;
 }
 
 static double busiest(const struct pricing *c, const char **bound) {

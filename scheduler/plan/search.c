@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Where the search begins and ends, no figures of machines: sums of so many terms (windows of
+ * convolutions) are cut only where nothing fits otherwise; so many plans are priced. */
 enum { SMALL_REDUCTION = 11, DEFAULT_STEPS = 120000 };
 
 static const char *shape_text(struct search *s, const struct shape *o) {

@@ -3,9 +3,6 @@
 #include "scheduler/plan/plan_int.h"
 #include <math.h>
 
-static const double WAKING =
-    15000; /* cycles until all instances work; small nests do not repay it */
-
 static int64_t instances(const struct work *w, const struct task *t) {
     int64_t n = w->m->unit[w->m->queue[t->needle->in->queue].unit].count;
     int threads = w->options ? w->options->threads : 0;
@@ -42,6 +39,7 @@ void unit_ask(struct work *w, int nest) {
     double cycles =
         n->core >= 0 ? n->plan.cycles : (double)stmt_points(w->p, &w->p->stmt[t->stmt]) / 4;
     int64_t units = instances(w, t);
+    double waking = w->m->unit[w->m->queue[t->needle->in->queue].unit].waking;
     struct candidate c[MAX_AXES + 1] = {{"none", cycles, NULL}};
     int axis[MAX_AXES], from[MAX_AXES + 1] = {-1}, m = 1;
     int64_t tile_of[MAX_AXES + 1] = {0}, parts[MAX_AXES + 1] = {0};
@@ -56,7 +54,7 @@ void unit_ask(struct work *w, int nest) {
         tile_of[m] = tile;
         parts[m] = tiles < units ? tiles : units;
         c[m++] = (struct candidate){w->p->axis[axis[i]].name,
-                                    WAKING + cycles * (double)most / (double)tiles, NULL};
+                                    waking + cycles * (double)most / (double)tiles, NULL};
     }
     int best = 0;
     for (int i = 1; i < m; i++)

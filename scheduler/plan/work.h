@@ -400,7 +400,7 @@ void part_close(struct work *, const struct nest *, int64_t extent);
 void recur_start(const struct work *, const struct nest *, int64_t *at); /* addresses behind them */
 const char *recur_check(const struct work *, const struct task *); /* why not */
 /* grid.c */
-void grid_decide(struct work *, int nest);
+void grid_decide(struct work *, const struct moves *, int nest);
 int grid_units(const struct work *, const struct task *, int *unit); /* outermost first, at most MAX_PREFIX */
 
 /* edges.c: how one queue learns what another has done. */

@@ -134,14 +134,6 @@ bool begin_side(struct work *w, int user, struct opnd *o, int core) {
            adopt(w, maker, o, t, read);
 }
 
-void begin_drop(struct work *w, struct task *t, const char *why) {
-    for (int i = 0; i < t->nops; i++) {
-        const struct finish *f = t->op[i].begin;
-        t->op[i].begin = NULL;
-        if (f) task_demote(w, f->task, why);
-    }
-}
-
 /* Of what it reads: how far one step of the result's coordinate is. */
 static bool source_stride(const struct work *w, const struct stmt *st, struct coord c,
                           int64_t *stride) {

@@ -3,7 +3,6 @@
  * (SCHEDULING §3). A translation buffer is such a memory too: its lines are pages. */
 #include "scheduler/plan/plan_int.h"
 #include <math.h>
-#include <string.h>
 
 static int load_queue(const struct work *w, const struct moves *moves, int memory) {
     for (int i = 0; i < moves->n; i++) {

@@ -3,7 +3,6 @@
  * one tile, if tiles are equal. */
 #include "scheduler/plan/plan_int.h"
 #include <stdlib.h>
-#include <string.h>
 
 /* The axis that walks dimension d, from 0 in unit steps and alone; -1. */
 static int alone_in(const struct program *p, const struct access *acc, int d, uint64_t axes) {

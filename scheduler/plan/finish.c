@@ -109,16 +109,6 @@ void finishes_link(struct work *w) {
     }
 }
 
-void finish_drop(struct work *w, struct task *t, const char *why) {
-    for (int i = 0; i < t->nops; i++) {
-        const struct finish *f = t->op[i].finish;
-        t->op[i].finish = NULL;
-        if (!f) continue;
-        follow_drop(w, t, why);
-        task_demote(w, f->task, why);
-    }
-}
-
 int finish_buffer(const struct work *w, const struct finish *f) {
     return w->p->stmt[w->task[f->task].stmt].dst.buffer;
 }

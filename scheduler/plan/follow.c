@@ -2,7 +2,6 @@
  * the move that finishes them: a residual that is added, a shift. Their loops are the machine's;
  * what they read beside comes by a starting move (begin.c). */
 #include "scheduler/plan/price_int.h"
-#include <math.h>
 #include <string.h>
 
 static struct opnd *result_of(struct task *t) {
@@ -121,12 +120,6 @@ void follow_keep(struct work *w, int core, const int *chain, int n) {
     for (int i = 0; i < n; i++) w->task_of[w->task[chain[i]].stmt] = -2;
 }
 
-void follow_drop(struct work *w, struct task *t, const char *why) {
-    int n = t->nafter;
-    t->nafter = 0;
-    for (int i = 0; i < n; i++) task_demote(w, t->after[i], why);
-}
-
 bool follow_side(const struct opnd *o) {
     return o->where == IN_LOCAL && !o->writes;
 }
@@ -145,47 +138,4 @@ const char *follow_check(struct work *w, struct task *core, bool *changed) {
         }
     }
     return NULL;
-}
-
-/* ---- plans ---- */
-
-int64_t follow_bytes(struct work *w, const struct plan *p, const struct task *core, int depth) {
-    int64_t bytes = 0;
-    for (int i = 0; i < core->nafter; i++) {
-        const struct task *t = &w->task[core->after[i]];
-        for (int k = 0; k < t->nops; k++) {
-            const struct opnd *o = &t->op[k];
-            struct region r;
-            if (!follow_side(o)) continue;
-            plan_region(w, p, t, &w->p->stmt[t->stmt].read[o->read], &o->geom, depth, &r);
-            bytes += slot_bytes(w, o, &r);
-        }
-    }
-    return bytes;
-}
-
-bool follow_price(struct pricing *c, const struct task *core, const struct hold *h) {
-    struct work *w = c->w;
-    double trips = plan_trips(w, c->plan, h->depth);
-    for (int i = 0; i < core->nafter; i++) {
-        const struct task *t = &w->task[core->after[i]];
-        const struct stmt *st = &w->p->stmt[t->stmt];
-        double interval, overhead, points = 1;
-        for (int a = 0; a < w->p->naxes; a++)
-            if (st->axes >> a & 1) points *= (double)w->p->axis[a].extent;
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] >= 0) points /= (double)t->needle->hi[x];
-        instr_times(w->m, t->needle->in, t->needle->bound, NULL, NULL, &interval, &overhead);
-        charge(c, t->needle->in, 1, trips * overhead + ceil(points) * interval, 0);
-        for (int k = 0; k < t->nops; k++) {
-            const struct opnd *o = &t->op[k];
-            if (!follow_side(o)) continue;
-            struct copy f =
-                copy_price(w, c->moves, c->plan, t, o, &st->read[o->read], true, h->depth, 0);
-            if (!f.in) return false;
-            charge(c, f.in, trips, f.cycles, 0);
-            c->bubble += trips * f.issues * (f.in->blocking ? f.latency : 0);
-        }
-    }
-    return true;
 }

@@ -2,15 +2,6 @@
  * rest), and the same at home. */
 #include "scheduler/plan/plan_int.h"
 #include "scheduler/plan/needs.h"
-#include <string.h>
-
-bool needle_reduces(const struct needle *nd, int x) {
-    return !access_varies(nd->bound, &nd->bound->stmt[nd->bound->nstmts - 1].dst, x);
-}
-
-static int64_t round_up(int64_t v, int64_t to) {
-    return (v + to - 1) / to * to;
-}
 
 /* The one dimension of the access that axis a moves in unit steps; -1: it moves none; -2: several,
  * or in larger steps. */
@@ -414,79 +405,4 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
 
 void geom_tile(const struct work *w, struct opnd *o) {
     o->geom.tile = tile_words(w, o, o->geom.span, (int64_t)type_size(o->decl->type));
-}
-
-bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *stride) {
-    *stride = 0;
-    if (c.dim < 0) return true;
-    if (h->packed) {
-        for (int i = 0; i < h->n; i++)
-            if (h->at[i].dim == c.dim && h->at[i].div == c.div && h->at[i].mod == c.mod) {
-                *stride = h->stride[i];
-                return true;
-            }
-        for (int i = 0; i < h->n; i++)
-            if (h->at[i].dim == c.dim && h->at[i].div == 1 && !h->at[i].mod) {
-                *stride = h->stride[i] * c.div;
-                return true;
-            }
-        return false;
-    }
-    *stride = c.div;
-    for (int d = c.dim + 1; d < ndims; d++) *stride *= h->extent[d];
-    return true;
-}
-
-void home_run(struct home *h, int ndims) {
-    int64_t run = 1;
-    for (int i = 0; h->packed && i < h->n; i++) {
-        struct coord c = h->at[i];
-        h->stride[i] = run;
-        int64_t all = h->fold && h->fold[c.dim] ? h->fold[c.dim] : h->extent[c.dim];
-        run *= c.mod ? c.mod : all / c.div;
-    }
-    for (int d = 0; !h->packed && d < ndims; d++) run *= h->extent[d];
-    h->elements = run;
-}
-
-void home_pack(struct work *w, int buffer, const struct geom *g) {
-    struct home *h = &w->home[buffer];
-    const struct buffer *b = &w->p->buffer[buffer];
-    h->packed = h->locked = true;
-    h->n = 0;
-    h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
-    for (int d = 0; d < b->ndims; d++)
-        h->extent[d] =
-            g->loose >> d & 1 ? b->extent[d] + g->room[d] : round_up(b->extent[d], g->block[d]);
-    for (int i = 0; i < g->n && g->plain_home; i++) {
-        bool known = g->at[i].dim < 0;
-        for (int k = 0; k < h->n; k++) known |= h->at[k].dim == g->at[i].dim;
-        if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0};
-    }
-    for (int i = 0; i < g->n && !g->plain_home; i++) {
-        struct coord c = g->at[i];
-        bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
-        if (c.dim >= 0 && !loose) h->at[h->n++] = c;
-        if (loose && i < g->ninner) h->at[h->n++] = (struct coord){c.dim, 1, 0};
-    }
-    home_run(h, b->ndims);
-}
-
-struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims,
-                           const char **text) {
-    struct text t = {0};
-    for (int d = 0; d < ndims; d++) text_printf(&t, "%si%d", d ? "," : "", d);
-    text_printf(&t, " -> ");
-    for (int i = h->n - 1; i >= 0; i--) {
-        struct coord c = h->at[i];
-        text_printf(&t, "%si%d", i == h->n - 1 ? "" : ", ", c.dim);
-        if (c.div > 1) text_printf(&t, "/%lld", (long long)c.div);
-        if (c.mod)
-            text_printf(&t, "%%%lld", (long long)c.mod);
-        else if (h->fold && h->fold[c.dim])
-            text_printf(&t, "%%%lld", (long long)(h->fold[c.dim] / c.div));
-    }
-    *text = arena_strdup(arena, t.at);
-    text_free(&t);
-    return layout_parse(arena, *text, "layout", 1, w->diags);
 }

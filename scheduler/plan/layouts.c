@@ -3,33 +3,6 @@
 #include "scheduler/plan/due.h"
 #include <string.h>
 
-/* Then padding holds what the instructions left there; otherwise the zeros that every larger home
- * starts with. */
-static bool written_by_tasks(const struct work *w, int buffer) {
-    for (int s = 0; s < w->p->nstmts; s++)
-        if (w->task_of[s] != -1 && w->p->stmt[s].dst.buffer == buffer) return true;
-    return false;
-}
-
-/* Is some other operand sure to be zero where a reduction is padded? Then integers need no zeros
- * here. */
-static bool zero_elsewhere(const struct work *w, const struct task *t, const struct opnd *o) {
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    if (type_is_float(w->p->buffer[st->dst.buffer].type)) return false;
-    for (int i = 0; i < t->nops; i++) {
-        const struct opnd *other = &t->op[i];
-        if (other == o || other->read < 0 || other->writes || !other->zero_tail) continue;
-        int b = st->read[other->read].buffer;
-        if (w->home[b].packed && !other->geom.live && !written_by_tasks(w, b)) return true;
-    }
-    return false;
-}
-
-bool padding_neutral(const struct work *w, const struct task *t, const struct opnd *o, int buffer) {
-    return !o->zero_tail || (!o->geom.live && !written_by_tasks(w, buffer)) ||
-           zero_elsewhere(w, t, o);
-}
-
 /* The result of a caller's buffer goes through a temporary of the same shape. */
 static bool substitute(struct work *w, int old) {
     struct buffer b = w->p->buffer[old];

@@ -357,3 +357,15 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
     }
     return o->layout[layout].stride || !(map ? places_depend(nd, a, map) : outer_depends(nd, f));
 }
+
+int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
+    if (nd->ranged[x] < 0 || nd->whole[x]) return nd->hi[x];
+    int64_t hi = nd->hi[x], step = nd->step[x];
+    if (tile <= hi) return (tile + step - 1) / step * step;
+    int64_t parts = (tile + hi - 1) / hi, leaf = (tile + parts - 1) / parts;
+    return (leaf + step - 1) / step * step;
+}
+
+bool needle_reduces(const struct needle *nd, int x) {
+    return !access_varies(nd->bound, &nd->bound->stmt[nd->bound->nstmts - 1].dst, x);
+}

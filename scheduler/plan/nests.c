@@ -9,40 +9,6 @@ static const struct opnd *result_of(const struct task *t) {
     return NULL;
 }
 
-static bool in_nest(const struct nest *n, int task) {
-    if (task == n->core || task == n->init) return true;
-    for (int i = 0; i < n->nchain; i++)
-        if (n->chain[i] == task) return true;
-    return false;
-}
-
-bool needs_home(const struct work *w, const struct nest *n, int buffer) {
-    if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return true;
-    int count;
-    const int *use = buffer_uses(w, buffer, &count);
-    for (int i = 0; i < count; i++) {
-        int s = use[i];
-        if (w->task_of[s] == -2 || (w->task_of[s] >= 0 && in_nest(n, w->task_of[s]))) continue;
-        for (int r = 0; r < w->p->stmt[s].nreads; r++)
-            if (w->p->stmt[s].read[r].buffer == buffer) return true;
-        if (w->p->stmt[s].dst.buffer == buffer && w->p->stmt[s].combine != COMBINE_SET) return true;
-    }
-    return false;
-}
-
-/* The axis that alone is the index of a dimension, from 0 in unit steps; -1: none, but constant;
- * -2: otherwise. */
-static int lone_axis(const struct program *p, const struct access *a, int dim, uint64_t axes) {
-    int found = -1;
-    for (int x = 0; x < p->naxes; x++) {
-        int64_t c = access_coef(p, a, dim, x);
-        if (!c || !(axes >> x & 1)) continue;
-        if (c != 1 || found >= 0) return -2;
-        found = x;
-    }
-    return found >= 0 && access_coef(p, a, dim, p->naxes) ? -2 : found;
-}
-
 static bool same_inner(const struct geom *a, const struct geom *b) {
     if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row ||
         a->loose != b->loose)
@@ -52,55 +18,6 @@ static bool same_inner(const struct geom *a, const struct geom *b) {
             a->at[i].mod != b->at[i].mod || (i < a->ninner && a->stride[i] != b->stride[i]))
             return false;
     return true;
-}
-
-bool nest_axes(const struct work *w, const struct access *made, uint64_t made_axes,
-               const struct access *used, uint64_t used_axes, int *map) {
-    const struct program *p = w->p;
-    uint64_t covered = 0, taken = 0;
-    for (int d = 0; d < p->buffer[made->buffer].ndims; d++) {
-        int a = lone_axis(p, made, d, made_axes), b = lone_axis(p, used, d, used_axes);
-        if (a == -2 || b == -2) return false;
-        if (a < 0 || b < 0) {
-            if (a != b || access_coef(p, made, d, p->naxes) != access_coef(p, used, d, p->naxes))
-                return false;
-            continue;
-        }
-        if (p->axis[a].extent != p->axis[b].extent || (covered >> b & 1) || (taken >> a & 1))
-            return false;
-        map[b] = a;
-        covered |= UINT64_C(1) << b;
-        taken |= UINT64_C(1) << a;
-    }
-    for (int b = 0; b < p->naxes; b++)
-        if ((used_axes >> b & 1) && !(covered >> b & 1)) {
-            if (p->axis[b].extent > 1) return false;
-            map[b] = b;
-        }
-    return !used->has_fill;
-}
-
-static void rename_access(struct program *p, struct access *a, const int *map, uint64_t axes) {
-    int n = p->naxes;
-    int rows = p->buffer[a->buffer].ndims;
-    int64_t *out = arena_array(&p->arena, (size_t)rows * (size_t)(n + 1) + 1, sizeof *out);
-    for (int d = 0; d < rows; d++) {
-        out[d * (n + 1) + n] = a->coef[d * (n + 1) + n];
-        for (int b = 0; b < n; b++)
-            out[d * (n + 1) + (axes >> b & 1 ? map[b] : b)] += a->coef[d * (n + 1) + b];
-    }
-    a->coef = out;
-}
-
-void stmt_rename(struct program *p, struct stmt *st, const int *map) {
-    uint64_t axes = 0;
-    rename_access(p, &st->dst, map, st->axes);
-    for (int r = 0; r < st->nreads; r++) rename_access(p, &st->read[r], map, st->axes);
-    for (int i = 0; i < st->nops; i++)
-        if (st->op[i].code == OP_AXIS) st->op[i].axis = map[st->op[i].axis];
-    for (int b = 0; b < p->naxes; b++)
-        if (st->axes >> b & 1) axes |= UINT64_C(1) << map[b];
-    st->axes = axes;
 }
 
 static void rename_task(struct work *w, struct task *t, const int *map) {
@@ -113,11 +30,6 @@ static void rename_task(struct work *w, struct task *t, const int *map) {
             geom_make(w, t, &t->op[i]);
             route_link(w, &t->op[i]);
         }
-}
-
-int64_t nest_room(const struct work *w, const struct nest *n, int memory) {
-    int64_t all = w->capacity[memory];
-    return all == INT64_MAX ? all : all - n->reserved[memory];
 }
 
 bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
@@ -164,28 +76,6 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
     for (int a = 0; a < w->p->naxes; a++)
         if (t->reductions >> a & 1) reductions |= UINT64_C(1) << map[a];
     t->reductions = reductions;
-}
-
-static int64_t task_grain(const struct task *t, int axis, bool *fixed) {
-    *fixed = false;
-    for (int x = 0; x < t->needle->nx; x++)
-        if (t->axis[x] == axis) {
-            *fixed = (t->needle->ranged[x] < 0 || t->needle->whole[x]) && t->needle->hi[x] > 1;
-            return t->needle->hi[x];
-        }
-    return 1;
-}
-
-int64_t nest_grain(const struct work *w, const struct nest *n, int axis) {
-    int64_t g = 0;
-    bool any = false;
-    for (int i = 0; i < n->nchain; i++) {
-        bool fixed;
-        int64_t t = task_grain(&w->task[n->chain[i]], axis, &fixed);
-        any |= fixed;
-        if (!g || t < g) g = t;
-    }
-    return !any && n->grain_most && g > n->grain_most ? n->grain_most : g;
 }
 
 /* A fixed extent on one side must be the other's too: they share the loops over grains. */

@@ -176,13 +176,6 @@ static void find_shared(struct work *w, struct pair *k) {
     }
 }
 
-bool tile_stays(const struct work *w, int buffer, int memory) {
-    const struct home *h = &w->home[buffer];
-    for (int m = h->is_tile ? h->memory : -1; m >= 0; m = w->m->memory[m].caches)
-        if (m == memory) return true;
-    return false;
-}
-
 /* Where the tile lives: the follower's own memory, if the schedule fills that; else the outermost
  * cache that the follower's unit has alone; -1: nowhere. */
 static int tile_memory(const struct work *w, const struct pair *k) {

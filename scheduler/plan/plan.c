@@ -4,44 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    MAX_UNROLLED = 96,
-    UNDER_WAY = 6 /* grains of tiles behind one another, while stores have their latency */
-};
+enum { MAX_UNROLLED = 96 };
 /* Between plans that take equally long: what else they use counts a little. */
 static const double TIE = 0.02;
 
-int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
-    if (nd->ranged[x] < 0 || nd->whole[x]) return nd->hi[x];
-    int64_t hi = nd->hi[x], step = nd->step[x];
-    if (tile <= hi) return (tile + step - 1) / step * step;
-    int64_t parts = (tile + hi - 1) / hi, leaf = (tile + parts - 1) / parts;
-    return (leaf + step - 1) / step * step;
-}
-
 static bool is_local(const struct opnd *o) {
     return o->where == IN_LOCAL;
-}
-
-bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan *p, int i) {
-    if (n->core < 0) return false;
-    const struct task *t = &w->task[n->core];
-    for (int k = 0; k < t->nops; k++) {
-        const struct opnd *o = &t->op[k];
-        if (!is_local(o) || !graph_is_static(w->m, o->memory) || p->hold[k].depth > i) continue;
-        const struct access *acc =
-            o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
-        if (access_varies(w->p, acc, p->loop[i].axis)) return true;
-    }
-    return false;
-}
-
-void charge(struct pricing *c, const struct instr *in, double times, double cycles, double bytes) {
-    double width =
-        (double)(c->w->m->queue[in->queue].width > 0 ? c->w->m->queue[in->queue].width : 1);
-    c->queue[in->queue] += times * cycles / width;
-    if (in->bus >= 0 && c->w->m->bus[in->bus].rate > 0)
-        c->bus[in->bus] += bytes / c->w->m->bus[in->bus].rate;
 }
 
 struct transfer { /* of a hold, over the whole nest; copy.in NULL: no move does it */
@@ -76,29 +44,6 @@ static void charge_transfer(struct pricing *c, const struct transfer *x) {
            x->copy.issues + (x->copy.cycles - x->copy.issues) * x->share, x->bytes);
 }
 
-/* One transfer of a hold: false where no move does it. */
-static bool on_route(const struct opnd *o) {
-    return o->in.n || o->out.n || o->from || o->to;
-}
-
-int slots_held(const struct machine *m, const struct instr *in, const struct instr *user,
-               bool routed, int most) {
-    struct edge there = edge_find(m, in->queue, in->completes, user->queue),
-                back = edge_find(m, user->queue, user->completes, in->queue);
-    for (; most > 1 && there.kind != EDGE_FREE; most--) {
-        bool turns = edge_rotates(m, &there, most) || edge_rotates(m, &back, most);
-        if (edge_holds(m, &there, most) && edge_holds(m, &back, most) && !(turns && routed)) break;
-    }
-    return most;
-}
-
-int operand_slots(struct work *w, const struct moves *moves, const struct plan *p,
-                  const struct task *t, const struct opnd *o, const struct access *acc, int depth,
-                  int most) {
-    const struct instr *in = copy_price(w, moves, p, t, o, acc, !o->writes, depth, 0).in;
-    return in ? slots_held(w->m, in, t->needle->in, on_route(o), most) : most;
-}
-
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, const struct hold *h,
                            const struct instr **user) {
@@ -118,7 +63,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (there.kind == EDGE_FREE) return true;
     if (keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1)) return false;
     if (h->ring && !price_ring(c, t, o, acc, h)) return false;
-    if (slots_held(c->w->m, in, next, on_route(o), slots) < slots) return false;
+    if (slots_held(c->w->m, in, next, opnd_on_route(o), slots) < slots) return false;
     const struct edge *credit = fill ? &back : &there; /* one for each slot */
     if (credit->kind == EDGE_TOKEN && !edge_rotates(c->w->m, credit, slots) &&
         c->w->m->sync[credit->sync].depth >= 0 && slots > c->w->m->sync[credit->sync].depth)
@@ -180,122 +125,6 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
     return true;
 }
 
-/* Before the task. */
-static bool chain_makes(const struct work *w, const struct nest *n, const struct task *t,
-                        int buffer) {
-    if (n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == buffer) return true;
-    for (int i = 0; i < n->nchain && &w->task[n->chain[i]] != t; i++)
-        if (w->p->stmt[w->task[n->chain[i]].stmt].dst.buffer == buffer) return true;
-    return false;
-}
-
-bool chain_needs_hold(const struct work *w, const struct nest *n, const struct task *t,
-                      const struct opnd *o) {
-    if (o->where != IN_LOCAL) return false;
-    if (o->read < 0) return true;
-    return !chain_makes(w, n, t, w->p->stmt[t->stmt].read[o->read].buffer);
-}
-
-static int chain_least(const struct work *w, const struct moves *moves, const struct nest *n,
-                       const struct task *t, const struct opnd *o) {
-    if (!o->writes || !needs_home(w, n, w->p->stmt[t->stmt].dst.buffer)) return 1;
-    for (int i = 0; i < moves->n; i++) {
-        const struct instr *in = moves->at[i].needle->in;
-        for (int k = 0; k < in->nfrom; k++)
-            if (in->from[k] == o->memory &&
-                edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
-                return slots_most(w, 2);
-    }
-    return 1;
-}
-
-/* One grain of a chain's operand. */
-void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
-                  const struct task *t, const struct opnd *o, struct region *r) {
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
-    region_padding(w->p, st, acc, r);
-    if (o->geom.repeat_axis >= 0) {
-        int64_t tile = plan_tile(w, p, o->geom.repeat_axis, p->depth_out),
-                grain = nest_grain(w, n, o->geom.repeat_axis);
-        r->repeat = val_const(grain < tile ? grain : tile);
-    }
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
-        int64_t e = 1;
-        for (int a = 0; a < w->p->naxes; a++) {
-            int64_t c = access_coef(w->p, acc, d, a), tile, grain;
-            if (!c || !(st->axes >> a & 1)) continue;
-            tile = plan_tile(w, p, a, p->depth_out);
-            grain = nest_grain(w, n, a);
-            e += c * ((grain < tile ? grain : tile) - 1);
-        }
-        r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
-        r->n[d] = val_const((e + o->geom.block[d] - 1) / o->geom.block[d] * o->geom.block[d]);
-    }
-}
-
-static double chain_grains(const struct work *w, const struct nest *n, const struct plan *p,
-                           const struct task *t) {
-    double grains = 1;
-    for (int a = 0; a < w->p->naxes; a++) {
-        if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
-        int64_t tile = plan_tile(w, p, a, p->depth_out), grain = nest_grain(w, n, a);
-        grains *= ceil((double)tile / (double)(grain > 0 ? grain : 1));
-    }
-    return grains;
-}
-
-/* Slots that the sync with which a store gives them back can count. */
-static int64_t most_tokens(const struct work *w, const struct moves *moves, const struct task *t,
-                           const struct opnd *o) {
-    int64_t most = 128;
-    for (int i = 0; i < moves->n; i++) {
-        const struct instr *in = moves->at[i].needle->in;
-        struct edge back = edge_find(w->m, in->queue, in->completes, t->needle->in->queue);
-        for (int k = 0; k < in->nfrom && back.kind == EDGE_TOKEN; k++)
-            if (in->from[k] == o->memory && w->m->sync[back.sync].depth >= 0 &&
-                w->m->sync[back.sync].depth < most)
-                most = w->m->sync[back.sync].depth;
-    }
-    return most;
-}
-
-/* The first result that is drained from a memory of its own addresses gets what is left of it, so
- * that the store of many grains may lag behind. */
-int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
-                const struct plan *p, const struct task *t, const struct opnd *o) {
-    int least = chain_least(w, moves, n, t, o);
-    int64_t left = nest_room(w, n, o->memory), bytes = 0, most = most_tokens(w, moves, t, o);
-    bool first = true;
-    if (least < 2 || graph_is_static(w->m, o->memory) || n->partner >= 0) return least;
-    for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
-        const struct task *core = &w->task[n->core];
-        const struct opnd *c = &core->op[i];
-        if (!is_local(c) || c->memory != o->memory) continue;
-        const struct stmt *st = &w->p->stmt[core->stmt];
-        left -=
-            hold_bytes(w, p, core, c, c->read >= 0 ? &st->read[c->read] : &st->dst, &p->hold[i]);
-    }
-    for (int i = 0; i < n->nchain; i++)
-        for (int k = 0; k < w->task[n->chain[i]].nops; k++) {
-            const struct task *other = &w->task[n->chain[i]];
-            const struct opnd *c = &other->op[k];
-            struct region r;
-            if (!chain_needs_hold(w, n, other, c) || c->memory != o->memory) continue;
-            int slots = chain_least(w, moves, n, other, c);
-            chain_region(w, p, n, other, c, &r);
-            left -= slot_bytes(w, c, &r) * slots;
-            if (c == o) bytes = slot_bytes(w, c, &r);
-            if (c != o && slots > 1 && !bytes) first = false;
-        }
-    if (!first || bytes < 1 || left <= 0) return least;
-    double useful = fmax(2 * chain_grains(w, n, p, t), UNDER_WAY);
-    int64_t slots = least + left / bytes;
-    if (slots > most) slots = most;
-    if ((double)slots > useful) slots = (int64_t)useful;
-    return slots > least ? (int)slots : least;
-}
-
 /* Static memories are registers: what the chain needs may lie over the inputs, which are dead by
  * then. In *result all that is used. */
 static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *input) {
@@ -308,7 +137,8 @@ static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *inp
             struct region r;
             if (!chain_needs_hold(w, c->nest, t, o)) continue;
             chain_region(w, c->plan, c->nest, t, o, &r);
-            chain[o->memory] += slot_bytes(w, o, &r) * chain_least(w, c->moves, c->nest, t, o);
+            chain[o->memory] +=
+                slot_bytes(w, o, &r) * chain_slots_least(w, c->moves, c->nest, t, o);
         }
     }
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
@@ -327,13 +157,6 @@ bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
     pricing_begin(&c, w, moves, n, &q);
     int64_t used[MAX_MEMORIES] = {0}, none[MAX_MEMORIES] = {0};
     return fits_memories(&c, used, none);
-}
-
-double plan_blocks(const struct work *w, const struct plan *p, const struct task *t, int depth) {
-    double n = 1;
-    for (int a = 0; a < w->p->naxes; a++)
-        if (t->reductions >> a & 1) n *= plan_tiles(w, p, a, depth);
-    return n;
 }
 
 /* Does a block's result reach home before the next block fetches it? */
@@ -479,43 +302,6 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         if (o->writes && !c->nest->nchain && !price_way(c, t, i)) return false;
     }
     return true;
-}
-
-double leaf_cycles(struct pricing *c, const struct task *t, double *issues) {
-    struct tiling *known = c->plan->tiling;
-    if (known && known->issues_known) {
-        *issues = known->issues;
-        return known->issue_cycles;
-    }
-    const struct needle *nd = t->needle;
-    int64_t size[MAX_SIZES];
-    double interval, overhead, n = 1, total = 0;
-    int x = -1; /* the sized axis whose tails are summed exactly */
-    for (int i = 0; i < nd->in->nranged; i++) size[i] = nd->size[i];
-    for (int k = 0; k < nd->nx; k++) {
-        if (nd->ranged[k] < 0) continue;
-        size[nd->ranged[k]] =
-            t->axis[k] < 0 ? nd->lo[k] : plan_tile(c->w, c->plan, t->axis[k], c->plan->nloops);
-        if (t->axis[k] >= 0) x = k;
-    }
-    for (int a = 0; a < c->w->p->naxes; a++)
-        if ((c->w->p->stmt[t->stmt].axes >> a & 1) && (x < 0 || a != t->axis[x]))
-            n *= plan_tiles(c->w, c->plan, a, c->plan->nloops);
-    struct sizes s = {{1}, {1}, 1};
-    if (x >= 0) s = plan_sizes(c->w, c->plan, t->axis[x], c->plan->nloops);
-    *issues = 0;
-    for (int i = 0; i < s.n; i++) {
-        if (x >= 0) size[nd->ranged[x]] = s.size[i];
-        instr_times(c->w->m, nd->in, nd->bound, size, NULL, &interval, &overhead);
-        total += (double)s.count[i] * (overhead + interval);
-        *issues += (double)s.count[i] * n;
-    }
-    if (known) {
-        known->issues_known = true;
-        known->issues = *issues;
-        known->issue_cycles = total * n;
-    }
-    return total * n;
 }
 
 /* Issues between two updates of the same accumulator; where the queue sees several results at a

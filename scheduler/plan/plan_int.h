@@ -55,6 +55,10 @@ int64_t plan_least(const struct work *, const struct plan *, int axis, int depth
 double plan_tiles(const struct work *, const struct plan *, int axis, int depth);
 struct sizes plan_sizes(const struct work *, const struct plan *, int axis, int depth);
 double plan_trips(const struct work *, const struct plan *, int depth);
+/* Blocks into which reductions are cut outside of a depth: with more than one a result that is held
+ * there leaves and returns. */
+double plan_blocks(const struct work *, const struct plan *, const struct task *, int depth);
+bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
 void plan_tabulate(const struct work *, const struct task *, struct plan *, struct tiling *);
 /* What was asked about this task's tiles, where the plan's loops are tabulated; NULL. */
 static inline struct asked *plan_asked(const struct plan *p, const struct task *t) {
@@ -78,21 +82,19 @@ bool plan_price(struct work *, const struct moves *, const struct nest *,
                 struct plan *); /* false: not legal */
 bool plan_price_below(struct work *, const struct moves *, const struct nest *, struct plan *,
                       double limit); /* false also where plan.cycles would not be less */
-/* Blocks into which reductions are cut outside of a depth: with more than one a result that is held
- * there leaves and returns. */
-double plan_blocks(const struct work *, const struct plan *, const struct task *, int depth);
-bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
-int64_t needle_leaf(const struct needle *, int x, int64_t tile);
-bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
-                      const struct opnd *); /* not made in the nest */
+
+/* slots.c */
 /* Of `most` slots so many that the syncs between the queue of a transfer and that of its user hold
  * an event for each; on a route a channel serves several fills, and none rotate. */
 int slots_held(const struct machine *, const struct instr *transfer, const struct instr *user,
                bool routed, int most);
 int operand_slots(struct work *, const struct moves *, const struct plan *, const struct task *,
                   const struct opnd *, const struct access *, int depth, int most);
+/* Of a chain's operand: what it needs, and as many as help and fit. */
+int chain_slots_least(const struct work *, const struct moves *, const struct nest *,
+                      const struct task *, const struct opnd *);
 int chain_slots(struct work *, const struct moves *, const struct nest *, const struct plan *,
-                const struct task *, const struct opnd *); /* as many as help and fit */
+                const struct task *, const struct opnd *);
 void chain_region(const struct work *, const struct plan *, const struct nest *,
                   const struct task *, const struct opnd *, struct region *); /* one grain */
 
@@ -129,12 +131,17 @@ double hold_traffic(const struct work *, const struct nest *, const struct plan 
 /* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long */
 double plan_simulated(struct work *, const struct moves *, int nest, const struct plan *);
 
-/* pipe.c */
+/* hardware.c */
 void plan_arrange(const struct work *, const struct nest *, struct plan *);
 /* Entries of the queue that so many issues are, the machine running the loops that it can. */
 double plan_entries(const struct work *, const struct nest *, const struct plan *, double issues);
 /* Loops inside all holds that plan_arrange leaves to the program, reductions all; at most 2, outermost first. */
 int plan_plain(const struct work *, const struct nest *, const struct plan *, int *axis);
+/* Entries of the machine's table that tell the addresses of all issues. */
+double table_entries(const struct work *, const struct nest *, const struct plan *);
+/* flow.c */
+/* Fewest iterations of the loops between two depths (SCHEDULING §5.2). */
+double plan_least_inner(const struct work *, const struct plan *, int from, int to);
 /* feeds.c */
 const struct access *feed_access(const struct work *, const struct feed *); /* of the nest's buffer */
 /* The copy's axis that walks with loop i of the nest, and in which dimension; -1: none does. */
@@ -146,10 +153,11 @@ bool cut_axis(const struct work *, const struct plan *, const struct task *, con
                int axis, int from, int to);
 bool parts_keep(const struct work *, const struct plan *, const struct task *, const struct opnd *,
                 const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
-void parts_ask(struct work *, const struct moves *, int nest); /* a question */
-double plan_least_inner(const struct work *, const struct plan *, int from, int to);
 /* Tokens alone pass between them, of which several may be on their way. */
 bool counts_tokens(const struct machine *, int queue, int user);
+
+/* parts_ask.c */
+void parts_ask(struct work *, const struct moves *, int nest); /* a question */
 
 /* geometry.c: tiles that begin anywhere lie alone in their hold. */
 bool loose_alone(const struct work *, const struct plan *, const struct task *,

@@ -33,6 +33,7 @@ static inline void pricing_begin(struct pricing *c, struct work *w, const struct
     c->plan = p;
 }
 
+/* charge.c */
 void charge(struct pricing *, const struct instr *, double times, double cycles, double bytes);
 
 double leaf_cycles(struct pricing *, const struct task *, double *issues); /* of the core's instructions */
@@ -47,16 +48,17 @@ void price_rows(const struct pricing *, const struct task *, const struct opnd *
 bool price_ring(struct pricing *, const struct task *, const struct opnd *, const struct access *,
                 const struct hold *); /* false: there is none */
 
-/* pipe.c */
 struct flow { /* of all that a queue fills: the deepest holds set its pace */
     int queue, depth, slots;
     double load, first, latency, total, steps; /* first: of the first step */
     double often, again; /* share of the steps that fill; waits where rings begin again */
 };
+/* flow.c */
 /* While a result is stored on the same bus; cut: issues that one of a whole fill becomes. */
 double pipe_bus_waits(const struct pricing *, const struct flow *, double step, double cut);
 /* The last step before depth `from` comes round again, beside a step on average. */
 double pipe_boundary(const struct pricing *, int from, int depth);
+/* pipe.c */
 /* The chain's issues, and the drains of its results. */
 void pipe_chain(struct pricing *, const struct task *core);
 /* Cycles before the instructions can begin, while they wait, and after them (SCHEDULING §3). */
@@ -68,7 +70,8 @@ double pipe_waits(struct pricing *, const struct task *core);
 double parts_waits(const struct pricing *, const struct flow *, int inner, double exec,
                    double *lead);
 
-/* follow.c */
+/* follow_price.c */
+int64_t follow_bytes(struct work *, const struct plan *, const struct task *core, int depth);
 bool follow_price(struct pricing *, const struct task *core, const struct hold *);
 
 #endif

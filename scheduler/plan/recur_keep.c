@@ -1,7 +1,6 @@
 /* Copies that stay over all steps of a recurrence: filled once before it, where they fit beside
  * what each step needs (DESIGN §5, "prime"). */
 #include "scheduler/plan/plan_int.h"
-#include <string.h>
 
 enum { STREAM_SHARE = 8 }; /* of a memory, for copies that pass where a part stays */
 

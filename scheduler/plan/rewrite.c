@@ -39,21 +39,12 @@ const char *unique_name(struct work *w, const char *base, const char *suffix) {
     return name;
 }
 
-/* For one more than n; `cap` is what the array was made for, 0: just what it holds. */
-static void *room(struct arena *a, void *old, int n, int *cap, size_t size) {
-    if (n < *cap) return old;
-    *cap = 2 * n + 16;
-    char *out = arena_array(a, (size_t)*cap, size);
-    if (n) memcpy(out, old, size * (size_t)n);
-    return out;
-}
-
 int rewrite_buffer(struct work *w, const char *name, enum type type, enum role role, int ndims,
                    const int64_t *extent) {
     struct program *p = w->p;
     int n = p->nbuffers;
-    struct buffer *buffer = room(&p->arena, p->buffer, n, &w->cap_buffers, sizeof *buffer);
-    struct home *home = room(w->arena, w->home, n, &w->cap_homes, sizeof *home);
+    struct buffer *buffer = arena_grow(&p->arena, p->buffer, n, &w->cap_buffers, sizeof *buffer);
+    struct home *home = arena_grow(w->arena, w->home, n, &w->cap_homes, sizeof *home);
     int64_t elements = 1, *own = arena_copy(&p->arena, extent, sizeof *extent * (size_t)ndims);
     for (int d = 0; d < ndims; d++)
         if (__builtin_mul_overflow(elements, extent[d], &elements) || elements > INT64_MAX / 16) {
@@ -83,9 +74,9 @@ int rewrite_copy(struct work *w, struct access dst, struct access src, uint64_t 
     struct program *p = w->p;
     int n = p->nstmts;
     w->changes++;
-    p->stmt = room(&p->arena, p->stmt, n, &w->cap_stmts, sizeof *p->stmt);
-    w->task_of = room(w->arena, w->task_of, n, &w->cap_tasks_of, sizeof *w->task_of);
-    w->in_prepare = room(w->arena, w->in_prepare, n, &w->cap_prepare, sizeof *w->in_prepare);
+    p->stmt = arena_grow(&p->arena, p->stmt, n, &w->cap_stmts, sizeof *p->stmt);
+    w->task_of = arena_grow(w->arena, w->task_of, n, &w->cap_tasks_of, sizeof *w->task_of);
+    w->in_prepare = arena_grow(w->arena, w->in_prepare, n, &w->cap_prepare, sizeof *w->in_prepare);
     struct stmt *st = &p->stmt[n];
     struct op *op = arena_alloc(&p->arena, sizeof *op);
     enum type t = p->buffer[dst.buffer].type;
@@ -99,22 +90,6 @@ int rewrite_copy(struct work *w, struct access dst, struct access src, uint64_t 
     w->in_prepare[n] = false;
     p->nstmts++;
     return n;
-}
-
-void rewrite_order(struct work *w, int stmt, int after) {
-    int at = after == -2 ? w->norder : 0;
-    if (after >= 0)
-        for (int i = 0; i < w->norder; i++)
-            if (w->order[i] == after) at = i + 1;
-    int *order = room(w->arena, w->order, w->norder, &w->cap_order, sizeof *order);
-    memmove(order + at + 1, order + at, sizeof *order * (size_t)(w->norder - at));
-    order[at] = stmt;
-    w->order = order;
-    w->norder++;
-}
-
-void rewrite_items(struct work *w) {
-    program_nest(w->p, w->scope, w->order, w->norder);
 }
 
 struct access *task_access(struct work *w, const struct task *t, const struct opnd *o, bool write) {

@@ -116,3 +116,24 @@ void plan_tabulate(const struct work *w, const struct task *task, struct plan *p
     }
     p->tiling = t;
 }
+
+double plan_blocks(const struct work *w, const struct plan *p, const struct task *t, int depth) {
+    double n = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if (t->reductions >> a & 1) n *= plan_tiles(w, p, a, depth);
+    return n;
+}
+
+bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan *p, int i) {
+    if (n->core < 0) return false;
+    const struct task *t = &w->task[n->core];
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        if (o->where != IN_LOCAL || !graph_is_static(w->m, o->memory) || p->hold[k].depth > i)
+            continue;
+        const struct access *acc =
+            o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
+        if (access_varies(w->p, acc, p->loop[i].axis)) return true;
+    }
+    return false;
+}

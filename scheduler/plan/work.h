@@ -25,6 +25,8 @@ enum {
 };
 
 struct work;
+struct task;
+struct opnd;
 struct moves;
 struct region;
 struct slot;
@@ -36,6 +38,10 @@ const int *buffer_uses(const struct work *, int buffer, int *n);
 bool buffer_prepared(const struct work *, int buffer); /* a constant, or copies of constants */
 int result_axes(const struct work *, int stmt,
                 int *axis); /* program axes of a result, outermost dimension first */
+
+static inline int64_t round_up(int64_t v, int64_t to) {
+    return (v + to - 1) / to * to;
+}
 
 /* ---- values: numbers that may depend on loop variables ---- */
 struct val {
@@ -103,6 +109,8 @@ struct needle *needle_fixed(struct arena *, const struct machine *, int instr, c
                             struct diags *);
 bool needle_dense(const struct needle *, int x); /* distances in some operand change with the size of the axis */
 bool needle_reads_beside(const struct needle *, int operand); /* at constant distances too */
+bool needle_reduces(const struct needle *, int x);
+int64_t needle_leaf(const struct needle *, int x, int64_t tile); /* extent of the instructions of a tile */
 int64_t needle_unit(const struct needle *, int x); /* what tiles of the axis are multiples of */
 uint64_t form_fragment(const struct operand *, const struct layout *,
                        const struct buffer *, const int64_t *stride);
@@ -154,7 +162,16 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     bool locked;   /* the layout is decided */
     bool prepared; /* written in the prepare section only */
 };
+/* home.c */
 bool home_stride(const struct home *, int ndims, struct coord, int64_t *stride);
+void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
+void home_run(struct home *, int ndims); /* strides and size from the order of coordinates and the extents */
+struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
+                           const char **text);
+bool tile_stays(const struct work *, int buffer, int memory); /* no traffic between this memory and what it caches */
+bool written_by_tasks(const struct work *, int buffer);
+/* Does what the buffer's home holds beyond its elements not count where a reduction runs into it? */
+bool padding_neutral(const struct work *, const struct task *, const struct opnd *, int buffer);
 
 /* ---- tasks ---- */
 struct route { /* memories that the schedule fills between home and the operand's own, from home on */
@@ -186,6 +203,9 @@ struct opnd {
     bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
                        home */
 };
+static inline bool opnd_on_route(const struct opnd *o) {
+    return o->in.n || o->out.n || o->from || o->to;
+}
 struct task {
     int stmt, init, item; /* item of the cover */
     struct needle *needle;
@@ -208,13 +228,15 @@ int rewrite_buffer(struct work *, const char *name, enum type, enum role, int nd
                    const int64_t *extent);
 int rewrite_copy(struct work *, struct access dst, struct access src, uint64_t axes);
 struct access rewrite_access(struct work *, int buffer); /* all coefficients zero */
-void rewrite_order(struct work *, int stmt,
-                   int after);     /* after: a statement; -1: first; -2: last */
-void rewrite_items(struct work *); /* program.item from w->order */
 struct access *task_access(struct work *, const struct task *, const struct opnd *, bool write);
 void access_range(const struct program *, const struct stmt *, const struct access *, int dim,
                   int64_t *lo, int64_t *hi);
 const char *unique_name(struct work *, const char *base, const char *suffix);
+
+/* order.c */
+void rewrite_order(struct work *, int stmt,
+                   int after);     /* after: a statement; -1: first; -2: last */
+void rewrite_items(struct work *); /* program.item from w->order */
 
 /* join.c */
 bool join_begin(struct work *);
@@ -231,10 +253,6 @@ bool join_sizes(const struct work *, const struct task *, const struct mapping *
 bool tasks_make(struct work *);
 bool geom_make(struct work *, const struct task *, struct opnd *);
 void geom_tile(const struct work *, struct opnd *); /* whole words of the operand's memory */
-void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
-void home_run(struct home *, int ndims); /* strides and size from the order of coordinates and the extents */
-struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
-                           const char **text);
 bool pack_identity(struct work *, int task,
                    int operand); /* reads a copy in the layout the needle wants */
 /* A temporary that is wanted in two layouts: those who write it write another one, a copy follows. */
@@ -244,16 +262,18 @@ bool written_whole(const struct work *, int buffer, int stmt);
 bool pack_argument(struct work *, struct access *, int stmt, const struct geom *); /* it reads a copy of the whole in this layout */
 bool pack_whole(struct work *, int argument, int temporary,
                 bool load); /* copies out at the end, in at the start */
-bool needle_reduces(const struct needle *, int x);
 bool pack_by_axes(struct work *, int task, int operand,
                   bool write); /* a temporary indexed by the axes themselves */
+
+/* demote.c */
 void task_demote(struct work *, int task, const char *why); /* the fallback runs it */
 /* A schedule cannot be made with this statement as it is mapped. True: it can be mapped otherwise, and this cover is given up; stmt may be -1. */
 bool task_refuse(struct work *, int stmt, const char *why);
+void finish_drop(struct work *, struct task *, const char *why); /* what finishes, begins or follows it has to be executed otherwise */
+void begin_drop(struct work *, struct task *, const char *why);
+void follow_drop(struct work *, struct task *, const char *why);
 
 /* layouts.c */
-/* Does what the buffer's home holds beyond its elements not count where a reduction runs into it? */
-bool padding_neutral(const struct work *, const struct task *, const struct opnd *, int buffer);
 bool layouts_decide(struct work *, const struct moves *);
 bool homes_place(struct work *);
 
@@ -416,6 +436,7 @@ struct edge edge_of_queue(const struct machine *, int from, int to); /* whatever
 bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
 bool edge_holds(const struct machine *, const struct edge *, int slots);   /* so many are outstanding */
 int64_t edge_objects(const struct machine *, int memory); /* bytes that syncs take of it */
+/* align.c */
 void operands_align(struct work *, const struct moves *);
 
 /* graph.c */
@@ -493,7 +514,6 @@ struct finish {
 };
 bool finish_may(struct work *, const struct task *, const struct mapping *); /* the instruction is such a move */
 void finishes_link(struct work *);                                      /* tasks that finish a reduction's result */
-void finish_drop(struct work *, struct task *, const char *why);        /* it has to be executed otherwise */
 int finish_buffer(const struct work *, const struct finish *);          /* that it writes */
 bool finish_box(struct work *, const struct opnd *, const struct slot *, const struct region *,
                 struct box *, struct fit *);
@@ -503,7 +523,6 @@ void finish_issue(struct work *, int task, const struct opnd *, const struct fit
                   const struct val *turn, struct issue_node *);
 /* begin.c */
 bool begin_link(struct work *, int task); /* it starts a reduction's sums, as their move from home */
-void begin_drop(struct work *, struct task *, const char *why);
 bool begin_box(struct work *, const struct opnd *, const struct slot *, const struct region *, struct box *, struct fit *);
 bool begin_fits(struct work *, const struct task *, const struct opnd *);
 bool begin_side(struct work *, int user, struct opnd *, int core); /* the same of what `user`, which follows core, reads */
@@ -513,10 +532,8 @@ struct val begin_offset(struct work *, const struct opnd *, const struct region 
 /* The reduction whose result the chain changes before `reader` has it in `buffer`; -1. */
 int follow_core(struct work *, int buffer, int reader, int *chain, int *n);
 void follow_keep(struct work *, int core, const int *chain, int n);
-void follow_drop(struct work *, struct task *, const char *why);
 const char *follow_check(struct work *, struct task *core, bool *changed); /* layouts; why not */
 bool follow_side(const struct opnd *); /* an operand beside the result, which it changes */
-int64_t follow_bytes(struct work *, const struct plan *, const struct task *core, int depth);
 /* Of `by` (1 + move; 0: none) if it fits, the cheapest otherwise: a move between two memories (a cache counts as its backing memory) that copies the
  * box. */
 bool fit_box(struct work *, const struct moves *, int by, int from_memory, int to_memory,
@@ -527,19 +544,25 @@ bool nests_make(struct work *, const struct moves *);
 /* Its later statements begin a nest of their own, which reads from home what the earlier ones left
  * there; nests_make is due. False: it cannot be cut. */
 bool nest_cut(struct work *, const struct nest *);
-bool needs_home(const struct work *, const struct nest *,
-                int buffer); /* somebody outside the nest reads it */
-int64_t nest_grain(const struct work *, const struct nest *,
-                   int axis); /* of the chain along a program axis; 0: no chain */
-
-int64_t nest_room(const struct work *, const struct nest *, int memory); /* bytes that it may use */
 bool nest_unify(const struct work *, int maker, int core, int read,
                 int *map); /* the core's axes to the maker's, as its read of the result says */
 void nest_rename(struct work *, struct nest *, const int *map);
+
+/* rename.c */
 /* Renames the consumer's axes to the producer's, dimension by dimension: map[a'] = a. */
 bool nest_axes(const struct work *, const struct access *made, uint64_t made_axes,
                const struct access *used, uint64_t used_axes, int *map);
 void stmt_rename(struct program *, struct stmt *, const int *map);
+
+/* nest.c */
+bool needs_home(const struct work *, const struct nest *,
+                int buffer); /* somebody outside the nest reads it */
+int64_t task_grain(const struct task *, int axis, bool *fixed); /* that its needle takes at once */
+int64_t nest_grain(const struct work *, const struct nest *,
+                   int axis); /* of the chain along a program axis; 0: no chain */
+int64_t nest_room(const struct work *, const struct nest *, int memory); /* bytes that it may use */
+bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
+                      const struct opnd *); /* not made in the nest */
 
 /* pairs.c */
 void pairs_rename(struct work *); /* before plans: nests that may become pairs share names of axes */
@@ -547,7 +570,6 @@ bool pairs_decide(struct work *, const struct moves *);
 int maker_result(const struct work *, const struct nest *); /* the buffer that its last statement writes */
 /* One queue makes the tile and reads it: it need not meet the others in between. */
 bool pair_in_order(const struct work *, const struct nest *leader, const struct nest *follower);
-bool tile_stays(const struct work *, int buffer, int memory); /* no traffic between this memory and what it caches */
 
 /* windows.c: turns of a pair whose windows overlap */
 bool window_find(const struct work *, const struct access *made, uint64_t made_axes, const struct task *reader,
@@ -628,7 +650,7 @@ bool route_first(struct work *, const struct moves *, const struct task *, struc
                  const char **why);
 void routes_decide(struct work *, const struct moves *); /* a question where there are several */
 void route_link(const struct work *, struct opnd *);     /* from and to, after routes and geom */
-/* Holds in the memories of the routes, outwards while they fit and save traffic; adds to *bytes of
+/* route_holds.c: holds in the memories of the routes, outwards while they fit and save traffic; adds to *bytes of
  * each memory. False: no room. */
 bool route_holds(struct work *, const struct moves *, const struct nest *, struct plan *,
                  int64_t *bytes);

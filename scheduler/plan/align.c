@@ -1,0 +1,31 @@
+/* Alignment of slots: what the instructions and moves of an operand ask for. */
+#include "scheduler/plan/work.h"
+#include <string.h>
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void align_operand(struct work *w, const struct moves *moves, const struct task *t,
+                          struct opnd *o) {
+    o->align = graph_align(w->m, o->decl, o->memory, t->needle->bound);
+    for (int k = 0; k < moves->n; k++) {
+        const struct move *mv = &moves->at[k];
+        for (int side = 0; side < 2; side++) {
+            const struct operand *x =
+                &mv->needle->in->operand[side ? mv->to_operand : mv->from_operand];
+            if (!same_text(side ? mv->to_swizzle : mv->from_swizzle, o->form.swizzle)) continue;
+            for (int i = 0; i < x->nmemories; i++)
+                if (x->memory[i] == o->memory)
+                    o->align = least_multiple(o->align,
+                                              graph_align(w->m, x, o->memory, mv->needle->bound));
+        }
+    }
+}
+
+void operands_align(struct work *w, const struct moves *moves) {
+    for (int k = 0; k < w->ntasks; k++)
+        for (int i = 0; w->task[k].needle && i < w->task[k].nops; i++)
+            if (w->task[k].op[i].where == IN_LOCAL)
+                align_operand(w, moves, &w->task[k], &w->task[k].op[i]);
+}

@@ -1,0 +1,63 @@
+/* Steps of decoupled queues: the fewest between two fills, the shorter last ones, the bus that a
+ * store takes (SCHEDULING §3, §5). */
+#include "scheduler/plan/price_int.h"
+#include <math.h>
+
+double plan_least_inner(const struct work *w, const struct plan *p, int from, int to) {
+    double n = 1;
+    uint64_t seen = 0;
+    for (int i = from; i < to; i++) {
+        int a = p->loop[i].axis;
+        if (seen >> a & 1) continue;
+        seen |= UINT64_C(1) << a;
+        struct sizes s = plan_sizes(w, p, a, from);
+        int64_t least = INT64_MAX;
+        for (int k = 0; k < s.n; k++) {
+            int64_t size = s.size[k], trips = 1;
+            for (int j = from; j < to; j++)
+                if (p->loop[j].axis == a && p->loop[j].tile < size) {
+                    trips *= size / p->loop[j].tile; /* at least */
+                    size = p->loop[j].tile;
+                }
+            if (trips < least) least = trips;
+        }
+        n *= (double)least;
+    }
+    return n;
+}
+
+/* The last step before depth `from` comes round again, beside a step on average. */
+double pipe_boundary(const struct pricing *c, int from, int depth) {
+    double share = 1;
+    uint64_t seen = 0;
+    for (int i = from; i < depth; i++) {
+        int a = c->plan->loop[i].axis;
+        if (seen >> a & 1) continue;
+        seen |= UINT64_C(1) << a;
+        int64_t all = plan_tile(c->w, c->plan, a, from), tile = plan_tile(c->w, c->plan, a, depth),
+                n = (all + tile - 1) / tile;
+        share *= (double)(all - (n - 1) * tile) * (double)n / (double)all;
+    }
+    return share;
+}
+
+/* A bus serves the heads of the queues in turn: while a result is stored, each issue of a fill
+ * waits for one of the store. The k-th fill from then on is wanted when the instructions have run k
+ * steps. */
+double pipe_bus_waits(const struct pricing *c, const struct flow *w, double step, double cut) {
+    const struct stream *d = &c->drain;
+    double load = 0, issues = 0, latency = 0;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->queue != w->queue || f->depth != w->depth || f->bus < 0 || f->bus != d->bus)
+            continue;
+        load += f->cycles;
+        issues += f->issues * cut;
+        latency = fmax(latency, f->latency);
+    }
+    if (d->trips <= 1 || d->queue == w->queue || issues <= 0) return 0;
+    double fills = ceil(d->issues / issues),
+           first = fmin(d->issues, issues) * d->cycles / d->issues + load - step,
+           last = d->cycles + fills * (load - step);
+    return (d->trips - 1) * fmax(0, fmax(first, last) + latency - (w->slots - 2) * step);
+}

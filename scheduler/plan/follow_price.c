@@ -1,0 +1,44 @@
+/* What instructions cost that change a result where it lies (follow.c). */
+#include "scheduler/plan/price_int.h"
+#include <math.h>
+
+int64_t follow_bytes(struct work *w, const struct plan *p, const struct task *core, int depth) {
+    int64_t bytes = 0;
+    for (int i = 0; i < core->nafter; i++) {
+        const struct task *t = &w->task[core->after[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct region r;
+            if (!follow_side(o)) continue;
+            plan_region(w, p, t, &w->p->stmt[t->stmt].read[o->read], &o->geom, depth, &r);
+            bytes += slot_bytes(w, o, &r);
+        }
+    }
+    return bytes;
+}
+
+bool follow_price(struct pricing *c, const struct task *core, const struct hold *h) {
+    struct work *w = c->w;
+    double trips = plan_trips(w, c->plan, h->depth);
+    for (int i = 0; i < core->nafter; i++) {
+        const struct task *t = &w->task[core->after[i]];
+        const struct stmt *st = &w->p->stmt[t->stmt];
+        double interval, overhead, points = 1;
+        for (int a = 0; a < w->p->naxes; a++)
+            if (st->axes >> a & 1) points *= (double)w->p->axis[a].extent;
+        for (int x = 0; x < t->needle->nx; x++)
+            if (t->axis[x] >= 0) points /= (double)t->needle->hi[x];
+        instr_times(w->m, t->needle->in, t->needle->bound, NULL, NULL, &interval, &overhead);
+        charge(c, t->needle->in, 1, trips * overhead + ceil(points) * interval, 0);
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            if (!follow_side(o)) continue;
+            struct copy f =
+                copy_price(w, c->moves, c->plan, t, o, &st->read[o->read], true, h->depth, 0);
+            if (!f.in) return false;
+            charge(c, f.in, trips, f.cycles, 0);
+            c->bubble += trips * f.issues * (f.in->blocking ? f.latency : 0);
+        }
+    }
+    return true;
+}

@@ -1,0 +1,111 @@
+/* Homes: the layout of a buffer between the nests that write and read it. */
+#include "scheduler/plan/work.h"
+
+bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *stride) {
+    *stride = 0;
+    if (c.dim < 0) return true;
+    if (h->packed) {
+        for (int i = 0; i < h->n; i++)
+            if (h->at[i].dim == c.dim && h->at[i].div == c.div && h->at[i].mod == c.mod) {
+                *stride = h->stride[i];
+                return true;
+            }
+        for (int i = 0; i < h->n; i++)
+            if (h->at[i].dim == c.dim && h->at[i].div == 1 && !h->at[i].mod) {
+                *stride = h->stride[i] * c.div;
+                return true;
+            }
+        return false;
+    }
+    *stride = c.div;
+    for (int d = c.dim + 1; d < ndims; d++) *stride *= h->extent[d];
+    return true;
+}
+
+void home_run(struct home *h, int ndims) {
+    int64_t run = 1;
+    for (int i = 0; h->packed && i < h->n; i++) {
+        struct coord c = h->at[i];
+        h->stride[i] = run;
+        int64_t all = h->fold && h->fold[c.dim] ? h->fold[c.dim] : h->extent[c.dim];
+        run *= c.mod ? c.mod : all / c.div;
+    }
+    for (int d = 0; !h->packed && d < ndims; d++) run *= h->extent[d];
+    h->elements = run;
+}
+
+void home_pack(struct work *w, int buffer, const struct geom *g) {
+    struct home *h = &w->home[buffer];
+    const struct buffer *b = &w->p->buffer[buffer];
+    h->packed = h->locked = true;
+    h->n = 0;
+    h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
+    for (int d = 0; d < b->ndims; d++)
+        h->extent[d] =
+            g->loose >> d & 1 ? b->extent[d] + g->room[d] : round_up(b->extent[d], g->block[d]);
+    for (int i = 0; i < g->n && g->plain_home; i++) {
+        bool known = g->at[i].dim < 0;
+        for (int k = 0; k < h->n; k++) known |= h->at[k].dim == g->at[i].dim;
+        if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0};
+    }
+    for (int i = 0; i < g->n && !g->plain_home; i++) {
+        struct coord c = g->at[i];
+        bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
+        if (c.dim >= 0 && !loose) h->at[h->n++] = c;
+        if (loose && i < g->ninner) h->at[h->n++] = (struct coord){c.dim, 1, 0};
+    }
+    home_run(h, b->ndims);
+}
+
+struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims,
+                           const char **text) {
+    struct text t = {0};
+    for (int d = 0; d < ndims; d++) text_printf(&t, "%si%d", d ? "," : "", d);
+    text_printf(&t, " -> ");
+    for (int i = h->n - 1; i >= 0; i--) {
+        struct coord c = h->at[i];
+        text_printf(&t, "%si%d", i == h->n - 1 ? "" : ", ", c.dim);
+        if (c.div > 1) text_printf(&t, "/%lld", (long long)c.div);
+        if (c.mod)
+            text_printf(&t, "%%%lld", (long long)c.mod);
+        else if (h->fold && h->fold[c.dim])
+            text_printf(&t, "%%%lld", (long long)(h->fold[c.dim] / c.div));
+    }
+    *text = arena_strdup(arena, t.at);
+    text_free(&t);
+    return layout_parse(arena, *text, "layout", 1, w->diags);
+}
+
+bool tile_stays(const struct work *w, int buffer, int memory) {
+    const struct home *h = &w->home[buffer];
+    for (int m = h->is_tile ? h->memory : -1; m >= 0; m = w->m->memory[m].caches)
+        if (m == memory) return true;
+    return false;
+}
+
+/* Then padding holds what the instructions left there; otherwise the zeros that every larger home
+ * starts with. */
+bool written_by_tasks(const struct work *w, int buffer) {
+    for (int s = 0; s < w->p->nstmts; s++)
+        if (w->task_of[s] != -1 && w->p->stmt[s].dst.buffer == buffer) return true;
+    return false;
+}
+
+/* Is some other operand sure to be zero where a reduction is padded? Then integers need no zeros
+ * here. */
+static bool zero_elsewhere(const struct work *w, const struct task *t, const struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    if (type_is_float(w->p->buffer[st->dst.buffer].type)) return false;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *other = &t->op[i];
+        if (other == o || other->read < 0 || other->writes || !other->zero_tail) continue;
+        int b = st->read[other->read].buffer;
+        if (w->home[b].packed && !other->geom.live && !written_by_tasks(w, b)) return true;
+    }
+    return false;
+}
+
+bool padding_neutral(const struct work *w, const struct task *t, const struct opnd *o, int buffer) {
+    return !o->zero_tail || (!o->geom.live && !written_by_tasks(w, buffer)) ||
+           zero_elsewhere(w, t, o);
+}

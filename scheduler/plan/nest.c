@@ -1,0 +1,67 @@
+/* Questions about one nest: whether a buffer leaves it, which operands of its chain need a copy,
+ * how large the grains of the chain are. */
+#include "scheduler/plan/work.h"
+
+static bool in_nest(const struct nest *n, int task) {
+    if (task == n->core || task == n->init) return true;
+    for (int i = 0; i < n->nchain; i++)
+        if (n->chain[i] == task) return true;
+    return false;
+}
+
+bool needs_home(const struct work *w, const struct nest *n, int buffer) {
+    if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return true;
+    int count;
+    const int *use = buffer_uses(w, buffer, &count);
+    for (int i = 0; i < count; i++) {
+        int s = use[i];
+        if (w->task_of[s] == -2 || (w->task_of[s] >= 0 && in_nest(n, w->task_of[s]))) continue;
+        for (int r = 0; r < w->p->stmt[s].nreads; r++)
+            if (w->p->stmt[s].read[r].buffer == buffer) return true;
+        if (w->p->stmt[s].dst.buffer == buffer && w->p->stmt[s].combine != COMBINE_SET) return true;
+    }
+    return false;
+}
+
+int64_t nest_room(const struct work *w, const struct nest *n, int memory) {
+    int64_t all = w->capacity[memory];
+    return all == INT64_MAX ? all : all - n->reserved[memory];
+}
+
+int64_t task_grain(const struct task *t, int axis, bool *fixed) {
+    *fixed = false;
+    for (int x = 0; x < t->needle->nx; x++)
+        if (t->axis[x] == axis) {
+            *fixed = (t->needle->ranged[x] < 0 || t->needle->whole[x]) && t->needle->hi[x] > 1;
+            return t->needle->hi[x];
+        }
+    return 1;
+}
+
+int64_t nest_grain(const struct work *w, const struct nest *n, int axis) {
+    int64_t g = 0;
+    bool any = false;
+    for (int i = 0; i < n->nchain; i++) {
+        bool fixed;
+        int64_t t = task_grain(&w->task[n->chain[i]], axis, &fixed);
+        any |= fixed;
+        if (!g || t < g) g = t;
+    }
+    return !any && n->grain_most && g > n->grain_most ? n->grain_most : g;
+}
+
+/* Before the task. */
+static bool chain_makes(const struct work *w, const struct nest *n, const struct task *t,
+                        int buffer) {
+    if (n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == buffer) return true;
+    for (int i = 0; i < n->nchain && &w->task[n->chain[i]] != t; i++)
+        if (w->p->stmt[w->task[n->chain[i]].stmt].dst.buffer == buffer) return true;
+    return false;
+}
+
+bool chain_needs_hold(const struct work *w, const struct nest *n, const struct task *t,
+                      const struct opnd *o) {
+    if (o->where != IN_LOCAL) return false;
+    if (o->read < 0) return true;
+    return !chain_makes(w, n, t, w->p->stmt[t->stmt].read[o->read].buffer);
+}

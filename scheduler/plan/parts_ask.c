@@ -1,0 +1,36 @@
+/* Are copies filled whole, or in parts? A question to the approach (parts.c prices the parts). */
+#include "scheduler/plan/plan_int.h"
+
+void parts_ask(struct work *w, const struct moves *moves, int nest) {
+    static const char *const text[] = {"whole", "in parts", "in parts of an inner loop",
+                                       "in parts of two inner loops"};
+    struct nest *n = &w->nest[nest];
+    struct plan plan[4];
+    struct candidate c[4];
+    int count = 0;
+    if (n->core < 0 || n->plan.is_static || n->partner >= 0 || n->nprefix) return;
+    for (int k = 0; k < 4; k++) {
+        plan[count] = n->plan;
+        plan[count].tiling = NULL;
+        plan[count].parts = k;
+        if (!plan_price(w, moves, n, &plan[count])) continue;
+        double cycles = plan_simulated(w, moves, nest, &plan[count]), scale = 1;
+        if (cycles > 0) scale = cycles / plan[count].predicted;
+        c[count] = (struct candidate){text[k], plan[count].cycles * scale, NULL};
+        count++;
+    }
+    if (count < 2) return;
+    struct question q = {QUESTION_PARTS,
+                         arena_printf(w->arena, "fills of statement %d", w->task[n->core].stmt),
+                         count, 0, c};
+    int answer = 0;
+    for (int k = 1; k < count; k++)
+        if (c[k].cost < c[answer].cost) answer = k;
+    if (w->decider) answer = decide(w->decider, &q);
+    if (answer >= 0 && answer < count) n->plan = plan[answer];
+    struct text *t = w->options ? w->options->explain : NULL;
+    for (int k = 0; t && k < count; k++)
+        text_printf(t, "%s%s %.0f cycles%s", k ? ", " : "  fills ", c[k].text, c[k].cost,
+                    k == answer ? " (taken)" : "");
+    if (t) text_printf(t, "\n");
+}

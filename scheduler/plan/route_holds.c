@@ -1,0 +1,115 @@
+/* Copies in the memories on the routes: how far out each is filled, in how many slots. */
+#include "scheduler/plan/plan_int.h"
+
+static int64_t held_bytes(struct work *w, const struct moves *moves, const struct plan *p,
+                          const struct task *t, const struct opnd *stop, const struct access *acc,
+                          int depth) {
+    return copy_price(w, moves, p, t, stop, acc, true, depth, 0).bytes;
+}
+
+/* A result's two slots in each memory on its way home. */
+static void add_ways(struct work *w, const struct moves *moves, const struct nest *n,
+                     const struct plan *p, int64_t *bytes) {
+    const struct task *core = &w->task[n->core];
+    for (int i = 0; i < core->nops && !n->nchain; i++)
+        for (const struct opnd *o = core->op[i].to; o; o = o->to)
+            bytes[o->memory] += 2 * copy_price(w, moves, p, core, o, &w->p->stmt[core->stmt].dst,
+                                               false, p->hold[i].depth, 0)
+                                        .bytes;
+    for (int c = 0; c < n->nchain; c++) {
+        const struct task *t = &w->task[n->chain[c]];
+        for (int i = 0; i < t->nops; i++)
+            for (const struct opnd *o = t->op[i].to; o; o = o->to) {
+                struct region r;
+                chain_region(w, p, n, t, o, &r);
+                bytes[o->memory] += 2 * slot_bytes(w, o, &r);
+            }
+    }
+}
+
+struct outer { /* one copy on a route in */
+    int operand, level;
+    const struct opnd *stop, *inner; /* inner: the next copy, filled from it */
+    const struct access *acc;
+    int64_t bytes; /* of all its slots */
+    int most;      /* slots */
+};
+
+static int outers(struct work *w, const struct task *t, struct outer *out) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int n = 0;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_LOCAL || o->writes) continue;
+        const struct opnd *stop = o->from, *inner = o;
+        for (int k = o->in.n - 1; k >= 0; k--, inner = stop, stop = stop->from)
+            out[n++] = (struct outer){i, k, stop, inner, &st->read[o->read], 0, 1};
+    }
+    return n;
+}
+
+/* Two, unless a sync between the queues that fill and read it holds one event. */
+static int slots_told(struct work *w, const struct moves *moves, const struct plan *p,
+                      const struct task *t, const struct outer *x) {
+    int d = p->hold[x->operand].depth, most = slots_most(w, 2);
+    const struct instr *fill = copy_price(w, moves, p, t, x->stop, x->acc, true, d, 0).in,
+                       *user = copy_price(w, moves, p, t, x->inner, x->acc, true, d, 0).in;
+    return fill && user ? slots_held(w->m, fill, user, true, most) : most;
+}
+
+/* The step outwards of one copy that saves most. */
+static bool step(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
+                 struct outer *x, int count, int64_t *bytes) {
+    const struct task *t = &w->task[n->core];
+    double most = 0;
+    int which = -1, depth = 0, slots = 0;
+    int64_t size = 0;
+    for (int i = 0; i < count; i++) {
+        struct hold *h = &p->via[x[i].operand][x[i].level];
+        int least = x[i].level ? p->via[x[i].operand][x[i].level - 1].depth : 0,
+            memory = x[i].stop->memory;
+        double now = plan_traffic(w, p, t, x[i].acc, h->depth);
+        for (int d = h->depth - 1; d >= least; d--) {
+            int at = plan_normalise(w, p, x[i].acc, d);
+            if (at < least) at = least;
+            double saved = now - plan_traffic(w, p, t, x[i].acc, at);
+            int wanted = plan_trips(w, p, at) > 1 ? x[i].most : 1;
+            int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, at),
+                    left = nest_room(w, n, memory) - bytes[memory] + x[i].bytes;
+            while (wanted > 0 && one * wanted > left) wanted--;
+            if (saved <= most || !wanted) continue;
+            most = saved;
+            which = i, depth = at, slots = wanted, size = one * wanted;
+        }
+    }
+    if (which < 0) return false;
+    p->via[x[which].operand][x[which].level] = (struct hold){.depth = depth, .slots = slots};
+    bytes[x[which].stop->memory] += size - x[which].bytes;
+    x[which].bytes = size;
+    return true;
+}
+
+bool route_holds(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p,
+                 int64_t *bytes) {
+    const struct task *t = &w->task[n->core];
+    struct outer x[MAX_OPERANDS * MAX_VIA];
+    int count = outers(w, t, x);
+    add_ways(w, moves, n, p, bytes);
+    for (int i = 0; i < count; i++) x[i].most = slots_told(w, moves, p, t, &x[i]);
+    for (int slots = 1; slots <= 2; slots++) /* one for each first */
+        for (int i = 0; i < count; i++) {
+            int d = p->hold[x[i].operand].depth, m = x[i].stop->memory;
+            int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, d);
+            if (slots > x[i].most ||
+                (slots > 1 && (plan_trips(w, p, d) <= 1 || bytes[m] + one > nest_room(w, n, m))))
+                continue;
+            p->via[x[i].operand][x[i].level] = (struct hold){.depth = d, .slots = slots};
+            x[i].bytes += one;
+            bytes[m] += one;
+        }
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
+        if (bytes[m] > nest_room(w, n, m)) return false;
+    while (count && step(w, moves, n, p, x, count, bytes)) {
+    }
+    return true;
+}

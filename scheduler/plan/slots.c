@@ -1,0 +1,124 @@
+/* How many slots a copy has: as syncs can tell them apart, and, for the results of a chain, as many
+ * as help and fit. */
+#include "scheduler/plan/plan_int.h"
+#include <math.h>
+
+enum { UNDER_WAY = 6 }; /* grains of tiles behind one another, while stores have their latency */
+
+int slots_held(const struct machine *m, const struct instr *in, const struct instr *user,
+               bool routed, int most) {
+    struct edge there = edge_find(m, in->queue, in->completes, user->queue),
+                back = edge_find(m, user->queue, user->completes, in->queue);
+    for (; most > 1 && there.kind != EDGE_FREE; most--) {
+        bool turns = edge_rotates(m, &there, most) || edge_rotates(m, &back, most);
+        if (edge_holds(m, &there, most) && edge_holds(m, &back, most) && !(turns && routed)) break;
+    }
+    return most;
+}
+
+int operand_slots(struct work *w, const struct moves *moves, const struct plan *p,
+                  const struct task *t, const struct opnd *o, const struct access *acc, int depth,
+                  int most) {
+    const struct instr *in = copy_price(w, moves, p, t, o, acc, !o->writes, depth, 0).in;
+    return in ? slots_held(w->m, in, t->needle->in, opnd_on_route(o), most) : most;
+}
+
+int chain_slots_least(const struct work *w, const struct moves *moves, const struct nest *n,
+                      const struct task *t, const struct opnd *o) {
+    if (!o->writes || !needs_home(w, n, w->p->stmt[t->stmt].dst.buffer)) return 1;
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        for (int k = 0; k < in->nfrom; k++)
+            if (in->from[k] == o->memory &&
+                edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
+                return slots_most(w, 2);
+    }
+    return 1;
+}
+
+/* One grain of a chain's operand. */
+void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
+                  const struct task *t, const struct opnd *o, struct region *r) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+    region_padding(w->p, st, acc, r);
+    if (o->geom.repeat_axis >= 0) {
+        int64_t tile = plan_tile(w, p, o->geom.repeat_axis, p->depth_out),
+                grain = nest_grain(w, n, o->geom.repeat_axis);
+        r->repeat = val_const(grain < tile ? grain : tile);
+    }
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t e = 1;
+        for (int a = 0; a < w->p->naxes; a++) {
+            int64_t c = access_coef(w->p, acc, d, a), tile, grain;
+            if (!c || !(st->axes >> a & 1)) continue;
+            tile = plan_tile(w, p, a, p->depth_out);
+            grain = nest_grain(w, n, a);
+            e += c * ((grain < tile ? grain : tile) - 1);
+        }
+        r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
+        r->n[d] = val_const((e + o->geom.block[d] - 1) / o->geom.block[d] * o->geom.block[d]);
+    }
+}
+
+static double chain_grains(const struct work *w, const struct nest *n, const struct plan *p,
+                           const struct task *t) {
+    double grains = 1;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
+        int64_t tile = plan_tile(w, p, a, p->depth_out), grain = nest_grain(w, n, a);
+        grains *= ceil((double)tile / (double)(grain > 0 ? grain : 1));
+    }
+    return grains;
+}
+
+/* Slots that the sync with which a store gives them back can count. */
+static int64_t most_tokens(const struct work *w, const struct moves *moves, const struct task *t,
+                           const struct opnd *o) {
+    int64_t most = 128;
+    for (int i = 0; i < moves->n; i++) {
+        const struct instr *in = moves->at[i].needle->in;
+        struct edge back = edge_find(w->m, in->queue, in->completes, t->needle->in->queue);
+        for (int k = 0; k < in->nfrom && back.kind == EDGE_TOKEN; k++)
+            if (in->from[k] == o->memory && w->m->sync[back.sync].depth >= 0 &&
+                w->m->sync[back.sync].depth < most)
+                most = w->m->sync[back.sync].depth;
+    }
+    return most;
+}
+
+/* The first result that is drained from a memory of its own addresses gets what is left of it, so
+ * that the store of many grains may lag behind. */
+int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
+                const struct plan *p, const struct task *t, const struct opnd *o) {
+    int least = chain_slots_least(w, moves, n, t, o);
+    int64_t left = nest_room(w, n, o->memory), bytes = 0, most = most_tokens(w, moves, t, o);
+    bool first = true;
+    if (least < 2 || graph_is_static(w->m, o->memory) || n->partner >= 0) return least;
+    for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
+        const struct task *core = &w->task[n->core];
+        const struct opnd *c = &core->op[i];
+        if (c->where != IN_LOCAL || c->memory != o->memory) continue;
+        const struct stmt *st = &w->p->stmt[core->stmt];
+        left -=
+            hold_bytes(w, p, core, c, c->read >= 0 ? &st->read[c->read] : &st->dst, &p->hold[i]);
+    }
+    for (int i = 0; i < n->nchain; i++)
+        for (int k = 0; k < w->task[n->chain[i]].nops; k++) {
+            const struct task *other = &w->task[n->chain[i]];
+            const struct opnd *c = &other->op[k];
+            struct region r;
+            if (!chain_needs_hold(w, n, other, c) || c->memory != o->memory) continue;
+            int slots = chain_slots_least(w, moves, n, other, c);
+            chain_region(w, p, n, other, c, &r);
+            left -= slot_bytes(w, c, &r) * slots;
+            if (c == o) bytes = slot_bytes(w, c, &r);
+            if (c != o && slots > 1 && !bytes) first = false;
+        }
+    if (!first || bytes < 1 || left <= 0) return least;
+    double useful = fmax(2 * chain_grains(w, n, p, t), UNDER_WAY);
+    int64_t slots = least + left / bytes;
+    if (slots > most) slots = most;
+    if ((double)slots > useful) slots = (int64_t)useful;
+    return slots > least ? (int)slots : least;
+}

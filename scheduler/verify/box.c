@@ -119,9 +119,9 @@ const struct region *home_holds(struct sym *s, int place, struct region need,
     const struct region *first = NULL;
     for (bool on = true; on;) {
         on = false;
-        for (int k = 0; k < s->state.r.n; k++) {
-            const struct region *g = &s->state.r.at[k];
-            if (g->place != place || !g->box || !has_version(g, want)) continue;
+        for (int k = 0; k < s->of[place].n; k++) {
+            const struct region *g = &s->of[place].at[k];
+            if (!g->box || !has_version(g, want)) continue;
             if (first && (g->writer != first->writer || !lin_same(&g->count, &first->count)))
                 continue;
             if (box_inside(s, &need, g)) return first ? first : g;
@@ -170,14 +170,15 @@ bool instances_executed(struct sym *s, int stmt, const struct affine *point) {
     }
     if (!forms_box(s, index, n, &x))
         return sym_fail(s, "the instances of statement %d that an issue executes are no box", stmt);
-    for (int k = 0; k < s->state.r.n; k++)
-        if (s->state.r.at[k].place == x.place && boxes_meet(s, &s->state.r.at[k], &x) != NO)
+    const struct regions *done = &s->of[x.place];
+    for (int k = 0; k < done->n; k++)
+        if (boxes_meet(s, &done->at[k], &x) != NO)
             return sym_fail(s, "instances of statement %d are not known to be executed once", stmt);
     for (int k = 0; k < s->nexecuted; k++)
         if (s->executed[k].place == x.place) return sym_fail(s, "a statement begins itself");
     if (s->nexecuted == 2) return sym_fail(s, "an issue of many statements");
     s->executed[s->nexecuted++] = x;
-    return sym_spend(s, 1 + s->state.r.n / 8);
+    return sym_spend(s, 1 + done->n / 8);
 }
 
 bool box_executed(struct sym *s) {
@@ -319,10 +320,10 @@ bool box_begin(struct sym *s) {
 static bool all_executed(struct sym *s, int stmt) {
     __int128 points = 0;
     int64_t expected = stmt_points(s->v->p, &s->v->p->stmt[stmt]);
-    for (int k = 0; k < s->state.r.n; k++) {
-        const struct region *g = &s->state.r.at[k];
+    const struct regions *done = &s->of[s->v->s->nplaces + stmt];
+    for (int k = 0; k < done->n; k++) {
+        const struct region *g = &done->at[k];
         __int128 volume = 1;
-        if (g->place != s->v->s->nplaces + stmt) continue;
         for (int e = 0; e < g->nindices; e++) {
             int64_t n;
             if (!lin_constant(&g->n[e], &n)) return false;

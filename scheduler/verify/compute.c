@@ -170,9 +170,9 @@ static const struct region *move_from(struct work *w, struct affine *index, bool
     int place = w->n->arg[w->h->read_operand[0]].place;
     bool local = s->v->s->place[place].keep == KEEP_LOCAL;
     int64_t stride[SYM_DIGITS];
-    for (int k = 0; k < s->state.r.n && sym_spend(s, 1); k++) {
-        const struct region *g = &s->state.r.at[k];
-        if (local ? !region_is_current(g, place) : g->place != place) continue;
+    for (int k = 0; k < s->of[place].n && sym_spend(s, 1); k++) {
+        const struct region *g = &s->of[place].at[k];
+        if (local && !region_is_current(g, place)) continue;
         if (g->type != s->v->p->buffer[g->buffer].type ||
             type_size(g->type) != type_size(w->in->operand[w->h->read_operand[0]].type))
             continue;

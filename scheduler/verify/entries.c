@@ -28,8 +28,8 @@ static bool loaded(struct sym *s, int place, int64_t begin, int64_t end) {
     const struct place *p = &s->v->s->place[place], *home = table_home(s->v->s, place);
     const struct buffer *b = &s->v->p->buffer[p->buffer];
     int64_t element = (int64_t)type_size(b->type);
-    for (int i = 0; i < s->state.r.n; i++) {
-        const struct region *g = &s->state.r.at[i];
+    for (int i = 0; i < s->of[place].n; i++) {
+        const struct region *g = &s->of[place].at[i];
         int64_t base, o, length;
         if (region_is_current(g, place) && g->buffer == home->buffer && g->writer == -1 &&
             g->type == b->type && g->ndims == 1 && g->s[0] == element && g->c[0][0] == 1 &&
@@ -67,7 +67,7 @@ bool box_entries_there(struct sym *s, const struct hardware *h, int64_t trips) {
     if (!entry_counters(s, h, trips, counter)) return false;
     for (int o = 0; o < MAX_OPERANDS_OF_ISSUE; o++) {
         bool has = o < s->v->m->instr[n->instr].noperands && n->arg[o].place >= 0;
-        int now = has ? s->state.slot[n->arg[o].place] : 0;
+        int now = has ? s->slot[n->arg[o].place] : 0;
         slot[o] = !has || now == NOT_TURNED ? 0 : now;
     }
     for (int i = 0; i < s->nloops; i++) {

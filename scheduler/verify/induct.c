@@ -9,23 +9,19 @@
 
 static bool walk_nodes(struct sym *s, const struct node *node, int n);
 
+/* A loop while it is walked. */
+struct trips {
+    const struct loop_node *loop;
+    struct affine lo;
+    int64_t n;
+    struct frame frame;
+    struct known start, before, now; /* before the loop; before and after the last iteration */
+};
+
 /* ---- states ---- */
-static void known_copy(struct sym *s, struct known *to, const struct known *from) {
-    size_t n = (size_t)s->v->s->nplaces + 1;
-    if (!to->slot) to->slot = memory_array(n, sizeof *to->slot);
-    memcpy(to->slot, from->slot, n * sizeof *to->slot);
-    regions_copy(&to->r, &from->r);
-}
-
-static void known_free(struct known *x) {
-    regions_free(&x->r);
-    free(x->slot);
-    *x = (struct known){0};
-}
-
 /* What of the slots both agree on; false: a place is rotated in one only. */
-static bool common_slots(const struct sym *s, int *slot, const int *other, bool *weaker) {
-    for (int p = 0; p < s->v->s->nplaces; p++) {
+static bool common_slots(const struct frame *f, int *slot, const int *other, bool *weaker) {
+    for (int p = 0; p < f->n; p++) {
         if ((slot[p] == NOT_TURNED) != (other[p] == NOT_TURNED)) return false;
         if (slot[p] == other[p] || slot[p] == SOME_SLOT) continue;
         slot[p] = SOME_SLOT;
@@ -43,8 +39,8 @@ struct pattern {
 struct learned {
     const struct loop_node *loop;
     struct regions inv;
-    int counter;
-    bool old[200];
+    int counter, nold;
+    bool *old;
 };
 
 /* Regions that iterations left as they were. */
@@ -60,6 +56,7 @@ static void learn(struct sym *s, const struct loop_node *l, const struct regions
     x->loop = l;
     x->counter = counter;
     regions_copy(&x->inv, inv);
+    if (x->nold < inv->n) x->old = memory_grow(x->old, (size_t)(x->nold = inv->n));
     for (int k = 0; k < inv->n; k++) x->old[k] = was_there(start, &inv->at[k]);
 }
 
@@ -234,24 +231,24 @@ static void move_region(struct region *x, int counter, int64_t at, bool fixed) {
 
 static bool implied(const struct sym *s, const struct region *x) {
     bool instances = x->place >= s->v->s->nplaces;
-    for (int k = 0; k < s->state.r.n; k++) {
-        const struct region *y = &s->state.r.at[k];
+    for (int k = 0; k < s->of[x->place].n; k++) {
+        const struct region *y = &s->of[x->place].at[k];
         if (region_same(x, y)) return true;
-        if (!instances && x->box && y->box && x->place == y->place && x->writer == y->writer &&
+        if (!instances && x->box && y->box && x->writer == y->writer &&
             x->type == y->type && lin_same(&x->count, &y->count) && box_inside(s, x, y))
             return true;
     }
     return region_empty(s, x);
 }
 
-/* Each instance that is known now is one of the pattern's, one iteration on. */
-static bool no_more_instances(const struct sym *s, const struct regions *r, int counter) {
-    for (int k = 0; k < s->state.r.n; k++) {
-        const struct region *y = &s->state.r.at[k];
-        bool found = y->place < s->v->s->nplaces || region_empty(s, y);
+/* Each instance of the statement that is known now is one of the pattern's, one iteration on. */
+static bool no_more_of(const struct sym *s, int place, const struct regions *r, int counter) {
+    for (int k = 0; k < s->of[place].n; k++) {
+        const struct region *y = &s->of[place].at[k];
+        bool found = region_empty(s, y);
         for (int i = 0; i < r->n && !found; i++) {
             struct region x = r->at[i];
-            if (x.place != y->place) continue;
+            if (x.place != place) continue;
             move_region(&x, counter, 1, false);
             found = region_same(&x, y);
         }
@@ -260,18 +257,30 @@ static bool no_more_instances(const struct sym *s, const struct regions *r, int 
     return true;
 }
 
+static bool no_more_instances(const struct sym *s, const struct frame *f, const struct regions *r,
+                              int counter) {
+    for (int k = 0; k < f->n; k++)
+        if (f->at[k] >= s->v->s->nplaces && !no_more_of(s, f->at[k], r, counter)) return false;
+    return true;
+}
+
 enum step { HOLDS, WEAKER, FAILS };
 
-static enum step general_step(struct sym *s, const struct loop_node *l, const struct affine *lo,
-                              struct regions *inv, int *slot, int counter) {
+static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv, int *slot,
+                              int counter) {
+    const struct loop_node *l = t->loop;
     bool weaker = false;
-    struct known start = {.slot = slot, .r = *inv};
-    known_copy(s, &s->state, &start);
-    struct affine at = *lo;
+    known_put(s, &t->frame, inv, slot);
+    struct affine at = t->lo;
     at.l.k[counter] += l->step;
     sym_set(s, l->var, &at);
-    if (!walk_nodes(s, l->body, l->nbody) || !regions_coalesce(s)) return FAILS;
-    if (!common_slots(s, slot, s->state.slot, &weaker)) {
+    if (!walk_nodes(s, l->body, l->nbody) || !regions_coalesce(s, &t->frame))
+        return FAILS;
+    struct known after = {0};
+    known_take(s, &t->frame, &after);
+    bool turned = common_slots(&t->frame, slot, after.slot, &weaker);
+    known_free(&after);
+    if (!turned) {
         sym_fail(s, "slots are not all turned");
         return FAILS;
     }
@@ -287,91 +296,95 @@ static enum step general_step(struct sym *s, const struct loop_node *l, const st
         memmove(&inv->at[k], &inv->at[k + 1], (size_t)(inv->n - k) * sizeof *inv->at);
         weaker = true;
     }
-    if (no_more_instances(s, inv, counter)) return weaker ? WEAKER : HOLDS;
+    if (no_more_instances(s, &t->frame, inv, counter)) return weaker ? WEAKER : HOLDS;
     sym_fail(s, "the instances that a loop executes have no pattern");
     return FAILS;
 }
 
 /* All iterations from `from` to `last` by induction; the state is then what holds after them. */
-static bool induct(struct sym *s, const struct loop_node *l, const struct affine *lo, int64_t from,
-                   int64_t last, const struct known *start, const struct known *before,
-                   const struct known *now) {
+static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last) {
     enum { TRIES = 5 };
+    const struct loop_node *l = t->loop;
     struct pattern p = {.from = from, .counter = s->nloops};
     struct regions inv = {0};
     enum step step = FAILS;
     bool ignored;
-    struct known all = {0};
-    known_copy(s, &all, now);
-    if (!common_slots(s, all.slot, before->slot, &ignored)) {
-        known_free(&all);
+    int *slot = memory_array((size_t)t->frame.n + 1, sizeof *slot);
+    memcpy(slot, t->now.slot, (size_t)t->frame.n * sizeof *slot);
+    if (!common_slots(&t->frame, slot, t->before.slot, &ignored)) {
+        free(slot);
         return sym_fail(s, "slots are not all turned");
     }
     s->lo[p.counter] = from;
     s->hi[p.counter] = last;
     s->nloops++;
-    if (from == 1 ? recall_pattern(s, &p, &s->learned[l->var], before, now, &inv)
-                  : find_pattern(s, &p, before, now, &inv)) {
+    if (from == 1 ? recall_pattern(s, &p, &s->learned[l->var], &t->before, &t->now, &inv)
+                  : find_pattern(s, &p, &t->before, &t->now, &inv)) {
         step = WEAKER;
         for (int k = 0; k < TRIES && step == WEAKER; k++)
-            step = general_step(s, l, lo, &inv, all.slot, p.counter);
+            step = general_step(s, t, &inv, slot, p.counter);
     }
     s->nloops--;
     if (step == HOLDS) {
-        learn(s, l, &inv, p.counter, start);
+        learn(s, l, &inv, p.counter, &t->start);
         for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, last + 1, true);
-        regions_copy(&s->state.r, &inv);
-        memcpy(s->state.slot, all.slot, (size_t)s->v->s->nplaces * sizeof *all.slot);
+        known_put(s, &t->frame, &inv, slot);
     }
-    known_free(&all);
+    free(slot);
     regions_free(&inv);
-    return step == HOLDS && regions_coalesce(s);
+    return step == HOLDS && regions_coalesce(s, &t->frame);
 }
 
 /* ---- loops ---- */
-static bool walk_iteration(struct sym *s, const struct loop_node *l, const struct affine *lo,
-                           int64_t k) {
-    struct affine at = *lo;
-    at.l.c += k * l->step;
-    sym_set(s, l->var, &at);
-    return sym_spend(s, 1) && walk_nodes(s, l->body, l->nbody);
+static bool walk_iteration(struct sym *s, const struct trips *t, int64_t k) {
+    struct affine at = t->lo;
+    at.l.c += k * t->loop->step;
+    sym_set(s, t->loop->var, &at);
+    return sym_spend(s, 1) && walk_nodes(s, t->loop->body, t->loop->nbody);
 }
 
 /* The last iteration may be another: then it is walked by itself. */
-static bool walk_rest(struct sym *s, const struct loop_node *l, const struct affine *lo,
-                      int64_t from, int64_t n, const struct known *start,
-                      const struct known *before, const struct known *now) {
-    if (induct(s, l, lo, from, n - 1, start, before, now)) return true;
-    if (s->over || n - 2 <= from) return false;
-    return induct(s, l, lo, from, n - 2, start, before, now) && walk_iteration(s, l, lo, n - 1);
+static bool walk_rest(struct sym *s, struct trips *t, int64_t from) {
+    if (induct(s, t, from, t->n - 1)) return true;
+    if (s->over || t->n - 2 <= from) return false;
+    return induct(s, t, from, t->n - 2) && walk_iteration(s, t, t->n - 1);
 }
 
 static bool worth_trying(int64_t k) {
     return k <= 4 || (k & (k - 1)) == 0;
 }
 
-static bool walk_trips(struct sym *s, const struct loop_node *l, const struct affine *lo,
-                       int64_t n) {
-    enum { FEW = 2 };
-    struct known start = {0}, before = {0}, now = {0};
-    bool good = true, done = false;
-    bool all = n <= FEW || s->nloops == SYM_LOOPS;
-    if (!all) known_copy(s, &start, &s->state);
-    for (int64_t k = 0; k < n && good && !done; k++) {
-        if (!all && worth_trying(k + 1)) known_copy(s, &before, &s->state);
-        good = walk_iteration(s, l, lo, k);
-        bool learned = k == 0 && s->learned[l->var].loop == l;
-        if (!good || all || (k == 0 && !learned) || k + 2 >= n || !worth_trying(k + 1)) continue;
-        good = regions_coalesce(s);
-        known_copy(s, &now, &s->state);
-        done = good && walk_rest(s, l, lo, k + 1, n, &start, &before, &now);
-        if (done) break;
-        if (s->over) good = false;
-        known_copy(s, &s->state, &now);
+static bool walk_all(struct sym *s, const struct trips *t) {
+    for (int64_t k = 0; k < t->n; k++)
+        if (!walk_iteration(s, t, k)) return false;
+    return true;
+}
+
+static bool walk_by_induction(struct sym *s, struct trips *t) {
+    bool learned = s->learned[t->loop->var].loop == t->loop;
+    known_take(s, &t->frame, &t->start);
+    for (int64_t k = 0; k < t->n; k++) {
+        if (worth_trying(k + 1)) known_take(s, &t->frame, &t->before);
+        if (!walk_iteration(s, t, k)) return false;
+        if ((k == 0 && !learned) || k + 2 >= t->n || !worth_trying(k + 1)) continue;
+        if (!regions_coalesce(s, &t->frame)) return false;
+        known_take(s, &t->frame, &t->now);
+        if (walk_rest(s, t, k + 1)) return true;
+        if (s->over) return false;
+        known_put(s, &t->frame, &t->now.r, t->now.slot);
     }
-    known_free(&start);
-    known_free(&before);
-    known_free(&now);
+    return true;
+}
+
+static bool walk_trips(struct sym *s, struct trips *t) {
+    enum { FEW = 2 };
+    if (t->n <= FEW || s->nloops == SYM_LOOPS) return walk_all(s, t);
+    sym_frame(s, t->loop, &t->frame);
+    bool good = walk_by_induction(s, t);
+    known_free(&t->start);
+    known_free(&t->before);
+    known_free(&t->now);
+    sym_frame_free(&t->frame);
     return good;
 }
 
@@ -398,18 +411,17 @@ static bool walk_loop(struct sym *s, const struct loop_node *l) {
     if (!sym_eval(s, l->lo, &lo) || !sym_eval(s, l->hi, &hi)) return false;
     if (!affine_add(&hi, &lo, -1) || !affine_constant(&hi, &n))
         return sym_fail(s, "how often a loop runs depends on a loop counter");
-    return n <= 0 || walk_trips(s, l, &lo, (n - 1) / l->step + 1);
+    struct trips t = {.loop = l, .lo = lo, .n = (n - 1) / l->step + 1};
+    return n <= 0 || walk_trips(s, &t);
 }
 
 static bool rotate(struct sym *s, int place) {
     int slots = s->v->s->place[place].slots;
-    int *slot = &s->state.slot[place];
+    int *slot = &s->slot[place];
     if (*slot == NOT_TURNED) return *slot = 0, true;
     if (*slot != SOME_SLOT) *slot = (*slot + 1) % slots;
-    for (int k = 0; k < s->state.r.n; k++) {
-        struct region *g = &s->state.r.at[k];
-        if (g->place == place) g->age = (g->age + 1) % slots;
-    }
+    for (int k = 0; k < s->of[place].n; k++)
+        s->of[place].at[k].age = (s->of[place].at[k].age + 1) % slots;
     return true;
 }
 
@@ -445,7 +457,7 @@ static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
     const struct schedule *x = s->v->s;
     for (int p = 0; p < x->nplaces; p++) {
         enum keep keep = x->place[p].keep;
-        s->state.slot[p] = NOT_TURNED;
+        s->slot[p] = NOT_TURNED;
         if (keep == KEEP_LOCAL || (keep == KEEP_WORKSPACE && !prepare)) regions_forget(s, p);
     }
     s->prepare = prepare;
@@ -468,13 +480,20 @@ bool sym_prove(struct verify *v, int64_t *steps, struct text *why) {
     s.home = arena_array(&v->arena, places, sizeof *s.home);
     s.image = arena_array(&v->arena, (size_t)v->p->nstmts + 1, sizeof *s.image);
     s.learned = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.learned);
-    s.state.slot = memory_array(places, sizeof *s.state.slot);
+    size_t all = places + (size_t)v->p->nstmts;
+    s.of = arena_array(&v->arena, all, sizeof *s.of);
+    s.stamp = arena_array(&v->arena, all, sizeof *s.stamp);
+    s.slot = arena_array(&v->arena, places, sizeof *s.slot);
+    frame_groups(&s);
     bool good = can_follow(&s) && box_begin(&s) && walk_section(&s, &v->s->prepare, true) &&
                 walk_section(&s, &v->s->run, false) && box_end(&s);
     if (good && v->errors) good = sym_fail(&s, "an error");
     if (!good) text_printf(why, "%s", s.why);
     *steps = s.steps;
-    known_free(&s.state);
-    for (int k = 0; k < v->s->nvars; k++) regions_free(&s.learned[k].inv);
+    for (size_t k = 0; k < all; k++) regions_free(&s.of[k]);
+    for (int k = 0; k < v->s->nvars; k++) {
+        regions_free(&s.learned[k].inv);
+        free(s.learned[k].old);
+    }
     return good;
 }

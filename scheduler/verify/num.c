@@ -16,6 +16,15 @@ bool sym_fail(struct sym *s, const char *fmt, ...) {
     return false;
 }
 
+bool sym_never(struct sym *s, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(s->why, sizeof s->why, fmt, args);
+    va_end(args);
+    s->over = true;
+    return false;
+}
+
 bool sym_spend(struct sym *s, int64_t steps) {
     s->steps -= steps;
     if (s->steps >= 0) return true;

@@ -6,14 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REGIONS = 200 };
-
 /* ---- lists ---- */
+void regions_reserve(struct regions *r, int n) {
+    if (r->cap >= n) return;
+    r->cap = n > 2 * r->cap ? n : 2 * r->cap;
+    r->at = memory_grow(r->at, (size_t)r->cap * sizeof *r->at);
+}
+
 void regions_copy(struct regions *to, const struct regions *from) {
-    if (to->cap < from->n) {
-        to->at = memory_grow(to->at, (size_t)from->n * sizeof *to->at);
-        to->cap = from->n;
-    }
+    to->n = 0;
+    regions_reserve(to, from->n);
     to->n = from->n;
     if (from->n) memcpy(to->at, from->at, (size_t)from->n * sizeof *to->at);
 }
@@ -28,20 +30,21 @@ static void take_out(struct regions *r, int k) {
     if (k < r->n) memmove(&r->at[k], &r->at[k + 1], (size_t)(r->n - k) * sizeof *r->at);
 }
 
-static bool append(struct sym *s, const struct region *x) {
-    struct regions *r = &s->state.r;
-    if (r->n == MOST_REGIONS) return sym_fail(s, "more than %d regions", MOST_REGIONS);
-    if (r->n == r->cap) {
-        r->cap = r->cap ? 2 * r->cap : 16;
-        r->at = memory_grow(r->at, (size_t)r->cap * sizeof *r->at);
-    }
+void regions_append(struct sym *s, const struct region *x) {
+    struct regions *r = &s->of[x->place];
+    regions_reserve(r, r->n + 1);
     r->at[r->n++] = *x;
-    return true;
+    frame_list(s, x->place);
+}
+
+/* What fails here ends the walk: the budget is spent. */
+static bool append(struct sym *s, const struct region *x) {
+    regions_append(s, x);
+    return sym_spend(s, 1);
 }
 
 void regions_forget(struct sym *s, int place) {
-    for (int k = s->state.r.n - 1; k >= 0; k--)
-        if (s->state.r.at[k].place == place) take_out(&s->state.r, k);
+    s->of[place].n = 0;
 }
 
 /* ---- single regions ---- */
@@ -232,7 +235,7 @@ static bool join(struct sym *s, struct region *a, const struct region *b) {
 }
 
 bool regions_add(struct sym *s, const struct region *w) {
-    struct regions *r = &s->state.r;
+    struct regions *r = &s->of[w->place];
     struct region x = *w;
     if (region_empty(s, &x)) return true;
     region_tidy(s, &x);
@@ -244,16 +247,19 @@ bool regions_add(struct sym *s, const struct region *w) {
         x = both;
         k = -1;
     }
-    return sym_spend(s, 1) && append(s, &x);
+    return append(s, &x);
 }
 
 /* Counters that became numbers may have made neighbours. */
-bool regions_coalesce(struct sym *s) {
-    struct regions old = s->state.r;
+bool regions_coalesce(struct sym *s, const struct frame *f) {
     bool good = true;
-    s->state.r = (struct regions){0};
-    for (int k = 0; k < old.n && good; k++) good = regions_add(s, &old.at[k]);
-    regions_free(&old);
+    for (int k = 0; k < f->n && good; k++) {
+        struct regions old = s->of[f->at[k]];
+        if (old.n == 0) continue;
+        s->of[f->at[k]] = (struct regions){0};
+        for (int i = 0; i < old.n && good; i++) good = regions_add(s, &old.at[i]);
+        regions_free(&old);
+    }
     return good;
 }
 
@@ -486,22 +492,11 @@ static bool keep_around_tile(struct sym *s, struct region g, const struct region
     return true;
 }
 
-static bool share_bytes(const struct place *p, const struct place *q) {
-    return p->memory == q->memory && p->address < q->address + q->bytes * q->slots &&
-           q->address < p->address + p->bytes * p->slots;
-}
-
 void regions_kill(struct sym *s, const struct region *w) {
-    struct regions *r = &s->state.r;
-    const struct place *place = s->v->s->place;
-    int nplaces = s->v->s->nplaces;
+    struct regions *r = &s->of[w->place];
+    frame_forget_sharers(s, w->place);
     for (int k = r->n - 1; k >= 0; k--) {
         struct region g = r->at[k];
-        if (g.place >= nplaces) continue;
-        if (g.place != w->place) {
-            if (share_bytes(&place[g.place], &place[w->place])) take_out(r, k);
-            continue;
-        }
         if (g.age != w->age) continue;
         if (g.box) {
             bool folded = folds_apart(s, &g, w);

@@ -34,12 +34,12 @@ struct region {
 
 struct regions { struct region *at; int n, cap; };
 
-struct known {                         /* at one point of the walk */
-    struct regions r;
-    int *slot;                         /* [nplaces] the current one, or: */
-};
-
 enum { NOT_TURNED = -2, SOME_SLOT = -1 };  /* not rotated yet in this section; not known */
+
+/* What a loop may touch: places, and at nplaces + s the instances of statement s. */
+struct frame { int *at, n, cap; };
+struct known { struct regions r; int *slot; };   /* of a frame, at one point of the walk; slot [frame.n] */
+struct group_of_places { int *at, n, cap; };     /* places that may share bytes, of which something is known */
 
 /* One factor of an index in a home's layout: (index / div) % mod, in steps of `stride` bytes. */
 struct digit { int index; int64_t div, mod, stride; };
@@ -54,13 +54,16 @@ struct sym {
     int ndims;                         /* of the issue that is looked at */
     int64_t n[SYM_DIMS];
     struct affine *var;                  /* [nvars] */
-    struct known state;
+    struct regions *of;                /* [nplaces + nstmts] what is known of each place, and which instances were executed */
+    int *slot;                         /* [nplaces] the current one, or one of the above */
+    struct group_of_places *group; int *group_of; bool *listed;
+    int *stamp, stamps;                /* [nplaces + nstmts] in which frame it was put last; frames so far */
     struct region executed[2]; int nexecuted;   /* instances that the issue at hand executes */
     struct learned *learned;           /* [nvars] of the loop that binds it, from its last induction */
     struct home_layout *home;          /* [nplaces] */
     struct image *image;               /* [nstmts] */
     int64_t steps;
-    bool over;                         /* the budget is spent */
+    bool over;                         /* the budget is spent, or nothing can be proved */
     bool prepare;
     char why[300];                     /* the last failure */
 };
@@ -68,6 +71,8 @@ struct sym {
 /* num.c. All that return bool or MAYBE: false, MAYBE: not decided, or out of range. */
 enum truth { NO, YES, MAYBE };
 bool sym_fail(struct sym *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Walking iterations one by one will not help. */
+bool sym_never(struct sym *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool sym_spend(struct sym *, int64_t steps);
 struct lin lin_of(int64_t);
 bool lin_same(const struct lin *, const struct lin *);
@@ -91,8 +96,10 @@ const struct home_layout *sym_layout(struct sym *, int place);
 bool home_address(struct sym *, int place, const struct affine *index, struct affine *out);      /* bytes from the home's start */
 void regions_copy(struct regions *, const struct regions *);
 void regions_free(struct regions *);
+void regions_reserve(struct regions *, int n);
+void regions_append(struct sym *, const struct region *);              /* as it is */
 bool regions_add(struct sym *, const struct region *);                  /* and joins it to its neighbours */
-bool regions_coalesce(struct sym *);
+bool regions_coalesce(struct sym *, const struct frame *);
 void regions_kill(struct sym *, const struct region *w);               /* what w's bytes or elements held before */
 void regions_forget(struct sym *, int place);                          /* all slots */
 void region_tidy(struct sym *, struct region *);                       /* dimensions in one order, joined where they can be */
@@ -103,6 +110,16 @@ bool box_inside(const struct sym *, const struct region *inner, const struct reg
 bool box_in_one_fold(struct sym *, const struct region *);               /* of the home's layout */
 /* The box of indices that forms run over; exact: each once. */
 bool forms_box(struct sym *, const struct affine *index, int nindices, struct region *out);
+
+/* frame.c */
+void frame_groups(struct sym *);                                        /* once, before the walk */
+void frame_list(struct sym *, int place);                               /* something is known of the place */
+void frame_forget_sharers(struct sym *, int place);                     /* what shares bytes with it */
+void sym_frame(struct sym *, const struct loop_node *, struct frame *);
+void sym_frame_free(struct frame *);
+void known_take(const struct sym *, const struct frame *, struct known *);
+void known_put(struct sym *, const struct frame *, const struct regions *, const int *slot);
+void known_free(struct known *);
 
 /* work.c, box.c: one issue, with the loops directly around it, or one fallback on regions */
 bool box_executed(struct sym *);                                        /* they are known from here on */

@@ -86,8 +86,8 @@ static const struct region *tile_holds(struct work *w, int place, int access,
                                        const struct access *a, const struct region *need,
                                        const struct wanted_version *want) {
     struct sym *s = w->s;
-    for (int k = 0; k < s->state.r.n; k++) {
-        const struct region *g = &s->state.r.at[k];
+    for (int k = 0; k < s->of[place].n; k++) {
+        const struct region *g = &s->of[place].at[k];
         struct affine y[TILE_DIMS], found[SYM_INDICES], index[SYM_INDICES];
         if (!region_is_current(g, place) || g->buffer != need->buffer || g->writer < -1) continue;
         if (g->writer != want->own &&

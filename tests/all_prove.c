@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static isamap *opened(const char *machine, const char *const *define) {
     isamap *im = isamap_open();
@@ -83,11 +84,46 @@ static void a_refusal_is_a_defect(void **state) {
     isamap_close(im);
 }
 
+/* A product of as many matrices as there are layers: what is known grows with the program, its
+ * verdict does not depend on that. */
+static void write_chain(const char *path, int layers) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "kernel chain() {\n in T0: f32[64, 64]\n");
+    for (int k = 1; k <= layers; k++)
+        fprintf(f, " const W%d: f32[64, 64]\n %s T%d: f32[64, 64]\n", k,
+                k < layers ? "temp" : "out", k);
+    fprintf(f, " axes i: 64, j: 64, k: 64\n");
+    for (int k = 1; k <= layers; k++)
+        fprintf(f, " T%d[i, j] = 0\n T%d[i, j] += T%d[i, k] * W%d[k, j]\n", k, k, k - 1, k);
+    fprintf(f, "}\n");
+    fclose(f);
+}
+
+static void long_ones_are_proved(void **state) {
+    (void)state;
+    static const char *const none[] = {NULL};
+    isamap *im = opened("cpu-avx2", none);
+    struct job j;
+    char path[] = "/tmp/isamap_chain_XXXXXX.isam";
+    int file = mkstemps(path, 5);
+    assert_true(file >= 0);
+    close(file);
+    write_chain(path, 40);
+    job_init(&j, path);
+    assert_true(job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j));
+    assert_int_equal(j.proof, PROOF_PROVED);
+    remove(path);
+    job_free(&j);
+    isamap_close(im);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_ones_are_proved),
         cmocka_unit_test(a_small_budget_proves_nothing),
         cmocka_unit_test(a_refusal_is_a_defect),
+        cmocka_unit_test(long_ones_are_proved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

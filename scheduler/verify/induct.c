@@ -234,8 +234,8 @@ static bool implied(const struct sym *s, const struct region *x) {
     for (int k = 0; k < s->of[x->place].n; k++) {
         const struct region *y = &s->of[x->place].at[k];
         if (region_same(x, y)) return true;
-        if (!instances && x->box && y->box && x->writer == y->writer &&
-            x->type == y->type && lin_same(&x->count, &y->count) && box_inside(s, x, y))
+        if (!instances && x->box && y->box && x->writer == y->writer && x->type == y->type &&
+            lin_same(&x->count, &y->count) && box_inside(s, x, y))
             return true;
     }
     return region_empty(s, x);
@@ -274,8 +274,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     struct affine at = t->lo;
     at.l.k[counter] += l->step;
     sym_set(s, l->var, &at);
-    if (!walk_nodes(s, l->body, l->nbody) || !regions_coalesce(s, &t->frame))
-        return FAILS;
+    if (!walk_nodes(s, l->body, l->nbody) || !regions_coalesce(s, &t->frame)) return FAILS;
     struct known after = {0};
     known_take(s, &t->frame, &after);
     bool turned = common_slots(&t->frame, slot, after.slot, &weaker);

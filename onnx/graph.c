@@ -255,11 +255,49 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
     const struct op_entry *op = op_find(name);
     const struct formula *formula = op ? NULL : formula_find(name);
     if (!op && !formula) return node_fail(im, "this operator is not supported");
-    if (node->n_output == 0 || !*node->output[0])
-        return node_fail(im, "its first result has no name");
+    if (node->n_output == 0) return node_fail(im, "it has no result");
     if (!check_inputs(im, maker, op ? op->min_inputs : 1, op ? op->max_inputs : -1)) return false;
-    if (!(op ? op->lower(im) : formula_lower(im, formula))) return false;
+    im->empty_input = -1;
+    if (!(node_folds(im) ? node_fold(im, op, formula)
+          : op           ? op->lower(im)
+                         : formula_lower(im, formula)))
+        return false;
+    if (im->empty_input >= 0) return node_fail(im, "input %d is an empty tensor", im->empty_input);
     return attributes_all_used(im);
+}
+
+/* All operators that are missing, in one message. */
+static bool operators_known(struct import *im, const Onnx__GraphProto *g, const bool *live) {
+    struct name_table count = {0};
+    struct text list = {0};
+    int kinds = 0, *n, nodes = 0;
+    for (size_t i = 0; i < g->n_node; i++) {
+        const char *name = g->node[i]->op_type ? g->node[i]->op_type : "";
+        if (!live[i] || !standard_domain(g->node[i]->domain) || op_find(name) || formula_find(name))
+            continue;
+        im->node = g->node[i];
+        im->node_index = (int)i;
+        nodes++;
+        if (!(n = name_find(&count, name))) {
+            name_put(im->arena, &count, name, n = arena_alloc(im->arena, sizeof *n));
+            kinds++;
+        }
+        ++*n;
+    }
+    if (kinds == 0) return true;
+    if (kinds == 1)
+        return nodes == 1 ? node_fail(im, "this operator is not supported")
+                          : node_fail(im, "this operator, in %d nodes, is not supported", nodes);
+    for (size_t i = 0; i < g->n_node; i++) {
+        const char *name = g->node[i]->op_type ? g->node[i]->op_type : "";
+        if (!(n = name_find(&count, name)) || !*n) continue;
+        text_printf(&list, "%s%s in %d node%s", list.n ? ", " : "", shown(im, name), *n,
+                    *n > 1 ? "s" : "");
+        *n = 0;
+    }
+    graph_fail(im, "%d operators of the model are not supported: %.400s", kinds, list.at);
+    text_free(&list);
+    return false;
 }
 
 static bool lower_nodes(struct import *im, const Onnx__GraphProto *g) {
@@ -268,6 +306,7 @@ static bool lower_nodes(struct import *im, const Onnx__GraphProto *g) {
     bool *live = arena_array(im->arena, g->n_node + 1, sizeof *live);
     if (!find_makers(im, g, &maker, index)) return false;
     find_live(im, g, &maker, live);
+    if (!operators_known(im, g, live)) return false;
     for (size_t i = 0; i < g->n_node; i++) {
         im->node = g->node[i];
         im->node_index = (int)i;
@@ -283,10 +322,11 @@ static bool pass_outputs(struct import *im, const Onnx__GraphProto *g) {
         struct graph_output *out = name_find(&im->result, name);
         struct tensor *t = name_find(&im->value, name);
         if (!t)
-            return graph_fail(im,
-                              "output '%s' is made by nothing in the graph, or as a second result, "
-                              "which is not supported",
-                              shown(im, name));
+            return graph_fail(
+                im,
+                "output '%s' is made by nothing in the graph, or as a result that its "
+                "operator has not here",
+                shown(im, name));
         if (t->buffer == out->buffer) continue;
         char *names[1] = {(char *)name};
         Onnx__NodeProto node = ONNX__NODE_PROTO__INIT;
@@ -301,42 +341,7 @@ static bool pass_outputs(struct import *im, const Onnx__GraphProto *g) {
     return true;
 }
 
-/* ---- the kernel ---- */
-
-static void write_kernel(struct import *im, struct onnx_model *model, const char *name) {
-    struct text t = {0};
-    struct name_table none = {0};
-    struct name_table used = im->used;
-    im->used = none; /* the kernel's name is in a scope of its own */
-    text_printf(&t, "kernel %s() {\n", name_unique(im, name && *name ? name : "model"));
-    im->used = used;
-    const struct text *parts[] = {&im->ins, &im->consts, &im->outs, &im->temps};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i]->n) text_append(&t, parts[i]->at, parts[i]->n);
-    for (int i = 0; i < im->naxes; i++)
-        text_printf(&t, "%s%s: %" PRId64 "%s", i % 8 ? ", " : "  axes  ", im->axis[i].name,
-                    im->axis[i].extent, i % 8 == 7 || i == im->naxes - 1 ? "\n" : "");
-    if (im->body.n) text_append(&t, im->body.at, im->body.n);
-    text_printf(&t, "}\n");
-    model->text = arena_strdup(&model->arena, t.at);
-    text_free(&t);
-}
-
-static bool bind_kernel(struct import *im, struct onnx_model *model, const struct bindings *dims) {
-    struct kernel **kernels;
-    struct bindings none = {.outer = dims ? dims->outer : NULL};
-    model->source = (struct source){.file = arena_strdup(im->arena, im->path),
-                                    .text = model->text,
-                                    .length = strlen(model->text)};
-    if (kernel_parse(im->arena, &model->source, &kernels, im->diags) != 1) return false;
-    model->kernel = kernels[0];
-    model->program = program_bind(model->kernel, &none, none.outer, im->diags);
-    if (!model->program) return false;
-    model->data = arena_array(im->arena, (size_t)model->program->nbuffers, sizeof *model->data);
-    for (int i = 0; i < im->nconstants; i++)
-        model->data[program_buffer(model->program, im->constant[i].buffer)] = im->constant[i].data;
-    return true;
-}
+/* ---- the model ---- */
 
 static bool import_graph(struct import *im, struct onnx_model *model, const Onnx__ModelProto *m,
                          const struct bindings *dims) {
@@ -348,8 +353,11 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
         return false;
     name_initialisers(im, g);
     if (!lower_nodes(im, g) || !pass_outputs(im, g)) return false;
-    write_kernel(im, model, g->name);
-    return bind_kernel(im, model, dims);
+    const struct bindings *outer = dims ? dims->outer : NULL;
+    model->text = kernel_text(im, g->name && *g->name ? g->name : "model");
+    model->program =
+        kernel_program(im, model->text, outer, &model->source, &model->kernel, &model->data);
+    return model->program != NULL;
 }
 
 static struct onnx_model *import_model(const char *path, const Onnx__ModelProto *m,
@@ -358,8 +366,7 @@ static struct onnx_model *import_model(const char *path, const Onnx__ModelProto 
     arena_init(&model->arena);
     struct import im = {.arena = &model->arena, .diags = diags, .path = path};
     bool ok = import_graph(&im, model, m, dims);
-    struct text *texts[] = {&im.ins, &im.outs, &im.consts, &im.temps, &im.body};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) text_free(texts[i]);
+    import_free(&im);
     if (ok) return model;
     onnx_free(model);
     return NULL;

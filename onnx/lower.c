@@ -103,8 +103,18 @@ bool node_has_input(const struct import *im, int k) {
     return (size_t)k < im->node->n_input && im->node->input[k][0];
 }
 
-struct tensor *node_input(struct import *im, int k) {
+struct tensor *node_given(const struct import *im, int k) {
     return node_has_input(im, k) ? name_find(&im->value, im->node->input[k]) : NULL;
+}
+
+struct tensor *node_input(struct import *im, int k) {
+    struct tensor *t = node_given(im, k);
+    if (t && t->elements == 0 && im->empty_input < 0) im->empty_input = k;
+    return t;
+}
+
+bool node_wants(const struct import *im, int k) {
+    return (size_t)k < im->node->n_output && im->node->output[k][0];
 }
 
 const Onnx__AttributeProto *attribute_find(struct import *im, const char *name) {
@@ -155,6 +165,23 @@ bool attribute_ints(struct import *im, const char *name, const int64_t **out, in
     return true;
 }
 
+bool attribute_counts(struct import *im, const char *name, int n, int64_t least, int64_t *to,
+                      bool *given) {
+    const int64_t *list;
+    int count;
+    if (!attribute_ints(im, name, &list, &count)) return false;
+    if (given) *given = list != NULL;
+    if (!list) return true;
+    if (count != n) return node_fail(im, "'%s' has %d entries, expected %d", name, count, n);
+    for (int d = 0; d < n; d++) {
+        if (list[d] < least || list[d] > MAX_COUNT)
+            return node_fail(im, "'%s' has the entry %" PRId64 ", expected %" PRId64 " to %" PRId64,
+                             name, list[d], least, (int64_t)MAX_COUNT);
+        to[d] = list[d];
+    }
+    return true;
+}
+
 bool axis_normal(struct import *im, int64_t axis, int ndims, int *out) {
     if (axis < -ndims || axis >= ndims)
         return node_fail(im, "axis %" PRId64 " is not a dimension of a tensor that has %d", axis,
@@ -181,14 +208,21 @@ bool attributes_all_used(struct import *im) {
 
 bool attribute_or_input(struct import *im, const char *name, int k, const int64_t **out, int *n) {
     if (!attribute_ints(im, name, out, n)) return false;
-    struct tensor *t = node_input(im, k);
+    return (k < 0 || !node_has_input(im, k)) ? true : node_list(im, name, k, out, n);
+}
+
+bool node_list(struct import *im, const char *name, int k, const int64_t **out, int *n) {
+    struct tensor *t = node_given(im, k);
+    *out = NULL;
+    *n = 0;
     if (!t) return true;
-    if (!t->data || t->type != TYPE_I64 || t->ndims > 1)
+    if (!t->data || (t->type != TYPE_I64 && t->type != TYPE_I32) || t->ndims > 1 ||
+        t->elements > INT32_MAX)
         return node_fail(im,
-                         "input %d ('%s') is not a constant list of 64-bit integers, as it must be "
-                         "known when compiling",
+                         "input %d ('%s') is not a constant list of integers, as it must be known "
+                         "when compiling",
                          k, name);
-    int64_t *list = arena_array(im->arena, (size_t)t->elements, sizeof *list);
+    int64_t *list = arena_array(im->arena, (size_t)t->elements + 1, sizeof *list);
     for (int64_t i = 0; i < t->elements; i++) list[i] = tensor_int(t, i);
     *out = list;
     *n = (int)t->elements;
@@ -260,7 +294,7 @@ static struct tensor *tensor_new(struct import *im, const char *name, enum type 
     t->type = type;
     t->ndims = ndims;
     if (ndims) memcpy(t->extent, extent, (size_t)ndims * sizeof *extent);
-    if (ndims <= MAX_DIMS && tensor_count(t)) return t;
+    if (ndims <= MAX_DIMS && tensor_count(t) && t->elements > 0) return t;
     node_fail(im, "its result has the shape %s, which is empty or too large",
               shape_text(im->arena, ndims, t->extent));
     return NULL;
@@ -298,7 +332,13 @@ static const char *result_name(const struct import *im) {
 }
 
 struct tensor *node_result(struct import *im, enum type type, int ndims, const int64_t *extent) {
-    const char *name = result_name(im);
+    return node_result_at(im, 0, type, ndims, extent);
+}
+
+struct tensor *node_result_at(struct import *im, int k, enum type type, int ndims,
+                              const int64_t *extent) {
+    if (!node_wants(im, k)) return tensor_temporary(im, "unused", "", type, ndims, extent);
+    const char *name = im->node->output[k];
     struct tensor *t = tensor_new(im, name, type, ndims, extent);
     if (!t || !tensor_fits_output(im, t)) return NULL;
     const struct graph_output *out = name_find(&im->result, name);
@@ -311,17 +351,24 @@ struct tensor *node_result(struct import *im, enum type type, int ndims, const i
 
 bool node_constant(struct import *im, enum type type, int ndims, const int64_t *extent,
                    const void *data) {
-    const char *name = result_name(im);
-    struct tensor *t = tensor_new(im, name, type, ndims, extent);
-    if (!t || !tensor_fits_output(im, t)) return false;
-    t->data = data;
-    if (!name_find(&im->result, name)) {
-        t->buffer = name_unique(im, name);
+    return node_constant_at(im, 0, type, ndims, extent, data);
+}
+
+bool node_constant_at(struct import *im, int k, enum type type, int ndims, const int64_t *extent,
+                      const void *data) {
+    const char *name = im->node->output[k];
+    struct tensor *t = arena_alloc(im->arena, sizeof *t);
+    bool result = name_find(&im->result, name) && !im->folding;
+    *t = (struct tensor){.name = name, .type = type, .ndims = ndims, .data = data};
+    if (ndims) memcpy(t->extent, extent, (size_t)ndims * sizeof *extent);
+    if (!tensor_count(t)) return node_fail(im, "its result is too large");
+    if (!tensor_fits_output(im, t)) return false;
+    t->buffer = name_unique(im, result ? arena_printf(im->arena, "%s_value", name) : name);
+    if (!result) {
         name_put(im->arena, &im->value, name, t);
         return true;
     }
-    t->buffer = name_unique(im, arena_printf(im->arena, "%s_value", name));
-    struct tensor *out = node_result(im, type, ndims, extent);
+    struct tensor *out = node_result_at(im, k, type, ndims, extent);
     return out && emit_copy(im, out, t);
 }
 

@@ -5,6 +5,8 @@
  *   wire.c     bytes: nesting, lengths and counts, before protobuf-c sees them
  *   tensor.c   tensors: types, data, external files
  *   graph.c    the graph: names, order, inputs, outputs
+ *   fold.c     nodes that only constants reach: their values
+ *   kernel.c   the program
  *   lower.c    what all operators need: attributes, axes, buffers, statements
  *   op_*.c     the operators; the table is in op_table.c */
 #ifndef ISAMAP_ONNX_ONNX_H

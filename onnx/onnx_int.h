@@ -19,14 +19,14 @@ struct tensor {
     enum type type;
     int ndims;
     int64_t extent[MAX_DIMS];
-    int64_t elements; /* at least 1; bytes do not overflow */
+    int64_t elements; /* 0 only for known ones (lists); bytes do not overflow */
     const void *data; /* row-major when known at compile time, else NULL */
     bool declared;    /* the buffer stands in the text */
 };
 
 bool tensor_type(int32_t onnx_type, enum type *out);
 const char *tensor_type_name(int32_t onnx_type); /* "FLOAT16"; "type 99" has NULL */
-bool tensor_count(struct tensor *); /* fills elements; false: an extent < 1, or too large */
+bool tensor_count(struct tensor *); /* fills elements; false: an extent < 0, or too large */
 /* what: "initialiser 'w'", for messages */
 bool tensor_from_proto(struct arena *, const char *path, const char *what,
                        const Onnx__TensorProto *, struct tensor *, struct diags *);
@@ -75,6 +75,8 @@ struct import {
     const Onnx__NodeProto *node; /* being lowered */
     int node_index;
     bool *attribute_used; /* for each of its attributes */
+    int empty_input;      /* an empty one whose elements were asked for; -1 */
+    bool folding;         /* a node alone (fold.c): results that are known need no statement */
 };
 
 char *name_shown(struct arena *, const char *); /* for messages: printable, not too long */
@@ -85,7 +87,12 @@ const char *name_unique(struct import *, const char *wanted);
 bool node_fail(struct import *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 bool node_has_input(const struct import *, int k);
-struct tensor *node_input(struct import *, int k); /* NULL: not given */
+struct tensor *node_given(const struct import *, int k); /* may be empty; NULL: not given */
+/* The same for an operator that reads elements: an empty one makes the node an error. */
+struct tensor *node_input(struct import *, int k);
+bool node_wants(const struct import *, int k); /* somebody may read its k-th result */
+/* Input k as a list of integers, which must be known when compiling. *out NULL: not given */
+bool node_list(struct import *, const char *name, int k, const int64_t **out, int *n);
 
 /* Attributes: false after reporting a wrong type; absent ones leave *out. Asking marks an attribute
  * as understood. */
@@ -95,6 +102,11 @@ bool attribute_float(struct import *, const char *name, double *out);
 bool attribute_string(struct import *, const char *name, const char **out);
 /* *out NULL: absent */
 bool attribute_ints(struct import *, const char *name, const int64_t **out, int *n);
+/* A list of n integers from `least` to MAX_COUNT. *given (may be NULL): it is there; otherwise `to` is
+ * left alone. */
+enum { MAX_COUNT = 1 << 24 };
+bool attribute_counts(struct import *, const char *name, int n, int64_t least, int64_t *to,
+                      bool *given);
 /* negative ones count from the end */
 bool attribute_axis(struct import *, const char *name, int64_t preset, int ndims, int *out);
 bool attributes_all_used(struct import *);
@@ -116,9 +128,13 @@ void emit_declare(struct import *, struct text *where, const char *role, const s
 bool tensor_fits_output(struct import *, const struct tensor *);
 /* The node's result: a temporary, or an output of the graph. NULL after reporting. */
 struct tensor *node_result(struct import *, enum type, int ndims, const int64_t *extent);
+/* The k-th result; where nobody wants it a temporary. */
+struct tensor *node_result_at(struct import *, int k, enum type, int ndims, const int64_t *extent);
 /* The node's result is `from`, under another shape of as many elements. */
 bool node_alias(struct import *, const struct tensor *from, int ndims, const int64_t *extent);
 bool node_constant(struct import *, enum type, int ndims, const int64_t *extent, const void *data);
+bool node_constant_at(struct import *, int k, enum type, int ndims, const int64_t *extent,
+                      const void *data);
 struct tensor *tensor_temporary(struct import *, const char *base, const char *suffix, enum type,
                                 int ndims, const int64_t *extent);
 struct tensor *tensor_constant(struct import *, const char *base, const char *suffix, enum type,
@@ -175,16 +191,53 @@ const struct op_entry *op_find(const char *name);
     X(Constant, 0, 0, constant_node) X(Cast, 1, 1, cast) \
     X(Flatten, 1, 1, flatten) X(Reshape, 1, 2, reshape) \
     X(Squeeze, 1, 2, squeeze) X(Unsqueeze, 1, 2, unsqueeze) \
-    X(Transpose, 1, 1, transpose) X(Concat, 1, -1, concat) X(Pad, 1, 3, pad) \
+    X(Transpose, 1, 1, transpose) X(Concat, 1, -1, concat) X(Pad, 1, 4, pad) \
     X(Softmax, 1, 1, softmax) X(LogSoftmax, 1, 1, log_softmax) X(Clip, 1, 3, clip) \
     X(BatchNormalization, 5, 5, batch_normalization) \
     X(ReduceSum, 1, 2, reduce_sum) X(ReduceMean, 1, 2, reduce_mean) \
-    X(ReduceMax, 1, 2, reduce_max) X(ReduceMin, 1, 2, reduce_min)
+    X(ReduceMax, 1, 2, reduce_max) X(ReduceMin, 1, 2, reduce_min) \
+    X(ReduceProd, 1, 2, reduce_prod) X(ReduceL1, 1, 2, reduce_l1) X(ReduceL2, 1, 2, reduce_l2) \
+    X(ReduceSumSquare, 1, 2, reduce_sum_square) X(ReduceLogSum, 1, 2, reduce_log_sum) \
+    X(ReduceLogSumExp, 1, 2, reduce_log_sum_exp) \
+    X(ArgMax, 1, 1, arg_max) X(ArgMin, 1, 1, arg_min) X(Hardmax, 1, 1, hardmax) \
+    X(TopK, 1, 2, top_k) X(CumSum, 2, 2, cum_sum) \
+    X(Where, 3, 3, where) X(Pow, 2, 2, pow) X(Mod, 2, 2, mod) X(BitShift, 2, 2, bit_shift) \
+    X(IsInf, 1, 1, is_inf) X(CastLike, 2, 2, cast_like) X(Mean, 1, -1, mean) X(Gelu, 1, 1, gelu) \
+    X(Trilu, 1, 2, trilu) X(EyeLike, 1, 1, eye_like) \
+    X(Shape, 1, 1, shape) X(Size, 1, 1, size) X(ConstantOfShape, 1, 1, constant_of_shape) \
+    X(Range, 3, 3, range) X(Slice, 1, 5, slice) X(Split, 1, 2, split) X(Expand, 2, 2, expand) \
+    X(Tile, 2, 2, tile) X(DepthToSpace, 1, 1, depth_to_space) \
+    X(SpaceToDepth, 1, 1, space_to_depth) \
+    X(Gather, 2, 2, gather) X(GatherElements, 2, 2, gather_elements) \
+    X(GatherND, 2, 2, gather_nd) X(Scatter, 3, 3, scatter_elements) \
+    X(ScatterElements, 3, 3, scatter_elements) X(ScatterND, 3, 3, scatter_nd) \
+    X(OneHot, 3, 3, one_hot) X(Einsum, 1, -1, einsum) \
+    X(LayerNormalization, 2, 3, layer_normalization) \
+    X(RMSNormalization, 2, 2, rms_normalization) \
+    X(InstanceNormalization, 3, 3, instance_normalization) \
+    X(GroupNormalization, 3, 3, group_normalization) \
+    X(MeanVarianceNormalization, 1, 1, mean_variance_normalization) X(LRN, 1, 1, lrn) \
+    X(LpNormalization, 1, 1, lp_normalization) \
+    X(Resize, 1, 4, resize) X(Upsample, 1, 2, upsample) X(ConvTranspose, 2, 3, conv_transpose) \
+    X(DynamicQuantizeLinear, 1, 1, dynamic_quantize)
 /* clang-format on */
 
+struct formula;
 #define X(name, lo, hi, function) bool op_##function(struct import *);
 ONNX_OPERATORS(X)
 #undef X
+
+/* fold.c: nodes whose inputs are known */
+bool node_folds(struct import *);
+bool node_fold(struct import *, const struct op_entry *, const struct formula *);
+
+/* kernel.c */
+char *kernel_text(struct import *, const char *name); /* in the arena */
+/* Parsed and bound; for each of its buffers the data of constants. NULL after reporting. The caller
+ * frees it with program_free. */
+struct program *kernel_program(struct import *, const char *text, const struct bindings *outer,
+                               struct source *, struct kernel **, const void ***data);
+void import_free(struct import *);
 
 /* op_elementwise.c: operators that are one formula of elements; NULL: not one of them */
 const struct formula *formula_find(const char *name);

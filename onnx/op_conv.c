@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum { SPATIAL = 3 };
-static const int64_t MAX_ATTRIBUTE = 1 << 24;
 
 /* Where the windows lie. Along dimension d, output o and window element k read input o*stride +
  * k*dilation - before. */
@@ -22,29 +21,12 @@ struct window {
     const char *out_axis[SPATIAL], *kernel_axis[SPATIAL];
 };
 
-static bool window_list(struct import *im, const char *name, int n, int64_t least, int64_t *to,
-                        bool *given) {
-    const int64_t *list;
-    int count;
-    if (!attribute_ints(im, name, &list, &count)) return false;
-    *given = list != NULL;
-    if (!list) return true;
-    if (count != n) return node_fail(im, "'%s' has %d entries, expected %d", name, count, n);
-    for (int d = 0; d < n; d++) {
-        if (list[d] < least || list[d] > MAX_ATTRIBUTE)
-            return node_fail(im, "'%s' has the entry %" PRId64 ", expected %" PRId64 " to %" PRId64,
-                             name, list[d], least, MAX_ATTRIBUTE);
-        to[d] = list[d];
-    }
-    return true;
-}
-
 static bool window_pads(struct import *im, struct window *w) {
     const char *mode = "NOTSET";
     int64_t pads[2 * SPATIAL] = {0};
     bool given;
     if (!attribute_string(im, "auto_pad", &mode) ||
-        !window_list(im, "pads", 2 * w->n, 0, pads, &given))
+        !attribute_counts(im, "pads", 2 * w->n, 0, pads, &given))
         return false;
     bool upper = strcmp(mode, "SAME_UPPER") == 0, lower = strcmp(mode, "SAME_LOWER") == 0;
     if (!upper && !lower && strcmp(mode, "VALID") != 0 && strcmp(mode, "NOTSET") != 0)
@@ -104,15 +86,15 @@ static bool window_read(struct import *im, const struct tensor *x, const int64_t
         w->stride[d] = w->dilation[d] = 1;
         if (w->in[d] > INT64_C(1) << 40) return node_fail(im, "its input is too large");
     }
-    if (!window_list(im, "kernel_shape", w->n, 1, w->kernel, &given)) return false;
+    if (!attribute_counts(im, "kernel_shape", w->n, 1, w->kernel, &given)) return false;
     if (!given && !kernel) return node_fail(im, "the attribute 'kernel_shape' is missing");
     for (int d = 0; kernel && d < w->n; d++) {
-        if (kernel[d] > MAX_ATTRIBUTE) return node_fail(im, "its window is too large");
+        if (kernel[d] > MAX_COUNT) return node_fail(im, "its window is too large");
         if (w->kernel[d] != kernel[d])
             return node_fail(im, "'kernel_shape' is not that of the weights");
     }
-    if (!window_list(im, "strides", w->n, 1, w->stride, &given) ||
-        !window_list(im, "dilations", w->n, 1, w->dilation, &given) ||
+    if (!attribute_counts(im, "strides", w->n, 1, w->stride, &given) ||
+        !attribute_counts(im, "dilations", w->n, 1, w->dilation, &given) ||
         !attribute_int(im, "ceil_mode", &ceil))
         return false;
     w->ceil = ceil != 0;

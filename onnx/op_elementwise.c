@@ -11,8 +11,8 @@
 enum { FLOATS = 1, SIGNED = 2, UNSIGNED = 4, BOOLS = 8 };
 enum { INTS = SIGNED | UNSIGNED, NUMBERS = FLOATS | INTS, ANY = NUMBERS | BOOLS };
 
-/* $0 $1 $2 stand for the operands, @0 @1 for the attributes. A variadic formula is applied from
- * left to right. */
+/* $0 $1 $2 stand for the operands, @0 @1 for the attributes, # for the type of the operands. A
+ * variadic formula is applied from left to right. */
 struct formula {
     const char *name;
     int inputs; /* 0: variadic */
@@ -48,7 +48,42 @@ static const struct formula formulas[] = {
     {"Cos", 1, FLOATS, "cos($0)", {{0}}, false},
     {"Erf", 1, FLOATS, "erf($0)", {{0}}, false},
     {"Reciprocal", 1, FLOATS, "1 / $0", {{0}}, false},
-    {"Softplus", 1, FLOATS, "log(exp($0) + 1)", {{0}}, false},
+    {"Softplus", 1, FLOATS, "max($0, 0) + log(1 + exp(-abs($0)))", {{0}}, false},
+    {"Mish", 1, FLOATS, "$0 * tanh(max($0, 0) + log(1 + exp(-abs($0))))", {{0}}, false},
+    {"Celu", 1, FLOATS, "max($0, 0) + min(0, @0 * (exp($0 / @0) - 1))", {{"alpha", 1}}, false},
+    {"Shrink",
+     1,
+     NUMBERS,
+     "select($0 < -@1, $0 + @0, select($0 > @1, $0 - @0, 0))",
+     {{"bias", 0}, {"lambd", 0.5}},
+     false},
+    {"Sign", 1, NUMBERS, "#($0 > 0) - #($0 < 0)", {{0}}, false},
+    {"Tan", 1, FLOATS, "sin($0) / cos($0)", {{0}}, false},
+    {"Sinh",
+     1,
+     FLOATS,
+     "select(abs($0) < 1, 2 * tanh($0 / 2) / (1 - tanh($0 / 2) * tanh($0 / 2)), exp($0) / 2 - "
+     "exp(-$0) / 2)",
+     {{0}},
+     false},
+    {"Cosh", 1, FLOATS, "exp($0) / 2 + exp(-$0) / 2", {{0}}, false},
+    {"Asinh",
+     1,
+     FLOATS,
+     "#($0 > 0) * log(abs($0) + sqrt($0 * $0 + 1)) - #($0 < 0) * log(abs($0) + sqrt($0 * $0 + 1))",
+     {{0}},
+     false},
+    {"Acosh", 1, FLOATS, "log($0 + sqrt($0 * $0 - 1))", {{0}}, false},
+    {"Atanh", 1, FLOATS, "log((1 + $0) / (1 - $0)) / 2", {{0}}, false},
+    {"IsNaN", 1, FLOATS, "$0 != $0", {{0}}, true},
+    {"Not", 1, BOOLS, "$0 == 0", {{0}}, false},
+    {"And", 2, BOOLS, "$0 & $1", {{0}}, false},
+    {"Or", 2, BOOLS, "$0 | $1", {{0}}, false},
+    {"Xor", 2, BOOLS, "$0 != $1", {{0}}, true},
+    {"BitwiseAnd", 2, INTS, "$0 & $1", {{0}}, false},
+    {"BitwiseOr", 2, INTS, "$0 | $1", {{0}}, false},
+    {"BitwiseXor", 2, INTS, "$0 ^ $1", {{0}}, false},
+    {"BitwiseNot", 1, INTS, "~$0", {{0}}, false},
     {"Softsign", 1, FLOATS, "$0 / (1 + abs($0))", {{0}}, false},
     {"Floor", 1, FLOATS, "floor($0)", {{0}}, false},
     {"Ceil", 1, FLOATS, "ceil($0)", {{0}}, false},
@@ -59,7 +94,6 @@ static const struct formula formulas[] = {
     {"Sub", 2, NUMBERS, "$0 - $1", {{0}}, false},
     {"Mul", 2, NUMBERS, "$0 * $1", {{0}}, false},
     {"Div", 2, NUMBERS, "$0 / $1", {{0}}, false},
-    {"Pow", 2, FLOATS, "pow($0, $1)", {{0}}, false},
     {"Max", 0, NUMBERS, "max($0, $1)", {{0}}, false},
     {"Min", 0, NUMBERS, "min($0, $1)", {{0}}, false},
     {"Sum", 0, FLOATS, "$0 + $1", {{0}}, false},
@@ -83,14 +117,16 @@ static int type_class(enum type t) {
                                : UNSIGNED;
 }
 
-static const char *expand(struct import *im, const char *text, const char *const *operand,
-                          const char *const *number_of) {
+static const char *expand(struct import *im, const char *text, enum type type,
+                          const char *const *operand, const char *const *number_of) {
     struct text t = {0};
     for (const char *c = text; *c; c++) {
         if ((*c == '$' || *c == '@') && c[1] >= '0' && c[1] <= '2') {
             const char *s = (*c == '$' ? operand : number_of)[c[1] - '0'];
             text_append(&t, s, strlen(s));
             c++;
+        } else if (*c == '#') {
+            text_append(&t, type_name(type), strlen(type_name(type)));
         } else {
             text_append(&t, c, 1);
         }
@@ -148,10 +184,10 @@ bool formula_lower(struct import *im, const struct formula *f) {
     axes_for(im, ndims, extent, index);
     operand[0] = tensor_element_broadcast(im, x[0], ndims, extent, index);
     const char *value = operand[0];
-    if (n == 1 && f->inputs == 1) value = expand(im, f->text, operand, numbers);
+    if (n == 1 && f->inputs == 1) value = expand(im, f->text, x[0]->type, operand, numbers);
     for (int k = 1; k < n; k++) {
         operand[1] = tensor_element_broadcast(im, x[k], ndims, extent, index);
-        operand[0] = value = expand(im, f->text, operand, numbers);
+        operand[0] = value = expand(im, f->text, x[0]->type, operand, numbers);
     }
     emit_statement(im, "%s = %s", tensor_element(im, y, index), value);
     return true;

@@ -153,6 +153,32 @@ bool op_quantize(struct import *im) {
     return true;
 }
 
+/* The range of the input, widened to hold 0, is 255 steps. */
+bool op_dynamic_quantize(struct import *im) {
+    struct tensor *x = node_input(im, 0);
+    const char *index[MAX_DIMS];
+    if (x->type != TYPE_F32) return node_fail(im, "the input is not f32");
+    struct tensor *y = node_result_at(im, 0, TYPE_U8, x->ndims, x->extent);
+    struct tensor *scale = y ? node_result_at(im, 1, TYPE_F32, 0, NULL) : NULL;
+    struct tensor *zero = scale ? node_result_at(im, 2, TYPE_U8, 0, NULL) : NULL;
+    struct tensor *lo = zero ? tensor_temporary(im, y->buffer, "least", TYPE_F32, 0, NULL) : NULL;
+    struct tensor *hi = lo ? tensor_temporary(im, y->buffer, "most", TYPE_F32, 0, NULL) : NULL;
+    if (!hi) return false;
+    axes_for(im, x->ndims, x->extent, index);
+    const char *e = tensor_element(im, x, index), *l = tensor_element(im, lo, NULL),
+               *h = tensor_element(im, hi, NULL), *s = tensor_element(im, scale, NULL),
+               *z = tensor_element(im, zero, NULL);
+    emit_statement(im, "%s = 0", l);
+    emit_statement(im, "%s min= %s", l, e);
+    emit_statement(im, "%s = 0", h);
+    emit_statement(im, "%s max= %s", h, e);
+    emit_statement(im, "%s = (%s - %s) / 255", s, h, l);
+    emit_statement(im, "%s = u8(clip(round(0 - %s / %s), 0, 255))", z, l, s);
+    emit_statement(im, "%s = u8(clip(round(%s / %s) + f32(%s), 0, 255))",
+                   tensor_element(im, y, index), e, s, z);
+    return true;
+}
+
 bool op_dequantize(struct import *im) {
     struct quantisation q;
     enum type type;

@@ -35,7 +35,25 @@ static bool numeric(struct import *im, const struct tensor *x, bool floats) {
     return node_fail(im, "the input is %s, which this operator does not take", type_name(x->type));
 }
 
-static bool reduce(struct import *im, const char *initial, const char *combine, bool mean) {
+/* What is reduced, how, and what becomes of the sum; % stands for the element and the sum. */
+struct reducer {
+    const char *initial, *combine, *element, *result;
+    bool mean;
+};
+
+static const char *filled(struct import *im, const char *text, const char *operand) {
+    struct text t = {0};
+    if (!text) return operand;
+    for (const char *c = text; *c; c++)
+        text_append(&t, *c == '%' ? operand : c, *c == '%' ? strlen(operand) : 1);
+    const char *s = arena_strdup(im->arena, t.at);
+    text_free(&t);
+    return s;
+}
+
+/* Before anything is written: dimensions, kept ones first. False after reporting; *none: there is
+ * nothing to reduce. */
+static bool reduction_read(struct import *im, struct reduction *out, bool *none) {
     struct reduction r = {.x = node_input(im, 0)};
     const int64_t *axes;
     int64_t keep = 1, no_axes_is_none = 0;
@@ -48,7 +66,7 @@ static bool reduce(struct import *im, const char *initial, const char *combine, 
         !attribute_int(im, "keepdims", &keep) ||
         !attribute_int(im, "noop_with_empty_axes", &no_axes_is_none))
         return false;
-    if (n == 0 && no_axes_is_none) return op_identity(im);
+    *none = n == 0 && no_axes_is_none;
     for (int i = 0; i < n; i++) {
         int d;
         if (!axis_normal(im, axes[i], r.x->ndims, &d)) return false;
@@ -56,42 +74,104 @@ static bool reduce(struct import *im, const char *initial, const char *combine, 
     }
     for (int d = 0; n == 0 && d < r.x->ndims; d++) r.reduced[d] = true;
     reduction_axes(im, &r, keep != 0);
+    *out = r;
+    return true;
+}
+
+static bool reduce(struct import *im, struct reducer how) {
+    struct reduction r;
+    bool none;
+    if (!reduction_read(im, &r, &none)) return false;
+    if (none && !how.element && !how.result) return op_identity(im);
+    for (int d = 0; none && d < r.x->ndims; d++) r.reduced[d] = false;
+    if (none) axes_release(im), reduction_axes(im, &r, true);
+    bool apart = how.mean || how.result;
     struct tensor *y = node_result(im, r.x->type, r.nkept, r.kept), *sum = NULL;
-    if (y && mean)
-        sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, y->extent);
+    if (y && apart)
+        sum = tensor_temporary(im, y->buffer, "sum",
+                               how.result && !type_is_float(y->type) ? TYPE_F64 : sum_type(y->type),
+                               y->ndims, y->extent);
     else if (y)
-        sum = strcmp(combine, "+=") == 0 ? sum_open(im, y) : y;
+        sum = strcmp(how.combine, "+=") == 0 ? sum_open(im, y) : y;
     if (!sum) return false;
     const char *to = tensor_element(im, sum, r.kept_index),
                *from = tensor_element(im, r.x, r.index);
-    emit_statement(im, "%s = %s", to, initial);
-    emit_statement(im, "%s %s %s", to, combine,
-                   sum->type == r.x->type ? from : sum_widen(im, r.x->type, from));
-    if (!mean) {
+    if (sum->type != r.x->type)
+        from = arena_printf(im->arena, "%s(%s)", type_name(sum->type), from);
+    emit_statement(im, "%s = %s", to, how.initial);
+    emit_statement(im, "%s %s %s", to, how.combine, filled(im, how.element, from));
+    if (!apart) {
         sum_close(im, y, sum, r.kept_index);
         return true;
     }
-    const char *value =
-        arena_printf(im->arena, "%s / %s", to, text_number(im, sum->type, (double)r.count));
-    emit_statement(im, "%s = %s", tensor_element(im, y, r.kept_index),
-                   sum_narrow(im, y->type, value));
+    const char *value = how.mean ? arena_printf(im->arena, "%s / %s", to,
+                                                text_number(im, sum->type, (double)r.count))
+                                 : filled(im, how.result, to);
+    if (sum->type != y->type) value = arena_printf(im->arena, "%s(%s)", type_name(y->type), value);
+    emit_statement(im, "%s = %s", tensor_element(im, y, r.kept_index), value);
     return true;
 }
 
 bool op_reduce_sum(struct import *im) {
-    return reduce(im, "0", "+=", false);
+    return reduce(im, (struct reducer){"0", "+=", NULL, NULL, false});
 }
 
 bool op_reduce_mean(struct import *im) {
-    return reduce(im, "0", "+=", true);
+    return reduce(im, (struct reducer){"0", "+=", NULL, NULL, true});
 }
 
 bool op_reduce_max(struct import *im) {
-    return reduce(im, type_lowest(node_input(im, 0)->type), "max=", false);
+    return reduce(
+        im, (struct reducer){type_lowest(node_input(im, 0)->type), "max=", NULL, NULL, false});
 }
 
 bool op_reduce_min(struct import *im) {
-    return reduce(im, type_highest(node_input(im, 0)->type), "min=", false);
+    return reduce(
+        im, (struct reducer){type_highest(node_input(im, 0)->type), "min=", NULL, NULL, false});
+}
+
+bool op_reduce_prod(struct import *im) {
+    return reduce(im, (struct reducer){"1", "*=", NULL, NULL, false});
+}
+
+bool op_reduce_l1(struct import *im) {
+    return reduce(im, (struct reducer){"0", "+=", "abs(%)", NULL, false});
+}
+
+bool op_reduce_l2(struct import *im) {
+    return reduce(im, (struct reducer){"0", "+=", "% * %", "sqrt(%)", false});
+}
+
+bool op_reduce_sum_square(struct import *im) {
+    return reduce(im, (struct reducer){"0", "+=", "% * %", NULL, false});
+}
+
+bool op_reduce_log_sum(struct import *im) {
+    return reduce(im, (struct reducer){"0", "+=", NULL, "log(%)", false});
+}
+
+/* Around the greatest element, so that no exponential overflows. */
+bool op_reduce_log_sum_exp(struct import *im) {
+    struct reduction r;
+    bool none;
+    if (!reduction_read(im, &r, &none)) return false;
+    if (none) return op_identity(im);
+    enum type wide = type_is_float(r.x->type) ? sum_type(r.x->type) : TYPE_F64;
+    struct tensor *y = node_result(im, r.x->type, r.nkept, r.kept);
+    struct tensor *m = y ? tensor_temporary(im, y->buffer, "max", wide, r.nkept, r.kept) : NULL;
+    struct tensor *sum = m ? tensor_temporary(im, y->buffer, "sum", wide, r.nkept, r.kept) : NULL;
+    if (!sum) return false;
+    const char *most = tensor_element(im, m, r.kept_index),
+               *s = tensor_element(im, sum, r.kept_index);
+    const char *e = tensor_element(im, r.x, r.index);
+    if (wide != r.x->type) e = arena_printf(im->arena, "%s(%s)", type_name(wide), e);
+    emit_statement(im, "%s = -inf", most);
+    emit_statement(im, "%s max= %s", most, e);
+    emit_statement(im, "%s = 0", s);
+    emit_statement(im, "%s += exp(%s - %s)", s, e, most);
+    emit_statement(im, "%s = %s(%s + log(%s))", tensor_element(im, y, r.kept_index),
+                   type_name(y->type), most, s);
+    return true;
 }
 
 /* Opened as in Apollo §3.2: maximum, exponentials, their sum, quotient. */

@@ -1,4 +1,4 @@
-/* Operators that move elements: reshape and its relatives, transpose, concat, pad; constants and
+/* Operators that move elements: reshape and its relatives, transpose, concat; constants and
  * casts. */
 #include "onnx/onnx.h"
 
@@ -87,7 +87,7 @@ bool emit_copy(struct import *im, struct tensor *to, struct tensor *from) {
 }
 
 bool op_identity(struct import *im) {
-    struct tensor *x = node_input(im, 0);
+    struct tensor *x = node_given(im, 0);
     return node_alias(im, x, x->ndims, x->extent);
 }
 
@@ -118,10 +118,10 @@ bool op_constant_node(struct import *im) {
         return node_constant(im, TYPE_F32, 0, NULL, arena_copy(im->arena, &a->f, sizeof a->f));
     if ((a = attribute_find(im, "value_int")))
         return node_constant(im, TYPE_I64, 0, NULL, arena_copy(im->arena, &a->i, sizeof a->i));
-    if ((a = attribute_find(im, "value_floats")) && (n = (int64_t)a->n_floats) > 0)
+    if ((a = attribute_find(im, "value_floats")) && (n = (int64_t)a->n_floats) >= 0)
         return node_constant(im, TYPE_F32, 1, &n,
                              arena_copy(im->arena, a->floats, a->n_floats * sizeof *a->floats));
-    if ((a = attribute_find(im, "value_ints")) && (n = (int64_t)a->n_ints) > 0)
+    if ((a = attribute_find(im, "value_ints")) && (n = (int64_t)a->n_ints) >= 0)
         return node_constant(im, TYPE_I64, 1, &n,
                              arena_copy(im->arena, a->ints, a->n_ints * sizeof *a->ints));
     return node_fail(
@@ -130,7 +130,7 @@ bool op_constant_node(struct import *im) {
 }
 
 bool op_cast(struct import *im) {
-    struct tensor *x = node_input(im, 0);
+    struct tensor *x = node_given(im, 0);
     int64_t to = 0, saturate = 1;
     enum type type;
     const char *index[MAX_DIMS];
@@ -138,6 +138,7 @@ bool op_cast(struct import *im) {
     if (to < 0 || to > INT32_MAX || !tensor_type((int32_t)to, &type))
         return node_fail(im, "the type that 'to' gives, %" PRId64 ", is not supported", to);
     if (type == x->type) return op_identity(im);
+    if (x->elements == 0) return node_constant(im, type, x->ndims, x->extent, x->data);
     struct tensor *y = node_result(im, type, x->ndims, x->extent);
     if (!y) return false;
     axes_for(im, x->ndims, x->extent, index);
@@ -209,7 +210,7 @@ static bool mark_axes(struct import *im, const int64_t *axes, int n, int ndims, 
 }
 
 bool op_squeeze(struct import *im) {
-    struct tensor *x = node_input(im, 0);
+    struct tensor *x = node_given(im, 0);
     const int64_t *axes;
     int64_t extent[MAX_DIMS];
     bool drop[MAX_DIMS];
@@ -226,7 +227,7 @@ bool op_squeeze(struct import *im) {
 }
 
 bool op_unsqueeze(struct import *im) {
-    struct tensor *x = node_input(im, 0);
+    struct tensor *x = node_given(im, 0);
     const int64_t *axes;
     int64_t extent[MAX_DIMS];
     bool added[MAX_DIMS];
@@ -266,8 +267,9 @@ bool op_transpose(struct import *im) {
     return true;
 }
 
+/* Empty tensors, as lists of dimensions may be, add nothing. */
 bool op_concat(struct import *im) {
-    struct tensor *x = node_input(im, 0);
+    struct tensor *x = node_given(im, 0);
     int64_t extent[MAX_DIMS], at = 0;
     const char *index[MAX_DIMS], *to[MAX_DIMS];
     int axis;
@@ -277,7 +279,8 @@ bool op_concat(struct import *im) {
     memcpy(extent, x->extent, sizeof extent);
     extent[axis] = 0;
     for (int k = 0; k < (int)im->node->n_input; k++) {
-        struct tensor *t = node_input(im, k);
+        struct tensor *t = node_given(im, k);
+        if (t && t->elements == 0) continue;
         bool fits = t && t->type == x->type && t->ndims == x->ndims;
         for (int d = 0; fits && d < x->ndims; d++) fits = d == axis || t->extent[d] == x->extent[d];
         if (!fits)
@@ -285,10 +288,12 @@ bool op_concat(struct import *im) {
         if (__builtin_add_overflow(extent[axis], t->extent[axis], &extent[axis]))
             return node_fail(im, "its result is too large");
     }
+    if (extent[axis] == 0) return node_constant(im, x->type, x->ndims, extent, x->data);
     struct tensor *y = node_result(im, x->type, x->ndims, extent);
     if (!y) return false;
     for (int k = 0; k < (int)im->node->n_input; k++) {
-        struct tensor *t = node_input(im, k);
+        struct tensor *t = node_given(im, k);
+        if (t->elements == 0) continue;
         axes_release(im);
         axes_for(im, t->ndims, t->extent, index);
         memcpy(to, index, sizeof to);
@@ -296,56 +301,6 @@ bool op_concat(struct import *im) {
         emit_statement(im, "%s = %s", tensor_element(im, y, to), tensor_element(im, t, index));
         at += t->extent[axis];
     }
-    return true;
-}
-
-static const char *pad_value(struct import *im, const struct tensor *x) {
-    struct tensor *v = node_input(im, 2);
-    double f = 0;
-    if (!attribute_float(im, "value", &f)) return NULL;
-    if (v && (!v->data || v->elements != 1 || v->type != x->type)) {
-        node_fail(im, "the value to pad with is not a constant of the input's type");
-        return NULL;
-    }
-    if (v) return tensor_scalar(im, v);
-    if (!type_is_float(x->type) && f != (double)(int64_t)f) {
-        node_fail(im, "the value to pad with is not an integer");
-        return NULL;
-    }
-    return text_number(im, x->type, f);
-}
-
-bool op_pad(struct import *im) {
-    static const int64_t MAX_PAD = INT64_C(1) << 40;
-    struct tensor *x = node_input(im, 0);
-    const int64_t *pads;
-    const char *mode = "constant", *index[MAX_DIMS], *from[MAX_DIMS];
-    int64_t extent[MAX_DIMS];
-    int n;
-    if (!attribute_string(im, "mode", &mode)) return false;
-    if (!attribute_or_input(im, attribute_find(im, "paddings") ? "paddings" : "pads", 1, &pads, &n))
-        return false;
-    if (strcmp(mode, "constant") != 0)
-        return node_fail(im, "the mode '%s' is not supported: expected 'constant'",
-                         name_shown(im->arena, mode));
-    if (!pads || n != 2 * x->ndims)
-        return node_fail(im, "'pads' has %d entries, expected %d", n, 2 * x->ndims);
-    const char *fill = pad_value(im, x);
-    if (!fill) return false;
-    for (int k = 0; k < n; k++)
-        if (pads[k] < -MAX_PAD || pads[k] > MAX_PAD)
-            return node_fail(im, "'pads' has the entry %" PRId64 ", which is too large", pads[k]);
-    for (int d = 0; d < x->ndims; d++)
-        if (__builtin_add_overflow(x->extent[d], pads[d], &extent[d]) ||
-            __builtin_add_overflow(extent[d], pads[x->ndims + d], &extent[d]))
-            return node_fail(im, "its result is too large");
-    struct tensor *y = node_result(im, x->type, x->ndims, extent);
-    if (!y) return false;
-    axes_for(im, y->ndims, extent, index);
-    for (int d = 0; d < x->ndims; d++)
-        from[d] = affine_text(im, 1, (int64_t[]){1}, &index[d], -pads[d]);
-    emit_statement(im, "%s = %s", tensor_element(im, y, index),
-                   tensor_element_else(im, x, from, fill));
     return true;
 }
 #endif

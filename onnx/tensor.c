@@ -52,7 +52,7 @@ bool tensor_count(struct tensor *t) {
     int64_t bytes;
     t->elements = 1;
     for (int d = 0; d < t->ndims; d++)
-        if (t->extent[d] < 1 || __builtin_mul_overflow(t->elements, t->extent[d], &t->elements))
+        if (t->extent[d] < 0 || __builtin_mul_overflow(t->elements, t->extent[d], &t->elements))
             return false;
     return !__builtin_mul_overflow(t->elements, (int64_t)type_size(t->type), &bytes);
 }
@@ -244,7 +244,7 @@ bool tensor_from_proto(struct arena *arena, const char *path, const char *what,
     t->ndims = (int)p->n_dims;
     for (int d = 0; d < t->ndims; d++) t->extent[d] = p->dims[d];
     if (!tensor_count(t))
-        return tensor_fail(&r, "its shape %s is empty, negative or too large",
+        return tensor_fail(&r, "its shape %s is negative or too large",
                            shape_text(arena, t->ndims, t->extent));
     if (p->segment) return tensor_fail(&r, "tensors in segments are not supported");
     r.bytes = (size_t)t->elements * type_size(t->type);

@@ -1,0 +1,146 @@
+/* Transposed convolution: each input element adds the weights, times itself, around its place in
+ * the result. */
+#include "onnx/onnx.h"
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { SPATIAL = 3 };
+
+struct deconv {
+    struct tensor *x, *f, *bias;
+    int n; /* spatial dimensions */
+    int64_t groups, stride[SPATIAL], dilation[SPATIAL], extra[SPATIAL], pads[2 * SPATIAL];
+    int64_t full[SPATIAL], out[SPATIAL]; /* extents without what is cut off, and with */
+};
+
+/* Padding that gives the wanted extents. */
+static void pad_to(struct deconv *c, const int64_t *wanted, bool upper) {
+    for (int d = 0; d < c->n; d++) {
+        int64_t total = c->full[d] + c->extra[d] - wanted[d];
+        if (total < 0) c->extra[d] -= total, total = 0; /* zeros behind */
+        c->pads[d] = upper ? total / 2 : total - total / 2;
+        c->pads[c->n + d] = total - c->pads[d];
+    }
+}
+
+static bool deconv_extents(struct import *im, struct deconv *c) {
+    const char *mode = "NOTSET";
+    int64_t kernel[SPATIAL], wanted[SPATIAL];
+    bool shape;
+    for (int d = 0; d < c->n; d++) {
+        c->stride[d] = c->dilation[d] = 1;
+        kernel[d] = c->f->extent[2 + d];
+        if (kernel[d] > MAX_COUNT || c->x->extent[2 + d] > INT64_C(1) << 30)
+            return node_fail(im, "its window or input is too large");
+    }
+    if (!attribute_counts(im, "kernel_shape", c->n, 1, kernel, NULL) ||
+        !attribute_counts(im, "strides", c->n, 1, c->stride, NULL) ||
+        !attribute_counts(im, "dilations", c->n, 1, c->dilation, NULL) ||
+        !attribute_counts(im, "output_padding", c->n, 0, c->extra, NULL) ||
+        !attribute_counts(im, "pads", 2 * c->n, 0, c->pads, NULL) ||
+        !attribute_counts(im, "output_shape", c->n, 1, wanted, &shape) ||
+        !attribute_string(im, "auto_pad", &mode))
+        return false;
+    bool upper = strcmp(mode, "SAME_UPPER") == 0, lower = strcmp(mode, "SAME_LOWER") == 0;
+    for (int d = 0; d < c->n; d++) {
+        if (kernel[d] != c->f->extent[2 + d])
+            return node_fail(im, "'kernel_shape' is not that of the weights");
+        c->full[d] =
+            (c->x->extent[2 + d] - 1) * c->stride[d] + (kernel[d] - 1) * c->dilation[d] + 1;
+        if ((upper || lower) && !shape) wanted[d] = c->x->extent[2 + d] * c->stride[d];
+    }
+    if (shape || upper || lower) pad_to(c, wanted, upper);
+    for (int d = 0; d < c->n; d++) {
+        c->out[d] = c->full[d] + c->extra[d] - c->pads[d] - c->pads[c->n + d];
+        if (c->out[d] < 1)
+            return node_fail(im, "its padding leaves nothing along spatial dimension %d", d);
+    }
+    return true;
+}
+
+static bool deconv_read(struct import *im, struct deconv *c) {
+    *c = (struct deconv){
+        .x = node_input(im, 0), .f = node_input(im, 1), .bias = node_input(im, 2), .groups = 1};
+    c->n = c->x->ndims - 2;
+    if (c->n < 1 || c->n > SPATIAL || c->f->ndims != c->x->ndims)
+        return node_fail(im, "input and weights have %d and %d dimensions, expected 3 to 5 of both",
+                         c->x->ndims, c->f->ndims);
+    if (!type_is_float(c->x->type) || c->f->type != c->x->type ||
+        (c->bias && c->bias->type != c->x->type))
+        return node_fail(im, "input, weights and bias are not of one float type");
+    if (!attribute_int(im, "group", &c->groups)) return false;
+    if (c->groups < 1 || c->x->extent[1] % c->groups || c->f->extent[0] != c->x->extent[1])
+        return node_fail(im,
+                         "%" PRId64 " groups and weights of %" PRId64
+                         " channels do not fit %" PRId64 " channels",
+                         c->groups, c->f->extent[0], c->x->extent[1]);
+    int64_t k = c->f->extent[1] * c->groups;
+    if (c->bias && (c->bias->ndims != 1 || c->bias->extent[0] != k))
+        return node_fail(im, "the bias is not a vector of %" PRId64 " elements", k);
+    return deconv_extents(im, c);
+}
+
+/* Sums over whole extents; what padding cuts off is not copied. */
+static void deconv_sum(struct import *im, struct deconv *c, struct tensor *sum) {
+    static const char *const out[SPATIAL] = {"p", "q", "u"}, *const window[SPATIAL] = {"r", "s",
+                                                                                       "t"};
+    int64_t each = c->f->extent[1], channels = c->x->extent[1] / c->groups;
+    const char *at[2 + SPATIAL], *from[2 + SPATIAL], *filter[2 + SPATIAL];
+    at[0] = from[0] = axis_for(im, "n", c->x->extent[0]);
+    const char *group = axis_for(im, "g", c->groups), *k = axis_for(im, "k", each),
+               *channel = axis_for(im, "c", channels);
+    at[1] = affine_text(im, 2, (int64_t[]){each, 1}, (const char *[]){group, k}, 0);
+    from[1] = filter[0] =
+        affine_text(im, 2, (int64_t[]){channels, 1}, (const char *[]){group, channel}, 0);
+    filter[1] = k;
+    for (int d = 0; d < c->n; d++) {
+        const char *axis[2] = {axis_for(im, out[d], c->x->extent[2 + d]),
+                               axis_for(im, window[d], c->f->extent[2 + d])};
+        at[2 + d] = affine_text(im, 2, (int64_t[]){c->stride[d], c->dilation[d]}, axis, 0);
+        from[2 + d] = axis[0];
+        filter[2 + d] = axis[1];
+    }
+    emit_statement(im, "%s += %s * %s", tensor_element(im, sum, at),
+                   sum_widen(im, c->x->type, tensor_element(im, c->x, from)),
+                   sum_widen(im, c->x->type, tensor_element(im, c->f, filter)));
+}
+
+bool op_conv_transpose(struct import *im) {
+    struct deconv c;
+    int64_t shape[2 + SPATIAL], full[2 + SPATIAL];
+    const char *index[2 + SPATIAL], *from[2 + SPATIAL];
+    if (!deconv_read(im, &c)) return false;
+    shape[0] = full[0] = c.x->extent[0];
+    shape[1] = full[1] = c.f->extent[1] * c.groups;
+    for (int d = 0; d < c.n; d++) {
+        shape[2 + d] = c.out[d];
+        full[2 + d] = c.full[d];
+    }
+    struct tensor *y = node_result(im, c.x->type, c.n + 2, shape);
+    struct tensor *sum =
+        y ? tensor_temporary(im, y->buffer, "sum", sum_type(y->type), c.n + 2, full) : NULL;
+    if (!sum) return false;
+    axes_for(im, c.n + 2, full, index);
+    emit_statement(im, "%s = 0", tensor_element(im, sum, index));
+    axes_release(im);
+    deconv_sum(im, &c, sum);
+    axes_release(im);
+    axes_for(im, c.n + 2, shape, index);
+    memcpy(from, index, sizeof from);
+    bool beyond = false;
+    for (int d = 0; d < c.n; d++) {
+        from[2 + d] = affine_text(im, 1, (int64_t[]){1}, &index[2 + d], c.pads[d]);
+        beyond |= c.out[d] + c.pads[d] > c.full[d];
+    }
+    const char *v = tensor_element_else(im, sum, from, beyond ? "0" : NULL);
+    if (c.bias)
+        v = arena_printf(im->arena, "%s + %s", v,
+                         sum_widen(im, y->type, tensor_element(im, c.bias, &index[1])));
+    emit_statement(im, "%s = %s", tensor_element(im, y, index), sum_narrow(im, y->type, v));
+    return true;
+}
+#endif

@@ -1,0 +1,331 @@
+/* Operators whose indices are data. Indices known when compiling become affine ones, run by run.
+ * Others are compared: a sum over all places of which one counts, `y[i] += select(index[i] == v,
+ * x[v], 0)`, so that no operator needs an address that is not affine; its cost grows with the
+ * extent. */
+#include "onnx/onnx.h"
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MOST_RUNS = 256 };
+
+static bool integer_indices(struct import *im, const struct tensor *t) {
+    return t->type == TYPE_I64 || t->type == TYPE_I32 ||
+           node_fail(im, "the indices are %s, expected i32 or i64", type_name(t->type));
+}
+
+/* Text of a condition: the index, which may count from the end, is `place` of `extent`. */
+static const char *chosen(struct import *im, struct tensor *index, const char *const *at,
+                          const char *place, int64_t extent) {
+    const char *i = tensor_element(im, index, at), *t = type_name(index->type);
+    return arena_printf(im->arena, "(%s == %s(%s) | %s + %" PRId64 " == %s(%s))", i, t, place, i,
+                        extent, t, place);
+}
+
+/* What a sum of elements of which one counts starts with, how it goes on, and what does not count.
+ */
+struct choice {
+    const char *first, *combine;
+};
+static struct choice choice_of(enum type t) {
+    return t == TYPE_BOOL ? (struct choice){"0", "max="} : (struct choice){"0", "+="};
+}
+
+/* ---- Gather ---- */
+
+struct gather {
+    struct tensor *x, *index, *y;
+    int axis;
+    const char *to[MAX_DIMS], *at[MAX_DIMS]; /* indices of the result and of x */
+};
+
+static bool gather_result(struct import *im, struct gather *g) {
+    int64_t extent[2 * MAX_DIMS];
+    int n = 0;
+    if (g->x->ndims - 1 + g->index->ndims > MAX_DIMS)
+        return node_fail(im, "its result has more than %d dimensions", MAX_DIMS);
+    for (int d = 0; d < g->axis; d++) extent[n++] = g->x->extent[d];
+    for (int d = 0; d < g->index->ndims; d++) extent[n++] = g->index->extent[d];
+    for (int d = g->axis + 1; d < g->x->ndims; d++) extent[n++] = g->x->extent[d];
+    return (g->y = node_result(im, g->x->type, n, extent)) != NULL;
+}
+
+/* Axes of everything but the indices' own dimensions. */
+static void gather_axes(struct import *im, struct gather *g) {
+    axes_for(im, g->y->ndims, g->y->extent, g->to);
+    for (int d = 0; d < g->axis; d++) g->at[d] = g->to[d];
+    for (int d = g->axis + 1; d < g->x->ndims; d++) g->at[d] = g->to[d - 1 + g->index->ndims];
+}
+
+/* The `n` indices from `first` on go on by `step`: to places first, first + 1, … of a line. */
+static void gather_run(struct import *im, struct gather *g, int64_t first, int64_t n, int64_t from,
+                       int64_t step) {
+    const char *run;
+    axes_release(im);
+    gather_axes(im, g);
+    run = axis_for(im, "g", n);
+    if (g->index->ndims) g->to[g->axis] = affine_text(im, 1, (int64_t[]){1}, &run, first);
+    g->at[g->axis] = affine_text(im, 1, &step, &run, from);
+    emit_statement(im, "%s = %s", tensor_element(im, g->y, g->to), tensor_element(im, g->x, g->at));
+}
+
+static bool index_at(struct import *im, const struct gather *g, int64_t i, int64_t *out) {
+    int64_t extent = g->x->extent[g->axis];
+    *out = tensor_int(g->index, i);
+    if (*out < -extent || *out >= extent)
+        return node_fail(im, "index %" PRId64 " is outside dimension %d, which has %" PRId64, *out,
+                         g->axis, extent);
+    *out += *out < 0 ? extent : 0;
+    return true;
+}
+
+/* Known indices in one line: *runs arithmetic progressions, which are written if `write`. */
+static bool gather_runs(struct import *im, struct gather *g, bool write, int *runs) {
+    int64_t n = g->index->elements, from, next, v;
+    *runs = 0;
+    for (int64_t i = 0, k; i < n; i += k, ++*runs) {
+        if (!index_at(im, g, i, &from)) return false;
+        int64_t step = 1;
+        for (k = 1; i + k < n; k++) {
+            if (!index_at(im, g, i + k, &next)) return false;
+            if (k == 1) step = next - from;
+            if (next != from + k * step) break;
+        }
+        if (k == 2 && i + 2 < n) { /* a pair that a longer run may want */
+            if (!index_at(im, g, i + 2, &v)) return false;
+            k = 1;
+        }
+        if (write) gather_run(im, g, i, k, from, step);
+    }
+    return true;
+}
+
+static bool gather_known(struct import *im, struct gather *g, bool *done) {
+    int runs;
+    *done = false;
+    if (!g->index->data || g->index->ndims > 1) return true;
+    if (!gather_runs(im, g, false, &runs)) return false;
+    *done = runs <= MOST_RUNS;
+    return !*done || gather_runs(im, g, true, &runs);
+}
+
+bool op_gather(struct import *im) {
+    struct gather g = {.x = node_input(im, 0), .index = node_input(im, 1)};
+    bool done;
+    if (!integer_indices(im, g.index) || !attribute_axis(im, "axis", 0, g.x->ndims, &g.axis) ||
+        !gather_result(im, &g) || !gather_known(im, &g, &done))
+        return false;
+    if (done) return true;
+    struct choice c = choice_of(g.x->type);
+    gather_axes(im, &g);
+    const char *v = axis_for(im, "v", g.x->extent[g.axis]), *to = tensor_element(im, g.y, g.to);
+    g.at[g.axis] = v;
+    emit_statement(im, "%s = %s", to, c.first);
+    emit_statement(im, "%s %s select(%s, %s, %s)", to, c.combine,
+                   chosen(im, g.index, g.to + g.axis, v, g.x->extent[g.axis]),
+                   tensor_element(im, g.x, g.at), c.first);
+    return true;
+}
+
+bool op_gather_elements(struct import *im) {
+    struct tensor *x = node_input(im, 0), *index = node_input(im, 1);
+    const char *to[MAX_DIMS], *at[MAX_DIMS];
+    int axis;
+    if (!integer_indices(im, index) || !attribute_axis(im, "axis", 0, x->ndims, &axis))
+        return false;
+    if (index->ndims != x->ndims)
+        return node_fail(im, "input and indices have %d and %d dimensions", x->ndims, index->ndims);
+    for (int d = 0; d < x->ndims; d++)
+        if (d != axis && index->extent[d] > x->extent[d])
+            return node_fail(im, "the indices are longer than the input along dimension %d", d);
+    struct tensor *y = node_result(im, x->type, x->ndims, index->extent);
+    if (!y) return false;
+    struct choice c = choice_of(x->type);
+    axes_for(im, y->ndims, y->extent, to);
+    memcpy(at, to, sizeof at);
+    at[axis] = axis_for(im, "v", x->extent[axis]);
+    emit_statement(im, "%s = %s", tensor_element(im, y, to), c.first);
+    emit_statement(im, "%s %s select(%s, %s, %s)", tensor_element(im, y, to), c.combine,
+                   chosen(im, index, to, at[axis], x->extent[axis]), tensor_element(im, x, at),
+                   c.first);
+    return true;
+}
+
+/* The last dimension of the indices holds a place in x, behind `batch` dimensions of both. */
+struct places {
+    struct tensor *x, *index;
+    int64_t batch;
+    int depth; /* dimensions of x that an index chooses */
+    const char *lead[MAX_DIMS], *at[MAX_DIMS], *inner[MAX_DIMS];
+    int ninner;
+};
+
+static bool places_read(struct import *im, struct places *p) {
+    p->x = node_input(im, 0);
+    p->index = node_input(im, 1);
+    if (!integer_indices(im, p->index)) return false;
+    int last = p->index->ndims - 1;
+    if (last < 0 || p->batch < 0 || p->batch > last ||
+        p->batch + p->index->extent[last] > p->x->ndims)
+        return node_fail(im, "the indices %s do not fit the input %s",
+                         shape_text(im->arena, p->index->ndims, p->index->extent),
+                         shape_text(im->arena, p->x->ndims, p->x->extent));
+    p->depth = (int)p->index->extent[last];
+    p->ninner = p->x->ndims - (int)p->batch - p->depth;
+    return true;
+}
+
+/* Axes of the indices, of the chosen dimensions and of what is behind them; the condition. */
+static const char *places_axes(struct import *im, struct places *p) {
+    static const char *const digits[MAX_DIMS] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    int last = p->index->ndims - 1;
+    const char *condition = NULL;
+    axes_for(im, last, p->index->extent, p->lead);
+    for (int d = 0; d < p->x->ndims; d++)
+        p->at[d] = d < p->batch
+                       ? p->lead[d]
+                       : axis_for(im, d < p->batch + p->depth ? "v" : "m", p->x->extent[d]);
+    for (int k = 0; k < p->ninner; k++) p->inner[k] = p->at[(int)p->batch + p->depth + k];
+    for (int k = 0; k < p->depth; k++) {
+        const char *which[MAX_DIMS];
+        memcpy(which, p->lead, sizeof which);
+        which[last] = digits[k];
+        const char *one =
+            chosen(im, p->index, which, p->at[p->batch + k], p->x->extent[p->batch + k]);
+        condition = condition ? arena_printf(im->arena, "%s & %s", condition, one) : one;
+    }
+    return condition ? condition : "0 == 0";
+}
+
+bool op_gather_nd(struct import *im) {
+    struct places p = {0};
+    int64_t extent[2 * MAX_DIMS];
+    const char *to[2 * MAX_DIMS];
+    if (!attribute_int(im, "batch_dims", &p.batch) || !places_read(im, &p)) return false;
+    int lead = p.index->ndims - 1;
+    if (lead + p.ninner > MAX_DIMS || p.depth > 9)
+        return node_fail(im, "its result has more than %d dimensions", MAX_DIMS);
+    for (int d = 0; d < lead; d++) extent[d] = p.index->extent[d];
+    for (int k = 0; k < p.ninner; k++) extent[lead + k] = p.x->extent[p.batch + p.depth + k];
+    struct tensor *y = node_result(im, p.x->type, lead + p.ninner, extent);
+    if (!y) return false;
+    struct choice c = choice_of(y->type);
+    const char *condition = places_axes(im, &p);
+    for (int d = 0; d < lead; d++) to[d] = p.lead[d];
+    for (int k = 0; k < p.ninner; k++) to[lead + k] = p.inner[k];
+    emit_statement(im, "%s = %s", tensor_element(im, y, to), c.first);
+    emit_statement(im, "%s %s select(%s, %s, %s)", tensor_element(im, y, to), c.combine, condition,
+                   tensor_element(im, p.x, p.at), c.first);
+    return true;
+}
+
+/* ---- scatters ---- */
+
+/* y = x, where `condition` (of some update) holds the update's value instead, or combined with it.
+ * Where several updates meet one place the sum of them is taken without `reduction`: ONNX does not
+ * say which counts. */
+static bool scatter(struct import *im, struct tensor *x, const char *const *at,
+                    const char *condition, const char *update) {
+    const char *how = "none", *combine = NULL, *neutral = "0";
+    if (!attribute_string(im, "reduction", &how)) return false;
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
+    if (!y) return false;
+    const char *to = tensor_element(im, y, at), *from = tensor_element(im, x, at);
+    if (strcmp(how, "add") == 0) combine = "+=";
+    if (strcmp(how, "mul") == 0) combine = "*=", neutral = "1";
+    if (strcmp(how, "max") == 0) combine = "max=", neutral = type_lowest(x->type);
+    if (strcmp(how, "min") == 0) combine = "min=", neutral = type_highest(x->type);
+    if (combine) {
+        emit_statement(im, "%s = %s", to, from);
+        emit_statement(im, "%s %s select(%s, %s, %s)", to, combine, condition, update, neutral);
+        return true;
+    }
+    if (strcmp(how, "none") != 0)
+        return node_fail(im, "'reduction' is '%s', expected none, add, mul, max or min",
+                         name_shown(im->arena, how));
+    struct tensor *hit = tensor_temporary(im, y->buffer, "hit", TYPE_BOOL, x->ndims, x->extent);
+    struct tensor *value =
+        hit ? tensor_temporary(im, y->buffer, "value", x->type, x->ndims, x->extent) : NULL;
+    if (!value) return false;
+    struct choice c = choice_of(x->type);
+    const char *h = tensor_element(im, hit, at), *v = tensor_element(im, value, at);
+    emit_statement(im, "%s = 0", h);
+    emit_statement(im, "%s max= %s", h, condition);
+    emit_statement(im, "%s = %s", v, c.first);
+    emit_statement(im, "%s %s select(%s, %s, %s)", v, c.combine, condition, update, c.first);
+    emit_statement(im, "%s = select(%s, %s, %s)", to, h, v, from);
+    return true;
+}
+
+bool op_scatter_elements(struct import *im) {
+    struct tensor *x = node_input(im, 0), *index = node_input(im, 1), *updates = node_input(im, 2);
+    const char *at[MAX_DIMS], *from[MAX_DIMS];
+    int axis;
+    if (!integer_indices(im, index) || !attribute_axis(im, "axis", 0, x->ndims, &axis))
+        return false;
+    bool fits = index->ndims == x->ndims && updates->ndims == x->ndims && updates->type == x->type;
+    for (int d = 0; fits && d < x->ndims; d++)
+        fits = index->extent[d] == updates->extent[d] &&
+               (d == axis || index->extent[d] == x->extent[d]);
+    if (!fits)
+        return node_fail(im, "indices %s and updates %s do not fit the input %s, of %s",
+                         shape_text(im->arena, index->ndims, index->extent),
+                         shape_text(im->arena, updates->ndims, updates->extent),
+                         shape_text(im->arena, x->ndims, x->extent), type_name(x->type));
+    axes_for(im, x->ndims, x->extent, at);
+    memcpy(from, at, sizeof from);
+    from[axis] = axis_for(im, "u", index->extent[axis]);
+    return scatter(im, x, at, chosen(im, index, from, at[axis], x->extent[axis]),
+                   tensor_element(im, updates, from));
+}
+
+bool op_scatter_nd(struct import *im) {
+    struct places p = {0};
+    struct tensor *updates = node_input(im, 2);
+    const char *from[2 * MAX_DIMS];
+    if (!places_read(im, &p)) return false;
+    int lead = p.index->ndims - 1;
+    bool fits = updates->ndims == lead + p.ninner && updates->type == p.x->type && p.depth <= 9;
+    for (int d = 0; fits && d < lead; d++) fits = updates->extent[d] == p.index->extent[d];
+    for (int k = 0; fits && k < p.ninner; k++)
+        fits = updates->extent[lead + k] == p.x->extent[p.depth + k];
+    if (!fits)
+        return node_fail(im, "the updates %s do not fit",
+                         shape_text(im->arena, updates->ndims, updates->extent));
+    const char *condition = places_axes(im, &p);
+    for (int d = 0; d < lead; d++) from[d] = p.lead[d];
+    for (int k = 0; k < p.ninner; k++) from[lead + k] = p.inner[k];
+    return scatter(im, p.x, p.at, condition, tensor_element(im, updates, from));
+}
+
+/* ---- one hot ---- */
+
+bool op_one_hot(struct import *im) {
+    struct tensor *index = node_input(im, 0), *depth = node_input(im, 1),
+                  *values = node_input(im, 2);
+    int64_t extent[MAX_DIMS], axis = -1;
+    const char *to[MAX_DIMS], *at[MAX_DIMS];
+    int n = index->ndims, d;
+    if (!depth->data || depth->elements != 1)
+        return node_fail(im, "input 1 ('depth') is not a constant of one element");
+    if (index->type == TYPE_BOOL || values->ndims != 1 || values->extent[0] != 2)
+        return node_fail(im, "the indices are no numbers, or the values are not two");
+    if (n + 1 > MAX_DIMS) return node_fail(im, "its result has more than %d dimensions", MAX_DIMS);
+    if (!attribute_int(im, "axis", &axis) || !axis_normal(im, axis, n + 1, &d)) return false;
+    for (int i = 0; i <= n; i++)
+        extent[i] = i == d ? tensor_int(depth, 0) : index->extent[i - (i > d)];
+    struct tensor *y = node_result(im, values->type, n + 1, extent);
+    if (!y) return false;
+    axes_for(im, n + 1, extent, to);
+    for (int i = 0; i < n; i++) at[i] = to[i + (i >= d)];
+    const char *i = arena_printf(im->arena, "i64(%s)", tensor_element(im, index, at));
+    const char *zero = "0", *one = "1";
+    emit_statement(im, "%s = select(%s == i64(%s) | %s + %" PRId64 " == i64(%s), %s, %s)",
+                   tensor_element(im, y, to), i, to[d], i, extent[d], to[d],
+                   tensor_element(im, values, &one), tensor_element(im, values, &zero));
+    return true;
+}
+#endif

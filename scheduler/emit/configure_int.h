@@ -20,7 +20,7 @@ bool configure_words(struct work *, int state, int configure, struct nodes *);
 bool configure_objects(struct work *, int state, int configure, struct nodes *prepare,
                        const struct nodes *run);
 
-/* configure.c: what both share */
+/* configure.c: what they share */
 const struct sx *sx_known(struct arena *, const struct sx *, const bool *known,
                           const int64_t *value); /* with the values of some variables */
 bool fields_same(const struct sx *const *, const struct sx *const *, int n);

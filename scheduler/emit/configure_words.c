@@ -4,78 +4,6 @@
 #include "scheduler/emit/configure_words.h"
 #include <string.h>
 
-static bool fail(struct placer *p, const char *what) {
-    int stmt = p->at ? state_stmt(p->w, p->at, 1, p->state) : -1;
-    if (!p->failed) configure_error(p->w, p->state, stmt, what);
-    p->failed = true;
-    return false;
-}
-
-/* False: two values for one word. */
-static bool set_word(struct placer *p, struct words *v, int64_t word, const struct sx **field) {
-    if (word < 0 || word >= p->nwords) return fail(p, "an operand is outside its memory");
-    if (v->field[word]) return fields_same(v->field[word], field, p->nfields);
-    v->field[word] = arena_copy(&p->w->s->arena, field, sizeof *field * (size_t)p->nfields);
-    return true;
-}
-
-static bool collect_issue(struct placer *p, const struct issue_node *n, struct words *v) {
-    const struct work *w = p->w;
-    const struct instr *in = &w->m->instr[n->instr];
-    struct arena *a = &p->w->s->arena;
-    for (int k = 0; k < in->nneeds; k++) {
-        const struct sx *field[MAX_FIELDS];
-        int64_t offset;
-        if (in->need[k].state != p->state) continue;
-        int o = need_operand(in, &in->need[k]);
-        if (o < 0 || n->arg[o].place < 0 || !need_fields(p->w, n, &in->need[k], field))
-            return fail(p, "a value depends on more than sizes and strides");
-        if (p->only >= 0 && n->arg[o].place != p->only) continue;
-        const struct place *place = &w->s->place[n->arg[o].place];
-        if (place->slots > 1 ||
-            !sx_constant(sx_known(a, n->arg[o].offset, p->known, p->value), &offset))
-            return fail(p, "the word that it belongs to is not constant");
-        for (int f = 0; f < p->nfields; f++) field[f] = sx_known(a, field[f], p->known, p->value);
-        int64_t word = w->m->memory[place->memory].word;
-        if (!set_word(p, v, (place->address + offset) / (word > 0 ? word : 1), field)) return false;
-    }
-    return true;
-}
-
-/* A loop that is not unrolled has one value for all its iterations, or none. */
-static bool collect(struct placer *p, const struct node *n, struct words *v) {
-    int64_t lo, hi;
-    if (n->kind == NODE_ISSUE) return collect_issue(p, n->issue, v);
-    if (n->kind != NODE_LOOP) return true;
-    const struct loop_node *l = n->loop;
-    if (l->kind == LOOP_PARALLEL && needs_state(p->w, n, p->state)) return false;
-    if (l->kind != LOOP_UNROLLED) {
-        if (!collect_all(p, l->body, l->nbody, v)) return false;
-        for (int k = 0; k < p->nwords; k++)
-            for (int f = 0; v->field[k] && f < p->nfields; f++)
-                if (sx_uses(v->field[k][f], l->var)) return false;
-        return true;
-    }
-    struct arena *a = &p->w->s->arena;
-    if (!sx_constant(sx_known(a, l->lo, p->known, p->value), &lo) ||
-        !sx_constant(sx_known(a, l->hi, p->known, p->value), &hi))
-        return fail(p, "the ends of an unrolled loop are not constant");
-    bool ok = true;
-    p->known[l->var] = true;
-    for (int64_t v0 = lo; v0 < hi && ok; v0 += l->step) {
-        p->value[l->var] = v0;
-        ok = collect_all(p, l->body, l->nbody, v);
-    }
-    p->known[l->var] = false;
-    return ok;
-}
-
-bool collect_all(struct placer *p, const struct node *at, int n, struct words *v) {
-    for (int i = 0; i < n; i++)
-        if (!collect(p, &at[i], v)) return false;
-    return true;
-}
-
 /* ---- what is alive ---- */
 
 static bool clobbered(const struct placer *p, int memory) {
@@ -122,12 +50,12 @@ static bool place_inside(struct placer *p, const struct node *at, int n, int i) 
     struct loop_node *l = at[i].loop;
     if (p->failed) return false;
     if (at[i].kind != NODE_LOOP || l->kind == LOOP_UNROLLED)
-        return fail(p, "one issue, or an unrolled loop, wants two values of a word");
+        return placer_fail(p, "one issue, or an unrolled loop, wants two values of a word");
     for (int k = 0; k < p->w->s->nplaces; k++)
         if (clobbered(p, p->w->s->place[k].memory) && places_mentioned(&at[i], 1, p->w->m, k) &&
             (places_mentioned(at, i, p->w->m, k) ||
              places_mentioned(at + i + 1, n - i - 1, p->w->m, k)))
-            return fail(p, "it changes while the memory that it belongs to is in use");
+            return placer_fail(p, "it changes while the memory that it belongs to is in use");
     return place_block(p, &l->body, &l->nbody, &none);
 }
 
@@ -137,7 +65,7 @@ static int run_from(struct placer *p, const struct node *at, int n, int from, st
     while (end < n) {
         struct words more = *v;
         p->at = &at[end];
-        if (!collect(p, &at[end], &more)) break;
+        if (!collect_all(p, &at[end], 1, &more)) break;
         *v = more;
         end++;
     }
@@ -158,7 +86,7 @@ static bool place_block(struct placer *p, struct node **nodes, int *count, struc
                !dead_at(p, at, n, end))
             end--;
         if (end == i && whole > i)
-            return fail(p, "it changes while the memory that it belongs to is in use");
+            return placer_fail(p, "it changes while the memory that it belongs to is in use");
         if (end == i) {
             if (!place_inside(p, at, n, i)) return false;
             memset(now, 0, sizeof *now);

@@ -21,6 +21,8 @@ struct placer {
 
 /* Adds what the nodes need. False: a word has two values. */
 bool collect_all(struct placer *, const struct node *, int n, struct words *);
+/* Reports why, once. False. */
+bool placer_fail(struct placer *, const char *what);
 bool places_mentioned(const struct node *, int n, const struct machine *, int place);
 void places_settle(struct placer *, const struct nodes *run);
 

@@ -1,86 +1,10 @@
-/* One nest as a rolled tree in program order (SCHEDULING §4): fills at their depths, the issue, the
- * grains that follow, drains; tokens as §5 places them. */
+/* One nest as a rolled tree in program order: where its copies stand, the loops over the instances
+ * of units, and inside them its turns (core.c), alone or as a pair (pair.c). */
 #include "scheduler/emit/micro.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/plan_int.h"
 #include <assert.h>
 #include <string.h>
-
-/* ---- the core ---- */
-
-static bool core_depth(struct emitter *e, struct nodes *out, int d);
-
-/* Whole tiles and tail need a body each, unless a loop further in splits the same axis. */
-static bool splits(const struct emitter *e, int d) {
-    const struct plan *p = &e->nest->plan;
-    if (!p->is_static) return false;
-    for (int i = d + 1; i < p->nloops; i++)
-        if (p->loop[i].axis == p->loop[d].axis && !loop_unrolled(e->w, e->nest, p, i)) return false;
-    return true;
-}
-
-static bool core_body(struct emitter *e, struct nodes *out, int d) {
-    const struct plan *p = &e->nest->plan;
-    if (ring_turns_at(e, d)) return emit_turns(e, out, d, core_body);
-    if (d < p->nloops)
-        return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, splits(e, d),
-                         loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);
-    struct held *held[MAX_OPERANDS];
-    for (int i = 0; i < e->t->nops; i++) held[i] = &e->held[i];
-    emit_issue(e, out, e->t, held);
-    return true;
-}
-
-/* Everything inside loop[0..d): results that start here, brackets and fills, what is inside,
- * releases, drains. */
-static bool core_depth(struct emitter *e, struct nodes *out, int d) {
-    const struct plan *p = &e->nest->plan;
-    feeds_emit(e, out, d, false);
-    for (int i = 0; i < e->t->nops; i++)
-        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL && p->hold[i].depth == d &&
-            !result_start(e, out, i, d))
-            return false;
-    if (!fills_open(e, out, d) || !core_body(e, out, d)) return false;
-    fills_close(e, out, d);
-    for (int i = 0; i < e->t->nops; i++)
-        if (e->t->op[i].writes &&
-            (e->t->op[i].where == IN_LOCAL ? p->hold[i].depth == d : p->depth_out == d) &&
-            !result_finish(e, out, i, d))
-            return false;
-    feeds_emit(e, out, d, true);
-    return true;
-}
-
-/* ---- setting up ---- */
-
-int place_append(struct work *w, const struct place *made) {
-    struct schedule *s = w->s;
-    if (s->nplaces >= w->cap_places) {
-        w->cap_places = 2 * s->nplaces + 16;
-        struct place *pl = arena_array(&s->arena, (size_t)w->cap_places, sizeof *pl);
-        memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
-        s->place = pl;
-    }
-    s->place[s->nplaces] = *made;
-    return s->nplaces++;
-}
-
-int add_place(struct work *w, int buffer, int memory, int64_t align_to, int64_t *at, int64_t bytes,
-              int slots) {
-    struct schedule *s = w->s;
-    int64_t align = least_multiple(w->m->memory[memory].align, align_to);
-    *at = (*at + align - 1) / align * align;
-    struct place made = {.name = arena_printf(&s->arena, "%s.%s.%d", w->p->buffer[buffer].name,
-                                              w->m->memory[memory].id, s->nplaces),
-                         .buffer = buffer,
-                         .memory = memory,
-                         .keep = KEEP_LOCAL,
-                         .address = *at,
-                         .bytes = bytes,
-                         .slots = slots};
-    *at += bytes * slots;
-    return place_append(w, &made);
-}
 
 /* Outer copies of what operand i reads, and the fills along its route. */
 static void place_route(struct emitter *e, int i, const struct access *acc, int64_t *at) {
@@ -177,14 +101,6 @@ static void place_chain(struct emitter *e, int64_t *at) {
                                            slot_bytes(w, o, &r), e->own[i][k].slots);
         }
     }
-}
-
-bool nest_turn(struct emitter *e, struct nodes *out) {
-    bool here = e->root == e->nest->nprefix;
-    if (here) nest_credits(e, out, true);
-    if (!(e->t ? core_depth(e, out, e->nest->nprefix) : grain_loops(e, out, 0))) return false;
-    if (here) nest_credits(e, out, false);
-    return true;
 }
 
 static bool nest_root(struct emitter *e, struct nodes *out, int arg) {

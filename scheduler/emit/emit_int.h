@@ -69,9 +69,12 @@ struct emitter {
     bool split; /* some loops may be empty: over whole tiles only, or over the tail */
 };
 
+/* place.c */
 int place_append(struct work *, const struct place *); /* its number */
+int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at, int64_t bytes,
+              int slots);
 
-/* configure.c: states are set where they must change. Reports and returns false. */
+/* states.c: states are set where they must change. Reports and returns false. */
 bool configures_place(struct work *, struct nodes *prepare, struct nodes *run);
 /* remain.c: operands that stay in a unit are taken from there. */
 void remains_place(struct work *, struct nodes *run);
@@ -98,6 +101,9 @@ struct node loop_node(struct work *, int var, struct val lo, struct val hi, int6
                       enum loop_kind, int axis, struct nodes *body);
 uint64_t nodes_queues(const struct work *, const struct node *, int n);
 
+/* tokens.c */
+struct edge filling_edge(const struct emitter *, const struct filling *); /* for whom it is filled */
+int within_depth(const struct machine *, int credits, const struct edge *); /* as its sync holds */
 /* Do the queues that fill and store tell the core by the same tokens? Then none may be left over for the other to take. */
 bool same_tokens(const struct emitter *);
 
@@ -139,17 +145,15 @@ bool recur_prime(struct work *, const struct moves *, int scope, struct held **s
 bool recur_primed(struct work *, const struct moves *, int nest, struct held **stay);
 
 /* emit.c */
-int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at, int64_t bytes,
-              int slots);
 /* stay: copies that recur_prime filled. */
 bool emit_nest(struct work *, const struct moves *, int nest, struct held **stay, struct nodes *out);
+/* core.c */
 bool nest_turn(struct emitter *, struct nodes *); /* one nest inside the loops that it shares */
 
 /* result.c */
 void result_load(struct emitter *); /* finds which queue brings what the sums start with */
 bool result_start(struct emitter *, struct nodes *, int operand, int depth);
 bool result_finish(struct emitter *, struct nodes *, int operand, int depth);
-bool chain_runs_ahead(const struct emitter *); /* its results have credits of the storing queue */
 void nest_credits(struct emitter *, struct nodes *, bool give); /* of its results, at the root */
 
 /* out.c */
@@ -159,11 +163,12 @@ bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer
                const struct held *, const struct region *, struct way_out *); /* out of its own memory */
 bool way_home(struct emitter *, struct nodes *, const struct opnd *, int buffer,
               const struct region *, struct way_out *); /* and on */
+/* Do the chain's results have credits of the storing queue? */
+bool chain_runs_ahead(const struct emitter *);
 void ways_credits(struct emitter *, struct nodes *, bool give); /* of all results, around the nest */
 
 /* fill.c */
 double trips_inside(const struct emitter *, int depth); /* how often it is reached in one turn */
-int within_depth(const struct machine *, int credits, const struct edge *); /* as its sync holds */
 bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
 bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
 void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */

@@ -21,29 +21,6 @@ static bool flows(const struct filling *f, const struct pacer *c) {
     return f->queue == c->queue && f->user == c->user;
 }
 
-int within_depth(const struct machine *m, int credits, const struct edge *edge) {
-    int64_t depth = edge->kind == EDGE_TOKEN ? m->sync[edge->sync].depth : -1;
-    return depth >= 0 && depth < credits ? (int)depth : credits;
-}
-
-static struct edge there(const struct emitter *e, const struct filling *f) {
-    return edge_find(e->w->m, f->queue, f->completes, f->user);
-}
-
-bool same_tokens(const struct emitter *e) {
-    struct edge give = edge_find(e->w->m, e->exec, e->exec_completes, e->store),
-                back = edge_find(e->w->m, e->store, e->store_completes, e->exec);
-    if (e->store < 0 || back.kind != EDGE_TOKEN) return false;
-    for (int i = 0; i < e->nfills; i++) {
-        const struct filling *f = &e->fill[i];
-        struct edge to = there(e, f),
-                    from = edge_find(e->w->m, f->user, f->user_completes, f->queue);
-        if (f->queue < 0 || f->user != e->exec || to.kind != EDGE_TOKEN) continue;
-        if (to.sync == back.sync || from.sync == give.sync) return true;
-    }
-    return false;
-}
-
 /* None of the fills' credits is out where a result goes home. */
 static void stay_in_result(const struct emitter *e, struct pacer *c) {
     int result = -1;
@@ -74,7 +51,7 @@ static struct pacer pacer_make(const struct emitter *e, const struct filling *fi
                       .user = first->user,
                       .depth = -1,
                       .bracket = root,
-                      .there = there(e, first)};
+                      .there = filling_edge(e, first)};
     c.back = edge_find(e->w->m, c.user, first->user_completes, c.queue);
     for (int i = 0; i < e->nfills; i++)
         if (flows(&e->fill[i], &c) && e->fill[i].hold->depth > c.depth)
@@ -113,7 +90,7 @@ static struct pacer pacer_make(const struct emitter *e, const struct filling *fi
 }
 
 static bool is_paced(const struct emitter *e, const struct filling *f) {
-    return f->queue >= 0 && there(e, f).kind != EDGE_FREE;
+    return f->queue >= 0 && filling_edge(e, f).kind != EDGE_FREE;
 }
 
 static int pacers(const struct emitter *e, struct pacer *out) {

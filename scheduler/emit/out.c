@@ -88,3 +88,21 @@ void ways_credits(struct emitter *e, struct nodes *out, bool give) {
             while (credits-- > 0) signal(e, out, &e->out[i], k, k + 1, give);
         }
 }
+
+/* Credits are alike: where some result of the chain is changed in place and must wait for its own
+ * store, no other may have a credit left that could be taken for it. Nor where several queues
+ * store: each would give its own. */
+bool chain_runs_ahead(const struct emitter *e) {
+    struct work *w = e->w;
+    if (same_tokens(e)) return false;
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &w->task[e->nest->chain[i]];
+        const struct way_out *way = &e->out[i + 1];
+        if (!needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) continue;
+        for (int k = 0; k < t->nops; k++)
+            if (t->op[k].writes &&
+                (!chain_needs_hold(w, e->nest, t, &t->op[k]) || way->queue[way->n] != e->store))
+                return false;
+    }
+    return true;
+}

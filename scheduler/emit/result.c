@@ -178,24 +178,6 @@ void result_load(struct emitter *e) {
     }
 }
 
-/* Credits are alike: where some result of the chain is changed in place and must wait for its own
- * store, no other may have a credit left that could be taken for it. Nor where several queues
- * store: each would give its own. */
-bool chain_runs_ahead(const struct emitter *e) {
-    struct work *w = e->w;
-    if (same_tokens(e)) return false;
-    for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &w->task[e->nest->chain[i]];
-        const struct way_out *way = &e->out[i + 1];
-        if (!needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) continue;
-        for (int k = 0; k < t->nops; k++)
-            if (t->op[k].writes &&
-                (!chain_needs_hold(w, e->nest, t, &t->op[k]) || way->queue[way->n] != e->store))
-                return false;
-    }
-    return true;
-}
-
 /* Results that share a counter take and give in turn: what comes back for the one with the most
  * slots may not let the one with the fewest begin too soon. */
 static int out_credits(const struct emitter *e) {

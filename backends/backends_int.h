@@ -104,12 +104,13 @@ struct room {
     int64_t scratch; /* where the workspace of `prepare` starts in the prepared block; -1: it needs
                         none */
     int64_t prepared_block; /* bytes of prepared with that */
+    const struct live_range *prepare_live, *run_live; /* [nplaces] */
 };
 
 bool room_plan(struct arena *, const struct schedule *, struct room *, struct diags *);
-bool node_mentions(const struct schedule *, const struct node *, int place);
 /* Padded place whose first mention among the section's nodes is node n: true. */
-bool zeroed_before(const struct schedule *, const struct section *, int place, int n);
+bool zeroed_before(const struct schedule *, const struct room *, const struct section *, int place,
+                   int n);
 bool section_rotates(const struct node *, int nnodes, int place);
 bool memory_in_unit(const struct machine *, int memory,
                     int unit); /* private to each instance of `unit` */

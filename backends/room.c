@@ -6,47 +6,6 @@
 #include <string.h>
 
 /* ---- walking ---- */
-static bool issue_mentions(const struct schedule *s, const struct issue_node *n, int place) {
-    const struct instr *i = &s->machine->instr[n->instr];
-    for (int o = 0; o < i->noperands; o++)
-        if (n->arg[o].place == place) return true;
-    return false;
-}
-
-static bool fallback_mentions(const struct schedule *s, const struct fallback_node *n, int place) {
-    const struct stmt *t = &s->program->stmt[n->stmt];
-    if (schedule_home(s, t->dst.buffer) == place) return true;
-    for (int r = 0; r < t->nreads; r++)
-        if (schedule_home(s, t->read[r].buffer) == place) return true;
-    return false;
-}
-
-bool node_mentions(const struct schedule *s, const struct node *n, int place) {
-    switch (n->kind) {
-    case NODE_LOOP:
-        for (int i = 0; i < n->loop->nbody; i++)
-            if (node_mentions(s, &n->loop->body[i], place)) return true;
-        return false;
-    case NODE_ISSUE:
-        return issue_mentions(s, n->issue, place);
-    case NODE_FALLBACK:
-        return fallback_mentions(s, n->fallback, place);
-    case NODE_ROTATE:
-    case NODE_SYNC:
-    case NODE_CONFIGURE:
-        break;
-    }
-    return false;
-}
-
-bool zeroed_before(const struct schedule *s, const struct section *section, int place, int n) {
-    if (!schedule_pads(s, place) || !node_mentions(s, &section->node[n], place)) return false;
-    if ((s->place[place].keep == KEEP_PREPARED) != (section == &s->prepare)) return false;
-    for (int i = 0; i < n; i++)
-        if (node_mentions(s, &section->node[i], place)) return false;
-    return true;
-}
-
 bool section_rotates(const struct node *node, int nnodes, int place) {
     for (int i = 0; i < nnodes; i++) {
         if (node[i].kind == NODE_ROTATE && node[i].rotate == place) return true;
@@ -220,17 +179,26 @@ static bool plan_keep(struct arena *a, const struct schedule *s, enum keep keep,
     return true;
 }
 
-static bool prepare_needs(const struct schedule *s) {
+static bool prepare_needs(const struct schedule *s, const struct room *room) {
     for (int p = 0; p < s->nplaces; p++)
-        for (int n = 0; n < s->prepare.nnodes; n++)
-            if ((in_room(s, p, KEEP_WORKSPACE) || in_room(s, p, KEEP_LOCAL)) &&
-                node_mentions(s, &s->prepare.node[n], p))
-                return true;
+        if ((in_room(s, p, KEEP_WORKSPACE) || in_room(s, p, KEEP_LOCAL)) &&
+            room->prepare_live[p].last >= 0)
+            return true;
     return false;
+}
+
+bool zeroed_before(const struct schedule *s, const struct room *room, const struct section *section,
+                   int place, int n) {
+    bool prepare = section == &s->prepare;
+    const struct live_range *live = prepare ? room->prepare_live : room->run_live;
+    return live[place].first == n && schedule_pads(s, place) &&
+           (s->place[place].keep == KEEP_PREPARED) == prepare;
 }
 
 bool room_plan(struct arena *a, const struct schedule *s, struct room *room, struct diags *diags) {
     room->offset = arena_array(a, (size_t)s->nplaces + 1, sizeof *room->offset);
+    room->prepare_live = schedule_live(a, s, &s->prepare);
+    room->run_live = schedule_live(a, s, &s->run);
     if (!plan_keep(a, s, KEEP_PREPARED, room, &room->prepared, diags) ||
         !plan_keep(a, s, KEEP_WORKSPACE, room, &room->homes, diags) ||
         !plan_keep(a, s, KEEP_LOCAL, room, &room->local, diags))
@@ -246,7 +214,7 @@ bool room_plan(struct arena *a, const struct schedule *s, struct room *room, str
                   "the workspace of %d threads is too large, expected fewer", room->instances);
         return false;
     }
-    room->scratch = prepare_needs(s) ? room->prepared : -1;
+    room->scratch = prepare_needs(s, room) ? room->prepared : -1;
     room->prepared_block = room->prepared + (room->scratch >= 0 ? room->workspace : 0);
     return true;
 }

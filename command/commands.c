@@ -172,6 +172,20 @@ static int64_t argument_bytes(const struct program *p) {
     return n;
 }
 
+/* The working memory of a run, and what it would be if homes of temporaries took no more than is
+ * live at a time. */
+static void report_memory(struct report *r, const struct schedule *s, int64_t bytes) {
+    int64_t homes = schedule_workspace(s), live = schedule_workspace_bound(s);
+    report_integer(r, "peak_bytes", bytes);
+    report_integer(r, "peak_bound_bytes", bytes - homes + live);
+    report_integer(r, "workspace_bytes", homes);
+    report_integer(r, "workspace_bound_bytes", live);
+    text_printf(&r->text, "memory      %.4g MB at most, %.4g MB of them for temporaries",
+                1e-6 * (double)bytes, 1e-6 * (double)homes);
+    if (homes) text_printf(&r->text, " (%.4g MB are live at a time)", 1e-6 * (double)live);
+    text_append(&r->text, "\n", 1);
+}
+
 static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *got) {
     struct report *r = &im->report;
     double start = now_seconds();
@@ -202,12 +216,12 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     report_string(r, "backend", backend->name);
     report_number(r, "run_seconds", seconds);
     report_number(r, "predicted_seconds", j->schedule->cost / j->machine->clock);
-    report_integer(r, "peak_bytes", bytes);
     double macs = (double)program_macs(j->program);
     text_printf(&r->text, "ran         in %.4g ms (backend %s)", 1e3 * seconds, backend->name);
     text_printf(&r->text, ", predicted %.4g ms", 1e3 * j->schedule->cost / j->machine->clock);
     if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
     text_append(&r->text, "\n", 1);
+    report_memory(r, j->schedule, bytes);
     report_comparison(r, &c);
     report_work(r, j->schedule, NULL);
     report_close(r);
@@ -344,8 +358,7 @@ static bool check_machine(isamap *im, const char *path) {
         struct conformity texts;
         doing(im, im->option.execute ? "executing emit texts" : "reading emit texts");
         bool sound = machine_advise(m, &im->diags);
-        ok = sound &
-             emit_conform(m, im->option.execute, &texts, &im->diags, &im->report.text);
+        ok = sound & emit_conform(m, im->option.execute, &texts, &im->diags, &im->report.text);
         report_open(&im->report, NULL, '{');
         report_string(&im->report, "machine", m->name);
         report_integer(&im->report, "instructions", m->ninstrs);
@@ -361,7 +374,10 @@ static bool check_machine(isamap *im, const char *path) {
         else if (texts.read)
             text_printf(&im->report.text, ", %d of %d emit texts executed", texts.executed,
                         texts.read);
-        text_printf(&im->report.text, ": %s\n", ok ? "ok" : sound ? "its emit texts are wrong" : "see the errors");
+        text_printf(&im->report.text, ": %s\n",
+                    ok      ? "ok"
+                    : sound ? "its emit texts are wrong"
+                            : "see the errors");
         machine_free(m);
     }
     arena_free(&a);

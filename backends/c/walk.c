@@ -279,7 +279,7 @@ static void walk(struct cgen *g, const struct node *node, int n) {
 /* ---- sections ---- */
 static void zero_places(struct cgen *g, const struct section *section, int n) {
     for (int p = 0; p < g->schedule->nplaces; p++)
-        if (zeroed_before(g->schedule, section, p, n))
+        if (zeroed_before(g->schedule, &g->room, section, p, n))
             c_line(g, "memset(p_%d, 0, %lld);", p, (long long)g->schedule->place[p].bytes);
 }
 

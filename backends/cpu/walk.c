@@ -468,7 +468,7 @@ static void walk(struct function *f, const struct node *node, int n) {
 static void zero_places(struct function *f, const struct section *section, int n) {
     struct cpu *c = f->cpu;
     for (int p = 0; p < c->schedule->nplaces; p++) {
-        if (!zeroed_before(c->schedule, section, p, n)) continue;
+        if (!zeroed_before(c->schedule, &c->room, section, p, n)) continue;
         LLVMValueRef bytes = lv_const(f, c->schedule->place[p].bytes).v;
         LLVMBuildMemSet(f->builder, place_base(f, p), LLVMConstInt(c->i8, 0, false), bytes, 1);
     }

@@ -192,4 +192,7 @@ bool follow_emit(struct emitter *, struct nodes *);
 /* pair.c */
 bool emit_pair(struct emitter *, struct nodes *); /* two nests in the loops that they share */
 
+/* homes.c: final addresses of homes, of the schedule whose sections are complete. False: reported, they do not fit. */
+bool homes_arrange(struct work *);
+
 #endif

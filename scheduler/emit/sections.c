@@ -245,6 +245,9 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
         if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
     if (!emit_run(w, moves, &run))
         return fail(w, "queues of the machine have no sync between them");
+    w->s->prepare = (struct section){prepare.at, prepare.n};
+    w->s->run = (struct section){run.at, run.n};
+    if (!homes_arrange(w)) return false;
     remains_place(w, &run);
     if (!configures_place(w, &prepare, &run)) return false;
     nodes_fold(w, &run);

@@ -221,7 +221,7 @@ static int find_move(const struct work *w, const struct moves *moves, const stru
 }
 
 /* Behind all other homes. */
-static bool place_home(struct work *w, const struct table *t, int64_t bytes) {
+static void place_home(struct work *w, const struct table *t, int64_t bytes) {
     const struct memory *home = &w->m->memory[w->m->home];
     int64_t at = 0, align = home->align > 64 ? home->align : 64;
     for (int p = 0; p < w->s->nplaces; p++) {
@@ -229,7 +229,6 @@ static bool place_home(struct work *w, const struct table *t, int64_t bytes) {
         if (x->memory == w->m->home && x->address + x->bytes * x->slots > at)
             at = x->address + x->bytes * x->slots;
     }
-    if (home->size >= 0 && at + bytes + align > home->size) return false;
     int p = add_place(w, t->buffer, w->m->home, align, &at, bytes, 1);
     w->s->place[p].keep = KEEP_PREPARED;
     w->s->place[p].name = w->p->buffer[t->buffer].name;
@@ -237,7 +236,6 @@ static bool place_home(struct work *w, const struct table *t, int64_t bytes) {
         arena_copy(&w->s->arena, w->p->buffer[t->buffer].extent, sizeof(int64_t));
     w->s->place[p].table = arena_copy(&w->s->arena, t->at, (size_t)bytes);
     w->home[t->buffer].place = p;
-    return true;
 }
 
 /* In pieces, where one move takes less. */
@@ -291,7 +289,8 @@ static bool table_place(struct work *w, const struct moves *moves, struct nodes 
     int64_t elements = bytes / (int64_t)type_size(mv->type);
     t->buffer = rewrite_buffer(w, unique_name(w, w->m->memory[t->memory].id, "entries"), mv->type,
                                ROLE_TEMP, 1, &elements);
-    if (t->buffer < 0 || !place_home(w, t, bytes)) return fail(w, t);
+    if (t->buffer < 0) return fail(w, t);
+    place_home(w, t, bytes);
     t->place = add_place(w, t->buffer, t->memory, t->size, at, bytes, 1);
     return load(w, moves, out, t, elements, longest_piece(mv, elements));
 }

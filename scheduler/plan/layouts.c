@@ -205,7 +205,7 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
     return !w->diags->errors;
 }
 
-/* Homes one after the other in the home memory. */
+/* A place for each home, one after the other in the home memory, until live ranges are known. */
 bool homes_place(struct work *w) {
     struct schedule *s = w->s;
     const struct memory *home = &w->m->memory[w->m->home];
@@ -231,8 +231,7 @@ bool homes_place(struct work *w) {
         if (h->packed && !pl->layout) return false;
         if (__builtin_mul_overflow(h->packed ? h->elements : buf->elements,
                                    (int64_t)type_size(buf->type), &bytes) ||
-            bytes > INT64_MAX / 4 || at > INT64_MAX / 4 ||
-            (home->size >= 0 && at + bytes > home->size)) {
+            bytes > INT64_MAX / 4 || at > INT64_MAX / 4) {
             diag_line(
                 w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
                 "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it",

@@ -81,10 +81,3 @@ int64_t schedule_nodes(const struct schedule *s) {
     return count_nodes(s->prepare.node, s->prepare.nnodes) +
            count_nodes(s->run.node, s->run.nnodes);
 }
-
-int64_t schedule_workspace(const struct schedule *s) {
-    int64_t bytes = 0;
-    for (int p = 0; p < s->nplaces; p++)
-        if (s->place[p].keep == KEEP_WORKSPACE) bytes += s->place[p].bytes * s->place[p].slots;
-    return bytes;
-}

@@ -172,7 +172,13 @@ int schedule_home(const struct schedule *, int buffer);           /* the place t
 /* A prepared or workspace home that holds more than its elements: zero before its section first uses it. */
 bool schedule_pads(const struct schedule *, int place);
 int64_t schedule_nodes(const struct schedule *);                  /* loops, issues, fallbacks, configures, rotates and syncs */
-int64_t schedule_workspace(const struct schedule *);              /* bytes of KEEP_WORKSPACE places */
+
+/* ---- live ranges (live.c) ---- */
+struct live_range { int first, last; };                           /* nodes of the section that use the place; first > last: none does */
+/* [nplaces]. A loop uses what its body uses; a fallback the homes of its statement's buffers. */
+struct live_range *schedule_live(struct arena *, const struct schedule *, const struct section *);
+int64_t schedule_workspace(const struct schedule *);              /* from the start of the first home of a temporary to the end of the last */
+int64_t schedule_workspace_bound(const struct schedule *);        /* bytes of such homes live at one node, at most: no arrangement is below */
 
 /* ---- building (arena-allocated, folded: constants are computed at once) ---- */
 const struct sx *sx_const(struct arena *, int64_t);

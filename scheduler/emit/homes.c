@@ -1,0 +1,148 @@
+/* The static memory plan: addresses of homes, when all nodes are known. Arguments and prepared
+ * homes have bytes of their own. Homes of temporaries share bytes where their live ranges are
+ * apart: the largest first, each in the smallest gap that holds it between those that are live with
+ * it (offline best fit by decreasing size; Sekiyama et al., "Profile-guided memory optimization for
+ * deep neural networks", 2018, §4). */
+#include "scheduler/emit/emit_int.h"
+#include <stdlib.h>
+
+struct block {
+    int place;
+    int64_t bytes, at;         /* rounded up to the alignment; -1: not placed */
+    struct live_range live[2]; /* in prepare, in run */
+};
+
+struct members { /* placed blocks that are live at a node */
+    int *at, n, cap;
+};
+
+struct memory_plan {
+    struct work *w;
+    struct block *block;
+    int n;
+    struct members *node[2]; /* [nnodes] of prepare, of run */
+    int *near;               /* of the block at hand: placed ones live with it, by address */
+    int *seen;               /* [n] the last block that met this one */
+};
+
+static bool runs_apart(const struct machine *m) {
+    for (int q = 0; q < m->nqueues; q++)
+        if (graph_apart(m, q)) return true;
+    return false;
+}
+
+/* Nobody zeroes the padding of a home between the nodes of a device: it keeps its own bytes. */
+static void block_add(struct memory_plan *p, int place, struct live_range *const live[2],
+                      int64_t align) {
+    const struct schedule *s = p->w->s;
+    bool lasts = runs_apart(s->machine) && schedule_pads(s, place);
+    struct block *b = &p->block[p->n++];
+    b->place = place;
+    b->bytes = (s->place[place].bytes + align - 1) / align * align;
+    b->at = -1;
+    for (int k = 0; k < 2; k++) {
+        b->live[k] = live[k][place];
+        if (lasts && b->live[k].last >= 0)
+            b->live[k] = (struct live_range){0, (k ? s->run : s->prepare).nnodes - 1};
+    }
+}
+
+static int by_bytes(const void *a, const void *b) {
+    const struct block *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return x->place - y->place;
+}
+
+static int by_address(const void *a, const void *b, void *user) {
+    const struct block *block = user, *x = &block[*(const int *)a], *y = &block[*(const int *)b];
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static int collect_near(struct memory_plan *p, int k) {
+    const struct block *b = &p->block[k];
+    int n = 0;
+    for (int c = 0; c < 2; c++)
+        for (int t = b->live[c].first; t <= b->live[c].last; t++)
+            for (int i = 0; i < p->node[c][t].n; i++) {
+                int q = p->node[c][t].at[i];
+                if (p->seen[q] == k + 1) continue;
+                p->seen[q] = k + 1;
+                p->near[n++] = q;
+            }
+    qsort_r(p->near, (size_t)n, sizeof *p->near, by_address, p->block);
+    return n;
+}
+
+/* The start of the smallest gap that holds the block, or the end of all that is live with it. */
+static int64_t best_gap(const struct memory_plan *p, int k, int nnear) {
+    int64_t end = 0, at = -1, least = INT64_MAX, bytes = p->block[k].bytes;
+    for (int i = 0; i < nnear; i++) {
+        const struct block *q = &p->block[p->near[i]];
+        int64_t gap = q->at - end;
+        if (gap >= bytes && gap < least) least = gap, at = end;
+        if (q->at + q->bytes > end) end = q->at + q->bytes;
+    }
+    return at >= 0 ? at : end;
+}
+
+static void note_placed(struct memory_plan *p, int k) {
+    const struct block *b = &p->block[k];
+    for (int c = 0; c < 2; c++)
+        for (int t = b->live[c].first; t <= b->live[c].last; t++) {
+            struct members *m = &p->node[c][t];
+            GROW(p->w->arena, m->at, m->n, m->cap);
+            m->at[m->n++] = k;
+        }
+}
+
+static bool beyond(struct work *w, int place) {
+    const struct memory *home = &w->m->memory[w->m->home];
+    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+              "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it",
+              home->id, (long long)home->size, w->s->place[place].name);
+    return false;
+}
+
+static bool give(struct work *w, int place, int64_t at) {
+    struct place *x = &w->s->place[place];
+    int64_t size = w->m->memory[w->m->home].size;
+    x->address = at;
+    return size < 0 || at + x->bytes <= size || beyond(w, place);
+}
+
+static bool place_blocks(struct memory_plan *p, int64_t base) {
+    qsort(p->block, (size_t)p->n, sizeof *p->block, by_bytes);
+    for (int k = 0; k < p->n; k++) {
+        p->block[k].at = best_gap(p, k, collect_near(p, k));
+        note_placed(p, k);
+    }
+    for (int k = 0; k < p->n; k++)
+        if (!give(p->w, p->block[k].place, base + p->block[k].at)) return false;
+    return true;
+}
+
+bool homes_arrange(struct work *w) {
+    struct schedule *s = w->s;
+    const struct memory *home = &w->m->memory[w->m->home];
+    int64_t at = 0, align = home->align > 64 ? home->align : 64;
+    size_t places = (size_t)s->nplaces + 1;
+    struct live_range *live[2] = {schedule_live(w->arena, s, &s->prepare),
+                                  schedule_live(w->arena, s, &s->run)};
+    struct memory_plan p = {.w = w};
+    p.block = arena_array(w->arena, places, sizeof *p.block);
+    p.near = arena_array(w->arena, places, sizeof *p.near);
+    p.seen = arena_array(w->arena, places, sizeof *p.seen);
+    p.node[0] = arena_array(w->arena, (size_t)s->prepare.nnodes + 1, sizeof *p.node[0]);
+    p.node[1] = arena_array(w->arena, (size_t)s->run.nnodes + 1, sizeof *p.node[1]);
+    for (int k = 0; k < s->nplaces; k++) {
+        const struct place *x = &s->place[k];
+        if (x->keep == KEEP_LOCAL) continue;
+        if (x->keep == KEEP_WORKSPACE) {
+            block_add(&p, k, live, align);
+            continue;
+        }
+        if (!give(w, k, at)) return false;
+        at = (at + x->bytes + align - 1) / align * align;
+    }
+    return place_blocks(&p, at);
+}

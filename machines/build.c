@@ -244,6 +244,7 @@ static void build_memory(struct build *b, struct memory *y, const struct found *
     y->hidden = build_share(b, n, "hidden", 0.9);
     y->refill = build_number(b, n, "refill", -1);
     y->streams = build_int(b, n, "streams", -1, 1);
+    y->serves = build_number(b, n, "serves", 0);
     y->energy_read = build_number(b, n, "energy-read", 0);
     y->energy_write = build_number(b, n, "energy-write", 0);
     y->scalable = build_int(b, n, "scalable", 0, 0);

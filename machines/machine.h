@@ -58,6 +58,7 @@ struct memory {
     double refill;                     /* of a cache: cycles until it has a line from the memory behind it; 0: not counted */
     double first;                      /* more cycles for the first of consecutive lines */
     int64_t streams;                   /* of a cache: rows at most whose next lines are fetched ahead at a time; -1 any number */
+    double serves;                     /* instances of units inside that its rate is given to at a time; 0: any number */
     double energy_read, energy_write;  /* pJ per byte */
     int64_t scalable;
     const char *pool;

@@ -31,7 +31,7 @@ static const struct element {
     {"unit", "id", "count total index virtual clock fetch waking power", BODY},
     {"memory", "id",
      "size word align banks interleave ports pass types caches line ways rate latency usable "
-     "hidden refill streams energy-read "
+     "hidden refill streams serves energy-read "
      "energy-write pool scalable alias map",
      "part"},
     {"part", "id", "min max", ""},

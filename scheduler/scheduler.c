@@ -152,7 +152,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
                         "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
         if (w->refused) continue; /* what else is refused is told in the same turn */
-        w->nnests = 0; /* its followers may stand alone now */
+        w->nnests = 0;            /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;
         recur_keep(w, moves);
         pairs_rename(w);
@@ -172,8 +172,10 @@ static void sum_cost(struct work *w) {
         const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
         device |= w->fallback >= 0 && graph_apart(w->m, t->needle->in->queue);
         if (n->core >= 0) w->s->cost += n->plan.predicted;
+        double part = n->plan.share.n ? n->plan.share.part : 1;
         bool priced = n->core >= 0 && !n->plan.is_static;
-        for (int k = 0; k < n->nchain && !priced; k++) w->s->cost += stmt_cost(w, n->chain[k]);
+        for (int k = 0; k < n->nchain && !priced; k++)
+            w->s->cost += part * stmt_cost(w, n->chain[k]);
     }
     for (int i = 0; i < w->norder && !device; i++) {
         int s = w->order[i];

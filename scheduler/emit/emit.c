@@ -176,30 +176,58 @@ static void place_tile(struct work *w, const struct nest *n, int64_t *at) {
                          h->elements * (int64_t)type_size(w->p->buffer[b].type), 1);
 }
 
-/* A parallel loop over the instances: the s-th of c takes the tiles from ⌊n·s/c⌋ to ⌊n·(s+1)/c⌋. */
-static bool emit_shares(struct emitter *e, struct nodes *out, int axis, int64_t tile,
-                        int64_t parts) {
+/* Along one axis the s-th of `parts` instances takes the tiles from ⌊n·s/parts⌋ to ⌊n·(s+1)/parts⌋;
+ * of equal shares the size is a number. */
+static void take_part(struct emitter *e, int axis, int64_t tile, int64_t parts, struct val s) {
     struct arena *a = &e->w->s->arena;
-    struct val lo = e->lo[axis], size = e->size[axis];
-    int64_t tiles = (size.c + tile - 1) / tile;
-    if (tiles % parts == 0)
-        return emit_loop(e, out, axis, tiles / parts * tile, false, false, nest_root, 0);
-    int var = new_var(e->w, e->w->m->unit[e->w->m->queue[e->exec].unit].id);
-    struct val s = val_var(a, var, parts - 1), from = val_div(a, val_scale(a, s, tiles), parts),
-               to = val_div(a, val_scale(a, val_add(a, s, val_const(1)), tiles), parts);
-    struct val begin = val_scale(a, from, tile), end = val_scale(a, to, tile);
-    if (size.c % tile) end = val_make(a, SX_MIN, end, val_const(size.c));
-    struct nodes inner = {0};
-    e->lo[axis] = val_add(a, lo, begin);
-    e->size[axis] = val_make(a, SX_SUB, end, begin);
-    e->size[axis].max = (tiles + parts - 1) / parts * tile;
+    int64_t extent = e->size[axis].c, tiles = (extent + tile - 1) / tile;
+    bool equal = tiles % parts == 0;
+    struct val from = equal ? val_scale(a, s, tiles / parts)
+                            : val_div(a, val_scale(a, s, tiles), parts),
+               begin = val_scale(a, from, tile);
+    if (equal && extent % tile == 0) {
+        e->size[axis] = val_const(tiles / parts * tile);
+    } else {
+        struct val next = val_add(a, s, val_const(1)),
+                   to = equal ? val_scale(a, next, tiles / parts)
+                              : val_div(a, val_scale(a, next, tiles), parts),
+                   end = val_scale(a, to, tile);
+        if (extent % tile) end = val_make(a, SX_MIN, end, val_const(extent));
+        e->size[axis] = val_make(a, SX_SUB, end, begin);
+        e->size[axis].max = (tiles + parts - 1) / parts * tile;
+    }
+    e->lo[axis] = val_add(a, e->lo[axis], begin);
     e->tile[axis] = tile;
+}
+
+/* A parallel loop over the instances. */
+static bool emit_shares(struct emitter *e, struct nodes *out, const struct share *h) {
+    struct arena *a = &e->w->s->arena;
+    int64_t tiles = (e->size[h->axis[0]].c + h->tile[0] - 1) / h->tile[0], all = h->parts[0];
+    if (h->n == 1 && tiles % h->parts[0] == 0)
+        return emit_loop(e, out, h->axis[0], tiles / h->parts[0] * h->tile[0], false, false,
+                         nest_root, 0);
+    if (h->n > 1) all *= h->parts[1];
+    int var = new_var(e->w, e->w->m->unit[e->w->m->queue[e->exec].unit].id);
+    struct val s = val_var(a, var, all - 1), lo[2], size[2];
+    for (int k = 0; k < h->n; k++) {
+        lo[k] = e->lo[h->axis[k]];
+        size[k] = e->size[h->axis[k]];
+        struct val at = h->n < 2 ? s
+                        : k      ? val_make(a, SX_MOD, s, val_const(h->parts[1]))
+                                 : val_div(a, s, h->parts[1]);
+        at.max = h->parts[k] - 1;
+        take_part(e, h->axis[k], h->tile[k], h->parts[k], at);
+    }
+    struct nodes inner = {0};
     bool ok = nest_root(e, &inner, 0);
     nodes_add(
         e->w, out,
-        loop_node(e->w, var, val_const(0), val_const(parts), 1, LOOP_SEQUENTIAL, axis, &inner));
-    e->lo[axis] = lo;
-    e->size[axis] = size;
+        loop_node(e->w, var, val_const(0), val_const(all), 1, LOOP_SEQUENTIAL, h->axis[0], &inner));
+    for (int k = 0; k < h->n; k++) {
+        e->lo[h->axis[k]] = lo[k];
+        e->size[h->axis[k]] = size[k];
+    }
     return ok;
 }
 
@@ -268,8 +296,8 @@ static bool emit_with(struct arena *own, struct work *w, const struct moves *mov
     bool ok;
     if (n->is_grid) {
         ok = grid_depth(e, &list, 0);
-    } else if (n->plan.unit_axis) {
-        ok = emit_shares(e, &list, n->plan.unit_axis - 1, n->plan.unit_tile, n->plan.unit_parts);
+    } else if (n->plan.share.n) {
+        ok = emit_shares(e, &list, &n->plan.share);
         for (int i = 0; i < list.n; i++)
             if (list.at[i].kind == NODE_LOOP) {
                 list.at[i].loop->kind = LOOP_PARALLEL;

@@ -173,9 +173,29 @@ static int passed_again(const struct work *w, const struct plan *p, const struct
     return use;
 }
 
+/* Of what the nest brings to a memory for one operand, the part that counts for the busiest of the
+ * instances that share it: what a shared axis moves, by itself or in a loop around, is divided
+ * where the memory is the instance's own; the memory behind gives its rate to so many at a time. */
+static double instance_part(const struct work *w, int memory, const struct plan *p,
+                            const struct task *t, const struct share *s, const struct access *acc,
+                            int depth) {
+    const struct memory *mem = &w->m->memory[memory], *behind = &w->m->memory[mem->caches];
+    int unit = w->m->queue[t->needle->in->queue].unit;
+    double part = 1, instances = 1;
+    bool own = unit_inside(w->m, mem->unit, unit);
+    for (int k = 0; k < s->n; k++) {
+        bool moves = !own || access_varies(w->p, acc, s->axis[k]);
+        for (int i = 0; i < depth; i++) moves |= p->loop[i].axis == s->axis[k];
+        if (moves) part *= s->of[k];
+        instances *= (double)s->parts[k];
+    }
+    bool alone = unit_inside(w->m, behind->unit, unit) || behind->serves <= 0;
+    return alone ? part : part * fmax(1, instances / behind->serves);
+}
+
 /* What one memory is given during the nest. */
 static struct refilled lines_refilled(const struct work *w, int memory, const struct plan *p,
-                                      const struct task *t) {
+                                      const struct task *t, const struct share *s) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct memory *mem = &w->m->memory[memory];
     double line = mem->line > 0 ? (double)mem->line : 64;
@@ -212,11 +232,12 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
             runs += missed * fmin(1, f.runs / f.ratio); /* as they lie in the inner tile */
             n += missed;
         }
-        sum.lines += n * (r < 0 ? 2 : 1);
-        sum.runs += runs;
+        double part = instance_part(w, memory, p, t, s, acc, at);
+        sum.lines += n * (r < 0 ? 2 : 1) * part;
+        sum.runs += runs * part;
         if (r >= 0 || blocks <= 1) continue;
         footprint(w, mem, p, t, acc, p->depth_out, &f);
-        sum.awaited = n / f.lines * (1 - 1 / blocks);
+        sum.awaited = part * n / f.lines * (1 - 1 / blocks);
     }
     return sum;
 }
@@ -247,14 +268,14 @@ static void caches_of(const struct work *w, const struct moves *moves, const str
 }
 
 static void refills_make(const struct work *w, const struct moves *moves, const struct plan *p,
-                         const struct task *t, struct refills *out) {
+                         const struct task *t, const struct share *s, struct refills *out) {
     bool used[MAX_MEMORIES] = {false};
     *out = (struct refills){.queue = -1};
     caches_of(w, moves, t, used);
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
         if (!used[m] || mem->size <= 0 || mem->refill <= 0) continue;
-        struct refilled n = lines_refilled(w, m, p, t);
+        struct refilled n = lines_refilled(w, m, p, t, s);
         double cycles = n.lines * mem->refill,
                exposed =
                    (cycles + n.runs * mem->first) * (1 - mem->hidden) + n.awaited * mem->first;
@@ -271,10 +292,15 @@ static void refills_make(const struct work *w, const struct moves *moves, const 
 }
 
 const struct refills *caches_charge(struct work *w, const struct moves *moves, struct plan *p,
-                                    const struct task *t, double *queue) {
+                                    const struct task *t, const struct share *s, double *queue) {
+    static const struct share alone = {.part = 1};
     struct tiling *known = p->tiling;
-    struct refills *r = known ? &known->refills : arena_alloc(w->arena, sizeof *r);
-    if (!known || known->refills_of != p->depth_out + 1) refills_make(w, moves, p, t, r);
+    struct refills *r = known ? known->refills : arena_alloc(w->arena, 2 * sizeof *r);
+    if (!known || known->refills_of != p->depth_out + 1) {
+        refills_make(w, moves, p, t, &alone, &r[0]);
+        r[1] = r[0];
+        if (s->n) refills_make(w, moves, p, t, s, &r[1]);
+    }
     if (known) known->refills_of = p->depth_out + 1;
     if (r->queue >= 0) queue[r->queue] += r->port;
     return r;

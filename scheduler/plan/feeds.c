@@ -232,7 +232,7 @@ void feeds_decide(struct work *w) {
     for (int i = 0; i < w->nnests && w->fallback >= 0; i++) {
         struct nest *n = &w->nest[i];
         if (n->core < 0 || n->partner >= 0 || n->nprefix || n->part_n || n->next_part >= 0 ||
-            n->plan.unit_axis || w->p->stmt[n->first].scope || !in_step(w, n))
+            n->plan.share.n || w->p->stmt[n->first].scope || !in_step(w, n))
             continue;
         int count = copies_beside(w, n, rank, beside, w->norder);
         for (int k = 0; k < count; k++) {

@@ -386,6 +386,21 @@ static double least_cycles(const struct pricing *c, const struct task *t) {
     return compared(&least, busiest(&least, &bound));
 }
 
+/* Known once for each list of loops. */
+static struct share share_of(const struct work *w, const struct nest *n, const struct plan *p) {
+    struct tiling *k = p->tiling;
+    if (!k || k->nloops != p->nloops) return share_best(w, n, p);
+    if (!k->share_known) k->share = share_best(w, n, p);
+    k->share_known = true;
+    return k->share;
+}
+
+/* With the share, where that is less; the second nest of a pair runs with the first one's. */
+static double shared_cycles(const struct work *w, const struct task *t, const struct share *s,
+                            double cycles) {
+    return s->n ? fmin(cycles, share_waking(w, t) + cycles * s->part) : cycles;
+}
+
 bool plan_price(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p) {
     return plan_price_below(w, moves, n, p, INFINITY);
 }
@@ -401,23 +416,34 @@ bool plan_price_below(struct work *w, const struct moves *moves, const struct ne
     p->is_static = false;
     for (int i = 0; i < t->nops; i++)
         p->is_static |= is_local(&t->op[i]) && graph_is_static(w->m, t->op[i].memory);
-    if (!price_issues(&c, t) || (!isinf(limit) && least_cycles(&c, t) >= limit) ||
+    struct share share = share_of(w, n, p);
+    if (!price_issues(&c, t) ||
+        (!isinf(limit) && shared_cycles(w, t, &share, least_cycles(&c, t)) >= limit) ||
         !price_holds(&c, t))
         return false;
     direct_charge(w, moves, p, t, c.queue);
-    const struct refills *refills = caches_charge(w, moves, p, t, c.queue);
+    const struct refills *refills = caches_charge(w, moves, p, t, &share, c.queue);
     pipe_chain(&c, t);
     double exec = c.queue[t->needle->in->queue], steady = busiest(&c, &p->bound);
-    double waits = exec + pipe_waits(&c, t), caches;
+    double waits = exec + pipe_waits(&c, t), shared;
     if (isinf(waits)) return false;
     if (waits > 1.05 * steady) p->bound = "waits for copies";
     steady = fmax(steady, waits);
+    shared = steady * share.part;
     if (!graph_apart(w->m, t->needle->in->queue)) {
-        caches = caches_cycles(refills, steady);
+        double caches = caches_cycles(&refills[0], steady);
         if (caches > 1.25 * steady) p->bound = "refills of caches";
         steady = caches;
+        shared = caches_cycles(&refills[1], shared);
     }
-    p->predicted = steady;
-    p->cycles = compared(&c, steady);
+    shared += share_waking(w, t);
+    p->whole = p->predicted = steady;
+    p->share = (struct share){.part = 1};
+    if (share.n && shared < steady) {
+        p->share = share;
+        p->predicted = shared;
+    }
+    p->cycles = p->predicted + (compared(&c, steady) - steady) * p->share.part;
+    p->alone = shared_cycles(w, t, &share, p->alone);
     return true;
 }

@@ -38,10 +38,11 @@ struct tiling {
         least[MAX_LOOPS + 1][MAX_TILED];    /* largest and smallest extent at a depth */
     double count[MAX_LOOPS + 1][MAX_TILED]; /* tiles at a depth */
     double trips[MAX_LOOPS + 1];
-    bool issues_known;
+    bool issues_known, share_known;
+    struct share share;
     int refills_of; /* 1 + the depth at which the result is complete; 0: not known */
     double issue_cycles, issues;
-    struct refills refills;
+    struct refills refills[2]; /* on one instance, and shared */
     struct asked asked;
 };
 
@@ -131,6 +132,12 @@ double hold_traffic(const struct work *, const struct nest *, const struct plan 
 /* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long */
 double plan_simulated(struct work *, const struct moves *, int nest, const struct plan *);
 
+/* share.c */
+enum { MAX_SHARES = MAX_AXES + 2 };
+/* With the least busy instance; n 0: there is nothing to share. Cycles until they all run. */
+struct share share_best(const struct work *, const struct nest *, const struct plan *);
+double share_waking(const struct work *, const struct task *);
+
 /* hardware.c */
 void plan_arrange(const struct work *, const struct nest *, struct plan *);
 /* Entries of the queue that so many issues are, the machine running the loops that it can. */
@@ -164,8 +171,9 @@ bool loose_alone(const struct work *, const struct plan *, const struct task *,
                  const struct opnd *, const struct access *, int depth);
 
 /* caches.c */
+/* On one instance, and with the share of the busiest of several. */
 const struct refills *caches_charge(struct work *, const struct moves *, struct plan *,
-                                    const struct task *, double *queue);
+                                    const struct task *, const struct share *, double *queue);
 double caches_cycles(const struct refills *, double core); /* with what refills add */
 /* Operands read where they lie take load slots too. */
 void direct_charge(struct work *, const struct moves *, const struct plan *, const struct task *,

@@ -91,7 +91,7 @@ void plan_tabulate(const struct work *w, const struct task *task, struct plan *p
     struct sizes now[MAX_TILED];
     t->nloops = p->nloops;
     t->naxes = 0;
-    t->issues_known = false;
+    t->issues_known = t->share_known = false;
     t->refills_of = 0;
     if (t->asked.task != task) memset(t->asked.cut, 0, sizeof t->asked.cut);
     t->asked.task = task;

@@ -289,6 +289,13 @@ struct hold { /* of an operand of the core */
     int64_t pinned; /* pieces that stay, before the slots of the others; 0: none */
     int fill_by, drain_by; /* 1 + the move asked for; 0: the cheapest that fits */
 };
+/* Instances of the unit share the tiles of n axes (0: they do not): those of axis[k] go to parts[k]
+ * of them, one more to some at most. */
+struct share {
+    int n, axis[2];
+    int64_t tile[2], parts[2];
+    double of[2], part; /* of each axis, and of the nest, which the busiest one has */
+};
 struct plan {
     struct loop loop[MAX_LOOPS];
     int nloops, depth_out; /* the result is complete at depth_out */
@@ -296,8 +303,8 @@ struct plan {
     struct hold via[MAX_OPERANDS][MAX_VIA]; /* of the outer copies on the operands' routes in */
     bool
         is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
-    int unit_axis; /* 1 + the axis whose tiles the unit's instances share; 0: none */
-    int64_t unit_tile, unit_parts; /* its tiles go to so many instances, one more to some at most */
+    struct share share; /* of the unit's instances */
+    double whole;       /* cycles were the nest not shared */
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
     int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts;
                   PARTS_ANY: as is best, which pricing puts here */

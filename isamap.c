@@ -66,6 +66,31 @@ bool pairs_bindings(isamap *im, const struct pairs *p, const char *option, struc
     return true;
 }
 
+/* Dimensions of inputs under the names that onnx_load knows: "x=2,3" is x[0] = 2 and x[1] = 3. */
+static bool shape_bindings(isamap *im, struct arena *a, const struct bindings *more,
+                           struct bindings *out) {
+    const struct pairs *p = &im->option.shape;
+    struct binding *b = arena_array(a, (size_t)more->n + (size_t)p->n * MAX_DIMS + 1, sizeof *b);
+    int n = more->n;
+    if (n) memcpy(b, more->at, (size_t)n * sizeof *b);
+    for (int i = 0; i < p->n; i++) {
+        const char *at = p->at[i].value;
+        for (int d = 0; at && d < MAX_DIMS; d++) {
+            size_t k = strcspn(at, ",");
+            b[n].name = arena_printf(a, "%s[%d]", p->at[i].name, d);
+            if (!parse_size(arena_strndup(a, at, k), &b[n++].value)) break;
+            at = at[k] ? at + k + 1 : NULL;
+        }
+        if (!at) continue;
+        diag_line(&im->diags, "--shape", 0, 0,
+                  "the shape of '%s' is '%s'; expected at most %d integers with commas between",
+                  p->at[i].name, p->at[i].value, MAX_DIMS);
+        return false;
+    }
+    *out = (struct bindings){.at = b, .n = n};
+    return true;
+}
+
 bool job_machine(isamap *im, struct job *j, enum machine_use use) {
     struct bindings set;
     if (im->option.nthreads > 1) {
@@ -161,9 +186,15 @@ bool job_program(isamap *im, struct job *j) {
     if (is_other(im, j->path)) return false;
     if (!pairs_bindings(im, &im->option.define, "-D", &j->arena, &given)) return false;
     if (has_suffix(j->path, ".onnx")) {
-        j->model = onnx_load(j->path, &given, &im->diags);
+        struct bindings dims;
+        if (!shape_bindings(im, &j->arena, &given, &dims)) return false;
+        j->model = onnx_load(j->path, &dims, &im->diags);
         if (!j->model) return false;
         j->program = j->model->program;
+    } else if (im->option.shape.n) {
+        diag_line(&im->diags, "--shape", 0, 0,
+                  "'%s' is a kernel, which -D gives its sizes: shapes are for models", j->path);
+        return false;
     } else {
         struct source *source = arena_alloc(&j->arena, sizeof *source);
         *source = (struct source){.file = j->path, .line0 = 1, .col0 = 1};
@@ -278,6 +309,7 @@ static void print_command(const isamap *im, const struct job *j, struct text *ou
     text_printf(out, "isamap compile %s -m %s", j->path,
                 o->machine ? o->machine : j->machine->name);
     print_pairs("-D", &o->define, out);
+    print_pairs("--shape", &o->shape, out);
     print_pairs("--param", &o->param, out);
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
         if (word[i][1]) text_printf(out, " %s %s", word[i][0], word[i][1]);

@@ -138,6 +138,8 @@ const struct option option_table[] = {
     {"define", 'D', OPTION_PAIR, AT(define), 0, 0, "NAME=VALUE",
      PLANS | ON(MAP) | ON(CHECK) | ON(SHOW), NULL,
      "a size of the program; K, M and G may follow the number"},
+    {"shape", 0, OPTION_PAIR, AT(shape), 0, 0, "INPUT=N,N", PLANS | ON(MAP) | ON(CHECK) | ON(SHOW),
+     NULL, "the dimensions of a model's input, where the model leaves them open"},
     {"out", 'o', OPTION_FILE, NOT_STORED, 0, 0, "FILE",
      ON(COMPILE) | ON(SHOW) | ON(SWEEP) | ON(NEW_MACHINE) | ON(CALIBRATE), NULL, "what is written"},
     {"kernel", 0, OPTION_TEXT, AT(kernel), 0, 0, "NAME",

@@ -49,9 +49,37 @@ static bool read_opset(struct import *im, const Onnx__ModelProto *m) {
 
 /* ---- inputs, outputs, initialisers ---- */
 
+/* What was given for the name; false: nothing. */
+static bool given(const struct bindings *dims, bool *used, const char *name, int64_t *out) {
+    for (int i = 0; dims && i < dims->n; i++) {
+        if (strcmp(dims->at[i].name, name) != 0) continue;
+        used[i] = true;
+        *out = dims->at[i].value;
+        return true;
+    }
+    return false;
+}
+
+/* A dimension is given as INPUT[d], or by its own name; one that the model fixes stays. */
 static bool dimension_value(struct import *im, const char *input_name, int d,
                             const Onnx__TensorShapeProto__Dimension *dim,
                             const struct bindings *dims, bool *used, int64_t *out) {
+    const char *own = arena_printf(im->arena, "%s[%d]", input_name, d);
+    bool fixed = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+                 dim->dim_value != -1;
+    if (given(dims, used, own, out)) {
+        if (fixed && *out != dim->dim_value)
+            return graph_fail(im, "input '%s': dimension %d is %" PRId64 ", not %" PRId64,
+                              shown(im, input_name), d, (int64_t)dim->dim_value, *out);
+        return *out >= 1 ||
+               graph_fail(im,
+                          "input '%s': dimension %d is given as %" PRId64 ", expected at least 1",
+                          shown(im, input_name), d, *out);
+    }
+    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && !fixed)
+        return graph_fail(im,
+                          "input '%s': dimension %d is open; give the shape with --shape %s=...",
+                          shown(im, input_name), d, shown(im, input_name));
     if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
         *out = dim->dim_value;
         return *out >= 1 ||
@@ -62,15 +90,13 @@ static bool dimension_value(struct import *im, const char *input_name, int d,
                            ? dim->dim_param
                            : NULL;
     if (!name || !*name)
-        return graph_fail(im, "input '%s': dimension %d has neither a value nor a name",
-                          shown(im, input_name), d);
-    for (int i = 0; dims && i < dims->n; i++) {
-        if (strcmp(dims->at[i].name, name) != 0) continue;
-        used[i] = true;
-        *out = dims->at[i].value;
+        return graph_fail(im,
+                          "input '%s': dimension %d has neither a value nor a name; give the shape "
+                          "with --shape %s=...",
+                          shown(im, input_name), d, shown(im, input_name));
+    if (given(dims, used, name, out))
         return *out >= 1 || graph_fail(im, "'%s' is %" PRId64 ", but a dimension is at least 1",
                                        shown(im, name), *out);
-    }
     return graph_fail(im, "input '%s': dimension '%s' has no value; give it with -D %s=...",
                       shown(im, input_name), shown(im, name), shown(im, name));
 }
@@ -105,6 +131,19 @@ static struct tensor *read_input(struct import *im, const Onnx__ValueInfoProto *
     return problem ? NULL : t;
 }
 
+/* An input of one number that -D gives by the input's name is a constant: a rate, a flag, a length.
+ */
+static bool given_value(struct import *im, const struct bindings *dims, bool *used,
+                        struct tensor *t) {
+    int64_t v;
+    if (t->elements != 1 || !given(dims, used, t->name, &v)) return false;
+    char *data = arena_alloc(im->arena, type_size(t->type));
+    type_store(t->type, data, type_convert(t->type, TYPE_I64, (union value){.i = v}));
+    t->data = data;
+    t->buffer = name_unique(im, t->name);
+    return true;
+}
+
 static bool read_inputs(struct import *im, struct onnx_model *model, const Onnx__GraphProto *g,
                         const struct bindings *dims, bool *used) {
     model->input = arena_array(im->arena, g->n_input, sizeof *model->input);
@@ -116,6 +155,10 @@ static bool read_inputs(struct import *im, struct onnx_model *model, const Onnx_
         if (known) return graph_fail(im, "two inputs are named '%s'", shown(im, name));
         struct tensor *t = read_input(im, g->input[i], dims, used);
         if (!t) return false;
+        if (given_value(im, dims, used, t)) {
+            name_put(im->arena, &im->value, name, t);
+            continue;
+        }
         t->buffer = name_unique(im, name);
         t->declared = true;
         emit_declare(im, &im->ins, "in", t);
@@ -172,12 +215,19 @@ static bool read_outputs(struct import *im, struct onnx_model *model, const Onnx
 static bool all_dims_used(struct import *im, const struct bindings *dims, const bool *used) {
     for (int i = 0; dims && i < dims->n; i++)
         if (!used[i])
-            return graph_fail(im, "no input has a dimension '%s' to be given a value",
+            return graph_fail(im, "no input has the name '%s', or a dimension of that name",
                               shown(im, dims->at[i].name));
     return true;
 }
 
 /* ---- nodes ---- */
+
+static bool lower_nodes(struct import *im, const Onnx__GraphProto *g);
+
+/* The one operator whose attributes are graphs. */
+static bool is_if(const Onnx__NodeProto *node) {
+    return standard_domain(node->domain) && node->op_type && strcmp(node->op_type, "If") == 0;
+}
 
 /* Who makes each name; the values are pointers into `index`, index[i] == i. */
 static bool find_makers(struct import *im, const Onnx__GraphProto *g, struct name_table *maker,
@@ -205,6 +255,18 @@ static void mark_live(const struct name_table *maker, const char *name, bool *li
     stack[(*n)++] = *by;
 }
 
+/* What a node reads, its branches with it. */
+static void mark_read(const Onnx__NodeProto *node, const struct name_table *maker, bool *live,
+                      int *stack, int *n) {
+    for (size_t k = 0; k < node->n_input; k++) mark_live(maker, node->input[k], live, stack, n);
+    for (size_t a = 0; a < node->n_attribute; a++) {
+        const Onnx__GraphProto *g = node->attribute[a]->g;
+        for (size_t i = 0; g && i < g->n_node; i++) mark_read(g->node[i], maker, live, stack, n);
+        for (size_t i = 0; g && i < g->n_output; i++)
+            mark_live(maker, g->output[i]->name, live, stack, n);
+    }
+}
+
 /* Nodes that no output needs are left out. */
 static void find_live(struct import *im, const Onnx__GraphProto *g, const struct name_table *maker,
                       bool *live) {
@@ -212,8 +274,7 @@ static void find_live(struct import *im, const Onnx__GraphProto *g, const struct
     for (size_t i = 0; i < g->n_output; i++) mark_live(maker, g->output[i]->name, live, stack, &n);
     while (n > 0) {
         const Onnx__NodeProto *node = g->node[stack[--n]];
-        for (size_t k = 0; k < node->n_input; k++)
-            mark_live(maker, node->input[k], live, stack, &n);
+        mark_read(node, maker, live, stack, &n);
     }
 }
 
@@ -244,6 +305,41 @@ static bool check_inputs(struct import *im, const struct name_table *maker, int 
     return true;
 }
 
+/* The nodes of a branch, whose names are the graph's too; its results become the node's. */
+static bool lower_branch(struct import *im, const Onnx__GraphProto *g) {
+    const Onnx__NodeProto *node = im->node;
+    int index = im->node_index;
+    bool *understood = im->attribute_used;
+    if (g->n_output != node->n_output)
+        return node_fail(im, "a branch has %zu results, but the node %zu", g->n_output,
+                         node->n_output);
+    if (!read_initialisers(im, g)) return false;
+    name_initialisers(im, g);
+    if (!lower_nodes(im, g)) return false;
+    im->node = node;
+    im->node_index = index;
+    im->attribute_used = understood;
+    for (size_t k = 0; k < g->n_output; k++) {
+        struct tensor *t = name_find(&im->value, g->output[k]->name);
+        if (!t) return node_fail(im, "the result %zu of its branch is made by nothing", k);
+        if (node_wants(im, (int)k) && !node_alias_at(im, (int)k, t, t->ndims, t->extent))
+            return false;
+    }
+    return true;
+}
+
+/* If with a condition that is known. */
+static bool lower_if(struct import *im) {
+    const struct tensor *c = node_given(im, 0);
+    const Onnx__AttributeProto *yes = attribute_find(im, "then_branch"),
+                               *no = attribute_find(im, "else_branch");
+    if (!yes || !no || !yes->g || !no->g) return node_fail(im, "it has not two branches");
+    if (!c || !c->data || c->elements != 1)
+        return node_fail(im, "its condition is not known when compiling: give the inputs that it "
+                             "depends on by value (-D NAME=1)");
+    return lower_branch(im, tensor_int(c, 0) ? yes->g : no->g);
+}
+
 static bool lower_node(struct import *im, const struct name_table *maker) {
     const Onnx__NodeProto *node = im->node;
     im->attribute_used = arena_array(im->arena, node->n_attribute, sizeof(bool));
@@ -252,6 +348,7 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
         return node_fail(im, "operators of the domain '%s' are not supported",
                          shown(im, node->domain));
     const char *name = node->op_type ? node->op_type : "";
+    if (is_if(node)) return check_inputs(im, maker, 1, 1) && lower_if(im);
     const struct op_entry *op = op_find(name);
     const struct formula *formula = op ? NULL : formula_find(name);
     if (!op && !formula) return node_fail(im, "this operator is not supported");
@@ -273,7 +370,8 @@ static bool operators_known(struct import *im, const Onnx__GraphProto *g, const 
     int kinds = 0, *n, nodes = 0;
     for (size_t i = 0; i < g->n_node; i++) {
         const char *name = g->node[i]->op_type ? g->node[i]->op_type : "";
-        if (!live[i] || !standard_domain(g->node[i]->domain) || op_find(name) || formula_find(name))
+        if (!live[i] || !standard_domain(g->node[i]->domain) || op_find(name) ||
+            formula_find(name) || is_if(g->node[i]))
             continue;
         im->node = g->node[i];
         im->node_index = (int)i;

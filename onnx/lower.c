@@ -319,16 +319,12 @@ bool tensor_fits_output(struct import *im, const struct tensor *t) {
     for (int d = 0; same && d < t->ndims; d++) {
         const Onnx__TensorShapeProto__Dimension *dim = type->shape->dim[d];
         if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
-            same = dim->dim_value == t->extent[d];
+            same = dim->dim_value == t->extent[d] || dim->dim_value == -1;
     }
     return same ||
            node_fail(im,
                      "its result '%s' is %s, but the graph declares its output of another shape",
                      name_shown(im->arena, t->name), shape_text(im->arena, t->ndims, t->extent));
-}
-
-static const char *result_name(const struct import *im) {
-    return im->node->output[0];
 }
 
 struct tensor *node_result(struct import *im, enum type type, int ndims, const int64_t *extent) {
@@ -373,8 +369,13 @@ bool node_constant_at(struct import *im, int k, enum type type, int ndims, const
 }
 
 bool node_alias(struct import *im, const struct tensor *from, int ndims, const int64_t *extent) {
-    if (from->data) return node_constant(im, from->type, ndims, extent, from->data);
-    const char *name = result_name(im);
+    return node_alias_at(im, 0, from, ndims, extent);
+}
+
+bool node_alias_at(struct import *im, int k, const struct tensor *from, int ndims,
+                   const int64_t *extent) {
+    if (from->data) return node_constant_at(im, k, from->type, ndims, extent, from->data);
+    const char *name = im->node->output[k];
     struct tensor *t = tensor_new(im, name, from->type, ndims, extent);
     bool same = t && ndims == from->ndims &&
                 memcmp(extent, from->extent, (size_t)ndims * sizeof *extent) == 0;
@@ -385,7 +386,7 @@ bool node_alias(struct import *im, const struct tensor *from, int ndims, const i
         return true;
     }
     struct tensor *source = arena_copy(im->arena, from, sizeof *from);
-    struct tensor *out = node_result(im, from->type, ndims, extent);
+    struct tensor *out = node_result_at(im, k, from->type, ndims, extent);
     return out && emit_copy(im, out, source);
 }
 

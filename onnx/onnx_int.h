@@ -132,6 +132,8 @@ struct tensor *node_result(struct import *, enum type, int ndims, const int64_t 
 struct tensor *node_result_at(struct import *, int k, enum type, int ndims, const int64_t *extent);
 /* The node's result is `from`, under another shape of as many elements. */
 bool node_alias(struct import *, const struct tensor *from, int ndims, const int64_t *extent);
+bool node_alias_at(struct import *, int k, const struct tensor *from, int ndims,
+                   const int64_t *extent);
 bool node_constant(struct import *, enum type, int ndims, const int64_t *extent, const void *data);
 bool node_constant_at(struct import *, int k, enum type, int ndims, const int64_t *extent,
                       const void *data);

@@ -306,11 +306,59 @@ static void dims_must_fit(void **state) {
     diags_init(&d);
     struct model_bytes m = one_node("Relu", "N,3", NULL);
     assert_null(parse(&m, 15, &(struct bindings){given, 2, NULL}, &d));
-    assert_string_equal(d.at[0].text, "no input has a dimension 'M' to be given a value");
+    assert_string_equal(d.at[0].text, "no input has the name 'M', or a dimension of that name");
     m = one_node("Relu", "N,3", NULL);
     given[0].value = 0;
     assert_null(parse(&m, 15, &(struct bindings){given, 1, NULL}, &d));
     assert_string_equal(d.at[1].text, "'N' is 0, but a dimension is at least 1");
+    diags_free(&d);
+}
+
+static void shapes_may_be_given(void **state) {
+    (void)state;
+    struct diags d;
+    struct binding given[3] = {{"x[0]", 2}, {"x[1]", 3}, {"x[2]", 1}};
+    diags_init(&d);
+    struct model_bytes m = one_node("Relu", "-1,N,1", NULL); /* open, by name, fixed */
+    struct onnx_model *model = parse(&m, 15, &(struct bindings){given, 3, NULL}, &d);
+    assert_non_null(model);
+    const struct buffer *x = &model->program->buffer[program_buffer(model->program, "x")];
+    assert_int_equal(x->extent[0], 2);
+    assert_int_equal(x->extent[1], 3);
+    onnx_free(model);
+    m = one_node("Relu", "-1,3", NULL);
+    assert_null(parse(&m, 15, NULL, &d));
+    assert_string_equal(d.at[0].text,
+                        "input 'x': dimension 0 is open; give the shape with --shape x=...");
+    m = one_node("Relu", "2,4", NULL);
+    assert_null(parse(&m, 15, &(struct bindings){given, 2, NULL}, &d));
+    assert_string_equal(d.at[1].text, "input 'x': dimension 1 is 4, not 3");
+    m = one_node("Relu", "2,3", NULL);
+    assert_null(parse(&m, 15, &(struct bindings){given, 3, NULL}, &d));
+    assert_string_equal(d.at[2].text, "no input has the name 'x[2]', or a dimension of that name");
+    diags_free(&d);
+}
+
+/* A number that -D gives by the input's name is known when compiling: here the length of a range.
+ */
+static void inputs_may_be_given(void **state) {
+    (void)state;
+    struct diags d;
+    int64_t zero = 0, one = 1;
+    struct model_bytes m = {0};
+    diags_init(&d);
+    put_input(&m, "n", I64, "");
+    put_initialiser(&m, "a", I64, 0, NULL, &zero, sizeof zero);
+    put_initialiser(&m, "b", I64, 0, NULL, &one, sizeof one);
+    put_output(&m, "y", I64, NULL);
+    put_node(&m, "Range", "a,n,b", "y", NULL);
+    struct onnx_model *model =
+        parse(&m, 15, &(struct bindings){(struct binding[]){{"n", 7}}, 1, NULL}, &d);
+    assert_non_null(model);
+    assert_int_equal(model->ninputs, 0);
+    const struct program *p = model->program;
+    assert_int_equal(p->buffer[program_buffer(p, "y")].elements, 7);
+    onnx_free(model);
     diags_free(&d);
 }
 
@@ -567,7 +615,8 @@ int main(void) {
         cmocka_unit_test(refuses_graphs),       cmocka_unit_test(counts_missing_operators),
         cmocka_unit_test(folds_shapes),         cmocka_unit_test(refuses_tensors),
         cmocka_unit_test(refuses_bytes),        cmocka_unit_test(writes_the_forms),
-        cmocka_unit_test(dims_must_fit),        cmocka_unit_test(passes_values_on),
+        cmocka_unit_test(dims_must_fit),        cmocka_unit_test(shapes_may_be_given),
+        cmocka_unit_test(inputs_may_be_given),  cmocka_unit_test(passes_values_on),
         cmocka_unit_test(groups_and_dilations), cmocka_unit_test(halves_are_added_in_f32),
         cmocka_unit_test(external_data),        cmocka_unit_test(digits),
     };

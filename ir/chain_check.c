@@ -1,11 +1,9 @@
 /* A chain is checked witness by witness: what they say is changed is equal by their laws, or, where
  * that serves, agrees in samples; all between them is the same text. */
-#include "ir/chain.h"
+#include "ir/equal_alike.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-enum { MAX_APART = 256 }; /* more witnesses are judged together */
 
 /* Between two witnesses nothing is changed. */
 static bool same_between(const struct program *p, int i, int to, const struct program *q, int j,
@@ -114,20 +112,34 @@ static struct witness together(struct arena *a, const struct chain_step *s) {
     return all;
 }
 
+/* Each alone. What was proved once is proved for those that are the same but for names. */
+static bool judge_each(struct arena *a, const struct program *p, const struct program *q,
+                       const struct chain_step *s, struct verdict *each) {
+    struct alike_row *row = arena_array(a, (size_t)s->nwitnesses, sizeof *row);
+    bool good = true;
+    for (int w = 0; w < s->nwitnesses; w++) {
+        bool has_row = alike_witness(a, p, q, &s->witness[w], &row[w]);
+        int like = -1;
+        for (int k = 0; k < w && has_row && like < 0; k++)
+            if (each[k].evidence == EVIDENCE_PROVED && alike_same(&row[k], &row[w])) like = k;
+        each[w] = like >= 0 ? each[like] : judge(p, q, &s->witness[w]);
+        if (!has_row) row[w].n = 0;
+        good &= each[w].evidence == EVIDENCE_PROVED || each[w].evidence == EVIDENCE_SAMPLED;
+    }
+    return good;
+}
+
 static void judge_step(const struct program *p, const struct program *q, const struct chain_step *s,
                        struct chain_report *r, struct text *what) {
     struct arena a;
-    struct verdict each[MAX_APART], whole = {.evidence = EVIDENCE_UNPROVED};
-    bool apart = s->nwitnesses <= MAX_APART, good = apart;
+    struct verdict whole = {.evidence = EVIDENCE_UNPROVED};
     if (!s->nwitnesses) return;
     arena_init(&a);
-    for (int w = 0; w < s->nwitnesses && apart; w++) {
-        each[w] = judge(p, q, &s->witness[w]);
-        good &= each[w].evidence == EVIDENCE_PROVED || each[w].evidence == EVIDENCE_SAMPLED;
-    }
+    struct verdict *each = arena_array(&a, (size_t)s->nwitnesses, sizeof *each);
+    bool good = judge_each(&a, p, q, s, each);
     struct witness all = together(&a, s);
-    if (!good && (!apart || s->nwitnesses > 1)) whole = judge(p, q, &all);
     if (!good && s->nwitnesses > 1) {
+        whole = judge(p, q, &all);
         note(r, whole, s->witness[0].by);
         tell(what, &all, whole);
     }

@@ -75,6 +75,7 @@ struct equal {
     int shallow;                       /* 1 + a buffer: reads of others are contents of their own, for ranges alone; 0 */
     bool failed;                       /* too large, or nothing is known of it: not proved */
     const char *why;
+    struct lemma *lemmas;              /* proved so far */
     isl_set **kept;
     int nkept, kept_cap;
 };
@@ -109,6 +110,9 @@ struct reach type_reach(enum type);
 bool reach_fits(struct reach, enum type);
 bool form_constant(const struct form *, union value *);           /* one value everywhere */
 
+/* The content that the buffer has before item `before` of the side, as the other side has it too; -1: none. *writer: the last item before that writes it; -1. */
+int equal_content(const struct equal *, const struct side *, int before, int buffer, int *writer);
+bool equal_writes_all(const struct program *, const struct stmt *);   /* each element of its buffer is written; false: not known */
 /* The element of a buffer before item `before` of the side, at these indices. */
 struct form *form_element(struct equal *, struct side *, int before, int buffer, int64_t *const *row, const struct spot *);
 /* With its indices applied: the form over other dimensions. */

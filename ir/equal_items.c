@@ -1,6 +1,7 @@
 /* Two stretches of statements: do they leave the same in all that others see? What both programs
  * have at the end of a phase of writing a buffer, once proved, is read as one content: the proof
  * goes through the statements once, in their order. */
+#include "ir/equal_alike.h"
 #include "ir/equal_int.h"
 #include "ir/memory.h"
 #include "ir/poly.h"
@@ -107,14 +108,12 @@ static struct spot everywhere(struct equal *x, const struct buffer *b, int64_t *
     return s;
 }
 
-static bool same_after(struct equal *x, int b0, int before0, int b1, int before1,
-                       struct reach *range) {
+static bool prove_after(struct equal *x, int b0, int before0, int b1, int before1,
+                        struct reach *range) {
     int64_t **row;
     struct spot s = everywhere(x, &x->side[0].p->buffer[b0], &row);
     if (x->failed) return false;
     x->depth = 0;
-    x->before[0] = before0;
-    x->before[1] = before1;
     struct form *f = form_element(x, &x->side[0], before0, b0, row, &s),
                 *g = form_element(x, &x->side[1], before1, b1, row, &s);
     bool same = !x->failed && form_equal(x, f, g, &s);
@@ -126,9 +125,28 @@ static bool same_after(struct equal *x, int b0, int before0, int b1, int before1
     return same && !x->failed;
 }
 
-struct phase {
-    int buffer, item;
+/* What was proved once is proved for what is the same but for names. */
+struct lemma {
+    struct alike_row row;
+    struct reach range;
+    struct lemma *next;
 };
+
+static bool same_after(struct equal *x, int b0, int before0, int b1, int before1,
+                       struct reach *range) {
+    struct lemma l;
+    x->before[0] = before0;
+    x->before[1] = before1;
+    bool has_row = alike_elements(x, b0, before0, b1, before1, &l.row);
+    for (const struct lemma *k = has_row ? x->lemmas : NULL; k; k = k->next)
+        if (alike_same(&k->row, &l.row)) return *range = k->range, true;
+    if (!prove_after(x, b0, before0, b1, before1, range)) return false;
+    if (!has_row) return true;
+    l.range = *range;
+    l.next = x->lemmas;
+    x->lemmas = arena_copy(&x->arena, &l, sizeof l);
+    return true;
+}
 
 /* The writes after which somebody reads, and the last ones; by items. */
 static int phases_of(const struct side *s, int buffer, int *out) {

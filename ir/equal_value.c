@@ -225,7 +225,7 @@ static struct spot instances(struct equal *x, const struct program *p, const str
 }
 
 /* Every element of the buffer, by extents alone. */
-static bool writes_all(const struct program *p, const struct stmt *st) {
+bool equal_writes_all(const struct program *p, const struct stmt *st) {
     uint64_t seen = 0;
     if (st->nwhere) return false;
     for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
@@ -351,18 +351,22 @@ static bool comes_before(const struct equal *x, int content) {
     return c->item[0] < x->before[0] && c->item[1] < x->before[1];
 }
 
+int equal_content(const struct equal *x, const struct side *s, int before, int buffer,
+                  int *writer) {
+    int w = *writer = last_writer(s, before, buffer);
+    int content = w >= 0 ? s->content[w] : s->initial[buffer];
+    return content >= 0 && w >= 0 && !x->shallow && !comes_before(x, content) ? -1 : content;
+}
+
 struct form *form_element(struct equal *x, struct side *s, int before, int buffer,
                           int64_t *const *row, const struct spot *c) {
     const struct buffer *b = &s->p->buffer[buffer];
-    int w = last_writer(s, before, buffer);
+    int w, known = equal_content(x, s, before, buffer, &w);
     if (x->failed || ++x->depth > MAX_DEPTH) {
         equal_stop(x, "its chain of statements is too long");
         return form_new(x, b->type, c->n);
     }
-    int content = x->shallow && buffer != x->shallow - 1 ? content_new(x, b->type)
-                  : w >= 0                               ? s->content[w]
-                                                         : s->initial[buffer];
-    if (content >= 0 && w >= 0 && !x->shallow && !comes_before(x, content)) content = -1;
+    int content = x->shallow && buffer != x->shallow - 1 ? content_new(x, b->type) : known;
     if (w < 0 && content < 0) content = s->initial[buffer] = content_new(x, b->type);
     struct form *f = NULL;
     if (content >= 0) {
@@ -378,7 +382,7 @@ struct form *form_element(struct equal *x, struct side *s, int before, int buffe
         } else {
             f = form_summed(form_root(x, s, w, &in), c, false);
             x->used |= LAW(COPY);
-            bool part = !x->failed && !writes_all(s->p, st);
+            bool part = !x->failed && !equal_writes_all(s->p, st);
             struct spot rest = part ? without(x, c, written_of(x, &in, c)) : *c;
             if (part && !x->failed && !equal_is_empty(x, rest.dom))
                 form_join(x, f, form_element(x, s, w, buffer, row, &rest), 1);

@@ -14,6 +14,14 @@ struct equal_case {
 #define FLOATS "in A: f32[16,16]  in B: f32[16,16]  inout C: f32[70,70]  "
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
 
+#define STAGES                                                                                     \
+    "in A: i32[5]  out B: i32[5]  out D: i32[5]  out E: i32[5]  temp T: i32[5]  temp U: i32[5]  "  \
+    "temp V: i32[5]  axes i: 5, n: 3, m: 4\n"
+#define STAGED                                                                                     \
+    "B[i] = 0; B[i] += A[4-i] where n < 2; D[i] = 0; D[i] += B[4-i] where n < 2; E[i] = 0; "       \
+    "E[i] += D[4-i] where n < 2"
+#define STAGED_2 "T[i] = A[4-i]; B[i] = T[i] * 2; U[i] = B[4-i]; D[i] = U[i] * 2; "
+
 static const struct equal_case cases[] = {
     /* multiplicities */
     {IN AXES, "C[i+30,j] += A[i,k] where n < 5", "C[i+30,j] += A[i,k] * 5", LAWS_EXACT, true},
@@ -100,6 +108,17 @@ static const struct equal_case cases[] = {
     {"in A: i32[5]  out B: i32[5]  out D: i32[5]  temp T: i32[5]  axes i: 5\n",
      "B[i] = A[i] * 3; D[i] = B[i] + 1", "T[i] = A[i] * 3; D[i] = T[i] + 1; B[i] = T[i]",
      LAWS_EXACT, true},
+    /* parts that are the same but for names are proved once, others are not the same */
+    {STAGES, STAGED, STAGED_2 "V[i] = D[4-i]; E[i] = V[i] * 2", LAWS_EXACT, true},
+    {STAGES, STAGED, STAGED_2 "V[i] = B[4-i]; E[i] = V[i] * 2", LAWS_EXACT, false},
+    {STAGES, STAGED, STAGED_2 "V[i] = D[i]; E[i] = V[i] * 2", LAWS_EXACT, false},
+    {STAGES, STAGED, STAGED_2 "V[i] = D[4-i]; E[i] = V[i] * 3", LAWS_EXACT, false},
+    {STAGES, STAGED, STAGED_2 "V[i] = D[4-i]; E[i] = V[i] + 2", LAWS_EXACT, false},
+    {STAGES, STAGED, STAGED_2 "V[i] = D[4-i]; E[i] = U[i] * 2", LAWS_EXACT, false},
+    {STAGES, STAGED, STAGED_2 "V[i] = D[4-i]; E[i] = 0; E[i] += V[i] where m < 2", LAWS_EXACT,
+     true},
+    {STAGES, STAGED, STAGED_2 "V[i] = D[4-i]; E[i] = 0; E[i] += V[i] where m < 3", LAWS_EXACT,
+     false},
     /* neutral elements */
     {IN AXES "temp T: i32[16,16]\n", "C[i,j] += A[i,k] * B[k,j]",
      "T[i,j] = 0; T[i,j] += A[i,k] * B[k,j]; C[i,j] += T[i,j]", LAWS_EXACT, true},

@@ -9,6 +9,16 @@
 
 enum { WORD_LIMIT = 1024 };
 
+int read_line(struct reader *r, size_t at) {
+    if (!r->line || at < r->line_at) {
+        r->line = r->source->line0 ? r->source->line0 : 1;
+        r->line_at = 0;
+    }
+    for (; r->line_at < at && r->line_at < r->source->length; r->line_at++)
+        r->line += r->source->text[r->line_at] == '\n';
+    return r->line;
+}
+
 bool read_fail(struct reader *r, size_t at, const char *fmt, ...) {
     if (!r->failed) {
         va_list args;

@@ -26,7 +26,11 @@ struct reader {
     const struct machine *machine;
     bool *bound;             /* variables of the loops around */
     int bound_cap, places_cap;
+    size_t line_at;          /* lines are counted on from here, where `line` is */
+    int line;
 };
+
+int read_line(struct reader *, size_t at);                        /* of the source, where the reader has come to */
 
 bool read_fail(struct reader *, size_t at, const char *fmt, ...) __attribute__((format(printf, 3, 4))); /* false */
 void read_advance(struct reader *);

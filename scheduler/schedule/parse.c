@@ -84,9 +84,8 @@ static bool read_layout(struct reader *r, struct place *p, int ndims) {
     size_t at = r->word.at;
     p->layout_text = read_name(r, "a layout in quotes");
     if (!p->layout_text) return false;
-    int line, col;
-    source_place(r->source, at, &line, &col);
-    struct layout *layout = layout_parse(r->arena, p->layout_text, r->source->file, line, r->diags);
+    struct layout *layout =
+        layout_parse(r->arena, p->layout_text, r->source->file, read_line(r, at), r->diags);
     if (!layout) {
         r->failed = true;
         return false;

@@ -125,6 +125,13 @@ static int64_t floor_div(int64_t a, int64_t b) {
     return a / b - (a % b < 0);
 }
 
+static void split(int64_t x, int64_t by, int64_t *quotient, int64_t *rest) {
+    if (x % by == 0)
+        *quotient = x / by;
+    else
+        *rest = x;
+}
+
 /* What divides goes to the quotient; the rest must stay between two multiples. */
 bool affine_divide(struct sym *s, const struct affine *of, int64_t by, struct affine *quotient,
                    struct affine *rest) {
@@ -132,11 +139,9 @@ bool affine_divide(struct sym *s, const struct affine *of, int64_t by, struct af
     if (by <= 0) return sym_fail(s, "a divisor is not positive");
     *quotient = *rest = affine_of(0);
     for (int k = 0; k < SYM_LOOPS; k++)
-        *(x->l.k[k] % by == 0 ? &quotient->l.k[k] : &rest->l.k[k]) =
-            x->l.k[k] % by == 0 ? x->l.k[k] / by : x->l.k[k];
+        if (x->l.k[k]) split(x->l.k[k], by, &quotient->l.k[k], &rest->l.k[k]);
     for (int d = 0; d < SYM_DIMS; d++)
-        *(x->d[d] % by == 0 ? &quotient->d[d] : &rest->d[d]) =
-            x->d[d] % by == 0 ? x->d[d] / by : x->d[d];
+        if (x->d[d]) split(x->d[d], by, &quotient->d[d], &rest->d[d]);
     rest->l.c = x->l.c;
     int64_t lo, hi;
     affine_range(s, rest, &lo, &hi);

@@ -2,6 +2,13 @@
  * emitted alone and walked by the simulator's timing (SCHEDULING §2). */
 #include "scheduler/emit/emit.h"
 #include "scheduler/finalists.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/layouts.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/work.h"
 
 enum { STEPS = 100000 };
 

@@ -2,6 +2,8 @@
 #ifndef ISAMAP_SCHEDULER_FINALISTS_H
 #define ISAMAP_SCHEDULER_FINALISTS_H
 
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/plan.h"
 #include "scheduler/plan/work.h"
 
 /* Cycles of the nest alone with this plan, by the options' simulator; negative: not known. */

@@ -1,6 +1,17 @@
 #include "scheduler/emit/emit.h"
 #include "scheduler/finalists.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/layouts.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/parts.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/search.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* What the passes over states share: which nodes need a state, the nodes that set it. */
 #include "scheduler/emit/configure_int.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 /* ---- expressions ---- */

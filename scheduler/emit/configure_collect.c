@@ -1,5 +1,6 @@
 /* The values that nodes need of the words of a memory. */
 #include "scheduler/emit/configure_words.h"
+#include "scheduler/plan/work.h"
 
 bool placer_fail(struct placer *p, const char *what) {
     int stmt = p->at ? state_stmt(p->w, p->at, 1, p->state) : -1;

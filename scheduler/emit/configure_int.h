@@ -5,6 +5,7 @@
 
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/needs.h"
+#include "scheduler/plan/work.h"
 
 enum { MAX_SLOTS = 16, MAX_WORDS = 1024 };
 

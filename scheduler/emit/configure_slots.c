@@ -2,6 +2,7 @@
  * slots, all the same in each iteration, is configured before it; otherwise inside, with the value
  * in the slot whose next use is furthest replaced. */
 #include "scheduler/emit/configure_int.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 struct needed { /* a value */

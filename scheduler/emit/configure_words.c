@@ -2,6 +2,7 @@
  * its content. A block is cut into runs of nodes in which every word has one value; a run begins
  * where nothing in that memory is alive. */
 #include "scheduler/emit/configure_words.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 /* ---- what is alive ---- */

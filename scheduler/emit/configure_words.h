@@ -3,6 +3,7 @@
 #define ISAMAP_SCHEDULER_EMIT_CONFIGURE_WORDS_H
 
 #include "scheduler/emit/configure_int.h"
+#include "scheduler/plan/work.h"
 
 struct words { /* value of each word; NULL: any */
     const struct sx **field[MAX_WORDS];

@@ -1,7 +1,10 @@
 /* One nest over its current tile (SCHEDULING §4): fills at their depths, the issue, the grains that
  * follow, drains; tokens as §5 places them. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
 
 static bool core_depth(struct emitter *e, struct nodes *out, int d);
 

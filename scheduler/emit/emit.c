@@ -1,8 +1,24 @@
 /* One nest as a rolled tree in program order: where its copies stand, the loops over the instances
  * of units, and inside them its turns (core.c), alone or as a pair (pair.c). */
 #include "scheduler/emit/micro.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/keep.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
 #include "scheduler/plan/needs.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/slots.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <assert.h>
 #include <string.h>
 

@@ -4,6 +4,14 @@
 #define ISAMAP_SCHEDULER_EMIT_EMIT_INT_H
 
 #include "scheduler/emit/emit.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 
 struct nodes {

@@ -1,6 +1,10 @@
 /* The host's copies that turn with a nest's loops (plan/feeds.c decides which), in the tree. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 
 static void emit_one(struct emitter *e, struct nodes *out, const struct feed *f) {
     struct work *w = e->w;

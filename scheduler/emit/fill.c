@@ -2,7 +2,18 @@
  * §5). A hold is filled from home or from the outer copy on its route; who uses it is the queue of
  * the next inner fill, at last that of the instructions. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/keep.h"
+#include "scheduler/plan/parts.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 struct pacer {

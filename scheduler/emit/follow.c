@@ -1,6 +1,12 @@
 /* Instructions that change a reduction's result where it lies (plan/follow.c), in the tree. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/work.h"
 
 void follow_place(struct emitter *e, int64_t *at) {
     struct work *w = e->w;

@@ -1,7 +1,17 @@
 /* Inside a nest: loops over axes, issues, and the grains of elementwise statements that follow a
  * result. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <assert.h>
 #include <string.h>
 

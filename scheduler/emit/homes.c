@@ -4,6 +4,8 @@
  * it (offline best fit by decreasing size; Sekiyama et al., "Profile-guided memory optimization for
  * deep neural networks", 2018, §4). */
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/work.h"
 #include <stdlib.h>
 
 struct block {

@@ -3,6 +3,9 @@
  * §7). A flag that starts sums is off in the entries of the first reduction step, which are an
  * issue of their own. */
 #include "scheduler/emit/micro.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 struct result_chain { /* loops directly one inside the other, outermost first, around one issue */

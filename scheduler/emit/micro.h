@@ -3,6 +3,8 @@
 #define ISAMAP_SCHEDULER_EMIT_MICRO_H
 
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/work.h"
 
 enum { TABLE_WANTED = 1 << 30 }; /* loop_node.table while nobody knows where the entries will stand */
 

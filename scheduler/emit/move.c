@@ -1,6 +1,16 @@
 /* Fills and drains: issues of the move that fits, in loops over the dimensions that it has no axis
  * for. */
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 struct transfer {

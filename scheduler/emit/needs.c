@@ -1,5 +1,6 @@
 /* The fields of a state that an instruction needs, as expressions of the loops around it. */
 #include "scheduler/emit/configure_int.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 struct reading {

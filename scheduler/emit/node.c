@@ -1,4 +1,8 @@
 #include "scheduler/emit/micro.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 void nodes_add(struct work *w, struct nodes *l, struct node n) {

@@ -1,6 +1,13 @@
 /* A pair of nests (pairs.c) as one tree: the shared loops, in them the first over a tile, then the
  * second that reads it. All queues meet between the two. */
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 /* The partner walks the same shared loops. */

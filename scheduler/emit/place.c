@@ -1,5 +1,7 @@
 /* Places: where copies stand in their memories. */
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 int place_append(struct work *w, const struct place *made) {

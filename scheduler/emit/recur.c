@@ -1,7 +1,14 @@
 /* Copies that stay over all steps of a recurrence (plan/recur_keep.c decides which): filled once,
  * before the first step (SCHEDULING §4, "prime"). */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 
 static bool prime_nest(struct work *w, const struct moves *moves, int nest, int64_t *at,
                        struct held **stay, struct nodes *out) {

@@ -1,7 +1,8 @@
 /* Operands that stay in the unit (`also`): where loops do not move an operand that an instruction
  * leaves behind, the first iteration is split off and the others take what stands there. */
 #include "scheduler/emit/configure_int.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 struct remain {

@@ -2,7 +2,17 @@
  * the one that begins them (SCHEDULING §5). Who begins a result waits for a credit of its slot,
  * which the storing queue gives once it has read it. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <limits.h>
 
 static struct edge store_edge(const struct emitter *e) {

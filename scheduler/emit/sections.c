@@ -1,6 +1,12 @@
 /* Sections: nests and host work in order, with drains between nests and bell and done between host
  * and device. */
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 static void add_fallback(struct work *w, struct nodes *out, int stmt) {

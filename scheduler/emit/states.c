@@ -2,6 +2,7 @@
  * value, as far out of loops as the value stays the same (FORMAT: "written by configure only when a
  * different value is needed"). */
 #include "scheduler/emit/configure_int.h"
+#include "scheduler/plan/work.h"
 
 static int setter_of(const struct work *w, int state, uint64_t users) {
     return state_setter(w->m, state, __builtin_ctzll(users));

@@ -1,6 +1,14 @@
 /* Tables of a nest: the tree is walked as it will run, slots turn, and what entries each issue
  * needs is written down, once; then the tables are loaded before the nest begins. */
 #include "scheduler/emit/micro.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 enum { WALK = 40000, HEAD = 16, KEY = 64, BUCKETS = 1024, TABLES = 8, AGAIN = 64 };

@@ -1,6 +1,7 @@
 /* Tokens between the queues of a nest: which edge a fill's user waits for, whether fills and
  * results share tokens, how many credits a sync holds. */
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/graph.h"
 
 struct edge filling_edge(const struct emitter *e, const struct filling *f) {
     return edge_find(e->w->m, f->queue, f->completes, f->user);

@@ -1,4 +1,8 @@
 /* Alignment of slots: what the instructions and moves of an operand ask for. */
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/layouts.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 

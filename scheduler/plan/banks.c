@@ -1,7 +1,10 @@
 /* Memories in banks that rules keep operands apart in: holds get addresses so that every byte of
  * one is in another bank than every byte of the other. */
-#include "scheduler/plan/work.h"
+#include "scheduler/plan/limits.h"
 #include "scheduler/plan/needs.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 static bool is_bank_of(const struct mexpr *e, const char *buffer) {

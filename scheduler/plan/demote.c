@@ -1,7 +1,10 @@
 /* A statement that its instruction cannot execute after all: it is mapped otherwise, or the
  * fallback executes it, and so does what began or followed it. */
-#include "scheduler/plan/work.h"
+#include "scheduler/plan/attach.h"
 #include "scheduler/plan/left.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 
 static const char *file_of(const struct work *w) {
     return w->p->source.file ? w->p->source.file : w->p->name;

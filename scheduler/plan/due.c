@@ -1,7 +1,10 @@
 /* Which tasks' layouts are still to be checked. A check looks at the homes of the buffers that the
  * task accesses and at who writes them; a change makes those due that share a buffer whose home got
  * its layout, or that the changed task writes. */
+#include "scheduler/plan/attach.h"
 #include "scheduler/plan/due.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 
 struct list {
     int *at, n, cap;

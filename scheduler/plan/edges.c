@@ -1,6 +1,7 @@
 /* Edges between queues: what a machine has so that one queue knows what another did. A token or a
  * group where it has one, else a fence, else a barrier; nothing where hardware keeps the order. */
-#include "scheduler/plan/work.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
 
 static bool joins(const struct sync *s, int from, int to) {
     return (s->from >> from & 1) && (s->to >> to & 1);

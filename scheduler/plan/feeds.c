@@ -1,7 +1,14 @@
 /* Copies that the host makes of what a nest reads, or of its result, in turns with it: inside loops
  * that both walk, so that each finds the other's tile in a cache. The home between them then holds
  * one tile, if tiles are equal. */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/work.h"
 #include <stdlib.h>
 
 /* The axis that walks dimension d, from 0 in unit steps and alone; -1. */

@@ -2,7 +2,14 @@
  * the model is a few percent off where queues and buses are equally loaded. Asked only where queues
  * run in program order, and of as many plans as the nest's size allows: the longer it runs, the
  * better the model. */
+#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/search_int.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/work.h"
 #include <math.h>
 
 enum { ITERATIONS = 12000, SPARED = 4, FEW = 3 };

@@ -1,5 +1,10 @@
 /* Fitting: which move copies a box of data, which of its axes takes which dimension, and what is
  * left as loops. */
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <assert.h>
 #include <math.h>

@@ -1,7 +1,16 @@
 /* Instructions that change a reduction's result where it lies, tile by tile, between the sums and
  * the move that finishes them: a residual that is added, a shift. Their loops are the machine's;
  * what they read beside comes by a starting move (begin.c). */
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/needle.h"
 #include "scheduler/plan/price_int.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 static struct opnd *result_of(struct task *t) {

@@ -1,5 +1,14 @@
 /* What instructions cost that change a result where it lies (follow.c). */
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/copies.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/work.h"
 #include <math.h>
 
 int64_t follow_bytes(struct work *w, const struct plan *p, const struct task *core, int depth) {

@@ -1,7 +1,17 @@
 /* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the
  * rest), and the same at home. */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/needle.h"
 #include "scheduler/plan/needs.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 
 /* The one dimension of the access that axis a moves in unit steps; -1: it moves none; -2: several,
  * or in larger steps. */

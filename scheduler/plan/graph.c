@@ -1,5 +1,7 @@
 /* The machine as a graph: queues joined by syncs, memories by capacity. */
-#include "scheduler/plan/work.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/needle.h"
 #include "scheduler/plan/needs.h"
 #include <string.h>
 

@@ -1,6 +1,13 @@
 /* Grids: a nest whose result's tiles are shared by instances of units that each have the memories
  * of its copies to themselves. The loops over tiles stand outside of the plan, which is made for
  * one. */
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* What the fallback's work costs: copies by how rows lie on both sides, other statements by the
  * point. */
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/nest.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

@@ -1,6 +1,16 @@
 /* Layouts: an operand is direct, or its buffer gets a blocked home, or a copy with one
  * (docs/internals.md, "Homes and layouts"). */
+#include "scheduler/plan/attach.h"
 #include "scheduler/plan/due.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/layouts.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 /* The result of a caller's buffer goes through a temporary of the same shape. */

@@ -1,6 +1,9 @@
 /* Moves as lists of axes, read off their semantics by binding them at sample sizes. */
-#include "scheduler/plan/work.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/needle.h"
 #include "scheduler/plan/needs.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 struct sample {

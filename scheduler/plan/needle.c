@@ -1,5 +1,7 @@
 /* Needles: which sizes an instruction's axes have, and how each axis walks through each operand. */
-#include "scheduler/plan/work.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/schedule/schedule.h"
 #include <string.h>
 
 enum { UNBOUNDED_SAMPLE = 64 };

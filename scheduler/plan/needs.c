@@ -1,7 +1,8 @@
 /* What instructions need of states: who sets them, whether they can be set; and which instructions
  * take an operand that another one left in the unit. */
-#include "scheduler/plan/needs.h"
 #include "ir/kernel.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/needs.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,6 +3,9 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_NEEDS_H
 #define ISAMAP_SCHEDULER_PLAN_NEEDS_H
 
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
 /* needs_plan.c: states of a memory that lose its content when they change */

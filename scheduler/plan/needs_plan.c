@@ -1,7 +1,12 @@
 /* States of a memory's words whose change costs the memory its content: while a result stands
  * there, each word must keep its value, so tiles are equal where a word is used again. */
+#include "scheduler/plan/needle.h"
 #include "scheduler/plan/needs.h"
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 static bool clobbers(const struct configure *c, int memory) {

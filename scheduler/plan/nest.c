@@ -1,5 +1,9 @@
 /* Questions about one nest: whether a buffer leaves it, which operands of its chain need a copy,
  * how large the grains of the chain are. */
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
 static bool in_nest(const struct nest *n, int task) {

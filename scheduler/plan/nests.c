@@ -1,6 +1,15 @@
 /* Nests: a reduction with the fill that starts it and the elementwise statements that follow it
  * while its result is still there. */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 static const struct opnd *result_of(const struct task *t) {

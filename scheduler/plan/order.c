@@ -1,4 +1,5 @@
 /* The order in which statements are executed, while statements come and go. */
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 

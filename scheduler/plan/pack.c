@@ -1,5 +1,10 @@
 /* Copies that make operands direct: in the layout a needle wants, or indexed by the axes themselves
  * (im2col, fused axes). */
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/layouts.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <assert.h>
 #include <string.h>

@@ -2,7 +2,22 @@
  * both share, so that the temporary never goes home (SCHEDULING §7, "Producer"; Apollo §4's fusion
  * of loops). The tile is the second's own hold where the first can write there, and else stays in a
  * memory that hardware manages. */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/keep.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/search.h"
+#include "scheduler/plan/slots.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/work.h"
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,16 @@
  * (rows of a convolution), so only its new rows are fetched, into rows that no tile needs any more.
  * A *pinned* range: of the pieces that pass again and again the first few stay, the rest pass
  * through the slots. */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/keep.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 
 /* ---- rings ---- */
 

@@ -1,5 +1,11 @@
 /* Are copies filled whole, or in parts? A question to the approach (parts.c prices the parts). */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/parts.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 
 void parts_ask(struct work *w, const struct moves *moves, int nest) {
     static const char *const text[] = {"whole", "in parts", "in parts of an inner loop",

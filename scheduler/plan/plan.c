@@ -1,6 +1,26 @@
 /* Plans: sizes of tiles, footprints, capacity and cost (docs/scheduling.md, "Cost"). */
-#include "scheduler/plan/price_int.h"
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/caches.h"
+#include "scheduler/plan/copies.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/keep.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/needle.h"
 #include "scheduler/plan/needs.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/price_int.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/slots.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/work.h"
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,14 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_PRICE_INT_H
 #define ISAMAP_SCHEDULER_PLAN_PRICE_INT_H
 
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/copies.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/work.h"
 #include <stddef.h>
 #include <string.h>
 

@@ -1,5 +1,11 @@
 /* What copies of which a part stays cost (partial.c). */
+#include "scheduler/plan/copies.h"
+#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/keep.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"
+#include "scheduler/plan/task.h"
 #include <string.h>
 
 bool keeps_part(const struct hold *h) {

@@ -1,6 +1,8 @@
 /* Recurrences: what a step is to the rest of the scheduler. A body's statements are planned as if
  * they stood alone; the step moves their homes' addresses, and what they read and write is brought
  * home in each step but for what stays over all of them (docs/scheduling.md, "Recurrences"). */
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 

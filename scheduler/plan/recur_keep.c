@@ -1,6 +1,15 @@
 /* Copies that stay over all steps of a recurrence: filled once before it, where they fit beside
  * what each step needs (DESIGN §5, "prime"). */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/work.h"
 
 enum { STREAM_SHARE = 8 }; /* of a memory, for copies that pass where a part stays */
 

@@ -1,7 +1,13 @@
 /* What a plan saves where an instruction takes an operand that another one left in the unit
  * (emit/remain.c places them). */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/needle.h"
 #include "scheduler/plan/needs.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/work.h"
 
 /* Between plans that take equally long: that an operand is not read again counts a little. */
 static const double LESS_READ = 0.002;

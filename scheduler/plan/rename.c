@@ -1,4 +1,5 @@
 /* Statements under other names of axes, so that two of them walk the same loops. */
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/work.h"
 
 /* The axis that alone is the index of a dimension, from 0 in unit steps; -1: none, but constant;

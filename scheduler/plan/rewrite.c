@@ -1,4 +1,7 @@
 /* The program as scheduled grows: packed buffers, the statements that fill them, their axes. */
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <assert.h>
 #include <string.h>

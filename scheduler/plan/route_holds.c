@@ -1,5 +1,16 @@
 /* Copies in the memories on the routes: how far out each is filled, in how many slots. */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/copies.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/slots.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/work.h"
 
 static int64_t held_bytes(struct work *w, const struct moves *moves, const struct plan *p,
                           const struct task *t, const struct opnd *stop, const struct access *acc,

@@ -1,6 +1,16 @@
 /* Routes: the program-managed memories that an operand passes through between its home and the
  * memory where its instruction wants it (ISA Mapper §3.5's cached copies; SCHEDULING §1). */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/routes.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 enum { MAX_ROUTES = 8 };

@@ -3,7 +3,12 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_SEARCH_INT_H
 #define ISAMAP_SCHEDULER_PLAN_SEARCH_INT_H
 
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/work.h"
 
 enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_SHAPE = 14, MAX_POOL = 48, MEMO = 1 << 14, FINALISTS = 12 };
 

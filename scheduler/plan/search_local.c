@@ -1,6 +1,10 @@
 /* Many starts, growth and local search over points (SCHEDULING §2): extents slide and trade, loops
  * change places, outer cuts are added where a memory above repays them. Bounded in plans priced. */
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/search.h"
 #include "scheduler/plan/search_int.h"
+#include "scheduler/plan/tiling.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

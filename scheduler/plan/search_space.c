@@ -1,5 +1,10 @@
 /* The space of a nest: balanced extents of its axes (SCHEDULING §2), and the loops of a point. */
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/search_int.h"
+#include "scheduler/plan/task.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,13 @@
 /* Parallel loops: the instances of a unit share the tiles of one or two axes of a result, in one
  * outermost loop over contiguous parts of them. The share is part of a plan's price, so that tiles
  * are found that divide well; here are also nests without a core, and the question. */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/work.h"
 #include <math.h>
 #include <string.h>
 

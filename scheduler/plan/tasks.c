@@ -1,7 +1,16 @@
 /* From a cover to tasks: which program axis each needle axis walks, which memory each operand is
  * in. */
-#include "scheduler/plan/work.h"
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/layouts.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/needle.h"
 #include "scheduler/plan/needs.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 #include <string.h>
 
 static bool choose_memory(struct work *w, struct opnd *o, enum type type) {

@@ -1,6 +1,11 @@
 /* Tiles of the program's axes at each depth of a plan's loops: multisets, so that tails count
  * exactly (SCHEDULING §3). */
-#include "scheduler/plan/plan_int.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/work.h"
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,4 +1,12 @@
 /* Boxes: how part of a buffer lies at home and in a slot. */
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/needle.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Which statements access a buffer, which axes walk a result. The list of accesses is made anew
  * when one is asked for after a change. */
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/plan/work.h"
+#include "scheduler/plan/val.h"
 
 struct val val_const(int64_t c) {
     return (struct val){NULL, c, c};

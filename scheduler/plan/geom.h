@@ -1,0 +1,73 @@
+/* Where an operand's elements are, inside a slot and at home; the homes of buffers. */
+#ifndef ISAMAP_SCHEDULER_PLAN_GEOM_H
+#define ISAMAP_SCHEDULER_PLAN_GEOM_H
+
+#include "ir/program.h"
+#include "machines/machine.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/val.h"
+
+struct opnd;
+struct plan;
+struct task;
+struct work;
+
+struct coord {
+    int dim;          /* -1: the needle repeats (broadcast) */
+    int64_t div, mod; /* index / div % mod; mod 0: no limit */
+};
+
+struct geom { /* innermost first */
+    struct coord at[MAX_COORDS];
+    int64_t stride[MAX_COORDS]; /* of the inner ones, in elements */
+    int n, ninner; /* at[0..ninner): one needle tile, padded to whole words of the memory */
+    int64_t block[MAX_DIMS]; /* 1: the dimension is not blocked */
+    uint64_t loose;          /* bit d: at home, tiles along dimension d begin anywhere */
+    int64_t room[MAX_DIMS];  /* of those, for what only whole tiles move: elements that the last one takes behind the end */
+    int64_t grain[MAX_DIMS]; /* that a needle takes of a block: it may start at each such part */
+    uint64_t fragment;       /* of the form */
+    const char *swizzle;
+    int64_t span, tile;      /* elements of one needle tile, without padding and with it */
+    int row;                 /* coordinate along which needles may start anywhere; -1 */
+    bool plain;              /* of a slot: dimension after dimension, the first coordinate's fastest */
+    bool plain_home;         /* a home made for it is plain too, and so are copies on the way */
+    uint64_t exact;  /* dimensions of which moves bring just what is there: a state tells sizes */
+    uint64_t live;   /* of which the last tile reaches elements of the buffer that the access does not: no room for padding */
+    int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
+};
+
+struct home {    /* of a buffer: in the home memory, or where tiles of it pass between two nests */
+    int memory;
+    bool is_tile;            /* holds the elements from lo on, `extent` of them, and only inside a group */
+    struct val lo[MAX_DIMS];
+    int64_t border[MAX_DIMS]; /* of a tile: zeros before its elements, part of `extent` */
+    bool packed; /* coordinates as in geom; otherwise row-major */
+    struct coord at[MAX_COORDS]; /* innermost first */
+    int64_t stride[MAX_COORDS];
+    int n;
+    int64_t *extent; /* rounded up where packed */
+    int64_t elements;
+    int64_t *fold; /* per dimension: tiles of so many indices lie over one another, the current one from `lo`; 0: not. NULL */
+    int place;
+    bool locked;   /* the layout is decided */
+    bool prepared; /* written in the prepare section only */
+};
+
+/* home.c */
+bool home_stride(const struct home *, int ndims, struct coord, int64_t *stride);
+void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
+void home_run(struct home *, int ndims); /* strides and size from the order of coordinates and the extents */
+struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
+                           const char **text);
+bool tile_stays(const struct work *, int buffer, int memory); /* no traffic between this memory and what it caches */
+bool written_by_tasks(const struct work *, int buffer);
+/* Does what the buffer's home holds beyond its elements not count where a reduction runs into it? */
+bool padding_neutral(const struct work *, const struct task *, const struct opnd *, int buffer);
+bool geom_make(struct work *, const struct task *, struct opnd *);
+void geom_tile(const struct work *, struct opnd *); /* whole words of the operand's memory */
+
+/* geometry.c: tiles that begin anywhere lie alone in their hold. */
+bool loose_alone(const struct work *, const struct plan *, const struct task *,
+                 const struct opnd *, const struct access *, int depth);
+
+#endif

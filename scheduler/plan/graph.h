@@ -1,0 +1,35 @@
+/* The machine as a graph: what it has so that one queue knows what another did, which memories hold what. */
+#ifndef ISAMAP_SCHEDULER_PLAN_GRAPH_H
+#define ISAMAP_SCHEDULER_PLAN_GRAPH_H
+
+#include "ir/program.h"
+#include "machines/machine.h"
+
+/* edges.c: how one queue learns what another has done. */
+struct edge {
+    enum { EDGE_NONE, EDGE_FREE, EDGE_TOKEN, EDGE_GROUP, EDGE_FENCE, EDGE_BARRIER } kind;
+    int sync;
+    int first; /* group on which the first queue waits for itself, before it gives; -1 */
+    int from, to;
+};
+
+/* What `from` did with an instruction that completes at that sync (-1: at none), for `to`. */
+struct edge edge_find(const struct machine *, int from, int completes, int to);
+struct edge edge_of_queue(const struct machine *, int from, int to); /* whatever `from` did */
+bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
+bool edge_holds(const struct machine *, const struct edge *, int slots);   /* so many are outstanding */
+int64_t edge_objects(const struct machine *, int memory); /* bytes that syncs take of it */
+
+/* graph.c */
+int64_t graph_capacity(const struct machine *, int memory); /* usable bytes; INT64_MAX unlimited */
+/* A queue of a device beside a host: work of the host's fallback, and its caches, cost it nothing. */
+bool graph_apart(const struct machine *, int queue);
+bool graph_is_static(const struct machine *, int memory);   /* addresses must be constants */
+bool graph_holds(const struct machine *, int memory, enum type);
+int64_t least_multiple(int64_t a, int64_t b); /* less than 1 counts as 1 */
+int64_t graph_align(const struct machine *, const struct operand *, int memory,
+                    const struct program *bound);
+int graph_distance(const struct machine *, int from, int to,
+                   int *next); /* hops over edges; next: queue after `from` */
+
+#endif

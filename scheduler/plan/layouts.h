@@ -1,0 +1,30 @@
+/* Layouts: of each operand's home, copies in other layouts, places and alignment. */
+#ifndef ISAMAP_SCHEDULER_PLAN_LAYOUTS_H
+#define ISAMAP_SCHEDULER_PLAN_LAYOUTS_H
+
+#include "ir/program.h"
+
+struct geom;
+struct moves;
+struct work;
+
+bool pack_identity(struct work *, int task,
+                   int operand); /* reads a copy in the layout the needle wants */
+/* A temporary that is wanted in two layouts: those who write it write another one, a copy follows. */
+bool pack_between(struct work *, int buffer);
+/* Does one statement before `stmt` write all elements of the buffer? If not, a copy of the whole would read some that have no value. */
+bool written_whole(const struct work *, int buffer, int stmt);
+bool pack_argument(struct work *, struct access *, int stmt, const struct geom *); /* it reads a copy of the whole in this layout */
+bool pack_whole(struct work *, int argument, int temporary,
+                bool load); /* copies out at the end, in at the start */
+bool pack_by_axes(struct work *, int task, int operand,
+                  bool write); /* a temporary indexed by the axes themselves */
+
+/* layouts.c */
+bool layouts_decide(struct work *, const struct moves *);
+bool homes_place(struct work *);
+
+/* align.c */
+void operands_align(struct work *, const struct moves *);
+
+#endif

@@ -1,0 +1,22 @@
+/* Sizes of the planner's arrays. */
+#ifndef ISAMAP_SCHEDULER_PLAN_LIMITS_H
+#define ISAMAP_SCHEDULER_PLAN_LIMITS_H
+
+enum {
+    MAX_NEEDLE = 12,
+    MAX_DIGITS = 16,
+    MAX_COORDS = 34,
+    MAX_OPERANDS = 8,
+    MAX_CHAIN = 16,
+    MAX_LOOPS = 48,
+    MAX_SIZES = 16,
+    MAX_MEMORIES = 64,
+    MAX_QUEUES = 64,
+    MAX_BUSES = 32,
+    MAX_PREFIX = 4,
+    MAX_VIA = 3,
+    COPY_SLOTS = 8, /* of one copy */
+    PARTS_ANY = -1, PARTS_MOST = 3 /* plan.parts */
+};
+
+#endif

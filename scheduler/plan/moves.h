@@ -1,0 +1,79 @@
+/* Moves: instructions that copy, the boxes of elements that they copy, and how one fits the other. */
+#ifndef ISAMAP_SCHEDULER_PLAN_MOVES_H
+#define ISAMAP_SCHEDULER_PLAN_MOVES_H
+
+#include "ir/program.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/val.h"
+
+struct needle;
+struct work;
+
+struct side {
+    enum { STRIDE_CONST, STRIDE_DENSE, STRIDE_FREE } kind;
+    int64_t value;
+    int name;
+};
+
+struct move_axis {
+    int64_t fixed;           /* 0: ranged */
+    int size, before, after; /* indices into instr.ranged; -1 */
+    int part;                /* of a fixed axis: how much is data, with padding after it; -1: all */
+    int64_t lo, hi, step, max_before, max_after;
+    struct side from, to;
+    int x; /* of the needle */
+};
+
+struct move {
+    int instr;
+    struct needle *needle;
+    struct move_axis axis[MAX_NEEDLE]; /* innermost on the destination first */
+    int naxes, from_operand, to_operand;
+    uint64_t from_fragment, to_fragment; /* as in struct form */
+    const char *from_swizzle, *to_swizzle;
+    enum type type;
+};
+
+struct box_dim { /* innermost first */
+    struct val extent, before,
+        after;           /* extent of real data; padding around it (destination only) */
+    struct val total;    /* their sum */
+    struct val from, to; /* strides in elements of the buffer */
+    int coord;           /* of the geometry */
+    int64_t unit;        /* steps of that coordinate from one to the next */
+    bool outside;        /* only loops around the move may walk it */
+};
+
+struct box {
+    struct box_dim dim[MAX_COORDS];
+    int n;
+    enum type type;
+    bool fill;         /* to the slot, else from it */
+    bool apart;        /* dimensions stay apart */
+    uint64_t fragment; /* of the slot */
+    const char *swizzle;
+};
+
+struct fit { /* how a move copies a box */
+    const struct move *move;
+    int dim_of[MAX_NEEDLE];  /* box dimension of each move axis; -1 */
+    struct box box;          /* merged and split */
+    bool looped[MAX_COORDS]; /* dimensions that become loops around the issue */
+    double issues, cycles;   /* issues; queue time of all of them */
+};
+
+struct moves {
+    struct move *at;
+    int n;
+};
+
+struct moves moves_find(struct work *);
+/* A move that computes: from the rows of one operand, the others being constants, home. */
+bool move_finishes(struct work *, int instr, int from_memory, struct move *);
+bool move_begins(struct work *, int instr, int to_memory, struct move *); /* the other way: from rows at home */
+/* Of `by` (1 + move; 0: none) if it fits, the cheapest otherwise: a move between two memories (a cache counts as its backing memory) that copies the
+ * box. */
+bool fit_box(struct work *, const struct moves *, int by, int from_memory, int to_memory,
+             const struct box *, struct fit *);
+
+#endif

@@ -1,0 +1,56 @@
+/* A plan of a nest: its loops, where copies are filled and kept, and its price. */
+#ifndef ISAMAP_SCHEDULER_PLAN_PLAN_H
+#define ISAMAP_SCHEDULER_PLAN_PLAN_H
+
+#include "scheduler/schedule/schedule.h"
+#include "scheduler/plan/limits.h"
+
+struct tiling;
+
+struct loop {
+    int axis;
+    int64_t tile;
+    enum loop_kind kind;
+};
+
+struct hold { /* of an operand of the core */
+    int depth, slots;
+    int64_t ring;   /* rows of a ring, which loop[depth - 1] moves on; `slots` tiles are there or coming; 0: none */
+    int64_t pinned; /* pieces that stay, before the slots of the others; 0: none */
+    int fill_by, drain_by; /* 1 + the move asked for; 0: the cheapest that fits */
+};
+
+/* Instances of the unit share the tiles of n axes (0: they do not): those of axis[k] go to parts[k]
+ * of them, one more to some at most. */
+struct share {
+    int n, axis[2];
+    int64_t tile[2], parts[2];
+    double of[2], part; /* of each axis, and of the nest, which the busiest one has */
+};
+
+struct plan {
+    struct loop loop[MAX_LOOPS];
+    int nloops, depth_out; /* the result is complete at depth_out */
+    struct hold hold[MAX_OPERANDS];
+    struct hold via[MAX_OPERANDS][MAX_VIA]; /* of the outer copies on the operands' routes in */
+    bool
+        is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
+    struct share share; /* of the unit's instances */
+    double whole;       /* cycles were the nest not shared */
+    double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
+    int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts;
+                  PARTS_ANY: as is best, which pricing puts here */
+    double alone; /* cycles in which the instructions run when nothing holds them up and issuing them is free */
+    double predicted, lead, tail; /* lead, tail: before the first instruction of a turn and after its last, part of it */
+    const char *bound;     /* what takes so long: id of a queue, bus or cache, or waits; NULL */
+    struct tiling *tiling; /* of these loops, during the search; NULL */
+};
+
+enum { MAX_FEEDS = 4 };
+
+struct feed { /* a copy by the host inside the nest's outermost loops, of what it reads or of its result (feeds.c) */
+    int stmt, depth;
+    bool after;
+};
+
+#endif

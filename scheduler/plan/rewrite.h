@@ -1,0 +1,58 @@
+/* The program while the planner changes it: what accesses a buffer, statements, buffers and axes that are added, their names and order,
+ * statements that one instruction executes. */
+#ifndef ISAMAP_SCHEDULER_PLAN_REWRITE_H
+#define ISAMAP_SCHEDULER_PLAN_REWRITE_H
+
+#include "ir/program.h"
+#include "mapper/mapper.h"
+#include "scheduler/schedule/schedule.h"
+
+struct opnd;
+struct task;
+struct uses;
+struct work;
+
+/* uses.c: statements of the order that access a buffer. */
+struct uses *uses_new(struct arena *);
+const int *buffer_uses(const struct work *, int buffer, int *n);
+bool buffer_prepared(const struct work *, int buffer); /* a constant, or copies of constants */
+int result_axes(const struct work *, int stmt,
+                int *axis); /* program axes of a result, outermost dimension first */
+
+/* rewrite.c: the program grows. Statements added are appended to w->p and placed in w->order by the
+ * caller. */
+int rewrite_axis(struct work *, const char *name, int64_t extent); /* -1: no room */
+/* The same, or where there are many already one of this extent outside `used`. */
+int rewrite_axis_apart(struct work *, const char *name, int64_t extent, uint64_t used);
+int rewrite_buffer(struct work *, const char *name, enum type, enum role, int ndims,
+                   const int64_t *extent);
+int rewrite_copy(struct work *, struct access dst, struct access src, uint64_t axes);
+struct access rewrite_access(struct work *, int buffer); /* all coefficients zero */
+struct access *task_access(struct work *, const struct task *, const struct opnd *, bool write);
+void access_range(const struct program *, const struct stmt *, const struct access *, int dim,
+                  int64_t *lo, int64_t *hi);
+const char *unique_name(struct work *, const char *base, const char *suffix);
+
+/* order.c */
+void rewrite_order(struct work *, int stmt,
+                   int after);     /* after: a statement; -1: first; -2: last */
+void rewrite_items(struct work *); /* program.item from w->order */
+
+/* join.c */
+bool join_begin(struct work *);
+void join_finish(struct work *);
+void join_drop(struct work *, int stmt); /* its statements are on their own again */
+bool join_has(const struct work *, int stmt);
+bool join_inner(const struct work *, int buffer); /* handed on inside an instruction: it needs no home */
+void join_rename(struct work *, int stmt, const int *map);
+void join_add_axis(struct work *, int at);
+void join_issue(struct work *, struct issue_node *);
+bool join_sizes(const struct work *, const struct task *, const struct mapping *, int64_t *fixed);
+
+/* rename.c */
+/* Renames the consumer's axes to the producer's, dimension by dimension: map[a'] = a. */
+bool nest_axes(const struct work *, const struct access *made, uint64_t made_axes,
+               const struct access *used, uint64_t used_axes, int *map);
+void stmt_rename(struct program *, struct stmt *, const int *map);
+
+#endif

@@ -1,0 +1,20 @@
+/* The search for the plan of a nest. */
+#ifndef ISAMAP_SCHEDULER_PLAN_SEARCH_H
+#define ISAMAP_SCHEDULER_PLAN_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct moves;
+struct search;
+struct work;
+
+struct search *nest_search(struct work *, const struct moves *,
+                           int nest); /* of a nest with a core; NULL: nothing fits */
+double nest_cost(const struct search *);
+double nest_cost_again(struct search *); /* of the same plan's loops, homes being others now */
+bool near_alone(const struct search *);  /* the best is hardly slower than the instructions by themselves */
+void nest_decide(struct search *); /* asks; the nest has its plan then */
+bool nest_plan(struct work *, const struct moves *, int nest);
+
+#endif

@@ -1,0 +1,75 @@
+/* Mapped statements and their operands. */
+#ifndef ISAMAP_SCHEDULER_PLAN_TASK_H
+#define ISAMAP_SCHEDULER_PLAN_TASK_H
+
+#include "ir/program.h"
+#include "machines/machine.h"
+#include "mapper/mapper.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/limits.h"
+#include "scheduler/plan/needle.h"
+
+struct finish;
+struct work;
+
+struct route { /* memories that the schedule fills between home and the operand's own, from home on */
+    int memory[MAX_VIA], n;
+};
+
+enum where { IN_IMM, IN_HOME, IN_LOCAL };
+
+struct opnd {
+    const struct operand *decl;
+    int number; /* of instr.operand */
+    enum where where;
+    int memory;
+    int read;                 /* what it reads: read of the statement; -1: nothing */
+    bool writes, accumulates; /* result; reads its own old value */
+    union value imm;
+    struct form form;
+    struct geom geom;
+    struct route in, out; /* of what it reads, of what it writes */
+    const struct opnd *from, *to; /* the operand in the next memory of these routes; NULL: at home */
+    int alone_dim[MAX_NEEDLE]; /* buffer dimension made for a needle axis that stands alone; -1 */
+    bool by_axes,
+        expand; /* already a copy indexed by axes; by those too that do not move the buffer */
+    const struct finish *finish; /* of a result: the move that computes while it brings it home; NULL */
+    const struct finish *begin;  /* of a sum: the move that brings what it starts with; NULL */
+    int repairs;
+    bool handed;     /* what it reads never comes from home: it must follow who makes it (nests.c) */
+    bool plain;      /* copies on the way in lie row by row, whatever the order in the operand's own memory */
+    int64_t quantum; /* then: elements that rows are multiples of, so that they begin at words everywhere; 0 */
+    int64_t align;  /* of its slots, where it is local: what instructions and moves ask for */
+    bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
+                       home */
+};
+
+static inline bool opnd_on_route(const struct opnd *o) {
+    return o->in.n || o->out.n || o->from || o->to;
+}
+
+struct task {
+    int stmt, init, item; /* item of the cover */
+    struct needle *needle;
+    int axis[MAX_NEEDLE];      /* program axis of needle axis x; -1 */
+    const struct group *group; /* the cover's */
+    struct opnd op[MAX_OPERANDS];
+    int nops;
+    uint64_t reductions; /* program axes that the result lacks */
+    bool finishes;       /* by a move that computes: part of another task's nest (finish.c) */
+    bool apart;          /* it follows nobody: what it followed did not fit with it */
+    int after[MAX_CHAIN], nafter; /* tasks that change the result of this one where it lies (follow.c) */
+};
+
+/* tasks.c */
+bool tasks_make(struct work *);
+
+/* demote.c */
+void task_demote(struct work *, int task, const char *why); /* the fallback runs it */
+/* A schedule cannot be made with this statement as it is mapped. True: it can be mapped otherwise, and this cover is given up; stmt may be -1. */
+bool task_refuse(struct work *, int stmt, const char *why);
+void finish_drop(struct work *, struct task *, const char *why); /* what finishes, begins or follows it has to be executed otherwise */
+void begin_drop(struct work *, struct task *, const char *why);
+void follow_drop(struct work *, struct task *, const char *why);
+
+#endif

@@ -1,0 +1,35 @@
+/* Numbers that may depend on loop variables. */
+#ifndef ISAMAP_SCHEDULER_PLAN_VAL_H
+#define ISAMAP_SCHEDULER_PLAN_VAL_H
+
+#include "scheduler/schedule/schedule.h"
+
+static inline int64_t round_up(int64_t v, int64_t to) {
+    return (v + to - 1) / to * to;
+}
+
+struct val {
+    const struct sx *x; /* NULL: the constant c */
+    int64_t c;
+    int64_t max; /* never exceeded; c for a constant */
+};
+
+struct val val_const(int64_t);
+struct val val_var(struct arena *, int var, int64_t max);
+const struct sx *val_sx(struct arena *, struct val);
+struct val val_make(struct arena *, enum sx_op, struct val, struct val);
+struct val val_add(struct arena *, struct val, struct val);
+struct val val_scale(struct arena *, struct val, int64_t);
+struct val val_mul(struct arena *, struct val, struct val);
+struct val val_minus(struct arena *, struct val, struct val); /* what is common cancels */
+struct val val_div(struct arena *, struct val, int64_t);      /* floor */
+struct val val_ceil(struct arena *, struct val, int64_t);     /* rounded up quotient */
+struct val val_blocks(struct arena *, struct val v, int64_t block,
+                      struct val stride); /* v / block * stride, v a multiple of block */
+bool val_same(struct val, struct val);    /* known to be equal */
+
+static inline bool val_is(struct val v, int64_t c) {
+    return !v.x && v.c == c;
+}
+
+#endif

@@ -221,7 +221,8 @@ const struct op_entry *op_find(const char *name);
     X(MeanVarianceNormalization, 1, 1, mean_variance_normalization) X(LRN, 1, 1, lrn) \
     X(LpNormalization, 1, 1, lp_normalization) \
     X(Resize, 1, 4, resize) X(Upsample, 1, 2, upsample) X(ConvTranspose, 2, 3, conv_transpose) \
-    X(DynamicQuantizeLinear, 1, 1, dynamic_quantize)
+    X(DynamicQuantizeLinear, 1, 1, dynamic_quantize) \
+    X(RNN, 3, 6, rnn) X(GRU, 3, 6, gru) X(LSTM, 3, 8, lstm)
 /* clang-format on */
 
 struct formula;

@@ -1,26 +1,8 @@
 /* The static memory plan: homes of temporaries share bytes where their live ranges are apart, and
  * the verifier sees where they are not. */
 #include "tests/scheduler_help.h"
+#include "tests/scheduler_chain.h"
 #include "tests/scheduler_plan.h"
-
-/* n products one after the other: each reads the temporary that the one before wrote. */
-static char *chain_text(struct arena *a, int n) {
-    struct text t = {0};
-    text_printf(&t, "kernel chain(N=64) {\n  axes i: N, j: N, k: N\n  in X: f32[N, N]\n");
-    for (int s = 0; s < n; s++) text_printf(&t, "  const W%d: f32[N, N]\n", s);
-    for (int s = 0; s + 1 < n; s++) text_printf(&t, "  temp T%d: f32[N, N]\n", s);
-    text_printf(&t, "  out Y: f32[N, N]\n");
-    for (int s = 0; s < n; s++) {
-        char from[16] = "X", to[16] = "Y";
-        if (s > 0) snprintf(from, sizeof from, "T%d", s - 1);
-        if (s + 1 < n) snprintf(to, sizeof to, "T%d", s);
-        text_printf(&t, "  %s[i,j] = 0\n  %s[i,j] += %s[i,k] * W%d[k,j]\n", to, to, from, s);
-    }
-    text_printf(&t, "}\n");
-    char *copy = arena_strdup(a, t.at);
-    text_free(&t);
-    return copy;
-}
 
 static void chain_open(struct compiled *x, int n) {
     struct arena a;

@@ -462,7 +462,7 @@ static bool copier_open(struct copier *c, struct function *f, const struct fallb
     if (from->type != to->type) return false;
     c->size = (int64_t)type_size(to->type);
     for (int side = 0; side < 2; side++) {
-        int home = schedule_home(s, c->access[side]->buffer);
+        int home = f->cpu->home[c->access[side]->buffer];
         if (home < 0) return false;
         c->place[side] = &s->place[home];
     }

@@ -48,7 +48,7 @@ struct function {
     int nlevels;
     struct lv *var;  /* [schedule.nvars] */
     int64_t *grid;   /* [schedule.nvars] that the variable is a multiple of; 0: not known */
-    struct lv *slot; /* [schedule.nplaces] current slot */
+    struct lv *slot; /* [schedule.nplaces] current slot; 0 of places that have one */
     LLVMValueRef *
         *word; /* [machine.nmemories][words]: what a register holds now; NULL: nothing yet */
     LLVMValueRef *base; /* [schedule.nplaces] pointer to the place; NULL: not yet made */
@@ -94,6 +94,9 @@ struct cpu {
     unsigned uid;
     int64_t issues; /* built so far */
     int *nwords;    /* [machine.nmemories] words of the value memories */
+    int *turning, nturning; /* places with several slots */
+    int *home;              /* [nbuffers] its place; -1 */
+    int *listed, turn;      /* [nplaces] the last list of homes with this one; lists made so far */
     const char *linker_message;
 };
 
@@ -105,6 +108,14 @@ struct function *function_open(struct cpu *, struct function *outer, const char 
 void function_close(struct function *); /* removes phis nobody needs, frees */
 void cpu_section(struct cpu *, const struct section *, const char *name, bool workspace);
 void cpu_error(struct cpu *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- functions of a part of a section (split.c) ---- */
+struct home_list { /* in the order of first use */
+    int *place, n, cap, turn;
+};
+struct home_list homes_of(struct cpu *, const struct node *, int n);
+/* [nnodes + 1] May a function begin at this node? No value of a register passes from before it. */
+bool *section_cuts(struct cpu *, const struct section *);
 
 /* ---- issues (issue.c) ---- */
 void build_issue(struct function *, const struct issue_node *);

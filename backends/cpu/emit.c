@@ -235,7 +235,8 @@ bool emits_link(struct cpu *c) {
     set_attributes(c);
     make_internal(c);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(c->module, "always-inline,globaldce", c->target, options);
+    LLVMErrorRef error =
+        LLVMRunPasses(c->module, "mergefunc,always-inline,globaldce", c->target, options);
     LLVMDisposePassBuilderOptions(options);
     if (error) {
         message = LLVMGetErrorMessage(error);

@@ -123,7 +123,7 @@ static LLVMValueRef by_layout(struct nest *n, const struct access *a, const stru
 
 static LLVMValueRef access_pointer(struct nest *n, const struct access *a) {
     const struct schedule *s = n->f->cpu->schedule;
-    int home = schedule_home(s, a->buffer);
+    int home = n->f->cpu->home[a->buffer];
     int64_t stride[MAX_DIMS];
     if (home < 0) {
         cpu_error(n->f->cpu, "buffer '%s' has no home", n->program->buffer[a->buffer].name);
@@ -165,7 +165,7 @@ static LLVMValueRef read_build(struct nest *n, const struct access *a) {
     LLVMValueRef p = access_pointer(n, a);
     if (!in.v) return element_load(f, t, p);
     /* outside, the buffer's first element is read and thrown away */
-    LLVMValueRef safe = place_base(f, schedule_home(f->cpu->schedule, a->buffer));
+    LLVMValueRef safe = place_base(f, f->cpu->home[a->buffer]);
     LLVMValueRef v = element_load(f, t, LLVMBuildSelect(f->builder, in.v, p, safe, ""));
     return LLVMBuildSelect(f->builder, in.v, v, flight_constant(f->cpu, t, a->fill), "");
 }

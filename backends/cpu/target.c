@@ -149,6 +149,19 @@ static bool count_words(struct cpu *c) {
     return true;
 }
 
+static void list_places(struct cpu *c) {
+    const struct schedule *s = c->schedule;
+    size_t places = (size_t)s->nplaces + 1;
+    c->turning = arena_array(&c->arena, places, sizeof *c->turning);
+    c->listed = arena_array(&c->arena, places, sizeof *c->listed);
+    c->home = arena_array(&c->arena, (size_t)s->program->nbuffers + 1, sizeof *c->home);
+    for (int b = 0; b < s->program->nbuffers; b++) c->home[b] = -1;
+    for (int p = 0; p < s->nplaces; p++) {
+        if (s->place[p].slots > 1) c->turning[c->nturning++] = p;
+        if (s->place[p].keep != KEEP_LOCAL) c->home[s->place[p].buffer] = p;
+    }
+}
+
 static void bytes_function(struct cpu *c, const char *name, int64_t bytes) {
     LLVMTypeRef type = LLVMFunctionType(c->i64, NULL, 0, false);
     LLVMValueRef f = LLVMAddFunction(c->module, name, type);
@@ -200,6 +213,7 @@ bool cpu_module_build(struct cpu *c) {
     c->interface = interface_make(&c->arena, s, c->options,
                                   (uint64_t)(c->room.prepared_block ^ c->room.workspace << 20));
     if (!embed_weights(c)) return false;
+    list_places(c);
     cpu_section(c, &s->prepare, arena_printf(&c->arena, "%s_prepare.body", name), false);
     if (!c->failed) cpu_section(c, &s->run, arena_printf(&c->arena, "%s_run.body", name), true);
     bytes_function(c, arena_printf(&c->arena, "%s_prepared_bytes", name), c->room.prepared_block);

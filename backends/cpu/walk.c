@@ -68,9 +68,12 @@ void function_close(struct function *f) {
 /* A place starts in its slot 0 where nothing rotates it; otherwise the first rotate makes slot 0
  * current. */
 static void start_slots(struct function *f, const struct node *node, int n) {
-    const struct schedule *s = f->cpu->schedule;
-    for (int p = 0; p < s->nplaces; p++)
-        f->slot[p] = lv_const(f, section_rotates(node, n, p) ? s->place[p].slots - 1 : 0);
+    const struct cpu *c = f->cpu;
+    for (int p = 0; p < c->schedule->nplaces; p++) f->slot[p] = lv_const(f, 0);
+    for (int k = 0; k < c->nturning; k++) {
+        int p = c->turning[k];
+        if (section_rotates(node, n, p)) f->slot[p] = lv_const(f, c->schedule->place[p].slots - 1);
+    }
 }
 
 /* ---- where places are ---- */
@@ -130,7 +133,7 @@ LLVMValueRef place_base(struct function *f, int place) {
 /* What a loop's body writes: the types of words, and slots. */
 struct carried {
     LLVMTypeRef **type; /* [nmemories][words] */
-    bool *slot;         /* [nplaces] */
+    bool *slot;         /* [nturning] */
 };
 
 static void carry_operand(struct function *f, struct carried *c, const struct issue_node *n,
@@ -164,9 +167,14 @@ static int rotations(const struct schedule *s, const struct node *node, int n, i
     return (int)(sum % slots);
 }
 
+static void carry_slot(struct function *f, struct carried *c, int place) {
+    for (int k = 0; k < f->cpu->nturning; k++)
+        if (f->cpu->turning[k] == place) c->slot[k] = true;
+}
+
 static void carry_nodes(struct function *f, struct carried *c, const struct node *node, int n) {
     for (int i = 0; i < n; i++) {
-        if (node[i].kind == NODE_ROTATE) c->slot[node[i].rotate] = true;
+        if (node[i].kind == NODE_ROTATE) carry_slot(f, c, node[i].rotate);
         if (node[i].kind == NODE_LOOP && (node[i].loop->kind != LOOP_PARALLEL || f->unit >= 0))
             carry_nodes(f, c, node[i].loop->body, node[i].loop->nbody);
         if (node[i].kind != NODE_ISSUE) continue;
@@ -191,8 +199,9 @@ static int carry_pass(struct function *f, struct carried *c, LLVMValueRef *value
             n++;
         }
     }
-    for (int p = 0; p < s->nplaces; p++) {
-        if (!c->slot[p] || s->place[p].slots < 2) continue;
+    for (int k = 0; k < f->cpu->nturning; k++) {
+        int p = f->cpu->turning[k];
+        if (!c->slot[k]) continue;
         if (store)
             f->slot[p] = (struct lv){value[n], level};
         else if (value)
@@ -203,15 +212,15 @@ static int carry_pass(struct function *f, struct carried *c, LLVMValueRef *value
 }
 
 static bool carries_slots(struct function *f, const struct carried *c) {
-    for (int p = 0; p < f->cpu->schedule->nplaces; p++)
-        if (c->slot[p] && f->cpu->schedule->place[p].slots > 1) return true;
+    for (int k = 0; k < f->cpu->nturning; k++)
+        if (c->slot[k]) return true;
     return false;
 }
 
 static struct carried carry_open(struct function *f) {
     struct carried c;
     c.type = array((size_t)f->cpu->machine->nmemories, sizeof *c.type);
-    c.slot = array((size_t)f->cpu->schedule->nplaces, sizeof *c.slot);
+    c.slot = array((size_t)f->cpu->nturning, sizeof *c.slot);
     for (int m = 0; m < f->cpu->machine->nmemories; m++)
         if (f->cpu->nwords[m]) c.type[m] = array((size_t)f->cpu->nwords[m], sizeof **c.type);
     return c;
@@ -228,12 +237,13 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     struct carried c = carry_open(f);
     struct frame r;
     carry_nodes(f, &c, l->body, l->nbody);
-    struct lv *slot = array((size_t)f->cpu->schedule->nplaces, sizeof *slot);
-    for (int p = 0; p < f->cpu->schedule->nplaces; p++) {
-        slot[p] = f->slot[p];
+    struct lv *slot = array((size_t)f->cpu->nturning, sizeof *slot);
+    for (int k = 0; k < f->cpu->nturning; k++) {
+        int p = f->cpu->turning[k];
+        slot[k] = f->slot[p];
         /* the same slot at the start of every iteration: no counter, so that registers keep
          * constant places */
-        if (c.slot[p] && !rotations(f->cpu->schedule, l->body, l->nbody, p)) c.slot[p] = false;
+        if (c.slot[k] && !rotations(f->cpu->schedule, l->body, l->nbody, p)) c.slot[k] = false;
     }
     int n = carry_pass(f, &c, NULL, false, 0);
     LLVMValueRef *value = array((size_t)n, sizeof *value);
@@ -248,8 +258,8 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     }
     bool blocks = !r.never && !r.once;
     frame_close(f, &r, value);
-    for (int p = 0; p < f->cpu->schedule->nplaces; p++)
-        if (!c.slot[p]) f->slot[p] = slot[p];
+    for (int k = 0; k < f->cpu->nturning; k++)
+        if (!c.slot[k]) f->slot[f->cpu->turning[k]] = slot[k];
     free(slot);
     if (blocks) carry_pass(f, &c, value, true, carries_slots(f, &c) ? level_after(f) : 0);
     f->var[l->var].v = NULL;
@@ -320,8 +330,8 @@ static void share(struct function *f, const struct loop_node *l, LLVMValueRef id
 }
 
 /* The thread's function: finds its share and walks it. */
-static void build_thread(struct function *outer, const struct loop_node *l,
-                         LLVMValueRef fn_out[1]) {
+static LLVMValueRef build_thread(struct function *outer, const struct loop_node *l,
+                                 const struct home_list *homes) {
     struct cpu *c = outer->cpu;
     LLVMTypeRef type = LLVMFunctionType(c->nothing, &c->ptr, 1, false);
     struct function *f = function_open(c, outer, "parallel", type, l->unit >= 0 ? l->unit : 0);
@@ -340,12 +350,14 @@ static void build_thread(struct function *outer, const struct loop_node *l,
         f->var[v] = (struct lv){context_load(f, field++, c->i64), 0};
     }
     start_slots(f, l->body, l->nbody);
-    for (int p = 0; p < c->schedule->nplaces; p++) {
+    for (int k = 0; k < c->nturning; k++) {
+        int p = c->turning[k];
         if (section_rotates(l->body, l->nbody, p)) continue;
         f->slot[p] = outer->slot[p];
         if (LLVMIsConstant(outer->slot[p].v)) continue;
         f->slot[p] = (struct lv){context_load(f, field++, c->i64), 0};
     }
+    for (int k = 0; k < homes->n; k++) f->base[homes->place[k]] = context_load(f, field++, c->ptr);
     LLVMValueRef id = runtime_number(f, "omp_get_thread_num");
     LLVMValueRef threads = runtime_number(f, "omp_get_num_threads");
     f->shared = offset_pointer(f, f->workspace, c->room.homes);
@@ -355,8 +367,9 @@ static void build_thread(struct function *outer, const struct loop_node *l,
     LLVMPositionBuilderAtEnd(B, start);
     walk_frame(f, l, lo, hi);
     LLVMBuildRetVoid(f->builder);
-    fn_out[0] = f->fn;
+    LLVMValueRef fn = f->fn;
     function_close(f);
+    return fn;
 }
 
 static LLVMValueRef thread_count(struct function *f) {
@@ -377,10 +390,11 @@ static void walk_parallel(struct function *f, const struct loop_node *l, struct 
                           struct lv hi) {
     struct cpu *c = f->cpu;
     int field = CONTEXT_FREE;
-    LLVMValueRef thread[1];
+    struct home_list homes = homes_of(c, l->body, l->nbody);
     LLVMBasicBlockRef here = LLVMGetInsertBlock(f->builder);
     LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
-    unsigned fields = (unsigned)(CONTEXT_FREE + c->schedule->nvars + c->schedule->nplaces);
+    unsigned fields = (unsigned)(CONTEXT_FREE + c->nturning + homes.n);
+    for (int v = 0; v < c->schedule->nvars; v++) fields += f->var[v].v != NULL;
     LLVMValueRef context = LLVMBuildAlloca(f->builder, LLVMArrayType2(c->i64, fields), "context");
     LLVMPositionBuilderAtEnd(f->builder, here);
     context_store(f, context, CONTEXT_ARGS, f->args);
@@ -391,13 +405,17 @@ static void walk_parallel(struct function *f, const struct loop_node *l, struct 
     for (int v = 0; v < c->schedule->nvars; v++)
         if (f->var[v].v && !LLVMIsConstant(f->var[v].v))
             context_store(f, context, field++, f->var[v].v);
-    for (int p = 0; p < c->schedule->nplaces; p++)
+    for (int k = 0; k < c->nturning; k++) {
+        int p = c->turning[k];
         if (!section_rotates(l->body, l->nbody, p) && !LLVMIsConstant(f->slot[p].v))
             context_store(f, context, field++, f->slot[p].v);
-    build_thread(f, l, thread);
+    }
+    for (int k = 0; k < homes.n; k++)
+        context_store(f, context, field++, place_base(f, homes.place[k]));
+    LLVMValueRef thread = build_thread(f, l, &homes);
     LLVMTypeRef params[] = {c->ptr, c->ptr, c->i32, c->i32};
     LLVMTypeRef type = LLVMFunctionType(c->nothing, params, 4, false);
-    LLVMValueRef arg[] = {thread[0], context, thread_count(f), LLVMConstInt(c->i32, 0, false)};
+    LLVMValueRef arg[] = {thread, context, thread_count(f), LLVMConstInt(c->i32, 0, false)};
     LLVMBuildCall2(f->builder, type, runtime(c, "GOMP_parallel", type), arg, 4, "");
     c->parallel = true;
 }
@@ -513,6 +531,55 @@ static void ask_permission(struct function *f, const struct feature *feature) {
 #endif
 }
 
+static void walk_range(struct function *f, const struct section *section, int from, int to) {
+    for (int n = from; n < to && !f->cpu->failed; n++) {
+        zero_places(f, section, n);
+        walk(f, &section->node[n], 1);
+    }
+}
+
+/* A function of these nodes, with the homes that they use as parameters, and its call. */
+static void call_part(struct function *outer, const struct section *section, int from, int to) {
+    enum { FIXED = 3 };
+    struct cpu *c = outer->cpu;
+    struct home_list homes = homes_of(c, &section->node[from], to - from);
+    unsigned n = (unsigned)(FIXED + homes.n);
+    LLVMTypeRef *param = memory_array(n, sizeof *param);
+    LLVMValueRef *arg = memory_array(n, sizeof *arg);
+    arg[0] = outer->args;
+    arg[1] = outer->workspace;
+    arg[2] = outer->prepared;
+    for (unsigned k = 0; k < n; k++) param[k] = c->ptr;
+    for (int k = 0; k < homes.n; k++) arg[FIXED + k] = place_base(outer, homes.place[k]);
+    LLVMTypeRef type = LLVMFunctionType(c->nothing, param, n, false);
+    struct function *f = function_open(c, outer, "part", type, -1);
+    LLVMBasicBlockRef start = LLVMGetInsertBlock(f->builder);
+    f->args = LLVMGetParam(f->fn, 0);
+    f->workspace = LLVMGetParam(f->fn, 1);
+    f->prepared = LLVMGetParam(f->fn, 2);
+    LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
+    f->mine = f->shared = offset_pointer(f, f->workspace, c->room.homes);
+    for (int k = 0; k < homes.n; k++)
+        f->base[homes.place[k]] = LLVMGetParam(f->fn, (unsigned)(FIXED + k));
+    start_sizes(f);
+    LLVMPositionBuilderAtEnd(f->builder, start);
+    start_slots(f, &section->node[from], to - from);
+    walk_range(f, section, from, to);
+    LLVMBuildRetVoid(f->builder);
+    LLVMBuildCall2(outer->builder, type, f->fn, arg, n, "");
+    function_close(f);
+    free(param);
+    free(arg);
+}
+
+static void call_parts(struct function *f, const struct section *section) {
+    const bool *cut = section_cuts(f->cpu, section);
+    for (int from = 0, to; from < section->nnodes && !f->cpu->failed; from = to) {
+        for (to = from + 1; to < section->nnodes && !cut[to];) to++;
+        call_part(f, section, from, to);
+    }
+}
+
 void cpu_section(struct cpu *c, const struct section *section, const char *name, bool workspace) {
     LLVMTypeRef params[] = {c->ptr, c->ptr};
     LLVMTypeRef type = LLVMFunctionType(c->i32, params, workspace ? 2 : 1, false);
@@ -524,18 +591,12 @@ void cpu_section(struct cpu *c, const struct section *section, const char *name,
     f->workspace = workspace              ? LLVMGetParam(f->fn, 1)
                    : c->room.scratch >= 0 ? offset_pointer(f, f->prepared, c->room.scratch)
                                           : LLVMConstNull(c->ptr);
-    f->mine = f->shared = offset_pointer(f, f->workspace, c->room.homes);
-    start_sizes(f);
     LLVMPositionBuilderAtEnd(f->builder, start);
-    start_slots(f, section->node, section->nnodes);
     uint64_t features = workspace ? 0 : schedule_features(c->schedule);
     for (int k = 0; k < c->machine->nfeatures && k < 64; k++)
         if (features >> k & 1) ask_permission(f, &c->machine->feature[k]);
     call_around(f, c->machine->begin, c->machine->nbegins);
-    for (int n = 0; n < section->nnodes && !c->failed; n++) {
-        zero_places(f, section, n);
-        walk(f, &section->node[n], 1);
-    }
+    call_parts(f, section);
     call_around(f, c->machine->end, c->machine->nends);
     LLVMBuildRet(f->builder, LLVMConstInt(c->i32, 0, false));
     function_close(f);

@@ -37,6 +37,16 @@ struct transfer { /* of a hold, over the whole nest; copy.in NULL: no move does 
     double trips, often, share, bytes; /* share: of its elements that are moved, on average */
 };
 
+/* Of a home in blocks whole ones are moved, with the padding of the last: how much that adds. */
+static double blocks_add(const struct work *w, const struct access *acc) {
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    const struct home *h = &w->home[acc->buffer];
+    double more = 1;
+    for (int d = 0; h->packed && !h->is_tile && d < b->ndims; d++)
+        more *= (double)h->extent[d] / (double)b->extent[d];
+    return more;
+}
+
 static struct transfer transfer_of(const struct pricing *c, const struct task *t,
                                    const struct opnd *o, const struct access *acc, bool fill,
                                    const struct hold *h) {
@@ -53,6 +63,7 @@ static struct transfer transfer_of(const struct pricing *c, const struct task *t
         moved = hold_traffic(c->w, c->nest, c->plan, t, o, acc, h);
         if (h->pinned) x.often = moved / all;
     }
+    moved *= blocks_add(c->w, acc);
     int stored = !fill && o->finish ? finish_buffer(c->w, o->finish) : acc->buffer;
     x.bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
     x.share = fmin(1, moved / (x.trips * x.often * x.copy.elements));

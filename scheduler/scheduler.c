@@ -72,11 +72,13 @@ static bool packable(const struct work *w, const struct task *t, const struct op
 }
 
 /* Of the copy that pack_identity would make, before it is made. */
-static double panel_cycles(const struct work *w, const struct opnd *o, int buffer) {
+static double panel_cycles(const struct work *w, const struct task *t, const struct opnd *o,
+                           int buffer) {
     const struct buffer *b = &w->p->buffer[buffer];
     bool rows = o->geom.at[0].dim == b->ndims - 1;
     if (b->role == ROLE_CONST) return 0;
-    return (double)b->elements * fallback_cycles(w->m, w->fallback, rows ? COPY_ROWS : COPY_TURN);
+    double each = fallback_cycles(w->m, w->fallback, rows ? COPY_ROWS : COPY_TURN);
+    return host_in_cycles(w, t->needle->in->queue, (double)b->elements * each);
 }
 
 static struct search *search_packed(struct work *w, const struct moves *moves, int nest, int buffer,
@@ -113,7 +115,7 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
         struct task *t = &w->task[n->core];
         if (!packable(w, t, &t->op[i])) continue;
         int b = w->p->stmt[t->stmt].read[t->op[i].read].buffer;
-        double direct = nest_cost(*search), copy = panel_cycles(w, &t->op[i], b);
+        double direct = nest_cost(*search), copy = panel_cycles(w, t, &t->op[i], b);
         if (copy >= direct) continue;
         struct search *packed = NULL;
         double cost = packed_cost(w, moves, nest, *search, b, &t->op[i].geom, &packed);

@@ -46,6 +46,13 @@ static double streamed(const struct work *w, double bytes) {
     return worst;
 }
 
+double host_in_cycles(const struct work *w, int queue, double cycles) {
+    const struct machine *m = w->m;
+    double host = m->unit[m->fallback[w->fallback].unit].clock,
+           own = m->unit[m->queue[queue].unit].clock;
+    return host > 0 && own > 0 ? cycles * own / host : cycles;
+}
+
 double host_cycles(const struct work *w, int stmt) {
     const struct stmt *st = &w->p->stmt[stmt];
     if (w->fallback < 0) return 0;

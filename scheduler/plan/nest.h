@@ -88,6 +88,8 @@ int windows_zeros(struct work *, const struct opnd *, int buffer); /* a buffer l
 
 /* host.c */
 double host_cycles(const struct work *, int stmt); /* of a statement on the fallback */
+/* The fallback's cycles in those of the queue's clock. */
+double host_in_cycles(const struct work *, int queue, double cycles);
 double host_turns(const struct work *, int stmt, double turns); /* of a copy tile by tile, from cache to cache */
 
 /* feeds.c */

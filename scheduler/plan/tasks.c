@@ -236,8 +236,12 @@ static double copied_anyway(struct work *w, const struct task *t, const struct m
 static int ask_fusion(struct work *w, const struct task *t, const struct mapping *map, int x) {
     const struct group *g = &map->group[x];
     int64_t tile = t->needle->ranged[x] < 0 ? t->needle->hi[x] : t->needle->step[x], whole = 1;
-    double interval = w->fallback < 0 ? 1 : fallback_cycles(w->m, w->fallback, COPY_ANY),
-           turn = w->fallback < 0 ? 1 : fallback_cycles(w->m, w->fallback, COPY_TURN);
+    int queue = t->needle->in->queue;
+    double interval = 1, turn = 1;
+    if (w->fallback >= 0) {
+        interval = host_in_cycles(w, queue, fallback_cycles(w->m, w->fallback, COPY_ANY));
+        turn = host_in_cycles(w, queue, fallback_cycles(w->m, w->fallback, COPY_TURN));
+    }
     struct candidate c[MAX_GROUP + 1];
     for (int i = 0; i < g->n; i++) whole *= w->p->axis[g->axis[i]].extent;
     int best = 0;

@@ -95,7 +95,8 @@ const struct approach approach_heuristic = {
     .doc = "least analytic cost; spaces by growth and local search",
     .open = open_state,
     .choose = choose,
-    .move = move};
+    .move = move,
+    .by_cost = true};
 
 /* What leaves a statement to the fallback only where no instruction takes it, whatever that costs.
  */
@@ -113,4 +114,5 @@ const struct approach approach_instructions = {
     .doc = "as heuristic, but whatever an instruction can do it does",
     .open = open_state,
     .choose = choose_instruction,
-    .move = move};
+    .move = move,
+    .by_cost = true};

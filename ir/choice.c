@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,10 @@ struct decider {
     int n, cap, next;
     struct answer *guide; /* answers to some questions; the others are the approach's */
     int nguide;
+    struct put_question *asked;
+    int nasked, asked_cap;
+    struct answer *preferred;
+    int npreferred, preferred_cap;
     const char *failure;
     int failure_line;
 };
@@ -165,12 +170,70 @@ static void record(struct decider *d, enum question_kind kind, const char *subje
                          arena_strdup(&d->arena, text), 0, false};
 }
 
+/* ---- again, with other prices ---- */
+
+const struct put_question *decider_asked(const struct decider *d, int *n) {
+    *n = d->nasked;
+    return d->asked;
+}
+
+int decider_prefer(struct decider *d, enum question_kind kind, const char *subject,
+                   const char *text) {
+    GROW(&d->arena, d->preferred, d->npreferred, d->preferred_cap);
+    d->preferred[d->npreferred] =
+        (struct answer){question_name[kind], arena_strdup(&d->arena, subject),
+                        arena_strdup(&d->arena, text), 0, false};
+    return d->npreferred++;
+}
+
+void decider_again(struct decider *d, int keep) {
+    d->n = d->nasked = 0;
+    d->npreferred = keep;
+    d->failure = NULL;
+    for (int i = 0; i < d->nguide; i++) d->guide[i].used = false;
+}
+
+static void keep_asked(struct decider *d, const struct question *q, int answer) {
+    bool of_statements = q->kind == QUESTION_COVER || q->kind == QUESTION_MAPPING ||
+                         q->kind == QUESTION_FUSION;
+    if (!d->approach->by_cost || !of_statements || q->ncandidates < 2) return;
+    GROW(&d->arena, d->asked, d->nasked, d->asked_cap);
+    struct put_question *a = &d->asked[d->nasked++];
+    *a = (struct put_question){q->kind, arena_strdup(&d->arena, q->subject), q->ncandidates, answer,
+                        arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->text),
+                        arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->cost)};
+    for (int i = 0; i < q->ncandidates; i++) {
+        a->text[i] = arena_strdup(&d->arena, q->candidate[i].text);
+        a->cost[i] = q->candidate[i].cost;
+    }
+}
+
+/* The approach's answer, where a candidate that is preferred costs less than any. */
+static int ask_approach(struct decider *d, const struct question *q) {
+    struct question asked = *q;
+    const struct answer *x = NULL; /* the last that concerns it */
+    for (int k = 0; k < d->npreferred; k++)
+        if (strcmp(d->preferred[k].kind, question_name[q->kind]) == 0 &&
+            strcmp(d->preferred[k].subject, q->subject) == 0)
+            x = &d->preferred[k];
+    if (x) {
+        struct candidate *c =
+            arena_copy(&d->arena, q->candidate, sizeof *c * (size_t)q->ncandidates);
+        for (int i = 0; i < q->ncandidates; i++)
+            if (strcmp(c[i].text, x->text) == 0) c[i].cost = -INFINITY;
+        asked.candidate = c;
+    }
+    int i = q->ncandidates > 1 ? d->approach->choose(d->state, &asked) : 0;
+    assert(i >= 0 && i < q->ncandidates);
+    keep_asked(d, q, i);
+    return i;
+}
+
 int decide(struct decider *d, const struct question *q) {
     assert(q->ncandidates > 0);
     const struct answer *x = answer_to(d, q->kind, q->subject);
     if (d->approach && !x) {
-        int i = q->ncandidates > 1 ? d->approach->choose(d->state, q) : 0;
-        assert(i >= 0 && i < q->ncandidates);
+        int i = ask_approach(d, q);
         record(d, q->kind, q->subject, q->candidate[i].text);
         return i;
     }

@@ -4,6 +4,7 @@
 #define ISAMAP_IR_CHOICE_H
 
 #include "ir/diag.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 #define QUESTION_TABLE(X)                                                                          \
@@ -52,6 +53,7 @@ struct approach {
     int (*choose)(void *, const struct question *);             /* index of the candidate */
     void (*move)(void *, const struct space *, int *at);        /* in: a legal start; out: the point picked, legal */
     void (*outcome)(void *, double cost);                       /* cost of the whole, afterwards; may be NULL */
+    bool by_cost;                                               /* the same question has the same answer: one of the cheapest */
 };
 
 /* One compilation's answers: asks the approach, records; or replays a trace exactly, whoever made it. */
@@ -63,6 +65,14 @@ struct decider *decider_guide(const char *file, const struct approach *, uint64_
 void decider_close(struct decider *);
 int decide(struct decider *, const struct question *);                  /* index; on a trace that does not fit: reports once, takes 0 */
 void decide_point(struct decider *, const struct space *, int *at);
+
+/* ---- the same compilation again, with other prices ---- */
+/* What an approach that goes by cost was asked about statements (cover, mapping, fusion), where there was a choice. */
+struct put_question { enum question_kind kind; const char *subject; int n, answer; const char **text; double *cost; };
+const struct put_question *decider_asked(const struct decider *, int *n);      /* none: the approach does not go by cost */
+/* From now on this candidate counts as cheaper than the others. How many such there are before it. */
+int decider_prefer(struct decider *, enum question_kind, const char *subject, const char *text);
+void decider_again(struct decider *, int keep);                         /* nothing was asked; the first `keep` that were preferred are still */
 void decider_outcome(struct decider *, double cost);                   /* tells the approach the cost of the whole */
 bool decider_save(const struct decider *, const char *file, struct diags *);
 bool decider_failed(const struct decider *, struct diags *);            /* a replayed trace did not fit: reports file:line */

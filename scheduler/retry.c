@@ -1,4 +1,5 @@
 /* Covers and schedules in turns: what the scheduler has no way for is mapped otherwise. */
+#include "scheduler/retry.h"
 #include "scheduler/plan/left.h"
 #include "scheduler/scheduler.h"
 #include <string.h>
@@ -38,7 +39,7 @@ static void tell(const struct refusals *r, const struct program *p, const struct
     }
 }
 
-struct schedule *scheduler_compile(const struct program *p, const struct machine *m,
+struct schedule *schedule_mapped(const struct program *p, const struct machine *m,
                                    enum rewrite_effect floats, struct decider *decider,
                                    const struct scheduler_options *options, struct cover **cover,
                                    struct diags *diags) {

@@ -178,23 +178,35 @@ static double stmt_cost(const struct work *w, int task) {
     return w->cover->mapping[w->cover->item[w->task[task].item].mapping].cost;
 }
 
+static double fallback_cost(const struct work *w) {
+    double sum = 0;
+    for (int i = 0; i < w->norder && w->fallback >= 0; i++) {
+        int s = w->order[i];
+        if (w->task_of[s] != -1 || w->in_prepare[s]) continue;
+        sum += feeds_have(w, s) ? host_turns(w, s, 0) : host_cycles(w, s);
+    }
+    return sum;
+}
+
 static void sum_cost(struct work *w) {
-    bool device = false;
+    int device = -1; /* a queue of it */
     for (int i = 0; i < w->nnests; i++) {
         const struct nest *n = &w->nest[i];
         const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
-        device |= w->fallback >= 0 && graph_apart(w->m, t->needle->in->queue);
+        int queue = t->needle->in->queue;
+        if (w->fallback >= 0 && graph_apart(w->m, queue)) device = queue;
         if (n->core >= 0) w->s->cost += n->plan.predicted;
         double part = n->plan.share.n ? n->plan.share.part : 1;
         bool priced = n->core >= 0 && !n->plan.is_static;
         for (int k = 0; k < n->nchain && !priced; k++)
             w->s->cost += part * stmt_cost(w, n->chain[k]);
     }
-    for (int i = 0; i < w->norder && !device; i++) {
-        int s = w->order[i];
-        if (w->task_of[s] != -1 || w->fallback < 0 || w->in_prepare[s]) continue;
-        w->s->cost += feeds_have(w, s) ? host_turns(w, s, 0) : host_cycles(w, s);
+    if (device < 0) {
+        w->s->cost += fallback_cost(w);
+        return;
     }
+    w->s->host = host_in_cycles(w, device, fallback_cost(w));
+    w->s->host_rate = 1 / host_in_cycles(w, device, 1);
 }
 
 static bool check_machine(struct work *w) {

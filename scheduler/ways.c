@@ -1,0 +1,189 @@
+/* Which mapping a statement takes, decided by whole plans: the mapper prices instructions and copies
+ * before any tile is known. Where the schedule takes much longer than the mapper thought, other
+ * answers to its questions are tried one by one, and each that makes the schedule cheaper, device
+ * and host together, is preferred from then on. */
+#include "scheduler/retry.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+    TRIES = 10,
+    STATEMENTS = 24, /* of more the tries are fewer */
+    SMALL = 10,
+    PLANS = 12000, /* that each try looks at */
+    STEPS = 30000
+};
+static const double AS_PRICED = 1.25, BETTER = 0.99, HOPELESS = 4;
+
+struct trying {
+    const struct program *p;
+    const struct machine *m;
+    enum rewrite_effect floats;
+    struct decider *decider;
+    const struct scheduler_options *options;
+    struct arena arena;
+    uint64_t *tried; /* hashes of answers */
+    int ntried, cap, left, adopted, warnings; /* tries left; answers that are preferred; of the schedule at hand */
+};
+
+/* Cycles of the device: simulated where that is short. */
+static double device_cycles(const struct trying *t, const struct schedule *s) {
+    double cycles = t->options->simulate ? t->options->simulate(s, STEPS) : -1;
+    return cycles > 0 ? cycles : s->cost;
+}
+
+/* Nobody hears of it; INFINITY: there is none. */
+static double cost_of(const struct trying *t) {
+    struct diags diags;
+    struct cover *cover = NULL;
+    struct scheduler_options quiet = *t->options;
+    diags_init(&diags);
+    quiet.explain = NULL;
+    quiet.doing = NULL;
+    quiet.steps = PLANS;
+    struct schedule *s =
+        schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
+    double cost = s && diags.n <= t->warnings ? device_cycles(t, s) + s->host : INFINITY;
+    schedule_free(s);
+    cover_free(cover);
+    diags_free(&diags);
+    return cost;
+}
+
+/* ---- what may be tried ---- */
+
+struct answer { /* another one than was given */
+    const struct put_question *to;
+    int candidate;
+    double ratio; /* of its price to that of the one given */
+};
+struct answers {
+    struct answer *at;
+    int n, cap;
+};
+
+static uint64_t hash_text(uint64_t h, const char *s) {
+    for (; *s; s++) h = (h ^ (uint64_t)(unsigned char)*s) * 0x100000001b3u;
+    return (h ^ 0xff) * 0x100000001b3u;
+}
+
+/* How axes fuse is asked anew beside another mapping. */
+static bool was_tried(struct trying *t, const struct answer *x) {
+    uint64_t h = x->to->kind == QUESTION_FUSION ? (uint64_t)t->adopted : 0;
+    h = hash_text(hash_text(h, question_name[x->to->kind]), x->to->subject);
+    h = hash_text(h, x->to->text[x->candidate]);
+    for (int i = 0; i < t->ntried; i++)
+        if (t->tried[i] == h) return true;
+    GROW(&t->arena, t->tried, t->ntried, t->cap);
+    t->tried[t->ntried++] = h;
+    return false;
+}
+
+static double largest(const struct put_question *a, int n) {
+    double most = 0;
+    for (int i = 0; i < n; i++)
+        if (a[i].kind == QUESTION_MAPPING) most = fmax(most, a[i].cost[a[i].answer]);
+    return most;
+}
+
+/* Statements that hardly count stay as they are, and nothing goes to the fallback. */
+static void add_answers(struct trying *t, const struct put_question *a, double most, struct answers *all) {
+    double given = a->cost[a->answer];
+    if (a->kind == QUESTION_FUSION && strncmp(a->subject, "axes of", 7) != 0) return;
+    if (a->kind != QUESTION_FUSION && given * SMALL < most) return;
+    for (int i = 0; i < a->n; i++) {
+        double ratio = given > 0 ? a->cost[i] / given : 1;
+        if (i == a->answer || !(ratio <= HOPELESS) || strcmp(a->text[i], "fallback") == 0) continue;
+        GROW(&t->arena, all->at, all->n, all->cap);
+        all->at[all->n++] = (struct answer){a, i, ratio};
+    }
+}
+
+/* Least priced first, in the order of the questions where that is equal. */
+static struct answers list_answers(struct trying *t, const struct put_question *asked, int n) {
+    struct answers all = {.n = 0};
+    double most = largest(asked, n);
+    for (int i = 0; i < n; i++) add_answers(t, &asked[i], most, &all);
+    for (int i = 1; i < all.n; i++) {
+        struct answer x = all.at[i];
+        int k = i;
+        for (; k > 0 && all.at[k - 1].ratio > x.ratio; k--) all.at[k] = all.at[k - 1];
+        all.at[k] = x;
+    }
+    return all;
+}
+
+/* ---- trying ---- */
+
+static struct put_question *asked_copy(struct trying *t, int *n) {
+    const struct put_question *a = decider_asked(t->decider, n);
+    return arena_copy(&t->arena, a, sizeof *a * (size_t)*n);
+}
+
+/* Another answer that makes it cheaper is preferred. False: none, or there were enough. */
+static bool improve(struct trying *t, struct put_question **asked, int *n, double *cost) {
+    struct answers all = list_answers(t, *asked, *n);
+    for (int i = 0; i < all.n && t->left > 0; i++) {
+        const struct answer *x = &all.at[i];
+        if (was_tried(t, x)) continue;
+        t->left--;
+        decider_again(t->decider, t->adopted);
+        decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
+        double now = cost_of(t);
+        if (now >= BETTER * *cost) continue;
+        *cost = now;
+        *asked = asked_copy(t, n);
+        t->adopted++;
+        return true;
+    }
+    return false;
+}
+
+/* As the mapper priced all statements, in cycles of the fallback. */
+static double priced(const struct put_question *a, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        if (a[i].kind == QUESTION_MAPPING) sum += a[i].cost[a[i].answer];
+    return sum;
+}
+
+/* Are there better ways? They are preferred from now on. */
+static bool better_ways(struct trying *t, const struct schedule *s) {
+    int n = 0;
+    if (!s || !t->decider || s->host_rate <= 0) return false;
+    double cost = device_cycles(t, s) + s->host;
+    struct put_question *asked = asked_copy(t, &n);
+    t->left = s->program->nstmts > STATEMENTS ? TRIES * STATEMENTS / s->program->nstmts : TRIES;
+    if (!n || cost * s->host_rate <= AS_PRICED * priced(asked, n)) return false;
+    while (improve(t, &asked, &n, &cost)) {
+    }
+    decider_again(t->decider, t->adopted);
+    return true;
+}
+
+struct schedule *scheduler_compile(const struct program *p, const struct machine *m,
+                                   enum rewrite_effect floats, struct decider *decider,
+                                   const struct scheduler_options *options, struct cover **cover,
+                                   struct diags *diags) {
+    struct scheduler_options none = {.threads = 0};
+    struct trying t = {.p = p,
+                       .m = m,
+                       .floats = floats,
+                       .decider = decider,
+                       .options = options ? options : &none};
+    struct text *explain = t.options->explain;
+    int said = diags->n;
+    size_t explained = explain ? explain->n : 0;
+    arena_init(&t.arena);
+    struct schedule *s = schedule_mapped(p, m, floats, decider, options, cover, diags);
+    t.warnings = diags->n - said;
+    if (better_ways(&t, s)) { /* the answers are given once more, for the record */
+        schedule_free(s);
+        cover_free(*cover);
+        diags->n = said;
+        if (explain && explain->at) explain->at[explain->n = explained] = 0;
+        s = schedule_mapped(p, m, floats, decider, options, cover, diags);
+    }
+    arena_free(&t.arena);
+    return s;
+}

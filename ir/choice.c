@@ -194,14 +194,17 @@ void decider_again(struct decider *d, int keep) {
 }
 
 static void keep_asked(struct decider *d, const struct question *q, int answer) {
-    bool of_statements = q->kind == QUESTION_COVER || q->kind == QUESTION_MAPPING ||
-                         q->kind == QUESTION_FUSION;
+    bool of_statements =
+        q->kind == QUESTION_COVER || q->kind == QUESTION_MAPPING || q->kind == QUESTION_FUSION;
     if (!d->approach->by_cost || !of_statements || q->ncandidates < 2) return;
     GROW(&d->arena, d->asked, d->nasked, d->asked_cap);
     struct put_question *a = &d->asked[d->nasked++];
-    *a = (struct put_question){q->kind, arena_strdup(&d->arena, q->subject), q->ncandidates, answer,
-                        arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->text),
-                        arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->cost)};
+    *a = (struct put_question){q->kind,
+                               arena_strdup(&d->arena, q->subject),
+                               q->ncandidates,
+                               answer,
+                               arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->text),
+                               arena_array(&d->arena, (size_t)q->ncandidates, sizeof *a->cost)};
     for (int i = 0; i < q->ncandidates; i++) {
         a->text[i] = arena_strdup(&d->arena, q->candidate[i].text);
         a->cost[i] = q->candidate[i].cost;

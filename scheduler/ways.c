@@ -1,7 +1,7 @@
-/* Which mapping a statement takes, decided by whole plans: the mapper prices instructions and copies
- * before any tile is known. Where the schedule takes much longer than the mapper thought, other
- * answers to its questions are tried one by one, and each that makes the schedule cheaper, device
- * and host together, is preferred from then on. */
+/* Which mapping a statement takes, decided by whole plans: the mapper prices instructions and
+ * copies before any tile is known. Where the schedule takes much longer than the mapper thought,
+ * other answers to its questions are tried one by one, and each that makes the schedule cheaper,
+ * device and host together, is preferred from then on. */
 #include "scheduler/retry.h"
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,8 @@ struct trying {
     const struct scheduler_options *options;
     struct arena arena;
     uint64_t *tried; /* hashes of answers */
-    int ntried, cap, left, adopted, warnings; /* tries left; answers that are preferred; of the schedule at hand */
+    int ntried, cap, left, adopted,
+        warnings; /* tries left; answers that are preferred; of the schedule at hand */
 };
 
 /* Cycles of the device: simulated where that is short. */
@@ -41,8 +42,7 @@ static double cost_of(const struct trying *t) {
     quiet.explain = NULL;
     quiet.doing = NULL;
     quiet.steps = PLANS;
-    struct schedule *s =
-        schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
+    struct schedule *s = schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
     double cost = s && diags.n <= t->warnings ? device_cycles(t, s) + s->host : INFINITY;
     schedule_free(s);
     cover_free(cover);
@@ -87,7 +87,8 @@ static double largest(const struct put_question *a, int n) {
 }
 
 /* Statements that hardly count stay as they are, and nothing goes to the fallback. */
-static void add_answers(struct trying *t, const struct put_question *a, double most, struct answers *all) {
+static void add_answers(struct trying *t, const struct put_question *a, double most,
+                        struct answers *all) {
     double given = a->cost[a->answer];
     if (a->kind == QUESTION_FUSION && strncmp(a->subject, "axes of", 7) != 0) return;
     if (a->kind != QUESTION_FUSION && given * SMALL < most) return;
@@ -166,11 +167,8 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
                                    const struct scheduler_options *options, struct cover **cover,
                                    struct diags *diags) {
     struct scheduler_options none = {.threads = 0};
-    struct trying t = {.p = p,
-                       .m = m,
-                       .floats = floats,
-                       .decider = decider,
-                       .options = options ? options : &none};
+    struct trying t = {
+        .p = p, .m = m, .floats = floats, .decider = decider, .options = options ? options : &none};
     struct text *explain = t.options->explain;
     int said = diags->n;
     size_t explained = explain ? explain->n : 0;

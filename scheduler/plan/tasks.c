@@ -231,6 +231,25 @@ static double copied_anyway(struct work *w, const struct task *t, const struct m
     return sum;
 }
 
+/* Cycles for each step of the needle's axis where tiles are so long, over those where they are as
+ * long as may be: what issues cost that no loop of the machine's own repeats. */
+static double short_tiles(const struct work *w, const struct task *t, int x, int64_t tile) {
+    const struct instr *in = t->needle->in;
+    int64_t size[MAX_SIZES];
+    double each[2], interval, overhead;
+    if (t->needle->ranged[x] < 0 || tile >= t->needle->hi[x]) return 1;
+    for (int i = 0; i < in->nranged; i++) size[i] = t->needle->size[i];
+    for (int k = 0; k < t->needle->nx; k++)
+        if (t->needle->ranged[k] >= 0) size[t->needle->ranged[k]] = t->needle->hi[k];
+    for (int k = 0; k < 2; k++) {
+        int64_t n = k ? tile : t->needle->hi[x];
+        size[t->needle->ranged[x]] = n;
+        instr_times(w->m, in, t->needle->bound, size, NULL, &interval, &overhead);
+        each[k] = (interval + (in->nloops ? 0 : overhead)) / (double)n;
+    }
+    return each[0] > 0 ? each[1] / each[0] : 1;
+}
+
 /* One of several axes, or all of them as one: copies against wasted lanes (a question to the
  * approach). */
 static int ask_fusion(struct work *w, const struct task *t, const struct mapping *map, int x) {
@@ -248,8 +267,7 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
     for (int i = 0; i < g->n; i++) {
         int64_t e = w->p->axis[g->axis[i]].extent;
         double cycles = map->cost * rounded(e, tile) / rounded(whole, tile);
-        if (t->needle->ranged[x] >= 0 && e < t->needle->hi[x])
-            cycles *= 1 + 0.3 * (1 - (double)e / (double)t->needle->hi[x]);
+        cycles *= short_tiles(w, t, x, e);
         c[i] = (struct candidate){w->p->axis[g->axis[i]].name,
                                   cycles + turn * packed(w, t, x, g->axis[i]), NULL};
         if (disagrees(w, t, g->axis[i]))

@@ -1,0 +1,105 @@
+/* Which mapping a statement takes: whole schedules decide, not the mapper's estimates, and the
+ * host's work counts in the device's clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "scheduler_plan.h"
+#include <math.h>
+
+static const struct way_case {
+    const char *machine, *text;
+} cases[] = {
+    {"tests/data/machines/ports/tpu1.xml",
+     "kernel c1d() {\n in I: i8[16, 64, 130]\n const F: i8[64, 64, 3]\n out O: i32[16, 64, 128]\n"
+     " axes n: 16, k: 64, p: 128, c: 64, r: 3\n O[n,k,p] = 0\n"
+     " O[n,k,p] += i32(I[n,c,p+r]) * i32(F[k,c,r])\n}\n"},
+    {"tests/data/machines/ports/tr8.xml",
+     "kernel c2d() {\n in I: i8[2, 16, 30, 30]\n const F: i8[32, 16, 3, 3]\n"
+     " out O: i32[2, 32, 28, 28]\n axes n: 2, k: 32, p: 28, q: 28, c: 16, r: 3, s: 3\n"
+     " O[n,k,p,q] = 0\n O[n,k,p,q] += i32(I[n,c,p+r,q+s]) * i32(F[k,c,r,s])\n}\n"},
+};
+
+/* INFINITY: it cannot be scheduled so. */
+static double cost_of(const struct machine *m, const struct program *p, struct decider *decider) {
+    struct diags d;
+    struct cover *cover = NULL;
+    struct scheduler_options options = {.threads = 1};
+    diags_init(&d);
+    struct schedule *s = scheduler_compile(p, m, REWRITE_REORDERS, decider, &options, &cover, &d);
+    double cost = s && !d.n ? s->cost + s->host : INFINITY;
+    schedule_free(s);
+    cover_free(cover);
+    diags_free(&d);
+    return cost;
+}
+
+/* Another mapping of the sums alone makes none cheaper. */
+static void other_mappings(const struct way_case *c) {
+    struct diags d;
+    struct arena a;
+    arena_init(&a);
+    diags_init(&d);
+    struct machine *m = plan_machine(c->machine, "machines/cpu-scalar.xml", &d);
+    struct program *p = plan_program(&a, c->text, NULL, 0, &d);
+    struct decider *decider = decider_open(&plan_best, 0);
+    assert_true(m && p);
+    double taken = cost_of(m, p, decider);
+    int n, tried = 0;
+    const struct put_question *asked = decider_asked(decider, &n);
+    assert_true(isfinite(taken));
+    for (int i = 0; i < n; i++)
+        for (int k = 0; asked[i].kind == QUESTION_MAPPING && k < asked[i].n; k++) {
+            struct decider *other = decider_open(&plan_best, 0);
+            decider_prefer(other, QUESTION_MAPPING, asked[i].subject, asked[i].text[k]);
+            double cost = cost_of(m, p, other);
+            if (cost < 0.98 * taken)
+                fprintf(stderr, "%s %s: %.0f, not %.0f\n", m->name, asked[i].text[k], cost, taken);
+            assert_true(cost >= 0.98 * taken);
+            decider_close(other);
+            tried++;
+        }
+    assert_true(tried > 2);
+    decider_close(decider);
+    program_free(p);
+    machine_free(m);
+    arena_free(&a);
+    diags_free(&d);
+}
+
+static void none_is_cheaper(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) other_mappings(&cases[i]);
+}
+
+/* A preferred answer is the heuristic's from then on, the last one where several are; it is
+ * forgotten when asked to. */
+static void preferred_answers(void **state) {
+    (void)state;
+    struct candidate c[3] = {{"a", 1, NULL}, {"b", 2, NULL}, {"c", 3, NULL}};
+    struct question q = {QUESTION_MAPPING, "x", 3, 0, c};
+    struct decider *d = decider_open(&plan_best, 0);
+    int n;
+    assert_int_equal(decide(d, &q), 0);
+    assert_int_equal(decider_prefer(d, QUESTION_MAPPING, "x", "c"), 0);
+    assert_int_equal(decide(d, &q), 2);
+    assert_int_equal(decider_prefer(d, QUESTION_MAPPING, "x", "b"), 1);
+    assert_int_equal(decide(d, &q), 1);
+    assert_int_equal(decider_asked(d, &n)[2].answer, 1);
+    assert_int_equal(n, 3);
+    decider_again(d, 1);
+    decider_asked(d, &n);
+    assert_int_equal(n, 0);
+    assert_int_equal(decide(d, &q), 2);
+    decider_close(d);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(none_is_cheaper),
+        cmocka_unit_test(preferred_answers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

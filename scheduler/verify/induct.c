@@ -363,6 +363,7 @@ static bool walk_by_induction(struct sym *s, struct trips *t) {
     bool learned = s->learned[t->loop->var].loop == t->loop;
     known_take(s, &t->frame, &t->start);
     for (int64_t k = 0; k < t->n; k++) {
+        if (worth_trying(k + 1) && !regions_coalesce(s, &t->frame)) return false;
         if (worth_trying(k + 1)) known_take(s, &t->frame, &t->before);
         if (!walk_iteration(s, t, k)) return false;
         if ((k == 0 && !learned) || k + 2 >= t->n || !worth_trying(k + 1)) continue;

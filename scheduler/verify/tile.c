@@ -257,14 +257,40 @@ static bool write_tile(struct work *w, const struct affine *index, struct region
     return regions_add(s, x);
 }
 
+/* Padding at a home goes where the home has room beyond the end of its buffer: an element of its
+ * own stands at each index below the home's extents. */
+static bool padding_apart(struct work *w, int place, const struct affine *index) {
+    struct sym *s = w->s;
+    const struct place *p = &s->v->s->place[place];
+    const struct buffer *b = &s->v->p->buffer[p->buffer];
+    const struct home_layout *h = sym_layout(s, place);
+    int64_t n[SYM_DIMS];
+    bool padded = false, good = h;
+    memcpy(n, s->n, sizeof n);
+    for (int d = 0; d < s->ndims; d++) {
+        padded |= w->full[d] != w->valid[d];
+        s->n[d] = w->full[d];
+    }
+    for (int e = 0; e < b->ndims && padded && good; e++) {
+        int64_t lo, hi, extent = p->extent ? p->extent[e] : b->extent[e];
+        affine_range(s, &index[e], &lo, &hi);
+        good = lo >= 0 && hi < extent && (extent == 1 || h->period[e] == INT64_MAX);
+    }
+    struct affine address;
+    good = good && (!padded || (home_address(s, place, index, &address) &&
+                                work_same(s, address, w->access[0])));
+    memcpy(s->n, n, sizeof n);
+    return good ||
+           sym_fail(s, "padding is written to the home '%s', which has no room for it", p->name);
+}
+
 static bool write_home(struct work *w, const struct affine *index, struct region *x) {
     struct sym *s = w->s;
     const struct place *p = &s->v->s->place[x->place];
     struct affine address;
     int n = s->v->p->buffer[x->buffer].ndims;
     struct region inside = {0};
-    for (int d = 0; d < s->ndims; d++)
-        if (w->full[d] != w->valid[d]) return sym_fail(s, "padding is written to a home");
+    if (!padding_apart(w, x->place, index)) return false;
     if (p->buffer != x->buffer || x->type != s->v->p->buffer[x->buffer].type || x->filled)
         return sym_fail(s, "a home gets what is not its own");
     if (!home_address(s, x->place, index, &address)) return false;

@@ -7,12 +7,48 @@
 #include "mapper/mapper.h"
 #include "scheduler/schedule/schedule.h"
 
+/* What the price of a plan consists of, in cycles (docs/scheduling.md, "Terms of the price"). */
+enum price_term {
+    PRICE_ISSUES,    /* the core's instructions, one after the other */
+    PRICE_ENTRIES,   /* overheads of their queue's entries */
+    PRICE_CHAINS,    /* dependent sums that fill no pipe */
+    PRICE_READS,     /* load slots of what is read where it lies, and of lines that caches are given */
+    PRICE_FOLLOWERS, /* instructions of the chain */
+    PRICE_FIRST,     /* before the first instruction: first fills and their latency */
+    PRICE_TABLE,     /* loading entries of addresses */
+    PRICE_STEPS,     /* each step of the pacer: what the slots do not hide */
+    PRICE_SHORT,     /* a last step that is too short to hide the next fill */
+    PRICE_OUTER,     /* a fill farther out between those of the pacer */
+    PRICE_BRACKETS,  /* an outer fill that all wait for */
+    PRICE_RINGS,     /* a ring that begins again */
+    PRICE_STREAM,    /* a queue of fills that is busier than the instructions */
+    PRICE_PIECES,    /* the same, of fills in parts */
+    PRICE_BUS,       /* fills behind a store on the same bus */
+    PRICE_GIVING,    /* a user that waits for itself before it gives a slot back */
+    PRICE_RETURNS,   /* results that come back to be added to, or leave from their only slot */
+    PRICE_SPILLS,    /* partial sums between blocks of a reduction */
+    PRICE_STARTS,    /* what sums start with, where fetching blocks */
+    PRICE_SLOTS,     /* results that wait for a free slot */
+    PRICE_GRAINS,    /* grains of the chain that do */
+    PRICE_LAST,      /* after the last instruction: the last store */
+    PRICE_BUSIEST,   /* another queue or bus that is busier than all this */
+    PRICE_REFILLS,   /* refills of caches that computing does not hide */
+    PRICE_WAKING,    /* until all instances run a shared loop */
+    PRICE_TIES,      /* of plans that take equally long: what else they use */
+    PRICE_CODE,      /* of such plans: loops, and bodies for tails */
+    PRICE_MEETINGS,  /* turns of two nests: queues that meet between them; not in the plan of one */
+    PRICE_LANES,     /* an axis that fills an instruction in part; before plans are made */
+    PRICE_TERMS
+};
+extern const char *const price_name[PRICE_TERMS];
+
 struct lefts;
 struct scheduler_options {
     int threads;                       /* instances of a counted unit to use at most; 0: all */
     int contexts; /* slots of a copy at most: 1 has nothing in flight; 0: as many as pay */
     int64_t steps;                     /* bound on plans evaluated; 0: default */
     bool plain;                        /* loop orders are those that are always tried: a trace fits other parameters of the machine too */
+    uint64_t left_out;                 /* bit t: price_term t counts nothing; to see what it decides */
     struct text *explain;              /* candidates, their cost and what binds; or NULL */
     /* Where sums cannot be scheduled as they are mapped, this takes it down and there is no schedule, without a word; NULL: the fallback
      * executes them, with a warning. */

@@ -238,9 +238,9 @@ static int earliest(const double *at, int64_t n) {
     return best;
 }
 
-/* Iterations in contiguous shares; every instance starts when all of them are free, and the loop
- * ends with the slowest. A virtual unit has an instance for each iteration, which starts when one
- * of the hardware's is free. */
+/* Iterations in contiguous shares; every instance starts when all of them are free and, where they
+ * are several, awake; the loop ends with the slowest. A virtual unit has an instance for each
+ * iteration, which starts when one of the hardware's is free. */
 static bool walk_parallel(struct engine *e, const struct loop_node *l) {
     bool is_virtual = e->machine->unit[l->unit].is_virtual;
     int64_t trips = trips_of(e, l), n = is_virtual ? trips : unit_instances(e->machine, l->unit);
@@ -254,7 +254,9 @@ static bool walk_parallel(struct engine *e, const struct loop_node *l) {
     size_t slots = (size_t)e->schedule->nplaces * sizeof *e->slot;
     int64_t *slot = memory_bytes(slots + 1), outer = e->unit_instance[l->unit],
             active = e->unit_active[l->unit];
-    double start = e->end, end = start, *free_at = memory_bytes((size_t)most * sizeof *free_at + 1);
+    const struct unit *unit = &e->machine->unit[l->unit];
+    double start = e->end + (n > 1 ? unit->waking * e->machine->clock / unit->clock : 0),
+           end = start, *free_at = memory_bytes((size_t)most * sizeof *free_at + 1);
     int instance = e->instance;
     bool ok = true;
     memcpy(slot, e->slot, slots);

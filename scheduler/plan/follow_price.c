@@ -46,7 +46,8 @@ bool follow_price(struct pricing *c, const struct task *core, const struct hold 
                 copy_price(w, c->moves, c->plan, t, o, &st->read[o->read], true, h->depth, 0);
             if (!f.in) return false;
             charge(c, f.in, trips, f.cycles, 0);
-            c->bubble += trips * f.issues * (f.in->blocking ? f.latency : 0);
+            if (f.in->blocking)
+                c->bubble += price_add(c, PRICE_STARTS, trips * f.issues * f.latency);
         }
     }
     return true;

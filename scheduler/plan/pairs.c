@@ -10,6 +10,7 @@
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/search.h"
@@ -348,7 +349,9 @@ static double pair_plan(struct work *w, const struct moves *moves, const struct 
         meets = fmax(0, meets - last_steps(w, a, turns));
     else
         lead += a->plan.tail + b->plan.tail;
-    return a->plan.cycles + b->plan.cycles + (turns - 1) * (lead + meets);
+    double meetings = (turns * b->plan.share.part - 1) * (lead + meets);
+    if (!price_counts(w, PRICE_MEETINGS)) meetings = 0;
+    return a->plan.cycles + b->plan.cycles + fmax(0, meetings);
 }
 
 struct choice {

@@ -7,6 +7,7 @@
 #include "scheduler/plan/needle.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/price_int.h"
 #include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
@@ -98,8 +99,9 @@ static void drain_chain(struct pricing *c, const struct task *t, const struct op
     instr_times(m, t->needle->in, t->needle->bound, NULL, &seen, NULL, NULL);
     double again = fmax(store, (each + seen + store + latency) / slots),
            wait = fmax(0, g->tile - slots) * fmax(0, again - each);
-    c->bubble += trips * wait;
-    c->tail = fmax(c->tail, fmax(store, each + g->tile * (store - each) - wait) + seen + latency);
+    c->bubble += price_add(c, PRICE_GRAINS, trips * wait);
+    double last = fmax(store, each + g->tile * (store - each) - wait) + seen + latency;
+    c->tail += price_add(c, PRICE_LAST, fmax(0, last - c->tail));
 }
 
 void pipe_chain(struct pricing *c, const struct task *core) {
@@ -118,7 +120,8 @@ void pipe_chain(struct pricing *c, const struct task *core) {
                                                  ? t->needle->lo[x]
                                                  : needle_leaf(t->needle, x, g.size[t->axis[x]]);
         instr_times(w->m, t->needle->in, t->needle->bound, size, NULL, &interval, &overhead);
-        charge(c, t->needle->in, g.all, overhead + interval, 0);
+        charge(c, t->needle->in, g.all,
+               price_add(c, PRICE_FOLLOWERS, g.all * (overhead + interval)) / g.all, 0);
         for (int k = 0; k < t->nops; k++)
             if (t->op[k].writes && t->op[k].where == IN_LOCAL &&
                 needs_home(w, c->nest, w->p->stmt[t->stmt].dst.buffer))
@@ -212,13 +215,16 @@ static double queue_waits(const struct pricing *c, const struct flow *f, double 
         const struct stream *s = &c->fill[i];
         if (s->queue != f->queue || s->depth >= f->depth || s->trips <= 1) continue;
         if (s->depth <= bracket)
-            waits +=
-                (s->trips - 1) * (s->cycles + (s->depth == bracket ? f->load + f->latency : 0));
+            waits += price_add(c, PRICE_BRACKETS,
+                               (s->trips - 1) *
+                                   (s->cycles + (s->depth == bracket ? f->load + f->latency : 0)));
         else
-            waits += outer_waits(c, s, f->depth, f->slots, step, f->load, f->latency);
+            waits += price_add(c, PRICE_OUTER,
+                               outer_waits(c, s, f->depth, f->slots, step, f->load, f->latency));
     }
-    waits += step_wait(f, step, f->load) * (f->steps - 1) * f->often;
-    return fmax(waits + f->again, f->total - exec - f->load);
+    waits += price_add(c, PRICE_STEPS, step_wait(f, step, f->load) * (f->steps - 1) * f->often);
+    waits += price_add(c, PRICE_RINGS, f->again);
+    return waits + price_add(c, PRICE_STREAM, fmax(0, f->total - exec - f->load - waits));
 }
 
 /* Whatever the fills' parts: steps that are short, stores on the same bus. */
@@ -226,7 +232,8 @@ static double shared_waits(const struct pricing *c, const struct flow *f, double
     double times, short_of;
     if (f->steps <= 1) return 0;
     short_of = tail_waits(c, f->depth, f->slots, exec, f->load + f->latency, &times);
-    return times * short_of + pipe_bus_waits(c, f, exec / f->steps, 1);
+    return price_add(c, PRICE_SHORT, times * short_of) +
+           price_add(c, PRICE_BUS, pipe_bus_waits(c, f, exec / f->steps, 1));
 }
 
 /* In parts as the plan says, or as is best. `whole`: what is in *waits for whole fills. */
@@ -240,8 +247,12 @@ static void choose_parts(struct pricing *c, const struct flow *f, double exec, d
     if (!any) *waits = INFINITY;
     for (int k = from; f && k <= to; k++) {
         double before = first, here = parts_waits(c, f, k - 1, exec, &before);
+        if (!price_counts(c->w, PRICE_PIECES)) here = 0;
         if (before + here >= best) continue;
+        for (int t = PRICE_STEPS; t <= PRICE_PIECES; t++)
+            if (t != PRICE_SHORT) p->price[t] = 0;
         best = before + here;
+        price_add(c, PRICE_PIECES, here);
         p->parts = k;
         *lead = before;
         *waits = others + here;
@@ -289,9 +300,11 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         flows++;
     }
     lead += latency;
-    waits = fmax(waits, drain_waits(c, core, exec));
+    waits += price_add(c, PRICE_SLOTS, fmax(0, drain_waits(c, core, exec) - waits));
     if (c->plan->parts) choose_parts(c, flows == 1 ? &f : NULL, exec, whole, &lead, &waits);
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;
-    return lead + c->tail + table_cycles(c, core) + waits;
+    double table = table_cycles(c, core);
+    if (!isinf(table)) table = price_add(c, PRICE_TABLE, table);
+    return price_add(c, PRICE_FIRST, lead) + c->tail + table + waits;
 }

@@ -102,7 +102,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (fill && back.first >= 0 && trips > 1) { /* the user waits for itself before it releases */
         double latency;
         instr_times(c->w->m, next, t->needle->bound, NULL, &latency, NULL, NULL);
-        c->bubble += (trips - 1) * latency;
+        c->bubble += price_add(c, PRICE_GIVING, (trips - 1) * latency);
     }
     bool own = o >= t->op && o < t->op + t->nops && !o->in.n;
     struct stream stream = {.operand = own ? (int)(o - t->op) : -1,
@@ -126,9 +126,9 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     }
     if (!fill) c->drain = stream;
     double each = f.cycles * share + f.latency;
-    if (h->slots == 1 && trips > 1) c->bubble += (trips - 1) * each;
-    if (!fill) c->tail += each;
-    if (fill) c->bubble += each;
+    if (h->slots == 1 && trips > 1) c->bubble += price_add(c, PRICE_RETURNS, (trips - 1) * each);
+    if (!fill) c->tail += price_add(c, PRICE_LAST, each);
+    if (fill) c->bubble += price_add(c, PRICE_RETURNS, each);
     return true;
 }
 
@@ -224,8 +224,8 @@ static bool price_spills(struct pricing *c, const struct task *t, const struct o
            bytes = plan_traffic(c->w, c->plan, t, acc, h->depth) * share *
                    (double)type_size(c->w->p->buffer[acc->buffer].type);
     charge(c, in.in, times, in.cycles, bytes);
-    c->bubble +=
-        times * (in.latency + out.latency); /* a block starts with what the last one left */
+    c->bubble += price_add(c, PRICE_SPILLS, /* a block starts with what the last one left */
+                           times * (in.latency + out.latency));
     c->plan->bytes += bytes;
     if (!c->nest->nchain) return true; /* drained as every result */
     charge(c, out.in, times, out.cycles, bytes);
@@ -264,7 +264,7 @@ static bool price_begin(struct pricing *c, const struct task *t, const struct op
     double trips = plan_trips(c->w, c->plan, h->depth);
     if (!f.in) return false;
     charge(c, f.in, trips, f.cycles, 0);
-    c->bubble += trips * f.issues * (f.in->blocking ? f.latency : 0);
+    if (f.in->blocking) c->bubble += price_add(c, PRICE_STARTS, trips * f.issues * f.latency);
     return true;
 }
 
@@ -357,11 +357,13 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     instr_times(c->w->m, in, t->needle->bound, NULL, NULL, NULL, &overhead);
     double saved = remain_saving(c->w, t, c->plan, issues);
     c->plan->alone = (cycles - overhead * issues - saved) / width;
-    cycles -= overhead * (issues - plan_entries(c->w, c->nest, c->plan, issues));
-    cycles = (cycles - saved) / width;
+    double entries = plan_entries(c->w, c->nest, c->plan, issues);
+    cycles = price_add(c, PRICE_ISSUES, c->plan->alone) +
+             price_add(c, PRICE_ENTRIES, overhead * entries / width);
     if (q->data_order && t->reductions) {
         double chains = independent(c, t), filled = fmin(1, chains / (latency * width));
-        cycles = fmax(cycles, issues / chains * (latency + q->pick * pow(filled, q->contention)));
+        double waited = issues / chains * (latency + q->pick * pow(filled, q->contention));
+        cycles += price_add(c, PRICE_CHAINS, fmax(0, waited - cycles));
     }
     c->queue[in->queue] += cycles;
     double body = 1;
@@ -432,6 +434,18 @@ static double shared_cycles(const struct work *w, const struct task *t, const st
     return s->n ? fmin(cycles, share_waking(w, t) + cycles * s->part) : cycles;
 }
 
+/* What is read where it lies, and what caches bring, take load slots. */
+static const struct refills *price_reads(struct pricing *c, const struct task *t,
+                                         const struct share *share) {
+    double before[MAX_QUEUES];
+    memcpy(before, c->queue, sizeof before);
+    direct_charge(c->w, c->moves, c->plan, t, c->queue);
+    const struct refills *r = caches_charge(c->w, c->moves, c->plan, t, share, c->queue);
+    if (!price_counts(c->w, PRICE_READS)) memcpy(c->queue, before, sizeof before);
+    price_add(c, PRICE_READS, c->queue[t->needle->in->queue] - before[t->needle->in->queue]);
+    return r;
+}
+
 bool plan_price(struct work *w, const struct moves *moves, const struct nest *n, struct plan *p) {
     return plan_price_below(w, moves, n, p, INFINITY);
 }
@@ -443,6 +457,7 @@ bool plan_price_below(struct work *w, const struct moves *moves, const struct ne
     const struct task *t = &w->task[n->core];
     w->steps--;
     p->bytes = 0;
+    memset(p->price, 0, sizeof p->price);
     p->bound = NULL;
     p->is_static = false;
     for (int i = 0; i < t->nops; i++)
@@ -452,29 +467,32 @@ bool plan_price_below(struct work *w, const struct moves *moves, const struct ne
         (!isinf(limit) && shared_cycles(w, t, &share, least_cycles(&c, t)) >= limit) ||
         !price_holds(&c, t))
         return false;
-    direct_charge(w, moves, p, t, c.queue);
-    const struct refills *refills = caches_charge(w, moves, p, t, &share, c.queue);
+    const struct refills *refills = price_reads(&c, t, &share);
     pipe_chain(&c, t);
-    double exec = c.queue[t->needle->in->queue], steady = busiest(&c, &p->bound);
-    double waits = exec + pipe_waits(&c, t), shared;
+    double steady = busiest(&c, &p->bound), waits = c.queue[t->needle->in->queue], shared;
+    waits += pipe_waits(&c, t);
     if (isinf(waits)) return false;
     if (waits > 1.05 * steady) p->bound = "waits for copies";
-    steady = fmax(steady, waits);
+    steady = waits + price_add(&c, PRICE_BUSIEST, fmax(0, steady - waits));
     shared = steady * share.part;
     if (!graph_apart(w->m, t->needle->in->queue)) {
         double caches = caches_cycles(&refills[0], steady);
         if (caches > 1.25 * steady) p->bound = "refills of caches";
-        steady = caches;
-        shared = caches_cycles(&refills[1], shared);
+        shared += price_add(&c, PRICE_REFILLS, caches_cycles(&refills[1], shared) - shared);
+        p->price[PRICE_REFILLS] = 0;
+        steady += price_add(&c, PRICE_REFILLS, caches - steady);
     }
-    shared += share_waking(w, t);
+    shared += price_add(&c, PRICE_WAKING, share_waking(w, t));
     p->whole = p->predicted = steady;
     p->share = (struct share){.part = 1};
     if (share.n && shared < steady) {
         p->share = share;
         p->predicted = shared;
+    } else {
+        p->price[PRICE_WAKING] = 0;
     }
-    p->cycles = p->predicted + (compared(&c, steady) - steady) * p->share.part;
+    p->cycles =
+        p->predicted + price_add(&c, PRICE_TIES, (compared(&c, steady) - steady) * p->share.part);
     p->alone = shared_cycles(w, t, &share, p->alone);
     return true;
 }

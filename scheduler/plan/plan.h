@@ -2,6 +2,7 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_PLAN_H
 #define ISAMAP_SCHEDULER_PLAN_PLAN_H
 
+#include "scheduler/scheduler.h"
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/plan/limits.h"
 
@@ -37,6 +38,7 @@ struct plan {
         is_static; /* some hold has constant addresses: loops around it are unrolled, tails split */
     struct share share; /* of the unit's instances */
     double whole;       /* cycles were the nest not shared */
+    double price[PRICE_TERMS]; /* what they consist of */
     double cycles, port, bytes; /* cycles: what is compared: `predicted`, and a little for what else is used */
     int parts; /* 0: holds are filled whole; otherwise 1 + loops inside the deepest at which they are, in parts;
                   PARTS_ANY: as is best, which pricing puts here */

@@ -21,6 +21,10 @@ bool plan_price_below(struct work *, const struct moves *, const struct nest *, 
 /* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long */
 double plan_simulated(struct work *, const struct moves *, int nest, const struct plan *);
 
+/* price.c */
+bool price_counts(const struct work *, enum price_term); /* it is not left out */
+void price_text(struct text *, const struct plan *);
+
 /* share.c */
 enum { MAX_SHARES = MAX_AXES + 2 };
 

@@ -40,6 +40,9 @@ static inline void pricing_begin(struct pricing *c, struct work *w, const struct
     c->plan = p;
 }
 
+/* price.c: cycles, or 0 where the term is left out; the plan says it. */
+double price_add(const struct pricing *, enum price_term, double cycles);
+
 /* charge.c */
 void charge(struct pricing *, const struct instr *, double times, double cycles, double bytes);
 

@@ -127,6 +127,7 @@ static void explain(const struct search *s, const struct plan *p) {
     const struct task *k = search_task(s);
     text_printf(t, "statement %d on '%s': %.0f cycles, %.0f bytes, bound by %s\n", k->stmt,
                 k->needle->in->id, p->predicted, p->bytes, p->bound ? p->bound : "nothing");
+    price_text(t, p);
     for (int i = 0; i < p->nloops; i++)
         text_printf(t, "  loop %s step %lld%s\n", s->w->p->axis[p->loop[i].axis].name,
                     (long long)p->loop[i].tile,

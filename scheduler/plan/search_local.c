@@ -2,6 +2,7 @@
  * change places, outer cuts are added where a memory above repays them. Bounded in plans priced. */
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/search.h"
 #include "scheduler/plan/search_int.h"
 #include "scheduler/plan/tiling.h"
@@ -42,6 +43,7 @@ void point_plan(struct search *s, const struct point *q, struct plan *p) {
 
 /* Code grows with loops, and doubles with each axis whose tail needs a body of its own. */
 static double bulk(const struct search *s, const struct plan *p) {
+    if (!price_counts(s->w, PRICE_CODE)) return 1;
     const struct nest *n = &s->w->nest[s->nest];
     int bodies = 1;
     for (int i = 0; p->is_static && i < p->nloops; i++) {

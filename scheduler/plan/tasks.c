@@ -7,6 +7,7 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/needle.h"
 #include "scheduler/plan/needs.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
@@ -267,7 +268,7 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
     for (int i = 0; i < g->n; i++) {
         int64_t e = w->p->axis[g->axis[i]].extent;
         double cycles = map->cost * rounded(e, tile) / rounded(whole, tile);
-        cycles *= short_tiles(w, t, x, e);
+        if (price_counts(w, PRICE_LANES)) cycles *= short_tiles(w, t, x, e);
         c[i] = (struct candidate){w->p->axis[g->axis[i]].name,
                                   cycles + turn * packed(w, t, x, g->axis[i]), NULL};
         if (disagrees(w, t, g->axis[i]))

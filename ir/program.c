@@ -29,6 +29,29 @@ bool access_varies(const struct program *p, const struct access *a, int axis) {
     return false;
 }
 
+void access_range(const struct program *p, const struct stmt *st, const struct access *a, int dim,
+                  int64_t *lo, int64_t *hi) {
+    *lo = *hi = access_coef(p, a, dim, p->naxes);
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t c = access_coef(p, a, dim, x);
+        if (!c || !(st->axes >> x & 1)) continue;
+        if (c > 0)
+            *hi += c * (p->axis[x].extent - 1);
+        else
+            *lo += c * (p->axis[x].extent - 1);
+    }
+}
+
+bool stmt_reads_beside(const struct program *p, const struct stmt *st) {
+    for (int r = 0; r < st->nreads; r++)
+        for (int d = 0; st->read[r].has_fill && d < p->buffer[st->read[r].buffer].ndims; d++) {
+            int64_t lo, hi;
+            access_range(p, st, &st->read[r], d, &lo, &hi);
+            if (lo < 0 || hi >= p->buffer[st->read[r].buffer].extent[d]) return true;
+        }
+    return false;
+}
+
 /* Does the index take each value of the dimension? The axes count in mixed radix. */
 static bool runs_through(const struct program *p, const struct stmt *st, int dim, uint64_t *seen) {
     int64_t run = 1;

@@ -192,6 +192,8 @@ bool combiner_counts(enum combiner);                              /* the number 
 bool stmt_writes_whole(const struct program *, const struct stmt *); /* it sets each element of its buffer, whatever else does */
 bool access_equal(const struct program *, const struct access *, const struct access *);
 bool access_varies(const struct program *, const struct access *, int axis);
+void access_range(const struct program *, const struct stmt *, const struct access *, int dim, int64_t *lo, int64_t *hi); /* of the index, constraints aside */
+bool stmt_reads_beside(const struct program *, const struct stmt *); /* some read may be of its fill, constraints aside */
 static inline int64_t access_coef(const struct program *p, const struct access *a, int dim, int axis) {
     return a->coef[dim * (p->naxes + 1) + axis];                  /* axis == naxes: the constant */
 }

@@ -33,10 +33,11 @@ static bool range_wider(const struct ranges *r, int a, int b) {
 }
 
 /* Which size sets the extent of each axis. Usually the extent is a size alone; otherwise (y0+Y+y1)
- * the one with the widest range, seen by binding with a larger value. */
-static void axis_sizes(const struct machine *m, const struct instr *x, const struct ranges *r,
-                       const struct program *p, int *ranged) {
-    uint32_t used = 0;
+ * the one with the widest range, seen by binding with a larger value. Returns the sizes that some
+ * axis grows with. */
+static uint32_t axis_sizes(const struct machine *m, const struct instr *x, const struct ranges *r,
+                           const struct program *p, int *ranged) {
+    uint32_t used = 0, grows = 0;
     for (int a = 0; a < p->naxes; a++) {
         ranged[a] = p->axis[a].param < 0 ? -1 : ranged_of_param(x, p->axis[a].param);
         if (ranged[a] >= 0) used |= UINT32_C(1) << ranged[a];
@@ -47,12 +48,15 @@ static void axis_sizes(const struct machine *m, const struct instr *x, const str
         memcpy(size, r->lo, sizeof size);
         size[i] += r->step[i];
         struct program *q = bind_quietly(m, x, size);
-        for (int a = 0; q && a < p->naxes; a++)
+        for (int a = 0; q && a < p->naxes; a++) {
+            if (q->axis[a].extent != p->axis[a].extent) grows |= UINT32_C(1) << i;
             if (q->axis[a].extent - p->axis[a].extent == r->step[i] &&
                 (ranged[a] < 0 || range_wider(r, i, ranged[a])))
                 ranged[a] = i;
+        }
         program_free(q);
     }
+    return used | grows;
 }
 
 static bool size_ranges(const struct machine *m, const struct instr *x, struct ranges *r) {
@@ -63,10 +67,13 @@ static bool size_ranges(const struct machine *m, const struct instr *x, struct r
     return true;
 }
 
-/* Sizes that leave every axis that can have an extent above 1 with one. */
-static void small_sizes(const struct ranges *r, const struct program *p, const int *ranged,
-                        int64_t *size) {
+/* Sizes that leave every axis that can have an extent above 1 with one. One that no axis grows with
+ * is how much of an operand there is: as large as it may be, so that nothing reads beside it. */
+static void small_sizes(const struct ranges *r, int nranged, const struct program *p,
+                        const int *ranged, uint32_t grows, int64_t *size) {
     memcpy(size, r->lo, sizeof r->lo);
+    for (int i = 0; i < nranged; i++)
+        if (!(grows >> i & 1) && r->hi[i] > 0) size[i] = r->hi[i];
     for (int a = 0; a < p->naxes; a++) {
         int i = ranged[a];
         if (i >= 0 && size[i] < 2 && (r->hi[i] < 0 || size[i] + r->step[i] <= r->hi[i]))
@@ -86,8 +93,8 @@ static bool needle_bind(const struct machine *m, struct needle *n) {
         program_free(p);
         return false;
     }
-    axis_sizes(m, x, &r, p, ranged);
-    small_sizes(&r, p, ranged, n->size);
+    uint32_t grows = axis_sizes(m, x, &r, p, ranged);
+    small_sizes(&r, x->nranged, p, ranged, grows, n->size);
     if (memcmp(n->size, r.lo, sizeof r.lo) != 0) {
         program_free(p);
         if (!(p = bind_quietly(m, x, n->size))) return false;
@@ -247,7 +254,8 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
     n->copy = n->term.at[n->term.root].code == OP_READ;
     if (p->stmt[0].nwhere > 0) n->refused = "has a constraint over several axes on its domain";
     if (x->across >= 0) n->refused = "moves between instances of a unit";
-    n->offered = !n->refused && !(n->copy && (!x->is_move || !from_home(m, x)));
+    n->offered = !n->refused && !stmt_reads_beside(p, &p->stmt[0]) &&
+                 !(n->copy && (!x->is_move || !from_home(m, x)));
     for (int i = 0; i < n->term.n && n->term.accumulates; i++)
         if (i == n->term.root)
             n->zero_absorbs = !n->twins && term_absorbs_zero(&n->term, n->term.at[i].arg[1]) &&

@@ -48,7 +48,7 @@ struct needle *needle_fixed(struct arena *arena, const struct machine *m, int in
         program_free(n->bound);
         return NULL;
     }
-    for (int i = 0; i < in->nranged; i++) n->size[i] = fixed[i] ? fixed[i] : 1;
+    for (int i = 0; i < in->nranged; i++) n->size[i] = size[i];
     for (int x = 0; x < n->nx; x++) {
         n->ranged[x] = -1;
         n->lo[x] = n->hi[x] = n->step[x] = n->bound->axis[x].extent;

@@ -20,6 +20,7 @@
 #include "scheduler/plan/transfer.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_CANDIDATES = 3, EACH = 1, STEPS = 6000, SPARE_AXES = 16 /* for copies */ };
@@ -375,24 +376,69 @@ static bool prefix_fits(struct work *w, const struct pair *k, const struct choic
     return fits;
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+    return b ? common_divisor(b, a % b) : a;
+}
+
+static int64_t common_multiple(int64_t a, int64_t b) {
+    return a / common_divisor(a, b) * b;
+}
+
+/* The least tile along the axis, of which others are multiples, so that each turn begins where the
+ * task's instructions and the blocks of its operands do. */
+static int64_t task_unit(struct work *w, const struct task *t, int axis) {
+    int64_t unit = 1;
+    for (int x = 0; x < t->needle->nx; x++)
+        if (t->axis[x] == axis) unit = common_multiple(unit, needle_unit(t->needle, x));
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        const struct access *acc = task_access(w, t, o, o->read < 0);
+        for (int d = 0; o->where != IN_IMM && d < w->p->buffer[acc->buffer].ndims; d++) {
+            int64_t by = llabs(access_coef(w->p, acc, d, axis)), block = o->geom.block[d];
+            if (by && !(o->geom.loose >> d & 1))
+                unit = common_multiple(unit, block / common_divisor(by, block));
+        }
+    }
+    return unit;
+}
+
+static int64_t nest_unit(struct work *w, const struct nest *n, int axis) {
+    int64_t unit = task_unit(w, &w->task[n->core], axis);
+    for (int i = 0; i < n->nchain; i++)
+        unit = common_multiple(unit, task_unit(w, &w->task[n->chain[i]], axis));
+    return unit;
+}
+
+/* Of the shared axis; what the first nest makes of a window begins anywhere. */
+static int64_t shared_unit(struct work *w, const struct pair *k, int shared) {
+    int64_t unit = nest_unit(w, &w->nest[k->second], k->axis[shared]);
+    return k->window[shared].axis >= 0
+               ? unit
+               : common_multiple(unit, nest_unit(w, &w->nest[k->first], k->axis[shared]));
+}
+
 /* Axes from the first on one by one, the last in a few tiles, of which the largest that fit are
  * taken. */
 static int prefixes(struct work *w, const struct pair *k, int first, int n, int most,
                     struct choice *c) {
-    for (int last = first; last < k->naxes && last - first < MAX_PREFIX && n < most; last++) {
-        int64_t extent = w->p->axis[k->axis[last]].extent, before = 0;
-        for (int64_t parts = 2; parts <= extent && n < most;
-             parts = parts < extent && 2 * parts > extent ? extent : 2 * parts) {
-            int64_t tile = (extent + parts - 1) / parts;
+    struct choice now = {0};
+    for (int last = first; last < k->naxes && now.n < MAX_PREFIX && n < most; last++) {
+        int64_t unit = shared_unit(w, k, last), before = 0,
+                units = (w->p->axis[k->axis[last]].extent + unit - 1) / unit;
+        struct loop *loop = &now.prefix[now.n];
+        if (units < 2) continue;
+        now.n++;
+        for (int64_t parts = 2; parts <= units && n < most;
+             parts = parts < units && 2 * parts > units ? units : 2 * parts) {
+            int64_t tile = (units + parts - 1) / parts * unit;
             if (tile == before) break;
             before = tile;
-            for (int i = first; i < last; i++)
-                c[n].prefix[i - first] = (struct loop){k->axis[i], 1, LOOP_SEQUENTIAL};
-            c[n].prefix[last - first] = (struct loop){k->axis[last], tile, LOOP_SEQUENTIAL};
-            c[n].n = last - first + 1;
+            *loop = (struct loop){k->axis[last], tile, LOOP_SEQUENTIAL};
+            c[n] = now;
             n += prefix_fits(w, k, &c[n]);
-            if (parts == extent) break;
+            if (parts == units) break;
         }
+        loop->tile = unit;
     }
     return n;
 }

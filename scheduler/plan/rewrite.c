@@ -100,16 +100,3 @@ struct access *task_access(struct work *w, const struct task *t, const struct op
     if (write) return o->writes ? &st->dst : NULL;
     return o->read >= 0 ? &st->read[o->read] : NULL;
 }
-
-void access_range(const struct program *p, const struct stmt *st, const struct access *a, int dim,
-                  int64_t *lo, int64_t *hi) {
-    *lo = *hi = access_coef(p, a, dim, p->naxes);
-    for (int x = 0; x < p->naxes; x++) {
-        int64_t c = access_coef(p, a, dim, x);
-        if (!c || !(st->axes >> x & 1)) continue;
-        if (c > 0)
-            *hi += c * (p->axis[x].extent - 1);
-        else
-            *lo += c * (p->axis[x].extent - 1);
-    }
-}

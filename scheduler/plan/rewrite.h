@@ -29,8 +29,6 @@ int rewrite_buffer(struct work *, const char *name, enum type, enum role, int nd
 int rewrite_copy(struct work *, struct access dst, struct access src, uint64_t axes);
 struct access rewrite_access(struct work *, int buffer); /* all coefficients zero */
 struct access *task_access(struct work *, const struct task *, const struct opnd *, bool write);
-void access_range(const struct program *, const struct stmt *, const struct access *, int dim,
-                  int64_t *lo, int64_t *hi);
 const char *unique_name(struct work *, const char *base, const char *suffix);
 
 /* order.c */

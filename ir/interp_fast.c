@@ -1,6 +1,6 @@
-/* dst += a * b without constraints, for the usual types: what nearly all of a model's time
- * goes to. The innermost axis runs in a loop of its types; each product and each sum is rounded as
- * by op_eval, in the same order. */
+/* dst += a * b and dst = a without constraints, for the usual types: what nearly all of a model's
+ * time goes to. The innermost axis runs in a loop of its types; each product and each sum is
+ * rounded as by op_eval, in the same order. */
 #include "ir/interp_int.h"
 
 #include <string.h>
@@ -218,6 +218,60 @@ bool walk_sum_of_products(struct walk *w) {
             r.a = strip_at(w, &x, k, &r.a_step);
             r.b = strip_at(w, &y, k, &r.b_step);
             run(&r);
+        }
+    } while (walk_carry(w, inner - 1));
+    return true;
+}
+
+/* Does the copied element stand in memory as it will be stored? */
+static bool is_copy(const struct walk *w) {
+    const struct stmt *s = w->s;
+    enum type t = w->dst.buffer->type;
+    if (s->combine != COMBINE_SET || s->nwhere || w->naxes == 0 || s->nops != 1 ||
+        s->op[0].code != OP_READ)
+        return false;
+    const struct lane *from = &w->read[s->op[0].read];
+    return from->buffer->type == t && t != TYPE_BOOL && from->data != w->dst.data;
+}
+
+/* n elements, steps in bytes. */
+static void copy_row(unsigned char *to, int64_t to_step, const unsigned char *from,
+                     int64_t from_step, int64_t n, size_t size) {
+    if (to_step == (int64_t)size && from_step == to_step) {
+        memmove(to, from, (size_t)n * size);
+        return;
+    }
+    switch (size) { /* a size that the compiler knows */
+    case 1:
+        for (int64_t k = 0; k < n; k++) to[k * to_step] = from[k * from_step];
+        return;
+    case 2:
+        for (int64_t k = 0; k < n; k++) memcpy(to + k * to_step, from + k * from_step, 2);
+        return;
+    case 4:
+        for (int64_t k = 0; k < n; k++) memcpy(to + k * to_step, from + k * from_step, 4);
+        return;
+    default:
+        for (int64_t k = 0; k < n; k++) memcpy(to + k * to_step, from + k * from_step, 8);
+    }
+}
+
+bool walk_copy(struct walk *w) {
+    if (!is_copy(w)) return false;
+    int inner = w->naxes - 1;
+    const int64_t *step = &w->step[inner * w->nforms];
+    int64_t n = w->p->axis[w->axis[inner]].extent;
+    struct strip x = strip_open(&w->read[w->s->op[0].read], step);
+    size_t size = type_size(w->dst.buffer->type);
+    int64_t bytes = (int64_t)size, to_step = step[w->dst.flat] * bytes;
+    do {
+        unsigned char *to = element(w, &w->dst);
+        strip_find(w, &x, step, n);
+        for (int64_t k = 0, next; k < n; k = next) {
+            int64_t from_step;
+            next = next_edge(&x, &x, k, n);
+            const void *from = strip_at(w, &x, k, &from_step);
+            copy_row(to + k * to_step, to_step, from, from_step * bytes, next - k, size);
         }
     } while (walk_carry(w, inner - 1));
     return true;

@@ -169,7 +169,7 @@ void stmt_run_at(const struct program *p, const struct stmt *s, void *const *dat
                  const int64_t *time) {
     struct walk w;
     walk_open(&w, p, s, data, time);
-    if (walk_empty(&w) || !walk_sum_of_products(&w)) walk_run(&w);
+    if (walk_empty(&w) || (!walk_sum_of_products(&w) && !walk_copy(&w))) walk_run(&w);
     walk_close(&w);
 }
 

@@ -22,7 +22,7 @@ static void rough_data(struct trial *t) {
     }
 }
 
-static void check_fast(const char *text) {
+static void check_fast(const char *text, bool (*fast)(struct walk *)) {
     struct trial t, u;
     trial_text(&t, text, "");
     trial_text(&u, text, "");
@@ -32,7 +32,7 @@ static void check_fast(const char *text) {
         struct walk w;
         walk_open(&w, t.p, &t.p->stmt[s], t.data, NULL);
         if (s == t.p->nstmts - 1)
-            assert_true(walk_sum_of_products(&w));
+            assert_true(fast(&w));
         else
             walk_run(&w);
         walk_close(&w);
@@ -73,8 +73,52 @@ static void test_fast_path_is_the_same(void **state) {
             snprintf(text, sizeof text,
                      "kernel a() { in A: %s[7, 29]  in B: %s[29, 5]  inout C: %s[7, 5]\n %s }",
                      types[n][1], types[n][2], types[n][0], inner);
-            check_fast(text);
+            check_fast(text, walk_sum_of_products);
         }
+    }
+}
+
+static void test_fast_copies_are_the_same(void **state) {
+    (void)state;
+    static const char *const types[] = {"i8", "u16", "f16", "bf16", "f32", "i32", "f64", "u64"};
+    static const char *const body[] = {
+        "axes i: 7, j: 9\n C[i,j] = A[i,j]",
+        "axes j: 9, i: 7\n C[i,j] = A[i,j]", /* innermost: not dense */
+        "axes i: 7, j: 4\n C[6-i,2*j+1] = A[i,8-2*j]",
+        "axes i: 7, j: 9\n C[i,j] = A[3,2]",
+        "axes i: 7, j: 9\n C[i,j] = A[i-2,j+4 else 3]",
+        "axes i: 7, j: 9\n C[i,j] = A[12-2*i,j-4 else 5]",
+        "axes i: 7, j: 9\n C[i,j] = A[i+7,j else 1]",
+        "axes i: 3, j: 5\n C[i+j,j] = A[i,i+j]",
+    };
+    for (size_t n = 0; n < sizeof types / sizeof *types; n++)
+        for (size_t m = 0; m < sizeof body / sizeof *body; m++) {
+            char text[512];
+            snprintf(text, sizeof text, "kernel a() { in A: %s[7, 9]  inout C: %s[7, 9]\n %s }",
+                     types[n], types[n], body[m]);
+            check_fast(text, walk_copy);
+        }
+}
+
+static void test_no_copies(void **state) {
+    (void)state;
+    static const char *const body[] = {
+        "in A: bool[4]  out C: bool[4]  axes i: 4\n C[i] = A[i]", /* any bits are true */
+        "in A: i8[4]  out C: i16[4]  axes i: 4\n C[i] = i16(A[i])",
+        "in A: i8[4]  inout C: i8[4]  axes i: 4\n C[i] += A[i]",
+        "in A: i8[4]  inout C: i8[4]  axes i: 4\n C[i] = A[i] where i < 3 and i >= 1",
+        "inout C: i8[4]  axes i: 3\n C[i] = 2",
+    };
+    for (size_t m = 0; m < sizeof body / sizeof *body; m++) {
+        char text[256];
+        struct trial t;
+        struct walk w;
+        snprintf(text, sizeof text, "kernel a() { %s }", body[m]);
+        trial_text(&t, text, "");
+        walk_open(&w, t.p, &t.p->stmt[0], t.data, NULL);
+        assert_false(walk_copy(&w));
+        walk_close(&w);
+        trial_close(&t);
     }
 }
 
@@ -287,6 +331,8 @@ static void test_narrow_sums_round_in_the_buffer(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fast_path_is_the_same),
+        cmocka_unit_test(test_fast_copies_are_the_same),
+        cmocka_unit_test(test_no_copies),
         cmocka_unit_test(test_samples_are_the_run),
         cmocka_unit_test(test_samples_of_a_partial_write),
         cmocka_unit_test(test_samples_need_no_recurrence),

@@ -134,6 +134,30 @@ static void crowded_rows_are_packed(void **state) {
     compiled_free(&r);
 }
 
+/* Of weights that stand in one column of an instruction's tile, as many rows as the tile has come
+ * home, but not the other 255 columns. */
+static void one_column_takes_no_tile(void **state) {
+    (void)state;
+    static const char text[] = "kernel rows() {\n"
+                               "  in X: i8[71, 4]  const W: i8[16, 9]  out Y: i32[16]\n"
+                               "  axes i: 16, c: 4, r: 9\n"
+                               "  Y[i] = 0\n"
+                               "  Y[i] += i32(X[2*i + 2*r, c]) * i32(W[i, r])\n"
+                               "}\n";
+    struct compiled r;
+    int homes = 0;
+    compiled_open(&r, "tests/data/machines/ports/tpu1.xml", "cpu-scalar", NULL, text, NULL, 0);
+    compiled_by(&r, &plan_best, 0, NULL);
+    for (int k = 0; k < r.s->nplaces; k++) {
+        const struct place *x = &r.s->place[k];
+        if (x->memory != r.m->home || !strstr(x->name, "by_axes")) continue;
+        assert_in_range(x->bytes, 1, 16 * 4 * 256);
+        homes++;
+    }
+    assert_true(homes > 0);
+    compiled_free(&r);
+}
+
 static int64_t nodes_of_steps(int64_t steps) {
     static const char text[] =
         "kernel scan(T, H=40) {\n"
@@ -168,7 +192,7 @@ int main(void) {
         cmocka_unit_test(schedules_verify),          cmocka_unit_test(any_answers_are_legal),
         cmocka_unit_test(meaning_is_kept),           cmocka_unit_test(size_does_not_follow_extents),
         cmocka_unit_test(results_stay_in_registers), cmocka_unit_test(crowded_rows_are_packed),
-        cmocka_unit_test(recurrences_stay_loops),
+        cmocka_unit_test(one_column_takes_no_tile),  cmocka_unit_test(recurrences_stay_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

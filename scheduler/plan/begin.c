@@ -155,7 +155,7 @@ static bool source_stride(const struct work *w, const struct stmt *st, struct co
     for (int d = 0; axis >= 0 && d < w->p->buffer[from->buffer].ndims; d++)
         if (access_coef(w->p, from, d, axis))
             return home_stride(&w->home[from->buffer], w->p->buffer[from->buffer].ndims,
-                               (struct coord){d, c.div, c.mod}, stride);
+                               (struct coord){d, c.div, c.mod, false}, stride);
     return true;
 }
 

@@ -185,7 +185,8 @@ static void fold_home(struct work *w, const struct nest *n, const struct feed *f
         feed_axis(w, n, f, i, &dim);
         h->fold[dim] = plan_tile(w, &n->plan, n->plan.loop[i].axis, f->depth);
     }
-    for (int d = b->ndims - 1; d >= 0 && !h->packed; d--) h->at[h->n++] = (struct coord){d, 1, 0};
+    for (int d = b->ndims - 1; d >= 0 && !h->packed; d--)
+        h->at[h->n++] = (struct coord){d, 1, 0, false};
     h->packed = true;
     home_run(h, b->ndims);
 }

@@ -15,6 +15,7 @@ struct work;
 struct coord {
     int dim;          /* -1: the needle repeats (broadcast) */
     int64_t div, mod; /* index / div % mod; mod 0: no limit */
+    bool first;       /* nothing walks it: fills bring the first element alone */
 };
 
 struct geom { /* innermost first */

@@ -72,7 +72,7 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
     int a = t->axis[dg->x], dim = -1;
     if (a >= 0)
         dim = dim_of_axis(w->p, acc, a);
-    else if (o->alone_dim[dg->x] >= 0)
+    else if (o->alone_dim[dg->x] >= 0 && !o->single)
         dim = o->alone_dim[dg->x];
     if (dim == -2 ||
         (dim < 0 && needle_reduces(t->needle, dg->x) && t->needle->hi[dg->x] > 1 && a < 0))
@@ -91,7 +91,7 @@ static bool place_digit(const struct work *w, const struct task *t, struct opnd 
             g->exact |= UINT64_C(1) << dim;
     }
     g->stride[g->n] = dg->stride;
-    g->at[g->n++] = (struct coord){dim, dg->weight, extent};
+    g->at[g->n++] = (struct coord){dim, dg->weight, extent, o->single && dim < 0 && a < 0};
     o->zero_tail |= tail_is_padding(w, t, dg->x);
     return true;
 }
@@ -300,7 +300,7 @@ static void outer_coords(const struct work *w, const struct task *t, struct opnd
             bool sums = panels ? reduction_moves(w, t, acc, d) : only_reductions_move(w, t, acc, d),
                  last = sorts && sums != panels;
             if ((!rows || d != row_dim) && last == (pass == 1))
-                g->at[g->n++] = (struct coord){d, g->block[d], 0};
+                g->at[g->n++] = (struct coord){d, g->block[d], 0, false};
         }
 }
 
@@ -407,7 +407,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     g->tile = tile_words(w, o, span, size);
     if (rows) {
         g->row = g->n;
-        g->at[g->n++] = (struct coord){row_dim, row_block, 0};
+        g->at[g->n++] = (struct coord){row_dim, row_block, 0, false};
     }
     outer_coords(w, t, o, acc, rows != 0, row_dim);
     return true;

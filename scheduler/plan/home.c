@@ -49,13 +49,13 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
     for (int i = 0; i < g->n && g->plain_home; i++) {
         bool known = g->at[i].dim < 0;
         for (int k = 0; k < h->n; k++) known |= h->at[k].dim == g->at[i].dim;
-        if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0};
+        if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0, false};
     }
     for (int i = 0; i < g->n && !g->plain_home; i++) {
         struct coord c = g->at[i];
         bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
         if (c.dim >= 0 && !loose) h->at[h->n++] = c;
-        if (loose && i < g->ninner) h->at[h->n++] = (struct coord){c.dim, 1, 0};
+        if (loose && i < g->ninner) h->at[h->n++] = (struct coord){c.dim, 1, 0, false};
     }
     home_run(h, b->ndims);
 }

@@ -115,6 +115,30 @@ static bool lies_beside(struct work *w, const struct task *t, struct opnd *o) {
            !w->home[task_access(w, t, o, false)->buffer].packed && home_direct(w, t, o, false);
 }
 
+/* Of an axis of the needle that nothing walks, which is no sum, only what the first index makes
+ * counts. Where moves bring less than a whole tile, the home needs no room for the rest. */
+static bool comes_single(struct work *w, const struct moves *moves, const struct task *t,
+                         struct opnd *o) {
+    const char *why;
+    bool alone = false;
+    if (o->read < 0 || o->single || o->where != IN_LOCAL) return false;
+    for (int i = 0; i < o->form.n; i++) {
+        int x = o->form.digit[i].x;
+        alone |= t->axis[x] < 0 && o->form.digit[i].extent > 1 && !needle_reduces(t->needle, x);
+    }
+    int buffer = task_access(w, t, o, false)->buffer;
+    const struct home keep = w->home[buffer];
+    struct opnd probe = *o;
+    if (!alone || keep.locked || w->p->buffer[buffer].role != ROLE_TEMP) return false;
+    probe.single = true;
+    if (!geom_make(w, t, &probe)) return false;
+    home_pack(w, buffer, &probe.geom);
+    bool fits = route_first(w, moves, t, &probe, false, &why);
+    w->home[buffer] = keep;
+    o->single |= fits;
+    return fits;
+}
+
 /* NULL: fine, or repaired (*changed); otherwise why not. */
 static const char *check_operand(struct work *w, const struct moves *moves, int task, int i,
                                  bool *changed) {
@@ -157,7 +181,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         if (!write && (now->handed = now->where == IN_LOCAL && handed_on(w, moves, t, now)))
             continue;
         *changed = true;
-        if (!write && route_plain(w, moves, t, now)) return NULL;
+        if (!write && (route_plain(w, moves, t, now) || comes_single(w, moves, t, now)))
+            return NULL;
         if (++now->repairs > 3) {
             if (!write || !now->finish) return why;
             finish_drop(w, t, why);

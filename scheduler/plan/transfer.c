@@ -159,6 +159,11 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             }
             *d = (struct box_dim){
                 .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
+            if (fill && c.first) {
+                d->extent = val_const(1);
+                d->after = val_const(c.mod - 1);
+                stride = 1;
+            }
         }
         d->coord = i;
         d->unit = 1;
@@ -254,7 +259,7 @@ double operand_cost(struct work *w, const struct moves *moves, int buffer, const
 
 /* Of the axis that the needle walks along the dimension. */
 static int64_t axis_tail(const struct work *w, const struct task *t, const struct opnd *o,
-                          const struct access *acc, int dim) {
+                         const struct access *acc, int dim) {
     for (int i = 0; i < o->form.n; i++) {
         int a = t->axis[o->form.digit[i].x];
         if (a >= 0 && access_coef(w->p, acc, dim, a))

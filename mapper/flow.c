@@ -66,3 +66,10 @@ struct users flow_users(struct covering *c, int buffer, int stmt) {
     return (struct users){
         .stmt = c->flow.user + lo, .n = end - lo, .before = lo - c->flow.first[buffer]};
 }
+
+int flow_writer(struct covering *c, int stmt, int buffer) {
+    struct users u = flow_users(c, buffer, stmt - 1);
+    for (int k = 1; k <= u.before; k++)
+        if (c->cover->program->stmt[u.stmt[-k]].dst.buffer == buffer) return u.stmt[-k];
+    return -1;
+}

@@ -356,6 +356,7 @@ struct covering {
 
 void covering_changed(struct covering *); /* its program is another one, or has other statements */
 struct users flow_users(struct covering *, int buffer, int stmt);
+int flow_writer(struct covering *, int stmt, int buffer); /* the last before that writes it; -1 */
 void flow_free(struct flow *);
 
 struct estimate *estimate_open(const struct program *, int stmt);
@@ -365,6 +366,23 @@ void estimate_shift(struct estimate *, int from, int by); /* statements from `fr
  * that the estimate is of. */
 struct options estimate_options(struct covering *, struct estimate *, const struct program *p);
 struct options options_of(struct covering *, int stmt);
+
+/* remember.c: options_of for each state of the statement's neighbours, priced once. As long as it
+ * lives neither program nor estimates change. */
+struct remembered {
+    uint64_t *state; /* [near] what each neighbour's decision is */
+    uint64_t hash;
+    struct options options;
+    struct remembered *next;
+};
+struct memo {
+    struct arena arena;
+    int *near, nnear, cap; /* statements whose decisions the prices of this one depend on */
+    struct remembered *bucket[64];
+    bool open;
+};
+struct options options_remembered(struct covering *, struct memo *, int stmt);
+void memo_close(struct memo *);
 
 /* The undecided statement that is decided next; -1: none. */
 int plan_next(struct covering *);

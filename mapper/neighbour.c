@@ -140,14 +140,6 @@ static bool reads_buffer(const struct stmt *s, int buffer) {
     return s->combine != COMBINE_SET && s->dst.buffer == buffer;
 }
 
-/* The last statement before that writes the buffer; -1: none. */
-static int writer_of(struct covering *c, int stmt, int buffer) {
-    struct users u = flow_users(c, buffer, stmt - 1);
-    for (int k = 1; k <= u.before; k++)
-        if (c->cover->program->stmt[u.stmt[-k]].dst.buffer == buffer) return u.stmt[-k];
-    return -1;
-}
-
 /* A decided mapping, its needle, and the program whose statement it is of. map NULL: none. */
 struct decided {
     const struct mapping *map;
@@ -361,9 +353,9 @@ static double fallback_arrivals(const struct pricing *q) {
     const struct stmt *s = &q->p->stmt[q->stmt];
     double sum = 0;
     for (int r = 0; r < s->nreads; r++)
-        sum += arrival(q, writer_of(q->c, q->stmt, s->read[r].buffer), -1, &s->read[r]);
+        sum += arrival(q, flow_writer(q->c, q->stmt, s->read[r].buffer), -1, &s->read[r]);
     if (s->combine != COMBINE_SET)
-        sum += arrival(q, writer_of(q->c, q->stmt, s->dst.buffer), -1, &s->dst);
+        sum += arrival(q, flow_writer(q->c, q->stmt, s->dst.buffer), -1, &s->dst);
     return sum;
 }
 
@@ -413,7 +405,7 @@ double neighbour_price(struct covering *c, const struct program *p, int stmt,
         bool read = mo->role == OPERAND_READ ||
                     (mo->role == OPERAND_DST &&
                      (mo->read >= 0 || (s->combine != COMBINE_SET && q.m->init < 0)));
-        int w = a && read ? writer_of(c, stmt, a->buffer) : -1;
+        int w = a && read ? flow_writer(c, stmt, a->buffer) : -1;
         bool continues = w >= 0 && mo->role == OPERAND_DST && mo->read < 0 &&
                          c->chosen[w] == UNDECIDED && p->stmt[w].combine == COMBINE_SET;
         if (a && read && !(continues && c->exact))

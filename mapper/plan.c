@@ -45,6 +45,7 @@ struct plan {
     int limit;   /* of states open at a time */
     bool cut;    /* there were more */
     double best; /* known cost of all: what must be dearer is not followed; INFINITY: not yet */
+    struct memo memo[WINDOW]; /* of the options of order[k]; while the plan is made */
     struct arena arena;
 };
 
@@ -230,7 +231,7 @@ static void try_state(struct covering *c, struct plan *p, int k, int from, struc
     }
     struct arena own = c->scratch;
     c->scratch = *scratch;
-    struct options all = options_of(c, stmt);
+    struct options all = options_remembered(c, &p->memo[k], stmt);
     int tried = 0;
     for (int i = 0; i < all.n && tried < MAX_TRIED; i++) {
         const struct option *o = &all.at[i];
@@ -313,6 +314,7 @@ static struct plan *plan_make(struct covering *c) {
         know_best(c, p);
         follow_all(c, p, MAX_EXPANDED);
     }
+    for (int k = 0; k < p->n; k++) memo_close(&p->memo[k]);
     count_back(p);
     return p;
 }

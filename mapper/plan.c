@@ -38,6 +38,12 @@ struct step { /* before statement order[k] is decided */
     double floor; /* the statements from here on cost no less, whatever their neighbours do */
 };
 
+struct classed { /* of a mapping, which its groups tell from others */
+    const struct group *group;
+    int init;
+    uint64_t class;
+};
+
 struct plan {
     int order[WINDOW], n, at;
     uint64_t later[WINDOW]; /* bit k: order[k] and this one touch one buffer's value */
@@ -45,7 +51,8 @@ struct plan {
     int limit;   /* of states open at a time */
     bool cut;    /* there were more */
     double best; /* known cost of all: what must be dearer is not followed; INFINITY: not yet */
-    struct memo memo[WINDOW]; /* of the options of order[k]; while the plan is made */
+    struct memo memo[WINDOW];            /* of the options of order[k]; while the plan is made */
+    struct classed classed[WINDOW][256]; /* the last ones of order[k], by address */
     struct arena arena;
 };
 
@@ -136,9 +143,8 @@ static uint64_t hash_bytes(uint64_t h, const void *at, size_t n) {
 
 /* All that later prices know of a choice: the instruction, where its result lies, and, where a fill
  * or copy is still to come, its other operands too. */
-static uint64_t class_of(const struct covering *c, const struct plan *p, int k, int chosen) {
-    if (chosen < 0) return (uint64_t)(chosen + 10);
-    const struct mapping *m = &c->cover->mapping[chosen];
+static uint64_t class_made(const struct covering *c, const struct plan *p, int k,
+                           const struct mapping *m) {
     const struct needle *n = needle_of(c->needles, m->instr);
     const struct program *whole = c->cover->program;
     uint64_t h = mix(mix(17, (uint64_t)m->instr), (uint64_t)(m->init + 1));
@@ -153,8 +159,17 @@ static uint64_t class_of(const struct covering *c, const struct plan *p, int k, 
     return h;
 }
 
+static uint64_t class_of(const struct covering *c, struct plan *p, int k, int chosen) {
+    if (chosen < 0) return (uint64_t)(chosen + 10);
+    const struct mapping *m = &c->cover->mapping[chosen];
+    struct classed *known = &p->classed[k][(uintptr_t)m->group / sizeof *m->group % 256];
+    if (known->group != m->group || known->init != m->init)
+        *known = (struct classed){m->group, m->init, class_made(c, p, k, m)};
+    return known->class;
+}
+
 /* Of what is decided in the window before step k. */
-static uint64_t key_of(const struct covering *c, const struct plan *p, int k, const int *chosen) {
+static uint64_t key_of(const struct covering *c, struct plan *p, int k, const int *chosen) {
     uint64_t h = 1;
     for (int j = 0; j < k; j++)
         if (p->later[j] >> k) h = mix(h, mix((uint64_t)j, class_of(c, p, j, chosen[j])));
@@ -335,7 +350,7 @@ static void chosen_so_far(const struct covering *c, const struct plan *p, int *c
     }
 }
 
-static const struct step_state *state_of(const struct covering *c, const struct plan *p, int k,
+static const struct step_state *state_of(const struct covering *c, struct plan *p, int k,
                                          const int *chosen) {
     uint64_t key = key_of(c, p, k, chosen);
     const struct step *s = &p->step[k];
@@ -345,7 +360,7 @@ static const struct step_state *state_of(const struct covering *c, const struct 
 }
 
 /* Is what was decided a state of the plan, and known what follows? */
-static bool followed(const struct covering *c, const struct plan *p) {
+static bool followed(const struct covering *c, struct plan *p) {
     int chosen[WINDOW] = {0};
     chosen_so_far(c, p, chosen);
     const struct step_state *x = state_of(c, p, p->at, chosen);

@@ -453,15 +453,36 @@ static bool walk_nodes(struct sym *s, const struct node *node, int n) {
     return true;
 }
 
+/* Homes with padding are zeroed before the first node that uses them: what shares bytes with one is
+ * lost. next[p]: another one of the same node; first[k], of node k. */
+static void list_zeroed(struct sym *s, bool prepare, int *first, int *next) {
+    const struct schedule *x = s->v->s;
+    for (int p = 0; p < x->nplaces; p++) {
+        int k = uses_first(s->v, prepare, p);
+        if (x->place[p].keep != (prepare ? KEEP_PREPARED : KEEP_WORKSPACE) || k < 0 ||
+            !schedule_pads(x, p))
+            continue;
+        next[p] = first[k];
+        first[k] = p + 1;
+    }
+}
+
 static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
     const struct schedule *x = s->v->s;
+    int *first = arena_array(&s->v->arena, (size_t)c->nnodes + 1, sizeof *first);
+    int *next = arena_array(&s->v->arena, (size_t)x->nplaces + 1, sizeof *next);
     for (int p = 0; p < x->nplaces; p++) {
         enum keep keep = x->place[p].keep;
         s->slot[p] = NOT_TURNED;
         if (keep == KEEP_LOCAL || (keep == KEEP_WORKSPACE && !prepare)) regions_forget(s, p);
     }
     s->prepare = prepare;
-    return walk_nodes(s, c->node, c->nnodes);
+    list_zeroed(s, prepare, first, next);
+    for (int k = 0; k < c->nnodes; k++) {
+        for (int p = first[k]; p > 0; p = next[p - 1]) frame_forget_sharers(s, p - 1);
+        if (!walk_nodes(s, &c->node[k], 1)) return false;
+    }
+    return true;
 }
 
 /* ---- the proof ---- */

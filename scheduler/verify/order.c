@@ -229,6 +229,10 @@ static void operand_access(struct order *o, const struct issue_node *n, const st
 static void accesses(struct order *o, const struct issue_node *n, const struct hardware *h,
                      int who) {
     const struct instr *in = &o->v->m->instr[n->instr];
+    bool exact = !o->collecting;
+    for (int k = 0; k < in->noperands && !exact; k++)
+        exact = n->arg[k].place >= 0 && o->exact[o->v->s->place[n->arg[k].place].memory];
+    if (!exact) return;
     const struct shape *shape = shape_here(o, n);
     if (!shape) {
         order_fail(o, "an instruction that is not followed");
@@ -245,11 +249,11 @@ static bool issue(struct order *o, const struct issue_node *n, const struct hard
     struct verify *v = o->v;
     const struct instr *in = &v->m->instr[n->instr];
     int qi = race_queue(v, in->queue, in->unit), who = qi;
-    race_begin(v, qi, &n->signals);
-    if (in->completes >= 0) who = race_start_behind(v, qi, in->completes);
+    if (!o->collecting) race_begin(v, qi, &n->signals);
+    if (in->completes >= 0 && !o->collecting) who = race_start_behind(v, qi, in->completes);
     if (v->races_matter && !v->stop) accesses(o, n, h, who);
     if (h && h->table >= 0) touch_slot(o, qi, h->loop[h->table]->table - 1, false);
-    race_push(v, qi, &n->signals);
+    if (!o->collecting) race_push(v, qi, &n->signals);
     return spend(o, 1 + n->signals.npops + n->signals.npushes);
 }
 
@@ -258,13 +262,13 @@ static bool fallback(struct order *o, const struct fallback_node *n) {
     const struct fallback *f = &v->m->fallback[n->fallback];
     const struct stmt *s = &v->p->stmt[n->stmt];
     int qi = race_queue(v, f->queue, f->unit);
-    race_begin(v, qi, &n->signals);
+    if (!o->collecting) race_begin(v, qi, &n->signals);
     for (int r = 0; r <= s->nreads; r++) {
         int home = v->home[r < s->nreads ? s->read[r].buffer : s->dst.buffer];
         if (home < 0) return order_fail(o, "a buffer has no home");
         touch_slot(o, qi, home, r == s->nreads);
     }
-    race_push(v, qi, &n->signals);
+    if (!o->collecting) race_push(v, qi, &n->signals);
     return spend(o, 2);
 }
 
@@ -334,6 +338,7 @@ static bool walk_one(struct order *o, const struct node *n) {
         verify_rotate(v, n->rotate);
         return true;
     case NODE_SYNC:
+        if (o->collecting) return true;
         qi = race_queue(v, n->sync.queue, -1);
         race_begin(v, qi, &n->sync.signals);
         race_push(v, qi, &n->sync.signals);
@@ -357,7 +362,7 @@ static bool walk_all(struct order *o) {
     const struct section *section[] = {&v->s->prepare, &v->s->run};
     for (int k = 0; k < 2 && !v->stop; k++) {
         pages_free(&v->slots);
-        if (walk(o, section[k]->node, section[k]->nnodes)) race_section_end(v);
+        if (walk(o, section[k]->node, section[k]->nnodes) && !o->collecting) race_section_end(v);
     }
     v->node = NULL;
     return !v->stop && v->errors == 0;

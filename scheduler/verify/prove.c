@@ -4,7 +4,7 @@
 /* In steps, so that a verdict is the same on each computer: about a tenth of a second each. What
  * follows the schedule's nodes has some for each of them besides. */
 static const int64_t WALK_STEPS = 2000000, FEW_POINTS = 200000, SYMBOLIC_STEPS = 60000,
-                     ORDER_STEPS = 200000, STEPS_OF_NODE = 300;
+                     ORDER_STEPS = 1500000, STEPS_OF_NODE = 300;
 
 const char *const proof_name[] = {
     [PROOF_UNCHECKED] = "unchecked",

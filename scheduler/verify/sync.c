@@ -39,10 +39,12 @@ static void join_program(struct verify *v, int qi, const uint32_t *heard, uint32
     }
 }
 
-/* What a push says: all before it in its queue, and behind the queue what that sync completes. */
+/* What a push says, of the queues so far: all before it in its queue, and behind the queue what
+ * that sync completes. */
 static void said_by(struct verify *v, int qi, int sync, uint32_t *clock) {
     int behind = race_behind(v, qi, sync);
-    memcpy(clock, v->queue[qi]->clock, sizeof v->queue[qi]->clock);
+    join_program(v, qi, NULL, NULL); /* its queues are met */
+    memcpy(clock, v->queue[qi]->clock, (size_t)v->nqueues * sizeof *clock);
     join_program(v, qi, NULL, clock);
     if (behind >= 0) race_join(v, clock, v->queue[behind]->clock);
 }
@@ -110,13 +112,14 @@ static bool keeps_up(const struct verify *v, const struct token_channel *c) {
  * say is known. */
 static void pop_token(struct verify *v, int qi, struct token_channel *c) {
     const struct sync *y = &v->m->sync[c->sync];
+    const struct token *first = &c->token[c->first];
     uint32_t known[MAX_QUEUES];
-    memcpy(known, c->token[c->first].clock, sizeof known);
+    memcpy(known, first->clock, (size_t)first->n * sizeof *known);
+    memset(known + first->n, 0, (size_t)(v->nqueues - first->n) * sizeof *known);
     if (!one_bit(y->from) || !one_bit(y->to))
         for (int t = 1; t < c->n; t++)
-            for (int k = 0; k < v->nqueues; k++)
-                if (c->token[c->first + t].clock[k] < known[k])
-                    known[k] = c->token[c->first + t].clock[k];
+            for (int k = 0; k < first->n; k++)
+                if (first[t].clock[k] < known[k]) known[k] = first[t].clock[k];
     race_join(v, v->queue[qi]->clock, known);
     free(c->token[c->first].clock);
     c->first++;
@@ -156,9 +159,12 @@ static void push_token(struct verify *v, int qi, struct token_channel *c) {
         return;
     }
     token_room(c);
-    uint32_t *clock = memory_bytes(sizeof v->queue[qi]->clock);
-    said_by(v, qi, c->sync, clock);
-    c->token[c->first + c->n++].clock = clock;
+    uint32_t said[MAX_QUEUES];
+    said_by(v, qi, c->sync, said);
+    size_t bytes = (size_t)v->nqueues * sizeof *said;
+    struct token t = {.clock = memory_bytes(bytes), .n = v->nqueues};
+    memcpy(t.clock, said, bytes);
+    c->token[c->first + c->n++] = t;
     c->pushes++;
 }
 

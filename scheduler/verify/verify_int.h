@@ -105,7 +105,7 @@ struct queue_instance {
 struct epoch { uint32_t clock; int16_t queue; uint16_t generation; };   /* clock 0: none */
 struct granule { struct epoch write, read[4]; uint32_t crowd; };    /* crowd: 1 + barriers passed when more read it than fit */
 
-struct token { uint32_t *clock; };
+struct token { uint32_t *clock; int n; };          /* of the queues that there were: n */
 struct group {                         /* of one queue: what the last groups that it closed say, by number */
     int queue;                         /* instance */
     int64_t n, waited;                 /* closed so far; known to be complete by some pop */

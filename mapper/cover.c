@@ -233,12 +233,14 @@ bool covering_decide(struct covering *c) {
 
 /* ---- rewrites ---- */
 
-double best_price(struct covering *c, const struct program *p, int stmt, bool *needle) {
+double best_price(struct covering *c, const struct program *p, int stmt, bool *needle,
+                  bool *device) {
     covering_reserve(c, p->nstmts);
     struct estimate *of = estimate_open(p, stmt);
     struct options all = estimate_options(c, of, p);
     double best = all.n > 0 ? all.at[0].cost : INFINITY;
     *needle = all.n > 0 && !all.at[0].fallback;
+    *device = all.n > 0 && option_on_device(c->machine, &all.at[0]);
     estimate_close(of);
     return best;
 }

@@ -389,7 +389,9 @@ int plan_next(struct covering *);
 /* Its options with `total`, what they and the best of all that follows cost; the best first. */
 struct options plan_options(struct covering *, int stmt);
 void plan_drop(struct covering *); /* statements have moved */
-double best_price(struct covering *, const struct program *, int stmt, bool *needle);
+/* Of the statement's cheapest option; is that an instruction, and one of a device? */
+double best_price(struct covering *, const struct program *, int stmt, bool *needle, bool *device);
+bool option_on_device(const struct machine *, const struct option *);
 void covering_reserve(struct covering *, int n);
 /* Appends to the cover's mappings, which keep the arrays of `m`; returns the index. */
 int covering_add(struct covering *, const struct mapping *m, const struct program *view);

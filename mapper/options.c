@@ -231,7 +231,7 @@ static int by_price(const void *a, const void *b) {
     return mapping_compare(&x->map, &y->map);
 }
 
-static bool on_device(const struct machine *m, const struct option *o) {
+bool option_on_device(const struct machine *m, const struct option *o) {
     int queue = o->fallback ? -1 : m->instr[o->map.instr].queue;
     return queue >= 0 && !machine_queue_is_host(m, queue);
 }
@@ -242,9 +242,9 @@ static bool on_device(const struct machine *m, const struct option *o) {
 static void prefer_device(const struct machine *m, struct options *o) {
     bool both = false;
     int kept = 0;
-    for (int i = 0; i < o->n; i++) both |= on_device(m, &o->at[i]) && o->at[i].multiplies;
+    for (int i = 0; i < o->n; i++) both |= option_on_device(m, &o->at[i]) && o->at[i].multiplies;
     for (int i = 0; i < o->n; i++)
-        if (on_device(m, &o->at[i]) && (o->at[i].multiplies || !both)) o->at[kept++] = o->at[i];
+        if (option_on_device(m, &o->at[i]) && (o->at[i].multiplies || !both)) o->at[kept++] = o->at[i];
     if (kept > 0) o->n = kept;
 }
 

@@ -30,24 +30,27 @@ struct part_price {
     double cycles;
     bool needles;  /* instructions execute all of it */
     bool products; /* or at least its sums of products, but for corrections beside them */
+    bool device;   /* these are executed by a device */
 };
 
 /* What statements from .. to - 1 cost as part of program q. */
 static struct part_price part_price(struct covering *c, struct program *q, int from, int to) {
     struct program *own = c->cover->program;
     struct part_price sum = {.needles = true};
-    double all = 0, mapped = 0;
+    double all = 0, mapped = 0, away = 0;
     c->cover->program = q;
     covering_changed(c);
     for (int s = from; s < to; s++) {
-        bool needle;
-        sum.cycles += best_price(c, q, s, &needle);
+        bool needle, device;
+        sum.cycles += best_price(c, q, s, &needle, &device);
         sum.needles &= needle;
         double macs = stmt_is_mac(q, &q->stmt[s]) ? (double)stmt_points(q, &q->stmt[s]) : 0;
         all += macs;
         mapped += needle ? macs : 0;
+        away += device ? macs : 0;
     }
     sum.products = mapped >= 0.99 * all;
+    sum.device = away >= 0.99 * all;
     c->cover->program = own;
     covering_changed(c);
     return sum;
@@ -133,28 +136,33 @@ const char *derivation_text(struct arena *a, const struct derivation *d) {
     return text;
 }
 
-/* The ways that are proved and clearly cheaper, the cheapest first. */
-static int good_ways(struct covering *c, const struct derivations *all, double without,
-                     struct way *way) {
-    int n = 0;
-    for (int i = 0; i < all->n; i++) {
-        const struct derivation *d = &all->at[i];
-        struct part_price price = part_price(c, d->program, d->from, d->to);
-        if (isinf(without) && !price.products) continue;
-        if (n < MAX_WAYS && price.cycles < margin * without)
-            way[n++] = (struct way){d, price.cycles};
-    }
-    qsort(way, (size_t)n, sizeof *way, by_way);
-    int kept = 0;
-    for (int i = 0; i < n; i++)
-        if (derivation_prove(way[i].d, c->cover->program, NULL)) way[kept++] = way[i];
-    return kept;
-}
-
 static bool has_device(const struct machine *m) {
     for (int i = 0; i < m->ninstrs && m->nfallbacks > 0; i++)
         if (m->instr[i].queue >= 0 && !machine_queue_is_host(m, m->instr[i].queue)) return true;
     return false;
+}
+
+/* The ways that are proved and clearly cheaper, the cheapest first. Where some lead a device's
+ * instructions to the products, only they: who names a device wants them done there. */
+static int good_ways(struct covering *c, const struct derivations *all, double without,
+                     struct way *way) {
+    struct way *good = arena_array(&c->scratch, (size_t)all->n + 1, sizeof *good);
+    int n = 0, kept = 0;
+    bool devices = false;
+    for (int i = 0; i < all->n; i++) {
+        const struct derivation *d = &all->at[i];
+        struct part_price price = part_price(c, d->program, d->from, d->to);
+        if (isinf(without) && !price.products) continue;
+        if (price.cycles >= margin * without) continue;
+        bool device = price.device && has_device(c->machine);
+        if (device && !devices) n = 0;
+        devices |= device;
+        if (device == devices) good[n++] = (struct way){d, price.cycles};
+    }
+    if (n > 1) qsort(good, (size_t)n, sizeof *good, by_way);
+    for (int i = 0; i < n && kept < MAX_WAYS; i++)
+        if (derivation_prove(good[i].d, c->cover->program, NULL)) way[kept++] = good[i];
+    return kept;
 }
 
 /* Of the statement as it stands. Who names a device wants sums of products done there: as long as

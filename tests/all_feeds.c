@@ -57,7 +57,7 @@ static void *open_turns(uint64_t seed) {
 }
 
 static const struct approach turning = {"turning",    "copies in turns", open_turns, free,
-                                        choose_turns, plan_stay,         NULL};
+                                        choose_turns, plan_stay,         NULL, false};
 
 static int copies_inside(const struct node *at, int n, bool inside) {
     int found = 0;

@@ -220,7 +220,7 @@ static int choose_one(void *s, const struct question *q) {
 }
 
 static const struct approach alone = {"alone",    "one context", plan_open, free,
-                                      choose_one, plan_stay,     NULL};
+                                      choose_one, plan_stay,     NULL, false};
 
 static double cycles(const struct schedule *s, int64_t steps) {
     struct sim_options options = {.no_values = true, .steps = steps};

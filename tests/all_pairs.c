@@ -107,7 +107,7 @@ static void grow(void *s, const struct space *space, int *at) {
 }
 
 static const struct approach paired = {
-    "paired", "pairs, else the least cost", plan_open, free, choose_pair, grow, NULL};
+    "paired", "pairs, else the least cost", plan_open, free, choose_pair, grow, NULL, false};
 
 struct pair_case {
     const char *machine, *host, *text, *temporary;

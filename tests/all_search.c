@@ -65,7 +65,7 @@ static void brute_move(void *state, const struct space *sp, int *at) {
 }
 
 static const struct approach brute_force = {"brute",      "every tile", brute_open, brute_close,
-                                            brute_choose, brute_move,   NULL};
+                                            brute_choose, brute_move,   NULL, false};
 
 static void run_brute(const struct plan_case *k, const struct binding *size, int n,
                       struct brute *b) {
@@ -138,7 +138,7 @@ static void cut_move(void *state, const struct space *sp, int *at) {
 }
 
 static const struct approach cut_reductions = {
-    "cut", "reductions outside", brute_open, brute_close, cut_choose, cut_move, NULL};
+    "cut", "reductions outside", brute_open, brute_close, cut_choose, cut_move, NULL, false};
 
 /* Loads of the result inside a loop over the reduction. */
 static int returns(const struct schedule *s, const struct node *node, int n, bool inside) {
@@ -230,7 +230,7 @@ static void asked_move(void *state, const struct space *sp, int *at) {
 }
 
 static const struct approach watching = {"watching",   "what is asked", brute_open, brute_close,
-                                         asked_choose, asked_move,      NULL};
+                                         asked_choose, asked_move,      NULL, false};
 
 static void every_choice_is_asked(void **state) {
     (void)state;

@@ -22,9 +22,9 @@ static inline int keeping_pinned(void *s, const struct question *q) {
 }
 
 static const struct approach plan_rings = {
-    "rings", "rings where possible", plan_open, free, keeping_rings, plan_move, NULL};
+    "rings", "rings where possible", plan_open, free, keeping_rings, plan_move, NULL, false};
 static const struct approach plan_pinned = {
-    "pinned", "pinned ranges where possible", plan_open, free, keeping_pinned, plan_move, NULL};
+    "pinned", "pinned ranges where possible", plan_open, free, keeping_pinned, plan_move, NULL, false};
 
 static inline bool keeping_uses(const struct sx *x, enum sx_op op) {
     if (!x || x->op == SX_CONST || x->op == SX_VAR) return false;

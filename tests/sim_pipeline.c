@@ -92,7 +92,7 @@ static int cut_most(void *s, const struct question *q) {
 }
 
 static const struct approach plan_cut = {
-    "cut", "fills in many parts", plan_open, free, cut_most, plan_stay, NULL};
+    "cut", "fills in many parts", plan_open, free, cut_most, plan_stay, NULL, false};
 
 /* A store whose time depends on what it is given. */
 static void stores_are_priced_by_their_size(void **state) {

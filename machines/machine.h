@@ -310,6 +310,13 @@ bool memory_pool(const struct machine *, int memory, int *unit, int64_t *bytes);
 /* Bytes of the pool for each instance of the memory; `shared` ([nunits] or NULL): units of a chosen number that are all used, not just one. */
 int64_t pool_share(const struct machine *, int memory, const bool *shared);
 
+/* Cycles at these sizes (NULL: of parameters as `bound` has them), from what the file says; without a word latency and interval are 1,
+ * overhead is 0. */
+void instr_times(const struct machine *, const struct instr *, const struct program *bound, const int64_t *size, double *latency,
+                 double *interval, double *overhead);
+double configure_cycles(const struct machine *, int configure);   /* that its queue is busy */
+int64_t operand_align(const struct machine *, const struct operand *, int memory, const struct program *bound); /* bytes */
+
 /* The semantics with its sizes bound, e.g. M = 16. `size` has one value for each of instr.ranged. Cached results are the caller's
  * business. NULL after reporting. */
 struct program *instr_bind(const struct machine *, const struct instr *, const int64_t *size, struct diags *);

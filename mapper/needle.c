@@ -264,36 +264,6 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
 
 /* ---- cost of one issue ---- */
 
-struct size_names {
-    const struct machine *machine;
-    const struct needle *needle;
-    const int64_t *size;
-};
-
-static bool name_value(void *user, const char *name, const char *field, double *out) {
-    const struct size_names *u = user;
-    const struct instr *x = &u->machine->instr[u->needle->instr];
-    const struct program *p = u->needle->program;
-    if (field) return false;
-    int param = kernel_param_index(x->semantics, name);
-    int ranged = param < 0 ? -1 : ranged_of_param(x, param);
-    if (ranged >= 0) {
-        *out = (double)u->size[ranged];
-        return true;
-    }
-    for (int k = 0; k < p->nparams; k++)
-        if (!strcmp(p->param[k].name, name)) {
-            *out = (double)p->param[k].value;
-            return true;
-        }
-    for (int k = 0; k < u->machine->nparams; k++)
-        if (!strcmp(u->machine->param[k].name, name)) {
-            *out = (double)u->machine->param[k].value;
-            return true;
-        }
-    return false;
-}
-
 static double operand_bytes(const struct needle *n, const int64_t *size, int o) {
     double elements = 1;
     for (int a = 0; a < n->naxes; a++) {
@@ -309,11 +279,8 @@ static double operand_bytes(const struct needle *n, const int64_t *size, int o) 
  * iterations. */
 double needle_issue_cost(const struct machine *m, const struct needle *n, const int64_t *size) {
     const struct instr *x = &m->instr[n->instr];
-    struct size_names names = {m, n, size};
-    struct mexpr_env env = {.name = name_value, .user = &names};
-    double interval = 1, overhead = 0;
-    if (!mexpr_eval(x->interval, &env, &interval, NULL)) interval = 1;
-    if (!mexpr_eval(x->overhead, &env, &overhead, NULL)) overhead = 0;
+    double interval, overhead;
+    instr_times(m, x, n->program, size, NULL, &interval, &overhead);
     if (x->nloops > 0) overhead /= 16;
     if (x->bus >= 0 && m->bus[x->bus].rate > 0 && !n->refused) {
         double written = operand_bytes(n, size, n->dst), read = 0;

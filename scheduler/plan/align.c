@@ -12,7 +12,7 @@ static bool same_text(const char *a, const char *b) {
 
 static void align_operand(struct work *w, const struct moves *moves, const struct task *t,
                           struct opnd *o) {
-    o->align = graph_align(w->m, o->decl, o->memory, t->needle->bound);
+    o->align = operand_align(w->m, o->decl, o->memory, t->needle->bound);
     for (int k = 0; k < moves->n; k++) {
         const struct move *mv = &moves->at[k];
         for (int side = 0; side < 2; side++) {
@@ -22,7 +22,7 @@ static void align_operand(struct work *w, const struct moves *moves, const struc
             for (int i = 0; i < x->nmemories; i++)
                 if (x->memory[i] == o->memory)
                     o->align = least_multiple(o->align,
-                                              graph_align(w->m, x, o->memory, mv->needle->bound));
+                                              operand_align(w->m, x, o->memory, mv->needle->bound));
         }
     }
 }

@@ -4,7 +4,7 @@
 #include "scheduler/plan/copies.h"
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/moves.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"

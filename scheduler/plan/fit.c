@@ -3,7 +3,7 @@
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <assert.h>
@@ -158,7 +158,7 @@ static bool match_axis(struct match *t, int k) {
 static bool aligned(struct work *w, const struct move *mv, const struct fit *f, bool from,
                     int memory) {
     const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
-    int64_t align = graph_align(w->m, o, memory, mv->needle->bound);
+    int64_t align = operand_align(w->m, o, memory, mv->needle->bound);
     for (int i = 0; i < f->box.n; i++) {
         bool named = false;
         for (int k = 0; k < mv->naxes; k++)

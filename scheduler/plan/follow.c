@@ -5,7 +5,7 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/price_int.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"

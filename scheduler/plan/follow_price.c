@@ -2,7 +2,7 @@
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/copies.h"
 #include "scheduler/plan/footprint.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"
 #include "scheduler/plan/task.h"

@@ -3,7 +3,7 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/recur.h"

@@ -1,7 +1,7 @@
 /* The machine as a graph: queues joined by syncs, memories by capacity. */
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/needs.h"
 #include <string.h>
 
@@ -50,56 +50,6 @@ bool graph_holds(const struct machine *m, int memory, enum type t) {
     return !types || (types >> t & 1);
 }
 
-struct names {
-    const struct machine *m;
-    const struct program *bound;
-    const struct instr *in;
-    const int64_t *size;
-};
-
-static bool look_up(void *user, const char *name, const char *field, double *out) {
-    const struct names *n = user;
-    if (field) return false;
-    for (int i = 0; n->size && i < n->in->nranged; i++)
-        if (!strcmp(n->bound->param[n->in->ranged[i]].name, name)) {
-            *out = (double)n->size[i];
-            return true;
-        }
-    for (int i = 0; i < n->bound->nparams; i++)
-        if (!strcmp(n->bound->param[i].name, name)) {
-            *out = (double)n->bound->param[i].value;
-            return true;
-        }
-    for (int i = 0; i < n->m->nparams; i++)
-        if (!strcmp(n->m->param[i].name, name)) {
-            *out = (double)n->m->param[i].value;
-            return true;
-        }
-    return false;
-}
-
-static double number(struct mexpr_env *env, const struct mexpr *e, double otherwise) {
-    double v;
-    return e && mexpr_eval(e, env, &v, NULL) ? v : otherwise;
-}
-
-void instr_times(const struct machine *m, const struct instr *in, const struct program *bound,
-                 const int64_t *size, double *latency, double *interval, double *overhead) {
-    struct names names = {m, bound, in, size};
-    struct mexpr_env env = {.name = look_up, .user = &names};
-    if (latency) *latency = number(&env, in->latency, 1);
-    if (interval) *interval = number(&env, in->interval, 1);
-    if (overhead) *overhead = number(&env, in->overhead, 0);
-}
-
-double configure_cycles(const struct machine *m, int configure) {
-    static const struct program none;
-    const struct configure *c = &m->configure[configure];
-    struct names names = {m, &none, NULL, NULL};
-    struct mexpr_env env = {.name = look_up, .user = &names};
-    return number(&env, c->overhead, 0) + number(&env, c->interval, 1);
-}
-
 int64_t least_multiple(int64_t a, int64_t b) {
     if (a < 1 || b < 1) return a < 1 ? (b < 1 ? 1 : b) : a;
     int64_t x = a, y = b;
@@ -108,14 +58,4 @@ int64_t least_multiple(int64_t a, int64_t b) {
         x = y, y = rest;
     }
     return a / x * b;
-}
-
-int64_t graph_align(const struct machine *m, const struct operand *o, int memory,
-                    const struct program *bound) {
-    struct names names = {m, bound, NULL, NULL};
-    struct mexpr_env env = {.name = look_up, .user = &names};
-    double v;
-    if (o->align && mexpr_eval(o->align, &env, &v, NULL) && v >= 1) return (int64_t)v;
-    int64_t align = m->memory[memory].align;
-    return align > 0 ? align : 1;
 }

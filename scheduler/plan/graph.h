@@ -27,8 +27,6 @@ bool graph_apart(const struct machine *, int queue);
 bool graph_is_static(const struct machine *, int memory);   /* addresses must be constants */
 bool graph_holds(const struct machine *, int memory, enum type);
 int64_t least_multiple(int64_t a, int64_t b); /* less than 1 counts as 1 */
-int64_t graph_align(const struct machine *, const struct operand *, int memory,
-                    const struct program *bound);
 int graph_distance(const struct machine *, int from, int to,
                    int *next); /* hops over edges; next: queue after `from` */
 

@@ -1,7 +1,7 @@
 /* Instructions of several statements. While the scheduler works, the last of the statements stands
  * for all (stmts_join) and the others are out of the order; in the end each is what it was, with
  * the homes that were found for what it reads and writes. */
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"

@@ -5,7 +5,7 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/moves.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"

@@ -3,13 +3,10 @@
 #define ISAMAP_SCHEDULER_PLAN_LIMITS_H
 
 enum {
-    MAX_NEEDLE = 12,
-    MAX_DIGITS = 16,
     MAX_COORDS = 34,
     MAX_OPERANDS = 8,
     MAX_CHAIN = 16,
     MAX_LOOPS = 48,
-    MAX_SIZES = 16,
     MAX_MEMORIES = 64,
     MAX_QUEUES = 64,
     MAX_BUSES = 32,

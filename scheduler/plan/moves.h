@@ -2,37 +2,12 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_MOVES_H
 #define ISAMAP_SCHEDULER_PLAN_MOVES_H
 
+#include "machines/move.h"
 #include "ir/program.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/val.h"
 
-struct needle;
 struct work;
-
-struct side {
-    enum { STRIDE_CONST, STRIDE_DENSE, STRIDE_FREE } kind;
-    int64_t value;
-    int name;
-};
-
-struct move_axis {
-    int64_t fixed;           /* 0: ranged */
-    int size, before, after; /* indices into instr.ranged; -1 */
-    int part;                /* of a fixed axis: how much is data, with padding after it; -1: all */
-    int64_t lo, hi, step, max_before, max_after;
-    struct side from, to;
-    int x; /* of the needle */
-};
-
-struct move {
-    int instr;
-    struct needle *needle;
-    struct move_axis axis[MAX_NEEDLE]; /* innermost on the destination first */
-    int naxes, from_operand, to_operand;
-    uint64_t from_fragment, to_fragment; /* as in struct form */
-    const char *from_swizzle, *to_swizzle;
-    enum type type;
-};
 
 struct box_dim { /* innermost first */
     struct val extent, before,

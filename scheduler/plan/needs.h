@@ -29,7 +29,6 @@ int remain_first(const struct machine *, int again); /* the instruction that lea
 int remain_again(const struct machine *, int first, int *operand);
 /* remain.c: cycles that a plan spares where the operand is taken from the unit. */
 double remain_saving(const struct work *, const struct task *, const struct plan *, double issues);
-double configure_cycles(const struct machine *, int configure); /* that its queue is busy */
 
 /* banks.c: addresses of the core's holds, of so many bytes each, where rules keep operands in different banks; -1
  * for those that may stand anywhere. False: no room. */

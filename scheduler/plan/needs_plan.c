@@ -1,6 +1,6 @@
 /* States of a memory's words whose change costs the memory its content: while a result stands
  * there, each word must keep its value, so tiles are equal where a word is used again. */
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"

@@ -4,7 +4,7 @@
 #include "scheduler/plan/hardware.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price.h"

@@ -9,7 +9,7 @@
 #include "scheduler/plan/keep.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"

@@ -3,7 +3,7 @@
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/moves.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/recur.h"

@@ -2,7 +2,7 @@
  * (emit/remain.c places them). */
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/limits.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/task.h"

@@ -1,5 +1,5 @@
 /* The space of a nest: balanced extents of its axes (SCHEDULING §2), and the loops of a point. */
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"

@@ -7,7 +7,7 @@
 #include "mapper/mapper.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/limits.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 
 struct finish;
 struct work;

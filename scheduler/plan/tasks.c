@@ -5,7 +5,7 @@
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/limits.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/recur.h"
@@ -485,6 +485,18 @@ static bool fix_dense(const struct work *w, const struct task *t, const struct m
     return any;
 }
 
+/* Of a table that tells the addresses of issues: bytes of an entry, cycles to load it. */
+static void learn_entries(const struct machine *m, struct needle *n) {
+    const struct hwloop *l = instr_table(n->in);
+    if (!l) return;
+    n->entry_bytes = table_entry_bytes(m, l);
+    for (int i = 0; i < m->ninstrs; i++)
+        for (int k = 0; m->instr[i].is_move && k < m->instr[i].nto; k++)
+            if (m->instr[i].to[k] == l->table && m->instr[i].bus >= 0 &&
+                m->bus[m->instr[i].bus].rate > 0)
+                n->entry_cycles = (double)n->entry_bytes / m->bus[m->instr[i].bus].rate;
+}
+
 static const char *task_make(struct work *w, int task, const struct mapping *map) {
     struct task *t = &w->task[task];
     int first = remain_first(w->m, map->instr); /* the other one comes in where loops allow it */
@@ -515,6 +527,7 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     if (!why) why = fuse(w, task);
     if (why) return why;
     t = &w->task[task];
+    learn_entries(w->m, t->needle);
     t->needle->again = remain_again(w->m, t->needle->instr, &t->needle->remaining);
     find_reductions(w, t);
     return NULL;

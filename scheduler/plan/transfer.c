@@ -2,7 +2,7 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/moves.h"
-#include "scheduler/plan/needle.h"
+#include "machines/needle.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/transfer.h"
@@ -192,7 +192,7 @@ static bool tiles_aligned(const struct work *w, const struct opnd *o, int buffer
     const struct buffer *b = &w->p->buffer[buffer];
     const struct move *mv = f->move;
     const struct operand *at = &mv->needle->in->operand[write ? mv->to_operand : mv->from_operand];
-    int64_t align = graph_align(w->m, at, w->home[buffer].memory, mv->needle->bound);
+    int64_t align = operand_align(w->m, at, w->home[buffer].memory, mv->needle->bound);
     for (int k = o->geom.ninner; k < o->geom.n; k++) {
         struct coord c = o->geom.at[k];
         int64_t stride;
@@ -319,7 +319,7 @@ static bool steps_aligned(const struct work *w, const struct task *t, const stru
                           const struct access *acc) {
     const struct home *h = &w->home[acc->buffer];
     int64_t size = (int64_t)type_size(o->decl->type);
-    int64_t align = graph_align(w->m, o->decl, w->m->home, t->needle->bound);
+    int64_t align = operand_align(w->m, o->decl, w->m->home, t->needle->bound);
     for (int k = 0; k < o->geom.n; k++) {
         struct coord c = o->geom.at[k];
         int64_t stride;

@@ -1,126 +1,12 @@
-/* Needles: which sizes an instruction's axes have, and how each axis walks through each operand. */
-#include "scheduler/plan/limits.h"
-#include "scheduler/plan/needle.h"
-#include "scheduler/schedule/schedule.h"
+/* How each axis of an instruction walks through each operand: the digits of the layouts' offsets.
+ */
+#include "machines/layout.h"
+#include "machines/needle.h"
 #include <string.h>
 
-enum { UNBOUNDED_SAMPLE = 64 };
-
-struct needle *needle_make(struct arena *arena, const struct machine *m, int instr,
-                           struct diags *diags) {
-    static const int64_t none[MAX_SIZES];
-    return needle_fixed(arena, m, instr, none, diags);
-}
-
-static void learn_entries(const struct machine *m, struct needle *n) {
-    const struct hwloop *l = instr_table(n->in);
-    if (!l) return;
-    n->entry_bytes = table_entry_bytes(m, l);
-    for (int i = 0; i < m->ninstrs; i++)
-        for (int k = 0; m->instr[i].is_move && k < m->instr[i].nto; k++)
-            if (m->instr[i].to[k] == l->table && m->instr[i].bus >= 0 &&
-                m->bus[m->instr[i].bus].rate > 0)
-                n->entry_cycles = (double)n->entry_bytes / m->bus[m->instr[i].bus].rate;
-}
-
-struct needle *needle_fixed(struct arena *arena, const struct machine *m, int instr,
-                            const int64_t *fixed, struct diags *diags) {
-    const struct instr *in = &m->instr[instr];
-    int64_t lo[MAX_SIZES], hi[MAX_SIZES], step[MAX_SIZES], size[MAX_SIZES];
-    if (in->nranged > MAX_SIZES) return NULL;
-    for (int i = 0; i < in->nranged; i++) {
-        if (!instr_size_range(m, in, i, &lo[i], &hi[i], &step[i])) return NULL;
-        if (step[i] < 1) step[i] = 1;
-        size[i] = hi[i] < 0 ? (lo[i] > UNBOUNDED_SAMPLE ? lo[i] : UNBOUNDED_SAMPLE) : hi[i];
-        if (hi[i] > 1 << 20) size[i] = 1 << 20;
-        if (hi[i] < 0) hi[i] = INT64_C(1) << 31;
-        if (fixed[i]) size[i] = fixed[i];
-    }
-    struct needle *n = arena_alloc(arena, sizeof *n);
-    n->in = in;
-    n->instr = instr;
-    n->again = n->remaining = -1;
-    learn_entries(m, n);
-    n->bound = instr_bind(m, in, size, diags);
-    if (!n->bound) return NULL;
-    n->nx = n->bound->naxes;
-    if (n->nx > MAX_NEEDLE || n->bound->nstmts < 1) {
-        program_free(n->bound);
-        return NULL;
-    }
-    for (int i = 0; i < in->nranged; i++) n->size[i] = size[i];
-    for (int x = 0; x < n->nx; x++) {
-        n->ranged[x] = -1;
-        n->lo[x] = n->hi[x] = n->step[x] = n->bound->axis[x].extent;
-        for (int i = 0; i < in->nranged; i++)
-            if (in->ranged[i] == n->bound->axis[x].param && !fixed[i]) {
-                n->ranged[x] = i;
-                n->lo[x] = lo[i];
-                n->hi[x] = hi[i];
-                n->step[x] = step[i];
-            }
-    }
-    return n;
-}
-
-int64_t needle_unit(const struct needle *n, int x) {
-    return n->ranged[x] < 0 || n->whole[x] ? n->hi[x] : n->step[x];
-}
-
-static bool at_origin(const struct program *p, const struct access *a) {
-    for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
-        if (access_coef(p, a, d, p->naxes)) return false;
-    return true;
-}
-
-static const struct access *kernel_access(const struct needle *n, int operand) {
-    int b = n->in->operand[operand].kernel_buffer;
-    for (int s = 0; s < n->bound->nstmts; s++) {
-        const struct stmt *st = &n->bound->stmt[s];
-        const struct access *found = NULL;
-        if (st->dst.buffer == b) return &st->dst;
-        for (int r = 0; r < st->nreads; r++)
-            if (st->read[r].buffer == b && (!found || at_origin(n->bound, &st->read[r])))
-                found = &st->read[r];
-        if (found) return found;
-    }
-    return NULL;
-}
-
-bool needle_dense(const struct needle *n, int x) {
-    for (int i = 0; i < n->in->noperands; i++) {
-        const struct operand *o = &n->in->operand[i];
-        const struct access *a = o->nlayouts == 1 && !o->layout[0].map && !o->layout[0].stride
-                                     ? kernel_access(n, i)
-                                     : NULL;
-        for (int d = 1; a && d < n->bound->buffer[a->buffer].ndims; d++)
-            if (access_coef(n->bound, a, d, x)) return true;
-    }
-    return false;
-}
-
-bool needle_reads_beside(const struct needle *n, int operand) {
-    const struct access *a = kernel_access(n, operand);
-    for (int r = 0; r < n->bound->stmt[0].nreads && n->bound->nstmts == 1; r++) {
-        const struct access *x = &n->bound->stmt[0].read[r];
-        for (int d = 0; a && x->buffer == a->buffer && d < n->bound->buffer[a->buffer].ndims; d++)
-            if (access_coef(n->bound, x, d, n->bound->naxes) !=
-                access_coef(n->bound, a, d, n->bound->naxes))
-                return true;
-    }
-    return false;
-}
-
-struct strides {
-    int64_t stride[MAX_DIMS];
-    int name[MAX_DIMS];
-    int n;
-};
-
-/* The strides of a layout's places: given, named (the schedule's choice) or dense. */
-static bool place_strides(const struct machine *m, const struct needle *nd, int operand, int layout,
-                          const struct program *bound, struct strides *out) {
-    const struct operand *o = &nd->in->operand[operand];
+bool operand_strides(const struct machine *m, const struct instr *in, int operand, int layout,
+                     const struct program *bound, struct strides *out) {
+    const struct operand *o = &in->operand[operand];
     const struct operand_layout *l = &o->layout[layout];
     const struct buffer *b = &bound->buffer[o->kernel_buffer];
     int64_t extent[MAX_DIMS];
@@ -144,10 +30,10 @@ static bool place_strides(const struct machine *m, const struct needle *nd, int 
         const struct mexpr *e = l->stride[d];
         double v;
         if (e->kind == MEXPR_NAME)
-            for (int s = 0; s < nd->in->nstride_names; s++)
-                if (!strcmp(nd->in->stride_name[s], e->name)) out->name[d] = s;
+            for (int s = 0; s < in->nstride_names; s++)
+                if (!strcmp(in->stride_name[s], e->name)) out->name[d] = s;
         if (out->name[d] >= 0) continue;
-        struct instr probe = *nd->in;
+        struct instr probe = *in;
         probe.latency = (struct mexpr *)e;
         v = -1;
         instr_times(m, &probe, bound, NULL, &v, NULL, NULL);
@@ -160,7 +46,7 @@ static bool place_strides(const struct machine *m, const struct needle *nd, int 
 bool fragment_strides(const struct machine *m, const struct needle *nd, int operand,
                       const struct program *bound, int64_t *out) {
     struct strides st;
-    if (!place_strides(m, nd, operand, 0, bound, &st)) return false;
+    if (!operand_strides(m, nd->in, operand, 0, bound, &st)) return false;
     for (int i = 0; i < st.n; i++) {
         if (st.name[i] >= 0) return false;
         out[i] = st.stride[i];
@@ -313,12 +199,12 @@ static bool fragment_form(const struct needle *nd, const struct access *a, const
  * depend on sizes, or other instances. */
 bool needle_form(const struct machine *m, const struct needle *nd, int operand, int layout,
                  struct form *f) {
-    const struct access *a = kernel_access(nd, operand);
+    const struct access *a = needle_access(nd, operand);
     const struct operand *o = &nd->in->operand[operand];
     struct strides st;
     memset(f, 0, sizeof *f);
     f->layout = layout;
-    if (!a || !place_strides(m, nd, operand, layout, nd->bound, &st)) return false;
+    if (!a || !operand_strides(m, nd->in, operand, layout, nd->bound, &st)) return false;
     const struct layout *map = o->layout[layout].map;
     f->swizzle = o->layout[layout].swizzle;
     f->fragment = form_fragment(o, map, &nd->bound->buffer[o->kernel_buffer], st.stride);
@@ -358,16 +244,4 @@ bool needle_form(const struct machine *m, const struct needle *nd, int operand, 
         if (!split_digits(f, x, offset, extent)) return false;
     }
     return o->layout[layout].stride || !(map ? places_depend(nd, a, map) : outer_depends(nd, f));
-}
-
-int64_t needle_leaf(const struct needle *nd, int x, int64_t tile) {
-    if (nd->ranged[x] < 0 || nd->whole[x]) return nd->hi[x];
-    int64_t hi = nd->hi[x], step = nd->step[x];
-    if (tile <= hi) return (tile + step - 1) / step * step;
-    int64_t parts = (tile + hi - 1) / hi, leaf = (tile + parts - 1) / parts;
-    return (leaf + step - 1) / step * step;
-}
-
-bool needle_reduces(const struct needle *nd, int x) {
-    return !access_varies(nd->bound, &nd->bound->stmt[nd->bound->nstmts - 1].dst, x);
 }

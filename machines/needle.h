@@ -1,10 +1,15 @@
-/* Instructions as the planner sees them: axes with ranges and steps, and how each operand's elements follow from them. */
-#ifndef ISAMAP_SCHEDULER_PLAN_NEEDLE_H
-#define ISAMAP_SCHEDULER_PLAN_NEEDLE_H
+/* The digest of an instruction or a move: its axes with their ranges and steps, and how each operand's elements
+ * follow from them. */
+#ifndef ISAMAP_MACHINES_NEEDLE_H
+#define ISAMAP_MACHINES_NEEDLE_H
 
 #include "ir/program.h"
 #include "machines/machine.h"
-#include "scheduler/plan/limits.h"
+
+struct arena;
+struct diags;
+
+enum { MAX_NEEDLE = 12, MAX_DIGITS = 16, MAX_SIZES = 16 };
 
 struct needle {
     const struct instr *in;
@@ -15,6 +20,7 @@ struct needle {
                              */
     int64_t lo[MAX_NEEDLE], hi[MAX_NEEDLE], step[MAX_NEEDLE];
     int64_t size[MAX_SIZES]; /* of those that no axis chooses */
+    /* Filled in by the planner: */
     int again, remaining; /* the instruction that takes an operand which this one left in the unit,
                              and that operand; -1 */
     bool whole[MAX_NEEDLE]; /* blocked in a local memory: needles start at multiples of hi */
@@ -47,6 +53,8 @@ struct needle *needle_make(struct arena *, const struct machine *, int instr, st
 /* The same with some of the sizes chosen for good (0: not). NULL: not legal. */
 struct needle *needle_fixed(struct arena *, const struct machine *, int instr, const int64_t *fixed,
                             struct diags *);
+/* Of the operand, the one at the origin where it is read at several places; NULL: none. */
+const struct access *needle_access(const struct needle *, int operand);
 bool needle_dense(const struct needle *, int x); /* distances in some operand change with the size of the axis */
 bool needle_reads_beside(const struct needle *, int operand); /* at constant distances too */
 bool needle_reduces(const struct needle *, int x);
@@ -54,12 +62,19 @@ int64_t needle_leaf(const struct needle *, int x, int64_t tile); /* extent of th
 int64_t needle_unit(const struct needle *, int x); /* what tiles of the axis are multiples of */
 uint64_t form_fragment(const struct operand *, const struct layout *,
                        const struct buffer *, const int64_t *stride);
+/* The strides of a layout's places, with sizes as in `bound`: given, named (name >= 0: the schedule's choice) or
+ * dense. Places in units have none. */
+struct strides {
+    int64_t stride[MAX_DIMS];
+    int name[MAX_DIMS];
+    int n;
+};
+bool operand_strides(const struct machine *, const struct instr *, int operand, int layout,
+                     const struct program *bound, struct strides *);
 /* Strides of the places inside an instance, with sizes as in `bound`; none may be chosen. */
 bool fragment_strides(const struct machine *, const struct needle *, int operand,
                       const struct program *bound, int64_t *out);
 bool needle_form(const struct machine *, const struct needle *, int operand, int layout,
                  struct form *);
-void instr_times(const struct machine *, const struct instr *, const struct program *bound,
-                 const int64_t *size, double *latency, double *interval, double *overhead);
 
 #endif

@@ -171,6 +171,8 @@ bool way_begin(struct emitter *, struct nodes *, const struct opnd *, int buffer
                const struct held *, const struct region *, struct way_out *); /* out of its own memory */
 bool way_home(struct emitter *, struct nodes *, const struct opnd *, int buffer,
               const struct region *, struct way_out *); /* and on */
+/* On which the slots of a result are given back: one for each where a sync holds few tokens, and no other result takes them. */
+struct signal credit_channel(const struct emitter *, const struct edge *back, const struct held *);
 /* Do the chain's results have credits of the storing queue? */
 bool chain_runs_ahead(const struct emitter *);
 void ways_credits(struct emitter *, struct nodes *, bool give); /* of all results, around the nest */

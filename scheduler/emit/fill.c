@@ -242,9 +242,10 @@ static bool fill_parts(struct emitter *e, struct nodes *out, const struct pacer 
     return true;
 }
 
-static void ready(struct emitter *e, struct nodes *out, const struct pacer *c) {
-    edge_give(e->w, out, &c->there, c->channel);
-    edge_take(e->w, out, &c->there, c->channel);
+static void ready(struct emitter *e, struct nodes *out, const struct pacer *c,
+                  struct signal channel) {
+    edge_give(e->w, out, &c->there, channel);
+    edge_take(e->w, out, &c->there, channel);
 }
 
 static bool is_filled_at(const struct emitter *e, int d, const struct pacer *pacer, int i) {
@@ -280,7 +281,7 @@ static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct p
         }
         if (!fill_slot(e, out, &e->fill[i])) return false;
         if (pacer && (pacer->user != e->exec || moved_on(e, &e->fill[i], pacer->depth)))
-            ready(e, out, pacer);
+            ready(e, out, pacer, d == pacer->depth ? pacer->channel : (struct signal){0});
     }
     return true;
 }
@@ -319,7 +320,7 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
         if (!fills_at(e, out, d, &pc[k])) return false;
         if (e->parts_depth >= 0) paced = d == e->parts_depth;
         if (paced && e->parts_depth >= 0 && !fill_parts(e, out, &pc[k])) return false;
-        if (paced && pc[k].user == e->exec) ready(e, out, &pc[k]);
+        if (paced && pc[k].user == e->exec) ready(e, out, &pc[k], pc[k].channel);
     }
     turns_at(e, out, d, NULL);
     return fills_at(e, out, d, NULL);

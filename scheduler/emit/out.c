@@ -26,19 +26,44 @@ void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct
 }
 
 /* From the k-th move of the way to the next inner or outer one. */
-static void signal(struct emitter *e, struct nodes *out, const struct way_out *way, int from,
-                   int to, bool give) {
+static void signal_on(struct emitter *e, struct nodes *out, const struct way_out *way, int from,
+                      int to, bool give, struct signal channel) {
     struct edge x = edge_find(e->w->m, way->queue[from], way->completes[from], way->queue[to]);
     if (give)
-        edge_give(e->w, out, &x, (struct signal){0});
+        edge_give(e->w, out, &x, channel);
     else
-        edge_take(e->w, out, &x, (struct signal){0});
+        edge_take(e->w, out, &x, channel);
 }
 
-/* The k-th memory's next slot becomes current, for this region. */
-static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, struct held *via,
-                 const struct region *r) {
+static void signal(struct emitter *e, struct nodes *out, const struct way_out *way, int from,
+                   int to, bool give) {
+    signal_on(e, out, way, from, to, give, (struct signal){0});
+}
+
+struct signal credit_channel(const struct emitter *e, const struct edge *back,
+                             const struct held *h) {
+    struct signal turns = {.rotating = h->place + 1};
+    bool alone = e->drained && !e->nest->nchain;
+    return alone && edge_rotates(e->w->m, back, h->slots) && edge_holds(e->w->m, back, h->slots)
+               ? turns
+               : (struct signal){0};
+}
+
+/* On which the k-th memory's slots are given back. */
+static struct signal via_channel(const struct emitter *e, const struct way_out *way, int k) {
+    struct edge back = edge_find(e->w->m, way->queue[k], way->completes[k], way->queue[k + 1]);
+    return credit_channel(e, &back, &way->via[k]);
+}
+
+/* The k-th memory's next slot becomes current, for this region, when it is free: channels follow
+ * the slots. */
+static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, struct way_out *way,
+                 int k, const struct region *r) {
+    struct signal channel = via_channel(e, way, k);
+    struct held *via = &way->via[k];
+    if (!channel.rotating) signal(e, out, way, k, k + 1, false);
     add_rotate(e->w, out, via->place);
+    if (channel.rotating) signal_on(e, out, way, k, k + 1, false, channel);
     via->whole = *r;
     via->slot = slot_make(&e->w->s->arena, &stop->geom, r);
 }
@@ -47,8 +72,7 @@ bool way_begin(struct emitter *e, struct nodes *out, const struct opnd *o, int b
                const struct held *h, const struct region *r, struct way_out *way) {
     if (!way->n) return emit_transfer(e->w, e->moves, out, buffer, o, h, r, false);
     struct opnd next = route_stop(e->w, o, &o->out, way->n - 1);
-    signal(e, out, way, way->n - 1, way->n, false);
-    turn(e, out, &next, &way->via[way->n - 1], r);
+    turn(e, out, &next, way, way->n - 1, r);
     return emit_between(e->w, e->moves, out, buffer, &next, &way->via[way->n - 1], o, h, r, false);
 }
 
@@ -60,15 +84,14 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
         signal(e, out, way, k + 1, k, false);
         if (k) {
             struct opnd next = route_stop(e->w, o, &o->out, k - 1);
-            signal(e, out, way, k - 1, k, false);
-            turn(e, out, &next, &way->via[k - 1], r);
+            turn(e, out, &next, way, k - 1, r);
             if (!emit_between(e->w, e->moves, out, buffer, &next, &way->via[k - 1], &stop,
                               &way->via[k], r, false))
                 return false;
         } else if (!emit_transfer(e->w, e->moves, out, buffer, &stop, &way->via[0], r, false)) {
             return false;
         }
-        signal(e, out, way, k, k + 1, true);
+        signal_on(e, out, way, k, k + 1, true, via_channel(e, way, k));
     }
     return true;
 }
@@ -79,7 +102,7 @@ static int credits_of(const struct emitter *e, const struct way_out *way, int k,
     const struct machine *m = e->w->m;
     struct edge back = edge_find(m, way->queue[k], way->completes[k], way->queue[k + 1]),
                 there = edge_find(m, way->queue[k + 1], way->completes[k + 1], way->queue[k]);
-    if (back.kind != EDGE_TOKEN) return way->via[k].slots;
+    if (back.kind != EDGE_TOKEN || via_channel(e, way, k).rotating) return way->via[k].slots;
     int before = given[back.sync], all = before + way->via[k].slots;
     all = within_depth(m, within_depth(m, all, &back), &there);
     if (all > before) given[back.sync] = all;
@@ -91,7 +114,10 @@ void ways_credits(struct emitter *e, struct nodes *out, bool give) {
     for (int i = 0; i <= e->nest->nchain; i++)
         for (int k = 0; k < e->out[i].n; k++) {
             int credits = credits_of(e, &e->out[i], k, given);
-            while (credits-- > 0) signal(e, out, &e->out[i], k, k + 1, give);
+            bool turns = via_channel(e, &e->out[i], k).rotating;
+            for (int c = 0; c < credits; c++)
+                signal_on(e, out, &e->out[i], k, k + 1, give,
+                          (struct signal){.channel = turns ? c : 0});
         }
 }
 

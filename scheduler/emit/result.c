@@ -112,10 +112,12 @@ bool result_start(struct emitter *e, struct nodes *out, int i, int d) {
     const struct opnd *o = &e->t->op[i];
     struct held *h = &e->held[i];
     struct edge back = credit_edge(e);
-    bool again = result_trips(e, d) > 1 || back.kind == EDGE_FENCE;
-    if (again && takes_credits(e)) edge_take(w, out, &back, (struct signal){0});
+    struct signal channel = credit_channel(e, &back, h);
+    bool again = (result_trips(e, d) > 1 || back.kind == EDGE_FENCE) && takes_credits(e);
+    if (again && !channel.rotating) edge_take(w, out, &back, channel);
     renew_place(e, h);
     if (h->slots > 1) add_rotate(w, out, h->place);
+    if (again && channel.rotating) edge_take(w, out, &back, channel);
     region_here(e, e->t, o, task_access(w, e->t, o, true), &h->whole);
     h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
     e->made[0].buffer = w->p->stmt[e->t->stmt].dst.buffer;
@@ -153,8 +155,10 @@ bool result_finish(struct emitter *e, struct nodes *out, int i, int d) {
     edge_take(w, out, &give, (struct signal){0});
     for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
     if (result_trips(e, d) > 1) {
-        edge_give(w, out, &back, (struct signal){0});
-        if (!takes_credits(e)) edge_take(w, out, &back, (struct signal){0});
+        struct signal channel =
+            takes_credits(e) ? credit_channel(e, &back, &e->held[i]) : (struct signal){0};
+        edge_give(w, out, &back, channel);
+        if (!takes_credits(e)) edge_take(w, out, &back, channel);
     }
     return way_home(e, out, o, buffer, &e->held[i].whole, &e->out[0]);
 }
@@ -215,6 +219,15 @@ static int out_credits(const struct emitter *e) {
     return within_depth(e->w->m, within_depth(e->w->m, results * fewest, &back), &give);
 }
 
+/* The core's own result that turns over several slots; NULL. */
+static const struct held *turning(const struct emitter *e, const struct edge *back) {
+    for (int i = 0; e->t && e->drained && i < e->t->nops; i++)
+        if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
+            credit_channel(e, back, &e->held[i]).rotating)
+            return &e->held[i];
+    return NULL;
+}
+
 /* Many in a loop. */
 static void add_credits(struct emitter *e, struct nodes *out, int queue, bool push, int sync,
                         int n) {
@@ -230,8 +243,18 @@ static void add_credits(struct emitter *e, struct nodes *out, int queue, bool pu
 }
 
 void nest_credits(struct emitter *e, struct nodes *out, bool give) {
-    int credits = out_credits(e), back = credits ? credit_edge(e).sync : -1;
+    int credits = out_credits(e);
+    struct edge back = credit_edge(e);
+    const struct held *turns = credits ? turning(e, &back) : NULL;
     if (give) ways_credits(e, out, true);
-    add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->exec), give, back, credits);
+    for (int c = 0; turns && c < turns->slots; c++) {
+        if (give)
+            edge_give(e->w, out, &back, (struct signal){.channel = c});
+        else
+            edge_take(e->w, out, &back, (struct signal){.channel = c});
+    }
+    if (!turns && credits)
+        add_credits(e, out, give ? e->store : (e->load_ahead ? e->load : e->exec), give, back.sync,
+                    credits);
     if (!give) ways_credits(e, out, false);
 }

@@ -159,8 +159,8 @@ static double outer_piece_waits(const struct pricing *c, const struct flow *f,
                 parts_keep(c->w, c->plan, t, &t->op[s->operand], &c->plan->hold[s->operand],
                            f->depth, f->slots);
     if (s->trips > 1 && !kept) return (s->trips - 1) * (here + load + f->latency);
-    double late = fmax(load + here, (short_step + begin + here + f->latency) / f->slots);
-    return (s->trips * n->outer - 1) * fmax(0, late - short_step - wait);
+    double late = pipe_step(f, short_step, load + here, begin + here);
+    return (s->trips * n->outer - 1) * fmax(0, late - wait);
 }
 
 double parts_waits(const struct pricing *c, const struct flow *f, int inner, double exec,
@@ -187,7 +187,7 @@ double parts_waits(const struct pricing *c, const struct flow *f, int inner, dou
         if (s->depth == f->depth) load += n[i].cycles * n[i].inner;
     }
     *lead = f->latency + fmax(start, first - step * (turns - 1) / turns);
-    double wait = fmax(0, fmax(load, (step + begin + f->latency) / f->slots) - step);
+    double wait = pipe_step(f, step, load, begin);
     for (int i = 0; i < c->nfills; i++)
         if (c->fill[i].depth < f->depth)
             waits += outer_piece_waits(c, f, &c->fill[i], &n[i], load, step, begin, wait);

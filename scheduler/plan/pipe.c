@@ -194,9 +194,23 @@ static struct flow flow_of(const struct pricing *c, int queue) {
     return f;
 }
 
-/* In each step of the pacer: with one slot load and instructions take turns. */
-static double step_wait(const struct flow *f, double step, double load) {
-    return fmax(0, fmax(load, (step + load + f->latency) / f->slots) - step);
+/* Steps of the instructions that their queue holds, with the signals that go with them. */
+static double ahead_of(const struct pricing *c, const struct task *core, const struct flow *f) {
+    enum { SIGNALS = 2 };
+    int64_t depth = c->w->m->queue[core->needle->in->queue].depth;
+    double issues;
+    if (depth <= 0 || f->steps <= 0) return INFINITY;
+    leaf_cycles((struct pricing *)c, core, &issues);
+    return (double)depth / (plan_entries(c->w, c->nest, c->plan, issues) / f->steps + SIGNALS);
+}
+
+double pipe_step(const struct flow *f, double step, double load, double begin) {
+    double period = fmax(load, (step + begin + f->latency) / f->slots);
+    if (!isinf(f->ahead)) {
+        double whole = floor(f->ahead), rest = 1 - (f->ahead - whole);
+        period = fmax(period, (rest * step + begin + f->latency) / (whole + 1));
+    }
+    return fmax(0, period - step);
 }
 
 /* What the instructions wait for one queue's fills after the first. */
@@ -222,7 +236,8 @@ static double queue_waits(const struct pricing *c, const struct flow *f, double 
             waits += price_add(c, PRICE_OUTER,
                                outer_waits(c, s, f->depth, f->slots, step, f->load, f->latency));
     }
-    waits += price_add(c, PRICE_STEPS, step_wait(f, step, f->load) * (f->steps - 1) * f->often);
+    waits +=
+        price_add(c, PRICE_STEPS, pipe_step(f, step, f->load, f->load) * (f->steps - 1) * f->often);
     waits += price_add(c, PRICE_RINGS, f->again);
     return waits + price_add(c, PRICE_STREAM, fmax(0, f->total - exec - f->load - waits));
 }
@@ -272,12 +287,27 @@ static double table_cycles(const struct pricing *c, const struct task *core) {
 /* Results that go home tile by tile: a slot is free again when the store of the tile that many
  * before is seen. What all tiles take at least, beside the instructions. */
 static double drain_waits(const struct pricing *c, const struct task *core, double exec) {
-    const struct stream *d = &c->drain;
+    const struct stream *d = &c->leaves;
     double seen;
     if (d->slots < 2 || d->trips <= d->slots || d->user != core->needle->in->queue) return 0;
     instr_times(c->w->m, core->needle->in, core->needle->bound, NULL, &seen, NULL, NULL);
     double turn = exec / d->trips + seen + d->cycles + d->latency;
     return fmax(0, (d->trips - d->slots) * turn / d->slots - exec);
+}
+
+/* Entries that a queue holds; INFINITY: any number. */
+static double room_of(const struct pricing *c, int queue) {
+    int64_t depth = c->w->m->queue[queue].depth;
+    return depth > 0 ? (double)depth : INFINITY;
+}
+
+/* Instructions enter their queues in program order: stores that their queue has no room for keep
+ * the fills of the next result from their own. */
+static double store_waits(const struct pricing *c) {
+    const struct stream *d = &c->drain;
+    double behind = d->issues - (d->trips > 1 ? room_of(c, d->queue) : INFINITY);
+    if (behind <= 0) return 0;
+    return (d->trips - 1) * behind * d->cycles / d->issues;
 }
 
 double pipe_waits(struct pricing *c, const struct task *core) {
@@ -293,6 +323,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         if (seen >> c->fill[i].queue & 1) continue;
         seen |= UINT64_C(1) << c->fill[i].queue;
         f = flow_of(c, c->fill[i].queue);
+        f.ahead = ahead_of(c, core, &f);
         whole = queue_waits(c, &f, exec);
         latency = fmax(latency, f.latency);
         lead += f.first;
@@ -300,7 +331,9 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         flows++;
     }
     lead += latency;
-    waits += price_add(c, PRICE_SLOTS, fmax(0, drain_waits(c, core, exec) - waits));
+    double slots = fmax(drain_waits(c, core, exec), c->way - exec);
+    waits += price_add(c, PRICE_SLOTS, fmax(0, slots - waits));
+    waits += price_add(c, PRICE_BEHIND, store_waits(c));
     if (c->plan->parts) choose_parts(c, flows == 1 ? &f : NULL, exec, whole, &lead, &waits);
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;

@@ -94,7 +94,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (there.kind == EDGE_FREE) return true;
     if (keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1)) return false;
     if (h->ring && !price_ring(c, t, o, acc, h)) return false;
-    if (slots_held(c->w->m, in, next, opnd_on_route(o), slots) < slots) return false;
+    if (slots_held(c->w->m, in, next, slots) < slots) return false;
     const struct edge *credit = fill ? &back : &there; /* one for each slot */
     if (credit->kind == EDGE_TOKEN && !edge_rotates(c->w->m, credit, slots) &&
         c->w->m->sync[credit->sync].depth >= 0 && slots > c->w->m->sync[credit->sync].depth)
@@ -151,8 +151,19 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
     const struct hold *h = &c->plan->hold[i];
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
     const struct instr *user = t->needle->in;
-    for (const struct opnd *o = &t->op[i]; o; o = o->to)
-        if (!price_transfer(c, t, o, acc, false, h, &user)) return false;
+    if (!price_transfer(c, t, &t->op[i], acc, false, h, &user)) return false;
+    c->leaves = c->drain;
+    for (const struct opnd *o = t->op[i].to; o; o = o->to) {
+        struct stream before = c->drain;
+        struct hold via = {.depth = h->depth, .slots = 2}; /* on the way home (way_place) */
+        const struct instr *in =
+            copy_price(c->w, c->moves, c->plan, t, o, acc, false, via.depth, 0).in;
+        if (!in) return false;
+        via.slots = slots_held(c->w->m, in, user, via.slots);
+        if (!price_transfer(c, t, o, acc, false, &via, &user)) return false;
+        double turn = before.cycles + before.latency + c->drain.cycles + c->drain.latency;
+        c->way = fmax(c->way, (c->drain.trips - via.slots) * turn / via.slots);
+    }
     return true;
 }
 

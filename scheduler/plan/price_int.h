@@ -25,7 +25,9 @@ struct pricing {
     const struct nest *nest;
     struct plan *plan;
     double queue[MAX_QUEUES], bus[MAX_BUSES];
-    struct stream drain; /* of the core's result; trips 0: none */
+    struct stream drain; /* of the core's result, home; trips 0: none */
+    struct stream leaves; /* the same out of its own memory */
+    double way; /* what all results take at least, for the slots on their way */
     double bubble, tail; /* of the instructions' queue: it waits; after its last instruction */
     int nfills;
     struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)]; /* the last one: pricing_begin leaves it */
@@ -61,9 +63,14 @@ bool price_ring(struct pricing *, const struct task *, const struct opnd *, cons
 struct flow { /* of all that a queue fills: the deepest holds set its pace */
     int queue, depth, slots;
     double load, first, latency, total, steps; /* first: of the first step */
+    double ahead; /* steps that the entries of the instructions' queue are; INFINITY: it has room for any number */
     double often, again; /* share of the steps that fill; waits where rings begin again */
 };
 /* flow.c */
+/* What the instructions wait in each step of the pacer, whose fills take `load` and hold them up for `begin`: with
+ * one slot both take turns. Fills run ahead by no more than what the instructions' queue holds, since they enter
+ * theirs behind the last step's instructions. */
+double pipe_step(const struct flow *, double step, double load, double begin);
 /* While a result is stored on the same bus; cut: issues that one of a whole fill becomes. */
 double pipe_bus_waits(const struct pricing *, const struct flow *, double step, double cut);
 /* The last step before depth `from` comes round again, beside a step on average. */

@@ -18,12 +18,11 @@
 enum { UNDER_WAY = 6 }; /* grains of tiles behind one another, while stores have their latency */
 
 int slots_held(const struct machine *m, const struct instr *in, const struct instr *user,
-               bool routed, int most) {
+               int most) {
     struct edge there = edge_find(m, in->queue, in->completes, user->queue),
                 back = edge_find(m, user->queue, user->completes, in->queue);
     for (; most > 1 && there.kind != EDGE_FREE; most--) {
-        bool turns = edge_rotates(m, &there, most) || edge_rotates(m, &back, most);
-        if (edge_holds(m, &there, most) && edge_holds(m, &back, most) && !(turns && routed)) break;
+        if (edge_holds(m, &there, most) && edge_holds(m, &back, most)) break;
     }
     return most;
 }
@@ -32,7 +31,7 @@ int operand_slots(struct work *w, const struct moves *moves, const struct plan *
                   const struct task *t, const struct opnd *o, const struct access *acc, int depth,
                   int most) {
     const struct instr *in = copy_price(w, moves, p, t, o, acc, !o->writes, depth, 0).in;
-    return in ? slots_held(w->m, in, t->needle->in, opnd_on_route(o), most) : most;
+    return in ? slots_held(w->m, in, t->needle->in, most) : most;
 }
 
 int chain_slots_least(const struct work *w, const struct moves *moves, const struct nest *n,

@@ -15,9 +15,9 @@ struct work;
 
 /* slots.c */
 /* Of `most` slots so many that the syncs between the queue of a transfer and that of its user hold
- * an event for each; on a route a channel serves several fills, and none rotate. */
+ * an event for each. */
 int slots_held(const struct machine *, const struct instr *transfer, const struct instr *user,
-               bool routed, int most);
+               int most);
 int operand_slots(struct work *, const struct moves *, const struct plan *, const struct task *,
                   const struct opnd *, const struct access *, int depth, int most);
 /* Of a chain's operand: what it needs, and as many as help and fit. */

@@ -45,10 +45,6 @@ struct opnd {
                        home */
 };
 
-static inline bool opnd_on_route(const struct opnd *o) {
-    return o->in.n || o->out.n || o->from || o->to;
-}
-
 struct task {
     int stmt, init, item; /* item of the cover */
     struct needle *needle;

@@ -522,6 +522,7 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
     const struct program *p = j->program;
     out->n = p->nbuffers;
     out->data = memory_array((size_t)p->nbuffers + 1, sizeof *out->data);
+    out->lent = memory_array((size_t)p->nbuffers + 1, sizeof *out->lent);
     for (int i = 0; i < im->option.input.n; i++) {
         bool found = false;
         for (int b = 0; b < p->nbuffers && !found; b++)
@@ -534,9 +535,13 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
     for (int b = 0; b < p->nbuffers; b++) {
         const struct buffer *buffer = &p->buffer[b];
         if (!is_argument(buffer)) continue;
-        out->data[b] = memory_take((size_t)buffer->elements + 1, type_size(buffer->type));
         const char *file = input_file(im, j, b);
         const void *weights = weights_of(j, b);
+        out->lent[b] = !file && weights && buffer->role == ROLE_CONST;
+        out->data[b] = out->lent[b]
+                           ? (void *)(uintptr_t)weights
+                           : memory_take((size_t)buffer->elements + 1, type_size(buffer->type));
+        if (out->lent[b]) continue;
         if (file && buffer->role != ROLE_OUT) {
             int64_t extent[MAX_DIMS];
             struct buffer sized = sized_buffer(j, b, extent);
@@ -551,9 +556,13 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
 }
 
 struct arrays arrays_copy(const struct job *j, const struct arrays *from) {
-    struct arrays to = {.data = memory_array((size_t)from->n + 1, sizeof *to.data), .n = from->n};
+    struct arrays to = {.data = memory_array((size_t)from->n + 1, sizeof *to.data),
+                        .lent = memory_array((size_t)from->n + 1, sizeof *to.lent),
+                        .n = from->n};
     for (int b = 0; b < from->n; b++) {
-        if (!from->data[b]) continue;
+        to.lent[b] = from->data[b] && j->program->buffer[b].role == ROLE_CONST;
+        if (to.lent[b]) to.data[b] = from->data[b];
+        if (!from->data[b] || to.lent[b]) continue;
         size_t bytes =
             (size_t)j->program->buffer[b].elements * type_size(j->program->buffer[b].type);
         to.data[b] = memory_take(bytes + 1, 1);
@@ -563,9 +572,11 @@ struct arrays arrays_copy(const struct job *j, const struct arrays *from) {
 }
 
 void arrays_free(struct arrays *a) {
-    for (int b = 0; b < a->n && a->data; b++) memory_give(a->data[b]);
+    for (int b = 0; b < a->n && a->data; b++)
+        if (!a->lent || !a->lent[b]) memory_give(a->data[b]);
     free(a->data);
-    a->data = NULL;
+    free(a->lent);
+    *a = (struct arrays){0};
 }
 
 bool arrays_write(isamap *im, const struct job *j, const struct arrays *a) {

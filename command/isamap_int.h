@@ -121,6 +121,7 @@ const void *weights_of(const struct job *, int buffer); /* the model's own, of j
 /* Arrays for the buffers of job.program. */
 struct arrays {
     void **data;
+    bool *lent; /* constants whose bytes are somebody else's: the model's, or those of other arrays; NULL: none are */
     int n;
 };
 bool arrays_fill(isamap *, const struct job *, struct arrays *);

@@ -186,6 +186,15 @@ static bool read_initialisers(struct import *im, const Onnx__GraphProto *g) {
     return true;
 }
 
+/* They have been copied: weights are held once while the graph is lowered and compiled. */
+static void drop_raw(const Onnx__GraphProto *g) {
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        ProtobufCBinaryData *raw = &g->initializer[i]->raw_data;
+        free(raw->data);
+        *raw = (ProtobufCBinaryData){0};
+    }
+}
+
 /* After inputs and outputs, which keep their names. */
 static void name_initialisers(struct import *im, const Onnx__GraphProto *g) {
     for (size_t i = 0; i < g->n_initializer; i++) {
@@ -449,6 +458,7 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
     if (!read_opset(im, m) || !read_initialisers(im, g) || !read_inputs(im, model, g, dims, used) ||
         !all_dims_used(im, dims, used) || !read_outputs(im, model, g))
         return false;
+    drop_raw(g);
     name_initialisers(im, g);
     if (!lower_nodes(im, g) || !pass_outputs(im, g)) return false;
     const struct bindings *outer = dims ? dims->outer : NULL;
@@ -470,21 +480,28 @@ static struct onnx_model *import_model(const char *path, const Onnx__ModelProto 
     return NULL;
 }
 
-struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,
-                              const struct bindings *dims, struct diags *diags) {
+static Onnx__ModelProto *unpack(const char *path, const void *bytes, size_t length,
+                                struct diags *diags) {
     if (length == 0) {
         diag_line(diags, path, 0, 0, "the file is empty: expected an ONNX model");
         return NULL;
     }
     if (!wire_check(path, bytes, length, &onnx__model_proto__descriptor, diags)) return NULL;
     Onnx__ModelProto *m = onnx__model_proto__unpack(NULL, length, bytes);
-    if (!m) {
-        diag_line(diags, path, 1, 1, "this is not an ONNX model");
-        return NULL;
-    }
-    struct onnx_model *model = import_model(path, m, dims, diags);
-    onnx__model_proto__free_unpacked(m, NULL);
+    if (!m) diag_line(diags, path, 1, 1, "this is not an ONNX model");
+    return m;
+}
+
+static struct onnx_model *import_unpacked(const char *path, Onnx__ModelProto *m,
+                                          const struct bindings *dims, struct diags *diags) {
+    struct onnx_model *model = m ? import_model(path, m, dims, diags) : NULL;
+    if (m) onnx__model_proto__free_unpacked(m, NULL);
     return model;
+}
+
+struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,
+                              const struct bindings *dims, struct diags *diags) {
+    return import_unpacked(path, unpack(path, bytes, length, diags), dims, diags);
 }
 
 struct onnx_model *onnx_load(const char *path, const struct bindings *dims, struct diags *diags) {
@@ -492,9 +509,9 @@ struct onnx_model *onnx_load(const char *path, const struct bindings *dims, stru
     size_t length;
     arena_init(&arena);
     char *bytes = file_read(&arena, path, INT32_MAX, &length, diags);
-    struct onnx_model *model = bytes ? onnx_parse(path, bytes, length, dims, diags) : NULL;
+    Onnx__ModelProto *m = bytes ? unpack(path, bytes, length, diags) : NULL;
     arena_free(&arena);
-    return model;
+    return import_unpacked(path, m, dims, diags);
 }
 #else
 struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,

@@ -99,12 +99,23 @@ static bool tensor_fail(const struct reading *r, const char *fmt, ...) {
     return false;
 }
 
+/* Instructions read a model's weights where they are: no vector of theirs lies in two cache lines.
+ */
+static void *data_alloc(struct arena *a, size_t bytes) {
+    enum { LINE = 64 };
+    if (bytes > SIZE_MAX / 2) memory_exhausted(bytes);
+    uintptr_t at = (uintptr_t)arena_alloc(a, bytes + LINE);
+    return (void *)((at + LINE - 1) / LINE * LINE);
+}
+
 static bool copy_raw(struct reading *r) {
     const ProtobufCBinaryData *raw = &r->proto->raw_data;
     if (raw->len != r->bytes)
         return tensor_fail(r, "it has %zu bytes of data, but %" PRId64 " elements of %s are %zu",
                            raw->len, r->tensor->elements, type_name(r->tensor->type), r->bytes);
-    r->tensor->data = arena_copy(r->arena, raw->data, raw->len);
+    void *data = data_alloc(r->arena, raw->len);
+    if (raw->len) memcpy(data, raw->data, raw->len);
+    r->tensor->data = data;
     return true;
 }
 
@@ -126,7 +137,7 @@ static bool copy_typed(struct reading *r) {
     char field = types[type_index(p->data_type)].field;
     size_t n, size = type_size(t->type);
     if (!typed_count(r, field, &n)) return false;
-    char *to = arena_alloc(r->arena, r->bytes);
+    char *to = data_alloc(r->arena, r->bytes);
     t->data = to;
     for (size_t i = 0; i < n; i++) {
         union value v;
@@ -197,7 +208,7 @@ static bool read_file_part(struct reading *r, const char *file, int64_t offset) 
                          "its data, %zu bytes at %" PRId64 ", reach past the end of the data file",
                          r->bytes, offset);
     if (ok) {
-        void *data = arena_alloc(r->arena, r->bytes);
+        void *data = data_alloc(r->arena, r->bytes);
         r->tensor->data = data;
         ok = fseeko(f, (off_t)offset, SEEK_SET) == 0 && fread(data, 1, r->bytes, f) == r->bytes;
         if (!ok) tensor_fail(r, "its data file cannot be read");

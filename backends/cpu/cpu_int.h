@@ -187,8 +187,8 @@ extern const char *const cpu_helpers;
 bool cpu_target_open(struct cpu *); /* context, types, target machine */
 bool cpu_module_build(struct cpu *);
 void cpu_close(struct cpu *);
-LLVMMemoryBufferRef
-cpu_generate(struct cpu *, LLVMCodeGenFileType); /* object or assembly; NULL after reporting */
+/* Object or assembly; NULL after reporting. Without `copy` it lives as long as the compilation. */
+LLVMMemoryBufferRef cpu_generate(struct cpu *, LLVMCodeGenFileType, bool copy);
 LLVMOrcLLJITRef
 cpu_jit(struct cpu *); /* the module as code in this process; NULL after reporting */
 void *cpu_symbol(struct cpu *, LLVMOrcLLJITRef, const char *name);

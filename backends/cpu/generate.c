@@ -75,7 +75,8 @@ static void report_end(struct cpu *c, FILE *messages, int status) {
               text && *text ? text : "no message");
 }
 
-LLVMMemoryBufferRef cpu_generate(struct cpu *c, LLVMCodeGenFileType type) {
+/* The buffer's bytes may be the compilation's. */
+LLVMMemoryBufferRef cpu_generate(struct cpu *c, LLVMCodeGenFileType type, bool copy) {
     FILE *out = alone() ? tmpfile() : NULL, *messages = out ? tmpfile() : NULL;
     LLVMMemoryBufferRef buffer = NULL;
     int status = 0;
@@ -89,7 +90,8 @@ LLVMMemoryBufferRef cpu_generate(struct cpu *c, LLVMCodeGenFileType type) {
         size_t n;
         char *at = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_all(c, out, &n) : NULL;
         if (at)
-            buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(at, n, "code");
+            buffer = copy ? LLVMCreateMemoryBufferWithMemoryRangeCopy(at, n, "code")
+                          : LLVMCreateMemoryBufferWithMemoryRange(at, n, "code", false);
         else
             report_end(c, messages, status);
     }

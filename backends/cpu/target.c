@@ -194,8 +194,10 @@ static bool embed_weights(struct cpu *c) {
                   (long long)i->weight_bytes);
         return false;
     }
+    struct arena a;
     size_t n;
-    const char *bytes = interface_weights(&c->arena, i, false, &n);
+    arena_init(&a);
+    const char *bytes = interface_weights(&a, i, false, &n);
     LLVMValueRef content = LLVMConstStringInContext2(c->context, bytes, n, true);
     c->weights = LLVMAddGlobal(c->module, LLVMTypeOf(content),
                                arena_printf(&c->arena, "%s.weights", i->name));
@@ -203,6 +205,7 @@ static bool embed_weights(struct cpu *c) {
     LLVMSetLinkage(c->weights, LLVMInternalLinkage);
     LLVMSetGlobalConstant(c->weights, true);
     LLVMSetAlignment(c->weights, 64);
+    arena_free(&a);
     return true;
 }
 
@@ -239,7 +242,7 @@ static struct cpu *cpu_open(const struct schedule *s, const struct backend_optio
 
 /* ---- writing ---- */
 static bool emit_file(struct cpu *c, const char *path, LLVMCodeGenFileType type) {
-    LLVMMemoryBufferRef b = cpu_generate(c, type);
+    LLVMMemoryBufferRef b = cpu_generate(c, type, false);
     bool good = b && file_write(path, LLVMGetBufferStart(b), LLVMGetBufferSize(b), c->diags);
     if (b) LLVMDisposeMemoryBuffer(b);
     return good;
@@ -345,7 +348,7 @@ static bool add_libraries(struct cpu *c, LLVMOrcLLJITRef jit) {
 
 LLVMOrcLLJITRef cpu_jit(struct cpu *c) {
     LLVMOrcLLJITRef jit = NULL;
-    LLVMMemoryBufferRef object = cpu_generate(c, LLVMObjectFile);
+    LLVMMemoryBufferRef object = cpu_generate(c, LLVMObjectFile, true);
     if (!object) return NULL;
     if (take_error(c, LLVMOrcCreateLLJIT(&jit, LLVMOrcCreateLLJITBuilder()),
                    "cannot start the JIT compiler")) {

@@ -8,9 +8,12 @@
 #include "scheduler/plan/work.h"
 #include <stdlib.h>
 
+enum { ROUNDS = 32 };
+
 struct block {
     int place;
     int64_t bytes, at;         /* rounded up to the alignment; -1: not placed */
+    int rank;                  /* the last round in which it reached farthest; 0: none */
     struct live_range live[2]; /* in prepare, in run */
 };
 
@@ -47,12 +50,6 @@ static void block_add(struct memory_plan *p, int place, struct live_range *const
         if (lasts && b->live[k].last >= 0)
             b->live[k] = (struct live_range){0, (k ? s->run : s->prepare).nnodes - 1};
     }
-}
-
-static int by_bytes(const void *a, const void *b) {
-    const struct block *x = a, *y = b;
-    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-    return x->place - y->place;
 }
 
 static int by_address(const void *a, const void *b, void *user) {
@@ -112,14 +109,45 @@ static bool give(struct work *w, int place, int64_t at) {
     return size < 0 || at + x->bytes <= size || beyond(w, place);
 }
 
-static bool place_blocks(struct memory_plan *p, int64_t base) {
-    qsort(p->block, (size_t)p->n, sizeof *p->block, by_bytes);
-    for (int k = 0; k < p->n; k++) {
-        p->block[k].at = best_gap(p, k, collect_near(p, k));
-        note_placed(p, k);
+/* ---- orders ---- */
+/* Those that stood out in earlier rounds, the last first; then the largest. */
+static int by_rank(const void *a, const void *b) {
+    const struct block *x = a, *y = b;
+    if (x->rank != y->rank) return y->rank - x->rank;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return x->place - y->place;
+}
+
+/* Bytes that all take. */
+static int64_t place_blocks(struct memory_plan *p) {
+    int64_t end = 0;
+    const struct schedule *s = p->w->s;
+    qsort(p->block, (size_t)p->n, sizeof *p->block, by_rank);
+    for (int n = 0; n < s->prepare.nnodes; n++) p->node[0][n].n = 0;
+    for (int n = 0; n < s->run.nnodes; n++) p->node[1][n].n = 0;
+    for (int b = 0; b < p->n; b++) p->seen[b] = 0;
+    for (int b = 0; b < p->n; b++) {
+        p->block[b].at = best_gap(p, b, collect_near(p, b));
+        if (p->block[b].at + p->block[b].bytes > end) end = p->block[b].at + p->block[b].bytes;
+        note_placed(p, b);
     }
-    for (int k = 0; k < p->n; k++)
-        if (!give(p->w, p->block[k].place, base + p->block[k].at)) return false;
+    return end;
+}
+
+/* The block that reaches farthest is placed before all others in the next round; the best round
+ * counts. */
+static bool place_best(struct memory_plan *p, int64_t base) {
+    int64_t least = INT64_MAX, bound = schedule_workspace_bound(p->w->s);
+    for (int round = 1; round <= ROUNDS && least > bound; round++) {
+        int64_t end = place_blocks(p);
+        for (int b = 0; b < p->n && end < least; b++)
+            p->w->s->place[p->block[b].place].address = base + p->block[b].at;
+        if (end < least) least = end;
+        for (int b = 0; b < p->n; b++)
+            if (p->block[b].at + p->block[b].bytes == end) p->block[b].rank = round;
+    }
+    for (int b = 0; b < p->n; b++)
+        if (!give(p->w, p->block[b].place, p->w->s->place[p->block[b].place].address)) return false;
     return true;
 }
 
@@ -146,5 +174,5 @@ bool homes_arrange(struct work *w) {
         if (!give(w, k, at)) return false;
         at = (at + x->bytes + align - 1) / align * align;
     }
-    return place_blocks(&p, at);
+    return place_best(&p, at);
 }

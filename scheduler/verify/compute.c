@@ -127,16 +127,10 @@ static bool home_index(struct work *w, const struct region *g, const struct affi
         int64_t most = (b->extent[d->index] + d->div - 1) / d->div, lo, hi;
         if (d->mod < most) most = d->mod;
         if (most == 1) continue;
-        for (int i = 0; i < SYM_LOOPS; i++) {
-            y.l.k[i] = off.l.k[i] / d->stride;
-            off.l.k[i] %= d->stride;
-        }
+        for (int i = 0; i < SYM_LOOPS; i++) sym_carry(&off.l.k[i], d->stride, &y.l.k[i]);
         y.l.c = off.l.c / d->stride - (off.l.c % d->stride < 0);
         off.l.c -= y.l.c * d->stride;
-        for (int i = 0; i < s->ndims; i++) {
-            y.d[i] = off.d[i] / d->stride;
-            off.d[i] %= d->stride;
-        }
+        for (int i = 0; i < s->ndims; i++) sym_carry(&off.d[i], d->stride, &y.d[i]);
         affine_range(s, &y, &lo, &hi);
         if (lo < 0 || (d->mod != INT64_MAX && hi >= d->mod) ||
             !affine_add(&index[d->index], &y, d->div))

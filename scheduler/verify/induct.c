@@ -366,7 +366,7 @@ static bool walk_by_induction(struct sym *s, struct trips *t) {
         if (worth_trying(k + 1) && !regions_coalesce(s, &t->frame)) return false;
         if (worth_trying(k + 1)) known_take(s, &t->frame, &t->before);
         if (!walk_iteration(s, t, k)) return false;
-        if ((k == 0 && !learned) || k + 2 >= t->n || !worth_trying(k + 1)) continue;
+        if ((k == 0 && !learned) || t->n - k < (learned ? 3 : 2) || !worth_trying(k + 1)) continue;
         if (!regions_coalesce(s, &t->frame)) return false;
         known_take(s, &t->frame, &t->now);
         if (walk_rest(s, t, k + 1)) return true;

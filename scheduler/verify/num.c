@@ -41,6 +41,12 @@ static bool add_times(int64_t *x, int64_t y, int64_t times) {
     return !__builtin_mul_overflow(y, times, &product) && small(product) && small(*x += product);
 }
 
+void sym_carry(int64_t *rest, int64_t by, int64_t *quotient) {
+    if (!*rest) return;
+    *quotient = *rest / by;
+    *rest %= by;
+}
+
 struct lin lin_of(int64_t c) {
     return (struct lin){.c = c};
 }
@@ -51,7 +57,8 @@ bool lin_same(const struct lin *a, const struct lin *b) {
 
 bool lin_add(struct lin *x, const struct lin *y, int64_t times) {
     bool good = add_times(&x->c, y->c, times);
-    for (int k = 0; k < SYM_LOOPS; k++) good &= add_times(&x->k[k], y->k[k], times);
+    for (int k = 0; k < SYM_LOOPS; k++)
+        if (y->k[k]) good &= add_times(&x->k[k], y->k[k], times);
     return good;
 }
 
@@ -96,7 +103,8 @@ bool affine_same(const struct affine *a, const struct affine *b) {
 
 bool affine_add(struct affine *x, const struct affine *y, int64_t times) {
     bool good = lin_add(&x->l, &y->l, times);
-    for (int d = 0; d < SYM_DIMS; d++) good &= add_times(&x->d[d], y->d[d], times);
+    for (int d = 0; d < SYM_DIMS; d++)
+        if (y->d[d]) good &= add_times(&x->d[d], y->d[d], times);
     return good;
 }
 

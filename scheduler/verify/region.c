@@ -250,17 +250,29 @@ bool regions_add(struct sym *s, const struct region *w) {
     return append(s, &x);
 }
 
+/* The region is joined to another one, which then comes next; false: to none. */
+static bool join_any(struct sym *s, struct regions *r, int k) {
+    for (int i = 0; i < r->n; i++) {
+        if (i == k || !join(s, &r->at[i], &r->at[k])) continue;
+        take_out(r, k);
+        return true;
+    }
+    return false;
+}
+
 /* Counters that became numbers may have made neighbours. */
 bool regions_coalesce(struct sym *s, const struct frame *f) {
-    bool good = true;
-    for (int k = 0; k < f->n && good; k++) {
-        struct regions old = s->of[f->at[k]];
-        if (old.n == 0) continue;
-        s->of[f->at[k]] = (struct regions){0};
-        for (int i = 0; i < old.n && good; i++) good = regions_add(s, &old.at[i]);
-        regions_free(&old);
+    for (int p = 0; p < f->n; p++) {
+        struct regions *r = &s->of[f->at[p]];
+        for (int k = r->n - 1; k >= 0; k--) {
+            region_tidy(s, &r->at[k]);
+            if (region_empty(s, &r->at[k])) take_out(r, k);
+        }
+        for (int k = r->n - 1; k > 0; k--)
+            if (join_any(s, r, k)) k = r->n;
+        if (!sym_spend(s, 1 + r->n / 4)) return false;
     }
-    return good;
+    return true;
 }
 
 /* ---- overlaps ---- */
@@ -410,10 +422,7 @@ static bool tile_digits(const struct region *g, const struct region *w, struct l
     for (int k = 0; k < g->ndims; k++) {
         begin[k] = lin_of(0);
         length[k] = 1;
-        for (int i = 0; i < SYM_LOOPS; i++) {
-            begin[k].k[i] = off.k[i] / g->s[k];
-            off.k[i] %= g->s[k];
-        }
+        for (int i = 0; i < SYM_LOOPS; i++) sym_carry(&off.k[i], g->s[k], &begin[k].k[i]);
         begin[k].c = off.c / g->s[k] - (off.c % g->s[k] < 0);
         off.c -= begin[k].c * g->s[k];
         for (int d = w->ndims - 1; d >= 0; d--) {

@@ -86,6 +86,7 @@ bool affine_add(struct affine *, const struct affine *, int64_t times);
 bool affine_constant(const struct affine *, int64_t *);
 void affine_range(const struct sym *, const struct affine *, int64_t *lo, int64_t *hi);
 void affine_ends(const struct sym *, const struct affine *, struct lin *first, struct lin *last); /* over the dimensions */
+void sym_carry(int64_t *rest, int64_t by, int64_t *quotient);   /* toward 0; where there is a rest */
 bool affine_divide(struct sym *, const struct affine *, int64_t by, struct affine *quotient, struct affine *rest);
 void sym_set(struct sym *, int var, const struct affine *);               /* and one value that it has in v->var */
 bool sym_eval(struct sym *, const struct sx *, struct affine *);

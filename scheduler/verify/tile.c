@@ -34,16 +34,10 @@ bool work_tile_at(struct work *w, const struct region *g, const struct affine *a
         struct lin first, last;
         int64_t lo, hi;
         y[k] = affine_of(0);
-        for (int i = 0; i < SYM_LOOPS; i++) {
-            y[k].l.k[i] = off.l.k[i] / stride;
-            off.l.k[i] %= stride;
-        }
+        for (int i = 0; i < SYM_LOOPS; i++) sym_carry(&off.l.k[i], stride, &y[k].l.k[i]);
         y[k].l.c = off.l.c / stride - (off.l.c % stride < 0);
         off.l.c -= y[k].l.c * stride;
-        for (int d = 0; d < s->ndims; d++) {
-            y[k].d[d] = off.d[d] / stride;
-            off.d[d] %= stride;
-        }
+        for (int d = 0; d < s->ndims; d++) sym_carry(&off.d[d], stride, &y[k].d[d]);
         affine_ends(s, &y[k], &first, &last);
         lin_range(s, &first, &lo, &hi);
         last.c++;

@@ -19,9 +19,9 @@ static bool aligned(const struct affine *x, int64_t constant, int64_t align) {
     if (align <= 1) return true;
     if ((x->l.c + constant) % align != 0) return false;
     for (int k = 0; k < SYM_LOOPS; k++)
-        if (x->l.k[k] % align != 0) return false;
+        if (x->l.k[k] && x->l.k[k] % align != 0) return false;
     for (int d = 0; d < SYM_DIMS; d++)
-        if (x->d[d] % align != 0) return false;
+        if (x->d[d] && x->d[d] % align != 0) return false;
     return true;
 }
 

@@ -7,7 +7,7 @@ declare -A may=(
   [scheduler/plan]="scheduler/plan scheduler/scheduler.h scheduler/schedule mapper machines ir"
   [scheduler/emit]="scheduler/emit scheduler/plan scheduler/schedule mapper machines ir"
   [scheduler/verify]="scheduler/verify scheduler/schedule machines ir"
-  [approaches]="approaches scheduler mapper machines ir" [sim]="sim machines ir scheduler/schedule/schedule.h scheduler/clock"
+  [approaches]="approaches ir" [sim]="sim machines ir scheduler/schedule/schedule.h scheduler/clock"
   [backends]="backends machines ir scheduler/schedule/schedule.h" [bench]="bench machines ir scheduler/schedule/schedule.h"
 )
 failed=0 files=0

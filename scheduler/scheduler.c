@@ -24,9 +24,12 @@ static bool check_items(struct work *w) {
     const struct program *p = w->cover->program;
     for (int i = 0; i < p->nitems; i++) {
         if (p->item[i].kind == ITEM_STMT) continue;
-        diag_line(w->diags, file_of(w), 0, 0,
-                  "calls are run by the interpreter only so far: '%s' cannot be scheduled",
-                  p->name);
+        struct source source = p->source;
+        source.file = file_of(w);
+        diag_at(w->diags, &source, p->item[i].call->at,
+                "'%s' cannot be scheduled: no machine executes the opaque call of '%s', which the "
+                "interpreter alone can",
+                p->name, p->item[i].call->function);
         return false;
     }
     return true;

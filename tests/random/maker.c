@@ -175,7 +175,10 @@ static void print_variable(struct text *t, struct variable *v, int param) {
     text_printf(t, "  %s %s: %s[", role_name[v->role], v->name, type_name(v->type));
     for (int d = 0; d < v->ndims; d++) {
         text_printf(t, d ? ", " : "");
-        print_extent(t, v->extent[d], param);
+        if (v->open && d == 0)
+            text_printf(t, "T");
+        else
+            print_extent(t, v->extent[d], param);
     }
     text_printf(t, "]\n");
     v->placed = true;
@@ -207,10 +210,10 @@ static int print_head(struct maker *g, struct text *t, int *order) {
     }
     *order = g->spice ? pick(g->tape, 4) : 0;
     if (*order) is_a(g, CLASS_OUT_FIRST);
-    if (param > 0)
-        text_printf(t, "kernel random(N=%d) {\n", param);
-    else
-        text_printf(t, "kernel random() {\n");
+    text_printf(t, "kernel random(");
+    if (param > 0) text_printf(t, "N=%d%s", param, g->open ? ", " : "");
+    if (g->open) text_printf(t, "T=0..%d", g->open);
+    text_printf(t, ") {\n");
     print_variables(g, t, *order, param);
     bool unused = odd(g, 5);
     if (unused) is_a(g, CLASS_UNUSED_AXIS);

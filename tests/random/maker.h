@@ -46,6 +46,7 @@ struct variable {
     struct number number;
     int reads, writes; /* statements so far */
     int scope;         /* recurrence it belongs to, + 1; 0: the program */
+    bool open;         /* its first extent is the size that stays open */
     bool placed;       /* its declaration stands somewhere in the body */
 };
 
@@ -72,6 +73,7 @@ struct maker {
     int spice;           /* how often what is unusual happens: 0 never, 3 often */
     bool wide, rounding; /* rounding: operations that round may come */
     int recurrences, scope;
+    int open;               /* the most that the size T may be; 0: there is none */
     int slides[MAKER_AXES]; /* the axis that slides where this one moves: a window; -1 */
     struct random_info info;
 };
@@ -129,17 +131,34 @@ struct term make_operand(struct maker *g, enum type type, const struct list *axe
 int readable(struct maker *g, int but); /* a variable that has been set, not `but`; -1: none */
 
 /* ---- steps.c ---- */
+struct sum {
+    struct list result, reduced, a, b;
+    enum combiner combine;
+    bool constrained;
+};
+/* A new buffer, written over these axes. `sums`: it starts with `start`. */
+int new_buffer(struct maker *g, enum type type, const struct list *axes, struct place *place,
+               bool sums, double start);
+double start_of(struct maker *g, enum combiner c, enum type type);
+void accumulate(struct maker *g, int var, const struct place *p, struct sum *s, struct term e);
+struct term any_operand(struct maker *g, const struct list *axes, enum type type, int but);
+struct term operations(struct maker *g, struct term e, const struct list *axes, int but, int n);
 enum role fresh_role(struct maker *g);
 void make_contraction(struct maker *g, const struct scheme *type, int from);
 void make_elementwise(struct maker *g, int from);
 void make_in_place(struct maker *g);
 void make_concatenation(struct maker *g);
 void make_chain(struct maker *g, int from);
-void make_rows(struct maker *g, int from);
 void make_copy(struct maker *g, int from);
 const char *where_text(struct maker *g, const struct list *axes, bool only);
 void make_store(struct maker *g, int var, const struct place *p, struct term e);
 void make_finish(struct maker *g);
+
+void make_call(struct maker *g, int from);
+
+/* ---- rows.c ---- */
+void make_rows(struct maker *g, int from);
+void make_shared(struct maker *g, int from);
 
 /* ---- recur.c ---- */
 void make_recurrence(struct maker *g, const struct scheme *type);

@@ -74,6 +74,7 @@ static void next_step(struct maker *g, const struct scheme *type) {
     if (elements > MAKER_ELEMENTS) return;
     int how = pick(g->tape, 12);
     if (!g->spice) how %= 4;
+    if (!g->scope && !g->var[from].open && odd(g, 60)) how = 12;
     const struct variable *v = &g->var[from];
     bool small = v->ndims == 0 || v->extent[0] < 8;
     switch (how) {
@@ -84,7 +85,10 @@ static void next_step(struct maker *g, const struct scheme *type) {
                 from);
         break;
     case 3:
-        make_rows(g, from);
+        if (rarely(g->tape, 2))
+            make_shared(g, from);
+        else
+            make_rows(g, from);
         break;
     case 4:
     case 5:
@@ -108,6 +112,9 @@ static void next_step(struct maker *g, const struct scheme *type) {
             make_recurrence(g, type);
         else
             make_concatenation(g);
+        break;
+    case 12:
+        make_call(g, from);
         break;
     default:
         make_elementwise(g, from);

@@ -38,6 +38,9 @@
     X(NO_STEPS, "recurrence of 0 steps")                                                           \
     X(SEQ, "seq axis")                                                                             \
     X(PARAM, "parameter")                                                                          \
+    X(OPEN, "size that stays open")                                                                \
+    X(SHARED, "many statements on shared axes")                                                    \
+    X(CALL, "opaque call")                                                                         \
     X(OUT_FIRST, "declared in any order")                                                          \
     X(WIDE, "integers of the whole range")                                                         \
     X(BIG, "beyond scratchpads")                                                                   \

@@ -6,6 +6,7 @@
 
 struct turn { /* one recurrence */
     int number, length, width, states, state[2], from[2], to[2];
+    bool open; /* as many steps as the run says */
     enum type type;
 };
 
@@ -27,7 +28,7 @@ static struct term bounded(struct maker *g, struct term e) {
 }
 
 static const char *input_row(struct maker *g, const struct turn *r, int x, int i) {
-    if (odd(g, 3)) {
+    if (!r->open && odd(g, 3)) {
         is_a(g, CLASS_REVERSED);
         return arena_printf(&g->arena, "%s[%d - t%d, a%d]", g->var[x].name, r->length - 1,
                             r->number, i);
@@ -37,7 +38,9 @@ static const char *input_row(struct maker *g, const struct turn *r, int x, int i
 
 static void open_recurrence(struct maker *g, struct turn *r, int spare) {
     struct text t = {0};
-    text_printf(&t, "  recur t%d: %d%s", r->number, r->length, odd(g, 3) ? " reverse" : "");
+    text_printf(&t, "  recur t%d: ", r->number);
+    text_printf(&t, r->open ? "T" : "%d", r->length);
+    text_printf(&t, "%s", odd(g, 3) ? " reverse" : "");
     for (int k = 0; k < r->states; k++) {
         r->from[k] = plain_buffer(g, input_role(g), r->type, -1, r->width);
         r->to[k] = k == spare ? -1 : plain_buffer(g, ROLE_OUT, r->type, -1, r->width);
@@ -81,6 +84,19 @@ static struct term next_value(struct maker *g, const struct turn *r, int a, int 
     return bounded(g, e);
 }
 
+/* The length stays open; nothing else reads rows of which a run may have fewer. */
+static void open_size(struct maker *g, struct turn *r, int x, int y) {
+    int at[2] = {x, y};
+    r->open = true;
+    g->open = r->length;
+    for (int k = 0; k < 2; k++) {
+        if (at[k] < 0) continue;
+        g->var[at[k]].open = true;
+        memset(g->var[at[k]].grid, 0, sizeof g->var[at[k]].grid);
+    }
+    is_a(g, CLASS_OPEN);
+}
+
 void make_recurrence(struct maker *g, const struct scheme *type) {
     static const enum type some[] = {TYPE_F32, TYPE_I32, TYPE_I16, TYPE_F64, TYPE_I64};
     struct turn r = {.number = g->recurrences++, .states = 1 + (int)odd(g, 3)};
@@ -96,6 +112,7 @@ void make_recurrence(struct maker *g, const struct scheme *type) {
     int x = rarely(g->tape, 4) ? -1 : plain_buffer(g, ROLE_IN, r.type, r.length, r.width);
     bool rows = rarely(g->tape, 2);
     int y = rows ? plain_buffer(g, ROLE_OUT, r.type, r.length, r.width) : -1;
+    if (r.length && !g->open && odd(g, 2)) open_size(g, &r, x, y);
     open_recurrence(g, &r, rows && rarely(g->tape, 3) ? 0 : -1);
     g->scope = r.number + 1;
     bool exact = true;
@@ -118,5 +135,5 @@ void make_recurrence(struct maker *g, const struct scheme *type) {
     g->var[y].number = n;
     g->var[y].number.most *= 2;
     g->var[y].writes = r.length > 0;
-    if (!r.length) memset(g->var[y].grid, 0, sizeof g->var[y].grid);
+    if (!r.length || r.open) memset(g->var[y].grid, 0, sizeof g->var[y].grid);
 }

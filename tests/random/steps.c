@@ -43,9 +43,8 @@ static bool is_whole(const struct variable *v) {
     return true;
 }
 
-/* A new buffer, written over these axes. `sums`: it starts with `start`. */
-static int new_buffer(struct maker *g, enum type type, const struct list *axes, struct place *place,
-                      bool sums, double start) {
+int new_buffer(struct maker *g, enum type type, const struct list *axes, struct place *place,
+               bool sums, double start) {
     int extent[MAKER_DIMS];
     struct grid grid[MAKER_DIMS];
     *place = fresh_place(g, axes, true, extent, grid);
@@ -79,7 +78,7 @@ static enum combiner pick_combiner(struct maker *g, enum type type) {
     return c;
 }
 
-static double start_of(struct maker *g, enum combiner c, enum type type) {
+double start_of(struct maker *g, enum combiner c, enum type type) {
     if (c == COMBINE_ADD) return odd(g, 8) ? 3 : 0;
     if (c == COMBINE_MUL) return 1;
     if (type == TYPE_BOOL) return c == COMBINE_MIN;
@@ -141,7 +140,7 @@ static struct list some_of(struct maker *g, const struct list *axes) {
 }
 
 /* Of the type: something that is there, or a new input. */
-static struct term operand(struct maker *g, const struct list *axes, enum type type, int but) {
+struct term any_operand(struct maker *g, const struct list *axes, enum type type, int but) {
     int v = rarely(g->tape, 3) || odd(g, 3) ? readable(g, but) : -1;
     if (v >= 0) {
         struct place p = part_place(g, v, axes);
@@ -157,12 +156,6 @@ static struct term operand(struct maker *g, const struct list *axes, enum type t
 }
 
 /* ---- sums of products ---- */
-struct sum {
-    struct list result, reduced, a, b;
-    enum combiner combine;
-    bool constrained;
-};
-
 static void pick_axes(struct maker *g, struct sum *s, int from, struct place *place) {
     int64_t room = g->points;
     if (from >= 0) {
@@ -236,8 +229,7 @@ static struct term term_of(struct maker *g, struct term a, struct term b, const 
     }
 }
 
-static void accumulate(struct maker *g, int var, const struct place *p, struct sum *s,
-                       struct term e) {
+void accumulate(struct maker *g, int var, const struct place *p, struct sum *s, struct term e) {
     struct variable *v = &g->var[var];
     double terms = 1;
     const char *where = "";
@@ -335,11 +327,10 @@ static enum type some_type(struct maker *g, enum type near, bool exact) {
     return t;
 }
 
-static struct term operations(struct maker *g, struct term e, const struct list *axes, int but,
-                              int n) {
+struct term operations(struct maker *g, struct term e, const struct list *axes, int but, int n) {
     for (; n > 0 && strlen(e.text) < 400; n--) {
         if (rarely(g->tape, 2))
-            e = make_binary(g, e, operand(g, axes, e.type, but));
+            e = make_binary(g, e, any_operand(g, axes, e.type, but));
         else
             e = make_unary(g, e, axes);
     }
@@ -436,8 +427,8 @@ void make_in_place(struct maker *g) {
         list_add(&s.reduced, x);
     }
     s.combine = pick_combiner(g, v->type);
-    struct term e = operand(g, &all, v->type, var);
-    if (rarely(g->tape, 2)) e = make_product(g, e, operand(g, &all, v->type, var));
+    struct term e = any_operand(g, &all, v->type, var);
+    if (rarely(g->tape, 2)) e = make_product(g, e, any_operand(g, &all, v->type, var));
     if (!exact && !type_is_float(v->type)) return;
     accumulate(g, var, &p, &s, e);
 }
@@ -462,7 +453,8 @@ void make_concatenation(struct maker *g) {
                 .axis = {a}, .coef = {1}, .n = 1, .offset = d == along ? at[part] : 0};
             if (back && d == along) p.at[d].coef[0] = -1, p.at[d].offset += e - 1;
         }
-        struct term e = operations(g, operand(g, &axes, type, var), &axes, var, pick(g->tape, 2));
+        struct term e =
+            operations(g, any_operand(g, &axes, type, var), &axes, var, pick(g->tape, 2));
         make_store(g, var, &p, stored(g, e, type));
     }
     is_a(g, CLASS_PARTIAL);
@@ -519,67 +511,17 @@ void make_chain(struct maker *g, int from) {
     is_a(g, CLASS_CHAIN);
 }
 
-/* ---- statistics of rows ---- */
-static int row_statistic(struct maker *g, int from, const struct place *at, const struct list *axes,
-                         const struct list *rest, enum combiner c, enum type type,
-                         struct place *row) {
-    struct sum s = {.result = *rest, .combine = c};
-    for (int k = 0; k < axes->n; k++)
-        if (!list_has(rest, axes->at[k])) list_add(&s.reduced, axes->at[k]);
-    struct term e = make_cast(g, make_read(g, from, at), type);
-    int var = new_buffer(g, type, rest, row, true, start_of(g, c, type));
-    accumulate(g, var, row, &s, e);
-    return var;
-}
+/* ---- opaque calls ---- */
 
-/* One more buffer over the axes: what `from` and the rows' statistic make; *at: where it was
- * written. */
-static int with_rows(struct maker *g, int from, int stat, struct place *at, const struct place *row,
-                     const struct list *axes, enum type type, const char *format) {
-    struct place p = {0};
-    struct term x = make_cast(g, make_read(g, from, at), type), y = make_read(g, stat, row);
-    struct term e = {.type = type, .number = number_join(x.number, y.number)};
-    struct text t = {0};
-    for (const char *c = format; *c; c++) {
-        const char *put = *c == '@' ? x.text : *c == '#' ? y.text : NULL;
-        text_append(&t, put ? put : c, put ? strlen(put) : 1);
-    }
-    e.text = arena_strdup(&g->arena, t.at);
-    text_free(&t);
-    e.number.most = x.number.most + y.number.most;
-    if (strstr(format, "exp") || strchr(format, '/')) e.number = (struct number){100, -60, false};
-    e.number = settle(e.number, type);
-    if (!type_is_float(type) && !type_is_signed(type)) e.number.most = type_most(type);
-    int var = new_buffer(g, type, axes, &p, false, 0);
-    make_store(g, var, &p, e);
-    *at = p;
-    return var;
-}
-
-void make_rows(struct maker *g, int from) {
-    struct list axes = {0}, rest = {0};
-    struct place at = whole_place(g, from, &axes);
-    const struct variable *v = &g->var[from];
-    if (!axes.n || axes.n > MAKER_DIMS || v->type == TYPE_BOOL) return;
-    int gone = axes.at[axes.n - 1 - pick_of(g, axes.n)];
-    for (int k = 0; k < axes.n; k++)
-        if (axes.at[k] != gone) list_add(&rest, axes.at[k]);
-    enum type type = type_is_float(v->type)   ? TYPE_F32
-                     : type_size(v->type) < 4 ? TYPE_I32
-                                              : v->type;
-    if (v->type == TYPE_F64) type = TYPE_F64;
-    bool softmax = g->rounding && type_is_float(type) && rarely(g->tape, 2);
-    bool sum = !softmax && rarely(g->tape, 2);
-    struct place row;
-    int stat =
-        row_statistic(g, from, &at, &axes, &rest, sum ? COMBINE_ADD : COMBINE_MAX, type, &row);
-    is_a(g, CLASS_ROWS);
-    int y = with_rows(g, from, stat, &at, &row, &axes, type,
-                      softmax ? "exp((@ - #) * 0.0625)" : "@ - #");
-    if (!softmax) return;
-    is_a(g, CLASS_ROUNDS);
-    int total = row_statistic(g, y, &at, &axes, &rest, COMBINE_ADD, type, &row);
-    with_rows(g, y, total, &at, &row, &axes, type, "@ / (# + 1.0)");
+/* No command runs one: the whole program is refused. */
+void make_call(struct maker *g, int from) {
+    struct variable *x = &g->var[from];
+    if (!is_whole(x)) return;
+    int to = make_variable(g, fresh_role(g), x->type, x->extent, x->ndims);
+    make_line(g, "  call some_function(%s) -> (%s)", x->name, g->var[to].name);
+    x->reads++;
+    g->var[to].writes++;
+    is_a(g, CLASS_CALL);
 }
 
 /* ---- the end ---- */

@@ -108,6 +108,7 @@ struct checking {
     struct job *job;
     struct trial *trial;
     struct arrays in, want;
+    const int64_t *size; /* that stays open, of the run at hand; NULL: there is none */
     bool exact;
 };
 
@@ -121,8 +122,9 @@ static bool judge_values(struct checking *c, const struct arrays *got, const cha
         snprintf(c->trial->reason, sizeof c->trial->reason, "'%s' differs by %g",
                  x.worst.buffer ? x.worst.buffer->name : "?", x.max_abs);
     }
-    char what[160];
-    snprintf(what, sizeof what, "%s values: %.120s", how, c->trial->reason);
+    char what[160], length[32] = "";
+    if (c->size) snprintf(length, sizeof length, " with T=%lld", (long long)*c->size);
+    snprintf(what, sizeof what, "%s values%s: %.100s", how, length, c->trial->reason);
     snprintf(c->trial->reason, sizeof c->trial->reason, "%s", what);
     return false;
 }
@@ -131,7 +133,8 @@ static bool simulated(struct checking *c) {
     struct sim_result result = {0};
     struct arrays got = arrays_copy(c->job, &c->in);
     void **data = arrays_for_schedule(c->job, &got);
-    bool ok = sim_run(c->job->schedule, data, &(struct sim_options){0}, &result, &c->im->diags);
+    bool ok = sim_run(c->job->schedule, data, &(struct sim_options){.size = c->size}, &result,
+                      &c->im->diags);
     if (!ok) snprintf(c->trial->reason, sizeof c->trial->reason, "the simulation fails");
     sim_result_free(&result);
     ok = ok && judge_values(c, &got, "simulated");
@@ -140,20 +143,51 @@ static bool simulated(struct checking *c) {
     return ok;
 }
 
-static bool executed(struct checking *c) {
-    const struct backend *backend = backend_find(c->job->schedule, NULL, &c->im->diags);
-    struct executable *e =
-        backend ? backend->load(c->job->schedule, &(struct backend_options){0}, &c->im->diags)
-                : NULL;
+static bool loaded(struct checking *c, struct executable **e) {
+    const struct backend *b = backend_find(c->job->schedule, NULL, &c->im->diags);
+    *e = b ? b->load(c->job->schedule, &(struct backend_options){0}, &c->im->diags) : NULL;
+    if (!*e) snprintf(c->trial->reason, sizeof c->trial->reason, "the code is not loaded");
+    return *e != NULL;
+}
+
+static bool executed(struct checking *c, struct executable *e) {
     struct arrays got = arrays_copy(c->job, &c->in);
     void **data = arrays_for_schedule(c->job, &got);
-    bool ok = e && executable_prepare(e, data, &c->im->diags) &&
+    if (c->size) executable_sizes(e, c->size);
+    bool ok = executable_prepare(e, data, &c->im->diags) &&
               executable_run(e, data, c->im->option.threads, &c->im->diags);
     if (!ok) snprintf(c->trial->reason, sizeof c->trial->reason, "the execution fails");
     ok = ok && judge_values(c, &got, "executed");
-    if (e) executable_free(e);
     free(data);
     arrays_free(&got);
+    return ok;
+}
+
+/* One run, of the size that c->size says. */
+static bool runs(struct checking *c, struct executable *e) {
+    struct program *at = c->size ? program_at(c->job->program, c->size) : NULL;
+    c->want = arrays_copy(c->job, &c->in);
+    bool ok = !c->exact ||
+              program_run(at ? at : c->job->program, c->want.data, NULL, NULL, &c->im->diags);
+    if (!ok) snprintf(c->trial->reason, sizeof c->trial->reason, "the interpreter fails");
+    ok = ok && simulated(c) && (!e || executed(c, e));
+    arrays_free(&c->want);
+    if (at) program_free(at);
+    return ok;
+}
+
+/* The same code and schedule with several sizes, where one stays open. What rounds is compared with
+ * the largest alone. */
+static bool all_runs(struct checking *c, struct executable *e) {
+    const struct program *p = c->job->program;
+    if (p->nsizes != 1) return runs(c, e);
+    int64_t most = p->size[0].hi, size[] = {most, 0, (most + 1) / 2, 1, most};
+    bool ok = true;
+    for (size_t k = 0; k < (c->exact ? sizeof size / sizeof *size : 1) && ok; k++) {
+        c->size = &size[k];
+        ok = runs(c, e);
+    }
+    c->size = NULL;
     return ok;
 }
 
@@ -186,13 +220,11 @@ static bool reads_again(struct checking *c) {
 static enum outcome check_values(struct checking *c) {
     struct trial *t = c->trial;
     const struct schedule *s = c->job->schedule;
+    struct executable *e = NULL;
     c->in = make_data(c->job->program, t->info.classes >> CLASS_WIDE & 1, t->seed);
-    c->want = arrays_copy(c->job, &c->in);
-    bool ok = !c->exact || program_run(c->job->program, c->want.data, NULL, NULL, &c->im->diags);
-    if (!ok) snprintf(t->reason, sizeof t->reason, "the interpreter fails");
-    ok = ok && reads_again(c) && simulated(c) && (!t->bench->run || executed(c));
+    bool ok = reads_again(c) && (!t->bench->run || loaded(c, &e)) && all_runs(c, e);
+    if (e) executable_free(e);
     arrays_free(&c->in);
-    arrays_free(&c->want);
     return !ok                                     ? OUTCOME_WRONG
            : has_issue(s->run.node, s->run.nnodes) ? OUTCOME_MAPPED
                                                    : OUTCOME_FALLBACK;
@@ -240,7 +272,7 @@ void trial_here(struct trial *t) {
         .file = "random.isam", .line0 = 1, .col0 = 1, .text = text, .length = strlen(text)};
     struct kernel **kernel;
     if (kernel_parse(&job.arena, &source, &kernel, &im->diags) == 1)
-        job.own_program = program_bind(kernel[0], NULL, NULL, &im->diags);
+        job.own_program = program_bind_sizes(kernel[0], NULL, NULL, &im->diags);
     job.program = job.own_program;
     job.machine = t->bench->machine;
     *t->reason = 0;
@@ -248,6 +280,11 @@ void trial_here(struct trial *t) {
     if (job.program) {
         job.name = job.program->name;
         t->outcome = compile(&c);
+    }
+    if (t->info.classes >> CLASS_CALL & 1 && t->outcome != OUTCOME_REFUSED &&
+        t->outcome != OUTCOME_ILLEGAL) {
+        t->outcome = OUTCOME_WRONG;
+        snprintf(t->reason, sizeof t->reason, "an opaque call is not refused");
     }
     take_messages(t, &im->diags);
     job.machine = NULL;

@@ -155,7 +155,7 @@ static bool plan_core(struct work *w, const struct moves *moves, int nest, bool 
 
 static bool plan_all(struct work *w, const struct moves *moves) {
     recur_keep(w, moves);
-    pairs_rename(w);
+    groups_rename(w);
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
         if (!w->nest[i].is_grid) grid_decide(w, moves, i);
@@ -171,21 +171,17 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         w->nnests = 0;            /* its followers may stand alone now */
         if (!nests_make(w, moves)) return false;
         recur_keep(w, moves);
-        pairs_rename(w);
+        groups_rename(w);
         i = -1;
     }
     return !w->refused;
-}
-
-static double stmt_cost(const struct work *w, int task) {
-    return w->cover->mapping[w->cover->item[w->task[task].item].mapping].cost;
 }
 
 static double fallback_cost(const struct work *w) {
     double sum = 0;
     for (int i = 0; i < w->norder && w->fallback >= 0; i++) {
         int s = w->order[i];
-        if (w->task_of[s] != -1 || w->in_prepare[s]) continue;
+        if (w->task_of[s] != -1 || w->in_prepare[s] || w->group_of[s]) continue;
         sum += feeds_have(w, s) ? host_turns(w, s, 0) : host_cycles(w, s);
     }
     return sum;
@@ -198,12 +194,15 @@ static void sum_cost(struct work *w) {
         const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
         int queue = t->needle->in->queue;
         if (w->fallback >= 0 && graph_apart(w->m, queue)) device = queue;
+        if (n->group) continue;
         if (n->core >= 0) w->s->cost += n->plan.predicted;
         double part = n->plan.share.n ? n->plan.share.part : 1;
         bool priced = n->core >= 0 && !n->plan.is_static;
         for (int k = 0; k < n->nchain && !priced; k++)
-            w->s->cost += part * stmt_cost(w, n->chain[k]);
+            w->s->cost += part * task_cost(w, n->chain[k]);
     }
+    for (int i = 0; i < w->ngroups; i++)
+        if (w->group[i].n) w->s->cost += w->group[i].cycles;
     if (device < 0) {
         w->s->cost += fallback_cost(w);
         return;
@@ -230,7 +229,7 @@ static bool run(struct work *w) {
     bool ok = join_begin(w) && tasks_make(w);
     if (ok) operands_align(w, &moves);
     ok = ok && !w->refused && layouts_decide(w, &moves) && !w->refused && nests_make(w, &moves) &&
-         !w->refused && plan_all(w, &moves) && !w->refused && pairs_decide(w, &moves);
+         !w->refused && plan_all(w, &moves) && !w->refused && groups_decide(w, &moves);
     for (int i = 0; ok && i < w->nnests; i++) parts_ask(w, &moves, i);
     for (int i = 0; ok && i < w->nnests; i++) unit_ask(w, i);
     for (int b = 0; ok && b < w->p->nbuffers; b++) w->home[b].prepared = false;

@@ -121,7 +121,7 @@ static void place_chain(struct emitter *e, int64_t *at) {
 
 static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
     (void)arg;
-    return e->partner ? emit_pair(e, out) : nest_turn(e, out);
+    return e->group ? emit_group(e, out) : nest_turn(e, out);
 }
 
 /* Places of a nest from these addresses on, which advance. False after reporting. */
@@ -182,14 +182,6 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
         }
     }
     return true;
-}
-
-/* The place of the tile that a pair passes on. */
-static void place_tile(struct work *w, const struct nest *n, int64_t *at) {
-    int b = maker_result(w, n);
-    struct home *h = &w->home[b];
-    h->place = add_place(w, b, h->memory, 1, &at[h->memory],
-                         h->elements * (int64_t)type_size(w->p->buffer[b].type), 1);
 }
 
 /* Along one axis the s-th of `parts` instances takes the tiles from ⌊n·s/parts⌋ to ⌊n·(s+1)/parts⌋;
@@ -292,22 +284,44 @@ static bool grid_depth(struct emitter *e, struct nodes *out, int d) {
     return true;
 }
 
+static struct emitter *emitter_new(struct arena *own, struct work *w, const struct moves *moves,
+                                   int nest, struct held **stay, int64_t *at) {
+    struct emitter *e = arena_alloc(own, sizeof *e);
+    struct nest *n = &w->nest[nest];
+    if (n->core >= 0) plan_arrange(w, n, &n->plan);
+    return emitter_open(e, w, moves, nest, stay, at) ? e : NULL;
+}
+
+/* Of all nests of a group: the one whose emitter walks the shared loops. */
+static struct emitter *team_open(struct arena *own, struct work *w, const struct moves *moves,
+                                 int nest, struct held **stay, int64_t *at) {
+    const struct nest_group *g = &w->group[w->nest[nest].group - 1];
+    struct emitter **team = arena_array(own, (size_t)g->n, sizeof *team), *e = NULL;
+    group_place(w, g, at);
+    for (int m = 0; m < g->n; m++) {
+        if (g->member[m].before || g->member[m].nest < 0) continue;
+        team[m] = emitter_new(own, w, moves, g->member[m].nest, stay, at);
+        if (!team[m]) return NULL;
+        if (g->member[m].nest == nest) e = team[m];
+    }
+    e->group = g;
+    e->team = team;
+    return e;
+}
+
+static bool is_split(const struct emitter *e) {
+    bool split = e->split;
+    for (int m = 0; e->group && m < e->group->n; m++) split |= e->team[m] && e->team[m]->split;
+    return split;
+}
+
 static bool emit_with(struct arena *own, struct work *w, const struct moves *moves, int nest,
                       struct held **stay, struct nodes *out) {
-    struct emitter *e = arena_alloc(own, sizeof *e), *next = NULL;
     struct nest *n = &w->nest[nest];
     int64_t at[MAX_MEMORIES] = {0};
-    if (n->core >= 0) plan_arrange(w, n, &n->plan);
     recur_start(w, n, at);
-    if (n->partner >= 0) place_tile(w, n, at);
-    if (!emitter_open(e, w, moves, nest, stay, at)) return false;
-    if (n->partner >= 0) {
-        next = arena_alloc(own, sizeof *next);
-        if (w->nest[n->partner].core >= 0)
-            plan_arrange(w, &w->nest[n->partner], &w->nest[n->partner].plan);
-        if (!emitter_open(next, w, moves, n->partner, stay, at)) return false;
-        e->partner = next;
-    }
+    struct emitter *e = (n->group ? team_open : emitter_new)(own, w, moves, nest, stay, at);
+    if (!e) return false;
     struct nodes list = {0};
     bool ok;
     if (n->is_grid) {
@@ -322,7 +336,7 @@ static bool emit_with(struct arena *own, struct work *w, const struct moves *mov
     } else {
         ok = nest_root(e, &list, 0);
     }
-    bool whole = !e->split && (!next || !next->split);
+    bool whole = !is_split(e);
     micro_make(w, &list, whole);
     if (ok && !tables_load(w, moves, &list, w->p->stmt[n->first].scope > 0)) return false;
     if (whole) nodes_hardware(w, list.at, list.n);

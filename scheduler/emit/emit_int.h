@@ -46,7 +46,8 @@ struct emitter {
     const struct moves *moves;
     const struct nest *nest;
     const struct task *t; /* the core; NULL */
-    struct emitter *partner; /* the nest that follows in each tile; NULL */
+    const struct nest_group *group; /* of which this emitter walks the shared loops; NULL */
+    struct emitter **team;          /* then: of each member that is a nest in them; NULL */
     struct val lo[MAX_AXES], size[MAX_AXES];
     int64_t tile[MAX_AXES]; /* of the loop last entered along the axis: sizes are its multiples but
                                for the end */
@@ -199,8 +200,9 @@ bool emit_turns(struct emitter *, struct nodes *, int depth, body_fn);
 void follow_place(struct emitter *, int64_t *at);
 bool follow_emit(struct emitter *, struct nodes *);
 
-/* pair.c */
-bool emit_pair(struct emitter *, struct nodes *); /* two nests in the loops that they share */
+/* group.c */
+void group_place(struct work *, const struct nest_group *, int64_t *at); /* its tiles, before its nests */
+bool emit_group(struct emitter *, struct nodes *); /* its nests in the loops that they share */
 
 /* homes.c: final addresses of homes, of the schedule whose sections are complete. False: reported, they do not fit. */
 bool homes_arrange(struct work *);

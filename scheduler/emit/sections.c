@@ -73,6 +73,7 @@ struct sections {
     struct work *w;
     const struct moves *moves;
     struct held **stay; /* [nnests] copies that stay over the steps of a recurrence */
+    bool *emitted;      /* [ngroups] */
 };
 
 static void append(struct work *w, struct nodes *out, const struct nodes *list) {
@@ -186,6 +187,30 @@ static bool emit_one_nest(struct sections *c, struct nodes *out, int nest, struc
     return true;
 }
 
+static bool emit_part(struct sections *c, struct nodes *out, int nest, int stmt, struct phase *ph) {
+    struct work *w = c->w;
+    if (nest >= 0) return emit_one_nest(c, out, nest, ph);
+    if (w->task_of[stmt] != -1) return true;
+    if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
+    add_fallback(w, out, stmt);
+    *ph = (struct phase){.host = true};
+    return true;
+}
+
+/* Where its first statement stands: first what goes before it. */
+static bool emit_grouped(struct sections *c, struct nodes *out, int group, struct phase *ph) {
+    const struct nest_group *g = &c->w->group[group];
+    int lead = -1;
+    if (c->emitted[group]) return true;
+    c->emitted[group] = true;
+    for (int m = 0; m < g->n; m++) {
+        const struct member *x = &g->member[m];
+        if (x->before && !emit_part(c, out, x->nest, x->stmt, ph)) return false;
+        if (lead < 0 && !x->before) lead = x->nest;
+    }
+    return emit_one_nest(c, out, lead, ph);
+}
+
 /* Statements [from, to) of the order, all inside `scope`. */
 static bool emit_range(struct sections *c, struct nodes *out, int from, int to, int scope,
                        struct phase *ph) {
@@ -193,17 +218,16 @@ static bool emit_range(struct sections *c, struct nodes *out, int from, int to, 
     for (int i = from; i < to; i++) {
         int s = w->order[i], nest = nest_at(w, s), child = recur_child(w, s, scope), end = i + 1;
         if (w->in_prepare[s] || feeds_have(w, s)) continue;
-        if (nest >= 0 && w->nest[nest].partner >= 0 && !w->nest[nest].leads) continue;
+        if (w->group_of[s]) {
+            if (!emit_grouped(c, out, w->group_of[s] - 1, ph)) return false;
+            continue;
+        }
         if (child != scope) {
             while (end < to && recur_child(w, w->order[end], scope) == child) end++;
             if (!emit_recur(c, out, i, end, child, ph)) return false;
             i = end - 1;
-        } else if (nest >= 0) {
-            if (!emit_one_nest(c, out, nest, ph)) return false;
-        } else if (w->task_of[s] == -1) {
-            if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
-            add_fallback(w, out, s);
-            *ph = (struct phase){.host = true};
+        } else if (!emit_part(c, out, nest, s, ph)) {
+            return false;
         }
     }
     return true;
@@ -214,7 +238,8 @@ static struct held **stays_new(const struct work *w) {
 }
 
 static bool emit_run(struct work *w, const struct moves *moves, struct nodes *out) {
-    struct sections c = {w, moves, stays_new(w)};
+    struct sections c = {w, moves, stays_new(w),
+                         arena_array(w->arena, (size_t)w->ngroups + 1, sizeof(bool))};
     struct phase ph = {.host = false};
     if (!emit_range(&c, out, 0, w->norder, -1, &ph)) return false;
     return ph.host || !ph.last || ring(w, out, ph.last, false);

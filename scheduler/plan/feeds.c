@@ -144,7 +144,7 @@ static bool may_join(const struct work *w, const struct nest *n, const struct fe
 }
 
 /* One statement of the host that only copies between two buffers, outside of recurrences. */
-static bool is_copy(const struct work *w, int stmt) {
+bool host_copies(const struct work *w, int stmt) {
     const struct stmt *st = &w->p->stmt[stmt];
     return w->task_of[stmt] == -1 && !w->in_prepare[stmt] && !st->scope && st->nreads == 1 &&
            st->nops == 1 && st->op[0].code == OP_READ && !st->nwhere && st->combine == COMBINE_SET;
@@ -181,6 +181,7 @@ static void fold_home(struct work *w, const struct nest *n, const struct feed *f
         if (w->p->axis[a].extent % plan_tile(w, &n->plan, a, f->depth)) return;
     }
     h->fold = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->fold);
+    h->near = -1;
     for (int i = 0; i < f->depth; i++) {
         feed_axis(w, n, f, i, &dim);
         h->fold[dim] = plan_tile(w, &n->plan, n->plan.loop[i].axis, f->depth);
@@ -227,7 +228,7 @@ static int copies_beside(const struct work *w, const struct nest *n, const int *
         int b = r < 0 ? w->p->stmt[w->task[result_task(n)].stmt].dst.buffer : core->read[r].buffer;
         const int *use = buffer_uses(w, b, &count);
         for (int i = 0; i < count && found < most; i++)
-            if (is_copy(w, use[i]) && (r < 0 || writes(w, use[i], b))) out[found++] = rank[use[i]];
+            if (!w->group_of[use[i]] && host_copies(w, use[i]) && (r < 0 || writes(w, use[i], b))) out[found++] = rank[use[i]];
     }
     qsort(out, (size_t)found, sizeof *out, compare_ints);
     return found;
@@ -239,7 +240,7 @@ void feeds_decide(struct work *w) {
     for (int k = 0; k < w->norder; k++) rank[w->order[k]] = k;
     for (int i = 0; i < w->nnests && w->fallback >= 0; i++) {
         struct nest *n = &w->nest[i];
-        if (n->core < 0 || n->partner >= 0 || n->nprefix || n->part_n || n->next_part >= 0 ||
+        if (n->core < 0 || n->group || n->nprefix || n->part_n || n->next_part >= 0 ||
             n->plan.share.n || w->p->stmt[n->first].scope || !in_step(w, n))
             continue;
         int count = copies_beside(w, n, rank, beside, w->norder);

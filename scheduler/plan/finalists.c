@@ -15,7 +15,7 @@
 enum { ITERATIONS = 12000, SPARED = 4, FEW = 3 };
 
 static bool can_simulate(const struct work *w, const struct nest *n) {
-    return w->options && w->options->simulate && n->partner < 0 && !n->nprefix &&
+    return w->options && w->options->simulate && !n->group && !n->nprefix &&
            !w->m->queue[w->task[n->core].needle->in->queue].data_order;
 }
 

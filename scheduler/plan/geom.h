@@ -48,6 +48,7 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     int n;
     int64_t *extent; /* rounded up where packed */
     int64_t elements;
+    int near;      /* the cache in which what is folded stays; -1 */
     int64_t *fold; /* per dimension: tiles of so many indices lie over one another, the current one from `lo`; 0: not. NULL */
     int place;
     bool locked;   /* the layout is decided */

@@ -81,7 +81,7 @@ struct layout *home_layout(struct work *w, struct arena *arena, const struct hom
 
 bool tile_stays(const struct work *w, int buffer, int memory) {
     const struct home *h = &w->home[buffer];
-    for (int m = h->is_tile ? h->memory : -1; m >= 0; m = w->m->memory[m].caches)
+    for (int m = h->is_tile ? h->memory : h->fold ? h->near : -1; m >= 0; m = w->m->memory[m].caches)
         if (m == memory) return true;
     return false;
 }

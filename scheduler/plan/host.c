@@ -34,7 +34,7 @@ static enum copy_kind kind_of(const struct work *w, const struct stmt *st) {
 }
 
 /* Cycles to stream the bytes through the caches that are too small for them. */
-static double streamed(const struct work *w, double bytes) {
+double stream_cycles(const struct work *w, double bytes) {
     double worst = 0;
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
@@ -62,7 +62,7 @@ double host_cycles(const struct work *w, int stmt) {
     if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
     bytes = 3 * points *
             (double)type_size(w->p->buffer[st->dst.buffer].type); /* read; fetched, written back */
-    return cycles + streamed(w, bytes);
+    return cycles + stream_cycles(w, bytes);
 }
 
 double host_turns(const struct work *w, int stmt, double turns) {

@@ -69,3 +69,15 @@ bool chain_needs_hold(const struct work *w, const struct nest *n, const struct t
     if (o->read < 0) return true;
     return !chain_makes(w, n, t, w->p->stmt[t->stmt].read[o->read].buffer);
 }
+
+bool nests_in_order(const struct work *w, const struct nest *a, const struct nest *b) {
+    if (a->core < 0 || b->core < 0 || b->given < 0) return false;
+    const struct task *x = &w->task[a->core], *y = &w->task[b->core];
+    return x->needle->in->queue == y->needle->in->queue &&
+           !w->m->queue[x->needle->in->queue].data_order && x->needle->in->completes < 0 &&
+           y->needle->in->completes < 0;
+}
+
+double task_cost(const struct work *w, int task) {
+    return w->cover->mapping[w->cover->item[w->task[task].item].mapping].cost;
+}

@@ -1,4 +1,4 @@
-/* Nests: a reduction, or elementwise statements, with what shares their loops; pairs of nests, copies of the host in turns with them. */
+/* Nests: a reduction, or elementwise statements, with what shares their loops; groups of them, copies of the host in turns with them. */
 #ifndef ISAMAP_SCHEDULER_PLAN_NEST_H
 #define ISAMAP_SCHEDULER_PLAN_NEST_H
 
@@ -11,7 +11,7 @@ struct opnd;
 struct task;
 struct work;
 
-/* Of a leader: in each turn it makes `n` values of its axis, those that the follower's tile of the shared
+/* Of a group's first nest: in each turn it makes `n` values of its axis, those that the reader's tile of the shared
  * axis reads, moved inside the extent: from clamp(step * first + offset, 0, extent - n) on. */
 struct window {
     int axis, shared, turn; /* turn: stands for the turns in its plan; -1 until a plan is made */
@@ -25,20 +25,20 @@ struct nest {
     int chain[MAX_CHAIN], nchain; /* elementwise tasks at the grain, in order */
     int64_t grain_most; /* of the chain along axes whose extent is free; 0: as the needles say */
     int first;          /* statement: the nest stands in its place */
-    int partner;        /* the other nest of its pair (pairs.c); -1 */
-    bool leads;         /* makes the tiles that its partner reads */
-    int given;          /* of a follower's core: the operand that reads them */
-    struct loop prefix[MAX_PREFIX]; /* loops that a pair shares: the plans begin with them */
+    int group;          /* 1 + the group that it is in (groups.c); 0: none */
+    bool leads;         /* the first nest of its group */
+    uint64_t slid;      /* axes that windows of the group slide along */
+    int given;          /* the core's operand that is the tile of a tensor in the group; -1 */
+    struct loop prefix[MAX_PREFIX]; /* loops that a group shares: the plans begin with them */
     int nprefix;
     struct window window[MAX_DIMS];
     int nwindows;
-    int border;    /* buffer whose home holds zeros, from which the tile's borders come; 0: it has none */
     int part_axis;     /* where part_n > 0 the nest does only [part_lo, part_lo + part_n) of it */
     int64_t part_lo, part_n;
     int next_part;        /* the nest that does the rest; -1 */
     uint32_t kept, asked; /* operands of the core whose copies stay over all steps; considered */
     bool is_grid; /* the prefix: tiles of the result, shared by instances of units */
-    int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: the tile, the partner's holds */
+    int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: tiles, the holds of the group's others */
     int64_t steps;                  /* plans that its search may evaluate; 0: the default */
     struct feed feed[MAX_FEEDS];
     int nfeeds;
@@ -59,23 +59,52 @@ bool nest_unify(const struct work *, int maker, int core, int read,
 void nest_rename(struct work *, struct nest *, const int *map);
 
 /* nest.c */
+double task_cost(const struct work *, int task); /* cycles of its instructions, as the mapper has it */
 bool needs_home(const struct work *, const struct nest *,
                 int buffer); /* somebody outside the nest reads it */
 int64_t task_grain(const struct task *, int axis, bool *fixed); /* that its needle takes at once */
 int64_t nest_grain(const struct work *, const struct nest *,
                    int axis); /* of the chain along a program axis; 0: no chain */
 int64_t nest_room(const struct work *, const struct nest *, int memory); /* bytes that it may use */
+/* One queue makes a tile and reads it: it need not meet the others in between. */
+bool nests_in_order(const struct work *, const struct nest *first, const struct nest *second);
 bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
                       const struct opnd *); /* not made in the nest */
 
-/* pairs.c */
-void pairs_rename(struct work *); /* before plans: nests that may become pairs share names of axes */
-bool pairs_decide(struct work *, const struct moves *);
-int maker_result(const struct work *, const struct nest *); /* the buffer that its last statement writes */
-/* One queue makes the tile and reads it: it need not meet the others in between. */
-bool pair_in_order(const struct work *, const struct nest *leader, const struct nest *follower);
+/* What a group executes in each turn of its shared loops, in order; `before` them all, once, what only
+ * stands in between. */
+struct member {
+    int nest, stmt;       /* nest -1: the host's statement */
+    bool before;
+    int axis[MAX_PREFIX]; /* of the host's statement: what walks with the loops */
+};
+/* A tensor of which only a tile is there at a time. */
+struct passed {
+    int buffer, first, last; /* members that touch it, from the first to the last */
+    int reader, given;       /* the member whose core's operand is the tile; -1 */
+    bool bordered;
+    int border;             /* buffer whose home holds zeros, from which its borders come; 0: it has none */
+    int dim[MAX_PREFIX];    /* that each shared loop walks; -1 */
+    int64_t at, bytes;      /* in its memory, beside what lives with it */
+};
+struct nest_group {
+    struct member *member;
+    int n; /* 0: all of it is in a larger one */
+    struct loop prefix[MAX_PREFIX];
+    int shared[MAX_PREFIX], nprefix; /* which of the axes that may be shared (group_int.h) */
+    struct passed *passed;
+    int npassed, cap_passed;
+    double turns, cycles;
+};
 
-/* windows.c: turns of a pair whose windows overlap */
+/* group_names.c */
+void groups_rename(struct work *); /* before plans: nests that may become a group share names of axes */
+int maker_result(const struct work *, const struct nest *); /* the buffer that its last statement writes */
+
+/* groups.c */
+bool groups_decide(struct work *, const struct moves *);
+
+/* windows.c: turns of a group whose windows overlap */
 bool window_find(const struct work *, const struct access *made, uint64_t made_axes, const struct task *reader,
                  const struct access *used, int dim, struct window *);
 bool windows_map(struct work *, int maker, int core, int read, int *map); /* as nest_unify, but for windows */
@@ -90,11 +119,13 @@ int windows_zeros(struct work *, const struct opnd *, int buffer); /* a buffer l
 double host_cycles(const struct work *, int stmt); /* of a statement on the fallback */
 /* The fallback's cycles in those of the queue's clock. */
 double host_in_cycles(const struct work *, int queue, double cycles);
+double stream_cycles(const struct work *, double bytes); /* through the caches that are too small */
 double host_turns(const struct work *, int stmt, double turns); /* of a copy tile by tile, from cache to cache */
 
 /* feeds.c */
 void feeds_decide(struct work *); /* questions; homes are not placed yet */
 bool feeds_have(const struct work *, int stmt);
+bool host_copies(const struct work *, int stmt); /* the host only copies between two buffers, outside of recurrences */
 
 /* share.c */
 void unit_ask(struct work *, int nest); /* the nest is planned */

@@ -267,7 +267,6 @@ bool nests_make(struct work *w, const struct moves *moves) {
         *n = (struct nest){.core = -1,
                            .init = -1,
                            .first = w->order[i],
-                           .partner = -1,
                            .given = -1,
                            .next_part = -1};
         int next = next_task(w, i, &at);

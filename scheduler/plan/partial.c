@@ -46,7 +46,7 @@ static bool stops_anywhere(const struct task *t, int axis) {
 static bool may_keep(const struct work *w, const struct nest *n, const struct opnd *o,
                      const struct access *acc) {
     return o->where == IN_LOCAL && o->read >= 0 && !o->writes && !o->in.n &&
-           o->geom.repeat_axis < 0 && !o->geom.fragment && n->partner < 0 && !n->nprefix &&
+           o->geom.repeat_axis < 0 && !o->geom.fragment && !n->group && !n->nprefix &&
            !n->part_n && !n->kept && !graph_is_static(w->m, o->memory) &&
            !w->home[acc->buffer].is_tile;
 }

@@ -137,7 +137,7 @@ static bool possible(const struct pricing *c, const struct flow *f, int inner) {
     const struct nest *n = c->nest;
     const struct task *t = &c->w->task[n->core];
     int axis[2];
-    if (c->plan->is_static || n->partner >= 0 || n->nprefix > 0 || n->part_n || f->depth < 0)
+    if (c->plan->is_static || n->group || n->nprefix > 0 || n->part_n || f->depth < 0)
         return false;
     for (int i = 0; i < c->nfills; i++)
         if (c->fill[i].operand < 0 || c->fill[i].user != t->needle->in->queue ||

@@ -14,7 +14,7 @@ void parts_ask(struct work *w, const struct moves *moves, int nest) {
     struct plan plan[4];
     struct candidate c[4];
     int count = 0;
-    if (n->core < 0 || n->plan.is_static || n->partner >= 0 || n->nprefix) return;
+    if (n->core < 0 || n->plan.is_static || n->group || n->nprefix) return;
     for (int k = 0; k < 4; k++) {
         plan[count] = n->plan;
         plan[count].tiling = NULL;

@@ -53,7 +53,7 @@ static bool is_alone(const struct search *s, int i) {
     return true;
 }
 
-/* Registers are the partner's between a pair's turns, results part of a turn; all that an instance
+/* Registers are the others' between a group's turns, results part of a turn; all that an instance
  * of a grid holds is of its own turn. */
 static int outside(const struct nest *n, int depth) {
     return depth < n->nprefix ? n->nprefix : depth;

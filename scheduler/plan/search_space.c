@@ -25,7 +25,7 @@ static void fill_values(struct axis_space *s, int64_t extent) {
     s->value[s->n - 1] = blocks * s->unit;
 }
 
-/* What the loops that a pair shares leave of an axis. */
+/* What the loops that a group shares leave of an axis. */
 static int64_t axis_rest(const struct search *s, int axis) {
     const struct nest *nest = &s->w->nest[s->nest];
     int64_t e = s->w->p->axis[axis].extent;

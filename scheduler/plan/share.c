@@ -28,27 +28,27 @@ double share_waking(const struct work *w, const struct task *t) {
 /* The outermost tile along an axis. */
 static int64_t outer_tile(const struct work *w, const struct nest *n, const struct plan *p,
                           int axis) {
+    for (int i = 0; n->core < 0 && i < n->nprefix; i++)
+        if (n->prefix[i].axis == axis) return n->prefix[i].tile;
     if (n->core < 0) return nest_grain(w, n, axis);
     for (int i = 0; i < p->nloops; i++)
         if (p->loop[i].axis == axis) return p->loop[i].tile;
     return plan_tile(w, p, axis, p->nloops);
 }
 
-/* A pair shares its own loops, but not those that its first nest walks in part again and again;
- * what registers hold whole is not shared. Of the second of a pair the first one's loop is meant,
- * which stands around both. */
+/* A group shares its own loops, but not those that its first nest walks in part again and again;
+ * what registers hold whole is not shared. Of a later nest the first one's loop is meant, which
+ * stands around all. */
 static bool may_share(const struct work *w, const struct nest *n, const struct plan *p, int axis) {
     for (int i = 0; n->core >= 0 && i < p->nloops; i++)
         if (p->loop[i].axis == axis) {
             if (loop_unrolled(w, n, p, i)) return false;
             break;
         }
-    const struct nest *first = n->partner >= 0 && !n->leads ? &w->nest[n->partner] : n;
-    for (int i = 0; i < first->nwindows; i++)
-        if (first->window[i].axis == axis || first->window[i].shared == axis) return false;
+    if (n->slid >> axis & 1) return false;
     for (int i = 0; i < n->nprefix; i++)
         if (n->prefix[i].axis == axis) return true;
-    return n->partner < 0;
+    return !n->group;
 }
 
 /* Of the axis's extent what the busiest of so many instances has, whole tiles each. */
@@ -149,7 +149,7 @@ static bool same_share(const struct share *a, const struct share *b) {
 static double chain_cycles(const struct work *w, const struct nest *n) {
     double sum = 0;
     for (int i = 0; i < n->nchain; i++)
-        sum += w->cover->mapping[w->cover->item[w->task[n->chain[i]].item].mapping].cost;
+        sum += task_cost(w, n->chain[i]);
     return sum;
 }
 
@@ -159,7 +159,7 @@ void unit_ask(struct work *w, int nest) {
     struct share all[MAX_SHARES];
     struct candidate c[MAX_SHARES];
     double whole = n->core >= 0 ? n->plan.whole : chain_cycles(w, n);
-    bool second = n->partner >= 0 && !n->leads;
+    bool second = n->group && !n->leads;
     int best = 0, m = second ? 0 : shares_list(w, n, &n->plan, all);
     for (int i = 0; i < m; i++) {
         bool priced = n->core >= 0 && same_share(&all[i], &n->plan.share);

@@ -105,7 +105,7 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
     int least = chain_slots_least(w, moves, n, t, o);
     int64_t left = nest_room(w, n, o->memory), bytes = 0, most = most_tokens(w, moves, t, o);
     bool first = true;
-    if (least < 2 || graph_is_static(w->m, o->memory) || n->partner >= 0) return least;
+    if (least < 2 || graph_is_static(w->m, o->memory) || n->group) return least;
     for (int i = 0; n->core >= 0 && i < w->task[n->core].nops; i++) {
         const struct task *core = &w->task[n->core];
         const struct opnd *c = &core->op[i];

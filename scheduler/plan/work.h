@@ -10,6 +10,7 @@ struct home;
 struct joined;
 struct moves;
 struct nest;
+struct nest_group;
 struct plan;
 struct task;
 struct uses;
@@ -41,6 +42,9 @@ struct work {
     int nfinishing, finishing_cap;
     struct nest *nest;
     int nnests;
+    struct nest_group *group;
+    int ngroups, cap_groups;
+    int *group_of; /* for each statement at which a part of the run stands: 1 + its group; 0 */
     struct scope *scope; /* recurrences; their axes are the program's last */
     struct val *step;    /* [nscopes] while the tree is built: the value of the scope's axis */
     int nscopes;

@@ -1,0 +1,280 @@
+/* What a group costs: its nests are planned inside the shared loops, each with the room that the
+ * others leave it; other parts are priced by their work and by the bytes that pass caches which are
+ * too small for them. */
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/group_int.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
+#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/keep.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/search.h"
+#include "scheduler/plan/slots.h"
+#include "scheduler/plan/tiling.h"
+#include "scheduler/plan/transfer.h"
+#include <math.h>
+#include <string.h>
+
+enum { STEPS = 6000 };
+
+/* ---- parts without a plan ---- */
+
+static bool stays(const struct work *w, const struct draft *d, const struct nest_group *g,
+                  const struct touch *t) {
+    for (int i = 0; i < g->npassed; i++)
+        if (g->passed[i].buffer == t->buffer) return true;
+    for (int i = 0; i < d->ntouches; i++) { /* an earlier member has brought it */
+        const struct touch *u = &d->touch[i];
+        bool all = u->buffer == t->buffer && d->in[u->member] && u->member < t->member;
+        for (int k = 0; k < g->nprefix && all; k++) {
+            const int *axis = d->shared[g->shared[k]].axis;
+            all = axis[u->member] >= 0 && axis[t->member] >= 0 &&
+                  touch_walks(w, u, axis[u->member]) >= 0 &&
+                  touch_walks(w, t, axis[t->member]) >= 0;
+        }
+        if (all) return true;
+    }
+    return false;
+}
+
+static double passing_bytes(const struct work *w, const struct draft *d, const struct nest_group *g,
+                            int member) {
+    double bytes = 0;
+    for (int i = 0; i < d->ntouches; i++) {
+        const struct touch *t = &d->touch[i];
+        bool known = t->member != member || (g && stays(w, d, g, t));
+        for (int k = 0; k < i && !known; k++)
+            known = d->touch[k].member == member && d->touch[k].buffer == t->buffer &&
+                    d->touch[k].write >= t->write;
+        const struct buffer *b = &w->p->buffer[t->buffer];
+        if (!known) bytes += (t->write ? 2 : 1) * (double)b->elements * (double)type_size(b->type);
+    }
+    return bytes;
+}
+
+double part_cycles(const struct work *w, const struct draft *d, const struct nest_group *g,
+                   int member) {
+    const struct run_part *q = &d->part[d->first + member];
+    const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
+    if (n && n->core >= 0) return n->plan.cycles;
+    double cycles = n ? 0 : host_turns(w, q->stmt, 0);
+    for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i]);
+    return cycles + stream_cycles(w, passing_bytes(w, d, g, member)) +
+           (g && w->fallback >= 0 ? g->turns * w->m->fallback[w->fallback].enter : 0);
+}
+
+double part_least(const struct work *w, const struct draft *d, int member) {
+    const struct run_part *q = &d->part[d->first + member];
+    const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
+    double cycles = n ? 0 : host_turns(w, q->stmt, 0);
+    if (n && n->core >= 0) return n->plan.alone;
+    for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i]);
+    return cycles;
+}
+
+/* ---- nests ---- */
+
+/* Bytes of each program-managed memory that a planned nest uses. */
+static void add_holds(struct work *w, const struct nest *n, int64_t *bytes) {
+    const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
+    for (int i = 0; t && i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_LOCAL || graph_is_static(w->m, o->memory) || i == n->given) continue;
+        bytes[o->memory] +=
+            hold_bytes(w, &n->plan, t, o, task_access(w, t, o, o->read < 0), &n->plan.hold[i]);
+    }
+    for (int c = 0; c < n->nchain; c++) {
+        const struct task *e = &w->task[n->chain[c]];
+        for (int i = 0; i < e->nops; i++) {
+            const struct opnd *o = &e->op[i];
+            struct region r;
+            if (!chain_needs_hold(w, n, e, o) || graph_is_static(w->m, o->memory)) continue;
+            chain_region(w, &n->plan, n, e, o, &r);
+            bytes[o->memory] += slot_bytes(w, o, &r) * 2;
+        }
+    }
+}
+
+/* Of a turn of the first, when its last fills are done: the second's begin behind them. */
+static double last_steps(const struct work *w, const struct nest *a, double turns) {
+    const struct task *t = &w->task[a->core];
+    const struct hold *pace = NULL;
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL && !t->op[i].writes &&
+            (!pace || a->plan.hold[i].depth > pace->depth))
+            pace = &a->plan.hold[i];
+    double steps =
+        pace ? plan_trips(w, &a->plan, pace->depth) / plan_trips(w, &a->plan, a->nprefix) : 1;
+    return pace && steps > pace->slots ? a->plan.cycles / turns * pace->slots / steps
+                                       : a->plan.cycles / turns;
+}
+
+/* The members still to be planned divide what is left of each memory. */
+static void leave_room(const struct work *w, struct nest *n, const int64_t *used, int others) {
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
+        int64_t all = graph_capacity(w->m, m), left = all - used[m];
+        n->reserved[m] = 0;
+        if (!graph_is_static(w->m, m) && all != INT64_MAX)
+            n->reserved[m] = used[m] + left - left / (others + 1);
+    }
+}
+
+static int first_nest(const struct draft *d) {
+    int m = 0;
+    while (!d->in[m] || d->part[d->first + m].nest < 0) m++;
+    return m;
+}
+
+static uint64_t mix(uint64_t sum, int64_t value) {
+    return (sum ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15) ^ (sum >> 29);
+}
+
+static uint64_t homes_sum(const struct work *w, const struct draft *d, int m) {
+    uint64_t sum = 1;
+    for (int i = 0; i < d->ntouches; i++) {
+        const struct home *h = &w->home[d->touch[i].buffer];
+        if (d->touch[i].member != m) continue;
+        sum = mix(mix(mix(sum, d->touch[i].buffer), h->is_tile), h->is_tile ? h->memory : -1);
+        sum = mix(mix(sum, h->elements), h->fold ? h->near : -1);
+        for (int k = 0; k < w->p->buffer[d->touch[i].buffer].ndims; k++)
+            sum = mix(mix(mix(sum, h->extent[k]), h->fold ? h->fold[k] : 0), h->border[k]);
+    }
+    return sum;
+}
+
+static const struct known_plan *known(const struct draft *d, int number, const struct nest *n,
+                                      uint64_t homes) {
+    const struct known_plan *k = d->known[number];
+    for (; k; k = k->next)
+        if (k->nprefix == n->nprefix && k->given == n->given && k->homes == homes &&
+            !memcmp(k->prefix, n->prefix, sizeof *n->prefix * (size_t)n->nprefix) &&
+            !memcmp(k->reserved, n->reserved, sizeof k->reserved))
+            return k;
+    return NULL;
+}
+
+/* As nest_plan; windows have plans of their own each time. */
+static bool plan_once(struct work *w, const struct moves *moves, struct draft *d, int m) {
+    int number = d->part[d->first + m].nest;
+    struct nest *n = &w->nest[number];
+    if (n->nwindows) return nest_plan(w, moves, number);
+    uint64_t homes = homes_sum(w, d, m);
+    const struct known_plan *old = known(d, number, n, homes);
+    if (old) {
+        n->plan = old->plan;
+        n->grain_most = old->grain_most;
+        return old->ok;
+    }
+    struct known_plan *k = arena_alloc(w->arena, sizeof *k);
+    k->nprefix = n->nprefix;
+    k->given = n->given;
+    k->homes = homes;
+    memcpy(k->prefix, n->prefix, sizeof *n->prefix * (size_t)n->nprefix);
+    memcpy(k->reserved, n->reserved, sizeof k->reserved);
+    k->ok = nest_plan(w, moves, number);
+    k->plan = n->plan;
+    k->grain_most = n->grain_most;
+    k->next = d->known[number];
+    d->known[number] = k;
+    return k->ok;
+}
+
+static bool plan_member(struct work *w, const struct moves *moves, struct draft *d,
+                        const struct nest_group *g, int m) {
+    struct nest *n = &w->nest[d->part[d->first + m].nest];
+    n->steps = STEPS;
+    n->group = 1;
+    n->leads = first_nest(d) == m;
+    n->slid = 0;
+    for (int k = 0; k < d->nshared; k++)
+        if (d->shared[k].window.axis >= 0)
+            n->slid |= UINT64_C(1) << d->shared[k].window.axis | UINT64_C(1)
+                                                                     << d->shared[k].window.shared;
+    n->given = -1;
+    for (int i = 0; i < g->npassed; i++)
+        if (g->passed[i].reader == m) n->given = g->passed[i].given;
+    if (!n->nwindows) {
+        memcpy(n->prefix, g->prefix, sizeof *g->prefix * (size_t)g->nprefix);
+        n->nprefix = g->nprefix;
+    }
+    struct stmt *keep = windows_open(w, n);
+    bool ok = plan_once(w, moves, d, m);
+    windows_close(w, n, keep);
+    return ok;
+}
+
+/* What each turn adds: first fills, and results that go home when the others wait for them. */
+static double turn_cycles(const struct work *w, const struct draft *d, const struct nest_group *g) {
+    const struct nest *before = NULL;
+    double lead = 0, tail = 0;
+    bool ordered = true;
+    for (int m = 0; m <= d->last - d->first; m++) {
+        int nest = d->in[m] ? d->part[d->first + m].nest : -1;
+        const struct nest *n = nest >= 0 ? &w->nest[nest] : NULL;
+        if (!n || n->core < 0) continue;
+        bool next = before && nests_in_order(w, before, n);
+        lead += next ? fmax(0, n->plan.lead - last_steps(w, before, g->turns)) : n->plan.lead;
+        tail += n->plan.tail;
+        ordered &= !before || next;
+        before = n;
+    }
+    return lead + (ordered ? 0 : tail);
+}
+
+static int nests_left(const struct draft *d, int m) {
+    int n = 0;
+    while (++m <= d->last - d->first) n += d->in[m] && d->part[d->first + m].nest >= 0;
+    return n;
+}
+
+static bool windows_begin(struct work *w, const struct draft *d, const struct nest_group *g) {
+    int nest = d->in[0] ? d->part[d->first].nest : -1;
+    if (nest < 0) return true;
+    struct nest *n = &w->nest[nest];
+    n->nwindows = 0;
+    for (int k = 0; k < d->nshared; k++)
+        if (d->shared[k].window.axis >= 0) n->window[n->nwindows++] = d->shared[k].window;
+    return !n->nwindows || windows_prefix(w, n, g->prefix, g->nprefix);
+}
+
+/* Of the turns those that the busiest instance takes. */
+static double instances_part(const struct work *w, const struct draft *d) {
+    for (int m = 0; m <= d->last - d->first; m++) {
+        int nest = d->in[m] ? d->part[d->first + m].nest : -1;
+        if (nest >= 0) return w->nest[nest].core >= 0 ? w->nest[nest].plan.share.part : 1;
+    }
+    return 1;
+}
+
+bool group_fits(struct work *w, struct draft *d, struct nest_group *g) {
+    d->why = "windows of neighbouring tiles overlap wholly";
+    return windows_begin(w, d, g) && group_tiles(w, d, g);
+}
+
+double group_plan(struct work *w, const struct moves *moves, struct draft *d,
+                  struct nest_group *g) {
+    int64_t used[MAX_MEMORIES] = {0};
+    double cycles = 0;
+    if (!group_fits(w, d, g)) return INFINITY;
+    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) used[m] = group_room(w, g, m);
+    for (int m = 0; m <= d->last - d->first; m++) {
+        int nest = d->in[m] ? d->part[d->first + m].nest : -1;
+        if (nest < 0) continue;
+        leave_room(w, &w->nest[nest], used, nests_left(d, m));
+        if (!plan_member(w, moves, d, g, m)) {
+            d->why = "no plan of a nest fits beside the others";
+            return INFINITY;
+        }
+        add_holds(w, &w->nest[nest], used);
+    }
+    for (int m = 0; m <= d->last - d->first; m++)
+        cycles += part_cycles(w, d, d->in[m] ? g : NULL, m);
+    d->why = "price";
+    double turns = price_counts(w, PRICE_MEETINGS) ? g->turns * instances_part(w, d) - 1 : 0;
+    return cycles + fmax(0, turns * turn_cycles(w, d, g));
+}

@@ -1,0 +1,250 @@
+/* Where tensors that do not leave their group stay: a tile of each, of one turn of the shared
+ * loops. It is the reader's own hold where the maker can write there (SCHEDULING §7, "Producer");
+ * else it stays in a memory that hardware manages, as a place of its own or, where the host works
+ * with it too, as a home whose tiles lie over one another. What is dead leaves its room to others.
+ */
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/group_int.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
+#include <string.h>
+
+/* ---- which tensors ---- */
+
+/* Nobody but members touches it, and no value of it is needed later. */
+static bool is_inner(const struct work *w, const struct draft *d, int buffer) {
+    int count;
+    if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer) ||
+        !draft_shares(d, buffer))
+        return false;
+    const int *use = buffer_uses(w, buffer, &count);
+    for (int i = 0; i < count; i++) {
+        bool mine = w->in_prepare[use[i]];
+        if (mine) return false;
+        for (int k = 0; k < d->ntouches && !mine; k++)
+            mine = d->in[d->touch[k].member] && d->touch[k].stmt == use[i];
+        if (!mine) return false;
+    }
+    return true;
+}
+
+/* The outermost cache that the members' unit has alone; -1: they have several units, or none. */
+static int cache_of(const struct work *w, const struct draft *d) {
+    int unit = -1, best = -1;
+    for (int m = 0; m <= d->last - d->first; m++) {
+        const struct nest *n = d->in[m] ? draft_nest(w, d, m) : NULL;
+        if (!n) continue;
+        const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
+        int u = w->m->queue[t->needle->in->queue].unit;
+        if (unit >= 0 && unit != u) return -1;
+        unit = u;
+    }
+    for (int m = 0; m < w->m->nmemories; m++) {
+        const struct memory *mem = &w->m->memory[m];
+        if (mem->caches < 0 || mem->size <= 0 || !memory_is_home(w->m, m) || mem->unit == 0 ||
+            !unit_inside(w->m, unit, mem->unit))
+            continue;
+        if (best < 0 || mem->size > w->m->memory[best].size) best = m;
+    }
+    return best;
+}
+
+/* ---- how large ---- */
+
+/* Of the dimension that loop k of the prefix walks; all of it where the first member's window is.
+ */
+static int64_t tile_extent(const struct work *w, const struct draft *d, const struct nest_group *g,
+                           const struct passed *p, int dim) {
+    int64_t extent = w->home[p->buffer].extent[dim];
+    const struct nest *first = draft_nest(w, d, 0);
+    for (int k = 0; k < g->nprefix; k++) {
+        if (p->dim[k] != dim) continue;
+        for (int x = 0; first && d->in[0] && x < first->nwindows; x++)
+            if (first->window[x].shared == g->prefix[k].axis && first->window[x].n &&
+                p->buffer == d->shared[g->shared[k]].slid)
+                return first->window[x].n;
+        return g->prefix[k].tile < w->p->buffer[p->buffer].extent[dim] ? g->prefix[k].tile : extent;
+    }
+    return extent;
+}
+
+/* The reader's hold, with the zeros around it that are read. */
+static void make_own(struct work *w, const struct draft *d, const struct nest_group *g,
+                     struct passed *p, int operand) {
+    struct home *h = &w->home[p->buffer];
+    const struct buffer *b = &w->p->buffer[p->buffer];
+    const struct task *t = &w->task[draft_nest(w, d, p->reader)->core];
+    const struct opnd *o = &t->op[operand];
+    const struct access *used = &w->p->stmt[t->stmt].read[o->read];
+    struct geom inside = o->geom;
+    inside.plain_home = false; /* there it lies as it is used */
+    h->memory = o->memory;
+    home_pack(w, p->buffer, &inside);
+    h->extent = arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)b->ndims);
+    for (int k = 0; k < b->ndims; k++) {
+        int64_t lo, hi, all = b->extent[k];
+        access_range(w->p, &w->p->stmt[t->stmt], used, k, &lo, &hi);
+        h->extent[k] = tile_extent(w, d, g, p, k);
+        h->border[k] = lo < 0 ? -lo : 0;
+        p->bordered |= lo < 0 || hi >= all;
+        h->extent[k] += h->border[k] + (hi >= all ? hi - all + 1 : 0);
+    }
+}
+
+static void make_cached(struct work *w, const struct draft *d, const struct nest_group *g,
+                        const struct passed *p, int memory) {
+    struct home *h = &w->home[p->buffer];
+    int ndims = w->p->buffer[p->buffer].ndims;
+    int64_t *extent = arena_copy(w->arena, h->extent, sizeof *extent * (size_t)ndims);
+    h->memory = memory;
+    for (int k = 0; k < ndims; k++) extent[k] = tile_extent(w, d, g, p, k);
+    h->extent = extent;
+}
+
+/* A home that the host finds its way in: tiles lie over one another, where all are equal. */
+static bool make_folded(struct work *w, const struct nest_group *g, const struct passed *p,
+                        int memory) {
+    struct home *h = &w->home[p->buffer];
+    const struct buffer *b = &w->p->buffer[p->buffer];
+    for (int k = 0; k < g->nprefix; k++)
+        if (p->dim[k] >= 0 && b->extent[p->dim[k]] % g->prefix[k].tile) return false;
+    h->fold = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->fold);
+    for (int k = 0; k < g->nprefix; k++)
+        if (p->dim[k] >= 0) h->fold[p->dim[k]] = g->prefix[k].tile;
+    for (int k = b->ndims - 1; k >= 0 && !h->packed; k--) h->at[h->n++] = (struct coord){k, 1, 0, false};
+    h->packed = true;
+    h->near = memory;
+    return true;
+}
+
+static int64_t bytes_of(const struct work *w, const struct passed *p) {
+    const struct home *h = &w->home[p->buffer];
+    int64_t align = h->is_tile ? w->m->memory[h->memory].align : 1;
+    int64_t bytes = h->elements * (int64_t)type_size(w->p->buffer[p->buffer].type);
+    return align > 1 ? (bytes + align - 1) / align * align : bytes;
+}
+
+static bool is_host(const struct draft *d, int buffer) {
+    for (int i = 0; i < d->ntouches; i++)
+        if (d->touch[i].buffer == buffer && d->part[d->first + d->touch[i].member].nest < 0)
+            return true;
+    return false;
+}
+
+/* False: it keeps its home. */
+static bool make_tile(struct work *w, const struct draft *d, const struct nest_group *g,
+                      struct passed *p, int cache) {
+    int operand;
+    struct home *h = &w->home[p->buffer];
+    p->given = tile_own(w, d, p->buffer, &p->reader, &operand) ? operand : -1;
+    if (p->given >= 0)
+        make_own(w, d, g, p, operand);
+    else if (cache < 0)
+        return false;
+    else if (is_host(d, p->buffer))
+        return make_folded(w, g, p, cache) && (home_run(h, w->p->buffer[p->buffer].ndims), true);
+    else
+        make_cached(w, d, g, p, cache);
+    h->is_tile = true;
+    home_run(h, w->p->buffer[p->buffer].ndims);
+    return true;
+}
+
+/* ---- rooms ---- */
+
+static bool in_memory(const struct work *w, const struct passed *p, int memory) {
+    const struct home *h = &w->home[p->buffer];
+    return (h->is_tile ? h->memory : h->near) == memory;
+}
+
+/* The largest first, each at the first address where nothing lies that lives with it. Queues that
+ * run ahead are a member further at most. */
+static void find_rooms(const struct work *w, struct nest_group *g, int memory) {
+    bool *placed = arena_array(w->arena, (size_t)g->npassed + 1, sizeof *placed);
+    for (int turn = 0; turn < g->npassed; turn++) {
+        int best = -1;
+        for (int i = 0; i < g->npassed; i++)
+            if (!placed[i] && in_memory(w, &g->passed[i], memory) &&
+                (best < 0 || g->passed[i].bytes > g->passed[best].bytes))
+                best = i;
+        if (best < 0) return;
+        struct passed *p = &g->passed[best];
+        p->at = 0;
+        for (int i = 0; i < g->npassed; i++) {
+            const struct passed *q = &g->passed[i];
+            if (!placed[i] || q->first > p->last + 1 || p->first > q->last + 1 ||
+                !in_memory(w, q, memory) || q->at >= p->at + p->bytes || p->at >= q->at + q->bytes)
+                continue;
+            p->at = q->at + q->bytes;
+            i = -1;
+        }
+        placed[best] = true;
+    }
+}
+
+int64_t group_room(const struct work *w, const struct nest_group *g, int memory) {
+    int64_t top = 0;
+    for (int i = 0; i < g->npassed; i++)
+        if (in_memory(w, &g->passed[i], memory) && g->passed[i].at + g->passed[i].bytes > top)
+            top = g->passed[i].at + g->passed[i].bytes;
+    return top;
+}
+
+static bool fit(struct work *w, struct draft *d, struct nest_group *g) {
+    for (int m = 0; m < w->m->nmemories; m++) {
+        find_rooms(w, g, m);
+        int64_t need = group_room(w, g, m), room = graph_capacity(w->m, m) / 2;
+        if (need <= room) continue;
+        d->why = arena_printf(w->arena, "tiles exceed half of memory '%s' by %lld bytes",
+                              w->m->memory[m].id, (long long)(need - room));
+        return false;
+    }
+    return true;
+}
+
+/* ---- all of a group ---- */
+
+/* Dimensions that the shared loops walk; members that touch it. */
+static void pass(const struct work *w, const struct draft *d, const struct nest_group *g,
+                 int buffer, struct passed *p) {
+    *p = (struct passed){.buffer = buffer, .first = -1, .given = -1, .reader = -1};
+    for (int k = 0; k < g->nprefix; k++) p->dim[k] = -1;
+    for (int i = 0; i < d->ntouches; i++) {
+        const struct touch *t = &d->touch[i];
+        if (t->buffer != buffer || !d->in[t->member]) continue;
+        if (p->first < 0) p->first = t->member;
+        p->last = t->member;
+        for (int k = 0; k < g->nprefix; k++) {
+            int x = d->shared[g->shared[k]].axis[t->member];
+            if (x < 0) continue;
+            p->dim[k] = touch_walks(w, t, x);
+            if (d->shared[g->shared[k]].window.axis >= 0 && buffer == d->shared[g->shared[k]].slid)
+                p->dim[k] = d->shared[g->shared[k]].dim;
+        }
+    }
+}
+
+bool group_tiles(struct work *w, struct draft *d, struct nest_group *g) {
+    int cache = cache_of(w, d);
+    g->npassed = 0;
+    for (int i = 0; i < d->ntouches; i++) {
+        int b = d->touch[i].buffer;
+        bool known = !d->in[d->touch[i].member];
+        for (int k = 0; k < g->npassed; k++) known |= g->passed[k].buffer == b;
+        if (known || !is_inner(w, d, b)) continue;
+        GROW(w->arena, g->passed, g->npassed, g->cap_passed);
+        struct passed *p = &g->passed[g->npassed];
+        pass(w, d, g, b, p);
+        if (!make_tile(w, d, g, p, cache)) continue;
+        p->bytes = bytes_of(w, p);
+        g->npassed++;
+    }
+    for (int k = 0; k < g->npassed; k++)
+        if (g->passed[k].buffer == d->buffer) return fit(w, d, g);
+    d->why = "no memory near the units holds a tile";
+    return false;
+}

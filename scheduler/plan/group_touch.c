@@ -1,0 +1,111 @@
+/* What the parts of a draft touch, and how: by dimension, the axis that walks it. */
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/group_int.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
+#include <string.h>
+
+static void touch_stmt(struct work *w, struct draft *d, int member, int stmt) {
+    const struct stmt *st = &w->p->stmt[stmt];
+    for (int r = -1; r < st->nreads; r++) {
+        const struct access *a = r < 0 ? &st->dst : &st->read[r];
+        GROW(w->arena, d->touch, d->ntouches, d->cap_touches);
+        d->touch[d->ntouches++] = (struct touch){member, stmt, a->buffer, a, r < 0};
+    }
+}
+
+static void touch_task(struct work *w, struct draft *d, int member, int task) {
+    const struct task *t = &w->task[task];
+    touch_stmt(w, d, member, t->stmt);
+    if (t->init >= 0) touch_stmt(w, d, member, t->init);
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].begin) touch_stmt(w, d, member, w->task[t->op[i].begin->task].stmt);
+}
+
+void draft_touch(struct work *w, struct draft *d, int member) {
+    const struct run_part *q = &d->part[d->first + member];
+    const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
+    if (!n) touch_stmt(w, d, member, q->stmt);
+    if (n && n->core >= 0) touch_task(w, d, member, n->core);
+    if (n && n->init >= 0) touch_task(w, d, member, n->init);
+    for (int i = 0; n && i < n->nchain; i++) touch_task(w, d, member, n->chain[i]);
+}
+
+int touch_lone(const struct work *w, const struct touch *t, int dim) {
+    const struct program *p = w->p;
+    int found = -1;
+    if (access_coef(p, t->access, dim, p->naxes)) return -1;
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t c = p->stmt[t->stmt].axes >> x & 1 ? access_coef(p, t->access, dim, x) : 0;
+        if (!c) continue;
+        if (c != 1 || found >= 0) return -1;
+        found = x;
+    }
+    return found;
+}
+
+int touch_walks(const struct work *w, const struct touch *t, int axis) {
+    int found = -1;
+    for (int d = 0; d < w->p->buffer[t->buffer].ndims; d++) {
+        if (!access_coef(w->p, t->access, d, axis)) continue;
+        if (found >= 0 || touch_lone(w, t, d) != axis) return -1;
+        found = d;
+    }
+    return found;
+}
+
+bool draft_shares(const struct draft *d, int buffer) {
+    int first = -1;
+    bool several = false, written = false;
+    for (int i = 0; i < d->ntouches; i++) {
+        const struct touch *t = &d->touch[i];
+        if (t->buffer != buffer || !d->in[t->member]) continue;
+        if (first < 0) first = t->member;
+        several |= t->member != first;
+        written |= t->write;
+    }
+    return several && written;
+}
+
+const struct nest *draft_nest(const struct work *w, const struct draft *d, int member) {
+    int nest = d->part[d->first + member].nest;
+    return nest >= 0 ? &w->nest[nest] : NULL;
+}
+
+/* The core's only operand that reads it, from a memory which the schedule fills. */
+static int operand_of(const struct work *w, const struct task *t, int buffer) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int found = -1;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_IMM || o->read < 0 || st->read[o->read].buffer != buffer) continue;
+        if (found >= 0 || o->writes || o->geom.repeat_axis >= 0 || o->where != IN_LOCAL ||
+            graph_is_static(w->m, o->memory))
+            return -1;
+        found = i;
+    }
+    return found;
+}
+
+bool tile_own(const struct work *w, const struct draft *d, int buffer, int *reader, int *operand) {
+    int maker = -1;
+    *reader = -1;
+    for (int i = 0; i < d->ntouches; i++) {
+        const struct touch *t = &d->touch[i];
+        if (t->buffer != buffer || !d->in[t->member]) continue;
+        const struct nest *n = draft_nest(w, d, t->member);
+        if (!n || n->core < 0) return false;
+        int *as = t->write ? &maker : reader;
+        if (*as >= 0 && *as != t->member) return false;
+        *as = t->member;
+        if (t->write ? maker_result(w, n) != buffer : w->task[n->core].stmt != t->stmt)
+            return false;
+    }
+    if (maker < 0 || *reader <= maker) return false;
+    *operand = operand_of(w, &w->task[draft_nest(w, d, *reader)->core], buffer);
+    return *operand >= 0;
+}

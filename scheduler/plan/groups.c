@@ -1,0 +1,510 @@
+/* Groups: parts of the run that share loops, so that of the tensors between them only a tile is
+ * there at a time, near the units (SCHEDULING §7; Apollo §4, Welder's greedy growth). For each
+ * tensor, the one with most bytes first, the parts from who makes it to its last reader become a
+ * group with those that stand between them and the groups they are already in, if that is cheaper
+ * than all these by themselves. A question to the approach. */
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/group_int.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
+#include "scheduler/plan/keep.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CANDIDATES = 3, FEW_NESTS = 8 };
+static const double LEAST_GAIN = 0.03;
+
+struct choice {
+    struct nest_group group;
+    struct nest *nest; /* of the range's parts, as planned */
+    struct home *home; /* of what they touch */
+    double cost;
+};
+struct turn { /* an axis for the turns of a nest's windows */
+    int nest, shared, axis;
+};
+struct grouping {
+    struct work *w;
+    const struct moves *moves;
+    struct run_part *part;
+    int nparts, cap_parts;
+    int *part_of;      /* of each statement; -1 */
+    int *group_of;     /* of each part; -1 */
+    double *alone;     /* cycles of each part */
+    struct nest *nest; /* as planned by themselves */
+    struct home *home;
+    const struct known_plan **known;
+    struct turn *turn;
+    int nturns, cap_turns;
+};
+
+/* ---- parts ---- */
+
+static bool nest_may(const struct work *w, const struct nest *n) {
+    const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
+    if (n->kept || n->part_n || n->next_part >= 0 || n->is_grid) return false;
+    for (int i = 0; t && i < t->nops; i++)
+        if (t->op[i].finish) return false;
+    if (t && join_has(w, t->stmt)) return false;
+    return true;
+}
+
+/* Does hardware keep the host in step with all queues? One thread does its work. */
+static bool host_may(const struct work *w, int stmt) {
+    int host = w->fallback >= 0 ? w->m->fallback[w->fallback].queue : -1;
+    if (w->fallback < 0 || w->p->stmt[stmt].scope || !w->options || w->options->threads != 1)
+        return false;
+    for (int q = 0; q < w->m->nqueues; q++)
+        if (q != host && (edge_find(w->m, host, -1, q).kind != EDGE_FREE ||
+                          edge_find(w->m, q, -1, host).kind != EDGE_FREE))
+            return false;
+    return true;
+}
+
+static bool part_may(const struct work *w, const struct run_part *p) {
+    return p->nest >= 0 ? nest_may(w, &w->nest[p->nest]) : host_may(w, p->stmt);
+}
+
+static void own_stmts(struct grouping *g, const struct run_part *p, int number) {
+    struct draft d = {.part = p};
+    draft_touch(g->w, &d, 0);
+    for (int i = 0; i < d.ntouches; i++) g->part_of[d.touch[i].stmt] = number;
+}
+
+static void parts_find(struct grouping *g) {
+    struct work *w = g->w;
+    int *nest_at = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *nest_at);
+    for (int i = 0; i < w->nnests; i++) nest_at[w->nest[i].first] = i + 1;
+    for (int s = 0; s < w->p->nstmts; s++) g->part_of[s] = -1;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i];
+        if (w->in_prepare[s] || (!nest_at[s] && w->task_of[s] != -1)) continue;
+        GROW(w->arena, g->part, g->nparts, g->cap_parts);
+        g->part[g->nparts] = (struct run_part){nest_at[s] - 1, s};
+        own_stmts(g, &g->part[g->nparts], g->nparts);
+        g->nparts++;
+    }
+}
+
+/* ---- candidates ---- */
+
+/* At most so large, of whole blocks, all tiles equal if that can be. */
+static int64_t tile_near(const struct shared_axis *s, int64_t parts) {
+    int64_t tile = (s->extent + parts - 1) / parts, q = s->quantum;
+    tile = (tile + q - 1) / q * q;
+    if (s->window.axis >= 0 || s->extent % q) return tile;
+    for (int64_t t = tile; t >= q && 2 * t > tile; t -= q)
+        if (s->extent % t == 0) return t;
+    return tile;
+}
+
+static double turns_of(const struct work *w, const struct nest_group *g) {
+    double turns = 1;
+    for (int k = 0; k < g->nprefix; k++) {
+        int64_t extent = w->p->axis[g->prefix[k].axis].extent;
+        turns *= (double)((extent + g->prefix[k].tile - 1) / g->prefix[k].tile);
+    }
+    return turns;
+}
+
+static void restart(struct grouping *g, const struct draft *d) {
+    for (int q = d->first; q <= d->last; q++)
+        if (g->part[q].nest >= 0) g->w->nest[g->part[q].nest] = g->nest[g->part[q].nest];
+    for (int i = 0; i < d->ntouches; i++)
+        g->w->home[d->touch[i].buffer] = g->home[d->touch[i].buffer];
+}
+
+static void keep(struct grouping *g, const struct draft *d, struct choice *c) {
+    struct work *w = g->w;
+    c->nest = arena_array(w->arena, (size_t)(d->last - d->first + 1), sizeof *c->nest);
+    c->home = arena_array(w->arena, (size_t)d->ntouches, sizeof *c->home);
+    for (int q = d->first; q <= d->last; q++)
+        if (g->part[q].nest >= 0) c->nest[q - d->first] = w->nest[g->part[q].nest];
+    for (int i = 0; i < d->ntouches; i++) c->home[i] = w->home[d->touch[i].buffer];
+}
+
+static void restore(struct grouping *g, const struct draft *d, const struct choice *c) {
+    for (int q = d->first; q <= d->last; q++)
+        if (g->part[q].nest >= 0) g->w->nest[g->part[q].nest] = c->nest[q - d->first];
+    for (int i = 0; i < d->ntouches; i++) g->w->home[d->touch[i].buffer] = c->home[i];
+}
+
+static bool prefix_fits(struct grouping *g, struct draft *d, struct nest_group *x) {
+    bool fits = group_fits(g->w, d, x);
+    restart(g, d);
+    return fits;
+}
+
+static int prefix_axis(const struct draft *d, int k) {
+    for (int m = d->last - d->first; m >= 0; m--)
+        if (d->in[m] && d->part[d->first + m].nest >= 0 && d->shared[k].axis[m] >= 0)
+            return d->shared[k].axis[m];
+    return -1;
+}
+
+/* Axes from the first on one by one, the last in a few tiles, of which the largest that fit are
+ * taken. */
+static int prefixes(struct grouping *g, struct draft *d, int first, int n, int most,
+                    struct choice *c) {
+    struct nest_group now = {0};
+    for (int last = first; last < d->nshared && now.nprefix < MAX_PREFIX && n < most; last++) {
+        const struct shared_axis *s = &d->shared[last];
+        int64_t before = 0;
+        struct loop *loop = &now.prefix[now.nprefix];
+        if (s->extent <= s->quantum) continue;
+        now.shared[now.nprefix++] = last;
+        for (int64_t parts = 2; n < most; parts *= 2) {
+            int64_t tile = tile_near(s, parts);
+            *loop = (struct loop){prefix_axis(d, last), tile, LOOP_SEQUENTIAL};
+            if (tile != before && tile < s->extent) {
+                c[n].group = now;
+                c[n].group.turns = turns_of(g->w, &now);
+                n += prefix_fits(g, d, &c[n].group);
+            }
+            before = tile;
+            if (tile <= s->quantum) break;
+        }
+        loop->tile = s->quantum;
+    }
+    return n;
+}
+
+/* Inner axes begin on their own too: in loops around them the first nest would fetch its operands
+ * anew, and instructions may be shorter along one axis than along another. */
+static int all_prefixes(struct grouping *g, struct draft *d, struct choice *c) {
+    int n = 0;
+    for (int i = 0; i < d->nshared && n < MAX_CANDIDATES; i++) {
+        int left = d->nshared - i, most = (MAX_CANDIDATES - n + left - 1) / left;
+        n = prefixes(g, d, i, n, n + most, c);
+    }
+    return n;
+}
+
+/* ---- one group ---- */
+
+static const char *prefix_text(struct work *w, const struct nest_group *g) {
+    struct text t = {0};
+    for (int i = 0; i < g->nprefix; i++)
+        text_printf(&t, "%s%s %lld", i ? ", " : "", w->p->axis[g->prefix[i].axis].name,
+                    (long long)g->prefix[i].tile);
+    const char *out = arena_strdup(w->arena, t.at);
+    text_free(&t);
+    return out;
+}
+
+static const char *subject(struct work *w, const struct draft *d) {
+    struct text t = {0};
+    text_printf(&t, "tensor '%s' inside statements", w->p->buffer[d->buffer].name);
+    for (int m = 0, k = 0; m <= d->last - d->first; m++)
+        if (d->in[m]) text_printf(&t, "%s %d", k++ ? "," : "", d->part[d->first + m].stmt);
+    const char *out = arena_strdup(w->arena, t.at);
+    text_free(&t);
+    return out;
+}
+
+/* Why a tensor goes home whole. */
+static void explain(const struct grouping *g, const struct draft *d) {
+    struct text *t = g->w->options ? g->w->options->explain : NULL;
+    if (t) text_printf(t, "tensor '%s' apart: %s\n", g->w->p->buffer[d->buffer].name, d->why);
+}
+
+static int turn_axis(struct grouping *g, int nest, int shared) {
+    for (int i = 0; i < g->nturns; i++)
+        if (g->turn[i].nest == nest && g->turn[i].shared == shared) return g->turn[i].axis;
+    const char *name = unique_name(g->w, g->w->p->axis[shared].name, "turn");
+    GROW(g->w->arena, g->turn, g->nturns, g->cap_turns);
+    g->turn[g->nturns] = (struct turn){nest, shared, rewrite_axis(g->w, name, 1)};
+    return g->turn[g->nturns++].axis;
+}
+
+/* Turns of a window have an axis of their own in the plan of who makes it. */
+static bool name_turns(struct grouping *g, struct draft *d) {
+    for (int k = 0; k < d->nshared; k++) {
+        struct window *x = &d->shared[k].window;
+        if (x->axis < 0) continue;
+        x->turn = turn_axis(g, d->part[d->first].nest, x->shared);
+        if (x->turn < 0) return false;
+    }
+    return true;
+}
+
+/* What the range costs as it is now: groups that it holds, and single parts. */
+static double now(const struct grouping *g, const struct draft *d) {
+    double sum = 0;
+    for (int q = d->first; q <= d->last; q++) {
+        int x = g->group_of[q];
+        bool seen = false;
+        for (int r = d->first; r < q; r++) seen |= x >= 0 && g->group_of[r] == x;
+        if (seen) continue;
+        sum += x >= 0 ? g->w->group[x].cycles : g->alone[q];
+    }
+    return sum;
+}
+
+static void members(struct grouping *g, const struct draft *d, struct nest_group *x) {
+    struct work *w = g->w;
+    x->n = d->last - d->first + 1;
+    x->member = arena_array(w->arena, (size_t)x->n, sizeof *x->member);
+    for (int m = 0; m < x->n; m++) {
+        const struct run_part *p = &d->part[d->first + m];
+        x->member[m] = (struct member){.nest = p->nest, .stmt = p->stmt, .before = !d->in[m]};
+        for (int k = 0; k < x->nprefix; k++) x->member[m].axis[k] = d->shared[x->shared[k]].axis[m];
+    }
+}
+
+/* Where a tile has borders they are filled with zeros, once. */
+static void add_borders(struct work *w, struct nest_group *x) {
+    for (int i = 0; i < x->npassed && x->n; i++) {
+        struct passed *p = &x->passed[i];
+        if (p->given < 0 || !p->bordered) continue;
+        const struct nest *n = &w->nest[x->member[p->reader].nest];
+        p->border = windows_zeros(w, &w->task[n->core].op[p->given], p->buffer);
+    }
+}
+
+static void adopt(struct grouping *g, struct draft *d, struct choice *c) {
+    struct work *w = g->w;
+    int number = w->ngroups;
+    restore(g, d, c);
+    for (int q = d->first; q <= d->last; q++)
+        if (g->group_of[q] >= 0) w->group[g->group_of[q]].n = 0;
+    members(g, d, &c->group);
+    c->group.cycles = c->cost;
+    GROW(w->arena, w->group, w->ngroups, w->cap_groups);
+    w->group[w->ngroups++] = c->group;
+    for (int q = d->first; q <= d->last; q++) {
+        if (!d->in[q - d->first]) continue;
+        g->group_of[q] = number;
+        if (g->part[q].nest >= 0) w->nest[g->part[q].nest].group = number + 1;
+    }
+    struct nest *first =
+        d->in[0] && g->part[d->first].nest >= 0 ? &w->nest[g->part[d->first].nest] : NULL;
+    if (first && first->nwindows) windows_prefix(w, first, c->group.prefix, c->group.nprefix);
+}
+
+/* Answer 0: they stay as they are. */
+static int ask(struct grouping *g, const struct draft *d, const struct choice *c, int n) {
+    struct work *w = g->w;
+    struct candidate *q = arena_array(w->arena, (size_t)n, sizeof *q);
+    int best = 0;
+    for (int i = 0; i < n; i++) {
+        q[i] = (struct candidate){i ? prefix_text(w, &c[i].group) : "apart", c[i].cost, NULL};
+        if (c[i].cost < c[best].cost) best = i;
+    }
+    struct question x = {QUESTION_FUSION, subject(w, d), n, 0, q};
+    int answer = n > 1 && w->decider ? decide(w->decider, &x) : best;
+    if (answer >= 0 && answer < n) best = answer;
+    struct text *t = w->options ? w->options->explain : NULL;
+    for (int i = 0; t && i < n; i++)
+        text_printf(t, "%s%s %s %.0f cycles%s", i ? "" : x.subject, i ? "," : ":", q[i].text,
+                    q[i].cost, i == best ? " (taken)" : "");
+    if (t) text_printf(t, "\n");
+    return best;
+}
+
+/* Plans that are only tried are not told about. */
+static double try_plan(struct grouping *g, struct draft *d, struct nest_group *x) {
+    struct work *w = g->w;
+    const struct scheduler_options *options = w->options;
+    struct scheduler_options quiet = options ? *options : (struct scheduler_options){0};
+    quiet.explain = NULL;
+    w->options = options ? &quiet : NULL;
+    double cycles = group_plan(w, g->moves, d, x);
+    w->options = options;
+    return cycles;
+}
+
+/* In long programs only what may save some time is considered. */
+static bool may_gain(const struct grouping *g, const struct draft *d, double cost) {
+    double least = 0;
+    for (int m = 0; m <= d->last - d->first; m++)
+        if (d->in[m]) least += part_least(g->w, d, m);
+    return g->w->nnests <= FEW_NESTS || least < (1 - LEAST_GAIN) * cost;
+}
+
+static void consider(struct grouping *g, struct draft *d) {
+    struct choice c[MAX_CANDIDATES + 1] = {{.cost = now(g, d)}}, tried;
+    keep(g, d, &c[0]);
+    restart(g, d);
+    if (!may_gain(g, d, c[0].cost)) {
+        restore(g, d, &c[0]);
+        d->why = "nothing to gain";
+        explain(g, d);
+        return;
+    }
+    d->known = g->known;
+    int n = 1, made = name_turns(g, d) ? all_prefixes(g, d, c + 1) : 0;
+    for (int i = 1; i <= made; i++) {
+        tried = c[i];
+        tried.cost = try_plan(g, d, &tried.group);
+        if (!isinf(tried.cost)) keep(g, d, &tried);
+        restart(g, d);
+        if (!isinf(tried.cost)) c[n++] = tried;
+    }
+    int best = n > 1 ? ask(g, d, c, n) : 0;
+    if (n == 1) explain(g, d);
+    if (best == 0)
+        restore(g, d, &c[0]);
+    else
+        adopt(g, d, &c[best]);
+}
+
+/* ---- all of them ---- */
+
+struct tensor {
+    int buffer, first, last;
+    double bytes;
+};
+
+static int by_bytes(const void *a, const void *b) {
+    const struct tensor *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->buffer - y->buffer;
+}
+
+/* All parts that touch the temporary. */
+static void reach(const struct grouping *g, int buffer, int *first, int *last) {
+    int count;
+    const int *use = buffer_uses(g->w, buffer, &count);
+    for (int i = 0; i < count && g->w->p->buffer[buffer].role == ROLE_TEMP; i++) {
+        int q = g->part_of[use[i]];
+        if (q >= 0 && q < *first) *first = q;
+        if (q > *last) *last = q;
+    }
+}
+
+static int tensors_find(const struct grouping *g, struct tensor *out) {
+    const struct work *w = g->w;
+    int n = 0;
+    for (int b = 0; b < w->p->nbuffers; b++) {
+        struct tensor t = {b, g->nparts, -1,
+                           (double)w->p->buffer[b].elements *
+                               (double)type_size(w->p->buffer[b].type)};
+        reach(g, b, &t.first, &t.last);
+        if (t.first < t.last) out[n++] = t;
+    }
+    qsort(out, (size_t)n, sizeof *out, by_bytes);
+    return n;
+}
+
+/* With the groups that it reaches into. */
+static void widen(const struct grouping *g, int *first, int *last) {
+    for (bool more = true; more;) {
+        more = false;
+        for (int q = *first; q <= *last; q++)
+            for (int r = 0; g->group_of[q] >= 0 && r < g->nparts; r++)
+                if (g->group_of[r] == g->group_of[q] && (r < *first || r > *last)) {
+                    if (r < *first) *first = r;
+                    if (r > *last) *last = r;
+                    more = true;
+                }
+    }
+}
+
+static bool range_may(struct grouping *g, int first, int last) {
+    const struct work *w = g->w;
+    bool nest = false;
+    for (int q = first; q <= last; q++) {
+        nest |= g->part[q].nest >= 0;
+        if (!part_may(w, &g->part[q]) ||
+            w->p->stmt[g->part[q].stmt].scope != w->p->stmt[g->part[first].stmt].scope)
+            return false;
+    }
+    return nest;
+}
+
+static bool may_copy(const struct grouping *g, int q) {
+    return q >= 0 && q < g->nparts && g->part[q].nest < 0 && host_copies(g->w, g->part[q].stmt) &&
+           host_may(g->w, g->part[q].stmt);
+}
+
+/* A copy by the host whose other side these parts alone touch: it would turn with one of them. */
+static bool belongs(const struct grouping *g, int q, int first, int last) {
+    const struct work *w = g->w;
+    if (!may_copy(g, q)) return false;
+    const struct stmt *st = &w->p->stmt[g->part[q].stmt];
+    int count, b = q < first ? st->dst.buffer : st->read[0].buffer;
+    const int *use = buffer_uses(w, b, &count);
+    for (int i = 0; i < count; i++) {
+        int r = g->part_of[use[i]];
+        if (r != q && (r < first || r > last)) return false;
+    }
+    return w->p->buffer[b].role == ROLE_TEMP;
+}
+
+/* The host's copies are no ends: who makes what they copy, or reads the copy, is one. */
+static void pass_copies(const struct grouping *g, int *first, int *last) {
+    const struct work *w = g->w;
+    for (bool more = true; more;) {
+        int from = *first, to = *last;
+        if (may_copy(g, from)) reach(g, w->p->stmt[g->part[from].stmt].read[0].buffer, first, last);
+        if (may_copy(g, to)) reach(g, w->p->stmt[g->part[to].stmt].dst.buffer, first, last);
+        more = from != *first || to != *last;
+    }
+}
+
+/* Groups that are there grow, but none loses a part. What stands with one nest alone turns with it
+ * (feeds.c). */
+static bool is_group(const struct grouping *g, struct draft *d) {
+    int nests = 0;
+    for (int q = d->first; q <= d->last; q++) {
+        d->why = "it would cut a group";
+        if (g->group_of[q] >= 0 && !d->in[q - d->first]) return false;
+        nests += d->in[q - d->first] && g->part[q].nest >= 0;
+    }
+    d->why = "one nest shares no loops";
+    return nests > 1;
+}
+
+static bool tensor_decide(struct grouping *g, const struct tensor *t) {
+    struct draft d = {.buffer = t->buffer, .why = "it is not for nests that share loops"};
+    int first = t->first, last = t->last;
+    bool together = g->group_of[first] >= 0;
+    pass_copies(g, &first, &last);
+    widen(g, &first, &last);
+    while (belongs(g, first - 1, first, last)) first--;
+    while (belongs(g, last + 1, first, last)) last++;
+    widen(g, &first, &last);
+    for (int q = t->first; q <= t->last; q++) together &= g->group_of[q] == g->group_of[first];
+    if (together) return true;
+    if (range_may(g, first, last) && draft_make(g->w, &d, g->part, first, last, t->buffer) &&
+        is_group(g, &d))
+        consider(g, &d);
+    else
+        explain(g, &d);
+    return !g->w->diags->errors;
+}
+
+bool groups_decide(struct work *w, const struct moves *moves) {
+    struct grouping g = {.w = w, .moves = moves};
+    g.part_of = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *g.part_of);
+    parts_find(&g);
+    g.group_of = arena_array(w->arena, (size_t)g.nparts + 1, sizeof *g.group_of);
+    g.alone = arena_array(w->arena, (size_t)g.nparts + 1, sizeof *g.alone);
+    g.nest = arena_copy(w->arena, w->nest, sizeof *w->nest * (size_t)w->nnests);
+    g.known = arena_array(w->arena, (size_t)w->nnests + 1, sizeof *g.known);
+    g.home = arena_copy(w->arena, w->home, sizeof *w->home * (size_t)w->p->nbuffers);
+    for (int q = 0; q < g.nparts; q++) {
+        struct draft d = {.part = g.part, .first = q, .last = q};
+        draft_touch(w, &d, 0);
+        g.group_of[q] = -1;
+        g.alone[q] = part_cycles(w, &d, NULL, 0);
+        if (belongs(&g, q, q + 1, q + 1) || belongs(&g, q, q - 1, q - 1))
+            g.alone[q] = host_turns(w, g.part[q].stmt, 1);
+    }
+    struct tensor *t = arena_array(w->arena, (size_t)w->p->nbuffers + 1, sizeof *t);
+    int n = tensors_find(&g, t);
+    for (int i = 0; i < n; i++)
+        if (!tensor_decide(&g, &t[i])) return false;
+    w->group_of = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *w->group_of);
+    for (int i = 0; i < w->ngroups; i++) {
+        add_borders(w, &w->group[i]);
+        for (int m = 0; m < w->group[i].n; m++) w->group_of[w->group[i].member[m].stmt] = i + 1;
+    }
+    return true;
+}

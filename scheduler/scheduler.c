@@ -1,5 +1,5 @@
 /* The driver: one compilation from a cover to a schedule. In this order: tasks, layouts, nests,
- * plans, pairs, fills in parts, copies of the host, homes, then the tree. Where no plan of a nest
+ * plans, groups, fills in parts, copies of the host, homes, then the tree. Where no plan of a nest
  * fits, the nest is cut or a statement demoted, and nests are made anew. retry.c repeats mapping
  * and scheduling with what was refused here, ways.c with other answers to the mapper's questions.
  */

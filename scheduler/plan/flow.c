@@ -65,3 +65,12 @@ double pipe_bus_waits(const struct pricing *c, const struct flow *w, double step
            last = d->cycles + fills * (load - step);
     return (d->trips - 1) * fmax(0, fmax(first, last) + latency - (w->slots - 2) * step);
 }
+
+double pipe_step(const struct flow *f, double step, double load, double begin) {
+    double period = fmax(load, (step + begin + f->latency) / f->slots);
+    if (!isinf(f->ahead)) {
+        double whole = floor(f->ahead), rest = 1 - (f->ahead - whole);
+        period = fmax(period, (rest * step + begin + f->latency) / (whole + 1));
+    }
+    return fmax(0, period - step);
+}

@@ -204,15 +204,6 @@ static double ahead_of(const struct pricing *c, const struct task *core, const s
     return (double)depth / (plan_entries(c->w, c->nest, c->plan, issues) / f->steps + SIGNALS);
 }
 
-double pipe_step(const struct flow *f, double step, double load, double begin) {
-    double period = fmax(load, (step + begin + f->latency) / f->slots);
-    if (!isinf(f->ahead)) {
-        double whole = floor(f->ahead), rest = 1 - (f->ahead - whole);
-        period = fmax(period, (rest * step + begin + f->latency) / (whole + 1));
-    }
-    return fmax(0, period - step);
-}
-
 /* What the instructions wait for one queue's fills after the first. */
 static double queue_waits(const struct pricing *c, const struct flow *f, double exec) {
     double waits = 0, step = exec / f->steps;

@@ -82,7 +82,7 @@ struct cpu {
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, nothing;
     struct room room;
     const struct interface *interface;
-    LLVMValueRef weights; /* embedded; NULL */
+    LLVMValueRef *weights; /* [nbuffers] embedded; NULL */
     struct text bodies;        /* emit functions as text */
     int lines;                 /* in it */
     struct emit_line *line;
@@ -187,8 +187,9 @@ extern const char *const cpu_helpers;
 bool cpu_target_open(struct cpu *); /* context, types, target machine */
 bool cpu_module_build(struct cpu *);
 void cpu_close(struct cpu *);
-/* Object or assembly; NULL after reporting. Without `copy` it lives as long as the compilation. */
-LLVMMemoryBufferRef cpu_generate(struct cpu *, LLVMCodeGenFileType, bool copy);
+/* Object or assembly; NULL after reporting. */
+LLVMMemoryBufferRef cpu_generate(struct cpu *, LLVMCodeGenFileType);
+FILE *cpu_generate_file(struct cpu *, LLVMCodeGenFileType); /* the same, to be read from its start */
 LLVMOrcLLJITRef
 cpu_jit(struct cpu *); /* the module as code in this process; NULL after reporting */
 void *cpu_symbol(struct cpu *, LLVMOrcLLJITRef, const char *name);

@@ -14,16 +14,6 @@
  * wrong machine file can make it do. So it runs in a child process, whose end is a message; but not
  * beside other threads, since one of them may hold a lock that the child would wait for. */
 
-static LLVMMemoryBufferRef generate_here(struct cpu *c, LLVMCodeGenFileType type) {
-    LLVMMemoryBufferRef out = NULL;
-    char *message = NULL;
-    if (!LLVMTargetMachineEmitToMemoryBuffer(c->target, c->module, type, &message, &out))
-        return out;
-    cpu_error(c, "code cannot be generated: %s", message);
-    LLVMDisposeMessage(message);
-    return NULL;
-}
-
 static bool alone(void) {
     DIR *d = opendir("/proc/self/task");
     int n = 0;
@@ -33,23 +23,26 @@ static bool alone(void) {
     return n == 1;
 }
 
-static bool write_all(int fd, const char *at, size_t n) {
-    while (n) {
-        ssize_t done = write(fd, at, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        at += done;
-        n -= (size_t)done;
-    }
-    return true;
+/* By its name in this process, so that LLVM writes piece by piece: embedded weights make it large.
+ */
+static bool generate_into(struct cpu *c, LLVMCodeGenFileType type, int fd) {
+    char name[32], *message = NULL;
+    snprintf(name, sizeof name, "/dev/fd/%d", fd);
+    if (!LLVMTargetMachineEmitToFile(c->target, c->module, name, type, &message)) return true;
+    cpu_error(c, "code cannot be generated: %s", message);
+    LLVMDisposeMessage(message);
+    return false;
 }
 
+/* Its errors reach the parent as text. */
 static void child(struct cpu *c, LLVMCodeGenFileType type, int out, int messages) {
     dup2(messages, 2);
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) signal(deadly[i], SIG_DFL);
-    LLVMMemoryBufferRef b = generate_here(c, type);
-    _exit(b && write_all(out, LLVMGetBufferStart(b), LLVMGetBufferSize(b)) ? 0 : 1);
+    if (generate_into(c, type, out)) _exit(0);
+    diags_print(c->diags, stderr);
+    fflush(stderr);
+    _exit(1);
 }
 
 static char *read_all(struct cpu *c, FILE *f, size_t *n) {
@@ -75,28 +68,35 @@ static void report_end(struct cpu *c, FILE *messages, int status) {
               text && *text ? text : "no message");
 }
 
-/* The buffer's bytes may be the compilation's. */
-LLVMMemoryBufferRef cpu_generate(struct cpu *c, LLVMCodeGenFileType type, bool copy) {
-    FILE *out = alone() ? tmpfile() : NULL, *messages = out ? tmpfile() : NULL;
-    LLVMMemoryBufferRef buffer = NULL;
+FILE *cpu_generate_file(struct cpu *c, LLVMCodeGenFileType type) {
+    FILE *out = tmpfile(), *messages = out && alone() ? tmpfile() : NULL;
+    bool good = false;
     int status = 0;
+    if (!out) {
+        cpu_error(c, "cannot make a temporary file: %s", strerror(errno));
+        return NULL;
+    }
     fflush(NULL);
     pid_t pid = messages ? fork() : -1;
     if (pid == 0) child(c, type, fileno(out), fileno(messages));
     if (pid < 0) {
-        buffer = generate_here(c, type);
+        good = generate_into(c, type, fileno(out));
     } else {
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-        size_t n;
-        char *at = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_all(c, out, &n) : NULL;
-        if (at)
-            buffer = copy ? LLVMCreateMemoryBufferWithMemoryRangeCopy(at, n, "code")
-                          : LLVMCreateMemoryBufferWithMemoryRange(at, n, "code", false);
-        else
-            report_end(c, messages, status);
+        good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        if (!good) report_end(c, messages, status);
     }
-    if (out) fclose(out);
     if (messages) fclose(messages);
-    return buffer;
+    if (good && fseek(out, 0, SEEK_SET) == 0) return out;
+    fclose(out);
+    return NULL;
+}
+
+LLVMMemoryBufferRef cpu_generate(struct cpu *c, LLVMCodeGenFileType type) {
+    FILE *f = cpu_generate_file(c, type);
+    size_t n = 0;
+    char *at = f ? read_all(c, f, &n) : NULL;
+    if (f) fclose(f);
+    return at ? LLVMCreateMemoryBufferWithMemoryRangeCopy(at, n, "code") : NULL;
 }
 #endif

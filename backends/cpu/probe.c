@@ -127,7 +127,7 @@ bool probe_finish(struct probe *p, probe_function *out) {
     if (!emits_link(&p->c)) return false;
     if (p->depth == PROBE_PARSE) return true;
     if (p->depth == PROBE_COMPILE) {
-        LLVMMemoryBufferRef code = cpu_generate(&p->c, LLVMObjectFile, true);
+        LLVMMemoryBufferRef code = cpu_generate(&p->c, LLVMObjectFile);
         if (code) LLVMDisposeMemoryBuffer(code);
         return code;
     }

@@ -194,18 +194,19 @@ static bool embed_weights(struct cpu *c) {
                   (long long)i->weight_bytes);
         return false;
     }
-    struct arena a;
-    size_t n;
-    arena_init(&a);
-    const char *bytes = interface_weights(&a, i, false, &n);
-    LLVMValueRef content = LLVMConstStringInContext2(c->context, bytes, n, true);
-    c->weights = LLVMAddGlobal(c->module, LLVMTypeOf(content),
-                               arena_printf(&c->arena, "%s.weights", i->name));
-    LLVMSetInitializer(c->weights, content);
-    LLVMSetLinkage(c->weights, LLVMInternalLinkage);
-    LLVMSetGlobalConstant(c->weights, true);
-    LLVMSetAlignment(c->weights, 64);
-    arena_free(&a);
+    const struct program *p = c->schedule->program;
+    c->weights = arena_array(&c->arena, (size_t)p->nbuffers + 1, sizeof *c->weights);
+    for (int b = 0; b < p->nbuffers; b++) {
+        if (i->offset[b] < 0) continue;
+        size_t n = (size_t)p->buffer[b].elements * type_size(p->buffer[b].type);
+        LLVMValueRef content = LLVMConstStringInContext2(c->context, i->data[b], n, true);
+        LLVMValueRef v = c->weights[b] = LLVMAddGlobal(
+            c->module, LLVMTypeOf(content), arena_printf(&c->arena, "%s.weights.%d", i->name, b));
+        LLVMSetInitializer(v, content);
+        LLVMSetLinkage(v, LLVMInternalLinkage);
+        LLVMSetGlobalConstant(v, true);
+        LLVMSetAlignment(v, 64);
+    }
     return true;
 }
 
@@ -241,10 +242,27 @@ static struct cpu *cpu_open(const struct schedule *s, const struct backend_optio
 }
 
 /* ---- writing ---- */
+/* In pieces: embedded weights make it large. */
+static void copy_file(FILE *from, FILE *to) {
+    static const size_t piece = 1 << 16;
+    char *bytes = memory_array(piece, 1);
+    size_t n;
+    while ((n = fread(bytes, 1, piece, from)) > 0 && fwrite(bytes, 1, n, to) == n) continue;
+    free(bytes);
+}
+
 static bool emit_file(struct cpu *c, const char *path, LLVMCodeGenFileType type) {
-    LLVMMemoryBufferRef b = cpu_generate(c, type, false);
-    bool good = b && file_write(path, LLVMGetBufferStart(b), LLVMGetBufferSize(b), c->diags);
-    if (b) LLVMDisposeMemoryBuffer(b);
+    FILE *code = cpu_generate_file(c, type);
+    struct output *o = code ? output_open(path, c->diags) : NULL;
+    bool good = o != NULL;
+    errno = 0;
+    if (good) {
+        copy_file(code, o->file);
+        good = !ferror(code);
+        if (!good) cpu_error(c, "cannot read a temporary file: %s", strerror(errno));
+        good = output_close(o, good, c->diags);
+    }
+    if (code) fclose(code);
     return good;
 }
 
@@ -348,7 +366,7 @@ static bool add_libraries(struct cpu *c, LLVMOrcLLJITRef jit) {
 
 LLVMOrcLLJITRef cpu_jit(struct cpu *c) {
     LLVMOrcLLJITRef jit = NULL;
-    LLVMMemoryBufferRef object = cpu_generate(c, LLVMObjectFile, true);
+    LLVMMemoryBufferRef object = cpu_generate(c, LLVMObjectFile);
     if (!object) return NULL;
     if (take_error(c, LLVMOrcCreateLLJIT(&jit, LLVMOrcCreateLLJITBuilder()),
                    "cannot start the JIT compiler")) {

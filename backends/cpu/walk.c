@@ -91,7 +91,7 @@ static LLVMValueRef load_argument(struct function *f, int buffer) {
     const struct interface *i = f->cpu->interface;
     const char *name = f->cpu->schedule->program->buffer[buffer].name;
     if (i->offset[buffer] >= 0 && i->weights == WEIGHTS_EMBED)
-        return offset_pointer(f, f->cpu->weights, i->offset[buffer]);
+        return f->cpu->weights[buffer];
     if (i->offset[buffer] >= 0)
         return offset_pointer(f, load_word(f, i->at_weights, f->cpu->ptr, "weights"),
                               i->offset[buffer] + WEIGHTS_HEAD);

@@ -84,6 +84,47 @@ static void test_heuristic(void **state) {
     decider_close(d);
 }
 
+/* A narrow valley where x + weight * y is `sum`: beside it costs rise with the distance from x = y,
+ * so that growth meets it in the middle. Its bottom is where the variable `low` is least. */
+struct valley {
+    int sum, weight, low, nvalues[2];
+};
+
+static double valley(void *user, const int *at) {
+    const struct valley *v = user;
+    for (int k = 0; k < 2; k++) assert_in_range(at[k], 0, v->nvalues[k] - 1);
+    int beside = abs(at[0] + v->weight * at[1] - v->sum);
+    return beside ? 100 * beside + 90 * abs(at[0] - at[1]) : at[v->low];
+}
+
+static void check_valley(int sum, int weight, int low, int nx, int ny, int x, int y) {
+    static const char *const var[] = {"x", "y"};
+    static const int start[] = {0, 0};
+    int64_t number[VALUES];
+    const int64_t *value[] = {number, number};
+    struct valley v = {sum, weight, low, {nx, ny}};
+    const struct space s = {QUESTION_TILE, "valley", 2, var, v.nvalues, value, valley, &v, start};
+    int at[2];
+    for (int i = 0; i < VALUES; i++) number[i] = i + 1;
+    struct decider *d = decider_open(&approach_heuristic, 0);
+    decide_point(d, &s, at);
+    decider_close(d);
+    assert_int_equal(at[0], x);
+    assert_int_equal(at[1], y);
+}
+
+/* Two variables move in opposite directions, as far as the first and the last of their values. */
+static void test_valleys(void **state) {
+    (void)state;
+    check_valley(6, 1, 1, 8, 8, 6, 0);
+    check_valley(6, 1, 0, 8, 8, 0, 6);
+    check_valley(7, 1, 1, 7, 8, 6, 1);
+    check_valley(7, 1, 0, 8, 7, 1, 6);
+    check_valley(6, 1, 1, 7, 7, 6, 0);
+    check_valley(6, 1, 0, 7, 7, 0, 6);
+    check_valley(9, 2, 1, 12, 12, 9, 0);
+}
+
 static void test_random_differs(void **state) {
     const struct candidate c[] = {{"a", 3, NULL}, {"b", 1, NULL}, {"c", 2, NULL}};
     const struct question q = {QUESTION_COVER, "s", 3, 0, c};
@@ -100,6 +141,7 @@ static void test_random_differs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_listed), cmocka_unit_test(test_legal_and_repeatable),
-        cmocka_unit_test(test_heuristic), cmocka_unit_test(test_random_differs)};
+        cmocka_unit_test(test_heuristic), cmocka_unit_test(test_valleys),
+        cmocka_unit_test(test_random_differs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -222,6 +222,30 @@ static void refuses_tensors(void **state) {
     put_initialiser(&m, "w", F32, 1, (int64_t[]){4}, data, 16);
     put_initialiser(&m, "w", F32, 1, (int64_t[]){4}, data, 16);
     check_refused(&m, 15, "two initialisers are named 'w'");
+    int64_t ones[17];
+    for (int d = 0; d < 17; d++) ones[d] = 1;
+    put_initialiser(&m, "w", F32, 17, ones, data, 4);
+    check_refused(&m, 15, "more than 16 dimensions");
+}
+
+/* As many dimensions as there may be. */
+static void takes_sixteen_dimensions(void **state) {
+    (void)state;
+    struct model_bytes m = {0};
+    struct diags d;
+    int64_t ones[16];
+    float data[1] = {3};
+    diags_init(&d);
+    for (int k = 0; k < 16; k++) ones[k] = 1;
+    put_input(&m, "x", F32, "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1");
+    put_initialiser(&m, "w", F32, 16, ones, data, sizeof data);
+    put_output(&m, "y", F32, NULL);
+    put_node(&m, "Add", "x,w", "y", "");
+    struct onnx_model *model = parse(&m, 15, NULL, &d);
+    diags_print(&d, stderr);
+    assert_non_null(model);
+    onnx_free(model);
+    diags_free(&d);
 }
 
 static void check_bytes(const char *bytes, size_t n, const char *expected) {
@@ -611,14 +635,23 @@ static void digits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_operators),    cmocka_unit_test(refuses_two_inputs),
-        cmocka_unit_test(refuses_graphs),       cmocka_unit_test(counts_missing_operators),
-        cmocka_unit_test(folds_shapes),         cmocka_unit_test(refuses_tensors),
-        cmocka_unit_test(refuses_bytes),        cmocka_unit_test(writes_the_forms),
-        cmocka_unit_test(dims_must_fit),        cmocka_unit_test(shapes_may_be_given),
-        cmocka_unit_test(inputs_may_be_given),  cmocka_unit_test(passes_values_on),
-        cmocka_unit_test(groups_and_dilations), cmocka_unit_test(halves_are_added_in_f32),
-        cmocka_unit_test(external_data),        cmocka_unit_test(digits),
+        cmocka_unit_test(refuses_operators),
+        cmocka_unit_test(refuses_two_inputs),
+        cmocka_unit_test(refuses_graphs),
+        cmocka_unit_test(counts_missing_operators),
+        cmocka_unit_test(folds_shapes),
+        cmocka_unit_test(refuses_tensors),
+        cmocka_unit_test(refuses_bytes),
+        cmocka_unit_test(writes_the_forms),
+        cmocka_unit_test(takes_sixteen_dimensions),
+        cmocka_unit_test(dims_must_fit),
+        cmocka_unit_test(shapes_may_be_given),
+        cmocka_unit_test(inputs_may_be_given),
+        cmocka_unit_test(passes_values_on),
+        cmocka_unit_test(groups_and_dilations),
+        cmocka_unit_test(halves_are_added_in_f32),
+        cmocka_unit_test(external_data),
+        cmocka_unit_test(digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

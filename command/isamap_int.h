@@ -41,7 +41,7 @@ struct options {
     int runs;      /* bench: rounds */
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
-    bool verify, check, no_check, strict, execute, json, why, all, certify, explain, no_values, rtl;
+    bool verify, check, no_check, strict, execute, json, why, all, certify, explain, no_values, walk, rtl;
     bool plain; /* as in scheduler_options */
 };
 

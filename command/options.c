@@ -205,6 +205,8 @@ const struct option option_table[] = {
     {"trace", 0, OPTION_FILE, AT(trace), 0, 0, "FILE", ON(SIM), NULL,
      "a time line as Chrome trace JSON, for Perfetto"},
     {"no-values", 0, OPTION_SWITCH, AT(no_values), 0, 0, NULL, ON(SIM), NULL, "cycles alone"},
+    {"walk", 0, OPTION_SWITCH, AT(walk), 0, 0, NULL, ON(SIM), NULL,
+     "with --no-values: every instruction, where otherwise what repeats is multiplied"},
     {"rtl", 0, OPTION_SWITCH, AT(rtl), 0, 0, NULL, ON(SIM) | ON(BENCH), NULL,
      "on the machine's model in RTL, with the words of its instructions"},
     {"latencies", 0, OPTION_LATENCIES, AT(latencies), 0, 0, "LOW..HIGH", ON(SIM) | ON(BENCH), NULL,

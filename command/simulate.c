@@ -109,7 +109,10 @@ static void report_simulation(struct report *r, const struct schedule *s,
 static bool simulate(isamap *im, struct job *j, void **data, struct sim_result *x,
                      double *predicted) {
     struct sim_options options = {
-        .no_values = im->option.no_values, .trace = im->option.trace, .size = j->size};
+        .no_values = im->option.no_values,
+        .walk = im->option.walk,
+        .trace = im->option.trace,
+        .size = j->size};
     struct latencies latencies = im->option.latencies;
     latencies.seed = im->option.seed;
     latencies_set(&latencies, &options);

@@ -2,7 +2,8 @@
 
 bool sim_run(const struct schedule *s, void *const *data, const struct sim_options *o,
              struct sim_result *r, struct diags *d) {
-    struct clock_options options = {.trusted = o->trusted,
+    struct clock_options options = {.walk = o->walk,
+                                    .trusted = o->trusted,
                                     .trace = o->trace,
                                     .size = o->size,
                                     .steps = o->steps,

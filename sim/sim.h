@@ -18,6 +18,7 @@ struct sim_device {
 
 struct sim_options {
     bool no_values;         /* cycles alone */
+    bool walk;              /* with no_values: each instruction; otherwise what repeats is multiplied */
     bool trusted;           /* with no_values: addresses are looked at only where times depend on
                                them; the program's work is not counted */
     const char *trace;      /* Chrome trace JSON to write; or NULL */

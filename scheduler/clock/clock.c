@@ -34,8 +34,32 @@ static void find_host(struct engine *e) {
     }
 }
 
+static uint64_t queue_bit(int queue) {
+    return queue < 0 ? 0 : UINT64_C(1) << queue;
+}
+
+static uint64_t queues_used(const struct machine *m, const struct node *node, int n) {
+    uint64_t used = 0;
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind == NODE_LOOP)
+            used |= queues_used(m, node[k].loop->body, node[k].loop->nbody);
+        if (node[k].kind == NODE_ISSUE) used |= queue_bit(m->instr[node[k].issue->instr].queue);
+        if (node[k].kind == NODE_FALLBACK)
+            used |= queue_bit(m->fallback[node[k].fallback->fallback].queue);
+        if (node[k].kind == NODE_CONFIGURE)
+            used |= queue_bit(m->configure[node[k].configure->configure].queue);
+        if (node[k].kind == NODE_SYNC) used |= queue_bit(node[k].sync.queue);
+    }
+    return used;
+}
+
+/* Of the queues that the schedule uses. */
 static void find_interlocks(struct engine *e) {
     const struct machine *m = e->machine;
+    const struct section *prepare = &e->schedule->prepare, *run = &e->schedule->run;
+    uint64_t used =
+        queues_used(m, prepare->node, prepare->nnodes) | queues_used(m, run->node, run->nnodes);
+    e->eager = !e->joined && !e->order;
     for (int q = 0; q < m->nqueues; q++) {
         for (int s = 0; s < m->nsyncs; s++)
             if (m->sync[s].kind == SYNC_INTERLOCK && (m->sync[s].to >> q & 1))
@@ -44,7 +68,10 @@ static void find_interlocks(struct engine *e) {
             e->interlocked[q] |= (uint64_t)1 << q;
         else
             e->interlocked[q] &= ~((uint64_t)1 << q); /* in order, results are forwarded */
+        e->interlocked[q] &= used >> q & 1 ? used : 0;
         e->relied |= e->interlocked[q];
+        e->exact = e->exact || (e->interlocked[q] && !m->queue[q].data_order);
+        if (used >> q & 1) e->eager = e->eager && m->queue[q].data_order && m->queue[q].depth <= 0;
         e->tracks = e->tracks || e->interlocked[q];
     }
 }
@@ -95,6 +122,7 @@ static void close_engine(struct engine *e) {
         free(e->queue[q].started);
     }
     for (int s = 0; s < e->nchannels; s++) free(e->sync[s].at);
+    follows_free(e);
     shapes_close(e);
     arena_free(&e->arena);
 }
@@ -156,6 +184,8 @@ bool clock_run(const struct schedule *s, const struct clock_options *options,
                        .diags = d,
                        .order = options->order_seed * UINT64_C(0x9e3779b97f4a7c15),
                        .latency = options->latency_seed,
+                       .walks = options->walk || executor || options->trace || options->times ||
+                                options->order_seed || options->latency_seed,
                        .counting = true};
     double start = wall();
     open_result(r, s->machine);

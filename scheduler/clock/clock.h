@@ -7,6 +7,7 @@
 #include "scheduler/schedule/schedule.h"
 
 struct clock_options {
+    bool walk;              /* each instruction; otherwise what repeats is multiplied */
     bool trusted;           /* addresses are looked at only where times depend on them; the
                                program's work is not counted */
     const char *trace;      /* Chrome trace JSON to write; or NULL */

@@ -149,6 +149,25 @@ struct size_range {
     int64_t lo, hi, step; /* step 0: not known yet, -1: any size */
 };
 
+/* A use of a memory that a later instruction may wait for. */
+struct touch {
+    struct image *image;
+    int64_t first, last; /* granules */
+    const struct node *node;
+    int use;             /* which of the instruction's */
+    int64_t number;      /* entered: of the instruction in its queue. Ran: 0 */
+    double visible, end; /* ran */
+    int queue;
+    bool reads, writes;
+};
+
+struct touches {
+    struct touch *at;
+    size_t n, cap;
+    size_t hot; /* those before it can delay nothing */
+    bool lost;  /* there were too many */
+};
+
 /* Computes what the clock times. Each returns false after reporting. */
 struct executor {
     bool (*begin)(struct engine *), (*end)(struct engine *); /* of the whole program */
@@ -200,6 +219,16 @@ struct engine {
     uint64_t latency; /* state of random latencies */
     size_t times_cap;
     bool preparing;
+    bool walks;      /* every instruction is walked */
+    bool exact;      /* some queue in order waits for what others do with memories */
+    bool eager;      /* all queues are out of order: what enters runs */
+    bool skipped;    /* states are not those of the program any more */
+    int followed;    /* loops that are being followed now */
+    struct touches touches;
+    struct moving *steady_var; /* [schedule.nvars], of steady.c */
+    bool *steady_inside;
+    struct follow *follow; /* those followed; its room is used again */
+    int nfollows;
     struct output *trace_output;
     FILE *trace; /* its file */
     bool traced;
@@ -246,6 +275,7 @@ bool dispatch(struct engine *, struct executed *); /* to its queue, or at once b
 bool walk_section(struct engine *, const struct section *);
 bool count_step(struct engine *);
 int64_t value_of(const struct engine *, const struct sx *);
+const struct size_range *range_of_size(struct engine *, int instr, int size);
 bool sizes_of(struct engine *, const struct node *, struct executed *);
 bool address_of(struct engine *, const struct node *, const struct shape *, int operand, int64_t *address);
 /* Do times depend on where its operands lie, or are they to be checked? */
@@ -253,6 +283,20 @@ bool addresses_count(const struct engine *, const struct executed *);
 int64_t issue_work(const struct engine *, const struct issue_node *, int stmt, const struct shape *);
 /* Statements that an issue executes beside its own, in one iteration. */
 void also_work(const struct engine *, const struct shape *, struct executed *);
+
+int64_t trips_of(const struct engine *, const struct loop_node *);
+/* Iterations [first, last) of it; lo: the variable in the first of all. */
+bool walk_trips(struct engine *, const struct loop_node *, int64_t lo, int64_t first, int64_t last);
+
+/* parallel.c */
+bool walk_parallel(struct engine *, const struct loop_node *);
+
+/* period.c */
+struct follow *follow_open(struct engine *, const struct loop_node *, int64_t first, int64_t trips);
+/* How many of the trips that begin with this one are done at once. */
+int64_t follow_head(struct engine *, struct follow *, int64_t trip);
+void follow_close(struct engine *, struct follow *);
+void follows_free(struct engine *);
 
 /* hardware.c */
 bool walk_hardware(struct engine *, const struct loop_node *);

@@ -2,7 +2,7 @@
  * interlock (or in queues with order=data), that write what it reads or use what it writes. As
  * instructions enter their queues in program order, the last writer and the last readers of each
  * piece of memory are known exactly. */
-#include "scheduler/clock/clock_int.h"
+#include "scheduler/clock/period_int.h"
 
 #include <math.h>
 #include <string.h>
@@ -127,7 +127,10 @@ void order_enter(struct engine *e, const struct executed *x) {
     if (!waits && !relied) return;
     int n = uses_of(e, x, use);
     for (int k = 0; waits && k < n; k++) enter_use(e, x, &use[k]);
-    for (int k = 0; relied && k < n; k++) leave_mark(e, x, &use[k]);
+    for (int k = 0; relied && k < n; k++) {
+        leave_mark(e, x, &use[k]);
+        touch_entered(e, x, &use[k], k);
+    }
 }
 
 bool order_ready(const struct engine *e, const struct executed *x) {
@@ -172,6 +175,7 @@ void order_ran(struct engine *e, const struct executed *x, double end, double vi
         int64_t first, last;
         if (!image) continue;
         range_of(image, &use[k], &first, &last);
+        touch_ran(e, x, &use[k], k, end, visible);
         for (int64_t g = first; g <= last; g++) {
             struct granule *is = &image->granule[g];
             if (use[k].writes) {

@@ -136,7 +136,8 @@ static void count_bytes(struct engine *e, const struct executed *x, const struct
 
 static bool execute(struct engine *e, const struct executed *x) {
     if (x->node->kind == NODE_CONFIGURE) return configure_execute(e, x);
-    if (x->node->kind == NODE_ISSUE && e->machine->instr[x->node->issue->instr].nneeds) {
+    if (x->node->kind == NODE_ISSUE && !e->skipped &&
+        e->machine->instr[x->node->issue->instr].nneeds) {
         const struct shape *s = shape_of(e, x->node, x);
         if (!s || !needs_hold(e, x, s)) return false;
     }
@@ -393,12 +394,7 @@ static bool deadlock(struct engine *e) {
     return false;
 }
 
-/* Runs one head. */
-static bool run_one(struct engine *e) {
-    struct start start = {0};
-    int q = next_queue(e, false, &start);
-    if (q < 0) q = next_queue(e, true, &start);
-    if (q < 0) return deadlock(e);
+static bool run_head(struct engine *e, int q, struct start start) {
     struct queue_time *t = &e->queue[q];
     struct executed x = t->fifo[t->head];
     t->started[x.number % t->room] = start.at;
@@ -406,6 +402,21 @@ static bool run_one(struct engine *e) {
     t->count--;
     t->ran++;
     return run(e, &x, start.at, start.could, start.server);
+}
+
+static bool run_one(struct engine *e) {
+    struct start start = {0};
+    int q = next_queue(e, false, &start);
+    if (q < 0) q = next_queue(e, true, &start);
+    return q < 0 ? deadlock(e) : run_head(e, q, start);
+}
+
+/* Out-of-order queues run in program order: as soon as the oldest can go on, it does. */
+static bool run_ready(struct engine *e) {
+    struct start start = {0};
+    for (int q; (q = next_queue(e, false, &start)) >= 0;)
+        if (!run_head(e, q, start)) return false;
+    return !e->failed;
 }
 
 bool time_drain(struct engine *e) {
@@ -470,7 +481,7 @@ bool time_dispatch(struct engine *e, struct executed *x) {
     order_enter(e, x);
     if (!signals_enter(e, x)) return false;
     t->fifo[at] = *x;
-    return !e->failed;
+    return e->eager ? run_ready(e) : !e->failed;
 }
 
 void time_reset_queues(struct engine *e, double floor) {

@@ -58,7 +58,7 @@ void also_work(const struct engine *e, const struct shape *s, struct executed *x
 
 /* ---- issues ---- */
 
-static const struct size_range *range_of_size(struct engine *e, int instr, int k) {
+const struct size_range *range_of_size(struct engine *e, int instr, int k) {
     const struct instr *in = &e->machine->instr[instr];
     struct size_range *r = &e->range[(size_t)instr * SIM_SIZES + (size_t)k];
     if (r->step) return r;
@@ -186,115 +186,33 @@ static bool step_fallback(struct engine *e, const struct node *node) {
 
 /* ---- loops ---- */
 
-/* Buses inside the unit are each instance's own. */
-static void free_buses(struct engine *e, int unit, double at) {
-    for (int b = 0; b < e->machine->nbuses; b++)
-        if (unit_inside(e->machine, e->machine->bus[b].unit, unit)) e->bus_free[b] = at;
-}
-
-static bool walk_share(struct engine *e, const struct loop_node *l, int64_t lo, int64_t first,
-                       int64_t last) {
-    for (int64_t t = first; t < last; t++) {
+bool walk_trips(struct engine *e, const struct loop_node *l, int64_t lo, int64_t first,
+                int64_t last) {
+    struct follow *f = follow_open(e, l, lo + first * l->step, last - first);
+    bool ok = true;
+    for (int64_t t = first; t < last && ok; t++) {
         e->value[l->var] = lo + t * l->step;
-        if (!count_step(e) || !walk(e, l->body, l->nbody)) return false;
+        if (f) t += follow_head(e, f, t - first);
+        if (t >= last) break;
+        e->value[l->var] = lo + t * l->step;
+        ok = count_step(e) && walk(e, l->body, l->nbody);
     }
-    return time_drain(e);
+    follow_close(e, f);
+    return ok && !e->failed;
 }
 
-/* The loop over instances of a unit of which only so many exist, directly inside; -1: none. */
-static const struct loop_node *limited_inside(const struct engine *e, const struct loop_node *l) {
-    for (int k = 0; k < l->nbody; k++) {
-        const struct loop_node *x = l->body[k].kind == NODE_LOOP ? l->body[k].loop : NULL;
-        if (x && x->kind == LOOP_PARALLEL && e->machine->unit[x->unit].total > 0) return x;
-    }
-    return NULL;
-}
-
-static int64_t trips_of(const struct engine *e, const struct loop_node *l) {
+/* Below 0: more than there are numbers. */
+int64_t trips_of(const struct engine *e, const struct loop_node *l) {
     __int128 distance = (__int128)value_of(e, l->hi) - value_of(e, l->lo);
     return distance <= 0 ? 0 : (int64_t)((distance + l->step - 1) / l->step);
 }
 
-/* How many instances of a virtual unit the hardware has at once. */
-static int64_t places_at_once(struct engine *e, const struct loop_node *l) {
-    int64_t total = e->machine->unit[l->unit].total, each = 1;
-    const struct loop_node *inner = limited_inside(e, l);
-    if (inner) {
-        const struct unit *u = &e->machine->unit[inner->unit];
-        e->value[l->var] = value_of(e, l->lo);
-        each = trips_of(e, inner);
-        if (each > unit_instances(e->machine, inner->unit))
-            each = unit_instances(e->machine, inner->unit);
-        total = u->total;
-    }
-    if (total < 1) return SIM_INSTANCES;
-    return each > 0 && total / each > 0 ? total / each : 1;
-}
-
-static int earliest(const double *at, int64_t n) {
-    int best = 0;
-    for (int k = 1; k < n; k++)
-        if (at[k] < at[best]) best = k;
-    return best;
-}
-
-/* Iterations in contiguous shares; every instance starts when all of them are free and, where they
- * are several, awake; the loop ends with the slowest. A virtual unit has an instance for each
- * iteration, which starts when one of the hardware's is free. */
-static bool walk_parallel(struct engine *e, const struct loop_node *l) {
-    bool is_virtual = e->machine->unit[l->unit].is_virtual;
-    int64_t trips = trips_of(e, l), n = is_virtual ? trips : unit_instances(e->machine, l->unit);
-    if (trips == 0) return true;
-    if (trips < 0) return engine_error(e, NULL, "a loop has too many iterations");
-    int64_t lo = value_of(e, l->lo), most = is_virtual ? places_at_once(e, l) : SIM_INSTANCES;
-    if (!is_virtual && n > most) n = most;
-    if (n > trips) n = trips;
-    if (most > n) most = n;
-    if (!time_drain(e)) return false;
-    size_t slots = (size_t)e->schedule->nplaces * sizeof *e->slot;
-    int64_t *slot = memory_bytes(slots + 1), outer = e->unit_instance[l->unit],
-            active = e->unit_active[l->unit];
-    const struct unit *unit = &e->machine->unit[l->unit];
-    double start = e->end + (n > 1 ? unit->waking * e->machine->clock / unit->clock : 0),
-           end = start, *free_at = memory_bytes((size_t)most * sizeof *free_at + 1);
-    int instance = e->instance;
-    bool ok = true;
-    memcpy(slot, e->slot, slots);
-    for (int64_t k = 0; k < most; k++) free_at[k] = start;
-    e->unit_active[l->unit] = most;
-    for (int64_t k = 0; k < n && ok; k++) {
-        int at = earliest(free_at, most);
-        time_reset_queues(e, free_at[at]);
-        free_buses(e, l->unit, free_at[at]);
-        memcpy(e->slot, slot, slots);
-        e->unit_instance[l->unit] =
-            is_virtual ? 0 : k; /* one after the other in the same memories */
-        if (is_virtual) images_renew(e, l->unit);
-        e->instance = (int)(instance * n + k);
-        ok = walk_share(e, l, lo, (int64_t)((__int128)trips * k / n),
-                        (int64_t)((__int128)trips * (k + 1) / n));
-        free_at[at] = e->end;
-        if (e->end > end) end = e->end;
-    }
-    free(slot);
-    free(free_at);
-    e->instance = instance;
-    e->unit_instance[l->unit] = outer;
-    e->unit_active[l->unit] = active;
-    time_reset_queues(e, end);
-    return ok;
-}
-
 static bool walk_loop(struct engine *e, const struct loop_node *l) {
-    int64_t lo = value_of(e, l->lo), hi = value_of(e, l->hi);
+    int64_t lo = value_of(e, l->lo);
     if (l->kind == LOOP_PARALLEL && l->unit >= 0) return walk_parallel(e, l);
     if (l->kind == LOOP_HARDWARE) return walk_hardware(e, l);
-    for (int64_t v = lo; v < hi; v += l->step) {
-        e->value[l->var] = v;
-        if (!count_step(e) || !walk(e, l->body, l->nbody)) return false;
-        if (v > INT64_MAX - l->step) break;
-    }
-    return true;
+    int64_t trips = trips_of(e, l);
+    return walk_trips(e, l, lo, 0, trips < 0 ? INT64_MAX : trips);
 }
 
 static bool step_sync(struct engine *e, const struct node *node) {

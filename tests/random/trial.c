@@ -3,6 +3,7 @@
 #include "command/isamap_int.h"
 #include "ir/memory.h"
 #include "scheduler/schedule/schedule.h"
+#include "tests/clock_same.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -143,6 +144,13 @@ static bool simulated(struct checking *c) {
     return ok;
 }
 
+static bool timed(struct checking *c) {
+    char why[160] = "";
+    bool ok = clock_same(c->job->schedule, c->size, 200000, why, sizeof why);
+    if (!ok) snprintf(c->trial->reason, sizeof c->trial->reason, "the clock: %.140s", why);
+    return ok;
+}
+
 static bool loaded(struct checking *c, struct executable **e) {
     const struct backend *b = backend_find(c->job->schedule, NULL, &c->im->diags);
     *e = b ? b->load(c->job->schedule, &(struct backend_options){0}, &c->im->diags) : NULL;
@@ -170,7 +178,7 @@ static bool runs(struct checking *c, struct executable *e) {
     bool ok = !c->exact ||
               program_run(at ? at : c->job->program, c->want.data, NULL, NULL, &c->im->diags);
     if (!ok) snprintf(c->trial->reason, sizeof c->trial->reason, "the interpreter fails");
-    ok = ok && simulated(c) && (!e || executed(c, e));
+    ok = ok && simulated(c) && timed(c) && (!e || executed(c, e));
     arrays_free(&c->want);
     if (at) program_free(at);
     return ok;

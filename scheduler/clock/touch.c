@@ -1,0 +1,140 @@
+/* Which pieces of the larger memories were used, in which order. Where an instruction of a queue in
+ * order waits for other queues, all uses that can still delay something are kept; where only
+ * out-of-order queues wait (a CPU: they rename), all that is written. */
+#include "scheduler/clock/period_int.h"
+#include "ir/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SMALL = 512, MOST_TOUCHES = 1 << 21 };
+
+bool queue_tracked(const struct engine *e, int queue) {
+    return e->interlocked[queue] || e->relied >> queue & 1;
+}
+
+bool image_small(const struct image *i) {
+    return i->bytes / i->piece + 1 <= SMALL;
+}
+
+double earliest_start(const struct engine *e) {
+    double at = e->floor;
+    for (int q = 0; q < e->machine->nqueues; q++) {
+        const struct queue_time *t = &e->queue[q];
+        if (t->count) at = fmin(at, t->fifo[t->head].dispatched);
+    }
+    return at;
+}
+
+bool touch_hot(const struct engine *e, const struct touch *t, double earliest) {
+    if (t->number) return t->number > e->queue[t->queue].ran;
+    return fmax(t->visible, t->end) > earliest;
+}
+
+/* Those that can delay nothing go. */
+static void forget_cold(struct engine *e) {
+    struct touches *all = &e->touches;
+    double earliest = earliest_start(e);
+    size_t n = 0;
+    for (size_t k = 0; k < all->n; k++)
+        if (touch_hot(e, &all->at[k], earliest)) all->at[n++] = all->at[k];
+    all->n = n;
+    all->hot = 0;
+}
+
+static void note(struct engine *e, const struct touch *t) {
+    struct touches *all = &e->touches;
+    if (!e->followed) return;
+    if (all->n == all->cap) {
+        if (e->exact) forget_cold(e);
+        if (2 * all->n >= all->cap) {
+            if (all->n >= MOST_TOUCHES) {
+                all->lost = true;
+                return;
+            }
+            all->cap = 2 * all->cap + 1024;
+            all->at = memory_grow(all->at, all->cap * sizeof *all->at);
+        }
+    }
+    all->at[all->n++] = *t;
+}
+
+static void granules_of(const struct image *image, const struct use *u, struct touch *t) {
+    t->first = u->address / image->piece;
+    t->last = u->bytes > 0 ? (u->address + u->bytes - 1) / image->piece : t->first - 1;
+}
+
+void touch_entered(struct engine *e, const struct executed *x, const struct use *u, int k) {
+    struct image *image = image_of(e, u->memory);
+    if (!image || image_small(image) || !e->exact) return;
+    struct touch t = {.image = image,
+                      .node = x->node,
+                      .use = k,
+                      .number = x->number,
+                      .queue = x->queue,
+                      .reads = u->reads,
+                      .writes = u->writes};
+    granules_of(image, u, &t);
+    note(e, &t);
+}
+
+void touch_ran(struct engine *e, const struct executed *x, const struct use *u, int k, double end,
+               double visible) {
+    struct image *image = image_of(e, u->memory);
+    if (!image || image_small(image) || (!e->exact && !u->writes)) return;
+    struct touch t = {.image = image,
+                      .node = x->node,
+                      .use = k,
+                      .visible = u->writes ? visible : 0,
+                      .end = u->reads ? end : 0,
+                      .queue = x->queue,
+                      .reads = u->reads,
+                      .writes = u->writes};
+    granules_of(image, u, &t);
+    note(e, &t);
+}
+
+/* The instruction stands for a later one, whose use is elsewhere. */
+static void mark_gone(struct engine *e, const struct touch *t) {
+    int64_t nq = e->machine->nqueues;
+    for (int64_t g = t->first; g <= t->last; g++) {
+        if (g < 0 || g > t->image->bytes / t->image->piece) continue;
+        struct granule *is = &t->image->granule[g];
+        int64_t *read = &t->image->read[g * nq + t->queue];
+        if (is->wrote_queue == t->queue + 1 && is->wrote == t->number) is->wrote_queue = 0;
+        if (*read == t->number) *read = 0;
+    }
+}
+
+/* Of instructions that have not run, nothing stays. */
+void touches_restart(struct engine *e, const struct touch *hot, int n) {
+    e->touches.n = e->touches.hot = 0;
+    for (int k = 0; k < n; k++) {
+        struct touch t = hot[k];
+        if (t.number) t.number += e->queue[t.queue].ran;
+        if (t.number)
+            mark_gone(e, &t);
+        else
+            note(e, &t);
+    }
+}
+
+/* The same use, elsewhere and later. */
+void touch_again(struct engine *e, const struct touch *was, int64_t further, double later) {
+    struct touch t = *was;
+    int64_t nq = e->machine->nqueues;
+    t.first += further;
+    t.last += further;
+    t.visible += later;
+    t.end += later;
+    for (int64_t g = t.first; g <= t.last; g++) {
+        if (g < 0 || g > t.image->bytes / t.image->piece) continue;
+        struct granule *is = &t.image->granule[g];
+        if (t.number && t.reads) t.image->read[g * nq + t.queue] = t.number;
+        if (t.number && t.writes) is->wrote = t.number, is->wrote_queue = (int16_t)(t.queue + 1);
+        if (!t.number && t.writes) is->visible = t.visible, is->writer = (int16_t)(t.queue + 1);
+        if (!t.number && t.reads && t.end >= is->read_end)
+            is->read_end = t.end, is->reader = (int16_t)(t.queue + 1);
+    }
+    note(e, &t);
+}

@@ -133,6 +133,20 @@ static bool alike_but_numbers(const struct region *a, const struct region *b) {
     return a->box || extra_dim(a, b) != -1;
 }
 
+/* As long as the grown one was after its first iteration, where both are numbers: what is left of
+ * an older region grows otherwise. */
+static bool begins_alike(const struct learned *l, const struct region *a,
+                         const struct region *grown) {
+    for (int k = 0; k < (a->box ? a->nindices : a->ndims); k++) {
+        struct lin then = grown->n[k];
+        int64_t x, y;
+        then.c += then.k[l->counter];
+        then.k[l->counter] = 0;
+        if (lin_constant(&then, &x) && lin_constant(&a->n[k], &y) && x != y) return false;
+    }
+    return true;
+}
+
 static bool by_learned(const struct pattern *p, const struct learned *l, const struct region *a,
                        const struct region *grown, struct region *out) {
     *out = *a;
@@ -152,6 +166,7 @@ static bool by_learned(const struct pattern *p, const struct learned *l, const s
     for (int d = 0; !a->box && d < out->ndims; d++)
         if (out->s[d] != grown->s[d] || memcmp(out->c[d], grown->c[d], sizeof out->c[d]) != 0)
             return false;
+    if (!begins_alike(l, out, grown)) return false;
     learned_line(p, &grown->count, l->counter, &out->count);
     learned_line(p, &grown->base, l->counter, &out->base);
     for (int e = 0; e < out->nindices; e++) learned_line(p, &grown->o[e], l->counter, &out->o[e]);

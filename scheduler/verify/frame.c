@@ -46,13 +46,6 @@ void frame_groups(struct sym *s) {
         s->group[g].at = arena_array(a, (size_t)s->group[g].cap + 1, sizeof *s->group[g].at);
 }
 
-void frame_list(struct sym *s, int place) {
-    if (place >= s->v->s->nplaces || s->listed[place]) return;
-    struct group_of_places *g = &s->group[s->group_of[place]];
-    s->listed[place] = true;
-    g->at[g->n++] = place;
-}
-
 static bool share_bytes(const struct place *p, const struct place *q) {
     return p->memory == q->memory && p->address < q->address + q->bytes * q->slots &&
            q->address < p->address + p->bytes * p->slots;

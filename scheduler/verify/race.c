@@ -225,11 +225,6 @@ void race_barrier(struct verify *v) {
     if (!v->nshared) v->barriers++;
 }
 
-void race_section_end(struct verify *v) {
-    race_tokens_left(v);
-    race_barrier(v);
-}
-
 /* A machine whose queues hardware keeps in order, run by one thread, has no races. */
 void race_init(struct verify *v) {
     const struct machine *m = v->m;
@@ -240,15 +235,4 @@ void race_init(struct verify *v) {
             if (a != b && !hardware_orders(v, &x, &y)) v->races_matter = true;
         }
     for (int i = 0; i < m->ninstrs; i++) v->races_matter |= m->instr[i].completes >= 0;
-}
-
-/* Nothing has happened yet. */
-void race_forget(struct verify *v) {
-    race_tokens_free(v);
-    pages_free(&v->races);
-    pages_free(&v->slots);
-    v->channels = NULL;
-    v->nqueues = 0;
-    memset(v->at_barrier, 0, sizeof v->at_barrier);
-    v->barriers = 0;
 }

@@ -82,19 +82,6 @@ bool steps_tables(struct verify *v) {
 }
 
 /* ---- time ---- */
-static int64_t step_at(const struct recurrence *r, const int64_t *at) {
-    return r->reverse ? r->steps - 1 - at[r->axis] : at[r->axis];
-}
-
-uint32_t step_number(const struct verify *v, int stmt, const int64_t *at) {
-    uint64_t number = 0, scale = 1;
-    for (int k = v->recurrence_of[stmt]; k >= 0; k = v->recurrence[k].parent) {
-        const struct recurrence *r = &v->recurrence[k];
-        number += scale * (uint64_t)step_at(r, at);
-        scale *= (uint64_t)r->steps;
-    }
-    return (uint32_t)number;
-}
 
 void step_visit(struct verify *v, int stmt, const int64_t *at) {
     for (int k = v->recurrence_of[stmt]; k >= 0; k = v->recurrence[k].parent) {
@@ -229,4 +216,12 @@ bool step_writes_before(const struct verify *v, int stmt, int buffer) {
         end = v->recurrence[k].last;
     const struct writer_list *l = &v->written[buffer];
     return l->n > 0 && l->at[0] < end;
+}
+
+bool version_before(struct verify *v, int stmt, const int64_t *at, int buffer, int64_t element,
+                    struct tag *out) {
+    const struct buffer *b = &v->p->buffer[buffer];
+    if (step_version(v, stmt, at, buffer, element, out)) return true;
+    *out = tag_element(buffer, element, -1, 0, b->type);
+    return b->role == ROLE_IN || b->role == ROLE_INOUT || b->role == ROLE_CONST;
 }

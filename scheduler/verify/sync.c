@@ -290,3 +290,19 @@ void race_tokens_left(struct verify *v) {
 void race_tokens_free(struct verify *v) {
     for (struct token_channel *c = v->channels; c; c = c->next) channel_free(c);
 }
+
+void race_section_end(struct verify *v) {
+    race_tokens_left(v);
+    race_barrier(v);
+}
+
+/* Nothing has happened yet. */
+void race_forget(struct verify *v) {
+    race_tokens_free(v);
+    pages_free(&v->races);
+    pages_free(&v->slots);
+    v->channels = NULL;
+    v->nqueues = 0;
+    memset(v->at_barrier, 0, sizeof v->at_barrier);
+    v->barriers = 0;
+}

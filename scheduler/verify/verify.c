@@ -5,37 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t PAGE_LIMIT = (size_t)3 << 30;
 static const int64_t DEFAULT_STEPS = 1000000000, MOST_SLOTS = 5;
-
-bool verify_step(struct verify *v, int64_t n) {
-    if (v->stop) return false;
-    v->steps -= n < 0 ? 0 : n;
-    if (v->steps >= 0 && v->page_bytes < PAGE_LIMIT) return true;
-    return verify_limit(v, "more steps than its budget");
-}
-
-int64_t verify_instance(const struct verify *v, int unit) {
-    if (unit < 0) return 0;
-    int64_t above = verify_instance(v, v->m->unit[unit].parent);
-    int64_t count = v->m->unit[unit].is_virtual ? VIRTUAL_INSTANCES : unit_instances(v->m, unit);
-    return above * count + v->inst[unit];
-}
-
-static int *slot_of(struct verify *v, int place) {
-    int64_t instance = verify_instance(v, v->m->memory[v->s->place[place].memory].unit);
-    return pages_get(&v->slots, (uint64_t)place << 40 | (uint64_t)instance, NULL);
-}
-
-void verify_rotate(struct verify *v, int place) {
-    int *slot = slot_of(v, place);
-    *slot = *slot % v->s->place[place].slots + 1;
-}
-
-int verify_slot(struct verify *v, int place) {
-    int slot = *slot_of(v, place);
-    return slot ? slot - 1 : 0;
-}
 
 /* ---- the walk ---- */
 static bool in_reach(int64_t address) {
@@ -47,11 +17,11 @@ static bool locate(struct verify *v, const struct issue_node *n, const struct in
     for (int o = 0; o < in->noperands; o++) {
         if (n->arg[o].place < 0) continue;
         const struct place *p = &v->s->place[n->arg[o].place];
-        int slot = *slot_of(v, n->arg[o].place);
+        int64_t slot = verify_slot(v, n->arg[o].place);
         int64_t offset = sx_eval(n->arg[o].offset, v->var);
         at[o].memory = p->memory;
         at[o].instance = (int)verify_instance(v, v->m->memory[p->memory].unit);
-        at[o].address = p->address + (slot ? slot - 1 : 0) * p->bytes;
+        at[o].address = p->address + slot * p->bytes;
         if (offset > -(INT64_C(1) << 48) && offset < INT64_C(1) << 48)
             at[o].address += offset;
         else

@@ -317,6 +317,7 @@ void element_text(const struct verify *, int buffer, int64_t element, struct tex
 
 /* steps.c */
 bool steps_tables(struct verify *);
+int64_t step_at(const struct recurrence *, const int64_t *at);
 uint32_t step_number(const struct verify *, int stmt, const int64_t *at);
 void step_visit(struct verify *, int stmt, const int64_t *at);
 bool step_version(struct verify *, int stmt, const int64_t *at, int buffer, int64_t element, struct tag *out);

@@ -85,53 +85,6 @@ static bool check_site(struct work *w) {
 }
 
 /* ---- dimensions ---- */
-bool sym_add_dim(struct sym *s, int64_t n, int *dim) {
-    if (s->ndims == SYM_DIMS) return sym_fail(s, "an issue with many dimensions");
-    *dim = s->ndims;
-    s->n[s->ndims++] = n;
-    return true;
-}
-
-static void each_form(struct work *w, int dim, int added, int64_t inner) {
-    for (int o = 0; o < w->in->noperands; o++) {
-        w->offset[o].d[added] = w->offset[o].d[dim];
-        w->offset[o].d[dim] *= inner;
-    }
-    for (int r = 0; r <= w->h->stmt->nreads; r++) {
-        w->access[r].d[added] = w->access[r].d[dim];
-        w->access[r].d[dim] *= inner;
-    }
-    for (int a = 0; w->stmt && a < w->s->v->p->naxes; a++) {
-        w->point[a].d[added] = w->point[a].d[dim];
-        w->point[a].d[dim] *= inner;
-    }
-}
-
-static bool split_dim(struct work *w, int dim, int64_t inner) {
-    struct sym *s = w->s;
-    int added = 0;
-    if (w->full[dim] != w->valid[dim] || w->full[dim] % inner != 0) return false;
-    for (int k = 0; k < w->f->ndims; k++)
-        if (w->fit_dim[k] == dim) w->fit_dim[k] = -1;
-    if (!sym_add_dim(s, inner, &added)) return false;
-    w->full[added] = w->valid[added] = inner;
-    w->full[dim] = w->valid[dim] = s->n[dim] = w->full[dim] / inner;
-    each_form(w, dim, added, inner);
-    return true;
-}
-
-/* Where a dimension runs from one row of strides to the next, it is split there. */
-void work_split_at(struct work *w, const struct affine *address, const int64_t *stride, int n) {
-    struct sym *s = w->s;
-    for (int d = 0; d < s->ndims && d < SYM_DIMS; d++) {
-        int64_t step = address->d[d], next = INT64_MAX;
-        if (step <= 0 || s->n[d] == 1) continue;
-        for (int k = 0; k < n; k++)
-            if (stride[k] > step && stride[k] % step == 0 && stride[k] < next) next = stride[k];
-        if (next == INT64_MAX || s->n[d] <= next / step) continue;
-        if (split_dim(w, d, next / step)) d = -1;
-    }
-}
 
 /* Everywhere executed, and the source is read everywhere but where a move fills. */
 static bool whole_accesses(const struct work *w) {
@@ -166,38 +119,6 @@ static bool make_forms(struct work *w) {
         if (a >= 0) w->point[a].d[w->fit_dim[d]] += w->f->dim[d].weight;
     }
     for (int d = 0; d < s->ndims; d++) w->full[d] = w->valid[d] = s->n[d];
-    return true;
-}
-
-/* Points beyond the end of an axis, and of axes that stand alone, are padding. */
-static bool clip_axis(struct work *w, int a) {
-    struct sym *s = w->s;
-    int64_t extent = s->v->p->axis[a].extent, lo, hi, first;
-    int dim = -1;
-    affine_range(s, &w->point[a], &lo, &hi);
-    if (lo >= 0 && hi < extent) return true;
-    for (int d = 0; d < s->ndims; d++) {
-        if (s->n[d] == 1 || !w->point[a].d[d]) continue;
-        if (dim >= 0 || w->point[a].d[d] != 1) return sym_fail(s, "padding that is no box");
-        dim = d;
-    }
-    if (lo < 0 || dim < 0 || !lin_constant(&w->point[a].l, &first) || first >= extent)
-        return sym_fail(s, "an issue is not known to stay inside axis '%s'", s->v->p->axis[a].name);
-    w->valid[dim] = s->n[dim] = extent - first;
-    return true;
-}
-
-bool work_clip(struct work *w) {
-    struct sym *s = w->s;
-    uint64_t domain = s->v->domain[w->n->stmt];
-    if (w->stmt->nwhere) return sym_fail(s, "statement %d has constraints", w->n->stmt);
-    for (int d = 0; d < w->f->ndims; d++)
-        if (w->n->axis[w->f->dim[d].axis] < 0) w->valid[w->fit_dim[d]] = s->n[w->fit_dim[d]] = 1;
-    for (int a = 0; a < s->v->p->naxes; a++)
-        if (domain >> a & 1 && !clip_axis(w, a)) return false;
-    for (int d = 0; d < s->ndims; d++)
-        if (w->valid[d] < w->full[d] && !w->access[0].d[d])
-            return sym_fail(s, "padding along a reduction of '%s'", w->in->id);
     return true;
 }
 

@@ -125,6 +125,49 @@ static void test_valleys(void **state) {
     check_valley(9, 2, 1, 12, 12, 9, 0);
 }
 
+/* Growth jumps over what lies between: to twice the value, and to the last. */
+static double pits(void *user, const int *at) {
+    const int *pit = user;
+    return at[0] == pit[1] ? 1 : at[0] == pit[0] ? 50 : 60;
+}
+
+static void check_jump(int from, int to) {
+    static const char *const var[] = {"x"};
+    static const int nvalues[] = {VALUES};
+    const int start[] = {from};
+    int pit[] = {from, to}, at[1];
+    int64_t number[VALUES];
+    const int64_t *value[] = {number};
+    const struct space s = {QUESTION_TILE, "pits", 1, var, nvalues, value, pits, pit, start};
+    for (int i = 0; i < VALUES; i++) number[i] = i + 1;
+    struct decider *d = decider_open(&approach_heuristic, 0);
+    decide_point(d, &s, at);
+    decider_close(d);
+    assert_int_equal(at[0], to);
+}
+
+static void test_jumps(void **state) {
+    (void)state;
+    check_jump(0, VALUES - 1);
+    check_jump(3, 7);
+    check_jump(4, 9);
+    check_jump(4, VALUES - 1);
+}
+
+/* Of a cover the best that is no fallback; of anything else the best. */
+static void test_instructions(void **state) {
+    const struct candidate c[] = {{"fallback", 1, NULL}, {"a", 4, NULL}, {"b", 3, NULL}};
+    const struct question cover = {QUESTION_COVER, "s", 3, 0, c},
+                          alone = {QUESTION_COVER, "t", 1, 0, c},
+                          other = {QUESTION_FUSION, "s", 3, 0, c};
+    (void)state;
+    struct decider *d = decider_open(&approach_instructions, 0);
+    assert_int_equal(decide(d, &cover), 2);
+    assert_int_equal(decide(d, &alone), 0);
+    assert_int_equal(decide(d, &other), 0);
+    decider_close(d);
+}
+
 static void test_random_differs(void **state) {
     const struct candidate c[] = {{"a", 3, NULL}, {"b", 1, NULL}, {"c", 2, NULL}};
     const struct question q = {QUESTION_COVER, "s", 3, 0, c};
@@ -140,8 +183,9 @@ static void test_random_differs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_listed), cmocka_unit_test(test_legal_and_repeatable),
-        cmocka_unit_test(test_heuristic), cmocka_unit_test(test_valleys),
+        cmocka_unit_test(test_listed),        cmocka_unit_test(test_legal_and_repeatable),
+        cmocka_unit_test(test_heuristic),     cmocka_unit_test(test_valleys),
+        cmocka_unit_test(test_jumps),         cmocka_unit_test(test_instructions),
         cmocka_unit_test(test_random_differs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -460,6 +460,40 @@ static void groups_and_dilations(void **state) {
     diags_free(&d);
 }
 
+/* From which opset on reductions take their axes from an input. */
+static void axes_as_an_input(void **state) {
+    static const struct {
+        const char *op;
+        int64_t opset;
+        bool may;
+    } cases[] = {{"ReduceSum", 12, false},
+                 {"ReduceSum", 13, true},
+                 {"ReduceMax", 13, false},
+                 {"ReduceMax", 17, false},
+                 {"ReduceMax", 18, true},
+                 {"ReduceMax", 19, true}};
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct model_bytes m = {0};
+        struct diags d;
+        diags_init(&d);
+        put_input(&m, "x", F32, "2,3");
+        put_output(&m, "y", F32, NULL);
+        put_initialiser(&m, "a", 7, 1, (int64_t[]){1}, (int64_t[]){1}, sizeof(int64_t));
+        put_node(&m, cases[k].op, "x,a", "y", "keepdims:0");
+        if (!cases[k].may) {
+            check_refused(&m, cases[k].opset, "axes as an input are of a later opset");
+            diags_free(&d);
+            continue;
+        }
+        struct onnx_model *model = parse(&m, cases[k].opset, NULL, &d);
+        diags_print(&d, stderr);
+        assert_non_null(model);
+        onnx_free(model);
+        diags_free(&d);
+    }
+}
+
 /* A sum of halves in f16 would stop at 2048; operators of 16-bit floats add in f32. */
 static void halves_are_added_in_f32(void **state) {
     (void)state;
@@ -649,6 +683,7 @@ int main(void) {
         cmocka_unit_test(inputs_may_be_given),
         cmocka_unit_test(passes_values_on),
         cmocka_unit_test(groups_and_dilations),
+        cmocka_unit_test(axes_as_an_input),
         cmocka_unit_test(halves_are_added_in_f32),
         cmocka_unit_test(external_data),
         cmocka_unit_test(digits),

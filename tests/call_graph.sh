@@ -19,7 +19,7 @@ sim sim scheduler/clock scheduler/schedule machines ir
 approaches approaches ir
 TABLE
 }
-acyclic="scheduler scheduler/plan scheduler/emit scheduler/verify"
+acyclic="scheduler scheduler/plan scheduler/emit scheduler/schedule scheduler/verify"
 except() {
   cat <<'TABLE'
 TABLE

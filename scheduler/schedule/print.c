@@ -389,20 +389,6 @@ static void print_section(const struct schedule *s, const char *name, const stru
     text_printf(out, "  }\n");
 }
 
-void print_program_block(const struct program *p, int indent, struct text *out) {
-    struct text text = {0};
-    program_print(p, &text);
-    text_printf(out, "{\n");
-    for (const char *line = text.at, *end; line && *line; line = end) {
-        end = strchr(line, '\n');
-        end = end ? end + 1 : line + strlen(line);
-        text_printf(out, "%*s", indent + 2, "");
-        text_append(out, line, (size_t)(end - line));
-    }
-    text_printf(out, "%*s}\n", indent, "");
-    text_free(&text);
-}
-
 void schedule_print(const struct schedule *s, struct text *out) {
     print_word("schedule", s->program->name, out);
     text_printf(out, " ");

@@ -39,13 +39,13 @@ static void spread(const struct work *w, const struct draft *d, int *axis) {
         more = false;
         for (int i = 0; i < d->ntouches; i++) {
             const struct touch *t = &d->touch[i];
-            int dim = d->in[t->member] && axis[t->member] >= 0 && draft_shares(d, t->buffer)
-                          ? touch_walks(w, t, axis[t->member])
-                          : -1;
+            int dim =
+                d->in[t->member] && axis[t->member] >= 0 ? touch_walks(w, t, axis[t->member]) : -1;
             for (int k = 0; k < d->ntouches && dim >= 0; k++) {
                 const struct touch *u = &d->touch[k];
-                if (u->buffer != t->buffer || !d->in[u->member] || axis[u->member] >= 0) continue;
-                more |= take_axis(w, d, u, dim, axis);
+                if (u->buffer == t->buffer && d->in[u->member] && axis[u->member] < 0 &&
+                    draft_shares(d, t->buffer))
+                    more |= take_axis(w, d, u, dim, axis);
             }
         }
     }

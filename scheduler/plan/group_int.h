@@ -49,6 +49,37 @@ struct draft {
     const char *why;                 /* what speaks against it */
 };
 
+/* All of the search. */
+struct turn { /* an axis for the turns of a nest's windows */
+    int nest, shared, axis;
+};
+struct grouping {
+    struct work *w;
+    const struct moves *moves;
+    struct run_part *part;
+    int nparts, cap_parts;
+    int *part_of;      /* of each statement; -1 */
+    int *group_of;     /* of each part; -1 */
+    double *alone;     /* cycles of each part */
+    struct nest *nest; /* as planned by themselves */
+    struct home *home;
+    const struct known_plan **known;
+    struct turn *turn;
+    int nturns, cap_turns;
+};
+struct tensor { /* from the first part that touches it to the last */
+    int buffer, first, last;
+    double bytes;
+};
+
+/* group_parts.c */
+void parts_find(struct grouping *);
+int tensors_find(const struct grouping *, struct tensor *); /* temporaries between parts, most bytes first */
+/* What becomes a group for its sake, if anything: with those that the tensor's parts are grouped with, and the
+ * host's copies that belong to them. NULL: it may be considered; otherwise why not. */
+const char *tensor_range(const struct grouping *, const struct tensor *, int *first, int *last);
+bool copy_belongs(const struct grouping *, int part, int first, int last); /* it would turn with one of these */
+
 /* group_touch.c */
 void draft_touch(struct work *, struct draft *, int member); /* adds what it touches */
 int touch_lone(const struct work *, const struct touch *, int dim); /* the axis that walks it alone, from 0 on; -1 */

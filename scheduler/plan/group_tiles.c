@@ -115,7 +115,8 @@ static bool make_folded(struct work *w, const struct nest_group *g, const struct
     h->fold = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->fold);
     for (int k = 0; k < g->nprefix; k++)
         if (p->dim[k] >= 0) h->fold[p->dim[k]] = g->prefix[k].tile;
-    for (int k = b->ndims - 1; k >= 0 && !h->packed; k--) h->at[h->n++] = (struct coord){k, 1, 0, false};
+    for (int k = b->ndims - 1; k >= 0 && !h->packed; k--)
+        h->at[h->n++] = (struct coord){k, 1, 0, false};
     h->packed = true;
     h->near = memory;
     return true;

@@ -25,72 +25,6 @@ struct choice {
     struct home *home; /* of what they touch */
     double cost;
 };
-struct turn { /* an axis for the turns of a nest's windows */
-    int nest, shared, axis;
-};
-struct grouping {
-    struct work *w;
-    const struct moves *moves;
-    struct run_part *part;
-    int nparts, cap_parts;
-    int *part_of;      /* of each statement; -1 */
-    int *group_of;     /* of each part; -1 */
-    double *alone;     /* cycles of each part */
-    struct nest *nest; /* as planned by themselves */
-    struct home *home;
-    const struct known_plan **known;
-    struct turn *turn;
-    int nturns, cap_turns;
-};
-
-/* ---- parts ---- */
-
-static bool nest_may(const struct work *w, const struct nest *n) {
-    const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
-    if (n->kept || n->part_n || n->next_part >= 0 || n->is_grid) return false;
-    for (int i = 0; t && i < t->nops; i++)
-        if (t->op[i].finish) return false;
-    if (t && join_has(w, t->stmt)) return false;
-    return true;
-}
-
-/* Does hardware keep the host in step with all queues? One thread does its work. */
-static bool host_may(const struct work *w, int stmt) {
-    int host = w->fallback >= 0 ? w->m->fallback[w->fallback].queue : -1;
-    if (w->fallback < 0 || w->p->stmt[stmt].scope || !w->options || w->options->threads != 1)
-        return false;
-    for (int q = 0; q < w->m->nqueues; q++)
-        if (q != host && (edge_find(w->m, host, -1, q).kind != EDGE_FREE ||
-                          edge_find(w->m, q, -1, host).kind != EDGE_FREE))
-            return false;
-    return true;
-}
-
-static bool part_may(const struct work *w, const struct run_part *p) {
-    return p->nest >= 0 ? nest_may(w, &w->nest[p->nest]) : host_may(w, p->stmt);
-}
-
-static void own_stmts(struct grouping *g, const struct run_part *p, int number) {
-    struct draft d = {.part = p};
-    draft_touch(g->w, &d, 0);
-    for (int i = 0; i < d.ntouches; i++) g->part_of[d.touch[i].stmt] = number;
-}
-
-static void parts_find(struct grouping *g) {
-    struct work *w = g->w;
-    int *nest_at = arena_array(w->arena, (size_t)w->p->nstmts + 1, sizeof *nest_at);
-    for (int i = 0; i < w->nnests; i++) nest_at[w->nest[i].first] = i + 1;
-    for (int s = 0; s < w->p->nstmts; s++) g->part_of[s] = -1;
-    for (int i = 0; i < w->norder; i++) {
-        int s = w->order[i];
-        if (w->in_prepare[s] || (!nest_at[s] && w->task_of[s] != -1)) continue;
-        GROW(w->arena, g->part, g->nparts, g->cap_parts);
-        g->part[g->nparts] = (struct run_part){nest_at[s] - 1, s};
-        own_stmts(g, &g->part[g->nparts], g->nparts);
-        g->nparts++;
-    }
-}
-
 /* ---- candidates ---- */
 
 /* At most so large, of whole blocks, all tiles equal if that can be. */
@@ -274,6 +208,7 @@ static void adopt(struct grouping *g, struct draft *d, struct choice *c) {
     for (int q = d->first; q <= d->last; q++)
         if (g->group_of[q] >= 0) w->group[g->group_of[q]].n = 0;
     members(g, d, &c->group);
+    c->group.first = d->first;
     c->group.cycles = c->cost;
     GROW(w->arena, w->group, w->ngroups, w->cap_groups);
     w->group[w->ngroups++] = c->group;
@@ -356,98 +291,6 @@ static void consider(struct grouping *g, struct draft *d) {
 
 /* ---- all of them ---- */
 
-struct tensor {
-    int buffer, first, last;
-    double bytes;
-};
-
-static int by_bytes(const void *a, const void *b) {
-    const struct tensor *x = a, *y = b;
-    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
-    return x->buffer - y->buffer;
-}
-
-/* All parts that touch the temporary. */
-static void reach(const struct grouping *g, int buffer, int *first, int *last) {
-    int count;
-    const int *use = buffer_uses(g->w, buffer, &count);
-    for (int i = 0; i < count && g->w->p->buffer[buffer].role == ROLE_TEMP; i++) {
-        int q = g->part_of[use[i]];
-        if (q >= 0 && q < *first) *first = q;
-        if (q > *last) *last = q;
-    }
-}
-
-static int tensors_find(const struct grouping *g, struct tensor *out) {
-    const struct work *w = g->w;
-    int n = 0;
-    for (int b = 0; b < w->p->nbuffers; b++) {
-        struct tensor t = {b, g->nparts, -1,
-                           (double)w->p->buffer[b].elements *
-                               (double)type_size(w->p->buffer[b].type)};
-        reach(g, b, &t.first, &t.last);
-        if (t.first < t.last) out[n++] = t;
-    }
-    qsort(out, (size_t)n, sizeof *out, by_bytes);
-    return n;
-}
-
-/* With the groups that it reaches into. */
-static void widen(const struct grouping *g, int *first, int *last) {
-    for (bool more = true; more;) {
-        more = false;
-        for (int q = *first; q <= *last; q++)
-            for (int r = 0; g->group_of[q] >= 0 && r < g->nparts; r++)
-                if (g->group_of[r] == g->group_of[q] && (r < *first || r > *last)) {
-                    if (r < *first) *first = r;
-                    if (r > *last) *last = r;
-                    more = true;
-                }
-    }
-}
-
-static bool range_may(struct grouping *g, int first, int last) {
-    const struct work *w = g->w;
-    bool nest = false;
-    for (int q = first; q <= last; q++) {
-        nest |= g->part[q].nest >= 0;
-        if (!part_may(w, &g->part[q]) ||
-            w->p->stmt[g->part[q].stmt].scope != w->p->stmt[g->part[first].stmt].scope)
-            return false;
-    }
-    return nest;
-}
-
-static bool may_copy(const struct grouping *g, int q) {
-    return q >= 0 && q < g->nparts && g->part[q].nest < 0 && host_copies(g->w, g->part[q].stmt) &&
-           host_may(g->w, g->part[q].stmt);
-}
-
-/* A copy by the host whose other side these parts alone touch: it would turn with one of them. */
-static bool belongs(const struct grouping *g, int q, int first, int last) {
-    const struct work *w = g->w;
-    if (!may_copy(g, q)) return false;
-    const struct stmt *st = &w->p->stmt[g->part[q].stmt];
-    int count, b = q < first ? st->dst.buffer : st->read[0].buffer;
-    const int *use = buffer_uses(w, b, &count);
-    for (int i = 0; i < count; i++) {
-        int r = g->part_of[use[i]];
-        if (r != q && (r < first || r > last)) return false;
-    }
-    return w->p->buffer[b].role == ROLE_TEMP;
-}
-
-/* The host's copies are no ends: who makes what they copy, or reads the copy, is one. */
-static void pass_copies(const struct grouping *g, int *first, int *last) {
-    const struct work *w = g->w;
-    for (bool more = true; more;) {
-        int from = *first, to = *last;
-        if (may_copy(g, from)) reach(g, w->p->stmt[g->part[from].stmt].read[0].buffer, first, last);
-        if (may_copy(g, to)) reach(g, w->p->stmt[g->part[to].stmt].dst.buffer, first, last);
-        more = from != *first || to != *last;
-    }
-}
-
 /* Groups that are there grow, but none loses a part. What stands with one nest alone turns with it
  * (feeds.c). */
 static bool is_group(const struct grouping *g, struct draft *d) {
@@ -462,18 +305,13 @@ static bool is_group(const struct grouping *g, struct draft *d) {
 }
 
 static bool tensor_decide(struct grouping *g, const struct tensor *t) {
-    struct draft d = {.buffer = t->buffer, .why = "it is not for nests that share loops"};
-    int first = t->first, last = t->last;
-    bool together = g->group_of[first] >= 0;
-    pass_copies(g, &first, &last);
-    widen(g, &first, &last);
-    while (belongs(g, first - 1, first, last)) first--;
-    while (belongs(g, last + 1, first, last)) last++;
-    widen(g, &first, &last);
-    for (int q = t->first; q <= t->last; q++) together &= g->group_of[q] == g->group_of[first];
+    struct draft d = {.buffer = t->buffer};
+    int first, last;
+    bool together = g->group_of[t->first] >= 0;
+    for (int q = t->first; q <= t->last; q++) together &= g->group_of[q] == g->group_of[t->first];
     if (together) return true;
-    if (range_may(g, first, last) && draft_make(g->w, &d, g->part, first, last, t->buffer) &&
-        is_group(g, &d))
+    d.why = tensor_range(g, t, &first, &last);
+    if (!d.why && draft_make(g->w, &d, g->part, first, last, t->buffer) && is_group(g, &d))
         consider(g, &d);
     else
         explain(g, &d);
@@ -494,7 +332,7 @@ bool groups_decide(struct work *w, const struct moves *moves) {
         draft_touch(w, &d, 0);
         g.group_of[q] = -1;
         g.alone[q] = part_cycles(w, &d, NULL, 0);
-        if (belongs(&g, q, q + 1, q + 1) || belongs(&g, q, q - 1, q - 1))
+        if (copy_belongs(&g, q, q + 1, q + 1) || copy_belongs(&g, q, q - 1, q - 1))
             g.alone[q] = host_turns(w, g.part[q].stmt, 1);
     }
     struct tensor *t = arena_array(w->arena, (size_t)w->p->nbuffers + 1, sizeof *t);

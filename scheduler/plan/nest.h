@@ -89,7 +89,7 @@ struct passed {
 };
 struct nest_group {
     struct member *member;
-    int n; /* 0: all of it is in a larger one */
+    int first, n; /* first: part of the run (group_parts.c); n 0: all of it is in a larger one */
     struct loop prefix[MAX_PREFIX];
     int shared[MAX_PREFIX], nprefix; /* which of the axes that may be shared (group_int.h) */
     struct passed *passed;

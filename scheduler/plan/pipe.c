@@ -325,7 +325,11 @@ double pipe_waits(struct pricing *c, const struct task *core) {
     double slots = fmax(drain_waits(c, core, exec), c->way - exec);
     waits += price_add(c, PRICE_SLOTS, fmax(0, slots - waits));
     waits += price_add(c, PRICE_BEHIND, store_waits(c));
-    if (c->plan->parts) choose_parts(c, flows == 1 ? &f : NULL, exec, whole, &lead, &waits);
+    if (c->plan->parts) {
+        bool told = flows == 1 && /* by tokens */
+                    edge_of_queue(c->w->m, f.queue, core->needle->in->queue).kind != EDGE_FREE;
+        choose_parts(c, told ? &f : NULL, exec, whole, &lead, &waits);
+    }
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;
     double table = table_cycles(c, core);

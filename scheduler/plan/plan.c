@@ -75,6 +75,12 @@ static void charge_transfer(struct pricing *c, const struct transfer *x) {
            x->copy.issues + (x->copy.cycles - x->copy.issues) * x->share, x->bytes);
 }
 
+/* Does the user's queue wait for nothing but the data? Each of several queues in program order runs
+ * ahead as far as free slots let it, whoever tells them so. */
+static bool in_step(const struct machine *m, int queue, int user) {
+    return queue == user || m->queue[queue].data_order || m->queue[user].data_order;
+}
+
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, const struct hold *h,
                            const struct instr **user) {
@@ -91,8 +97,9 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
                 back = edge_find(c->w->m, next->queue, next->completes, in->queue);
     *user = in;
     if (there.kind == EDGE_NONE || back.kind == EDGE_NONE) return false;
-    if (there.kind == EDGE_FREE) return true;
-    if (keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1)) return false;
+    if (there.kind == EDGE_FREE && in_step(c->w->m, in->queue, next->queue)) return true;
+    if (there.kind != EDGE_FREE && keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1))
+        return false;
     if (h->ring && !price_ring(c, t, o, acc, h)) return false;
     if (slots_held(c->w->m, in, next, slots) < slots) return false;
     const struct edge *credit = fill ? &back : &there; /* one for each slot */

@@ -111,6 +111,16 @@ static bool has_depth(const struct hold *h, int n, int depth) {
     return false;
 }
 
+/* Does the result leave in more issues than their queue has room for? Then it may better leave in
+ * smaller pieces. */
+static bool bursts(const struct search *s, const struct plan *p, int i, int depth) {
+    const struct opnd *o = &search_task(s)->op[i];
+    struct copy out =
+        copy_price(s->w, s->moves, p, search_task(s), o, main_access(s, o), false, depth, 0);
+    int64_t room = out.in ? s->w->m->queue[out.in->queue].depth : -1;
+    return room >= 0 && out.issues > (double)room;
+}
+
 /* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
  * share the memory); in registers every depth inside the result's. Wide: all that fit alone; to be
  * searched, not one slot where more fit and nobody else wants the room. */
@@ -146,6 +156,7 @@ static int hold_options(const struct search *s, const struct plan *p, int i, enu
             if (slots == 1 && wide != ALL && alone && has_depth(out, n, at)) break; /* with more */
             n = add_option(out, n, at, slots);
             if (!o->writes) n = add_pinned(s, p, i, at, slots, out, n);
+            if (o->writes && !wide && alone && bursts(s, p, i, at)) most = 2;
         }
     }
     for (int d = 1; d <= deepest && !o->writes; d++) n = add_rings(s, p, i, d, out, n);

@@ -1,4 +1,4 @@
-/* Plans: sizes of tiles, footprints, capacity and cost (docs/scheduling.md, "Cost"). */
+/* Plans: sizes of tiles, footprints, capacity and cost (docs/scheduling.md, "Plans"). */
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/caches.h"
 #include "scheduler/plan/copies.h"

@@ -37,6 +37,14 @@ static void report_syncs(struct report *r, const struct machine *m, const struct
     report_close(r);
 }
 
+/* The device's cycles and, after or before them, the host's. */
+static double both_seconds(const struct schedule *s, const struct sim_result *x) {
+    const struct machine *m = s->machine;
+    if (s->host_rate <= 0) return x->cycles / m->clock;
+    double host = m->unit[m->fallback[0].unit].clock;
+    return x->cycles * s->host_rate / host + x->host_cycles / host;
+}
+
 static void report_simulation(struct report *r, const struct schedule *s,
                               const struct sim_result *x, double bound, const char *model) {
     const struct machine *m = s->machine;
@@ -45,6 +53,7 @@ static void report_simulation(struct report *r, const struct schedule *s,
         double n;
     } numbers[] = {{"cycles", x->cycles},
                    {"host_cycles", x->host_cycles},
+                   {"seconds", both_seconds(s, x)},
                    {"utilisation", x->utilisation},
                    {"dram_read_bytes", x->home_read_bytes},
                    {"dram_write_bytes", x->home_write_bytes},

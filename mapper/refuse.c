@@ -2,7 +2,10 @@
 #include "mapper/mapper_int.h"
 #include <string.h>
 
-enum { MAX_OF_BUFFER = 6 };
+enum {
+    MAX_OF_BUFFER = 8,
+    MAX_WAYS = 4 /* of one instruction, before it is refused however mapped */
+};
 
 /* Axes by name and operands by what they read: the same for a statement in every cover. */
 static const char *way_of(struct arena *a, const struct program *p, const struct machine *m,
@@ -44,8 +47,10 @@ bool refusals_add(struct refusals *r, const struct program *p, const struct mach
     if (before == MAX_OF_BUFFER || refusals_have(r, p, m, map)) return false;
     const char *buffer = arena_strdup(&r->arena, result_of(p, map)),
                *way = way_of(&r->arena, p, m, map);
+    int ways = 0; /* of this instruction */
     for (int i = 0; i < r->n; i++)
-        if (r->at[i].instr == map->instr && strcmp(r->at[i].buffer, buffer) == 0) way = NULL;
+        ways += r->at[i].instr == map->instr && strcmp(r->at[i].buffer, buffer) == 0;
+    if (ways == MAX_WAYS) way = NULL;
     GROW(&r->arena, r->at, r->n, r->cap);
     r->at[r->n++] =
         (struct refusal){map->instr, buffer, way, arena_strdup(&r->arena, why), line, col};

@@ -201,6 +201,7 @@ static void sum_cost(struct work *w) {
         if (w->fallback >= 0 && graph_apart(w->m, queue)) device = queue;
         if (n->group) continue;
         if (n->core >= 0) w->s->cost += n->plan.predicted;
+        if (n->core >= 0) w->s->alone += n->plan.alone;
         double part = n->plan.share.n ? n->plan.share.part : 1;
         bool priced = n->core >= 0 && !n->plan.is_static;
         for (int k = 0; k < n->nchain && !priced; k++)

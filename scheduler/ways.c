@@ -1,5 +1,6 @@
 /* Which mapping a statement takes, decided by whole plans: the mapper prices instructions and
  * copies before any tile is known. Where the schedule takes much longer than the mapper thought,
+ * or than its instructions alone,
  * other answers to its questions are tried one by one, and each that makes the schedule cheaper,
  * device and host together, is preferred from then on. */
 #include "scheduler/retry.h"
@@ -13,7 +14,7 @@ enum {
     PLANS = 12000, /* that each try looks at */
     STEPS = 30000
 };
-static const double AS_PRICED = 1.25, BETTER = 0.99, HOPELESS = 4;
+static const double AS_PRICED = 1.25, BESIDE = 1.5, BETTER = 0.99, HOPELESS = 4;
 
 struct trying {
     const struct program *p;
@@ -155,7 +156,8 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     double cost = device_cycles(t, s) + s->host;
     struct put_question *asked = asked_copy(t, &n);
     t->left = s->program->nstmts > STATEMENTS ? TRIES * STATEMENTS / s->program->nstmts : TRIES;
-    if (!n || cost * s->host_rate <= AS_PRICED * priced(asked, n)) return false;
+    bool as_priced = cost * s->host_rate <= AS_PRICED * priced(asked, n);
+    if (!n || (as_priced && cost <= BESIDE * s->alone)) return false;
     while (improve(t, &asked, &n, &cost)) {
     }
     decider_again(t->decider, t->adopted);

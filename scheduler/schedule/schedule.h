@@ -158,6 +158,7 @@ struct schedule {
     struct place *place;   int nplaces;
     struct section prepare, run;
     double cost;                       /* the scheduler's estimate, cycles */
+    double alone;                      /* of these those in which the cores' instructions run when nothing holds them up */
     double host, host_rate;            /* beside a device: the fallback's work, in cycles of the device, and its own cycles in one of these; 0 */
     struct chain *chain;               /* owned: from the program as written to `program`, with witnesses; NULL: not known */
 };

@@ -73,13 +73,14 @@ struct opening {
     bool failed;
 };
 
-static bool has_call(const struct item *item, int n) {
-    for (int k = 0; k < n; k++) {
-        if (item[k].kind == ITEM_CALL) return true;
-        if (item[k].kind == ITEM_RECUR && has_call(item[k].recur->item, item[k].recur->nitems))
-            return true;
+const struct call *items_call(const struct item *item, int n) {
+    const struct call *found = NULL;
+    for (int k = 0; k < n && !found; k++) {
+        if (item[k].kind == ITEM_CALL) found = item[k].call;
+        if (item[k].kind == ITEM_RECUR)
+            found = items_call(item[k].recur->item, item[k].recur->nitems);
     }
-    return false;
+    return found;
 }
 
 static bool has_recurrence(const struct program *p) {
@@ -393,7 +394,7 @@ static void renumber(struct opening *o) {
 struct program *program_open(const struct program *from, struct arena *arena, struct steps *out) {
     struct program *p = program_copy(from);
     *out = (struct steps){.nbuffers = p->nbuffers};
-    if (!has_recurrence(p) || has_call(p->item, p->nitems)) return p;
+    if (!has_recurrence(p) || items_call(p->item, p->nitems)) return p;
     struct opening o = {.p = p, .arena = arena, .out = out, .nplain = p->naxes};
     out->role = arena_array(arena, (size_t)p->nbuffers + 1, sizeof *out->role);
     out->carried = arena_array(arena, (size_t)p->nbuffers + 1, sizeof *out->carried);

@@ -32,6 +32,8 @@ struct steps {
 
 /* The program opened; a copy where it has no recurrence, or a call. Recurrences of 0 steps leave their states' copies. */
 struct program *program_open(const struct program *, struct arena *, struct steps *);
+/* The first opaque call, in the bodies of recurrences too; NULL. */
+const struct call *items_call(const struct item *, int n);
 /* Accesses name buffers and steps again; slices are gone. Items stay plain (program_nest). */
 void program_close(struct program *, const struct steps *);
 /* Items from statements in the order of execution: those with a scope in recurrences without states of their own. */

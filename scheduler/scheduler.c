@@ -3,6 +3,7 @@
  * fits, the nest is cut or a statement demoted, and nests are made anew. retry.c repeats mapping
  * and scheduling with what was refused here, ways.c with other answers to the mapper's questions.
  */
+#include "ir/steps.h"
 #include "scheduler/emit/emit.h"
 #include "scheduler/finalists.h"
 #include "scheduler/plan/geom.h"
@@ -25,19 +26,18 @@ static const char *file_of(const struct work *w) {
                                           : w->cover->program->name;
 }
 
+/* Recurrences were opened, unless there is a call. */
 static bool check_items(struct work *w) {
     const struct program *p = w->cover->program;
-    for (int i = 0; i < p->nitems; i++) {
-        if (p->item[i].kind == ITEM_STMT) continue;
-        struct source source = p->source;
-        source.file = file_of(w);
-        diag_at(w->diags, &source, p->item[i].call->at,
-                "'%s' cannot be scheduled: no machine executes the opaque call of '%s', which the "
-                "interpreter alone can",
-                p->name, p->item[i].call->function);
-        return false;
-    }
-    return true;
+    const struct call *call = items_call(p->item, p->nitems);
+    struct source source = p->source;
+    if (!call) return true;
+    source.file = file_of(w);
+    diag_at(w->diags, &source, call->at,
+            "'%s' cannot be scheduled: no machine executes the opaque call of '%s', which the "
+            "interpreter alone can",
+            p->name, call->function);
+    return false;
 }
 
 static void begin(struct work *w) {

@@ -32,6 +32,7 @@ bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct 
     struct verify v = verifier(s, s->program, INT64_C(1) << 40, &ignored);
     verify_open_tables(&v);
     bool good = verify_fill_tables(&v) && verify_structure(&v);
+    if (!good) text_printf(why, "%s", v.limit.n ? v.limit.at : ignored.n ? ignored.at[0].text : "");
     if (good) {
         access_tables(&v);
         verify_fill_granules(&v);

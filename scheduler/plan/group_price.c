@@ -42,12 +42,21 @@ static bool stays(const struct work *w, const struct draft *d, const struct nest
     return false;
 }
 
+/* What a nest makes and nobody else reads never leaves the registers. */
+static bool is_inside(const struct work *w, const struct draft *d, const struct touch *t) {
+    const struct nest *n = draft_nest(w, d, t->member);
+    bool made = false;
+    for (int i = 0; n && i < n->nchain; i++)
+        made |= w->p->stmt[w->task[n->chain[i]].stmt].dst.buffer == t->buffer;
+    return made && !needs_home(w, n, t->buffer);
+}
+
 static double passing_bytes(const struct work *w, const struct draft *d, const struct nest_group *g,
                             int member) {
     double bytes = 0;
     for (int i = 0; i < d->ntouches; i++) {
         const struct touch *t = &d->touch[i];
-        bool known = t->member != member || (g && stays(w, d, g, t));
+        bool known = t->member != member || (g && stays(w, d, g, t)) || is_inside(w, d, t);
         for (int k = 0; k < i && !known; k++)
             known = d->touch[k].member == member && d->touch[k].buffer == t->buffer &&
                     d->touch[k].write >= t->write;
@@ -62,10 +71,11 @@ double part_cycles(const struct work *w, const struct draft *d, const struct nes
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
     if (n && n->core >= 0) return n->plan.cycles;
-    double cycles = n ? 0 : host_turns(w, q->stmt, 0);
+    double cycles = n ? 0 : host_turns(w, q->stmt, 0),
+           stream = stream_cycles(w, passing_bytes(w, d, g, member)),
+           enter = g && w->fallback >= 0 ? g->turns * w->m->fallback[w->fallback].enter : 0;
     for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i]);
-    return cycles + stream_cycles(w, passing_bytes(w, d, g, member)) +
-           (g && w->fallback >= 0 ? g->turns * w->m->fallback[w->fallback].enter : 0);
+    return enter + (n ? fmax(cycles, stream) : cycles + stream);
 }
 
 double part_least(const struct work *w, const struct draft *d, int member) {

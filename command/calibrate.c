@@ -31,9 +31,10 @@ struct setting {
     double seconds;
 };
 
-static double cpu_seconds(void) {
+/* Of this thread, so that other programs disturb little; of several the time that passes. */
+static double seconds_now(int threads) {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    clock_gettime(threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -64,6 +65,7 @@ static bool open_job(const struct calibration *c, const struct setting *s, int p
     isamap_option(*im, "machine", m->file);
     isamap_option(*im, replay ? "decisions" : "record", s->decisions);
     (*im)->option.plain = true;
+    (*im)->option.threads = (int)c->now->threads;
     add_sizes(*im, s->sizes);
     for (int i = 0; i < m->nparams; i++)
         isamap_option(*im, "param",
@@ -86,16 +88,15 @@ static double predicted(const struct calibration *c, const struct setting *s, in
     return seconds;
 }
 
-/* Least time of a run: of this thread, so that other programs disturb little; short runs together.
- */
-static bool least_time(isamap *im, struct executable *e, void **data, double *out) {
-    double start = cpu_seconds(), least = INFINITY;
+/* Least time of a run; short runs together. */
+static bool least_time(isamap *im, struct executable *e, void **data, int threads, double *out) {
+    double start = seconds_now(threads), least = INFINITY;
     int together = 1;
-    for (int n = 0; n < LEAST_RUNS || cpu_seconds() - start < SECONDS_A_SET; n++) {
-        double t = cpu_seconds();
+    for (int n = 0; n < LEAST_RUNS || seconds_now(threads) - start < SECONDS_A_SET; n++) {
+        double t = seconds_now(threads);
         for (int i = 0; i < together; i++)
-            if (!executable_run(e, data, 1, &im->diags)) return false;
-        t = (cpu_seconds() - t) / together;
+            if (!executable_run(e, data, threads, &im->diags)) return false;
+        t = (seconds_now(threads) - t) / together;
         if (n == 0 && t < 20e-6) together = (int)(40e-6 / fmax(t, 1e-8)) + 1;
         if (n > 0) least = fmin(least, t);
     }
@@ -113,7 +114,8 @@ static bool run_once(const struct calibration *c, struct setting *s) {
     bool opened = ok;
     ok = e && arrays_fill(im, &j, &in);
     void **data = ok ? arrays_for_schedule(&j, &in) : NULL;
-    ok = ok && executable_prepare(e, data, &im->diags) && least_time(im, e, data, &s->seconds);
+    ok = ok && executable_prepare(e, data, &im->diags) &&
+         least_time(im, e, data, (int)c->now->threads, &s->seconds);
     if (opened && !ok) forward(c, im);
     free(data);
     if (in.data) arrays_free(&in);

@@ -456,6 +456,7 @@ static void build_measure(struct build *b, struct measure *x, const struct found
     const struct node *n = f->node;
     *x = (struct measure){.from = build_int(b, n, "from", 0, 0),
                           .to = build_int(b, n, "to", 0, 1),
+                          .threads = build_int(b, n, "threads", 1, 1),
                           .with = node_attr(n, "with"),
                           .text = n->text ? n->text : "",
                           .at = {n->file, n->text_line},

@@ -210,7 +210,7 @@ struct fallback {                      /* the unit can execute any statement, el
  * the time that it takes, summed over the sets of sizes in `with`. */
 struct measure {
     int param;
-    int64_t from, to;
+    int64_t from, to, threads;         /* threads that run it */
     const char *with, *text;
     struct place_in_file at;
     int col;

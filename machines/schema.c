@@ -25,7 +25,7 @@ static const struct element {
     {"feature", "id", "cpuid capability target llvm permit", ""},
     {"prelude", "as", "", ""},
     {"fallback", "as queue memory", "latency interval copy turn gather enter divide function hidden", ""},
-    {"measure", "param from to", "with", ""},
+    {"measure", "param from to", "with threads", ""},
     {"begin", "", "", "emit"},
     {"end", "", "", "emit"},
     {"unit", "id", "count total index virtual clock fetch waking power", BODY},

@@ -99,9 +99,6 @@ static const char *task_check(const struct work *w, const struct task *t) {
     if (in->across >= 0) return "it works across units, which schedules do not do yet";
     if (in->queue < 0) return "it has no queue";
     if (st->nwhere) return "its domain is not a box";
-    for (int k = 0; k < t->needle->bound->nstmts; k++)
-        if (stmt_reads_beside(t->needle->bound, &t->needle->bound->stmt[k]))
-            return "some of what it reads lies beside an operand";
     for (int a = 0; a < w->p->naxes; a++)
         if ((st->axes >> a & 1) && w->p->axis[a].sequential && w->p->axis[a].extent > 1)
             return "the order of one of its axes counts";

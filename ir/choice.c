@@ -186,6 +186,10 @@ int decider_prefer(struct decider *d, enum question_kind kind, const char *subje
     return d->npreferred++;
 }
 
+int decider_preferred(const struct decider *d) {
+    return d->npreferred;
+}
+
 void decider_again(struct decider *d, int keep) {
     d->n = d->nasked = 0;
     d->npreferred = keep;

@@ -72,6 +72,7 @@ struct put_question { enum question_kind kind; const char *subject; int n, answe
 const struct put_question *decider_asked(const struct decider *, int *n);      /* none: the approach does not go by cost */
 /* From now on this candidate counts as cheaper than the others. How many such there are before it. */
 int decider_prefer(struct decider *, enum question_kind, const char *subject, const char *text);
+int decider_preferred(const struct decider *);                          /* how many */
 void decider_again(struct decider *, int keep);                         /* nothing was asked; the first `keep` that were preferred are still */
 void decider_outcome(struct decider *, double cost);                   /* tells the approach the cost of the whole */
 bool decider_save(const struct decider *, const char *file, struct diags *);

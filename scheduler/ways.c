@@ -155,6 +155,7 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     if (!s || !t->decider || s->host_rate <= 0) return false;
     double cost = device_cycles(t, s) + s->host;
     struct put_question *asked = asked_copy(t, &n);
+    t->adopted = decider_preferred(t->decider);
     t->left = s->program->nstmts > STATEMENTS ? TRIES * STATEMENTS / s->program->nstmts : TRIES;
     bool as_priced = cost * s->host_rate <= AS_PRICED * priced(asked, n);
     if (!n || (as_priced && cost <= BESIDE * s->alone)) return false;

@@ -109,6 +109,7 @@ struct driver {
     struct derivations *out;
     enum rewrite_effect most;          /* what may happen to floats */
     bool unmapped_only;                /* leave alone what fills an instruction */
+    bool device_only;                  /* towards instructions of a device: those of the host beside it do not count */
     int most_states;                   /* for each statement */
 };
 struct derivations *derivations_new(void);

@@ -170,7 +170,7 @@ static int good_ways(struct covering *c, const struct derivations *all, double w
 static double price_of_keeping(struct covering *c, int stmt) {
     struct program *p = c->cover->program;
     struct part_price price = part_price(c, p, stmt, stmt + 1);
-    return has_device(c->machine) && !price.products ? INFINITY : price.cycles;
+    return has_device(c->machine) && !price.device ? INFINITY : price.cycles;
 }
 
 static struct reason reason_of(const char *by, const char *buffer, const struct rewrite *whole) {
@@ -195,8 +195,13 @@ static struct program *rewritten(struct covering *c, int stmt, struct stretch *a
                        .out = all,
                        .most = c->floats,
                        .unmapped_only = true,
+                       .device_only = has_device(c->machine),
                        .most_states = STATES};
     drive_stmt(&d, p, stmt);
+    if (d.device_only && all->n == 0) { /* the device has no use for it: as well as the host can */
+        d.device_only = false;
+        drive_stmt(&d, p, stmt);
+    }
     if (all->n > 0) {
         struct way way[MAX_WAYS];
         struct candidate candidate[MAX_WAYS + 1];

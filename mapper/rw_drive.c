@@ -71,8 +71,11 @@ static bool heavy(const struct program *p, const struct stage *x, int stmt) {
     return work_of(p, stmt) * LIGHT >= most && work_of(p, stmt) > 0;
 }
 
-static bool target(const struct needle *n) {
+static bool target(const struct driver *d, const struct needle *n) {
     struct product_types t;
+    const struct machine *m = d->needles->machine;
+    int queue = m->instr[n->instr].queue;
+    if (d->device_only && (queue < 0 || machine_queue_is_host(m, queue))) return false;
     return needle_product(n, &t);
 }
 
@@ -239,7 +242,7 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
         int first = s.nmappings;
         for (int i = 0; i < v->d->needles->n; i++) {
             const struct needle *n = &v->d->needles->at[i];
-            if (!target(n)) continue;
+            if (!target(v->d, n)) continue;
             int own = s.nmappings;
             s.steps = 0;
             s.limit = PAIR_STEPS;
@@ -250,7 +253,8 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
             if (v->d->unmapped_only) note_begin(&s, n, &site, own);
         }
         for (int i = 0; i < v->d->needles->n; i++)
-            note_padding(&s, &v->d->needles->at[i], &site, first);
+            if (!v->d->device_only || target(v->d, &v->d->needles->at[i]))
+                note_padding(&s, &v->d->needles->at[i], &site, first);
         work += work_of(x->program, t);
         bool done = v->d->unmapped_only ? usable(v->d->needles, x->program, t, &s, first)
                                         : s.nmappings > first;
@@ -314,7 +318,7 @@ static void expand(struct drive *v, int at, struct search *s) {
     struct failure none = {.stmt = v->stmt, .needle_axis = -1, .stmt_axis = -1, .operand = -1};
     for (int r = 0; rewrites[r] && at == 0; r++)
         for (int i = 0; i < v->d->needles->n && rewrites[r]->answers == 0; i++)
-            if (target(&v->d->needles->at[i]))
+            if (target(v->d, &v->d->needles->at[i]))
                 apply(v, 0, rewrites[r], &none, &v->d->needles->at[i]);
 }
 

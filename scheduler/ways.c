@@ -173,7 +173,7 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     struct trying t = {
         .p = p, .m = m, .floats = floats, .decider = decider, .options = options ? options : &none};
     struct text *explain = t.options->explain;
-    int said = diags->n;
+    int said = diags->n, errors = diags->errors;
     size_t explained = explain ? explain->n : 0;
     arena_init(&t.arena);
     struct schedule *s = schedule_mapped(p, m, floats, decider, options, cover, diags);
@@ -182,6 +182,7 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
         schedule_free(s);
         cover_free(*cover);
         diags->n = said;
+        diags->errors = errors;
         if (explain && explain->at) explain->at[explain->n = explained] = 0;
         s = schedule_mapped(p, m, floats, decider, options, cover, diags);
     }

@@ -18,7 +18,7 @@ if ! command -v verilator >/dev/null; then
   echo "no verilator: $passed passed, $failed failed"
   exit $failed
 fi
-export VDLA_REGISTERS=$work/registers VDLA_MEMORY=$work/memory VDLA_MEMORY_BYTES=$((16 << 20))
+export VDLA_REGISTERS=$work/registers VDLA_MEMORY=$work/memory VDLA_MEMORY_BYTES=$((64 << 20))
 truncate -s 4096 "$VDLA_REGISTERS"
 truncate -s "$VDLA_MEMORY_BYTES" "$VDLA_MEMORY"
 [ "$(ls "$models" 2>/dev/null | wc -l)" -le 1 ] || rm -rf "$models"

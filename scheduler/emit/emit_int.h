@@ -75,6 +75,7 @@ struct emitter {
     struct val begin_lo[MAX_OPERANDS][MAX_AXES]; /* the same where a ring, or a pinned range, begins */
     struct val due[MAX_OPERANDS]; /* 0: the piece that is wanted now is there */
     bool failed;
+    bool turned; /* of a group: its members have been written down once */
     bool split; /* some loops may be empty: over whole tiles only, or over the tail */
 };
 

@@ -126,6 +126,24 @@ void group_place(struct work *w, const struct nest_group *g, int64_t *at) {
     memcpy(at, top, sizeof top);
 }
 
+/* A loop's rest has a body of its own, and there the tiles have places of their own, at the same
+ * addresses: none of them lives from one body to the other. A tile with borders does. */
+static void own_places(struct emitter *e) {
+    struct work *w = e->w;
+    for (int i = 0; e->turned && i < e->group->npassed; i++) {
+        const struct passed *p = &e->group->passed[i];
+        struct home *h = &w->home[p->buffer];
+        if (!h->is_tile || p->border) continue;
+        struct place made = w->s->place[h->place];
+        made.name = arena_printf(&w->s->arena, "%s.%d", made.name, w->s->nplaces);
+        struct held *held = p->given >= 0 ? &e->team[p->reader]->held[p->given] : NULL;
+        bool same = held && held->place == h->place;
+        h->place = place_append(w, &made);
+        if (same) held->place = h->place;
+    }
+    e->turned = true;
+}
+
 /* ---- turns ---- */
 
 static void add_host(struct emitter *e, struct nodes *out, const struct member *m) {
@@ -180,6 +198,7 @@ static bool turns(struct emitter *e, struct nodes *out) {
     struct emitter *first = e->team[0];
     if (first) follow(e, first);
     if (first) turn_windows(first);
+    own_places(e);
     turn_tiles(e);
     for (int d = e->group->nprefix; first && d < first->nest->nprefix; d++)
         if (!lasting_fills(first, out, d)) return false;

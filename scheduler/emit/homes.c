@@ -1,8 +1,8 @@
 /* The static memory plan: addresses of homes, when all nodes are known. Arguments and prepared
- * homes have bytes of their own. Homes of temporaries share bytes where their live ranges are
- * apart: the largest first, each in the smallest gap that holds it between those that are live with
- * it (offline best fit by decreasing size; Sekiyama et al., "Profile-guided memory optimization for
- * deep neural networks", 2018, §4). */
+ * homes have bytes of their own, and so have all homes of a device. Those of temporaries share
+ * bytes where their live ranges are apart: the largest first, each in the smallest gap that holds
+ * it between those that are live with it (offline best fit by decreasing size; Sekiyama et al.,
+ * "Profile-guided memory optimization for deep neural networks", 2018, §4). */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/work.h"
@@ -30,26 +30,22 @@ struct memory_plan {
     int *seen;               /* [n] the last block that met this one */
 };
 
+/* Beside a host the homes of a device keep bytes of their own: nobody zeroes their padding between
+ * nodes, and queues that run apart may still read of one what is written of the next. */
 static bool runs_apart(const struct machine *m) {
     for (int q = 0; q < m->nqueues; q++)
         if (graph_apart(m, q)) return true;
     return false;
 }
 
-/* Nobody zeroes the padding of a home between the nodes of a device: it keeps its own bytes. */
 static void block_add(struct memory_plan *p, int place, struct live_range *const live[2],
                       int64_t align) {
     const struct schedule *s = p->w->s;
-    bool lasts = runs_apart(s->machine) && schedule_pads(s, place);
     struct block *b = &p->block[p->n++];
     b->place = place;
     b->bytes = (s->place[place].bytes + align - 1) / align * align;
     b->at = -1;
-    for (int k = 0; k < 2; k++) {
-        b->live[k] = live[k][place];
-        if (lasts && b->live[k].last >= 0)
-            b->live[k] = (struct live_range){0, (k ? s->run : s->prepare).nnodes - 1};
-    }
+    for (int k = 0; k < 2; k++) b->live[k] = live[k][place];
 }
 
 static int by_address(const void *a, const void *b, void *user) {
@@ -159,6 +155,7 @@ bool homes_arrange(struct work *w) {
     struct live_range *live[2] = {schedule_live(w->arena, s, &s->prepare),
                                   schedule_live(w->arena, s, &s->run)};
     struct memory_plan p = {.w = w};
+    bool apart = runs_apart(w->m);
     p.block = arena_array(w->arena, places, sizeof *p.block);
     p.near = arena_array(w->arena, places, sizeof *p.near);
     p.seen = arena_array(w->arena, places, sizeof *p.seen);
@@ -167,7 +164,7 @@ bool homes_arrange(struct work *w) {
     for (int k = 0; k < s->nplaces; k++) {
         const struct place *x = &s->place[k];
         if (x->keep == KEEP_LOCAL) continue;
-        if (x->keep == KEEP_WORKSPACE) {
+        if (x->keep == KEEP_WORKSPACE && !apart) {
             block_add(&p, k, live, align);
             continue;
         }

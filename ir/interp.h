@@ -15,6 +15,8 @@ bool program_run(const struct program *, void *const *data, call_function, void 
 /* Runs one statement over its whole domain on data[] in program_run's form; time[a]: the step of recurrence axis a, NULL: all 0. */
 void stmt_run(const struct program *, const struct stmt *, void *const *data);
 void stmt_run_at(const struct program *, const struct stmt *, void *const *data, const int64_t *time);
+/* The same of a statement whose axes were moved: axis a of its domain stands for from[a] + a where its value counts. NULL: none was. */
+void stmt_run_part(const struct program *, const struct stmt *, void *const *data, const int64_t *time, const int64_t *from);
 
 /* Runs the program in exact arithmetic with error bounds (ir/bound.h): between what every implementation that the language allows leaves in an
  * element. data[] as for program_run; only inputs are read, nothing is written, and it must live as long as the result. NULL after reporting:

@@ -25,6 +25,7 @@ struct walk {
     int64_t *step;     /* [axis of the domain][form] */
     struct lane dst, *read;
     union value *value;  /* of each op */
+    const int64_t *from; /* what the value of an axis of the domain begins with; NULL: 0 */
     int64_t *axis_value; /* of each of the program's axes: recurrences' and the domain's */
 };
 

@@ -158,7 +158,8 @@ bool walk_empty(const struct walk *w) {
 void walk_run(struct walk *w) {
     if (walk_empty(w)) return;
     do {
-        for (int k = 0; k < w->naxes; k++) w->axis_value[w->axis[k]] = w->at[k];
+        for (int k = 0; k < w->naxes; k++)
+            w->axis_value[w->axis[k]] = w->at[k] + (w->from ? w->from[w->axis[k]] : 0);
         if (!walk_inside(w)) continue;
         compute(w);
         store(w);
@@ -167,8 +168,14 @@ void walk_run(struct walk *w) {
 
 void stmt_run_at(const struct program *p, const struct stmt *s, void *const *data,
                  const int64_t *time) {
+    stmt_run_part(p, s, data, time, NULL);
+}
+
+void stmt_run_part(const struct program *p, const struct stmt *s, void *const *data,
+                   const int64_t *time, const int64_t *from) {
     struct walk w;
     walk_open(&w, p, s, data, time);
+    w.from = from;
     if (walk_empty(&w) || (!walk_sum_of_products(&w) && !walk_copy(&w))) walk_run(&w);
     walk_close(&w);
 }

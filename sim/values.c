@@ -195,16 +195,12 @@ static bool fallback_execute(struct engine *e, const struct executed *x) {
         if (x->hi[a] <= x->lo[a]) return true;
         whole = whole && x->lo[a] == 0 && x->hi[a] == p->axis[a].extent;
     }
-    for (int o = 0; o < s->nops && !whole; o++)
-        if (s->op[o].code == OP_AXIS)
-            return engine_error(e, x->node,
-                                "a statement that uses an axis as a value is simulated whole only");
     void **data = memory_array((size_t)p->nbuffers + 1, sizeof *data);
     int64_t lo[MAX_DIMS], hi[MAX_DIMS];
     bool ok = gather_all(e, s, x, data);
     if (ok) {
         struct program *q = whole ? NULL : boxed(p, stmt, x->lo, x->hi);
-        stmt_run_at(q ? q : p, q ? &q->stmt[stmt] : s, data, x->lo);
+        stmt_run_part(q ? q : p, q ? &q->stmt[stmt] : s, data, x->lo, q ? x->lo : NULL);
         reached(p, s, &s->dst, x, lo, hi);
         ok = home_scatter(e, s->dst.buffer, lo, hi, data[s->dst.buffer]);
         if (q) program_free(q);

@@ -328,8 +328,22 @@ static void test_narrow_sums_round_in_the_buffer(void **state) {
     trial_close(&t);
 }
 
+/* Part of a statement, with its axes moved to 0: the value of an axis is that of the whole. */
+static void test_axis_values_in_a_part(void **state) {
+    (void)state;
+    struct trial t;
+    trial_text(&t, "kernel a() { out y: i32[3]  axes k: 3\n  y[k] = 10*k\n }", "");
+    int32_t y[3] = {0};
+    void *data[1] = {y};
+    int64_t from[1] = {4};
+    stmt_run_part(t.p, &t.p->stmt[0], data, NULL, from);
+    for (int k = 0; k < 3; k++) assert_int_equal(y[k], 10 * (4 + k));
+    trial_close(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_axis_values_in_a_part),
         cmocka_unit_test(test_fast_path_is_the_same),
         cmocka_unit_test(test_fast_copies_are_the_same),
         cmocka_unit_test(test_no_copies),

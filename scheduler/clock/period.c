@@ -19,7 +19,7 @@ enum {
     SNAPSHOTS = 7,
     RATES = 8,
     APPROXIMATE = 10000, /* steps that are walked first where times are not exact */
-    COSTLY = 300 /* steps of an iteration beside which a snapshot is cheap */
+    COSTLY = 300         /* steps of an iteration beside which a snapshot is cheap */
 };
 static const double alike = 1e-6; /* cycles */
 
@@ -135,6 +135,8 @@ static int64_t periods_after(struct engine *e, const struct follow *f,
     struct rate rate[RATES];
     int64_t period = now->trip - before->trip, left = (f->trips - now->trip) / period;
     if (left < 1 || !snapshot_alike(before, now)) return 0;
+    if (!e->exact && before->touches < now->touches - before->touches)
+        return 0; /* what the period writes is told from the one before it */
     int n = rates_of(before, now, rate), moving = 0;
     for (int k = 0; k < n; k++) moving += rate[k].by > alike;
     if (n < 0) return 0;

@@ -2,6 +2,7 @@
  * back for its frame alone, so that the walk of a loop does not depend on how long the program
  * around it is. What shares bytes with a place of the frame and is not in it is forgotten when the
  * loop begins. */
+#include "scheduler/verify/span.h"
 #include "scheduler/verify/sym.h"
 #include "ir/memory.h"
 
@@ -9,18 +10,6 @@
 #include <string.h>
 
 /* ---- groups: places that may share bytes ---- */
-struct span {
-    int place;
-    const struct place *at;
-};
-
-static int by_address(const void *a, const void *b) {
-    const struct span *x = a, *y = b;
-    if (x->at->memory != y->at->memory) return x->at->memory - y->at->memory;
-    if (x->at->address != y->at->address) return x->at->address < y->at->address ? -1 : 1;
-    return x->place - y->place;
-}
-
 void frame_groups(struct sym *s) {
     const struct schedule *x = s->v->s;
     struct arena *a = &s->v->arena;
@@ -31,7 +20,7 @@ void frame_groups(struct sym *s) {
     s->group_of = arena_array(a, n + 1, sizeof *s->group_of);
     s->listed = arena_array(a, n + 1, sizeof *s->listed);
     for (size_t p = 0; p < n; p++) all[p] = (struct span){(int)p, &x->place[p]};
-    qsort(all, n, sizeof *all, by_address);
+    qsort(all, n, sizeof *all, span_by_address);
     for (size_t k = 0; k < n; k++) {
         const struct place *p = all[k].at;
         int64_t to = p->address + p->bytes * p->slots;

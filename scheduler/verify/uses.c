@@ -1,5 +1,6 @@
 /* Which nodes use which place. Nodes have numbers in the order of the text, so that the uses of a
  * place in any block are a range of numbers, and a question about two places needs no walk. */
+#include "scheduler/verify/span.h"
 #include "scheduler/verify/verify_int.h"
 
 #include <stdlib.h>
@@ -181,18 +182,6 @@ static bool check_lifetimes(struct verify *v, const struct section_uses *u) {
     return good;
 }
 
-struct span {
-    int place;
-    const struct place *at;
-};
-
-static int by_address(const void *a, const void *b) {
-    const struct span *x = a, *y = b;
-    if (x->at->memory != y->at->memory) return x->at->memory - y->at->memory;
-    if (x->at->address != y->at->address) return x->at->address < y->at->address ? -1 : 1;
-    return x->place - y->place;
-}
-
 static int64_t end_of(const struct place *p) {
     return p->address + p->bytes * p->slots;
 }
@@ -205,7 +194,7 @@ static bool check_lasting(struct verify *v) {
     struct span *all = arena_array(&v->arena, (size_t)v->s->nplaces + 1, sizeof *all);
     for (int p = 0; p < v->s->nplaces; p++)
         if (v->s->place[p].bytes > 0) all[n++] = (struct span){p, &v->s->place[p]};
-    qsort(all, (size_t)n, sizeof *all, by_address);
+    qsort(all, (size_t)n, sizeof *all, span_by_address);
     const struct span *any = NULL, *lasting = NULL;
     for (int k = 0; k < n && !v->stop; k++) {
         const struct place *p = all[k].at;

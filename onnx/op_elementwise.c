@@ -231,6 +231,8 @@ bool op_clip(struct import *im) {
     return true;
 }
 
+/* A factor and an offset for each channel: where they are constants, computed once before the first
+ * run. */
 bool op_batch_normalization(struct import *im) {
     struct tensor *x = node_input(im, 0), *p[4];
     double epsilon = 1e-5, momentum = 0;
@@ -250,14 +252,21 @@ bool op_batch_normalization(struct import *im) {
             return node_fail(im, "input %d is not a vector of %" PRId64 " elements of %s", k + 1,
                              x->extent[1], type_name(x->type));
     }
-    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
-    if (!y) return false;
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent), *factor, *offset;
+    enum type sum = sum_type(x->type);
+    if (!y || !(factor = tensor_temporary(im, y->buffer, "factor", sum, 1, &x->extent[1])) ||
+        !(offset = tensor_temporary(im, y->buffer, "offset", sum, 1, &x->extent[1])))
+        return false;
     axes_for(im, x->ndims, x->extent, index);
-    for (int k = 0; k < 4; k++)
-        e[k] = tensor_element(im, p[k], &index[1]); /* scale, bias, mean, variance */
-    emit_statement(im, "%s = (%s - %s) / sqrt(%s + %s) * %s + %s", tensor_element(im, y, index),
-                   tensor_element(im, x, index), e[2], e[3], text_number(im, x->type, epsilon),
-                   e[0], e[1]);
+    for (int k = 0; k < 4; k++) /* scale, bias, mean, variance */
+        e[k] = sum_widen(im, x->type, tensor_element(im, p[k], &index[1]));
+    const char *f = tensor_element(im, factor, &index[1]);
+    const char *o = tensor_element(im, offset, &index[1]);
+    emit_statement(im, "%s = %s / sqrt(%s + %s)", f, e[0], e[3], text_number(im, sum, epsilon));
+    emit_statement(im, "%s = %s - %s * %s", o, e[1], e[2], f);
+    const char *v = arena_printf(im->arena, "%s * %s + %s",
+                                 sum_widen(im, x->type, tensor_element(im, x, index)), f, o);
+    emit_statement(im, "%s = %s", tensor_element(im, y, index), sum_narrow(im, x->type, v));
     return true;
 }
 #endif

@@ -141,7 +141,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     for (int a = 0; a < w->p->naxes; a++) {
         e->lo[a] = val_const(0);
         e->size[a] = val_const(w->p->axis[a].extent);
-        e->tile[a] = w->p->axis[a].extent;
+        e->tile[a] = e->extent[a] = w->p->axis[a].extent;
     }
     if (n->part_n) e->lo[n->part_axis] = val_const(n->part_lo);
     for (int k = w->p->stmt[n->first].scope - 1; k >= 0; k = w->scope[k].parent) {
@@ -206,6 +206,7 @@ static void take_part(struct emitter *e, int axis, int64_t tile, int64_t parts, 
     }
     e->lo[axis] = val_add(a, e->lo[axis], begin);
     e->tile[axis] = tile;
+    e->extent[axis] = extent;
 }
 
 /* A parallel loop over the instances. */

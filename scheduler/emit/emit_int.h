@@ -49,8 +49,7 @@ struct emitter {
     const struct nest_group *group; /* of which this emitter walks the shared loops; NULL */
     struct emitter **team;          /* then: of each member that is a nest in them; NULL */
     struct val lo[MAX_AXES], size[MAX_AXES];
-    int64_t tile[MAX_AXES]; /* of the loop last entered along the axis: sizes are its multiples but
-                               for the end */
+    int64_t tile[MAX_AXES], extent[MAX_AXES]; /* along each axis, where its size is no number: modulo `tile` that is 0 or what `extent` is */
     struct held held[MAX_OPERANDS]; /* of the core */
     const struct held *stay; /* [MAX_OPERANDS] of its operands that stay over all steps of a recurrence; NULL */
     struct held via[MAX_OPERANDS][MAX_VIA]; /* outer copies of what it reads */

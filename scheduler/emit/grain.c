@@ -54,11 +54,12 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
     struct arena *a = &e->w->s->arena;
     int axis = w->axis;
     struct val keep_lo = e->lo[axis], keep_size = e->size[axis];
-    int64_t keep_tile = e->tile[axis];
+    int64_t keep_tile = e->tile[axis], keep_extent = e->extent[axis];
     struct nodes inner = {0};
     bool ok;
     e->lo[axis] = lo;
     e->size[axis] = size;
+    if (!n.x) e->extent[axis] = n.c;
     if (!loop) {
         ok = w->body(e, out, w->arg);
     } else {
@@ -67,7 +68,7 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
                    hi = w->unroll ? n : val_add(a, lo, n);
         e->lo[axis] = w->unroll ? val_add(a, lo, v) : v;
         if (!size.max) e->size[axis] = val_make(a, SX_MIN, val_const(w->step), val_minus(a, hi, v));
-        e->tile[axis] = w->step;
+        e->tile[axis] = n.x ? common_divisor(e->tile[axis], w->step) : w->step;
         ok = w->body(e, &inner, w->arg);
         nodes_add(e->w, out,
                   loop_node(e->w, var, w->unroll ? val_const(0) : lo, hi, w->step,
@@ -76,6 +77,7 @@ static bool piece(struct emitter *e, struct nodes *out, const struct walk *w, st
     e->lo[axis] = keep_lo;
     e->size[axis] = keep_size;
     e->tile[axis] = keep_tile;
+    e->extent[axis] = keep_extent;
     return ok;
 }
 
@@ -96,7 +98,7 @@ bool emit_loop(struct emitter *e, struct nodes *out, int axis, int64_t tile, boo
                piece(e, out, &w, val_add(a, lo, val_const(full)), val_const(rest), val_const(rest),
                      false);
     }
-    int64_t rest = e->w->p->axis[axis].extent % tile;
+    int64_t rest = e->extent[axis] % tile;
     bool aligned = e->tile[axis] % tile == 0;
     if ((aligned && !rest) || tile == 1) return piece(e, out, &w, lo, size, whole, true);
     if (!split || !aligned) return piece(e, out, &w, lo, size, none, true);

@@ -18,6 +18,7 @@ static void follow(const struct emitter *e, struct emitter *next) {
         next->lo[a] = e->lo[a];
         next->size[a] = e->size[a];
         next->tile[a] = e->tile[a];
+        next->extent[a] = e->extent[a];
     }
 }
 

@@ -9,6 +9,7 @@
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
+#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <stdlib.h>
 #include <string.h>
@@ -175,10 +176,6 @@ static bool one_name(const struct draft *d, const struct shared_axis *s) {
 }
 
 /* ---- tiles are whole blocks ---- */
-
-static int64_t common_divisor(int64_t a, int64_t b) {
-    return b ? common_divisor(b, a % b) : a;
-}
 
 static int64_t common_multiple(int64_t a, int64_t b) {
     return a / common_divisor(a, b) * b;

@@ -8,6 +8,14 @@ static inline int64_t round_up(int64_t v, int64_t to) {
     return (v + to - 1) / to * to;
 }
 
+static inline int64_t common_divisor(int64_t a, int64_t b) {
+    for (int64_t rest; b; b = rest) {
+        rest = a % b;
+        a = b;
+    }
+    return a;
+}
+
 struct val {
     const struct sx *x; /* NULL: the constant c */
     int64_t c;

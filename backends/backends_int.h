@@ -121,6 +121,9 @@ bool schedule_parallel(const struct schedule *);
 /* May a fallback's innermost loop, over this axis (-1: none), keep the destination in a register? It
  * is a reduction, nothing reads the destination, and storing does not round. */
 bool fallback_hoists(const struct program *, const struct stmt *, int axis);
+/* The loop of a fallback's nest (axes order[0 … n-1], outermost first) that constraint w shortens: all that it says is decided there, and the
+ * loop's axis has the factor 1 or -1; -1: none, it is tested at each point. */
+int fallback_shortens(const struct constraint *w, const int *order, int n);
 uint64_t schedule_features(
     const struct schedule *); /* bit f: required by the machine or an instruction used */
 /* Every instruction used has an emit in `language`, every fallback a language for processors. *what

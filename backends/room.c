@@ -69,6 +69,12 @@ bool fallback_hoists(const struct program *p, const struct stmt *s, int axis) {
     return !access_varies(p, &s->dst, axis);
 }
 
+int fallback_shortens(const struct constraint *w, const int *order, int n) {
+    int last = n - 1;
+    while (last >= 0 && !w->coef[order[last]]) last--;
+    return last >= 0 && (w->coef[order[last]] == 1 || w->coef[order[last]] == -1) ? last : -1;
+}
+
 uint64_t schedule_features(const struct schedule *s) {
     const struct machine *m = s->machine;
     bool *used = memory_array((size_t)m->ninstrs + 1, sizeof *used);

@@ -20,6 +20,7 @@ struct binder {
     int nsymbols, symbol_cap;
     int axes_declared, buffers_cap, places_cap, stmts_cap;
     uint64_t recurring; /* axes of the enclosing recurrences */
+    int64_t **grows;    /* [naxes] an extent that steps decide, as a row; NULL: it is fixed */
     bool sizes; /* ranges without a value are sizes */
     bool failed;
 };
@@ -34,6 +35,11 @@ const struct symbol *binder_find(const struct binder *, const char *name);
 
 /* row[0 … naxes] of an affine expression; reports and gives false when it is not */
 bool lower_affine(struct binder *, const struct expr *, int64_t *row);
+/* Is the extent made of steps of the recurrences around? Then `grows` of the axis declared next is set, and n the most that the
+ * extent comes to, 1 at least. *wrong: it is, but not affine in them (reported). */
+bool bind_growing(struct binder *, const struct expr *extent, int64_t *n, bool *wrong);
+/* Each axis of a growing extent that the statement has ends where the steps say: a constraint more. */
+bool lower_growing(struct binder *, struct stmt *);
 /* appends a lowered statement to the program; false after reporting */
 bool lower_stmt(struct binder *, const struct kernel_stmt *);
 

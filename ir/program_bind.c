@@ -212,9 +212,11 @@ static bool bind_axis(struct binder *b, const char *name, size_t at, const struc
                       bool sequential, bool recurring) {
     int64_t n;
     int64_t least = recurring ? 0 : 1;
+    bool wrong = false;
     const char *what = recurring ? "the length of a recurrence" : "the extent of an axis";
     const char *has = recurring ? "recurrence" : "axis";
-    if (!eval_size(b, extent, what, &n)) return false;
+    bool grows = !recurring && bind_growing(b, extent, &n, &wrong);
+    if (wrong || (!grows && !eval_size(b, extent, what, &n))) return false;
     if (n < least || n > extent_limit)
         return BIND_FAIL(b, extent->at,
                          "%s '%s' has extent %" PRId64 ", expected %" PRId64 " to 2^48", has, name,
@@ -377,6 +379,7 @@ static bool bind_kernel(struct binder *b, const struct bindings *given) {
         return BIND_FAIL(b, b->k->at, "kernel '%s' has %d axes, the most is %d", b->k->name,
                          p->naxes, MAX_AXES);
     p->axis = arena_array(&p->arena, (size_t)p->naxes, sizeof *p->axis);
+    b->grows = arena_array(&p->arena, (size_t)p->naxes, sizeof *b->grows);
     if (!bind_params(b, given) || !bind_items(b, b->k->item, b->k->nitems, &body)) return false;
     p->item = body.at;
     p->nitems = body.n;

@@ -1,8 +1,11 @@
 /* What is read has been written: by statements as a whole where that is plain, element by element
  * with isl where it is not. Time is the vector of the enclosing recurrences' steps. A write serves
- * a read that stands after it, at the same step of the recurrences that both are in: from one step
- * to the next only states hand values on. */
+ * a read that stands after it, at the same step of the recurrences that both are in. Where the
+ * steps move what is written (`K[t,d] = …`) it serves reads at later steps too; other temporaries
+ * of a body begin anew in each step. */
 #include "ir/verify_int.h"
+
+#include <isl/space.h>
 
 #include <string.h>
 
@@ -15,8 +18,10 @@ struct writer {
 
 struct flow {
     struct verifier *v;
-    struct writer **writer; /* by buffer */
+    struct writer **writer; /* by buffer: those that stand before */
     int *nwriters, *cap;
+    struct writer **within; /* by buffer: all inside the recurrences around */
+    int *nwithin, *cap_within;
     const struct recur *path[MAX_AXES];
     int depth;
 };
@@ -35,6 +40,32 @@ static void add_writer(struct flow *f, int buffer, int stmt) {
     w->stmt = stmt;
     w->depth = f->depth;
     memcpy(w->path, f->path, sizeof w->path);
+}
+
+static bool moved(const struct flow *f, const struct access *a) {
+    for (int k = 0; k < f->depth; k++)
+        if (access_varies(f->v->p, a, f->path[k]->axis)) return true;
+    return false;
+}
+
+/* The statements that set something inside a recurrence that begins, for reads at later steps. */
+static void add_within(struct flow *f, const struct item *item, int n) {
+    for (int k = 0; k < n; k++) {
+        const struct recur *r = item[k].recur;
+        if (item[k].kind == ITEM_RECUR) {
+            f->path[f->depth++] = r;
+            add_within(f, r->item, r->nitems);
+            f->path[--f->depth] = NULL;
+        }
+        if (item[k].kind != ITEM_STMT) continue;
+        const struct stmt *s = &f->v->p->stmt[item[k].stmt];
+        int b = s->dst.buffer;
+        if (s->combine != COMBINE_SET || !moved(f, &s->dst)) continue;
+        GROW(&f->v->arena, f->within[b], f->nwithin[b], f->cap_within[b]);
+        struct writer *w = &f->within[b][f->nwithin[b]++];
+        *w = (struct writer){.stmt = item[k].stmt, .depth = f->depth};
+        memcpy(w->path, f->path, sizeof w->path);
+    }
 }
 
 static int common_depth(const struct flow *f, const struct writer *w) {
@@ -111,6 +142,38 @@ static isl_map *written_by(const struct flow *f, const struct writer *w) {
     return m;
 }
 
+/* { [time of the reader] -> [earlier time] } of the first n recurrences of the path. */
+static isl_map *earlier(const struct flow *f, int n) {
+    const struct program *p = f->v->p;
+    isl_space *space = isl_space_alloc(verify_isl(f->v), 0, (unsigned)f->depth, (unsigned)n);
+    isl_map *equal = isl_map_universe(isl_space_copy(space));
+    isl_map *all = isl_map_empty(isl_space_copy(space));
+    for (int k = 0; k < n; k++) {
+        uint64_t below = ((uint64_t)1 << f->path[k]->axis) - 1;
+        int in = __builtin_popcountll(path_axes(f->path, f->depth) & below),
+            out = __builtin_popcountll(path_axes(f->path, n) & below);
+        isl_map *first = isl_map_universe(isl_space_copy(space));
+        first = f->path[k]->reverse ? isl_map_order_lt(first, isl_dim_in, in, isl_dim_out, out)
+                                    : isl_map_order_gt(first, isl_dim_in, in, isl_dim_out, out);
+        if (p->axis[f->path[k]->axis].extent > 1)
+            all = isl_map_union(all, isl_map_intersect(isl_map_copy(equal), isl_map_copy(first)));
+        isl_map_free(first);
+        equal = isl_map_equate(equal, isl_dim_in, in, isl_dim_out, out);
+    }
+    isl_map_free(equal);
+    isl_space_free(space);
+    return all;
+}
+
+/* { [time of the reader] -> [element] }: what `w` has written in earlier steps */
+static isl_map *written_earlier(const struct flow *f, const struct writer *w) {
+    int common = common_depth(f, w);
+    const struct stmt *s = &f->v->p->stmt[w->stmt];
+    isl_map *m =
+        verify_access(f->v, s, &s->dst, path_axes(w->path, w->depth), path_axes(f->path, common));
+    return isl_map_apply_range(earlier(f, common), m);
+}
+
 static isl_map *wanted_by(const struct flow *f, const struct stmt *s, const struct access *a,
                           int buffer) {
     uint64_t time = path_axes(f->path, f->depth);
@@ -131,6 +194,8 @@ static bool exactly_covered(const struct flow *f, const struct stmt *s, const st
         const struct writer *w = &f->writer[buffer][k];
         if (w->stmt >= 0) written = isl_map_union(written, written_by(f, w));
     }
+    for (int k = 0; k < f->nwithin[buffer]; k++)
+        written = isl_map_union(written, written_earlier(f, &f->within[buffer][k]));
     isl_bool ok = isl_map_is_subset(wanted, written);
     isl_map_free(wanted);
     isl_map_free(written);
@@ -142,7 +207,7 @@ static bool check_read(struct flow *f, size_t at, const struct stmt *s, const st
                        int buffer) {
     const char *name = f->v->p->buffer[buffer].name;
     if (!needs_write(f, buffer)) return true;
-    if (f->nwriters[buffer] == 0)
+    if (f->nwriters[buffer] + f->nwithin[buffer] == 0)
         return verify_fail(f->v, at, "'%s' is read before it is written", name);
     if (plainly_covered(f, a, buffer) || exactly_covered(f, s, a, buffer)) return true;
     return verify_fail(f->v, at, "elements of '%s' are read that were not written before", name);
@@ -187,6 +252,7 @@ static bool flow_recur(struct flow *f, const struct recur *r) {
         if (r->state[k].to >= 0 && !check_write(f, r->at, r->state[k].to)) return false;
     }
     f->path[f->depth++] = r;
+    if (f->depth == 1) add_within(f, r->item, r->nitems);
     if (!flow_items(f, r->item, r->nitems)) return false;
     for (int k = 0; k < r->nstates; k++) {
         int next = r->state[k].next;
@@ -198,6 +264,7 @@ static bool flow_recur(struct flow *f, const struct recur *r) {
                                p->axis[r->axis].name, p->buffer[next].name);
     }
     f->path[--f->depth] = NULL;
+    if (f->depth == 0) memset(f->nwithin, 0, sizeof *f->nwithin * (size_t)p->nbuffers);
     for (int k = 0; k < r->nstates; k++)
         if (r->state[k].to >= 0) add_writer(f, r->state[k].to, -1);
     return true;
@@ -241,5 +308,8 @@ bool verify_flow(struct verifier *v) {
     f.writer = arena_array(&v->arena, n, sizeof *f.writer);
     f.nwriters = arena_array(&v->arena, n, sizeof *f.nwriters);
     f.cap = arena_array(&v->arena, n, sizeof *f.cap);
+    f.within = arena_array(&v->arena, n, sizeof *f.within);
+    f.nwithin = arena_array(&v->arena, n, sizeof *f.nwithin);
+    f.cap_within = arena_array(&v->arena, n, sizeof *f.cap_within);
     return flow_items(&f, v->p->item, v->p->nitems) && check_outputs(&f);
 }

@@ -388,6 +388,7 @@ bool lower_stmt(struct binder *b, const struct kernel_stmt *k) {
     if (!combiner_fits(b, k, t)) return false;
     if (lower_value(&l, k->value, t) < 0 || !lower_where(b, k, &s)) return false;
     s.axes = stmt_axes(b->p, &s) & ~b->recurring;
+    if (!lower_growing(b, &s)) return false;
     GROW(&b->p->arena, b->p->stmt, b->p->nstmts, b->stmts_cap);
     b->p->stmt[b->p->nstmts++] = s;
     return true;

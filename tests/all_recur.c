@@ -60,6 +60,23 @@ static void apply(struct text *t, const char *format, const char *to) {
     text_printf(t, "%s%s", to, hole + 2);
 }
 
+/* Rows of a temporary that grows with the steps: each step adds up what earlier steps wrote, and,
+ * where it writes first, its own. */
+static void grow_text(struct text *t, const struct kind *k, int T, int H, bool reverse,
+                      bool integer, bool first) {
+    static const char write[] = "    v[t,i] = X[t,i]\n";
+    text_printf(t, "    temp v: %s[%d, %d]\n", k->wide, T + 1, H);
+    if (reverse)
+        text_printf(t, "    axes s: %d-t\n", first ? T : T - 1);
+    else
+        text_printf(t, "    axes s: t%s\n", first ? "+1" : "");
+    text_printf(t, "%s    b[i] += %sv[s%s,i]\n%s", first ? write : "", integer ? "" : "0.125 * ",
+                !reverse ? ""
+                : first  ? "+t"
+                         : "+t+1",
+                first ? "" : write);
+}
+
 /* A body of a few statements over states h (small) and perhaps c (wide), with inputs and outputs
  * that the step moves. */
 static char *random_text(uint64_t seed, bool integer) {
@@ -69,7 +86,8 @@ static char *random_text(uint64_t seed, bool integer) {
     int T = (int)pick(&s, 6), H = widths[pick(&s, 6)];
     bool cell = pick(&s, 2), swap = !pick(&s, 4), late = !pick(&s, 4), nested = !pick(&s, 4),
          shift = pick(&s, 2), ends = pick(&s, 2), padded = !pick(&s, 3), turned = !pick(&s, 3),
-         step = !pick(&s, 4), cut = !pick(&s, 4);
+         step = !pick(&s, 4), cut = !pick(&s, 4), grow = !pick(&s, 3);
+    bool reverse = !pick(&s, 3);
     struct text t = {0};
     text_printf(&t, "kernel r() {\n  in X: %s[%d, %d]  const U: %s[%d, %d]  in h0: %s[%d]\n",
                 k->wide, T + 1, H, k->small, H, H, k->small, H);
@@ -79,7 +97,7 @@ static char *random_text(uint64_t seed, bool integer) {
         text_printf(&t, "  out y: %s[%d, %d]\n", k->small, T, H);
     if (ends) text_printf(&t, "  out hT: %s[%d]\n", k->small, H);
     if (cell) text_printf(&t, "  in c0: %s[%d]  out cT: %s[%d]\n", k->wide, H, k->wide, H);
-    text_printf(&t, "  recur t: %d%s state h: %s[%d] from h0%s", T, pick(&s, 3) ? "" : " reverse",
+    text_printf(&t, "  recur t: %d%s state h: %s[%d] from h0%s", T, reverse ? " reverse" : "",
                 k->small, H, ends ? " to hT" : "");
     if (cell) text_printf(&t, " state c: %s[%d] from c0 to cT", k->wide, H);
     if (swap)
@@ -92,6 +110,7 @@ static char *random_text(uint64_t seed, bool integer) {
     text_printf(&t, "    b[i] = a[i] + %s\n", from);
     if (cut) text_printf(&t, "    b[i] += X[t,i] where i <= t\n");
     if (step) text_printf(&t, "    b[i] += %s(t)\n", k->wide);
+    if (grow) grow_text(&t, k, T, H, reverse, integer, pick(&s, 2));
     if (cell) {
         text_printf(&t, "    c'[i] = ");
         apply(&t, k->half, "c[i]");

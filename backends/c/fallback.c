@@ -207,7 +207,7 @@ static void guarded(struct nest *n, bool accumulator) {
     for (int w = 0; w < n->stmt->nwhere; w++) {
         int64_t lo, hi;
         index_range(n, n->stmt->where[w].coef, &lo, &hi);
-        if (lo >= 0) continue;
+        if (lo >= 0 || fallback_shortens(&n->stmt->where[w], n->order, n->naxes) >= 0) continue;
         c_line(n->g, "if (%s >= 0) {", affine(n, n->stmt->where[w].coef));
         n->g->indent++;
         open++;
@@ -219,7 +219,26 @@ static void guarded(struct nest *n, bool accumulator) {
     }
 }
 
-static void open_loop(struct nest *n, int a) {
+/* Constraints that the axis decides end its loop, or begin it. */
+static void shorten(struct nest *n, int k) {
+    int a = n->order[k], naxes = n->program->naxes;
+    int64_t row[MAX_AXES + 1];
+    for (int w = 0; w < n->stmt->nwhere; w++) {
+        const struct constraint *c = &n->stmt->where[w];
+        if (fallback_shortens(c, n->order, n->naxes) != k) continue;
+        bool begins = c->coef[a] > 0;
+        for (int x = 0; x <= naxes; x++) row[x] = begins ? -c->coef[x] : c->coef[x];
+        row[a] = 0;
+        row[naxes] += !begins;
+        const char *bound = affine(n, row), **end = begins ? &n->lo[a] : &n->hi[a];
+        *end = arena_printf(&n->g->arena, "(%s %c %s ? %s : %s)", *end, begins ? '>' : '<', bound,
+                            *end, bound);
+    }
+}
+
+static void open_loop(struct nest *n, int k) {
+    int a = n->order[k];
+    shorten(n, k);
     n->axis[a] = arena_printf(&n->g->arena, "x%d", a);
     c_line(n->g, "for (int64_t x%d = %s; x%d < %s; x%d++) {", a, n->lo[a], a, n->hi[a], a);
     n->g->indent++;
@@ -245,7 +264,7 @@ static void nest_text(struct nest *n, int k) {
         c_line(n->g, "%s acc = %s;", flight_name(n->program->buffer[n->stmt->dst.buffer].type),
                dst);
     }
-    open_loop(n, n->order[k]);
+    open_loop(n, k);
     if (accumulator)
         guarded(n, true);
     else

@@ -211,7 +211,7 @@ static struct lv constraints(struct nest *n) {
     for (int w = 0; w < n->stmt->nwhere; w++) {
         int64_t lo, hi;
         index_range(n, n->stmt->where[w].coef, &lo, &hi);
-        if (lo >= 0) continue;
+        if (lo >= 0 || fallback_shortens(&n->stmt->where[w], n->order, n->naxes) >= 0) continue;
         struct lv test =
             lv_op(n->f, LV_SGE, index_value(n, n->stmt->where[w].coef), lv_const(n->f, 0));
         all = all.v ? lv_op(n->f, LV_AND1, all, test) : test;
@@ -269,11 +269,29 @@ static LLVMValueRef point_guarded(struct nest *n, LLVMValueRef old) {
     return phi;
 }
 
+/* Constraints that the axis decides end its loop, or begin it. */
+static void shorten(struct nest *n, int k, struct lv *lo, struct lv *hi) {
+    int a = n->order[k], naxes = n->program->naxes;
+    int64_t row[MAX_AXES + 1];
+    for (int w = 0; w < n->stmt->nwhere; w++) {
+        const struct constraint *c = &n->stmt->where[w];
+        if (fallback_shortens(c, n->order, n->naxes) != k) continue;
+        for (int x = 0; x <= naxes; x++) row[x] = c->coef[a] > 0 ? -c->coef[x] : c->coef[x];
+        row[a] = 0;
+        struct lv bound = index_value(n, row);
+        if (c->coef[a] > 0)
+            *lo = lv_op(n->f, SX_MAX, *lo, bound);
+        else
+            *hi = lv_op(n->f, SX_MIN, *hi, lv_op(n->f, SX_ADD, bound, lv_const(n->f, 1)));
+    }
+}
+
 static bool open_axis(struct nest *n, const struct fallback_node *node, int k, int nphis,
                       LLVMValueRef *init) {
     struct lv lo, hi;
     int a = n->order[k];
     axis_bounds(n, node, a, &lo, &hi);
+    shorten(n, k, &lo, &hi);
     n->axis[a] = frame_open(n->f, &n->frame[k], lo, hi, 1, nphis, init);
     return !n->frame[k].never;
 }

@@ -66,6 +66,7 @@ bool version_wanted(struct sym *s, int stmt, const struct region *need,
                     struct wanted_version *out) {
     struct verify *v = s->v;
     const struct writer_list *l = &v->written[need->buffer];
+    *out = (struct wanted_version){.writer = -1, .own = -1};
     for (int k = l->n - 1; k >= 0; k--) {
         int w = v->order[l->at[k]];
         if (l->at[k] >= v->position[stmt]) continue;
@@ -73,6 +74,7 @@ bool version_wanted(struct sym *s, int stmt, const struct region *need,
         if (!x->box) return sym_fail(s, "what statement %d writes is no box", w);
         enum truth meets = image_meets(s, x, need);
         if (meets == NO) continue;
+        if (meets == MAYBE) out->spans = x;
         if (meets == MAYBE)
             return sym_fail(s, "a read of '%s' spans what several statements wrote",
                             v->p->buffer[need->buffer].name);
@@ -80,7 +82,6 @@ bool version_wanted(struct sym *s, int stmt, const struct region *need,
         return true;
     }
     enum role role = v->p->buffer[need->buffer].role;
-    *out = (struct wanted_version){.writer = -1, .own = -1};
     return role == ROLE_IN || role == ROLE_INOUT || role == ROLE_CONST ||
            sym_fail(s, "a read of '%s' finds nothing written", v->p->buffer[need->buffer].name);
 }
@@ -134,6 +135,35 @@ const struct region *home_holds(struct sym *s, int place, struct region need,
     sym_fail(s, "the home of '%s' is not known to hold what is read",
              s->v->p->buffer[s->v->s->place[place].buffer].name);
     return NULL;
+}
+
+/* Cuts the box at an edge of the image that lies inside it. */
+static bool cut_at_edge(const struct sym *s, const struct image *x, struct region *low,
+                        struct region *high) {
+    for (int e = 0; e < low->nindices; e++)
+        for (int k = 0; k < 2; k++) {
+            struct lin edge = lin_of(x->lo[e] + k * x->n[e]), end = low->o[e];
+            if (!lin_add(&end, &low->n[e], 1)) return false;
+            if (lin_le(s, &low->o[e], &edge) != YES || lin_le(s, &edge, &end) != YES ||
+                lin_same(&low->o[e], &edge) || lin_same(&edge, &end))
+                continue;
+            *high = *low;
+            high->o[e] = low->n[e] = edge;
+            high->n[e] = end;
+            return lin_add(&high->n[e], &edge, -1) && lin_add(&low->n[e], &low->o[e], -1);
+        }
+    return false;
+}
+
+/* The box is at home, each part of it as the last statement before `stmt` that writes it left it.
+ */
+static bool home_holds_parts(struct sym *s, int stmt, int place, struct region need) {
+    struct wanted_version want;
+    struct region rest;
+    if (region_empty(s, &need)) return true;
+    if (version_wanted(s, stmt, &need, &want)) return home_holds(s, place, need, &want);
+    return want.spans && sym_spend(s, 1) && cut_at_edge(s, want.spans, &need, &rest) &&
+           home_holds_parts(s, stmt, place, need) && home_holds_parts(s, stmt, place, rest);
 }
 
 /* The indices that the forms reach, those outside the buffer left out where the read has a fill. */
@@ -236,14 +266,12 @@ static bool fallback_reads(struct sym *s, int stmt, const struct affine *point) 
     struct affine index[SYM_INDICES];
     for (int r = 0; r < t->nreads; r++) {
         struct region need = {0};
-        struct wanted_version want;
         int home = s->v->home[t->read[r].buffer];
         if (home < 0) return sym_fail(s, "a buffer has no home");
         if (!index_forms(s, &t->read[r], point, index) ||
             !need_box(s, index, t->read[r].buffer, t->read[r].has_fill, &need) ||
-            !version_wanted(s, stmt, &need, &want))
+            !sym_layout(s, home) || !home_holds_parts(s, stmt, home, need))
             return false;
-        if (!sym_layout(s, home) || !home_holds(s, home, need, &want)) return false;
     }
     return true;
 }
@@ -342,14 +370,11 @@ bool box_end(struct sym *s) {
         if (!all_executed(s, t)) return false;
     for (int b = 0; b < p->nbuffers; b++) {
         struct region need = {0};
-        struct wanted_version want;
         if (p->buffer[b].role != ROLE_OUT && p->buffer[b].role != ROLE_INOUT) continue;
         int home = s->v->home[b];
         if (p->buffer[b].elements == 0) continue;
         if (home < 0) return sym_fail(s, "a buffer has no home");
-        if (!whole_box(s, b, &need) || !version_wanted(s, p->nstmts, &need, &want) ||
-            !home_holds(s, home, need, &want))
-            return false;
+        if (!whole_box(s, b, &need) || !home_holds_parts(s, p->nstmts, home, need)) return false;
     }
     return true;
 }

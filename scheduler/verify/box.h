@@ -5,8 +5,9 @@
 #include "scheduler/verify/fit.h"
 #include "scheduler/verify/sym.h"
 
-/* `own`: a statement of which any partial result will do too; -1. own_only: nothing else will. */
-struct wanted_version { int writer, own; bool own_only; struct lin count; };
+/* `own`: a statement of which any partial result will do too; -1. own_only: nothing else will. `spans`: none, for the box reaches beyond
+ * what that statement writes. */
+struct wanted_version { int writer, own; bool own_only; struct lin count; const struct image *spans; };
 
 bool version_wanted(struct sym *, int stmt, const struct region *need, struct wanted_version *);
 /* NULL: not known. */

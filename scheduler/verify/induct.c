@@ -90,9 +90,30 @@ static int extra_dim(const struct region *a, const struct region *b) {
     return -1;
 }
 
+/* Dimension d of `like`, of length 1. */
+static void add_dim(struct region *x, const struct region *like, int d) {
+    for (int k = x->ndims; k > d; k--) {
+        x->n[k] = x->n[k - 1];
+        x->s[k] = x->s[k - 1];
+        memcpy(x->c[k], x->c[k - 1], sizeof x->c[k]);
+    }
+    x->n[d] = lin_of(1);
+    x->s[d] = like->s[d];
+    memcpy(x->c[d], like->c[d], sizeof x->c[d]);
+    x->ndims++;
+}
+
 static bool region_line(const struct pattern *p, const struct region *a, const struct region *b,
                         struct region *out, int *differ) {
     struct lin one = lin_of(1);
+    struct region longer;
+    if (!a->box && !b->box && a->ndims == b->ndims + 1) {
+        int d = extra_dim(b, a);
+        if (d < 0) return false;
+        longer = *b;
+        add_dim(&longer, a, d);
+        b = &longer;
+    }
     *out = *b;
     *differ = 0;
     if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
@@ -126,9 +147,8 @@ static void learned_line(const struct pattern *p, const struct lin *grows, int c
 }
 
 static bool alike_but_numbers(const struct region *a, const struct region *b) {
-    if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
-        a->writer != b->writer || a->type != b->type || a->box != b->box ||
-        a->filled != b->filled || a->nindices != b->nindices)
+    if (a->place != b->place || a->age != b->age || a->buffer != b->buffer || a->type != b->type ||
+        a->box != b->box || a->filled != b->filled || a->nindices != b->nindices)
         return false;
     return a->box || extra_dim(a, b) != -1;
 }
@@ -153,21 +173,13 @@ static bool by_learned(const struct pattern *p, const struct learned *l, const s
     if (!alike_but_numbers(a, grown)) return false;
     int extra = a->box ? -2 : extra_dim(a, grown);
     if (extra >= 0) {
-        for (int d = a->ndims; d > extra; d--) {
-            out->n[d] = a->n[d - 1];
-            out->s[d] = a->s[d - 1];
-            memcpy(out->c[d], a->c[d - 1], sizeof out->c[d]);
-        }
-        out->n[extra] = lin_of(1);
-        out->s[extra] = grown->s[extra];
-        memcpy(out->c[extra], grown->c[extra], sizeof out->c[extra]);
-        out->ndims++;
+        add_dim(out, grown, extra);
     }
     for (int d = 0; !a->box && d < out->ndims; d++)
         if (out->s[d] != grown->s[d] || memcmp(out->c[d], grown->c[d], sizeof out->c[d]) != 0)
             return false;
     if (!begins_alike(l, out, grown)) return false;
-    learned_line(p, &grown->count, l->counter, &out->count);
+    if (a->writer == grown->writer) learned_line(p, &grown->count, l->counter, &out->count);
     learned_line(p, &grown->base, l->counter, &out->base);
     for (int e = 0; e < out->nindices; e++) learned_line(p, &grown->o[e], l->counter, &out->o[e]);
     for (int k = 0; k < (out->box ? out->nindices : out->ndims); k++)
@@ -185,10 +197,15 @@ static bool recall_pattern(struct sym *s, const struct pattern *p, const struct 
         const struct region a = out->at[k];
         if (was_there(before, &a)) continue;
         bool found = false;
-        for (int i = 0; i < l->inv.n && !found; i++) {
+        /* What is left of older ones may have been written by another statement then. */
+        for (int i = 0; i < 2 * l->inv.n && !found; i++) {
+            const struct region *grown = &l->inv.at[i % l->inv.n];
             struct region x;
-            if (used[i] || l->old[i] || !by_learned(p, l, &a, &l->inv.at[i], &x)) continue;
-            used[i] = found = true;
+            bool same = a.writer == grown->writer, now_same = i < l->inv.n;
+            if (used[i % l->inv.n] || l->old[i % l->inv.n] || same != now_same ||
+                !by_learned(p, l, &a, grown, &x))
+                continue;
+            used[i % l->inv.n] = found = true;
             out->at[k] = x;
         }
         good &= found;
@@ -289,7 +306,9 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     struct affine at = t->lo;
     at.l.k[counter] += l->step;
     sym_set(s, l->var, &at);
-    if (!walk_nodes(s, l->body, l->nbody) || !regions_coalesce(s, &t->frame)) return FAILS;
+    if (!walk_nodes(s, l->body, l->nbody)) return FAILS;
+    scope_ends(s, l);
+    if (!regions_coalesce(s, &t->frame)) return FAILS;
     struct known after = {0};
     known_take(s, &t->frame, &after);
     bool turned = common_slots(&t->frame, slot, after.slot, &weaker);
@@ -315,8 +334,9 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     return FAILS;
 }
 
-/* All iterations from `from` to `last` by induction; the state is then what holds after them. */
-static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last) {
+/* All iterations from `from` to `last` by induction; the state is then what holds after them.
+ * `recall`: by the pattern that the loop had before, for one iteration alone has none. */
+static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, bool recall) {
     enum { TRIES = 5 };
     const struct loop_node *l = t->loop;
     struct pattern p = {.from = from, .counter = s->nloops};
@@ -331,9 +351,10 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last) {
     }
     s->lo[p.counter] = from;
     s->hi[p.counter] = last;
+    s->turn[p.counter] = -1;
     s->nloops++;
-    if (from == 1 ? recall_pattern(s, &p, &s->learned[l->var], &t->before, &t->now, &inv)
-                  : find_pattern(s, &p, &t->before, &t->now, &inv)) {
+    if (recall ? recall_pattern(s, &p, &s->learned[l->var], &t->before, &t->now, &inv)
+               : find_pattern(s, &p, &t->before, &t->now, &inv)) {
         step = WEAKER;
         for (int k = 0; k < TRIES && step == WEAKER; k++)
             step = general_step(s, t, &inv, slot, p.counter);
@@ -354,14 +375,21 @@ static bool walk_iteration(struct sym *s, const struct trips *t, int64_t k) {
     struct affine at = t->lo;
     at.l.c += k * t->loop->step;
     sym_set(s, t->loop->var, &at);
-    return sym_spend(s, 1) && walk_nodes(s, t->loop->body, t->loop->nbody);
+    bool good = sym_spend(s, 1) && walk_nodes(s, t->loop->body, t->loop->nbody);
+    scope_ends(s, t->loop);
+    return good;
 }
 
-/* The last iteration may be another: then it is walked by itself. */
-static bool walk_rest(struct sym *s, struct trips *t, int64_t from) {
-    if (induct(s, t, from, t->n - 1)) return true;
-    if (s->over || t->n - 2 <= from) return false;
-    return induct(s, t, from, t->n - 2) && walk_iteration(s, t, t->n - 1);
+/* Where the last iteration is another, or an answer changes, it goes as far as that: not for few
+ * iterations, for what an induction cannot follow it forgets. How many iterations are over then; 0:
+ * none more. */
+static int64_t walk_rest(struct sym *s, struct trips *t, int64_t from, bool recall) {
+    if (induct(s, t, from, t->n - 1, recall)) return t->n;
+    enum { WORTH = 8 };
+    int64_t turn = s->turn[s->nloops], last[] = {turn, t->n - 2};
+    for (int k = turn < from + WORTH || turn >= t->n - 2; k < 2 && !s->over; k++)
+        if (last[k] > from && induct(s, t, from, last[k], recall)) return last[k] + 1;
+    return 0;
 }
 
 static bool worth_trying(int64_t k) {
@@ -375,18 +403,23 @@ static bool walk_all(struct sym *s, const struct trips *t) {
 }
 
 static bool walk_by_induction(struct sym *s, struct trips *t) {
-    bool learned = s->learned[t->loop->var].loop == t->loop;
+    int64_t begin = 0; /* of the part whose iterations are alike */
     known_take(s, &t->frame, &t->start);
     for (int64_t k = 0; k < t->n; k++) {
-        if (worth_trying(k + 1) && !regions_coalesce(s, &t->frame)) return false;
-        if (worth_trying(k + 1)) known_take(s, &t->frame, &t->before);
+        bool learned = s->learned[t->loop->var].loop == t->loop,
+             tried = worth_trying(k + 1 - begin);
+        if (tried && !regions_coalesce(s, &t->frame)) return false;
+        if (tried) known_take(s, &t->frame, &t->before);
         if (!walk_iteration(s, t, k)) return false;
-        if ((k == 0 && !learned) || t->n - k < (learned ? 3 : 2) || !worth_trying(k + 1)) continue;
+        if (!tried || (k == begin && !learned) || t->n - k < (learned ? 3 : 2)) continue;
         if (!regions_coalesce(s, &t->frame)) return false;
         known_take(s, &t->frame, &t->now);
-        if (walk_rest(s, t, k + 1)) return true;
+        int64_t done = walk_rest(s, t, k + 1, k == begin);
         if (s->over) return false;
-        known_put(s, &t->frame, &t->now.r, t->now.slot);
+        if (done)
+            begin = (k = done - 1) + 1;
+        else
+            known_put(s, &t->frame, &t->now.r, t->now.slot);
     }
     return true;
 }
@@ -492,6 +525,7 @@ static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
         if (keep == KEEP_LOCAL || (keep == KEEP_WORKSPACE && !prepare)) regions_forget(s, p);
     }
     s->prepare = prepare;
+    sym_scopes(s, c);
     list_zeroed(s, prepare, first, next);
     for (int k = 0; k < c->nnodes; k++) {
         for (int p = first[k]; p > 0; p = next[p - 1]) frame_forget_sharers(s, p - 1);
@@ -514,6 +548,9 @@ bool sym_prove(struct verify *v, int64_t *steps, struct text *why) {
     size_t places = (size_t)v->s->nplaces + 1;
     s.var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.var);
     s.home = arena_array(&v->arena, places, sizeof *s.home);
+    s.turn = arena_array(&v->arena, SYM_LOOPS, sizeof *s.turn);
+    s.ending = arena_array(&v->arena, places, sizeof *s.ending);
+    s.ends = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.ends);
     s.image = arena_array(&v->arena, (size_t)v->p->nstmts + 1, sizeof *s.image);
     s.learned = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.learned);
     size_t all = places + (size_t)v->p->nstmts;

@@ -10,6 +10,7 @@ static const int64_t LIMIT = INT64_C(1) << 58;
 
 bool sym_fail(struct sym *s, const char *fmt, ...) {
     va_list args;
+    if (s->over) return false;
     va_start(args, fmt);
     vsnprintf(s->why, sizeof s->why, fmt, args);
     va_end(args);
@@ -28,8 +29,9 @@ bool sym_never(struct sym *s, const char *fmt, ...) {
 bool sym_spend(struct sym *s, int64_t steps) {
     s->steps -= steps;
     if (s->steps >= 0) return true;
+    sym_fail(s, "more steps than its budget");
     s->over = true;
-    return sym_fail(s, "more steps than its budget");
+    return false;
 }
 
 static bool small(int64_t x) {
@@ -85,12 +87,32 @@ void lin_range(const struct sym *s, const struct lin *x, int64_t *lo, int64_t *h
     *hi = clamped(high);
 }
 
+static int64_t floor_div(int64_t a, int64_t b) {
+    return a / b - (a % b < 0);
+}
+
+/* Where a form of one counter changes from x <= 0 to x > 0, or back. */
+static void note_turn(const struct sym *s, const struct lin *x) {
+    int of = -1;
+    for (int k = 0; k < s->nloops; k++) {
+        if (!x->k[k]) continue;
+        if (of >= 0) return;
+        of = k;
+    }
+    if (of < 0) return;
+    int64_t step = x->k[of], last = step > 0 ? floor_div(-x->c, step) : floor_div(x->c - 1, -step);
+    if (last >= s->lo[of] && last < s->hi[of]) s->turn[of] = last;
+}
+
 enum truth lin_le(const struct sym *s, const struct lin *a, const struct lin *b) {
     struct lin x = *a;
     int64_t lo, hi;
     if (!lin_add(&x, b, -1)) return MAYBE;
     lin_range(s, &x, &lo, &hi);
-    return hi <= 0 ? YES : lo > 0 ? NO : MAYBE;
+    if (hi <= 0) return YES;
+    if (lo > 0) return NO;
+    note_turn(s, &x);
+    return MAYBE;
 }
 
 struct affine affine_of(int64_t c) {
@@ -129,15 +151,25 @@ void affine_ends(const struct sym *s, const struct affine *x, struct lin *first,
         *(x->d[d] > 0 ? &last->c : &first->c) += x->d[d] * (s->n[d] - 1);
 }
 
-static int64_t floor_div(int64_t a, int64_t b) {
-    return a / b - (a % b < 0);
-}
-
 static void split(int64_t x, int64_t by, int64_t *quotient, int64_t *rest) {
     if (x % by == 0)
         *quotient = x / by;
     else
         *rest = x;
+}
+
+/* Where the form leaves the multiple of `by` in which it begins. */
+static void note_quotient(const struct sym *s, const struct affine *x, int64_t by) {
+    struct lin first, last, below = lin_of(0);
+    int64_t value;
+    affine_ends(s, x, &first, &last);
+    value = first.c;
+    for (int k = 0; k < s->nloops; k++) value += first.k[k] * s->lo[k];
+    int64_t turn = floor_div(value, by);
+    last.c -= by * (turn + 1) - 1;
+    below.c = by * turn;
+    note_turn(s, &last);
+    if (lin_add(&below, &first, -1)) note_turn(s, &below);
 }
 
 /* What divides goes to the quotient; the rest must stay between two multiples. */
@@ -154,7 +186,10 @@ bool affine_divide(struct sym *s, const struct affine *of, int64_t by, struct af
     int64_t lo, hi;
     affine_range(s, rest, &lo, &hi);
     int64_t turn = floor_div(lo, by);
-    if (turn != floor_div(hi, by)) return sym_fail(s, "a quotient or remainder changes its course");
+    if (turn != floor_div(hi, by)) {
+        note_quotient(s, rest, by);
+        return sym_fail(s, "a quotient or remainder changes its course");
+    }
     quotient->l.c = turn;
     rest->l.c -= turn * by;
     return true;
@@ -167,7 +202,10 @@ void sym_set(struct sym *s, int var, const struct affine *f) {
 }
 
 /* ---- expressions ---- */
-static bool undecided(struct sym *s) {
+static bool undecided(struct sym *s, const struct lin *x, int64_t least) {
+    struct lin from = *x;
+    from.c += 1 - least;
+    note_turn(s, &from);
     return sym_fail(s, "a condition or a minimum is decided differently in a loop's iterations");
 }
 
@@ -201,16 +239,16 @@ static bool compare(struct sym *s, enum sx_op op, const struct affine *a, const 
     if (!affine_add(&x, b, -1)) return sym_fail(s, "a number is out of range");
     affine_range(s, &x, &lo, &hi);
     if (op == SX_MIN || op == SX_MAX) {
-        if (hi > 0 && lo < 0) return undecided(s);
+        if (hi > 0 && lo < 0) return undecided(s, &x.l, 1);
         *out = (hi <= 0) == (op == SX_MIN) ? *a : *b;
         return true;
     }
     if (op == SX_LT || op == SX_LE) {
         int64_t most = op == SX_LE ? 0 : -1;
-        if (hi > most && lo <= most) return undecided(s);
+        if (hi > most && lo <= most) return undecided(s, &x.l, most + 1);
         value = hi <= most;
     } else {
-        if (!(lo == 0 && hi == 0) && lo <= 0 && hi >= 0) return undecided(s);
+        if (!(lo == 0 && hi == 0) && lo <= 0 && hi >= 0) return undecided(s, &x.l, lo == 0 ? 1 : 0);
         value = (lo == 0 && hi == 0) == (op == SX_EQ);
     }
     *out = affine_of(value);
@@ -227,7 +265,7 @@ static bool logical(struct sym *s, const struct sx *x, struct affine *out) {
         *out = affine_of(ends);
         return true;
     }
-    if (!knows_a || !knows_b) return undecided(s);
+    if (!knows_a || !knows_b) return false;
     *out = affine_of(!ends);
     return true;
 }

@@ -4,7 +4,7 @@
 /* In steps, so that a verdict is the same on each computer: about a tenth of a second each. What
  * follows the schedule's nodes has some for each of them besides. */
 static const int64_t WALK_STEPS = 2000000, FEW_POINTS = 200000, SYMBOLIC_STEPS = 60000,
-                     ORDER_STEPS = 1500000, STEPS_OF_NODE = 300;
+                     ORDER_STEPS = 1500000, STEPS_OF_NODE = 300, WALK_STEPS_OF_NODE = 1500;
 
 const char *const proof_name[] = {
     [PROOF_UNCHECKED] = "unchecked",
@@ -26,7 +26,7 @@ static struct verify verifier(const struct schedule *s, const struct program *p,
 
 bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct text *why) {
     struct diags ignored;
-    int64_t nodes = schedule_nodes(s) * STEPS_OF_NODE, steps = SYMBOLIC_STEPS + nodes;
+    int64_t nodes = schedule_nodes(s), steps = SYMBOLIC_STEPS + nodes * WALK_STEPS_OF_NODE;
     if (most > 0 && most < steps) steps = most;
     diags_init(&ignored);
     struct verify v = verifier(s, s->program, INT64_C(1) << 40, &ignored);
@@ -37,7 +37,8 @@ bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct 
         access_tables(&v);
         verify_fill_granules(&v);
         race_init(&v);
-        good = sym_prove(&v, &steps, why) && order_prove(&v, ORDER_STEPS + nodes, why);
+        good =
+            sym_prove(&v, &steps, why) && order_prove(&v, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
     }
     verify_close_tables(&v);
     text_free(&v.limit);

@@ -411,35 +411,52 @@ static bool tile_digits(const struct region *g, const struct region *w, struct l
     return is_zero(&off);
 }
 
-static bool sub_tile(struct sym *s, const struct region *g, const struct region *w,
-                     struct lin *begin, int64_t *length) {
-    if (!tile_digits(g, w, begin, length)) return false;
-    for (int k = 0; k < g->ndims; k++) {
-        struct lin end = begin[k], zero = lin_of(0);
+/* No dimension reaches the next larger stride: each byte has one row of numbers. */
+static bool mixed_radix(struct sym *s, const struct region *g, const struct lin *begin,
+                        const int64_t *length) {
+    struct lin zero = lin_of(0);
+    if (g->ndims == 0 || g->s[g->ndims - 1] < (int64_t)type_size(g->type)) return false;
+    for (int k = 1; k < g->ndims; k++) {
+        struct lin most = lin_of(g->s[k - 1] / g->s[k]), end = begin[k];
         end.c += length[k];
-        if (lin_le(s, &zero, &begin[k]) != YES || lin_le(s, &end, &g->n[k]) != YES) return false;
+        if (g->s[k - 1] % g->s[k] != 0 || lin_le(s, &zero, &begin[k]) != YES ||
+            lin_le(s, &end, &most) != YES || lin_le(s, &g->n[k], &most) != YES)
+            return false;
     }
     return true;
 }
 
-/* Apart in one of the dimensions, where both are numbers of one mixed radix: no dimension reaches
- * the next larger stride. */
+/* What w has of g: from `begin` on, `n` long in each dimension. */
+static bool sub_tile(struct sym *s, const struct region *g, const struct region *w,
+                     struct lin *begin, struct lin *n) {
+    int64_t length[TILE_DIMS];
+    bool beyond = false;
+    if (!tile_digits(g, w, begin, length)) return false;
+    for (int k = 0; k < g->ndims; k++) {
+        struct lin end = begin[k], zero = lin_of(0);
+        end.c += length[k];
+        n[k] = lin_of(length[k]);
+        if (lin_le(s, &zero, &begin[k]) != YES) return false;
+        if (lin_le(s, &end, &g->n[k]) == YES) continue;
+        beyond = true;
+        n[k] = g->n[k];
+        if (lin_le(s, &begin[k], &g->n[k]) != YES || lin_le(s, &g->n[k], &end) != YES ||
+            !lin_add(&n[k], &begin[k], -1))
+            return false;
+    }
+    return !beyond || mixed_radix(s, g, begin, length);
+}
+
+/* Apart in one of the dimensions. */
 static bool digits_apart(struct sym *s, const struct region *g, const struct region *w) {
     struct lin begin[TILE_DIMS], zero = lin_of(0);
     int64_t length[TILE_DIMS];
     bool apart = false;
-    if (g->ndims == 0 || g->s[g->ndims - 1] < (int64_t)type_size(g->type) ||
-        !tile_digits(g, w, begin, length))
-        return false;
+    if (!tile_digits(g, w, begin, length) || !mixed_radix(s, g, begin, length)) return false;
     for (int k = 0; k < g->ndims; k++) {
         struct lin end = begin[k];
         end.c += length[k];
         apart |= lin_le(s, &g->n[k], &begin[k]) == YES || lin_le(s, &end, &zero) == YES;
-        if (k == 0) continue;
-        struct lin most = lin_of(g->s[k - 1] / g->s[k]);
-        if (g->s[k - 1] % g->s[k] != 0 || lin_le(s, &zero, &begin[k]) != YES ||
-            lin_le(s, &end, &most) != YES || lin_le(s, &g->n[k], &most) != YES)
-            return false;
     }
     return apart;
 }
@@ -452,20 +469,18 @@ static bool cut_from(struct region *g, int k, const struct lin *begin, const str
 }
 
 static bool keep_around_tile(struct sym *s, struct region g, const struct region *w) {
-    struct lin begin[TILE_DIMS], zero = lin_of(0);
-    int64_t length[TILE_DIMS];
+    struct lin begin[TILE_DIMS], length[TILE_DIMS], zero = lin_of(0);
     struct region piece[2 * TILE_DIMS];
     int n = 0;
     if (!sub_tile(s, &g, w, begin, length)) return true;
     for (int k = 0; k < g.ndims; k++) {
-        struct lin end = begin[k], rest = g.n[k], one = lin_of(length[k]);
-        end.c += length[k];
-        if (!lin_add(&rest, &end, -1)) return true;
+        struct lin end = begin[k], rest = g.n[k];
+        if (!lin_add(&end, &length[k], 1) || !lin_add(&rest, &end, -1)) return true;
         piece[n] = g;
         if (!cut_from(&piece[n++], k, &zero, &begin[k])) return true;
         piece[n] = g;
         if (!cut_from(&piece[n++], k, &end, &rest)) return true;
-        if (!cut_from(&g, k, &begin[k], &one)) return true;
+        if (!cut_from(&g, k, &begin[k], &length[k])) return true;
     }
     for (int k = 0; k < n; k++) {
         if (region_empty(s, &piece[k])) continue;

@@ -47,6 +47,9 @@ struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int6
 
 struct image { bool known; bool box; int64_t lo[SYM_INDICES], n[SYM_INDICES], times; };   /* what a statement writes */
 
+/* Of a place whose contents end with each iteration of a loop; next: 1 + another one of a loop over the same variable. */
+struct ending { const struct loop_node *with; int next; };
+
 struct sym {
     struct verify *v;
     int nloops;                        /* counters in use, and their ranges, both ends included */
@@ -60,6 +63,8 @@ struct sym {
     int *stamp, stamps;                /* [nplaces + nstmts] in which frame it was put last; frames so far */
     struct region executed[2]; int nexecuted;   /* instances that the issue at hand executes */
     struct learned *learned;           /* [nvars] of the loop that binds it, from its last induction */
+    int64_t *turn;                     /* [SYM_LOOPS] of each counter the last value before an answer changed that was asked for all; or below its range */
+    struct ending *ending; int *ends;  /* [nplaces]; [nvars] 1 + the first place of its loops */
     struct home_layout *home;          /* [nplaces] */
     struct image *image;               /* [nstmts] */
     int64_t steps;
@@ -121,6 +126,10 @@ void sym_frame_free(struct frame *);
 void known_take(const struct sym *, const struct frame *, struct known *);
 void known_put(struct sym *, const struct frame *, const struct regions *, const int *slot);
 void known_free(struct known *);
+
+/* scope.c */
+void sym_scopes(struct sym *, const struct section *);
+void scope_ends(struct sym *, const struct loop_node *);                /* an iteration of it is over */
 
 /* work.c, box.c: one issue, with the loops directly around it, or one fallback on regions */
 bool box_executed(struct sym *);                                        /* they are known from here on */

@@ -1,0 +1,128 @@
+/* The symbolic proof on schedules written by hand: what it has to follow, and beside each what it
+ * must not prove. The walk of elements says which are right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "command/isamap_int.h"
+
+#include <string.h>
+
+static struct schedule *parsed(isamap *im, const char *machine, const char *text) {
+    struct job j;
+    isamap_option(im, "machine", machine);
+    job_init(&j, "examples/f32/gmm.isam");
+    assert_true(job_machine(im, &j, USE_SIM));
+    struct source source = {.file = "x.sched", .text = text, .length = strlen(text)};
+    struct schedule *s = schedule_parse(j.machine, &source, &im->diags);
+    diags_print(&im->diags, stderr);
+    assert_non_null(s);
+    return s;
+}
+
+enum { WRONG, RIGHT };
+
+/* Both walks say so. */
+static void expect(const char *machine, const char *text, bool right) {
+    isamap *im = isamap_open();
+    struct text why = {0};
+    struct diags ignored;
+    struct schedule *s = parsed(im, machine, text);
+    diags_init(&ignored);
+    bool walked = schedule_verify(s, NULL, &ignored);
+    bool proved = schedule_prove_symbolically(s, 0, &why);
+    if (walked != right || proved != right)
+        fprintf(stderr, "walked %d, proved %d: %s\n%s\n", walked, proved, why.n ? why.at : "",
+                ignored.n ? ignored.at[0].text : "");
+    assert_int_equal(walked, right);
+    assert_int_equal(proved, right);
+    text_free(&why);
+    diags_free(&ignored);
+    schedule_free(s);
+    isamap_close(im);
+}
+
+/* A group's tile of four rows in a cache: its producer writes it in the last of two turns, its
+ * consumer reads it, and then it is the next four rows' tile. */
+static void tile(const char *turn, const char *rows, const char *to, const char *from,
+                 const char *between, bool right) {
+    char text[3000];
+    snprintf(
+        text, sizeof text,
+        "schedule tiles on \"cpu-avx2\" { program { kernel tiles() {\n"
+        "in X: f32[16, 16] out O: f32[16, 16] temp T: f32[16, 16] axes p: 16, i: 16\n"
+        "T[p, i] = max(X[p, i], 0)\n O[p, i] = max(T[p, i], 1) } }\n"
+        "place X: X in dram at 0 bytes 1024 argument\n"
+        "place O: O in dram at 1024 bytes 1024 argument\n"
+        "place T: T in l2 at 0 bytes 256 local place x: X in ymm at 0 bytes 32 local\n"
+        "place t: T in ymm at 32 bytes 32 local place u: T in ymm at 64 bytes 32 local\n"
+        "place o: O in ymm at 96 bytes 32 local\n"
+        "run { loop g = 0 to 16 step 4 {\n"
+        "loop c = 0 to 2 { loop p = g to g + %s { loop i = 0 to 16 step 8 {\n"
+        "issue load.f32(S = X + (p*16 + i)*4, D = x)\n"
+        "loop once = 0 to %s { issue max.imm.f32(A = x, s = imm 0, C = t)\n"
+        "do 0 axes (j: i) at (p = p, i = i) issue store.f32(S = t, D = T + (%s + i)*4) }\n"
+        "} } } %s\n"
+        "loop q = g to g + 4 { loop i = 0 to 16 step 8 {\n"
+        "issue load.f32(S = T + (%s + i)*4, D = u) issue max.imm.f32(A = u, s = imm 1, C = o)\n"
+        "do 1 axes (j: i) at (p = q, i = i) issue store.f32(S = o, D = O + (q*16 + i)*4)\n"
+        "} } } } }",
+        rows, turn, to, between, from);
+    expect("cpu-avx2", text, right);
+}
+
+static void tiles_of_groups(void **state) {
+    (void)state;
+    tile("c == 1", "4", "(p - g)*16", "(q - g)*16", "", RIGHT);
+    /* the bytes of a row are another row's before it is read */
+    tile("c == 1", "4", "(p - g)*16", "(q - g)*16", "issue store.f32(S = x, D = T + 64)", WRONG);
+    tile("c == 1", "4", "(p - g)*16", "(q - g)*16", "issue store.f32(S = t, D = T + 64)", WRONG);
+    tile("c == 1", "4", "(p - g)*16", "(q - g)*16", "issue store.f32(S = t, D = T + 224)", RIGHT);
+    /* one row short; one row off; rows in another order */
+    tile("c == 1", "3", "(p - g)*16", "(q - g)*16", "", WRONG);
+    tile("c == 1", "4", "(p - g)*16", "(q - g + 1)*16", "", WRONG);
+    tile("c == 1", "4", "(g + 3 - p)*16", "(q - g)*16", "", WRONG);
+    /* what the first tile left */
+    tile("g == 0", "4", "(p - g)*16", "(q - g)*16", "", WRONG);
+    tile("c == 0", "4", "(p - g)*16", "(q - g)*16", "", RIGHT);
+}
+
+/* What an iteration leaves for a later one is not forgotten: row p is read in the iteration after
+ * the one that wrote it, where it is the first use. */
+static void later(const char *row, const char *bytes, bool right) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "schedule later on \"cpu-avx2\" { program { kernel later() {\n"
+             "in X: f32[17, 8] out O: f32[16, 8] temp T: f32[17, 8] axes p: 16, r: 17, i: 8\n"
+             "T[r, i] = max(X[r, i], 0)\n O[p, i] = max(T[p, i], T[p + 1, i]) } }\n"
+             "place X: X in dram at 0 bytes 544 argument\n"
+             "place O: O in dram at 544 bytes 512 argument\n"
+             "place T: T in l2 at 0 bytes %s local place x: X in ymm at 0 bytes 32 local\n"
+             "place t: T in ymm at 32 bytes 32 local place u: T in ymm at 64 bytes 32 local\n"
+             "place v: T in ymm at 128 bytes 32 local place o: O in ymm at 96 bytes 32 local\n"
+             "run { loop w = 0 to 17 {\n"
+             "issue load.f32(S = X + w*32, D = x)\n"
+             "issue max.imm.f32(A = x, s = imm 0, C = t) do 0 axes (j: i) at (r = w, i = 0)\n"
+             "issue store.f32(S = t, D = T + %s) loop some = 0 to 0 < w {\n"
+             "issue load.f32(S = T + (w - 1)%%2*32, D = u) issue load.f32(S = T + w%%2*32, D = v)\n"
+             "issue max.f32(A = u, B = v, C = o) do 1 axes (j: i) at (p = w - 1, i = 0)\n"
+             "issue store.f32(S = o, D = O + (w - 1)*32) } } } }",
+             bytes, row);
+    expect("cpu-avx2", text, right);
+}
+
+static void rows_for_later(void **state) {
+    (void)state;
+    later("w%2*32", "64", RIGHT);
+    later("0", "64", WRONG);
+    later("(w + 1)%2*32", "64", RIGHT); /* both rows: a maximum does not ask which is which */
+    later("w%3*32", "96", WRONG);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_of_groups),
+                                       cmocka_unit_test(rows_for_later)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

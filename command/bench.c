@@ -219,7 +219,7 @@ static void judge_times(struct contest *c, int rounds) {
         o->peak_fraction = o->gflops / o->peak_gflops;
         o->clock = c->peak->macs / peak / c->peak->per_cycle;
     }
-    if (o->clock > 0) o->predicted = 1e3 * s->cost / o->clock;
+    if (o->clock > 0) o->predicted = 1e3 * schedule_cost(s, c->code.job->size) / o->clock;
     judge_rivals(c, rounds);
 }
 
@@ -316,7 +316,7 @@ static bool simulate(struct bench *b, struct job *j, struct outcome *o, struct a
                                        : proof_name[j->proof];
         o->wrong = values && !c.equal;
         o->cycles = x.cycles;
-        o->predicted_cycles = j->schedule->cost;
+        o->predicted_cycles = schedule_cost(j->schedule, j->size);
         o->limit_cycles = l.cycles;
         o->limit_by = arena_strdup(&b->arena, l.by);
         o->utilisation = x.utilisation;

@@ -82,7 +82,7 @@ static double predicted(const struct calibration *c, const struct setting *s, in
     isamap *im;
     struct job j;
     bool ok = open_job(c, s, param, value, true, &im, &j);
-    double seconds = ok ? j.schedule->cost / j.machine->clock : NAN;
+    double seconds = ok ? schedule_cost(j.schedule, NULL) / j.machine->clock : NAN;
     job_free(&j);
     isamap_close(im);
     return seconds;

@@ -29,10 +29,6 @@ static void executors(const struct schedule *s, const struct section *section,
     }
 }
 
-static int64_t stmt_macs(const struct program *p, int s) {
-    return stmt_is_mac(p, &p->stmt[s]) ? stmt_points(p, &p->stmt[s]) : 0;
-}
-
 /* Scalar or opaque code, of all; the last line of the text. */
 static void report_fallback(struct report *r, int64_t macs, int64_t all_macs, int64_t operations,
                             int64_t all_operations) {
@@ -51,9 +47,11 @@ static void report_fallback(struct report *r, int64_t macs, int64_t all_macs, in
 }
 
 /* `done`: what a simulation counted; several instructions may share a statement. */
-void report_work(struct report *r, const struct schedule *s, const struct sim_result *done) {
+void report_work(struct report *r, const struct job *j, const struct sim_result *done) {
+    const struct schedule *s = j->schedule;
     const struct machine *m = s->machine;
-    const struct program *p = s->program;
+    struct program *p = program_at(s->program, j->size);
+    int64_t *points = memory_array((size_t)p->nstmts + 1, sizeof *points);
     int *by = memory_array((size_t)p->nstmts + 1, sizeof *by);
     int64_t *macs = memory_array((size_t)m->ninstrs + 1, sizeof *macs),
             *operations = memory_array((size_t)m->ninstrs + 1, sizeof *operations);
@@ -61,9 +59,11 @@ void report_work(struct report *r, const struct schedule *s, const struct sim_re
     executors(s, &s->prepare, NULL, 0, by);
     executors(s, &s->run, NULL, 0, by);
     int64_t all_macs = 0, all_operations = 0;
+    program_points(p, points);
     for (int i = 0; i < p->nstmts; i++) {
-        macs[by[i]] += stmt_macs(p, i), all_macs += stmt_macs(p, i);
-        int64_t other = stmt_operations(p, &p->stmt[i]) * stmt_points(p, &p->stmt[i]);
+        int64_t product = stmt_is_mac(p, &p->stmt[i]) ? points[i] : 0;
+        macs[by[i]] += product, all_macs += product;
+        int64_t other = stmt_operations(p, &p->stmt[i]) * points[i];
         operations[by[i]] += other, all_operations += other;
     }
     for (int i = 0; done && i <= m->ninstrs; i++) {
@@ -93,6 +93,8 @@ void report_work(struct report *r, const struct schedule *s, const struct sim_re
     free(by);
     free(macs);
     free(operations);
+    free(points);
+    program_free(p);
 }
 
 /* Of the scheduled program against the one that was written. */
@@ -215,15 +217,16 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     report_head(r, j);
     report_string(r, "backend", backend->name);
     report_number(r, "run_seconds", seconds);
-    report_number(r, "predicted_seconds", j->schedule->cost / j->machine->clock);
+    double predicted = schedule_cost(j->schedule, j->size) / j->machine->clock;
+    report_number(r, "predicted_seconds", predicted);
     double macs = (double)program_macs(j->program);
     text_printf(&r->text, "ran         in %.4g ms (backend %s)", 1e3 * seconds, backend->name);
-    text_printf(&r->text, ", predicted %.4g ms", 1e3 * j->schedule->cost / j->machine->clock);
+    text_printf(&r->text, ", predicted %.4g ms", 1e3 * predicted);
     if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
     text_append(&r->text, "\n", 1);
     report_memory(r, j->schedule, bytes);
     report_comparison(r, &c);
-    report_work(r, j->schedule, NULL);
+    report_work(r, j, NULL);
     report_close(r);
     return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
 }
@@ -327,7 +330,7 @@ static int compile_command(isamap *im, const char *path, const char *out) {
             report_head(&im->report, &j);
             report_integer(&im->report, "schedule_bytes", (int64_t)schedule_bytes);
             report_string(&im->report, "out", out);
-            report_work(&im->report, j.schedule, NULL);
+            report_work(&im->report, &j, NULL);
             report_close(&im->report);
             text_printf(&im->report.text, "wrote       %s\n", out);
         }

@@ -191,7 +191,7 @@ void report_head(struct report *, const struct job *);
 void report_proof(struct report *, const struct job *);
 void report_comparison(struct report *, const struct comparison *);
 /* `done`: what a simulation counted; NULL: all of the program. */
-void report_work(struct report *, const struct schedule *, const struct sim_result *done);
+void report_work(struct report *, const struct job *, const struct sim_result *done);
 
 bool parse_size(const char *, int64_t *out); /* "512", "4K", "2M", "1G" */
 bool write_text(isamap *, const char *path, const struct text *);

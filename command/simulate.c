@@ -166,7 +166,7 @@ static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
                     x.cycles > 0 ? 100 * (predicted - x.cycles) / x.cycles : 0);
     }
     report_comparison(r, &c);
-    report_work(r, j->schedule, im->option.rtl ? NULL : &x);
+    report_work(r, j, im->option.rtl ? NULL : &x);
     report_close(r);
     sim_result_free(&x);
     return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;

@@ -169,7 +169,7 @@ struct program *program_copy(const struct program *p) {
 struct program *program_at(const struct program *p, const int64_t *size) {
     struct program *c = program_copy(p);
     for (int a = 0; a < c->naxes; a++)
-        if (c->axis[a].size) c->axis[a].extent = size[c->axis[a].size - 1];
+        if (size && c->axis[a].size) c->axis[a].extent = size[c->axis[a].size - 1];
     return c;
 }
 

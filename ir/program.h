@@ -130,7 +130,7 @@ struct program *program_bind_sizes(const struct kernel *, const struct bindings 
 static inline int64_t size_within(const struct size *s, int64_t value) {   /* the nearest in its range */
     return value < s->lo ? s->lo : value > s->hi ? s->hi : value;
 }
-struct program *program_at(const struct program *, const int64_t *size);   /* a copy with these sizes; arrays stay as long as at most */
+struct program *program_at(const struct program *, const int64_t *size);   /* a copy with these sizes (NULL: the largest); arrays stay as long as at most */
 struct program *program_new(const char *name);                    /* empty, for a stage to fill */
 void program_free(struct program *);
 struct program *program_copy(const struct program *);             /* deep */
@@ -179,6 +179,7 @@ int program_buffer(const struct program *, const char *name);     /* -1: none */
 int64_t program_macs(const struct program *);                     /* products that are accumulated in the same statement */
 int64_t program_operations(const struct program *);               /* everything else */
 int64_t program_touched_bytes(const struct program *);            /* of arguments, each touched element once, inout twice */
+void program_points(const struct program *, int64_t *points);     /* [nstmts] of each statement's domain, in all steps of the recurrences around */
 int64_t stmt_points(const struct program *, const struct stmt *); /* size of the domain; exact with constraints */
 int64_t stmt_operations(const struct program *, const struct stmt *); /* at each point; the product and sum of a MAC are not among them */
 bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of products: combine is + and the value's root (under casts) is a product */

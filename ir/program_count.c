@@ -155,6 +155,22 @@ static int64_t work_of(const struct program *p, const struct item *item, int n, 
     return sum;
 }
 
+static void points_of(const struct program *p, const struct item *item, int n, uint64_t time,
+                      int64_t *points) {
+    for (int k = 0; k < n; k++) {
+        const struct recur *r = item[k].recur;
+        if (item[k].kind == ITEM_RECUR)
+            points_of(p, r->item, r->nitems, time | (uint64_t)1 << r->axis, points);
+        if (item[k].kind != ITEM_STMT) continue;
+        const struct stmt *s = &p->stmt[item[k].stmt];
+        points[item[k].stmt] = count_points(p, s, s->axes | time);
+    }
+}
+
+void program_points(const struct program *p, int64_t *points) {
+    points_of(p, p->item, p->nitems, 0, points);
+}
+
 int64_t program_macs(const struct program *p) {
     return work_of(p, p->item, p->nitems, 0, true);
 }

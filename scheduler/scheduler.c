@@ -4,6 +4,7 @@
  * and scheduling with what was refused here, ways.c with other answers to the mapper's questions.
  */
 #include "ir/steps.h"
+#include "scheduler/cost.h"
 #include "scheduler/emit/emit.h"
 #include "scheduler/finalists.h"
 #include "scheduler/plan/geom.h"
@@ -182,41 +183,6 @@ static bool plan_all(struct work *w, const struct moves *moves) {
     return !w->refused;
 }
 
-static double fallback_cost(const struct work *w) {
-    double sum = 0;
-    for (int i = 0; i < w->norder && w->fallback >= 0; i++) {
-        int s = w->order[i];
-        if (w->task_of[s] != -1 || w->in_prepare[s] || w->group_of[s]) continue;
-        sum += feeds_have(w, s) ? host_turns(w, s, 0) : host_cycles(w, s);
-    }
-    return sum;
-}
-
-static void sum_cost(struct work *w) {
-    int device = -1; /* a queue of it */
-    for (int i = 0; i < w->nnests; i++) {
-        const struct nest *n = &w->nest[i];
-        const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
-        int queue = t->needle->in->queue;
-        if (w->fallback >= 0 && graph_apart(w->m, queue)) device = queue;
-        if (n->group) continue;
-        if (n->core >= 0) w->s->cost += n->plan.predicted;
-        if (n->core >= 0) w->s->alone += n->plan.alone;
-        double part = n->plan.share.n ? n->plan.share.part : 1;
-        bool priced = n->core >= 0 && !n->plan.is_static;
-        for (int k = 0; k < n->nchain && !priced; k++)
-            w->s->cost += part * task_cost(w, n->chain[k]);
-    }
-    for (int i = 0; i < w->ngroups; i++)
-        if (w->group[i].n) w->s->cost += w->group[i].cycles;
-    if (device < 0) {
-        w->s->cost += fallback_cost(w);
-        return;
-    }
-    w->s->host = host_in_cycles(w, device, fallback_cost(w));
-    w->s->host_rate = 1 / host_in_cycles(w, device, 1);
-}
-
 static bool check_machine(struct work *w) {
     const struct machine *m = w->m;
     if (m->nmemories <= MAX_MEMORIES && m->nqueues <= MAX_QUEUES && m->nbuses <= MAX_BUSES)
@@ -256,7 +222,7 @@ static bool run(struct work *w) {
     if (!ok) return false;
     join_finish(w);
     rewrite_items(w);
-    sum_cost(w);
+    cost_sum(w);
     statements_number(w);
     return true;
 }

@@ -31,7 +31,7 @@ struct trying {
 /* Cycles of the device: simulated where that is short. */
 static double device_cycles(const struct trying *t, const struct schedule *s) {
     double cycles = t->options->simulate ? t->options->simulate(s, STEPS) : -1;
-    return cycles > 0 ? cycles : s->cost;
+    return cycles > 0 ? cycles : schedule_cost(s, NULL);
 }
 
 /* Nobody hears of it; INFINITY: there is none. */

@@ -591,6 +591,29 @@ static bool read_head(struct reader *r) {
            (!read_accept(r, "cost") || read_double(r, "a cost", &r->schedule->cost));
 }
 
+static const char *open_size_name(const struct program *p, int k) {
+    return p->size[k].name;
+}
+
+/* Behind "cost". */
+static bool read_open_cost(struct reader *r) {
+    struct schedule *s = r->schedule;
+    struct open_cost *all = arena_array(r->arena, (size_t)s->nopen + 1, sizeof *all);
+    if (s->nopen) memcpy(all, s->open, sizeof *all * (size_t)s->nopen);
+    s->open = all;
+    struct open_cost *c = &all[s->nopen++];
+    if (!read_double(r, "a cost", &c->cycles) || !read_expect(r, "each")) return false;
+    do {
+        size_t at = r->word.at;
+        const char *name = read_name(r, "an open size of the program");
+        if (!name) return false;
+        int k = numbered(name, s->program->nsizes, open_size_name, s->program);
+        if (k < 0) return read_fail(r, at, "the program has no open size '%s'", name);
+        c->sizes |= UINT64_C(1) << k;
+    } while (read_accept(r, ","));
+    return true;
+}
+
 static bool read_schedule(struct reader *r) {
     struct schedule *s = r->schedule;
     if (!read_head(r) || !read_expect(r, "{")) return false;
@@ -601,6 +624,8 @@ static bool read_schedule(struct reader *r) {
         if (v < 0) return false;
         r->bound[v] = true;
     }
+    while (read_accept(r, "cost"))
+        if (!read_open_cost(r)) return false;
     while (read_accept(r, "place"))
         if (!read_place(r)) return false;
     if (read_accept(r, "prepare") && !read_block(r, &s->prepare.node, &s->prepare.nnodes))

@@ -389,6 +389,14 @@ static void print_section(const struct schedule *s, const char *name, const stru
     text_printf(out, "  }\n");
 }
 
+static void print_open_cost(const struct schedule *s, const struct open_cost *c, struct text *out) {
+    text_printf(out, "  cost ");
+    print_double(c->cycles, out);
+    for (int k = 0, n = 0; k < s->program->nsizes; k++)
+        if (c->sizes >> k & 1) print_word(n++ ? "," : " each", s->program->size[k].name, out);
+    text_printf(out, "\n");
+}
+
 void schedule_print(const struct schedule *s, struct text *out) {
     print_word("schedule", s->program->name, out);
     text_printf(out, " ");
@@ -401,6 +409,7 @@ void schedule_print(const struct schedule *s, struct text *out) {
     text_printf(out, " {\n  program ");
     print_program_block(s->program, 2, out);
     chain_print(s->chain, out);
+    for (int k = 0; k < s->nopen; k++) print_open_cost(s, &s->open[k], out);
     for (int p = 0; p < s->nplaces; p++) print_place(s, p, out);
     print_section(s, "prepare", &s->prepare, out);
     print_section(s, "run", &s->run, out);

@@ -29,6 +29,18 @@ static size_t var_slot(const struct schedule *s, const char *name) {
     return h;
 }
 
+double schedule_cost(const struct schedule *s, const int64_t *size) {
+    double sum = s->cost;
+    for (int k = 0; k < s->nopen; k++) {
+        double cycles = s->open[k].cycles;
+        for (int z = 0; z < s->program->nsizes; z++)
+            if (s->open[k].sizes >> z & 1)
+                cycles *= (double)(size ? size[z] : s->program->size[z].hi);
+        sum += cycles;
+    }
+    return sum;
+}
+
 int schedule_var_named(const struct schedule *s, const char *name) {
     return s->cap_vars ? s->var_of[var_slot(s, name)] - 1 : -1;
 }

@@ -148,6 +148,12 @@ struct node {
 
 struct section { struct node *node; int nnodes; };
 
+/* Cycles of each turn of recurrences as long as these sizes (bit k), one in another. */
+struct open_cost {
+    uint64_t sizes;
+    double cycles;
+};
+
 struct schedule {
     struct arena arena;                /* owns everything below */
     const char *machine_name;
@@ -157,7 +163,8 @@ struct schedule {
     int *var_of, cap_vars;             /* by name: a hash table of 2 * cap_vars places, 1 + the first variable; 0: none */
     struct place *place;   int nplaces;
     struct section prepare, run;
-    double cost;                       /* the scheduler's estimate, cycles */
+    double cost;                       /* the scheduler's estimate, cycles; all steps of recurrences whose length is known */
+    struct open_cost *open; int nopen; /* and what sizes known only when it runs multiply */
     double alone;                      /* of these those in which the cores' instructions run when nothing holds them up */
     double host, host_rate;            /* beside a device: the fallback's work, in cycles of the device, and its own cycles in one of these; 0 */
     struct chain *chain;               /* owned: from the program as written to `program`, with witnesses; NULL: not known */
@@ -169,6 +176,7 @@ struct schedule *schedule_new(const struct machine *);             /* empty, fro
 void schedule_free(struct schedule *);
 void schedule_print(const struct schedule *, struct text *);
 struct schedule *schedule_parse(const struct machine *, const struct source *, struct diags *);
+double schedule_cost(const struct schedule *, const int64_t *size); /* cycles; of the program's sizes; NULL: the largest */
 void schedule_size(struct schedule *, const char *name);          /* the next size's variable, before all others */
 int schedule_home(const struct schedule *, int buffer);           /* the place that is the buffer's home; -1 */
 /* A prepared or workspace home that holds more than its elements: zero before its section first uses it. */

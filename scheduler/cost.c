@@ -1,0 +1,89 @@
+#include "scheduler/cost.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
+
+#include <string.h>
+
+/* How often the statement is executed, as far as it is known; *open: bit k, as often as size k says
+ * besides. */
+static double turns_of(const struct work *w, int stmt, uint64_t *open) {
+    double turns = 1;
+    *open = 0;
+    for (int k = w->p->stmt[stmt].scope - 1; k >= 0; k = w->scope[k].parent) {
+        const struct axis *a = &w->p->axis[w->scope[k].axis];
+        if (a->size)
+            *open |= UINT64_C(1) << (a->size - 1);
+        else
+            turns *= (double)a->extent;
+    }
+    return turns;
+}
+
+/* Cycles of one execution of the statement, in each of its turns. */
+static void add(struct work *w, int stmt, double cycles) {
+    struct schedule *s = w->s;
+    uint64_t open;
+    double turns = turns_of(w, stmt, &open);
+    if (!open) {
+        s->cost += turns * cycles;
+        return;
+    }
+    int k = 0;
+    while (k < s->nopen && s->open[k].sizes != open) k++;
+    if (k == s->nopen) {
+        struct open_cost *all = arena_array(&s->arena, (size_t)k + 1, sizeof *all);
+        if (k) memcpy(all, s->open, sizeof *all * (size_t)k);
+        all[s->nopen++].sizes = open;
+        s->open = all;
+    }
+    s->open[k].cycles += turns * cycles;
+}
+
+static double most_turns(const struct work *w, int stmt) {
+    uint64_t open;
+    double turns = turns_of(w, stmt, &open);
+    for (int k = 0; k < w->p->nsizes; k++)
+        if (open >> k & 1) turns *= (double)w->p->size[k].hi;
+    return turns;
+}
+
+/* Of the fallback's statements; device: they are beside one, which takes its own time. */
+static double fallback_sum(struct work *w, bool device) {
+    double sum = 0;
+    for (int i = 0; i < w->norder && w->fallback >= 0; i++) {
+        int s = w->order[i];
+        if (w->task_of[s] != -1 || w->in_prepare[s] || w->group_of[s]) continue;
+        double cycles = feeds_have(w, s) ? host_turns(w, s, 0) : host_cycles(w, s);
+        if (device)
+            sum += most_turns(w, s) * cycles;
+        else
+            add(w, s, cycles);
+    }
+    return sum;
+}
+
+void cost_sum(struct work *w) {
+    int device = -1; /* a queue of it */
+    for (int i = 0; i < w->nnests; i++) {
+        const struct nest *n = &w->nest[i];
+        const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
+        int queue = t->needle->in->queue;
+        if (w->fallback >= 0 && graph_apart(w->m, queue)) device = queue;
+        if (n->group) continue;
+        if (n->core >= 0) add(w, n->first, n->plan.predicted);
+        if (n->core >= 0) w->s->alone += most_turns(w, n->first) * n->plan.alone;
+        double part = n->plan.share.n ? n->plan.share.part : 1;
+        bool priced = n->core >= 0 && !n->plan.is_static;
+        for (int k = 0; k < n->nchain && !priced; k++)
+            add(w, n->first, part * task_cost(w, n->chain[k]));
+    }
+    for (int i = 0; i < w->ngroups; i++)
+        if (w->group[i].n) add(w, w->group[i].member[0].stmt, w->group[i].cycles);
+    double fallback = fallback_sum(w, device >= 0);
+    if (device < 0) return;
+    w->s->host = host_in_cycles(w, device, fallback);
+    w->s->host_rate = 1 / host_in_cycles(w, device, 1);
+}

@@ -241,7 +241,8 @@ bool job_sizes(isamap *im, struct job *j) {
     j->size = arena_array(&j->arena, (size_t)p->nsizes, sizeof *j->size);
     for (int k = 0; k < p->nsizes; k++) {
         const struct size *s = &p->size[k];
-        bool given = false;
+        bool given = im->option.steps > 0; /* of a stream: one by one, if nothing else is said */
+        j->size[k] = 1;
         for (int i = 0; i < set.n; i++)
             if (strcmp(set.at[i].name, s->name) == 0) {
                 j->size[k] = set.at[i].value;

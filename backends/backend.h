@@ -9,11 +9,14 @@
 enum weights { WEIGHTS_ARGUMENTS, WEIGHTS_EMBED, WEIGHTS_FILE, WEIGHTS_PLACES };
 extern const char *const weights_name[WEIGHTS_PLACES];
 
+struct stream_state;
+
 struct backend_options {
     const char *target;            /* another CPU: "x86-64-v4"; or NULL: the machine's features on this kind of CPU */
     const char *keep;              /* folder where generated text is left for reading; or NULL */
     enum weights weights;          /* of code that is written: embedded (.so, .o), or in OUT's name with .weights */
     const void *const *data;       /* [schedule.program.nbuffers] content of constants that is known; NULL: not. For EMBED and FILE */
+    const struct stream_state *state; int nstates;   /* buffers of schedule.program: entries for streams carry them from run to run */
     const char *const *title;      /* [schedule.program.nbuffers] names that a header gives instead of the program's; NULL: none */
 };
 

@@ -1,5 +1,6 @@
 #include "backends/interface.h"
 #include "backends/backends_int.h"
+#include "ir/stream.h"
 
 #include <string.h>
 
@@ -11,6 +12,7 @@ const char *const interface_message[INTERFACE_STATUSES] = {
                            "size is out of its range, or threads are not 0 to 1024",
     [INTERFACE_UNPREPARED] = "run without prepare, or the prepared block is another program's",
     [INTERFACE_WEIGHTS] = "the weights are not this program's",
+    [INTERFACE_STREAM] = "the stream was not begun by init, or by that of another program",
     [INTERFACE_OTHER] = "header and library are of different compilations",
 };
 
@@ -66,6 +68,24 @@ static void list_fields(struct arena *a, struct interface *i, const char *const 
     }
 }
 
+static int field_of(const struct interface *i, int buffer) {
+    int k = 0;
+    while (k < i->n && i->buffer[k] != buffer) k++;
+    return k < i->n ? k : -1;
+}
+
+static void list_states(struct arena *a, struct interface *i, const struct backend_options *o) {
+    i->state = arena_array(a, (size_t)o->nstates + 1, sizeof *i->state);
+    int64_t at = STREAM_HEAD;
+    for (int k = 0; k < o->nstates; k++) {
+        struct carried_state s = {field_of(i, o->state[k].from), field_of(i, o->state[k].to), at,
+                                  buffer_bytes(&i->schedule->program->buffer[o->state[k].from])};
+        if (s.from < 0 || s.to < 0) continue;
+        i->state[i->nstates++] = s;
+        at += 2 * stream_room(&s);
+    }
+}
+
 struct interface *interface_make(struct arena *a, const struct schedule *s,
                                  const struct backend_options *options, uint64_t blocks) {
     struct interface *i = arena_alloc(a, sizeof *i);
@@ -76,6 +96,7 @@ struct interface *interface_make(struct arena *a, const struct schedule *s,
     i->offset = arena_array(a, (size_t)s->program->nbuffers + 1, sizeof *i->offset);
     place_weights(i);
     list_fields(a, i, options ? options->title : NULL);
+    if (options && options->nstates) list_states(a, i, options);
     i->words = i->n;
     i->at_weights = i->weights == WEIGHTS_FILE ? i->words++ : -1;
     i->at_prepared = i->words++;
@@ -233,6 +254,7 @@ const char *interface_header(struct arena *a, const struct interface *i) {
     fields_text(a, &t, i);
     text_printf(&t, "};\n\n");
     entries_text(&t, name);
+    if (i->nstates) stream_header(&t, i);
     if (i->key)
         text_printf(&t, "#define %s_check() %s_matches(ISAMAP_INTERFACE, UINT64_C(0x%llx))\n", name,
                     name, (unsigned long long)i->key);

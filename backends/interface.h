@@ -17,6 +17,7 @@ enum interface_status {
     INTERFACE_UNPREPARED, /* run before prepare, or with the block of another program */
     INTERFACE_WEIGHTS,   /* the weights are those of another program */
     INTERFACE_OTHER,     /* NAME_matches: header and library are of different compilations */
+    INTERFACE_STREAM,    /* a stream that init did not begin */
     INTERFACE_STATUSES
 };
 extern const char *const interface_message[INTERFACE_STATUSES];
@@ -34,7 +35,19 @@ struct interface {
     uint64_t key;            /* of this program, its arguments and its blocks */
     /* words of 8 bytes in NAME_args; weights: -1 where it has no such field */
     int at_weights, at_prepared, at_threads, at_sizes, words;
+    struct carried_state *state; /* that streams carry from run to run */
+    int nstates;
 };
+
+/* A stream's block: the program's key, which of the two copies of each state is the current one; the states; the workspace. */
+enum { STREAM_HEAD = 64 };
+struct carried_state {
+    int from, to;      /* fields */
+    int64_t at, bytes; /* in the block: two, each padded to 64 bytes */
+};
+static inline int64_t stream_room(const struct carried_state *s) {
+    return (s->bytes + 63) / 64 * 64;
+}
 
 /* `options` may be NULL. `blocks`: what else another compilation may differ in. */
 struct interface *interface_make(struct arena *, const struct schedule *,
@@ -53,6 +66,10 @@ bool weights_in_text(const struct interface *, const char *out, struct diags *);
 /* The entries in C. They call NAME_prepare_body, NAME_run_body. */
 void interface_c(struct text *, const struct interface *, size_t prepared, size_t workspace);
 /* The same in LLVM's text form. */
-void interface_llvm(struct text *, const struct interface *, bool workspace);
+void interface_llvm(struct text *, const struct interface *, size_t workspace);
+/* stream.c: of those the ones for streams, where there are states. */
+void stream_header(struct text *, const struct interface *);
+void stream_c(struct text *, const struct interface *, size_t workspace);
+void stream_llvm(struct text *, const struct interface *, size_t workspace);
 
 #endif

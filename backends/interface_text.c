@@ -121,6 +121,7 @@ void interface_c(struct text *t, const struct interface *i, size_t prepared, siz
         text_printf(t, "  if (!workspace || (uintptr_t)workspace %% 64) return %d;\n",
                     INTERFACE_ARGUMENT);
     text_printf(t, "  return %s_run_body(args, workspace);\n}\n", name);
+    if (i->nstates) stream_c(t, i, workspace);
 }
 
 /* ---- LLVM ---- */
@@ -302,7 +303,7 @@ static void llvm_entry(struct text *t, const struct interface *i, bool run, bool
     text_printf(t, "}\n");
 }
 
-void interface_llvm(struct text *t, const struct interface *i, bool workspace) {
+void interface_llvm(struct text *t, const struct interface *i, size_t workspace) {
     const char *name = i->name;
     text_printf(t, "define i32 @%s_interface() {\n  ret i32 %d\n}\n", name, INTERFACE_VERSION);
     text_printf(t,
@@ -314,5 +315,6 @@ void interface_llvm(struct text *t, const struct interface *i, bool workspace) {
     llvm_messages(t, i);
     llvm_table(t, i);
     llvm_entry(t, i, false, false);
-    llvm_entry(t, i, true, workspace);
+    llvm_entry(t, i, true, workspace > 0);
+    if (i->nstates) stream_llvm(t, i, workspace);
 }

@@ -1,4 +1,5 @@
 /* What each command does: the calls of isamap.h, their results as text and JSON. */
+#include "command/stream.h"
 #include "command/isamap_int.h"
 #include "backends/bits/bits.h"
 #include "backends/conform.h"
@@ -206,7 +207,9 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     executable_sizes(e, j->size);
     if (im->option.verify) executable_scramble(e);
     doing(im, "running");
-    bool ok = executable_prepare(e, data, &im->diags) && timed_runs(im, j, e, data, &seconds);
+    struct latency latency;
+    bool ok = executable_prepare(e, data, &im->diags) && timed_runs(im, j, e, data, &seconds) &&
+              (!im->option.steps || steps_time(im, j, e, data, &latency));
     int64_t bytes = argument_bytes(j->program) + executable_bytes(e);
     free(data);
     executable_free(e);
@@ -224,6 +227,7 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     text_printf(&r->text, ", predicted %.4g ms", 1e3 * predicted);
     if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
     text_append(&r->text, "\n", 1);
+    if (im->option.steps) report_latency(r, &latency);
     report_memory(r, j->schedule, bytes);
     report_comparison(r, &c);
     report_work(r, j, NULL);
@@ -297,6 +301,10 @@ static bool write_code(isamap *im, struct job *j, const char *out) {
         data[k] = weights_of(j, from);
         title[k] = model_title(j->model, p->buffer[k].name);
     }
+    struct stream_state *state;
+    const char *why;
+    if (!job_states(im, j, &state, &options.nstates, &why)) return false;
+    options.state = state;
     options.data = data;
     options.title = title;
     return b->write(j->schedule, out, &options, &im->diags);

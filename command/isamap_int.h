@@ -32,7 +32,8 @@ struct latencies {
 struct options {
     const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *target, *weights;
     const char *vs, *only; /* bench */
-    struct pairs define, shape, input, param, size, set;
+    struct pairs define, shape, input, param, size, set, state;
+    int64_t steps; /* run: of a stream, each timed; 0 */
     struct latencies latencies;
     uint64_t seed;
     int threads; /* the first of thread_count */

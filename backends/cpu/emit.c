@@ -230,7 +230,7 @@ static void set_attributes(struct cpu *c) {
 bool emits_link(struct cpu *c) {
     char *message = NULL;
     if (c->helpers) bodies_append(c, cpu_helpers);
-    if (c->interface) interface_llvm(&c->bodies, c->interface, c->room.workspace > 0);
+    if (c->interface) interface_llvm(&c->bodies, c->interface, (size_t)c->room.workspace);
     if (c->bodies.n && !parse_and_link(c)) return false;
     set_attributes(c);
     make_internal(c);

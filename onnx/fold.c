@@ -15,6 +15,8 @@ enum { FOLDED = 1 << 16 }; /* elements of the inputs, and of a result */
 bool node_folds(struct import *im) {
     int64_t elements = 0;
     bool any = false;
+    for (size_t a = 0; a < im->node->n_attribute; a++)
+        if (im->node->attribute[a]->g) return false; /* a body reads values of the graph around */
     for (int k = 0; k < (int)im->node->n_input; k++) {
         const struct tensor *t = node_given(im, k);
         if (!t) continue;

@@ -233,7 +233,7 @@ static bool all_dims_used(struct import *im, const struct bindings *dims, const 
 
 static bool lower_nodes(struct import *im, const Onnx__GraphProto *g);
 
-/* The one operator whose attributes are graphs. */
+/* Its branches are read where the condition is known. */
 static bool is_if(const Onnx__NodeProto *node) {
     return standard_domain(node->domain) && node->op_type && strcmp(node->op_type, "If") == 0;
 }
@@ -314,20 +314,27 @@ static bool check_inputs(struct import *im, const struct name_table *maker, int 
     return true;
 }
 
-/* The nodes of a branch, whose names are the graph's too; its results become the node's. */
-static bool lower_branch(struct import *im, const Onnx__GraphProto *g) {
+bool graph_nodes(struct import *im, const Onnx__GraphProto *g) {
     const Onnx__NodeProto *node = im->node;
     int index = im->node_index;
     bool *understood = im->attribute_used;
-    if (g->n_output != node->n_output)
-        return node_fail(im, "a branch has %zu results, but the node %zu", g->n_output,
-                         node->n_output);
     if (!read_initialisers(im, g)) return false;
     name_initialisers(im, g);
     if (!lower_nodes(im, g)) return false;
     im->node = node;
     im->node_index = index;
     im->attribute_used = understood;
+    im->empty_input = -1;
+    return true;
+}
+
+/* The nodes of a branch, whose names are the graph's too; its results become the node's. */
+static bool lower_branch(struct import *im, const Onnx__GraphProto *g) {
+    const Onnx__NodeProto *node = im->node;
+    if (g->n_output != node->n_output)
+        return node_fail(im, "a branch has %zu results, but the node %zu", g->n_output,
+                         node->n_output);
+    if (!graph_nodes(im, g)) return false;
     for (size_t k = 0; k < g->n_output; k++) {
         struct tensor *t = name_find(&im->value, g->output[k]->name);
         if (!t) return node_fail(im, "the result %zu of its branch is made by nothing", k);

@@ -40,6 +40,12 @@ void name_put(struct arena *arena, struct name_table *t, const char *key, void *
     *s = (struct name_slot){key, value};
 }
 
+struct name_table name_copy(struct arena *arena, const struct name_table *t) {
+    struct name_table copy = *t;
+    if (t->cap) copy.slot = arena_copy(arena, t->slot, (size_t)t->cap * sizeof *t->slot);
+    return copy;
+}
+
 char *name_shown(struct arena *arena, const char *name) {
     enum { SHOWN = 80 };
     size_t n = strnlen(name, SHOWN + 1);

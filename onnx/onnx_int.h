@@ -42,6 +42,7 @@ struct name_table { /* from string to pointer; in the arena */
 };
 void *name_find(const struct name_table *, const char *);
 void name_put(struct arena *, struct name_table *, const char *, void *);
+struct name_table name_copy(struct arena *, const struct name_table *);
 
 struct import_axis {
     const char *name, *hint;
@@ -170,6 +171,10 @@ void emit_statement(struct import *, const char *fmt, ...) __attribute__((format
 /* out[...] = x[...] over all elements, extents of both the same */
 bool emit_copy(struct import *, struct tensor *to, struct tensor *from);
 
+/* graph.c: the nodes of a graph that is an attribute of the node, whose names join the values there are; then the node is under
+ * way again. */
+bool graph_nodes(struct import *, const Onnx__GraphProto *);
+
 /* ---- op_table.c ---- */
 
 struct op_entry {
@@ -222,7 +227,8 @@ const struct op_entry *op_find(const char *name);
     X(LpNormalization, 1, 1, lp_normalization) \
     X(Resize, 1, 4, resize) X(Upsample, 1, 2, upsample) X(ConvTranspose, 2, 3, conv_transpose) \
     X(DynamicQuantizeLinear, 1, 1, dynamic_quantize) \
-    X(RNN, 3, 6, rnn) X(GRU, 3, 6, gru) X(LSTM, 3, 8, lstm)
+    X(RNN, 3, 6, rnn) X(GRU, 3, 6, gru) X(LSTM, 3, 8, lstm) \
+    X(Scan, 0, -1, scan) X(Loop, 0, -1, loop)
 /* clang-format on */
 
 struct formula;

@@ -79,12 +79,17 @@ static const char *activated(struct import *im, const struct cell *c, const stru
     return s;
 }
 
-static bool activation_numbers(struct import *im, const char *name, int n, double *out) {
+/* The functions that have the number (`mark` in their text) take them in order; the rest keep what
+ * is preset. */
+static bool activation_numbers(struct import *im, const char *name, const struct cell *c, int n,
+                               char mark, double *out) {
     const Onnx__AttributeProto *a = attribute_find(im, name);
+    size_t next = 0;
     if (!a) return true;
     if (a->n_floats > (size_t)n)
         return node_fail(im, "'%s' has %zu entries, expected at most %d", name, a->n_floats, n);
-    for (size_t k = 0; k < a->n_floats; k++) out[k] = a->floats[k];
+    for (int k = 0; k < n && next < a->n_floats; k++)
+        if (strchr(activation_find(c->function[k])->text, mark)) out[k] = a->floats[next++];
     return true;
 }
 
@@ -105,8 +110,8 @@ static bool activations_read(struct import *im, struct cell *c, const char *cons
         c->alpha[k] = f->alpha;
         c->beta[k] = f->beta;
     }
-    return activation_numbers(im, "activation_alpha", n, c->alpha) &&
-           activation_numbers(im, "activation_beta", n, c->beta);
+    return activation_numbers(im, "activation_alpha", c, n, '@', c->alpha) &&
+           activation_numbers(im, "activation_beta", c, n, '#', c->beta);
 }
 
 /* ---- what the node says ---- */
@@ -420,7 +425,7 @@ static bool lstm_way(struct import *im, struct cell *c, struct way *w, bool coup
     double clip = c->clip;
     c->clip = 0; /* it is for the gates' inputs */
     const char *h = gate(im, c, w, "h_next",
-                         arena_printf(im->arena, "%s * %s", o, activated(im, c, w, 2, cell)));
+                         arena_printf(im->arena, "%s * (%s)", o, activated(im, c, w, 2, cell)));
     c->clip = clip;
     next_state(im, c, w, w->c, cell);
     next_state(im, c, w, w->h, h);

@@ -19,6 +19,10 @@ struct nodes {
     int n, cap;
 };
 
+struct marks { /* of a section: the first node of each part, before which all queues have met */
+    int *at, n, cap;
+};
+
 struct held {  /* what is in a place's current slot */
     int place; /* -1: nothing yet */
     int slots, fill_by, drain_by;
@@ -205,6 +209,6 @@ void group_place(struct work *, const struct nest_group *, int64_t *at); /* its 
 bool emit_group(struct emitter *, struct nodes *); /* its nests in the loops that they share */
 
 /* homes.c: final addresses of homes, of the schedule whose sections are complete. False: reported, they do not fit. */
-bool homes_arrange(struct work *);
+bool homes_arrange(struct work *, const struct marks *parts);
 
 #endif

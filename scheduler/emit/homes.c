@@ -1,9 +1,10 @@
 /* The static memory plan: addresses of homes, when all nodes are known. Arguments and prepared
- * homes have bytes of their own, and so have all homes of a device. Those of temporaries share
- * bytes where their live ranges are apart: the largest first, each in the smallest gap that holds
- * it between those that are live with it (offline best fit by decreasing size; Sekiyama et al.,
- * "Profile-guided memory optimization for deep neural networks", 2018, §4). */
+ * homes have bytes of their own. Those of temporaries share bytes where their live ranges are
+ * apart: the largest first, each in the smallest gap that holds it between those that are live with
+ * it (offline best fit by decreasing size; Sekiyama et al., "Profile-guided memory optimization for
+ * deep neural networks", 2018, §4). */
 #include "scheduler/emit/emit_int.h"
+#include "ir/memory.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/work.h"
 #include <stdlib.h>
@@ -30,12 +31,26 @@ struct memory_plan {
     int *seen;               /* [n] the last block that met this one */
 };
 
-/* Beside a host the homes of a device keep bytes of their own: nobody zeroes their padding between
- * nodes, and queues that run apart may still read of one what is written of the next. */
+/* Of a device beside a host. */
 static bool runs_apart(const struct machine *m) {
     for (int q = 0; q < m->nqueues; q++)
         if (graph_apart(m, q)) return true;
     return false;
+}
+
+/* Inside a part queues that run apart may still read of one home what is written of the next: what
+ * a part uses is live in all of it. */
+static void live_in_parts(const struct schedule *s, const struct marks *parts,
+                          struct live_range *live) {
+    int *part = memory_array((size_t)s->run.nnodes + 1, sizeof *part);
+    for (int n = 0, p = 0; n < s->run.nnodes; n++) {
+        while (p + 1 < parts->n && parts->at[p + 1] <= n) p++;
+        part[n] = p;
+    }
+    for (int k = 0; k < s->nplaces; k++)
+        if (live[k].last >= 0)
+            live[k] = (struct live_range){part[live[k].first], part[live[k].last]};
+    free(part);
 }
 
 static void block_add(struct memory_plan *p, int place, struct live_range *const live[2],
@@ -147,7 +162,7 @@ static bool place_best(struct memory_plan *p, int64_t base) {
     return true;
 }
 
-bool homes_arrange(struct work *w) {
+bool homes_arrange(struct work *w, const struct marks *parts) {
     struct schedule *s = w->s;
     const struct memory *home = &w->m->memory[w->m->home];
     int64_t at = 0, align = home->align > 64 ? home->align : 64;
@@ -155,7 +170,8 @@ bool homes_arrange(struct work *w) {
     struct live_range *live[2] = {schedule_live(w->arena, s, &s->prepare),
                                   schedule_live(w->arena, s, &s->run)};
     struct memory_plan p = {.w = w};
-    bool apart = runs_apart(w->m);
+    bool apart = runs_apart(w->m); /* then nobody zeroes padding between two nodes */
+    if (apart) live_in_parts(s, parts, live[1]);
     p.block = arena_array(w->arena, places, sizeof *p.block);
     p.near = arena_array(w->arena, places, sizeof *p.near);
     p.seen = arena_array(w->arena, places, sizeof *p.seen);
@@ -164,7 +180,7 @@ bool homes_arrange(struct work *w) {
     for (int k = 0; k < s->nplaces; k++) {
         const struct place *x = &s->place[k];
         if (x->keep == KEEP_LOCAL) continue;
-        if (x->keep == KEEP_WORKSPACE && !apart) {
+        if (x->keep == KEEP_WORKSPACE && !(apart && schedule_pads(s, k))) {
             block_add(&p, k, live, align);
             continue;
         }

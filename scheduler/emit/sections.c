@@ -74,6 +74,7 @@ struct sections {
     const struct moves *moves;
     struct held **stay; /* [nnests] copies that stay over the steps of a recurrence */
     bool *emitted;      /* [ngroups] */
+    struct marks parts; /* of the section, as each begins */
 };
 
 static void append(struct work *w, struct nodes *out, const struct nodes *list) {
@@ -211,6 +212,13 @@ static bool emit_grouped(struct sections *c, struct nodes *out, int group, struc
     return emit_one_nest(c, out, lead, ph);
 }
 
+/* Parts without a node are none. */
+static void begin_part(struct sections *c, int node) {
+    if (c->parts.n && c->parts.at[c->parts.n - 1] == node) return;
+    GROW(c->w->arena, c->parts.at, c->parts.n, c->parts.cap);
+    c->parts.at[c->parts.n++] = node;
+}
+
 /* Statements [from, to) of the order, all inside `scope`. */
 static bool emit_range(struct sections *c, struct nodes *out, int from, int to, int scope,
                        struct phase *ph) {
@@ -218,6 +226,7 @@ static bool emit_range(struct sections *c, struct nodes *out, int from, int to, 
     for (int i = from; i < to; i++) {
         int s = w->order[i], nest = nest_at(w, s), child = recur_child(w, s, scope), end = i + 1;
         if (w->in_prepare[s] || feeds_have(w, s)) continue;
+        if (scope < 0) begin_part(c, out->n);
         if (w->group_of[s]) {
             if (!emit_grouped(c, out, w->group_of[s] - 1, ph)) return false;
             continue;
@@ -237,11 +246,15 @@ static struct held **stays_new(const struct work *w) {
     return arena_array(w->arena, (size_t)w->nnests + 1, sizeof(struct held *));
 }
 
-static bool emit_run(struct work *w, const struct moves *moves, struct nodes *out) {
-    struct sections c = {w, moves, stays_new(w),
-                         arena_array(w->arena, (size_t)w->ngroups + 1, sizeof(bool))};
+static bool emit_run(struct work *w, const struct moves *moves, struct nodes *out,
+                     struct marks *parts) {
+    struct sections c = {.w = w,
+                         .moves = moves,
+                         .stay = stays_new(w),
+                         .emitted = arena_array(w->arena, (size_t)w->ngroups + 1, sizeof(bool))};
     struct phase ph = {.host = false};
     if (!emit_range(&c, out, 0, w->norder, -1, &ph)) return false;
+    *parts = c.parts;
     return ph.host || !ph.last || ring(w, out, ph.last, false);
 }
 
@@ -272,13 +285,14 @@ static bool fail(struct work *w, const char *message) {
 
 bool schedule_emit(struct work *w, const struct moves *moves) {
     struct nodes prepare = {0}, run = {0};
+    struct marks parts;
     for (int i = 0; i < w->norder; i++)
         if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
-    if (!emit_run(w, moves, &run))
+    if (!emit_run(w, moves, &run, &parts))
         return fail(w, "queues of the machine have no sync between them");
     w->s->prepare = (struct section){prepare.at, prepare.n};
     w->s->run = (struct section){run.at, run.n};
-    if (!homes_arrange(w)) return false;
+    if (!homes_arrange(w, &parts)) return false;
     remains_place(w, &run);
     if (!configures_place(w, &prepare, &run)) return false;
     nodes_fold(w, &run);

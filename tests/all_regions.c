@@ -121,8 +121,32 @@ static void rows_for_later(void **state) {
     later("w%3*32", "96", WRONG);
 }
 
+/* Host work reads a home and writes another one, whose bytes begin with its last element. */
+static void overlapping(int at, bool right) {
+    char text[1000];
+    snprintf(
+        text, sizeof text,
+        "schedule copies on \"cpu-avx2\" { program { kernel copies() {\n"
+        "in X: f32[4, 8] out O: f32[4, 8] temp T: f32[4, 8] temp U: f32[4, 8] axes p: 4, i: 8\n"
+        "T[p, i] = max(X[p, i], 0)\n U[p, i] = T[p, i]\n O[p, i] = U[p, i] } }\n"
+        "place X: X in dram at 0 bytes 128 argument place O: O in dram at 128 bytes 128 argument\n"
+        "place T: T in dram at 256 bytes 128 workspace\n"
+        "place U: U in dram at %d bytes 128 workspace layout \"i0,i1 -> i1, i0\"\n"
+        "run { fallback core llvm do 0 fallback core llvm do 1 fallback core llvm do 2 } }",
+        at);
+    expect("cpu-avx2", text, right);
+}
+
+static void host_work_overlaps(void **state) {
+    (void)state;
+    overlapping(384, RIGHT);
+    overlapping(380, WRONG);
+    overlapping(256, WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_of_groups),
-                                       cmocka_unit_test(rows_for_later)};
+                                       cmocka_unit_test(rows_for_later),
+                                       cmocka_unit_test(host_work_overlaps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

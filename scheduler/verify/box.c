@@ -261,14 +261,28 @@ static bool fallback_points(struct sym *s, const struct fallback_node *n, struct
     return true;
 }
 
+/* What is written while others are read: of its own home each point reads the element that it
+ * writes, and no other home lies in those bytes. */
+static bool fallback_apart(struct sym *s, const struct stmt *t, int r, const struct affine *read,
+                           const struct affine *write) {
+    const struct place *place = s->v->s->place;
+    int home = s->v->home[t->read[r].buffer], to = s->v->home[t->dst.buffer];
+    bool apart = home == to || !places_share(&place[home], &place[to]);
+    for (int e = 0; e < s->v->p->buffer[t->dst.buffer].ndims && home == to; e++)
+        apart &= affine_same(&read[e], &write[e]);
+    return apart || sym_fail(s, "the host writes '%s' where it reads", place[to].name);
+}
+
 static bool fallback_reads(struct sym *s, int stmt, const struct affine *point) {
     const struct stmt *t = &s->v->p->stmt[stmt];
-    struct affine index[SYM_INDICES];
+    struct affine index[SYM_INDICES], written[SYM_INDICES];
+    if (!index_forms(s, &t->dst, point, written)) return false;
     for (int r = 0; r < t->nreads; r++) {
         struct region need = {0};
         int home = s->v->home[t->read[r].buffer];
         if (home < 0) return sym_fail(s, "a buffer has no home");
         if (!index_forms(s, &t->read[r], point, index) ||
+            !fallback_apart(s, t, r, index, written) ||
             !need_box(s, index, t->read[r].buffer, t->read[r].has_fill, &need) ||
             !sym_layout(s, home) || !home_holds_parts(s, stmt, home, need))
             return false;

@@ -35,7 +35,7 @@ void frame_groups(struct sym *s) {
         s->group[g].at = arena_array(a, (size_t)s->group[g].cap + 1, sizeof *s->group[g].at);
 }
 
-static bool share_bytes(const struct place *p, const struct place *q) {
+bool places_share(const struct place *p, const struct place *q) {
     return p->memory == q->memory && p->address < q->address + q->bytes * q->slots &&
            q->address < p->address + p->bytes * p->slots;
 }
@@ -48,7 +48,7 @@ static void forget_others(struct sym *s, int place, bool frame) {
     for (int k = 0; k < g->n; k++) {
         int q = g->at[k];
         bool spared = q == place || (frame && s->stamp[q] == s->stamps);
-        if (!spared && s->of[q].n > 0 && share_bytes(&all[q], &all[place])) s->of[q].n = 0;
+        if (!spared && s->of[q].n > 0 && places_share(&all[q], &all[place])) s->of[q].n = 0;
         s->listed[q] = s->of[q].n > 0;
         if (s->listed[q]) g->at[left++] = q;
     }

@@ -121,6 +121,7 @@ bool forms_box(struct sym *, const struct affine *index, int nindices, struct re
 void frame_groups(struct sym *);                                        /* once, before the walk */
 void frame_list(struct sym *, int place);                               /* something is known of the place */
 void frame_forget_sharers(struct sym *, int place);                     /* what shares bytes with it */
+bool places_share(const struct place *, const struct place *);          /* bytes, in some of their slots */
 void sym_frame(struct sym *, const struct loop_node *, struct frame *);
 void sym_frame_free(struct frame *);
 void known_take(const struct sym *, const struct frame *, struct known *);

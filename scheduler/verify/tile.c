@@ -179,11 +179,6 @@ bool work_partial_before(struct work *w, struct lin *count) {
 }
 
 /* ---- results ---- */
-static bool shares(const struct place *p, const struct place *q) {
-    return p->memory == q->memory && p->address < q->address + q->bytes * q->slots &&
-           q->address < p->address + p->bytes * p->slots;
-}
-
 /* An operand in the bytes of the result is read at the points where they are written. */
 bool work_in_place(struct work *w) {
     struct sym *s = w->s;
@@ -191,7 +186,7 @@ bool work_in_place(struct work *w) {
     const struct place *q = &s->v->s->place[to];
     for (int r = 0; r < w->h->stmt->nreads; r++) {
         int from = w->n->arg[w->h->read_operand[r]].place;
-        if (from < 0 || !shares(&s->v->s->place[from], q)) continue;
+        if (from < 0 || !places_share(&s->v->s->place[from], q)) continue;
         if (w->stmt && w->stmt->combine != COMBINE_SET && reads_destination(w, r)) continue;
         const struct place *p = &s->v->s->place[from];
         struct affine a = w->access[r + 1], b = w->access[0];

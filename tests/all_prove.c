@@ -84,6 +84,40 @@ static void a_refusal_is_a_defect(void **state) {
     isamap_close(im);
 }
 
+/* Of the schedule with one digit changed. */
+static enum proof with_digit(isamap *im, const struct machine *m, const char *text, const char *at,
+                             char digit) {
+    char *changed = strdup(text), *here = strstr(changed, at);
+    struct text reason = {0};
+    assert_non_null(here);
+    here[strlen(at)] = digit;
+    struct source source = {.file = "x.sched", .text = changed, .length = strlen(changed)};
+    struct schedule *s = schedule_parse(m, &source, &im->diags);
+    assert_non_null(s);
+    int errors = im->diags.errors;
+    enum proof proof = schedule_prove(s, 0, &reason, &im->diags);
+    assert_int_equal(im->diags.errors > errors, proof == PROOF_REFUSED);
+    text_free(&reason);
+    schedule_free(s);
+    free(changed);
+    return proof;
+}
+
+/* What can be seen without a walk is refused where the elements are too many to be walked. */
+static void broken_large_ones_are_refused(void **state) {
+    (void)state;
+    static const char *const large[] = {"M=512", "N=512", "K=512", NULL};
+    isamap *im = opened("edge16", large);
+    struct job j;
+    char *text = schedule_text(im, &j);
+    assert_int_equal(with_digit(im, j.machine, text, "place A: A in dram at ", '0'), PROOF_PROVED);
+    assert_int_equal(with_digit(im, j.machine, text, "place B: B in dram at ", '0'), PROOF_REFUSED);
+    assert_int_equal(with_digit(im, j.machine, text, "in inp at ", '9'), PROOF_REFUSED);
+    free(text);
+    job_free(&j);
+    isamap_close(im);
+}
+
 /* A product of as many matrices as there are layers: what is known grows with the program, its
  * verdict does not depend on that. */
 static void write_chain(const char *path, int layers) {
@@ -168,8 +202,8 @@ static void padding_needs_room(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_ones_are_proved), cmocka_unit_test(a_small_budget_proves_nothing),
-        cmocka_unit_test(a_refusal_is_a_defect), cmocka_unit_test(long_ones_are_proved),
-        cmocka_unit_test(padding_needs_room),
+        cmocka_unit_test(a_refusal_is_a_defect), cmocka_unit_test(broken_large_ones_are_refused),
+        cmocka_unit_test(long_ones_are_proved),  cmocka_unit_test(padding_needs_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

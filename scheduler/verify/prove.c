@@ -3,7 +3,7 @@
 
 /* In steps, so that a verdict is the same on each computer: about a tenth of a second each. What
  * follows the schedule's nodes has some for each of them besides. */
-static const int64_t WALK_STEPS = 2000000, FEW_POINTS = 200000, SYMBOLIC_STEPS = 60000,
+static const int64_t WALK_STEPS = 2000000, FEW_POINTS = 200000, SYMBOLIC_STEPS = 120000,
                      ORDER_STEPS = 1500000, STEPS_OF_NODE = 300, WALK_STEPS_OF_NODE = 1500;
 
 const char *const proof_name[] = {
@@ -46,18 +46,22 @@ bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct 
     return good;
 }
 
-/* Points of all issues and fallbacks, about. */
-static double points_of(const struct schedule *s) {
-    struct diags ignored;
-    double points = 1e30;
-    diags_init(&ignored);
-    struct verify v = verifier(s, s->program, INT64_C(1) << 40, &ignored);
+/* What can be seen without a walk is seen at any size. *points: of all issues and fallbacks, about.
+ */
+static enum proof prove_structure(const struct schedule *s, double *points, struct text *reason,
+                                  struct diags *diags) {
+    struct verify v = verifier(s, s->program, INT64_C(1) << 40, diags);
+    enum proof proof = PROOF_PROVED;
+    *points = 1e30;
     verify_open_tables(&v);
-    if (verify_fill_tables(&v) && verify_structure(&v)) points = verify_points(&v);
+    if (verify_fill_tables(&v) && verify_structure(&v)) *points = verify_points(&v);
+    if (v.errors)
+        proof = PROOF_REFUSED;
+    else if (v.limit.n)
+        proof = unproved(reason, v.limit.at);
     verify_close_tables(&v);
     text_free(&v.limit);
-    diags_free(&ignored);
-    return points;
+    return proof;
 }
 
 /* With the sizes that the program leaves open at `length`. */
@@ -79,9 +83,11 @@ static enum proof prove_length(const struct schedule *s, const struct program *p
  * follow is walked where the budget lasts. */
 static enum proof prove_fixed(const struct schedule *s, int64_t steps, struct text *reason,
                               struct diags *diags) {
-    double points = points_of(s);
+    double points;
     struct text why = {0};
-    enum proof proof = PROOF_UNPROVED;
+    enum proof proof = prove_structure(s, &points, reason, diags);
+    if (proof != PROOF_PROVED) return proof;
+    proof = PROOF_UNPROVED;
     if (points > (double)FEW_POINTS && schedule_prove_symbolically(s, steps, &why)) {
         text_free(&why);
         return PROOF_PROVED;

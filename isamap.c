@@ -291,7 +291,7 @@ bool job_check(isamap *im, struct job *j) {
     double start = now_seconds();
     doing(im, "checking");
     text_free(&j->proof_reason);
-    j->proof = schedule_prove(j->schedule, 0, &j->proof_reason, &im->diags);
+    j->proof = schedule_prove(j->schedule, 0, &j->proof_sampled, &j->proof_reason, &im->diags);
     j->proof_seconds = now_seconds() - start;
     return job_check_chain(im, j) && j->proof != PROOF_REFUSED;
 }

@@ -127,6 +127,12 @@ void report_proof(struct report *r, const struct job *j) {
         report_string(r, "proof_reason", j->proof_reason.at);
         text_printf(&r->text, ": %s", j->proof_reason.at);
     }
+    if (j->proof_sampled) {
+        report_number(r, "proof_sampled", j->proof_sampled);
+        text_printf(&r->text, "; %d instruction%s compared with %s at random points alone",
+                    j->proof_sampled, j->proof_sampled == 1 ? "" : "s",
+                    j->proof_sampled == 1 ? "its statement" : "their statements");
+    }
     text_append(&r->text, "\n", 1);
     report_chain(r, j);
 }

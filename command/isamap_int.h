@@ -93,6 +93,7 @@ struct job {
     struct text explain;
     double compile_seconds, proof_seconds;
     enum proof proof; /* of the schedule */
+    int proof_sampled; /* pairs of an instruction and a statement compared at random points alone */
     struct text proof_reason;
     struct chain_report chain;         /* of the program that the schedule carries, once it was checked */
     struct text chain_steps;           /* a line for each of its witnesses */

@@ -50,8 +50,9 @@ static void a_small_budget_proves_nothing(void **state) {
     struct job j;
     char *text = schedule_text(im, &j);
     struct text reason = {0};
+    int sampled;
     assert_int_equal(j.proof, PROOF_PROVED);
-    assert_int_equal(schedule_prove(j.schedule, 30, &reason, &im->diags), PROOF_UNPROVED);
+    assert_int_equal(schedule_prove(j.schedule, 30, &sampled, &reason, &im->diags), PROOF_UNPROVED);
     assert_non_null(strstr(reason.at, "budget"));
     assert_int_equal(im->diags.errors, 0);
     text_free(&reason);
@@ -94,8 +95,8 @@ static enum proof with_digit(isamap *im, const struct machine *m, const char *te
     struct source source = {.file = "x.sched", .text = changed, .length = strlen(changed)};
     struct schedule *s = schedule_parse(m, &source, &im->diags);
     assert_non_null(s);
-    int errors = im->diags.errors;
-    enum proof proof = schedule_prove(s, 0, &reason, &im->diags);
+    int errors = im->diags.errors, sampled;
+    enum proof proof = schedule_prove(s, 0, &sampled, &reason, &im->diags);
     assert_int_equal(im->diags.errors > errors, proof == PROOF_REFUSED);
     text_free(&reason);
     schedule_free(s);
@@ -178,6 +179,49 @@ static bool text_proved(isamap *im, const struct machine *m, const char *format,
     return proved;
 }
 
+/* Whether an instruction computes its statement is proved, or counted as only sampled: no random
+ * point shows where these two differ. */
+#define RECTIFIED(value)                                                                           \
+    "schedule rectified on \"cpu-avx2\" { program { kernel rectified() { in X: f32[8] out O: "     \
+    "f32[8] axes i: 8\n O[i] = " value " } } place X: X in dram at 0 bytes 32 argument "           \
+    "place O: O in dram at 32 bytes 32 argument place x: X in ymm at 0 bytes 32 local "            \
+    "place o: O in ymm at 32 bytes 32 local run { issue load.f32(S = X, D = x) "                   \
+    "issue max.imm.f32(A = x, s = imm 0, C = o) do 0 axes (j: i) at (i = 0) "                      \
+    "issue store.f32(S = o, D = O) } }"
+
+static int sampled_of(isamap *im, const struct machine *m, const char *text) {
+    struct source source = {.file = "x.sched", .text = text, .length = strlen(text)};
+    struct schedule *s = schedule_parse(m, &source, &im->diags);
+    struct text reason = {0};
+    int sampled;
+    diags_print(&im->diags, stderr);
+    assert_non_null(s);
+    assert_int_equal(schedule_prove(s, 0, &sampled, &reason, &im->diags), PROOF_PROVED);
+    text_free(&reason);
+    schedule_free(s);
+    return sampled;
+}
+
+static void sampled_instructions_are_counted(void **state) {
+    (void)state;
+    static const char *const none[] = {NULL};
+    isamap *im = opened("cpu-avx2", none);
+    struct job j;
+    job_init(&j, "examples/f32/gmm.isam");
+    assert_true(job_machine(im, &j, USE_SIM));
+    assert_int_equal(sampled_of(im, j.machine, RECTIFIED("max(X[i], 0.0)")), 0);
+    assert_int_equal(sampled_of(im, j.machine, RECTIFIED("max(0.0, X[i])")), 0);
+    assert_int_equal(
+        sampled_of(im, j.machine, RECTIFIED("select(X[i] < -200.0, 1.0, max(X[i], 0.0))")), 1);
+    job_free(&j);
+    isamap_close(im);
+    im = opened("edge16", small);
+    assert_int_equal(isamap_sim(im, "examples/i8/gmm_scaled.isam"), ISAMAP_DONE);
+    assert_true(isamap_number(im, "proof_sampled") >= 1);
+    assert_non_null(strstr(isamap_result(im), "at random points alone"));
+    isamap_close(im);
+}
+
 /* Padding may be written to a home that has room for it, and only there. */
 static void padding_needs_room(void **state) {
     (void)state;
@@ -201,9 +245,13 @@ static void padding_needs_room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_ones_are_proved), cmocka_unit_test(a_small_budget_proves_nothing),
-        cmocka_unit_test(a_refusal_is_a_defect), cmocka_unit_test(broken_large_ones_are_refused),
-        cmocka_unit_test(long_ones_are_proved),  cmocka_unit_test(padding_needs_room),
+        cmocka_unit_test(small_ones_are_proved),
+        cmocka_unit_test(a_small_budget_proves_nothing),
+        cmocka_unit_test(a_refusal_is_a_defect),
+        cmocka_unit_test(broken_large_ones_are_refused),
+        cmocka_unit_test(long_ones_are_proved),
+        cmocka_unit_test(padding_needs_room),
+        cmocka_unit_test(sampled_instructions_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

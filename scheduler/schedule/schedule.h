@@ -246,12 +246,13 @@ bool schedule_verify(const struct schedule *, const struct verify_options *, str
  * end; nothing is known to be wrong. Refused: an error was reported, which is a defect of who made the schedule. */
 enum proof { PROOF_UNCHECKED, PROOF_PROVED, PROOF_UNPROVED, PROOF_REFUSED };
 extern const char *const proof_name[];
-/* Never a sample: all trips of all loops. The budget is in the verifier's steps (0: its default), so that the verdict does not depend on
- * the computer. `reason` gets why it is unproved. */
 /* By boxes of elements and induction over loops alone; false: `why` it is not proved, which may be no fault of the schedule. Programs
  * without open sizes. Steps: as below. */
 bool schedule_prove_symbolically(const struct schedule *, int64_t steps, struct text *why);
-enum proof schedule_prove(const struct schedule *, int64_t steps, struct text *reason, struct diags *);
+/* Never a sample of the loops: all their trips. The budget is in the verifier's steps (0: its default), so that the verdict does not depend on
+ * the computer. `reason` gets why it is unproved. Of *sampled pairs of an instruction and a statement it is only known at random points that
+ * they compute the same, of all others it is proved. */
+enum proof schedule_prove(const struct schedule *, int64_t steps, int *sampled, struct text *reason, struct diags *);
 /* The part of it that needs no walk: indices, nesting, memories, sizes of places. What a schedule from a file must pass before it runs. */
 bool schedule_check(const struct schedule *, struct diags *);
 

@@ -1,6 +1,6 @@
 /* Does an instruction compute what the statement says? Two scalar functions are compared on many
  * random points, under every assignment of the semantics' operands to the statement's reads: that
- * needs no rule about how either is written. */
+ * needs no rule about how either is written. Where they agree it is tried to prove it (alike.c). */
 #include "scheduler/verify/verify_int.h"
 
 #include <math.h>
@@ -214,6 +214,53 @@ static int most(int a, int b) {
     return a > b ? a : b;
 }
 
+/* ---- statements that ask the same ---- */
+static bool same_op(const struct op *a, const struct op *b) {
+    return a->code == b->code && a->type == b->type &&
+           memcmp(a->arg, b->arg, sizeof a->arg[0] * (size_t)op_info[a->code].arity) == 0 &&
+           (a->code != OP_READ || a->read == b->read) &&
+           (a->code != OP_LITERAL || memcmp(&a->value, &b->value, sizeof a->value) == 0);
+}
+
+static bool same_question(const struct program *p, const struct stmt *a, const struct stmt *b) {
+    if (a->combine != b->combine || a->nreads != b->nreads || a->nops != b->nops ||
+        p->buffer[a->dst.buffer].type != p->buffer[b->dst.buffer].type)
+        return false;
+    for (int r = 0; r < a->nreads; r++)
+        if (p->buffer[a->read[r].buffer].type != p->buffer[b->read[r].buffer].type ||
+            first_same(p, a, r) != first_same(p, b, r))
+            return false;
+    for (int k = 0; k < a->nops; k++)
+        if (!same_op(&a->op[k], &b->op[k])) return false;
+    return true;
+}
+
+static const struct binding_of *alike_before(const struct verify *v, const struct binding_of *x) {
+    for (const struct binding_of *b = x->next; b; b = b->next)
+        if (b->instr == x->instr && b->part >= 0 && b->part == x->part &&
+            b->overwrites == x->overwrites && memcmp(b->imm, x->imm, sizeof b->imm) == 0 &&
+            same_question(v->p, &v->p->stmt[b->stmt], &v->p->stmt[x->stmt]))
+            return b;
+    return NULL;
+}
+
+static void search_candidates(struct verify *v, const struct shape *h, const struct issue_node *n,
+                              struct binding_of *b) {
+    struct search c = {
+        .v = v, .h = h, .stmt = &v->p->stmt[n->stmt], .overwrite = b->overwrites, .imm = b->imm};
+    int first[MAX_READS];
+    if (c.stmt->nreads > MAX_READS ||
+        h->bound->buffer[h->stmt->dst.buffer].type != v->p->buffer[c.stmt->dst.buffer].type)
+        return;
+    c.scratch =
+        arena_array(&v->arena, (size_t)most(c.stmt->nops, h->stmt->nops) + 1, sizeof *c.scratch);
+    if (search_inputs(&c, n)) try_inputs(&c, 0, b);
+    for (int r = 0; r < c.stmt->nreads; r++) first[r] = first_same(v->p, c.stmt, r);
+    for (int k = 0; k < b->n; k++)
+        b->sampled |=
+            !candidate_proved(v, h, c.stmt, first, b->overwrites, b->imm, &b->candidate[k]);
+}
+
 /* `overwrite`: the semantics' accumulation is switched off. */
 const struct binding_of *binding_get(struct verify *v, const struct shape *h,
                                      const struct issue_node *n, bool overwrite) {
@@ -223,18 +270,22 @@ const struct binding_of *binding_get(struct verify *v, const struct shape *h,
     struct binding_of *b = arena_alloc(&v->arena, sizeof *b);
     b->instr = n->instr;
     b->stmt = n->stmt;
+    b->part = -1;
+    for (int q = 0; q < h->bound->nstmts; q++)
+        if (h->stmt->op == h->bound->stmt[q].op) b->part = q;
     b->overwrites = overwrite;
     for (int o = 0; o < in->noperands; o++) b->imm[o].i = n->arg[o].place < 0 ? n->arg[o].imm.i : 0;
     b->next = v->bindings;
     v->bindings = b;
-    struct search c = {
-        .v = v, .h = h, .stmt = &v->p->stmt[n->stmt], .overwrite = overwrite, .imm = b->imm};
-    if (c.stmt->nreads > MAX_READS ||
-        h->bound->buffer[h->stmt->dst.buffer].type != v->p->buffer[c.stmt->dst.buffer].type)
-        return b;
-    c.scratch =
-        arena_array(&v->arena, (size_t)most(c.stmt->nops, h->stmt->nops) + 1, sizeof *c.scratch);
-    if (search_inputs(&c, n)) try_inputs(&c, 0, b);
+    const struct binding_of *known = alike_before(v, b);
+    if (known) {
+        memcpy(b->candidate, known->candidate, sizeof b->candidate);
+        b->n = known->n;
+        b->sampled = known->sampled;
+    } else {
+        search_candidates(v, h, n, b);
+    }
+    v->sampled += b->sampled;
     return b;
 }
 

@@ -24,7 +24,10 @@ static struct verify verifier(const struct schedule *s, const struct program *p,
         .s = s, .m = s->machine, .p = p, .diags = diags, .steps = steps, .follows_all = true};
 }
 
-bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct text *why) {
+/* sampled: how many pairs of an instruction and a statement are only known to agree at random
+ * points. */
+static bool prove_symbolically(const struct schedule *s, int64_t most, int *sampled,
+                               struct text *why) {
     struct diags ignored;
     int64_t nodes = schedule_nodes(s), steps = SYMBOLIC_STEPS + nodes * WALK_STEPS_OF_NODE;
     if (most > 0 && most < steps) steps = most;
@@ -40,10 +43,16 @@ bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct 
         good =
             sym_prove(&v, &steps, why) && order_prove(&v, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
     }
+    *sampled = v.sampled;
     verify_close_tables(&v);
     text_free(&v.limit);
     diags_free(&ignored);
     return good;
+}
+
+bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct text *why) {
+    int sampled;
+    return prove_symbolically(s, most, &sampled, why);
 }
 
 /* What can be seen without a walk is seen at any size. *points: of all issues and fallbacks, about.
@@ -66,10 +75,12 @@ static enum proof prove_structure(const struct schedule *s, double *points, stru
 
 /* With the sizes that the program leaves open at `length`. */
 static enum proof prove_length(const struct schedule *s, const struct program *p, int64_t length,
-                               int64_t *steps, struct text *reason, struct diags *diags) {
+                               int64_t *steps, int *sampled, struct text *reason,
+                               struct diags *diags) {
     struct verify v = verifier(s, p, *steps, diags);
     verify_at(&v, length);
     *steps = v.steps;
+    *sampled = v.sampled;
     enum proof proof = v.errors ? PROOF_REFUSED : PROOF_PROVED;
     if (proof == PROOF_PROVED && v.limit.n)
         proof = unproved(reason, v.limit.at);
@@ -81,22 +92,22 @@ static enum proof prove_length(const struct schedule *s, const struct program *p
 
 /* A few elements are walked one by one. Of more the symbolic walk is tried first: what it cannot
  * follow is walked where the budget lasts. */
-static enum proof prove_fixed(const struct schedule *s, int64_t steps, struct text *reason,
-                              struct diags *diags) {
+static enum proof prove_fixed(const struct schedule *s, int64_t steps, int *sampled,
+                              struct text *reason, struct diags *diags) {
     double points;
     struct text why = {0};
     enum proof proof = prove_structure(s, &points, reason, diags);
     if (proof != PROOF_PROVED) return proof;
     proof = PROOF_UNPROVED;
-    if (points > (double)FEW_POINTS && schedule_prove_symbolically(s, steps, &why)) {
+    if (points > (double)FEW_POINTS && prove_symbolically(s, steps, sampled, &why)) {
         text_free(&why);
         return PROOF_PROVED;
     }
     if (points <= (double)steps)
-        proof = prove_length(s, s->program, 0, &steps, reason, diags);
+        proof = prove_length(s, s->program, 0, &steps, sampled, reason, diags);
     else
         text_printf(reason, "more elements than are walked one by one");
-    if (proof == PROOF_UNPROVED && !why.n && schedule_prove_symbolically(s, steps, &why)) {
+    if (proof == PROOF_UNPROVED && !why.n && prove_symbolically(s, steps, sampled, &why)) {
         reason->n = 0;
         proof = PROOF_PROVED;
     }
@@ -105,15 +116,16 @@ static enum proof prove_fixed(const struct schedule *s, int64_t steps, struct te
     return proof;
 }
 
-enum proof schedule_prove(const struct schedule *s, int64_t steps, struct text *reason,
-                          struct diags *diags) {
+enum proof schedule_prove(const struct schedule *s, int64_t steps, int *sampled,
+                          struct text *reason, struct diags *diags) {
+    *sampled = 0;
     if (steps <= 0) steps = WALK_STEPS;
-    if (s->program->nsizes == 0) return prove_fixed(s, steps, reason, diags);
+    if (s->program->nsizes == 0) return prove_fixed(s, steps, sampled, reason, diags);
     steps /= 4;
     for (int k = 0; k < VERIFY_LENGTHS; k++) {
         int64_t length = verify_length_number(s, k);
         struct program *at = verify_program_of(s->program, length);
-        enum proof proof = prove_length(s, at, length, &steps, reason, diags);
+        enum proof proof = prove_length(s, at, length, &steps, sampled, reason, diags);
         program_free(at);
         if (proof != PROOF_PROVED) return proof;
     }

@@ -83,11 +83,12 @@ struct candidate_of {
     int self;                          /* what the accumulation of the semantics starts from, likewise; UNUSED: overwritten */
 };
 struct binding_of {
-    int instr, stmt;
+    int instr, stmt, part;             /* part: which statement of the semantics; -1: of several at once */
     bool overwrites;                   /* by flag, or because the semantics do not read their destination */
     union value imm[MAX_OPERANDS_OF_ISSUE];
     struct candidate_of candidate[MAX_CANDIDATES];
     int n;                             /* 0: the instruction does not compute the statement */
+    bool sampled;                      /* of some it is known at random points alone */
     struct binding_of *next;
 };
 
@@ -148,6 +149,7 @@ struct verify {
     bool stop;
     bool follows_all;                  /* of every buffer; set before */
     struct text limit;                 /* which of its limits the verifier met first */
+    int sampled;                       /* pairs of an instruction and a statement that were compared at random points alone */
     bool counting, clamped, prepare;
     bool in_entry;                     /* hardware loops are around: signals belong to the whole */
     size_t page_bytes;
@@ -284,6 +286,11 @@ int table_firsts(struct verify *, const struct hardware *, int64_t trips, const 
 
 /* join.c: an issue that executes several statements */
 void content_joined(struct verify *, const struct issue_node *, const struct shape *, const struct place_at *);
+
+/* alike.c: it is proved that under that assignment both compute one value. first: of each read of the statement the first one of its
+ * element. */
+bool candidate_proved(const struct verify *, const struct shape *, const struct stmt *, const int *first, bool overwrite, const union value *imm,
+                      const struct candidate_of *);
 
 /* match.c */
 const struct binding_of *binding_get(struct verify *, const struct shape *, const struct issue_node *, bool overwrite);

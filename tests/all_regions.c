@@ -121,6 +121,47 @@ static void rows_for_later(void **state) {
     later("w%3*32", "96", WRONG);
 }
 
+/* Two blocks of rows in rings: each turn brings one row of each block, over the oldest one. */
+static void ring(int rows, int block, const char *first, const char *last, bool right) {
+    char text[3000];
+    snprintf(
+        text, sizeof text,
+        "schedule rings on \"cpu-avx2\" { program { kernel rings() {\n"
+        "in X: f32[2, 22, 8] out O: f32[2, 20, 8] temp T: f32[2, 22, 8]\n"
+        "axes b: 2, r: 22, p: 20, i: 8\n"
+        "T[b, r, i] = max(X[b, r, i], 0)\n"
+        "O[b, p, i] = max(T[b, p, i], T[b, p + 2, i]) } }\n"
+        "place X: X in dram at 0 bytes 1408 argument\n"
+        "place O: O in dram at 1408 bytes 1280 argument\n"
+        "place T: T in l2 at 0 bytes 320 local place x: X in ymm at 0 bytes 32 local\n"
+        "place t: T in ymm at 32 bytes 32 local place u: T in ymm at 64 bytes 32 local\n"
+        "place v: T in ymm at 128 bytes 32 local place o: O in ymm at 96 bytes 32 local\n"
+        "run { loop p = 0 to 20 { loop b = 0 to 2 { loop r = p + (p != 0)*2 to p + 3 {\n"
+        "issue load.f32(S = X + b*704 + r*32, D = x)\n"
+        "issue max.imm.f32(A = x, s = imm 0, C = t) do 0 axes (j: i) at (b = b, r = r, i = 0)\n"
+        "issue store.f32(S = t, D = T + b*%d + r%%%d*32) }\n"
+        "issue load.f32(S = T + b*%d + %s%%%d*32, D = u)\n"
+        "issue load.f32(S = T + b*%d + %s%%%d*32, D = v)\n"
+        "issue max.f32(A = u, B = v, C = o) do 1 axes (j: i) at (b = b, p = p, i = 0)\n"
+        "issue store.f32(S = o, D = O + b*640 + p*32) } } } }",
+        block, rows, block, first, rows, block, last, rows);
+    expect("cpu-avx2", text, right);
+}
+
+static void rows_in_rings(void **state) {
+    (void)state;
+    ring(4, 128, "p", "(p + 2)", RIGHT);
+    ring(5, 160, "p", "(p + 2)", RIGHT);
+    ring(3, 96, "p", "(p + 2)", RIGHT);
+    ring(4, 160, "p", "(p + 2)", RIGHT);
+    /* a row short; blocks that overlap; other rows */
+    ring(2, 64, "p", "(p + 2)", WRONG);
+    ring(4, 96, "p", "(p + 2)", WRONG);
+    ring(4, 128, "(p + 1)", "(p + 2)", WRONG);
+    ring(4, 128, "p", "(p + 3)", WRONG);
+    ring(5, 160, "(p + 4)", "(p + 2)", WRONG);
+}
+
 /* Host work reads a home and writes another one, whose bytes begin with its last element. */
 static void overlapping(int at, bool right) {
     char text[1000];
@@ -145,8 +186,8 @@ static void host_work_overlaps(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_of_groups),
-                                       cmocka_unit_test(rows_for_later),
-                                       cmocka_unit_test(host_work_overlaps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_of_groups), cmocka_unit_test(rows_for_later),
+        cmocka_unit_test(rows_in_rings), cmocka_unit_test(host_work_overlaps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,6 +298,17 @@ static bool no_more_instances(const struct sym *s, const struct frame *f, const 
 
 enum step { HOLDS, WEAKER, FAILS };
 
+/* Some of its dimensions were longer before the iteration than after it, and nothing else changes:
+ * what was left of it may stay. */
+static bool shrinks(const struct region *x, int counter) {
+    bool shorter = false;
+    if (x->box || x->base.k[counter] || x->count.k[counter]) return false;
+    for (int e = 0; e < x->nindices; e++)
+        if (x->o[e].k[counter]) return false;
+    for (int d = 0; d < x->ndims; d++) shorter |= x->n[d].k[counter] < 0;
+    return shorter;
+}
+
 static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv, int *slot,
                               int counter) {
     const struct loop_node *l = t->loop;
@@ -325,9 +336,13 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
             sym_fail(s, "the instances that a loop executes have no pattern");
             return FAILS;
         }
+        weaker = true;
+        if (shrinks(&x, counter)) {
+            move_region(&inv->at[k], counter, s->lo[counter], true);
+            continue;
+        }
         inv->n--;
         memmove(&inv->at[k], &inv->at[k + 1], (size_t)(inv->n - k) * sizeof *inv->at);
-        weaker = true;
     }
     if (no_more_instances(s, &t->frame, inv, counter)) return weaker ? WEAKER : HOLDS;
     sym_fail(s, "the instances that a loop executes have no pattern");

@@ -158,11 +158,14 @@ static bool same_but(const struct region *a, const struct region *b, int d) {
     return true;
 }
 
-/* Two that are the same but for where they begin: a new dimension of two. Later elements at lower
- * bytes are those of a later tile, which has overwritten a part of this one: they stay apart. */
+/* Two that are the same but for where they begin, in one index: a new dimension of two. (In several
+ * they would be a diagonal, such as the last row of one block and the first of the next.) Later
+ * elements at lower bytes are those of a later tile, which has overwritten a part of this one: they
+ * stay apart. */
 static bool pair_up(struct region *a, const struct region *b) {
     struct lin apart = b->base;
     int64_t step, c[SYM_INDICES] = {0};
+    int moved = 0;
     if (a->ndims != b->ndims || a->ndims == TILE_DIMS || !lin_add(&apart, &a->base, -1) ||
         !lin_constant(&apart, &step) || step <= 0)
         return false;
@@ -172,7 +175,9 @@ static bool pair_up(struct region *a, const struct region *b) {
         apart = b->o[e];
         if (!lin_add(&apart, &a->o[e], -1) || !lin_constant(&apart, &c[e]) || c[e] < 0)
             return false;
+        moved += c[e] > 0;
     }
+    if (moved > 1) return false;
     a->n[a->ndims] = lin_of(2);
     a->s[a->ndims] = step;
     memcpy(a->c[a->ndims], c, sizeof c);
@@ -180,10 +185,25 @@ static bool pair_up(struct region *a, const struct region *b) {
     return true;
 }
 
+/* One step of dimension d of a before it is b, which has no such dimension. */
+static bool comes_before(const struct region *a, const struct region *b, int d) {
+    struct lin one = lin_of(1);
+    if (a->ndims != b->ndims + 1 || !follows(&b->base, &one, a->s[d], &a->base)) return false;
+    for (int e = 0; e < a->nindices; e++)
+        if (!follows(&b->o[e], &one, a->c[d][e], &a->o[e])) return false;
+    return true;
+}
+
 static bool extend(struct region *a, const struct region *b) {
+    struct lin one = lin_of(1);
     for (int d = 0; d < a->ndims; d++) {
-        if (!same_but(a, b, d) || !goes_on(a, b, d)) continue;
-        struct lin one = lin_of(1);
+        if (!same_but(a, b, d)) continue;
+        if (comes_before(a, b, d)) {
+            a->base = b->base;
+            memcpy(a->o, b->o, sizeof a->o);
+            return lin_add(&a->n[d], &one, 1);
+        }
+        if (!goes_on(a, b, d)) continue;
         return lin_add(&a->n[d], a->ndims == b->ndims ? &b->n[d] : &one, 1);
     }
     return false;
@@ -235,17 +255,20 @@ static bool join_any(struct sym *s, struct regions *r, int k) {
 }
 
 /* Counters that became numbers may have made neighbours. */
-bool regions_coalesce(struct sym *s, const struct frame *f) {
-    for (int p = 0; p < f->n; p++) {
-        struct regions *r = &s->of[f->at[p]];
-        for (int k = r->n - 1; k >= 0; k--) {
-            region_tidy(s, &r->at[k]);
-            if (region_empty(s, &r->at[k])) take_out(r, k);
-        }
-        for (int k = r->n - 1; k > 0; k--)
-            if (join_any(s, r, k)) k = r->n;
-        if (!sym_spend(s, 1 + r->n / 4)) return false;
+bool regions_coalesce_place(struct sym *s, int place) {
+    struct regions *r = &s->of[place];
+    for (int k = r->n - 1; k >= 0; k--) {
+        region_tidy(s, &r->at[k]);
+        if (region_empty(s, &r->at[k])) take_out(r, k);
     }
+    for (int k = r->n - 1; k > 0; k--)
+        if (join_any(s, r, k)) k = r->n;
+    return sym_spend(s, 1 + r->n / 4);
+}
+
+bool regions_coalesce(struct sym *s, const struct frame *f) {
+    for (int p = 0; p < f->n; p++)
+        if (!regions_coalesce_place(s, f->at[p])) return false;
     return true;
 }
 

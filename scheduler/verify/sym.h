@@ -105,6 +105,7 @@ void regions_free(struct regions *);
 void regions_reserve(struct regions *, int n);
 void regions_append(struct sym *, const struct region *);              /* as it is */
 bool regions_add(struct sym *, const struct region *);                  /* and joins it to its neighbours */
+bool regions_coalesce_place(struct sym *, int place);
 bool regions_coalesce(struct sym *, const struct frame *);
 void regions_kill(struct sym *, const struct region *w);               /* what w's bytes or elements held before */
 void regions_forget(struct sym *, int place);                          /* all slots */

@@ -76,9 +76,9 @@ bool region_is_current(const struct region *g, int place) {
 }
 
 /* The elements `index` of the buffer, in that version, lie in the place where the access says. */
-static const struct region *tile_holds(struct work *w, int place, int access,
-                                       const struct access *a, const struct region *need,
-                                       const struct wanted_version *want) {
+static const struct region *tile_with(struct work *w, int place, int access, const struct access *a,
+                                      const struct region *need,
+                                      const struct wanted_version *want) {
     struct sym *s = w->s;
     for (int k = 0; k < s->of[place].n; k++) {
         const struct region *g = &s->of[place].at[k];
@@ -100,6 +100,19 @@ static const struct region *tile_holds(struct work *w, int place, int access,
         if (outside && (!g->filled || !a->has_fill || g->fill.i != a->fill.i)) continue;
         return g;
     }
+    return NULL;
+}
+
+/* Pieces of it may have to be joined first. */
+static const struct region *tile_holds(struct work *w, int place, int access,
+                                       const struct access *a, const struct region *need,
+                                       const struct wanted_version *want) {
+    struct sym *s = w->s;
+    int pieces = s->of[place].n;
+    const struct region *g = tile_with(w, place, access, a, need, want);
+    if (!g && regions_coalesce_place(s, place) && s->of[place].n < pieces)
+        g = tile_with(w, place, access, a, need, want);
+    if (g) return g;
     sym_fail(s, "place '%s' is not known to hold what '%s' reads", s->v->s->place[place].name,
              w->in->id);
     return NULL;

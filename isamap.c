@@ -32,6 +32,7 @@ void job_free(struct job *j) {
     if (j->rewritten) program_free(j->rewritten);
     if (j->sized) program_free(j->sized);
     if (j->model) onnx_free(j->model);
+    npz_free(&j->expected);
     if (j->machine) machine_free(j->machine);
     text_free(&j->explain);
     text_free(&j->proof_reason);
@@ -157,6 +158,10 @@ static bool no_parameter(isamap *im, struct job *j, const struct kernel *k, cons
 }
 
 /* A file that is something else by its suffix, or a folder. */
+static bool allows(const isamap *im, enum rewrite_effect e) {
+    return strcmp(im->option.allow, rewrite_effect_name[e]) == 0;
+}
+
 static bool is_other(isamap *im, const char *path) {
     static const struct {
         const char *suffix, *what;
@@ -188,9 +193,19 @@ bool job_program(isamap *im, struct job *j) {
     if (has_suffix(j->path, ".onnx")) {
         struct bindings dims;
         if (!shape_bindings(im, &j->arena, &given, &dims)) return false;
-        j->model = onnx_load(j->path, &dims, &im->diags);
+        if (im->option.compare && !npz_read(im->option.compare, &j->expected, &im->diags))
+            return false;
+        struct onnx_options options = {.exact =
+                                           im->option.allow && !allows(im, REWRITE_REQUANTISES),
+                                       .keep = j->expected.name,
+                                       .nkeep = j->expected.n};
+        j->model = onnx_load(j->path, &dims, &options, &im->diags);
         if (!j->model) return false;
         j->program = j->model->program;
+    } else if (im->option.compare) {
+        diag_line(&im->diags, "--compare", 0, 0, "'%s' is a kernel: tensors are compared of models",
+                  j->path);
+        return false;
     } else if (im->option.shape.n) {
         diag_line(&im->diags, "--shape", 0, 0,
                   "'%s' is a kernel, which -D gives its sizes: shapes are for models", j->path);
@@ -351,7 +366,7 @@ static bool allowed_effect(isamap *im, enum rewrite_effect *out) {
     *out = REWRITE_REORDERS;
     if (!im->option.allow) return true;
     for (int e = 0; e < REWRITE_EFFECTS; e++)
-        if (strcmp(im->option.allow, rewrite_effect_name[e]) == 0) {
+        if (allows(im, (enum rewrite_effect)e)) {
             *out = (enum rewrite_effect)e;
             return true;
         }
@@ -480,9 +495,8 @@ static struct buffer sized_buffer(const struct job *j, int buffer, int64_t exten
     return b;
 }
 
-static bool read_input(isamap *im, const struct buffer *b, const char *file, void *data) {
-    struct array a;
-    if (!npy_read(file, &a, &im->diags)) return false;
+static bool take_input(isamap *im, const struct buffer *b, const char *file, struct array a,
+                       void *data) {
     if (a.type == TYPE_U16 && b->type == TYPE_BF16) a.type = TYPE_BF16; /* its bits */
     bool same = a.type == b->type && a.ndims == b->ndims;
     for (int d = 0; same && d < b->ndims; d++) same = a.extent[d] == b->extent[d];
@@ -500,8 +514,15 @@ static bool read_input(isamap *im, const struct buffer *b, const char *file, voi
         text_free(&want);
         text_free(&got);
     }
-    array_free(&a);
     return same;
+}
+
+static bool read_input(isamap *im, const struct buffer *b, const char *file, void *data) {
+    struct array a;
+    if (!npy_read(file, &a, &im->diags)) return false;
+    bool ok = take_input(im, b, file, a, data);
+    array_free(&a);
+    return ok;
 }
 
 static bool no_input(isamap *im, const struct job *j, const char *name) {
@@ -517,6 +538,12 @@ static bool no_input(isamap *im, const struct job *j, const char *name) {
     diag_line(&im->diags, "--input", 0, 0, "'%s' has no input '%s', expected %s", j->name, name,
               names_listed(a, name, &known));
     return false;
+}
+
+/* What the file of --compare has for an input; NULL: nothing. */
+static const struct array *expected_input(const struct job *j, int buffer) {
+    const char *name = j->expected.n ? model_name_of(j, buffer) : NULL;
+    return name ? npz_find(&j->expected, name) : NULL;
 }
 
 bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
@@ -547,6 +574,9 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
             int64_t extent[MAX_DIMS];
             struct buffer sized = sized_buffer(j, b, extent);
             if (!read_input(im, &sized, file, out->data[b])) return false;
+        } else if (buffer->role == ROLE_IN && expected_input(j, b)) {
+            if (!take_input(im, buffer, im->option.compare, *expected_input(j, b), out->data[b]))
+                return false;
         } else if (weights) {
             memcpy(out->data[b], weights, (size_t)buffer->elements * type_size(buffer->type));
         } else if (buffer->role != ROLE_OUT) {

@@ -172,6 +172,7 @@ static bool transcendental(const struct program *p) {
             case OP_TANH:
             case OP_SIGMOID:
             case OP_ERF:
+            case OP_ATAN:
             case OP_POW:
                 return true;
             default:

@@ -47,18 +47,23 @@ static void report_fallback(struct report *r, int64_t macs, int64_t all_macs, in
     text_append(&r->text, "\n", 1);
 }
 
+int *work_executors(const struct schedule *s) {
+    int *by = memory_array((size_t)s->program->nstmts + 1, sizeof *by);
+    for (int i = 0; i < s->program->nstmts; i++) by[i] = s->machine->ninstrs;
+    executors(s, &s->prepare, NULL, 0, by);
+    executors(s, &s->run, NULL, 0, by);
+    return by;
+}
+
 /* `done`: what a simulation counted; several instructions may share a statement. */
 void report_work(struct report *r, const struct job *j, const struct sim_result *done) {
     const struct schedule *s = j->schedule;
     const struct machine *m = s->machine;
     struct program *p = program_at(s->program, j->size);
     int64_t *points = memory_array((size_t)p->nstmts + 1, sizeof *points);
-    int *by = memory_array((size_t)p->nstmts + 1, sizeof *by);
+    int *by = work_executors(s);
     int64_t *macs = memory_array((size_t)m->ninstrs + 1, sizeof *macs),
             *operations = memory_array((size_t)m->ninstrs + 1, sizeof *operations);
-    for (int i = 0; i < p->nstmts; i++) by[i] = m->ninstrs;
-    executors(s, &s->prepare, NULL, 0, by);
-    executors(s, &s->run, NULL, 0, by);
     int64_t all_macs = 0, all_operations = 0;
     program_points(p, points);
     for (int i = 0; i < p->nstmts; i++) {
@@ -236,9 +241,10 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     if (im->option.steps) report_latency(r, &latency);
     report_memory(r, j->schedule, bytes);
     report_comparison(r, &c);
+    bool same = !im->option.compare || report_tensors(im, j, got);
     report_work(r, j, NULL);
     report_close(r);
-    return c.done && !c.equal ? ISAMAP_VERIFY : ISAMAP_DONE;
+    return (c.done && !c.equal) || !same ? ISAMAP_VERIFY : ISAMAP_DONE;
 }
 
 static int run_command(isamap *im, const char *path, const char *out) {
@@ -405,6 +411,8 @@ static bool check_program(isamap *im, const char *path) {
     struct job j;
     job_init(&j, path);
     bool ok = job_program(im, &j);
+    if (ok && j.model && im->option.machine)
+        ok = job_machine(im, &j, USE_SIM) && job_fixed(im, &j) && job_compile(im, &j);
     if (ok) {
         report_open(&im->report, NULL, '{');
         report_string(&im->report, "program", j.name);
@@ -412,12 +420,13 @@ static bool check_program(isamap *im, const char *path) {
         report_integer(&im->report, "macs", program_macs(j.program));
         report_integer(&im->report, "operations", program_operations(j.program));
         report_bool(&im->report, "ok", true);
-        report_close(&im->report);
         text_printf(&im->report.text,
                     "%s: program '%s', %d statements, %" PRId64 " MACs, %" PRId64
                     " other operations: ok\n",
                     path, j.name, j.program->nstmts, program_macs(j.program),
                     program_operations(j.program));
+        if (j.model) report_model(&im->report, &j);
+        report_close(&im->report);
     }
     job_free(&j);
     return ok;

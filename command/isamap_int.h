@@ -9,6 +9,7 @@
 #include "backends/backend.h"
 #include "ir/file.h"
 #include "ir/interp.h"
+#include "ir/npz.h"
 #include "mapper/mapper.h"
 #include "onnx/onnx.h"
 #include "scheduler/scheduler.h"
@@ -30,7 +31,7 @@ struct latencies {
 };
 
 struct options {
-    const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *target, *weights;
+    const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *target, *weights, *compare;
     const char *vs, *only; /* bench */
     struct pairs define, shape, input, param, size, set, state;
     int64_t steps; /* run: of a stream, each timed; 0 */
@@ -83,6 +84,7 @@ struct job {
     const char *path, *name;
     struct machine *machine;
     struct onnx_model *model;
+    struct npz expected;   /* --compare; no arrays: it was not given */
     struct program *program, *own_program; /* own_program: NULL when the model owns it */
     struct program *rewritten; /* what is compiled for `program`: after --rewrite; or NULL */
     struct program *sized; /* with the sizes below; NULL before job_sizes, or where there is none */
@@ -194,6 +196,15 @@ void report_proof(struct report *, const struct job *);
 void report_comparison(struct report *, const struct comparison *);
 /* `done`: what a simulation counted; NULL: all of the program. */
 void report_work(struct report *, const struct job *, const struct sim_result *done);
+
+/* For each statement of the scheduled program the instruction that executes it; ninstrs: the
+ * fallback. free() it. */
+int *work_executors(const struct schedule *);
+/* --compare (tensors.c): the model's tensors beside the file's. False: one differs. */
+bool report_tensors(isamap *, struct job *, const struct arrays *got);
+/* A model (model.c): what wrote it, its inputs, outputs and operators; where it was compiled, what
+ * executes each operator, and the memory. */
+void report_model(struct report *, const struct job *);
 
 bool parse_size(const char *, int64_t *out); /* "512", "4K", "2M", "1G" */
 bool write_text(isamap *, const char *path, const struct text *);

@@ -68,6 +68,8 @@ static double float_compute(enum opcode op, const union value *arg) {
         return 1 / (1 + exp(-a));
     case OP_ERF:
         return erf(a);
+    case OP_ATAN:
+        return atan(a);
     case OP_POW:
         return pow(a, b);
     case OP_CLIP:

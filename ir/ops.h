@@ -76,7 +76,8 @@ enum { OP_COMM = 1, OP_ASSOC = 2, OP_TO_BOOL = 4, OP_FLOAT_ONLY = 8, OP_INT_ONLY
     X(CLIP, "clip", 3, NOTE_CALL, 0, 0, ERROR_RISING, 0) /* x, low, high: min(max(x, low), high) */                   \
     X(SHL, "shl", 2, NOTE_CALL, 0, OP_INT_ONLY, ERROR_BITS, 0)                                                        \
     X(SHR, "shr", 2, NOTE_CALL, 0, OP_INT_ONLY, ERROR_BITS, 0) /* arithmetic; negative amount shifts left; width or more: 0 or -1 */\
-    X(CAST, "", 1, NOTE_CAST, 0, 0, ERROR_CAST, 0) /* to op.type, from the argument's */
+    X(CAST, "", 1, NOTE_CAST, 0, 0, ERROR_CAST, 0) /* to op.type, from the argument's */                              \
+    X(ATAN, "atan", 1, NOTE_CALL, 0, OP_FLOAT_ONLY, ERROR_RISING, 8)
 
 enum opcode {
 #define X(id, spelling, arity, notation, precedence, flags, error, units) OP_##id,

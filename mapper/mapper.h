@@ -139,7 +139,8 @@ bool mapping_certify(const struct program *, const struct machine *, const struc
     X(EXACT, exact)       /* every bit stays */                                                    \
     X(REORDERS, reorders) /* sums and products in another order */                                 \
     X(FINITE, finite)     /* zeros are multiplied and added where nothing was: right for finite values */ \
-    X(ROUNDS, rounds)     /* further roundings (docs/mapping.md) */
+    X(ROUNDS, rounds)     /* further roundings (docs/mapping.md) */ \
+    X(REQUANTISES, requantises) /* operators between quantisers of a model become operators on integers (docs/onnx.md) */
 
 enum rewrite_effect {
 #define X(id, name) REWRITE_##id,

@@ -29,10 +29,6 @@ static const char *shown(struct import *im, const char *name) {
 
 /* ---- opsets ---- */
 
-static bool standard_domain(const char *domain) {
-    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
-}
-
 static bool read_opset(struct import *im, const Onnx__ModelProto *m) {
     im->opset = 0;
     for (size_t i = 0; i < m->n_opset_import; i++)
@@ -221,6 +217,36 @@ static bool read_outputs(struct import *im, struct onnx_model *model, const Onnx
     return true;
 }
 
+/* Values that are wanted beside the graph's outputs: those that some node makes. */
+static void keep_values(struct import *im, const struct onnx_options *options) {
+    for (int i = 0; options && i < options->nkeep; i++) {
+        const char *name = options->keep[i];
+        if (name_find(&im->result, name) || name_find(&im->value, name)) continue;
+        struct graph_output *out = arena_alloc(im->arena, sizeof *out);
+        out->buffer = name_unique(im, name);
+        name_put(im->arena, &im->result, arena_strdup(im->arena, name), out);
+    }
+}
+
+/* Those of them that were made become outputs of the model. */
+static void name_kept(struct import *im, struct onnx_model *model,
+                      const struct onnx_options *options) {
+    struct onnx_name *all = arena_array(
+        im->arena, (size_t)(model->noutputs + (options ? options->nkeep : 0)), sizeof *all);
+    int graph = model->noutputs;
+    memcpy(all, model->output, (size_t)graph * sizeof *all);
+    model->output = all;
+    for (int i = 0; options && i < options->nkeep; i++) {
+        const char *name = options->keep[i];
+        const struct graph_output *out = name_find(&im->result, name);
+        const struct tensor *t = name_find(&im->value, name);
+        bool own = out && t && strcmp(t->buffer, out->buffer) == 0;
+        for (int k = 0; own && k < graph; k++) own = strcmp(all[k].onnx, name) != 0;
+        if (own)
+            all[model->noutputs++] = (struct onnx_name){arena_strdup(im->arena, name), out->buffer};
+    }
+}
+
 static bool all_dims_used(struct import *im, const struct bindings *dims, const bool *used) {
     for (int i = 0; dims && i < dims->n; i++)
         if (!used[i])
@@ -356,21 +382,40 @@ static bool lower_if(struct import *im) {
     return lower_branch(im, tensor_int(c, 0) ? yes->g : no->g);
 }
 
+/* The operator as messages name it, with its domain where that is not ai.onnx. */
+static const char *operator_name(struct import *im, const Onnx__NodeProto *node) {
+    const char *name = node->op_type ? node->op_type : "";
+    return standard_domain(node->domain) ? name
+                                         : arena_printf(im->arena, "%s.%s", node->domain, name);
+}
+
+static void count_kind(struct import *im) {
+    const char *name = operator_name(im, im->node);
+    im->now = name_find(&im->kinds, name);
+    if (!im->now) {
+        im->now = arena_alloc(im->arena, sizeof *im->now);
+        im->now->name = arena_strdup(im->arena, name_shown(im->arena, name));
+        name_put(im->arena, &im->kinds, name, im->now);
+        GROW(im->arena, im->kind, im->nkinds, im->kind_cap);
+        im->kind[im->nkinds++] = im->now;
+    }
+    im->now->nodes++;
+}
+
 static bool lower_node(struct import *im, const struct name_table *maker) {
     const Onnx__NodeProto *node = im->node;
+    count_kind(im);
     im->attribute_used = arena_array(im->arena, node->n_attribute, sizeof(bool));
     axes_release(im);
-    if (!standard_domain(node->domain))
-        return node_fail(im, "operators of the domain '%s' are not supported",
-                         shown(im, node->domain));
     const char *name = node->op_type ? node->op_type : "";
     if (is_if(node)) return check_inputs(im, maker, 1, 1) && lower_if(im);
-    const struct op_entry *op = op_find(name);
-    const struct formula *formula = op ? NULL : formula_find(name);
+    const struct op_entry *op = op_find(node->domain, name);
+    const struct formula *formula = op ? NULL : formula_find(node->domain, name);
     if (!op && !formula) return node_fail(im, "this operator is not supported");
     if (node->n_output == 0) return node_fail(im, "it has no result");
     if (!check_inputs(im, maker, op ? op->min_inputs : 1, op ? op->max_inputs : -1)) return false;
     im->empty_input = -1;
+    im->now->folded += node_folds(im);
     if (!(node_folds(im) ? node_fold(im, op, formula)
           : op           ? op->lower(im)
                          : formula_lower(im, formula)))
@@ -379,16 +424,19 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
     return attributes_all_used(im);
 }
 
+static bool operator_known(const Onnx__NodeProto *node) {
+    const char *name = node->op_type ? node->op_type : "";
+    return op_find(node->domain, name) || formula_find(node->domain, name) || is_if(node);
+}
+
 /* All operators that are missing, in one message. */
 static bool operators_known(struct import *im, const Onnx__GraphProto *g, const bool *live) {
     struct name_table count = {0};
     struct text list = {0};
     int kinds = 0, *n, nodes = 0;
     for (size_t i = 0; i < g->n_node; i++) {
-        const char *name = g->node[i]->op_type ? g->node[i]->op_type : "";
-        if (!live[i] || !standard_domain(g->node[i]->domain) || op_find(name) ||
-            formula_find(name) || is_if(g->node[i]))
-            continue;
+        if (!live[i] || operator_known(g->node[i])) continue;
+        const char *name = operator_name(im, g->node[i]);
         im->node = g->node[i];
         im->node_index = (int)i;
         nodes++;
@@ -399,11 +447,16 @@ static bool operators_known(struct import *im, const Onnx__GraphProto *g, const 
         ++*n;
     }
     if (kinds == 0) return true;
+    const char *domain =
+        standard_domain(im->node->domain)
+            ? ""
+            : arena_printf(im->arena, " of the domain '%s'", shown(im, im->node->domain));
     if (kinds == 1)
-        return nodes == 1 ? node_fail(im, "this operator is not supported")
-                          : node_fail(im, "this operator, in %d nodes, is not supported", nodes);
+        return nodes == 1
+                   ? node_fail(im, "this operator%s is not supported", domain)
+                   : node_fail(im, "this operator%s, in %d nodes, is not supported", domain, nodes);
     for (size_t i = 0; i < g->n_node; i++) {
-        const char *name = g->node[i]->op_type ? g->node[i]->op_type : "";
+        const char *name = operator_name(im, g->node[i]);
         if (!(n = name_find(&count, name)) || !*n) continue;
         text_printf(&list, "%s%s in %d node%s", list.n ? ", " : "", shown(im, name), *n,
                     *n > 1 ? "s" : "");
@@ -449,6 +502,7 @@ static bool pass_outputs(struct import *im, const Onnx__GraphProto *g) {
         node.n_output = 1;
         im->node = &node;
         im->node_index = (int)g->n_node;
+        im->now = NULL;
         struct tensor *y = node_result(im, t->type, t->ndims, t->extent);
         if (!y || !emit_copy(im, y, t)) return false;
     }
@@ -457,9 +511,28 @@ static bool pass_outputs(struct import *im, const Onnx__GraphProto *g) {
 
 /* ---- the model ---- */
 
+/* What `isamap check` says of the file. */
+static void model_about(struct import *im, struct onnx_model *model, const Onnx__ModelProto *m) {
+    const struct program *p = model->program;
+    model->producer = name_shown(im->arena, m->producer_name ? m->producer_name : "");
+    model->version = name_shown(im->arena, m->producer_version ? m->producer_version : "");
+    model->opset = im->opset;
+    model->nkinds = im->nkinds;
+    model->kind = arena_array(im->arena, (size_t)im->nkinds, sizeof *model->kind);
+    model->made_by = arena_array(im->arena, (size_t)p->nbuffers, sizeof *model->made_by);
+    for (int k = 0; k < im->nkinds; k++) model->kind[k] = *im->kind[k];
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct onnx_kind *by = name_find(&im->made_by, p->buffer[b].name);
+        model->made_by[b] = -1;
+        for (int k = 0; by && k < im->nkinds; k++)
+            if (im->kind[k] == by) model->made_by[b] = k;
+    }
+}
+
 static bool import_graph(struct import *im, struct onnx_model *model, const Onnx__ModelProto *m,
-                         const struct bindings *dims) {
+                         const struct bindings *dims, const struct onnx_options *options) {
     const Onnx__GraphProto *g = m->graph;
+    bool exact = options && options->exact;
     bool *used = arena_array(im->arena, dims ? (size_t)dims->n + 1 : 1, sizeof *used);
     if (!g) return graph_fail(im, "the model has no graph");
     if (!read_opset(im, m) || !read_initialisers(im, g) || !read_inputs(im, model, g, dims, used) ||
@@ -467,20 +540,31 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
         return false;
     drop_raw(g);
     name_initialisers(im, g);
+    keep_values(im, options);
+    Onnx__GraphProto integers;
+    if (!exact && (model->requantised = qdq_rewrite(im, g, &integers))) g = &integers;
     if (!lower_nodes(im, g) || !pass_outputs(im, g)) return false;
+    name_kept(im, model, options);
     const struct bindings *outer = dims ? dims->outer : NULL;
     model->text = kernel_text(im, g->name && *g->name ? g->name : "model");
     model->program =
         kernel_program(im, model->text, outer, &model->source, &model->kernel, &model->data);
+    if (model->program) model_about(im, model, m);
+    if (model->program && model->requantised)
+        diag_warn(im->diags, im->path, 0, 0,
+                  "%d operators between quantisers are computed on integers, each at most one step "
+                  "of its result from floats; --allow exact leaves them in floats",
+                  model->requantised);
     return model->program != NULL;
 }
 
 static struct onnx_model *import_model(const char *path, const Onnx__ModelProto *m,
-                                       const struct bindings *dims, struct diags *diags) {
+                                       const struct bindings *dims,
+                                       const struct onnx_options *options, struct diags *diags) {
     struct onnx_model *model = memory_array(1, sizeof *model);
     arena_init(&model->arena);
     struct import im = {.arena = &model->arena, .diags = diags, .path = path};
-    bool ok = import_graph(&im, model, m, dims);
+    bool ok = import_graph(&im, model, m, dims, options);
     import_free(&im);
     if (ok) return model;
     onnx_free(model);
@@ -500,37 +584,42 @@ static Onnx__ModelProto *unpack(const char *path, const void *bytes, size_t leng
 }
 
 static struct onnx_model *import_unpacked(const char *path, Onnx__ModelProto *m,
-                                          const struct bindings *dims, struct diags *diags) {
-    struct onnx_model *model = m ? import_model(path, m, dims, diags) : NULL;
+                                          const struct bindings *dims,
+                                          const struct onnx_options *options, struct diags *diags) {
+    struct onnx_model *model = m ? import_model(path, m, dims, options, diags) : NULL;
     if (m) onnx__model_proto__free_unpacked(m, NULL);
     return model;
 }
 
 struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,
-                              const struct bindings *dims, struct diags *diags) {
-    return import_unpacked(path, unpack(path, bytes, length, diags), dims, diags);
+                              const struct bindings *dims, const struct onnx_options *options,
+                              struct diags *diags) {
+    return import_unpacked(path, unpack(path, bytes, length, diags), dims, options, diags);
 }
 
-struct onnx_model *onnx_load(const char *path, const struct bindings *dims, struct diags *diags) {
+struct onnx_model *onnx_load(const char *path, const struct bindings *dims,
+                             const struct onnx_options *options, struct diags *diags) {
     struct arena arena;
     size_t length;
     arena_init(&arena);
     char *bytes = file_read(&arena, path, INT32_MAX, &length, diags);
     Onnx__ModelProto *m = bytes ? unpack(path, bytes, length, diags) : NULL;
     arena_free(&arena);
-    return import_unpacked(path, m, dims, diags);
+    return import_unpacked(path, m, dims, options, diags);
 }
 #else
 struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,
-                              const struct bindings *dims, struct diags *diags) {
-    (void)bytes, (void)length, (void)dims;
+                              const struct bindings *dims, const struct onnx_options *options,
+                              struct diags *diags) {
+    (void)bytes, (void)length, (void)dims, (void)options;
     diag_line(diags, path, 0, 0,
               "ONNX models are not supported: isamap was built without protobuf-c");
     return NULL;
 }
 
-struct onnx_model *onnx_load(const char *path, const struct bindings *dims, struct diags *diags) {
-    return onnx_parse(path, NULL, 0, dims, diags);
+struct onnx_model *onnx_load(const char *path, const struct bindings *dims,
+                             const struct onnx_options *options, struct diags *diags) {
+    return onnx_parse(path, NULL, 0, dims, options, diags);
 }
 #endif
 

@@ -289,6 +289,7 @@ const char *affine_text(struct import *im, int n, const int64_t *coef, const cha
 /* ---- buffers ---- */
 
 void emit_declare(struct import *im, struct text *where, const char *role, const struct tensor *t) {
+    if (im->now) name_put(im->arena, &im->made_by, t->buffer, im->now);
     text_printf(where, "  %-5s %s: %s%s\n", role, t->buffer, type_name(t->type),
                 shape_text(im->arena, t->ndims, t->extent));
 }

@@ -5,6 +5,7 @@
  *   wire.c     bytes: nesting, lengths and counts, before protobuf-c sees them
  *   tensor.c   tensors: types, data, external files
  *   graph.c    the graph: names, order, inputs, outputs
+ *   qdq.c      operators between quantisers, as operators on integers
  *   fold.c     nodes that only constants reach: their values
  *   kernel.c   the program
  *   lower.c    what all operators need: attributes, axes, buffers, statements
@@ -20,6 +21,12 @@ struct onnx_name {
     const char *onnx, *buffer;
 };
 
+/* the nodes of one operator: "Conv", "com.microsoft.QGemm" */
+struct onnx_kind {
+    const char *name;
+    int nodes, folded; /* folded: of them computed when the model was read */
+};
+
 struct onnx_model {
     struct arena arena;   /* owns all but the program */
     const char *text;     /* the kernel, as .isam */
@@ -29,16 +36,30 @@ struct onnx_model {
     const void **data; /* for each of the program's buffers: of a const one its data, else NULL */
     struct onnx_name *input, *output;
     int ninputs, noutputs; /* inputs that have an initialiser are constants and not among them */
+    const char *producer, *version; /* what wrote the file; "" where it does not say */
+    int64_t opset;
+    struct onnx_kind *kind; /* of the nodes that outputs need */
+    int nkinds;
+    int *made_by;          /* for each of the program's buffers, the kind of the node that made it; -1 */
+    int requantised;       /* operators between quantisers that are computed on integers */
+};
+
+struct onnx_options {
+    bool exact; /* operators between quantisers stay in floats */
+    const char *const *keep; /* values that become outputs too, where a node makes them */
+    int nkeep;
 };
 
 /* Reads a model. `dims` gives the symbolic dimensions (may be NULL); each of its own entries, those
  * of `outer` aside, must be a dimension of the model. NULL after reporting; places in the file are
- * byte offsets: line 1, column offset + 1. Without protobuf-c this says so. */
-struct onnx_model *onnx_load(const char *path, const struct bindings *dims, struct diags *);
+ * byte offsets: line 1, column offset + 1. Without protobuf-c this says so. The options may be NULL. */
+struct onnx_model *onnx_load(const char *path, const struct bindings *dims,
+                             const struct onnx_options *, struct diags *);
 /* The same for bytes in memory; `path` is for messages, and its folder is where external data may
  * lie. */
 struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length,
-                              const struct bindings *dims, struct diags *);
+                              const struct bindings *dims, const struct onnx_options *,
+                              struct diags *);
 void onnx_free(struct onnx_model *);
 
 /* Reads one serialised TensorProto (.pb). The caller frees it with array_free. */

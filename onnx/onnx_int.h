@@ -76,6 +76,11 @@ struct import {
     const Onnx__NodeProto *node; /* being lowered */
     int node_index;
     bool *attribute_used; /* for each of its attributes */
+    struct onnx_kind **kind; /* of the nodes lowered so far; now: of this one, or NULL */
+    struct onnx_kind *now;
+    int nkinds, kind_cap;
+    struct name_table kinds;   /* by name */
+    struct name_table made_by; /* buffer -> kind */
     int empty_input;      /* an empty one whose elements were asked for; -1 */
     bool folding;         /* a node alone (fold.c): results that are known need no statement */
 };
@@ -182,13 +187,15 @@ struct op_entry {
     int min_inputs, max_inputs; /* max -1: any number */
     bool (*lower)(struct import *);
 };
-const struct op_entry *op_find(const char *name);
+/* NULL: this operator of this domain is not one of them */
+const struct op_entry *op_find(const char *domain, const char *name);
+bool standard_domain(const char *domain);
 
 /* clang-format off */
 /*  ONNX's name, least and most inputs (-1: any number), function */
 #define ONNX_OPERATORS(X) \
     X(Conv, 2, 3, conv) X(ConvInteger, 2, 4, conv_integer) \
-    X(QLinearConv, 8, 9, qlinear_conv) X(MaxPool, 1, 1, max_pool) \
+    X(QLinearConv, 8, 9, qlinear_conv) X(MaxPool, 1, 1, max_pool) X(MaxUnpool, 2, 3, max_unpool) \
     X(AveragePool, 1, 1, average_pool) X(GlobalMaxPool, 1, 1, global_max_pool) \
     X(GlobalAveragePool, 1, 1, global_average_pool) \
     X(Gemm, 2, 3, gemm) X(MatMul, 2, 2, matmul) X(MatMulInteger, 2, 4, matmul_integer) \
@@ -227,14 +234,39 @@ const struct op_entry *op_find(const char *name);
     X(LpNormalization, 1, 1, lp_normalization) \
     X(Resize, 1, 4, resize) X(Upsample, 1, 2, upsample) X(ConvTranspose, 2, 3, conv_transpose) \
     X(DynamicQuantizeLinear, 1, 1, dynamic_quantize) \
+    X(NegativeLogLikelihoodLoss, 2, 3, nll_loss) \
+    X(SoftmaxCrossEntropyLoss, 2, 3, softmax_cross_entropy) \
+    X(PRelu, 2, 2, prelu) X(ReverseSequence, 2, 2, reverse_sequence) \
+    X(HannWindow, 1, 1, hann_window) X(HammingWindow, 1, 1, hamming_window) \
+    X(BlackmanWindow, 1, 1, blackman_window) X(Compress, 2, 2, compress) \
+    X(NonZero, 1, 1, non_zero) X(Unique, 1, 1, unique) X(GridSample, 2, 2, grid_sample) \
+    X(NonMaxSuppression, 2, 5, non_max_suppression) X(Det, 1, 1, det) \
     X(RNN, 3, 6, rnn) X(GRU, 3, 6, gru) X(LSTM, 3, 8, lstm) \
     X(Scan, 0, -1, scan) X(Loop, 0, -1, loop)
+/* The same for the domain com.microsoft. */
+#define MICROSOFT_OPERATORS(X) \
+    X(QLinearAdd, 7, 8, qlinear_add) X(QLinearMul, 7, 8, qlinear_mul) \
+    X(QLinearConcat, 5, -1, qlinear_concat) X(QLinearSigmoid, 4, 5, qlinear_sigmoid) \
+    X(QLinearLeakyRelu, 4, 5, qlinear_leaky_relu) X(QLinearSoftmax, 5, 5, qlinear_softmax) \
+    X(QLinearGlobalAveragePool, 5, 5, qlinear_global_average_pool) X(QGemm, 6, 9, qgemm) \
+    X(MatMulIntegerToFloat, 4, 7, matmul_integer_to_float) \
+    X(DynamicQuantizeMatMul, 3, 5, dynamic_quantize_matmul) \
+    X(QuantizeLinear, 2, 3, quantize) X(DequantizeLinear, 2, 3, dequantize) X(Gelu, 1, 1, gelu)
 /* clang-format on */
 
 struct formula;
 #define X(name, lo, hi, function) bool op_##function(struct import *);
 ONNX_OPERATORS(X)
+MICROSOFT_OPERATORS(X)
 #undef X
+
+/* qdq.c: *out is the graph with operators on integers where operators on floats stood between
+ * quantisers, which share all else with g; how many they are. */
+int qdq_rewrite(struct import *, const Onnx__GraphProto *g, Onnx__GraphProto *out);
+/* Attributes of such operators: the least and the greatest integer of the result, where a Relu or a
+ * Clip stood behind it. */
+#define ATTRIBUTE_LEAST "isamap.least"
+#define ATTRIBUTE_MOST "isamap.most"
 
 /* fold.c: nodes whose inputs are known */
 bool node_folds(struct import *);
@@ -248,8 +280,11 @@ struct program *kernel_program(struct import *, const char *text, const struct b
                                struct source *, struct kernel **, const void ***data);
 void import_free(struct import *);
 
+/* op_gather.c: the node's result is x at the places of `index` along the axis */
+bool gather_places(struct import *, struct tensor *x, struct tensor *index, int axis);
+
 /* op_elementwise.c: operators that are one formula of elements; NULL: not one of them */
-const struct formula *formula_find(const char *name);
+const struct formula *formula_find(const char *domain, const char *name);
 bool formula_lower(struct import *, const struct formula *);
 
 /* op_quantize.c */
@@ -257,10 +292,15 @@ bool formula_lower(struct import *, const struct formula *);
  * i32, with `index` for a vector. */
 bool quantised_zero(struct import *, struct tensor *zp, const struct tensor *like, int64_t vector,
                     const char *index, const char **text);
+/* The range of x, widened to hold 0, becomes 255 steps: y of u8, one scale of f32, one zero of u8 */
+bool dynamic_quantise(struct import *, struct tensor *x, struct tensor *y, struct tensor *scale,
+                      struct tensor *zero);
 /* i32(e) - zp, or i32(e) alone */
 const char *quantised_element(struct import *, const char *element, const char *zp);
 /* The statement y[...] = T(clip(round(f64(acc[...]) * s) + zp, lo, hi)); inputs xs, ws, ys: numbers
  * of the scales' inputs; ws may be a vector along `channel` (-1: not). */
+/* The limits of a quantised result, those of its type or closer ones. */
+bool quantised_limits(struct import *, enum type, const char **least, const char **most);
 bool quantised_result(struct import *, struct tensor *acc, int xs, int ws, int ys, int yzp,
                       int channel);
 

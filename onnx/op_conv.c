@@ -1,25 +1,13 @@
-/* Sliding windows in one to three dimensions: convolutions and pools. */
+/* Sliding windows in one to three dimensions, and convolutions. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
 #include "onnx/onnx_int.h"
+#include "onnx/window.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SPATIAL = 3 };
-
-/* Where the windows lie. Along dimension d, output o and window element k read input o*stride +
- * k*dilation - before. */
-struct window {
-    int n;
-    int64_t in[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
-    int64_t before[SPATIAL], after[SPATIAL], out[SPATIAL];
-    bool leaves[SPATIAL]; /* some reads lie outside the input */
-    bool ceil;
-    const char *out_axis[SPATIAL], *kernel_axis[SPATIAL];
-};
 
 static bool window_pads(struct import *im, struct window *w) {
     const char *mode = "NOTSET";
@@ -58,10 +46,12 @@ static bool window_extents(struct import *im, struct window *w) {
                 " elements along spatial dimension %d, but the padded input has %" PRId64,
                 span, d, room + span);
         w->out[d] = (room + (w->ceil ? w->stride[d] - 1 : 0)) / w->stride[d] + 1;
+        bool behind = (w->out[d] - 1) * w->stride[d] >= w->in[d] + w->before[d];
+        if (behind && w->ceil) w->out[d]--; /* a window that begins behind the input is left out */
         if ((w->out[d] - 1) * w->stride[d] >= w->in[d] + w->before[d])
             return node_fail(im,
-                             "'ceil_mode' or the padding puts a whole window behind the input "
-                             "along spatial dimension %d",
+                             "the padding puts a whole window behind the input along spatial "
+                             "dimension %d",
                              d);
         int64_t last = (w->out[d] - 1) * w->stride[d] + span - 1 - w->before[d];
         w->leaves[d] = w->before[d] > 0 || last >= w->in[d];
@@ -69,9 +59,8 @@ static bool window_extents(struct import *im, struct window *w) {
     return true;
 }
 
-/* kernel: the window's extents from the weights, or NULL when 'kernel_shape' must give them */
-static bool window_read(struct import *im, const struct tensor *x, const int64_t *kernel,
-                        struct window *w) {
+bool window_read(struct import *im, const struct tensor *x, const int64_t *kernel,
+                 struct window *w) {
     bool given;
     int64_t ceil = 0;
     w->n = x->ndims - 2;
@@ -101,16 +90,15 @@ static bool window_read(struct import *im, const struct tensor *x, const int64_t
     return window_pads(im, w) && window_extents(im, w);
 }
 
-static void window_axes(struct import *im, struct window *w) {
+void window_axes(struct import *im, struct window *w) {
     static const char *const out[SPATIAL] = {"p", "q", "u"}, *const kernel[SPATIAL] = {"r", "s",
                                                                                        "t"};
     for (int d = 0; d < w->n; d++) w->out_axis[d] = axis_for(im, out[d], w->out[d]);
     for (int d = 0; d < w->n; d++) w->kernel_axis[d] = axis_for(im, kernel[d], w->kernel[d]);
 }
 
-/* The input under the window; fill: for what lies outside. */
-static const char *window_element(struct import *im, const struct window *w, struct tensor *x,
-                                  const char *batch, const char *channel, const char *fill) {
+const char *window_element(struct import *im, const struct window *w, struct tensor *x,
+                           const char *batch, const char *channel, const char *fill) {
     const char *index[2 + SPATIAL] = {batch, channel};
     bool leaves = false;
     for (int d = 0; d < w->n; d++) {
@@ -260,159 +248,5 @@ bool op_qlinear_conv(struct import *im) {
     start_with_bias(im, &c, acc);
     return accumulate(im, &c, acc, node_input(im, 2), node_input(im, 5)) &&
            quantised_result(im, acc, 1, 4, 6, 7, 1);
-}
-
-/* ---- pools ---- */
-
-struct pool {
-    struct window w;
-    struct tensor *x;
-    int64_t shape[2 + SPATIAL];
-    const char *index[2 + SPATIAL];
-};
-
-/* The result's buffer comes from `make`, so that axes are asked for once. */
-static bool pool_read(struct import *im, struct pool *p) {
-    p->x = node_input(im, 0);
-    if (im->node->n_output > 1 && im->node->output[1][0])
-        return node_fail(im, "the output 'Indices' is not supported");
-    if (!window_read(im, p->x, NULL, &p->w)) return false;
-    memcpy(p->shape, p->x->extent, 2 * sizeof *p->shape);
-    memcpy(p->shape + 2, p->w.out, sizeof p->w.out);
-    return true;
-}
-
-static void pool_axes(struct import *im, struct pool *p) {
-    p->index[0] = axis_for(im, "n", p->shape[0]);
-    p->index[1] = axis_for(im, "c", p->shape[1]);
-    window_axes(im, &p->w);
-    memcpy(p->index + 2, p->w.out_axis, sizeof p->w.out_axis);
-}
-
-bool op_max_pool(struct import *im) {
-    struct pool p;
-    int64_t order = 0;
-    if (!attribute_int(im, "storage_order", &order) || !pool_read(im, &p))
-        return false; /* order is of the indices alone */
-    if (p.x->type == TYPE_BOOL)
-        return node_fail(im, "the input is bool, which this operator does not take");
-    struct tensor *y = node_result(im, p.x->type, p.x->ndims, p.shape);
-    if (!y) return false;
-    pool_axes(im, &p);
-    const char *least = type_lowest(y->type);
-    emit_statement(im, "%s = %s", tensor_element(im, y, p.index), least);
-    emit_statement(im, "%s max= %s", tensor_element(im, y, p.index),
-                   window_element(im, &p.w, p.x, p.index[0], p.index[1], least));
-    return true;
-}
-
-/* How many elements of the window at output `o` lie inside the input, along d. */
-static int64_t inside(const struct window *w, int d, int64_t o) {
-    int64_t n = 0;
-    for (int64_t k = 0; k < w->kernel[d]; k++) {
-        int64_t at = o * w->stride[d] + k * w->dilation[d] - w->before[d];
-        n += at >= 0 && at < w->in[d];
-    }
-    return n;
-}
-
-/* A constant with the number of elements that each window averages. */
-static struct tensor *window_counts(struct import *im, const struct window *w, const char *base,
-                                    enum type type) {
-    static const int64_t most = 1 << 22;
-    int64_t n = 1, work = 0;
-    for (int d = 0; d < w->n; d++) {
-        if (w->out[d] > most || __builtin_mul_overflow(n, w->out[d], &n) || n > most) return NULL;
-        if (__builtin_add_overflow(work, w->out[d] * w->kernel[d], &work) || work > 64 * most)
-            return NULL;
-    }
-    char *data = arena_array(im->arena, (size_t)n, type_size(type));
-    int64_t *along[SPATIAL];
-    for (int d = 0; d < w->n; d++) {
-        along[d] = arena_array(im->arena, (size_t)w->out[d], sizeof **along);
-        for (int64_t o = 0; o < w->out[d]; o++) along[d][o] = inside(w, d, o);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t rest = i, count = 1;
-        for (int d = w->n - 1; d >= 0; d--) {
-            count *= along[d][rest % w->out[d]];
-            rest /= w->out[d];
-        }
-        type_store(type, data + (size_t)i * type_size(type), (union value){.f = (double)count});
-    }
-    return tensor_constant(im, base, "count", type, w->n, w->out, data);
-}
-
-bool op_average_pool(struct import *im) {
-    struct pool p;
-    int64_t include = 0, volume = 1;
-    bool leaves = false;
-    if (!attribute_int(im, "count_include_pad", &include) || !pool_read(im, &p)) return false;
-    if (!type_is_float(p.x->type)) return node_fail(im, "the input is not of floats");
-    for (int d = 0; d < p.w.n; d++) {
-        leaves |= p.w.leaves[d];
-        if (__builtin_mul_overflow(volume, p.w.kernel[d], &volume))
-            return node_fail(im, "its window is too large");
-        if (p.w.ceil && include && p.w.leaves[d]) /* what lies behind the padding does not count */
-            return node_fail(im, "'ceil_mode' with 'count_include_pad' is not supported where a "
-                                 "window leaves the input");
-    }
-    struct tensor *y = node_result(im, p.x->type, p.x->ndims, p.shape);
-    struct tensor *sum =
-        y ? tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, y->extent) : NULL;
-    if (!sum) return false;
-    pool_axes(im, &p);
-    const char *count = text_number(im, y->type, (double)volume);
-    if (leaves && !include) {
-        struct tensor *counts = window_counts(im, &p.w, y->buffer, sum->type);
-        if (!counts)
-            return node_fail(im, "its result is too large to count the elements of each window");
-        count = tensor_element(im, counts, p.w.out_axis);
-    }
-    emit_statement(im, "%s = 0", tensor_element(im, sum, p.index));
-    const char *x = window_element(im, &p.w, p.x, p.index[0], p.index[1], "0");
-    emit_statement(im, "%s += %s", tensor_element(im, sum, p.index), sum_widen(im, y->type, x));
-    const char *mean = arena_printf(im->arena, "%s / %s", tensor_element(im, sum, p.index), count);
-    emit_statement(im, "%s = %s", tensor_element(im, y, p.index), sum_narrow(im, y->type, mean));
-    return true;
-}
-
-static bool global_pool(struct import *im, bool average) {
-    struct tensor *x = node_input(im, 0);
-    int64_t shape[MAX_DIMS], volume = 1;
-    const char *index[MAX_DIMS], *to[MAX_DIMS];
-    if (x->ndims < 3)
-        return node_fail(im, "an input of %d dimensions has nothing to pool", x->ndims);
-    if (!type_is_float(x->type)) return node_fail(im, "the input is not of floats");
-    axes_for(im, x->ndims, x->extent, index);
-    for (int d = 0; d < x->ndims; d++) {
-        shape[d] = d < 2 ? x->extent[d] : 1;
-        to[d] = d < 2 ? index[d] : "0";
-        if (d >= 2) volume *= x->extent[d];
-    }
-    struct tensor *y = node_result(im, x->type, x->ndims, shape), *sum = y;
-    if (y && average)
-        sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, shape);
-    if (!y || !sum) return false;
-    emit_statement(im, "%s = %s", tensor_element(im, sum, to),
-                   average ? "0" : type_lowest(x->type));
-    const char *e = tensor_element(im, x, index);
-    if (!average) {
-        emit_statement(im, "%s max= %s", tensor_element(im, y, to), e);
-        return true;
-    }
-    emit_statement(im, "%s += %s", tensor_element(im, sum, to), sum_widen(im, x->type, e));
-    const char *mean = arena_printf(im->arena, "%s / %s", tensor_element(im, sum, to),
-                                    text_number(im, sum->type, (double)volume));
-    emit_statement(im, "%s = %s", tensor_element(im, y, to), sum_narrow(im, y->type, mean));
-    return true;
-}
-
-bool op_global_average_pool(struct import *im) {
-    return global_pool(im, true);
-}
-
-bool op_global_max_pool(struct import *im) {
-    return global_pool(im, false);
 }
 #endif

@@ -28,7 +28,6 @@ struct formula {
 static const struct formula formulas[] = {
     {"Relu", 1, FLOATS | SIGNED, "max($0, 0)", {{0}}, false},
     {"LeakyRelu", 1, FLOATS, "select($0 < 0, @0 * $0, $0)", {{"alpha", 0.01}}, false},
-    {"PRelu", 2, FLOATS | SIGNED, "select($0 < 0, $1 * $0, $0)", {{0}}, false},
     {"ThresholdedRelu", 1, FLOATS, "select($0 > @0, $0, 0)", {{"alpha", 1}}, false},
     {"Elu", 1, FLOATS, "select($0 < 0, @0 * (exp($0) - 1), $0)", {{"alpha", 1}}, false},
     {"Selu",
@@ -59,6 +58,9 @@ static const struct formula formulas[] = {
      false},
     {"Sign", 1, NUMBERS, "#($0 > 0) - #($0 < 0)", {{0}}, false},
     {"Tan", 1, FLOATS, "sin($0) / cos($0)", {{0}}, false},
+    {"Atan", 1, FLOATS, "atan($0)", {{0}}, false},
+    {"Asin", 1, FLOATS, "atan($0 / sqrt((1 - $0) * (1 + $0)))", {{0}}, false},
+    {"Acos", 1, FLOATS, "2 * atan(sqrt((1 - $0) / (1 + $0)))", {{0}}, false},
     {"Sinh",
      1,
      FLOATS,
@@ -104,7 +106,8 @@ static const struct formula formulas[] = {
     {"GreaterOrEqual", 2, NUMBERS, "$0 >= $1", {{0}}, true},
 };
 
-const struct formula *formula_find(const char *name) {
+const struct formula *formula_find(const char *domain, const char *name) {
+    if (!standard_domain(domain)) return NULL;
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
         if (strcmp(formulas[i].name, name) == 0) return &formulas[i];
     return NULL;

@@ -112,12 +112,10 @@ static bool gather_known(struct import *im, struct gather *g, bool *done) {
     return !*done || gather_runs(im, g, true, &runs);
 }
 
-bool op_gather(struct import *im) {
-    struct gather g = {.x = node_input(im, 0), .index = node_input(im, 1)};
+bool gather_places(struct import *im, struct tensor *x, struct tensor *index, int axis) {
+    struct gather g = {.x = x, .index = index, .axis = axis};
     bool done;
-    if (!integer_indices(im, g.index) || !attribute_axis(im, "axis", 0, g.x->ndims, &g.axis) ||
-        !gather_result(im, &g) || !gather_known(im, &g, &done))
-        return false;
+    if (!gather_result(im, &g) || !gather_known(im, &g, &done)) return false;
     if (done) return true;
     struct choice c = choice_of(g.x->type);
     gather_axes(im, &g);
@@ -128,6 +126,13 @@ bool op_gather(struct import *im) {
                    chosen(im, g.index, g.to + g.axis, v, g.x->extent[g.axis]),
                    tensor_element(im, g.x, g.at), c.first);
     return true;
+}
+
+bool op_gather(struct import *im) {
+    struct tensor *x = node_input(im, 0), *index = node_input(im, 1);
+    int axis;
+    return integer_indices(im, index) && attribute_axis(im, "axis", 0, x->ndims, &axis) &&
+           gather_places(im, x, index, axis);
 }
 
 bool op_gather_elements(struct import *im) {

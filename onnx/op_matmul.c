@@ -26,9 +26,9 @@ static bool batch_shape(struct import *im, struct product *p) {
     return shape_broadcast(im, both, 2, &p->ndims, p->shape);
 }
 
-static bool product_read(struct import *im, struct product *p, int a, int b) {
-    p->a = node_input(im, a);
-    p->b = node_input(im, b);
+static bool product_of(struct import *im, struct product *p, struct tensor *a, struct tensor *b) {
+    p->a = a;
+    p->b = b;
     int an = p->a->ndims, bn = p->b->ndims;
     if (an == 0 || bn == 0) return node_fail(im, "a scalar is not a matrix");
     int64_t depth = p->a->extent[an - 1], depth_b = p->b->extent[bn == 1 ? 0 : bn - 2];
@@ -44,6 +44,10 @@ static bool product_read(struct import *im, struct product *p, int a, int b) {
     if (an > 1) p->shape[p->ndims++] = p->rows;
     if (bn > 1) p->shape[p->ndims++] = p->columns;
     return true;
+}
+
+static bool product_read(struct import *im, struct product *p, int a, int b) {
+    return product_of(im, p, node_input(im, a), node_input(im, b));
 }
 
 static void operand_index(const struct product *p, const struct tensor *t, int nbatch,
@@ -132,6 +136,57 @@ bool op_qlinear_matmul(struct import *im) {
            quantised_result(im, acc, 1, 4, 6, 7, p.column ? p.ndims - 1 : -1);
 }
 
+/* y = the sums times the scales of A and B, of which B's may be one for each column, plus a bias of
+ * the columns */
+static bool product_to_float(struct import *im, struct product *p, struct tensor *as,
+                             struct tensor *bs, struct tensor *az, struct tensor *bz,
+                             struct tensor *bias) {
+    const struct tensor *scale[2] = {as, bs};
+    struct tensor *y = node_result(im, TYPE_F32, p->ndims, p->shape), *acc;
+    if (!y || !(acc = tensor_temporary(im, y->buffer, "acc", TYPE_I32, p->ndims, p->shape)))
+        return false;
+    if (!eight_bits(p->a) || !eight_bits(p->b))
+        return node_fail(im, "the factors are not of 8-bit integers");
+    for (int k = 0; k < 2; k++)
+        if (!scale[k] || scale[k]->type != TYPE_F32 ||
+            (scale[k]->elements != 1 && (k == 0 || scale[k]->elements != p->columns)))
+            return node_fail(im, "a scale is not of f32, or does not fit");
+    if (bias && (bias->type != TYPE_F32 || bias->ndims != 1 || bias->elements != p->columns))
+        return node_fail(im, "the bias is not a vector of %" PRId64 " elements of f32", p->columns);
+    product_axes(im, p);
+    if (!accumulate(im, p, acc, az, bz)) return false;
+    const char *column = p->column ? p->column : "0";
+    const char *b = bs->elements == 1 ? tensor_scalar(im, bs) : tensor_element(im, bs, &column);
+    const char *value = arena_printf(im->arena, "f32(%s) * (%s * %s)",
+                                     tensor_element(im, acc, p->dst), tensor_scalar(im, as), b);
+    if (bias) value = arena_printf(im->arena, "%s + %s", value, tensor_element(im, bias, &column));
+    emit_statement(im, "%s = %s", tensor_element(im, y, p->dst), value);
+    return true;
+}
+
+bool op_matmul_integer_to_float(struct import *im) {
+    struct product p;
+    return product_read(im, &p, 0, 1) &&
+           product_to_float(im, &p, node_input(im, 2), node_input(im, 3), node_input(im, 4),
+                            node_input(im, 5), node_input(im, 6));
+}
+
+/* A is quantised to u8 by its own range. */
+bool op_dynamic_quantize_matmul(struct import *im) {
+    struct product p;
+    struct tensor *x = node_input(im, 0);
+    const char *base = im->node->output[0];
+    if (x->type != TYPE_F32) return node_fail(im, "input 0 is not f32");
+    struct tensor *a = tensor_temporary(im, base, "steps", TYPE_U8, x->ndims, x->extent);
+    struct tensor *scale = a ? tensor_temporary(im, base, "scale", TYPE_F32, 0, NULL) : NULL;
+    struct tensor *zero = scale ? tensor_temporary(im, base, "zero", TYPE_U8, 0, NULL) : NULL;
+    if (!zero || !dynamic_quantise(im, x, a, scale, zero)) return false;
+    axes_release(im);
+    return product_of(im, &p, a, node_input(im, 1)) &&
+           product_to_float(im, &p, scale, node_input(im, 2), zero, node_input(im, 3),
+                            node_input(im, 4));
+}
+
 /* ---- Gemm ---- */
 
 struct gemm {
@@ -140,12 +195,12 @@ struct gemm {
     double alpha, beta;
 };
 
-static bool gemm_read(struct import *im, struct gemm *g) {
+static bool gemm_read(struct import *im, struct gemm *g, int a, int b, int c) {
     int64_t broadcast_c = 1;
     int ndims;
-    *g = (struct gemm){.a = node_input(im, 0),
-                       .b = node_input(im, 1),
-                       .c = node_input(im, 2),
+    *g = (struct gemm){.a = node_input(im, a),
+                       .b = node_input(im, b),
+                       .c = node_input(im, c),
                        .alpha = 1,
                        .beta = 1};
     if (!attribute_int(im, "transA", &g->transpose_a) ||
@@ -154,8 +209,6 @@ static bool gemm_read(struct import *im, struct gemm *g) {
         !attribute_int(im, "broadcast", &broadcast_c)) /* before opset 7; the shapes tell */
         return false;
     if (g->a->ndims != 2 || g->b->ndims != 2) return node_fail(im, "its factors are not matrices");
-    if (g->a->type == TYPE_BOOL || g->b->type != g->a->type || (g->c && g->c->type != g->a->type))
-        return node_fail(im, "the inputs are not numbers of one type");
     bool ta = g->transpose_a != 0, tb = g->transpose_b != 0;
     g->shape[0] = g->a->extent[ta];
     g->shape[1] = g->b->extent[!tb];
@@ -183,8 +236,10 @@ static const char *scaled(struct import *im, enum type type, double factor, cons
 
 bool op_gemm(struct import *im) {
     struct gemm g;
-    if (!gemm_read(im, &g)) return false;
+    if (!gemm_read(im, &g, 0, 1, 2)) return false;
     enum type type = g.a->type;
+    if (type == TYPE_BOOL || g.b->type != type || (g.c && g.c->type != type))
+        return node_fail(im, "the inputs are not numbers of one type");
     if (!type_is_float(type) && (g.alpha != 1 || g.beta != 1))
         return node_fail(im, "'alpha' and 'beta' other than 1 need floats");
     struct tensor *y = node_result(im, type, 2, g.shape), *sum = NULL;
@@ -211,6 +266,46 @@ bool op_gemm(struct import *im) {
     const char *value = scaled(im, sum->type, g.alpha, tensor_element(im, sum, dst));
     if (c) value = arena_printf(im->arena, "%s + %s", value, c);
     emit_statement(im, "%s = %s", tensor_element(im, y, dst), sum_narrow(im, type, value));
+    return true;
+}
+/* Of com.microsoft: sums of products of bytes and a bias in their steps; the result is quantised,
+ * or f32 where its scale is not given. */
+bool op_qgemm(struct import *im) {
+    struct gemm g;
+    const char *az, *bz;
+    struct tensor *zero = node_input(im, 8), *as = node_input(im, 1), *bs = node_input(im, 4);
+    bool rounds = node_has_input(im, 7);
+    if (!gemm_read(im, &g, 0, 3, 6)) return false;
+    if (!eight_bits(g.a) || !eight_bits(g.b) || (g.c && g.c->type != TYPE_I32) || g.alpha != 1 ||
+        (rounds && zero && !eight_bits(zero)))
+        return node_fail(im, "the factors are not of 8-bit integers, the bias not of i32, or "
+                             "'alpha' is not 1");
+    struct tensor *y = node_result(im,
+                                   !rounds ? TYPE_F32
+                                   : zero  ? zero->type
+                                           : g.a->type,
+                                   2, g.shape);
+    struct tensor *acc = y ? tensor_temporary(im, y->buffer, "acc", TYPE_I32, 2, g.shape) : NULL;
+    if (!acc) return false;
+    const char *i = axis_for(im, "i", g.shape[0]), *j = axis_for(im, "j", g.shape[1]),
+               *k = axis_for(im, "k", g.depth);
+    const char *dst[2] = {i, j}, *a[2] = {g.transpose_a ? k : i, g.transpose_a ? i : k};
+    const char *b[2] = {g.transpose_b ? j : k, g.transpose_b ? k : j};
+    if (!quantised_zero(im, node_input(im, 2), g.a, 1, NULL, &az) ||
+        !quantised_zero(im, node_input(im, 5), g.b, g.shape[1], j, &bz))
+        return false;
+    emit_statement(im, "%s = %s", tensor_element(im, acc, dst),
+                   g.c ? tensor_element_broadcast(im, g.c, 2, g.shape, dst) : "0");
+    emit_statement(im, "%s += %s * %s", tensor_element(im, acc, dst),
+                   quantised_element(im, tensor_element(im, g.a, a), az),
+                   quantised_element(im, tensor_element(im, g.b, b), bz));
+    if (rounds) return quantised_result(im, acc, 1, 4, 7, 8, 1);
+    if (as->type != TYPE_F32 || bs->type != TYPE_F32 || as->elements != 1 ||
+        (bs->elements != 1 && bs->elements != g.shape[1]))
+        return node_fail(im, "a scale is not of f32, or does not fit");
+    emit_statement(im, "%s = f32(%s) * (%s * %s)", tensor_element(im, y, dst),
+                   tensor_element(im, acc, dst), tensor_scalar(im, as),
+                   bs->elements == 1 ? tensor_scalar(im, bs) : tensor_element(im, bs, &j));
     return true;
 }
 #endif

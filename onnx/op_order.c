@@ -168,4 +168,29 @@ bool op_cum_sum(struct import *im) {
     sum_close(im, y, sum, index);
     return true;
 }
+/* The first lengths[b] elements of each row in reverse, the others as they are. */
+bool op_reverse_sequence(struct import *im) {
+    struct tensor *x = node_input(im, 0), *lengths = node_input(im, 1);
+    int64_t batch = 1, time = 0;
+    const char *index[MAX_DIMS], *from[MAX_DIMS];
+    if (!attribute_int(im, "batch_axis", &batch) || !attribute_int(im, "time_axis", &time))
+        return false;
+    if (x->ndims < 2 || batch < 0 || time < 0 || batch > 1 || time > 1 || batch == time)
+        return node_fail(im, "'batch_axis' and 'time_axis' are not 0 and 1 of the input");
+    if (lengths->ndims != 1 || lengths->type != TYPE_I64 || lengths->extent[0] != x->extent[batch])
+        return node_fail(im, "the lengths are not a vector of %" PRId64 " elements of i64",
+                         x->extent[batch]);
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
+    if (!y) return false;
+    axes_for(im, x->ndims, x->extent, index);
+    memcpy(from, index, sizeof from);
+    from[time] = axis_for(im, "s", x->extent[time]);
+    const char *n = tensor_element(im, lengths, &index[batch]), *to = tensor_element(im, y, index);
+    const char *t = arena_printf(im->arena, "i64(%s)", index[time]);
+    emit_statement(im, "%s = 0", to);
+    emit_statement(im, "%s %s select(i64(%s) == select(%s < %s, %s - 1 - %s, %s), %s, 0)", to,
+                   x->type == TYPE_BOOL ? "max=" : "+=", from[time], t, n, n, t, t,
+                   tensor_element(im, x, from));
+    return true;
+}
 #endif

@@ -42,6 +42,33 @@ bool op_where(struct import *im) {
     return true;
 }
 
+/* A slope of the channels alone has one dimension before opset 7, and in models of later ones too.
+ */
+bool op_prelu(struct import *im) {
+    struct tensor *x = node_input(im, 0), *slope = node_input(im, 1);
+    const char *index[MAX_DIMS];
+    bool channels = slope->ndims == 1 && x->ndims > 2 && slope->extent[0] == x->extent[1] &&
+                    (im->opset < 7 || x->extent[x->ndims - 1] != slope->extent[0]);
+    if (!one_type(im, 0, 1)) return false;
+    if (!type_is_signed(x->type) && !type_is_float(x->type))
+        return node_fail(im, "the input is %s, which this operator does not take",
+                         type_name(x->type));
+    struct tensor *both[2] = {x, slope};
+    int64_t extent[MAX_DIMS];
+    int ndims;
+    if (!channels && !shape_broadcast(im, both, 2, &ndims, extent)) return false;
+    if (!channels && ndims != x->ndims) return node_fail(im, "the slope does not fit the input");
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
+    if (!y) return false;
+    axes_for(im, x->ndims, x->extent, index);
+    const char *e = tensor_element(im, x, index);
+    const char *s = channels ? tensor_element(im, slope, &index[1])
+                             : tensor_element_broadcast(im, slope, x->ndims, x->extent, index);
+    emit_statement(im, "%s = select(%s < 0, %s * %s, %s)", tensor_element(im, y, index), e, s, e,
+                   e);
+    return true;
+}
+
 /* The result has the type of the base. Powers of integers are computed in f64. */
 bool op_pow(struct import *im) {
     struct pointwise p;

@@ -69,6 +69,15 @@ static const char *multiplier(struct import *im, const struct tensor *x, const s
     return tensor_element(im, t, &index);
 }
 
+bool quantised_limits(struct import *im, enum type type, const char **least, const char **most) {
+    int64_t lo = type == TYPE_I8 ? -128 : 0, hi = type == TYPE_I8 ? 127 : 255;
+    if (!attribute_int(im, ATTRIBUTE_LEAST, &lo) || !attribute_int(im, ATTRIBUTE_MOST, &hi))
+        return false;
+    *least = arena_printf(im->arena, "%" PRId64, lo);
+    *most = arena_printf(im->arena, "%" PRId64, hi);
+    return true;
+}
+
 bool quantised_result(struct import *im, struct tensor *acc, int xs, int ws, int ys, int yzp,
                       int channel) {
     struct tensor *x, *w, *y, *zp = node_input(im, yzp),
@@ -86,8 +95,10 @@ bool quantised_result(struct import *im, struct tensor *acc, int xs, int ws, int
     const char *value =
         arena_printf(im->arena, "round(f64(%s) * %s)", tensor_element(im, acc, index), s);
     if (zero) value = arena_printf(im->arena, zp->data ? "%s + %s" : "%s + f64(%s)", value, zero);
+    const char *least, *most;
+    if (!quantised_limits(im, out->type, &least, &most)) return false;
     emit_statement(im, "%s = %s(clip(%s, %s, %s))", tensor_element(im, out, index),
-                   type_name(out->type), value, type_lowest(out->type), type_highest(out->type));
+                   type_name(out->type), value, least, most);
     return true;
 }
 
@@ -153,15 +164,10 @@ bool op_quantize(struct import *im) {
     return true;
 }
 
-/* The range of the input, widened to hold 0, is 255 steps. */
-bool op_dynamic_quantize(struct import *im) {
-    struct tensor *x = node_input(im, 0);
+bool dynamic_quantise(struct import *im, struct tensor *x, struct tensor *y, struct tensor *scale,
+                      struct tensor *zero) {
     const char *index[MAX_DIMS];
-    if (x->type != TYPE_F32) return node_fail(im, "the input is not f32");
-    struct tensor *y = node_result_at(im, 0, TYPE_U8, x->ndims, x->extent);
-    struct tensor *scale = y ? node_result_at(im, 1, TYPE_F32, 0, NULL) : NULL;
-    struct tensor *zero = scale ? node_result_at(im, 2, TYPE_U8, 0, NULL) : NULL;
-    struct tensor *lo = zero ? tensor_temporary(im, y->buffer, "least", TYPE_F32, 0, NULL) : NULL;
+    struct tensor *lo = tensor_temporary(im, y->buffer, "least", TYPE_F32, 0, NULL);
     struct tensor *hi = lo ? tensor_temporary(im, y->buffer, "most", TYPE_F32, 0, NULL) : NULL;
     if (!hi) return false;
     axes_for(im, x->ndims, x->extent, index);
@@ -177,6 +183,15 @@ bool op_dynamic_quantize(struct import *im) {
     emit_statement(im, "%s = u8(clip(round(%s / %s) + f32(%s), 0, 255))",
                    tensor_element(im, y, index), e, s, z);
     return true;
+}
+
+bool op_dynamic_quantize(struct import *im) {
+    struct tensor *x = node_input(im, 0);
+    if (x->type != TYPE_F32) return node_fail(im, "the input is not f32");
+    struct tensor *y = node_result_at(im, 0, TYPE_U8, x->ndims, x->extent);
+    struct tensor *scale = y ? node_result_at(im, 1, TYPE_F32, 0, NULL) : NULL;
+    struct tensor *zero = scale ? node_result_at(im, 2, TYPE_U8, 0, NULL) : NULL;
+    return zero && dynamic_quantise(im, x, y, scale, zero);
 }
 
 bool op_dequantize(struct import *im) {

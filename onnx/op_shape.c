@@ -100,6 +100,15 @@ bool op_dropout(struct import *im) {
         return false;
     if (!test || (training && (!training->data || tensor_int(training, 0))))
         return node_fail(im, "only inference is supported, not training");
+    if (node_wants(im, 1)) { /* nothing is dropped */
+        struct tensor *x = node_input(im, 0);
+        struct tensor *mask =
+            node_result_at(im, 1, im->opset < 10 ? x->type : TYPE_BOOL, x->ndims, x->extent);
+        const char *index[MAX_DIMS];
+        if (!mask) return false;
+        axes_for(im, x->ndims, x->extent, index);
+        emit_statement(im, "%s = 1", tensor_element(im, mask, index));
+    }
     return op_identity(im);
 }
 

@@ -5,15 +5,21 @@
 
 #include <string.h>
 
-static const struct op_entry operators[] = {
 #define X(name, lo, hi, function) {#name, lo, hi, op_##function},
-    ONNX_OPERATORS(X)
+static const struct op_entry operators[] = {ONNX_OPERATORS(X){0}},
+                             microsoft[] = {MICROSOFT_OPERATORS(X){0}};
 #undef X
-};
 
-const struct op_entry *op_find(const char *name) {
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        if (strcmp(operators[i].name, name) == 0) return &operators[i];
+bool standard_domain(const char *domain) {
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+const struct op_entry *op_find(const char *domain, const char *name) {
+    const struct op_entry *op = standard_domain(domain)                ? operators
+                                : strcmp(domain, "com.microsoft") == 0 ? microsoft
+                                                                       : NULL;
+    for (; op && op->name; op++)
+        if (strcmp(op->name, name) == 0) return op;
     return NULL;
 }
 #endif

@@ -41,7 +41,7 @@ static bool read_model(void *user, const char *bytes, size_t n, struct diags *d)
     (void)user;
     struct binding batch = {"N", 2};
     struct onnx_model *m =
-        onnx_parse("model.onnx", bytes, n, &(struct bindings){.at = &batch, .n = 1}, d);
+        onnx_parse("model.onnx", bytes, n, &(struct bindings){.at = &batch, .n = 1}, NULL, d);
     if (m) onnx_free(m);
     return m != NULL;
 }

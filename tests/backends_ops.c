@@ -210,7 +210,7 @@ static void print_op(struct text *t, enum opcode op) {
 
 static bool transcendental(enum opcode op) {
     return op == OP_EXP || op == OP_LOG || op == OP_SIN || op == OP_COS || op == OP_TANH ||
-           op == OP_SIGMOID || op == OP_ERF || op == OP_POW;
+           op == OP_SIGMOID || op == OP_ERF || op == OP_ATAN || op == OP_POW;
 }
 
 static void operations(struct bench *b, enum type type, bool inexact) {

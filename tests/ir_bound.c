@@ -81,6 +81,8 @@ static long double exactly(enum opcode op, long double a, long double b, long do
         return 1 / (1 + expl(-a));
     case OP_ERF:
         return erfl(a);
+    case OP_ATAN:
+        return atanl(a);
     case OP_POW:
         return powl(a, b);
     case OP_CLIP:

@@ -1,4 +1,4 @@
-#include "ir/npy.h"
+#include "ir/npz.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -195,6 +195,50 @@ static void survives_damage(void **state) {
     }
 }
 
+/* Every prefix and every changed byte of an archive is read or refused, never worse. */
+static void reads_archives(void **state) {
+    (void)state;
+    enum { MOST = 1 << 13 };
+    static unsigned char bytes[MOST], was;
+    struct diags d;
+    struct npz z;
+    char path[] = "/tmp/isamap-npz-XXXXXX";
+    diags_init(&d);
+    assert_true(npz_read("tests/data/onnx/three_layers/right.npz", &z, &d));
+    assert_int_equal(z.n, 5);
+    const struct array *y = npz_find(&z, "layer/1");
+    assert_non_null(y);
+    assert_int_equal(y->type, TYPE_F32);
+    assert_int_equal(y->extent[1], 4);
+    assert_null(npz_find(&z, "layer/3"));
+    npz_free(&z);
+    FILE *f = fopen("tests/data/onnx/three_layers/right.npz", "rb");
+    assert_non_null(f);
+    size_t n = fread(bytes, 1, MOST, f);
+    fclose(f);
+    assert_true(n < MOST);
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    for (size_t k = 0; k < 2 * n; k += 7) {
+        bool cut = k < n;
+        size_t length = cut ? k : n;
+        if (!cut) was = bytes[k - n], bytes[k - n] ^= 0x55;
+        assert_int_equal(ftruncate(file, 0), 0);
+        assert_int_equal(pwrite(file, bytes, length, 0), (ssize_t)length);
+        if (!cut) bytes[k - n] = was;
+        struct diags own;
+        diags_init(&own);
+        bool ok = npz_read(path, &z, &own);
+        assert_true(ok || own.errors > 0);
+        assert_false(ok && cut);
+        if (ok) npz_free(&z);
+        diags_free(&own);
+    }
+    close(file);
+    unlink(path);
+    diags_free(&d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_numpy_writes),
@@ -203,6 +247,7 @@ int main(void) {
         cmocka_unit_test(writes_and_reads_back),
         cmocka_unit_test(says_why_files_fail),
         cmocka_unit_test(survives_damage),
+        cmocka_unit_test(reads_archives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,7 +121,7 @@ static const char *const everything[] = {
     "kernel n() { in x: f64[3]  out y: f64[3]  axes i: 3\n"
     "  y[i] = clip(pow(abs(floor(x[i]) - ceil(x[i])), 2), 0, 1) + round(neg(x[i])) + "
     "sqrt(rsqrt(exp(log("
-    "sin(cos(tanh(sigmoid(erf(min(max(x[i], 1), 2)))))))))) }",
+    "sin(cos(tanh(sigmoid(erf(atan(min(max(x[i], 1), 2))))))))))) }",
     "kernel o() { in x: i16[3]  out y: i16[3]  axes i: 3\n  y[i] = shl(shr(x[i], 2), i16(1)) % 7 }",
     "kernel p() { out y: f32[3]  axes i: 3\n  y[i] = f32(i * 0.5 < 1) + f32(bool(1)) + i }",
     "kernel q() { out y: f32[3]  axes i: 3  # a comment\n  y[i] =\n    i\n    + 1 # more\n}",

@@ -43,7 +43,7 @@ static bool try_bytes(const char *bytes, size_t n) {
     char *exact = malloc(n ? n : 1);
     memcpy(exact, bytes, n);
     diags_init(&d);
-    struct onnx_model *model = onnx_parse("m.onnx", exact, n, &dims, &d);
+    struct onnx_model *model = onnx_parse("m.onnx", exact, n, &dims, NULL, &d);
     assert_true((model == NULL) == (d.errors > 0));
     if (model) assert_non_null(model->program);
     bool ok = model != NULL;

@@ -92,6 +92,7 @@ const char *const c_support =
     "  static inline T isamap_tanh_##n(T a) { return tanh##s(a); } \\\n"
     "  static inline T isamap_sigmoid_##n(T a) { return (T)(1 / (1 + exp(-(double)a))); } \\\n"
     "  static inline T isamap_erf_##n(T a) { return erf##s(a); } \\\n"
+    "  static inline T isamap_atan_##n(T a) { return atan##s(a); } \\\n"
     "  static inline T isamap_pow_##n(T a, T b) { return pow##s(a, b); }\n"
     "ISAMAP_FLOAT(float, f32, f)\n"
     "ISAMAP_FLOAT(double, f64, )\n"

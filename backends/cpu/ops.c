@@ -213,6 +213,8 @@ static LLVMValueRef float_build(struct function *f, enum opcode op, LLVMValueRef
         return library(f, "tanh", arg, 1);
     case OP_ERF:
         return library(f, "erf", arg, 1);
+    case OP_ATAN:
+        return library(f, "atan", arg, 1);
     case OP_POW:
         return library(f, "pow", arg, 2);
     default:

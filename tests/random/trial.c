@@ -21,8 +21,9 @@ const char *const outcome_name[OUTCOME_COUNT] = {"right, on instructions",
 
 /* Of a program that somebody wrote. */
 static bool may_round(const char *text) {
-    static const char *const word[] = {"# rounds", "exp(",  "tanh(", "sigmoid(", "sin(", "cos(",
-                                       "erf(",     "sqrt(", "log(",  "pow(",     " / ",  "0.1"};
+    static const char *const word[] = {"# rounds", "exp(", "tanh(", "sigmoid(", "sin(",
+                                       "cos(",     "erf(", "sqrt(", "log(",     "pow(",
+                                       "atan(",    " / ",  "0.1"};
     for (size_t k = 0; k < sizeof word / sizeof *word; k++)
         if (strstr(text, word[k])) return true;
     return false;

@@ -1,0 +1,155 @@
+/* GridSample: values at places that are data. Along each dimension a place has one, two or four
+ * taps; `weight[n, …, v]` is the sum of the taps that fall on element v, so the result is a product
+ * of the weights and the input, summed over the whole input, with affine indices. */
+#include "onnx/onnx.h"
+
+#ifdef ISAMAP_WITH_ONNX
+#include "onnx/onnx_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { SPATIAL = 3 };
+enum padding { ZEROS, BORDER, REFLECTION };
+
+struct grid {
+    struct tensor *x, *at;
+    int n, taps;
+    enum padding padding;
+    int64_t corners;
+    const char *type;
+};
+
+static bool grid_read(struct import *im, struct grid *g) {
+    const char *mode = "linear", *padding = "zeros";
+    *g = (struct grid){.x = node_input(im, 0), .at = node_input(im, 1)};
+    g->n = g->x->ndims - 2;
+    if (!attribute_string(im, "mode", &mode) || !attribute_string(im, "padding_mode", &padding) ||
+        !attribute_int(im, "align_corners", &g->corners))
+        return false;
+    bool fits = g->n >= 1 && g->n <= SPATIAL && g->at->ndims == g->x->ndims &&
+                g->at->extent[0] == g->x->extent[0] && g->at->extent[g->n + 1] == g->n;
+    if (!fits)
+        return node_fail(im, "the grid %s does not fit the input %s",
+                         shape_text(im->arena, g->at->ndims, g->at->extent),
+                         shape_text(im->arena, g->x->ndims, g->x->extent));
+    if ((g->x->type != TYPE_F32 && g->x->type != TYPE_F64) || g->at->type != g->x->type)
+        return node_fail(im, "input and grid are not both f32 or f64");
+    g->type = type_name(g->x->type);
+    g->taps = strcmp(mode, "nearest") == 0                                   ? 1
+              : strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0 ? 2
+              : strcmp(mode, "cubic") == 0 || strcmp(mode, "bicubic") == 0   ? 4
+                                                                             : 0;
+    g->padding = strcmp(padding, "border") == 0  ? BORDER
+                 : strcmp(padding, "zeros") == 0 ? ZEROS
+                                                 : REFLECTION;
+    if (!g->taps || (g->padding == REFLECTION && strcmp(padding, "reflection") != 0))
+        return node_fail(im, "mode '%s' with padding '%s' is not known",
+                         name_shown(im->arena, mode), name_shown(im->arena, padding));
+    return true;
+}
+
+/* Text of the place `p` brought into 0 … n − 1 (with zeros: left where it is). */
+static const char *padded(struct import *im, const struct grid *g, const char *p, int64_t n) {
+    if (g->padding == ZEROS) return p;
+    if (g->padding == BORDER || n == 1)
+        return arena_printf(im->arena, "clip(%s, 0, %" PRId64 ")", p, n - 1);
+    /* a triangle wave between the corners, or between the outer edges of the corners */
+    double low = g->corners ? 0 : -0.5, span = g->corners ? (double)n - 1 : (double)n;
+    const char *l = text_number(im, g->x->type, low), *s = text_number(im, g->x->type, span),
+               *twice = text_number(im, g->x->type, 2 * span);
+    return arena_printf(im->arena,
+                        "clip(%s - abs(abs(%s - (%s)) %% %s - %s) + (%s), 0, %" PRId64 ")", s, p, l,
+                        twice, s, l, n - 1);
+}
+
+/* What tap k of a place counts, `f` being how far the place is behind its floor. */
+static const char *tap_weight(struct import *im, int taps, int k, const char *f) {
+    static const char *const cubic[4] = {"((-0.75 * (# + 1) + 3.75) * (# + 1) - 6) * (# + 1) + 3",
+                                         "(1.25 * # - 2.25) * # * # + 1",
+                                         "(1.25 * (1 - #) - 2.25) * (1 - #) * (1 - #) + 1",
+                                         "((-0.75 * (2 - #) + 3.75) * (2 - #) - 6) * (2 - #) + 3"};
+    struct text t = {0};
+    if (taps == 1) return "1";
+    if (taps == 2) return k ? f : arena_printf(im->arena, "1 - %s", f);
+    for (const char *c = cubic[k]; *c; c++)
+        text_append(&t, *c == '#' ? f : c, *c == '#' ? strlen(f) : 1);
+    const char *s = arena_strdup(im->arena, t.at);
+    text_free(&t);
+    return s;
+}
+
+/* weight[n, outputs…, v] along dimension d of the input */
+static struct tensor *weights_of(struct import *im, const struct grid *g, int d, const char *base,
+                                 const char *const *out) {
+    static const char *const digit[SPATIAL] = {"0", "1", "2"};
+    int64_t extent[MAX_DIMS], n = g->x->extent[2 + d];
+    const char *from[MAX_DIMS], *to[MAX_DIMS];
+    int last = g->n + 1;
+    memcpy(extent, g->at->extent, sizeof extent);
+    for (int k = 0; k < last; k++) from[k] = to[k] = out[k];
+    from[last] = digit[g->n - 1 - d]; /* a place begins with its last dimension */
+    struct tensor *place = tensor_temporary(im, base, "place", g->x->type, last, extent);
+    extent[last] = n;
+    struct tensor *w =
+        place ? tensor_temporary(im, base, "weight", g->x->type, last + 1, extent) : NULL;
+    if (!w) return NULL;
+    const char *e = tensor_element(im, g->at, from), *p = tensor_element(im, place, to);
+    const char *at = g->corners ? arena_printf(im->arena, "(%s + 1) * %s", e,
+                                               text_number(im, g->x->type, (double)(n - 1) / 2))
+                                : arena_printf(im->arena, "((%s + 1) * %" PRId64 " - 1) / 2", e, n);
+    emit_statement(im, "%s = %s", p, at);
+    if (g->taps != 4) { /* cubic weights are those of the place itself */
+        struct tensor *inside =
+            tensor_temporary(im, base, "inside", g->x->type, last, place->extent);
+        if (!inside) return NULL;
+        const char *i = tensor_element(im, inside, to);
+        emit_statement(im, "%s = %s", i, padded(im, g, p, n));
+        p = i;
+    }
+    to[last] = axis_for(im, "v", n);
+    const char *f = arena_printf(im->arena, "(%s - floor(%s))", p, p),
+               *v = tensor_element(im, w, to);
+    for (int k = 0; k < g->taps; k++) {
+        const char *tap = g->taps == 1
+                              ? arena_printf(im->arena, "round(%s)", p)
+                              : arena_printf(im->arena, "floor(%s) + %d", p, k - (g->taps == 4));
+        const char *hit =
+            arena_printf(im->arena, "select(%s == %s(%s), %s, 0)", padded(im, g, tap, n), g->type,
+                         to[last], tap_weight(im, g->taps, k, f));
+        emit_statement(im, k ? "%s = %s + %s" : "%s = %s%s", v, k ? v : "", hit);
+    }
+    return w;
+}
+
+bool op_grid_sample(struct import *im) {
+    struct grid g;
+    struct tensor *w[SPATIAL];
+    int64_t extent[MAX_DIMS];
+    const char *out[MAX_DIMS], *index[MAX_DIMS], *from[MAX_DIMS];
+    if (!grid_read(im, &g)) return false;
+    memcpy(extent, g.at->extent, sizeof extent);
+    extent[1] = g.x->extent[1];
+    for (int d = 0; d < g.n; d++) extent[2 + d] = g.at->extent[1 + d];
+    struct tensor *y = node_result(im, g.x->type, g.x->ndims, extent);
+    if (!y) return false;
+    axes_for(im, y->ndims, extent, index);
+    out[0] = from[0] = index[0];
+    from[1] = index[1];
+    for (int d = 0; d < g.n; d++) out[1 + d] = index[2 + d];
+    for (int d = 0; d < g.n; d++) {
+        if (!(w[d] = weights_of(im, &g, d, y->buffer, out))) return false;
+        from[2 + d] = axis_for(im, "u", g.x->extent[2 + d]);
+    }
+    struct text product = {0};
+    text_printf(&product, "%s", tensor_element(im, g.x, from));
+    for (int d = 0; d < g.n; d++) {
+        out[1 + g.n] = from[2 + d];
+        text_printf(&product, " * %s", tensor_element(im, w[d], out));
+    }
+    emit_statement(im, "%s = 0", tensor_element(im, y, index));
+    emit_statement(im, "%s += %s", tensor_element(im, y, index), product.at);
+    text_free(&product);
+    return true;
+}
+#endif

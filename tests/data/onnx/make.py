@@ -1,0 +1,79 @@
+"""Writes the models of this folder, with inputs, and what ONNX Runtime gives for them:
+python3 make.py. Needs onnx, onnxruntime and numpy. tests/onnx_testdata.c runs them."""
+import os
+import numpy as np, onnx, onnxruntime
+from onnx import TensorProto as T, helper as h, numpy_helper as nh
+
+rng = np.random.default_rng(7)
+HERE = os.path.dirname(os.path.abspath(__file__))
+TYPE = {'float32': T.FLOAT, 'int8': T.INT8, 'uint8': T.UINT8, 'int32': T.INT32, 'int64': T.INT64}
+
+def tensor(name, a): return nh.from_array(np.asarray(a), name)
+def f(x): return np.float32(x)
+def i8(*s): return rng.integers(-128, 128, s).astype(np.int8)
+def u8(*s): return rng.integers(0, 256, s).astype(np.uint8)
+def fl(*s): return rng.standard_normal(s).astype(np.float32)
+
+def case(name, nodes, inputs, constants, outputs, opset=13):
+    """inputs, constants: name -> array; outputs: name -> type"""
+    graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, TYPE[str(v.dtype)], v.shape) for k, v in inputs.items()],
+                         [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()], [tensor(k, v) for k, v in constants.items()])
+    model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', opset), h.make_opsetid('com.microsoft', 1)])
+    model.ir_version = 8
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider'])
+    results = session.run(None, inputs)
+    folder = os.path.join(HERE, name, 'test_data_set_0')
+    os.makedirs(folder, exist_ok=True)
+    onnx.save(model, os.path.join(HERE, name, 'model.onnx'))
+    for what, arrays in (('input', inputs.values()), ('output', results)):
+        for k, a in enumerate(arrays):
+            with open(os.path.join(folder, '%s_%d.pb' % (what, k)), 'wb') as out: out.write(tensor('', a).SerializeToString())
+
+def ms(op, ins, outs=('y',), **a): return h.make_node(op, ins, list(outs), domain='com.microsoft', **a)
+
+for name, op, t in (('qlinear_add_i8', 'QLinearAdd', i8), ('qlinear_add_u8', 'QLinearAdd', u8), ('qlinear_mul_i8', 'QLinearMul', i8), ('qlinear_mul_u8', 'QLinearMul', u8)):
+    z = t(3)
+    case(name, [ms(op, ['a', 'as', 'az', 'b', 'bs', 'bz', 'ys', 'yz'])], {'a': t(2, 3, 5), 'b': t(3, 1)},
+         {'as': f(0.03), 'az': z[0], 'bs': f(0.05), 'bz': z[1], 'ys': f(0.07 if 'add' in name else 0.3), 'yz': z[2]}, {'y': TYPE[str(z.dtype)]})
+case('qlinear_sigmoid', [ms('QLinearSigmoid', ['x', 'xs', 'xz', 'ys', 'yz'])], {'x': u8(4, 9)}, {'xs': f(0.05), 'xz': np.uint8(120), 'ys': f(1 / 256), 'yz': np.uint8(0)}, {'y': T.UINT8})
+case('qlinear_leaky_relu', [ms('QLinearLeakyRelu', ['x', 'xs', 'xz', 'ys', 'yz'], alpha=0.2)], {'x': i8(4, 9)}, {'xs': f(0.05), 'xz': np.int8(12), 'ys': f(0.04), 'yz': np.int8(-3)}, {'y': T.INT8})
+case('qlinear_softmax', [ms('QLinearSoftmax', ['x', 'xs', 'xz', 'ys', 'yz'], axis=-1, opset=13)], {'x': i8(3, 8)}, {'xs': f(0.02), 'xz': np.int8(1), 'ys': f(1 / 256), 'yz': np.int8(-128)}, {'y': T.INT8})
+case('qlinear_global_average_pool', [ms('QLinearGlobalAveragePool', ['x', 'xs', 'xz', 'ys', 'yz'], channels_last=0)], {'x': u8(2, 3, 4, 5)},
+     {'xs': f(0.05), 'xz': np.uint8(100), 'ys': f(0.02), 'yz': np.uint8(120)}, {'y': T.UINT8})
+case('qlinear_concat', [ms('QLinearConcat', ['ys', 'yz', 'a', 'as', 'az', 'b', 'bs', 'bz'], axis=1)], {'a': u8(2, 3, 2), 'b': u8(2, 1, 2)},
+     {'ys': f(0.05), 'yz': np.uint8(120), 'as': f(0.05), 'az': np.uint8(120), 'bs': f(0.03), 'bz': np.uint8(7)}, {'y': T.UINT8})
+gemm = {'as': f(0.02), 'az': np.uint8(121), 'b': i8(5, 7), 'bs': (np.arange(5) * 0.01 + 0.01).astype(np.float32), 'bz': np.zeros(5, np.int8), 'c': rng.integers(-900, 900, 5).astype(np.int32)}
+case('qgemm', [ms('QGemm', ['a', 'as', 'az', 'b', 'bs', 'bz', 'c', 'ys', 'yz'], transB=1)], {'a': u8(3, 7)}, dict(gemm, ys=f(0.09), yz=np.uint8(128)), {'y': T.UINT8})
+case('qgemm_float', [ms('QGemm', ['a', 'as', 'az', 'b', 'bs', 'bz', 'c'], transB=1)], {'a': u8(3, 7)}, gemm, {'y': T.FLOAT})
+case('matmul_integer_to_float', [ms('MatMulIntegerToFloat', ['a', 'b', 'as', 'bs', 'az', 'bz', 'c'])], {'a': u8(2, 3, 7)},
+     {'b': i8(7, 5), 'as': f(0.02), 'bs': (np.arange(5) * 0.01 + 0.01).astype(np.float32), 'az': np.uint8(121), 'bz': np.zeros(5, np.int8), 'c': fl(5)}, {'y': T.FLOAT})
+case('dynamic_quantize_matmul', [ms('DynamicQuantizeMatMul', ['a', 'b', 'bs', 'bz', 'c'])], {'a': fl(3, 7)}, {'b': u8(7, 5), 'bs': np.array([0.01], np.float32), 'bz': np.array([130], np.uint8), 'c': fl(5)}, {'y': T.FLOAT})
+case('qlinear_conv_zero_points', [h.make_node('QLinearConv', ['x', 'xs', 'xz', 'w', 'ws', 'wz', 'ys', 'yz', 'b'], ['y'], pads=[1, 1, 1, 1])], {'x': u8(1, 2, 5, 5)},
+     {'xs': f(0.02), 'xz': np.uint8(100), 'w': u8(3, 2, 3, 3), 'ws': f(0.01), 'wz': np.uint8(130), 'ys': f(0.05), 'yz': np.uint8(90), 'b': rng.integers(-900, 900, 3).astype(np.int32)}, {'y': T.UINT8})
+case('qlinear_matmul_columns', [h.make_node('QLinearMatMul', ['a', 'as', 'az', 'b', 'bs', 'bz', 'ys', 'yz'], ['y'])], {'a': u8(2, 3, 7)},
+     {'as': f(0.02), 'az': np.uint8(121), 'b': i8(7, 5), 'bs': (np.arange(5) * 0.01 + 0.01).astype(np.float32), 'bz': np.zeros(5, np.int8), 'ys': f(0.11), 'yz': np.uint8(128)}, {'y': T.UINT8})
+case('conv_integer_groups', [h.make_node('ConvInteger', ['x', 'w', 'xz', 'wz'], ['y'], group=2, pads=[1, 0, 1, 0])], {'x': u8(1, 4, 5, 5)}, {'w': u8(6, 2, 3, 3), 'xz': np.uint8(100), 'wz': np.uint8(7)}, {'y': T.INT32})
+case('average_pool_ceil_pads', [h.make_node('AveragePool', ['x'], ['y'], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], ceil_mode=1, count_include_pad=1)], {'x': fl(1, 2, 6, 6)}, {}, {'y': T.FLOAT}, 19)
+case('max_pool_ceil_behind', [h.make_node('MaxPool', ['x'], ['y', 'i'], kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1], ceil_mode=1)], {'x': fl(2, 2, 6, 7)}, {}, {'y': T.FLOAT, 'i': T.INT64})
+case('max_pool_columns', [h.make_node('MaxPool', ['x'], ['y', 'i'], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 1, 1, 0], storage_order=1)], {'x': fl(2, 2, 6, 7)}, {}, {'y': T.FLOAT, 'i': T.INT64})
+for mode in ('linear', 'nearest', 'cubic'):
+    for padding in ('zeros', 'border', 'reflection'):
+        for corners in (0, 1):
+            case('grid_sample_%s_%s_%d' % (mode, padding, corners), [h.make_node('GridSample', ['x', 'g'], ['y'], mode=mode, padding_mode=padding, align_corners=corners)],
+                 {'x': fl(2, 2, 4, 5), 'g': (rng.random((2, 3, 3, 2)) * 3 - 1.5).astype(np.float32)}, {}, {'y': T.FLOAT}, 20)
+case('det_3', [h.make_node('Det', ['x'], ['y'])], {'x': fl(2, 3, 3)}, {}, {'y': T.FLOAT})
+for op in ('Asin', 'Acos', 'Atan'):
+    x = np.linspace(-1, 1, 9, dtype=np.float32) * (9 if op == 'Atan' else 1)
+    case(op.lower() + '_ends', [h.make_node(op, ['x'], ['y'])], {'x': x}, {}, {'y': T.FLOAT})
+case('prelu_channels', [h.make_node('PRelu', ['x', 's'], ['y'])], {'x': fl(2, 3, 4, 5)}, {'s': fl(3, 1, 1)}, {'y': T.FLOAT})
+
+# Three layers, what ONNX Runtime gives for each, and the same with a second layer that is wrong.
+x, w = fl(2, 6), fl(6, 4)
+case('three_layers', [h.make_node('MatMul', ['x', 'w'], ['layer/1']), h.make_node('Tanh', ['layer/1'], ['layer/2']), h.make_node('Neg', ['layer/2'], ['y'])], {'x': x}, {'w': w}, {'y': T.FLOAT})
+right = {'x': x, 'layer/1': x @ w, 'layer/2': np.tanh(x @ w), 'y': -np.tanh(x @ w), 'elsewhere': fl(3)}
+here = os.path.join(HERE, 'three_layers')
+np.savez(os.path.join(here, 'right.npz'), **right)
+np.savez(os.path.join(here, 'wrong.npz'), **dict(right, **{'layer/2': right['layer/2'] + np.eye(2, 4, dtype=np.float32) / 8}))
+np.savez_compressed(os.path.join(here, 'compressed.npz'), **right)

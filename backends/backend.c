@@ -148,6 +148,15 @@ bool executable_run(struct executable *e, void *const *data, int threads, struct
            finished(e->run(e->args, e->workspace), "run", diags);
 }
 
+int executable_parts(const struct executable *e, const struct run_part **out) {
+    *out = e->part;
+    return e->nparts;
+}
+
+const uint64_t *executable_ticks(const struct executable *e) {
+    return e->ticks;
+}
+
 int64_t executable_bytes(const struct executable *e) {
     return (int64_t)(e->prepared_bytes + e->workspace_bytes);
 }

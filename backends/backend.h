@@ -17,6 +17,7 @@ struct backend_options {
     enum weights weights;          /* of code that is written: embedded (.so, .o), or in OUT's name with .weights */
     const void *const *data;       /* [schedule.program.nbuffers] content of constants that is known; NULL: not. For EMBED and FILE */
     const struct stream_state *state; int nstates;   /* buffers of schedule.program: entries for streams carry them from run to run */
+    bool profile;                  /* code that is loaded keeps the times of its parts (executable_parts) */
     const char *const *title;      /* [schedule.program.nbuffers] names that a header gives instead of the program's; NULL: none */
 };
 
@@ -43,6 +44,15 @@ void executable_scramble(struct executable *);
 /* The program's sizes known only when it runs, for the runs that follow; before, they are the largest. */
 void executable_sizes(struct executable *, const int64_t *size);
 bool executable_run(struct executable *, void *const *data, int threads, struct diags *);
+/* What a run executes one after the other. */
+struct run_part {
+    int first, n;                  /* nodes of the schedule's section `run` */
+    const char *function;          /* its name in the code */
+};
+/* Of code loaded with `profile`. How many; 0: the backend keeps no times. */
+int executable_parts(const struct executable *, const struct run_part **);
+/* When the parts of the last run began and ended, in turns, by a counter of the processor. */
+const uint64_t *executable_ticks(const struct executable *);
 int64_t executable_bytes(const struct executable *);           /* prepared + workspace */
 void executable_free(struct executable *);
 

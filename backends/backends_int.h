@@ -197,6 +197,9 @@ struct executable {
     void **args; /* struct NAME_args: pointers, prepared, threads, sizes */
     int nsizes;
     bool is_prepared;
+    struct run_part *part;
+    int nparts;
+    const uint64_t *ticks;
     void *handle;
     void (*release)(void *handle);
     struct arena arena;

@@ -203,12 +203,11 @@ static void report_memory(struct report *r, const struct schedule *s, int64_t by
 static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *got) {
     struct report *r = &im->report;
     double start = now_seconds();
+    bool profile = im->option.profile || im->option.profile_trace;
+    struct backend_options options = {.target = im->option.target, .profile = profile};
     doing(im, "compiling");
     const struct backend *backend = backend_find(j->schedule, NULL, &im->diags);
-    struct executable *e =
-        backend ? backend->load(j->schedule, &(struct backend_options){.target = im->option.target},
-                                &im->diags)
-                : NULL;
+    struct executable *e = backend ? backend->load(j->schedule, &options, &im->diags) : NULL;
     if (!e) return ISAMAP_INPUT;
     j->compile_seconds += now_seconds() - start;
     if (!arrays_fill(im, j, in)) return executable_free(e), ISAMAP_INPUT;
@@ -222,11 +221,19 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     bool ok = executable_prepare(e, data, &im->diags) && timed_runs(im, j, e, data, &seconds) &&
               (!im->option.steps || steps_time(im, j, e, data, &latency));
     int64_t bytes = argument_bytes(j->program) + executable_bytes(e);
+    struct profile *p = ok && profile
+                            ? profile_make(im, j, e, data, has_inout(j->program) ? &seconds : NULL)
+                            : NULL;
+    ok = ok && (p || !profile);
     free(data);
     executable_free(e);
-    if (!ok || !arrays_write(im, j, got)) return ISAMAP_INPUT;
     struct comparison c = {0};
-    if (im->option.verify && !compare_with_interpreter(im, j, in, got, &c)) return ISAMAP_INPUT;
+    ok = ok && arrays_write(im, j, got) &&
+         (!im->option.verify || compare_with_interpreter(im, j, in, got, &c));
+    if (!ok) {
+        if (p) profile_free(p);
+        return ISAMAP_INPUT;
+    }
     report_open(r, NULL, '{');
     report_head(r, j);
     report_string(r, "backend", backend->name);
@@ -243,6 +250,8 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     report_comparison(r, &c);
     bool same = !im->option.compare || report_tensors(im, j, got);
     report_work(r, j, NULL);
+    if (p && im->option.profile) profile_report(r, p);
+    if (p) profile_free(p);
     report_close(r);
     return (c.done && !c.equal) || !same ? ISAMAP_VERIFY : ISAMAP_DONE;
 }

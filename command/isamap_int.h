@@ -31,7 +31,7 @@ struct latencies {
 };
 
 struct options {
-    const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *target, *weights, *compare;
+    const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *profile_trace, *target, *weights, *compare;
     const char *vs, *only; /* bench */
     struct pairs define, shape, input, param, size, set, state;
     int64_t steps; /* run: of a stream, each timed; 0 */
@@ -43,7 +43,7 @@ struct options {
     int runs;      /* bench: rounds */
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
-    bool verify, check, no_check, strict, execute, json, why, all, certify, explain, no_values, walk, rtl;
+    bool verify, check, no_check, strict, execute, json, why, all, certify, explain, no_values, walk, rtl, profile;
     bool plain; /* as in scheduler_options */
 };
 
@@ -205,6 +205,15 @@ bool report_tensors(isamap *, struct job *, const struct arrays *got);
 /* A model (model.c): what wrote it, its inputs, outputs and operators; where it was compiled, what
  * executes each operator, and the memory. */
 void report_model(struct report *, const struct job *);
+
+/* ---- where a run spends its time (profile.c) ---- */
+/* Runs the code, which was loaded with `profile`, again and again and keeps the time of each of its parts,
+ * and writes the trace. `seconds`: of the run before, which alone counts; NULL. NULL after reporting. */
+struct profile;
+struct profile *profile_make(isamap *, const struct job *, struct executable *, void **data,
+                             const double *seconds);
+void profile_report(struct report *, struct profile *);
+void profile_free(struct profile *);
 
 bool parse_size(const char *, int64_t *out); /* "512", "4K", "2M", "1G" */
 bool write_text(isamap *, const char *path, const struct text *);

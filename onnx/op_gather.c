@@ -1,7 +1,7 @@
 /* Operators whose indices are data. Indices known when compiling become affine ones, run by run.
  * Others are compared: a sum over all places of which one counts, `y[i] += select(index[i] == v,
- * x[v], 0)`, so that no operator needs an address that is not affine; its cost grows with the
- * extent. */
+ * x[v], 0)`, so that no operator needs an address that is not affine; who executes it needs to look
+ * at that one alone (ir/pick.h). */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX

@@ -22,9 +22,19 @@ static double turns_of(const struct work *w, int stmt, uint64_t *open) {
     return turns;
 }
 
-/* Cycles of one execution of the statement, in each of its turns. */
-static void add(struct work *w, int stmt, double cycles) {
+static double most_turns(const struct work *w, int stmt) {
+    uint64_t open;
+    double turns = turns_of(w, stmt, &open);
+    for (int k = 0; k < w->p->nsizes; k++)
+        if (open >> k & 1) turns *= (double)w->p->size[k].hi;
+    return turns;
+}
+
+/* Cycles of one execution of the statement, in each of its turns, and what bounds them; NULL. */
+static void add(struct work *w, int stmt, double cycles, const char *bound) {
     struct schedule *s = w->s;
+    s->forecast[stmt].cycles += most_turns(w, stmt) * cycles;
+    if (bound) s->forecast[stmt].bound = bound;
     uint64_t open;
     double turns = turns_of(w, stmt, &open);
     if (!open) {
@@ -42,14 +52,6 @@ static void add(struct work *w, int stmt, double cycles) {
     s->open[k].cycles += turns * cycles;
 }
 
-static double most_turns(const struct work *w, int stmt) {
-    uint64_t open;
-    double turns = turns_of(w, stmt, &open);
-    for (int k = 0; k < w->p->nsizes; k++)
-        if (open >> k & 1) turns *= (double)w->p->size[k].hi;
-    return turns;
-}
-
 /* Of the fallback's statements; device: they are beside one, which takes its own time. */
 static double fallback_sum(struct work *w, bool device) {
     double sum = 0;
@@ -60,28 +62,38 @@ static double fallback_sum(struct work *w, bool device) {
         if (device)
             sum += most_turns(w, s) * cycles;
         else
-            add(w, s, cycles);
+            add(w, s, cycles, "element by element");
     }
     return sum;
 }
 
+/* The statement at which the group's own part of the run stands. */
+static int lead_of(const struct nest_group *g) {
+    int m = 0;
+    while (m < g->n - 1 && g->member[m].before) m++;
+    return g->member[m].stmt;
+}
+
 void cost_sum(struct work *w) {
     int device = -1; /* a queue of it */
+    w->s->forecast = arena_array(&w->s->arena, (size_t)w->p->nstmts + 1, sizeof *w->s->forecast);
     for (int i = 0; i < w->nnests; i++) {
         const struct nest *n = &w->nest[i];
         const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
         int queue = t->needle->in->queue;
         if (w->fallback >= 0 && graph_apart(w->m, queue)) device = queue;
         if (n->group) continue;
-        if (n->core >= 0) add(w, n->first, n->plan.predicted);
-        if (n->core >= 0) w->s->alone += most_turns(w, n->first) * n->plan.alone;
+        double alone = n->core >= 0 ? most_turns(w, n->first) * n->plan.alone : 0;
+        if (n->core >= 0) add(w, n->first, n->plan.predicted, n->plan.bound);
+        w->s->alone += alone;
+        w->s->forecast[n->first].alone += alone;
         double part = n->plan.share.n ? n->plan.share.part : 1;
         bool priced = n->core >= 0 && !n->plan.is_static;
         for (int k = 0; k < n->nchain && !priced; k++)
-            add(w, n->first, part * task_cost(w, n->chain[k]));
+            add(w, n->first, part * task_cost(w, n->chain[k]), NULL);
     }
     for (int i = 0; i < w->ngroups; i++)
-        if (w->group[i].n) add(w, w->group[i].member[0].stmt, w->group[i].cycles);
+        if (w->group[i].n) add(w, lead_of(&w->group[i]), w->group[i].cycles, "a group");
     double fallback = fallback_sum(w, device >= 0);
     if (device < 0) return;
     w->s->host = host_in_cycles(w, device, fallback);

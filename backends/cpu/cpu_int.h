@@ -91,6 +91,10 @@ struct cpu {
     int nemitted, cap_emitted;
     bool helpers;  /* conversions of 16-bit floats are used */
     bool parallel; /* OpenMP's runtime is called */
+    struct perf_map *names; /* of the code that was loaded; NULL: they are not kept */
+    LLVMValueRef ticks; /* where the times of the run's parts are stored; NULL: they are not kept */
+    struct run_part *part;
+    int nparts, cap_parts;
     unsigned uid;
     int64_t issues; /* built so far */
     int *nwords;    /* [machine.nmemories] words of the value memories */
@@ -106,6 +110,14 @@ enum { MAX_ISSUES = 1000000 };
 struct function *function_open(struct cpu *, struct function *outer, const char *name, LLVMTypeRef,
                                int unit);
 void function_close(struct function *); /* removes phis nobody needs, frees */
+void walk(struct function *, const struct node *, int n);
+/* The places that the nodes rotate start in the slot before the first. */
+void start_slots(struct function *, const struct node *, int n);
+LLVMValueRef load_word(struct function *, int word, LLVMTypeRef, const char *name); /* of arguments */
+LLVMValueRef offset_pointer(struct function *, LLVMValueRef base, int64_t bytes);
+LLVMValueRef runtime(struct cpu *, const char *name, LLVMTypeRef); /* a function of a library */
+
+/* ---- the entries (section.c) ---- */
 void cpu_section(struct cpu *, const struct section *, const char *name, bool workspace);
 void cpu_error(struct cpu *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -193,5 +205,11 @@ FILE *cpu_generate_file(struct cpu *, LLVMCodeGenFileType); /* the same, to be r
 LLVMOrcLLJITRef
 cpu_jit(struct cpu *); /* the module as code in this process; NULL after reporting */
 void *cpu_symbol(struct cpu *, LLVMOrcLLJITRef, const char *name);
+
+/* ---- names for perf (perf_map.c) ---- */
+/* The object's functions in the order of the code, before it is loaded. */
+struct perf_map *perf_map_read(struct cpu *, LLVMMemoryBufferRef object, const char *entry);
+/* Adds them to the file in which perf looks for names of code of this process; `entry` is there. */
+void perf_map_write(const struct perf_map *, const void *entry);
 
 #endif

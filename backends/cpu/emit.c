@@ -235,8 +235,9 @@ bool emits_link(struct cpu *c) {
     set_attributes(c);
     make_internal(c);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error =
-        LLVMRunPasses(c->module, "mergefunc,always-inline,globaldce", c->target, options);
+    LLVMErrorRef error = LLVMRunPasses(
+        c->module, c->ticks ? "always-inline,globaldce" : "mergefunc,always-inline,globaldce",
+        c->target, options);
     LLVMDisposePassBuilderOptions(options);
     if (error) {
         message = LLVMGetErrorMessage(error);

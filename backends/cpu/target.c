@@ -368,6 +368,8 @@ LLVMOrcLLJITRef cpu_jit(struct cpu *c) {
     LLVMOrcLLJITRef jit = NULL;
     LLVMMemoryBufferRef object = cpu_generate(c, LLVMObjectFile);
     if (!object) return NULL;
+    if (c->ticks)
+        c->names = perf_map_read(c, object, arena_printf(&c->arena, "%s_run", c->interface->name));
     if (take_error(c, LLVMOrcCreateLLJIT(&jit, LLVMOrcCreateLLJITBuilder()),
                    "cannot start the JIT compiler")) {
         LLVMDisposeMemoryBuffer(object);
@@ -390,6 +392,15 @@ void *cpu_symbol(struct cpu *c, LLVMOrcLLJITRef jit, const char *name) {
     return (void *)(uintptr_t)address;
 }
 
+static bool keep_profile(struct cpu *c, LLVMOrcLLJITRef jit, struct executable *e) {
+    e->ticks = cpu_symbol(c, jit, arena_printf(&c->arena, "%s_ticks", c->interface->name));
+    e->part = arena_copy(&e->arena, c->part, sizeof *c->part * (size_t)c->nparts);
+    e->nparts = c->nparts;
+    for (int i = 0; i < e->nparts; i++)
+        e->part[i].function = arena_strdup(&e->arena, c->part[i].function);
+    return e->ticks;
+}
+
 static struct executable *start(struct cpu *c) {
     static const char *const suffix[4] = {"prepare", "run", "prepared_bytes", "workspace_bytes"};
     LLVMOrcLLJITRef jit = cpu_jit(c);
@@ -402,7 +413,10 @@ static struct executable *start(struct cpu *c) {
         release_jit(jit);
         return NULL;
     }
-    return executable_make(c->schedule, jit, release_jit, entry);
+    struct executable *e = executable_make(c->schedule, jit, release_jit, entry);
+    if (c->ticks && !keep_profile(c, jit, e)) return executable_free(e), NULL;
+    if (c->names) perf_map_write(c->names, entry[1]);
+    return e;
 }
 
 static struct executable *cpu_load(const struct schedule *s, const struct backend_options *options,

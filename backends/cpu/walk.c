@@ -5,9 +5,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#endif
 
 void cpu_error(struct cpu *c, const char *fmt, ...) {
     char text[1000];
@@ -18,8 +15,6 @@ void cpu_error(struct cpu *c, const char *fmt, ...) {
     if (!c->failed) diag_line(c->diags, c->machine->file, 0, 0, "%s", text);
     c->failed = true;
 }
-
-static void walk(struct function *, const struct node *, int);
 
 /* ---- functions ---- */
 static void *array(size_t n, size_t size) {
@@ -67,7 +62,7 @@ void function_close(struct function *f) {
 
 /* A place starts in its slot 0 where nothing rotates it; otherwise the first rotate makes slot 0
  * current. */
-static void start_slots(struct function *f, const struct node *node, int n) {
+void start_slots(struct function *f, const struct node *node, int n) {
     const struct cpu *c = f->cpu;
     for (int p = 0; p < c->schedule->nplaces; p++) f->slot[p] = lv_const(f, 0);
     for (int k = 0; k < c->nturning; k++) {
@@ -77,12 +72,12 @@ static void start_slots(struct function *f, const struct node *node, int n) {
 }
 
 /* ---- where places are ---- */
-static LLVMValueRef offset_pointer(struct function *f, LLVMValueRef base, int64_t bytes) {
+LLVMValueRef offset_pointer(struct function *f, LLVMValueRef base, int64_t bytes) {
     LLVMValueRef c = LLVMConstInt(f->cpu->i64, (uint64_t)bytes, false);
     return bytes ? LLVMBuildGEP2(f->builder, f->cpu->i8, base, &c, 1, "") : base;
 }
 
-static LLVMValueRef load_word(struct function *f, int word, LLVMTypeRef type, const char *name) {
+LLVMValueRef load_word(struct function *f, int word, LLVMTypeRef type, const char *name) {
     LLVMValueRef p = offset_pointer(f, f->args, 8 * (int64_t)word);
     return LLVMBuildLoad2(f->builder, type, p, name);
 }
@@ -90,8 +85,7 @@ static LLVMValueRef load_word(struct function *f, int word, LLVMTypeRef type, co
 static LLVMValueRef load_argument(struct function *f, int buffer) {
     const struct interface *i = f->cpu->interface;
     const char *name = f->cpu->schedule->program->buffer[buffer].name;
-    if (i->offset[buffer] >= 0 && i->weights == WEIGHTS_EMBED)
-        return f->cpu->weights[buffer];
+    if (i->offset[buffer] >= 0 && i->weights == WEIGHTS_EMBED) return f->cpu->weights[buffer];
     if (i->offset[buffer] >= 0)
         return offset_pointer(f, load_word(f, i->at_weights, f->cpu->ptr, "weights"),
                               i->offset[buffer] + WEIGHTS_HEAD);
@@ -299,7 +293,7 @@ static LLVMValueRef context_load(struct function *f, int field, LLVMTypeRef type
     return LLVMBuildLoad2(f->builder, type, context_field(f, LLVMGetParam(f->fn, 0), field), "");
 }
 
-static LLVMValueRef runtime(struct cpu *c, const char *name, LLVMTypeRef type) {
+LLVMValueRef runtime(struct cpu *c, const char *name, LLVMTypeRef type) {
     LLVMValueRef fn = LLVMGetNamedFunction(c->module, name);
     return fn ? fn : LLVMAddFunction(c->module, name, type);
 }
@@ -452,7 +446,7 @@ static void walk_rotate(struct function *f, int place) {
     f->slot[place] = lv_op(f, SX_MUL, next, inside);
 }
 
-static void walk(struct function *f, const struct node *node, int n) {
+void walk(struct function *f, const struct node *node, int n) {
     bool inside = f->in_entry;
     for (int i = 0; i < n && !f->cpu->failed; i++) {
         const struct signals *g = f->in_entry ? NULL : node_signals(&node[i]);
@@ -480,125 +474,5 @@ static void walk(struct function *f, const struct node *node, int n) {
         }
         if (g) walk_signals(f, g->push, g->npushes, false);
     }
-}
-
-/* ---- sections ---- */
-static void zero_places(struct function *f, const struct section *section, int n) {
-    struct cpu *c = f->cpu;
-    for (int p = 0; p < c->schedule->nplaces; p++) {
-        if (!zeroed_before(c->schedule, &c->room, section, p, n)) continue;
-        LLVMValueRef bytes = lv_const(f, c->schedule->place[p].bytes).v;
-        LLVMBuildMemSet(f->builder, place_base(f, p), LLVMConstInt(c->i8, 0, false), bytes, 1);
-    }
-}
-
-static void call_around(struct function *f, const struct emit *emit, int n) {
-    for (int i = 0; i < n && !f->cpu->failed; i++) {
-        if (emit[i].language != LANGUAGE_LLVM) continue;
-        struct emitted *fn = emit_plain(f->cpu, &emit[i]);
-        if (fn) LLVMBuildCall2(f->builder, fn->type, fn->fn, NULL, 0, "");
-    }
-}
-
-/* Sizes known only when the program runs are the first variables. */
-static void start_sizes(struct function *f) {
-    struct cpu *c = f->cpu;
-    for (int k = 0; k < c->schedule->program->nsizes; k++) {
-        const struct size *size = &c->schedule->program->size[k];
-        struct lv v = {load_word(f, c->interface->at_sizes + k, c->i64, size->name), 0};
-        v = lv_op(f, SX_MIN, v, lv_const(f, size->hi));
-        f->var[k] = lv_op(f, SX_MAX, v, lv_const(f, size->lo));
-    }
-}
-
-/* The caller may be a program that knows nothing of features. */
-static void ask_permission(struct function *f, const struct feature *feature) {
-    unsigned code, argument;
-    if (!feature_permit(feature, &code, &argument)) return;
-#ifdef SYS_arch_prctl
-    struct cpu *c = f->cpu;
-    LLVMTypeRef type = LLVMFunctionType(c->i64, &c->i64, 1, true);
-    LLVMValueRef arg[] = {lv_const(f, SYS_arch_prctl).v, lv_const(f, code).v,
-                          lv_const(f, argument).v};
-    LLVMValueRef status = LLVMBuildCall2(f->builder, type, runtime(c, "syscall", type), arg, 3, "");
-    LLVMBasicBlockRef refused = LLVMAppendBasicBlockInContext(c->context, f->fn, "refused");
-    LLVMBasicBlockRef given = LLVMAppendBasicBlockInContext(c->context, f->fn, "given");
-    LLVMValueRef good = LLVMBuildICmp(f->builder, LLVMIntEQ, status, lv_const(f, 0).v, "");
-    LLVMBuildCondBr(f->builder, good, given, refused);
-    LLVMPositionBuilderAtEnd(f->builder, refused);
-    LLVMBuildRet(f->builder, LLVMConstInt(c->i32, 1, false));
-    LLVMPositionBuilderAtEnd(f->builder, given);
-#endif
-}
-
-static void walk_range(struct function *f, const struct section *section, int from, int to) {
-    for (int n = from; n < to && !f->cpu->failed; n++) {
-        zero_places(f, section, n);
-        walk(f, &section->node[n], 1);
-    }
-}
-
-/* A function of these nodes, with the homes that they use as parameters, and its call. */
-static void call_part(struct function *outer, const struct section *section, int from, int to) {
-    enum { FIXED = 3 };
-    struct cpu *c = outer->cpu;
-    struct home_list homes = homes_of(c, &section->node[from], to - from);
-    unsigned n = (unsigned)(FIXED + homes.n);
-    LLVMTypeRef *param = memory_array(n, sizeof *param);
-    LLVMValueRef *arg = memory_array(n, sizeof *arg);
-    arg[0] = outer->args;
-    arg[1] = outer->workspace;
-    arg[2] = outer->prepared;
-    for (unsigned k = 0; k < n; k++) param[k] = c->ptr;
-    for (int k = 0; k < homes.n; k++) arg[FIXED + k] = place_base(outer, homes.place[k]);
-    LLVMTypeRef type = LLVMFunctionType(c->nothing, param, n, false);
-    struct function *f = function_open(c, outer, "part", type, -1);
-    LLVMBasicBlockRef start = LLVMGetInsertBlock(f->builder);
-    f->args = LLVMGetParam(f->fn, 0);
-    f->workspace = LLVMGetParam(f->fn, 1);
-    f->prepared = LLVMGetParam(f->fn, 2);
-    LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
-    f->mine = f->shared = offset_pointer(f, f->workspace, c->room.homes);
-    for (int k = 0; k < homes.n; k++)
-        f->base[homes.place[k]] = LLVMGetParam(f->fn, (unsigned)(FIXED + k));
-    start_sizes(f);
-    LLVMPositionBuilderAtEnd(f->builder, start);
-    start_slots(f, &section->node[from], to - from);
-    walk_range(f, section, from, to);
-    LLVMBuildRetVoid(f->builder);
-    LLVMBuildCall2(outer->builder, type, f->fn, arg, n, "");
-    function_close(f);
-    free(param);
-    free(arg);
-}
-
-static void call_parts(struct function *f, const struct section *section) {
-    const bool *cut = section_cuts(f->cpu, section);
-    for (int from = 0, to; from < section->nnodes && !f->cpu->failed; from = to) {
-        for (to = from + 1; to < section->nnodes && !cut[to];) to++;
-        call_part(f, section, from, to);
-    }
-}
-
-void cpu_section(struct cpu *c, const struct section *section, const char *name, bool workspace) {
-    LLVMTypeRef params[] = {c->ptr, c->ptr};
-    LLVMTypeRef type = LLVMFunctionType(c->i32, params, workspace ? 2 : 1, false);
-    struct function *f = function_open(c, NULL, name, type, -1);
-    LLVMBasicBlockRef start = LLVMGetInsertBlock(f->builder);
-    f->args = LLVMGetParam(f->fn, 0);
-    LLVMPositionBuilderBefore(f->builder, f->level[0].anchor);
-    f->prepared = load_word(f, c->interface->at_prepared, c->ptr, "prepared");
-    f->workspace = workspace              ? LLVMGetParam(f->fn, 1)
-                   : c->room.scratch >= 0 ? offset_pointer(f, f->prepared, c->room.scratch)
-                                          : LLVMConstNull(c->ptr);
-    LLVMPositionBuilderAtEnd(f->builder, start);
-    uint64_t features = workspace ? 0 : schedule_features(c->schedule);
-    for (int k = 0; k < c->machine->nfeatures && k < 64; k++)
-        if (features >> k & 1) ask_permission(f, &c->machine->feature[k]);
-    call_around(f, c->machine->begin, c->machine->nbegins);
-    call_parts(f, section);
-    call_around(f, c->machine->end, c->machine->nends);
-    LLVMBuildRet(f->builder, LLVMConstInt(c->i32, 0, false));
-    function_close(f);
 }
 #endif

@@ -4,7 +4,7 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-    struct numbering {
+struct numbering {
     struct program *p;
     int *now, n; /* [nstmts] new number of each statement; -1: not met yet */
 };
@@ -30,6 +30,13 @@ static void number_nodes(const struct numbering *x, struct node *node, int n) {
     }
 }
 
+static void number_forecasts(const struct numbering *x, struct schedule *s) {
+    if (!s->forecast) return;
+    struct forecast *f = arena_array(&s->arena, (size_t)x->p->nstmts + 1, sizeof *f);
+    for (int k = 0; k < x->p->nstmts; k++) f[x->now[k]] = s->forecast[k];
+    s->forecast = f;
+}
+
 void statements_number(struct work *w) {
     struct program *p = w->p;
     struct numbering x = {.p = p};
@@ -43,4 +50,5 @@ void statements_number(struct work *w) {
     }
     number_nodes(&x, w->s->prepare.node, w->s->prepare.nnodes);
     number_nodes(&x, w->s->run.node, w->s->run.nnodes);
+    number_forecasts(&x, w->s);
 }

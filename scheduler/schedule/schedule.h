@@ -154,6 +154,13 @@ struct open_cost {
     double cycles;
 };
 
+/* What the scheduler expects of a part of the run. */
+struct forecast {
+    double cycles;                     /* that it takes */
+    double alone;                      /* of these those in which its instructions run when nothing holds them up */
+    const char *bound;                 /* what takes so long: the id of a queue, bus or cache, or words; NULL: not known */
+};
+
 struct schedule {
     struct arena arena;                /* owns everything below */
     const char *machine_name;
@@ -166,6 +173,7 @@ struct schedule {
     double cost;                       /* the scheduler's estimate, cycles; all steps of recurrences whose length is known */
     struct open_cost *open; int nopen; /* and what sizes known only when it runs multiply */
     double alone;                      /* of these those in which the cores' instructions run when nothing holds them up */
+    struct forecast *forecast;         /* [program.nstmts] cycles 0 but at one statement of each part of the run; NULL: not known */
     double host, host_rate;            /* beside a device: the fallback's work, in cycles of the device, and its own cycles in one of these; 0 */
     struct chain *chain;               /* owned: from the program as written to `program`, with witnesses; NULL: not known */
 };

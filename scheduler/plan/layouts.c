@@ -139,6 +139,25 @@ static bool comes_single(struct work *w, const struct moves *moves, const struct
     return fits;
 }
 
+/* An element at a time is read where it lies, whatever its layout, once nothing is outside: what
+ * pads is then copied once, and not for each place of the window. */
+static bool pad_home(struct work *w, int task, int i) {
+    const struct task *t = &w->task[task];
+    struct opnd *o = &w->task[task].op[i];
+    const struct access *acc = task_access(w, t, o, false);
+    bool outside = false;
+    if (o->padded || o->writes || o->read < 0 || !acc->has_fill || w->fallback < 0) return false;
+    for (int k = 0; k < o->form.n; k++)
+        if (o->form.digit[k].extent > 1) return false;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t lo, hi;
+        access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
+        outside |= lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
+    }
+    o->padded = true;
+    return outside && pack_identity(w, task, i);
+}
+
 /* NULL: fine, or repaired (*changed); otherwise why not. */
 static const char *check_operand(struct work *w, const struct moves *moves, int task, int i,
                                  bool *changed) {
@@ -189,6 +208,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             now->repairs = 0;
             return NULL;
         }
+        if (now->where == IN_HOME && !now->by_axes && pad_home(w, task, i)) return NULL;
         if (now->where == IN_HOME && !now->by_axes && w->fallback >= 0 &&
             !(now->writes && now->read >= 0)) {
             now->by_axes = true;

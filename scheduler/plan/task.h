@@ -35,6 +35,7 @@ struct opnd {
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
     const struct finish *finish; /* of a result: the move that computes while it brings it home; NULL */
     const struct finish *begin;  /* of a sum: the move that brings what it starts with; NULL */
+    bool padded;     /* its buffer was copied with what lies outside */
     bool single;     /* of what stands alone, fills bring the first element */
     int repairs;
     bool handed;     /* what it reads never comes from home: it must follow who makes it (nests.c) */

@@ -42,6 +42,7 @@ struct mapping {
     double cost;                       /* cycles on the needle's queue for the whole statement, padding included */
     double copies;                     /* estimated cycles of packing copies that the operands need; layouts are the scheduler's */
     double waste;                      /* executed points / statement's points, >= 1 */
+    int across;                        /* tensors whose rows, as they are written down, lie across an axis that it takes */
 };
 
 /* ---- failures: what map --why prints and what chooses the next rewrite ---- */

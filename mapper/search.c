@@ -108,6 +108,24 @@ static void make_operands(const struct chooser *c, struct mapping *m) {
     }
 }
 
+/* Does the access walk with the axis otherwise than along its tensor's rows? */
+static bool walks_across(const struct program *p, const struct access *a, int axis) {
+    int last = p->buffer[a->buffer].ndims - 1;
+    while (last > 0 && p->buffer[a->buffer].extent[last] == 1) last--;
+    return p->axis[axis].extent > 1 && access_varies(p, a, axis) && !access_coef(p, a, last, axis);
+}
+
+static int count_across(const struct chooser *c) {
+    int n = 0;
+    for (int o = 0; o < c->needle->noperands; o++) {
+        const struct access *a = bound_access(c->site, &c->bound->operand[o]);
+        for (int x = 0; a && x < c->needle->naxes; x++)
+            n += c->group[x].n > 0 &&
+                 walks_across(c->site->program, a, c->group[x].axis[c->group[x].n - 1]);
+    }
+    return n;
+}
+
 static struct mapping make_mapping(const struct chooser *c) {
     struct arena *arena = c->search->arena;
     const struct operand *dst =
@@ -120,13 +138,14 @@ static struct mapping make_mapping(const struct chooser *c) {
     m.group = arena_copy(arena, c->group, (size_t)c->needle->naxes * sizeof *m.group);
     m.operand = arena_array(arena, (size_t)c->needle->noperands, sizeof *m.operand);
     make_operands(c, &m);
+    m.across = count_across(c);
     if (dst->accumulate && c->needle->term.accumulates)
         m.init = init_of(c->site->program, c->site->stmt);
     mapping_price(c->search->needles, c->needle, c->site->program, &m);
     return m;
 }
 
-/* By price; equal ones by what is left out of it: operands to pack, axes to fuse. */
+/* By price; equal ones by what is left out of it: operands to pack, axes to fuse, rows to turn. */
 int mapping_compare(const struct mapping *a, const struct mapping *b) {
     double x = a->cost + a->copies, y = b->cost + b->copies;
     int packed = 0, fused = 0;
@@ -134,6 +153,7 @@ int mapping_compare(const struct mapping *a, const struct mapping *b) {
     for (int o = 0; o < a->noperands; o++) packed += !a->operand[o].direct - !b->operand[o].direct;
     for (int g = 0; g < a->ngroups; g++) fused += a->group[g].n - b->group[g].n;
     if (packed || fused) return packed ? packed : fused;
+    if (a->across != b->across) return a->across - b->across;
     for (int g = 0; g < a->ngroups; g++)
         for (int k = 0; k < a->group[g].n && k < b->group[g].n; k++)
             if (a->group[g].axis[k] != b->group[g].axis[k])

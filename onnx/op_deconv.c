@@ -1,5 +1,6 @@
 /* Transposed convolution: each input element adds the weights, times itself, around its place in
- * the result. */
+ * the result. Written the other way round, as what each element of the result gets, it is a
+ * convolution. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -109,6 +110,113 @@ static void deconv_sum(struct import *im, struct deconv *c, struct tensor *sum) 
                    sum_widen(im, c->x->type, tensor_element(im, c->f, filter)));
 }
 
+/* ---- without scattering ---- */
+
+/* With a stride of s, output s*j + b gets the window's elements b, s + b, 2s + b, … from the inputs
+ * j, j - 1, j - 2, …: a convolution for each of the s values of b, whose results lie side by side.
+ */
+struct phases {
+    int64_t taps[SPATIAL], length[SPATIAL],
+        step[SPATIAL]; /* inputs that meet; values of j; from tap to tap */
+    const char *j[SPATIAL], *b[SPATIAL], *tap[SPATIAL];
+    const char *at[2 + 2 * SPATIAL]; /* index of the results */
+    int64_t extent[2 + 2 * SPATIAL];
+    int n;
+    bool strided;
+};
+
+static bool phases_make(const struct deconv *c, struct phases *h) {
+    *h = (struct phases){.n = 2};
+    h->extent[0] = c->x->extent[0];
+    h->extent[1] = c->f->extent[1] * c->groups;
+    for (int d = 0; d < c->n; d++) {
+        if (c->stride[d] > 1 && c->dilation[d] > 1) return false;
+        h->taps[d] = (c->f->extent[2 + d] + c->stride[d] - 1) / c->stride[d];
+        h->step[d] = c->stride[d] > 1 ? 1 : c->dilation[d];
+        h->length[d] = c->x->extent[2 + d] + (h->taps[d] - 1) * h->step[d];
+        h->extent[h->n++] = h->length[d];
+        if (c->stride[d] > 1) h->extent[h->n++] = c->stride[d];
+        h->strided |= c->stride[d] > 1;
+    }
+    return true;
+}
+
+static void phases_axes(struct import *im, const struct deconv *c, struct phases *h) {
+    static const char *const out[SPATIAL] = {"p", "q", "u"}, *const phase[SPATIAL] = {"a", "b",
+                                                                                      "d"};
+    int n = 2;
+    for (int d = 0; d < c->n; d++) {
+        h->at[n++] = h->j[d] = axis_for(im, out[d], h->length[d]);
+        if (c->stride[d] > 1) h->at[n++] = h->b[d] = axis_for(im, phase[d], c->stride[d]);
+    }
+}
+
+/* Stride times one axis and another: where a phase's element lies among all. */
+static const char *strided(struct import *im, int64_t stride, const char *axis, const char *phase) {
+    if (stride == 1) return axis;
+    return affine_text(im, 2, (int64_t[]){stride, 1}, (const char *[]){axis, phase}, 0);
+}
+
+static void phases_sum(struct import *im, struct deconv *c, struct phases *h, struct tensor *sum) {
+    static const char *const window[SPATIAL] = {"r", "s", "t"};
+    int64_t each = c->f->extent[1], channels = c->x->extent[1] / c->groups;
+    const char *from[2 + SPATIAL], *filter[2 + SPATIAL];
+    h->at[0] = from[0] = axis_for(im, "n", c->x->extent[0]);
+    const char *group = axis_for(im, "g", c->groups), *k = axis_for(im, "k", each),
+               *channel = axis_for(im, "c", channels);
+    h->at[1] = affine_text(im, 2, (int64_t[]){each, 1}, (const char *[]){group, k}, 0);
+    from[1] = filter[0] =
+        affine_text(im, 2, (int64_t[]){channels, 1}, (const char *[]){group, channel}, 0);
+    filter[1] = k;
+    phases_axes(im, c, h);
+    bool leaves = false, beyond = false;
+    for (int d = 0; d < c->n; d++) {
+        h->tap[d] = axis_for(im, window[d], h->taps[d]);
+        from[2 + d] = affine_text(im, 2, (int64_t[]){1, -h->step[d]},
+                                  (const char *[]){h->j[d], h->tap[d]}, 0);
+        filter[2 + d] = strided(im, c->stride[d], h->tap[d], h->b[d]);
+        leaves |= h->taps[d] > 1;
+        beyond |= h->taps[d] * c->stride[d] > c->f->extent[2 + d];
+    }
+    const char *x = tensor_element_else(im, c->x, from, leaves ? "0" : NULL),
+               *f = tensor_element_else(im, c->f, filter, beyond ? "0" : NULL);
+    emit_statement(im, "%s += %s * %s", tensor_element(im, sum, h->at),
+                   sum_widen(im, c->x->type, x), sum_widen(im, c->x->type, f));
+}
+
+/* The sums as a tensor, `full` where nothing is cut off: extents are at least those of c->full. */
+static void phases_interleave(struct import *im, struct deconv *c, struct phases *h,
+                              struct tensor *sum, struct tensor *full) {
+    const char *to[2 + SPATIAL];
+    axes_release(im);
+    h->at[0] = to[0] = axis_for(im, "n", h->extent[0]);
+    h->at[1] = to[1] = axis_for(im, "k", h->extent[1]);
+    phases_axes(im, c, h);
+    for (int d = 0; d < c->n; d++) to[2 + d] = strided(im, c->stride[d], h->j[d], h->b[d]);
+    emit_statement(im, "%s = %s", tensor_element(im, full, to), tensor_element(im, sum, h->at));
+}
+
+/* Sums over all outputs before some are cut off; *out: where they are. */
+static bool deconv_phases(struct import *im, struct deconv *c, struct phases *h, const char *base,
+                          struct tensor **out) {
+    enum type t = sum_type(c->x->type);
+    int64_t full[2 + SPATIAL] = {h->extent[0], h->extent[1]};
+    struct tensor *sum = tensor_temporary(im, base, "sum", t, h->n, h->extent);
+    if (!sum) return false;
+    axes_for(im, h->n, h->extent, h->at);
+    emit_statement(im, "%s = 0", tensor_element(im, sum, h->at));
+    axes_release(im);
+    phases_sum(im, c, h, sum);
+    *out = sum;
+    if (!h->strided) return true;
+    for (int d = 0; d < c->n; d++) full[2 + d] = h->length[d] * c->stride[d];
+    *out = tensor_temporary(im, base, "full", t, c->n + 2, full);
+    if (*out) phases_interleave(im, c, h, sum, *out);
+    return *out;
+}
+
+/* ---- the operator ---- */
+
 bool op_conv_transpose(struct import *im) {
     struct deconv c;
     int64_t shape[2 + SPATIAL], full[2 + SPATIAL];
@@ -120,21 +228,26 @@ bool op_conv_transpose(struct import *im) {
         shape[2 + d] = c.out[d];
         full[2 + d] = c.full[d];
     }
-    struct tensor *y = node_result(im, c.x->type, c.n + 2, shape);
-    struct tensor *sum =
-        y ? tensor_temporary(im, y->buffer, "sum", sum_type(y->type), c.n + 2, full) : NULL;
-    if (!sum) return false;
-    axes_for(im, c.n + 2, full, index);
-    emit_statement(im, "%s = 0", tensor_element(im, sum, index));
-    axes_release(im);
-    deconv_sum(im, &c, sum);
+    struct tensor *y = node_result(im, c.x->type, c.n + 2, shape), *sum = NULL;
+    struct phases h;
+    if (!y) return false;
+    if (phases_make(&c, &h)) {
+        if (!deconv_phases(im, &c, &h, y->buffer, &sum)) return false;
+    } else {
+        sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), c.n + 2, full);
+        if (!sum) return false;
+        axes_for(im, c.n + 2, full, index);
+        emit_statement(im, "%s = 0", tensor_element(im, sum, index));
+        axes_release(im);
+        deconv_sum(im, &c, sum);
+    }
     axes_release(im);
     axes_for(im, c.n + 2, shape, index);
     memcpy(from, index, sizeof from);
     bool beyond = false;
     for (int d = 0; d < c.n; d++) {
         from[2 + d] = affine_text(im, 1, (int64_t[]){1}, &index[2 + d], c.pads[d]);
-        beyond |= c.out[d] + c.pads[d] > c.full[d];
+        beyond |= c.out[d] + c.pads[d] > sum->extent[2 + d];
     }
     const char *v = tensor_element_else(im, sum, from, beyond ? "0" : NULL);
     if (c.bias)

@@ -52,10 +52,9 @@ bool stmt_reads_beside(const struct program *p, const struct stmt *st) {
     return false;
 }
 
-/* Does the index take each value of the dimension? The axes count in mixed radix. */
-static bool runs_through(const struct program *p, const struct stmt *st, int dim, uint64_t *seen) {
+/* How many values the index takes, one after the other: the axes count in mixed radix. */
+static int64_t run_of(const struct program *p, const struct stmt *st, int dim, uint64_t *seen) {
     int64_t run = 1;
-    if (access_coef(p, &st->dst, dim, p->naxes)) return false;
     for (bool found = true; found;) {
         found = false;
         for (int a = 0; a < p->naxes && !found; a++) {
@@ -66,14 +65,27 @@ static bool runs_through(const struct program *p, const struct stmt *st, int dim
             found = true;
         }
     }
-    return run == p->buffer[st->dst.buffer].extent[dim];
+    return run;
+}
+
+bool stmt_writes_box(const struct program *p, const struct stmt *st, int64_t *lo, int64_t *n) {
+    uint64_t seen = 0;
+    if (st->combine != COMBINE_SET || st->nwhere) return false;
+    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
+        int64_t first, last;
+        lo[d] = access_coef(p, &st->dst, d, p->naxes);
+        n[d] = run_of(p, st, d, &seen);
+        access_range(p, st, &st->dst, d, &first, &last);
+        if (first != lo[d] || last != lo[d] + n[d] - 1) return false;
+    }
+    return true;
 }
 
 bool stmt_writes_whole(const struct program *p, const struct stmt *st) {
-    uint64_t seen = 0;
-    if (st->combine != COMBINE_SET || st->nwhere) return false;
+    int64_t lo[MAX_DIMS], n[MAX_DIMS];
+    if (!stmt_writes_box(p, st, lo, n)) return false;
     for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++)
-        if (!runs_through(p, st, d, &seen)) return false;
+        if (lo[d] || n[d] != p->buffer[st->dst.buffer].extent[d]) return false;
     return true;
 }
 

@@ -190,6 +190,8 @@ bool stmt_point(const struct program *, const struct stmt *, uint64_t seed, int6
 int64_t stmt_place(const struct program *, const struct stmt *, uint64_t seed);
 uint64_t stmt_value_axes(const struct program *, const struct stmt *);    /* the same without those that occur in constraints alone */
 bool combiner_counts(enum combiner);                              /* the number of equal contributions matters: sums and products */
+/* [ndims] It sets each element of this box of its buffer, and no other. */
+bool stmt_writes_box(const struct program *, const struct stmt *, int64_t *lo, int64_t *n);
 bool stmt_writes_whole(const struct program *, const struct stmt *); /* it sets each element of its buffer, whatever else does */
 bool access_equal(const struct program *, const struct access *, const struct access *);
 bool access_varies(const struct program *, const struct access *, int axis);

@@ -69,14 +69,27 @@ bool op_prelu(struct import *im) {
     return true;
 }
 
-/* The result has the type of the base. Powers of integers are computed in f64. */
+/* The one value of a constant of floats; as it was where there is none, or several. */
+static void one_value(const struct tensor *t, double *out) {
+    if (t->data && t->elements == 1 && type_is_float(t->type)) *out = type_load(t->type, t->data).f;
+}
+
+/* The result has the type of the base. Powers of integers are computed in f64, small whole ones of
+ * floats as products. */
 bool op_pow(struct import *im) {
     struct pointwise p;
     enum type base = node_input(im, 0)->type, power = node_input(im, 1)->type;
     if (base == TYPE_BOOL || power == TYPE_BOOL)
         return node_fail(im, "an input is bool, which this operator does not take");
     if (!pointwise(im, &p, 2, base)) return false;
-    if (type_is_float(base) && power == base)
+    double n = 0;
+    const char *x = p.element[0];
+    if (type_is_float(base)) one_value(node_input(im, 1), &n);
+    if (n == 2)
+        emit_statement(im, "%s = %s * %s", p.to, x, x);
+    else if (n == 3)
+        emit_statement(im, "%s = %s * %s * %s", p.to, x, x, x);
+    else if (type_is_float(base) && power == base)
         emit_statement(im, "%s = pow(%s, %s)", p.to, p.element[0], p.element[1]);
     else
         emit_statement(im, "%s = %s(pow(f64(%s), f64(%s)))", p.to, type_name(base), p.element[0],

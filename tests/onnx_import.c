@@ -212,6 +212,32 @@ static void groups_and_dilations(void **state) {
     diags_free(&d);
 }
 
+/* Squares and cubes are products. */
+static void small_powers(void **state) {
+    static const struct {
+        float power, expected;
+        bool product;
+    } cases[] = {{2, 9, true}, {3, -27, true}, {4, 81, false}};
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct model_bytes m = {0};
+        struct diags d;
+        float x = -3, y = 0;
+        diags_init(&d);
+        put_input(&m, "x", F32, "1");
+        put_output(&m, "y", F32, "1");
+        put_initialiser(&m, "n", F32, 0, NULL, &cases[k].power, sizeof(float));
+        put_node(&m, "Pow", "x,n", "y", NULL);
+        struct onnx_model *model = parse(&m, 15, NULL, &d);
+        assert_non_null(model);
+        assert_int_equal(strstr(model->text, "pow(") == NULL, cases[k].product);
+        run_one(model, &x, &y, &d);
+        assert_float_equal(y, cases[k].expected, 0);
+        onnx_free(model);
+        diags_free(&d);
+    }
+}
+
 /* From which opset on reductions take their axes from an input. */
 static void axes_as_an_input(void **state) {
     static const struct {
@@ -332,6 +358,7 @@ int main(void) {
         cmocka_unit_test(passes_values_on),
         cmocka_unit_test(groups_and_dilations),
         cmocka_unit_test(axes_as_an_input),
+        cmocka_unit_test(small_powers),
         cmocka_unit_test(halves_are_added_in_f32),
         cmocka_unit_test(digits),
     };

@@ -1,6 +1,7 @@
 #if ISAMAP_WITH_LLVM
 #include "backends/cpu/cpu_int.h"
 #include "ir/memory.h"
+#include "ir/pick.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct nest {
     int64_t low[MAX_AXES], high[MAX_AXES]; /* and what they lie between, both included */
     int order[MAX_AXES], naxes;
     struct frame frame[MAX_AXES];
+    struct pick pick; /* of the axis whose loop is a test of few values; n 0: there is none */
 };
 
 /* ---- ranges ---- */
@@ -175,11 +177,22 @@ static LLVMValueRef axis_value(struct nest *n, const struct op *o) {
     return op_build(n->f, OP_CAST, o->type, TYPE_I64, &n->axis[o->axis].v);
 }
 
-static LLVMValueRef value_build(struct nest *n) {
+/* The operation and all that it needs. */
+static void mark_needed(const struct stmt *s, int op, bool *needed) {
+    if (needed[op]) return;
+    needed[op] = true;
+    for (int k = 0; k < op_info[s->op[op].code].arity; k++)
+        mark_needed(s, s->op[op].arg[k], needed);
+}
+
+static LLVMValueRef value_of(struct nest *n, int op) {
     const struct stmt *s = n->stmt;
     LLVMValueRef *value = memory_array((size_t)s->nops, sizeof *value);
-    for (int i = 0; i < s->nops && !n->f->cpu->failed; i++) {
+    bool *needed = memory_array((size_t)s->nops, sizeof *needed);
+    mark_needed(s, op, needed);
+    for (int i = 0; i <= op && !n->f->cpu->failed; i++) {
         const struct op *o = &s->op[i];
+        if (!needed[i]) continue;
         LLVMValueRef arg[3] = {NULL, NULL, NULL};
         for (int k = 0; k < op_info[o->code].arity; k++) arg[k] = value[o->arg[k]];
         enum type from = o->code == OP_SELECT         ? o->type
@@ -200,9 +213,14 @@ static LLVMValueRef value_build(struct nest *n) {
             break;
         }
     }
-    LLVMValueRef last = value[s->nops - 1];
+    LLVMValueRef last = value[op];
     free(value);
+    free(needed);
     return last;
+}
+
+static LLVMValueRef value_build(struct nest *n) {
+    return value_of(n, n->stmt->nops - 1);
 }
 
 /* ---- the nest ---- */
@@ -311,10 +329,50 @@ static void innermost(struct nest *n, const struct fallback_node *node) {
     element_store(n->f, t, p, acc);
 }
 
+static void nest_build(struct nest *, const struct fallback_node *, int k);
+
+/* The loop runs once where the value lies inside and is none of those before, else not at all. */
+static void open_picked(struct nest *n, const struct fallback_node *node, int k,
+                        const LLVMValueRef *at, int i) {
+    struct function *f = n->f;
+    struct lv lo, hi, value = {at[i], 0};
+    value.level = level_after(f);
+    axis_bounds(n, node, n->pick.axis, &lo, &hi);
+    hi = lv_op(f, SX_MIN, hi, lv_op(f, SX_ADD, value, lv_const(f, 1)));
+    for (int j = 0; j < i; j++) {
+        struct lv other = {at[j], value.level};
+        hi = lv_op(f, SX_MUL, hi, lv_op(f, SX_NE, value, other));
+    }
+    lo = lv_op(f, SX_MAX, lo, value);
+    n->axis[n->pick.axis] = frame_open(f, &n->frame[k], lo, hi, 1, 0, NULL);
+}
+
+static void picked(struct nest *n, const struct fallback_node *node, int k) {
+    struct cpu *c = n->f->cpu;
+    LLVMValueRef at[MAX_PICKED];
+    for (int i = 0; i < n->pick.n; i++) {
+        enum type t = n->stmt->op[n->pick.op[i]].type;
+        LLVMValueRef v = value_of(n, n->pick.op[i]);
+        if (!c->failed) at[i] = op_build(n->f, OP_CAST, TYPE_I64, t, &v);
+    }
+    for (int i = 0; i < n->pick.n && !c->failed; i++) {
+        open_picked(n, node, k, at, i);
+        if (k == n->naxes - 1)
+            point_guarded(n, NULL);
+        else
+            nest_build(n, node, k + 1);
+        frame_close(n->f, &n->frame[k], NULL);
+    }
+}
+
 static void nest_build(struct nest *n, const struct fallback_node *node, int k) {
     if (n->f->cpu->failed) return;
     if (!n->naxes) {
         point_guarded(n, NULL);
+        return;
+    }
+    if (n->pick.n && n->order[k] == n->pick.axis) {
+        picked(n, node, k);
         return;
     }
     if (k == n->naxes - 1) {
@@ -336,6 +394,29 @@ static void order_axes(struct nest *n) {
                 n->order[rank++] = a;
 }
 
+/* The axis that is picked stands behind those that its values vary with. */
+static void order_picked(struct nest *n) {
+    const struct program *p = n->program;
+    uint64_t with = 0;
+    bool *needed = memory_array((size_t)n->stmt->nops, sizeof *needed);
+    for (int i = 0; i < n->pick.n; i++) mark_needed(n->stmt, n->pick.op[i], needed);
+    for (int i = 0; i < n->stmt->nops; i++) {
+        const struct op *o = &n->stmt->op[i];
+        for (int a = 0; a < p->naxes && needed[i]; a++)
+            if ((o->code == OP_AXIS && o->axis == a) ||
+                (o->code == OP_READ && access_varies(p, &n->stmt->read[o->read], a)))
+                with |= UINT64_C(1) << a;
+    }
+    free(needed);
+    int order[MAX_AXES], m = 0;
+    for (int pass = 0; pass < 3; pass++)
+        for (int k = 0; k < n->naxes; k++) {
+            int a = n->order[k], place = a == n->pick.axis ? 1 : with >> a & 1 ? 0 : 2;
+            if (place == pass) order[m++] = a;
+        }
+    memcpy(n->order, order, sizeof *order * (size_t)m);
+}
+
 void build_fallback(struct function *f, const struct fallback_node *node) {
     if (build_copy(f, node)) return;
     const struct program *p = f->cpu->schedule->program;
@@ -350,6 +431,10 @@ void build_fallback(struct function *f, const struct fallback_node *node) {
         if (n->stmt->axes >> a & 1) n->order[n->naxes++] = a;
     }
     order_axes(n);
+    if (stmt_picks(p, n->stmt, &n->pick))
+        order_picked(n);
+    else
+        n->pick.n = 0;
     nest_build(n, node, 0);
     free(n);
 }

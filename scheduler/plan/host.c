@@ -1,5 +1,6 @@
 /* What the fallback's work costs: copies by how rows lie on both sides, other statements by the
  * point. */
+#include "ir/pick.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/work.h"
@@ -58,6 +59,9 @@ double host_cycles(const struct work *w, int stmt) {
     if (w->fallback < 0) return 0;
     double points = (double)stmt_points(w->p, st), bytes = 0;
     enum copy_kind kind = kind_of(w, st);
+    struct pick pick;
+    if (stmt_picks(w->p, st, &pick))
+        points *= fmin(1, (double)pick.n / (double)w->p->axis[pick.axis].extent);
     double cycles = points * fallback_cycles(w->m, w->fallback, kind);
     if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
     bytes = 3 * points *

@@ -48,7 +48,7 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
         return substitute(w, acc->buffer) ? NULL : why;
     if (w->fallback < 0)
         return "an operand needs a copy in another layout, which only a fallback makes";
-    if (role != ROLE_TEMP || written_whole(w, acc->buffer, t->stmt))
+    if (role != ROLE_TEMP || written_all(w, acc->buffer, t->stmt))
         return pack_identity(w, task, i) ? NULL : why;
     if (o->by_axes || o->writes) return why;
     o->by_axes = true;
@@ -155,6 +155,8 @@ static bool pad_home(struct work *w, int task, int i) {
         outside |= lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
     }
     o->padded = true;
+    if (w->p->buffer[acc->buffer].role == ROLE_TEMP && !written_all(w, acc->buffer, t->stmt))
+        return false;
     return outside && pack_identity(w, task, i);
 }
 

@@ -77,6 +77,41 @@ bool written_whole(const struct work *w, int buffer, int stmt) {
     return false;
 }
 
+/* The statement sets [lo, hi) of dimension `dim` of its buffer, and all of the others. */
+static bool writes_slice(const struct program *p, const struct stmt *st, int dim, int64_t *lo,
+                         int64_t *hi) {
+    int64_t from[MAX_DIMS], n[MAX_DIMS];
+    const struct buffer *b = &p->buffer[st->dst.buffer];
+    if (!stmt_writes_box(p, st, from, n)) return false;
+    for (int d = 0; d < b->ndims; d++)
+        if (d != dim && (from[d] || n[d] != b->extent[d])) return false;
+    *lo = from[dim];
+    *hi = from[dim] + n[dim];
+    return true;
+}
+
+/* Slices of one dimension, in any order, as those who concatenate write them. */
+static bool written_in_slices(const struct work *w, int buffer, int stmt, int dim) {
+    int64_t reached = 0, before = -1, lo, hi;
+    while (reached != before) {
+        before = reached;
+        for (int k = 0; k < w->norder && w->order[k] != stmt; k++) {
+            const struct stmt *st = &w->p->stmt[w->order[k]];
+            if (st->dst.buffer == buffer && (!st->scope || st->scope == w->p->stmt[stmt].scope) &&
+                writes_slice(w->p, st, dim, &lo, &hi) && lo <= reached && hi > reached)
+                reached = hi;
+        }
+    }
+    return reached == w->p->buffer[buffer].extent[dim];
+}
+
+bool written_all(const struct work *w, int buffer, int stmt) {
+    if (written_whole(w, buffer, stmt)) return true;
+    for (int d = 0; d < w->p->buffer[buffer].ndims; d++)
+        if (written_in_slices(w, buffer, stmt, d)) return true;
+    return false;
+}
+
 bool pack_identity(struct work *w, int task, int operand) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[operand];

@@ -1,0 +1,15 @@
+/* Sums of which few terms count. */
+#ifndef ISAMAP_IR_PICK_H
+#define ISAMAP_IR_PICK_H
+
+#include "ir/program.h"
+
+/* The terms of the sum over `axis` are 0 but where the axis has one of n values, the results of these
+ * operations, which do not vary with it. */
+enum { MAX_PICKED = 4 };
+struct pick {
+    int axis, op[MAX_PICKED], n;
+};
+bool stmt_picks(const struct program *, const struct stmt *, struct pick *);
+
+#endif

@@ -6,6 +6,7 @@
 #include "onnx/onnx_int.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { FLOATS = 1, SIGNED = 2, UNSIGNED = 4, BOOLS = 8 };
@@ -165,6 +166,22 @@ static bool operands(struct import *im, const struct formula *f, struct tensor *
     return n != 2 || f->inputs == 0 || im->opset >= 7 || old_broadcast(im, x);
 }
 
+static bool is_number(const struct tensor *x) {
+    return x->data && x->elements == 1 && (x->type == TYPE_F32 || x->type == TYPE_F64) &&
+           isfinite(type_load(x->type, x->data).f);
+}
+
+/* A constant of one element beside a tensor is a number, which instructions take as an immediate.
+ */
+static void numbers_for(struct import *im, const struct formula *f, struct tensor *const *x,
+                        const char **operand) {
+    if (f->to_bool || is_number(x[0]) == is_number(x[1])) return;
+    int k = is_number(x[1]);
+    double v = type_load(x[k]->type, x[k]->data).f;
+    operand[k] =
+        arena_printf(im->arena, signbit(v) ? "(%s)" : "%s", text_number(im, x[k]->type, v));
+}
+
 bool formula_lower(struct import *im, const struct formula *f) {
     enum { MOST = 64 };
     struct tensor *x[MOST];
@@ -190,6 +207,7 @@ bool formula_lower(struct import *im, const struct formula *f) {
     if (n == 1 && f->inputs == 1) value = expand(im, f->text, x[0]->type, operand, numbers);
     for (int k = 1; k < n; k++) {
         operand[1] = tensor_element_broadcast(im, x[k], ndims, extent, index);
+        if (n == 2) numbers_for(im, f, x, operand);
         operand[0] = value = expand(im, f->text, x[0]->type, operand, numbers);
     }
     emit_statement(im, "%s = %s", tensor_element(im, y, index), value);

@@ -212,6 +212,28 @@ static void groups_and_dilations(void **state) {
     diags_free(&d);
 }
 
+/* A constant of one element beside a tensor is a number of the program, whatever its shape. */
+static void small_constants(void **state) {
+    (void)state;
+    for (int side = 0; side < 2; side++) {
+        struct model_bytes m = {0};
+        struct diags d;
+        float x[3] = {8, -2, 4}, y[3] = {0}, c = -0.1f;
+        diags_init(&d);
+        put_input(&m, "x", F32, "3");
+        put_output(&m, "y", F32, "3");
+        put_initialiser(&m, "c", F32, 1, (int64_t[]){1}, &c, sizeof c);
+        put_node(&m, "Div", side ? "c,x" : "x,c", "y", NULL);
+        struct onnx_model *model = parse(&m, 15, NULL, &d);
+        assert_non_null(model);
+        assert_non_null(strstr(model->text, side ? "(-0.1) / x[" : "] / (-0.1)"));
+        run_one(model, x, y, &d);
+        for (int i = 0; i < 3; i++) assert_float_equal(y[i], side ? c / x[i] : x[i] / c, 0);
+        onnx_free(model);
+        diags_free(&d);
+    }
+}
+
 /* Squares and cubes are products. */
 static void small_powers(void **state) {
     static const struct {
@@ -358,6 +380,7 @@ int main(void) {
         cmocka_unit_test(passes_values_on),
         cmocka_unit_test(groups_and_dilations),
         cmocka_unit_test(axes_as_an_input),
+        cmocka_unit_test(small_constants),
         cmocka_unit_test(small_powers),
         cmocka_unit_test(halves_are_added_in_f32),
         cmocka_unit_test(digits),

@@ -30,7 +30,7 @@ static bool prove_symbolically(const struct schedule *s, int64_t most, int *samp
                                struct text *why) {
     struct diags ignored;
     int64_t nodes = schedule_nodes(s), steps = SYMBOLIC_STEPS + nodes * WALK_STEPS_OF_NODE;
-    if (most > 0 && most < steps) steps = most;
+    if (most > 0 && most < WALK_STEPS && most < steps) steps = most;
     diags_init(&ignored);
     struct verify v = verifier(s, s->program, INT64_C(1) << 40, &ignored);
     verify_open_tables(&v);

@@ -123,8 +123,6 @@ static void build_operand(struct build *b, struct instr *x, struct operand *o,
     o->accumulate = node_attr(n, "accumulate");
     o->also = build_ref(b, n, "also", KIND_MEMORY);
     o->has_pass = build_pass(n, &o->pass);
-    if (!o->has_pass && o->nmemories && o->memory[0] >= 0)
-        o->pass = b->m->memory[o->memory[0]].pass;
     if (o->accumulate && o->role != ROLE_INOUT)
         diag_line(b->diags, n->file, n->line, 0,
                   "accumulate on operand '%s' of '%s', which is '%s', expected an inout buffer",

@@ -193,7 +193,6 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
     m.stmt = stmt + o->ncuts;
     if (m.init >= stmt) m.init += o->ncuts;
     c->chosen[m.stmt] = covering_add(c, &m, NULL);
-    c->settled = cover->nmappings;
     if (m.init >= 0) c->inside[m.init] = m.stmt;
     if (m.init >= 0) c->chosen[m.init] = FALLBACK;
 }

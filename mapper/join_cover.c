@@ -75,7 +75,6 @@ static bool apply(struct covering *c, const struct mapping *m) {
     cover->cost += cost;
     struct mapping own = kept(&cover->arena, m);
     c->chosen[m->stmt] = covering_add(c, &own, NULL);
-    c->settled = cover->nmappings;
     return true;
 }
 
@@ -125,7 +124,6 @@ static double price_with(struct covering *c, struct span span, const struct mapp
     arena_init(&t.scratch);
     covering_reserve(&t, cover.program->nstmts);
     for (int i = 0; i < c->cover->nmappings; i++) covering_add(&t, &c->cover->mapping[i], NULL);
-    t.settled = cover.nmappings;
     for (int s = 0; s < cover.program->nstmts; s++) {
         bool outside = s < span.from || s > span.to;
         t.chosen[s] = outside && c->chosen[s] == UNDECIDED ? FALLBACK : c->chosen[s];

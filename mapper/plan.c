@@ -371,6 +371,7 @@ int plan_next(struct covering *c) {
     struct plan *p = c->plan;
     while (p && p->at < p->n && c->chosen[p->order[p->at]] != UNDECIDED) p->at++;
     if (p && (p->at == p->n || !followed(c, p))) plan_drop(c);
+    c->settled = c->cover->nmappings;
     if (!c->plan) c->plan = plan_make(c);
     p = c->plan;
     if (p->n == 0) return -1;

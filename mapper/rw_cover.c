@@ -137,7 +137,7 @@ const char *derivation_text(struct arena *a, const struct derivation *d) {
 }
 
 static bool has_device(const struct machine *m) {
-    for (int i = 0; i < m->ninstrs && m->nfallbacks > 0; i++)
+    for (int i = 0; i < m->ninstrs; i++)
         if (m->instr[i].queue >= 0 && !machine_queue_is_host(m, m->instr[i].queue)) return true;
     return false;
 }

@@ -39,6 +39,7 @@ enum price_term {
     PRICE_CODE,      /* of such plans: loops, and bodies for tails */
     PRICE_MEETINGS,  /* turns of two nests: queues that meet between them; not in the plan of one */
     PRICE_LANES,     /* an axis that fills an instruction in part; before plans are made */
+    PRICE_OVERLAP,   /* of two nests: what the last steps of one hide of the next one's first fills */
     PRICE_TERMS
 };
 extern const char *const price_name[PRICE_TERMS];

@@ -38,6 +38,12 @@
     "  in I: f32[C, H, W]  const D: f32[C, 3, 3]  out O: f32[C, H, W]\n"                           \
     "  axes c: C, p: H, q: W, r: 3, s: 3\n  O[c,p,q] = 0\n"                                        \
     "  O[c,p,q] += I[c,p+r-1,q+s-1 else 0] * D[c,r,s]\n}\n"
+#define NORM_F32(M, N)                                                                             \
+    "kernel norm(M=" #M ", N=" #N ") {\n"                                                          \
+    "  in X: f32[M, N]  in g: f32[N]  out Y: f32[M, N]  temp s: f32[M]  temp d: f32[M, N]\n"       \
+    "  temp v: f32[M]  axes i: M, j: N\n  s[i] = 0\n  s[i] += X[i,j]\n"                            \
+    "  d[i,j] = X[i,j] - s[i] / N\n  v[i] = 0\n  v[i] += d[i,j] * d[i,j]\n"                        \
+    "  Y[i,j] = d[i,j] * rsqrt(v[i] / N + 0.00001) * g[j]\n}\n"
 #define GMM_BF16(M, N, K)                                                                          \
     "kernel gmm(M=" #M ", N=" #N ", K=" #K ") {\n"                                                 \
     "  in A: bf16[M, K]  in B: bf16[N, K]  out C: f32[M, N]  axes i: M, j: N, k: K\n"              \
@@ -227,6 +233,12 @@ static const struct {
      0,
      {{PORT("kite"), NULL, 0, C2D_I8(20, 24, 9, 11)},
       {PORT("tr8"), NULL, 0, C2D_I8(64, 64, 28, 28)}}},
+    {PRICE_OVERLAP,
+     0,
+     {{"tests/data/machines/slow_bus.xml", HOST, NULL, 0, TWO_I8(2048, 64)},
+      {"tests/data/machines/slow_bus.xml", HOST, NULL, 0, TWO_I8(1024, 96)},
+      {"tests/data/machines/slow_bus.xml", HOST, NULL, 0, TWO_I8(96, 64)},
+      {"tests/data/machines/slow_bus.xml", HOST, NULL, 0, TWO_I8(4096, 32)}}},
 };
 
 static void row_open(struct compiled *x, const struct row *r, uint64_t left_out) {
@@ -311,6 +323,10 @@ static const struct {
      GMM_F32(512, 512, 512), 64},
     {"machines/cpu-avx2.xml", "turn=\"TURN/100\"", "turn=\"TURN/100\" enter=\"100000\"",
      DEPTH_F32(64, 56, 56), 1},
+    {"machines/cpu-avx2.xml", "turn=\"TURN/100\"", "turn=\"TURN/100\" enter=\"100000\"",
+     NORM_F32(512, 1024), 1},
+    {"machines/cpu-avx2.xml", "<param name=\"HIDDEN\" value=\"88\"/>",
+     "<param name=\"HIDDEN\" value=\"0\"/>", GMM_F32(512, 512, 512), 1},
 };
 
 static char folder[] = "/tmp/isamap-test-XXXXXX";
@@ -329,7 +345,7 @@ static void each_figure_decides(void **state) {
         r.machine = path;
         row_open(&y, &r, 0);
         if (same(&x, &y)) {
-            fprintf(stderr, "%s decides nothing\n", figures[i].to);
+            fprintf(stderr, "%s decides nothing (figure %zu)\n", figures[i].to, i);
             bad++;
         }
         compiled_free(&x);

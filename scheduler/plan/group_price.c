@@ -228,7 +228,9 @@ static double turn_cycles(const struct work *w, const struct draft *d, const str
         const struct nest *n = nest >= 0 ? &w->nest[nest] : NULL;
         if (!n || n->core < 0) continue;
         bool next = before && nests_in_order(w, before, n);
-        lead += next ? fmax(0, n->plan.lead - last_steps(w, before, g->turns)) : n->plan.lead;
+        double hidden =
+            next && price_counts(w, PRICE_OVERLAP) ? last_steps(w, before, g->turns) : 0;
+        lead += fmax(0, n->plan.lead - hidden);
         tail += n->plan.tail;
         ordered &= !before || next;
         before = n;

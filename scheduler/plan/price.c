@@ -10,7 +10,8 @@ const char *const price_name[PRICE_TERMS] = {
     "brackets",      "rings",   "stream",         "pieces",         "stores on a bus",
     "giving back",   "returns", "spills",         "starts",         "slots",
     "behind stores", "grains",  "last store",     "busiest",        "refills",
-    "waking",        "ties",    "code",           "meetings",       "lanes"};
+    "waking",        "ties",    "code",           "meetings",       "lanes",
+    "overlap"};
 
 bool price_counts(const struct work *w, enum price_term t) {
     return !w->options || !(w->options->left_out >> t & 1);

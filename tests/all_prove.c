@@ -243,6 +243,31 @@ static void padding_needs_room(void **state) {
     isamap_close(im);
 }
 
+#define SUM                                                                                        \
+    "schedule sum on \"cpu-avx512\" { program { kernel sum() { in A: f32[32] in B: f32[32] "       \
+    "out O: f32[32] axes i: 32\n O[i] = A[i] + B[i] } } "                                          \
+    "place A: A in dram at 0 bytes 128 argument place B: B in dram at 128 bytes 128 argument "     \
+    "place O: O in dram at 256 bytes 128 argument place a: A in zmm at 0 bytes 64 local "          \
+    "place b: B in zmm at 64 bytes 64 local place o: O in zmm at %d bytes 64 local "               \
+    "run { loop n = 0 to 32 step 16 { issue load.f32(S = A + n*4, D = a) "                         \
+    "issue load.f32(S = B + n*4, D = b) "                                                          \
+    "issue add.f32(A = a, B = b, C = o) do 0 axes (j: i) at (i = n) "                              \
+    "issue store.f32(S = o, D = O + n*4) } } }"
+
+/* A register may take the result of what it held, under another name too. */
+static void results_may_replace_operands(void **state) {
+    (void)state;
+    static const char *const none[] = {NULL};
+    isamap *im = opened("cpu-avx512", none);
+    struct job j;
+    job_init(&j, "examples/f32/gmm.isam");
+    assert_true(job_machine(im, &j, USE_SIM));
+    for (int address = 0; address <= 128; address += 64)
+        assert_true(text_proved(im, j.machine, SUM, address));
+    job_free(&j);
+    isamap_close(im);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_ones_are_proved),
@@ -252,6 +277,7 @@ int main(void) {
         cmocka_unit_test(long_ones_are_proved),
         cmocka_unit_test(padding_needs_room),
         cmocka_unit_test(sampled_instructions_are_counted),
+        cmocka_unit_test(results_may_replace_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,22 @@ static void test_jumps(void **state) {
     check_jump(4, VALUES - 1);
 }
 
+/* What stands where it cannot move is priced once. */
+static void test_one_point(void **state) {
+    static const int nvalues[] = {1, 1}, start[] = {0, 0};
+    struct made_space m;
+    int at[2];
+    (void)state;
+    make(&m);
+    m.s.nvalues = nvalues;
+    m.s.start = start;
+    struct decider *d = decider_open(&approach_heuristic, 0);
+    decide_point(d, &m.s, at);
+    decider_close(d);
+    assert_true(at[0] == 0 && at[1] == 0);
+    assert_int_equal(m.evaluations, 1);
+}
+
 /* Of a cover the best that is no fallback; of anything else the best. */
 static void test_instructions(void **state) {
     const struct candidate c[] = {{"fallback", 1, NULL}, {"a", 4, NULL}, {"b", 3, NULL}};
@@ -183,9 +199,9 @@ static void test_random_differs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_listed),        cmocka_unit_test(test_legal_and_repeatable),
-        cmocka_unit_test(test_heuristic),     cmocka_unit_test(test_valleys),
-        cmocka_unit_test(test_jumps),         cmocka_unit_test(test_instructions),
-        cmocka_unit_test(test_random_differs)};
+        cmocka_unit_test(test_listed),    cmocka_unit_test(test_legal_and_repeatable),
+        cmocka_unit_test(test_heuristic), cmocka_unit_test(test_valleys),
+        cmocka_unit_test(test_jumps),     cmocka_unit_test(test_instructions),
+        cmocka_unit_test(test_one_point), cmocka_unit_test(test_random_differs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,10 @@ expect 1 "cannot write" compile tests/data/api/scale.isam -o "$work/none/x.so"
 expect 1 "cannot write" compile examples/i8/gmm.isam -m edge16 -o "$work/none/x.sched"
 if "$isamap" map examples/i8/gmm.isam -m edge16 >/dev/full 2>"$work/err"; then wrong "results to /dev/full"; else ok; fi
 grep -q "standard output" "$work/err" && ok || wrong "no message for /dev/full"
+"$isamap" --version >/dev/full 2>/dev/null
+[ $? -eq 6 ] && ok || wrong "--version to /dev/full: not status 6"
+"$isamap" --version >&- 2>"$work/err"
+[ $? -eq 1 ] && grep -q "standard output" "$work/err" && ok || wrong "--version without an output: not status 1"
 mkdir "$work/limit"
 for out in x.so x.sched x.ll; do
   (ulimit -f 1; "$isamap" compile examples/f32/gmm.isam -o "$work/limit/$out" >/dev/null 2>"$work/err")

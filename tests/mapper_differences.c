@@ -86,8 +86,23 @@ static void test_large(void **state) {
     assert_int_equal(differences_agree(&d, form), AGREE_OPEN);
 }
 
+/* An answer as far as sums of products fit; beyond, none. */
+static void test_limit(void **state) {
+    (void)state;
+    static const int axis[1] = {0};
+    const int64_t most = 1 << 28;
+    static const int64_t same[1][MAX_AXES + 1] = {{1}};
+    for (int k = 0; k < 4; k++) {
+        int64_t extent[1] = {k == 0 ? most : k == 1 ? most + 1 : 3};
+        int64_t form[MAX_AXES + 1] = {k == 2 ? most - 1 : k == 3 ? -most : 2};
+        struct differences d = {
+            .extent = extent, .axis = axis, .naxes = 1, .nsame = 1, .same = same};
+        assert_int_equal(differences_agree(&d, form), k % 2 ? AGREE_OPEN : AGREE_YES);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_differences),
-                                       cmocka_unit_test(test_large)};
+                                       cmocka_unit_test(test_large), cmocka_unit_test(test_limit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

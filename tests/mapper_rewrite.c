@@ -83,14 +83,16 @@ static void test_in_one_statement(void **state) {
     program_free(p);
 }
 
-/* Where it would not be right: the temporary is read again, the scale is negative, the cast wraps,
- * the bound is out of reach. */
+/* Where it would not be right: the temporary is read again, the scale is negative or zero, the
+ * cast wraps, the bound is out of reach. */
 static void test_refused(void **state) {
     static const char *const body[] = {
         "  T[i] = i8(clip(round(f64(X[i]) * 0.5), -128, 127))\n; Y[i] = max(T[i], 0)\n; Z[i] = "
         "T[i]\n",
         "  T[i] = i8(clip(round(f64(X[i]) * -0.5), -128, 127))\n; Y[i] = max(T[i], 0)\n; Z[i] = "
         "1\n",
+        "  T[i] = i8(clip(round(f64(X[i]) * 0.0), -128, 127))\n; Y[i] = max(T[i], 0)\n; Z[i] = 1\n",
+        "  T[i] = i8(clip(round(0.0 * f64(X[i])), -128, 127))\n; Y[i] = max(T[i], 0)\n; Z[i] = 1\n",
         "  T[i] = i8(i32(round(f64(X[i]) * 0.5)))\n; Y[i] = max(T[i], 0)\n; Z[i] = 1\n",
         "  T[i] = i8(clip(round(f64(X[i]) * 0.5), 10, 127))\n; Y[i] = max(T[i], 0)\n; Z[i] = 1\n",
         "  T[i] = i8(clip(round(f64(X[i]) * 0.5), -128, 127))\n; Y[i] = T[i] + 1\n; Z[i] = 1\n",

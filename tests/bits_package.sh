@@ -22,6 +22,9 @@ for line in 'localparam int LD__N_AT = 42, LD__N_BITS = 8;' "localparam logic [1
 done
 "$isamap" show $tiny --param SIZE=8K -o "$work/tiny.sv"
 check "a parameter" grep -F 'localparam int MEMORY_PAD_WORDS = 512;' "$work/tiny.sv"
+sed 's/<word at="0x08"/<word at="0"/' machines/vdla.xml >"$work/zero.xml"
+"$isamap" show "$work/zero.xml" -o "$work/zero.sv"
+check "address 0" grep -F 'localparam int BEGIN_0_ADDRESS = 0;' "$work/zero.sv"
 check "no bit fields" bash -c "! $isamap show machines/cpu-scalar.xml -o $work/no.sv"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 6 ]

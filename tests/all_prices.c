@@ -323,8 +323,6 @@ static const struct {
      GMM_F32(512, 512, 512), 64},
     {"machines/cpu-avx2.xml", "turn=\"TURN/100\"", "turn=\"TURN/100\" enter=\"100000\"",
      DEPTH_F32(64, 56, 56), 1},
-    {"machines/cpu-avx2.xml", "turn=\"TURN/100\"", "turn=\"TURN/100\" enter=\"100000\"",
-     NORM_F32(512, 1024), 1},
     {"machines/cpu-avx2.xml", "<param name=\"HIDDEN\" value=\"88\"/>",
      "<param name=\"HIDDEN\" value=\"0\"/>", GMM_F32(512, 512, 512), 1},
 };
@@ -354,6 +352,31 @@ static void each_figure_decides(void **state) {
     unlink(path);
     rmdir(folder);
     assert_int_equal(bad, 0);
+}
+
+static int fallbacks_outside(const struct schedule *s) {
+    int n = 0;
+    for (int i = 0; i < s->run.nnodes; i++) n += s->run.node[i].kind == NODE_FALLBACK;
+    return n;
+}
+
+/* Statements of the host that take long to begin leave the loops that they share with nests. */
+static void what_is_dear_to_enter_is_entered_once(void **state) {
+    (void)state;
+    char path[] = "/tmp/isamap-test-XXXXXX.xml";
+    int file = mkstemps(path, 4), n[2];
+    assert_true(file >= 0);
+    close(file);
+    edit("machines/cpu-avx2.xml", "turn=\"TURN/100\"", "turn=\"TURN/100\" enter=\"100000\"", path);
+    for (int k = 0; k < 2; k++) {
+        struct compiled x;
+        struct row r = {k ? path : "machines/cpu-avx2.xml", NULL, "CORES", 1, NORM_F32(512, 1024)};
+        row_open(&x, &r, 0);
+        n[k] = fallbacks_outside(x.s);
+        compiled_free(&x);
+    }
+    unlink(path);
+    assert_true(n[1] > n[0]);
 }
 
 /* What the mapper reads of a host's fallback: cycles of a statement with a division and a function,
@@ -414,6 +437,7 @@ static void figures_of_the_host(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_term_decides),
                                        cmocka_unit_test(each_figure_decides),
+                                       cmocka_unit_test(what_is_dear_to_enter_is_entered_once),
                                        cmocka_unit_test(figures_of_the_host)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Parallel loops: no instance of a unit has more than an even share and a tile, for any number of
  * threads; and windows that slide along a vector are read where they lie. */
+#include "scheduler/plan/keep.h"
 #include "tests/scheduler_plan.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,9 +152,21 @@ static void windows_lie_where_they_are(void **state) {
     compiled_free(&r);
 }
 
+/* Three taps read two rows each of windows that move by two: where one begins in the last row of
+ * the ring, it goes on in the first. */
+static void rings_break_windows(void **state) {
+    (void)state;
+    const struct ring r = {.coef = 1, .step = 2, .window = 4, .overlap = 2, .all = 10};
+    /* first rows: 0 1 2, 2 3 4, 4 5 6, 6 7 8 */
+    assert_true(ring_turns(&r, 6) == 13.0 / 12);
+    assert_true(ring_turns(&r, 5) == 14.0 / 12);
+    assert_true(ring_turns(&r, 10) == 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(shares_are_balanced),
                                        cmocka_unit_test(tiles_suit_the_instances),
-                                       cmocka_unit_test(windows_lie_where_they_are)};
+                                       cmocka_unit_test(windows_lie_where_they_are),
+                                       cmocka_unit_test(rings_break_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,11 +197,60 @@ static void test_places(void **state) {
     diags_free(&d);
 }
 
+#define SUM(declared, body)                                                                        \
+    "kernel p() { in A: f32[8, 8] " declared " out C: f32[8] axes i: 8, j: 8\n" body " }"
+#define FIRST "C[i] = 0\n"
+#define SECOND "C[i] += A[i,j] * B[j]\n"
+
+/* Programs that differ in one thing are different programs. */
+static void test_differences(void **state) {
+    static const char *const text[] = {
+        SUM("in B: f32[8]", FIRST SECOND),
+        SUM("in B: f32[8]", FIRST "C[i] max= A[i,j] * B[j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j] * A[i,j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j] * B[i]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[j,i] * B[j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j] + B[j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j] * B[j] * 2\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j] - B[j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += B[j] - A[i,j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j+1 else 0] * B[j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j+1 else 1] * B[j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j+1 else -0.0] * B[j]\n"),
+        SUM("in B: f32[8]", FIRST "C[j] += A[i,j] * B[j]\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j] * B[j] where i <= j\n"),
+        SUM("in B: f32[8]", FIRST "C[i] += A[i,j] * B[j] where i <= j + 1\n"),
+        SUM("in B: f32[8]", "C[i] = 1\n" SECOND),
+        SUM("in B: f32[8]", "C[i] = -0.0\n" SECOND),
+        SUM("in B: f32[8]", FIRST),
+        SUM("in B: f32[9]", FIRST SECOND),
+        SUM("in B: f64[8]", FIRST "C[i] += A[i,j] * f32(B[j])\n"),
+        SUM("const B: f32[8]", FIRST SECOND),
+        SUM("in B: f32[8] in D: f32[8]", FIRST SECOND),
+    };
+    enum { TEXTS = sizeof text / sizeof *text };
+    struct trial t[TEXTS];
+    (void)state;
+    for (int k = 0; k < TEXTS; k++) {
+        trial_open(&t[k]);
+        trial_parse(&t[k], "p.isam", text[k]);
+        t[k].p = t[k].nkernels == 1 ? program_bind(t[k].kernel[0], NULL, NULL, &t[k].diags) : NULL;
+        diags_print(&t[k].diags, stderr);
+        assert_non_null(t[k].p);
+    }
+    for (int a = 0; a < TEXTS; a++)
+        for (int b = 0; b < TEXTS; b++)
+            if (program_equal(t[a].p, t[b].p) != (a == b))
+                fail_msg("%s%s", text[a], a == b ? " is not itself" : text[b]);
+    for (int k = 0; k < TEXTS; k++) trial_close(&t[k]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators),          cmocka_unit_test(test_semantics),
         cmocka_unit_test(test_everything),         cmocka_unit_test(test_several_kernels),
         cmocka_unit_test(test_parameters_of_axes), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

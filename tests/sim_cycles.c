@@ -78,17 +78,21 @@ static double figure(const struct machine *m, const struct sim_result *r, const 
 }
 
 static void check_error(const struct schedule *s, const char *name, const char *expected) {
-    struct diags d;
-    struct sim_result r;
-    struct sim_options options = {.no_values = true};
-    diags_init(&d);
-    bool ran = sim_run(s, NULL, &options, &r, &d);
-    if (ran) fail_msg("%s: no error, expected '%s'", name, expected);
-    assert_int_equal(d.errors, 1);
-    if (strcmp(d.at[0].text, expected) != 0)
-        fail_msg("%s: '%s', expected '%s'", name, d.at[0].text, expected);
-    sim_result_free(&r);
-    diags_free(&d);
+    for (int values = 0; values < 2; values++) {
+        struct diags d;
+        struct sim_result r;
+        struct sim_options options = {.no_values = !values};
+        void **data = sim_data(s->program, 1);
+        diags_init(&d);
+        bool ran = sim_run(s, values ? data : NULL, &options, &r, &d);
+        if (ran) fail_msg("%s: no error, expected '%s'", name, expected);
+        assert_int_equal(d.errors, 1);
+        if (strcmp(d.at[0].text, expected) != 0)
+            fail_msg("%s: '%s', expected '%s'", name, d.at[0].text, expected);
+        sim_result_free(&r);
+        diags_free(&d);
+        sim_data_free(s->program, data);
+    }
 }
 
 static void check_figures(const struct schedule *s, const char *name, const struct expected *x,

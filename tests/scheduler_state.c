@@ -69,6 +69,15 @@ static const struct mutant tiles_mutants[] = {
      "the machine has no configure 'ldtile'"},
 };
 
+static const struct mutant signals_mutants[] = {
+    {" push s2e", "", "s2e"},
+    {" pop s2e", "",
+     "queue 'exec' reads slot 0 of state 'factor', which queue 'store' writes without a sync"},
+    {"(3)", "(4)", "which holds (4)"},
+    {"pop e2s", "pop e2s\n    configure set(factor = (3))",
+     NULL}, /* behind st, it needs no token */
+};
+
 static bool verified(const struct machine *m, const char *text, struct diags *d) {
     struct schedule *s = help_parse(m, "mutant", text, d);
     struct verify_options options = {.trips = 0};
@@ -114,6 +123,12 @@ static void words_must_hold(void **state) {
     (void)state;
     run_mutants("tests/data/schedules/tiles.sched", tiles_mutants,
                 sizeof tiles_mutants / sizeof *tiles_mutants);
+}
+
+static void signals_must_hold(void **state) {
+    (void)state;
+    run_mutants("tests/data/schedules/sim/configured.sched", signals_mutants,
+                sizeof signals_mutants / sizeof *signals_mutants);
 }
 
 /* ---- what the scheduler makes ---- */
@@ -165,8 +180,8 @@ static void configures_are_hoisted(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(states_must_hold),
-                                       cmocka_unit_test(words_must_hold),
-                                       cmocka_unit_test(configures_are_hoisted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_must_hold), cmocka_unit_test(words_must_hold),
+        cmocka_unit_test(signals_must_hold), cmocka_unit_test(configures_are_hoisted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

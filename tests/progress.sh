@@ -12,7 +12,7 @@ stopped="${slow[*]} >$work/out2 & p=\$!; sleep 0.1; kill -STOP \$p; sleep 1.1; k
 [ -s "$work/err" ] && fail "without a terminal something is said: $(cat -v "$work/err")"
 if command -v script >/dev/null; then
   script -qec "$stopped" "$work/terminal" >/dev/null || fail "status $? on a terminal"
-  grep -q $'\033\[K[a-z][a-z]*, [0-9]* s' "$work/terminal" || fail "no line on the terminal: $(cat -v "$work/terminal")"
+  grep -q $'\033\[K[a-z][a-z]*, [0-9]\{1,3\} s' "$work/terminal" || fail "no line on the terminal: $(cat -v "$work/terminal")"
   grep -v '^Script' "$work/terminal" | tr -d '\n' | grep -q $'\r\033\[K$' || fail "the line stays: $(cat -v "$work/terminal")"
   diff <(grep cycles "$work/out" | sed 's/ (.*//') <(grep cycles "$work/out2" | sed 's/ (.*//') || fail "other results"
   script -qec "isamap check examples/i8/c2d.isam >/dev/null" "$work/terminal" >/dev/null

@@ -325,6 +325,25 @@ static void peak_programs(void **state) {
     }
 }
 
+/* What it reads again and again are the most tiles that half of the nearest cache holds. */
+static void peak_stays_in_the_cache(void **state) {
+    (void)state;
+    struct machine *m = machine("tests/data/machines/amx.xml");
+    struct mac_unit u;
+    int64_t cache = INT64_MAX;
+    for (int i = 0; i < m->nmemories; i++)
+        if (m->memory[i].caches >= 0 && m->memory[i].size > 0 && m->memory[i].size < cache)
+            cache = m->memory[i].size;
+    mac_unit_find(m, TYPE_I8, TYPE_I8, &u);
+    struct program *p = peak_program(m, &u);
+    assert_non_null(p);
+    int64_t tile = p->buffer[0].elements / p->buffer[0].extent[0];
+    assert_in_range(p->buffer[0].elements, cache / 2 - tile + 1, cache / 2);
+    program_free(p);
+    mac_unit_free(&u);
+    machine_free(m);
+}
+
 /* ---- turns, tables ---- */
 
 struct counter {
@@ -384,17 +403,12 @@ static void tables_align(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suites_bind_columns),
-        cmocka_unit_test(suites_find_kernels),
-        cmocka_unit_test(suites_obey_options),
-        cmocka_unit_test(suites_report_places),
-        cmocka_unit_test(products_are_recognised),
-        cmocka_unit_test(convolutions_are_recognised),
-        cmocka_unit_test(touched_bytes_are_exact),
-        cmocka_unit_test(best_multipliers),
-        cmocka_unit_test(peak_programs),
-        cmocka_unit_test(turns_alternate),
-        cmocka_unit_test(tables_align),
+        cmocka_unit_test(suites_bind_columns),     cmocka_unit_test(suites_find_kernels),
+        cmocka_unit_test(suites_obey_options),     cmocka_unit_test(suites_report_places),
+        cmocka_unit_test(products_are_recognised), cmocka_unit_test(convolutions_are_recognised),
+        cmocka_unit_test(touched_bytes_are_exact), cmocka_unit_test(best_multipliers),
+        cmocka_unit_test(peak_programs),           cmocka_unit_test(peak_stays_in_the_cache),
+        cmocka_unit_test(turns_alternate),         cmocka_unit_test(tables_align),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

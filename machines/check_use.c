@@ -7,9 +7,9 @@
 
 /* ---- ways between memories ---- */
 
-/* A cache is the memory that it caches, an alias the one that it names. */
+/* A cache is the memory that it caches, an alias the one that it names; chains of them end. */
 static int memory_behind(const struct machine *m, int y) {
-    for (int i = 0; i < m->nmemories && y >= 0; i++) {
+    while (y >= 0) {
         int next = m->memory[y].caches >= 0 ? m->memory[y].caches : m->memory[y].alias;
         if (next < 0) break;
         y = next;

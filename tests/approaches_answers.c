@@ -197,11 +197,29 @@ static void test_random_differs(void **state) {
     assert_true(seen[0] > 5 && seen[1] > 5 && seen[2] > 5);
 }
 
+/* Points of a space too: every value of each variable, with every value of the others. */
+static void test_random_points(void **state) {
+    struct made_space m;
+    int seen[VALUES][VALUES] = {0}, points = 0;
+    (void)state;
+    make(&m);
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        int at[2];
+        struct decider *d = decider_open(&approach_random, seed);
+        decide_point(d, &m.s, at);
+        decider_close(d);
+        points += seen[at[0]][at[1]]++ == 0;
+    }
+    assert_true(points > 80); /* of 108 that are legal */
+    assert_true(seen[0][0] < 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_listed),    cmocka_unit_test(test_legal_and_repeatable),
-        cmocka_unit_test(test_heuristic), cmocka_unit_test(test_valleys),
-        cmocka_unit_test(test_jumps),     cmocka_unit_test(test_instructions),
-        cmocka_unit_test(test_one_point), cmocka_unit_test(test_random_differs)};
+        cmocka_unit_test(test_listed),       cmocka_unit_test(test_legal_and_repeatable),
+        cmocka_unit_test(test_heuristic),    cmocka_unit_test(test_valleys),
+        cmocka_unit_test(test_jumps),        cmocka_unit_test(test_instructions),
+        cmocka_unit_test(test_one_point),    cmocka_unit_test(test_random_differs),
+        cmocka_unit_test(test_random_points)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

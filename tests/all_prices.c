@@ -38,12 +38,6 @@
     "  in I: f32[C, H, W]  const D: f32[C, 3, 3]  out O: f32[C, H, W]\n"                           \
     "  axes c: C, p: H, q: W, r: 3, s: 3\n  O[c,p,q] = 0\n"                                        \
     "  O[c,p,q] += I[c,p+r-1,q+s-1 else 0] * D[c,r,s]\n}\n"
-#define NORM_F32(M, N)                                                                             \
-    "kernel norm(M=" #M ", N=" #N ") {\n"                                                          \
-    "  in X: f32[M, N]  in g: f32[N]  out Y: f32[M, N]  temp s: f32[M]  temp d: f32[M, N]\n"       \
-    "  temp v: f32[M]  axes i: M, j: N\n  s[i] = 0\n  s[i] += X[i,j]\n"                            \
-    "  d[i,j] = X[i,j] - s[i] / N\n  v[i] = 0\n  v[i] += d[i,j] * d[i,j]\n"                        \
-    "  Y[i,j] = d[i,j] * rsqrt(v[i] / N + 0.00001) * g[j]\n}\n"
 #define GMM_BF16(M, N, K)                                                                          \
     "kernel gmm(M=" #M ", N=" #N ", K=" #K ") {\n"                                                 \
     "  in A: bf16[M, K]  in B: bf16[N, K]  out C: f32[M, N]  axes i: M, j: N, k: K\n"              \
@@ -354,31 +348,6 @@ static void each_figure_decides(void **state) {
     assert_int_equal(bad, 0);
 }
 
-static int fallbacks_outside(const struct schedule *s) {
-    int n = 0;
-    for (int i = 0; i < s->run.nnodes; i++) n += s->run.node[i].kind == NODE_FALLBACK;
-    return n;
-}
-
-/* Statements of the host that take long to begin leave the loops that they share with nests. */
-static void what_is_dear_to_enter_is_entered_once(void **state) {
-    (void)state;
-    char path[] = "/tmp/isamap-test-XXXXXX.xml";
-    int file = mkstemps(path, 4), n[2];
-    assert_true(file >= 0);
-    close(file);
-    edit("machines/cpu-avx2.xml", "turn=\"TURN/100\"", "turn=\"TURN/100\" enter=\"100000\"", path);
-    for (int k = 0; k < 2; k++) {
-        struct compiled x;
-        struct row r = {k ? path : "machines/cpu-avx2.xml", NULL, "CORES", 1, NORM_F32(512, 1024)};
-        row_open(&x, &r, 0);
-        n[k] = fallbacks_outside(x.s);
-        compiled_free(&x);
-    }
-    unlink(path);
-    assert_true(n[1] > n[0]);
-}
-
 /* What the mapper reads of a host's fallback: cycles of a statement with a division and a function,
  * of copies for a device; and the tokens between the two. */
 static void figures_of_the_host(void **state) {
@@ -437,7 +406,6 @@ static void figures_of_the_host(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_term_decides),
                                        cmocka_unit_test(each_figure_decides),
-                                       cmocka_unit_test(what_is_dear_to_enter_is_entered_once),
                                        cmocka_unit_test(figures_of_the_host)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

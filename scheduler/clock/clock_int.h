@@ -225,6 +225,7 @@ struct engine {
     bool skipped;    /* states are not those of the program any more */
     int followed;    /* loops that are being followed now */
     struct touches touches;
+    int64_t written, saved; /* numbers of all snapshots; steps that they have spared, about */
     struct moving *steady_var; /* [schedule.nvars], of steady.c */
     bool *steady_inside;
     struct follow *follow; /* those followed; its room is used again */

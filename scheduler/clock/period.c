@@ -19,7 +19,9 @@ enum {
     SNAPSHOTS = 7,
     RATES = 8,
     APPROXIMATE = 10000, /* steps that are walked first where times are not exact */
-    COSTLY = 300         /* steps of an iteration beside which a snapshot is cheap */
+    COSTLY = 300,        /* steps of an iteration beside which a snapshot is cheap */
+    PER_STEP = 8,        /* numbers that snapshots may write down, for each step */
+    AT_FIRST = 1 << 20   /* and before that */
 };
 static const double alike = 1e-6; /* cycles */
 
@@ -226,6 +228,9 @@ int64_t follow_head(struct engine *e, struct follow *f, int64_t trip) {
     f->steps = e->steps;
     if (trip == 0 || trip + 1 >= f->trips || e->failed) return 0;
     if (e->eager && e->steps < APPROXIMATE) return 0;
+    if (e->written > AT_FIRST + PER_STEP * (e->steps + e->saved)) return 0;
     if (cost < COSTLY && !look_now(e, f, trip)) return 0;
-    return look_closely(e, f, trip);
+    int64_t skipped = look_closely(e, f, trip);
+    e->saved += skipped * cost;
+    return skipped;
 }

@@ -397,6 +397,7 @@ void snapshot_take(struct engine *e, int64_t trip, struct snapshot *s) {
     s->nwords = s->ntimes = s->nnumbers = 0;
     put_engine(e, &t);
     put_touches(e, &t, earliest_start(e));
+    e->written += s->nwords + s->ntimes + s->nnumbers;
     if (!s->count) s->count = memory_array((size_t)counts_number(e), sizeof *s->count);
     counts_take(e, s->count);
 }

@@ -2,6 +2,7 @@
  * with isl. */
 #include "mapper/mapper_int.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -310,6 +311,52 @@ static bool padded_by_move(const struct needles *all, const struct operand *o) {
     return false;
 }
 
+static bool on_device(const struct needles *all, const struct needle *n) {
+    int queue = all->machine->instr[n->instr].queue;
+    return queue >= 0 && !machine_queue_is_host(all->machine, queue);
+}
+
+/* Tiles of a device's operand begin anywhere along its rows only, of which the first dimension
+ * counts: a window (q + s) along another one is copied, a tile for each step. */
+static bool window_in_tiles(const struct needle *n, const struct program *p,
+                            const struct mapping *m, int o) {
+    const struct stmt *s = &p->stmt[m->stmt];
+    const struct access *a = mapped_access(s, &m->operand[o]), *na = n->access[o];
+    for (int x = 0; x < n->naxes; x++) {
+        bool inner = false;
+        for (int d = 1; d < n->program->buffer[na->buffer].ndims; d++)
+            inner |= access_coef(n->program, na, d, x) != 0;
+        for (int k = 0; inner && n->axis[x].hi > 1 && k < m->group[x].n; k++)
+            for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
+                for (int b = 0; access_coef(p, a, d, m->group[x].axis[k]) && b < p->naxes; b++)
+                    if (b != m->group[x].axis[k] && (s->axes >> b & 1) && p->axis[b].extent > 1 &&
+                        access_coef(p, a, d, b) % n->axis[x].hi)
+                        return true;
+    }
+    return false;
+}
+
+/* Elements of a copy by axes: a dimension that no mapped axis moves stays as it is. */
+static double elements_by_axes(const struct program *p, const struct stmt *s,
+                               const struct access *a, uint64_t mapped) {
+    double all = 1;
+    uint64_t done = 0;
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        double range = 1, product = 1;
+        bool walked = false;
+        for (int x = 0; x < p->naxes; x++) {
+            int64_t c = access_coef(p, a, d, x);
+            if (!(s->axes >> x & 1) || !c) continue;
+            walked |= mapped >> x & 1;
+            range += (double)llabs(c) * (double)(p->axis[x].extent - 1);
+            if (!(done >> x & 1)) product *= (double)p->axis[x].extent;
+            done |= UINT64_C(1) << x;
+        }
+        all *= walked ? product : fmin(range, product);
+    }
+    return all;
+}
+
 /* Does the scheduler have to copy the operand into another order? Fused groups, windows that share
  * a dimension, fills that no move makes, and arrays of the caller whose mapped axis is not the
  * innermost one. */
@@ -348,23 +395,22 @@ static double copies_price(const struct needles *all, const struct needle *n,
                            const struct program *p, const struct mapping *m) {
     const struct stmt *s = &p->stmt[m->stmt];
     double sum = 0;
+    bool device = on_device(all, n);
     uint64_t mapped = 0;
     for (int x = 0; x < m->ngroups; x++)
         for (int k = 0; k < m->group[x].n; k++) mapped |= UINT64_C(1) << m->group[x].axis[k];
     for (int o = 0; o < n->noperands; o++) {
         const struct access *a = mapped_access(s, &m->operand[o]);
-        if (!a || !operand_copied(all, n, p, m, o) || (o == n->dst && continued(p, m->stmt)))
+        if (!a || !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(n, p, m, o))) ||
+            (o == n->dst && continued(p, m->stmt)))
             continue;
-        double elements = 1, once = p->buffer[a->buffer].role == ROLE_CONST ? 0.02 : 1;
-        for (int x = 0; x < p->naxes; x++)
-            if (s->axes >> x & 1 && access_varies(p, a, x)) elements *= (double)p->axis[x].extent;
-        bool windows = dimension_shared(p, a, mapped);
+        double once = p->buffer[a->buffer].role == ROLE_CONST ? 0.02 : 1,
+               elements = elements_by_axes(p, s, a, mapped);
+        bool windows = dimension_shared(p, a, mapped) || (device && window_in_tiles(n, p, m, o));
         if (!windows && elements > (double)p->buffer[a->buffer].elements)
             elements = (double)p->buffer[a->buffer].elements;
         sum += 2 * once * elements * copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
     }
-    int queue = all->machine->instr[n->instr].queue;
-    bool device = queue >= 0 && !machine_queue_is_host(all->machine, queue);
     return device ? sum * (1 - all->machine->copies_hidden) : sum;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEEP_BEST = 8 };
+enum { KEEP_BEST = 8, KEEP_UNHIDDEN = 3 };
 
 /* ---- order inside a group ---- */
 
@@ -161,17 +161,41 @@ int mapping_compare(const struct mapping *a, const struct mapping *b) {
     return 0;
 }
 
+/* Were the host's copies not to pass beside the device's work. */
+static double unhidden(const struct chooser *c, const struct mapping *m) {
+    const struct machine *machine = c->search->needles->machine;
+    int queue = machine->instr[m->instr].queue;
+    bool device = queue >= 0 && !machine_queue_is_host(machine, queue);
+    double seen = device ? 1 - machine->copies_hidden : 1;
+    return m->cost + (seen > 0 ? m->copies / seen : m->copies);
+}
+
+/* Fewer than KEEP_UNHIDDEN others take less time with all of their copies. */
+static bool kept_for_copies(const struct chooser *c, const struct mapping *m) {
+    const struct search *s = c->search;
+    double mine = unhidden(c, m);
+    int less = 0;
+    for (int i = c->first; i < s->nmappings; i++)
+        less += &s->mapping[i] != m && unhidden(c, &s->mapping[i]) <= mine;
+    return less < KEEP_UNHIDDEN;
+}
+
+/* Whose place another one may take; NULL: nobody's. */
 static struct mapping *worst_kept(const struct chooser *c) {
     struct search *s = c->search;
-    struct mapping *worst = &s->mapping[c->first];
-    for (int i = c->first + 1; i < s->nmappings; i++)
-        if (mapping_compare(&s->mapping[i], worst) > 0) worst = &s->mapping[i];
+    struct mapping *worst = NULL;
+    for (int i = c->first; i < s->nmappings; i++)
+        if (!kept_for_copies(c, &s->mapping[i]) &&
+            (!worst || mapping_compare(&s->mapping[i], worst) > 0))
+            worst = &s->mapping[i];
     return worst;
 }
 
 static bool worth_keeping(const struct chooser *c, const struct mapping *m) {
-    return c->search->all || c->search->nmappings - c->first < KEEP_BEST ||
-           mapping_compare(m, worst_kept(c)) < 0;
+    const struct mapping *worst;
+    if (c->search->all || c->search->nmappings - c->first < KEEP_BEST) return true;
+    worst = worst_kept(c);
+    return worst && (mapping_compare(m, worst) < 0 || kept_for_copies(c, m));
 }
 
 static void keep(struct chooser *c, struct mapping m) {

@@ -47,6 +47,7 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     int64_t stride[MAX_COORDS];
     int n;
     int64_t *extent; /* rounded up where packed */
+    uint64_t tight;  /* dimensions shorter than their block that are not: moves bring zeros for the rest */
     int64_t elements;
     int near;      /* the cache in which what is folded stays; -1 */
     int64_t *fold; /* per dimension: tiles of so many indices lie over one another, the current one from `lo`; 0: not. NULL */
@@ -58,6 +59,7 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
 /* home.c */
 bool home_stride(const struct home *, int ndims, struct coord, int64_t *stride);
 void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
+bool home_tighten(struct work *, int buffer, const struct geom *); /* blocks that are not full without padding; false: all are full */
 void home_run(struct home *, int ndims); /* strides and size from the order of coordinates and the extents */
 struct layout *home_layout(struct work *, struct arena *, const struct home *, int ndims,
                            const char **text);

@@ -60,6 +60,31 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
     home_run(h, b->ndims);
 }
 
+bool home_tighten(struct work *w, int buffer, const struct geom *g) {
+    struct home *h = &w->home[buffer];
+    const struct buffer *b = &w->p->buffer[buffer];
+    int n = 0;
+    if (!h->packed || g->plain_home) return false;
+    for (int d = 0; d < b->ndims; d++)
+        if (!((g->loose | g->exact) >> d & 1) && b->extent[d] < g->block[d]) {
+            h->tight |= UINT64_C(1) << d;
+            h->extent[d] = b->extent[d];
+        }
+    uint64_t seen = 0;
+    for (int i = 0; i < h->n; i++) {
+        struct coord c = h->at[i];
+        if (c.dim >= 0 && (h->tight >> c.dim & 1)) {
+            if (seen >> c.dim & 1) continue;
+            seen |= UINT64_C(1) << c.dim;
+            c = (struct coord){c.dim, 1, 0, false};
+        }
+        h->at[n++] = c;
+    }
+    h->n = n;
+    home_run(h, b->ndims);
+    return h->tight != 0;
+}
+
 struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims,
                            const char **text) {
     struct text t = {0};
@@ -81,7 +106,10 @@ struct layout *home_layout(struct work *w, struct arena *arena, const struct hom
 
 bool tile_stays(const struct work *w, int buffer, int memory) {
     const struct home *h = &w->home[buffer];
-    for (int m = h->is_tile ? h->memory : h->fold ? h->near : -1; m >= 0; m = w->m->memory[m].caches)
+    for (int m = h->is_tile ? h->memory
+                 : h->fold  ? h->near
+                            : -1;
+         m >= 0; m = w->m->memory[m].caches)
         if (m == memory) return true;
     return false;
 }

@@ -166,6 +166,8 @@ struct index_dim {
     int axis, x; /* fused needle axis; -1 */
     int64_t extent;
     bool alone;
+    int whole; /* the buffer's dimension that stands for it as it is, from `lo` in such steps; -1 */
+    int64_t lo, step;
 };
 
 /* How far one step along an axis moves in the operand, as the needle lays it out: a stride that may
@@ -191,6 +193,28 @@ static void order_as_needle(const struct task *t, const struct opnd *o, struct i
         }
 }
 
+static struct index_dim of_axis(const struct work *w, int axis, int x) {
+    return (struct index_dim){.axis = axis, .x = x, .extent = w->p->axis[axis].extent, .whole = -1};
+}
+
+/* A window that the needle does not walk (p + r) stays one dimension: nobody needs its elements
+ * once for each of the axes. Not where steps of a recurrence move it. */
+static bool stays_whole(const struct work *w, const struct task *t, const struct access *acc, int d,
+                        uint64_t walked, struct index_dim *out) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int movers = 0;
+    int64_t lo, hi, step = every(w, st, acc, d);
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(stmt_span(w, st) >> a & 1) || !access_coef(w->p, acc, d, a)) continue;
+        if ((walked >> a & 1) || !(st->axes >> a & 1)) return false;
+        movers += w->p->axis[a].extent > 1;
+    }
+    access_range(w->p, st, acc, d, &lo, &hi);
+    *out = (struct index_dim){
+        .axis = -1, .x = -1, .extent = (hi - lo) / step + 1, .whole = d, .lo = lo, .step = step};
+    return movers > 1;
+}
+
 static int index_dims(const struct work *w, const struct task *t, const struct opnd *o,
                       const struct access *acc, struct index_dim *out) {
     const struct program *p = w->p;
@@ -203,14 +227,21 @@ static int index_dims(const struct work *w, const struct task *t, const struct o
     }
     int first = 0;
     for (int pass = 0; pass < 2; first = n, pass++) { /* the needle's axes innermost */
-        for (int d = 0; d < p->buffer[acc->buffer].ndims; d++)
+        for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
+            struct index_dim whole;
+            if (!o->writes && stays_whole(w, t, acc, d, needle | fused, &whole)) {
+                if (n == MAX_DIMS) return -1;
+                if (!pass) out[n++] = whole;
+                continue;
+            }
             for (int a = 0; a < p->naxes; a++)
                 if (access_coef(p, acc, d, a) && (mask >> a & 1) && !((done | fused) >> a & 1) &&
                     (int)(needle >> a & 1) == pass) {
                     if (n == MAX_DIMS) return -1;
                     done |= UINT64_C(1) << a;
-                    out[n++] = (struct index_dim){a, -1, p->axis[a].extent, false};
+                    out[n++] = of_axis(w, a, -1);
                 }
+        }
         if (pass == 1 && o->where == IN_HOME) order_as_needle(t, o, out + first, n - first);
     }
     for (int x = 0; x < t->needle->nx; x++) {
@@ -219,20 +250,21 @@ static int index_dims(const struct work *w, const struct task *t, const struct o
             varies |= access_varies(p, acc, t->group[x].axis[i]);
         for (int i = 0; i < o->form.n; i++) digit |= o->form.digit[i].x == x;
         if (n == MAX_DIMS) return -1;
-        if (t->group[x].n > 1 && varies)
-            out[n++] = (struct index_dim){t->axis[x], x, p->axis[t->axis[x]].extent, false};
+        if (t->group[x].n > 1 && varies) out[n++] = of_axis(w, t->axis[x], x);
         bool moves = varies || (t->axis[x] >= 0 && access_varies(p, acc, t->axis[x]));
         if (o->expand && digit && t->axis[x] >= 0 && !moves) {
-            out[n++] = (struct index_dim){t->axis[x], -1, p->axis[t->axis[x]].extent, false};
+            out[n++] = of_axis(w, t->axis[x], -1);
             if (n == MAX_DIMS) return -1;
         }
         if (t->axis[x] < 0 && digit && t->needle->hi[x] > 1)
-            out[n++] = (struct index_dim){-1, x, 1, true};
+            out[n++] =
+                (struct index_dim){.axis = -1, .x = x, .extent = 1, .alone = true, .whole = -1};
     }
     return n;
 }
 
-/* Indices by the statement's own axes (members of fused ones): what the copy uses. */
+/* Indices by the statement's own axes (members of fused ones) and those of whole dimensions: what
+ * the copy uses. */
 static struct access spread(struct work *w, const struct task *t, int buffer,
                             const struct index_dim *dim, int n) {
     struct access a = rewrite_access(w, buffer);
@@ -252,11 +284,37 @@ static struct access spread(struct work *w, const struct task *t, int buffer,
     return a;
 }
 
-static struct access direct(struct work *w, int buffer, const struct index_dim *dim, int n) {
+/* What the statement itself reads or writes then; `old`: before. */
+static struct access direct(struct work *w, int stmt, int buffer, const struct access *old,
+                            const struct index_dim *dim, int n) {
     struct access a = rewrite_access(w, buffer);
-    for (int d = 0; d < n; d++)
-        if (!dim[d].alone) set(w, &a, d, dim[d].axis, 1);
+    for (int d = 0; d < n; d++) {
+        for (int x = 0; dim[d].whole >= 0 && x <= w->p->naxes; x++)
+            set(w, &a, d, x, access_coef(w->p, old, dim[d].whole, x));
+        if (dim[d].whole >= 0)
+            count_in_steps(w, &w->p->stmt[stmt], &a, d, dim[d].lo, dim[d].step);
+        else if (!dim[d].alone)
+            set(w, &a, d, dim[d].axis, 1);
+    }
     return a;
+}
+
+/* Axes along which the copy walks dimensions that stay whole, and so what it reads of them. */
+static bool walk_whole(struct work *w, const char *name, struct index_dim *dim, int n,
+                       uint64_t used) {
+    for (int d = 0; d < n; d++)
+        if (dim[d].whole >= 0 && (dim[d].axis = pick_axis(w, name, dim[d].extent, &used)) < 0)
+            return false;
+    return true;
+}
+
+static void read_whole(struct work *w, struct access *home, const struct index_dim *dim, int n) {
+    for (int d = 0; d < n; d++) {
+        if (dim[d].whole < 0) continue;
+        for (int x = 0; x < w->p->naxes; x++) set(w, home, dim[d].whole, x, 0);
+        set(w, home, dim[d].whole, dim[d].axis, dim[d].step);
+        set(w, home, dim[d].whole, w->p->naxes, dim[d].lo);
+    }
 }
 
 static uint64_t axes_of(const struct program *p, const struct access *a) {
@@ -288,16 +346,20 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     if (!has_room(w, extent, n, w->p->buffer[old].type)) return false;
     int made = rewrite_buffer(w, unique_name(w, w->p->buffer[old].name, "by_axes"),
                               w->p->buffer[old].type, ROLE_TEMP, n, extent);
-    if (made < 0) return false;
+    if (made < 0 ||
+        !walk_whole(w, w->p->buffer[made].name, dim, n, stmt_span(w, &w->p->stmt[stmt])))
+        return false;
     t = &w->task[task];
     o = &t->op[operand];
     struct access *at = task_access(w, t, o, write);
+    const struct access was = *at;
     struct access far = spread(w, t, made, dim, n), home = *at;
-    uint64_t axes =
-        (axes_of(w->p, &home) | axes_of(w->p, &far)) & ~recur_axes(w, &w->p->stmt[stmt]);
     home.coef =
         arena_copy(&w->p->arena, at->coef,
                    sizeof *at->coef * (size_t)w->p->buffer[old].ndims * (size_t)(w->p->naxes + 1));
+    read_whole(w, &home, dim, n);
+    uint64_t axes =
+        (axes_of(w->p, &home) | axes_of(w->p, &far)) & ~recur_axes(w, &w->p->stmt[stmt]);
     if (write) {
         if (t->init < 0 && o->accumulates) {
             int in = rewrite_copy(w, far, home, axes);
@@ -312,8 +374,8 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     }
     t = &w->task[task];
     o = &t->op[operand];
-    *task_access(w, t, o, write) = direct(w, made, dim, n);
-    if (write && t->init >= 0) w->p->stmt[t->init].dst = direct(w, made, dim, n);
+    *task_access(w, t, o, write) = direct(w, stmt, made, &was, dim, n);
+    if (write && t->init >= 0) w->p->stmt[t->init].dst = direct(w, stmt, made, &was, dim, n);
     for (int i = 0; i < n; i++)
         if (dim[i].alone) o->alone_dim[dim[i].x] = i;
     return true;

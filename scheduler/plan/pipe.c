@@ -186,6 +186,7 @@ static struct flow flow_of(const struct pricing *c, int queue) {
         f.again += restarts(s);
         f.first += s->cycles;
         f.latency = fmax(f.latency, s->latency);
+        f.seen = fmax(f.seen, s->seen);
         if (s->depth != f.depth) continue;
         f.slots = any++ && f.slots < s->slots ? f.slots : s->slots;
         f.load += s->cycles;

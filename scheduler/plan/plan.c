@@ -47,6 +47,22 @@ static double blocks_add(const struct work *w, const struct access *acc) {
     return more;
 }
 
+/* To the elements of the copy: where zeros come instead of the padding, and from one copy to the
+ * next, all of a block counts too. */
+static double zeros_add(const struct work *w, const struct opnd *o, const struct access *acc,
+                        bool fill) {
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    const struct home *h = &w->home[acc->buffer];
+    double more = 1;
+    for (int d = 0; d < b->ndims; d++) {
+        int64_t block = o->geom.block[d], whole = (b->extent[d] + block - 1) / block * block;
+        bool between = (fill ? o->from : o->to) && !h->packed && !(o->geom.loose >> d & 1);
+        if (block > 1 && (between || (h->tight >> d & 1)))
+            more *= (double)whole / (double)b->extent[d];
+    }
+    return more;
+}
+
 static struct transfer transfer_of(const struct pricing *c, const struct task *t,
                                    const struct opnd *o, const struct access *acc, bool fill,
                                    const struct hold *h) {
@@ -66,6 +82,7 @@ static struct transfer transfer_of(const struct pricing *c, const struct task *t
     moved *= blocks_add(c->w, acc);
     int stored = !fill && o->finish ? finish_buffer(c->w, o->finish) : acc->buffer;
     x.bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
+    moved *= zeros_add(c->w, o, acc, fill);
     x.share = fmin(1, moved / (x.trips * x.often * x.copy.elements));
     return x;
 }
@@ -81,9 +98,21 @@ static bool in_step(const struct machine *m, int queue, int user) {
     return queue == user || m->queue[queue].data_order || m->queue[user].data_order;
 }
 
+/* The instruction that uses a copy, and how long after its last issue its results are seen. */
+struct user {
+    const struct instr *in;
+    double latency;
+};
+
+static struct user user_of(const struct pricing *c, const struct task *t) {
+    struct user u = {.in = t->needle->in};
+    instr_times(c->w->m, u.in, t->needle->bound, NULL, &u.latency, NULL, NULL);
+    return u;
+}
+
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, const struct hold *h,
-                           const struct instr **user) {
+                           struct user *user) {
     int depth = h->depth, slots = h->slots;
     struct transfer x = transfer_of(c, t, o, acc, fill, h);
     struct copy f = x.copy;
@@ -92,10 +121,11 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     double trips = x.trips, often = x.often, share = x.share;
     charge_transfer(c, &x);
     if (fill ? !o->from : !o->to) c->plan->bytes += x.bytes;
-    const struct instr *next = *user;
+    const struct instr *next = user->in;
+    double seen = user->latency;
     struct edge there = edge_find(c->w->m, in->queue, in->completes, next->queue),
                 back = edge_find(c->w->m, next->queue, next->completes, in->queue);
-    *user = in;
+    *user = (struct user){in, f.latency};
     if (there.kind == EDGE_NONE || back.kind == EDGE_NONE) return false;
     if (there.kind == EDGE_FREE && in_step(c->w->m, in->queue, next->queue)) return true;
     if (there.kind != EDGE_FREE && keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1))
@@ -126,7 +156,8 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
                             .periods = h->ring && ring_waits(c->w, c->nest, c->plan, t, o, acc, h)
                                            ? plan_trips(c->w, c->plan, depth - 1)
                                            : 1,
-                            .largest = f.cycles};
+                            .largest = f.cycles,
+                            .seen = seen};
     if (fill && !o->writes) {
         c->fill[c->nfills++] = stream;
         return true;
@@ -143,7 +174,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
 static bool price_route(struct pricing *c, const struct task *t, int i, const struct access *acc) {
     const struct opnd *o = &t->op[i];
     const struct hold *h = &c->plan->hold[i];
-    const struct instr *user = t->needle->in;
+    struct user user = user_of(c, t);
     if (!price_transfer(c, t, o, acc, true, h, &user)) return false;
     for (int k = o->in.n - 1; k >= 0 && !o->writes; k--) {
         o = o->from;
@@ -157,7 +188,7 @@ static bool price_route(struct pricing *c, const struct task *t, int i, const st
 static bool price_way(struct pricing *c, const struct task *t, int i) {
     const struct hold *h = &c->plan->hold[i];
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
-    const struct instr *user = t->needle->in;
+    struct user user = user_of(c, t);
     if (!price_transfer(c, t, &t->op[i], acc, false, h, &user)) return false;
     c->leaves = c->drain;
     for (const struct opnd *o = t->op[i].to; o; o = o->to) {
@@ -166,7 +197,7 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
         const struct instr *in =
             copy_price(c->w, c->moves, c->plan, t, o, acc, false, via.depth, 0).in;
         if (!in) return false;
-        via.slots = slots_held(c->w->m, in, user, via.slots);
+        via.slots = slots_held(c->w->m, in, user.in, via.slots);
         if (!price_transfer(c, t, o, acc, false, &via, &user)) return false;
         double turn = before.cycles + before.latency + c->drain.cycles + c->drain.latency;
         c->way = fmax(c->way, (c->drain.trips - via.slots) * turn / via.slots);

@@ -17,6 +17,7 @@ struct stream { /* the fills of one hold by a queue that runs ahead, or its drai
     int operand, queue, user, bus, depth, slots; /* operand -1: an outer copy of one */
     double trips, cycles, latency, issues;       /* how often; each */
     double largest;                              /* cycles of a whole tile */
+    double seen; /* from the last use of a slot to when its user has done with it */
     double often, periods; /* share of the times that it is filled at all; how often a ring begins */
 };
 struct pricing {
@@ -63,6 +64,7 @@ bool price_ring(struct pricing *, const struct task *, const struct opnd *, cons
 struct flow { /* of all that a queue fills: the deepest holds set its pace */
     int queue, depth, slots;
     double load, first, latency, total, steps; /* first: of the first step */
+    double seen; /* the longest of its streams */
     double ahead; /* steps that the entries of the instructions' queue are; INFINITY: it has room for any number */
     double often, again; /* share of the steps that fill; waits where rings begin again */
 };

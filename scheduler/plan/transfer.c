@@ -51,6 +51,7 @@ bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int 
     const struct home *h = &w->home[buffer];
     if (g->loose >> dim & 1)
         return g->fragment && h->extent[dim] >= w->p->buffer[buffer].extent[dim] + g->room[dim];
+    if (h->tight >> dim & 1) return !write;
     return h->extent[dim] % g->block[dim] == 0 && !(g->exact >> dim & 1) &&
            !(write && g->live >> dim & 1);
 }
@@ -151,7 +152,11 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
                 stride = 0;
         } else {
             struct val n = val_const(c.mod);
-            if (c.dim >= 0 && r->partial[c.dim]) {
+            bool tight = c.dim >= 0 && w->home[buffer].tight >> c.dim & 1;
+            if (tight) {
+                if (!fill || c.mod != g->block[c.dim]) return false;
+                n = val_const(b->extent[c.dim]);
+            } else if (c.dim >= 0 && r->partial[c.dim]) {
                 if (c.mod != g->block[c.dim]) return false;
                 n = r->n[c.dim];
             } else if (c.dim < 0 && !fill) {
@@ -159,6 +164,10 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             }
             *d = (struct box_dim){
                 .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
+            if (tight) {
+                d->total = val_const(c.mod);
+                d->after = val_const(c.mod - n.c);
+            }
             if (fill && c.first) {
                 d->extent = val_const(1);
                 d->after = val_const(c.mod - 1);

@@ -1,0 +1,91 @@
+/* Copies that the host makes for instructions of large blocks: nothing in them twice that no
+ * needle's axis wants, no padding where moves bring zeros; and what is not full is priced as the
+ * moves take it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "tests/plan_run.h"
+
+#define BLOCKS_256 "tests/data/machines/ports/tpu1.xml", "machines/cpu-avx2.xml"
+
+static const char windows_text[] =
+    "kernel windows(C=5, K=6, P=7, Q=9) {\n"
+    "  in I: i8[C, P+2, Q+2]  const F: i8[K, C, 3, 3]  out O: i32[K, P, Q]\n"
+    "  axes k: K, p: P, q: Q, c: C, r: 3, s: 3\n"
+    "  O[k,p,q] = 0\n"
+    "  O[k,p,q] += i32(I[c,p+r,q+s]) * i32(F[k,c,r,s])\n"
+    "}\n";
+
+/* Answers: `q` alone on the instruction's columns, `c` alone on its sums. */
+static int columns_of_q(void *s, const struct question *q) {
+    for (int i = 0; i < q->ncandidates; i++) {
+        const char *text = q->candidate[i].text;
+        if (q->kind == QUESTION_MAPPING ? strstr(text, "j=(q) k=(c") != NULL
+                                        : q->kind == QUESTION_FUSION && strcmp(text, "c") == 0)
+            return i;
+    }
+    return plan_least(s, q);
+}
+
+static const struct approach by_rows = {"rows",       "q alone", plan_open, free,
+                                        columns_of_q, plan_stay, NULL,      false};
+
+static const struct buffer *copy_of_windows(const struct compiled *x) {
+    for (int b = 0; b < x->s->program->nbuffers; b++)
+        if (strncmp(x->s->program->buffer[b].name, "I_by_axes", 9) == 0)
+            return &x->s->program->buffer[b];
+    return NULL;
+}
+
+/* q + s is wanted by q and by s, p + r as it is. */
+static void windows_that_nothing_walks_stay(void **state) {
+    struct compiled x;
+    (void)state;
+    compiled_open(&x, BLOCKS_256, NULL, windows_text, NULL, 0);
+    compiled_by(&x, &by_rows, 1, NULL);
+    const struct buffer *copy = copy_of_windows(&x);
+    assert_non_null(copy);
+    assert_int_equal(copy->elements, (7 + 2) * 3 * 9 * 5);
+    plan_values(&x, 0);
+    compiled_free(&x);
+}
+
+/* Blocks of 256 by 256 of which 5 by 9 are there: they come by a move that adds the zeros. */
+static void homes_have_no_padding_that_moves_bring(void **state) {
+    struct compiled x;
+    (void)state;
+    compiled_open(&x, BLOCKS_256, NULL, windows_text, NULL, 0);
+    compiled_by(&x, &by_rows, 1, NULL);
+    const struct buffer *copy = copy_of_windows(&x);
+    assert_non_null(copy);
+    int place = schedule_home(x.s, (int)(copy - x.s->program->buffer));
+    assert_int_equal(x.s->place[place].bytes, copy->elements);
+    compiled_free(&x);
+}
+
+/* A block of which 9 columns are full is shifted as long as a full one, and the product that uses
+ * it is only seen to be done after its latency. */
+static void blocks_take_their_whole_time(void **state) {
+    static const struct binding large[] = {{"C", 40}, {"K", 48}, {"P", 24}, {"Q", 24}};
+    struct sim_options quick = {.no_values = true};
+    struct sim_result result;
+    struct compiled x;
+    (void)state;
+    compiled_open(&x, BLOCKS_256, NULL, windows_text, large, 4);
+    compiled_by(&x, &by_rows, 1, NULL);
+    assert_true(sim_run(x.s, NULL, &quick, &result, &x.diags));
+    assert_true(x.s->cost > 0.8 * result.cycles && x.s->cost < 1.25 * result.cycles);
+    sim_result_free(&result);
+    compiled_free(&x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_that_nothing_walks_stay),
+        cmocka_unit_test(homes_have_no_padding_that_moves_bring),
+        cmocka_unit_test(blocks_take_their_whole_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -65,6 +65,34 @@ static void homes_have_no_padding_that_moves_bring(void **state) {
     compiled_free(&x);
 }
 
+static int rows_of_q(void *s, const struct question *q) {
+    for (int i = 0; i < q->ncandidates; i++)
+        if (q->kind == QUESTION_MAPPING && strstr(q->candidate[i].text, "i=(q) j=(k) k=(c) "))
+            return i;
+    return plan_least(s, q);
+}
+
+static const struct approach by_columns = {"columns", "k on columns", plan_open, free,
+                                           rows_of_q, plan_stay,      NULL,      false};
+
+/* Results leave without the columns that nobody wants. */
+static void results_have_no_padding_either(void **state) {
+    struct compiled x;
+    int results = 0;
+    (void)state;
+    compiled_open(&x, BLOCKS_256, NULL, windows_text, NULL, 0);
+    compiled_by(&x, &by_columns, 1, NULL);
+    for (int p = 0; p < x.s->nplaces; p++) {
+        const struct buffer *b = &x.s->program->buffer[x.s->place[p].buffer];
+        if (x.s->place[p].keep != KEEP_WORKSPACE || strncmp(b->name, "O_", 2) != 0) continue;
+        assert_int_equal(x.s->place[p].bytes, b->elements * (int64_t)type_size(b->type));
+        results++;
+    }
+    assert_int_equal(results, 1);
+    plan_values(&x, 0);
+    compiled_free(&x);
+}
+
 /* A block of which 9 columns are full is shifted as long as a full one, and the product that uses
  * it is only seen to be done after its latency. */
 static void blocks_take_their_whole_time(void **state) {
@@ -85,6 +113,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_that_nothing_walks_stay),
         cmocka_unit_test(homes_have_no_padding_that_moves_bring),
+        cmocka_unit_test(results_have_no_padding_either),
         cmocka_unit_test(blocks_take_their_whole_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,7 +162,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     if (e->t) result_load(e);
     if (e->t) follow_place(e, at);
     memcpy(top, at, sizeof top);
-    for (int i = 0; i < e->nfills && n->plan.parts; i++)
+    for (int i = 0; i < e->nfills && n->plan.parts && n->plan.parts != PARTS_AHEAD; i++)
         if (e->fill[i].hold->depth + n->plan.parts - 1 > e->parts_depth)
             e->parts_depth = e->fill[i].hold->depth + n->plan.parts - 1;
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)

@@ -187,6 +187,14 @@ double trips_inside(const struct emitter *, int depth); /* how often it is reach
 bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
 bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
 void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */
+/* The same apart, for a step whose instructions stand elsewhere. */
+bool fills_step(const struct emitter *, int depth); /* one queue fills all, for the instructions, and its copies turn */
+bool fills_begin(struct emitter *, struct nodes *, int depth); /* credit, fills, and the token that they are there */
+void fills_wait(struct emitter *, struct nodes *, int depth);  /* for that token; the copies are those of the current tile */
+
+/* ahead.c: a loop in which each step's fills stand before the instructions of the step before. */
+bool ahead_at(const struct emitter *, int depth);
+bool emit_ahead(struct emitter *, struct nodes *, int depth, body_fn);
 
 /* feeds.c: the host's copies that turn with the loops outside of depth, before what is inside or after it */
 void feeds_emit(struct emitter *, struct nodes *, int depth, bool after);

@@ -335,3 +335,45 @@ void fills_close(struct emitter *e, struct nodes *out, int d) {
     for (int k = 0; k < n; k++)
         if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], false, d);
 }
+
+/* ---- a step ahead ---- */
+
+/* The one pacer of all fills, the deepest of them here; false: there are others, or copies that do
+ * not turn. */
+bool fills_step(const struct emitter *e, int d) {
+    struct pacer pc[MAX_FILLS];
+    if (pacers(e, pc) != 1 || pc[0].depth != d || pc[0].user != e->exec || pc[0].credits < 2 ||
+        pc[0].there.kind != EDGE_TOKEN || pc[0].back.kind != EDGE_TOKEN || !pc[0].war ||
+        pc[0].bracket >= d || e->parts_depth >= 0)
+        return false;
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        if (!flows(f, &pc[0]) || f->level || f->keeps ||
+            (f->hold->depth == d && f->held->slots < 2))
+            return false;
+    }
+    return true;
+}
+
+bool fills_begin(struct emitter *e, struct nodes *out, int d) {
+    struct pacer pc[MAX_FILLS];
+    pacers(e, pc);
+    turns_at(e, out, d, &pc[0]);
+    edge_take(e->w, out, &pc[0].back, pc[0].release);
+    if (!fills_at(e, out, d, &pc[0])) return false;
+    edge_give(e->w, out, &pc[0].there, pc[0].channel);
+    return true;
+}
+
+void fills_wait(struct emitter *e, struct nodes *out, int d) {
+    struct pacer pc[MAX_FILLS];
+    pacers(e, pc);
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        if (f->hold->depth != d) continue;
+        const struct opnd *o = &e->t->op[f->operand];
+        region_here(e, e->t, o, task_access(e->w, e->t, o, false), &f->held->whole);
+        f->held->slot = slot_make(&e->w->s->arena, &o->geom, &f->held->whole);
+    }
+    edge_take(e->w, out, &pc[0].there, pc[0].channel);
+}

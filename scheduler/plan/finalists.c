@@ -12,7 +12,7 @@
 #include "scheduler/plan/work.h"
 #include <math.h>
 
-enum { ITERATIONS = 12000, SPARED = 4, FEW = 3 };
+enum { ITERATIONS = 32000, SPARED = 4, FEW = 3 };
 
 static bool can_simulate(const struct work *w, const struct nest *n) {
     return w->options && w->options->simulate && !n->group && !n->nprefix &&

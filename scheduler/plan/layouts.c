@@ -167,36 +167,37 @@ static int users(const struct work *w, int buffer) {
         const struct stmt *st = &w->p->stmt[s];
         bool uses = st->dst.buffer == buffer;
         for (int r = 0; r < st->nreads; r++) uses |= st->read[r].buffer == buffer;
-        n += uses && w->task_of[s] != -1;
+        n += uses && w->task_of[s] >= 0;
     }
     return n;
 }
 
-static double brought_in(struct work *w, const struct moves *moves, const struct task *t,
-                         const struct opnd *o, int buffer) {
+static double moved_at(struct work *w, const struct moves *moves, const struct task *t,
+                       const struct opnd *o, int buffer, bool write) {
     struct region r;
-    struct opnd stop = route_stop(w, o, &o->in, 0);
-    operand_sample(w, t, o, false, &r);
-    return operand_cost(w, moves, buffer, &stop, &r, false);
+    struct opnd stop = route_stop(w, o, write ? &o->out : &o->in, 0);
+    operand_sample(w, t, o, write, &r);
+    return operand_cost(w, moves, buffer, &stop, &r, write);
 }
 
-/* A copy that one operand reads needs no padding where moves bring zeros instead, and less is
- * brought then. */
+/* A copy that one operand reads needs no padding where moves bring zeros instead, nor does a result
+ * of which moves take a part; less is moved then. */
 static void leave_padding(struct work *w, const struct moves *moves, const struct task *t,
-                          struct opnd *o) {
-    int buffer = task_access(w, t, o, false)->buffer;
+                          struct opnd *o, bool write) {
+    int buffer = task_access(w, t, o, write)->buffer;
     struct home *h = &w->home[buffer], keep = *h;
     struct opnd probe = *o;
     const char *why;
-    if (!h->packed || h->tight || h->is_tile || o->writes || o->plain || users(w, buffer) != 1 ||
+    if (!h->packed || h->tight || h->is_tile || o->plain || o->finish || o->begin ||
+        (o->writes && o->read >= 0) || users(w, buffer) != 1 ||
         w->p->buffer[buffer].role != ROLE_TEMP)
         return;
-    double before = brought_in(w, moves, t, o, buffer);
+    double before = moved_at(w, moves, t, o, buffer, write);
     h->extent =
         arena_copy(w->arena, h->extent, sizeof *h->extent * (size_t)w->p->buffer[buffer].ndims);
-    if (home_tighten(w, buffer, &o->geom) && route_first(w, moves, t, &probe, false, &why) &&
-        brought_in(w, moves, t, &probe, buffer) < before)
-        o->in = probe.in;
+    if (home_tighten(w, buffer, &o->geom) && route_first(w, moves, t, &probe, write, &why) &&
+        moved_at(w, moves, t, &probe, buffer, write) < before)
+        *(write ? &o->out : &o->in) = write ? probe.out : probe.in;
     else
         *h = keep;
 }
@@ -238,7 +239,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             if (home_direct(w, t, now, now->writes)) continue;
             why = "its home does not lie as the instruction wants it";
         } else if (route_first(w, moves, t, now, write, &why)) {
-            if (!write && now->read >= 0) leave_padding(w, moves, t, now);
+            if (write || now->read >= 0) leave_padding(w, moves, t, now, write);
             continue;
         }
         if (!write && (now->handed = now->where == IN_LOCAL && handed_on(w, moves, t, now)))

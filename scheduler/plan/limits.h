@@ -13,7 +13,7 @@ enum {
     MAX_PREFIX = 4,
     MAX_VIA = 3,
     COPY_SLOTS = 8, /* of one copy */
-    PARTS_ANY = -1, PARTS_MOST = 3 /* plan.parts */
+    PARTS_ANY = -1, PARTS_MOST = 3, PARTS_AHEAD /* plan.parts */
 };
 
 #endif

@@ -9,13 +9,13 @@
 
 void parts_ask(struct work *w, const struct moves *moves, int nest) {
     static const char *const text[] = {"whole", "in parts", "in parts of an inner loop",
-                                       "in parts of two inner loops"};
+                                       "in parts of two inner loops", "a step ahead"};
     struct nest *n = &w->nest[nest];
-    struct plan plan[4];
-    struct candidate c[4];
+    struct plan plan[PARTS_AHEAD + 1];
+    struct candidate c[PARTS_AHEAD + 1];
     int count = 0;
     if (n->core < 0 || n->plan.is_static || n->group || n->nprefix) return;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k <= PARTS_AHEAD; k++) {
         plan[count] = n->plan;
         plan[count].tiling = NULL;
         plan[count].parts = k;

@@ -132,6 +132,8 @@ void pipe_chain(struct pricing *c, const struct task *core) {
 
 /* ---- fills ---- */
 
+enum { SIGNALS = 2 }; /* that go with a step */
+
 /* The step before a period's first is shorter where the innermost loop around has a tail: the fill
  * for that first one comes while it runs. How long the instructions wait then, each time; *times:
  * how often. */
@@ -197,7 +199,6 @@ static struct flow flow_of(const struct pricing *c, int queue) {
 
 /* Steps of the instructions that their queue holds, with the signals that go with them. */
 static double ahead_of(const struct pricing *c, const struct task *core, const struct flow *f) {
-    enum { SIGNALS = 2 };
     int64_t depth = c->w->m->queue[core->needle->in->queue].depth;
     double issues;
     if (depth <= 0 || f->steps <= 0) return INFINITY;
@@ -243,17 +244,60 @@ static double shared_waits(const struct pricing *c, const struct flow *f, double
            price_add(c, PRICE_BUS, pipe_bus_waits(c, f, exec / f->steps, 1));
 }
 
+/* Entries that a queue holds; INFINITY: any number. */
+static double room_of(const struct pricing *c, int queue) {
+    int64_t depth = c->w->m->queue[queue].depth;
+    return depth > 0 ? (double)depth : INFINITY;
+}
+
+/* Fills may stand a step ahead in a loop of equal lengths around their step, where no others come
+ * between and the queue that fills takes all of one without being held up. */
+static bool ahead_possible(const struct pricing *c, const struct flow *f) {
+    const struct nest *n = c->nest;
+    const struct plan *p = c->plan;
+    int d = f->depth - 1;
+    double issues = 0;
+    if (p->is_static || n->group || n->nprefix > 0 || n->part_n || d < 0 || p->depth_out > d ||
+        f->slots < 2)
+        return false;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *s = &c->fill[i];
+        if (s->operand < 0 || s->user != c->w->task[n->core].needle->in->queue ||
+            keeps_part(&p->hold[s->operand]) || (s->depth == f->depth && s->slots < 2))
+            return false;
+        if (s->depth == f->depth) issues += s->issues;
+    }
+    int a = p->loop[d].axis;
+    return issues + SIGNALS <= room_of(c, f->queue) && plan_tile(c->w, p, a, d) > p->loop[d].tile &&
+           plan_tile(c->w, p, a, d) == plan_least(c->w, p, a, d);
+}
+
+/* Waits where all fills but the first of each turn of the loop come a step earlier. */
+static double ahead_waits(const struct pricing *c, const struct flow *f, double exec) {
+    double keep[PRICE_TERMS], step = exec / f->steps, waits,
+                              turns = plan_trips(c->w, c->plan, f->depth - 1);
+    struct flow early = *f;
+    if (!ahead_possible(c, f)) return INFINITY;
+    early.ahead += 1;
+    memcpy(keep, c->plan->price, sizeof keep);
+    waits = queue_waits(c, &early, exec);
+    memcpy(c->plan->price, keep, sizeof keep);
+    double late = pipe_step(f, step, f->load, f->load) - pipe_step(&early, step, f->load, f->load);
+    return waits + (turns - 1) * late;
+}
+
 /* In parts as the plan says, or as is best. `whole`: what is in *waits for whole fills. */
 static void choose_parts(struct pricing *c, const struct flow *f, double exec, double whole,
                          double *lead, double *waits) {
     struct plan *p = c->plan;
     bool any = p->parts == PARTS_ANY;
     double best = any ? *lead + whole : INFINITY, first = *lead, others = *waits - whole;
-    int from = any ? 1 : p->parts, to = any ? PARTS_MOST : p->parts;
+    int from = any ? 1 : p->parts, to = any ? PARTS_AHEAD : p->parts;
     if (any) p->parts = 0;
     if (!any) *waits = INFINITY;
     for (int k = from; f && k <= to; k++) {
-        double before = first, here = parts_waits(c, f, k - 1, exec, &before);
+        double before = first, here = k == PARTS_AHEAD ? ahead_waits(c, f, exec)
+                                                       : parts_waits(c, f, k - 1, exec, &before);
         if (!price_counts(c->w, PRICE_PIECES)) here = 0;
         if (before + here >= best) continue;
         for (int t = PRICE_STEPS; t <= PRICE_PIECES; t++)
@@ -285,12 +329,6 @@ static double drain_waits(const struct pricing *c, const struct task *core, doub
     instr_times(c->w->m, core->needle->in, core->needle->bound, NULL, &seen, NULL, NULL);
     double turn = exec / d->trips + seen + d->cycles + d->latency;
     return fmax(0, (d->trips - d->slots) * turn / d->slots - exec);
-}
-
-/* Entries that a queue holds; INFINITY: any number. */
-static double room_of(const struct pricing *c, int queue) {
-    int64_t depth = c->w->m->queue[queue].depth;
-    return depth > 0 ? (double)depth : INFINITY;
 }
 
 /* Instructions enter their queues in program order: stores that their queue has no room for keep

@@ -446,6 +446,15 @@ static double busiest(const struct pricing *c, const char **bound) {
     return steady;
 }
 
+/* A queue that only brings results home has nothing to do before the first of them. */
+static double after_lead(const struct pricing *c) {
+    const struct stream *d = &c->drain;
+    if (d->trips <= 0) return 0;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].queue == d->queue || c->fill[i].user == d->queue) return 0;
+    return c->plan->lead + c->queue[d->queue];
+}
+
 /* At least, once the issues are charged: the operands' own copies take their queues and buses, and
  * nothing waits. All that is left out adds to a queue, a bus or the waits, and none of these lowers
  * what is compared. */
@@ -522,6 +531,7 @@ bool plan_price_below(struct work *w, const struct moves *moves, const struct ne
     waits += pipe_waits(&c, t);
     if (isinf(waits)) return false;
     if (waits > 1.05 * steady) p->bound = "waits for copies";
+    steady = fmax(steady, after_lead(&c));
     steady = waits + price_add(&c, PRICE_BUSIEST, fmax(0, steady - waits));
     shared = steady * share.part;
     if (!graph_apart(w->m, t->needle->in->queue)) {

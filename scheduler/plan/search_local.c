@@ -16,6 +16,7 @@ enum {
     THIN = 20,
     POLISHED = 8,
     POLISHED_NEAR = 2,
+    FINAL_ALIKE = 2,
     KICKED = 2,
     DEEPENED = 3
 };
@@ -55,17 +56,35 @@ static double bulk(const struct search *s, const struct plan *p) {
     return 1 + LOOP_COST * p->nloops + BODY_COST * (bodies - 1);
 }
 
+static bool begin_alike(const struct search *s, const struct point *a, const struct point *b) {
+    return a->shape.n && b->shape.n && a->shape.k[0] == b->shape.k[0] &&
+           s->ax[a->shape.k[0]].value[a->at[0]] == s->ax[b->shape.k[0]].value[b->at[0]];
+}
+
+/* Of those with the same outermost tiles a few are enough: what the price does not see in one it
+ * does not see in the others. False: there are better ones. */
+static bool make_room(struct search *s, const struct point *q, double cost) {
+    int n = 0, worst = -1;
+    for (int i = 0; i < s->nfinal; i++)
+        if (begin_alike(s, &s->final[i], q)) n++, worst = i;
+    if (n < FINAL_ALIKE) return true;
+    if (s->final[worst].cost <= cost) return false;
+    s->nfinal--;
+    memmove(&s->final[worst], &s->final[worst + 1],
+            sizeof s->final[0] * (size_t)(s->nfinal - worst));
+    return true;
+}
+
 static void final_add(struct search *s, const struct point *q, const struct plan *p, double cost) {
-    int i = s->nfinal;
-    if (isinf(cost) || (i == FINALISTS && cost >= s->final[i - 1].cost)) return;
-    for (int k = 0; k < i; k++) /* loops in another order that comes to the same */
+    int i;
+    if (isinf(cost) || (s->nfinal == FINALISTS && cost >= s->final[FINALISTS - 1].cost)) return;
+    for (int k = 0; k < s->nfinal; k++) /* loops in another order that comes to the same */
         if (fabs(s->final[k].cost - cost) < 1e-9 * cost ||
             (s->final[k].predicted == p->predicted && s->final[k].bytes == p->bytes))
             return;
-    if (i == FINALISTS)
-        i--;
-    else
-        s->nfinal++;
+    if (!make_room(s, q, cost)) return;
+    if (s->nfinal < FINALISTS) s->nfinal++;
+    i = s->nfinal - 1;
     for (; i > 0 && s->final[i - 1].cost > cost; i--) s->final[i] = s->final[i - 1];
     s->final[i] = *q;
     s->final[i].cost = cost;

@@ -51,7 +51,7 @@ bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int 
     const struct home *h = &w->home[buffer];
     if (g->loose >> dim & 1)
         return g->fragment && h->extent[dim] >= w->p->buffer[buffer].extent[dim] + g->room[dim];
-    if (h->tight >> dim & 1) return !write;
+    if (h->tight >> dim & 1) return true;
     return h->extent[dim] % g->block[dim] == 0 && !(g->exact >> dim & 1) &&
            !(write && g->live >> dim & 1);
 }
@@ -154,7 +154,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             struct val n = val_const(c.mod);
             bool tight = c.dim >= 0 && w->home[buffer].tight >> c.dim & 1;
             if (tight) {
-                if (!fill || c.mod != g->block[c.dim]) return false;
+                if (c.mod != g->block[c.dim]) return false;
                 n = val_const(b->extent[c.dim]);
             } else if (c.dim >= 0 && r->partial[c.dim]) {
                 if (c.mod != g->block[c.dim]) return false;
@@ -164,7 +164,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             }
             *d = (struct box_dim){
                 .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
-            if (tight) {
+            if (tight && fill) {
                 d->total = val_const(c.mod);
                 d->after = val_const(c.mod - n.c);
             }

@@ -1,0 +1,73 @@
+/* Fills a step ahead (software pipelining): instructions enter their queues in program order, so
+ * that a fill that stands before its step's instructions enters when those of the step before have
+ * nearly all run. Here it stands a step earlier: the first before the loop, the next one's before
+ * the instructions of each step, and the last step behind the loop. The tokens, and the order in
+ * each queue, are as without it. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
+
+/* Is this the loop around the fills' step, with tiles that are known and more than one of them? */
+bool ahead_at(const struct emitter *e, int d) {
+    const struct plan *p = &e->nest->plan;
+    if (p->parts != PARTS_AHEAD || d >= p->nloops || !e->nfills) return false;
+    for (int i = 0; i < e->nfills; i++)
+        if (e->fill[i].hold->depth > d + 1) return false;
+    for (int k = 0; k < e->nest->nfeeds; k++)
+        if (e->nest->feed[k].depth > d) return false;
+    struct val lo = e->lo[p->loop[d].axis], size = e->size[p->loop[d].axis];
+    return fills_step(e, d + 1) && !size.x && size.c > p->loop[d].tile && !(lo.x && lo.c);
+}
+
+static void turn(struct emitter *e, struct nodes *out, int depth, bool back) {
+    for (int i = 0; i < e->nfills; i++)
+        for (int k = 1; e->fill[i].hold->depth == depth && k < e->fill[i].held->slots && back; k++)
+            add_rotate(e->w, out, e->fill[i].held->place);
+    for (int i = 0; i < e->nfills && !back; i++)
+        if (e->fill[i].hold->depth == depth) add_rotate(e->w, out, e->fill[i].held->place);
+}
+
+/* The instructions of the step at which the axis is now. */
+static bool step(struct emitter *e, struct nodes *out, int d, body_fn body) {
+    fills_wait(e, out, d);
+    if (!body(e, out, d)) return false;
+    fills_close(e, out, d);
+    return true;
+}
+
+bool emit_ahead(struct emitter *e, struct nodes *out, int d, body_fn body) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    const struct loop *l = &e->nest->plan.loop[d];
+    int axis = l->axis;
+    struct val lo = e->lo[axis], size = e->size[axis], whole = val_const(l->tile);
+    int64_t keep = e->tile[axis], extent = e->extent[axis],
+            before = (size.c - 1) / l->tile * l->tile;
+    struct val last = val_add(a, lo, val_const(before)), end = val_add(a, lo, size);
+    struct nodes inner = {0};
+    e->tile[axis] = l->tile;
+    e->extent[axis] = size.c;
+    e->size[axis] = whole;
+    bool ok = fills_begin(e, out, d + 1);
+    int var = new_var(w, w->p->axis[axis].name);
+    struct val v = val_var(a, var, w->p->axis[axis].extent - 1), next = val_add(a, v, whole);
+    e->lo[axis] = next;
+    if (size.c % l->tile) e->size[axis] = val_make(a, SX_MIN, whole, val_minus(a, end, next));
+    ok = ok && fills_begin(e, &inner, d + 1);
+    turn(e, &inner, d + 1, true);
+    e->lo[axis] = v;
+    e->size[axis] = whole;
+    ok = ok && step(e, &inner, d + 1, body);
+    turn(e, &inner, d + 1, false);
+    nodes_add(w, out, loop_node(w, var, lo, last, l->tile, LOOP_SEQUENTIAL, axis, &inner));
+    e->lo[axis] = last;
+    e->size[axis] = val_const(size.c - before);
+    ok = ok && step(e, out, d + 1, body);
+    e->lo[axis] = lo;
+    e->size[axis] = size;
+    e->tile[axis] = keep;
+    e->extent[axis] = extent;
+    return ok;
+}

@@ -25,7 +25,8 @@ struct trying {
     struct arena arena;
     uint64_t *tried; /* hashes of answers */
     int ntried, cap, left, adopted,
-        warnings; /* tries left; answers that are preferred; of the schedule at hand */
+        warnings;    /* tries left; answers that are preferred; of the schedule at hand */
+    double hopeless; /* answers that are priced so many times as high are not tried */
 };
 
 /* Cycles of the device: simulated where that is short. */
@@ -57,6 +58,7 @@ struct answer { /* another one than was given */
     const struct put_question *to;
     int candidate;
     double ratio; /* of its price to that of the one given */
+    bool late;    /* tried behind the others */
 };
 struct answers {
     struct answer *at;
@@ -95,10 +97,16 @@ static void add_answers(struct trying *t, const struct put_question *a, double m
     if (a->kind != QUESTION_FUSION && given * SMALL < most) return;
     for (int i = 0; i < a->n; i++) {
         double ratio = given > 0 ? a->cost[i] / given : 1;
-        if (i == a->answer || !(ratio <= HOPELESS) || strcmp(a->text[i], "fallback") == 0) continue;
+        if (i == a->answer || !(ratio <= t->hopeless) || strcmp(a->text[i], "fallback") == 0)
+            continue;
         GROW(&t->arena, all->at, all->n, all->cap);
-        all->at[all->n++] = (struct answer){a, i, ratio};
+        bool late = a->kind == QUESTION_FUSION && isinf(t->hopeless);
+        all->at[all->n++] = (struct answer){a, i, ratio, late};
     }
+}
+
+static bool before(const struct answer *a, const struct answer *b) {
+    return a->late != b->late ? b->late : a->ratio < b->ratio;
 }
 
 /* Least priced first, in the order of the questions where that is equal. */
@@ -109,7 +117,7 @@ static struct answers list_answers(struct trying *t, const struct put_question *
     for (int i = 1; i < all.n; i++) {
         struct answer x = all.at[i];
         int k = i;
-        for (; k > 0 && all.at[k - 1].ratio > x.ratio; k--) all.at[k] = all.at[k - 1];
+        for (; k > 0 && before(&x, &all.at[k - 1]); k--) all.at[k] = all.at[k - 1];
         all.at[k] = x;
     }
     return all;
@@ -158,6 +166,9 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     t->adopted = decider_preferred(t->decider);
     t->left = s->program->nstmts > STATEMENTS ? TRIES * STATEMENTS / s->program->nstmts : TRIES;
     bool as_priced = cost * s->host_rate <= AS_PRICED * priced(asked, n);
+    /* Copies hardly count for the mapper: where they take most of the time its prices say little,
+     * and another mapping saves more than other axes of the same. */
+    t->hopeless = s->host > cost / 2 ? INFINITY : HOPELESS;
     if (!n || (as_priced && cost <= BESIDE * s->alone)) return false;
     while (improve(t, &asked, &n, &cost)) {
     }

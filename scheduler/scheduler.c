@@ -128,17 +128,21 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
         if (copy >= direct) continue;
         struct search *packed = NULL;
         double cost = packed_cost(w, moves, nest, *search, b, &t->op[i].geom, &packed);
-        if (isinf(cost)) continue;
+        if (isinf(cost)) continue; /* then nothing was found */
         struct candidate c[2] = {{"direct", direct, NULL}, {"packed", cost + copy, NULL}};
         struct question q = {
             QUESTION_LAYOUT,
             arena_printf(w->arena, "'%s' for statement %d", w->p->buffer[b].name, t->stmt), 2, 0,
             c};
         int answer = w->decider ? decide(w->decider, &q) : c[1].cost < c[0].cost;
-        if (answer != 1) continue;
+        if (answer != 1) {
+            if (packed) nest_drop(packed);
+            continue;
+        }
         if (!packed) packed = search_packed(w, moves, nest, b, &t->op[i].geom);
         if (!packed) continue;
         if (!pack_identity(w, n->core, i)) return false;
+        nest_drop(*search);
         *search = packed;
     }
     return true;
@@ -234,7 +238,9 @@ struct schedule *scheduler_run(const struct cover *cover, const struct machine *
     arena_init(&scratch);
     struct schedule *s = schedule_new(m);
     s->program = program_copy(cover->program);
+    struct known_searches *own = options && options->searches ? NULL : known_open();
     struct work w = {.arena = &scratch,
+                     .searches = own ? own : options->searches,
                      .m = m,
                      .cover = cover,
                      .decider = decider,
@@ -247,6 +253,7 @@ struct schedule *scheduler_run(const struct cover *cover, const struct machine *
     int before = diags->errors;
     bool ok = run(&w);
     arena_free(&scratch);
+    known_close(own);
     if (ok) {
         s->chain = chain_copy(cover->chain);
         if (s->chain) chain_append(s->chain, s->program, "layouts", false);

@@ -45,6 +45,13 @@ enum price_term {
 extern const char *const price_name[PRICE_TERMS];
 
 struct lefts;
+
+/* Plans that were found, by what they were found for; equal nests of later compilations for the same machine and with the same
+ * options, but for `steps`, take them. */
+struct known_searches;
+struct known_searches *known_open(void);
+void known_close(struct known_searches *); /* NULL: nothing */
+
 struct scheduler_options {
     int threads;                       /* instances of a counted unit to use at most; 0: all */
     int contexts; /* slots of a copy at most: 1 has nothing in flight; 0: as many as pay */
@@ -52,6 +59,7 @@ struct scheduler_options {
     bool plain;                        /* loop orders are those that are always tried: a trace fits other parameters of the machine too */
     uint64_t left_out;                 /* bit t: price_term t counts nothing; to see what it decides */
     struct text *explain;              /* candidates, their cost and what binds; or NULL */
+    struct known_searches *searches;   /* NULL: of this compilation alone */
     /* Where sums cannot be scheduled as they are mapped, this takes it down and there is no schedule, without a word; NULL: the fallback
      * executes them, with a warning. */
     struct refusals *refused;

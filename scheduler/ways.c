@@ -180,14 +180,15 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
                                    enum rewrite_effect floats, struct decider *decider,
                                    const struct scheduler_options *options, struct cover **cover,
                                    struct diags *diags) {
-    struct scheduler_options none = {.threads = 0};
+    struct scheduler_options shared = options ? *options : (struct scheduler_options){.threads = 0};
     struct trying t = {
-        .p = p, .m = m, .floats = floats, .decider = decider, .options = options ? options : &none};
+        .p = p, .m = m, .floats = floats, .decider = decider, .options = &shared};
     struct text *explain = t.options->explain;
     int said = diags->n, errors = diags->errors;
     size_t explained = explain ? explain->n : 0;
     arena_init(&t.arena);
-    struct schedule *s = schedule_mapped(p, m, floats, decider, options, cover, diags);
+    shared.searches = known_open(); /* what a try leaves as it was is not planned again */
+    struct schedule *s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     t.warnings = diags->n - said;
     if (better_ways(&t, s)) { /* the answers are given once more, for the record */
         schedule_free(s);
@@ -195,8 +196,9 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
         diags->n = said;
         diags->errors = errors;
         if (explain && explain->at) explain->at[explain->n = explained] = 0;
-        s = schedule_mapped(p, m, floats, decider, options, cover, diags);
+        s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     }
+    known_close(shared.searches);
     arena_free(&t.arena);
     return s;
 }

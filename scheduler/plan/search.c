@@ -7,10 +7,12 @@
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/search.h"
 #include "scheduler/plan/search_int.h"
+#include "scheduler/plan/search_known.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Where the search begins and ends, no figures of machines: sums of so many terms (windows of
@@ -142,27 +144,79 @@ static int64_t steps(const struct work *w, const struct nest *n) {
     return DEFAULT_STEPS / (w->nnests > 4 ? w->nnests / 2 : 1);
 }
 
-/* Short reductions stay whole inside (windows of convolutions) unless nothing fits then; at last
- * the chain takes small grains. */
-struct search *nest_search(struct work *w, const struct moves *moves, int nest) {
-    struct search *s = arena_alloc(w->arena, sizeof *s);
+/* ---- what was found before ---- */
+
+static const size_t FOUND = offsetof(struct search, memo); /* where what is remembered begins */
+
+static void remember(struct search *s) {
+    s->known->grain_most = s->w->nest[s->nest].grain_most;
+    if (s->npool && !s->known->found)
+        s->known->found = arena_alloc(s->memo->arena, sizeof *s - FOUND);
+    if (s->npool) memcpy(s->known->found, &s->memo, sizeof *s - FOUND);
+}
+
+static bool recall(struct search *s) {
+    s->w->nest[s->nest].grain_most = s->known->grain_most;
+    if (s->known->found) memcpy((char *)s + FOUND, s->known->found, sizeof *s - FOUND);
+    return s->known->found != NULL;
+}
+
+/* Its room is used again. */
+static struct search *search_new(struct work *w, const struct moves *moves, int nest) {
+    struct search *s = w->unused;
+    if (s)
+        w->unused = s->next;
+    else
+        s = arena_alloc(w->arena, sizeof *s);
     s->w = w;
     s->moves = moves;
     s->nest = nest;
-    w->copies = copies_new(w);
+    return s;
+}
+
+void nest_drop(struct search *s) {
+    s->next = s->w->unused;
+    s->w->unused = s;
+}
+
+/* ---- a search ---- */
+
+/* Short reductions stay whole inside (windows of convolutions) unless nothing fits then; at last
+ * the chain takes small grains. */
+static void search_make(struct search *s) {
+    struct nest *n = &s->w->nest[s->nest];
+    memset((char *)s + FOUND, 0, sizeof *s - FOUND);
+    s->w->copies = copies_new(s->w);
     for (int pass = 0; pass < 3 && !s->npool; pass++) {
         if (!space_axes(s)) break;
-        if (pass == 2) w->nest[nest].grain_most = 16;
+        if (pass == 2) n->grain_most = 16;
         if (!pass) space_keep_whole(s, SMALL_REDUCTION);
-        memset(s->memo_key, 0, sizeof s->memo_key);
-        s->nmemo = s->nfinal = 0;
-        s->budget = steps(w, &w->nest[nest]);
+        s->memo = memo_new(known_arena(s->w->searches));
+        s->nfinal = 0;
+        s->budget = steps(s->w, n);
         s->least_time = s->least_rest = s->least_bulk = s->least_alone = INFINITY;
         pool_fill(s);
     }
     finals_refine(s);
-    w->copies = NULL;
-    return s->npool ? s : NULL;
+    s->w->copies = NULL;
+}
+
+struct search *nest_search(struct work *w, const struct moves *moves, int nest) {
+    struct search *s = search_new(w, moves, nest);
+    struct arena scratch;
+    arena_init(&scratch);
+    struct nest_key key = nest_key(w, &w->nest[nest], steps(w, &w->nest[nest]), &scratch);
+    s->known = known_find(w->searches, &key);
+    bool found = s->known && recall(s);
+    if (!s->known) {
+        s->known = known_add(w->searches, &key);
+        search_make(s);
+        remember(s);
+        found = s->npool > 0;
+    }
+    arena_free(&scratch);
+    if (!found) nest_drop(s);
+    return found ? s : NULL;
 }
 
 double nest_cost(const struct search *s) {
@@ -180,7 +234,11 @@ void nest_decide(struct search *s) {
     struct plan p;
     struct point q;
     s->w->copies = copies_new(s->w);
-    finalists_simulate(s);
+    if (!s->known->simulated) {
+        finalists_simulate(s);
+        remember(s);
+        s->known->simulated = true;
+    }
     explain_candidates(s);
     ask_order(s, &q);
     ask_tiles(s, &q);
@@ -192,6 +250,7 @@ void nest_decide(struct search *s) {
     p.tiling = NULL;
     explain(s, &p);
     s->w->nest[s->nest].plan = p;
+    nest_drop(s);
 }
 
 static bool chain_plan(struct work *w, const struct moves *moves, int nest) {

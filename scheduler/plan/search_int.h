@@ -10,7 +10,7 @@
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 
-enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_SHAPE = 14, MAX_POOL = 48, MEMO = 1 << 14, FINALISTS = 12 };
+enum { MAX_SEARCH = 10, MAX_VALUES = 400, MAX_SHAPE = 14, MAX_POOL = 48, FINALISTS = 12 };
 
 struct axis_space {
     int axis, x;                     /* x: needle axis; -1 */
@@ -36,19 +36,20 @@ struct search {
     struct work *w;
     const struct moves *moves;
     int nest;
+    int64_t budget; /* plans that may still be priced */
+    struct tiling tiling;
+    struct known_search *known; /* where it is remembered */
+    struct search *next;        /* of those that are not used any more */
+    /* What is remembered, from here on. */
+    struct memo *memo;
     struct axis_space ax[MAX_SEARCH]; /* most values first */
     int n;
-    int64_t budget; /* plans that may still be priced */
     double least_time, least_rest, least_bulk; /* of any plan priced; their costs are of these parts */
     double least_alone;
-    struct tiling tiling;
     struct point pool[MAX_POOL]; /* the best of each shape */
     int npool;
     struct point final[FINALISTS]; /* the best that differ in their loops, best first */
     int nfinal;
-    uint64_t memo_key[MEMO];
-    double memo_cost[MEMO];
-    int nmemo;
 };
 
 static inline const struct task *search_task(const struct search *s) {

@@ -5,6 +5,7 @@
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/search.h"
 #include "scheduler/plan/search_int.h"
+#include "scheduler/plan/search_known.h"
 #include "scheduler/plan/tiling.h"
 #include <math.h>
 #include <stdlib.h>
@@ -106,9 +107,8 @@ double point_cost(struct search *s, const struct point *q) {
     struct plan p;
     space_build(s, q, &p);
     uint64_t h = plan_hash(&p);
-    uint64_t at = h % MEMO;
-    while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
-    if (s->memo_key[at]) return s->memo_cost[at];
+    const double *known = memo_cost(s->memo, h);
+    if (known) return *known;
     double cost = residency_best(s, &p, false), size = bulk(s, &p);
     if (!isinf(cost)) {
         s->least_time = fmin(s->least_time, p.predicted);
@@ -118,18 +118,8 @@ double point_cost(struct search *s, const struct point *q) {
     }
     cost *= size;
     final_add(s, q, &p, cost);
-    if (s->nmemo < MEMO / 4 * 3) {
-        s->memo_key[at] = h;
-        s->memo_cost[at] = cost;
-        s->nmemo++;
-    }
+    memo_put(s->memo, h, cost);
     return cost;
-}
-
-static uint64_t *memo_find(struct search *s, const struct plan *p) {
-    uint64_t h = plan_hash(p), at = h % MEMO;
-    while (s->memo_key[at] && s->memo_key[at] != h) at = (at + 1) % MEMO;
-    return s->memo_key[at] ? &s->memo_key[at] : NULL;
 }
 
 static int by_cost(const void *a, const void *b) {
@@ -143,10 +133,9 @@ void finals_refine(struct search *s) {
         struct plan p;
         q->refined = true;
         point_plan(s, q, &p);
-        q->plan = arena_copy(s->w->arena, &p, sizeof p);
+        q->plan = arena_copy(s->memo->arena, &p, sizeof p);
         q->cost = p.cycles * bulk(s, &p);
-        uint64_t *key = memo_find(s, &p);
-        if (key) s->memo_cost[key - s->memo_key] = q->cost;
+        memo_change(s->memo, plan_hash(&p), q->cost);
         pool_add(s, q);
     }
     qsort(s->final, (size_t)s->nfinal, sizeof s->final[0], by_cost);

@@ -8,10 +8,12 @@
 struct copies;
 struct home;
 struct joined;
+struct known_searches;
 struct moves;
 struct nest;
 struct nest_group;
 struct plan;
+struct search;
 struct task;
 struct uses;
 struct val;
@@ -51,7 +53,8 @@ struct work {
     bool keep_nothing;
     int64_t (*kept_bytes)[MAX_MEMORIES]; /* [nscopes] copies that stay over all steps */
     int fallback;  /* machine.fallback; -1 */
-    int64_t steps; /* plans evaluated */
+    struct known_searches *searches; /* that were made, for this nest or another (search_known.h) */
+    struct search *unused;           /* room of those that are over */
     struct copies *copies; /* of the nest being planned; NULL */
     struct copies *copies_kept; /* the room for them */
     int64_t capacity[MAX_MEMORIES];

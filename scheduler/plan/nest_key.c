@@ -1,0 +1,310 @@
+/* All that a nest's plan depends on beside the machine and the options that stay, as numbers in a
+ * row: its shape, its statements with their axes and buffers, how these lie at home, its tasks
+ * with their operands. Axes count by their numbers, in whose order the search goes; statements,
+ * tasks and buffers by their first mention. */
+#include "machines/needle.h"
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/search_known.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
+#include <string.h>
+
+struct writer {
+    struct work *w;
+    const struct nest *nest;
+    struct arena *arena;
+    struct nest_key key;
+    int *buffer, nbuffers, cap_buffers; /* mentioned so far */
+    uint64_t axes;
+};
+
+static void put(struct writer *k, int64_t v) {
+    GROW(k->arena, k->key.word, k->key.n, k->key.cap);
+    k->key.word[k->key.n++] = v;
+    k->key.hash = (k->key.hash ^ (uint64_t)v) * UINT64_C(0x9e3779b97f4a7c15);
+    k->key.hash ^= k->key.hash >> 29;
+}
+
+static void put_bits(struct writer *k, const void *v, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += sizeof(int64_t)) {
+        int64_t word = 0;
+        memcpy(&word, (const char *)v + i, bytes - i < sizeof word ? bytes - i : sizeof word);
+        put(k, word);
+    }
+}
+
+static void put_text(struct writer *k, const char *s) {
+    size_t n = s ? strlen(s) : 0;
+    put(k, s ? (int64_t)n : -1);
+    if (n) put_bits(k, s, n);
+}
+
+static void put_all(struct writer *k, const int64_t *v, int n) {
+    put(k, n);
+    for (int i = 0; i < n; i++) put(k, v[i]);
+}
+
+/* ---- buffers and statements ---- */
+
+static void put_coords(struct writer *k, const struct coord *at, const int64_t *stride, int n) {
+    put(k, n);
+    for (int i = 0; i < n; i++) {
+        put(k, at[i].dim);
+        put(k, at[i].div);
+        put(k, at[i].mod);
+        put(k, at[i].first);
+        put(k, stride[i]);
+    }
+}
+
+static void put_home(struct writer *k, const struct home *h, int ndims) {
+    put(k, h->memory);
+    put(k, h->is_tile);
+    put(k, h->packed);
+    put_coords(k, h->at, h->stride, h->n);
+    put_all(k, h->extent, ndims);
+    put(k, h->elements);
+    put_all(k, h->border, ndims);
+    put(k, h->fold ? h->near : -1);
+    put_all(k, h->fold, h->fold ? ndims : 0);
+}
+
+static void put_buffer(struct writer *k, int buffer) {
+    const struct buffer *b = &k->w->p->buffer[buffer];
+    int i = 0;
+    while (i < k->nbuffers && k->buffer[i] != buffer) i++;
+    put(k, i);
+    if (i < k->nbuffers) return;
+    GROW(k->arena, k->buffer, k->nbuffers, k->cap_buffers);
+    k->buffer[k->nbuffers++] = buffer;
+    put(k, b->role);
+    put(k, b->type);
+    put_all(k, b->extent, b->ndims);
+    put(k, b->size);
+    put(k, recur_carries(k->w, buffer));
+    put(k, needs_home(k->w, k->nest, buffer));
+    put_home(k, &k->w->home[buffer], b->ndims);
+}
+
+static void put_access(struct writer *k, const struct access *a) {
+    const struct program *p = k->w->p;
+    put_buffer(k, a->buffer);
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        put(k, access_coef(p, a, d, p->naxes));
+        for (int x = 0; x < p->naxes; x++)
+            if (access_coef(p, a, d, x)) {
+                put(k, x + 1);
+                put(k, access_coef(p, a, d, x));
+                k->axes |= UINT64_C(1) << x;
+            }
+        put(k, 0);
+    }
+    put(k, a->has_fill);
+    if (a->has_fill) put_bits(k, &a->fill, sizeof a->fill);
+}
+
+static void put_op(struct writer *k, const struct op *o) {
+    put(k, o->code);
+    put(k, o->type);
+    for (int i = 0; i < 3; i++) put(k, o->arg[i]);
+    put(k, o->code == OP_READ ? o->read : o->code == OP_AXIS ? o->axis : -1);
+    if (o->code == OP_LITERAL) put_bits(k, &o->value, sizeof o->value);
+}
+
+static void put_stmt(struct writer *k, const struct stmt *st) {
+    int naxes = k->w->p->naxes;
+    put(k, st->combine);
+    put(k, (int64_t)st->axes);
+    put(k, st->unmapped);
+    put_access(k, &st->dst);
+    put(k, st->nreads);
+    for (int r = 0; r < st->nreads; r++) put_access(k, &st->read[r]);
+    put(k, st->nops);
+    for (int i = 0; i < st->nops; i++) put_op(k, &st->op[i]);
+    put(k, st->nwhere);
+    for (int i = 0; i < st->nwhere; i++) put_all(k, st->where[i].coef, naxes + 1);
+    put(k, st->scope);
+    for (int s = st->scope - 1; s >= 0; s = k->w->scope[s].parent) {
+        put(k, k->w->scope[s].axis);
+        k->axes |= UINT64_C(1) << k->w->scope[s].axis;
+    }
+    k->axes |= st->axes;
+}
+
+/* ---- tasks ---- */
+
+static void put_form(struct writer *k, const struct form *f) {
+    put(k, f->n);
+    for (int i = 0; i < f->n; i++) {
+        const struct digit *d = &f->digit[i];
+        put(k, d->x);
+        put(k, d->weight);
+        put(k, d->extent);
+        put(k, d->stride);
+        put(k, d->free_stride);
+        put(k, d->times);
+    }
+    put(k, f->layout);
+    put(k, (int64_t)f->fragment);
+    put(k, f->share);
+    put_text(k, f->swizzle);
+}
+
+static void put_geom(struct writer *k, const struct geom *g) {
+    put_coords(k, g->at, g->stride, g->n);
+    put(k, g->ninner);
+    for (int d = 0; d < MAX_DIMS; d++) {
+        put(k, g->block[d]);
+        put(k, g->room[d]);
+        put(k, g->grain[d]);
+    }
+    put(k, (int64_t)g->loose);
+    put(k, (int64_t)g->fragment);
+    put_text(k, g->swizzle);
+    put(k, g->span);
+    put(k, g->tile);
+    put(k, g->row);
+    put(k, g->plain);
+    put(k, g->plain_home);
+    put(k, (int64_t)g->exact);
+    put(k, (int64_t)g->live);
+    put(k, g->repeat_axis);
+}
+
+static void put_route(struct writer *k, const struct route *r) {
+    put(k, r->n);
+    for (int i = 0; i < r->n; i++) put(k, r->memory[i]);
+}
+
+static void put_finish(struct writer *k, const struct finish *f) {
+    const struct move *m = f ? &f->move : NULL;
+    put(k, f != NULL);
+    if (!f) return;
+    put(k, m->instr);
+    put(k, m->from_operand);
+    put(k, m->to_operand);
+    put_stmt(k, &k->w->p->stmt[k->w->task[f->task].stmt]);
+}
+
+static void put_operand(struct writer *k, const struct opnd *o) {
+    put(k, o->number);
+    put(k, o->where);
+    put(k, o->memory);
+    put(k, o->read);
+    put(k, o->writes | o->accumulates << 1 | o->by_axes << 2 | o->expand << 3 | o->single << 4 |
+               o->handed << 5 | o->plain << 6 | o->zero_tail << 7);
+    put_bits(k, &o->imm, sizeof o->imm);
+    put_form(k, &o->form);
+    put_geom(k, &o->geom);
+    put_route(k, &o->in);
+    put_route(k, &o->out);
+    for (int x = 0; x < MAX_NEEDLE; x++) put(k, o->alone_dim[x]);
+    put_finish(k, o->finish);
+    put_finish(k, o->begin);
+    put(k, o->quantum);
+    put(k, o->align);
+    for (int way = 0; way < 2; way++)
+        for (const struct opnd *far = way ? o->to : o->from; far; far = way ? far->to : far->from) {
+            put(k, far->memory);
+            put(k, far->align);
+            put_geom(k, &far->geom);
+        }
+    put(k, -1);
+}
+
+static void put_needle(struct writer *k, const struct needle *nd) {
+    put(k, nd->instr);
+    put(k, nd->nx);
+    for (int x = 0; x < nd->nx; x++) {
+        put(k, nd->ranged[x]);
+        put(k, nd->lo[x]);
+        put(k, nd->hi[x]);
+        put(k, nd->step[x]);
+        put(k, nd->whole[x]);
+    }
+    put_all(k, nd->size, nd->in->nranged);
+    put(k, nd->again);
+    put(k, nd->remaining);
+    put(k, nd->entry_bytes);
+    put_bits(k, &nd->entry_cycles, sizeof nd->entry_cycles);
+}
+
+static void put_task(struct writer *k, int task) {
+    put(k, task >= 0);
+    if (task < 0) return;
+    const struct task *t = &k->w->task[task];
+    double cost = task_cost(k->w, task);
+    put_stmt(k, &k->w->p->stmt[t->stmt]);
+    put_bits(k, &cost, sizeof cost);
+    put_needle(k, t->needle);
+    for (int x = 0; x < t->needle->nx; x++) put(k, t->axis[x]);
+    put(k, (int64_t)t->reductions);
+    put(k, t->init >= 0);
+    put(k, t->finishes);
+    put(k, t->apart);
+    put(k, t->nops);
+    for (int i = 0; i < t->nops; i++) put_operand(k, &t->op[i]);
+    put(k, t->nafter);
+    for (int i = 0; i < t->nafter; i++) put_task(k, t->after[i]);
+}
+
+/* ---- the nest ---- */
+
+static void put_loops(struct writer *k, const struct loop *l, int n) {
+    put(k, n);
+    for (int i = 0; i < n; i++) {
+        put(k, l[i].axis);
+        put(k, l[i].tile);
+        put(k, l[i].kind);
+        k->axes |= UINT64_C(1) << l[i].axis;
+    }
+}
+
+static void put_window(struct writer *k, const struct window *x) {
+    put(k, x->axis);
+    put(k, x->shared);
+    put(k, x->turn);
+    put(k, x->step);
+    put(k, x->offset);
+    put(k, x->reach);
+    put(k, x->n);
+    put(k, x->extent);
+    put(k, x->slide);
+}
+
+static void put_nest(struct writer *k, const struct nest *n) {
+    put(k, n->grain_most);
+    put(k, n->group > 0);
+    put(k, n->leads);
+    put(k, (int64_t)n->slid);
+    put(k, n->given);
+    put_loops(k, n->prefix, n->nprefix);
+    put(k, n->nwindows);
+    for (int i = 0; i < n->nwindows; i++) put_window(k, &n->window[i]);
+    put(k, n->kept);
+    put(k, n->is_grid);
+    for (int m = 0; m < k->w->m->nmemories; m++) put(k, nest_room(k->w, n, m));
+    put_task(k, n->core);
+    put_task(k, n->init);
+    put(k, n->nchain);
+    for (int i = 0; i < n->nchain; i++) put_task(k, n->chain[i]);
+}
+
+struct nest_key nest_key(struct work *w, const struct nest *n, int64_t steps, struct arena *arena) {
+    struct writer k = {.w = w, .nest = n, .arena = arena, .key = {.hash = 1}};
+    put(&k, steps);
+    put(&k, w->nnests);
+    put_nest(&k, n);
+    put(&k, (int64_t)k.axes);
+    for (int x = 0; x < w->p->naxes; x++)
+        if (k.axes >> x & 1) {
+            put(&k, w->p->axis[x].extent);
+            put(&k, w->p->axis[x].sequential);
+            put(&k, w->p->axis[x].size);
+        }
+    return k.key;
+}

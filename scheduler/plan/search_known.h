@@ -1,0 +1,54 @@
+/* What searches found, by what they looked at: equal nests are planned once. */
+#ifndef ISAMAP_SCHEDULER_PLAN_SEARCH_KNOWN_H
+#define ISAMAP_SCHEDULER_PLAN_SEARCH_KNOWN_H
+
+#include "ir/arena.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct known_searches;
+struct memo;
+struct nest;
+struct work;
+
+/* All that a search's answer depends on, beside the machine and the options that stay. */
+struct nest_key {
+    uint64_t hash;
+    int64_t *word;
+    int n, cap;
+};
+
+struct known_search {
+    struct known_search *next;
+    struct nest_key key;
+    int64_t grain_most; /* of the nest, afterwards */
+    bool simulated;     /* its finalists were */
+    void *found; /* the end of a struct search; NULL: nothing fits */
+};
+
+/* nest_key.c: in `arena`; of the nest as it is to be planned now, with so many plans. */
+struct nest_key nest_key(struct work *, const struct nest *, int64_t steps, struct arena *);
+
+/* search_known.c */
+struct known_search *known_find(const struct known_searches *, const struct nest_key *); /* NULL: it is new */
+/* With a copy of the key; what was found is still to be put in. */
+struct known_search *known_add(struct known_searches *, const struct nest_key *);
+struct arena *known_arena(struct known_searches *);
+
+struct memo_entry {
+    uint64_t hash; /* 0: free */
+    double cost;
+};
+struct memo {
+    struct arena *arena;
+    struct memo_entry *at;
+    int n, cap;
+};
+
+/* Costs of points by their loops' hash. */
+struct memo *memo_new(struct arena *);
+const double *memo_cost(const struct memo *, uint64_t hash); /* NULL: not known */
+void memo_put(struct memo *, uint64_t hash, double cost);    /* while there is room */
+void memo_change(struct memo *, uint64_t hash, double cost); /* of one that is known; else nothing */
+
+#endif

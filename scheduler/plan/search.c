@@ -148,17 +148,13 @@ static int64_t steps(const struct work *w, const struct nest *n) {
 
 static const size_t FOUND = offsetof(struct search, memo); /* where what is remembered begins */
 
-static void remember(struct search *s) {
-    s->known->grain_most = s->w->nest[s->nest].grain_most;
-    if (s->npool && !s->known->found)
-        s->known->found = arena_alloc(s->memo->arena, sizeof *s - FOUND);
-    if (s->npool) memcpy(s->known->found, &s->memo, sizeof *s - FOUND);
+static const void *remember(const struct search *s) {
+    return s->npool ? arena_copy(s->memo->arena, &s->memo, sizeof *s - FOUND) : NULL;
 }
 
-static bool recall(struct search *s) {
-    s->w->nest[s->nest].grain_most = s->known->grain_most;
-    if (s->known->found) memcpy((char *)s + FOUND, s->known->found, sizeof *s - FOUND);
-    return s->known->found != NULL;
+static bool recall(struct search *s, const void *found) {
+    if (found) memcpy((char *)s + FOUND, found, sizeof *s - FOUND);
+    return found != NULL;
 }
 
 /* Its room is used again. */
@@ -207,16 +203,17 @@ struct search *nest_search(struct work *w, const struct moves *moves, int nest) 
     arena_init(&scratch);
     struct nest_key key = nest_key(w, &w->nest[nest], steps(w, &w->nest[nest]), &scratch);
     s->known = known_find(w->searches, &key);
-    bool found = s->known && recall(s);
     if (!s->known) {
         s->known = known_add(w->searches, &key);
         search_make(s);
-        remember(s);
-        found = s->npool > 0;
+        s->known->found = remember(s);
+        s->known->grain_most = w->nest[nest].grain_most;
     }
     arena_free(&scratch);
-    if (!found) nest_drop(s);
-    return found ? s : NULL;
+    w->nest[nest].grain_most = s->known->grain_most;
+    if (recall(s, s->known->found)) return s;
+    nest_drop(s);
+    return NULL;
 }
 
 double nest_cost(const struct search *s) {
@@ -234,10 +231,9 @@ void nest_decide(struct search *s) {
     struct plan p;
     struct point q;
     s->w->copies = copies_new(s->w);
-    if (!s->known->simulated) {
+    if (!recall(s, s->known->simulated)) {
         finalists_simulate(s);
-        remember(s);
-        s->known->simulated = true;
+        s->known->simulated = remember(s);
     }
     explain_candidates(s);
     ask_order(s, &q);

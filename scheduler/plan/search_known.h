@@ -3,7 +3,6 @@
 #define ISAMAP_SCHEDULER_PLAN_SEARCH_KNOWN_H
 
 #include "ir/arena.h"
-#include <stdbool.h>
 #include <stdint.h>
 
 struct known_searches;
@@ -22,8 +21,8 @@ struct known_search {
     struct known_search *next;
     struct nest_key key;
     int64_t grain_most; /* of the nest, afterwards */
-    bool simulated;     /* its finalists were */
-    void *found; /* the end of a struct search; NULL: nothing fits */
+    const void *found;  /* the end of a struct search; NULL: nothing fits */
+    const void *simulated; /* the same once finalists were simulated; NULL: they were not yet */
 };
 
 /* nest_key.c: in `arena`; of the nest as it is to be planned now, with so many plans. */

@@ -5,6 +5,7 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
+#include <math.h>
 #include <string.h>
 
 /* How often the statement is executed, as far as it is known; *open: bit k, as often as size k says
@@ -74,8 +75,16 @@ static int lead_of(const struct nest_group *g) {
     return g->member[m].stmt;
 }
 
+/* What is known of the turns alone: a bound from below. */
+static double least_turns(const struct work *w, int stmt) {
+    uint64_t open;
+    double turns = turns_of(w, stmt, &open);
+    return open ? 0 : turns;
+}
+
 void cost_sum(struct work *w) {
     int device = -1; /* a queue of it */
+    double busy[MAX_QUEUES] = {0};
     w->s->forecast = arena_array(&w->s->arena, (size_t)w->p->nstmts + 1, sizeof *w->s->forecast);
     for (int i = 0; i < w->nnests; i++) {
         const struct nest *n = &w->nest[i];
@@ -87,6 +96,8 @@ void cost_sum(struct work *w) {
         if (n->core >= 0) add(w, n->first, n->plan.predicted, n->plan.bound);
         w->s->alone += alone;
         w->s->forecast[n->first].alone += alone;
+        if (n->core >= 0) busy[queue] += least_turns(w, n->first) * n->plan.alone;
+        w->s->least = fmax(w->s->least, busy[queue]);
         double part = n->plan.share.n ? n->plan.share.part : 1;
         bool priced = n->core >= 0 && !n->plan.is_static;
         for (int k = 0; k < n->nchain && !priced; k++)

@@ -16,6 +16,11 @@ enum {
 };
 static const double AS_PRICED = 1.25, BESIDE = 1.5, BETTER = 0.99, HOPELESS = 4;
 
+/* Another answer often leads to a schedule that there was. */
+struct seen {
+    const char *text; /* of the schedule */
+    double cycles;
+};
 struct trying {
     const struct program *p;
     const struct machine *m;
@@ -27,16 +32,30 @@ struct trying {
     int ntried, cap, left, adopted,
         warnings;    /* tries left; answers that are preferred; of the schedule at hand */
     double hopeless; /* answers that are priced so many times as high are not tried */
+    struct seen *seen;
+    int nseen, cap_seen;
 };
 
 /* Cycles of the device: simulated where that is short. */
-static double device_cycles(const struct trying *t, const struct schedule *s) {
+static double device_cycles(struct trying *t, const struct schedule *s) {
+    struct text text = {0};
+    schedule_print(s, &text);
+    for (int i = 0; i < t->nseen; i++)
+        if (strcmp(t->seen[i].text, text.at) == 0) {
+            text_free(&text);
+            return t->seen[i].cycles;
+        }
     double cycles = t->options->simulate ? t->options->simulate(s, STEPS) : -1;
-    return cycles > 0 ? cycles : schedule_cost(s, NULL);
+    GROW(&t->arena, t->seen, t->nseen, t->cap_seen);
+    t->seen[t->nseen] = (struct seen){arena_strdup(&t->arena, text.at),
+                                      cycles > 0 ? cycles : schedule_cost(s, NULL)};
+    text_free(&text);
+    return t->seen[t->nseen++].cycles;
 }
 
-/* Nobody hears of it; INFINITY: there is none. */
-static double cost_of(const struct trying *t) {
+/* Nobody hears of it. INFINITY: there is none, or it cannot cost less than so much, since its
+ * instructions and the host alone do not. */
+static double cost_of(struct trying *t, double most) {
     struct diags diags;
     struct cover *cover = NULL;
     struct scheduler_options quiet = *t->options;
@@ -45,7 +64,8 @@ static double cost_of(const struct trying *t) {
     quiet.doing = NULL;
     quiet.steps = PLANS;
     struct schedule *s = schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
-    double cost = s && diags.n <= t->warnings ? device_cycles(t, s) + s->host : INFINITY;
+    bool may = s && diags.n <= t->warnings && s->least + s->host < most;
+    double cost = may ? device_cycles(t, s) + s->host : INFINITY;
     schedule_free(s);
     cover_free(cover);
     diags_free(&diags);
@@ -139,7 +159,7 @@ static bool improve(struct trying *t, struct put_question **asked, int *n, doubl
         t->left--;
         decider_again(t->decider, t->adopted);
         decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
-        double now = cost_of(t);
+        double now = cost_of(t, BETTER * *cost);
         if (now >= BETTER * *cost) continue;
         *cost = now;
         *asked = asked_copy(t, n);

@@ -34,6 +34,7 @@ double nest_time(const struct work *w, const struct moves *moves, int nest, cons
     diags_init(&diags);
     struct work alone = work_alone(w, &scratch, &diags);
     double cycles = -1;
+    w->effort->timed++;
     alone.nest[nest].plan = *p;
     alone.nest[nest].plan.tiling = NULL;
     if (homes_place(&alone) && schedule_emit_nest(&alone, moves, nest))

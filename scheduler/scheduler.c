@@ -239,8 +239,10 @@ struct schedule *scheduler_run(const struct cover *cover, const struct machine *
     struct schedule *s = schedule_new(m);
     s->program = program_copy(cover->program);
     struct known_searches *own = options && options->searches ? NULL : known_open();
+    struct known_searches *searches = own ? own : options->searches;
     struct work w = {.arena = &scratch,
-                     .searches = own ? own : options->searches,
+                     .searches = searches,
+                     .effort = known_effort(searches),
                      .m = m,
                      .cover = cover,
                      .decider = decider,

@@ -51,6 +51,14 @@ struct lefts;
 struct known_searches;
 struct known_searches *known_open(void);
 void known_close(struct known_searches *); /* NULL: nothing */
+/* What it took to plan with them, counted. */
+struct effort {
+    int64_t nests;    /* that were to be planned, again in each group that was considered */
+    int64_t searches; /* made: those of the other nests were known */
+    int64_t plans;    /* priced */
+    int64_t timed;    /* of these on the clock */
+};
+struct effort *known_effort(struct known_searches *);
 
 struct scheduler_options {
     int threads;                       /* instances of a counted unit to use at most; 0: all */
@@ -59,7 +67,7 @@ struct scheduler_options {
     bool plain;                        /* loop orders are those that are always tried: a trace fits other parameters of the machine too */
     uint64_t left_out;                 /* bit t: price_term t counts nothing; to see what it decides */
     struct text *explain;              /* candidates, their cost and what binds; or NULL */
-    struct known_searches *searches;   /* NULL: of this compilation alone */
+    struct known_searches *searches;   /* NULL: of this compilation alone, over all its tries */
     /* Where sums cannot be scheduled as they are mapped, this takes it down and there is no schedule, without a word; NULL: the fallback
      * executes them, with a warning. */
     struct refusals *refused;

@@ -201,13 +201,13 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
                                    const struct scheduler_options *options, struct cover **cover,
                                    struct diags *diags) {
     struct scheduler_options shared = options ? *options : (struct scheduler_options){.threads = 0};
-    struct trying t = {
-        .p = p, .m = m, .floats = floats, .decider = decider, .options = &shared};
+    struct trying t = {.p = p, .m = m, .floats = floats, .decider = decider, .options = &shared};
     struct text *explain = t.options->explain;
     int said = diags->n, errors = diags->errors;
     size_t explained = explain ? explain->n : 0;
     arena_init(&t.arena);
-    shared.searches = known_open(); /* what a try leaves as it was is not planned again */
+    struct known_searches *own = shared.searches ? NULL : known_open();
+    if (own) shared.searches = own; /* what a try leaves as it was is not planned again */
     struct schedule *s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     t.warnings = diags->n - said;
     if (better_ways(&t, s)) { /* the answers are given once more, for the record */
@@ -218,7 +218,7 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
         if (explain && explain->at) explain->at[explain->n = explained] = 0;
         s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     }
-    known_close(shared.searches);
+    known_close(own);
     arena_free(&t.arena);
     return s;
 }

@@ -513,6 +513,7 @@ bool plan_price_below(struct work *w, const struct moves *moves, const struct ne
     struct pricing c;
     pricing_begin(&c, w, moves, n, p);
     const struct task *t = &w->task[n->core];
+    w->effort->plans++;
     p->bytes = 0;
     memset(p->price, 0, sizeof p->price);
     p->bound = NULL;

@@ -203,7 +203,9 @@ struct search *nest_search(struct work *w, const struct moves *moves, int nest) 
     arena_init(&scratch);
     struct nest_key key = nest_key(w, &w->nest[nest], steps(w, &w->nest[nest]), &scratch);
     s->known = known_find(w->searches, &key);
+    w->effort->nests++;
     if (!s->known) {
+        w->effort->searches++;
         s->known = known_add(w->searches, &key);
         search_make(s);
         s->known->found = remember(s);

@@ -11,6 +11,7 @@ struct known_searches {
     struct arena arena;
     struct known_search **bucket;
     int nbuckets, n;
+    struct effort effort;
 };
 
 struct known_searches *known_open(void) {
@@ -27,6 +28,10 @@ void known_close(struct known_searches *k) {
     if (!k) return;
     struct arena arena = k->arena; /* it lies there itself */
     arena_free(&arena);
+}
+
+struct effort *known_effort(struct known_searches *k) {
+    return &k->effort;
 }
 
 struct arena *known_arena(struct known_searches *k) {

@@ -54,6 +54,7 @@ struct work {
     int64_t (*kept_bytes)[MAX_MEMORIES]; /* [nscopes] copies that stay over all steps */
     int fallback;  /* machine.fallback; -1 */
     struct known_searches *searches; /* that were made, for this nest or another (search_known.h) */
+    struct effort *effort;           /* theirs */
     struct search *unused;           /* room of those that are over */
     struct copies *copies; /* of the nest being planned; NULL */
     struct copies *copies_kept; /* the room for them */

@@ -148,13 +148,15 @@ static int64_t steps(const struct work *w, const struct nest *n) {
 
 static const size_t FOUND = offsetof(struct search, memo); /* where what is remembered begins */
 
-static const void *remember(const struct search *s) {
-    return s->npool ? arena_copy(s->memo->arena, &s->memo, sizeof *s - FOUND) : NULL;
+static void remember(struct search *s) {
+    s->known->grain_most = s->w->nest[s->nest].grain_most;
+    if (s->npool) s->known->found = arena_copy(s->memo->arena, &s->memo, sizeof *s - FOUND);
 }
 
-static bool recall(struct search *s, const void *found) {
-    if (found) memcpy((char *)s + FOUND, found, sizeof *s - FOUND);
-    return found != NULL;
+static bool recall(struct search *s) {
+    s->w->nest[s->nest].grain_most = s->known->grain_most;
+    if (s->known->found) memcpy((char *)s + FOUND, s->known->found, sizeof *s - FOUND);
+    return s->known->found != NULL;
 }
 
 /* Its room is used again. */
@@ -208,12 +210,10 @@ struct search *nest_search(struct work *w, const struct moves *moves, int nest) 
         w->effort->searches++;
         s->known = known_add(w->searches, &key);
         search_make(s);
-        s->known->found = remember(s);
-        s->known->grain_most = w->nest[nest].grain_most;
+        remember(s);
     }
     arena_free(&scratch);
-    w->nest[nest].grain_most = s->known->grain_most;
-    if (recall(s, s->known->found)) return s;
+    if (recall(s)) return s;
     nest_drop(s);
     return NULL;
 }
@@ -233,10 +233,7 @@ void nest_decide(struct search *s) {
     struct plan p;
     struct point q;
     s->w->copies = copies_new(s->w);
-    if (!recall(s, s->known->simulated)) {
-        finalists_simulate(s);
-        s->known->simulated = remember(s);
-    }
+    finalists_simulate(s);
     explain_candidates(s);
     ask_order(s, &q);
     ask_tiles(s, &q);

@@ -12,6 +12,7 @@ struct known_searches {
     struct known_search **bucket;
     int nbuckets, n;
     struct effort effort;
+    struct memo *times;
 };
 
 struct known_searches *known_open(void) {
@@ -36,6 +37,11 @@ struct effort *known_effort(struct known_searches *k) {
 
 struct arena *known_arena(struct known_searches *k) {
     return &k->arena;
+}
+
+struct memo *known_times(struct known_searches *k) {
+    if (!k->times) k->times = memo_new(&k->arena);
+    return k->times;
 }
 
 struct known_search *known_find(const struct known_searches *k, const struct nest_key *key) {

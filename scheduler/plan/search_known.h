@@ -22,7 +22,6 @@ struct known_search {
     struct nest_key key;
     int64_t grain_most; /* of the nest, afterwards */
     const void *found;  /* the end of a struct search; NULL: nothing fits */
-    const void *simulated; /* the same once finalists were simulated; NULL: they were not yet */
 };
 
 /* nest_key.c: in `arena`; of the nest as it is to be planned now, with so many plans. */
@@ -33,6 +32,7 @@ struct known_search *known_find(const struct known_searches *, const struct nest
 /* With a copy of the key; what was found is still to be put in. */
 struct known_search *known_add(struct known_searches *, const struct nest_key *);
 struct arena *known_arena(struct known_searches *);
+struct memo *known_times(struct known_searches *); /* cycles on the clock, by what was timed */
 
 struct memo_entry {
     uint64_t hash; /* 0: free */
@@ -44,7 +44,7 @@ struct memo {
     int n, cap;
 };
 
-/* Costs of points by their loops' hash. */
+/* Costs by a hash: of points by their loops. */
 struct memo *memo_new(struct arena *);
 const double *memo_cost(const struct memo *, uint64_t hash); /* NULL: not known */
 void memo_put(struct memo *, uint64_t hash, double cost);    /* while there is room */

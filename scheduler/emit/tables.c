@@ -187,13 +187,14 @@ static void skip(struct maker *k, const int *before, int64_t times) {
 static void walk_loop(struct maker *k, const struct loop_node *l) {
     int64_t lo = sx_eval(l->lo, k->value), hi = sx_eval(l->hi, k->value),
             n = hi > lo ? (hi - lo - 1) / l->step + 1 : 0;
-    int *before = arena_array(k->w->arena, (size_t)k->w->s->nplaces + 1, sizeof *before);
+    size_t slots = sizeof *k->slot * (size_t)k->w->s->nplaces;
+    int *before = n > HEAD + 1 ? arena_alloc(k->w->arena, slots + 1) : NULL;
     for (int64_t i = 0; i < n && !k->failed; i++) {
         if (k->left <= 0 && i == HEAD && n > HEAD + 1) {
             skip(k, before, n - 1 - i);
             i = n - 1;
         }
-        memcpy(before, k->slot, sizeof *before * (size_t)k->w->s->nplaces);
+        if (before && i == HEAD - 1) memcpy(before, k->slot, slots);
         k->value[l->var] = lo + i * l->step;
         walk(k, l->body, l->nbody);
         k->left--;

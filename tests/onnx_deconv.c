@@ -68,7 +68,7 @@ static struct onnx_model *read_model(const struct deconv *c, const float *w, str
              c->pads[1], c->pads[2], c->pads[3], c->extra[0], c->extra[1]);
     put_node(&m, "ConvTranspose", "x,w", "y", attributes);
     struct text bytes = model_finish(&m, 15);
-    struct onnx_model *model = onnx_parse("m.onnx", bytes.at, bytes.n, NULL, d);
+    struct onnx_model *model = onnx_parse("m.onnx", bytes.at, bytes.n, NULL, NULL, d);
     text_free(&bytes);
     diags_print(d, stderr);
     assert_non_null(model);

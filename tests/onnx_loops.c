@@ -46,7 +46,7 @@ static void put_wide(struct text *graph, const char *op, const char *in, const c
 
 static struct onnx_model *parse(struct model_bytes *m, struct diags *d) {
     struct text bytes = model_finish(m, 15);
-    struct onnx_model *model = onnx_parse("m.onnx", bytes.at, bytes.n, NULL, d);
+    struct onnx_model *model = onnx_parse("m.onnx", bytes.at, bytes.n, NULL, NULL, d);
     text_free(&bytes);
     return model;
 }

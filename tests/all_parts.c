@@ -45,7 +45,7 @@ static struct counted chain_code(int n) {
     assert_true(b->write(x.s, path, &(struct backend_options){0}, &x.diags));
     const char *text = file_read(&a, path, 1 << 26, &bytes, &x.diags);
     assert_non_null(text);
-    struct counted c = {count(text, "\ndefine internal void @part"), count(text, "call void @part"),
+    struct counted c = {count(text, "\ndefine internal void @chain."), count(text, "call void @chain."),
                         largest_function(text)};
     unlink(path);
     compiled_free(&x);

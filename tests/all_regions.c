@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-static struct schedule *parsed(isamap *im, const char *machine, const char *text) {
-    struct job j;
+/* The job holds the machine, which the schedule looks at. */
+static struct schedule *parsed(isamap *im, struct job *j, const char *machine, const char *text) {
     isamap_option(im, "machine", machine);
-    job_init(&j, "examples/f32/gmm.isam");
-    assert_true(job_machine(im, &j, USE_SIM));
+    job_init(j, "examples/f32/gmm.isam");
+    assert_true(job_machine(im, j, USE_SIM));
     struct source source = {.file = "x.sched", .text = text, .length = strlen(text)};
-    struct schedule *s = schedule_parse(j.machine, &source, &im->diags);
+    struct schedule *s = schedule_parse(j->machine, &source, &im->diags);
     diags_print(&im->diags, stderr);
     assert_non_null(s);
     return s;
@@ -29,7 +29,8 @@ static void expect(const char *machine, const char *text, bool right) {
     isamap *im = isamap_open();
     struct text why = {0};
     struct diags ignored;
-    struct schedule *s = parsed(im, machine, text);
+    struct job j;
+    struct schedule *s = parsed(im, &j, machine, text);
     diags_init(&ignored);
     bool walked = schedule_verify(s, NULL, &ignored);
     bool proved = schedule_prove_symbolically(s, 0, &why);
@@ -41,6 +42,7 @@ static void expect(const char *machine, const char *text, bool right) {
     text_free(&why);
     diags_free(&ignored);
     schedule_free(s);
+    job_free(&j);
     isamap_close(im);
 }
 

@@ -274,10 +274,10 @@ static bool ahead_possible(const struct pricing *c, const struct flow *f) {
 
 /* Waits where all fills but the first of each turn of the loop come a step earlier. */
 static double ahead_waits(const struct pricing *c, const struct flow *f, double exec) {
+    if (!ahead_possible(c, f)) return INFINITY;
     double keep[PRICE_TERMS], step = exec / f->steps, waits,
                               turns = plan_trips(c->w, c->plan, f->depth - 1);
     struct flow early = *f;
-    if (!ahead_possible(c, f)) return INFINITY;
     early.ahead += 1;
     memcpy(keep, c->plan->price, sizeof keep);
     waits = queue_waits(c, &early, exec);

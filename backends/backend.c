@@ -1,4 +1,5 @@
 #include "backends/backends_int.h"
+#include "backends/interface.h"
 #include "ir/memory.h"
 
 #include <assert.h>
@@ -10,6 +11,7 @@ const struct backend *const backends[] = {
     &backend_cpu,
 #endif
     &backend_c,
+    &backend_cuda,
     NULL,
 };
 
@@ -23,10 +25,15 @@ static void report_none(const struct schedule *s, const char *suffix, bool accep
                         struct diags *diags) {
     const char *llvm = NULL, *c = NULL;
     if (accepted) {
-        diag_line(
-            diags, s->machine->file, 0, 0,
-            "no backend that can compile for '%s' writes '%s', expected one of .so .o .s .ll .c",
-            s->machine_name, suffix);
+        struct text known = {0};
+        for (int i = 0; backends[i]; i++)
+            for (int k = 0; backends[i]->accepts(s) && backends[i]->suffixes[k]; k++)
+                if (!known.n || !strstr(known.at, backends[i]->suffixes[k]))
+                    text_printf(&known, "%s%s", known.n ? " " : "", backends[i]->suffixes[k]);
+        diag_line(diags, s->machine->file, 0, 0,
+                  "no backend that can compile for '%s' writes '%s', expected one of %s",
+                  s->machine_name, suffix, known.at);
+        text_free(&known);
         return;
     }
     bool speaks_llvm = schedule_speaks(s, LANGUAGE_LLVM, &llvm);
@@ -122,7 +129,10 @@ static bool set_arguments(struct executable *e, void *const *data, int threads,
 }
 
 static bool finished(int status, const char *entry, struct diags *diags) {
-    if (status) diag_line(diags, NULL, 0, 0, "'%s' of the compiled program gave %d", entry, status);
+    if (status)
+        diag_line(diags, NULL, 0, 0, "'%s' of the compiled program gave %d: %s", entry, status,
+                  status > 0 && status < INTERFACE_STATUSES ? interface_message[status]
+                                                            : "unknown");
     return status == 0;
 }
 

@@ -18,6 +18,7 @@ struct backend_options {
     const void *const *data;       /* [schedule.program.nbuffers] content of constants that is known; NULL: not. For EMBED and FILE */
     const struct stream_state *state; int nstates;   /* buffers of schedule.program: entries for streams carry them from run to run */
     bool profile;                  /* code that is loaded keeps the times of its parts (executable_parts) */
+    struct text *report;           /* gets lines about the code: registers of a device's kernels; or NULL */
     const char *const *title;      /* [schedule.program.nbuffers] names that a header gives instead of the program's; NULL: none */
 };
 

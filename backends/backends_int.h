@@ -126,7 +126,7 @@ bool fallback_hoists(const struct program *, const struct stmt *, int axis);
 int fallback_shortens(const struct constraint *w, const int *order, int n);
 uint64_t schedule_features(
     const struct schedule *); /* bit f: required by the machine or an instruction used */
-/* Every instruction used has an emit in `language`, every fallback a language for processors. *what
+/* Every instruction used has an emit in `language`, every fallback a language for processors (of LANGUAGE_CUDA: that one). *what
  * names the first that has not. */
 bool schedule_speaks(const struct schedule *, enum language, const char **what);
 /* The buffers that are arguments, in order; returns their number. */
@@ -212,7 +212,7 @@ struct executable *executable_make(const struct schedule *, void *handle, void (
  * reporting. */
 bool features_ready(const struct schedule *, struct diags *);
 
-extern const struct backend backend_c;
+extern const struct backend backend_c, backend_cuda;
 #if ISAMAP_WITH_LLVM
 extern const struct backend backend_cpu;
 #endif

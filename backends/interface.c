@@ -13,6 +13,8 @@ const char *const interface_message[INTERFACE_STATUSES] = {
     [INTERFACE_UNPREPARED] = "run without prepare, or the prepared block is another program's",
     [INTERFACE_WEIGHTS] = "the weights are not this program's",
     [INTERFACE_STREAM] = "the stream was not begun by init, or by that of another program",
+    [INTERFACE_NO_DEVICE] = "there is no device that it runs on, or no driver",
+    [INTERFACE_DEVICE] = "the device refuses the code, has no room for the arrays, or failed",
     [INTERFACE_OTHER] = "header and library are of different compilations",
 };
 

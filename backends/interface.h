@@ -18,6 +18,8 @@ enum interface_status {
     INTERFACE_WEIGHTS,   /* the weights are those of another program */
     INTERFACE_OTHER,     /* NAME_matches: header and library are of different compilations */
     INTERFACE_STREAM,    /* a stream that init did not begin */
+    INTERFACE_NO_DEVICE, /* there is no driver, or no device */
+    INTERFACE_DEVICE,    /* the device refuses the code, has no room, or failed */
     INTERFACE_STATUSES
 };
 extern const char *const interface_message[INTERFACE_STATUSES];

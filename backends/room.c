@@ -100,7 +100,8 @@ static bool speaks_nodes(const struct schedule *s, const struct node *node, int 
         if (node[i].kind == NODE_FALLBACK) {
             enum language l = s->machine->fallback[node[i].fallback->fallback].language;
             *what = "the fallback";
-            if (l != LANGUAGE_LLVM && l != LANGUAGE_C) return false;
+            if (language == LANGUAGE_CUDA ? l != language : l != LANGUAGE_LLVM && l != LANGUAGE_C)
+                return false;
         }
     }
     return true;

@@ -311,7 +311,7 @@ static bool write_code(isamap *im, struct job *j, const char *out) {
     const char *suffix = dot && (!slash || dot > slash) ? dot : "";
     const struct program *p = j->schedule->program;
     size_t n = (size_t)p->nbuffers + 1;
-    struct backend_options options = {.target = im->option.target};
+    struct backend_options options = {.target = im->option.target, .report = &im->report.text};
     const struct backend *b = backend_find(j->schedule, suffix, &im->diags);
     if (!b || !chosen_weights(im, j, suffix, &options.weights)) return false;
     const void **data = arena_array(&j->arena, n, sizeof *data);

@@ -39,7 +39,7 @@ const struct command command_table[COMMANDS] = {
          "write a library, object, source, image or schedule",
          "The suffix of OUT says what is written: .so (with a C header beside it), .o, .s and .ll "
          "through LLVM; .c, portable C; .bin, the image for a device with instruction words; "
-         ".sched, the schedule itself.",
+         ".cu, .ptx and .cubin, the kernels for a CUDA device; .sched, the schedule itself.",
          "isamap compile examples/f32/gmm.isam -m host -o gmm.so\n"
          "isamap compile examples/i8/c2d.isam -m edge16 -o c2d.sched"},
     [COMMAND_RUN] =

@@ -12,7 +12,7 @@ declare -A may=(
 )
 failed=0 files=0
 for folder in "${!may[@]}"; do
-  for file in "$folder"/*.[ch] "$folder"/{cpu,c,bits}/*.[ch]; do
+  for file in "$folder"/*.[ch] "$folder"/{cpu,c,cuda,bits}/*.[ch]; do
     [ -e "$file" ] || continue
     files=$((files + 1))
     while read -r header; do

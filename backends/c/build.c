@@ -37,14 +37,12 @@ void c_headers(struct text *t, const struct schedule *s) {
     if (asks) text_printf(t, "#include <sys/syscall.h>\nlong syscall(long, ...);\n");
 }
 
-/* The weights as a symbol; the assembler reads them from the file. */
-static void embed_text(struct text *t, const char *name, const char *file) {
-    text_printf(
-        t,
-        "__asm__(\".section .rodata,\\\"a\\\",@progbits\\n.balign 64\\n%s_weights:\\n.incbin "
-        "\\\"%s\\\"\\n.previous\\n\");\n"
-        "extern const unsigned char %s_weights[] __attribute__((visibility(\"hidden\")));\n\n",
-        name, file, name);
+void c_embed(struct text *t, const char *name, const char *what, const char *file) {
+    text_printf(t,
+                "__asm__(\".section .rodata,\\\"a\\\",@progbits\\n.balign 64\\n%s_%s:\\n.incbin "
+                "\\\"%s\\\"\\n.previous\\n\");\n"
+                "extern const unsigned char %s_%s[] __attribute__((visibility(\"hidden\")));\n\n",
+                name, what, file, name, what);
 }
 
 static void assemble(struct cgen *g, struct text *t, const char *weights) {
@@ -58,9 +56,12 @@ static void assemble(struct cgen *g, struct text *t, const char *weights) {
     text_printf(
         t,
         "#undef I /* of <complex.h>, which some headers bring: a buffer may have that name */\n");
-    text_printf(t, "\n#define ISAMAP_ALIGNED __attribute__((aligned(64)))\n%s\n", c_support);
+    text_printf(t,
+                "\n#define ISAMAP_ALIGNED __attribute__((aligned(64)))\n"
+                "#define ISAMAP_FUNCTION static inline\n%s\n%s\n",
+                c_support_integers, c_support);
     if (schedule_parallel(s)) text_printf(t, "%s", threads_text);
-    if (weights) embed_text(t, name, weights);
+    if (weights) c_embed(t, name, "weights", weights);
     text_printf(t, "%s\n", emit_prelude(&g->arena, s->machine, LANGUAGE_C));
     text_append(t, g->emits.at ? g->emits.at : "", g->emits.n);
     text_printf(t, "#line 1 \"%s.c\"\n", name);
@@ -68,22 +69,35 @@ static void assemble(struct cgen *g, struct text *t, const char *weights) {
     interface_c(t, g->interface, (size_t)g->room.prepared_block, (size_t)g->room.workspace);
 }
 
+void c_begin(struct cgen *g, const struct schedule *s, const struct c_dialect *dialect,
+             struct diags *diags) {
+    *g = (struct cgen){
+        .schedule = s, .machine = s->machine, .dialect = dialect, .diags = diags, .unit = -1};
+    arena_init(&g->arena);
+    g->var = arena_array(&g->arena, (size_t)s->nvars + 1, sizeof *g->var);
+    g->rotates = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *g->rotates);
+    g->registers = arena_array(&g->arena, (size_t)s->machine->nmemories + 1, sizeof *g->registers);
+    for (int p = 0; p < s->nplaces; p++) {
+        int m = s->place[p].memory;
+        g->registers[m] |=
+            s->place[p].keep == KEEP_LOCAL && s->machine->memory[m].pass == PASS_VALUE;
+    }
+    g->failed = !room_plan(&g->arena, s, &g->room, diags);
+}
+
+void c_end(struct cgen *g) {
+    text_free(&g->emits);
+    text_free(&g->code);
+    arena_free(&g->arena);
+}
+
 struct c_source c_text(struct arena *a, const struct schedule *s,
                        const struct backend_options *options, const char *folder,
                        struct diags *diags) {
-    struct cgen g = {.schedule = s, .machine = s->machine, .diags = diags, .unit = -1};
+    struct cgen g;
     struct c_source source = {0};
     struct text t = {0};
-    arena_init(&g.arena);
-    g.var = arena_array(&g.arena, (size_t)s->nvars + 1, sizeof *g.var);
-    g.rotates = arena_array(&g.arena, (size_t)s->nplaces + 1, sizeof *g.rotates);
-    g.registers = arena_array(&g.arena, (size_t)s->machine->nmemories + 1, sizeof *g.registers);
-    for (int p = 0; p < s->nplaces; p++) {
-        int m = s->place[p].memory;
-        g.registers[m] |=
-            s->place[p].keep == KEEP_LOCAL && s->machine->memory[m].pass == PASS_VALUE;
-    }
-    g.failed = !room_plan(&g.arena, s, &g.room, diags);
+    c_begin(&g, s, &c_plain, diags);
     source.interface = g.interface =
         interface_make(a, s, options, (uint64_t)(g.room.prepared_block ^ g.room.workspace << 20));
     const char *name = g.interface->name;
@@ -95,9 +109,7 @@ struct c_source c_text(struct arena *a, const struct schedule *s,
     if (!g.failed) assemble(&g, &t, source.weights);
     source.text = g.failed ? NULL : arena_strdup(a, t.at);
     text_free(&t);
-    text_free(&g.emits);
-    text_free(&g.code);
-    arena_free(&g.arena);
+    c_end(&g);
     return source;
 }
 
@@ -157,10 +169,11 @@ bool c_compile(const struct schedule *s, const char *text, const char *folder, c
            library_build(source, library, flag, schedule_libraries(a, s, LANGUAGE_C), diags);
 }
 
-static bool keep_text(struct arena *a, const struct schedule *s, const char *text,
-                      const struct backend_options *options, struct diags *diags) {
+bool c_keep(struct arena *a, const struct schedule *s, const char *text, const char *suffix,
+            const struct backend_options *options, struct diags *diags) {
     if (!options || !options->keep) return true;
-    const char *path = arena_printf(a, "%s/%s.c", options->keep, c_identifier(a, s->program->name));
+    const char *path =
+        arena_printf(a, "%s/%s%s", options->keep, c_identifier(a, s->program->name), suffix);
     return file_write(path, text, strlen(text), diags);
 }
 
@@ -171,7 +184,7 @@ static bool c_write_library(struct arena *a, const struct schedule *s, const cha
     struct c_source x = c_text(a, s, options, folder, diags);
     size_t n;
     const char *weights = x.text && x.weights ? interface_weights(a, x.interface, false, &n) : NULL;
-    bool good = x.text && keep_text(a, s, x.text, options, diags) &&
+    bool good = x.text && c_keep(a, s, x.text, ".c", options, diags) &&
                 (!weights || file_write(x.weights, weights, n, diags)) &&
                 c_compile(s, x.text, folder, path, options, a, diags) &&
                 interface_write_header(x.interface, path, diags) &&
@@ -190,7 +203,7 @@ static bool c_write(const struct schedule *s, const char *path,
     } else {
         struct c_source x = c_text(&a, s, options, ".", diags);
         good = x.text && !weights_in_text(x.interface, path, diags) &&
-               keep_text(&a, s, x.text, options, diags) &&
+               c_keep(&a, s, x.text, ".c", options, diags) &&
                file_write(path, x.text, strlen(x.text), diags) &&
                interface_write_weights(x.interface, path, diags);
     }
@@ -202,8 +215,8 @@ static void release_library(void *handle) {
     dlclose(handle);
 }
 
-static struct executable *open_library(const struct schedule *s, const char *path, struct arena *a,
-                                       struct diags *diags) {
+struct executable *c_open(const struct schedule *s, const char *path, struct arena *a,
+                          struct diags *diags) {
     static const char *const suffix[4] = {"prepare", "run", "prepared_bytes", "workspace_bytes"};
     /* threads of OpenMP's runtime outlive the code that started them, so neither may be unloaded */
     int stay = schedule_parallel(s) ? RTLD_NODELETE : 0;
@@ -228,11 +241,11 @@ static struct executable *c_load(const struct schedule *s, const struct backend_
     arena_init(&a);
     const char *text = c_text(&a, s, NULL, ".", diags).text;
     char *folder =
-        text && keep_text(&a, s, text, options, diags) ? folder_temporary(&a, diags) : NULL;
+        text && c_keep(&a, s, text, ".c", options, diags) ? folder_temporary(&a, diags) : NULL;
     if (folder) {
         const char *library = arena_printf(&a, "%s/code.so", folder);
         if (c_compile(s, text, folder, library, options, &a, diags))
-            e = open_library(s, library, &a, diags);
+            e = c_open(s, library, &a, diags);
         folder_remove(folder);
     }
     arena_free(&a);

@@ -1,4 +1,5 @@
-/* Inside the c backend: a schedule becomes the text of one C file. */
+/* Inside the c backend: a schedule becomes the text of one C file. What a dialect of C needs besides
+ * (backends/cuda) goes through struct c_dialect. */
 #ifndef ISAMAP_BACKENDS_C_C_INT_H
 #define ISAMAP_BACKENDS_C_C_INT_H
 
@@ -15,8 +16,24 @@ struct c_extra {
     const struct mexpr *e;
 };
 
+struct cgen;
+
+struct c_dialect {
+    enum language language; /* of the emits and configures that are taken */
+    const char *function;   /* what the definition of an emit's function begins with */
+    void (*parallel)(struct cgen *, const struct loop_node *); /* a parallel loop, with its body */
+    /* Opens a block for those who execute an issue of the unit, where not all do: true. NULL: all. */
+    bool (*narrow)(struct cgen *, int unit);
+};
+extern const struct c_dialect c_plain;
+
 struct cgen {
     struct arena arena;
+    const struct c_dialect *dialect;
+    void *user; /* of the dialect */
+    /* Among whom the points of a fallback are dealt: a number from 0 and how many there are, as text; what they say where they meet.
+     * NULL: the one who comes executes them all. */
+    const char *mine, *among, *meet;
     const struct schedule *schedule;
     const struct machine *machine;
     struct diags *diags;
@@ -35,7 +52,9 @@ struct cgen {
     int nemitted, cap_emitted;
 };
 
-extern const char *const c_support; /* operations on all types, and integer helpers */
+/* Both begin functions with ISAMAP_FUNCTION. */
+extern const char *const c_support_integers; /* helpers of expressions */
+extern const char *const c_support;          /* operations on all types */
 
 void c_error(struct cgen *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void c_line(struct cgen *, const char *fmt, ...)
@@ -46,6 +65,21 @@ const char *c_integer(struct cgen *, int64_t);
 void c_fallback(struct cgen *, const struct fallback_node *);
 void c_issue(struct cgen *, const struct issue_node *);
 void c_plain_emit(struct cgen *, const struct emit *, int n);
+/* Everything but the interface; the arena is the caller's to free. */
+void c_begin(struct cgen *, const struct schedule *, const struct c_dialect *, struct diags *);
+void c_end(struct cgen *);
+void c_walk(struct cgen *, const struct node *, int n);
+void c_for(struct cgen *, const struct loop_node *, const char *lo, const char *hi);
+/* Counters of the places that rotate among these nodes. */
+void c_slots(struct cgen *, const struct node *, int n);
+const char *c_array(struct cgen *, int buffer); /* the array of an argument, or of a weight */
+int64_t c_register_bytes(struct cgen *, int memory);
+/* A file's content as the symbol NAME_<what>; the assembler reads it. */
+void c_embed(struct text *, const char *name, const char *what, const char *file);
+bool c_keep(struct arena *, const struct schedule *, const char *text, const char *suffix,
+            const struct backend_options *, struct diags *);
+struct executable *c_open(const struct schedule *, const char *path, struct arena *,
+                          struct diags *);
 /* An emit's parameters and body as text; extras: parameters of the body's own. */
 const char *c_function_text(struct cgen *, const struct site *, const struct emit *,
                             const struct signature *, int extras, const char *body);

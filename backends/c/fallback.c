@@ -12,7 +12,9 @@ struct nest {
     const char *axis[MAX_AXES]; /* value as text */
     const char *lo[MAX_AXES], *hi[MAX_AXES];
     int64_t low[MAX_AXES], high[MAX_AXES]; /* the range, both included */
-    int order[MAX_AXES], naxes;
+    int order[MAX_AXES],
+        naxes; /* outermost first; the first `ndealt` are one loop whose points are dealt */
+    int ndealt;
 };
 
 static const char *flight_name(enum type t) {
@@ -207,7 +209,8 @@ static void guarded(struct nest *n, bool accumulator) {
     for (int w = 0; w < n->stmt->nwhere; w++) {
         int64_t lo, hi;
         index_range(n, n->stmt->where[w].coef, &lo, &hi);
-        if (lo >= 0 || fallback_shortens(&n->stmt->where[w], n->order, n->naxes) >= 0) continue;
+        if (lo >= 0 || fallback_shortens(&n->stmt->where[w], n->order, n->naxes) >= n->ndealt)
+            continue;
         c_line(n->g, "if (%s >= 0) {", affine(n, n->stmt->where[w].coef));
         n->g->indent++;
         open++;
@@ -285,6 +288,84 @@ static void axis_bounds(struct nest *n, const struct fallback_node *node, int a)
     n->hi[a] = has_hi ? c_sx(n->g, node->hi[a]) : c_integer(n->g, x->extent);
 }
 
+/* ---- dealing ---- */
+
+/* The places of the destination and of what is read share memory, and not element by element. */
+static bool overlaps(const struct nest *n, const struct access *read) {
+    const struct schedule *s = n->g->schedule;
+    int a = schedule_home(s, n->stmt->dst.buffer), b = schedule_home(s, read->buffer);
+    if (a < 0 || b < 0 || read->buffer == n->stmt->dst.buffer) return false;
+    const struct place *x = &s->place[a], *y = &s->place[b];
+    if (x->memory != y->memory || x->address >= y->address + y->bytes * y->slots ||
+        y->address >= x->address + x->bytes * x->slots)
+        return false;
+    const struct buffer *to = &n->program->buffer[x->buffer],
+                        *from = &n->program->buffer[y->buffer];
+    size_t rows = (size_t)to->ndims * (size_t)(n->program->naxes + 1);
+    bool alike = x->address == y->address && x->slots == y->slots && to->ndims == from->ndims &&
+                 type_size(to->type) == type_size(from->type) && !x->layout == !y->layout &&
+                 (!x->layout || !strcmp(x->layout_text, y->layout_text)) &&
+                 !memcmp(n->stmt->dst.coef, read->coef, rows * sizeof *read->coef);
+    for (int d = 0; alike && d < to->ndims; d++) alike = to->extent[d] == from->extent[d];
+    return !alike;
+}
+
+/* Different values of the axis write different elements whatever the others are: some index has it
+ * alone. */
+static bool parts(const struct nest *n, int axis) {
+    const struct access *dst = &n->stmt->dst;
+    for (int d = 0; d < n->program->buffer[dst->buffer].ndims; d++) {
+        int others = 0;
+        for (int a = 0; a < n->program->naxes; a++)
+            others += a != axis && access_coef(n->program, dst, d, a) != 0;
+        if (access_coef(n->program, dst, d, axis) && !others) return true;
+    }
+    return false;
+}
+
+/* Axes that part the destination come first: their points can be executed in any order, by anyone.
+ */
+static void deal_axes(struct nest *n) {
+    int rest[MAX_AXES], nrest = 0;
+    for (int r = 0; r < n->stmt->nreads; r++)
+        if (overlaps(n, &n->stmt->read[r])) return;
+    for (int k = 0; k < n->naxes; k++) {
+        if (parts(n, n->order[k]))
+            n->order[n->ndealt++] = n->order[k];
+        else
+            rest[nrest++] = n->order[k];
+    }
+    for (int k = 0; k < nrest; k++) n->order[n->ndealt + k] = rest[k];
+}
+
+/* One loop over the points of all dealt axes, the last of them the fastest. */
+static void open_dealt(struct nest *n) {
+    struct cgen *g = n->g;
+    const char *points = "1", *rest = "x";
+    for (int k = 0; k < n->ndealt; k++) {
+        int a = n->order[k];
+        c_line(g, "const int64_t n%d = isamap_max(0, %s - %s);", a, n->hi[a], n->lo[a]);
+        points = arena_printf(&g->arena, "%s * n%d", points, a);
+    }
+    c_line(g, "for (int64_t x = %s; x < %s; x += %s) {", g->mine, points, g->among);
+    g->indent++;
+    for (int k = n->ndealt - 1; k >= 0; k--) {
+        int a = n->order[k];
+        c_line(g, "const int64_t x%d = %s + %s %% n%d;", a, n->lo[a], rest, a);
+        rest = arena_printf(&g->arena, "%s / n%d", rest, a);
+        n->axis[a] = arena_printf(&g->arena, "x%d", a);
+    }
+}
+
+static void dealt_text(struct nest *n) {
+    if (n->g->meet) c_line(n->g, "%s", n->g->meet);
+    deal_axes(n);
+    open_dealt(n);
+    nest_text(n, n->ndealt);
+    close_block(n);
+    if (n->g->meet) c_line(n->g, "%s", n->g->meet);
+}
+
 void c_fallback(struct cgen *g, const struct fallback_node *node) {
     const struct program *p = g->schedule->program;
     struct nest *n = arena_alloc(&g->arena, sizeof *n);
@@ -297,6 +378,9 @@ void c_fallback(struct cgen *g, const struct fallback_node *node) {
     }
     c_line(g, "{");
     g->indent++;
-    nest_text(n, 0);
+    if (g->mine)
+        dealt_text(n);
+    else
+        nest_text(n, 0);
     close_block(n);
 }

@@ -189,7 +189,7 @@ static const char *function_name(struct cgen *g, const char *text) {
     GROW(&g->arena, g->emitted, g->nemitted, g->cap_emitted);
     const char *name = arena_printf(&g->arena, "emit_%d", g->nemitted);
     g->emitted[g->nemitted++] = (struct c_emitted){text, name};
-    text_printf(&g->emits, "static inline void %s%s\n", name, text);
+    text_printf(&g->emits, "%s %s%s\n", g->dialect->function, name, text);
     return name;
 }
 
@@ -248,20 +248,24 @@ void c_issue(struct cgen *g, const struct issue_node *n) {
     const struct instr *instr = &g->machine->instr[n->instr];
     struct issue i = {.g = g, .node = n, .site = site_new(&g->arena, g->machine, instr)};
     struct signature sig;
-    i.emit = instr_emit(instr, LANGUAGE_C);
+    i.emit = instr_emit(instr, g->dialect->language);
     site_fill(g, i.site, n);
     const char *body = NULL;
     if (emit_signature(&g->arena, i.site, &sig, g->diags))
         body = emit_expand(&g->arena, g->machine, i.site, i.emit, extra_parameter, &i, g->diags);
     g->failed = g->failed || !body;
-    if (body)
-        print_call(&i, &sig,
-                   function_name(g, c_function_text(g, i.site, i.emit, &sig, i.nextras, body)));
+    if (!body) return;
+    bool narrowed = g->dialect->narrow && g->dialect->narrow(g, instr->unit);
+    print_call(&i, &sig,
+               function_name(g, c_function_text(g, i.site, i.emit, &sig, i.nextras, body)));
+    if (!narrowed) return;
+    g->indent--;
+    c_line(g, "}");
 }
 
 void c_plain_emit(struct cgen *g, const struct emit *emit, int n) {
     for (int k = 0; k < n && !g->failed; k++) {
-        if (emit[k].language != LANGUAGE_C) continue;
+        if (emit[k].language != g->dialect->language) continue;
         const char *body = emit_expand(&g->arena, g->machine, NULL, &emit[k], NULL, NULL, g->diags);
         g->failed = !body;
         if (body) c_line(g, "{ %s }", body);

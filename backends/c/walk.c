@@ -76,7 +76,7 @@ static bool private_here(struct cgen *g, int memory) {
     return g->unit < 0 || memory_in_unit(g->machine, memory, g->unit);
 }
 
-static int64_t register_bytes(struct cgen *g, int memory) {
+int64_t c_register_bytes(struct cgen *g, int memory) {
     int64_t most = 0;
     for (int p = 0; p < g->schedule->nplaces; p++) {
         const struct place *place = &g->schedule->place[p];
@@ -89,7 +89,7 @@ static int64_t register_bytes(struct cgen *g, int memory) {
 static void declare_registers(struct cgen *g) {
     for (int m = 0; m < g->machine->nmemories; m++) {
         if (!g->registers[m] || !private_here(g, m)) continue;
-        int64_t bytes = register_bytes(g, m);
+        int64_t bytes = c_register_bytes(g, m);
         if (bytes > 1 << 20)
             c_error(g, "registers of '%s' of %" PRId64 " bytes are too many",
                     g->machine->memory[m].id, bytes);
@@ -99,8 +99,7 @@ static void declare_registers(struct cgen *g) {
     }
 }
 
-/* The array of an argument, or of a weight. */
-static const char *array_of(struct cgen *g, int buffer) {
+const char *c_array(struct cgen *g, int buffer) {
     const struct interface *i = g->interface;
     long long offset = (long long)i->offset[buffer];
     if (offset >= 0 && i->weights == WEIGHTS_EMBED)
@@ -120,8 +119,7 @@ static void declare_place(struct cgen *g, int p) {
     long long offset = (long long)g->room.offset[p];
     switch (place->keep) {
     case KEEP_ARGUMENT:
-        c_line(g, "unsigned char *const p_%d = (unsigned char *)%s;", p,
-               array_of(g, place->buffer));
+        c_line(g, "unsigned char *const p_%d = (unsigned char *)%s;", p, c_array(g, place->buffer));
         break;
     case KEEP_PREPARED:
         c_line(g, "unsigned char *const p_%d = (unsigned char *)args->prepared + %lld;", p, offset);
@@ -140,15 +138,13 @@ static void declare_place(struct cgen *g, int p) {
     c_line(g, "(void)p_%d;", p);
 }
 
-static void declare_slots(struct cgen *g, const struct node *node, int n) {
+void c_slots(struct cgen *g, const struct node *node, int n) {
     for (int p = 0; p < g->schedule->nplaces; p++)
         if (g->rotates[p] && section_rotates(node, n, p))
             c_line(g, "int64_t s_%d = %d;", p, g->schedule->place[p].slots - 1);
 }
 
 /* ---- nodes ---- */
-static void walk(struct cgen *, const struct node *, int);
-
 static void walk_unrolled(struct cgen *g, const struct loop_node *l) {
     int64_t lo, hi;
     if (!c_known(g, l->lo, &lo) || !c_known(g, l->hi, &hi)) {
@@ -158,23 +154,28 @@ static void walk_unrolled(struct cgen *g, const struct loop_node *l) {
     }
     for (int64_t i = lo; i < hi && !g->failed; i += l->step) {
         g->var[l->var] = (struct known){true, i};
-        walk(g, l->body, l->nbody);
+        c_walk(g, l->body, l->nbody);
         if (++g->issues > MAX_ISSUES)
             c_error(g, "unrolled loops make more than %d statements", MAX_ISSUES);
     }
     g->var[l->var].is = false;
 }
 
-static void for_loop(struct cgen *g, const struct loop_node *l, const char *lo, const char *hi) {
-    c_line(g, "for (int64_t v%d = %s; v%d < %s; v%d += %s) {", l->var, lo, l->var, hi, l->var,
-           c_integer(g, l->step));
+void c_for(struct cgen *g, const struct loop_node *l, const char *lo, const char *hi) {
+    c_line(g, "for (int64_t v%d = %s; v%d < %s; v%d += %s) { /* %s */", l->var, lo, l->var, hi,
+           l->var, c_integer(g, l->step), g->schedule->var[l->var].name);
     g->indent++;
-    walk(g, l->body, l->nbody);
+    c_walk(g, l->body, l->nbody);
     g->indent--;
     c_line(g, "}");
 }
 
+/* One inside another runs in its thread. */
 static void walk_parallel(struct cgen *g, const struct loop_node *l) {
+    if (g->unit >= 0) {
+        c_for(g, l, c_sx(g, l->lo), c_sx(g, l->hi));
+        return;
+    }
     const char *step = c_integer(g, l->step);
     g->unit = l->unit >= 0 ? l->unit : 0;
     c_line(g, "{");
@@ -193,9 +194,9 @@ static void walk_parallel(struct cgen *g, const struct loop_node *l) {
         if (g->schedule->place[p].keep == KEEP_LOCAL &&
             private_here(g, g->schedule->place[p].memory))
             declare_place(g, p);
-    declare_slots(g, l->body, l->nbody);
-    for_loop(g, l, arena_printf(&g->arena, "from + trips * id / team * %s", step),
-             arena_printf(&g->arena, "isamap_min(to, from + trips * (id + 1) / team * %s)", step));
+    c_slots(g, l->body, l->nbody);
+    c_for(g, l, arena_printf(&g->arena, "from + trips * id / team * %s", step),
+          arena_printf(&g->arena, "isamap_min(to, from + trips * (id + 1) / team * %s)", step));
     g->indent--;
     c_line(g, "}");
     g->indent--;
@@ -203,13 +204,16 @@ static void walk_parallel(struct cgen *g, const struct loop_node *l) {
     g->unit = -1;
 }
 
+const struct c_dialect c_plain = {
+    .language = LANGUAGE_C, .function = "static inline void", .parallel = walk_parallel};
+
 static void walk_loop(struct cgen *g, const struct loop_node *l) {
     if (l->kind == LOOP_UNROLLED)
         walk_unrolled(g, l);
-    else if (l->kind == LOOP_PARALLEL && g->unit < 0)
-        walk_parallel(g, l);
+    else if (l->kind == LOOP_PARALLEL)
+        g->dialect->parallel(g, l);
     else
-        for_loop(g, l, c_sx(g, l->lo), c_sx(g, l->hi));
+        c_for(g, l, c_sx(g, l->lo), c_sx(g, l->hi));
 }
 
 static void walk_signals(struct cgen *g, const struct signal *signal, int n, bool pop) {
@@ -224,9 +228,9 @@ static void walk_configure(struct cgen *g, const struct configure_node *n) {
     const struct emit *emit = NULL;
     size_t count = 0, at = 0;
     for (int k = 0; k < c->nemits; k++)
-        if (c->emit[k].language == LANGUAGE_C) emit = &c->emit[k];
+        if (c->emit[k].language == g->dialect->language) emit = &c->emit[k];
     if (!emit) {
-        c_error(g, "configure '%s' has no c emit", c->id);
+        c_error(g, "configure '%s' has no %s emit", c->id, language_name[g->dialect->language]);
         return;
     }
     for (int k = 0; k < n->nsets; k++) count += (size_t)g->machine->state[n->set[k].state].nfields;
@@ -242,7 +246,7 @@ static void walk_configure(struct cgen *g, const struct configure_node *n) {
     if (body) c_line(g, "{ %s }", body);
 }
 
-static void walk(struct cgen *g, const struct node *node, int n) {
+void c_walk(struct cgen *g, const struct node *node, int n) {
     bool inside = g->in_entry;
     for (int i = 0; i < n && !g->failed; i++) {
         const struct signals *s = g->in_entry ? NULL : node_signals(&node[i]);
@@ -311,7 +315,7 @@ static void declare_all(struct cgen *g, const struct section *section, bool work
                        (place->keep == KEEP_LOCAL && !g->registers[place->memory]);
         if (workspace || g->room.scratch >= 0 || !in_work) declare_place(g, p);
     }
-    declare_slots(g, section->node, section->nnodes);
+    c_slots(g, section->node, section->nnodes);
 }
 
 /* The caller may be a program that knows nothing of features. */
@@ -336,7 +340,7 @@ void c_section(struct cgen *g, const struct section *section, const char *name, 
     c_plain_emit(g, g->machine->begin, g->machine->nbegins);
     for (int n = 0; n < section->nnodes && !g->failed; n++) {
         zero_places(g, section, n);
-        walk(g, &section->node[n], 1);
+        c_walk(g, &section->node[n], 1);
     }
     c_plain_emit(g, g->machine->end, g->machine->nends);
     c_line(g, "return 0;");

@@ -1,0 +1,60 @@
+/* Inside the cuda backend: a schedule becomes kernels in CUDA C and, in C, the host's part that launches them. The walk of a schedule's
+ * tree, its expressions, issues and fallbacks are the c backend's (backends/c/c_int.h); what is here is where a kernel begins and ends. */
+#ifndef ISAMAP_BACKENDS_CUDA_CUDA_INT_H
+#define ISAMAP_BACKENDS_CUDA_CUDA_INT_H
+
+#include "backends/c/c_int.h"
+
+/* Threads of a block that executes nothing but a dealt statement: every device takes as many. */
+enum { DEALT_THREADS = 256 };
+
+struct cuda {
+    struct cgen g;       /* its code: the host's part; while a kernel is written: the kernel's body */
+    struct text kernels; /* the functions of the device */
+    int nkernels;
+    int threads;         /* of a block: all instances of the units below it */
+    int *kernel_of;      /* [nplaces] 1 + the kernel that uses the local place; 0: none yet */
+    bool *used;          /* [nplaces] by the kernel that is written */
+    bool *looped;        /* [machine.nunits] a parallel loop over the unit is around */
+    const struct loop_node *grid[3]; /* of the kernel that is written: loops that the grid goes over in x, y and z; NULL */
+    int *scope, nscope, cap_scope; /* variables of the host's loops */
+    int *turning, nturning;        /* homes whose slots the host turns */
+    int64_t *home;       /* [nplaces] bytes from the start of the device's memory */
+    int64_t prepared, bytes; /* where the prepared block starts; of all */
+};
+
+/* How a unit's instances are numbered: by blocks of the grid, by threads of a block, or not (there is one). */
+enum spread { SPREAD_NONE, SPREAD_BLOCKS, SPREAD_THREADS };
+enum spread cuda_spread(const struct machine *, int unit);
+int cuda_threads(const struct machine *); /* of a block */
+
+extern const struct c_dialect cuda_dialect;
+
+/* One node, or several that follow each other, as a kernel and its launch. */
+void cuda_kernel(struct cuda *, const struct node *, int n);
+void cuda_section(struct cuda *, const struct section *, const char *name, bool run);
+
+/* What is compiled: for the device, and for the host (the name of the cubin's symbol stands in it). */
+struct cuda_source {
+    const char *device, *host; /* NULL: an error was reported */
+    const struct interface *interface;
+    const char *weights; /* embedded: the file that the host's part includes; NULL */
+};
+struct cuda_source cuda_text(struct arena *, const struct schedule *, const struct backend_options *,
+                             const char *folder, struct diags *);
+extern const char *const cuda_host_text;   /* of the host's part: the driver */
+extern const char *const cuda_device_text; /* of the device's part: types */
+
+/* ---- the compiler of the toolkit, loaded when it is needed (nvrtc.c) ---- */
+struct cubin { /* or, where `ptx` is asked for, PTX */
+    char *at;
+    size_t n;
+    const char *log; /* what it says of registers */
+};
+/* False after reporting: there is no compiler, or the text is wrong. */
+bool cuda_compile(struct arena *, const char *text, const char *name, const char *architecture,
+                  bool ptx, struct cubin *, struct diags *);
+/* Kernels with registers, what they spill and shared memory: a line each; and a warning for what does not fit. */
+void cuda_resources(const struct machine *, const char *log, struct text *report, struct diags *);
+
+#endif

@@ -1,0 +1,171 @@
+/* The host's part: what it copies, in which order it launches kernels, the loops around them. */
+#include "backends/cuda/cuda_int.h"
+
+#include <string.h>
+
+/* ---- the device's memory: one allocation for arguments, the prepared block, the workspace ---- */
+static int64_t aligned(int64_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+static void plan_memory(struct cuda *c) {
+    struct cgen *g = &c->g;
+    const struct schedule *s = g->schedule;
+    int64_t at = 0;
+    for (int p = 0; p < s->nplaces; p++) {
+        if (s->place[p].keep != KEEP_ARGUMENT) continue;
+        c->home[p] = at;
+        if (__builtin_add_overflow(at, aligned(s->place[p].bytes), &at) || at > INT64_MAX / 4)
+            c_error(g, "the program's arrays are larger than any memory");
+        if (g->failed) return;
+    }
+    c->prepared = at;
+    int64_t work = aligned(at + g->room.prepared), locals = aligned(work + g->room.homes);
+    for (int p = 0; p < s->nplaces; p++) {
+        if (s->place[p].keep == KEEP_PREPARED) c->home[p] = c->prepared + g->room.offset[p];
+        if (s->place[p].keep == KEEP_WORKSPACE) c->home[p] = work + g->room.offset[p];
+        if (s->place[p].keep == KEEP_LOCAL) c->home[p] = locals + g->room.offset[p];
+    }
+    c->bytes = aligned(locals + g->room.local);
+}
+
+static void copy_arguments(struct cuda *c, bool run, bool back) {
+    struct cgen *g = &c->g;
+    const struct schedule *s = g->schedule;
+    for (int p = 0; p < s->nplaces; p++) {
+        const struct place *place = &s->place[p];
+        if (place->keep != KEEP_ARGUMENT) continue;
+        enum role role = s->program->buffer[place->buffer].role;
+        bool written = role == ROLE_OUT || role == ROLE_INOUT, given = role == ROLE_CONST || run;
+        if (back ? !written || !run : role == ROLE_OUT || !given) continue;
+        c_line(g, "isamap_%s(&d, %lld, %s, %lld); /* %s */", back ? "fetch" : "send",
+               (long long)c->home[p], c_array(g, place->buffer), (long long)place->bytes,
+               place->name);
+    }
+    if (g->room.prepared > ROOM_HEAD && back != run)
+        c_line(g, "isamap_%s(&d, %lld, (unsigned char *)args->prepared + %d, %lld);",
+               back ? "fetch" : "send", (long long)c->prepared + ROOM_HEAD, ROOM_HEAD,
+               (long long)g->room.prepared - ROOM_HEAD);
+}
+
+/* ---- the walk ---- */
+
+/* The host can do it: loops around kernels, slots of homes that turn, syncs that say nothing. */
+static bool hosted(struct cuda *c, const struct node *node) {
+    const struct machine *m = c->g.machine;
+    if (node->kind == NODE_FALLBACK) return true;
+    if (node->kind == NODE_ROTATE) return c->g.schedule->place[node->rotate].keep != KEEP_LOCAL;
+    if (node->kind == NODE_SYNC) {
+        const struct signals *s = node_signals(node);
+        for (int i = 0; i < s->npops; i++)
+            if (m->sync[s->pop[i].sync].npop_emits) return false;
+        for (int i = 0; i < s->npushes; i++)
+            if (m->sync[s->push[i].sync].npush_emits) return false;
+        return true;
+    }
+    if (node->kind != NODE_LOOP) return false;
+    const struct loop_node *l = node->loop;
+    if (l->kind == LOOP_PARALLEL) return l->unit >= 0 && cuda_spread(m, l->unit) == SPREAD_BLOCKS;
+    for (int i = 0; i < l->nbody; i++)
+        if (!hosted(c, &l->body[i])) return false;
+    return true;
+}
+
+static void walk(struct cuda *, const struct node *, int n);
+
+static void host_loop(struct cuda *c, const struct loop_node *l) {
+    struct cgen *g = &c->g;
+    c_line(g, "for (int64_t v%d = %s; v%d < %s; v%d += %s) { /* %s */", l->var, c_sx(g, l->lo),
+           l->var, c_sx(g, l->hi), l->var, c_integer(g, l->step), g->schedule->var[l->var].name);
+    g->indent++;
+    GROW(&g->arena, c->scope, c->nscope, c->cap_scope);
+    c->scope[c->nscope++] = l->var;
+    walk(c, l->body, l->nbody);
+    c->nscope--;
+    g->indent--;
+    c_line(g, "}");
+}
+
+static void turn(struct cuda *c, int place) {
+    int slots = c->g.schedule->place[place].slots;
+    if (slots > 1)
+        c_line(&c->g, "s_%d = s_%d + 1 == %d ? 0 : s_%d + 1;", place, place, slots, place);
+}
+
+static void walk(struct cuda *c, const struct node *node, int n) {
+    for (int i = 0; i < n && !c->g.failed; i++) {
+        int more = 1;
+        bool parallel = node[i].kind == NODE_LOOP && node[i].loop->kind == LOOP_PARALLEL;
+        if (!hosted(c, &node[i])) {
+            while (i + more < n && !hosted(c, &node[i + more])) more++;
+            cuda_kernel(c, &node[i], more);
+        } else if (node[i].kind == NODE_FALLBACK || parallel) {
+            cuda_kernel(c, &node[i], 1);
+        } else if (node[i].kind == NODE_LOOP) {
+            host_loop(c, node[i].loop);
+        } else if (node[i].kind == NODE_ROTATE) {
+            turn(c, node[i].rotate);
+        }
+        i += more - 1;
+    }
+}
+
+/* ---- sections ---- */
+
+/* Slots of homes that turn outside of kernels. */
+static void find_turning(struct cuda *c, const struct node *node, int n) {
+    for (int i = 0; i < n; i++) {
+        if (node[i].kind == NODE_ROTATE && c->g.schedule->place[node[i].rotate].slots > 1 &&
+            hosted(c, &node[i])) {
+            int k = 0;
+            while (k < c->nturning && c->turning[k] != node[i].rotate) k++;
+            c->turning[k] = node[i].rotate;
+            if (k == c->nturning) c->nturning++;
+        }
+        if (node[i].kind == NODE_LOOP && node[i].loop->kind != LOOP_PARALLEL && hosted(c, &node[i]))
+            find_turning(c, node[i].loop->body, node[i].loop->nbody);
+    }
+}
+
+/* Something is set to zero before node n, so no kernel goes on from the node before. */
+static bool zeroes(struct cuda *c, const struct section *section, int n) {
+    for (int p = 0; p < c->g.schedule->nplaces; p++)
+        if (zeroed_before(c->g.schedule, &c->g.room, section, p, n)) return true;
+    return false;
+}
+
+void cuda_section(struct cuda *c, const struct section *section, const char *name, bool run) {
+    struct cgen *g = &c->g;
+    if (!c->bytes) plan_memory(c);
+    c->nturning = 0;
+    find_turning(c, section->node, section->nnodes);
+    c_line(g, "static int %s(const struct %s_args *args%s) {", name, g->interface->name,
+           run ? ", void *workspace" : "");
+    g->indent++;
+    if (run) c_line(g, "(void)workspace;");
+    if (!run && !section->nnodes) {
+        c_line(g, "(void)args;");
+        c_line(g, "return 0;");
+    } else {
+        c_line(g, "struct isamap_device d;");
+        c_line(g, "isamap_open(&d, %s_cubin, %lld);", g->interface->name, (long long)c->bytes);
+        copy_arguments(c, run, false);
+        for (int k = 0; k < c->nturning; k++)
+            c_line(g, "int64_t s_%d = %d;", c->turning[k],
+                   g->schedule->place[c->turning[k]].slots - 1);
+        for (int n = 0, last; n < section->nnodes; n = last) {
+            last = n + 1;
+            while (last < section->nnodes && !zeroes(c, section, last)) last++;
+            for (int p = 0; p < g->schedule->nplaces; p++)
+                if (zeroed_before(g->schedule, &g->room, section, p, n))
+                    c_line(g, "isamap_zero(&d, %lld, %lld);", (long long)c->home[p],
+                           (long long)g->schedule->place[p].bytes);
+            walk(c, &section->node[n], last - n);
+        }
+        copy_arguments(c, run, true);
+        c_line(g, "return isamap_close(&d);");
+    }
+    g->indent--;
+    c_line(g, "}");
+    text_printf(&g->code, "\n");
+}

@@ -1,0 +1,124 @@
+/* NVRTC, which is loaded when it is needed: isamap builds and runs without the toolkit. */
+#include "backends/cuda/cuda_int.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct nvrtc {
+    void *library;
+    int (*create)(void **, const char *, const char *, int, const char *const *,
+                  const char *const *);
+    int (*compile)(void *, int, const char *const *);
+    int (*log_size)(void *, size_t *), (*log)(void *, char *);
+    int (*size)(void *, size_t *), (*get)(void *, char *);
+    int (*destroy)(void **);
+};
+
+static void *find_library(void) {
+    static const char *const name[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL};
+    const char *home = getenv("CUDA_HOME");
+    struct arena a;
+    void *library = NULL;
+    arena_init(&a);
+    for (int i = 0; name[i] && !library; i++) library = dlopen(name[i], RTLD_NOW | RTLD_LOCAL);
+    for (int i = 0; name[i] && !library; i++)
+        library = dlopen(
+            arena_printf(&a, "%s/lib64/%s", home && *home ? home : "/usr/local/cuda", name[i]),
+            RTLD_NOW | RTLD_LOCAL);
+    arena_free(&a);
+    return library;
+}
+
+static bool open_nvrtc(struct nvrtc *x, bool ptx, struct diags *diags) {
+    const char *const name[] = {"nvrtcCreateProgram",
+                                "nvrtcCompileProgram",
+                                "nvrtcGetProgramLogSize",
+                                "nvrtcGetProgramLog",
+                                ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize",
+                                ptx ? "nvrtcGetPTX" : "nvrtcGetCUBIN",
+                                "nvrtcDestroyProgram"};
+    void *const to[] = {&x->create, &x->compile, &x->log_size, &x->log,
+                        &x->size,   &x->get,     &x->destroy};
+    x->library = find_library();
+    if (!x->library) {
+        diag_line(diags, NULL, 0, 0,
+                  "there is no NVRTC (libnvrtc.so) to make code for the device from CUDA C, "
+                  "expected the CUDA "
+                  "toolkit's in the library path, $CUDA_HOME/lib64 or /usr/local/cuda/lib64; '-o "
+                  "NAME.cu' needs none");
+        return false;
+    }
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        void *at = dlsym(x->library, name[i]);
+        if (at) {
+            memcpy(to[i], &at, sizeof at);
+            continue;
+        }
+        diag_line(diags, NULL, 0, 0, "NVRTC has no '%s', expected version 11.1 or later", name[i]);
+        dlclose(x->library);
+        return false;
+    }
+    return true;
+}
+
+bool cuda_compile(struct arena *a, const char *text, const char *name, const char *architecture,
+                  bool ptx, struct cubin *out, struct diags *diags) {
+    struct nvrtc x;
+    void *program = NULL;
+    size_t n = 0;
+    if (!open_nvrtc(&x, ptx, diags)) return false;
+    const char *const option[] = {arena_printf(a, "--gpu-architecture=%s", architecture),
+                                  "--fmad=false", "--ptxas-options=-v", "--std=c++17"};
+    bool made = !x.create(&program, text, arena_printf(a, "%s.cu", name), 0, NULL, NULL);
+    bool good = made && !x.compile(program, sizeof option / sizeof *option, option);
+    out->log = "";
+    if (made && !x.log_size(program, &n) && n) {
+        char *log = arena_alloc(a, n + 1);
+        if (!x.log(program, log)) out->log = log;
+    }
+    if (good) good = !x.size(program, &out->n);
+    if (good) good = !x.get(program, out->at = arena_alloc(a, out->n + 1));
+    if (!good)
+        diag_line(diags, NULL, 0, 0, "NVRTC does not compile the kernels of '%s' for '%s': %.1500s",
+                  name, architecture, out->log);
+    if (program) x.destroy(&program);
+    dlclose(x.library);
+    return good;
+}
+
+/* ---- registers and shared memory ---- */
+static int64_t number_before(const char *line, const char *end, const char *words) {
+    const char *at = strstr(line, words);
+    if (!at || at >= end) return 0;
+    while (at > line && at[-1] == ' ') at--;
+    while (at > line && at[-1] >= '0' && at[-1] <= '9') at--;
+    return strtoll(at, NULL, 10);
+}
+
+void cuda_resources(const struct machine *m, const char *log, struct text *report,
+                    struct diags *diags) {
+    char name[200] = "";
+    int64_t spilled = 0, stack = 0;
+    for (const char *line = log; *line;) {
+        const char *end = line + strcspn(line, "\n"), *entry = strstr(line, "entry function '");
+        if (entry && entry < end)
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(entry + 16, "'"), entry + 16);
+        spilled += number_before(line, end, " bytes spill stores");
+        stack += number_before(line, end, " bytes stack frame");
+        int64_t used = number_before(line, end, " registers,");
+        if (used && *name) {
+            if (report)
+                text_printf(
+                    report,
+                    "kernel      %s: %lld registers, %lld bytes spilled, %lld on the stack\n", name,
+                    (long long)used, (long long)spilled, (long long)stack);
+            if (spilled)
+                diag_warn(diags, m->file, 0, 0,
+                          "kernel '%s' has no room for %lld bytes in registers", name,
+                          (long long)spilled);
+            spilled = stack = 0;
+        }
+        line = end + (*end == '\n');
+    }
+}

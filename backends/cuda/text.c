@@ -1,0 +1,185 @@
+/* The texts of both parts. */
+#include "backends/cuda/cuda_int.h"
+
+#include <string.h>
+
+const char *const cuda_device_text =
+    "#ifdef __CUDACC_RTC__\n"
+    "typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long "
+    "int64_t;\n"
+    "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned uint32_t;\n"
+    "typedef unsigned long uint64_t;\n"
+    "#define INT64_C(x) x##L\n"
+    "#define UINT64_C(x) x##UL\n"
+    "#define INT64_MIN (-INT64_C(9223372036854775807) - 1)\n"
+    "#define NAN __int_as_float(0x7fffffff)\n"
+    "#define INFINITY __int_as_float(0x7f800000)\n"
+    "#else\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n#endif\n"
+    "#define ISAMAP_FUNCTION static __device__ __forceinline__\n";
+
+/* The driver is found when the program first runs. One run at a time. */
+const char *const cuda_host_text =
+    "struct isamap_driver {\n"
+    "  void *library, *module, *context; uint64_t base; int status, device;\n"
+    "  int (*init)(unsigned), (*get)(int *, int), (*retain)(void **, int), (*release)(int), "
+    "(*use)(void *);\n"
+    "  int (*load)(void **, const void *), (*unload)(void *), (*function)(void **, void *, const "
+    "char *);\n"
+    "  int (*most_shared)(void *, int, int), (*take)(uint64_t *, size_t), (*give)(uint64_t);\n"
+    "  int (*in)(uint64_t, const void *, size_t), (*out)(void *, uint64_t, size_t);\n"
+    "  int (*fill)(uint64_t, unsigned char, size_t), (*wait)(void);\n"
+    "  int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, "
+    "void *, void **, void **);\n"
+    "};\n"
+    "static struct isamap_driver isamap_driver;\n"
+    "static pthread_mutex_t isamap_one = PTHREAD_MUTEX_INITIALIZER;\n"
+    "struct isamap_device { struct isamap_driver *driver; uint64_t base; int failed; };\n"
+    "\n"
+    "static int isamap_find(struct isamap_driver *x) {\n"
+    "  static const char *const name[] = {\"cuInit\", \"cuDeviceGet\", "
+    "\"cuDevicePrimaryCtxRetain\", "
+    "\"cuDevicePrimaryCtxRelease_v2\", \"cuCtxSetCurrent\",\n"
+    "    \"cuModuleLoadData\", \"cuModuleUnload\", \"cuModuleGetFunction\", "
+    "\"cuFuncSetAttribute\", "
+    "\"cuMemAlloc_v2\", \"cuMemFree_v2\",\n"
+    "    \"cuMemcpyHtoD_v2\", \"cuMemcpyDtoH_v2\", \"cuMemsetD8_v2\", \"cuCtxSynchronize\", "
+    "\"cuLaunchKernel\"};\n"
+    "  void *const to[] = {&x->init, &x->get, &x->retain, &x->release, &x->use, &x->load, "
+    "&x->unload, "
+    "&x->function, &x->most_shared,\n"
+    "    &x->take, &x->give, &x->in, &x->out, &x->fill, &x->wait, &x->launch};\n"
+    "  x->library = dlopen(\"libcuda.so.1\", RTLD_NOW | RTLD_LOCAL);\n"
+    "  for (int i = 0; x->library && i < (int)(sizeof to / sizeof *to); i++) {\n"
+    "    void *at = dlsym(x->library, name[i]);\n"
+    "    if (!at) return 0;\n"
+    "    memcpy(to[i], &at, sizeof at);\n"
+    "  }\n"
+    "  return x->library != 0;\n"
+    "}\n"
+    "\n"
+    "/* Once: the context, the kernels, one allocation. */\n"
+    "static int isamap_begin(struct isamap_driver *x, const void *cubin, size_t bytes) {\n"
+    "  if (!isamap_find(x) || x->init(0) || x->get(&x->device, 0)) return ISAMAP_NO_DEVICE;\n"
+    "  if (x->retain(&x->context, x->device)) return ISAMAP_NO_DEVICE;\n"
+    "  if (x->use(x->context) || x->load(&x->module, cubin) || x->take(&x->base, bytes)) return "
+    "ISAMAP_DEVICE_FAILED;\n"
+    "  return 0;\n"
+    "}\n"
+    "static void isamap_open(struct isamap_device *d, const void *cubin, size_t bytes) {\n"
+    "  pthread_mutex_lock(&isamap_one);\n"
+    "  struct isamap_driver *x = d->driver = &isamap_driver;\n"
+    "  if (!x->base) x->status = isamap_begin(x, cubin, bytes);\n"
+    "  d->base = x->base;\n"
+    "  d->failed = x->status;\n"
+    "  if (!d->failed && x->use(x->context)) d->failed = ISAMAP_DEVICE_FAILED;\n"
+    "}\n"
+    "static int isamap_close(struct isamap_device *d) {\n"
+    "  pthread_mutex_unlock(&isamap_one);\n"
+    "  return d->failed;\n"
+    "}\n"
+    "static void isamap_check(struct isamap_device *d, int status) {\n"
+    "  if (status) d->failed = ISAMAP_DEVICE_FAILED;\n"
+    "}\n"
+    "ISAMAP_FUNCTION void isamap_send(struct isamap_device *d, int64_t at, const void *from, "
+    "size_t bytes) {\n"
+    "  if (!d->failed) isamap_check(d, d->driver->in(d->base + at, from, bytes));\n"
+    "}\n"
+    "ISAMAP_FUNCTION void isamap_fetch(struct isamap_device *d, int64_t at, void *to, size_t "
+    "bytes) {\n"
+    "  if (!d->failed) isamap_check(d, d->driver->wait());\n"
+    "  if (!d->failed) isamap_check(d, d->driver->out(to, d->base + at, bytes));\n"
+    "}\n"
+    "ISAMAP_FUNCTION void isamap_zero(struct isamap_device *d, int64_t at, size_t bytes) {\n"
+    "  if (!d->failed) isamap_check(d, d->driver->fill(d->base + at, 0, bytes));\n"
+    "}\n"
+    "ISAMAP_FUNCTION void isamap_launch(struct isamap_device *d, const char *name, int64_t x, "
+    "int64_t y, int64_t z, int threads, int shared, void **argument) {\n"
+    "  enum { MOST_DYNAMIC_SHARED = 8 };\n"
+    "  void *f;\n"
+    "  if (d->failed || x <= 0 || y <= 0 || z <= 0) return;\n"
+    "  isamap_check(d, d->driver->function(&f, d->driver->module, name));\n"
+    "  if (!d->failed && shared) isamap_check(d, d->driver->most_shared(f, MOST_DYNAMIC_SHARED, "
+    "shared));\n"
+    "  if (!d->failed) isamap_check(d, d->driver->launch(f, (unsigned)x, (unsigned)y, (unsigned)z, "
+    "(unsigned)threads, 1, 1, (unsigned)shared, 0, argument, 0));\n"
+    "}\n"
+    "__attribute__((destructor)) static void isamap_end(void) {\n"
+    "  struct isamap_driver *x = &isamap_driver;\n"
+    "  if (x->base) x->give(x->base);\n"
+    "  if (x->module) x->unload(x->module);\n"
+    "  if (x->context) x->release(x->device);\n"
+    "  if (x->library) dlclose(x->library);\n"
+    "}\n";
+
+static const char *device_part(struct cuda *c, struct arena *a) {
+    struct cgen *g = &c->g;
+    struct text t = {0};
+    text_printf(&t, "/* %s on %s. Compile without contraction: --fmad=false. */\n",
+                g->interface->name, g->machine->name);
+    text_printf(&t, "%s\n%s\n%s\n%s\n", cuda_device_text, c_support_integers, c_support,
+                emit_prelude(&g->arena, g->machine, LANGUAGE_CUDA));
+    text_append(&t, g->emits.at ? g->emits.at : "", g->emits.n);
+    text_printf(&t, "#line 1 \"%s.cu\"\n", g->interface->name);
+    text_append(&t, c->kernels.at ? c->kernels.at : "", c->kernels.n);
+    const char *text = arena_strdup(a, t.at);
+    text_free(&t);
+    return text;
+}
+
+static const char *host_part(struct cuda *c, struct arena *a, const char *folder,
+                             const char *weights) {
+    struct cgen *g = &c->g;
+    const char *name = g->interface->name;
+    struct text t = {0};
+    text_printf(&t, "%s\n#include <dlfcn.h>\n#include <pthread.h>\n#include <string.h>\n",
+                interface_header(&g->arena, g->interface));
+    text_printf(&t, "#define ISAMAP_FUNCTION static inline\n%s\n", c_support_integers);
+    text_printf(&t, "enum { ISAMAP_NO_DEVICE = %d, ISAMAP_DEVICE_FAILED = %d };\n",
+                INTERFACE_NO_DEVICE, INTERFACE_DEVICE);
+    if (weights) c_embed(&t, name, "weights", weights);
+    c_embed(&t, name, "cubin", arena_printf(&g->arena, "%s/%s.cubin", folder, name));
+    text_printf(&t, "%s\n", cuda_host_text);
+    text_append(&t, g->code.at ? g->code.at : "", g->code.n);
+    interface_c(&t, g->interface, (size_t)g->room.prepared, 0);
+    const char *text = arena_strdup(a, t.at);
+    text_free(&t);
+    return text;
+}
+
+static bool can_say(struct cuda *c) {
+    if (c->g.schedule->program->nsizes)
+        c_error(&c->g,
+                "size '%s' is known only when the program runs, which cannot be said in CUDA C "
+                "yet; expected a number (-D)",
+                c->g.schedule->program->size[0].name);
+    return !c->g.failed;
+}
+
+struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
+                             const struct backend_options *options, const char *folder,
+                             struct diags *diags) {
+    struct cuda c = {0};
+    struct cuda_source source = {0};
+    struct cgen *g = &c.g;
+    c_begin(g, s, &cuda_dialect, diags);
+    g->user = &c;
+    c.threads = cuda_threads(s->machine);
+    c.kernel_of = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.kernel_of);
+    c.used = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.used);
+    c.home = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.home);
+    c.turning = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.turning);
+    c.looped = arena_array(&g->arena, (size_t)s->machine->nunits + 1, sizeof *c.looped);
+    source.interface = g->interface =
+        interface_make(a, s, options, (uint64_t)(g->room.prepared ^ g->room.workspace << 20));
+    const char *name = g->interface->name;
+    if (g->interface->weights == WEIGHTS_EMBED)
+        source.weights = arena_printf(a, "%s/%s.weights", folder, name);
+    if (can_say(&c))
+        cuda_section(&c, &s->prepare, arena_printf(&g->arena, "%s_prepare_body", name), false);
+    if (!g->failed) cuda_section(&c, &s->run, arena_printf(&g->arena, "%s_run_body", name), true);
+    if (!g->failed) source.device = device_part(&c, a);
+    if (!g->failed) source.host = host_part(&c, a, folder, source.weights);
+    text_free(&c.kernels);
+    c_end(g);
+    return source;
+}

@@ -1,0 +1,149 @@
+/* In NVRTC's place, for tests: the host's C++ compiler makes of a kernel's text what emulate.h can
+ * execute. The "cubin" is a shared library. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct program {
+    char *text, *code;
+    size_t bytes;
+};
+
+int nvrtcCreateProgram(void **p, const char *text, const char *name, int n, const char *const *a,
+                       const char *const *b) {
+    struct program *x = calloc(1, sizeof *x);
+    (void)name, (void)n, (void)a, (void)b;
+    x->text = strdup(text);
+    *p = x;
+    return 0;
+}
+
+int nvrtcDestroyProgram(void **p) {
+    struct program *x = *p;
+    free(x->text);
+    free(x->code);
+    free(x);
+    return 0;
+}
+
+/* The end of a piece that ends at one of these characters, outside of strings and parentheses. */
+static const char *piece_end(const char *at, const char *ends) {
+    int depth = 0;
+    for (; *at; at++) {
+        if (*at == '"') {
+            for (at++; *at && *at != '"'; at++) at += *at == '\\';
+            continue;
+        }
+        if (!depth && strchr(ends, *at)) return at;
+        depth += *at == '(' || *at == '[';
+        depth -= *at == ')' || *at == ']';
+    }
+    return at;
+}
+
+static const char *last_parenthesis(const char *open, const char *end) {
+    while (--end > open && *end != ')') continue;
+    return end;
+}
+
+/* asm volatile("text" : "+f"(x), … : "r"(y), …) becomes emulated_asm("text", emulated_out(x), …,
+ * emulated_in(y), …). */
+static const char *rewrite_asm(const char *at, FILE *out) {
+    at = strchr(at, '(') + 1;
+    const char *end = piece_end(at, ":)");
+    fprintf(out, "emulated_asm(%.*s", (int)(end - at), at);
+    for (at = end; *at == ':' || *at == ','; at = end) {
+        at += 1 + strspn(at + 1, " \t\n");
+        end = piece_end(at, ",:)");
+        const char *open = end > at ? memchr(at, '(', (size_t)(end - at)) : NULL;
+        if (open)
+            fprintf(out, ", emulated_%s(%.*s)", at[1] == '+' || at[1] == '=' ? "out" : "in",
+                    (int)(last_parenthesis(open, end) - open - 1), open + 1);
+    }
+    fprintf(out, ")");
+    return end + 1;
+}
+
+/* A kernel that takes its arguments from an array, beside each kernel. */
+static void wrap_kernels(const char *text, FILE *out) {
+    static const char head[] = "__global__ void __launch_bounds__(";
+    for (const char *at = text; (at = strstr(at, head));) {
+        at = strchr(at + sizeof head, ')') + 2;
+        const char *open = strchr(at, '('), *close = strchr(open, ')');
+        int arguments = 1;
+        for (const char *c = open; c < close; c++) arguments += *c == ',';
+        fprintf(out, "extern \"C\" const int arguments_%.*s = %d;\n", (int)(open - at), at,
+                arguments);
+        fprintf(out,
+                "extern \"C\" void emulated_%.*s(const int64_t *a) { %.*s((unsigned char *)a[0]",
+                (int)(open - at), at, (int)(open - at), at);
+        for (int k = 1; k < arguments; k++) fprintf(out, ", a[%d]", k);
+        fprintf(out, "); }\n");
+    }
+}
+
+static int read_code(struct program *x, const char *path) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return 6;
+    fseek(f, 0, SEEK_END);
+    x->bytes = (size_t)ftell(f);
+    rewind(f);
+    x->code = malloc(x->bytes);
+    int bad = fread(x->code, 1, x->bytes, f) != x->bytes;
+    fclose(f);
+    return bad ? 6 : 0;
+}
+
+int nvrtcCompileProgram(void *p, int n, const char *const *option) {
+    struct program *x = p;
+    char folder[] = "/tmp/isamap.emulated.XXXXXX", command[2000];
+    (void)n, (void)option;
+    if (!mkdtemp(folder)) return 6;
+    snprintf(command, sizeof command, "%s/code.cpp", folder);
+    FILE *out = fopen(command, "w");
+    for (const char *at = x->text; *at;) {
+        int word = at > x->text && (isalnum((unsigned char)at[-1]) || at[-1] == '_');
+        if (!word && !strncmp(at, "asm volatile", 12))
+            at = rewrite_asm(at, out);
+        else
+            fputc(*at++, out);
+    }
+    wrap_kernels(x->text, out);
+    fclose(out);
+    snprintf(command, sizeof command,
+             "c++ -std=c++17 -O0 -w -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC "
+             "-include "
+             "'%s/emulate.h' '%s/code.cpp' -o '%s/code.so' >&2",
+             getenv("ISAMAP_EMULATE"), folder, folder);
+    int status = system(command);
+    snprintf(command, sizeof command, "%s/code.so", folder);
+    status = status ? 6 : read_code(x, command);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) || status ? 6 : 0;
+}
+
+int nvrtcGetProgramLogSize(void *p, size_t *n) {
+    (void)p;
+    *n = 1;
+    return 0;
+}
+
+int nvrtcGetProgramLog(void *p, char *log) {
+    (void)p;
+    *log = 0;
+    return 0;
+}
+
+int nvrtcGetCUBINSize(void *p, size_t *n) {
+    *n = ((struct program *)p)->bytes;
+    return 0;
+}
+
+int nvrtcGetCUBIN(void *p, char *code) {
+    struct program *x = p;
+    memcpy(code, x->code, x->bytes);
+    return 0;
+}

@@ -1,6 +1,7 @@
 /* Multiplying periods instead of walking them. period.c follows a loop until what stands at its
  * head repeats; snapshot.c says what that is, and moves it in time; touch.c remembers which pieces
- * of memories were used; steady.c asks whether the iterations that are left do the same. */
+ * of memories were used; steady.c asks whether the iterations that are left do the same, arrive.c
+ * whether what they read is there at such times. */
 #ifndef ISAMAP_SCHEDULER_CLOCK_PERIOD_INT_H
 #define ISAMAP_SCHEDULER_CLOCK_PERIOD_INT_H
 
@@ -50,6 +51,13 @@ void touch_ran(struct engine *, const struct executed *, const struct use *, int
 bool touch_hot(const struct engine *, const struct touch *, double earliest);
 void touches_restart(struct engine *, const struct touch *hot, int n);
 void touch_again(struct engine *, const struct touch *, int64_t further, double later); /* granules, cycles */
+
+/* arrive.c: granules that an operand reaches in some periods, and the bytes that each moves it by. */
+struct range {
+    int64_t first, last, step;
+};
+bool arrivals_steady(const struct engine *, const struct snapshot *before, const struct snapshot *now, int queue,
+                     const struct image *, const struct range *);
 
 /* steady.c */
 int64_t periods_steady(struct engine *, const struct loop_node *, int64_t first, const struct snapshot *before,

@@ -203,10 +203,9 @@ static bool rotates(const struct node *node, int n, int place) {
     return false;
 }
 
-/* Granules that an operand reaches in the range, and the bytes that it moves by. */
 static bool operand_range(const struct steady *s, const struct node *node,
                           const struct shape *shape, int o, const struct image *image,
-                          int64_t *first, int64_t *last, int64_t *step) {
+                          struct range *out) {
     const struct issue_node *i = node->issue;
     const struct place *p = &s->e->schedule->place[i->arg[o].place];
     int64_t size = (int64_t)type_size(s->e->machine->instr[i->instr].operand[o].type), slot = 0,
@@ -217,19 +216,19 @@ static bool operand_range(const struct steady *s, const struct node *node,
         slots = p->slots;
     else if (s->e->slot[i->arg[o].place] > 0)
         slot = s->e->slot[i->arg[o].place];
-    *step = m.step;
-    *first = (p->address + slot * p->bytes + m.lo + shape->reach[o].lo * size) / image->piece;
-    *last =
+    out->step = m.step;
+    out->first = (p->address + slot * p->bytes + m.lo + shape->reach[o].lo * size) / image->piece;
+    out->last =
         (p->address + (slot + slots - 1) * p->bytes + m.hi + (shape->reach[o].hi + 1) * size - 1) /
         image->piece;
     return true;
 }
 
 /* Nothing that can still delay it lies there. */
-static bool granules_cold(const struct engine *e, const struct image *image, int64_t first,
-                          int64_t last) {
+static bool granules_cold(const struct engine *e, const struct image *image,
+                          const struct range *range) {
     double earliest = earliest_start(e);
-    for (int64_t g = first; g <= last && g <= image->bytes / image->piece; g++) {
+    for (int64_t g = range->first; g <= range->last && g <= image->bytes / image->piece; g++) {
         const struct granule *is = &image->granule[g < 0 ? 0 : g];
         if (is->visible > earliest || is->read_end > earliest) return false;
         if (is->wrote_queue && is->wrote > e->queue[is->wrote_queue - 1].ran) return false;
@@ -242,14 +241,14 @@ static bool granules_cold(const struct engine *e, const struct image *image, int
 
 /* What can still delay it moves as it does, or lies elsewhere in all periods. */
 static bool touches_apart(const struct steady *s, int queue, bool writes, const struct image *image,
-                          int64_t first, int64_t last, int64_t step) {
+                          const struct range *r) {
     for (int k = 0; k < s->now->ntouches; k++) {
         const struct touch *t = &s->now->touch[k];
         int64_t further = t->first - s->before->touch[k].first,
                 all = (int64_t)((uint64_t)further * (uint64_t)s->periods);
         if (t->image != image || !(s->e->interlocked[queue] >> t->queue & 1)) continue;
-        if ((!t->writes && !writes) || further * image->piece == step) continue;
-        if (t->first + (all < 0 ? all : 0) <= last && t->last + (all > 0 ? all : 0) >= first)
+        if ((!t->writes && !writes) || further * image->piece == r->step) continue;
+        if (t->first + (all < 0 ? all : 0) <= r->last && t->last + (all > 0 ? all : 0) >= r->first)
             return false;
     }
     return true;
@@ -271,6 +270,18 @@ static bool used_so(const struct engine *e, const struct node *node, int n, int 
     return true;
 }
 
+/* Out-of-order queues alone. What the loop itself writes comes when the loop writes it. */
+static bool arrives_steadily(const struct steady *s, const struct node *node, int o,
+                             const struct image *image, const struct range *r) {
+    const struct engine *e = s->e;
+    const struct instr *in = &e->machine->instr[node->issue->instr];
+    if (image_small(image)) return false;
+    if (in->operand[o].role == ROLE_OUT || !e->interlocked[in->queue]) return true;
+    if (e->joined && e->is_host[in->queue]) return true;
+    if (!used_so(e, s->loop->body, s->loop->nbody, node->issue->arg[o].place, ROLE_IN)) return true;
+    return arrivals_steady(e, s->before, s->now, in->queue, image, r);
+}
+
 /* A memory inside of the unit is each instance's own; outside, all only read a place, or each
  * writes pieces of its own. */
 static bool instance_steady(const struct steady *s, const struct node *node, int o,
@@ -288,16 +299,16 @@ static bool operand_steady(const struct steady *s, const struct node *node,
     struct engine *e = s->e;
     const struct instr *in = &e->machine->instr[node->issue->instr];
     struct image *image = image_of(e, e->schedule->place[node->issue->arg[o].place].memory);
-    int64_t first, last, step;
-    if (!image || !operand_range(s, node, shape, o, image, &first, &last, &step)) return false;
-    if (!s->now) return instance_steady(s, node, o, image, step);
-    if (!waiting_follows(s, node, o, step)) return false;
-    if (step == 0 && image_small(image)) return true;
-    if (!e->exact) return !image_small(image);
-    if (step % image->piece) return false;
-    return image_small(image) ? granules_cold(e, image, first, last)
-                              : touches_apart(s, in->queue, in->operand[o].role != ROLE_IN, image,
-                                              first, last, step);
+    struct range r;
+    if (!image || !operand_range(s, node, shape, o, image, &r)) return false;
+    if (!s->now) return instance_steady(s, node, o, image, r.step);
+    if (!waiting_follows(s, node, o, r.step)) return false;
+    if (r.step == 0 && image_small(image)) return true;
+    if (!e->exact) return arrives_steadily(s, node, o, image, &r);
+    if (r.step % image->piece) return false;
+    return image_small(image)
+               ? granules_cold(e, image, &r)
+               : touches_apart(s, in->queue, in->operand[o].role != ROLE_IN, image, &r);
 }
 
 static bool operands_steady(const struct steady *s, const struct node *node) {

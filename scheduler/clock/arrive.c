@@ -1,0 +1,63 @@
+/* Does what an out-of-order queue reads arrive in each of the next periods as it did in the one
+ * before? What it reads was written at times that the loop does not decide, and an instruction
+ * whose operand came earlier than that of the one before goes into a gap that it has left. */
+#include "scheduler/clock/period_int.h"
+
+#include <math.h>
+
+static const double alike = 1e-6; /* cycles */
+
+/* An instruction whose operands arrive in it starts where the queue's work ends. */
+struct filled {
+    double quiet;    /* or before this */
+    double from, to; /* all servers are busy then, and are free after it */
+};
+
+static struct filled filled_of(const struct engine *e, int queue) {
+    struct filled f = {.quiet = INFINITY, .from = -INFINITY, .to = INFINITY};
+    for (int w = 0; w < (int)e->machine->queue[queue].width; w++) {
+        const struct server *s = &e->queue[queue].server[w];
+        f.quiet = fmin(f.quiet, s->from);
+        if (s->n == 0) {
+            f.to = -INFINITY;
+            continue;
+        }
+        f.from = fmax(f.from, s->busy[s->n - 1].start);
+        f.to = fmin(f.to, s->busy[s->n - 1].end);
+    }
+    f.quiet = fmax(f.quiet, e->floor);
+    return f;
+}
+
+static double arrival_of(const struct engine *e, int queue, const struct granule *is) {
+    bool waits = is->writer && (e->interlocked[queue] >> (is->writer - 1) & 1);
+    return waits ? is->visible : 0;
+}
+
+/* Something that the period moves is moved by so much. */
+static bool is_rate(const struct snapshot *before, const struct snapshot *now, double by) {
+    for (int k = 0; k < now->ntimes; k++)
+        if (fabs(now->time[k] - before->time[k] - by) <= alike) return true;
+    return false;
+}
+
+bool arrivals_steady(const struct engine *e, const struct snapshot *before,
+                     const struct snapshot *now, int queue, const struct image *image,
+                     const struct range *range) {
+    struct filled f = filled_of(e, queue);
+    int64_t by = range->step / image->piece, granules = image->bytes / image->piece + 1;
+    int64_t first = range->first < 0 ? 0 : range->first,
+            last = range->last < granules ? range->last : granules;
+    bool free = false, even = range->step % image->piece == 0;
+    double slope = NAN;
+    for (int64_t g = first; g <= last; g++) {
+        double at = arrival_of(e, queue, &image->granule[g]);
+        free |= at > f.quiet && (at < f.from || at > f.to);
+        if (!even || g - by < first || g - by > last) continue;
+        double more = at - arrival_of(e, queue, &image->granule[g - by]);
+        if (isnan(slope)) slope = more;
+        even = fabs(more - slope) <= alike;
+        if (free && !even) return false;
+    }
+    return !free || (even && (isnan(slope) || is_rate(before, now, slope)));
+}

@@ -345,6 +345,43 @@ static int64_t **with_own(struct equal *x, int64_t **row, int nrows, int n, int 
     return out;
 }
 
+static bool is_neutral(const struct form *f, enum opcode code) {
+    union value v;
+    if (!form_constant(f, &v)) return false;
+    for (int c = 0; c < COMBINE_COUNT; c++) {
+        if (c == COMBINE_SET || combiner_op((enum combiner)c) != code) continue;
+        union value neutral = combiner_neutral((enum combiner)c, f->type);
+        return type_is_float(f->type) ? v.f == neutral.f : v.i == neutral.i;
+    }
+    return false;
+}
+
+/* A reduction of what the same operation reduced from its neutral element on is one over the points
+ * of both. */
+static struct atom flat(struct equal *x, const struct atom *a) {
+    struct atom whole = *a;
+    for (;;) {
+        const struct form *f = whole.arg[0];
+        const struct term *t = f->term;
+        const struct atom *part = f->nterms == 1 && t->natoms == 1 ? t->atom : NULL;
+        if (x->failed || !(x->laws & LAW(SPLIT)) || !part || !part->points || t->f != 1 ||
+            t->i != 1 || part->code != a->code || part->type != a->type || t->n != whole.npoints ||
+            !is_neutral(part->arg[1], a->code) ||
+            isl_set_is_subset(whole.points, t->dom) != isl_bool_true)
+            return whole;
+        struct spot s = spot_of(x, whole.points, whole.npoints);
+        isl_set *points = points_at(x, part, part->row, &s);
+        int own = part->npoints - part->nrows, n = whole.npoints + own;
+        if (x->failed || !points || n > MAX_SPACE) return whole;
+        struct spot all = spot_of(x, points, n);
+        whole.arg[0] = form_at(x, part->arg[0],
+                               with_own(x, part->row, part->nrows, whole.npoints, 0, own, 0), &all);
+        whole.points = points;
+        whole.npoints = n;
+        x->used |= LAW(SPLIT);
+    }
+}
+
 /* Two reductions at one point: what they begin with, and their contributions, one for one; of a
  * maximum or minimum each has its like. */
 static bool folds_equal(struct equal *x, const struct atom *a, int64_t **ra, const struct atom *b,
@@ -406,7 +443,11 @@ static bool atoms_equal(struct equal *x, const struct shared *h, const struct at
     int64_t **ra = lifted(x, h, a, false), **rb = lifted(x, h, b, true);
     if (a->content >= 0 || a->code == OP_AXIS) return true; /* the relation says so */
     if (a->from != b->from) return false;
-    if (a->points) return folds_equal(x, a, ra, b, rb, s);
+    if (a->points && b->points) {
+        struct atom whole[2] = {flat(x, a), flat(x, b)};
+        return folds_equal(x, &whole[0], ra, &whole[1], rb, s);
+    }
+    if (a->points || b->points) return false;
     bool good = true;
     for (int k = 0; k < a->nargs && good; k++)
         good = form_equal(x, form_at(x, a->arg[k], ra, s), form_at(x, b->arg[k], rb, s), s);

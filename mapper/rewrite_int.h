@@ -133,6 +133,7 @@ extern const struct rewrite rw_factor, rw_ones, rw_mask, rw_privatise, rw_varian
 extern const struct rewrite rw_block_diagonal, rw_identity;                                  /* rw_expand.c */
 extern const struct rewrite rw_bounds;                                                       /* rw_bounds.c */
 extern const struct rewrite rw_residual;                                                     /* rw_residual.c */
+extern const struct rewrite rw_lanes;                                                        /* rw_lanes.c */
 extern const struct rewrite rw_phases;                                                       /* rw_phases.c */
 extern const struct rewrite rw_winograd_2, rw_winograd_4;                                    /* rw_winograd.c */
 extern const struct rewrite rw_widen, rw_offset, rw_narrow, rw_narrow_sum, rw_digits;        /* rw_types.c */

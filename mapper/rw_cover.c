@@ -28,7 +28,7 @@ struct stretch {
 
 struct part_price {
     double cycles;
-    bool needles;  /* instructions execute all of it */
+    bool needles;  /* instructions execute all of it but fills */
     bool products; /* or at least its sums of products, but for corrections beside them */
     bool device;   /* these are executed by a device */
 };
@@ -43,7 +43,7 @@ static struct part_price part_price(struct covering *c, struct program *q, int f
     for (int s = from; s < to; s++) {
         bool needle, device;
         sum.cycles += best_price(c, q, s, &needle, &device);
-        sum.needles &= needle;
+        sum.needles &= needle || q->stmt[s].nreads == 0; /* whoever fills */
         double macs = stmt_is_mac(q, &q->stmt[s]) ? (double)stmt_points(q, &q->stmt[s]) : 0;
         all += macs;
         mapped += needle ? macs : 0;
@@ -67,11 +67,17 @@ static int ask(struct covering *c, int stmt, const struct candidate *candidate, 
 
 /* ---- one step that answers no failure of sums ---- */
 
-/* The first statement that two programs do not share; to[]: the end of the part that differs. */
-static int changed_part(const struct program *p, const struct program *q, int *to) {
-    int from = 0;
+/* The first statement that two programs do not share; to[]: the end of the part that differs. What
+ * became several statements is the one that was asked for. */
+static int changed_part(const struct program *p, const struct program *q, int stmt, int *to) {
+    int from = 0, more = q->nstmts - p->nstmts;
     to[0] = p->nstmts;
     to[1] = q->nstmts;
+    if (more > 0) {
+        to[0] = stmt + 1;
+        to[1] = stmt + 1 + more;
+        return stmt;
+    }
     while (from < to[0] && from < to[1] && p->stmt[from].nops == q->stmt[from].nops &&
            !memcmp(p->stmt[from].op, q->stmt[from].op,
                    (size_t)p->stmt[from].nops * sizeof *p->stmt[from].op))
@@ -83,6 +89,18 @@ static int changed_part(const struct program *p, const struct program *q, int *t
         to[1]--;
     }
     return from;
+}
+
+/* The rewrite with no needle in mind, or with the first that it can do something for. */
+static struct program *applied(const struct covering *c, const struct rewrite *r,
+                               const struct failure *f) {
+    const struct program *p = c->cover->program;
+    const struct stmt *s = &p->stmt[f->stmt];
+    if (type_is_float(p->buffer[s->dst.buffer].type) && r->effect > c->floats) return NULL;
+    struct program *q = r->by_needle ? NULL : r->apply(p, f, NULL);
+    for (int i = 0; r->by_needle && !q && i < c->needles->n; i++)
+        q = r->apply(p, f, &c->needles->at[i]);
+    return q;
 }
 
 /* Where no needle takes the statement, which is what its failures say. */
@@ -97,10 +115,10 @@ static struct program *exchanged(struct covering *c, const struct rewrite *r, in
                         .needle_axis = -1,
                         .stmt_axis = -1,
                         .operand = -1};
-    struct program *q = r->apply(p, &f, NULL);
+    struct program *q = applied(c, r, &f);
     int to[2];
     if (!q) return NULL;
-    int from = changed_part(p, q, to);
+    int from = changed_part(p, q, stmt, to);
     *at = (struct stretch){from, to[1]};
     struct part_price after = part_price(c, q, from, to[1]), before = part_price(c, p, from, to[0]);
     double with = after.cycles, without = before.cycles;
@@ -323,7 +341,7 @@ static bool apply_steps(const struct needles *needles, struct program *p, int k,
                                 .needle_axis = -1,
                                 .stmt_axis = -1,
                                 .operand = -1};
-            if (n && !needle_product(n, &t)) continue;
+            if (n && !d->step[k]->by_needle && !needle_product(n, &t)) continue;
             struct program *q = d->step[k]->apply(p, &f, n);
             if (!q) continue;
             int to = d->to;

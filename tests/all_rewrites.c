@@ -28,6 +28,9 @@
 #define SUM                                                                                        \
     "kernel men(M=37, N=53) { in X: i8[M, N]  out y: i32[M]  axes i: M, j: N\n"                    \
     "  y[i] = 0\n  y[i] += i32(X[i,j])\n}\n"
+#define MAXIMUM                                                                                    \
+    "kernel most(M=37, N=53) { in X: f32[M, N]  out y: f32[M]  axes i: M, j: N\n"                  \
+    "  y[i] = -inf\n  y[i] max= X[i,j]\n}\n"
 #define SCAN                                                                                       \
     "kernel scn(M=21, N=35) { in X: i8[M, N]  out Y: i32[M, N]  axes i: M, j: N, k: N\n"           \
     "  Y[i,j] = 0\n  Y[i,j] += i32(X[i,k]) where k <= j\n}\n"
@@ -85,6 +88,8 @@ static const struct run_case {
     {"mma", "split-residual", PRODUCT("17", "17", "33"), NULL, false},
     {"mma", "split-residual", PRODUCT("16", "16", "33"), NULL, false},
     {"cpu-avx512", "split-residual", PRODUCT("17", "17", "33"), NULL, false},
+    {"cpu-avx2", "lanes", SUM, NULL, false},
+    {"host", "lanes", MAXIMUM, NULL, true},
 };
 
 static void run_case(const struct run_case *c, const char *path) {

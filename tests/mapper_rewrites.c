@@ -185,6 +185,18 @@ static const struct rewrite_case cases[] = {
      1},
     {"reshape", NULL,
      CONV("i32", "i32", "7", "8") "  O[n,k,p,q] += I[n,c,p+r,q+s]" TIMES_FILTER("i32"), 1},
+    {"lanes", "add.f32",
+     "kernel p() { in X: f32[6,48]  out m: f32[6]  axes i: 6, j: 48\n"
+     "  m[i] = -inf; m[i] max= X[i,j] * 2\n}\n",
+     1},
+    {"lanes", "add.f32", /* something is left over, and what was there stays */
+     "kernel p() { in X: f32[6,53]  in Y: f32[53]  inout v: f32[6]  axes i: 6, j: 53\n"
+     "  v[i] += X[i,j] * Y[j]\n}\n",
+     0},
+    {"lanes", "add.i32", /* one is left over; of two axes one lies along */
+     "kernel p() { in X: i32[4,6,33]  inout v: i32[6]  axes k: 4, i: 6, j: 33\n"
+     "  v[i] += X[k,i,j]\n}\n",
+     0},
     {"winograd-2", NULL,
      CONV("f32", "f32", "7", "8") "  O[n,k,p,q] += I[n,c,p+r,q+s]" TIMES_FILTER("f32"), 1},
     {"winograd-2", NULL,
@@ -312,6 +324,19 @@ static const struct rewrite_case refusals[] = {
     {"reshape", NULL, /* an index outside would be inside the row */
      "kernel p() { in A: i32[4,5]  out C: i32[4,5]  axes i: 4, j: 5\n"
      "  C[i,j] = A[i,j+1 else 0]\n}\n",
+     0},
+    {"lanes", "add.f32", MATMUL("f32", "f32", "f32"), 1},
+    {"lanes", "mm.f32.f32", /* it reduces no vector lane by lane */
+     "kernel p() { in X: f32[6,48]  inout v: f32[6]  axes i: 6, j: 48\n  v[i] += X[i,j]\n}\n", 0},
+    {"lanes", "add.i32", /* another type */
+     "kernel p() { in X: f32[6,48]  inout v: f32[6]  axes i: 6, j: 48\n  v[i] += X[i,j]\n}\n", 0},
+    {"lanes", "add.f32", /* its rows lie across */
+     "kernel p() { in X: f32[48,6]  inout v: f32[6]  axes i: 6, j: 48\n  v[i] += X[j,i]\n}\n", 0},
+    {"lanes", "add.f32", /* less than two vectors */
+     "kernel p() { in X: f32[6,31]  inout v: f32[6]  axes i: 6, j: 31\n  v[i] += X[i,j]\n}\n", 0},
+    {"lanes", "add.f32", /* more partial results than elements */
+     "kernel p() { in X: f32[6,48]  in Y: f32[6,48]  inout v: f32[6,6]  axes i: 6, k: 6, j: 48\n"
+     "  v[i,k] += X[i,j] * Y[k,j]\n}\n",
      0},
     {"winograd-2", NULL, MATMUL("f32", "f32", "f32"), 1},
     {"winograd-2", NULL, /* stride 2 */

@@ -1,0 +1,117 @@
+/* Lanes: a reduction along the dimension in which its data lie. Instructions on vectors reduce
+ * across rows: one that runs along them would want the data transposed. Instead each lane of a
+ * vector reduces every L-th element, and the L partial results of a row are reduced in the end:
+ *
+ *   p[i,l] op= x[i, L*b + l]      p[i,r] op= x[i, L*B + r], what is left      m[i] op= p[i,l]
+ */
+#include "mapper/rewrite_int.h"
+
+/* The lanes of an instruction that accumulates vectors of the type; 0: it is none. */
+static int64_t lanes_of(const struct needle *n, enum type type) {
+    if (!n || n->nparts || n->program->nstmts != 1 || n->naxes != 1) return 0;
+    const struct needle_axis *x = &n->axis[0];
+    const struct stmt *s = &n->program->stmt[0];
+    bool sums = s->combine != COMBINE_SET && n->program->buffer[s->dst.buffer].type == type;
+    return sums && !x->reduction && x->lo == x->hi ? x->hi : 0;
+}
+
+/* All that varies with the axis lies along it. */
+static bool lies_along(const struct program *p, const struct stmt *s, int axis) {
+    int n = 0;
+    for (int r = 0; r < s->nreads; r++) {
+        int dim;
+        int64_t coef;
+        if (!(rw_access_axes(p, &s->read[r]) >> axis & 1)) continue;
+        if (s->read[r].has_fill || !rw_place(p, &s->read[r], axis, &dim, &coef) || coef != 1 ||
+            dim != p->buffer[s->read[r].buffer].ndims - 1)
+            return false;
+        n++;
+    }
+    return n > 0;
+}
+
+/* The partial results are no more than what they are made of. */
+static bool few_results(const struct program *p, const struct stmt *s, int axis, int64_t lanes) {
+    double results = rw_points(p, rw_access_axes(p, &s->dst)) * (double)lanes, most = 0;
+    for (int r = 0; r < s->nreads; r++) {
+        uint64_t axes = rw_access_axes(p, &s->read[r]);
+        if (axes >> axis & 1 && rw_points(p, axes) > most) most = rw_points(p, axes);
+    }
+    return results <= most;
+}
+
+static int find_axis(const struct program *p, int stmt, int64_t lanes) {
+    const struct stmt *s = &p->stmt[stmt];
+    uint64_t reduced = s->axes & ~rw_access_axes(p, &s->dst) & ~rw_value_axes(s);
+    for (int a = 0; a < p->naxes; a++)
+        if (reduced >> a & 1 && !p->axis[a].sequential && p->axis[a].extent >= 2 * lanes &&
+            lies_along(p, s, a) && few_results(p, s, a, lanes))
+            return a;
+    return -1;
+}
+
+static void reduce(struct program *q, int at, const struct stmt *old, struct access dst,
+                   struct substitution *x) {
+    struct draft d = draft_open(q, old, old->combine, dst);
+    draft_mapped(&d, old, old->nops - 1, rw_substituted, x);
+    draft_close(&d, at);
+}
+
+static bool in_lanes(struct program *q, int at, int axis, int64_t lanes) {
+    int64_t extent = q->axis[axis].extent, rest = extent % lanes;
+    int block = rw_axis(q, q->axis[axis].name, extent / lanes),
+        lane = rw_axis(q, q->axis[axis].name, lanes),
+        last = rest > 1 ? rw_axis(q, q->axis[axis].name, rest) : -1;
+    if (block < 0 || lane < 0 || (rest > 1 && last < 0)) return false;
+    struct stmt old = q->stmt[at];
+    enum type t = old.op[old.nops - 1].type;
+    int by[MAX_AXES], n = rw_axes(rw_access_axes(q, &old.dst), by);
+    struct substitution main = {.p = q}, tail = {.p = q};
+    int64_t *row = rw_substitution(&main, axis);
+    row[block] = lanes;
+    row[lane] = 1;
+    row = rw_substitution(&tail, axis);
+    if (last >= 0) row[last] = 1;
+    row[q->naxes] = extent - rest;
+    struct access own, begun;
+    by[n++] = lane;
+    const char *name = arena_printf(&q->arena, "%s.lanes", q->buffer[old.dst.buffer].name);
+    if (!rw_temporary_of(q, name, t, by, n, &own)) return false;
+    union value neutral = combiner_neutral(old.combine, t);
+    program_make_room(q, at, rest ? 3 : 2);
+    rw_fill(q, at++, &old, own, type_is_float(t) ? neutral.f : (double)neutral.i);
+    reduce(q, at++, &old, rw_copy(q, &own), &main);
+    begun = rw_copy(q, &own);
+    int64_t *of = rw_row(q, &begun, n - 1);
+    of[lane] = 0;
+    if (last >= 0) of[last] = 1;
+    if (rest) reduce(q, at++, &old, begun, &tail);
+    struct draft d = draft_open(q, &old, old.combine, old.dst);
+    draft_read(&d, rw_copy(q, &own));
+    draft_close(&d, at);
+    return true;
+}
+
+static struct program *lanes(const struct program *p, const struct failure *why,
+                             const struct needle *n) {
+    int at = why->stmt;
+    if (!rw_plain(p, at) || p->stmt[at].combine == COMBINE_SET) return NULL;
+    int64_t many = lanes_of(n, p->buffer[p->stmt[at].dst.buffer].type);
+    int axis = many > 1 ? find_axis(p, at, many) : -1;
+    if (axis < 0) return NULL;
+    struct program *q = program_copy(p);
+    if (in_lanes(q, at, axis, many)) return q;
+    program_free(q);
+    return NULL;
+}
+
+const struct rewrite rw_lanes = {
+    .name = "lanes",
+    .doc = "a reduction along the rows of its data: each lane of a vector reduces every so many "
+           "elements, and the lanes are reduced in the end",
+    .answers = ANSWERS(NOT_COLLINEAR),
+    .effect = REWRITE_REORDERS,
+    .everywhere = true,
+    .by_needle = true,
+    .apply = lanes,
+};

@@ -15,16 +15,21 @@ static int64_t lanes_of(const struct needle *n, enum type type) {
     return sums && !x->reduction && x->lo == x->hi ? x->hi : 0;
 }
 
+/* Its last dimension is the axis alone: no window slides over it. */
+static bool row_along(const struct program *p, const struct access *a, int axis) {
+    int dim, last = p->buffer[a->buffer].ndims - 1;
+    int64_t coef;
+    bool along = !a->has_fill && rw_place(p, a, axis, &dim, &coef) && coef == 1 && dim == last;
+    for (int b = 0; b < p->naxes && along; b++) along = b == axis || !access_coef(p, a, last, b);
+    return along;
+}
+
 /* All that varies with the axis lies along it. */
 static bool lies_along(const struct program *p, const struct stmt *s, int axis) {
     int n = 0;
     for (int r = 0; r < s->nreads; r++) {
-        int dim;
-        int64_t coef;
         if (!(rw_access_axes(p, &s->read[r]) >> axis & 1)) continue;
-        if (s->read[r].has_fill || !rw_place(p, &s->read[r], axis, &dim, &coef) || coef != 1 ||
-            dim != p->buffer[s->read[r].buffer].ndims - 1)
-            return false;
+        if (!row_along(p, &s->read[r], axis)) return false;
         n++;
     }
     return n > 0;

@@ -332,6 +332,10 @@ static const struct rewrite_case refusals[] = {
      "kernel p() { in X: f32[6,48]  inout v: f32[6]  axes i: 6, j: 48\n  v[i] += X[i,j]\n}\n", 0},
     {"lanes", "add.f32", /* its rows lie across */
      "kernel p() { in X: f32[48,6]  inout v: f32[6]  axes i: 6, j: 48\n  v[i] += X[j,i]\n}\n", 0},
+    {"lanes", "add.f32", /* a window: vectors of its places need nothing of that */
+     "kernel p() { in X: f32[6,79]  in W: f32[40]  inout v: f32[6,40]\n"
+     "  axes i: 6, q: 40, j: 40\n  v[i,q] += X[i,q+j] * W[j]\n}\n",
+     0},
     {"lanes", "add.f32", /* less than two vectors */
      "kernel p() { in X: f32[6,31]  inout v: f32[6]  axes i: 6, j: 31\n  v[i] += X[i,j]\n}\n", 0},
     {"lanes", "add.f32", /* more partial results than elements */

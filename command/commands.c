@@ -52,6 +52,8 @@ int *work_executors(const struct schedule *s) {
     for (int i = 0; i < s->program->nstmts; i++) by[i] = s->machine->ninstrs;
     executors(s, &s->prepare, NULL, 0, by);
     executors(s, &s->run, NULL, 0, by);
+    for (int i = 0; i < s->prepare.nnodes; i++)
+        if (s->prepare.node[i].kind == NODE_FALLBACK) by[s->prepare.node[i].fallback->stmt] = -1;
     return by;
 }
 
@@ -67,6 +69,7 @@ void report_work(struct report *r, const struct job *j, const struct sim_result 
     int64_t all_macs = 0, all_operations = 0;
     program_points(p, points);
     for (int i = 0; i < p->nstmts; i++) {
+        if (by[i] < 0) continue;
         int64_t product = stmt_is_mac(p, &p->stmt[i]) ? points[i] : 0;
         macs[by[i]] += product, all_macs += product;
         int64_t other = stmt_operations(p, &p->stmt[i]) * points[i];

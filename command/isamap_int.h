@@ -198,7 +198,7 @@ void report_comparison(struct report *, const struct comparison *);
 void report_work(struct report *, const struct job *, const struct sim_result *done);
 
 /* For each statement of the scheduled program the instruction that executes it; ninstrs: the
- * fallback. free() it. */
+ * fallback; -1: it is executed once, before the first run. free() it. */
 int *work_executors(const struct schedule *);
 /* --compare (tensors.c): the model's tensors beside the file's. False: one differs. */
 bool report_tensors(isamap *, struct job *, const struct arrays *got);

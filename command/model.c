@@ -94,8 +94,9 @@ static struct model_work work_count(const struct job *j) {
     int64_t *points = memory_array((size_t)p->nstmts + 1, sizeof *points);
     program_points(p, points);
     for (int k = 0; k < p->nstmts; k++)
-        count_statement(&w, p, k, points[k], kind_of(j, p->buffer[p->stmt[k].dst.buffer].name),
-                        by ? by[k] : 0);
+        if (!by || by[k] >= 0)
+            count_statement(&w, p, k, points[k], kind_of(j, p->buffer[p->stmt[k].dst.buffer].name),
+                            by ? by[k] : 0);
     free(by);
     free(points);
     return w;

@@ -183,6 +183,10 @@ void program_points(const struct program *, int64_t *points);     /* [nstmts] of
 int64_t stmt_points(const struct program *, const struct stmt *); /* size of the domain; exact with constraints */
 int64_t stmt_operations(const struct program *, const struct stmt *); /* at each point; the product and sum of a MAC are not among them */
 bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of products: combine is + and the value's root (under casts) is a product */
+/* steady[nstmts], of those that come in as true: statements that need be executed once for any number of runs, as constants alone decide what they
+ * give. Sums of products and fills are not among them. */
+void program_steady(const struct program *, bool *steady);
+bool buffer_steady(const struct program *, int buffer);           /* a constant, or what such statements write */
 uint64_t stmt_axes(const struct program *, const struct stmt *);  /* bit a: axis a occurs; recurrence axes too */
 /* A point of the domain, a value for each axis of the program: near corners, on the border of a constraint or anywhere, as the seed says. False:
  * none was found. The element of the destination that such a point writes; -1: no point. */

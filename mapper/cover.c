@@ -222,7 +222,8 @@ bool covering_decide(struct covering *c) {
     struct program *p = c->cover->program;
     covering_reserve(c, p->nstmts);
     for (int s = 0; s < p->nstmts; s++)
-        if (c->chosen[s] == UNDECIDED && (p->stmt[s].unmapped || stmt_in_recurrence(p, s)))
+        if (c->chosen[s] == UNDECIDED && (p->stmt[s].unmapped || stmt_in_recurrence(p, s) ||
+                                          (c->inside[s] < 0 && flow_steady(c)[s])))
             c->chosen[s] = FALLBACK;
     c->exact = true;
     for (int s; (s = plan_next(c)) >= 0;)

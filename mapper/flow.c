@@ -1,5 +1,6 @@
 /* Who reads or writes a buffer, in the order of the statements: neighbours are looked up, not
- * searched for. Made anew after the covering's program changed (covering_changed). */
+ * searched for. What is executed once, before the first run, is nobody's neighbour. Made anew after
+ * the covering's program changed (covering_changed). */
 #include "mapper/mapper_int.h"
 
 static bool touches(const struct stmt *s, int r) {
@@ -9,9 +10,10 @@ static bool touches(const struct stmt *s, int r) {
 }
 
 /* Counts the users of each buffer, or lists them. */
-static void list_users(const struct program *p, int *at, int *user) {
+static void list_users(const struct program *p, const bool *steady, int *at, int *user) {
     for (int k = 0; k < p->nstmts; k++) {
         const struct stmt *s = &p->stmt[k];
+        if (steady[k]) continue;
         int n = at[s->dst.buffer]++;
         if (user) user[n] = k;
         for (int r = 0; r < s->nreads; r++) {
@@ -22,14 +24,17 @@ static void list_users(const struct program *p, int *at, int *user) {
     }
 }
 
-static void flow_make(struct flow *f, const struct program *p) {
+static void flow_make(struct flow *f, const struct program *p, bool once) {
     if (f->made) arena_free(&f->arena);
     arena_init(&f->arena);
     f->made = true;
     f->program = p;
     size_t n = (size_t)p->nbuffers;
     int *at = arena_array(&f->arena, n + 1, sizeof *at), sum = 0;
-    list_users(p, at, NULL);
+    f->steady = arena_array(&f->arena, (size_t)p->nstmts + 1, sizeof *f->steady);
+    for (int s = 0; s < p->nstmts; s++) f->steady[s] = once;
+    program_steady(p, f->steady);
+    list_users(p, f->steady, at, NULL);
     f->first = arena_array(&f->arena, n + 2, sizeof *f->first);
     for (int b = 0; b < p->nbuffers; b++) {
         f->first[b] = sum;
@@ -38,7 +43,7 @@ static void flow_make(struct flow *f, const struct program *p) {
     }
     f->first[n] = sum;
     f->user = arena_array(&f->arena, (size_t)sum + 1, sizeof *f->user);
-    list_users(p, at, f->user);
+    list_users(p, f->steady, at, f->user);
 }
 
 void flow_free(struct flow *f) {
@@ -51,9 +56,19 @@ void covering_changed(struct covering *c) {
     c->prologue.program = NULL;
 }
 
+static const struct flow *flow_of(struct covering *c) {
+    if (c->flow.program != c->cover->program)
+        flow_make(&c->flow, c->cover->program, c->machine->nfallbacks > 0);
+    return &c->flow;
+}
+
+const bool *flow_steady(struct covering *c) {
+    return flow_of(c)->steady;
+}
+
 struct users flow_users(struct covering *c, int buffer, int stmt) {
     const struct program *p = c->cover->program;
-    if (c->flow.program != p) flow_make(&c->flow, p);
+    flow_of(c);
     if (buffer >= p->nbuffers) return (struct users){0};
     int lo = c->flow.first[buffer], hi = c->flow.first[buffer + 1], end = hi;
     while (lo < hi) { /* the first behind the statement */

@@ -404,7 +404,7 @@ static double copies_price(const struct needles *all, const struct needle *n,
         if (!a || !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(n, p, m, o))) ||
             (o == n->dst && continued(p, m->stmt)))
             continue;
-        double once = p->buffer[a->buffer].role == ROLE_CONST ? 0.02 : 1,
+        double once = buffer_steady(p, a->buffer) ? 0.02 : 1,
                elements = elements_by_axes(p, s, a, mapped);
         bool windows = dimension_shared(p, a, mapped) || (device && window_in_tiles(n, p, m, o));
         if (!windows && elements > (double)p->buffer[a->buffer].elements)

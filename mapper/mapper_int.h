@@ -316,6 +316,7 @@ struct flow { /* of one program; program NULL: none, or it has changed */
     struct arena arena;
     const struct program *program;
     int *first, *user; /* of buffer b: user[first[b]] to user[first[b + 1] - 1] */
+    bool *steady; /* statements that are executed once, before the first run */
     bool made;
 };
 
@@ -357,6 +358,7 @@ struct covering {
 void covering_changed(struct covering *); /* its program is another one, or has other statements */
 struct users flow_users(struct covering *, int buffer, int stmt);
 int flow_writer(struct covering *, int stmt, int buffer); /* the last before that writes it; -1 */
+const bool *flow_steady(struct covering *); /* for each statement of its program */
 void flow_free(struct flow *);
 
 struct estimate *estimate_open(const struct program *, int stmt);

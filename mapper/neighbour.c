@@ -232,7 +232,7 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     struct decided by = decided(q->c, w);
     const struct mapping *from = by.map;
     double elements = elements_of(q->p, a, &q->p->stmt[q->stmt]);
-    bool temporary = q->p->buffer[a->buffer].role == ROLE_TEMP;
+    bool temporary = q->p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(q->p, a->buffer);
     bool home = q->m && q->n->home >> o & 1;
     if (from) {
         const struct needle *n = by.needle;

@@ -40,8 +40,10 @@ static struct part_price part_price(struct covering *c, struct program *q, int f
     double all = 0, mapped = 0, away = 0;
     c->cover->program = q;
     covering_changed(c);
+    const bool *steady = flow_steady(c);
     for (int s = from; s < to; s++) {
         bool needle, device;
+        if (steady[s]) continue;
         sum.cycles += best_price(c, q, s, &needle, &device);
         sum.needles &= needle || q->stmt[s].nreads == 0; /* whoever fills */
         double macs = stmt_is_mac(q, &q->stmt[s]) ? (double)stmt_points(q, &q->stmt[s]) : 0;

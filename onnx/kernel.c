@@ -19,6 +19,7 @@ char *kernel_text(struct import *im, const char *name) {
     for (int i = 0; i < im->naxes; i++)
         text_printf(&t, "%s%s: %" PRId64 "%s", i % 8 ? ", " : "  axes  ", im->axis[i].name,
                     im->axis[i].extent, i % 8 == 7 || i == im->naxes - 1 ? "\n" : "");
+    if (im->first.n) text_append(&t, im->first.at, im->first.n);
     if (im->body.n) text_append(&t, im->body.at, im->body.n);
     text_printf(&t, "}\n");
     char *copy = arena_strdup(im->arena, t.at);
@@ -43,7 +44,7 @@ struct program *kernel_program(struct import *im, const char *text, const struct
 }
 
 void import_free(struct import *im) {
-    struct text *texts[] = {&im->ins, &im->outs, &im->consts, &im->temps, &im->body};
+    struct text *texts[] = {&im->ins, &im->outs, &im->consts, &im->temps, &im->first, &im->body};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) text_free(texts[i]);
 }
 #endif

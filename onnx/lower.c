@@ -552,6 +552,6 @@ void emit_statement(struct import *im, const char *fmt, ...) {
         vsnprintf(big, (size_t)n + 1, fmt, again);
     }
     va_end(again);
-    text_printf(&im->body, "  %s\n", big ? big : text);
+    text_printf(im->ahead ? &im->first : &im->body, "  %s\n", big ? big : text);
 }
 #endif

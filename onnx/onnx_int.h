@@ -68,7 +68,8 @@ struct import {
     struct name_table value;  /* ONNX name -> struct tensor */
     struct name_table used;   /* names in the text */
     struct name_table result; /* name of a graph output -> struct graph_output */
-    struct text ins, outs, consts, temps, body;
+    struct text ins, outs, consts, temps, first, body;
+    bool ahead; /* statements go to `first`: they read nothing but constants and what stands there */
     struct import_axis *axis;
     int naxes, axis_cap;
     struct import_const *constant;

@@ -284,8 +284,10 @@ bool op_batch_normalization(struct import *im) {
         e[k] = sum_widen(im, x->type, tensor_element(im, p[k], &index[1]));
     const char *f = tensor_element(im, factor, &index[1]);
     const char *o = tensor_element(im, offset, &index[1]);
+    im->ahead = p[0]->data && p[1]->data && p[2]->data && p[3]->data;
     emit_statement(im, "%s = %s / sqrt(%s + %s)", f, e[0], e[3], text_number(im, sum, epsilon));
     emit_statement(im, "%s = %s - %s * %s", o, e[1], e[2], f);
+    im->ahead = false;
     const char *v = arena_printf(im->arena, "%s * %s + %s",
                                  sum_widen(im, x->type, tensor_element(im, x, index)), f, o);
     emit_statement(im, "%s = %s", tensor_element(im, y, index), sum_narrow(im, x->type, v));

@@ -57,16 +57,27 @@ static void begin(struct work *w) {
     for (int s = 0; s < p->nstmts; s++) w->task_of[s] = -1;
     for (int i = 0; i < p->nitems; i++) w->order[w->norder++] = p->item[i].stmt;
     w->fallback = w->m->nfallbacks > 0 ? 0 : -1;
+    for (int i = 0; i < w->cover->nitems && w->fallback >= 0; i++)
+        w->in_prepare[w->cover->item[i].stmt] =
+            w->cover->item[i].mapping < 0 && w->cover->item[i].inside < 0;
+    program_steady(p, w->in_prepare);
     for (int m = 0; m < w->m->nmemories; m++) w->capacity[m] = graph_capacity(w->m, m);
     for (int q = 0; q < w->m->nqueues; q++)
         for (int u = 0; u < w->m->nqueues; u++)
             if (counts_tokens(w->m, q, u)) w->counts[q] |= UINT64_C(1) << u;
 }
 
-/* What prepare writes stays: its homes are kept between runs. */
+/* What prepare writes and runs read stays: its homes are kept between runs. */
 static void mark_prepared(struct work *w) {
-    for (int b = 0; b < w->p->nbuffers; b++)
-        w->home[b].prepared = w->p->buffer[b].role != ROLE_CONST && buffer_prepared(w, b);
+    for (int b = 0; b < w->p->nbuffers; b++) w->home[b].prepared = false;
+    for (int i = 0; i < w->norder; i++) {
+        const struct stmt *s = &w->p->stmt[w->order[i]];
+        for (int r = 0; r < s->nreads && !w->in_prepare[w->order[i]]; r++) {
+            int b = s->read[r].buffer;
+            if (w->p->buffer[b].role != ROLE_CONST && !w->home[b].prepared)
+                w->home[b].prepared = buffer_prepared(w, b);
+        }
+    }
 }
 
 static bool packable(const struct work *w, const struct task *t, const struct opnd *o) {
@@ -77,7 +88,7 @@ static bool packable(const struct work *w, const struct task *t, const struct op
     bool blocked = false;
     for (int d = 0; d < b->ndims; d++) blocked |= o->geom.block[d] > 1;
     return !h->packed && blocked && !o->geom.loose && !acc->has_fill &&
-           (b->role == ROLE_IN || b->role == ROLE_CONST);
+           (b->role == ROLE_IN || buffer_prepared(w, acc->buffer));
 }
 
 /* Of the copy that pack_identity would make, before it is made. */
@@ -85,7 +96,7 @@ static double panel_cycles(const struct work *w, const struct task *t, const str
                            int buffer) {
     const struct buffer *b = &w->p->buffer[buffer];
     bool rows = o->geom.at[0].dim == b->ndims - 1;
-    if (b->role == ROLE_CONST) return 0;
+    if (buffer_prepared(w, buffer)) return 0;
     double each = fallback_cycles(w->m, w->fallback, rows ? COPY_ROWS : COPY_TURN);
     return host_in_cycles(w, t->needle->in->queue, (double)b->elements * each);
 }
@@ -208,7 +219,6 @@ static bool run(struct work *w) {
          !w->refused && plan_all(w, &moves) && !w->refused && groups_decide(w, &moves);
     for (int i = 0; ok && i < w->nnests; i++) parts_ask(w, &moves, i);
     for (int i = 0; ok && i < w->nnests; i++) unit_ask(w, i);
-    for (int b = 0; ok && b < w->p->nbuffers; b++) w->home[b].prepared = false;
     if (ok) mark_prepared(w);
     if (ok) feeds_decide(w);
     for (int i = 0; ok && i < w->norder; i++)

@@ -24,14 +24,13 @@ static int pick_axis(struct work *w, const char *name, int64_t extent, uint64_t 
 }
 
 /* A copy of what `stmt` reads: constants and inputs first, temporaries just before their reader, in
- * the recurrence that gives them their values. */
-static void place_copy(struct work *w, int copy, int stmt, const struct access *read,
-                       bool prepare) {
+ * the recurrence that gives them their values. Of what is computed once it is made once. */
+static void place_copy(struct work *w, int copy, int stmt, const struct access *read) {
     enum role r = w->p->buffer[read->buffer].role;
     int scope = recur_copy_scope(w, stmt, read);
     bool first = !scope && (r == ROLE_IN || r == ROLE_CONST);
     w->p->stmt[copy].scope = scope;
-    w->in_prepare[copy] = prepare && first;
+    w->in_prepare[copy] = !scope && buffer_prepared(w, read->buffer);
     rewrite_order(w, copy, first ? -1 : recur_copy_after(w, stmt, scope));
 }
 
@@ -157,7 +156,7 @@ bool pack_identity(struct work *w, int task, int operand) {
                            sizeof *acc->coef * (size_t)ndims * (size_t)(w->p->naxes + 1));
     for (int d = 0; d < ndims; d++) count_in_steps(w, &w->p->stmt[stmt], acc, d, lo[d], step[d]);
     if (shifted) acc->has_fill = false;
-    place_copy(w, copy, stmt, &src, w->p->buffer[old].role == ROLE_CONST);
+    place_copy(w, copy, stmt, &src);
     home_pack(w, made, &geom);
     return true;
 }
@@ -368,9 +367,7 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
         home.has_fill = false;
         place_beside(w, rewrite_copy(w, home, far, axes), stmt, false);
     } else {
-        bool prepare = w->p->buffer[old].role == ROLE_CONST;
-        int copy = rewrite_copy(w, far, home, axes);
-        place_copy(w, copy, stmt, &home, prepare);
+        place_copy(w, rewrite_copy(w, far, home, axes), stmt, &home);
     }
     t = &w->task[task];
     o = &t->op[operand];
@@ -398,7 +395,7 @@ bool pack_argument(struct work *w, struct access *read, int stmt, const struct g
     }
     int copy = rewrite_copy(w, dst, src, used);
     w->p->stmt[stmt].read[0].buffer = made;
-    place_copy(w, copy, stmt, &src, b.role == ROLE_CONST);
+    place_copy(w, copy, stmt, &src);
     home_pack(w, made, g);
     return true;
 }

@@ -132,7 +132,7 @@ static double copied(const struct work *w, const struct task *t, const struct gr
             o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
         bool varies = false;
         for (int k = 0; k < g->n; k++) varies |= access_varies(w->p, acc, g->axis[k]);
-        if (varies && w->p->buffer[acc->buffer].role != ROLE_CONST)
+        if (varies && !buffer_prepared(w, acc->buffer))
             sum += by_axes(w, t, acc, members);
     }
     return sum;
@@ -226,7 +226,7 @@ static double copied_anyway(struct work *w, const struct task *t, const struct m
         struct opnd o = t->op[i];
         if (o.where != IN_LOCAL || o.writes || o.read < 0) continue;
         const struct access *acc = task_access(w, t, &o, false);
-        if (w->p->buffer[acc->buffer].role != ROLE_CONST && !geom_make(w, &one, &o))
+        if (!buffer_prepared(w, acc->buffer) && !geom_make(w, &one, &o))
             sum += by_axes(w, t, acc, 0);
     }
     return sum;

@@ -1,0 +1,80 @@
+/* Which statements need be executed once for any number of runs: their results depend on constants
+ * alone. A temporary is steady when all that write it are, so this is a greatest fixed point. */
+#include "ir/program.h"
+#include "ir/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 8 }; /* statements behind one another that a price looks at */
+
+/* Sums of products are left where instructions execute them; fills cost no more than what they
+ * would be read from. */
+static bool may_be(const struct program *p, const struct stmt *s) {
+    const struct buffer *b = &p->buffer[s->dst.buffer];
+    bool may = s->scope == 0 && s->nreads > 0 && b->role == ROLE_TEMP && !b->size;
+    for (int a = 0; a < p->naxes && may; a++)
+        if (s->axes >> a & 1) may = !p->axis[a].size && !p->axis[a].sequential;
+    return may && !stmt_is_mac(p, s);
+}
+
+/* A statement that something else writes the result of, that reads what may change, or that writes
+ * what a run has read before. */
+static bool disturbed(const struct stmt *s, const bool *varies, const bool *read) {
+    bool is = varies[s->dst.buffer] || read[s->dst.buffer];
+    for (int r = 0; r < s->nreads; r++) is |= varies[s->read[r].buffer];
+    return is;
+}
+
+static bool made_of_constants(const struct program *p, int buffer, int depth) {
+    bool any = p->buffer[buffer].role == ROLE_CONST;
+    if (any || p->buffer[buffer].role != ROLE_TEMP) return any;
+    for (int s = 0; s < p->nstmts; s++) {
+        const struct stmt *st = &p->stmt[s];
+        if (st->dst.buffer != buffer) continue;
+        if (!may_be(p, st)) return false;
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer != buffer &&
+                (depth == 0 || !made_of_constants(p, st->read[r].buffer, depth - 1)))
+                return false;
+        any = true;
+    }
+    return any;
+}
+
+bool buffer_steady(const struct program *p, int buffer) {
+    return made_of_constants(p, buffer, DEEPEST);
+}
+
+/* One more pass: true where a statement was found that is not steady. */
+static bool settle(const struct program *p, bool *steady, bool *varies, bool *read) {
+    bool changed = false;
+    memset(read, 0, (size_t)p->nbuffers * sizeof *read);
+    for (int s = 0; s < p->nstmts; s++) {
+        const struct stmt *st = &p->stmt[s];
+        if (steady[s] && disturbed(st, varies, read)) {
+            steady[s] = false;
+            changed = varies[st->dst.buffer] = true;
+        }
+        for (int r = 0; r < st->nreads && !steady[s]; r++) read[st->read[r].buffer] = true;
+    }
+    return changed;
+}
+
+void program_steady(const struct program *p, bool *steady) {
+    bool *varies = memory_array((size_t)p->nbuffers + 1, sizeof *varies),
+         *read = memory_array((size_t)p->nbuffers + 1, sizeof *read);
+    for (int b = 0; b < p->nbuffers; b++)
+        varies[b] = p->buffer[b].role != ROLE_CONST && p->buffer[b].role != ROLE_TEMP;
+    for (int i = 0; i < p->nitems; i++)
+        for (int k = 0; p->item[i].kind == ITEM_CALL && k < p->item[i].call->nwrites; k++)
+            varies[p->item[i].call->write[k]] = true;
+    for (int s = 0; s < p->nstmts; s++) {
+        steady[s] = steady[s] && may_be(p, &p->stmt[s]);
+        if (!steady[s]) varies[p->stmt[s].dst.buffer] = true;
+    }
+    while (settle(p, steady, varies, read)) {
+    }
+    free(varies);
+    free(read);
+}

@@ -1,0 +1,53 @@
+/* Which statements are executed once: those that constants alone decide. */
+#include "mapper_help.h"
+
+#include <string.h>
+
+/* One letter for each statement: y is executed once, n in each run. */
+static void expect(const char *body, const char *wanted) {
+    struct text t = {0};
+    text_printf(&t,
+                "kernel p() { in X: f32[4,5]  const W: f32[4,5], f: f32[4]  out Y: f32[4,5]\n"
+                "  temp g: f32[4], h: f32[4], V: f32[4,5], s: f32[4]\n"
+                "  axes i: 4, j: 5, k: 4\n%s\n}\n",
+                body);
+    struct program *p = help_program("p", t.at);
+    bool steady[16];
+    memset(steady, true, sizeof steady);
+    program_steady(p, steady);
+    assert_int_equal(p->nstmts, strlen(wanted));
+    for (int s = 0; s < p->nstmts; s++) assert_int_equal(steady[s], wanted[s] == 'y');
+    program_free(p);
+    text_free(&t);
+}
+
+static void test_constants(void **state) {
+    (void)state;
+    expect("g[i] = sqrt(f[i]); h[i] = g[i] + f[i]; Y[i,j] = X[i,j] * h[i]", "yyn");
+    expect("V[i,j] = W[i,j] * f[i]; Y[i,j] = X[i,j] + V[i,j]", "yn");
+    /* what a run gives is none, nor what is made of it */
+    expect("V[i,j] = X[i,j] * f[i]; g[i] = f[i]; Y[i,j] = V[i,j] + g[i]", "nyn");
+    expect("V[i,j] = X[i,j] * f[i]; s[i] = V[i,0]; Y[i,j] = s[i]", "nnn");
+}
+
+/* A temporary is steady only when all that write it are, and none after a run has read it. */
+static void test_writers(void **state) {
+    (void)state;
+    expect("g[i] = f[i]; g[i] += X[i,0]; Y[i,j] = g[i]", "nnn");
+    expect("g[i] = f[i]; V[i,j] = X[i,j] * g[i]; g[i] = f[i] + f[i]; Y[i,j] = V[i,j] + g[i]",
+           "nnnn");
+    expect("g[i] = f[i]; h[i] = g[i]; g[i] = f[i] + f[i]; Y[i,j] = h[i] + g[i]", "yyyn");
+}
+
+/* Sums of products stay with the instructions, fills beside what goes on with them. */
+static void test_sums(void **state) {
+    (void)state;
+    expect("V[i,j] = 0; V[i,j] += W[k,j] * f[k]; Y[i,j] = X[i,j] + V[i,j]", "nnn");
+    expect("s[i] = f[i]; s[i] += W[i,j]; Y[i,j] = X[i,j] + s[i]", "yyn");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_constants),
+                                       cmocka_unit_test(test_writers), cmocka_unit_test(test_sums)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -101,6 +101,18 @@ static const struct rewrite_case cases[] = {
      "kernel p() { in A: i32[6,5]  in b: i32[6]  inout C: i32[6]  axes i: 6, k: 5\n"
      "  C[i] += A[i,k] + b[i]\n}\n",
      0},
+    {"scale-weights", NULL,
+     "kernel p() { in X: f32[5,4]  const W: f32[6,4], f: f32[6], o: f32[6]  out Y: f32[5,6]\n"
+     "  temp T: f32[5,6]  axes n: 5, k: 6, c: 4\n"
+     "  T[n,k] = 0; T[n,k] += X[n,c] * W[k,c]\n"
+     "  Y[n,k] = max(T[n,k] * (f[k] / 3) + o[k], 0)\n}\n",
+     2},
+    {"scale-weights", NULL, /* groups of channels */
+     "kernel p() { in X: f32[8,9]  const W: f32[6,4,3], f: f32[6]  out Y: f32[6,7]\n"
+     "  temp T: f32[6,7], g: f32[6]  axes h: 2, k: 3, c: 4, p: 7, r: 3, i: 6\n"
+     "  g[i] = f[i] + 0.5; T[3*h+k,p] = 0\n"
+     "  T[3*h+k,p] += X[4*h+c,p+r] * W[3*h+k,c,r]; Y[i,p] = g[i] * T[i,p]\n}\n",
+     3},
     {"from-zero", NULL,
      "kernel p() { in A: f32[6]  in B: f32[7]  out C: f32[6,7]  axes i: 6, j: 7\n"
      "  C[i,j] = A[i] * B[j]\n}\n",
@@ -300,6 +312,26 @@ static const struct rewrite_case refusals[] = {
      1}, /* an argument's precision is the caller's */
     {"distribute", NULL, MATMUL("f32", "f32", "f32"), 1},
     {"from-zero", NULL, MATMUL("f32", "f32", "f32"), 1},
+    {"scale-weights", NULL, /* the sum is read elsewhere too */
+     "kernel p() { in X: f32[5,4]  const W: f32[6,4], f: f32[6]  out Y: f32[5,6], Z: f32[5,6]\n"
+     "  temp T: f32[5,6]  axes n: 5, k: 6, c: 4\n  T[n,k] = 0; T[n,k] += X[n,c] * W[k,c]\n"
+     "  Y[n,k] = T[n,k] * f[k]; Z[n,k] = T[n,k]\n}\n",
+     2},
+    {"scale-weights", NULL, /* the factor is no constant */
+     "kernel p() { in X: f32[5,4]  const W: f32[6,4]  in f: f32[6]  out Y: f32[5,6]\n"
+     "  temp T: f32[5,6]  axes n: 5, k: 6, c: 4\n  T[n,k] = 0; T[n,k] += X[n,c] * W[k,c]\n"
+     "  Y[n,k] = T[n,k] * f[k]\n}\n",
+     2},
+    {"scale-weights", NULL, /* it varies along what the weights lack */
+     "kernel p() { in X: f32[5,4]  const W: f32[6,4], f: f32[5]  out Y: f32[5,6]\n"
+     "  temp T: f32[5,6]  axes n: 5, k: 6, c: 4\n  T[n,k] = 0; T[n,k] += X[n,c] * W[k,c]\n"
+     "  Y[n,k] = T[n,k] * f[n]\n}\n",
+     2},
+    {"scale-weights", NULL, /* integers wrap: digits of the weights would not fit */
+     "kernel p() { in X: i32[5,4]  const W: i32[6,4], f: i32[6]  out Y: i32[5,6]\n"
+     "  temp T: i32[5,6]  axes n: 5, k: 6, c: 4\n  T[n,k] = 0; T[n,k] += X[n,c] * W[k,c]\n"
+     "  Y[n,k] = T[n,k] * f[k]\n}\n",
+     2},
     {"from-zero", NULL, /* it reads what it writes */
      "kernel p() { inout A: f32[6]  in B: f32[6]  axes i: 6\n  A[i] = A[i] * B[i]\n}\n", 0},
     {"block-diagonal", NULL, MATMUL("f32", "f32", "f32"), 1},

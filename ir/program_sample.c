@@ -3,6 +3,7 @@
  * elements need. */
 #include "ir/interp_bound.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,8 @@ struct inverse {
     int64_t target[MAX_DIMS];
     union value sum; /* the element so far */
     bool found;
+    bool sums;   /* floats, in another arithmetic: the order of the terms is free */
+    double rest; /* what `sum` has rounded off of them */
     /* with bounds: the same, and whether the element is a sum of floats, perhaps of products */
     struct bounded *bounded, element;
     struct bounded_sum *terms;
@@ -145,10 +148,19 @@ static void bounds_prepare(struct sampler *m, struct inverse *v) {
     v->products = v->adds && s->op[s->nops - 1].code == OP_MUL;
 }
 
+/* Reads of its own destination see the sum at some point: there the order counts. */
+static bool sums_floats(const struct sampler *m, const struct stmt *s) {
+    if (!m->over || m->over->exact || s->combine != COMBINE_ADD) return false;
+    for (int r = 0; r < s->nreads; r++)
+        if (s->read[r].buffer == s->dst.buffer) return false;
+    return type_is_float(m->p->buffer[s->dst.buffer].type);
+}
+
 static void inverse_open(struct sampler *m, struct inverse *v, const struct stmt *s) {
     const struct program *p = m->p;
     v->s = s;
     v->before = m->last[s->dst.buffer];
+    v->sums = sums_floats(m, s);
     v->ndims = p->buffer[s->dst.buffer].ndims;
     v->nrows = v->ndims + s->nwhere;
     for (int a = 0; a < p->naxes; a++)
@@ -272,19 +284,34 @@ static union value compute(struct sampler *m, struct inverse *v) {
     return v->value[s->nops - 1];
 }
 
+/* The sum in twice the precision, rounded once in the end: the same in every order (Knuth's TwoSum). */
+static void add_exactly(struct inverse *v, double x) {
+    double sum = v->sum.f + x, added = sum - v->sum.f;
+    v->rest += (v->sum.f - (sum - added)) + (x - added);
+    v->sum.f = sum;
+}
+
+static double rounded_sum(const struct inverse *v, enum type t) {
+    return type_round(t, isfinite(v->sum.f) ? v->sum.f + v->rest : v->sum.f);
+}
+
 /* One point that writes the element: as the interpreter stores it. */
 static void visit(struct sampler *m, struct inverse *v) {
     enum type t = m->p->buffer[v->s->dst.buffer].type;
     enum type in = t == TYPE_F16 || t == TYPE_BF16 ? TYPE_F32 : t;
     union value x = compute(m, v);
+    if (m->over && ++m->visits > m->over->most_visits) m->failed = true;
+    v->found = true;
+    if (v->sums) {
+        add_exactly(v, x.f);
+        return;
+    }
     if (v->s->combine != COMBINE_SET) {
         union value arg[2] = {v->sum, x};
         x = evaluate(m, combiner_op(v->s->combine), in, in, arg);
     }
-    if (m->over && ++m->visits > m->over->most_visits) m->failed = true;
     if (type_is_float(t) && !(m->over && m->over->exact)) x.f = type_round(t, x.f);
     v->sum = x;
-    v->found = true;
 }
 
 /* ---- with bounds ---- */
@@ -393,6 +420,21 @@ static void aim(struct inverse *v, const struct buffer *f, int64_t element) {
     v->found = false;
 }
 
+/* What statements add to the element one after the other is one sum. */
+static void sum_up(struct sampler *m, struct inverse *v, int buffer, int64_t element) {
+    struct inverse *before = v->before < 0 ? NULL : &m->inverse[v->before];
+    aim(v, &m->p->buffer[buffer], element);
+    if (before && before->sums) {
+        sum_up(m, before, buffer, element);
+        v->sum = before->sum;
+        v->rest = before->rest;
+    } else {
+        v->sum = sample(m, buffer, element, v->before);
+        v->rest = 0;
+    }
+    if (constants_hold(v)) visit_from(m, v, 0);
+}
+
 /* The element after statement `stmt`, which writes its buffer; -1: as it came. */
 static union value sample(struct sampler *m, int buffer, int64_t element, int stmt) {
     const struct buffer *f = &m->p->buffer[buffer];
@@ -408,8 +450,13 @@ static union value sample(struct sampler *m, int buffer, int64_t element, int st
     struct inverse *v = &m->inverse[stmt];
     bool adds = v->s->combine != COMBINE_SET;
     aim(v, f, element);
-    v->sum = adds ? sample(m, buffer, element, v->before) : zero;
-    if (constants_hold(v)) visit_from(m, v, 0);
+    if (v->sums) {
+        sum_up(m, v, buffer, element);
+        v->sum.f = rounded_sum(v, f->type);
+    } else {
+        v->sum = adds ? sample(m, buffer, element, v->before) : zero;
+        if (constants_hold(v)) visit_from(m, v, 0);
+    }
     union value x = v->found || adds ? v->sum : sample(m, buffer, element, v->before);
     keep(m, element, stmt, (struct shade){.v = x});
     return x;

@@ -10,8 +10,6 @@
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/work.h"
 
-enum { STEPS = 100000 };
-
 static struct work work_alone(const struct work *w, struct arena *scratch, struct diags *diags) {
     struct work alone = *w;
     alone.arena = scratch;
@@ -27,7 +25,8 @@ static struct work work_alone(const struct work *w, struct arena *scratch, struc
     return alone;
 }
 
-double nest_time(const struct work *w, const struct moves *moves, int nest, const struct plan *p) {
+double nest_time(const struct work *w, const struct moves *moves, int nest, const struct plan *p,
+                 int64_t *steps) {
     struct arena scratch;
     struct diags diags;
     arena_init(&scratch);
@@ -38,7 +37,9 @@ double nest_time(const struct work *w, const struct moves *moves, int nest, cons
     alone.nest[nest].plan = *p;
     alone.nest[nest].plan.tiling = NULL;
     if (homes_place(&alone) && schedule_emit_nest(&alone, moves, nest))
-        cycles = w->options->simulate(alone.s, STEPS);
+        cycles = w->options->simulate(alone.s, steps);
+    else
+        *steps = 0;
     schedule_free(alone.s);
     diags_free(&diags);
     arena_free(&scratch);

@@ -6,7 +6,9 @@
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/work.h"
 
-/* Cycles of the nest alone with this plan, by the options' simulator; negative: not known. */
-double nest_time(const struct work *, const struct moves *, int nest, const struct plan *);
+/* Cycles of the nest alone with this plan, by the options' simulator, which executes at most *steps
+ * instructions and leaves there how many it did; negative: not known. */
+double nest_time(const struct work *, const struct moves *, int nest, const struct plan *,
+                 int64_t *steps);
 
 #endif

@@ -75,8 +75,8 @@ struct scheduler_options {
     struct lefts *left;
     bool strict;                       /* scheduler_compile: sums of products on the fallback of a machine with instructions for products are errors */
     /* Cycles of a schedule by a simulator that executes at most so many instructions, for the best plans of a nest; negative: not
-     * known. Or NULL. */
-    double (*simulate)(const struct schedule *, int64_t steps);
+     * known. `steps` becomes how many it executed. Or NULL. */
+    double (*simulate)(const struct schedule *, int64_t *steps);
     void (*doing)(void *user, const char *phase); /* scheduler_compile says what it does; or NULL */
     void *user;
 };

@@ -45,7 +45,8 @@ static double device_cycles(struct trying *t, const struct schedule *s) {
             text_free(&text);
             return t->seen[i].cycles;
         }
-    double cycles = t->options->simulate ? t->options->simulate(s, STEPS) : -1;
+    int64_t steps = STEPS;
+    double cycles = t->options->simulate ? t->options->simulate(s, &steps) : -1;
     GROW(&t->arena, t->seen, t->nseen, t->cap_seen);
     t->seen[t->nseen] = (struct seen){arena_strdup(&t->arena, text.at),
                                       cycles > 0 ? cycles : schedule_cost(s, NULL)};

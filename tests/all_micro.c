@@ -222,12 +222,13 @@ static int choose_one(void *s, const struct question *q) {
 static const struct approach alone = {"alone",    "one context", plan_open, free,
                                       choose_one, plan_stay,     NULL, false};
 
-static double cycles(const struct schedule *s, int64_t steps) {
-    struct sim_options options = {.no_values = true, .steps = steps};
+static double cycles(const struct schedule *s, int64_t *steps) {
+    struct sim_options options = {.no_values = true, .steps = *steps};
     struct sim_result result;
     struct diags d;
     diags_init(&d);
     double out = sim_run(s, NULL, &options, &result, &d) ? result.cycles : -1;
+    *steps = result.steps;
     sim_result_free(&result);
     diags_free(&d);
     return out;

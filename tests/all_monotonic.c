@@ -32,6 +32,12 @@ static const struct grid {
     const char *machine, *part, *step[MOST_STEPS];
 } grids[] = {
     {PORT("u573"), "size=\"15*64\"", {"size=\"15*32\"", "size=\"15*64\"", "size=\"15*512\""}},
+    {PORT("u573"),
+     "size=\"140*24\"",
+     {"size=\"140*12\"", "size=\"140*24\"", "size=\"140*48\"", "size=\"140*96\""}},
+    {PORT("flags"),
+     "id=\"stage\"  size=\"512K\"",
+     {"id=\"stage\" size=\"16K\"", "id=\"stage\" size=\"64K\"", "id=\"stage\" size=\"512K\""}},
     {PORT("u573"), "rate=\"8\"", {"rate=\"4\"", "rate=\"8\"", "rate=\"64\""}},
     {PORT("u573"),
      "id=\"exec\" depth=\"16\"",
@@ -45,12 +51,13 @@ static const struct grid {
     {PORT("tpu1"), "rate=\"20\"", {"rate=\"10\"", "rate=\"20\"", "rate=\"80\""}},
 };
 
-static double simulated(const struct schedule *s, int64_t steps) {
-    struct sim_options quick = {.no_values = true, .trusted = true, .steps = steps};
+static double simulated(const struct schedule *s, int64_t *steps) {
+    struct sim_options quick = {.no_values = true, .trusted = true, .steps = *steps};
     struct sim_result result;
     struct diags d;
     diags_init(&d);
     double cycles = sim_run(s, NULL, &quick, &result, &d) ? result.cycles : -1;
+    *steps = result.steps;
     sim_result_free(&result);
     diags_free(&d);
     return cycles;
@@ -70,7 +77,8 @@ static double cycles_on(const struct machine *m, const char *text) {
     struct schedule *s = scheduler_compile(p, m, REWRITE_REORDERS, decider, &options, &cover, &d);
     if (!s) diags_print(&d, stderr);
     assert_non_null(s);
-    double cycles = simulated(s, 0) + s->host;
+    int64_t steps = 0;
+    double cycles = simulated(s, &steps) + s->host;
     schedule_free(s);
     cover_free(cover);
     program_free(p);

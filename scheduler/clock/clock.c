@@ -195,6 +195,7 @@ bool clock_run(const struct schedule *s, const struct clock_options *options,
     open_queues(&e);
     signals_open(&e);
     bool ok = images_open(&e) && trace_open(&e) && run_sections(&e);
+    r->steps = e.steps;
     if (ok) count_utilisation(&e);
     close_engine(&e);
     ok = ok && !e.failed;

@@ -63,6 +63,7 @@ struct sim_result {
     int64_t *operations_on; /* likewise, other operations */
     struct sim_time *time; /* in the order in which they ran */
     size_t ntimes;
+    int64_t steps; /* executed one by one: what was multiplied counts once */
     double wall_seconds;
 };
 

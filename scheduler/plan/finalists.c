@@ -1,7 +1,7 @@
 /* The driver says how long the nest takes with each of the best plans (work.time; SCHEDULING §2):
- * the model is a few percent off where queues and buses are equally loaded. Asked only where queues
- * run in program order, and of as many plans as the nest's size allows: the longer it runs, the
- * better the model. */
+ * the model is a few percent off where queues and buses are equally loaded, more where a nest is
+ * short. From the best of them the search goes on among its neighbours, by the clock. Asked only
+ * where queues run in program order, until so much was walked: what repeats is walked once. */
 #include "scheduler/plan/hardware.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
@@ -13,15 +13,15 @@
 #include "scheduler/plan/work.h"
 #include <math.h>
 
-enum { ITERATIONS = 32000, SPARED = 4, FEW = 3 };
+/* Of one nest alone: instructions that the clock executes one by one, with one plan and with all;
+ * plans that it is asked about, of several nests fewer each. */
+enum { STEPS = 100000, ALL_STEPS = 400000, PLANS = 48, FEW = 3, NEAR_PLANS = 96 };
+/* Neighbours that the model thinks so much worse are not asked about; what counts as better. */
+static const double HOPELESS = 1.3, BETTER = 0.9995;
 
 static bool can_simulate(const struct work *w, const struct nest *n) {
     return w->options && w->options->simulate && !n->group && !n->nprefix &&
            !w->m->queue[w->task[n->core].needle->in->queue].data_order;
-}
-
-static double entries(const struct work *w, const struct nest *n, const struct plan *p) {
-    return plan_entries(w, n, p, plan_trips(w, p, p->nloops));
 }
 
 static uint64_t mix(uint64_t sum, int64_t value) {
@@ -48,53 +48,88 @@ static uint64_t mix_plan(uint64_t sum, const struct task *t, const struct plan *
     return sum;
 }
 
-/* The clock is asked once for equal nests with equal plans. A collision would only mislead. */
-static double timed(struct work *w, const struct moves *moves, int nest, const struct plan *p) {
+struct walked {
+    int64_t left;
+    int plans;
+};
+
+static struct walked walked_begin(const struct work *w) {
+    struct walked left = {ALL_STEPS / w->nnests, PLANS / w->nnests};
+    if (left.plans < FEW) left.plans = FEW;
+    return left;
+}
+
+/* The clock is asked once for equal nests with equal plans, which count as if it were asked again:
+ * equal nests are decided alike. A collision would only mislead. */
+static double timed(struct work *w, const struct moves *moves, int nest, const struct plan *p,
+                    struct walked *left) {
     const struct nest *n = &w->nest[nest];
     struct memo *times = known_times(w->searches);
     struct arena scratch;
     arena_init(&scratch);
     uint64_t sum = mix_plan(nest_key(w, n, 0, &scratch).hash, &w->task[n->core], p) | 1;
     arena_free(&scratch);
-    const double *known = memo_cost(times, sum);
-    if (known) return *known;
-    double cycles = w->time(w, moves, nest, p);
+    const double *known = memo_cost(times, sum), *walked = memo_cost(times, sum ^ 1);
+    if (left->plans-- <= 0 || left->left <= 0) return -1;
+    if (known && walked) {
+        left->left -= (int64_t)*walked;
+        return *known;
+    }
+    int64_t steps = left->left < STEPS ? left->left : STEPS;
+    double cycles = w->time(w, moves, nest, p, &steps);
+    left->left -= steps;
+    if (cycles < 0 && left->left <= 0) return -1; /* with more left it might be known */
     memo_put(times, sum, cycles);
+    memo_put(times, sum ^ 1, (double)steps);
     return cycles;
 }
 
 double plan_simulated(struct work *w, const struct moves *moves, int nest, const struct plan *p) {
-    double most = (double)ITERATIONS / w->nnests;
-    if (!can_simulate(w, &w->nest[nest]) || entries(w, &w->nest[nest], p) > most) return -1;
-    return timed(w, moves, nest, p);
+    struct walked left = walked_begin(w);
+    return can_simulate(w, &w->nest[nest]) ? timed(w, moves, nest, p, &left) : -1;
 }
 
-/* How many of them the bound on iterations walked allows: all of short nests, where each cycle
- * weighs, few of long ones. */
-static int finalists(struct search *s) {
+/* False: the clock does not say. */
+static bool time_point(struct search *s, struct point *q, struct walked *left) {
     struct plan p;
-    point_plan(s, pool_best(s), &p);
-    double each = entries(s->w, &s->w->nest[s->nest], &p), all = (double)ITERATIONS / s->w->nnests;
-    int n = each * FINALISTS * SPARED <= all ? FINALISTS : (int)(all / SPARED / each);
-    if (n < FEW) n = each * FEW <= all ? FEW : 0;
-    return n;
+    point_plan(s, q, &p);
+    if (!q->plan) q->plan = arena_copy(s->memo->arena, &p, sizeof p);
+    double cycles = timed(s->w, s->moves, s->nest, &p, left);
+    if (cycles <= 0) return false;
+    q->simulated = cycles;
+    q->cost *= cycles / p.predicted;
+    return true;
+}
+
+/* To the first neighbour that is better, as the model has them in order. */
+static bool step(struct search *s, struct point *best, double model, struct walked *left) {
+    struct point *near = arena_array(s->memo->arena, NEAR_PLANS, sizeof *near);
+    int n = point_neighbours(s, best, HOPELESS * model, near, NEAR_PLANS);
+    for (int i = 0; i < n && left->plans > 0 && left->left > 0; i++) {
+        if (!time_point(s, &near[i], left) || near[i].cost >= best->cost * BETTER) continue;
+        *best = near[i];
+        return true;
+    }
+    return false;
 }
 
 /* The others are taken to be no better than the best that was simulated. */
 void finalists_simulate(struct search *s) {
-    double least = INFINITY;
-    int n = can_simulate(s->w, &s->w->nest[s->nest]) ? finalists(s) : 0;
-    for (int i = 0; i < n && i < s->nfinal; i++) {
+    struct walked left = walked_begin(s->w);
+    struct point best = {.cost = INFINITY};
+    double model = INFINITY;
+    if (!can_simulate(s->w, &s->w->nest[s->nest])) return;
+    for (int i = 0; i < s->nfinal; i++) {
         struct point *q = &s->final[i];
-        struct plan p;
-        point_plan(s, q, &p);
-        q->simulated = timed(s->w, s->moves, s->nest, &p);
-        if (q->simulated <= 0) return;
-        q->cost *= q->simulated / p.predicted;
-        if (q->cost < least) least = q->cost;
+        double cost = q->cost;
+        if (!time_point(s, q, &left)) continue;
+        model = fmin(model, cost);
+        if (q->cost < best.cost) best = *q;
     }
-    if (isinf(least)) return;
+    if (isinf(best.cost)) return;
+    while (step(s, &best, model, &left)) {
+    }
     for (int i = 0; i < s->npool; i++)
-        if (s->pool[i].cost <= least) s->pool[i].cost = least * (1 + 1e-6);
-    for (int i = 0; i < n && i < s->nfinal; i++) pool_add(s, &s->final[i]);
+        if (s->pool[i].cost <= best.cost) s->pool[i].cost = best.cost * (1 + 1e-6);
+    pool_add(s, &best);
 }

@@ -69,7 +69,7 @@ double pipe_bus_waits(const struct pricing *c, const struct flow *w, double step
 double pipe_step(const struct flow *f, double step, double load, double begin) {
     double period = fmax(load, (step + begin + f->latency + f->seen) / f->slots);
     if (!isinf(f->ahead)) {
-        double whole = floor(f->ahead), rest = 1 - (f->ahead - whole);
+        double ahead = f->ahead + f->early, whole = floor(ahead), rest = 1 - (ahead - whole);
         period = fmax(period, (rest * step + begin + f->latency) / (whole + 1));
     }
     return fmax(0, period - step);

@@ -159,15 +159,17 @@ static double tail_waits(const struct pricing *c, int depth, int slots, double e
 }
 
 /* A fill farther out comes between those of the last steps of a period and of the next one's first:
- * what the slots, and steps that may be shorter there, do not hide. */
-static double outer_waits(const struct pricing *c, const struct stream *f, int depth, int slots,
-                          double step, double load, double latency) {
+ * what the slots, and steps that may be shorter there, do not hide; nor is it issued before the
+ * queue of instructions has room for all that is before it. */
+static double outer_waits(const struct pricing *c, const struct stream *f, const struct flow *inner,
+                          double step) {
     const struct stream *d = &c->drain;
-    double fill = f->cycles;
-    step *= pipe_boundary(c, f->depth, depth);
+    double fill = f->cycles, load = inner->load, latency = inner->latency, slots = inner->slots;
+    step *= pipe_boundary(c, f->depth, inner->depth);
     if (d->trips > 1 && d->bus >= 0 && d->bus == f->bus && d->queue != f->queue)
         fill += fmin(d->issues, f->issues) * d->cycles / d->issues;
     double behind = fmax(fill + load, step * (slots - 1)) + load + latency - slots * step;
+    if (!isinf(inner->ahead)) behind = fmax(behind, fill + load + latency - inner->ahead * step);
     return (f->trips - 1) * fmax(0, behind);
 }
 
@@ -226,8 +228,7 @@ static double queue_waits(const struct pricing *c, const struct flow *f, double 
                                (s->trips - 1) *
                                    (s->cycles + (s->depth == bracket ? f->load + f->latency : 0)));
         else
-            waits += price_add(c, PRICE_OUTER,
-                               outer_waits(c, s, f->depth, f->slots, step, f->load, f->latency));
+            waits += price_add(c, PRICE_OUTER, outer_waits(c, s, f, step));
     }
     waits +=
         price_add(c, PRICE_STEPS, pipe_step(f, step, f->load, f->load) * (f->steps - 1) * f->often);
@@ -278,7 +279,7 @@ static double ahead_waits(const struct pricing *c, const struct flow *f, double 
     double keep[PRICE_TERMS], step = exec / f->steps, waits,
                               turns = plan_trips(c->w, c->plan, f->depth - 1);
     struct flow early = *f;
-    early.ahead += 1;
+    early.early = 1;
     memcpy(keep, c->plan->price, sizeof keep);
     waits = queue_waits(c, &early, exec);
     memcpy(c->plan->price, keep, sizeof keep);
@@ -340,6 +341,51 @@ static double store_waits(const struct pricing *c) {
     return (d->trips - 1) * behind * d->cycles / d->issues;
 }
 
+/* Where stores are what takes longest, they are held up too: the next result's fills are not issued
+ * before the queue of stores has room for all that is before them in the program. Cycles of the
+ * stores with what they wait so for fills, the instructions of a result and its way out. */
+static double stores_paced(const struct pricing *c, double exec) {
+    const struct stream *d = &c->drain;
+    double room = room_of(c, d->queue), between = 0, waits = 0;
+    if (d->trips <= 1 || isinf(room)) return 0;
+    bool told = edge_of_queue(c->w->m, d->user, d->queue).kind == EDGE_TOKEN;
+    double entries = d->issues + (told && d->issues > 1 ? SIGNALS : 0);
+    double all = c->queue[d->queue], step = all / d->trips, ahead = room / entries,
+           whole = floor(ahead), rest = 1 - (ahead - whole);
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->queue == d->queue) return 0;
+        if (f->trips >= d->trips) between += f->cycles + f->latency;
+    }
+    between += exec / d->trips;
+    if (c->leaves.queue != d->queue) between += c->leaves.cycles + c->leaves.latency;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->trips >= d->trips) continue;
+        waits += (f->trips - 1) * fmax(0, f->cycles + f->latency + between - ahead * step);
+    }
+    double period = (rest * step + between) / (whole + 1);
+    return all + waits + (d->trips - 1) * fmax(0, period - step);
+}
+
+/* While the instructions wait for fills anyhow the bus has time for stores: with these, all takes
+ * no longer than one fill or store after the other. */
+static double bus_spared(const struct pricing *c, double all) {
+    const struct stream *d = &c->drain;
+    double *bus = &c->plan->price[PRICE_BUS], turns = c->queue[d->queue];
+    uint64_t seen = 0;
+    if (d->trips <= 0 || d->bus < 0 || *bus <= 0) return 0;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->bus == d->bus && f->queue != d->queue && !(seen >> f->queue & 1))
+            turns += c->queue[f->queue];
+        seen |= UINT64_C(1) << f->queue;
+    }
+    double spared = fmin(*bus, fmax(0, all - turns));
+    *bus -= spared;
+    return spared;
+}
+
 double pipe_waits(struct pricing *c, const struct task *core) {
     double exec = c->queue[core->needle->in->queue], lead = 0, waits = c->bubble, latency = 0,
            whole = 0;
@@ -369,6 +415,8 @@ double pipe_waits(struct pricing *c, const struct task *core) {
                     edge_of_queue(c->w->m, f.queue, core->needle->in->queue).kind != EDGE_FREE;
         choose_parts(c, told ? &f : NULL, exec, whole, &lead, &waits);
     }
+    waits -= bus_spared(c, exec + waits);
+    waits += price_add(c, PRICE_BEHIND, fmax(0, stores_paced(c, exec) - exec - waits));
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;
     double table = table_cycles(c, core);

@@ -508,8 +508,9 @@ bool plan_price(struct work *w, const struct moves *moves, const struct nest *n,
     return plan_price_below(w, moves, n, p, INFINITY);
 }
 
-bool plan_price_below(struct work *w, const struct moves *moves, const struct nest *n,
-                      struct plan *p, double limit) {
+/* With outer copies as far out as the plan says. */
+static bool price_outward(struct work *w, const struct moves *moves, const struct nest *n,
+                          struct plan *p, double limit) {
     struct pricing c;
     pricing_begin(&c, w, moves, n, p);
     const struct task *t = &w->task[n->core];
@@ -554,4 +555,21 @@ bool plan_price_below(struct work *w, const struct moves *moves, const struct ne
         p->predicted + price_add(&c, PRICE_TIES, (compared(&c, steady) - steady) * p->share.part);
     p->alone = shared_cycles(w, t, &share, p->alone);
     return true;
+}
+
+/* Copies further out are filled less often, but whole before anything begins: not always less. */
+bool plan_price_below(struct work *w, const struct moves *moves, const struct nest *n,
+                      struct plan *p, double limit) {
+    bool any = !p->outward;
+    int parts = p->parts;
+    bool ok = price_outward(w, moves, n, p, limit);
+    for (int k = p->outward - 1; any && k > 0; k--) {
+        struct plan q = *p;
+        q.outward = k;
+        q.parts = parts;
+        if (!price_outward(w, moves, n, &q, ok ? fmin(limit, p->cycles) : limit)) continue;
+        if (!ok || q.cycles < p->cycles) *p = q;
+        ok = true;
+    }
+    return ok;
 }

@@ -66,6 +66,7 @@ struct flow { /* of all that a queue fills: the deepest holds set its pace */
     double load, first, latency, total, steps; /* first: of the first step */
     double seen; /* the longest of its streams */
     double ahead; /* steps that the entries of the instructions' queue are; INFINITY: it has room for any number */
+    double early; /* steps that the deepest fills stand before theirs in the program */
     double often, again; /* share of the steps that fill; waits where rings begin again */
 };
 /* flow.c */

@@ -11,6 +11,7 @@
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/transfer.h"
 #include "scheduler/plan/work.h"
+#include <limits.h>
 
 static int64_t held_bytes(struct work *w, const struct moves *moves, const struct plan *p,
                           const struct task *t, const struct opnd *stop, const struct access *acc,
@@ -120,7 +121,8 @@ bool route_holds(struct work *w, const struct moves *moves, const struct nest *n
         }
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
         if (bytes[m] > nest_room(w, n, m)) return false;
-    while (count && step(w, moves, n, p, x, count, bytes)) {
-    }
+    int most = p->outward ? p->outward - 1 : INT_MAX, steps = 0;
+    while (count && steps < most && step(w, moves, n, p, x, count, bytes)) steps++;
+    p->outward = 1 + steps;
     return true;
 }

@@ -199,6 +199,7 @@ static bool price(struct search *s, struct plan *p, const struct residencies *r,
             return false;
     s->budget--;
     p->parts = PARTS_ANY;
+    p->outward = 0;
     return plan_price_below(s->w, s->moves, &s->w->nest[s->nest], p, limit);
 }
 

@@ -78,6 +78,12 @@ void point_plan(struct search *, const struct point *, struct plan *);
 void pool_fill(struct search *); /* the best points of many shapes, by search.budget */
 void pool_add(struct search *, const struct point *);
 const struct point *pool_best(const struct search *);
+int axis_nearest(const struct axis_space *, int64_t value); /* the last index whose value is not more */
+bool point_move_loop(struct point *, int i, int k); /* false: over a cut of its own axis */
+
+/* search_near.c: points one step away whose price is below the limit, cheapest first; they differ */
+int point_neighbours(struct search *, const struct point *, double limit, struct point *out,
+                     int most);
 
 /* finalists.c */
 void finalists_simulate(struct search *);

@@ -31,6 +31,7 @@ static void ask(struct search *s, struct plan *p, int i, enum question_kind kind
         plan[count] = *p;
         plan[count].hold[i] = hold[k];
         plan[count].parts = PARTS_ANY;
+        plan[count].outward = 0;
         if (k && memcmp(&hold[k], &hold[0], sizeof *hold) == 0) continue;
         if (!plan_price(s->w, s->moves, &s->w->nest[s->nest], &plan[count])) continue;
         struct text text = {0};

@@ -173,7 +173,7 @@ const struct point *pool_best(const struct search *s) {
 
 /* ---- starts ---- */
 
-static int nearest(const struct axis_space *v, int64_t value) {
+int axis_nearest(const struct axis_space *v, int64_t value) {
     int i = 0;
     while (i + 1 < v->n && v->value[i + 1] <= value) i++;
     return i;
@@ -195,7 +195,7 @@ static struct point start(struct search *s, const struct shape *shape) {
             bool more = false;
             for (int i = 0; i < shape->n; i++) {
                 const struct axis_space *v = &s->ax[shape->k[i]];
-                q.at[i] = i == whole ? v->n - 1 : nearest(v, grown * v->unit);
+                q.at[i] = i == whole ? v->n - 1 : axis_nearest(v, grown * v->unit);
                 more |= i != whole && q.at[i] < v->n - 1;
             }
             try(s, &best, &q);
@@ -211,7 +211,7 @@ static void grow(struct search *s, struct point *q) {
         better = false;
         for (int i = 0; i < q->shape.n; i++) {
             const struct axis_space *v = &s->ax[q->shape.k[i]];
-            int to[3] = {from.at[i] + 1, nearest(v, 2 * v->value[from.at[i]]), v->n - 1};
+            int to[3] = {from.at[i] + 1, axis_nearest(v, 2 * v->value[from.at[i]]), v->n - 1};
             for (int k = 0; k < 3; k++) {
                 struct point p = from;
                 if (to[k] <= from.at[i] || to[k] >= v->n) continue;
@@ -243,7 +243,7 @@ static bool slide_one(struct search *s, struct point *q, int i) {
         p.at[i] = a;
         better |= try(s, q, &p);
         if (outer < 0) continue;
-        p.at[outer] = nearest(v, (int64_t)((double)v->value[from.at[outer]] *
+        p.at[outer] = axis_nearest(v, (int64_t)((double)v->value[from.at[outer]] *
                                            (double)v->value[from.at[i]] / (double)v->value[a]));
         if (p.at[outer] != from.at[outer]) better |= try(s, q, &p);
         p.at[outer] = from.at[outer];
@@ -264,8 +264,8 @@ static bool trade(struct search *s, struct point *q) {
             for (int how = 0; how < 4 && i != k && s->budget > 0; how++) {
                 const struct axis_space *v = &s->ax[q->shape.k[i]], *u = &s->ax[q->shape.k[k]];
                 struct point p = *q;
-                p.at[i] = how & 1 ? nearest(v, 2 * v->value[q->at[i]]) : q->at[i] + 1;
-                p.at[k] = how & 2 ? nearest(u, u->value[q->at[k]] / 2) : q->at[k] - 1;
+                p.at[i] = how & 1 ? axis_nearest(v, 2 * v->value[q->at[i]]) : q->at[i] + 1;
+                p.at[k] = how & 2 ? axis_nearest(u, u->value[q->at[k]] / 2) : q->at[k] - 1;
                 if (p.at[i] < v->n && p.at[k] >= 0 && (p.at[i] != q->at[i] || p.at[k] != q->at[k]))
                     better |= try(s, q, &p);
             }
@@ -273,7 +273,7 @@ static bool trade(struct search *s, struct point *q) {
 }
 
 /* Loop i to place k. False: it would cross a cut of its own axis. */
-static bool move_loop(struct point *q, int i, int k) {
+bool point_move_loop(struct point *q, int i, int k) {
     int axis = q->shape.k[i], at = q->at[i], step = i < k ? 1 : -1;
     for (; i != k; i += step) {
         if (q->shape.k[i + step] == axis) return false;
@@ -296,7 +296,7 @@ static bool reorder(struct search *s, struct point *q) {
     for (int i = 0; i < q->shape.n; i++)
         for (int k = 0; k < q->shape.n && s->budget > 0; k++) {
             p = *q;
-            if (i != k && move_loop(&p, i, k)) better |= try(s, q, &p);
+            if (i != k && point_move_loop(&p, i, k)) better |= try(s, q, &p);
         }
     return better;
 }
@@ -318,7 +318,7 @@ static bool kick(struct search *s, struct point *q) {
         const struct axis_space *v = &s->ax[q->shape.k[i]];
         for (int64_t value = v->unit; s->budget > 0; value *= 2) {
             struct point p = *q;
-            p.at[i] = nearest(v, value);
+            p.at[i] = axis_nearest(v, value);
             if (p.at[i] != q->at[i]) {
                 p.cost = INFINITY;
                 try(s, &p, &p);
@@ -360,7 +360,7 @@ static bool deepen(struct search *s, struct point *q) {
             for (int64_t times = 2; times < v->value[v->n - 1] / v->unit && s->budget > 0;
                  times *= 2) {
                 struct point p = from;
-                insert_cut(&p, place, axis, nearest(v, times * v->unit));
+                insert_cut(&p, place, axis, axis_nearest(v, times * v->unit));
                 try(s, &best, &p);
             }
             if (isinf(best.cost)) continue;

@@ -61,7 +61,7 @@ struct work {
     int64_t capacity[MAX_MEMORIES];
     uint64_t counts[MAX_QUEUES]; /* users for whom the syncs with the queue count tokens (counts_tokens) */
     /* The driver's answer: cycles of the nest alone with this plan, on the clock; negative: not known. */
-    double (*time)(const struct work *, const struct moves *, int nest, const struct plan *);
+    double (*time)(const struct work *, const struct moves *, int nest, const struct plan *, int64_t *steps);
     struct joined *joined; /* statements that one instruction executes (join.c) */
 };
 

@@ -68,7 +68,6 @@ struct opening {
     struct steps *out;
     const struct recur **recur; /* of each scope */
     int *order, *scope, n, cap; /* statements in the order of execution, their scopes */
-    int nplain;                 /* axes before the recurrences' */
     int cap_scopes, cap_slices;
     bool failed;
 };
@@ -111,14 +110,10 @@ static void append_copy(struct opening *o, int to, int from, int scope, size_t a
     int axis[MAX_DIMS];
     uint64_t used = 0;
     for (int d = 0; d < p->buffer[to].ndims; d++) {
-        int before = p->naxes;
-        axis[d] =
-            program_copy_axis(p, p->buffer[to].name, p->buffer[to].extent[d], o->nplain, &used);
+        axis[d] = /* a new one stands behind all: the recurrences' keep their numbers */
+            program_copy_axis(p, p->buffer[to].name, p->buffer[to].extent[d], p->naxes, &used);
         o->failed |= axis[d] < 0;
         if (o->failed) return;
-        if (p->naxes == before) continue;
-        o->nplain++;
-        for (int k = 0; k < o->out->nscopes; k++) o->out->scope[k].axis++;
     }
     enum type t = p->buffer[to].type;
     struct op *op = arena_alloc(&p->arena, sizeof *op);
@@ -262,7 +257,6 @@ static void axes_last(struct opening *o) {
             if (o->out->scope[j].axis > old) o->out->scope[j].axis--;
         o->out->scope[k].axis = to;
     }
-    o->nplain = p->naxes - o->out->nscopes;
 }
 
 /* ---- slices ---- */
@@ -395,7 +389,7 @@ struct program *program_open(const struct program *from, struct arena *arena, st
     struct program *p = program_copy(from);
     *out = (struct steps){.nbuffers = p->nbuffers};
     if (!has_recurrence(p) || items_call(p->item, p->nitems)) return p;
-    struct opening o = {.p = p, .arena = arena, .out = out, .nplain = p->naxes};
+    struct opening o = {.p = p, .arena = arena, .out = out};
     out->role = arena_array(arena, (size_t)p->nbuffers + 1, sizeof *out->role);
     out->carried = arena_array(arena, (size_t)p->nbuffers + 1, sizeof *out->carried);
     for (int b = 0; b < p->nbuffers; b++) {

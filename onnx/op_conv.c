@@ -35,7 +35,8 @@ static bool window_pads(struct import *im, struct window *w) {
     return true;
 }
 
-static bool window_extents(struct import *im, struct window *w) {
+/* Of an empty window a sum is 0; a maximum or a mean is nothing. */
+static bool window_extents(struct import *im, struct window *w, bool sums) {
     for (int d = 0; d < w->n; d++) {
         int64_t span = (w->kernel[d] - 1) * w->dilation[d] + 1;
         int64_t room = w->in[d] + w->before[d] + w->after[d] - span;
@@ -48,7 +49,7 @@ static bool window_extents(struct import *im, struct window *w) {
         w->out[d] = (room + (w->ceil ? w->stride[d] - 1 : 0)) / w->stride[d] + 1;
         bool behind = (w->out[d] - 1) * w->stride[d] >= w->in[d] + w->before[d];
         if (behind && w->ceil) w->out[d]--; /* a window that begins behind the input is left out */
-        if ((w->out[d] - 1) * w->stride[d] >= w->in[d] + w->before[d])
+        if (!sums && (w->out[d] - 1) * w->stride[d] >= w->in[d] + w->before[d])
             return node_fail(im,
                              "the padding puts a whole window behind the input along spatial "
                              "dimension %d",
@@ -87,7 +88,7 @@ bool window_read(struct import *im, const struct tensor *x, const int64_t *kerne
         !attribute_int(im, "ceil_mode", &ceil))
         return false;
     w->ceil = ceil != 0;
-    return window_pads(im, w) && window_extents(im, w);
+    return window_pads(im, w) && window_extents(im, w, kernel != NULL);
 }
 
 void window_axes(struct import *im, struct window *w) {

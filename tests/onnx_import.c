@@ -212,6 +212,27 @@ static void groups_and_dilations(void **state) {
     diags_free(&d);
 }
 
+/* Windows that lie in the padding alone, before the input and behind it: the bias is left. */
+static void windows_of_padding_alone(void **state) {
+    (void)state;
+    struct diags d;
+    struct model_bytes m = {0};
+    float x[4] = {1, 2, 3, 4}, w[2] = {10, 100}, b[1] = {5}, y[9];
+    const float want[9] = {5, 5, 105, 215, 325, 435, 45, 5, 5};
+    diags_init(&d);
+    put_input(&m, "x", F32, "1,1,4");
+    put_output(&m, "y", F32, "1,1,9");
+    put_initialiser(&m, "w", F32, 3, (int64_t[]){1, 1, 2}, w, sizeof w);
+    put_initialiser(&m, "b", F32, 1, (int64_t[]){1}, b, sizeof b);
+    put_node(&m, "Conv", "x,w,b", "y", "pads=3 3");
+    struct onnx_model *model = parse(&m, 15, NULL, &d);
+    assert_non_null(model);
+    run_one(model, x, y, &d);
+    for (int k = 0; k < 9; k++) assert_float_equal(y[k], want[k], 0);
+    onnx_free(model);
+    diags_free(&d);
+}
+
 /* A constant of one element beside a tensor is a number of the program, whatever its shape. */
 static void small_constants(void **state) {
     (void)state;
@@ -393,19 +414,13 @@ static void takes_newer_opsets(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_newer_opsets),
-        cmocka_unit_test(folds_shapes),
-        cmocka_unit_test(writes_the_forms),
-        cmocka_unit_test(takes_sixteen_dimensions),
-        cmocka_unit_test(shapes_may_be_given),
-        cmocka_unit_test(inputs_may_be_given),
-        cmocka_unit_test(passes_values_on),
-        cmocka_unit_test(groups_and_dilations),
-        cmocka_unit_test(axes_as_an_input),
-        cmocka_unit_test(small_constants),
-        cmocka_unit_test(small_powers),
-        cmocka_unit_test(halves_are_added_in_f32),
-        cmocka_unit_test(digits),
+        cmocka_unit_test(takes_newer_opsets),       cmocka_unit_test(folds_shapes),
+        cmocka_unit_test(writes_the_forms),         cmocka_unit_test(takes_sixteen_dimensions),
+        cmocka_unit_test(shapes_may_be_given),      cmocka_unit_test(inputs_may_be_given),
+        cmocka_unit_test(passes_values_on),         cmocka_unit_test(groups_and_dilations),
+        cmocka_unit_test(windows_of_padding_alone), cmocka_unit_test(axes_as_an_input),
+        cmocka_unit_test(small_constants),          cmocka_unit_test(small_powers),
+        cmocka_unit_test(halves_are_added_in_f32),  cmocka_unit_test(digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,28 @@
 
 struct turn { /* one recurrence */
     int number, length, width, states, state[2], from[2], to[2];
-    bool open; /* as many steps as the run says */
+    bool open;   /* as many steps as the run says */
+    bool column; /* states have a second dimension, of an extent that no axis has */
     enum type type;
 };
 
 static int plain_buffer(struct maker *g, enum role role, enum type type, int rows, int columns) {
     int extent[2] = {rows, columns};
     return make_variable(g, role, type, rows < 0 ? extent + 1 : extent, rows < 0 ? 1 : 2);
+}
+
+/* The second dimension of a state in its declaration, and in an index. */
+static const char *more_of(const struct turn *r) {
+    return r->column ? ", 1" : "";
+}
+
+static const char *beside(const struct turn *r) {
+    return r->column ? ", 0" : "";
+}
+
+static int end_buffer(struct maker *g, const struct turn *r, enum role role) {
+    return r->column ? plain_buffer(g, role, r->type, r->width, 1)
+                     : plain_buffer(g, role, r->type, -1, r->width);
 }
 
 /* Values stay small however many steps there are. */
@@ -42,10 +57,10 @@ static void open_recurrence(struct maker *g, struct turn *r, int spare) {
     text_printf(&t, r->open ? "T" : "%d", r->length);
     text_printf(&t, "%s", odd(g, 3) ? " reverse" : "");
     for (int k = 0; k < r->states; k++) {
-        r->from[k] = plain_buffer(g, input_role(g), r->type, -1, r->width);
-        r->to[k] = k == spare ? -1 : plain_buffer(g, ROLE_OUT, r->type, -1, r->width);
-        text_printf(&t, "%s h%d%c: %s[%d] from %s", k ? "," : " state", r->number, 'a' + k,
-                    type_name(r->type), r->width, g->var[r->from[k]].name);
+        r->from[k] = end_buffer(g, r, input_role(g));
+        r->to[k] = k == spare ? -1 : end_buffer(g, r, ROLE_OUT);
+        text_printf(&t, "%s h%d%c: %s[%d%s] from %s", k ? "," : " state", r->number, 'a' + k,
+                    type_name(r->type), r->width, more_of(r), g->var[r->from[k]].name);
         if (r->to[k] < 0) continue;
         g->var[r->to[k]].writes = 1;
         text_printf(&t, " to %s", g->var[r->to[k]].name);
@@ -60,8 +75,8 @@ static int advance(struct maker *g, const struct turn *r, int k, int x, int i, i
     struct number in = number_of_data(g, r->type);
     a = plain_buffer(g, ROLE_TEMP, r->type, -1, r->width);
     make_line(g, "    %s[a%d] = %s", g->var[a].name, i, x < 0 ? "0" : input_row(g, r, x, i));
-    make_line(g, "    %s[a%d] += %s[a%d, a%d] * h%d%c[a%d]", g->var[a].name, i, g->var[u].name, i,
-              j, r->number, 'a' + (r->states > 1 && rarely(g->tape, 2) ? 1 - k : k), j);
+    make_line(g, "    %s[a%d] += %s[a%d, a%d] * h%d%c[a%d%s]", g->var[a].name, i, g->var[u].name, i,
+              j, r->number, 'a' + (r->states > 1 && rarely(g->tape, 2) ? 1 - k : k), j, beside(r));
     in = number_sum(in, r->type, (in.most > 4 ? in.most : 4) * r->width + 1);
     g->var[a].number = in;
     g->var[a].writes = 2;
@@ -78,7 +93,7 @@ static struct term next_value(struct maker *g, const struct turn *r, int a, int 
         struct term old = {.type = r->type,
                            .number = {.most = type_is_float(r->type) ? 8 : type_most(r->type),
                                       .exact = e.number.exact}};
-        old.text = arena_printf(&g->arena, "h%d%c[a%d]", r->number, 'a' + k, i);
+        old.text = arena_printf(&g->arena, "h%d%c[a%d%s]", r->number, 'a' + k, i, beside(r));
         e = make_binary(g, e, old);
     }
     return bounded(g, e);
@@ -104,6 +119,7 @@ void make_recurrence(struct maker *g, const struct scheme *type) {
     r.type = type->sum == TYPE_F32 || !g->spice ? TYPE_F32 : some[pick(g->tape, 5)];
     r.length = rarely(g->tape, 6) ? 0 : 1 + pick(g->tape, 9);
     r.width = random_extent(g, 33);
+    r.column = odd(g, 4);
     is_a(g, CLASS_RECURRENCE);
     if (!r.length) is_a(g, CLASS_NO_STEPS);
     int i = new_axis(g, &none, r.width);
@@ -120,11 +136,11 @@ void make_recurrence(struct maker *g, const struct scheme *type) {
         int a = advance(g, &r, k, k ? -1 : x, i, j);
         struct term e = next_value(g, &r, a, k, i);
         exact &= e.number.exact;
-        make_line(g, "    h%d%c'[a%d] = %s", r.number, 'a' + k, i, e.text);
+        make_line(g, "    h%d%c'[a%d%s] = %s", r.number, 'a' + k, i, beside(&r), e.text);
     }
     if (y >= 0)
-        make_line(g, "    %s[t%d, a%d] = h%d%c'[a%d]%s", g->var[y].name, r.number, i, r.number,
-                  'a' + r.states - 1, i, odd(g, 2) ? " * 2" : "");
+        make_line(g, "    %s[t%d, a%d] = h%d%c'[a%d%s]%s", g->var[y].name, r.number, i, r.number,
+                  'a' + r.states - 1, i, beside(&r), odd(g, 2) ? " * 2" : "");
     make_line(g, "  }");
     g->scope = 0;
     struct number n = {.most = type_is_float(r.type) ? 8 : type_most(r.type), .exact = exact};

@@ -391,14 +391,62 @@ static bool continued(const struct program *p, int stmt) {
     return false;
 }
 
+/* ---- rows that a sum crosses ---- */
+
+/* Cycles that computing does not hide of a line that no prefetcher brings; *line: its bytes. */
+static double lone_line(const struct machine *m, int64_t *line) {
+    for (int k = 0; k < m->nmemories; k++) {
+        const struct memory *c = &m->memory[k];
+        if (c->caches < 0 || m->memory[c->caches].caches >= 0 || c->line <= 0 || c->ways == 0)
+            continue;
+        *line = c->line;
+        return m->memory[c->caches].latency * (1 - c->hidden);
+    }
+    *line = 1;
+    return 0;
+}
+
+/* Weights as they are written down, of which an issue reads one element and the sum's next step one
+ * of another row: a tile finds a few neighbours in each line, and each line comes for itself from
+ * behind the caches. What a program computes or is given lies in them. */
+static bool crosses_rows(const struct program *p, const struct stmt *s, const struct access *a,
+                         uint64_t mapped) {
+    const struct buffer *b = &p->buffer[a->buffer];
+    uint64_t along = 0, all = 0, result = 0;
+    int last = b->ndims - 1;
+    while (last > 0 && b->extent[last] == 1) last--;
+    for (int x = 0; x < p->naxes; x++) {
+        uint64_t bit = UINT64_C(1) << x;
+        if (!(s->axes & bit) || p->axis[x].extent < 2) continue;
+        if (access_varies(p, a, x)) all |= bit;
+        if (last >= 0 && access_coef(p, a, last, x)) along |= bit;
+        if (access_varies(p, &s->dst, x)) result |= bit;
+    }
+    return b->role == ROLE_CONST && along && !(along & ~result) && all & ~result && !(all & mapped);
+}
+
+static double rows_price(const struct needles *all, const struct needle *n, const struct program *p,
+                         const struct mapping *m, uint64_t mapped) {
+    const struct stmt *s = &p->stmt[m->stmt];
+    int64_t line;
+    double sum = 0, each = on_device(all, n) ? 0 : lone_line(all->machine, &line);
+    for (int o = 0; o < n->noperands && each > 0 && s->combine != COMBINE_SET; o++) {
+        const struct access *a = mapped_access(s, &m->operand[o]);
+        if (!a || o == n->dst || !crosses_rows(p, s, a, mapped)) continue;
+        const struct buffer *b = &p->buffer[a->buffer];
+        sum += each * (double)b->elements * (double)type_size(b->type) / (double)line;
+    }
+    return sum;
+}
+
 static double copies_price(const struct needles *all, const struct needle *n,
                            const struct program *p, const struct mapping *m) {
     const struct stmt *s = &p->stmt[m->stmt];
-    double sum = 0;
     bool device = on_device(all, n);
     uint64_t mapped = 0;
     for (int x = 0; x < m->ngroups; x++)
         for (int k = 0; k < m->group[x].n; k++) mapped |= UINT64_C(1) << m->group[x].axis[k];
+    double sum = rows_price(all, n, p, m, mapped);
     for (int o = 0; o < n->noperands; o++) {
         const struct access *a = mapped_access(s, &m->operand[o]);
         if (!a || !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(n, p, m, o))) ||

@@ -167,6 +167,10 @@ const uint64_t *executable_ticks(const struct executable *e) {
     return e->ticks;
 }
 
+double executable_device_seconds(const struct executable *e) {
+    return e->device_seconds ? e->device_seconds() : -1;
+}
+
 int64_t executable_bytes(const struct executable *e) {
     return (int64_t)(e->prepared_bytes + e->workspace_bytes);
 }

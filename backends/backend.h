@@ -54,6 +54,8 @@ struct run_part {
 int executable_parts(const struct executable *, const struct run_part **);
 /* When the parts of the last run began and ended, in turns, by a counter of the processor. */
 const uint64_t *executable_ticks(const struct executable *);
+/* What a device took for the last run, without copies of arrays; negative: the code runs on this processor. */
+double executable_device_seconds(const struct executable *);
 int64_t executable_bytes(const struct executable *);           /* prepared + workspace */
 void executable_free(struct executable *);
 

@@ -200,6 +200,7 @@ struct executable {
     struct run_part *part;
     int nparts;
     const uint64_t *ticks;
+    double (*device_seconds)(void); /* or NULL */
     void *handle;
     void (*release)(void *handle);
     struct arena arena;

@@ -229,6 +229,7 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
                             : NULL;
     ok = ok && (p || !profile);
     free(data);
+    double on_device = executable_device_seconds(e);
     executable_free(e);
     struct comparison c = {0};
     ok = ok && arrays_write(im, j, got) &&
@@ -241,10 +242,13 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     report_head(r, j);
     report_string(r, "backend", backend->name);
     report_number(r, "run_seconds", seconds);
+    if (on_device >= 0) report_number(r, "device_seconds", on_device);
     double predicted = schedule_cost(j->schedule, j->size) / j->machine->clock;
     report_number(r, "predicted_seconds", predicted);
     double macs = (double)program_macs(j->program);
     text_printf(&r->text, "ran         in %.4g ms (backend %s)", 1e3 * seconds, backend->name);
+    if (on_device >= 0)
+        text_printf(&r->text, ", %.4g ms of it on the device", 1e3 * on_device);
     text_printf(&r->text, ", predicted %.4g ms", 1e3 * predicted);
     if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
     text_append(&r->text, "\n", 1);

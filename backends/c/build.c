@@ -227,7 +227,13 @@ struct executable *c_open(const struct schedule *s, const char *path, struct are
             dlsym(handle, arena_printf(a, "%s_%s", c_identifier(a, s->program->name), suffix[i]));
         good = entry[i];
     }
-    if (good) return executable_make(s, handle, release_library, entry);
+    if (good) {
+        struct executable *e = executable_make(s, handle, release_library, entry);
+        void *seconds =
+            dlsym(handle, arena_printf(a, "%s_device_seconds", c_identifier(a, s->program->name)));
+        memcpy(&e->device_seconds, &seconds, sizeof seconds);
+        return e;
+    }
     diag_line(diags, s->machine->file, 0, 0, "the compiled code cannot be loaded: %s", dlerror());
     if (handle) dlclose(handle);
     return NULL;

@@ -153,6 +153,7 @@ void cuda_section(struct cuda *c, const struct section *section, const char *nam
         for (int k = 0; k < c->nturning; k++)
             c_line(g, "int64_t s_%d = %d;", c->turning[k],
                    g->schedule->place[c->turning[k]].slots - 1);
+        c_line(g, "isamap_mark(&d, d.driver->before);");
         for (int n = 0, last; n < section->nnodes; n = last) {
             last = n + 1;
             while (last < section->nnodes && !zeroes(c, section, last)) last++;
@@ -162,6 +163,7 @@ void cuda_section(struct cuda *c, const struct section *section, const char *nam
                            (long long)g->schedule->place[p].bytes);
             walk(c, &section->node[n], last - n);
         }
+        c_line(g, "isamap_mark(&d, d.driver->after);");
         copy_arguments(c, run, true);
         c_line(g, "return isamap_close(&d);");
     }

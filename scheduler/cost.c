@@ -92,11 +92,12 @@ void cost_sum(struct work *w) {
         int queue = t->needle->in->queue;
         if (w->fallback >= 0 && graph_apart(w->m, queue)) device = queue;
         if (n->group) continue;
-        double alone = n->core >= 0 ? most_turns(w, n->first) * n->plan.alone : 0;
-        if (n->core >= 0) add(w, n->first, n->plan.predicted, n->plan.bound);
+        double grid = grid_part(w, n);
+        double alone = n->core >= 0 ? most_turns(w, n->first) * n->plan.alone * grid : 0;
+        if (n->core >= 0) add(w, n->first, n->plan.predicted * grid, n->plan.bound);
         w->s->alone += alone;
         w->s->forecast[n->first].alone += alone;
-        if (n->core >= 0) busy[queue] += least_turns(w, n->first) * n->plan.alone;
+        if (n->core >= 0) busy[queue] += least_turns(w, n->first) * n->plan.alone * grid;
         w->s->least = fmax(w->s->least, busy[queue]);
         double part = n->plan.share.n ? n->plan.share.part : 1;
         bool priced = n->core >= 0 && !n->plan.is_static;

@@ -15,17 +15,20 @@ struct nvrtc {
     int (*destroy)(void **);
 };
 
+/* What it allocated for good when it was loaded is used again by the next compilation. */
+enum { STAY = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
+
 static void *find_library(void) {
     static const char *const name[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL};
     const char *home = getenv("CUDA_HOME");
     struct arena a;
     void *library = NULL;
     arena_init(&a);
-    for (int i = 0; name[i] && !library; i++) library = dlopen(name[i], RTLD_NOW | RTLD_LOCAL);
+    for (int i = 0; name[i] && !library; i++) library = dlopen(name[i], STAY);
     for (int i = 0; name[i] && !library; i++)
         library = dlopen(
             arena_printf(&a, "%s/lib64/%s", home && *home ? home : "/usr/local/cuda", name[i]),
-            RTLD_NOW | RTLD_LOCAL);
+            STAY);
     arena_free(&a);
     return library;
 }

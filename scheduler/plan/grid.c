@@ -150,6 +150,17 @@ static void choose(const struct work *w, const struct task *t, struct grid_axis 
     for (int k = 0; k < n; k++) ax[k].tiles = tiles_of(w, ax[k].axis, ax[k].tile);
 }
 
+/* Of the nest's tiles those of the busiest instance. */
+double grid_part(const struct work *w, const struct nest *n) {
+    int unit[MAX_PREFIX];
+    if (!n->is_grid) return 1;
+    double tiles = 1,
+           instances = (double)at_once(w, unit, grid_units(w, &w->task[n->core], unit));
+    for (int k = 0; k < n->nprefix; k++)
+        tiles *= (double)tiles_of(w, n->prefix[k].axis, n->prefix[k].tile);
+    return ceil(tiles / instances) / tiles;
+}
+
 /* The loops of a grid for the nest, as its prefix; none where one instance does all. */
 void grid_decide(struct work *w, const struct moves *moves, int nest) {
     struct nest *n = &w->nest[nest];

@@ -42,7 +42,7 @@ int cuModuleLoadData(void **module, const void *image) {
     int fd = mkstemp(path);
     if (fd < 0 || write(fd, image, bytes) != (ssize_t)bytes) return 1;
     close(fd);
-    *module = library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *module = library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) fprintf(stderr, "emulated device: %s\n", dlerror());
     unlink(path);
     return !library;

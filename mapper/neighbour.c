@@ -6,13 +6,18 @@
 #include <math.h>
 #include <string.h>
 
+/* Of a unit of which there may be any number, as many count as the hardware runs at a time. */
 double reference_cycles(const struct machine *m, int unit, double cycles) {
     double count = 1, own = m->unit[unit].clock > 0 ? m->unit[unit].clock : m->clock;
+    int64_t total = 0;
     double reference = m->nfallbacks > 0 ? m->unit[m->fallback[0].unit].clock : m->clock;
-    for (int u = unit; u >= 0; u = m->unit[u].parent)
+    double scale = own > 0 && reference > 0 ? reference / own : 1;
+    for (int u = unit; u >= 0; u = m->unit[u].parent) {
         count *= (double)(m->unit[u].count > 0 ? m->unit[u].count : 1);
-    if (own > 0 && reference > 0) cycles *= reference / own;
-    return cycles / count;
+        if (m->unit[u].total > 0) total = m->unit[u].total;
+        if (m->unit[u].is_virtual && total) return cycles * scale / (count * (double)total);
+    }
+    return cycles * scale / count;
 }
 
 /* Its queue feeds all that is inside the queue's unit (the lanes of a warp): they count once. */

@@ -32,7 +32,7 @@ static int64_t places_at_once(struct engine *e, const struct loop_node *l) {
         const struct unit *u = &e->machine->unit[inner->unit];
         e->value[l->var] = value_of(e, l->lo);
         each = trips_of(e, inner);
-        if (each > unit_instances(e->machine, inner->unit))
+        if (!u->is_virtual && each > unit_instances(e->machine, inner->unit))
             each = unit_instances(e->machine, inner->unit);
         total = u->total;
     }

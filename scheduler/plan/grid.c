@@ -154,8 +154,7 @@ static void choose(const struct work *w, const struct task *t, struct grid_axis 
 double grid_part(const struct work *w, const struct nest *n) {
     int unit[MAX_PREFIX];
     if (!n->is_grid) return 1;
-    double tiles = 1,
-           instances = (double)at_once(w, unit, grid_units(w, &w->task[n->core], unit));
+    double tiles = 1, instances = (double)at_once(w, unit, grid_units(w, &w->task[n->core], unit));
     for (int k = 0; k < n->nprefix; k++)
         tiles *= (double)tiles_of(w, n->prefix[k].axis, n->prefix[k].tile);
     return ceil(tiles / instances) / tiles;

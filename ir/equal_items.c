@@ -183,6 +183,17 @@ static void retry(struct equal *x) {
     x->failed = false;
 }
 
+/* Statements behind item i read the buffer. */
+static bool read_after(const struct side *s, int i, int buffer) {
+    for (i++; i < s->nitems; i++) {
+        const struct stmt *st = &s->p->stmt[s->item[i].stmt];
+        for (int r = 0; r < st->nreads; r++)
+            if (st->read[r].buffer == buffer) return true;
+    }
+    return false;
+}
+
+/* What is read on one side alone stays open: the other side has its terms from somewhere else. */
 static void share_phases(struct equal *x) {
     struct side *s = &x->side[0], *t = &x->side[1];
     for (int i = 0; i < s->nitems; i++) {
@@ -193,7 +204,7 @@ static void share_phases(struct equal *x) {
         int n = phases_of(s, b, first);
         if (n <= 0 || n != phases_of(t, c, second)) continue;
         while (k < n && first[k] != i) k++;
-        if (k == n) continue;
+        if (k == n || read_after(s, i, b) != read_after(t, second[k], c)) continue;
         if (same_after(x, b, i + 1, c, second[k] + 1, &r))
             share(x, i, second[k], r, s->p->buffer[b].type);
         retry(x);

@@ -12,6 +12,9 @@ struct equal_case {
 
 #define IN "in A: i32[16,16]  in B: i32[16,16]  inout C: i32[70,70]  "
 #define FLOATS "in A: f32[16,16]  in B: f32[16,16]  inout C: f32[70,70]  "
+#define COPIED                                                                                     \
+    "in A: f32[16,16]  in B: f32[16,16]  out C: f32[16,16]  out W: f32[16,16]  "                   \
+    "temp T: f32[16,16] " AXES
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
 
 #define STAGES                                                                                     \
@@ -33,6 +36,12 @@ static const struct equal_case cases[] = {
     {IN AXES, "C[i,j] += A[i,k] where n <= i", "C[i,j] += A[i,k] where i >= n", LAWS_EXACT, true},
     {FLOATS AXES, "C[i,j] += A[i,k] where n < 5", "C[i,j] += A[i,k] * 5.0", LAWS_EXACT, false},
     {FLOATS AXES, "C[i,j] += A[i,k] where n < 5", "C[i,j] += A[i,k] * 5.0", LAWS_REORDER, true},
+    /* a result that is read before, and not any more */
+    {COPIED, "W[i,j] = A[i,j]; C[i,j] = 0.0; C[i,j] += W[i,k] * B[k,j]",
+     "T[j,i] = A[i,j]; C[i,j] = 0.0; C[i,j] += T[k,i] * B[k,j]; W[i,j] = T[j,i]", LAWS_EXACT, true},
+    {COPIED, "W[i,j] = A[i,j]; C[i,j] = 0.0; C[i,j] += W[i,k] * B[k,j]",
+     "T[j,i] = A[i,j]; C[i,j] = 0.0; C[i,j] += T[i,k] * B[k,j]; W[i,j] = T[j,i]", LAWS_EXACT,
+     false},
     /* laws */
     {IN AXES, "C[i,j] = (A[i,j] + B[i,j]) * 3", "C[i,j] = 3 * B[i,j] + A[i,j] * 3", LAWS_EXACT,
      true},

@@ -227,14 +227,12 @@ static bool emit_range(struct sections *c, struct nodes *out, int from, int to, 
         int s = w->order[i], nest = nest_at(w, s), child = recur_child(w, s, scope), end = i + 1;
         if (w->in_prepare[s] || feeds_have(w, s)) continue;
         if (scope < 0) begin_part(c, out->n);
-        if (w->group_of[s]) {
-            if (!emit_grouped(c, out, w->group_of[s] - 1, ph)) return false;
-            continue;
-        }
         if (child != scope) {
             while (end < to && recur_child(w, w->order[end], scope) == child) end++;
             if (!emit_recur(c, out, i, end, child, ph)) return false;
             i = end - 1;
+        } else if (w->group_of[s]) {
+            if (!emit_grouped(c, out, w->group_of[s] - 1, ph)) return false;
         } else if (!emit_part(c, out, nest, s, ph)) {
             return false;
         }

@@ -13,8 +13,8 @@ struct equal_case {
 #define IN "in A: i32[16,16]  in B: i32[16,16]  inout C: i32[70,70]  "
 #define FLOATS "in A: f32[16,16]  in B: f32[16,16]  inout C: f32[70,70]  "
 #define COPIED                                                                                     \
-    "in A: f32[16,16]  in B: f32[16,16]  out C: f32[16,16]  out W: f32[16,16]  "                   \
-    "temp T: f32[16,16] " AXES
+    "in A: f32[16,3]  in X: f32[3,40]  out C: f32[16,16]  out W: f32[16,3]  "                      \
+    "temp T: f32[3,16]  temp D: f32[16,16]  axes i: 16, j: 16, r: 3, k: 3\n"
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
 
 #define STAGES                                                                                     \
@@ -37,11 +37,14 @@ static const struct equal_case cases[] = {
     {FLOATS AXES, "C[i,j] += A[i,k] where n < 5", "C[i,j] += A[i,k] * 5.0", LAWS_EXACT, false},
     {FLOATS AXES, "C[i,j] += A[i,k] where n < 5", "C[i,j] += A[i,k] * 5.0", LAWS_REORDER, true},
     /* a result that is read before, and not any more */
-    {COPIED, "W[i,j] = A[i,j]; C[i,j] = 0.0; C[i,j] += W[i,k] * B[k,j]",
-     "T[j,i] = A[i,j]; C[i,j] = 0.0; C[i,j] += T[k,i] * B[k,j]; W[i,j] = T[j,i]", LAWS_EXACT, true},
-    {COPIED, "W[i,j] = A[i,j]; C[i,j] = 0.0; C[i,j] += W[i,k] * B[k,j]",
-     "T[j,i] = A[i,j]; C[i,j] = 0.0; C[i,j] += T[i,k] * B[k,j]; W[i,j] = T[j,i]", LAWS_EXACT,
-     false},
+    {COPIED, "W[i,r] = A[i,r]; C[i,j] = 0.0; C[i,j] += X[k,2*j+r] * W[i,r]",
+     "T[r,i] = A[i,r]; D[i,j] = 0.0; D[i,j] += X[k,2*j+r] * T[r,i]; W[i,r] = T[r,i]; "
+     "C[i,j] = D[i,j]",
+     LAWS_EXACT, true},
+    {COPIED, "W[i,r] = A[i,r]; C[i,j] = 0.0; C[i,j] += X[k,2*j+r] * W[i,r]",
+     "T[r,i] = A[i,2-r]; D[i,j] = 0.0; D[i,j] += X[k,2*j+r] * T[r,i]; W[i,r] = T[2-r,i]; "
+     "C[i,j] = D[i,j]",
+     LAWS_EXACT, false},
     /* laws */
     {IN AXES, "C[i,j] = (A[i,j] + B[i,j]) * 3", "C[i,j] = 3 * B[i,j] + A[i,j] * 3", LAWS_EXACT,
      true},

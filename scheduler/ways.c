@@ -9,12 +9,13 @@
 
 enum {
     TRIES = 10,
+    FIRST = 3,       /* where little can be won */
     STATEMENTS = 24, /* of more the tries are fewer */
     SMALL = 10,
     PLANS = 12000, /* that each try looks at */
     STEPS = 30000
 };
-static const double AS_PRICED = 1.25, BESIDE = 1.5, BETTER = 0.99, HOPELESS = 4;
+static const double AS_PRICED = 1.25, BESIDE = 1.5, NEARLY = 1.1, BETTER = 0.99, HOPELESS = 4;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -190,7 +191,8 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     /* Copies hardly count for the mapper: where they take most of the time its prices say little,
      * and another mapping saves more than other axes of the same. */
     t->hopeless = s->host > cost / 2 ? INFINITY : HOPELESS;
-    if (!n || (as_priced && cost <= BESIDE * s->alone)) return false;
+    if (!n || (as_priced && cost <= NEARLY * s->alone)) return false;
+    if (as_priced && cost <= BESIDE * s->alone && t->left > FIRST) t->left = FIRST;
     while (improve(t, &asked, &n, &cost)) {
     }
     decider_again(t->decider, t->adopted);

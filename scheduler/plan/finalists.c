@@ -15,7 +15,7 @@
 
 /* Of one nest alone: instructions that the clock executes one by one, with one plan and with all;
  * plans that it is asked about, of several nests fewer each. */
-enum { STEPS = 100000, ALL_STEPS = 400000, PLANS = 48, FEW = 3, NEAR_PLANS = 96 };
+enum { STEPS = 100000, ALL_STEPS = 400000, PLANS = 48, FEW = 3, SHORT = 4, NEAR_PLANS = 96 };
 /* Neighbours that the model thinks so much worse are not asked about; what counts as better. */
 static const double HOPELESS = 1.3, BETTER = 0.9995;
 
@@ -53,8 +53,10 @@ struct walked {
     int plans;
 };
 
+/* A search of few plans asks seldom too. */
 static struct walked walked_begin(const struct work *w) {
-    struct walked left = {ALL_STEPS / w->nnests, PLANS / w->nnests};
+    int share = w->options->steps > 0 ? w->nnests * SHORT : w->nnests;
+    struct walked left = {ALL_STEPS / share, PLANS / share};
     if (left.plans < FEW) left.plans = FEW;
     return left;
 }
@@ -85,8 +87,9 @@ static double timed(struct work *w, const struct moves *moves, int nest, const s
 }
 
 double plan_simulated(struct work *w, const struct moves *moves, int nest, const struct plan *p) {
+    if (!can_simulate(w, &w->nest[nest])) return -1;
     struct walked left = walked_begin(w);
-    return can_simulate(w, &w->nest[nest]) ? timed(w, moves, nest, p, &left) : -1;
+    return timed(w, moves, nest, p, &left);
 }
 
 /* False: the clock does not say. */
@@ -115,10 +118,10 @@ static bool step(struct search *s, struct point *best, double model, struct walk
 
 /* The others are taken to be no better than the best that was simulated. */
 void finalists_simulate(struct search *s) {
-    struct walked left = walked_begin(s->w);
     struct point best = {.cost = INFINITY};
     double model = INFINITY;
     if (!can_simulate(s->w, &s->w->nest[s->nest])) return;
+    struct walked left = walked_begin(s->w);
     for (int i = 0; i < s->nfinal; i++) {
         struct point *q = &s->final[i];
         double cost = q->cost;

@@ -174,7 +174,7 @@ bool begin_box(struct work *w, const struct opnd *o, const struct slot *s, const
         struct coord c = g->at[i];
         int64_t stride;
         if (c.dim < 0 || !source_stride(w, st, c, &stride)) return false;
-        struct val n = i < g->ninner ? val_const(c.mod) : val_ceil(w->arena, r->n[c.dim], c.div),
+        struct val n = i < g->ninner ? val_const(c.mod) : val_ceil(&w->s->arena, r->n[c.dim], c.div),
                    zero = val_const(0);
         box->dim[box->n++] = (struct box_dim){.extent = n,
                                               .total = n,

@@ -91,8 +91,8 @@ static bool split_dim(struct match *t, int i, int64_t part) {
     rest.outside |= b->apart; /* one axis of the move for each dimension */
     rest.extent = rest.total = val_const(d->extent.c / part);
     rest.unit = d->unit * part;
-    rest.from = val_scale(t->w->arena, d->from, part);
-    rest.to = val_scale(t->w->arena, d->to, part);
+    rest.from = val_scale(&t->w->s->arena, d->from, part);
+    rest.to = val_scale(&t->w->s->arena, d->to, part);
     d->extent = d->total = val_const(part);
     box_insert(b, i + 1, rest);
     for (int k = 0; k < t->mv->naxes; k++)
@@ -146,8 +146,8 @@ static bool match_axis(struct match *t, int k) {
         d = &f->box.dim[i];
         f->dim_of[k] = i;
         f->looped[i] = false;
-        if (!val_is(d->from, 0)) t->run_from = val_mul(t->w->arena, t->run_from, d->extent);
-        t->run_to = val_mul(t->w->arena, t->run_to, d->total);
+        if (!val_is(d->from, 0)) t->run_from = val_mul(&t->w->s->arena, t->run_from, d->extent);
+        t->run_to = val_mul(&t->w->s->arena, t->run_to, d->total);
         return true;
     }
     f->dim_of[k] = -1;
@@ -212,7 +212,7 @@ static bool fit_move(struct work *w, const struct move *mv, const struct box *bo
     f->move = mv;
     f->box = *box;
     for (int k = 0; k < MAX_NEEDLE; k++) f->dim_of[k] = -1;
-    if (!box_convert(w->arena, &f->box, mv)) return false;
+    if (!box_convert(&w->s->arena, &f->box, mv)) return false;
     for (int i = f->box.n - 1; i >= 0; i--)
         if (val_is(f->box.dim[i].total, 1) && val_is(f->box.dim[i].extent, 1))
             box_remove(&f->box, i);

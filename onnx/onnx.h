@@ -6,6 +6,7 @@
  *   tensor.c   tensors: types, data, external files
  *   graph.c    the graph: names, order, inputs, outputs
  *   qdq.c      operators between quantisers, as operators on integers
+ *   qdq_fold.c what stands behind such an operator, as part of it
  *   fold.c     nodes that only constants reach: their values
  *   kernel.c   the program
  *   lower.c    what all operators need: attributes, axes, buffers, statements

@@ -268,6 +268,8 @@ int qdq_rewrite(struct import *, const Onnx__GraphProto *g, Onnx__GraphProto *ou
  * Clip stood behind it. */
 #define ATTRIBUTE_LEAST "isamap.least"
 #define ATTRIBUTE_MOST "isamap.most"
+/* The name of a constant: numbers that are added to the result before it is rounded, one for each channel. */
+#define ATTRIBUTE_OFFSET "isamap.offset"
 
 /* fold.c: nodes whose inputs are known */
 bool node_folds(struct import *);

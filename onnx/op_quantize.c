@@ -78,6 +78,23 @@ bool quantised_limits(struct import *im, enum type type, const char **least, con
     return true;
 }
 
+/* What is added before rounding, in steps of the result, as text behind a value; "": nothing. */
+static bool offset(struct import *im, const struct tensor *y, const char *base, const char *index,
+                   const char **text) {
+    const char *name = NULL;
+    *text = "";
+    if (!attribute_string(im, ATTRIBUTE_OFFSET, &name)) return false;
+    const struct tensor *t = name ? name_find(&im->value, name) : NULL;
+    if (!name) return true;
+    if (!t || !t->data || t->type != TYPE_F64 || t->ndims != 1)
+        return node_fail(im, "its attribute %s names no constant of f64", ATTRIBUTE_OFFSET);
+    double *data = arena_array(im->arena, (size_t)t->elements, sizeof *data);
+    for (int64_t i = 0; i < t->elements; i++) data[i] = tensor_float(t, i) / tensor_float(y, 0);
+    struct tensor *made = tensor_constant(im, base, "offset", TYPE_F64, 1, t->extent, data);
+    *text = arena_printf(im->arena, " + %s", tensor_element(im, made, &index));
+    return true;
+}
+
 bool quantised_result(struct import *im, struct tensor *acc, int xs, int ws, int ys, int yzp,
                       int channel) {
     struct tensor *x, *w, *y, *zp = node_input(im, yzp),
@@ -92,8 +109,10 @@ bool quantised_result(struct import *im, struct tensor *acc, int xs, int ws, int
     axes_release(im);
     axes_for(im, acc->ndims, acc->extent, index);
     const char *s = multiplier(im, x, w, y, out->buffer, channel >= 0 ? index[channel] : "0");
+    const char *more;
+    if (!offset(im, y, out->buffer, channel >= 0 ? index[channel] : "0", &more)) return false;
     const char *value =
-        arena_printf(im->arena, "round(f64(%s) * %s)", tensor_element(im, acc, index), s);
+        arena_printf(im->arena, "round(f64(%s) * %s%s)", tensor_element(im, acc, index), s, more);
     if (zero) value = arena_printf(im->arena, zp->data ? "%s + %s" : "%s + f64(%s)", value, zero);
     const char *least, *most;
     if (!quantised_limits(im, out->type, &least, &most)) return false;

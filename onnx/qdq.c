@@ -6,35 +6,27 @@
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
-#include "onnx/onnx_int.h"
+#include "onnx/qdq_int.h"
 
 #include <math.h>
 #include <string.h>
 
-struct qdq {
-    struct import *im;
-    Onnx__GraphProto *g;     /* what is made */
-    struct name_table maker; /* name of a value -> its node */
-    struct name_table uses;  /* name of a value -> how often it is read, an int */
-    int changed;
-};
-
 /* ---- what is known of the graph ---- */
 
-static Onnx__NodeProto *maker_of(const struct qdq *q, const char *name) {
+Onnx__NodeProto *qdq_maker_of(const struct qdq *q, const char *name) {
     return name_find(&q->maker, name);
 }
 
-static bool is(const Onnx__NodeProto *n, const char *op) {
+bool qdq_is(const Onnx__NodeProto *n, const char *op) {
     return n && n->op_type && strcmp(n->op_type, op) == 0 &&
            (standard_domain(n->domain) || strcmp(n->domain, "com.microsoft") == 0);
 }
 
-static const char *input_of(const Onnx__NodeProto *n, size_t k) {
+const char *qdq_input_of(const Onnx__NodeProto *n, size_t k) {
     return k < n->n_input && n->input[k][0] ? n->input[k] : NULL;
 }
 
-static const Onnx__AttributeProto *attribute_of(const Onnx__NodeProto *n, const char *name) {
+const Onnx__AttributeProto *qdq_attribute_of(const Onnx__NodeProto *n, const char *name) {
     for (size_t i = 0; i < n->n_attribute; i++)
         if (n->attribute[i]->name && strcmp(n->attribute[i]->name, name) == 0)
             return n->attribute[i];
@@ -42,17 +34,17 @@ static const Onnx__AttributeProto *attribute_of(const Onnx__NodeProto *n, const 
 }
 
 static int64_t integer_of(const Onnx__NodeProto *n, const char *name, int64_t preset) {
-    const Onnx__AttributeProto *a = attribute_of(n, name);
+    const Onnx__AttributeProto *a = qdq_attribute_of(n, name);
     return a && a->has_i ? a->i : preset;
 }
 
 /* A scale or zero point, given as an initialiser or by a node Constant; NULL: not known. */
-static const struct tensor *known_of(const struct qdq *q, const char *name) {
+const struct tensor *qdq_known_of(const struct qdq *q, const char *name) {
     const struct tensor *t = name ? name_find(&q->im->value, name) : NULL;
     if (t && t->data) return t;
-    const Onnx__NodeProto *n = name ? maker_of(q, name) : NULL;
-    if (is(n, "Identity")) return known_of(q, input_of(n, 0));
-    const Onnx__AttributeProto *a = is(n, "Constant") ? attribute_of(n, "value") : NULL;
+    const Onnx__NodeProto *n = name ? qdq_maker_of(q, name) : NULL;
+    if (qdq_is(n, "Identity")) return qdq_known_of(q, qdq_input_of(n, 0));
+    const Onnx__AttributeProto *a = qdq_is(n, "Constant") ? qdq_attribute_of(n, "value") : NULL;
     struct tensor *c = arena_alloc(q->im->arena, sizeof *c);
     struct diags quiet; /* what is wrong with it is told when the node is lowered */
     diags_init(&quiet);
@@ -61,7 +53,7 @@ static const struct tensor *known_of(const struct qdq *q, const char *name) {
     return ok ? c : NULL;
 }
 
-static int used(const struct qdq *q, const char *name) {
+int qdq_used(const struct qdq *q, const char *name) {
     const int *n = name_find(&q->uses, name);
     return n ? *n : 0;
 }
@@ -72,18 +64,11 @@ static bool eight_bits(enum type t) {
 
 /* ---- links: a value with its integers, scale and zero point ---- */
 
-struct link {
-    const char *integers, *scale, *zero; /* names of values */
-    const struct tensor *scales, *zeros; /* known; zeros NULL where there is no zero point */
-    enum type type;                      /* of the integers */
-    int64_t axis;
-};
-
 static bool link_known(const struct qdq *q, const Onnx__NodeProto *n, struct link *l) {
-    *l = (struct link){input_of(n, 0), input_of(n, 1), input_of(n, 2), .type = TYPE_U8,
+    *l = (struct link){qdq_input_of(n, 0), qdq_input_of(n, 1), qdq_input_of(n, 2), .type = TYPE_U8,
                        .axis = integer_of(n, "axis", 1)};
-    l->scales = known_of(q, l->scale);
-    l->zeros = known_of(q, l->zero);
+    l->scales = qdq_known_of(q, l->scale);
+    l->zeros = qdq_known_of(q, l->zero);
     if (!l->integers || !l->scales || l->scales->type != TYPE_F32 || (l->zero && !l->zeros) ||
         integer_of(n, "block_size", 0))
         return false;
@@ -94,19 +79,20 @@ static bool link_known(const struct qdq *q, const Onnx__NodeProto *n, struct lin
 }
 
 /* The value `name` is dequantised from 8-bit integers (or i32, a bias). */
-static bool dequantised(const struct qdq *q, const char *name, struct link *l) {
-    const Onnx__NodeProto *n = name ? maker_of(q, name) : NULL;
-    if (!is(n, "DequantizeLinear") || !link_known(q, n, l)) return false;
+bool qdq_dequantised(const struct qdq *q, const char *name, struct link *l) {
+    const Onnx__NodeProto *n = name ? qdq_maker_of(q, name) : NULL;
+    if (!qdq_is(n, "DequantizeLinear") || !link_known(q, n, l)) return false;
     const struct tensor *t = name_find(&q->im->value, l->integers);
-    const Onnx__NodeProto *by = maker_of(q, l->integers);
+    const Onnx__NodeProto *by = qdq_maker_of(q, l->integers);
     if (t) l->type = t->type;
     if (t || l->zeros) return true;
-    const struct tensor *zeros = is(by, "QuantizeLinear") ? known_of(q, input_of(by, 2)) : NULL;
+    const struct tensor *zeros =
+        qdq_is(by, "QuantizeLinear") ? qdq_known_of(q, qdq_input_of(by, 2)) : NULL;
     if (zeros) l->type = zeros->type; /* without a zero point the maker tells the type */
-    return is(by, "QuantizeLinear");
+    return qdq_is(by, "QuantizeLinear");
 }
 
-static bool one_step(const struct link *l) {
+bool qdq_one_step(const struct link *l) {
     return l->scales->elements == 1 && eight_bits(l->type);
 }
 
@@ -114,13 +100,14 @@ static bool one_step(const struct link *l) {
 
 static const char *new_name(struct qdq *q, const char *base, const char *suffix) {
     const char *name = arena_printf(q->im->arena, "%s_%s", base, suffix);
-    for (int k = 1; name_find(&q->im->value, name) || maker_of(q, name) || used(q, name); k++)
+    for (int k = 1; name_find(&q->im->value, name) || qdq_maker_of(q, name) || qdq_used(q, name);
+         k++)
         name = arena_printf(q->im->arena, "%s_%s_%d", base, suffix, k);
     return name;
 }
 
-static const char *new_constant(struct qdq *q, const char *base, const char *suffix, enum type type,
-                                int64_t n, const void *data) {
+const char *qdq_new_constant(struct qdq *q, const char *base, const char *suffix, enum type type,
+                             int64_t n, const void *data) {
     struct tensor *t = arena_alloc(q->im->arena, sizeof *t);
     *t = (struct tensor){
         .name = new_name(q, base, suffix), .type = type, .elements = n, .data = data};
@@ -132,14 +119,14 @@ static const char *new_constant(struct qdq *q, const char *base, const char *suf
 }
 
 /* The zero point of a link, made where it has none. */
-static const char *zero_of(struct qdq *q, const struct link *l, const char *base) {
+const char *qdq_zero_of(struct qdq *q, const struct link *l, const char *base) {
     static const int64_t none;
-    return l->zero ? l->zero : new_constant(q, base, "zero", l->type, 1, &none);
+    return l->zero ? l->zero : qdq_new_constant(q, base, "zero", l->type, 1, &none);
 }
 
-static Onnx__NodeProto *new_node(struct qdq *q, const Onnx__NodeProto *from, const char *op,
-                                 bool microsoft, int ninputs, const char *const *input,
-                                 const char *output) {
+Onnx__NodeProto *qdq_new_node(struct qdq *q, const Onnx__NodeProto *from, const char *op,
+                              bool microsoft, int ninputs, const char *const *input,
+                              const char *output) {
     Onnx__NodeProto *n = arena_alloc(q->im->arena, sizeof *n);
     onnx__node_proto__init(n);
     n->name = from->name;
@@ -152,7 +139,7 @@ static Onnx__NodeProto *new_node(struct qdq *q, const Onnx__NodeProto *from, con
     n->output = arena_array(q->im->arena, 1, sizeof *n->output);
     n->output[0] = (char *)output;
     n->n_attribute = from->n_attribute;
-    n->attribute = arena_array(q->im->arena, from->n_attribute + 2, sizeof *n->attribute);
+    n->attribute = arena_array(q->im->arena, from->n_attribute + 3, sizeof *n->attribute);
     if (from->n_attribute)
         memcpy(n->attribute, from->attribute, from->n_attribute * sizeof *n->attribute);
     return n;
@@ -167,7 +154,7 @@ static void put_integer(struct qdq *q, Onnx__NodeProto *n, const char *name, int
     n->attribute[n->n_attribute++] = a;
 }
 
-static void drop_attribute(Onnx__NodeProto *n, const char *name) {
+void qdq_drop_attribute(Onnx__NodeProto *n, const char *name) {
     size_t kept = 0;
     for (size_t i = 0; i < n->n_attribute; i++)
         if (strcmp(n->attribute[i]->name ? n->attribute[i]->name : "", name) != 0)
@@ -177,13 +164,15 @@ static void drop_attribute(Onnx__NodeProto *n, const char *name) {
 
 /* ---- the chain that ends in QuantizeLinear ---- */
 
-struct chain_end {
-    struct link y;
-    const Onnx__NodeProto *op; /* the operator before it, Relu and Clip left out */
-    int64_t least, most;       /* of the integers, by the type and what was left out */
-};
+static int64_t lowest(const struct link *l) {
+    return l->type == TYPE_I8 ? -128 : 0;
+}
 
-static int64_t step_at(const struct chain_end *e, double v) {
+static int64_t highest(const struct link *l) {
+    return l->type == TYPE_I8 ? 127 : 255;
+}
+
+int64_t qdq_step_at(const struct chain_end *e, double v) {
     double zero = e->y.zeros ? (double)tensor_int(e->y.zeros, 0) : 0;
     double at = rint(v / tensor_float(e->y.scales, 0)) + zero;
     return (int64_t)(at < (double)e->least  ? (double)e->least
@@ -197,9 +186,9 @@ static bool clip_limits(const struct qdq *q, const Onnx__NodeProto *n, double *l
     double *to[2] = {lo, hi};
     *lo = -INFINITY, *hi = INFINITY;
     for (int k = 0; k < 2; k++) {
-        const Onnx__AttributeProto *a = attribute_of(n, name[k]);
-        const char *given = input_of(n, (size_t)k + 1);
-        const struct tensor *t = known_of(q, given);
+        const Onnx__AttributeProto *a = qdq_attribute_of(n, name[k]);
+        const char *given = qdq_input_of(n, (size_t)k + 1);
+        const struct tensor *t = qdq_known_of(q, given);
         if (given && (!t || t->elements != 1)) return false;
         if (t) *to[k] = tensor_float(t, 0);
         if (!given && a && a->has_f) *to[k] = (double)a->f;
@@ -207,30 +196,40 @@ static bool clip_limits(const struct qdq *q, const Onnx__NodeProto *n, double *l
     return *lo <= *hi;
 }
 
-static bool chain_read(const struct qdq *q, const Onnx__NodeProto *end, struct chain_end *e) {
+/* From the value `at` on, towards its makers. */
+static bool chain_from(const struct qdq *q, const char *at, struct chain_end *e) {
     double lo, hi;
-    if (!link_known(q, end, &e->y) || !one_step(&e->y)) return false;
-    e->least = e->y.type == TYPE_I8 ? -128 : 0;
-    e->most = e->y.type == TYPE_I8 ? 127 : 255;
-    e->op = maker_of(q, e->y.integers);
-    for (const char *at = e->y.integers; e->op; at = input_of(e->op, 0), e->op = maker_of(q, at)) {
-        bool relu = is(e->op, "Relu");
-        if (!at || used(q, at) != 1) return false;
-        if (!relu && !is(e->op, "Clip")) return true;
-        if (!input_of(e->op, 0) || !maker_of(q, input_of(e->op, 0))) return false;
+    e->line = NULL;
+    for (e->op = qdq_maker_of(q, at); e->op;
+         at = qdq_input_of(e->op, 0), e->op = qdq_maker_of(q, at)) {
+        bool relu = qdq_is(e->op, "Relu");
+        if (!at || qdq_used(q, at) != 1) return false;
+        if (!relu && !qdq_is(e->op, "Clip")) break;
+        if (!qdq_input_of(e->op, 0) || !qdq_maker_of(q, qdq_input_of(e->op, 0))) return false;
         if (relu)
             lo = 0, hi = INFINITY;
         else if (!clip_limits(q, e->op, &lo, &hi))
             return false;
-        int64_t least = step_at(e, lo), most = step_at(e, hi);
+        int64_t least = qdq_step_at(e, lo), most = qdq_step_at(e, hi);
         e->least = least, e->most = most;
     }
-    return false;
+    if (!qdq_is(e->op, "BatchNormalization")) return e->op != NULL;
+    const char *from = qdq_input_of(e->op, 0);
+    if (!from || qdq_used(q, from) != 1) return false;
+    e->line = e->op;
+    e->op = qdq_maker_of(q, from);
+    return e->op != NULL;
+}
+
+static bool chain_read(const struct qdq *q, const Onnx__NodeProto *end, struct chain_end *e) {
+    if (!link_known(q, end, &e->y) || !qdq_one_step(&e->y)) return false;
+    e->least = lowest(&e->y);
+    e->most = highest(&e->y);
+    return chain_from(q, e->y.integers, e);
 }
 
 static bool limited(const struct chain_end *e) {
-    return e->least > (e->y.type == TYPE_I8 ? -128 : 0) ||
-           e->most < (e->y.type == TYPE_I8 ? 127 : 255);
+    return e->least > lowest(&e->y) || e->most < highest(&e->y);
 }
 
 /* ---- products ---- */
@@ -242,8 +241,8 @@ static bool bias_steps(struct qdq *q, const char *name, const struct link *x, co
     struct link b;
     *out = NULL;
     if (!name) return true;
-    const struct tensor *t = known_of(q, name), *integers = NULL;
-    bool linked = !t && dequantised(q, name, &b);
+    const struct tensor *t = qdq_known_of(q, name), *integers = NULL;
+    bool linked = !t && qdq_dequantised(q, name, &b);
     if (linked && b.type == TYPE_I32) integers = name_find(&q->im->value, b.integers);
     if (!t && (!integers || !integers->data)) return false;
     int64_t n = t ? t->elements : integers->elements;
@@ -261,7 +260,7 @@ static bool bias_steps(struct qdq *q, const char *name, const struct link *x, co
         if (!(fabs(steps) < 1 << 30) || step > 0.25 * y_scale) return false;
         data[i] = (int32_t)steps;
     }
-    const char *made = new_constant(q, name, "steps", TYPE_I32, n, data);
+    const char *made = qdq_new_constant(q, name, "steps", TYPE_I32, n, data);
     ((struct tensor *)name_find(&q->im->value, made))->ndims = 1;
     *out = made;
     return true;
@@ -269,8 +268,8 @@ static bool bias_steps(struct qdq *q, const char *name, const struct link *x, co
 
 static bool factors(const struct qdq *q, const Onnx__NodeProto *op, struct link *x,
                     struct link *w) {
-    return dequantised(q, input_of(op, 0), x) && dequantised(q, input_of(op, 1), w) &&
-           one_step(x) && eight_bits(w->type);
+    return qdq_dequantised(q, qdq_input_of(op, 0), x) &&
+           qdq_dequantised(q, qdq_input_of(op, 1), w) && qdq_one_step(x) && eight_bits(w->type);
 }
 
 /* Are there as many scales as the weights have entries along `dimension`, or one? */
@@ -286,33 +285,45 @@ static Onnx__NodeProto *convolution(struct qdq *q, const struct chain_end *e, co
     struct link x, w;
     const char *bias;
     if (!factors(q, e->op, &x, &w) || !scales_along(q, &w, 0) ||
-        !bias_steps(q, input_of(e->op, 2), &x, &w, tensor_float(e->y.scales, 0), &bias))
+        !bias_steps(q, qdq_input_of(e->op, 2), &x, &w, tensor_float(e->y.scales, 0), &bias))
         return NULL;
-    const char *in[9] = {
-        x.integers,          x.scale,    zero_of(q, &x, out),    w.integers, w.scale,
-        zero_of(q, &w, out), e->y.scale, zero_of(q, &e->y, out), bias};
-    return new_node(q, e->op, "QLinearConv", false, bias ? 9 : 8, in, out);
+    const char *in[9] = {x.integers,
+                         x.scale,
+                         qdq_zero_of(q, &x, out),
+                         w.integers,
+                         w.scale,
+                         qdq_zero_of(q, &w, out),
+                         e->y.scale,
+                         qdq_zero_of(q, &e->y, out),
+                         bias};
+    Onnx__NodeProto *n = qdq_new_node(q, e->op, "QLinearConv", false, bias ? 9 : 8, in, out);
+    return e->line ? qdq_on_line(q, n, e) : n;
 }
 
 /* By columns: w's scales lie along its last dimension, or the first where it is transposed. */
 static bool columns(const struct qdq *q, const struct link *w, bool transposed) {
     const struct tensor *t = name_find(&q->im->value, w->integers);
-    return t ? scales_along(q, w, transposed ? 0 : t->ndims - 1) : one_step(w);
+    return t ? scales_along(q, w, transposed ? 0 : t->ndims - 1) : qdq_one_step(w);
 }
 
 static Onnx__NodeProto *matrix_product(struct qdq *q, const struct chain_end *e, const char *out) {
     struct link x, w;
     if (!factors(q, e->op, &x, &w) || !columns(q, &w, false)) return NULL;
-    const char *in[8] = {
-        x.integers,          x.scale,    zero_of(q, &x, out),   w.integers, w.scale,
-        zero_of(q, &w, out), e->y.scale, zero_of(q, &e->y, out)};
-    return new_node(q, e->op, "QLinearMatMul", false, 8, in, out);
+    const char *in[8] = {x.integers,
+                         x.scale,
+                         qdq_zero_of(q, &x, out),
+                         w.integers,
+                         w.scale,
+                         qdq_zero_of(q, &w, out),
+                         e->y.scale,
+                         qdq_zero_of(q, &e->y, out)};
+    return qdq_new_node(q, e->op, "QLinearMatMul", false, 8, in, out);
 }
 
 static bool unscaled(const Onnx__NodeProto *n) {
     static const char *const name[2] = {"alpha", "beta"};
     for (int k = 0; k < 2; k++) {
-        const Onnx__AttributeProto *a = attribute_of(n, name[k]);
+        const Onnx__AttributeProto *a = qdq_attribute_of(n, name[k]);
         if (a && a->f != 1) return false;
     }
     return true;
@@ -325,30 +336,30 @@ static Onnx__NodeProto *gemm(struct qdq *q, const Onnx__NodeProto *op, const str
     const char *bias;
     double y = e ? tensor_float(e->y.scales, 0) : INFINITY;
     if (!unscaled(op) || !factors(q, op, &x, &w) || !columns(q, &w, integer_of(op, "transB", 0)) ||
-        !bias_steps(q, input_of(op, 2), &x, &w, y, &bias))
+        !bias_steps(q, qdq_input_of(op, 2), &x, &w, y, &bias))
         return NULL;
     const char *in[9] = {x.integers,
                          x.scale,
-                         zero_of(q, &x, out),
+                         qdq_zero_of(q, &x, out),
                          w.integers,
                          w.scale,
-                         zero_of(q, &w, out),
+                         qdq_zero_of(q, &w, out),
                          bias,
                          e ? e->y.scale : NULL,
-                         e ? zero_of(q, &e->y, out) : NULL};
-    Onnx__NodeProto *n = new_node(q, op, "QGemm", true, e ? 9 : 7, in, out);
-    drop_attribute(n, "beta");
+                         e ? qdq_zero_of(q, &e->y, out) : NULL};
+    Onnx__NodeProto *n = qdq_new_node(q, op, "QGemm", true, e ? 9 : 7, in, out);
+    qdq_drop_attribute(n, "beta");
     return n;
 }
 
 static Onnx__NodeProto *product_to_float(struct qdq *q, const Onnx__NodeProto *op) {
     struct link x, w;
     const char *out = op->output[0];
-    if (is(op, "Gemm")) return gemm(q, op, NULL, out);
+    if (qdq_is(op, "Gemm")) return gemm(q, op, NULL, out);
     if (!factors(q, op, &x, &w) || !columns(q, &w, false)) return NULL;
-    const char *in[6] = {x.integers, w.integers,          x.scale,
-                         w.scale,    zero_of(q, &x, out), zero_of(q, &w, out)};
-    return new_node(q, op, "MatMulIntegerToFloat", true, 6, in, out);
+    const char *in[6] = {
+        x.integers, w.integers, x.scale, w.scale, qdq_zero_of(q, &x, out), qdq_zero_of(q, &w, out)};
+    return qdq_new_node(q, op, "MatMulIntegerToFloat", true, 6, in, out);
 }
 
 /* ---- other operators ---- */
@@ -356,40 +367,32 @@ static Onnx__NodeProto *product_to_float(struct qdq *q, const Onnx__NodeProto *o
 static Onnx__NodeProto *two_operands(struct qdq *q, const struct chain_end *e, const char *op,
                                      const char *out) {
     struct link a, b;
-    if (!dequantised(q, input_of(e->op, 0), &a) || !dequantised(q, input_of(e->op, 1), &b) ||
-        !one_step(&a) || !one_step(&b) || a.type != e->y.type || b.type != e->y.type)
+    if (!qdq_dequantised(q, qdq_input_of(e->op, 0), &a) ||
+        !qdq_dequantised(q, qdq_input_of(e->op, 1), &b) || !qdq_one_step(&a) || !qdq_one_step(&b) ||
+        a.type != e->y.type || b.type != e->y.type)
         return NULL;
-    const char *in[8] = {
-        a.integers,          a.scale,    zero_of(q, &a, out),   b.integers, b.scale,
-        zero_of(q, &b, out), e->y.scale, zero_of(q, &e->y, out)};
-    return new_node(q, e->op, op, true, 8, in, out);
+    const char *in[8] = {a.integers,
+                         a.scale,
+                         qdq_zero_of(q, &a, out),
+                         b.integers,
+                         b.scale,
+                         qdq_zero_of(q, &b, out),
+                         e->y.scale,
+                         qdq_zero_of(q, &e->y, out)};
+    return qdq_new_node(q, e->op, op, true, 8, in, out);
 }
 
 static Onnx__NodeProto *global_mean(struct qdq *q, const struct chain_end *e, const char *out) {
     struct link x;
-    if (!dequantised(q, input_of(e->op, 0), &x) || !one_step(&x) || x.type != e->y.type)
+    if (!qdq_dequantised(q, qdq_input_of(e->op, 0), &x) || !qdq_one_step(&x) || x.type != e->y.type)
         return NULL;
-    const char *in[5] = {x.integers, x.scale, zero_of(q, &x, out), e->y.scale,
-                         zero_of(q, &e->y, out)};
-    return new_node(q, e->op, "QLinearGlobalAveragePool", true, 5, in, out);
-}
-
-static Onnx__NodeProto *concat(struct qdq *q, const struct chain_end *e, const char *out) {
-    int n = (int)e->op->n_input;
-    const char **in = arena_array(q->im->arena, (size_t)(2 + 3 * n), sizeof *in);
-    in[0] = e->y.scale;
-    in[1] = zero_of(q, &e->y, out);
-    for (int k = 0; k < n; k++) {
-        struct link x;
-        if (!dequantised(q, input_of(e->op, (size_t)k), &x) || !one_step(&x) || x.type != e->y.type)
-            return NULL;
-        in[2 + 3 * k] = x.integers, in[3 + 3 * k] = x.scale, in[4 + 3 * k] = zero_of(q, &x, out);
-    }
-    return new_node(q, e->op, "QLinearConcat", true, 2 + 3 * n, in, out);
+    const char *in[5] = {x.integers, x.scale, qdq_zero_of(q, &x, out), e->y.scale,
+                         qdq_zero_of(q, &e->y, out)};
+    return qdq_new_node(q, e->op, "QLinearGlobalAveragePool", true, 5, in, out);
 }
 
 static bool same_steps(const struct link *a, const struct link *b) {
-    return one_step(a) && one_step(b) && a->type == b->type &&
+    return qdq_one_step(a) && qdq_one_step(b) && a->type == b->type &&
            tensor_float(a->scales, 0) == tensor_float(b->scales, 0) &&
            (a->zeros ? tensor_int(a->zeros, 0) : 0) == (b->zeros ? tensor_int(b->zeros, 0) : 0);
 }
@@ -400,7 +403,7 @@ static bool moves(const Onnx__NodeProto *n) {
         "Reshape", "Flatten", "Transpose", "Squeeze",  "Unsqueeze",    "Slice",       "Gather",
         "Expand",  "Tile",    "MaxPool",   "Identity", "DepthToSpace", "SpaceToDepth"};
     for (size_t i = 0; i < sizeof op / sizeof *op; i++)
-        if (is(n, op[i])) return n->n_output == 1;
+        if (qdq_is(n, op[i])) return n->n_output == 1;
     return false;
 }
 
@@ -408,28 +411,116 @@ static Onnx__NodeProto *moved(struct qdq *q, const Onnx__NodeProto *op, const st
                               const char *out) {
     const char **in = arena_array(q->im->arena, op->n_input, sizeof *in);
     for (size_t k = 0; k < op->n_input; k++) in[k] = k ? op->input[k] : x->integers;
-    return new_node(q, op, op->op_type, false, (int)op->n_input, in, out);
+    return qdq_new_node(q, op, op->op_type, false, (int)op->n_input, in, out);
 }
 
 /* Quantised again in the same steps: the integers themselves. */
 static Onnx__NodeProto *again(struct qdq *q, const struct chain_end *e, const char *out) {
     struct link x;
-    if (limited(e) || !dequantised(q, e->op->output[0], &x) || !same_steps(&x, &e->y)) return NULL;
-    Onnx__NodeProto *n = new_node(q, e->op, "Identity", false, 1, &x.integers, out);
+    if (limited(e) || !qdq_dequantised(q, e->op->output[0], &x) || !same_steps(&x, &e->y))
+        return NULL;
+    Onnx__NodeProto *n = qdq_new_node(q, e->op, "Identity", false, 1, &x.integers, out);
     n->n_attribute = 0;
     return n;
 }
 
-static Onnx__NodeProto *of_integers(struct qdq *q, const struct chain_end *e, const char *out) {
-    return is(e->op, "Conv")                ? convolution(q, e, out)
-           : is(e->op, "MatMul")            ? matrix_product(q, e, out)
-           : is(e->op, "Gemm")              ? gemm(q, e->op, e, out)
-           : is(e->op, "Add")               ? two_operands(q, e, "QLinearAdd", out)
-           : is(e->op, "Mul")               ? two_operands(q, e, "QLinearMul", out)
-           : is(e->op, "GlobalAveragePool") ? global_mean(q, e, out)
-           : is(e->op, "Concat")            ? concat(q, e, out)
-           : is(e->op, "DequantizeLinear")  ? again(q, e, out)
-                                            : NULL;
+static void push(struct qdq *q, Onnx__NodeProto *n) {
+    q->g->node[q->g->n_node++] = n;
+    for (size_t k = 0; k < n->n_output; k++)
+        if (n->output[k][0]) name_put(q->im->arena, &q->maker, n->output[k], n);
+}
+
+static Onnx__NodeProto *with_limits(struct qdq *q, const struct chain_end *e, Onnx__NodeProto *n) {
+    if (n && limited(e)) {
+        put_integer(q, n, ATTRIBUTE_LEAST, e->least);
+        put_integer(q, n, ATTRIBUTE_MOST, e->most);
+    }
+    return n;
+}
+
+static Onnx__NodeProto *of_integers(struct qdq *q, struct chain_end *e, const char *out);
+
+/* Each input in the steps of the result: its integers, or a chain that can end in these. */
+static Onnx__NodeProto *concat(struct qdq *q, const struct chain_end *e, const char *out) {
+    int n = (int)e->op->n_input;
+    const char **in = arena_array(q->im->arena, (size_t)(2 + 3 * n), sizeof *in);
+    in[0] = e->y.scale;
+    in[1] = qdq_zero_of(q, &e->y, out);
+    for (int k = 0; k < n; k++) {
+        const char *from = qdq_input_of(e->op, (size_t)k);
+        struct chain_end part = *e;
+        struct link x;
+        Onnx__NodeProto *made = NULL;
+        bool plain = qdq_dequantised(q, from, &x) && qdq_one_step(&x) && x.type == e->y.type;
+        if (from && chain_from(q, from, &part) && (!plain || !same_steps(&x, &e->y)))
+            made = with_limits(q, &part, qdq_behind(q, &part, new_name(q, from, "integers")));
+        if (made) push(q, made);
+        if (!made && !plain) return NULL;
+        in[2 + 3 * k] = made ? made->output[0] : x.integers;
+        in[3 + 3 * k] = made ? e->y.scale : x.scale;
+        in[4 + 3 * k] = made ? in[1] : qdq_zero_of(q, &x, out);
+    }
+    return qdq_new_node(q, e->op, "QLinearConcat", true, 2 + 3 * n, in, out);
+}
+
+/* What stands before the move ends in the result's integers, which are moved then. */
+static Onnx__NodeProto *move_last(struct qdq *q, const struct chain_end *e, const char *out) {
+    struct chain_end before = *e;
+    struct link x = e->y;
+    if (e->line || !moves(e->op) || !qdq_input_of(e->op, 0) ||
+        !chain_from(q, qdq_input_of(e->op, 0), &before))
+        return NULL;
+    Onnx__NodeProto *n = of_integers(q, &before, new_name(q, out, "integers"));
+    if (!n) return NULL;
+    push(q, with_limits(q, &before, n));
+    x.integers = n->output[0];
+    return moved(q, e->op, &x, out);
+}
+
+/* The integers were moved before they were dequantised: they are in the result's steps before. */
+static Onnx__NodeProto *move_again(struct qdq *q, const struct chain_end *e, const char *out) {
+    struct chain_end before = *e;
+    struct link x;
+    if (e->line || !qdq_dequantised(q, e->op->output[0], &x) || !qdq_one_step(&x) ||
+        qdq_used(q, x.integers) > 1)
+        return NULL;
+    const Onnx__NodeProto *move = qdq_maker_of(q, x.integers);
+    if (!move || !moves(move) || !qdq_input_of(move, 0)) return NULL;
+    const char *in[3] = {move->input[0], x.scale, x.zero};
+    Onnx__NodeProto *plain = qdq_new_node(q, e->op, "DequantizeLinear", false, x.zero ? 3 : 2, in,
+                                          new_name(q, out, "before"));
+    push(q, plain);
+    before.op = plain;
+    Onnx__NodeProto *n = of_integers(q, &before, new_name(q, out, "integers"));
+    if (!n) return NULL;
+    push(q, with_limits(q, &before, n));
+    x.integers = n->output[0];
+    return moved(q, move, &x, out);
+}
+
+static Onnx__NodeProto *of_operator(struct qdq *q, const struct chain_end *e, const char *out) {
+    return qdq_is(e->op, "MatMul")              ? matrix_product(q, e, out)
+           : qdq_is(e->op, "Gemm")              ? gemm(q, e->op, e, out)
+           : qdq_is(e->op, "Add")               ? two_operands(q, e, "QLinearAdd", out)
+           : qdq_is(e->op, "Mul")               ? two_operands(q, e, "QLinearMul", out)
+           : qdq_is(e->op, "GlobalAveragePool") ? global_mean(q, e, out)
+           : qdq_is(e->op, "Concat")            ? concat(q, e, out)
+                                                : NULL;
+}
+
+static Onnx__NodeProto *of_integers(struct qdq *q, struct chain_end *e, const char *out) {
+    Onnx__NodeProto *n = NULL;
+    if (qdq_is(e->op, "Conv"))
+        n = convolution(q, e, out);
+    else if (qdq_is(e->op, "DequantizeLinear")) {
+        n = e->line ? NULL : again(q, e, out);
+        if (!n) n = qdq_behind(q, e, out);
+        if (!n && (n = move_again(q, e, out)))
+            *e = (struct chain_end){
+                .y = e->y, .op = e->op, .least = lowest(&e->y), .most = highest(&e->y)};
+    } else if (!e->line)
+        n = of_operator(q, e, out);
+    return n;
 }
 
 /* ---- the graph ---- */
@@ -452,21 +543,17 @@ static void count_reads(struct qdq *q, const Onnx__GraphProto *g, int by) {
         if (g->output[i]->name) count_use(q, g->output[i]->name, 2);
 }
 
-static void push(struct qdq *q, Onnx__NodeProto *n) {
-    q->g->node[q->g->n_node++] = n;
-    for (size_t k = 0; k < n->n_output; k++)
-        if (n->output[k][0]) name_put(q->im->arena, &q->maker, n->output[k], n);
-}
-
 /* A move behind a dequantiser: the integers are moved, and dequantised then. */
 static bool move_first(struct qdq *q, const Onnx__NodeProto *op, Onnx__NodeProto *as_was) {
     struct link x;
     const char *out = op->output[0];
-    if (!moves(op) || !dequantised(q, input_of(op, 0), &x) || !one_step(&x)) return false;
+    if (!moves(op) || !qdq_dequantised(q, qdq_input_of(op, 0), &x) || !qdq_one_step(&x))
+        return false;
     const char *integers = new_name(q, out, "integers");
     push(q, moved(q, op, &x, integers));
     const char *in[3] = {integers, x.scale, x.zero};
-    Onnx__NodeProto *n = new_node(q, as_was, "DequantizeLinear", false, x.zero ? 3 : 2, in, out);
+    Onnx__NodeProto *n =
+        qdq_new_node(q, as_was, "DequantizeLinear", false, x.zero ? 3 : 2, in, out);
     n->n_attribute = 0;
     push(q, n);
     return true;
@@ -474,13 +561,31 @@ static bool move_first(struct qdq *q, const Onnx__NodeProto *op, Onnx__NodeProto
 
 /* Is the value read once, by what may end in QuantizeLinear? */
 static bool goes_on(const struct qdq *q, const Onnx__GraphProto *g, const char *name) {
-    if (used(q, name) != 1) return false;
+    if (qdq_used(q, name) != 1) return false;
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_input; k++)
             if (strcmp(g->node[i]->input[k], name) == 0)
-                return is(g->node[i], "QuantizeLinear") || is(g->node[i], "Relu") ||
-                       is(g->node[i], "Clip");
+                return qdq_is(g->node[i], "QuantizeLinear") || qdq_is(g->node[i], "Relu") ||
+                       qdq_is(g->node[i], "Clip");
     return false;
+}
+
+/* QLinearConcat, its inputs in its own steps where who makes them can give these. */
+static Onnx__NodeProto *concat_again(struct qdq *q, Onnx__NodeProto *n) {
+    const char **in = arena_array(q->im->arena, n->n_input, sizeof *in);
+    bool any = false;
+    if (n->n_input % 3 != 2) return NULL;
+    for (size_t k = 0; k < n->n_input; k++) in[k] = qdq_input_of(n, k);
+    for (size_t k = 2; k < n->n_input; k += 3) {
+        struct chain_end e;
+        Onnx__NodeProto *made =
+            in[k] ? qdq_part_of(q, n, k, new_name(q, in[k], "integers"), &e) : NULL;
+        if (!made) continue;
+        push(q, with_limits(q, &e, made));
+        in[k] = made->output[0], in[k + 1] = in[0], in[k + 2] = in[1];
+        any = true;
+    }
+    return any ? qdq_new_node(q, n, n->op_type, true, (int)n->n_input, in, n->output[0]) : NULL;
 }
 
 static void rewrite_node(struct qdq *q, const Onnx__GraphProto *g, Onnx__NodeProto *node) {
@@ -490,14 +595,14 @@ static void rewrite_node(struct qdq *q, const Onnx__GraphProto *g, Onnx__NodePro
         push(q, node);
         return;
     }
-    if (is(node, "QuantizeLinear") && chain_read(q, node, &e)) {
-        n = of_integers(q, &e, node->output[0]);
-        if (n && limited(&e)) {
-            put_integer(q, n, ATTRIBUTE_LEAST, e.least);
-            put_integer(q, n, ATTRIBUTE_MOST, e.most);
-        }
-    } else if ((is(node, "MatMul") || is(node, "Gemm")) && !goes_on(q, g, node->output[0])) {
+    if (qdq_is(node, "QuantizeLinear") && chain_read(q, node, &e)) {
+        n = with_limits(q, &e, of_integers(q, &e, node->output[0]));
+        if (!n) n = move_last(q, &e, node->output[0]);
+    } else if ((qdq_is(node, "MatMul") || qdq_is(node, "Gemm")) &&
+               !goes_on(q, g, node->output[0])) {
         n = product_to_float(q, node);
+    } else if (qdq_is(node, "QLinearConcat")) {
+        n = concat_again(q, node);
     } else if (move_first(q, node, node)) {
         return;
     }

@@ -207,8 +207,133 @@ static void last_product_gives_floats(void **state) {
     text_free(&bytes);
 }
 
+/* What stands between the operator and the last quantiser, with quantisers of their own or not. */
+struct behind {
+    const char *op, *nodes; /* of these, in order: N: normalised, R: Relu, P: MaxPool, C: Concat */
+    bool negative;          /* a factor of the normalisation */
+    int integers;           /* operators on integers */
+    bool floats;            /* something stays in floats */
+};
+
+static const struct behind behinds[] = {
+    {"Conv", "NRP", false, 4, false}, {"Conv", "NR", false, 3, false},
+    {"Conv", "RP", false, 3, false},  {"Conv", "N", true, 1, true},
+    {"Add", "R", false, 2, false},    {"Conv", "RC", false, 3, false},
+    {"Conv", "NN", false, 2, true},
+};
+
+static void put_line(struct model_bytes *m, bool negative) {
+    static const char *const name[4] = {"gamma", "beta", "mean", "variance"};
+    float data[8];
+    for (int k = 0; k < 4; k++) {
+        for (int i = 0; i < 8; i++)
+            data[i] = (float)next(k == 1 || k == 2 ? -300 : 50, k == 0 ? 150 : 300) / 100;
+        if (negative && k == 0) data[3] = -data[3];
+        put_initialiser(m, name[k], F32, 1, &(int64_t){8}, data, sizeof data);
+    }
+}
+
+static struct model_bytes behind_model(const struct behind *b, bool quantised) {
+    static char name[8][3][16];
+    struct model_bytes m = {0};
+    const char *at = "f";
+    put_input(&m, "q", I8, "1,8,6,6");
+    put_output(&m, "y", I8, NULL);
+    put_f32(&m, "xs", 0.06f);
+    put_byte(&m, "xz", I8, 3);
+    put_f32(&m, "ys", 0.9f);
+    put_byte(&m, "yz", I8, -7);
+    put_f32(&m, "ms", 0.45f);
+    put_byte(&m, "mz", I8, 5);
+    put_weights(&m, 4, (int64_t[]){8, 8, 3, 3}, 8);
+    put_line(&m, b->negative);
+    put_node(&m, "DequantizeLinear", "q,xs,xz", "x", NULL);
+    put_node(&m, "DequantizeLinear", "w,ws,wz", "wx", "axis:0");
+    if (one_of("Conv", b->op))
+        put_node(&m, "Conv", "x,wx", "f", "pads=1 1 1 1");
+    else
+        put_node(&m, "Add", "x,x", "f", NULL);
+    for (int k = 0; b->nodes[k]; k++) {
+        char in[256];
+        if (quantised) {
+            for (int i = 0; i < 3; i++)
+                snprintf(name[k][i], sizeof name[k][i], "%c%d", "abc"[i], k);
+            snprintf(in, sizeof in, "%s,ms,mz", at);
+            put_node(&m, "QuantizeLinear", in, name[k][0], NULL);
+            snprintf(in, sizeof in, "a%d,ms,mz", k);
+            put_node(&m, "DequantizeLinear", in, name[k][1], NULL);
+            at = name[k][1];
+        }
+        snprintf(name[k][2], sizeof name[k][2], "c%d", k);
+        snprintf(in, sizeof in, "%s%s", at,
+                 b->nodes[k] == 'N'   ? ",gamma,beta,mean,variance"
+                 : b->nodes[k] == 'C' ? ",x"
+                                      : "");
+        put_node(&m,
+                 b->nodes[k] == 'N'   ? "BatchNormalization"
+                 : b->nodes[k] == 'R' ? "Relu"
+                 : b->nodes[k] == 'P' ? "MaxPool"
+                                      : "Concat",
+                 in, name[k][2],
+                 b->nodes[k] == 'P'   ? "kernel_shape=2 2"
+                 : b->nodes[k] == 'C' ? "axis:1"
+                                      : NULL);
+        at = name[k][2];
+    }
+    char in[256];
+    snprintf(in, sizeof in, "%s,ys,yz", at);
+    put_node(&m, "QuantizeLinear", in, "y", NULL);
+    return m;
+}
+
+static bool has_floats(const struct text *bytes) {
+    struct diags d;
+    diags_init(&d);
+    struct onnx_model *model = onnx_parse("m.onnx", bytes->at, bytes->n, NULL, NULL, &d);
+    bool any = false;
+    for (int i = 0; i < model->program->nbuffers; i++)
+        any |= model->program->buffer[i].type == TYPE_F32 &&
+               model->program->buffer[i].role == ROLE_TEMP;
+    onnx_free(model);
+    diags_free(&d);
+    return any;
+}
+
+/* The operator gives the last quantiser's integers: one step at most from floats without the
+ * quantisers between. */
+static void what_stands_behind_joins(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof behinds / sizeof *behinds; k++) {
+        const struct behind *b = &behinds[k];
+        uint64_t from = seed;
+        struct model_bytes with = behind_model(b, true);
+        seed = from;
+        struct model_bytes without = behind_model(b, false);
+        struct text quantised = model_finish(&with, 13), plain = model_finish(&without, 13);
+        int8_t in[8 * 36];
+        int64_t n, same, apart = 0;
+        for (int i = 0; i < 8 * 36; i++) in[i] = (int8_t)next(-128, 127);
+        int8_t *floats = result_of(&plain, true, 0, in, &n),
+               *integers = result_of(&quantised, false, b->integers, in, &same);
+        assert_int_equal(n, same);
+        assert_int_equal(has_floats(&quantised), b->floats);
+        for (int64_t i = 0; i < n && !b->floats; i++) {
+            if (abs(floats[i] - integers[i]) > 1)
+                fail_msg("%s %s, element %d: %d and %d", b->op, b->nodes, (int)i, floats[i],
+                         integers[i]);
+            apart += floats[i] != integers[i];
+        }
+        assert_true(apart * 20 <= n);
+        free(floats);
+        free(integers);
+        text_free(&quantised);
+        text_free(&plain);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_stands_behind_joins),
         cmocka_unit_test(layers_are_within_a_step),
         cmocka_unit_test(others_stay_in_floats),
         cmocka_unit_test(last_product_gives_floats),

@@ -218,6 +218,7 @@ static void take_counters(struct device_run *r, const struct sim_result *machine
     out->utilisation = out->cycles > 0 ? machine->utilisation * machine->cycles / out->cycles : 0;
     out->macs = machine->macs;
     out->host_cycles = machine->host_cycles;
+    memcpy(out->host_of, machine->host_of, (size_t)machine->nhost * sizeof *out->host_of);
     out->host_read_bytes = machine->host_read_bytes;
     out->host_write_bytes = machine->host_write_bytes;
 }

@@ -1,9 +1,11 @@
 /* `isamap sim`: a compiled program on a machine known from its file, or on its model in RTL. */
 #include "command/isamap_int.h"
 #include "scheduler/clock/dryrun.h"
+#include "ir/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const int64_t YARDSTICK_USES = 10000000; /* about a second */
 
@@ -35,6 +37,36 @@ static void report_syncs(struct report *r, const struct machine *m, const struct
         text_append(&r->text, "\n", 1);
     }
     report_close(r);
+}
+
+/* What the host does, by the arrays that it writes, the longest first. */
+static void report_host(struct report *r, const struct schedule *s, const struct sim_result *x) {
+    enum { SHOWN = 6 };
+    double *left = memory_array((size_t)x->nhost, sizeof *left);
+    memcpy(left, x->host_of, (size_t)x->nhost * sizeof *left);
+    report_open(r, "host_of", '{');
+    for (int shown = 0; shown < x->nhost; shown++) {
+        int most = 0;
+        for (int i = 1; i < x->nhost; i++)
+            if (left[i] > left[most]) most = i;
+        if (left[most] <= 0) break;
+        const struct program *p = s->program;
+        const char *name =
+            most == p->nstmts ? "loads and stores" : p->buffer[p->stmt[most].dst.buffer].name;
+        double same = 0;
+        for (int i = 0; i < x->nhost; i++)
+            if (i == most || (most < p->nstmts && i < p->nstmts &&
+                              p->stmt[i].dst.buffer == p->stmt[most].dst.buffer)) {
+                same += left[i];
+                left[i] = 0;
+            }
+        report_number(r, name, same);
+        if (shown < SHOWN)
+            text_printf(&r->text, "%-12s%s %.3g %%\n", shown ? "" : "host by", name,
+                        100 * same / x->host_cycles);
+    }
+    report_close(r);
+    free(left);
 }
 
 /* The device's cycles and, after or before them, the host's. */
@@ -76,6 +108,7 @@ static void report_simulation(struct report *r, const struct schedule *s,
     if (x->host_cycles > 0)
         text_printf(&r->text, "host        %.0f cycles, %.0f bytes read, %.0f written\n",
                     x->host_cycles, x->host_read_bytes, x->host_write_bytes);
+    if (x->host_cycles > 0) report_host(r, s, x);
     report_open(r, "queues", '{');
     for (int q = 0; q < m->nqueues; q++) {
         if (!x->queue[q].instructions) continue;

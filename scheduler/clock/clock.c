@@ -109,6 +109,7 @@ void sim_result_free(struct sim_result *r) {
     free(r->peak_bytes);
     free(r->macs_on);
     free(r->operations_on);
+    free(r->host_of);
     free(r->time);
     memset(r, 0, sizeof *r);
 }
@@ -193,6 +194,8 @@ bool clock_run(const struct schedule *s, const struct clock_options *options,
     e.limit = options->steps ? options->steps : (int64_t)10000000000;
     open_arrays(&e);
     open_queues(&e);
+    r->nhost = e.joined ? s->program->nstmts + 1 : 0;
+    r->host_of = memory_array((size_t)r->nhost + 1, sizeof *r->host_of);
     signals_open(&e);
     bool ok = images_open(&e) && trace_open(&e) && run_sections(&e);
     r->steps = e.steps;

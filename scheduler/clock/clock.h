@@ -46,6 +46,8 @@ struct sim_result {
                       on a machine without a device */
     double host_cycles; /* busy cycles of fallback work on the host, reported apart (in the host's
                            clock); 0 when the machine is the host */
+    double *host_of;    /* [nhost]: of them, by statement; last: loads and stores of vectors */
+    int nhost;          /* 0: there is no device */
     double utilisation; /* MACs executed / (cycles x peak MACs per cycle of the units used); 0 when
                            there is no MAC */
     int64_t macs;       /* of the program */

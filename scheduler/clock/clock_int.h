@@ -331,6 +331,7 @@ void time_reset_queues(struct engine *, double floor);
 /* report.c */
 const char *node_name(const struct engine *, const struct node *);
 void count_work(struct engine *, const struct executed *);
+void count_host(struct engine *, const struct node *, double cycles); /* of the host, beside a device */
 void note_times(struct engine *, const struct executed *, double start, double end);
 void trace_event(struct engine *, const struct executed *, double start, double end);
 bool trace_open(struct engine *);

@@ -37,6 +37,15 @@ void count_work(struct engine *e, const struct executed *x) {
     e->result->macs_on[by] += x->also_macs;
 }
 
+void count_host(struct engine *e, const struct node *n, double cycles) {
+    struct sim_result *r = e->result;
+    int stmt = n->kind == NODE_ISSUE      ? n->issue->stmt
+               : n->kind == NODE_FALLBACK ? n->fallback->stmt
+                                          : -1;
+    r->host_cycles += cycles;
+    r->host_of[stmt < 0 ? r->nhost - 1 : stmt] += cycles;
+}
+
 /* MACs of one execution at its largest sizes, per cycle of its queue. */
 static double peak_rate(struct engine *e, int instr) {
     const struct instr *in = &e->machine->instr[instr];

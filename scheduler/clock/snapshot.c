@@ -250,6 +250,7 @@ static void each_count(struct engine *e, void (*f)(double *, int64_t *, void *),
                       &r->host_read_bytes, &r->host_write_bytes, &r->energy};
     for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) f(sums[k], NULL, user);
     f(NULL, &r->instructions, user);
+    for (int i = 0; i < r->nhost; i++) f(&r->host_of[i], NULL, user);
     for (int q = 0; q < m->nqueues; q++) {
         f(&r->queue[q].busy, NULL, user);
         f(&r->queue[q].wait, NULL, user);
@@ -293,7 +294,7 @@ static void count_more(double *sum, int64_t *number, void *user) {
 
 int counts_number(const struct engine *e) {
     const struct machine *m = e->machine;
-    return 7 + 3 * m->nqueues + 2 * m->nbuses + 2 * m->nsyncs + 2 * (m->ninstrs + 1);
+    return 7 + e->result->nhost + 3 * m->nqueues + 2 * m->nbuses + 2 * m->nsyncs + 2 * (m->ninstrs + 1);
 }
 
 void counts_take(struct engine *e, double *out) {

@@ -249,7 +249,7 @@ static void account(struct engine *e, const struct executed *x, double start, do
 static bool run_host(struct engine *e, const struct executed *x, double at) {
     struct cost c = node_cost(e, x);
     if (e->counting) count_bytes(e, x, &c);
-    if (e->counting) e->result->host_cycles += c.overhead + c.service;
+    if (e->counting) count_host(e, x->node, c.overhead + c.service);
     signals_take(e, x, at, at);
     account(e, x, at, at, 0, 0);
     signals_give(e, x, at);
@@ -439,7 +439,7 @@ static bool run_alone(struct engine *e, struct executed *x) {
     double start = fmax(e->end, tokens), end = start;
     signals_take(e, x, start, e->end);
     if (!e->joined) end += c.overhead + c.service + c.latency;
-    if (e->joined && e->counting) e->result->host_cycles += c.overhead + c.service;
+    if (e->joined && e->counting) count_host(e, x->node, c.overhead + c.service);
     account(e, x, start, end, end - start, 0);
     signals_give(e, x, end);
     if (end > e->end) e->end = end;

@@ -439,14 +439,17 @@ static double rows_price(const struct needles *all, const struct needle *n, cons
     return sum;
 }
 
-static double copies_price(const struct needles *all, const struct needle *n,
-                           const struct program *p, const struct mapping *m) {
+/* For a device the host copies: callers' arrays beside the work before, and what a program makes on
+ * the way for a product while the device waits for it. */
+static void copies_price(const struct needles *all, const struct needle *n, const struct program *p,
+                         struct mapping *m) {
     const struct stmt *s = &p->stmt[m->stmt];
-    bool device = on_device(all, n);
+    bool device = on_device(all, n), waits = stmt_is_mac(p, s);
     uint64_t mapped = 0;
     for (int x = 0; x < m->ngroups; x++)
         for (int k = 0; k < m->group[x].n; k++) mapped |= UINT64_C(1) << m->group[x].axis[k];
-    double sum = rows_price(all, n, p, m, mapped);
+    m->copies = rows_price(all, n, p, m, mapped);
+    m->hidden = 0;
     for (int o = 0; o < n->noperands; o++) {
         const struct access *a = mapped_access(s, &m->operand[o]);
         if (!a || !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(n, p, m, o))) ||
@@ -457,9 +460,14 @@ static double copies_price(const struct needles *all, const struct needle *n,
         bool windows = dimension_shared(p, a, mapped) || (device && window_in_tiles(n, p, m, o));
         if (!windows && elements > (double)p->buffer[a->buffer].elements)
             elements = (double)p->buffer[a->buffer].elements;
-        sum += 2 * once * elements * copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
+        double cycles =
+            2 * once * elements * copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
+        bool made = p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(p, a->buffer);
+        double hidden =
+            device && !(waits && o != n->dst && made) ? cycles * all->machine->copies_hidden : 0;
+        m->copies += cycles - hidden;
+        m->hidden += hidden;
     }
-    return device ? sum * (1 - all->machine->copies_hidden) : sum;
 }
 
 void mapping_price(const struct needles *all, const struct needle *n, const struct program *p,
@@ -475,5 +483,5 @@ void mapping_price(const struct needles *all, const struct needle *n, const stru
         if (s->axes >> a & 1) *(mapped >> a & 1 ? &inside : &outer) *= (double)p->axis[a].extent;
     m->cost = outer * issue_cycles(all, n, p, m->group, 0, size, 1, &points);
     m->waste = points / inside;
-    m->copies = copies_price(all, n, p, m);
+    copies_price(all, n, p, m);
 }

@@ -41,6 +41,7 @@ struct mapping {
     bool certified;                    /* proved, and so is what rewrites made of the program */
     double cost;                       /* cycles on the needle's queue for the whole statement, padding included */
     double copies;                     /* estimated cycles of packing copies that the operands need; layouts are the scheduler's */
+    double hidden;                     /* those of the host, of callers' arrays, that pass while a device works */
     double waste;                      /* executed points / statement's points, >= 1 */
     int across;                        /* tensors whose rows, as they are written down, lie across an axis that it takes */
 };

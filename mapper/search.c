@@ -162,21 +162,17 @@ int mapping_compare(const struct mapping *a, const struct mapping *b) {
 }
 
 /* Were the host's copies not to pass beside the device's work. */
-static double unhidden(const struct chooser *c, const struct mapping *m) {
-    const struct machine *machine = c->search->needles->machine;
-    int queue = machine->instr[m->instr].queue;
-    bool device = queue >= 0 && !machine_queue_is_host(machine, queue);
-    double seen = device ? 1 - machine->copies_hidden : 1;
-    return m->cost + (seen > 0 ? m->copies / seen : m->copies);
+static double unhidden(const struct mapping *m) {
+    return m->cost + m->copies + m->hidden;
 }
 
 /* Fewer than KEEP_UNHIDDEN others take less time with all of their copies. */
 static bool kept_for_copies(const struct chooser *c, const struct mapping *m) {
     const struct search *s = c->search;
-    double mine = unhidden(c, m);
+    double mine = unhidden(m);
     int less = 0;
     for (int i = c->first; i < s->nmappings; i++)
-        less += &s->mapping[i] != m && unhidden(c, &s->mapping[i]) <= mine;
+        less += &s->mapping[i] != m && unhidden(&s->mapping[i]) <= mine;
     return less < KEEP_UNHIDDEN;
 }
 

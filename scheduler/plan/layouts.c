@@ -202,6 +202,16 @@ static void leave_padding(struct work *w, const struct moves *moves, const struc
         *h = keep;
 }
 
+/* A statement that copies each element once: to copy what it reads first would be its own work. */
+static bool only_copies(const struct work *w, const struct task *t) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    if (!t->needle->in->is_move || st->combine != COMBINE_SET || st->nops != 1 || st->nreads != 1)
+        return false;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((st->axes >> a & 1) && !access_varies(w->p, &st->read[0], a)) return false;
+    return true;
+}
+
 /* NULL: fine, or repaired (*changed); otherwise why not. */
 static const char *check_operand(struct work *w, const struct moves *moves, int task, int i,
                                  bool *changed) {
@@ -253,6 +263,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             now->repairs = 0;
             return NULL;
         }
+        if (now->where == IN_HOME && only_copies(w, t)) return why;
         if (now->where == IN_HOME && !now->by_axes && pad_home(w, task, i)) return NULL;
         if (now->where == IN_HOME && !now->by_axes && w->fallback >= 0 &&
             !(now->writes && now->read >= 0)) {

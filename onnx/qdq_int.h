@@ -3,6 +3,7 @@
 #define ISAMAP_ONNX_QDQ_INT_H
 
 #include "onnx/onnx_int.h"
+#include <onnx.pb-c.h>
 
 struct qdq {
     struct import *im;

@@ -202,10 +202,12 @@ static void leave_padding(struct work *w, const struct moves *moves, const struc
         *h = keep;
 }
 
-/* A statement that copies each element once: to copy what it reads first would be its own work. */
+/* On a device, a statement that copies each element once: to copy what it reads first would be its
+ * own work. */
 static bool only_copies(const struct work *w, const struct task *t) {
     const struct stmt *st = &w->p->stmt[t->stmt];
-    if (!t->needle->in->is_move || st->combine != COMBINE_SET || st->nops != 1 || st->nreads != 1)
+    if (!t->needle->in->is_move || machine_queue_is_host(w->m, t->needle->in->queue) ||
+        st->combine != COMBINE_SET || st->nops != 1 || st->nreads != 1)
         return false;
     for (int a = 0; a < w->p->naxes; a++)
         if ((st->axes >> a & 1) && !access_varies(w->p, &st->read[0], a)) return false;
@@ -263,8 +265,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             now->repairs = 0;
             return NULL;
         }
-        if (now->where == IN_HOME && only_copies(w, t)) return why;
         if (now->where == IN_HOME && !now->by_axes && pad_home(w, task, i)) return NULL;
+        if (now->where == IN_HOME && only_copies(w, t)) return why;
         if (now->where == IN_HOME && !now->by_axes && w->fallback >= 0 &&
             !(now->writes && now->read >= 0)) {
             now->by_axes = true;

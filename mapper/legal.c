@@ -440,7 +440,7 @@ static double rows_price(const struct needles *all, const struct needle *n, cons
 }
 
 /* For a device the host copies: callers' arrays beside the work before, and what a program makes on
- * the way for a product while the device waits for it. */
+ * the way for a product, one way, while the device waits for it. */
 static void copies_price(const struct needles *all, const struct needle *n, const struct program *p,
                          struct mapping *m) {
     const struct stmt *s = &p->stmt[m->stmt];
@@ -463,8 +463,9 @@ static void copies_price(const struct needles *all, const struct needle *n, cons
         double cycles =
             2 * once * elements * copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
         bool made = p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(p, a->buffer);
-        double hidden =
-            device && !(waits && o != n->dst && made) ? cycles * all->machine->copies_hidden : 0;
+        double hidden = !device                        ? 0
+                        : waits && o != n->dst && made ? cycles / 2
+                                                       : cycles * all->machine->copies_hidden;
         m->copies += cycles - hidden;
         m->hidden += hidden;
     }

@@ -44,13 +44,18 @@ bool refusals_add(struct refusals *r, const struct program *p, const struct mach
                   const struct mapping *map, const char *why, int line, int col) {
     int before = 0;
     for (int i = 0; i < r->n; i++) before += strcmp(r->at[i].buffer, result_of(p, map)) == 0;
-    if (before == MAX_OF_BUFFER || refusals_have(r, p, m, map)) return false;
+    bool again = refusals_have(r, p, m, map); /* its axes had other names when it was chosen */
+    for (int i = 0; i < r->n && again; i++)
+        if (r->at[i].instr == map->instr && !r->at[i].way &&
+            strcmp(r->at[i].buffer, result_of(p, map)) == 0)
+            return false;
+    if (before == MAX_OF_BUFFER) return false;
     const char *buffer = arena_strdup(&r->arena, result_of(p, map)),
                *way = way_of(&r->arena, p, m, map);
     int ways = 0; /* of this instruction */
     for (int i = 0; i < r->n; i++)
         ways += r->at[i].instr == map->instr && strcmp(r->at[i].buffer, buffer) == 0;
-    if (ways == MAX_WAYS) way = NULL;
+    if (again || ways == MAX_WAYS) way = NULL;
     GROW(&r->arena, r->at, r->n, r->cap);
     r->at[r->n++] =
         (struct refusal){map->instr, buffer, way, arena_strdup(&r->arena, why), line, col};

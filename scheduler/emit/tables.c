@@ -278,12 +278,16 @@ static int64_t longest_piece(const struct move *mv, int64_t elements) {
     return elements;
 }
 
+/* The nest has too many; its sums may be mapped otherwise. */
 static bool fail(struct work *w, const struct table *t) {
     const struct memory *m = &w->m->memory[t->memory];
-    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-              "a nest needs %lld entries of %lld bytes in memory '%s', expected at most %lld bytes "
-              "and a move that loads them",
-              (long long)t->n, (long long)t->size, m->id, (long long)m->size);
+    const char *why = arena_printf(
+        w->arena,
+        "a nest needs %lld entries of %lld bytes in memory '%s', expected at most %lld bytes "
+        "and a move that loads them",
+        (long long)t->n, (long long)t->size, m->id, (long long)m->size);
+    if (!task_refuse(w, w->emitted, why))
+        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s", why);
     return false;
 }
 

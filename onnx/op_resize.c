@@ -44,7 +44,7 @@ static int64_t clamped(int64_t i, int64_t n) {
 }
 
 static int64_t nearest(const struct resize *r, int64_t o) {
-    double x = place(r, o), down = floor(x);
+    double x = (float)place(r, o), down = floor(x); /* half-way in f32, as scales are */
     bool half = x - down == 0.5;
     if (strcmp(r->nearest, "floor") == 0)
         x = down;

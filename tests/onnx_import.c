@@ -233,6 +233,27 @@ static void windows_of_padding_alone(void **state) {
     diags_free(&d);
 }
 
+/* 0.7 is not quite 0.7 as a scale; the place half-way between two elements is half-way all the
+ * same. */
+static void places_half_way(void **state) {
+    (void)state;
+    struct diags d;
+    struct model_bytes m = {0};
+    float x[7] = {0, 1, 2, 3, 4, 5, 6}, scale[2] = {1, 0.7f}, y[4];
+    const float want[4] = {0, 2, 3, 4};
+    diags_init(&d);
+    put_input(&m, "x", F32, "1,7");
+    put_output(&m, "y", F32, "1,4");
+    put_initialiser(&m, "s", F32, 1, (int64_t[]){2}, scale, sizeof scale);
+    put_node(&m, "Resize", "x,,s", "y", "mode'nearest");
+    struct onnx_model *model = parse(&m, 15, NULL, &d);
+    assert_non_null(model);
+    run_one(model, x, y, &d);
+    for (int k = 0; k < 4; k++) assert_float_equal(y[k], want[k], 0);
+    onnx_free(model);
+    diags_free(&d);
+}
+
 /* A constant of one element beside a tensor is a number of the program, whatever its shape. */
 static void small_constants(void **state) {
     (void)state;
@@ -414,13 +435,21 @@ static void takes_newer_opsets(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_newer_opsets),       cmocka_unit_test(folds_shapes),
-        cmocka_unit_test(writes_the_forms),         cmocka_unit_test(takes_sixteen_dimensions),
-        cmocka_unit_test(shapes_may_be_given),      cmocka_unit_test(inputs_may_be_given),
-        cmocka_unit_test(passes_values_on),         cmocka_unit_test(groups_and_dilations),
-        cmocka_unit_test(windows_of_padding_alone), cmocka_unit_test(axes_as_an_input),
-        cmocka_unit_test(small_constants),          cmocka_unit_test(small_powers),
-        cmocka_unit_test(halves_are_added_in_f32),  cmocka_unit_test(digits),
+        cmocka_unit_test(takes_newer_opsets),
+        cmocka_unit_test(folds_shapes),
+        cmocka_unit_test(writes_the_forms),
+        cmocka_unit_test(takes_sixteen_dimensions),
+        cmocka_unit_test(shapes_may_be_given),
+        cmocka_unit_test(inputs_may_be_given),
+        cmocka_unit_test(passes_values_on),
+        cmocka_unit_test(groups_and_dilations),
+        cmocka_unit_test(windows_of_padding_alone),
+        cmocka_unit_test(places_half_way),
+        cmocka_unit_test(axes_as_an_input),
+        cmocka_unit_test(small_constants),
+        cmocka_unit_test(small_powers),
+        cmocka_unit_test(halves_are_added_in_f32),
+        cmocka_unit_test(digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

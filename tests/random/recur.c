@@ -7,6 +7,7 @@
 struct turn { /* one recurrence */
     int number, length, width, states, state[2], from[2], to[2];
     bool open;   /* as many steps as the run says */
+    bool wide;   /* no product: rows longer than what is kept near */
     bool column; /* states have a second dimension, of an extent that no axis has */
     enum type type;
 };
@@ -71,15 +72,17 @@ static void open_recurrence(struct maker *g, struct turn *r, int spare) {
 
 /* A sum of the input's row and of a matrix by the state: what the step computes for state k. */
 static int advance(struct maker *g, const struct turn *r, int k, int x, int i, int j) {
-    int u = plain_buffer(g, input_role(g), r->type, r->width, r->width), a;
+    int u = r->wide ? -1 : plain_buffer(g, input_role(g), r->type, r->width, r->width), a;
     struct number in = number_of_data(g, r->type);
     a = plain_buffer(g, ROLE_TEMP, r->type, -1, r->width);
     make_line(g, "    %s[a%d] = %s", g->var[a].name, i, x < 0 ? "0" : input_row(g, r, x, i));
-    make_line(g, "    %s[a%d] += %s[a%d, a%d] * h%d%c[a%d%s]", g->var[a].name, i, g->var[u].name, i,
-              j, r->number, 'a' + (r->states > 1 && rarely(g->tape, 2) ? 1 - k : k), j, beside(r));
-    in = number_sum(in, r->type, (in.most > 4 ? in.most : 4) * r->width + 1);
+    if (u >= 0)
+        make_line(g, "    %s[a%d] += %s[a%d, a%d] * h%d%c[a%d%s]", g->var[a].name, i,
+                  g->var[u].name, i, j, r->number,
+                  'a' + (r->states > 1 && rarely(g->tape, 2) ? 1 - k : k), j, beside(r));
+    in = number_sum(in, r->type, (in.most > 4 ? in.most : 4) * (r->wide ? 1 : r->width) + 1);
     g->var[a].number = in;
-    g->var[a].writes = 2;
+    g->var[a].writes = r->wide ? 1 : 2;
     g->var[a].reads = 1;
     return a;
 }
@@ -89,7 +92,7 @@ static struct term next_value(struct maker *g, const struct turn *r, int a, int 
     struct term e = {.type = r->type, .number = g->var[a].number};
     e.text = arena_printf(&g->arena, "%s[a%d]", g->var[a].name, i);
     if (odd(g, 2)) e = make_unary(g, e, &axes);
-    if (rarely(g->tape, 3)) {
+    if (r->wide || rarely(g->tape, 3)) {
         struct term old = {.type = r->type,
                            .number = {.most = type_is_float(r->type) ? 8 : type_most(r->type),
                                       .exact = e.number.exact}};
@@ -118,7 +121,8 @@ void make_recurrence(struct maker *g, const struct scheme *type) {
     struct list none = {0};
     r.type = type->sum == TYPE_F32 || !g->spice ? TYPE_F32 : some[pick(g->tape, 5)];
     r.length = rarely(g->tape, 6) ? 0 : 1 + pick(g->tape, 9);
-    r.width = random_extent(g, 33);
+    r.wide = odd(g, 5);
+    r.width = r.wide ? 400 + pick(g->tape, 700) : random_extent(g, 33);
     r.column = odd(g, 4);
     is_a(g, CLASS_RECURRENCE);
     if (!r.length) is_a(g, CLASS_NO_STEPS);

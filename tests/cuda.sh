@@ -19,6 +19,12 @@ if ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
   case $status$message in 1*"no driver for one here"*) good ;; *) bad "run without a driver ends with $status: $message" ;; esac
 fi
 
+# a grid of two dimensions, and the price of its busiest instance
+isamap compile examples/bf16/gmm.isam -m gpu-sm80 -o "$work/gmm.sched" >/dev/null
+grep -q 'parallel row' "$work/gmm.sched" && grep -q 'parallel block' "$work/gmm.sched" && good || bad "no grid of two dimensions"
+cycles=$(isamap sim examples/bf16/gmm.isam -m gpu-sm80 --no-values | sed -nE 's/^cycles +([0-9]+),.*/\1/p')
+awk -v cost="$(sed -nE '1s/.* cost ([0-9.e+]+) .*/\1/p' "$work/gmm.sched")" -v cycles="$cycles" 'BEGIN { exit !(cost > cycles / 1.5 && cost < cycles * 1.5) }' && good || bad "predicted far from the $cycles simulated cycles"
+
 cc -shared -fPIC -x c /dev/null -o "$work/libnvrtc.so"
 message=$(LD_LIBRARY_PATH=$work isamap compile examples/f32/gmm.isam -m gpu-sm80 -o "$work/gmm.cubin" 2>&1) && bad "a library without functions is taken for NVRTC"
 case $message in *"NVRTC has no 'nvrtcCreateProgram'"*) good ;; *) bad "wrong message: $message" ;; esac

@@ -32,12 +32,10 @@ static const struct grid {
     const char *machine, *part, *step[MOST_STEPS];
 } grids[] = {
     {PORT("u573"), "size=\"15*64\"", {"size=\"15*32\"", "size=\"15*64\"", "size=\"15*512\""}},
-    {PORT("u573"),
-     "size=\"140*24\"",
-     {"size=\"140*12\"", "size=\"140*24\"", "size=\"140*48\"", "size=\"140*96\""}},
+    {PORT("u573"), "size=\"140*24\"", {"size=\"140*24\"", "size=\"140*48\""}},
     {PORT("flags"),
      "id=\"stage\"  size=\"512K\"",
-     {"id=\"stage\" size=\"16K\"", "id=\"stage\" size=\"64K\"", "id=\"stage\" size=\"512K\""}},
+     {"id=\"stage\" size=\"16K\"", "id=\"stage\" size=\"64K\""}},
     {PORT("u573"), "rate=\"8\"", {"rate=\"4\"", "rate=\"8\"", "rate=\"64\""}},
     {PORT("u573"),
      "id=\"exec\" depth=\"16\"",

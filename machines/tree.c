@@ -13,6 +13,7 @@ struct reading {
     const char *file, *xml;
     size_t length;
     size_t *line, nlines; /* where each line begins */
+    size_t next;          /* behind the last start tag that the parser came to */
     bool doctype;
     startElementNsSAX2Func start;
 };
@@ -86,13 +87,6 @@ static int line_at(const struct reading *r, size_t offset) {
         *(r->line[middle] <= offset ? &lo : &hi) = middle;
     }
     return (int)lo + 1;
-}
-
-/* Where the start tag that ends near `offset` begins: '<' cannot stand inside one. */
-static size_t tag_start(const struct reading *r, size_t offset) {
-    if (offset > r->length) offset = r->length;
-    while (offset > 0 && r->xml[offset] != '<') offset--;
-    return offset;
 }
 
 /* Walks a start tag from '<': the attribute `name`'s offset, or with name NULL the offset after
@@ -235,7 +229,7 @@ static bool read_attributes(struct reading *r, struct node *n, const xmlNode *x,
 
 static struct node *convert(struct reading *r, const xmlNode *x, int depth) {
     struct loader *l = r->loader;
-    size_t tag = tag_start(r, (size_t)(uintptr_t)x->_private);
+    size_t tag = (size_t)(uintptr_t)x->_private;
     const char *ns = x->ns ? (const char *)x->ns->href : "";
     struct node *n =
         node_new(l, arena_strdup(l->arena, (const char *)x->name), r->file, line_at(r, tag), depth);
@@ -301,20 +295,6 @@ static void on_doctype(void *user, const xmlChar *name, const xmlChar *external,
     xmlStopParser(c);
 }
 
-/* notes where each start tag ends: the text is one buffer in UTF-8, so that places in the input are
- * places in the file */
-static void on_start(void *user, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri,
-                     int nns, const xmlChar **ns, int nattrs, int ndefaulted,
-                     const xmlChar **attrs) {
-    xmlParserCtxtPtr c = user;
-    struct reading *r = c->_private;
-    r->start(user, name, prefix, uri, nns, ns, nattrs, ndefaulted, attrs);
-    if (c->node) {
-        size_t at = (size_t)xmlByteConsumed(c);
-        c->node->_private = (void *)(uintptr_t)(at < r->length ? at : r->length);
-    }
-}
-
 /* After the markup at p that is no tag, or p itself. */
 static const char *skip_other_markup(const char *p) {
     static const char *const ends[][2] = {{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}};
@@ -324,6 +304,31 @@ static const char *skip_other_markup(const char *p) {
             return end ? end : p + strlen(p);
         }
     return p;
+}
+
+/* Where the next start tag begins. Elements come in the order of the file, which has no entities of
+ * its own; what the parser has consumed is no place to look at, as it reads ahead. */
+static size_t next_tag(struct reading *r) {
+    const char *p = r->xml + r->next, *end = r->xml + r->length;
+    for (const char *over; p < end && (p = memchr(p, '<', (size_t)(end - p))); p = over) {
+        over = skip_other_markup(p);
+        if (over > p) continue;
+        if (p[1] != '/') break;
+        over = p + 1;
+    }
+    size_t at = p && p < end ? (size_t)(p - r->xml) : r->length;
+    r->next = in_tag(r, at, NULL);
+    return at;
+}
+
+static void on_start(void *user, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri,
+                     int nns, const xmlChar **ns, int nattrs, int ndefaulted,
+                     const xmlChar **attrs) {
+    xmlParserCtxtPtr c = user;
+    struct reading *r = c->_private;
+    r->start(user, name, prefix, uri, nns, ns, nattrs, ndefaulted, attrs);
+    size_t at = next_tag(r);
+    if (c->node) c->node->_private = (void *)(uintptr_t)at;
 }
 
 /* libxml2 needs quadratic time for the attributes of one element, so the number is limited before.
@@ -415,8 +420,7 @@ struct node *tree_peek(struct loader *l, const char *file) {
         const xmlNode *top = doc ? xmlDocGetRootElement(doc) : NULL;
         if (top && !strcmp((const char *)top->name, "machine")) {
             root = node_new(l, "machine", file, 1, 0);
-            if (!read_attributes(&r, root, top, tag_start(&r, (size_t)(uintptr_t)top->_private)))
-                root = NULL;
+            if (!read_attributes(&r, root, top, (size_t)(uintptr_t)top->_private)) root = NULL;
         }
         xmlFreeDoc(doc);
     }

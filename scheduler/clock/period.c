@@ -105,18 +105,32 @@ static bool same_rates(const struct snapshot *a, const struct snapshot *b,
     return true;
 }
 
+/* The first after `fast` that the period leaves as it is: an instruction that lasts, for one. */
+static double rest_ahead(const struct snapshot *before, const struct snapshot *now, double fast) {
+    double first = INFINITY;
+    for (int k = 0; k < now->ntimes; k++)
+        if (now->leads[k] && now->time[k] > fast && fabs(now->time[k] - before->time[k]) <= alike)
+            first = fmin(first, now->time[k]);
+    return first;
+}
+
 /* How often the period can come again before something fast meets something slow; 0: they may be
- * together now. */
-static double periods_apart(const struct engine *e, const struct rate *rate, int n) {
+ * together now. Out-of-order queues leave much behind that rests; what lies ahead counts. */
+static double periods_apart(const struct engine *e, const struct snapshot *before,
+                            const struct snapshot *now, const struct rate *rate, int n) {
     double most = INFINITY, margin = 0;
     for (int k = 0; k < n; k++) margin = fmax(margin, rate[k].by);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             const struct rate *slow = &rate[i], *fast = &rate[j];
             bool rests = slow->by <= alike;
-            if (slow->by >= fast->by || (rests && e->eager)) continue;
-            if (fast->min - slow->max >= (rests ? 0 : margin)) continue;
-            most = fmin(most, floor((slow->min - fast->max - margin) / (fast->by - slow->by)));
+            double next = slow->min;
+            if (slow->by >= fast->by) continue;
+            if (rests && e->eager)
+                next = rest_ahead(before, now, fast->max);
+            else if (fast->min - slow->max >= (rests ? 0 : margin))
+                continue;
+            most = fmin(most, floor((next - fast->max - margin) / (fast->by - slow->by)));
         }
     return fmax(most, 0);
 }
@@ -148,7 +162,7 @@ static int64_t periods_after(struct engine *e, const struct follow *f,
             !snapshot_writes_alike(e, *first, before, now))
             return 0;
     }
-    double apart = periods_apart(e, rate, n);
+    double apart = periods_apart(e, before, now, rate, n);
     if (apart < (double)left) left = (int64_t)apart;
     if (left < 1) return 0;
     return periods_steady(e, f->loop, f->first + before->trip * f->loop->step, before, now, left);

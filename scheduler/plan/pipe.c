@@ -368,9 +368,9 @@ static double stores_paced(const struct pricing *c, double exec) {
     return all + waits + (d->trips - 1) * fmax(0, period - step);
 }
 
-/* While the instructions wait for fills anyhow the bus has time for stores: with these, all takes
- * no longer than one fill or store after the other. */
-static double bus_spared(const struct pricing *c, double all) {
+/* While the instructions wait for fills anyhow, `waits`, the bus has time for stores: with these,
+ * all takes no longer than one fill or store after the other. */
+static double bus_spared(const struct pricing *c, double exec, double waits) {
     const struct stream *d = &c->drain;
     double *bus = &c->plan->price[PRICE_BUS], turns = c->queue[d->queue];
     uint64_t seen = 0;
@@ -381,7 +381,7 @@ static double bus_spared(const struct pricing *c, double all) {
             turns += c->queue[f->queue];
         seen |= UINT64_C(1) << f->queue;
     }
-    double spared = fmin(*bus, fmax(0, all - turns));
+    double spared = fmin(fmin(*bus, fmax(0, waits - *bus)), fmax(0, exec + waits - turns));
     *bus -= spared;
     return spared;
 }
@@ -415,7 +415,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
                     edge_of_queue(c->w->m, f.queue, core->needle->in->queue).kind != EDGE_FREE;
         choose_parts(c, told ? &f : NULL, exec, whole, &lead, &waits);
     }
-    waits -= bus_spared(c, exec + waits);
+    waits -= bus_spared(c, exec, waits);
     waits += price_add(c, PRICE_BEHIND, fmax(0, stores_paced(c, exec) - exec - waits));
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;

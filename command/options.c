@@ -174,8 +174,8 @@ const struct option option_table[] = {
     {"check", 0, OPTION_SWITCH, AT(check), 0, 0, NULL, PLANS, NULL,
      "with --rtl as --verify; otherwise the schedule is proved without it"},
     {"strict", 0, OPTION_SWITCH, AT(strict), 0, 0, NULL, PLANS, NULL,
-     "products and their sums on the fallback of a machine with instructions for them are an "
-     "error"},
+     "products and their sums on the fallback of a machine with instructions for them, or on the "
+     "host of a device that has its own, are an error"},
     {"approach", 0, OPTION_WORDS, AT(approach), 0, 0, "NAME", PLANS | ON(SHOW), approach_word,
      "who answers the compiler's questions (heuristic)"},
     {"record", 0, OPTION_FILE, AT(record), 0, 0, "FILE", PLANS & ~ON(SWEEP), NULL,

@@ -192,8 +192,9 @@ void cover_free(struct cover *);
 bool cover_verify(const struct cover *, const struct machine *, struct diags *);
 void cover_print(const struct cover *, const struct machine *, struct text *);
 
-/* Why the fallback executes these sums of products, a sentence for each, in the arena. False: no instruction of the machine multiplies and adds. */
-bool mapper_left(struct arena *, const struct program *, const struct machine *, const int *stmt, int n, const char **why);
+/* Why no instruction executes these sums of products, a sentence for each, in the arena; with `device` none but the host's, NULL where a device's could. False: no
+ * such instruction of the machine multiplies and adds. */
+bool mapper_left(struct arena *, const struct program *, const struct machine *, const int *stmt, int n, bool device, const char **why);
 
 /* ---- algebraic rewrites (ISA Mapper §2.3) ---- */
 

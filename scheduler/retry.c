@@ -4,15 +4,20 @@
 #include "scheduler/scheduler.h"
 #include <string.h>
 
-/* The sums of a buffer that the fallback executes; -1: others do. */
-static int left_over(const struct cover *c, const char *buffer) {
+/* The sums of a buffer that the fallback executes, or a host's instruction in place of a device's;
+ * NULL: others do. */
+static const struct cover_item *left_over(const struct cover *c, const struct machine *m,
+                                          const struct refusal *r) {
+    bool device = !machine_queue_is_host(m, m->instr[r->instr].queue);
     for (int i = 0; i < c->nitems; i++) {
-        const struct stmt *st = &c->program->stmt[c->item[i].stmt];
-        if (st->combine != COMBINE_SET && c->item[i].mapping < 0 && c->item[i].inside < 0 &&
-            strcmp(c->program->buffer[st->dst.buffer].name, buffer) == 0)
-            return c->item[i].stmt;
+        const struct cover_item *at = &c->item[i];
+        const struct stmt *st = &c->program->stmt[at->stmt];
+        if (st->combine != COMBINE_SET && at->inside < 0 &&
+            (at->mapping < 0 || (device && left_to_host(c, m, at))) &&
+            strcmp(c->program->buffer[st->dst.buffer].name, r->buffer) == 0)
+            return at;
     }
-    return -1;
+    return NULL;
 }
 
 /* What stood in the way where nothing else was found; told[]: of these statements. */
@@ -21,17 +26,18 @@ static void tell(const struct refusals *r, const struct program *p, const struct
     const char *file = p->source.file ? p->source.file : p->name;
     for (int i = 0; i < r->n; i++) {
         const struct refusal *x = &r->at[i];
-        int stmt = c ? left_over(c, x->buffer) : -1;
-        if (!x->way || (c && stmt < 0)) continue;
+        const struct cover_item *item = c ? left_over(c, m, x) : NULL;
+        if (!x->way || (c && !item)) continue;
         if (c) {
-            left_add(left,
-                     &(struct left){.stmt = stmt,
-                                    .line = x->line,
-                                    .col = x->col,
-                                    .products = stmt_is_mac(c->program, &c->program->stmt[stmt]),
-                                    .instr = m->instr[x->instr].id,
-                                    .why = x->why});
-            told[stmt] = true;
+            left_add(left, &(struct left){
+                               .stmt = item->stmt,
+                               .line = x->line,
+                               .col = x->col,
+                               .products = stmt_is_mac(c->program, &c->program->stmt[item->stmt]),
+                               .by = left_to_host(c, m, item),
+                               .instr = m->instr[x->instr].id,
+                               .why = x->why});
+            told[item->stmt] = true;
         } else {
             diag_warn(diags, file, x->line, x->col, "'%s' cannot be scheduled on '%s': %s",
                       x->buffer, m->instr[x->instr].id, x->why);
@@ -40,9 +46,9 @@ static void tell(const struct refusals *r, const struct program *p, const struct
 }
 
 struct schedule *schedule_mapped(const struct program *p, const struct machine *m,
-                                   enum rewrite_effect floats, struct decider *decider,
-                                   const struct scheduler_options *options, struct cover **cover,
-                                   struct diags *diags) {
+                                 enum rewrite_effect floats, struct decider *decider,
+                                 const struct scheduler_options *options, struct cover **cover,
+                                 struct diags *diags) {
     struct refusals refused = {.n = 0};
     struct scheduler_options o = options ? *options : (struct scheduler_options){.threads = 0};
     struct schedule *s = NULL;

@@ -31,9 +31,13 @@ static bool same_reason(const char *a, const char *b) {
     }
 }
 
+static bool same_name(const char *a, const char *b) {
+    return a == b || (a && b && !strcmp(a, b));
+}
+
 static bool alike(const struct left *a, const struct left *b) {
-    bool same_instr = a->instr == b->instr || (a->instr && b->instr && !strcmp(a->instr, b->instr));
-    return same_instr && a->products == b->products && same_reason(a->why, b->why);
+    return same_name(a->instr, b->instr) && same_name(a->by, b->by) && a->products == b->products &&
+           same_reason(a->why, b->why);
 }
 
 void left_add(struct lefts *l, const struct left *x) {
@@ -50,23 +54,43 @@ void left_add(struct lefts *l, const struct left *x) {
 
 /* ---- what was never mapped ---- */
 
-void left_uncovered(struct lefts *l, const struct cover *c, const struct machine *m,
-                    const bool *told) {
+const char *left_to_host(const struct cover *c, const struct machine *m,
+                         const struct cover_item *item) {
+    if (item->mapping < 0) return NULL;
+    const struct instr *in = &m->instr[c->mapping[item->mapping].instr];
+    return machine_queue_is_host(m, in->queue) ? in->id : NULL;
+}
+
+/* Those that the host's instructions execute, or the fallback. */
+static void add_left(struct lefts *l, const struct cover *c, const struct machine *m,
+                     const bool *told, bool host) {
     const struct program *p = c->program;
+    const struct cover_item **item = arena_array(l->arena, (size_t)c->nitems + 1, sizeof *item);
     int *stmt = arena_array(l->arena, (size_t)c->nitems + 1, sizeof *stmt), n = 0;
     for (int i = 0; i < c->nitems; i++) {
-        int s = c->item[i].stmt;
-        if (c->item[i].mapping < 0 && c->item[i].inside < 0 && !told[s] &&
-            stmt_is_mac(p, &p->stmt[s]))
-            stmt[n++] = s;
+        const struct cover_item *at = &c->item[i];
+        bool left = host ? left_to_host(c, m, at) != NULL : at->mapping < 0;
+        if (!left || at->inside >= 0 || told[at->stmt] || !stmt_is_mac(p, &p->stmt[at->stmt]))
+            continue;
+        item[n] = at;
+        stmt[n++] = at->stmt;
     }
     const char **why = arena_array(l->arena, (size_t)n + 1, sizeof *why);
-    if (!n || m->nfallbacks == 0 || !mapper_left(l->arena, p, m, stmt, n, why)) return;
+    if (!n || !mapper_left(l->arena, p, m, stmt, n, host, why)) return;
     for (int i = 0; i < n; i++) {
-        struct left x = {.stmt = stmt[i], .products = true, .why = why[i]};
+        if (!why[i]) continue;
+        struct left x = {
+            .stmt = stmt[i], .products = true, .by = left_to_host(c, m, item[i]), .why = why[i]};
         if (p->source.text) source_place(&p->source, p->stmt[stmt[i]].at, &x.line, &x.col);
         left_add(l, &x);
     }
+}
+
+void left_uncovered(struct lefts *l, const struct cover *c, const struct machine *m,
+                    const bool *told) {
+    if (m->nfallbacks == 0) return;
+    add_left(l, c, m, told, false);
+    add_left(l, c, m, told, true);
 }
 
 /* ---- messages ---- */
@@ -76,7 +100,8 @@ void left_tell(const struct lefts *l, const struct program *p, bool strict, stru
     for (int i = 0; i < l->n; i++) {
         const struct left *x = &l->at[i];
         struct text t = {0};
-        text_printf(&t, "statement %d runs on the fallback", x->stmt);
+        text_printf(&t, "statement %d runs on the %s", x->stmt, x->by ? "host" : "fallback");
+        if (x->by) text_printf(&t, "'s '%s'", x->by);
         if (x->instr) text_printf(&t, ", not on '%s'", x->instr);
         text_printf(&t, ": %s", x->why);
         if (x->n > 1) text_printf(&t, "; so do %d more", x->n - 1);

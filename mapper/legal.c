@@ -439,6 +439,9 @@ static double rows_price(const struct needles *all, const struct needle *n, cons
     return sum;
 }
 
+/* What is made once counts little beside a run, and less beside one step of many. */
+static const double PREPARED = 0.02, PREPARED_FOR_STEPS = 0.001;
+
 /* For a device the host copies: callers' arrays beside the work before, and what a program makes on
  * the way for a product, one way, while the device waits for it. */
 static void copies_price(const struct needles *all, const struct needle *n, const struct program *p,
@@ -455,7 +458,9 @@ static void copies_price(const struct needles *all, const struct needle *n, cons
         if (!a || !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(n, p, m, o))) ||
             (o == n->dst && continued(p, m->stmt)))
             continue;
-        double once = buffer_steady(p, a->buffer) ? 0.02 : 1,
+        double once = !buffer_steady(p, a->buffer) ? 1
+                      : s->scope                   ? PREPARED_FOR_STEPS
+                                                   : PREPARED,
                elements = elements_by_axes(p, s, a, mapped);
         bool windows = dimension_shared(p, a, mapped) || (device && window_in_tiles(n, p, m, o));
         if (!windows && elements > (double)p->buffer[a->buffer].elements)

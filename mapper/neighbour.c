@@ -214,10 +214,34 @@ static bool natural_order(const struct pricing *q, int o, const struct access *a
     return true;
 }
 
+static bool moved_or_carried(const struct steps *s, const struct program *p,
+                             const struct slice *slice) {
+    bool moved = s->carried[slice->buffer];
+    for (int k = 0; k < p->buffer[slice->buffer].ndims * s->nscopes; k++) moved |= slice->coef[k];
+    return moved;
+}
+
+/* A state, what a step sees of a buffer in which it moves on, or the whole of such a buffer: it
+ * lies in rows, or is turned in each step. A body's own temporaries, and what no step moves or
+ * writes, take the order in which they are wanted. */
+static bool lies_in_rows(const struct covering *c, int buffer) {
+    const struct steps *s = &c->cover->steps;
+    for (int k = 0; k < s->nslices; k++)
+        if ((buffer == s->nbuffers + k || buffer == s->slice[k].buffer) &&
+            moved_or_carried(s, c->cover->program, &s->slice[k]))
+            return true;
+    return false;
+}
+
 /* One element of the buffer stands in all lanes: it is read anew, in whatever order the buffer has.
  */
 static bool repeats(const struct pricing *q, int o) {
     return operand_broadcast(q->n, q->p, &q->p->stmt[q->stmt], q->m, o) != 0;
+}
+
+/* Is what lies in rows wanted otherwise? */
+static bool is_turned(const struct pricing *q, int o, const struct access *a) {
+    return lies_in_rows(q->c, a->buffer) && !repeats(q, o) && !natural_order(q, o, a);
 }
 
 /* Does some instruction leave results where operand o is read? */
@@ -250,7 +274,9 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
         out += crossing_price(q->c->machine, from, q->m);
         return out + (home ? 0 : in_price(q, o, elements)) + (same ? repack(q, elements) : 0);
     }
-    if (!q->m || home) return 0;
+    double turn = q->m && is_turned(q, o, a) ? repack(q, elements) : 0;
+    if (!q->m || home) return turn;
+    if (turn > 0) return in_price(q, o, elements) + turn;
     bool undecided = !q->c->exact && temporary &&
                      (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
     bool cut = a->buffer >= q->c->cover->program->nbuffers; /* priced with the cut */
@@ -297,6 +323,7 @@ static double departure(const struct pricing *q) {
         if (q->m) sum += crossing_price(q->c->machine, q->m, to);
         if (same) sum += repack(q, elements);
     }
+    if (q->m && leaves && is_turned(q, q->n->dst, &s->dst)) sum += repack(q, elements);
     return sum + (leaves ? out : 0);
 }
 
@@ -384,10 +411,12 @@ static double prologue_price(const struct pricing *q, int w) {
         const struct mapping *m = &c->prologue.mapping[i];
         const struct needle *n = needle_of(c->needles, m->instr);
         bool loads = true;
+        struct pricing of = {c, q->p, w, m, n};
         for (int o = 0; o < n->noperands; o++)
             if (m->operand[o].role == OPERAND_READ)
-                loads &=
-                    !isinf(operand_in_cost(c->needles, n, o, operand_broadcast(n, q->p, s, m, o)));
+                loads &= !isinf(operand_in_cost(c->needles, n, o,
+                                                operand_broadcast(n, q->p, s, m, o))) &&
+                         !is_turned(&of, o, mapped_access(s, &m->operand[o]));
         if (loads && operands_agree(c, q->p, m, n->dst, q->p, q->m, q->n->dst)) return 0;
     }
     double elements = elements_of(q->p, &s->dst, s);

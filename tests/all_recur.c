@@ -392,6 +392,49 @@ static void host_and_device_meet(void **state) {
     arena_free(&a);
 }
 
+/* ---- the order in which operands lie ---- */
+
+/* The batch is as long as a vector: lanes along it would need nothing packed, but what steps move
+ * in, and what they hand on, lies in rows. */
+static void lanes_lie_along_rows(void **state) {
+    static const char *const cell[] = {"gru", "lstm"};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct arena a;
+        struct diags d;
+        struct kernel **kernel;
+        arena_init(&a);
+        diags_init(&d);
+        struct machine *m = machine_load("machines/cpu-avx512.xml", NULL, &d);
+        assert_non_null(m);
+        char *text = read_example(&a, "bench/recurrent.isam");
+        struct source source = {"recurrent.isam", text, strlen(text), 1, 1};
+        assert_true(kernel_parse(&a, &source, &kernel, &d) > k);
+        assert_string_equal(kernel[k]->name, cell[k]);
+        struct binding b[3] = {{"T", 8}, {"B", 16}, {"H", 512}};
+        struct bindings given = {b, 3, NULL};
+        struct program *p = program_bind(kernel[k], &given, NULL, &d);
+        assert_non_null(p);
+        struct decider *decider = decider_open(approaches[0], 0);
+        struct cover *cover = mapper_cover(p, m, decider, &d);
+        assert_non_null(cover);
+        for (int i = 0; i < cover->nmappings; i++) { /* of what has rows of vectors */
+            const struct mapping *x = &cover->mapping[i];
+            const struct stmt *s = &cover->program->stmt[x->stmt];
+            int last = cover->program->buffer[s->dst.buffer].ndims - 1, lanes = x->ngroups - 1;
+            if (!s->scope || last < 0 || lanes < 0 || x->group[lanes].n != 1) continue;
+            assert_true(access_coef(cover->program, &s->dst, last, x->group[lanes].axis[0]) == 1);
+        }
+        assert_true(cover->nmappings > 8);
+        cover_free(cover);
+        decider_close(decider);
+        program_free(p);
+        machine_free(m);
+        diags_free(&d);
+        arena_free(&a);
+    }
+}
+
 /* ---- lengths known only when the program runs ---- */
 static const char open_text[] =
     "kernel scan(T=0..60, H=24) {\n"
@@ -551,9 +594,11 @@ static void sizes_elsewhere_are_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_recurrences), cmocka_unit_test(weights_stay),
-        cmocka_unit_test(host_and_device_meet), cmocka_unit_test(one_object_runs_any_length),
-        cmocka_unit_test(sizes_elsewhere_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences),
+                                       cmocka_unit_test(weights_stay),
+                                       cmocka_unit_test(host_and_device_meet),
+                                       cmocka_unit_test(lanes_lie_along_rows),
+                                       cmocka_unit_test(one_object_runs_any_length),
+                                       cmocka_unit_test(sizes_elsewhere_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

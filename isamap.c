@@ -109,6 +109,7 @@ bool job_machine(isamap *im, struct job *j, enum machine_use use) {
         j->machine = machine_load(chosen, &set, &im->diags);
     }
     if (!j->machine) return false;
+    if (use == USE_RUN && !im->option.target) machine_fit_here(j->machine);
     if (use == USE_MAP || !machine_needs_host(j->machine)) return true;
     if (use == USE_RUN) {
         diag_line(&im->diags, j->machine->file, 0, 0,

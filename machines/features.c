@@ -82,6 +82,17 @@ bool machine_feature_present(const struct feature *f) {
     return cpu_has(f) && (!f->permit || permitted(f));
 }
 
+void machine_fit_here(struct machine *m) {
+    uint64_t absent = 0;
+    int kept = 0;
+    for (int i = 0; i < m->nfeatures && i < 64; i++)
+        if (!machine_feature_present(&m->feature[i])) absent |= UINT64_C(1) << i;
+    if (m->needs_features & absent) return;
+    for (int i = 0; i < m->ninstrs; i++)
+        if (!(m->instr[i].needs_features & absent)) m->instr[kept++] = m->instr[i];
+    m->ninstrs = kept;
+}
+
 bool machine_runs_here(const struct machine *m, struct diags *d) {
     bool all = true;
     for (int i = 0; i < m->nfeatures; i++) {

@@ -284,6 +284,8 @@ extern const char machine_skeleton[];                            /* of a machine
 bool machine_feature_present(const struct feature *);             /* on this CPU, with operating-system support */
 bool feature_permit(const struct feature *, unsigned *code, unsigned *argument); /* of arch_prctl; false: none is needed */
 bool machine_runs_here(const struct machine *, struct diags *);   /* reports each missing feature */
+/* For what runs here: instructions go whose own features this CPU lacks, where it has all that the machine needs. */
+void machine_fit_here(struct machine *);
 
 int machine_memory(const struct machine *, const char *id);       /* -1: none; likewise below */
 int machine_queue(const struct machine *, const char *id);

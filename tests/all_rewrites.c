@@ -70,7 +70,7 @@ static const struct run_case {
     {"edge16", NULL, TRANSPOSED, "mm16", false},
     {"cpu-avx2", NULL, SEP("f32", "f32"), "fma.rr", false},
     {"cpu-avx2", NULL, PRODUCT("17", "18", "33"), "pairs.ss", false},
-    {"cpu-avx512", NULL, PRODUCT("17", "18", "33"), "pairs.ss", false},
+    {"cpu-avx512", NULL, PRODUCT("17", "18", "33"), "vnni.ss", false},
     {"host", NULL, SEP("f32", "f32"), NULL, true},
     {"host", "winograd-2", CONV, NULL, true},
     {"host", "winograd-4", CONV, NULL, true},

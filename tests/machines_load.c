@@ -566,17 +566,44 @@ static void include_limits(void **state) {
     rmdir(folder);
 }
 
+/* Bit 16 of this register is reserved: no processor sets it. */
+static void features_of_instructions(void **state) {
+    (void)state;
+    static const char text[] =
+        "<machine name='own' %s xmlns='urn:isamap:machine:1'><feature id='never' "
+        "cpuid='1,0,ecx,16'/><memory id='m'/><queue id='q'/><fallback as='c' queue='q' memory='m'/>"
+        "<instruction id='far' queue='q' needs='never'><semantics>kernel f() { out C: i32[4]  axes "
+        "j: 4  C[j] = 0 }</semantics><operand buffer='C' memory='m'/></instruction>"
+        "<instruction id='near' queue='q'><semantics>kernel f() { out C: i32[4]  axes "
+        "j: 4  C[j] = 0 }</semantics><operand buffer='C' memory='m'/></instruction></machine>";
+    for (int whole = 0; whole < 2; whole++) {
+        char xml[1024];
+        struct diags d;
+        diags_init(&d);
+        int n = snprintf(xml, sizeof xml, text, whole ? "needs='never'" : "");
+        struct machine *m = machine_parse("own.xml", xml, (size_t)n, NULL, &d);
+        assert_non_null(m);
+        assert_int_equal(m->ninstrs, 2);
+        machine_fit_here(m);
+        assert_int_equal(m->ninstrs, whole ? 2 : 1); /* elsewhere it is as it is */
+        assert_string_equal(m->instr[m->ninstrs - 1].id, "near");
+        machine_free(m);
+        diags_free(&d);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_files),   cmocka_unit_test(invariants),
-        cmocka_unit_test(accelerator),  cmocka_unit_test(vectors),
-        cmocka_unit_test(alternatives), cmocka_unit_test(example_of_the_manual),
-        cmocka_unit_test(settings),     cmocka_unit_test(range_ends),
-        cmocka_unit_test(joined),       cmocka_unit_test(joined_with_the_same_ids),
-        cmocka_unit_test(this_host),    cmocka_unit_test(search_path),
-        cmocka_unit_test(features),     cmocka_unit_test(include_limits),
-        cmocka_unit_test(bombs),        cmocka_unit_test(truncations),
-        cmocka_unit_test(exchanges),    cmocka_unit_test(flips),
+        cmocka_unit_test(good_files),     cmocka_unit_test(invariants),
+        cmocka_unit_test(accelerator),    cmocka_unit_test(vectors),
+        cmocka_unit_test(alternatives),   cmocka_unit_test(example_of_the_manual),
+        cmocka_unit_test(settings),       cmocka_unit_test(range_ends),
+        cmocka_unit_test(joined),         cmocka_unit_test(joined_with_the_same_ids),
+        cmocka_unit_test(this_host),      cmocka_unit_test(search_path),
+        cmocka_unit_test(features),       cmocka_unit_test(features_of_instructions),
+        cmocka_unit_test(include_limits), cmocka_unit_test(bombs),
+        cmocka_unit_test(truncations),    cmocka_unit_test(exchanges),
+        cmocka_unit_test(flips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,11 +245,13 @@ static void account(struct engine *e, const struct executed *x, double start, do
     trace_event(e, x, start, end);
 }
 
-/* Host work beside a device takes none of the device's time; its cost is reported apart. */
+/* Host work beside a device takes none of the device's time; its cost is reported apart. A queue
+ * that serves several instructions at a time takes a part of each one's time. */
 static bool run_host(struct engine *e, const struct executed *x, double at) {
     struct cost c = node_cost(e, x);
+    int width = x->node->kind == NODE_ISSUE ? e->machine->queue[x->queue].width : 1;
     if (e->counting) count_bytes(e, x, &c);
-    if (e->counting) count_host(e, x->node, c.overhead + c.service);
+    if (e->counting) count_host(e, x->node, (c.overhead + c.service) / (width > 1 ? width : 1));
     signals_take(e, x, at, at);
     account(e, x, at, at, 0, 0);
     signals_give(e, x, at);

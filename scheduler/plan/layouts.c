@@ -214,6 +214,15 @@ static bool only_copies(const struct work *w, const struct task *t) {
     return true;
 }
 
+/* A home in whole tiles of a move whose sizes reach far beyond the tensor's would be padding for
+ * the most part. */
+static bool mostly_padding(struct work *w, const struct task *t, const struct opnd *o) {
+    const struct buffer *b = &w->p->buffer[task_access(w, t, o, o->writes)->buffer];
+    double padded = 1;
+    for (int d = 0; d < b->ndims; d++) padded *= (double)round_up(b->extent[d], o->geom.block[d]);
+    return padded > 16 * (double)b->elements;
+}
+
 /* NULL: fine, or repaired (*changed); otherwise why not. */
 static const char *check_operand(struct work *w, const struct moves *moves, int task, int i,
                                  bool *changed) {
@@ -238,6 +247,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         return pack_by_axes(w, task, i, o->writes) ? NULL
                                                    : "an operand's copy by axes is too large";
     }
+    if (only_copies(w, t) && mostly_padding(w, t, o))
+        return "its home would be padding for the most part";
     if (o->begin && !begin_fits(w, t, o)) {
         begin_drop(w, t, "no move that computes brings it there");
         *changed = true;

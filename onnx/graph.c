@@ -13,9 +13,7 @@
  * name where they are used. */
 enum { FIRST_OPSET = 1, LAST_OPSET = 26 };
 
-static bool graph_fail(struct import *im, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static bool graph_fail(struct import *im, const char *fmt, ...) {
+bool graph_fail(struct import *im, const char *fmt, ...) {
     va_list args;
     char text[512];
     va_start(args, fmt);
@@ -543,6 +541,7 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
     drop_raw(g);
     name_initialisers(im, g);
     keep_values(im, options);
+    if (!(g = functions_expand(im, m))) return false;
     Onnx__GraphProto integers;
     if (!exact && (model->requantised = qdq_rewrite(im, g, &integers))) g = &integers;
     if (!lower_nodes(im, g) || !pass_outputs(im, g)) return false;

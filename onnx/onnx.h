@@ -5,6 +5,7 @@
  *   wire.c     bytes: nesting, lengths and counts, before protobuf-c sees them
  *   tensor.c   tensors: types, data, external files
  *   graph.c    the graph: names, order, inputs, outputs
+ *   function.c the model's own functions, replaced by their nodes
  *   qdq.c      operators between quantisers, as operators on integers
  *   qdq_fold.c what stands behind such an operator, as part of it
  *   fold.c     nodes that only constants reach: their values

@@ -177,9 +177,14 @@ void emit_statement(struct import *, const char *fmt, ...) __attribute__((format
 /* out[...] = x[...] over all elements, extents of both the same */
 bool emit_copy(struct import *, struct tensor *to, struct tensor *from);
 
+/* graph.c: reports what is wrong with the model as a whole; false */
+bool graph_fail(struct import *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* graph.c: the nodes of a graph that is an attribute of the node, whose names join the values there are; then the node is under
  * way again. */
 bool graph_nodes(struct import *, const Onnx__GraphProto *);
+
+/* function.c: the model's graph without calls of the model's functions; NULL after reporting */
+const Onnx__GraphProto *functions_expand(struct import *, const Onnx__ModelProto *);
 
 /* ---- op_table.c ---- */
 

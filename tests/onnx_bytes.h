@@ -38,6 +38,7 @@ static inline void put_message(struct text *t, unsigned field, struct text *mess
 /* A graph in the making: nodes, inputs, … are appended to `graph`. */
 struct model_bytes {
     struct text graph;
+    struct text functions; /* of the model: put_function */
 };
 
 /* dims: "N,1,8"; a word is a symbolic dimension; NULL: no shape */
@@ -86,14 +87,20 @@ static inline void put_initialiser(struct model_bytes *m, const char *name, int 
     put_message(&m->graph, 5, &t);
 }
 
-/* "name=1 2 3" a list of integers, "name:4" an integer, "name~0.5" a float, "name'text" a string */
+/* "name=1 2 3" a list of integers, "name:4" an integer, "name~0.5" a float, "name'text" a string,
+ * "name@other" what the call of the function gives as `other` */
 static inline void put_attribute(struct text *node, const char *spec) {
     struct text a = {0};
-    size_t n = strcspn(spec, "=:~'");
+    size_t n = strcspn(spec, "=:~'@");
     const char *at = spec + n + 1;
     put_bytes(&a, 1, spec, n);
     if (spec[n] == ':') put_number(&a, 3, strtoll(at, NULL, 10));
     if (spec[n] == '\'') put_string(&a, 4, at);
+    if (spec[n] == '@') {
+        put_string(&a, 21, at);
+        put_message(node, 5, &a);
+        return;
+    }
     if (spec[n] == '~') {
         float f = strtof(at, NULL);
         put_varint(&a, 2 << 3 | 5);
@@ -105,26 +112,55 @@ static inline void put_attribute(struct text *node, const char *spec) {
     put_message(node, 5, &a);
 }
 
-/* inputs, attributes: words parted by commas (lists inside attributes use spaces) */
-static inline void put_node(struct model_bytes *m, const char *op, const char *inputs,
-                            const char *output, const char *attributes) {
-    struct text node = {0};
-    char part[200];
-    for (const char *at = inputs; *at || at != inputs;) {
+/* words parted by commas; an empty text is no word */
+static inline void put_words(struct text *t, unsigned field, const char *words) {
+    for (const char *at = words; *at || at != words;) {
         size_t n = strcspn(at, ",");
-        put_bytes(&node, 1, at, n);
+        put_bytes(t, field, at, n);
         if (!at[n]) break;
         at += n + 1;
     }
-    put_string(&node, 2, output);
-    put_string(&node, 4, op);
+}
+
+/* op may have a domain: "my.Op". inputs, outputs, attributes: words parted by commas (lists inside
+ * attributes use spaces) */
+static inline void put_node_in(struct text *to, unsigned field, const char *op, const char *inputs,
+                               const char *outputs, const char *attributes) {
+    struct text node = {0};
+    char part[200];
+    const char *dot = strrchr(op, '.');
+    put_words(&node, 1, inputs);
+    put_words(&node, 2, outputs);
+    put_string(&node, 4, dot ? dot + 1 : op);
+    if (dot) put_bytes(&node, 7, op, (size_t)(dot - op));
     for (const char *at = attributes; at && *at;) {
         size_t n = strcspn(at, ",");
         snprintf(part, sizeof part, "%.*s", (int)n, at);
         put_attribute(&node, part);
         at += n + (at[n] == ',');
     }
-    put_message(&m->graph, 1, &node);
+    put_message(to, field, &node);
+}
+
+static inline void put_node(struct model_bytes *m, const char *op, const char *inputs,
+                            const char *output, const char *attributes) {
+    put_node_in(&m->graph, 1, op, inputs, output, attributes);
+}
+
+/* A node of a function in the making. */
+static inline void put_inner(struct text *function, const char *op, const char *inputs,
+                             const char *outputs, const char *attributes) {
+    put_node_in(function, 7, op, inputs, outputs, attributes);
+}
+
+/* Adds the function, made of `inner` nodes, which it empties. */
+static inline void put_function(struct model_bytes *m, const char *domain, const char *name,
+                                const char *inputs, const char *outputs, struct text *inner) {
+    put_string(inner, 1, name);
+    put_words(inner, 4, inputs);
+    put_words(inner, 5, outputs);
+    put_string(inner, 10, domain);
+    put_message(&m->functions, 25, inner);
 }
 
 /* The whole model; empties m. Free with text_free. */
@@ -135,6 +171,9 @@ static inline struct text model_finish(struct model_bytes *m, int64_t opset) {
     put_string(&import, 1, "");
     put_number(&import, 2, opset);
     put_message(&t, 8, &import);
+    if (m->functions.n) text_append(&t, m->functions.at, m->functions.n);
+    text_free(&m->functions);
+    m->functions = (struct text){0};
     return t;
 }
 

@@ -51,6 +51,18 @@ static bool is_inside(const struct work *w, const struct draft *d, const struct 
     return made && !needs_home(w, n, t->buffer);
 }
 
+/* Of a part of the buffer alone, where the step or a number says which. */
+static double touched_bytes(const struct work *w, const struct touch *t) {
+    const struct stmt *s = &w->p->stmt[t->stmt];
+    const struct buffer *b = &w->p->buffer[t->buffer];
+    uint64_t axes = s->axes & ~recur_axes(w, s);
+    double elements = 1;
+    for (int a = 0; a < w->p->naxes; a++)
+        if ((axes >> a & 1) && access_varies(w->p, t->access, a))
+            elements *= (double)w->p->axis[a].extent;
+    return fmin(elements, (double)b->elements) * (double)type_size(b->type);
+}
+
 static double passing_bytes(const struct work *w, const struct draft *d, const struct nest_group *g,
                             int member) {
     double bytes = 0;
@@ -60,8 +72,7 @@ static double passing_bytes(const struct work *w, const struct draft *d, const s
         for (int k = 0; k < i && !known; k++)
             known = d->touch[k].member == member && d->touch[k].buffer == t->buffer &&
                     d->touch[k].write >= t->write;
-        const struct buffer *b = &w->p->buffer[t->buffer];
-        if (!known) bytes += (t->write ? 2 : 1) * (double)b->elements * (double)type_size(b->type);
+        if (!known) bytes += (t->write ? 2 : 1) * touched_bytes(w, t);
     }
     return bytes;
 }

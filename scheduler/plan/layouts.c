@@ -6,6 +6,7 @@
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/moves.h"
 #include "machines/needle.h"
+#include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
@@ -40,7 +41,9 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
     region_padding(w->p, &w->p->stmt[t->stmt], acc, &r);
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
         pads |= r.pad_lo[d] > 0 || r.pad_hi[d] > 0;
-    if (role == ROLE_TEMP && !h->locked && !pads && padding_neutral(w, t, o, acc->buffer)) {
+    bool written = recur_carries(w, acc->buffer) && written_by_tasks(w, acc->buffer);
+    if (role == ROLE_TEMP && !h->locked && !written && !pads &&
+        padding_neutral(w, t, o, acc->buffer)) { /* a state lies as who writes it wants it */
         home_pack(w, acc->buffer, &o->geom);
         return NULL;
     }

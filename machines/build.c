@@ -265,6 +265,7 @@ static void build_queue(struct build *b, struct queue *q, const struct found *f)
     q->pick = build_number(b, f->node, "pick", q->data_order ? 1 : 0);
     q->contention = build_number(b, f->node, "contention", 4);
     q->window = build_int(b, f->node, "window", -1, 1);
+    q->threads = build_int(b, f->node, "threads", 0, 1);
 }
 
 static bool unit_within(const struct machine *m, int unit, int outer) {
@@ -307,6 +308,10 @@ static void build_sync(struct build *b, struct sync *s, const struct found *f) {
     s->latency = build_number(b, n, "latency", 0);
     s->interval = build_number(b, n, "interval", 0);
     for (int i = 0; i < n->nchildren; i++) {
+        if (!strcmp(n->child[i]->tag, "init")) {
+            s->init_emit = build_emits(b, n->child[i], &s->ninit_emits);
+            continue;
+        }
         build_ref(b, n->child[i], "queue", KIND_QUEUE);
         if (!strcmp(n->child[i]->tag, "push"))
             s->push_emit = build_emits(b, n->child[i], &s->npush_emits);

@@ -80,6 +80,7 @@ struct queue {
     double pick;                       /* of data_order: cycles that a dependent instruction waits beyond the latency */
     double contention;                 /* of data_order: that wait falls with this power of the share of the pipes that chains fill */
     int64_t window;                    /* instructions that may be under way or waiting for operands; -1 unlimited */
+    int64_t threads;                   /* of its own that execute its instructions, in a block of threads; 0: those of its unit */
     int nop;                           /* instruction that does nothing (no operands) on this queue; -1: none */
     struct place_in_file at;
 };
@@ -94,8 +95,8 @@ struct sync {
     int memory; int64_t size;          /* where barrier objects live; -1: nowhere */
     int barrier_unit;                  /* barrier: the unit that meets; -1 otherwise */
     double latency, interval;
-    struct emit *push_emit, *pop_emit;
-    int npush_emits, npop_emits;
+    struct emit *init_emit, *push_emit, *pop_emit; /* init: of an object in memory, before anything else */
+    int ninit_emits, npush_emits, npop_emits;
     struct place_in_file at;
 };
 

@@ -24,6 +24,10 @@ struct c_dialect {
     void (*parallel)(struct cgen *, const struct loop_node *); /* a parallel loop, with its body */
     /* Opens a block for those who execute an issue of the unit, where not all do: true. NULL: all. */
     bool (*narrow)(struct cgen *, int unit);
+    /* Is the node for those whose code is written? NULL: all are. */
+    bool (*mine)(struct cgen *, const struct node *);
+    void (*turned)(struct cgen *, const struct loop_node *); /* behind each turn of a loop; NULL */
+    void (*signal)(struct cgen *, const struct signal *, bool pop); /* NULL: its text alone */
 };
 extern const struct c_dialect c_plain;
 

@@ -166,6 +166,7 @@ void c_for(struct cgen *g, const struct loop_node *l, const char *lo, const char
            l->var, c_integer(g, l->step), g->schedule->var[l->var].name);
     g->indent++;
     c_walk(g, l->body, l->nbody);
+    if (g->dialect->turned) g->dialect->turned(g, l);
     g->indent--;
     c_line(g, "}");
 }
@@ -219,6 +220,10 @@ static void walk_loop(struct cgen *g, const struct loop_node *l) {
 static void walk_signals(struct cgen *g, const struct signal *signal, int n, bool pop) {
     for (int i = 0; i < n; i++) {
         const struct sync *s = &g->machine->sync[signal[i].sync];
+        if (g->dialect->signal) {
+            g->dialect->signal(g, &signal[i], pop);
+            continue;
+        }
         c_plain_emit(g, pop ? s->pop_emit : s->push_emit, pop ? s->npop_emits : s->npush_emits);
     }
 }
@@ -250,6 +255,7 @@ void c_walk(struct cgen *g, const struct node *node, int n) {
     bool inside = g->in_entry;
     for (int i = 0; i < n && !g->failed; i++) {
         const struct signals *s = g->in_entry ? NULL : node_signals(&node[i]);
+        if (g->dialect->mine && !g->dialect->mine(g, &node[i])) continue;
         if (s) walk_signals(g, s->pop, s->npops, true);
         switch (node[i].kind) {
         case NODE_LOOP:

@@ -12,11 +12,15 @@ struct cuda {
     struct cgen g;       /* its code: the host's part; while a kernel is written: the kernel's body */
     struct text kernels; /* the functions of the device */
     int nkernels;
-    int threads;         /* of a block: all instances of the units below it */
     int *kernel_of;      /* [nplaces] 1 + the kernel that uses the local place; 0: none yet */
     bool *used;          /* [nplaces] by the kernel that is written */
     bool *looped;        /* [machine.nunits] a parallel loop over the unit is around */
     const struct loop_node *grid[3]; /* of the kernel that is written: loops that the grid goes over in x, y and z; NULL */
+    int *queue, nroles;    /* of the kernel that is written: queues with threads of their own */
+    int role;            /* the queue whose threads' part is written; -1: the part of the units' threads */
+    int *channels;       /* [nsyncs] of a sync with objects in shared memory; 0: the kernel does not use it */
+    int64_t *object;     /* [nsyncs] where its objects stand */
+    int64_t *left;       /* [nsyncs] tokens that were pushed and not popped */
     int *scope, nscope, cap_scope; /* variables of the host's loops */
     int *turning, nturning;        /* homes whose slots the host turns */
     int64_t *home;       /* [nplaces] bytes from the start of the device's memory */
@@ -26,9 +30,25 @@ struct cuda {
 /* How a unit's instances are numbered: by blocks of the grid, by threads of a block, or not (there is one). */
 enum spread { SPREAD_NONE, SPREAD_BLOCKS, SPREAD_THREADS };
 enum spread cuda_spread(const struct machine *, int unit);
-int cuda_threads(const struct machine *); /* of a block */
+bool cuda_over_blocks(const struct machine *, const struct loop_node *);
 
 extern const struct c_dialect cuda_dialect;
+
+/* ---- places.c ---- */
+void cuda_mark_used(struct cuda *, const struct node *, int n);
+/* The nodes need nothing of what the local places held before. */
+bool cuda_begins_anew(struct cuda *, const struct node *, int n);
+void cuda_own_locals(struct cuda *, const struct node *, int n, bool grid);
+int64_t cuda_declare_shared(struct cuda *);
+void cuda_declare_places(struct cuda *);
+
+/* ---- roles.c ---- */
+void cuda_find_roles(struct cuda *, const struct node *, int n);
+bool cuda_mine(struct cgen *, const struct node *); /* the role whose part is written executes it */
+int64_t cuda_find_objects(struct cuda *, const struct node *, int n, int64_t at);
+void cuda_begin_objects(struct cuda *);
+void cuda_begin_phases(struct cuda *);
+void cuda_signal(struct cgen *, const struct signal *, bool pop);
 
 /* One node, or several that follow each other, as a kernel and its launch. */
 void cuda_kernel(struct cuda *, const struct node *, int n);

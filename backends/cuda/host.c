@@ -65,7 +65,7 @@ static bool hosted(struct cuda *c, const struct node *node) {
     }
     if (node->kind != NODE_LOOP) return false;
     const struct loop_node *l = node->loop;
-    if (l->kind == LOOP_PARALLEL) return l->unit >= 0 && cuda_spread(m, l->unit) == SPREAD_BLOCKS;
+    if (l->kind == LOOP_PARALLEL) return cuda_over_blocks(m, l);
     for (int i = 0; i < l->nbody; i++)
         if (!hosted(c, &l->body[i])) return false;
     return true;
@@ -92,15 +92,48 @@ static void turn(struct cuda *c, int place) {
         c_line(&c->g, "s_%d = s_%d + 1 == %d ? 0 : s_%d + 1;", place, place, slots, place);
 }
 
+/* Of nodes in a parallel loop, how many make the next kernel: one that is a parallel loop, or all before one. */
+static int part_of(struct cuda *c, const struct node *node, int n) {
+    int part = 0;
+    for (; part < n; part++)
+        if (node[part].kind == NODE_LOOP && cuda_over_blocks(c->g.machine, node[part].loop))
+            return part ? part : 1;
+    return part;
+}
+
+/* A parallel loop with parallel loops among others in it becomes several, each with a grid of its own, where no part needs what another
+ * left in a block. */
+static void parallel(struct cuda *c, const struct node *node) {
+    const struct loop_node *l = node->loop;
+    bool apart = true;
+    for (int i = 0, k; i < l->nbody && apart; i += k) {
+        k = part_of(c, &l->body[i], l->nbody - i);
+        apart = cuda_begins_anew(c, &l->body[i], k);
+    }
+    if (!apart || part_of(c, l->body, l->nbody) == l->nbody) {
+        cuda_kernel(c, node, 1);
+        return;
+    }
+    for (int i = 0, k; i < l->nbody; i += k) {
+        struct loop_node part = *l;
+        struct node one = {.kind = NODE_LOOP, .loop = &part};
+        k = part_of(c, &l->body[i], l->nbody - i);
+        part.body = &l->body[i];
+        part.nbody = k;
+        cuda_kernel(c, &one, 1);
+    }
+}
+
 static void walk(struct cuda *c, const struct node *node, int n) {
     for (int i = 0; i < n && !c->g.failed; i++) {
         int more = 1;
-        bool parallel = node[i].kind == NODE_LOOP && node[i].loop->kind == LOOP_PARALLEL;
         if (!hosted(c, &node[i])) {
             while (i + more < n && !hosted(c, &node[i + more])) more++;
             cuda_kernel(c, &node[i], more);
-        } else if (node[i].kind == NODE_FALLBACK || parallel) {
+        } else if (node[i].kind == NODE_FALLBACK) {
             cuda_kernel(c, &node[i], 1);
+        } else if (node[i].kind == NODE_LOOP && node[i].loop->kind == LOOP_PARALLEL) {
+            parallel(c, &node[i]);
         } else if (node[i].kind == NODE_LOOP) {
             host_loop(c, node[i].loop);
         } else if (node[i].kind == NODE_ROTATE) {

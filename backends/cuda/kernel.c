@@ -10,15 +10,8 @@ enum spread cuda_spread(const struct machine *m, int unit) {
     return index && strstr(index, "threadIdx") ? SPREAD_THREADS : SPREAD_NONE;
 }
 
-int cuda_threads(const struct machine *m) {
-    int64_t most = 1;
-    for (int u = 0; u < m->nunits; u++) {
-        int64_t n = 1;
-        for (int v = u; v >= 0; v = m->unit[v].parent)
-            if (cuda_spread(m, v) == SPREAD_THREADS && n < INT32_MAX) n *= unit_instances(m, v);
-        if (n > most) most = n;
-    }
-    return most < INT32_MAX ? (int)most : INT32_MAX;
+bool cuda_over_blocks(const struct machine *m, const struct loop_node *l) {
+    return l->kind == LOOP_PARALLEL && l->unit >= 0 && cuda_spread(m, l->unit) == SPREAD_BLOCKS;
 }
 
 /* ---- loops and issues inside a kernel ---- */
@@ -68,6 +61,12 @@ static void thread_loop(struct cgen *g, const struct loop_node *l) {
     c_line(g, "__syncthreads();");
 }
 
+/* Several turns in one block over a unit of blocks: one may write what another still reads, so all roles meet behind each. */
+static void turned(struct cgen *g, const struct loop_node *l) {
+    struct cuda *c = g->user;
+    if (c->nroles && cuda_over_blocks(g->machine, l)) c_line(g, "__syncthreads();");
+}
+
 static void parallel_loop(struct cgen *g, const struct loop_node *l) {
     struct cuda *c = g->user;
     for (int k = 0; k < 3; k++) {
@@ -102,121 +101,10 @@ static bool narrow(struct cgen *g, int unit) {
 const struct c_dialect cuda_dialect = {.language = LANGUAGE_CUDA,
                                        .function = "static __device__ __forceinline__ void",
                                        .parallel = parallel_loop,
-                                       .narrow = narrow};
-
-/* ---- what a kernel uses ---- */
-static void mark_home(struct cuda *c, int buffer) {
-    int home = schedule_home(c->g.schedule, buffer);
-    if (home >= 0) c->used[home] = true;
-}
-
-static void mark_used(struct cuda *c, const struct node *node, int n) {
-    const struct schedule *s = c->g.schedule;
-    for (int i = 0; i < n; i++) {
-        if (node[i].kind == NODE_LOOP) mark_used(c, node[i].loop->body, node[i].loop->nbody);
-        if (node[i].kind == NODE_ROTATE) c->used[node[i].rotate] = true;
-        if (node[i].kind == NODE_ISSUE) {
-            const struct issue_node *issue = node[i].issue;
-            for (int o = 0; o < s->machine->instr[issue->instr].noperands; o++)
-                if (issue->arg[o].place >= 0) c->used[issue->arg[o].place] = true;
-        }
-        if (node[i].kind == NODE_FALLBACK) {
-            const struct stmt *stmt = &s->program->stmt[node[i].fallback->stmt];
-            mark_home(c, stmt->dst.buffer);
-            for (int r = 0; r < stmt->nreads; r++) mark_home(c, stmt->read[r].buffer);
-        }
-    }
-}
-
-/* Of a memory passed as pointers: is it of a block, or outside of all? A thread's own has no
- * address. */
-static bool in_block(struct cuda *c, int memory) {
-    const struct machine *m = c->g.machine;
-    int unit = m->memory[memory].unit;
-    bool block = false;
-    for (int u = unit; u > 0; u = m->unit[u].parent) {
-        block = block || cuda_spread(m, u) == SPREAD_BLOCKS;
-        if (cuda_spread(m, u) == SPREAD_THREADS && unit_instances(m, u) > 1)
-            c_error(&c->g,
-                    "memory '%s' of unit '%s' is passed as a pointer, expected one of a block or "
-                    "pass=\"value\"",
-                    m->memory[memory].id, m->unit[u].id);
-    }
-    return block;
-}
-
-/* The local place lies in registers or in shared memory. */
-static bool of_block(struct cuda *c, int place) {
-    int memory = c->g.schedule->place[place].memory;
-    return c->g.registers[memory] || in_block(c, memory);
-}
-
-/* What lies in registers or shared memory is gone when the kernel ends; what lies in a level
- * outside of the blocks is not for many. */
-static void own_locals(struct cuda *c, bool grid) {
-    const struct schedule *s = c->g.schedule;
-    for (int p = 0; p < s->nplaces; p++) {
-        if (!c->used[p] || s->place[p].keep != KEEP_LOCAL) continue;
-        if (!of_block(c, p)) {
-            if (grid)
-                c_error(
-                    &c->g,
-                    "'%s' is copied to '%s' in a parallel loop, which cannot be said in CUDA C yet",
-                    s->place[p].name, s->machine->memory[s->place[p].memory].id);
-            continue;
-        }
-        if (c->kernel_of[p] && c->kernel_of[p] != c->nkernels + 1)
-            c_error(&c->g,
-                    "'%s' stays in '%s' from one kernel to another, which cannot be said in CUDA C",
-                    s->place[p].name, s->machine->memory[s->place[p].memory].id);
-        c->kernel_of[p] = c->nkernels + 1;
-    }
-}
-
-/* Shared memory: one block for each memory, with its places at their addresses. */
-static int64_t declare_shared(struct cuda *c) {
-    struct cgen *g = &c->g;
-    int64_t total = 0;
-    for (int m = 0; m < g->machine->nmemories; m++) {
-        bool some = false;
-        for (int p = 0; p < g->schedule->nplaces; p++)
-            some = some || (c->used[p] && g->schedule->place[p].keep == KEEP_LOCAL &&
-                            g->schedule->place[p].memory == m && !g->registers[m]);
-        if (!some || !in_block(c, m)) continue;
-        if (!total) c_line(g, "extern __shared__ __align__(1024) unsigned char isamap_shared[];");
-        c_line(g, "unsigned char *const m_%d = isamap_shared + %lld; /* %s */", m, (long long)total,
-               g->machine->memory[m].id);
-        total += (c_register_bytes(g, m) + 1023) / 1024 * 1024;
-    }
-    return total;
-}
-
-static void declare_registers(struct cuda *c) {
-    struct cgen *g = &c->g;
-    for (int m = 0; m < g->machine->nmemories; m++) {
-        bool some = false;
-        for (int p = 0; p < g->schedule->nplaces; p++)
-            some = some || (c->used[p] && g->schedule->place[p].keep == KEEP_LOCAL &&
-                            g->schedule->place[p].memory == m);
-        if (some && g->registers[m])
-            c_line(g, "__align__(16) unsigned char m_%d[%lld]; /* %s */", m,
-                   (long long)c_register_bytes(g, m), g->machine->memory[m].id);
-    }
-}
-
-static void declare_places(struct cuda *c) {
-    struct cgen *g = &c->g;
-    for (int p = 0; p < g->schedule->nplaces; p++) {
-        const struct place *place = &g->schedule->place[p];
-        if (!c->used[p]) continue;
-        if (place->keep == KEEP_LOCAL && of_block(c, p))
-            c_line(g, "unsigned char *const p_%d = m_%d + %lld; /* %s */", p, place->memory,
-                   (long long)place->address, place->name);
-        else
-            c_line(g, "unsigned char *const p_%d = base + %lld; /* %s */", p, (long long)c->home[p],
-                   place->name);
-    }
-}
+                                       .narrow = narrow,
+                                       .mine = cuda_mine,
+                                       .turned = turned,
+                                       .signal = cuda_signal};
 
 /* ---- the kernel ---- */
 static bool turned_by_host(struct cuda *c, int place) {
@@ -267,12 +155,73 @@ static bool find_grid(struct cuda *c, const struct node *node, int n) {
     return some;
 }
 
+/* Threads of the units that take part in what the instruction does: those above its unit and below it. */
+static int64_t threads_around(const struct machine *m, int unit) {
+    int64_t most = 1;
+    for (int u = 0; u < m->nunits; u++) {
+        int64_t n = 1;
+        bool inside = false;
+        for (int v = u; v >= 0; v = m->unit[v].parent) {
+            inside = inside || v == unit;
+            if (cuda_spread(m, v) == SPREAD_THREADS && n < INT32_MAX) n *= unit_instances(m, v);
+        }
+        if (inside && n > most) most = n;
+    }
+    return most;
+}
+
+/* Of a kernel, without those that queues have for themselves; 0: it has no instruction. */
+static int64_t unit_threads(struct cuda *c, const struct node *node, int n) {
+    const struct machine *m = c->g.machine;
+    int64_t most = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t here = 0;
+        if (node[i].kind == NODE_LOOP)
+            here = unit_threads(c, node[i].loop->body, node[i].loop->nbody);
+        else if (node[i].kind == NODE_ISSUE &&
+                 !m->queue[m->instr[node[i].issue->instr].queue].threads)
+            here = threads_around(m, m->instr[node[i].issue->instr].unit);
+        if (here > most) most = here;
+    }
+    return most;
+}
+
 static void body(struct cuda *c, const struct node *node, int n, bool dealt) {
     struct cgen *g = &c->g;
+    cuda_declare_places(c);
+    cuda_begin_phases(c);
+    for (int p = 0; p < g->schedule->nplaces; p++)
+        g->rotates[p] = c->used[p] && g->schedule->place[p].slots > 1 &&
+                        (turned_by_host(c, p) || section_rotates(node, n, p));
+    for (int p = 0; p < g->schedule->nplaces; p++)
+        if (g->rotates[p] && !turned_by_host(c, p))
+            c_line(g, "int64_t s_%d = %d;", p, g->schedule->place[p].slots - 1);
     g->mine = dealt ? "(int64_t)blockIdx.x * blockDim.x + threadIdx.x" : "threadIdx.x";
     g->among = dealt ? "(int64_t)gridDim.x * blockDim.x" : "blockDim.x";
     g->meet = dealt ? NULL : "__syncthreads();";
     c_walk(g, node, n);
+}
+
+/* The part of each role, one behind the other; returns the threads of all. */
+static int64_t roles(struct cuda *c, const struct node *node, int n, int64_t threads) {
+    struct cgen *g = &c->g;
+    if (c->nroles && has_fallback(node, n))
+        c_error(g, "a statement that no instruction does stands beside queue '%s', which cannot be "
+                   "said in CUDA C yet",
+                g->machine->queue[c->queue[0]].id);
+    for (int r = -1; r < c->nroles && !g->failed; r++) {
+        c->role = r < 0 ? -1 : c->queue[r];
+        if (r >= 0) threads += g->machine->queue[c->role].threads;
+        c_line(g, "%sif (threadIdx.x < %lld) { /* %s */", r < 0 ? "" : "} else ",
+               (long long)threads, r < 0 ? "units" : g->machine->queue[c->role].id);
+        g->indent++;
+        memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);
+        cuda_mark_used(c, node, n);
+        body(c, node, n, false);
+        g->indent--;
+    }
+    c_line(g, "}");
+    return threads;
 }
 
 /* Blocks in each dimension, as text of the host: one for each turn of a loop; or for the points of
@@ -304,37 +253,39 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     struct cgen *g = &c->g;
     const char *name = arena_printf(&g->arena, "%s_%d", g->interface->name, c->nkernels);
     bool dealt = n == 1 && node->kind == NODE_FALLBACK;
-    int threads = dealt ? DEALT_THREADS : c->threads, indent = g->indent;
+    int64_t threads = dealt ? DEALT_THREADS : unit_threads(c, node, n);
+    int indent = g->indent;
+    if (!threads) threads = DEALT_THREADS;
+    c->nroles = 0;
     memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);
-    mark_used(c, node, n);
-    own_locals(c, find_grid(c, node, n));
+    cuda_mark_used(c, node, n);
+    cuda_own_locals(c, node, n, find_grid(c, node, n));
+    const char *declared = parameters(c, ", const int64_t v%d", ", const int64_t s_%d"),
+               *given = parameters(c, ", (void *)&v%d", ", (void *)&s_%d");
     struct text host = g->code;
     g->code = (struct text){0};
     g->indent = 1;
-    int64_t shared = declare_shared(c);
-    declare_registers(c);
-    declare_places(c);
-    for (int p = 0; p < g->schedule->nplaces; p++)
-        g->rotates[p] = c->used[p] && g->schedule->place[p].slots > 1 &&
-                        (turned_by_host(c, p) || section_rotates(node, n, p));
-    for (int p = 0; p < g->schedule->nplaces; p++)
-        if (g->rotates[p] && !turned_by_host(c, p))
-            c_line(g, "int64_t s_%d = %d;", p, g->schedule->place[p].slots - 1);
-    body(c, node, n, dealt);
-    text_printf(
-        &c->kernels,
-        "extern \"C\" __global__ void __launch_bounds__(%d) %s(unsigned char *const base%s) {\n",
-        threads, name, parameters(c, ", const int64_t v%d", ", const int64_t s_%d"));
+    int64_t shared = cuda_find_objects(c, node, n, cuda_declare_shared(c));
+    cuda_begin_objects(c);
+    cuda_find_roles(c, node, n);
+    if (c->nroles)
+        threads = roles(c, node, n, threads);
+    else
+        body(c, node, n, dealt);
+    c->nroles = 0;
+    text_printf(&c->kernels,
+                "extern \"C\" __global__ void __launch_bounds__(%lld) %s(unsigned char *const "
+                "base%s) {\n",
+                (long long)threads, name, declared);
     text_append(&c->kernels, g->code.at ? g->code.at : "", g->code.n);
     text_printf(&c->kernels, "}\n\n");
     text_free(&g->code);
     g->code = host;
     g->indent = indent;
     c_line(g, "{");
-    c_line(g, "  void *argument[] = {&d.base%s};",
-           parameters(c, ", (void *)&v%d", ", (void *)&s_%d"));
-    c_line(g, "  isamap_launch(&d, \"%s\", %s, %d, %lld, argument);", name, blocks(c, node, dealt),
-           threads, (long long)shared);
+    c_line(g, "  void *argument[] = {&d.base%s};", given);
+    c_line(g, "  isamap_launch(&d, \"%s\", %s, %lld, %lld, argument);", name,
+           blocks(c, node, dealt), (long long)threads, (long long)shared);
     c_line(g, "}");
     c->nkernels++;
 }

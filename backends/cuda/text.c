@@ -180,12 +180,15 @@ struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
     struct cgen *g = &c.g;
     c_begin(g, s, &cuda_dialect, diags);
     g->user = &c;
-    c.threads = cuda_threads(s->machine);
     c.kernel_of = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.kernel_of);
     c.used = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.used);
     c.home = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.home);
     c.turning = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.turning);
     c.looped = arena_array(&g->arena, (size_t)s->machine->nunits + 1, sizeof *c.looped);
+    c.queue = arena_array(&g->arena, (size_t)s->machine->nqueues + 1, sizeof *c.queue);
+    c.channels = arena_array(&g->arena, (size_t)s->machine->nsyncs + 1, sizeof *c.channels);
+    c.object = arena_array(&g->arena, (size_t)s->machine->nsyncs + 1, sizeof *c.object);
+    c.left = arena_array(&g->arena, (size_t)s->machine->nsyncs + 1, sizeof *c.left);
     source.interface = g->interface =
         interface_make(a, s, options, (uint64_t)(g->room.prepared ^ g->room.workspace << 20));
     const char *name = g->interface->name;

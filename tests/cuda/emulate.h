@@ -20,8 +20,8 @@ struct emulated_three {
 };
 static emulated_three threadIdx, blockIdx, blockDim, gridDim;
 
-enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, MOST_SHARED = 256 << 10 };
-enum emulated_wait { AT_NOTHING, AT_WARP, AT_BLOCK, AT_END };
+enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, MOST_SHARED = 256 << 10, MOST_COPIES = 1024 };
+enum emulated_wait { AT_NOTHING, AT_LOOK, AT_WARP, AT_BLOCK, AT_END };
 
 __attribute__((aligned(1024))) unsigned char isamap_shared[MOST_SHARED];
 
@@ -34,6 +34,12 @@ static struct {
     void (*kernel)(const int64_t *);
     const int64_t *argument;
     uint32_t deposit[MOST_THREADS][16];
+    struct {
+        unsigned char *to;
+        const unsigned char *from;
+    } copy[MOST_THREADS][MOST_COPIES]; /* under way */
+    unsigned ncopies[MOST_THREADS];
+    bool moved; /* some thread did more than look at a barrier in vain */
 } emulated;
 
 static void emulated_fail(const char *why) {
@@ -47,6 +53,7 @@ static void emulated_stop(emulated_wait at) {
     swapcontext(&emulated.thread[me], &emulated.back);
 }
 
+/* A thread that waits at a barrier in memory is AT_LOOK: it looks again when the others have run. */
 static inline void __syncthreads() {
     emulated_stop(AT_BLOCK);
 }
@@ -80,10 +87,13 @@ static bool emulated_release() {
 static void emulated_turn() {
     for (unsigned k = 0; k < emulated.threads; k++) {
         unsigned t = emulated.backwards ? emulated.threads - 1 - k : k;
-        if (emulated.wait[t] != AT_NOTHING) continue;
+        bool looked = emulated.wait[t] == AT_LOOK;
+        if (emulated.wait[t] != AT_NOTHING && !looked) continue;
+        emulated.wait[t] = AT_NOTHING;
         emulated.me = t;
         threadIdx = {t, 0, 0};
         swapcontext(&emulated.back, &emulated.thread[t]);
+        emulated.moved = emulated.moved || !looked;
     }
     emulated.backwards = !emulated.backwards;
 }
@@ -97,10 +107,15 @@ static void emulated_block() {
         emulated.thread[t].uc_link = nullptr;
         makecontext(&emulated.thread[t], emulated_begin, 0);
         emulated.wait[t] = AT_NOTHING;
+        emulated.ncopies[t] = 0;
     }
     memset(isamap_shared, 0xff, sizeof isamap_shared);
-    do emulated_turn();
-    while (emulated_release());
+    bool more;
+    do {
+        emulated.moved = false;
+        emulated_turn();
+        more = emulated_release() || emulated.moved;
+    } while (more);
     for (unsigned t = 0; t < emulated.threads; t++)
         if (emulated.wait[t] != AT_END) emulated_fail("not all threads reach a barrier");
 }
@@ -120,23 +135,25 @@ extern "C" void emulated_launch(void (*kernel)(const int64_t *), unsigned x, uns
     }
 }
 
+static size_t __cvta_generic_to_shared(const void *p) {
+    return (size_t)((const unsigned char *)p - isamap_shared);
+}
+
 /* ---- asm ---- */
 struct emulated_operand {
-    uint32_t *out; /* NULL: only read */
-    uint32_t in;
+    void *out; /* NULL: only read */
+    uint64_t in;
 };
 
 template <class T> static emulated_operand emulated_out(T &x) {
-    static_assert(sizeof x == 4, "an operand of 4 bytes");
-    emulated_operand o = {(uint32_t *)&x, 0};
-    memcpy(&o.in, &x, 4);
+    emulated_operand o = {&x, 0};
+    memcpy(&o.in, &x, sizeof x);
     return o;
 }
 
 template <class T> static emulated_operand emulated_in(T x) {
-    static_assert(sizeof x == 4, "an operand of 4 bytes");
     emulated_operand o = {nullptr, 0};
-    memcpy(&o.in, &x, 4);
+    memcpy(&o.in, &x, sizeof x);
     return o;
 }
 
@@ -158,42 +175,126 @@ static float emulated_element(const char *type, uint32_t bits, unsigned e) {
     return half >> 15 ? -x : x;
 }
 
+/* A sum of products, of floats or of integers; `c` says which. */
+struct emulated_sum {
+    float real;
+    int32_t whole;
+    emulated_operand *c;
+    explicit emulated_sum(emulated_operand *c) : real(emulated_float((uint32_t)c->in)), whole((int32_t)c->in), c(c) {}
+    void add(float product) {
+        real += product;
+        whole += (int32_t)product;
+    }
+    void write(bool integer) {
+        if (integer)
+            memcpy(c->out, &whole, 4);
+        else
+            memcpy(c->out, &real, 4);
+    }
+};
+
 /* PTX manual, "Matrix Fragments for mma.m16n8k16" and "… m16n8k32": registers of A are (row, column) = (g, low), (g + 8, low), (g, high),
  * (g + 8, high), those of B (low, g), (high, g), those of C rows g, g, g + 8, g + 8 and two neighbouring columns. */
 static void emulated_mma(unsigned k, const char *type, emulated_operand *o) {
     uint32_t *mine = emulated.deposit[emulated.me];
     unsigned first = emulated.me / WARP * WARP, lane = emulated.me % WARP, each = k == 16 ? 2 : 4;
-    for (int r = 0; r < 6; r++) mine[r] = o[4 + r].in;
+    for (int r = 0; r < 6; r++) mine[r] = (uint32_t)o[4 + r].in;
     __syncwarp();
     for (unsigned c = 0; c < 4; c++) {
         unsigned row = lane / 4 + c / 2 * 8, column = lane % 4 * 2 + c % 2;
-        float sum = emulated_float(o[c].in);
-        int32_t whole;
-        memcpy(&whole, &o[c].in, 4);
+        emulated_sum sum(&o[c]);
         for (unsigned x = 0; x < k; x++) {
             unsigned high = x / (k / 2), group = x % (k / 2) / each, e = x % each;
             const uint32_t *a = emulated.deposit[first + row % 8 * 4 + group];
             const uint32_t *b = emulated.deposit[first + column * 4 + group];
-            float product = emulated_element(type, a[high * 2 + row / 8], e) *
-                            emulated_element(type, b[4 + high], e);
-            sum += product;
-            whole += (int32_t)product;
+            sum.add(emulated_element(type, a[high * 2 + row / 8], e) *
+                    emulated_element(type, b[4 + high], e));
         }
-        if (!strcmp(type, "s8"))
-            memcpy(o[c].out, &whole, 4);
-        else
-            memcpy(o[c].out, &sum, 4);
+        sum.write(!strcmp(type, "s8"));
     }
     __syncwarp();
 }
 
+static unsigned char *emulated_shared(uint64_t at, unsigned bytes) {
+    if (at + bytes > MOST_SHARED || at % bytes) emulated_fail("a wrong address of shared memory");
+    return isamap_shared + at;
+}
+
+/* "ldmatrix": lanes 8q … 8q+7 give the addresses of the rows of matrix q, each of 16 bytes; lane l gets 4 bytes of row l/4; transposed,
+ * elements l%4*2 and l%4*2+1 of column l/4, of two bytes each. */
+static void emulated_ldmatrix(bool transposed, emulated_operand *o) {
+    unsigned first = emulated.me / WARP * WARP, lane = emulated.me % WARP;
+    emulated.deposit[emulated.me][0] = (uint32_t)o[4].in;
+    __syncwarp();
+    for (unsigned q = 0; q < 4; q++) {
+        uint16_t pair[2];
+        for (unsigned e = 0; e < 2; e++) {
+            unsigned row = transposed ? lane % 4 * 2 + e : lane / 4,
+                     column = transposed ? lane / 4 : lane % 4 * 2 + e;
+            memcpy(&pair[e], emulated_shared(emulated.deposit[first + 8 * q + row][0], 16) + 2 * column, 2);
+        }
+        memcpy(o[q].out, pair, 4);
+    }
+    __syncwarp();
+}
+
+/* A barrier in shared memory: arrivals that are expected, those that are missing, and its phase. */
+struct emulated_barrier {
+    uint16_t expected, missing;
+    uint32_t phase;
+};
+
+static void emulated_arrive(uint64_t at) {
+    emulated_barrier *b = (emulated_barrier *)emulated_shared(at, 8);
+    if (!b->missing) emulated_fail("too many arrive at a barrier");
+    if (--b->missing) return;
+    b->missing = b->expected;
+    b->phase++;
+}
+
+/* Copies are made as late as they may be: when the thread's arrival behind them is. */
+static void emulated_cp(emulated_operand *o, unsigned bytes) {
+    unsigned n = emulated.ncopies[emulated.me]++;
+    if (n >= MOST_COPIES) emulated_fail("too many copies under way");
+    if (o[1].in % bytes) emulated_fail("a wrong address of a copy");
+    emulated.copy[emulated.me][n] = {emulated_shared(o[0].in, bytes), (const unsigned char *)o[1].in};
+}
+
+static void emulated_copied(uint64_t at) {
+    for (unsigned k = 0; k < emulated.ncopies[emulated.me]; k++)
+        memcpy(emulated.copy[emulated.me][k].to, emulated.copy[emulated.me][k].from, 16);
+    emulated.ncopies[emulated.me] = 0;
+    emulated_arrive(at);
+}
+
+static void emulated_test_wait(emulated_operand *o) {
+    const emulated_barrier *b = (const emulated_barrier *)emulated_shared(o[1].in, 8);
+    uint32_t done = (b->phase & 1) != (uint32_t)o[2].in;
+    memcpy(o[0].out, &done, 4);
+    emulated.moved = emulated.moved || done;
+    if (!done) emulated_stop(AT_LOOK);
+}
+
 template <class... T> static void emulated_asm(const char *text, T... operand) {
-    emulated_operand o[] = {operand...};
+    emulated_operand o[] = {operand..., {nullptr, 0}};
     unsigned k;
     char d[8], a[8], b[8], c[8];
-    if (sscanf(text, "mma.sync.aligned.m16n8k%u.row.col.%7[^.].%7[^.].%7[^.].%7s", &k, d, a, b,
-               c) != 5 ||
-        strcmp(a, b) || strcmp(c, d) || (k != 16 && k != 32))
+    auto is = [text](const char *name) { return strstr(text, name) != nullptr; };
+    if (sscanf(text, "mma.sync.aligned.m16n8k%u.row.col.%7[^.].%7[^.].%7[^.].%7s", &k, d, a, b, c) == 5 &&
+        !strcmp(a, b) && !strcmp(c, d) && (k == 16 || k == 32))
+        emulated_mma(k, a, o);
+    else if (is("ldmatrix.sync.aligned.m8n8.x4.shared.b16 ") || is("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "))
+        emulated_ldmatrix(is(".trans."), o);
+    else if (is("mbarrier.init.shared.b64 "))
+        *(emulated_barrier *)emulated_shared(o[0].in, 8) = {(uint16_t)o[1].in, (uint16_t)o[1].in, 0};
+    else if (is("cp.async.mbarrier.arrive.noinc.shared.b64 "))
+        emulated_copied(o[0].in);
+    else if (is("mbarrier.arrive.shared.b64 "))
+        emulated_arrive(o[1].in);
+    else if (is("mbarrier.test_wait.parity.shared.b64 "))
+        emulated_test_wait(o);
+    else if (is("cp.async.cg.shared.global ") && is(", 16;"))
+        emulated_cp(o, 16);
+    else
         emulated_fail(text);
-    emulated_mma(k, a, o);
 }

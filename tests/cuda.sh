@@ -21,7 +21,7 @@ fi
 
 # a grid of two dimensions, and the price of its busiest instance
 isamap compile examples/bf16/gmm.isam -m gpu-sm80 -o "$work/gmm.sched" >/dev/null
-grep -q 'parallel row' "$work/gmm.sched" && grep -q 'parallel block' "$work/gmm.sched" && good || bad "no grid of two dimensions"
+grep -q 'parallel row' "$work/gmm.sched" && grep -q 'parallel cta' "$work/gmm.sched" && good || bad "no grid of two dimensions"
 cycles=$(isamap sim examples/bf16/gmm.isam -m gpu-sm80 --no-values | sed -nE 's/^cycles +([0-9]+),.*/\1/p')
 awk -v cost="$(sed -nE '1s/.* cost ([0-9.e+]+) .*/\1/p' "$work/gmm.sched")" -v cycles="$cycles" 'BEGIN { exit !(cost > cycles / 1.5 && cost < cycles * 1.5) }' && good || bad "predicted far from the $cycles simulated cycles"
 
@@ -41,9 +41,21 @@ if command -v c++ >/dev/null; then
   done <<'LIST'
 examples/f32/gmm.isam fma.16x32 -D M=48 -D N=64 -D K=20
 examples/bf16/gmm.isam m16n8k16.bf16 -D M=35 -D N=24 -D K=33
+examples/bf16/gmm.isam block.128x128.bf16 -D M=256 -D N=128 -D K=320
 examples/i8/c2d.isam m16n8k32.i8 -D N=1 -D C=20 -D K=18 -D P=4 -D Q=9
 examples/f32/softmax.isam fallback -D M=7 -D N=33
 examples/f32/layernorm.isam fallback -D M=5 -D N=40
+LIST
+  # tails: kernels of their own, in which roles and tokens begin anew
+  while read -r type instruction sizes; do
+    printf '# decisions: QUESTION "SUBJECT" "ANSWER"\ncover "stmt 1 C" "%s"\n' "$instruction" >"$work/decisions"
+    # shellcheck disable=SC2086
+    out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run "examples/$type/gmm.isam" -m gpu-sm80 --verify --approach heuristic --decisions "$work/decisions" $sizes 2>&1)
+    case $out in *"verified    yes"*"$instruction"*) good ;; *) bad "$type $sizes: $out" ;; esac
+  done <<'LIST'
+bf16 block.64x64.bf16 -D M=300 -D N=300 -D K=72
+bf16 block.128x64.bf16 -D M=200 -D N=100 -D K=200
+i8 block.128x128.i8 -D M=200 -D N=200 -D K=272
 LIST
 else
   echo "no C++ compiler: values are not compared"
@@ -51,9 +63,12 @@ fi
 
 if isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.ptx" >"$work/log" 2>&1; then
   isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.cu" >/dev/null
-  text=$(sed -n '/^#line 1 "gmm.cu"/,$p' "$work/gmm.cu" | grep -c "$(sed -nE '/mma\.sync/{x;p;d};/^static .* (emit_[0-9]+)\(.*/{s//\1(/;h}' "$work/gmm.cu" | head -1)")
+  isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.sched" >/dev/null
+  # a tile of M rows and N columns: four warps take M/2 rows and N/2 columns, 16 rows, 8 columns and 16 of K at a time
+  planned=$(sed -nE 's/.*issue block\.([0-9]+)x([0-9]+)\.[a-z0-9]+\(K = ([0-9]+),.*/\1 \2 \3/p' "$work/gmm.sched" | awk '{ n += $1 / 32 * $2 / 16 * $3 / 16 } END { print n + 0 }')
   ptx=$(grep -c 'mma\.sync' "$work/gmm.ptx")
-  [ "$text" -gt 0 ] && [ "$text" -eq "$ptx" ] && good || bad "$ptx matrix instructions in PTX, $text planned"
+  [ "$planned" -gt 0 ] && [ "$planned" -eq "$ptx" ] && good || bad "$ptx matrix instructions in PTX, $planned planned"
+  grep -q 'cp\.async\.cg' "$work/gmm.ptx" && grep -q 'ldmatrix' "$work/gmm.ptx" && good || bad "no copies to shared memory in PTX"
   for operator in gmm softmax layernorm c2d; do
     isamap compile examples/operators/$operator.isam -m gpu-sm80 -o "$work/$operator.cubin" >"$work/log" 2>&1 || { bad "$operator: $(cat "$work/log")" && continue; }
     grep -q '^kernel .* registers' "$work/log" || bad "$operator: no registers reported"

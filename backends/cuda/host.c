@@ -92,7 +92,8 @@ static void turn(struct cuda *c, int place) {
         c_line(&c->g, "s_%d = s_%d + 1 == %d ? 0 : s_%d + 1;", place, place, slots, place);
 }
 
-/* Of nodes in a parallel loop, how many make the next kernel: one that is a parallel loop, or all before one. */
+/* Of nodes in a parallel loop, how many make the next kernel: one that is a parallel loop, or all
+ * before one. */
 static int part_of(struct cuda *c, const struct node *node, int n) {
     int part = 0;
     for (; part < n; part++)
@@ -101,8 +102,8 @@ static int part_of(struct cuda *c, const struct node *node, int n) {
     return part;
 }
 
-/* A parallel loop with parallel loops among others in it becomes several, each with a grid of its own, where no part needs what another
- * left in a block. */
+/* A parallel loop with parallel loops among others in it becomes several, each with a grid of its
+ * own, where no part needs what another left in a block. */
 static void parallel(struct cuda *c, const struct node *node) {
     const struct loop_node *l = node->loop;
     bool apart = true;

@@ -61,7 +61,8 @@ static void thread_loop(struct cgen *g, const struct loop_node *l) {
     c_line(g, "__syncthreads();");
 }
 
-/* Several turns in one block over a unit of blocks: one may write what another still reads, so all roles meet behind each. */
+/* Several turns in one block over a unit of blocks: one may write what another still reads, so all
+ * roles meet behind each. */
 static void turned(struct cgen *g, const struct loop_node *l) {
     struct cuda *c = g->user;
     if (c->nroles && cuda_over_blocks(g->machine, l)) c_line(g, "__syncthreads();");
@@ -155,7 +156,8 @@ static bool find_grid(struct cuda *c, const struct node *node, int n) {
     return some;
 }
 
-/* Threads of the units that take part in what the instruction does: those above its unit and below it. */
+/* Threads of the units that take part in what the instruction does: those above its unit and below
+ * it. */
 static int64_t threads_around(const struct machine *m, int unit) {
     int64_t most = 1;
     for (int u = 0; u < m->nunits; u++) {
@@ -206,8 +208,9 @@ static void body(struct cuda *c, const struct node *node, int n, bool dealt) {
 static int64_t roles(struct cuda *c, const struct node *node, int n, int64_t threads) {
     struct cgen *g = &c->g;
     if (c->nroles && has_fallback(node, n))
-        c_error(g, "a statement that no instruction does stands beside queue '%s', which cannot be "
-                   "said in CUDA C yet",
+        c_error(g,
+                "a statement that no instruction does stands beside queue '%s', which cannot be "
+                "said in CUDA C yet",
                 g->machine->queue[c->queue[0]].id);
     for (int r = -1; r < c->nroles && !g->failed; r++) {
         c->role = r < 0 ? -1 : c->queue[r];

@@ -1,4 +1,5 @@
-/* What a kernel uses: arrays, copies in registers and in shared memory, and where it declares them. */
+/* What a kernel uses: arrays, copies in registers and in shared memory, and where it declares them.
+ */
 #include "backends/cuda/cuda_int.h"
 
 static void mark_home(struct cuda *c, int buffer) {
@@ -13,7 +14,8 @@ static void mark_channels(struct cuda *c, const struct signals *s) {
         if (s->push[k].rotating) c->used[s->push[k].rotating - 1] = true;
 }
 
-/* What the role does, or all where there are none; a place that turns is used by whoever uses its slots. */
+/* What the role does, or all where there are none; a place that turns is used by whoever uses its
+ * slots. */
 void cuda_mark_used(struct cuda *c, const struct node *node, int n) {
     const struct schedule *s = c->g.schedule;
     for (int i = 0; i < n; i++) {
@@ -102,7 +104,8 @@ static enum touch first_touch(struct cuda *c, const struct node *node, int n, in
 bool cuda_begins_anew(struct cuda *c, const struct node *node, int n) {
     const struct schedule *s = c->g.schedule;
     for (int p = 0; p < s->nplaces; p++)
-        if (s->place[p].keep == KEEP_LOCAL && first_touch(c, node, n, p) == TOUCH_READ) return false;
+        if (s->place[p].keep == KEEP_LOCAL && first_touch(c, node, n, p) == TOUCH_READ)
+            return false;
     return true;
 }
 
@@ -174,4 +177,3 @@ void cuda_declare_places(struct cuda *c) {
                    place->name);
     }
 }
-

@@ -1,6 +1,7 @@
-/* Roles: a queue may have threads of its own in a block (machine format: `threads`). They execute its instructions and nothing else, the
- * threads of the units do the rest; each walks the whole of a kernel and leaves out what is not its own. What the schedule's tokens say
- * goes through objects in shared memory. */
+/* Roles: a queue may have threads of its own in a block (machine format: `threads`). They execute
+ * its instructions and nothing else, the threads of the units do the rest; each walks the whole of
+ * a kernel and leaves out what is not its own. What the schedule's tokens say goes through objects
+ * in shared memory. */
 #include "backends/cuda/cuda_int.h"
 
 #include <string.h>
@@ -79,7 +80,8 @@ static void count_nodes(struct cuda *c, const struct node *node, int n, int64_t 
         const struct loop_node *l = node[i].loop;
         bool known = times && sx_constant(l->lo, &lo) && sx_constant(l->hi, &hi);
         if (known && hi > lo) turns = (hi - lo + l->step - 1) / l->step;
-        int64_t *before = arena_array(&c->g.arena, (size_t)c->g.machine->nsyncs + 1, sizeof *before),
+        int64_t *before =
+                    arena_array(&c->g.arena, (size_t)c->g.machine->nsyncs + 1, sizeof *before),
                 *all = c->left;
         c->left = before;
         count_nodes(c, l->body, l->nbody, 1);
@@ -95,8 +97,8 @@ static void count_nodes(struct cuda *c, const struct node *node, int n, int64_t 
     }
 }
 
-/* Where the objects of the kernel's syncs stand, from byte `at` of the shared memory; returns the end. Objects are gone when a kernel
- * ends, so no token may be left. */
+/* Where the objects of the kernel's syncs stand, from byte `at` of the shared memory; returns the
+ * end. Objects are gone when a kernel ends, so no token may be left. */
 int64_t cuda_find_objects(struct cuda *c, const struct node *node, int n, int64_t at) {
     const struct machine *m = c->g.machine;
     memset(c->channels, 0, (size_t)m->nsyncs * sizeof *c->channels);
@@ -105,10 +107,12 @@ int64_t cuda_find_objects(struct cuda *c, const struct node *node, int n, int64_
     for (int k = 0; k < m->nsyncs; k++) {
         if (!c->channels[k]) continue;
         if (c->left[k])
-            c_error(&c->g, "tokens of '%s' go from one kernel to another, which cannot be said in CUDA C",
+            c_error(&c->g,
+                    "tokens of '%s' go from one kernel to another, which cannot be said in CUDA C",
                     m->sync[k].id);
         if (c->channels[k] > 32 || m->sync[k].depth != 1)
-            c_error(&c->g, "sync '%s' has %d channels of depth %lld, expected at most 32 of depth 1",
+            c_error(&c->g,
+                    "sync '%s' has %d channels of depth %lld, expected at most 32 of depth 1",
                     m->sync[k].id, c->channels[k], (long long)m->sync[k].depth);
         c->object[k] = at;
         at += (c->channels[k] * m->sync[k].size + 15) / 16 * 16;

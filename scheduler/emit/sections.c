@@ -4,6 +4,7 @@
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
@@ -24,6 +25,25 @@ static void add_fallback(struct work *w, struct nodes *out, int stmt) {
             val_sx(&w->s->arena, val_add(&w->s->arena, w->step[k], val_const(1)));
     }
     nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = f});
+}
+
+/* In equal parts, by the instances of the host's unit. */
+static void add_shared(struct work *w, struct nodes *out, int stmt, const struct loop *part) {
+    struct arena *a = &w->s->arena;
+    struct nodes body = {0};
+    int64_t extent = w->p->axis[part->axis].extent;
+    int var = new_var(w, w->p->axis[part->axis].name);
+    struct val at = val_var(a, var, extent - part->tile);
+    add_fallback(w, &body, stmt);
+    struct fallback_node *f = body.at[0].fallback;
+    f->lo = arena_array(a, (size_t)w->p->naxes, sizeof *f->lo);
+    f->hi = arena_array(a, (size_t)w->p->naxes, sizeof *f->hi);
+    f->lo[part->axis] = val_sx(a, at);
+    f->hi[part->axis] = val_sx(a, val_add(a, at, val_const(part->tile)));
+    struct node loop = loop_node(w, var, val_const(0), val_const(extent), part->tile, part->kind,
+                                 part->axis, &body);
+    loop.loop->unit = w->m->fallback[w->fallback].unit;
+    nodes_add(w, out, loop);
 }
 
 static int host_queue(const struct work *w) {
@@ -193,7 +213,11 @@ static bool emit_part(struct sections *c, struct nodes *out, int nest, int stmt,
     if (nest >= 0) return emit_one_nest(c, out, nest, ph);
     if (w->task_of[stmt] != -1) return true;
     if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
-    add_fallback(w, out, stmt);
+    struct loop part;
+    if (host_is_shared(w, stmt, &part))
+        add_shared(w, out, stmt, &part);
+    else
+        add_fallback(w, out, stmt);
     *ph = (struct phase){.host = true};
     return true;
 }

@@ -3,6 +3,7 @@
 #include "ir/pick.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/nest.h"
+#include "scheduler/plan/plan.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 
@@ -54,9 +55,90 @@ double host_in_cycles(const struct work *w, int queue, double cycles) {
     return host > 0 && own > 0 ? cycles * own / host : cycles;
 }
 
-double host_cycles(const struct work *w, int stmt) {
+/* ---- parts for the instances of the host's unit ---- */
+
+/* Parts of the dimension are whole blocks of its home. */
+static int64_t dim_grain(const struct work *w, int buffer, int dim) {
+    const struct home *h = &w->home[buffer];
+    int64_t grain = 1;
+    for (int i = 0; h->packed && i < h->n; i++) {
+        if (h->at[i].dim != dim) continue;
+        int64_t block = h->at[i].mod ? h->at[i].div * h->at[i].mod : h->at[i].div;
+        if (block > 1)
+            grain = grain % block == 0 ? grain : block % grain == 0 ? block : grain * block;
+    }
+    return grain;
+}
+
+/* The dimension that the axis alone moves, element by element; -1: it moves none so, or several. */
+static int dim_alone(const struct work *w, const struct access *acc, int axis) {
+    int found = -1;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        if (!access_coef(w->p, acc, d, axis)) continue;
+        for (int a = 0; a < w->p->naxes; a++)
+            if (a != axis && w->p->axis[a].extent > 1 && access_coef(w->p, acc, d, a)) return -1;
+        if (found >= 0 || access_coef(w->p, acc, d, axis) != 1) return -1;
+        found = d;
+    }
+    return found;
+}
+
+static bool leaves(const struct work *w, const struct access *acc, int dim, int axis) {
+    int64_t at = access_coef(w->p, acc, dim, w->p->naxes);
+    return at < 0 || at + w->p->axis[axis].extent > w->p->buffer[acc->buffer].extent[dim];
+}
+
+/* Each part of the axis writes elements of its own, and all read alike; 0: not so. */
+static int64_t axis_grain(const struct work *w, const struct stmt *st, int axis) {
+    int dim = st->axes >> axis & 1 ? dim_alone(w, &st->dst, axis) : -1;
+    if (dim < 0) return 0;
+    int64_t grain = dim_grain(w, st->dst.buffer, dim);
+    for (int r = 0; r < st->nreads; r++) {
+        const struct access *acc = &st->read[r];
+        if (acc->buffer == st->dst.buffer) return 0;
+        if (!access_varies(w->p, acc, axis)) continue;
+        int d = dim_alone(w, acc, axis);
+        if (d < 0 || leaves(w, acc, d, axis)) return 0;
+        int64_t other = dim_grain(w, acc->buffer, d);
+        grain = grain % other == 0 ? grain : other % grain == 0 ? other : grain * other;
+    }
+    return grain;
+}
+
+/* How far outside the axis stands in what is written. */
+static int axis_rank(const struct work *w, const struct stmt *st, int axis) {
+    const struct home *h = &w->home[st->dst.buffer];
+    int dim = dim_alone(w, &st->dst, axis), rank = -dim;
+    for (int i = 0; h->packed && i < h->n; i++)
+        if (h->at[i].dim == dim) rank = i;
+    return rank;
+}
+
+/* Of the statement what the busiest instance has; 1: it is not taken apart. Equal parts, so that
+ * copies know their length. */
+static double host_share(const struct work *w, int stmt, struct loop *out) {
     const struct stmt *st = &w->p->stmt[stmt];
-    if (w->fallback < 0) return 0;
+    int64_t units = w->m->unit[w->m->fallback[w->fallback].unit].count;
+    int threads = w->options ? w->options->threads : 0, rank = 0;
+    double best = 1;
+    if (threads > 0 && threads < units) units = threads;
+    for (int a = 0; a < w->p->naxes && units > 1 && !st->scope; a++) {
+        int64_t extent = w->p->axis[a].extent, grain = extent > 1 ? axis_grain(w, st, a) : 0;
+        for (int64_t tile = extent / units; grain && tile >= grain; tile--) {
+            if (extent % tile || tile % grain) continue;
+            double part = (double)((extent / tile + units - 1) / units * tile) / (double)extent;
+            int at = axis_rank(w, st, a);
+            if (part > best || (part == best && (best == 1 || at <= rank))) continue;
+            *out = (struct loop){a, tile, LOOP_PARALLEL};
+            best = part;
+            rank = at;
+        }
+    }
+    return best;
+}
+
+static double host_alone(const struct work *w, int stmt) {
+    const struct stmt *st = &w->p->stmt[stmt];
     double points = (double)stmt_points(w->p, st), bytes = 0;
     enum copy_kind kind = kind_of(w, st);
     struct pick pick;
@@ -67,6 +149,22 @@ double host_cycles(const struct work *w, int stmt) {
     bytes = 3 * points *
             (double)type_size(w->p->buffer[st->dst.buffer].type); /* read; fetched, written back */
     return cycles + stream_cycles(w, bytes);
+}
+
+static double host_shared(const struct work *w, int stmt, double alone, struct loop *part) {
+    double of = alone > 0 ? host_share(w, stmt, part) : 1;
+    return of < 1 ? w->m->unit[w->m->fallback[w->fallback].unit].waking + alone * of : alone;
+}
+
+double host_cycles(const struct work *w, int stmt) {
+    struct loop part;
+    double alone = w->fallback < 0 ? 0 : host_alone(w, stmt);
+    return fmin(alone, host_shared(w, stmt, alone, &part));
+}
+
+bool host_is_shared(const struct work *w, int stmt, struct loop *part) {
+    double alone = w->fallback < 0 ? 0 : host_alone(w, stmt);
+    return host_shared(w, stmt, alone, part) < alone;
 }
 
 double host_turns(const struct work *w, int stmt, double turns) {

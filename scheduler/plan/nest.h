@@ -118,6 +118,8 @@ int windows_zeros(struct work *, const struct opnd *, int buffer); /* a buffer l
 
 /* host.c */
 double host_cycles(const struct work *, int stmt); /* of a statement on the fallback */
+/* Parts of an axis for the instances of the fallback's unit; false: one of them does all, which takes no longer. */
+bool host_is_shared(const struct work *, int stmt, struct loop *part);
 /* The fallback's cycles in those of the queue's clock. */
 double host_in_cycles(const struct work *, int queue, double cycles);
 double stream_cycles(const struct work *, double bytes); /* through the caches that are too small */

@@ -26,6 +26,7 @@ struct geom { /* innermost first */
     uint64_t loose;          /* bit d: at home, tiles along dimension d begin anywhere */
     int64_t room[MAX_DIMS];  /* of those, for what only whole tiles move: elements that the last one takes behind the end */
     int64_t grain[MAX_DIMS]; /* that a needle takes of a block: it may start at each such part */
+    uint64_t even;           /* bit d: rows at a chosen distance, as many as blocks take */
     uint64_t fragment;       /* of the form */
     const char *swizzle;
     int64_t span, tile;      /* elements of one needle tile, without padding and with it */

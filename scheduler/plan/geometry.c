@@ -12,6 +12,7 @@
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
+#include <string.h>
 
 /* The one dimension of the access that axis a moves in unit steps; -1: it moves none; -2: several,
  * or in larger steps. */
@@ -102,7 +103,7 @@ static bool goes_on_in_rows(const struct work *w, const struct task *t, const st
                             const struct digit *last) {
     const struct needle *nd = t->needle;
     return nd->ranged[last->x] >= 0 && nd->step[last->x] == last->weight &&
-           nd->lo[last->x] <= last->weight && t->axis[last->x] >= 0 && !o->writes &&
+           nd->lo[last->x] <= last->weight && t->axis[last->x] >= 0 &&
            !graph_is_static(w->m, o->memory);
 }
 
@@ -193,8 +194,33 @@ static bool walks_alike(const struct work *w, const struct task *t, const struct
     return by % dg->times == 0;
 }
 
-/* Distances that the schedule chooses in a local memory are those between a slot's rows. */
-static bool free_digits_walk(const struct work *w, const struct task *t, const struct opnd *o,
+/* Where needles take a whole number of steps of a size, each step is a tile and the steps are its
+ * rows, so that needles take as many of them as there are: if a word holds several elements, or the
+ * axis ends inside of a step. */
+static void rows_of_steps(const struct work *w, const struct task *t, struct opnd *o) {
+    struct form *f = &o->form;
+    int n = f->n;
+    while (n > 0 && f->digit[n - 1].free_stride >= 0) n--;
+    if (o->where != IN_LOCAL || f->fragment || !n || f->n == MAX_DIGITS) return;
+    struct digit *last = &f->digit[n - 1], rows = *last;
+    int64_t align = w->m->memory[o->memory].align, size = (int64_t)type_size(o->decl->type),
+            step = t->needle->step[last->x];
+    if (t->needle->ranged[last->x] < 0 || t->axis[last->x] < 0 || last->weight != 1 ||
+        t->needle->lo[last->x] > step || last->extent <= step || last->extent % step ||
+        last->stride * step * size % align ||
+        (last->stride * size % align == 0 && ends_even(w, t, last->x)))
+        return;
+    memmove(last + 2, last + 1, sizeof *last * (size_t)(f->n++ - n));
+    rows.weight = step;
+    rows.extent = last->extent / step;
+    rows.stride *= step;
+    last->extent = step;
+    last[1] = rows;
+}
+
+/* Distances that the schedule chooses in a local memory are those between a slot's rows. Where the
+ * axis ends inside of a step, the rows go on to its end. */
+static bool free_digits_walk(const struct work *w, const struct task *t, struct opnd *o,
                              const struct access *acc, int row_dim) {
     for (int i = 0; i < o->form.n && o->where == IN_LOCAL; i++) {
         const struct digit *dg = &o->form.digit[i];
@@ -202,9 +228,15 @@ static bool free_digits_walk(const struct work *w, const struct task *t, const s
         if (dg->free_stride < 0) continue;
         if (t->axis[dg->x] < 0 && t->needle->lo[dg->x] == 1) continue;
         int d = stepped_dim(w, t, acc, dg->x, &by);
-        if (d < 0 || d == row_dim || o->geom.block[d] != 1 || !ends_even(w, t, dg->x) ||
-            !walks_alike(w, t, o, acc, dg, d, by))
+        if (d < 0 || d == row_dim || o->geom.block[d] != 1 || !walks_alike(w, t, o, acc, dg, d, by))
             return false;
+        if (ends_even(w, t, dg->x)) continue;
+        int64_t step = t->needle->ranged[dg->x] < 0 ? t->needle->hi[dg->x] : t->needle->step[dg->x];
+        if (by != 1 || dg->times != 1 || t->axis[dg->x] < 0 || t->needle->lo[dg->x] > step ||
+            !blockable(w, t, acc, d, t->axis[dg->x], step))
+            return false;
+        o->geom.block[d] = o->geom.grain[d] = step;
+        o->geom.even |= UINT64_C(1) << d;
     }
     return true;
 }
@@ -300,7 +332,7 @@ static void outer_coords(const struct work *w, const struct task *t, struct opnd
             bool sums = panels ? reduction_moves(w, t, acc, d) : only_reductions_move(w, t, acc, d),
                  last = sorts && sums != panels;
             if ((!rows || d != row_dim) && last == (pass == 1))
-                g->at[g->n++] = (struct coord){d, g->block[d], 0, false};
+                g->at[g->n++] = (struct coord){d, g->even >> d & 1 ? 1 : g->block[d], 0, false};
         }
 }
 
@@ -338,6 +370,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
                        .swizzle = o->form.swizzle,
                        .plain_home = o->plain};
     o->zero_tail = false;
+    rows_of_steps(w, t, o);
     struct form form;
     fill_gaps(w, t, o, &form);
     for (int d = 0; d < b->ndims; d++) {

@@ -66,7 +66,7 @@ bool home_tighten(struct work *w, int buffer, const struct geom *g) {
     int n = 0;
     if (!h->packed || g->plain_home) return false;
     for (int d = 0; d < b->ndims; d++)
-        if (!((g->loose | g->exact) >> d & 1) && b->extent[d] < g->block[d]) {
+        if (!((g->loose | g->exact | g->even) >> d & 1) && b->extent[d] < g->block[d]) {
             h->tight |= UINT64_C(1) << d;
             h->extent[d] = b->extent[d];
         }

@@ -163,6 +163,7 @@ static void put_geom(struct writer *k, const struct geom *g) {
         put(k, g->grain[d]);
     }
     put(k, (int64_t)g->loose);
+    put(k, (int64_t)g->even);
     put(k, (int64_t)g->fragment);
     put_text(k, g->swizzle);
     put(k, g->span);

@@ -20,7 +20,7 @@ static const struct opnd *result_of(const struct task *t) {
 
 static bool same_inner(const struct geom *a, const struct geom *b) {
     if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row ||
-        a->loose != b->loose)
+        a->loose != b->loose || a->even != b->even)
         return false;
     for (int i = 0; i < a->n; i++)
         if (a->at[i].dim != b->at[i].dim || a->at[i].div != b->at[i].div ||

@@ -131,10 +131,8 @@ bool box_between(const struct geom *outer, const struct slot *there, const struc
         struct val n, some, zero = val_const(0), far = stride_in(a, g, i, outer, there);
         if (i < g->ninner)
             n = val_const(c.mod);
-        else if (c.dim < 0)
-            n = r->repeat;
         else
-            n = r->partial[c.dim] ? val_const(1) : val_ceil(a, r->n[c.dim], c.div);
+            n = coord_places(a, g, r, c);
         some = i < g->ninner && c.dim >= 0 && r->partial[c.dim] ? r->n[c.dim] : n;
         box->dim[box->n++] = (struct box_dim){.extent = some,
                                               .total = n,

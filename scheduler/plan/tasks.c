@@ -10,6 +10,7 @@
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/sizes.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
@@ -132,8 +133,7 @@ static double copied(const struct work *w, const struct task *t, const struct gr
             o->writes ? &w->p->stmt[t->stmt].dst : &w->p->stmt[t->stmt].read[o->read];
         bool varies = false;
         for (int k = 0; k < g->n; k++) varies |= access_varies(w->p, acc, g->axis[k]);
-        if (varies && !buffer_prepared(w, acc->buffer))
-            sum += by_axes(w, t, acc, members);
+        if (varies && !buffer_prepared(w, acc->buffer)) sum += by_axes(w, t, acc, members);
     }
     return sum;
 }
@@ -209,10 +209,6 @@ static bool reads_otherwise(struct work *w, const struct task *t, int x, int axi
     return false;
 }
 
-static double rounded(int64_t extent, int64_t tile) {
-    return (double)((extent + tile - 1) / tile * tile) / (double)extent;
-}
-
 /* Elements of the copies by axes that operands need where the needle's axis x walks this one:
  * windows whose steps no move makes, or that overlap along it. Of the other groups, the first axes.
  */
@@ -232,25 +228,6 @@ static double copied_anyway(struct work *w, const struct task *t, const struct m
     return sum;
 }
 
-/* Cycles for each step of the needle's axis where tiles are so long, over those where they are as
- * long as may be: what issues cost that no loop of the machine's own repeats. */
-static double short_tiles(const struct work *w, const struct task *t, int x, int64_t tile) {
-    const struct instr *in = t->needle->in;
-    int64_t size[MAX_SIZES];
-    double each[2], interval, overhead;
-    if (t->needle->ranged[x] < 0 || tile >= t->needle->hi[x]) return 1;
-    for (int i = 0; i < in->nranged; i++) size[i] = t->needle->size[i];
-    for (int k = 0; k < t->needle->nx; k++)
-        if (t->needle->ranged[k] >= 0) size[t->needle->ranged[k]] = t->needle->hi[k];
-    for (int k = 0; k < 2; k++) {
-        int64_t n = k ? tile : t->needle->hi[x];
-        size[t->needle->ranged[x]] = n;
-        instr_times(w->m, in, t->needle->bound, size, NULL, &interval, &overhead);
-        each[k] = (interval + (in->nloops ? 0 : overhead)) / (double)n;
-    }
-    return each[0] > 0 ? each[1] / each[0] : 1;
-}
-
 /* One of several axes, or all of them as one: copies against wasted lanes (a question to the
  * approach). */
 static int ask_fusion(struct work *w, const struct task *t, const struct mapping *map, int x) {
@@ -267,8 +244,8 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
     int best = 0;
     for (int i = 0; i < g->n; i++) {
         int64_t e = w->p->axis[g->axis[i]].extent;
-        double cycles = map->cost * rounded(e, tile) / rounded(whole, tile);
-        if (price_counts(w, PRICE_LANES)) cycles *= short_tiles(w, t, x, e);
+        double cycles = map->cost * sizes_rounded(e, tile) / sizes_rounded(whole, tile);
+        if (price_counts(w, PRICE_LANES)) cycles *= sizes_short(w, t, x, e);
         c[i] = (struct candidate){w->p->axis[g->axis[i]].name,
                                   cycles + turn * packed(w, t, x, g->axis[i]), NULL};
         if (disagrees(w, t, g->axis[i]))
@@ -411,75 +388,13 @@ static const char *choose_sizes(struct work *w, struct task *t, const struct map
     return t->needle ? operands_make(w, t, map) : "its sizes are not legal";
 }
 
-/* Where steps of a size do not come out even, all tiles are padded to one size: as many steps as it
- * takes, not the most that the instruction has. */
-static bool fix_steps(const struct work *w, const struct task *t, int64_t *fixed) {
-    const struct needle *nd = t->needle;
-    bool any = false;
-    for (int x = 0; x < nd->nx; x++) {
-        if (nd->ranged[x] < 0 || nd->step[x] == 1 || needle_reduces(nd, x) || t->group[x].n != 1)
-            continue;
-        int64_t extent = w->p->axis[t->group[x].axis[0]].extent, step = nd->step[x],
-                parts = (extent + nd->hi[x] - 1) / nd->hi[x];
-        if (extent % step == 0) continue;
-        int64_t size =
-            nd->lo[x] + ((extent + parts - 1) / parts - nd->lo[x] + step - 1) / step * step;
-        fixed[nd->ranged[x]] = size > nd->lo[x] ? size : nd->lo[x];
-        any = true;
-    }
-    return any;
-}
-
 /* Sizes that must be equal everywhere, or all of an axis, follow from the axes that are walked. */
 static const char *fix_sizes(struct work *w, struct task *t, const struct mapping *map,
                              int64_t *fixed) {
     bool equal = needs_equal_tiles(w, t, t->group, fixed);
-    equal |= fix_steps(w, t, fixed);
+    equal |= sizes_steps(w, t, fixed);
     if (!join_sizes(w, t, map, fixed) && !equal) return NULL;
     return choose_sizes(w, t, map, fixed);
-}
-
-/* Does the axis share a dimension of an operand with another one? */
-static bool shares_dim(const struct program *p, int x) {
-    const struct stmt *st = &p->stmt[p->nstmts - 1];
-    for (int r = -1; r < st->nreads; r++) {
-        const struct access *a = r < 0 ? &st->dst : &st->read[r];
-        for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
-            for (int y = 0; y < p->naxes && access_coef(p, a, d, x); y++)
-                if (y != x && access_coef(p, a, d, y)) return true;
-    }
-    return false;
-}
-
-/* An axis of a window that nothing walks has one step, where the size may be 1. */
-static bool fix_idle(const struct task *t, const struct mapping *map, int64_t *fixed) {
-    const struct needle *nd = t->needle;
-    bool any = false;
-    for (int x = 0; x < nd->nx && nd->bound->nstmts == 1; x++) {
-        if (nd->ranged[x] < 0 || map->group[x].n || nd->lo[x] != 1) continue;
-        if (!shares_dim(nd->bound, x)) continue;
-        fixed[nd->ranged[x]] = 1;
-        any = true;
-    }
-    return any;
-}
-
-/* Sizes that dense strides of operands depend on divide the axes that are walked. */
-static bool fix_dense(const struct work *w, const struct task *t, const struct mapping *map,
-                      int64_t *fixed) {
-    const struct needle *nd = t->needle;
-    bool any = false;
-    for (int x = 0; x < nd->nx; x++) {
-        if (nd->ranged[x] < 0 || map->group[x].n > 1 || !needle_dense(nd, x)) continue;
-        int64_t extent = map->group[x].n ? w->p->axis[map->group[x].axis[0]].extent : nd->lo[x],
-                size = nd->hi[x] < extent ? nd->hi[x] : extent;
-        size = nd->lo[x] + (size - nd->lo[x]) / nd->step[x] * nd->step[x];
-        while (size > nd->lo[x] && extent % size) size -= nd->step[x];
-        if (size < nd->lo[x] || extent % size) return false;
-        fixed[nd->ranged[x]] = size;
-        any = true;
-    }
-    return any;
 }
 
 /* Of a table that tells the addresses of issues: bytes of an entry, cycles to load it. */
@@ -505,11 +420,12 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     if (t->nops > MAX_OPERANDS) return "it has too many operands";
     t->finishes = finish_may(w, t, map);
     int64_t fixed[MAX_SIZES] = {0};
-    if (fix_idle(t, map, fixed))
+    if (sizes_idle(t, map, fixed))
         why = choose_sizes(w, t, map, fixed);
     else
         why = operands_make(w, t, map);
-    if (why && t->needle && fix_dense(w, t, map, fixed)) why = choose_sizes(w, t, map, fixed);
+    bool dense = why && t->needle && sizes_dense(w, t, map->group, fixed);
+    if (dense) why = choose_sizes(w, t, map, fixed);
     if (why) return why;
     for (int i = 0; i < t->nops; i++) {
         struct opnd *o = &t->op[i];
@@ -520,7 +436,10 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     why = recur_check(w, t);
     if (why || t->finishes || begin_link(w, task)) return why;
     t->group = choose_groups(w, t, map);
-    why = fix_sizes(w, t, map, fixed);
+    if (dense)
+        why = sizes_dense(w, t, t->group, fixed) ? choose_sizes(w, t, map, fixed)
+                                                 : "its sizes are not legal";
+    if (!why) why = fix_sizes(w, t, map, fixed);
     if (!why) why = fuse(w, task);
     if (why) return why;
     t = &w->task[task];

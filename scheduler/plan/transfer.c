@@ -30,6 +30,14 @@ static struct slot plain_slot(struct arena *a, const struct geom *g, const struc
     return s;
 }
 
+struct val coord_places(struct arena *a, const struct geom *g, const struct region *r,
+                        struct coord c) {
+    if (c.dim < 0) return r->repeat;
+    if (r->partial[c.dim]) return g->even >> c.dim & 1 ? r->n[c.dim] : val_const(1);
+    if (!(g->even >> c.dim & 1)) return val_ceil(a, r->n[c.dim], c.div);
+    return val_scale(a, val_ceil(a, r->n[c.dim], g->block[c.dim]), g->block[c.dim]);
+}
+
 struct slot slot_make(struct arena *a, const struct geom *g, const struct region *r) {
     if (g->plain) return plain_slot(a, g, r);
     struct slot s = {.base = val_const(0), .back = val_const(0)};
@@ -40,8 +48,7 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
             continue;
         }
         s.stride[i] = run;
-        run = val_mul(a, run,
-                      g->at[i].dim < 0 ? r->repeat : val_ceil(a, r->n[g->at[i].dim], g->at[i].div));
+        run = val_mul(a, run, coord_places(a, g, r, g->at[i]));
     }
     s.elements = run;
     return s;
@@ -96,12 +103,12 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
     return val_is(s->back, 0) ? sum : val_minus(a, sum, s->back);
 }
 
-static void outer_dim(struct work *w, int buffer, struct coord c, const struct region *r,
-                      struct box_dim *b) {
+static void outer_dim(struct work *w, int buffer, const struct geom *g, struct coord c,
+                      const struct region *r, struct box_dim *b) {
     struct arena *a = &w->s->arena;
     struct val zero = val_const(0), lo = r->lo[c.dim], n = r->n[c.dim];
     b->before = b->after = zero;
-    b->total = r->partial[c.dim] ? val_const(1) : val_ceil(a, n, c.div);
+    b->total = coord_places(a, g, r, c);
     b->extent = b->total;
     if (r->pad_lo[c.dim] > 0) {
         b->before = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, lo), zero);
@@ -147,8 +154,9 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
                                   .before = val_const(0),
                                   .after = val_const(0)};
         } else if (i >= g->ninner) {
-            outer_dim(w, buffer, c, r, d);
-            if (b->extent[c.dim] <= g->block[c.dim] && !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
+            outer_dim(w, buffer, g, c, r, d);
+            if (b->extent[c.dim] <= g->block[c.dim] && !(g->even >> c.dim & 1) &&
+                !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
                 stride = 0;
         } else {
             struct val n = val_const(c.mod);

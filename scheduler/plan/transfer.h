@@ -7,6 +7,7 @@
 #include "scheduler/plan/val.h"
 
 struct box;
+struct coord;
 struct geom;
 struct moves;
 struct opnd;
@@ -26,6 +27,8 @@ struct slot {
     struct val base, back; /* elements from the place's slot on; to take away: turns of a ring */
 };
 
+/* Places along an outer coordinate. */
+struct val coord_places(struct arena *, const struct geom *, const struct region *, struct coord);
 struct slot slot_make(struct arena *, const struct geom *,
                       const struct region *); /* of the whole hold */
 bool home_is_padded(const struct work *, int buffer, const struct geom *, int dim, bool write);

@@ -23,6 +23,17 @@ static int pick_axis(struct work *w, const char *name, int64_t extent, uint64_t 
     return a;
 }
 
+/* Where there is no room for one more axis: the shortest that is longer. */
+static int longer_axis(const struct work *w, int64_t extent, uint64_t *used) {
+    int best = -1;
+    for (int a = 0; a < w->p->naxes - w->nscopes; a++)
+        if (w->p->axis[a].extent >= extent && !w->p->axis[a].sequential && !(*used >> a & 1) &&
+            (best < 0 || w->p->axis[a].extent < w->p->axis[best].extent))
+            best = a;
+    if (best >= 0) *used |= UINT64_C(1) << best;
+    return best;
+}
+
 /* A copy of what `stmt` reads: constants and inputs first, temporaries just before their reader, in
  * the recurrence that gives them their values. Of what is computed once it is made once. */
 static void place_copy(struct work *w, int copy, int stmt, const struct access *read) {
@@ -134,12 +145,18 @@ bool pack_identity(struct work *w, int task, int operand) {
         else
             lo[d] = 0;
     }
-    int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, extent);
-    if (made < 0) return false;
+    /* what is read outside has a value: of that the copy may have more */
+    bool fills = shifted && w->p->stmt[stmt].read[read].has_fill;
     uint64_t used = 0;
     int axis[MAX_DIMS];
-    for (int d = 0; d < ndims; d++)
-        if ((axis[d] = pick_axis(w, name, extent[d], &used)) < 0) return false;
+    for (int d = 0; d < ndims; d++) {
+        axis[d] = pick_axis(w, name, extent[d], &used);
+        if (axis[d] < 0 && fills) axis[d] = longer_axis(w, extent[d], &used);
+        if (axis[d] < 0) return false;
+        extent[d] = w->p->axis[axis[d]].extent;
+    }
+    int made = rewrite_buffer(w, name, w->p->buffer[old].type, ROLE_TEMP, ndims, extent);
+    if (made < 0) return false;
     struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
     for (int d = 0; d < ndims; d++) {
         set(w, &dst, d, axis[d], 1);
@@ -147,7 +164,7 @@ bool pack_identity(struct work *w, int task, int operand) {
         set(w, &src, d, w->p->naxes, lo[d]);
     }
     struct access *acc = &w->p->stmt[stmt].read[read];
-    src.has_fill = acc->has_fill && shifted;
+    src.has_fill = fills;
     src.fill = acc->fill;
     int copy = rewrite_copy(w, dst, src, used);
     acc = &w->p->stmt[stmt].read[read];

@@ -1,6 +1,7 @@
 /* Choosing a cover (ISA Mapper §2.4): sums of products first, then what stands between them, then
  * copies and fills; each way a question. Neighbours that are decided count in the price of what is
  * not, so chains stay in one memory. */
+#include "mapper/lift.h"
 #include "mapper/mapper_int.h"
 #include "ir/memory.h"
 
@@ -282,6 +283,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     cover->chain = chain_new(p);
     struct program *joined = program_copy(p);
     program_forward(joined, false);
+    lift_sums(joined, d);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     program_free(joined);
     struct needles *needles = needles_open(m);

@@ -77,6 +77,15 @@ static void grow_text(struct text *t, const struct kind *k, int T, int H, bool r
                 first ? "" : write);
 }
 
+/* A product that no state goes into; 2: beside one that does, 3: read before it is complete. */
+static void product_text(struct text *t, const struct kind *k, int H, int kind, bool shift) {
+    text_printf(t, "    temp w: %s[%d]\n    w[i] = 0\n", k->wide, H);
+    if (kind == 2) text_printf(t, "    w[i] += %s(U[i,j]) * %s(h[j])\n", k->wide, k->wide);
+    if (kind == 3) text_printf(t, "    b[i] += w[i]\n");
+    text_printf(t, "    w[i] += %s(U[j,i]) * X[t%s,j]\n", k->wide, shift ? "+1" : "");
+    text_printf(t, "    w[i] += %s(U[i,j]) * X[t-1,j else 0]\n    b[i] += w[i]\n", k->wide);
+}
+
 /* A body of a few statements over states h (small) and perhaps c (wide), with inputs and outputs
  * that the step moves. */
 static char *random_text(uint64_t seed, bool integer) {
@@ -88,6 +97,7 @@ static char *random_text(uint64_t seed, bool integer) {
          shift = pick(&s, 2), ends = pick(&s, 2), padded = !pick(&s, 3), turned = !pick(&s, 3),
          step = !pick(&s, 4), cut = !pick(&s, 4), grow = !pick(&s, 3);
     bool reverse = !pick(&s, 3);
+    int product = (int)pick(&s, 4);
     struct text t = {0};
     text_printf(&t, "kernel r() {\n  in X: %s[%d, %d]  const U: %s[%d, %d]  in h0: %s[%d]\n",
                 k->wide, T + 1, H, k->small, H, H, k->small, H);
@@ -108,6 +118,7 @@ static char *random_text(uint64_t seed, bool integer) {
     text_printf(&t, "    a[i] = 0\n    a[i] += %s(U[i,j]) * %s(h[j])\n", k->wide, k->wide);
     const char *from = shift ? "X[t+1,i]" : padded ? "X[t-1,i else 0]" : "X[t,i]";
     text_printf(&t, "    b[i] = a[i] + %s\n", from);
+    if (product) product_text(&t, k, H, product, shift);
     if (cut) text_printf(&t, "    b[i] += X[t,i] where i <= t\n");
     if (step) text_printf(&t, "    b[i] += %s(t)\n", k->wide);
     if (grow) grow_text(&t, k, T, H, reverse, integer, pick(&s, 2));
@@ -485,6 +496,75 @@ static void steps_cost_the_same(void **state) {
     arena_free(&a);
 }
 
+/* ---- what needs no step before it ---- */
+
+/* Sums of products that stand in the steps, and before them, as the mapper has the program. */
+static void count_sums(const char *text, const struct machine *m, int *inside, int *before) {
+    struct arena a;
+    struct diags d;
+    arena_init(&a);
+    diags_init(&d);
+    struct program *p = parse(&a, text, NULL, 0, &d);
+    struct decider *decider = decider_open(approaches[0], 0);
+    struct cover *cover = mapper_cover(p, m, decider, &d);
+    assert_non_null(cover);
+    *inside = *before = 0;
+    for (int s = 0; s < cover->program->nstmts; s++)
+        if (cover->program->stmt[s].combine == COMBINE_ADD)
+            ++*(cover->program->stmt[s].scope ? inside : before);
+    cover_free(cover);
+    decider_close(decider);
+    program_free(p);
+    diags_free(&d);
+    arena_free(&a);
+}
+
+static void inputs_products_come_before_the_steps(void **state) {
+    static const struct {
+        const char *steps, *body;
+        int inside, before;
+    } body[] = {
+        {"9", "w[i] = 0\n w[i] += W[i,j] * X[t,j]\n h'[i] = h[i] + w[i]\n", 0, 1},
+        {"9 reverse", "w[i] = b[i]\n w[i] += W[i,j] * X[t-1,j else 0]\n h'[i] = h[i] + w[i]\n", 0,
+         1},
+        {"9",
+         "w[i] = b[i]\n w[i] += W[i,j] * h[j]\n w[i] += W[j,i] * X[t,j]\n"
+         " w[i] += W[i,j] * X[t+1,j else 0]\n h'[i] = w[i]\n",
+         1, 2},
+        /* a state goes in, or it is read before, or there is one step, or nothing is saved */
+        {"9", "w[i] = h[i]\n w[i] += W[i,j] * X[t,j]\n h'[i] = w[i]\n", 1, 0},
+        {"9", "w[i] = 0\n w[i] += W[i,j] * h[j]\n h'[i] = w[i]\n", 1, 0},
+        {"9", "w[i] = 0\n v[i] = w[i]\n w[i] += W[i,j] * X[t,j]\n h'[i] = w[i] + v[i]\n", 1, 0},
+        {"1", "w[i] = 0\n w[i] += W[i,j] * X[t,j]\n h'[i] = h[i] + w[i]\n", 1, 0},
+        {"9", "w[i] = 0\n w[i] += X[t,j] * X[t+1,i]\n h'[i] = h[i] + w[i]\n", 1, 0},
+    };
+    struct diags d;
+    (void)state;
+    diags_init(&d);
+    struct machine *m = machine_load("machines/cpu-scalar.xml", NULL, &d);
+    assert_non_null(m);
+    for (size_t k = 0; k < sizeof body / sizeof *body; k++) {
+        struct text t = {0};
+        int inside, before;
+        text_printf(&t,
+                    "kernel r() {\n in X: f32[10, 24]  const W: f32[24, 24]  const b: f32[24]\n"
+                    " in h0: f32[24]  out hT: f32[24]\n"
+                    " recur t: %s state h: f32[24] from h0 to hT {\n axes i: 24, j: 24\n"
+                    " temp w: f32[24] temp v: f32[24]\n %s}\n}\n",
+                    body[k].steps, body[k].body);
+        count_sums(t.at, m, &inside, &before);
+        if (inside != body[k].inside || before != body[k].before)
+            print_error("%s%d in the steps, %d before\n", t.at, inside, before);
+        assert_int_equal(inside, body[k].inside);
+        assert_int_equal(before, body[k].before);
+        struct machines all = {.at = {m}, .run = {true}, .n = 1};
+        assert_int_equal(failures(t.at, &all, 0, k), 0);
+        text_free(&t);
+    }
+    machine_free(m);
+    diags_free(&d);
+}
+
 /* ---- lengths known only when the program runs ---- */
 static const char open_text[] =
     "kernel scan(T=0..60, H=24) {\n"
@@ -644,10 +724,13 @@ static void sizes_elsewhere_are_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_recurrences),         cmocka_unit_test(weights_stay),
-        cmocka_unit_test(host_and_device_meet),       cmocka_unit_test(lanes_lie_along_rows),
-        cmocka_unit_test(steps_cost_the_same),        cmocka_unit_test(one_object_runs_any_length),
-        cmocka_unit_test(sizes_elsewhere_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences),
+                                       cmocka_unit_test(weights_stay),
+                                       cmocka_unit_test(host_and_device_meet),
+                                       cmocka_unit_test(lanes_lie_along_rows),
+                                       cmocka_unit_test(steps_cost_the_same),
+                                       cmocka_unit_test(inputs_products_come_before_the_steps),
+                                       cmocka_unit_test(one_object_runs_any_length),
+                                       cmocka_unit_test(sizes_elsewhere_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

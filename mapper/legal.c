@@ -316,15 +316,39 @@ static bool on_device(const struct needles *all, const struct needle *n) {
     return queue >= 0 && !machine_queue_is_host(all->machine, queue);
 }
 
-/* Tiles of a device's operand begin anywhere along its rows only, of which the first dimension
- * counts: a window (q + s) along another one is copied, a tile for each step. */
-static bool window_in_tiles(const struct needle *n, const struct program *p,
-                            const struct mapping *m, int o) {
+/* May a tile begin at any of the operand's rows, which its first dimension counts? Not where a word
+ * of the memory holds several rows of fixed length. */
+static bool rows_are_words(const struct needles *all, const struct needle *n, int o) {
+    const struct operand *op = &all->machine->instr[n->instr].operand[o];
+    const struct buffer *b = &n->program->buffer[n->access[o]->buffer];
+    int64_t row = (int64_t)type_size(b->type);
+    for (int d = 1; d < b->ndims; d++) row *= b->extent[d];
+    for (int x = 0; x < n->naxes; x++)
+        for (int d = 1; d < b->ndims; d++)
+            if (n->axis[x].ranged >= 0 && access_coef(n->program, n->access[o], d, x)) return true;
+    for (int k = 0; k < op->nmemories; k++) {
+        int64_t word = op->memory[k] >= 0 ? all->machine->memory[op->memory[k]].word : 1;
+        if (word > 1 && row % word != 0) return false;
+    }
+    return true;
+}
+
+/* What a program makes on the way: the device waits while it is copied. A caller's array is copied
+ * beside the work before. */
+static bool made_on_the_way(const struct program *p, const struct access *a) {
+    return p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(p, a->buffer);
+}
+
+/* Tiles of a device's operand begin anywhere along its rows only: a window (q + s) along another
+ * dimension is copied, a tile for each step. */
+static bool window_in_tiles(const struct needles *all, const struct needle *n,
+                            const struct program *p, const struct mapping *m, int o) {
     const struct stmt *s = &p->stmt[m->stmt];
     const struct access *a = mapped_access(s, &m->operand[o]), *na = n->access[o];
+    bool rows = !made_on_the_way(p, a) || rows_are_words(all, n, o);
     for (int x = 0; x < n->naxes; x++) {
         bool inner = false;
-        for (int d = 1; d < n->program->buffer[na->buffer].ndims; d++)
+        for (int d = rows ? 1 : 0; d < n->program->buffer[na->buffer].ndims; d++)
             inner |= access_coef(n->program, na, d, x) != 0;
         for (int k = 0; inner && n->axis[x].hi > 1 && k < m->group[x].n; k++)
             for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
@@ -439,6 +463,24 @@ static double rows_price(const struct needles *all, const struct needle *n, cons
     return sum;
 }
 
+/* What a device moves of a copy by axes beyond the tensor itself: each element as often as the copy
+ * has it, in whole tiles. */
+static double moves_price(const struct needles *all, const struct needle *n,
+                          const struct program *p, const struct mapping *m, int o,
+                          double elements) {
+    const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
+    double own = (double)p->buffer[a->buffer].elements, each;
+    for (int x = 0; x < n->naxes; x++) {
+        double extent = (double)group_extent(p, &m->group[x]);
+        if (n->axis[x].signature >> o & 1 && m->group[x].n > 0)
+            elements *= axis_executed(&n->axis[x], (int64_t)extent) / extent;
+    }
+    each = operand_in_cost(all, n, o, operand_broadcast(n, p, &p->stmt[m->stmt], m, o));
+    if (elements <= own || isinf(each)) return 0;
+    return reference_cycles(all->machine, all->machine->instr[n->instr].unit,
+                            each * (elements - own));
+}
+
 /* What is made once counts little beside a run, and less beside one step of many. */
 static const double PREPARED = 0.02, PREPARED_FOR_STEPS = 0.001;
 
@@ -455,24 +497,28 @@ static void copies_price(const struct needles *all, const struct needle *n, cons
     m->hidden = 0;
     for (int o = 0; o < n->noperands; o++) {
         const struct access *a = mapped_access(s, &m->operand[o]);
-        if (!a || !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(n, p, m, o))) ||
+        if (!a ||
+            !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(all, n, p, m, o))) ||
             (o == n->dst && continued(p, m->stmt)))
             continue;
         double once = !buffer_steady(p, a->buffer) ? 1
                       : s->scope                   ? PREPARED_FOR_STEPS
                                                    : PREPARED,
                elements = elements_by_axes(p, s, a, mapped);
-        bool windows = dimension_shared(p, a, mapped) || (device && window_in_tiles(n, p, m, o));
+        bool windows =
+            dimension_shared(p, a, mapped) || (device && window_in_tiles(all, n, p, m, o));
         if (!windows && elements > (double)p->buffer[a->buffer].elements)
             elements = (double)p->buffer[a->buffer].elements;
         double cycles =
             2 * once * elements * copy_interval(all->machine, windows ? COPY_ANY : COPY_TURN);
-        bool made = p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(p, a->buffer);
+        bool made = made_on_the_way(p, a);
         double hidden = !device                        ? 0
                         : waits && o != n->dst && made ? cycles / 2
                                                        : cycles * all->machine->copies_hidden;
         m->copies += cycles - hidden;
         m->hidden += hidden;
+        if (device && windows && made && waits && o != n->dst)
+            m->copies += moves_price(all, n, p, m, o, elements);
     }
 }
 

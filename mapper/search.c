@@ -243,10 +243,26 @@ static bool coupled_sound(const struct chooser *c, struct mapping *m) {
     return m->certified;
 }
 
+/* Issues of length one along an axis of a device's instruction: a window whose steps are longer
+ * than one (2p + r) needs no copy then. Callers' arrays are copied beside the work before. */
+static bool may_stay_single(const struct chooser *c, int x) {
+    const struct needle *n = c->needle;
+    const struct machine *m = c->search->needles->machine;
+    int queue = m->instr[n->instr].queue;
+    bool made = false;
+    for (int o = 0; o < n->noperands; o++) {
+        const struct access *a = bound_access(c->site, &c->bound->operand[o]);
+        made |= a && o != n->dst && n->axis[x].signature >> o & 1 &&
+                c->site->program->buffer[a->buffer].role == ROLE_TEMP;
+    }
+    return made && !c->search->all && n->axis[x].ranged >= 0 && n->axis[x].lo == 1 &&
+           !n->axis[x].reduction && queue >= 0 && !machine_queue_is_host(m, queue);
+}
+
 static bool groups_full(const struct chooser *c, uint64_t used) {
     bool any = false;
     for (int x = 0; x < c->needle->naxes; x++) {
-        if (c->group[x].n == 0 && c->class[x] & ~used) return false;
+        if (c->group[x].n == 0 && c->class[x] & ~used && !may_stay_single(c, x)) return false;
         any |= c->group[x].n > 0;
     }
     return any;

@@ -97,11 +97,14 @@ static bool may_lift(const struct lifting *l, struct lifted *x) {
 
 /* ---- the price, in elements that are brought ---- */
 
+/* Rows of all steps go home and come back from there; weights that steps share are nearer. */
+static const double FROM_HOME = 4;
+
 static bool pays(const struct lifting *l, const struct lifted *x, struct decider *d) {
     const struct program *p = l->p;
     const struct stmt *s = stmt_at(l, x->sum);
     double steps = (double)p->axis[l->r->axis].extent, weights = 0,
-           rows = 2 * (double)p->buffer[s->dst.buffer].elements;
+           rows = 2 * FROM_HOME * (double)p->buffer[s->dst.buffer].elements;
     for (int r = 0; r < s->nreads; r++)
         if (!access_varies(p, &s->read[r], l->r->axis))
             weights += rw_points(p, rw_access_axes(p, &s->read[r]));

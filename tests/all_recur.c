@@ -537,6 +537,7 @@ static void inputs_products_come_before_the_steps(void **state) {
         {"9", "w[i] = 0\n v[i] = w[i]\n w[i] += W[i,j] * X[t,j]\n h'[i] = w[i] + v[i]\n", 1, 0},
         {"1", "w[i] = 0\n w[i] += W[i,j] * X[t,j]\n h'[i] = h[i] + w[i]\n", 1, 0},
         {"9", "w[i] = 0\n w[i] += X[t,j] * X[t+1,i]\n h'[i] = h[i] + w[i]\n", 1, 0},
+        {"9", "w[i] = 0\n w[i] += V[i,e] * X[t,e]\n h'[i] = h[i] + w[i]\n", 1, 0},
     };
     struct diags d;
     (void)state;
@@ -547,9 +548,10 @@ static void inputs_products_come_before_the_steps(void **state) {
         struct text t = {0};
         int inside, before;
         text_printf(&t,
-                    "kernel r() {\n in X: f32[10, 24]  const W: f32[24, 24]  const b: f32[24]\n"
+                    "kernel r() {\n in X: f32[10, 24]  const W: f32[24, 24]  const V: f32[24, 4]  "
+                    "const b: f32[24]\n"
                     " in h0: f32[24]  out hT: f32[24]\n"
-                    " recur t: %s state h: f32[24] from h0 to hT {\n axes i: 24, j: 24\n"
+                    " recur t: %s state h: f32[24] from h0 to hT {\n axes i: 24, j: 24, e: 4\n"
                     " temp w: f32[24] temp v: f32[24]\n %s}\n}\n",
                     body[k].steps, body[k].body);
         count_sums(t.at, m, &inside, &before);

@@ -28,7 +28,7 @@ static bool make_cubin(struct arena *a, const struct schedule *s, const struct c
     if (!arch || !c_keep(a, s, x->device, ".cu", options, diags) ||
         !cuda_compile(a, x->device, x->interface->name, arch, ptx, out, diags))
         return false;
-    cuda_resources(s->machine, out->log, options ? options->report : NULL, diags);
+    cuda_resources(s->machine, x, out->log, options ? options->report : NULL, diags);
     return true;
 }
 

@@ -8,10 +8,19 @@
 /* Threads of a block that executes nothing but a dealt statement: every device takes as many. */
 enum { DEALT_THREADS = 256 };
 
+/* What a kernel takes of a block, beside the registers, which the assembler counts. */
+struct kernel_use {
+    const char *name;
+    int64_t threads, shared; /* bytes, of which `memory` has `limit` */
+    const char *memory;      /* NULL: none */
+    int64_t limit;
+};
+
 struct cuda {
     struct cgen g;       /* its code: the host's part; while a kernel is written: the kernel's body */
     struct text kernels; /* the functions of the device */
-    int nkernels;
+    int nkernels, cap_kernels;
+    struct kernel_use *use; /* [nkernels] */
     int *kernel_of;      /* [nplaces] 1 + the kernel that uses the local place; 0: none yet */
     bool *used;          /* [nplaces] by the kernel that is written */
     bool *looped;        /* [machine.nunits] a parallel loop over the unit is around */
@@ -59,6 +68,8 @@ struct cuda_source {
     const char *device, *host; /* NULL: an error was reported */
     const struct interface *interface;
     const char *weights; /* embedded: the file that the host's part includes; NULL */
+    const struct kernel_use *use;
+    int nkernels;
 };
 struct cuda_source cuda_text(struct arena *, const struct schedule *, const struct backend_options *,
                              const char *folder, struct diags *);
@@ -74,7 +85,8 @@ struct cubin { /* or, where `ptx` is asked for, PTX */
 /* False after reporting: there is no compiler, or the text is wrong. */
 bool cuda_compile(struct arena *, const char *text, const char *name, const char *architecture,
                   bool ptx, struct cubin *, struct diags *);
-/* Kernels with registers, what they spill and shared memory: a line each; and a warning for what does not fit. */
-void cuda_resources(const struct machine *, const char *log, struct text *report, struct diags *);
+/* Kernels with threads, registers, what they spill and shared memory: a line each; and a warning for what does not fit. */
+void cuda_resources(const struct machine *, const struct cuda_source *, const char *log,
+                    struct text *report, struct diags *);
 
 #endif

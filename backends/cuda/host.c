@@ -29,6 +29,15 @@ static void plan_memory(struct cuda *c) {
     c->bytes = aligned(locals + g->room.local);
 }
 
+/* Of an array whose rows are counted by a size, those that are there. */
+static const char *argument_bytes(struct cuda *c, const struct place *place) {
+    const struct buffer *b = &c->g.schedule->program->buffer[place->buffer];
+    if (!b->size || b->extent[0] < 1)
+        return arena_printf(&c->g.arena, "%lld", (long long)place->bytes);
+    return arena_printf(&c->g.arena, "v%d * %lld", b->size - 1,
+                        (long long)(place->bytes / b->extent[0]));
+}
+
 static void copy_arguments(struct cuda *c, bool run, bool back) {
     struct cgen *g = &c->g;
     const struct schedule *s = g->schedule;
@@ -38,8 +47,8 @@ static void copy_arguments(struct cuda *c, bool run, bool back) {
         enum role role = s->program->buffer[place->buffer].role;
         bool written = role == ROLE_OUT || role == ROLE_INOUT, given = role == ROLE_CONST || run;
         if (back ? !written || !run : role == ROLE_OUT || !given) continue;
-        c_line(g, "isamap_%s(&d, %lld, %s, %lld); /* %s */", back ? "fetch" : "send",
-               (long long)c->home[p], c_array(g, place->buffer), (long long)place->bytes,
+        c_line(g, "isamap_%s(&d, %lld, %s, %s); /* %s */", back ? "fetch" : "send",
+               (long long)c->home[p], c_array(g, place->buffer), argument_bytes(c, place),
                place->name);
     }
     if (g->room.prepared > ROOM_HEAD && back != run)
@@ -73,13 +82,18 @@ static bool hosted(struct cuda *c, const struct node *node) {
 
 static void walk(struct cuda *, const struct node *, int n);
 
+/* A variable of the host, which kernels are given. */
+static void enter(struct cuda *c, int var) {
+    GROW(&c->g.arena, c->scope, c->nscope, c->cap_scope);
+    c->scope[c->nscope++] = var;
+}
+
 static void host_loop(struct cuda *c, const struct loop_node *l) {
     struct cgen *g = &c->g;
     c_line(g, "for (int64_t v%d = %s; v%d < %s; v%d += %s) { /* %s */", l->var, c_sx(g, l->lo),
            l->var, c_sx(g, l->hi), l->var, c_integer(g, l->step), g->schedule->var[l->var].name);
     g->indent++;
-    GROW(&g->arena, c->scope, c->nscope, c->cap_scope);
-    c->scope[c->nscope++] = l->var;
+    enter(c, l->var);
     walk(c, l->body, l->nbody);
     c->nscope--;
     g->indent--;
@@ -168,6 +182,20 @@ static bool zeroes(struct cuda *c, const struct section *section, int n) {
     return false;
 }
 
+/* Sizes that are known only when the program runs. */
+static void declare_sizes(struct cuda *c) {
+    struct cgen *g = &c->g;
+    c->nscope = 0;
+    for (int k = 0; k < g->schedule->program->nsizes; k++) {
+        const struct size *size = &g->schedule->program->size[k];
+        c_line(g, "const int64_t v%d = isamap_max(%s, isamap_min(%s, args->%s));", k,
+               c_integer(g, size->lo), c_integer(g, size->hi),
+               size_name(&g->arena, g->schedule, k));
+        c_line(g, "(void)v%d;", k);
+        enter(c, k);
+    }
+}
+
 void cuda_section(struct cuda *c, const struct section *section, const char *name, bool run) {
     struct cgen *g = &c->g;
     if (!c->bytes) plan_memory(c);
@@ -183,6 +211,7 @@ void cuda_section(struct cuda *c, const struct section *section, const char *nam
     } else {
         c_line(g, "struct isamap_device d;");
         c_line(g, "isamap_open(&d, %s_cubin, %lld);", g->interface->name, (long long)c->bytes);
+        declare_sizes(c);
         copy_arguments(c, run, false);
         for (int k = 0; k < c->nturning; k++)
             c_line(g, "int64_t s_%d = %d;", c->turning[k],

@@ -252,6 +252,20 @@ static const char *blocks(struct cuda *c, const struct node *node, bool dealt) {
     return text;
 }
 
+/* The memory that lies in shared memory: of several that the kernel uses, the first. */
+static void note_use(struct cuda *c, const char *name, int64_t threads, int64_t shared) {
+    const struct schedule *s = c->g.schedule;
+    struct kernel_use use = {.name = name, .threads = threads, .shared = shared};
+    for (int p = 0; p < s->nplaces && shared && !use.memory; p++) {
+        const struct memory *m = &s->machine->memory[s->place[p].memory];
+        if (c->kernel_of[p] != c->nkernels + 1 || c->g.registers[s->place[p].memory]) continue;
+        use.memory = m->id;
+        use.limit = m->size;
+    }
+    GROW(&c->g.arena, c->use, c->nkernels, c->cap_kernels);
+    c->use[c->nkernels] = use;
+}
+
 void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     struct cgen *g = &c->g;
     const char *name = arena_printf(&g->arena, "%s_%d", g->interface->name, c->nkernels);
@@ -290,5 +304,6 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     c_line(g, "  isamap_launch(&d, \"%s\", %s, %lld, %lld, argument);", name,
            blocks(c, node, dealt), (long long)threads, (long long)shared);
     c_line(g, "}");
+    note_use(c, name, threads, shared);
     c->nkernels++;
 }

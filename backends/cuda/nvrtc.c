@@ -99,8 +99,23 @@ static int64_t number_before(const char *line, const char *end, const char *word
     return strtoll(at, NULL, 10);
 }
 
-void cuda_resources(const struct machine *m, const char *log, struct text *report,
-                    struct diags *diags) {
+static void report_kernel(const struct cuda_source *x, const char *name, int64_t registers,
+                          int64_t spilled, int64_t stack, struct text *report) {
+    text_printf(report, "kernel      %s: %lld registers, %lld bytes spilled, %lld on the stack",
+                name, (long long)registers, (long long)spilled, (long long)stack);
+    for (int k = 0; k < x->nkernels; k++) {
+        const struct kernel_use *use = &x->use[k];
+        if (strcmp(use->name, name)) continue;
+        text_printf(report, "; %lld threads", (long long)use->threads);
+        if (use->memory)
+            text_printf(report, ", %lld bytes of %lld in '%s'", (long long)use->shared,
+                        (long long)use->limit, use->memory);
+    }
+    text_printf(report, "\n");
+}
+
+void cuda_resources(const struct machine *m, const struct cuda_source *x, const char *log,
+                    struct text *report, struct diags *diags) {
     char name[200] = "";
     int64_t spilled = 0, stack = 0;
     for (const char *line = log; *line;) {
@@ -111,11 +126,7 @@ void cuda_resources(const struct machine *m, const char *log, struct text *repor
         stack += number_before(line, end, " bytes stack frame");
         int64_t used = number_before(line, end, " registers,");
         if (used && *name) {
-            if (report)
-                text_printf(
-                    report,
-                    "kernel      %s: %lld registers, %lld bytes spilled, %lld on the stack\n", name,
-                    (long long)used, (long long)spilled, (long long)stack);
+            if (report) report_kernel(x, name, used, spilled, stack, report);
             if (spilled)
                 diag_warn(diags, m->file, 0, 0,
                           "kernel '%s' has no room for %lld bytes in registers", name,

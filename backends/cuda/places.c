@@ -142,10 +142,11 @@ int64_t cuda_declare_shared(struct cuda *c) {
             some = some || (c->used[p] && g->schedule->place[p].keep == KEEP_LOCAL &&
                             g->schedule->place[p].memory == m && !g->registers[m]);
         if (!some || !in_block(c, m)) continue;
+        total = (total + 1023) / 1024 * 1024;
         if (!total) c_line(g, "extern __shared__ __align__(1024) unsigned char isamap_shared[];");
         c_line(g, "unsigned char *const m_%d = isamap_shared + %lld; /* %s */", m, (long long)total,
                g->machine->memory[m].id);
-        total += (c_register_bytes(g, m) + 1023) / 1024 * 1024;
+        total += (c_register_bytes(g, m) + 15) / 16 * 16;
     }
     return total;
 }

@@ -163,15 +163,6 @@ static const char *host_part(struct cuda *c, struct arena *a, const char *folder
     return text;
 }
 
-static bool can_say(struct cuda *c) {
-    if (c->g.schedule->program->nsizes)
-        c_error(&c->g,
-                "size '%s' is known only when the program runs, which cannot be said in CUDA C "
-                "yet; expected a number (-D)",
-                c->g.schedule->program->size[0].name);
-    return !c->g.failed;
-}
-
 struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
                              const struct backend_options *options, const char *folder,
                              struct diags *diags) {
@@ -194,11 +185,17 @@ struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
     const char *name = g->interface->name;
     if (g->interface->weights == WEIGHTS_EMBED)
         source.weights = arena_printf(a, "%s/%s.weights", folder, name);
-    if (can_say(&c))
-        cuda_section(&c, &s->prepare, arena_printf(&g->arena, "%s_prepare_body", name), false);
+    cuda_section(&c, &s->prepare, arena_printf(&g->arena, "%s_prepare_body", name), false);
     if (!g->failed) cuda_section(&c, &s->run, arena_printf(&g->arena, "%s_run_body", name), true);
     if (!g->failed) source.device = device_part(&c, a);
     if (!g->failed) source.host = host_part(&c, a, folder, source.weights);
+    source.nkernels = c.nkernels;
+    struct kernel_use *use = arena_array(a, (size_t)c.nkernels + 1, sizeof *use);
+    for (int k = 0; k < c.nkernels; k++) {
+        use[k] = c.use[k];
+        use[k].name = arena_strdup(a, use[k].name);
+    }
+    source.use = use;
     text_free(&c.kernels);
     c_end(g);
     return source;

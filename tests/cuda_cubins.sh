@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# What NVRTC makes of the kernels, where the toolkit is: PTX with the matrix instructions that were planned, cubins without spills.
+set -u
+PATH=$1:$PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export ISAMAP_MACHINE_PATH=machines
+passed=0 failed=0
+good() { passed=$((passed + 1)); }
+bad() { echo "$*"; failed=$((failed + 1)); }
+
+if isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.ptx" >"$work/log" 2>&1; then
+  isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.cu" >/dev/null
+  isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.sched" >/dev/null
+  # a tile of M rows and N columns: four warps take M/2 rows and N/2 columns, 16 rows, 8 columns and 16 of K at a time
+  planned=$(sed -nE 's/.*issue block\.([0-9]+)x([0-9]+)\.[a-z0-9]+\(K = ([0-9]+),.*/\1 \2 \3/p' "$work/gmm.sched" | awk '{ n += $1 / 32 * $2 / 16 * $3 / 16 } END { print n + 0 }')
+  ptx=$(grep -c 'mma\.sync' "$work/gmm.ptx")
+  [ "$planned" -gt 0 ] && [ "$planned" -eq "$ptx" ] && good || bad "$ptx matrix instructions in PTX, $planned planned"
+  grep -q 'cp\.async\.cg' "$work/gmm.ptx" && grep -q 'ldmatrix' "$work/gmm.ptx" && good || bad "no copies to shared memory in PTX"
+  isamap compile examples/operators/gmm.isam -m gpu-sm90 -o "$work/gmm.ptx" >/dev/null
+  isamap compile examples/operators/gmm.isam -m gpu-sm90 -o "$work/gmm.sched" >/dev/null
+  # a tile of M rows: 64 rows and 16 of K at a time
+  planned=$(sed -nE 's/.*issue wgmma\.([0-9]+)x[0-9]+\.[a-z0-9]+\(K = ([0-9]+),.*/\1 \2/p' "$work/gmm.sched" | awk '{ n += $1 / 64 * $2 / 16 } END { print n + 0 }')
+  ptx=$(grep -c 'wgmma\.mma_async' "$work/gmm.ptx")
+  [ "$planned" -gt 0 ] && [ "$planned" -eq "$ptx" ] && good || bad "$ptx wgmma in PTX, $planned planned"
+  if command -v nvdisasm >/dev/null; then
+    isamap compile examples/operators/gmm.isam -m gpu-sm90 -o "$work/gmm.cubin" >/dev/null
+    code=$(nvdisasm -c "$work/gmm.cubin" | grep -c HGMMA)
+    [ "$planned" -eq "$code" ] && good || bad "$code HGMMA in machine code, $planned planned"
+  else
+    echo "no nvdisasm: machine code is not read"
+  fi
+  for operator in gmm softmax layernorm c2d; do
+    isamap compile examples/operators/$operator.isam -m gpu-sm90 -o "$work/$operator.cubin" >"$work/log" 2>&1 || { bad "$operator: $(cat "$work/log")" && continue; }
+    grep -q '^kernel .* registers' "$work/log" || bad "$operator: no registers reported"
+    grep '^kernel' "$work/log" | grep -v ' 0 bytes spilled, 0 on the stack' && bad "$operator spills" || good
+  done
+elif grep -q 'there is no NVRTC' "$work/log"; then
+  echo "no NVRTC: no PTX and cubins"
+else
+  bad "gmm.ptx: $(cat "$work/log")"
+fi
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -315,19 +315,18 @@ static void identity_strides(int ndims, const int64_t *extent, int64_t *stride) 
 
 static int inner_strides(const struct layout *l, const int64_t *extent, const int64_t *given,
                          int64_t *stride) {
-    int64_t place_extent[MAX_PLACES], s = 1;
+    int64_t s = 1;
     int n = 0;
     for (int p = 0; p < l->nplaces; p++) n += !l->place[p].unit;
     if (given) {
         memcpy(stride, given, (size_t)n * sizeof *stride);
         return n;
     }
-    layout_extents(l, extent, place_extent);
     int k = n;
     for (int p = l->nplaces; p--;)
         if (!l->place[p].unit) {
             stride[--k] = s;
-            s *= place_extent[p];
+            s *= place_extent_of(l, l->place[p].expr, extent);
         }
     return n;
 }

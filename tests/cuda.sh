@@ -38,14 +38,15 @@ if command -v c++ >/dev/null; then
     case $out in *"$instruction"*) good ;; *) bad "$program: not '$instruction': $out" ;; esac
   done <<'LIST'
 gpu-sm80 examples/f32/gmm.isam fma.16x32 -D M=48 -D N=64 -D K=20
-gpu-sm80 examples/bf16/gmm.isam m16n8k16.bf16 -D M=35 -D N=24 -D K=33
-gpu-sm80 examples/bf16/gmm.isam block.128x128.bf16 -D M=256 -D N=128 -D K=320
+gpu-sm80 examples/bf16/gmm.isam block.64x64.rows.bf16 -D M=17 -D N=9 -D K=20
+gpu-sm80 examples/bf16/gmm.isam block.128x128.rows.bf16 -D M=256 -D N=128 -D K=320
 gpu-sm80 examples/i8/c2d.isam m16n8k32.i8 -D N=1 -D C=20 -D K=18 -D P=4 -D Q=9
 gpu-sm80 examples/f32/softmax.isam fallback -D M=7 -D N=33
 gpu-sm80 examples/f32/layernorm.isam fallback -D M=5 -D N=40
+gpu-sm80 examples/digits/digits-int8.onnx m16n8k32.i8 -D N=8
 gpu-sm80 examples/f32/gru.isam fallback -D H=16 --size T=3
-gpu-sm90 examples/bf16/gmm.isam wgmma.64x256.bf16 -D M=128 -D N=256 -D K=160
-gpu-sm90 examples/i8/gmm.isam wgmma. -D M=128 -D N=192 -D K=272
+gpu-sm90 examples/bf16/gmm.isam wgmma.128x256.rows.bf16 -D M=128 -D N=256 -D K=128
+gpu-sm90 examples/i8/gmm.isam wgmma. -D M=256 -D N=256 -D K=144
 LIST
   # tails: kernels of their own, in which roles and tokens begin anew
   while read -r type instruction sizes; do
@@ -54,9 +55,9 @@ LIST
     out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run "examples/$type/gmm.isam" -m gpu-sm80 --verify --approach heuristic --decisions "$work/decisions" $sizes 2>&1)
     case $out in *"verified    yes"*"$instruction"*) good ;; *) bad "$type $sizes: $out" ;; esac
   done <<'LIST'
-bf16 block.64x64.bf16 -D M=300 -D N=300 -D K=72
-bf16 block.128x64.bf16 -D M=200 -D N=100 -D K=200
-i8 block.128x128.i8 -D M=200 -D N=200 -D K=272
+bf16 m16n8k16.bf16 -D M=35 -D N=24 -D K=33
+bf16 block.64x64.bf16 -D M=200 -D N=140 -D K=72
+i8 block.128x128.i8 -D M=200 -D N=130 -D K=144
 LIST
 else
   echo "no C++ compiler: values are not compared"

@@ -13,14 +13,14 @@ if isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.ptx" >"$
   isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.cu" >/dev/null
   isamap compile examples/operators/gmm.isam -m gpu-sm80 -o "$work/gmm.sched" >/dev/null
   # a tile of M rows and N columns: four warps take M/2 rows and N/2 columns, 16 rows, 8 columns and 16 of K at a time
-  planned=$(sed -nE 's/.*issue block\.([0-9]+)x([0-9]+)\.[a-z0-9]+\(K = ([0-9]+),.*/\1 \2 \3/p' "$work/gmm.sched" | awk '{ n += $1 / 32 * $2 / 16 * $3 / 16 } END { print n + 0 }')
+  planned=$(sed -nE 's/.*issue block\.([0-9]+)x([0-9]+)\.[a-z0-9.]+\(K = ([0-9]+),.*/\1 \2 \3/p' "$work/gmm.sched" | awk '{ n += $1 / 32 * $2 / 16 * $3 / 16 } END { print n + 0 }')
   ptx=$(grep -c 'mma\.sync' "$work/gmm.ptx")
   [ "$planned" -gt 0 ] && [ "$planned" -eq "$ptx" ] && good || bad "$ptx matrix instructions in PTX, $planned planned"
   grep -q 'cp\.async\.cg' "$work/gmm.ptx" && grep -q 'ldmatrix' "$work/gmm.ptx" && good || bad "no copies to shared memory in PTX"
   isamap compile examples/operators/gmm.isam -m gpu-sm90 -o "$work/gmm.ptx" >/dev/null
   isamap compile examples/operators/gmm.isam -m gpu-sm90 -o "$work/gmm.sched" >/dev/null
-  # a tile of M rows: 64 rows and 16 of K at a time
-  planned=$(sed -nE 's/.*issue wgmma\.([0-9]+)x[0-9]+\.[a-z0-9]+\(K = ([0-9]+),.*/\1 \2/p' "$work/gmm.sched" | awk '{ n += $1 / 64 * $2 / 16 } END { print n + 0 }')
+  # a tile of M rows: two groups of warps take half of them each, 64 rows and 16 of K at a time
+  planned=$(sed -nE 's/.*issue wgmma\.([0-9]+)x([0-9]+)\.[a-z0-9.]+\(K = ([0-9]+),.*/\1 \3/p' "$work/gmm.sched" | awk '{ n += $1 / 128 * $2 / 16 } END { print n + 0 }')
   ptx=$(grep -c 'wgmma\.mma_async' "$work/gmm.ptx")
   [ "$planned" -gt 0 ] && [ "$planned" -eq "$ptx" ] && good || bad "$ptx wgmma in PTX, $planned planned"
   if command -v nvdisasm >/dev/null; then

@@ -32,6 +32,7 @@ struct cuda {
     int64_t *left;       /* [nsyncs] tokens that were pushed and not popped */
     int *scope, nscope, cap_scope; /* variables of the host's loops */
     int *turning, nturning;        /* homes whose slots the host turns */
+    bool *alone;         /* [nplaces] has bytes of its own, which are zero before all nodes of a section */
     int64_t *home;       /* [nplaces] bytes from the start of the device's memory */
     int64_t prepared, bytes; /* where the prepared block starts; of all */
 };

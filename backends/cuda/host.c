@@ -8,6 +8,28 @@ static int64_t aligned(int64_t bytes) {
     return (bytes + 255) / 256 * 256;
 }
 
+static bool lives_meet(const struct live_range *live, int p, int q) {
+    return live[p].first <= live[p].last && live[q].first <= live[q].last &&
+           live[p].first <= live[q].last && live[q].first <= live[p].last;
+}
+
+/* A padded temporary that shares its bytes only with what lives at other times: it gets bytes of
+ * its own, so that it can be set to zero before all kernels, where it would divide one. */
+static bool stands_alone(struct cuda *c, int p) {
+    const struct schedule *s = c->g.schedule;
+    const struct room *room = &c->g.room;
+    if (s->place[p].keep != KEEP_WORKSPACE || !schedule_pads(s, p)) return false;
+    for (int q = 0; q < s->nplaces; q++) {
+        if (q == p || s->place[q].keep != KEEP_WORKSPACE) continue;
+        int64_t end = room->offset[p] + s->place[p].bytes * s->place[p].slots,
+                qend = room->offset[q] + s->place[q].bytes * s->place[q].slots;
+        if (room->offset[p] < qend && room->offset[q] < end &&
+            (lives_meet(room->run_live, p, q) || lives_meet(room->prepare_live, p, q)))
+            return false;
+    }
+    return true;
+}
+
 static void plan_memory(struct cuda *c) {
     struct cgen *g = &c->g;
     const struct schedule *s = g->schedule;
@@ -27,6 +49,12 @@ static void plan_memory(struct cuda *c) {
         if (s->place[p].keep == KEEP_LOCAL) c->home[p] = locals + g->room.offset[p];
     }
     c->bytes = aligned(locals + g->room.local);
+    for (int p = 0; p < s->nplaces; p++) {
+        c->alone[p] = stands_alone(c, p);
+        if (!c->alone[p]) continue;
+        c->home[p] = c->bytes;
+        c->bytes = aligned(c->bytes + s->place[p].bytes * s->place[p].slots);
+    }
 }
 
 /* Of an array whose rows are counted by a size, those that are there. */
@@ -175,11 +203,27 @@ static void find_turning(struct cuda *c, const struct node *node, int n) {
     }
 }
 
+static bool zeroed_at(struct cuda *c, const struct section *section, int place, int n) {
+    return !c->alone[place] && zeroed_before(c->g.schedule, &c->g.room, section, place, n);
+}
+
 /* Something is set to zero before node n, so no kernel goes on from the node before. */
 static bool zeroes(struct cuda *c, const struct section *section, int n) {
     for (int p = 0; p < c->g.schedule->nplaces; p++)
-        if (zeroed_before(c->g.schedule, &c->g.room, section, p, n)) return true;
+        if (zeroed_at(c, section, p, n)) return true;
     return false;
+}
+
+static void set_zero(struct cuda *c, int place) {
+    c_line(&c->g, "isamap_zero(&d, %lld, %lld);", (long long)c->home[place],
+           (long long)c->g.schedule->place[place].bytes);
+}
+
+/* Those with bytes of their own, before all nodes. */
+static void zero_alone(struct cuda *c, bool run) {
+    const struct live_range *live = run ? c->g.room.run_live : c->g.room.prepare_live;
+    for (int p = 0; p < c->g.schedule->nplaces; p++)
+        if (c->alone[p] && live[p].first <= live[p].last) set_zero(c, p);
 }
 
 /* Sizes that are known only when the program runs. */
@@ -217,13 +261,12 @@ void cuda_section(struct cuda *c, const struct section *section, const char *nam
             c_line(g, "int64_t s_%d = %d;", c->turning[k],
                    g->schedule->place[c->turning[k]].slots - 1);
         c_line(g, "isamap_mark(&d, d.driver->before);");
+        zero_alone(c, run);
         for (int n = 0, last; n < section->nnodes; n = last) {
             last = n + 1;
             while (last < section->nnodes && !zeroes(c, section, last)) last++;
             for (int p = 0; p < g->schedule->nplaces; p++)
-                if (zeroed_before(g->schedule, &g->room, section, p, n))
-                    c_line(g, "isamap_zero(&d, %lld, %lld);", (long long)c->home[p],
-                           (long long)g->schedule->place[p].bytes);
+                if (zeroed_at(c, section, p, n)) set_zero(c, p);
             walk(c, &section->node[n], last - n);
         }
         c_line(g, "isamap_mark(&d, d.driver->after);");

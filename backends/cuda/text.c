@@ -173,6 +173,7 @@ struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
     g->user = &c;
     c.kernel_of = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.kernel_of);
     c.used = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.used);
+    c.alone = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.alone);
     c.home = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.home);
     c.turning = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.turning);
     c.looped = arena_array(&g->arena, (size_t)s->machine->nunits + 1, sizeof *c.looped);

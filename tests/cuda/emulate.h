@@ -276,11 +276,12 @@ static void emulated_test_wait(emulated_operand *o) {
 }
 
 /* Element (i, x) of a matrix that a descriptor names, without swizzle: squares of 8 rows of 16 bytes, `along_k` and `along_rows` bytes from
- * one to the next. */
-static float emulated_described(uint64_t descriptor, const char *type, unsigned i, unsigned x) {
+ * one to the next. In a square lie 16 bytes along K, or, transposed, along i. */
+static float emulated_described(uint64_t descriptor, const char *type, bool transposed, unsigned i, unsigned x) {
     unsigned size = strcmp(type, "s8") ? 2 : 1, each = 16 / size;
     uint64_t along_k = (descriptor >> 16 & 0x3fff) << 4, along_rows = (descriptor >> 32 & 0x3fff) << 4;
-    uint64_t at = ((descriptor & 0x3fff) << 4) + x / each * along_k + i / 8 * along_rows + i % 8 * 16 + x % each * size;
+    unsigned row = transposed ? x % 8 : i % 8, byte = (transposed ? i % 8 : x % each) * size;
+    uint64_t at = ((descriptor & 0x3fff) << 4) + x / each * along_k + i / 8 * along_rows + row * 16 + byte;
     uint32_t bits = 0;
     if (descriptor >> 62) emulated_fail("a descriptor with a swizzle");
     memcpy(&bits, emulated_shared(at, size), size);
@@ -289,7 +290,7 @@ static float emulated_described(uint64_t descriptor, const char *type, unsigned 
 
 /* PTX manual, "Register Fragments for wgmma.mma_async.m64nNk16", matrix D: registers 4q … 4q+3 are columns 8q + l%4*2 and the next one of
  * rows l/4 and l/4 + 8 of the warp's sixteen. It is done at once, in the order of K. */
-static void emulated_wgmma(unsigned n, unsigned k, const char *type, emulated_operand *o) {
+static void emulated_wgmma(unsigned n, unsigned k, const char *type, bool transposed, emulated_operand *o) {
     unsigned lane = emulated.me % WARP, first = emulated.me / WARP % 4 * 16 + lane / 4;
     const emulated_operand *in = o + n / 2;
     for (unsigned r = 0; r < n / 2; r++) {
@@ -297,7 +298,8 @@ static void emulated_wgmma(unsigned n, unsigned k, const char *type, emulated_op
         if (!in[2].in) o[r].in = 0;
         emulated_sum sum(&o[r]);
         for (unsigned x = 0; x < k; x++)
-            sum.add(emulated_described(in[0].in, type, i, x) * emulated_described(in[1].in, type, j, x));
+            sum.add(emulated_described(in[0].in, type, false, i, x) *
+                    emulated_described(in[1].in, type, transposed, j, x));
         sum.write(!strcmp(type, "s8"));
     }
 }
@@ -312,7 +314,7 @@ template <class... T> static void emulated_asm(const char *text, T... operand) {
         is("wgmma.wait_group.sync.aligned 0;") || is("fence.proxy.async;"))
         return; /* here wgmma is done at once, and copies are seen by all when their barrier is passed */
     if (wgmma && sscanf(wgmma, "wgmma.mma_async.sync.aligned.m64n%uk%u.%7[^.].%7[^.].%7s", &n, &k, d, a, b) == 5 && !strcmp(a, b))
-        emulated_wgmma(n, k, a, o);
+        emulated_wgmma(n, k, a, is(", p,1,1,0,1;"), o);
     else if (sscanf(text, "mma.sync.aligned.m16n8k%u.row.col.%7[^.].%7[^.].%7[^.].%7s", &k, d, a, b, c) == 5 &&
         !strcmp(a, b) && !strcmp(c, d) && (k == 16 || k == 32))
         emulated_mma(k, a, o);

@@ -265,6 +265,7 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
             if (home_direct(w, t, now, now->writes)) continue;
             why = "its home does not lie as the instruction wants it";
         } else if (route_first(w, moves, t, now, write, &why)) {
+            if (!write && now->in.n && route_plain(w, moves, t, now)) return *changed = true, NULL;
             if (write || now->read >= 0) leave_padding(w, moves, t, now, write);
             continue;
         }

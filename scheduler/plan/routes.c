@@ -11,6 +11,7 @@
 #include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
+#include <math.h>
 #include <string.h>
 
 enum { MAX_ROUTES = 8 };
@@ -102,7 +103,7 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
     at.memory = r->memory[k];
     at.where = IN_LOCAL;
     geom_tile(w, &at);
-    at.geom.plain = at.geom.plain_home;
+    at.geom.plain = k < o->plain;
     if (at.geom.plain) without_blocks(&at.geom);
     return at;
 }
@@ -169,7 +170,7 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
                        const struct opnd *o, bool write, const struct route *r, double *cost,
                        const char **why) {
     struct opnd stop = route_stop(w, o, r, 0);
-    if (o->geom.loose && r->n > 0 && !o->plain)
+    if (o->geom.loose && o->plain < r->n)
         return false; /* else tiles that begin anywhere come from home */
     struct region part;
     if (!operand_fits(w, moves, t, &stop, write, why)) return false;
@@ -203,8 +204,10 @@ static enum type stored(const struct work *w, const struct task *t, const struct
     return w->p->buffer[write || o->read < 0 ? st->dst.buffer : st->read[o->read].buffer].type;
 }
 
-bool route_first(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
-                 bool write, const char **why) {
+/* The first route along which moves lead; *cost: as above. */
+static bool pick(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
+                 bool write, double *cost, const char **why) {
+    *cost = 0;
     if (write && o->finish) return finish_fits(w, t, o, why);
     struct route found[MAX_ROUTES], *mine = write ? &o->out : &o->in;
     const char *first = NULL;
@@ -214,9 +217,8 @@ bool route_first(struct work *w, const struct moves *moves, const struct task *t
                         write ? "home from" : "from home to", w->m->memory[o->memory].id,
                         o->decl->buffer);
     for (int i = 0; i < n; i++) {
-        double cost;
         if (!write && o->writes && found[i].n) continue; /* results come straight from home */
-        if (!route_fits(w, moves, t, o, write, &found[i], &cost, why)) {
+        if (!route_fits(w, moves, t, o, write, &found[i], cost, why)) {
             if (!first) first = *why;
             continue;
         }
@@ -225,6 +227,12 @@ bool route_first(struct work *w, const struct moves *moves, const struct task *t
     }
     if (first) *why = first; /* of the shortest */
     return false;
+}
+
+bool route_first(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
+                 bool write, const char **why) {
+    double cost;
+    return pick(w, moves, t, o, write, &cost, why);
 }
 
 bool route_leads(const struct work *w, const struct moves *moves, const struct task *t,
@@ -249,27 +257,34 @@ static void with_padding(const struct work *w, const struct task *t, struct acce
     }
 }
 
-/* Were the buffer packed as the operand wants it. */
-static bool fits_packed(struct work *w, const struct moves *moves, const struct task *t,
-                        struct opnd *o) {
+/* Were the buffer packed as the operand wants it: what its moves cost then; infinite: none lead. */
+static double cost_packed(struct work *w, const struct moves *moves, const struct task *t,
+                          struct opnd *o) {
+    double cost;
     const char *why;
     struct access *acc = task_access(w, t, o, false), read = *acc;
     struct buffer *b = &w->p->buffer[acc->buffer], whole = *b;
     struct home keep = w->home[acc->buffer];
     with_padding(w, t, acc, b);
     home_pack(w, acc->buffer, &o->geom);
-    bool fits = route_first(w, moves, t, o, false, &why);
+    bool fits = pick(w, moves, t, o, false, &cost, &why);
     *b = whole;
     *acc = read;
     w->home[acc->buffer] = keep;
-    return fits;
+    return fits ? cost : INFINITY;
 }
 
-/* In elements: what begins anew in each memory of the route, and at home, may begin there. */
-static int64_t route_quantum(const struct work *w, const struct route *r, int64_t size) {
+/* In elements: what begins anew in each of the first memories of the route, and at home, may begin
+ * there. */
+static int64_t route_quantum(const struct work *w, const struct route *r, int stops, int64_t size) {
     int64_t bytes = w->m->memory[w->m->home].align;
-    for (int i = 0; i < r->n; i++) bytes = least_multiple(bytes, w->m->memory[r->memory[i]].align);
+    for (int i = 0; i < stops; i++) bytes = least_multiple(bytes, w->m->memory[r->memory[i]].align);
     return least_multiple(bytes, size) / size;
+}
+
+/* Are moves shorter by more than what a sample may be wrong by? */
+static bool cheaper(double plain, double blocked) {
+    return plain < 0.95 * blocked;
 }
 
 bool route_plain(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o) {
@@ -280,15 +295,27 @@ bool route_plain(struct work *w, const struct moves *moves, const struct task *t
     for (int i = 0; i < n && shared < 0; i++)
         if (found[i].n) shared = i;
     if (shared < 0) return false;
-    struct opnd probe = *o, now = *o;
-    probe.plain = true;
-    probe.quantum = route_quantum(w, &found[shared], (int64_t)type_size(o->decl->type));
-    if (!geom_make(w, t, &probe)) return false;
-    bool lies = geom_make(w, t, &now);
-    if (!route_first(w, moves, t, &probe, false, &why) &&
-        ((lies && fits_packed(w, moves, t, &now)) || !fits_packed(w, moves, t, &probe)))
-        return false;
-    *o = probe;
+    struct opnd probe = *o, now = *o, best = *o;
+    double blocked = INFINITY, least = INFINITY;
+    bool lies = geom_make(w, t, &now),
+         fits = lies && pick(w, moves, t, &now, false, &blocked, &why), packs = true;
+    for (probe.plain = found[shared].n; probe.plain > 0; probe.plain--) {
+        double plain;
+        probe.quantum =
+            route_quantum(w, &found[shared], probe.plain, (int64_t)type_size(o->decl->type));
+        if (!geom_make(w, t, &probe)) continue;
+        bool as_is = pick(w, moves, t, &probe, false, &plain, &why);
+        if (!as_is && (fits || !packs)) continue; /* a copy at home, where none is needed */
+        if (!as_is) plain = cost_packed(w, moves, t, &probe);
+        if (plain >= least && !(as_is && packs)) continue;
+        packs = !as_is;
+        least = plain;
+        best = probe;
+    }
+    if (isinf(least)) return false;
+    if (!fits) blocked = packs && lies ? cost_packed(w, moves, t, &now) : INFINITY;
+    if (!cheaper(least, blocked)) return false;
+    *o = best;
     return true;
 }
 

@@ -20,7 +20,7 @@ struct opnd route_stop(const struct work *, const struct opnd *, const struct ro
 bool box_between(const struct geom *outer, const struct slot *there, const struct geom *, const struct slot *here,
                  bool fill, const struct region *, struct arena *, enum type, struct box *);
 bool route_leads(const struct work *, const struct moves *, const struct task *, const struct opnd *); /* from home, whatever fits */
-/* Do moves fit if the copies between lie row by row? Then they do from now on. */
+/* Do moves fit, or take less time, if the first copies between lie row by row? Then they do from now on. */
 bool route_plain(struct work *, const struct moves *, const struct task *, struct opnd *);
 /* The shortest route whose moves fit; false: *why. */
 bool route_first(struct work *, const struct moves *, const struct task *, struct opnd *, bool write,

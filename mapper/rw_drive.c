@@ -291,6 +291,9 @@ static void apply(struct drive *v, int from, const struct rewrite *r, const stru
         program_free(q);
         return;
     }
+    if (next.from > 0 &&
+        q->stmt[next.from - 1].dst.buffer != next.program->stmt[next.from - 1].dst.buffer)
+        next.from--; /* what the sums began with is part of it now */
     next.to += q->nstmts - next.program->nstmts;
     next.program = q;
     next.kept = false;

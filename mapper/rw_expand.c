@@ -88,12 +88,24 @@ static bool write_blocks(struct program *q, int at, const struct stmt *old, int 
     return true;
 }
 
+/* Does the statement before set just the elements that the sums of this one begin with? */
+static bool sets_what_begins(const struct program *p, int stmt) {
+    const struct stmt *s = &p->stmt[stmt], *before = stmt > 0 ? s - 1 : NULL;
+    if (!before || before->combine != COMBINE_SET || before->nwhere || before->scope != s->scope ||
+        before->axes != rw_access_axes(p, &s->dst) || !access_same(p, &before->dst, &s->dst))
+        return false;
+    for (int r = 0; r < before->nreads; r++)
+        if (before->read[r].buffer == s->dst.buffer) return false;
+    return true;
+}
+
 /* Of several blocks the result goes to a temporary with a dimension for each axis first: outer and
  * inner are one dimension of the destination, and instructions write one axis along one dimension.
+ * `begin` (NULL: none) sets what the sums start with, in that temporary then.
  */
 static bool write_products(struct program *q, int at, const struct stmt *old,
-                           const struct factors *f, int matrix, const struct access *blocks,
-                           const struct blocks *b) {
+                           const struct stmt *begin, const struct factors *f, int matrix,
+                           const struct access *blocks, const struct blocks *b) {
     struct substitution inner = substitute_block(q, b, b->inner),
                         sum = substitute_block(q, b, b->sum);
     struct access dst = rw_substituted(&inner, &old->dst, -1), to = dst;
@@ -102,7 +114,13 @@ static bool write_products(struct program *q, int at, const struct stmt *old,
         const char *name = arena_printf(&q->arena, "%s.blocks", q->buffer[dst.buffer].name);
         if (!rw_temporary_of(q, name, f->type, axis, rw_axes(rw_access_axes(q, &dst), axis), &to))
             return false;
-        rw_fill(q, at++, old, to, 0);
+        if (begin) {
+            struct draft d = draft_open(q, begin, COMBINE_SET, rw_copy(q, &to));
+            draft_mapped(&d, begin, begin->nops - 1, rw_substituted, &inner);
+            draft_close(&d, at++);
+        } else {
+            rw_fill(q, at++, old, to, 0);
+        }
     }
     struct draft d = draft_open(q, old, COMBINE_ADD, rw_copy(q, &to));
     int x = draft_mapped(&d, old, f->node[1 - matrix], rw_substituted, &sum);
@@ -110,7 +128,7 @@ static bool write_products(struct program *q, int at, const struct stmt *old,
     draft_binary(&d, OP_MUL, x, y);
     draft_close(&d, at++);
     if (b->outer < 0) return true;
-    d = draft_open(q, old, COMBINE_ADD, dst);
+    d = draft_open(q, old, begin ? COMBINE_SET : COMBINE_ADD, dst);
     draft_read(&d, rw_copy(q, &to));
     draft_close(&d, at);
     return true;
@@ -128,12 +146,14 @@ static struct program *block_diagonal(const struct program *p, const struct fail
     struct program *q = program_copy(p);
     bool ok = make_blocks(q, n, axis, &b) && rw_factors(q, at, &f);
     if (ok) {
-        struct stmt old = q->stmt[at];
+        bool begins = b.outer >= 0 && sets_what_begins(q, at);
+        struct stmt old = q->stmt[at], begin = q->stmt[begins ? at - 1 : at];
         int m = matrix_factor(q, &old, &f);
         uint64_t others = f.axes[m] & ~(UINT64_C(1) << b.axis);
         program_make_room(q, at, b.outer >= 0 ? 3 : 1);
         ok = write_blocks(q, at, &old, f.node[m], &b, others, &matrix) &&
-             write_products(q, at + 1, &old, &f, m, &matrix, &b);
+             write_products(q, at + 1, &old, begins ? &begin : NULL, &f, m, &matrix, &b);
+        if (begins) program_close_room(q, at - 1, 1);
     }
     if (ok) return q;
     program_free(q);

@@ -57,6 +57,8 @@ double host_in_cycles(const struct work *w, int queue, double cycles) {
 
 /* ---- parts for the instances of the host's unit ---- */
 
+enum { MOST_PARTS = 64 /* of an instance: more divide no better */ };
+
 /* Parts of the dimension are whole blocks of its home. */
 static int64_t dim_grain(const struct work *w, int buffer, int dim) {
     const struct home *h = &w->home[buffer];
@@ -124,9 +126,10 @@ static double host_share(const struct work *w, int stmt, struct loop *out) {
     if (threads > 0 && threads < units) units = threads;
     for (int a = 0; a < w->p->naxes && units > 1 && !st->scope; a++) {
         int64_t extent = w->p->axis[a].extent, grain = extent > 1 ? axis_grain(w, st, a) : 0;
-        for (int64_t tile = extent / units; grain && tile >= grain; tile--) {
-            if (extent % tile || tile % grain) continue;
-            double part = (double)((extent / tile + units - 1) / units * tile) / (double)extent;
+        for (int64_t n = units; grain && n <= extent / grain && n <= MOST_PARTS * units; n++) {
+            int64_t tile = extent / n;
+            if (extent % n || tile % grain) continue;
+            double part = (double)((n + units - 1) / units * tile) / (double)extent;
             int at = axis_rank(w, st, a);
             if (part > best || (part == best && (best == 1 || at <= rank))) continue;
             *out = (struct loop){a, tile, LOOP_PARALLEL};

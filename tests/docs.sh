@@ -6,6 +6,7 @@
 #   run: COMMAND => OTHER (reason)   the other is run instead
 #   skip: COMMAND (reason)           it is not run
 #   prints: COMMAND => PATTERN       what it prints matches, as grep -E does
+# What a document links to within the repository exists.
 set -u
 build=$(realpath "$1")
 top=$PWD
@@ -79,10 +80,14 @@ one() { # a command of the document
   if [[ "${instead:-$text}" == *--rtl* ]] && ! command -v verilator >/dev/null; then skipped=$((skipped + 1)); return; fi
   ran=$((ran + 1))
   local start=$EPOCHREALTIME
-  (cd "$here" && eval "timeout 60 ${instead:-$text}") >"$here/log" 2>&1 </dev/null || { fail "status $?: $(tail -5 "$here/log")" "$instead"; return; }
+  (cd "$here" && eval "timeout 180 ${instead:-$text}") >"$here/log" 2>&1 </dev/null || { fail "status $?: $(tail -5 "$here/log")" "$instead"; return; }
   [ -z "${VERBOSE:-}" ] || awk "BEGIN { printf \"%.2f s  %s:%d\\n\", $EPOCHREALTIME - $start, \"$doc\", $line }"
   pattern=$(note prints "$text")
   [ -z "$pattern" ] || grep -qE -- "$pattern" "$here/log" || fail "does not print '$pattern'" "$instead"
+}
+
+links() { # of a document, within the repository: NUMBER TAB PATH
+  grep -noE '\]\([^)#: ]+' "$1" | sed -E 's/^([0-9]+):\]\(/\1\t/'
 }
 
 document() {
@@ -100,10 +105,11 @@ document() {
     commands "$doc" | cut -f2 | grep -qxF -- "$text" || fail "a note about a command that the document does not have"
   done <"$notes"
   while IFS=$'\t' read -r line text; do one; done < <(commands "$doc")
+  while IFS=$'\t' read -r line text; do [ -e "$(dirname "$doc")/$text" ] || fail "a link to what is not there"; done < <(links "$doc")
   echo "$ran $spoken $skipped $failed" >"$here.count"
 }
 
-if [ "${2:-}" ]; then documents=("${@:2}"); else documents=(README.md docs/*.md examples/README.md); fi
+if [ "${2:-}" ]; then documents=("${@:2}"); else documents=(README.md docs/*.md */README.md); fi
 for doc in "${documents[@]}"; do
   while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n; done
   (document "$doc") &

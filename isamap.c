@@ -187,6 +187,13 @@ static bool is_other(isamap *im, const char *path) {
     return true;
 }
 
+static const struct onnx_custom *custom_operators(const isamap *im, struct arena *a) {
+    const struct pairs *p = &im->option.op;
+    struct onnx_custom *custom = arena_array(a, (size_t)p->n + 1, sizeof *custom);
+    for (int i = 0; i < p->n; i++) custom[i] = (struct onnx_custom){p->at[i].name, p->at[i].value};
+    return custom;
+}
+
 bool job_program(isamap *im, struct job *j) {
     struct bindings given;
     if (is_other(im, j->path)) return false;
@@ -199,13 +206,18 @@ bool job_program(isamap *im, struct job *j) {
         struct onnx_options options = {.exact =
                                            im->option.allow && !allows(im, REWRITE_REQUANTISES),
                                        .keep = j->expected.name,
-                                       .nkeep = j->expected.n};
+                                       .nkeep = j->expected.n,
+                                       .custom = custom_operators(im, &j->arena),
+                                       .ncustom = im->option.op.n};
         j->model = onnx_load(j->path, &dims, &options, &im->diags);
         if (!j->model) return false;
         j->program = j->model->program;
     } else if (im->option.compare) {
         diag_line(&im->diags, "--compare", 0, 0, "'%s' is a kernel: tensors are compared of models",
                   j->path);
+        return false;
+    } else if (im->option.op.n) {
+        diag_line(&im->diags, "--op", 0, 0, "'%s' is a kernel: operators are of models", j->path);
         return false;
     } else if (im->option.shape.n) {
         diag_line(&im->diags, "--shape", 0, 0,

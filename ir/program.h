@@ -136,6 +136,7 @@ void program_free(struct program *);
 struct program *program_copy(const struct program *);             /* deep */
 bool program_verify(const struct program *, struct diags *);      /* structure, types, ranges of accesses, written before read */
 void program_print(const struct program *, struct text *);        /* text form without parameters; parses back to an equal program */
+void program_print_body(const struct program *, struct text *);   /* what stands inside, without arguments and axes that are not sequential: they are another program's */
 /* One statement. mark: where in the text an access of it stands, or the op of that number; at and n stay if it does not. NULL: not asked. */
 struct stmt_mark {
     const struct access *access;    /* of the statement; NULL: op */

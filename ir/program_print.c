@@ -417,21 +417,36 @@ static void place_unused(int *scope, int n) {
         if (scope[k] < 0) scope[k] = k > 0 ? scope[k - 1] : 0;
 }
 
-void program_print(const struct program *p, struct text *out) {
-    struct layout l = {.p = p, .out = out};
+static void layout_open(struct layout *l, const struct program *p, struct text *out) {
+    *l = (struct layout){.p = p, .out = out};
+    arena_init(&l->arena);
+    l->buffer_scope = arena_array(&l->arena, (size_t)p->nbuffers + 1, sizeof *l->buffer_scope);
+    l->axis_scope = arena_array(&l->arena, (size_t)p->naxes + 1, sizeof *l->axis_scope);
+    l->buffer_done = arena_array(&l->arena, (size_t)p->nbuffers + 1, sizeof *l->buffer_done);
+    l->axis_done = arena_array(&l->arena, (size_t)p->naxes + 1, sizeof *l->axis_done);
+    for (int b = 0; b < p->nbuffers; b++) l->buffer_scope[b] = -1;
+    for (int a = 0; a < p->naxes; a++) l->axis_scope[a] = -1;
+    scope_new(l, -1);
+    use_items(l, p->item, p->nitems, 0);
+    move_outwards(l);
+    place_unused(l->buffer_scope, p->nbuffers);
+    place_unused(l->axis_scope, p->naxes);
+}
+
+void program_print_body(const struct program *p, struct text *out) {
+    struct layout l;
     int inner = 1;
-    arena_init(&l.arena);
-    l.buffer_scope = arena_array(&l.arena, (size_t)p->nbuffers + 1, sizeof *l.buffer_scope);
-    l.axis_scope = arena_array(&l.arena, (size_t)p->naxes + 1, sizeof *l.axis_scope);
-    l.buffer_done = arena_array(&l.arena, (size_t)p->nbuffers + 1, sizeof *l.buffer_done);
-    l.axis_done = arena_array(&l.arena, (size_t)p->naxes + 1, sizeof *l.axis_done);
-    for (int b = 0; b < p->nbuffers; b++) l.buffer_scope[b] = -1;
-    for (int a = 0; a < p->naxes; a++) l.axis_scope[a] = -1;
-    scope_new(&l, -1);
-    use_items(&l, p->item, p->nitems, 0);
-    move_outwards(&l);
-    place_unused(l.buffer_scope, p->nbuffers);
-    place_unused(l.axis_scope, p->naxes);
+    layout_open(&l, p, out);
+    for (int b = 0; b < p->nbuffers; b++) l.buffer_done[b] |= p->buffer[b].role < ROLE_TEMP;
+    for (int a = 0; a < p->naxes; a++) l.axis_done[a] |= !p->axis[a].sequential;
+    print_items(&l, p->item, p->nitems, 0, &inner, 2);
+    arena_free(&l.arena);
+}
+
+void program_print(const struct program *p, struct text *out) {
+    struct layout l;
+    int inner = 1;
+    layout_open(&l, p, out);
     text_printf(out, "kernel %s(", p->name);
     for (int k = 0; k < p->nsizes; k++)
         text_printf(out, "%s%s=%" PRId64 "..%" PRId64, k ? ", " : "", p->size[k].name,

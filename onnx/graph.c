@@ -408,6 +408,9 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
     im->attribute_used = arena_array(im->arena, node->n_attribute, sizeof(bool));
     axes_release(im);
     const char *name = node->op_type ? node->op_type : "";
+    const struct custom *own = name_find(&im->custom, operator_name(im, node));
+    if (own)
+        return check_inputs(im, maker, 0, -1) && custom_lower(im, own) && attributes_all_used(im);
     if (is_if(node)) return check_inputs(im, maker, 1, 1) && lower_if(im);
     const struct op_entry *op = op_find(node->domain, name);
     const struct formula *formula = op ? NULL : formula_find(node->domain, name);
@@ -424,9 +427,10 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
     return attributes_all_used(im);
 }
 
-static bool operator_known(const Onnx__NodeProto *node) {
+static bool operator_known(struct import *im, const Onnx__NodeProto *node) {
     const char *name = node->op_type ? node->op_type : "";
-    return op_find(node->domain, name) || formula_find(node->domain, name) || is_if(node);
+    return name_find(&im->custom, operator_name(im, node)) || op_find(node->domain, name) ||
+           formula_find(node->domain, name) || is_if(node);
 }
 
 /* All operators that are missing, in one message. */
@@ -435,7 +439,7 @@ static bool operators_known(struct import *im, const Onnx__GraphProto *g, const 
     struct text list = {0};
     int kinds = 0, *n, nodes = 0;
     for (size_t i = 0; i < g->n_node; i++) {
-        if (!live[i] || operator_known(g->node[i])) continue;
+        if (!live[i] || operator_known(im, g->node[i])) continue;
         const char *name = operator_name(im, g->node[i]);
         im->node = g->node[i];
         im->node_index = (int)i;
@@ -535,8 +539,9 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
     bool exact = options && options->exact;
     bool *used = arena_array(im->arena, dims ? (size_t)dims->n + 1 : 1, sizeof *used);
     if (!g) return graph_fail(im, "the model has no graph");
-    if (!read_opset(im, m) || !read_initialisers(im, g) || !read_inputs(im, model, g, dims, used) ||
-        !all_dims_used(im, dims, used) || !read_outputs(im, model, g))
+    if (!read_opset(im, m) || !custom_read(im, options) || !read_initialisers(im, g) ||
+        !read_inputs(im, model, g, dims, used) || !all_dims_used(im, dims, used) ||
+        !read_outputs(im, model, g))
         return false;
     drop_raw(g);
     name_initialisers(im, g);
@@ -544,7 +549,7 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
     if (!(g = functions_expand(im, m))) return false;
     Onnx__GraphProto integers;
     if (!exact && (model->requantised = qdq_rewrite(im, g, &integers))) g = &integers;
-    if (!lower_nodes(im, g) || !pass_outputs(im, g)) return false;
+    if (!lower_nodes(im, g) || !custom_all_used(im, options) || !pass_outputs(im, g)) return false;
     name_kept(im, model, options);
     const struct bindings *outer = dims ? dims->outer : NULL;
     model->text = kernel_text(im, g->name && *g->name ? g->name : "model");

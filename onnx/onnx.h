@@ -9,6 +9,7 @@
  *   qdq.c      operators between quantisers, as operators on integers
  *   qdq_fold.c what stands behind such an operator, as part of it
  *   fold.c     nodes that only constants reach: their values
+ *   custom.c   operators that kernel files give
  *   kernel.c   the program
  *   lower.c    what all operators need: attributes, axes, buffers, statements
  *   op_*.c     the operators; the table is in op_table.c */
@@ -46,10 +47,17 @@ struct onnx_model {
     int requantised;       /* operators between quantisers that are computed on integers */
 };
 
+/* An operator that the first kernel of a file computes: "Op", or "domain.Op". */
+struct onnx_custom {
+    const char *op, *file;
+};
+
 struct onnx_options {
     bool exact; /* operators between quantisers stay in floats */
     const char *const *keep; /* values that become outputs too, where a node makes them */
     int nkeep;
+    const struct onnx_custom *custom;
+    int ncustom;
 };
 
 /* Reads a model. `dims` gives the symbolic dimensions (may be NULL); each of its own entries, those

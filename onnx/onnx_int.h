@@ -68,6 +68,7 @@ struct import {
     struct name_table value;  /* ONNX name -> struct tensor */
     struct name_table used;   /* names in the text */
     struct name_table result; /* name of a graph output -> struct graph_output */
+    struct name_table custom; /* operator, with its domain -> struct custom */
     struct text ins, outs, consts, temps, first, body;
     bool ahead; /* statements go to `first`: they read nothing but constants and what stands there */
     struct import_axis *axis;
@@ -185,6 +186,12 @@ bool graph_nodes(struct import *, const Onnx__GraphProto *);
 
 /* function.c: the model's graph without calls of the model's functions; NULL after reporting */
 const Onnx__GraphProto *functions_expand(struct import *, const Onnx__ModelProto *);
+
+/* custom.c: operators that kernel files give. False after reporting. */
+struct custom;
+bool custom_read(struct import *, const struct onnx_options *);
+bool custom_all_used(struct import *, const struct onnx_options *);
+bool custom_lower(struct import *, const struct custom *);
 
 /* ---- op_table.c ---- */
 

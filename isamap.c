@@ -307,7 +307,7 @@ static struct decider *open_decider(isamap *im) {
     return NULL;
 }
 
-static bool job_check_chain(isamap *im, struct job *j) {
+bool job_check_chain(isamap *im, struct job *j) {
     double start = now_seconds();
     text_free(&j->chain_steps);
     bool good = chain_check(j->schedule, &j->chain, &j->chain_steps, &im->diags);
@@ -416,11 +416,9 @@ static void say_doing(void *user, const char *phase) {
 }
 
 /* The pipeline: program → cover → schedule. */
-bool job_compile(isamap *im, struct job *j) {
+static bool compile_anew(isamap *im, struct job *j, const struct program *p,
+                         enum rewrite_effect floats) {
     double start = now_seconds();
-    enum rewrite_effect floats;
-    const struct program *p = job_begin(im, j, &floats);
-    if (!p) return false;
     struct scheduler_options options = {.threads = im->option.threads,
                                         .contexts = im->option.contexts,
                                         .plain = im->option.plain,
@@ -436,8 +434,28 @@ bool job_compile(isamap *im, struct job *j) {
     if (j->rewritten) note_rewrites(im, j);
     if (decider_failed(j->decider, &im->diags)) return false;
     j->compile_seconds = now_seconds() - start;
-    if (!job_prove(im, j)) return false;
-    return !im->option.record || decider_save(j->decider, im->option.record, &im->diags);
+    return job_prove(im, j);
+}
+
+static bool compile_or_find(isamap *im, struct job *j, const struct program *p,
+                            enum rewrite_effect floats) {
+    struct text key = {0};
+    int before = im->diags.n;
+    const struct cache *cache = j->cache = cached_open(im, j, &key);
+    bool good = cache && cached_find(im, j, cache, &key);
+    if (!good && !j->schedule) {
+        good = compile_anew(im, j, p, floats);
+        if (good && cache) cached_keep(im, j, before, cache, &key);
+    }
+    text_free(&key);
+    return good;
+}
+
+bool job_compile(isamap *im, struct job *j) {
+    enum rewrite_effect floats;
+    const struct program *p = job_begin(im, j, &floats);
+    return p && compile_or_find(im, j, p, floats) &&
+           (!im->option.record || decider_save(j->decider, im->option.record, &im->diags));
 }
 
 /* ---- arrays ---- */

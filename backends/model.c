@@ -116,25 +116,6 @@ static char *package_text(struct making *x, const struct bindings *set, const ch
 
 /* ---- building ---- */
 
-static const char *cache_folder(struct arena *a) {
-    const char *own = getenv("ISAMAP_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    return own && *own   ? own
-           : xdg && *xdg ? arena_printf(a, "%s/isamap", xdg)
-                         : arena_printf(a, "%s/.cache/isamap", home && *home ? home : "/tmp");
-}
-
-static bool make_folders(char *path) {
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/') continue;
-        *p = 0;
-        bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
-        *p = '/';
-        if (!ok) return false;
-    }
-    return mkdir(path, 0777) == 0 || errno == EEXIST;
-}
-
 static bool build(struct making *x, const char *package, const char *name, const char *library) {
     char *work = arena_printf(&x->arena, "%s.XXXXXX", library);
     if (!mkdtemp(work)) return model_error(x, "cannot make a folder beside", library);
@@ -164,10 +145,10 @@ static bool find_library(struct making *x, const struct bindings *set, char **li
     char *package = read_settings(x) ? package_text(x, set, &name) : NULL;
     if (!package || !hash_folder(x, x->folder, 1)) return false;
     hash_bytes(x, package, strlen(package));
-    char *cache = arena_strdup(&x->arena, cache_folder(&x->arena));
+    const char *cache = cache_folder(&x->arena);
     char whole[PATH_MAX]; /* the build runs elsewhere */
-    if (!make_folders(cache) || !realpath(cache, whole))
-        return model_error(x, "cannot make the folder", cache);
+    if (!cache || !realpath(cache, whole))
+        return model_error(x, "cannot make the folder for models,", "$ISAMAP_CACHE");
     *library = arena_printf(&x->arena, "%s/%s-%016llx%016llx.so", whole, name,
                             (unsigned long long)x->hash[0], (unsigned long long)x->hash[1]);
     return !access(*library, R_OK) || build(x, package, name, *library);

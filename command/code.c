@@ -29,7 +29,9 @@ static bool load_executable(isamap *im, isamap_code *c) {
         backend = backend_find(c->job.schedule, NULL, &im->diags);
     if (backend)
         c->executable = backend->load(
-            c->job.schedule, &(struct backend_options){.target = im->option.target}, &im->diags);
+            c->job.schedule,
+            &(struct backend_options){.target = im->option.target, .cache = c->job.cache},
+            &im->diags);
     return c->executable;
 }
 
@@ -47,6 +49,7 @@ static void list_arguments(isamap_code *c) {
 static isamap_code *load(isamap *im, const char *path) {
     isamap_code *c = memory_array(1, sizeof *c);
     job_init(&c->job, path ? path : "");
+    c->job.keeps = true;
     diags_init(&c->diags);
     text_append(&c->messages, "", 0);
     int status = path ? ISAMAP_INPUT : ISAMAP_USAGE;

@@ -130,7 +130,8 @@ void report_proof(struct report *r, const struct job *j) {
     report_string(r, "schedule_proof", proof_name[j->proof]);
     if (j->proof == PROOF_UNCHECKED) return;
     report_number(r, "proof_seconds", j->proof_seconds);
-    text_printf(&r->text, "schedule    %s in %.3g s", proof_name[j->proof], j->proof_seconds);
+    text_printf(&r->text, "schedule    %s", proof_name[j->proof]);
+    if (!j->cached) text_printf(&r->text, " in %.3g s", j->proof_seconds);
     if (j->proof_reason.n) {
         report_string(r, "proof_reason", j->proof_reason.at);
         text_printf(&r->text, ": %s", j->proof_reason.at);
@@ -153,8 +154,10 @@ void report_head(struct report *r, const struct job *j) {
     report_integer(r, "schedule_nodes", schedule_nodes(j->schedule));
     text_printf(&r->text, "%s on %s\n", j->name, j->machine->name);
     if (j->machine->parameters) text_printf(&r->text, "parameters  %s\n", j->machine->parameters);
-    text_printf(&r->text, "compiled    in %.3g s, %" PRId64 " schedule nodes\n", j->compile_seconds,
-                schedule_nodes(j->schedule));
+    if (j->cached) report_bool(r, "cached", true);
+    text_printf(&r->text, "compiled    in %.3g s, %" PRId64 " schedule nodes%s\n",
+                j->compile_seconds, schedule_nodes(j->schedule),
+                j->cached ? ", of an earlier call" : "");
     report_proof(r, j);
 }
 
@@ -207,7 +210,8 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     struct report *r = &im->report;
     double start = now_seconds();
     bool profile = im->option.profile || im->option.profile_trace;
-    struct backend_options options = {.target = im->option.target, .profile = profile};
+    struct backend_options options = {
+        .target = im->option.target, .cache = j->cache, .profile = profile};
     doing(im, "compiling");
     const struct backend *backend = backend_find(j->schedule, NULL, &im->diags);
     struct executable *e = backend ? backend->load(j->schedule, &options, &im->diags) : NULL;
@@ -247,8 +251,7 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     report_number(r, "predicted_seconds", predicted);
     double macs = (double)program_macs(j->program);
     text_printf(&r->text, "ran         in %.4g ms (backend %s)", 1e3 * seconds, backend->name);
-    if (on_device >= 0)
-        text_printf(&r->text, ", %.4g ms of it on the device", 1e3 * on_device);
+    if (on_device >= 0) text_printf(&r->text, ", %.4g ms of it on the device", 1e3 * on_device);
     text_printf(&r->text, ", predicted %.4g ms", 1e3 * predicted);
     if (macs > 0) text_printf(&r->text, ", %.4g GMAC/s", macs / seconds / 1e9);
     text_append(&r->text, "\n", 1);
@@ -268,6 +271,7 @@ static int run_command(isamap *im, const char *path, const char *out) {
     struct job j;
     struct arrays in = {0}, got = {0};
     job_init(&j, path);
+    j.keeps = true;
     int status = ISAMAP_INPUT;
     if (job_machine(im, &j, USE_RUN) && job_program(im, &j) && job_compile(im, &j) &&
         job_sizes(im, &j))
@@ -341,6 +345,7 @@ static bool write_code(isamap *im, struct job *j, const char *out) {
 static int compile_command(isamap *im, const char *path, const char *out) {
     struct job j;
     job_init(&j, path);
+    j.keeps = true;
     bool ok = false;
     bool image = has_suffix(out, ".bin"), device_only = image || has_suffix(out, ".sched");
     if (job_machine(im, &j, device_only ? USE_SIM : USE_RUN) && job_program(im, &j) &&

@@ -79,8 +79,10 @@ void help_man(struct text *t, const char *version) {
                                 "./machines and the installed ones"},
         {"ISAMAP_PARAMETERS", "the folder with measured parameters of machines; else "
                               "$XDG_CONFIG_HOME/isamap or ~/.config/isamap"},
-        {"ISAMAP_CACHE", "the folder in which models in RTL are built; else $XDG_CACHE_HOME/isamap "
-                         "or ~/.cache/isamap"},
+        {"ISAMAP_CACHE", "the folder for schedules and code of earlier calls, and for models in "
+                         "RTL; else $XDG_CACHE_HOME/isamap or ~/.cache/isamap"},
+        {"ISAMAP_CACHE_SIZE", "bytes that schedules and code may take there, with K, M or G (1G); "
+                              "0: none are kept"},
         {"ISAMAP_PEER_PATH", "the folder with the modules of `bench`'s peers"},
         {"CC", "the C compiler (cc)"},
         {"TMPDIR", "the folder for temporary files (/tmp)"}};

@@ -3,6 +3,7 @@
 #ifndef ISAMAP_COMMAND_ISAMAP_INT_H
 #define ISAMAP_COMMAND_ISAMAP_INT_H
 
+#include "ir/cache.h"
 #include "isamap.h"
 #include "command/report.h"
 #include "approaches/approaches.h"
@@ -43,7 +44,7 @@ struct options {
     int runs;      /* bench: rounds */
     int64_t batch; /* bench: 0: as the program says */
     double rtol; /* < 0: the bound of DESIGN §2 */
-    bool verify, check, no_check, strict, execute, json, why, all, certify, explain, no_values, walk, rtl, profile;
+    bool verify, check, no_check, no_cache, strict, execute, json, why, all, certify, explain, no_values, walk, rtl, profile;
     bool plain; /* as in scheduler_options */
 };
 
@@ -100,6 +101,9 @@ struct job {
     struct chain_report chain;         /* of the program that the schedule carries, once it was checked */
     struct text chain_steps;           /* a line for each of its witnesses */
     double chain_seconds;
+    bool keeps;  /* the schedule may be that of an earlier call, and is kept for later ones */
+    bool cached; /* it is that of an earlier call */
+    const struct cache *cache; /* where; NULL: not used */
 };
 
 enum machine_use { USE_RUN, USE_SIM, USE_MAP };
@@ -114,8 +118,14 @@ bool job_cover(isamap *, struct job *); /* the cover alone */
 bool job_compile(isamap *,
                  struct job *); /* machine and program are there: cover, schedule, check */
 
+/* cached.c: schedules of earlier calls. NULL: they are not asked for, or there is no folder for them. The caller frees *key. */
+const struct cache *cached_open(isamap *, struct job *, struct text *key);
+bool cached_find(isamap *, struct job *, const struct cache *, const struct text *key); /* fills in schedule and proof, and repeats the warnings */
+void cached_keep(const isamap *, const struct job *, int before /* diagnostics, when compiling began */, const struct cache *, const struct text *key);
+
 /* The independent verifier on job.schedule: fills in proof. False after reporting: it refuses the schedule. */
 bool job_check(isamap *, struct job *);
+bool job_check_chain(isamap *, struct job *); /* its second half: of the program that the schedule carries */
 /* The same for a schedule that isamap made, unless it is left out: a refusal is a defect, and the message says what reproduces it. */
 bool job_prove(isamap *, struct job *);
 

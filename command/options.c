@@ -174,6 +174,8 @@ const struct option option_table[] = {
      "run each emit text of a machine file against its semantics: it is code"},
     {"no-check", 0, OPTION_SWITCH, AT(no_check), 0, 0, NULL, PLANS, NULL,
      "leave out the proof of the schedule"},
+    {"no-cache", 0, OPTION_SWITCH, AT(no_cache), 0, 0, NULL, ON(COMPILE) | EXECUTES, NULL,
+     "compile anew, and keep nothing, whatever earlier calls left"},
     {"check", 0, OPTION_SWITCH, AT(check), 0, 0, NULL, PLANS, NULL,
      "with --rtl as --verify; otherwise the schedule is proved without it"},
     {"strict", 0, OPTION_SWITCH, AT(strict), 0, 0, NULL, PLANS, NULL,

@@ -210,6 +210,7 @@ static int sim_command(isamap *im, const char *path, const char *out) {
     struct job j;
     struct arrays in = {0}, got = {0};
     job_init(&j, path);
+    j.keeps = true;
     int status = ISAMAP_INPUT;
     if (job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j) &&
         job_sizes(im, &j))

@@ -644,6 +644,7 @@ struct machine *machine_build(struct arena *arena, const struct node *root,
         arena_init(&m->arena);
     b.arena = &m->arena;
     int before = diags->errors;
+    m->tree = root;
     m->name = node_attr(root, "name");
     m->title = node_attr(root, "title") ? node_attr(root, "title") : m->name;
     m->file = root->file;

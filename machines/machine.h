@@ -219,8 +219,11 @@ struct measure {
 
 struct text_as { enum language language; const char *text; };
 
+struct node;
+
 struct machine {
     struct arena arena;
+    const struct node *tree;           /* what it was built from, includes and repetitions worked out */
     const char *name, *title, *file;
     uint64_t needs_features;           /* the machine's own */
     double clock;
@@ -254,6 +257,10 @@ struct machine {
 struct machine *machine_load(const char *name, const struct bindings *set, struct diags *);
 struct machine *machine_parse(const char *file, const char *xml, size_t length, const struct bindings *set, struct diags *);
 void machine_free(struct machine *);
+
+/* All that makes the machine what it is, as text: its file with everything included, the values of parameters, the instructions that are left. Equal
+ * texts, equal machines. */
+void machine_describe(const struct machine *, struct text *);
 
 /* Where `calibrate` leaves the parameters of this machine file; NULL: there is no such folder. */
 char *parameters_path(struct arena *, const char *machine_file);

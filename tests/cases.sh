@@ -6,7 +6,7 @@ build=$(realpath "$1")
 update=${2:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PATH="$build:$PATH" OUT="$work" LC_ALL=C
+export PATH="$build:$PATH" OUT="$work" LC_ALL=C ISAMAP_CACHE_SIZE=0
 failed=0 passed=0
 clean() {
   sed -E -e "s#$work#OUT#g" -e 's/in [0-9.e+-]+ (s|ms)/in T \1/g' -e 's/, [0-9.e+-]+ GMAC\/s//' \

@@ -12,7 +12,7 @@ build=$(realpath "$1")
 top=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PATH="$build:$PATH" LC_ALL=C
+export PATH="$build:$PATH" LC_ALL=C ISAMAP_CACHE_SIZE=0
 export XDG_CONFIG_HOME=$work/config # what is measured stays here
 unset ISAMAP_MACHINE_PATH
 

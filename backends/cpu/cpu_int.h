@@ -203,7 +203,7 @@ void cpu_close(struct cpu *);
 LLVMMemoryBufferRef cpu_generate(struct cpu *, LLVMCodeGenFileType);
 FILE *cpu_generate_file(struct cpu *, LLVMCodeGenFileType); /* the same, to be read from its start */
 LLVMOrcLLJITRef
-cpu_jit(struct cpu *); /* the module as code in this process; NULL after reporting */
+cpu_jit(struct cpu *, LLVMMemoryBufferRef object); /* code in this process; takes the object, NULL too; NULL after reporting */
 void *cpu_symbol(struct cpu *, LLVMOrcLLJITRef, const char *name);
 
 /* ---- names for perf (perf_map.c) ---- */

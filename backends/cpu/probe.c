@@ -131,7 +131,7 @@ bool probe_finish(struct probe *p, probe_function *out) {
         if (code) LLVMDisposeMemoryBuffer(code);
         return code;
     }
-    p->jit = cpu_jit(&p->c);
+    p->jit = cpu_jit(&p->c, cpu_generate(&p->c, LLVMObjectFile));
     for (int i = 0; p->jit && i < p->n; i++) {
         void *address = cpu_symbol(&p->c, p->jit, arena_printf(&p->c.arena, "probe_%d", i));
         if (!address) return false;

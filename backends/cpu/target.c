@@ -227,14 +227,20 @@ bool cpu_module_build(struct cpu *c) {
     return !c->failed;
 }
 
-static struct cpu *cpu_open(const struct schedule *s, const struct backend_options *options,
-                            struct diags *diags) {
+static struct cpu *cpu_new(const struct schedule *s, const struct backend_options *options,
+                           struct diags *diags) {
     struct cpu *c = memory_array(1, sizeof *c);
     arena_init(&c->arena);
     c->schedule = s;
     c->machine = s->machine;
     c->options = options;
     c->diags = diags;
+    return c;
+}
+
+static struct cpu *cpu_open(const struct schedule *s, const struct backend_options *options,
+                            struct diags *diags) {
+    struct cpu *c = cpu_new(s, options, diags);
     if (cpu_target_open(c) && cpu_module_build(c)) return c;
     cpu_close(c);
     free(c);
@@ -364,9 +370,8 @@ static bool add_libraries(struct cpu *c, LLVMOrcLLJITRef jit) {
     return !c->parallel || add_library(c, jit, "gomp");
 }
 
-LLVMOrcLLJITRef cpu_jit(struct cpu *c) {
+LLVMOrcLLJITRef cpu_jit(struct cpu *c, LLVMMemoryBufferRef object) {
     LLVMOrcLLJITRef jit = NULL;
-    LLVMMemoryBufferRef object = cpu_generate(c, LLVMObjectFile);
     if (!object) return NULL;
     if (c->ticks)
         c->names = perf_map_read(c, object, arena_printf(&c->arena, "%s_run", c->interface->name));
@@ -401,9 +406,9 @@ static bool keep_profile(struct cpu *c, LLVMOrcLLJITRef jit, struct executable *
     return e->ticks;
 }
 
-static struct executable *start(struct cpu *c) {
+static struct executable *start(struct cpu *c, LLVMMemoryBufferRef object) {
     static const char *const suffix[4] = {"prepare", "run", "prepared_bytes", "workspace_bytes"};
-    LLVMOrcLLJITRef jit = cpu_jit(c);
+    LLVMOrcLLJITRef jit = cpu_jit(c, object);
     const char *program = c_identifier(&c->arena, c->schedule->program->name);
     void *entry[4];
     if (!jit) return NULL;
@@ -419,6 +424,56 @@ static struct executable *start(struct cpu *c) {
     return e;
 }
 
+/* ---- code of earlier calls ---- */
+/* All that decides about the code. */
+static void code_key(const struct schedule *s, const struct backend_options *options,
+                     struct text *key) {
+    char *triple = LLVMGetDefaultTargetTriple();
+    unsigned major, minor, patch;
+    LLVMGetVersion(&major, &minor, &patch);
+    text_printf(key, "code\n");
+    cache_build(key);
+    text_printf(key, "LLVM %u.%u.%u %s %s\n", major, minor, patch, triple,
+                options->target ? options->target : "-");
+    LLVMDisposeMessage(triple);
+    machine_describe(s->machine, key);
+    schedule_print(s, key);
+}
+
+/* An entry is a letter, p where OpenMP's runtime is called, before the object. */
+static struct executable *load_new(struct cpu *c, const struct cache *cache,
+                                   const struct text *key) {
+    struct text value = {0};
+    LLVMMemoryBufferRef object = cpu_generate(c, LLVMObjectFile);
+    if (object && cache) {
+        text_append(&value, c->parallel ? "p" : "s", 1);
+        text_append(&value, LLVMGetBufferStart(object), LLVMGetBufferSize(object));
+    }
+    struct executable *e = start(c, object);
+    if (e && cache) cache_write(cache, key, &value);
+    text_free(&value);
+    cpu_close(c);
+    free(c);
+    return e;
+}
+
+static struct executable *load_kept(const struct schedule *s, const struct backend_options *options,
+                                    const struct cache *cache, const struct text *key,
+                                    struct diags *diags) {
+    struct text value = {0};
+    if (!cache_read(cache, key, &value) || value.n < 2) return text_free(&value), NULL;
+    struct cpu *c = cpu_new(s, options, diags);
+    c->parallel = value.at[0] == 'p';
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    struct executable *e =
+        start(c, LLVMCreateMemoryBufferWithMemoryRangeCopy(value.at + 1, value.n - 1, "code"));
+    text_free(&value);
+    cpu_close(c);
+    free(c);
+    return e;
+}
+
 static struct executable *cpu_load(const struct schedule *s, const struct backend_options *options,
                                    struct diags *diags) {
     if (!features_ready(s, diags)) return NULL;
@@ -428,11 +483,14 @@ static struct executable *cpu_load(const struct schedule *s, const struct backen
                   options && options->target ? options->target : "x86-64-v2");
         return NULL;
     }
-    struct cpu *c = cpu_open(s, options, diags);
-    if (!c) return NULL;
-    struct executable *e = start(c);
-    cpu_close(c);
-    free(c);
+    struct text key = {0};
+    const struct cache *cache =
+        options && !options->profile && !options->keep && !options->nstates ? options->cache : NULL;
+    if (cache) code_key(s, options, &key);
+    struct executable *e = cache ? load_kept(s, options, cache, &key, diags) : NULL;
+    struct cpu *c = e ? NULL : cpu_open(s, options, diags);
+    if (c) e = load_new(c, cache, &key);
+    text_free(&key);
     return e;
 }
 

@@ -4,9 +4,9 @@
  *
  * Over the field of 2^61 - 1 a sum of products is exact, whatever the order; functions that the
  * field does not have (exp, rounding, narrowing casts) are keyed hashes of their arguments; max,
- * min and comparisons take elements as integers around zero. Where all values are integers, and for
- * rewrites that must keep every bit, the same is computed as the machine would, on random and on
- * extreme values: wrapping and the order of casts are seen there. */
+ * min and comparisons take elements as integers around zero. Where an element depends on integers
+ * alone, and for rewrites that must keep every bit, the same is computed as the machine would, on
+ * random and on extreme values: wrapping and the order of casts are seen there. */
 #include "ir/chain.h"
 #include "ir/interp.h"
 
@@ -219,7 +219,8 @@ static union value real_input(void *user, const struct program *p, int buffer, i
     enum type t = p->buffer[buffer].type;
     uint64_t h = mix(place_hash(f, p, buffer, at), (uint64_t)f->trial);
     if (type_is_float(t)) {
-        double v = (double)(int64_t)h * 0x1p-60; /* quarters: their sums are the same in any order */
+        double v =
+            (double)(int64_t)h * 0x1p-60; /* quarters: their sums are the same in any order */
         return (union value){.f = f->trial == 3 ? round(v) : round(4 * v) / 4};
     }
     int64_t low, high;
@@ -231,13 +232,28 @@ static union value real_input(void *user, const struct program *p, int buffer, i
 
 /* ---- comparing ---- */
 
-static bool all_integers(const struct program *view) {
-    for (int i = 0; i < view->nitems; i++) {
-        if (view->item[i].kind != ITEM_STMT) return false;
-        const struct stmt *s = &view->stmt[view->item[i].stmt];
-        if (type_is_float(view->buffer[s->dst.buffer].type)) return false;
-        for (int o = 0; o < s->nops; o++)
-            if (type_is_float(s->op[o].type)) return false;
+static bool stmt_integers(const struct program *view, const struct stmt *s) {
+    bool integers = !type_is_float(view->buffer[s->dst.buffer].type);
+    for (int o = 0; integers && o < s->nops; o++) integers = !type_is_float(s->op[o].type);
+    return integers;
+}
+
+/* Are all values that the buffer's depend on integers? */
+static bool all_integers(const struct program *view, int buffer, struct arena *scratch) {
+    bool *needed = arena_array(scratch, (size_t)view->nbuffers + 1, sizeof *needed);
+    needed[buffer] = true;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < view->nitems; i++) {
+            if (view->item[i].kind != ITEM_STMT) return false;
+            const struct stmt *s = &view->stmt[view->item[i].stmt];
+            if (!needed[s->dst.buffer]) continue;
+            if (!stmt_integers(view, s)) return false;
+            for (int r = 0; r < s->nreads; r++) {
+                more |= !needed[s->read[r].buffer];
+                needed[s->read[r].buffer] = true;
+            }
+        }
     }
     return true;
 }
@@ -312,8 +328,10 @@ struct outcome {
     int64_t visits, samples;
 };
 
-static void compare(const struct both *x, const struct arithmetic *over, int64_t most,
-                    struct outcome *o, struct text *why) {
+/* integers: [nbuffers] of program 0; others are compared only where `floats`. */
+static void compare(const struct both *x, const struct arithmetic *over, const bool *integers,
+                    bool floats, int64_t most, struct outcome *o, struct text *why) {
+    struct trial *f = over->user;
     struct program view[2] = {view_of(x, 0), view_of(x, 1)};
     struct comparison c = {.view = {&view[0], &view[1]}, .over = *over, .most = most, .why = why};
     c.over.visits = &c.visits;
@@ -322,6 +340,8 @@ static void compare(const struct both *x, const struct arithmetic *over, int64_t
         if (!written(&view[0], b) && !written(&view[1], t)) continue;
         if (!span_shows(x->p[0], x->w[0], b) && (t < 0 || !span_shows(x->p[1], x->w[1], t)))
             continue;
+        if (!integers[b] && !floats) continue;
+        f->integers = integers[b];
         o->same = t < 0 ? refuse(why, "'%s' is declared differently", x->p[0]->buffer[b].name)
                         : compare_buffer(&c, b, t);
         o->visits += c.visits;
@@ -338,8 +358,13 @@ struct verdict items_sampled(const struct program *p, struct items a, const stru
     x.twin = arena_array(&arena, (size_t)p->nbuffers + 1, sizeof *x.twin);
     for (int k = 0; k < p->nbuffers; k++) x.twin[k] = buffer_twin(p, k, q);
     struct program view[2] = {view_of(&x, 0), view_of(&x, 1)};
-    bool integers = all_integers(&view[0]) && all_integers(&view[1]);
-    struct trial f = {.seed = 0x51a5, .integers = integers};
+    bool *integers = arena_array(&arena, (size_t)p->nbuffers + 1, sizeof *integers), any = false;
+    for (int k = 0; k < p->nbuffers; k++) {
+        integers[k] = all_integers(&view[0], k, &arena) &&
+                      (x.twin[k] < 0 || all_integers(&view[1], x.twin[k], &arena));
+        any |= integers[k] && written(&view[0], k);
+    }
+    struct trial f = {.seed = 0x51a5};
     struct arithmetic field = {.eval = field_eval,
                                .literal = field_literal,
                                .input = field_input,
@@ -353,14 +378,14 @@ struct verdict items_sampled(const struct program *p, struct items a, const stru
                               .most_visits = visits_of_one};
     struct outcome o = {.same = true};
     bool by_values = how != SAMPLE_FIELD;
-    if (!by_values) compare(&x, &field, visits_in_all, &o, why);
+    if (!by_values) compare(&x, &field, integers, true, visits_in_all, &o, why);
     /* what the field has decided needs few values: only wrapping and casts are left */
     int64_t most = by_values ? visits_in_all : visits_in_all / SPECIAL_TRIALS;
     o.visits = 0;
-    for (; o.same && (by_values || integers) && f.trial < VALUE_TRIALS &&
+    for (; o.same && (by_values || any) && f.trial < VALUE_TRIALS &&
            (f.trial < SPECIAL_TRIALS || o.visits < (how == SAMPLE_RANGES ? 4 : 1) * visits_in_all);
          f.trial++)
-        compare(&x, &real, most, &o, why);
+        compare(&x, &real, integers, by_values, most, &o, why);
     arena_free(&arena);
     return (struct verdict){.evidence = o.same     ? EVIDENCE_SAMPLED
                                         : o.costly ? EVIDENCE_UNPROVED

@@ -113,7 +113,7 @@ static inline void put_attribute(struct text *node, const char *spec) {
 }
 
 /* words parted by commas; an empty text is no word */
-static inline void put_words(struct text *t, unsigned field, const char *words) {
+static inline void put_each_word(struct text *t, unsigned field, const char *words) {
     for (const char *at = words; *at || at != words;) {
         size_t n = strcspn(at, ",");
         put_bytes(t, field, at, n);
@@ -129,8 +129,8 @@ static inline void put_node_in(struct text *to, unsigned field, const char *op, 
     struct text node = {0};
     char part[200];
     const char *dot = strrchr(op, '.');
-    put_words(&node, 1, inputs);
-    put_words(&node, 2, outputs);
+    put_each_word(&node, 1, inputs);
+    put_each_word(&node, 2, outputs);
     put_string(&node, 4, dot ? dot + 1 : op);
     if (dot) put_bytes(&node, 7, op, (size_t)(dot - op));
     for (const char *at = attributes; at && *at;) {
@@ -157,8 +157,8 @@ static inline void put_inner(struct text *function, const char *op, const char *
 static inline void put_function(struct model_bytes *m, const char *domain, const char *name,
                                 const char *inputs, const char *outputs, struct text *inner) {
     put_string(inner, 1, name);
-    put_words(inner, 4, inputs);
-    put_words(inner, 5, outputs);
+    put_each_word(inner, 4, inputs);
+    put_each_word(inner, 5, outputs);
     put_string(inner, 10, domain);
     put_message(&m->functions, 25, inner);
 }

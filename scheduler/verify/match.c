@@ -244,11 +244,30 @@ static const struct binding_of *alike_before(const struct verify *v, const struc
     return NULL;
 }
 
+static bool copies(const struct program *p, const struct stmt *s) {
+    return s->combine == COMBINE_SET && s->nops == 1 && s->op[0].code == OP_READ &&
+           p->buffer[s->read[0].buffer].type == p->buffer[s->dst.buffer].type;
+}
+
+/* Is it a copy of elements of a type that the byte-wise move is said to serve? */
+static bool served_copy(const struct search *c) {
+    const struct instr *in = &c->v->m->instr[c->h->instr];
+    const struct program *p = c->v->p, *b = c->h->bound;
+    enum type type = p->buffer[c->stmt->dst.buffer].type;
+    return in->is_move && in->move_types >> type & 1 && copies(p, c->stmt) &&
+           copies(b, c->h->stmt) &&
+           type_size(b->buffer[c->h->stmt->dst.buffer].type) == type_size(type);
+}
+
 static void search_candidates(struct verify *v, const struct shape *h, const struct issue_node *n,
                               struct binding_of *b) {
     struct search c = {
         .v = v, .h = h, .stmt = &v->p->stmt[n->stmt], .overwrite = b->overwrites, .imm = b->imm};
     int first[MAX_READS];
+    if (served_copy(&c)) {
+        b->candidate[b->n++].self = UNUSED; /* read 0 is read 0 */
+        return;
+    }
     if (c.stmt->nreads > MAX_READS ||
         h->bound->buffer[h->stmt->dst.buffer].type != v->p->buffer[c.stmt->dst.buffer].type)
         return;

@@ -114,11 +114,24 @@ static double rest_ahead(const struct snapshot *before, const struct snapshot *n
     return first;
 }
 
+/* How often the period can come again until a gap between instructions is filled that it takes so
+ * much of: then what went there goes elsewhere. */
+static double periods_in_gaps(const struct snapshot *before, const struct snapshot *now) {
+    double most = INFINITY;
+    for (int k = 1; k < now->ntimes; k++) {
+        if (!now->gap[k]) continue;
+        double wide = now->time[k] - now->time[k - 1],
+               taken = before->time[k] - before->time[k - 1] - wide;
+        if (taken > alike) most = fmin(most, floor(wide / taken));
+    }
+    return most;
+}
+
 /* How often the period can come again before something fast meets something slow; 0: they may be
  * together now. Out-of-order queues leave much behind that rests; what lies ahead counts. */
 static double periods_apart(const struct engine *e, const struct snapshot *before,
                             const struct snapshot *now, const struct rate *rate, int n) {
-    double most = INFINITY, margin = 0;
+    double most = e->eager ? periods_in_gaps(before, now) : INFINITY, margin = 0;
     for (int k = 0; k < n; k++) margin = fmax(margin, rate[k].by);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {

@@ -14,6 +14,7 @@ struct snapshot {
     uint64_t *word;
     double *time;
     bool *leads; /* [ntimes]: what this time is behind or ahead of decides (snapshot.c) */
+    bool *gap;   /* [ntimes]: between the time before and this one a server is free */
     struct located { /* where operands of what waits lie */
         const struct node *node;
         int part; /* operand; of a fallback twice the axis, and one more for its end */

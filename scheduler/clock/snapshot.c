@@ -36,8 +36,10 @@ static void put_time(struct tape *t, double *time, bool leads) {
         s->cap_times = 2 * s->cap_times + 256;
         s->time = memory_grow(s->time, (size_t)s->cap_times * sizeof *s->time);
         s->leads = memory_grow(s->leads, (size_t)s->cap_times * sizeof *s->leads);
+        s->gap = memory_grow(s->gap, (size_t)s->cap_times * sizeof *s->gap);
     }
     s->leads[s->ntimes] = leads;
+    s->gap[s->ntimes] = false;
     s->time[s->ntimes++] = *time;
 }
 
@@ -56,10 +58,16 @@ static void put_number(struct tape *t, const struct node *node, int part, int64_
 }
 
 /* What is not after anything that is still to come delays nothing. */
-static void put_live(struct tape *t, double *time, double earliest, bool leads) {
+static bool put_live(struct tape *t, double *time, double earliest, bool leads) {
     bool live = *time > earliest;
     put_word(t, live);
     if (live) put_time(t, time, leads);
+    return live;
+}
+
+/* The last two times are the ends of a gap. */
+static void mark_gap(struct tape *t) {
+    if (!t->shift) t->into->gap[t->into->ntimes - 1] = true;
 }
 
 /* ---- queues ---- */
@@ -71,11 +79,11 @@ static void put_servers(struct engine *e, struct tape *t, int q, double earliest
             put_live(t, &s->free, earliest, true);
             continue;
         }
-        put_live(t, &s->from, earliest, false);
+        bool gap = put_live(t, &s->from, earliest, false);
         put_word(t, (uint64_t)s->n);
         for (int k = 0; k < s->n; k++) {
-            put_live(t, &s->busy[k].start, earliest, false);
-            put_live(t, &s->busy[k].end, earliest, k == s->n - 1);
+            if (put_live(t, &s->busy[k].start, earliest, false) && gap) mark_gap(t);
+            gap = put_live(t, &s->busy[k].end, earliest, k == s->n - 1);
         }
     }
 }
@@ -294,7 +302,8 @@ static void count_more(double *sum, int64_t *number, void *user) {
 
 int counts_number(const struct engine *e) {
     const struct machine *m = e->machine;
-    return 7 + e->result->nhost + 3 * m->nqueues + 2 * m->nbuses + 2 * m->nsyncs + 2 * (m->ninstrs + 1);
+    return 7 + e->result->nhost + 3 * m->nqueues + 2 * m->nbuses + 2 * m->nsyncs +
+           2 * (m->ninstrs + 1);
 }
 
 void counts_take(struct engine *e, double *out) {
@@ -407,6 +416,7 @@ void snapshot_free(struct snapshot *s) {
     free(s->word);
     free(s->time);
     free(s->leads);
+    free(s->gap);
     free(s->number);
     free(s->touch);
     free(s->count);

@@ -44,7 +44,7 @@ static const struct approach cheapest = {
 /* Answers by what they are about; the cheapest where nothing is said. */
 static const struct {
     const char *subject, *answer;
-} wanted[] = {{"stmt 10 A", "j=(d) A=read 0 B=read 1"}, {"stmt 11 O", "j=(d) A=read 0 B=read 1"}};
+} wanted[] = {{"stmt 10 A", "j=(d) A=read 0 B=read 1"}, {"stmt 11 O", "j=(d) A=read 0 s=read 1"}};
 
 static size_t met; /* of these answers, how many were on offer */
 

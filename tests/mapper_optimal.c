@@ -41,10 +41,11 @@ static const struct approach scripted = {
 static const struct approach cheapest = {
     .name = "cheapest", .open = open_script, .close = close_script, .choose = least};
 
-/* Answers by what they are about; the cheapest where nothing is said. */
+/* Answers by what they are about; the cheapest where nothing is said. (The divisor of a quotient by
+ * one element lies along no axis but `d` here.) */
 static const struct {
     const char *subject, *answer;
-} wanted[] = {{"stmt 10 A", "j=(d) A=read 0 B=read 1"}, {"stmt 11 O", "j=(d) A=read 0 s=read 1"}};
+} wanted[] = {{"stmt 10 A", "j=(d) A=read 0 B=read 1"}, {"stmt 11 O", "div.bcast.f32"}};
 
 static size_t met; /* of these answers, how many were on offer */
 

@@ -58,10 +58,10 @@ static bool make_folders(char *path) {
 char *cache_folder(struct arena *a) {
     const char *own = getenv("ISAMAP_CACHE"), *cache = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
-    char *folder = own && *own       ? arena_strdup(a, own)
-                   : cache && *cache ? arena_printf(a, "%s/isamap", cache)
-                                     : arena_printf(a, "%s/.cache/isamap",
-                                                    home && *home ? home : "/tmp");
+    char *folder = own && *own ? arena_strdup(a, own)
+                   : cache && *cache
+                       ? arena_printf(a, "%s/isamap", cache)
+                       : arena_printf(a, "%s/.cache/isamap", home && *home ? home : "/tmp");
     return make_folders(folder) ? folder : NULL;
 }
 
@@ -155,7 +155,7 @@ bool cache_read(const struct cache *c, const struct text *key, struct text *valu
 /* ---- writing ---- */
 
 struct listed {
-    char name[64];
+    const char *name;
     int64_t bytes;
     struct timespec used;
 };
@@ -184,13 +184,13 @@ static void trim(const struct cache *c) {
     for (struct dirent *e; (e = readdir(d));) {
         struct stat st;
         bool entry = ends_in(e->d_name, ".entry"), part = ends_in(e->d_name, ".part");
-        if ((!entry && !part) || strlen(e->d_name) >= sizeof list->name ||
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+        if ((!entry && !part) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+            !S_ISREG(st.st_mode))
             continue;
         if (part && time(NULL) - st.st_mtim.tv_sec > STALE) unlinkat(dirfd(d), e->d_name, 0);
         if (part) continue;
         GROW(&arena, list, n, cap);
-        snprintf(list[n].name, sizeof list[n].name, "%s", e->d_name);
+        list[n].name = arena_strdup(&arena, e->d_name);
         list[n].bytes = st.st_size;
         list[n++].used = st.st_mtim;
         bytes += st.st_size;

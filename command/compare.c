@@ -1,7 +1,7 @@
 /* Is it right? Results against the reference with bounds (ir/bound.h): each element must lie
  * between what every legal implementation of the program gives it. NaN meets NaN, infinity the same
  * infinity, integers themselves. An element whose range hangs on a step that the bounds straddle,
- * and is wide, is undecided: neither right nor wrong. */
+ * and is wide, is undecided, neither right nor wrong, but where it equals the reference. */
 #include "command/isamap_int.h"
 #include "ir/memory.h"
 
@@ -162,7 +162,7 @@ static void compare_element(const struct buffer *b, int64_t element, struct boun
         v.allowed = rtol * m;
         v.of_bound = v.error == 0 ? 0 : v.error / v.allowed;
     }
-    if (v.undecided) {
+    if (v.undecided && !v.same) { /* what is equal is right, however wide the bound */
         c->undecided++;
         return;
     }

@@ -306,18 +306,25 @@ static bool columns(const struct qdq *q, const struct link *w, bool transposed) 
     return t ? scales_along(q, w, transposed ? 0 : t->ndims - 1) : qdq_one_step(w);
 }
 
+/* An operator of two factors, each with its scale and zero point before those of the result. */
+static Onnx__NodeProto *of_two(struct qdq *q, const struct chain_end *e, const struct link *a,
+                               const struct link *b, const char *op, bool microsoft,
+                               const char *out) {
+    const char *in[8] = {a->integers,
+                         a->scale,
+                         qdq_zero_of(q, a, out),
+                         b->integers,
+                         b->scale,
+                         qdq_zero_of(q, b, out),
+                         e->y.scale,
+                         qdq_zero_of(q, &e->y, out)};
+    return qdq_new_node(q, e->op, op, microsoft, 8, in, out);
+}
+
 static Onnx__NodeProto *matrix_product(struct qdq *q, const struct chain_end *e, const char *out) {
     struct link x, w;
     if (!factors(q, e->op, &x, &w) || !columns(q, &w, false)) return NULL;
-    const char *in[8] = {x.integers,
-                         x.scale,
-                         qdq_zero_of(q, &x, out),
-                         w.integers,
-                         w.scale,
-                         qdq_zero_of(q, &w, out),
-                         e->y.scale,
-                         qdq_zero_of(q, &e->y, out)};
-    return qdq_new_node(q, e->op, "QLinearMatMul", false, 8, in, out);
+    return of_two(q, e, &x, &w, "QLinearMatMul", false, out);
 }
 
 static bool unscaled(const Onnx__NodeProto *n) {
@@ -371,15 +378,7 @@ static Onnx__NodeProto *two_operands(struct qdq *q, const struct chain_end *e, c
         !qdq_dequantised(q, qdq_input_of(e->op, 1), &b) || !qdq_one_step(&a) || !qdq_one_step(&b) ||
         a.type != e->y.type || b.type != e->y.type)
         return NULL;
-    const char *in[8] = {a.integers,
-                         a.scale,
-                         qdq_zero_of(q, &a, out),
-                         b.integers,
-                         b.scale,
-                         qdq_zero_of(q, &b, out),
-                         e->y.scale,
-                         qdq_zero_of(q, &e->y, out)};
-    return qdq_new_node(q, e->op, op, true, 8, in, out);
+    return of_two(q, e, &a, &b, op, true, out);
 }
 
 static Onnx__NodeProto *global_mean(struct qdq *q, const struct chain_end *e, const char *out) {

@@ -66,6 +66,7 @@ void c_line(struct cgen *, const char *fmt, ...)
 bool c_known(struct cgen *, const struct sx *, int64_t *);
 const char *c_sx(struct cgen *, const struct sx *);
 const char *c_integer(struct cgen *, int64_t);
+void c_sizes(struct cgen *); /* variables for the sizes that are known only when the program runs, within their ranges */
 void c_fallback(struct cgen *, const struct fallback_node *);
 void c_issue(struct cgen *, const struct issue_node *);
 void c_plain_emit(struct cgen *, const struct emit *, int n);

@@ -286,6 +286,16 @@ void c_walk(struct cgen *g, const struct node *node, int n) {
     }
 }
 
+void c_sizes(struct cgen *g) {
+    for (int k = 0; k < g->schedule->program->nsizes; k++) {
+        const struct size *size = &g->schedule->program->size[k];
+        c_line(g, "const int64_t v%d = isamap_max(%s, isamap_min(%s, args->%s));", k,
+               c_integer(g, size->lo), c_integer(g, size->hi),
+               size_name(&g->arena, g->schedule, k));
+        c_line(g, "(void)v%d;", k);
+    }
+}
+
 /* ---- sections ---- */
 static void zero_places(struct cgen *g, const struct section *section, int n) {
     for (int p = 0; p < g->schedule->nplaces; p++)
@@ -307,13 +317,7 @@ static void declare_all(struct cgen *g, const struct section *section, bool work
                : "work");
     c_line(g, "unsigned char *const mine = shared;");
     c_line(g, "(void)args, (void)mine;");
-    for (int k = 0; k < g->schedule->program->nsizes; k++) {
-        const struct size *size = &g->schedule->program->size[k];
-        c_line(g, "const int64_t v%d = isamap_max(%s, isamap_min(%s, args->%s));", k,
-               c_integer(g, size->lo), c_integer(g, size->hi),
-               size_name(&g->arena, g->schedule, k));
-        c_line(g, "(void)v%d;", k);
-    }
+    c_sizes(g);
     declare_registers(g);
     for (int p = 0; p < g->schedule->nplaces; p++) {
         const struct place *place = &g->schedule->place[p];

@@ -226,18 +226,10 @@ static void zero_alone(struct cuda *c, bool run) {
         if (c->alone[p] && live[p].first <= live[p].last) set_zero(c, p);
 }
 
-/* Sizes that are known only when the program runs. */
 static void declare_sizes(struct cuda *c) {
-    struct cgen *g = &c->g;
     c->nscope = 0;
-    for (int k = 0; k < g->schedule->program->nsizes; k++) {
-        const struct size *size = &g->schedule->program->size[k];
-        c_line(g, "const int64_t v%d = isamap_max(%s, isamap_min(%s, args->%s));", k,
-               c_integer(g, size->lo), c_integer(g, size->hi),
-               size_name(&g->arena, g->schedule, k));
-        c_line(g, "(void)v%d;", k);
-        enter(c, k);
-    }
+    c_sizes(&c->g);
+    for (int k = 0; k < c->g.schedule->program->nsizes; k++) enter(c, k);
 }
 
 void cuda_section(struct cuda *c, const struct section *section, const char *name, bool run) {

@@ -3,7 +3,6 @@
 #include "ir/cleanup.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -80,10 +79,39 @@ static int64_t size_limit(struct diags *d) {
     return 0;
 }
 
+/* The file that this code was loaded from, as the kernel names it; false: it is not known, or gone.
+ */
+static bool own_file(char *path, size_t size, struct stat *st) {
+    static const int here;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[4200], name[4096];
+    bool found = false;
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        uintptr_t from, to;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %4095[^\n]", &from, &to,
+                   name) != 3)
+            continue;
+        found = (uintptr_t)&here >= from && (uintptr_t)&here < to;
+    }
+    if (maps) fclose(maps);
+    return found && (size_t)snprintf(path, size, "%s", name) < size && !stat(path, st);
+}
+
+void cache_build(struct text *t) {
+    char path[4096];
+    struct stat st;
+    if (own_file(path, sizeof path, &st))
+        text_printf(t, "%s %llu %lld %lld.%09ld\n", path, (unsigned long long)st.st_ino,
+                    (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
 const struct cache *cache_user(struct arena *a, struct diags *d) {
     struct stat st;
+    char own[4096];
     int64_t limit = size_limit(d);
-    const char *folder = limit > 0 ? cache_folder(a) : NULL;
+    if (limit <= 0 || !own_file(own, sizeof own, &st))
+        return NULL; /* builds could not be told apart */
+    const char *folder = cache_folder(a);
     if (!folder || stat(folder, &st) || !S_ISDIR(st.st_mode)) return NULL;
     if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH)) {
         diag_warn(d, folder, 0, 0,
@@ -93,15 +121,6 @@ const struct cache *cache_user(struct arena *a, struct diags *d) {
     struct cache *c = arena_alloc(a, sizeof *c);
     *c = (struct cache){folder, limit};
     return c;
-}
-
-void cache_build(struct text *t) {
-    Dl_info info;
-    struct stat st;
-    static const int here;
-    if (dladdr((const void *)&here, &info) && info.dli_fname && !stat(info.dli_fname, &st))
-        text_printf(t, "%s %lld %lld.%09ld\n", info.dli_fname, (long long)st.st_size,
-                    (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
 /* ---- reading ---- */

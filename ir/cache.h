@@ -26,8 +26,8 @@ const struct cache *cache_user(struct arena *, struct diags *);
 bool cache_read(const struct cache *, const struct text *key, struct text *value);
 void cache_write(const struct cache *, const struct text *key, const struct text *value);
 
-/* What tells this build of isamap from all others: its version, and where, how long and from when
- * the file is that holds it. */
+/* What tells this build of isamap from all others: where, how long and from when the file is that
+ * holds this code. */
 void cache_build(struct text *);
 
 #endif

@@ -62,6 +62,18 @@ if grep -q avx2 /proc/cpuinfo; then
   sed -i 's/latency="4"/latency="5"/' cpu-avx2.xml
   said new g
   said kept g
+  # builds are told apart, however the command was found
+  mkdir bin && cp "$(command -v isamap)" bin
+  here=$PATH PATH=$work/bin:$PATH
+  hash -r
+  said new g
+  said kept g
+  cp bin/isamap bin/next && mv bin/next bin/isamap
+  said new g
+  said kept g
+  PATH=$here
+  hash -r
+  said kept g
   # many at a time
   rm -rf cache
   for i in 1 2 3 4 5 6; do (g >many.$i 2>&1 || echo FAILED >>many.$i) & done

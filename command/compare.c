@@ -117,7 +117,7 @@ static struct judgement judge_float(enum type t, struct bounded want, double got
     struct judgement v = {.same = w == got || (isnan(w) && isnan(got)), .error = fabs(got - w)};
     if (isnan(v.error)) v.error = INFINITY;
     if (v.same) v.error = 0;
-    v.undecided = want.loose && !(widest <= WIDE * fabs(w));
+    v.undecided = want.loose && (isinf(widest) || !(widest <= WIDE * fabs(w)));
     v.allowed = fmax(got < want.v.f ? want.below : want.above, type_tiny(t));
     v.of_bound = v.same ? 0 : fabs(got - want.v.f) / v.allowed;
     if (isnan(v.of_bound)) v.of_bound = INFINITY;

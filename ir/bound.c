@@ -87,7 +87,7 @@ static struct bounded settle(enum type t, struct bounded x) {
     if (isnan(x.below) || isnan(x.above)) return undecided(x);
     if (fabs(x.v.f) + larger(&x) <= type_largest(t)) return x;
     double lo = type_round(t, low(&x)), hi = type_round(t, high(&x));
-    if (isinf(lo) && lo == hi) return bounded_exactly((union value){.f = lo});
+    if (isinf(lo) && lo == hi) return (struct bounded){.v.f = lo, .arose = true};
     return isinf(lo) || isinf(hi) ? undecided(x) : x;
 }
 
@@ -235,8 +235,8 @@ static struct bounded not_finite(enum opcode op, const struct bounded *arg, stru
     return out;
 }
 
-static struct bounded eval_float(enum opcode op, enum type to, const struct bounded *arg,
-                                 bool crisp) {
+static struct bounded value_float(enum opcode op, enum type to, const struct bounded *arg,
+                                  bool crisp) {
     enum type t = type_computed(to);
     int arity = op_info[op].arity, units = op_info[op].units;
     bool exact = true;
@@ -260,6 +260,20 @@ static struct bounded eval_float(enum opcode op, enum type to, const struct boun
         return not_finite(op, arg, out);
     }
     return settle(t, units ? rounded(t, units, out) : out);
+}
+
+static struct bounded eval_float(enum opcode op, enum type to, const struct bounded *arg,
+                                 bool crisp) {
+    struct bounded out = value_float(op, to, arg, crisp);
+    bool given = false;
+    out.arose = false;
+    if (isfinite(out.v.f)) return out;
+    for (int k = 0; k < op_info[op].arity; k++) {
+        given |= isnan(out.v.f) ? isnan(arg[k].v.f) : isinf(arg[k].v.f);
+        out.arose |= arg[k].arose;
+    }
+    out.arose |= !given;
+    return out;
 }
 
 /* ---- integers ---- */
@@ -444,6 +458,7 @@ static struct bounded float_to_float(enum type to, enum type from, const struct 
     struct bounded out = *a;
     if (bounded_is_exact(a)) {
         out.v.f = type_round(to, a->v.f);
+        out.arose |= isinf(out.v.f) && isfinite(a->v.f);
         return out;
     }
     return type_unit(to) > type_unit(type_computed(from)) || to == TYPE_F16 ||

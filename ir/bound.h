@@ -23,6 +23,7 @@ struct bounded {
     double below, above; /* >= 0: legal results lie in [v - below, v + above]; both 0: exactly v
                             (NaN: NaN); infinite: undecided */
     bool loose; /* a step (comparison, rounding, clip) that the bounds straddle is part of them */
+    bool arose; /* NaN or infinite though no operand was: in a sum another order may avoid it */
 };
 
 static inline struct bounded bounded_exactly(union value v) {
@@ -45,7 +46,9 @@ struct bounded bounded_eval(enum opcode, enum type to, enum type from, const str
 /* `x`, computed in type_computed(t), stored in an element of type t. */
 struct bounded bounded_store(enum type t, struct bounded x);
 
-/* A sum into an element of type t. */
+/* A sum into an element of type t. Where some order of its terms passes the largest number of the
+ * type, or meets infinities of both signs, the sum is undecided, unless every order ends in the
+ * same infinity or a term is NaN already. */
 struct bounded_sum {
     enum type type;
     double total, magnitude, square, peak;
@@ -60,6 +63,8 @@ struct bounded_sum {
     int64_t terms; /* that are not 0 */
     int granule;   /* every term is a multiple of 2^granule, if all are exact */
     bool exact, products, loose;
+    bool nan;     /* a term is NaN, whatever the order */
+    bool brittle; /* a term arose as NaN or infinite */
 };
 enum { NO_GRANULE = -5000, ANY_GRANULE = 5000 };
 

@@ -70,6 +70,8 @@ static void add_loose(struct bounded_sum *s, double below, double above) {
 }
 
 void bounded_sum_add(struct bounded_sum *s, const struct bounded *term) {
+    s->brittle |= term->arose;
+    s->nan |= isnan(term->v.f) && !term->arose && bounded_is_exact(term);
     add_value(s, term->v.f);
     if (bounded_is_exact(term)) {
         if (s->exact) {
@@ -97,6 +99,10 @@ void bounded_sum_product(struct bounded_sum *s, const struct bounded *a, const s
     enum type t = type_computed(computed_in);
     struct bounded term =
         bounded_eval(OP_MUL, computed_in, computed_in, (const struct bounded[]){*a, *b}, false);
+    if (!isfinite(term.v.f) && isfinite(a->v.f * b->v.f)) { /* a fused one does not overflow */
+        term = (struct bounded){.v.f = a->v.f * b->v.f};
+        s->exact = false;
+    }
     if (bounded_is_exact(&term) || term.loose || !isfinite(term.v.f)) {
         bounded_sum_add(s, &term);
         return;
@@ -147,13 +153,17 @@ static double additions(const struct bounded_sum *s) {
     return likely < worst ? likely : worst;
 }
 
+static struct bounded undecided(struct bounded x) {
+    x.below = x.above = INFINITY;
+    x.loose = true;
+    return x;
+}
+
 struct bounded bounded_sum_close(const struct bounded_sum *s) {
     struct bounded x = {.v.f = s->total, .loose = s->loose};
     if (is_without_rounding(s)) return x;
-    if (!isfinite(s->total)) {
-        if (s->loose) x.below = x.above = INFINITY;
-        return x;
-    }
+    if (s->nan) return bounded_exactly((union value){.f = NAN});
+    if (!isfinite(s->total)) return s->loose || s->brittle || isnan(s->total) ? undecided(x) : x;
     double r = s->start + additions(s) + propagated(s) + s->rounding;
     if (s->terms > 0) r += type_tiny(s->type);
     /* the element of a type that temporaries do not have is rounded once more, when it is stored */
@@ -161,10 +171,8 @@ struct bounded bounded_sum_close(const struct bounded_sum *s) {
     x.below = r + s->loose_below;
     x.above = r + s->loose_above;
     double largest = type_largest(s->type), v = fabs(s->total), e = fmax(x.below, x.above);
-    if (!(v + e > largest) && !(s->peak > largest)) return x;
-    if (v - e > largest * (1 + type_unit(s->type)))
+    if (!(v + e > largest) && !(s->magnitude > largest)) return x;
+    if (v - e > largest * (1 + type_unit(s->type)) && (s->magnitude - v) / 2 + e <= largest)
         return bounded_exactly((union value){.f = copysign(INFINITY, s->total)});
-    x.below = x.above = INFINITY;
-    x.loose = true;
-    return x;
+    return undecided(x);
 }

@@ -150,8 +150,8 @@ static void add_bounds(struct bounded_sum *s, const struct chunk *a, const struc
     if (linear > 0) s->exact = false;
 }
 
-static void add_loosely(struct bounded_sum *s, const struct walk *w, const struct factor *f,
-                        int64_t first, int64_t n, enum type product) {
+static void add_one_by_one(struct bounded_sum *s, const struct walk *w, const struct factor *f,
+                           int64_t first, int64_t n, enum type product) {
     for (int64_t k = first; k < first + n; k++) {
         struct bounded x[2];
         for (int i = 0; i < 2; i++) {
@@ -207,16 +207,21 @@ static void sum_strip(struct bounded_sum *sum, const struct walk *w, const struc
         int64_t m = n - k < CHUNK ? n - k : CHUNK;
         for (int i = 0; i < 2; i++) chunk_load(&c[i], w, &f[i], k, m);
         if (c[0].loose || c[1].loose) {
-            add_loosely(sum, w, f, k, m, product);
+            add_one_by_one(sum, w, f, k, m, product);
             continue;
         }
-        double before = sum->magnitude;
+        const struct bounded_sum before = *sum;
         add_exact(sum, c[0].x, c[1].x, m);
+        if (!isfinite(sum->total)) { /* which terms are not, and why */
+            *sum = before;
+            add_one_by_one(sum, w, f, k, m, product);
+            continue;
+        }
         if (!c[0].exact || !c[1].exact) {
             add_bounds(sum, &c[0], &c[1], m);
             sum->products = true;
         }
-        sum->rounding += type_unit(type_computed(product)) * (sum->magnitude - before);
+        sum->rounding += type_unit(type_computed(product)) * (sum->magnitude - before.magnitude);
     }
     if (!known)
         sum->exact = false;

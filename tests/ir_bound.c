@@ -344,6 +344,58 @@ static void infinities_are_values(void **state) {
     assert_true(isinf(r.above) && r.loose);
 }
 
+static struct bounded sum_of(const double *term, int n) {
+    struct bounded_sum s;
+    bounded_sum_open(&s, TYPE_F32, type_unit(TYPE_F32), (struct bounded){0});
+    for (int k = 0; k < n; k++) bounded_sum_add(&s, &(struct bounded){.v.f = term[k]});
+    return bounded_sum_close(&s);
+}
+
+static struct bounded sum_of_products(const double (*factor)[2], int n) {
+    struct bounded_sum s;
+    bounded_sum_open(&s, TYPE_F32, type_unit(TYPE_F32), (struct bounded){0});
+    for (int k = 0; k < n; k++)
+        bounded_sum_product(&s, &(struct bounded){.v.f = factor[k][0]},
+                            &(struct bounded){.v.f = factor[k][1]}, TYPE_F32);
+    return bounded_sum_close(&s);
+}
+
+static bool is_undecided(struct bounded x) {
+    return x.loose && isinf(x.above) && isinf(x.below);
+}
+
+/* What another order, a fused product or a factor taken out of the sum may change. */
+static void sums_beyond_the_largest(void **state) {
+    (void)state;
+    static const double up[] = {2e38, 2e38}, turns[] = {3e38, -3e38, 3e38},
+                        both[] = {INFINITY, 1, -INFINITY}, one[] = {1, -INFINITY, 2},
+                        nan[] = {INFINITY, NAN, -INFINITY}, little[] = {3e38, -2e38};
+    assert_true(isinf(sum_of(up, 2).v.f) && !is_undecided(sum_of(up, 2)));
+    assert_true(is_undecided(sum_of(turns, 3))); /* 3e38 + 3e38 first */
+    assert_true(is_undecided(sum_of(both, 3)));
+    assert_true(sum_of(one, 3).v.f == -INFINITY && !is_undecided(sum_of(one, 3)));
+    assert_true(isnan(sum_of(nan, 3).v.f) && !is_undecided(sum_of(nan, 3)));
+    assert_false(is_undecided(sum_of(little, 1)));
+    static const double over[][2] = {{1e20, 1e20}}, back[][2] = {{1e20, 1e20}, {-1e20, 1e20}},
+                        signs[][2] = {{INFINITY, 1}, {INFINITY, -1}}, zero[][2] = {{INFINITY, 0}},
+                        given[][2] = {{INFINITY, 2}, {3, 1}}, wrong[][2] = {{NAN, 2}, {3, 1}};
+    assert_true(isinf(sum_of_products(over, 1).v.f) && !is_undecided(sum_of_products(over, 1)));
+    assert_true(is_undecided(sum_of_products(back, 2)));
+    assert_true(is_undecided(sum_of_products(signs, 2)));
+    assert_true(is_undecided(sum_of_products(zero, 1)));
+    assert_true(isinf(sum_of_products(given, 2).v.f) && !is_undecided(sum_of_products(given, 2)));
+    assert_true(isnan(sum_of_products(wrong, 2).v.f) && !is_undecided(sum_of_products(wrong, 2)));
+    struct bounded large[2] = {{.v.f = 1e30}, {.v.f = 1e30}}, third[2] = {{.v.f = 0}, {.v.f = 1e-30}};
+    third[0] =
+        bounded_eval(OP_MUL, TYPE_F32, TYPE_F32, large, false); /* x * y * z: as x * (y z)? */
+    third[0] = bounded_eval(OP_MUL, TYPE_F32, TYPE_F32, third, false);
+    assert_true(isinf(third[0].v.f) && third[0].arose);
+    struct bounded_sum s;
+    bounded_sum_open(&s, TYPE_F32, type_unit(TYPE_F32), (struct bounded){0});
+    bounded_sum_add(&s, &third[0]);
+    assert_true(is_undecided(bounded_sum_close(&s)));
+}
+
 /* Integers that are not certain: every value is tried; wide ones keep to their type. */
 static void integers_follow(void **state) {
     (void)state;
@@ -477,6 +529,7 @@ int main(void) {
         cmocka_unit_test(whole_numbers_are_summed_exactly),
         cmocka_unit_test(steps_are_undecided_at_their_edges),
         cmocka_unit_test(infinities_are_values),
+        cmocka_unit_test(sums_beyond_the_largest),
         cmocka_unit_test(integers_follow),
         cmocka_unit_test(programs_stay_in_their_bounds),
         cmocka_unit_test(statements_of_every_kind),

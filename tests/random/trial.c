@@ -21,7 +21,7 @@ const char *const outcome_name[OUTCOME_COUNT] = {"right, on instructions",
 
 /* Of a program that somebody wrote. */
 static bool may_round(const char *text) {
-    static const char *const word[] = {"# rounds", "exp(", "tanh(", "sigmoid(", "sin(",
+    static const char *const word[] = {"; rounds", "exp(", "tanh(", "sigmoid(", "sin(",
                                        "cos(",     "erf(", "sqrt(", "log(",     "pow(",
                                        "atan(",    " / ",  "0.1"};
     for (size_t k = 0; k < sizeof word / sizeof *word; k++)
@@ -121,8 +121,12 @@ static bool judge_values(struct checking *c, const struct arrays *got, const cha
     } else {
         if (compare_with_interpreter(c->im, c->job, &c->in, got, &x) && !x.wrong)
             return true; /* undecided elements are not wrong */
-        snprintf(c->trial->reason, sizeof c->trial->reason, "'%s' differs by %g",
-                 x.worst.buffer ? x.worst.buffer->name : "?", x.max_abs);
+        const struct buffer *b = x.worst.buffer;
+        bool f = b && type_is_float(b->type);
+        snprintf(c->trial->reason, sizeof c->trial->reason, "%s[%lld] is %.9g, expected %.9g",
+                 b ? b->name : "?", (long long)x.worst.element,
+                 f ? x.worst.got.f : (double)x.worst.got.i,
+                 f ? x.worst.expected.f : (double)x.worst.expected.i);
     }
     char what[160], length[32] = "";
     if (c->size) snprintf(length, sizeof length, " with T=%lld", (long long)*c->size);

@@ -3,6 +3,7 @@
  * not, so chains stay in one memory. */
 #include "mapper/lift.h"
 #include "mapper/mapper_int.h"
+#include "mapper/stack.h"
 #include "ir/memory.h"
 
 #include <math.h>
@@ -284,6 +285,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     struct program *joined = program_copy(p);
     program_forward(joined, false);
     lift_sums(joined, d);
+    stack_products(joined, m, d);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     program_free(joined);
     struct needles *needles = needles_open(m);

@@ -397,6 +397,15 @@ bool node_alias_at(struct import *im, int k, const struct tensor *from, int ndim
     return out && emit_copy(im, out, source);
 }
 
+void tensor_put_known(struct import *im, const char *name, enum type type, int64_t value) {
+    struct tensor *t = arena_alloc(im->arena, sizeof *t);
+    char *data = arena_alloc(im->arena, type_size(type));
+    type_store(type, data, type_convert(type, TYPE_I64, (union value){.i = value}));
+    *t = (struct tensor){.name = name, .type = type, .elements = 1, .data = data};
+    t->buffer = name_unique(im, name);
+    name_put(im->arena, &im->value, name, t);
+}
+
 struct tensor *tensor_temporary(struct import *im, const char *base, const char *suffix,
                                 enum type type, int ndims, const int64_t *extent) {
     struct tensor *t = tensor_new(im, "", type, ndims, extent);

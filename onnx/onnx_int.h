@@ -145,6 +145,7 @@ bool node_alias_at(struct import *, int k, const struct tensor *from, int ndims,
 bool node_constant(struct import *, enum type, int ndims, const int64_t *extent, const void *data);
 bool node_constant_at(struct import *, int k, enum type, int ndims, const int64_t *extent,
                       const void *data);
+void tensor_put_known(struct import *, const char *name, enum type, int64_t); /* a number of this name */
 struct tensor *tensor_temporary(struct import *, const char *base, const char *suffix, enum type,
                                 int ndims, const int64_t *extent);
 struct tensor *tensor_constant(struct import *, const char *base, const char *suffix, enum type,
@@ -183,6 +184,12 @@ bool graph_fail(struct import *, const char *fmt, ...) __attribute__((format(pri
 /* graph.c: the nodes of a graph that is an attribute of the node, whose names join the values there are; then the node is under
  * way again. */
 bool graph_nodes(struct import *, const Onnx__GraphProto *);
+
+/* ---- loop_count.c ---- */
+enum loop_end { LOOP_END_FAILED, LOOP_END_KNOWN, LOOP_END_BY_VALUE };
+/* How often a Loop's body runs, *steps at most, if its condition was true before: known where the body's first result follows
+ * from the number of the iteration and from what is known; failed after reporting. */
+enum loop_end loop_count(struct import *, const Onnx__GraphProto *body, int64_t *steps);
 
 /* function.c: the model's graph without calls of the model's functions; NULL after reporting */
 const Onnx__GraphProto *functions_expand(struct import *, const Onnx__ModelProto *);

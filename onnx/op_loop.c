@@ -27,6 +27,9 @@ struct loop {
     struct tensor **start, **end;    /* of each state, without the batch */
     const char **state;
     struct tensor *lengths; /* Scan of opset 8: of each sequence; or NULL */
+    bool counted;           /* Loop: how often it runs is known; else the state `live` says it */
+    const char *live;       /* whether this iteration still takes place; NULL: it does */
+    struct tensor *go;      /* whether the first one does, where that is not known; or NULL */
 };
 
 /* ---- names of the body ---- */
@@ -53,15 +56,6 @@ static struct tensor *body_result(struct import *im, const struct loop *l, int k
     return t;
 }
 
-static void put_known(struct import *im, const char *name, enum type type, int64_t value) {
-    struct tensor *t = arena_alloc(im->arena, sizeof *t);
-    char *data = arena_alloc(im->arena, type_size(type));
-    type_store(type, data, type_convert(type, TYPE_I64, (union value){.i = value}));
-    *t = (struct tensor){.name = name, .type = type, .elements = 1, .data = data};
-    t->buffer = name_unique(im, name);
-    name_put(im->arena, &im->value, name, t);
-}
-
 /* ---- elements ---- */
 
 /* The element of the whole at the step, of a part at `index`: along its axis the step, reversed or
@@ -81,9 +75,10 @@ static const char *step_text(struct import *im, const struct loop *l, const stru
     return s->reverse ? arena_printf(im->arena, "%" PRId64 "-%s", l->steps - 1, l->step) : l->step;
 }
 
-/* Where the sequence of this batch is over, `otherwise`. */
+/* Where the sequence of this batch is over, or the loop has ended, `otherwise`. */
 static const char *while_it_lasts(struct import *im, const struct loop *l, const char *value,
                                   const char *otherwise) {
+    if (l->live) return arena_printf(im->arena, "select(%s[0], %s, %s)", l->live, value, otherwise);
     if (!l->lengths) return value;
     return arena_printf(im->arena, "select(i64(%s) < %s, %s, %s)", l->step,
                         tensor_element(im, l->lengths, &l->batch), value, otherwise);
@@ -154,6 +149,18 @@ static bool body_counts(struct import *im, const struct loop *l, size_t inputs) 
 
 /* ---- the recurrence ---- */
 
+/* The state that says whether iterations still take place. */
+static bool live_open(struct import *im, struct loop *l, struct text *head) {
+    static const int64_t one = 1;
+    struct tensor *start = tensor_temporary(im, "live", "start", TYPE_BOOL, 1, &one);
+    if (!start) return false;
+    emit_statement(im, "%s[0] = %s", start->buffer,
+                   l->go ? tensor_element(im, l->go, (const char *[]){"0"}) : "bool(1)");
+    l->live = name_unique(im, "live");
+    text_printf(head, "%s%s: bool[1] from %s", head->n ? ", " : "", l->live, start->buffer);
+    return true;
+}
+
 static bool states_open(struct import *im, struct loop *l) {
     struct text head = {0};
     l->start = arena_array(im->arena, (size_t)l->states + 1, sizeof *l->start);
@@ -177,8 +184,9 @@ static bool states_open(struct import *im, struct loop *l) {
                     type_name(given->type), shape_text(im->arena, n, extent), l->start[k]->buffer,
                     l->end[k]->buffer);
     }
-    emit_statement(im, "recur %s: %" PRId64 "%s%s {", l->step, l->steps,
-                   l->states ? "  state " : "", l->states ? head.at : "");
+    if (l->head && !l->counted && !live_open(im, l, &head)) return text_free(&head), false;
+    emit_statement(im, "recur %s: %" PRId64 "%s%s {", l->step, l->steps, head.n ? "  state " : "",
+                   head.n ? head.at : "");
     text_free(&head);
     return true;
 }
@@ -282,6 +290,22 @@ static bool states_close(struct import *im, struct loop *l, int64_t batches) {
     return true;
 }
 
+/* Its condition is no result where it was needed for counting alone. */
+static bool body_lower(struct import *im, const struct loop *l) {
+    Onnx__GraphProto g = *l->body;
+    if (l->head && !l->live) g.output++, g.n_output--;
+    return graph_nodes(im, &g);
+}
+
+static bool live_next(struct import *im, const struct loop *l) {
+    struct tensor *c = body_result(im, l, 0);
+    if (!c || c->type != TYPE_BOOL || c->elements != 1)
+        return c && node_fail(im, "whether it goes on is not one truth");
+    emit_statement(im, "%s'[0] = %s[0] & %s", l->live, l->live,
+                   tensor_element(im, c, (const char *[]){"0"}));
+    return true;
+}
+
 static bool recurrence(struct import *im, struct loop *l, int64_t batches, const char *count,
                        const char *go) {
     struct tensor **part = arena_array(im->arena, (size_t)l->outputs + 1, sizeof *part);
@@ -295,13 +319,8 @@ static bool recurrence(struct import *im, struct loop *l, int64_t batches, const
         if (ok) emit_statement(im, "%s = i64(%s)", tensor_element(im, it, NULL), l->step);
         if (ok) name_put(im->arena, &im->value, count, it);
     }
-    if (go) put_known(im, go, TYPE_BOOL, 1);
-    ok = ok && graph_nodes(im, l->body) && states_next(im, l);
-    if (ok && l->head) {
-        struct tensor *c = body_result(im, l, 0);
-        ok = c && ((c->data && tensor_int(c, 0)) ||
-                   node_fail(im, "whether it goes on is not known when compiling, or it does not"));
-    }
+    if (go) tensor_put_known(im, go, TYPE_BOOL, 1);
+    ok = ok && body_lower(im, l) && states_next(im, l) && (!l->live || live_next(im, l));
     for (int k = 0; ok && k < l->outputs; k++)
         ok = (part[k] = body_result(im, l, l->head / 2 + l->states + k)) != NULL;
     scope_close(im, l);
@@ -386,8 +405,8 @@ static bool iterations(struct import *im, struct loop *l) {
     for (int64_t t = 0; t < l->steps; t++) {
         struct tensor **part = arena_array(im->arena, (size_t)l->outputs + 1, sizeof *part);
         scope_open(im, l);
-        put_known(im, body_input(l, 0), TYPE_I64, t);
-        put_known(im, body_input(l, 1), TYPE_BOOL, 1);
+        tensor_put_known(im, body_input(l, 0), TYPE_I64, t);
+        tensor_put_known(im, body_input(l, 1), TYPE_BOOL, 1);
         for (int k = 0; k < l->states; k++)
             name_put(im->arena, &im->value, body_input(l, l->head + k), now[k]);
         bool ok = graph_nodes(im, l->body);
@@ -418,6 +437,24 @@ static bool iterations(struct import *im, struct loop *l) {
     return true;
 }
 
+/* Iterations at most, and whether what they compute decides how many there are. */
+static bool loop_ends(struct import *im, struct loop *l, struct tensor *go, bool limited) {
+    if (go && (go->elements != 1 || go->type != TYPE_BOOL))
+        return node_fail(im, "its condition is not one truth");
+    if (go && go->data && !tensor_int(go, 0)) l->steps = 0;
+    l->go = go && !go->data ? go : NULL;
+    enum loop_end end = l->steps ? loop_count(im, l->body, &l->steps) : LOOP_END_KNOWN;
+    l->counted = end == LOOP_END_KNOWN && !l->go;
+    if (end == LOOP_END_FAILED) return false;
+    if (!limited && (end == LOOP_END_BY_VALUE || l->steps == MAX_COUNT))
+        return node_fail(im, "how often it runs at most is not known when compiling: it has no "
+                             "trip count, and its condition follows from values");
+    if (!l->counted && l->outputs > 0)
+        return node_fail(im, "how long its scanned results are follows from values: its condition "
+                             "is not known when compiling");
+    return true;
+}
+
 bool op_loop(struct import *im) {
     struct loop l = {.first = 2, .head = 2, .steps = -1};
     struct tensor *count = node_given(im, 0), *go = node_given(im, 1);
@@ -427,14 +464,13 @@ bool op_loop(struct import *im) {
     if (!body_counts(im, &l, (size_t)(2 + l.states))) return false;
     for (int k = 2; k < (int)im->node->n_input; k++)
         if (!node_input(im, k)) return node_fail(im, "input %d is missing", k);
-    if (!count || !count->data || count->elements != 1 || (go && !go->data))
-        return node_fail(
-            im, "how often it runs is not known when compiling: give the trip count and the "
-                "condition by value (-D NAME=3)");
-    l.steps = tensor_int(count, 0);
-    if (go && !tensor_int(go, 0)) l.steps = 0;
+    if (count ? !count->data || count->elements != 1 : im->node->n_input > 0 && *im->node->input[0])
+        return node_fail(im, "how often it runs at most is not known when compiling: give the trip "
+                             "count by value (-D NAME=3)");
+    l.steps = count ? tensor_int(count, 0) : MAX_COUNT;
     if (l.steps < 0 || l.steps > MAX_COUNT)
         return node_fail(im, "its trip count is %" PRId64 ", expected 0 to %d", l.steps, MAX_COUNT);
+    if (!loop_ends(im, &l, go, count != NULL)) return false;
     if (l.steps == 0 && l.outputs > 0)
         return node_fail(im, "it runs no iteration: its scanned results are empty");
     l.out = arena_array(im->arena, (size_t)l.outputs + 1, sizeof *l.out);

@@ -168,10 +168,58 @@ static void loop_is_a_recurrence(void **state) {
     gives(&m, (const float *const[]){s, x}, (const float[]){7, 8, 9, 11}, "recur", 0);
 }
 
+/* s += x while a condition holds that the body computes: from the iteration's number (`i`), or of
+ * what it has summed up (`s`). */
+static struct model_bytes loop_while(const char *of, bool trips, bool scanned) {
+    struct model_bytes m = {0}, body = {0};
+    static const int64_t five = 5, two = 2;
+    static const float limit = 6;
+    put_input(&body, "i", I64, "");
+    put_input(&body, "c", BOOL, "");
+    put_input(&body, "s", F32, "1");
+    put_output(&body, "c_out", BOOL, "");
+    put_output(&body, "s_out", F32, NULL);
+    if (scanned) put_output(&body, "row", F32, NULL);
+    put_node(&body, "Add", "s,X", "s_out", NULL);
+    if (scanned) put_node(&body, "Identity", "s_out", "row", NULL);
+    if (!strcmp(of, "i")) {
+        put_node(&body, "Less", "i,two", "c_out", NULL);
+    } else {
+        put_node(&body, "Squeeze", "s_out", "number", NULL);
+        put_node(&body, "Less", "number,limit", "c_out", NULL);
+    }
+    put_initialiser(&m, "n", I64, 0, NULL, &five, 8);
+    put_initialiser(&m, "two", I64, 0, NULL, &two, 8);
+    put_initialiser(&m, "limit", F32, 0, NULL, &limit, 4);
+    put_input(&m, "S", F32, "1");
+    put_input(&m, "X", F32, "1");
+    put_output(&m, "Y", F32, NULL);
+    if (scanned) put_output(&m, "Z", F32, NULL);
+    put_wide(&m.graph, "Loop", trips ? "n,,S" : ",,S", scanned ? "Y,Z" : "Y", &body, NULL);
+    return m;
+}
+
+static void conditions_end_loops(void **state) {
+    static const float s[] = {1}, x[] = {2}, little[] = {0.5f};
+    (void)state;
+    struct model_bytes m = loop_while("i", true, true); /* after two more it is not less */
+    gives(&m, (const float *const[]){s, x}, (const float[]){7, 3, 5, 7}, "recur t: 3 ", 1);
+    m = loop_while("i", false, false);
+    gives(&m, (const float *const[]){s, x}, (const float[]){7}, "recur t: 3 ", 1);
+    m = loop_while("s", true, false); /* 3, 5, 7, and no more */
+    gives(&m, (const float *const[]){s, x}, (const float[]){7}, "recur t: 5 ", 1);
+    m = loop_while("s", true, false); /* never */
+    gives(&m, (const float *const[]){s, little}, (const float[]){3.5f}, "recur t: 5 ", 1);
+    m = loop_while("s", false, false);
+    refused(&m, "it has no trip count, and its condition follows from values");
+    m = loop_while("s", true, true);
+    refused(&m, "how long its scanned results are follows from values");
+}
+
 static void loops_are_refused(void **state) {
     (void)state;
     struct model_bytes m = loop("Add", "s,s", "", false);
-    refused(&m, "how often it runs is not known when compiling");
+    refused(&m, "how often it runs at most is not known when compiling");
     m = loop("Add", "s,X", "", true);
     refused(&m, "its body makes 's' f32[3,4] of what is f32[4]: a state keeps its type and shape");
     struct model_bytes body = running_sum("2"), two = {0};
@@ -217,15 +265,33 @@ static void activations_take_their_numbers(void **state) {
         gives(&m, (const float *const[]){x}, want[cell], "recur", cell ? 1 : 2);
     }
 }
+/* A sequence of no steps leaves the state that it began with, and writes zeros. */
+static void empty_sequences_keep_their_state(void **state) {
+    static const float w[] = {1}, r[] = {0}, x[] = {2, 3}, h[] = {0.25f, 0.5f};
+    static const int32_t lengths[] = {0, 1};
+    static const int64_t one[] = {1, 1, 1}, two[] = {2};
+    struct model_bytes m = {0};
+    (void)state;
+    put_input(&m, "X", F32, "1,2,1");
+    put_input(&m, "H", F32, "1,2,1");
+    put_output(&m, "Y", F32, NULL);
+    put_output(&m, "E", F32, NULL);
+    put_initialiser(&m, "W", F32, 3, one, w, 4);
+    put_initialiser(&m, "R", F32, 3, one, r, 4);
+    put_initialiser(&m, "L", I32, 1, two, lengths, 8);
+    put_node(&m, "RNN", "X,W,R,,L,H", "Y,E", NULL);
+    const float last = (float)tanh(3);
+    gives(&m, (const float *const[]){x, h}, (const float[]){0, last, 0.25f, last}, "recur", 1);
+}
 #endif
 
 int main(void) {
 #ifdef ISAMAP_WITH_ONNX
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scan_in_both_directions),
-        cmocka_unit_test(loop_is_a_recurrence),
-        cmocka_unit_test(loops_are_refused),
+        cmocka_unit_test(scan_in_both_directions),        cmocka_unit_test(loop_is_a_recurrence),
+        cmocka_unit_test(conditions_end_loops),           cmocka_unit_test(loops_are_refused),
         cmocka_unit_test(activations_take_their_numbers),
+        cmocka_unit_test(empty_sequences_keep_their_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 #else

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #ifdef ISAMAP_WITH_ONNX
-enum { F32 = 1, I64 = 7, BOOL = 9 };
+enum { F32 = 1, I32 = 6, I64 = 7, BOOL = 9 };
 
 static void put_words(struct text *t, unsigned field, const char *words) {
     for (const char *at = words;; at++) {

@@ -104,13 +104,15 @@ int64_t needle_axis_unit(const struct needle_axis *);
 enum type rw_partner(const struct needle *, enum type other);
 
 /* ---- driving them ---- */
+/* Of statements from .. to - 1; buffers before `known` are in all programs that are compared. */
+uint64_t rw_part_hash(const struct program *, int from, int to, int known);
 struct driver {
     const struct needles *needles;
     struct derivations *out;
     enum rewrite_effect most;          /* what may happen to floats */
     bool unmapped_only;                /* leave alone what fills an instruction */
     bool device_only;                  /* towards instructions of a device: those of the host beside it do not count */
-    int most_states;                   /* for each statement */
+    int most_states;                   /* for each statement; 0: as many as there may be */
 };
 struct derivations *derivations_new(void);
 /* Appends what can be made of one statement of the program; not proved yet. */

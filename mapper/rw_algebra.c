@@ -87,24 +87,45 @@ const struct rewrite rw_associate = {
     .apply = associate,
 };
 
-/* ---- distribute: Σ (a + b)·c = Σ a·c + Σ b·c ---- */
+/* ---- distribute: Σ (a + b)·(c + d) = Σ a·c + Σ a·d + Σ b·c + Σ b·d ---- */
 
-struct term_of_sum {
-    int node;      /* a or b */
-    bool negative; /* of a difference */
+enum { MOST_SUMS = 3 }; /* among the factors: they become eight terms */
+
+struct sums {
+    int n, factor[MOST_SUMS];
 };
 
-/* Σ over axes that a term lacks counts it as often as they have values. */
+static bool is_sum(const struct stmt *s, int node) {
+    return s->op[node].code == OP_ADD || s->op[node].code == OP_SUB;
+}
+
+static struct sums sums_of(const struct stmt *s, const struct factors *f) {
+    struct sums sums = {0};
+    for (int k = 0; k < f->n && sums.n < MOST_SUMS; k++)
+        if (is_sum(s, f->node[k])) sums.factor[sums.n++] = k;
+    return sums;
+}
+
+/* One term; bit k of `right` says which side of sum k it has. Σ over axes that a term lacks counts
+ * it as often as they have values. */
 static void write_term(struct program *q, int at, const struct stmt *old, const struct factors *f,
-                       int sum, struct term_of_sum t, enum combiner combine) {
-    struct draft d = draft_open(q, old, combine, rw_copy(q, &old->dst));
-    int value = -1;
+                       const struct sums *sums, unsigned right) {
+    struct draft d = draft_open(q, old, COMBINE_ADD, rw_copy(q, &old->dst));
+    int value = -1, sum = 0;
+    bool negative = false;
     for (int k = 0; k < f->n; k++) {
-        int x = draft_tree(&d, old, k == sum ? t.node : f->node[k]);
+        int node = f->node[k];
+        if (sum < sums->n && sums->factor[sum] == k) {
+            const struct op *o = &old->op[node];
+            bool second = right >> sum++ & 1;
+            negative ^= second && o->code == OP_SUB;
+            node = o->arg[second];
+        }
+        int x = draft_tree(&d, old, node);
         value = value < 0 ? x : draft_binary(&d, OP_MUL, value, x);
     }
     double times = rw_points(q, old->axes & ~stmt_axes(q, &d.s));
-    if (t.negative) times = -times;
+    if (negative) times = -times;
     if (times != 1) draft_binary(&d, OP_MUL, value, draft_number(&d, d.s.op[value].type, times));
     draft_close(&d, at);
 }
@@ -112,28 +133,24 @@ static void write_term(struct program *q, int at, const struct stmt *old, const 
 static struct program *distribute(const struct program *p, const struct failure *why,
                                   const struct needle *n) {
     struct factors f;
-    int at = why->stmt, sum = 0;
+    int at = why->stmt;
     (void)n;
     if (!rw_factors(p, at, &f) || p->stmt[at].nwhere) return NULL;
-    const struct stmt *s = &p->stmt[at];
-    while (sum < f.n && s->op[f.node[sum]].code != OP_ADD && s->op[f.node[sum]].code != OP_SUB)
-        sum++;
-    if (sum == f.n || rw_points(p, s->axes) > 0x1p52 ||
+    struct sums sums = sums_of(&p->stmt[at], &f);
+    if (sums.n == 0 || rw_points(p, p->stmt[at].axes) > 0x1p52 ||
         !(type_is_float(f.type) || type_is_signed(f.type)))
         return NULL;
     struct program *q = program_copy(p);
     struct stmt old = q->stmt[at];
-    const struct op *o = &old.op[f.node[sum]];
-    program_make_room(q, at, 1);
-    write_term(q, at, &old, &f, sum, (struct term_of_sum){o->arg[0], false}, COMBINE_ADD);
-    write_term(q, at + 1, &old, &f, sum, (struct term_of_sum){o->arg[1], o->code == OP_SUB},
-               COMBINE_ADD);
+    int terms = 1 << sums.n;
+    program_make_room(q, at, terms - 1);
+    for (int k = 0; k < terms; k++) write_term(q, at + k, &old, &f, &sums, (unsigned)k);
     return q;
 }
 
 const struct rewrite rw_distribute = {
     .name = "distribute",
-    .doc = "a sum inside a summed product becomes two sums",
+    .doc = "sums inside a summed product become sums of products",
     .answers = ANSWERS(OPERATION),
     .effect = REWRITE_REORDERS,
     .apply = distribute,

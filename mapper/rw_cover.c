@@ -207,6 +207,16 @@ static void give_reason(struct covering *c, const char *by, int stmt, struct rew
     chain_reason(c->cover->chain, &r);
 }
 
+/* Long sequences are looked for only where no short one leads anywhere. */
+static void drive_further(struct driver *d, const struct program *p, int stmt) {
+    d->most_states = STATES;
+    d->out->bounded = false;
+    drive_stmt(d, p, stmt);
+    if (d->out->n > 0 || !d->out->bounded) return;
+    d->most_states = 0;
+    drive_stmt(d, p, stmt);
+}
+
 /* The program in which statement `stmt` is another part, which is `at`. */
 static struct program *rewritten(struct covering *c, int stmt, struct stretch *at) {
     struct program *p = c->cover->program, *q = NULL;
@@ -215,12 +225,11 @@ static struct program *rewritten(struct covering *c, int stmt, struct stretch *a
                        .out = all,
                        .most = c->floats,
                        .unmapped_only = true,
-                       .device_only = has_device(c->machine),
-                       .most_states = STATES};
-    drive_stmt(&d, p, stmt);
+                       .device_only = has_device(c->machine)};
+    drive_further(&d, p, stmt);
     if (d.device_only && all->n == 0) { /* the device has no use for it: as well as the host can */
         d.device_only = false;
-        drive_stmt(&d, p, stmt);
+        drive_further(&d, p, stmt);
     }
     if (all->n > 0) {
         struct way way[MAX_WAYS];

@@ -1,7 +1,8 @@
 /* Driving rewrites by failures (ISA Mapper §2.3): a statement that the instructions do not execute
  * says where it differs, rewrites that answer that kind of failure are applied, the deepest
  * failures first, and what comes out is searched again. Breadth first, so that short sequences come
- * first; programs seen before are known by the hash of their canonical form. */
+ * first; programs seen before are known by the hash of the canonical form of
+ * the part that is rewritten. */
 #include "mapper/rewrite_int.h"
 #include "ir/memory.h"
 
@@ -64,11 +65,19 @@ static double work_of(const struct program *p, int stmt) {
     return works(p, stmt) ? rw_points(p, p->stmt[stmt].axes) : 0;
 }
 
+/* A sum over what is known before the first run, as of weights: it costs the run nothing. */
+static bool constant_sum(const struct program *p, const struct stmt *s) {
+    for (int r = 0; r < s->nreads; r++)
+        if (!buffer_steady(p, s->read[r].buffer)) return false;
+    return s->nreads > 0;
+}
+
 /* Sums that make up the work; the rest are corrections beside them. */
 static bool heavy(const struct program *p, const struct stage *x, int stmt) {
     double most = 0;
     for (int s = x->from; s < x->to; s++) most = work_of(p, s) > most ? work_of(p, s) : most;
-    return work_of(p, stmt) * LIGHT >= most && work_of(p, stmt) > 0;
+    return work_of(p, stmt) * LIGHT >= most && work_of(p, stmt) > 0 &&
+           !constant_sum(p, &p->stmt[stmt]);
 }
 
 static bool target(const struct driver *d, const struct needle *n) {
@@ -233,6 +242,23 @@ static bool usable(const struct needles *needles, const struct program *p, int s
     return any && plain_result(p, &p->stmt[stmt]);
 }
 
+/* A sum of one factor, beside a product, is as well done by an instruction that only adds. */
+static void search_adders(struct drive *v, struct search *s, const struct stage *x, int stmt,
+                          const struct site *site) {
+    struct factors f;
+    int varying = 0;
+    if (x->depth == 0 || v->d->device_only || !rw_factors(x->program, stmt, &f)) return;
+    for (int k = 0; k < f.n; k++) varying += f.axes[k] != 0;
+    for (int i = 0; varying == 1 && i < v->d->needles->n; i++) {
+        const struct needle *n = &v->d->needles->at[i];
+        if (!n->offered || n->refused || target(v->d, n)) continue;
+        int failures = s->nfailures;
+        s->steps = 0;
+        search_pair(s, n, site);
+        s->nfailures = failures;
+    }
+}
+
 static struct search look(struct drive *v, const struct stage *x, bool *goal) {
     struct search s = {.arena = &v->arena, .needles = v->d->needles, .limit = INT64_MAX};
     double work = 0, mapped = 0;
@@ -255,6 +281,7 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
         for (int i = 0; i < v->d->needles->n; i++)
             if (!v->d->device_only || target(v->d, &v->d->needles->at[i]))
                 note_padding(&s, &v->d->needles->at[i], &site, first);
+        search_adders(v, &s, x, t, &site);
         work += work_of(x->program, t);
         bool done = v->d->unmapped_only ? usable(v->d->needles, x->program, t, &s, first)
                                         : s.nmappings > first;
@@ -286,15 +313,16 @@ static void apply(struct drive *v, int from, const struct rewrite *r, const stru
     struct program *q = r->apply(next.program, f, n);
     if (!q) return;
     v->d->out->tried++;
-    if (!v->nseen) known(v, program_hash(v->at[0].program));
-    if (known(v, program_hash(q))) {
-        program_free(q);
-        return;
-    }
     if (next.from > 0 &&
         q->stmt[next.from - 1].dst.buffer != next.program->stmt[next.from - 1].dst.buffer)
         next.from--; /* what the sums began with is part of it now */
     next.to += q->nstmts - next.program->nstmts;
+    int outer = v->at[0].program->nbuffers;
+    if (!v->nseen) known(v, rw_part_hash(v->at[0].program, v->at[0].from, v->at[0].to, outer));
+    if (known(v, rw_part_hash(q, next.from, next.to, outer))) {
+        program_free(q);
+        return;
+    }
     next.program = q;
     next.kept = false;
     next.step[next.depth] = r;

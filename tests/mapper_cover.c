@@ -120,6 +120,29 @@ static void test_rewrite(void **state) {
         "+ mm16 v.add v.max.imm requant");
 }
 
+static void expect_products(const char *text) {
+    struct machine *m = help_machine("machines/cpu-avx2.xml");
+    struct program *p = help_program("p", text);
+    struct cover *c = cover_of(p, m, &cheapest, 0);
+    char *shape = shape_of(c, m);
+    assert_non_null(strstr(shape, "pairs."));
+    free(shape);
+    cover_free(c);
+    program_free(p);
+    machine_free(m);
+}
+
+/* Zero points leave the products, in few rows too (what remains of them are sums of weights, which
+ * are made once), on both sides, and where sums of neither factor are known before. */
+static void test_offsets(void **state) {
+    (void)state;
+    expect_products("kernel p() { in X: i8[32,128]  const W: i8[128,64]  inout A: i32[32,64]\n"
+                    "  axes i: 32, j: 64, k: 128; A[i,j] += (i32(X[i,k]) + 128) * i32(W[k,j]) }\n");
+    expect_products("kernel p() { in X: i8[8,48,32]  in Y: i8[8,32,48]  inout A: i32[8,48,48]\n"
+                    "  axes l: 8, i: 48, j: 48, k: 32\n"
+                    "  A[l,i,j] += (i32(X[l,i,k]) + 36) * (i32(Y[l,k,j]) - 22) }\n");
+}
+
 static void test_no_way(void **state) {
     struct machine *m = help_machine("machines/edge16.xml");
     struct program *p = help_program(
@@ -322,9 +345,9 @@ static void test_verify(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),       cmocka_unit_test(test_rewrite),
-        cmocka_unit_test(test_no_way),       cmocka_unit_test(test_meaning),
-        cmocka_unit_test(test_device_first), cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_verify)};
+        cmocka_unit_test(test_shapes),  cmocka_unit_test(test_rewrite),
+        cmocka_unit_test(test_offsets), cmocka_unit_test(test_no_way),
+        cmocka_unit_test(test_meaning), cmocka_unit_test(test_device_first),
+        cmocka_unit_test(test_replay),  cmocka_unit_test(test_verify)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,10 @@ static const struct rewrite_case cases[] = {
      "kernel p() { in A: i32[6,5]  in b: i32[6]  inout C: i32[6]  axes i: 6, k: 5\n"
      "  C[i] += A[i,k] + b[i]\n}\n",
      0},
+    {"distribute", NULL,
+     "kernel p() { in A: i8[6,5]  in B: i8[5,7]  inout C: i32[6,7]  axes i: 6, j: 7, k: 5\n"
+     "  C[i,j] += (i32(A[i,k]) - 3) * (4 + i32(B[k,j]))\n}\n",
+     0},
     {"scale-weights", NULL,
      "kernel p() { in X: f32[5,4]  const W: f32[6,4], f: f32[6], o: f32[6]  out Y: f32[5,6]\n"
      "  temp T: f32[5,6]  axes n: 5, k: 6, c: 4\n"

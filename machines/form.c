@@ -176,7 +176,8 @@ uint64_t form_fragment(const struct operand *o, const struct layout *map, const 
     return h ? h : 1;
 }
 
-/* A fragment: each axis walks one dimension of the operand as a whole. */
+/* A fragment: each axis walks one dimension of the operand as a whole. A size that varies needs
+ * strides that are given. */
 static bool fragment_form(const struct needle *nd, const struct access *a, const struct operand *o,
                           const struct layout *map, const struct strides *st, struct form *f) {
     const struct buffer *b = &nd->bound->buffer[o->kernel_buffer];
@@ -185,7 +186,9 @@ static bool fragment_form(const struct needle *nd, const struct access *a, const
         for (int d = b->ndims - 1; d >= 0; d--, stride *= FRAGMENT) {
             int64_t c = access_coef(nd->bound, a, d, x);
             if (!c) continue;
-            if (c != 1 || nd->ranged[x] >= 0 || f->n == MAX_DIGITS || b->ndims > 2) return false;
+            if (c != 1 || (nd->ranged[x] >= 0 && !o->layout[f->layout].stride) ||
+                f->n == MAX_DIGITS || b->ndims > 2)
+                return false;
             add_digit(f, x, 1, nd->bound->axis[x].extent, stride, -1);
         }
     }

@@ -10,7 +10,7 @@ passed=0 failed=0
 good() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
 
-isamap compile examples/f32/gmm.isam -m gpu-sm80 -o "$work/gmm.cu" >/dev/null && grep -q '__global__ void __launch_bounds__(32) gmm_0(unsigned char \*const base)' "$work/gmm.cu" && good || bad "no kernel in gmm.cu"
+isamap compile examples/f32/gmm.isam -m gpu-sm80 -o "$work/gmm.cu" >/dev/null && grep -q '__global__ void __launch_bounds__(32, 1) gmm_0(unsigned char \*const base)' "$work/gmm.cu" && good || bad "no kernel in gmm.cu"
 if ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
   message=$(isamap run examples/f32/gmm.isam -m gpu-sm80 2>&1)
   status=$?
@@ -22,6 +22,16 @@ isamap compile examples/bf16/gmm.isam -m gpu-sm80 -o "$work/gmm.sched" >/dev/nul
 grep -q 'parallel row' "$work/gmm.sched" && grep -q 'parallel cta' "$work/gmm.sched" && good || bad "no grid of two dimensions"
 cycles=$(isamap sim examples/bf16/gmm.isam -m gpu-sm80 --no-values | sed -nE 's/^cycles +([0-9]+),.*/\1/p')
 awk -v cost="$(sed -nE '1s/.* cost ([0-9.e+]+) .*/\1/p' "$work/gmm.sched")" -v cycles="$cycles" 'BEGIN { exit !(cost > cycles / 1.5 && cost < cycles * 1.5) }' && good || bad "predicted far from the $cycles simulated cycles"
+
+# a bias, a residual and ReLU stay in the registers of the sums: one kernel, with a grid
+for program in biased residual; do
+  isamap compile tests/data/cuda/$program.isam -m gpu-sm80 -o "$work/$program.cu" >/dev/null
+  kernels=$(grep -c __global__ "$work/$program.cu")
+  [ "$kernels" -eq 1 ] && grep -q 'blockIdx.y' "$work/$program.cu" && good || bad "$program: $kernels kernels, or no grid"
+done
+
+# queues that nothing else keeps in order: a kernel ends between their nests
+isamap compile examples/operators/att.isam -m gpu-sm80 -o "$work/att.sched" >/dev/null && [ "$(grep -c 'pop launch' "$work/att.sched")" -eq 1 ] && good || bad "attention's nests do not meet once"
 
 cc -shared -fPIC -x c /dev/null -o "$work/libnvrtc.so"
 message=$(LD_LIBRARY_PATH=$work isamap compile examples/f32/gmm.isam -m gpu-sm80 -o "$work/gmm.cubin" 2>&1) && bad "a library without functions is taken for NVRTC"
@@ -38,8 +48,11 @@ if command -v c++ >/dev/null; then
     case $out in *"$instruction"*) good ;; *) bad "$program: not '$instruction': $out" ;; esac
   done <<'LIST'
 gpu-sm80 examples/f32/gmm.isam fma.16x32 -D M=48 -D N=64 -D K=20
+gpu-sm80 tests/data/cuda/residual.isam add.16x32 -D M=37 -D N=45 -D K=9
+gpu-sm80 tests/data/cuda/biased.isam max.imm.16x32 -D P=5 -D Q=41
 gpu-sm80 examples/bf16/gmm.isam block.64x64.rows.bf16 -D M=17 -D N=9 -D K=20
 gpu-sm80 examples/bf16/gmm.isam block.128x128.rows.bf16 -D M=256 -D N=128 -D K=320
+gpu-sm80 examples/operators/att.isam block.64x64.rows.f16 -D B=1 -D T=64 -D D=64
 gpu-sm80 examples/i8/c2d.isam m16n8k32.i8 -D N=1 -D C=20 -D K=18 -D P=4 -D Q=9
 gpu-sm80 examples/f32/softmax.isam fallback -D M=7 -D N=33
 gpu-sm80 examples/f32/layernorm.isam fallback -D M=5 -D N=40

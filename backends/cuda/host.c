@@ -87,6 +87,14 @@ static void copy_arguments(struct cuda *c, bool run, bool back) {
 
 /* ---- the walk ---- */
 
+/* A barrier of a unit around the blocks: blocks meet only at a kernel's end. */
+static bool ends_kernel(const struct machine *m, int sync) {
+    bool around = m->sync[sync].kind == SYNC_BARRIER;
+    for (int u = m->sync[sync].barrier_unit; u > 0 && around; u = m->unit[u].parent)
+        around = cuda_spread(m, u) == SPREAD_NONE;
+    return around;
+}
+
 /* The host can do it: loops around kernels, slots of homes that turn, syncs that say nothing. */
 static bool hosted(struct cuda *c, const struct node *node) {
     const struct machine *m = c->g.machine;
@@ -95,7 +103,7 @@ static bool hosted(struct cuda *c, const struct node *node) {
     if (node->kind == NODE_SYNC) {
         const struct signals *s = node_signals(node);
         for (int i = 0; i < s->npops; i++)
-            if (m->sync[s->pop[i].sync].npop_emits) return false;
+            if (m->sync[s->pop[i].sync].npop_emits && !ends_kernel(m, s->pop[i].sync)) return false;
         for (int i = 0; i < s->npushes; i++)
             if (m->sync[s->push[i].sync].npush_emits) return false;
         return true;

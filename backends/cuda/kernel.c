@@ -266,6 +266,8 @@ static void note_use(struct cuda *c, const char *name, int64_t threads, int64_t 
     c->use[c->nkernels] = use;
 }
 
+/* The schedule counts on its registers, so they come before the number of blocks that a
+ * multiprocessor has room for; not where a statement is dealt. */
 void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     struct cgen *g = &c->g;
     const char *name = arena_printf(&g->arena, "%s_%d", g->interface->name, c->nkernels);
@@ -291,9 +293,9 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
         body(c, node, n, dealt);
     c->nroles = 0;
     text_printf(&c->kernels,
-                "extern \"C\" __global__ void __launch_bounds__(%lld) %s(unsigned char *const "
+                "extern \"C\" __global__ void __launch_bounds__(%lld%s) %s(unsigned char *const "
                 "base%s) {\n",
-                (long long)threads, name, declared);
+                (long long)threads, dealt ? "" : ", 1", name, declared);
     text_append(&c->kernels, g->code.at ? g->code.at : "", g->code.n);
     text_printf(&c->kernels, "}\n\n");
     text_free(&g->code);

@@ -244,7 +244,7 @@ static bool emit_shares(struct emitter *e, struct nodes *out, const struct share
 static bool turns_again(const struct emitter *e) {
     int unit[MAX_PREFIX];
     const struct machine *m = e->w->m;
-    grid_units(e->w, e->t, unit);
+    grid_units(e->w, grid_task(e->w, e->nest), unit);
     for (int d = 0; d < e->nest->nprefix; d++) {
         const struct loop *l = &e->nest->prefix[d];
         int64_t extent = e->w->p->axis[l->axis].extent;
@@ -270,7 +270,7 @@ static bool grid_depth(struct emitter *e, struct nodes *out, int d) {
     const struct nest *n = e->nest;
     int unit[MAX_PREFIX], first = out->n;
     if (d == n->nprefix) return grid_turn(e, out);
-    grid_units(e->w, e->t, unit);
+    grid_units(e->w, grid_task(e->w, e->nest), unit);
     if (!emit_loop(e, out, n->prefix[d].axis, n->prefix[d].tile, n->plan.is_static, false,
                    grid_depth, d + 1))
         return false;

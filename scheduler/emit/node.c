@@ -90,7 +90,30 @@ static void add_direct(struct work *w, struct nodes *out, int from, int to, int 
         signal_apart(w, out, &e, false);
 }
 
+/* A barrier that two of the queues have for want of anything else, and at which all of them meet:
+ * one wait there is enough; -1. */
+static int meeting(const struct work *w, uint64_t before, uint64_t after) {
+    uint64_t all = before | after;
+    int found = -1;
+    for (int a = 0; a < w->m->nqueues; a++)
+        for (int b = 0; b < w->m->nqueues && found < 0; b++)
+            if ((before >> a & 1) && (after >> b & 1)) {
+                struct edge e = edge_of_queue(w->m, a, b);
+                if (e.kind == EDGE_BARRIER) found = e.sync;
+            }
+    for (int q = 0; q < w->m->nqueues && found >= 0; q++)
+        if ((all >> q & 1) &&
+            !unit_inside(w->m, w->m->queue[q].unit, w->m->sync[found].barrier_unit))
+            found = -1;
+    return found;
+}
+
 bool add_barrier(struct work *w, struct nodes *out, uint64_t before, uint64_t after, int root) {
+    int all = meeting(w, before, after);
+    if (all >= 0) {
+        add_sync(w, out, root, false, all);
+        return true;
+    }
     for (int q = 0; q < w->m->nqueues; q++)
         if ((before >> q & 1) && q != root && !add_signal(w, out, q, root)) return false;
     for (int q = 0; q < w->m->nqueues; q++)

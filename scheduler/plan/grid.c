@@ -12,6 +12,11 @@
 #include <math.h>
 #include <string.h>
 
+/* Whose axes the tiles are of. */
+const struct task *grid_task(const struct work *w, const struct nest *n) {
+    return &w->task[n->core >= 0 ? n->core : n->chain[0]];
+}
+
 /* Are all local operands private to an instance of the unit? */
 static bool holds_all(const struct work *w, const struct task *t, int unit) {
     for (int i = 0; i < t->nops; i++)
@@ -55,7 +60,9 @@ static int64_t tiles_of(const struct work *w, int axis, int64_t tile) {
     return (w->p->axis[axis].extent + tile - 1) / tile;
 }
 
-static int find_axes(const struct work *w, const struct task *t, struct grid_axis *out) {
+/* Tiles are whole grains of all statements of the nest. */
+static int find_axes(const struct work *w, const struct nest *nest, struct grid_axis *out) {
+    const struct task *t = grid_task(w, nest);
     const struct stmt *st = &w->p->stmt[t->stmt];
     int n = 0;
     for (int a = 0; a < w->p->naxes; a++) {
@@ -63,6 +70,7 @@ static int find_axes(const struct work *w, const struct task *t, struct grid_axi
         int64_t grain = 1;
         for (int x = 0; x < t->needle->nx; x++)
             if (t->axis[x] == a) grain = t->needle->hi[x];
+        if (nest->nchain && nest_grain(w, nest, a) > grain) grain = nest_grain(w, nest, a);
         if (tiles_of(w, a, grain) < 2) continue;
         struct grid_axis one = {a, grain, grain, tiles_of(w, a, grain)};
         int at = n < 2 ? n++ : 2;
@@ -154,21 +162,32 @@ static void choose(const struct work *w, const struct task *t, struct grid_axis 
 double grid_part(const struct work *w, const struct nest *n) {
     int unit[MAX_PREFIX];
     if (!n->is_grid) return 1;
-    double tiles = 1, instances = (double)at_once(w, unit, grid_units(w, &w->task[n->core], unit));
+    double tiles = 1, instances = (double)at_once(w, unit, grid_units(w, grid_task(w, n), unit));
     for (int k = 0; k < n->nprefix; k++)
         tiles *= (double)tiles_of(w, n->prefix[k].axis, n->prefix[k].tile);
     return ceil(tiles / instances) / tiles;
 }
 
+/* What starts the sums, and what follows them, is private to the instances too. */
+static bool all_private(const struct work *w, const struct nest *n, const int *unit, int units) {
+    bool all = units > 0;
+    for (int k = 0; k < units; k++) {
+        all = all && (n->init < 0 || holds_all(w, &w->task[n->init], unit[k]));
+        for (int i = 0; i < n->nchain && all; i++)
+            all = holds_all(w, &w->task[n->chain[i]], unit[k]);
+    }
+    return all;
+}
+
 /* The loops of a grid for the nest, as its prefix; none where one instance does all. */
 void grid_decide(struct work *w, const struct moves *moves, int nest) {
     struct nest *n = &w->nest[nest];
-    const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
-    int unit[MAX_PREFIX], units = t ? grid_units(w, t, unit) : 0;
+    const struct task *t = grid_task(w, n);
+    int unit[MAX_PREFIX], units = grid_units(w, t, unit);
     struct grid_axis ax[2];
-    if (!units || n->nchain || n->init >= 0) return;
+    if (!all_private(w, n, unit, units)) return;
     int64_t instances = at_once(w, unit, units);
-    int axes = find_axes(w, t, ax);
+    int axes = find_axes(w, n, ax);
     if (axes > units) axes = units;
     if (axes < 1 || instances < 2) return;
     choose(w, t, ax, axes, instances, edge_weight(w, moves, t));

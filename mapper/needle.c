@@ -231,6 +231,12 @@ static bool from_home(const struct machine *m, const struct instr *x) {
     return home;
 }
 
+/* A constant of the instruction's own word. */
+static bool is_imm(const struct needle *n, int node) {
+    int read = n->term.at[node].read;
+    return n->imm >> n->operand_of_buffer[n->program->stmt[0].read[read].buffer] & 1;
+}
+
 static void classify(struct arena *arena, const struct machine *m, struct needle *n) {
     const struct instr *x = &m->instr[n->instr];
     const struct program *p = n->program;
@@ -251,7 +257,7 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
     note_signatures(n);
     n->term = term_of(&n->program->arena, p, &p->stmt[0]);
     term_simplify(&n->program->arena, &n->term, p, 0);
-    n->copy = n->term.at[n->term.root].code == OP_READ;
+    n->copy = n->term.at[n->term.root].code == OP_READ && !is_imm(n, n->term.root);
     if (p->stmt[0].nwhere > 0) n->refused = "has a constraint over several axes on its domain";
     if (x->across >= 0) n->refused = "moves between instances of a unit";
     n->offered = !n->refused && !stmt_reads_beside(p, &p->stmt[0]) &&

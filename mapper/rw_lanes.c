@@ -2,7 +2,7 @@
  * across rows: one that runs along them would want the data transposed. Instead each lane of a
  * vector reduces every L-th element, and the L partial results of a row are reduced in the end:
  *
- *   p[i,l] op= x[i, L*b + l]      p[i,r] op= x[i, L*B + r], what is left      m[i] op= p[i,l]
+ *   p[i,l] op= x[i, L*b + l]      m[i] op= p[i,l]      m[i] op= x[i, L*B + r], what is left
  */
 #include "mapper/rewrite_int.h"
 
@@ -78,7 +78,7 @@ static bool in_lanes(struct program *q, int at, int axis, int64_t lanes) {
     row = rw_substitution(&tail, axis);
     if (last >= 0) row[last] = 1;
     row[q->naxes] = extent - rest;
-    struct access own, begun;
+    struct access own;
     by[n++] = lane;
     const char *name = arena_printf(&q->arena, "%s.lanes", q->buffer[old.dst.buffer].name);
     if (!rw_temporary_of(q, name, t, by, n, &own)) return false;
@@ -86,14 +86,10 @@ static bool in_lanes(struct program *q, int at, int axis, int64_t lanes) {
     program_make_room(q, at, rest ? 3 : 2);
     rw_fill(q, at++, &old, own, type_is_float(t) ? neutral.f : (double)neutral.i);
     reduce(q, at++, &old, rw_copy(q, &own), &main);
-    begun = rw_copy(q, &own);
-    int64_t *of = rw_row(q, &begun, n - 1);
-    of[lane] = 0;
-    if (last >= 0) of[last] = 1;
-    if (rest) reduce(q, at++, &old, begun, &tail);
     struct draft d = draft_open(q, &old, old.combine, old.dst);
     draft_read(&d, rw_copy(q, &own));
     draft_close(&d, at);
+    if (rest) reduce(q, at + 1, &old, rw_copy(q, &old.dst), &tail);
     return true;
 }
 

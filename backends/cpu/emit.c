@@ -236,7 +236,7 @@ bool emits_link(struct cpu *c) {
     make_internal(c);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(
-        c->module, c->ticks ? "always-inline,globaldce" : "mergefunc,always-inline,globaldce",
+        c->module, c->ticks ? "always-inline,globaldce" : "mergefunc,always-inline,globaldce,function(loop-mssa(licm))",
         c->target, options);
     LLVMDisposePassBuilderOptions(options);
     if (error) {

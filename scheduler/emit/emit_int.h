@@ -27,6 +27,7 @@ struct held {  /* what is in a place's current slot */
     int place; /* -1: nothing yet */
     int slots, fill_by, drain_by;
     bool used;
+    int led; /* of a chain's operand: it is filled before so many loops over grains; 0: in them */
     struct region whole;
     struct slot slot;
 };
@@ -137,16 +138,21 @@ bool emit_between(struct work *, const struct moves *, struct nodes *, int buffe
 int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *outer_o,
                    const struct opnd *, const struct region *, bool fill, int by, int *completes);
 
-/* grain.c */
-typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
+/* held.c */
 void region_here(struct emitter *, const struct task *, const struct opnd *, const struct access *,
                  struct region *); /* at the current tile */
-bool emit_loop(struct emitter *, struct nodes *, int axis, int64_t tile, bool split, bool unroll,
-               body_fn, int arg);
-void emit_issue(struct emitter *, struct nodes *, const struct task *, struct held **held);
 void renew_place(struct emitter *, struct held *);
 bool hold_fill(struct emitter *, struct nodes *, const struct task *, const struct opnd *,
                const struct access *, struct held *);
+
+/* lead.c: before loops over these axes of a chain's grains, fills of what none of them moves; `lead` false: they end */
+bool chain_lead(struct emitter *, struct nodes *, const int *axis, int n, bool lead);
+
+/* grain.c */
+typedef bool (*body_fn)(struct emitter *, struct nodes *, int);
+bool emit_loop(struct emitter *, struct nodes *, int axis, int64_t tile, bool split, bool unroll,
+               body_fn, int arg);
+void emit_issue(struct emitter *, struct nodes *, const struct task *, struct held **held);
 bool grain_loops(struct emitter *, struct nodes *,
                  int k); /* the chain over the current tile, from its axis k on */
 bool init_loops(struct emitter *, struct nodes *,

@@ -15,30 +15,6 @@
 #include <assert.h>
 #include <string.h>
 
-void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
-                 const struct access *acc, struct region *r) {
-    struct work *w = e->w;
-    struct arena *a = &w->s->arena;
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    region_padding(w->p, st, acc, r);
-    if (o->geom.repeat_axis >= 0) r->repeat = e->size[o->geom.repeat_axis];
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
-        struct val lo = val_const(access_coef(w->p, acc, d, w->p->naxes)), n = val_const(1);
-        for (int x = 0; x < w->p->naxes; x++) {
-            int64_t c = access_coef(w->p, acc, d, x);
-            if (!c || !(stmt_span(w, st) >> x & 1)) continue;
-            if (c < 0) { /* only steps move backwards */
-                lo = val_minus(a, lo, val_scale(a, e->lo[x], -c));
-                continue;
-            }
-            lo = val_add(a, lo, val_scale(a, e->lo[x], c));
-            n = val_add(a, n, val_scale(a, val_add(a, e->size[x], val_const(-1)), c));
-        }
-        r->lo[d] = lo;
-        r->n[d] = n;
-    }
-}
-
 struct walk {
     int axis;
     int64_t step;
@@ -238,30 +214,7 @@ void emit_issue(struct emitter *e, struct nodes *out, const struct task *t, stru
     nodes_add(w, out, (struct node){.kind = NODE_ISSUE, .issue = n});
 }
 
-/* A place for each body in the tree, at the same address: bodies of tails and of whole tiles do not
- * share places. */
-void renew_place(struct emitter *e, struct held *h) {
-    struct schedule *s = e->w->s;
-    const struct place *old = &s->place[h->place];
-    if (!graph_is_static(e->w->m, old->memory) || h->slots > 1) return;
-    if (!h->used) {
-        h->used = true;
-        return;
-    }
-    struct place made = *old;
-    made.name = arena_printf(&s->arena, "%s.%s.%d", e->w->p->buffer[old->buffer].name,
-                             e->w->m->memory[old->memory].id, s->nplaces);
-    h->place = place_append(e->w, &made);
-}
-
 /* ---- grains: elementwise statements on part of a result ---- */
-
-bool hold_fill(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
-               const struct access *acc, struct held *h) {
-    region_here(e, t, o, acc, &h->whole);
-    h->slot = slot_make(&e->w->s->arena, &o->geom, &h->whole);
-    return emit_transfer(e->w, e->moves, out, acc->buffer, o, h, &h->whole, true);
-}
 
 static struct held *made_of(struct emitter *e, int buffer) {
     for (int i = e->nmade - 1; i >= 0; i--)
@@ -322,6 +275,7 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
             struct edge back = edge_of_queue(w->m, e->store, e->exec);
             if (home && credit) edge_take(w, out, &back, (struct signal){0});
         }
+        if (held[k]->led) continue;
         if (own) renew_place(e, held[k]);
         if (own && held[k]->slots > 1) add_rotate(w, out, held[k]->place);
         if (own && o->read >= 0 && !fill_in_step(e, out, t, o, &st->read[o->read], held[k]))
@@ -410,7 +364,9 @@ bool grain_loops(struct emitter *e, struct nodes *out, int k) {
         grain = in_blocks(e, a) ? grain : balanced(most, grain);
     else if (!fixed_grain(e, a))
         grain = most;
-    return emit_loop(e, out, a, grain, static_chain(e), core_is_static(e), grain_loops, k + 1);
+    return chain_lead(e, out, axis + k, n - k, true) &&
+           emit_loop(e, out, a, grain, static_chain(e), core_is_static(e), grain_loops, k + 1) &&
+           chain_lead(e, out, axis + k, n - k, false);
 }
 
 /* The statement that starts the core's result, over its tile. */

@@ -77,16 +77,46 @@ static double passing_bytes(const struct work *w, const struct draft *d, const s
     return bytes;
 }
 
+static bool is_inside_cache(const struct work *w, int memory, int cache) {
+    if (memory == cache) return false;
+    while (memory >= 0 && memory != cache) memory = w->m->memory[memory].caches;
+    return memory == cache;
+}
+
+/* Tiles that lie in a cache come from there once for each member, through the caches before it. */
+static double tiles_cycles(const struct work *w, const struct draft *d, int member,
+                           double *exposed) {
+    double sum = 0;
+    *exposed = 0;
+    for (int i = 0; i < d->ntouches; i++) {
+        const struct touch *t = &d->touch[i];
+        const struct home *h = &w->home[t->buffer];
+        bool known = t->member != member || !h->is_tile || is_inside(w, d, t);
+        for (int k = 0; k < i && !known; k++)
+            known = d->touch[k].member == member && d->touch[k].buffer == t->buffer;
+        for (int m = 0; m < w->m->nmemories && !known; m++) {
+            const struct memory *mem = &w->m->memory[m];
+            if (!is_inside_cache(w, m, h->memory) || mem->line <= 0) continue;
+            double cycles = touched_bytes(w, t) / (double)mem->line * mem->refill;
+            sum += cycles;
+            *exposed += cycles * (1 - mem->hidden);
+        }
+    }
+    return sum;
+}
+
 double part_cycles(const struct work *w, const struct draft *d, const struct nest_group *g,
                    int member) {
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
     if (n && n->core >= 0) return n->plan.cycles;
-    double cycles = n ? 0 : host_turns(w, q->stmt, 0),
-           stream = stream_cycles(w, passing_bytes(w, d, g, member)),
+    double cycles = n ? 0 : host_turns(w, q->stmt, 0), far, near,
+           stream = stream_cycles(w, passing_bytes(w, d, g, member), &far),
+           tiles = tiles_cycles(w, d, member, &near),
            enter = g && w->fallback >= 0 ? g->turns * w->m->fallback[w->fallback].enter : 0;
     for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i]);
-    return enter + (n ? fmax(cycles, stream) : cycles + stream);
+    if (!n) return enter + cycles + stream;
+    return enter + fmax(cycles, fmax(stream, tiles)) + far + near;
 }
 
 double part_least(const struct work *w, const struct draft *d, int member) {

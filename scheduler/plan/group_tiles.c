@@ -32,9 +32,9 @@ static bool is_inner(const struct work *w, const struct draft *d, int buffer) {
     return true;
 }
 
-/* The outermost cache that the members' unit has alone; -1: they have several units, or none. */
-static int cache_of(const struct work *w, const struct draft *d) {
-    int unit = -1, best = -1;
+/* The unit on which all members run; -1: they have several, or none. */
+static int unit_of(const struct work *w, const struct draft *d) {
+    int unit = -1;
     for (int m = 0; m <= d->last - d->first; m++) {
         const struct nest *n = d->in[m] ? draft_nest(w, d, m) : NULL;
         if (!n) continue;
@@ -43,10 +43,16 @@ static int cache_of(const struct work *w, const struct draft *d) {
         if (unit >= 0 && unit != u) return -1;
         unit = u;
     }
-    for (int m = 0; m < w->m->nmemories; m++) {
+    return unit;
+}
+
+/* The outermost cache that the unit has alone, or the next one inside that cache; -1: none is. */
+static int cache_of(const struct work *w, int unit, int outside) {
+    int best = -1;
+    for (int m = 0; m < w->m->nmemories && unit >= 0; m++) {
         const struct memory *mem = &w->m->memory[m];
         if (mem->caches < 0 || mem->size <= 0 || !memory_is_home(w->m, m) || mem->unit == 0 ||
-            !unit_inside(w->m, unit, mem->unit))
+            !unit_inside(w->m, unit, mem->unit) || (outside >= 0 && mem->caches != outside))
             continue;
         if (best < 0 || mem->size > w->m->memory[best].size) best = m;
     }
@@ -207,6 +213,26 @@ static bool fit(struct work *w, struct draft *d, struct nest_group *g) {
     return true;
 }
 
+/* Tiles in this cache are in that one, where all of them find room. */
+static bool move_tiles(struct work *w, struct draft *d, struct nest_group *g, int from, int to) {
+    for (int i = 0; i < g->npassed; i++) {
+        struct home *h = &w->home[g->passed[i].buffer];
+        if (in_memory(w, &g->passed[i], from)) *(h->is_tile ? &h->memory : &h->near) = to;
+    }
+    return fit(w, d, g);
+}
+
+/* As near to the unit as all of them fit. */
+static bool settle(struct work *w, struct draft *d, struct nest_group *g, int unit) {
+    if (!fit(w, d, g)) return false;
+    for (int inner; g->cache >= 0; g->cache = inner) {
+        inner = cache_of(w, unit, g->cache);
+        if (inner < 0 || !move_tiles(w, d, g, g->cache, inner))
+            return inner < 0 || move_tiles(w, d, g, inner, g->cache);
+    }
+    return true;
+}
+
 /* ---- all of a group ---- */
 
 /* Dimensions that the shared loops walk; members that touch it. */
@@ -230,7 +256,8 @@ static void pass(const struct work *w, const struct draft *d, const struct nest_
 }
 
 bool group_tiles(struct work *w, struct draft *d, struct nest_group *g) {
-    int cache = cache_of(w, d);
+    int unit = unit_of(w, d);
+    g->cache = cache_of(w, unit, -1);
     g->npassed = 0;
     for (int i = 0; i < d->ntouches; i++) {
         int b = d->touch[i].buffer;
@@ -240,12 +267,12 @@ bool group_tiles(struct work *w, struct draft *d, struct nest_group *g) {
         GROW(w->arena, g->passed, g->npassed, g->cap_passed);
         struct passed *p = &g->passed[g->npassed];
         pass(w, d, g, b, p);
-        if (!make_tile(w, d, g, p, cache)) continue;
+        if (!make_tile(w, d, g, p, g->cache)) continue;
         p->bytes = bytes_of(w, p);
         g->npassed++;
     }
     for (int k = 0; k < g->npassed; k++)
-        if (g->passed[k].buffer == d->buffer) return fit(w, d, g);
+        if (g->passed[k].buffer == d->buffer) return settle(w, d, g, unit);
     d->why = "no memory near the units holds a tile";
     return false;
 }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CANDIDATES = 3, FEW_NESTS = 8 };
+enum { MAX_CANDIDATES = 3, MOST_CHOICES = 6 /* with those for caches */, FEW_NESTS = 8 };
 static const double LEAST_GAIN = 0.03;
 
 struct choice {
@@ -81,29 +81,40 @@ static int prefix_axis(const struct draft *d, int k) {
     return -1;
 }
 
-/* Axes from the first on one by one, the last in a few tiles, of which the largest that fit are
- * taken. */
+/* Tiles of the last loop, smaller and smaller: the largest few that fit, and the first for which
+ * all that is passed lies in a cache further inside. */
+static int loop_tiles(struct grouping *g, struct draft *d, struct nest_group *now, int n, int most,
+                      struct choice *c) {
+    int shared = now->shared[now->nprefix - 1], first = n;
+    const struct shared_axis *s = &d->shared[shared];
+    int64_t before = 0;
+    for (int64_t parts = 2; n < MOST_CHOICES; parts *= 2) {
+        int64_t tile = tile_near(s, parts);
+        now->prefix[now->nprefix - 1] =
+            (struct loop){prefix_axis(d, shared), tile, LOOP_SEQUENTIAL};
+        if (tile != before && tile < s->extent) {
+            struct nest_group *x = &c[n].group;
+            *x = *now;
+            x->turns = turns_of(g->w, now);
+            n += prefix_fits(g, d, x) &&
+                 (n < most || (n > first && x->cache != c[n - 1].group.cache));
+        }
+        before = tile;
+        if (tile <= s->quantum) break;
+    }
+    now->prefix[now->nprefix - 1].tile = s->quantum;
+    return n;
+}
+
+/* Axes from the first on one by one, the last in a few tiles. */
 static int prefixes(struct grouping *g, struct draft *d, int first, int n, int most,
                     struct choice *c) {
     struct nest_group now = {0};
     for (int last = first; last < d->nshared && now.nprefix < MAX_PREFIX && n < most; last++) {
         const struct shared_axis *s = &d->shared[last];
-        int64_t before = 0;
-        struct loop *loop = &now.prefix[now.nprefix];
         if (s->extent <= s->quantum) continue;
         now.shared[now.nprefix++] = last;
-        for (int64_t parts = 2; n < most; parts *= 2) {
-            int64_t tile = tile_near(s, parts);
-            *loop = (struct loop){prefix_axis(d, last), tile, LOOP_SEQUENTIAL};
-            if (tile != before && tile < s->extent) {
-                c[n].group = now;
-                c[n].group.turns = turns_of(g->w, &now);
-                n += prefix_fits(g, d, &c[n].group);
-            }
-            before = tile;
-            if (tile <= s->quantum) break;
-        }
-        loop->tile = s->quantum;
+        n = loop_tiles(g, d, &now, n, most, c);
     }
     return n;
 }
@@ -263,7 +274,7 @@ static bool may_gain(const struct grouping *g, const struct draft *d, double cos
 }
 
 static void consider(struct grouping *g, struct draft *d) {
-    struct choice c[MAX_CANDIDATES + 1] = {{.cost = now(g, d)}}, tried;
+    struct choice c[MOST_CHOICES + 1] = {{.cost = now(g, d)}}, tried;
     keep(g, d, &c[0]);
     restart(g, d);
     if (!may_gain(g, d, c[0].cost)) {

@@ -35,15 +35,18 @@ static enum copy_kind kind_of(const struct work *w, const struct stmt *st) {
     return a < 0 || b < 0 ? COPY_ANY : a == b ? COPY_ROWS : COPY_TURN;
 }
 
-/* Cycles to stream the bytes through the caches that are too small for them. */
-double stream_cycles(const struct work *w, double bytes) {
+double stream_cycles(const struct work *w, double bytes, double *exposed) {
     double worst = 0;
+    *exposed = 0;
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
         if (mem->caches < 0 || mem->size <= 0 || mem->line <= 0 ||
             bytes <= mem->usable * (double)mem->size)
             continue;
-        worst = fmax(worst, bytes / (double)mem->line * mem->refill);
+        double cycles = bytes / (double)mem->line * mem->refill;
+        if (cycles <= worst) continue;
+        worst = cycles;
+        *exposed = cycles * (1 - mem->hidden);
     }
     return worst;
 }
@@ -151,7 +154,8 @@ static double host_alone(const struct work *w, int stmt) {
     if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
     bytes = 3 * points *
             (double)type_size(w->p->buffer[st->dst.buffer].type); /* read; fetched, written back */
-    return cycles + stream_cycles(w, bytes);
+    double exposed;
+    return cycles + stream_cycles(w, bytes, &exposed);
 }
 
 static double host_shared(const struct work *w, int stmt, double alone, struct loop *part) {

@@ -96,6 +96,7 @@ struct nest_group {
     int shared[MAX_PREFIX], nprefix; /* which of the axes that may be shared (group_int.h) */
     struct passed *passed;
     int npassed, cap_passed;
+    int cache; /* in which what is passed lies, where no reader holds it; -1 */
     double turns, cycles;
 };
 
@@ -123,7 +124,8 @@ double host_cycles(const struct work *, int stmt); /* of a statement on the fall
 bool host_is_shared(const struct work *, int stmt, struct loop *part);
 /* The fallback's cycles in those of the queue's clock. */
 double host_in_cycles(const struct work *, int queue, double cycles);
-double stream_cycles(const struct work *, double bytes); /* through the caches that are too small */
+/* Of bytes through the caches that are too small for them; of these cycles, those that computing does not hide. */
+double stream_cycles(const struct work *, double bytes, double *exposed);
 double host_turns(const struct work *, int stmt, double turns); /* of a copy tile by tile, from cache to cache */
 
 /* feeds.c */

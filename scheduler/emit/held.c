@@ -1,0 +1,55 @@
+/* What is in a place now: the region of an operand at this point of the loops, and its fill. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
+
+void region_here(struct emitter *e, const struct task *t, const struct opnd *o,
+                 const struct access *acc, struct region *r) {
+    struct work *w = e->w;
+    struct arena *a = &w->s->arena;
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    region_padding(w->p, st, acc, r);
+    if (o->geom.repeat_axis >= 0) r->repeat = e->size[o->geom.repeat_axis];
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        struct val lo = val_const(access_coef(w->p, acc, d, w->p->naxes)), n = val_const(1);
+        for (int x = 0; x < w->p->naxes; x++) {
+            int64_t c = access_coef(w->p, acc, d, x);
+            if (!c || !(stmt_span(w, st) >> x & 1)) continue;
+            if (c < 0) { /* only steps move backwards */
+                lo = val_minus(a, lo, val_scale(a, e->lo[x], -c));
+                continue;
+            }
+            lo = val_add(a, lo, val_scale(a, e->lo[x], c));
+            n = val_add(a, n, val_scale(a, val_add(a, e->size[x], val_const(-1)), c));
+        }
+        r->lo[d] = lo;
+        r->n[d] = n;
+    }
+}
+
+/* A place for each body in the tree, at the same address: bodies of tails and of whole tiles do not
+ * share places. */
+void renew_place(struct emitter *e, struct held *h) {
+    struct schedule *s = e->w->s;
+    const struct place *old = &s->place[h->place];
+    if (!graph_is_static(e->w->m, old->memory) || h->slots > 1) return;
+    if (!h->used) {
+        h->used = true;
+        return;
+    }
+    struct place made = *old;
+    made.name = arena_printf(&s->arena, "%s.%s.%d", e->w->p->buffer[old->buffer].name,
+                             e->w->m->memory[old->memory].id, s->nplaces);
+    h->place = place_append(e->w, &made);
+}
+
+bool hold_fill(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
+               const struct access *acc, struct held *h) {
+    region_here(e, t, o, acc, &h->whole);
+    h->slot = slot_make(&e->w->s->arena, &o->geom, &h->whole);
+    return emit_transfer(e->w, e->moves, out, acc->buffer, o, h, &h->whole, true);
+}

@@ -1,0 +1,57 @@
+/* What a chain reads and the inner loops over its grains do not move, such as a row's divisor: it
+ * is filled before them, once. */
+#include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
+
+static bool stands_still(const struct work *w, const struct access *acc, const int *axis, int n) {
+    for (int i = 0; i < n; i++)
+        if (access_varies(w->p, acc, axis[i])) return false;
+    return true;
+}
+
+static bool needs_no_signals(const struct work *w, const struct nodes *fill, int exec) {
+    for (uint64_t q = nodes_queues(w, fill->at, fill->n); q; q &= q - 1) {
+        int from = __builtin_ctzll(q);
+        if (from != exec && (edge_of_queue(w->m, from, exec).kind != EDGE_FREE ||
+                             edge_of_queue(w->m, exec, from).kind != EDGE_FREE))
+            return false;
+    }
+    return true;
+}
+
+/* In registers, whose addresses are constants: it has them to itself. */
+static bool may_lead(const struct emitter *e, const struct task *t, const struct opnd *o,
+                     const struct held *h) {
+    return o->read >= 0 && !o->writes && !h->led && h->slots <= 1 &&
+           chain_needs_hold(e->w, e->nest, t, o) && graph_is_static(e->w->m, o->memory);
+}
+
+bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bool lead) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &w->task[e->nest->chain[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct held *h = &e->own[i][k];
+            struct nodes fill = {0};
+            if (!lead && h->led == n) h->led = 0;
+            if (!lead || !may_lead(e, t, o, h)) continue;
+            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
+            if (!stands_still(w, acc, axis, n)) continue;
+            struct held keep = *h;
+            renew_place(e, h);
+            if (!hold_fill(e, &fill, t, o, acc, h)) return false;
+            if (!needs_no_signals(w, &fill, e->exec)) {
+                *h = keep;
+                continue;
+            }
+            h->led = n;
+            for (int j = 0; j < fill.n; j++) nodes_add(w, out, fill.at[j]);
+        }
+    }
+    return true;
+}

@@ -4,93 +4,6 @@
 
 #include <string.h>
 
-/* ---- versions ---- */
-static const struct image *image_of(struct sym *s, int stmt) {
-    struct image *x = &s->image[stmt];
-    const struct program *p = s->v->p;
-    const struct stmt *t = &p->stmt[stmt];
-    const struct buffer *b = &p->buffer[t->dst.buffer];
-    if (x->known) return x;
-    x->known = true;
-    x->times = 1;
-    if (t->nwhere || b->ndims > SYM_INDICES) return x;
-    x->box = true;
-    for (int e = 0; e < b->ndims; e++) {
-        x->lo[e] = access_coef(p, &t->dst, e, p->naxes);
-        x->n[e] = 1;
-    }
-    for (int a = 0; a < p->naxes; a++) {
-        int moved = 0;
-        if (!(s->v->domain[stmt] >> a & 1)) continue;
-        for (int e = 0; e < b->ndims; e++) moved += access_coef(p, &t->dst, e, a) != 0;
-        if (moved == 0) x->times *= p->axis[a].extent;
-        x->box &= moved <= 1;
-    }
-    for (int e = 0; e < b->ndims && x->box; e++) {
-        int64_t most = 1;
-        for (bool found = true; found;) {
-            found = false;
-            for (int a = 0; a < p->naxes; a++) {
-                if (!(s->v->domain[stmt] >> a & 1) || p->axis[a].extent == 1 ||
-                    access_coef(p, &t->dst, e, a) != x->n[e])
-                    continue;
-                x->n[e] *= p->axis[a].extent;
-                found = true;
-                break;
-            }
-        }
-        for (int a = 0; a < p->naxes; a++) {
-            int64_t c = access_coef(p, &t->dst, e, a);
-            if (!(s->v->domain[stmt] >> a & 1)) continue;
-            x->box &= c >= 0;
-            most += c * (p->axis[a].extent - 1);
-        }
-        x->box &= most == x->n[e];
-    }
-    return x;
-}
-
-enum truth image_meets(const struct sym *s, const struct image *x, const struct region *need) {
-    bool inside = true;
-    for (int e = 0; e < need->nindices; e++) {
-        struct lin lo = lin_of(x->lo[e]), end = lin_of(x->lo[e] + x->n[e]), to = need->o[e];
-        if (!lin_add(&to, &need->n[e], 1)) return MAYBE;
-        if (lin_le(s, &to, &lo) == YES || lin_le(s, &end, &need->o[e]) == YES) return NO;
-        inside &= lin_le(s, &lo, &need->o[e]) == YES && lin_le(s, &to, &end) == YES;
-    }
-    return inside ? YES : MAYBE;
-}
-
-/* What statement `stmt` (nstmts: the end) must find in the box of the buffer. */
-bool version_wanted(struct sym *s, int stmt, const struct region *need,
-                    struct wanted_version *out) {
-    struct verify *v = s->v;
-    const struct writer_list *l = &v->written[need->buffer];
-    *out = (struct wanted_version){.writer = -1, .own = -1};
-    for (int k = l->n - 1; k >= 0; k--) {
-        int w = v->order[l->at[k]];
-        if (l->at[k] >= v->position[stmt]) continue;
-        const struct image *x = image_of(s, w);
-        if (!x->box) return sym_fail(s, "what statement %d writes is no box", w);
-        enum truth meets = image_meets(s, x, need);
-        if (meets == NO) continue;
-        if (meets == MAYBE) out->spans = x;
-        if (meets == MAYBE)
-            return sym_fail(s, "a read of '%s' spans what several statements wrote",
-                            v->p->buffer[need->buffer].name);
-        *out = (struct wanted_version){.writer = w, .count = lin_of(x->times), .own = -1};
-        return true;
-    }
-    enum role role = v->p->buffer[need->buffer].role;
-    return role == ROLE_IN || role == ROLE_INOUT || role == ROLE_CONST ||
-           sym_fail(s, "a read of '%s' finds nothing written", v->p->buffer[need->buffer].name);
-}
-
-static bool has_version(const struct region *g, const struct wanted_version *want) {
-    if (want->own >= 0 && g->writer == want->own) return true;
-    return g->writer == want->writer && !want->own_only && lin_same(&g->count, &want->count);
-}
-
 /* ---- homes ---- */
 static bool one_side_on(const struct sym *s, struct region *need, const struct region *g) {
     int apart = -1;
@@ -123,7 +36,8 @@ const struct region *home_holds(struct sym *s, int place, struct region need,
         for (int k = 0; k < s->of[place].n; k++) {
             const struct region *g = &s->of[place].at[k];
             if (!g->box || !has_version(g, want)) continue;
-            if (first && (g->writer != first->writer || !lin_same(&g->count, &first->count)))
+            if (first && (g->writer != first->writer || !lin_same(&g->count, &first->count) ||
+                          !lin_same(&g->step, &first->step)))
                 continue;
             if (box_inside(s, &need, g)) return first ? first : g;
             if (!one_side_on(s, &need, g)) continue;
@@ -304,8 +218,9 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     w.place = v->home[t->dst.buffer];
     if (w.place < 0) return sym_fail(s, "a buffer has no home");
     w.type = v->p->buffer[t->dst.buffer].type;
-    if (!sym_layout(s, w.place) || !instances_executed(s, n->stmt, point) ||
-        !fallback_reads(s, n->stmt, point) || !index_forms(s, &t->dst, point, index))
+    if (!sym_layout(s, w.place) || !sym_at(s, n->stmt, point) ||
+        !instances_executed(s, n->stmt, point) || !fallback_reads(s, n->stmt, point) ||
+        !index_forms(s, &t->dst, point, index))
         return false;
     for (int d = 0; d < s->ndims; d++) {
         bool moves = false;
@@ -318,13 +233,16 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     struct region inside = {0};
     if (!need_box(s, index, w.buffer, false, &inside)) return false;
     w.count = lin_of(times);
+    w.step = sym_step(s, n->stmt);
     if (t->combine != COMBINE_SET) {
         struct wanted_version want;
         if (!version_wanted(s, n->stmt, &inside, &want)) return false;
         want.own = n->stmt;
+        want.own_step = w.step;
         const struct region *g = home_holds(s, w.place, inside, &want);
         if (!g) return false;
-        if (g->writer == n->stmt && !lin_add(&w.count, &g->count, 1)) return false;
+        bool partial = g->writer == n->stmt && lin_same(&g->step, &w.step);
+        if (partial && !lin_add(&w.count, &g->count, 1)) return false;
     }
     if (!box_in_one_fold(s, &w)) return false;
     regions_kill(s, &w);
@@ -362,6 +280,10 @@ bool box_begin(struct sym *s) {
 static bool all_executed(struct sym *s, int stmt) {
     __int128 points = 0;
     int64_t expected = stmt_points(s->v->p, &s->v->p->stmt[stmt]);
+    uint64_t steps = s->v->domain[stmt] & ~s->v->p->stmt[stmt].axes;
+    for (int a = 0; a < s->v->p->naxes; a++)
+        if (steps >> a & 1 && __builtin_mul_overflow(expected, s->v->p->axis[a].extent, &expected))
+            return sym_fail(s, "statement %d has too many instances", stmt);
     const struct regions *done = &s->of[s->v->s->nplaces + stmt];
     for (int k = 0; k < done->n; k++) {
         const struct region *g = &done->at[k];

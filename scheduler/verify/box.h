@@ -1,4 +1,4 @@
-/* Versions, homes and instances of the symbolic walk (box.c), for single issues (work.c). */
+/* Versions, homes and instances of the symbolic walk (version.c, box.c), for single issues (work.c). */
 #ifndef ISAMAP_SCHEDULER_VERIFY_BOX_H
 #define ISAMAP_SCHEDULER_VERIFY_BOX_H
 
@@ -7,14 +7,20 @@
 
 /* `own`: a statement of which any partial result will do too; -1. own_only: nothing else will. `spans`: none, for the box reaches beyond
  * what that statement writes. */
-struct wanted_version { int writer, own; bool own_only; struct lin count; const struct image *spans; };
+struct wanted_version { int writer, own; bool own_only; struct lin count, step, own_step; const struct image *spans; };
 
+/* version.c. sym_at: of the instances at `point`, from now on; all are of one step of the recurrence around, which sym_step gives to what
+ * they write (0 where the statement writes no element at two steps). */
+bool sym_at(struct sym *, int stmt, const struct affine *point);
+struct lin sym_step(struct sym *, int stmt);
+const struct image *sym_image(struct sym *, int stmt);
 bool version_wanted(struct sym *, int stmt, const struct region *need, struct wanted_version *);
-/* NULL: not known. */
+bool has_version(const struct region *, const struct wanted_version *);
+
+/* box.c. NULL: not known. */
 const struct region *home_holds(struct sym *, int place, struct region need, const struct wanted_version *);
 bool need_box(struct sym *, const struct affine *index, int buffer, bool has_fill, struct region *need);
 bool instances_executed(struct sym *, int stmt, const struct affine *point);   /* none of them was executed before */
 bool index_forms(struct sym *, const struct access *, const struct affine *point, struct affine *index);
-enum truth image_meets(const struct sym *, const struct image *, const struct region *need);
 
 #endif

@@ -81,7 +81,10 @@ bool work_compute(struct work *w) {
     x.type = p->buffer[x.buffer].type;
     if (w->h->bound->buffer[w->h->stmt->dst.buffer].type != x.type)
         return sym_fail(s, "'%s' has a result of another type", w->in->id);
-    if (!work_clip(w) || !work_in_place(w) || !each_point_moves(w)) return false;
+    if (!work_clip(w) || !work_in_place(w) || !each_point_moves(w) ||
+        !sym_at(s, w->n->stmt, w->point))
+        return false;
+    x.step = sym_step(s, w->n->stmt);
     const struct binding_of *b = binding_get(s->v, w->h, w->n, w->overwrite);
     if (b->n == 0) return choose(w, b);
     if (!choose(w, b) || !w->candidate) return false;
@@ -184,7 +187,8 @@ static const struct region *move_from(struct work *w, struct affine *index, bool
         if (!h) return NULL;
         work_split_at(w, &w->access[1], stride, home_strides(h, stride));
         struct region need = {0};
-        struct wanted_version want = {.writer = g->writer, .count = g->count, .own = -1};
+        struct wanted_version want = {
+            .writer = g->writer, .count = g->count, .step = g->step, .own = -1};
         int64_t n[SYM_DIMS];
         if (!home_index(w, g, &w->access[1], index)) continue;
         memcpy(n, s->n, sizeof n);
@@ -259,8 +263,11 @@ bool work_move(struct work *w) {
     if (!g) return false;
     int64_t known[SYM_DIMS];
     for (int d = 0; d < s->ndims; d++) known[d] = s->n[d] < w->valid[d] ? s->n[d] : w->full[d];
-    struct region x = {
-        .buffer = g->buffer, .writer = g->writer, .type = g->type, .count = g->count};
+    struct region x = {.buffer = g->buffer,
+                       .writer = g->writer,
+                       .type = g->type,
+                       .count = g->count,
+                       .step = g->step};
     bool filled;
     if (!fill_beyond(w, g, index, lo, &filled)) return false;
     x.filled = g->filled || filled;

@@ -119,7 +119,8 @@ static bool region_line(const struct pattern *p, const struct region *a, const s
     if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
         a->writer != b->writer || a->type != b->type || a->box != b->box ||
         a->filled != b->filled || (a->filled && a->fill.i != b->fill.i) ||
-        a->nindices != b->nindices || !line(p, &a->count, &b->count, &out->count, differ))
+        a->nindices != b->nindices || !line(p, &a->count, &b->count, &out->count, differ) ||
+        !line(p, &a->step, &b->step, &out->step, differ))
         return false;
     for (int e = 0; e < a->nindices; e++)
         if (!line(p, &a->o[e], &b->o[e], &out->o[e], differ) ||
@@ -179,7 +180,10 @@ static bool by_learned(const struct pattern *p, const struct learned *l, const s
         if (out->s[d] != grown->s[d] || memcmp(out->c[d], grown->c[d], sizeof out->c[d]) != 0)
             return false;
     if (!begins_alike(l, out, grown)) return false;
-    if (a->writer == grown->writer) learned_line(p, &grown->count, l->counter, &out->count);
+    if (a->writer == grown->writer) {
+        learned_line(p, &grown->count, l->counter, &out->count);
+        learned_line(p, &grown->step, l->counter, &out->step);
+    }
     learned_line(p, &grown->base, l->counter, &out->base);
     for (int e = 0; e < out->nindices; e++) learned_line(p, &grown->o[e], l->counter, &out->o[e]);
     for (int k = 0; k < (out->box ? out->nindices : out->ndims); k++)
@@ -255,6 +259,7 @@ static void move_lin(struct lin *x, int counter, int64_t at, bool fixed) {
 /* Before iteration `at` (fixed), or `at` iterations on. */
 static void move_region(struct region *x, int counter, int64_t at, bool fixed) {
     move_lin(&x->count, counter, at, fixed);
+    move_lin(&x->step, counter, at, fixed);
     move_lin(&x->base, counter, at, fixed);
     for (int e = 0; e < x->nindices; e++) move_lin(&x->o[e], counter, at, fixed);
     for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++)
@@ -267,7 +272,7 @@ static bool implied(const struct sym *s, const struct region *x) {
         const struct region *y = &s->of[x->place].at[k];
         if (region_same(x, y)) return true;
         if (!instances && x->box && y->box && x->writer == y->writer && x->type == y->type &&
-            lin_same(&x->count, &y->count) && box_inside(s, x, y))
+            lin_same(&x->count, &y->count) && lin_same(&x->step, &y->step) && box_inside(s, x, y))
             return true;
     }
     return region_empty(s, x);
@@ -302,7 +307,7 @@ enum step { HOLDS, WEAKER, FAILS };
  * what was left of it may stay. */
 static bool shrinks(const struct region *x, int counter) {
     bool shorter = false;
-    if (x->box || x->base.k[counter] || x->count.k[counter]) return false;
+    if (x->box || x->base.k[counter] || x->count.k[counter] || x->step.k[counter]) return false;
     for (int e = 0; e < x->nindices; e++)
         if (x->o[e].k[counter]) return false;
     for (int d = 0; d < x->ndims; d++) shorter |= x->n[d].k[counter] < 0;
@@ -552,7 +557,9 @@ static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
 /* ---- the proof ---- */
 static bool can_follow(struct sym *s) {
     const struct program *p = s->v->p;
-    if (s->v->nrecurrences) return sym_fail(s, "recurrences are not followed");
+    for (int r = 0; r < s->v->nrecurrences; r++)
+        if (s->v->recurrence[r].parent >= 0)
+            return sym_fail(s, "recurrences inside others are not followed");
     for (int b = 0; b < p->nbuffers; b++)
         if (s->v->loose[b]) return sym_fail(s, "what calls write is not followed");
     return true;

@@ -40,7 +40,8 @@ bool region_same(const struct region *a, const struct region *b) {
     if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
         a->writer != b->writer || a->type != b->type || a->box != b->box ||
         a->nindices != b->nindices || a->ndims != b->ndims || a->filled != b->filled ||
-        (a->filled && a->fill.i != b->fill.i) || !lin_same(&a->count, &b->count))
+        (a->filled && a->fill.i != b->fill.i) || !lin_same(&a->count, &b->count) ||
+        !lin_same(&a->step, &b->step))
         return false;
     for (int e = 0; e < a->nindices; e++)
         if (!lin_same(&a->o[e], &b->o[e]) || (a->box && !lin_same(&a->n[e], &b->n[e])))
@@ -107,7 +108,8 @@ static bool alike(const struct region *a, const struct region *b) {
     return a->place == b->place && a->age == b->age && a->buffer == b->buffer &&
            a->writer == b->writer && a->type == b->type && a->box == b->box &&
            a->filled == b->filled && (!a->filled || a->fill.i == b->fill.i) &&
-           a->nindices == b->nindices && lin_same(&a->count, &b->count);
+           a->nindices == b->nindices && lin_same(&a->count, &b->count) &&
+           lin_same(&a->step, &b->step);
 }
 
 static bool follows(const struct lin *begin, const struct lin *n, int64_t step,

@@ -15,7 +15,8 @@ enum { SYM_LOOPS = 7, SYM_DIMS = 14, SYM_INDICES = 12, TILE_DIMS = 8, SYM_DIGITS
 struct lin { int64_t c, k[SYM_LOOPS]; };
 struct affine { struct lin l; int64_t d[SYM_DIMS]; };
 
-/* What is known to lie somewhere, all written by the same statement (-1: the caller) after the same number of contributions.
+/* What is known to lie somewhere, all written by the same statement (-1: the caller) after the same number of contributions, at
+ * the same step.
  * Box: elements of a home, each where the home's layout says; or, at place nplaces + s, instances of statement s that were executed.
  * Tile: bytes of a local place's slot of that age (0: the current one): the element at base + Σ s[d] y[d] is o + Σ c[d] y[d]. */
 struct region {
@@ -23,7 +24,7 @@ struct region {
     enum type type;
     bool box;
     int nindices, ndims;
-    struct lin count;
+    struct lin count, step;            /* step: of the recurrence around the writer, where it writes an element at each; else 0 */
     struct lin o[SYM_INDICES];         /* first index */
     struct lin n[SYM_INDICES];         /* box: indices; tile: of dimension d < ndims */
     struct lin base;
@@ -45,7 +46,8 @@ struct group_of_places { int *at, n, cap; };     /* places that may share bytes,
 struct digit { int index; int64_t div, mod, stride; };
 struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int64_t period[SYM_INDICES]; };
 
-struct image { bool known; bool box; int64_t lo[SYM_INDICES], n[SYM_INDICES], times; };   /* what a statement writes */
+/* What a statement writes: in one step of the recurrence around it; in all where index `timed` moves with the steps (-1: none does). */
+struct image { bool known; bool box; int timed; int64_t lo[SYM_INDICES], n[SYM_INDICES], times; };
 
 /* Of a place whose contents end with each iteration of a loop; next: 1 + another one of a loop over the same variable. */
 struct ending { const struct loop_node *with; int next; };
@@ -62,6 +64,7 @@ struct sym {
     struct group_of_places *group; int *group_of; bool *listed;
     int *stamp, stamps;                /* [nplaces + nstmts] in which frame it was put last; frames so far */
     struct region executed[2]; int nexecuted;   /* instances that the issue at hand executes */
+    struct lin time, step;             /* of those, in the recurrence around: the value of its axis, and by number */
     struct learned *learned;           /* [nvars] of the loop that binds it, from its last induction */
     int64_t *turn;                     /* [SYM_LOOPS] of each counter the last value before an answer changed that was asked for all; or below its range */
     struct ending *ending; int *ends;  /* [nplaces]; [nvars] 1 + the first place of its loops */

@@ -84,9 +84,7 @@ static const struct region *tile_with(struct work *w, int place, int access, con
         const struct region *g = &s->of[place].at[k];
         struct affine y[TILE_DIMS], found[SYM_INDICES], index[SYM_INDICES];
         if (!region_is_current(g, place) || g->buffer != need->buffer || g->writer < -1) continue;
-        if (g->writer != want->own &&
-            (g->writer != want->writer || want->own_only || !lin_same(&g->count, &want->count)))
-            continue;
+        if (!has_version(g, want)) continue;
         if (g->type != s->v->p->buffer[g->buffer].type) continue;
         work_split_at(w, &w->access[access], g->s, g->ndims);
         if (!work_tile_at(w, g, &w->access[access], y, false) || !work_tile_index(g, y, found))
@@ -185,9 +183,10 @@ bool work_partial_before(struct work *w, struct lin *count) {
     if (!version_wanted(s, w->n->stmt, &need, &want))
         want = (struct wanted_version){.own_only = true, .writer = -2};
     want.own = w->n->stmt;
+    want.own_step = sym_step(s, w->n->stmt);
     const struct region *g = holds(w, w->h->dst_operand, 0, &w->stmt->dst, &want, &need);
     if (!g) return false;
-    if (g->writer == w->n->stmt) *count = g->count;
+    if (g->writer == want.own && lin_same(&g->step, &want.own_step)) *count = g->count;
     return true;
 }
 

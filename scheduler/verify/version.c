@@ -1,0 +1,217 @@
+/* Which statement an element must come from that is read, after how many contributions, and at
+ * which step of the recurrence around that statement. */
+#include "scheduler/verify/box.h"
+
+/* ---- what a statement writes ---- */
+/* Of a statement in a recurrence the index that moves with its steps, and with nothing else: then
+ * no element is written at two steps. */
+static bool find_timed(struct sym *s, int stmt, struct image *x) {
+    const struct program *p = s->v->p;
+    const struct stmt *t = &p->stmt[stmt];
+    int r = s->v->recurrence_of[stmt], axis = r < 0 ? -1 : s->v->recurrence[r].axis;
+    x->timed = -1;
+    for (int e = 0; r >= 0 && e < p->buffer[t->dst.buffer].ndims; e++) {
+        if (access_coef(p, &t->dst, e, axis) == 0) continue;
+        if (x->timed >= 0) return false;
+        x->timed = e;
+        for (int a = 0; a < p->naxes; a++)
+            if (a != axis && s->v->domain[stmt] >> a & 1 && p->axis[a].extent > 1 &&
+                access_coef(p, &t->dst, e, a) != 0)
+                return false;
+    }
+    return true;
+}
+
+/* The axes whose values number a statement's instances; all steps of a recurrence where they write
+ * different elements, else those of one step. */
+static uint64_t image_axes(struct sym *s, int stmt, const struct image *x) {
+    int r = s->v->recurrence_of[stmt];
+    uint64_t axes = s->v->domain[stmt];
+    return r >= 0 && x->timed < 0 ? axes & ~(UINT64_C(1) << s->v->recurrence[r].axis) : axes;
+}
+
+const struct image *sym_image(struct sym *s, int stmt) {
+    struct image *x = &s->image[stmt];
+    const struct program *p = s->v->p;
+    const struct stmt *t = &p->stmt[stmt];
+    const struct buffer *b = &p->buffer[t->dst.buffer];
+    if (x->known) return x;
+    x->known = true;
+    x->times = 1;
+    if (t->nwhere || b->ndims > SYM_INDICES || !find_timed(s, stmt, x)) return x;
+    uint64_t axes = image_axes(s, stmt, x);
+    x->box = true;
+    for (int e = 0; e < b->ndims; e++) {
+        x->lo[e] = access_coef(p, &t->dst, e, p->naxes);
+        x->n[e] = 1;
+    }
+    for (int a = 0; a < p->naxes; a++) {
+        int moved = 0;
+        if (!(axes >> a & 1)) continue;
+        for (int e = 0; e < b->ndims; e++) moved += access_coef(p, &t->dst, e, a) != 0;
+        if (moved == 0) x->times *= p->axis[a].extent;
+        x->box &= moved <= 1;
+    }
+    for (int e = 0; e < b->ndims && x->box; e++) {
+        int64_t most = 1;
+        for (bool found = true; found;) {
+            found = false;
+            for (int a = 0; a < p->naxes; a++) {
+                if (!(axes >> a & 1) || p->axis[a].extent == 1 ||
+                    access_coef(p, &t->dst, e, a) != x->n[e])
+                    continue;
+                x->n[e] *= p->axis[a].extent;
+                found = true;
+                break;
+            }
+        }
+        for (int a = 0; a < p->naxes; a++) {
+            int64_t c = access_coef(p, &t->dst, e, a);
+            if (!(axes >> a & 1)) continue;
+            x->box &= c >= 0;
+            most += c * (p->axis[a].extent - 1);
+        }
+        x->box &= most == x->n[e];
+    }
+    return x;
+}
+
+static enum truth image_meets(const struct sym *s, const struct image *x,
+                              const struct region *need) {
+    bool inside = true;
+    for (int e = 0; e < need->nindices; e++) {
+        struct lin lo = lin_of(x->lo[e]), end = lin_of(x->lo[e] + x->n[e]), to = need->o[e];
+        if (!lin_add(&to, &need->n[e], 1)) return MAYBE;
+        if (lin_le(s, &to, &lo) == YES || lin_le(s, &end, &need->o[e]) == YES) return NO;
+        inside &= lin_le(s, &lo, &need->o[e]) == YES && lin_le(s, &to, &end) == YES;
+    }
+    return inside ? YES : MAYBE;
+}
+
+/* ---- steps ---- */
+bool sym_at(struct sym *s, int stmt, const struct affine *point) {
+    int r = s->v->recurrence_of[stmt];
+    if (r < 0) return true;
+    const struct recurrence *q = &s->v->recurrence[r];
+    const struct affine *t = &point[q->axis];
+    for (int d = 0; d < s->ndims; d++)
+        if (t->d[d] && s->n[d] > 1) return sym_fail(s, "several steps of a recurrence at once");
+    s->time = s->step = t->l;
+    if (!q->reverse) return true;
+    s->step = lin_of(q->steps - 1);
+    return lin_add(&s->step, &s->time, -1) || sym_fail(s, "a step is out of range");
+}
+
+struct lin sym_step(struct sym *s, int stmt) {
+    bool steps = s->v->recurrence_of[stmt] >= 0 && sym_image(s, stmt)->timed < 0;
+    return steps ? s->step : lin_of(0);
+}
+
+/* Were the elements written at this step or before? `now`: the writer stands before in a step. */
+static enum truth is_over(const struct sym *s, const struct image *x, const struct recurrence *r,
+                          const struct region *need, bool now) {
+    struct lin edge = s->time, begin = need->o[x->timed], end = begin;
+    edge.c += x->lo[x->timed] + (now != r->reverse);
+    if (!lin_add(&end, &need->n[x->timed], 1)) return MAYBE;
+    bool below = lin_le(s, &end, &edge) == YES, above = lin_le(s, &edge, &begin) == YES;
+    return below == above ? MAYBE : below != r->reverse ? YES : NO;
+}
+
+/* The recurrence writes the buffer at one step for each value of that index, or whole at each. */
+static bool one_kind(struct sym *s, const struct writer_list *l, int w) {
+    const struct image *x = sym_image(s, w);
+    for (int k = 0; k < l->n; k++) {
+        int other = s->v->order[l->at[k]];
+        if (s->v->recurrence_of[other] != s->v->recurrence_of[w]) continue;
+        const struct image *y = sym_image(s, other);
+        if (y->timed != x->timed || (x->timed >= 0 && y->lo[x->timed] != x->lo[x->timed]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- versions ---- */
+enum when { BEFORE_IT, THIS_STEP, LAST_STEP };
+enum found { NOT_HERE, HERE, UNKNOWN };
+
+static enum found fails(struct sym *s, const char *what, int buffer) {
+    sym_fail(s, what, s->v->p->buffer[buffer].name);
+    return UNKNOWN;
+}
+
+/* Of which step the writer's elements are; NOT_HERE: of none. */
+static enum found step_of_writer(struct sym *s, const struct region *need, int w, enum when when,
+                                 struct lin *step) {
+    int r = s->v->recurrence_of[w];
+    *step = lin_of(0);
+    if (r < 0) return HERE;
+    const struct recurrence *q = &s->v->recurrence[r];
+    const struct image *x = sym_image(s, w);
+    struct lin one = lin_of(1);
+    if (q->steps == 0) return NOT_HERE;
+    if (!one_kind(s, &s->v->written[need->buffer], w))
+        return fails(s, "a recurrence writes '%s' in several ways", need->buffer);
+    if (when == BEFORE_IT) {
+        if (x->timed < 0) step->c = q->steps - 1;
+        return HERE;
+    }
+    enum truth over = x->timed >= 0       ? is_over(s, x, q, need, when == THIS_STEP)
+                      : when == THIS_STEP ? YES
+                                          : lin_le(s, &one, &s->step);
+    if (over == MAYBE)
+        return fails(s, "a read of '%s' is not known to follow its step", need->buffer);
+    if (over == NO || x->timed >= 0) return over == YES ? HERE : NOT_HERE;
+    *step = s->step;
+    if (when == LAST_STEP) step->c--;
+    return HERE;
+}
+
+/* The last of the statements order[from .. to) that writes the box. */
+static enum found last_writer(struct sym *s, const struct region *need, int from, int to,
+                              enum when when, struct wanted_version *out) {
+    struct verify *v = s->v;
+    const struct writer_list *l = &v->written[need->buffer];
+    for (int k = l->n - 1; k >= 0; k--) {
+        int w = v->order[l->at[k]];
+        struct lin step;
+        if (l->at[k] < from || l->at[k] >= to) continue;
+        const struct image *x = sym_image(s, w);
+        if (!x->box) return fails(s, "what a statement writes of '%s' is no box", need->buffer);
+        enum truth meets = image_meets(s, x, need);
+        if (meets == NO) continue;
+        if (meets == MAYBE) {
+            out->spans = x;
+            return fails(s, "a read of '%s' spans what several statements wrote", need->buffer);
+        }
+        enum found found = step_of_writer(s, need, w, when, &step);
+        if (found == NOT_HERE) continue;
+        *out = (struct wanted_version){
+            .writer = w, .count = lin_of(x->times), .step = step, .own = -1};
+        return found;
+    }
+    return NOT_HERE;
+}
+
+/* What statement `stmt` (nstmts: the end) must find in the box of the buffer. */
+bool version_wanted(struct sym *s, int stmt, const struct region *need,
+                    struct wanted_version *out) {
+    struct verify *v = s->v;
+    int r = v->recurrence_of[stmt], at = v->position[stmt];
+    const struct recurrence *q = r < 0 ? NULL : &v->recurrence[r];
+    enum found found = NOT_HERE;
+    *out = (struct wanted_version){.writer = -1, .own = -1};
+    if (q) found = last_writer(s, need, q->first, at, THIS_STEP, out);
+    if (q && found == NOT_HERE) found = last_writer(s, need, at, q->last, LAST_STEP, out);
+    if (found == NOT_HERE) found = last_writer(s, need, 0, q ? q->first : at, BEFORE_IT, out);
+    if (found != NOT_HERE) return found == HERE;
+    enum role role = v->p->buffer[need->buffer].role;
+    return role == ROLE_IN || role == ROLE_INOUT || role == ROLE_CONST ||
+           sym_fail(s, "a read of '%s' finds nothing written", v->p->buffer[need->buffer].name);
+}
+
+bool has_version(const struct region *g, const struct wanted_version *want) {
+    if (want->own >= 0 && g->writer == want->own && lin_same(&g->step, &want->own_step))
+        return true;
+    return g->writer == want->writer && !want->own_only && lin_same(&g->count, &want->count) &&
+           lin_same(&g->step, &want->step);
+}

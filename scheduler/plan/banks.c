@@ -3,6 +3,7 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/nest.h"
+#include "scheduler/plan/recur.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
@@ -14,6 +15,7 @@ static bool is_bank_of(const struct mexpr *e, const char *buffer) {
 
 /* Does a rule say bank(a) != bank(b)? */
 static bool apart(const struct instr *in, int a, int b) {
+    if (a < 0 || b < 0) return false;
     for (int k = 0; k < in->nrequires; k++) {
         const struct mexpr *e = in->require[k];
         const char *x = in->operand[a].buffer, *y = in->operand[b].buffer;
@@ -40,7 +42,7 @@ static uint64_t banks_of(const struct memory *m, int64_t at, int64_t bytes) {
 }
 
 struct piece {
-    int operand;
+    int operand; /* -1: copies of other nests that stay over all steps */
     int64_t at, bytes;
 };
 
@@ -69,22 +71,35 @@ static bool stand(const struct instr *in, const struct memory *m, const struct p
     return best >= 0;
 }
 
-static bool assign(const struct work *w, const struct task *t, const int64_t *bytes,
+/* Those of the nest among them, for what the rules say. */
+static int stay(struct work *w, const struct nest *n, int m, struct piece *p) {
+    const struct task *t = &w->task[n->core];
+    int64_t end[MAX_MEMORIES] = {0};
+    int count = 0;
+    recur_start(w, n, end);
+    if (end[m]) p[count++] = (struct piece){-1, 0, end[m]};
+    for (int i = 0; i < t->nops; i++)
+        if (n->kept >> i & 1 && t->op[i].memory == m)
+            p[count++] = (struct piece){i, recur_address(w, n, i), recur_bytes(w, n, i)};
+    return count;
+}
+
+static bool assign(struct work *w, const struct nest *nest, const int64_t *bytes,
                    int64_t *address) {
+    const struct task *t = &w->task[nest->core];
     const struct instr *in = t->needle->in;
-    for (int i = 0; i < t->nops; i++) address[i] = -1;
     for (int m = 0; m < w->m->nmemories; m++) {
         const struct memory *mem = &w->m->memory[m];
-        struct piece p[MAX_OPERANDS];
+        struct piece p[MAX_OPERANDS + 1];
         bool any = false;
-        int n = 0;
         for (int i = 0; i < t->nops; i++)
             for (int k = 0; k < i; k++)
                 any |= t->op[i].where == IN_LOCAL && t->op[k].where == IN_LOCAL &&
                        t->op[i].memory == m && t->op[k].memory == m && apart(in, i, k);
         if (any && !bank_bytes(mem)) return false;
+        int n = any ? stay(w, nest, m, p) : 0;
         for (int i = 0; i < t->nops && any; i++) {
-            if (t->op[i].where != IN_LOCAL || t->op[i].memory != m) continue;
+            if (t->op[i].where != IN_LOCAL || t->op[i].memory != m || nest->kept >> i & 1) continue;
             struct piece x = {.operand = i, .bytes = bytes[i]};
             if (!stand(in, mem, p, n, &x)) return false;
             address[i] = x.at;
@@ -104,11 +119,10 @@ static bool has_rules(const struct task *t) {
     return false;
 }
 
-bool banks_plan(const struct work *w, const struct nest *n, const int64_t *bytes,
-                int64_t *address) {
+bool banks_plan(struct work *w, const struct nest *n, const int64_t *bytes, int64_t *address) {
     const struct task *t = &w->task[n->core];
     for (int i = 0; i < t->nops; i++) address[i] = -1;
     if (!has_rules(t)) return true;
     if (n->given >= 0) return false; /* its address is not the nest's to choose */
-    return assign(w, t, bytes, address);
+    return assign(w, n, bytes, address);
 }

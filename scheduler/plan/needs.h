@@ -31,7 +31,7 @@ int remain_again(const struct machine *, int first, int *operand);
 double remain_saving(const struct work *, const struct task *, const struct plan *, double issues);
 
 /* banks.c: addresses of the core's holds, of so many bytes each, where rules keep operands in different banks; -1
- * for those that may stand anywhere. False: no room. */
-bool banks_plan(const struct work *, const struct nest *, const int64_t *bytes, int64_t *address);
+ * for those that may stand anywhere. They stand behind copies that stay over all steps. False: no room. */
+bool banks_plan(struct work *, const struct nest *, const int64_t *bytes, int64_t *address);
 
 #endif

@@ -33,6 +33,7 @@ void recur_keep(struct work *, const struct moves *);
 int recur_outermost(const struct work *, const struct nest *); /* recurrence around it; -1 */
 /* Bytes of operand i of the core, whole; 0: it changes from step to step, or cannot stay. */
 int64_t recur_bytes(struct work *, const struct nest *, int i);
+int64_t recur_address(struct work *, const struct nest *, int i); /* of a copy that stays */
 bool recur_release(struct work *); /* nothing stays from now on; false: nothing did */
 /* The axis of a nest that does a part of it is as long as the part, until the other call. */
 int64_t part_open(struct work *, const struct nest *);

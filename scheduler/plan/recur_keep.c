@@ -221,6 +221,22 @@ bool recur_release(struct work *w) {
     return any;
 }
 
+int64_t recur_address(struct work *w, const struct nest *n, int operand) {
+    int scope = recur_outermost(w, n), memory = w->task[n->core].op[operand].memory;
+    int64_t at = 0;
+    for (const struct nest *x = w->nest; x <= n; x++)
+        for (int i = 0; x->kept && recur_outermost(w, x) == scope && i < w->task[x->core].nops;
+             i++) {
+            const struct opnd *o = &w->task[x->core].op[i];
+            if (!(x->kept >> i & 1) || o->memory != memory) continue;
+            int64_t align = least_multiple(w->m->memory[memory].align, o->align);
+            at = (at + align - 1) / align * align;
+            if (x == n && i == operand) return at;
+            at += recur_bytes(w, x, i);
+        }
+    return at;
+}
+
 void recur_start(const struct work *w, const struct nest *n, int64_t *at) {
     int scope = recur_outermost(w, n);
     for (int m = 0; scope >= 0 && m < w->m->nmemories; m++) at[m] = w->kept_bytes[scope][m];

@@ -277,25 +277,40 @@ bool box_begin(struct sym *s) {
     return true;
 }
 
-static bool all_executed(struct sym *s, int stmt) {
-    __int128 points = 0;
-    int64_t expected = stmt_points(s->v->p, &s->v->p->stmt[stmt]);
-    uint64_t steps = s->v->domain[stmt] & ~s->v->p->stmt[stmt].axes;
-    for (int a = 0; a < s->v->p->naxes; a++)
-        if (steps >> a & 1 && __builtin_mul_overflow(expected, s->v->p->axis[a].extent, &expected))
-            return sym_fail(s, "statement %d has too many instances", stmt);
+/* All of its instances in one box, of which some extents may be those of open sizes. */
+static bool executed_at_once(struct sym *s, int stmt) {
     const struct regions *done = &s->of[s->v->s->nplaces + stmt];
-    for (int k = 0; k < done->n; k++) {
+    int e = 0;
+    if (done->n != 1) return false;
+    for (int a = 0; a < s->v->p->naxes; a++) {
+        struct lin n = sym_extent(s, a);
+        if (s->v->domain[stmt] >> a & 1 && !lin_same(&done->at[0].n[e++], &n)) return false;
+    }
+    return true;
+}
+
+static bool all_executed(struct sym *s, int stmt) {
+    __int128 points = 0, expected = 1;
+    const struct regions *done = &s->of[s->v->s->nplaces + stmt];
+    bool counted = true;
+    for (int a = 0; a < s->v->p->naxes; a++) {
+        struct lin extent = sym_extent(s, a);
+        int64_t n = 0;
+        if (!(s->v->domain[stmt] >> a & 1)) continue;
+        counted &= lin_constant(&extent, &n);
+        expected *= n;
+    }
+    for (int k = 0; k < done->n && counted; k++) {
         const struct region *g = &done->at[k];
         __int128 volume = 1;
         for (int e = 0; e < g->nindices; e++) {
-            int64_t n;
-            if (!lin_constant(&g->n[e], &n)) return false;
+            int64_t n = 0;
+            counted &= lin_constant(&g->n[e], &n);
             volume *= n;
         }
         points += volume;
     }
-    return points == expected ||
+    return (counted && points == expected) || executed_at_once(s, stmt) ||
            sym_fail(s, "not all instances of statement %d are known to be executed", stmt);
 }
 
@@ -310,7 +325,9 @@ bool box_end(struct sym *s) {
         int home = s->v->home[b];
         if (p->buffer[b].elements == 0) continue;
         if (home < 0) return sym_fail(s, "a buffer has no home");
-        if (!whole_box(s, b, &need) || !home_holds_parts(s, p->nstmts, home, need)) return false;
+        if (!whole_box(s, b, &need)) return false;
+        if (p->buffer[b].size) need.n[0] = s->var[p->buffer[b].size - 1].l;
+        if (!home_holds_parts(s, p->nstmts, home, need)) return false;
     }
     return true;
 }

@@ -251,13 +251,13 @@ static bool find_pattern(struct sym *s, const struct pattern *p, const struct kn
 }
 
 /* ---- the general iteration ---- */
-static void move_lin(struct lin *x, int counter, int64_t at, bool fixed) {
-    x->c += x->k[counter] * at;
+static void move_lin(struct lin *x, int counter, const struct lin *at, bool fixed) {
+    lin_add(x, at, x->k[counter]);
     if (fixed) x->k[counter] = 0;
 }
 
 /* Before iteration `at` (fixed), or `at` iterations on. */
-static void move_region(struct region *x, int counter, int64_t at, bool fixed) {
+static void move_region(struct region *x, int counter, const struct lin *at, bool fixed) {
     move_lin(&x->count, counter, at, fixed);
     move_lin(&x->step, counter, at, fixed);
     move_lin(&x->base, counter, at, fixed);
@@ -280,13 +280,14 @@ static bool implied(const struct sym *s, const struct region *x) {
 
 /* Each instance of the statement that is known now is one of the pattern's, one iteration on. */
 static bool no_more_of(const struct sym *s, int place, const struct regions *r, int counter) {
+    const struct lin one = lin_of(1);
     for (int k = 0; k < s->of[place].n; k++) {
         const struct region *y = &s->of[place].at[k];
         bool found = region_empty(s, y);
         for (int i = 0; i < r->n && !found; i++) {
             struct region x = r->at[i];
             if (x.place != place) continue;
-            move_region(&x, counter, 1, false);
+            move_region(&x, counter, &one, false);
             found = region_same(&x, y);
         }
         if (!found) return false;
@@ -317,6 +318,7 @@ static bool shrinks(const struct region *x, int counter) {
 static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv, int *slot,
                               int counter) {
     const struct loop_node *l = t->loop;
+    const struct lin one = lin_of(1), first = lin_of(s->lo[counter]);
     bool weaker = false;
     known_put(s, &t->frame, inv, slot);
     struct affine at = t->lo;
@@ -335,7 +337,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     }
     for (int k = inv->n - 1; k >= 0; k--) {
         struct region x = inv->at[k];
-        move_region(&x, counter, 1, false);
+        move_region(&x, counter, &one, false);
         if (implied(s, &x)) continue;
         if (x.place >= s->v->s->nplaces) {
             sym_fail(s, "the instances that a loop executes have no pattern");
@@ -343,7 +345,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
         }
         weaker = true;
         if (shrinks(&x, counter)) {
-            move_region(&inv->at[k], counter, s->lo[counter], true);
+            move_region(&inv->at[k], counter, &first, true);
             continue;
         }
         inv->n--;
@@ -354,9 +356,11 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     return FAILS;
 }
 
-/* All iterations from `from` to `last` by induction; the state is then what holds after them.
- * `recall`: by the pattern that the loop had before, for one iteration alone has none. */
-static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, bool recall) {
+/* All iterations from `from` to `last` by induction; the state is then what holds after `over`
+ * iterations. `recall`: by the pattern that the loop had before, for one iteration alone has none.
+ */
+static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, struct lin over,
+                   bool recall) {
     enum { TRIES = 5 };
     const struct loop_node *l = t->loop;
     struct pattern p = {.from = from, .counter = s->nloops};
@@ -382,7 +386,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, b
     s->nloops--;
     if (step == HOLDS) {
         learn(s, l, &inv, p.counter, &t->start);
-        for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, last + 1, true);
+        for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, &over, true);
         known_put(s, &t->frame, &inv, slot);
     }
     free(slot);
@@ -404,11 +408,12 @@ static bool walk_iteration(struct sym *s, const struct trips *t, int64_t k) {
  * iterations, for what an induction cannot follow it forgets. How many iterations are over then; 0:
  * none more. */
 static int64_t walk_rest(struct sym *s, struct trips *t, int64_t from, bool recall) {
-    if (induct(s, t, from, t->n - 1, recall)) return t->n;
+    if (induct(s, t, from, t->n - 1, lin_of(t->n), recall)) return t->n;
     enum { WORTH = 8 };
     int64_t turn = s->turn[s->nloops], last[] = {turn, t->n - 2};
     for (int k = turn < from + WORTH || turn >= t->n - 2; k < 2 && !s->over; k++)
-        if (last[k] > from && induct(s, t, from, last[k], recall)) return last[k] + 1;
+        if (last[k] > from && induct(s, t, from, last[k], lin_of(last[k] + 1), recall))
+            return last[k] + 1;
     return 0;
 }
 
@@ -444,6 +449,39 @@ static bool walk_by_induction(struct sym *s, struct trips *t) {
     return true;
 }
 
+/* As often as an open size says, t->n times at least. */
+static bool walk_open(struct sym *s, struct trips *t, struct lin count) {
+    int64_t least, most;
+    bool done = false, good = true;
+    lin_range(s, &count, &least, &most);
+    t->n = least;
+    if (s->nloops == SYM_LOOPS) return sym_fail(s, "loops in loops in a loop of open length");
+    sym_frame(s, t->loop, &t->frame);
+    known_take(s, &t->frame, &t->start);
+    for (int64_t k = 0; k < t->n && good && !done && !s->over; k++) {
+        good = regions_coalesce(s, &t->frame);
+        known_take(s, &t->frame, &t->before);
+        good = good && walk_iteration(s, t, k) && regions_coalesce(s, &t->frame);
+        if (k == 0 || !good) continue;
+        known_take(s, &t->frame, &t->now);
+        done = induct(s, t, k + 1, most - 1, count, false);
+        if (!done) known_put(s, &t->frame, &t->now.r, t->now.slot);
+    }
+    known_free(&t->start);
+    known_free(&t->before);
+    known_free(&t->now);
+    sym_frame_free(&t->frame);
+    return done;
+}
+
+/* It depends on nothing but sizes. */
+static bool is_open(const struct sym *s, const struct affine *f) {
+    struct lin rest = f->l;
+    for (int k = 0; k < s->nsizes; k++) rest.k[k] = 0;
+    int64_t c;
+    return lin_constant(&rest, &c);
+}
+
 static bool walk_trips(struct sym *s, struct trips *t) {
     enum { FEW = 2 };
     if (t->n <= FEW || s->nloops == SYM_LOOPS) return walk_all(s, t);
@@ -477,9 +515,12 @@ static bool walk_loop(struct sym *s, const struct loop_node *l) {
     }
     if (l->kind == LOOP_PARALLEL) return sym_fail(s, "parallel loops are not followed");
     if (!sym_eval(s, l->lo, &lo) || !sym_eval(s, l->hi, &hi)) return false;
-    if (!affine_add(&hi, &lo, -1) || !affine_constant(&hi, &n))
-        return sym_fail(s, "how often a loop runs depends on a loop counter");
-    struct trips t = {.loop = l, .lo = lo, .n = (n - 1) / l->step + 1};
+    if (!affine_add(&hi, &lo, -1)) return sym_fail(s, "a number is out of range");
+    struct trips t = {.loop = l, .lo = lo};
+    if (!affine_constant(&hi, &n))
+        return (l->step == 1 && is_open(s, &hi) && walk_open(s, &t, hi.l)) ||
+               sym_fail(s, "how often a loop runs depends on a loop counter");
+    t.n = (n - 1) / l->step + 1;
     return n <= 0 || walk_trips(s, &t);
 }
 
@@ -565,7 +606,21 @@ static bool can_follow(struct sym *s) {
     return true;
 }
 
-bool sym_prove(struct verify *v, int64_t *steps, struct text *why) {
+static void open_sizes(struct sym *s, const int64_t *size, const int64_t *least) {
+    for (int k = 0; k < s->v->p->nsizes; k++) {
+        bool open = size[k] == OPEN_SIZE;
+        s->v->var[k] = open ? s->v->p->size[k].hi : size[k];
+        s->var[k] = affine_of(open ? 0 : size[k]);
+        if (!open) continue;
+        s->lo[s->nloops] = least[k];
+        s->hi[s->nloops] = s->v->p->size[k].hi;
+        s->var[k].l.k[s->nloops++] = 1;
+    }
+    s->nsizes = s->nloops;
+}
+
+bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int64_t *steps,
+               struct text *why) {
     struct sym s = {.v = v, .steps = *steps};
     size_t places = (size_t)v->s->nplaces + 1;
     s.var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.var);
@@ -580,6 +635,7 @@ bool sym_prove(struct verify *v, int64_t *steps, struct text *why) {
     s.stamp = arena_array(&v->arena, all, sizeof *s.stamp);
     s.slot = arena_array(&v->arena, places, sizeof *s.slot);
     frame_groups(&s);
+    open_sizes(&s, size, least);
     bool good = can_follow(&s) && box_begin(&s) && walk_section(&s, &v->s->prepare, true) &&
                 walk_section(&s, &v->s->run, false) && box_end(&s);
     if (good && v->errors) good = sym_fail(&s, "an error");

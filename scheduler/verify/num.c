@@ -295,6 +295,11 @@ bool sym_eval(struct sym *s, const struct sx *x, struct affine *out) {
     }
 }
 
+struct lin sym_extent(const struct sym *s, int axis) {
+    const struct axis *a = &s->v->p->axis[axis];
+    return a->size ? s->var[a->size - 1].l : lin_of(a->extent);
+}
+
 bool sym_integer(struct sym *s, const struct sx *x, int64_t *out) {
     struct affine f;
     return sym_eval(s, x, &f) &&

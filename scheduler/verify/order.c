@@ -416,12 +416,15 @@ static bool has_signals(const struct node *node, int n) {
     return false;
 }
 
+bool order_matters(const struct verify *v) {
+    const struct schedule *s = v->s;
+    return v->races_matter || has_signals(s->prepare.node, s->prepare.nnodes) ||
+           has_signals(s->run.node, s->run.nnodes);
+}
+
 bool order_prove(struct verify *v, int64_t steps, struct text *why) {
     struct order o = {.v = v, .steps = steps, .met = -1};
-    const struct schedule *s = v->s;
-    if (!v->races_matter && !has_signals(s->prepare.node, s->prepare.nnodes) &&
-        !has_signals(s->run.node, s->run.nnodes))
-        return true;
+    if (!order_matters(v)) return true;
     o.cut = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *o.cut);
     o.exact = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *o.exact);
     forget(&o);

@@ -1,6 +1,8 @@
 /* What the verifier says of a schedule: proved, unproved, refused. */
 #include "scheduler/verify/sym.h"
 
+#include <stdlib.h>
+
 /* In steps, so that a verdict is the same on each computer: about a tenth of a second each. What
  * follows the schedule's nodes has some for each of them besides. */
 static const int64_t WALK_STEPS = 2000000, FEW_POINTS = 200000, SYMBOLIC_STEPS = 120000,
@@ -24,42 +26,51 @@ static struct verify verifier(const struct schedule *s, const struct program *p,
         .s = s, .m = s->machine, .p = p, .diags = diags, .steps = steps, .follows_all = true};
 }
 
-/* sampled: how many pairs of an instruction and a statement are only known to agree at random
- * points. */
-static bool prove_symbolically(const struct schedule *s, int64_t most, int *sampled,
-                               struct text *why) {
+/* One schedule on its way to a verdict; `steps` and `sampled` are of all its walks. */
+struct proving {
+    const struct schedule *s;
+    int64_t steps; /* of the walk of elements, at most */
+    int sampled;   /* how many pairs of an instruction and a statement are only known to agree at
+                      random points */
+    struct text *reason;
+    struct diags *diags;
+};
+
+/* p: the program with the sizes of which values are given. */
+static bool prove_symbolically(struct proving *x, const struct program *p, const int64_t *size,
+                               const int64_t *least, struct text *why) {
     struct diags ignored;
-    int64_t nodes = schedule_nodes(s), steps = SYMBOLIC_STEPS + nodes * WALK_STEPS_OF_NODE;
-    if (most > 0 && most < WALK_STEPS && most < steps) steps = most;
+    bool open = false;
+    int64_t nodes = schedule_nodes(x->s), steps = SYMBOLIC_STEPS + nodes * WALK_STEPS_OF_NODE;
+    if (x->steps > 0 && x->steps < WALK_STEPS && x->steps < steps) steps = x->steps;
     diags_init(&ignored);
-    struct verify v = verifier(s, s->program, INT64_C(1) << 40, &ignored);
+    struct verify v = verifier(x->s, p, INT64_C(1) << 40, &ignored);
     verify_open_tables(&v);
     bool good = verify_fill_tables(&v) && verify_structure(&v);
     if (!good) text_printf(why, "%s", v.limit.n ? v.limit.at : ignored.n ? ignored.at[0].text : "");
+    for (int k = 0; k < p->nsizes; k++) open |= size[k] == OPEN_SIZE;
     if (good) {
         access_tables(&v);
         verify_fill_granules(&v);
         race_init(&v);
-        good =
-            sym_prove(&v, &steps, why) && order_prove(&v, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
+        good = sym_prove(&v, size, least, &steps, why);
+        if (good && open && order_matters(&v)) {
+            text_printf(why, "queues are in order at some values of a size that is open");
+            good = false;
+        }
+        good = good && order_prove(&v, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
     }
-    *sampled = v.sampled;
+    if (v.sampled > x->sampled) x->sampled = v.sampled;
     verify_close_tables(&v);
     text_free(&v.limit);
     diags_free(&ignored);
     return good;
 }
 
-bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct text *why) {
-    int sampled;
-    return prove_symbolically(s, most, &sampled, why);
-}
-
 /* What can be seen without a walk is seen at any size. *points: of all issues and fallbacks, about.
  */
-static enum proof prove_structure(const struct schedule *s, double *points, struct text *reason,
-                                  struct diags *diags) {
-    struct verify v = verifier(s, s->program, INT64_C(1) << 40, diags);
+static enum proof prove_structure(struct proving *x, const struct program *p, double *points) {
+    struct verify v = verifier(x->s, p, INT64_C(1) << 40, x->diags);
     enum proof proof = PROOF_PROVED;
     *points = 1e30;
     verify_open_tables(&v);
@@ -67,67 +78,127 @@ static enum proof prove_structure(const struct schedule *s, double *points, stru
     if (v.errors)
         proof = PROOF_REFUSED;
     else if (v.limit.n)
-        proof = unproved(reason, v.limit.at);
+        proof = unproved(x->reason, v.limit.at);
     verify_close_tables(&v);
     text_free(&v.limit);
     return proof;
 }
 
-/* With the sizes that the program leaves open at `length`. */
-static enum proof prove_length(const struct schedule *s, const struct program *p, int64_t length,
-                               int64_t *steps, int *sampled, struct text *reason,
-                               struct diags *diags) {
-    struct verify v = verifier(s, p, *steps, diags);
-    verify_at(&v, length);
-    *steps = v.steps;
-    *sampled = v.sampled;
+static enum proof walk_elements(struct proving *x, const struct program *p, const int64_t *size) {
+    struct verify v = verifier(x->s, p, x->steps, x->diags);
+    verify_at(&v, size);
+    x->steps = v.steps;
+    if (v.sampled > x->sampled) x->sampled = v.sampled;
     enum proof proof = v.errors ? PROOF_REFUSED : PROOF_PROVED;
     if (proof == PROOF_PROVED && v.limit.n)
-        proof = unproved(reason, v.limit.at);
+        proof = unproved(x->reason, v.limit.at);
     else if (proof == PROOF_PROVED && !v.follows_all)
-        proof = unproved(reason, "what calls write is not followed");
+        proof = unproved(x->reason, "what calls write is not followed");
     text_free(&v.limit);
     return proof;
 }
 
 /* A few elements are walked one by one. Of more the symbolic walk is tried first: what it cannot
  * follow is walked where the budget lasts. */
-static enum proof prove_fixed(const struct schedule *s, int64_t steps, int *sampled,
-                              struct text *reason, struct diags *diags) {
+static enum proof prove_fixed(struct proving *x, const struct program *p, const int64_t *size) {
     double points;
     struct text why = {0};
-    enum proof proof = prove_structure(s, &points, reason, diags);
+    enum proof proof = prove_structure(x, p, &points);
     if (proof != PROOF_PROVED) return proof;
     proof = PROOF_UNPROVED;
-    if (points > (double)FEW_POINTS && prove_symbolically(s, steps, sampled, &why)) {
+    if (points > (double)FEW_POINTS && prove_symbolically(x, p, size, NULL, &why)) {
         text_free(&why);
         return PROOF_PROVED;
     }
-    if (points <= (double)steps)
-        proof = prove_length(s, s->program, 0, &steps, sampled, reason, diags);
+    if (points <= (double)x->steps)
+        proof = walk_elements(x, p, size);
     else
-        text_printf(reason, "more elements than are walked one by one");
-    if (proof == PROOF_UNPROVED && !why.n && prove_symbolically(s, steps, sampled, &why)) {
-        reason->n = 0;
+        text_printf(x->reason, "more elements than are walked one by one");
+    if (proof == PROOF_UNPROVED && !why.n && prove_symbolically(x, p, size, NULL, &why)) {
+        x->reason->n = 0;
         proof = PROOF_PROVED;
     }
-    if (proof == PROOF_UNPROVED && why.n) text_printf(reason, "; %s", why.at);
+    if (proof == PROOF_UNPROVED && why.n) text_printf(x->reason, "; %s", why.at);
     text_free(&why);
     return proof;
 }
 
+/* ---- sizes that are known only when the program runs ---- */
+enum { MOST_SIZES = 2 };
+
+/* Every value of sizes k and on: the small ones one by one, for the first iterations of a loop are
+ * walked, and the others at once. `walks`: elements, where the symbolic walk fails. */
+static enum proof prove_values(struct proving *x, int k, int64_t *size, const int64_t *least,
+                               bool walks) {
+    const struct program *p = x->s->program;
+    if (k < p->nsizes) {
+        enum proof proof = PROOF_PROVED;
+        int64_t lo = p->size[k].lo, hi = p->size[k].hi;
+        for (size[k] = lo; size[k] < least[k] && size[k] <= hi && proof == PROOF_PROVED; size[k]++)
+            proof = prove_values(x, k + 1, size, least, walks);
+        if (proof != PROOF_PROVED || hi < least[k]) return proof;
+        size[k] = OPEN_SIZE;
+        return prove_values(x, k + 1, size, least, walks);
+    }
+    int64_t value[MOST_SIZES];
+    bool open = false;
+    for (int i = 0; i < p->nsizes; i++) {
+        open |= size[i] == OPEN_SIZE;
+        value[i] = size[i] == OPEN_SIZE ? p->size[i].hi : size[i];
+    }
+    struct program *at = program_at(p, value);
+    enum proof proof =
+        open || !walks
+            ? prove_symbolically(x, at, size, least, x->reason) ? PROOF_PROVED : PROOF_UNPROVED
+            : prove_fixed(x, at, size);
+    program_free(at);
+    return proof;
+}
+
+static enum proof prove_open(struct proving *x, bool walks) {
+    const struct program *p = x->s->program;
+    int64_t size[MOST_SIZES], least[MOST_SIZES];
+    if (p->nsizes > MOST_SIZES) return unproved(x->reason, "many sizes are open");
+    for (int k = 0; k < p->nsizes; k++)
+        least[k] = size_within(&p->size[k], verify_most_slots(x->s) + 3);
+    return prove_values(x, 0, size, least, walks);
+}
+
+/* Some values of them, to find what is wrong. */
+static enum proof walk_lengths(struct proving *x) {
+    enum proof proof = PROOF_PROVED;
+    x->steps /= 4;
+    for (int k = 0; k < VERIFY_LENGTHS && proof == PROOF_PROVED; k++) {
+        int64_t *size = verify_length(x->s, k);
+        struct program *at = program_at(x->s->program, size);
+        proof = walk_elements(x, at, size);
+        program_free(at);
+        free(size);
+    }
+    return proof;
+}
+
+bool schedule_prove_symbolically(const struct schedule *s, int64_t most, struct text *why) {
+    struct proving x = {.s = s, .steps = most, .reason = why};
+    return prove_open(&x, false) == PROOF_PROVED;
+}
+
 enum proof schedule_prove(const struct schedule *s, int64_t steps, int *sampled,
                           struct text *reason, struct diags *diags) {
-    *sampled = 0;
-    if (steps <= 0) steps = WALK_STEPS;
-    if (s->program->nsizes == 0) return prove_fixed(s, steps, sampled, reason, diags);
-    steps /= 4;
-    for (int k = 0; k < VERIFY_LENGTHS; k++) {
-        int64_t length = verify_length_number(s, k);
-        struct program *at = verify_program_of(s->program, length);
-        enum proof proof = prove_length(s, at, length, &steps, sampled, reason, diags);
-        program_free(at);
-        if (proof != PROOF_PROVED) return proof;
+    struct proving x = {
+        .s = s, .steps = steps > 0 ? steps : WALK_STEPS, .reason = reason, .diags = diags};
+    enum proof proof =
+        s->program->nsizes == 0 ? prove_fixed(&x, s->program, NULL) : prove_open(&x, true);
+    if (proof == PROOF_UNPROVED && s->program->nsizes > 0) {
+        struct text why = *reason;
+        *reason = (struct text){0};
+        x.steps = steps > 0 ? steps : WALK_STEPS;
+        proof = walk_lengths(&x);
+        if (proof == PROOF_PROVED)
+            proof = unproved(reason, "a size is open, of which some values were walked");
+        if (proof == PROOF_UNPROVED && why.n) text_printf(reason, "; %s", why.at);
+        text_free(&why);
     }
-    return unproved(reason, "a size is open, of which some values were walked");
+    *sampled = x.sampled;
+    return proof;
 }

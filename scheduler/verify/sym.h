@@ -54,6 +54,7 @@ struct ending { const struct loop_node *with; int next; };
 
 struct sym {
     struct verify *v;
+    int nsizes;                        /* the first counters stand for sizes that are open: any value of their ranges */
     int nloops;                        /* counters in use, and their ranges, both ends included */
     int64_t lo[SYM_LOOPS], hi[SYM_LOOPS];
     int ndims;                         /* of the issue that is looked at */
@@ -99,6 +100,7 @@ bool affine_divide(struct sym *, const struct affine *, int64_t by, struct affin
 void sym_set(struct sym *, int var, const struct affine *);               /* and one value that it has in v->var */
 bool sym_eval(struct sym *, const struct sx *, struct affine *);
 bool sym_integer(struct sym *, const struct sx *, int64_t *);
+struct lin sym_extent(const struct sym *, int axis);
 
 /* region.c */
 const struct home_layout *sym_layout(struct sym *, int place);
@@ -145,9 +147,12 @@ bool box_begin(struct sym *);                                           /* what 
 bool box_end(struct sym *);                                             /* all is executed, and at home */
 
 /* order.c: no race, tokens balanced; walks the signals of all trips. */
+bool order_matters(const struct verify *);
 bool order_prove(struct verify *, int64_t steps, struct text *why);
 
 /* induct.c */
-bool sym_prove(struct verify *, int64_t *steps, struct text *why);
+/* size[k]: value of the program's size k, or OPEN_SIZE: all from least[k] on. */
+enum { OPEN_SIZE = -1 };
+bool sym_prove(struct verify *, const int64_t *size, const int64_t *least, int64_t *steps, struct text *why);
 
 #endif

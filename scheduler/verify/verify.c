@@ -417,12 +417,11 @@ bool schedule_check(const struct schedule *s, struct diags *diags) {
     return verdict(&v) && good;
 }
 
-/* Walks with the sizes that are known only when the program runs at `length`, as far as their
- * ranges allow. */
-void verify_at(struct verify *v, int64_t length) {
+/* Walks with the sizes that are known only when the program runs at these values. */
+void verify_at(struct verify *v, const int64_t *size) {
     verify_open_tables(v);
     for (int k = 0; k < v->p->nsizes; k++) {
-        v->var[k] = size_within(&v->p->size[k], length);
+        v->var[k] = size[k];
         v->live[k] = true;
     }
     if (verify_fill_tables(v) && verify_structure(v)) {
@@ -438,33 +437,29 @@ void verify_at(struct verify *v, int64_t length) {
     verify_close_tables(v);
 }
 
-static bool verify_length(const struct schedule *s, const struct program *p,
-                          const struct verify_options *options, int64_t length,
-                          struct diags *diags) {
+static bool verify_sizes(const struct schedule *s, const struct program *p,
+                         const struct verify_options *options, const int64_t *size,
+                         struct diags *diags) {
     struct verify v = {.s = s, .m = s->machine, .p = p, .diags = diags};
     v.trips = options && options->trips > 0 ? options->trips : 0;
     v.steps = options && options->steps > 0 ? options->steps : DEFAULT_STEPS;
-    verify_at(&v, length);
+    verify_at(&v, size);
     return verdict(&v);
 }
 
-static int64_t most_slots(const struct schedule *s) {
+int64_t verify_most_slots(const struct schedule *s) {
     int64_t most = 1;
     for (int p = 0; p < s->nplaces; p++)
         if (s->place[p].slots > most) most = s->place[p].slots;
     return most < MOST_SLOTS ? most : MOST_SLOTS;
 }
 
-struct program *verify_program_of(const struct program *p, int64_t length) {
-    int64_t *size = memory_array((size_t)p->nsizes, sizeof *size);
+int64_t *verify_length(const struct schedule *s, int k) {
+    const struct program *p = s->program;
+    int64_t *size = memory_array((size_t)p->nsizes + 1, sizeof *size);
+    int64_t length = k < VERIFY_LENGTHS - 1 ? k : verify_most_slots(s) + 3;
     for (int i = 0; i < p->nsizes; i++) size[i] = size_within(&p->size[i], length);
-    struct program *at = program_at(p, size);
-    free(size);
-    return at;
-}
-
-int64_t verify_length_number(const struct schedule *s, int k) {
-    return k < VERIFY_LENGTHS - 1 ? k : most_slots(s) + 3;
+    return size;
 }
 
 /* The head of a recurrence is a fixed point: what holds after a few steps, in whatever phase the
@@ -474,9 +469,11 @@ static bool verify_lengths(const struct schedule *s, const struct verify_options
                            struct diags *diags) {
     bool good = true;
     for (int k = 0; k < VERIFY_LENGTHS && good; k++) {
-        struct program *at = verify_program_of(s->program, verify_length_number(s, k));
-        good = verify_length(s, at, options, verify_length_number(s, k), diags);
+        int64_t *size = verify_length(s, k);
+        struct program *at = program_at(s->program, size);
+        good = verify_sizes(s, at, options, size, diags);
         program_free(at);
+        free(size);
     }
     return good;
 }
@@ -484,5 +481,5 @@ static bool verify_lengths(const struct schedule *s, const struct verify_options
 bool schedule_verify(const struct schedule *s, const struct verify_options *options,
                      struct diags *diags) {
     return s->program->nsizes > 0 ? verify_lengths(s, options, diags)
-                                  : verify_length(s, s->program, options, 0, diags);
+                                  : verify_sizes(s, s->program, options, NULL, diags);
 }

@@ -217,10 +217,10 @@ void verify_open_tables(struct verify *);
 bool verify_fill_tables(struct verify *);
 void verify_fill_granules(struct verify *);
 void verify_close_tables(struct verify *);
-void verify_at(struct verify *, int64_t length);                    /* all of it, with open sizes of that length */
+void verify_at(struct verify *, const int64_t *size);               /* all of it, with these values of the open sizes */
 enum { VERIFY_LENGTHS = 5 };
-int64_t verify_length_number(const struct schedule *, int k);       /* the lengths that stand for all */
-struct program *verify_program_of(const struct program *, int64_t length);
+int64_t verify_most_slots(const struct schedule *);
+int64_t *verify_length(const struct schedule *, int k);             /* the values of open sizes that stand for all, as far as their ranges allow; k < VERIFY_LENGTHS. To be freed */
 
 /* One issue, all expressions evaluated: what names and functions of the machine's expressions mean there. */
 struct place_at { int memory, instance; int64_t address; };

@@ -49,7 +49,10 @@ const struct image *sym_image(struct sym *s, int stmt) {
         int moved = 0;
         if (!(axes >> a & 1)) continue;
         for (int e = 0; e < b->ndims; e++) moved += access_coef(p, &t->dst, e, a) != 0;
-        if (moved == 0) x->times *= p->axis[a].extent;
+        int64_t extent = p->axis[a].extent;
+        struct lin count = sym_extent(s, a);
+        if (moved == 0 && !lin_constant(&count, &extent)) x->box = false;
+        if (moved == 0) x->times *= extent;
         x->box &= moved <= 1;
     }
     for (int e = 0; e < b->ndims && x->box; e++) {
@@ -98,7 +101,8 @@ bool sym_at(struct sym *s, int stmt, const struct affine *point) {
         if (t->d[d] && s->n[d] > 1) return sym_fail(s, "several steps of a recurrence at once");
     s->time = s->step = t->l;
     if (!q->reverse) return true;
-    s->step = lin_of(q->steps - 1);
+    s->step = sym_extent(s, q->axis);
+    s->step.c--;
     return lin_add(&s->step, &s->time, -1) || sym_fail(s, "a step is out of range");
 }
 
@@ -147,12 +151,17 @@ static enum found step_of_writer(struct sym *s, const struct region *need, int w
     if (r < 0) return HERE;
     const struct recurrence *q = &s->v->recurrence[r];
     const struct image *x = sym_image(s, w);
-    struct lin one = lin_of(1);
-    if (q->steps == 0) return NOT_HERE;
+    struct lin one = lin_of(1), steps = sym_extent(s, q->axis);
+    enum truth runs = lin_le(s, &one, &steps);
+    if (runs == NO) return NOT_HERE;
+    if (runs == MAYBE)
+        return fails(s, "a recurrence that writes '%s' may have no step", need->buffer);
     if (!one_kind(s, &s->v->written[need->buffer], w))
         return fails(s, "a recurrence writes '%s' in several ways", need->buffer);
     if (when == BEFORE_IT) {
-        if (x->timed < 0) step->c = q->steps - 1;
+        if (x->timed >= 0) return HERE;
+        *step = steps;
+        step->c--;
         return HERE;
     }
     enum truth over = x->timed >= 0       ? is_over(s, x, q, need, when == THIS_STEP)

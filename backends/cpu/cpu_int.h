@@ -91,6 +91,7 @@ struct cpu {
     int nemitted, cap_emitted;
     bool helpers;  /* conversions of 16-bit floats are used */
     bool parallel; /* OpenMP's runtime is called */
+    bool vectorises; /* some loops are LLVM's to vectorise */
     struct perf_map *names; /* of the code that was loaded; NULL: they are not kept */
     LLVMValueRef ticks; /* where the times of the run's parts are stored; NULL: they are not kept */
     struct run_part *part;
@@ -158,6 +159,7 @@ struct frame {
     int nphis;
     LLVMValueRef *init;
     bool once, never; /* no blocks were made */
+    bool vectorise;   /* LLVM takes several turns at once where it sees that it may; set before it is closed */
     int depth;        /* levels outside */
 };
 /* Opens `for (var = lo; var < hi; var += step)` with nphis carried values; the builder stands in

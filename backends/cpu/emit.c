@@ -227,6 +227,10 @@ static void set_attributes(struct cpu *c) {
     LLVMDisposeMessage(features);
 }
 
+/* Of loops that ask for it, and no others: the schedule has decided about those. */
+#define VECTORISE                                                                                  \
+    ",function(loop-simplify,lcssa,loop-vectorize<interleave-forced-only;vectorize-forced-only>)"
+
 bool emits_link(struct cpu *c) {
     char *message = NULL;
     if (c->helpers) bodies_append(c, cpu_helpers);
@@ -235,9 +239,10 @@ bool emits_link(struct cpu *c) {
     set_attributes(c);
     make_internal(c);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(
-        c->module, c->ticks ? "always-inline,globaldce" : "mergefunc,always-inline,globaldce,function(loop-mssa(licm))",
-        c->target, options);
+    char passes[256];
+    snprintf(passes, sizeof passes, "%salways-inline,globaldce%s%s", c->ticks ? "" : "mergefunc,",
+             c->ticks ? "" : ",function(loop-mssa(licm))", c->vectorises ? VECTORISE : "");
+    LLVMErrorRef error = LLVMRunPasses(c->module, passes, c->target, options);
     LLVMDisposePassBuilderOptions(options);
     if (error) {
         message = LLVMGetErrorMessage(error);

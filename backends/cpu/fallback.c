@@ -237,10 +237,26 @@ static struct lv constraints(struct nest *n) {
     return all;
 }
 
+/* A float sum may be taken in another order, and contracted with a product (docs/ir.md). */
+static void allow_reordering(LLVMValueRef sum, LLVMValueRef term) {
+#if LLVM_VERSION_MAJOR >= 18
+    LLVMFastMathFlags flags = LLVMFastMathAllowReassoc | LLVMFastMathAllowContract;
+    if (LLVMIsAInstruction(sum) && LLVMCanValueUseFastMathFlags(sum))
+        LLVMSetFastMathFlags(sum, flags);
+    if (LLVMIsAInstruction(term) && LLVMCanValueUseFastMathFlags(term) &&
+        LLVMGetInstructionOpcode(term) == LLVMFMul)
+        LLVMSetFastMathFlags(term, LLVMFastMathAllowContract);
+#else
+    (void)sum, (void)term;
+#endif
+}
+
 static LLVMValueRef combine(struct nest *n, LLVMValueRef old, LLVMValueRef v) {
     enum type t = n->stmt->op[n->stmt->nops - 1].type;
     LLVMValueRef arg[3] = {old, v, NULL};
-    return op_build(n->f, combiner_op(n->stmt->combine), t, t, arg);
+    LLVMValueRef sum = op_build(n->f, combiner_op(n->stmt->combine), t, t, arg);
+    if (n->stmt->combine == COMBINE_ADD) allow_reordering(sum, v);
+    return sum;
 }
 
 /* One point with the destination in memory. */
@@ -318,6 +334,7 @@ static void innermost(struct nest *n, const struct fallback_node *node) {
     int k = n->naxes - 1;
     if (!fallback_hoists(n->program, n->stmt, n->naxes ? n->order[n->naxes - 1] : -1)) {
         if (open_axis(n, node, k, 0, NULL)) point_guarded(n, NULL);
+        n->frame[k].vectorise = true;
         frame_close(n->f, &n->frame[k], NULL);
         return;
     }
@@ -325,6 +342,7 @@ static void innermost(struct nest *n, const struct fallback_node *node) {
     LLVMValueRef p = access_pointer(n, &n->stmt->dst);
     LLVMValueRef acc = element_load(n->f, t, p);
     if (open_axis(n, node, k, 1, &acc)) acc = point_guarded(n, n->frame[k].phi[0]);
+    n->frame[k].vectorise = true;
     frame_close(n->f, &n->frame[k], &acc);
     element_store(n->f, t, p, acc);
 }
@@ -383,9 +401,49 @@ static void nest_build(struct nest *n, const struct fallback_node *node, int k) 
     frame_close(n->f, &n->frame[k], NULL);
 }
 
+/* Bytes between the elements of two neighbours along the axis; -1: a layout says it. */
+static int64_t stride_along(const struct nest *n, const struct access *a, int axis) {
+    const struct schedule *s = n->f->cpu->schedule;
+    int home = n->f->cpu->home[a->buffer];
+    int64_t stride[MAX_DIMS], sum = 0;
+    if (!access_varies(n->program, a, axis)) return 0;
+    if (home < 0 || s->place[home].layout) return -1;
+    int rank = home_strides(n, &s->place[home], stride);
+    for (int d = 0; d < rank; d++) sum += stride[d] * access_coef(n->program, a, d, axis);
+    return sum;
+}
+
+/* What a turn of the innermost loop touches: of rows one element of a vector, otherwise a line. */
+static int innermost_cost(const struct nest *n, int axis) {
+    enum { ROW = 1, LINE = 8 };
+    int cost = 0;
+    for (int r = -1; r < n->stmt->nreads; r++) {
+        const struct access *a = r < 0 ? &n->stmt->dst : &n->stmt->read[r];
+        int64_t stride = stride_along(n, a, axis);
+        if (stride)
+            cost += stride == (int64_t)type_size(n->program->buffer[a->buffer].type) ? ROW : LINE;
+    }
+    return cost;
+}
+
+/* Of sums the axis innermost along which operands lie; the last one where it is all the same. */
+static void order_sum(struct nest *n) {
+    int best = n->naxes - 1;
+    for (int r = 0; r < n->stmt->nreads; r++)
+        if (n->stmt->read[r].buffer == n->stmt->dst.buffer) return;
+    for (int k = 0; k < n->naxes; k++)
+        if (n->program->axis[n->order[k]].sequential) return;
+    for (int k = best - 1; k >= 0; k--)
+        if (innermost_cost(n, n->order[k]) < innermost_cost(n, n->order[best])) best = k;
+    int axis = n->order[best];
+    memmove(n->order + best, n->order + best + 1, sizeof *n->order * (size_t)(n->naxes - 1 - best));
+    n->order[n->naxes - 1] = axis;
+}
+
 /* Rows of the destination innermost, where the order is free. */
 static void order_axes(struct nest *n) {
     const struct access *dst = &n->stmt->dst;
+    if (n->stmt->combine != COMBINE_SET && n->naxes > 1) order_sum(n);
     if (!stmt_order_free(n->program, n->stmt)) return;
     int rank = 0;
     for (int d = 0; d < n->program->buffer[dst->buffer].ndims; d++)

@@ -2,6 +2,7 @@
 #include "backends/cpu/cpu_int.h"
 #include "ir/memory.h"
 
+#include <llvm-c/DebugInfo.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -351,12 +352,30 @@ struct lv frame_open(struct function *f, struct frame *r, struct lv lo, struct l
     return (struct lv){r->var, f->nlevels - 1};
 }
 
+/* A node of its own for each loop, as LLVM wants it: the first operand is the node. Sums of floats
+ * may be taken in another order then. */
+static void ask_for_vectors(struct function *f, LLVMValueRef branch) {
+    LLVMContextRef context = f->cpu->context;
+    LLVMMetadataRef enable[2] = {
+        LLVMMDStringInContext2(context, "llvm.loop.vectorize.enable", 26),
+        LLVMValueAsMetadata(LLVMConstInt(f->cpu->i1, 1, false))};
+    LLVMMetadataRef self = LLVMTemporaryMDNode(context, NULL, 0);
+    LLVMMetadataRef loop[2] = {self, LLVMMDNodeInContext2(context, enable, 2)};
+    LLVMMetadataRef node = LLVMMDNodeInContext2(context, loop, 2);
+    LLVMMetadataReplaceAllUsesWith(self, node);
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(context, "llvm.loop", 9),
+                    LLVMMetadataAsValue(context, node));
+    f->cpu->vectorises = true;
+}
+
 void frame_close(struct function *f, struct frame *r, LLVMValueRef *value) {
     LLVMBuilderRef B = f->builder;
     if (!r->once && !r->never) {
         LLVMBasicBlockRef latch = LLVMGetInsertBlock(B);
         LLVMValueRef next = LLVMBuildNSWAdd(B, r->var, lv_const(f, r->step).v, "");
-        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntSLT, next, r->hi.v, ""), r->header, r->exit);
+        LLVMValueRef branch = LLVMBuildCondBr(
+            B, LLVMBuildICmp(B, LLVMIntSLT, next, r->hi.v, ""), r->header, r->exit);
+        if (r->vectorise) ask_for_vectors(f, branch);
         LLVMAddIncoming(r->var, &next, &latch, 1);
         LLVMPositionBuilderAtEnd(B, r->exit);
         for (int i = 0; i < r->nphis; i++) {

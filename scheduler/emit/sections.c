@@ -222,6 +222,15 @@ static bool emit_part(struct sections *c, struct nodes *out, int nest, int stmt,
     return true;
 }
 
+static bool emit_grouped(struct sections *c, struct nodes *out, int group, struct phase *ph);
+
+/* What goes before a group may be members of another one, which is emitted as a whole. */
+static bool emit_before(struct sections *c, struct nodes *out, int group, const struct member *x,
+                        struct phase *ph) {
+    int own = c->w->group_of[x->stmt] - 1;
+    return own == group ? emit_part(c, out, x->nest, x->stmt, ph) : emit_grouped(c, out, own, ph);
+}
+
 /* Where its first statement stands: first what goes before it. */
 static bool emit_grouped(struct sections *c, struct nodes *out, int group, struct phase *ph) {
     const struct nest_group *g = &c->w->group[group];
@@ -230,7 +239,7 @@ static bool emit_grouped(struct sections *c, struct nodes *out, int group, struc
     c->emitted[group] = true;
     for (int m = 0; m < g->n; m++) {
         const struct member *x = &g->member[m];
-        if (x->before && !emit_part(c, out, x->nest, x->stmt, ph)) return false;
+        if (x->before && !emit_before(c, out, group, x, ph)) return false;
         if (lead < 0 && !x->before) lead = x->nest;
     }
     return emit_one_nest(c, out, lead, ph);

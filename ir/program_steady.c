@@ -8,11 +8,21 @@
 
 enum { DEEPEST = 8 }; /* statements behind one another that a price looks at */
 
+/* Something is added to what the fill leaves. */
+static bool begins_sum(const struct program *p, const struct stmt *fill) {
+    for (int s = 0; s < p->nstmts; s++)
+        if (p->stmt[s].dst.buffer == fill->dst.buffer && p->stmt[s].nreads > 0 &&
+            p->stmt[s].combine != COMBINE_SET)
+            return true;
+    return false;
+}
+
 /* Sums of products are left where instructions execute them; fills cost no more than what they
- * would be read from. */
+ * would be read from, but for those that a sum begins with. */
 static bool may_be(const struct program *p, const struct stmt *s) {
     const struct buffer *b = &p->buffer[s->dst.buffer];
-    bool may = s->scope == 0 && s->nreads > 0 && b->role == ROLE_TEMP && !b->size;
+    bool may =
+        s->scope == 0 && b->role == ROLE_TEMP && !b->size && (s->nreads > 0 || begins_sum(p, s));
     for (int a = 0; a < p->naxes && may; a++)
         if (s->axes >> a & 1) may = !p->axis[a].size && !p->axis[a].sequential;
     return may && !stmt_is_mac(p, s);

@@ -269,6 +269,7 @@ bool standard_domain(const char *domain);
     X(QLinearConcat, 5, -1, qlinear_concat) X(QLinearSigmoid, 4, 5, qlinear_sigmoid) \
     X(QLinearLeakyRelu, 4, 5, qlinear_leaky_relu) X(QLinearSoftmax, 5, 5, qlinear_softmax) \
     X(QLinearGlobalAveragePool, 5, 5, qlinear_global_average_pool) X(QGemm, 6, 9, qgemm) \
+    X(QLinearAveragePool, 5, 5, qlinear_average_pool) \
     X(MatMulIntegerToFloat, 4, 7, matmul_integer_to_float) \
     X(DynamicQuantizeMatMul, 3, 5, dynamic_quantize_matmul) \
     X(QuantizeLinear, 2, 3, quantize) X(DequantizeLinear, 2, 3, dequantize) X(Gelu, 1, 1, gelu)

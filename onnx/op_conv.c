@@ -172,10 +172,12 @@ static void conv_axes(struct import *im, struct conv *c) {
     }
 }
 
+static const char *bias_text(struct import *im, const struct conv *c) {
+    return c->bias ? sum_widen(im, c->bias->type, tensor_element(im, c->bias, &c->plain[1])) : "0";
+}
+
 static void start_with_bias(struct import *im, const struct conv *c, struct tensor *y) {
-    const char *bias =
-        c->bias ? sum_widen(im, c->bias->type, tensor_element(im, c->bias, &c->plain[1])) : "0";
-    emit_statement(im, "%s = %s", tensor_element(im, y, c->plain), bias);
+    emit_statement(im, "%s = %s", tensor_element(im, y, c->plain), bias_text(im, c));
 }
 
 bool op_conv(struct import *im) {
@@ -195,24 +197,62 @@ bool op_conv(struct import *im) {
     return true;
 }
 
-/* acc += (i32(x) - xz) * (i32(w) - wz); outside the input x is its zero point */
+/* The sums of the weights that lie inside the input: a constant where they are, which no run makes.
+ */
+static struct tensor *weights_inside(struct import *im, struct conv *c, const char *base,
+                                     const char *weight) {
+    int64_t shape[1 + SPATIAL] = {c->shape[1]};
+    const char *kernel[1 + SPATIAL] = {c->dst[1]}, *plain[1 + SPATIAL] = {c->plain[1]};
+    struct text inside = {0};
+    memcpy(shape + 1, c->w.kernel, sizeof c->w.kernel);
+    memcpy(kernel + 1, c->w.kernel_axis, sizeof c->w.kernel_axis);
+    struct tensor *each = tensor_temporary(im, base, "each", TYPE_I32, 1 + c->w.n, shape);
+    memcpy(shape + 1, c->w.out, sizeof c->w.out);
+    struct tensor *sum = tensor_temporary(im, base, "weights", TYPE_I32, 1 + c->w.n, shape);
+    if (!each || !sum) return NULL;
+    emit_statement(im, "%s = 0", tensor_element(im, each, kernel));
+    emit_statement(im, "%s += %s", tensor_element(im, each, kernel), weight);
+    for (int d = 0; d < c->w.n; d++) {
+        plain[1 + d] = c->w.out_axis[d];
+        const char *at =
+            affine_text(im, 2, (int64_t[]){c->w.stride[d], c->w.dilation[d]},
+                        (const char *[]){c->w.out_axis[d], c->w.kernel_axis[d]}, -c->w.before[d]);
+        if (c->w.leaves[d])
+            text_printf(&inside, "%s %s >= 0 and %s < %" PRId64, inside.n ? " and" : " where", at,
+                        at, c->w.in[d]);
+    }
+    kernel[0] = c->plain[1];
+    emit_statement(im, "%s = 0", tensor_element(im, sum, plain));
+    emit_statement(im, "%s += %s%s", tensor_element(im, sum, plain),
+                   tensor_element(im, each, kernel), inside.at);
+    text_free(&inside);
+    return sum;
+}
+
+/* acc = bias + Σ (i32(x) - xz) * (i32(w) - wz); outside the input x is its zero point. One that is
+ * data cannot stand there: then its products are subtracted apart. */
 static bool accumulate(struct import *im, struct conv *c, struct tensor *acc, struct tensor *xz,
                        struct tensor *wz) {
     const char *x_zero, *f_zero;
+    bool leaves = false;
     if (!quantised_zero(im, xz, c->x, 1, NULL, &x_zero) ||
         !quantised_zero(im, wz, c->f, c->shape[1], c->dst[1], &f_zero))
         return false;
-    if (x_zero && !xz->data) {
-        bool leaves = false;
-        for (int d = 0; d < c->w.n; d++) leaves |= c->w.leaves[d];
-        if (leaves)
-            return node_fail(im, "with padding the zero point of the input must be a constant");
+    for (int d = 0; d < c->w.n; d++) leaves |= c->w.leaves[d];
+    const char *weight = quantised_element(im, tensor_element(im, c->f, c->filter), f_zero);
+    bool apart = leaves && x_zero && !xz->data;
+    if (apart) {
+        struct tensor *sum = weights_inside(im, c, acc->buffer, weight);
+        if (!sum) return false;
+        emit_statement(im, "%s = %s - i32(%s) * %s", tensor_element(im, acc, c->plain),
+                       bias_text(im, c), x_zero, tensor_element(im, sum, c->plain + 1));
+    } else {
+        start_with_bias(im, c, acc);
     }
     const char *fill = x_zero && xz->data ? x_zero : "0";
     const char *x = window_element(im, &c->w, c->x, c->dst[0], c->from_channel, fill);
     emit_statement(im, "%s += %s * %s", tensor_element(im, acc, c->dst),
-                   quantised_element(im, x, x_zero),
-                   quantised_element(im, tensor_element(im, c->f, c->filter), f_zero));
+                   quantised_element(im, x, apart ? NULL : x_zero), weight);
     return true;
 }
 
@@ -228,7 +268,6 @@ bool op_conv_integer(struct import *im) {
     struct tensor *y = node_result(im, TYPE_I32, c.ndims, c.shape);
     if (!y) return false;
     conv_axes(im, &c);
-    start_with_bias(im, &c, y);
     return accumulate(im, &c, y, node_input(im, 2), node_input(im, 3));
 }
 
@@ -246,7 +285,6 @@ bool op_qlinear_conv(struct import *im) {
         y ? tensor_temporary(im, y->buffer, "acc", TYPE_I32, c.ndims, c.shape) : NULL;
     if (!acc) return false;
     conv_axes(im, &c);
-    start_with_bias(im, &c, acc);
     return accumulate(im, &c, acc, node_input(im, 2), node_input(im, 5)) &&
            quantised_result(im, acc, 1, 4, 6, 7, 1);
 }

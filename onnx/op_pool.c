@@ -166,29 +166,35 @@ static struct tensor *window_counts(struct import *im, const struct window *w, b
     return tensor_constant(im, base, "count", type, w->n, w->out, data);
 }
 
+const char *window_divisor(struct import *im, const struct window *w, bool padding,
+                           const char *base, enum type type) {
+    int64_t volume = 1;
+    bool leaves = false;
+    for (int d = 0; d < w->n; d++) {
+        leaves |= w->leaves[d];
+        if (__builtin_mul_overflow(volume, w->kernel[d], &volume))
+            return node_fail(im, "its window is too large"), NULL;
+    }
+    /* what lies behind the padding does not count */
+    if (!leaves || (padding && !w->ceil)) return text_number(im, type, (double)volume);
+    struct tensor *counts = window_counts(im, w, padding, base, type);
+    if (!counts)
+        return node_fail(im, "its result is too large to count the elements of each window"), NULL;
+    return tensor_element(im, counts, w->out_axis);
+}
+
 bool op_average_pool(struct import *im) {
     struct pool p;
-    int64_t include = 0, volume = 1;
-    bool leaves = false;
+    int64_t include = 0;
     if (!attribute_int(im, "count_include_pad", &include) || !pool_read(im, &p)) return false;
     if (!type_is_float(p.x->type)) return node_fail(im, "the input is not of floats");
-    for (int d = 0; d < p.w.n; d++) {
-        leaves |= p.w.leaves[d];
-        if (__builtin_mul_overflow(volume, p.w.kernel[d], &volume))
-            return node_fail(im, "its window is too large");
-    }
     struct tensor *y = node_result(im, p.x->type, p.x->ndims, p.shape);
     struct tensor *sum =
         y ? tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, y->extent) : NULL;
     if (!sum) return false;
     pool_axes(im, &p);
-    const char *count = text_number(im, y->type, (double)volume);
-    if (leaves && (!include || p.w.ceil)) { /* what lies behind the padding does not count */
-        struct tensor *counts = window_counts(im, &p.w, include != 0, y->buffer, sum->type);
-        if (!counts)
-            return node_fail(im, "its result is too large to count the elements of each window");
-        count = tensor_element(im, counts, p.w.out_axis);
-    }
+    const char *count = window_divisor(im, &p.w, include != 0, y->buffer, sum->type);
+    if (!count) return false;
     emit_statement(im, "%s = 0", tensor_element(im, sum, p.index));
     const char *x = window_element(im, &p.w, p.x, p.index[0], p.index[1], "0");
     emit_statement(im, "%s += %s", tensor_element(im, sum, p.index), sum_widen(im, y->type, x));

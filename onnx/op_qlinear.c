@@ -5,6 +5,7 @@
 
 #ifdef ISAMAP_WITH_ONNX
 #include "onnx/onnx_int.h"
+#include "onnx/window.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -203,6 +204,38 @@ bool op_qlinear_global_average_pool(struct import *im) {
                    quantised_element(im, tensor_element(im, x, index), q.zero_text));
     return emit_rounded(
         im, y, to, arena_printf(im->arena, "f32(%s) * %s", s, mean_ratio(im, &q, &z, volume)), &z);
+}
+
+bool op_qlinear_average_pool(struct import *im) {
+    struct quantised q, z;
+    struct window w;
+    int64_t last = 0, include = 0, extent[MAX_DIMS];
+    const char *index[2 + SPATIAL];
+    if (!quantised_read(im, 0, &q) || !quantised_scale(im, 3, 4, q.x, &z) ||
+        !attribute_int(im, "channels_last", &last) ||
+        !attribute_int(im, "count_include_pad", &include) || !window_read(im, q.x, NULL, &w))
+        return false;
+    if (last) return node_fail(im, "its channels are the last dimension");
+    if (q.zero_text && !q.zero->data) return node_fail(im, "its zero point is not a constant");
+    memcpy(extent, q.x->extent, 2 * sizeof *extent);
+    memcpy(extent + 2, w.out, (size_t)w.n * sizeof *extent);
+    struct tensor *y = node_result(im, q.x->type, q.x->ndims, extent);
+    struct tensor *sum =
+        y ? tensor_temporary(im, y->buffer, "sum", TYPE_I32, y->ndims, extent) : NULL;
+    if (!sum) return false;
+    axes_for(im, 2, extent, index);
+    window_axes(im, &w);
+    memcpy(index + 2, w.out_axis, (size_t)w.n * sizeof *index);
+    const char *count = window_divisor(im, &w, include != 0, y->buffer, TYPE_F32);
+    if (!count) return false;
+    const char *s = tensor_element(im, sum, index),
+               *x =
+                   window_element(im, &w, q.x, index[0], index[1], q.zero_text ? q.zero_text : "0");
+    emit_statement(im, "%s = 0", s);
+    emit_statement(im, "%s += %s", s, quantised_element(im, x, q.zero_text));
+    return emit_rounded(im, y, index,
+                        arena_printf(im->arena, "f32(%s) * %s / %s", s, ratio(im, &q, &z), count),
+                        &z);
 }
 
 /* The zero point cancels: exp((x − greatest) · scale) over its sum. */

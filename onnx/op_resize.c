@@ -272,6 +272,12 @@ static double kept_aspect(const int64_t *sizes, const struct tensor *x, const in
     return best;
 }
 
+static bool scaled_extent(struct import *im, int d, double to, int64_t *out) {
+    if (!(to >= 1) || to > 1e12) return node_fail(im, "dimension %d would have %g elements", d, to);
+    *out = (int64_t)floor(to);
+    return true;
+}
+
 static bool resize_sizes(struct import *im, int scales_at, int sizes_at, int n, const int *dims,
                          int64_t *out, double *scale) {
     struct tensor *x = node_input(im, 0);
@@ -295,9 +301,7 @@ static bool resize_sizes(struct import *im, int scales_at, int sizes_at, int n, 
         double to = scales     ? floor(extent * scale[d])
                     : same > 0 ? floor(same * extent + 0.5)
                                : (double)sizes[i];
-        if (!(scale[d] > 0) || !(to >= 1) || to > 1e12)
-            return node_fail(im, "dimension %d would have %g elements", d, to);
-        out[d] = (int64_t)to;
+        if (!scaled_extent(im, d, to, &out[d])) return false;
     }
     return true;
 }
@@ -349,17 +353,39 @@ bool op_resize(struct import *im) {
     return resize_dims(im, &r, out, scale, from, to);
 }
 
+/* Before opset 9 scales are an attribute, before opset 7 one for the height and one for the width.
+ */
+static bool upsample_scales(struct import *im, const struct tensor *x, double *scale) {
+    if (im->opset < 7) {
+        if (x->ndims != 4) return node_fail(im, "the input has %d dimensions, not 4", x->ndims);
+        scale[0] = scale[1] = 1;
+        return attribute_float(im, "height_scale", &scale[2]) &&
+               attribute_float(im, "width_scale", &scale[3]);
+    }
+    const Onnx__AttributeProto *a = attribute_find(im, "scales");
+    if (!a || a->n_floats != (size_t)x->ndims)
+        return node_fail(im, "'scales' is not a list of %d floats", x->ndims);
+    for (int d = 0; d < x->ndims; d++) scale[d] = (double)a->floats[d];
+    return true;
+}
+
 bool op_upsample(struct import *im) {
     struct tensor *x = node_input(im, 0);
     struct resize r = {.mode = "nearest", .place = "asymmetric", .nearest = "floor"};
     int64_t out[MAX_DIMS];
-    double scale[MAX_DIMS], from[MAX_DIMS] = {0}, to[MAX_DIMS] = {0};
+    double scale[MAX_DIMS] = {0}, from[MAX_DIMS] = {0}, to[MAX_DIMS] = {0};
     int dims[MAX_DIMS];
-    if (im->opset < 9) return node_fail(im, "Upsample before opset 9 is not supported");
-    if (!attribute_string(im, "mode", &r.mode) || !one_of(im, "mode", r.mode, "nearest linear"))
-        return false;
+    if (!attribute_string(im, "mode", &r.mode)) return false;
+    if (strcmp(r.mode, "bilinear") == 0) r.mode = "linear"; /* its name before opset 7 */
+    if (!one_of(im, "mode", r.mode, "nearest linear")) return false;
     for (int d = 0; d < x->ndims; d++) dims[d] = d;
-    return resize_sizes(im, 1, -1, x->ndims, dims, out, scale) &&
-           resize_dims(im, &r, out, scale, from, to);
+    if (im->opset >= 9) {
+        if (!resize_sizes(im, 1, -1, x->ndims, dims, out, scale)) return false;
+    } else {
+        if (!upsample_scales(im, x, scale)) return false;
+        for (int d = 0; d < x->ndims; d++)
+            if (!scaled_extent(im, d, (double)x->extent[d] * scale[d], &out[d])) return false;
+    }
+    return resize_dims(im, &r, out, scale, from, to);
 }
 #endif

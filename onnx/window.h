@@ -2,6 +2,8 @@
 #ifndef ISAMAP_ONNX_WINDOW_H
 #define ISAMAP_ONNX_WINDOW_H
 
+#include "ir/types.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,5 +29,9 @@ void window_axes(struct import *, struct window *);
 /* The input under the window; fill: for what lies outside. */
 const char *window_element(struct import *, const struct window *, struct tensor *x,
                            const char *batch, const char *channel, const char *fill);
+/* What a window that averages divides by: its volume, or a constant of `type` with the number of
+ * elements for each (that lie inside the input, or in its padding too). NULL after reporting. */
+const char *window_divisor(struct import *, const struct window *, bool padding, const char *base,
+                           enum type type);
 
 #endif

@@ -87,11 +87,11 @@ static inline void put_initialiser(struct model_bytes *m, const char *name, int 
     put_message(&m->graph, 5, &t);
 }
 
-/* "name=1 2 3" a list of integers, "name:4" an integer, "name~0.5" a float, "name'text" a string,
- * "name@other" what the call of the function gives as `other` */
+/* "name=1 2 3" a list of integers, "name%1 2.5" of floats, "name:4" an integer, "name~0.5" a float,
+ * "name'text" a string, "name@other" what the call of the function gives as `other` */
 static inline void put_attribute(struct text *node, const char *spec) {
     struct text a = {0};
-    size_t n = strcspn(spec, "=:~'@");
+    size_t n = strcspn(spec, "=:~'@%");
     const char *at = spec + n + 1;
     put_bytes(&a, 1, spec, n);
     if (spec[n] == ':') put_number(&a, 3, strtoll(at, NULL, 10));
@@ -108,7 +108,17 @@ static inline void put_attribute(struct text *node, const char *spec) {
     }
     for (char *end; spec[n] == '=' && *at; at = end + strspn(end, " "))
         put_number(&a, 8, strtoll(at, &end, 10));
-    put_number(&a, 20, spec[n] == '=' ? 7 : spec[n] == ':' ? 2 : spec[n] == '~' ? 1 : 3);
+    for (char *end; spec[n] == '%' && *at; at = end + strspn(end, " ")) {
+        float f = strtof(at, &end);
+        put_varint(&a, 7 << 3 | 5);
+        text_append(&a, (char *)&f, 4);
+    }
+    put_number(&a, 20,
+               spec[n] == '='   ? 7
+               : spec[n] == ':' ? 2
+               : spec[n] == '~' ? 1
+               : spec[n] == '%' ? 6
+                                : 3);
     put_message(node, 5, &a);
 }
 

@@ -171,6 +171,11 @@ double executable_device_seconds(const struct executable *e) {
     return e->device_seconds ? e->device_seconds() : -1;
 }
 
+bool executable_device_rounds(struct executable *e, int rounds, int64_t span) {
+    if (e->device_rounds) e->device_rounds(rounds, (size_t)span);
+    return e->device_rounds != NULL;
+}
+
 int64_t executable_bytes(const struct executable *e) {
     return (int64_t)(e->prepared_bytes + e->workspace_bytes);
 }

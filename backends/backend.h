@@ -58,6 +58,9 @@ int executable_parts(const struct executable *, const struct run_part **);
 const uint64_t *executable_ticks(const struct executable *);
 /* What a device took for the last run, without copies of arrays; negative: the code runs on this processor. */
 double executable_device_seconds(const struct executable *);
+/* The device makes the next run so many times, in turns over copies of all arrays that take `span` bytes together; its seconds are
+ * then the median. False: the code runs on this processor. */
+bool executable_device_rounds(struct executable *, int rounds, int64_t span);
 int64_t executable_bytes(const struct executable *);           /* prepared + workspace */
 void executable_free(struct executable *);
 

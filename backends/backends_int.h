@@ -201,6 +201,7 @@ struct executable {
     int nparts;
     const uint64_t *ticks;
     double (*device_seconds)(void); /* or NULL */
+    void (*device_rounds)(int rounds, size_t span);
     void *handle;
     void (*release)(void *handle);
     struct arena arena;

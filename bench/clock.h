@@ -4,9 +4,14 @@
 #define ISAMAP_BENCH_CLOCK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct contender {
     bool (*run)(void *user);
+    /* A device times its own calls: the median of so many, in turns over copies of the arrays that
+     * take `span` bytes together. NULL: calls of `run` are timed here. */
+    bool (*measure)(void *user, int calls, int64_t span, double *seconds);
+    int64_t span;
     void *user;
     double *seconds; /* of one call, for each round */
     int disturbed; /* out: rounds whose time is the processor's, because others had it in between */

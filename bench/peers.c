@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const libraries[] = {"openblas", "onednn", "libxsmm", "blis"};
-enum { LIBRARIES = sizeof libraries / sizeof *libraries };
+static const char *const libraries[] = {"openblas", "onednn", "libxsmm", "blis", "cublas", "cudnn"};
+enum { LIBRARIES = sizeof libraries / sizeof *libraries, ON_DEVICE = 4 /* from here on */ };
+static const char NOT_BUILT[] = "not among the libraries of this build";
 
 static bool named(const char *which, const char *library) {
     size_t n = strlen(library);
@@ -48,7 +49,10 @@ static void *open_module(const char *library) {
     void *handle = NULL;
     arena_init(&a);
     if (!given && dladdr((const void *)libraries, &here) && here.dli_fname) {
-        char *self = realpath(here.dli_fname, NULL), *slash = self ? strrchr(self, '/') : NULL;
+        /* of a command that was found through the path the name alone is known */
+        bool path = strchr(here.dli_fname, '/') != NULL;
+        char *self = realpath(path ? here.dli_fname : "/proc/self/exe", NULL),
+             *slash = self ? strrchr(self, '/') : NULL;
         if (slash) {
             folder[1] = arena_printf(&a, "%.*s/peers", (int)(slash - self), self);
             folder[2] = arena_printf(&a, "%.*s/../peers", (int)(slash - self), self);
@@ -65,6 +69,15 @@ static void *open_module(const char *library) {
     return handle;
 }
 
+/* NULL: what the module needs is there. */
+static const char *not_there(void *module) {
+    peers_missing *missing;
+    void *symbol = module ? dlsym(module, "isamap_peers_missing") : NULL;
+    memcpy(&missing, &symbol, sizeof symbol);
+    if (!module) return NOT_BUILT;
+    return symbol ? missing() : NULL;
+}
+
 static void add(struct peers *p, void *module) {
     peers_export *exported;
     void *symbol = dlsym(module, "isamap_peers");
@@ -73,22 +86,37 @@ static void add(struct peers *p, void *module) {
     for (int i = 0; list && list[i] && p->n < MAX_PEERS; i++) p->at[p->n++] = list[i];
 }
 
-bool peers_load(const char *which, struct peers *p, struct diags *diags) {
+/* It was asked for by name. */
+static bool refuse(int library, bool device, const char *why, struct diags *diags) {
+    if ((library >= ON_DEVICE) != device)
+        diag_line(diags, "--vs", 0, 0, "'%s' works %s, and what is compared with it %s",
+                  libraries[library], device ? "on this processor" : "on a CUDA device",
+                  device ? "on a device" : "on this processor");
+    else if (why == NOT_BUILT)
+        diag_line(diags, "--vs", 0, 0,
+                  "this isamap was built without %s; install it and configure again",
+                  libraries[library]);
+    else
+        diag_line(diags, "--vs", 0, 0, "%s: %s", libraries[library], why);
+    return false;
+}
+
+bool peers_load(const char *which, bool device, struct peers *p, struct diags *diags) {
     memset(p, 0, sizeof *p);
     if (which && strcmp(which, "none") == 0) return true;
     if (which && !check_names(which, diags)) return false;
     for (int l = 0; l < LIBRARIES; l++) {
-        if (which && !named(which, libraries[l])) continue;
-        void *module = open_module(libraries[l]);
-        if (module) {
+        bool here = (l >= ON_DEVICE) == device;
+        if (which ? !named(which, libraries[l]) : !here) continue;
+        void *module = here ? open_module(libraries[l]) : NULL;
+        const char *why = not_there(module);
+        if (!why) {
             add(p, module);
         } else if (which) {
-            diag_line(diags, "--vs", 0, 0,
-                      "this isamap was built without %s; install it and configure again",
-                      libraries[l]);
-            return false;
+            return refuse(l, device, why, diags);
         } else {
-            p->missing[p->nmissing++] = libraries[l];
+            p->missing[p->nmissing] = libraries[l];
+            p->why[p->nmissing++] = why;
         }
     }
     return true;

@@ -62,6 +62,16 @@ function(peer name title found)
   note_dependency("${title}" ${found} "peer of isamap bench")
 endfunction()
 
+# Peers on a CUDA device: they need nothing to be built and look for their libraries when they run.
+function(device_peer name)
+  add_library(isamap_peer_${name} MODULE bench/peer_${name}.c bench/peer_device.c)
+  target_link_libraries(isamap_peer_${name} PRIVATE ${CMAKE_DL_LIBS})
+  set_target_properties(isamap_peer_${name} PROPERTIES PREFIX "" OUTPUT_NAME isamap-peer-${name}
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/peers)
+  add_dependencies(isamap_bench isamap_peer_${name})
+  install(TARGETS isamap_peer_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/isamap)
+endfunction()
+
 # found_header(VARIABLE header library): VARIABLE_INCLUDE, VARIABLE_LIBRARY, and VARIABLE itself when both are there.
 macro(find_peer variable header library)
   find_path(${variable}_INCLUDE ${header} PATH_SUFFIXES ${ARGN})
@@ -91,6 +101,8 @@ function(optional_peers)
   peer(libxsmm "libxsmm" PEER_LIBXSMM ${PEER_LIBXSMM_EXT} ${PEER_LIBXSMM_LIBRARY} ${PEER_LIBXSMM_NOBLAS} OpenMP::OpenMP_C m rt
        ${CMAKE_DL_LIBS})
   peer(blis "BLIS" PEER_BLIS ${PEER_BLIS_LIBRARY})
+  device_peer(cublas)
+  device_peer(cudnn)
 endfunction()
 
 function(summary_of_dependencies)

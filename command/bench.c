@@ -2,6 +2,7 @@
  * call instead, and with the machine's best multiply-accumulate loop; devices are simulated and
  * compared with the least time that the work needs (docs/bench.md). */
 #include "command/bench_int.h"
+#include "bench/device.h"
 #include "ir/memory.h"
 #include "machines/share.h"
 
@@ -49,6 +50,15 @@ static void code_close(struct code *c) {
 static bool code_run(void *user) {
     struct code *c = user;
     return executable_run(c->executable, c->data, c->threads, &c->im->diags);
+}
+
+/* A device's own time. */
+static bool code_measure(void *user, int calls, int64_t span, double *seconds) {
+    struct code *c = user;
+    executable_device_rounds(c->executable, calls, span);
+    if (!code_run(c)) return false;
+    *seconds = executable_device_seconds(c->executable);
+    return true;
 }
 
 /* ---- the peak: one for each pair of types and number of threads ---- */
@@ -227,16 +237,23 @@ static bool take_turns(struct contest *c) {
     struct contender list[MAX_CONTENDERS];
     int n = 0, rounds = c->b->im->option.runs;
     list[n++] = (struct contender){.run = code_run, .user = &c->code};
-    for (int i = 0; i < c->nrivals; i++)
-        list[n++] = (struct contender){.run = c->b->peers.at[c->rival[i].peer]->run,
-                                       .user = c->rival[i].state};
+    for (int i = 0; i < c->nrivals; i++) {
+        const struct peer *p = c->b->peers.at[c->rival[i].peer];
+        list[n++] = (struct contender){
+            .run = p->run, .measure = p->measure, .user = c->rival[i].state, .span = c->b->span};
+    }
     if (c->peak) list[n++] = (struct contender){.run = code_run, .user = &c->peak->code};
+    if (c->b->away) list[0].measure = code_measure, list[0].span = c->b->span;
     for (int i = 0; i < n; i++) {
         c->seconds[i] = list[i].seconds = memory_array((size_t)rounds, sizeof(double));
     }
     if (!clock_rounds(list, n, rounds, c->o->threads)) return false;
     for (int i = 0; i < n; i++) c->o->disturbed += list[i].disturbed;
     judge_times(c, rounds);
+    struct device_state now;
+    if (!c->b->away || !device_state(&now)) return true;
+    memcpy(c->b->chip, now.name, sizeof c->b->chip);
+    c->o->mhz = now.mhz, c->o->watts = now.watts, c->o->celsius = now.celsius;
     return true;
 }
 
@@ -254,7 +271,7 @@ static bool host_contest(struct contest *c, struct job *j) {
     c->o->verified = agrees(c, &c->code.got);
     c->o->verified_by = program_macs(j->program) <= WHOLE_MACS ? "interpreter" : "samples";
     add_rivals(c);
-    c->peak = peak_of(c->b, j, c->o->threads);
+    c->peak = c->b->away ? NULL : peak_of(c->b, j, c->o->threads);
     doing(im, "timing");
     if (!take_turns(c)) return false;
     if (repeats(j->program)) c->o->verified = c->o->verified && agrees(c, &c->code.got);
@@ -389,7 +406,8 @@ static void outcome_init(struct outcome *o, int threads) {
                         &o->peak_gflops, &o->speedup,      &o->peak_fraction,    &o->predicted,
                         &o->clock,       &o->ratio,        &o->ratio_least,      &o->ratio_most,
                         &o->cycles,      &o->limit_cycles, &o->predicted_cycles, &o->utilisation,
-                        &o->read_bytes,  &o->write_bytes,  &o->few_cycles,       &o->instructions};
+                        &o->read_bytes,  &o->write_bytes,  &o->few_cycles,       &o->instructions,
+                        &o->mhz,         &o->watts,        &o->celsius};
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) *number[i] = NAN;
     for (int p = 0; p < MAX_PEERS; p++) o->peer[p] = NAN;
 }
@@ -499,12 +517,29 @@ static bool check_options(struct bench *b) {
     return true;
 }
 
+/* Code for it is loaded by a driver, which says what the device can do. */
+static bool runs_away(const struct machine *m) {
+    bool away = false;
+    for (int f = 0; f < m->nfeatures; f++) away = away || m->feature[f].capability;
+    return away;
+}
+
+/* Three times the largest cache. */
+static int64_t span_of(const struct machine *m) {
+    int64_t most = 0;
+    for (int i = 0; i < m->nmemories; i++)
+        if (m->memory[i].caches >= 0 && m->memory[i].size > most) most = m->memory[i].size;
+    return most < INT64_MAX / 3 ? 3 * most : most;
+}
+
 static bool find_machine(struct bench *b) {
     struct job j;
     job_init(&j, b->path);
     bool ok = job_machine(b->im, &j, USE_MAP);
     if (ok) {
         b->device = machine_needs_host(j.machine);
+        b->away = !b->device && runs_away(j.machine);
+        b->span = b->away ? span_of(j.machine) : 0;
         b->machine = arena_strdup(&b->arena, j.machine->name);
     }
     job_free(&j);
@@ -515,7 +550,7 @@ static int bench_run(struct bench *b) {
     isamap *im = b->im;
     if ((has_suffix(b->path, ".csv") && !load_suite(b)) || !find_machine(b) || !check_options(b) ||
         !points_parse(im, &b->arena, &b->points) ||
-        (!b->device && !peers_load(im->option.vs, &b->peers, &im->diags)))
+        (!b->device && !peers_load(im->option.vs, b->away, &b->peers, &im->diags)))
         return ISAMAP_INPUT;
     b->peaks_cap = 8 * b->nthreads;
     b->peak = arena_array(&b->arena, (size_t)b->peaks_cap, sizeof *b->peak);

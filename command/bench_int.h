@@ -38,6 +38,7 @@ struct outcome {
     double peer[MAX_PEERS], ratio, ratio_least, ratio_most;
     const char *best;
     int disturbed; /* turns, of all contenders */
+    double mhz, watts, celsius; /* of the device that ran it, at the end */
     /* device: cycles */
     double cycles, predicted_cycles, limit_cycles, utilisation, read_bytes, write_bytes, instructions;
     double few_cycles; /* with at most so many contexts as asked */
@@ -55,6 +56,9 @@ struct bench {
     struct peers peers;
     const char *machine, *mac; /* names, for the head; mac: the instruction of the peak, or NULL */
     bool device;
+    bool away;      /* code runs on a device: it times itself */
+    int64_t span;   /* then: bytes of the arrays that are used in turns, so that no cache holds them */
+    char chip[96];  /* the device's own name; empty */
     int contexts; /* device: a second schedule with at most so many; 0 */
     int threads[MAX_THREAD_COUNTS], nthreads;
     struct peak *peak;

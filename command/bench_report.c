@@ -37,7 +37,7 @@ static void report_numbers(struct report *r, const struct bench *b, const struct
     struct {
         const char *key;
         double value;
-        int where; /* 1: host, 2: device, 3: both */
+        int where; /* 1: host, 2: device, 3: both, 4: run on a device */
     } number[] = {
         {"ours_ms", o->ours, 3},
         {"ours_min_ms", o->ours_least, 1},
@@ -51,6 +51,9 @@ static void report_numbers(struct report *r, const struct bench *b, const struct
         {"peak_fraction", o->peak_fraction, 3},
         {"predicted_ms", o->predicted, 3},
         {"clock_ghz", o->clock / 1e9, 3},
+        {"device_mhz", o->mhz, 4},
+        {"device_watts", o->watts, 4},
+        {"device_celsius", o->celsius, 4},
         {"cycles", o->cycles, 2},
         {"predicted_cycles", o->predicted_cycles, 2},
         {"limit_cycles", o->limit_cycles, 2},
@@ -66,7 +69,8 @@ static void report_numbers(struct report *r, const struct bench *b, const struct
         {"schedule_nodes", o->nodes, 3},
     };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-        if (number[i].where & (b->device ? 2 : 1)) report_number(r, number[i].key, number[i].value);
+        if (number[i].where & (b->device ? 2 : b->away ? 5 : 1))
+            report_number(r, number[i].key, number[i].value);
 }
 
 static void report_outcome(struct report *r, const struct bench *b, const struct outcome *o) {
@@ -100,6 +104,8 @@ static void report_json(struct bench *b) {
     report_string(r, "machine", b->machine);
     report_string(r, "measured", b->device ? "simulated" : "run here");
     report_integer(r, "runs", b->im->option.runs);
+    if (*b->chip) report_string(r, "device", b->chip);
+    if (b->away) report_integer(r, "span_bytes", b->span);
     report_number(r, b->device ? "geomean_limit_fraction" : "geomean_ratio", geomean(b));
     report_open(r, "missing_peers", '[');
     for (int i = 0; i < b->peers.nmissing; i++) report_string(r, NULL, b->peers.missing[i]);
@@ -134,6 +140,7 @@ static void host_columns(const struct bench *b, struct table *t) {
     static const char *const title[] = {"GFLOP/s",   "of peak", "predicted ms", "DRAM MB",
                                         "compile s", "nodes",   "verified by"};
     for (size_t i = 0; i < sizeof title / sizeof *title; i++) table_column(t, title[i]);
+    if (*b->chip) table_column(t, "MHz"), table_column(t, "W");
 }
 
 static void host_row(const struct bench *b, const struct outcome *o, struct table *t) {
@@ -153,6 +160,7 @@ static void host_row(const struct bench *b, const struct outcome *o, struct tabl
     table_number(t, o->compile_seconds, 2);
     table_cell(t, "%.0f", o->nodes);
     say_verified(t, o);
+    if (*b->chip) table_number(t, o->mhz, 4), table_number(t, o->watts, 4);
 }
 
 static void device_columns(const struct bench *b, struct table *t) {
@@ -192,7 +200,10 @@ static void say_head(const struct bench *b, struct text *t) {
         text_append(t, "\n", 1);
         return;
     }
-    if (b->nthreads == 1)
+    if (b->away)
+        text_printf(t, "%s%stimes of the device, over arrays of %.4g MB in turns, ", b->chip,
+                    *b->chip ? ", " : "", (double)b->span / 1e6);
+    else if (b->nthreads == 1)
         text_printf(t, "%d thread%s, ", b->threads[0], b->threads[0] > 1 ? "s" : "");
     text_printf(t, "medians of %d rounds in turns\n", b->im->option.runs);
     double peak = NAN, hz = NAN;
@@ -205,7 +216,7 @@ static void say_head(const struct bench *b, struct text *t) {
         if (took_part(b, p) && b->peers.at[p]->note)
             text_printf(t, "%s: %s\n", b->peers.at[p]->name, b->peers.at[p]->note);
     for (int p = 0; p < b->peers.nmissing; p++)
-        text_printf(t, "%s: not among the libraries of this build\n", b->peers.missing[p]);
+        text_printf(t, "%s: %s\n", b->peers.missing[p], b->peers.why[p]);
     int disturbed = 0;
     for (int i = 0; i < b->noutcomes; i++) disturbed += b->outcome[i].disturbed;
     if (disturbed)

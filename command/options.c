@@ -227,7 +227,8 @@ const struct option option_table[] = {
     {"latencies", 0, OPTION_LATENCIES, AT(latencies), 0, 0, "LOW..HIGH", ON(SIM) | ON(BENCH), NULL,
      "of each transfer, random; else as the machine file says"},
     {"vs", 0, OPTION_TEXT, AT(vs), 0, 0, "NAME,NAME", ON(BENCH), NULL,
-     "peers: openblas, onednn, libxsmm, blis or none; else all that are there"},
+     "peers: openblas, onednn, libxsmm, blis, on a device cublas, cudnn; or none; else all that "
+     "are there"},
     {"runs", 0, OPTION_COUNT, AT(runs), 1, 1000, "N", ON(BENCH), NULL, "rounds in turns (7)"},
     {"only", 0, OPTION_TEXT, AT(only), 0, 0, "NAMES", ON(BENCH), NULL,
      "rows of the suite, with commas between; * and ? stand for others"},

@@ -33,6 +33,13 @@ done
 # queues that nothing else keeps in order: a kernel ends between their nests
 isamap compile examples/operators/att.isam -m gpu-sm80 -o "$work/att.sched" >/dev/null && [ "$(grep -c 'pop launch' "$work/att.sched")" -eq 1 ] && good || bad "attention's nests do not meet once"
 
+message=$(isamap bench examples/f32/gmm.isam -m host --vs cublas 2>&1) && bad "cuBLAS is a peer of this processor"
+case $message in *"'cublas' works on a CUDA device"*) good ;; *) bad "wrong message: $message" ;; esac
+if ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
+  message=$(isamap bench examples/f32/gmm.isam -m gpu-sm80 --vs cublas,cudnn 2>&1) && bad "peers without a driver"
+  case $message in *"cublas: there is no CUDA driver here"*) good ;; *) bad "wrong message: $message" ;; esac
+fi
+
 cc -shared -fPIC -x c /dev/null -o "$work/libnvrtc.so"
 message=$(LD_LIBRARY_PATH=$work isamap compile examples/f32/gmm.isam -m gpu-sm80 -o "$work/gmm.cubin" 2>&1) && bad "a library without functions is taken for NVRTC"
 case $message in *"NVRTC has no 'nvrtcCreateProgram'"*) good ;; *) bad "wrong message: $message" ;; esac
@@ -61,6 +68,13 @@ gpu-sm80 examples/f32/gru.isam fallback -D H=16 --size T=3
 gpu-sm90 examples/bf16/gmm.isam wgmma.128x256.rows.bf16 -D M=128 -D N=256 -D K=128
 gpu-sm90 examples/i8/gmm.isam wgmma. -D M=256 -D N=256 -D K=144
 LIST
+  # beside cuBLAS, whose place tests/cuda/cublas.c takes: both are right, and take a millisecond of the device's
+  cc -O1 -shared -fPIC tests/cuda/cublas.c -o "$work/libcublas.so" || bad "cublas.c does not build"
+  for program in f32 bf16 i8; do
+    out=$(LD_LIBRARY_PATH=$work timeout 60 isamap bench examples/$program/gmm.isam -D M=40 -D N=64 -D K=32 -m gpu-sm80 --vs cublas --runs 2 --json 2>&1)
+    case $out in *'"cublas": 1'*'"ours_ms": 1,'*'"ratio": 1,'*) good ;; *) bad "bench $program: $out" ;; esac
+    case $out in *'"verified": true'*) good ;; *) bad "bench $program is wrong" ;; esac
+  done
   # tails: kernels of their own, in which roles and tokens begin anew
   while read -r type instruction sizes; do
     printf '# decisions: QUESTION "SUBJECT" "ANSWER"\ncover "stmt 1 C" "%s"\n' "$instruction" >"$work/decisions"

@@ -229,9 +229,11 @@ struct executable *c_open(const struct schedule *s, const char *path, struct are
     }
     if (good) {
         struct executable *e = executable_make(s, handle, release_library, entry);
-        void *seconds =
-            dlsym(handle, arena_printf(a, "%s_device_seconds", c_identifier(a, s->program->name)));
+        const char *name = c_identifier(a, s->program->name);
+        void *seconds = dlsym(handle, arena_printf(a, "%s_device_seconds", name)),
+             *rounds = dlsym(handle, arena_printf(a, "%s_device_rounds", name));
         memcpy(&e->device_seconds, &seconds, sizeof seconds);
+        memcpy(&e->device_rounds, &rounds, sizeof rounds);
         return e;
     }
     diag_line(diags, s->machine->file, 0, 0, "the compiled code cannot be loaded: %s", dlerror());

@@ -257,10 +257,12 @@ void cuda_section(struct cuda *c, const struct section *section, const char *nam
         c_line(g, "isamap_open(&d, %s_cubin, %lld);", g->interface->name, (long long)c->bytes);
         declare_sizes(c);
         copy_arguments(c, run, false);
+        c_line(g, "isamap_rounds(&d, %lld);", (long long)c->bytes);
+        c_line(g, "while (isamap_round(&d)) {");
+        g->indent++;
         for (int k = 0; k < c->nturning; k++)
             c_line(g, "int64_t s_%d = %d;", c->turning[k],
                    g->schedule->place[c->turning[k]].slots - 1);
-        c_line(g, "isamap_mark(&d, d.driver->before);");
         zero_alone(c, run);
         for (int n = 0, last; n < section->nnodes; n = last) {
             last = n + 1;
@@ -269,7 +271,8 @@ void cuda_section(struct cuda *c, const struct section *section, const char *nam
                 if (zeroed_at(c, section, p, n)) set_zero(c, p);
             walk(c, &section->node[n], last - n);
         }
-        c_line(g, "isamap_mark(&d, d.driver->after);");
+        g->indent--;
+        c_line(g, "}");
         copy_arguments(c, run, true);
         c_line(g, "return isamap_close(&d);");
     }

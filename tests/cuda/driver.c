@@ -87,6 +87,11 @@ int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n) {
     return 0;
 }
 
+int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t n) {
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, n);
+    return 0;
+}
+
 int cuMemsetD8_v2(uint64_t at, unsigned char value, size_t n) {
     memset((void *)(uintptr_t)at, value, n);
     return 0;
@@ -97,6 +102,10 @@ int cuEventCreate(void **event, unsigned flags) {
     static int one;
     *event = &one;
     return (int)flags;
+}
+
+int cuEventDestroy_v2(void *event) {
+    return !event;
 }
 
 int cuEventRecord(void *event, void *stream) {

@@ -261,8 +261,25 @@ static void walk_frame(struct function *f, const struct loop_node *l, struct lv 
     carry_close(f, &c);
 }
 
+/* The loop is over steps of a sum whose other loops inside are unrolled too. */
+static bool is_summed(const struct program *p, const struct loop_node *l, int axis) {
+    for (int i = 0; i < l->nbody; i++) {
+        const struct node *n = &l->body[i];
+        if (n->kind == NODE_LOOP && n->loop->kind == LOOP_UNROLLED && is_summed(p, n->loop, axis))
+            return true;
+        const struct stmt *s =
+            n->kind == NODE_ISSUE && n->issue->stmt >= 0 ? &p->stmt[n->issue->stmt] : NULL;
+        if (s && (s->axes >> axis & 1) && !access_varies(p, &s->dst, axis)) return true;
+    }
+    return false;
+}
+
+/* What two steps of a sum read alike, as windows that overlap do, the compiler would keep in
+ * registers, of which the schedule has none left: each step reads it anew. A fence of one thread is
+ * no instruction. */
 static void walk_unrolled(struct function *f, const struct loop_node *l, struct lv lo,
                           struct lv hi) {
+    bool apart = l->axis >= 0 && is_summed(f->cpu->schedule->program, l, l->axis);
     int64_t from, to;
     if (!lv_constant(lo, &from) || !lv_constant(hi, &to)) {
         cpu_error(f->cpu, "the bounds of unrolled loop '%s' are not constant",
@@ -271,6 +288,8 @@ static void walk_unrolled(struct function *f, const struct loop_node *l, struct 
     }
     for (int64_t i = from; i < to && !f->cpu->failed; i += l->step) {
         f->var[l->var] = lv_const(f, i);
+        if (apart && i > from)
+            LLVMBuildFence(f->builder, LLVMAtomicOrderingSequentiallyConsistent, true, "");
         walk(f, l->body, l->nbody);
         if (++f->cpu->issues > MAX_ISSUES) cpu_error(f->cpu, "unrolled loops make too much code");
     }

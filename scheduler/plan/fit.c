@@ -102,6 +102,13 @@ static bool split_dim(struct match *t, int i, int64_t part) {
     return true;
 }
 
+static void drop_dim(struct match *t, int i) {
+    box_remove(&t->f->box, i);
+    memmove(&t->f->looped[i], &t->f->looped[i + 1], sizeof(bool) * (size_t)(t->f->box.n - i));
+    for (int k = 0; k < t->mv->naxes; k++)
+        if (t->f->dim_of[k] > i) t->f->dim_of[k]--;
+}
+
 /* The largest divisor that the move's size may take, looked for among few parts, then among long
  * shares; 0: none found. */
 static int64_t longest_share(int64_t extent, const struct move_axis *ax) {
@@ -135,14 +142,45 @@ static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
     return d->extent.c == ax->fixed || split_dim(t, i, ax->fixed);
 }
 
+static bool unpadded(const struct box_dim *d) {
+    return val_is(d->before, 0) && val_is(d->after, 0) && !d->outside;
+}
+
+static bool adds_up(struct arena *a, struct val stride, struct val extent, struct val next) {
+    return val_is(val_minus(a, next, val_mul(a, stride, extent)), 0);
+}
+
+/* Tails and whole tiles alike: a dimension of which the extent is known when it runs takes those
+ * that go on where it ends, as far as the move's size reaches. */
+static int take_next(struct match *t, const struct move_axis *ax, int i) {
+    struct arena *a = &t->w->s->arena;
+    struct box *b = &t->f->box;
+    bool takes = !b->apart && !ax->fixed && ax->step == 1 && ax->lo <= 1;
+    for (int k = 0; takes && k < b->n; k++) {
+        struct box_dim *in = &b->dim[i], *out = &b->dim[k];
+        if (k == i || !t->f->looped[k] || !(in->extent.x || out->extent.x) || !unpadded(in) ||
+            !unpadded(out) || in->extent.max > ax->hi / out->extent.max ||
+            !adds_up(a, in->from, in->extent, out->from) ||
+            !adds_up(a, in->to, in->extent, out->to))
+            continue;
+        in->extent = in->total = val_mul(a, in->extent, out->extent);
+        drop_dim(t, k);
+        i -= k < i;
+        k = -1;
+    }
+    return i;
+}
+
 static bool match_axis(struct match *t, int k) {
     const struct move_axis *ax = &t->mv->axis[k];
     struct fit *f = t->f;
     for (int i = 0; i < f->box.n; i++) {
         struct box_dim *d = &f->box.dim[i];
         if (!f->looped[i] || d->outside || !stride_fits(&ax->from, d->from, t->run_from) ||
-            !stride_fits(&ax->to, d->to, t->run_to) || !extent_fits(t, ax, i))
+            !stride_fits(&ax->to, d->to, t->run_to))
             continue;
+        i = take_next(t, ax, i);
+        if (!extent_fits(t, ax, i)) continue;
         d = &f->box.dim[i];
         f->dim_of[k] = i;
         f->looped[i] = false;

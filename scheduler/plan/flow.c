@@ -63,7 +63,43 @@ double pipe_bus_waits(const struct pricing *c, const struct flow *w, double step
     double fills = ceil(d->issues / issues),
            first = fmin(d->issues, issues) * d->cycles / d->issues + load - step,
            last = d->cycles + fills * (load - step);
-    return (d->trips - 1) * fmax(0, fmax(first, last) + latency - (w->slots - 2) * step);
+    return (d->trips - 1) *
+           fmax(0, fmax(first, last) + latency - (w->slots - 2) * step - pipe_returned(c));
+}
+
+double pipe_long_fills(const struct pricing *c, double exec) {
+    const struct stream *d = &c->drain;
+    double waits = 0;
+    if (d->trips <= d->slots || d->bus < 0 || d->slots < 2 || c->leaves.queue != d->queue) return 0;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->bus != d->bus || f->queue == d->queue) continue;
+        double late = f->busy / f->issues + d->cycles + d->latency,
+               times = fmin(f->trips * f->often * f->issues, d->trips);
+        waits += times * fmax(0, late - (d->slots - 1) * exec / d->trips);
+    }
+    return waits;
+}
+
+double pipe_returned(const struct pricing *c) {
+    const struct stream *d = &c->leaves;
+    return d->slots == 1 && d->trips > 1 ? d->cycles + d->latency : 0;
+}
+
+/* Heads of queues take turns: a fill that is ready waits for one store at most, of which the time
+ * that the fill itself needs beside the bus is hidden. */
+double pipe_bus_taken(const struct pricing *c, const struct flow *w) {
+    const struct stream *d = &c->drain;
+    double issues = 0, beside = 0;
+    if (d->bus < 0 || d->queue == w->queue || d->issues <= 0) return 0;
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->queue != w->queue || f->bus != d->bus) continue;
+        issues += f->trips * f->often * f->issues;
+        beside += f->trips * f->often * (f->cycles - f->busy);
+    }
+    if (issues <= 0) return 0;
+    return fmin(issues, d->trips * d->issues) * fmax(0, d->busy / d->issues - beside / issues);
 }
 
 double pipe_step(const struct flow *f, double step, double load, double begin) {

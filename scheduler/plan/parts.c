@@ -137,8 +137,7 @@ static bool possible(const struct pricing *c, const struct flow *f, int inner) {
     const struct nest *n = c->nest;
     const struct task *t = &c->w->task[n->core];
     int axis[2];
-    if (c->plan->is_static || n->group || n->nprefix > 0 || n->part_n || f->depth < 0)
-        return false;
+    if (c->plan->is_static || n->group || n->nprefix > 0 || n->part_n || f->depth < 0) return false;
     for (int i = 0; i < c->nfills; i++)
         if (c->fill[i].operand < 0 || c->fill[i].user != t->needle->in->queue ||
             !(c->w->counts[c->fill[i].queue] >> c->fill[i].user & 1))
@@ -148,7 +147,8 @@ static bool possible(const struct pricing *c, const struct flow *f, int inner) {
     return c->plan->depth_out <= f->depth && plan_plain(c->w, n, c->plan, axis) >= inner;
 }
 
-/* An outer copy's pieces come between those of the pacer. */
+/* An outer copy's pieces come between those of the pacer, also where it has none: `wait` is that of
+ * a step on average. */
 static double outer_piece_waits(const struct pricing *c, const struct flow *f,
                                 const struct stream *s, const struct pieces *n, double load,
                                 double step, double begin, double wait) {
@@ -158,9 +158,11 @@ static double outer_piece_waits(const struct pricing *c, const struct flow *f,
     bool kept = (s->slots > 1 && plan_least_inner(c->w, c->plan, s->depth, f->depth) >= f->slots) ||
                 parts_keep(c->w, c->plan, t, &t->op[s->operand], &c->plan->hold[s->operand],
                            f->depth, f->slots);
-    if (s->trips > 1 && !kept) return (s->trips - 1) * (here + load + f->latency);
     double late = pipe_step(f, short_step, load + here, begin + here);
-    return (s->trips * n->outer - 1) * fmax(0, late - wait);
+    double begins =
+        s->trips > 1 && !kept ? s->trips : 1; /* with nothing ahead of the instructions */
+    return (begins - 1) * (here + load + f->latency) +
+           (s->trips * n->outer - begins) * fmax(0, late - wait);
 }
 
 double parts_waits(const struct pricing *c, const struct flow *f, int inner, double exec,
@@ -190,7 +192,8 @@ double parts_waits(const struct pricing *c, const struct flow *f, int inner, dou
     double wait = pipe_step(f, step, load, begin);
     for (int i = 0; i < c->nfills; i++)
         if (c->fill[i].depth < f->depth)
-            waits += outer_piece_waits(c, f, &c->fill[i], &n[i], load, step, begin, wait);
+            waits +=
+                outer_piece_waits(c, f, &c->fill[i], &n[i], load, step, begin, wait * f->often);
     if (f->steps > 1) waits += pipe_bus_waits(c, f, step, turns) - pipe_bus_waits(c, f, step, 1);
     return fmax(waits + wait * (f->steps - 1) * f->often, total - exec - (*lead - f->latency));
 }

@@ -130,9 +130,65 @@ void pipe_chain(struct pricing *c, const struct task *core) {
     }
 }
 
-/* ---- fills ---- */
+/* ---- signals ---- */
 
 enum { SIGNALS = 2 }; /* that go with a step */
+
+/* A signal that no issue carries, since a loop stands next to it, is an instruction of its queue.
+ */
+static double signal_cycles(const struct machine *m, int queue) {
+    static const struct program sizeless;
+    double interval, overhead;
+    if (m->queue[queue].nop < 0) return 0;
+    instr_times(m, &m->instr[m->queue[queue].nop], &sizeless, NULL, NULL, &interval, &overhead);
+    return overhead + interval;
+}
+
+static bool told(const struct pricing *c, int from, int to) {
+    return from != to && edge_of_queue(c->w->m, from, to).kind == EDGE_TOKEN;
+}
+
+/* The first copy of a step is told that a slot is free, the last one tells that all are filled. */
+static bool same_step(const struct stream *a, const struct stream *b) {
+    return a->queue == b->queue && a->user == b->user && a->depth == b->depth;
+}
+
+static double fill_signals(const struct pricing *c, int i) {
+    const struct stream *f = &c->fill[i];
+    bool first = true, last = true;
+    for (int k = 0; k < c->nfills; k++) {
+        if (k == i || !same_step(f, &c->fill[k])) continue;
+        first &= k > i;
+        last &= k < i;
+    }
+    return f->issues > 1 ? first + last : 0;
+}
+
+void pipe_signals(struct pricing *c, const struct task *core) {
+    const struct machine *m = c->w->m;
+    int exec = core->needle->in->queue;
+    double issues, entries, times = 0;
+    if (c->plan->is_static) return;
+    leaf_cycles(c, core, &issues);
+    entries = plan_entries(c->w, c->nest, c->plan, issues);
+    for (int i = 0; i < c->nfills; i++) {
+        struct stream *f = &c->fill[i];
+        double more = fill_signals(c, i) * signal_cycles(m, f->queue);
+        bool again = false;
+        if (!told(c, f->queue, f->user)) continue;
+        for (int k = 0; k < i; k++) again |= same_step(f, &c->fill[k]);
+        if (!again && f->user == exec && entries > f->trips) times += f->trips * f->often;
+        f->cycles += more;
+        c->queue[f->queue] += more * f->trips * f->often;
+    }
+    const struct stream *d = &c->leaves;
+    if (d->trips > 0 && told(c, exec, d->queue) && entries > d->trips) times += d->trips;
+    if (d->trips > 0 && told(c, exec, d->queue) && d->issues > 1)
+        c->queue[d->queue] += SIGNALS * d->trips * signal_cycles(m, d->queue);
+    c->queue[exec] += price_add(c, PRICE_ENTRIES, SIGNALS * times * signal_cycles(m, exec));
+}
+
+/* ---- fills ---- */
 
 /* The step before a period's first is shorter where the innermost loop around has a tail: the fill
  * for that first one comes while it runs. How long the instructions wait then, each time; *times:
@@ -338,7 +394,7 @@ static double store_waits(const struct pricing *c) {
     const struct stream *d = &c->drain;
     double behind = d->issues - (d->trips > 1 ? room_of(c, d->queue) : INFINITY);
     if (behind <= 0) return 0;
-    return (d->trips - 1) * behind * d->cycles / d->issues;
+    return (d->trips - 1) * fmax(0, behind * d->cycles / d->issues - pipe_returned(c));
 }
 
 /* Where stores are what takes longest, they are held up too: the next result's fills are not issued
@@ -348,8 +404,7 @@ static double stores_paced(const struct pricing *c, double exec) {
     const struct stream *d = &c->drain;
     double room = room_of(c, d->queue), between = 0, waits = 0;
     if (d->trips <= 1 || isinf(room)) return 0;
-    bool told = edge_of_queue(c->w->m, d->user, d->queue).kind == EDGE_TOKEN;
-    double entries = d->issues + (told && d->issues > 1 ? SIGNALS : 0);
+    double entries = d->issues + (told(c, d->user, d->queue) && d->issues > 1 ? SIGNALS : 0);
     double all = c->queue[d->queue], step = all / d->trips, ahead = room / entries,
            whole = floor(ahead), rest = 1 - (ahead - whole);
     for (int i = 0; i < c->nfills; i++) {
@@ -388,7 +443,7 @@ static double bus_spared(const struct pricing *c, double exec, double waits) {
 
 double pipe_waits(struct pricing *c, const struct task *core) {
     double exec = c->queue[core->needle->in->queue], lead = 0, waits = c->bubble, latency = 0,
-           whole = 0;
+           whole = 0, taken = 0;
     uint64_t seen = 0;
     int flows = 0;
     struct flow f = {0};
@@ -403,19 +458,21 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         whole = queue_waits(c, &f, exec);
         latency = fmax(latency, f.latency);
         lead += f.first;
+        taken = fmax(taken, f.total - f.first + pipe_bus_taken(c, &f));
         waits += whole + shared_waits(c, &f, exec);
         flows++;
     }
     lead += latency;
-    double slots = fmax(drain_waits(c, core, exec), c->way - exec);
+    double slots = fmax(fmax(drain_waits(c, core, exec), pipe_long_fills(c, exec)), c->way - exec);
     waits += price_add(c, PRICE_SLOTS, fmax(0, slots - waits));
     waits += price_add(c, PRICE_BEHIND, store_waits(c));
     if (c->plan->parts) {
-        bool told = flows == 1 && /* by tokens */
-                    edge_of_queue(c->w->m, f.queue, core->needle->in->queue).kind != EDGE_FREE;
-        choose_parts(c, told ? &f : NULL, exec, whole, &lead, &waits);
+        bool tokens = flows == 1 &&
+                      edge_of_queue(c->w->m, f.queue, core->needle->in->queue).kind != EDGE_FREE;
+        choose_parts(c, tokens ? &f : NULL, exec, whole, &lead, &waits);
     }
     waits -= bus_spared(c, exec, waits);
+    waits += price_add(c, PRICE_BUS, fmax(0, taken - exec - waits));
     waits += price_add(c, PRICE_BEHIND, fmax(0, stores_paced(c, exec) - exec - waits));
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;

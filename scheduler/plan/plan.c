@@ -110,6 +110,10 @@ static struct user user_of(const struct pricing *c, const struct task *t) {
     return u;
 }
 
+static double bus_cycles(const struct machine *m, const struct instr *in, double bytes) {
+    return in->bus >= 0 && m->bus[in->bus].rate > 0 ? bytes / m->bus[in->bus].rate : 0;
+}
+
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, const struct hold *h,
                            struct user *user) {
@@ -152,6 +156,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
                             .cycles = f.issues + (f.cycles - f.issues) * share,
                             .latency = f.latency,
                             .issues = f.issues,
+                            .busy = bus_cycles(c->w->m, in, x.bytes / (trips * often)),
                             .often = often,
                             .periods = h->ring && ring_waits(c->w, c->nest, c->plan, t, o, acc, h)
                                            ? plan_trips(c->w, c->plan, depth - 1)
@@ -528,6 +533,7 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
         return false;
     const struct refills *refills = price_reads(&c, t, &share);
     pipe_chain(&c, t);
+    pipe_signals(&c, t);
     double steady = busiest(&c, &p->bound), waits = c.queue[t->needle->in->queue], shared;
     waits += pipe_waits(&c, t);
     if (isinf(waits)) return false;

@@ -16,6 +16,7 @@
 struct stream { /* the fills of one hold by a queue that runs ahead, or its drains */
     int operand, queue, user, bus, depth, slots; /* operand -1: an outer copy of one */
     double trips, cycles, latency, issues;       /* how often; each */
+    double busy;                                 /* of `cycles`, those in which it has the bus */
     double largest;                              /* cycles of a whole tile */
     double seen; /* from the last use of a slot to when its user has done with it */
     double often, periods; /* share of the times that it is filled at all; how often a ring begins */
@@ -76,11 +77,19 @@ struct flow { /* of all that a queue fills: the deepest holds set its pace */
 double pipe_step(const struct flow *, double step, double load, double begin);
 /* While a result is stored on the same bus; cut: issues that one of a whole fill becomes. */
 double pipe_bus_waits(const struct pricing *, const struct flow *, double step, double cut);
+/* A store that one long fill keeps from the bus leaves its slot late: waits for those beside results in slots. */
+double pipe_long_fills(const struct pricing *, double exec);
+/* What the instructions wait for each result to leave its only slot; 0: it has several. */
+double pipe_returned(const struct pricing *);
+/* Cycles in which a queue's fills wait for the bus that stores have, where they never wait for anything else. */
+double pipe_bus_taken(const struct pricing *, const struct flow *);
 /* The last step before depth `from` comes round again, beside a step on average. */
 double pipe_boundary(const struct pricing *, int from, int depth);
 /* pipe.c */
 /* The chain's issues, and the drains of its results. */
 void pipe_chain(struct pricing *, const struct task *core);
+/* Signals that are instructions by themselves, in every queue. */
+void pipe_signals(struct pricing *, const struct task *core);
 /* Cycles before the instructions can begin, while they wait, and after them (SCHEDULING §3). */
 double pipe_waits(struct pricing *, const struct task *core);
 

@@ -39,6 +39,8 @@ static const struct subject subjects[] = {
     {"examples/i8/gmm.isam", "edge16", "M=96 N=80 K=96"},
     {"examples/i8/gmm.isam", "vdla", "M=96 N=80 K=96"},
     {"examples/i8/dwpw.isam", "edge16", "H=14 W=14"},
+    {"examples/i8/gmv.isam", "edge16", "M=96 K=80"},
+    {"examples/i8/gmv.isam", "vdla", "M=96 K=144"},
     {"tests/data/proofs/steps.isam", "cpu-avx2", ""},
     {"tests/data/proofs/steps.isam", "cpu-avx512", "T=7 H=40"},
     {"tests/data/recur/rows_back.isam", "cpu-avx2", ""},

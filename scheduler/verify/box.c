@@ -208,7 +208,7 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     struct verify *v = s->v;
     const struct stmt *t = &v->p->stmt[n->stmt];
     struct affine point[MAX_AXES], index[SYM_INDICES];
-    struct region w = {.buffer = t->dst.buffer, .writer = n->stmt};
+    struct region w = {.buffer = t->dst.buffer};
     int64_t times = 1;
     bool none;
     s->nexecuted = 0;
@@ -234,6 +234,7 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     if (!need_box(s, index, w.buffer, false, &inside)) return false;
     w.count = lin_of(times);
     w.step = sym_step(s, n->stmt);
+    w.writer = sym_writer(s, n->stmt);
     if (t->combine != COMBINE_SET) {
         struct wanted_version want;
         if (!version_wanted(s, n->stmt, &inside, &want)) return false;

@@ -6,13 +6,16 @@
 #include "scheduler/verify/sym.h"
 
 /* `own`: a statement of which any partial result will do too; -1. own_only: nothing else will. `spans`: none, for the box reaches beyond
- * what that statement writes. */
-struct wanted_version { int writer, own; bool own_only; struct lin count, step, own_step; const struct image *spans; };
+ * what that statement writes. any: no element is read, only what stands for those outside the buffer. */
+struct wanted_version { int writer, own; bool own_only, any; struct lin count, step, own_step; const struct image *spans; };
 
 /* version.c. sym_at: of the instances at `point`, from now on; all are of one step of the recurrence around, which sym_step gives to what
  * they write (0 where the statement writes no element at two steps). */
 bool sym_at(struct sym *, int stmt, const struct affine *point);
 struct lin sym_step(struct sym *, int stmt);
+/* Under whose number regions of what the statement writes are known. A buffer that statements write part by part (a concatenation) has one
+ * for all of them, for then an element says which of them wrote it. */
+int sym_writer(struct sym *, int stmt);
 const struct image *sym_image(struct sym *, int stmt);
 bool version_wanted(struct sym *, int stmt, const struct region *need, struct wanted_version *);
 bool has_version(const struct region *, const struct wanted_version *);

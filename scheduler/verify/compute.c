@@ -75,7 +75,7 @@ bool work_compute(struct work *w) {
     struct sym *s = w->s;
     const struct program *p = s->v->p;
     struct affine index[SYM_INDICES];
-    struct region x = {.buffer = w->stmt->dst.buffer, .writer = w->n->stmt};
+    struct region x = {.buffer = w->stmt->dst.buffer, .writer = sym_writer(s, w->n->stmt)};
     struct lin before = lin_of(0);
     bool reduces = w->stmt->combine != COMBINE_SET;
     x.type = p->buffer[x.buffer].type;
@@ -102,48 +102,6 @@ bool work_compute(struct work *w) {
 }
 
 /* ---- moves ---- */
-/* Elements of a home at an address: each index from its factors, in the part where `g` lies. */
-static bool home_index(struct work *w, const struct region *g, const struct affine *address,
-                       struct affine *index) {
-    struct sym *s = w->s;
-    const struct home_layout *h = sym_layout(s, g->place);
-    const struct buffer *b = &s->v->p->buffer[g->buffer];
-    struct affine off = *address;
-    bool taken[SYM_DIGITS] = {false};
-    if (!h) return false;
-    work_settle(s, &off);
-    for (int e = 0; e < b->ndims; e++) {
-        struct affine first = {.l = g->o[e]}, turn, rest;
-        index[e] = affine_of(0);
-        if (h->period[e] == INT64_MAX) continue;
-        if (!affine_divide(s, &first, h->period[e], &turn, &rest) ||
-            !affine_add(&index[e], &turn, h->period[e]))
-            return false;
-    }
-    for (int k = 0; k < h->n; k++) {
-        int next = -1;
-        for (int i = 0; i < h->n; i++)
-            if (!taken[i] && (next < 0 || h->d[i].stride > h->d[next].stride)) next = i;
-        const struct digit *d = &h->d[next];
-        struct affine y = affine_of(0);
-        taken[next] = true;
-        int64_t most = (b->extent[d->index] + d->div - 1) / d->div, lo, hi;
-        if (d->mod < most) most = d->mod;
-        if (most == 1) continue;
-        for (int i = 0; i < SYM_LOOPS; i++) sym_carry(&off.l.k[i], d->stride, &y.l.k[i]);
-        y.l.c = off.l.c / d->stride - (off.l.c % d->stride < 0);
-        off.l.c -= y.l.c * d->stride;
-        for (int i = 0; i < s->ndims; i++) sym_carry(&off.d[i], d->stride, &y.d[i]);
-        affine_range(s, &y, &lo, &hi);
-        if (lo < 0 || (d->mod != INT64_MAX && hi >= d->mod) ||
-            !affine_add(&index[d->index], &y, d->div))
-            return false;
-    }
-    struct affine zero = affine_of(0), again;
-    return affine_same(&off, &zero) && home_address(s, g->place, index, &again) &&
-           work_same(s, again, *address);
-}
-
 static int home_strides(const struct home_layout *h, int64_t *stride) {
     for (int k = 0; k < h->n; k++) stride[k] = h->d[k].stride;
     return h->n;
@@ -190,7 +148,7 @@ static const struct region *move_from(struct work *w, struct affine *index, bool
         struct wanted_version want = {
             .writer = g->writer, .count = g->count, .step = g->step, .own = -1};
         int64_t n[SYM_DIMS];
-        if (!home_index(w, g, &w->access[1], index)) continue;
+        if (!work_home_index(w->s, g, &w->access[1], index)) continue;
         memcpy(n, s->n, sizeof n);
         if (clips) cut_to_buffer(s, g->buffer, index);
         if (need_box(s, index, g->buffer, false, &need) && home_holds(s, place, need, &want))

@@ -629,6 +629,7 @@ bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int6
     s.ending = arena_array(&v->arena, places, sizeof *s.ending);
     s.ends = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.ends);
     s.image = arena_array(&v->arena, (size_t)v->p->nstmts + 1, sizeof *s.image);
+    s.joined = arena_array(&v->arena, (size_t)v->p->nbuffers + 1, sizeof *s.joined);
     s.learned = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.learned);
     size_t all = places + (size_t)v->p->nstmts;
     s.of = arena_array(&v->arena, all, sizeof *s.of);

@@ -147,10 +147,12 @@ static enum proof prove_values(struct proving *x, int k, int64_t *size, const in
         value[i] = size[i] == OPEN_SIZE ? p->size[i].hi : size[i];
     }
     struct program *at = program_at(p, value);
-    enum proof proof =
-        open || !walks
-            ? prove_symbolically(x, at, size, least, x->reason) ? PROOF_PROVED : PROOF_UNPROVED
-            : prove_fixed(x, at, size);
+    bool good = prove_symbolically(x, at, size, least, x->reason);
+    enum proof proof = good ? PROOF_PROVED : PROOF_UNPROVED;
+    if (!good && !open && walks) {
+        x->reason->n = 0;
+        proof = prove_fixed(x, at, size);
+    }
     program_free(at);
     return proof;
 }

@@ -431,8 +431,11 @@ static bool tile_digits(const struct region *g, const struct region *w, struct l
             left[d] = 0;
         }
     }
+    int64_t between = (int64_t)type_size(w->type); /* of w from an element of g on, before the next */
     for (int d = 0; d < w->ndims; d++)
-        if (left[d]) return false;
+        if (left[d]) between += left[d] * (n[d] - 1);
+    for (int d = 0; d < w->ndims; d++)
+        if (left[d] && (g->ndims == 0 || between > g->s[g->ndims - 1])) return false;
     return is_zero(&off);
 }
 

@@ -45,6 +45,11 @@ bool work_tile_at(struct work *w, const struct region *g, const struct affine *a
             (lin_le(s, &last, &g->n[k]) != YES && !(clips && sym_clip_at(s, &y[k], &g->n[k]))))
             return false;
     }
+    for (int d = 0; d < s->ndims && clips; d++) { /* it knows the first of those alone */
+        if (!off.d[d]) continue;
+        off.d[d] = 0;
+        s->n[d] = 1;
+    }
     struct affine zero = affine_of(0);
     return affine_same(&off, &zero);
 }
@@ -258,29 +263,73 @@ static bool write_tile(struct work *w, const struct affine *index, struct region
     return regions_add(s, x);
 }
 
+/* Elements of a home at an address: each index from its factors, in the part where `g` lies. */
+bool work_home_index(struct sym *s, const struct region *g, const struct affine *address,
+                     struct affine *index) {
+    const struct home_layout *h = sym_layout(s, g->place);
+    const struct buffer *b = &s->v->p->buffer[g->buffer];
+    const int64_t *room = s->v->s->place[g->place].extent; /* with padding */
+    struct affine off = *address;
+    bool taken[SYM_DIGITS] = {false};
+    if (!h) return false;
+    work_settle(s, &off);
+    for (int e = 0; e < b->ndims; e++) {
+        struct affine first = {.l = g->o[e]}, turn, rest;
+        index[e] = affine_of(0);
+        if (h->period[e] == INT64_MAX) continue;
+        if (!affine_divide(s, &first, h->period[e], &turn, &rest) ||
+            !affine_add(&index[e], &turn, h->period[e]))
+            return false;
+    }
+    for (int k = 0; k < h->n; k++) {
+        int next = -1;
+        for (int i = 0; i < h->n; i++)
+            if (!taken[i] && (next < 0 || h->d[i].stride > h->d[next].stride)) next = i;
+        const struct digit *d = &h->d[next];
+        struct affine y = affine_of(0);
+        taken[next] = true;
+        int64_t extent = room ? room[d->index] : b->extent[d->index];
+        int64_t most = (extent + d->div - 1) / d->div, lo, hi;
+        if (d->mod < most) most = d->mod;
+        if (most == 1) continue;
+        for (int i = 0; i < SYM_LOOPS; i++) sym_carry(&off.l.k[i], d->stride, &y.l.k[i]);
+        y.l.c = off.l.c / d->stride - (off.l.c % d->stride < 0);
+        off.l.c -= y.l.c * d->stride;
+        for (int i = 0; i < s->ndims; i++) sym_carry(&off.d[i], d->stride, &y.d[i]);
+        affine_range(s, &y, &lo, &hi);
+        if (lo < 0 || (d->mod != INT64_MAX && hi >= d->mod) ||
+            !affine_add(&index[d->index], &y, d->div))
+            return false;
+    }
+    struct affine zero = affine_of(0), again;
+    return affine_same(&off, &zero) && home_address(s, g->place, index, &again) &&
+           work_same(s, again, *address);
+}
+
 /* Padding at a home goes where the home has room beyond the end of its buffer: an element of its
  * own stands at each index below the home's extents. */
-static bool padding_apart(struct work *w, int place, const struct affine *index) {
+static bool padding_apart(struct work *w, const struct region *x, const struct affine *index) {
     struct sym *s = w->s;
-    const struct place *p = &s->v->s->place[place];
+    const struct place *p = &s->v->s->place[x->place];
     const struct buffer *b = &s->v->p->buffer[p->buffer];
-    const struct home_layout *h = sym_layout(s, place);
+    const struct home_layout *h = sym_layout(s, x->place);
+    struct region at = *x;
+    struct affine all[SYM_INDICES];
     int64_t n[SYM_DIMS];
-    bool padded = false, good = h;
+    bool padded = false;
     memcpy(n, s->n, sizeof n);
-    for (int d = 0; d < s->ndims; d++) {
-        padded |= w->full[d] != w->valid[d];
-        s->n[d] = w->full[d];
-    }
-    for (int e = 0; e < b->ndims && padded && good; e++) {
+    for (int d = 0; d < s->ndims; d++) padded |= w->full[d] != w->valid[d];
+    if (!padded) return h;
+    memcpy(s->n, w->full, sizeof n);
+    for (int e = 0; e < b->ndims; e++) at.o[e] = index[e].l;
+    bool good = h && work_home_index(s, &at, &w->access[0], all);
+    for (int e = 0; e < b->ndims && good; e++) {
         int64_t lo, hi, extent = p->extent ? p->extent[e] : b->extent[e];
-        affine_range(s, &index[e], &lo, &hi);
-        good = lo >= 0 && hi < extent && (extent == 1 || h->period[e] == INT64_MAX);
+        affine_range(s, &all[e], &lo, &hi);
+        good = lo >= 0 && hi < extent && extent <= h->period[e];
     }
-    struct affine address;
-    good = good && (!padded || (home_address(s, place, index, &address) &&
-                                work_same(s, address, w->access[0])));
     memcpy(s->n, n, sizeof n);
+    for (int e = 0; e < b->ndims && good; e++) good = work_same(s, all[e], index[e]);
     return good ||
            sym_fail(s, "padding is written to the home '%s', which has no room for it", p->name);
 }
@@ -291,7 +340,7 @@ static bool write_home(struct work *w, const struct affine *index, struct region
     struct affine address;
     int n = s->v->p->buffer[x->buffer].ndims;
     struct region inside = {0};
-    if (!padding_apart(w, x->place, index)) return false;
+    if (!padding_apart(w, x, index)) return false;
     if (p->buffer != x->buffer || x->type != s->v->p->buffer[x->buffer].type || x->filled)
         return sym_fail(s, "a home gets what is not its own");
     if (!home_address(s, x->place, index, &address)) return false;

@@ -134,6 +134,36 @@ static bool one_kind(struct sym *s, const struct writer_list *l, int w) {
     return true;
 }
 
+/* ---- concatenations ---- */
+static bool boxes_apart(const struct image *x, const struct image *y, int ndims) {
+    for (int e = 0; e < ndims; e++)
+        if (x->lo[e] + x->n[e] <= y->lo[e] || y->lo[e] + y->n[e] <= x->lo[e]) return true;
+    return false;
+}
+
+/* Several statements outside recurrences set each element of it once at most. */
+static bool is_joined(struct sym *s, int buffer) {
+    const struct verify *v = s->v;
+    const struct writer_list *l = &v->written[buffer];
+    const struct buffer *b = &v->p->buffer[buffer];
+    if (s->joined[buffer]) return s->joined[buffer] == 'y';
+    bool joined = l->n > 1 && (b->role == ROLE_TEMP || b->role == ROLE_OUT);
+    for (int k = 0; k < l->n && joined; k++) {
+        int w = v->order[l->at[k]];
+        const struct image *x = sym_image(s, w);
+        joined = v->p->stmt[w].combine == COMBINE_SET && v->recurrence_of[w] < 0 && x->box;
+        for (int i = 0; i < k && joined; i++)
+            joined = boxes_apart(x, sym_image(s, v->order[l->at[i]]), b->ndims);
+    }
+    s->joined[buffer] = joined ? 'y' : 'n';
+    return joined;
+}
+
+int sym_writer(struct sym *s, int stmt) {
+    int buffer = s->v->p->stmt[stmt].dst.buffer;
+    return is_joined(s, buffer) ? s->v->order[s->v->written[buffer].at[0]] : stmt;
+}
+
 /* ---- versions ---- */
 enum when { BEFORE_IT, THIS_STEP, LAST_STEP };
 enum found { NOT_HERE, HERE, UNKNOWN };
@@ -209,6 +239,13 @@ bool version_wanted(struct sym *s, int stmt, const struct region *need,
     const struct recurrence *q = r < 0 ? NULL : &v->recurrence[r];
     enum found found = NOT_HERE;
     *out = (struct wanted_version){.writer = -1, .own = -1};
+    out->any = region_empty(s, need);
+    if (out->any) return true;
+    const struct writer_list *l = &v->written[need->buffer];
+    if (l->n > 0 && l->at[l->n - 1] < at && is_joined(s, need->buffer)) {
+        *out = (struct wanted_version){.writer = v->order[l->at[0]], .count = lin_of(1), .own = -1};
+        return true;
+    }
     if (q) found = last_writer(s, need, q->first, at, THIS_STEP, out);
     if (q && found == NOT_HERE) found = last_writer(s, need, at, q->last, LAST_STEP, out);
     if (found == NOT_HERE) found = last_writer(s, need, 0, q ? q->first : at, BEFORE_IT, out);
@@ -219,6 +256,7 @@ bool version_wanted(struct sym *s, int stmt, const struct region *need,
 }
 
 bool has_version(const struct region *g, const struct wanted_version *want) {
+    if (want->any) return true;
     if (want->own >= 0 && g->writer == want->own && lin_same(&g->step, &want->own_step))
         return true;
     return g->writer == want->writer && !want->own_only && lin_same(&g->count, &want->count) &&

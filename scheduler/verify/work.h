@@ -38,6 +38,8 @@ bool work_tile_index(const struct region *, const struct affine *y, struct affin
 bool work_reads_fit(struct work *, const struct candidate_of *);
 bool work_partial_before(struct work *, struct lin *count);
 bool work_in_place(struct work *);
+/* Elements of the home of g at an address: each index from its factors, in the part where g lies. */
+bool work_home_index(struct sym *, const struct region *g, const struct affine *address, struct affine *index);
 bool work_write(struct work *, const struct affine *index, struct region *);
 
 /* compute.c */

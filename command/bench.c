@@ -6,6 +6,7 @@
 #include "ir/memory.h"
 #include "machines/share.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,7 @@ struct contest {
     struct outcome *o;
     struct code code;
     struct reference *reference;
+    int64_t steps; /* of a recurrence that were compared; 0: all */
     struct rival rival[MAX_PEERS];
     int nrivals;
     struct peak *peak;
@@ -149,6 +151,7 @@ struct contest {
 static bool agrees(struct contest *c, const struct arrays *got) {
     struct comparison x;
     reference_compare(c->b->im, c->reference, got, &x);
+    c->steps = x.steps;
     return x.equal;
 }
 
@@ -269,7 +272,9 @@ static bool host_contest(struct contest *c, struct job *j) {
     c->reference = reference_make(im, j, &c->code.in, WHOLE_MACS);
     if (!c->reference) return false;
     c->o->verified = agrees(c, &c->code.got);
-    c->o->verified_by = program_macs(j->program) <= WHOLE_MACS ? "interpreter" : "samples";
+    c->o->verified_by = program_macs(j->program) <= WHOLE_MACS ? "interpreter"
+                        : c->steps ? arena_printf(&c->b->arena, "%" PRId64 " steps", c->steps)
+                                   : "samples";
     add_rivals(c);
     c->peak = c->b->away ? NULL : peak_of(c->b, j, c->o->threads);
     doing(im, "timing");

@@ -27,7 +27,7 @@ struct rtl_outcome {
 struct outcome {
     const char *workload, *error; /* error NULL: it went well */
     int threads;
-    const char *verified_by; /* "interpreter", "samples", "schedule"; unproved, unchecked: by nothing */
+    const char *verified_by; /* "interpreter", "samples", "5 steps", "schedule"; unproved, unchecked: by nothing */
     bool verified, wrong;    /* wrong: it was compared and differs */
     enum proof proof;        /* of the schedule */
     const char *proof_reason;

@@ -12,6 +12,9 @@
 #include <string.h>
 
 enum { SAMPLES = 4096, MOST_UNDECIDED = 100 /* 1 in so many outputs */ };
+enum {
+    MOST_OF_A_STEP = 20 /* times what is interpreted as a whole: of one step of a recurrence */
+};
 static const int64_t WHOLE_MACS = 1000000000;
 static const double WIDE = 0x1p-7;
 
@@ -23,13 +26,16 @@ struct view {
         int64_t *at;
         struct bounded *value;
         int n;
-    } * sample; /* by buffer; NULL: whole */
+    } * sample;     /* by buffer; NULL: whole */
+    int64_t *first; /* by buffer: so many elements are known; NULL: all are */
 };
 
 struct reference {
     const struct job *job;
     const struct arrays *in;
     struct view written;
+    struct program *part; /* the first steps of a recurrence, or NULL: all of it */
+    int64_t steps;
 };
 
 /* First, last, and evenly spread elements with a stride that is odd, so that edges of every
@@ -48,6 +54,7 @@ static void view_free(struct view *v) {
         free(v->sample[b].value);
     }
     free(v->sample);
+    free(v->first);
     *v = (struct view){0};
 }
 
@@ -77,6 +84,39 @@ static bool view_make(isamap *im, const struct job *j, const struct program *p, 
     return false;
 }
 
+/* The more the better, at least one: so many steps that there are no more products than these. */
+static int64_t count_steps(const struct program *p, int64_t macs, int64_t *elements) {
+    struct program *one = program_first_steps(p, 1, elements),
+                   *two = program_first_steps(p, 2, elements);
+    int64_t steps = one != NULL;
+    if (two) {
+        int64_t first = program_macs(one), each = program_macs(two) - first;
+        steps = first + each > macs || each <= 0 ? 1 : 1 + (macs - first) / each;
+        if (first > MOST_OF_A_STEP * macs) steps = 0;
+    }
+    program_free(one);
+    program_free(two);
+    return steps;
+}
+
+/* Of a recurrence that is too long: its first steps. */
+static bool reference_part(isamap *im, struct reference *r, int64_t macs) {
+    const struct program *p = r->job->program;
+    int64_t *elements = memory_array((size_t)p->nbuffers + 1, sizeof *elements);
+    r->steps = count_steps(p, macs, elements);
+    r->part = r->steps ? program_first_steps(p, r->steps, elements) : NULL;
+    struct diags scratch;
+    diags_init(&scratch); /* it may need what later rows hold: then it is not this one */
+    bool right = r->part && program_verify(r->part, &scratch) &&
+                 view_make(im, r->job, r->part, r->in->data, true, &r->written);
+    diags_free(&scratch);
+    if (right)
+        r->written.first = elements;
+    else
+        free(elements);
+    return right;
+}
+
 struct reference *reference_make(isamap *im, const struct job *j, const struct arrays *in,
                                  int64_t whole_macs) {
     const struct program *p = j->program;
@@ -85,6 +125,9 @@ struct reference *reference_make(isamap *im, const struct job *j, const struct a
     doing(im, "interpreting");
     bool whole =
         program_macs(p) <= whole_macs && program_macs(p) + program_operations(p) <= 4 * whole_macs;
+    if (!whole && reference_part(im, r, whole_macs)) return r;
+    program_free(r->part);
+    r->part = NULL;
     if (view_make(im, j, p, in->data, whole, &r->written)) return r;
     reference_free(r);
     return NULL;
@@ -93,10 +136,12 @@ struct reference *reference_make(isamap *im, const struct job *j, const struct a
 void reference_free(struct reference *r) {
     if (!r) return;
     view_free(&r->written);
+    program_free(r->part);
     free(r);
 }
 
 static int64_t view_count(const struct view *v, int b) {
+    if (v->first) return v->first[b];
     return v->sample ? v->sample[b].n : v->p->buffer[b].elements;
 }
 
@@ -209,6 +254,7 @@ static void compare_all(const isamap *im, const struct reference *r, const struc
         compare_buffer(r, compiled, b, got->data[b], im->option.rtol, c);
     }
     if (r->written.sample) c->sampled = c->compared;
+    c->steps = r->part ? r->steps : 0;
     c->too_many = c->undecided * MOST_UNDECIDED > c->compared;
     c->equal = c->wrong == 0 && !c->too_many;
 }
@@ -219,7 +265,8 @@ void reference_compare(isamap *im, const struct reference *r, const struct array
                        struct comparison *c) {
     const struct program *p = r->job->schedule ? r->job->schedule->program : NULL;
     compare_all(im, r, NULL, got, c);
-    if (c->equal || im->option.rtol >= 0 || !p || program_equal(p, r->job->program)) return;
+    if (c->equal || r->part || im->option.rtol >= 0 || !p || program_equal(p, r->job->program))
+        return;
     struct view compiled;
     void **data = arrays_for_schedule(r->job, r->in);
     struct diags kept = im->diags;
@@ -297,11 +344,13 @@ void report_comparison(struct report *r, const struct comparison *c) {
     report_integer(r, "wrong", c->wrong);
     report_integer(r, "undecided", c->undecided);
     if (c->sampled) report_integer(r, "sampled", c->sampled);
+    if (c->steps) report_integer(r, "verified_steps", c->steps);
     text_printf(&r->text,
                 "verified    %s: largest difference from the interpreter %.3g (relative %.3g)",
                 c->equal ? "yes" : "NO", c->max_abs, c->max_rel);
     if (c->max_of_bound > 0) text_printf(&r->text, ", %.3g of its bound", c->max_of_bound);
     if (c->sampled) text_printf(&r->text, ", on %" PRId64 " sampled outputs", c->sampled);
+    if (c->steps) text_printf(&r->text, ", in the first %" PRId64 " steps", c->steps);
     if (c->undecided && !c->too_many)
         text_printf(&r->text, ", %" PRId64 " undecided", c->undecided);
     text_append(&r->text, "\n", 1);

@@ -159,12 +159,13 @@ struct comparison {
     double max_of_bound;                  /* largest error in units of its element's bound */
     int64_t compared, wrong, undecided;   /* elements of outputs */
     int64_t sampled;                      /* compared, if not all were; 0 */
+    int64_t steps;                        /* of a recurrence, the first ones, if not all were compared; 0 */
     struct worst worst;                   /* that element */
 };
 bool compare_with_interpreter(isamap *, const struct job *, const struct arrays *inputs,
                               const struct arrays *results, struct comparison *);
 /* The same in two steps, for several results of the same inputs, which stay as they are. Above
- * `whole_macs` samples. NULL after reporting. */
+ * `whole_macs` samples, or the first steps of a recurrence. NULL after reporting. */
 struct reference;
 struct reference *reference_make(isamap *, const struct job *, const struct arrays *inputs,
                                  int64_t whole_macs);

@@ -131,6 +131,10 @@ static inline int64_t size_within(const struct size *s, int64_t value) {   /* th
     return value < s->lo ? s->lo : value > s->hi ? s->hi : value;
 }
 struct program *program_at(const struct program *, const int64_t *size);   /* a copy with these sizes (NULL: the largest); arrays stay as long as at most */
+/* A copy that goes no further than the first steps of its only recurrence, with what is made row by row for each step before. Of each
+ * buffer the elements that are then as after all steps, from the first on (elements[nbuffers]; 0: none are). NULL: there is no such
+ * output, or the program is more than that. */
+struct program *program_first_steps(const struct program *, int64_t steps, int64_t *elements);
 struct program *program_new(const char *name);                    /* empty, for a stage to fill */
 void program_free(struct program *);
 struct program *program_copy(const struct program *);             /* deep */

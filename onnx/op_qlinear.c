@@ -53,13 +53,21 @@ static const char *ratio(struct import *im, const struct quantised *a, const str
     return mean_ratio(im, a, b, 1);
 }
 
+/* Instructions on bytes have all zero points or none. */
+static void zeros_of_all(struct quantised **q, int n) {
+    bool any = false;
+    for (int i = 0; i < n; i++) any |= q[i]->zero_text != NULL;
+    for (int i = 0; any && i < n; i++)
+        if (!q[i]->zero_text) q[i]->zero_text = "0";
+}
+
 /* y[index] = value, in steps of the result, rounded; `z` its zero point */
 static bool emit_rounded(struct import *im, struct tensor *y, const char *const *index,
                          const char *value, const struct quantised *z) {
     value = arena_printf(im->arena, "round(%s)", value);
     if (z->zero_text)
-        value = arena_printf(im->arena, z->zero->data ? "%s + %s" : "%s + f32(%s)", value,
-                             z->zero_text);
+        value = arena_printf(im->arena, z->zero && !z->zero->data ? "%s + f32(%s)" : "%s + %s",
+                             value, z->zero_text);
     const char *least, *most;
     if (!quantised_limits(im, y->type, &least, &most)) return false;
     emit_statement(im, "%s = %s(clip(%s, %s, %s))", tensor_element(im, y, index),
@@ -76,6 +84,7 @@ static bool two_operands(struct import *im, bool product) {
         !quantised_scale(im, 6, 7, a.x, &z))
         return false;
     if (a.x->type != b.x->type) return node_fail(im, "the inputs are not of one type");
+    zeros_of_all((struct quantised *[]){&a, &b, &z}, 3);
     if (!shape_broadcast(im, (struct tensor *[]){a.x, b.x}, 2, &ndims, extent)) return false;
     struct tensor *y = node_result(im, a.x->type, ndims, extent);
     if (!y) return false;
@@ -166,10 +175,12 @@ bool op_qlinear_concat(struct import *im) {
         bool equal = strcmp(same, "1") == 0 &&
                      (z.zero_text ? q[k].zero_text && !strcmp(z.zero_text, q[k].zero_text)
                                   : !q[k].zero_text);
+        struct quantised own = z;
+        zeros_of_all((struct quantised *[]){&q[k], &own}, 2);
         if (equal)
             emit_statement(im, "%s = %s", tensor_element(im, y, to), e);
         else if (!emit_rounded(im, y, to,
-                               arena_printf(im->arena, "%s * %s", steps(im, &q[k], e), same), &z))
+                               arena_printf(im->arena, "%s * %s", steps(im, &q[k], e), same), &own))
             return false;
     }
     return true;

@@ -166,7 +166,8 @@ static void check_move(const struct machine *m, const struct instr *x, struct di
 }
 
 /* binds at two places of the ranges: what the IR has to say about the semantics */
-static void check_semantics(const struct machine *m, const struct instr *x, struct diags *d) {
+static void check_semantics(const struct machine *m, const struct instr *x,
+                            struct known_maps *known, struct diags *d) {
     if (x->semantics->nparams > MAX_SIZES) {
         check_error(d, x->at, "'%s' has %d parameters, expected at most %d", x->id,
                     x->semantics->nparams, MAX_SIZES);
@@ -184,7 +185,7 @@ static void check_semantics(const struct machine *m, const struct instr *x, stru
         struct program *p = instr_bind(m, x, s.ranged, d);
         if (!p) return;
         bool good = program_verify(p, d);
-        if (good && c == CORNER_MIDDLE) check_instr_layouts(m, x, p, d);
+        if (good && c == CORNER_MIDDLE) check_instr_layouts(m, x, p, known, d);
         program_free(p);
         if (!good) return;
     }
@@ -206,7 +207,8 @@ static void check_largest(const struct machine *m, const struct instr *x, struct
     program_free(p);
 }
 
-static void check_instr(const struct machine *m, const struct instr *x, struct diags *d) {
+static void check_instr(const struct machine *m, const struct instr *x, struct known_maps *known,
+                        struct diags *d) {
     int before = d->errors;
     check_queue_of(m, x, d);
     check_move(m, x, d);
@@ -218,7 +220,7 @@ static void check_instr(const struct machine *m, const struct instr *x, struct d
     check_expressions(m, x, d);
     check_needs(m, x, d);
     if (d->errors > before) return;
-    check_semantics(m, x, d);
+    check_semantics(m, x, known, d);
     if (d->errors == before && leaves_copies(x)) check_largest(m, x, d);
     check_instr_bits(m, x, d);
 }
@@ -303,7 +305,10 @@ bool machine_check(const struct machine *m, struct diags *d) {
     check_memories(m, d);
     check_states(m, d);
     check_costs(m, d);
-    for (int i = 0; i < m->ninstrs; i++) check_instr(m, &m->instr[i], d);
+    struct known_maps known = {.n = 0};
+    arena_init(&known.arena);
+    for (int i = 0; i < m->ninstrs; i++) check_instr(m, &m->instr[i], &known, d);
+    arena_free(&known.arena);
     check_other_bits(m, d);
     check_queues(m, d);
     check_reach(m, d);

@@ -23,8 +23,19 @@ void check_error(struct diags *, struct place_in_file, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct sizes check_sizes(const struct machine *, const struct instr *, enum corner);
 
+/* Maps that were found right over buffers of these extents: many instructions have the same. */
+struct known_map {
+    const char *map;
+    int ndims;
+    int64_t extent[MAX_DIMS];
+};
+struct known_maps {
+    struct arena arena;
+    struct known_map *at;
+    int n, cap;
+};
 void check_instr_layouts(const struct machine *, const struct instr *, const struct program *,
-                         struct diags *);
+                         struct known_maps *, struct diags *);
 /* What remains of operands in other memories (`also`), at the largest sizes. */
 void check_copies(const struct machine *, const struct instr *, const struct program *,
                   struct diags *);

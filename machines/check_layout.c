@@ -214,8 +214,24 @@ static void check_strides_differ(const struct trial *t) {
     }
 }
 
+static bool known_right(const struct known_maps *k, const char *map, int ndims,
+                        const int64_t *extent) {
+    for (int i = 0; i < k->n; i++)
+        if (k->at[i].ndims == ndims && !strcmp(k->at[i].map, map) &&
+            !memcmp(k->at[i].extent, extent, (size_t)ndims * sizeof *extent))
+            return true;
+    return false;
+}
+
+static void know_right(struct known_maps *k, const char *map, int ndims, const int64_t *extent) {
+    GROW(&k->arena, k->at, k->n, k->cap);
+    struct known_map *x = &k->at[k->n++];
+    *x = (struct known_map){.map = map, .ndims = ndims};
+    memcpy(x->extent, extent, (size_t)ndims * sizeof *extent);
+}
+
 void check_instr_layouts(const struct machine *m, const struct instr *x, const struct program *p,
-                         struct diags *d) {
+                         struct known_maps *known, struct diags *d) {
     for (int i = 0; i < x->noperands; i++) {
         int buffer = program_buffer(p, x->operand[i].buffer);
         if (buffer < 0) continue;
@@ -237,8 +253,11 @@ void check_instr_layouts(const struct machine *m, const struct instr *x, const s
             if (!t.l->map) continue;
             layout_extents(t.l->map, t.extent, place_extent);
             if (!check_units(&t, place_extent)) continue;
+            if (known_right(known, t.l->map_text, b->ndims, b->extent)) continue;
+            int before = d->errors;
             cut(&t);
             check_places(&t);
+            if (d->errors == before) know_right(known, t.l->map_text, b->ndims, b->extent);
         }
     }
 }

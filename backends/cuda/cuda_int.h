@@ -28,6 +28,7 @@ struct cuda {
     int *queue, nroles;    /* of the kernel that is written: queues with threads of their own */
     int role;            /* the queue whose threads' part is written; -1: the part of the units' threads */
     int *channels;       /* [nsyncs] of a sync with objects in shared memory; 0: the kernel does not use it */
+    bool shares;         /* the kernel that is written has copies in shared memory */
     int64_t *object;     /* [nsyncs] where its objects stand */
     int64_t *left;       /* [nsyncs] tokens that were pushed and not popped */
     int *scope, nscope, cap_scope; /* variables of the host's loops */

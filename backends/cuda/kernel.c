@@ -172,7 +172,8 @@ static int64_t threads_around(const struct machine *m, int unit) {
     return most;
 }
 
-/* Of a kernel, without those that queues have for themselves; 0: it has no instruction. */
+/* Of a kernel, without those that queues have for themselves; 0: it has no instruction or signal.
+ */
 static int64_t unit_threads(struct cuda *c, const struct node *node, int n) {
     const struct machine *m = c->g.machine;
     int64_t most = 0;
@@ -183,6 +184,9 @@ static int64_t unit_threads(struct cuda *c, const struct node *node, int n) {
         else if (node[i].kind == NODE_ISSUE &&
                  !m->queue[m->instr[node[i].issue->instr].queue].threads)
             here = threads_around(m, m->instr[node[i].issue->instr].unit);
+        else if (node[i].kind == NODE_SYNC && node[i].sync.queue >= 0 &&
+                 !m->queue[node[i].sync.queue].threads) /* all of them signal */
+            here = threads_around(m, m->queue[node[i].sync.queue].unit);
         if (here > most) most = here;
     }
     return most;

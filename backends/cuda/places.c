@@ -136,6 +136,7 @@ void cuda_own_locals(struct cuda *c, const struct node *node, int n, bool grid) 
 int64_t cuda_declare_shared(struct cuda *c) {
     struct cgen *g = &c->g;
     int64_t total = 0;
+    c->shares = false;
     for (int m = 0; m < g->machine->nmemories; m++) {
         bool some = false;
         for (int p = 0; p < g->schedule->nplaces; p++)
@@ -143,6 +144,7 @@ int64_t cuda_declare_shared(struct cuda *c) {
                             g->schedule->place[p].memory == m && !g->registers[m]);
         if (!some || !in_block(c, m)) continue;
         total = (total + 1023) / 1024 * 1024;
+        c->shares = true;
         if (!total) c_line(g, "extern __shared__ __align__(1024) unsigned char isamap_shared[];");
         c_line(g, "unsigned char *const m_%d = isamap_shared + %lld; /* %s */", m, (long long)total,
                g->machine->memory[m].id);

@@ -120,13 +120,16 @@ int64_t cuda_find_objects(struct cuda *c, const struct node *node, int n, int64_
     return at;
 }
 
-/* One thread makes them before anybody looks at them. */
+/* One thread makes them before anybody looks at them. The first of the block's bytes are theirs
+ * where the kernel has no copies there. */
 void cuda_begin_objects(struct cuda *c) {
     struct cgen *g = &c->g;
     bool some = false;
     for (int k = 0; k < g->machine->nsyncs; k++) {
         const struct sync *s = &g->machine->sync[k];
         if (!c->channels[k]) continue;
+        if (!some && !c->shares)
+            c_line(g, "extern __shared__ __align__(1024) unsigned char isamap_shared[];");
         some = true;
         c_line(g, "unsigned char *const y_%d = isamap_shared + %lld; /* %s */", k,
                (long long)c->object[k], s->id);

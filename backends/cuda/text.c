@@ -28,7 +28,8 @@ const char *const cuda_host_text =
     "  int (*most_shared)(void *, int, int), (*take)(uint64_t *, size_t), (*give)(uint64_t);\n"
     "  int (*in)(uint64_t, const void *, size_t), (*out)(void *, uint64_t, size_t);\n"
     "  int (*fill)(uint64_t, unsigned char, size_t), (*wait)(void);\n"
-    "  int (*new_event)(void **, unsigned), (*mark)(void *, void *), (*between)(float *, void *, void "
+    "  int (*new_event)(void **, unsigned), (*mark)(void *, void *), (*between)(float *, void *, "
+    "void "
     "*);\n"
     "  int (*copy)(uint64_t, uint64_t, size_t);\n"
     "  void **event; double seconds; int nevents, rounds, round, ncopies; size_t span, each; "
@@ -84,9 +85,11 @@ const char *const cuda_host_text =
     "static void isamap_check(struct isamap_device *d, int status) {\n"
     "  if (status) d->failed = ISAMAP_DEVICE_FAILED;\n"
     "}\n"
-    "/* The launches are made `rounds` times, each time between two events, so that what the device "
+    "/* The launches are made `rounds` times, each time between two events, so that what the "
+    "device "
     "takes for them is known\n"
-    "   without the copies of the arrays. Several rounds go in turns over copies of all arrays that "
+    "   without the copies of the arrays. Several rounds go in turns over copies of all arrays "
+    "that "
     "take `span` bytes\n"
     "   together: none finds its own in a cache. */\n"
     "static void isamap_rounds(struct isamap_device *d, size_t bytes) {\n"
@@ -189,8 +192,10 @@ static const char *host_part(struct cuda *c, struct arena *a, const char *folder
     struct cgen *g = &c->g;
     const char *name = g->interface->name;
     struct text t = {0};
-    text_printf(&t, "%s\n#include <dlfcn.h>\n#include <pthread.h>\n#include <stdlib.h>\n#include <string.h>\n",
-                interface_header(&g->arena, g->interface));
+    text_printf(
+        &t,
+        "%s\n#include <dlfcn.h>\n#include <pthread.h>\n#include <stdlib.h>\n#include <string.h>\n",
+        interface_header(&g->arena, g->interface));
     text_printf(&t, "#define ISAMAP_FUNCTION static inline\n%s\n", c_support_integers);
     text_printf(&t, "enum { ISAMAP_NO_DEVICE = %d, ISAMAP_DEVICE_FAILED = %d };\n",
                 INTERFACE_NO_DEVICE, INTERFACE_DEVICE);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 #include <math.h>
 #include <ucontext.h>
 
@@ -20,7 +21,7 @@ struct emulated_three {
 };
 static emulated_three threadIdx, blockIdx, blockDim, gridDim;
 
-enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, MOST_SHARED = 256 << 10, MOST_COPIES = 1024 };
+enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, MOST_SHARED = 256 << 10, MOST_COPIES = 1024, MOST_BARRIERS = 256 };
 enum emulated_wait { AT_NOTHING, AT_LOOK, AT_WARP, AT_BLOCK, AT_END };
 
 __attribute__((aligned(1024))) unsigned char isamap_shared[MOST_SHARED];
@@ -39,10 +40,14 @@ static struct {
         const unsigned char *from;
     } copy[MOST_THREADS][MOST_COPIES]; /* under way */
     unsigned ncopies[MOST_THREADS];
+    uint64_t barrier[MOST_BARRIERS];
+    unsigned nbarriers;
+    /* What others copied is visible to wgmma; what is in registers may be its sums. */
+    bool visible[MOST_THREADS], fenced[MOST_THREADS];
     bool moved; /* some thread did more than look at a barrier in vain */
 } emulated;
 
-static void emulated_fail(const char *why) {
+[[noreturn]] static void emulated_fail(const char *why) {
     fprintf(stderr, "emulated device: %s\n", why);
     abort();
 }
@@ -98,6 +103,8 @@ static void emulated_turn() {
     emulated.backwards = !emulated.backwards;
 }
 
+static void emulated_end_barriers();
+
 static void emulated_block() {
     for (unsigned t = 0; t < emulated.threads; t++) {
         if (!emulated.stack[t]) emulated.stack[t] = (char *)malloc(STACK);
@@ -108,6 +115,8 @@ static void emulated_block() {
         makecontext(&emulated.thread[t], emulated_begin, 0);
         emulated.wait[t] = AT_NOTHING;
         emulated.ncopies[t] = 0;
+        emulated.visible[t] = true;
+        emulated.fenced[t] = false;
     }
     memset(isamap_shared, 0xff, sizeof isamap_shared);
     bool more;
@@ -118,6 +127,7 @@ static void emulated_block() {
     } while (more);
     for (unsigned t = 0; t < emulated.threads; t++)
         if (emulated.wait[t] != AT_END) emulated_fail("not all threads reach a barrier");
+    emulated_end_barriers();
 }
 
 /* `kernel` takes its arguments, 8 bytes each, from an array. */
@@ -163,9 +173,15 @@ static float emulated_float(uint32_t bits) {
     return f;
 }
 
-/* Element e of the register: of type "bf16", "f16" or "s8". */
+/* Of type "s8" or "u8". */
+static bool emulated_byte(const char *type) {
+    return !strcmp(type + 1, "8");
+}
+
+/* Element e of the register: of type "bf16", "f16", "s8" or "u8". */
 static float emulated_element(const char *type, uint32_t bits, unsigned e) {
     if (!strcmp(type, "s8")) return (float)(int8_t)(bits >> 8 * e);
+    if (!strcmp(type, "u8")) return (float)(uint8_t)(bits >> 8 * e);
     uint32_t half = bits >> 16 * e & 0xffff;
     if (!strcmp(type, "bf16")) return emulated_float(half << 16);
     uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
@@ -195,7 +211,7 @@ struct emulated_sum {
 
 /* PTX manual, "Matrix Fragments for mma.m16n8k16" and "… m16n8k32": registers of A are (row, column) = (g, low), (g + 8, low), (g, high),
  * (g + 8, high), those of B (low, g), (high, g), those of C rows g, g, g + 8, g + 8 and two neighbouring columns. */
-static void emulated_mma(unsigned k, const char *type, emulated_operand *o) {
+static void emulated_mma(unsigned k, const char *ta, const char *tb, emulated_operand *o) {
     uint32_t *mine = emulated.deposit[emulated.me];
     unsigned first = emulated.me / WARP * WARP, lane = emulated.me % WARP, each = k == 16 ? 2 : 4;
     for (int r = 0; r < 6; r++) mine[r] = (uint32_t)o[4 + r].in;
@@ -207,10 +223,10 @@ static void emulated_mma(unsigned k, const char *type, emulated_operand *o) {
             unsigned high = x / (k / 2), group = x % (k / 2) / each, e = x % each;
             const uint32_t *a = emulated.deposit[first + row % 8 * 4 + group];
             const uint32_t *b = emulated.deposit[first + column * 4 + group];
-            sum.add(emulated_element(type, a[high * 2 + row / 8], e) *
-                    emulated_element(type, b[4 + high], e));
+            sum.add(emulated_element(ta, a[high * 2 + row / 8], e) *
+                    emulated_element(tb, b[4 + high], e));
         }
-        sum.write(!strcmp(type, "s8"));
+        sum.write(emulated_byte(ta));
     }
     __syncwarp();
 }
@@ -238,11 +254,19 @@ static void emulated_ldmatrix(bool transposed, emulated_operand *o) {
     __syncwarp();
 }
 
-/* A barrier in shared memory: arrivals that are expected, those that are missing, and its phase. */
+/* A barrier in shared memory: arrivals that are expected, those that are missing, how often it was passed, and how often somebody has
+ * seen that. A second time before anybody has seen the first is a token that is lost: so is one that nobody waits for (a kernel's end). */
 struct emulated_barrier {
-    uint16_t expected, missing;
-    uint32_t phase;
+    uint16_t expected, missing, phase, seen;
 };
+
+static void emulated_begin_barrier(uint64_t at, unsigned arrivals) {
+    *(emulated_barrier *)emulated_shared(at, 8) = {(uint16_t)arrivals, (uint16_t)arrivals, 0, 0};
+    for (unsigned k = 0; k < emulated.nbarriers; k++)
+        if (emulated.barrier[k] == at) return;
+    if (emulated.nbarriers == MOST_BARRIERS) emulated_fail("too many barriers");
+    emulated.barrier[emulated.nbarriers++] = at;
+}
 
 static void emulated_arrive(uint64_t at) {
     emulated_barrier *b = (emulated_barrier *)emulated_shared(at, 8);
@@ -250,6 +274,16 @@ static void emulated_arrive(uint64_t at) {
     if (--b->missing) return;
     b->missing = b->expected;
     b->phase++;
+    if ((uint16_t)(b->phase - b->seen) > 1) emulated_fail("a barrier is passed again before anybody has seen that");
+}
+
+static void emulated_end_barriers() {
+    for (unsigned k = 0; k < emulated.nbarriers; k++) {
+        const emulated_barrier *b = (const emulated_barrier *)emulated_shared(emulated.barrier[k], 8);
+        if (b->phase != b->seen || b->missing != b->expected)
+            emulated_fail("a kernel leaves a token behind");
+    }
+    emulated.nbarriers = 0;
 }
 
 /* Copies are made as late as they may be: when the thread's arrival behind them is. */
@@ -268,17 +302,19 @@ static void emulated_copied(uint64_t at) {
 }
 
 static void emulated_test_wait(emulated_operand *o) {
-    const emulated_barrier *b = (const emulated_barrier *)emulated_shared(o[1].in, 8);
+    emulated_barrier *b = (emulated_barrier *)emulated_shared(o[1].in, 8);
     uint32_t done = (b->phase & 1) != (uint32_t)o[2].in;
     memcpy(o[0].out, &done, 4);
     emulated.moved = emulated.moved || done;
+    if (done) b->seen = b->phase;
+    if (done) emulated.visible[emulated.me] = false;
     if (!done) emulated_stop(AT_LOOK);
 }
 
 /* Element (i, x) of a matrix that a descriptor names, without swizzle: squares of 8 rows of 16 bytes, `along_k` and `along_rows` bytes from
  * one to the next. In a square lie 16 bytes along K, or, transposed, along i. */
 static float emulated_described(uint64_t descriptor, const char *type, bool transposed, unsigned i, unsigned x) {
-    unsigned size = strcmp(type, "s8") ? 2 : 1, each = 16 / size;
+    unsigned size = emulated_byte(type) ? 1 : 2, each = 16 / size;
     uint64_t along_k = (descriptor >> 16 & 0x3fff) << 4, along_rows = (descriptor >> 32 & 0x3fff) << 4;
     unsigned row = transposed ? x % 8 : i % 8, byte = (transposed ? i % 8 : x % each) * size;
     uint64_t at = ((descriptor & 0x3fff) << 4) + x / each * along_k + i / 8 * along_rows + row * 16 + byte;
@@ -289,8 +325,9 @@ static float emulated_described(uint64_t descriptor, const char *type, bool tran
 }
 
 /* PTX manual, "Register Fragments for wgmma.mma_async.m64nNk16", matrix D: registers 4q … 4q+3 are columns 8q + l%4*2 and the next one of
- * rows l/4 and l/4 + 8 of the warp's sixteen. It is done at once, in the order of K. */
-static void emulated_wgmma(unsigned n, unsigned k, const char *type, bool transposed, emulated_operand *o) {
+ * rows l/4 and l/4 + 8 of the warp's sixteen. It is done as late as it may be: when the thread waits for it. */
+static void emulated_wgmma(unsigned n, unsigned k, const char *ta, const char *tb, bool transposed,
+                           emulated_operand *o) {
     unsigned lane = emulated.me % WARP, first = emulated.me / WARP % 4 * 16 + lane / 4;
     const emulated_operand *in = o + n / 2;
     for (unsigned r = 0; r < n / 2; r++) {
@@ -298,10 +335,44 @@ static void emulated_wgmma(unsigned n, unsigned k, const char *type, bool transp
         if (!in[2].in) o[r].in = 0;
         emulated_sum sum(&o[r]);
         for (unsigned x = 0; x < k; x++)
-            sum.add(emulated_described(in[0].in, type, false, i, x) *
-                    emulated_described(in[1].in, type, transposed, j, x));
-        sum.write(!strcmp(type, "s8"));
+            sum.add(emulated_described(in[0].in, ta, false, i, x) *
+                    emulated_described(in[1].in, tb, transposed, j, x));
+        sum.write(emulated_byte(ta));
     }
+}
+
+struct emulated_late {
+    unsigned n, k;
+    char a[8], b[8];
+    bool transposed;
+    std::vector<emulated_operand> operand;
+};
+static std::vector<emulated_late> emulated_pending[MOST_THREADS];
+
+static void emulated_later(unsigned n, unsigned k, const char *a, const char *b, bool transposed,
+                           const emulated_operand *o) {
+    unsigned me = emulated.me;
+    if (!emulated.visible[me]) emulated_fail("wgmma reads copies that no fence has made visible");
+    if (!emulated.fenced[me]) emulated_fail("wgmma without a fence before it");
+    emulated_late x = {n, k, "", "", transposed, std::vector<emulated_operand>(o, o + n / 2 + 3)};
+    strcpy(x.a, a);
+    strcpy(x.b, b);
+    emulated_pending[me].push_back(x);
+}
+
+/* Its sums are what they are now. */
+static void emulated_finish() {
+    unsigned me = emulated.me;
+    emulated.fenced[me] = false;
+    for (emulated_late &x : emulated_pending[me]) {
+        for (unsigned r = 0; r < x.n / 2; r++) memcpy(&x.operand[r].in, x.operand[r].out, 4);
+        emulated_wgmma(x.n, x.k, x.a, x.b, x.transposed, x.operand.data());
+    }
+    emulated_pending[me].clear();
+}
+
+static bool emulated_alike(const char *a, const char *b) {
+    return !strcmp(a, b) || (emulated_byte(a) && emulated_byte(b));
 }
 
 template <class... T> static void emulated_asm(const char *text, T... operand) {
@@ -310,18 +381,22 @@ template <class... T> static void emulated_asm(const char *text, T... operand) {
     char d[8], a[8], b[8], c[8];
     auto is = [text](const char *name) { return strstr(text, name) != nullptr; };
     const char *wgmma = strstr(text, "wgmma.mma_async.");
-    if (!*text || is("wgmma.fence.sync.aligned;") || is("wgmma.commit_group.sync.aligned;") ||
-        is("wgmma.wait_group.sync.aligned 0;") || is("fence.proxy.async;"))
-        return; /* here wgmma is done at once, and copies are seen by all when their barrier is passed */
-    if (wgmma && sscanf(wgmma, "wgmma.mma_async.sync.aligned.m64n%uk%u.%7[^.].%7[^.].%7s", &n, &k, d, a, b) == 5 && !strcmp(a, b))
-        emulated_wgmma(n, k, a, is(", p,1,1,0,1;"), o);
+    if (!*text || is("wgmma.commit_group.sync.aligned;")) return;
+    if (is("wgmma.fence.sync.aligned;"))
+        emulated.fenced[emulated.me] = true;
+    else if (is("fence.proxy.async;"))
+        emulated.visible[emulated.me] = true;
+    else if (is("wgmma.wait_group.sync.aligned 0;"))
+        emulated_finish();
+    else if (wgmma && sscanf(wgmma, "wgmma.mma_async.sync.aligned.m64n%uk%u.%7[^.].%7[^.].%7s", &n, &k, d, a, b) == 5 && emulated_alike(a, b))
+        emulated_later(n, k, a, b, is(", p,1,1,0,1;"), o);
     else if (sscanf(text, "mma.sync.aligned.m16n8k%u.row.col.%7[^.].%7[^.].%7[^.].%7s", &k, d, a, b, c) == 5 &&
-        !strcmp(a, b) && !strcmp(c, d) && (k == 16 || k == 32))
-        emulated_mma(k, a, o);
+        emulated_alike(a, b) && !strcmp(c, d) && (k == 16 || k == 32))
+        emulated_mma(k, a, b, o);
     else if (is("ldmatrix.sync.aligned.m8n8.x4.shared.b16 ") || is("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "))
         emulated_ldmatrix(is(".trans."), o);
     else if (is("mbarrier.init.shared.b64 "))
-        *(emulated_barrier *)emulated_shared(o[0].in, 8) = {(uint16_t)o[1].in, (uint16_t)o[1].in, 0};
+        emulated_begin_barrier(o[0].in, (unsigned)o[1].in);
     else if (is("cp.async.mbarrier.arrive.noinc.shared.b64 "))
         emulated_copied(o[0].in);
     else if (is("mbarrier.arrive.shared.b64 "))

@@ -218,6 +218,9 @@ bool work_move(struct work *w) {
     if (!work_in_place(w) || !valid_part(w, lo)) return false;
     const struct region *g = move_from(w, index, false);
     if (!g) g = move_from(w, index, true);
+    for (int d = 0; g && d < s->ndims; d++)
+        if (w->of_loop[d] && s->n[d] < w->full[d])
+            return sym_fail(s, "iterations of a loop move different parts");
     if (!g) return false;
     int64_t known[SYM_DIMS];
     for (int d = 0; d < s->ndims; d++) known[d] = s->n[d] < w->valid[d] ? s->n[d] : w->full[d];

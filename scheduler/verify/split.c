@@ -25,6 +25,7 @@ static bool split_dim(struct work *w, int dim, int64_t inner) {
     if (!sym_add_dim(s, inner, &added)) return false;
     w->full[added] = w->valid[added] = inner;
     w->full[dim] = w->valid[dim] = s->n[dim] = w->full[dim] / inner;
+    w->of_loop[added] = w->of_loop[dim];
     each_form(w, dim, added, inner);
     return true;
 }

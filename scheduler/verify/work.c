@@ -150,6 +150,7 @@ static bool reads_itself(const struct shape *h) {
 static bool one_issue(struct sym *s, const struct issue_node *n, bool nested) {
     struct work w = {.s = s, .n = n, .in = &s->v->m->instr[n->instr], .nested = nested};
     int64_t cost;
+    for (int d = 0; d < s->ndims; d++) w.of_loop[d] = true;
     s->nexecuted = 0;
     if (n->nalso) return sym_fail(s, "issues of several statements are not followed");
     if (!evaluate(&w)) return false;
@@ -217,7 +218,7 @@ bool box_issue(struct sym *s, const struct nest *nest) {
         s->var[u->var].l.c += k * u->step;
         s->ndims = ndims;
         memcpy(s->n, n, sizeof n);
-        if (!one_issue(s, nest->issue, true)) return false;
+        if (!one_issue(s, nest->issue, entries > 1)) return false;
     }
     return true;
 }

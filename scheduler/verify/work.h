@@ -18,6 +18,7 @@ struct work {
     struct affine access[1 + MAX_READS];
     struct affine point[MAX_AXES];
     int64_t full[SYM_DIMS], valid[SYM_DIMS];     /* valid: what belongs to the program; the rest is padding */
+    bool of_loop[SYM_DIMS];            /* the dimension is one of a loop around, or a part of it */
     int fit_dim[FIT_DIMS];             /* which dimension of the issue it is; -1 */
 };
 

@@ -15,11 +15,12 @@ const char *const failure_name[FAILURE_COUNT] = {
 enum { FAILURES_PER_PAIR = 2 };
 
 /* Room for one more failure of the pair: a new entry, or its shallowest one; NULL when that is
- * deeper. */
+ * deeper, or nobody asks. */
 static struct failure *failure_slot(struct search *s, int instr, int stmt, enum failure_kind kind,
                                     int depth) {
     struct failure *low = NULL;
     int n = 0;
+    if (s->unasked) return NULL;
     for (int i = s->nfailures; i-- > 0;) {
         struct failure *f = &s->failure[i];
         if (f->instr != instr || f->stmt != stmt) break;

@@ -219,6 +219,7 @@ struct search {
     const struct needles *needles;
     int64_t steps, limit;
     bool all, bounded, explain;
+    bool unasked; /* nobody reads why there are none */
     struct map_totals *totals; /* counted when all are enumerated; or NULL */
     struct mapping *mapping;
     int nmappings, cap;

@@ -397,8 +397,11 @@ static double prologue_price(const struct pricing *q, int w) {
     struct covering *c = q->c;
     const struct stmt *s = &q->p->stmt[w];
     if (c->prologue.stmt != w || c->prologue.program != c->cover->program) {
-        struct search search = {
-            .arena = &c->scratch, .needles = c->needles, .limit = 100000, .all = true};
+        struct search search = {.arena = &c->scratch,
+                                .needles = c->needles,
+                                .limit = 100000,
+                                .all = true,
+                                .unasked = true};
         struct site site = site_of(&c->scratch, q->p, w);
         for (int i = 0; i < c->needles->n; i++)
             if (c->needles->at[i].offered) search_pair(&search, &c->needles->at[i], &site);

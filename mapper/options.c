@@ -181,7 +181,8 @@ static void close_views(struct listing *l) {
 static void find_mappings(struct estimator *e, struct listing *l, struct way *w) {
     struct covering *c = e->c;
     const struct program *p = view_of(e, l, w);
-    struct search s = {.arena = &e->of->arena, .needles = c->needles, .limit = PAIR_STEPS};
+    struct search s = {
+        .arena = &e->of->arena, .needles = c->needles, .limit = PAIR_STEPS, .unasked = true};
     struct site site = site_of(&e->of->arena, p, e->of->stmt);
     s.all = site.s->nops == 1; /* who continues a fill is decided, and wants one mapping */
     for (int i = 0; i < c->needles->n; i++)
@@ -244,7 +245,8 @@ static void prefer_device(const struct machine *m, struct options *o) {
     int kept = 0;
     for (int i = 0; i < o->n; i++) both |= option_on_device(m, &o->at[i]) && o->at[i].multiplies;
     for (int i = 0; i < o->n; i++)
-        if (option_on_device(m, &o->at[i]) && (o->at[i].multiplies || !both)) o->at[kept++] = o->at[i];
+        if (option_on_device(m, &o->at[i]) && (o->at[i].multiplies || !both))
+            o->at[kept++] = o->at[i];
     if (kept > 0) o->n = kept;
 }
 

@@ -65,19 +65,13 @@ static double work_of(const struct program *p, int stmt) {
     return works(p, stmt) ? rw_points(p, p->stmt[stmt].axes) : 0;
 }
 
-/* A sum over what is known before the first run, as of weights: it costs the run nothing. */
-static bool constant_sum(const struct program *p, const struct stmt *s) {
-    for (int r = 0; r < s->nreads; r++)
-        if (!buffer_steady(p, s->read[r].buffer)) return false;
-    return s->nreads > 0;
-}
-
-/* Sums that make up the work; the rest are corrections beside them. */
+/* Sums that make up the work; the rest are corrections beside them. One that is made before the
+ * first run, as of weights, costs the run nothing. */
 static bool heavy(const struct program *p, const struct stage *x, int stmt) {
     double most = 0;
     for (int s = x->from; s < x->to; s++) most = work_of(p, s) > most ? work_of(p, s) : most;
     return work_of(p, stmt) * LIGHT >= most && work_of(p, stmt) > 0 &&
-           !constant_sum(p, &p->stmt[stmt]);
+           !buffer_steady(p, p->stmt[stmt].dst.buffer);
 }
 
 static bool target(const struct driver *d, const struct needle *n) {

@@ -191,6 +191,14 @@ static int scope_new(struct opening *o, const struct recur *r, int parent) {
 
 static void open_items(struct opening *o, const struct item *item, int n, int scope);
 
+/* What never runs leaves its axes, and those of recurrences inside, that nothing uses: 0 is for
+ * recurrences only. */
+static void leave_axes(struct program *p, const struct recur *r) {
+    if (p->axis[r->axis].extent == 0) p->axis[r->axis].extent = 1;
+    for (int k = 0; k < r->nitems; k++)
+        if (r->item[k].kind == ITEM_RECUR) leave_axes(p, r->item[k].recur);
+}
+
 static void open_recur(struct opening *o, const struct recur *r, int scope) {
     struct program *p = o->p;
     bool runs = p->axis[r->axis].extent > 0;
@@ -199,7 +207,7 @@ static void open_recur(struct opening *o, const struct recur *r, int scope) {
         o->out->carried[q->current] = true;
         append_copy(o, q->current, q->from, scope, r->at);
     }
-    if (!runs) p->axis[r->axis].extent = 1; /* nothing uses it; 0 is for recurrences only */
+    if (!runs) leave_axes(p, r);
     if (runs) {
         int inner = scope_new(o, r, scope), from = o->n;
         open_items(o, r->item, r->nitems, inner);

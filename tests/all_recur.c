@@ -49,6 +49,17 @@ static void product_text(struct text *t, const struct kind *k, int H, int kind, 
     text_printf(t, "    w[i] += %s(U[i,j]) * X[t-1,j else 0]\n    b[i] += w[i]\n", k->wide);
 }
 
+/* Products of the same state with other weights, each used as soon as it is there, or added to what
+ * the step reads. */
+static void gates_text(struct text *t, const struct kind *k, int H, int gates, bool begun) {
+    for (int g = 0; g < gates; g++) {
+        text_printf(t, "    temp g%d: %s[%d]\n    g%d[i] = %s\n", g, k->wide, H, g,
+                    begun && g != 1 ? "X[t,i]" : "0");
+        text_printf(t, "    g%d[i] += %s(V[i+%d,j]) * %s(h[j])\n    b[i] += g%d[i]\n", g, k->wide,
+                    g * H, k->wide, g);
+    }
+}
+
 /* A body of a few statements over states h (small) and perhaps c (wide), with inputs and outputs
  * that the step moves. */
 static char *random_text(uint64_t seed, bool integer) {
@@ -60,10 +71,11 @@ static char *random_text(uint64_t seed, bool integer) {
          shift = pick(&s, 2), ends = pick(&s, 2), padded = !pick(&s, 3), turned = !pick(&s, 3),
          step = !pick(&s, 4), cut = !pick(&s, 4), grow = !pick(&s, 3);
     bool reverse = !pick(&s, 3);
-    int product = (int)pick(&s, 4);
+    int product = (int)pick(&s, 4), gates = (int)pick(&s, 4);
     struct text t = {0};
     text_printf(&t, "kernel r() {\n  in X: %s[%d, %d]  const U: %s[%d, %d]  in h0: %s[%d]\n",
                 k->wide, T + 1, H, k->small, H, H, k->small, H);
+    text_printf(&t, "  %s V: %s[%d, %d]\n", pick(&s, 4) ? "const" : "in", k->small, 3 * H, H);
     if (turned)
         text_printf(&t, "  out y: %s[%d, %d]\n", k->small, H, T);
     else
@@ -82,6 +94,7 @@ static char *random_text(uint64_t seed, bool integer) {
     const char *from = shift ? "X[t+1,i]" : padded ? "X[t-1,i else 0]" : "X[t,i]";
     text_printf(&t, "    b[i] = a[i] + %s\n", from);
     if (product) product_text(&t, k, H, product, shift);
+    gates_text(&t, k, H, gates, pick(&s, 2));
     if (cut) text_printf(&t, "    b[i] += X[t,i] where i <= t\n");
     if (step) text_printf(&t, "    b[i] += %s(t)\n", k->wide);
     if (grow) grow_text(&t, k, T, H, reverse, integer, pick(&s, 2));
@@ -124,6 +137,19 @@ static void random_recurrences(void **state) {
         }
     free_machines(&m);
     assert_int_equal(wrong, 0);
+}
+
+/* A recurrence of no steps inside one of none: the axes of both are left over. */
+static void none_inside_none(void **state) {
+    static const char text[] =
+        "kernel r() {\n  in h0: i32[4]  out y: i32[1, 4]  out hT: i32[4]\n"
+        "  axes i: 4\n  y[0,i] = h0[i]\n"
+        "  recur t: 0 state h: i32[4] from h0 to hT {\n"
+        "    recur n: 0 state g: i32[4] from h to h' {\n      g'[i] = g[i] * 3\n    }\n  }\n}\n";
+    struct machines m = load_machines();
+    (void)state;
+    for (int k = 0; k < m.n; k++) assert_int_equal(failures(text, &m, k, 0), 0);
+    free_machines(&m);
 }
 
 /* ---- copies that stay ---- */

@@ -302,21 +302,31 @@ static void each_term_decides(void **state) {
     "  in I: i8[N, C, H+2, W+2]  const F: i8[K, C, 3, 3]  out O: i32[N, K, H, W]\n"                \
     "  axes n: N, k: K, p: H, q: W, c: C, r: 3, s: 3\n  O[n,k,p,q] = 0\n"                          \
     "  O[n,k,p,q] += i32(I[n,c,p+r,q+s]) * i32(F[k,c,r,s])\n}\n"
-/* Stores that take the bus from fills, signals that no issue carries, tiles with tails, which moves
- * bring in as few issues as whole ones. */
+#define CHANNELS_I8(C, M, H, W)                                                                    \
+    "kernel channels(C=" #C ", M=" #M ", H=" #H ", W=" #W ") {\n"                                  \
+    "  in I: i8[C, H+2, W+2]  const F: i8[C, M, 3, 3]  out O: i32[C, M, H, W]\n"                   \
+    "  axes c: C, m: M, p: H, q: W, r: 3, s: 3\n  O[c,m,p,q] = 0\n"                                \
+    "  O[c,m,p,q] += i32(I[c,p+r,q+s]) * i32(F[c,m,r,s])\n}\n"
+
+/* Stores that take the bus from fills, and fills from stores, signals that no issue carries, tiles
+ * with tails, which moves bring in as few issues as whole ones. */
 static void prices_are_near(void **state) {
-    static const struct row rows[] = {
-        {PORT("u573"), NULL, 0, GMM_I8(256, 784, 64)},
-        {PORT("flags"), NULL, 0, BATCH_I8(16, 64, 64, 28, 28)},
+    static const struct {
+        double percent; /* off at most */
+        struct row row;
+    } rows[] = {
+        {5, {PORT("u573"), NULL, 0, GMM_I8(256, 784, 64)}},
+        {5, {PORT("flags"), NULL, 0, BATCH_I8(16, 64, 64, 28, 28)}},
+        {10, {PORT("triple"), NULL, 0, CHANNELS_I8(8, 32, 28, 56)}},
     };
     int bad = 0;
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct compiled x;
-        row_open(&x, &rows[i], 0);
-        double off = x.s->cost / cycles_of(&x) - 1;
-        if (fabs(off) > 0.05) print_error("%s%.1f %%\n", rows[i].text, 100 * off);
-        bad += fabs(off) > 0.05;
+        row_open(&x, &rows[i].row, 0);
+        double off = 100 * (x.s->cost / cycles_of(&x) - 1);
+        if (fabs(off) > rows[i].percent) print_error("%s%.1f %%\n", rows[i].row.text, off);
+        bad += fabs(off) > rows[i].percent;
         compiled_free(&x);
     }
     assert_int_equal(bad, 0);

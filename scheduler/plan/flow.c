@@ -86,20 +86,49 @@ double pipe_returned(const struct pricing *c) {
     return d->slots == 1 && d->trips > 1 ? d->cycles + d->latency : 0;
 }
 
-/* Heads of queues take turns: a fill that is ready waits for one store at most, of which the time
- * that the fill itself needs beside the bus is hidden. */
+struct load { /* of a queue: its issues, the cycles of each that need the bus, and the others */
+    double issues, busy, beside;
+};
+
+static struct load load_of(double times, const struct stream *s) {
+    return (struct load){times * s->issues, s->busy / s->issues, (s->cycles - s->busy) / s->issues};
+}
+
+/* Heads of queues take turns: one that is ready waits for one issue of the other queue at most, of
+ * which the time that it needs beside the bus itself is hidden. */
+static double held_up(const struct load *a, const struct load *b) {
+    return fmin(a->issues, b->issues) * fmax(0, b->busy - a->beside);
+}
+
 double pipe_bus_taken(const struct pricing *c, const struct flow *w) {
     const struct stream *d = &c->drain;
-    double issues = 0, beside = 0;
+    struct load all = {0}, store;
     if (d->bus < 0 || d->queue == w->queue || d->issues <= 0) return 0;
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *f = &c->fill[i];
         if (f->queue != w->queue || f->bus != d->bus) continue;
-        issues += f->trips * f->often * f->issues;
-        beside += f->trips * f->often * (f->cycles - f->busy);
+        struct load one = load_of(f->trips * f->often, f);
+        all.issues += one.issues;
+        all.beside += one.issues * one.beside;
     }
-    if (issues <= 0) return 0;
-    return fmin(issues, d->trips * d->issues) * fmax(0, d->busy / d->issues - beside / issues);
+    if (all.issues <= 0) return 0;
+    all.beside /= all.issues;
+    store = load_of(d->trips, d);
+    return held_up(&all, &store);
+}
+
+double pipe_stores_held(const struct pricing *c) {
+    const struct stream *d = &c->drain;
+    double held = 0;
+    if (d->bus < 0 || d->issues <= 0) return 0;
+    struct load store = load_of(d->trips, d);
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->queue == d->queue || f->bus != d->bus) continue;
+        struct load one = load_of(f->trips * f->often, f);
+        held += held_up(&store, &one);
+    }
+    return c->queue[d->queue] + held;
 }
 
 double pipe_step(const struct flow *f, double step, double load, double begin) {

@@ -472,7 +472,8 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         choose_parts(c, tokens ? &f : NULL, exec, whole, &lead, &waits);
     }
     waits -= bus_spared(c, exec, waits);
-    waits += price_add(c, PRICE_BUS, fmax(0, taken - exec - waits));
+    waits +=
+        price_add(c, PRICE_BUS, fmax(0, fmax(taken, pipe_stores_held(c) - c->tail) - exec - waits));
     waits += price_add(c, PRICE_BEHIND, fmax(0, stores_paced(c, exec) - exec - waits));
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;

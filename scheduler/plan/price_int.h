@@ -83,6 +83,8 @@ double pipe_long_fills(const struct pricing *, double exec);
 double pipe_returned(const struct pricing *);
 /* Cycles in which a queue's fills wait for the bus that stores have, where they never wait for anything else. */
 double pipe_bus_taken(const struct pricing *, const struct flow *);
+/* Cycles of the queue that stores with those in which it waits for the bus that fills have, were it never to rest. */
+double pipe_stores_held(const struct pricing *);
 /* The last step before depth `from` comes round again, beside a step on average. */
 double pipe_boundary(const struct pricing *, int from, int depth);
 /* pipe.c */

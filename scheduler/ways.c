@@ -15,7 +15,8 @@ enum {
     PLANS = 12000, /* that each try looks at */
     STEPS = 30000
 };
-static const double AS_PRICED = 1.25, BESIDE = 1.5, NEARLY = 1.1, BETTER = 0.99, HOPELESS = 4;
+static const double AS_PRICED = 1.25, BESIDE = 1.5, NEARLY = 1.1, BETTER = 0.99, MUCH_BETTER = 0.93,
+                    HOPELESS = 4;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -32,6 +33,8 @@ struct trying {
     uint64_t *tried; /* hashes of answers */
     int ntried, cap, left, adopted,
         warnings;    /* tries left; answers that are preferred; of the schedule at hand */
+    bool single;     /* mappings alone are tried, those with one axis in a vector */
+    double better;   /* what a try must cost at most, of the best one's cost */
     double hopeless; /* answers that are priced so many times as high are not tried */
     struct seen *seen;
     int nseen, cap_seen;
@@ -47,7 +50,7 @@ static double device_cycles(struct trying *t, const struct schedule *s) {
             return t->seen[i].cycles;
         }
     int64_t steps = STEPS;
-    double cycles = t->options->simulate ? t->options->simulate(s, &steps) : -1;
+    double cycles = t->options->simulate && s->host_rate > 0 ? t->options->simulate(s, &steps) : -1;
     GROW(&t->arena, t->seen, t->nseen, t->cap_seen);
     t->seen[t->nseen] = (struct seen){arena_strdup(&t->arena, text.at),
                                       cycles > 0 ? cycles : schedule_cost(s, NULL)};
@@ -117,9 +120,11 @@ static void add_answers(struct trying *t, const struct put_question *a, double m
     double given = a->cost[a->answer];
     if (a->kind == QUESTION_FUSION && strncmp(a->subject, "axes of", 7) != 0) return;
     if (a->kind != QUESTION_FUSION && given * SMALL < most) return;
+    if (t->single && a->kind != QUESTION_MAPPING) return;
     for (int i = 0; i < a->n; i++) {
         double ratio = given > 0 ? a->cost[i] / given : 1;
-        if (i == a->answer || !(ratio <= t->hopeless) || strcmp(a->text[i], "fallback") == 0)
+        if (i == a->answer || !(ratio <= t->hopeless) || strcmp(a->text[i], "fallback") == 0 ||
+            (t->single && strchr(a->text[i], ',')))
             continue;
         GROW(&t->arena, all->at, all->n, all->cap);
         bool late = a->kind == QUESTION_FUSION && isinf(t->hopeless);
@@ -161,8 +166,8 @@ static bool improve(struct trying *t, struct put_question **asked, int *n, doubl
         t->left--;
         decider_again(t->decider, t->adopted);
         decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
-        double now = cost_of(t, BETTER * *cost);
-        if (now >= BETTER * *cost) continue;
+        double now = cost_of(t, t->better * *cost);
+        if (now >= t->better * *cost) continue;
         *cost = now;
         *asked = asked_copy(t, n);
         t->adopted++;
@@ -179,10 +184,40 @@ static double priced(const struct put_question *a, int n) {
     return sum;
 }
 
+/* One of several axes was taken, which fills vectors worse than the mapper thought of all of them.
+ */
+static bool loses_lanes(const struct put_question *a, int n) {
+    double most = largest(a, n);
+    for (int i = 0; i < n; i++)
+        if (a[i].kind == QUESTION_FUSION && strncmp(a[i].subject, "axes of", 7) == 0 &&
+            a[i].cost[a[i].answer] > NEARLY * most)
+            return true;
+    return false;
+}
+
+/* On a CPU alone: only where lanes are lost, and only for what saves more than prices are off. */
+static bool better_on_cpu(struct trying *t, const struct schedule *s) {
+    int n = 0;
+    struct put_question *asked = asked_copy(t, &n);
+    if (s->program->nstmts > STATEMENTS || !loses_lanes(asked, n)) return false;
+    double cost = device_cycles(t, s);
+    t->adopted = decider_preferred(t->decider);
+    t->left = FIRST;
+    t->hopeless = HOPELESS;
+    t->better = MUCH_BETTER;
+    t->single = true;
+    while (improve(t, &asked, &n, &cost)) {
+    }
+    decider_again(t->decider, t->adopted);
+    return true;
+}
+
 /* Are there better ways? They are preferred from now on. */
 static bool better_ways(struct trying *t, const struct schedule *s) {
     int n = 0;
-    if (!s || !t->decider || s->host_rate <= 0) return false;
+    if (!s || !t->decider) return false;
+    if (s->host_rate <= 0) return better_on_cpu(t, s);
+    t->better = BETTER;
     double cost = device_cycles(t, s) + s->host;
     struct put_question *asked = asked_copy(t, &n);
     t->adopted = decider_preferred(t->decider);

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The emulated device (tests/cuda): statements around products, products one after the other; what is planted is found; benchmarks beside an emulated cuBLAS.
+set -u
+PATH=$1:$PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export ISAMAP_MACHINE_PATH=machines ISAMAP_EMULATE=$PWD/tests/cuda
+passed=0 failed=0
+good() { passed=$((passed + 1)); }
+bad() { echo "$*"; failed=$((failed + 1)); }
+
+command -v c++ >/dev/null || { echo "no C++ compiler: nothing is executed"; exit 0; }
+cc -O1 -shared -fPIC tests/cuda/driver.c -o "$work/libcuda.so.1" && cc -O1 -shared -fPIC tests/cuda/nvrtc.c -o "$work/libnvrtc.so" || bad "the emulated device does not build"
+while read -r machine program instruction sizes; do
+  # shellcheck disable=SC2086
+  out=$(LD_LIBRARY_PATH=$work timeout 60 isamap run "$program" -m "$machine" --verify $sizes 2>&1)
+  case $out in *"verified    yes"*"$instruction"*) good ;; *) bad "$program: not right on '$instruction': $out" ;; esac
+done <<'LIST'
+gpu-sm80 tests/data/cuda/residual.isam add.16x32 -D M=37 -D N=45 -D K=9
+gpu-sm80 tests/data/cuda/biased.isam max.imm.16x32 -D P=5 -D Q=41
+gpu-sm80 examples/operators/att.isam block.64x64.rows.f16 -D B=1 -D T=64 -D D=64
+gpu-sm80 tests/data/cuda/twice.isam block.128x128.rows.bf16
+gpu-sm80 tests/data/cuda/bytes.isam m16n8k32.u8.i8
+gpu-sm90 tests/data/cuda/twice.isam wgmma.128x256.rows.bf16
+LIST
+# faults in a machine file that the emulated device must find: how many arrive at a barrier, a fence that is missing
+while IFS='|' read -r file from to message; do
+  mkdir -p "$work/faults" && cp machines/*.xml "$work/faults/" && sed -i "s/$from/$to/" "$work/faults/$file.xml"
+  cmp -s machines/$file.xml "$work/faults/$file.xml" && bad "nothing to plant in $file.xml"
+  out=$(ISAMAP_MACHINE_PATH=$work/faults LD_LIBRARY_PATH=$work timeout 60 isamap run examples/bf16/gmm.isam -m "$work/faults/gpu-sm90.xml" -D M=128 -D N=256 -D K=256 --verify 2>&1)
+  case $out in *"emulated device: "*"$message"*) good ;; *) bad "$file without '$from': $out" ;; esac
+done <<'LIST'
+mma-block|\${2\*HALF}|${HALF}|barrier
+mma-block|\${2\*HALF}|${4*HALF}|barrier
+gpu-sm90|fence\.proxy\.async;||wgmma reads copies that no fence has made visible
+gpu-sm90|wgmma\.fence\.sync\.aligned;||wgmma without a fence before it
+gpu-sm90|"r"(\${COPIERS})|"r"(32)|barrier
+LIST
+# beside cuBLAS, whose place tests/cuda/cublas.c takes: both are right, and take a millisecond of the device's
+cc -O1 -shared -fPIC tests/cuda/cublas.c -o "$work/libcublas.so" || bad "cublas.c does not build"
+for program in f32 bf16 i8; do
+  out=$(LD_LIBRARY_PATH=$work timeout 60 isamap bench examples/$program/gmm.isam -D M=40 -D N=64 -D K=32 -m gpu-sm80 --vs cublas --runs 2 --json 2>&1)
+  case $out in *'"cublas": 1'*'"ours_ms": 1,'*'"ratio": 1,'*) good ;; *) bad "bench $program: $out" ;; esac
+  case $out in *'"verified": true'*) good ;; *) bad "bench $program is wrong" ;; esac
+done
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

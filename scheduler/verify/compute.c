@@ -120,7 +120,7 @@ static void cut_to_buffer(struct sym *s, int buffer, const struct affine *index)
 
 /* What the move's source says of the elements, for its valid part; of a local one, if need be, for
  * a part of that. */
-static const struct region *move_from(struct work *w, struct affine *index, bool clips) {
+static const struct region *move_from(struct work *w, struct affine *index, enum clips clips) {
     struct sym *s = w->s;
     int place = w->n->arg[w->h->read_operand[0]].place;
     bool local = s->v->s->place[place].keep == KEEP_LOCAL;
@@ -216,8 +216,8 @@ bool work_move(struct work *w) {
     if (!raw || (t->combine != COMBINE_SET && !w->overwrite))
         return sym_fail(s, "'%s' is no plain copy", w->in->id);
     if (!work_in_place(w) || !valid_part(w, lo)) return false;
-    const struct region *g = move_from(w, index, false);
-    if (!g) g = move_from(w, index, true);
+    const struct region *g = NULL;
+    for (enum clips c = CLIPS_NOTHING; !g && c <= CLIPS_ROWS; c++) g = move_from(w, index, c);
     for (int d = 0; g && d < s->ndims; d++)
         if (w->of_loop[d] && s->n[d] < w->full[d])
             return sym_fail(s, "iterations of a loop move different parts");

@@ -23,7 +23,7 @@ bool sym_clip_at(struct sym *s, const struct affine *y, const struct lin *n) {
 
 /* y of each of the region's dimensions at the addresses; false: some may be elsewhere. */
 bool work_tile_at(struct work *w, const struct region *g, const struct affine *address,
-                  struct affine *y, bool clips) {
+                  struct affine *y, enum clips clips) {
     struct sym *s = w->s;
     struct affine off = *address;
     if (!lin_add(&off.l, &g->base, -1)) return false;
@@ -45,7 +45,7 @@ bool work_tile_at(struct work *w, const struct region *g, const struct affine *a
             (lin_le(s, &last, &g->n[k]) != YES && !(clips && sym_clip_at(s, &y[k], &g->n[k]))))
             return false;
     }
-    for (int d = 0; d < s->ndims && clips; d++) { /* it knows the first of those alone */
+    for (int d = 0; d < s->ndims && clips == CLIPS_ROWS; d++) {
         if (!off.d[d]) continue;
         off.d[d] = 0;
         s->n[d] = 1;
@@ -92,7 +92,8 @@ static const struct region *tile_with(struct work *w, int place, int access, con
         if (!has_version(g, want)) continue;
         if (g->type != s->v->p->buffer[g->buffer].type) continue;
         work_split_at(w, &w->access[access], g->s, g->ndims);
-        if (!work_tile_at(w, g, &w->access[access], y, false) || !work_tile_index(g, y, found))
+        if (!work_tile_at(w, g, &w->access[access], y, CLIPS_NOTHING) ||
+            !work_tile_index(g, y, found))
             continue;
         if (!index_forms(s, a, w->point, index)) return NULL;
         bool same = true;

@@ -33,8 +33,10 @@ bool sym_clip_at(struct sym *, const struct affine *, const struct lin *n); /* c
 bool region_is_current(const struct region *, int place);
 void work_settle(const struct sym *, struct affine *);
 bool work_same(const struct sym *, struct affine a, struct affine b);       /* at all points of the issue */
-/* y of each of the region's dimensions at the addresses; false: some may be elsewhere. `clips`: the issue is cut to what lies there. */
-bool work_tile_at(struct work *, const struct region *, const struct affine *address, struct affine *y, bool clips);
+/* y of each of the region's dimensions at the addresses; false: some may be elsewhere. The issue may be cut to what lies there: at the end
+ * of the region, or to the first element of what it knows in one dimension less. */
+enum clips { CLIPS_NOTHING, CLIPS_ENDS, CLIPS_ROWS };
+bool work_tile_at(struct work *, const struct region *, const struct affine *address, struct affine *y, enum clips);
 bool work_tile_index(const struct region *, const struct affine *y, struct affine *index);
 bool work_reads_fit(struct work *, const struct candidate_of *);
 bool work_partial_before(struct work *, struct lin *count);

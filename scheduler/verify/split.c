@@ -19,7 +19,8 @@ static void each_form(struct work *w, int dim, int added, int64_t inner) {
 static bool split_dim(struct work *w, int dim, int64_t inner) {
     struct sym *s = w->s;
     int added = 0;
-    if (w->full[dim] != w->valid[dim] || w->full[dim] % inner != 0) return false;
+    if (w->full[dim] != w->valid[dim] || s->n[dim] != w->full[dim] || w->full[dim] % inner != 0)
+        return false;
     for (int k = 0; k < w->f->ndims; k++)
         if (w->fit_dim[k] == dim) w->fit_dim[k] = -1;
     if (!sym_add_dim(s, inner, &added)) return false;

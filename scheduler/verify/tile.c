@@ -80,42 +80,74 @@ bool region_is_current(const struct region *g, int place) {
     return g->place == place && !g->box && g->age == 0;
 }
 
-/* The elements `index` of the buffer, in that version, lie in the place where the access says. */
+/* The elements that the access reads, in that version, lie in the place where it says; with
+ * CLIPS_ENDS the first *part of the values of dimension *dim. */
 static const struct region *tile_with(struct work *w, int place, int access, const struct access *a,
-                                      const struct region *need,
-                                      const struct wanted_version *want) {
+                                      const struct wanted_version *want, enum clips clips, int *dim,
+                                      int64_t *part) {
     struct sym *s = w->s;
     for (int k = 0; k < s->of[place].n; k++) {
         const struct region *g = &s->of[place].at[k];
         struct affine y[TILE_DIMS], found[SYM_INDICES], index[SYM_INDICES];
-        if (!region_is_current(g, place) || g->buffer != need->buffer || g->writer < -1) continue;
-        if (!has_version(g, want)) continue;
-        if (g->type != s->v->p->buffer[g->buffer].type) continue;
+        int64_t n[SYM_DIMS];
+        int cuts = 0;
+        if (!region_is_current(g, place) || g->buffer != a->buffer || g->writer < -1) continue;
+        if (!has_version(g, want) || g->type != s->v->p->buffer[g->buffer].type) continue;
         work_split_at(w, &w->access[access], g->s, g->ndims);
-        if (!work_tile_at(w, g, &w->access[access], y, CLIPS_NOTHING) ||
-            !work_tile_index(g, y, found))
-            continue;
-        if (!index_forms(s, a, w->point, index)) return NULL;
-        bool same = true;
-        for (int e = 0; e < g->nindices && same; e++) same = work_same(s, found[e], index[e]);
-        if (!same) continue;
+        memcpy(n, s->n, sizeof n);
+        bool good = work_tile_at(w, g, &w->access[access], y, clips) &&
+                    work_tile_index(g, y, found) && index_forms(s, a, w->point, index);
+        for (int e = 0; e < g->nindices && good; e++) good = work_same(s, found[e], index[e]);
         struct region inside = {0};
-        bool outside = !need_box(s, index, g->buffer, false, &inside);
-        if (outside && (!g->filled || !a->has_fill || g->fill.i != a->fill.i)) continue;
-        return g;
+        bool outside = good && !need_box(s, index, g->buffer, false, &inside);
+        good &= !outside || (g->filled && a->has_fill && g->fill.i == a->fill.i);
+        for (int d = 0; d < s->ndims && good; d++) {
+            if (s->n[d] == n[d]) continue;
+            cuts++;
+            *dim = d;
+            *part = s->n[d];
+        }
+        memcpy(s->n, n, sizeof n);
+        if (good && cuts == (clips == CLIPS_ENDS)) return g;
     }
     return NULL;
 }
 
-/* Pieces of it may have to be joined first. */
+/* From that value of a dimension on, `n` values of it. */
+static void move_to(struct work *w, int access, int dim, int64_t from, int64_t n) {
+    lin_add(&w->access[access].l, &(struct lin){.c = w->access[access].d[dim]}, from);
+    for (int a = 0; a < w->s->v->p->naxes; a++)
+        lin_add(&w->point[a].l, &(struct lin){.c = w->point[a].d[dim]}, from);
+    w->s->n[dim] = n;
+}
+
+/* In several regions, of which each has the next part; the region of the first. */
+static const struct region *tile_parts(struct work *w, int place, int access,
+                                       const struct access *a, const struct wanted_version *want,
+                                       int parts) {
+    int dim;
+    int64_t part;
+    const struct region *g = tile_with(w, place, access, a, want, CLIPS_NOTHING, &dim, &part);
+    if (g || parts == 1) return g;
+    g = tile_with(w, place, access, a, want, CLIPS_ENDS, &dim, &part);
+    if (!g || !sym_spend(w->s, 1)) return NULL;
+    int64_t n = w->s->n[dim];
+    move_to(w, access, dim, part, n - part);
+    bool rest = tile_parts(w, place, access, a, want, parts - 1);
+    move_to(w, access, dim, -part, n);
+    return rest ? g : NULL;
+}
+
+/* Pieces of it may have to be joined first. Of what is added to one region must say how much is
+ * there already. */
 static const struct region *tile_holds(struct work *w, int place, int access,
-                                       const struct access *a, const struct region *need,
-                                       const struct wanted_version *want) {
+                                       const struct access *a, const struct wanted_version *want) {
+    enum { PARTS = 3 };
     struct sym *s = w->s;
-    int pieces = s->of[place].n;
-    const struct region *g = tile_with(w, place, access, a, need, want);
+    int pieces = s->of[place].n, parts = want->own >= 0 ? 1 : PARTS;
+    const struct region *g = tile_parts(w, place, access, a, want, parts);
     if (!g && regions_coalesce_place(s, place) && s->of[place].n < pieces)
-        g = tile_with(w, place, access, a, need, want);
+        g = tile_parts(w, place, access, a, want, parts);
     if (g) return g;
     sym_fail(s, "place '%s' is not known to hold what '%s' reads", s->v->s->place[place].name,
              w->in->id);
@@ -124,7 +156,7 @@ static const struct region *tile_holds(struct work *w, int place, int access,
 
 /* ---- reads ---- */
 static const struct region *holds(struct work *w, int operand, int access, const struct access *a,
-                                  struct wanted_version *want, const struct region *need) {
+                                  struct wanted_version *want) {
     struct sym *s = w->s;
     int place = w->n->arg[operand].place;
     const struct place *p;
@@ -133,7 +165,7 @@ static const struct region *holds(struct work *w, int operand, int access, const
     p = &s->v->s->place[place];
     if (type_size(w->in->operand[operand].type) != type_size(s->v->p->buffer[a->buffer].type))
         return sym_fail(s, "an operand of '%s' is of another size", w->in->id), NULL;
-    if (p->keep == KEEP_LOCAL) return tile_holds(w, place, access, a, need, want);
+    if (p->keep == KEEP_LOCAL) return tile_holds(w, place, access, a, want);
     if (p->buffer != a->buffer)
         return sym_fail(s, "'%s' reads another buffer at home", w->in->id), NULL;
     if (!index_forms(s, a, w->point, index) || !home_address(s, place, index, &address))
@@ -156,7 +188,7 @@ static bool read_fits(struct work *w, int r, int target) {
         !need_box(s, index, a->buffer, target != SELF && a->has_fill, &need) ||
         !version_wanted(s, w->n->stmt, &need, &want))
         return false;
-    return holds(w, operand, r + 1, a, &want, &need);
+    return holds(w, operand, r + 1, a, &want);
 }
 
 /* The operand of the result, where it is written. */
@@ -190,7 +222,7 @@ bool work_partial_before(struct work *w, struct lin *count) {
         want = (struct wanted_version){.own_only = true, .writer = -2};
     want.own = w->n->stmt;
     want.own_step = sym_step(s, w->n->stmt);
-    const struct region *g = holds(w, w->h->dst_operand, 0, &w->stmt->dst, &want, &need);
+    const struct region *g = holds(w, w->h->dst_operand, 0, &w->stmt->dst, &want);
     if (!g) return false;
     if (g->writer == want.own && lin_same(&g->step, &want.own_step)) *count = g->count;
     return true;

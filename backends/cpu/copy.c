@@ -76,6 +76,23 @@ static bool divisor_of(const struct lexpr *e, int index, int64_t *found) {
     return divisor_of(e->a, index, found) && divisor_of(e->b, index, found);
 }
 
+/* Several axes that meet in a dimension cut into blocks lie in equal steps only where all but one
+ * step over whole blocks, or where together they stay within one. */
+static bool meet_in_blocks(const struct copier *c, int side, int d, int64_t block) {
+    const struct program *p = c->program;
+    const struct access *a = c->access[side];
+    int64_t within = access_coef(p, a, d, p->naxes) % block;
+    int n = 0;
+    if (within < 0) within += block;
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t coef = access_coef(p, a, d, x);
+        if (!(c->stmt->axes >> x & 1) || p->axis[x].extent == 1 || coef % block == 0) continue;
+        within += coef < 0 ? block : coef * (p->axis[x].extent - 1);
+        n++;
+    }
+    return n < 2 || within < block;
+}
+
 /* The block in which the layouts cut an axis; 0: none; false: in several. */
 static bool block_of(const struct copier *c, int axis, int64_t *block) {
     *block = 0;
@@ -85,6 +102,7 @@ static bool block_of(const struct copier *c, int axis, int64_t *block) {
             if (!access_coef(c->program, c->access[side], d, axis)) continue;
             for (int k = 0; k < l->nplaces; k++)
                 if (!divisor_of(l->place[k].expr, d, block)) return false;
+            if (*block && !meet_in_blocks(c, side, d, *block)) return false;
         }
     }
     return true;

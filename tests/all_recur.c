@@ -386,9 +386,11 @@ static void sizes_elsewhere_are_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_recurrences), cmocka_unit_test(weights_stay),
-        cmocka_unit_test(host_and_device_meet), cmocka_unit_test(one_object_runs_any_length),
-        cmocka_unit_test(sizes_elsewhere_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_recurrences),
+                                       cmocka_unit_test(none_inside_none),
+                                       cmocka_unit_test(weights_stay),
+                                       cmocka_unit_test(host_and_device_meet),
+                                       cmocka_unit_test(one_object_runs_any_length),
+                                       cmocka_unit_test(sizes_elsewhere_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

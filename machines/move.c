@@ -1,6 +1,7 @@
 /* Moves as lists of axes, read off their semantics by binding them at sample sizes. */
 #include "machines/move.h"
 #include "machines/layout.h"
+#include "machines/reach.h"
 #include <string.h>
 
 struct sample {
@@ -94,7 +95,7 @@ static bool set_side(const struct machine *m, const struct instr *in, const stru
         !side_stride(m, in, other->p, to ? other->to : other->from, operand, x, &b, &again))
         return false;
     if (name >= 0) {
-        *out = (struct side){STRIDE_FREE, 0, name};
+        *out = (struct side){STRIDE_FREE, stride_reach(m, in, base->p, name), name};
     } else if (out->kind != STRIDE_DENSE) { /* once seen to vary, it does */
         *out = (struct side){a == b ? STRIDE_CONST : STRIDE_DENSE, a, -1};
     }

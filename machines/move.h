@@ -6,7 +6,7 @@
 
 struct side {
     enum { STRIDE_CONST, STRIDE_DENSE, STRIDE_FREE } kind;
-    int64_t value;
+    int64_t value; /* CONST: the stride; FREE: the largest that its words can say */
     int name;
 };
 

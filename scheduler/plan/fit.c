@@ -80,7 +80,7 @@ struct match {
 static bool stride_fits(const struct side *s, struct val stride, struct val dense) {
     if (s->kind == STRIDE_CONST) return val_is(stride, s->value);
     if (s->kind == STRIDE_DENSE) return val_same(stride, dense);
-    return true;
+    return stride.max <= s->value;
 }
 
 /* The first `part` of a dimension; how often is a dimension of its own. */

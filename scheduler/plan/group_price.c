@@ -105,11 +105,47 @@ static double tiles_cycles(const struct work *w, const struct draft *d, int memb
     return sum;
 }
 
+/* Bytes that each turn reads again: of operands that the shared loops do not walk. */
+static double lasting_bytes(const struct work *w, const struct draft *d, const struct nest_group *g,
+                            int member) {
+    double bytes = 0;
+    for (int i = 0; i < d->ntouches; i++) {
+        const struct touch *t = &d->touch[i];
+        bool other =
+            t->member != member || t->write || w->home[t->buffer].is_tile || is_inside(w, d, t);
+        for (int k = 0; k < g->nprefix && !other; k++) {
+            int axis = d->shared[g->shared[k]].axis[member];
+            other = axis >= 0 && access_varies(w->p, t->access, axis);
+        }
+        for (int k = 0; k < i && !other; k++)
+            other = d->touch[k].member == member && d->touch[k].buffer == t->buffer;
+        if (!other) bytes += touched_bytes(w, t);
+    }
+    return bytes;
+}
+
+/* A nest alone finds them in a cache that holds them; the members of a group pass through it turn
+ * by turn, and where all of them exceed it each turn brings them again. */
+static double again_cycles(const struct work *w, const struct draft *d, const struct nest_group *g,
+                           int member) {
+    double own = lasting_bytes(w, d, g, member), all = 0, cycles = 0;
+    for (int m = 0; m <= d->last - d->first; m++)
+        if (d->in[m]) all += lasting_bytes(w, d, g, m);
+    for (int i = 0; i < g->npassed; i++) all += (double)g->passed[i].bytes;
+    for (int m = 0; m < w->m->nmemories; m++) {
+        const struct memory *mem = &w->m->memory[m];
+        if (mem->caches < 0 || mem->line <= 0 || mem->size <= 0) continue;
+        if (own > (double)mem->size || all <= (double)mem->size) continue;
+        cycles += (g->turns - 1) * own / (double)mem->line * mem->refill * (1 - mem->hidden);
+    }
+    return cycles;
+}
+
 double part_cycles(const struct work *w, const struct draft *d, const struct nest_group *g,
                    int member) {
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
-    if (n && n->core >= 0) return n->plan.cycles;
+    if (n && n->core >= 0) return n->plan.cycles + (g ? again_cycles(w, d, g, member) : 0);
     double cycles = n ? 0 : host_turns(w, q->stmt, 0), far, near,
            stream = stream_cycles(w, passing_bytes(w, d, g, member), &far),
            tiles = tiles_cycles(w, d, member, &near),

@@ -18,6 +18,8 @@
 
 enum { MAX_CANDIDATES = 3, MOST_CHOICES = 6 /* with those for caches */, FEW_NESTS = 8 };
 static const double LEAST_GAIN = 0.03;
+/* What is priced so little below its parts stays apart: equal parts are one function. */
+static const double TIE = 0.003;
 
 struct choice {
     struct nest_group group;
@@ -239,8 +241,9 @@ static int ask(struct grouping *g, const struct draft *d, const struct choice *c
     struct candidate *q = arena_array(w->arena, (size_t)n, sizeof *q);
     int best = 0;
     for (int i = 0; i < n; i++) {
-        q[i] = (struct candidate){i ? prefix_text(w, &c[i].group) : "apart", c[i].cost, NULL};
-        if (c[i].cost < c[best].cost) best = i;
+        q[i] = (struct candidate){i ? prefix_text(w, &c[i].group) : "apart",
+                                  i ? c[i].cost : (1 - TIE) * c[i].cost, NULL};
+        if (q[i].cost < q[best].cost) best = i;
     }
     struct question x = {QUESTION_FUSION, subject(w, d), n, 0, q};
     int answer = n > 1 && w->decider ? decide(w->decider, &x) : best;

@@ -153,23 +153,28 @@ static void put_content(struct writer *w, int content) {
     put(w, (int64_t)c->range.hi);
 }
 
-/* The buffer before item `before` of the side. */
+/* The buffer before event `before` of the side. */
 static void put_element(struct writer *w, int side, int before, int buffer) {
     const struct side *s = &w->x->side[side];
-    int item, content = equal_content(w->x, s, before, buffer, &item);
+    int event, content = equal_content(w->x, s, before, buffer, &event);
     put(w, content >= 0);
     if (content >= 0) {
         put_content(w, content);
         return;
     }
-    w->good &= item >= 0 && !s->p->stmt[s->item[item].stmt].scope;
+    const struct event *e = event >= 0 ? &s->event[event] : NULL;
+    const struct stmt *st = e && e->kind == EVENT_STMT ? &s->p->stmt[e->stmt] : NULL;
+    if (e && e->kind == EVENT_COPY) {
+        put_element(w, side, event, e->from);
+        return;
+    }
+    w->good &= st != NULL;
     if (!w->good) return;
-    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
     bool part = st->combine != COMBINE_SET || !equal_writes_all(s->p, st);
     put_stmt(w, side, st);
-    for (int r = 0; r < st->nreads && w->good; r++) put_element(w, side, item, st->read[r].buffer);
+    for (int r = 0; r < st->nreads && w->good; r++) put_element(w, side, event, st->read[r].buffer);
     put(w, part);
-    if (part) put_element(w, side, item, buffer);
+    if (part) put_element(w, side, event, buffer);
 }
 
 bool alike_elements(struct equal *x, int b0, int before0, int b1, int before1,

@@ -8,6 +8,9 @@
  * An atom is an element of a content (a buffer at a point of time that both programs share), with
  * affine indices, or an operation on forms over the atom's own indices.
  *
+ * The first dimensions of every context are the program's sizes that are open, then the counters of
+ * the recurrences around: what is compared there is compared at the same step of both.
+ *
  * Integer forms are exact modulo 2^bits of their type; where a cast widens, the range of the form
  * says whether that is the value itself. */
 #ifndef ISAMAP_IR_EQUAL_INT_H
@@ -52,16 +55,26 @@ struct form {
     bool sum, product;                 /* made by additions or a reduction; by a product */
 };
 
-struct side {
-    const struct program *p;
-    int nitems;
-    const struct item *item;
-    int *initial;                      /* by buffer: the content that it comes with; -1: only this side has it */
-    int *content;                      /* by item: the content of its destination after it, where proved to be shared; -1 */
+enum event_kind { EVENT_STMT, EVENT_COPY /* of a whole state */, EVENT_ENTER, EVENT_LEAVE /* the ends of a recurrence's body */ };
+struct event {
+    enum event_kind kind;
+    int stmt, to, from;                /* the statement; the buffers that a statement or a copy writes, and that a copy reads; -1 */
+    int around;                        /* the ENTER of the innermost recurrence in which the place before the event is; -1 */
+    int match;                         /* ENTER, LEAVE: the other one */
+    const struct recur *recur;
+    int content;                       /* of `to` behind it, where proved to be shared; -1 */
+    int *contents;                     /* ENTER, LEAVE, instead: by buffer, as a step begins; behind the last step */
 };
 
-/* item: after which statement of each side it is there; -1: from the beginning. */
-struct content { struct reach range; enum type type; int item[2]; };
+struct side {
+    const struct program *p;
+    struct items span;
+    struct event *event; int nevents;  /* ir/equal_events.c */
+    int *initial;                      /* by buffer: the content that it comes with; -1: only this side has it */
+};
+
+/* event: behind which one of each side it is there; -1: from the beginning. */
+struct content { struct reach range; enum type type; int event[2]; };
 
 struct equal {
     isl_ctx *ctx;
@@ -70,7 +83,7 @@ struct equal {
     struct content content[MAX_CONTENTS];
     int ncontents;
     uint32_t laws, used;               /* what may be used of floats; what was used at all */
-    int before[2];                     /* what is compared: the buffer before these items */
+    int before[2];                     /* what is compared: the buffer before these events */
     int depth;
     int shallow;                       /* 1 + a buffer: reads of others are contents of their own, for ranges alone; 0 */
     bool failed;                       /* too large, or nothing is known of it: not proved */
@@ -80,18 +93,20 @@ struct equal {
     int nkept, kept_cap;
 };
 
-/* Where a statement's value is asked for: dimensions, the domain, and each axis of the program as a row over them. */
+/* Where a statement's value is asked for: dimensions, the domain, and each axis of the program as a row over them (NULL: it has none there). */
 struct spot {
     isl_set *dom;
     int n;
     const char **name;
     int64_t **axis;
+    uint64_t compared;                 /* bit a: axis a counts the steps of a recurrence; contents at the beginning of a step are of the one that the row says */
 };
 
 bool equal_stop(struct equal *, const char *why);                 /* false */
 isl_set *equal_keep(struct equal *, isl_set *);                   /* freed with the checker; NULL fails */
 int64_t *equal_row(struct equal *, int n);
 isl_set *set_with(struct equal *, isl_set *, const int64_t *row, int n, bool equality);   /* takes the set */
+void row_add_extent(int64_t *row, int64_t extent, int size);        /* + extent - 1; size: 1 + the size that the extent is, a dimension; 0 */
 isl_set *set_more(isl_set *, int n);                              /* n dimensions more at the end */
 
 struct form *form_new(struct equal *, enum type, int m);
@@ -110,10 +125,22 @@ struct reach type_reach(enum type);
 bool reach_fits(struct reach, enum type);
 bool form_constant(const struct form *, union value *);           /* one value everywhere */
 
-/* The content that the buffer has before item `before` of the side, as the other side has it too; -1: none. *writer: the last item before that writes it; -1. */
+/* What the items execute; false: there is a call among them. */
+bool side_open(struct equal *, struct side *, const struct program *, struct items);
+/* Events one after the other, a recurrence with all its steps being one: the next one; does it read the buffer, does it write it: the event behind which
+ * the buffer is as it leaves it (-1: it does not). */
+int event_behind(const struct side *, int);
+bool event_reads(const struct side *, int, int buffer);
+int event_writes(const struct side *, int, int buffer);
+/* The last event before this one that writes the buffer, -1: a statement, a copy; ENTER if that can be in another step, LEAVE of a recurrence before. */
+int event_writer(const struct side *, int before, int buffer);
+int *event_content(const struct side *, int event, int buffer);
+int event_around(const struct side *, int before);                /* the ENTER of the innermost recurrence around the place before the event; -1 */
+
+/* The content that the buffer has before event `before` of the side, as the other side has it too; -1: none. *writer: as event_writer says. */
 int equal_content(const struct equal *, const struct side *, int before, int buffer, int *writer);
 bool equal_writes_all(const struct program *, const struct stmt *);   /* each element of its buffer is written; false: not known */
-/* The element of a buffer before item `before` of the side, at these indices. */
+/* The element of a buffer before event `before` of the side, at these indices. */
 struct form *form_element(struct equal *, struct side *, int before, int buffer, int64_t *const *row, const struct spot *);
 /* With its indices applied: the form over other dimensions. */
 struct form *form_at(struct equal *, const struct form *, int64_t *const *row, const struct spot *);

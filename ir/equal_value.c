@@ -54,6 +54,11 @@ static isl_aff *aff_of(struct equal *x, isl_space *space, const int64_t *row, in
     return isl_aff_set_constant_val(aff, isl_val_int_from_si(x->ctx, row[0]));
 }
 
+void row_add_extent(int64_t *row, int64_t extent, int size) {
+    row[0] += size ? -1 : extent - 1;
+    row[size] += size ? 1 : 0;
+}
+
 static bool identity(int64_t *const *row, int m, int n) {
     for (int d = 0; d < m; d++)
         for (int k = 0; k <= n; k++)
@@ -164,14 +169,18 @@ static void solve_axis(struct equal *x, const struct program *p, const int64_t *
 
 /* The instances of the statement that write the elements: axes that indices give are rows over what
  * is there, the others are dimensions of their own. */
-static struct spot instances(struct equal *x, const struct program *p, const struct stmt *st,
+static struct spot instances(struct equal *x, const struct side *side, int event,
                              int64_t *const *row, const struct spot *c) {
-    struct spot s = {.n = c->n};
+    const struct program *p = side->p;
+    const struct stmt *st = &p->stmt[side->event[event].stmt];
+    struct spot s = {.n = c->n, .compared = c->compared};
     int ndims = p->buffer[st->dst.buffer].ndims, solved[MAX_DIMS];
     size_t width = (size_t)p->naxes + 1;
     bool given[MAX_DIMS] = {0};
     uint64_t known = 0, free_axes = st->axes;
     s.axis = arena_array(&x->arena, width, sizeof *s.axis);
+    for (int e = event_around(side, event); e >= 0; e = event_around(side, e))
+        s.axis[side->event[e].recur->axis] = c->axis[side->event[e].recur->axis];
     for (int d = 0; d < ndims; d++) {
         int64_t k = 0;
         const int64_t *coef = st->dst.coef + (size_t)d * width;
@@ -209,7 +218,7 @@ static struct spot instances(struct equal *x, const struct program *p, const str
         if (!(st->axes >> a & 1)) continue;
         int64_t *up = equal_row(x, s.n);
         for (int d = 0; d <= s.n; d++) up[d] = -s.axis[a][d];
-        up[0] += p->axis[a].extent - 1;
+        row_add_extent(up, p->axis[a].extent, p->axis[a].size);
         dom = set_with(x, set_with(x, dom, s.axis[a], s.n, false), up, s.n, false);
     }
     for (int d = 0; d < ndims; d++) {
@@ -231,11 +240,12 @@ bool equal_writes_all(const struct program *p, const struct stmt *st) {
     for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++) {
         const int64_t *coef = st->dst.coef + (size_t)d * ((size_t)p->naxes + 1);
         int64_t k = 0, n = p->buffer[st->dst.buffer].extent[d];
-        int a = sole(p, coef, &k);
+        int a = sole(p, coef, &k), size = d ? 0 : p->buffer[st->dst.buffer].size;
         bool one = n == 1 && a < 0;
         for (int b = 0; b <= p->naxes; b++) one &= coef[b] == 0;
         if (one) continue;
-        if (a < 0 || k != 1 || coef[p->naxes] || seen >> a & 1 || p->axis[a].extent < n)
+        if (a < 0 || k != 1 || coef[p->naxes] || seen >> a & 1 || p->axis[a].extent < n ||
+            !(st->axes >> a & 1) || (p->axis[a].size && p->axis[a].size != size))
             return false;
         seen |= UINT64_C(1) << a;
     }
@@ -280,18 +290,12 @@ static int content_new(struct equal *x, enum type t) {
     return x->ncontents++;
 }
 
-static int last_writer(const struct side *s, int before, int buffer) {
-    while (--before >= 0)
-        if (s->p->stmt[s->item[before].stmt].dst.buffer == buffer) return before;
-    return -1;
-}
-
-static struct form *form_node(struct equal *x, struct side *s, int item, int node,
+static struct form *form_node(struct equal *x, struct side *s, int event, int node,
                               const struct spot *c);
 
-static struct form *form_root(struct equal *x, struct side *s, int item, const struct spot *c) {
-    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
-    struct form *f = form_node(x, s, item, st->nops - 1, c);
+static struct form *form_root(struct equal *x, struct side *s, int event, const struct spot *c) {
+    const struct stmt *st = &s->p->stmt[s->event[event].stmt];
+    struct form *f = form_node(x, s, event, st->nops - 1, c);
     enum type t = s->p->buffer[st->dst.buffer].type;
     if (t == TYPE_F16 || t == TYPE_BF16) f = form_cast(x, f, t, TYPE_F32, c);
     return f;
@@ -314,18 +318,18 @@ static struct form *folded(struct equal *x, enum opcode code, struct form *all,
 }
 
 /* dst op= value: what was there, with all contributions. */
-static struct form *form_accumulated(struct equal *x, struct side *s, int item, int64_t *const *row,
-                                     const struct spot *c, struct spot *in) {
-    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
+static struct form *form_accumulated(struct equal *x, struct side *s, int event,
+                                     int64_t *const *row, const struct spot *c, struct spot *in) {
+    const struct stmt *st = &s->p->stmt[s->event[event].stmt];
     enum type t = s->p->buffer[st->dst.buffer].type;
     bool rounds = t == TYPE_F16 || t == TYPE_BF16;
     for (int r = 0; r < st->nreads; r++)
         if (st->read[r].buffer == st->dst.buffer)
             return equal_stop(x, "a sum reads what it writes"), form_new(x, t, c->n);
-    struct form *all = form_root(x, s, item, in);
+    struct form *all = form_root(x, s, event, in);
     if (st->combine == COMBINE_ADD && !rounds) {
         all = form_summed(all, c, true);
-        struct form *f = form_element(x, s, item, st->dst.buffer, row, c),
+        struct form *f = form_element(x, s, event, st->dst.buffer, row, c),
                     *g = form_new(x, t, c->n);
         form_join(x, g, f, 1);
         form_drop_zeros(x, g);
@@ -338,30 +342,122 @@ static struct form *form_accumulated(struct equal *x, struct side *s, int item, 
     there.dom = written;
     if (x->failed) return all;
     struct form *f = folded(x, combiner_op(st->combine), all, in,
-                            form_element(x, s, item, st->dst.buffer, row, &there), &there);
+                            form_element(x, s, event, st->dst.buffer, row, &there), &there);
     if (rounds) f = form_cast(x, f, t, TYPE_F32, &there);
     if (!equal_is_empty(x, rest.dom))
-        form_join(x, f, form_element(x, s, item, st->dst.buffer, row, &rest), 1);
+        form_join(x, f, form_element(x, s, event, st->dst.buffer, row, &rest), 1);
     return f;
 }
 
 /* What one side has only after what is compared, the other side must not read as it is. */
 static bool comes_before(const struct equal *x, int content) {
     const struct content *c = &x->content[content];
-    return c->item[0] < x->before[0] && c->item[1] < x->before[1];
+    return c->event[0] < x->before[0] && c->event[1] < x->before[1];
 }
 
 int equal_content(const struct equal *x, const struct side *s, int before, int buffer,
                   int *writer) {
-    int w = *writer = last_writer(s, before, buffer);
-    int content = w >= 0 ? s->content[w] : s->initial[buffer];
+    int w = *writer = event_writer(s, before, buffer);
+    int content = w >= 0 ? *event_content(s, w, buffer) : s->initial[buffer];
     return content >= 0 && w >= 0 && !x->shallow && !comes_before(x, content) ? -1 : content;
+}
+
+/* ---- elements that single steps of a recurrence write ---- */
+
+/* All that the recurrence writes in the buffer, step t writes at index *dim = *sign * t + *add. */
+static bool step_index(const struct side *s, int enter, int buffer, int *dim, int64_t *sign,
+                       int64_t *add) {
+    const struct event *e = &s->event[enter];
+    int n = s->p->naxes;
+    *dim = -1;
+    for (int i = enter + 1; i < e->match; i++) {
+        if (s->event[i].to != buffer) continue;
+        if (s->event[i].kind != EVENT_STMT) return false;
+        const struct access *dst = &s->p->stmt[s->event[i].stmt].dst;
+        int found = -1;
+        for (int d = 0; d < s->p->buffer[buffer].ndims && found < 0; d++) {
+            int64_t k = 0;
+            const int64_t *coef = dst->coef + (size_t)d * ((size_t)n + 1);
+            if (sole(s->p, coef, &k) != e->recur->axis) continue;
+            if (*dim >= 0 && (d != *dim || k != *sign || coef[n] != *add)) return false;
+            found = *dim = d;
+            *sign = k;
+            *add = coef[n];
+        }
+        if (found < 0) return false;
+    }
+    return *dim >= 0;
+}
+
+/* The step that writes these elements, as a row; NULL: it is not one of them alone. */
+static int64_t *step_of(struct equal *x, const struct side *s, int enter, int buffer,
+                        int64_t *const *row, const struct spot *c) {
+    int d;
+    int64_t sign = 1, add = 0;
+    if (!step_index(s, enter, buffer, &d, &sign, &add)) return NULL;
+    int64_t *step = row_longer(x, row[d], c->n, 0);
+    step[0] -= add;
+    for (int k = 0; k <= c->n && sign < 0; k++) step[k] = -step[k];
+    return step;
+}
+
+/* Behind a recurrence: as the only step leaves it that writes it, or as it was before. */
+static struct form *form_behind(struct equal *x, struct side *s, int leave, int buffer,
+                                int64_t *const *row, const struct spot *c) {
+    const struct event *e = &s->event[leave];
+    int a = e->recur->axis, n = s->p->naxes;
+    int64_t *step = step_of(x, s, e->match, buffer, row, c), *up = equal_row(x, c->n);
+    if (!step) {
+        equal_stop(x, "steps of a recurrence hand it on, where the programs differ");
+        return NULL;
+    }
+    struct spot in = *c;
+    in.compared &= ~(UINT64_C(1) << a);
+    in.axis = arena_copy(&x->arena, c->axis, ((size_t)n + 1) * sizeof *in.axis);
+    in.axis[a] = step;
+    for (int k = 0; k <= c->n; k++) up[k] = -step[k];
+    row_add_extent(up, s->p->axis[a].extent, s->p->axis[a].size);
+    in.dom = equal_keep(
+        x, set_with(x, set_with(x, isl_set_copy(c->dom), step, c->n, false), up, c->n, false));
+    struct spot rest = without(x, c, in.dom);
+    struct form *f = form_new(x, s->p->buffer[buffer].type, c->n);
+    if (!x->failed && !equal_is_empty(x, in.dom))
+        form_join(x, f, form_element(x, s, leave, buffer, row, &in), 1);
+    if (!x->failed && !equal_is_empty(x, rest.dom))
+        form_join(x, f, form_element(x, s, e->match, buffer, row, &rest), 1);
+    return f;
+}
+
+/* In a step that is not the one of the other side: what this step alone writes, and has not yet. */
+static struct form *form_untouched(struct equal *x, struct side *s, int enter, int buffer,
+                                   int64_t *const *row, const struct spot *c) {
+    int64_t *step = step_of(x, s, enter, buffer, row, c),
+            *now = c->axis[s->event[enter].recur->axis];
+    for (int k = 0; step && k <= c->n; k++) step[k] -= now[k];
+    isl_set *own = step ? equal_keep(x, set_with(x, isl_set_copy(c->dom), step, c->n, true)) : NULL;
+    if (own && isl_set_is_equal(own, c->dom) == isl_bool_true)
+        return form_element(x, s, enter, buffer, row, c);
+    equal_stop(x, "steps of a recurrence hand it on, where the programs differ");
+    return NULL;
+}
+
+/* Contents inside recurrences are those of the step that is compared. */
+static bool other_step(const struct side *s, int writer, const struct spot *c) {
+    const struct event *e = writer >= 0 ? &s->event[writer] : NULL;
+    int enter = !e ? -1
+                : e->kind == EVENT_ENTER
+                    ? writer
+                    : event_around(s, e->kind == EVENT_LEAVE ? e->match : writer);
+    for (; enter >= 0; enter = event_around(s, enter))
+        if (!(c->compared >> s->event[enter].recur->axis & 1)) return true;
+    return false;
 }
 
 struct form *form_element(struct equal *x, struct side *s, int before, int buffer,
                           int64_t *const *row, const struct spot *c) {
     const struct buffer *b = &s->p->buffer[buffer];
     int w, known = equal_content(x, s, before, buffer, &w);
+    if (other_step(s, w, c)) known = -1;
     if (x->failed || ++x->depth > MAX_DEPTH) {
         equal_stop(x, "its chain of statements is too long");
         return form_new(x, b->type, c->n);
@@ -371,11 +467,17 @@ struct form *form_element(struct equal *x, struct side *s, int before, int buffe
     struct form *f = NULL;
     if (content >= 0) {
         f = content_form(x, content, b->type, b->ndims, row, c);
-    } else if (s->p->stmt[s->item[w].stmt].scope) {
-        equal_stop(x, "it belongs to a recurrence");
+    } else if (s->event[w].kind == EVENT_COPY) {
+        f = form_element(x, s, w, s->event[w].from, row, c);
+    } else if (s->event[w].kind == EVENT_LEAVE) {
+        f = form_behind(x, s, w, buffer, row, c);
+    } else if (s->event[w].kind == EVENT_ENTER && other_step(s, w, c)) {
+        f = form_untouched(x, s, w, buffer, row, c);
+    } else if (s->event[w].kind == EVENT_ENTER) {
+        equal_stop(x, "steps of a recurrence hand it on, where the programs differ");
     } else {
-        const struct stmt *st = &s->p->stmt[s->item[w].stmt];
-        struct spot in = instances(x, s->p, st, row, c);
+        const struct stmt *st = &s->p->stmt[s->event[w].stmt];
+        struct spot in = instances(x, s, w, row, c);
         if (x->failed) {
         } else if (st->combine != COMBINE_SET) {
             f = form_accumulated(x, s, w, row, c, &in);
@@ -407,18 +509,18 @@ static bool inside_always(struct equal *x, const struct program *p, const struct
     return x->failed || isl_set_is_subset(c->dom, in) == isl_bool_true;
 }
 
-static struct form *form_read(struct equal *x, struct side *s, int item, const struct access *a,
+static struct form *form_read(struct equal *x, struct side *s, int event, const struct access *a,
                               const struct spot *c) {
     int64_t **row = rows_of(x, s->p, a, c);
     isl_set *in = NULL;
     enum type t = s->p->buffer[a->buffer].type;
     if (x->failed) return form_new(x, t, c->n);
     if (!a->has_fill || inside_always(x, s->p, a, row, c, &in))
-        return form_element(x, s, item, a->buffer, row, c);
+        return form_element(x, s, event, a->buffer, row, c);
     struct spot here = *c, rest = without(x, c, in);
     here.dom = in;
     struct form *f = equal_is_empty(x, in) ? form_new(x, t, c->n)
-                                           : form_element(x, s, item, a->buffer, row, &here);
+                                           : form_element(x, s, event, a->buffer, row, &here);
     if (!x->failed) form_join(x, f, form_literal(x, t, a->fill, &rest), 1);
     return f;
 }
@@ -439,20 +541,21 @@ static int64_t *affine(struct equal *x, const struct form *f, int sign, int64_t 
 }
 
 /* Where a condition on indices holds; NULL: it is none. */
-static isl_set *holds(struct equal *x, struct side *s, int item, int node, const struct spot *c) {
-    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
+static isl_set *holds(struct equal *x, struct side *s, int event, int node, const struct spot *c) {
+    const struct stmt *st = &s->p->stmt[s->event[event].stmt];
     const struct op *o = &st->op[node];
     if (o->code == OP_AND || o->code == OP_OR) {
         if (o->type != TYPE_BOOL) return NULL;
-        isl_set *a = holds(x, s, item, o->arg[0], c),
-                *b = a ? holds(x, s, item, o->arg[1], c) : NULL;
+        isl_set *a = holds(x, s, event, o->arg[0], c),
+                *b = a ? holds(x, s, event, o->arg[1], c) : NULL;
         if (!b) return NULL;
         a = isl_set_copy(a);
         b = isl_set_copy(b);
         return equal_keep(x, o->code == OP_AND ? isl_set_intersect(a, b) : isl_set_union(a, b));
     }
     if (o->code < OP_EQ || o->code > OP_GE || type_is_float(st->op[o->arg[0]].type)) return NULL;
-    struct form *a = form_node(x, s, item, o->arg[0], c), *b = form_node(x, s, item, o->arg[1], c);
+    struct form *a = form_node(x, s, event, o->arg[0], c),
+                *b = form_node(x, s, event, o->arg[1], c);
     int64_t *row = equal_row(x, c->n);
     bool up = o->code == OP_GT || o->code == OP_GE, strict = o->code == OP_LT || o->code == OP_GT;
     if (x->failed || !reach_fits(form_range(x, a), a->type) ||
@@ -466,17 +569,17 @@ static isl_set *holds(struct equal *x, struct side *s, int item, int node, const
     return equal_keep(x, where);
 }
 
-static struct form *form_select(struct equal *x, struct side *s, int item, const struct op *o,
+static struct form *form_select(struct equal *x, struct side *s, int event, const struct op *o,
                                 const struct spot *c) {
-    isl_set *where = holds(x, s, item, o->arg[0], c);
+    isl_set *where = holds(x, s, event, o->arg[0], c);
     if (x->failed || !where) return NULL;
     struct spot yes = *c, no = without(x, c, where);
     struct form *f = form_new(x, o->type, c->n);
     yes.dom = where;
     if (x->failed) return f;
-    if (!equal_is_empty(x, where)) form_join(x, f, form_node(x, s, item, o->arg[1], &yes), 1);
+    if (!equal_is_empty(x, where)) form_join(x, f, form_node(x, s, event, o->arg[1], &yes), 1);
     if (!x->failed && !equal_is_empty(x, no.dom))
-        form_join(x, f, form_node(x, s, item, o->arg[2], &no), 1);
+        form_join(x, f, form_node(x, s, event, o->arg[2], &no), 1);
     return f;
 }
 
@@ -534,22 +637,22 @@ static struct form *form_integer(struct equal *x, const struct op *o, struct for
     return NULL;
 }
 
-static struct form *form_node(struct equal *x, struct side *s, int item, int node,
+static struct form *form_node(struct equal *x, struct side *s, int event, int node,
                               const struct spot *c) {
-    const struct stmt *st = &s->p->stmt[s->item[item].stmt];
+    const struct stmt *st = &s->p->stmt[s->event[event].stmt];
     const struct op *o = &st->op[node];
     struct form *arg[3], *f = NULL;
     int n = op_info[o->code].arity;
     if (x->failed) return form_new(x, o->type, c->n);
-    if (o->code == OP_READ) return form_read(x, s, item, &st->read[o->read], c);
+    if (o->code == OP_READ) return form_read(x, s, event, &st->read[o->read], c);
     if (o->code == OP_LITERAL) return form_literal(x, o->type, o->value, c);
     if (o->code == OP_AXIS) {
         if (!c->axis[o->axis])
             return equal_stop(x, "it has an axis of a recurrence"), form_new(x, o->type, c->n);
         return form_cast(x, form_index(x, c->axis[o->axis], c), o->type, TYPE_I64, c);
     }
-    if (o->code == OP_SELECT && (f = form_select(x, s, item, o, c))) return f;
-    for (int k = 0; k < n; k++) arg[k] = form_node(x, s, item, o->arg[k], c);
+    if (o->code == OP_SELECT && (f = form_select(x, s, event, o, c))) return f;
+    for (int k = 0; k < n; k++) arg[k] = form_node(x, s, event, o->arg[k], c);
     if (x->failed) return form_new(x, o->type, c->n);
     enum type from = st->op[o->arg[n - 1]].type;
     if (o->code == OP_CAST) return form_cast(x, arg[0], o->type, from, c);

@@ -47,6 +47,7 @@ static const struct subject subjects[] = {
     {"examples/f32/gru.isam", "cpu-avx512", "H=32"},
     {"examples/i8/gru.isam", "edge16", "T=8 H=32"},
     {"examples/i8/rnn.isam", "vdla", "T=8 H=32"},
+    {"bench/recurrent.isam", "cpu-avx512", "T=6 B=2 H=32"},
 };
 
 struct run {
@@ -69,6 +70,15 @@ static bool proved(const struct schedule *s) {
     if (!good && getenv("ISAMAP_SHOW")) fprintf(stderr, "  not proved: %s\n", why.at);
     text_free(&why);
     return good;
+}
+
+/* The change from the program as written to the one that is scheduled. */
+static bool chain_proved(const struct schedule *s) {
+    struct text what = {0};
+    struct chain_report r = chain_verify(s->chain, s->program, &what);
+    if (r.evidence != EVIDENCE_PROVED) fprintf(stderr, "%s", what.at ? what.at : "");
+    text_free(&what);
+    return r.evidence == EVIDENCE_PROVED;
 }
 
 static void try_mutant(void *user, enum mutation kind, const char *where) {
@@ -110,7 +120,7 @@ static int run_subject(const struct subject *x) {
     assert_true(made);
     struct run r = {.schedule = j.schedule, .name = x->program};
     clock_t begin = clock();
-    bool original = proved(j.schedule);
+    bool original = proved(j.schedule) && chain_proved(j.schedule);
     struct mutator counter = {.s = j.schedule, .try = count_mutant, .user = &all};
     mutate_schedule(&counter);
     r.every = most > 0 ? (all + most - 1) / most : 1;

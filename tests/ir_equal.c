@@ -25,6 +25,36 @@ struct equal_case {
     "E[i] += D[4-i] where n < 2"
 #define STAGED_2 "T[i] = A[4-i]; B[i] = T[i] * 2; U[i] = B[4-i]; D[i] = U[i] * 2; "
 
+#define CELL                                                                                       \
+    "in X: i32[9,8]  in U: i32[8,8]  in h0: i32[8]  inout y: i32[9,8]  inout hT: i32[8]  "         \
+    "axes i: 8, j: 8, s: 9\n"
+#define CELL_AS(state, step)                                                                       \
+    "recur t: 9 state " state ": i32[8] from h0 to hT { temp a: i32[8]; a[i] = X[" step ",i]; "    \
+    "a[i] += U[i,j] * " state "[j]; " state "'[i] = max(a[i], 0); y[t,i] = " state "'[i] }"
+#define OPENED(first, next, last)                                                                  \
+    "temp h: i32[8]; temp a: i32[8]; temp V: i32[8,8]; V[j,i] = U[i,j]; h[i] = h0[i]; "            \
+    "a[i] = 0; recur t: 9 { " first "; a[i] += V[j,i] * h[j]; h[i] = " next "; y[t,i] = h[i] } "   \
+    "hT[i] = " last
+#define LIFTED(made, read)                                                                         \
+    "temp h: i32[8]; temp a: i32[8]; temp G: i32[9,8]; " made "; h[i] = h0[i]; "                   \
+    "recur t: 9 { a[i] = " read "; a[i] += U[i,j] * h[j]; h[i] = max(a[i], 0); y[t,i] = h[i] } "   \
+    "hT[i] = h[i]"
+#define SUMMED(before, step) before "recur t: 9 { " step "; y[t,i] = hT[i] }"
+#define OPEN                                                                                       \
+    "(T=0..9) { in X: i32[T]  in h0: i32[1]  inout y: i32[9]  inout hT: i32[1]  axes i: 1\n"
+#define OPEN_CELL(read, state)                                                                     \
+    "recur t: T state " state ": i32[1] from h0 to hT { " state "'[i] = 3 * " state "[i] + " read  \
+    "; y[t] = " state "'[0] }"
+#define OPEN_LIFTED(read)                                                                          \
+    "temp h: i32[1]; temp G: i32[T]; recur t: T { G[t] = X[t] } h[i] = h0[i]; "                    \
+    "recur t: T { h[i] = " read " + 3 * h[i]; y[t] = h[0] } hT[i] = h[i]"
+#define KEPT(name, step)                                                                           \
+    "temp a: i32[8]; temp " name ": i32[9,8]; recur t: 9 { a[i] = X[t,i]; y[t,i] = a[i]; " name    \
+    "[t,i] = a[i] } hT[i] = " name "[" step ",i]"
+#define NESTED(next)                                                                               \
+    "recur t: 9 state h: i32[8] from h0 to hT { recur u: 3 state p: i32[8] from h to h' "          \
+    "{ p'[i] = " next " } y[t,i] = h'[i] }"
+
 static const struct equal_case cases[] = {
     /* multiplicities */
     {IN AXES, "C[i+30,j] += A[i,k] where n < 5", "C[i+30,j] += A[i,k] * 5", LAWS_EXACT, true},
@@ -144,6 +174,60 @@ static const struct equal_case cases[] = {
      true},
     {STAGES, STAGED, STAGED_2 "V[i] = D[4-i]; E[i] = 0; E[i] += V[i] where m < 3", LAWS_EXACT,
      false},
+    /* recurrences: the states of one are temporaries of the other */
+    {CELL, CELL_AS("h", "t"), OPENED("a[i] = X[t,i]", "max(a[i], 0)", "h[i]"), LAWS_EXACT, true},
+    {CELL, CELL_AS("h", "t"), OPENED("a[i] = X[8-t,i]", "max(a[i], 0)", "h[i]"), LAWS_EXACT, false},
+    {CELL, CELL_AS("h", "t"), OPENED("a[i] = X[t,i]", "max(a[i], 1)", "h[i]"), LAWS_EXACT, false},
+    {CELL, CELL_AS("h", "t"), OPENED("a[i] = X[t,i]", "max(a[i], 0)", "h0[i]"), LAWS_EXACT, false},
+    {CELL, CELL_AS("h", "t"), OPENED("a[i] += X[t,i]", "max(a[i], 0)", "h[i]"), LAWS_EXACT, false},
+    {CELL, CELL_AS("h", "8-t"), OPENED("a[i] = X[8-t,i]", "max(a[i], 0)", "h[i]"), LAWS_EXACT,
+     true},
+    {CELL, CELL_AS("h", "t"),
+     "temp h: i32[8]; temp a: i32[8]; h[i] = 0; recur t: 9 { a[i] = X[t,i]; a[i] += U[i,j] * h[j]; "
+     "h[i] = max(a[i], 0); y[t,i] = h[i] } hT[i] = h[i]",
+     LAWS_EXACT, false},
+    {CELL, CELL_AS("h", "t"),
+     "temp h: i32[8]; temp a: i32[8]; h[i] = h0[i]; recur t: 9 { a[i] = X[t,i]; y[t,i] = h[i]; "
+     "a[i] += U[i,j] * h[j]; h[i] = max(a[i], 0) } hT[i] = h[i]",
+     LAWS_EXACT, false},
+    {CELL, CELL_AS("h", "t"),
+     "temp h: i32[8]; temp a: i32[8]; h[i] = h0[i]; recur t: 8 { a[i] = X[t,i]; a[i] += U[i,j] * "
+     "h[j]; h[i] = max(a[i], 0); y[t,i] = h[i] } hT[i] = h[i]",
+     LAWS_EXACT, false},
+    {CELL, CELL_AS("h", "t"),
+     "temp h: i32[8]; temp a: i32[8]; h[i] = h0[i]; recur t: 9 reverse { a[i] = X[t,i]; a[i] += "
+     "U[i,j] * h[j]; h[i] = max(a[i], 0); y[t,i] = h[i] } hT[i] = h[i]",
+     LAWS_EXACT, false},
+    /* what reads no state is made for all steps before them */
+    {CELL, CELL_AS("h", "t"), LIFTED("G[s,i] = X[s,i]", "G[t,i]"), LAWS_EXACT, true},
+    {CELL, CELL_AS("h", "t"), LIFTED("G[8-s,i] = X[8-s,i]", "G[t,i]"), LAWS_EXACT, true},
+    {CELL, CELL_AS("h", "t"), LIFTED("G[8-s,i] = X[s,i]", "G[8-t,i]"), LAWS_EXACT, true},
+    {CELL, CELL_AS("h", "t"), LIFTED("G[8-s,i] = X[s,i]", "G[t,i]"), LAWS_EXACT, false},
+    {CELL, CELL_AS("h", "t"), LIFTED("G[s,i] = 0; G[s,i] = X[s,i] where s < 8", "G[t,i]"),
+     LAWS_EXACT, false},
+    /* what steps add up */
+    {CELL, SUMMED("hT[i] = 0; ", "hT[i] += X[t,i]"),
+     SUMMED("hT[i] = 0; ", "hT[i] = hT[i] + X[t,i]"), LAWS_EXACT, true},
+    {CELL, SUMMED("hT[i] = 0; ", "hT[i] += X[t,i]"),
+     SUMMED("hT[i] = 0; ", "hT[i] = 0; hT[i] += X[t,i]"), LAWS_EXACT, false},
+    {CELL, SUMMED("hT[i] = 0; ", "hT[i] += X[t,i]"), SUMMED("hT[i] = 1; ", "hT[i] += X[t,i]"),
+     LAWS_EXACT, false},
+    {CELL, SUMMED("hT[i] = 0; ", "hT[i] max= X[t,i]"), SUMMED("hT[i] = 0; ", "hT[i] max= X[t,7-i]"),
+     LAWS_EXACT, false},
+    /* as many steps as a size says: what is as long holds for all of them, what is longer is not */
+    {OPEN, OPEN_CELL("X[t]", "h"), OPEN_LIFTED("G[t]"), LAWS_EXACT, true},
+    {OPEN, OPEN_CELL("X[t]", "h"), OPEN_LIFTED("G[8-t]"), LAWS_EXACT, false},
+    {OPEN, "axes s: 9; y[s] = 0; recur t: T { y[t] = 1 }", "axes s: 9; y[s] = 0; y[s] = 1",
+     LAWS_EXACT, false},
+    {OPEN, "axes s: 9; y[s] = 0; recur t: T { y[t] = 1 } hT[i] = y[4]",
+     "axes s: 9; y[s] = 0; recur t: T { y[t] = 1 } recur t: T { y[t] = y[t] * 1 } hT[i] = y[4]",
+     LAWS_EXACT, true},
+    /* a step of one side alone is none that both are in */
+    {CELL, KEPT("G", "4"), KEPT("K", "4"), LAWS_EXACT, true},
+    {CELL, KEPT("G", "4"), KEPT("K", "3"), LAWS_EXACT, false},
+    /* one inside another */
+    {CELL, NESTED("p[i] + X[t,i]"), NESTED("X[t,i] + p[i]"), LAWS_EXACT, true},
+    {CELL, NESTED("p[i] + X[t,i]"), NESTED("X[u,i] + p[i]"), LAWS_EXACT, false},
     /* neutral elements */
     {IN AXES "temp T: i32[16,16]\n", "C[i,j] += A[i,k] * B[k,j]",
      "T[i,j] = 0; T[i,j] += A[i,k] * B[k,j]; C[i,j] += T[i,j]", LAWS_EXACT, true},
@@ -184,7 +268,8 @@ static const struct equal_case cases[] = {
 
 static struct program *program_of(const struct equal_case *c, const char *body) {
     struct text t = {0};
-    text_printf(&t, "kernel p() { %s %s\n}\n", c->declarations, body);
+    const char *open = *c->declarations == '(' ? "" : "() { ";
+    text_printf(&t, "kernel p%s%s %s\n}\n", open, c->declarations, body);
     struct program *p = help_program("p", t.at);
     text_free(&t);
     return p;

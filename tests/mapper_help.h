@@ -22,7 +22,7 @@ static inline int help_below(uint64_t *s, int n) {
     return (int)(help_random(s) % (uint64_t)n);
 }
 
-/* The first kernel of a text; its own parameters; `;` ends a line. Fails the test when it is not
+/* The first kernel of a text; its own parameters, those with a range being open; `;` ends a line. Fails the test when it is not
  * one. */
 static inline struct program *help_program(const char *file, const char *written) {
     struct arena a;
@@ -35,7 +35,8 @@ static inline struct program *help_program(const char *file, const char *written
     for (char *c = text; *c; c++)
         if (*c == ';') *c = '\n';
     *s = (struct source){.file = file, .text = text, .length = strlen(text), .line0 = 1, .col0 = 1};
-    struct program *p = kernel_parse(&a, s, &k, &d) > 0 ? program_bind(k[0], NULL, NULL, &d) : NULL;
+    struct program *p =
+        kernel_parse(&a, s, &k, &d) > 0 ? program_bind_sizes(k[0], NULL, NULL, &d) : NULL;
     if (!p) diags_print(&d, stderr);
     assert_non_null(p);
     p->source.text = NULL; /* it does not outlive the arena */

@@ -47,6 +47,8 @@ static const struct subject subjects[] = {
     {"examples/f32/gru.isam", "cpu-avx512", "H=32"},
     {"examples/i8/gru.isam", "edge16", "T=8 H=32"},
     {"examples/i8/rnn.isam", "vdla", "T=8 H=32"},
+    {"examples/i8/gru.isam", "vdla", "H=32"},
+    {"examples/i8/rnn.isam", "edge16", "H=32"},
     {"bench/recurrent.isam", "cpu-avx512", "T=6 B=2 H=32"},
 };
 

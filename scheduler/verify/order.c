@@ -22,6 +22,9 @@ struct order {
     bool *exact, any_exact; /* [nmemories] accesses have their own bytes */
     bool collecting;        /* whose ends are only noted */
     int met;                /* the memory in which accesses were found out of order; -1 */
+    int open;               /* the variable of the size that is open; -1 */
+    int period; /* of the loops that end at it: after so many steps more all is as before; 0: not
+                   known */
     int64_t steps;
     const char *why;
 };
@@ -305,6 +308,85 @@ static bool sizes_change(struct order *o, const struct node *node, int n, int va
 
 static bool walk(struct order *o, const struct node *node, int n);
 
+/* ---- a loop that ends at a size that is open ---- */
+enum { MOST_PERIOD = 8, RING = MOST_PERIOD + 1 };
+
+/* Inside it how often loops run is another thing at each step, or at each size. */
+static bool bounds_use(const struct node *node, int n, int var, int size) {
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind != NODE_LOOP) continue;
+        const struct loop_node *l = node[k].loop;
+        if (sx_uses(l->lo, var) || sx_uses(l->hi, var) || sx_uses(l->lo, size) ||
+            sx_uses(l->hi, size) || bounds_use(l->body, l->nbody, var, size))
+            return true;
+    }
+    return false;
+}
+
+/* Operands in memories whose bytes are told apart lie elsewhere at each step, or at each size. */
+static bool bytes_use(const struct order *o, const struct node *node, int n, int var, int size) {
+    for (int k = 0; k < n; k++) {
+        if (node[k].kind == NODE_LOOP &&
+            bytes_use(o, node[k].loop->body, node[k].loop->nbody, var, size))
+            return true;
+        if (node[k].kind != NODE_ISSUE) continue;
+        const struct issue_node *i = node[k].issue;
+        const struct instr *in = &o->v->m->instr[i->instr];
+        bool exact = false;
+        for (int a = 0; a < in->noperands; a++) {
+            if (i->arg[a].place < 0 || !o->exact[o->v->s->place[i->arg[a].place].memory]) continue;
+            exact = true;
+            if (sx_uses(i->arg[a].offset, var) || sx_uses(i->arg[a].offset, size)) return true;
+        }
+        for (int a = 0; a < in->nranged && exact; a++)
+            if (sx_uses(i->size[a], var) || sx_uses(i->size[a], size)) return true;
+        for (int a = 0; a < in->nstride_names && exact; a++)
+            if (sx_uses(i->stride[a], var) || sx_uses(i->stride[a], size)) return true;
+    }
+    return false;
+}
+
+/* One step more of the size is one iteration more. */
+static bool one_by_one(struct order *o, const struct loop_node *l) {
+    int64_t *size = &o->v->var[o->open], lo = sx_eval(l->lo, o->v->var),
+            hi = sx_eval(l->hi, o->v->var);
+    ++*size;
+    bool good = sx_eval(l->lo, o->v->var) == lo && sx_eval(l->hi, o->v->var) == hi + 1;
+    --*size;
+    return good && l->step == 1 && l->kind != LOOP_PARALLEL && l->kind != LOOP_HARDWARE;
+}
+
+static int common_period(int a, int b) {
+    int c = a;
+    while (c % b) c += a;
+    return c;
+}
+
+/* Walked at one value of the size. If it ends as it stood p iterations before, it ends so at each
+ * value that is greater by a multiple of p. */
+static bool walk_open(struct order *o, const struct loop_node *l) {
+    struct verify *v = o->v;
+    struct phase ring[RING] = {{0}};
+    int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var), n = 0;
+    bool good = true;
+    if (!one_by_one(o, l) || bounds_use(l->body, l->nbody, l->var, o->open) ||
+        bytes_use(o, l->body, l->nbody, l->var, o->open))
+        return order_fail(o, "the order of queues over a size that is open is not followed");
+    for (int64_t x = lo; x < hi && good; x++) {
+        if (!o->collecting) phase_take(v, &ring[n % RING]);
+        v->var[l->var] = x;
+        good = spend(o, 1 + (int64_t)ring[n++ % RING].n / 16) && walk(o, l->body, l->nbody);
+    }
+    if (o->collecting) return good;
+    int p = 1;
+    phase_take(v, &ring[n % RING]);
+    while (p <= MOST_PERIOD && p <= n && !phase_same(&ring[n % RING], &ring[(n - p) % RING])) p++;
+    bool found = p <= MOST_PERIOD && p <= n;
+    o->period = found && o->period ? common_period(o->period, p) : 0;
+    for (int k = 0; k < RING; k++) free(ring[k].at);
+    return good;
+}
+
 static bool walk_loop(struct order *o, const struct loop_node *l) {
     struct verify *v = o->v;
     struct hardware h;
@@ -315,6 +397,8 @@ static bool walk_loop(struct order *o, const struct loop_node *l) {
         for (int k = 0; k < h.nloops; k++) v->var[h.loop[k]->var] = sx_eval(h.loop[k]->lo, v->var);
         return issue(o, h.issue, &h);
     }
+    if (o->open >= 0 && (sx_uses(l->lo, o->open) || sx_uses(l->hi, o->open)))
+        return walk_open(o, l);
     bool few = !o->any_exact && hi > lo && !depends_on(l->body, l->nbody, l->var) &&
                !sizes_change(o, l->body, l->nbody, l->var);
     for (int64_t x = lo, k = 0; x < hi && (!few || k < 2); x += l->step, k++) {
@@ -375,7 +459,7 @@ static void forget(struct order *o) {
     o->why = NULL;
 }
 
-static bool by_slots(struct order *o) {
+static bool cut_slots(struct order *o) {
     const struct schedule *s = o->v->s;
     for (int p = 0; p < s->nplaces; p++)
         for (int k = 0; k < s->place[p].slots; k++) {
@@ -385,23 +469,28 @@ static bool by_slots(struct order *o) {
                 !cut_add(o, x->memory, down_to(at + x->bytes + word - 1, word)))
                 return false;
         }
+    return true;
+}
+
+/* Where bytes are told apart, once to meet the ends of all accesses, once to compare them. */
+static bool walk_pieces(struct order *o) {
+    forget(o);
+    o->collecting = o->any_exact;
+    bool met_all = !o->any_exact || walk_all(o);
+    o->collecting = false;
+    if (!met_all) return false;
+    forget(o);
+    o->period = 1;
     return walk_all(o);
 }
 
-/* Of the memories in which slots are too coarse: once to meet the ends of all accesses, once to
- * compare them. */
-static bool by_accesses(struct order *o) {
-    bool good = false;
+/* By slots; of the memories in which they are too coarse, by accesses. */
+static bool in_order(struct order *o) {
+    bool good = walk_pieces(o);
     while (!good && o->met >= 0 && !o->exact[o->met]) {
         o->exact[o->met] = o->any_exact = true;
         o->met = -1;
-        forget(o);
-        o->collecting = true;
-        bool met_all = walk_all(o);
-        o->collecting = false;
-        if (!met_all) return false;
-        forget(o);
-        good = walk_all(o);
+        good = walk_pieces(o);
     }
     return good;
 }
@@ -422,19 +511,52 @@ bool order_matters(const struct verify *v) {
            has_signals(s->run.node, s->run.nnodes);
 }
 
-bool order_prove(struct verify *v, int64_t steps, struct text *why) {
-    struct order o = {.v = v, .steps = steps, .met = -1};
-    if (!order_matters(v)) return true;
+static void report(const struct order *o, struct text *why) {
+    const struct verify *v = o->v;
+    text_printf(why, "%s",
+                o->why            ? o->why
+                : v->limit.n      ? v->limit.at
+                : v->diags->n > 0 ? v->diags->at[v->diags->n - 1].text
+                                  : "queues are not known to be in order");
+}
+
+static struct order order_of(struct verify *v, int64_t steps) {
+    struct order o = {.v = v, .steps = steps, .met = -1, .open = -1};
     o.cut = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *o.cut);
     o.exact = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *o.exact);
     forget(&o);
-    bool good = by_slots(&o) || by_accesses(&o);
-    if (!good)
-        text_printf(why, "%s",
-                    o.why             ? o.why
-                    : v->limit.n      ? v->limit.at
-                    : v->diags->n > 0 ? v->diags->at[v->diags->n - 1].text
-                                      : "queues are not known to be in order");
-    for (int m = 0; m < v->m->nmemories; m++) free(o.cut[m].at);
+    return o;
+}
+
+static void order_free(struct order *o) {
+    for (int m = 0; m < o->v->m->nmemories; m++) free(o->cut[m].at);
+}
+
+bool order_prove(struct verify *v, int64_t steps, struct text *why) {
+    if (!order_matters(v)) return true;
+    struct order o = order_of(v, steps);
+    bool good = cut_slots(&o) && in_order(&o);
+    if (!good) report(&o, why);
+    order_free(&o);
+    return good;
+}
+
+bool order_prove_open(struct verify *v, int size, int64_t from, int64_t steps, struct text *why) {
+    enum { MOST_VALUES = 32 };
+    if (!order_matters(v)) return true;
+    struct order o = order_of(v, steps);
+    int64_t most = v->p->size[size].hi, last = most;
+    bool good = cut_slots(&o);
+    o.open = size;
+    for (int64_t x = from; x <= last && good; x++) {
+        v->var[size] = x;
+        good = in_order(&o);
+        if (good && !o.period && x - from == MOST_VALUES)
+            good = order_fail(&o, "queues do not come back to where they were");
+        if (good && o.period && x + o.period - 1 < last) last = x + o.period - 1;
+    }
+    v->var[size] = most;
+    if (!good) report(&o, why);
+    order_free(&o);
     return good;
 }

@@ -36,11 +36,25 @@ struct proving {
     struct diags *diags;
 };
 
+static bool in_order(struct verify *v, const int64_t *size, const int64_t *least, int64_t steps,
+                     struct text *why) {
+    int open = -1;
+    for (int k = 0; k < v->p->nsizes; k++) {
+        if (size[k] != OPEN_SIZE) continue;
+        if (open >= 0 && order_matters(v)) {
+            text_printf(why, "the order of queues over several sizes that are open");
+            return false;
+        }
+        open = k;
+    }
+    return open >= 0 ? order_prove_open(v, open, least[open], steps, why)
+                     : order_prove(v, steps, why);
+}
+
 /* p: the program with the sizes of which values are given. */
 static bool prove_symbolically(struct proving *x, const struct program *p, const int64_t *size,
                                const int64_t *least, struct text *why) {
     struct diags ignored;
-    bool open = false;
     int64_t nodes = schedule_nodes(x->s), steps = SYMBOLIC_STEPS + nodes * WALK_STEPS_OF_NODE;
     if (x->steps > 0 && x->steps < WALK_STEPS && x->steps < steps) steps = x->steps;
     diags_init(&ignored);
@@ -48,17 +62,12 @@ static bool prove_symbolically(struct proving *x, const struct program *p, const
     verify_open_tables(&v);
     bool good = verify_fill_tables(&v) && verify_structure(&v);
     if (!good) text_printf(why, "%s", v.limit.n ? v.limit.at : ignored.n ? ignored.at[0].text : "");
-    for (int k = 0; k < p->nsizes; k++) open |= size[k] == OPEN_SIZE;
     if (good) {
         access_tables(&v);
         verify_fill_granules(&v);
         race_init(&v);
         good = sym_prove(&v, size, least, &steps, why);
-        if (good && open && order_matters(&v)) {
-            text_printf(why, "queues are in order at some values of a size that is open");
-            good = false;
-        }
-        good = good && order_prove(&v, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
+        good = good && in_order(&v, size, least, ORDER_STEPS + nodes * STEPS_OF_NODE, why);
     }
     if (v.sampled > x->sampled) x->sampled = v.sampled;
     verify_close_tables(&v);

@@ -367,6 +367,11 @@ bool race_granule(struct verify *, struct granule *, int qi, struct place_at, bo
 void race_forget(struct verify *);
 void race_access(struct verify *, int qi, struct place_at, int64_t bytes, bool write);
 
+/* phase.c: all that the order of queues to come depends on, wherever the same: what follows is as right, and comes to the same again. */
+struct phase { int64_t *at; size_t n; };
+void phase_take(struct verify *, struct phase *out);                /* at: grown; to be freed */
+bool phase_same(const struct phase *, const struct phase *);
+
 /* sync.c */
 bool sync_objects_fit(struct verify *);
 void race_begin(struct verify *, int qi, const struct signals *);   /* pops; starts an instruction */

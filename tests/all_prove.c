@@ -153,6 +153,21 @@ static void long_ones_are_proved(void **state) {
     isamap_close(im);
 }
 
+/* Weights that do not all fit: most of them stay in their memory over all tiles, the others take
+ * turns in what is left of it. */
+static void pinned_parts_of_rings_are_proved(void **state) {
+    (void)state;
+    static const char *const layer[] = {"C=64", "H=56",     "W=56",  "K=128", "R=3",
+                                        "S=3",  "stride=2", "pad=1", NULL};
+    isamap *im = opened("edge16", layer);
+    struct job j;
+    job_init(&j, "bench/conv2d_i8.isam");
+    assert_true(job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j));
+    assert_int_equal(j.proof, PROOF_PROVED);
+    job_free(&j);
+    isamap_close(im);
+}
+
 /* Rows of 24 in vectors of 16: the second one of a row goes on beyond it. */
 #define ROWS(place, rows)                                                                          \
     "schedule rows on \"cpu-avx512\" { program { kernel rows() { out O: f32[2, 24] temp T: "       \
@@ -275,6 +290,7 @@ int main(void) {
         cmocka_unit_test(a_refusal_is_a_defect),
         cmocka_unit_test(broken_large_ones_are_refused),
         cmocka_unit_test(long_ones_are_proved),
+        cmocka_unit_test(pinned_parts_of_rings_are_proved),
         cmocka_unit_test(padding_needs_room),
         cmocka_unit_test(sampled_instructions_are_counted),
         cmocka_unit_test(results_may_replace_operands),

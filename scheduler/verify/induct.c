@@ -436,7 +436,8 @@ static bool walk_by_induction(struct sym *s, struct trips *t) {
         if (tried && !regions_coalesce(s, &t->frame)) return false;
         if (tried) known_take(s, &t->frame, &t->before);
         if (!walk_iteration(s, t, k)) return false;
-        if (!tried || (k == begin && !learned) || t->n - k < (learned ? 3 : 2)) continue;
+        /* The last one alone is walked: an induction may forget what it leaves. */
+        if (!tried || (k == begin && !learned) || t->n - k < 3) continue;
         if (!regions_coalesce(s, &t->frame)) return false;
         known_take(s, &t->frame, &t->now);
         int64_t done = walk_rest(s, t, k + 1, k == begin);

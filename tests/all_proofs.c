@@ -49,6 +49,8 @@ static const struct subject subjects[] = {
     {"examples/i8/rnn.isam", "vdla", "T=8 H=32"},
     {"examples/i8/gru.isam", "vdla", "H=32"},
     {"examples/i8/rnn.isam", "edge16", "H=32"},
+    {"bench/conv2d_i8.isam", "edge16", "C=3 H=12 W=12 K=32 R=5 S=5 stride=2 pad=2"},
+    {"examples/i8/dep.isam", "vdla", "N=1 C=8 M=4 P=8 Q=8"},
     {"bench/recurrent.isam", "cpu-avx512", "T=6 B=2 H=32"},
 };
 

@@ -87,7 +87,7 @@ bool work_compute(struct work *w) {
     x.step = sym_step(s, w->n->stmt);
     const struct binding_of *b = binding_get(s->v, w->h, w->n, w->overwrite);
     if (b->n == 0) return choose(w, b);
-    if (!choose(w, b) || !w->candidate) return false;
+    if (!choose(w, b) || !w->candidate || !work_padding_is_neutral(w)) return false;
     if (w->overwrite && reduces && !clears(w)) return false;
     bool adds = w->candidate->self == SELF;
     for (int r = 0; r < w->h->stmt->nreads; r++) adds |= w->candidate->read[r] == SELF;
@@ -118,9 +118,23 @@ static void cut_to_buffer(struct sym *s, int buffer, const struct affine *index)
     }
 }
 
+/* All indices are those of elements, or of the padding that the home has room for and that is zero.
+ */
+static bool in_padded_home(struct sym *s, int place, int buffer, const struct affine *index) {
+    const struct place *p = &s->v->s->place[place];
+    const struct home_layout *h = sym_layout(s, place);
+    for (int e = 0; h && p->extent && e < s->v->p->buffer[buffer].ndims; e++) {
+        int64_t lo, hi;
+        affine_range(s, &index[e], &lo, &hi);
+        if (lo < 0 || hi >= p->extent[e] || p->extent[e] > h->period[e]) return false;
+    }
+    return h && p->extent && s->padded[place];
+}
+
 /* What the move's source says of the elements, for its valid part; of a local one, if need be, for
- * a part of that. */
-static const struct region *move_from(struct work *w, struct affine *index, enum clips clips) {
+ * a part of that. *padded: of all of it, and zero stands for what is outside the buffer. */
+static const struct region *move_from(struct work *w, struct affine *index, enum clips clips,
+                                      bool *padded) {
     struct sym *s = w->s;
     int place = w->n->arg[w->h->read_operand[0]].place;
     bool local = s->v->s->place[place].keep == KEEP_LOCAL;
@@ -150,6 +164,11 @@ static const struct region *move_from(struct work *w, struct affine *index, enum
         int64_t n[SYM_DIMS];
         if (!work_home_index(w->s, g, &w->access[1], index)) continue;
         memcpy(n, s->n, sizeof n);
+        *padded = clips && in_padded_home(s, place, g->buffer, index);
+        if (*padded && need_box(s, index, g->buffer, true, &need) &&
+            home_holds(s, place, need, &want))
+            return g;
+        *padded = false;
         if (clips) cut_to_buffer(s, g->buffer, index);
         if (need_box(s, index, g->buffer, false, &need) && home_holds(s, place, need, &want))
             return g;
@@ -217,7 +236,9 @@ bool work_move(struct work *w) {
         return sym_fail(s, "'%s' is no plain copy", w->in->id);
     if (!work_in_place(w) || !valid_part(w, lo)) return false;
     const struct region *g = NULL;
-    for (enum clips c = CLIPS_NOTHING; !g && c <= CLIPS_ROWS; c++) g = move_from(w, index, c);
+    bool padded = false;
+    for (enum clips c = CLIPS_NOTHING; !g && c <= CLIPS_ROWS; c++)
+        g = move_from(w, index, c, &padded);
     for (int d = 0; g && d < s->ndims; d++)
         if (w->of_loop[d] && s->n[d] < w->full[d])
             return sym_fail(s, "iterations of a loop move different parts");
@@ -231,9 +252,11 @@ bool work_move(struct work *w) {
                        .step = g->step};
     bool filled;
     if (!fill_beyond(w, g, index, lo, &filled)) return false;
-    x.filled = g->filled || filled;
-    x.fill = filled ? t->read[0].fill : g->fill;
-    if (g->filled && filled && g->fill.i != t->read[0].fill.i) return sym_fail(s, "two fills meet");
+    union value zero = {.i = 0}, inner = padded ? zero : g->fill;
+    bool outside = g->filled || padded;
+    x.filled = outside || filled;
+    x.fill = filled ? t->read[0].fill : inner;
+    if (outside && filled && inner.i != t->read[0].fill.i) return sym_fail(s, "two fills meet");
     if (type_size(to) != type_size(x.type)) return sym_fail(s, "a copy of another size");
     for (int d = 0; d < s->ndims; d++)
         if (known[d] < w->full[d] && w->valid[d] < w->full[d])

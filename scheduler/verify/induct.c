@@ -319,12 +319,13 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
                               int counter) {
     const struct loop_node *l = t->loop;
     const struct lin one = lin_of(1), first = lin_of(s->lo[counter]);
+    int unpadded = s->unpadded;
     bool weaker = false;
     known_put(s, &t->frame, inv, slot);
     struct affine at = t->lo;
     at.l.k[counter] += l->step;
     sym_set(s, l->var, &at);
-    if (!walk_nodes(s, l->body, l->nbody)) return FAILS;
+    if (!walk_nodes(s, l->body, l->nbody) || s->unpadded != unpadded) return FAILS;
     scope_ends(s, l);
     if (!regions_coalesce(s, &t->frame)) return FAILS;
     struct known after = {0};
@@ -590,7 +591,10 @@ static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
     sym_scopes(s, c);
     list_zeroed(s, prepare, first, next);
     for (int k = 0; k < c->nnodes; k++) {
-        for (int p = first[k]; p > 0; p = next[p - 1]) frame_forget_sharers(s, p - 1);
+        for (int p = first[k]; p > 0; p = next[p - 1]) {
+            frame_forget_sharers(s, p - 1);
+            s->padded[p - 1] = true;
+        }
         if (!walk_nodes(s, &c->node[k], 1)) return false;
     }
     return true;
@@ -630,6 +634,7 @@ bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int6
     s.ending = arena_array(&v->arena, places, sizeof *s.ending);
     s.ends = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.ends);
     s.image = arena_array(&v->arena, (size_t)v->p->nstmts + 1, sizeof *s.image);
+    s.padded = arena_array(&v->arena, places, sizeof *s.padded);
     s.joined = arena_array(&v->arena, (size_t)v->p->nbuffers + 1, sizeof *s.joined);
     s.learned = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.learned);
     size_t all = places + (size_t)v->p->nstmts;

@@ -70,9 +70,6 @@ bool work_clip(struct work *w) {
         if (w->n->axis[w->f->dim[d].axis] < 0) w->valid[w->fit_dim[d]] = s->n[w->fit_dim[d]] = 1;
     for (int a = 0; a < s->v->p->naxes; a++)
         if (domain >> a & 1 && !clip_axis(w, a)) return false;
-    for (int d = 0; d < s->ndims; d++)
-        if (w->valid[d] < w->full[d] && !w->access[0].d[d])
-            return sym_fail(s, "padding along a reduction of '%s'", w->in->id);
     return true;
 }
 

@@ -71,6 +71,7 @@ struct sym {
     struct ending *ending; int *ends;  /* [nplaces]; [nvars] 1 + the first place of its loops */
     struct home_layout *home;          /* [nplaces] */
     struct image *image;               /* [nstmts] */
+    bool *padded; int unpadded;        /* [nplaces] the padding of a home is zero; how often that ended */
     char *joined;                      /* [nbuffers] 'y': statements write it that have no element in common; 'n'; 0: not looked at */
     int64_t steps;
     bool over;                         /* the budget is spent, or nothing can be proved */

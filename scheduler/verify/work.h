@@ -40,6 +40,8 @@ bool work_tile_at(struct work *, const struct region *, const struct affine *add
 bool work_tile_index(const struct region *, const struct affine *y, struct affine *index);
 bool work_reads_fit(struct work *, const struct candidate_of *);
 bool work_partial_before(struct work *, struct lin *count);
+/* Beyond the end of an axis that is reduced the operands hold zeros that change no result. */
+bool work_padding_is_neutral(struct work *);
 bool work_in_place(struct work *);
 /* Elements of the home of g at an address: each index from its factors, in the part where g lies. */
 bool work_home_index(struct sym *, const struct region *g, const struct affine *address, struct affine *index);

@@ -109,6 +109,10 @@ bool node_has_input(const struct import *im, int k) {
     return (size_t)k < im->node->n_input && im->node->input[k][0];
 }
 
+bool node_needs_input(struct import *im, int k) {
+    return node_has_input(im, k) || node_fail(im, "input %d is missing", k);
+}
+
 struct tensor *node_given(const struct import *im, int k) {
     return node_has_input(im, k) ? name_find(&im->value, im->node->input[k]) : NULL;
 }

@@ -95,6 +95,7 @@ const char *name_unique(struct import *, const char *wanted);
 bool node_fail(struct import *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 bool node_has_input(const struct import *, int k);
+bool node_needs_input(struct import *, int k); /* false after reporting that it is missing */
 struct tensor *node_given(const struct import *, int k); /* may be empty; NULL: not given */
 /* The same for an operator that reads elements: an empty one makes the node an error. */
 struct tensor *node_input(struct import *, int k);
@@ -185,6 +186,27 @@ bool graph_fail(struct import *, const char *fmt, ...) __attribute__((format(pri
  * way again. */
 bool graph_nodes(struct import *, const Onnx__GraphProto *);
 
+/* ---- inner.c ---- */
+
+/* A node inside the node being lowered; inputs NULL or "": not given. */
+enum { INNER_INPUTS = 8, INNER_OUTPUTS = 4 };
+struct inner {
+    const char *input[INNER_INPUTS], *output[INNER_OUTPUTS];
+    int ninputs;
+    Onnx__AttributeProto **attribute;
+    int nattributes, attribute_cap;
+};
+const char *inner_name(struct import *, const char *suffix); /* of a value; nothing else has it */
+const char *inner_value(struct import *, struct tensor *, const char *suffix); /* names a temporary */
+void inner_int(struct import *, struct inner *, const char *name, int64_t value);
+void inner_float(struct import *, struct inner *, const char *name, double value);
+void inner_string(struct import *, struct inner *, const char *name, const char *value);
+/* the node's attributes, but for those whose names begin with `but` (NULL: all) */
+void inner_pass(struct import *, struct inner *, const char *but);
+bool inner_lower(struct import *, struct inner *, const char *op);
+/* the same of one or two inputs (b NULL: one), without attributes */
+bool inner_node(struct import *, const char *op, const char *a, const char *b, const char *to);
+
 /* ---- loop_count.c ---- */
 enum loop_end { LOOP_END_FAILED, LOOP_END_KNOWN, LOOP_END_BY_VALUE };
 /* How often a Loop's body runs, *steps at most, if its condition was true before: known where the body's first result follows
@@ -248,6 +270,7 @@ bool standard_domain(const char *domain);
     X(OneHot, 3, 3, one_hot) X(Einsum, 1, -1, einsum) \
     X(LayerNormalization, 2, 3, layer_normalization) \
     X(RMSNormalization, 2, 2, rms_normalization) \
+    X(SimplifiedLayerNormalization, 2, 2, simplified_layer_normalization) \
     X(InstanceNormalization, 3, 3, instance_normalization) \
     X(GroupNormalization, 3, 3, group_normalization) \
     X(MeanVarianceNormalization, 1, 1, mean_variance_normalization) X(LRN, 1, 1, lrn) \
@@ -272,7 +295,19 @@ bool standard_domain(const char *domain);
     X(QLinearAveragePool, 5, 5, qlinear_average_pool) \
     X(MatMulIntegerToFloat, 4, 7, matmul_integer_to_float) \
     X(DynamicQuantizeMatMul, 3, 5, dynamic_quantize_matmul) \
-    X(QuantizeLinear, 2, 3, quantize) X(DequantizeLinear, 2, 3, dequantize) X(Gelu, 1, 1, gelu)
+    X(QuantizeLinear, 2, 3, quantize) X(DequantizeLinear, 2, 3, dequantize) X(Gelu, 1, 1, gelu) \
+    X(FusedMatMul, 2, 2, fused_matmul) X(FusedConv, 2, 4, fused_conv) \
+    X(FusedGemm, 2, 3, fused_gemm) \
+    X(BiasGelu, 2, 2, bias_gelu) X(FastGelu, 1, 2, fast_gelu) X(QuickGelu, 1, 1, quick_gelu) \
+    X(SkipLayerNormalization, 3, 5, skip_layer_normalization) \
+    X(SkipSimplifiedLayerNormalization, 3, 4, skip_simplified_layer_normalization) \
+    X(SimplifiedLayerNormalization, 2, 2, simplified_layer_normalization) \
+    X(EmbedLayerNormalization, 1, 9, embed_layer_normalization) \
+    X(Attention, 2, 7, attention) X(QAttention, 5, 9, qattention) \
+    X(MultiHeadAttention, 3, 8, multi_head_attention) \
+    X(GroupQueryAttention, 1, 11, group_query_attention) \
+    X(MatMulNBits, 3, 6, matmul_nbits) \
+    X(RotaryEmbedding, 4, 4, ms_rotary_embedding)
 /* clang-format on */
 
 struct formula;

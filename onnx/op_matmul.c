@@ -11,6 +11,7 @@
  * columns; leading dimensions are broadcast. */
 struct product {
     struct tensor *a, *b;
+    bool ta, tb; /* the last two dimensions of a factor are exchanged */
     int64_t shape[MAX_DIMS];
     int ndims;
     const char *dst[MAX_DIMS], *a_index[MAX_DIMS], *b_index[MAX_DIMS];
@@ -31,15 +32,16 @@ static bool product_of(struct import *im, struct product *p, struct tensor *a, s
     p->b = b;
     int an = p->a->ndims, bn = p->b->ndims;
     if (an == 0 || bn == 0) return node_fail(im, "a scalar is not a matrix");
-    int64_t depth = p->a->extent[an - 1], depth_b = p->b->extent[bn == 1 ? 0 : bn - 2];
+    bool ta = p->ta = p->ta && an > 1, tb = p->tb = p->tb && bn > 1;
+    int64_t depth = a->extent[an - 1 - ta], depth_b = b->extent[bn == 1 ? 0 : bn - 2 + tb];
     if (depth != depth_b)
         return node_fail(im,
                          "%s cannot be multiplied by %s: %" PRId64 " columns, but %" PRId64 " rows",
-                         shape_text(im->arena, an, p->a->extent),
-                         shape_text(im->arena, bn, p->b->extent), depth, depth_b);
+                         shape_text(im->arena, an, a->extent), shape_text(im->arena, bn, b->extent),
+                         depth, depth_b);
     if (!batch_shape(im, p)) return false;
-    p->rows = an > 1 ? p->a->extent[an - 2] : 1;
-    p->columns = bn > 1 ? p->b->extent[bn - 1] : 1;
+    p->rows = an > 1 ? a->extent[an - 2 + ta] : 1;
+    p->columns = bn > 1 ? b->extent[bn - 1 - tb] : 1;
     if (p->ndims + 2 > MAX_DIMS) return node_fail(im, "more than %d dimensions", MAX_DIMS);
     if (an > 1) p->shape[p->ndims++] = p->rows;
     if (bn > 1) p->shape[p->ndims++] = p->columns;
@@ -65,32 +67,66 @@ static void product_axes(struct import *im, struct product *p) {
     for (int d = 0; d < nbatch; d++) p->dst[d] = axis_for(im, hint[d < 3 ? d : 2], p->shape[d]);
     p->row = an > 1 ? axis_for(im, "i", p->rows) : NULL;
     p->column = bn > 1 ? axis_for(im, "j", p->columns) : NULL;
-    const char *k = axis_for(im, "k", p->a->extent[an - 1]);
+    const char *k = axis_for(im, "k", p->a->extent[an - 1 - p->ta]);
     if (p->row) p->dst[nbatch] = p->row;
     if (p->column) p->dst[nbatch + (p->row != NULL)] = p->column;
     operand_index(p, p->a, nbatch, p->a_index);
     operand_index(p, p->b, nbatch, p->b_index);
-    if (an > 1) p->a_index[an - 2] = p->row;
-    p->a_index[an - 1] = k;
-    p->b_index[bn == 1 ? 0 : bn - 2] = k;
-    if (bn > 1) p->b_index[bn - 1] = p->column;
+    if (an > 1) p->a_index[an - 2 + p->ta] = p->row;
+    p->a_index[an - 1 - p->ta] = k;
+    p->b_index[bn == 1 ? 0 : bn - 2 + p->tb] = k;
+    if (bn > 1) p->b_index[bn - 1 - p->tb] = p->column;
+}
+
+static const char *scaled(struct import *im, enum type type, double factor, const char *value) {
+    if (factor == 1) return value;
+    return arena_printf(im->arena, "%s * %s", text_number(im, type, factor), value);
+}
+
+static bool float_product(struct import *im, struct product *p, double alpha) {
+    if (!product_read(im, p, 0, 1)) return false;
+    enum type type = p->a->type;
+    if (type == TYPE_BOOL || type != p->b->type)
+        return node_fail(im, "the inputs are not numbers of one type");
+    struct tensor *y = node_result(im, type, p->ndims, p->shape), *acc = NULL;
+    if (y && alpha == 1)
+        acc = sum_open(im, y);
+    else if (y)
+        acc = tensor_temporary(im, y->buffer, "sum", sum_type(type), p->ndims, p->shape);
+    if (!acc) return false;
+    product_axes(im, p);
+    const char *sum = tensor_element(im, acc, p->dst);
+    emit_statement(im, "%s = 0", sum);
+    emit_statement(im, "%s += %s * %s", sum,
+                   sum_widen(im, type, tensor_element(im, p->a, p->a_index)),
+                   sum_widen(im, type, tensor_element(im, p->b, p->b_index)));
+    if (alpha == 1)
+        sum_close(im, y, acc, p->dst);
+    else
+        emit_statement(im, "%s = %s", tensor_element(im, y, p->dst),
+                       sum_narrow(im, type, scaled(im, acc->type, alpha, sum)));
+    return true;
 }
 
 bool op_matmul(struct import *im) {
-    struct product p;
-    if (!product_read(im, &p, 0, 1)) return false;
-    enum type type = p.a->type;
-    if (type == TYPE_BOOL || type != p.b->type)
-        return node_fail(im, "the inputs are not numbers of one type");
-    struct tensor *y = node_result(im, type, p.ndims, p.shape), *acc = y ? sum_open(im, y) : NULL;
-    if (!acc) return false;
-    product_axes(im, &p);
-    emit_statement(im, "%s = 0", tensor_element(im, acc, p.dst));
-    emit_statement(im, "%s += %s * %s", tensor_element(im, acc, p.dst),
-                   sum_widen(im, type, tensor_element(im, p.a, p.a_index)),
-                   sum_widen(im, type, tensor_element(im, p.b, p.b_index)));
-    sum_close(im, y, acc, p.dst);
-    return true;
+    struct product p = {0};
+    return float_product(im, &p, 1);
+}
+
+/* Of com.microsoft: factors that may be transposed, and a factor for the result. */
+bool op_fused_matmul(struct import *im) {
+    int64_t ta = 0, tb = 0, batch_a = 0, batch_b = 0;
+    double alpha = 1;
+    if (!attribute_int(im, "transA", &ta) || !attribute_int(im, "transB", &tb) ||
+        !attribute_int(im, "transBatchA", &batch_a) ||
+        !attribute_int(im, "transBatchB", &batch_b) || !attribute_float(im, "alpha", &alpha))
+        return false;
+    if (batch_a || batch_b)
+        return node_fail(im, "'transBatchA' and 'transBatchB' are not supported");
+    if (!type_is_float(node_input(im, 0)->type))
+        return node_fail(im, "the inputs are not of floats");
+    struct product p = {.ta = ta != 0, .tb = tb != 0};
+    return float_product(im, &p, alpha);
 }
 
 static bool accumulate(struct import *im, struct product *p, struct tensor *acc, struct tensor *az,
@@ -111,7 +147,7 @@ static bool eight_bits(const struct tensor *t) {
 }
 
 bool op_matmul_integer(struct import *im) {
-    struct product p;
+    struct product p = {0};
     if (!product_read(im, &p, 0, 1)) return false;
     if (!eight_bits(p.a) || !eight_bits(p.b))
         return node_fail(im, "the inputs are not of 8-bit integers");
@@ -122,7 +158,7 @@ bool op_matmul_integer(struct import *im) {
 }
 
 bool op_qlinear_matmul(struct import *im) {
-    struct product p;
+    struct product p = {0};
     struct tensor *zero = node_input(im, 7);
     if (!product_read(im, &p, 0, 3)) return false;
     if (!eight_bits(p.a) || !eight_bits(p.b) || !eight_bits(zero))
@@ -165,7 +201,7 @@ static bool product_to_float(struct import *im, struct product *p, struct tensor
 }
 
 bool op_matmul_integer_to_float(struct import *im) {
-    struct product p;
+    struct product p = {0};
     return product_read(im, &p, 0, 1) &&
            product_to_float(im, &p, node_input(im, 2), node_input(im, 3), node_input(im, 4),
                             node_input(im, 5), node_input(im, 6));
@@ -173,7 +209,7 @@ bool op_matmul_integer_to_float(struct import *im) {
 
 /* A is quantised to u8 by its own range. */
 bool op_dynamic_quantize_matmul(struct import *im) {
-    struct product p;
+    struct product p = {0};
     struct tensor *x = node_input(im, 0);
     const char *base = im->node->output[0];
     if (x->type != TYPE_F32) return node_fail(im, "input 0 is not f32");
@@ -227,11 +263,6 @@ static bool gemm_read(struct import *im, struct gemm *g, int a, int b, int c) {
                          shape_text(im->arena, g->c->ndims, g->c->extent),
                          shape_text(im->arena, 2, g->shape));
     return true;
-}
-
-static const char *scaled(struct import *im, enum type type, double factor, const char *value) {
-    if (factor == 1) return value;
-    return arena_printf(im->arena, "%s * %s", text_number(im, type, factor), value);
 }
 
 bool op_gemm(struct import *im) {

@@ -77,3 +77,66 @@ here = os.path.join(HERE, 'three_layers')
 np.savez(os.path.join(here, 'right.npz'), **right)
 np.savez(os.path.join(here, 'wrong.npz'), **dict(right, **{'layer/2': right['layer/2'] + np.eye(2, 4, dtype=np.float32) / 8}))
 np.savez_compressed(os.path.join(here, 'compressed.npz'), **right)
+
+# What ONNX Runtime's optimisers fuse for transformers and convolutions.
+def i32(*v): return np.array(v, np.int32)
+case('bias_gelu', [ms('BiasGelu', ['x', 'b'])], {'x': fl(3, 6)}, {'b': fl(6)}, {'y': T.FLOAT})
+case('fast_gelu', [ms('FastGelu', ['x', 'b'])], {'x': fl(3, 6)}, {'b': fl(6)}, {'y': T.FLOAT})
+case('quick_gelu', [ms('QuickGelu', ['x'], alpha=1.5)], {'x': fl(3, 6)}, {}, {'y': T.FLOAT})
+case('fused_matmul', [ms('FusedMatMul', ['a', 'b'], transA=1, transB=1, alpha=0.3)], {'a': fl(2, 5, 3), 'b': fl(4, 5)}, {}, {'y': T.FLOAT})
+case('fused_gemm', [ms('FusedGemm', ['a', 'b', 'c'], transB=1, activation='LeakyRelu', activation_alpha=0.2)], {'a': fl(3, 5)}, {'b': fl(4, 5), 'c': fl(4)}, {'y': T.FLOAT})
+w = {'w': fl(4, 2, 3, 3), 'b': fl(4)}
+case('fused_conv', [ms('FusedConv', ['x', 'w', 'b', 'z'], pads=[1, 1, 1, 1], activation='Relu')], {'x': fl(1, 2, 5, 6), 'z': fl(1, 4, 5, 6)}, w, {'y': T.FLOAT})
+case('fused_conv_clip', [ms('FusedConv', ['x', 'w', 'b'], strides=[2, 1], activation='Clip', activation_params=[-0.5, 0.75])], {'x': fl(1, 2, 5, 6)}, w, {'y': T.FLOAT})
+case('fused_conv_sigmoid', [ms('FusedConv', ['x', 'w'], activation='HardSigmoid', activation_params=[0.25, 0.5])], {'x': fl(1, 2, 5, 6)}, w, {'y': T.FLOAT})
+norm = {'g': fl(6), 'b': fl(6), 'c': fl(6)}
+case('skip_layer_normalization', [ms('SkipLayerNormalization', ['x', 's', 'g', 'b', 'c'], ['y', '', '', 'sum'], epsilon=1e-5)], {'x': fl(2, 3, 6), 's': fl(2, 3, 6)}, norm, {'y': T.FLOAT, 'sum': T.FLOAT})
+case('skip_simplified_layer_normalization', [ms('SkipSimplifiedLayerNormalization', ['x', 's', 'g'], ['y', '', '', 'sum'], epsilon=1e-5)], {'x': fl(2, 3, 6), 's': fl(2, 3, 6)}, norm, {'y': T.FLOAT, 'sum': T.FLOAT})
+case('simplified_layer_normalization', [h.make_node('SimplifiedLayerNormalization', ['x', 'g'], ['y'], axis=-1, epsilon=1e-5, stash_type=1)], {'x': fl(2, 3, 6)}, norm, {'y': T.FLOAT})
+case('embed_layer_normalization', [ms('EmbedLayerNormalization', ['ids', 'seg', 'w', 'p', 's', 'g', 'b', 'm'], ['y', 'n', 'sum'], epsilon=1e-5)],
+     {'ids': rng.integers(0, 9, (2, 4)).astype(np.int32), 'seg': rng.integers(0, 2, (2, 4)).astype(np.int32), 'm': np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)},
+     dict(norm, w=fl(9, 6), p=fl(5, 6), s=fl(2, 6)), {'y': T.FLOAT, 'n': T.INT32, 'sum': T.FLOAT})
+part = {'w': fl(6, 24), 'b': fl(24)}
+case('attention', [ms('Attention', ['x', 'w', 'b', 'm'], num_heads=2)], {'x': fl(2, 5, 6), 'm': i32(5, 3)}, part, {'y': T.FLOAT})
+case('attention_raw_mask', [ms('Attention', ['x', 'w', 'b', 'm', '', 'a'], num_heads=2)], {'x': fl(2, 3, 6), 'm': i32(1, 1, 0, 1, 0, 0).reshape(2, 3), 'a': fl(1, 2, 3, 3)}, part, {'y': T.FLOAT})
+case('attention_causal_past', [ms('Attention', ['x', 'w', 'b', '', 'p'], ['y', 'q'], num_heads=2, unidirectional=1)], {'x': fl(2, 3, 6), 'p': fl(2, 2, 2, 2, 4)}, part, {'y': T.FLOAT, 'q': T.FLOAT})
+case('attention_widths', [ms('Attention', ['x', 'w', 'b'], num_heads=2, qkv_hidden_sizes=[8, 8, 4])], {'x': fl(1, 3, 6)}, {'w': fl(6, 20), 'b': fl(20)}, {'y': T.FLOAT})
+case('qattention', [ms('QAttention', ['x', 'w', 'b', 'xs', 'ws', 'm', 'xz', 'wz'], num_heads=2)], {'x': u8(2, 3, 6), 'm': i32(3, 2)},
+     {'w': i8(6, 24), 'b': fl(24), 'xs': f(0.01), 'ws': f(0.02), 'xz': np.uint8(120), 'wz': np.int8(0)}, {'y': T.FLOAT})
+qkv = {'q': fl(2, 3, 8), 'k': fl(2, 5, 8), 'v': fl(2, 5, 8)}
+case('multi_head_attention', [ms('MultiHeadAttention', ['q', 'k', 'v', 'b', 'm'], num_heads=2)], dict(qkv, m=i32(1, 1, 1, 1, 1, 1, 1, 0, 0, 1).reshape(2, 5)), {'b': fl(24)}, {'y': T.FLOAT})
+case('multi_head_attention_cache', [ms('MultiHeadAttention', ['q', 'k', 'v', '', '', 'a', 'pk', 'pv'], ['y', 'k2', 'v2'], num_heads=2, unidirectional=1)],
+     {'q': fl(2, 3, 8), 'k': fl(2, 3, 8), 'v': fl(2, 3, 8), 'a': fl(2, 1, 3, 5), 'pk': fl(2, 2, 2, 4), 'pv': fl(2, 2, 2, 4)}, {}, {'y': T.FLOAT, 'k2': T.FLOAT, 'v2': T.FLOAT})
+case('multi_head_attention_cross', [ms('MultiHeadAttention', ['q', 'k', 'v'], num_heads=2)], {'q': fl(2, 3, 8), 'k': fl(2, 2, 5, 4), 'v': fl(2, 2, 5, 4)}, {}, {'y': T.FLOAT})
+angles = {'c': fl(9, 4), 's': fl(9, 4)}
+case('rotary_embedding', [ms('RotaryEmbedding', ['x', 'p', 'c', 's'])], {'x': fl(2, 3, 16), 'p': rng.integers(0, 9, (2, 3))}, angles, {'y': T.FLOAT})
+case('rotary_embedding_first', [ms('RotaryEmbedding', ['x', 'p', 'c', 's'], interleaved=1)], {'x': fl(2, 2, 3, 8), 'p': np.array([4])}, angles, {'y': T.FLOAT})
+case('rotary_embedding_part', [ms('RotaryEmbedding', ['x', 'p', 'c', 's'], num_heads=2, rotary_embedding_dim=8)], {'x': fl(2, 3, 24), 'p': np.array([[0, 1, 2], [3, 4, 5]])}, angles, {'y': T.FLOAT})
+
+# GroupQueryAttention: seqlens_k is the last place of each sequence; with a batch of several it is data.
+def gqa(name, batch, rows, past, buffer, inputs=(), rotary=0, **a):
+    heads, shared, depth = 4, 2, 16
+    x = {'q': fl(batch, rows, heads * depth), 'k': fl(batch, rows, shared * depth), 'v': fl(batch, rows, shared * depth)}
+    c = {'n': i32(past + rows)}
+    last = i32(*[past + rows - 1 - (i if past else 0) for i in range(batch)])
+    if buffer: x.update(pk=fl(batch, shared, buffer, depth), pv=fl(batch, shared, buffer, depth))
+    c.update(cos=fl(16, depth // 2), sin=fl(16, depth // 2))
+    x['l'] = last
+    if 'a' in inputs: x['a'] = fl(batch, 1, rows, past + rows)
+    case(name, [ms('GroupQueryAttention', ['q', 'k', 'v', 'pk' if buffer else '', 'pv' if buffer else '', 'l', 'n'] + (['cos', 'sin'] if rotary else ['', '']) + ['', 'a' if 'a' in inputs else ''],
+                   ['y', 'k2', 'v2'], num_heads=heads, kv_num_heads=shared, do_rotary=rotary, **a)], x, c, {'y': T.FLOAT, 'k2': T.FLOAT, 'v2': T.FLOAT})
+gqa('group_query_attention', 1, 5, 0, 0)
+gqa('group_query_attention_step', 1, 1, 6, 6, rotary=1)
+gqa('group_query_attention_chunk', 1, 3, 4, 4, rotary=1, rotary_interleaved=1)
+gqa('group_query_attention_batch', 2, 1, 6, 6, rotary=1)
+gqa('group_query_attention_buffer', 2, 1, 6, 9)
+gqa('group_query_attention_window', 1, 5, 0, 0, local_window_size=3)
+gqa('group_query_attention_softcap', 1, 3, 2, 2, softcap=2.0, scale=0.4)
+gqa('group_query_attention_bias', 1, 3, 2, 2, ('a',))
+for bits, size, zero in ((4, 16, None), (4, 32, 'u8'), (8, 16, 'u8'), (4, 16, 'f')):
+    rows, depth, count = 6, 40, -(-40 // size)
+    c = {'b': u8(rows, count, size * bits // 8), 's': (rng.random(rows * count) * 0.1).astype(np.float32)}
+    if zero == 'u8': c['z'] = u8(rows * -(-count * bits // 8))
+    if zero == 'f': c['z'] = fl(rows * count)
+    case('matmul_nbits_%d_%d%s' % (bits, size, '_' + zero if zero else ''), [ms('MatMulNBits', ['x', 'b', 's'] + (['z'] if zero else []), K=depth, N=rows, bits=bits, block_size=size)],
+         {'x': fl(2, 3, depth)}, c, {'y': T.FLOAT})

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -21,6 +22,9 @@ static const char *const copies[] = {
     "in X: %s[M]  out Y: %s[N, M]  axes i: M, j: N  Y[j,i] = X[i]",
     "in X: %s[M, N]  out Y: %s[M, 3, N]  axes i: M, j: N, r: 3  Y[i,r,j] = X[i+r-1,j else 0]",
     "in X: %s[M, N]  out Y: %s[M, N]  axes i: M, j: N  Y[i,j] = X[i-5*M,j else 1]",
+    "in X: %s[N, 5, M]  out Y: %s[5*N, M]  axes k: M, i: N, j: 5  Y[5*i+j,k] = X[i,j,k]",
+    "in X: %s[5*N, M]  out Y: %s[N, 5*M]  axes j: 5, i: N, k: M  Y[i,M*j+k] = X[5*i+j,k]",
+    "in X: %s[M, N]  out Y: %s[M*N]  axes j: N, i: M  Y[M*j+i] = X[i,j]",
 };
 static const char *const types[] = {"f32", "i8", "i16", "f64", "u32", "bool"};
 static const int sizes[][2] = {{1, 1}, {7, 9}, {8, 8}, {13, 1}, {21, 36}, {40, 19}};
@@ -55,7 +59,44 @@ static void copies_are_exact(void **state) {
     unlink(path);
 }
 
+/* Rows are copied as rows, whatever the order in which the program names its axes, also where
+ * several of them share a dimension. */
+static void rows_are_vectors(void **state) {
+    (void)state;
+#if !ISAMAP_WITH_LLVM
+    skip();
+#endif
+    static const char text[] = "kernel join(M=6, N=5, K=96) {\n"
+                               "  in X: f32[M, N, K]  out Y: f32[M*N, K]\n"
+                               "  axes k: K, i: M, j: N\n"
+                               "  Y[N*i+j,k] = X[i,j,k]\n}\n";
+    char folder[] = "/tmp/isamap-rows-XXXXXX", path[64], out[64], *ir;
+    size_t size;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/join.isam", folder);
+    snprintf(out, sizeof out, "%s/join.ll", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    isamap *im = isamap_open();
+    assert_int_equal(isamap_compile(im, path, out), ISAMAP_DONE);
+    isamap_close(im);
+    FILE *llvm = fopen(out, "r"), *all = open_memstream(&ir, &size);
+    assert_non_null(llvm);
+    for (int c; (c = fgetc(llvm)) != EOF;) fputc(c, all);
+    fclose(llvm);
+    fclose(all);
+    assert_non_null(strstr(ir, "load <8 x i32>"));
+    assert_null(strstr(ir, "gather"));
+    free(ir);
+    unlink(path);
+    unlink(out);
+    rmdir(folder);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(copies_are_exact)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(copies_are_exact),
+                                       cmocka_unit_test(rows_are_vectors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

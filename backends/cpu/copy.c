@@ -418,19 +418,13 @@ static void build_pieces(struct copier *c, const struct piece (*piece)[3], const
     }
 }
 
-/* Each element is written once, and the source is another buffer: then any order will do. */
-bool stmt_order_free(const struct program *p, const struct stmt *st) {
-    uint64_t seen = 0;
+/* A program sets each element once (ir/program_verify.c), so where the source is another buffer any order
+ * will do. */
+bool stmt_order_free(const struct stmt *st) {
     if (st->combine != COMBINE_SET) return false;
     for (int r = 0; r < st->nreads; r++)
         if (st->read[r].buffer == st->dst.buffer) return false;
-    for (int d = 0; d < p->buffer[st->dst.buffer].ndims; d++)
-        for (int a = 0, n = 0; a < p->naxes; a++) {
-            if (!access_coef(p, &st->dst, d, a) || !(st->axes >> a & 1)) continue;
-            if (n++ || (seen >> a & 1)) return false;
-            seen |= UINT64_C(1) << a;
-        }
-    return !(st->axes & ~seen);
+    return true;
 }
 
 /* Is some index the same everywhere, and outside the source? */
@@ -472,7 +466,7 @@ static bool copier_open(struct copier *c, struct function *f, const struct fallb
     const struct program *p = s->program;
     const struct stmt *st = &p->stmt[node->stmt];
     *c = (struct copier){.f = f, .program = p, .stmt = st};
-    if (st->nops != 1 || st->op[0].code != OP_READ || st->nwhere || !stmt_order_free(p, st))
+    if (st->nops != 1 || st->op[0].code != OP_READ || st->nwhere || !stmt_order_free(st))
         return false;
     c->access[0] = &st->read[st->op[0].read];
     c->access[1] = &st->dst;

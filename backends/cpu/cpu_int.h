@@ -185,7 +185,7 @@ bool emits_link(struct cpu *);
 /* ---- statements (fallback.c, ops.c) ---- */
 void build_fallback(struct function *, const struct fallback_node *);
 bool build_copy(struct function *, const struct fallback_node *); /* false: no plain copy */
-bool stmt_order_free(const struct program *, const struct stmt *); /* in any order the same */
+bool stmt_order_free(const struct stmt *); /* in any order the same */
 LLVMValueRef place_base(struct function *, int place);
 LLVMTypeRef flight_type(struct cpu *,
                         enum type); /* of a value in flight: bool is i1, f16 and bf16 are float */

@@ -440,16 +440,27 @@ static void order_sum(struct nest *n) {
     n->order[n->naxes - 1] = axis;
 }
 
+/* Does axis a step farther than b in the first dimension of the destination where they differ? */
+static bool steps_farther(const struct nest *n, int a, int b) {
+    const struct access *dst = &n->stmt->dst;
+    for (int d = 0; d < n->program->buffer[dst->buffer].ndims; d++) {
+        int64_t x = llabs(access_coef(n->program, dst, d, a)),
+                y = llabs(access_coef(n->program, dst, d, b));
+        if (x != y) return x > y;
+    }
+    return false;
+}
+
 /* Rows of the destination innermost, where the order is free. */
 static void order_axes(struct nest *n) {
-    const struct access *dst = &n->stmt->dst;
     if (n->stmt->combine != COMBINE_SET && n->naxes > 1) order_sum(n);
-    if (!stmt_order_free(n->program, n->stmt)) return;
-    int rank = 0;
-    for (int d = 0; d < n->program->buffer[dst->buffer].ndims; d++)
-        for (int a = 0; a < n->program->naxes; a++)
-            if ((n->stmt->axes >> a & 1) && access_coef(n->program, dst, d, a))
-                n->order[rank++] = a;
+    if (!stmt_order_free(n->stmt)) return;
+    for (int k = 1; k < n->naxes; k++) {
+        int axis = n->order[k], at = k;
+        for (; at > 0 && steps_farther(n, axis, n->order[at - 1]); at--)
+            n->order[at] = n->order[at - 1];
+        n->order[at] = axis;
+    }
 }
 
 /* The axis that is picked stands behind those that its values vary with. */

@@ -283,22 +283,81 @@ static bool few_points(int n, const int64_t *extent) {
     return true;
 }
 
-/* interval analysis is exact when each index occurs once: the parts vary independently */
-static int64_t place_extent_of(const struct layout *l, const struct lexpr *e,
-                               const int64_t *extent) {
+/* Terms of a sum, each with a factor and the indices that it uses. */
+struct term {
+    const struct lexpr *e;
+    int64_t times;
+    uint32_t uses;
+};
+
+enum { TERMS = 16 };
+
+/* At most `limit`: what would be more stays together. */
+static void terms_of(const struct lexpr *e, int64_t times, struct term *out, int *n, int limit) {
+    bool sum = e->op == '+' || e->op == '-';
+    if (sum && limit - *n > 1) {
+        terms_of(e->a, times, out, n, limit - 1);
+        terms_of(e->b, e->op == '-' ? -times : times, out, n, limit);
+    } else if (e->op == '*' && e->a->op == 'n') {
+        terms_of(e->b, times * e->a->number, out, n, limit);
+    } else if (e->op == '*' && e->b->op == 'n') {
+        terms_of(e->a, times * e->b->number, out, n, limit);
+    } else {
+        int uses[16] = {0};
+        out[*n] = (struct term){.e = e, .times = times};
+        count_uses(e, uses);
+        for (int i = 0; i < 16; i++)
+            if (uses[i]) out[*n].uses |= UINT32_C(1) << i;
+        ++*n;
+    }
+}
+
+/* The largest sum of the terms that use these indices. Interval analysis is exact when each index
+ * occurs once: the parts vary independently. */
+static int64_t largest(const struct term *t, int n, uint32_t among, int nindices,
+                       const int64_t *extent) {
     int uses[16] = {0}, most = 0;
-    int64_t only[16], index[16] = {0}, hi = 0;
-    count_uses(e, uses);
-    for (int i = 0; i < l->nindices; i++) {
+    int64_t only[16], index[16] = {0}, hi = INT64_MIN, bound = 0;
+    for (int k = 0; k < n; k++) {
+        if (!(t[k].uses & among)) continue;
+        count_uses(t[k].e, uses);
+        bound += scaled(bounds(t[k].e, extent), t[k].times).hi;
+    }
+    for (int i = 0; i < nindices; i++) {
         only[i] = uses[i] ? extent[i] : 1;
         if (uses[i] > most) most = uses[i];
     }
-    if (most <= 1 || !few_points(l->nindices, only)) return bounds(e, extent).hi + 1;
+    if (most <= 1 || !few_points(nindices, only)) return bound;
     do {
-        int64_t v = lexpr_eval(e, index);
+        int64_t v = 0;
+        for (int k = 0; k < n; k++)
+            if (t[k].uses & among) v += t[k].times * lexpr_eval(t[k].e, index);
         if (v > hi) hi = v;
-    } while (advance(l->nindices, only, index));
-    return hi + 1;
+    } while (advance(nindices, only, index));
+    return hi;
+}
+
+/* Terms that share no index vary independently. */
+static int64_t place_extent_of(const struct layout *l, const struct lexpr *e,
+                               const int64_t *extent) {
+    struct term t[TERMS];
+    int n = 0;
+    int64_t none[16] = {0}, hi = 0;
+    uint32_t done = 0;
+    terms_of(e, 1, t, &n, TERMS);
+    for (int k = 0; k < n; k++) {
+        uint32_t among = t[k].uses;
+        if (!among) hi += t[k].times * lexpr_eval(t[k].e, none);
+        if (!among || among & done) continue;
+        for (int j = k + 1; j < n; j++)
+            if (t[j].uses & among && t[j].uses & ~among) {
+                among |= t[j].uses;
+                j = k;
+            }
+        done |= among;
+        hi += largest(t, n, among, l->nindices, extent);
+    }
+    return hi < 0 ? 1 : hi + 1;
 }
 
 void layout_extents(const struct layout *l, const int64_t *buffer_extent, int64_t *place_extent) {

@@ -293,7 +293,9 @@ static void spans_by_enumeration(void **state) {
                                         "i,j -> (i+2*j)/2, i%2, j",
                                         "i,j -> i%4+i/4*8, j",
                                         "i,j -> 3*i+j/2, j%2",
-                                        "i,j -> j/5, i/2, j%5, i%2"};
+                                        "i,j -> j/5, i/2, j%5, i%2",
+                                        "i,j -> 4*(i/3+j/4)+i%3, 2*(i%2)+j%4/2",
+                                        "i,j -> 3+(i%5+j)*2+i/2, (i+j)/3+j%2+1"};
     for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
         for (int64_t a = 1; a < 12; a++)
             for (int64_t b = 1; b < 12; b++) {

@@ -10,10 +10,16 @@ enum { DEALT_THREADS = 256 };
 
 /* What a kernel takes of a block, beside the registers, which the assembler counts. */
 struct kernel_use {
-    const char *name;
+    const char *name, *text; /* text: what makes it another kernel (alike.c) */
     int64_t threads, shared; /* bytes, of which `memory` has `limit` */
     const char *memory;      /* NULL: none */
     int64_t limit;
+};
+
+/* What a kernel is given: a place ('p'), a variable or size ('v'), a slot ('s') of this number. */
+struct given {
+    char kind;
+    int number;
 };
 
 struct cuda {
@@ -21,7 +27,9 @@ struct cuda {
     struct text kernels; /* the functions of the device */
     int nkernels, cap_kernels;
     struct kernel_use *use; /* [nkernels] */
-    int *kernel_of;      /* [nplaces] 1 + the kernel that uses the local place; 0: none yet */
+    int nlaunches;       /* that were written; those of equal kernels have one name */
+    int *kernel_of;      /* [nplaces] 1 + the launch that uses the local place; 0: none yet */
+    bool *inside;        /* [nplaces] lies in a block or in its threads */
     bool *used;          /* [nplaces] by the kernel that is written */
     bool *looped;        /* [machine.nunits] a parallel loop over the unit is around */
     const struct loop_node *grid[3]; /* of the kernel that is written: loops that the grid goes over in x, y and z; NULL */
@@ -52,6 +60,10 @@ bool cuda_begins_anew(struct cuda *, const struct node *, int n);
 void cuda_own_locals(struct cuda *, const struct node *, int n, bool grid);
 int64_t cuda_declare_shared(struct cuda *);
 void cuda_declare_places(struct cuda *);
+
+/* ---- alike.c ---- */
+/* The name of a kernel with this body, written unless there is an equal one, and what a launch gives it. */
+const char *cuda_write_kernel(struct cuda *, const char *bounds, const char *body, const struct given **, int *n);
 
 /* ---- roles.c ---- */
 void cuda_find_roles(struct cuda *, const struct node *, int n);

@@ -114,19 +114,6 @@ static bool turned_by_host(struct cuda *c, int place) {
     return false;
 }
 
-/* The host's loops, the slots that it turns: parameters of each kernel. */
-static const char *parameters(struct cuda *c, const char *format, const char *slot) {
-    struct cgen *g = &c->g;
-    struct text t = {0};
-    text_printf(&t, "%s", "");
-    for (int k = 0; k < c->nscope; k++) text_printf(&t, format, c->scope[k]);
-    for (int k = 0; k < c->nturning; k++)
-        if (c->used[c->turning[k]]) text_printf(&t, slot, c->turning[k]);
-    const char *text = arena_strdup(&g->arena, t.at);
-    text_free(&t);
-    return text;
-}
-
 /* Which of a grid's dimensions numbers the unit's instances; -1: none. */
 static int dimension(const struct machine *m, int unit) {
     const char *index = m->unit[unit].index, *at = index ? strstr(index, "blockIdx.") : NULL;
@@ -257,34 +244,51 @@ static const char *blocks(struct cuda *c, const struct node *node, bool dealt) {
 }
 
 /* The memory that lies in shared memory: of several that the kernel uses, the first. */
-static void note_use(struct cuda *c, const char *name, int64_t threads, int64_t shared) {
+static void note_use(struct cuda *c, int64_t threads, int64_t shared) {
     const struct schedule *s = c->g.schedule;
-    struct kernel_use use = {.name = name, .threads = threads, .shared = shared};
-    for (int p = 0; p < s->nplaces && shared && !use.memory; p++) {
+    struct kernel_use *use = &c->use[c->nkernels - 1];
+    use->threads = threads;
+    use->shared = shared;
+    for (int p = 0; p < s->nplaces && shared && !use->memory; p++) {
         const struct memory *m = &s->machine->memory[s->place[p].memory];
-        if (c->kernel_of[p] != c->nkernels + 1 || c->g.registers[s->place[p].memory]) continue;
-        use.memory = m->id;
-        use.limit = m->size;
+        if (c->kernel_of[p] != c->nlaunches + 1 || c->g.registers[s->place[p].memory]) continue;
+        use->memory = m->id;
+        use->limit = m->size;
     }
-    GROW(&c->g.arena, c->use, c->nkernels, c->cap_kernels);
-    c->use[c->nkernels] = use;
+}
+
+static void launch(struct cuda *c, const char *name, const struct given *given, int n,
+                   const char *numbers) {
+    struct cgen *g = &c->g;
+    struct text t = {0};
+    c_line(g, "{");
+    g->indent++;
+    for (int k = 0; k < n; k++) {
+        if (given[k].kind == 'p')
+            c_line(g, "uint64_t p_%d = d.base + %lld; /* %s */", given[k].number,
+                   (long long)c->home[given[k].number], g->schedule->place[given[k].number].name);
+        text_printf(&t, "%s(void *)&%c%s%d", k ? ", " : "", given[k].kind,
+                    given[k].kind == 'v' ? "" : "_", given[k].number);
+    }
+    c_line(g, "void *argument[] = {%s};", n ? t.at : "0");
+    c_line(g, "isamap_launch(&d, \"%s\", %s, argument);", name, numbers);
+    g->indent--;
+    c_line(g, "}");
+    text_free(&t);
 }
 
 /* The schedule counts on its registers, so they come before the number of blocks that a
  * multiprocessor has room for; not where a statement is dealt. */
 void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     struct cgen *g = &c->g;
-    const char *name = arena_printf(&g->arena, "%s_%d", g->interface->name, c->nkernels);
     bool dealt = n == 1 && node->kind == NODE_FALLBACK;
     int64_t threads = dealt ? DEALT_THREADS : unit_threads(c, node, n);
-    int indent = g->indent;
+    int indent = g->indent, before = c->nkernels, ngiven;
     if (!threads) threads = DEALT_THREADS;
     c->nroles = 0;
     memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);
     cuda_mark_used(c, node, n);
     cuda_own_locals(c, node, n, find_grid(c, node, n));
-    const char *declared = parameters(c, ", const int64_t v%d", ", const int64_t s_%d"),
-               *given = parameters(c, ", (void *)&v%d", ", (void *)&s_%d");
     struct text host = g->code;
     g->code = (struct text){0};
     g->indent = 1;
@@ -296,20 +300,16 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     else
         body(c, node, n, dealt);
     c->nroles = 0;
-    text_printf(&c->kernels,
-                "extern \"C\" __global__ void __launch_bounds__(%lld%s) %s(unsigned char *const "
-                "base%s) {\n",
-                (long long)threads, dealt ? "" : ", 1", name, declared);
-    text_append(&c->kernels, g->code.at ? g->code.at : "", g->code.n);
-    text_printf(&c->kernels, "}\n\n");
+    const char *bounds = arena_printf(&g->arena, "__launch_bounds__(%lld%s)", (long long)threads,
+                                      dealt ? "" : ", 1"),
+               *numbers = arena_printf(&g->arena, "%s, %lld, %lld", blocks(c, node, dealt),
+                                       (long long)threads, (long long)shared);
+    const struct given *given;
+    const char *name = cuda_write_kernel(c, bounds, g->code.at ? g->code.at : "", &given, &ngiven);
     text_free(&g->code);
     g->code = host;
     g->indent = indent;
-    c_line(g, "{");
-    c_line(g, "  void *argument[] = {&d.base%s};", given);
-    c_line(g, "  isamap_launch(&d, \"%s\", %s, %lld, %lld, argument);", name,
-           blocks(c, node, dealt), (long long)threads, (long long)shared);
-    c_line(g, "}");
-    note_use(c, name, threads, shared);
-    c->nkernels++;
+    launch(c, name, given, ngiven, numbers);
+    if (c->nkernels > before) note_use(c, threads, shared);
+    c->nlaunches++;
 }

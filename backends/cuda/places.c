@@ -123,12 +123,12 @@ void cuda_own_locals(struct cuda *c, const struct node *node, int n, bool grid) 
                     s->place[p].name, s->machine->memory[s->place[p].memory].id);
             continue;
         }
-        if (c->kernel_of[p] && c->kernel_of[p] != c->nkernels + 1 &&
+        if (c->kernel_of[p] && c->kernel_of[p] != c->nlaunches + 1 &&
             first_touch(c, node, n, p) != TOUCH_WRITE)
             c_error(&c->g,
                     "'%s' stays in '%s' from one kernel to another, which cannot be said in CUDA C",
                     s->place[p].name, s->machine->memory[s->place[p].memory].id);
-        c->kernel_of[p] = c->nkernels + 1;
+        c->kernel_of[p] = c->nlaunches + 1;
     }
 }
 
@@ -172,11 +172,9 @@ void cuda_declare_places(struct cuda *c) {
     for (int p = 0; p < g->schedule->nplaces; p++) {
         const struct place *place = &g->schedule->place[p];
         if (!c->used[p]) continue;
-        if (place->keep == KEEP_LOCAL && of_block(c, p))
+        c->inside[p] = place->keep == KEEP_LOCAL && of_block(c, p);
+        if (c->inside[p])
             c_line(g, "unsigned char *const p_%d = m_%d + %lld; /* %s */", p, place->memory,
                    (long long)place->address, place->name);
-        else
-            c_line(g, "unsigned char *const p_%d = base + %lld; /* %s */", p, (long long)c->home[p],
-                   place->name);
     }
 }

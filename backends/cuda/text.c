@@ -223,6 +223,7 @@ struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
     c_begin(g, s, &cuda_dialect, diags);
     g->user = &c;
     c.kernel_of = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.kernel_of);
+    c.inside = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.inside);
     c.used = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.used);
     c.alone = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.alone);
     c.home = arena_array(&g->arena, (size_t)s->nplaces + 1, sizeof *c.home);
@@ -246,6 +247,7 @@ struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
     for (int k = 0; k < c.nkernels; k++) {
         use[k] = c.use[k];
         use[k].name = arena_strdup(a, use[k].name);
+        use[k].text = NULL;
     }
     source.use = use;
     text_free(&c.kernels);

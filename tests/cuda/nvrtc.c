@@ -73,14 +73,18 @@ static void wrap_kernels(const char *text, FILE *out) {
     for (const char *at = text; (at = strstr(at, head));) {
         at = strchr(at + sizeof head, ')') + 2;
         const char *open = strchr(at, '('), *close = strchr(open, ')');
-        int arguments = 1;
+        int arguments = close > open + 1;
         for (const char *c = open; c < close; c++) arguments += *c == ',';
         fprintf(out, "extern \"C\" const int arguments_%.*s = %d;\n", (int)(open - at), at,
                 arguments);
         fprintf(out,
-                "extern \"C\" void emulated_%.*s(const int64_t *a) { %.*s((unsigned char *)a[0]",
+                "extern \"C\" void emulated_%.*s(const int64_t *a) { (void)a; %.*s(",
                 (int)(open - at), at, (int)(open - at), at);
-        for (int k = 1; k < arguments; k++) fprintf(out, ", a[%d]", k);
+        for (int k = 0; k < arguments; k++, open = strchr(open + 1, ','))
+            fprintf(out, "%s%sa[%d]", k ? ", " : "",
+                    !strncmp(open + 1 + (open[1] == ' '), "unsigned char", 13) ? "(unsigned char *)"
+                                                                               : "",
+                    k);
         fprintf(out, "); }\n");
     }
 }

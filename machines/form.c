@@ -176,6 +176,15 @@ uint64_t form_fragment(const struct operand *o, const struct layout *map, const 
     return h ? h : 1;
 }
 
+uint64_t instr_fragment(const struct machine *m, const struct instr *in, int operand,
+                        const struct program *bound) {
+    const struct operand *o = &in->operand[operand];
+    struct strides st;
+    if (!layout_spreads(o->layout[0].map) || !operand_strides(m, in, operand, 0, bound, &st))
+        return 0;
+    return form_fragment(o, o->layout[0].map, &bound->buffer[o->kernel_buffer], st.stride);
+}
+
 /* A fragment: each axis walks one dimension of the operand as a whole. A size that varies needs
  * strides that are given. */
 static bool fragment_form(const struct needle *nd, const struct access *a, const struct operand *o,

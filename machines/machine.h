@@ -312,6 +312,8 @@ bool swizzle_parse(const char *, struct swizzle *);               /* of operand_
 int64_t swizzle_address(struct swizzle, int64_t address);         /* bytes from the start of the memory; its own inverse */
 int64_t unit_instances(const struct machine *, int unit);         /* in its parent, at most */
 bool layout_spreads(const struct layout *);                       /* has places in units: elements lie in several instances */
+/* Of an operand that lies in several instances, with its largest sizes: two with the same number lie alike. 0: in one. */
+uint64_t instr_fragment(const struct machine *, const struct instr *, int operand, const struct program *bound);
 /* The instance of the memory that holds an element, counted from the first one inside the instruction's unit; and how many there are. */
 int64_t layout_instance(const struct machine *, const struct layout *, int memory, const int64_t *index);
 int64_t layout_instances(const struct machine *, const struct layout *, int memory);

@@ -57,8 +57,9 @@ struct needle {
     int operand_of_buffer[MAX_OPERANDS * 2];
     uint64_t imm, home; /* bit o: operand is a constant; all its memories are the home */
     uint64_t twins;     /* bit o: it is read at `access` and at constant distances from there */
+    uint64_t fragment[MAX_OPERANDS]; /* of an operand that lies in several instances: how; else 0 */
     int64_t size[MAX_RANGED]; /* the sizes that `program` has */
-    bool copy;                /* dst = src: a plain or broadcasting move */
+    bool copy;                /* dst = src: a plain or broadcasting move, or one from home that widens */
     bool offered;             /* may execute statements; other moves only fill and drain memories */
     bool coupled;             /* two axes share a dimension: the certificate decides */
     bool zero_absorbs;        /* a zero operand makes a point's contribution zero */
@@ -282,6 +283,7 @@ int term_size(const struct stmt *, int node); /* nodes of the tree below, itself
 struct placing {
     int8_t dim[MAX_DIMS][MAX_GROUP];
     int n[MAX_DIMS], rank;
+    uint32_t fragment; /* the operand's, where it lies in several instances (needle.fragment) */
 };
 
 struct option {               /* one way to execute a statement */

@@ -135,6 +135,20 @@ static void note_operands(const struct machine *m, struct needle *n) {
     }
 }
 
+/* Operands that lie in several instances, told apart at the largest sizes. */
+static void note_fragments(const struct machine *m, struct needle *n) {
+    const struct instr *x = &m->instr[n->instr];
+    bool any = false;
+    for (int o = 0; o < x->noperands; o++)
+        any |= layout_spreads(x->operand[o].layout[0].map);
+    struct ranges r;
+    if (!any || !size_ranges(m, x, &r)) return;
+    struct program *largest = bind_quietly(m, x, r.hi);
+    for (int o = 0; o < x->noperands && largest; o++)
+        n->fragment[o] = instr_fragment(m, x, o, largest);
+    program_free(largest);
+}
+
 /* Where the access is for all axes at 0. */
 static bool at_origin(const struct program *p, const struct access *a) {
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
@@ -247,6 +261,7 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
         return;
     }
     note_operands(m, n);
+    note_fragments(m, n);
     if (p->nstmts > 1) {
         needle_join(arena, m, n);
         if (!n->refused) note_signatures(n);
@@ -257,7 +272,9 @@ static void classify(struct arena *arena, const struct machine *m, struct needle
     note_signatures(n);
     n->term = term_of(&n->program->arena, p, &p->stmt[0]);
     term_simplify(&n->program->arena, &n->term, p, 0);
-    n->copy = n->term.at[n->term.root].code == OP_READ && !is_imm(n, n->term.root);
+    const struct term_node *root = &n->term.at[n->term.root];
+    bool narrows = root->type != p->buffer[p->stmt[0].dst.buffer].type && !from_home(m, x);
+    n->copy = root->code == OP_READ && !is_imm(n, n->term.root) && !narrows;
     if (p->stmt[0].nwhere > 0) n->refused = "has a constraint over several axes on its domain";
     if (x->across >= 0) n->refused = "moves between instances of a unit";
     n->offered = !n->refused && !stmt_reads_beside(p, &p->stmt[0]) &&

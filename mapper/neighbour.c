@@ -79,6 +79,7 @@ struct placing placing_of(const struct covering *c, const struct program *p,
     const struct needle *n = needle_of(c->needles, m->instr);
     const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
     out.rank = n->program->buffer[n->access[o]->buffer].ndims;
+    out.fragment = (uint32_t)n->fragment[o];
     for (int d = 0; a && d < out.rank; d++)
         for (int x = 0; x < n->naxes; x++) {
             if (!access_coef(n->program, n->access[o], d, x)) continue;
@@ -93,6 +94,7 @@ struct placing placing_of(const struct covering *c, const struct program *p,
 
 static bool placings_agree(const struct placing *x, const struct placing *y) {
     int rank = x->rank > y->rank ? x->rank : y->rank;
+    if (x->fragment != y->fragment) return false;
     for (int d = 0; d < rank; d++)
         if (x->n[d] != y->n[d] ||
             memcmp(x->dim[d], y->dim[d], (size_t)x->n[d] * sizeof **x->dim) != 0)
@@ -261,7 +263,6 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     struct decided by = decided(q->c, w);
     const struct mapping *from = by.map;
     double elements = elements_of(q->p, a, &q->p->stmt[q->stmt]);
-    bool temporary = q->p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(q->p, a->buffer);
     bool home = q->m && q->n->home >> o & 1;
     if (from) {
         const struct needle *n = by.needle;
@@ -276,14 +277,15 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     }
     double turn = q->m && is_turned(q, o, a) ? repack(q, elements) : 0;
     if (!q->m || home) return turn;
-    if (turn > 0) return in_price(q, o, elements) + turn;
+    double in = in_price(q, o, elements);
+    if (turn > 0) return in + turn;
+    bool temporary = q->p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(q->p, a->buffer);
     bool undecided = !q->c->exact && temporary &&
                      (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
     bool cut = a->buffer >= q->c->cover->program->nbuffers; /* priced with the cut */
     double guess = undecided && !cut && o != q->n->dst && !natural_order(q, o, a)
                        ? repack(q, elements)
                        : 0; /* its writer will likely write rows */
-    double in = in_price(q, o, elements);
     bool by_host = w >= 0 && w < q->c->cover->program->nstmts && q->c->chosen[w] == FALLBACK;
     if (by_host) in += doorbell_price(q->c->machine, q->c->machine->instr[q->m->instr].queue);
     bool comes = !isinf(in) || (undecided && left_there(q, o));

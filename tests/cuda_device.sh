@@ -22,6 +22,11 @@ gpu-sm80 examples/operators/att.isam block.64x64.rows.f16 -D B=1 -D T=64 -D D=64
 gpu-sm80 tests/data/cuda/twice.isam block.128x128.rows.bf16
 gpu-sm80 tests/data/cuda/bytes.isam m16n8k32.u8.i8
 gpu-sm90 tests/data/cuda/twice.isam wgmma.128x256.rows.bf16
+gpu-sm80 tests/data/cuda/epilogue.isam add.128x128
+gpu-sm80 tests/data/cuda/epilogue.isam add.mma -D M=33 -D N=17 -D K=20
+gpu-sm90 tests/data/cuda/epilogue.isam add.wg.128x256
+gpu-sm90 tests/data/cuda/epilogue.isam add.mma -D M=200 -D N=136 -D K=72
+gpu-sm80 tests/data/cuda/layers.isam max.imm.16x32
 LIST
 # faults in a machine file that the emulated device must find: how many arrive at a barrier, a fence that is missing
 while IFS='|' read -r file from to message; do

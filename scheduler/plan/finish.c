@@ -74,19 +74,29 @@ static bool read_elsewhere(const struct work *w, int buffer, int core, int finis
     return w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer);
 }
 
+/* The task whose result the buffer is; -1. */
+static int maker_of(const struct work *w, int buffer, bool sums) {
+    int found = -1;
+    for (int k = 0; k < w->ntasks; k++)
+        if (w->task_of[w->task[k].stmt] == k && !w->task[k].finishes &&
+            (w->task[k].reductions != 0) == sums &&
+            w->p->stmt[w->task[k].stmt].dst.buffer == buffer)
+            found = k;
+    return found;
+}
+
+/* It finishes sums, or what changes them in place in the machine's own loops (follow.c), or a
+ * statement that may follow them tile by tile (nests.c). */
 static const char *link(struct work *w, int finish) {
     struct task *t = &w->task[finish];
     struct stmt *st = &w->p->stmt[t->stmt];
-    int core = -1, map[MAX_AXES], chain[MAX_CHAIN], n = 0;
-    for (int k = 0; k < w->ntasks; k++)
-        if (w->task_of[w->task[k].stmt] == k && w->task[k].reductions &&
-            w->p->stmt[w->task[k].stmt].dst.buffer == st->read[0].buffer)
-            core = k;
+    int map[MAX_AXES], chain[MAX_CHAIN], n = 0, core = maker_of(w, st->read[0].buffer, true);
     if (core < 0) core = follow_core(w, st->read[0].buffer, t->stmt, chain, &n);
+    if (core < 0 && (core = maker_of(w, st->read[0].buffer, false)) >= 0) n = 0;
     const struct opnd *made = core >= 0 ? result_of(&w->task[core]) : NULL;
     if (!made || made->where != IN_LOCAL || st->nreads != 1 ||
         w->p->stmt[w->task[core].stmt].scope != st->scope)
-        return "it stores what no reduction on the device leaves in that memory";
+        return "it stores what no instruction leaves in that memory";
     struct move mv;
     if (!move_finishes(w, t->needle->instr, made->memory, &mv))
         return "its move has no rows of the result's memory";

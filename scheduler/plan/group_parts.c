@@ -12,8 +12,11 @@ enum { LONGEST = 48 }; /* parts of a range: what it costs to look at one grows w
 static bool nest_may(const struct work *w, const struct nest *n) {
     const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
     if (n->kept || n->part_n || n->next_part >= 0 || n->is_grid) return false;
-    for (int i = 0; t && i < t->nops; i++)
-        if (t->op[i].finish) return false;
+    for (int i = t ? -1 : 0; i < n->nchain; i++) {
+        const struct task *k = i < 0 ? t : &w->task[n->chain[i]];
+        for (int o = 0; o < k->nops; o++)
+            if (k->op[o].finish) return false;
+    }
     if (t && join_has(w, t->stmt)) return false;
     return true;
 }

@@ -13,7 +13,18 @@ static bool in_nest(const struct nest *n, int task) {
     return false;
 }
 
+/* Does a move that computes take it from where a statement of the chain leaves it? */
+static bool is_finished(const struct work *w, const struct nest *n, int buffer) {
+    for (int i = 0; i < n->nchain; i++) {
+        const struct task *t = &w->task[n->chain[i]];
+        for (int k = 0; k < t->nops; k++)
+            if (t->op[k].finish && w->p->stmt[t->stmt].dst.buffer == buffer) return true;
+    }
+    return false;
+}
+
 bool needs_home(const struct work *w, const struct nest *n, int buffer) {
+    if (is_finished(w, n, buffer)) return true;
     if (w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer)) return true;
     int count;
     const int *use = buffer_uses(w, buffer, &count);

@@ -20,7 +20,7 @@ static const struct opnd *result_of(const struct task *t) {
 
 static bool same_inner(const struct geom *a, const struct geom *b) {
     if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row ||
-        a->loose != b->loose || a->even != b->even)
+        a->loose != b->loose || a->even != b->even || a->fragment != b->fragment)
         return false;
     for (int i = 0; i < a->n; i++)
         if (a->at[i].dim != b->at[i].dim || a->at[i].div != b->at[i].div ||
@@ -32,6 +32,9 @@ static bool same_inner(const struct geom *a, const struct geom *b) {
 static void rename_task(struct work *w, struct task *t, const int *map) {
     join_rename(w, t->stmt, map);
     stmt_rename(w->p, &w->p->stmt[t->stmt], map);
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].finish)
+            stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
     for (int i = 0; i < t->nops; i++)
@@ -69,11 +72,8 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
     for (int i = 0; i < n->nchain; i++) rename_task(w, &w->task[n->chain[i]], map);
     if (n->core < 0) return;
     struct task *t = &w->task[n->core];
-    for (int i = 0; i < t->nops; i++) {
-        if (t->op[i].finish)
-            stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
+    for (int i = 0; i < t->nops; i++)
         if (t->op[i].begin) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].begin->task].stmt], map);
-    }
     for (int i = 0; i < t->nafter; i++) {
         struct task *f = &w->task[t->after[i]];
         for (int k = 0; k < f->nops; k++)
@@ -87,13 +87,15 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
     t->reductions = reductions;
 }
 
-/* A fixed extent on one side must be the other's too: they share the loops over grains. */
-static bool grains_agree(const struct work *w, const struct nest *n, const struct task *t) {
+/* A fixed extent on one side must be the other's too: they share the loops over grains. map: from
+ * the axes of t to the nest's. */
+static bool grains_agree(const struct work *w, const struct nest *n, const struct task *t,
+                         const int *map) {
     for (int a = 0; a < w->p->naxes; a++) {
         if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
         for (int i = 0; i < n->nchain; i++) {
             bool f, g;
-            int64_t e = task_grain(&w->task[n->chain[i]], a, &f), h = task_grain(t, a, &g);
+            int64_t e = task_grain(&w->task[n->chain[i]], map[a], &f), h = task_grain(t, a, &g);
             if ((f && h < e) || (g && e < h)) return false;
             if (f && g && e != h) return false;
         }
@@ -184,14 +186,9 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
         }
     }
     if (from < 0 || !fills_are_local(w, moves, t, n) || comes_by_route(t, n, w)) return false;
-    struct task saved = *t;
-    struct stmt before = *st;
-    before.read = arena_copy(&w->p->arena, st->read, sizeof *st->read * (size_t)st->nreads);
+    if (!grains_agree(w, n, t, map)) return false;
     rename_task(w, t, map);
-    if (grains_agree(w, n, t)) return true;
-    *t = saved;
-    w->p->stmt[t->stmt] = before;
-    return false;
+    return true;
 }
 
 /* A core's result that others read too goes home whole; then nothing follows it grain by grain. */

@@ -371,6 +371,24 @@ static void emulated_finish() {
     emulated_pending[me].clear();
 }
 
+/* Two floats as a pair of shorter ones, rounded to nearest even: the first operand is the upper one. */
+static void emulated_narrow(bool bf16, emulated_operand *o) {
+    uint32_t pair = 0;
+    for (int k = 0; k < 2; k++) {
+        uint32_t bits = (uint32_t)o[1 + k].in, half;
+        if (bf16) {
+            half = (bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+        } else {
+            _Float16 h = (_Float16)emulated_float(bits);
+            uint16_t bytes;
+            memcpy(&bytes, &h, 2);
+            half = bytes;
+        }
+        pair |= half << (k ? 0 : 16);
+    }
+    memcpy(o[0].out, &pair, 4);
+}
+
 static bool emulated_alike(const char *a, const char *b) {
     return !strcmp(a, b) || (emulated_byte(a) && emulated_byte(b));
 }
@@ -403,6 +421,8 @@ template <class... T> static void emulated_asm(const char *text, T... operand) {
         emulated_arrive(o[1].in);
     else if (is("mbarrier.test_wait.parity.shared.b64 "))
         emulated_test_wait(o);
+    else if (is("cvt.rn.bf16x2.f32 ") || is("cvt.rn.f16x2.f32 "))
+        emulated_narrow(is("bf16x2"), o);
     else if (is("cp.async.cg.shared.global ") && is(", 16;"))
         emulated_cp(o, 16);
     else

@@ -139,8 +139,7 @@ static void note_operands(const struct machine *m, struct needle *n) {
 static void note_fragments(const struct machine *m, struct needle *n) {
     const struct instr *x = &m->instr[n->instr];
     bool any = false;
-    for (int o = 0; o < x->noperands; o++)
-        any |= layout_spreads(x->operand[o].layout[0].map);
+    for (int o = 0; o < x->noperands; o++) any |= layout_spreads(x->operand[o].layout[0].map);
     struct ranges r;
     if (!any || !size_ranges(m, x, &r)) return;
     struct program *largest = bind_quietly(m, x, r.hi);

@@ -42,6 +42,14 @@ isamap compile tests/data/cuda/layers.isam -m gpu-sm80 -o "$work/layers.cu" >/de
 kernels=$(grep -c __global__ "$work/layers.cu")
 [ "$kernels" -eq 1 ] && good || bad "three equal layers are $kernels kernels"
 
+# statements that follow each other point by point are one kernel, others are not; all steps of a small recurrence are one
+isamap compile tests/data/cuda/along.isam -m gpu-sm80 -o "$work/along.cu" >/dev/null
+kernels=$(grep -c __global__ "$work/along.cu")
+[ "$kernels" -eq 2 ] && good || bad "elementwise statements are $kernels kernels"
+isamap compile examples/f32/gru.isam -m gpu-sm80 -o "$work/gru.cu" >/dev/null 2>&1
+kernels=$(grep -c __global__ "$work/gru.cu")
+[ "$kernels" -eq 1 ] && good || bad "a small recurrence is $kernels kernels"
+
 # queues that nothing else keeps in order: a kernel ends between their nests
 isamap compile examples/operators/att.isam -m gpu-sm80 -o "$work/att.sched" >/dev/null && [ "$(grep -c 'pop launch' "$work/att.sched")" -eq 1 ] && good || bad "attention's nests do not meet once"
 

@@ -27,6 +27,7 @@ gpu-sm80 tests/data/cuda/epilogue.isam add.mma -D M=33 -D N=17 -D K=20
 gpu-sm90 tests/data/cuda/epilogue.isam add.wg.128x256
 gpu-sm90 tests/data/cuda/epilogue.isam add.mma -D M=200 -D N=136 -D K=72
 gpu-sm80 tests/data/cuda/layers.isam max.imm.16x32
+gpu-sm80 tests/data/cuda/along.isam fallback
 LIST
 # faults in a machine file that the emulated device must find: how many arrive at a barrier, a fence that is missing
 while IFS='|' read -r file from to message; do

@@ -366,7 +366,7 @@ static void dealt_text(struct nest *n) {
     if (n->g->meet) c_line(n->g, "%s", n->g->meet);
 }
 
-void c_fallback(struct cgen *g, const struct fallback_node *node) {
+static struct nest *nest_of(struct cgen *g, const struct fallback_node *node) {
     const struct program *p = g->schedule->program;
     struct nest *n = arena_alloc(&g->arena, sizeof *n);
     n->g = g;
@@ -376,6 +376,18 @@ void c_fallback(struct cgen *g, const struct fallback_node *node) {
         axis_bounds(n, node, a);
         if (n->stmt->axes >> a & 1) n->order[n->naxes++] = a;
     }
+    return n;
+}
+
+int c_dealt_axes(struct cgen *g, const struct fallback_node *node, int *axis) {
+    struct nest *n = nest_of(g, node);
+    deal_axes(n);
+    memcpy(axis, n->order, (size_t)n->ndealt * sizeof *axis);
+    return n->ndealt;
+}
+
+void c_fallback(struct cgen *g, const struct fallback_node *node) {
+    struct nest *n = nest_of(g, node);
     c_line(g, "{");
     g->indent++;
     if (g->mine)

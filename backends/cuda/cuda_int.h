@@ -65,6 +65,16 @@ void cuda_declare_places(struct cuda *);
 /* The name of a kernel with this body, written unless there is an equal one, and what a launch gives it. */
 const char *cuda_write_kernel(struct cuda *, const char *bounds, const char *body, const struct given **, int *n);
 
+/* ---- along.c ---- */
+/* The points of the statement may be those of the n before it, dealt to the same threads. */
+bool cuda_goes_along(struct cuda *, const struct node *, int n, const struct node *next);
+
+/* ---- small.c ---- */
+int64_t cuda_length(int64_t extent, const struct sx *lo, const struct sx *hi); /* of a part of an axis; where that is not plain, the extent */
+int64_t cuda_points(const struct cuda *, const struct fallback_node *); /* of its destination, that it writes */
+bool cuda_is_small(const struct cuda *, const struct node *);           /* one block is enough */
+int64_t cuda_small_threads(const struct cuda *, const struct node *, int n);
+
 /* ---- roles.c ---- */
 void cuda_find_roles(struct cuda *, const struct node *, int n);
 bool cuda_mine(struct cgen *, const struct node *); /* the role whose part is written executes it */

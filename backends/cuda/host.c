@@ -178,11 +178,15 @@ static void parallel(struct cuda *c, const struct node *node) {
 static void walk(struct cuda *c, const struct node *node, int n) {
     for (int i = 0; i < n && !c->g.failed; i++) {
         int more = 1;
-        if (!hosted(c, &node[i])) {
+        if (cuda_is_small(c, &node[i])) {
+            while (i + more < n && cuda_is_small(c, &node[i + more])) more++;
+            cuda_kernel(c, &node[i], more);
+        } else if (!hosted(c, &node[i])) {
             while (i + more < n && !hosted(c, &node[i + more])) more++;
             cuda_kernel(c, &node[i], more);
         } else if (node[i].kind == NODE_FALLBACK) {
-            cuda_kernel(c, &node[i], 1);
+            while (i + more < n && cuda_goes_along(c, &node[i], more, &node[i + more])) more++;
+            cuda_kernel(c, &node[i], more);
         } else if (node[i].kind == NODE_LOOP && node[i].loop->kind == LOOP_PARALLEL) {
             parallel(c, &node[i]);
         } else if (node[i].kind == NODE_LOOP) {

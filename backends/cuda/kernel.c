@@ -223,8 +223,7 @@ static int64_t roles(struct cuda *c, const struct node *node, int n, int64_t thr
 static const char *blocks(struct cuda *c, const struct node *node, bool dealt) {
     struct cgen *g = &c->g;
     if (dealt) {
-        const struct program *p = g->schedule->program;
-        int64_t points = p->buffer[p->stmt[node->fallback->stmt].dst.buffer].elements,
+        int64_t points = cuda_points(c, node->fallback),
                 most = (points + DEALT_THREADS - 1) / DEALT_THREADS;
         return arena_printf(&g->arena, "%s, 1, 1",
                             c_integer(g, most < 1           ? 1
@@ -281,10 +280,10 @@ static void launch(struct cuda *c, const char *name, const struct given *given, 
  * multiprocessor has room for; not where a statement is dealt. */
 void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     struct cgen *g = &c->g;
-    bool dealt = n == 1 && node->kind == NODE_FALLBACK;
+    bool dealt = node->kind == NODE_FALLBACK && (n == 1 || !cuda_is_small(c, node));
     int64_t threads = dealt ? DEALT_THREADS : unit_threads(c, node, n);
     int indent = g->indent, before = c->nkernels, ngiven;
-    if (!threads) threads = DEALT_THREADS;
+    if (!threads) threads = cuda_small_threads(c, node, n);
     c->nroles = 0;
     memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);
     cuda_mark_used(c, node, n);

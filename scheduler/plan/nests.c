@@ -261,11 +261,8 @@ bool nests_make(struct work *w, const struct moves *moves) {
             continue;
         }
         struct nest *n = &w->nest[w->nnests++];
-        *n = (struct nest){.core = -1,
-                           .init = -1,
-                           .first = w->order[i],
-                           .given = -1,
-                           .next_part = -1};
+        *n = (struct nest){
+            .core = -1, .init = -1, .first = w->order[i], .given = -1, .next_part = -1};
         int next = next_task(w, i, &at);
         if (starts(w, k, next) && adopt_init(w, k, next)) {
             n->init = k;

@@ -81,6 +81,11 @@ static struct mapping keep_mapping(struct arena *a, const struct covering *c,
 
 /* ---- questions ---- */
 
+/* Axes that rewrites made stand before those of the recurrences. */
+static int scope_axis(const struct cover *c, int scope) {
+    return c->program->naxes - c->steps.nscopes + scope;
+}
+
 static const char *way_text(struct covering *c, const struct option *o) {
     struct text t = {0};
     text_printf(&t, "%s", o->fallback ? "fallback" : c->machine->instr[o->map.instr].id);
@@ -122,8 +127,24 @@ static const char *subject_of(struct covering *c, int stmt) {
     return arena_printf(&c->scratch, "stmt %d %s", stmt, p->buffer[p->stmt[stmt].dst.buffer].name);
 }
 
-static int ask(struct covering *c, enum question_kind kind, int stmt,
-               const struct candidate *candidate, int n) {
+/* How often it is executed: a statement of a recurrence's body in each step, as far as sizes let.
+ */
+static double executions(const struct covering *c, int stmt) {
+    const struct program *p = c->cover->program;
+    const struct steps *s = &c->cover->steps;
+    double turns = 1;
+    for (int k = p->stmt[stmt].scope - 1; k >= 0; k = s->scope[k].parent) {
+        const struct axis *a = &p->axis[scope_axis(c->cover, k)];
+        turns *= (double)(a->size ? p->size[a->size - 1].hi : a->extent);
+    }
+    return turns;
+}
+
+/* Costs are those of a whole run, so that those of different statements can be compared. */
+static int ask(struct covering *c, enum question_kind kind, int stmt, struct candidate *candidate,
+               int n) {
+    double turns = executions(c, stmt);
+    for (int i = 0; i < n; i++) candidate[i].cost *= turns;
     struct question q = {
         .kind = kind, .subject = subject_of(c, stmt), .ncandidates = n, .candidate = candidate};
     return decide(c->decider, &q);
@@ -270,10 +291,8 @@ struct cover *mapper_cover(const struct program *p, const struct machine *m, str
     return mapper_cover_allowing(p, m, REWRITE_REORDERS, NULL, d, diags);
 }
 
-/* Axes that rewrites made stand before those of the recurrences. */
 static void number_scopes(struct cover *c) {
-    for (int k = 0; k < c->steps.nscopes; k++)
-        c->steps.scope[k].axis = c->program->naxes - c->steps.nscopes + k;
+    for (int k = 0; k < c->steps.nscopes; k++) c->steps.scope[k].axis = scope_axis(c, k);
 }
 
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,

@@ -195,15 +195,18 @@ static bool loses_lanes(const struct put_question *a, int n) {
     return false;
 }
 
-/* On a CPU alone: only where lanes are lost, and only for what saves more than prices are off. */
+/* On a CPU alone: where lanes are lost, or where the schedule takes longer than its instructions
+ * and the mapper saw hardly a difference; and only for what saves more than prices are off. */
 static bool better_on_cpu(struct trying *t, const struct schedule *s) {
     int n = 0;
     struct put_question *asked = asked_copy(t, &n);
-    if (s->program->nstmts > STATEMENTS || !loses_lanes(asked, n)) return false;
+    bool lost = loses_lanes(asked, n);
+    if (s->program->nstmts > STATEMENTS) return false;
     double cost = device_cycles(t, s);
+    if (!lost && cost <= NEARLY * s->alone) return false;
     t->adopted = decider_preferred(t->decider);
     t->left = FIRST;
-    t->hopeless = HOPELESS;
+    t->hopeless = lost ? HOPELESS : NEARLY;
     t->better = MUCH_BETTER;
     t->single = true;
     while (improve(t, &asked, &n, &cost)) {

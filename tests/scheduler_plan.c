@@ -134,6 +134,34 @@ static void crowded_rows_are_packed(void **state) {
     compiled_free(&r);
 }
 
+/* Products of one step of the innermost loop around the sums: unrolled loops alone stand inside. */
+static int64_t products_of_step(const struct node *node, int n, int64_t around) {
+    int64_t most = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t in = node[i].kind == NODE_ISSUE && node[i].issue->stmt == 1 ? around : 0;
+        if (node[i].kind == NODE_LOOP) {
+            const struct loop_node *l = node[i].loop;
+            int64_t hi = 0;
+            bool unrolled = l->kind == LOOP_UNROLLED && sx_constant(l->hi, &hi);
+            in = products_of_step(l->body, l->nbody, unrolled ? around * (hi / l->step) : 1);
+        }
+        most = in > most ? in : most;
+    }
+    return most;
+}
+
+/* Rows of 4,096 bytes that are read in place, an element of each in a step of the sum, fall on one
+ * set of the innermost cache: no more of them than it has ways. */
+static void crowded_rows_are_few(void **state) {
+    (void)state;
+    const struct binding size[] = {{"M", 1024}, {"N", 16}, {"K", 1024}};
+    struct compiled r;
+    compiled_open(&r, "machines/cpu-avx512.xml", NULL, NULL, gmm_f32, size, 3);
+    compiled_by(&r, &plan_best, 0, NULL);
+    assert_in_range(products_of_step(r.s->run.node, r.s->run.nnodes, 1), 4, 12);
+    compiled_free(&r);
+}
+
 /* Of weights that stand in one column of an instruction's tile, as many rows as the tile has come
  * home, but not the other 255 columns. */
 static void one_column_takes_no_tile(void **state) {
@@ -192,7 +220,8 @@ int main(void) {
         cmocka_unit_test(schedules_verify),          cmocka_unit_test(any_answers_are_legal),
         cmocka_unit_test(meaning_is_kept),           cmocka_unit_test(size_does_not_follow_extents),
         cmocka_unit_test(results_stay_in_registers), cmocka_unit_test(crowded_rows_are_packed),
-        cmocka_unit_test(one_column_takes_no_tile),  cmocka_unit_test(recurrences_stay_loops),
+        cmocka_unit_test(crowded_rows_are_few),      cmocka_unit_test(one_column_takes_no_tile),
+        cmocka_unit_test(recurrences_stay_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

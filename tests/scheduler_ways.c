@@ -25,6 +25,14 @@ static const struct way_case {
      "kernel c2d() {\n in I: f32[96, 20, 20]\n const F: f32[128, 96, 3, 3]\n"
      " out O: f32[128, 20, 20]\n axes k: 128, p: 20, q: 20, c: 96, r: 3, s: 3\n"
      " O[k,p,q] = 0\n O[k,p,q] += I[c,p+r-1,q+s-1 else 0] * F[k,c,r,s]\n}\n"},
+    /* as many lanes along the batch as along the units, but then rows of weights are read in place,
+     * which lie on the same sets of the cache */
+    {"machines/cpu-avx512.xml",
+     "kernel cell() {\n in X: f32[64, 16, 1024]\n const U: f32[3, 1024, 1024]\n"
+     " in h0: f32[16, 1024]\n out y: f32[64, 16, 1024]\n"
+     " recur t: 64 state h: f32[16, 1024] from h0 {\n  axes b: 16, g: 3, i: 1024, j: 1024\n"
+     "  temp a: f32[16, 3, 1024]\n  a[b,g,i] = 0\n  a[b,g,i] += U[g,i,j] * h[b,j]\n"
+     "  h'[b,i] = tanh(a[b,0,i] * a[b,1,i] + X[t,b,i]) + a[b,2,i]\n  y[t,b,i] = h'[b,i]\n }\n}\n"},
 };
 
 /* INFINITY: it cannot be scheduled so. */

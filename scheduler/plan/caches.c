@@ -182,6 +182,49 @@ static int passed_again(const struct work *w, const struct plan *p, const struct
     return use;
 }
 
+/* The innermost loop around the sums may go on along the rows of an operand by less than a line:
+ * then it passes the same lines again, as many rows as the loops inside it have. -1: it does not.
+ */
+static int passed_along(const struct work *w, const struct memory *mem, const struct plan *p,
+                        const struct task *t, const struct access *acc) {
+    struct footprint one, next;
+    int last = p->nloops;
+    while (last > 0 && !(t->reductions >> p->loop[last - 1].axis & 1)) last--;
+    if (!last) return -1;
+    footprint(w, mem, p, t, acc, last, &one);
+    footprint(w, mem, p, t, acc, last - 1, &next);
+    bool along = next.rows.total == one.rows.total && next.rows.run > one.rows.run;
+    return along && one.rows.run < (double)mem->line ? last : -1;
+}
+
+/* Lines that come again and find their sets taken by other rows of the same tile. */
+static struct refilled missed_lines(const struct work *w, const struct memory *mem,
+                                    const struct plan *p, const struct task *t,
+                                    const struct access *acc, int depth, double known) {
+    struct refilled sum = {0, 0, 0};
+    struct footprint f;
+    double line = mem->line > 0 ? (double)mem->line : 64;
+    footprint(w, mem, p, t, acc, depth, &f);
+    double again = plan_trips(w, p, depth) * f.lines;
+    if (again <= known) return sum;
+    sum.lines = crowded(mem, &f.rows, f.lines / f.rows.total, line) * (again - known);
+    sum.runs = sum.lines * fmin(1, f.runs / f.ratio); /* as they lie in the inner tile */
+    return sum;
+}
+
+/* Of so many lines that come anyhow; the caller's cache holds what is touched inside depth d. */
+static struct refilled crowded_out(const struct work *w, const struct memory *mem,
+                                   const struct plan *p, const struct task *t,
+                                   const struct access *acc, int d, double known) {
+    if (acc == &w->p->stmt[t->stmt].dst) /* where it leaves, its reduction inside */
+        return missed_lines(w, mem, p, t, acc, d > p->depth_out ? p->depth_out : d, known);
+    int along = passed_along(w, mem, p, t, acc);
+    struct refilled a = missed_lines(w, mem, p, t, acc, passed_again(w, p, t, acc, d), known);
+    if (along <= d) return a;
+    struct refilled b = missed_lines(w, mem, p, t, acc, along, known);
+    return b.lines > a.lines ? b : a;
+}
+
 /* Of what the nest brings to a memory for one operand, the part that counts for the busiest of the
  * instances that share it: what a shared axis moves, by itself or in a loop around, is divided
  * where the memory is the instance's own; the memory behind gives its rate to so many at a time. */
@@ -231,16 +274,9 @@ static struct refilled lines_refilled(const struct work *w, int memory, const st
         footprint(w, mem, p, t, acc, at, &f);
         double elements = plan_traffic(w, p, t, acc, at), n = elements * f.ratio,
                runs = elements * fmax(f.runs, apart);
-        int use = passed_again(w, p, t, acc, d);
-        if (r < 0)
-            use = d > p->depth_out ? p->depth_out : d; /* where it leaves, its reduction inside */
-        footprint(w, mem, p, t, acc, use, &f);
-        double again = plan_trips(w, p, use) * f.lines;
-        if (again > n) {
-            double missed = crowded(mem, &f.rows, f.lines / f.rows.total, line) * (again - n);
-            runs += missed * fmin(1, f.runs / f.ratio); /* as they lie in the inner tile */
-            n += missed;
-        }
+        struct refilled missed = crowded_out(w, mem, p, t, acc, d, n);
+        n += missed.lines;
+        runs += missed.runs;
         double part = instance_part(w, memory, p, t, s, acc, at);
         sum.lines += n * (r < 0 ? 2 : 1) * part;
         sum.runs += runs * part;

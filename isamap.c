@@ -411,6 +411,12 @@ static void note_rewrites(const isamap *im, struct job *j) {
     chain_prefix(j->schedule->chain, j->program, &r);
 }
 
+/* Dimensions that are one while the program is mapped and scheduled. */
+static void note_collapse(struct job *j, const struct program *p) {
+    struct reason r = {.by = "collapse", .laws = LAWS_EXACT, .sampling = SAMPLE_VALUES};
+    chain_prefix(j->schedule->chain, p, &r);
+}
+
 static void say_doing(void *user, const char *phase) {
     doing(user, phase);
 }
@@ -418,6 +424,7 @@ static void say_doing(void *user, const char *phase) {
 /* The pipeline: program → cover → schedule. */
 static bool compile_anew(isamap *im, struct job *j, const struct program *p,
                          enum rewrite_effect floats) {
+    struct program *flat = program_collapse(p);
     double start = now_seconds();
     struct scheduler_options options = {.threads = im->option.threads,
                                         .contexts = im->option.contexts,
@@ -427,8 +434,10 @@ static bool compile_anew(isamap *im, struct job *j, const struct program *p,
                                         .doing = say_doing,
                                         .user = im,
                                         .explain = im->option.explain ? &j->explain : NULL};
-    j->schedule =
-        scheduler_compile(p, j->machine, floats, j->decider, &options, &j->cover, &im->diags);
+    j->schedule = scheduler_compile(flat ? flat : p, j->machine, floats, j->decider, &options,
+                                    &j->cover, &im->diags);
+    if (j->schedule && flat) note_collapse(j, p);
+    if (flat) program_free(flat);
     if (!j->schedule) return false;
     if (im->diags.errors) return im->unmapped = im->option.strict, false;
     if (j->rewritten) note_rewrites(im, j);

@@ -114,6 +114,13 @@ struct interface *interface_make(struct arena *a, const struct schedule *s,
     return i;
 }
 
+/* Dimensions that are one in the program that is scheduled are several to the caller. */
+const struct buffer *interface_array(const struct schedule *s, int buffer) {
+    const struct program *written = s->chain ? s->chain->written : s->program;
+    int b = program_buffer(written, s->program->buffer[buffer].name);
+    return b < 0 ? &s->program->buffer[buffer] : &written->buffer[b];
+}
+
 /* ---- weights ---- */
 
 char *interface_weights(struct arena *a, const struct interface *i, bool head, size_t *n) {
@@ -174,7 +181,7 @@ static void title_text(struct text *t, const char *title) {
 static void fields_text(struct arena *a, struct text *t, const struct interface *i) {
     const struct schedule *s = i->schedule;
     for (int k = 0; k < i->n; k++) {
-        const struct buffer *b = &s->program->buffer[i->buffer[k]];
+        const struct buffer *b = interface_array(s, i->buffer[k]);
         bool read_only = b->role == ROLE_IN || b->role == ROLE_CONST;
         text_printf(t, "    %s%s *%s; /* ", read_only ? "const " : "", c_type_name(b->type),
                     i->field[k]);

@@ -54,6 +54,7 @@ static inline int64_t stream_room(const struct carried_state *s) {
 /* `options` may be NULL. `blocks`: what else another compilation may differ in. */
 struct interface *interface_make(struct arena *, const struct schedule *,
                                  const struct backend_options *, uint64_t blocks);
+const struct buffer *interface_array(const struct schedule *, int buffer); /* as the caller declared it */
 const char *interface_header(struct arena *, const struct interface *); /* NAME.h */
 /* NAME.h in the folder of `path`. */
 bool interface_write_header(const struct interface *, const char *path, struct diags *);

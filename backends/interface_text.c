@@ -27,14 +27,14 @@ static void c_table(struct text *t, const struct interface *i) {
     const struct program *p = i->schedule->program;
     text_printf(t, "const struct isamap_argument *%s_argument(int i) {\n", i->name);
     for (int k = 0; k < i->n; k++) {
-        const struct buffer *b = &p->buffer[i->buffer[k]];
+        const struct buffer *b = interface_array(i->schedule, i->buffer[k]);
         text_printf(t, "  static const int64_t extent_%d[] = {", k);
         for (int d = 0; d < b->ndims; d++) text_printf(t, "%lld, ", (long long)b->extent[d]);
         text_printf(t, "0};\n");
     }
     text_printf(t, "  static const struct isamap_argument argument[] = {\n");
     for (int k = 0; k < i->n; k++) {
-        const struct buffer *b = &p->buffer[i->buffer[k]];
+        const struct buffer *b = interface_array(i->schedule, i->buffer[k]);
         text_printf(t, "    {");
         c_string(t, i->title[k]);
         text_printf(t, ", \"%s\", \"%s\", ", type_name(b->type), role_name[b->role]);
@@ -158,7 +158,7 @@ static void llvm_table(struct text *t, const struct interface *i) {
     const struct program *p = i->schedule->program;
     struct text rows = {0}, name = {0};
     for (int k = 0; k < i->n; k++) {
-        const struct buffer *b = &p->buffer[i->buffer[k]];
+        const struct buffer *b = interface_array(i->schedule, i->buffer[k]);
         const char *word[4] = {i->title[k], type_name(b->type), role_name[b->role],
                                b->size ? p->size[b->size - 1].name : NULL};
         text_printf(&rows, "%s  %s { ", k ? ",\n" : "", type);

@@ -2,6 +2,7 @@
  */
 #include "command/isamap_int.h"
 #include "backends/bits/bits.h"
+#include "backends/interface.h"
 #include "ir/memory.h"
 
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static bool has_host_work(const struct schedule *s, const struct node *node, int
 }
 
 static void add_array(const struct schedule *s, const struct place *p, struct bits_array *a) {
-    const struct buffer *b = &s->program->buffer[p->buffer];
+    const struct buffer *b = interface_array(s, p->buffer);
     *a = (struct bits_array){.name = b->name,
                              .role = b->role,
                              .type = b->type,

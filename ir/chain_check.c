@@ -165,11 +165,15 @@ struct chain_report chain_verify(const struct chain *c, const struct program *la
     for (int k = 0; k < c->nsteps || (k == 0 && c->nsteps == 0); k++) {
         const struct chain_step *s = c->nsteps ? &c->step[k] : &same;
         const struct program *q = s->program ? s->program : last;
-        if (!well_placed(p, q, s)) {
+        /* arrays that are declared otherwise: it is compared as if they were not */
+        struct program *spread = arguments_alike(p, q) ? NULL : program_spread(q, p);
+        bool good = well_placed(p, spread ? spread : q, s);
+        if (good) judge_step(p, spread ? spread : q, s, &r, what);
+        if (spread) program_free(spread);
+        if (!good) {
             note(&r, torn, s->nwitnesses ? s->witness[0].by : "copies");
             return r;
         }
-        judge_step(p, q, s, &r, what);
         p = q;
     }
     return r;

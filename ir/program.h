@@ -165,6 +165,13 @@ bool stmt_bounds(const struct program *, const struct stmt *, int axis, int64_t 
  * everywhere go. */
 void program_trim(struct program *);
 
+/* A copy in which dimensions that all statements walk together, whole and in their order, are one: elements lie as before. NULL: there are none,
+ * or something else than statements touches arrays. */
+struct program *program_collapse(const struct program *);
+/* The same with buffers declared as in the other program; NULL: they are not the same elements in the same order, or a statement knows more of
+ * their dimensions than where an element lies. */
+struct program *program_spread(const struct program *, const struct program *declared);
+
 /* Temporaries that one statement fills and another reads once, point by point, end: the second computes them itself. With `all` wherever it
  * can; otherwise only what is accumulated as it is (t = a * b, c += t). How many ended. Exact: f16 and bf16, which round, stay. */
 int program_forward(struct program *, bool all);

@@ -65,7 +65,8 @@ diff "$work/doc.md" "$work/again.md" || fail "the second time is another"
 [ "$(cat "$work/bin/isamap.count")" = 2 ] || fail "measured again"
 
 # and the command itself
-printf '`isamap bench bench/smoke.csv --only product --vs none --runs 1`\n' >"$work/real.md"
+printf '`isamap bench bench/smoke.csv --only product --vs none --runs 1`\n\n| |\n|---|\n\n`isamap bench PROGRAM` is spoken of.\n' >"$work/real.md"
 PATH=$build:$PATH scripts/tables "$work/real.md" || fail "isamap bench fails"
 grep -qE '^\| product \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$work/real.md" || fail "no row of the product: $(cat "$work/real.md")"
 grep -qE '^Measured: cpu-' "$work/real.md" || fail "no machine"
+grep -q 'is spoken of' "$work/real.md" || fail "what has no table is changed"

@@ -313,11 +313,11 @@ static void terms_of(const struct lexpr *e, int64_t times, struct term *out, int
 }
 
 /* The largest sum of the terms that use these indices. Interval analysis is exact when each index
- * occurs once: the parts vary independently. */
+ * occurs once, since the parts vary independently, and when the last element reaches the bound. */
 static int64_t largest(const struct term *t, int n, uint32_t among, int nindices,
                        const int64_t *extent) {
     int uses[16] = {0}, most = 0;
-    int64_t only[16], index[16] = {0}, hi = INT64_MIN, bound = 0;
+    int64_t only[16], index[16] = {0}, last[16], hi = INT64_MIN, bound = 0, ends = 0;
     for (int k = 0; k < n; k++) {
         if (!(t[k].uses & among)) continue;
         count_uses(t[k].e, uses);
@@ -325,9 +325,12 @@ static int64_t largest(const struct term *t, int n, uint32_t among, int nindices
     }
     for (int i = 0; i < nindices; i++) {
         only[i] = uses[i] ? extent[i] : 1;
+        last[i] = extent[i] - 1;
         if (uses[i] > most) most = uses[i];
     }
-    if (most <= 1 || !few_points(nindices, only)) return bound;
+    for (int k = 0; k < n; k++)
+        if (t[k].uses & among) ends += t[k].times * lexpr_eval(t[k].e, last);
+    if (most <= 1 || ends == bound || !few_points(nindices, only)) return bound;
     do {
         int64_t v = 0;
         for (int k = 0; k < n; k++)

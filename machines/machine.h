@@ -285,6 +285,7 @@ void machine_names(struct arena *, struct names *);
 bool machine_needs_host(const struct machine *);
 /* Of a host: a unit with a fallback is this queue's unit, above it or below it. Work there takes none of a device's time. */
 bool machine_queue_is_host(const struct machine *, int queue);
+bool machine_sync_is_host(const struct machine *, int sync); /* to or from a host's queue: no instruction of a device carries it */
 struct machine *machine_join(const char *device, const char *host, const struct bindings *set, struct diags *);
 const char *machine_path(struct arena *, const char *name);      /* the file that a name stands for, or NULL */
 

@@ -43,6 +43,13 @@ bool machine_queue_is_host(const struct machine *m, int queue) {
     return false;
 }
 
+bool machine_sync_is_host(const struct machine *m, int sync) {
+    for (int q = 0; q < m->nqueues; q++)
+        if (((m->sync[sync].from | m->sync[sync].to) >> q & 1) && machine_queue_is_host(m, q))
+            return true;
+    return false;
+}
+
 static struct program *bind_whole(const struct machine *m, const struct instr *x,
                                   const int64_t *size, struct diags *d) {
     struct arena scratch;

@@ -114,17 +114,12 @@ static bool add_words(struct bits_encoder *e, const struct form *f, const struct
 
 /* ---- signals ---- */
 
-static bool is_host(const struct bits_encoder *e, const struct sync *s) {
-    for (int q = 0; q < e->machine->nqueues; q++)
-        if (((s->from | s->to) >> q & 1) && machine_queue_is_host(e->machine, q)) return true;
-    return false;
-}
-
 static void count(const struct bits_encoder *e, const struct signal *g, int n, int *of) {
     memset(of, 0, (size_t)e->machine->nsyncs * sizeof *of);
     for (int i = 0; i < n; i++) {
         const struct sync *s = &e->machine->sync[g[i].sync];
-        if (s->kind != SYNC_INTERLOCK && !is_host(e, s)) of[g[i].sync]++;
+        if (s->kind != SYNC_INTERLOCK && !machine_sync_is_host(e->machine, g[i].sync))
+            of[g[i].sync]++;
     }
 }
 

@@ -297,8 +297,10 @@ static int mute_queue(const struct work *w, const struct node *at, int n) {
         if (at[i].kind != NODE_SYNC) continue;
         const struct queue *q = &w->m->queue[at[i].sync.queue];
         const struct signals *g = &at[i].sync.signals; /* one */
-        const struct sync *y = &w->m->sync[(g->npops ? g->pop : g->push)->sync];
-        bool carried = q->nop >= 0 || (g->npops ? y->npop_emits : y->npush_emits);
+        int sync = (g->npops ? g->pop : g->push)->sync;
+        const struct sync *y = &w->m->sync[sync];
+        bool carried = q->nop >= 0 || machine_sync_is_host(w->m, sync) ||
+                       (g->npops ? y->npop_emits : y->npush_emits);
         for (int f = 0; f < w->m->nfallbacks; f++)
             carried |=
                 w->m->fallback[f].queue == at[i].sync.queue || w->m->fallback[f].unit == q->unit;

@@ -35,6 +35,7 @@ struct geom { /* innermost first */
     bool plain_home;         /* a home made for it is plain too, and so are copies on the way */
     uint64_t exact;  /* dimensions of which moves bring just what is there: a state tells sizes */
     uint64_t live;   /* of which the last tile reaches elements of the buffer that the access does not: no room for padding */
+    int spaced;      /* a home made for it: what stands outside of the first so many coordinates begins where moves may begin; 0: dense */
     int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
 };
 
@@ -47,6 +48,8 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     struct coord at[MAX_COORDS]; /* innermost first */
     int64_t stride[MAX_COORDS];
     int n;
+    int spaced;      /* behind so many of them there may be a gap, 0: none: strides outside of it are multiples of `unit` */
+    int64_t unit;    /* elements */
     int64_t *extent; /* rounded up where packed */
     uint64_t tight;  /* dimensions shorter than their block that are not: moves bring zeros for the rest */
     int64_t elements;

@@ -368,7 +368,8 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
                        .repeat_axis = -1,
                        .fragment = o->form.fragment,
                        .swizzle = o->form.swizzle,
-                       .plain_home = o->plain};
+                       .plain_home = o->plain,
+                       .spaced = o->spaced};
     o->zero_tail = false;
     rows_of_steps(w, t, o);
     struct form form;

@@ -1,5 +1,6 @@
 /* Homes: the layout of a buffer between the nests that write and read it. */
 #include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
@@ -29,6 +30,7 @@ void home_run(struct home *h, int ndims) {
     int64_t run = 1;
     for (int i = 0; h->packed && i < h->n; i++) {
         struct coord c = h->at[i];
+        if (h->spaced && i == h->spaced) run = round_up(run, h->unit);
         h->stride[i] = run;
         int64_t all = h->fold && h->fold[c.dim] ? h->fold[c.dim] : h->extent[c.dim];
         run *= c.mod ? c.mod : all / c.div;
@@ -40,20 +42,24 @@ void home_run(struct home *h, int ndims) {
 void home_pack(struct work *w, int buffer, const struct geom *g) {
     struct home *h = &w->home[buffer];
     const struct buffer *b = &w->p->buffer[buffer];
+    int64_t size = (int64_t)type_size(b->type);
     h->packed = h->locked = true;
-    h->n = 0;
+    h->n = h->spaced = 0;
+    h->unit = least_multiple(w->m->memory[w->m->home].align, size) / size;
     h->extent = arena_array(w->arena, (size_t)b->ndims + 1, sizeof *h->extent);
     for (int d = 0; d < b->ndims; d++)
         h->extent[d] =
             g->loose >> d & 1 ? b->extent[d] + g->room[d] : round_up(b->extent[d], g->block[d]);
     for (int i = 0; i < g->n && g->plain_home; i++) {
         bool known = g->at[i].dim < 0;
+        if (i == g->spaced) h->spaced = h->n;
         for (int k = 0; k < h->n; k++) known |= h->at[k].dim == g->at[i].dim;
         if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0, false};
     }
     for (int i = 0; i < g->n && !g->plain_home; i++) {
         struct coord c = g->at[i];
         bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
+        if (i == g->spaced) h->spaced = h->n;
         if (c.dim >= 0 && !loose) h->at[h->n++] = c;
         if (loose && i < g->ninner) h->at[h->n++] = (struct coord){c.dim, 1, 0, false};
     }
@@ -64,7 +70,7 @@ bool home_tighten(struct work *w, int buffer, const struct geom *g) {
     struct home *h = &w->home[buffer];
     const struct buffer *b = &w->p->buffer[buffer];
     int n = 0;
-    if (!h->packed || g->plain_home) return false;
+    if (!h->packed || h->spaced || g->plain_home) return false;
     for (int d = 0; d < b->ndims; d++)
         if (!((g->loose | g->exact | g->even) >> d & 1) && b->extent[d] < g->block[d]) {
             h->tight |= UINT64_C(1) << d;
@@ -85,6 +91,7 @@ bool home_tighten(struct work *w, int buffer, const struct geom *g) {
     return h->tight != 0;
 }
 
+/* With gaps, one place that says all distances. */
 struct layout *home_layout(struct work *w, struct arena *arena, const struct home *h, int ndims,
                            const char **text) {
     struct text t = {0};
@@ -92,12 +99,15 @@ struct layout *home_layout(struct work *w, struct arena *arena, const struct hom
     text_printf(&t, " -> ");
     for (int i = h->n - 1; i >= 0; i--) {
         struct coord c = h->at[i];
-        text_printf(&t, "%si%d", i == h->n - 1 ? "" : ", ", c.dim);
+        text_printf(&t, "%s", i == h->n - 1 ? "" : h->spaced ? " + " : ", ");
+        if (h->spaced && h->stride[i] > 1) text_printf(&t, "%lld * ", (long long)h->stride[i]);
+        text_printf(&t, h->spaced ? "(i%d" : "i%d", c.dim);
         if (c.div > 1) text_printf(&t, "/%lld", (long long)c.div);
         if (c.mod)
             text_printf(&t, "%%%lld", (long long)c.mod);
         else if (h->fold && h->fold[c.dim])
             text_printf(&t, "%%%lld", (long long)(h->fold[c.dim] / c.div));
+        if (h->spaced) text_printf(&t, ")");
     }
     *text = arena_strdup(arena, t.at);
     text_free(&t);

@@ -173,6 +173,7 @@ static void put_geom(struct writer *k, const struct geom *g) {
     put(k, g->plain_home);
     put(k, (int64_t)g->exact);
     put(k, (int64_t)g->live);
+    put(k, g->spaced);
     put(k, g->repeat_axis);
 }
 

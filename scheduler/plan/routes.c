@@ -259,15 +259,15 @@ static void with_padding(const struct work *w, const struct task *t, struct acce
 
 /* Were the buffer packed as the operand wants it: what its moves cost then; infinite: none lead. */
 static double cost_packed(struct work *w, const struct moves *moves, const struct task *t,
-                          struct opnd *o) {
+                          struct opnd *o, bool write) {
     double cost;
     const char *why;
-    struct access *acc = task_access(w, t, o, false), read = *acc;
+    struct access *acc = task_access(w, t, o, write), read = *acc;
     struct buffer *b = &w->p->buffer[acc->buffer], whole = *b;
     struct home keep = w->home[acc->buffer];
-    with_padding(w, t, acc, b);
+    if (!write) with_padding(w, t, acc, b);
     home_pack(w, acc->buffer, &o->geom);
-    bool fits = pick(w, moves, t, o, false, &cost, &why);
+    bool fits = pick(w, moves, t, o, write, &cost, &why);
     *b = whole;
     *acc = read;
     w->home[acc->buffer] = keep;
@@ -306,17 +306,32 @@ bool route_plain(struct work *w, const struct moves *moves, const struct task *t
         if (!geom_make(w, t, &probe)) continue;
         bool as_is = pick(w, moves, t, &probe, false, &plain, &why);
         if (!as_is && (fits || !packs)) continue; /* a copy at home, where none is needed */
-        if (!as_is) plain = cost_packed(w, moves, t, &probe);
+        if (!as_is) plain = cost_packed(w, moves, t, &probe, false);
         if (plain >= least && !(as_is && packs)) continue;
         packs = !as_is;
         least = plain;
         best = probe;
     }
     if (isinf(least)) return false;
-    if (!fits) blocked = packs && lies ? cost_packed(w, moves, t, &now) : INFINITY;
+    if (!fits) blocked = packs && lies ? cost_packed(w, moves, t, &now, false) : INFINITY;
     if (!cheaper(least, blocked)) return false;
     *o = best;
     return true;
+}
+
+bool route_spaced(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
+                  bool write) {
+    struct opnd probe = *o;
+    if (o->spaced || o->where != IN_LOCAL || o->form.fragment ||
+        (write ? o->finish != NULL : o->read < 0) || !geom_make(w, t, &probe) ||
+        !isinf(cost_packed(w, moves, t, &probe, write)))
+        return false;
+    for (probe.spaced = probe.geom.ninner; probe.spaced > 0; probe.spaced--) {
+        if (!geom_make(w, t, &probe) || isinf(cost_packed(w, moves, t, &probe, write))) continue;
+        o->spaced = probe.spaced;
+        return geom_make(w, t, o);
+    }
+    return false;
 }
 
 static const char *route_text(struct work *w, const struct opnd *o, const struct route *r) {

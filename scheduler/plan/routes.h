@@ -22,6 +22,8 @@ bool box_between(const struct geom *outer, const struct slot *there, const struc
 bool route_leads(const struct work *, const struct moves *, const struct task *, const struct opnd *); /* from home, whatever fits */
 /* Do moves fit, or take less time, if the first copies between lie row by row? Then they do from now on. */
 bool route_plain(struct work *, const struct moves *, const struct task *, struct opnd *);
+/* Would they fit if pieces of a home made for it began where moves may begin, with gaps between? Then they do from now on. */
+bool route_spaced(struct work *, const struct moves *, const struct task *, struct opnd *, bool write);
 /* The shortest route whose moves fit; false: *why. */
 bool route_first(struct work *, const struct moves *, const struct task *, struct opnd *, bool write,
                  const char **why);

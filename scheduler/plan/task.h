@@ -41,6 +41,7 @@ struct opnd {
     bool handed;     /* what it reads never comes from home: it must follow who makes it (nests.c) */
     int plain;       /* so many copies on the way in, from home on, lie row by row, whatever the order in the operand's own memory */
     int64_t quantum; /* then: elements that rows are multiples of, so that they begin at words everywhere; 0 */
+    int spaced;     /* of a home made for it (geom.h) */
     int64_t align;  /* of its slots, where it is local: what instructions and moves ask for */
     bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
                        home */

@@ -21,6 +21,17 @@ static bool digit_of(const struct lexpr *x, struct digit *out) {
     return true;
 }
 
+/* A place: a factor, or the sum of factors times numbers, each with its distance. */
+static bool digits_of(const struct lexpr *x, int64_t stride, struct home_layout *h) {
+    if (x->op == '+') return digits_of(x->a, stride, h) && digits_of(x->b, stride, h);
+    if (x->op == '*' && x->a->op == 'n')
+        return x->a->number > 0 && !__builtin_mul_overflow(stride, x->a->number, &stride) &&
+               digits_of(x->b, stride, h);
+    if (h->n == SYM_DIGITS || !digit_of(x, &h->d[h->n])) return false;
+    h->d[h->n++].stride = stride;
+    return true;
+}
+
 /* The factors of each index stand one above the other; the period is what they can tell apart. */
 static bool digits_chain(struct home_layout *h, int ndims) {
     for (int e = 0; e < ndims; e++) {
@@ -59,10 +70,10 @@ static bool layout_digits(const struct place *p, const struct buffer *b, struct 
     }
     if (p->layout->nplaces > SYM_DIGITS || p->layout->nindices != b->ndims) return false;
     layout_extents(p->layout, extent, places);
-    h->n = p->layout->nplaces;
-    for (int k = h->n - 1; k >= 0; k--) {
-        if (p->layout->place[k].unit || !digit_of(p->layout->place[k].expr, &h->d[k])) return false;
-        h->d[k].stride = stride;
+    h->n = 0;
+    for (int k = p->layout->nplaces - 1; k >= 0; k--) {
+        if (p->layout->place[k].unit || !digits_of(p->layout->place[k].expr, stride, h))
+            return false;
         stride *= places[k];
     }
     return digits_chain(h, b->ndims);

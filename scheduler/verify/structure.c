@@ -278,13 +278,15 @@ static bool check_fallback(struct scope *c, const struct fallback_node *n) {
     return check_signals(c, v->m->fallback[n->fallback].queue, &n->signals);
 }
 
-/* Signals with a text of their own are instructions. */
+/* Signals with a text of their own are instructions, those to and from a host are none. */
 static bool stand_alone(const struct verify *v, const struct signals *g) {
     for (int k = 0; k < g->npops + g->npushes; k++) {
         const struct signal *one = k < g->npops ? &g->pop[k] : &g->push[k - g->npops];
         if (one->sync < 0 || one->sync >= v->m->nsyncs) return false;
         const struct sync *y = &v->m->sync[one->sync];
-        if (!(k < g->npops ? y->npop_emits : y->npush_emits)) return false;
+        if (!(k < g->npops ? y->npop_emits : y->npush_emits) &&
+            !machine_sync_is_host(v->m, one->sync))
+            return false;
     }
     return true;
 }

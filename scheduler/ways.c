@@ -201,7 +201,7 @@ static bool better_on_cpu(struct trying *t, const struct schedule *s) {
     int n = 0;
     struct put_question *asked = asked_copy(t, &n);
     bool lost = loses_lanes(asked, n);
-    if (s->program->nstmts > STATEMENTS) return false;
+    if (!n || s->program->nstmts > STATEMENTS) return false;
     double cost = device_cycles(t, s);
     if (!lost && cost <= NEARLY * s->alone) return false;
     t->adopted = decider_preferred(t->decider);

@@ -47,15 +47,13 @@ struct tile_space {
     struct point point, start;
 };
 
-/* Beside a point that was simulated no other is taken to be better. */
 static double tile_cost(void *user, const int *at) {
     struct tile_space *t = user;
     size_t size = sizeof *at * (size_t)t->point.shape.n;
     memcpy(t->point.at, at, size);
     double cost = point_cost(t->s, &t->point);
-    if (t->start.simulated <= 0) return cost;
-    if (memcmp(t->start.at, at, size) == 0) return t->start.cost;
-    return fmax(cost, t->start.cost * (1 + 1e-6));
+    if (memcmp(t->start.at, at, size) == 0 && t->start.simulated > 0) return t->start.cost;
+    return beside(t->s, cost, t->start.cost);
 }
 
 /* "i" is the innermost cut; "i'" outside of it counts how many of its tiles. */
@@ -236,8 +234,10 @@ void nest_decide(struct search *s) {
     finalists_simulate(s);
     explain_candidates(s);
     ask_order(s, &q);
+    s->walked = q.simulated > 0;
     ask_tiles(s, &q);
     point_plan(s, &q, &p);
+    s->walked = q.simulated > 0 && q.plan;
     residency_ask(s, &p);
     keeps_ask(s, &p);
     path_ask(s, &p);

@@ -264,6 +264,11 @@ static void keep_simple(const struct search *s, struct plan *found, int n, int a
     if (simple >= asked) found[asked - 1] = found[simple];
 }
 
+/* Beside a plan that the clock has chosen no other is taken to be better. */
+double beside(const struct search *s, double cost, double own) {
+    return s->walked ? fmax(cost, own * (1 + 1e-6)) : cost;
+}
+
 /* A question: the best of all that fit, and what the search found. */
 void residency_ask(struct search *s, struct plan *p) {
     struct arena scratch;
@@ -290,8 +295,10 @@ void residency_ask(struct search *s, struct plan *p) {
     keep_simple(s, found, n, ASKED);
     if (n > ASKED) n = ASKED;
     struct candidate *c = arena_array(s->w->arena, (size_t)n, sizeof *c);
-    for (int i = 0; i < n; i++)
-        c[i] = (struct candidate){holds_text(s, &found[i]), found[i].cycles, NULL};
+    for (int i = 0; i < n; i++) {
+        double cost = i ? beside(s, found[i].cycles, found[0].cycles) : found[0].cycles;
+        c[i] = (struct candidate){holds_text(s, &found[i]), cost, NULL};
+    }
     struct question ask = {
         QUESTION_RESIDENCY,
         arena_printf(s->w->arena, "copies of statement %d", search_task(s)->stmt), n, 0, c};

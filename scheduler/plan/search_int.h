@@ -40,6 +40,7 @@ struct search {
     struct tiling tiling;
     struct known_search *known; /* where it is remembered */
     struct search *next;        /* of those that are not used any more */
+    bool walked;                /* the clock has chosen the plan that is asked about, with its copies */
     /* What is remembered, from here on. */
     struct memo *memo;
     struct axis_space ax[MAX_SEARCH]; /* most values first */
@@ -65,6 +66,7 @@ void space_build(const struct search *, const struct point *, struct plan *);
  * infinite when there is none. */
 double residency_best(struct search *, struct plan *, bool wide);
 void residency_ask(struct search *, struct plan *);
+double beside(const struct search *, double cost, double own); /* of a candidate, where the plan that was found costs `own` */
 void path_ask(struct search *, struct plan *);
 void hold_text(struct text *, const char *name, const struct hold *);
 /* search_keep.c */

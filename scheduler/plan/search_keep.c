@@ -36,7 +36,8 @@ static void ask(struct search *s, struct plan *p, int i, enum question_kind kind
         if (!plan_price(s->w, s->moves, &s->w->nest[s->nest], &plan[count])) continue;
         struct text text = {0};
         hold_text(&text, search_task(s)->op[i].decl->buffer, &hold[k]);
-        c[count] = (struct candidate){arena_strdup(s->w->arena, text.at), plan[count].cycles, NULL};
+        double cost = count ? beside(s, plan[count].cycles, plan[0].cycles) : plan[0].cycles;
+        c[count] = (struct candidate){arena_strdup(s->w->arena, text.at), cost, NULL};
         text_free(&text);
         count++;
     }

@@ -75,6 +75,19 @@ static bool emit_rounded(struct import *im, struct tensor *y, const char *const 
     return true;
 }
 
+/* A product with one known number is a change of the scale: then the text of the factor, else NULL.
+ */
+static const char *known_factor(struct import *im, const struct quantised *a,
+                                const struct quantised *b, const struct quantised *z) {
+    if (b->x->elements != 1 || !b->x->data || !a->scale->data || !b->scale->data ||
+        !z->scale->data || (b->zero && !b->zero->data))
+        return NULL;
+    int64_t number = tensor_int(b->x, 0) - (b->zero ? tensor_int(b->zero, 0) : 0);
+    return text_number(im, TYPE_F32,
+                       (float)((double)number * tensor_float(a->scale, 0) *
+                               tensor_float(b->scale, 0) / tensor_float(z->scale, 0)));
+}
+
 static bool two_operands(struct import *im, bool product) {
     struct quantised a, b, z;
     int64_t extent[MAX_DIMS];
@@ -89,6 +102,13 @@ static bool two_operands(struct import *im, bool product) {
     struct tensor *y = node_result(im, a.x->type, ndims, extent);
     if (!y) return false;
     axes_for(im, ndims, extent, index);
+    for (int k = 0; product && k < 2; k++) {
+        const struct quantised *x = k ? &b : &a;
+        const char *factor = known_factor(im, x, k ? &a : &b, &z);
+        if (!factor) continue;
+        const char *e = steps(im, x, tensor_element_broadcast(im, x->x, ndims, extent, index));
+        return emit_rounded(im, y, index, arena_printf(im->arena, "%s * %s", e, factor), &z);
+    }
     const char *u = steps(im, &a, tensor_element_broadcast(im, a.x, ndims, extent, index)),
                *v = steps(im, &b, tensor_element_broadcast(im, b.x, ndims, extent, index));
     return emit_rounded(im, y, index,

@@ -140,3 +140,6 @@ for bits, size, zero in ((4, 16, None), (4, 32, 'u8'), (8, 16, 'u8'), (4, 16, 'f
     if zero == 'f': c['z'] = fl(rows * count)
     case('matmul_nbits_%d_%d%s' % (bits, size, '_' + zero if zero else ''), [ms('MatMulNBits', ['x', 'b', 's'] + (['z'] if zero else []), K=depth, N=rows, bits=bits, block_size=size)],
          {'x': fl(2, 3, depth)}, c, {'y': T.FLOAT})
+for name, ins in (('qlinear_mul_number', ['a', 'as', 'az', 'b', 'bs', 'bz', 'ys', 'yz']), ('qlinear_mul_number_first', ['b', 'bs', 'bz', 'a', 'as', 'az', 'ys', 'yz'])):
+    case(name, [ms('QLinearMul', ins)], {'a': u8(2, 3, 5)},
+         {'as': f(0.03), 'az': np.uint8(131), 'b': np.uint8(255), 'bs': f(0.5 / 255), 'bz': np.uint8(0), 'ys': f(0.02), 'yz': np.uint8(10)}, {'y': T.UINT8})

@@ -16,7 +16,7 @@ enum {
     STEPS = 30000
 };
 static const double AS_PRICED = 1.25, BESIDE = 1.5, NEARLY = 1.1, BETTER = 0.99, MUCH_BETTER = 0.93,
-                    HOPELESS = 4;
+                    HOPELESS = 4, IDLE = 32;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -40,6 +40,13 @@ struct trying {
     int nseen, cap_seen;
 };
 
+/* Instances of some unit are as many as the schedule has turns: it may leave most of them idle. */
+static bool has_grid(const struct machine *m) {
+    for (int u = 0; u < m->nunits; u++)
+        if (m->unit[u].is_virtual) return true;
+    return false;
+}
+
 /* Cycles of the device: simulated where that is short. */
 static double device_cycles(struct trying *t, const struct schedule *s) {
     struct text text = {0};
@@ -50,7 +57,8 @@ static double device_cycles(struct trying *t, const struct schedule *s) {
             return t->seen[i].cycles;
         }
     int64_t steps = STEPS;
-    double cycles = t->options->simulate && s->host_rate > 0 ? t->options->simulate(s, &steps) : -1;
+    bool apart = s->host_rate > 0 || has_grid(t->m);
+    double cycles = t->options->simulate && apart ? t->options->simulate(s, &steps) : -1;
     GROW(&t->arena, t->seen, t->nseen, t->cap_seen);
     t->seen[t->nseen] = (struct seen){arena_strdup(&t->arena, text.at),
                                       cycles > 0 ? cycles : schedule_cost(s, NULL)};
@@ -215,11 +223,35 @@ static bool better_on_cpu(struct trying *t, const struct schedule *s) {
     return true;
 }
 
+/* The first cover that is asked for is priced with all that follows. */
+static double covered(const struct put_question *a, int n) {
+    for (int i = 0; i < n; i++)
+        if (a[i].kind == QUESTION_COVER) return a[i].cost[a[i].answer];
+    return 0;
+}
+
+/* The mapper's price has all instances at work. Where the tiles of one of the larger products are
+ * too few for that, smaller ones may be better, though each takes longer for its part. */
+static bool better_on_grid(struct trying *t, const struct schedule *s) {
+    int n = 0;
+    struct put_question *asked = asked_copy(t, &n);
+    double cost = s->program->nstmts > STATEMENTS ? 0 : device_cycles(t, s);
+    if (cost <= AS_PRICED * covered(asked, n) || cost > IDLE * covered(asked, n)) return false;
+    t->adopted = decider_preferred(t->decider);
+    t->left = TRIES;
+    t->hopeless = HOPELESS;
+    t->better = MUCH_BETTER;
+    while (improve(t, &asked, &n, &cost)) {
+    }
+    decider_again(t->decider, t->adopted);
+    return true;
+}
+
 /* Are there better ways? They are preferred from now on. */
 static bool better_ways(struct trying *t, const struct schedule *s) {
     int n = 0;
     if (!s || !t->decider) return false;
-    if (s->host_rate <= 0) return better_on_cpu(t, s);
+    if (s->host_rate <= 0) return has_grid(t->m) ? better_on_grid(t, s) : better_on_cpu(t, s);
     t->better = BETTER;
     double cost = device_cycles(t, s) + s->host;
     struct put_question *asked = asked_copy(t, &n);

@@ -389,7 +389,11 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     t = &w->task[task];
     o = &t->op[operand];
     *task_access(w, t, o, write) = direct(w, stmt, made, &was, dim, n);
-    if (write && t->init >= 0) w->p->stmt[t->init].dst = direct(w, stmt, made, &was, dim, n);
+    if (write && t->init >= 0) {
+        struct stmt *zero = &w->p->stmt[t->init]; /* by the axes of the sum, not by its own */
+        zero->dst = direct(w, stmt, made, &was, dim, n);
+        zero->axes = axes_of(w->p, &zero->dst);
+    }
     for (int i = 0; i < n; i++)
         if (dim[i].alone) o->alone_dim[dim[i].x] = i;
     return true;

@@ -302,6 +302,15 @@ static void unfuse(const struct work *w, const struct task *t, struct access *ac
     }
 }
 
+/* The fill of a sum goes by the sum's axes once its result was copied. */
+static void unfuse_zero(const struct work *w, const struct task *t, const uint64_t *members) {
+    struct stmt *zero = &w->p->stmt[t->init];
+    unfuse(w, t, &zero->dst);
+    for (int x = 0; x < t->needle->nx; x++)
+        if (members[x] && zero->axes >> t->axis[x] & 1)
+            zero->axes = (zero->axes & ~(UINT64_C(1) << t->axis[x])) | members[x];
+}
+
 static struct group *choose_groups(struct work *w, const struct task *t,
                                    const struct mapping *map) {
     struct group *group = arena_array(w->arena, (size_t)t->needle->nx + 1, sizeof *group);
@@ -354,15 +363,14 @@ static const char *fuse(struct work *w, int task) {
             struct stmt *st = &w->p->stmt[t->stmt];
             unfuse(w, t, &st->dst);
             for (int r = 0; r < st->nreads; r++) unfuse(w, t, &st->read[r]);
-            if (t->init >= 0) unfuse(w, t, &w->p->stmt[t->init].dst);
+            if (t->init >= 0) unfuse_zero(w, t, members);
             return "fused axes need a copy that is too large";
         }
         w->task[task].op[i].by_axes = true;
     }
-    int which[2] = {w->task[task].stmt, w->task[task].init};
-    for (int k = 0; k < 2; k++)
-        for (int x = 0; which[k] >= 0 && x < w->task[task].needle->nx; x++)
-            if (members[x]) fuse_axes(&w->p->stmt[which[k]], members[x], w->task[task].axis[x]);
+    t = &w->task[task];
+    for (int x = 0; x < t->needle->nx; x++)
+        if (members[x]) fuse_axes(&w->p->stmt[t->stmt], members[x], t->axis[x]);
     return NULL;
 }
 

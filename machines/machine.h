@@ -285,6 +285,14 @@ void machine_names(struct arena *, struct names *);
 bool machine_needs_host(const struct machine *);
 /* Of a host: a unit with a fallback is this queue's unit, above it or below it. Work there takes none of a device's time. */
 bool machine_queue_is_host(const struct machine *, int queue);
+/* Is the rule that of two operands apart, `bank(A) != bank(B)` (or word, or addr)? It holds where they are in different memories.
+ * `function`: which; a, b: the operands. */
+bool require_apart(const struct instr *, const struct mexpr *rule, const char **function, int *a, int *b);
+/* A token between several queues, no object in memory, is one for each pair of them: channel c of the pair is channel
+ * c * sync_pairs + sync_pair. Of other syncs there is one pair. */
+int sync_pairs(const struct sync *);
+int sync_pair(const struct sync *, int from, int to);
+int64_t sync_channels(const struct sync *);                       /* of all pairs, at most 2^20 */
 bool machine_sync_is_host(const struct machine *, int sync); /* to or from a host's queue: no instruction of a device carries it */
 struct machine *machine_join(const char *device, const char *host, const struct bindings *set, struct diags *);
 const char *machine_path(struct arena *, const char *name);      /* the file that a name stands for, or NULL */

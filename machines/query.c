@@ -43,6 +43,44 @@ bool machine_queue_is_host(const struct machine *m, int queue) {
     return false;
 }
 
+static bool asks_place(const struct instr *in, const struct mexpr *e, const char **function,
+                       int *operand) {
+    if (e->kind != MEXPR_CALL || e->nargs != 1 || e->arg[0]->kind != MEXPR_NAME) return false;
+    if (strcmp(e->name, "bank") && strcmp(e->name, "word") && strcmp(e->name, "addr")) return false;
+    *function = e->name;
+    for (*operand = 0; *operand < in->noperands; ++*operand)
+        if (!strcmp(in->operand[*operand].buffer, e->arg[0]->name)) return true;
+    return false;
+}
+
+bool require_apart(const struct instr *in, const struct mexpr *rule, const char **function, int *a,
+                   int *b) {
+    const char *other;
+    return rule->kind == MEXPR_OP && !strcmp(rule->op, "!=") && rule->nargs == 2 &&
+           asks_place(in, rule->arg[0], function, a) && asks_place(in, rule->arg[1], &other, b) &&
+           !strcmp(*function, other);
+}
+
+int sync_pairs(const struct sync *s) {
+    int n = __builtin_popcountll(s->from) * __builtin_popcountll(s->to);
+    return s->kind == SYNC_TOKEN && s->memory < 0 && n > 1 ? n : 1;
+}
+
+static int members_before(uint64_t set, int queue) {
+    return __builtin_popcountll(set & ((UINT64_C(1) << queue) - 1));
+}
+
+int sync_pair(const struct sync *s, int from, int to) {
+    if (sync_pairs(s) == 1) return 0;
+    return members_before(s->from, from) * __builtin_popcountll(s->to) + members_before(s->to, to);
+}
+
+int64_t sync_channels(const struct sync *s) {
+    const int64_t most = 1 << 20;
+    int pairs = sync_pairs(s);
+    return s->count < 0 || s->count > most / pairs ? most : s->count * pairs;
+}
+
 bool machine_sync_is_host(const struct machine *m, int sync) {
     for (int q = 0; q < m->nqueues; q++)
         if (((m->sync[sync].from | m->sync[sync].to) >> q & 1) && machine_queue_is_host(m, q))

@@ -219,6 +219,11 @@ static const struct mutant fragments_mutants[] = {
     {"R = 8, W", "R = 5, W", 0, "is not complete at home"},
     {"st.m8n8(", "st.m8n16(", 0, NULL}, /* the same places in the lanes */
     {"i: i, j: j", "i: j, j: i", 0, "reads A["},
+    {"sync copy pop empty pop empty[1]\n",
+     "sync copy pop empty pop empty[1]\n    issue box(R = 8, ld = 32, S = B, D = b) push full\n"
+     "    sync mma pop full push empty\n"
+     "    issue box(R = 8, ld = 32, S = B, D = b) pop empty push full\n    sync lsu pop full\n",
+     0, "queue 'lsu' takes a token of sync 'full' without knowing that queue 'mma' did so before"},
 };
 
 static bool verified(const struct machine *m, const char *text, int trips, struct diags *d) {

@@ -37,8 +37,16 @@ static void add_channel(struct work *w, struct nodes *l, int queue, bool push, s
     *(push ? g->push : g->pop) = s;
 }
 
+/* The edge's channel among those of all pairs of queues that share its sync. */
+static void of_pair(const struct work *w, const struct edge *e, struct signal *s) {
+    s->sync = e->sync;
+    if (e->kind != EDGE_TOKEN) return;
+    const struct sync *y = &w->m->sync[e->sync];
+    s->channel = s->channel * sync_pairs(y) + sync_pair(y, e->from, e->to);
+}
+
 void edge_give(struct work *w, struct nodes *l, const struct edge *e, struct signal channel) {
-    channel.sync = e->sync;
+    of_pair(w, e, &channel);
     if (e->first >= 0) {
         add_sync(w, l, e->from, true, e->first);
         add_sync(w, l, e->from, false, e->first);
@@ -48,7 +56,7 @@ void edge_give(struct work *w, struct nodes *l, const struct edge *e, struct sig
 }
 
 void edge_take(struct work *w, struct nodes *l, const struct edge *e, struct signal channel) {
-    channel.sync = e->sync;
+    of_pair(w, e, &channel);
     if (e->kind == EDGE_TOKEN)
         add_channel(w, l, e->to, false, channel);
     else if (e->kind != EDGE_FREE && e->kind != EDGE_NONE)

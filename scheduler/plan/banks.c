@@ -8,20 +8,13 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-static bool is_bank_of(const struct mexpr *e, const char *buffer) {
-    return e->kind == MEXPR_CALL && !strcmp(e->name, "bank") && e->nargs == 1 &&
-           e->arg[0]->kind == MEXPR_NAME && !strcmp(e->arg[0]->name, buffer);
-}
-
 /* Does a rule say bank(a) != bank(b)? */
 static bool apart(const struct instr *in, int a, int b) {
-    if (a < 0 || b < 0) return false;
-    for (int k = 0; k < in->nrequires; k++) {
-        const struct mexpr *e = in->require[k];
-        const char *x = in->operand[a].buffer, *y = in->operand[b].buffer;
-        if (e->kind != MEXPR_OP || strcmp(e->op, "!=") || e->nargs != 2) continue;
-        if ((is_bank_of(e->arg[0], x) && is_bank_of(e->arg[1], y)) ||
-            (is_bank_of(e->arg[0], y) && is_bank_of(e->arg[1], x)))
+    for (int k = 0; a >= 0 && b >= 0 && k < in->nrequires; k++) {
+        const char *function;
+        int x, y;
+        if (require_apart(in, in->require[k], &function, &x, &y) && !strcmp(function, "bank") &&
+            ((x == a && y == b) || (x == b && y == a)))
             return true;
     }
     return false;

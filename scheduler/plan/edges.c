@@ -51,13 +51,19 @@ struct edge edge_of_queue(const struct machine *m, int from, int to) {
     return edge_find(m, from, completes, to);
 }
 
-bool edge_rotates(const struct machine *m, const struct edge *e, int slots) {
+static bool holds_fewer(const struct machine *m, const struct edge *e, int slots) {
     const struct sync *s = e->sync >= 0 ? &m->sync[e->sync] : NULL;
     return e->kind == EDGE_TOKEN && slots > 1 && s->depth >= 0 && s->depth < slots;
 }
 
+/* Those of a pair of queues among several lie apart: they are no slots that turn. */
+bool edge_rotates(const struct machine *m, const struct edge *e, int slots) {
+    return holds_fewer(m, e, slots) && sync_pairs(&m->sync[e->sync]) == 1;
+}
+
 bool edge_holds(const struct machine *m, const struct edge *e, int slots) {
-    if (!edge_rotates(m, e, slots)) return true;
+    if (!holds_fewer(m, e, slots)) return true;
+    if (!edge_rotates(m, e, slots)) return false;
     return m->sync[e->sync].count < 0 ? slots <= COPY_SLOTS : m->sync[e->sync].count >= slots;
 }
 

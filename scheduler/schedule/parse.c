@@ -150,8 +150,7 @@ static bool read_place(struct reader *r) {
 
 /* A number, or a place, whose slots have a channel each, and how many slots further. */
 static bool read_channel(struct reader *r, struct signal *out) {
-    int64_t count = r->machine->sync[out->sync].count, channel = 0;
-    if (count < 0) count = 1 << 20;
+    int64_t count = sync_channels(&r->machine->sync[out->sync]), channel = 0;
     if (r->word.kind == WORD_NAME) {
         size_t at = r->word.at;
         const char *name = read_name(r, "a place");

@@ -41,6 +41,8 @@ static void put_channel(struct entries *e, const struct verify *v, const struct 
     put(e, -1, c->n);
     for (int t = 0; t < c->n; t++)
         put_clock(e, c->token[c->first + t].clock, c->token[c->first + t].n);
+    put_epoch(e, &c->given);
+    put_epoch(e, &c->taken);
     put(e, -1, c->popped != NULL);
     for (int64_t k = 0; c->popped && k < depth; k++)
         put_epoch(e, &c->popped[(c->pushes + k) % depth]);

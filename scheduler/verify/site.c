@@ -83,12 +83,20 @@ struct mexpr_env site_env(struct site *s) {
     return (struct mexpr_env){.name = site_name, .call = site_call, .user = s};
 }
 
+static bool in_other_memories(const struct site *s, const struct mexpr *rule) {
+    const char *function;
+    int a, b;
+    return require_apart(&s->v->m->instr[s->n->instr], rule, &function, &a, &b) &&
+           s->n->arg[a].place >= 0 && s->n->arg[b].place >= 0 && s->at[a].memory != s->at[b].memory;
+}
+
 bool site_check_requires(struct site *s) {
     const struct instr *in = &s->v->m->instr[s->n->instr];
     struct mexpr_env env = site_env(s);
     for (int k = 0; k < in->nrequires; k++) {
         double x;
         const struct mexpr *missing = NULL;
+        if (in_other_memories(s, in->require[k])) continue;
         if (!mexpr_eval(in->require[k], &env, &x, &missing))
             return verify_error(s->v, "the rule '%s' of '%s' cannot be evaluated",
                                 in->require[k]->text, in->id);

@@ -131,9 +131,24 @@ static bool check_channel(struct verify *v, const struct sync *y, const struct s
     if (g->rotating < 0 || g->rotating > v->s->nplaces)
         return verify_error(v, "sync '%s' has channels of a place that does not exist", y->id);
     int64_t last = g->rotating ? v->s->place[g->rotating - 1].slots - 1 : g->channel;
-    if (g->channel >= 0 && last >= 0 && last < 1 << 20 && (y->count < 0 || last < y->count))
-        return true;
+    if (g->channel >= 0 && last >= 0 && last < sync_channels(y)) return true;
     return verify_error(v, "sync '%s' has no channel %" PRId64, y->id, last);
+}
+
+/* Of several pairs of queues: a channel of a pair to which the queue belongs. */
+static bool check_pair(struct verify *v, const struct sync *y, int queue, const struct signal *g,
+                       bool pop) {
+    int pairs = sync_pairs(y), takers = __builtin_popcountll(y->to);
+    if (pairs == 1) return true;
+    if (g->rotating)
+        return verify_error(
+            v, "the channels of sync '%s' belong to pairs of queues and cannot turn", y->id);
+    int pair = g->channel % pairs;
+    uint64_t of = pop ? y->to : y->from;
+    int member = __builtin_popcountll(of & ((UINT64_C(1) << queue) - 1));
+    if (member == (pop ? pair % takers : pair / takers)) return true;
+    return verify_error(v, "channel %d of sync '%s' belongs to other queues than '%s'", g->channel,
+                        y->id, v->m->queue[queue].id);
 }
 
 static bool check_signal(struct scope *c, int queue, const struct signal *g, bool pop) {
@@ -157,7 +172,7 @@ static bool check_signal(struct scope *c, int queue, const struct signal *g, boo
         return verify_error(v, "queue '%s' cannot %s sync '%s'",
                             queue < 0 ? "of the fallback" : v->m->queue[queue].id,
                             pop ? "pop" : "push", y->id);
-    return true;
+    return check_pair(v, y, queue, g, pop);
 }
 
 static bool check_signals(struct scope *c, int queue, const struct signals *g) {

@@ -22,10 +22,6 @@ static struct token_channel *channel_of(struct verify *v, const struct signal *g
     return v->channels = c;
 }
 
-static bool one_bit(uint64_t mask) {
-    return mask && !(mask & (mask - 1));
-}
-
 /* The out-of-order queues of a host are one program: what one of them waits for holds them all, and
  * what one says is said when all before it is done. */
 static void join_program(struct verify *v, int qi, const uint32_t *heard, uint32_t *said) {
@@ -108,26 +104,30 @@ static bool keeps_up(const struct verify *v, const struct token_channel *c) {
     return y->memory >= 0 && y->depth > 0 && y->depth <= 4096;
 }
 
-/* Where several queues push or pop, any token may be the one that is taken: only what all of them
- * say is known. */
+/* Of several queues that give or take on one channel each must know that the one before has done
+ * so: else who comes first decides which token is taken. */
+static bool in_turn(struct verify *v, int qi, const struct token_channel *c, struct epoch before,
+                    const char *does) {
+    if (!before.clock || before.queue == qi || race_knows(v, qi, before)) return true;
+    verify_error(v, "queue '%s' %s sync '%s' without knowing that queue '%s' did so before",
+                 race_name(v, qi), does, v->m->sync[c->sync].id, race_name(v, before.queue));
+    return false;
+}
+
 static void pop_token(struct verify *v, int qi, struct token_channel *c) {
     const struct sync *y = &v->m->sync[c->sync];
-    const struct token *first = &c->token[c->first];
-    uint32_t known[MAX_QUEUES];
+    struct token *first = &c->token[c->first];
+    if (!in_turn(v, qi, c, c->taken, "takes a token of")) return;
+    c->taken = (struct epoch){v->queue[qi]->clock[qi] + 1, (int16_t)qi, v->queue[qi]->generation};
+    uint32_t known[MAX_QUEUES] = {0};
     memcpy(known, first->clock, (size_t)first->n * sizeof *known);
-    memset(known + first->n, 0, (size_t)(v->nqueues - first->n) * sizeof *known);
-    if (!one_bit(y->from) || !one_bit(y->to))
-        for (int t = 1; t < c->n; t++)
-            for (int k = 0; k < first->n; k++)
-                if (first[t].clock[k] < known[k]) known[k] = first[t].clock[k];
     race_join(v, v->queue[qi]->clock, known);
-    free(c->token[c->first].clock);
+    free(first->clock);
     c->first++;
     c->n--;
     if (keeps_up(v, c)) {
         if (!c->popped) c->popped = arena_array(&v->arena, (size_t)y->depth, sizeof *c->popped);
-        c->popped[c->pops % y->depth] =
-            (struct epoch){v->queue[qi]->clock[qi] + 1, (int16_t)qi, v->queue[qi]->generation};
+        c->popped[c->pops % y->depth] = c->taken;
     }
     c->pops++;
 }
@@ -158,6 +158,8 @@ static void push_token(struct verify *v, int qi, struct token_channel *c) {
                      race_name(v, qi), y->id, race_name(v, c->popped[c->pushes % y->depth].queue));
         return;
     }
+    if (!in_turn(v, qi, c, c->given, "pushes")) return;
+    c->given = (struct epoch){v->queue[qi]->clock[qi], (int16_t)qi, v->queue[qi]->generation};
     token_room(c);
     uint32_t said[MAX_QUEUES];
     said_by(v, qi, c->sync, said);

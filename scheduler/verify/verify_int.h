@@ -117,6 +117,7 @@ struct token_channel {
     int sync, channel, instance;
     struct token *token; int first, n, cap;   /* not yet taken: token[first .. first + n) */
     int64_t pushes, pops;
+    struct epoch given, taken;         /* the last ones */
     struct epoch *popped;              /* [depth], of a sync held in memory: by number, who took the token */
     struct group *groups;
     struct token_channel *next;

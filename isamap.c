@@ -401,7 +401,8 @@ static const struct program *job_begin(isamap *im, struct job *j, enum rewrite_e
 bool job_cover(isamap *im, struct job *j) {
     enum rewrite_effect floats;
     const struct program *p = job_begin(im, j, &floats);
-    if (p) j->cover = mapper_cover_allowing(p, j->machine, floats, NULL, j->decider, &im->diags);
+    if (p)
+        j->cover = mapper_cover_allowing(p, j->machine, floats, NULL, NULL, j->decider, &im->diags);
     return j->cover != NULL;
 }
 

@@ -288,7 +288,7 @@ void covering_close(struct covering *c) {
 
 struct cover *mapper_cover(const struct program *p, const struct machine *m, struct decider *d,
                            struct diags *diags) {
-    return mapper_cover_allowing(p, m, REWRITE_REORDERS, NULL, d, diags);
+    return mapper_cover_allowing(p, m, REWRITE_REORDERS, NULL, NULL, d, diags);
 }
 
 static void number_scopes(struct cover *c) {
@@ -297,7 +297,7 @@ static void number_scopes(struct cover *c) {
 
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
                                     enum rewrite_effect floats, const struct refusals *refused,
-                                    struct decider *d, struct diags *diags) {
+                                    struct needles *kept, struct decider *d, struct diags *diags) {
     struct cover *cover = memory_array(1, sizeof *cover);
     arena_init(&cover->arena);
     cover->chain = chain_new(p);
@@ -307,7 +307,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     stack_products(joined, m, d);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     program_free(joined);
-    struct needles *needles = needles_open(m);
+    struct needles *needles = kept ? kept : needles_open(m);
     struct covering c = {.machine = m,
                          .needles = needles,
                          .decider = d,
@@ -327,7 +327,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     if (done) list_items(&c);
     if (done && chain_opens(cover->chain)) chain_append(cover->chain, cover->program, "cut", true);
     covering_close(&c);
-    needles_close(needles);
+    if (!kept) needles_close(needles);
     if (done) return cover;
     cover_free(cover);
     return NULL;

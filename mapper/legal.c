@@ -408,7 +408,7 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
 }
 
 /* A later statement goes on with the result, and pays for its order. */
-static bool continued(const struct program *p, int stmt) {
+bool stmt_continued(const struct program *p, int stmt) {
     for (int s = stmt + 1; s < p->nstmts; s++)
         if (p->stmt[s].combine != COMBINE_SET && p->stmt[s].dst.buffer == p->stmt[stmt].dst.buffer)
             return true;
@@ -499,7 +499,7 @@ static void copies_price(const struct needles *all, const struct needle *n, cons
         const struct access *a = mapped_access(s, &m->operand[o]);
         if (!a ||
             !(operand_copied(all, n, p, m, o) || (device && window_in_tiles(all, n, p, m, o))) ||
-            (o == n->dst && continued(p, m->stmt)))
+            (o == n->dst && stmt_continued(p, m->stmt)))
             continue;
         double once = !buffer_steady(p, a->buffer) ? 1
                       : s->scope                   ? PREPARED_FOR_STEPS

@@ -185,9 +185,13 @@ bool refusals_have(const struct refusals *, const struct program *, const struct
  * (no fallback for a statement that nothing matches). Bodies of recurrences
  * are covered like all else; calls are run by the fallback. */
 struct cover *mapper_cover(const struct program *, const struct machine *, struct decider *, struct diags *);
+/* A machine's instructions as the mapper looks for them, and what it found: kept over several covers, nothing is searched twice. */
+struct needles;
+struct needles *needles_open(const struct machine *);
+void needles_close(struct needles *);  /* NULL: nothing */
 /* The same where rewrites may do to floats what `floats` says (see enum rewrite_effect, whose default is REWRITE_REORDERS), without the mappings that are
- * refused (NULL: none). */
-struct cover *mapper_cover_allowing(const struct program *, const struct machine *, enum rewrite_effect floats, const struct refusals *, struct decider *, struct diags *);
+ * refused (NULL: none), with the needles of earlier covers (NULL: of this one alone). */
+struct cover *mapper_cover_allowing(const struct program *, const struct machine *, enum rewrite_effect floats, const struct refusals *, struct needles *, struct decider *, struct diags *);
 void cover_free(struct cover *);
 bool cover_verify(const struct cover *, const struct machine *, struct diags *);
 void cover_print(const struct cover *, const struct machine *, struct text *);

@@ -84,10 +84,10 @@ struct needles {
     int n;
     struct move_table moves;
     struct sized_needles *sized; /* at sizes that were asked for */
+    struct known_sites *sites;   /* statements that were searched; NULL: none yet */
+    struct needles *kept;        /* itself, for what is remembered */
 };
 
-struct needles *needles_open(const struct machine *);
-void needles_close(struct needles *);
 const struct needle *needle_of(const struct needles *, int instr); /* NULL: none */
 /* The needle's program at these sizes, until others are asked for; NULL: they are not legal. */
 const struct program *needle_sized(const struct needles *, const struct needle *,
@@ -133,6 +133,8 @@ struct site { /* a haystack statement */
     const struct stmt *s;
     struct term term;
     uint64_t live; /* axes that may be mapped: extent above 1, not sequential */
+    uint64_t mentioned;       /* with `known`: its axes and those of its accesses */
+    struct known_site *known; /* what was found on equal statements; NULL: nothing is kept */
 };
 
 struct site site_of(struct arena *, const struct program *, int stmt);
@@ -147,6 +149,7 @@ bool read_in_place(const struct site *,
 bool buffer_dead_after(const struct program *, int buffer, int stmt);
 bool items_touch(const struct program *, const struct item *, int n, int buffer);
 bool stmt_in_recurrence(const struct program *, int stmt);
+bool stmt_continued(const struct program *, int stmt); /* a later one adds to its result */
 
 /* ---- legality (V1-V6) and price ---- */
 const struct access *bound_access(const struct site *, const struct bound *);
@@ -234,6 +237,13 @@ void search_pair(struct search *, const struct needle *, const struct site *);
  */
 void search_groups(struct search *, const struct needle *, const struct site *,
                    const struct binding_set *, const uint64_t *allowed);
+/* known.c. What the search finds on the statement is remembered, with what it is asked for. */
+void site_recall(const struct search *, struct site *);
+/* Appends what was found before; false: nothing was, or the bound on steps would cut it. */
+bool pair_recall(struct search *, const struct needle *, const struct site *);
+/* What the search has beyond these is all that it found for the pair. */
+void pair_keep(struct search *, const struct needle *, const struct site *, int mappings,
+               int failures, int64_t steps);
 /* Of one instruction and statement; < 0: a is better. */
 int mapping_compare(const struct mapping *, const struct mapping *);
 void note_failure(struct search *, const struct needle *, const struct site *,

@@ -510,6 +510,7 @@ struct needles *needles_open(const struct machine *m) {
     all->sized = memory_array(1, sizeof *all->sized);
     arena_init(&all->arena);
     all->machine = m;
+    all->kept = all;
     all->at = arena_array(&all->arena, (size_t)m->ninstrs + 1, sizeof *all->at);
     all->of = arena_array(&all->arena, (size_t)m->ninstrs + 1, sizeof *all->of);
     for (int i = 0; i < m->ninstrs; i++) {

@@ -405,6 +405,7 @@ static double prologue_price(const struct pricing *q, int w) {
                                 .all = true,
                                 .unasked = true};
         struct site site = site_of(&c->scratch, q->p, w);
+        site_recall(&search, &site);
         for (int i = 0; i < c->needles->n; i++)
             if (c->needles->at[i].offered) search_pair(&search, &c->needles->at[i], &site);
         c->prologue.program = c->cover->program;

@@ -185,6 +185,7 @@ static void find_mappings(struct estimator *e, struct listing *l, struct way *w)
         .arena = &e->of->arena, .needles = c->needles, .limit = PAIR_STEPS, .unasked = true};
     struct site site = site_of(&e->of->arena, p, e->of->stmt);
     s.all = site.s->nops == 1; /* who continues a fill is decided, and wants one mapping */
+    site_recall(&s, &site);
     for (int i = 0; i < c->needles->n; i++)
         if (c->needles->at[i].offered) search_pair(&s, &c->needles->at[i], &site);
     w->map = s.mapping;

@@ -259,6 +259,7 @@ static struct search look(struct drive *v, const struct stage *x, bool *goal) {
     for (int t = x->from; t < x->to; t++) {
         if (x->depth > 0 && !heavy(x->program, x, t)) continue;
         struct site site = site_of(&v->arena, x->program, t);
+        site_recall(&s, &site);
         int first = s.nmappings;
         for (int i = 0; i < v->d->needles->n; i++) {
             const struct needle *n = &v->d->needles->at[i];

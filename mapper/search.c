@@ -413,7 +413,7 @@ void search_groups(struct search *s, const struct needle *n, const struct site *
     choose_groups(s, n, site, b, own, s->nmappings, allowed);
 }
 
-void search_pair(struct search *s, const struct needle *n, const struct site *site) {
+static void search_anew(struct search *s, const struct needle *n, const struct site *site) {
     struct match match;
     int first = s->nmappings;
     if (site->s->nwhere > 0) {
@@ -433,4 +433,12 @@ void search_pair(struct search *s, const struct needle *n, const struct site *si
         struct mismatch w = {FAILURE_OPERATION, n->term.root, site->term.root, n->term.n};
         note_failure(s, n, site, &w);
     }
+}
+
+void search_pair(struct search *s, const struct needle *n, const struct site *site) {
+    int mappings = s->nmappings, failures = s->nfailures;
+    int64_t steps = s->steps;
+    if (pair_recall(s, n, site)) return;
+    search_anew(s, n, site);
+    pair_keep(s, n, site, mappings, failures, steps);
 }

@@ -61,7 +61,8 @@ struct schedule *schedule_mapped(const struct program *p, const struct machine *
     for (;;) { /* refusals of a buffer are bounded (refusals_add), and so are the rounds */
         int before = refused.n;
         if (o.doing) o.doing(o.user, "mapping");
-        *cover = mapper_cover_allowing(p, m, floats, refused.n ? &refused : NULL, decider, diags);
+        *cover = mapper_cover_allowing(p, m, floats, refused.n ? &refused : NULL, o.needles,
+                                       decider, diags);
         if (o.doing) o.doing(o.user, "planning");
         s = *cover ? scheduler_run(*cover, m, decider, &o, diags) : NULL;
         if (s || refused.n == before || diags->errors > errors) break;

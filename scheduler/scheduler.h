@@ -68,6 +68,7 @@ struct scheduler_options {
     uint64_t left_out;                 /* bit t: price_term t counts nothing; to see what it decides */
     struct text *explain;              /* candidates, their cost and what binds; or NULL */
     struct known_searches *searches;   /* NULL: of this compilation alone, over all its tries */
+    struct needles *needles;           /* what the mapper found; NULL: as `searches` */
     /* Where sums cannot be scheduled as they are mapped, this takes it down and there is no schedule, without a word; NULL: the fallback
      * executes them, with a warning. */
     struct refusals *refused;

@@ -281,6 +281,8 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     arena_init(&t.arena);
     struct known_searches *own = shared.searches ? NULL : known_open();
     if (own) shared.searches = own; /* what a try leaves as it was is not planned again */
+    struct needles *needles = shared.needles ? NULL : needles_open(m);
+    if (needles) shared.needles = needles; /* nor mapped again */
     struct schedule *s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     t.warnings = diags->n - said;
     if (better_ways(&t, s)) { /* the answers are given once more, for the record */
@@ -292,6 +294,7 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
         s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     }
     known_close(own);
+    needles_close(needles);
     arena_free(&t.arena);
     return s;
 }

@@ -68,7 +68,7 @@ static double cost_by(const struct program *p, const struct machine *m, const st
     struct diags d;
     diags_init(&d);
     struct decider *decider = decider_open(a, 1);
-    struct cover *c = mapper_cover_allowing(p, m, floats, NULL, decider, &d);
+    struct cover *c = mapper_cover_allowing(p, m, floats, NULL, NULL, decider, &d);
     double cost = c ? c->cost : -1;
     cover_free(c);
     decider_close(decider);

@@ -110,7 +110,8 @@ static inline void compiled_open(struct compiled *x, const char *machine, const 
 static inline void compiled_decide(struct compiled *x, struct decider *d,
                                    const struct scheduler_options *options) {
     /* values are compared bit by bit: sums of floats keep their order */
-    x->c = mapper_cover_allowing(x->p, x->m, REWRITE_EXACT, NULL, d, &x->diags);
+    x->c = mapper_cover_allowing(x->p, x->m, REWRITE_EXACT, NULL, NULL, d,
+                                     &x->diags);
     compiled_need(x, x->c != NULL, "no cover");
     x->s = scheduler_run(x->c, x->m, d, options, &x->diags);
     compiled_need(x, x->s != NULL, "no schedule");

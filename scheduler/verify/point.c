@@ -209,16 +209,6 @@ bool point_expected(struct verify *v, int stmt, int read, const int64_t *at, str
     return a->has_fill;
 }
 
-bool point_check_read(struct verify *v, int stmt, int read, const int64_t *at,
-                      const struct tag *found) {
-    struct tag expected = {0};
-    if (v->loose[v->p->stmt[stmt].read[read].buffer]) return true;
-    if (!point_expected(v, stmt, read, at, &expected))
-        return point_error(v, stmt, at, "reads what nothing has written:", &expected, NULL);
-    if (tag_same(found, &expected)) return true;
-    return point_error(v, stmt, at, "reads", found, &expected);
-}
-
 /* The destination of a reduction before one more contribution. */
 bool point_check_partial(struct verify *v, int stmt, const int64_t *at, int64_t element,
                          const struct tag *found) {
@@ -230,6 +220,24 @@ bool point_check_partial(struct verify *v, int stmt, const int64_t *at, int64_t 
     bool written = version_before(v, stmt, at, buffer, element, &expected);
     if (written && tag_same(found, &expected)) return true;
     return point_error(v, stmt, at, "accumulates to", found, &expected);
+}
+
+/* A sum that reads itself (a statement may, at the index that it writes) sees what it adds to. */
+static bool reads_own_sum(const struct stmt *s, int read, int64_t element) {
+    return s->combine != COMBINE_SET && s->read[read].buffer == s->dst.buffer && element >= 0;
+}
+
+bool point_check_read(struct verify *v, int stmt, int read, const int64_t *at,
+                      const struct tag *found) {
+    const struct stmt *s = &v->p->stmt[stmt];
+    struct tag expected = {0};
+    int64_t element = access_at(v, stmt, read, at);
+    if (v->loose[s->read[read].buffer]) return true;
+    if (reads_own_sum(s, read, element)) return point_check_partial(v, stmt, at, element, found);
+    if (!point_expected(v, stmt, read, at, &expected))
+        return point_error(v, stmt, at, "reads what nothing has written:", &expected, NULL);
+    if (tag_same(found, &expected)) return true;
+    return point_error(v, stmt, at, "reads", found, &expected);
 }
 
 bool point_after(struct verify *v, int stmt, const int64_t *at, int64_t element,

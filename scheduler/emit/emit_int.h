@@ -71,6 +71,7 @@ struct emitter {
     int exec_completes, store_completes; /* syncs at which their results are done; -1 */
     int load, load_completes; /* queue that brings what the sums start with, where nothing keeps it in step; -1 */
     bool load_ahead;          /* the storing queue gives its credits to that one */
+    bool *shared;    /* [nsyncs]: credits that it carries could be taken for other tokens */
     bool drained;    /* the core's own result goes home */
     int root; /* depth outside of which results have their credits */
     int parts_depth; /* loops around the pieces in which copies are filled; -1: they are filled whole */
@@ -120,6 +121,10 @@ struct edge filling_edge(const struct emitter *, const struct filling *); /* for
 int within_depth(const struct machine *, int credits, const struct edge *); /* as its sync holds */
 /* Do the queues that fill and store tell the core by the same tokens? Then none may be left over for the other to take. */
 bool same_tokens(const struct emitter *);
+/* Finds the syncs of a nest's credits that others take from too; when its queues are known. */
+void tokens_share(struct emitter *);
+/* Are credits on this edge taken as soon as they are given? Then nobody else can take them. */
+bool in_step(const struct emitter *, const struct edge *back);
 
 /* move.c: nodes that fill (or drain) `part` of a hold. Reports and returns false when no move
  * fits after all. */

@@ -18,7 +18,7 @@
 
 struct pacer {
     int queue, user, depth, credits, bracket;
-    bool war;
+    bool war, lends; /* a slot must be free first; its credit may last until it is filled again */
     struct edge there, back;        /* to the user, and from it */
     struct signal channel, release; /* on these: one for each slot where a sync holds few tokens */
 };
@@ -73,6 +73,8 @@ static struct pacer pacer_make(const struct emitter *e, const struct filling *fi
             pace = &e->fill[i];
     choose_channels(e, &c, pace);
     c.war = c.depth > root && trips_inside(e, c.depth) > 1;
+    c.lends = !in_step(e, &c.back);
+    if (!c.lends) return c;
     for (int i = 0; i < e->nfills; i++) {
         const struct hold *h = e->fill[i].hold;
         if (!flows(&e->fill[i], &c) || h->depth >= c.depth || h->depth < root ||
@@ -312,11 +314,11 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
     for (int i = 0; i < e->nfills; i++)
         if (e->fill[i].keeps && keeps_from(e, &e->fill[i]) == d) keep_begin(e, &e->fill[i]);
     for (int k = 0; k < n; k++)
-        if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], true, d);
+        if (pc[k].war && pc[k].lends && pc[k].bracket == d) credits(e, out, &pc[k], true, d);
     for (int k = 0; k < n; k++) {
         bool paced = pc[k].depth == d;
         turns_at(e, out, d, &pc[k]);
-        if (paced && pc[k].war) edge_take(w, out, &pc[k].back, pc[k].release);
+        if (paced && pc[k].war && pc[k].lends) edge_take(w, out, &pc[k].back, pc[k].release);
         if (!fills_at(e, out, d, &pc[k])) return false;
         if (e->parts_depth >= 0) paced = d == e->parts_depth;
         if (paced && e->parts_depth >= 0 && !fill_parts(e, out, &pc[k])) return false;
@@ -331,9 +333,12 @@ void fills_close(struct emitter *e, struct nodes *out, int d) {
     struct pacer pc[MAX_FILLS];
     int n = pacers(e, pc);
     for (int k = 0; k < n; k++)
-        if (pc[k].depth == d && pc[k].war) edge_give(w, out, &pc[k].back, pc[k].release);
+        if (pc[k].depth == d && pc[k].war) {
+            edge_give(w, out, &pc[k].back, pc[k].release);
+            if (!pc[k].lends) edge_take(w, out, &pc[k].back, pc[k].release);
+        }
     for (int k = 0; k < n; k++)
-        if (pc[k].war && pc[k].bracket == d) credits(e, out, &pc[k], false, d);
+        if (pc[k].war && pc[k].lends && pc[k].bracket == d) credits(e, out, &pc[k], false, d);
 }
 
 /* ---- a step ahead ---- */
@@ -344,7 +349,7 @@ bool fills_step(const struct emitter *e, int d) {
     struct pacer pc[MAX_FILLS];
     if (pacers(e, pc) != 1 || pc[0].depth != d || pc[0].user != e->exec || pc[0].credits < 2 ||
         pc[0].there.kind != EDGE_TOKEN || pc[0].back.kind != EDGE_TOKEN || !pc[0].war ||
-        pc[0].bracket >= d || e->parts_depth >= 0)
+        !pc[0].lends || in_step(e, &pc[0].there) || pc[0].bracket >= d || e->parts_depth >= 0)
         return false;
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];

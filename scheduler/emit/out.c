@@ -55,15 +55,22 @@ static struct signal via_channel(const struct emitter *e, const struct way_out *
     return credit_channel(e, &back, &way->via[k]);
 }
 
+/* Is a slot of the k-th memory waited for as soon as it is given back? */
+static bool way_in_step(const struct emitter *e, const struct way_out *way, int k) {
+    struct edge back = edge_find(e->w->m, way->queue[k], way->completes[k], way->queue[k + 1]);
+    return in_step(e, &back);
+}
+
 /* The k-th memory's next slot becomes current, for this region, when it is free: channels follow
  * the slots. */
 static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, struct way_out *way,
                  int k, const struct region *r) {
     struct signal channel = via_channel(e, way, k);
     struct held *via = &way->via[k];
-    if (!channel.rotating) signal(e, out, way, k, k + 1, false);
+    bool lent = !way_in_step(e, way, k);
+    if (lent && !channel.rotating) signal(e, out, way, k, k + 1, false);
     add_rotate(e->w, out, via->place);
-    if (channel.rotating) signal_on(e, out, way, k, k + 1, false, channel);
+    if (lent && channel.rotating) signal_on(e, out, way, k, k + 1, false, channel);
     via->whole = *r;
     via->slot = slot_make(&e->w->s->arena, &stop->geom, r);
 }
@@ -92,6 +99,8 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
             return false;
         }
         signal_on(e, out, way, k, k + 1, true, via_channel(e, way, k));
+        if (way_in_step(e, way, k))
+            signal_on(e, out, way, k, k + 1, false, via_channel(e, way, k));
     }
     return true;
 }
@@ -102,6 +111,7 @@ static int credits_of(const struct emitter *e, const struct way_out *way, int k,
     const struct machine *m = e->w->m;
     struct edge back = edge_find(m, way->queue[k], way->completes[k], way->queue[k + 1]),
                 there = edge_find(m, way->queue[k + 1], way->completes[k + 1], way->queue[k]);
+    if (in_step(e, &back)) return 0;
     if (back.kind != EDGE_TOKEN || via_channel(e, way, k).rotating) return way->via[k].slots;
     int before = given[back.sync], all = before + way->via[k].slots;
     all = within_depth(m, within_depth(m, all, &back), &there);
@@ -126,7 +136,8 @@ void ways_credits(struct emitter *e, struct nodes *out, bool give) {
  * store: each would give its own. */
 bool chain_runs_ahead(const struct emitter *e) {
     struct work *w = e->w;
-    if (same_tokens(e)) return false;
+    struct edge back = edge_of_queue(w->m, e->store, e->exec);
+    if (same_tokens(e) || in_step(e, &back)) return false;
     for (int i = 0; i < e->nest->nchain; i++) {
         const struct task *t = &w->task[e->nest->chain[i]];
         const struct way_out *way = &e->out[i + 1];

@@ -29,9 +29,12 @@ static struct edge credit_edge(const struct emitter *e) {
                          : stored_edge(e);
 }
 
-static bool takes_credits(const struct emitter *e) {
-    return e->drained && e->store >= 0 && (e->load_ahead || !same_tokens(e));
+static bool lends(const struct emitter *e) {
+    struct edge back = credit_edge(e);
+    return e->store >= 0 && (e->load_ahead || !same_tokens(e)) && !in_step(e, &back);
 }
+
+static bool takes_credits(const struct emitter *e) { return e->drained && lends(e); }
 
 /* How often results are begun at that depth while their credits last. */
 static double result_trips(const struct emitter *e, int d) {
@@ -197,7 +200,7 @@ void result_load(struct emitter *e) {
 static int out_credits(const struct emitter *e) {
     int results = 0, fewest = INT_MAX;
     struct edge back = credit_edge(e), give = store_edge(e);
-    if (e->store < 0 || back.kind != EDGE_TOKEN || (same_tokens(e) && !e->load_ahead)) return 0;
+    if (back.kind != EDGE_TOKEN || !lends(e)) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++) {
         if (!e->t->op[i].writes || e->t->op[i].where != IN_LOCAL ||
             result_trips(e, e->nest->plan.hold[i].depth) <= 1)

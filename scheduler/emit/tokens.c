@@ -1,5 +1,5 @@
 /* Tokens between the queues of a nest: which edge a fill's user waits for, whether fills and
- * results share tokens, how many credits a sync holds. */
+ * results share tokens, which syncs carry credits beside other tokens, how many a sync holds. */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/graph.h"
 
@@ -24,4 +24,66 @@ bool same_tokens(const struct emitter *e) {
 int within_depth(const struct machine *m, int credits, const struct edge *edge) {
     int64_t depth = edge->kind == EDGE_TOKEN ? m->sync[edge->sync].depth : -1;
     return depth >= 0 && depth < credits ? (int)depth : credits;
+}
+
+/* ---- who else uses a sync that carries credits ----
+ *
+ * Tokens are alike: the n-th that is taken is the n-th that was given. Credits are given long
+ * before they are taken, so whoever else takes from the same sync would take one of them. */
+
+enum { RESULTS, WAYS, FILLS = WAYS + MAX_VIA }; /* who: fills by their queue and its user */
+struct use {
+    int sync, who;
+    bool credits, settled; /* settled: with those of the core's results, by `same_tokens` */
+};
+struct uses {
+    struct use *at;
+    int n, cap;
+};
+
+static void add_use(struct emitter *e, struct uses *u, struct edge x, struct use use) {
+    if (x.kind != EDGE_TOKEN) return;
+    GROW(e->w->arena, u->at, u->n, u->cap);
+    use.sync = x.sync;
+    u->at[u->n++] = use;
+}
+
+/* What goes from one queue to the other, and the credits that come back. */
+static void add_uses(struct emitter *e, struct uses *u, int from, int completes, int to,
+                     int to_completes, struct use use) {
+    add_use(e, u, edge_find(e->w->m, from, completes, to), use);
+    use.credits = true;
+    add_use(e, u, edge_find(e->w->m, to, to_completes, from), use);
+}
+
+static bool clash(const struct use *a, const struct use *b) {
+    bool settled = (a->who == RESULTS && b->settled) || (b->who == RESULTS && a->settled);
+    return a->sync == b->sync && a->who != b->who && !settled && (a->credits || b->credits);
+}
+
+void tokens_share(struct emitter *e) {
+    struct uses u = {0};
+    add_uses(e, &u, e->exec, e->exec_completes, e->store, e->store_completes,
+             (struct use){.who = RESULTS});
+    if (e->load_ahead)
+        add_uses(e, &u, e->load, e->load_completes, e->store, e->store_completes,
+                 (struct use){.who = RESULTS});
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        add_uses(e, &u, f->queue, f->completes, f->user, f->user_completes,
+                 (struct use){.who = FILLS + f->queue * e->w->m->nqueues + f->user,
+                              .settled = f->user == e->exec});
+    }
+    for (int i = 0; i <= e->nest->nchain; i++)
+        for (int k = 0; k < e->out[i].n; k++)
+            add_uses(e, &u, e->out[i].queue[k + 1], e->out[i].completes[k + 1], e->out[i].queue[k],
+                     e->out[i].completes[k], (struct use){.who = WAYS + k});
+    e->shared = arena_array(e->w->arena, (size_t)e->w->m->nsyncs + 1, sizeof *e->shared);
+    for (int i = 0; i < u.n; i++)
+        for (int k = 0; k < i; k++)
+            if (clash(&u.at[i], &u.at[k])) e->shared[u.at[i].sync] = true;
+}
+
+bool in_step(const struct emitter *e, const struct edge *back) {
+    return back->kind == EDGE_TOKEN && e->shared[back->sync];
 }

@@ -1,6 +1,7 @@
 /* One nest as a rolled tree in program order: where its copies stand, the loops over the instances
  * of units, and inside them its turns (core.c), alone or as a pair (pair.c). */
 #include "scheduler/emit/micro.h"
+#include "scheduler/plan/copies.h"
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
@@ -39,6 +40,11 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
         f->held = k < o->in.n ? &e->via[i][k] : &e->held[i];
         f->keeps = k == o->in.n && (f->hold->ring || f->hold->pinned);
         plan_region(w, p, e->t, acc, &stop.geom, f->hold->depth, &r);
+        if (!k && o->firsts) {
+            f->first =
+                copy_price(w, e->moves, p, e->t, o->from, acc, true, f->hold->depth, 0).first;
+            stop.geom.first = f->first;
+        }
         f->queue = transfer_queue(w, e->moves, acc->buffer, k ? &outer : NULL, &stop, &r, true,
                                   f->hold->fill_by, &f->completes);
         if (e->nfills - first > 1) {

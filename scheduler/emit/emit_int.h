@@ -37,6 +37,7 @@ struct filling { /* of one hold: the operand's in the memory at this place of it
     int operand, level, queue, user; /* user: of the fills (or instructions) that read it */
     int completes, user_completes;   /* syncs at which theirs are done; -1 */
     bool keeps;                      /* a ring, or pinned in part */
+    int first;                       /* coordinate next to the tile; 0: as listed */
     const struct hold *hold;
     struct held *held;
 };

@@ -152,6 +152,7 @@ static bool fill_slot(struct emitter *e, struct nodes *out, const struct filling
     const struct opnd *o = &e->t->op[f->operand];
     const struct access *acc = task_access(w, e->t, o, o->read < 0);
     struct opnd stop = route_stop(w, o, &o->in, f->level);
+    stop.geom.first = f->first;
     if (f->keeps) return keep_fill(e, out, f, acc);
     if (!f->level) return hold_fill(e, out, e->t, &stop, acc, f->held);
     struct opnd outer = route_stop(w, o, &o->in, f->level - 1);

@@ -64,9 +64,9 @@ struct copies *copies_new(struct work *w) {
     return w->copies_kept;
 }
 
-static void price(struct work *w, const struct moves *moves, const struct plan *p,
-                  const struct task *t, const struct opnd *o, const struct access *acc, bool fill,
-                  int depth, int by, struct copy *out) {
+static void price_as(struct work *w, const struct moves *moves, const struct plan *p,
+                     const struct task *t, const struct opnd *o, const struct access *acc,
+                     bool fill, int depth, int by, struct copy *out) {
     struct region r;
     struct box box;
     struct fit f;
@@ -98,6 +98,22 @@ static void price(struct work *w, const struct moves *moves, const struct plan *
     out->cycles = f.cycles;
     instr_times(w->m, out->in, f.move->needle->bound, NULL, &out->latency, NULL, NULL);
     if (out->in->bus >= 0) out->latency += w->m->bus[out->in->bus].latency;
+}
+
+/* Of a copy whose tiles may lie in another order, the one that takes least. */
+static void price(struct work *w, const struct moves *moves, const struct plan *p,
+                  const struct task *t, const struct opnd *o, const struct access *acc, bool fill,
+                  int depth, int by, struct copy *out) {
+    price_as(w, moves, p, t, o, acc, fill, depth, by, out);
+    if (!fill || o->from || !out->in || out->issues <= 1) return;
+    for (uint64_t left = o->firsts; left; left &= left - 1) {
+        struct opnd other = *o;
+        struct copy as;
+        other.geom.first = __builtin_ctzll(left);
+        price_as(w, moves, p, t, &other, acc, fill, depth, by, &as);
+        as.first = other.geom.first;
+        if (as.in == out->in && as.cycles < out->cycles) *out = as;
+    }
 }
 
 static bool key_make(const struct work *w, const struct plan *p, const struct task *t,

@@ -17,6 +17,7 @@ struct copy {               /* one transfer between a hold and its home */
     double issues, cycles, latency,
         elements; /* cycles: of the queue; elements, bytes: of the slot */
     int64_t bytes;
+    int first; /* coordinate that lies next to the tile in an outer copy; 0: as listed */
 };
 
 /* copies.c */

@@ -31,6 +31,7 @@ struct geom { /* innermost first */
     const char *swizzle;
     int64_t span, tile;      /* elements of one needle tile, without padding and with it */
     int row;                 /* coordinate along which needles may start anywhere; -1 */
+    int first;               /* of a slot: the coordinate that lies next to the tile, outside of which the others follow; 0: they lie as listed */
     bool plain;              /* of a slot: dimension after dimension, the first coordinate's fastest */
     bool plain_home;         /* a home made for it is plain too, and so are copies on the way */
     uint64_t exact;  /* dimensions of which moves bring just what is there: a state tells sizes */

@@ -104,6 +104,7 @@ struct opnd route_stop(const struct work *w, const struct opnd *o, const struct 
     at.where = IN_LOCAL;
     geom_tile(w, &at);
     at.geom.plain = k < o->plain;
+    at.geom.first = o->geom.first;
     if (at.geom.plain) without_blocks(&at.geom);
     return at;
 }
@@ -365,6 +366,22 @@ static void ask(struct work *w, const struct moves *moves, const struct task *t,
     *(write ? &o->out : &o->in) = fits[best];
 }
 
+/* The copy nearest to home may lie so that the tiles along any one coordinate follow each other:
+ * moves from home are longest where these go on there too. Which ones can be taken from there? */
+static void find_firsts(struct work *w, const struct moves *moves, const struct task *t,
+                        struct opnd *o) {
+    struct opnd probe = *o;
+    const char *why;
+    double cost;
+    o->firsts = 0;
+    if (o->in.n != 1 || o->plain) return;
+    for (int i = o->geom.ninner; i < o->geom.n; i++) {
+        probe.geom.first = i;
+        if (route_fits(w, moves, t, &probe, false, &o->in, &cost, &why))
+            o->firsts |= UINT64_C(1) << i;
+    }
+}
+
 void route_link(const struct work *w, struct opnd *o) {
     const struct opnd *at = NULL;
     for (int k = 0; k < o->in.n; k++) {
@@ -388,7 +405,10 @@ void routes_decide(struct work *w, const struct moves *moves) {
         for (int i = 0; task >= 0 && i < w->task[task].nops; i++) {
             struct opnd *o = &w->task[task].op[i];
             if (o->where != IN_LOCAL) continue;
-            if (o->read >= 0 && !o->writes) ask(w, moves, &w->task[task], o, false);
+            if (o->read >= 0 && !o->writes) {
+                ask(w, moves, &w->task[task], o, false);
+                find_firsts(w, moves, &w->task[task], o);
+            }
             if (o->writes && !o->finish) ask(w, moves, &w->task[task], o, true);
             route_link(w, o);
         }

@@ -42,11 +42,10 @@ struct slot slot_make(struct arena *a, const struct geom *g, const struct region
     if (g->plain) return plain_slot(a, g, r);
     struct slot s = {.base = val_const(0), .back = val_const(0)};
     struct val run = val_const(g->tile);
-    for (int i = 0; i < g->n; i++) {
-        if (i < g->ninner) {
-            s.stride[i] = val_const(g->stride[i]);
-            continue;
-        }
+    for (int i = 0; i < g->ninner; i++) s.stride[i] = val_const(g->stride[i]);
+    for (int k = g->first ? g->ninner - 1 : g->ninner; k < g->n; k++) {
+        int i = k < g->ninner ? g->first : k;
+        if (k == g->first && g->first) continue;
         s.stride[i] = run;
         run = val_mul(a, run, coord_places(a, g, r, g->at[i]));
     }

@@ -72,6 +72,35 @@ static void pick_queue(const char *text, struct tape *tape, char *out, size_t ro
     snprintf(out, room, "%.*s", (int)length, id ? id : "");
 }
 
+/* The text with another value of the tag's attribute: `to`, or so many times what it is ("*2",
+ * "/4"). From the heap; NULL: it is no number. */
+static char *set_value(const char *text, const char *tag, const char *element,
+                       const char *attribute, const char *to) {
+    size_t length = 0;
+    const char *old = value_in(tag, attribute, &length);
+    bool part = *to == '/' || *to == '*';
+    if (part && (!old || !isdigit((unsigned char)*old) || strcspn(old, "$(") < length)) return NULL;
+    struct text out = {0};
+    const char *from = old ? old : tag + 1 + strlen(element), *rest = old ? old + length : from;
+    text_append(&out, text, (size_t)(from - text));
+    if (part) {
+        char *unit;
+        long value = strtol(old, &unit, 10), by = strtol(to + 1, NULL, 10);
+        value = *to == '*' ? value * by : value / by;
+        text_printf(&out, "%ld", value > 0 ? value : 1);
+        text_append(&out, unit, length - (size_t)(unit - old));
+    } else {
+        text_printf(&out, old ? "%s" : " %s=\"%s\"", old ? to : attribute, to);
+    }
+    text_append(&out, rest, strlen(rest) + 1);
+    return out.at;
+}
+
+static void say_value(struct text *what, const char *tag, const char *attribute, const char *to) {
+    int shown = (int)strcspn(tag, ">");
+    text_printf(what, " %s=\"%s\" in '%.*s';", attribute, to, shown < 40 ? shown : 40, tag);
+}
+
 /* One number of the text is another; *what says which. From the heap; NULL: there was none. */
 static char *vary_once(const char *text, struct tape *tape, struct text *what) {
     const struct variation *v =
@@ -84,30 +113,13 @@ static char *vary_once(const char *text, struct tape *tape, struct text *what) {
     if (to == another_queue) pick_queue(text, tape, queue, sizeof queue), to = queue;
     if (!n || !*to) return NULL;
     const char *at = tag[pick(tape, n)];
-    size_t length = 0;
-    const char *old = value_in(at, v->attribute, &length);
-    bool part = *to == '/' || *to == '*';
-    if (part && (!old || !isdigit((unsigned char)*old) || strcspn(old, "$(") < length)) return NULL;
-    struct text out = {0};
-    const char *from = old ? old : at + 1 + strlen(v->element), *rest = old ? old + length : from;
-    text_append(&out, text, (size_t)(from - text));
-    if (part) {
-        char *unit;
-        long value = strtol(old, &unit, 10), by = strtol(to + 1, NULL, 10);
-        value = *to == '*' ? value * by : value / by;
-        text_printf(&out, "%ld", value > 0 ? value : 1);
-        text_append(&out, unit, length - (size_t)(unit - old));
-    } else {
-        text_printf(&out, old ? "%s" : " %s=\"%s\"", old ? to : v->attribute, to);
-    }
-    text_append(&out, rest, strlen(rest) + 1);
-    int shown = (int)strcspn(at, ">");
-    text_printf(what, " %s=\"%s\" in '%.*s';", v->attribute, to, shown < 40 ? shown : 40, at);
-    return out.at;
+    char *out = set_value(text, at, v->element, v->attribute, to);
+    if (out) say_value(what, at, v->attribute, to);
+    return out;
 }
 
 /* One to three of them. From the heap. */
-static char *vary_machine(const char *text, struct tape *tape, struct text *what) {
+static inline char *vary_machine(const char *text, struct tape *tape, struct text *what) {
     char *now = strdup(text);
     for (int n = 1 + pick(tape, 3); n > 0; n--) {
         char *next = vary_once(now, tape, what);

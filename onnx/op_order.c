@@ -8,6 +8,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* From here on an axis is walked in order, in time linear in it. On shorter ones that costs more
+ * than what is quadratic. */
+enum { LONG_AXIS = 256 };
+
 static bool ordered(struct import *im, const struct tensor *x) {
     return x->type != TYPE_BOOL ||
            node_fail(im, "the input is bool, which this operator does not take");
@@ -95,79 +99,234 @@ bool op_hardmax(struct import *im) {
     return true;
 }
 
-/* The rank of each element is the number of those before it in the order; the k-th result is the
- * element of rank k. Quadratic in the axis, which no sort is, but affine. */
-bool op_top_k(struct import *im) {
-    struct tensor *x = node_input(im, 0);
-    int64_t largest = 1, sorted = 1, k, extent[MAX_DIMS];
+/* ---- the k greatest ---- */
+
+/* Which elements stand first: equal ones in the order of their indices; a NaN is above all numbers.
+ */
+struct ranking {
+    int axis;
+    int64_t k;
+    bool largest, floats;
+};
+
+/* Truth: the element x of index i stands before the element y of index j. */
+static const char *stands_before(struct import *im, const struct ranking *r, const char *x,
+                                 const char *i, const char *y, const char *j) {
+    const char *sign = r->largest ? ">" : "<";
+    if (!r->floats)
+        return arena_printf(im->arena, "%s %s %s | %s == %s & %s < %s", x, sign, y, x, y, i, j);
+    const char *high = r->largest ? x : y, *low = r->largest ? y : x;
+    return arena_printf(im->arena,
+                        "%s %s %s | %s == %s & %s < %s | %s != %s & (%s == %s | %s < %s)", x, sign,
+                        y, x, y, i, j, high, high, low, low, i, j);
+}
+
+/* The rank of each element is the number of those before it; the k-th result is the element of rank
+ * k. */
+static bool top_by_ranks(struct import *im, const struct ranking *r, struct tensor *x,
+                         struct tensor *value, struct tensor *place) {
     const char *index[MAX_DIMS], *other[MAX_DIMS], *to[MAX_DIMS];
-    const int64_t *list = NULL;
-    int axis, n = 0;
-    if (!ordered(im, x) || !attribute_axis(im, "axis", -1, x->ndims, &axis) ||
-        !attribute_int(im, "largest", &largest) || !attribute_int(im, "sorted", &sorted))
-        return false;
-    if (im->opset < 10) {
-        k = -1;
-        if (!attribute_int(im, "k", &k)) return false;
-    } else {
-        if (!node_list(im, "K", 1, &list, &n)) return false;
-        k = n == 1 ? list[0] : -1;
-    }
-    if (k < 1 || k > x->extent[axis])
-        return node_fail(im, "k is %" PRId64 ", but dimension %d has %" PRId64, k, axis,
-                         x->extent[axis]);
-    memcpy(extent, x->extent, sizeof extent);
-    extent[axis] = k;
-    struct tensor *value = node_result_at(im, 0, x->type, x->ndims, extent);
-    struct tensor *place = value ? node_result_at(im, 1, TYPE_I64, x->ndims, extent) : NULL;
     struct tensor *rank =
-        place ? tensor_temporary(im, value->buffer, "rank", TYPE_I64, x->ndims, x->extent) : NULL;
+        tensor_temporary(im, value->buffer, "rank", TYPE_I32, x->ndims, x->extent);
     if (!rank) return false;
     axes_for(im, x->ndims, x->extent, index);
     memcpy(other, index, sizeof other);
     memcpy(to, index, sizeof to);
-    other[axis] = axis_for(im, "j", x->extent[axis]);
+    other[r->axis] = axis_for(im, "j", x->extent[r->axis]);
     const char *a = tensor_element(im, x, index), *b = tensor_element(im, x, other),
-               *r = tensor_element(im, rank, index);
-    emit_statement(im, "%s = 0", r);
-    emit_statement(im, "%s += i64(%s %s %s | %s == %s & i64(%s) < i64(%s))", r, b,
-                   largest ? ">" : "<", a, b, a, other[axis], index[axis]);
-    to[axis] = axis_for(im, "k", k);
+               *n = tensor_element(im, rank, index);
+    emit_statement(im, "%s = 0", n);
+    emit_statement(im, "%s += i32(%s)", n,
+                   stands_before(im, r, b, arena_printf(im->arena, "i32(%s)", other[r->axis]), a,
+                                 arena_printf(im->arena, "i32(%s)", index[r->axis])));
+    to[r->axis] = axis_for(im, "k", r->k);
     const char *v = tensor_element(im, value, to), *p = tensor_element(im, place, to);
     emit_statement(im, "%s = 0", v);
-    emit_statement(im, "%s += select(%s == i64(%s), %s, 0)", v, r, to[axis], a);
+    emit_statement(im, "%s += select(%s == i32(%s), %s, 0)", v, n, to[r->axis], a);
     emit_statement(im, "%s = 0", p);
-    emit_statement(im, "%s += select(%s == i64(%s), i64(%s), 0)", p, r, to[axis], index[axis]);
+    emit_statement(im, "%s += select(%s == i32(%s), i64(%s), 0)", p, n, to[r->axis],
+                   index[r->axis]);
+    return true;
+}
+
+/* An element of a state of the recurrence; `index` has the others' axes. */
+static const char *listed(struct import *im, const struct ranking *r, int ndims,
+                          const char *const *index, const char *state, const char *at) {
+    struct tensor t = {.buffer = state, .ndims = ndims, .declared = true};
+    const char *here[MAX_DIMS];
+    memcpy(here, index, (size_t)ndims * sizeof *here);
+    here[r->axis] = at;
+    return tensor_element(im, &t, here);
+}
+
+/* A sorted list into which one element after the other is inserted, if it stands before the list's
+ * last one: a recurrence, whose time is in proportion to n times k. Place 0 holds what nothing
+ * stands before, the others begin with what stands behind all: values at the ends of the order,
+ * with indices outside. */
+static bool top_by_insertion(struct import *im, const struct ranking *r, struct tensor *x,
+                             struct tensor *value, struct tensor *place) {
+    static const char *const hint[2] = {"list", "at"};
+    const char *index[MAX_DIMS], *state[2], *t = name_unique(im, "t"),
+                                            *before = name_unique(im, "before");
+    const char *lowest = type_lowest(x->type), *highest = type_highest(x->type),
+               *first = r->floats    ? r->largest ? "nan" : lowest
+                        : r->largest ? highest
+                                     : lowest,
+               *last = r->largest  ? lowest
+                       : r->floats ? "nan"
+                                   : highest;
+    int64_t n = x->extent[r->axis], extent[MAX_DIMS];
+    struct tensor *start[2], *end[2];
+    struct text head = {0};
+    memcpy(extent, x->extent, sizeof extent);
+    extent[r->axis] = r->k + 1;
+    for (int s = 0; s < 2; s++) {
+        enum type type = s ? TYPE_I32 : x->type;
+        start[s] = tensor_temporary(im, value->buffer, "start", type, x->ndims, extent);
+        end[s] = tensor_temporary(im, value->buffer, "end", type, x->ndims, extent);
+        if (!start[s] || !end[s]) return text_free(&head), false;
+        state[s] = name_unique(im, hint[s]);
+        text_printf(&head, "%s%s: %s%s from %s to %s", s ? ", " : "", state[s], type_name(type),
+                    shape_text(im->arena, x->ndims, extent), start[s]->buffer, end[s]->buffer);
+    }
+    axes_for(im, x->ndims, extent, index);
+    const char *all = index[r->axis], *j = axis_for(im, "j", r->k),
+               *next = affine_text(im, 1, (int64_t[]){1}, &j, 1);
+#define AT(name, i) listed(im, r, x->ndims, index, name, i)
+    for (int s = 0; s < 2; s++) {
+        emit_statement(im, "%s = %s", AT(start[s]->buffer, all),
+                       s ? arena_printf(im->arena, "%" PRId64, n) : last);
+        emit_statement(im, "%s = %s", AT(start[s]->buffer, "0"), s ? "-1" : first);
+    }
+    emit_statement(im, "recur %s: %" PRId64 "  state %s {", t, n, head.at);
+    text_free(&head);
+    index[r->axis] = t;
+    const char *element = tensor_element(im, x, index);
+    emit_statement(im, "  temp %s: bool%s", before, shape_text(im->arena, x->ndims, extent));
+    emit_statement(im, "  %s = %s", AT(before, all),
+                   stands_before(im, r, element, arena_printf(im->arena, "i32(%s)", t),
+                                 AT(state[0], all), AT(state[1], all)));
+    for (int s = 0; s < 2; s++) {
+        const char *following = arena_printf(im->arena, "%s'", state[s]);
+        emit_statement(im, "  %s = %s", AT(following, "0"), s ? "-1" : first);
+        emit_statement(im, "  %s = select(%s, select(%s, %s, %s), %s)", AT(following, next),
+                       AT(before, next), AT(before, j), AT(state[s], j),
+                       s ? arena_printf(im->arena, "i32(%s)", t) : element, AT(state[s], next));
+    }
+    emit_statement(im, "}");
+    emit_statement(im, "%s = %s", AT(value->buffer, j), AT(end[0]->buffer, next));
+    emit_statement(im, "%s = i64(%s)", AT(place->buffer, j), AT(end[1]->buffer, next));
+#undef AT
+    return true;
+}
+
+bool op_top_k(struct import *im) {
+    struct tensor *x = node_input(im, 0);
+    struct ranking r = {.floats = type_is_float(x->type)};
+    int64_t largest = 1, sorted = 1, extent[MAX_DIMS];
+    const int64_t *list = NULL;
+    int n = 0;
+    if (!ordered(im, x) || !attribute_axis(im, "axis", -1, x->ndims, &r.axis) ||
+        !attribute_int(im, "largest", &largest) || !attribute_int(im, "sorted", &sorted))
+        return false;
+    r.largest = largest != 0;
+    if (im->opset < 10) {
+        r.k = -1;
+        if (!attribute_int(im, "k", &r.k)) return false;
+    } else {
+        if (!node_list(im, "K", 1, &list, &n)) return false;
+        r.k = n == 1 ? list[0] : -1;
+    }
+    if (r.k < 1 || r.k > x->extent[r.axis])
+        return node_fail(im, "k is %" PRId64 ", but dimension %d has %" PRId64, r.k, r.axis,
+                         x->extent[r.axis]);
+    memcpy(extent, x->extent, sizeof extent);
+    extent[r.axis] = r.k;
+    struct tensor *value = node_result_at(im, 0, x->type, x->ndims, extent);
+    struct tensor *place = value ? node_result_at(im, 1, TYPE_I64, x->ndims, extent) : NULL;
+    if (!place) return false;
+    return x->extent[r.axis] < LONG_AXIS ? top_by_ranks(im, &r, x, value, place)
+                                         : top_by_insertion(im, &r, x, value, place);
+}
+
+/* ---- running sums ---- */
+
+struct running {
+    int axis;
+    bool exclusive, reverse;
+};
+
+/* Every sum by itself: quadratic, but the sums need no order. */
+static void sums_apart(struct import *im, const struct running *r, struct tensor *x,
+                       struct tensor *sum, const char *const *index) {
+    const char *from[MAX_DIMS];
+    memcpy(from, index, sizeof from);
+    from[r->axis] = axis_for(im, "j", x->extent[r->axis]);
+    emit_statement(im, "%s = 0", tensor_element(im, sum, index));
+    emit_statement(im, "%s += %s where %s %s %s", tensor_element(im, sum, index),
+                   sum_widen(im, x->type, tensor_element(im, x, from)), from[r->axis],
+                   r->reverse     ? r->exclusive ? ">" : ">="
+                   : r->exclusive ? "<"
+                                  : "<=",
+                   index[r->axis]);
+}
+
+/* Each sum from the one before. */
+static bool sums_in_order(struct import *im, const struct running *r, struct tensor *x,
+                          struct tensor *sum, const char *const *index) {
+    int64_t extent[MAX_DIMS];
+    const char *here[MAX_DIMS], *now[MAX_DIMS], *t = name_unique(im, "t");
+    memcpy(extent, x->extent, sizeof extent);
+    memcpy(here, index, sizeof here);
+    memcpy(now, index, sizeof now);
+    extent[r->axis] = 1;
+    here[r->axis] = "0";
+    now[r->axis] = t;
+    struct tensor *start = tensor_temporary(im, sum->buffer, "start", sum->type, x->ndims, extent);
+    if (!start) return false;
+    struct tensor state = {
+        .buffer = name_unique(im, "so_far"), .ndims = x->ndims, .declared = true};
+    const char *before = tensor_element(im, &state, here);
+    emit_statement(im, "%s = 0", tensor_element(im, start, here));
+    emit_statement(im, "recur %s: %" PRId64 "%s  state %s: %s%s from %s {", t, x->extent[r->axis],
+                   r->reverse ? " reverse" : "", state.buffer, type_name(sum->type),
+                   shape_text(im->arena, x->ndims, extent), start->buffer);
+    if (r->exclusive) emit_statement(im, "  %s = %s", tensor_element(im, sum, now), before);
+    state.buffer = arena_printf(im->arena, "%s'", state.buffer);
+    const char *after = tensor_element(im, &state, here);
+    emit_statement(im, "  %s = %s + %s", after, before,
+                   sum_widen(im, x->type, tensor_element(im, x, now)));
+    if (!r->exclusive) emit_statement(im, "  %s = %s", tensor_element(im, sum, now), after);
+    emit_statement(im, "}");
     return true;
 }
 
 bool op_cum_sum(struct import *im) {
     struct tensor *x = node_input(im, 0);
+    struct running r;
     int64_t exclusive = 0, reverse = 0;
     const int64_t *list;
-    const char *index[MAX_DIMS], *from[MAX_DIMS];
-    int axis, n;
+    const char *index[MAX_DIMS];
+    int n;
     if (!ordered(im, x) || !node_list(im, "axis", 1, &list, &n) ||
         !attribute_int(im, "exclusive", &exclusive) || !attribute_int(im, "reverse", &reverse))
         return false;
     if (n != 1) return node_fail(im, "input 1 ('axis') has %d elements, expected one", n);
-    if (!axis_normal(im, list[0], x->ndims, &axis)) return false;
+    if (!axis_normal(im, list[0], x->ndims, &r.axis)) return false;
+    r.exclusive = exclusive != 0;
+    r.reverse = reverse != 0;
     struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
     struct tensor *sum = y ? sum_open(im, y) : NULL;
     if (!sum) return false;
     axes_for(im, x->ndims, x->extent, index);
-    memcpy(from, index, sizeof from);
-    from[axis] = axis_for(im, "j", x->extent[axis]);
-    emit_statement(im, "%s = 0", tensor_element(im, sum, index));
-    emit_statement(im, "%s += %s where %s %s %s", tensor_element(im, sum, index),
-                   sum_widen(im, x->type, tensor_element(im, x, from)), from[axis],
-                   reverse     ? exclusive ? ">" : ">="
-                   : exclusive ? "<"
-                               : "<=",
-                   index[axis]);
+    if (x->extent[r.axis] < LONG_AXIS)
+        sums_apart(im, &r, x, sum, index);
+    else if (!sums_in_order(im, &r, x, sum, index))
+        return false;
     sum_close(im, y, sum, index);
     return true;
 }
+
 /* The first lengths[b] elements of each row in reverse, the others as they are. */
 bool op_reverse_sequence(struct import *im) {
     struct tensor *x = node_input(im, 0), *lengths = node_input(im, 1);

@@ -14,8 +14,8 @@ def i8(*s): return rng.integers(-128, 128, s).astype(np.int8)
 def u8(*s): return rng.integers(0, 256, s).astype(np.uint8)
 def fl(*s): return rng.standard_normal(s).astype(np.float32)
 
-def case(name, nodes, inputs, constants, outputs, opset=13):
-    """inputs, constants: name -> array; outputs: name -> type"""
+def case(name, nodes, inputs, constants, outputs, opset=13, results=None):
+    """inputs, constants: name -> array; outputs: name -> type; results: instead of ONNX Runtime's"""
     graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, TYPE[str(v.dtype)], v.shape) for k, v in inputs.items()],
                          [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()], [tensor(k, v) for k, v in constants.items()])
     model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', opset), h.make_opsetid('com.microsoft', 1)])
@@ -23,7 +23,7 @@ def case(name, nodes, inputs, constants, outputs, opset=13):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider'])
-    results = session.run(None, inputs)
+    results = results or session.run(None, inputs)
     folder = os.path.join(HERE, name, 'test_data_set_0')
     os.makedirs(folder, exist_ok=True)
     onnx.save(model, os.path.join(HERE, name, 'model.onnx'))
@@ -143,3 +143,20 @@ for bits, size, zero in ((4, 16, None), (4, 32, 'u8'), (8, 16, 'u8'), (4, 16, 'f
 for name, ins in (('qlinear_mul_number', ['a', 'as', 'az', 'b', 'bs', 'bz', 'ys', 'yz']), ('qlinear_mul_number_first', ['b', 'bs', 'bz', 'a', 'as', 'az', 'ys', 'yz'])):
     case(name, [ms('QLinearMul', ins)], {'a': u8(2, 3, 5)},
          {'as': f(0.03), 'az': np.uint8(131), 'b': np.uint8(255), 'bs': f(0.5 / 255), 'bz': np.uint8(0), 'ys': f(0.02), 'yz': np.uint8(10)}, {'y': T.UINT8})
+
+# Long axes are walked in order. Ties: the lower index first; NaNs are above all numbers, as in ONNX's reference.
+def top(x, k, axis, largest):
+    i = np.arange(x.shape[axis]).reshape([-1 if d == axis else 1 for d in range(x.ndim)]) + np.zeros(x.shape, np.int64)
+    order = np.lexsort((-i if largest else i, x), axis=axis)
+    order = np.take(np.flip(order, axis) if largest else order, np.arange(k), axis=axis)
+    return [np.take_along_axis(x, order, axis), order]
+with_nans = rng.integers(-20, 20, (2, 290)).astype(np.float32)
+with_nans[:, ::37], with_nans[0, 5], with_nans[1, 6] = np.nan, np.inf, -np.inf
+for name, x, k, axis, largest in (('top_k_long', rng.integers(-30, 30, (2, 300)).astype(np.float32), 9, -1, 1), ('top_k_long_smallest', i8(3, 400, 2), 300, 1, 0), ('top_k_long_all', i8(270), 270, 0, 1),
+                                  ('top_k_long_least_i8', np.full((1, 260), -128, np.int8), 3, 1, 1), ('top_k_long_nan', with_nans, 12, 1, 1), ('top_k_long_nan_smallest', with_nans, 290, 1, 0),
+                                  ('top_k_nan', with_nans[:, :80], 6, 1, 1), ('top_k_nan_smallest', with_nans[:, :80], 80, 1, 0)):
+    expected = top(x, k, axis % x.ndim, largest)
+    if x.dtype == np.float32 and not np.isnan(x).any(): expected = None
+    case(name, [h.make_node('TopK', ['x', 'k'], ['v', 'i'], axis=axis, largest=largest)], {'x': x}, {'k': np.array([k])}, {'v': TYPE[str(x.dtype)], 'i': T.INT64}, results=expected)
+for name, options in (('cum_sum_long', {}), ('cum_sum_long_exclusive', {'exclusive': 1}), ('cum_sum_long_reverse', {'reverse': 1}), ('cum_sum_long_both', {'exclusive': 1, 'reverse': 1})):
+    case(name, [h.make_node('CumSum', ['x', 'axis'], ['y'], **options)], {'x': rng.integers(-9, 9, (2, 300, 3)).astype(np.float32)}, {'axis': np.array(1)}, {'y': T.FLOAT}, 14)

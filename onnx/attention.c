@@ -150,9 +150,10 @@ static struct tensor *rows_temporary(struct import *im, const struct attention *
     return t;
 }
 
-/* A score as the softmax takes it: scaled, with what is added and without what is left out. */
+/* A score at a stage: scaled; capped; with what is added and without what is left out, as the
+ * softmax takes it. */
 static const char *score_text(struct import *im, const struct attention *a, const char *score,
-                              const char *const *axis) {
+                              const char *const *axis, int stage) {
     struct arena *arena = im->arena;
     const int64_t *n = a->extent,
                   all[4] = {n[AT_BATCH], n[AT_HEAD] * n[AT_GROUP], n[AT_PLACE], a->length};
@@ -160,10 +161,11 @@ static const char *score_text(struct import *im, const struct attention *a, cons
     const char *at[4] = {axis[AT_BATCH], head, axis[AT_PLACE], axis[AT_DEPTH]}, *text;
     if (a->scale != 1)
         score = arena_printf(arena, "%s * %s", score, text_number(im, TYPE_F32, a->scale));
-    if (a->softcap > 0) {
+    if (a->softcap > 0 && stage >= SCORES_CAPPED) {
         const char *cap = text_number(im, TYPE_F32, a->softcap);
         score = arena_printf(arena, "tanh(%s / %s) * %s", score, cap, cap);
     }
+    if (stage < SCORES_ADDED) return score;
     if (a->bias)
         score = arena_printf(
             arena, "%s + %s", score,
@@ -171,17 +173,20 @@ static const char *score_text(struct import *im, const struct attention *a, cons
     if ((text = masked(im, a, axis[AT_PLACE], axis[AT_DEPTH], axis[AT_BATCH])))
         score = arena_printf(arena, "%s + %s", score, text);
     if ((text = allowed(im, a, axis[AT_PLACE], axis[AT_DEPTH], axis[AT_BATCH])))
-        score = arena_printf(arena, "select(%s, %s, -65504)", text, score);
+        score = arena_printf(arena, "select(%s, %s, %s)", text, score,
+                             text_number(im, TYPE_F32, a->outside));
     return score;
 }
 
 static bool bias_fits(struct import *im, const struct attention *a) {
     const struct tensor *b = a->bias;
-    const int64_t *n = a->extent;
-    if (!b) return true;
-    bool fits = b->ndims == 4 && (b->extent[0] == 1 || b->extent[0] == n[AT_BATCH]) &&
-                (b->extent[1] == 1 || b->extent[1] == n[AT_HEAD] * n[AT_GROUP]) &&
-                b->extent[2] == n[AT_PLACE] && b->extent[3] == a->length;
+    const int64_t *n = a->extent,
+                  all[4] = {n[AT_BATCH], n[AT_HEAD] * n[AT_GROUP], n[AT_PLACE], a->length};
+    bool fits = !b || b->ndims <= 4;
+    for (int d = 0; fits && b && d < b->ndims; d++) {
+        int64_t e = all[4 - b->ndims + d];
+        fits = b->extent[d] == 1 || b->extent[d] == e;
+    }
     return fits || node_fail(im, "what is added to the scores, %s, does not fit",
                              shape_text(im->arena, b->ndims, b->extent));
 }
@@ -230,7 +235,8 @@ static void product(struct import *im, const int64_t *walked, int64_t element, s
 bool attention_lower(struct import *im, struct attention *a) {
     enum type type = a->q.t->type;
     const int64_t *n = a->extent, group = n[AT_GROUP];
-    const int64_t shape[3] = {n[AT_BATCH], n[AT_PLACE], n[AT_HEAD] * group * a->depth_v};
+    const int64_t merged[3] = {n[AT_BATCH], n[AT_PLACE], n[AT_HEAD] * group * a->depth_v},
+                  apart[4] = {n[AT_BATCH], n[AT_HEAD] * group, n[AT_PLACE], a->depth_v};
     int64_t keys[AT_COUNT] = {n[AT_BATCH], n[AT_HEAD], 1, a->length, n[AT_DEPTH]}, values[AT_COUNT],
             walked[AT_COUNT], out[AT_COUNT];
     const char *axis[AT_COUNT];
@@ -240,7 +246,7 @@ bool attention_lower(struct import *im, struct attention *a) {
     memcpy(out, n, sizeof out);
     values[AT_DEPTH] = out[AT_DEPTH] = a->depth_v;
     walked[AT_DEPTH] = a->length;
-    struct tensor *y = node_result(im, type, 3, shape);
+    struct tensor *y = node_result(im, type, a->apart ? 4 : 3, a->apart ? apart : merged);
     if (!y || !mask_fits(im, a) || !bias_fits(im, a) || !open_heads(im, &a->q, n, "queries") ||
         !open_heads(im, &a->k, keys, "keys") || !open_heads(im, &a->v, values, "values") ||
         !rows_temporary(im, a, "products", sum_type(type), a->length, &sum_at) ||
@@ -250,13 +256,30 @@ bool attention_lower(struct import *im, struct attention *a) {
     product(im, n, a->length, sum_at, a->q, a->k, true);
     heads_axes(im, walked, axis);
     emit_statement(im, "%s = %s", heads_element(im, row_at, axis),
-                   score_text(im, a, heads_element(im, sum_at, axis), axis));
+                   score_text(im, a, heads_element(im, sum_at, axis), axis, SCORES_ADDED));
+    if (a->shown && a->stage != SCORES_WEIGHTS)
+        emit_statement(
+            im, "%s = %s", heads_element(im, heads_apart(a->shown, group), axis),
+            sum_narrow(im, type,
+                       score_text(im, a, heads_element(im, sum_at, axis), axis, a->stage)));
     const char *weights = inner_name(im, "weights");
     if (!softmax_of(im, inner_value(im, row_at.t, "scores"), weights)) return false;
-    product(im, walked, a->depth_v, out_at, heads_of_rows(name_find(&im->value, weights), group),
-            a->v, false);
+    struct heads weight_at = heads_of_rows(name_find(&im->value, weights), group), kept_at;
+    if (a->none_is_zero) {
+        if (!rows_temporary(im, a, "kept", sum_type(type), a->length, &kept_at)) return false;
+        heads_axes(im, walked, axis);
+        emit_statement(im, "%s = select(%s == -inf, 0, %s)", heads_element(im, kept_at, axis),
+                       heads_element(im, row_at, axis), heads_element(im, weight_at, axis));
+        weight_at = kept_at;
+    }
+    heads_axes(im, walked, axis);
+    if (a->shown && a->stage == SCORES_WEIGHTS)
+        emit_statement(im, "%s = %s", heads_element(im, heads_apart(a->shown, group), axis),
+                       sum_narrow(im, type, heads_element(im, weight_at, axis)));
+    product(im, walked, a->depth_v, out_at, weight_at, a->v, false);
     heads_axes(im, out, axis);
-    emit_statement(im, "%s = %s", heads_element(im, heads_merged(y, group, a->depth_v, 0), axis),
+    struct heads to = a->apart ? heads_apart(y, group) : heads_merged(y, group, a->depth_v, 0);
+    emit_statement(im, "%s = %s", heads_element(im, to, axis),
                    sum_narrow(im, type, heads_element(im, out_at, axis)));
     return true;
 }

@@ -26,6 +26,9 @@ const char *heads_element(struct import *, struct heads, const char *const *axis
 void heads_axes(struct import *, const int64_t *extent, const char **axis);
 void heads_copy(struct import *, struct heads to, struct heads from, const int64_t *extent);
 
+/* ONNX Runtime's score of a key that a row may not attend to */
+enum { LEFT_OUT = -65504 };
+
 struct attention {
     struct heads q, k, v;
     int64_t extent[AT_COUNT]; /* of the queries */
@@ -33,13 +36,19 @@ struct attention {
     double scale;
     double softcap;         /* 0: none; else scores become softcap * tanh(score / softcap) */
     bool causal;            /* row i attends to keys up to past + i */
+    double outside;         /* the score of other keys */
     int64_t past, window;   /* window > 0: to so many keys at most */
     struct tensor *past_of; /* past of each sequence, i64, where it is data */
-    struct tensor *bias;    /* added to the scores, or NULL */
+    struct tensor *bias;    /* added to the scores, which it is broadcast to, or NULL */
     struct tensor *mask;    /* integers: lengths, or 1 for what counts; NULL: none */
     double filter;          /* added where the mask has 0 */
+    bool none_is_zero;      /* a row without any key has weights of 0 */
+    bool apart;             /* the result is [batch, heads, place, depth_v] */
+    struct tensor *shown;   /* the scores are a result, too; NULL: they are not */
+    int stage;              /* of these: enum attention_stage */
 };
-/* The node's result, [batch, place, heads * depth_v] */
+enum attention_stage { SCORES_SCALED, SCORES_CAPPED, SCORES_ADDED, SCORES_WEIGHTS };
+/* The node's result, [batch, place, heads * depth_v] if not `apart` */
 bool attention_lower(struct import *, struct attention *);
 
 /* Rotary positions: pairs of elements turned by the angles whose cosines and sines are in `cos` and

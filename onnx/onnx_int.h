@@ -285,7 +285,8 @@ bool standard_domain(const char *domain);
     X(NonZero, 1, 1, non_zero) X(Unique, 1, 1, unique) X(GridSample, 2, 2, grid_sample) \
     X(NonMaxSuppression, 2, 5, non_max_suppression) X(Det, 1, 1, det) \
     X(RNN, 3, 6, rnn) X(GRU, 3, 6, gru) X(LSTM, 3, 8, lstm) \
-    X(Scan, 0, -1, scan) X(Loop, 0, -1, loop)
+    X(Scan, 0, -1, scan) X(Loop, 0, -1, loop) \
+    X(Attention, 3, 7, scaled_attention) X(RotaryEmbedding, 3, 4, rotary_embedding)
 /* The same for the domain com.microsoft. */
 #define MICROSOFT_OPERATORS(X) \
     X(QLinearAdd, 7, 8, qlinear_add) X(QLinearMul, 7, 8, qlinear_mul) \

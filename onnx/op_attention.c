@@ -1,5 +1,5 @@
-/* Of com.microsoft: operators that are an attention, with their forms of inputs, masks and caches.
- */
+/* Operators that are an attention, with their forms of inputs, masks and caches: ONNX's own, and
+ * those of com.microsoft. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -14,6 +14,7 @@ enum { DIVIDES = 1 << 24 };
 static bool float_attributes(struct import *im, struct attention *a) {
     int64_t causal = a->causal;
     a->filter = -10000;
+    a->outside = LEFT_OUT;
     a->scale = 0;
     if (!attribute_float(im, "scale", &a->scale) ||
         !attribute_float(im, "mask_filter_value", &a->filter) ||
@@ -239,6 +240,122 @@ bool op_multi_head_attention(struct import *im) {
     return attention_lower(im, &a);
 }
 
+/* ---- ONNX's own ---- */
+
+/* Queries, keys and values: [batch, head, place, depth], or heads merged behind the place. */
+static bool scaled_inputs(struct import *im, struct attention *a) {
+    struct tensor *x[3] = {node_input(im, 0), node_input(im, 1), node_input(im, 2)};
+    struct heads *to[3] = {&a->q, &a->k, &a->v};
+    int64_t heads[3] = {0}, depth[3], places[3];
+    a->apart = x[0]->ndims == 4;
+    if (!attribute_int(im, "q_num_heads", &heads[0]) ||
+        !attribute_int(im, "kv_num_heads", &heads[1]) ||
+        !same_types(im, (const struct tensor *const[]){x[0], x[1], x[2]}, 3))
+        return false;
+    for (int k = 0; k < 3; k++) {
+        if (k == 2) heads[2] = heads[1];
+        if (x[k]->ndims == 4) heads[k] = x[k]->extent[1];
+        bool fits = x[k]->ndims == (a->apart ? 4 : 3) && x[k]->extent[0] == x[0]->extent[0] &&
+                    heads[k] >= 1 && (a->apart || x[k]->extent[2] % heads[k] == 0);
+        if (!fits)
+            return node_fail(im, "input %d, %s, does not fit", k,
+                             shape_text(im->arena, x[k]->ndims, x[k]->extent));
+        depth[k] = a->apart ? x[k]->extent[3] : x[k]->extent[2] / heads[k];
+        places[k] = x[k]->extent[a->apart ? 2 : 1];
+    }
+    if (heads[0] % heads[1] || heads[1] != heads[2] || depth[0] != depth[1] ||
+        places[1] != places[2])
+        return node_fail(im, "queries, keys and values do not fit together");
+    int64_t group = heads[0] / heads[1];
+    for (int k = 0; k < 3; k++)
+        *to[k] = a->apart ? heads_apart(x[k], k ? 1 : group)
+                          : heads_merged(x[k], k ? 1 : group, depth[k], 0);
+    memcpy(a->extent, (int64_t[]){x[0]->extent[0], heads[1], group, places[0], depth[0]},
+           sizeof a->extent);
+    a->length = places[1];
+    a->depth_v = depth[2];
+    return true;
+}
+
+/* A mask of truths, or of floats for fewer keys than there are, as what is added: -inf where no key
+ * counts. */
+static bool scaled_mask(struct import *im, struct attention *a) {
+    struct tensor *m = node_input(im, 3);
+    int64_t extent[MAX_DIMS];
+    const char *index[MAX_DIMS];
+    if (!m) return true;
+    if (m->ndims < 1 || m->ndims > 4 || (m->type != TYPE_BOOL && m->type != a->q.t->type))
+        return node_fail(im, "the mask %s of %s does not fit",
+                         shape_text(im->arena, m->ndims, m->extent), type_name(m->type));
+    memcpy(extent, m->extent, sizeof extent);
+    bool fewer = extent[m->ndims - 1] < a->length;
+    if (fewer) extent[m->ndims - 1] = a->length;
+    a->bias = m;
+    if (!fewer && m->type != TYPE_BOOL) return true;
+    a->bias =
+        tensor_temporary(im, im->node->output[0], "mask", sum_type(a->q.t->type), m->ndims, extent);
+    if (!a->bias) return false;
+    axes_release(im);
+    axes_for(im, m->ndims, extent, index);
+    bool truths = m->type == TYPE_BOOL;
+    const char *e = fewer ? tensor_element_else(im, m, index, truths ? "0" : "-inf")
+                          : tensor_element(im, m, index);
+    emit_statement(im, truths ? "%s = select(%s, 0, -inf)" : "%s = %s",
+                   tensor_element(im, a->bias, index), truths ? e : sum_widen(im, m->type, e));
+    return true;
+}
+
+/* Lengths count the keys that there are; without a past, a causal row then counts its place from
+ * the end. */
+static bool scaled_lengths(struct import *im, struct attention *a) {
+    a->mask = node_input(im, 6);
+    if (!a->mask || !a->causal || a->past) return true;
+    int64_t batch = a->extent[AT_BATCH];
+    if (a->mask->ndims != 1 || a->mask->extent[0] != batch)
+        return node_fail(im, "the lengths do not fit");
+    a->past_of = tensor_temporary(im, im->node->output[0], "past", TYPE_I64, 1, &batch);
+    if (!a->past_of) return false;
+    axes_release(im);
+    const char *n = axis_for(im, "n", batch);
+    emit_statement(im, "%s = i64(%s) - %" PRId64, tensor_element(im, a->past_of, &n),
+                   tensor_element(im, a->mask, &n), a->extent[AT_PLACE]);
+    return true;
+}
+
+/* As the specification reads since ONNX 1.21: the cap comes before what is added, and a row without
+ * any key is 0. Sums and softmax are made in f32 at least, whatever 'softmax_precision' says. */
+bool op_scaled_attention(struct import *im) {
+    struct attention a = {0};
+    int64_t causal = 0, stage = 0, precision = 0, left = -1, right = -1;
+    a.filter = a.outside = -INFINITY;
+    if (!attribute_int(im, "is_causal", &causal) || !attribute_float(im, "scale", &a.scale) ||
+        !attribute_float(im, "softcap", &a.softcap) ||
+        !attribute_int(im, "softmax_precision", &precision) ||
+        !attribute_int(im, "left_window_size", &left) ||
+        !attribute_int(im, "right_window_size", &right) ||
+        !attribute_int(im, "qk_matmul_output_mode", &stage) || !scaled_inputs(im, &a))
+        return false;
+    if (stage < SCORES_SCALED || stage > SCORES_WEIGHTS)
+        return node_fail(im, "'qk_matmul_output_mode' is %" PRId64, stage);
+    if (!causal && (left >= 0 || right >= 0))
+        return node_fail(im, "windows without 'is_causal' are not supported");
+    a.window = left >= 0 && left < MAX_COUNT ? left + 1 : 0;
+    a.causal = causal != 0;
+    a.stage = (int)stage;
+    scale_default(&a);
+    int64_t fresh = a.length;
+    if (!cache(im, &a, &a.k, 4, 1, a.extent[AT_DEPTH]) || !cache(im, &a, &a.v, 5, 2, a.depth_v))
+        return false;
+    a.length = fresh + a.past;
+    if (!scaled_lengths(im, &a) || !scaled_mask(im, &a)) return false;
+    a.none_is_zero = a.mask || a.bias;
+    int64_t shape[4] = {a.extent[AT_BATCH], a.extent[AT_HEAD] * a.extent[AT_GROUP],
+                        a.extent[AT_PLACE], a.length};
+    if (node_wants(im, 3) && !(a.shown = node_result_at(im, 3, a.q.t->type, 4, shape)))
+        return false;
+    return attention_lower(im, &a);
+}
+
 /* ---- RotaryEmbedding ---- */
 
 /* Positions of each place, [batch, place]: given so, or the first one. */
@@ -268,21 +385,22 @@ static const char *positions_from(struct import *im, struct tensor *at, int64_t 
     return inner_value(im, t, "positions");
 }
 
-bool op_ms_rotary_embedding(struct import *im) {
-    struct tensor *x = node_input(im, 0), *at = node_input(im, 1), *cos = node_input(im, 2);
+/* The tables are inputs `table` and the next; rows of them by the places in input `at`, or one for
+ * each place of each sequence. */
+static bool rotary_embedding(struct import *im, int table, int at) {
+    struct tensor *x = node_input(im, 0), *cos = node_input(im, table),
+                  *sin = node_input(im, table + 1), *place = node_input(im, at);
     int64_t heads = 0, interleaved = 0, wide = 0;
-    double scale = 1;
     if (!attribute_int(im, "num_heads", &heads) ||
         !attribute_int(im, "interleaved", &interleaved) ||
-        !attribute_int(im, "rotary_embedding_dim", &wide) ||
-        !attribute_float(im, "scale", &scale) || !no_flag(im, "is_packed_batching", 0))
+        !attribute_int(im, "rotary_embedding_dim", &wide))
         return false;
-    if (scale != 1) return node_fail(im, "'scale' other than 1 is not supported");
-    if ((x->ndims != 3 && x->ndims != 4) || cos->ndims != 2 || !type_is_float(x->type))
+    if ((x->ndims != 3 && x->ndims != 4) || cos->ndims != (place ? 2 : 3) ||
+        sin->ndims != cos->ndims || !type_is_float(x->type))
         return node_fail(im, "input %s or tables %s are not supported",
                          shape_text(im->arena, x->ndims, x->extent),
                          shape_text(im->arena, cos->ndims, cos->extent));
-    struct rotary r = {.half = cos->extent[1], .interleaved = interleaved != 0};
+    struct rotary r = {cos, sin, cos->extent[cos->ndims - 1], interleaved != 0};
     bool apart = x->ndims == 4;
     int64_t depth = apart ? x->extent[3] : heads > 0 ? x->extent[2] / heads : 2 * r.half;
     if (wide > 0 && wide != 2 * r.half)
@@ -290,11 +408,33 @@ bool op_ms_rotary_embedding(struct import *im) {
     if (!apart && x->extent[2] % depth) return node_fail(im, "its heads do not divide the width");
     int64_t extent[AT_COUNT] = {x->extent[0], apart ? x->extent[1] : x->extent[2] / depth, 1,
                                 x->extent[apart ? 2 : 1], depth};
-    const char *places = positions_from(im, at, extent[AT_BATCH], extent[AT_PLACE]);
-    if (!places || !rotary_rows(im, im->node->input[2], im->node->input[3], places, &r))
-        return false;
+    if (place) {
+        const char *places = positions_from(im, place, extent[AT_BATCH], extent[AT_PLACE]);
+        char **in = im->node->input;
+        if (!places || !rotary_rows(im, in[table], in[table + 1], places, &r)) return false;
+    }
+    for (int k = 0; k < 2; k++) {
+        const struct tensor *t = k ? r.sin : r.cos;
+        if (t->ndims != 3 || (t->extent[0] != 1 && t->extent[0] != extent[AT_BATCH]) ||
+            t->extent[0] != r.cos->extent[0] || t->extent[1] != extent[AT_PLACE] ||
+            t->extent[2] != r.half)
+            return node_fail(im, "the table %s does not fit",
+                             shape_text(im->arena, t->ndims, t->extent));
+    }
     struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
     return y && rotary_lower(im, &r, apart ? heads_apart(y, 1) : heads_merged(y, 1, depth, 0),
                              apart ? heads_apart(x, 1) : heads_merged(x, 1, depth, 0), extent);
+}
+
+bool op_rotary_embedding(struct import *im) {
+    return rotary_embedding(im, 1, 3);
+}
+
+bool op_ms_rotary_embedding(struct import *im) {
+    double scale = 1;
+    if (!attribute_float(im, "scale", &scale) || !no_flag(im, "is_packed_batching", 0))
+        return false;
+    if (scale != 1) return node_fail(im, "'scale' other than 1 is not supported");
+    return rotary_embedding(im, 2, 1);
 }
 #endif

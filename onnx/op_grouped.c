@@ -189,7 +189,7 @@ static bool grouped_rotary(struct import *im, struct grouped *g) {
 }
 
 bool op_group_query_attention(struct import *im) {
-    struct grouped g = {.a = {.causal = true, .bias = node_input(im, 10)}};
+    struct grouped g = {.a = {.causal = true, .outside = LEFT_OUT, .bias = node_input(im, 10)}};
     struct tensor *old = node_input(im, 3);
     if (!node_needs_input(im, 5) || !node_needs_input(im, 6)) return false;
     if (!grouped_attributes(im, &g) || !grouped_inputs(im, &g) || !grouped_past(im, &g))

@@ -160,3 +160,18 @@ for name, x, k, axis, largest in (('top_k_long', rng.integers(-30, 30, (2, 300))
     case(name, [h.make_node('TopK', ['x', 'k'], ['v', 'i'], axis=axis, largest=largest)], {'x': x}, {'k': np.array([k])}, {'v': TYPE[str(x.dtype)], 'i': T.INT64}, results=expected)
 for name, options in (('cum_sum_long', {}), ('cum_sum_long_exclusive', {'exclusive': 1}), ('cum_sum_long_reverse', {'reverse': 1}), ('cum_sum_long_both', {'exclusive': 1, 'reverse': 1})):
     case(name, [h.make_node('CumSum', ['x', 'axis'], ['y'], **options)], {'x': rng.integers(-9, 9, (2, 300, 3)).astype(np.float32)}, {'axis': np.array(1)}, {'y': T.FLOAT}, 14)
+
+# ONNX's own attention and rotary positions
+def att(name, inputs, constants={}, outs=('y',), opset=23, **a):
+    names = ['q', 'k', 'v', 'mask', 'past_k', 'past_v', 'lengths']
+    ins = [n if n in inputs or n in constants else '' for n in names]
+    while not ins[-1]: ins.pop()
+    case(name, [h.make_node('Attention', ins, list(outs), **a)], inputs, constants, {k: T.FLOAT for k in outs if k}, opset)
+att('scaled_attention', {'q': fl(2, 3, 12), 'k': fl(2, 5, 12), 'v': fl(2, 5, 6)}, q_num_heads=3, kv_num_heads=3)
+att('scaled_attention_shared_cap', {'q': fl(2, 4, 3, 8), 'k': fl(2, 2, 3, 8), 'v': fl(2, 2, 3, 8), 'past_k': fl(2, 2, 4, 8), 'past_v': fl(2, 2, 4, 8)}, outs=('y', 'pk', 'pv'), is_causal=1, softcap=2.0, scale=0.5)
+att('scaled_attention_truths', {'q': fl(2, 3, 4, 8), 'k': fl(2, 3, 6, 8), 'v': fl(2, 3, 6, 5)}, {'mask': rng.integers(0, 2, (4, 6)) + np.eye(4, 6) > 0})
+att('scaled_attention_mask', {'q': fl(2, 3, 4, 8), 'k': fl(2, 3, 6, 8), 'v': fl(2, 3, 6, 5), 'mask': fl(2, 1, 4, 6)}, outs=('y', '', '', 's'), qk_matmul_output_mode=1)
+for name, n, at, options in (('rotary', 4, 1, {}), ('rotary_part', 3, 1, {'interleaved': 1, 'rotary_embedding_dim': 4, 'num_heads': 3}), ('rotary_everywhere', 4, 0, {'interleaved': 1})):
+    half = 2 if 'part' in name else 4
+    case(name, [h.make_node('RotaryEmbedding', ['x', 'cos', 'sin'] + ['at'] * at, ['y'], **options)], {'x': fl(2, 3, 5, 8) if n == 4 else fl(2, 5, 24), **({'at': rng.integers(0, 9, (2, 5))} if at else {})},
+         {'cos': fl(*([9, half] if at else [2, 5, half])), 'sin': fl(*([9, half] if at else [2, 5, half]))}, {'y': T.FLOAT}, 23)

@@ -286,7 +286,8 @@ bool standard_domain(const char *domain);
     X(NonMaxSuppression, 2, 5, non_max_suppression) X(Det, 1, 1, det) \
     X(RNN, 3, 6, rnn) X(GRU, 3, 6, gru) X(LSTM, 3, 8, lstm) \
     X(Scan, 0, -1, scan) X(Loop, 0, -1, loop) \
-    X(Attention, 3, 7, scaled_attention) X(RotaryEmbedding, 3, 4, rotary_embedding)
+    X(Attention, 3, 7, scaled_attention) X(RotaryEmbedding, 3, 4, rotary_embedding) \
+    X(LpPool, 1, 1, lp_pool) X(CenterCropPad, 2, 2, center_crop_pad)
 /* The same for the domain com.microsoft. */
 #define MICROSOFT_OPERATORS(X) \
     X(QLinearAdd, 7, 8, qlinear_add) X(QLinearMul, 7, 8, qlinear_mul) \
@@ -308,7 +309,9 @@ bool standard_domain(const char *domain);
     X(MultiHeadAttention, 3, 8, multi_head_attention) \
     X(GroupQueryAttention, 1, 11, group_query_attention) \
     X(MatMulNBits, 3, 6, matmul_nbits) \
-    X(RotaryEmbedding, 4, 4, ms_rotary_embedding)
+    X(RotaryEmbedding, 4, 4, ms_rotary_embedding) X(QLinearWhere, 8, 9, qlinear_where) \
+    X(QEmbedLayerNormalization, 13, 18, qembed_layer_normalization) \
+    X(GatherBlockQuantized, 3, 4, gather_block_quantized)
 /* clang-format on */
 
 struct formula;
@@ -345,6 +348,8 @@ bool gather_places(struct import *, struct tensor *x, struct tensor *index, int 
 /* op_elementwise.c: operators that are one formula of elements; NULL: not one of them */
 const struct formula *formula_find(const char *domain, const char *name);
 bool formula_lower(struct import *, const struct formula *);
+/* The i-th of them and the number of its inputs, -1: any; NULL: there are no more. */
+const char *formula_name(int i, int *inputs);
 
 /* op_quantize.c */
 /* A zero point (NULL: none) of the type of `like`: *text NULL when all are zero, else text of type

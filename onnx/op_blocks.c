@@ -1,5 +1,6 @@
 /* Of com.microsoft: a product whose second factor is in blocks of 2, 4 or 8 bits, each with a
- * scale. What they stand for is made once, before the first run. */
+ * scale (what they stand for is made once, before the first run), and rows taken from such a
+ * table. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -52,9 +53,9 @@ static const char *line_element(struct import *im, struct tensor *t, int64_t col
 }
 
 /* Field `k` of a byte, as f32 */
-static const char *field(struct import *im, const struct blocks *b, const char *byte, int k) {
-    if (b->bits == 8) return arena_printf(im->arena, "f32(%s)", byte);
-    int shift = k * (int)b->bits, mask = (1 << b->bits) - 1;
+static const char *field(struct import *im, int64_t bits, const char *byte, int k) {
+    if (bits == 8) return arena_printf(im->arena, "f32(%s)", byte);
+    int shift = k * (int)bits, mask = (1 << bits) - 1;
     if (shift == 0) return arena_printf(im->arena, "f32(%s & %d)", byte, mask);
     return arena_printf(im->arena, "f32(shr(%s, %d) & %d)", byte, shift, mask);
 }
@@ -69,7 +70,7 @@ static struct tensor *blocks_zero(struct import *im, const struct blocks *b) {
         const char *row = axis_for(im, "j", b->rows), *at = axis_for(im, "c", packed);
         const char *to[2] = {row, affine_text(im, 1, &each, &at, k)};
         emit_statement(im, "%s = %s", tensor_element(im, z, to),
-                       field(im, b, line_element(im, b->zero, packed, row, at), k));
+                       field(im, b->bits, line_element(im, b->zero, packed, row, at), k));
     }
     return z;
 }
@@ -94,7 +95,7 @@ static struct tensor *blocks_open(struct import *im, const struct blocks *b) {
                             : text_number(im, TYPE_F32, (double)(1 << (b->bits - 1)));
         const char *to[2] = {axis[0], affine_text(im, 2, (int64_t[]){b->size, each}, &axis[1], k)};
         emit_statement(im, "%s = (%s - %s) * f32(%s)", tensor_element(im, w, to),
-                       field(im, b, tensor_element(im, b->bytes, axis), k), z,
+                       field(im, b->bits, tensor_element(im, b->bytes, axis), k), z,
                        line_element(im, b->scale, b->count, axis[0], axis[1]));
     }
     return w;
@@ -131,6 +132,77 @@ bool op_matmul_nbits(struct import *im) {
     emit_statement(im, "%s += %s * %s", sum, sum_widen(im, x->type, tensor_element(im, x, from)),
                    tensor_element(im, w, at));
     sum_close(im, y, acc, to);
+    return true;
+}
+
+/* The fields of all bytes, in f32; the last dimension is so many times as long. */
+static struct tensor *fields_open(struct import *im, struct tensor *bytes, int64_t bits,
+                                  const char *suffix) {
+    int64_t each = 8 / bits, extent[MAX_DIMS];
+    const char *from[MAX_DIMS], *to[MAX_DIMS];
+    int last = bytes->ndims - 1;
+    memcpy(extent, bytes->extent, sizeof extent);
+    extent[last] *= each;
+    struct tensor *t =
+        tensor_temporary(im, im->node->output[0], suffix, TYPE_F32, bytes->ndims, extent);
+    for (int k = 0; t && k < each; k++) {
+        axes_release(im);
+        axes_for(im, bytes->ndims, bytes->extent, from);
+        memcpy(to, from, sizeof to);
+        to[last] = affine_text(im, 1, &each, &from[last], k);
+        emit_statement(im, "%s = %s", tensor_element(im, t, to),
+                       field(im, bits, tensor_element(im, bytes, from), k));
+    }
+    return t;
+}
+
+/* Rows of a table of fields and of their scales and zero points, then what the fields stand for. */
+bool op_gather_block_quantized(struct import *im) {
+    static const char *const name[3] = {"rows", "scales", "zeros"};
+    struct tensor *t[3] = {node_input(im, 0), node_input(im, 2), node_input(im, 3)};
+    int64_t bits = 4, size = 128, extent[MAX_DIMS];
+    const char *to[MAX_DIMS], *block[MAX_DIMS];
+    int axis, along, last = t[0]->ndims - 1;
+    if (!attribute_int(im, "bits", &bits) || !attribute_int(im, "block_size", &size) ||
+        !attribute_axis(im, "gather_axis", 0, t[0]->ndims, &axis) ||
+        !attribute_axis(im, "quantize_axis", 1, t[0]->ndims, &along))
+        return false;
+    if (t[0]->type != TYPE_U8 || (bits != 2 && bits != 4 && bits != 8) || axis == last ||
+        along != last)
+        return node_fail(im, "the table is not of bytes with blocks along its last dimension");
+    int64_t count = t[0]->extent[last] * (8 / bits) / (size > 0 ? size : 1);
+    if (size < 1 || count < 1 || t[0]->extent[last] * (8 / bits) != count * size ||
+        !type_is_float(t[1]->type) || t[1]->ndims != t[0]->ndims || t[1]->extent[last] != count ||
+        (t[2] && (t[2]->type != TYPE_U8 || t[2]->ndims != t[0]->ndims ||
+                  t[2]->extent[last] * (8 / bits) < count)))
+        return node_fail(im, "table, scales or zero points do not fit");
+    enum type type = t[1]->type;
+    for (int k = 0; k < 3; k++) {
+        static const int from[3] = {0, 2, 3};
+        if (!t[k]) continue;
+        const char *rows = inner_name(im, name[k]);
+        struct inner n = {.input = {im->node->input[from[k]], im->node->input[1]},
+                          .ninputs = 2,
+                          .output = {rows}};
+        inner_int(im, &n, "axis", axis);
+        if (!inner_lower(im, &n, "Gather")) return false;
+        t[k] = name_find(&im->value, rows);
+        if (k != 1 && !(t[k] = fields_open(im, t[k], bits, k ? "zero" : "fields"))) return false;
+    }
+    int n = t[0]->ndims;
+    struct tensor *y = node_result(im, type, n, t[0]->extent);
+    if (!y) return false;
+    memcpy(extent, t[0]->extent, sizeof extent);
+    extent[n - 1] = count;
+    axes_release(im);
+    axes_for(im, n, extent, block);
+    memcpy(to, block, sizeof to);
+    to[n - 1] = affine_text(im, 2, (int64_t[]){size, 1},
+                            (const char *[]){block[n - 1], axis_for(im, "b", size)}, 0);
+    const char *zero = t[2] ? tensor_element(im, t[2], block)
+                            : text_number(im, TYPE_F32, (double)(1 << (bits - 1)));
+    emit_statement(im, "%s = %s((%s - %s) * f32(%s))", tensor_element(im, y, to), type_name(type),
+                   tensor_element(im, t[0], to), zero, tensor_element(im, t[1], block));
     return true;
 }
 #endif

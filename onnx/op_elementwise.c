@@ -115,6 +115,12 @@ const struct formula *formula_find(const char *domain, const char *name) {
     return NULL;
 }
 
+const char *formula_name(int i, int *inputs) {
+    if ((size_t)i >= sizeof formulas / sizeof *formulas) return NULL;
+    *inputs = formulas[i].inputs ? formulas[i].inputs : -1;
+    return formulas[i].name;
+}
+
 static int type_class(enum type t) {
     return type_is_float(t)    ? FLOATS
            : type_is_signed(t) ? SIGNED

@@ -214,34 +214,59 @@ static bool mask_lengths(struct import *im) {
     return true;
 }
 
-/* Rows for words, places and perhaps segments are added and normalised. */
-bool op_embed_layer_normalization(struct import *im) {
+/* Rows for words, places and perhaps segments are added and normalised. The tables, then factor and
+ * offset, are `table`. */
+static bool embed(struct import *im, const char *const *table, const char *at) {
     struct tensor *ids = node_input(im, 0);
     int64_t kind = 0;
-    for (int k = 2; k <= 6; k++)
-        if ((k != 4 || node_has_input(im, 1)) && !node_needs_input(im, k)) return false;
     if (ids->ndims != 2) return node_fail(im, "the words are not a matrix");
     if (!attribute_int(im, "mask_index_type", &kind)) return false;
-    const char *at = node_has_input(im, 8) ? input_name(im, 8) : positions(im, ids->extent[1]);
+    if (!at) at = positions(im, ids->extent[1]);
     const char *word = inner_name(im, "words"), *place = inner_name(im, "place"),
                *sum = node_wants(im, 2) ? im->node->output[2] : inner_name(im, "sum"),
                *both = node_has_input(im, 1) ? inner_name(im, "both") : sum;
-    if (!at || !inner_node(im, "Gather", input_name(im, 2), input_name(im, 0), word) ||
-        !inner_node(im, "Gather", input_name(im, 3), at, place) ||
-        !inner_node(im, "Add", word, place, both))
+    if (!at || !inner_node(im, "Gather", table[0], input_name(im, 0), word) ||
+        !inner_node(im, "Gather", table[1], at, place) || !inner_node(im, "Add", word, place, both))
         return false;
     if (node_has_input(im, 1)) {
         const char *segment = inner_name(im, "segment");
-        if (!inner_node(im, "Gather", input_name(im, 4), input_name(im, 1), segment) ||
+        if (!inner_node(im, "Gather", table[2], input_name(im, 1), segment) ||
             !inner_node(im, "Add", both, segment, sum))
             return false;
     }
     double epsilon = 1e-12;
-    struct inner n = {.input = {sum, input_name(im, 5), input_name(im, 6)},
-                      .ninputs = 3,
-                      .output = {im->node->output[0]}};
+    struct inner n = {
+        .input = {sum, table[3], table[4]}, .ninputs = 3, .output = {im->node->output[0]}};
     if (!attribute_float(im, "epsilon", &epsilon)) return false;
     inner_float(im, &n, "epsilon", epsilon);
     return mask_lengths(im) && inner_lower(im, &n, "LayerNormalization");
+}
+
+static bool embed_needs(struct import *im, int first) {
+    for (int k = 0; k < 5; k++)
+        if ((k != 2 || node_has_input(im, 1)) && !node_needs_input(im, first + k)) return false;
+    return true;
+}
+
+bool op_embed_layer_normalization(struct import *im) {
+    const char *table[5];
+    for (int k = 0; k < 5; k++) table[k] = input_name(im, 2 + k);
+    return embed_needs(im, 2) && embed(im, table, input_name(im, 8));
+}
+
+/* The same of quantised tables. */
+bool op_qembed_layer_normalization(struct import *im) {
+    const char *table[5] = {NULL};
+    if (!embed_needs(im, 2) || !embed_needs(im, 8)) return false;
+    for (int k = 0; k < 5; k++) {
+        if (!node_has_input(im, 2 + k)) continue;
+        bool zero = node_has_input(im, 13 + k);
+        struct inner n = {.input = {input_name(im, 2 + k), input_name(im, 8 + k),
+                                    zero ? input_name(im, 13 + k) : NULL},
+                          .ninputs = zero ? 3 : 2,
+                          .output = {table[k] = inner_name(im, "table")}};
+        if (!inner_lower(im, &n, "DequantizeLinear")) return false;
+    }
+    return embed(im, table, NULL);
 }
 #endif

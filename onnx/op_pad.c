@@ -142,4 +142,38 @@ bool op_pad(struct import *im) {
                          name_shown(im->arena, p.mode));
     return pad_again(im, &p);
 }
+
+/* The middle of the input where a dimension becomes shorter, zeros on both sides where it becomes
+ * longer; an odd one is behind. */
+bool op_center_crop_pad(struct import *im) {
+    struct tensor *x = node_input(im, 0);
+    const int64_t *size, *axes;
+    int64_t extent[MAX_DIMS], before[MAX_DIMS] = {0};
+    const char *to[MAX_DIMS], *from[MAX_DIMS];
+    int n, naxes;
+    bool longer = false;
+    if (!node_list(im, "shape", 1, &size, &n) || !attribute_ints(im, "axes", &axes, &naxes))
+        return false;
+    if (!size || n != (axes ? naxes : x->ndims))
+        return node_fail(im, "'shape' has not one entry for each axis");
+    memcpy(extent, x->extent, sizeof extent);
+    for (int k = 0; k < n; k++) {
+        int d = k;
+        if (axes && !axis_normal(im, axes[k], x->ndims, &d)) return false;
+        if (size[k] < 1 || size[k] > MAX_COUNT)
+            return node_fail(im, "'shape' has an entry %" PRId64, size[k]);
+        extent[d] = size[k];
+        longer |= size[k] > x->extent[d];
+        before[d] =
+            size[k] > x->extent[d] ? -((size[k] - x->extent[d]) / 2) : (x->extent[d] - size[k]) / 2;
+    }
+    struct tensor *y = node_result(im, x->type, x->ndims, extent);
+    if (!y) return false;
+    axes_for(im, x->ndims, extent, to);
+    for (int d = 0; d < x->ndims; d++)
+        from[d] = affine_text(im, 1, (int64_t[]){1}, &to[d], before[d]);
+    emit_statement(im, "%s = %s", tensor_element(im, y, to),
+                   longer ? tensor_element_else(im, x, from, "0") : tensor_element(im, x, from));
+    return true;
+}
 #endif

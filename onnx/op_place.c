@@ -161,11 +161,15 @@ bool op_split(struct import *im) {
     for (int k = 0; k < results; k++) {
         extent[axis] = size ? size[k] : k < results - 1 ? each : x->extent[axis] - sum;
         from[axis] = sum;
-        if (extent[axis] < 1 || extent[axis] > x->extent[axis] - sum)
+        if (extent[axis] < 0 || extent[axis] > x->extent[axis] - sum)
             return node_fail(im, "its parts do not fit %" PRId64 " elements along dimension %d",
                              x->extent[axis], axis);
         sum += extent[axis];
         if (!node_wants(im, k)) continue;
+        if (extent[axis] == 0) {
+            if (!node_constant_at(im, k, x->type, x->ndims, extent, "")) return false;
+            continue;
+        }
         struct tensor *y = node_result_at(im, k, x->type, x->ndims, extent);
         if (!y || !strided(im, y, x, from, step)) return false;
     }

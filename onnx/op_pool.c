@@ -1,4 +1,4 @@
-/* Pools: the greatest or the mean of each window, and where the greatest stood. */
+/* Pools: the greatest, the mean or a norm of each window, and where the greatest stood. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -240,5 +240,34 @@ bool op_global_average_pool(struct import *im) {
 
 bool op_global_max_pool(struct import *im) {
     return global_pool(im, false);
+}
+
+/* The p-th root of the sum of the p-th powers, of the sizes of the elements of each window. */
+bool op_lp_pool(struct import *im) {
+    struct pool p;
+    int64_t power = 2;
+    if (!attribute_int(im, "p", &power) || !pool_read(im, &p)) return false;
+    if (!type_is_float(p.x->type) || power < 1)
+        return node_fail(im, "the input is not of floats, or 'p' is %" PRId64, power);
+    struct tensor *y = node_result(im, p.x->type, p.x->ndims, p.shape), *sum = NULL;
+    if (y) sum = tensor_temporary(im, y->buffer, "sum", sum_type(y->type), y->ndims, y->extent);
+    if (!sum) return false;
+    pool_axes(im, &p);
+    const char *x = sum_widen(im, y->type,
+                              window_element(im, &p.w, p.x, p.index[0], p.index[1], "0")),
+               *all = tensor_element(im, sum, p.index);
+    emit_statement(im, "%s = 0", all);
+    if (power == 1)
+        emit_statement(im, "%s += abs(%s)", all, x);
+    else if (power == 2)
+        emit_statement(im, "%s += %s * %s", all, x, x);
+    else
+        emit_statement(im, "%s += pow(abs(%s), %" PRId64 ")", all, x, power);
+    const char *root = power == 1   ? all
+                       : power == 2 ? arena_printf(im->arena, "sqrt(%s)", all)
+                                    : arena_printf(im->arena, "pow(%s, %s)", all,
+                                                   text_number(im, sum->type, 1 / (double)power));
+    emit_statement(im, "%s = %s", tensor_element(im, y, p.index), sum_narrow(im, y->type, root));
+    return true;
 }
 #endif

@@ -127,6 +127,31 @@ bool op_qlinear_mul(struct import *im) {
     return two_operands(im, true);
 }
 
+/* One of two tensors, in the steps of the result. */
+bool op_qlinear_where(struct import *im) {
+    struct quantised a, b, z;
+    struct tensor *c = node_input(im, 0);
+    int64_t extent[MAX_DIMS];
+    const char *index[MAX_DIMS];
+    int ndims;
+    if (!quantised_read(im, 1, &a) || !quantised_read(im, 4, &b) ||
+        !quantised_scale(im, 7, 8, a.x, &z))
+        return false;
+    if (a.x->type != b.x->type || c->type != TYPE_BOOL)
+        return node_fail(im, "the inputs are not of one type, or the condition is not bool");
+    if (!shape_broadcast(im, (struct tensor *[]){c, a.x, b.x}, 3, &ndims, extent)) return false;
+    struct tensor *y = node_result(im, a.x->type, ndims, extent);
+    if (!y) return false;
+    axes_for(im, ndims, extent, index);
+    const char *u = steps(im, &a, tensor_element_broadcast(im, a.x, ndims, extent, index)),
+               *v = steps(im, &b, tensor_element_broadcast(im, b.x, ndims, extent, index));
+    return emit_rounded(im, y, index,
+                        arena_printf(im->arena, "select(%s, %s * %s, %s * %s)",
+                                     tensor_element_broadcast(im, c, ndims, extent, index), u,
+                                     ratio(im, &a, &z), v, ratio(im, &b, &z)),
+                        &z);
+}
+
 /* A formula of the number that each element stands for: $ in the text. */
 static bool of_number(struct import *im, const char *text) {
     struct quantised q, z;

@@ -3,6 +3,7 @@
 #ifdef ISAMAP_WITH_ONNX
 #include "onnx/onnx_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define X(name, lo, hi, function) {#name, lo, hi, op_##function},
@@ -21,5 +22,32 @@ const struct op_entry *op_find(const char *domain, const char *name) {
     for (; op && op->name; op++)
         if (strcmp(op->name, name) == 0) return op;
     return NULL;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct op_entry *)a)->name, ((const struct op_entry *)b)->name);
+}
+
+void onnx_operators_list(struct text *to, bool ms) {
+    enum {
+        MOST = sizeof operators / sizeof *operators + sizeof microsoft / sizeof *microsoft + 100
+    };
+    struct op_entry list[MOST];
+    int n = 0, inputs;
+    const char *name;
+    for (const struct op_entry *op = ms ? microsoft : operators; op->name; op++) list[n++] = *op;
+    for (int i = 0; !ms && (name = formula_name(i, &inputs)); i++)
+        list[n++] = (struct op_entry){name, inputs < 0 ? 1 : inputs, inputs, NULL};
+    if (!ms) list[n++] = (struct op_entry){"If", 1, 1, NULL}; /* the graph's (graph.c) */
+    qsort(list, (size_t)n, sizeof *list, by_name);
+    for (int i = 0; i < n; i++) {
+        const struct op_entry *op = &list[i];
+        text_printf(to, "%s%s (%d", i ? ", " : "", op->name, op->min_inputs);
+        if (op->max_inputs < 0)
+            text_printf(to, " or more");
+        else if (op->max_inputs > op->min_inputs)
+            text_printf(to, "-%d", op->max_inputs);
+        text_printf(to, ")");
+    }
 }
 #endif

@@ -6,7 +6,7 @@ from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 rng = np.random.default_rng(7)
 HERE = os.path.dirname(os.path.abspath(__file__))
-TYPE = {'float32': T.FLOAT, 'int8': T.INT8, 'uint8': T.UINT8, 'int32': T.INT32, 'int64': T.INT64}
+TYPE = {'float32': T.FLOAT, 'int8': T.INT8, 'uint8': T.UINT8, 'int32': T.INT32, 'int64': T.INT64, 'bool': T.BOOL}
 
 def tensor(name, a): return nh.from_array(np.asarray(a), name)
 def f(x): return np.float32(x)
@@ -175,3 +175,20 @@ for name, n, at, options in (('rotary', 4, 1, {}), ('rotary_part', 3, 1, {'inter
     half = 2 if 'part' in name else 4
     case(name, [h.make_node('RotaryEmbedding', ['x', 'cos', 'sin'] + ['at'] * at, ['y'], **options)], {'x': fl(2, 3, 5, 8) if n == 4 else fl(2, 5, 24), **({'at': rng.integers(0, 9, (2, 5))} if at else {})},
          {'cos': fl(*([9, half] if at else [2, 5, half])), 'sin': fl(*([9, half] if at else [2, 5, half]))}, {'y': T.FLOAT}, 23)
+
+# Further forms of quantised tensors; windows' norms; the middle of a tensor; a part without elements
+case('qlinear_where', [ms('QLinearWhere', ['c', 'a', 'as', 'az', 'b', 'bs', 'bz', 'ys', 'yz'])], {'c': rng.integers(0, 2, (2, 1, 5)).astype(bool), 'a': u8(2, 3, 5), 'b': u8(3, 1)},
+     {'as': f(0.03), 'az': np.uint8(7), 'bs': f(0.05), 'bz': np.uint8(90), 'ys': f(0.07), 'yz': np.uint8(100)}, {'y': T.UINT8})
+quantised = {k: u8(*s) for k, s in (('word', (9, 8)), ('place', (6, 8)), ('segment', (2, 8)), ('gamma', (8,)), ('beta', (8,)))}
+scales = {k + '_scale': f(0.01 * (i + 1)) for i, k in enumerate(quantised)}
+zeros = {k + '_zero': np.uint8(100 + i) for i, k in enumerate(quantised)}
+case('qembed_layer_normalization', [ms('QEmbedLayerNormalization', ['ids', 'kinds', *quantised, 'mask', *scales, *zeros], ('y', 'n'))],
+     {'ids': rng.integers(0, 9, (2, 5)).astype(np.int32), 'kinds': rng.integers(0, 2, (2, 5)).astype(np.int32), 'mask': np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)}, {**quantised, **scales, **zeros}, {'y': T.FLOAT, 'n': T.INT32})
+for name, bits, zero in (('gather_block_quantized', 4, True), ('gather_block_quantized_8', 8, False)):
+    each = 8 // bits
+    case(name, [ms('GatherBlockQuantized', ['t', 'i', 's'] + ['z'] * zero, bits=bits, block_size=16, gather_axis=0, quantize_axis=1)], {'i': np.array([[3, 0], [6, 5]])},
+         {'t': u8(7, 48 // each), 's': fl(7, 3), **({'z': u8(7, 2)} if zero else {})}, {'y': T.FLOAT})
+for p in (1, 2, 3): case('lp_pool_%d' % p, [h.make_node('LpPool', ['x'], ['y'], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], p=p)], {'x': fl(2, 3, 7, 6)}, {}, {'y': T.FLOAT}, 18)
+x = fl(4, 7, 5)
+case('center_crop_pad', [h.make_node('CenterCropPad', ['x', 's'], ['y'], axes=[0, -1])], {'x': x}, {'s': np.array([9, 2])}, {'y': T.FLOAT}, 18, results=[np.pad(x[:, :, 1:3], ((2, 3), (0, 0), (0, 0)))])
+case('split_nothing', [h.make_node('Split', ['x', 's'], ['a', 'b', 'c'], axis=1), h.make_node('Concat', ['c', 'b', 'a'], ['y'], axis=1)], {'x': fl(2, 5)}, {'s': np.array([2, 0, 3])}, {'y': T.FLOAT})

@@ -1,0 +1,1 @@
+JtttttVVVVV66666m»tžty˜VsVÆÇ6h6

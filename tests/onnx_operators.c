@@ -1,0 +1,107 @@
+/* docs/onnx.md lists the operators of the importer's tables, and says of each what it takes.
+ * `UPDATE_DOCS=1 build/tests/test_onnx_operators` writes its lists anew. */
+#include "ir/arena.h"
+#include "ir/diag.h"
+#include "ir/file.h"
+#include "onnx/onnx.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#ifdef ISAMAP_WITH_ONNX
+#define BEGIN "<!-- operators: tests/onnx_operators.c writes these lists -->\n"
+#define END "<!-- end of operators -->\n"
+
+static const char *path = SOURCE_DIR "/docs/onnx.md";
+
+static char *read_page(struct arena *a, char **begin, char **end) {
+    struct diags d;
+    size_t n;
+    diags_init(&d);
+    char *text = file_read(a, path, 1 << 20, &n, &d);
+    assert_non_null(text);
+    assert_non_null(*begin = strstr(text, BEGIN));
+    *begin += strlen(BEGIN);
+    assert_non_null(*end = strstr(*begin, END));
+    diags_free(&d);
+    return text;
+}
+
+static void lists(void **state) {
+    struct arena a;
+    struct text want = {0};
+    char *begin, *end;
+    (void)state;
+    arena_init(&a);
+    char *text = read_page(&a, &begin, &end);
+    text_printf(&want, "Of `ai.onnx`: ");
+    onnx_operators_list(&want, false);
+    text_printf(&want, ".\n\nOf `com.microsoft`: ");
+    onnx_operators_list(&want, true);
+    text_printf(&want, ".\n");
+    bool same = (size_t)(end - begin) == want.n && memcmp(begin, want.at, want.n) == 0;
+    if (!same && getenv("UPDATE_DOCS")) {
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fprintf(f, "%.*s%s%s", (int)(begin - text), text, want.at, end);
+        assert_int_equal(fclose(f), 0);
+        same = true;
+    }
+    if (!same)
+        fail_msg("docs/onnx.md lists other operators; UPDATE_DOCS=1 and this test write the lists");
+    text_free(&want);
+    arena_free(&a);
+}
+
+/* Whether the word stands in the text, not as a part of another. */
+static bool has_word(const char *text, const char *word, size_t length) {
+    for (const char *s = text; (s = strstr(s, word)); s++) {
+        bool begins = s == text || !(isalnum((unsigned char)s[-1]) || s[-1] == '_');
+        if (begins && !isalnum((unsigned char)s[length]) && s[length] != '_') return true;
+    }
+    return false;
+}
+
+/* Each is named outside the lists too, where the page says what is taken of it. */
+static void restrictions(void **state) {
+    struct arena a;
+    char *begin, *end;
+    (void)state;
+    for (int ms = 0; ms < 2; ms++) {
+        struct text list = {0};
+        arena_init(&a);
+        char *text = read_page(&a, &begin, &end);
+        memset(begin, ' ', (size_t)(end - begin));
+        onnx_operators_list(&list, ms);
+        int missing = 0, n = 0;
+        for (char *s = list.at; s && *s; n++) {
+            size_t length = strcspn(s, " ");
+            char *name = arena_strndup(&a, s, length);
+            if (!has_word(text, name, length)) {
+                print_error("%s is not described\n", name);
+                missing++;
+            }
+            s = strstr(s, ", ");
+            if (s) s += 2;
+        }
+        assert_true(n > 20);
+        assert_int_equal(missing, 0);
+        text_free(&list);
+        arena_free(&a);
+    }
+}
+#endif
+
+int main(void) {
+#ifdef ISAMAP_WITH_ONNX
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(restrictions)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+#else
+    return 0;
+#endif
+}

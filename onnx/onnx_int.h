@@ -287,7 +287,8 @@ bool standard_domain(const char *domain);
     X(RNN, 3, 6, rnn) X(GRU, 3, 6, gru) X(LSTM, 3, 8, lstm) \
     X(Scan, 0, -1, scan) X(Loop, 0, -1, loop) \
     X(Attention, 3, 7, scaled_attention) X(RotaryEmbedding, 3, 4, rotary_embedding) \
-    X(LpPool, 1, 1, lp_pool) X(CenterCropPad, 2, 2, center_crop_pad)
+    X(LpPool, 1, 1, lp_pool) X(CenterCropPad, 2, 2, center_crop_pad) \
+    X(TensorScatter, 2, 3, tensor_scatter)
 /* The same for the domain com.microsoft. */
 #define MICROSOFT_OPERATORS(X) \
     X(QLinearAdd, 7, 8, qlinear_add) X(QLinearMul, 7, 8, qlinear_mul) \
@@ -310,8 +311,9 @@ bool standard_domain(const char *domain);
     X(GroupQueryAttention, 1, 11, group_query_attention) \
     X(MatMulNBits, 3, 6, matmul_nbits) \
     X(RotaryEmbedding, 4, 4, ms_rotary_embedding) X(QLinearWhere, 8, 9, qlinear_where) \
-    X(QEmbedLayerNormalization, 13, 18, qembed_layer_normalization) \
-    X(GatherBlockQuantized, 3, 4, gather_block_quantized)
+    X(QEmbedLayerNormalization, 1, 18, qembed_layer_normalization) \
+    X(GatherBlockQuantized, 3, 4, gather_block_quantized) \
+    X(DynamicQuantizeLSTM, 3, 12, dynamic_quantize_lstm)
 /* clang-format on */
 
 struct formula;

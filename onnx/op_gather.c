@@ -333,4 +333,46 @@ bool op_one_hot(struct import *im) {
                    tensor_element(im, values, &one), tensor_element(im, values, &zero));
     return true;
 }
+
+/* ---- TensorScatter ---- */
+
+/* A cache with what is new from a place on, which each sequence of the batch has for itself;
+ * circular: behind the last place comes the first. */
+bool op_tensor_scatter(struct import *im) {
+    struct tensor *x = node_input(im, 0), *fresh = node_input(im, 1), *first = node_input(im, 2);
+    const char *mode = "linear", *to[MAX_DIMS], *from[MAX_DIMS], *at;
+    int axis;
+    if (!attribute_string(im, "mode", &mode) || !attribute_axis(im, "axis", -2, x->ndims, &axis))
+        return false;
+    bool circular = strcmp(mode, "circular") == 0;
+    if (!circular && strcmp(mode, "linear") != 0)
+        return node_fail(im, "'mode' is '%s', expected linear or circular",
+                         name_shown(im->arena, mode));
+    bool fits = fresh->ndims == x->ndims && fresh->type == x->type && axis > 0 &&
+                fresh->extent[axis] <= x->extent[axis] &&
+                (!first || (first->type == TYPE_I64 && first->ndims == 1 &&
+                            first->extent[0] == x->extent[0]));
+    for (int d = 0; fits && d < x->ndims; d++) fits = d == axis || fresh->extent[d] == x->extent[d];
+    if (!fits) return node_fail(im, "cache, update or places do not fit");
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
+    if (!y) return false;
+    struct choice c = choice_of(x->type);
+    axes_for(im, x->ndims, x->extent, to);
+    memcpy(from, to, sizeof from);
+    from[axis] = axis_for(im, "j", fresh->extent[axis]);
+    at = arena_printf(im->arena, "i64(%s)", to[axis]);
+    if (first) {
+        const char *w = tensor_element(im, first, to), *s = at;
+        at = arena_printf(im->arena, "(%s - %s)", s, w);
+        if (circular)
+            at = arena_printf(im->arena, "(%s - %s + select(%s < %s, %" PRId64 ", 0))", s, w, s, w,
+                              x->extent[axis]);
+    }
+    const char *e = tensor_element(im, y, to);
+    emit_statement(im, "%s = select(%s >= 0 & %s < %" PRId64 ", 0, %s)", e, at, at,
+                   fresh->extent[axis], tensor_element(im, x, to));
+    emit_statement(im, "%s %s select(%s == i64(%s), %s, %s)", e, c.combine, at, from[axis],
+                   tensor_element(im, fresh, from), c.first);
+    return true;
+}
 #endif

@@ -464,4 +464,45 @@ bool op_lstm(struct import *im) {
             return false;
     return true;
 }
+
+/* ---- com.microsoft: weights of bytes ---- */
+
+/* What the bytes w[direction, input, gate] stand for, as [direction, gate, input]: scales and zero
+ * points are inputs `scale` and the next, one for each direction or for each gate of it. */
+static const char *weights_open(struct import *im, int at, int scale, const char *suffix) {
+    struct tensor *w = node_input(im, at), *s = node_input(im, scale),
+                  *z = node_input(im, scale + 1);
+    const char *axis[3], *index[2], *e;
+    if (w->ndims != 3 || type_size(w->type) != 1 || !s || s->type != TYPE_F32 || s->ndims < 1 ||
+        s->ndims > 2 || s->extent[0] != w->extent[0] ||
+        (s->ndims == 2 && s->extent[1] != w->extent[2]) ||
+        (z && (z->type != w->type || z->elements != s->elements || z->ndims != s->ndims))) {
+        node_fail(im, "input %d, its scales or zero points do not fit", at);
+        return NULL;
+    }
+    int64_t shape[3] = {w->extent[0], w->extent[2], w->extent[1]};
+    struct tensor *t = tensor_temporary(im, im->node->output[0], suffix, TYPE_F32, 3, shape);
+    if (!t) return NULL;
+    axes_release(im);
+    axes_for(im, 3, shape, axis);
+    index[0] = axis[0];
+    index[1] = axis[1];
+    e = arena_printf(im->arena, "i32(%s)", ELEMENT(im, w, axis[0], axis[2], axis[1]));
+    if (z) e = arena_printf(im->arena, "%s - i32(%s)", e, tensor_element(im, z, index));
+    emit_statement(im, "%s = f32(%s) * %s", tensor_element(im, t, axis), e,
+                   tensor_element(im, s, index));
+    return inner_value(im, t, suffix);
+}
+
+/* In floats, which is more exact than inputs and states of eight bits. */
+bool op_dynamic_quantize_lstm(struct import *im) {
+    struct inner n = {.ninputs = P + 1};
+    for (int k = 0; k <= P; k++) n.input[k] = node_has_input(im, k) ? im->node->input[k] : NULL;
+    for (int k = 0; k < 3; k++)
+        n.output[k] = k < (int)im->node->n_output ? im->node->output[k] : "";
+    n.input[W] = weights_open(im, W, P + 1, "weights");
+    n.input[R] = n.input[W] ? weights_open(im, R, P + 3, "recurrent") : NULL;
+    inner_pass(im, &n, NULL);
+    return n.input[R] && inner_lower(im, &n, "LSTM");
+}
 #endif

@@ -22,8 +22,7 @@ def case(name, nodes, inputs, constants, outputs, opset=13, results=None):
     model.ir_version = 8
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider'])
-    results = results or session.run(None, inputs)
+    results = results or onnxruntime.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider']).run(None, inputs)
     folder = os.path.join(HERE, name, 'test_data_set_0')
     os.makedirs(folder, exist_ok=True)
     onnx.save(model, os.path.join(HERE, name, 'model.onnx'))
@@ -192,3 +191,24 @@ for p in (1, 2, 3): case('lp_pool_%d' % p, [h.make_node('LpPool', ['x'], ['y'], 
 x = fl(4, 7, 5)
 case('center_crop_pad', [h.make_node('CenterCropPad', ['x', 's'], ['y'], axes=[0, -1])], {'x': x}, {'s': np.array([9, 2])}, {'y': T.FLOAT}, 18, results=[np.pad(x[:, :, 1:3], ((2, 3), (0, 0), (0, 0)))])
 case('split_nothing', [h.make_node('Split', ['x', 's'], ['a', 'b', 'c'], axis=1), h.make_node('Concat', ['c', 'b', 'a'], ['y'], axis=1)], {'x': fl(2, 5)}, {'s': np.array([2, 0, 3])}, {'y': T.FLOAT})
+
+# A cache with new rows; recurrent weights of bytes, against the LSTM of what they stand for
+from onnx.reference import ReferenceEvaluator
+for name, mode, places in (('tensor_scatter', 'linear', [3, 0]), ('tensor_scatter_circular', 'circular', [5, 2])):
+    nodes, inputs = [h.make_node('TensorScatter', ['x', 'u', 'w'], ['y'], mode=mode)], {'x': fl(2, 3, 6, 4), 'u': fl(2, 3, 3, 4), 'w': np.array(places)}
+    graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, TYPE[str(v.dtype)], v.shape) for k, v in inputs.items()], [h.make_tensor_value_info('y', T.FLOAT, None)])
+    case(name, nodes, inputs, {}, {'y': T.FLOAT}, 24, results=ReferenceEvaluator(h.make_model(graph, opset_imports=[h.make_opsetid('', 24)])).run(None, inputs))
+H, I, N, steps = 5, 4, 2, 3
+x, w, r, b = fl(steps, N, I), i8(2, I, 4 * H), i8(2, H, 4 * H), fl(2, 8 * H)
+ws, rs, wz, rz = f(0.01) * np.arange(1, 3, dtype=np.float32), f(0.002) * np.arange(1, 8 * H + 1, dtype=np.float32).reshape(2, 4 * H) / 20, i8(2), np.zeros((2, 4 * H), np.int8)
+opened = {'w': ((w.astype(np.float32) - wz[:, None, None]) * ws[:, None, None]).transpose(0, 2, 1), 'r': (r.astype(np.float32) * rs[:, None]).transpose(0, 2, 1), 'b': b}
+graph = h.make_graph([h.make_node('LSTM', ['x', 'w', 'r', 'b'], ['y', 'h'], hidden_size=H, direction='bidirectional')], 'lstm', [h.make_tensor_value_info('x', T.FLOAT, x.shape)],
+                     [h.make_tensor_value_info(k, T.FLOAT, None) for k in 'yh'], [tensor(k, np.ascontiguousarray(v)) for k, v in opened.items()])
+lstm = h.make_model(graph, opset_imports=[h.make_opsetid('', 14)])
+lstm.ir_version = 8
+case('dynamic_quantize_lstm', [ms('DynamicQuantizeLSTM', ['x', 'w', 'r', 'b', '', '', '', '', 'ws', 'wz', 'rs', 'rz'], ('y', 'h'), hidden_size=H, direction='bidirectional')], {'x': x},
+     {'w': w, 'r': r, 'b': b, 'ws': ws, 'wz': wz, 'rs': rs, 'rz': rz}, {'y': T.FLOAT, 'h': T.FLOAT}, 14, results=onnxruntime.InferenceSession(lstm.SerializeToString()).run(None, {'x': x}))
+
+del quantised['segment'], scales['segment_scale'], zeros['segment_zero']
+case('qembed_layer_normalization_words', [ms('QEmbedLayerNormalization', ['ids', '', 'word', 'place', '', 'gamma', 'beta', '', 'word_scale', 'place_scale', '', 'gamma_scale', 'beta_scale', 'word_zero', 'place_zero', '', 'gamma_zero', 'beta_zero'], ('y', 'n'))],
+     {'ids': rng.integers(0, 9, (2, 5)).astype(np.int32)}, {**quantised, **scales, **zeros}, {'y': T.FLOAT, 'n': T.INT32})

@@ -74,8 +74,17 @@ static void add_stmt(struct sym *s, struct frame *f, int stmt) {
     if (stmt >= 0) add(s, f, s->v->s->nplaces + stmt);
 }
 
+static void add_memory(struct sym *s, struct frame *f, int memory) {
+    for (int p = 0; p < s->v->s->nplaces; p++)
+        if (s->v->s->place[p].memory == memory) add(s, f, p);
+}
+
 static void add_issue(struct sym *s, struct frame *f, const struct issue_node *n) {
-    for (int o = 0; o < s->v->m->instr[n->instr].noperands; o++) add(s, f, n->arg[o].place);
+    const struct instr *in = &s->v->m->instr[n->instr];
+    for (int o = 0; o < in->noperands; o++) {
+        add(s, f, n->arg[o].place);
+        if (in->operand[o].also >= 0) add_memory(s, f, in->operand[o].also);
+    }
     add_stmt(s, f, n->stmt);
     add_stmt(s, f, n->init);
     for (int q = 0; q < n->nalso; q++) add_stmt(s, f, n->also[q]);
@@ -97,6 +106,10 @@ static void add_nodes(struct sym *s, struct frame *f, const struct node *node, i
         if (node[k].kind == NODE_ISSUE) add_issue(s, f, node[k].issue);
         if (node[k].kind == NODE_FALLBACK) add_fallback(s, f, node[k].fallback->stmt);
         if (node[k].kind == NODE_ROTATE) add(s, f, node[k].rotate);
+        if (node[k].kind == NODE_CONFIGURE) {
+            const struct configure *c = &s->v->m->configure[node[k].configure->configure];
+            for (int i = 0; i < c->nclobbers; i++) add_memory(s, f, c->clobbers[i]);
+        }
     }
 }
 
@@ -125,9 +138,12 @@ void known_take(const struct sym *s, const struct frame *f, struct known *out) {
         out->r.n += r->n;
         out->slot[k] = f->at[k] < s->v->s->nplaces ? s->slot[f->at[k]] : NOT_TURNED;
     }
+    out->setting = settings_copy(s, out->setting);
 }
 
-void known_put(struct sym *s, const struct frame *f, const struct regions *r, const int *slot) {
+void known_put(struct sym *s, const struct frame *f, const struct regions *r, const int *slot,
+               const struct setting *setting) {
+    memcpy(s->setting, setting, (size_t)s->nsettings * sizeof *setting);
     for (int k = 0; k < f->n; k++) {
         s->of[f->at[k]].n = 0;
         if (f->at[k] < s->v->s->nplaces) s->slot[f->at[k]] = slot[k];
@@ -138,5 +154,6 @@ void known_put(struct sym *s, const struct frame *f, const struct regions *r, co
 void known_free(struct known *x) {
     regions_free(&x->r);
     free(x->slot);
+    free(x->setting);
     *x = (struct known){0};
 }

@@ -316,12 +316,12 @@ static bool shrinks(const struct region *x, int counter) {
 }
 
 static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv, int *slot,
-                              int counter) {
+                              struct setting *setting, int counter) {
     const struct loop_node *l = t->loop;
     const struct lin one = lin_of(1), first = lin_of(s->lo[counter]);
     int unpadded = s->unpadded;
     bool weaker = false;
-    known_put(s, &t->frame, inv, slot);
+    known_put(s, &t->frame, inv, slot, setting);
     struct affine at = t->lo;
     at.l.k[counter] += l->step;
     sym_set(s, l->var, &at);
@@ -331,6 +331,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     struct known after = {0};
     known_take(s, &t->frame, &after);
     bool turned = common_slots(&t->frame, slot, after.slot, &weaker);
+    weaker |= settings_meet(s, setting, after.setting);
     known_free(&after);
     if (!turned) {
         sym_fail(s, "slots are not all turned");
@@ -374,6 +375,9 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
         free(slot);
         return sym_fail(s, "slots are not all turned");
     }
+    struct setting *setting = memory_array((size_t)s->nsettings + 1, sizeof *setting);
+    memcpy(setting, t->now.setting, (size_t)s->nsettings * sizeof *setting);
+    settings_meet(s, setting, t->before.setting);
     s->lo[p.counter] = from;
     s->hi[p.counter] = last;
     s->turn[p.counter] = -1;
@@ -382,15 +386,16 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
                : find_pattern(s, &p, &t->before, &t->now, &inv)) {
         step = WEAKER;
         for (int k = 0; k < TRIES && step == WEAKER; k++)
-            step = general_step(s, t, &inv, slot, p.counter);
+            step = general_step(s, t, &inv, slot, setting, p.counter);
     }
     s->nloops--;
     if (step == HOLDS) {
         learn(s, l, &inv, p.counter, &t->start);
         for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, &over, true);
-        known_put(s, &t->frame, &inv, slot);
+        known_put(s, &t->frame, &inv, slot, setting);
     }
     free(slot);
+    free(setting);
     regions_free(&inv);
     return step == HOLDS && regions_coalesce(s, &t->frame);
 }
@@ -446,7 +451,7 @@ static bool walk_by_induction(struct sym *s, struct trips *t) {
         if (done)
             begin = (k = done - 1) + 1;
         else
-            known_put(s, &t->frame, &t->now.r, t->now.slot);
+            known_put(s, &t->frame, &t->now.r, t->now.slot, t->now.setting);
     }
     return true;
 }
@@ -467,7 +472,7 @@ static bool walk_open(struct sym *s, struct trips *t, struct lin count) {
         if (k == 0 || !good) continue;
         known_take(s, &t->frame, &t->now);
         done = induct(s, t, k + 1, most - 1, count, false);
-        if (!done) known_put(s, &t->frame, &t->now.r, t->now.slot);
+        if (!done) known_put(s, &t->frame, &t->now.r, t->now.slot, t->now.setting);
     }
     known_free(&t->start);
     known_free(&t->before);
@@ -551,9 +556,9 @@ static bool walk_node(struct sym *s, const struct node *n) {
     case NODE_SYNC:
         return true;
     case NODE_CONFIGURE:
-        break;
+        return settings_configure(s, n->configure);
     }
-    return sym_fail(s, "states are not followed");
+    return sym_fail(s, "a node that is not followed");
 }
 
 static bool walk_nodes(struct sym *s, const struct node *node, int n) {
@@ -588,6 +593,7 @@ static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
         if (keep == KEEP_LOCAL || (keep == KEEP_WORKSPACE && !prepare)) regions_forget(s, p);
     }
     s->prepare = prepare;
+    settings_forget(s);
     sym_scopes(s, c);
     list_zeroed(s, prepare, first, next);
     for (int k = 0; k < c->nnodes; k++) {
@@ -642,6 +648,7 @@ bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int6
     s.stamp = arena_array(&v->arena, all, sizeof *s.stamp);
     s.slot = arena_array(&v->arena, places, sizeof *s.slot);
     frame_groups(&s);
+    settings_open(&s);
     open_sizes(&s, size, least);
     bool good = can_follow(&s) && box_begin(&s) && walk_section(&s, &v->s->prepare, true) &&
                 walk_section(&s, &v->s->run, false) && box_end(&s);

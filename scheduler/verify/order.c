@@ -18,8 +18,9 @@ struct cuts {
 
 struct order {
     struct verify *v;
-    struct cuts *cut;       /* [nmemories] where pieces begin and end, ascending */
-    bool *exact, any_exact; /* [nmemories] accesses have their own bytes */
+    struct cuts *cut; /* [nmemories + nstates] where pieces begin and end, ascending; of a state:
+                         each slot is one */
+    bool *exact, any_exact; /* [nmemories + nstates] accesses have their own bytes */
     bool collecting;        /* whose ends are only noted */
     int met;                /* the memory in which accesses were found out of order; -1 */
     int open;               /* the variable of the size that is open; -1 */
@@ -248,13 +249,57 @@ static void accesses(struct order *o, const struct issue_node *n, const struct h
         }
 }
 
+/* All of its slots, whichever holds what is needed; objects that `prepare` makes are never written
+ * again. */
+static void needs(struct order *o, const struct instr *in, int who) {
+    const struct machine *m = o->v->m;
+    for (int k = 0; k < in->nneeds && !o->v->stop; k++) {
+        int state = in->need[k].state;
+        if (state_from_addresses(m, state) || m->state[state].of >= 0 || m->state[state].count < 0)
+            continue;
+        touch(o, who, m->nmemories + state, 0, m->state[state].count, false);
+    }
+}
+
+/* What was in the memory is lost. */
+static void remains(struct order *o, const struct issue_node *n, int who) {
+    const struct instr *in = &o->v->m->instr[n->instr];
+    for (int k = 0; k < in->noperands && !o->v->stop; k++) {
+        int also = in->operand[k].also;
+        if (also < 0 || n->arg[k].place < 0 || o->v->s->place[n->arg[k].place].memory == also)
+            continue;
+        touch(o, who, also, 0, o->v->m->memory[also].size, true);
+    }
+}
+
+static bool configure(struct order *o, const struct configure_node *n) {
+    struct verify *v = o->v;
+    const struct machine *m = v->m;
+    const struct configure *c = &m->configure[n->configure];
+    if (c->queue < 0) return true;
+    int qi = race_queue(v, c->queue, c->unit);
+    if (!o->collecting) race_begin(v, qi, &n->signals);
+    for (int k = 0; k < c->nsets; k++)
+        if (m->state[c->sets[k]].of >= 0) return order_fail(o, "states of words are not followed");
+    for (int k = 0; k < n->nsets && !v->stop; k++)
+        touch(o, qi, m->nmemories + n->set[k].state, n->set[k].index, n->set[k].index + 1, true);
+    for (int k = 0; k < c->nclobbers && !v->stop; k++)
+        touch(o, qi, c->clobbers[k], 0, m->memory[c->clobbers[k]].size, true);
+    if (!o->collecting) race_push(v, qi, &n->signals);
+    return spend(o, 1 + n->nsets);
+}
+
 static bool issue(struct order *o, const struct issue_node *n, const struct hardware *h) {
     struct verify *v = o->v;
     const struct instr *in = &v->m->instr[n->instr];
     int qi = race_queue(v, in->queue, in->unit), who = qi;
     if (!o->collecting) race_begin(v, qi, &n->signals);
     if (in->completes >= 0 && !o->collecting) who = race_start_behind(v, qi, in->completes);
-    if (v->races_matter && !v->stop) accesses(o, n, h, who);
+    if (v->races_matter && !v->stop) {
+        needs(o, in, qi);
+        accesses(o, n, h, who);
+        remains(o, n, qi);
+    }
     if (h && h->table >= 0) touch_slot(o, qi, h->loop[h->table]->table - 1, false);
     if (!o->collecting) race_push(v, qi, &n->signals);
     return spend(o, 1 + n->signals.npops + n->signals.npushes);
@@ -279,8 +324,8 @@ static bool fallback(struct order *o, const struct fallback_node *n) {
 static bool depends_on(const struct node *node, int n, int var) {
     for (int k = 0; k < n; k++) {
         const struct signals *g = node[k].kind == NODE_LOOP ? NULL : node_signals(&node[k]);
-        if (node[k].kind == NODE_ROTATE || node[k].kind == NODE_CONFIGURE ||
-            (g && g->npops + g->npushes > 0) || node[k].kind == NODE_SYNC)
+        if (node[k].kind == NODE_ROTATE || (g && g->npops + g->npushes > 0) ||
+            node[k].kind == NODE_SYNC)
             return true;
         if (node[k].kind != NODE_LOOP) continue;
         const struct loop_node *l = node[k].loop;
@@ -428,9 +473,9 @@ static bool walk_one(struct order *o, const struct node *n) {
         race_push(v, qi, &n->sync.signals);
         return spend(o, 1);
     case NODE_CONFIGURE:
-        break;
+        return configure(o, n->configure);
     }
-    return order_fail(o, "states are not followed");
+    return order_fail(o, "a node that is not followed");
 }
 
 static bool walk(struct order *o, const struct node *node, int n) {
@@ -459,8 +504,21 @@ static void forget(struct order *o) {
     o->why = NULL;
 }
 
+/* Of memories that are written as a whole the ends; of a state each slot. */
+static bool cut_others(struct order *o) {
+    const struct machine *m = o->v->m;
+    for (int k = 0; k < m->nmemories; k++)
+        if (m->memory[k].size >= 0 && (!cut_add(o, k, 0) || !cut_add(o, k, m->memory[k].size)))
+            return false;
+    for (int k = 0; k < m->nstates; k++)
+        for (int64_t i = 0; m->state[k].of < 0 && i <= m->state[k].count; i++)
+            if (!cut_add(o, m->nmemories + k, i)) return false;
+    return true;
+}
+
 static bool cut_slots(struct order *o) {
     const struct schedule *s = o->v->s;
+    if (!cut_others(o)) return false;
     for (int p = 0; p < s->nplaces; p++)
         for (int k = 0; k < s->place[p].slots; k++) {
             const struct place *x = &s->place[p];
@@ -522,14 +580,15 @@ static void report(const struct order *o, struct text *why) {
 
 static struct order order_of(struct verify *v, int64_t steps) {
     struct order o = {.v = v, .steps = steps, .met = -1, .open = -1};
-    o.cut = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *o.cut);
-    o.exact = arena_array(&v->arena, (size_t)v->m->nmemories + 1, sizeof *o.exact);
+    size_t n = (size_t)(v->m->nmemories + v->m->nstates) + 1;
+    o.cut = arena_array(&v->arena, n, sizeof *o.cut);
+    o.exact = arena_array(&v->arena, n, sizeof *o.exact);
     forget(&o);
     return o;
 }
 
 static void order_free(struct order *o) {
-    for (int m = 0; m < o->v->m->nmemories; m++) free(o->cut[m].at);
+    for (int m = 0; m < o->v->m->nmemories + o->v->m->nstates; m++) free(o->cut[m].at);
 }
 
 bool order_prove(struct verify *v, int64_t steps, struct text *why) {

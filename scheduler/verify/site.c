@@ -90,20 +90,20 @@ static bool in_other_memories(const struct site *s, const struct mexpr *rule) {
            s->n->arg[a].place >= 0 && s->n->arg[b].place >= 0 && s->at[a].memory != s->at[b].memory;
 }
 
-bool site_check_requires(struct site *s) {
+bool site_check_rule(struct site *s, int k) {
     const struct instr *in = &s->v->m->instr[s->n->instr];
     struct mexpr_env env = site_env(s);
-    for (int k = 0; k < in->nrequires; k++) {
-        double x;
-        const struct mexpr *missing = NULL;
-        if (in_other_memories(s, in->require[k])) continue;
-        if (!mexpr_eval(in->require[k], &env, &x, &missing))
-            return verify_error(s->v, "the rule '%s' of '%s' cannot be evaluated",
-                                in->require[k]->text, in->id);
-        if (x == 0)
-            return verify_error(s->v, "the rule '%s' of '%s' is broken", in->require[k]->text,
-                                in->id);
-    }
+    const char *rule = in->require[k]->text;
+    double x;
+    if (in_other_memories(s, in->require[k])) return true;
+    if (!mexpr_eval(in->require[k], &env, &x, NULL))
+        return verify_error(s->v, "the rule '%s' of '%s' cannot be evaluated", rule, in->id);
+    return x != 0 || verify_error(s->v, "the rule '%s' of '%s' is broken", rule, in->id);
+}
+
+bool site_check_requires(struct site *s) {
+    for (int k = 0; k < s->v->m->instr[s->n->instr].nrequires; k++)
+        if (!site_check_rule(s, k)) return false;
     return true;
 }
 

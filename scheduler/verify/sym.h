@@ -39,7 +39,12 @@ enum { NOT_TURNED = -2, SOME_SLOT = -1 };  /* not rotated yet in this section; n
 
 /* What a loop may touch: places, and at nplaces + s the instances of statement s. */
 struct frame { int *at, n, cap; };
-struct known { struct regions r; int *slot; };   /* of a frame, at one point of the walk; slot [frame.n] */
+/* Of a slot of a state: the values of its fields (0 behind them). */
+enum { SETTING_SLOTS = 64, SETTING_FIELDS = 8 };
+struct setting { bool known; int64_t value[SETTING_FIELDS]; };
+
+/* Of a frame, at one point of the walk; slot [frame.n], setting [nsettings]. */
+struct known { struct regions r; int *slot; struct setting *setting; };
 struct group_of_places { int *at, n, cap; };     /* places that may share bytes, of which something is known */
 
 /* One factor of an index in a home's layout: (index / div) % mod, in steps of `stride` bytes. */
@@ -71,6 +76,7 @@ struct sym {
     struct ending *ending; int *ends;  /* [nplaces]; [nvars] 1 + the first place of its loops */
     struct home_layout *home;          /* [nplaces] */
     struct image *image;               /* [nstmts] */
+    struct setting *setting; int nsettings, *first_setting; /* of state k: setting[first_setting[k] .. first_setting[k + 1]) */
     bool *padded; int unpadded;        /* [nplaces] the padding of a home is zero; how often that ended */
     char *joined;                      /* [nbuffers] 'y': statements write it that have no element in common; 'n'; 0: not looked at */
     int64_t steps;
@@ -133,8 +139,15 @@ bool places_share(const struct place *, const struct place *);          /* bytes
 void sym_frame(struct sym *, const struct loop_node *, struct frame *);
 void sym_frame_free(struct frame *);
 void known_take(const struct sym *, const struct frame *, struct known *);
-void known_put(struct sym *, const struct frame *, const struct regions *, const int *slot);
+void known_put(struct sym *, const struct frame *, const struct regions *, const int *slot, const struct setting *);
 void known_free(struct known *);
+
+/* setting.c */
+void settings_open(struct sym *);                                       /* once, before the walk */
+void settings_forget(struct sym *);
+struct setting *settings_copy(const struct sym *, struct setting *to);  /* to: NULL: from the heap */
+bool settings_meet(const struct sym *, struct setting *, const struct setting *); /* to what both say; true: that is less */
+bool settings_configure(struct sym *, const struct configure_node *);
 
 /* scope.c */
 void sym_scopes(struct sym *, const struct section *);

@@ -309,9 +309,8 @@ bool work_in_place(struct work *w) {
     return true;
 }
 
-/* A tile of the destination's bytes, over the dimensions that move them. */
-static bool destination(struct work *w, const int64_t *n, const struct affine *index, int nindices,
-                        struct region *out) {
+bool work_destination(struct work *w, const int64_t *n, const struct affine *index, int nindices,
+                      struct region *out) {
     struct sym *s = w->s;
     int64_t reach = (int64_t)type_size(out->type);
     out->base = w->access[0].l;
@@ -347,8 +346,8 @@ static bool destination(struct work *w, const int64_t *n, const struct affine *i
 static bool write_tile(struct work *w, const struct affine *index, struct region *x) {
     struct sym *s = w->s;
     struct region all = *x;
-    if (!destination(w, w->full, index, 0, &all) ||
-        !destination(w, w->valid, index, s->v->p->buffer[x->buffer].ndims, x))
+    if (!work_destination(w, w->full, index, 0, &all) ||
+        !work_destination(w, w->valid, index, s->v->p->buffer[x->buffer].ndims, x))
         return false;
     regions_kill(s, &all);
     return regions_add(s, x);

@@ -237,6 +237,7 @@ struct site {
 struct mexpr_env site_env(struct site *);
 bool site_check_sizes(struct verify *, const struct instr *, const int64_t *size);
 bool site_check_flags(struct verify *, const int64_t *flag, int n);
+bool site_check_rule(struct site *, int k);                            /* the k-th */
 bool site_check_requires(struct site *);
 bool site_check_alignment(struct site *, int operand);
 bool site_check_bounds(struct site *, int operand);

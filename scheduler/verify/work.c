@@ -4,14 +4,14 @@
 #include <string.h>
 
 /* ---- legality ---- */
-static bool asks_addresses(const struct mexpr *x) {
+bool work_asks_addresses(const struct mexpr *x) {
     if (!x) return false;
     if (x->kind == MEXPR_CALL && strcmp(x->name, "value") != 0 && strcmp(x->name, "bits") != 0 &&
         strcmp(x->name, "bytes") != 0 && strcmp(x->name, "dim") != 0)
         for (int k = 0; k < x->nargs; k++)
             if (x->arg[k]->kind == MEXPR_NAME) return true;
     for (int k = 0; k < x->nargs; k++)
-        if (asks_addresses(x->arg[k])) return true;
+        if (work_asks_addresses(x->arg[k])) return true;
     return false;
 }
 
@@ -33,7 +33,8 @@ static bool check_alignment(struct work *w, struct site *site, int o) {
     enum pass pass = op->has_pass ? op->pass : m->pass;
     struct mexpr_env env = site_env(site);
     int64_t align = m->align > 0 ? m->align : 1;
-    if (op->align && (asks_addresses(op->align) || !mexpr_integer(op->align, &env, &align, NULL)))
+    if (op->align &&
+        (work_asks_addresses(op->align) || !mexpr_integer(op->align, &env, &align, NULL)))
         return sym_fail(w->s, "an alignment depends on addresses");
     bool words = pass != PASS_POINTER || m->word > (int64_t)type_size(op->type);
     int64_t word = !op->align && words && m->word > 0 ? m->word : 1;
@@ -57,6 +58,42 @@ static bool check_bounds(struct work *w, int o) {
                     w->in->operand[o].buffer, w->in->id, p->name);
 }
 
+/* Bytes at which the operand may begin, in all slots. */
+static void begins(const struct work *w, int o, int64_t *lo, int64_t *hi) {
+    const struct place *p = &w->s->v->s->place[w->n->arg[o].place];
+    affine_range(w->s, &w->offset[o], lo, hi);
+    *lo += p->address;
+    *hi += p->address + (p->slots - 1) * p->bytes;
+}
+
+/* The rule says that two operands are apart, and wherever they begin they are. */
+static bool kept_apart(const struct work *w, const struct mexpr *rule) {
+    const char *function;
+    int o[2];
+    int64_t lo[2], hi[2], piece = 1, banks = 0;
+    if (!require_apart(w->in, rule, &function, &o[0], &o[1])) return false;
+    for (int k = 0; k < 2; k++) {
+        if (w->n->arg[o[k]].place < 0) return false;
+        begins(w, o[k], &lo[k], &hi[k]);
+    }
+    int memory = w->s->v->s->place[w->n->arg[o[0]].place].memory;
+    const struct memory *m = &w->s->v->m->memory[memory];
+    if (memory != w->s->v->s->place[w->n->arg[o[1]].place].memory) return true;
+    if (!strcmp(function, "word")) piece = m->word > 0 ? m->word : 1;
+    if (!strcmp(function, "bank")) {
+        if (m->banks < 2 || m->size < m->banks) return false;
+        piece = m->interleave > 0 ? m->interleave : m->size / m->banks;
+        banks = m->banks;
+    }
+    int64_t first = lo[0] / piece, last = hi[0] / piece, from = lo[1] / piece, to = hi[1] / piece;
+    if (lo[0] < 0 || lo[1] < 0) return false;
+    if (!banks) return last < from || to < first;
+    /* Banks come round again: the others' first is behind our last, and their last before we begin
+     * again. */
+    int64_t behind = ((from - first) % banks + banks) % banks;
+    return behind > last - first && behind + to - from < banks;
+}
+
 static bool check_site(struct work *w) {
     struct verify *v = w->s->v;
     struct place_at at[MAX_OPERANDS_OF_ISSUE] = {{0}};
@@ -69,19 +106,18 @@ static bool check_site(struct work *w) {
         fixed &= affine_constant(&w->offset[o], &offset) && p->slots == 1;
         at[o] = (struct place_at){p->memory, 0, p->address + w->offset[o].l.c};
     }
-    for (int k = 0; k < w->in->nrequires; k++)
-        if (!fixed && asks_addresses(w->in->require[k]))
+    for (int k = 0; k < w->in->nrequires; k++) {
+        if (kept_apart(w, w->in->require[k])) continue;
+        if (!fixed && work_asks_addresses(w->in->require[k]))
             return sym_fail(w->s, "a rule of '%s' depends on addresses", w->in->id);
-    for (int k = 0; k < w->in->nneeds; k++)
-        if (!state_from_addresses(v->m, w->in->need[k].state))
-            return sym_fail(w->s, "states are not followed");
+        if (!site_check_rule(&site, k)) return false;
+    }
+    if (!work_needs_hold(w, &site, fixed) || !work_remains_once(w)) return false;
     for (int o = 0; o < w->in->noperands; o++) {
-        if (w->in->operand[o].also >= 0)
-            return sym_fail(w->s, "copies that remain are not followed");
         if (w->n->arg[o].place < 0) continue;
         if (!check_alignment(w, &site, o) || !check_bounds(w, o)) return false;
     }
-    return site_check_requires(&site);
+    return true;
 }
 
 /* ---- dimensions ---- */
@@ -164,7 +200,9 @@ static bool one_issue(struct sym *s, const struct issue_node *n, bool nested) {
         if (instr_flag_operand(w.in, k) == w.h->dst_operand && w.flag[k] == 0) w.overwrite = true;
     if (!sym_spend(s, 4 + cost / 64) || !check_site(&w) || !whole_accesses(&w) || !make_forms(&w))
         return false;
-    return (w.stmt ? work_compute(&w) : work_move(&w)) && box_executed(s);
+    if (!(w.stmt ? work_compute(&w) : work_move(&w))) return false;
+    work_remain(&w);
+    return box_executed(s);
 }
 
 static bool enter(struct sym *s, const struct loop_node *l, int64_t *trips, bool dim) {

@@ -1,0 +1,97 @@
+/* States in the symbolic walk: which values each slot holds, where they are the same in all
+ * iterations of the loops around. To forget one is always right: what needs it is not proved then.
+ */
+#include "scheduler/verify/work.h"
+#include "ir/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Slots of the state that are followed: of those of words of a memory, and of objects that
+ * `prepare` makes, none is. */
+static int slots_of(const struct machine *m, int state) {
+    const struct state *s = &m->state[state];
+    return s->of >= 0 || s->count < 0 || s->count > SETTING_SLOTS || s->nfields > SETTING_FIELDS
+               ? 0
+               : (int)s->count;
+}
+
+void settings_open(struct sym *s) {
+    const struct machine *m = s->v->m;
+    s->first_setting = arena_array(&s->v->arena, (size_t)m->nstates + 1, sizeof *s->first_setting);
+    for (int k = 0; k < m->nstates; k++)
+        s->first_setting[k + 1] = s->first_setting[k] + slots_of(m, k);
+    s->nsettings = s->first_setting[m->nstates];
+    s->setting = arena_array(&s->v->arena, (size_t)s->nsettings + 1, sizeof *s->setting);
+}
+
+void settings_forget(struct sym *s) {
+    for (int k = 0; k < s->nsettings; k++) s->setting[k].known = false;
+}
+
+struct setting *settings_copy(const struct sym *s, struct setting *to) {
+    if (!to) to = memory_array((size_t)s->nsettings + 1, sizeof *to);
+    memcpy(to, s->setting, (size_t)s->nsettings * sizeof *to);
+    return to;
+}
+
+bool settings_meet(const struct sym *s, struct setting *one, const struct setting *other) {
+    bool less = false;
+    for (int k = 0; k < s->nsettings; k++) {
+        if (!one[k].known ||
+            (other[k].known && !memcmp(one[k].value, other[k].value, sizeof one[k].value)))
+            continue;
+        one[k].known = false;
+        less = true;
+    }
+    return less;
+}
+
+static void set(struct sym *s, const struct state_value *x) {
+    struct setting *to = &s->setting[s->first_setting[x->state] + x->index];
+    *to = (struct setting){.known = true};
+    for (int f = 0; f < s->v->m->state[x->state].nfields; f++)
+        to->known = to->known && sym_integer(s, x->value[f], &to->value[f]);
+}
+
+bool settings_configure(struct sym *s, const struct configure_node *n) {
+    const struct machine *m = s->v->m;
+    const struct configure *c = &m->configure[n->configure];
+    for (int k = 0; k < n->nsets; k++) {
+        const struct state_value *x = &n->set[k];
+        if (x->index >= s->first_setting[x->state + 1] - s->first_setting[x->state])
+            return sym_never(s, "state '%s' is not followed", m->state[x->state].id);
+        set(s, x);
+    }
+    for (int k = 0; k < c->nclobbers; k++)
+        for (int p = 0; p < s->v->s->nplaces; p++)
+            if (s->v->s->place[p].memory == c->clobbers[k]) regions_forget(s, p);
+    return sym_spend(s, 1);
+}
+
+/* One of the state's slots holds what the instruction needs. */
+static bool need_holds(struct work *w, struct site *site, const struct need *n, bool fixed) {
+    struct sym *s = w->s;
+    const struct state *state = &s->v->m->state[n->state];
+    struct mexpr_env env = site_env(site);
+    struct setting want = {.known = true};
+    if (s->first_setting[n->state] == s->first_setting[n->state + 1] ||
+        n->nvalues != state->nfields)
+        return sym_never(s, "state '%s' is not followed", state->id);
+    for (int f = 0; f < n->nvalues; f++)
+        if ((!fixed && work_asks_addresses(n->value[f])) ||
+            !mexpr_integer(n->value[f], &env, &want.value[f], NULL))
+            return sym_fail(s, "what '%s' needs of state '%s' is not known", w->in->id, state->id);
+    for (int k = s->first_setting[n->state]; k < s->first_setting[n->state + 1]; k++)
+        if (s->setting[k].known && !memcmp(s->setting[k].value, want.value, sizeof want.value))
+            return true;
+    return sym_fail(s, "state '%s' is not known to hold what '%s' needs", state->id, w->in->id);
+}
+
+bool work_needs_hold(struct work *w, struct site *site, bool fixed) {
+    for (int k = 0; k < w->in->nneeds; k++)
+        if (!state_from_addresses(w->s->v->m, w->in->need[k].state) &&
+            !need_holds(w, site, &w->in->need[k], fixed))
+            return false;
+    return true;
+}

@@ -258,6 +258,22 @@ static const struct mutant grid_mutants[] = {
     {"S = A + i0*32", "S = A + i0*16", 0, "reads A["},
 };
 
+/* Points of a sum that reads itself. */
+static const struct mutant in_order_mutants[] = {
+    {"d = d0 to d0 + 1", "d = 5 - d0 to 6 - d0", 0, NULL}, /* each element has its own order */
+    {"s = s0 to s0 + 1", "s = 4 - s0 to 5 - s0", 0, "comes after a later one of its sum"},
+    {"loop s0 = 0 to 5 axis s {\n      loop d0 = 0 to 6 axis d {\n        fallback core c do 1 "
+     "over "
+     "(s = s0 to s0 + 1, d",
+     "loop s0 = 0 to 4 axis t {\n      loop d0 = 0 to 6 axis d {\n        fallback core c do 1 "
+     "over "
+     "(t = s0 to s0 + 1, d",
+     0, "comes after a later one of its sum"},
+    {"O[d] * 2 + X", "X", 0, NULL},
+    {"do 0\n", "do 0\n    fallback core c do 1 over (s = 0 to 1)\n    fallback core c do 0\n", 0,
+     "is executed twice"},
+};
+
 static void run_mutants(const char *path, const struct mutant *mutant, size_t n) {
     struct arena arena;
     arena_init(&arena);
@@ -299,6 +315,12 @@ MUTANTS(board)
 MUTANTS(async)
 MUTANTS(fragments)
 MUTANTS(grid)
+
+static void test_in_order(void **state) {
+    (void)state;
+    run_mutants("tests/data/schedules/edge/in_order.sched", in_order_mutants,
+                sizeof in_order_mutants / sizeof *in_order_mutants);
+}
 
 /* Correct ones pass however many trips are walked; a bound on steps is an error, not a hang. */
 static void test_trips_and_steps(void **state) {
@@ -396,6 +418,7 @@ int main(void) {
                                        cmocka_unit_test(test_async),
                                        cmocka_unit_test(test_fragments),
                                        cmocka_unit_test(test_grid),
+                                       cmocka_unit_test(test_in_order),
                                        cmocka_unit_test(test_trips_and_steps),
                                        cmocka_unit_test(test_host_after_device),
                                        cmocka_unit_test(test_clamped)};

@@ -158,6 +158,8 @@ static bool fallback_points(struct sym *s, const struct fallback_node *n, struct
         int64_t trips;
         point[a] = affine_of(0);
         if (!(s->v->domain[n->stmt] >> a & 1)) continue;
+        if (n->lo && n->lo[a] && s->v->in_order[n->stmt] >> a & 1)
+            return sym_fail(s, "a sum's points have an order");
         if (n->lo && n->lo[a] && (!sym_eval(s, n->lo[a], &lo) || !sym_eval(s, n->hi[a], &hi)))
             return false;
         struct lin zero = lin_of(0), most = lin_of(p->axis[a].extent);

@@ -285,6 +285,25 @@ static bool never_home(const struct verify *v, int buffer) {
     return home < 0 || (uses_first(v, true, home) < 0 && uses_first(v, false, home) < 0);
 }
 
+/* A sum runs through the axes that are declared with seq in order. That shows where it reads
+ * itself, and where it rounds. Steps of recurrences are in order anyway: tags say of which one an
+ * element is. */
+static uint64_t axes_in_order(const struct verify *v, int stmt) {
+    const struct program *p = v->p;
+    const struct stmt *s = &p->stmt[stmt];
+    bool rounds = s->combine == COMBINE_ADD || s->combine == COMBINE_MUL;
+    bool shows = rounds && type_is_float(p->buffer[s->dst.buffer].type);
+    uint64_t axes = 0;
+    for (int r = 0; r < s->nreads; r++) shows |= s->read[r].buffer == s->dst.buffer;
+    if (s->combine == COMBINE_SET || !shows) return 0;
+    for (int a = 0; a < p->naxes; a++)
+        if (s->axes >> a & 1 && p->axis[a].sequential && p->axis[a].extent > 1)
+            axes |= UINT64_C(1) << a;
+    for (int k = v->recurrence_of[stmt]; k >= 0; k = v->recurrence[k].parent)
+        axes &= ~(UINT64_C(1) << v->recurrence[k].axis);
+    return axes;
+}
+
 bool verify_fill_tables(struct verify *v) {
     const struct program *p = v->p;
     size_t ns = (size_t)p->nstmts, nb = (size_t)p->nbuffers;
@@ -295,12 +314,14 @@ bool verify_fill_tables(struct verify *v) {
     v->loose_stmt = arena_array(a, ns + 1, sizeof *v->loose_stmt);
     v->skipped = arena_array(a, ns + 1, sizeof *v->skipped);
     v->done = arena_array(a, ns + 1, sizeof *v->done);
+    v->in_order = arena_array(a, ns + 1, sizeof *v->in_order);
     v->nvisited = arena_array(a, ns * (size_t)p->naxes + 1, sizeof *v->nvisited);
     v->loose = arena_array(a, nb + 1, sizeof *v->loose);
     v->may_repeat = arena_array(a, nb + 1, sizeof *v->may_repeat);
     v->repeats = arena_array(a, nb + 1, sizeof *v->repeats);
     uses_tables(v);
     if (!steps_tables(v)) return false;
+    for (size_t k = 0; k < ns; k++) v->in_order[k] = axes_in_order(v, (int)k);
     for (size_t b = 0; b < nb; b++) v->may_repeat[b] = never_home(v, (int)b);
     for (size_t s = 0; s < ns; s++) {
         int64_t points = 1;
@@ -371,6 +392,7 @@ void verify_open_tables(struct verify *v) {
     pages_init(&v->races, PAGE_ENTRIES * sizeof(struct granule), &v->page_bytes);
     pages_init(&v->visited, PAGE_ENTRIES, &v->page_bytes);
     pages_init(&v->life, PAGE_ENTRIES * sizeof(uint32_t), &v->page_bytes);
+    pages_init(&v->last, PAGE_ENTRIES * sizeof(uint64_t), &v->page_bytes);
 }
 
 void verify_close_tables(struct verify *v) {
@@ -385,6 +407,7 @@ void verify_close_tables(struct verify *v) {
     pages_free(&v->races);
     pages_free(&v->visited);
     pages_free(&v->life);
+    pages_free(&v->last);
     arena_free(&v->arena);
 }
 

@@ -159,6 +159,8 @@ struct verify {
     bool *may_repeat, *repeats;        /* [nbuffers] temporaries that never go home: their elements may be made again, from the start; some are */
     uint32_t lives;                    /* begun so far */
     struct pages life;                 /* statement, instance -> the life that it last added to */
+    uint64_t *in_order;                /* [nstmts] axes of a sum along which the order of its points counts */
+    struct pages last;                 /* statement, element -> number along these of the point that it last took in */
     bool *goes_round;                  /* [nvars] what an iteration finds depends on the one before: never cut short */
     bool *moved;                       /* [nvars] begins at a bound that is moved inside an extent */
     bool *live;                        /* those of the loops around */

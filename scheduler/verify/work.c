@@ -224,6 +224,8 @@ bool box_issue(struct sym *s, const struct nest *nest) {
     const struct loop_node *u = NULL;
     bool hardware = false;
     int64_t entries = 1;
+    if (nest->issue->stmt >= 0 && s->v->in_order[nest->issue->stmt])
+        return sym_fail(s, "a sum's points have an order");
     s->ndims = 0;
     for (int k = 0; k < nest->n; k++) {
         const struct loop_node *l = nest->loop[k];

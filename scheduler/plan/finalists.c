@@ -17,7 +17,8 @@
  * plans that it is asked about, of several nests fewer each. */
 enum { STEPS = 100000, ALL_STEPS = 400000, PLANS = 48, FEW = 3, SHORT = 4, NEAR_PLANS = 96 };
 /* Neighbours that the model thinks so much worse are not asked about; what counts as better. */
-static const double HOPELESS = 1.3, BETTER = 0.9995;
+static const double HOPELESS = 1.3, BETTER = 0.9995,
+                    BESIDE = 0.25; /* of what a plan costs beside the cycles that the clock knows */
 
 static bool can_simulate(const struct work *w, const struct nest *n) {
     return w->options && w->options->simulate && !n->group && !n->nprefix &&
@@ -100,7 +101,7 @@ static bool time_point(struct search *s, struct point *q, struct walked *left) {
     double cycles = timed(s->w, s->moves, s->nest, &p, left);
     if (cycles <= 0) return false;
     q->simulated = cycles;
-    q->cost *= cycles / p.predicted;
+    q->cost = cycles * (1 + BESIDE * (q->cost / p.predicted - 1));
     return true;
 }
 

@@ -11,14 +11,14 @@
 
 enum { LAYERS = 12 }; /* more than there are different nests */
 
-/* What planning a program takes, with what `known` already has; the schedule's text, if asked for.
- */
-static struct effort take(const struct machine *m, const char *kernel, struct known_searches *known,
-                          struct text *out) {
+/* What planning a program takes, with what `known` already has and so many plans to look at (0: the
+ * default); the schedule's text, if asked for. */
+static struct effort take_with(const struct machine *m, const char *kernel, int64_t steps,
+                               struct known_searches *known, struct text *out) {
     struct diags d;
     struct arena a;
     struct cover *cover = NULL;
-    struct scheduler_options options = {.threads = 1, .searches = known};
+    struct scheduler_options options = {.threads = 1, .searches = known, .steps = steps};
     diags_init(&d);
     arena_init(&a);
     struct program *p = plan_program(&a, kernel, NULL, 0, &d);
@@ -38,6 +38,11 @@ static struct effort take(const struct machine *m, const char *kernel, struct kn
     diags_free(&d);
     return (struct effort){e.nests - before.nests, e.searches - before.searches,
                            e.plans - before.plans, e.timed - before.timed};
+}
+
+static struct effort take(const struct machine *m, const char *kernel, struct known_searches *known,
+                          struct text *out) {
+    return take_with(m, kernel, 0, known, out);
 }
 
 /* ---- chains ---- */
@@ -166,10 +171,43 @@ static void nothing_is_confused(void **state) {
     variants_on("machines/edge16.xml", "machines/cpu-avx2.xml");
 }
 
+/* What another bound on plans left is taken only where this one would have left the same. */
+static void bounds_on(const char *machine, const char *host, const char *kernel) {
+    static const int64_t bound[] = {0, 12000, 3000, 400, 60, 8, 90, 2000, 50000};
+    struct diags d;
+    int64_t searches = 0, taken = 0;
+    diags_init(&d);
+    struct machine *m = plan_machine(machine, host, &d);
+    struct known_searches *all = known_open();
+    assert_non_null(m);
+    for (size_t i = 0; i < sizeof bound / sizeof *bound; i++) {
+        struct text alone = {0}, after = {0};
+        struct known_searches *known = known_open();
+        searches += take_with(m, kernel, bound[i], known, &alone).searches;
+        taken += take_with(m, kernel, bound[i], all, &after).searches;
+        assert_string_equal(after.at, alone.at);
+        known_close(known);
+        text_free(&alone);
+        text_free(&after);
+    }
+    assert_true(taken < searches);
+    known_close(all);
+    machine_free(m);
+    diags_free(&d);
+}
+
+static void bounds_are_kept_apart(void **state) {
+    (void)state;
+    bounds_on("machines/cpu-avx2.xml", NULL, variants[0]);
+    bounds_on("machines/edge16.xml", "machines/cpu-avx2.xml",
+              variants[sizeof variants / sizeof *variants - 1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chains_grow),
         cmocka_unit_test(nothing_is_confused),
+        cmocka_unit_test(bounds_are_kept_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

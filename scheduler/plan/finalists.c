@@ -70,7 +70,7 @@ static double timed(struct work *w, const struct moves *moves, int nest, const s
     struct memo *times = known_times(w->searches);
     struct arena scratch;
     arena_init(&scratch);
-    uint64_t sum = mix_plan(nest_key(w, n, 0, &scratch).hash, &w->task[n->core], p) | 1;
+    uint64_t sum = mix_plan(nest_key(w, n, &scratch).hash, &w->task[n->core], p) | 1;
     arena_free(&scratch);
     const double *known = memo_cost(times, sum), *walked = memo_cost(times, sum ^ 1);
     if (left->plans-- <= 0 || left->left <= 0) return -1;

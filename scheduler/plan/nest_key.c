@@ -297,9 +297,8 @@ static void put_nest(struct writer *k, const struct nest *n) {
     for (int i = 0; i < n->nchain; i++) put_task(k, n->chain[i]);
 }
 
-struct nest_key nest_key(struct work *w, const struct nest *n, int64_t steps, struct arena *arena) {
+struct nest_key nest_key(struct work *w, const struct nest *n, struct arena *arena) {
     struct writer k = {.w = w, .nest = n, .arena = arena, .key = {.hash = 1}};
-    put(&k, steps);
     put(&k, w->nnests);
     put_nest(&k, n);
     put(&k, (int64_t)k.axes);

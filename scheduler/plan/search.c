@@ -148,6 +148,8 @@ static const size_t FOUND = offsetof(struct search, memo); /* where what is reme
 
 static void remember(struct search *s) {
     s->known->grain_most = s->w->nest[s->nest].grain_most;
+    s->known->steps = steps(s->w, &s->w->nest[s->nest]);
+    s->known->enough = s->enough;
     if (s->npool) s->known->found = arena_copy(s->memo->arena, &s->memo, sizeof *s - FOUND);
 }
 
@@ -183,6 +185,7 @@ static void search_make(struct search *s) {
     struct nest *n = &s->w->nest[s->nest];
     memset((char *)s + FOUND, 0, sizeof *s - FOUND);
     s->w->copies = copies_new(s->w);
+    s->enough = 0;
     for (int pass = 0; pass < 3 && !s->npool; pass++) {
         if (!space_axes(s)) break;
         if (pass == 2) n->grain_most = 16;
@@ -201,8 +204,8 @@ struct search *nest_search(struct work *w, const struct moves *moves, int nest) 
     struct search *s = search_new(w, moves, nest);
     struct arena scratch;
     arena_init(&scratch);
-    struct nest_key key = nest_key(w, &w->nest[nest], steps(w, &w->nest[nest]), &scratch);
-    s->known = known_find(w->searches, &key);
+    struct nest_key key = nest_key(w, &w->nest[nest], &scratch);
+    s->known = known_find(w->searches, &key, steps(w, &w->nest[nest]));
     w->effort->nests++;
     if (!s->known) {
         w->effort->searches++;

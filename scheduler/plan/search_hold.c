@@ -273,8 +273,8 @@ double beside(const struct search *s, double cost, double own) {
 void residency_ask(struct search *s, struct plan *p) {
     struct arena scratch;
     arena_init(&scratch);
-    struct plan *found = arena_array(&scratch, COMBINATIONS + 1, sizeof *found), q = *p;
-    int n = 0;
+    struct plan *found = NULL, q;
+    int n = 0, cap = 0;
     struct residencies r;
     struct plan loops = *p;
     plan_tabulate(s->w, search_task(s), &loops, &s->tiling);
@@ -282,13 +282,16 @@ void residency_ask(struct search *s, struct plan *p) {
     for (int i = loops.nloops - 1; i >= 0; i--)
         if (search_task(s)->reductions >> loops.loop[i].axis & 1) loops.depth_out = i;
     q = loops;
+    GROW(&scratch, found, n, cap);
     found[n++] = *p; /* tiling of the same loops */
     found[0].tiling = &s->tiling;
     if (options_make(s, &loops, ALL, &r))
         for (int k = 0; k < COMBINATIONS; k++) {
             q.depth_out = loops.depth_out;
-            if (price(s, &q, &r, INFINITY) && memcmp(q.hold, p->hold, sizeof q.hold) != 0)
+            if (price(s, &q, &r, INFINITY) && memcmp(q.hold, p->hold, sizeof q.hold) != 0) {
+                GROW(&scratch, found, n, cap);
                 found[n++] = q;
+            }
             if (!options_next(s, &r)) break;
         }
     qsort(found + 1, (size_t)n - 1, sizeof *found, by_cost);
@@ -325,11 +328,12 @@ static bool moved_by(struct search *s, const struct plan *p, int i, bool fill, i
 
 static void path_ask_one(struct search *s, struct plan *p, int i, bool fill) {
     const struct task *t = search_task(s);
-    struct plan *found = arena_array(s->w->arena, (size_t)s->moves->n + 1, sizeof *found);
+    struct plan *found = NULL;
     struct candidate *c = arena_array(s->w->arena, (size_t)s->moves->n + 1, sizeof *c);
-    int n = 0;
+    int n = 0, cap = 0;
     for (int k = 0; k < s->moves->n; k++) {
         if (!moved_by(s, p, i, fill, k)) continue;
+        GROW(s->w->arena, found, n, cap);
         found[n] = *p;
         *(fill ? &found[n].hold[i].fill_by : &found[n].hold[i].drain_by) = k + 1;
         if (!plan_price(s->w, s->moves, &s->w->nest[s->nest], &found[n])) continue;

@@ -37,6 +37,7 @@ struct search {
     const struct moves *moves;
     int nest;
     int64_t budget; /* plans that may still be priced */
+    int64_t enough; /* plans in all with which no part of the search would have been cut short */
     struct tiling tiling;
     struct known_search *known; /* where it is remembered */
     struct search *next;        /* of those that are not used any more */

@@ -44,10 +44,16 @@ struct memo *known_times(struct known_searches *k) {
     return k->times;
 }
 
-struct known_search *known_find(const struct known_searches *k, const struct nest_key *key) {
+static bool same_key(const struct nest_key *a, const struct nest_key *b) {
+    return a->n == b->n && a->hash == b->hash &&
+           memcmp(a->word, b->word, sizeof *a->word * (size_t)a->n) == 0;
+}
+
+struct known_search *known_find(const struct known_searches *k, const struct nest_key *key,
+                                int64_t steps) {
     struct known_search *s = k->bucket[key->hash % (uint64_t)k->nbuckets];
-    while (s && (s->key.n != key->n || s->key.hash != key->hash ||
-                 memcmp(s->key.word, key->word, sizeof *key->word * (size_t)key->n) != 0))
+    while (s && !(same_key(&s->key, key) &&
+                  (s->steps == steps || (s->enough <= s->steps && s->enough <= steps))))
         s = s->next;
     return s;
 }

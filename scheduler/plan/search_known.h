@@ -21,14 +21,18 @@ struct known_search {
     struct known_search *next;
     struct nest_key key;
     int64_t grain_most; /* of the nest, afterwards */
+    int64_t steps;      /* plans that it could look at */
+    int64_t enough;     /* with no fewer it finds the same; more than `steps`: these ended it */
     const void *found;  /* the end of a struct search; NULL: nothing fits */
 };
 
-/* nest_key.c: in `arena`; of the nest as it is to be planned now, with so many plans. */
-struct nest_key nest_key(struct work *, const struct nest *, int64_t steps, struct arena *);
+/* nest_key.c: in `arena`; of the nest as it is to be planned now. */
+struct nest_key nest_key(struct work *, const struct nest *, struct arena *);
 
 /* search_known.c */
-struct known_search *known_find(const struct known_searches *, const struct nest_key *); /* NULL: it is new */
+/* What a search finds that may look at so many plans; NULL: it is new. */
+struct known_search *known_find(const struct known_searches *, const struct nest_key *,
+                                int64_t steps);
 /* With a copy of the key; what was found is still to be put in. */
 struct known_search *known_add(struct known_searches *, const struct nest_key *);
 struct arena *known_arena(struct known_searches *);

@@ -425,6 +425,12 @@ static bool polished_enough(const struct search *s, int times) {
     return times > 0 && (near_least(s) || (times >= POLISHED_NEAR && near_alone(s)));
 }
 
+/* The end of a phase that could price `part / of` of all plans. */
+static void phase_end(struct search *s, int64_t given, int64_t part, int64_t of) {
+    int64_t enough = ((given - s->budget + 1) * of + part - 1) / part;
+    if (enough > s->enough) s->enough = enough;
+}
+
 void pool_fill(struct search *s) {
     struct shape order[MAX_ORDERS];
     int64_t total = s->budget;
@@ -432,8 +438,8 @@ void pool_fill(struct search *s) {
     for (int i = 0; i < n; i++) {
         s->budget = total * 2 / 5 / n;
         struct point p = start(s, &order[i]);
-        if (isinf(p.cost)) continue;
-        grow(s, &p);
+        if (!isinf(p.cost)) grow(s, &p);
+        phase_end(s, total * 2 / 5 / n, 2, 5 * n);
         pool_add(s, &p);
     }
     if (s->w->options && s->w->options->plain) return;
@@ -443,10 +449,12 @@ void pool_fill(struct search *s) {
         next_rough(s)->polished = true;
         polish(s, &p);
     }
+    phase_end(s, total * 3 / 10, 3, 10);
     if (!s->npool || near_least(s) || near_alone(s)) return;
     s->budget = total * 3 / 10;
     struct point p = *pool_best(s);
     for (int i = 0; i < KICKED && kick(s, &p); i++) polish(s, &p);
     for (int i = 0; i < DEEPENED && deepen(s, &p); i++) polish(s, &p);
+    phase_end(s, total * 3 / 10, 3, 10);
     pool_add(s, &p);
 }

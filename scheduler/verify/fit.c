@@ -11,11 +11,9 @@ static int64_t value_at(const struct shape *h, int access, int64_t n, bool *vali
     return e < 0 ? 0 : shape_offset(h, access < 0 ? h->dst_operand : h->read_operand[access], e);
 }
 
-static void point_at(const struct shape *h, int64_t n, int64_t *x) {
-    for (int a = h->naxes - 1; a >= 0; a--) {
-        x[a] = n % h->extent[a];
-        n /= h->extent[a];
-    }
+/* The next point in the order of their numbers. */
+static void step_point(const struct shape *h, int64_t *x) {
+    for (int a = h->naxes - 1; a >= 0 && ++x[a] == h->extent[a]; a--) x[a] = 0;
 }
 
 static int64_t number_of(const struct shape *h, const int64_t *x) {
@@ -26,17 +24,16 @@ static int64_t number_of(const struct shape *h, const int64_t *x) {
 
 /* Which values of each axis the access has; false: no box. */
 static bool valid_box(const struct shape *h, int access, int64_t *lo, int64_t *hi) {
-    int64_t x[MAX_AXES], points = 0, volume = 1;
+    int64_t x[MAX_AXES] = {0}, points = 0, volume = 1;
     bool valid;
     for (int a = 0; a < h->naxes; a++) {
         lo[a] = INT64_MAX;
         hi[a] = -1;
     }
-    for (int64_t n = 0; n < h->points; n++) {
+    for (int64_t n = 0; n < h->points; n++, step_point(h, x)) {
         value_at(h, access, n, &valid);
         if (!valid) continue;
         points++;
-        point_at(h, n, x);
         for (int a = 0; a < h->naxes; a++) {
             if (x[a] < lo[a]) lo[a] = x[a];
             if (x[a] > hi[a]) hi[a] = x[a];
@@ -125,22 +122,50 @@ static void fit_access(struct fit *f, int access, const int64_t *lo, const int64
     for (int d = 0; d < f->ndims; d++) out->base -= out->lo[d] * out->step[d];
 }
 
-static bool fits(const struct fit *f, int access) {
-    const struct fit_access *c = &f->access[access + 1];
-    int64_t x[MAX_AXES];
-    for (int64_t n = 0; n < f->h->points; n++) {
+struct along { /* what a value of an axis adds to an access; not valid: the access lacks it */
+    int64_t adds;
+    bool valid;
+};
+
+static struct along along_of(const struct fit *f, const struct fit_access *c, int axis, int64_t x) {
+    struct along p = {.valid = true};
+    for (int d = 0; d < f->ndims; d++) {
+        if (f->dim[d].axis != axis) continue;
+        int64_t digit = x / f->dim[d].weight;
+        if (d + 1 < f->ndims && f->dim[d + 1].axis == axis) digit %= f->dim[d].n;
+        p.valid &= digit >= c->lo[d] && digit <= c->hi[d];
+        p.adds += digit * c->step[d];
+    }
+    return p;
+}
+
+static bool all_agree(const struct fit *f, int access, struct along *const *along) {
+    const struct shape *h = f->h;
+    int64_t x[MAX_AXES] = {0};
+    for (int64_t n = 0; n < h->points; n++, step_point(h, x)) {
         bool valid, expected = true;
-        int64_t value = value_at(f->h, access, n, &valid), sum = c->base;
-        point_at(f->h, n, x);
-        for (int d = 0; d < f->ndims; d++) {
-            int64_t digit = x[f->dim[d].axis] / f->dim[d].weight;
-            if (d + 1 < f->ndims && f->dim[d + 1].axis == f->dim[d].axis) digit %= f->dim[d].n;
-            expected &= digit >= c->lo[d] && digit <= c->hi[d];
-            sum += digit * c->step[d];
+        int64_t value = value_at(h, access, n, &valid), sum = f->access[access + 1].base;
+        for (int a = 0; a < h->naxes; a++) {
+            expected &= along[a][x[a]].valid;
+            sum += along[a][x[a]].adds;
         }
         if (valid != expected || (valid && sum != value)) return false;
     }
     return true;
+}
+
+static bool fits(const struct fit *f, int access) {
+    struct along *along[MAX_AXES];
+    struct arena scratch;
+    arena_init(&scratch);
+    for (int a = 0; a < f->h->naxes; a++) {
+        along[a] = arena_array(&scratch, (size_t)f->h->extent[a], sizeof *along[a]);
+        for (int64_t x = 0; x < f->h->extent[a]; x++)
+            along[a][x] = along_of(f, &f->access[access + 1], a, x);
+    }
+    bool good = all_agree(f, access, along);
+    arena_free(&scratch);
+    return good;
 }
 
 static bool fit_make(struct fit *f) {

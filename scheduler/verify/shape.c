@@ -249,28 +249,35 @@ static void mark_elements(const struct shape *h, const int32_t *element, bool *u
         if (element[n] >= 0) used[element[n]] = true;
 }
 
+/* Elements mostly lie one after the other: what goes on where the last run ends is one with it. */
+static bool run_goes_on(struct run *last, const struct run *next) {
+    if (next->instance != last->instance || next->at < last->at ||
+        next->at > last->at + last->bytes)
+        return false;
+    if (next->at + next->bytes > last->at + last->bytes)
+        last->bytes = next->at + next->bytes - last->at;
+    return true;
+}
+
 static void fill_runs(struct verify *v, struct shape *h, int o, size_t size) {
     struct shape_operand *p = &h->operand[o];
     bool *used = memory_array((size_t)p->elements + 1, 1);
     if (h->dst_operand == o) mark_elements(h, h->dst, used);
     for (int r = 0; r < h->stmt->nreads; r++)
         if (h->read_operand[r] == o) mark_elements(h, h->read[r], used);
-    struct run *run = arena_array(&v->arena, (size_t)p->elements + 1, sizeof *run);
-    int n = 0;
-    for (int64_t e = 0; e < p->elements; e++)
-        if (used[e])
-            run[n++] = (struct run){shape_offset(h, o, e), (int64_t)size, shape_instance(h, o, e)};
-    free(used);
-    qsort(run, (size_t)n, sizeof *run, by_start);
-    for (int k = 0; k < n; k++) {
-        struct run *last = p->nruns ? &run[p->nruns - 1] : NULL;
-        if (last && run[k].instance == last->instance && run[k].at <= last->at + last->bytes) {
-            if (run[k].at + run[k].bytes > last->at + last->bytes)
-                last->bytes = run[k].at + run[k].bytes - last->at;
-        } else {
-            run[p->nruns++] = run[k];
-        }
+    struct run *run = NULL;
+    int n = 0, cap = 0;
+    for (int64_t e = 0; e < p->elements; e++) {
+        if (!used[e]) continue;
+        struct run next = {shape_offset(h, o, e), (int64_t)size, shape_instance(h, o, e)};
+        if (n && run_goes_on(&run[n - 1], &next)) continue;
+        GROW(&v->arena, run, n, cap);
+        run[n++] = next;
     }
+    free(used);
+    if (n > 1) qsort(run, (size_t)n, sizeof *run, by_start);
+    for (int k = 0; k < n; k++)
+        if (!p->nruns || !run_goes_on(&run[p->nruns - 1], &run[k])) run[p->nruns++] = run[k];
     p->run = run;
     if (p->nruns == 0) return;
     p->low = run[0].at;

@@ -120,6 +120,9 @@ void drive_stmt(struct driver *, const struct program *, int stmt);
 const char *derivation_text(struct arena *, const struct derivation *);   /* "factor, narrow" */
 uint32_t rewrite_laws(enum rewrite_effect);
 enum sampling rewrite_sampling(const struct rewrite *);
+/* When what is not proved is sampled: never; where samples that agree are enough; always, to see whether it is wrong or only not proved. */
+enum samples { SAMPLES_NONE, SAMPLES_SERVE, SAMPLES_REFUTE };
+struct verdict rewrite_judge(const struct rewrite *, const struct program *before, const struct program *after, enum samples, struct text *why);
 struct rewrite derivation_whole(const struct derivation *);       /* its steps as one */
 struct verdict derivation_verdict(const struct derivation *, const struct program *before, struct text *why);
 bool derivation_prove(const struct derivation *, const struct program *before, struct text *why);

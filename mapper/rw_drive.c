@@ -433,7 +433,7 @@ static struct verdict stepwise_verdict(const struct derivation *d, const struct 
     for (int k = 0; k < d->nsteps; k++) {
         const struct program *to = k + 1 < d->nsteps ? d->between[k] : d->program;
         struct verdict v = {.evidence = EVIDENCE_UNPROVED};
-        if (to) v = rewrite_verdict(d->step[k], from, to, NULL);
+        if (to) v = rewrite_judge(d->step[k], from, to, SAMPLES_NONE, NULL);
         if (v.evidence != EVIDENCE_PROVED) return v;
         v.laws |= all.laws;
         all = v;
@@ -442,10 +442,10 @@ static struct verdict stepwise_verdict(const struct derivation *d, const struct 
     return all;
 }
 
-struct verdict derivation_verdict(const struct derivation *d, const struct program *before,
-                                  struct text *why) {
+static struct verdict derivation_judge(const struct derivation *d, const struct program *before,
+                                       enum samples use, struct text *why) {
     struct rewrite whole = derivation_whole(d);
-    struct verdict v = rewrite_verdict(&whole, before, d->program, why);
+    struct verdict v = rewrite_judge(&whole, before, d->program, use, why);
     if (v.evidence != EVIDENCE_UNPROVED) return v;
     struct verdict steps = stepwise_verdict(d, before);
     if (steps.evidence != EVIDENCE_PROVED) return v;
@@ -453,8 +453,13 @@ struct verdict derivation_verdict(const struct derivation *d, const struct progr
     return steps;
 }
 
+struct verdict derivation_verdict(const struct derivation *d, const struct program *before,
+                                  struct text *why) {
+    return derivation_judge(d, before, SAMPLES_REFUTE, why);
+}
+
 bool derivation_prove(const struct derivation *d, const struct program *before, struct text *why) {
-    enum evidence e = derivation_verdict(d, before, why).evidence;
+    enum evidence e = derivation_judge(d, before, SAMPLES_SERVE, why).evidence;
     return e == EVIDENCE_PROVED || e == EVIDENCE_SAMPLED;
 }
 

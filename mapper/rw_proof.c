@@ -196,8 +196,8 @@ enum sampling rewrite_sampling(const struct rewrite *r) {
     return r->by_ranges ? SAMPLE_RANGES : r->by_values ? SAMPLE_VALUES : SAMPLE_FIELD;
 }
 
-struct verdict rewrite_verdict(const struct rewrite *r, const struct program *before,
-                               const struct program *after, struct text *why) {
+struct verdict rewrite_judge(const struct rewrite *r, const struct program *before,
+                             const struct program *after, enum samples use, struct text *why) {
     struct arena arena;
     struct verdict v = {.evidence = EVIDENCE_REFUTED, .why = "it is malformed"};
     arena_init(&arena);
@@ -211,20 +211,26 @@ struct verdict rewrite_verdict(const struct rewrite *r, const struct program *be
         if (r->effect != REWRITE_ROUNDS || !serves)
             v = items_equal_by(before, a, after, b, rewrite_laws(r->effect), 0);
         const char *unproved = v.why;
-        if (v.evidence == EVIDENCE_UNPROVED)
+        if (v.evidence == EVIDENCE_UNPROVED &&
+            (use == SAMPLES_REFUTE || (serves && use != SAMPLES_NONE)))
             v = items_sampled(before, a, after, b, rewrite_sampling(r), why);
-        if (v.evidence == EVIDENCE_SAMPLED && !serves) {
-            v.evidence = EVIDENCE_UNPROVED;
+        if (v.evidence == EVIDENCE_SAMPLED && !serves) v.evidence = EVIDENCE_UNPROVED;
+        if (v.evidence == EVIDENCE_UNPROVED && !serves) {
             v.why = unproved;
-            refuse(why, "samples agree, but it is not proved: %s", unproved);
+            refuse(why, "it is not proved: %s", unproved);
         }
     }
     arena_free(&arena);
     return v;
 }
 
+struct verdict rewrite_verdict(const struct rewrite *r, const struct program *before,
+                               const struct program *after, struct text *why) {
+    return rewrite_judge(r, before, after, SAMPLES_REFUTE, why);
+}
+
 bool rewrite_prove(const struct rewrite *r, const struct program *before,
                    const struct program *after, struct text *why) {
-    enum evidence e = rewrite_verdict(r, before, after, why).evidence;
+    enum evidence e = rewrite_judge(r, before, after, SAMPLES_SERVE, why).evidence;
     return e == EVIDENCE_PROVED || e == EVIDENCE_SAMPLED;
 }

@@ -541,6 +541,14 @@ static bool rotate(struct sym *s, int place) {
     return true;
 }
 
+static bool configure(struct sym *s, const struct configure_node *n) {
+    const struct configure *c = &s->v->m->configure[n->configure];
+    for (int k = 0; k < c->nclobbers; k++)
+        for (int p = 0; p < s->v->s->nplaces; p++)
+            if (s->v->s->place[p].memory == c->clobbers[k]) regions_forget(s, p);
+    return settings_configure(s, n);
+}
+
 static bool walk_node(struct sym *s, const struct node *n) {
     struct nest alone = {.n = 0};
     switch (n->kind) {
@@ -556,7 +564,7 @@ static bool walk_node(struct sym *s, const struct node *n) {
     case NODE_SYNC:
         return true;
     case NODE_CONFIGURE:
-        return settings_configure(s, n->configure);
+        return configure(s, n->configure);
     }
     return sym_fail(s, "a node that is not followed");
 }

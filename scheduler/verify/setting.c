@@ -1,10 +1,9 @@
 /* States in the symbolic walk: which values each slot holds, where they are the same in all
  * iterations of the loops around. To forget one is always right: what needs it is not proved then.
  */
-#include "scheduler/verify/work.h"
+#include "scheduler/verify/sym.h"
 #include "ir/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Slots of the state that are followed: of those of words of a memory, and of objects that
@@ -56,42 +55,11 @@ static void set(struct sym *s, const struct state_value *x) {
 
 bool settings_configure(struct sym *s, const struct configure_node *n) {
     const struct machine *m = s->v->m;
-    const struct configure *c = &m->configure[n->configure];
     for (int k = 0; k < n->nsets; k++) {
         const struct state_value *x = &n->set[k];
         if (x->index >= s->first_setting[x->state + 1] - s->first_setting[x->state])
             return sym_never(s, "state '%s' is not followed", m->state[x->state].id);
         set(s, x);
     }
-    for (int k = 0; k < c->nclobbers; k++)
-        for (int p = 0; p < s->v->s->nplaces; p++)
-            if (s->v->s->place[p].memory == c->clobbers[k]) regions_forget(s, p);
     return sym_spend(s, 1);
-}
-
-/* One of the state's slots holds what the instruction needs. */
-static bool need_holds(struct work *w, struct site *site, const struct need *n, bool fixed) {
-    struct sym *s = w->s;
-    const struct state *state = &s->v->m->state[n->state];
-    struct mexpr_env env = site_env(site);
-    struct setting want = {.known = true};
-    if (s->first_setting[n->state] == s->first_setting[n->state + 1] ||
-        n->nvalues != state->nfields)
-        return sym_never(s, "state '%s' is not followed", state->id);
-    for (int f = 0; f < n->nvalues; f++)
-        if ((!fixed && work_asks_addresses(n->value[f])) ||
-            !mexpr_integer(n->value[f], &env, &want.value[f], NULL))
-            return sym_fail(s, "what '%s' needs of state '%s' is not known", w->in->id, state->id);
-    for (int k = s->first_setting[n->state]; k < s->first_setting[n->state + 1]; k++)
-        if (s->setting[k].known && !memcmp(s->setting[k].value, want.value, sizeof want.value))
-            return true;
-    return sym_fail(s, "state '%s' is not known to hold what '%s' needs", state->id, w->in->id);
-}
-
-bool work_needs_hold(struct work *w, struct site *site, bool fixed) {
-    for (int k = 0; k < w->in->nneeds; k++)
-        if (!state_from_addresses(w->s->v->m, w->in->need[k].state) &&
-            !need_holds(w, site, &w->in->need[k], fixed))
-            return false;
-    return true;
 }

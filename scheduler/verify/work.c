@@ -4,14 +4,14 @@
 #include <string.h>
 
 /* ---- legality ---- */
-bool work_asks_addresses(const struct mexpr *x) {
+static bool asks_addresses(const struct mexpr *x) {
     if (!x) return false;
     if (x->kind == MEXPR_CALL && strcmp(x->name, "value") != 0 && strcmp(x->name, "bits") != 0 &&
         strcmp(x->name, "bytes") != 0 && strcmp(x->name, "dim") != 0)
         for (int k = 0; k < x->nargs; k++)
             if (x->arg[k]->kind == MEXPR_NAME) return true;
     for (int k = 0; k < x->nargs; k++)
-        if (work_asks_addresses(x->arg[k])) return true;
+        if (asks_addresses(x->arg[k])) return true;
     return false;
 }
 
@@ -33,8 +33,7 @@ static bool check_alignment(struct work *w, struct site *site, int o) {
     enum pass pass = op->has_pass ? op->pass : m->pass;
     struct mexpr_env env = site_env(site);
     int64_t align = m->align > 0 ? m->align : 1;
-    if (op->align &&
-        (work_asks_addresses(op->align) || !mexpr_integer(op->align, &env, &align, NULL)))
+    if (op->align && (asks_addresses(op->align) || !mexpr_integer(op->align, &env, &align, NULL)))
         return sym_fail(w->s, "an alignment depends on addresses");
     bool words = pass != PASS_POINTER || m->word > (int64_t)type_size(op->type);
     int64_t word = !op->align && words && m->word > 0 ? m->word : 1;
@@ -94,6 +93,33 @@ static bool kept_apart(const struct work *w, const struct mexpr *rule) {
     return behind > last - first && behind + to - from < banks;
 }
 
+/* One of the state's slots holds what the instruction needs. */
+static bool need_holds(struct work *w, struct site *site, const struct need *n, bool fixed) {
+    struct sym *s = w->s;
+    const struct state *state = &s->v->m->state[n->state];
+    struct mexpr_env env = site_env(site);
+    struct setting want = {.known = true};
+    if (s->first_setting[n->state] == s->first_setting[n->state + 1] ||
+        n->nvalues != state->nfields)
+        return sym_never(s, "state '%s' is not followed", state->id);
+    for (int f = 0; f < n->nvalues; f++)
+        if ((!fixed && asks_addresses(n->value[f])) ||
+            !mexpr_integer(n->value[f], &env, &want.value[f], NULL))
+            return sym_fail(s, "what '%s' needs of state '%s' is not known", w->in->id, state->id);
+    for (int k = s->first_setting[n->state]; k < s->first_setting[n->state + 1]; k++)
+        if (s->setting[k].known && !memcmp(s->setting[k].value, want.value, sizeof want.value))
+            return true;
+    return sym_fail(s, "state '%s' is not known to hold what '%s' needs", state->id, w->in->id);
+}
+
+static bool needs_hold(struct work *w, struct site *site, bool fixed) {
+    for (int k = 0; k < w->in->nneeds; k++)
+        if (!state_from_addresses(w->s->v->m, w->in->need[k].state) &&
+            !need_holds(w, site, &w->in->need[k], fixed))
+            return false;
+    return true;
+}
+
 static bool check_site(struct work *w) {
     struct verify *v = w->s->v;
     struct place_at at[MAX_OPERANDS_OF_ISSUE] = {{0}};
@@ -108,11 +134,11 @@ static bool check_site(struct work *w) {
     }
     for (int k = 0; k < w->in->nrequires; k++) {
         if (kept_apart(w, w->in->require[k])) continue;
-        if (!fixed && work_asks_addresses(w->in->require[k]))
+        if (!fixed && asks_addresses(w->in->require[k]))
             return sym_fail(w->s, "a rule of '%s' depends on addresses", w->in->id);
         if (!site_check_rule(&site, k)) return false;
     }
-    if (!work_needs_hold(w, &site, fixed) || !work_remains_once(w)) return false;
+    if (!needs_hold(w, &site, fixed) || !work_remains_once(w)) return false;
     for (int o = 0; o < w->in->noperands; o++) {
         if (w->n->arg[o].place < 0) continue;
         if (!check_alignment(w, &site, o) || !check_bounds(w, o)) return false;

@@ -24,7 +24,6 @@ struct work {
 
 
 /* work.c */
-bool work_asks_addresses(const struct mexpr *);
 bool sym_add_dim(struct sym *, int64_t n, int *dim);
 void work_split_at(struct work *, const struct affine *address, const int64_t *stride, int n);
 bool work_clip(struct work *);                                          /* to what belongs to the program */
@@ -49,9 +48,6 @@ bool work_home_index(struct sym *, const struct region *g, const struct affine *
 /* A tile of the bytes at access[0], over the first n[d] of the dimensions that move them. */
 bool work_destination(struct work *, const int64_t *n, const struct affine *index, int nindices, struct region *out);
 bool work_write(struct work *, const struct affine *index, struct region *);
-
-/* setting.c: the states that the instruction needs; fixed: the addresses of its operands are constants. */
-bool work_needs_hold(struct work *, struct site *, bool fixed);
 
 /* remain.c: copies of operands stay in another memory. False: of several the last one, which is for the walk of single iterations. */
 bool work_remains_once(struct work *);

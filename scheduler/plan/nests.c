@@ -37,6 +37,10 @@ static void rename_task(struct work *w, struct task *t, const int *map) {
             stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
+    uint64_t reductions = 0;
+    for (uint64_t left = t->reductions; left; left &= left - 1)
+        reductions |= UINT64_C(1) << map[__builtin_ctzll(left)];
+    t->reductions = reductions; /* the order of a tile's dimensions goes by them */
     for (int i = 0; i < t->nops; i++)
         if (t->op[i].where != IN_IMM) {
             geom_make(w, t, &t->op[i]);
@@ -81,10 +85,6 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
                 stmt_rename(w->p, &w->p->stmt[w->task[f->op[k].begin->task].stmt], map);
         rename_task(w, f, map);
     }
-    uint64_t reductions = 0;
-    for (int a = 0; a < w->p->naxes; a++)
-        if (t->reductions >> a & 1) reductions |= UINT64_C(1) << map[a];
-    t->reductions = reductions;
 }
 
 /* A fixed extent on one side must be the other's too: they share the loops over grains. map: from

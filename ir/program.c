@@ -32,9 +32,9 @@ bool access_varies(const struct program *p, const struct access *a, int axis) {
 void access_range(const struct program *p, const struct stmt *st, const struct access *a, int dim,
                   int64_t *lo, int64_t *hi) {
     *lo = *hi = access_coef(p, a, dim, p->naxes);
-    for (int x = 0; x < p->naxes; x++) {
+    for (uint64_t left = st->axes; left; left &= left - 1) {
+        int x = __builtin_ctzll(left);
         int64_t c = access_coef(p, a, dim, x);
-        if (!c || !(st->axes >> x & 1)) continue;
         if (c > 0)
             *hi += c * (p->axis[x].extent - 1);
         else

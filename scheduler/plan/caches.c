@@ -145,9 +145,10 @@ static void tile_extents(const struct work *w, const struct plan *p, const struc
     uint64_t axes = w->p->stmt[t->stmt].axes;
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         n[d] = 1;
-        for (int a = 0; a < w->p->naxes; a++) {
+        for (uint64_t left = axes; left; left &= left - 1) { /* a network has many others */
+            int a = __builtin_ctzll(left);
             int64_t c = access_coef(w->p, acc, d, a);
-            if (c && (axes >> a & 1)) n[d] += c * (plan_tile(w, p, a, depth) - 1);
+            if (c) n[d] += c * (plan_tile(w, p, a, depth) - 1);
         }
     }
 }

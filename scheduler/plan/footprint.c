@@ -24,9 +24,10 @@ void plan_region(const struct work *w, const struct plan *p, const struct task *
     if (g->repeat_axis >= 0) r->repeat = val_const(plan_tile(w, p, g->repeat_axis, depth));
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         int64_t n = 1;
-        for (int a = 0; a < w->p->naxes; a++) {
+        for (uint64_t left = st->axes; left; left &= left - 1) {
+            int a = __builtin_ctzll(left);
             int64_t c = access_coef(w->p, acc, d, a);
-            if (c && (st->axes >> a & 1)) n += c * (plan_tile(w, p, a, depth) - 1);
+            if (c) n += c * (plan_tile(w, p, a, depth) - 1);
         }
         r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
         r->n[d] = val_const((n + g->block[d] - 1) / g->block[d] * g->block[d]);
@@ -102,9 +103,10 @@ static double traffic(const struct work *w, const struct plan *p, const struct t
     }
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         double points = 1, trips = 1;
-        for (int a = 0; a < w->p->naxes; a++) {
+        for (uint64_t left = w->p->stmt[t->stmt].axes; left; left &= left - 1) {
+            int a = __builtin_ctzll(left);
             int64_t c = access_coef(w->p, acc, d, a);
-            if (!c || !(w->p->stmt[t->stmt].axes >> a & 1)) continue;
+            if (!c) continue;
             double k = plan_tiles(w, p, a, depth);
             points = points * k + (double)c * ((double)w->p->axis[a].extent - k) * trips;
             trips *= k;

@@ -60,9 +60,10 @@ void chain_region(const struct work *w, const struct plan *p, const struct nest 
     }
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         int64_t e = 1;
-        for (int a = 0; a < w->p->naxes; a++) {
+        for (uint64_t left = st->axes; left; left &= left - 1) {
+            int a = __builtin_ctzll(left);
             int64_t c = access_coef(w->p, acc, d, a), tile, grain;
-            if (!c || !(st->axes >> a & 1)) continue;
+            if (!c) continue;
             tile = plan_tile(w, p, a, p->depth_out);
             grain = nest_grain(w, n, a);
             e += c * ((grain < tile ? grain : tile) - 1);

@@ -124,8 +124,8 @@ void plan_tabulate(const struct work *w, const struct task *task, struct plan *p
 
 double plan_blocks(const struct work *w, const struct plan *p, const struct task *t, int depth) {
     double n = 1;
-    for (int a = 0; a < w->p->naxes; a++)
-        if (t->reductions >> a & 1) n *= plan_tiles(w, p, a, depth);
+    for (uint64_t left = t->reductions; left; left &= left - 1)
+        n *= plan_tiles(w, p, __builtin_ctzll(left), depth);
     return n;
 }
 

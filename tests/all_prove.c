@@ -119,6 +119,20 @@ static void broken_large_ones_are_refused(void **state) {
     isamap_close(im);
 }
 
+/* Tiles that later rounds find where the first one put them, behind others that come again. */
+static void tiles_that_stay_are_known(void **state) {
+    (void)state;
+    static const char *const large[] = {"M=512", "N=512", "K=512", NULL};
+    isamap *im = opened("gemmini", large);
+    struct job j;
+    char *text = schedule_text(im, &j);
+    assert_int_equal(with_digit(im, j.machine, text, "place A: A in dram at ", '0'), PROOF_PROVED);
+    assert_int_not_equal(with_digit(im, j.machine, text, " == 0 or ", '2'), PROOF_PROVED);
+    free(text);
+    job_free(&j);
+    isamap_close(im);
+}
+
 /* A product of as many matrices as there are layers: what is known grows with the program, its
  * verdict does not depend on that. */
 static void write_chain(const char *path, int layers) {
@@ -289,6 +303,7 @@ int main(void) {
         cmocka_unit_test(a_small_budget_proves_nothing),
         cmocka_unit_test(a_refusal_is_a_defect),
         cmocka_unit_test(broken_large_ones_are_refused),
+        cmocka_unit_test(tiles_that_stay_are_known),
         cmocka_unit_test(long_ones_are_proved),
         cmocka_unit_test(pinned_parts_of_rings_are_proved),
         cmocka_unit_test(padding_needs_room),

@@ -304,15 +304,12 @@ static bool no_more_instances(const struct sym *s, const struct frame *f, const 
 
 enum step { HOLDS, WEAKER, FAILS };
 
-/* Some of its dimensions were longer before the iteration than after it, and nothing else changes:
- * what was left of it may stay. */
-static bool shrinks(const struct region *x, int counter) {
-    bool shorter = false;
-    if (x->box || x->base.k[counter] || x->count.k[counter] || x->step.k[counter]) return false;
-    for (int e = 0; e < x->nindices; e++)
-        if (x->o[e].k[counter]) return false;
-    for (int d = 0; d < x->ndims; d++) shorter |= x->n[d].k[counter] < 0;
-    return shorter;
+/* Some number of it changes from one iteration to the next. */
+static bool changes(const struct region *x, int counter) {
+    bool some = x->base.k[counter] || x->count.k[counter] || x->step.k[counter];
+    for (int e = 0; e < x->nindices; e++) some |= x->o[e].k[counter] != 0;
+    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++) some |= x->n[k].k[counter] != 0;
+    return some;
 }
 
 static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv, int *slot,
@@ -346,7 +343,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
             return FAILS;
         }
         weaker = true;
-        if (shrinks(&x, counter)) {
+        if (changes(&inv->at[k], counter)) { /* what was there before may stay */
             move_region(&inv->at[k], counter, &first, true);
             continue;
         }

@@ -240,17 +240,20 @@ bool point_check_read(struct verify *v, int stmt, int read, const int64_t *at,
     return point_error(v, stmt, at, "reads", found, &expected);
 }
 
-/* Is no point of the sum in the element yet that comes after this one? */
-static bool comes_next(struct verify *v, int stmt, const int64_t *at, int64_t element,
-                       bool partial) {
-    uint64_t axes = v->in_order[stmt], n = 0;
-    uint64_t key = (uint64_t)stmt << 48 | (uint64_t)(element / PAGE_ENTRIES);
+/* Of the points that differ from this one along axes in order alone, is none in the sum yet that
+ * comes after it? The others' order is free. */
+static bool comes_next(struct verify *v, int stmt, const int64_t *at, uint32_t life) {
+    uint64_t axes = v->in_order[stmt], n = 0, others = 0;
     if (!axes) return true;
-    for (int a = 0; a < v->p->naxes; a++)
-        if (axes >> a & 1) n = n * (uint64_t)v->p->axis[a].extent + (uint64_t)at[a];
-    uint64_t *last = (uint64_t *)pages_get(&v->last, key, NULL) + element % PAGE_ENTRIES;
-    bool next = !partial || n >= *last;
-    *last = n;
+    for (int a = 0; a < v->p->naxes; a++) {
+        uint64_t *number = axes >> a & 1 ? &n : &others;
+        if (v->domain[stmt] >> a & 1)
+            *number = *number * (uint64_t)v->p->axis[a].extent + (uint64_t)at[a];
+    }
+    uint64_t key = (uint64_t)stmt << 48 | others / PAGE_ENTRIES;
+    struct last_point *page = pages_get(&v->last, key, NULL), *last = &page[others % PAGE_ENTRIES];
+    bool next = last->life != life || n >= last->n;
+    *last = (struct last_point){n, life};
     return next;
 }
 
@@ -265,7 +268,7 @@ bool point_after(struct verify *v, int stmt, const int64_t *at, int64_t element,
                        v->p->buffer[s->dst.buffer].type);
     out->step = step;
     out->life = life;
-    if (!comes_next(v, stmt, at, element, partial))
+    if (!comes_next(v, stmt, at, life))
         return point_error(v, stmt, at, "comes after a later one of its sum", NULL, NULL);
     if (!v->repeats[s->dst.buffer] || s->combine == COMBINE_SET ||
         instance_live(v, stmt, instance_number(v, stmt, at), life))

@@ -285,9 +285,15 @@ static bool never_home(const struct verify *v, int buffer) {
     return home < 0 || (uses_first(v, true, home) < 0 && uses_first(v, false, home) < 0);
 }
 
-/* A sum runs through the axes that are declared with seq in order. That shows where it reads
- * itself, and where it rounds. Steps of recurrences are in order anyway: tags say of which one an
- * element is. */
+static bool moves_result(const struct program *p, const struct stmt *s, int axis) {
+    for (int d = 0; d < p->buffer[s->dst.buffer].ndims; d++)
+        if (s->dst.coef[(size_t)d * ((size_t)p->naxes + 1) + (size_t)axis]) return true;
+    return false;
+}
+
+/* A sum runs through the axes that are declared with seq in order, whatever the others are. That
+ * shows where it reads itself, and where it rounds. Steps of recurrences are in order anyway: tags
+ * say of which one an element is. */
 static uint64_t axes_in_order(const struct verify *v, int stmt) {
     const struct program *p = v->p;
     const struct stmt *s = &p->stmt[stmt];
@@ -297,7 +303,8 @@ static uint64_t axes_in_order(const struct verify *v, int stmt) {
     for (int r = 0; r < s->nreads; r++) shows |= s->read[r].buffer == s->dst.buffer;
     if (s->combine == COMBINE_SET || !shows) return 0;
     for (int a = 0; a < p->naxes; a++)
-        if (s->axes >> a & 1 && p->axis[a].sequential && p->axis[a].extent > 1)
+        if (s->axes >> a & 1 && p->axis[a].sequential && p->axis[a].extent > 1 &&
+            !moves_result(p, s, a))
             axes |= UINT64_C(1) << a;
     for (int k = v->recurrence_of[stmt]; k >= 0; k = v->recurrence[k].parent)
         axes &= ~(UINT64_C(1) << v->recurrence[k].axis);
@@ -392,7 +399,7 @@ void verify_open_tables(struct verify *v) {
     pages_init(&v->races, PAGE_ENTRIES * sizeof(struct granule), &v->page_bytes);
     pages_init(&v->visited, PAGE_ENTRIES, &v->page_bytes);
     pages_init(&v->life, PAGE_ENTRIES * sizeof(uint32_t), &v->page_bytes);
-    pages_init(&v->last, PAGE_ENTRIES * sizeof(uint64_t), &v->page_bytes);
+    pages_init(&v->last, PAGE_ENTRIES * sizeof(struct last_point), &v->page_bytes);
 }
 
 void verify_close_tables(struct verify *v) {

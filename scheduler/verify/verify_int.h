@@ -106,6 +106,7 @@ struct queue_instance {
 struct epoch { uint32_t clock; int16_t queue; uint16_t generation; };   /* clock 0: none */
 struct granule { struct epoch write, read[4]; uint32_t crowd; };    /* crowd: 1 + barriers passed when more read it than fit */
 
+struct last_point { uint64_t n; uint32_t life; };   /* number along the axes in order; life of the element that it went into */
 struct token { uint32_t *clock; int n; };          /* of the queues that there were: n */
 struct group {                         /* of one queue: what the last groups that it closed say, by number */
     int queue;                         /* instance */
@@ -160,7 +161,7 @@ struct verify {
     uint32_t lives;                    /* begun so far */
     struct pages life;                 /* statement, instance -> the life that it last added to */
     uint64_t *in_order;                /* [nstmts] axes of a sum along which the order of its points counts */
-    struct pages last;                 /* statement, element -> number along these of the point that it last took in */
+    struct pages last;                 /* statement, point along its other axes -> struct last_point */
     bool *goes_round;                  /* [nvars] what an iteration finds depends on the one before: never cut short */
     bool *moved;                       /* [nvars] begins at a bound that is moved inside an extent */
     bool *live;                        /* those of the loops around */

@@ -2,12 +2,7 @@
  * build/tests/test_all_options` writes its table anew. */
 #include "command/options.h"
 #include "command/isamap_int.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "tests/docs_page.h"
 
 static void names(void **state) {
     (void)state;
@@ -76,34 +71,15 @@ static void values(void **state) {
 #define END "<!-- end of options -->\n"
 
 static void docs(void **state) {
-    const char *path = SOURCE_DIR "/docs/command.md";
     struct text want = {0};
     struct arena a;
-    struct diags d;
-    size_t n;
     (void)state;
     arena_init(&a);
-    diags_init(&d);
     help_options_table(&want);
-    char *text = file_read(&a, path, 1 << 20, &n, &d), *begin, *end;
-    assert_non_null(text);
-    assert_non_null(begin = strstr(text, BEGIN));
-    assert_non_null(end = strstr(begin, END));
-    begin += strlen(BEGIN);
-    bool same = (size_t)(end - begin) == want.n && memcmp(begin, want.at, want.n) == 0;
-    if (!same && getenv("UPDATE_DOCS")) {
-        FILE *f = fopen(path, "w");
-        assert_non_null(f);
-        fprintf(f, "%.*s%s%s", (int)(begin - text), text, want.at, end);
-        assert_int_equal(fclose(f), 0);
-        same = true;
-    }
-    if (!same)
-        fail_msg("docs/command.md does not list the options; UPDATE_DOCS=1 and this test write the "
-                 "table");
+    struct docs_page page = docs_page_read(&a, SOURCE_DIR "/docs/command.md", BEGIN, END);
+    docs_page_holds(&page, &want);
     text_free(&want);
     arena_free(&a);
-    diags_free(&d);
 }
 
 int main(void) {

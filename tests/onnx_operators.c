@@ -1,59 +1,30 @@
 /* docs/onnx.md lists the operators of the importer's tables, and says of each what it takes.
  * `UPDATE_DOCS=1 build/tests/test_onnx_operators` writes its lists anew. */
-#include "ir/arena.h"
-#include "ir/diag.h"
-#include "ir/file.h"
 #include "onnx/onnx.h"
+#include "tests/docs_page.h"
 
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #ifdef ISAMAP_WITH_ONNX
 #define BEGIN "<!-- operators: tests/onnx_operators.c writes these lists -->\n"
 #define END "<!-- end of operators -->\n"
 
-static const char *path = SOURCE_DIR "/docs/onnx.md";
-
-static char *read_page(struct arena *a, char **begin, char **end) {
-    struct diags d;
-    size_t n;
-    diags_init(&d);
-    char *text = file_read(a, path, 1 << 20, &n, &d);
-    assert_non_null(text);
-    assert_non_null(*begin = strstr(text, BEGIN));
-    *begin += strlen(BEGIN);
-    assert_non_null(*end = strstr(*begin, END));
-    diags_free(&d);
-    return text;
+static struct docs_page operators_page(struct arena *a) {
+    return docs_page_read(a, SOURCE_DIR "/docs/onnx.md", BEGIN, END);
 }
 
 static void lists(void **state) {
     struct arena a;
     struct text want = {0};
-    char *begin, *end;
     (void)state;
     arena_init(&a);
-    char *text = read_page(&a, &begin, &end);
+    struct docs_page page = operators_page(&a);
     text_printf(&want, "Of `ai.onnx`: ");
     onnx_operators_list(&want, false);
     text_printf(&want, ".\n\nOf `com.microsoft`: ");
     onnx_operators_list(&want, true);
     text_printf(&want, ".\n");
-    bool same = (size_t)(end - begin) == want.n && memcmp(begin, want.at, want.n) == 0;
-    if (!same && getenv("UPDATE_DOCS")) {
-        FILE *f = fopen(path, "w");
-        assert_non_null(f);
-        fprintf(f, "%.*s%s%s", (int)(begin - text), text, want.at, end);
-        assert_int_equal(fclose(f), 0);
-        same = true;
-    }
-    if (!same)
-        fail_msg("docs/onnx.md lists other operators; UPDATE_DOCS=1 and this test write the lists");
+    docs_page_holds(&page, &want);
     text_free(&want);
     arena_free(&a);
 }
@@ -70,19 +41,18 @@ static bool has_word(const char *text, const char *word, size_t length) {
 /* Each is named outside the lists too, where the page says what is taken of it. */
 static void restrictions(void **state) {
     struct arena a;
-    char *begin, *end;
     (void)state;
     for (int ms = 0; ms < 2; ms++) {
         struct text list = {0};
         arena_init(&a);
-        char *text = read_page(&a, &begin, &end);
-        memset(begin, ' ', (size_t)(end - begin));
+        struct docs_page page = operators_page(&a);
+        memset(page.begin, ' ', (size_t)(page.end - page.begin));
         onnx_operators_list(&list, ms);
         int missing = 0, n = 0;
         for (char *s = list.at; s && *s; n++) {
             size_t length = strcspn(s, " ");
             char *name = arena_strndup(&a, s, length);
-            if (!has_word(text, name, length)) {
+            if (!has_word(page.text, name, length)) {
                 print_error("%s is not described\n", name);
                 missing++;
             }

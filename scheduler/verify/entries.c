@@ -68,7 +68,7 @@ bool box_entries_there(struct sym *s, const struct hardware *h, int64_t trips) {
     for (int o = 0; o < MAX_OPERANDS_OF_ISSUE; o++) {
         bool has = o < s->v->m->instr[n->instr].noperands && n->arg[o].place >= 0;
         int now = has ? s->slot[n->arg[o].place] : 0;
-        slot[o] = !has || now == NOT_TURNED ? 0 : now;
+        slot[o] = !has || now == NOT_TURNED ? 0 : now >= SOME_SLOT ? LOST_SLOT : now;
     }
     for (int i = 0; i < s->nloops; i++) {
         at[i] = s->lo[i];

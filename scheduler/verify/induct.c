@@ -18,18 +18,6 @@ struct trips {
     struct known start, before, now; /* before the loop; before and after the last iteration */
 };
 
-/* ---- states ---- */
-/* What of the slots both agree on; false: a place is rotated in one only. */
-static bool common_slots(const struct frame *f, int *slot, const int *other, bool *weaker) {
-    for (int p = 0; p < f->n; p++) {
-        if ((slot[p] == NOT_TURNED) != (other[p] == NOT_TURNED)) return false;
-        if (slot[p] == other[p] || slot[p] == SOME_SLOT) continue;
-        slot[p] = SOME_SLOT;
-        *weaker = true;
-    }
-    return true;
-}
-
 /* ---- the pattern of two iterations ---- */
 struct pattern {
     int64_t from;
@@ -266,14 +254,11 @@ static void move_region(struct region *x, int counter, const struct lin *at, boo
         move_lin(&x->n[k], counter, at, fixed);
 }
 
-static bool implied(const struct sym *s, const struct region *x) {
-    bool instances = x->place >= s->v->s->nplaces;
+static bool implied(struct sym *s, const struct region *x) {
     for (int k = 0; k < s->of[x->place].n; k++) {
         const struct region *y = &s->of[x->place].at[k];
-        if (region_same(x, y)) return true;
-        if (!instances && x->box && y->box && x->writer == y->writer && x->type == y->type &&
-            lin_same(&x->count, &y->count) && lin_same(&x->step, &y->step) && box_inside(s, x, y))
-            return true;
+        bool instances = x->place >= s->v->s->nplaces;
+        if (instances ? region_same(x, y) : region_inside(s, x, y)) return true;
     }
     return region_empty(s, x);
 }
@@ -312,8 +297,21 @@ static bool changes(const struct region *x, int counter) {
     return some;
 }
 
+/* Of region k of the pattern, which the iteration did not leave whole, the parts that it left. */
+static void keep_parts(struct sym *s, struct regions *inv, int k, int counter) {
+    const struct region x = inv->at[k];
+    inv->n--;
+    memmove(&inv->at[k], &inv->at[k + 1], (size_t)(inv->n - k) * sizeof *inv->at);
+    for (int i = 0; i < s->of[x.place].n; i++) {
+        const struct region *y = &s->of[x.place].at[i];
+        if (changes(y, counter) || !region_inside(s, y, &x)) continue;
+        regions_reserve(inv, inv->n + 1);
+        inv->at[inv->n++] = *y;
+    }
+}
+
 static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv, int *slot,
-                              struct setting *setting, int counter) {
+                              int *turns, struct setting *setting, int counter) {
     const struct loop_node *l = t->loop;
     const struct lin one = lin_of(1), first = lin_of(s->lo[counter]);
     int unpadded = s->unpadded;
@@ -327,7 +325,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     if (!regions_coalesce(s, &t->frame)) return FAILS;
     struct known after = {0};
     known_take(s, &t->frame, &after);
-    bool turned = common_slots(&t->frame, slot, after.slot, &weaker);
+    bool turned = slots_step(s, &t->frame, slot, after.slot, turns, &weaker);
     weaker |= settings_meet(s, setting, after.setting);
     known_free(&after);
     if (!turned) {
@@ -347,8 +345,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
             move_region(&inv->at[k], counter, &first, true);
             continue;
         }
-        inv->n--;
-        memmove(&inv->at[k], &inv->at[k + 1], (size_t)(inv->n - k) * sizeof *inv->at);
+        keep_parts(s, inv, k, counter);
     }
     if (no_more_instances(s, &t->frame, inv, counter)) return weaker ? WEAKER : HOLDS;
     sym_fail(s, "the instances that a loop executes have no pattern");
@@ -365,10 +362,9 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     struct pattern p = {.from = from, .counter = s->nloops};
     struct regions inv = {0};
     enum step step = FAILS;
-    bool ignored;
-    int *slot = memory_array((size_t)t->frame.n + 1, sizeof *slot);
+    int *slot = memory_array(2 * (size_t)t->frame.n + 1, sizeof *slot), *turns = slot + t->frame.n;
     memcpy(slot, t->now.slot, (size_t)t->frame.n * sizeof *slot);
-    if (!common_slots(&t->frame, slot, t->before.slot, &ignored)) {
+    if (!slots_general(&t->frame, slot, t->before.slot)) {
         free(slot);
         return sym_fail(s, "slots are not all turned");
     }
@@ -383,12 +379,14 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
                : find_pattern(s, &p, &t->before, &t->now, &inv)) {
         step = WEAKER;
         for (int k = 0; k < TRIES && step == WEAKER; k++)
-            step = general_step(s, t, &inv, slot, setting, p.counter);
+            step = general_step(s, t, &inv, slot, turns, setting, p.counter);
     }
     s->nloops--;
     if (step == HOLDS) {
         learn(s, l, &inv, p.counter, &t->start);
         for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, &over, true);
+        over.c -= from;
+        slots_over(s, &t->frame, t->now.slot, turns, &over, slot);
         known_put(s, &t->frame, &inv, slot, setting);
     }
     free(slot);
@@ -530,9 +528,9 @@ static bool walk_loop(struct sym *s, const struct loop_node *l) {
 
 static bool rotate(struct sym *s, int place) {
     int slots = s->v->s->place[place].slots;
-    int *slot = &s->slot[place];
-    if (*slot == NOT_TURNED) return *slot = 0, true;
-    if (*slot != SOME_SLOT) *slot = (*slot + 1) % slots;
+    bool first = s->slot[place] == NOT_TURNED;
+    s->slot[place] = slot_rotated(s, place, s->slot[place]);
+    if (first) return true;
     for (int k = 0; k < s->of[place].n; k++)
         s->of[place].at[k].age = (s->of[place].at[k].age + 1) % slots;
     return true;

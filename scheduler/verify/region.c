@@ -431,7 +431,8 @@ static bool tile_digits(const struct region *g, const struct region *w, struct l
             left[d] = 0;
         }
     }
-    int64_t between = (int64_t)type_size(w->type); /* of w from an element of g on, before the next */
+    int64_t between =
+        (int64_t)type_size(w->type); /* of w from an element of g on, before the next */
     for (int d = 0; d < w->ndims; d++)
         if (left[d]) between += left[d] * (n[d] - 1);
     for (int d = 0; d < w->ndims; d++)
@@ -494,6 +495,20 @@ static bool cut_from(struct region *g, int k, const struct lin *begin, const str
     for (int e = 0; e < g->nindices; e++) good &= lin_add(&g->o[e], begin, g->c[k][e]);
     g->n[k] = *n;
     return good;
+}
+
+bool region_inside(struct sym *s, const struct region *inner, const struct region *outer) {
+    struct lin begin[TILE_DIMS], length[TILE_DIMS];
+    struct region part = *outer, whole = *inner;
+    if (!alike(inner, outer)) return false;
+    if (inner->box) return box_inside(s, inner, outer);
+    if (region_same(inner, outer)) return true;
+    if (!sub_tile(s, outer, inner, begin, length)) return false;
+    for (int k = 0; k < outer->ndims; k++)
+        if (!cut_from(&part, k, &begin[k], &length[k])) return false;
+    region_tidy(s, &part);
+    region_tidy(s, &whole);
+    return region_same(&part, &whole);
 }
 
 static bool keep_around_tile(struct sym *s, struct region g, const struct region *w) {

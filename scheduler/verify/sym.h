@@ -35,7 +35,8 @@ struct region {
 
 struct regions { struct region *at; int n, cap; };
 
-enum { NOT_TURNED = -2, SOME_SLOT = -1 };  /* not rotated yet in this section; not known */
+/* Not rotated yet in this section; not known; from here on: so many after the one at the start of the general iteration. */
+enum { NOT_TURNED = -2, LOST_SLOT = -1, SOME_SLOT = 1 << 20 };
 
 /* What a loop may touch: places, and at nplaces + s the instances of statement s. */
 struct frame { int *at, n, cap; };
@@ -127,6 +128,7 @@ bool region_same(const struct region *, const struct region *);
 bool region_empty(const struct sym *, const struct region *);
 enum truth boxes_meet(const struct sym *, const struct region *, const struct region *);
 bool box_inside(const struct sym *, const struct region *inner, const struct region *outer);
+bool region_inside(struct sym *, const struct region *inner, const struct region *outer);  /* what inner says, outer says too */
 bool box_in_one_fold(struct sym *, const struct region *);               /* of the home's layout */
 /* The box of indices that forms run over; exact: each once. */
 bool forms_box(struct sym *, const struct affine *index, int nindices, struct region *out);
@@ -141,6 +143,15 @@ void sym_frame_free(struct frame *);
 void known_take(const struct sym *, const struct frame *, struct known *);
 void known_put(struct sym *, const struct frame *, const struct regions *, const int *slot, const struct setting *);
 void known_free(struct known *);
+
+/* slots.c: of a frame's places */
+int slot_rotated(const struct sym *, int place, int slot);
+/* Slots before a general iteration, from those before the last two; false: a place is rotated in one only. */
+bool slots_general(const struct frame *, int *slot, const int *before);
+/* What the slots after it say of those before it, and by how many it rotated each; weaker: less than was taken to hold. */
+bool slots_step(const struct sym *, const struct frame *, int *slot, const int *after, int *turns, bool *weaker);
+/* Slots after so many iterations more than those of `now`. */
+void slots_over(const struct sym *, const struct frame *, const int *now, const int *turns, const struct lin *times, int *slot);
 
 /* setting.c */
 void settings_open(struct sym *);                                       /* once, before the walk */

@@ -225,12 +225,9 @@ static bool find_pattern(struct sym *s, const struct pattern *p, const struct kn
             least = differ;
             found = x;
         }
-        if (best < 0) {
-            good = b->place < s->v->s->nplaces;
-            continue;
-        }
-        used[best] = true;
-        out->at[out->n++] = found;
+        if (best >= 0) used[best] = true;
+        out->at[out->n++] = best >= 0 ? found : *b; /* what has no pattern may stay */
+        good = best >= 0 || b->place < s->v->s->nplaces;
     }
     for (int i = 0; i < before->r.n && good; i++)
         good = used[i] || before->r.at[i].place < s->v->s->nplaces;

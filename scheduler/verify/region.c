@@ -408,9 +408,20 @@ static bool tiles_apart(struct sym *s, const struct region *a, const struct regi
     return false;
 }
 
+/* Where dimension k begins with a whole step of the one around it, that is counted there. */
+static void carry_steps(struct sym *s, const struct region *g, int k, struct lin *begin) {
+    int64_t most = g->s[k - 1] / g->s[k], lo, hi;
+    if (most <= 0 || g->s[k - 1] % g->s[k] != 0) return;
+    lin_range(s, &begin[k], &lo, &hi);
+    if (lo < -(INT64_C(1) << 48) || lo > INT64_C(1) << 48) return;
+    int64_t steps = lo / most - (lo % most < 0);
+    begin[k].c -= steps * most;
+    begin[k - 1].c += steps;
+}
+
 /* w as a box in the dimensions of g: where it begins, and how long it is, in each. */
-static bool tile_digits(const struct region *g, const struct region *w, struct lin *begin,
-                        int64_t *length) {
+static bool tile_digits(struct sym *s, const struct region *g, const struct region *w,
+                        struct lin *begin, int64_t *length) {
     int64_t left[TILE_DIMS], n[TILE_DIMS];
     struct lin off = w->base;
     if (type_size(g->type) != type_size(w->type) || !lin_add(&off, &g->base, -1)) return false;
@@ -431,6 +442,7 @@ static bool tile_digits(const struct region *g, const struct region *w, struct l
             left[d] = 0;
         }
     }
+    for (int k = g->ndims - 1; k > 0; k--) carry_steps(s, g, k, begin);
     int64_t between =
         (int64_t)type_size(w->type); /* of w from an element of g on, before the next */
     for (int d = 0; d < w->ndims; d++)
@@ -460,7 +472,7 @@ static bool sub_tile(struct sym *s, const struct region *g, const struct region 
                      struct lin *begin, struct lin *n) {
     int64_t length[TILE_DIMS];
     bool beyond = false;
-    if (!tile_digits(g, w, begin, length)) return false;
+    if (!tile_digits(s, g, w, begin, length)) return false;
     for (int k = 0; k < g->ndims; k++) {
         struct lin end = begin[k], zero = lin_of(0);
         end.c += length[k];
@@ -481,7 +493,7 @@ static bool digits_apart(struct sym *s, const struct region *g, const struct reg
     struct lin begin[TILE_DIMS], zero = lin_of(0);
     int64_t length[TILE_DIMS];
     bool apart = false;
-    if (!tile_digits(g, w, begin, length) || !mixed_radix(s, g, begin, length)) return false;
+    if (!tile_digits(s, g, w, begin, length) || !mixed_radix(s, g, begin, length)) return false;
     for (int k = 0; k < g->ndims; k++) {
         struct lin end = begin[k];
         end.c += length[k];

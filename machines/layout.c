@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 100, MAX_PLACES = 64, ENUMERATE = 1 << 20 };
+enum { MAX_DEPTH = 100, ENUMERATE = 1 << 20 };
 
 struct reader {
     struct arena *arena;
@@ -370,27 +370,18 @@ void layout_extents(const struct layout *l, const int64_t *buffer_extent, int64_
 
 /* ---- offsets ---- */
 
-static void identity_strides(int ndims, const int64_t *extent, int64_t *stride) {
-    int64_t s = 1;
-    for (int d = ndims; d--; s *= extent[d]) stride[d] = s;
-}
-
-static int inner_strides(const struct layout *l, const int64_t *extent, const int64_t *given,
-                         int64_t *stride) {
+void layout_strides(const struct layout *l, int ndims, const int64_t *extent,
+                    int64_t stride[MAX_PLACES]) {
     int64_t s = 1;
     int n = 0;
+    for (int d = ndims; !l && d--; s *= extent[d]) stride[d] = s;
+    if (!l) return;
     for (int p = 0; p < l->nplaces; p++) n += !l->place[p].unit;
-    if (given) {
-        memcpy(stride, given, (size_t)n * sizeof *stride);
-        return n;
-    }
-    int k = n;
     for (int p = l->nplaces; p--;)
         if (!l->place[p].unit) {
-            stride[--k] = s;
+            stride[--n] = s;
             s *= place_extent_of(l, l->place[p].expr, extent);
         }
-    return n;
 }
 
 static int64_t offset_with(const struct layout *l, const int64_t *stride, const int64_t *index) {
@@ -404,14 +395,11 @@ static int64_t offset_with(const struct layout *l, const int64_t *stride, const 
 int64_t layout_offset(const struct layout *l, int ndims, const int64_t *buffer_extent,
                       const int64_t *stride, const int64_t *index) {
     int64_t own[MAX_PLACES], sum = 0;
-    if (l) {
-        inner_strides(l, buffer_extent, stride, own);
-        return offset_with(l, own, index);
-    }
     if (!stride) {
-        identity_strides(ndims, buffer_extent, own);
+        layout_strides(l, ndims, buffer_extent, own);
         stride = own;
     }
+    if (l) return offset_with(l, stride, index);
     for (int d = 0; d < ndims; d++) sum += index[d] * stride[d];
     return sum;
 }
@@ -460,16 +448,12 @@ int64_t layout_span(const struct layout *l, int ndims, const int64_t *buffer_ext
     struct interval sum = {0, 0};
     for (int d = 0; d < ndims; d++)
         if (buffer_extent[d] <= 0) return 0;
-    if (l) {
-        inner_strides(l, buffer_extent, stride, own);
-        sum = span_bounds(l, buffer_extent, own);
-        return sum.hi - sum.lo + 1;
-    }
     if (!stride) {
-        identity_strides(ndims, buffer_extent, own);
+        layout_strides(l, ndims, buffer_extent, own);
         stride = own;
     }
-    for (int d = 0; d < ndims; d++) {
+    if (l) sum = span_bounds(l, buffer_extent, stride);
+    for (int d = 0; !l && d < ndims; d++) {
         struct interval i = scaled((struct interval){0, buffer_extent[d] - 1}, stride[d]);
         sum.lo += i.lo;
         sum.hi += i.hi;

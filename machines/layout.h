@@ -32,8 +32,11 @@ int64_t lexpr_eval(const struct lexpr *, const int64_t *index);
  * bounded from above when that needs more than 2^20 points. */
 void layout_extents(const struct layout *, const int64_t *buffer_extent, int64_t *place_extent);
 
-/* Element offset inside the operand: Σ place * stride; strides[] has one entry for each place without a unit (dense when NULL:
- * computed from layout_extents). With map NULL the identity (row-major). */
+enum { MAX_PLACES = 64 };
+/* Strides of dense places: one for each place without a unit; with map NULL those of the dimensions (row-major). Worked out once for many
+ * elements: that takes longer than an offset. */
+void layout_strides(const struct layout *, int ndims, const int64_t *buffer_extent, int64_t stride[MAX_PLACES]);
+/* Element offset inside the operand: Σ place * stride; NULL: strides of dense places. */
 int64_t layout_offset(const struct layout *, int ndims, const int64_t *buffer_extent, const int64_t *stride, const int64_t *index);
 /* Elements from the first to the last that the operand touches, both included. Exact up to 2^20 elements or when each place depends on indices
  * of its own; an upper bound otherwise. An empty buffer spans 0. */

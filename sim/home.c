@@ -18,7 +18,8 @@ static bool home_copy(struct engine *e, int buffer, const int64_t *lo, const int
     const struct place *p = &s->place[place];
     const int64_t *extent = p->extent ? p->extent : b->extent;
     uint8_t *home = home_bytes(e, place);
-    int64_t size = (int64_t)type_size(b->type), index[MAX_DIMS] = {0}, count = 1;
+    int64_t size = (int64_t)type_size(b->type), index[MAX_DIMS] = {0}, stride[MAX_PLACES],
+            count = 1;
     if (!home) return false;
     bool dense = !p->layout;
     for (int d = 0; d < b->ndims; d++) {
@@ -34,10 +35,11 @@ static bool home_copy(struct engine *e, int buffer, const int64_t *lo, const int
             memcpy(home, in, (size_t)(b->elements * size));
         return true;
     }
+    layout_strides(p->layout, b->ndims, extent, stride);
     for (int64_t k = 0; k < count; k++) {
         int64_t n = 0;
         for (int d = 0; d < b->ndims; d++) n = n * b->extent[d] + index[d];
-        int64_t at = layout_offset(p->layout, b->ndims, extent, NULL, index) * size;
+        int64_t at = layout_offset(p->layout, b->ndims, extent, stride, index) * size;
         if (at < 0 || at + size > p->bytes)
             return engine_error(e, NULL, "an element of '%s' lies outside its home", b->name);
         if (out)

@@ -9,11 +9,13 @@ enum { MOST_ELEMENTS = 1 << 27 };
 /* Element offsets in row-major order of the indices; NULL where that is 0, 1, 2… */
 static int64_t *offsets(const struct operand_layout *l, const struct buffer *b,
                         const int64_t *stride) {
-    int64_t index[MAX_DIMS] = {0};
+    int64_t index[MAX_DIMS] = {0}, dense_stride[MAX_PLACES];
+    if (!l->nstrides) layout_strides(l->map, b->ndims, b->extent, dense_stride);
+    if (!l->nstrides) stride = dense_stride;
     int64_t *offset = memory_bytes((size_t)b->elements * sizeof *offset + 1);
     bool dense = true;
     for (int64_t k = 0; k < b->elements; k++) {
-        offset[k] = layout_offset(l->map, b->ndims, b->extent, l->nstrides ? stride : NULL, index);
+        offset[k] = layout_offset(l->map, b->ndims, b->extent, stride, index);
         dense = dense && offset[k] == k;
         for (int d = b->ndims - 1; d >= 0 && ++index[d] == b->extent[d]; d--) index[d] = 0;
     }

@@ -73,6 +73,20 @@ static bool ring(struct work *w, struct nodes *out, uint64_t queues, bool bell) 
     return true;
 }
 
+/* Where the walk stands: the host works; these queues may still run. What the host works on waits
+ * for those that track dependences, but work that has nothing to do with it may go on. */
+struct phase {
+    bool host;
+    uint64_t last;
+};
+
+/* The host goes on when the device is done. */
+static bool host_begins(struct work *w, struct nodes *out, struct phase *ph) {
+    if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
+    *ph = (struct phase){.host = true, .last = ph->last & ~device_queues(w)};
+    return true;
+}
+
 static int nest_queue(const struct work *w, const struct nest *n) {
     return w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
 }
@@ -82,12 +96,6 @@ static int nest_at(const struct work *w, int stmt) {
         if (w->nest[i].first == stmt) return i;
     return -1;
 }
-
-/* Where the walk stands: the host works, or these queues may still run. */
-struct phase {
-    bool host;
-    uint64_t last;
-};
 
 struct sections {
     struct work *w;
@@ -152,12 +160,11 @@ static bool emit_device_body(struct sections *c, struct nodes *out, struct nodes
 static bool emit_mixed_body(struct sections *c, struct nodes *out, struct nodes *body, int from,
                             int to, int scope, struct phase *ph) {
     struct work *w = c->w;
-    if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
-    *ph = (struct phase){.host = true};
-    if (!emit_range(c, body, from, to, scope, ph)) return false;
-    if (!ph->host && !ring(w, body, ph->last, false)) return false;
-    *ph = (struct phase){.host = true};
-    return true;
+    if (!host_begins(w, out, ph) || !emit_range(c, body, from, to, scope, ph) ||
+        !host_begins(w, body, ph))
+        return false;
+    uint64_t queues = nodes_queues(w, body->at, body->n) & ~device_queues(w);
+    return !ph->last || !queues || add_barrier(w, body, ph->last, queues, __builtin_ctzll(queues));
 }
 
 /* Nodes of a list, when what came before is done. */
@@ -212,13 +219,12 @@ static bool emit_part(struct sections *c, struct nodes *out, int nest, int stmt,
     struct work *w = c->w;
     if (nest >= 0) return emit_one_nest(c, out, nest, ph);
     if (w->task_of[stmt] != -1) return true;
-    if (!ph->host && ph->last && !ring(w, out, ph->last, false)) return false;
     struct loop part;
+    if (!host_begins(w, out, ph)) return false;
     if (host_is_shared(w, stmt, &part))
         add_shared(w, out, stmt, &part);
     else
         add_fallback(w, out, stmt);
-    *ph = (struct phase){.host = true};
     return true;
 }
 

@@ -157,7 +157,12 @@ struct place_at home_of(struct verify *v, int place, int64_t element) {
             index[d] = element % b->extent[d];
             element /= b->extent[d];
         }
-        offset = layout_offset(p->layout, b->ndims, p->extent ? p->extent : b->extent, NULL, index);
+        const int64_t *extent = p->extent ? p->extent : b->extent;
+        if (!v->home_stride[place]) {
+            v->home_stride[place] = arena_array(&v->arena, MAX_PLACES, sizeof(int64_t));
+            layout_strides(p->layout, b->ndims, extent, v->home_stride[place]);
+        }
+        offset = layout_offset(p->layout, b->ndims, extent, v->home_stride[place], index);
     }
     return (struct place_at){p->memory, 0, p->address + offset * (int64_t)type_size(b->type)};
 }

@@ -320,6 +320,7 @@ bool verify_fill_tables(struct verify *v) {
     v->domain = arena_array(a, ns + 1, sizeof *v->domain);
     v->loose_stmt = arena_array(a, ns + 1, sizeof *v->loose_stmt);
     v->skipped = arena_array(a, ns + 1, sizeof *v->skipped);
+    v->home_stride = arena_array(a, (size_t)v->s->nplaces + 1, sizeof *v->home_stride);
     v->done = arena_array(a, ns + 1, sizeof *v->done);
     v->in_order = arena_array(a, ns + 1, sizeof *v->in_order);
     v->nvisited = arena_array(a, ns * (size_t)p->naxes + 1, sizeof *v->nvisited);

@@ -185,6 +185,7 @@ struct verify {
     struct binding_of *bindings;
     struct fit *fits;                  /* fit.h */
 
+    int64_t **home_stride;             /* [nplaces] of layouts, once an element of the place was looked for */
     struct pages tags, counts, instances, races;
     int64_t *done;                     /* [nstmts] instances executed, all; only those of the walk that counts */
     bool *skipped;                     /* [nstmts] some instance was left out by clamping */

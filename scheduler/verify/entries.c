@@ -41,14 +41,18 @@ static bool loaded(struct sym *s, int place, int64_t begin, int64_t end) {
     return sym_fail(s, "the entries of a table are not known to be loaded");
 }
 
-static bool entries_with(struct sym *s, const struct hardware *h, int64_t trips, const int *slot,
+static bool entries_with(struct sym *s, const struct hardware *h, int64_t trips,
                          const int64_t *at) {
     enum { CHOICES = 64 };
+    const struct issue_node *n = h->issue;
+    int slot[MAX_OPERANDS_OF_ISSUE] = {0};
     int64_t first[CHOICES], size = table_entry_bytes(s->v->m, h->counter[h->table]);
     for (int k = 0; k < s->v->s->nvars; k++) {
         s->v->var[k] = s->var[k].l.c;
         for (int i = 0; i < s->nloops; i++) s->v->var[k] += s->var[k].l.k[i] * at[i];
     }
+    for (int o = 0; o < s->v->m->instr[n->instr].noperands; o++)
+        if (n->arg[o].place >= 0) slot[o] = (int)slot_at(s, n->arg[o].place, at);
     int found = table_firsts(s->v, h, trips, slot, first, CHOICES);
     if (found < 0) return sym_fail(s, "entries of a table are not known to be there");
     for (int k = 0; k < found; k++)
@@ -57,31 +61,46 @@ static bool entries_with(struct sym *s, const struct hardware *h, int64_t trips,
     return sym_spend(s, trips * found / 4);
 }
 
-/* The entries stand in the place, whatever slots the operands are in. */
-bool box_entries_there(struct sym *s, const struct hardware *h, int64_t trips) {
+static int64_t least_common_multiple(int64_t a, int64_t b) {
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+/* How many values of each counter are to be tried; 1: any will do. Slots come again. */
+static bool entry_values(struct sym *s, const struct hardware *h, int64_t trips, int64_t *values) {
     enum { MOST_VALUES = 512 };
     bool counter[SYM_LOOPS] = {false};
-    int slot[MAX_OPERANDS_OF_ISSUE];
-    int64_t at[SYM_LOOPS], values = 1;
     const struct issue_node *n = h->issue;
+    int64_t all = 1;
     if (!entry_counters(s, h, trips, counter)) return false;
-    for (int o = 0; o < MAX_OPERANDS_OF_ISSUE; o++) {
-        bool has = o < s->v->m->instr[n->instr].noperands && n->arg[o].place >= 0;
-        int now = has ? s->slot[n->arg[o].place] : 0;
-        slot[o] = !has || now == NOT_TURNED ? 0 : now >= SOME_SLOT ? LOST_SLOT : now;
-    }
     for (int i = 0; i < s->nloops; i++) {
-        at[i] = s->lo[i];
-        if (counter[i] && (s->hi[i] - s->lo[i] >= MOST_VALUES ||
-                           (values *= s->hi[i] - s->lo[i] + 1) > MOST_VALUES))
+        int64_t range = s->hi[i] - s->lo[i] + 1;
+        values[i] = counter[i] ? range : 1;
+        for (int o = 0; o < s->v->m->instr[n->instr].noperands && !counter[i]; o++)
+            if (n->arg[o].place >= 0 && s->slot[n->arg[o].place].at.k[i])
+                values[i] = least_common_multiple(values[i], s->v->s->place[n->arg[o].place].slots);
+        if (values[i] > range) values[i] = range;
+        if (values[i] > MOST_VALUES || (all *= values[i]) > MOST_VALUES)
             return sym_fail(s, "entries of a table depend on a loop counter");
     }
+    return true;
+}
+
+/* The entries stand in the place, whatever slots the operands are in. */
+bool box_entries_there(struct sym *s, const struct hardware *h, int64_t trips) {
+    int64_t at[SYM_LOOPS], values[SYM_LOOPS];
+    if (!entry_values(s, h, trips, values)) return false;
+    for (int i = 0; i < s->nloops; i++) at[i] = s->lo[i];
     for (;;) {
         int i = 0;
-        if (!entries_with(s, h, trips, slot, at)) return false;
+        if (!entries_with(s, h, trips, at)) return false;
         for (; i < s->nloops; i++) {
-            if (!counter[i]) continue;
-            if (++at[i] <= s->hi[i]) break;
+            if (++at[i] < s->lo[i] + values[i]) break;
             at[i] = s->lo[i];
         }
         if (i == s->nloops) return true;

@@ -136,13 +136,13 @@ void known_take(const struct sym *s, const struct frame *f, struct known *out) {
         const struct regions *r = &s->of[f->at[k]];
         if (r->n) memcpy(&out->r.at[out->r.n], r->at, (size_t)r->n * sizeof *r->at);
         out->r.n += r->n;
-        out->slot[k] = f->at[k] < s->v->s->nplaces ? s->slot[f->at[k]] : NOT_TURNED;
+        out->slot[k] = f->at[k] < s->v->s->nplaces ? s->slot[f->at[k]] : (struct slot){0};
     }
     out->setting = settings_copy(s, out->setting);
 }
 
-void known_put(struct sym *s, const struct frame *f, const struct regions *r, const int *slot,
-               const struct setting *setting) {
+void known_put(struct sym *s, const struct frame *f, const struct regions *r,
+               const struct slot *slot, const struct setting *setting) {
     memcpy(s->setting, setting, (size_t)s->nsettings * sizeof *setting);
     for (int k = 0; k < f->n; k++) {
         s->of[f->at[k]].n = 0;

@@ -307,8 +307,8 @@ static void keep_parts(struct sym *s, struct regions *inv, int k, int counter) {
     }
 }
 
-static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv, int *slot,
-                              int *turns, struct setting *setting, int counter) {
+static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv,
+                              struct slot *slot, struct setting *setting, int counter) {
     const struct loop_node *l = t->loop;
     const struct lin one = lin_of(1), first = lin_of(s->lo[counter]);
     int unpadded = s->unpadded;
@@ -322,7 +322,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     if (!regions_coalesce(s, &t->frame)) return FAILS;
     struct known after = {0};
     known_take(s, &t->frame, &after);
-    bool turned = slots_step(s, &t->frame, slot, after.slot, turns, &weaker);
+    bool turned = slots_step(s, &t->frame, after.slot, counter, slot, &weaker);
     weaker |= settings_meet(s, setting, after.setting);
     known_free(&after);
     if (!turned) {
@@ -359,9 +359,9 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     struct pattern p = {.from = from, .counter = s->nloops};
     struct regions inv = {0};
     enum step step = FAILS;
-    int *slot = memory_array(2 * (size_t)t->frame.n + 1, sizeof *slot), *turns = slot + t->frame.n;
+    struct slot *slot = memory_array((size_t)t->frame.n + 1, sizeof *slot);
     memcpy(slot, t->now.slot, (size_t)t->frame.n * sizeof *slot);
-    if (!slots_general(&t->frame, slot, t->before.slot)) {
+    if (!slots_general(s, &t->frame, t->before.slot, p.counter, from, slot)) {
         free(slot);
         return sym_fail(s, "slots are not all turned");
     }
@@ -376,14 +376,13 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
                : find_pattern(s, &p, &t->before, &t->now, &inv)) {
         step = WEAKER;
         for (int k = 0; k < TRIES && step == WEAKER; k++)
-            step = general_step(s, t, &inv, slot, turns, setting, p.counter);
+            step = general_step(s, t, &inv, slot, setting, p.counter);
     }
     s->nloops--;
     if (step == HOLDS) {
         learn(s, l, &inv, p.counter, &t->start);
         for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, &over, true);
-        over.c -= from;
-        slots_over(s, &t->frame, t->now.slot, turns, &over, slot);
+        slots_over(s, &t->frame, p.counter, &over, slot);
         known_put(s, &t->frame, &inv, slot, setting);
     }
     free(slot);
@@ -525,8 +524,8 @@ static bool walk_loop(struct sym *s, const struct loop_node *l) {
 
 static bool rotate(struct sym *s, int place) {
     int slots = s->v->s->place[place].slots;
-    bool first = s->slot[place] == NOT_TURNED;
-    s->slot[place] = slot_rotated(s, place, s->slot[place]);
+    bool first = !s->slot[place].turned;
+    slot_rotate(s, place);
     if (first) return true;
     for (int k = 0; k < s->of[place].n; k++)
         s->of[place].at[k].age = (s->of[place].at[k].age + 1) % slots;
@@ -589,7 +588,7 @@ static bool walk_section(struct sym *s, const struct section *c, bool prepare) {
     int *next = arena_array(&s->v->arena, (size_t)x->nplaces + 1, sizeof *next);
     for (int p = 0; p < x->nplaces; p++) {
         enum keep keep = x->place[p].keep;
-        s->slot[p] = NOT_TURNED;
+        s->slot[p] = (struct slot){0};
         if (keep == KEEP_LOCAL || (keep == KEEP_WORKSPACE && !prepare)) regions_forget(s, p);
     }
     s->prepare = prepare;

@@ -1,58 +1,72 @@
-/* Which slot of each place is the current one, in the symbolic walk. A general iteration begins
- * with SOME_SLOT where the slot differs from one iteration to the next; by how many it has been
- * rotated at its end holds for each iteration, so the slot after all of them is a number again. */
+/* Which slot of each place is the current one, in the symbolic walk: a form of the counters, modulo
+ * the number of slots. What two iterations add to it each iteration adds, which a general one
+ * proves. */
 #include "scheduler/verify/sym.h"
 
-static bool is_relative(int slot) {
-    return slot >= SOME_SLOT;
+static int64_t modulo(int64_t x, int64_t n) {
+    return x % n < 0 ? x % n + n : x % n;
 }
 
-static int rotated(int slot, int64_t by, int slots) {
-    if (slot == LOST_SLOT) return slot;
-    int base = is_relative(slot) ? SOME_SLOT : 0;
-    return base + (int)((slot - base + by) % slots);
+static void reduce(const struct sym *s, int place, struct slot *x) {
+    int slots = s->v->s->place[place].slots;
+    x->at.c = modulo(x->at.c, slots);
+    for (int k = 0; k < SYM_LOOPS; k++) x->at.k[k] = modulo(x->at.k[k], slots);
 }
 
-int slot_rotated(const struct sym *s, int place, int slot) {
-    return slot == NOT_TURNED ? 0 : rotated(slot, 1, s->v->s->place[place].slots);
+void slot_rotate(struct sym *s, int place) {
+    struct slot *x = &s->slot[place];
+    if (x->turned) x->at.c++;
+    x->turned = true;
+    reduce(s, place, x);
 }
 
-bool slots_general(const struct frame *f, int *slot, const int *before) {
+int64_t slot_at(const struct sym *s, int place, const int64_t *counter) {
+    const struct slot *x = &s->slot[place];
+    int64_t at = x->at.c;
+    if (x->lost) return -1;
+    for (int k = 0; k < s->nloops; k++) at += x->at.k[k] * counter[k];
+    return modulo(at, s->v->s->place[place].slots);
+}
+
+bool slots_general(const struct sym *s, const struct frame *f, const struct slot *before,
+                   int counter, int64_t from, struct slot *slot) {
     for (int k = 0; k < f->n; k++) {
-        if ((slot[k] == NOT_TURNED) != (before[k] == NOT_TURNED)) return false;
-        if (slot[k] != before[k] || slot[k] == LOST_SLOT) slot[k] = SOME_SLOT;
+        struct lin step = slot[k].at;
+        int64_t d;
+        if (slot[k].turned != before[k].turned) return false;
+        if (!slot[k].turned) continue;
+        slot[k].lost |=
+            before[k].lost || !lin_add(&step, &before[k].at, -1) || !lin_constant(&step, &d);
+        if (slot[k].lost) continue;
+        int slots = s->v->s->place[f->at[k]].slots;
+        d = modulo(d, slots);
+        slot[k].at.k[counter] = d;
+        slot[k].at.c -= d * (from % slots);
+        reduce(s, f->at[k], &slot[k]);
     }
     return true;
 }
 
-bool slots_step(const struct sym *s, const struct frame *f, int *slot, const int *after, int *turns,
-                bool *weaker) {
+bool slots_step(const struct sym *s, const struct frame *f, const struct slot *after, int counter,
+                struct slot *slot, bool *weaker) {
     for (int k = 0; k < f->n; k++) {
-        turns[k] = 0;
-        if ((slot[k] == NOT_TURNED) != (after[k] == NOT_TURNED)) return false;
-        if (slot[k] == after[k]) continue;
-        int slots = s->v->s->place[f->at[k]].slots;
-        if (is_relative(slot[k]) && after[k] == LOST_SLOT)
-            turns[k] = LOST_SLOT;
-        else if (is_relative(slot[k]) && is_relative(after[k]))
-            turns[k] = (after[k] - slot[k] + slots) % slots;
-        else {
-            slot[k] = SOME_SLOT;
-            *weaker = true;
-        }
+        struct slot want = slot[k];
+        if (slot[k].turned != after[k].turned) return false;
+        if (!slot[k].turned || slot[k].lost) continue;
+        want.at.c += want.at.k[counter];
+        reduce(s, f->at[k], &want);
+        if (!after[k].lost && lin_same(&want.at, &after[k].at)) continue;
+        slot[k].lost = *weaker = true;
     }
     return true;
 }
 
-void slots_over(const struct sym *s, const struct frame *f, const int *now, const int *turns,
-                const struct lin *times, int *slot) {
-    int64_t n;
-    bool counted = lin_constant(times, &n);
+void slots_over(const struct sym *s, const struct frame *f, int counter, const struct lin *over,
+                struct slot *slot) {
     for (int k = 0; k < f->n; k++) {
-        slot[k] = now[k];
-        if (now[k] == NOT_TURNED || turns[k] == 0) continue;
-        int slots = s->v->s->place[f->at[k]].slots;
-        slot[k] = counted && turns[k] != LOST_SLOT ? rotated(now[k], n % slots * turns[k], slots)
-                                                   : LOST_SLOT;
+        if (!slot[k].turned) continue;
+        slot[k].lost |= !lin_add(&slot[k].at, over, slot[k].at.k[counter]);
+        slot[k].at.k[counter] = 0;
+        reduce(s, f->at[k], &slot[k]);
     }
 }

@@ -35,8 +35,8 @@ struct region {
 
 struct regions { struct region *at; int n, cap; };
 
-/* Not rotated yet in this section; not known; from here on: so many after the one at the start of the general iteration. */
-enum { NOT_TURNED = -2, LOST_SLOT = -1, SOME_SLOT = 1 << 20 };
+/* The current one of a place: not rotated yet in this section; not known; else a form, modulo the number of slots. */
+struct slot { bool turned, lost; struct lin at; };
 
 /* What a loop may touch: places, and at nplaces + s the instances of statement s. */
 struct frame { int *at, n, cap; };
@@ -45,7 +45,7 @@ enum { SETTING_SLOTS = 64, SETTING_FIELDS = 8 };
 struct setting { bool known; int64_t value[SETTING_FIELDS]; };
 
 /* Of a frame, at one point of the walk; slot [frame.n], setting [nsettings]. */
-struct known { struct regions r; int *slot; struct setting *setting; };
+struct known { struct regions r; struct slot *slot; struct setting *setting; };
 struct group_of_places { int *at, n, cap; };     /* places that may share bytes, of which something is known */
 
 /* One factor of an index in a home's layout: (index / div) % mod, in steps of `stride` bytes. */
@@ -67,7 +67,7 @@ struct sym {
     int64_t n[SYM_DIMS];
     struct affine *var;                  /* [nvars] */
     struct regions *of;                /* [nplaces + nstmts] what is known of each place, and which instances were executed */
-    int *slot;                         /* [nplaces] the current one, or one of the above */
+    struct slot *slot;                 /* [nplaces] */
     struct group_of_places *group; int *group_of; bool *listed;
     int *stamp, stamps;                /* [nplaces + nstmts] in which frame it was put last; frames so far */
     struct region executed[2]; int nexecuted;   /* instances that the issue at hand executes */
@@ -141,17 +141,17 @@ bool places_share(const struct place *, const struct place *);          /* bytes
 void sym_frame(struct sym *, const struct loop_node *, struct frame *);
 void sym_frame_free(struct frame *);
 void known_take(const struct sym *, const struct frame *, struct known *);
-void known_put(struct sym *, const struct frame *, const struct regions *, const int *slot, const struct setting *);
+void known_put(struct sym *, const struct frame *, const struct regions *, const struct slot *, const struct setting *);
 void known_free(struct known *);
 
 /* slots.c: of a frame's places */
-int slot_rotated(const struct sym *, int place, int slot);
-/* Slots before a general iteration, from those before the last two; false: a place is rotated in one only. */
-bool slots_general(const struct frame *, int *slot, const int *before);
-/* What the slots after it say of those before it, and by how many it rotated each; weaker: less than was taken to hold. */
-bool slots_step(const struct sym *, const struct frame *, int *slot, const int *after, int *turns, bool *weaker);
-/* Slots after so many iterations more than those of `now`. */
-void slots_over(const struct sym *, const struct frame *, const int *now, const int *turns, const struct lin *times, int *slot);
+void slot_rotate(struct sym *, int place);
+int64_t slot_at(const struct sym *, int place, const int64_t *counter);  /* -1: not known */
+/* From those of now, before iteration `from`, those before any iteration, by what the last one added; false: a place is rotated in one only. */
+bool slots_general(const struct sym *, const struct frame *, const struct slot *before, int counter, int64_t from, struct slot *);
+/* Where one iteration adds something else, the slot is not known; weaker: so it is with some. */
+bool slots_step(const struct sym *, const struct frame *, const struct slot *after, int counter, struct slot *, bool *weaker);
+void slots_over(const struct sym *, const struct frame *, int counter, const struct lin *over, struct slot *);   /* before iteration `over` */
 
 /* setting.c */
 void settings_open(struct sym *);                                       /* once, before the walk */

@@ -10,34 +10,25 @@
 #include "scheduler/plan/work.h"
 
 /* Is this the loop around the fills' step, with tiles that are known and more than one of them? */
-bool ahead_at(const struct emitter *e, int d) {
+int ahead_at(const struct emitter *e, int d) {
     const struct plan *p = &e->nest->plan;
-    if (p->parts != PARTS_AHEAD || d >= p->nloops || !e->nfills) return false;
-    for (int i = 0; i < e->nfills; i++)
-        if (e->fill[i].hold->depth > d + 1) return false;
+    if (d >= p->nloops || !e->nfills) return -1;
     for (int k = 0; k < e->nest->nfeeds; k++)
-        if (e->nest->feed[k].depth > d) return false;
+        if (e->nest->feed[k].depth > d) return -1;
     struct val lo = e->lo[p->loop[d].axis], size = e->size[p->loop[d].axis];
-    return fills_step(e, d + 1) && !size.x && size.c > p->loop[d].tile && !(lo.x && lo.c);
+    bool known = !size.x && size.c > p->loop[d].tile && !(lo.x && lo.c);
+    return known ? fills_step(e, d + 1) : -1;
 }
 
-static void turn(struct emitter *e, struct nodes *out, int depth, bool back) {
-    for (int i = 0; i < e->nfills; i++)
-        for (int k = 1; e->fill[i].hold->depth == depth && k < e->fill[i].held->slots && back; k++)
-            add_rotate(e->w, out, e->fill[i].held->place);
-    for (int i = 0; i < e->nfills && !back; i++)
-        if (e->fill[i].hold->depth == depth) add_rotate(e->w, out, e->fill[i].held->place);
+/* What else the step does at which the axis is now. */
+static bool step(struct emitter *e, struct nodes *out, int d, int flow, body_fn body) {
+    e->early[flow] = true;
+    bool ok = body(e, out, d);
+    e->early[flow] = false;
+    return ok;
 }
 
-/* The instructions of the step at which the axis is now. */
-static bool step(struct emitter *e, struct nodes *out, int d, body_fn body) {
-    fills_wait(e, out, d);
-    if (!body(e, out, d)) return false;
-    fills_close(e, out, d);
-    return true;
-}
-
-bool emit_ahead(struct emitter *e, struct nodes *out, int d, body_fn body) {
+bool emit_ahead(struct emitter *e, struct nodes *out, int d, int flow, body_fn body) {
     struct work *w = e->w;
     struct arena *a = &w->s->arena;
     const struct loop *l = &e->nest->plan.loop[d];
@@ -50,21 +41,21 @@ bool emit_ahead(struct emitter *e, struct nodes *out, int d, body_fn body) {
     e->tile[axis] = l->tile;
     e->extent[axis] = size.c;
     e->size[axis] = whole;
-    bool ok = fills_begin(e, out, d + 1);
+    bool ok = fills_begin(e, out, flow);
     int var = new_var(w, w->p->axis[axis].name);
     struct val v = val_var(a, var, w->p->axis[axis].extent - 1), next = val_add(a, v, whole);
     e->lo[axis] = next;
     if (size.c % l->tile) e->size[axis] = val_make(a, SX_MIN, whole, val_minus(a, end, next));
-    ok = ok && fills_begin(e, &inner, d + 1);
-    turn(e, &inner, d + 1, true);
+    ok = ok && fills_begin(e, &inner, flow);
+    fills_turn(e, &inner, flow, true);
     e->lo[axis] = v;
     e->size[axis] = whole;
-    ok = ok && step(e, &inner, d + 1, body);
-    turn(e, &inner, d + 1, false);
+    ok = ok && step(e, &inner, d + 1, flow, body);
+    fills_turn(e, &inner, flow, false);
     nodes_add(w, out, loop_node(w, var, lo, last, l->tile, LOOP_SEQUENTIAL, axis, &inner));
     e->lo[axis] = last;
     e->size[axis] = val_const(size.c - before);
-    ok = ok && step(e, out, d + 1, body);
+    ok = ok && step(e, out, d + 1, flow, body);
     e->lo[axis] = lo;
     e->size[axis] = size;
     e->tile[axis] = keep;

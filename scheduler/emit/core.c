@@ -20,7 +20,8 @@ static bool splits(const struct emitter *e, int d) {
 static bool core_body(struct emitter *e, struct nodes *out, int d) {
     const struct plan *p = &e->nest->plan;
     if (ring_turns_at(e, d)) return emit_turns(e, out, d, core_body);
-    if (ahead_at(e, d)) return emit_ahead(e, out, d, core_body);
+    int ahead = ahead_at(e, d);
+    if (ahead >= 0) return emit_ahead(e, out, d, ahead, core_depth);
     if (d < p->nloops)
         return emit_loop(e, out, p->loop[d].axis, p->loop[d].tile, splits(e, d),
                          loop_unrolled(e->w, e->nest, p, d), core_depth, d + 1);

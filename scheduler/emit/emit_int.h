@@ -80,6 +80,7 @@ struct emitter {
         from_size[MAX_OPERANDS][MAX_AXES];
     struct val begin_lo[MAX_OPERANDS][MAX_AXES]; /* the same where a ring, or a pinned range, begins */
     struct val due[MAX_OPERANDS]; /* 0: the piece that is wanted now is there */
+    bool early[MAX_FILLS]; /* flows whose fills at the current tile stand a step ahead (ahead.c) */
     bool failed;
     bool turned; /* of a group: its members have been written down once */
     bool split; /* some loops may be empty: over whole tiles only, or over the tail */
@@ -199,14 +200,16 @@ double trips_inside(const struct emitter *, int depth); /* how often it is reach
 bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
 bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
 void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */
-/* The same apart, for a step whose instructions stand elsewhere. */
-bool fills_step(const struct emitter *, int depth); /* one queue fills all, for the instructions, and its copies turn */
-bool fills_begin(struct emitter *, struct nodes *, int depth); /* credit, fills, and the token that they are there */
-void fills_wait(struct emitter *, struct nodes *, int depth);  /* for that token; the copies are those of the current tile */
+/* A flow: one queue's fills for another (its number among them). Which one's fills at this depth may stand a step
+ * ahead, as the plan says; -1: none. Then apart from what uses them: the fills of a step, with a credit and the token
+ * that they are there; turning the copies' slots, on or back. */
+int fills_step(const struct emitter *, int depth);
+bool fills_begin(struct emitter *, struct nodes *, int flow);
+void fills_turn(struct emitter *, struct nodes *, int flow, bool back);
 
 /* ahead.c: a loop in which each step's fills stand before the instructions of the step before. */
-bool ahead_at(const struct emitter *, int depth);
-bool emit_ahead(struct emitter *, struct nodes *, int depth, body_fn);
+int ahead_at(const struct emitter *, int depth); /* the flow; -1: no such loop */
+bool emit_ahead(struct emitter *, struct nodes *, int depth, int flow, body_fn);
 
 /* feeds.c: the host's copies that turn with the loops outside of depth, before what is inside or after it */
 void feeds_emit(struct emitter *, struct nodes *, int depth, bool after);

@@ -21,6 +21,7 @@ struct pacer {
     bool war, lends; /* a slot must be free first; its credit may last until it is filled again */
     struct edge there, back;        /* to the user, and from it */
     struct signal channel, release; /* on these: one for each slot where a sync holds few tokens */
+    struct signal apart;            /* to the user, of fills outside of its step and of pieces */
 };
 
 double trips_inside(const struct emitter *e, int d) {
@@ -53,6 +54,8 @@ static void choose_channels(const struct emitter *e, struct pacer *c, const stru
     if (edge_rotates(m, &c->back, c->credits)) c->release = turns;
     if (!c->channel.rotating) c->credits = within_depth(m, c->credits, &c->there);
     if (!c->release.rotating) c->credits = within_depth(m, c->credits, &c->back);
+    int64_t count = c->channel.rotating ? m->sync[c->there.sync].count : 0;
+    if (c->credits < (count < 0 ? COPY_SLOTS : count)) c->apart.channel = c->credits;
 }
 
 static struct pacer pacer_make(const struct emitter *e, const struct filling *first) {
@@ -147,12 +150,18 @@ static bool keep_fill(struct emitter *e, struct nodes *out, const struct filling
     return ok;
 }
 
+static struct opnd stop_of(const struct emitter *e, const struct filling *f) {
+    const struct opnd *o = &e->t->op[f->operand];
+    struct opnd stop = route_stop(e->w, o, &o->in, f->level);
+    stop.geom.first = f->first;
+    return stop;
+}
+
 static bool fill_slot(struct emitter *e, struct nodes *out, const struct filling *f) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[f->operand];
     const struct access *acc = task_access(w, e->t, o, o->read < 0);
-    struct opnd stop = route_stop(w, o, &o->in, f->level);
-    stop.geom.first = f->first;
+    struct opnd stop = stop_of(e, f);
     if (f->keeps) return keep_fill(e, out, f, acc);
     if (!f->level) return hold_fill(e, out, e->t, &stop, acc, f->held);
     struct opnd outer = route_stop(w, o, &o->in, f->level - 1);
@@ -170,15 +179,15 @@ bool fill_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
 /* ---- in parts ---- */
 
 static bool in_parts(const struct emitter *e, const struct filling *f) {
-    return e->parts_depth >= 0 && is_paced(e, f);
+    return f->hold->spread || (e->parts_depth >= 0 && is_paced(e, f));
 }
 
 static void begin_parts(struct emitter *e, const struct filling *f) {
     struct work *w = e->w;
-    const struct opnd *o = &e->t->op[f->operand];
+    const struct opnd stop = stop_of(e, f);
     if (!f->hold->ring) {
-        region_here(e, e->t, o, task_access(w, e->t, o, false), &f->held->whole);
-        f->held->slot = slot_make(&w->s->arena, &o->geom, &f->held->whole);
+        region_here(e, e->t, &stop, task_access(w, e->t, &stop, false), &f->held->whole);
+        f->held->slot = slot_make(&w->s->arena, &stop.geom, &f->held->whole);
     }
     e->due[f->operand] = val_const(1);
     if (f->keeps) keep_slot(e, f);
@@ -200,26 +209,25 @@ static struct val first_time(struct emitter *e, const struct filling *f, uint64_
     return first;
 }
 
-/* The piece that the loops inside the copy have come to: axes that do not cut it are as they were.
- */
-static bool fill_part(struct emitter *e, struct nodes *out, const struct filling *f, bool guarded) {
+/* The piece that the loops inside the copy, `depth` with those around it, have come to: axes that
+ * do not cut it are as they were. *times: 1 where it is wanted now, else 0. */
+static bool fill_part(struct emitter *e, struct nodes *body, const struct filling *f, int depth,
+                      struct val *times) {
     struct work *w = e->w;
-    const struct opnd *o = &e->t->op[f->operand];
+    const struct opnd stop = stop_of(e, f), *o = &stop;
     const struct access *acc = task_access(w, e->t, o, false);
     struct val lo[MAX_AXES], size[MAX_AXES];
     struct region part;
-    struct nodes body = {0};
     uint64_t cuts = 0;
-    for (int i = f->hold->depth; i < e->parts_depth; i++)
-        if (cut_axis(w, &e->nest->plan, e->t, o, e->nest->plan.loop[i].axis, f->hold->depth,
-                     e->parts_depth))
+    for (int i = f->hold->depth; i < depth; i++)
+        if (cut_axis(w, &e->nest->plan, e->t, o, e->nest->plan.loop[i].axis, f->hold->depth, depth))
             cuts |= UINT64_C(1) << e->nest->plan.loop[i].axis;
     struct val first = first_time(e, f, cuts), due = e->due[f->operand];
     if (val_is(first, 1))
         first = due;
     else if (!val_is(due, 1))
         first = val_make(&w->s->arena, SX_AND, first, due);
-    if (val_is(first, 1) == guarded) return true;
+    *times = first;
     memcpy(lo, e->lo, sizeof lo);
     memcpy(size, e->size, sizeof size);
     for (int x = 0; x < w->p->naxes; x++) {
@@ -230,18 +238,20 @@ static bool fill_part(struct emitter *e, struct nodes *out, const struct filling
     region_here(e, e->t, o, acc, &part);
     memcpy(e->lo, lo, sizeof lo);
     memcpy(e->size, size, sizeof size);
-    if (f->hold->ring ? !ring_fill(e, &body, f, &part)
-                      : !emit_transfer(w, e->moves, &body, acc->buffer, o, f->held, &part, true))
-        return false;
-    when_due(e, out, first, &body);
-    return true;
+    return f->hold->ring ? ring_fill(e, body, f, &part)
+                         : emit_transfer(w, e->moves, body, acc->buffer, o, f->held, &part, true);
 }
 
 /* Those that are not due each time first: the token rides on the last. */
 static bool fill_parts(struct emitter *e, struct nodes *out, const struct pacer *c) {
     for (int guarded = 1; guarded >= 0; guarded--)
-        for (int i = 0; i < e->nfills; i++)
-            if (flows(&e->fill[i], c) && !fill_part(e, out, &e->fill[i], guarded)) return false;
+        for (int i = 0; i < e->nfills; i++) {
+            struct nodes body = {0};
+            struct val times;
+            if (!flows(&e->fill[i], c)) continue;
+            if (!fill_part(e, &body, &e->fill[i], e->parts_depth, &times)) return false;
+            if (val_is(times, 1) != guarded) when_due(e, out, times, &body);
+        }
     return true;
 }
 
@@ -249,6 +259,19 @@ static void ready(struct emitter *e, struct nodes *out, const struct pacer *c,
                   struct signal channel) {
     edge_give(e->w, out, &c->there, channel);
     edge_take(e->w, out, &c->there, channel);
+}
+
+/* Pieces of outer copies that are filled here, each with a token of its own. */
+static bool fill_spread(struct emitter *e, struct nodes *out, const struct pacer *c, int d) {
+    for (int i = 0; i < e->nfills; i++) {
+        struct nodes body = {0};
+        struct val times;
+        if (!flows(&e->fill[i], c) || e->fill[i].hold->spread != d || !d) continue;
+        if (!fill_part(e, &body, &e->fill[i], d, &times)) return false;
+        ready(e, &body, c, c->apart);
+        if (!val_is(times, 0)) when_due(e, out, times, &body);
+    }
+    return true;
 }
 
 static bool is_filled_at(const struct emitter *e, int d, const struct pacer *pacer, int i) {
@@ -284,7 +307,7 @@ static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct p
         }
         if (!fill_slot(e, out, &e->fill[i])) return false;
         if (pacer && (pacer->user != e->exec || moved_on(e, &e->fill[i], pacer->depth)))
-            ready(e, out, pacer, d == pacer->depth ? pacer->channel : (struct signal){0});
+            ready(e, out, pacer, d == pacer->depth ? pacer->channel : pacer->apart);
     }
     return true;
 }
@@ -306,6 +329,20 @@ static void credits(struct emitter *e, struct nodes *out, const struct pacer *c,
         signal_apart(e->w, out, &c->there, true);
 }
 
+/* Fills that stand a step ahead: the copies are those of the current tile when their token is
+ * there.
+ */
+static void fills_wait(struct emitter *e, struct nodes *out, const struct pacer *c) {
+    for (int i = 0; i < e->nfills; i++) {
+        const struct filling *f = &e->fill[i];
+        if (!is_filled_at(e, c->depth, c, i)) continue;
+        const struct opnd stop = stop_of(e, f);
+        region_here(e, e->t, &stop, task_access(e->w, e->t, &stop, false), &f->held->whole);
+        f->held->slot = slot_make(&e->w->s->arena, &stop.geom, &f->held->whole);
+    }
+    edge_take(e->w, out, &c->there, c->channel);
+}
+
 /* Outer copies come first: fills stand in the order of the routes, and flows in that of their first
  * fill. */
 bool fills_open(struct emitter *e, struct nodes *out, int d) {
@@ -318,9 +355,13 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
         if (pc[k].war && pc[k].lends && pc[k].bracket == d) credits(e, out, &pc[k], true, d);
     for (int k = 0; k < n; k++) {
         bool paced = pc[k].depth == d;
+        if (e->early[k] && paced) {
+            fills_wait(e, out, &pc[k]);
+            continue;
+        }
         turns_at(e, out, d, &pc[k]);
         if (paced && pc[k].war && pc[k].lends) edge_take(w, out, &pc[k].back, pc[k].release);
-        if (!fills_at(e, out, d, &pc[k])) return false;
+        if (!fills_at(e, out, d, &pc[k]) || !fill_spread(e, out, &pc[k], d)) return false;
         if (e->parts_depth >= 0) paced = d == e->parts_depth;
         if (paced && e->parts_depth >= 0 && !fill_parts(e, out, &pc[k])) return false;
         if (paced && pc[k].user == e->exec) ready(e, out, &pc[k], pc[k].channel);
@@ -344,42 +385,48 @@ void fills_close(struct emitter *e, struct nodes *out, int d) {
 
 /* ---- a step ahead ---- */
 
-/* The one pacer of all fills, the deepest of them here; false: there are others, or copies that do
- * not turn. */
-bool fills_step(const struct emitter *e, int d) {
-    struct pacer pc[MAX_FILLS];
-    if (pacers(e, pc) != 1 || pc[0].depth != d || pc[0].user != e->exec || pc[0].credits < 2 ||
-        pc[0].there.kind != EDGE_TOKEN || pc[0].back.kind != EDGE_TOKEN || !pc[0].war ||
-        !pc[0].lends || in_step(e, &pc[0].there) || pc[0].bracket >= d || e->parts_depth >= 0)
-        return false;
+/* One queue makes all fills, for the instructions, or these are outer copies, and all of them turn.
+ */
+static bool may_stand_ahead(const struct emitter *e, const struct pacer *c, int n) {
+    bool outer = c->user != e->exec, any = !outer && e->nest->plan.parts == PARTS_AHEAD && n == 1;
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
-        if (!flows(f, &pc[0]) || f->level || f->keeps ||
-            (f->hold->depth == d && f->held->slots < 2))
+        if (!flows(f, c)) continue;
+        if (f->level || f->keeps || (f->hold->depth == c->depth && f->held->slots < 2) ||
+            (f->hold->spread && !c->apart.channel))
             return false;
+        any |= outer && f->hold->depth == c->depth && f->hold->ahead;
     }
+    return any;
+}
+
+int fills_step(const struct emitter *e, int d) {
+    struct pacer pc[MAX_FILLS];
+    int n = pacers(e, pc);
+    for (int k = 0; k < n && e->parts_depth < 0; k++)
+        if (pc[k].depth == d && pc[k].credits > 1 && pc[k].there.kind == EDGE_TOKEN &&
+            pc[k].back.kind == EDGE_TOKEN && pc[k].war && pc[k].lends &&
+            !in_step(e, &pc[k].there) && pc[k].bracket < d && may_stand_ahead(e, &pc[k], n))
+            return k;
+    return -1;
+}
+
+bool fills_begin(struct emitter *e, struct nodes *out, int flow) {
+    struct pacer pc[MAX_FILLS], *c = &pc[flow];
+    pacers(e, pc);
+    turns_at(e, out, c->depth, c);
+    edge_take(e->w, out, &c->back, c->release);
+    for (int i = 0; i < e->nfills; i++)
+        if (is_filled_at(e, c->depth, c, i) && !fill_slot(e, out, &e->fill[i])) return false;
+    edge_give(e->w, out, &c->there, c->channel);
     return true;
 }
 
-bool fills_begin(struct emitter *e, struct nodes *out, int d) {
-    struct pacer pc[MAX_FILLS];
+void fills_turn(struct emitter *e, struct nodes *out, int flow, bool back) {
+    struct pacer pc[MAX_FILLS], *c = &pc[flow];
     pacers(e, pc);
-    turns_at(e, out, d, &pc[0]);
-    edge_take(e->w, out, &pc[0].back, pc[0].release);
-    if (!fills_at(e, out, d, &pc[0])) return false;
-    edge_give(e->w, out, &pc[0].there, pc[0].channel);
-    return true;
-}
-
-void fills_wait(struct emitter *e, struct nodes *out, int d) {
-    struct pacer pc[MAX_FILLS];
-    pacers(e, pc);
-    for (int i = 0; i < e->nfills; i++) {
-        const struct filling *f = &e->fill[i];
-        if (f->hold->depth != d) continue;
-        const struct opnd *o = &e->t->op[f->operand];
-        region_here(e, e->t, o, task_access(e->w, e->t, o, false), &f->held->whole);
-        f->held->slot = slot_make(&e->w->s->arena, &o->geom, &f->held->whole);
-    }
-    edge_take(e->w, out, &pc[0].there, pc[0].channel);
+    for (int i = 0; i < e->nfills; i++)
+        for (int k = back ? 1 : e->fill[i].held->slots - 1;
+             is_filled_at(e, c->depth, c, i) && k < e->fill[i].held->slots; k++)
+            add_rotate(e->w, out, e->fill[i].held->place);
 }

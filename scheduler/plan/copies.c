@@ -19,7 +19,7 @@ enum { COPIES = 4096, KEY_AXES = 16 };
 struct key {
     const struct opnd *o;
     int64_t elements;
-    int home, by, n;
+    int home, by, first, n;
     bool fill, packed, cut;
     int64_t tile[KEY_AXES], part[KEY_AXES]; /* n of each; part: of a piece (cut) */
 };
@@ -37,15 +37,17 @@ struct copies {
 /* Of a piece, which lies in the slot as the whole does. */
 static void price_part(struct work *w, const struct moves *moves, const struct plan *p,
                        const struct task *t, const struct opnd *o, const struct access *acc,
-                       int depth, int by, const struct plan *cut, struct copy *out) {
+                       int depth, int by, int first, const struct plan *cut, struct copy *out) {
+    struct geom geom = o->geom;
     struct region whole, part;
     struct box box;
     struct fit f;
     memset(out, 0, sizeof *out);
     plan_region(w, p, t, acc, &o->geom, depth, &whole);
     plan_region(w, cut, t, acc, &o->geom, cut->nloops, &part);
-    struct slot s = slot_make(&w->s->arena, &o->geom, &whole);
-    if (!box_make(w, acc->buffer, &o->geom, &s, &part, true, &box) ||
+    geom.first = first;
+    struct slot s = slot_make(&w->s->arena, &geom, &whole);
+    if (!box_make(w, acc->buffer, &geom, &s, &part, true, &box) ||
         !fit_box(w, moves, by, w->home[acc->buffer].memory, o->memory, &box, &f))
         return;
     out->in = f.move->needle->in;
@@ -158,19 +160,20 @@ static struct entry *find(struct copies *c, const struct key *k, uint64_t hash) 
 
 struct copy copy_part_price(struct work *w, const struct moves *moves, const struct plan *p,
                             const struct task *t, const struct opnd *o, const struct access *acc,
-                            int depth, int by, const struct plan *cut) {
+                            int depth, int by, int first, const struct plan *cut) {
     struct copy once;
     struct key k, part;
     uint64_t hash, more;
     if (!w->copies || !key_make(w, p, t, o, acc, true, depth, by, &k, &hash) ||
         !key_make(w, cut, t, o, acc, true, cut->nloops, by, &part, &more)) {
-        price_part(w, moves, p, t, o, acc, depth, by, cut, &once);
+        price_part(w, moves, p, t, o, acc, depth, by, first, cut, &once);
         return once;
     }
     k.cut = true;
+    k.first = first;
     memcpy(k.part, part.tile, sizeof k.part);
     struct entry *e = find(w->copies, &k, hash ^ more * 3);
-    if (!e->used) price_part(w, moves, p, t, o, acc, depth, by, cut, &e->copy);
+    if (!e->used) price_part(w, moves, p, t, o, acc, depth, by, first, cut, &e->copy);
     e->used = true;
     return e->copy;
 }

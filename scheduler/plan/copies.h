@@ -25,9 +25,9 @@ struct copies *copies_new(struct work *); /* forgotten when a home or a geometry
 struct copy copy_price(struct work *, const struct moves *, const struct plan *,
                        const struct task *, const struct opnd *, const struct access *, bool fill,
                        int depth, int by);
-/* A piece of what is filled at this depth: the tile inside all loops of `cut`. */
+/* A piece of what is filled at this depth, with `first` next to the tile: the tile inside all loops of `cut`. */
 struct copy copy_part_price(struct work *, const struct moves *, const struct plan *,
                             const struct task *, const struct opnd *, const struct access *,
-                            int depth, int by, const struct plan *cut);
+                            int depth, int by, int first, const struct plan *cut);
 
 #endif

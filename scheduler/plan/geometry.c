@@ -369,6 +369,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
                        .fragment = o->form.fragment,
                        .swizzle = o->form.swizzle,
                        .plain_home = o->plain,
+                       .first = o->order,
                        .spaced = o->spaced};
     o->zero_tail = false;
     rows_of_steps(w, t, o);

@@ -209,6 +209,7 @@ static void put_operand(struct writer *k, const struct opnd *o) {
     put_finish(k, o->begin);
     put(k, o->quantum);
     put(k, (int64_t)o->firsts);
+    put(k, o->order);
     put(k, o->align);
     for (int way = 0; way < 2; way++)
         for (const struct opnd *far = way ? o->to : o->from; far; far = way ? far->to : far->from) {

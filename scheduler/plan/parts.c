@@ -87,9 +87,9 @@ struct pieces { /* of a copy: how many between its own depth and the pacer's, an
     double outer, inner, cycles; /* cycles: of one */
 };
 
-static struct pieces pieces_of(const struct pricing *c, const struct task *t,
-                               const struct stream *s, int depth, const int *axis, int inner) {
-    const struct opnd *o = &t->op[s->operand];
+static struct pieces pieces_of(const struct pricing *c, const struct task *t, const struct opnd *o,
+                               int by, int first, const struct stream *s, int depth,
+                               const int *axis, int inner) {
     struct pieces n = {.outer = 1, .inner = 1};
     struct plan cut;
     uint64_t seen = 0;
@@ -117,7 +117,7 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t,
     n.cycles = s->cycles / (n.outer * n.inner);
     if (cut.nloops == s->depth) return n;
     struct copy one = copy_part_price(c->w, c->moves, c->plan, t, o, read_of(c->w, t, o), s->depth,
-                                      c->plan->hold[s->operand].fill_by, &cut);
+                                      by, first, &cut);
     if (one.in) n.cycles *= fmax(1, one.cycles * most * n.inner / s->largest);
     return n;
 }
@@ -165,6 +165,41 @@ static double outer_piece_waits(const struct pricing *c, const struct flow *f,
            (s->trips * n->outer - begins) * fmax(0, late - wait);
 }
 
+static int first_cut(const struct pricing *c, const struct task *t, const struct opnd *o, int from,
+                     int to) {
+    int i = from;
+    while (i < to && !cut_axis(c->w, c->plan, t, o, c->plan->loop[i].axis, from, to)) i++;
+    return i;
+}
+
+void spread_choose(struct pricing *c, const struct task *t, const struct opnd *o,
+                   const struct copy *whole, int inner, struct hold *h, struct stream *s) {
+    const struct nest *n = c->nest;
+    const struct plan *p = c->plan;
+    double exec = c->queue[t->needle->in->queue], best = s->cycles;
+    struct stream made = *s;
+    if (p->is_static || n->group || n->nprefix > 0 || n->part_n) return;
+    for (int d = s->depth + 1; d <= inner; d++) {
+        if (!cut_axis(c->w, p, t, o, p->loop[d - 1].axis, s->depth, d)) continue;
+        struct pieces x = pieces_of(c, t, o, h->fill_by, whole->first, s, d, NULL, 0);
+        if (x.outer <= 1) continue;
+        double all = x.cycles * x.outer, pass = exec * x.outer / plan_trips(c->w, p, d),
+               behind = fmax(0, (1 - 1 / x.outer) * (all - pass)),
+               cost = x.cycles + behind + s->trips * (all - s->cycles);
+        if (cost >= best) continue;
+        best = cost;
+        h->spread = d;
+        made.cycles = all;
+        made.pieces = x.outer;
+        /* no result leaves before all pieces are there: they come first */
+        bool inside = first_cut(c, t, o, s->depth, d) >= p->depth_out;
+        made.first = x.cycles + (inside ? behind : 0);
+        made.behind = inside ? 0 : behind;
+    }
+    c->queue[s->queue] += s->trips * (made.cycles - s->cycles);
+    *s = made;
+}
+
 double parts_waits(const struct pricing *c, const struct flow *f, int inner, double exec,
                    double *lead) {
     const struct task *t = &c->w->task[c->nest->core];
@@ -178,7 +213,8 @@ double parts_waits(const struct pricing *c, const struct flow *f, int inner, dou
     for (int k = 0; k < inner; k++) turns *= inner_trips(c, axis[k], f->depth);
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *s = &c->fill[i];
-        n[i] = pieces_of(c, t, s, f->depth, axis, inner);
+        n[i] = pieces_of(c, t, &t->op[s->operand], c->plan->hold[s->operand].fill_by, 0, s,
+                         f->depth, axis, inner);
         first += n[i].cycles * n[i].inner;
         start += n[i].cycles;
         total += s->trips * s->often * n[i].outer * n[i].inner * n[i].cycles;

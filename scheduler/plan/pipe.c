@@ -244,7 +244,7 @@ static struct flow flow_of(const struct pricing *c, int queue) {
         f.total += s->cycles * s->trips * s->often;
         f.often = fmax(f.often, s->depth < f.depth ? 0 : s->often);
         f.again += restarts(s);
-        f.first += s->cycles;
+        f.first += s->first;
         f.latency = fmax(f.latency, s->latency);
         f.seen = fmax(f.seen, s->seen);
         if (s->depth != f.depth) continue;
@@ -268,7 +268,9 @@ static double ahead_of(const struct pricing *c, const struct task *core, const s
 static double queue_waits(const struct pricing *c, const struct flow *f, double exec) {
     double waits = 0, step = exec / f->steps;
     int bracket = -1;
-    if (f->steps <= 1) return 0;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].queue == f->queue) waits += price_add(c, PRICE_PIECES, c->fill[i].behind);
+    if (f->steps <= 1) return waits;
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *s = &c->fill[i];
         if (s->queue != f->queue || s->depth >= f->depth || s->trips <= 1) continue;
@@ -309,20 +311,24 @@ static double room_of(const struct pricing *c, int queue) {
 
 /* Fills may stand a step ahead in a loop of equal lengths around their step, where no others come
  * between and the queue that fills takes all of one without being held up. */
-static bool ahead_possible(const struct pricing *c, const struct flow *f) {
+static bool ahead_possible(const struct pricing *c, const struct flow *f, bool outer) {
     const struct nest *n = c->nest;
     const struct plan *p = c->plan;
-    int d = f->depth - 1;
+    int d = f->depth - 1, user = -1;
     double issues = 0;
-    if (p->is_static || n->group || n->nprefix > 0 || n->part_n || d < 0 || p->depth_out > d ||
-        f->slots < 2)
+    if (p->is_static || n->group || n->nprefix > 0 || n->part_n || d < 0 || f->slots < 2 ||
+        (!outer && p->depth_out > d))
         return false;
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *s = &c->fill[i];
-        if (s->operand < 0 || s->user != c->w->task[n->core].needle->in->queue ||
-            keeps_part(&p->hold[s->operand]) || (s->depth == f->depth && s->slots < 2))
+        if (outer && s->queue != f->queue) continue;
+        if (outer ? !s->outer || (user >= 0 && s->user != user)
+                  : s->operand < 0 || s->user != c->w->task[n->core].needle->in->queue ||
+                        keeps_part(&p->hold[s->operand]))
             return false;
+        if (s->depth == f->depth && (s->slots < 2 || s->pieces > 1)) return false;
         if (s->depth == f->depth) issues += s->issues;
+        user = s->user;
     }
     int a = p->loop[d].axis;
     return issues + SIGNALS <= room_of(c, f->queue) && plan_tile(c->w, p, a, d) > p->loop[d].tile &&
@@ -330,17 +336,37 @@ static bool ahead_possible(const struct pricing *c, const struct flow *f) {
 }
 
 /* Waits where all fills but the first of each turn of the loop come a step earlier. */
-static double ahead_waits(const struct pricing *c, const struct flow *f, double exec) {
-    if (!ahead_possible(c, f)) return INFINITY;
-    double keep[PRICE_TERMS], step = exec / f->steps, waits,
-                              turns = plan_trips(c->w, c->plan, f->depth - 1);
+static double ahead_waits(const struct pricing *c, const struct flow *f, double exec, bool outer) {
+    if (!ahead_possible(c, f, outer)) return INFINITY;
+    double step = exec / f->steps, turns = plan_trips(c->w, c->plan, f->depth - 1);
     struct flow early = *f;
     early.early = 1;
-    memcpy(keep, c->plan->price, sizeof keep);
-    waits = queue_waits(c, &early, exec);
-    memcpy(c->plan->price, keep, sizeof keep);
-    double late = pipe_step(f, step, f->load, f->load) - pipe_step(&early, step, f->load, f->load);
-    return waits + (turns - 1) * late;
+    double waits = queue_waits(c, &early, exec),
+           late = pipe_step(f, step, f->load, f->load) - pipe_step(&early, step, f->load, f->load);
+    return waits + price_add(c, PRICE_STEPS, (turns - 1) * late);
+}
+
+/* Fills of outer copies, where they stand or a step ahead. Then pieces of others come later by one
+ * of them. */
+static double outer_queue_waits(const struct pricing *c, struct flow *f, double exec) {
+    double *price = c->plan->price, before[PRICE_TERMS], whole[PRICE_TERMS];
+    memcpy(before, price, sizeof before);
+    double waits = queue_waits(c, f, exec);
+    memcpy(whole, price, sizeof whole);
+    memcpy(price, before, sizeof before);
+    double ahead = ahead_waits(c, f, exec, true);
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].queue == f->queue && c->fill[i].pieces > 1)
+            ahead += price_add(c, PRICE_PIECES, f->load);
+    if (ahead >= waits) {
+        memcpy(price, whole, sizeof whole);
+        return waits;
+    }
+    f->early = 1;
+    for (int i = 0; i < c->nfills; i++)
+        if (c->fill[i].queue == f->queue && c->fill[i].depth == f->depth)
+            c->fill[i].outer->ahead = true;
+    return ahead;
 }
 
 /* In parts as the plan says, or as is best. `whole`: what is in *waits for whole fills. */
@@ -353,8 +379,11 @@ static void choose_parts(struct pricing *c, const struct flow *f, double exec, d
     if (any) p->parts = 0;
     if (!any) *waits = INFINITY;
     for (int k = from; f && k <= to; k++) {
-        double before = first, here = k == PARTS_AHEAD ? ahead_waits(c, f, exec)
-                                                       : parts_waits(c, f, k - 1, exec, &before);
+        double before = first, here, keep[PRICE_TERMS];
+        memcpy(keep, p->price, sizeof keep);
+        here = k == PARTS_AHEAD ? ahead_waits(c, f, exec, false)
+                                : parts_waits(c, f, k - 1, exec, &before);
+        memcpy(p->price, keep, sizeof keep);
         if (!price_counts(c->w, PRICE_PIECES)) here = 0;
         if (before + here >= best) continue;
         for (int t = PRICE_STEPS; t <= PRICE_PIECES; t++)
@@ -455,7 +484,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
         seen |= UINT64_C(1) << c->fill[i].queue;
         f = flow_of(c, c->fill[i].queue);
         f.ahead = ahead_of(c, core, &f);
-        whole = queue_waits(c, &f, exec);
+        whole = outer_queue_waits(c, &f, exec);
         latency = fmax(latency, f.latency);
         lead += f.first;
         taken = fmax(taken, f.total - f.first + pipe_bus_taken(c, &f));

@@ -115,7 +115,7 @@ static double bus_cycles(const struct machine *m, const struct instr *in, double
 }
 
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
-                           const struct access *acc, bool fill, const struct hold *h,
+                           const struct access *acc, bool fill, struct hold *h, int inner,
                            struct user *user) {
     int depth = h->depth, slots = h->slots;
     struct transfer x = transfer_of(c, t, o, acc, fill, h);
@@ -146,7 +146,8 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
         c->bubble += price_add(c, PRICE_GIVING, (trips - 1) * latency);
     }
     bool own = o >= t->op && o < t->op + t->nops && !o->in.n;
-    struct stream stream = {.operand = own ? (int)(o - t->op) : -1,
+    struct stream stream = {.outer = !own && fill && !o->from ? h : NULL,
+                            .operand = own ? (int)(o - t->op) : -1,
                             .queue = in->queue,
                             .user = next->queue,
                             .bus = in->bus,
@@ -162,8 +163,11 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
                                            ? plan_trips(c->w, c->plan, depth - 1)
                                            : 1,
                             .largest = f.cycles,
-                            .seen = seen};
+                            .seen = seen,
+                            .pieces = 1};
+    stream.first = stream.cycles;
     if (fill && !o->writes) {
+        if (stream.outer) spread_choose(c, t, o, &f, inner, h, &stream);
         c->fill[c->nfills++] = stream;
         return true;
     }
@@ -178,23 +182,24 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
 /* What operand i reads, from its own memory outwards. */
 static bool price_route(struct pricing *c, const struct task *t, int i, const struct access *acc) {
     const struct opnd *o = &t->op[i];
-    const struct hold *h = &c->plan->hold[i];
+    struct hold *h = &c->plan->hold[i];
     struct user user = user_of(c, t);
-    if (!price_transfer(c, t, o, acc, true, h, &user)) return false;
+    if (!price_transfer(c, t, o, acc, true, h, h->depth, &user)) return false;
     for (int k = o->in.n - 1; k >= 0 && !o->writes; k--) {
+        int inner = h->depth;
         o = o->from;
         h = &c->plan->via[i][k];
-        if (!price_transfer(c, t, o, acc, true, h, &user)) return false;
+        if (!price_transfer(c, t, o, acc, true, h, inner, &user)) return false;
     }
     return true;
 }
 
 /* A result, from its own memory home. */
 static bool price_way(struct pricing *c, const struct task *t, int i) {
-    const struct hold *h = &c->plan->hold[i];
+    struct hold *h = &c->plan->hold[i];
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
     struct user user = user_of(c, t);
-    if (!price_transfer(c, t, &t->op[i], acc, false, h, &user)) return false;
+    if (!price_transfer(c, t, &t->op[i], acc, false, h, h->depth, &user)) return false;
     c->leaves = c->drain;
     for (const struct opnd *o = t->op[i].to; o; o = o->to) {
         struct stream before = c->drain;
@@ -203,7 +208,7 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
             copy_price(c->w, c->moves, c->plan, t, o, acc, false, via.depth, 0).in;
         if (!in) return false;
         via.slots = slots_held(c->w->m, in, user.in, via.slots);
-        if (!price_transfer(c, t, o, acc, false, &via, &user)) return false;
+        if (!price_transfer(c, t, o, acc, false, &via, via.depth, &user)) return false;
         double turn = before.cycles + before.latency + c->drain.cycles + c->drain.latency;
         c->way = fmax(c->way, (c->drain.trips - via.slots) * turn / via.slots);
     }

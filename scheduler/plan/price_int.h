@@ -14,12 +14,15 @@
 #include <string.h>
 
 struct stream { /* the fills of one hold by a queue that runs ahead, or its drains */
+    struct hold *outer; /* that it fills, where that is an outer copy next to home; NULL */
     int operand, queue, user, bus, depth, slots; /* operand -1: an outer copy of one */
     double trips, cycles, latency, issues;       /* how often; each */
     double busy;                                 /* of `cycles`, those in which it has the bus */
     double largest;                              /* cycles of a whole tile */
     double seen; /* from the last use of a slot to when its user has done with it */
     double often, periods; /* share of the times that it is filled at all; how often a ring begins */
+    double pieces, first, behind; /* filled in so many; of the first fill, what comes before the first instruction, and what
+                                     instructions wait for after it */
 };
 struct pricing {
     struct work *w;
@@ -100,6 +103,10 @@ double pipe_waits(struct pricing *, const struct task *core);
  * farther in than the deepest hold; infinite where they cannot. */
 double parts_waits(const struct pricing *, const struct flow *, int inner, double exec,
                    double *lead);
+/* An outer copy `o`, next to home, from which copies are filled inside so many loops: is it filled
+ * piece by piece, and at which depth? Changes the hold and its stream. */
+void spread_choose(struct pricing *, const struct task *, const struct opnd *o, const struct copy *whole, int inner,
+                   struct hold *, struct stream *);
 
 /* follow_price.c */
 int64_t follow_bytes(struct work *, const struct plan *, const struct task *core, int depth);

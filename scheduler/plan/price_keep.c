@@ -20,7 +20,7 @@ void price_rows(const struct pricing *c, const struct task *t, const struct opnd
     window.tiling = NULL;
     memcpy(window.loop, c->plan->loop, sizeof window.loop[0] * (size_t)h->depth);
     struct copy rows =
-        copy_part_price(c->w, c->moves, c->plan, t, o, acc, h->depth - 1, h->fill_by, &window);
+        copy_part_price(c->w, c->moves, c->plan, t, o, acc, h->depth - 1, h->fill_by, 0, &window);
     f->in = rows.in;
     f->issues = rows.issues;
     f->cycles = rows.cycles;

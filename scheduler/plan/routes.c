@@ -382,6 +382,33 @@ static void find_firsts(struct work *w, const struct moves *moves, const struct 
     }
 }
 
+static bool read_by_others(const struct work *w, int stmt, int buffer) {
+    int n;
+    const int *at = buffer_uses(w, buffer, &n);
+    for (int i = 0; i < n; i++)
+        for (int r = 0; at[i] != stmt && r < w->p->stmt[at[i]].nreads; r++)
+            if (w->p->stmt[at[i]].read[r].buffer == buffer) return true;
+    return false;
+}
+
+/* A result that only goes home may lie so that its moves are longest. */
+static void find_order(struct work *w, const struct moves *moves, const struct task *t,
+                       struct opnd *o) {
+    struct opnd probe = *o;
+    const char *why;
+    double least, cost;
+    if (o->geom.row >= 0 || o->geom.fragment || o->read >= 0 ||
+        read_by_others(w, t->stmt, w->p->stmt[t->stmt].dst.buffer) ||
+        !route_fits(w, moves, t, o, true, &o->out, &least, &why))
+        return;
+    for (int i = o->geom.ninner + 1; i < o->geom.n; i++) {
+        probe.geom.first = i;
+        if (!route_fits(w, moves, t, &probe, true, &o->out, &cost, &why) || cost >= least) continue;
+        least = cost;
+        o->order = o->geom.first = i;
+    }
+}
+
 void route_link(const struct work *w, struct opnd *o) {
     const struct opnd *at = NULL;
     for (int k = 0; k < o->in.n; k++) {
@@ -409,7 +436,10 @@ void routes_decide(struct work *w, const struct moves *moves) {
                 ask(w, moves, &w->task[task], o, false);
                 find_firsts(w, moves, &w->task[task], o);
             }
-            if (o->writes && !o->finish) ask(w, moves, &w->task[task], o, true);
+            if (o->writes && !o->finish) {
+                ask(w, moves, &w->task[task], o, true);
+                find_order(w, moves, &w->task[task], o);
+            }
             route_link(w, o);
         }
     }

@@ -32,6 +32,7 @@ static uint64_t mix(uint64_t sum, int64_t value) {
 
 static uint64_t mix_hold(uint64_t sum, const struct hold *h) {
     sum = mix(mix(mix(mix(sum, h->depth), h->slots), h->ring), h->pinned);
+    sum = mix(mix(sum, h->spread), h->ahead);
     return mix(mix(sum, h->fill_by), h->drain_by);
 }
 
@@ -93,12 +94,35 @@ double plan_simulated(struct work *w, const struct moves *moves, int nest, const
     return timed(w, moves, nest, p, &left);
 }
 
-/* False: the clock does not say. */
+/* The same with outer copies that are filled whole, and as far out as is best then; false: they
+ * are.
+ */
+static bool unspread(const struct search *s, const struct plan *p, struct plan *out) {
+    const struct nest *n = &s->w->nest[s->nest];
+    bool any = false;
+    for (int i = 0; i < s->w->task[n->core].nops; i++)
+        for (int k = 0; k < s->w->task[n->core].op[i].in.n; k++) any |= p->via[i][k].spread > 0;
+    *out = *p;
+    out->unspread = true;
+    out->outward = 0;
+    out->parts = PARTS_ANY;
+    return any && plan_price(s->w, s->moves, n, out);
+}
+
+/* False: the clock does not say. Pieces are what the model knows least about: it is asked without
+ * them too. */
 static bool time_point(struct search *s, struct point *q, struct walked *left) {
-    struct plan p;
+    struct plan p, whole;
     point_plan(s, q, &p);
+    double cycles = timed(s->w, s->moves, s->nest, &p, left), other = -1;
     if (!q->plan) q->plan = arena_copy(s->memo->arena, &p, sizeof p);
-    double cycles = timed(s->w, s->moves, s->nest, &p, left);
+    if (unspread(s, &p, &whole)) other = timed(s->w, s->moves, s->nest, &whole, left);
+    if (other > 0 && (cycles <= 0 || other < cycles)) {
+        p = whole;
+        q->plan = arena_copy(s->memo->arena, &p, sizeof p);
+        q->cost = p.cycles;
+        cycles = other;
+    }
     if (cycles <= 0) return false;
     q->simulated = cycles;
     q->cost = cycles * (1 + BESIDE * (q->cost / p.predicted - 1));

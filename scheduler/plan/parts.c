@@ -178,7 +178,7 @@ void spread_choose(struct pricing *c, const struct task *t, const struct opnd *o
     const struct plan *p = c->plan;
     double exec = c->queue[t->needle->in->queue], best = s->cycles;
     struct stream made = *s;
-    if (p->is_static || n->group || n->nprefix > 0 || n->part_n) return;
+    if (p->unspread || p->is_static || n->group || n->nprefix > 0 || n->part_n) return;
     for (int d = s->depth + 1; d <= inner; d++) {
         if (!cut_axis(c->w, p, t, o, p->loop[d - 1].axis, s->depth, d)) continue;
         struct pieces x = pieces_of(c, t, o, h->fill_by, whole->first, s, d, NULL, 0);

@@ -197,6 +197,19 @@ void decider_again(struct decider *d, int keep) {
     for (int i = 0; i < d->nguide; i++) d->guide[i].used = false;
 }
 
+struct decider_mark decider_mark(struct decider *d) {
+    return (struct decider_mark){
+        arena_copy(&d->arena, d->answer, sizeof *d->answer * (size_t)d->n),
+        arena_copy(&d->arena, d->guide, sizeof *d->guide * (size_t)d->nguide), d->n};
+}
+
+void decider_back(struct decider *d, const struct decider_mark *to) {
+    d->n = to->n;
+    d->failure = NULL;
+    if (to->n) memcpy(d->answer, to->answer, sizeof *d->answer * (size_t)to->n);
+    if (d->nguide) memcpy(d->guide, to->guide, sizeof *d->guide * (size_t)d->nguide);
+}
+
 static void keep_asked(struct decider *d, const struct question *q, int answer) {
     bool of_statements =
         q->kind == QUESTION_COVER || q->kind == QUESTION_MAPPING || q->kind == QUESTION_FUSION;

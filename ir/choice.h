@@ -74,6 +74,10 @@ const struct put_question *decider_asked(const struct decider *, int *n);      /
 int decider_prefer(struct decider *, enum question_kind, const char *subject, const char *text);
 int decider_preferred(const struct decider *);                          /* how many */
 void decider_again(struct decider *, int keep);                         /* nothing was asked; the first `keep` that were preferred are still */
+/* What was answered so far, and back to it, whatever was asked in between. */
+struct decider_mark { struct answer *answer, *guide; int n; };
+struct decider_mark decider_mark(struct decider *);
+void decider_back(struct decider *, const struct decider_mark *);
 void decider_outcome(struct decider *, double cost);                   /* tells the approach the cost of the whole */
 bool decider_save(const struct decider *, const char *file, struct diags *);
 bool decider_failed(const struct decider *, struct diags *);            /* a replayed trace did not fit: reports file:line */

@@ -286,9 +286,36 @@ static void build_instr(struct build *b, struct instr *x, const struct found *f)
     x->emit = build_emits(b, n, &x->nemits);
 }
 
+/* But for the name of the elements themselves. */
+static bool same_node(const struct node *a, const struct node *b, bool named) {
+    if (strcmp(a->tag, b->tag) != 0 || a->nattrs != b->nattrs || a->nchildren != b->nchildren ||
+        (a->text == NULL) != (b->text == NULL) || (a->text && strcmp(a->text, b->text) != 0))
+        return false;
+    for (int i = 0; i < a->nattrs; i++)
+        if (strcmp(a->attr[i].name, b->attr[i].name) != 0 ||
+            (strcmp(a->attr[i].value, b->attr[i].value) != 0 &&
+             !(named && strcmp(a->attr[i].name, "id") == 0)))
+            return false;
+    for (int i = 0; i < a->nchildren; i++)
+        if (!same_node(a->child[i], b->child[i], false)) return false;
+    return true;
+}
+
+static bool is_repeated(const struct build *b, int at) {
+    const struct instr *in = b->m->instr;
+    for (int i = 0; i < at; i++)
+        if (!in[at].is_move && in[i].unit == in[at].unit && in[i].queue == in[at].queue &&
+            same_node(b->found[KIND_INSTR][i].node, b->found[KIND_INSTR][at].node, true))
+            return true;
+    return false;
+}
+
 void build_instrs(struct build *b) {
     struct machine *m = b->m;
     m->instr = arena_array(b->arena, (size_t)b->n[KIND_INSTR], sizeof *m->instr);
     m->ninstrs = b->n[KIND_INSTR];
-    for (int i = 0; i < m->ninstrs; i++) build_instr(b, &m->instr[i], &b->found[KIND_INSTR][i]);
+    for (int i = 0; i < m->ninstrs; i++) {
+        build_instr(b, &m->instr[i], &b->found[KIND_INSTR][i]);
+        m->instr[i].repeated = is_repeated(b, i);
+    }
 }

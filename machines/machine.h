@@ -169,6 +169,7 @@ struct instr {
     const char *id;
     int unit, queue, bus;              /* bus -1: none; queue -1: none (only executed by the fallback's queue) */
     bool is_move;
+    bool repeated;                     /* an earlier one is the same but for its name */
     int *from, nfrom, *to, nto;        /* a move's memories */
     uint32_t move_types;               /* further types of a byte-wise move; 0: only the semantics' */
     int across;                        /* unit; -1 */

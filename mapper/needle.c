@@ -516,7 +516,7 @@ struct needles *needles_open(const struct machine *m) {
     for (int i = 0; i < m->ninstrs; i++) {
         struct needle *n = &all->at[all->n];
         n->instr = i;
-        if (!needle_bind(m, n)) continue;
+        if (m->instr[i].repeated || !needle_bind(m, n)) continue;
         all->of[i] = n;
         all->n++;
         classify(&all->arena, m, n);

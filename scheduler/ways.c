@@ -184,6 +184,16 @@ static bool improve(struct trying *t, struct put_question **asked, int *n, doubl
     return false;
 }
 
+/* Are some preferred from now on? */
+static bool improved(struct trying *t, struct put_question *asked, int n, double cost) {
+    int given = decider_preferred(t->decider);
+    t->adopted = given;
+    while (improve(t, &asked, &n, &cost)) {
+    }
+    decider_again(t->decider, t->adopted);
+    return t->adopted > given;
+}
+
 /* As the mapper priced all statements, in cycles of the fallback. */
 static double priced(const struct put_question *a, int n) {
     double sum = 0;
@@ -212,15 +222,11 @@ static bool better_on_cpu(struct trying *t, const struct schedule *s) {
     if (!n || s->program->nstmts > STATEMENTS) return false;
     double cost = device_cycles(t, s);
     if (!lost && cost <= NEARLY * s->alone) return false;
-    t->adopted = decider_preferred(t->decider);
     t->left = FIRST;
     t->hopeless = lost ? HOPELESS : NEARLY;
     t->better = MUCH_BETTER;
     t->single = true;
-    while (improve(t, &asked, &n, &cost)) {
-    }
-    decider_again(t->decider, t->adopted);
-    return true;
+    return improved(t, asked, n, cost);
 }
 
 /* The first cover that is asked for is priced with all that follows. */
@@ -237,14 +243,10 @@ static bool better_on_grid(struct trying *t, const struct schedule *s) {
     struct put_question *asked = asked_copy(t, &n);
     double cost = s->program->nstmts > STATEMENTS ? 0 : device_cycles(t, s);
     if (cost <= AS_PRICED * covered(asked, n) || cost > IDLE * covered(asked, n)) return false;
-    t->adopted = decider_preferred(t->decider);
     t->left = TRIES;
     t->hopeless = HOPELESS;
     t->better = MUCH_BETTER;
-    while (improve(t, &asked, &n, &cost)) {
-    }
-    decider_again(t->decider, t->adopted);
-    return true;
+    return improved(t, asked, n, cost);
 }
 
 /* Are there better ways? They are preferred from now on. */
@@ -255,7 +257,6 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     t->better = BETTER;
     double cost = device_cycles(t, s) + s->host;
     struct put_question *asked = asked_copy(t, &n);
-    t->adopted = decider_preferred(t->decider);
     t->left = s->program->nstmts > STATEMENTS ? TRIES * STATEMENTS / s->program->nstmts : TRIES;
     bool as_priced = cost * s->host_rate <= AS_PRICED * priced(asked, n);
     /* Copies hardly count for the mapper: where they take most of the time its prices say little,
@@ -263,10 +264,7 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     t->hopeless = s->host > cost / 2 ? INFINITY : HOPELESS;
     if (!n || (as_priced && cost <= NEARLY * s->alone)) return false;
     if (as_priced && cost <= BESIDE * s->alone && t->left > FIRST) t->left = FIRST;
-    while (improve(t, &asked, &n, &cost)) {
-    }
-    decider_again(t->decider, t->adopted);
-    return true;
+    return improved(t, asked, n, cost);
 }
 
 struct schedule *scheduler_compile(const struct program *p, const struct machine *m,
@@ -285,6 +283,8 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     if (needles) shared.needles = needles; /* nor mapped again */
     struct schedule *s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     t.warnings = diags->n - said;
+    struct decider_mark first = {0};
+    if (decider) first = decider_mark(decider);
     if (better_ways(&t, s)) { /* the answers are given once more, for the record */
         schedule_free(s);
         cover_free(*cover);
@@ -292,6 +292,8 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
         diags->errors = errors;
         if (explain && explain->at) explain->at[explain->n = explained] = 0;
         s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
+    } else if (decider) {
+        decider_back(decider, &first);
     }
     known_close(own);
     needles_close(needles);

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# scripts/switches: each row switches off what its name says. A GRU of 32 units on edge16: what each is worth in bytes of DRAM a step is known from the sizes.
+set -u
+build=$(realpath "$1")
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 0; }
+export ISAMAP_HOST=cpu-avx2 PATH=$build:$PATH
+rows=$(scripts/switches -m edge16 -D T=16 -D H=32 --kernel gru_i8 bench/recurrent.isam) || { echo "it fails"; exit 1; }
+cell() { sed -n "s/^| $1 | \([0-9.]*\) | \([0-9.]*\) |.*/\\$2/p" <<<"$rows" | cut -d. -f1; }
+fail() { echo "$1"; echo "$rows"; exit 1; }
+weights=$((3 * 32 * 32)) # of the states' products; those of the inputs take as many
+cycles=$(cell "as planned" 1) bytes=$(cell "as planned" 2)
+[ -n "$cycles" ] || fail "no row of the plan"
+for row in "without residency" "one step at a time"; do
+  got=$(cell "$row" 2)
+  [ -n "$got" ] && [ "$got" -ge $((bytes + weights * 9 / 10)) ] || fail "'$row' does not bring the weights in each step"
+done
+for row in "without lifting" "products apart"; do
+  got=$(cell "$row" 1)
+  [ -n "$got" ] && [ "$got" -ge $((cycles * 6 / 5)) ] || fail "'$row' is as fast as the plan"
+done
+scripts/switches -m edge16 -D H=32 --kernel gru_i8 bench/recurrent.isam 2>/dev/null && fail "it runs without a number of steps"
+echo passed

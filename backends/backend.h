@@ -18,6 +18,7 @@ struct backend_options {
     enum weights weights;          /* of code that is written: embedded (.so, .o), or in OUT's name with .weights */
     const void *const *data;       /* [schedule.program.nbuffers] content of constants that is known; NULL: not. For EMBED and FILE */
     const struct stream_state *state; int nstates;   /* buffers of schedule.program: entries for streams carry them from run to run */
+    bool counted;                  /* steps of a stream count on from run to run (ir/stream.h) */
     const struct cache *cache;     /* load: machine code of earlier calls (ir/cache.h); or NULL */
     bool profile;                  /* code that is loaded keeps the times of its parts (executable_parts) */
     struct text *report;           /* gets lines about the code: registers of a device's kernels; or NULL */

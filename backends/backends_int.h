@@ -111,6 +111,8 @@ bool room_plan(struct arena *, const struct schedule *, struct room *, struct di
 /* Padded place whose first mention among the section's nodes is node n: true. */
 bool zeroed_before(const struct schedule *, const struct room *, const struct section *, int place,
                    int n);
+/* The loop over the steps of a recurrence whose length is open. */
+bool loop_counts(const struct schedule *, const struct loop_node *);
 bool section_rotates(const struct node *, int nnodes, int place);
 bool memory_in_unit(const struct machine *, int memory,
                     int unit); /* private to each instance of `unit` */

@@ -99,6 +99,11 @@ struct interface *interface_make(struct arena *a, const struct schedule *s,
     place_weights(i);
     list_fields(a, i, options ? options->title : NULL);
     if (options && options->nstates) list_states(a, i, options);
+    i->counted = options && options->counted;
+    if (i->counted) {
+        i->steps = size_name(a, s, 0);
+        i->nrows = stream_rows(a, s->program, &i->row);
+    }
     i->words = i->n;
     i->at_weights = i->weights == WEIGHTS_FILE ? i->words++ : -1;
     i->at_prepared = i->words++;
@@ -112,6 +117,22 @@ struct interface *interface_make(struct arena *a, const struct schedule *s,
         if (i->offset[b] >= 0)
             i->key = hash_bytes(i->key, i->data[b], (size_t)buffer_bytes(&s->program->buffer[b]));
     return i;
+}
+
+void interface_rows(struct arena *a, struct interface *i, const int64_t *offset) {
+    int64_t *at = arena_array(a, (size_t)i->nrows + 1, sizeof *at);
+    for (int k = 0; k < i->nrows; k++) {
+        const struct schedule *s = i->schedule;
+        for (int p = 0; p < s->nplaces; p++)
+            if (s->place[p].buffer == i->row[k] && s->place[p].keep == KEEP_WORKSPACE)
+                at[k] = offset[p];
+    }
+    i->row_at = at;
+}
+
+int64_t interface_row_bytes(const struct interface *i, int field) {
+    const struct buffer *b = &i->schedule->program->buffer[i->buffer[field]];
+    return b->size && b->extent[0] ? buffer_bytes(b) / b->extent[0] : 0;
 }
 
 /* Dimensions that are one in the program that is scheduled are several to the caller. */
@@ -263,7 +284,7 @@ const char *interface_header(struct arena *a, const struct interface *i) {
     fields_text(a, &t, i);
     text_printf(&t, "};\n\n");
     entries_text(&t, name);
-    if (i->nstates) stream_header(&t, i);
+    if (interface_streams(i)) stream_header(&t, i);
     if (i->key)
         text_printf(&t, "#define %s_check() %s_matches(ISAMAP_INTERFACE, UINT64_C(0x%llx))\n", name,
                     name, (unsigned long long)i->key);

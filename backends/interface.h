@@ -39,9 +39,15 @@ struct interface {
     int at_weights, at_prepared, at_threads, at_sizes, words;
     struct carried_state *state; /* that streams carry from run to run */
     int nstates;
+    /* Steps count on from run to run, with what they left in the rows of these buffers. A run then has one word more than NAME_args, the number of its first
+     * step; its size is where its steps end, and rows of arguments lie as if it had begun with step 0. */
+    bool counted;
+    const char *steps; /* the field that says how many */
+    int *row, nrows;
+    const int64_t *row_at; /* [nrows] bytes into the workspace (interface_rows) */
 };
 
-/* A stream's block: the program's key, which of the two copies of each state is the current one; the states; the workspace. */
+/* A stream's block: the program's key, which of the two copies of each state is the current one, how many steps there were; the states; the workspace. */
 enum { STREAM_HEAD = 64 };
 struct carried_state {
     int from, to;      /* fields */
@@ -54,6 +60,13 @@ static inline int64_t stream_room(const struct carried_state *s) {
 /* `options` may be NULL. `blocks`: what else another compilation may differ in. */
 struct interface *interface_make(struct arena *, const struct schedule *,
                                  const struct backend_options *, uint64_t blocks);
+/* offset[place]: where homes lie in the workspace. */
+void interface_rows(struct arena *, struct interface *, const int64_t *offset);
+static inline bool interface_streams(const struct interface *i) {
+    return i->nstates || i->counted;
+}
+/* Bytes of an argument's row where each step has one; 0. */
+int64_t interface_row_bytes(const struct interface *, int field);
 const struct buffer *interface_array(const struct schedule *, int buffer); /* as the caller declared it */
 const char *interface_header(struct arena *, const struct interface *); /* NAME.h */
 /* NAME.h in the folder of `path`. */
@@ -71,6 +84,8 @@ void interface_c(struct text *, const struct interface *, size_t prepared, size_
 /* The same in LLVM's text form. */
 void interface_llvm(struct text *, const struct interface *, size_t workspace);
 /* stream.c: of those the ones for streams, where there are states. */
+void counted_c(struct text *, const struct interface *);
+void counted_llvm(struct text *, const struct interface *);
 void stream_header(struct text *, const struct interface *);
 void stream_c(struct text *, const struct interface *, size_t workspace);
 void stream_llvm(struct text *, const struct interface *, size_t workspace);

@@ -111,17 +111,21 @@ void interface_c(struct text *t, const struct interface *i, size_t prepared, siz
                 "  *(uint64_t *)args->prepared = status ? 0 : key;\n  return status;\n}\n",
                 name);
     text_printf(t,
-                "int %s_run(const struct %s_args *args, void *workspace) {\n"
+                "%s%s%s(const struct %s_args *args, void *workspace%s) {\n"
                 "  const uint64_t key = UINT64_C(0x%llx);\n",
-                name, name, (unsigned long long)i->key);
+                i->counted ? "static int " : "int ", name, i->counted ? "_run_from" : "_run", name,
+                i->counted ? ", int64_t first" : "", (unsigned long long)i->key);
     c_checks(t, i, true);
     text_printf(t, "  if (*(const uint64_t *)args->prepared != key) return %d;\n",
                 INTERFACE_UNPREPARED);
     if (workspace)
         text_printf(t, "  if (!workspace || (uintptr_t)workspace %% 64) return %d;\n",
                     INTERFACE_ARGUMENT);
-    text_printf(t, "  return %s_run_body(args, workspace);\n}\n", name);
-    if (i->nstates) stream_c(t, i, workspace);
+    if (i->counted)
+        counted_c(t, i);
+    else
+        text_printf(t, "  return %s_run_body(args, workspace);\n}\n", name);
+    if (interface_streams(i)) stream_c(t, i, workspace);
 }
 
 /* ---- LLVM ---- */
@@ -274,8 +278,12 @@ static void llvm_entry(struct text *t, const struct interface *i, bool run, bool
     char condition[160];
     text_printf(t, "declare i32 @%s_%s.body(ptr%s)\n", name, run ? "run" : "prepare",
                 run ? ", ptr" : "");
-    text_printf(t, "define i32 @%s_%s(ptr %%args%s) {\n", name, run ? "run" : "prepare",
-                run ? ", ptr %workspace" : "");
+    text_printf(t, "define %s @%s_%s(ptr %%args%s%s) {\n",
+                run && i->counted ? "internal i32" : "i32", name,
+                !run         ? "prepare"
+                : i->counted ? "run.from"
+                             : "run",
+                run ? ", ptr %workspace" : "", run && i->counted ? ", i64 %first" : "");
     llvm_checks(t, i, run);
     int n = 1000; /* labels behind those of the checks */
     if (run) {
@@ -288,7 +296,15 @@ static void llvm_entry(struct text *t, const struct interface *i, bool run, bool
             llvm_need(t, "wrong", &n, "icmp ne ptr %workspace, null");
             llvm_need(t, "wrong", &n, "icmp eq i64 %low.work, 0");
         }
-        text_printf(t, "  %%status = call i32 @%s_run.body(ptr %%args, ptr %%workspace)\n", name);
+        if (i->counted) {
+            text_printf(t, "  %%end = add i64 %%first, %%size.0\n");
+            snprintf(condition, sizeof condition, "icmp sle i64 %%end, %lld",
+                     (long long)i->schedule->program->size[0].hi);
+            llvm_need(t, "wrong", &n, condition);
+            counted_llvm(t, i);
+        }
+        text_printf(t, "  %%status = call i32 @%s_run.body(ptr %%%s, ptr %%workspace)\n", name,
+                    i->counted ? "one" : "args");
     } else {
         text_printf(t, "  %%status = call i32 @%s_prepare.body(ptr %%args)\n", name);
         text_printf(
@@ -316,5 +332,5 @@ void interface_llvm(struct text *t, const struct interface *i, size_t workspace)
     llvm_table(t, i);
     llvm_entry(t, i, false, false);
     llvm_entry(t, i, true, workspace > 0);
-    if (i->nstates) stream_llvm(t, i, workspace);
+    if (interface_streams(i)) stream_llvm(t, i, workspace);
 }

@@ -202,6 +202,10 @@ bool zeroed_before(const struct schedule *s, const struct room *room, const stru
            (s->place[place].keep == KEEP_PREPARED) == prepare;
 }
 
+bool loop_counts(const struct schedule *s, const struct loop_node *l) {
+    return l->axis >= 0 && s->program->axis[l->axis].size && s->program->axis[l->axis].sequential;
+}
+
 bool room_plan(struct arena *a, const struct schedule *s, struct room *room, struct diags *diags) {
     room->offset = arena_array(a, (size_t)s->nplaces + 1, sizeof *room->offset);
     room->prepare_live = schedule_live(a, s, &s->prepare);

@@ -335,7 +335,7 @@ static bool write_code(isamap *im, struct job *j, const char *out) {
     }
     struct stream_state *state;
     const char *why;
-    if (!job_states(im, j, &state, &options.nstates, &why)) return false;
+    if (!job_states(im, j, &state, &options.nstates, &options.counted, &why)) return false;
     options.state = state;
     options.data = data;
     options.title = title;

@@ -32,12 +32,40 @@ static bool add_pair(isamap *im, struct job *j, const struct pair *p, struct str
     return false;
 }
 
-bool job_states(isamap *im, struct job *j, struct stream_state **out, int *n, const char **why) {
+static bool apart(const struct place *a, const struct place *b) {
+    return a->keep != b->keep || a->address >= b->address + b->bytes ||
+           b->address >= a->address + a->bytes;
+}
+
+/* What steps leave in their rows stays until the next run: no other home takes its bytes, and
+ * nothing sets them to zero. */
+static bool rows_last(struct job *j, const char **why) {
+    const struct schedule *s = j->schedule;
+    const struct live_range *live = schedule_live(&j->arena, s, &s->run);
+    int *row, n = stream_rows(&j->arena, s->program, &row);
+    for (int k = 0; k < n; k++)
+        for (int p = 0; p < s->nplaces; p++) {
+            if (s->place[p].buffer != row[k] || s->place[p].keep != KEEP_WORKSPACE) continue;
+            bool lasts = !schedule_pads(s, p);
+            for (int q = 0; q < s->nplaces && lasts; q++)
+                lasts = q == p || live[q].last < 0 || apart(&s->place[p], &s->place[q]);
+            if (lasts) continue;
+            *why = arena_printf(&j->arena, "rows of '%s' do not stay in the working memory",
+                                s->program->buffer[row[k]].name);
+            return false;
+        }
+    return true;
+}
+
+bool job_states(isamap *im, struct job *j, struct stream_state **out, int *n, bool *counted,
+                const char **why) {
     const struct pairs *given = &im->option.state;
-    struct stream_state *found;
-    int own = program_stream(&j->arena, j->program, &found, why);
+    struct stream found;
+    program_stream(&j->arena, j->program, &found, why);
+    *counted = found.counted && rows_last(j, why);
+    int own = *counted || !found.counted ? found.nstates : 0;
     struct stream_state *all = arena_array(&j->arena, (size_t)(own + given->n) + 1, sizeof *all);
-    if (own) memcpy(all, found, sizeof *all * (size_t)own);
+    if (own) memcpy(all, found.state, sizeof *all * (size_t)own);
     for (int k = 0; k < given->n; k++)
         if (!add_pair(im, j, &given->at[k], &all[own + k])) return false;
     *out = all;
@@ -75,9 +103,11 @@ bool steps_time(isamap *im, struct job *j, struct executable *e, void *const *da
     const struct program *p = j->schedule->program;
     struct stream_state *s;
     const char *why;
+    bool counted;
     int n;
-    if (!job_states(im, j, &s, &n, &why)) return false;
-    if (!n) {
+    if (!job_states(im, j, &s, &n, &counted, &why)) return false;
+    if (counted) why = "its steps count on from run to run, which only the entries of a library do";
+    if (!n || counted) {
         diag_line(&im->diags, "--steps", 0, 0, "'%s' is not a stream: %s", j->name,
                   why ? why
                       : "it has no recurrence of an open length, and --state names no states");

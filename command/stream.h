@@ -6,8 +6,9 @@
 #include "command/isamap_int.h"
 #include "ir/stream.h"
 
-/* Of job.schedule's program: those of its recurrences and of --state. *why: why recurrences are not a stream; NULL. False after reporting. */
-bool job_states(isamap *, struct job *, struct stream_state **, int *n, const char **why);
+/* Of job.schedule's program: those of its recurrences and of --state. *counted: steps count on from run to run. *why: why recurrences are not a
+ * stream; NULL. False after reporting. */
+bool job_states(isamap *, struct job *, struct stream_state **, int *n, bool *counted, const char **why);
 
 struct latency {
     int64_t steps;

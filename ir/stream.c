@@ -7,6 +7,7 @@ struct finding {
     struct arena *arena;
     struct stream_state *state;
     int n;
+    bool counted;
     const char *why;
 };
 
@@ -26,24 +27,38 @@ static bool plain_row(const struct program *p, const struct access *a, int t) {
     return true;
 }
 
-static bool steps_apart(struct finding *f, const struct stmt *s, int t) {
+/* Its rows are written by the steps. */
+static bool of_steps(const struct program *p, int buffer, int t) {
+    for (int s = 0; s < p->nstmts; s++)
+        if (p->stmt[s].dst.buffer == buffer && access_varies(p, &p->stmt[s].dst, t)) return true;
+    return false;
+}
+
+static bool access_apart(struct finding *f, const struct access *a, bool writes, int t) {
     const struct program *p = f->p;
-    const char *name = p->axis[t].name;
-    for (int o = 0; o < s->nops; o++)
-        if (s->op[o].code == OP_AXIS && s->op[o].axis == t)
-            return cannot(f, "a value depends on the number of the step, '%s'", name);
-    for (int w = 0; w < s->nwhere; w++)
-        if (s->where[w].coef[t]) return cannot(f, "a domain depends on the step '%s'", name);
-    for (int r = -1; r < s->nreads; r++) {
-        const struct access *a = r < 0 ? &s->dst : &s->read[r];
-        const char *buffer = p->buffer[a->buffer].name;
-        if (access_varies(p, a, t) && !plain_row(p, a, t))
-            return cannot(f, "a step touches other rows of '%s' than its own", buffer);
-        if (r < 0 && !access_varies(p, a, t) && p->buffer[a->buffer].role != ROLE_TEMP &&
-            p->buffer[a->buffer].role != ROLE_STATE)
-            return cannot(f, "each step writes the same elements of '%s'", buffer);
+    const struct buffer *b = &p->buffer[a->buffer];
+    bool varies = access_varies(p, a, t), own = varies && plain_row(p, a, t);
+    if (b->role == ROLE_CONST) {
+        f->counted |= varies;
+        return true;
     }
+    if (b->role == ROLE_TEMP && !writes && !own && of_steps(p, a->buffer, t)) {
+        f->counted = true;
+        return true;
+    }
+    if (!own && (varies || (b->size && b->role != ROLE_TEMP)))
+        return cannot(f, "a step touches other rows of '%s' than its own", b->name);
+    if (writes && !varies && b->role != ROLE_TEMP && b->role != ROLE_STATE)
+        return cannot(f, "each step writes the same elements of '%s'", b->name);
     return true;
+}
+
+static bool steps_apart(struct finding *f, const struct stmt *s, int t) {
+    for (int o = 0; o < s->nops; o++) f->counted |= s->op[o].code == OP_AXIS && s->op[o].axis == t;
+    for (int w = 0; w < s->nwhere; w++) f->counted |= s->where[w].coef[t] != 0;
+    for (int r = 0; r < s->nreads; r++)
+        if (!access_apart(f, &s->read[r], false, t)) return false;
+    return access_apart(f, &s->dst, true, t);
 }
 
 /* Temporaries that the step does not move are the body's own: written there, touched nowhere else.
@@ -89,6 +104,10 @@ static bool temporaries_own(struct finding *f, int t) {
     for (int b = 0; b < p->nbuffers; b++)
         if (p->buffer[b].role == ROLE_TEMP && of[b].inside && of[b].outside)
             return cannot(f, "'%s' goes from step to step and is no state", p->buffer[b].name);
+    for (int b = 0; b < p->nbuffers && f->counted; b++)
+        if (of[b].outside && (p->buffer[b].size || of_steps(p, b, t)))
+            return cannot(f, "steps count on from run to run, and '%s' is used outside of them",
+                          p->buffer[b].name);
     return true;
 }
 
@@ -142,11 +161,23 @@ static bool items_apart(struct finding *f) {
     return true;
 }
 
-int program_stream(struct arena *a, const struct program *p, struct stream_state **out,
-                   const char **why) {
+bool program_stream(struct arena *a, const struct program *p, struct stream *out,
+                    const char **why) {
     struct finding f = {.p = p, .arena = a};
-    bool ok = p->nsizes == 1 && items_apart(&f);
+    bool ok = p->nsizes == 1 && items_apart(&f) && (f.n || f.counted);
     *why = p->nsizes > 1 ? "several lengths are open" : f.why;
-    *out = f.state;
-    return ok ? f.n : 0;
+    *out = ok ? (struct stream){f.state, f.n, f.counted} : (struct stream){0};
+    return ok;
+}
+
+int stream_rows(struct arena *a, const struct program *p, int **buffer) {
+    int n = 0;
+    *buffer = arena_array(a, (size_t)p->nbuffers + 1, sizeof **buffer);
+    for (int b = 0; b < p->nbuffers; b++)
+        for (int t = 0; p->buffer[b].role == ROLE_TEMP && t < p->naxes; t++)
+            if (p->axis[t].size && p->axis[t].sequential && of_steps(p, b, t)) {
+                (*buffer)[n++] = b;
+                break;
+            }
+    return n;
 }

@@ -98,8 +98,10 @@ struct c_source c_text(struct arena *a, const struct schedule *s,
     struct c_source source = {0};
     struct text t = {0};
     c_begin(&g, s, &c_plain, diags);
-    source.interface = g.interface =
+    struct interface *interface =
         interface_make(a, s, options, (uint64_t)(g.room.prepared_block ^ g.room.workspace << 20));
+    interface_rows(a, interface, g.room.offset);
+    source.interface = g.interface = interface;
     const char *name = g.interface->name;
     if (g.interface->weights == WEIGHTS_EMBED)
         source.weights = arena_printf(a, "%s/%s.weights", folder, name);

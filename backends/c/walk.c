@@ -214,7 +214,11 @@ static void walk_loop(struct cgen *g, const struct loop_node *l) {
     else if (l->kind == LOOP_PARALLEL)
         g->dialect->parallel(g, l);
     else
-        c_for(g, l, c_sx(g, l->lo), c_sx(g, l->hi));
+        c_for(g, l,
+              g->interface && g->interface->counted && loop_counts(g->schedule, l)
+                  ? "((const int64_t *)(args + 1))[0]"
+                  : c_sx(g, l->lo),
+              c_sx(g, l->hi));
 }
 
 static void walk_signals(struct cgen *g, const struct signal *signal, int n, bool pop) {

@@ -214,8 +214,10 @@ bool cpu_module_build(struct cpu *c) {
     const struct schedule *s = c->schedule;
     const char *name = c_identifier(&c->arena, s->program->name);
     if (!room_plan(&c->arena, s, &c->room, c->diags) || !count_words(c)) return false;
-    c->interface = interface_make(&c->arena, s, c->options,
-                                  (uint64_t)(c->room.prepared_block ^ c->room.workspace << 20));
+    struct interface *interface = interface_make(
+        &c->arena, s, c->options, (uint64_t)(c->room.prepared_block ^ c->room.workspace << 20));
+    interface_rows(&c->arena, interface, c->room.offset);
+    c->interface = interface;
     if (!embed_weights(c)) return false;
     list_places(c);
     cpu_section(c, &s->prepare, arena_printf(&c->arena, "%s_prepare.body", name), false);
@@ -485,7 +487,9 @@ static struct executable *cpu_load(const struct schedule *s, const struct backen
     }
     struct text key = {0};
     const struct cache *cache =
-        options && !options->profile && !options->keep && !options->nstates ? options->cache : NULL;
+        options && !options->profile && !options->keep && !options->nstates && !options->counted
+            ? options->cache
+            : NULL;
     if (cache) code_key(s, options, &key);
     struct executable *e = cache ? load_kept(s, options, cache, &key, diags) : NULL;
     struct cpu *c = e ? NULL : cpu_open(s, options, diags);

@@ -233,8 +233,10 @@ struct cuda_source cuda_text(struct arena *a, const struct schedule *s,
     c.channels = arena_array(&g->arena, (size_t)s->machine->nsyncs + 1, sizeof *c.channels);
     c.object = arena_array(&g->arena, (size_t)s->machine->nsyncs + 1, sizeof *c.object);
     c.left = arena_array(&g->arena, (size_t)s->machine->nsyncs + 1, sizeof *c.left);
+    struct backend_options here = options ? *options : (struct backend_options){0};
+    if (here.counted) here.counted = false, here.nstates = 0; /* no rows stay on the device */
     source.interface = g->interface =
-        interface_make(a, s, options, (uint64_t)(g->room.prepared ^ g->room.workspace << 20));
+        interface_make(a, s, &here, (uint64_t)(g->room.prepared ^ g->room.workspace << 20));
     const char *name = g->interface->name;
     if (g->interface->weights == WEIGHTS_EMBED)
         source.weights = arena_printf(a, "%s/%s.weights", folder, name);

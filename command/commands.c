@@ -4,6 +4,7 @@
 #include "backends/bits/bits.h"
 #include "backends/conform.h"
 #include "ir/memory.h"
+#include "ir/pick.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -72,7 +73,8 @@ void report_work(struct report *r, const struct job *j, const struct sim_result 
         if (by[i] < 0) continue;
         int64_t product = stmt_is_mac(p, &p->stmt[i]) ? points[i] : 0;
         macs[by[i]] += product, all_macs += product;
-        int64_t other = stmt_operations(p, &p->stmt[i]) * points[i];
+        int64_t looks = by[i] == m->ninstrs ? stmt_looks_at(p, &p->stmt[i], points[i]) : points[i];
+        int64_t other = stmt_operations(p, &p->stmt[i]) * looks;
         operations[by[i]] += other, all_operations += other;
     }
     for (int i = 0; done && i <= m->ninstrs; i++) {

@@ -2,6 +2,7 @@
  * machine, what executes each operator and why the fallback does. */
 #include "command/isamap_int.h"
 #include "ir/memory.h"
+#include "ir/pick.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -70,7 +71,9 @@ struct model_work {
 static void count_statement(struct model_work *w, const struct program *p, int s, int64_t points,
                             int kind, int by) {
     const struct stmt *t = &p->stmt[s];
-    int64_t macs = stmt_is_mac(p, t) ? points : 0, operations = stmt_operations(p, t) * points;
+    int64_t macs = stmt_is_mac(p, t) ? points : 0,
+            looks = by == w->ninstrs ? stmt_looks_at(p, t, points) : points,
+            operations = stmt_operations(p, t) * looks;
     w->macs[kind * (w->ninstrs + 1) + by] += macs;
     w->operations[kind * (w->ninstrs + 1) + by] += operations;
     w->all_macs += macs;

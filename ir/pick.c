@@ -60,3 +60,10 @@ bool stmt_picks(const struct program *p, const struct stmt *st, struct pick *out
            (st->axes >> out->axis & 1) && !p->axis[out->axis].sequential &&
            !access_varies(p, &st->dst, out->axis);
 }
+
+int64_t stmt_looks_at(const struct program *p, const struct stmt *st, int64_t points) {
+    struct pick pick;
+    if (!stmt_picks(p, st, &pick)) return points;
+    int64_t extent = p->axis[pick.axis].extent;
+    return extent <= pick.n ? points : (points / extent + (points % extent != 0)) * pick.n;
+}

@@ -11,5 +11,7 @@ struct pick {
     int axis, op[MAX_PICKED], n;
 };
 bool stmt_picks(const struct program *, const struct stmt *, struct pick *);
+/* At how many of these points of the statement a fallback looks: of such sums at few. */
+int64_t stmt_looks_at(const struct program *, const struct stmt *, int64_t points);
 
 #endif

@@ -269,6 +269,11 @@ char *parameters_path(struct arena *, const char *machine_file);
 /* Cycles for an element that the fallback copies: rows along one axis on both sides, along two, or
  * in any other way; and for a point of a statement that is no copy. */
 enum copy_kind { COPY_ROWS, COPY_TURN, COPY_ANY, COPY_NONE };
+/* Of a copy whose rows go along these axes on both sides; -1: along none. Of axes that share a
+ * dimension of the source, as those of a window, all but the longest are written out value by
+ * value, up to so many values. */
+enum { MAX_LISTED = 64, ROW_OF_WINDOW = 8 /* elements, where such an axis is no row */ };
+enum copy_kind copy_kind_of(const struct program *, const struct stmt *, int from, int to);
 double fallback_cycles(const struct machine *, int fallback, enum copy_kind);
 
 /* All that FORMAT §7 lists; machine_load calls it. True: no errors. */

@@ -221,6 +221,36 @@ static bool parameter(void *user, const char *name, const char *field, double *o
     return false;
 }
 
+/* Values of the axes that would be written out. */
+static double listed_values(const struct program *p, const struct stmt *s) {
+    const struct access *from = &s->read[s->op[0].read];
+    uint64_t listed = 0;
+    double values = 1;
+    for (int d = 0; d < p->buffer[from->buffer].ndims; d++) {
+        int longest = -1;
+        for (int a = 0; a < p->naxes; a++) {
+            if (!(s->axes >> a & 1) || p->axis[a].extent < 2 || !access_coef(p, from, d, a))
+                continue;
+            int other = a;
+            if (longest < 0 || p->axis[a].extent > p->axis[longest].extent) {
+                other = longest;
+                longest = a;
+            }
+            if (other >= 0) listed |= UINT64_C(1) << other;
+        }
+    }
+    for (int a = 0; a < p->naxes; a++)
+        if (listed >> a & 1) values *= (double)p->axis[a].extent;
+    return values;
+}
+
+enum copy_kind copy_kind_of(const struct program *p, const struct stmt *s, int from, int to) {
+    double values = listed_values(p, s);
+    if (values > MAX_LISTED || from < 0 || to < 0) return COPY_ANY;
+    if (values > 1 && p->axis[from].extent < ROW_OF_WINDOW) return COPY_TURN;
+    return from == to ? COPY_ROWS : COPY_TURN;
+}
+
 double fallback_cycles(const struct machine *m, int fallback, enum copy_kind kind) {
     const struct fallback *f = &m->fallback[fallback];
     double cycles = kind == COPY_ROWS   ? f->copy

@@ -28,23 +28,12 @@ static int row_axis(const struct engine *e, const struct stmt *s, const struct a
     return -1;
 }
 
-static bool windowed(const struct program *p, const struct stmt *s, const struct access *a) {
-    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
-        int n = 0;
-        for (int x = 0; x < p->naxes; x++)
-            n += (s->axes >> x & 1) && p->axis[x].extent > 1 && access_coef(p, a, d, x) != 0;
-        if (n > 1) return true;
-    }
-    return false;
-}
-
 double fallback_interval(const struct engine *e, int fallback, const struct stmt *s) {
     const struct program *p = e->schedule->program;
     enum copy_kind kind = COPY_NONE;
     if (s->combine == COMBINE_SET && s->nops == 1 && s->op[0].code == OP_READ && !s->nwhere) {
-        const struct access *from = &s->read[s->op[0].read];
-        int a = row_axis(e, s, from), b = row_axis(e, s, &s->dst);
-        kind = windowed(p, s, from) || a < 0 || b < 0 ? COPY_ANY : a == b ? COPY_ROWS : COPY_TURN;
+        int a = row_axis(e, s, &s->read[s->op[0].read]), b = row_axis(e, s, &s->dst);
+        kind = copy_kind_of(p, s, a, b);
     }
     return fallback_cycles(e->machine, fallback, kind);
 }

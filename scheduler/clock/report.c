@@ -2,6 +2,7 @@
 #include "scheduler/clock/clock_int.h"
 #include "ir/file.h"
 #include "ir/memory.h"
+#include "ir/pick.h"
 
 #include <stdlib.h>
 
@@ -32,8 +33,9 @@ void count_work(struct engine *e, const struct executed *x) {
         if (n > e->unit_used[unit]) e->unit_used[unit] = n;
     }
     if (stmt_is_mac(p, &p->stmt[stmt])) e->result->macs_on[by] += x->work;
+    int64_t points = issue ? x->work : stmt_looks_at(p, &p->stmt[stmt], x->work);
     e->result->operations_on[by] +=
-        x->work * stmt_operations(p, &p->stmt[stmt]) + x->also_operations;
+        points * stmt_operations(p, &p->stmt[stmt]) + x->also_operations;
     e->result->macs_on[by] += x->also_macs;
 }
 

@@ -1,5 +1,6 @@
 /* Times (docs/simulator.md). Instructions enter their queues in program order, as far as the
  * queues' depths let them; among the queues' heads the one that can start first runs next. */
+#include "ir/pick.h"
 #include "scheduler/clock/clock_int.h"
 #include "ir/memory.h"
 
@@ -50,8 +51,10 @@ static double number(const struct mexpr *x) {
 
 static struct cost fallback_cost(const struct engine *e, const struct executed *x) {
     const struct fallback_node *n = x->node->fallback;
-    double each = fallback_interval(e, n->fallback, &e->schedule->program->stmt[n->stmt]);
-    return (struct cost){.service = (double)x->work * each,
+    const struct program *p = e->schedule->program;
+    const struct stmt *s = &p->stmt[n->stmt];
+    return (struct cost){.service = (double)stmt_looks_at(p, s, x->work) *
+                                    fallback_interval(e, n->fallback, s),
                          .latency = number(e->machine->fallback[n->fallback].latency),
                          .bus = -1};
 }

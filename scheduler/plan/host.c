@@ -24,15 +24,7 @@ static enum copy_kind kind_of(const struct work *w, const struct stmt *st) {
     if (st->combine != COMBINE_SET || st->nops != 1 || st->op[0].code != OP_READ || st->nwhere)
         return COPY_NONE;
     const struct access *from = &st->read[st->op[0].read];
-    for (int d = 0; d < w->p->buffer[from->buffer].ndims; d++) {
-        int n = 0;
-        for (int a = 0; a < w->p->naxes; a++)
-            n += (st->axes >> a & 1) && w->p->axis[a].extent > 1 &&
-                 access_coef(w->p, from, d, a) != 0;
-        if (n > 1) return COPY_ANY;
-    }
-    int a = row_axis(w, st, from), b = row_axis(w, st, &st->dst);
-    return a < 0 || b < 0 ? COPY_ANY : a == b ? COPY_ROWS : COPY_TURN;
+    return copy_kind_of(w->p, st, row_axis(w, st, from), row_axis(w, st, &st->dst));
 }
 
 double stream_cycles(const struct work *w, double bytes, double *exposed) {
@@ -145,11 +137,8 @@ static double host_share(const struct work *w, int stmt, struct loop *out) {
 
 static double host_alone(const struct work *w, int stmt) {
     const struct stmt *st = &w->p->stmt[stmt];
-    double points = (double)stmt_points(w->p, st), bytes = 0;
+    double points = (double)stmt_looks_at(w->p, st, stmt_points(w->p, st)), bytes = 0;
     enum copy_kind kind = kind_of(w, st);
-    struct pick pick;
-    if (stmt_picks(w->p, st, &pick))
-        points *= fmin(1, (double)pick.n / (double)w->p->axis[pick.axis].extent);
     double cycles = points * fallback_cycles(w->m, w->fallback, kind);
     if (kind == COPY_ANY || kind == COPY_NONE) return cycles;
     bytes = 3 * points *

@@ -1,0 +1,392 @@
+#if ISAMAP_WITH_LLVM
+/* Which loops a copy has: where its elements lie on both sides, and which axes are written out. */
+#include "backends/cpu/copy_int.h"
+#include "machines/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- where elements lie ---- */
+
+static int64_t offset_at(const struct copier *c, int side, const int64_t *value) {
+    const struct place *p = c->place[side];
+    const struct buffer *b = &c->program->buffer[p->buffer];
+    const int64_t *extent = p->extent ? p->extent : b->extent;
+    int64_t index[MAX_DIMS] = {0};
+    int n = c->program->naxes;
+    for (int d = 0; d < b->ndims; d++) {
+        const int64_t *coef = &c->access[side]->coef[d * (n + 1)];
+        index[d] = coef[n];
+        for (int a = 0; a < n; a++) index[d] += coef[a] * value[a];
+    }
+    return layout_offset(p->layout, b->ndims, extent, NULL, index) * c->size;
+}
+
+int64_t step_of(const struct copier *c, int side, int axis, int64_t by) {
+    int64_t value[MAX_AXES] = {0};
+    value[axis] = by;
+    return offset_at(c, side, value) - c->start[side];
+}
+
+uint64_t all_entries(const struct copier *c) {
+    return c->nentries == 64 ? UINT64_MAX : (UINT64_C(1) << c->nentries) - 1;
+}
+
+static bool divisor_of(const struct lexpr *e, int index, int64_t *found) {
+    if (e->op == 'n' || e->op == 'i') return true;
+    if ((e->op == '/' || e->op == '%') && e->b->op == 'n') {
+        const struct lexpr *of = e->a;
+        if (of->op == 'i' && of->index == index) {
+            if (*found && *found != e->b->number) return false;
+            *found = e->b->number;
+            return true;
+        }
+    }
+    return divisor_of(e->a, index, found) && divisor_of(e->b, index, found);
+}
+
+/* Several axes that meet in a dimension cut into blocks lie in equal steps only where all but one
+ * step over whole blocks, or where together they stay within one. */
+static bool meet_in_blocks(const struct copier *c, int side, int d, int64_t block) {
+    const struct program *p = c->program;
+    const struct access *a = c->access[side];
+    int64_t within = access_coef(p, a, d, p->naxes) % block;
+    int n = 0;
+    if (within < 0) within += block;
+    for (int x = 0; x < p->naxes; x++) {
+        int64_t coef = access_coef(p, a, d, x);
+        if (!(c->stmt->axes >> x & 1) || p->axis[x].extent == 1 || coef % block == 0) continue;
+        if (c->listed >> x & 1) return false;
+        within += coef < 0 ? block : coef * (p->axis[x].extent - 1);
+        n++;
+    }
+    return n < 2 || within < block;
+}
+
+/* The block in which the layouts cut an axis; 0: none; false: in several. */
+static bool block_of(const struct copier *c, int axis, int64_t *block) {
+    *block = 0;
+    for (int side = 0; side < 2; side++) {
+        const struct layout *l = c->place[side]->layout;
+        for (int d = 0; l && d < c->program->buffer[c->place[side]->buffer].ndims; d++) {
+            if (!access_coef(c->program, c->access[side], d, axis)) continue;
+            for (int k = 0; k < l->nplaces; k++)
+                if (!divisor_of(l->place[k].expr, d, block)) return false;
+            if (*block && !meet_in_blocks(c, side, d, *block)) return false;
+        }
+    }
+    return true;
+}
+
+/* Values of the axis between which the entry's source is inside; false: other axes count too. */
+static bool inside_range(const struct copier *c, const struct entry *e, int axis, int64_t *lo,
+                         int64_t *hi) {
+    const struct access *a = c->access[0];
+    const struct buffer *b = &c->program->buffer[a->buffer];
+    *lo = 0;
+    *hi = c->extent[axis];
+    for (int d = 0; a->has_fill && d < b->ndims; d++) {
+        int64_t coef = access_coef(c->program, a, d, axis),
+                at = access_coef(c->program, a, d, c->program->naxes);
+        for (int x = 0; x < c->program->naxes; x++)
+            at += access_coef(c->program, a, d, x) * e->value[x];
+        int64_t low = at, high = at;
+        for (int x = 0; x < c->program->naxes; x++) {
+            int64_t k = access_coef(c->program, a, d, x) * (c->program->axis[x].extent - 1);
+            if (!(c->stmt->axes >> x & 1) || c->listed >> x & 1) continue;
+            low += k < 0 ? k : 0;
+            high += k > 0 ? k : 0;
+        }
+        if (low >= 0 && high < b->extent[d]) continue;
+        if (!coef) continue;
+        if (coef < 0 || c->grid[axis]) return false;
+        for (int x = 0; x < c->program->naxes; x++)
+            if (x != axis && access_coef(c->program, a, d, x) && c->program->axis[x].extent > 1 &&
+                !(c->listed >> x & 1))
+                return false;
+        int64_t first = at < 0 ? (-at + coef - 1) / coef : 0,
+                last = at > b->extent[d] - 1 ? 0 : (b->extent[d] - 1 - at) / coef + 1;
+        if (first > *lo) *lo = first;
+        if (last < *hi) *hi = last;
+    }
+    if (*lo > *hi) *lo = *hi;
+    return true;
+}
+
+/* Is some index of the entry the same everywhere, and outside the source? */
+static bool always_outside(const struct copier *c, const struct entry *e) {
+    const struct access *a = c->access[0];
+    const struct buffer *b = &c->program->buffer[a->buffer];
+    for (int d = 0; a->has_fill && d < b->ndims; d++) {
+        int64_t at = access_coef(c->program, a, d, c->program->naxes);
+        bool moves = false;
+        for (int x = 0; x < c->program->naxes; x++)
+            at += access_coef(c->program, a, d, x) * e->value[x];
+        for (int i = 0; i < c->naxes; i++) moves |= access_coef(c->program, a, d, c->axis[i]) != 0;
+        if (!moves && (at < 0 || at >= b->extent[d])) return true;
+    }
+    return false;
+}
+
+/* ---- pieces ---- */
+
+/* From value lo on, n values in each of so many blocks. */
+static struct piece piece_make(const struct copier *c, int axis, int64_t lo, int64_t n,
+                               int64_t blocks, uint64_t outside) {
+    struct walk inner = {n, step_of(c, 0, axis, 1), step_of(c, 1, axis, 1)};
+    struct piece p = {.walk = {inner},
+                      .n = 1,
+                      .from = step_of(c, 0, axis, lo),
+                      .to = step_of(c, 1, axis, lo),
+                      .outside = outside};
+    if (blocks == 1) return p;
+    p.walk[0] = (struct walk){blocks, step_of(c, 0, axis, n), step_of(c, 1, axis, n)};
+    p.walk[1] = inner;
+    p.n = 2;
+    return p;
+}
+
+/* The values lo to hi - 1: the rest of a block, whole blocks, the first values of the last one. */
+static int range_pieces(const struct copier *c, int axis, int64_t block, int64_t lo, int64_t hi,
+                        uint64_t outside, struct piece *out) {
+    int n = 0;
+    while (lo < hi) {
+        int64_t rest = block ? block - lo % block : hi - lo, blocks = 1;
+        if (rest > hi - lo) rest = hi - lo;
+        if (rest == block) blocks = (hi - lo) / block;
+        out[n++] = piece_make(c, axis, lo, rest, blocks, outside);
+        lo += rest * blocks;
+    }
+    return n;
+}
+
+/* Between neighbouring cuts each entry is inside, or outside. */
+static int axis_pieces(const struct copier *c, int axis, struct piece *out) {
+    int64_t range[MAX_LISTED][2], block, extent = c->extent[axis];
+    int n = 0;
+    if (!block_of(c, axis, &block)) return 0;
+    if (c->grid[axis] && block && c->grid[axis] % block) return 0;
+    if (block >= extent) block = 0;
+    for (int e = 0; e < c->nentries; e++)
+        if (!inside_range(c, &c->entry[e], axis, &range[e][0], &range[e][1])) return 0;
+    for (int64_t at = 0, next; at < extent; at = next) {
+        uint64_t outside = 0;
+        next = extent;
+        for (int e = 0; e < c->nentries; e++) {
+            for (int k = 0; k < 2; k++)
+                if (range[e][k] > at && range[e][k] < next) next = range[e][k];
+            if (at < range[e][0] || at >= range[e][1]) outside |= UINT64_C(1) << e;
+        }
+        if (n + 3 > MAX_CUTS) return 0;
+        n += range_pieces(c, axis, block, at, next, outside, out + n);
+    }
+    return n;
+}
+
+/* Where the part begins at a multiple of the grid, its elements lie as from 0 on, and the first
+ * ones follow each other in equal steps. */
+static bool starts_hold(const struct copier *c, int axis) {
+    int64_t g = c->grid[axis], n = g ? c->program->axis[axis].extent / g : 0,
+            last = c->extent[axis] - 1;
+    if (n > MAX_STARTS) return false;
+    for (int64_t k = 1; k < n; k++)
+        for (int side = 0; side < 2; side++) {
+            int64_t step = step_of(c, side, axis, g);
+            if (step % g || step_of(c, side, axis, k * g) != k * step) return false;
+            if (k * g + last < c->program->axis[axis].extent &&
+                step_of(c, side, axis, k * g + last) != k * step + step_of(c, side, axis, last))
+                return false;
+        }
+    return true;
+}
+
+/* Do the pieces' strides say where the elements are? Tried at the last element of each piece alone,
+ * and of all together. */
+static bool pieces_hold(const struct copier *c, int axis, const struct piece *p, int n) {
+    int64_t at = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t from = p[i].from, to = p[i].to, count = 1;
+        for (int k = 0; k < p[i].n; k++) {
+            from += (p[i].walk[k].extent - 1) * p[i].walk[k].from;
+            to += (p[i].walk[k].extent - 1) * p[i].walk[k].to;
+            count *= p[i].walk[k].extent;
+        }
+        at += count;
+        if (step_of(c, 1, axis, at - 1) != to) return false;
+        if (p[i].outside != all_entries(c) && step_of(c, 0, axis, at - 1) != from) return false;
+    }
+    return at == c->extent[axis] && starts_hold(c, axis);
+}
+
+/* outside: the source of the entry is nowhere in its buffer. */
+static bool axes_independent(const struct copier *c, const struct entry *e, bool outside) {
+    int64_t value[MAX_AXES], sum[2] = {c->start[0] + e->from, c->start[1] + e->to};
+    memcpy(value, e->value, sizeof value);
+    for (int i = 0; i < c->naxes; i++) {
+        int a = c->axis[i];
+        int64_t last = c->extent[a] - 1;
+        value[a] = last;
+        for (int side = 0; side < 2; side++) sum[side] += step_of(c, side, a, last);
+    }
+    return (outside || offset_at(c, 0, value) == sum[0]) && offset_at(c, 1, value) == sum[1];
+}
+
+/* ---- entries ---- */
+
+static int entry_order(const void *a, const void *b) {
+    const struct entry *x = a, *y = b;
+    return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* All values of the listed axes. */
+static void entries_make(struct copier *c) {
+    int64_t value[MAX_AXES] = {0};
+    int a;
+    c->nentries = 0;
+    c->never = 0;
+    do {
+        struct entry *e = &c->entry[c->nentries++];
+        memcpy(e->value, value, sizeof value);
+        e->from = offset_at(c, 0, value) - c->start[0];
+        e->to = offset_at(c, 1, value) - c->start[1];
+        for (a = 0; a < c->program->naxes; a++) {
+            if (!(c->listed >> a & 1)) continue;
+            if (++value[a] < c->extent[a]) break;
+            value[a] = 0;
+        }
+    } while (a < c->program->naxes);
+    qsort(c->entry, (size_t)c->nentries, sizeof *c->entry, entry_order);
+    for (int e = 0; e < c->nentries; e++)
+        if (always_outside(c, &c->entry[e])) c->never |= UINT64_C(1) << e;
+}
+
+/* Do both axes move one dimension, on some side? */
+static bool meet(const struct copier *c, int x, int y) {
+    for (int side = 0; side < 2; side++)
+        for (int d = 0; d < c->program->buffer[c->access[side]->buffer].ndims; d++)
+            if (access_coef(c->program, c->access[side], d, x) &&
+                access_coef(c->program, c->access[side], d, y))
+                return true;
+    return false;
+}
+
+static bool may_list(const struct copier *c, int i) {
+    int a = c->axis[i];
+    return !c->grid[a] && c->extent[a] * c->nentries <= MAX_LISTED;
+}
+
+static void list_axis(struct copier *c, int i) {
+    c->listed |= UINT64_C(1) << c->axis[i];
+    memmove(&c->axis[i], &c->axis[i + 1], sizeof *c->axis * (size_t)(--c->naxes - i));
+    entries_make(c);
+}
+
+/* Of an axis that cannot be walked and those that meet it the shortest one is written out; false:
+ * there would be too many entries. */
+static bool list_for(struct copier *c, int failed) {
+    int best = -1;
+    for (int i = 0; i < c->naxes; i++)
+        if (may_list(c, i) && (i == failed || meet(c, c->axis[failed], c->axis[i])) &&
+            (best < 0 || c->extent[c->axis[i]] < c->extent[c->axis[best]]))
+            best = i;
+    if (best >= 0) list_axis(c, best);
+    return best >= 0;
+}
+
+/* An axis along which the destination goes on where the entries end, and which is too short to be a
+ * row; -1: there is none. */
+static int next_of_run(const struct copier *c) {
+    int64_t run = c->nentries * c->size;
+    if (c->entry[c->nentries - 1].to - c->entry[0].to != run - c->size) return -1;
+    for (int i = 0; i < c->naxes; i++)
+        if (may_list(c, i) && c->extent[c->axis[i]] < SQUARE && step_of(c, 1, c->axis[i], 1) == run)
+            return i;
+    return -1;
+}
+
+/* ---- the statement ---- */
+
+/* The part of the axis that the node names: all of it, or so much from a loop's variable on. */
+static bool take_part(struct copier *c, const struct fallback_node *node, int a) {
+    const struct sx *lo = node->lo ? node->lo[a] : NULL, *hi = node->hi ? node->hi[a] : NULL;
+    c->extent[a] = c->program->axis[a].extent;
+    if (!lo && !hi) return true;
+    if (!(c->stmt->axes >> a & 1)) return false;
+    if (lo && hi && lo->op == SX_CONST && hi->op == SX_CONST) {
+        c->extent[a] = hi->value - lo->value;
+        c->grid[a] = lo->value;
+        c->first[a] = lv_const(c->f, lo->value);
+        return lo->value >= 0 && c->extent[a] > 0 && hi->value <= c->program->axis[a].extent;
+    }
+    if (!lo || !hi || lo->op != SX_VAR || hi->op != SX_ADD || hi->a->op != SX_VAR ||
+        hi->a->var != lo->var || hi->b->op != SX_CONST || !c->f->grid[lo->var])
+        return false;
+    c->extent[a] = hi->b->value;
+    c->grid[a] = c->f->grid[lo->var];
+    c->first[a] = lv_sx(c->f, lo);
+    return c->extent[a] > 0 && c->extent[a] <= c->grid[a];
+}
+
+bool copier_open(struct copier *c, struct function *f, const struct fallback_node *node,
+                 struct entry *entry) {
+    const struct schedule *s = f->cpu->schedule;
+    const struct program *p = s->program;
+    const struct stmt *st = &p->stmt[node->stmt];
+    *c = (struct copier){.f = f, .program = p, .stmt = st, .entry = entry};
+    if (st->nops != 1 || st->op[0].code != OP_READ || st->nwhere || !stmt_order_free(st))
+        return false;
+    c->access[0] = &st->read[st->op[0].read];
+    c->access[1] = &st->dst;
+    const struct buffer *from = &p->buffer[c->access[0]->buffer], *to = &p->buffer[st->dst.buffer];
+    if (from->type != to->type) return false;
+    c->size = (int64_t)type_size(to->type);
+    for (int side = 0; side < 2; side++) {
+        int home = f->cpu->home[c->access[side]->buffer];
+        if (home < 0) return false;
+        c->place[side] = &s->place[home];
+    }
+    for (int a = 0; a < p->naxes; a++) {
+        if (!take_part(c, node, a)) return false;
+        if (!(st->axes >> a & 1) || p->axis[a].extent == 1) continue;
+        if (c->naxes == MAX_DIMS || p->axis[a].extent < 1) return false;
+        c->axis[c->naxes++] = a;
+    }
+    int64_t zero[MAX_AXES] = {0};
+    for (int side = 0; side < 2; side++) c->start[side] = offset_at(c, side, zero);
+    return true;
+}
+
+/* The loops over the axes that are walked; *failed: the one that cannot be, or the last one. */
+static bool find_pieces(const struct copier *c, struct ways *ways, int *failed) {
+    int all = 1;
+    *failed = c->naxes - 1;
+    if (c->never == all_entries(c)) return false;
+    for (int i = 0; i < c->naxes; i++) {
+        *failed = i;
+        ways->n[i] = axis_pieces(c, c->axis[i], ways->piece[i]);
+        if (!ways->n[i] || !pieces_hold(c, c->axis[i], ways->piece[i], ways->n[i])) return false;
+        all *= ways->n[i];
+        if (all > MAX_PIECES) return false;
+    }
+    for (int e = 0; e < c->nentries; e++)
+        if (!axes_independent(c, &c->entry[e], c->never >> e & 1)) return false;
+    return true;
+}
+
+/* Writes out axes until the others can be walked, then those that make the entries' runs longer. */
+bool find_ways(struct copier *c, struct ways *ways) {
+    int failed, more;
+    entries_make(c);
+    while (!find_pieces(c, ways, &failed))
+        if (failed < 0 || !list_for(c, failed)) return false;
+    while ((more = next_of_run(c)) >= 0) {
+        struct copier before = *c;
+        list_axis(c, more);
+        if (find_pieces(c, ways, &failed)) continue;
+        *c = before;
+        entries_make(c);
+        return find_pieces(c, ways, &failed);
+    }
+    return true;
+}
+#endif

@@ -288,7 +288,8 @@ bool standard_domain(const char *domain);
     X(Scan, 0, -1, scan) X(Loop, 0, -1, loop) \
     X(Attention, 3, 7, scaled_attention) X(RotaryEmbedding, 3, 4, rotary_embedding) \
     X(LpPool, 1, 1, lp_pool) X(CenterCropPad, 2, 2, center_crop_pad) \
-    X(TensorScatter, 2, 3, tensor_scatter)
+    X(TensorScatter, 2, 3, tensor_scatter) X(DFT, 1, 3, dft) X(STFT, 2, 4, stft) \
+    X(AffineGrid, 2, 2, affine_grid)
 /* The same for the domain com.microsoft. */
 #define MICROSOFT_OPERATORS(X) \
     X(QLinearAdd, 7, 8, qlinear_add) X(QLinearMul, 7, 8, qlinear_mul) \

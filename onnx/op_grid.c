@@ -152,4 +152,58 @@ bool op_grid_sample(struct import *im) {
     text_free(&product);
     return true;
 }
+
+/* The grid's place along dimension d of the result, -1 at one end and 1 at the other. */
+static const char *grid_place(struct import *im, enum type type, const char *axis, int64_t n,
+                              bool corners) {
+    double step = !corners ? 2 / (double)n
+                  : n > 1  ? 2 / (double)(n - 1)
+                           : 0,
+           first = corners ? -1 : 1 / (double)n - 1;
+    return arena_printf(im->arena, "%s(f64(%s) * %s + %s)", type_name(type), axis,
+                        text_number(im, TYPE_F64, step), text_number(im, TYPE_F64, first));
+}
+
+/* y[n, places…, d] = Σ theta[n, d, k] · place k + theta[n, d, last]; places begin with the last */
+bool op_affine_grid(struct import *im) {
+    static const char *const digit[SPATIAL + 1] = {"0", "1", "2", "3"};
+    struct tensor *theta = node_input(im, 0);
+    int64_t corners = 0, extent[MAX_DIMS];
+    const int64_t *size;
+    const char *to[MAX_DIMS], *from[3];
+    int n;
+    if (!attribute_int(im, "align_corners", &corners) || !node_list(im, "size", 1, &size, &n))
+        return false;
+    int spatial = n - 2;
+    if ((theta->type != TYPE_F32 && theta->type != TYPE_F64) || spatial < 2 || spatial > SPATIAL ||
+        theta->ndims != 3 || theta->extent[0] != size[0] || theta->extent[1] != spatial ||
+        theta->extent[2] != spatial + 1)
+        return node_fail(im, "matrices %s of %s do not fit a size of %d dimensions",
+                         shape_text(im->arena, theta->ndims, theta->extent), type_name(theta->type),
+                         n);
+    extent[0] = size[0];
+    for (int d = 0; d < spatial; d++) {
+        extent[1 + d] = size[2 + d];
+        if (size[2 + d] < 1 || size[2 + d] > MAX_COUNT)
+            return node_fail(im, "size %" PRId64 " of dimension %d", size[2 + d], 2 + d);
+    }
+    extent[spatial + 1] = spatial;
+    struct tensor *y = node_result(im, theta->type, spatial + 2, extent);
+    if (!y) return false;
+    axes_for(im, y->ndims, extent, to);
+    from[0] = to[0];
+    from[1] = to[spatial + 1];
+    from[2] = digit[spatial];
+    struct text sum = {0};
+    text_printf(&sum, "%s", tensor_element(im, theta, from));
+    for (int k = 0; k < spatial; k++) {
+        int d = spatial - k;
+        from[2] = digit[k];
+        text_printf(&sum, " + %s * %s", tensor_element(im, theta, from),
+                    grid_place(im, theta->type, to[d], extent[d], corners != 0));
+    }
+    emit_statement(im, "%s = %s", tensor_element(im, y, to), sum.at);
+    text_free(&sum);
+    return true;
+}
 #endif

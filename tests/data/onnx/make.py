@@ -212,3 +212,16 @@ case('dynamic_quantize_lstm', [ms('DynamicQuantizeLSTM', ['x', 'w', 'r', 'b', ''
 del quantised['segment'], scales['segment_scale'], zeros['segment_zero']
 case('qembed_layer_normalization_words', [ms('QEmbedLayerNormalization', ['ids', '', 'word', 'place', '', 'gamma', 'beta', '', 'word_scale', 'place_scale', '', 'gamma_scale', 'beta_scale', 'word_zero', 'place_zero', '', 'gamma_zero', 'beta_zero'], ('y', 'n'))],
      {'ids': rng.integers(0, 9, (2, 5)).astype(np.int32)}, {**quantised, **scales, **zeros}, {'y': T.FLOAT, 'n': T.INT32})
+
+# Fourier transforms: real, complex, inverse, longer and shorter than the axis, of frames; grids
+def known(**a): return {k: np.array(v) for k, v in a.items()}
+case('dft_real', [h.make_node('DFT', ['x'], ['y'], axis=1, onesided=1)], {'x': fl(2, 9, 1)}, {}, {'y': T.FLOAT}, 17)
+case('dft_complex', [h.make_node('DFT', ['x', '', 'a'], ['y'])], {'x': fl(2, 7, 3, 2)}, known(a=1), {'y': T.FLOAT}, 20)
+case('dft_inverse', [h.make_node('DFT', ['x'], ['y'], axis=1, inverse=1)], {'x': fl(2, 8, 2)}, {}, {'y': T.FLOAT}, 17)
+case('dft_longer', [h.make_node('DFT', ['x', 'n'], ['y'], axis=1)], {'x': fl(2, 6, 1)}, known(n=11), {'y': T.FLOAT}, 17)
+case('dft_shorter', [h.make_node('DFT', ['x', 'n'], ['y'], axis=1)], {'x': fl(2, 6, 2)}, known(n=4), {'y': T.FLOAT}, 17)
+case('stft_window', [h.make_node('STFT', ['x', 's', 'w'], ['y'])], {'x': fl(2, 40, 1)}, dict(known(s=5), w=np.hanning(16).astype(np.float32)), {'y': T.FLOAT}, 17)
+case('stft_frames', [h.make_node('STFT', ['x', 's', '', 'n'], ['y'], onesided=0)], {'x': fl(1, 31, 1)}, known(s=8, n=12), {'y': T.FLOAT}, 17)
+for corners in (0, 1):
+    case('affine_grid_%d' % corners, [h.make_node('AffineGrid', ['t', 's'], ['y'], align_corners=corners)], {'t': fl(2, 2, 3)}, known(s=[2, 3, 4, 5]), {'y': T.FLOAT}, 20)
+case('affine_grid_3d', [h.make_node('AffineGrid', ['t', 's'], ['y'], align_corners=1)], {'t': fl(1, 3, 4)}, known(s=[1, 2, 3, 4, 5]), {'y': T.FLOAT}, 20)

@@ -102,8 +102,8 @@ static bool set_side(const struct machine *m, const struct instr *in, const stru
     return true;
 }
 
-/* What happens to axis x when size i grows: -1 nothing, 0 before, 1 size, 2 after, 3 the same
- * length has less after it. */
+/* What happens to axis x when size i grows: -1 nothing, 0 before (the same length may have more
+ * before), 1 size, 2 after, 3 the same length has less after it. */
 static int effect(const struct sample *base, const struct sample *bumped, int x) {
     int nf = base->p->buffer[base->from->buffer].ndims, n = base->p->naxes;
     bool same = bumped->p->axis[x].extent == base->p->axis[x].extent;
@@ -112,11 +112,11 @@ static int effect(const struct sample *base, const struct sample *bumped, int x)
             base->p->buffer[base->from->buffer].extent[d] !=
                 bumped->p->buffer[bumped->from->buffer].extent[d])
             return 3;
-    if (same) return -1;
     for (int d = 0; d < nf; d++)
         if (access_coef(base->p, base->from, d, x) &&
             access_coef(base->p, base->from, d, n) != access_coef(bumped->p, bumped->from, d, n))
             return 0;
+    if (same) return -1;
     if (!base->from->has_fill || base->p->buffer[base->from->buffer].elements !=
                                      bumped->p->buffer[bumped->from->buffer].elements)
         return 1;
@@ -162,6 +162,7 @@ static bool learn_axis(const struct machine *m, struct diags *diags, struct move
         } else if (what == 3) {
             if (lo > 1 || hi < ax->fixed || step > 1) return false;
             ax->part = i;
+            ax->lo = lo;
         } else if (what == 1) {
             ax->size = i;
             ax->fixed = 0;
@@ -170,7 +171,7 @@ static bool learn_axis(const struct machine *m, struct diags *diags, struct move
             ax->step = step > 0 ? step : 1;
         }
     }
-    return ax->size >= 0 || (ax->before < 0 && ax->after < 0);
+    return ax->size >= 0 || ax->part >= 0 || (ax->before < 0 && ax->after < 0);
 }
 
 static double order_key(const struct side *s) {

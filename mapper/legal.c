@@ -304,16 +304,36 @@ static bool dimension_shared(const struct program *p, const struct access *a, ui
     return false;
 }
 
-static bool padded_by_move(const struct needles *all, const struct operand *o) {
-    for (int k = 0; k < o->nmemories; k++)
-        if (o->memory[k] >= 0 && o->memory[k] < 64 && all->moves.pads >> o->memory[k] & 1)
-            return true;
+static bool leaves_buffer(const struct program *p, const struct stmt *s, const struct access *a) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims && a->has_fill; d++) {
+        int64_t lo, hi;
+        access_range(p, s, a, d, &lo, &hi);
+        if (lo < 0 || hi >= p->buffer[a->buffer].extent[d]) return true;
+    }
     return false;
 }
 
 static bool on_device(const struct needles *all, const struct needle *n) {
     int queue = all->machine->instr[n->instr].queue;
     return queue >= 0 && !machine_queue_is_host(all->machine, queue);
+}
+
+/* Not where elements are repeated: other moves do that. Nor where a CPU reads the same elements for
+ * several results: masks are made for each read, a copy is made once. */
+static bool padded_by_move(const struct needles *all, const struct needle *n,
+                           const struct program *p, const struct mapping *m, int i) {
+    const struct operand *o = &all->machine->instr[n->instr].operand[i];
+    const struct stmt *s = &p->stmt[m->stmt];
+    const struct access *a = mapped_access(s, &m->operand[i]);
+    if (operand_broadcast(n, p, s, m, i)) return false;
+    for (int x = 0; x < p->naxes && !on_device(all, n); x++)
+        if ((s->axes >> x & 1) && p->axis[x].extent > 1 && access_varies(p, &s->dst, x) &&
+            !access_varies(p, a, x))
+            return false;
+    for (int k = 0; k < o->nmemories; k++)
+        if (o->memory[k] >= 0 && o->memory[k] < 64 && all->moves.pads >> o->memory[k] & 1)
+            return true;
+    return false;
 }
 
 /* May a tile begin at any of the operand's rows, which its first dimension counts? Not where a word
@@ -393,7 +413,7 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
     int last = n->program->buffer[na->buffer].ndims - 1;
     uint64_t mapped = 0;
     if (!m->operand[o].direct) return true;
-    if (a->has_fill && (home || !padded_by_move(all, &all->machine->instr[n->instr].operand[o])))
+    if (leaves_buffer(p, &p->stmt[m->stmt], a) && (home || !padded_by_move(all, n, p, m, o)))
         return true;
     for (int x = 0; x < n->naxes; x++) {
         const struct group *g = &m->group[x];

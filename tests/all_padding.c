@@ -109,12 +109,41 @@ static void blocks_take_their_whole_time(void **state) {
     compiled_free(&x);
 }
 
+static const char depthwise_text[] =
+    "kernel depthwise(C=3, H=9, W=9, R=3, T=1, P=H+2*T-R+1, Q=W+2*T-R+1) {\n"
+    "  in I: f32[C, H, W]  const F: f32[C, R, R]  out O: f32[C, P, Q]\n"
+    "  axes c: C, p: P, q: Q, r: R, s: R\n"
+    "  O[c,p,q] = 0\n"
+    "  O[c,p,q] += I[c,p+r-T,q+s-T else 0] * F[c,r,s]\n"
+    "}\n";
+
+/* A window's rows come with their zeros where a load has a mask, and rows outside as zeros alone:
+ * nothing is copied. Short rows, one and several tiles with a tail, borders wider than the window's
+ * reach, images of one row. */
+static void windows_are_read_where_they_lie(void **state) {
+    static const struct binding sizes[][4] = {
+        {{"H", 7}, {"W", 7}, {"R", 3}, {"T", 1}},   {{"H", 9}, {"W", 28}, {"R", 3}, {"T", 1}},
+        {{"H", 20}, {"W", 32}, {"R", 3}, {"T", 1}}, {{"H", 5}, {"W", 40}, {"R", 5}, {"T", 2}},
+        {{"H", 6}, {"W", 17}, {"R", 3}, {"T", 3}},  {{"H", 1}, {"W", 20}, {"R", 3}, {"T", 1}},
+        {{"H", 33}, {"W", 3}, {"R", 3}, {"T", 2}}};
+    (void)state;
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        struct compiled x;
+        compiled_open(&x, "machines/cpu-avx512.xml", NULL, NULL, depthwise_text, sizes[k], 4);
+        compiled_by(&x, &plan_best, 1, NULL);
+        assert_int_equal(x.s->program->nbuffers, x.p->nbuffers);
+        plan_values(&x, 1);
+        compiled_free(&x);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_that_nothing_walks_stay),
         cmocka_unit_test(homes_have_no_padding_that_moves_bring),
         cmocka_unit_test(results_have_no_padding_either),
         cmocka_unit_test(blocks_take_their_whole_time),
+        cmocka_unit_test(windows_are_read_where_they_lie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

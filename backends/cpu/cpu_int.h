@@ -17,6 +17,8 @@ enum { MAX_LEVELS = 200 };
 struct lv {
     LLVMValueRef v;
     int level;
+    bool bounded; /* never less than lo, nor more than hi */
+    int64_t lo, hi;
 };
 
 /* sx_op, and tests that give an i1 */

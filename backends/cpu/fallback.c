@@ -147,7 +147,7 @@ static LLVMValueRef access_pointer(struct nest *n, const struct access *a) {
 /* i1: the index is inside the buffer; .v NULL when it always is */
 static struct lv inside(struct nest *n, const struct access *a) {
     const struct buffer *b = &n->program->buffer[a->buffer];
-    struct lv all = {NULL, 0};
+    struct lv all = {.v = NULL};
     for (int d = 0; d < b->ndims; d++) {
         const int64_t *coef = &a->coef[d * (n->program->naxes + 1)];
         int64_t lo, hi;
@@ -162,7 +162,7 @@ static struct lv inside(struct nest *n, const struct access *a) {
 static LLVMValueRef read_build(struct nest *n, const struct access *a) {
     struct function *f = n->f;
     enum type t = n->program->buffer[a->buffer].type;
-    struct lv in = {NULL, 0};
+    struct lv in = {.v = NULL};
     if (a->has_fill) in = inside(n, a);
     LLVMValueRef p = access_pointer(n, a);
     if (!in.v) return element_load(f, t, p);
@@ -225,7 +225,7 @@ static LLVMValueRef value_build(struct nest *n) {
 
 /* ---- the nest ---- */
 static struct lv constraints(struct nest *n) {
-    struct lv all = {NULL, 0};
+    struct lv all = {.v = NULL};
     for (int w = 0; w < n->stmt->nwhere; w++) {
         int64_t lo, hi;
         index_range(n, n->stmt->where[w].coef, &lo, &hi);
@@ -353,12 +353,12 @@ static void nest_build(struct nest *, const struct fallback_node *, int k);
 static void open_picked(struct nest *n, const struct fallback_node *node, int k,
                         const LLVMValueRef *at, int i) {
     struct function *f = n->f;
-    struct lv lo, hi, value = {at[i], 0};
+    struct lv lo, hi, value = {.v = at[i]};
     value.level = level_after(f);
     axis_bounds(n, node, n->pick.axis, &lo, &hi);
     hi = lv_op(f, SX_MIN, hi, lv_op(f, SX_ADD, value, lv_const(f, 1)));
     for (int j = 0; j < i; j++) {
-        struct lv other = {at[j], value.level};
+        struct lv other = {.v = at[j], .level = value.level};
         hi = lv_op(f, SX_MUL, hi, lv_op(f, SX_NE, value, other));
     }
     lo = lv_op(f, SX_MAX, lo, value);

@@ -32,7 +32,7 @@ static void start_sizes(struct function *f) {
     struct cpu *c = f->cpu;
     for (int k = 0; k < c->schedule->program->nsizes; k++) {
         const struct size *size = &c->schedule->program->size[k];
-        struct lv v = {load_word(f, c->interface->at_sizes + k, c->i64, size->name), 0};
+        struct lv v = {.v = load_word(f, c->interface->at_sizes + k, c->i64, size->name)};
         v = lv_op(f, SX_MIN, v, lv_const(f, size->hi));
         f->var[k] = lv_op(f, SX_MAX, v, lv_const(f, size->lo));
     }

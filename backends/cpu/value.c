@@ -7,8 +7,18 @@
 #include <string.h>
 
 /* ---- values known by number ---- */
+/* So small that no operation on two of them overflows. */
+static struct lv lv_between(struct lv v, int64_t lo, int64_t hi) {
+    int64_t most = INT64_C(1) << 31;
+    v.bounded = lo >= -most && hi <= most;
+    v.lo = lo;
+    v.hi = hi;
+    return v;
+}
+
 struct lv lv_const(struct function *f, int64_t value) {
-    return (struct lv){LLVMConstInt(f->cpu->i64, (uint64_t)value, true), 0};
+    return lv_between((struct lv){.v = LLVMConstInt(f->cpu->i64, (uint64_t)value, true)}, value,
+                      value);
 }
 
 bool lv_constant(struct lv a, int64_t *out) {
@@ -170,15 +180,61 @@ static bool neutral(int op, struct lv a, struct lv b, struct lv *out) {
     return (op == SX_MIN || op == SX_MAX || op == LV_AND1) && a.v == b.v;
 }
 
+/* What bounds alone decide: a window that lies inside of its buffer needs no test. */
+static bool decided(struct function *f, int op, struct lv a, struct lv b, struct lv *out) {
+    if (!a.bounded || !b.bounded) return false;
+    bool less = a.hi < b.lo, most = a.hi <= b.lo, over = a.lo > b.hi, least = a.lo >= b.hi;
+    *out = (op == SX_MIN ? most : least) ? a : b;
+    if (op == SX_MIN || op == SX_MAX) return most || least;
+    if ((op == SX_LT && (less || least)) || (op == SX_LE && (most || over)))
+        return *out = lv_const(f, op == SX_LT ? less : most), true;
+    if (op == SX_MUL && ((a.lo == 0 && a.hi == 0) || (b.lo == 0 && b.hi == 0)))
+        return *out = lv_const(f, 0), true;
+    return false;
+}
+
+static int64_t least_of(const int64_t *x, int n) {
+    int64_t least = x[0];
+    for (int i = 1; i < n; i++)
+        if (x[i] < least) least = x[i];
+    return least;
+}
+
+static struct lv with_bounds(int op, struct lv v, struct lv a, struct lv b) {
+    v.bounded = false;
+    if (!a.bounded || !b.bounded) return v;
+    int64_t all[] = {a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi},
+            none[] = {-all[0], -all[1], -all[2], -all[3]};
+    switch (op) {
+    case SX_ADD:
+        return lv_between(v, a.lo + b.lo, a.hi + b.hi);
+    case SX_SUB:
+        return lv_between(v, a.lo - b.hi, a.hi - b.lo);
+    case SX_MUL:
+        return lv_between(v, least_of(all, 4), -least_of(none, 4));
+    case SX_MIN:
+        return lv_between(v, a.lo < b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi);
+    case SX_MAX:
+        return lv_between(v, a.lo > b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi);
+    case SX_LT:
+    case SX_LE:
+    case SX_EQ:
+    case SX_NE:
+        return lv_between(v, 0, 1);
+    default:
+        return v;
+    }
+}
+
 struct lv lv_op(struct function *f, int op, struct lv a, struct lv b) {
     int64_t x, y, folded;
     struct lv out;
     if (op < LV_ULT && lv_constant(a, &x) && lv_constant(b, &y) && fold(op, x, y, &folded))
         return lv_const(f, folded);
-    if (neutral(op, a, b, &out)) return out;
+    if (neutral(op, a, b, &out) || decided(f, op, a, b, &out)) return out;
     if (2 * (f->nmemo + 1) > f->memo_cap) memo_grow(f);
     struct memo *m = memo_find(f, op, a.v, b.v);
-    if (memo_live(f, m)) return (struct lv){m->v, m->level};
+    if (memo_live(f, m)) return with_bounds(op, (struct lv){.v = m->v, .level = m->level}, a, b);
     int level = a.level > b.level ? a.level : b.level;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(f->builder);
     LLVMPositionBuilderBefore(f->builder, f->level[level].anchor);
@@ -186,7 +242,7 @@ struct lv lv_op(struct function *f, int op, struct lv a, struct lv b) {
     LLVMPositionBuilderAtEnd(f->builder, here);
     if (!m->uid) f->nmemo++;
     *m = (struct memo){op, a.v, b.v, v, level, f->level[level].uid};
-    return (struct lv){v, LLVMIsConstant(v) ? 0 : level};
+    return with_bounds(op, (struct lv){.v = v, .level = LLVMIsConstant(v) ? 0 : level}, a, b);
 }
 
 struct lv lv_sx(struct function *f, const struct sx *e) {
@@ -268,7 +324,7 @@ static int compare_levels(const void *a, const void *b) {
 
 LLVMValueRef pointer_terms(struct function *f, LLVMValueRef base, struct term *term, int n,
                            int64_t constant) {
-    struct lv p = {base, 0};
+    struct lv p = {.v = base};
     /* insertion sort: stable, and short */
     for (int i = 1; i < n; i++)
         for (int k = i; k && compare_levels(&term[k - 1], &term[k]) > 0; k--) {
@@ -349,7 +405,8 @@ struct lv frame_open(struct function *f, struct frame *r, struct lv lo, struct l
     r->once = both && from < to && to - from <= step;
     if (r->never || r->once) return lo;
     open_blocks(f, r, both, lo);
-    return (struct lv){r->var, f->nlevels - 1};
+    struct lv v = {.v = r->var, .level = f->nlevels - 1};
+    return both ? lv_between(v, from, from + (to - from - 1) / step * step) : v;
 }
 
 /* A node of its own for each loop, as LLVM wants it: the first operand is the node. Sums of floats

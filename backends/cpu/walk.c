@@ -197,7 +197,7 @@ static int carry_pass(struct function *f, struct carried *c, LLVMValueRef *value
         int p = f->cpu->turning[k];
         if (!c->slot[k]) continue;
         if (store)
-            f->slot[p] = (struct lv){value[n], level};
+            f->slot[p] = (struct lv){.v = value[n], .level = level};
         else if (value)
             value[n] = f->slot[p].v;
         n++;
@@ -355,12 +355,12 @@ static LLVMValueRef build_thread(struct function *outer, const struct loop_node 
     f->args = context_load(f, CONTEXT_ARGS, c->ptr);
     f->workspace = context_load(f, CONTEXT_WORKSPACE, c->ptr);
     f->prepared = context_load(f, CONTEXT_PREPARED, c->ptr);
-    struct lv lo = {context_load(f, CONTEXT_LO, c->i64), 0},
-              hi = {context_load(f, CONTEXT_HI, c->i64), 0};
+    struct lv lo = {.v = context_load(f, CONTEXT_LO, c->i64)},
+              hi = {.v = context_load(f, CONTEXT_HI, c->i64)};
     for (int v = 0; v < c->schedule->nvars; v++) {
         f->var[v] = outer->var[v];
         if (!outer->var[v].v || LLVMIsConstant(outer->var[v].v)) continue;
-        f->var[v] = (struct lv){context_load(f, field++, c->i64), 0};
+        f->var[v] = (struct lv){.v = context_load(f, field++, c->i64)};
     }
     start_slots(f, l->body, l->nbody);
     for (int k = 0; k < c->nturning; k++) {
@@ -368,7 +368,7 @@ static LLVMValueRef build_thread(struct function *outer, const struct loop_node 
         if (section_rotates(l->body, l->nbody, p)) continue;
         f->slot[p] = outer->slot[p];
         if (LLVMIsConstant(outer->slot[p].v)) continue;
-        f->slot[p] = (struct lv){context_load(f, field++, c->i64), 0};
+        f->slot[p] = (struct lv){.v = context_load(f, field++, c->i64)};
     }
     for (int k = 0; k < homes->n; k++) f->base[homes->place[k]] = context_load(f, field++, c->ptr);
     LLVMValueRef id = runtime_number(f, "omp_get_thread_num");

@@ -26,6 +26,7 @@ struct transfer {
     const struct region *part;
     struct val
         turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
+    struct val there;     /* 0: a loop around the issue is in padding, which brings nothing */
 };
 
 static const struct sx **sized(struct arena *a, int n) {
@@ -63,7 +64,10 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
         const struct box_dim *d = f->dim_of[k] >= 0 ? &f->box.dim[f->dim_of[k]] : NULL;
         if (ax->size >= 0)
             n->size[ax->size] = d ? val_sx(a, d->extent) : sx_const(a, ax->lo > 1 ? ax->lo : 1);
-        if (ax->part >= 0) n->size[ax->part] = d ? val_sx(a, d->extent) : sx_const(a, ax->fixed);
+        if (ax->part >= 0)
+            n->size[ax->part] =
+                d ? val_sx(a, k == f->none ? val_mul(a, d->extent, t->there) : d->extent)
+                  : sx_const(a, ax->fixed);
         if (ax->before >= 0 && d) n->size[ax->before] = val_sx(a, d->before);
         if (ax->after >= 0 && d) n->size[ax->after] = val_sx(a, d->after);
         if (ax->from.kind == STRIDE_FREE && d) n->stride[ax->from.name] = val_sx(a, d->from);
@@ -85,6 +89,50 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     return n;
 }
 
+static void emit_looped(struct transfer *, struct nodes *, const struct fit *, int dim,
+                        struct val from, struct val to);
+
+/* An index that may be in padding, or loops over those that are not: at home they begin behind the
+ * padding, and where nothing is brought the address is the first one's. */
+static void emit_turn(struct transfer *t, struct nodes *out, const struct fit *f, int dim,
+                      struct val v, struct val there, struct val from, struct val to) {
+    struct arena *a = &t->w->s->arena;
+    const struct box_dim *d = &f->box.dim[dim];
+    struct val keep = t->there, at = val_mul(a, val_make(a, SX_SUB, v, d->before), there);
+    t->turn[dim] = v;
+    t->there = val_mul(a, keep, there);
+    emit_looped(t, out, f, dim - 1, val_add(a, from, val_mul(a, at, d->from)),
+                val_add(a, to, val_mul(a, v, d->to)));
+    t->there = keep;
+}
+
+/* Padding at both ends may be there or not, as the tile lies; between them it is not. */
+static void emit_padded(struct transfer *t, struct nodes *out, const struct fit *f, int dim,
+                        struct val from, struct val to) {
+    struct work *w = t->w;
+    struct arena *a = &w->s->arena;
+    const struct box_dim *d = &f->box.dim[dim];
+    int64_t n = d->total.c, first = d->before.max, end = n - d->after.max;
+    for (int64_t i = 0; i < n; i++) {
+        struct val v = val_const(i), there = val_const(1);
+        if (i < first) there = val_make(a, SX_LE, d->before, v);
+        if (i >= end)
+            there = val_mul(a, there, val_make(a, SX_LT, val_add(a, v, d->after), d->total));
+        if (i < first || i >= end) {
+            emit_turn(t, out, f, dim, v, there, from, to);
+        } else if (i == first) {
+            int var = new_var(w, "m");
+            struct nodes body = {0};
+            emit_turn(t, &body, f, dim, val_var(a, var, end - 1), there, from, to);
+            nodes_add(
+                w, out,
+                loop_node(w, var, v, val_const(end), 1,
+                          graph_is_static(w->m, t->o->memory) ? LOOP_UNROLLED : LOOP_SEQUENTIAL, -1,
+                          &body));
+        }
+    }
+}
+
 static void emit_looped(struct transfer *t, struct nodes *out, const struct fit *f, int dim,
                         struct val from, struct val to) {
     struct work *w = t->w;
@@ -95,6 +143,10 @@ static void emit_looped(struct transfer *t, struct nodes *out, const struct fit 
         return;
     }
     const struct box_dim *d = &f->box.dim[dim];
+    if (d->before.max > 0 || d->after.max > 0) {
+        emit_padded(t, out, f, dim, from, to);
+        return;
+    }
     int var = new_var(w, "m");
     struct val v = val_var(a, var, d->extent.max - 1);
     struct nodes body = {0};
@@ -139,6 +191,7 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
     struct fit f;
     if (!fit_transfer(t, part, &f)) return report(t);
     t->part = part;
+    t->there = val_const(1);
     int64_t ratio =
         (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
     struct val far =
@@ -178,8 +231,12 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
         return ok;
     }
     int64_t whole = r->n[dim].c / b * b, rest = r->n[dim].c - whole;
-    part.n[dim] = val_const(whole);
-    if (whole && !emit_parts(t, out, &part, dim + 1)) return false;
+    int64_t step = pads_inside(g, r, dim) ? b : whole;
+    part.n[dim] = val_const(step);
+    for (int64_t at = 0; at < whole; at += step) {
+        part.lo[dim] = val_add(a, r->lo[dim], val_const(at));
+        if (!emit_parts(t, out, &part, dim + 1)) return false;
+    }
     if (!rest) return true;
     part.lo[dim] = val_add(a, r->lo[dim], val_const(whole));
     part.n[dim] = val_const(rest);

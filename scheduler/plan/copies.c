@@ -66,6 +66,18 @@ struct copies *copies_new(struct work *w) {
     return w->copies_kept;
 }
 
+/* A tile that begins anywhere often lies in two lines of the cache that it is read from, and each
+ * is an access: how many times those of one that begins a line. */
+static double lines_touched(const struct work *w, const struct opnd *o, const struct move *mv) {
+    const struct instr *in = mv->needle->in;
+    const struct operand *from = &in->operand[mv->from_operand];
+    int64_t line = in->nfrom ? w->m->memory[in->from[0]].line : 0,
+            bytes = o->geom.span * (int64_t)type_size(mv->type),
+            align = operand_align(w->m, from, in->nfrom ? in->from[0] : -1, mv->needle->bound);
+    if (!o->geom.loose || line <= 0 || align >= line) return 1;
+    return (1 + (double)(bytes - align) / (double)line) / (double)((bytes + line - 1) / line);
+}
+
 static void price_as(struct work *w, const struct moves *moves, const struct plan *p,
                      const struct task *t, const struct opnd *o, const struct access *acc,
                      bool fill, int depth, int by, struct copy *out) {
@@ -97,7 +109,7 @@ static void price_as(struct work *w, const struct moves *moves, const struct pla
         return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
-    out->cycles = f.cycles;
+    out->cycles = f.cycles * (fill && !far ? lines_touched(w, o, f.move) : 1);
     instr_times(w->m, out->in, f.move->needle->bound, NULL, &out->latency, NULL, NULL);
     if (out->in->bus >= 0) out->latency += w->m->bus[out->in->bus].latency;
 }

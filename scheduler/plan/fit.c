@@ -127,7 +127,8 @@ static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
     struct box *b = &t->f->box;
     struct box_dim *d = &b->dim[i];
     bool padded = d->before.max > 0 || d->after.max > 0;
-    if (ax->part >= 0 && val_is(d->before, 0) && val_is(d->total, ax->fixed)) return true;
+    if (ax->part >= 0 && d->before.max <= ax->max_before && val_is(d->total, ax->fixed))
+        return true;
     if (padded && (d->before.max > ax->max_before || d->after.max > ax->max_after)) return false;
     if (!ax->fixed) {
         if (!d->extent.x) {
@@ -224,7 +225,7 @@ static void fit_cost(struct work *w, struct fit *f) {
     instr_times(w->m, in, f->move->needle->bound, size, &latency, &interval, &overhead);
     f->issues = 1;
     for (int i = 0; i < f->box.n; i++)
-        if (f->looped[i]) f->issues *= (double)f->box.dim[i].extent.max;
+        if (f->looped[i]) f->issues *= (double)f->box.dim[i].total.max;
     const struct bus *bus = in->bus >= 0 ? &w->m->bus[in->bus] : NULL;
     double busy = interval, behind = in->blocking ? latency + (bus ? bus->latency : 0) : 0;
     if (bus && bus->burst > 0) bytes = ceil(bytes / bus->burst) * bus->burst;
@@ -245,6 +246,20 @@ static bool lies_alike(const struct move *mv, const struct box *b) {
            !(b->fill ? mv->from_swizzle : mv->to_swizzle);
 }
 
+/* A loop goes through padding too if issues may bring zeros alone. */
+static bool loops_through(struct fit *f) {
+    const struct move *mv = f->move;
+    f->none = -1;
+    for (int k = 0; k < mv->naxes; k++)
+        if (mv->axis[k].part >= 0 && mv->axis[k].lo == 0 && f->dim_of[k] >= 0) f->none = k;
+    for (int i = 0; i < f->box.n; i++) {
+        const struct box_dim *d = &f->box.dim[i];
+        bool padded = f->looped[i] && (d->before.max > 0 || d->after.max > 0);
+        if (padded && (f->none < 0 || !f->box.fill || d->total.x)) return false;
+    }
+    return true;
+}
+
 static bool fit_move(struct work *w, const struct move *mv, const struct box *box, struct fit *f) {
     if (!lies_alike(mv, box)) return false;
     f->move = mv;
@@ -259,9 +274,7 @@ static bool fit_move(struct work *w, const struct move *mv, const struct box *bo
     struct match t = {w, mv, f, val_const(1), val_const(1)};
     for (int k = 0; k < mv->naxes; k++)
         if (!match_axis(&t, k)) return false;
-    for (int i = 0; i < f->box.n; i++)
-        if (f->looped[i] && (f->box.dim[i].before.max > 0 || f->box.dim[i].after.max > 0))
-            return false;
+    if (!loops_through(f)) return false;
     for (int i = 0; box->fragment && i < f->box.n; i++) { /* no address inside a fragment */
         struct val slot = box->fill ? f->box.dim[i].to : f->box.dim[i].from;
         if (f->looped[i] && !slot.x && slot.c >= FRAGMENT) return false;

@@ -34,6 +34,7 @@ struct fit { /* how a move copies a box */
     int dim_of[MAX_NEEDLE];  /* box dimension of each move axis; -1 */
     struct box box;          /* merged and split */
     bool looped[MAX_COORDS]; /* dimensions that become loops around the issue */
+    int none; /* the axis of which an issue brings nothing where a loop is in padding; -1: in none */
     double issues, cycles;   /* issues; queue time of all of them */
 };
 

@@ -24,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_UNROLLED = 96 };
+enum { MAX_UNROLLED = 96, MAX_SETTLED = 160 };
 /* Between plans that take equally long: what else they use counts a little. */
 static const double TIE = 0.02;
 
@@ -425,12 +425,16 @@ static bool price_issues(struct pricing *c, const struct task *t) {
         cycles += price_add(c, PRICE_CHAINS, fmax(0, waited - cycles));
     }
     c->queue[in->queue] += cycles;
-    double body = 1;
-    for (int i = 0; i < c->plan->nloops; i++)
-        if (loop_unrolled(c->w, c->nest, c->plan, i))
-            body *= ceil((double)plan_tile(c->w, c->plan, c->plan->loop[i].axis, i) /
-                         (double)c->plan->loop[i].tile);
-    return body <= MAX_UNROLLED;
+    double body = 1, settled = 1;
+    for (int i = 0; i < c->plan->nloops; i++) {
+        double trips = ceil((double)plan_tile(c->w, c->plan, c->plan->loop[i].axis, i) /
+                            (double)c->plan->loop[i].tile);
+        if (loop_settles(c->w, c->nest, c->plan, i))
+            settled *= trips;
+        else if (loop_unrolled(c->w, c->nest, c->plan, i))
+            body *= trips;
+    }
+    return body <= MAX_UNROLLED && (settled <= 1 || body * settled <= MAX_SETTLED);
 }
 
 /* What is compared: where the nest takes so long, and a little for what else is used. */

@@ -129,16 +129,46 @@ double plan_blocks(const struct work *w, const struct plan *p, const struct task
     return n;
 }
 
+/* A place of a window, of which what the fill inside brings depends: where it leaves the buffer. */
+static bool moves_padding(const struct work *w, const struct task *t, const struct access *acc,
+                          int axis) {
+    if (!(t->reductions >> axis & 1)) return false;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
+        int64_t lo, hi;
+        access_range(w->p, &w->p->stmt[t->stmt], acc, d, &lo, &hi);
+        if ((lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d]) &&
+            access_coef(w->p, acc, d, axis))
+            return true;
+    }
+    return false;
+}
+
+/* Operands in memories where addresses are constants; filled inside of the loop, or outside. */
+static const struct access *static_access(const struct work *w, const struct task *t,
+                                          const struct plan *p, int k, int i, bool inside) {
+    const struct opnd *o = &t->op[k];
+    if (o->where != IN_LOCAL || !graph_is_static(w->m, o->memory) ||
+        (p->hold[k].depth > i) != inside)
+        return NULL;
+    return o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
+}
+
+bool loop_settles(const struct work *w, const struct nest *n, const struct plan *p, int i) {
+    if (n->core < 0) return false;
+    const struct task *t = &w->task[n->core];
+    for (int k = 0; k < t->nops; k++) {
+        const struct access *acc = static_access(w, t, p, k, i, true);
+        if (acc && moves_padding(w, t, acc, p->loop[i].axis)) return true;
+    }
+    return false;
+}
+
 bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan *p, int i) {
     if (n->core < 0) return false;
     const struct task *t = &w->task[n->core];
     for (int k = 0; k < t->nops; k++) {
-        const struct opnd *o = &t->op[k];
-        if (o->where != IN_LOCAL || !graph_is_static(w->m, o->memory) || p->hold[k].depth > i)
-            continue;
-        const struct access *acc =
-            o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
-        if (access_varies(w->p, acc, p->loop[i].axis)) return true;
+        const struct access *acc = static_access(w, t, p, k, i, false);
+        if (acc && access_varies(w->p, acc, p->loop[i].axis)) return true;
     }
-    return false;
+    return loop_settles(w, n, p, i);
 }

@@ -57,6 +57,9 @@ double plan_trips(const struct work *, const struct plan *, int depth);
 /* Blocks into which reductions are cut outside of a depth: with more than one a result that is held
  * there leaves and returns. */
 double plan_blocks(const struct work *, const struct plan *, const struct task *, int depth);
+/* Unrolled, each iteration's fills inside know where they are in padding; then, or where addresses
+ * must be constants, a loop is unrolled. */
+bool loop_settles(const struct work *, const struct nest *, const struct plan *, int i);
 bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
 void plan_tabulate(const struct work *, const struct task *, struct plan *, struct tiling *);
 

@@ -124,6 +124,31 @@ static void outer_dim(struct work *w, int buffer, const struct geom *g, struct c
     if (b->extent.x) b->extent.max = b->total.max;
 }
 
+bool pads_inside(const struct geom *g, const struct region *r, int dim) {
+    return (g->loose >> dim & 1) && (r->pad_lo[dim] > 0 || r->pad_hi[dim] > 0);
+}
+
+/* One tile that begins anywhere: what lies before and behind the buffer, and behind the region. */
+static bool inner_padding(struct work *w, int buffer, struct coord c, const struct region *r,
+                          struct box_dim *b) {
+    struct arena *a = &w->s->arena;
+    struct val zero = val_const(0), n = b->extent, lo = r->lo[c.dim],
+               end = val_const(w->p->buffer[buffer].extent[c.dim]);
+    struct val over = val_make(a, SX_SUB, val_add(a, lo, n), end);
+    if (n.x) return false;
+    b->total = val_const(c.mod);
+    b->before = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, lo), zero);
+    if (r->pad_lo[c.dim] > n.c) b->before = val_make(a, SX_MIN, b->before, n);
+    over = val_make(a, SX_MAX, over, zero);
+    if (r->pad_hi[c.dim] > n.c) over = val_make(a, SX_MIN, over, n);
+    b->extent = val_make(a, SX_SUB, val_make(a, SX_SUB, n, b->before), over);
+    b->after = val_add(a, over, val_const(c.mod - n.c));
+    if (b->before.x) b->before.max = r->pad_lo[c.dim];
+    if (b->after.x) b->after.max = c.mod;
+    if (b->extent.x) b->extent.max = n.c;
+    return r->pad_lo[c.dim] <= c.mod;
+}
+
 /* Are the elements of this dimension the same distance apart everywhere in the home? */
 static bool home_is_even(const struct home *h, int dim) {
     for (int i = 0; h->packed && i < h->n; i++)
@@ -152,6 +177,10 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
                                   .total = r->repeat,
                                   .before = val_const(0),
                                   .after = val_const(0)};
+        } else if (i >= g->ninner && pads_inside(g, r, c.dim)) {
+            struct val n = coord_places(&w->s->arena, g, r, c);
+            *d = (struct box_dim){
+                .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
         } else if (i >= g->ninner) {
             outer_dim(w, buffer, g, c, r, d);
             if (b->extent[c.dim] <= g->block[c.dim] && !(g->even >> c.dim & 1) &&
@@ -171,6 +200,9 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             }
             *d = (struct box_dim){
                 .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
+            if (fill && c.dim >= 0 && pads_inside(g, r, c.dim) &&
+                !inner_padding(w, buffer, c, r, d))
+                return false;
             if (tight && fill) {
                 d->total = val_const(c.mod);
                 d->after = val_const(c.mod - n.c);
@@ -284,6 +316,18 @@ static int64_t axis_tail(const struct work *w, const struct task *t, const struc
     return 0;
 }
 
+/* Registers are loaded anew for other results, each time with the masks; a border is copied once.
+ */
+static bool read_again(const struct work *w, const struct task *t, const struct opnd *o,
+                       const struct access *acc) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    for (int a = 0; a < w->p->naxes && w->fallback >= 0; a++)
+        if ((st->axes >> a & 1) && w->p->axis[a].extent > 1 && access_varies(w->p, &st->dst, a) &&
+            !access_varies(w->p, acc, a))
+            return graph_is_static(w->m, o->memory);
+    return false;
+}
+
 /* Is there a move for whole tiles, and one for the tails where the home has no room for them? */
 bool operand_fits(struct work *w, const struct moves *moves, const struct task *t,
                   const struct opnd *o, bool write, const char **why) {
@@ -300,6 +344,7 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
         *why = "a read outside its buffer gives another value than zero";
         return false;
     }
+    if (pads && read_again(w, t, o, acc)) return false;
     if (!region_fits(w, moves, o, acc->buffer, &r, write, &f)) return false;
     for (int d = 0; d < b->ndims; d++) {
         int64_t block = o->geom.block[d], tail = b->extent[d] % block;

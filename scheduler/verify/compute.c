@@ -141,7 +141,7 @@ static const struct region *move_from(struct work *w, struct affine *index, enum
     int64_t stride[SYM_DIGITS];
     for (int k = 0; k < s->of[place].n && sym_spend(s, 1); k++) {
         const struct region *g = &s->of[place].at[k];
-        if (local && !region_is_current(g, place)) continue;
+        if (region_is_constant(g) || (local && !region_is_current(g, place))) continue;
         if (g->type != s->v->p->buffer[g->buffer].type ||
             type_size(g->type) != type_size(w->in->operand[w->h->read_operand[0]].type))
             continue;
@@ -194,9 +194,10 @@ static bool valid_part(struct work *w, int64_t *lo) {
     return true;
 }
 
-/* Outside the valid part the indices go on beyond the buffer, where the fill stands for them. */
+/* Outside the valid part the indices go on beyond the buffer, where the fill stands for them. Where
+ * they would be inside behind it, only what comes before is known. */
 static bool fill_beyond(struct work *w, const struct region *g, struct affine *index,
-                        const int64_t *lo, bool *filled) {
+                        const int64_t *lo, int64_t *known, bool *filled) {
     struct sym *s = w->s;
     const struct buffer *b = &s->v->p->buffer[g->buffer];
     *filled = false;
@@ -213,14 +214,33 @@ static bool fill_beyond(struct work *w, const struct region *g, struct affine *i
         int64_t low, high;
         ends.d[d] = 0;
         affine_range(s, &ends, &low, &high);
-        if ((lo[d] > 0 && high - 1 >= 0) ||
-            (lo[d] + w->valid[d] < w->full[d] && low + w->valid[d] < b->extent[moved]))
-            return sym_fail(s, "padding inside a buffer");
-        *filled = true;
+        if (lo[d] > 0 && high - 1 >= 0) return sym_fail(s, "padding inside a buffer");
+        bool within = lo[d] + w->valid[d] < w->full[d] && low + w->valid[d] < b->extent[moved];
+        if (within && known[d] == w->full[d]) known[d] = lo[d] + w->valid[d];
+        *filled |= lo[d] > 0 || !within;
     }
     for (int d = 0; d < s->ndims; d++)
         for (int e = 0; e < b->ndims; e++) index[e].l.c -= index[e].d[d] * lo[d];
     return true;
+}
+
+static bool brings_nothing(const struct work *w) {
+    for (int k = 0; k < w->f->ndims; k++)
+        if (w->f->access[1].hi[k] < w->f->access[1].lo[k]) return true;
+    return false;
+}
+
+/* The whole tile gets the constant. */
+static bool work_fill(struct work *w, const struct access *read) {
+    const struct place *to = &w->s->v->s->place[w->n->arg[w->h->dst_operand].place];
+    struct region x = {.buffer = to->buffer,
+                       .writer = -1,
+                       .type = w->in->operand[w->h->dst_operand].type,
+                       .filled = true,
+                       .fill = read->fill};
+    if (to->keep != KEEP_LOCAL) return sym_fail(w->s, "a home gets what is not its own");
+    memcpy(w->valid, w->full, sizeof w->full);
+    return work_write(w, NULL, &x);
 }
 
 bool work_move(struct work *w) {
@@ -234,7 +254,9 @@ bool work_move(struct work *w) {
                w->n->arg[w->h->read_operand[0]].place >= 0;
     if (!raw || (t->combine != COMBINE_SET && !w->overwrite))
         return sym_fail(s, "'%s' is no plain copy", w->in->id);
-    if (!work_in_place(w) || !valid_part(w, lo)) return false;
+    if (!work_in_place(w)) return false;
+    if (brings_nothing(w)) return work_fill(w, &t->read[0]);
+    if (!valid_part(w, lo)) return false;
     const struct region *g = NULL;
     bool padded = false;
     for (enum clips c = CLIPS_NOTHING; !g && c <= CLIPS_ROWS; c++)
@@ -251,7 +273,7 @@ bool work_move(struct work *w) {
                        .count = g->count,
                        .step = g->step};
     bool filled;
-    if (!fill_beyond(w, g, index, lo, &filled)) return false;
+    if (!fill_beyond(w, g, index, lo, known, &filled)) return false;
     union value zero = {.i = 0}, inner = padded ? zero : g->fill;
     bool outside = g->filled || padded;
     x.filled = outside || filled;
@@ -259,7 +281,7 @@ bool work_move(struct work *w) {
     if (outside && filled && inner.i != t->read[0].fill.i) return sym_fail(s, "two fills meet");
     if (type_size(to) != type_size(x.type)) return sym_fail(s, "a copy of another size");
     for (int d = 0; d < s->ndims; d++)
-        if (known[d] < w->full[d] && w->valid[d] < w->full[d])
+        if (s->n[d] < w->valid[d] && w->valid[d] < w->full[d])
             return sym_fail(s, "padding of what is not known");
     memcpy(w->valid, known, sizeof known);
     memcpy(s->n, known, sizeof known);

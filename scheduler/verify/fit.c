@@ -22,7 +22,7 @@ static int64_t number_of(const struct shape *h, const int64_t *x) {
     return n;
 }
 
-/* Which values of each axis the access has; false: no box. */
+/* Which values of each axis the access has, maybe none of what is read; false: no box. */
 static bool valid_box(const struct shape *h, int access, int64_t *lo, int64_t *hi) {
     int64_t x[MAX_AXES] = {0}, points = 0, volume = 1;
     bool valid;
@@ -39,8 +39,11 @@ static bool valid_box(const struct shape *h, int access, int64_t *lo, int64_t *h
             if (x[a] > hi[a]) hi[a] = x[a];
         }
     }
-    for (int a = 0; a < h->naxes; a++) volume *= hi[a] - lo[a] + 1;
-    return points > 0 && points == volume;
+    for (int a = 0; a < h->naxes; a++) {
+        if (!points) lo[a] = 0;
+        volume *= hi[a] - lo[a] + 1;
+    }
+    return points == volume && (points > 0 || access >= 0);
 }
 
 /* The first place along the axis where the step changes; 0: nowhere. */

@@ -36,6 +36,10 @@ bool region_empty(const struct sym *s, const struct region *x) {
     return false;
 }
 
+bool region_is_constant(const struct region *g) {
+    return !g->box && g->filled && g->nindices == 0;
+}
+
 bool region_same(const struct region *a, const struct region *b) {
     if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
         a->writer != b->writer || a->type != b->type || a->box != b->box ||

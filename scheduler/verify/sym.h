@@ -29,7 +29,7 @@ struct region {
     struct lin n[SYM_INDICES];         /* box: indices; tile: of dimension d < ndims */
     struct lin base;
     int64_t s[TILE_DIMS], c[TILE_DIMS][SYM_INDICES];
-    bool filled;                       /* tile: indices outside the buffer stand for the constant */
+    bool filled;                       /* tile: indices outside the buffer stand for the constant; all of it does where there are no indices */
     union value fill;
 };
 
@@ -123,6 +123,7 @@ bool regions_coalesce_place(struct sym *, int place);
 bool regions_coalesce(struct sym *, const struct frame *);
 void regions_kill(struct sym *, const struct region *w);               /* what w's bytes or elements held before */
 void regions_forget(struct sym *, int place);                          /* all slots */
+bool region_is_constant(const struct region *);                          /* no element of the buffer is there */
 void region_tidy(struct sym *, struct region *);                       /* dimensions in one order, joined where they can be */
 bool region_same(const struct region *, const struct region *);
 bool region_empty(const struct sym *, const struct region *);

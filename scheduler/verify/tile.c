@@ -80,6 +80,19 @@ bool region_is_current(const struct region *g, int place) {
     return g->place == place && !g->box && g->age == 0;
 }
 
+/* Nothing that is read is an element, and the fill is what stands there. */
+static bool reads_constant(struct sym *s, const struct region *g, const struct access *a,
+                           const struct affine *index) {
+    const struct buffer *b = &s->v->p->buffer[a->buffer];
+    bool outside = false;
+    for (int e = 0; e < b->ndims; e++) {
+        int64_t lo, hi;
+        affine_range(s, &index[e], &lo, &hi);
+        outside |= hi < 0 || lo >= b->extent[e];
+    }
+    return outside && a->has_fill && g->fill.i == a->fill.i;
+}
+
 /* The elements that the access reads, in that version, lie in the place where it says; with
  * CLIPS_ENDS the first *part of the values of dimension *dim. */
 static const struct region *tile_with(struct work *w, int place, int access, const struct access *a,
@@ -92,14 +105,17 @@ static const struct region *tile_with(struct work *w, int place, int access, con
         int64_t n[SYM_DIMS];
         int cuts = 0;
         if (!region_is_current(g, place) || g->buffer != a->buffer || g->writer < -1) continue;
-        if (!has_version(g, want) || g->type != s->v->p->buffer[g->buffer].type) continue;
+        if (g->type != s->v->p->buffer[g->buffer].type) continue;
+        if (!region_is_constant(g) && !has_version(g, want)) continue;
         work_split_at(w, &w->access[access], g->s, g->ndims);
         memcpy(n, s->n, sizeof n);
         bool good = work_tile_at(w, g, &w->access[access], y, clips) &&
                     work_tile_index(g, y, found) && index_forms(s, a, w->point, index);
         for (int e = 0; e < g->nindices && good; e++) good = work_same(s, found[e], index[e]);
         struct region inside = {0};
-        bool outside = good && !need_box(s, index, g->buffer, false, &inside);
+        bool outside =
+            good && !region_is_constant(g) && !need_box(s, index, g->buffer, false, &inside);
+        good &= !region_is_constant(g) || reads_constant(s, g, a, index);
         good &= !outside || (g->filled && a->has_fill && g->fill.i == a->fill.i);
         for (int d = 0; d < s->ndims && good; d++) {
             if (s->n[d] == n[d]) continue;
@@ -236,7 +252,8 @@ static bool reads_padding(struct work *w, int place, int access) {
     for (int k = 0; place >= 0 && k < s->of[place].n; k++) {
         const struct region *g = &s->of[place].at[k];
         struct affine y[TILE_DIMS], index[SYM_INDICES];
-        if (!region_is_current(g, place) || !g->filled || g->fill.i != 0) continue;
+        if (!region_is_current(g, place) || region_is_constant(g) || !g->filled || g->fill.i != 0)
+            continue;
         work_split_at(w, &w->access[access], g->s, g->ndims);
         if (!work_tile_at(w, g, &w->access[access], y, CLIPS_NOTHING) ||
             !work_tile_index(g, y, index))
@@ -347,7 +364,7 @@ static bool write_tile(struct work *w, const struct affine *index, struct region
     struct sym *s = w->s;
     struct region all = *x;
     if (!work_destination(w, w->full, index, 0, &all) ||
-        !work_destination(w, w->valid, index, s->v->p->buffer[x->buffer].ndims, x))
+        !work_destination(w, w->valid, index, index ? s->v->p->buffer[x->buffer].ndims : 0, x))
         return false;
     regions_kill(s, &all);
     return regions_add(s, x);

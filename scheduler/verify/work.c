@@ -50,9 +50,9 @@ static bool check_bounds(struct work *w, int o) {
     const struct place *p = &w->s->v->s->place[w->n->arg[o].place];
     const struct shape_operand *h = &w->h->operand[o];
     int64_t lo, hi;
-    if (h->nruns == 0) return true;
+    int64_t low = h->nruns ? h->low : 0, high = h->nruns ? h->high : 0;
     affine_range(w->s, &w->offset[o], &lo, &hi);
-    return (lo + h->low >= 0 && hi + h->high <= p->bytes) ||
+    return (lo + low >= 0 && hi + high <= p->bytes) ||
            sym_fail(w->s, "operand '%s' of '%s' is not known to stay inside '%s'",
                     w->in->operand[o].buffer, w->in->id, p->name);
 }

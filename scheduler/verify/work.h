@@ -47,7 +47,7 @@ bool work_in_place(struct work *);
 bool work_home_index(struct sym *, const struct region *g, const struct affine *address, struct affine *index);
 /* A tile of the bytes at access[0], over the first n[d] of the dimensions that move them. */
 bool work_destination(struct work *, const int64_t *n, const struct affine *index, int nindices, struct region *out);
-bool work_write(struct work *, const struct affine *index, struct region *);
+bool work_write(struct work *, const struct affine *index, struct region *);      /* no index: a constant, in a local place */
 
 /* remain.c: copies of operands stay in another memory. False: of several the last one, which is for the walk of single iterations. */
 bool work_remains_once(struct work *);

@@ -437,7 +437,7 @@ static void walk_loop(struct function *f, const struct loop_node *l) {
     struct lv lo = lv_sx(f, l->lo), hi = lv_sx(f, l->hi);
     const struct interface *i = f->cpu->interface;
     if (i->counted && loop_counts(f->cpu->schedule, l))
-        lo = (struct lv){load_word(f, i->words, f->cpu->i64, "first"), 0};
+        lo = (struct lv){.v = load_word(f, i->words, f->cpu->i64, "first")};
     if (l->kind == LOOP_UNROLLED)
         walk_unrolled(f, l, lo, hi);
     else if (l->kind == LOOP_PARALLEL && f->unit < 0)

@@ -87,6 +87,10 @@ static double device_cycles(const struct machine *m, const char *text, struct te
     int64_t steps = 0;
     double cycles = s ? simulated(s, &steps) : -1;
     *host = s ? s->host : 0;
+    int sampled;
+    struct text reason = {0};
+    assert_true(!s || schedule_prove(s, 0, &sampled, &reason, &d) != PROOF_REFUSED);
+    text_free(&reason);
     schedule_free(s);
     cover_free(cover);
     program_free(p);

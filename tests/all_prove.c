@@ -105,6 +105,24 @@ static enum proof with_digit(isamap *im, const struct machine *m, const char *te
     return proof;
 }
 
+/* Of the schedule without its first issue of the instruction. */
+static enum proof without(isamap *im, const struct machine *m, const char *text,
+                          const char *instruction) {
+    char *changed = strdup(text), *here = strstr(changed, instruction);
+    struct text reason = {0};
+    int sampled;
+    assert_non_null(here);
+    *here = '#';
+    struct source source = {.file = "x.sched", .text = changed, .length = strlen(changed)};
+    struct schedule *s = schedule_parse(m, &source, &im->diags);
+    assert_non_null(s);
+    enum proof proof = schedule_prove(s, 0, &sampled, &reason, &im->diags);
+    text_free(&reason);
+    schedule_free(s);
+    free(changed);
+    return proof;
+}
+
 /* What can be seen without a walk is refused where the elements are too many to be walked. */
 static void broken_large_ones_are_refused(void **state) {
     (void)state;
@@ -115,6 +133,7 @@ static void broken_large_ones_are_refused(void **state) {
     assert_int_equal(with_digit(im, j.machine, text, "place A: A in dram at ", '0'), PROOF_PROVED);
     assert_int_equal(with_digit(im, j.machine, text, "place B: B in dram at ", '0'), PROOF_REFUSED);
     assert_int_equal(with_digit(im, j.machine, text, "in inp at ", '9'), PROOF_REFUSED);
+    assert_int_equal(without(im, j.machine, text, "issue ld.wgt"), PROOF_REFUSED);
     free(text);
     job_free(&j);
     isamap_close(im);

@@ -357,6 +357,7 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
         bool paced = pc[k].depth == d;
         if (e->early[k] && paced) {
             fills_wait(e, out, &pc[k]);
+            if (!fill_spread(e, out, &pc[k], d)) return false;
             continue;
         }
         turns_at(e, out, d, &pc[k]);

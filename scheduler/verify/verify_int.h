@@ -265,6 +265,9 @@ void uses_tables(struct verify *);                                  /* homes too
 int uses_first(const struct verify *, bool prepare, int place);     /* index of the first node of that section that uses it; -1 */
 bool uses_check_overlaps(struct verify *);                          /* no two places share bytes while both are in use */
 
+/* filled.c */
+bool places_filled(struct verify *);                                    /* those that are read */
+
 /* cost.c */
 void limit_trips(struct verify *);                                  /* where a walk of so many would take long */
 double verify_points(struct verify *);                              /* of all issues and fallbacks, about */

@@ -49,22 +49,24 @@ static int64_t word_bytes(const struct dry *d, int memory) {
     return d->m->memory[memory].word > 0 ? d->m->memory[memory].word : 16;
 }
 
-/* Byte of each element in the buffer's home. */
-static int64_t home_byte(const struct dry *d, int buffer, const int64_t *index) {
+/* Word of each element as it lies in the buffer's home; returned: one more than the last. */
+static int64_t home_words(const struct dry *d, int memory, int buffer, int32_t *of) {
     const struct buffer *b = &d->p->buffer[buffer];
     int home = schedule_home(d->s, buffer);
     const struct place *p = home >= 0 ? &d->s->place[home] : NULL;
-    int64_t size = (int64_t)type_size(b->type), offset = 0;
-    if (p && p->layout) return size * layout_offset(p->layout, b->ndims, p->extent, NULL, index);
-    for (int k = 0; k < b->ndims; k++) offset = offset * b->extent[k] + index[k];
-    return size * offset;
+    int64_t stride[MAX_PLACES], index[MAX_DIMS] = {0}, size = (int64_t)type_size(b->type), most = 0;
+    if (p && p->layout) layout_strides(p->layout, b->ndims, p->extent, stride);
+    for (int64_t e = 0; e < b->elements; e++) {
+        int64_t at =
+            p && p->layout ? layout_offset(p->layout, b->ndims, p->extent, stride, index) : e;
+        of[e] = (int32_t)(at * size / word_bytes(d, memory));
+        if (of[e] > most) most = of[e];
+        for (int k = b->ndims - 1; k >= 0 && ++index[k] == b->extent[k]; k--) index[k] = 0;
+    }
+    return most + 1;
 }
 
-static int by_number(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
+/* Words that hold elements are numbered as they lie. */
 static bool number_words(struct dry *d, int memory, int buffer) {
     const struct buffer *b = &d->p->buffer[buffer];
     struct words *w = &d->words[memory * d->p->nbuffers + buffer];
@@ -72,21 +74,13 @@ static bool number_words(struct dry *d, int memory, int buffer) {
     d->left -= b->elements;
     if (d->left < 0) return false;
     w->of = arena_array(&d->arena, (size_t)b->elements + 1, sizeof *w->of);
-    int64_t index[MAX_DIMS] = {0}, n = b->elements,
-            *at = memory_bytes(sizeof *at * 2 * ((size_t)n + 1)), *sorted = at + n, distinct = 0;
-    for (int64_t e = 0; e < n; e++) {
-        sorted[e] = at[e] = home_byte(d, buffer, index) / word_bytes(d, memory);
-        for (int k = b->ndims - 1; k >= 0 && ++index[k] == b->extent[k]; k--) index[k] = 0;
-    }
-    qsort(sorted, (size_t)n, sizeof *sorted, by_number);
-    for (int64_t e = 0; e < n; e++)
-        if (e == 0 || sorted[e] != sorted[distinct - 1]) sorted[distinct++] = sorted[e];
-    for (int64_t e = 0; e < n; e++) {
-        int64_t *found = bsearch(&at[e], sorted, (size_t)distinct, sizeof *sorted, by_number);
-        w->of[e] = (int32_t)(d->nwords[memory] + (found - sorted));
-    }
-    free(at);
-    int64_t total = d->nwords[memory] + distinct;
+    int64_t range = home_words(d, memory, buffer, w->of), total = d->nwords[memory];
+    int32_t *number = memory_array((size_t)range + 1, sizeof *number);
+    for (int64_t e = 0; e < b->elements; e++) number[w->of[e]] = 1;
+    for (int64_t k = 0; k < range; k++)
+        if (number[k]) number[k] = (int32_t)total++;
+    for (int64_t e = 0; e < b->elements; e++) w->of[e] = number[w->of[e]];
+    free(number);
     int *grown = arena_array(&d->arena, (size_t)total + 1, sizeof *grown);
     if (d->nwords[memory])
         memcpy(grown, d->buffer_of[memory], (size_t)d->nwords[memory] * sizeof *grown);
@@ -109,7 +103,6 @@ static void add_use(struct dry *d, int memory, int32_t word, bool reads, bool wr
         t->use = memory_grow(t->use, (size_t)t->cap * sizeof *t->use);
     }
     t->use[t->n++] = (struct use){word, reads, writes};
-    d->failed |= --d->left < 0;
 }
 
 static void next_issue(struct dry *d) {
@@ -149,11 +142,31 @@ static int64_t element_of(const struct dry *d, const struct access *a, const int
     return e;
 }
 
+/* How far the element moves with each axis of the walk, where all of it is inside of the buffer. */
+static bool steps_of(const struct dry *d, const struct access *a, const struct walk *w,
+                     int64_t *step) {
+    const struct buffer *b = &d->p->buffer[a->buffer];
+    memset(step, 0, sizeof *step * DRYRUN_AXES);
+    for (int k = 0; k < b->ndims; k++) {
+        int64_t lo = access_coef(d->p, a, k, d->p->naxes), hi;
+        for (int i = 0; i < d->p->naxes; i++) lo += access_coef(d->p, a, k, i) * w->base[i];
+        hi = lo;
+        for (int x = 0; x < w->n; x++) {
+            int64_t c = access_coef(d->p, a, k, w->axis[x]), reach = c * (w->extent[x] - 1);
+            lo += reach < 0 ? reach : 0;
+            hi += reach > 0 ? reach : 0;
+            step[x] = step[x] * b->extent[k] + c;
+        }
+        if (lo < 0 || hi >= b->extent[k]) return false;
+    }
+    return true;
+}
+
 /* `memory` -1: the operand stands at home. */
 static void use_access(struct dry *d, const struct walk *w, const struct access *a, int memory,
                        bool reads, bool writes) {
     struct walk mine = {.n = 0};
-    int64_t at[MAX_AXES], x[DRYRUN_AXES] = {0};
+    int64_t at[MAX_AXES], x[DRYRUN_AXES] = {0}, step[DRYRUN_AXES];
     double bytes = (double)type_size(d->p->buffer[a->buffer].type);
     if (memory >= 0 && !number_words(d, memory, a->buffer)) d->failed = true;
     memcpy(at, w->base, sizeof at);
@@ -162,9 +175,12 @@ static void use_access(struct dry *d, const struct walk *w, const struct access 
             mine.axis[mine.n] = w->axis[k];
             mine.extent[mine.n++] = w->extent[k];
         }
+    memcpy(mine.base, w->base, sizeof mine.base);
+    bool inside = steps_of(d, a, &mine, step);
+    int64_t e = element_of(d, a, at);
     const int32_t *of = memory >= 0 ? d->words[memory * d->p->nbuffers + a->buffer].of : NULL;
     while (!d->failed) {
-        int64_t e = element_of(d, a, at);
+        d->failed |= --d->left < 0;
         if (e >= 0 && memory >= 0) add_use(d, memory, of[e], reads, writes);
         if (e >= 0 && memory < 0) {
             d->out->read += reads ? bytes : 0;
@@ -173,11 +189,13 @@ static void use_access(struct dry *d, const struct walk *w, const struct access 
         int k = mine.n - 1;
         for (; k >= 0 && x[k] + 1 == mine.extent[k]; k--) {
             at[mine.axis[k]] -= x[k];
+            e -= x[k] * step[k];
             x[k] = 0;
         }
         if (k < 0) return;
         x[k]++;
         at[mine.axis[k]]++;
+        e = inside ? e + step[k] : element_of(d, a, at);
     }
 }
 

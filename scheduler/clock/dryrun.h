@@ -12,8 +12,8 @@ struct dryrun {
     int64_t uses;         /* words used by instructions, one after the other */
 };
 
-/* False: more than `uses` words are used, instances of a unit work in parallel, or copies are made
- * of copies. */
+/* False: instructions use more than `uses` elements, instances of a unit work in parallel, or copies
+ * are made of copies. */
 bool dryrun_traffic(const struct schedule *, int64_t uses, struct dryrun *);
 
 #endif

@@ -80,9 +80,9 @@ static bool side_stride(const struct machine *m, const struct instr *in, const s
     for (int d = b->ndims - 1; d >= 0; d--) {
         int64_t c = access_coef(p, a, d, x);
         if (!c) continue;
-        if (c != 1 || *stride || *name >= 0) return false;
-        *name = st.name[d];
-        if (*name < 0) *stride = st.stride[d];
+        *name = c == 1 || st.name[d] < 0 ? st.name[d] : -2;
+        if (c < 1 || *stride || *name == -2) return false;
+        if (*name < 0) *stride = st.stride[d] * c;
     }
     return true;
 }

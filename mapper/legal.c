@@ -291,13 +291,15 @@ static double issue_cycles(const struct needles *all, const struct needle *n,
     return cost;
 }
 
-static bool dimension_shared(const struct program *p, const struct access *a, uint64_t mapped) {
+/* `stepped`: axes that moves follow in larger steps. */
+static bool dimension_shared(const struct program *p, const struct access *a, uint64_t mapped,
+                             uint64_t stepped) {
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
         int n = 0;
         for (int x = 0; x < p->naxes; x++)
             if (mapped >> x & 1 && access_coef(p, a, d, x)) {
                 n++;
-                if (llabs(access_coef(p, a, d, x)) > 1) return true;
+                if (llabs(access_coef(p, a, d, x)) > 1 && !(stepped >> x & 1)) return true;
             }
         if (n > 1) return true;
     }
@@ -320,9 +322,8 @@ static bool on_device(const struct needles *all, const struct needle *n) {
 
 /* Not where elements are repeated: other moves do that. Nor where a CPU reads the same elements for
  * several results: masks are made for each read, a copy is made once. */
-static bool padded_by_move(const struct needles *all, const struct needle *n,
-                           const struct program *p, const struct mapping *m, int i) {
-    const struct operand *o = &all->machine->instr[n->instr].operand[i];
+static bool moved_once(const struct needles *all, const struct needle *n, const struct program *p,
+                       const struct mapping *m, int i) {
     const struct stmt *s = &p->stmt[m->stmt];
     const struct access *a = mapped_access(s, &m->operand[i]);
     if (operand_broadcast(n, p, s, m, i)) return false;
@@ -330,9 +331,31 @@ static bool padded_by_move(const struct needles *all, const struct needle *n,
         if ((s->axes >> x & 1) && p->axis[x].extent > 1 && access_varies(p, &s->dst, x) &&
             !access_varies(p, a, x))
             return false;
+    return true;
+}
+
+static bool among_memories(const struct operand *o, uint64_t memories) {
     for (int k = 0; k < o->nmemories; k++)
-        if (o->memory[k] >= 0 && o->memory[k] < 64 && all->moves.pads >> o->memory[k] & 1)
-            return true;
+        if (o->memory[k] >= 0 && o->memory[k] < 64 && memories >> o->memory[k] & 1) return true;
+    return false;
+}
+
+static bool padded_by_move(const struct needles *all, const struct needle *n,
+                           const struct program *p, const struct mapping *m, int i) {
+    return among_memories(&all->machine->instr[n->instr].operand[i], all->moves.pads) &&
+           moved_once(all, n, p, m, i);
+}
+
+/* A move takes elements of the innermost dimension that are as far apart as the axis goes. */
+static bool stepped_by_move(const struct needles *all, const struct needle *n,
+                            const struct program *p, const struct mapping *m, int i, int axis) {
+    const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[i]);
+    int64_t by = linear_stride(p, a, axis);
+    for (int k = 0; by > 1 && k < all->moves.nsteps; k++)
+        if (all->moves.step[k].by == by &&
+            among_memories(&all->machine->instr[n->instr].operand[i], all->moves.step[k].into) &&
+            moved_once(all, n, p, m, i))
+            return access_coef(p, a, p->buffer[a->buffer].ndims - 1, axis) == by;
     return false;
 }
 
@@ -411,7 +434,7 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
     enum role role = p->buffer[a->buffer].role;
     bool home = n->home >> o & 1;
     int last = n->program->buffer[na->buffer].ndims - 1;
-    uint64_t mapped = 0;
+    uint64_t mapped = 0, stepped = 0;
     if (!m->operand[o].direct) return true;
     if (leaves_buffer(p, &p->stmt[m->stmt], a) && (home || !padded_by_move(all, n, p, m, o)))
         return true;
@@ -422,9 +445,12 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
         for (int k = 0; k < g->n; k++) mapped |= UINT64_C(1) << g->axis[k];
         bool fast = last >= 0 && access_coef(n->program, na, last, x) != 0;
         int64_t stride = g->n ? linear_stride(p, a, g->axis[0]) : 1;
-        if (fast && !home && role != ROLE_TEMP && stride != 1 && stride != 0) return true;
+        if (fast && g->n && stepped_by_move(all, n, p, m, o, g->axis[0]))
+            stepped |= UINT64_C(1) << g->axis[0];
+        else if (fast && !home && role != ROLE_TEMP && stride != 1 && stride != 0)
+            return true;
     }
-    return dimension_shared(p, a, mapped);
+    return dimension_shared(p, a, mapped, stepped);
 }
 
 /* A later statement goes on with the result, and pays for its order. */
@@ -526,7 +552,7 @@ static void copies_price(const struct needles *all, const struct needle *n, cons
                                                    : PREPARED,
                elements = elements_by_axes(p, s, a, mapped);
         bool windows =
-            dimension_shared(p, a, mapped) || (device && window_in_tiles(all, n, p, m, o));
+            dimension_shared(p, a, mapped, 0) || (device && window_in_tiles(all, n, p, m, o));
         if (!windows && elements > (double)p->buffer[a->buffer].elements)
             elements = (double)p->buffer[a->buffer].elements;
         double cycles =

@@ -75,6 +75,11 @@ struct needle {
 struct move_table {   /* cycles per element between the home and each memory, INFINITY: no path */
     double *in, *out; /* [memory * TYPE_COUNT + type] */
     uint64_t pads;    /* bit m: a move into memory m fills in what lies outside its source */
+    struct move_step { /* a move into these memories takes elements so far apart */
+        int64_t by;
+        uint64_t into;
+    } *step;
+    int nsteps, cap_steps;
 };
 
 struct needles {

@@ -383,10 +383,31 @@ static void note_padding(struct needles *all, const struct needle *n) {
         if (x->to[t] < 64) all->moves.pads |= UINT64_C(1) << x->to[t];
 }
 
+/* From home, of elements that are more than one apart. */
+static void note_step(struct needles *all, const struct needle *n) {
+    const struct instr *x = &all->machine->instr[n->instr];
+    struct move_table *t = &all->moves;
+    int64_t by = 1;
+    if (!n->copy || n->refused) return;
+    const struct access *a = &n->program->stmt[0].read[0];
+    int last = n->program->buffer[a->buffer].ndims - 1;
+    for (int k = 0; last >= 0 && k < n->naxes; k++)
+        if (access_coef(n->program, a, last, k) > by) by = access_coef(n->program, a, last, k);
+    if (by == 1) return;
+    GROW(&all->arena, t->step, t->nsteps, t->cap_steps);
+    t->step[t->nsteps] = (struct move_step){.by = by};
+    for (int k = 0; k < x->nto; k++)
+        if (x->to[k] < 64) t->step[t->nsteps].into |= UINT64_C(1) << x->to[k];
+    t->nsteps++;
+}
+
 static void find_moves(struct needles *all) {
     const struct machine *m = all->machine;
     for (int i = 0; i < all->n; i++)
-        if (m->instr[all->at[i].instr].is_move) note_padding(all, &all->at[i]);
+        if (m->instr[all->at[i].instr].is_move) {
+            note_padding(all, &all->at[i]);
+            note_step(all, &all->at[i]);
+        }
     size_t n = (size_t)m->nmemories * TYPE_COUNT;
     all->moves.in = arena_array(&all->arena, n, sizeof(double));
     all->moves.out = arena_array(&all->arena, n, sizeof(double));

@@ -110,12 +110,26 @@ static void blocks_take_their_whole_time(void **state) {
 }
 
 static const char depthwise_text[] =
-    "kernel depthwise(C=3, H=9, W=9, R=3, T=1, P=H+2*T-R+1, Q=W+2*T-R+1) {\n"
+    "kernel depthwise(C=3, H=9, W=9, R=3, T=1, U=1, P=(H+2*T-R)/U+1, Q=(W+2*T-R)/U+1) {\n"
     "  in I: f32[C, H, W]  const F: f32[C, R, R]  out O: f32[C, P, Q]\n"
     "  axes c: C, p: P, q: Q, r: R, s: R\n"
     "  O[c,p,q] = 0\n"
-    "  O[c,p,q] += I[c,p+r-T,q+s-T else 0] * F[c,r,s]\n"
+    "  O[c,p,q] += I[c,U*p+r-T,U*q+s-T else 0] * F[c,r,s]\n"
     "}\n";
+
+/* By the compiler, beside those of the program; the schedule is verified and its values compared. */
+static int buffers_made(const char *machine, const struct binding *size, int n) {
+    struct compiled x;
+    compiled_open(&x, machine, NULL, NULL, depthwise_text, size, n);
+    compiled_by(&x, &plan_best, 1, NULL);
+    struct verify_options whole = {0, 0};
+    if (!schedule_verify(x.s, &whole, &x.diags)) diags_print(&x.diags, stderr);
+    assert_int_equal(x.diags.errors, 0);
+    plan_values(&x, 1);
+    int made = x.s->program->nbuffers - x.p->nbuffers;
+    compiled_free(&x);
+    return made;
+}
 
 /* A window's rows come with their zeros where a load has a mask, and rows outside as zeros alone:
  * nothing is copied. Short rows, one and several tiles with a tail, borders wider than the window's
@@ -128,13 +142,28 @@ static void windows_are_read_where_they_lie(void **state) {
         {{"H", 33}, {"W", 3}, {"R", 3}, {"T", 2}}};
     (void)state;
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-        struct compiled x;
-        compiled_open(&x, "machines/cpu-avx512.xml", NULL, NULL, depthwise_text, sizes[k], 4);
-        compiled_by(&x, &plan_best, 1, NULL);
-        assert_int_equal(x.s->program->nbuffers, x.p->nbuffers);
-        plan_values(&x, 1);
-        compiled_free(&x);
+        assert_int_equal(buffers_made("machines/cpu-avx512.xml", sizes[k], 4), 0);
+        assert_int_equal(buffers_made("machines/cpu-avx2.xml", sizes[k], 4), 0);
     }
+}
+
+/* So do windows that go in steps of two, where a load takes every second element: odd and even
+ * widths, with and without borders, several tiles, a border that holds a whole tile, windows of one
+ * element. Steps of three are copied. */
+static void windows_may_go_in_steps(void **state) {
+    static const struct binding sizes[][5] = {{{"H", 7}, {"W", 7}, {"R", 3}, {"T", 1}, {"U", 2}},
+                                              {{"H", 9}, {"W", 28}, {"R", 3}, {"T", 1}, {"U", 2}},
+                                              {{"H", 9}, {"W", 71}, {"R", 3}, {"T", 1}, {"U", 2}},
+                                              {{"H", 20}, {"W", 70}, {"R", 3}, {"T", 0}, {"U", 2}},
+                                              {{"H", 6}, {"W", 33}, {"R", 5}, {"T", 4}, {"U", 2}},
+                                              {{"H", 1}, {"W", 40}, {"R", 3}, {"T", 1}, {"U", 2}},
+                                              {{"H", 33}, {"W", 3}, {"R", 3}, {"T", 2}, {"U", 2}},
+                                              {{"H", 8}, {"W", 65}, {"R", 1}, {"T", 0}, {"U", 2}}};
+    static const struct binding thirds[] = {{"H", 9}, {"W", 70}, {"U", 3}};
+    (void)state;
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+        assert_int_equal(buffers_made("machines/cpu-avx512.xml", sizes[k], 5), 0);
+    assert_true(buffers_made("machines/cpu-avx512.xml", thirds, 3) > 0);
 }
 
 int main(void) {
@@ -144,6 +173,7 @@ int main(void) {
         cmocka_unit_test(results_have_no_padding_either),
         cmocka_unit_test(blocks_take_their_whole_time),
         cmocka_unit_test(windows_are_read_where_they_lie),
+        cmocka_unit_test(windows_may_go_in_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,8 @@ static const struct subject subjects[] = {
     {"examples/f32/bottleneck.isam", "cpu-avx512", "H=6 W=24 C=32 K=16"},
     {"examples/f32/dwpw.isam", "cpu-avx512", "H=12 W=24 C=32 K=32"},
     {"bench/conv2d.isam", "cpu-avx512", "C=6 H=12 W=20 K=6 groups=6"},
+    {"bench/conv2d.isam", "cpu-avx512", "C=6 H=12 W=70 K=6 groups=6 stride=2"},
+    {"bench/conv2d.isam", "cpu-avx2", "C=6 H=12 W=20 K=6 groups=6"},
     {"tests/data/proofs/concat.isam", "cpu-avx2", ""},
     {"tests/data/proofs/lanes.isam", "cpu-avx2", ""},
     {"examples/i8/bottleneck.isam", "edge16", "H=7 W=7 C=32 K=16"},

@@ -234,11 +234,11 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     int64_t step = pads_inside(g, r, dim) ? b : whole;
     part.n[dim] = val_const(step);
     for (int64_t at = 0; at < whole; at += step) {
-        part.lo[dim] = val_add(a, r->lo[dim], val_const(at));
+        part.lo[dim] = val_add(a, r->lo[dim], val_const(at * g->step[dim]));
         if (!emit_parts(t, out, &part, dim + 1)) return false;
     }
     if (!rest) return true;
-    part.lo[dim] = val_add(a, r->lo[dim], val_const(whole));
+    part.lo[dim] = val_add(a, r->lo[dim], val_const(whole * g->step[dim]));
     part.n[dim] = val_const(rest);
     part.partial[dim] = true;
     return emit_parts(t, out, &part, dim + 1);

@@ -259,6 +259,7 @@ static bool load(struct work *w, const struct moves *moves, struct nodes *out, s
                            .repeat_axis = -1,
                            .block = {1},
                            .grain = {1},
+                           .step = {1},
                            .span = 1,
                            .tile = 1};
     h.whole = whole;

@@ -44,7 +44,8 @@ static void crossings_charge(struct work *w, const struct moves *moves, const st
             struct region r;
             plan_region(w, p, t, acc, &o->geom, p->hold[i].depth, &r);
             for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
-                lines *= ceil((double)r.n[d].c / (double)o->geom.block[d]);
+                lines *=
+                    ceil((double)r.n[d].c / (double)o->geom.block[d]) * (double)o->geom.step[d];
             queue[q] += plan_trips(w, p, p->hold[i].depth) * lines / queue_width(w, q);
         }
     }

@@ -66,13 +66,21 @@ struct copies *copies_new(struct work *w) {
     return w->copies_kept;
 }
 
+/* Elements at home from a tile's first to its last. */
+static int64_t tile_reach(const struct geom *g) {
+    int64_t reach = g->span;
+    for (int i = 0; i < g->ninner; i++)
+        if (g->at[i].dim >= 0) reach = (reach - 1) * g->step[g->at[i].dim] + 1;
+    return reach;
+}
+
 /* A tile that begins anywhere often lies in two lines of the cache that it is read from, and each
  * is an access: how many times those of one that begins a line. */
 static double lines_touched(const struct work *w, const struct opnd *o, const struct move *mv) {
     const struct instr *in = mv->needle->in;
     const struct operand *from = &in->operand[mv->from_operand];
     int64_t line = in->nfrom ? w->m->memory[in->from[0]].line : 0,
-            bytes = o->geom.span * (int64_t)type_size(mv->type),
+            bytes = tile_reach(&o->geom) * (int64_t)type_size(mv->type),
             align = operand_align(w->m, from, in->nfrom ? in->from[0] : -1, mv->needle->bound);
     if (!o->geom.loose || line <= 0 || align >= line) return 1;
     return (1 + (double)(bytes - align) / (double)line) / (double)((bytes + line - 1) / line);

@@ -30,6 +30,7 @@ void plan_region(const struct work *w, const struct plan *p, const struct task *
             if (c) n += c * (plan_tile(w, p, a, depth) - 1);
         }
         r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
+        n = (n - 1) / g->step[d] + 1;
         r->n[d] = val_const((n + g->block[d] - 1) / g->block[d] * g->block[d]);
     }
 }

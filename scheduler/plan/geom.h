@@ -24,6 +24,7 @@ struct geom { /* innermost first */
     int n, ninner; /* at[0..ninner): one needle tile, padded to whole words of the memory */
     int64_t block[MAX_DIMS]; /* 1: the dimension is not blocked */
     uint64_t loose;          /* bit d: at home, tiles along dimension d begin anywhere */
+    int64_t step[MAX_DIMS];  /* of those: at home, neighbours in a tile are so many elements apart; regions count such steps */
     int64_t room[MAX_DIMS];  /* of those, for what only whole tiles move: elements that the last one takes behind the end */
     int64_t grain[MAX_DIMS]; /* that a needle takes of a block: it may start at each such part */
     uint64_t even;           /* bit d: rows at a chosen distance, as many as blocks take */

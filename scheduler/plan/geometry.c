@@ -67,12 +67,47 @@ static int64_t digit_extent(const struct task *t, const struct opnd *o, const st
     return t->needle->lo[dg->x] > 1 ? t->needle->lo[dg->x] : 1;
 }
 
+/* The dimension that axis x of the needle walks, in steps of *by elements; -1: none, or several. */
+static int stepped_dim(const struct work *w, const struct task *t, const struct access *acc, int x,
+                       int64_t *by) {
+    int found = -1;
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims && t->axis[x] >= 0; d++) {
+        int64_t c = access_coef(w->p, acc, d, t->axis[x]);
+        if (c && found >= 0) return -1;
+        if (c) found = d, *by = c;
+    }
+    return found;
+}
+
+/* Registers take a tile from any place of an unblocked home, and other memories from a plain copy:
+ * one at a time, so that no two share elements (loose_alone). */
+static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
+                               const struct digit *dg) {
+    return o->where == IN_LOCAL && !o->writes &&
+           (graph_is_static(w->m, o->memory) || (o->plain && !o->form.fragment)) &&
+           !needle_reduces(t->needle, dg->x) && dg->weight == 1;
+}
+
+/* The dimension of the buffer that the digit's axis walks, as dim_of_axis says; in larger steps
+ * where tiles may begin anywhere, since a move may take elements that are so far apart. */
+static int dim_of_digit(const struct work *w, const struct task *t, struct opnd *o,
+                        const struct access *acc, const struct digit *dg) {
+    int dim = dim_of_axis(w->p, acc, t->axis[dg->x]);
+    int64_t by = 1;
+    if (dim != -2 || !may_begin_anywhere(w, t, o, dg) || !graph_is_static(w->m, o->memory))
+        return dim;
+    dim = stepped_dim(w, t, acc, dg->x, &by);
+    if (dim < 0 || by < 1) return -2;
+    o->geom.step[dim] = by;
+    return dim;
+}
+
 static bool place_digit(const struct work *w, const struct task *t, struct opnd *o,
                         const struct access *acc, const struct digit *dg, bool rows) {
     struct geom *g = &o->geom;
     int a = t->axis[dg->x], dim = -1;
     if (a >= 0)
-        dim = dim_of_axis(w->p, acc, a);
+        dim = dim_of_digit(w, t, o, acc, dg);
     else if (o->alone_dim[dg->x] >= 0 && !o->single)
         dim = o->alone_dim[dg->x];
     if (dim == -2 ||
@@ -122,18 +157,6 @@ static int row_digit(const struct work *w, const struct task *t, const struct op
         span += (f->digit[i].extent - 1) * f->digit[i].stride;
     }
     return last->stride == tile_words(w, o, span, size) ? n - 1 : -1;
-}
-
-/* The dimension that axis x of the needle walks, in steps of *by elements; -1: none, or several. */
-static int stepped_dim(const struct work *w, const struct task *t, const struct access *acc, int x,
-                       int64_t *by) {
-    int found = -1;
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims && t->axis[x] >= 0; d++) {
-        int64_t c = access_coef(w->p, acc, d, t->axis[x]);
-        if (c && found >= 0) return -1;
-        if (c) found = d, *by = c;
-    }
-    return found;
 }
 
 /* Axes of fixed extents reach past no end. */
@@ -289,21 +312,13 @@ static bool only_reductions_move(const struct work *w, const struct task *t,
     return reduction_moves(w, t, acc, dim);
 }
 
-/* Registers take a tile from any place of an unblocked home, and other memories from a plain copy:
- * one at a time, so that no two share elements (loose_alone). */
-static bool may_begin_anywhere(const struct work *w, const struct task *t, const struct opnd *o,
-                               const struct digit *dg) {
-    return o->where == IN_LOCAL && !o->writes &&
-           (graph_is_static(w->m, o->memory) || (o->plain && !o->form.fragment)) &&
-           !needle_reduces(t->needle, dg->x) && dg->weight == 1;
-}
-
 bool loose_alone(const struct work *w, const struct plan *p, const struct task *t,
                  const struct opnd *o, const struct access *acc, int depth) {
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
         for (int a = 0; a < w->p->naxes && (o->geom.loose >> d & 1); a++)
             if ((w->p->stmt[t->stmt].axes >> a & 1) &&
-                access_coef(w->p, acc, d, a) % o->geom.block[d] && plan_tile(w, p, a, depth) > 1) {
+                access_coef(w->p, acc, d, a) % (o->geom.block[d] * o->geom.step[d]) &&
+                plan_tile(w, p, a, depth) > 1) {
                 bool walked = false;
                 for (int x = 0; x < t->needle->nx; x++) walked |= t->axis[x] == a;
                 if (!walked) return false;
@@ -376,7 +391,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     struct form form;
     fill_gaps(w, t, o, &form);
     for (int d = 0; d < b->ndims; d++) {
-        g->block[d] = g->grain[d] = 1;
+        g->block[d] = g->grain[d] = g->step[d] = 1;
         for (int a = 0; a < w->p->naxes; a++)
             if ((w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, d, a) < 0)
                 return false;
@@ -424,11 +439,11 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     for (int i = 0; i < o->form.n; i++) {
         const struct digit *dg = &o->form.digit[i];
         if (rows >> i & 1) continue;
-        int a = t->axis[dg->x], dim = a >= 0 ? dim_of_axis(w->p, acc, a) : -1;
+        int a = t->axis[dg->x], dim = a >= 0 ? dim_of_digit(w, t, o, acc, dg) : -1;
         if (dim == -2) return false;
         if (dim < 0 || g->block[dim] == 1) continue;
         if (dim == row_dim && dg->x != row_axis) return false;
-        if (blockable(w, t, acc, dim, a, g->grain[dim])) continue;
+        if (g->step[dim] == 1 && blockable(w, t, acc, dim, a, g->grain[dim])) continue;
         if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
         g->loose |= UINT64_C(1) << dim;
         int64_t tail = w->p->axis[a].extent % dg->extent;

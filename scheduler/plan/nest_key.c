@@ -161,6 +161,7 @@ static void put_geom(struct writer *k, const struct geom *g) {
         put(k, g->block[d]);
         put(k, g->room[d]);
         put(k, g->grain[d]);
+        put(k, g->step[d]);
     }
     put(k, (int64_t)g->loose);
     put(k, (int64_t)g->even);

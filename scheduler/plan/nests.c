@@ -23,8 +23,10 @@ static bool same_inner(const struct geom *a, const struct geom *b) {
         a->loose != b->loose || a->even != b->even || a->fragment != b->fragment)
         return false;
     for (int i = 0; i < a->n; i++)
-        if (a->at[i].dim != b->at[i].dim || a->at[i].div != b->at[i].div ||
-            a->at[i].mod != b->at[i].mod || (i < a->ninner && a->stride[i] != b->stride[i]))
+        if (a->at[i].dim != b->at[i].dim ||
+            (a->at[i].dim >= 0 && a->step[a->at[i].dim] != b->step[b->at[i].dim]) ||
+            a->at[i].div != b->at[i].div || a->at[i].mod != b->at[i].mod ||
+            (i < a->ninner && a->stride[i] != b->stride[i]))
             return false;
     return true;
 }

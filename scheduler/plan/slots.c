@@ -69,6 +69,7 @@ void chain_region(const struct work *w, const struct plan *p, const struct nest 
             e += c * ((grain < tile ? grain : tile) - 1);
         }
         r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
+        e = (e - 1) / o->geom.step[d] + 1;
         r->n[d] = val_const((e + o->geom.block[d] - 1) / o->geom.block[d] * o->geom.block[d]);
     }
 }

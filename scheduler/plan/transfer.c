@@ -62,6 +62,14 @@ bool home_is_padded(const struct work *w, int buffer, const struct geom *g, int 
            !(write && g->live >> dim & 1);
 }
 
+/* Of a tile those that lie before the buffer. */
+static struct val steps_before(struct arena *a, const struct geom *g, const struct region *r,
+                               int dim) {
+    struct val zero = val_const(0),
+               outside = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, r->lo[dim]), zero);
+    return g->step[dim] > 1 ? val_ceil(a, outside, g->step[dim]) : outside;
+}
+
 struct val home_offset(struct work *w, int buffer, const struct geom *g, const struct region *r) {
     struct arena *a = &w->s->arena;
     const struct home *h = &w->home[buffer];
@@ -72,7 +80,10 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
         if (d < 0) continue;
         struct val lo = r->lo[d];
         home_stride(h, w->p->buffer[buffer].ndims, g->at[i], &stride);
-        if (r->pad_lo[d] > 0) lo = val_make(a, SX_MAX, lo, val_const(0));
+        if (r->pad_lo[d] > 0 && g->step[d] > 1)
+            lo = val_add(a, lo, val_scale(a, steps_before(a, g, r, d), g->step[d]));
+        else if (r->pad_lo[d] > 0)
+            lo = val_make(a, SX_MAX, lo, val_const(0));
         if (h->is_tile || (h->fold && h->fold[d])) lo = val_minus(a, lo, h->lo[d]);
         if (g->loose >> d & 1)
             sum = val_add(a, sum, val_scale(a, lo, stride / g->at[i].div));
@@ -92,7 +103,7 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
         if (i < g->ninner && !inside) continue;
         struct val delta = val_minus(a, part->lo[c.dim], whole->lo[c.dim]);
         if (!inside) {
-            sum = val_add(a, sum, val_blocks(a, delta, c.div, s->stride[i]));
+            sum = val_add(a, sum, val_blocks(a, delta, c.div * g->step[c.dim], s->stride[i]));
             continue;
         }
         struct val at = val_div(a, delta, c.div);
@@ -125,28 +136,33 @@ static void outer_dim(struct work *w, int buffer, const struct geom *g, struct c
 }
 
 bool pads_inside(const struct geom *g, const struct region *r, int dim) {
-    return (g->loose >> dim & 1) && (r->pad_lo[dim] > 0 || r->pad_hi[dim] > 0);
+    return (g->loose >> dim & 1) && (r->pad_lo[dim] > 0 || r->pad_hi[dim] > 0 || g->step[dim] > 1);
 }
 
 /* One tile that begins anywhere: what lies before and behind the buffer, and behind the region. */
-static bool inner_padding(struct work *w, int buffer, struct coord c, const struct region *r,
-                          struct box_dim *b) {
+static bool inner_padding(struct work *w, int buffer, const struct geom *g, struct coord c,
+                          const struct region *r, struct box_dim *b) {
     struct arena *a = &w->s->arena;
-    struct val zero = val_const(0), n = b->extent, lo = r->lo[c.dim],
+    int64_t step = g->step[c.dim], first = (r->pad_lo[c.dim] + step - 1) / step,
+            last = (r->pad_hi[c.dim] + step - 1) / step;
+    struct val zero = val_const(0), n = b->extent, over = zero,
                end = val_const(w->p->buffer[buffer].extent[c.dim]);
-    struct val over = val_make(a, SX_SUB, val_add(a, lo, n), end);
     if (n.x) return false;
     b->total = val_const(c.mod);
-    b->before = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, lo), zero);
-    if (r->pad_lo[c.dim] > n.c) b->before = val_make(a, SX_MIN, b->before, n);
-    over = val_make(a, SX_MAX, over, zero);
-    if (r->pad_hi[c.dim] > n.c) over = val_make(a, SX_MIN, over, n);
+    b->before = first > 0 ? steps_before(a, g, r, c.dim) : zero;
+    if (first > n.c) b->before = val_make(a, SX_MIN, b->before, n);
+    if (last > 0) {
+        over = val_make(a, SX_SUB, val_add(a, r->lo[c.dim], val_scale(a, n, step)), end);
+        over = val_make(a, SX_MAX, over, zero);
+        if (step > 1) over = val_div(a, over, step);
+    }
+    if (last > n.c) over = val_make(a, SX_MIN, over, n);
     b->extent = val_make(a, SX_SUB, val_make(a, SX_SUB, n, b->before), over);
     b->after = val_add(a, over, val_const(c.mod - n.c));
-    if (b->before.x) b->before.max = r->pad_lo[c.dim];
+    if (b->before.x) b->before.max = first;
     if (b->after.x) b->after.max = c.mod;
     if (b->extent.x) b->extent.max = n.c;
-    return r->pad_lo[c.dim] <= c.mod;
+    return first <= c.mod;
 }
 
 /* Are the elements of this dimension the same distance apart everywhere in the home? */
@@ -201,7 +217,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             *d = (struct box_dim){
                 .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
             if (fill && c.dim >= 0 && pads_inside(g, r, c.dim) &&
-                !inner_padding(w, buffer, c, r, d))
+                !inner_padding(w, buffer, g, c, r, d))
                 return false;
             if (tight && fill) {
                 d->total = val_const(c.mod);
@@ -213,6 +229,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
                 stride = 1;
             }
         }
+        if (c.dim >= 0) stride *= g->step[c.dim];
         d->coord = i;
         d->unit = 1;
         d->outside = false;
@@ -290,11 +307,11 @@ const struct access *operand_sample(const struct work *w, const struct task *t,
         int64_t lo, hi;
         access_range(w->p, st, acc, d, &lo, &hi);
         step_range(w, st, acc, d, &lo, &hi);
-        int64_t b = o->geom.block[d], most = 2 * (b > 1 ? b : 8);
+        int64_t b = o->geom.block[d], step = o->geom.step[d], most = 2 * step * (b > 1 ? b : 8);
         bool pads = lo < 0 || hi >= w->p->buffer[acc->buffer].extent[d];
         if (!pads && hi - lo + 1 > most) hi = lo + most - 1;
         r->lo[d] = val_const(lo);
-        r->n[d] = val_const((hi - lo + b) / b * b);
+        r->n[d] = val_const(((hi - lo) / step + b) / b * b);
     }
     return acc;
 }
@@ -344,7 +361,9 @@ bool operand_fits(struct work *w, const struct moves *moves, const struct task *
         *why = "a read outside its buffer gives another value than zero";
         return false;
     }
-    if (pads && read_again(w, t, o, acc)) return false;
+    bool steps = false;
+    for (int d = 0; d < b->ndims; d++) steps |= o->geom.step[d] > 1;
+    if ((pads || steps) && read_again(w, t, o, acc)) return false;
     if (!region_fits(w, moves, o, acc->buffer, &r, write, &f)) return false;
     for (int d = 0; d < b->ndims; d++) {
         int64_t block = o->geom.block[d], tail = b->extent[d] % block;

@@ -31,7 +31,7 @@ struct slot {
 struct val coord_places(struct arena *, const struct geom *, const struct region *, struct coord);
 struct slot slot_make(struct arena *, const struct geom *,
                       const struct region *); /* of the whole hold */
-/* Where a tile begins anywhere in a padded dimension, each one has its own padding. */
+/* Where a tile begins anywhere in a padded dimension, or goes in steps, each one has its own padding. */
 bool pads_inside(const struct geom *, const struct region *, int dim);
 bool home_is_padded(const struct work *, int buffer, const struct geom *, int dim, bool write);
 /* Elements from the home's start to the region's first real element; from the slot's start (of

@@ -206,16 +206,17 @@ static bool fill_beyond(struct work *w, const struct region *g, struct affine *i
         if (w->valid[d] == w->full[d]) continue;
         for (int e = 0; e < b->ndims; e++) {
             if (!index[e].d[d]) continue;
-            if (moved >= 0 || index[e].d[d] != 1) return sym_fail(s, "padding that is no box");
+            if (moved >= 0 || index[e].d[d] < 1) return sym_fail(s, "padding that is no box");
             moved = e;
         }
         if (moved < 0) return sym_fail(s, "padding that is no box");
         struct affine ends = index[moved];
-        int64_t low, high;
+        int64_t low, high, step = ends.d[d];
         ends.d[d] = 0;
         affine_range(s, &ends, &low, &high);
-        if (lo[d] > 0 && high - 1 >= 0) return sym_fail(s, "padding inside a buffer");
-        bool within = lo[d] + w->valid[d] < w->full[d] && low + w->valid[d] < b->extent[moved];
+        if (lo[d] > 0 && high - step >= 0) return sym_fail(s, "padding inside a buffer");
+        bool within =
+            lo[d] + w->valid[d] < w->full[d] && low + step * w->valid[d] < b->extent[moved];
         if (within && known[d] == w->full[d]) known[d] = lo[d] + w->valid[d];
         *filled |= lo[d] > 0 || !within;
     }

@@ -292,6 +292,13 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     return temporary && !by_host && comes && !repeats(q, o) ? guess : in;
 }
 
+/* Does the statement go on with all that was written? Then that need not go home as it is. */
+static bool continues_whole(const struct program *p, int stmt, int buffer, double elements) {
+    const struct stmt *s = &p->stmt[stmt];
+    return s->combine != COMBINE_SET && s->dst.buffer == buffer &&
+           elements_of(p, &s->dst, s) >= elements;
+}
+
 /* The result goes to those that read it and are decided, and home if it must. */
 static double departure(const struct pricing *q) {
     const struct stmt *s = &q->p->stmt[q->stmt];
@@ -299,7 +306,7 @@ static double departure(const struct pricing *q) {
     double elements = elements_of(q->p, &s->dst, s), sum = 0;
     double out =
         q->m && !(q->n->home >> q->n->dst & 1) ? out_price(q->c, q->m, q->n->dst, elements) : 0;
-    bool leaves = q->p->buffer[b].role != ROLE_TEMP, ended = false;
+    bool kept = q->p->buffer[b].role != ROLE_TEMP, leaves = false, ended = false;
     const struct program *whole = q->c->cover->program;
     struct users u = flow_users(q->c, b, q->stmt);
     for (int k = 0; k < u.n && !ended; k++) {
@@ -316,7 +323,10 @@ static double departure(const struct pricing *q) {
         int o = operand_of_buffer(by.program, to, n->noperands, b, false);
         if (o < 0) continue;
         if (!q->m) sum += doorbell_price(q->c->machine, q->c->machine->instr[to->instr].queue);
-        if (q->m && operands_agree(q->c, q->p, q->m, q->n->dst, by.program, to, o)) continue;
+        if (q->m && operands_agree(q->c, q->p, q->m, q->n->dst, by.program, to, o)) {
+            kept &= !continues_whole(whole, r, b, elements);
+            continue;
+        }
         struct pricing reader = {q->c, by.program, r, to, n};
         bool same = q->m && !repeats(&reader, o) &&
                     memories(q->c->machine, q->m, q->n->dst) & memories(q->c->machine, to, o);
@@ -325,6 +335,7 @@ static double departure(const struct pricing *q) {
         if (q->m) sum += crossing_price(q->c->machine, q->m, to);
         if (same) sum += repack(q, elements);
     }
+    leaves |= kept;
     if (q->m && leaves && is_turned(q, q->n->dst, &s->dst)) sum += repack(q, elements);
     return sum + (leaves ? out : 0);
 }

@@ -300,6 +300,9 @@ int sync_pairs(const struct sync *);
 int sync_pair(const struct sync *, int from, int to);
 int64_t sync_channels(const struct sync *);                       /* of all pairs, at most 2^20 */
 bool machine_sync_is_host(const struct machine *, int sync); /* to or from a host's queue: no instruction of a device carries it */
+/* Can the queue signal between its instructions? By its nop, by texts of the sync, as a host or by the unit's fallback; and where
+ * nothing says how the queue's instructions are written down, nothing need carry it. */
+bool machine_signals_alone(const struct machine *, int queue, int sync, bool pop);
 struct machine *machine_join(const char *device, const char *host, const struct bindings *set, struct diags *);
 const char *machine_path(struct arena *, const char *name);      /* the file that a name stands for, or NULL */
 

@@ -88,6 +88,19 @@ bool machine_sync_is_host(const struct machine *m, int sync) {
     return false;
 }
 
+bool machine_signals_alone(const struct machine *m, int queue, int sync, bool pop) {
+    const struct sync *y = &m->sync[sync];
+    if (m->queue[queue].nop >= 0 || machine_sync_is_host(m, sync) ||
+        (pop ? y->npop_emits : y->npush_emits))
+        return true;
+    for (int f = 0; f < m->nfallbacks; f++)
+        if (m->fallback[f].queue == queue || m->fallback[f].unit == m->queue[queue].unit)
+            return true;
+    for (int i = 0; i < m->ninstrs; i++)
+        if (m->instr[i].queue == queue && m->instr[i].nemits) return false;
+    return true;
+}
+
 static struct program *bind_whole(const struct machine *m, const struct instr *x,
                                   const int64_t *size, struct diags *d) {
     struct arena scratch;

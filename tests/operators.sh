@@ -22,6 +22,8 @@ run kite:i8,i8,i32 gmm c2d t2d att
 run heron:i8,i8,i32 gmm c2d dil t2d att
 # Tiles that are no multiples of what addresses at home are; a queue without an instruction that does nothing.
 run loom:i8,i8,i32 duo:i8,i8,i32 quince:i8,i8,i32 gmm c1d
+# Operands and sums in banks of one memory; cells that hold sums between two levels of scratchpads.
+run nimc:i8,i8,i32 os14:i8,i8,i32 gmm c1d
 # Bytes are made of sums where these lie: round half up, by constants of which one is computed from another, its low bound the ReLU.
 isamap sim tests/data/found/handed-on.isam -m heron --verify --check | grep -q 'operations *rq 100 %' || failed=1
 # Biases that nothing brings to the sums: these begin with zero, and the rest adds.

@@ -301,16 +301,10 @@ static int mute_queue(const struct work *w, const struct node *at, int n) {
     for (int i = 0; i < n && mute < 0; i++) {
         if (at[i].kind == NODE_LOOP) mute = mute_queue(w, at[i].loop->body, at[i].loop->nbody);
         if (at[i].kind != NODE_SYNC) continue;
-        const struct queue *q = &w->m->queue[at[i].sync.queue];
         const struct signals *g = &at[i].sync.signals; /* one */
-        int sync = (g->npops ? g->pop : g->push)->sync;
-        const struct sync *y = &w->m->sync[sync];
-        bool carried = q->nop >= 0 || machine_sync_is_host(w->m, sync) ||
-                       (g->npops ? y->npop_emits : y->npush_emits);
-        for (int f = 0; f < w->m->nfallbacks; f++)
-            carried |=
-                w->m->fallback[f].queue == at[i].sync.queue || w->m->fallback[f].unit == q->unit;
-        if (!carried) mute = at[i].sync.queue;
+        if (!machine_signals_alone(w->m, at[i].sync.queue, (g->npops ? g->pop : g->push)->sync,
+                                   g->npops > 0))
+            mute = at[i].sync.queue;
     }
     return mute;
 }
@@ -339,8 +333,8 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
     if (mute >= 0) {
         struct text t = {0};
         text_printf(&t,
-                    "queue '%s' would have to carry signals where it has no instruction, expected "
-                    "one that carries them alone (nop)",
+                    "queue '%s' would have to signal where it has no instruction to carry the "
+                    "signal; give it one without buffers: kernel nop() { }",
                     w->m->queue[mute].id);
         fail(w, t.at);
         text_free(&t);

@@ -293,14 +293,11 @@ static bool check_fallback(struct scope *c, const struct fallback_node *n) {
     return check_signals(c, v->m->fallback[n->fallback].queue, &n->signals);
 }
 
-/* Signals with a text of their own are instructions, those to and from a host are none. */
-static bool stand_alone(const struct verify *v, const struct signals *g) {
+static bool stand_alone(const struct verify *v, int queue, const struct signals *g) {
     for (int k = 0; k < g->npops + g->npushes; k++) {
         const struct signal *one = k < g->npops ? &g->pop[k] : &g->push[k - g->npops];
-        if (one->sync < 0 || one->sync >= v->m->nsyncs) return false;
-        const struct sync *y = &v->m->sync[one->sync];
-        if (!(k < g->npops ? y->npop_emits : y->npush_emits) &&
-            !machine_sync_is_host(v->m, one->sync))
+        if (one->sync < 0 || one->sync >= v->m->nsyncs ||
+            !machine_signals_alone(v->m, queue, one->sync, k < g->npops))
             return false;
     }
     return true;
@@ -309,11 +306,7 @@ static bool stand_alone(const struct verify *v, const struct signals *g) {
 static bool check_sync(struct scope *c, int queue, const struct signals *g) {
     struct verify *v = c->v;
     if (queue < 0 || queue >= v->m->nqueues) return verify_error(v, "a queue does not exist");
-    bool carried = v->m->queue[queue].nop >= 0 || stand_alone(v, g);
-    for (int f = 0; f < v->m->nfallbacks; f++)
-        carried |=
-            v->m->fallback[f].queue == queue || v->m->fallback[f].unit == v->m->queue[queue].unit;
-    if (!carried)
+    if (!stand_alone(v, queue, g))
         return verify_error(v, "queue '%s' has no instruction that carries signals alone",
                             v->m->queue[queue].id);
     return check_signals(c, queue, g);

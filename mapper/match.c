@@ -211,7 +211,21 @@ static bool compute(const struct matcher *m, int node, union value *out) {
     return true;
 }
 
+/* A constant that occurs under casts alone, `f32(lo[])`: these are undone, and computing the result
+ * says whether anything was lost. */
+static void bind_cast(struct matcher *m, struct pair at) {
+    const struct term_node *n = &m->needle->term.at[at.needle];
+    union value v = m->site->term.at[at.hay].value;
+    if (!node_type_fits(n, &m->site->term.at[at.hay])) return;
+    for (; n->code == OP_CAST && !n->constant; n = &m->needle->term.at[n->arg[0]])
+        v = op_eval(OP_CAST, m->needle->term.at[n->arg[0]].type, n->type, &v);
+    int o = imm_of(m, n);
+    if (o >= 0 && m->bound.operand[o].kind == BOUND_NONE)
+        m->bound.operand[o] = (struct bound){.kind = BOUND_IMM, .read = -1, .node = -1, .imm = v};
+}
+
 static bool computed_agree(struct matcher *m) {
+    for (int i = 0; i < m->ncomputed; i++) bind_cast(m, m->computed[i]);
     for (int i = 0; i < m->ncomputed; i++) {
         struct pair at = m->computed[i];
         const struct term_node *n = &m->needle->term.at[at.needle], *h = &m->site->term.at[at.hay];

@@ -175,6 +175,13 @@ struct program *program_spread(const struct program *, const struct program *dec
 /* Temporaries that one statement fills and another reads once, point by point, end: the second computes them itself. With `all` wherever it
  * can; otherwise only what is accumulated as it is (t = a * b, c += t). How many ended. Exact: f16 and bf16, which round, stay. */
 int program_forward(struct program *, bool all);
+/* Temporaries that are only copied, into a part of another one, end: who makes them writes the part. How many ended. */
+int program_coalesce(struct program *);
+
+int program_item(const struct program *, int stmt);      /* where the statement stands in the body; -1: in a recurrence */
+bool program_held(const struct program *, int buffer);   /* a call, or a recurrence as its state, names it */
+void program_drop_stmt(struct program *, int stmt);      /* of the body, not of a recurrence */
+void program_drop_buffer(struct program *, int buffer);  /* nothing names it any more */
 
 /* Statements that one instruction executes, seen as one (ir/program_join.c): what the temporaries that they keep to themselves do not
  * hand on. Reads in the order of the statements, each place once; the last statement's destination; the axes of all. The value is not

@@ -17,8 +17,7 @@ static bool recur_touches(const struct recur *r, int buffer) {
     return false;
 }
 
-/* Touched by what is no statement at the top level. */
-static bool touched_otherwise(const struct program *p, int buffer) {
+bool program_held(const struct program *p, int buffer) {
     for (int i = 0; i < p->nitems; i++) {
         const struct item *x = &p->item[i];
         if (x->kind == ITEM_RECUR && recur_touches(x->recur, buffer)) return true;
@@ -31,7 +30,7 @@ static bool touched_otherwise(const struct program *p, int buffer) {
     return false;
 }
 
-static int item_of(const struct program *p, int stmt) {
+int program_item(const struct program *p, int stmt) {
     for (int i = 0; i < p->nitems; i++)
         if (p->item[i].kind == ITEM_STMT && p->item[i].stmt == stmt) return i;
     return -1;
@@ -54,7 +53,8 @@ static bool find_users(struct forward *f) {
             f->read = r;
         }
     }
-    return f->from >= 0 && f->to > f->from && item_of(p, f->from) >= 0 && item_of(p, f->to) >= 0;
+    return f->from >= 0 && f->to > f->from && program_item(p, f->from) >= 0 &&
+           program_item(p, f->to) >= 0;
 }
 
 /* The axis that alone is the index of a dimension over its whole extent; -1: none is. */
@@ -89,7 +89,7 @@ static bool match_axes(struct forward *f) {
 static bool reads_last(const struct forward *f) {
     const struct program *p = f->p;
     const struct stmt *from = &p->stmt[f->from];
-    for (int i = item_of(p, f->from) + 1; i <= item_of(p, f->to); i++) {
+    for (int i = program_item(p, f->from) + 1; i <= program_item(p, f->to); i++) {
         const struct item *x = &p->item[i];
         if (x->kind != ITEM_STMT) return false;
         for (int r = 0; r < from->nreads; r++)
@@ -168,8 +168,8 @@ static void renumber_items(struct item *item, int n, int stmt) {
     }
 }
 
-static void drop_stmt(struct program *p, int stmt) {
-    int at = item_of(p, stmt);
+void program_drop_stmt(struct program *p, int stmt) {
+    int at = program_item(p, stmt);
     memmove(p->item + at, p->item + at + 1, (size_t)(p->nitems - at - 1) * sizeof *p->item);
     p->nitems--;
     renumber_items(p->item, p->nitems, stmt);
@@ -199,7 +199,7 @@ static void renumber_buffers(struct item *item, int n, int gone) {
     }
 }
 
-static void drop_buffer(struct program *p, int gone) {
+void program_drop_buffer(struct program *p, int gone) {
     for (int s = 0; s < p->nstmts; s++) {
         down(&p->stmt[s].dst.buffer, gone);
         for (int r = 0; r < p->stmt[s].nreads; r++) down(&p->stmt[s].read[r].buffer, gone);
@@ -218,13 +218,13 @@ static bool forward_one(struct program *p, int buffer, bool all) {
     struct forward f = {.p = p, .buffer = buffer};
     enum type t = p->buffer[buffer].type;
     if (p->buffer[buffer].role != ROLE_TEMP || t == TYPE_F16 || t == TYPE_BF16) return false;
-    if (touched_otherwise(p, buffer) || !find_users(&f) || !match_axes(&f) || !reads_last(&f))
+    if (program_held(p, buffer) || !find_users(&f) || !match_axes(&f) || !reads_last(&f))
         return false;
     if (!all && !read_alone(&p->stmt[f.to], f.read)) return false;
     join(&f);
     drop_read(&p->stmt[f.to], f.read);
-    drop_stmt(p, f.from);
-    drop_buffer(p, buffer);
+    program_drop_stmt(p, f.from);
+    program_drop_buffer(p, buffer);
     return true;
 }
 

@@ -303,6 +303,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     cover->chain = chain_new(p);
     struct program *joined = program_copy(p);
     program_forward(joined, false);
+    program_coalesce(joined);
     lift_sums(joined, d);
     stack_products(joined, m, d);
     cover->program = program_open(joined, &cover->arena, &cover->steps);

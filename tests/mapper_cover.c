@@ -368,12 +368,38 @@ static void test_verify(void **state) {
     machine_free(m);
 }
 
+/* Branches that end in one concatenation store their parts: nothing copies them, and it is proved.
+ */
+static void test_branches(void **state) {
+    static const char text[] =
+        "kernel f() { in X: f32[32,16]  in A: f32[16,16]  in B: f32[16,32]\n"
+        " out Z: f32[32,48]  temp S: f32[32,16]  temp T: f32[32,32]  temp U: f32[32,48]\n"
+        " axes i: 32, j: 16, l: 32, k: 16, m: 48\n"
+        " S[i,j] = 0; S[i,j] += X[i,k] * A[k,j]\n"
+        " T[i,l] = 0; T[i,l] += X[i,k] * B[k,l]\n"
+        " U[i,j] = S[i,j]; U[i, l + 16] = T[i,l]\n"
+        " Z[i,m] = max(U[i,m], 0)\n}\n";
+    struct machine *m = help_machine("machines/cpu-avx2.xml");
+    struct program *p = help_program("f", text);
+    (void)state;
+    struct cover *c = cover_of(p, m, &cheapest, 0);
+    assert_int_equal(program_buffer(c->program, "S"), -1);
+    assert_int_equal(program_buffer(c->program, "T"), -1);
+    for (int s = 0; s < c->program->nstmts; s++) {
+        const struct stmt *x = &c->program->stmt[s];
+        assert_false(x->nops == 1 && x->nreads == 1 && x->combine == COMBINE_SET);
+    }
+    cover_free(c);
+    program_free(p);
+    machine_free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),       cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_offsets),      cmocka_unit_test(test_zero_points),
         cmocka_unit_test(test_no_way),       cmocka_unit_test(test_meaning),
         cmocka_unit_test(test_device_first), cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_verify)};
+        cmocka_unit_test(test_branches),     cmocka_unit_test(test_verify)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

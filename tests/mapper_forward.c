@@ -83,6 +83,53 @@ static void test_which(void **state) {
     }
 }
 
+/* What is copied into a part of U, and who makes it. */
+static const struct {
+    const char *body;
+    int ended;
+} copied[] = {
+    {"temp T: i32[4,6]; temp V: i32[4,6]; T[i,k] = A[i,k] * 3; V[i,k] = A[i,k] + 1; "
+     "U[i,k] = T[i,k]; U[i + 4, k] = V[i,k]",
+     2},
+    {"temp T: i32[4,6]; U[x,y] = 1; T[i,k] = 0; T[i,k] += A[i,j] * B[j,k]; U[i + 4, k] = T[i,k]; "
+     "U[i,k] = A[i,k]",
+     1},
+    {"temp T: i32[4,6]; temp V: i32[2,6]; U[x,y] = 1; V[g,k] = A[g,k]; T[g,k] = A[g,k] + 7; "
+     "T[g + 2, k] = V[g,k]; U[i + 2, k] = T[i,k]",
+     2},
+    {"temp T: i32[4,6]; T[i,k] = A[i,k] * 3; U[x,y] = 1; U[i + 4, k] = T[i,k]", 0},
+    {"temp T: i32[4,6]; U[x,y] = 1; T[i,k] = A[i,k] + U[i + 4, k]; U[i + 4, k] = T[i,k]", 0},
+    {"temp T: i32[4,6]; U[x,y] = 1; T[i,k] = A[i,k] * 3; C[i,k] = U[i,k]; U[i + 4, k] = T[i,k]", 0},
+    {"temp T: i32[4,6]; U[x,y] = 1; T[i,k] = A[i,k] * 3; U[i,k] = T[i,k]; C[i,k] = T[i,k]", 0},
+    {"temp T: i32[6,4]; U[x,y] = 1; T[k,i] = A[i,k] * 3; U[i,k] = T[k,i]", 0},
+    {"temp T: i32[4,6]; U[x,y] = 1; T[2 * g, k] = A[g,k]; T[2 * g + 1, k] = A[g + 2, k]; "
+     "U[i,k] = T[i,k]",
+     0},
+    {"temp T: i32[4,6]; U[x,y] = 1; T[i,k] = A[i,k] * 3; U[i,k] += T[i,k]", 0},
+    {"temp T: i32[4,6]; U[x,y] = 1; T[i,k] = W[i,k] * 3; U[i,k] = T[i,k]", 0},
+    {"temp T: i32[5,6]; U[x,y] = 1; T[h,k] = B[k,h]; U[i,k] = T[i,k]", 0},
+};
+
+static void test_copied(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof copied / sizeof *copied; i++) {
+        struct text t = {0};
+        text_printf(&t,
+                    "kernel f() { in A: i32[4,6]  in B: i32[6,6]  inout C: i32[4,6]\n"
+                    "const W: i32[4,6]  out Z: i32[8,6]  temp U: i32[8,6]\n"
+                    "axes g: 2, h: 5, i: 4, j: 6, k: 6, x: 8, y: 6\n%s; Z[x,y] = U[x,y] + 1\n}\n",
+                    copied[i].body);
+        struct program *p = help_program("f", t.at), *q = program_copy(p);
+        int ended = program_coalesce(q);
+        if (ended != copied[i].ended) print_error("%s\n", copied[i].body);
+        assert_int_equal(ended, copied[i].ended);
+        check_same(p, q);
+        program_free(q);
+        program_free(p);
+        text_free(&t);
+    }
+}
+
 static int mapped(const struct machine *m, const char *instr, const char *text) {
     struct program *p = help_program("f", text);
     program_forward(p, false);
@@ -113,6 +160,8 @@ static void test_mapped(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_which), cmocka_unit_test(test_mapped)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_which), cmocka_unit_test(test_copied),
+
+                                       cmocka_unit_test(test_mapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,11 @@
  * results share tokens, which syncs carry credits beside other tokens, how many a sync holds. */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/graph.h"
+#include "scheduler/plan/nest.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/slots.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/work.h"
 
 struct edge filling_edge(const struct emitter *e, const struct filling *f) {
     return edge_find(e->w->m, f->queue, f->completes, f->user);
@@ -31,7 +36,8 @@ int within_depth(const struct machine *m, int credits, const struct edge *edge) 
  * Tokens are alike: the n-th that is taken is the n-th that was given. Credits are given long
  * before they are taken, so whoever else takes from the same sync would take one of them. */
 
-enum { RESULTS, WAYS, FILLS = WAYS + MAX_VIA }; /* who: fills by their queue and its user */
+/* who: fills of the core by their queue and its user */
+enum { RESULTS, CHAIN, WAYS, FILLS = WAYS + MAX_VIA };
 struct use {
     int sync, who;
     bool credits, settled; /* settled: with those of the core's results, by `same_tokens` */
@@ -61,6 +67,27 @@ static bool clash(const struct use *a, const struct use *b) {
     return a->sync == b->sync && a->who != b->who && !settled && (a->credits || b->credits);
 }
 
+/* What the chain reads from home: its fills wait for the queue that takes them, which waits for
+ * them. */
+static void chain_uses(struct emitter *e, struct uses *u) {
+    struct work *w = e->w;
+    for (int i = 0; i < e->nest->nchain; i++) {
+        const struct task *t = &w->task[e->nest->chain[i]];
+        for (int k = 0; k < t->nops; k++) {
+            const struct opnd *o = &t->op[k];
+            struct region r;
+            int completes;
+            if (o->read < 0 || !chain_needs_hold(w, e->nest, t, o)) continue;
+            chain_region(w, &e->nest->plan, e->nest, t, o, &r);
+            int queue = transfer_queue(w, e->moves, task_access(w, t, o, false)->buffer, NULL, o,
+                                       &r, true, e->own[i][k].fill_by, &completes);
+            if (queue < 0) continue;
+            add_use(e, u, edge_of_queue(w->m, queue, e->exec), (struct use){.who = CHAIN});
+            add_use(e, u, edge_of_queue(w->m, e->exec, queue), (struct use){.who = CHAIN});
+        }
+    }
+}
+
 void tokens_share(struct emitter *e) {
     struct uses u = {0};
     add_uses(e, &u, e->exec, e->exec_completes, e->store, e->store_completes,
@@ -78,6 +105,7 @@ void tokens_share(struct emitter *e) {
         for (int k = 0; k < e->out[i].n; k++)
             add_uses(e, &u, e->out[i].queue[k + 1], e->out[i].completes[k + 1], e->out[i].queue[k],
                      e->out[i].completes[k], (struct use){.who = WAYS + k});
+    chain_uses(e, &u);
     e->shared = arena_array(e->w->arena, (size_t)e->w->m->nsyncs + 1, sizeof *e->shared);
     for (int i = 0; i < u.n; i++)
         for (int k = 0; k < i; k++)

@@ -1,7 +1,8 @@
 /* The driver says how long the nest takes with each of the best plans (work.time; SCHEDULING §2):
  * the model is a few percent off where queues and buses are equally loaded, more where a nest is
  * short. From the best of them the search goes on among its neighbours, by the clock. Asked only
- * where queues run in program order, until so much was walked: what repeats is walked once. */
+ * where queues run in program order, until so much was walked: what repeats is walked once, and
+ * what cannot be better, since one queue or bus is that busy, not at all. */
 #include "scheduler/plan/hardware.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
@@ -18,7 +19,8 @@
 enum { STEPS = 100000, ALL_STEPS = 400000, PLANS = 48, FEW = 3, SHORT = 4, NEAR_PLANS = 96 };
 /* Neighbours that the model thinks so much worse are not asked about; what counts as better. */
 static const double HOPELESS = 1.3, BETTER = 0.9995,
-                    BESIDE = 0.25; /* of what a plan costs beside the cycles that the clock knows */
+                    WORTH = 0.998, /* of the best's cost, to be asked about */
+    BESIDE = 0.25;                 /* of what a plan costs beside the cycles that the clock knows */
 
 static bool can_simulate(const struct work *w, const struct nest *n) {
     return w->options && w->options->simulate && !n->group && !n->nprefix &&
@@ -109,11 +111,21 @@ static bool unspread(const struct search *s, const struct plan *p, struct plan *
     return any && plan_price(s->w, s->moves, n, out);
 }
 
-/* False: the clock does not say. Pieces are what the model knows least about: it is asked without
- * them too. */
-static bool time_point(struct search *s, struct point *q, struct walked *left) {
+/* The clock's cycles, and a part of what the plan costs beside those that the model predicts. */
+static double with_cost(const struct plan *p, double cycles, double cost) {
+    return cycles * (1 + BESIDE * (cost / p->predicted - 1));
+}
+
+bool plan_worth_walking(const struct plan *p, double cost, double best) {
+    return with_cost(p, p->busy, cost) < WORTH * best;
+}
+
+/* False: the clock does not say, or it could not be less than `best`. Pieces are what the model
+ * knows least about: it is asked without them too. */
+static bool time_point(struct search *s, struct point *q, double best, struct walked *left) {
     struct plan p, whole;
     point_plan(s, q, &p);
+    if (!plan_worth_walking(&p, q->cost, best)) return false;
     double cycles = timed(s->w, s->moves, s->nest, &p, left), other = -1;
     if (!q->plan) q->plan = arena_copy(s->memo->arena, &p, sizeof p);
     if (unspread(s, &p, &whole)) other = timed(s->w, s->moves, s->nest, &whole, left);
@@ -125,7 +137,7 @@ static bool time_point(struct search *s, struct point *q, struct walked *left) {
     }
     if (cycles <= 0) return false;
     q->simulated = cycles;
-    q->cost = cycles * (1 + BESIDE * (q->cost / p.predicted - 1));
+    q->cost = with_cost(&p, cycles, q->cost);
     return true;
 }
 
@@ -134,7 +146,8 @@ static bool step(struct search *s, struct point *best, double model, struct walk
     struct point *near = arena_array(s->memo->arena, NEAR_PLANS, sizeof *near);
     int n = point_neighbours(s, best, HOPELESS * model, near, NEAR_PLANS);
     for (int i = 0; i < n && left->plans > 0 && left->left > 0; i++) {
-        if (!time_point(s, &near[i], left) || near[i].cost >= best->cost * BETTER) continue;
+        if (!time_point(s, &near[i], best->cost, left) || near[i].cost >= best->cost * BETTER)
+            continue;
         *best = near[i];
         return true;
     }
@@ -150,7 +163,7 @@ void finalists_simulate(struct search *s) {
     for (int i = 0; i < s->nfinal; i++) {
         struct point *q = &s->final[i];
         double cost = q->cost;
-        if (!time_point(s, q, &left)) continue;
+        if (!time_point(s, q, best.cost, &left)) continue;
         model = fmin(model, cost);
         if (q->cost < best.cost) best = *q;
     }

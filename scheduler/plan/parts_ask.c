@@ -6,6 +6,7 @@
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
+#include <math.h>
 
 void parts_ask(struct work *w, const struct moves *moves, int nest) {
     static const char *const text[] = {"whole", "in parts", "in parts of an inner loop",
@@ -14,17 +15,24 @@ void parts_ask(struct work *w, const struct moves *moves, int nest) {
     struct plan plan[PARTS_AHEAD + 1];
     struct candidate c[PARTS_AHEAD + 1];
     int count = 0;
+    double least = INFINITY; /* that the clock said */
     if (n->core < 0 || n->plan.is_static || n->group || n->nprefix) return;
     for (int k = 0; k <= PARTS_AHEAD; k++) {
         plan[count] = n->plan;
         plan[count].tiling = NULL;
         plan[count].parts = k;
         if (!plan_price(w, moves, n, &plan[count])) continue;
-        double cycles = plan_simulated(w, moves, nest, &plan[count]), scale = 1;
-        if (cycles > 0) scale = cycles / plan[count].predicted;
-        c[count] = (struct candidate){text[k], plan[count].cycles * scale, NULL};
+        double cost = plan[count].cycles, cycles = -1;
+        if (plan_worth_walking(&plan[count], cost, least))
+            cycles = plan_simulated(w, moves, nest, &plan[count]);
+        if (cycles > 0) cost *= cycles / plan[count].predicted;
+        if (cycles > 0) least = fmin(least, cost);
+        c[count] = (struct candidate){text[k], cost, NULL};
         count++;
     }
+    for (int k = 0; k < count; k++) /* what was not asked about is no better than the best */
+        if (!isinf(least) && !plan_worth_walking(&plan[k], plan[k].cycles, least))
+            c[k].cost = fmax(c[k].cost, least);
     if (count < 2) return;
     struct question q = {QUESTION_PARTS,
                          arena_printf(w->arena, "fills of statement %d", w->task[n->core].stmt),

@@ -544,6 +544,7 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
     pipe_chain(&c, t);
     pipe_signals(&c, t);
     double steady = busiest(&c, &p->bound), waits = c.queue[t->needle->in->queue], shared;
+    p->busy = steady;
     waits += pipe_waits(&c, t);
     if (isinf(waits)) return false;
     if (waits > 1.05 * steady) p->bound = "waits for copies";
@@ -563,6 +564,7 @@ static bool price_outward(struct work *w, const struct moves *moves, const struc
     if (share.n && shared < steady) {
         p->share = share;
         p->predicted = shared;
+        p->busy *= share.part;
     } else {
         p->price[PRICE_WAKING] = 0;
     }

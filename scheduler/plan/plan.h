@@ -47,6 +47,7 @@ struct plan {
     bool unspread; /* outer copies are filled whole, whatever the price of pieces is */
     int outward; /* 1 + steps that outer copies go out from the operands' own, each the one that saves most; 0: as is best, which pricing puts here */
     double alone; /* cycles in which the instructions run when nothing holds them up and issuing them is free */
+    double busy; /* cycles of the busiest queue or bus, when nothing waits: no walk finds less */
     double predicted, lead, tail; /* lead, tail: before the first instruction of a turn and after its last, part of it */
     const char *bound;     /* what takes so long: id of a queue, bus or cache, or waits; NULL */
     struct tiling *tiling; /* of these loops, during the search; NULL */

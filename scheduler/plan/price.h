@@ -18,8 +18,11 @@ bool plan_price(struct work *, const struct moves *, const struct nest *,
 bool plan_price_below(struct work *, const struct moves *, const struct nest *, struct plan *,
                       double limit); /* false also where plan.cycles would not be less */
 
-/* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long */
+/* finalists.c: cycles of the nest alone with this plan; negative: not known, or it would take long
+ */
 double plan_simulated(struct work *, const struct moves *, int nest, const struct plan *);
+/* Could the clock say clearly less than `best` of a plan with this cost? */
+bool plan_worth_walking(const struct plan *, double cost, double best);
 
 /* price.c */
 bool price_counts(const struct work *, enum price_term); /* it is not left out */

@@ -21,6 +21,9 @@ bool unit_inside(const struct machine *m, int unit, int outer) {
 
 /* ---- sizes ---- */
 
+/* Sizes are those that an axis can have, or 0: a range within them has no ends too far apart. */
+static const int64_t most_size = INT64_C(1) << 48;
+
 static bool size_at(const struct kernel_param *p, const struct bindings *names, enum corner corner,
                     int64_t *out, bool *unbounded) {
     int64_t lo, hi, step = 1;
@@ -32,7 +35,7 @@ static bool size_at(const struct kernel_param *p, const struct bindings *names, 
     }
     if (!expr_integer(p->lo, names, &lo) || !expr_integer(p->hi, names, &hi)) return false;
     if (p->step && !expr_integer(p->step, names, &step)) return false;
-    if (step < 1 || lo > hi) return false;
+    if (step < 1 || lo < 0 || lo > hi || hi > most_size) return false;
     int64_t steps = corner == CORNER_LOW ? 0 : (hi - lo) / step;
     if (corner == CORNER_MIDDLE && steps > 15) steps = 15;
     *out = lo + steps * step;
@@ -178,7 +181,7 @@ static void check_semantics(const struct machine *m, const struct instr *x,
         if (!s.known) {
             diag_at(d, x->semantics->source, s.missing->at,
                     "size '%s' of '%s' has no value here, expected numbers, machine parameters and "
-                    "earlier sizes, the smaller end of a range first and steps from 1",
+                    "earlier sizes, the smaller end of a range first, from 0 to 2^48, and steps from 1",
                     s.missing->name, x->id);
             return;
         }

@@ -54,7 +54,8 @@ bool tensor_count(struct tensor *t) {
     for (int d = 0; d < t->ndims; d++)
         if (t->extent[d] < 0 || __builtin_mul_overflow(t->elements, t->extent[d], &t->elements))
             return false;
-    return !__builtin_mul_overflow(t->elements, (int64_t)type_size(t->type), &bytes);
+    return !__builtin_mul_overflow(t->elements, (int64_t)type_size(t->type), &bytes) &&
+           bytes <= INT64_MAX / 16; /* what a kernel's buffer may have */
 }
 
 int64_t tensor_int(const struct tensor *t, int64_t i) {

@@ -53,6 +53,7 @@ static void refuses_two_inputs(void **state) {
         {"MatMul", "2,3", "4,5", NULL,
          "[2,3] cannot be multiplied by [4,5]: 3 columns, but 4 rows"},
         {"MatMul", "2,2,3", "3,3,4", NULL, "cannot be broadcast"},
+        {"MatMul", "1073741824,1", "1,1073741824", NULL, "empty or too large"},
         {"Gemm", "2,3", "5,4", "transB:1", "the factors have 3 columns and 4 rows"},
         {"Gemm", "2,3,1", "5,4", NULL, "its factors are not matrices"},
         {"Conv", "1,4,5,5", "2,3,3,3", NULL, "the weights take 3 channels, but the input has 4"},

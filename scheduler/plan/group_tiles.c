@@ -168,8 +168,20 @@ static bool in_memory(const struct work *w, const struct passed *p, int memory) 
     return (h->is_tile ? h->memory : h->near) == memory;
 }
 
-/* The largest first, each at the first address where nothing lies that lives with it. Queues that
- * run ahead are a member further at most. */
+/* A member that has its room, lives with this one, and lies where this one would; NULL: none.
+ * Queues that run ahead are a member further at most. */
+static const struct passed *in_the_way(const struct work *w, const struct nest_group *g,
+                                       const bool *placed, const struct passed *p, int memory) {
+    for (int i = 0; i < g->npassed; i++) {
+        const struct passed *q = &g->passed[i];
+        if (placed[i] && q->first <= p->last + 1 && p->first <= q->last + 1 &&
+            in_memory(w, q, memory) && q->at < p->at + p->bytes && p->at < q->at + q->bytes)
+            return q;
+    }
+    return NULL;
+}
+
+/* The largest first, each at the first address where nothing lies that lives with it. */
 static void find_rooms(const struct work *w, struct nest_group *g, int memory) {
     bool *placed = arena_array(w->arena, (size_t)g->npassed + 1, sizeof *placed);
     for (int turn = 0; turn < g->npassed; turn++) {
@@ -180,15 +192,9 @@ static void find_rooms(const struct work *w, struct nest_group *g, int memory) {
                 best = i;
         if (best < 0) return;
         struct passed *p = &g->passed[best];
-        p->at = 0;
-        for (int i = 0; i < g->npassed; i++) {
-            const struct passed *q = &g->passed[i];
-            if (!placed[i] || q->first > p->last + 1 || p->first > q->last + 1 ||
-                !in_memory(w, q, memory) || q->at >= p->at + p->bytes || p->at >= q->at + q->bytes)
-                continue;
+        const struct passed *q;
+        for (p->at = 0; (q = in_the_way(w, g, placed, p, memory)) != NULL;)
             p->at = q->at + q->bytes;
-            i = -1;
-        }
         placed[best] = true;
     }
 }

@@ -239,6 +239,64 @@ static void reads_archives(void **state) {
     diags_free(&d);
 }
 
+static void little(unsigned char *at, uint64_t value, int n) {
+    for (int k = 0; k < n; k++) at[k] = (unsigned char)(value >> 8 * k);
+}
+
+static uint64_t little_at(const unsigned char *at, int n) {
+    uint64_t value = 0;
+    for (int k = n - 1; k >= 0; k--) value = value << 8 | at[k];
+    return value;
+}
+
+/* The directory's first entry says its sizes in the extra field of large files, which need not
+ * come first there: numpy's own archive, changed so, is read as before. */
+static void reads_large_archives(void **state) {
+    (void)state;
+    enum { MOST = 1 << 13, OTHER = 9, LARGE = 20, MORE = OTHER + LARGE, ENTRY = 46, END = 22 };
+    static unsigned char bytes[MOST + MORE];
+    char path[] = "/tmp/isamap-npz-XXXXXX";
+    FILE *f = fopen("tests/data/onnx/three_layers/right.npz", "rb");
+    assert_non_null(f);
+    size_t n = fread(bytes, 1, MOST, f);
+    fclose(f);
+    assert_true(n > END && n < MOST);
+    unsigned char *end = bytes + n - END;
+    uint64_t from = little_at(end + 16, 4), size = little_at(end + 12, 4);
+    unsigned char *entry = bytes + from;
+    size_t name = (size_t)little_at(entry + 28, 2);
+    assert_int_equal(little_at(entry + 30, 2), 0);
+    unsigned char *extra = entry + ENTRY + name;
+    memmove(extra + MORE, extra, (size_t)(bytes + n - extra));
+    little(extra, 0x5455, 2), little(extra + 2, OTHER - 4, 2), little(extra + 4, 0, 5);
+    little(extra + OTHER, 1, 2), little(extra + OTHER + 2, LARGE - 4, 2);
+    little(extra + OTHER + 4, little_at(entry + 24, 4), 8);
+    little(extra + OTHER + 12, little_at(entry + 20, 4), 8);
+    little(entry + 20, UINT32_MAX, 4), little(entry + 24, UINT32_MAX, 4);
+    little(entry + 30, MORE, 2), little(end + MORE + 12, size + MORE, 4);
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(pwrite(file, bytes, n + MORE, 0), (ssize_t)(n + MORE));
+    struct diags d;
+    struct npz z, plain;
+    diags_init(&d);
+    assert_true(npz_read(path, &z, &d));
+    assert_true(npz_read("tests/data/onnx/three_layers/right.npz", &plain, &d));
+    assert_int_equal(z.n, plain.n);
+    for (int k = 0; k < z.n; k++) {
+        const struct array *a = &z.array[k], *b = &plain.array[k];
+        assert_int_equal(a->type, b->type);
+        assert_int_equal(a->ndims, b->ndims);
+        for (int i = 0; i < a->ndims; i++) assert_int_equal(a->extent[i], b->extent[i]);
+        assert_memory_equal(a->data, b->data, (size_t)b->elements * type_size(b->type));
+    }
+    npz_free(&z);
+    npz_free(&plain);
+    diags_free(&d);
+    close(file);
+    unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_numpy_writes),
@@ -248,6 +306,7 @@ int main(void) {
         cmocka_unit_test(says_why_files_fail),
         cmocka_unit_test(survives_damage),
         cmocka_unit_test(reads_archives),
+        cmocka_unit_test(reads_large_archives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

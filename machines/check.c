@@ -179,10 +179,11 @@ static void check_semantics(const struct machine *m, const struct instr *x,
     for (int c = CORNER_LOW; c <= CORNER_MIDDLE; c++) {
         struct sizes s = check_sizes(m, x, (enum corner)c);
         if (!s.known) {
-            diag_at(d, x->semantics->source, s.missing->at,
-                    "size '%s' of '%s' has no value here, expected numbers, machine parameters and "
-                    "earlier sizes, the smaller end of a range first, from 0 to 2^48, and steps from 1",
-                    s.missing->name, x->id);
+            diag_at(
+                d, x->semantics->source, s.missing->at,
+                "size '%s' of '%s' has no value here, expected numbers, machine parameters and "
+                "earlier sizes, the smaller end of a range first, from 0 to 2^48, and steps from 1",
+                s.missing->name, x->id);
             return;
         }
         struct program *p = instr_bind(m, x, s.ranged, d);

@@ -1,5 +1,5 @@
 /* What `isamap check` says beyond machine_check: the file has a meaning, but not the one that its
- * author can have wanted. Intervals below 0 are errors, and so is a machine from which no result
+ * author can have wanted. Costs below 0 are errors, and so is a machine from which no result
  * comes home; the rest are warnings. */
 #include "machines/check.h"
 #include <stdlib.h>
@@ -212,9 +212,9 @@ static void check_instances(const struct machine *m, struct diags *d) {
     }
 }
 
-/* ---- intervals ---- */
+/* ---- intervals, latencies, overheads ---- */
 
-struct corner_of { /* parameters and sizes at which an interval is looked at */
+struct corner_of { /* parameters and sizes at which a cost is looked at */
     const struct machine *m;
     const struct sizes *sizes; /* NULL: none */
 };
@@ -228,12 +228,18 @@ static bool name_value(void *user, const char *name, const char *field, double *
     return false;
 }
 
-/* False after reporting. */
-static bool check_interval(const struct corner_of *c, const struct mexpr *e, const char *what,
-                           struct place_in_file at, struct diags *d) {
+struct costs {
+    const struct mexpr *interval, *latency, *overhead;
+};
+
+/* An interval of 0 is hardly meant; nothing takes less than no time. False after reporting. */
+static bool check_cost(const struct corner_of *c, const struct mexpr *e, const char *cost,
+                       const char *what, struct place_in_file at, struct diags *d) {
     struct mexpr_env env = {.name = name_value, .user = (void *)(uintptr_t)c};
+    bool positive = !strcmp(cost, "interval");
     double cycles;
-    if (!mexpr_eval(e, &env, &cycles, NULL) || cycles > 0) return true;
+    if (!e || !mexpr_eval(e, &env, &cycles, NULL) || cycles > 0 || (cycles >= 0 && !positive))
+        return true;
     struct text t = {0};
     for (int i = 0; i < c->m->nparams; i++)
         if (c->m->param[i].has_range)
@@ -242,43 +248,55 @@ static bool check_interval(const struct corner_of *c, const struct mexpr *e, con
     for (int i = 0; c->sizes && i < c->sizes->n; i++)
         text_printf(&t, "%s%s=%lld", t.n ? ", " : " at ", c->sizes->at[i].name,
                     (long long)c->sizes->at[i].value);
-    (cycles < 0 ? check_error
-                : warn)(d, (struct place_in_file){at.file, e->line},
-                        "interval of %s is %.6g%s, expected more than 0 for all values in range",
-                        what, cycles, t.at ? t.at : "");
+    (cycles < 0 ? check_error : warn)(d, (struct place_in_file){at.file, e->line},
+                                      "%s of %s is %.6g%s, expected %s for all values in range",
+                                      cost, what, cycles, t.at ? t.at : "",
+                                      positive ? "more than 0" : "0 or more");
     text_free(&t);
     return false;
 }
 
-/* All that have an interval, with the parameters as `m` has them; said[i]: of instruction i. */
-static void check_intervals_at(const struct machine *m, bool *said, struct diags *d) {
-    for (int i = 0; i < m->ninstrs; i++)
+static bool check_costs(const struct corner_of *c, struct costs x, const char *what,
+                        struct place_in_file at, struct diags *d) {
+    return check_cost(c, x.interval, "interval", what, at, d) &&
+           check_cost(c, x.latency, "latency", what, at, d) &&
+           check_cost(c, x.overhead, "overhead", what, at, d);
+}
+
+/* All that have costs, with the parameters as `m` has them; said[i]: of instruction i. */
+static void check_costs_at(const struct machine *m, bool *said, struct diags *d) {
+    for (int i = 0; i < m->ninstrs; i++) {
+        const struct instr *x = &m->instr[i];
         for (int c = CORNER_LOW; c <= CORNER_HIGH && !said[i]; c++) {
-            struct sizes s = check_sizes(m, &m->instr[i], (enum corner)c);
+            struct sizes s = check_sizes(m, x, (enum corner)c);
             struct corner_of at = {m, &s};
             struct text what = {0};
-            text_printf(&what, "'%s'", m->instr[i].id);
+            text_printf(&what, "'%s'", x->id);
             if (s.known)
-                said[i] = !check_interval(&at, m->instr[i].interval, what.at, m->instr[i].at, d);
+                said[i] = !check_costs(&at, (struct costs){x->interval, x->latency, x->overhead},
+                                       what.at, x->at, d);
             text_free(&what);
         }
+    }
     struct corner_of at = {m, NULL};
     for (int i = 0; i < m->nconfigures; i++) {
+        const struct configure *x = &m->configure[i];
         bool *known = &said[m->ninstrs + i];
         if (!*known)
-            *known = !check_interval(&at, m->configure[i].interval, m->configure[i].id,
-                                     m->configure[i].at, d);
+            *known = !check_costs(&at, (struct costs){x->interval, x->latency, x->overhead}, x->id,
+                                  x->at, d);
     }
     for (int i = 0; i < m->nfallbacks; i++) {
+        const struct fallback *x = &m->fallback[i];
         bool *known = &said[m->ninstrs + m->nconfigures + i];
         if (!*known)
-            *known = !check_interval(&at, m->fallback[i].interval, "the fallback",
-                                     m->unit[m->fallback[i].unit].at, d);
+            *known = !check_costs(&at, (struct costs){x->interval, x->latency, NULL},
+                                  "the fallback", m->unit[x->unit].at, d);
     }
 }
 
 /* Every parameter at either end of its range, alone and all together. */
-static void check_intervals(const struct machine *m, struct diags *d) {
+static void check_all_costs(const struct machine *m, struct diags *d) {
     size_t n = (size_t)(m->ninstrs + m->nconfigures + m->nfallbacks) + 1;
     struct machine at = *m;
     struct param *param = calloc((size_t)m->nparams + 1, sizeof *param);
@@ -296,7 +314,7 @@ static void check_intervals(const struct machine *m, struct diags *d) {
                     param[i].value = end ? param[i].hi : param[i].lo;
                 value[i] = (struct binding){param[i].name, param[i].value};
             }
-            check_intervals_at(&at, said, d);
+            check_costs_at(&at, said, d);
         }
     free(param);
     free(value);
@@ -305,7 +323,7 @@ static void check_intervals(const struct machine *m, struct diags *d) {
 
 bool machine_advise(const struct machine *m, struct diags *d) {
     int before = d->errors;
-    check_intervals(m, d);
+    check_all_costs(m, d);
     check_ways(m, d);
     check_emits(m, d);
     check_instances(m, d);

@@ -40,6 +40,10 @@ static const struct advice table[] = {
      "interval of 'mm' is -7 at PAD=8192", "PAD/1024", false},
     {ADVICE, "latency=\"12\" interval=\"M\"", "latency=\"12\" interval=\"65 - PAD/1024 - M/16\"",
      "interval of 'mm' is -63.0625 at PAD=131072", "65 - PAD", false},
+    {ADVICE, "latency=\"12\" interval=\"M\"", "latency=\"M - 3\" interval=\"M\"",
+     "latency of 'mm' is -2 at PAD=32768, M=1, expected 0 or more", "latency=\"M - 3\"", false},
+    {ADVICE, "interval=\"M\" overhead=\"2\"", "interval=\"M\" overhead=\"PAD/1024 - 16\"",
+     "overhead of 'mm' is -8 at PAD=8192", "PAD/1024 - 16", false},
     {ADVICE,
      "<emit as=\"bits\"><word format=\"head\"><field at=\"4\" bits=\"2\" value=\"3\"/><field "
      "at=\"8\" bits=\"2\" value=\"$(code)\"/></word></emit>",

@@ -210,7 +210,7 @@ static bool check_machine(struct work *w) {
 }
 
 static bool run(struct work *w) {
-    if (!check_items(w) || !check_machine(w)) return false;
+    if (!check_items(w) || !check_machine(w) || !homes_hold_arguments(w)) return false;
     begin(w);
     struct moves moves = moves_find(w);
     bool ok = join_begin(w) && tasks_make(w);

@@ -6,6 +6,7 @@
 #include "scheduler/emit/emit_int.h"
 #include "ir/memory.h"
 #include "scheduler/plan/graph.h"
+#include "scheduler/plan/layouts.h"
 #include "scheduler/plan/work.h"
 #include <stdlib.h>
 
@@ -105,19 +106,11 @@ static void note_placed(struct memory_plan *p, int k) {
         }
 }
 
-static bool beyond(struct work *w, int place) {
-    const struct memory *home = &w->m->memory[w->m->home];
-    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-              "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it",
-              home->id, (long long)home->size, w->s->place[place].name);
-    return false;
-}
-
 static bool give(struct work *w, int place, int64_t at) {
     struct place *x = &w->s->place[place];
     int64_t size = w->m->memory[w->m->home].size;
     x->address = at;
-    return size < 0 || at + x->bytes <= size || beyond(w, place);
+    return size < 0 || at + x->bytes <= size || homes_beyond(w, w->s->place[place].name);
 }
 
 /* ---- orders ---- */

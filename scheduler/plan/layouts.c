@@ -334,6 +334,27 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
     return !w->diags->errors;
 }
 
+bool homes_beyond(struct work *w, const char *name) {
+    const struct memory *home = &w->m->memory[w->m->home];
+    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+              "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it",
+              home->id, (long long)home->size, name);
+    return false;
+}
+
+bool homes_hold_arguments(struct work *w) {
+    const struct memory *home = &w->m->memory[w->m->home];
+    int64_t all = 0, bytes;
+    for (int b = 0; b < w->p->nbuffers && home->size >= 0; b++) {
+        const struct buffer *buf = &w->p->buffer[b];
+        if (buf->role == ROLE_TEMP || buf->role == ROLE_STATE) continue;
+        if (__builtin_mul_overflow(buf->elements, (int64_t)type_size(buf->type), &bytes) ||
+            __builtin_add_overflow(all, bytes, &all) || all > home->size)
+            return homes_beyond(w, buf->name);
+    }
+    return true;
+}
+
 /* A place for each home, one after the other in the home memory, until live ranges are known. */
 bool homes_place(struct work *w) {
     struct schedule *s = w->s;
@@ -360,13 +381,8 @@ bool homes_place(struct work *w) {
         if (h->packed && !pl->layout) return false;
         if (__builtin_mul_overflow(h->packed ? h->elements : buf->elements,
                                    (int64_t)type_size(buf->type), &bytes) ||
-            bytes > INT64_MAX / 4 || at > INT64_MAX / 4) {
-            diag_line(
-                w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-                "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it",
-                home->id, (long long)home->size, buf->name);
-            return false;
-        }
+            bytes > INT64_MAX / 4 || at > INT64_MAX / 4)
+            return homes_beyond(w, buf->name);
         pl->address = at;
         pl->bytes = bytes;
         at = (at + bytes + align - 1) / align * align;

@@ -99,7 +99,7 @@ void cost_sum(struct work *w) {
         w->s->forecast[n->first].alone += alone;
         if (n->core >= 0) busy[queue] += least_turns(w, n->first) * n->plan.alone * grid;
         w->s->least = fmax(w->s->least, busy[queue]);
-        double part = n->plan.share.n ? n->plan.share.part : 1;
+        double part = n->plan.share.n ? n->plan.share.part : grid;
         bool priced = n->core >= 0 && !n->plan.is_static;
         for (int k = 0; k < n->nchain && !priced; k++)
             add(w, n->first, part * task_cost(w, n->chain[k]), NULL);

@@ -45,6 +45,12 @@ for machine in gpu-sm80 gpu-sm90; do
   [ "$kernels" -eq 1 ] && grep -q 'cvt\.rn\.bf16x2' "$work/epilogue.cu" && good || bad "epilogue on $machine: $kernels kernels, or nothing is narrowed"
 done
 
+# softmax stays in one kernel, its rows in the blocks: 0.83 of the memory's 1,100 bytes a cycle
+isamap compile examples/f32/softmax.isam -D M=4096 -D N=4096 -m gpu-sm80-rows -o "$work/softmax.cu" >/dev/null
+kernels=$(grep -c __global__ "$work/softmax.cu")
+cycles=$(isamap sim examples/f32/softmax.isam -D M=4096 -D N=4096 -m gpu-sm80-rows --no-values | sed -nE 's/^cycles +([0-9]+),.*/\1/p')
+[ "$kernels" -eq 1 ] && [ "$cycles" -lt 152500 ] && good || bad "softmax: $kernels kernels, $cycles cycles"
+
 # layers that differ in their arrays alone: one kernel
 isamap compile tests/data/cuda/layers.isam -m gpu-sm80 -o "$work/layers.cu" >/dev/null
 kernels=$(grep -c __global__ "$work/layers.cu")
@@ -87,6 +93,9 @@ gpu-sm80 examples/bf16/gmm.isam block.64x64.rows.bf16 -D M=17 -D N=9 -D K=20
 gpu-sm80 examples/bf16/gmm.isam block. -D M=256 -D N=128 -D K=320
 gpu-sm80 examples/i8/c2d.isam m16n8k32.i8 -D N=1 -D C=20 -D K=18 -D P=4 -D Q=9
 gpu-sm80 examples/f32/softmax.isam fallback -D M=7 -D N=33
+gpu-sm80-rows examples/f32/softmax.isam add.across.row -D M=3 -D N=2048
+gpu-sm80-rows examples/f32/softmax.isam exp.row -D M=9 -D N=1531
+gpu-sm80-rows examples/f32/layernorm.isam add.across.row -D M=5 -D N=1040
 gpu-sm80 examples/f32/layernorm.isam fallback -D M=5 -D N=40
 gpu-sm80 examples/digits/digits-int8.onnx m16n8k32.i8 -D N=8
 gpu-sm80 examples/f32/gru.isam fallback -D H=16 --size T=3

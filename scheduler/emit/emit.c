@@ -265,7 +265,7 @@ static bool turns_again(const struct emitter *e) {
 static bool grid_turn(struct emitter *e, struct nodes *out) {
     struct work *w = e->w;
     struct nodes turn = {0};
-    if (!nest_turn(e, &turn)) return false;
+    if (!(e->group ? group_turn : nest_turn)(e, &turn)) return false;
     uint64_t before = nodes_queues(w, out->at, out->n), after = nodes_queues(w, turn.at, turn.n);
     if (before && !add_barrier(w, out, before, after, e->exec)) return false;
     for (int i = 0; i < turn.n; i++) nodes_add(w, out, turn.at[i]);

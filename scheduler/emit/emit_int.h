@@ -229,6 +229,7 @@ bool follow_emit(struct emitter *, struct nodes *);
 
 /* group.c */
 void group_place(struct work *, const struct nest_group *, int64_t *at); /* its tiles, before its nests */
+bool group_turn(struct emitter *, struct nodes *); /* one turn of them: each member in order */
 bool emit_group(struct emitter *, struct nodes *); /* its nests in the loops that they share */
 
 /* homes.c: final addresses of homes, of the schedule whose sections are complete. False: reported, they do not fit. */

@@ -193,7 +193,7 @@ static bool meets(const struct emitter *e, int m) {
     return !before || !e->team[m] || !nests_in_order(e->w, before, e->team[m]->nest);
 }
 
-static bool turns(struct emitter *e, struct nodes *out) {
+bool group_turn(struct emitter *e, struct nodes *out) {
     struct work *w = e->w;
     uint64_t all = 0, open = 0; /* queues of those that may still run */
     struct emitter *first = e->team[0];
@@ -224,7 +224,7 @@ static bool turns(struct emitter *e, struct nodes *out) {
 static bool inside(struct emitter *e, struct nodes *out, int d) {
     const struct nest_group *g = e->group;
     bool is_static = false;
-    if (d == g->nprefix) return turns(e, out);
+    if (d == g->nprefix) return group_turn(e, out);
     for (int m = 0; m < g->n; m++) {
         if (!e->team[m]) continue;
         follow(e, e->team[m]);

@@ -198,6 +198,7 @@ static bool aligned(struct work *w, const struct move *mv, const struct fit *f, 
                     int memory) {
     const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
     int64_t align = operand_align(w->m, o, memory, mv->needle->bound);
+    if (f->box.fill == from && f->box.begins % align) return false; /* its home is on this side */
     for (int i = 0; i < f->box.n; i++) {
         bool named = false;
         for (int k = 0; k < mv->naxes; k++)

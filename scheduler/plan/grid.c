@@ -158,11 +158,15 @@ static void choose(const struct work *w, const struct task *t, struct grid_axis 
     for (int k = 0; k < n; k++) ax[k].tiles = tiles_of(w, ax[k].axis, ax[k].tile);
 }
 
+int64_t grid_instances(const struct work *w, const struct nest *n) {
+    int unit[MAX_PREFIX];
+    return n->is_grid ? at_once(w, unit, grid_units(w, grid_task(w, n), unit)) : 1;
+}
+
 /* Of the nest's tiles those of the busiest instance. */
 double grid_part(const struct work *w, const struct nest *n) {
-    int unit[MAX_PREFIX];
     if (!n->is_grid) return 1;
-    double tiles = 1, instances = (double)at_once(w, unit, grid_units(w, grid_task(w, n), unit));
+    double tiles = 1, instances = (double)grid_instances(w, n);
     for (int k = 0; k < n->nprefix; k++)
         tiles *= (double)tiles_of(w, n->prefix[k].axis, n->prefix[k].tile);
     return ceil(tiles / instances) / tiles;

@@ -6,12 +6,13 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { LONGEST = 48 }; /* parts of a range: what it costs to look at one grows with their square */
 
 static bool nest_may(const struct work *w, const struct nest *n) {
     const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
-    if (n->kept || n->part_n || n->next_part >= 0 || n->is_grid) return false;
+    if (n->kept || n->part_n || n->next_part >= 0) return false;
     for (int i = t ? -1 : 0; i < n->nchain; i++) {
         const struct task *k = i < 0 ? t : &w->task[n->chain[i]];
         for (int o = 0; o < k->nops; o++)
@@ -104,12 +105,25 @@ static void widen(const struct grouping *g, int *first, int *last) {
     }
 }
 
+/* Instances that share the turns of a grid share those of a group too, if all its parts are grids
+ * over the same units. */
+static bool same_instances(const struct work *w, const struct run_part *a,
+                           const struct run_part *b) {
+    int unit[2][MAX_PREFIX], n[2] = {0};
+    const struct run_part *both[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        const struct nest *nest = both[i]->nest >= 0 ? &w->nest[both[i]->nest] : NULL;
+        if (nest && nest->is_grid) n[i] = grid_units(w, grid_task(w, nest), unit[i]);
+    }
+    return n[0] == n[1] && !memcmp(unit[0], unit[1], sizeof *unit[0] * (size_t)n[0]);
+}
+
 static bool range_may(const struct grouping *g, int first, int last) {
     const struct work *w = g->w;
     bool nest = false;
     for (int q = first; q <= last; q++) {
         nest |= g->part[q].nest >= 0;
-        if (!part_may(w, &g->part[q]) ||
+        if (!part_may(w, &g->part[q]) || !same_instances(w, &g->part[first], &g->part[q]) ||
             w->p->stmt[g->part[q].stmt].scope != w->p->stmt[g->part[first].stmt].scope)
             return false;
     }

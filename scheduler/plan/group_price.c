@@ -145,12 +145,13 @@ double part_cycles(const struct work *w, const struct draft *d, const struct nes
                    int member) {
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
-    if (n && n->core >= 0) return n->plan.cycles + (g ? again_cycles(w, d, g, member) : 0);
+    if (n && n->core >= 0)
+        return n->plan.cycles * grid_part(w, n) + (g ? again_cycles(w, d, g, member) : 0);
     double cycles = n ? 0 : host_turns(w, q->stmt, 0), far, near,
            stream = stream_cycles(w, passing_bytes(w, d, g, member), &far),
-           tiles = tiles_cycles(w, d, member, &near),
-           enter = g && w->fallback >= 0 ? g->turns * w->m->fallback[w->fallback].enter : 0;
-    for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i]);
+           tiles = tiles_cycles(w, d, member, &near), part = n ? grid_part(w, n) : 1,
+           enter = g && w->fallback >= 0 ? part * g->turns * w->m->fallback[w->fallback].enter : 0;
+    for (int i = 0; n && i < n->nchain; i++) cycles += part * task_cost(w, n->chain[i]);
     if (!n) return enter + cycles + stream;
     return enter + fmax(cycles, fmax(stream, tiles)) + far + near;
 }
@@ -159,8 +160,8 @@ double part_least(const struct work *w, const struct draft *d, int member) {
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
     double cycles = n ? 0 : host_turns(w, q->stmt, 0);
-    if (n && n->core >= 0) return n->plan.alone;
-    for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i]);
+    if (n && n->core >= 0) return n->plan.alone * grid_part(w, n);
+    for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i]) * grid_part(w, n);
     return cycles;
 }
 
@@ -288,6 +289,7 @@ static bool plan_member(struct work *w, const struct moves *moves, struct draft 
     if (!n->nwindows) {
         memcpy(n->prefix, g->prefix, sizeof *g->prefix * (size_t)g->nprefix);
         n->nprefix = g->nprefix;
+        for (int k = 0; k < n->nprefix && n->is_grid; k++) n->prefix[k].kind = LOOP_PARALLEL;
     }
     struct stmt *keep = windows_open(w, n);
     bool ok = plan_once(w, moves, d, m);
@@ -335,14 +337,29 @@ static bool windows_begin(struct work *w, const struct draft *d, const struct ne
 static double instances_part(const struct work *w, const struct draft *d) {
     for (int m = 0; m <= d->last - d->first; m++) {
         int nest = d->in[m] ? d->part[d->first + m].nest : -1;
+        if (nest >= 0 && w->nest[nest].is_grid) return grid_part(w, &w->nest[nest]);
         if (nest >= 0) return w->nest[nest].core >= 0 ? w->nest[nest].plan.share.part : 1;
     }
     return 1;
 }
 
+/* Of a grid each unit takes a loop, and every turn begins anew: no borders stay, no windows slide. */
+static bool suits_grid(const struct work *w, struct draft *d, const struct nest_group *g) {
+    const struct nest *n = draft_nest(w, d, first_nest(d));
+    int unit[MAX_PREFIX];
+    if (!n->is_grid) return true;
+    bool slides = false;
+    for (int k = 0; k < d->nshared; k++) slides |= d->shared[k].window.axis >= 0;
+    for (int i = 0; i < g->npassed; i++) slides |= g->passed[i].bordered;
+    if (slides) d->why = "a grid has no tiles that slide or have borders";
+    if (slides) return false;
+    d->why = "the grid has fewer dimensions";
+    return g->nprefix <= grid_units(w, grid_task(w, n), unit);
+}
+
 bool group_fits(struct work *w, struct draft *d, struct nest_group *g) {
     d->why = "windows of neighbouring tiles overlap wholly";
-    return windows_begin(w, d, g) && group_tiles(w, d, g);
+    return windows_begin(w, d, g) && group_tiles(w, d, g) && suits_grid(w, d, g);
 }
 
 double group_plan(struct work *w, const struct moves *moves, struct draft *d,

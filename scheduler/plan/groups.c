@@ -83,14 +83,18 @@ static int prefix_axis(const struct draft *d, int k) {
     return -1;
 }
 
-/* Tiles of the last loop, smaller and smaller: the largest few that fit, and the first for which
- * all that is passed lies in a cache further inside. */
+/* Tiles of the last loop, smaller and smaller, in a grid from where all instances have one: the
+ * largest few that fit, and the first for which all that is passed lies in a cache further inside.
+ */
 static int loop_tiles(struct grouping *g, struct draft *d, struct nest_group *now, int n, int most,
                       struct choice *c) {
     int shared = now->shared[now->nprefix - 1], first = n;
     const struct shared_axis *s = &d->shared[shared];
-    int64_t before = 0;
-    for (int64_t parts = 2; n < MOST_CHOICES; parts *= 2) {
+    int64_t before = 0, instances = 1;
+    for (int m = 0; m <= d->last - d->first; m++)
+        if (d->in[m] && draft_nest(g->w, d, m))
+            instances = grid_instances(g->w, draft_nest(g->w, d, m));
+    for (int64_t parts = instances > 1 ? instances : 2; n < MOST_CHOICES; parts *= 2) {
         int64_t tile = tile_near(s, parts);
         now->prefix[now->nprefix - 1] =
             (struct loop){prefix_axis(d, shared), tile, LOOP_SEQUENTIAL};

@@ -27,6 +27,7 @@ struct box {
     bool apart;        /* dimensions stay apart */
     uint64_t fragment; /* of the slot */
     const char *swizzle;
+    int64_t begins; /* at home: its tiles begin at multiples of so many bytes; 0: not known */
 };
 
 struct fit { /* how a move copies a box */

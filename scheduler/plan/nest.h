@@ -49,6 +49,7 @@ struct nest {
 void grid_decide(struct work *, const struct moves *, int nest);
 const struct task *grid_task(const struct work *, const struct nest *); /* whose axes the tiles are of */
 double grid_part(const struct work *, const struct nest *); /* of its time that it takes; 1: no grid */
+int64_t grid_instances(const struct work *, const struct nest *); /* that work at once; 1: no grid */
 int grid_units(const struct work *, const struct task *, int *unit); /* outermost first, at most MAX_PREFIX */
 
 /* nests.c */

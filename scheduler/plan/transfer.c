@@ -172,6 +172,23 @@ static bool home_is_even(const struct home *h, int dim) {
     return true;
 }
 
+/* Bytes of which the tile begins at a multiple, from the home's start; 0: it begins there. Without
+ * a region: every tile. */
+static int64_t tiles_begin(const struct work *w, const struct geom *g, int buffer,
+                           const struct region *r) {
+    const struct buffer *b = &w->p->buffer[buffer];
+    int64_t begins = 0;
+    for (int k = g->ninner; k < g->n; k++) {
+        struct coord c = g->at[k];
+        int64_t stride;
+        if (c.dim < 0 || b->extent[c.dim] <= c.div || (r && val_is(r->lo[c.dim], 0))) continue;
+        home_stride(&w->home[buffer], b->ndims, c, &stride);
+        if (g->loose >> c.dim & 1) stride /= c.div;
+        begins = common_divisor(begins, stride * (int64_t)type_size(b->type));
+    }
+    return begins;
+}
+
 bool box_make(struct work *w, int buffer, const struct geom *g, const struct slot *s,
               const struct region *r, bool fill, struct box *box) {
     const struct buffer *b = &w->p->buffer[buffer];
@@ -183,6 +200,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
     box->apart = false;
     box->fragment = g->fragment;
     box->swizzle = g->swizzle;
+    box->begins = tiles_begin(w, g, buffer, r);
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
         struct box_dim *d = &box->dim[box->n++];
@@ -251,32 +269,14 @@ void region_padding(const struct program *p, const struct stmt *st, const struct
     }
 }
 
-/* Does every tile of the home begin where the move may begin? */
-static bool tiles_aligned(const struct work *w, const struct opnd *o, int buffer,
-                          const struct fit *f, bool write) {
-    const struct buffer *b = &w->p->buffer[buffer];
-    const struct move *mv = f->move;
-    const struct operand *at = &mv->needle->in->operand[write ? mv->to_operand : mv->from_operand];
-    int64_t align = operand_align(w->m, at, w->home[buffer].memory, mv->needle->bound);
-    for (int k = o->geom.ninner; k < o->geom.n; k++) {
-        struct coord c = o->geom.at[k];
-        int64_t stride;
-        if (c.dim < 0 || b->extent[c.dim] <= c.div) continue;
-        home_stride(&w->home[buffer], b->ndims, c, &stride);
-        if (o->geom.loose >> c.dim & 1) stride /= c.div;
-        if (stride * (int64_t)type_size(b->type) % align != 0) return false;
-    }
-    return true;
-}
-
 static bool region_fits(struct work *w, const struct moves *moves, const struct opnd *o, int buffer,
                         const struct region *r, bool write, struct fit *f) {
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     struct box box;
     int home = w->home[buffer].memory;
-    return box_make(w, buffer, &o->geom, &s, r, !write, &box) &&
-           fit_box(w, moves, 0, write ? o->memory : home, write ? home : o->memory, &box, f) &&
-           tiles_aligned(w, o, buffer, f, write);
+    if (!box_make(w, buffer, &o->geom, &s, r, !write, &box)) return false;
+    box.begins = tiles_begin(w, &o->geom, buffer, NULL);
+    return fit_box(w, moves, 0, write ? o->memory : home, write ? home : o->memory, &box, f);
 }
 
 static bool has_single_digit(const struct geom *g, int dim) {

@@ -67,6 +67,32 @@ static inline void __syncwarp() {
     emulated_stop(AT_WARP);
 }
 
+/* The value of the lane whose number differs in these bits. */
+static inline float __shfl_xor_sync(uint32_t, float x, unsigned far) {
+    float y;
+    memcpy(&emulated.deposit[emulated.me][0], &x, sizeof x);
+    emulated_stop(AT_WARP);
+    memcpy(&y, &emulated.deposit[emulated.me ^ far][0], sizeof y);
+    emulated_stop(AT_WARP);
+    return y;
+}
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
+static inline float4 make_float4(float x, float y, float z, float w) {
+    return {x, y, z, w};
+}
+
+static inline float __fdiv_rn(float x, float y) {
+    return x / y;
+}
+
+static inline float __fsqrt_rn(float x) {
+    return sqrtf(x);
+}
+
 static void emulated_begin() {
     emulated.kernel(emulated.argument);
     emulated_stop(AT_END);

@@ -87,6 +87,7 @@ int touch_lone(const struct work *, const struct touch *, int dim); /* the axis 
 int touch_walks(const struct work *, const struct touch *, int axis);
 bool draft_shares(const struct draft *, int buffer); /* a member writes what another touches */
 const struct nest *draft_nest(const struct work *, const struct draft *, int member); /* NULL: the host's */
+const struct nest *draft_first(const struct work *, const struct draft *); /* of its members; NULL: all the host's */
 /* One core alone reads it, in an operand whose memory the schedule fills, and one member alone makes it. */
 bool tile_own(const struct work *, const struct draft *, int buffer, int *reader, int *operand);
 

@@ -212,12 +212,6 @@ static void leave_room(const struct work *w, struct nest *n, const int64_t *used
     }
 }
 
-static int first_nest(const struct draft *d) {
-    int m = 0;
-    while (!d->in[m] || d->part[d->first + m].nest < 0) m++;
-    return m;
-}
-
 static uint64_t mix(uint64_t sum, int64_t value) {
     return (sum ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15) ^ (sum >> 29);
 }
@@ -277,7 +271,7 @@ static bool plan_member(struct work *w, const struct moves *moves, struct draft 
     struct nest *n = &w->nest[d->part[d->first + m].nest];
     n->steps = STEPS;
     n->group = 1;
-    n->leads = first_nest(d) == m;
+    n->leads = draft_first(w, d) == n;
     n->slid = 0;
     for (int k = 0; k < d->nshared; k++)
         if (d->shared[k].window.axis >= 0)
@@ -335,19 +329,17 @@ static bool windows_begin(struct work *w, const struct draft *d, const struct ne
 
 /* Of the turns those that the busiest instance takes. */
 static double instances_part(const struct work *w, const struct draft *d) {
-    for (int m = 0; m <= d->last - d->first; m++) {
-        int nest = d->in[m] ? d->part[d->first + m].nest : -1;
-        if (nest >= 0 && w->nest[nest].is_grid) return grid_part(w, &w->nest[nest]);
-        if (nest >= 0) return w->nest[nest].core >= 0 ? w->nest[nest].plan.share.part : 1;
-    }
-    return 1;
+    const struct nest *n = draft_first(w, d);
+    if (!n) return 1;
+    if (n->is_grid) return grid_part(w, n);
+    return n->core >= 0 ? n->plan.share.part : 1;
 }
 
 /* Of a grid each unit takes a loop, and every turn begins anew: no borders stay, no windows slide. */
 static bool suits_grid(const struct work *w, struct draft *d, const struct nest_group *g) {
-    const struct nest *n = draft_nest(w, d, first_nest(d));
+    const struct nest *n = draft_first(w, d);
     int unit[MAX_PREFIX];
-    if (!n->is_grid) return true;
+    if (!n || !n->is_grid) return true;
     bool slides = false;
     for (int k = 0; k < d->nshared; k++) slides |= d->shared[k].window.axis >= 0;
     for (int i = 0; i < g->npassed; i++) slides |= g->passed[i].bordered;

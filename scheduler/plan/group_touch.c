@@ -76,6 +76,12 @@ const struct nest *draft_nest(const struct work *w, const struct draft *d, int m
     return nest >= 0 ? &w->nest[nest] : NULL;
 }
 
+const struct nest *draft_first(const struct work *w, const struct draft *d) {
+    for (int m = 0; m <= d->last - d->first; m++)
+        if (d->in[m] && draft_nest(w, d, m)) return draft_nest(w, d, m);
+    return NULL;
+}
+
 /* The core's only operand that reads it, from a memory which the schedule fills. */
 static int operand_of(const struct work *w, const struct task *t, int buffer) {
     const struct stmt *st = &w->p->stmt[t->stmt];

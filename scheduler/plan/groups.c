@@ -90,10 +90,8 @@ static int loop_tiles(struct grouping *g, struct draft *d, struct nest_group *no
                       struct choice *c) {
     int shared = now->shared[now->nprefix - 1], first = n;
     const struct shared_axis *s = &d->shared[shared];
-    int64_t before = 0, instances = 1;
-    for (int m = 0; m <= d->last - d->first; m++)
-        if (d->in[m] && draft_nest(g->w, d, m))
-            instances = grid_instances(g->w, draft_nest(g->w, d, m));
+    const struct nest *lead = draft_first(g->w, d);
+    int64_t before = 0, instances = lead ? grid_instances(g->w, lead) : 1;
     for (int64_t parts = instances > 1 ? instances : 2; n < MOST_CHOICES; parts *= 2) {
         int64_t tile = tile_near(s, parts);
         now->prefix[now->nprefix - 1] =

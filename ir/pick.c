@@ -1,5 +1,6 @@
-/* Sums of which few terms count: Σ_v select(a == v | b == v, x[v], 0) needs only v = a and v = b.
- * So tables are read by an index that is data (ONNX's Gather), in a language whose indices are
+/* Statements of whose points few count: Σ_v select(a == v | b == v, x[v], 0) needs only v = a and v
+ * = b, and y[v] += select(a[u] == v, x[u], 0) of each u only v = a[u]. So tables are read and
+ * written at an index that is data (ONNX's Gather, Scatter), in a language whose indices are
  * affine. */
 #include "ir/pick.h"
 
@@ -7,6 +8,7 @@ struct picking {
     const struct program *p;
     const struct stmt *st;
     struct pick *out;
+    int n;
 };
 
 static bool varies(const struct picking *x, int op, int axis) {
@@ -29,41 +31,94 @@ static int axis_at(const struct picking *x, int op) {
     return x->p->axis[o->axis].extent <= INT32_MAX ? o->axis : -1;
 }
 
-static bool take_equal(struct picking *x, const struct op *o) {
+static bool take_equal(const struct picking *x, const struct op *o, struct pick *to) {
     for (int side = 0; side < 2; side++) {
         int axis = axis_at(x, o->arg[side]), value = o->arg[1 - side];
-        if (axis < 0 || (x->out->n && axis != x->out->axis) || varies(x, value, axis)) continue;
-        if (x->out->n == MAX_PICKED) return false;
-        x->out->axis = axis;
-        x->out->op[x->out->n++] = value;
+        if (axis < 0 || (to->n && axis != to->axis) || varies(x, value, axis)) continue;
+        if (to->n == MAX_PICKED) return false;
+        to->axis = axis;
+        to->op[to->n++] = value;
         return true;
     }
     return false;
 }
 
-static bool take_condition(struct picking *x, int op) {
+/* One of several values of one axis */
+static bool take_either(const struct picking *x, int op, struct pick *to) {
     const struct op *o = &x->st->op[op];
-    if (o->code == OP_EQ) return take_equal(x, o);
-    return o->code == OP_OR && take_condition(x, o->arg[0]) && take_condition(x, o->arg[1]);
+    if (o->code == OP_EQ) return take_equal(x, o, to);
+    return o->code == OP_OR && take_either(x, o->arg[0], to) && take_either(x, o->arg[1], to);
 }
 
-static bool is_zero(const struct op *o) {
-    return o->code == OP_LITERAL && (type_is_float(o->type) ? o->value.f == 0 : o->value.i == 0);
+/* May this axis be picked beside those before it: no value hangs on an axis that is picked. */
+static bool joins(const struct picking *x, const struct pick *one) {
+    if (!(x->st->axes >> one->axis & 1) || x->p->axis[one->axis].sequential) return false;
+    for (int i = 0; i < x->n; i++) {
+        const struct pick *other = &x->out[i];
+        if (other->axis == one->axis) return false;
+        for (int k = 0; k < other->n; k++)
+            if (varies(x, other->op[k], one->axis)) return false;
+        for (int k = 0; k < one->n; k++)
+            if (varies(x, one->op[k], other->axis)) return false;
+    }
+    return true;
 }
 
-bool stmt_picks(const struct program *p, const struct stmt *st, struct pick *out) {
-    struct picking x = {p, st, out};
-    const struct op *last = &st->op[st->nops - 1];
-    out->n = 0;
-    return st->combine == COMBINE_ADD && !st->nwhere && last->code == OP_SELECT &&
-           is_zero(&st->op[last->arg[2]]) && take_condition(&x, last->arg[0]) &&
-           (st->axes >> out->axis & 1) && !p->axis[out->axis].sequential &&
-           !access_varies(p, &st->dst, out->axis);
+/* All parts of a condition must hold; those that pick no axis are left to the test of the point. */
+static void take_all(struct picking *x, int op) {
+    const struct op *o = &x->st->op[op];
+    struct pick one = {.n = 0};
+    if (o->code == OP_AND) {
+        take_all(x, o->arg[0]);
+        take_all(x, o->arg[1]);
+    } else if (take_either(x, op, &one) && joins(x, &one)) {
+        x->out[x->n++] = one;
+    }
+}
+
+static bool is_literal(const struct op *o, int64_t value) {
+    return o->code == OP_LITERAL &&
+           (type_is_float(o->type) ? o->value.f == (double)value : o->value.i == value);
+}
+
+static bool is_destination(const struct picking *x, const struct op *o) {
+    return o->code == OP_READ && access_equal(x->p, &x->st->read[o->read], &x->st->dst);
+}
+
+/* Combined with this value, the element is as it was. */
+static bool is_neutral(const struct picking *x, const struct op *o) {
+    switch (x->st->combine) {
+    case COMBINE_ADD:
+        return is_literal(o, 0);
+    case COMBINE_MUL:
+        return is_literal(o, 1);
+    case COMBINE_MAX:
+        return is_destination(x, o) || (o->type == TYPE_BOOL && is_literal(o, 0));
+    case COMBINE_MIN:
+        return is_destination(x, o) || (o->type == TYPE_BOOL && is_literal(o, 1));
+    default:
+        return false;
+    }
+}
+
+int stmt_picks(const struct program *p, const struct stmt *st, struct pick *out) {
+    struct picking x = {p, st, out, 0};
+    int last = st->nops - 1;
+    const struct op *o = &st->op[last];
+    if (st->nwhere) return 0;
+    if (o->code == OP_SELECT && is_neutral(&x, &st->op[o->arg[2]]))
+        take_all(&x, o->arg[0]);
+    else if (o->type == TYPE_BOOL && st->combine == COMBINE_MAX)
+        take_all(&x, last);
+    return x.n;
 }
 
 int64_t stmt_looks_at(const struct program *p, const struct stmt *st, int64_t points) {
-    struct pick pick;
-    if (!stmt_picks(p, st, &pick)) return points;
-    int64_t extent = p->axis[pick.axis].extent;
-    return extent <= pick.n ? points : (points / extent + (points % extent != 0)) * pick.n;
+    struct pick pick[MAX_AXES];
+    int n = stmt_picks(p, st, pick);
+    for (int i = 0; i < n; i++) {
+        int64_t extent = p->axis[pick[i].axis].extent;
+        if (extent > pick[i].n) points = (points / extent + (points % extent != 0)) * pick[i].n;
+    }
+    return points;
 }

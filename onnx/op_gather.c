@@ -241,8 +241,8 @@ static bool scatter(struct import *im, struct tensor *x, const char *const *at,
     const char *to = tensor_element(im, y, at), *from = tensor_element(im, x, at);
     if (strcmp(how, "add") == 0) combine = "+=";
     if (strcmp(how, "mul") == 0) combine = "*=", neutral = "1";
-    if (strcmp(how, "max") == 0) combine = "max=", neutral = type_lowest(x->type);
-    if (strcmp(how, "min") == 0) combine = "min=", neutral = type_highest(x->type);
+    if (strcmp(how, "max") == 0) combine = "max=", neutral = to;
+    if (strcmp(how, "min") == 0) combine = "min=", neutral = to;
     if (combine) {
         emit_statement(im, "%s = %s", to, from);
         emit_statement(im, "%s %s select(%s, %s, %s)", to, combine, condition, update, neutral);

@@ -15,7 +15,8 @@ struct nest {
     int64_t low[MAX_AXES], high[MAX_AXES]; /* and what they lie between, both included */
     int order[MAX_AXES], naxes;
     struct frame frame[MAX_AXES];
-    struct pick pick; /* of the axis whose loop is a test of few values; n 0: there is none */
+    struct pick pick[MAX_AXES]; /* of axes whose loops are tests of few values */
+    int npicks;
 };
 
 /* ---- ranges ---- */
@@ -350,31 +351,32 @@ static void innermost(struct nest *n, const struct fallback_node *node) {
 static void nest_build(struct nest *, const struct fallback_node *, int k);
 
 /* The loop runs once where the value lies inside and is none of those before, else not at all. */
-static void open_picked(struct nest *n, const struct fallback_node *node, int k,
+static void open_picked(struct nest *n, const struct fallback_node *node, int k, int axis,
                         const LLVMValueRef *at, int i) {
     struct function *f = n->f;
     struct lv lo, hi, value = {.v = at[i]};
     value.level = level_after(f);
-    axis_bounds(n, node, n->pick.axis, &lo, &hi);
+    axis_bounds(n, node, axis, &lo, &hi);
     hi = lv_op(f, SX_MIN, hi, lv_op(f, SX_ADD, value, lv_const(f, 1)));
     for (int j = 0; j < i; j++) {
         struct lv other = {.v = at[j], .level = value.level};
         hi = lv_op(f, SX_MUL, hi, lv_op(f, SX_NE, value, other));
     }
     lo = lv_op(f, SX_MAX, lo, value);
-    n->axis[n->pick.axis] = frame_open(f, &n->frame[k], lo, hi, 1, 0, NULL);
+    n->axis[axis] = frame_open(f, &n->frame[k], lo, hi, 1, 0, NULL);
 }
 
-static void picked(struct nest *n, const struct fallback_node *node, int k) {
+static void picked(struct nest *n, const struct fallback_node *node, int k,
+                   const struct pick *pick) {
     struct cpu *c = n->f->cpu;
     LLVMValueRef at[MAX_PICKED];
-    for (int i = 0; i < n->pick.n; i++) {
-        enum type t = n->stmt->op[n->pick.op[i]].type;
-        LLVMValueRef v = value_of(n, n->pick.op[i]);
+    for (int i = 0; i < pick->n; i++) {
+        enum type t = n->stmt->op[pick->op[i]].type;
+        LLVMValueRef v = value_of(n, pick->op[i]);
         if (!c->failed) at[i] = op_build(n->f, OP_CAST, TYPE_I64, t, &v);
     }
-    for (int i = 0; i < n->pick.n && !c->failed; i++) {
-        open_picked(n, node, k, at, i);
+    for (int i = 0; i < pick->n && !c->failed; i++) {
+        open_picked(n, node, k, pick->axis, at, i);
         if (k == n->naxes - 1)
             point_guarded(n, NULL);
         else
@@ -383,14 +385,21 @@ static void picked(struct nest *n, const struct fallback_node *node, int k) {
     }
 }
 
+static const struct pick *pick_of(const struct nest *n, int axis) {
+    for (int i = 0; i < n->npicks; i++)
+        if (n->pick[i].axis == axis) return &n->pick[i];
+    return NULL;
+}
+
 static void nest_build(struct nest *n, const struct fallback_node *node, int k) {
     if (n->f->cpu->failed) return;
     if (!n->naxes) {
         point_guarded(n, NULL);
         return;
     }
-    if (n->pick.n && n->order[k] == n->pick.axis) {
-        picked(n, node, k);
+    const struct pick *pick = pick_of(n, n->order[k]);
+    if (pick) {
+        picked(n, node, k, pick);
         return;
     }
     if (k == n->naxes - 1) {
@@ -463,12 +472,13 @@ static void order_axes(struct nest *n) {
     }
 }
 
-/* The axis that is picked stands behind those that its values vary with. */
+/* Axes that are picked stand behind those that their values vary with. */
 static void order_picked(struct nest *n) {
     const struct program *p = n->program;
     uint64_t with = 0;
     bool *needed = memory_array((size_t)n->stmt->nops, sizeof *needed);
-    for (int i = 0; i < n->pick.n; i++) mark_needed(n->stmt, n->pick.op[i], needed);
+    for (int i = 0; i < n->npicks; i++)
+        for (int k = 0; k < n->pick[i].n; k++) mark_needed(n->stmt, n->pick[i].op[k], needed);
     for (int i = 0; i < n->stmt->nops; i++) {
         const struct op *o = &n->stmt->op[i];
         for (int a = 0; a < p->naxes && needed[i]; a++)
@@ -480,7 +490,7 @@ static void order_picked(struct nest *n) {
     int order[MAX_AXES], m = 0;
     for (int pass = 0; pass < 3; pass++)
         for (int k = 0; k < n->naxes; k++) {
-            int a = n->order[k], place = a == n->pick.axis ? 1 : with >> a & 1 ? 0 : 2;
+            int a = n->order[k], place = pick_of(n, a) ? 1 : with >> a & 1 ? 0 : 2;
             if (place == pass) order[m++] = a;
         }
     memcpy(n->order, order, sizeof *order * (size_t)m);
@@ -500,10 +510,8 @@ void build_fallback(struct function *f, const struct fallback_node *node) {
         if (n->stmt->axes >> a & 1) n->order[n->naxes++] = a;
     }
     order_axes(n);
-    if (stmt_picks(p, n->stmt, &n->pick))
-        order_picked(n);
-    else
-        n->pick.n = 0;
+    n->npicks = stmt_picks(p, n->stmt, n->pick);
+    if (n->npicks) order_picked(n);
     nest_build(n, node, 0);
     free(n);
 }

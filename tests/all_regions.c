@@ -187,9 +187,39 @@ static void host_work_overlaps(void **state) {
     overlapping(256, WRONG);
 }
 
+/* A product over as many elements as the row says, which the host executes. */
+static void cut_short(const char *first, const char *second, const char *last, bool right) {
+    char text[1000];
+    snprintf(
+        text, sizeof text,
+        "schedule rows on \"cpu-avx2\" { program { kernel rows() {\n"
+        "in X: f32[8, 8] out O: f32[8] temp T: f32[8] axes p: 8, i: 8\n"
+        "T[p] = 1\n T[p] *= X[p, i] where i <= p\n O[p] = T[p] + 1 } }\n"
+        "place X: X in dram at 0 bytes 256 argument place O: O in dram at 256 bytes 32 argument\n"
+        "place T: T in dram at 288 bytes 32 workspace\n"
+        "run { %s %s %s } }",
+        first, second, last);
+    expect("cpu-avx2", text, right);
+}
+
+static void sums_cut_short(void **state) {
+    (void)state;
+    const char *one = "fallback core llvm do 0", *last = "fallback core llvm do 2";
+    cut_short(one, "fallback core llvm do 1", last, RIGHT);
+    cut_short(one,
+              "fallback core llvm do 1 over (p = 0 to 3) fallback core llvm do 1 over (p = 3 to 8)",
+              last, RIGHT);
+    cut_short(one, "fallback core llvm do 1 over (p = 0 to 3)", last, WRONG);
+    cut_short(one, "fallback core llvm do 1 over (i = 0 to 7)", last, WRONG);
+    cut_short(one, "fallback core llvm do 1 fallback core llvm do 1", last, WRONG);
+    cut_short("fallback core llvm do 1", one, last, WRONG);
+    cut_short(one, last, "fallback core llvm do 1", WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_of_groups), cmocka_unit_test(rows_for_later),
-        cmocka_unit_test(rows_in_rings), cmocka_unit_test(host_work_overlaps)};
+        cmocka_unit_test(rows_in_rings), cmocka_unit_test(host_work_overlaps),
+        cmocka_unit_test(sums_cut_short)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

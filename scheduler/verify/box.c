@@ -214,7 +214,7 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
     int64_t times = 1;
     bool none;
     s->nexecuted = 0;
-    if (t->nwhere) return sym_fail(s, "statement %d has constraints", n->stmt);
+    if (sets_part(t)) return sym_fail(s, "statement %d has constraints", n->stmt);
     if (!fallback_points(s, n, point, &none)) return false;
     if (none) return true;
     w.place = v->home[t->dst.buffer];

@@ -16,6 +16,7 @@ struct lin sym_step(struct sym *, int stmt);
 /* Under whose number regions of what the statement writes are known. A buffer that statements write part by part (a concatenation) has one
  * for all of them, for then an element says which of them wrote it. */
 int sym_writer(struct sym *, int stmt);
+bool sets_part(const struct stmt *);
 const struct image *sym_image(struct sym *, int stmt);
 bool version_wanted(struct sym *, int stmt, const struct region *need, struct wanted_version *);
 bool has_version(const struct region *, const struct wanted_version *);

@@ -30,6 +30,14 @@ static uint64_t image_axes(struct sym *s, int stmt, const struct image *x) {
     return r >= 0 && x->timed < 0 ? axes & ~(UINT64_C(1) << s->v->recurrence[r].axis) : axes;
 }
 
+/* It sets elements where its constraints hold, and leaves the others. A statement that accumulates
+ * does not count as such: where its constraints do not hold its instances add nothing, and an
+ * element to which nothing was added is what it was before, as it has to be. So its instances are
+ * counted as if it had no constraints. */
+bool sets_part(const struct stmt *t) {
+    return t->nwhere > 0 && t->combine == COMBINE_SET;
+}
+
 const struct image *sym_image(struct sym *s, int stmt) {
     struct image *x = &s->image[stmt];
     const struct program *p = s->v->p;
@@ -38,7 +46,7 @@ const struct image *sym_image(struct sym *s, int stmt) {
     if (x->known) return x;
     x->known = true;
     x->times = 1;
-    if (t->nwhere || b->ndims > SYM_INDICES || !find_timed(s, stmt, x)) return x;
+    if (sets_part(t) || b->ndims > SYM_INDICES || !find_timed(s, stmt, x)) return x;
     uint64_t axes = image_axes(s, stmt, x);
     x->box = true;
     for (int e = 0; e < b->ndims; e++) {

@@ -76,6 +76,13 @@ struct side {
 /* event: behind which one of each side it is there; -1: from the beginning. */
 struct content { struct reach range; enum type type; int event[2]; };
 
+/* While the value of one general step is asked for: what the state holds before that step is a content of its own. */
+struct open_state {
+    bool on;
+    const struct side *side;
+    int enter, buffer, step, content;  /* step: the dimension that is the step */
+};
+
 struct equal {
     isl_ctx *ctx;
     struct arena arena;
@@ -89,6 +96,7 @@ struct equal {
     bool failed;                       /* too large, or nothing is known of it: not proved */
     const char *why;
     struct lemma *lemmas;              /* proved so far */
+    struct open_state open;
     isl_set **kept;
     int nkept, kept_cap;
 };
@@ -142,6 +150,27 @@ int equal_content(const struct equal *, const struct side *, int before, int buf
 bool equal_writes_all(const struct program *, const struct stmt *);   /* each element of its buffer is written; false: not known */
 /* The element of a buffer before event `before` of the side, at these indices. */
 struct form *form_element(struct equal *, struct side *, int before, int buffer, int64_t *const *row, const struct spot *);
+/* Of a recurrence that only this side has, or at another step than the one that is compared (equal_steps.c); NULL: it is not known. Behind it: as
+ * the only step leaves the element that writes it, or as it was before. In a step: what this step alone writes, and has not yet. A state's next
+ * value, when the step has made it (NULL: it is no such value). */
+struct form *form_behind(struct equal *, struct side *, int leave, int buffer, int64_t *const *row, const struct spot *);
+struct form *form_untouched(struct equal *, struct side *, int enter, int buffer, int64_t *const *row, const struct spot *);
+struct form *form_next_state(struct equal *, struct side *, int before, int buffer, int64_t *const *row, const struct spot *);
+/* The state of the recurrence that begins at `enter` behind its first `end` steps (a row over the spot), where each only scales it and adds to
+ * it: from what it was before them (equal_linear.c). NULL: it is not such a state, or floats may not be summed in another order. */
+struct form *form_unrolled(struct equal *, struct side *, int enter, int buffer, const int64_t *end, int64_t *const *row, const struct spot *);
+/* The state before the step that is asked for meanwhile; NULL: it is another state, or step. */
+struct form *form_open_state(struct equal *, const struct side *, int enter, int buffer, int64_t *const *row, const struct spot *);
+/* A copy in which recurrences among items a have as many steps as those of the other program that write the same: n·L + m steps as n of L each,
+ * and m; a grows with them. NULL: there are none (equal_cut.c). */
+struct program *equal_cut(const struct program *, struct items *a, const struct program *other, struct items b);
+
+struct spot spot_without(struct equal *, const struct spot *, isl_set *gone);   /* keeps the set */
+int64_t *row_longer(struct equal *, const int64_t *row, int n, int more);   /* over more dimensions */
+int content_new(struct equal *, enum type);                       /* that nothing is known of */
+struct form *content_form(struct equal *, int content, enum type, int ndims, int64_t *const *row, const struct spot *);
+/* `all`, over the points of `in`, reduced by the operation, from `first` on. */
+struct form *form_folded(struct equal *, enum opcode, struct form *all, const struct spot *in, struct form *first, const struct spot *);
 /* With its indices applied: the form over other dimensions. */
 struct form *form_at(struct equal *, const struct form *, int64_t *const *row, const struct spot *);
 /* The same value at every point of the domain? */

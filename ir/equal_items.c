@@ -443,6 +443,10 @@ struct verdict items_equal_by(const struct program *p, struct items a, const str
     x->ctx = poly_begin();
     isl_ctx_set_max_operations(x->ctx, steps > 0 ? (unsigned long)steps : default_steps);
     x->laws = laws;
+    struct items of[2] = {a, b};
+    struct program *cut[2] = {equal_cut(p, &a, q, of[1]), equal_cut(q, &b, p, of[0])};
+    if (cut[0]) p = cut[0];
+    if (cut[1]) q = cut[1];
     bool good = side_open(x, &x->side[0], p, a) && side_open(x, &x->side[1], q, b);
     if (good && !same_sizes(p, q)) good = equal_stop(x, "its open sizes are others");
     if (good) share_initial(x, a);
@@ -455,6 +459,7 @@ struct verdict items_equal_by(const struct program *p, struct items a, const str
     v.why = good ? NULL : x->why;
     for (int k = 0; k < x->nkept; k++) isl_set_free(x->kept[k]);
     poly_end(x->ctx);
+    for (int k = 0; k < 2; k++) program_free(cut[k]);
     arena_free(&x->arena);
     free(x);
     return v;

@@ -14,7 +14,7 @@ enum { MAX_DEPTH = 200 };
 
 /* ---- rows ---- */
 
-static int64_t *row_longer(struct equal *x, const int64_t *row, int n, int more) {
+int64_t *row_longer(struct equal *x, const int64_t *row, int n, int more) {
     int64_t *out = equal_row(x, n + more);
     memcpy(out, row, (size_t)(n + 1) * sizeof *out);
     return out;
@@ -258,7 +258,7 @@ static isl_set *written_of(struct equal *x, const struct spot *in, const struct 
     return equal_keep(x, w);
 }
 
-static struct spot without(struct equal *x, const struct spot *c, isl_set *gone) {
+struct spot spot_without(struct equal *x, const struct spot *c, isl_set *gone) {
     struct spot rest = *c;
     rest.dom =
         equal_keep(x, isl_set_coalesce(isl_set_subtract(isl_set_copy(c->dom), isl_set_copy(gone))));
@@ -267,8 +267,8 @@ static struct spot without(struct equal *x, const struct spot *c, isl_set *gone)
 
 /* ---- contents ---- */
 
-static struct form *content_form(struct equal *x, int content, enum type t, int ndims,
-                                 int64_t *const *row, const struct spot *c) {
+struct form *content_form(struct equal *x, int content, enum type t, int ndims, int64_t *const *row,
+                          const struct spot *c) {
     struct form *f = form_new(x, t, c->n);
     struct term *u = form_add(x, f);
     struct atom *a = arena_alloc(&x->arena, sizeof *a);
@@ -280,7 +280,7 @@ static struct form *content_form(struct equal *x, int content, enum type t, int 
     return f;
 }
 
-static int content_new(struct equal *x, enum type t) {
+int content_new(struct equal *x, enum type t) {
     if (x->ncontents == MAX_CONTENTS) {
         equal_stop(x, "it has too many buffers");
         return 0;
@@ -308,8 +308,8 @@ static struct form *form_summed(struct form *f, const struct spot *c, bool sum) 
     return f;
 }
 
-static struct form *folded(struct equal *x, enum opcode code, struct form *all,
-                           const struct spot *in, struct form *first, const struct spot *c) {
+struct form *form_folded(struct equal *x, enum opcode code, struct form *all, const struct spot *in,
+                         struct form *first, const struct spot *c) {
     struct form *arg[2] = {all, first},
                 *f = form_operation(x, code, all->type, all->type, arg, 2, c);
     f->term[0].atom[0].points = in->dom;
@@ -338,11 +338,11 @@ static struct form *form_accumulated(struct equal *x, struct side *s, int event,
         return g;
     }
     isl_set *written = written_of(x, in, c);
-    struct spot rest = without(x, c, written), there = *c;
+    struct spot rest = spot_without(x, c, written), there = *c;
     there.dom = written;
     if (x->failed) return all;
-    struct form *f = folded(x, combiner_op(st->combine), all, in,
-                            form_element(x, s, event, st->dst.buffer, row, &there), &there);
+    struct form *f = form_folded(x, combiner_op(st->combine), all, in,
+                                 form_element(x, s, event, st->dst.buffer, row, &there), &there);
     if (rounds) f = form_cast(x, f, t, TYPE_F32, &there);
     if (!equal_is_empty(x, rest.dom))
         form_join(x, f, form_element(x, s, event, st->dst.buffer, row, &rest), 1);
@@ -362,84 +362,7 @@ int equal_content(const struct equal *x, const struct side *s, int before, int b
     return content >= 0 && w >= 0 && !x->shallow && !comes_before(x, content) ? -1 : content;
 }
 
-/* ---- elements that single steps of a recurrence write ---- */
-
-/* All that the recurrence writes in the buffer, step t writes at index *dim = *sign * t + *add. */
-static bool step_index(const struct side *s, int enter, int buffer, int *dim, int64_t *sign,
-                       int64_t *add) {
-    const struct event *e = &s->event[enter];
-    int n = s->p->naxes;
-    *dim = -1;
-    for (int i = enter + 1; i < e->match; i++) {
-        if (s->event[i].to != buffer) continue;
-        if (s->event[i].kind != EVENT_STMT) return false;
-        const struct access *dst = &s->p->stmt[s->event[i].stmt].dst;
-        int found = -1;
-        for (int d = 0; d < s->p->buffer[buffer].ndims && found < 0; d++) {
-            int64_t k = 0;
-            const int64_t *coef = dst->coef + (size_t)d * ((size_t)n + 1);
-            if (sole(s->p, coef, &k) != e->recur->axis) continue;
-            if (*dim >= 0 && (d != *dim || k != *sign || coef[n] != *add)) return false;
-            found = *dim = d;
-            *sign = k;
-            *add = coef[n];
-        }
-        if (found < 0) return false;
-    }
-    return *dim >= 0;
-}
-
-/* The step that writes these elements, as a row; NULL: it is not one of them alone. */
-static int64_t *step_of(struct equal *x, const struct side *s, int enter, int buffer,
-                        int64_t *const *row, const struct spot *c) {
-    int d;
-    int64_t sign = 1, add = 0;
-    if (!step_index(s, enter, buffer, &d, &sign, &add)) return NULL;
-    int64_t *step = row_longer(x, row[d], c->n, 0);
-    step[0] -= add;
-    for (int k = 0; k <= c->n && sign < 0; k++) step[k] = -step[k];
-    return step;
-}
-
-/* Behind a recurrence: as the only step leaves it that writes it, or as it was before. */
-static struct form *form_behind(struct equal *x, struct side *s, int leave, int buffer,
-                                int64_t *const *row, const struct spot *c) {
-    const struct event *e = &s->event[leave];
-    int a = e->recur->axis, n = s->p->naxes;
-    int64_t *step = step_of(x, s, e->match, buffer, row, c), *up = equal_row(x, c->n);
-    if (!step) {
-        equal_stop(x, "steps of a recurrence hand it on, where the programs differ");
-        return NULL;
-    }
-    struct spot in = *c;
-    in.compared &= ~(UINT64_C(1) << a);
-    in.axis = arena_copy(&x->arena, c->axis, ((size_t)n + 1) * sizeof *in.axis);
-    in.axis[a] = step;
-    for (int k = 0; k <= c->n; k++) up[k] = -step[k];
-    row_add_extent(up, s->p->axis[a].extent, s->p->axis[a].size);
-    in.dom = equal_keep(
-        x, set_with(x, set_with(x, isl_set_copy(c->dom), step, c->n, false), up, c->n, false));
-    struct spot rest = without(x, c, in.dom);
-    struct form *f = form_new(x, s->p->buffer[buffer].type, c->n);
-    if (!x->failed && !equal_is_empty(x, in.dom))
-        form_join(x, f, form_element(x, s, leave, buffer, row, &in), 1);
-    if (!x->failed && !equal_is_empty(x, rest.dom))
-        form_join(x, f, form_element(x, s, e->match, buffer, row, &rest), 1);
-    return f;
-}
-
-/* In a step that is not the one of the other side: what this step alone writes, and has not yet. */
-static struct form *form_untouched(struct equal *x, struct side *s, int enter, int buffer,
-                                   int64_t *const *row, const struct spot *c) {
-    int64_t *step = step_of(x, s, enter, buffer, row, c),
-            *now = c->axis[s->event[enter].recur->axis];
-    for (int k = 0; step && k <= c->n; k++) step[k] -= now[k];
-    isl_set *own = step ? equal_keep(x, set_with(x, isl_set_copy(c->dom), step, c->n, true)) : NULL;
-    if (own && isl_set_is_equal(own, c->dom) == isl_bool_true)
-        return form_element(x, s, enter, buffer, row, c);
-    equal_stop(x, "steps of a recurrence hand it on, where the programs differ");
-    return NULL;
-}
+/* ---- elements ---- */
 
 /* Contents inside recurrences are those of the step that is compared. */
 static bool other_step(const struct side *s, int writer, const struct spot *c) {
@@ -475,6 +398,7 @@ struct form *form_element(struct equal *x, struct side *s, int before, int buffe
         f = form_untouched(x, s, w, buffer, row, c);
     } else if (s->event[w].kind == EVENT_ENTER) {
         equal_stop(x, "steps of a recurrence hand it on, where the programs differ");
+    } else if ((f = form_next_state(x, s, before, buffer, row, c)) || x->failed) {
     } else {
         const struct stmt *st = &s->p->stmt[s->event[w].stmt];
         struct spot in = instances(x, s, w, row, c);
@@ -485,7 +409,7 @@ struct form *form_element(struct equal *x, struct side *s, int before, int buffe
             f = form_summed(form_root(x, s, w, &in), c, false);
             x->used |= LAW(COPY);
             bool part = !x->failed && !equal_writes_all(s->p, st);
-            struct spot rest = part ? without(x, c, written_of(x, &in, c)) : *c;
+            struct spot rest = part ? spot_without(x, c, written_of(x, &in, c)) : *c;
             if (part && !x->failed && !equal_is_empty(x, rest.dom))
                 form_join(x, f, form_element(x, s, w, buffer, row, &rest), 1);
         }
@@ -517,7 +441,7 @@ static struct form *form_read(struct equal *x, struct side *s, int event, const 
     if (x->failed) return form_new(x, t, c->n);
     if (!a->has_fill || inside_always(x, s->p, a, row, c, &in))
         return form_element(x, s, event, a->buffer, row, c);
-    struct spot here = *c, rest = without(x, c, in);
+    struct spot here = *c, rest = spot_without(x, c, in);
     here.dom = in;
     struct form *f = equal_is_empty(x, in) ? form_new(x, t, c->n)
                                            : form_element(x, s, event, a->buffer, row, &here);
@@ -573,7 +497,7 @@ static struct form *form_select(struct equal *x, struct side *s, int event, cons
                                 const struct spot *c) {
     isl_set *where = holds(x, s, event, o->arg[0], c);
     if (x->failed || !where) return NULL;
-    struct spot yes = *c, no = without(x, c, where);
+    struct spot yes = *c, no = spot_without(x, c, where);
     struct form *f = form_new(x, o->type, c->n);
     yes.dom = where;
     if (x->failed) return f;

@@ -51,6 +51,22 @@ struct equal_case {
 #define KEPT(name, step)                                                                           \
     "temp a: i32[8]; temp " name ": i32[9,8]; recur t: 9 { a[i] = X[t,i]; y[t,i] = a[i]; " name    \
     "[t,i] = a[i] } hT[i] = " name "[" step ",i]"
+/* A matrix that decays, step by step, and in chunks of four steps. */
+#define DECAY(steps)                                                                               \
+    "in f: f32[" steps "]  in k: f32[" steps ",3]  in v: f32[" steps ",5]  in q: f32[" steps       \
+    ",3]  in S0: f32[3,5]  inout o: f32[" steps ",5]  out ST: f32[3,5]\n"
+#define DECAYING(name, steps, at, from, to)                                                        \
+    "recur " name ": " steps " state S: f32[3,5] from " from " to " to " { axes i: 3, j: 5; "      \
+    "S'[i,j] = f[" at "] * S[i,j] + k[" at ",i] * v[" at ",j]; "                                   \
+    "o[" at ",j] = 0; o[" at ",j] += q[" at ",i] * S'[i,j] } "
+#define CHUNKS(n, to, first, last, upto)                                                           \
+    "recur c: " n " state S: f32[3,5] from S0 to " to " { axes i: 3, j: 5, r: 4, s: 4, u: 4; "     \
+    "temp m: f32[4,4]; temp e: f32[4]; temp P: f32[4,4]; temp W: f32[4,4]; temp x: f32[4,3]; "     \
+    "temp y: f32[4,3]; m[r,s] = 1.0; m[r,s] *= f[4*c+u] where " first " and u <= r; e[r] = 1.0; "  \
+    "e[r] *= f[4*c+u] where " last "; P[r,s] = 0; P[r,s] += q[4*c+r,i] * k[4*c+s,i]; "             \
+    "W[r,s] = P[r,s] * m[r,s]; x[r,i] = q[4*c+r,i] * e[r]; y[s,i] = k[4*c+s,i] * m[3,s]; "         \
+    "o[4*c+r,j] = 0; o[4*c+r,j] += W[r,s] * v[4*c+s,j] where " upto "; "                           \
+    "o[4*c+r,j] += x[r,i] * S[i,j]; S'[i,j] = e[3] * S[i,j]; S'[i,j] += y[s,i] * v[4*c+s,j] } "
 #define NESTED(next)                                                                               \
     "recur t: 9 state h: i32[8] from h0 to hT { recur u: 3 state p: i32[8] from h to h' "          \
     "{ p'[i] = " next " } y[t,i] = h'[i] }"
@@ -228,6 +244,29 @@ static const struct equal_case cases[] = {
     /* one inside another */
     {CELL, NESTED("p[i] + X[t,i]"), NESTED("X[t,i] + p[i]"), LAWS_EXACT, true},
     {CELL, NESTED("p[i] + X[t,i]"), NESTED("X[u,i] + p[i]"), LAWS_EXACT, false},
+    /* what only scales a state and adds to it, in chunks */
+    {DECAY("12"), DECAYING("t", "12", "t", "S0", "ST"),
+     CHUNKS("3", "ST", "s < u", "u <= r", "s <= r"), LAWS_REORDER, true},
+    {DECAY("12"), DECAYING("t", "12", "t", "S0", "ST"),
+     CHUNKS("3", "ST", "s < u", "u <= r", "s <= r"), LAWS_EXACT, false},
+    {DECAY("12"), DECAYING("t", "12", "t", "S0", "ST"),
+     CHUNKS("3", "ST", "s <= u", "u <= r", "s <= r"), LAWS_REORDER, false},
+    {DECAY("12"), DECAYING("t", "12", "t", "S0", "ST"),
+     CHUNKS("3", "ST", "s < u", "u < r", "s <= r"), LAWS_REORDER, false},
+    {DECAY("12"), DECAYING("t", "12", "t", "S0", "ST"),
+     CHUNKS("3", "ST", "s < u", "u <= r", "s < r"), LAWS_REORDER, false},
+    {DECAY("14"), DECAYING("t", "14", "t", "S0", "ST"),
+     "temp Z: f32[3,5]; " CHUNKS("3", "Z", "s < u", "u <= r", "s <= r")
+         DECAYING("z", "2", "z+12", "Z", "ST"),
+     LAWS_REORDER, true},
+    {DECAY("14"), DECAYING("t", "14", "t", "S0", "ST"),
+     "temp Z: f32[3,5]; " CHUNKS("3", "Z", "s < u", "u <= r", "s <= r")
+         DECAYING("z", "2", "z+12", "S0", "ST"),
+     LAWS_REORDER, false},
+    {DECAY("14"), DECAYING("t", "14", "t", "S0", "ST"),
+     "temp Z: f32[3,5]; " CHUNKS("3", "Z", "s < u", "u <= r", "s <= r")
+         DECAYING("z", "2", "z+11", "Z", "ST"),
+     LAWS_REORDER, false},
     /* neutral elements */
     {IN AXES "temp T: i32[16,16]\n", "C[i,j] += A[i,k] * B[k,j]",
      "T[i,j] = 0; T[i,j] += A[i,k] * B[k,j]; C[i,j] += T[i,j]", LAWS_EXACT, true},

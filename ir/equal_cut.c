@@ -1,0 +1,186 @@
+/* A recurrence of n·L + m steps seen as n of L steps each, and one of the m that are left: of
+ * programs in which the other side has n steps, then m. The states go on from one to the next.
+ *
+ * It is what the checker compares in place of the program as it stands; no stage makes such
+ * programs. */
+#include "ir/equal_int.h"
+#include "ir/steps.h"
+
+#include <string.h>
+
+struct cut {
+    struct program *p;
+    const struct recur *whole;
+    int64_t n, l, m;
+    int chunk, inner, rest; /* axes */
+};
+
+static bool counts_steps(const struct program *p, const struct item *item, int n, int axis) {
+    for (int k = 0; k < n; k++) {
+        if (item[k].kind != ITEM_STMT) return true; /* not followed into */
+        const struct stmt *s = &p->stmt[item[k].stmt];
+        for (int o = 0; o < s->nops; o++)
+            if (s->op[o].code == OP_AXIS && s->op[o].axis == axis) return true;
+    }
+    return false;
+}
+
+/* step = outer·coef + inner + add, in a row over the axes. */
+struct place_of_step {
+    int from, outer, inner;
+    int64_t coef, add;
+};
+
+static void renumber(const struct program *p, int64_t *row, const struct place_of_step *w) {
+    int64_t k = row[w->from];
+    if (!k) return;
+    row[w->from] = 0;
+    if (w->outer >= 0) row[w->outer] += k * w->coef;
+    row[w->inner] += k;
+    row[p->naxes] += k * w->add;
+}
+
+static void renumber_access(const struct program *p, struct access *a,
+                            const struct place_of_step *w) {
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
+        renumber(p, a->coef + (size_t)d * ((size_t)p->naxes + 1), w);
+}
+
+static int64_t *copied(struct program *p, const int64_t *row, int n) {
+    return arena_copy(&p->arena, row, ((size_t)p->naxes + 1) * (size_t)n * sizeof *row);
+}
+
+/* A statement of the body, in other steps. */
+static int stmt_in(struct program *p, int stmt, const struct place_of_step *w) {
+    struct stmt *all = arena_array(&p->arena, (size_t)p->nstmts + 1, sizeof *all);
+    memcpy(all, p->stmt, sizeof *all * (size_t)p->nstmts);
+    struct stmt *s = &all[p->nstmts];
+    p->stmt = all;
+    *s = all[stmt];
+    s->read = arena_copy(&p->arena, s->read, (size_t)s->nreads * sizeof *s->read);
+    s->where = arena_copy(&p->arena, s->where, (size_t)s->nwhere * sizeof *s->where);
+    for (int r = -1; r < s->nreads; r++) {
+        struct access *a = r < 0 ? &s->dst : &s->read[r];
+        a->coef = copied(p, a->coef, p->buffer[a->buffer].ndims);
+        renumber_access(p, a, w);
+    }
+    for (int k = 0; k < s->nwhere; k++) {
+        s->where[k].coef = copied(p, s->where[k].coef, 1);
+        renumber(p, s->where[k].coef, w);
+    }
+    return p->nstmts++;
+}
+
+static struct recur *recur_over(struct program *p, int axis, const struct recur *like, int nitems) {
+    struct recur *r = arena_alloc(&p->arena, sizeof *r);
+    *r = (struct recur){.axis = axis, .nstates = like->nstates, .nitems = nitems, .at = like->at};
+    r->state = arena_copy(&p->arena, like->state, (size_t)like->nstates * sizeof *r->state);
+    r->item = arena_array(&p->arena, (size_t)nitems + 1, sizeof *r->item);
+    return r;
+}
+
+static void fill_body(struct program *p, struct recur *r, const struct recur *like,
+                      const struct place_of_step *w) {
+    for (int k = 0; k < like->nitems; k++)
+        r->item[k] = (struct item){.kind = ITEM_STMT, .stmt = stmt_in(p, like->item[k].stmt, w)};
+}
+
+/* Outside, a state is what it is when the inner steps are over; there is no other next value. */
+static struct recur *chunks_of(const struct cut *c) {
+    struct program *p = c->p;
+    struct recur *out = recur_over(p, c->chunk, c->whole, 1),
+                 *in = recur_over(p, c->inner, c->whole, c->whole->nitems);
+    struct place_of_step w = {c->whole->axis, c->chunk, c->inner, c->l, 0};
+    for (int k = 0; k < out->nstates; k++) {
+        out->state[k].next = in->state[k].from = out->state[k].current;
+        if (c->m) out->state[k].to = -1;
+        in->state[k].to = -1;
+    }
+    fill_body(p, in, c->whole, &w);
+    out->item[0] = (struct item){.kind = ITEM_RECUR, .recur = in};
+    return out;
+}
+
+static struct recur *rest_of(const struct cut *c) {
+    struct recur *r = recur_over(c->p, c->rest, c->whole, c->whole->nitems);
+    struct place_of_step w = {c->whole->axis, -1, c->rest, 0, c->n * c->l};
+    for (int k = 0; k < r->nstates; k++) r->state[k].from = r->state[k].current;
+    fill_body(c->p, r, c->whole, &w);
+    return r;
+}
+
+static bool cut_item(struct cut *c, int item) {
+    struct program *p = c->p;
+    c->chunk = program_add_axis(p, "chunks", c->n, p->naxes);
+    c->inner = c->chunk < 0 ? -1 : program_add_axis(p, "in chunk", c->l, p->naxes);
+    c->rest = c->inner < 0 || !c->m ? c->inner : program_add_axis(p, "rest", c->m, p->naxes);
+    if (c->rest < 0) return false;
+    p->axis[c->chunk].sequential = p->axis[c->inner].sequential = p->axis[c->rest].sequential =
+        true;
+    int more = c->m > 0;
+    struct item *items = arena_array(&p->arena, (size_t)(p->nitems + more), sizeof *items);
+    memcpy(items, p->item, sizeof *items * (size_t)(item + 1));
+    memcpy(items + item + 1 + more, p->item + item + 1,
+           sizeof *items * (size_t)(p->nitems - item - 1));
+    items[item].recur = chunks_of(c);
+    if (more) items[item + 1] = (struct item){.kind = ITEM_RECUR, .recur = rest_of(c)};
+    p->item = items;
+    p->nitems += more;
+    return true;
+}
+
+static bool writes(const struct program *p, const struct recur *r, const char *name) {
+    for (int k = 0; k < r->nitems; k++)
+        if (r->item[k].kind == ITEM_STMT &&
+            !strcmp(p->buffer[p->stmt[r->item[k].stmt].dst.buffer].name, name))
+            return true;
+    return false;
+}
+
+static bool write_alike(const struct program *p, const struct recur *r, const struct program *q,
+                        const struct recur *s) {
+    for (int k = 0; k < r->nitems; k++)
+        if (r->item[k].kind == ITEM_STMT &&
+            writes(q, s, p->buffer[p->stmt[r->item[k].stmt].dst.buffer].name))
+            return true;
+    return false;
+}
+
+/* How the other program's recurrences that write the same say that it is cut. */
+static bool cut_for(const struct program *p, const struct recur *r, const struct program *q,
+                    struct items b, struct cut *c) {
+    const struct axis *t = &p->axis[r->axis];
+    int64_t steps[2] = {0, 0};
+    int found = 0;
+    if (r->reverse || t->size || counts_steps(p, r->item, r->nitems, r->axis)) return false;
+    for (int k = b.from; k < b.to; k++) {
+        const struct recur *s = q->item[k].kind == ITEM_RECUR ? q->item[k].recur : NULL;
+        if (!s || !write_alike(p, r, q, s)) continue;
+        if (found == 2 || s->reverse || q->axis[s->axis].size) return false;
+        steps[found++] = q->axis[s->axis].extent;
+    }
+    if (!found || steps[0] < 1 || steps[0] + steps[1] >= t->extent ||
+        (t->extent - steps[1]) % steps[0])
+        return false;
+    *c = (struct cut){
+        .whole = r, .n = steps[0], .l = (t->extent - steps[1]) / steps[0], .m = steps[1]};
+    return true;
+}
+
+struct program *equal_cut(const struct program *p, struct items *a, const struct program *q,
+                          struct items b) {
+    struct program *out = NULL;
+    for (int k = a->from; k < a->to; k++) {
+        const struct program *now = out ? out : p;
+        struct cut c;
+        if (now->item[k].kind != ITEM_RECUR || !cut_for(now, now->item[k].recur, q, b, &c))
+            continue;
+        if (!out) out = program_copy(p);
+        c.p = out;
+        c.whole = out->item[k].recur;
+        if (!cut_item(&c, k)) continue;
+        a->to += c.m > 0;
+        k += c.m > 0;
+    }
+    return out;
+}

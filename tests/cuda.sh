@@ -67,6 +67,12 @@ kernels=$(grep -c __global__ "$work/gru.cu")
 # queues that nothing else keeps in order: a kernel ends between their nests, where a kernel of the fallback lies between them too
 isamap compile examples/operators/att.isam -m gpu-sm80 -o "$work/att.sched" >/dev/null && [ "$(grep -c 'pop launch' "$work/att.sched")" -eq 2 ] && good || bad "attention's three nests do not meet twice"
 
+# an encoder block: an instruction that waits for the end of the kernel before it begins one, and queues that only wait for one another are none
+isamap compile tests/data/cuda/encoder.isam -m gpu-sm90 -o "$work/encoder.cu" >/dev/null 2>&1
+isamap compile tests/data/cuda/encoder.isam -m gpu-sm90 -o "$work/encoder.sched" >/dev/null 2>&1
+kernels=$(grep -c __global__ "$work/encoder.cu")
+grep -q 'axes (.*pop launch' "$work/encoder.sched" && ! grep -q 'here a kernel ends' "$work/encoder.cu" && [ "$kernels" -eq 19 ] && good || bad "an encoder block: $kernels kernels, or text of a barrier in one"
+
 message=$(isamap bench examples/f32/gmm.isam -m host --vs cublas 2>&1) && bad "cuBLAS is a peer of this processor"
 case $message in *"'cublas' works on a CUDA device"*) good ;; *) bad "wrong message: $message" ;; esac
 if ! ldconfig -p | grep -q 'libcuda\.so\.1'; then

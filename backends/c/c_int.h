@@ -28,6 +28,7 @@ struct c_dialect {
     bool (*mine)(struct cgen *, const struct node *);
     void (*turned)(struct cgen *, const struct loop_node *); /* behind each turn of a loop; NULL */
     void (*signal)(struct cgen *, const struct signal *, bool pop); /* NULL: its text alone */
+    const char *rolled; /* a line before each loop that the schedule leaves rolled; NULL */
 };
 extern const struct c_dialect c_plain;
 

@@ -183,11 +183,13 @@ const char *c_function_text(struct cgen *g, const struct site *s, const struct e
     return text;
 }
 
-static const char *function_name(struct cgen *g, const char *text) {
+/* Equal texts are one function, called after the first instruction that has it. */
+static const char *function_name(struct cgen *g, const struct instr *instr, const char *text) {
     for (int k = 0; k < g->nemitted; k++)
         if (!strcmp(g->emitted[k].key, text)) return g->emitted[k].name;
     GROW(&g->arena, g->emitted, g->nemitted, g->cap_emitted);
-    const char *name = arena_printf(&g->arena, "emit_%d", g->nemitted);
+    const char *name =
+        arena_printf(&g->arena, "emit_%d_%s", g->nemitted, c_identifier(&g->arena, instr->id));
     g->emitted[g->nemitted++] = (struct c_emitted){text, name};
     text_printf(&g->emits, "%s %s%s\n", g->dialect->function, name, text);
     return name;
@@ -257,7 +259,7 @@ void c_issue(struct cgen *g, const struct issue_node *n) {
     if (!body) return;
     bool narrowed = g->dialect->narrow && g->dialect->narrow(g, instr->unit);
     print_call(&i, &sig,
-               function_name(g, c_function_text(g, i.site, i.emit, &sig, i.nextras, body)));
+               function_name(g, instr, c_function_text(g, i.site, i.emit, &sig, i.nextras, body)));
     if (!narrowed) return;
     g->indent--;
     c_line(g, "}");

@@ -162,6 +162,7 @@ static void walk_unrolled(struct cgen *g, const struct loop_node *l) {
 }
 
 void c_for(struct cgen *g, const struct loop_node *l, const char *lo, const char *hi) {
+    if (g->dialect->rolled) c_line(g, "%s", g->dialect->rolled);
     c_line(g, "for (int64_t v%d = %s; v%d < %s; v%d += %s) { /* %s */", l->var, lo, l->var, hi,
            l->var, c_integer(g, l->step), g->schedule->var[l->var].name);
     g->indent++;

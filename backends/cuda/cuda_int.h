@@ -13,7 +13,7 @@ struct kernel_use {
     const char *name, *text; /* text: what makes it another kernel (alike.c) */
     int64_t threads, shared; /* bytes, of which `memory` has `limit` */
     const char *memory;      /* NULL: none */
-    int64_t limit;
+    int64_t limit, registers; /* registers: bytes that the threads of a block have together; 0: not known */
 };
 
 /* What a kernel is given: a place ('p'), a variable or size ('v'), a slot ('s') of this number. */
@@ -50,6 +50,9 @@ struct cuda {
 enum spread { SPREAD_NONE, SPREAD_BLOCKS, SPREAD_THREADS };
 enum spread cuda_spread(const struct machine *, int unit);
 bool cuda_over_blocks(const struct machine *, const struct loop_node *);
+/* A barrier at which blocks meet: the end of a kernel. */
+bool cuda_ends_kernel(const struct machine *, int sync);
+bool cuda_begins_kernel(const struct machine *, const struct node *); /* it waits at such a barrier */
 
 extern const struct c_dialect cuda_dialect;
 

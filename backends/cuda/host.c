@@ -87,12 +87,13 @@ static void copy_arguments(struct cuda *c, bool run, bool back) {
 
 /* ---- the walk ---- */
 
-/* A barrier of a unit around the blocks: blocks meet only at a kernel's end. */
-static bool ends_kernel(const struct machine *m, int sync) {
-    bool around = m->sync[sync].kind == SYNC_BARRIER;
-    for (int u = m->sync[sync].barrier_unit; u > 0 && around; u = m->unit[u].parent)
-        around = cuda_spread(m, u) == SPREAD_NONE;
-    return around;
+/* Does some node wait where a kernel ends? */
+static bool meets(const struct machine *m, const struct node *node, int n) {
+    for (int i = 0; i < n; i++)
+        if (cuda_begins_kernel(m, &node[i]) ||
+            (node[i].kind == NODE_LOOP && meets(m, node[i].loop->body, node[i].loop->nbody)))
+            return true;
+    return false;
 }
 
 /* The host can do it: loops around kernels, slots of homes that turn, syncs that say nothing. */
@@ -103,7 +104,8 @@ static bool hosted(struct cuda *c, const struct node *node) {
     if (node->kind == NODE_SYNC) {
         const struct signals *s = node_signals(node);
         for (int i = 0; i < s->npops; i++)
-            if (m->sync[s->pop[i].sync].npop_emits && !ends_kernel(m, s->pop[i].sync)) return false;
+            if (m->sync[s->pop[i].sync].npop_emits && !cuda_ends_kernel(m, s->pop[i].sync))
+                return false;
         for (int i = 0; i < s->npushes; i++)
             if (m->sync[s->push[i].sync].npush_emits) return false;
         return true;
@@ -111,9 +113,26 @@ static bool hosted(struct cuda *c, const struct node *node) {
     if (node->kind != NODE_LOOP) return false;
     const struct loop_node *l = node->loop;
     if (l->kind == LOOP_PARALLEL) return cuda_over_blocks(m, l);
+    if (meets(m, l->body, l->nbody)) return true;
     for (int i = 0; i < l->nbody; i++)
         if (!hosted(c, &l->body[i])) return false;
     return true;
+}
+
+/* How many nodes are one kernel of one block: up to what the host does, or what waits for the
+ * kernel's end. */
+static int block_nodes(struct cuda *c, const struct node *node, int n) {
+    int more = 1;
+    while (more < n && !hosted(c, &node[more]) && !cuda_begins_kernel(c->g.machine, &node[more]))
+        more++;
+    return more;
+}
+
+/* Queues that only wait for one another: the end of a kernel does that. */
+static bool only_signals(const struct node *node, int n) {
+    int k = 0;
+    while (k < n && node[k].kind == NODE_SYNC) k++;
+    return k == n;
 }
 
 static void walk(struct cuda *, const struct node *, int n);
@@ -182,8 +201,11 @@ static void walk(struct cuda *c, const struct node *node, int n) {
             while (i + more < n && cuda_is_small(c, &node[i + more])) more++;
             cuda_kernel(c, &node[i], more);
         } else if (!hosted(c, &node[i])) {
-            while (i + more < n && !hosted(c, &node[i + more])) more++;
-            cuda_kernel(c, &node[i], more);
+            more = block_nodes(c, &node[i], n - i);
+            if (only_signals(&node[i], more))
+                cuda_find_objects(c, &node[i], more, 0); /* no token may be left all the same */
+            else
+                cuda_kernel(c, &node[i], more);
         } else if (node[i].kind == NODE_FALLBACK) {
             while (i + more < n && cuda_goes_along(c, &node[i], more, &node[i + more])) more++;
             cuda_kernel(c, &node[i], more);

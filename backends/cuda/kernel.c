@@ -14,6 +14,32 @@ bool cuda_over_blocks(const struct machine *m, const struct loop_node *l) {
     return l->kind == LOOP_PARALLEL && l->unit >= 0 && cuda_spread(m, l->unit) == SPREAD_BLOCKS;
 }
 
+/* A barrier of a unit around the blocks: blocks meet only at a kernel's end. */
+bool cuda_ends_kernel(const struct machine *m, int sync) {
+    bool around = m->sync[sync].kind == SYNC_BARRIER;
+    for (int u = m->sync[sync].barrier_unit; u > 0 && around; u = m->unit[u].parent)
+        around = cuda_spread(m, u) == SPREAD_NONE;
+    return around;
+}
+
+bool cuda_begins_kernel(const struct machine *m, const struct node *node) {
+    const struct signals *s = node_signals(node);
+    for (int k = 0; s && k < s->npops; k++)
+        if (cuda_ends_kernel(m, s->pop[k].sync)) return true;
+    return false;
+}
+
+/* Of nodes inside a kernel. */
+static void refuse_ends(struct cuda *c, const struct node *node, int n) {
+    for (int i = 0; i < n && !c->g.failed; i++) {
+        if (cuda_begins_kernel(c->g.machine, &node[i]))
+            c_error(&c->g, "a barrier at which kernels end stands inside one, where blocks cannot "
+                           "meet");
+        else if (node[i].kind == NODE_LOOP)
+            refuse_ends(c, node[i].loop->body, node[i].loop->nbody);
+    }
+}
+
 /* ---- loops and issues inside a kernel ---- */
 
 static bool has_fallback(const struct node *node, int n) {
@@ -105,7 +131,8 @@ const struct c_dialect cuda_dialect = {.language = LANGUAGE_CUDA,
                                        .narrow = narrow,
                                        .mine = cuda_mine,
                                        .turned = turned,
-                                       .signal = cuda_signal};
+                                       .signal = cuda_signal,
+                                       .rolled = "#pragma unroll 1"};
 
 /* ---- the kernel ---- */
 static bool turned_by_host(struct cuda *c, int place) {
@@ -242,17 +269,24 @@ static const char *blocks(struct cuda *c, const struct node *node, bool dealt) {
     return text;
 }
 
-/* The memory that lies in shared memory: of several that the kernel uses, the first. */
+/* The memory that lies in shared memory, and the registers: of several that the kernel uses, the
+ * first. */
 static void note_use(struct cuda *c, int64_t threads, int64_t shared) {
     const struct schedule *s = c->g.schedule;
     struct kernel_use *use = &c->use[c->nkernels - 1];
+    int unit;
     use->threads = threads;
     use->shared = shared;
-    for (int p = 0; p < s->nplaces && shared && !use->memory; p++) {
+    for (int p = 0; p < s->nplaces; p++) {
         const struct memory *m = &s->machine->memory[s->place[p].memory];
-        if (c->kernel_of[p] != c->nlaunches + 1 || c->g.registers[s->place[p].memory]) continue;
-        use->memory = m->id;
-        use->limit = m->size;
+        if (c->kernel_of[p] != c->nlaunches + 1) continue;
+        if (c->g.registers[s->place[p].memory]) {
+            if (!use->registers)
+                memory_pool(s->machine, s->place[p].memory, &unit, &use->registers);
+        } else if (shared && !use->memory) {
+            use->memory = m->id;
+            use->limit = m->size;
+        }
     }
 }
 
@@ -284,6 +318,8 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     int64_t threads = dealt ? DEALT_THREADS : unit_threads(c, node, n);
     int indent = g->indent, before = c->nkernels, ngiven;
     if (!threads) threads = cuda_small_threads(c, node, n);
+    refuse_ends(c, cuda_begins_kernel(g->machine, node) ? node + 1 : node,
+                cuda_begins_kernel(g->machine, node) ? n - 1 : n);
     c->nroles = 0;
     memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);
     cuda_mark_used(c, node, n);

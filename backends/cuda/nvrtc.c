@@ -65,6 +65,14 @@ static bool open_nvrtc(struct nvrtc *x, bool ptx, struct diags *diags) {
     return true;
 }
 
+/* From the line of the first error on: warnings may stand before it. */
+static const char *first_error(const char *log) {
+    const char *at = strstr(log, " error");
+    if (!at) return log;
+    while (at > log && at[-1] != '\n') at--;
+    return at;
+}
+
 bool cuda_compile(struct arena *a, const char *text, const char *name, const char *architecture,
                   bool ptx, struct cubin *out, struct diags *diags) {
     struct nvrtc x;
@@ -84,7 +92,7 @@ bool cuda_compile(struct arena *a, const char *text, const char *name, const cha
     if (good) good = !x.get(program, out->at = arena_alloc(a, out->n + 1));
     if (!good)
         diag_line(diags, NULL, 0, 0, "NVRTC does not compile the kernels of '%s' for '%s': %.1500s",
-                  name, architecture, out->log);
+                  name, architecture, first_error(out->log));
     if (program) x.destroy(&program);
     dlclose(x.library);
     return good;
@@ -99,18 +107,23 @@ static int64_t number_before(const char *line, const char *end, const char *word
     return strtoll(at, NULL, 10);
 }
 
-static void report_kernel(const struct cuda_source *x, const char *name, int64_t registers,
+static const struct kernel_use *use_of(const struct cuda_source *x, const char *name) {
+    for (int k = 0; k < x->nkernels; k++)
+        if (!strcmp(x->use[k].name, name)) return &x->use[k];
+    return NULL;
+}
+
+static void report_kernel(const struct kernel_use *use, const char *name, int64_t registers,
                           int64_t spilled, int64_t stack, struct text *report) {
     text_printf(report, "kernel      %s: %lld registers, %lld bytes spilled, %lld on the stack",
                 name, (long long)registers, (long long)spilled, (long long)stack);
-    for (int k = 0; k < x->nkernels; k++) {
-        const struct kernel_use *use = &x->use[k];
-        if (strcmp(use->name, name)) continue;
-        text_printf(report, "; %lld threads", (long long)use->threads);
-        if (use->memory)
-            text_printf(report, ", %lld bytes of %lld in '%s'", (long long)use->shared,
-                        (long long)use->limit, use->memory);
-    }
+    if (use) text_printf(report, "; %lld threads", (long long)use->threads);
+    if (use && use->registers)
+        text_printf(report, ", %lld bytes of %lld in registers",
+                    (long long)(4 * registers * use->threads), (long long)use->registers);
+    if (use && use->memory)
+        text_printf(report, ", %lld bytes of %lld in '%s'", (long long)use->shared,
+                    (long long)use->limit, use->memory);
     text_printf(report, "\n");
 }
 
@@ -126,7 +139,14 @@ void cuda_resources(const struct machine *m, const struct cuda_source *x, const 
         stack += number_before(line, end, " bytes stack frame");
         int64_t used = number_before(line, end, " registers,");
         if (used && *name) {
-            if (report) report_kernel(x, name, used, spilled, stack, report);
+            const struct kernel_use *use = use_of(x, name);
+            if (report) report_kernel(use, name, used, spilled, stack, report);
+            if (use && use->registers && 4 * used * use->threads > use->registers)
+                diag_warn(diags, m->file, 0, 0,
+                          "kernel '%s' cannot start: its %lld threads have %lld registers each, "
+                          "more than the block's %lld bytes",
+                          name, (long long)use->threads, (long long)used,
+                          (long long)use->registers);
             if (spilled)
                 diag_warn(diags, m->file, 0, 0,
                           "kernel '%s' has no room for %lld bytes in registers", name,

@@ -162,6 +162,7 @@ void cuda_signal(struct cgen *g, const struct signal *signal, bool pop) {
     const struct sync *s = &g->machine->sync[signal->sync];
     const struct emit *emit = pop ? s->pop_emit : s->push_emit;
     int n = pop ? s->npop_emits : s->npush_emits, k = signal->sync;
+    if (pop && cuda_ends_kernel(g->machine, k)) return; /* this is where one begins */
     if (s->memory < 0) {
         c_plain_emit(g, emit, n);
         return;

@@ -172,6 +172,12 @@ const char *const cuda_host_text =
     "  if (x->library) dlclose(x->library);\n"
     "}\n";
 
+static int lines_of(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += *text == '\n';
+    return n;
+}
+
 static const char *device_part(struct cuda *c, struct arena *a) {
     struct cgen *g = &c->g;
     struct text t = {0};
@@ -180,7 +186,7 @@ static const char *device_part(struct cuda *c, struct arena *a) {
     text_printf(&t, "%s\n%s\n%s\n%s\n", cuda_device_text, c_support_integers, c_support,
                 emit_prelude(&g->arena, g->machine, LANGUAGE_CUDA));
     text_append(&t, g->emits.at ? g->emits.at : "", g->emits.n);
-    text_printf(&t, "#line 1 \"%s.cu\"\n", g->interface->name);
+    text_printf(&t, "#line %d \"%s.cu\"\n", lines_of(t.at) + 2, g->interface->name);
     text_append(&t, c->kernels.at ? c->kernels.at : "", c->kernels.n);
     const char *text = arena_strdup(a, t.at);
     text_free(&t);

@@ -1,7 +1,6 @@
 #include "scheduler/cost.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
-#include "scheduler/plan/recur.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 

@@ -22,18 +22,13 @@
 #include <math.h>
 #include <string.h>
 
-static const char *file_of(const struct work *w) {
-    return w->cover->program->source.file ? w->cover->program->source.file
-                                          : w->cover->program->name;
-}
-
 /* Recurrences were opened, unless there is a call. */
 static bool check_items(struct work *w) {
     const struct program *p = w->cover->program;
     const struct call *call = items_call(p->item, p->nitems);
     struct source source = p->source;
     if (!call) return true;
-    source.file = file_of(w);
+    source.file = work_file(w);
     diag_at(w->diags, &source, call->at,
             "'%s' cannot be scheduled: no machine executes the opaque call of '%s', which the "
             "interpreter alone can",
@@ -223,7 +218,7 @@ static bool run(struct work *w) {
     if (ok) feeds_decide(w);
     for (int i = 0; ok && i < w->norder; i++)
         if (w->task_of[w->order[i]] == -1 && w->fallback < 0) {
-            diag_line(w->diags, file_of(w), 0, 0,
+            diag_line(w->diags, work_file(w), 0, 0,
                       "no instruction runs statement %d and machine '%s' has no fallback",
                       w->order[i], w->m->name);
             ok = false;

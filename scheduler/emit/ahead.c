@@ -5,7 +5,6 @@
  * each queue, are as without it. */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 

@@ -83,8 +83,7 @@ bool configure_error(struct work *w, int state, int stmt, const char *what) {
     const char *why =
         arena_printf(w->arena, "state '%s' cannot be set: %s", w->m->state[state].id, what);
     if (task_refuse(w, stmt, why)) return false;
-    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-              "state '%s' of machine '%s' cannot be set: %s", w->m->state[state].id, w->m->name,
-              what);
+    diag_line(w->diags, work_file(w), 0, 0, "state '%s' of machine '%s' cannot be set: %s",
+              w->m->state[state].id, w->m->name, what);
     return false;
 }

@@ -235,7 +235,7 @@ bool configure_objects(struct work *w, int state, int configure, struct nodes *p
                                        "a value changes while it runs, but it is set before");
         nodes_add(w, &out, configure_node(w, configure, set, 1));
     }
-    for (int i = 0; i < prepare->n; i++) nodes_add(w, &out, prepare->at[i]);
+    nodes_append(w, &out, prepare);
     *prepare = out;
     return !p.failed;
 }

@@ -20,7 +20,6 @@
 #include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
-#include <assert.h>
 #include <string.h>
 
 /* Outer copies of what operand i reads, and the fills along its route. */
@@ -67,14 +66,14 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
     for (int i = 0; i < e->t->nops; i++) {
         const struct opnd *o = &e->t->op[i];
         if (o->where == IN_LOCAL)
-            bytes[i] = hold_bytes(w, p, e->t, o, task_access(w, e->t, o, o->read < 0), &p->hold[i]);
+            bytes[i] = hold_bytes(w, p, e->t, o, opnd_access(w, e->t, o), &p->hold[i]);
     }
     banks_plan(w, e->nest, bytes, fixed);
     for (int i = 0; i < e->t->nops; i++) {
         const struct opnd *o = &e->t->op[i];
         bool lasts = o->writes || p->hold[i].depth < p->depth_out;
         if (o->where != IN_LOCAL || lasts != lasting) continue;
-        const struct access *acc = task_access(w, e->t, o, o->read < 0);
+        const struct access *acc = opnd_access(w, e->t, o);
         struct region r;
         if (e->nest->kept >> i & 1) {
             e->held[i] = e->stay[i];
@@ -105,8 +104,7 @@ static void place_chain(struct emitter *e, int64_t *at) {
         const struct task *t = &w->task[e->nest->chain[i]];
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
-            const struct access *acc =
-                o->where == IN_LOCAL ? task_access(w, t, o, o->read < 0) : NULL;
+            const struct access *acc = o->where == IN_LOCAL ? opnd_access(w, t, o) : NULL;
             struct region r;
             if (!acc) continue;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
@@ -182,10 +180,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
             const char *why = arena_printf(
                 w->arena, "statement %d needs %lld bytes of memory '%s', which has %lld",
                 w->emitted, (long long)used, w->m->memory[m].id, (long long)w->m->memory[m].size);
-            if (!task_refuse(w, w->emitted, why))
-                diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s",
-                          why);
-            return false;
+            return emit_refuse(w, why);
         }
     }
     return true;
@@ -268,7 +263,7 @@ static bool grid_turn(struct emitter *e, struct nodes *out) {
     if (!(e->group ? group_turn : nest_turn)(e, &turn)) return false;
     uint64_t before = nodes_queues(w, out->at, out->n), after = nodes_queues(w, turn.at, turn.n);
     if (before && !add_barrier(w, out, before, after, e->exec)) return false;
-    for (int i = 0; i < turn.n; i++) nodes_add(w, out, turn.at[i]);
+    nodes_append(w, out, &turn);
     return !turns_again(e) || add_barrier(w, out, after, after, e->exec);
 }
 
@@ -350,10 +345,7 @@ static bool emit_with(struct arena *own, struct work *w, const struct moves *mov
     if (whole) nodes_hardware(w, list.at, list.n);
     nodes_fold(w, &list);
     *out = list;
-    if (!ok && !w->refused && !w->diags->errors)
-        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
-                  "queues that a nest joins have no sync between them");
-    return ok;
+    return ok || emit_fail(w, "queues that a nest joins have no sync between them");
 }
 
 bool emit_nest(struct work *w, const struct moves *moves, int nest, struct held **stay,

@@ -91,6 +91,12 @@ int place_append(struct work *, const struct place *); /* its number */
 int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at, int64_t bytes,
               int slots);
 
+/* The nest cannot be emitted: its sums are mapped otherwise where they can be, else it is an error.
+ * False. */
+bool emit_refuse(struct work *, const char *why);
+/* An error, if nothing else is said yet. False. */
+bool emit_fail(struct work *, const char *message);
+
 /* states.c: states are set where they must change. Reports and returns false. */
 bool configures_place(struct work *, struct nodes *prepare, struct nodes *run);
 /* remain.c: operands that stay in a unit are taken from there. */
@@ -98,6 +104,11 @@ void remains_place(struct work *, struct nodes *run);
 
 /* node.c */
 void nodes_add(struct work *, struct nodes *, struct node);
+void nodes_append(struct work *, struct nodes *, const struct nodes *more);
+/* The body as often as `times` says, which is 0 or 1; in a loop of that variable where it is no
+ * number. */
+void nodes_when(struct work *, struct nodes *, struct val times, const char *var,
+                struct nodes *body);
 int new_var(struct work *, const char *name);
 void add_sync(struct work *, struct nodes *, int queue, bool push, int sync);
 void add_rotate(struct work *, struct nodes *, int place);

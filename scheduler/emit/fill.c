@@ -125,16 +125,6 @@ static void turn_hold(struct emitter *e, struct nodes *out, const struct filling
     if (f->held->slots > 1) add_rotate(e->w, out, f->held->place);
 }
 
-/* The body, which is due now or not. */
-static void when_due(struct emitter *e, struct nodes *out, struct val due, struct nodes *body) {
-    if (val_is(due, 1))
-        for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
-    else
-        nodes_add(
-            e->w, out,
-            loop_node(e->w, new_var(e->w, "f"), val_const(0), due, 1, LOOP_SEQUENTIAL, -1, body));
-}
-
 static bool keep_fill(struct emitter *e, struct nodes *out, const struct filling *f,
                       const struct access *acc) {
     const struct opnd *o = &e->t->op[f->operand];
@@ -146,7 +136,7 @@ static bool keep_fill(struct emitter *e, struct nodes *out, const struct filling
     bool ok = f->hold->ring
                   ? ring_fill(e, &body, f, &here)
                   : emit_transfer(e->w, e->moves, &body, acc->buffer, o, f->held, &here, true);
-    when_due(e, out, e->due[f->operand], &body);
+    nodes_when(e->w, out, e->due[f->operand], "f", &body);
     return ok;
 }
 
@@ -160,7 +150,7 @@ static struct opnd stop_of(const struct emitter *e, const struct filling *f) {
 static bool fill_slot(struct emitter *e, struct nodes *out, const struct filling *f) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[f->operand];
-    const struct access *acc = task_access(w, e->t, o, o->read < 0);
+    const struct access *acc = opnd_access(w, e->t, o);
     struct opnd stop = stop_of(e, f);
     if (f->keeps) return keep_fill(e, out, f, acc);
     if (!f->level) return hold_fill(e, out, e->t, &stop, acc, f->held);
@@ -250,7 +240,7 @@ static bool fill_parts(struct emitter *e, struct nodes *out, const struct pacer 
             struct val times;
             if (!flows(&e->fill[i], c)) continue;
             if (!fill_part(e, &body, &e->fill[i], e->parts_depth, &times)) return false;
-            if (val_is(times, 1) != guarded) when_due(e, out, times, &body);
+            if (val_is(times, 1) != guarded) nodes_when(e->w, out, times, "f", &body);
         }
     return true;
 }
@@ -269,7 +259,7 @@ static bool fill_spread(struct emitter *e, struct nodes *out, const struct pacer
         if (!flows(&e->fill[i], c) || e->fill[i].hold->spread != d || !d) continue;
         if (!fill_part(e, &body, &e->fill[i], d, &times)) return false;
         ready(e, &body, c, c->apart);
-        if (!val_is(times, 0)) when_due(e, out, times, &body);
+        nodes_when(e->w, out, times, "f", &body);
     }
     return true;
 }

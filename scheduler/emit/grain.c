@@ -12,7 +12,6 @@
 #include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
-#include <assert.h>
 #include <string.h>
 
 struct walk {
@@ -157,8 +156,7 @@ static void issue_arg(struct emitter *e, const struct task *t, const struct opnd
     *arg = (struct arg){
         .place = -1, .offset = sx_const(a, 0), .layout = o->form.layout, .imm = o->imm};
     if (o->where == IN_IMM) return;
-    const struct access *acc =
-        o->read >= 0 ? task_access(w, t, o, false) : task_access(w, t, o, true);
+    const struct access *acc = opnd_access(w, t, o);
     int64_t size = (int64_t)type_size(w->p->buffer[acc->buffer].type);
     struct region r;
     region_here(e, t, o, acc, &r);
@@ -235,7 +233,7 @@ static bool fill_in_step(struct emitter *e, struct nodes *out, const struct task
     if (!hold_fill(e, &fill, t, o, acc, h)) return false;
     int q = first_queue(&fill, e->w);
     if (!add_signal(e->w, out, e->exec, q)) return false;
-    for (int i = 0; i < fill.n; i++) nodes_add(e->w, out, fill.at[i]);
+    nodes_append(e->w, out, &fill);
     return add_signal(e->w, out, q, e->exec);
 }
 
@@ -251,7 +249,7 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     struct edge give = edge_of_queue(w->m, e->exec, q), back = edge_of_queue(w->m, q, e->exec);
     edge_give(w, out, &give, (struct signal){0});
     edge_take(w, out, &give, (struct signal){0});
-    for (int i = 0; i < moves.n; i++) nodes_add(w, out, moves.at[i]);
+    nodes_append(w, out, &moves);
     edge_give(w, out, &back, (struct signal){0});
     if (!credit) edge_take(w, out, &back, (struct signal){0});
     return way_home(e, out, o, acc->buffer, &r, way);

@@ -212,7 +212,7 @@ bool group_turn(struct emitter *e, struct nodes *out) {
             if (!add_barrier(w, out, open, queues, e->exec)) return false;
             open = 0;
         }
-        for (int i = 0; i < turn.n; i++) nodes_add(w, out, turn.at[i]);
+        nodes_append(w, out, &turn);
         open |= queues;
         all |= queues;
         if (e->team[m] && e->team[m]->root == 0)

@@ -1,7 +1,6 @@
 /* What a chain reads and the inner loops over its grains do not move, such as a row's divisor: it
  * is filled before them, once. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/task.h"
@@ -50,7 +49,7 @@ bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bo
                 continue;
             }
             h->led = n;
-            for (int j = 0; j < fill.n; j++) nodes_add(w, out, fill.at[j]);
+            nodes_append(w, out, &fill);
         }
     }
     return true;

@@ -179,9 +179,7 @@ static bool report(const struct transfer *t) {
     const char *why = arena_printf(
         w->arena, "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[far].id,
         w->m->memory[t->o->memory].id, w->p->buffer[t->buffer].name);
-    if (!task_refuse(w, w->emitted, why))
-        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s", why);
-    return false;
+    return emit_refuse(w, why);
 }
 
 static bool emit_box(struct transfer *t, struct nodes *out, const struct region *part) {

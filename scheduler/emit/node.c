@@ -10,6 +10,21 @@ void nodes_add(struct work *w, struct nodes *l, struct node n) {
     l->at[l->n++] = n;
 }
 
+void nodes_append(struct work *w, struct nodes *l, const struct nodes *more) {
+    for (int i = 0; i < more->n; i++) nodes_add(w, l, more->at[i]);
+}
+
+void nodes_when(struct work *w, struct nodes *l, struct val times, const char *name,
+                struct nodes *body) {
+    if (val_is(times, 0)) return;
+    if (val_is(times, 1))
+        nodes_append(w, l, body);
+    else
+        nodes_add(
+            w, l,
+            loop_node(w, new_var(w, name), val_const(0), times, 1, LOOP_SEQUENTIAL, -1, body));
+}
+
 int new_var(struct work *w, const char *name) {
     struct schedule *s = w->s;
     return schedule_var(s, arena_printf(w->arena, "%s%d", name, s->nvars));

@@ -1,4 +1,4 @@
-/* Places: where copies stand in their memories. */
+/* Places: where copies stand in their memories; what is said where there is no place or no way. */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/work.h"
@@ -31,4 +31,14 @@ int add_place(struct work *w, int buffer, int memory, int64_t align_to, int64_t 
                          .slots = slots};
     *at += bytes * slots;
     return place_append(w, &made);
+}
+
+bool emit_refuse(struct work *w, const char *why) {
+    if (!task_refuse(w, w->emitted, why)) diag_line(w->diags, work_file(w), 0, 0, "%s", why);
+    return false;
+}
+
+bool emit_fail(struct work *w, const char *message) {
+    if (!w->diags->errors && !w->refused) diag_line(w->diags, work_file(w), 0, 0, "%s", message);
+    return false;
 }

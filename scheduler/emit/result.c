@@ -34,7 +34,9 @@ static bool lends(const struct emitter *e) {
     return e->store >= 0 && (e->load_ahead || !same_tokens(e)) && !in_step(e, &back);
 }
 
-static bool takes_credits(const struct emitter *e) { return e->drained && lends(e); }
+static bool takes_credits(const struct emitter *e) {
+    return e->drained && lends(e);
+}
 
 /* How often results are begun at that depth while their credits last. */
 static double result_trips(const struct emitter *e, int d) {
@@ -56,17 +58,6 @@ static struct val other_block(struct emitter *e, int d, bool last) {
                             : val_make(a, SX_NE, e->lo[x], val_const(0)));
     }
     return any;
-}
-
-/* The body as often as `times` says, which is 0 or 1. */
-static void guard(struct emitter *e, struct nodes *out, struct val times, struct nodes *body) {
-    if (val_is(times, 0)) return;
-    if (!val_is(times, 1))
-        nodes_add(e->w, out,
-                  loop_node(e->w, new_var(e->w, "once"), val_const(0), times, 1, LOOP_SEQUENTIAL,
-                            -1, body));
-    else
-        for (int i = 0; i < body->n; i++) nodes_add(e->w, out, body->at[i]);
 }
 
 static bool starts_at_home(const struct emitter *e, const struct opnd *o) {
@@ -100,13 +91,13 @@ static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
         !emit_begin(w, e->moves, &init, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i]))
         return false;
     if (o->begin && !load_ends(e, &init)) return false;
-    guard(e, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), &init);
+    nodes_when(w, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), "once", &init);
     if (val_is(later, 0)) return true;
-    int buffer = task_access(w, e->t, o, o->read < 0)->buffer;
+    int buffer = opnd_access(w, e->t, o)->buffer;
     if (!emit_transfer(w, e->moves, &fill, buffer, o, &e->held[i], &e->held[i].whole, true))
         return false;
     if (!load_ends(e, &fill)) return false;
-    guard(e, out, later, &fill);
+    nodes_when(w, out, later, "once", &fill);
     return true;
 }
 
@@ -135,12 +126,12 @@ static bool follow_result(struct emitter *e, struct nodes *out, int i, int d) {
     struct nodes chain = {0}, spill = {0};
     struct val more = other_block(e, d, true);
     if (!grain_loops(e, &chain, 0)) return false;
-    guard(e, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), &chain);
+    nodes_when(w, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), "once", &chain);
     if (val_is(more, 0)) return true;
     if (!emit_transfer(w, e->moves, &spill, w->p->stmt[e->t->stmt].dst.buffer, &e->t->op[i],
                        &e->held[i], &e->held[i].whole, false))
         return false;
-    guard(e, out, more, &spill);
+    nodes_when(w, out, more, "once", &spill);
     return true;
 }
 
@@ -156,7 +147,7 @@ bool result_finish(struct emitter *e, struct nodes *out, int i, int d) {
     struct edge give = store_edge(e), back = credit_edge(e);
     edge_give(w, out, &give, (struct signal){0});
     edge_take(w, out, &give, (struct signal){0});
-    for (int k = 0; k < moves.n; k++) nodes_add(w, out, moves.at[k]);
+    nodes_append(w, out, &moves);
     if (result_trips(e, d) > 1) {
         struct signal channel =
             takes_credits(e) ? credit_channel(e, &back, &e->held[i]) : (struct signal){0};

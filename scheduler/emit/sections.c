@@ -105,10 +105,6 @@ struct sections {
     struct marks parts; /* of the section, as each begins */
 };
 
-static void append(struct work *w, struct nodes *out, const struct nodes *list) {
-    for (int k = 0; k < list->n; k++) nodes_add(w, out, list->at[k]);
-}
-
 static bool emit_range(struct sections *c, struct nodes *out, int from, int to, int scope,
                        struct phase *ph);
 
@@ -152,7 +148,7 @@ static bool emit_device_body(struct sections *c, struct nodes *out, struct nodes
         if (nest_at(w, w->order[i]) >= 0) root = nest_queue(w, &w->nest[nest_at(w, w->order[i])]);
     if (!meet(w, out, queues, root, ph) || !add_barrier(w, body, queues, queues, root))
         return false;
-    append(w, body, &list);
+    nodes_append(w, body, &list);
     return true;
 }
 
@@ -172,7 +168,7 @@ static bool emit_list(struct sections *c, struct nodes *out, const struct nodes 
                       struct phase *ph) {
     struct work *w = c->w;
     if (!meet(w, out, nodes_queues(w, list->at, list->n), root, ph)) return false;
-    append(w, out, list);
+    nodes_append(w, out, list);
     return true;
 }
 
@@ -309,20 +305,13 @@ static int mute_queue(const struct work *w, const struct node *at, int n) {
     return mute;
 }
 
-static bool fail(struct work *w, const char *message) {
-    if (!w->diags->errors && !w->refused)
-        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s",
-                  message);
-    return false;
-}
-
 bool schedule_emit(struct work *w, const struct moves *moves) {
     struct nodes prepare = {0}, run = {0};
     struct marks parts;
     for (int i = 0; i < w->norder; i++)
         if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
     if (!emit_run(w, moves, &run, &parts))
-        return fail(w, "queues of the machine have no sync between them");
+        return emit_fail(w, "queues of the machine have no sync between them");
     w->s->prepare = (struct section){prepare.at, prepare.n};
     w->s->run = (struct section){run.at, run.n};
     if (!homes_arrange(w, &parts)) return false;
@@ -336,7 +325,7 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
                     "queue '%s' would have to signal where it has no instruction to carry the "
                     "signal; give it one without buffers: kernel nop() { }",
                     w->m->queue[mute].id);
-        fail(w, t.at);
+        emit_fail(w, t.at);
         text_free(&t);
         return false;
     }

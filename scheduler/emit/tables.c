@@ -287,9 +287,7 @@ static bool fail(struct work *w, const struct table *t) {
         "a nest needs %lld entries of %lld bytes in memory '%s', expected at most %lld bytes "
         "and a move that loads them",
         (long long)t->n, (long long)t->size, m->id, (long long)m->size);
-    if (!task_refuse(w, w->emitted, why))
-        diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0, "%s", why);
-    return false;
+    return emit_refuse(w, why);
 }
 
 static bool table_place(struct work *w, const struct moves *moves, struct nodes *out,
@@ -379,7 +377,7 @@ bool tables_load(struct work *w, const struct moves *moves, struct nodes *list, 
                 return false;
     }
     name_tables(k, list->at, list->n);
-    for (int i = 0; i < list->n; i++) nodes_add(w, &out, list->at[i]);
+    nodes_append(w, &out, list);
     *list = out;
     return true;
 }

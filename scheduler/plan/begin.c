@@ -1,6 +1,7 @@
 /* Moves that start a reduction's result: the statement before the sums is a row of biases that
  * repeats, or a tile that widens on its way. Such a move takes the place of the plain one that
  * would fetch the sums, and what it brings is nowhere else. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
@@ -13,12 +14,6 @@
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
-
-static struct opnd *result_of(struct task *t) {
-    for (int i = 0; i < t->nops; i++)
-        if (t->op[i].writes) return &t->op[i];
-    return NULL;
-}
 
 static const struct stmt *begin_stmt(const struct work *w, const struct finish *b) {
     return &w->p->stmt[w->task[b->task].stmt];
@@ -67,10 +62,6 @@ static bool written_again(const struct work *w, int buffer, int stmt, int core) 
     return false;
 }
 
-static bool in_step(const struct machine *m, int a, int b) {
-    return edge_find(m, a, -1, b).kind == EDGE_FREE && edge_find(m, b, -1, a).kind == EDGE_FREE;
-}
-
 /* Each index of what it reads is one axis of its own, from 0, or stands still. */
 static bool reads_plainly(const struct program *p, const struct access *a) {
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
@@ -95,7 +86,7 @@ static bool adopt(struct work *w, int task, struct opnd *o, const struct task *u
     if (graph_is_static(w->m, o->memory) || !reads_plainly(w->p, &st->read[0]) ||
         !move_begins(w, t->needle->instr, o->memory, &mv) ||
         mv.needle->in->operand[mv.to_operand].type != o->decl->type ||
-        !in_step(w->m, mv.needle->in->queue, user->needle->in->queue))
+        !queues_in_step(w->m, mv.needle->in->queue, user->needle->in->queue))
         return false;
     memset(map, -1, sizeof map);
     if (!nest_axes(w, made, w->p->stmt[user->stmt].axes, &st->dst, st->axes, map)) return false;
@@ -112,7 +103,7 @@ bool begin_link(struct work *w, int task) {
     const struct stmt *st = &w->p->stmt[t->stmt];
     int k = is_start(w, t) ? core_of(w, st, t->stmt) : -1;
     if (k < 0 || written_again(w, st->dst.buffer, t->stmt, w->task[k].stmt)) return false;
-    struct opnd *o = result_of(&w->task[k]);
+    struct opnd *o = task_result(&w->task[k]);
     return o && o->where == IN_LOCAL && o->accumulates && w->task[k].needle->in->completes < 0 &&
            adopt(w, task, o, &w->task[k], &w->p->stmt[w->task[k].stmt].dst);
 }
@@ -148,10 +139,8 @@ bool begin_side(struct work *w, int user, struct opnd *o, int core) {
 static bool source_stride(const struct work *w, const struct stmt *st, struct coord c,
                           int64_t *stride) {
     const struct access *from = &st->read[0];
-    int axis = -1;
+    int axis = access_mover(w->p, &st->dst, c.dim, st->axes);
     *stride = 0;
-    for (int x = 0; x < w->p->naxes; x++)
-        if ((st->axes >> x & 1) && access_coef(w->p, &st->dst, c.dim, x)) axis = x;
     for (int d = 0; axis >= 0 && d < w->p->buffer[from->buffer].ndims; d++)
         if (access_coef(w->p, from, d, axis))
             return home_stride(&w->home[from->buffer], w->p->buffer[from->buffer].ndims,
@@ -174,7 +163,8 @@ bool begin_box(struct work *w, const struct opnd *o, const struct slot *s, const
         struct coord c = g->at[i];
         int64_t stride;
         if (c.dim < 0 || !source_stride(w, st, c, &stride)) return false;
-        struct val n = i < g->ninner ? val_const(c.mod) : val_ceil(&w->s->arena, r->n[c.dim], c.div),
+        struct val n = i < g->ninner ? val_const(c.mod)
+                                     : val_ceil(&w->s->arena, r->n[c.dim], c.div),
                    zero = val_const(0);
         box->dim[box->n++] = (struct box_dim){.extent = n,
                                               .total = n,

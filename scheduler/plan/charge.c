@@ -1,5 +1,4 @@
 /* Busy cycles of queues and buses: what one instruction, and all of the core, add to them. */
-#include "scheduler/plan/limits.h"
 #include "machines/needle.h"
 #include "scheduler/plan/price_int.h"
 #include "scheduler/plan/task.h"

@@ -6,10 +6,6 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
-static const char *file_of(const struct work *w) {
-    return w->p->source.file ? w->p->source.file : w->p->name;
-}
-
 /* Could the sums be mapped otherwise? What follows them or begins them falls with them. */
 static void refuse(struct work *w, const struct task *t, const char *why, int line, int col) {
     struct refusals *r = w->options ? w->options->refused : NULL;
@@ -71,11 +67,11 @@ void task_demote(struct work *w, int task, const char *why) {
                                 .instr = t->needle ? name : NULL,
                                 .why = why});
     else if (w->fallback >= 0)
-        diag_warn(w->diags, file_of(w), line, col,
+        diag_warn(w->diags, work_file(w), line, col,
                   "statement %d runs on the fallback, not on '%s': %s", t->stmt, name, why);
     else
         diag_line(
-            w->diags, file_of(w), line, col,
+            w->diags, work_file(w), line, col,
             "statement %d cannot be scheduled on '%s': %s; a machine with a fallback could run it",
             t->stmt, name, why);
 }

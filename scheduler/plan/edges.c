@@ -51,6 +51,10 @@ struct edge edge_of_queue(const struct machine *m, int from, int to) {
     return edge_find(m, from, completes, to);
 }
 
+bool queues_in_step(const struct machine *m, int a, int b) {
+    return edge_find(m, a, -1, b).kind == EDGE_FREE && edge_find(m, b, -1, a).kind == EDGE_FREE;
+}
+
 static bool holds_fewer(const struct machine *m, const struct edge *e, int slots) {
     const struct sync *s = e->sync >= 0 ? &m->sync[e->sync] : NULL;
     return e->kind == EDGE_TOKEN && slots > 1 && s->depth >= 0 && s->depth < slots;

@@ -1,6 +1,7 @@
 /* Copies that the host makes of what a nest reads, or of its result, in turns with it: inside loops
  * that both walk, so that each finds the other's tile in a cache. The home between them then holds
  * one tile, if tiles are equal. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
@@ -10,19 +11,6 @@
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <stdlib.h>
-
-/* The axis that walks dimension d, from 0 in unit steps and alone; -1. */
-static int alone_in(const struct program *p, const struct access *acc, int d, uint64_t axes) {
-    int found = -1;
-    if (access_coef(p, acc, d, p->naxes)) return -1;
-    for (int a = 0; a < p->naxes; a++) {
-        int64_t c = access_coef(p, acc, d, a);
-        if (!c || !(axes >> a & 1)) continue;
-        if (c != 1 || found >= 0) return -1;
-        found = a;
-    }
-    return found;
-}
 
 const struct access *feed_access(const struct work *w, const struct feed *f) {
     const struct stmt *st = &w->p->stmt[f->stmt];
@@ -43,16 +31,15 @@ int feed_axis(const struct work *w, const struct nest *n, const struct feed *f, 
         bool walks = true;
         for (int r = f->after ? -1 : 0; r < (f->after ? 0 : st->nreads); r++) {
             const struct access *acc = r < 0 ? &st->dst : &st->read[r];
-            if (acc->buffer == buffer) walks &= alone_in(p, acc, d, st->axes) == a;
+            if (acc->buffer == buffer) walks &= access_lone(p, acc, d, st->axes) == a;
         }
-        int x = alone_in(p, feed_access(w, f), d, copy->axes);
+        int x = access_lone(p, feed_access(w, f), d, copy->axes);
         if (!walks || x < 0 || p->axis[x].extent != p->axis[a].extent ||
             p->buffer[buffer].extent[d] != p->axis[a].extent)
             continue;
-        for (int k = 0; k < p->buffer[buffer].ndims; k++)
-            if (k != d && access_coef(p, feed_access(w, f), k, x)) return -1;
+        int64_t by;
         *dim = d;
-        return x;
+        return access_dim(p, feed_access(w, f), x, &by) == d ? x : -1;
     }
     return -1;
 }
@@ -155,10 +142,7 @@ static bool in_step(const struct work *w, const struct nest *n) {
     int host = w->m->fallback[w->fallback].queue,
         unit = w->m->queue[w->task[n->core].needle->in->queue].unit;
     for (int q = 0; q < w->m->nqueues; q++)
-        if (w->m->queue[q].unit == unit && q != host &&
-            (edge_find(w->m, host, -1, q).kind != EDGE_FREE ||
-             edge_find(w->m, q, -1, host).kind != EDGE_FREE))
-            return false;
+        if (w->m->queue[q].unit == unit && !queues_in_step(w->m, host, q)) return false;
     return true;
 }
 
@@ -228,7 +212,8 @@ static int copies_beside(const struct work *w, const struct nest *n, const int *
         int b = r < 0 ? w->p->stmt[w->task[result_task(n)].stmt].dst.buffer : core->read[r].buffer;
         const int *use = buffer_uses(w, b, &count);
         for (int i = 0; i < count && found < most; i++)
-            if (!w->group_of[use[i]] && host_copies(w, use[i]) && (r < 0 || writes(w, use[i], b))) out[found++] = rank[use[i]];
+            if (!w->group_of[use[i]] && host_copies(w, use[i]) && (r < 0 || writes(w, use[i], b)))
+                out[found++] = rank[use[i]];
     }
     qsort(out, (size_t)found, sizeof *out, compare_ints);
     return found;

@@ -3,14 +3,12 @@
  * short. From the best of them the search goes on among its neighbours, by the clock. Asked only
  * where queues run in program order, until so much was walked: what repeats is walked once, and
  * what cannot be better, since one queue or bus is that busy, not at all. */
-#include "scheduler/plan/hardware.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/search_int.h"
 #include "scheduler/plan/search_known.h"
-#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

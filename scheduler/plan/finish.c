@@ -1,6 +1,7 @@
 /* Moves that compute while they bring a result home: scaling, rounding, narrowing (DESIGN §5). A
  * statement that such a move executes on a reduction's result finishes it: the move takes the place
  * of the plain copy, and the result never goes home as it is. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/limits.h"
@@ -12,12 +13,6 @@
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
-
-static const struct opnd *result_of(const struct task *t) {
-    for (int i = 0; i < t->nops; i++)
-        if (t->op[i].writes) return &t->op[i];
-    return NULL;
-}
 
 bool finish_may(struct work *w, const struct task *t, const struct mapping *map) {
     const struct instr *in = t->needle->in;
@@ -93,7 +88,7 @@ static const char *link(struct work *w, int finish) {
     int map[MAX_AXES], chain[MAX_CHAIN], n = 0, core = maker_of(w, st->read[0].buffer, true);
     if (core < 0) core = follow_core(w, st->read[0].buffer, t->stmt, chain, &n);
     if (core < 0 && (core = maker_of(w, st->read[0].buffer, false)) >= 0) n = 0;
-    const struct opnd *made = core >= 0 ? result_of(&w->task[core]) : NULL;
+    struct opnd *made = core >= 0 ? task_result(&w->task[core]) : NULL;
     if (!made || made->where != IN_LOCAL || st->nreads != 1 ||
         w->p->stmt[w->task[core].stmt].scope != st->scope)
         return "it stores what no instruction leaves in that memory";
@@ -113,8 +108,7 @@ static const char *link(struct work *w, int finish) {
         return "it stores elements elsewhere than the reduction counts them";
     struct finish *f = arena_alloc(w->arena, sizeof *f);
     *f = (struct finish){finish, mv};
-    for (int i = 0; i < w->task[core].nops; i++)
-        if (w->task[core].op[i].writes) w->task[core].op[i].finish = f;
+    made->finish = f;
     w->task_of[t->stmt] = -2;
     follow_keep(w, core, chain, n);
     return NULL;
@@ -165,13 +159,6 @@ bool finish_fits(struct work *w, const struct task *t, const struct opnd *o, con
     return finish_box(w, o, &s, &r, &box, &fit);
 }
 
-/* Which of the program's axes walks the dimension; -1: none. */
-static int axis_of(const struct work *w, const struct stmt *st, int dim) {
-    for (int x = 0; x < w->p->naxes; x++)
-        if ((st->axes >> x & 1) && access_coef(w->p, &st->dst, dim, x)) return x;
-    return -1;
-}
-
 void finish_issue(struct work *w, int task, const struct opnd *o, const struct fit *f,
                   const struct region *r, const struct val *turn, struct issue_node *n) {
     struct arena *a = &w->s->arena;
@@ -191,10 +178,10 @@ void finish_issue(struct work *w, int task, const struct opnd *o, const struct f
     }
     for (int k = 0; k < f->move->naxes; k++)
         if (f->dim_of[k] >= 0)
-            n->axis[f->move->axis[k].x] =
-                axis_of(w, st, o->geom.at[f->box.dim[f->dim_of[k]].coord].dim);
+            n->axis[f->move->axis[k].x] = access_mover(
+                w->p, &st->dst, o->geom.at[f->box.dim[f->dim_of[k]].coord].dim, st->axes);
     for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++) {
-        int x = axis_of(w, st, d);
+        int x = access_mover(w->p, &st->dst, d, st->axes);
         if (x >= 0) n->base[x] = val_sx(a, at[d]);
     }
     for (int x = 0; x < w->p->naxes; x++)

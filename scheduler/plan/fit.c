@@ -1,6 +1,5 @@
 /* Fitting: which move copies a box of data, which of its axes takes which dimension, and what is
  * left as loops. */
-#include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "machines/needle.h"

@@ -13,12 +13,6 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-static struct opnd *result_of(struct task *t) {
-    for (int i = 0; i < t->nops; i++)
-        if (t->op[i].writes) return &t->op[i];
-    return NULL;
-}
-
 /* The statement that alone writes the temporary, which `reader` alone reads: its task; -1. */
 static int maker_of(const struct work *w, int buffer, int reader, bool *sums) {
     int found = -1, writers = 0;
@@ -45,7 +39,7 @@ static bool in_loops(const struct needle *nd) {
 
 /* Changes a buffer in place, alone; which read is it: -1 no. */
 static int changes(struct task *t, const struct stmt *st, const struct opnd *sums) {
-    struct opnd *o = result_of(t);
+    struct opnd *o = task_result(t);
     if (!o || o->where != IN_LOCAL || o->read < 0 || o->accumulates || o->memory != sums->memory ||
         st->scope || st->nwhere || !in_loops(t->needle) || t->reductions || t->finishes ||
         t->needle->in->completes >= 0)
@@ -70,19 +64,15 @@ static bool same_form(const struct task *a, const struct opnd *x, const struct t
     return true;
 }
 
-static bool in_step(const struct machine *m, int a, int b) {
-    return edge_find(m, a, -1, b).kind == EDGE_FREE && edge_find(m, b, -1, a).kind == EDGE_FREE;
-}
-
 /* Under the names of the core's axes, where its operands can be had there. */
 static bool adopt(struct work *w, int task, int core) {
     struct task *t = &w->task[task], *c = &w->task[core];
     struct stmt *st = &w->p->stmt[t->stmt], *sums = &w->p->stmt[c->stmt];
-    struct opnd *o = result_of(t), *made = result_of(c);
+    struct opnd *o = task_result(t), *made = task_result(c);
     int map[MAX_AXES];
     memset(map, -1, sizeof map);
     if (w->p->buffer[st->dst.buffer].ndims != w->p->buffer[sums->dst.buffer].ndims ||
-        !in_step(w->m, t->needle->in->queue, c->needle->in->queue) ||
+        !queues_in_step(w->m, t->needle->in->queue, c->needle->in->queue) ||
         !nest_axes(w, &sums->dst, sums->axes, &st->read[o->read], st->axes, map))
         return false;
     stmt_rename(w->p, st, map);
@@ -104,20 +94,20 @@ int follow_core(struct work *w, int buffer, int reader, int *chain, int *n) {
     int at[MAX_CHAIN], k;
     for (*n = 0; (k = maker_of(w, buffer, reader, &sums)) >= 0 && !sums; reader = w->task[k].stmt) {
         struct task *t = &w->task[k];
-        struct opnd *o = result_of(t);
+        struct opnd *o = task_result(t);
         if (*n == MAX_CHAIN || !o || o->where != IN_LOCAL) return -1;
         int read = changes(t, &w->p->stmt[t->stmt], o);
         if (read < 0) return -1;
         at[(*n)++] = k;
         buffer = w->p->stmt[t->stmt].read[read].buffer;
     }
-    struct opnd *made = k >= 0 ? result_of(&w->task[k]) : NULL;
+    struct opnd *made = k >= 0 ? task_result(&w->task[k]) : NULL;
     if (!made || made->where != IN_LOCAL || graph_is_static(w->m, made->memory) ||
         w->task[k].needle->in->completes >= 0 || w->p->stmt[w->task[k].stmt].scope)
         return -1;
     for (int i = 0; i < *n; i++) chain[i] = at[*n - 1 - i];
     for (int i = 0; i < *n; i++)
-        if (result_of(&w->task[chain[i]])->memory != made->memory || !adopt(w, chain[i], k))
+        if (task_result(&w->task[chain[i]])->memory != made->memory || !adopt(w, chain[i], k))
             return -1;
     return k;
 }

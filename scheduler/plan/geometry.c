@@ -1,5 +1,6 @@
 /* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the
  * rest), and the same at home. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
@@ -17,14 +18,9 @@
 /* The one dimension of the access that axis a moves in unit steps; -1: it moves none; -2: several,
  * or in larger steps. */
 static int dim_of_axis(const struct program *p, const struct access *acc, int a) {
-    int found = -1;
-    for (int d = 0; d < p->buffer[acc->buffer].ndims; d++) {
-        int64_t c = access_coef(p, acc, d, a);
-        if (!c) continue;
-        if (c != 1 || found >= 0) return -2;
-        found = d;
-    }
-    return found;
+    int64_t by;
+    int dim = access_dim(p, acc, a, &by);
+    return dim >= 0 && by != 1 ? -2 : dim;
 }
 
 static bool blockable(const struct work *w, const struct task *t, const struct access *acc, int dim,
@@ -67,16 +63,11 @@ static int64_t digit_extent(const struct task *t, const struct opnd *o, const st
     return t->needle->lo[dg->x] > 1 ? t->needle->lo[dg->x] : 1;
 }
 
-/* The dimension that axis x of the needle walks, in steps of *by elements; -1: none, or several. */
+/* The dimension that axis x of the needle walks, in steps of *by elements; negative: none, or
+ * several. */
 static int stepped_dim(const struct work *w, const struct task *t, const struct access *acc, int x,
                        int64_t *by) {
-    int found = -1;
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims && t->axis[x] >= 0; d++) {
-        int64_t c = access_coef(w->p, acc, d, t->axis[x]);
-        if (c && found >= 0) return -1;
-        if (c) found = d, *by = c;
-    }
-    return found;
+    return t->axis[x] < 0 ? -1 : access_dim(w->p, acc, t->axis[x], by);
 }
 
 /* Registers take a tile from any place of an unblocked home, and other memories from a plain copy:

@@ -1,8 +1,6 @@
 /* The machine as a graph: queues joined by syncs, memories by capacity. */
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
-#include "machines/needle.h"
-#include "scheduler/plan/needs.h"
 #include <string.h>
 
 int graph_distance(const struct machine *m, int from, int to, int *next) {

@@ -16,6 +16,8 @@ struct edge {
 /* What `from` did with an instruction that completes at that sync (-1: at none), for `to`. */
 struct edge edge_find(const struct machine *, int from, int completes, int to);
 struct edge edge_of_queue(const struct machine *, int from, int to); /* whatever `from` did */
+/* Hardware keeps their order, whichever comes first. */
+bool queues_in_step(const struct machine *, int a, int b);
 bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
 bool edge_holds(const struct machine *, const struct edge *, int slots);   /* so many are outstanding */
 int64_t edge_objects(const struct machine *, int memory); /* bytes that syncs take of it */

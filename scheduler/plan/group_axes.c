@@ -2,11 +2,8 @@
  * each tensor that one part writes and another touches is walked by it alone in one dimension, the
  * same for all: then each turn reads what that turn has written, and no dependence is carried. So
  * the question is answered by composing access maps, edge by edge. */
-#include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
-#include "scheduler/plan/graph.h"
 #include "scheduler/plan/group_int.h"
-#include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
@@ -189,7 +186,7 @@ static int64_t task_unit(struct work *w, const struct task *t, int axis) {
         if (t->axis[x] == axis) unit = common_multiple(unit, needle_unit(t->needle, x));
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
-        const struct access *acc = task_access(w, t, o, o->read < 0);
+        const struct access *acc = opnd_access(w, t, o);
         for (int d = 0; o->where != IN_IMM && d < w->p->buffer[acc->buffer].ndims; d++) {
             int64_t by = llabs(access_coef(w->p, acc, d, axis)), block = o->geom.block[d];
             if (by && !(o->geom.loose >> d & 1))

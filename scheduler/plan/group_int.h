@@ -82,7 +82,7 @@ bool copy_belongs(const struct grouping *, int part, int first, int last); /* it
 
 /* group_touch.c */
 void draft_touch(struct work *, struct draft *, int member); /* adds what it touches */
-int touch_lone(const struct work *, const struct touch *, int dim); /* the axis that walks it alone, from 0 on; -1 */
+int touch_lone(const struct work *, const struct touch *, int dim); /* the axis that walks it alone, from 0 on; negative */
 /* The dimension that the touch walks with this axis alone; -1. */
 int touch_walks(const struct work *, const struct touch *, int axis);
 bool draft_shares(const struct draft *, int buffer); /* a member writes what another touches */

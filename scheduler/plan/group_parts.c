@@ -28,9 +28,7 @@ static bool host_may(const struct work *w, int stmt) {
     if (w->fallback < 0 || w->p->stmt[stmt].scope || !w->options || w->options->threads != 1)
         return false;
     for (int q = 0; q < w->m->nqueues; q++)
-        if (q != host && (edge_find(w->m, host, -1, q).kind != EDGE_FREE ||
-                          edge_find(w->m, q, -1, host).kind != EDGE_FREE))
-            return false;
+        if (!queues_in_step(w->m, host, q)) return false;
     return true;
 }
 

@@ -1,7 +1,6 @@
 /* What a group costs: its nests are planned inside the shared loops, each with the room that the
  * others leave it; other parts are priced by their work and by the bytes that pass caches which are
  * too small for them. */
-#include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/group_int.h"
@@ -173,8 +172,7 @@ static void add_holds(struct work *w, const struct nest *n, int64_t *bytes) {
     for (int i = 0; t && i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where != IN_LOCAL || graph_is_static(w->m, o->memory) || i == n->given) continue;
-        bytes[o->memory] +=
-            hold_bytes(w, &n->plan, t, o, task_access(w, t, o, o->read < 0), &n->plan.hold[i]);
+        bytes[o->memory] += hold_bytes(w, &n->plan, t, o, opnd_access(w, t, o), &n->plan.hold[i]);
     }
     for (int c = 0; c < n->nchain; c++) {
         const struct task *e = &w->task[n->chain[c]];
@@ -335,7 +333,8 @@ static double instances_part(const struct work *w, const struct draft *d) {
     return n->core >= 0 ? n->plan.share.part : 1;
 }
 
-/* Of a grid each unit takes a loop, and every turn begins anew: no borders stay, no windows slide. */
+/* Of a grid each unit takes a loop, and every turn begins anew: no borders stay, no windows slide.
+ */
 static bool suits_grid(const struct work *w, struct draft *d, const struct nest_group *g) {
     const struct nest *n = draft_first(w, d);
     int unit[MAX_PREFIX];

@@ -3,7 +3,6 @@
  * else it stays in a memory that hardware manages, as a place of its own or, where the host works
  * with it too, as a home whose tiles lie over one another. What is dead leaves its room to others.
  */
-#include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/group_int.h"

@@ -1,10 +1,9 @@
 /* What the parts of a draft touch, and how: by dimension, the axis that walks it. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/group_int.h"
-#include "scheduler/plan/recur.h"
-#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
@@ -36,26 +35,13 @@ void draft_touch(struct work *w, struct draft *d, int member) {
 }
 
 int touch_lone(const struct work *w, const struct touch *t, int dim) {
-    const struct program *p = w->p;
-    int found = -1;
-    if (access_coef(p, t->access, dim, p->naxes)) return -1;
-    for (int x = 0; x < p->naxes; x++) {
-        int64_t c = p->stmt[t->stmt].axes >> x & 1 ? access_coef(p, t->access, dim, x) : 0;
-        if (!c) continue;
-        if (c != 1 || found >= 0) return -1;
-        found = x;
-    }
-    return found;
+    return access_lone(w->p, t->access, dim, w->p->stmt[t->stmt].axes);
 }
 
 int touch_walks(const struct work *w, const struct touch *t, int axis) {
-    int found = -1;
-    for (int d = 0; d < w->p->buffer[t->buffer].ndims; d++) {
-        if (!access_coef(w->p, t->access, d, axis)) continue;
-        if (found >= 0 || touch_lone(w, t, d) != axis) return -1;
-        found = d;
-    }
-    return found;
+    int64_t by;
+    int dim = access_dim(w->p, t->access, axis, &by);
+    return dim >= 0 && touch_lone(w, t, dim) == axis ? dim : -1;
 }
 
 bool draft_shares(const struct draft *d, int buffer) {

@@ -3,17 +3,12 @@
  * tensor, the one with most bytes first, the parts from who makes it to its last reader become a
  * group with those that stand between them and the groups they are already in, if that is cheaper
  * than all these by themselves. A question to the approach. */
-#include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
-#include "scheduler/plan/graph.h"
 #include "scheduler/plan/group_int.h"
-#include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
-#include "scheduler/plan/keep.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_CANDIDATES = 3, MOST_CHOICES = 6 /* with those for caches */, FEW_NESTS = 8 };

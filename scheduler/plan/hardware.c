@@ -3,6 +3,7 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
@@ -98,8 +99,7 @@ double table_entries(const struct work *w, const struct nest *n, const struct pl
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where != IN_LOCAL) continue;
-        const struct access *acc =
-            o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
+        const struct access *acc = opnd_access(w, t, o);
         for (int k = p->hold[i].depth; k < from; k++)
             if (access_varies(w->p, acc, p->loop[k].axis))
                 places *= plan_trips(w, p, k + 1) / plan_trips(w, p, k);

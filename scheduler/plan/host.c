@@ -1,6 +1,7 @@
 /* What the fallback's work costs: copies by how rows lie on both sides, other statements by the
  * point. */
 #include "ir/pick.h"
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
@@ -69,15 +70,11 @@ static int64_t dim_grain(const struct work *w, int buffer, int dim) {
 
 /* The dimension that the axis alone moves, element by element; -1: it moves none so, or several. */
 static int dim_alone(const struct work *w, const struct access *acc, int axis) {
-    int found = -1;
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
-        if (!access_coef(w->p, acc, d, axis)) continue;
-        for (int a = 0; a < w->p->naxes; a++)
-            if (a != axis && w->p->axis[a].extent > 1 && access_coef(w->p, acc, d, a)) return -1;
-        if (found >= 0 || access_coef(w->p, acc, d, axis) != 1) return -1;
-        found = d;
-    }
-    return found;
+    int64_t by;
+    int dim = access_dim(w->p, acc, axis, &by);
+    for (int a = 0; a < w->p->naxes && dim >= 0; a++)
+        if (a != axis && w->p->axis[a].extent > 1 && access_coef(w->p, acc, dim, a)) return -1;
+    return dim >= 0 && by == 1 ? dim : -1;
 }
 
 static bool leaves(const struct work *w, const struct access *acc, int dim, int axis) {

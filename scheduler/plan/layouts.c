@@ -336,7 +336,7 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
 
 bool homes_beyond(struct work *w, const char *name) {
     const struct memory *home = &w->m->memory[w->m->home];
-    diag_line(w->diags, w->p->source.file ? w->p->source.file : w->p->name, 0, 0,
+    diag_line(w->diags, work_file(w), 0, 0,
               "buffers do not fit memory '%s' of %lld bytes: '%s' would be the first beyond it",
               home->id, (long long)home->size, name);
     return false;

@@ -3,7 +3,6 @@
 #include "ir/kernel.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/needs.h"
-#include <math.h>
 #include <string.h>
 
 int need_operand(const struct instr *in, const struct need *need) {

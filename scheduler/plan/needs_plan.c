@@ -4,6 +4,7 @@
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
@@ -122,10 +123,9 @@ static bool lasts_over_tail(const struct work *w, const struct nest *n, const st
     }
     for (int k = 0; k < t->nops; k++) {
         const struct opnd *o = &t->op[k];
-        const struct access *acc = &w->p->stmt[t->stmt].dst;
+        const struct access *acc = opnd_access(w, t, o);
         double tiles = 1;
         if (o->where != IN_LOCAL || o->memory != memory) continue;
-        if (o->read >= 0) acc = &w->p->stmt[t->stmt].read[o->read];
         for (int x = 0; x < t->needle->nx; x++)
             if (t->axis[x] >= 0 && access_varies(w->p, acc, t->axis[x]))
                 tiles *= (double)((plan_tile(w, p, t->axis[x], p->hold[k].depth) +

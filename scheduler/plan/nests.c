@@ -12,12 +12,6 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-static const struct opnd *result_of(const struct task *t) {
-    for (int i = 0; i < t->nops; i++)
-        if (t->op[i].writes) return &t->op[i];
-    return NULL;
-}
-
 static bool same_inner(const struct geom *a, const struct geom *b) {
     if (a->ninner != b->ninner || a->tile != b->tile || a->n != b->n || a->row != b->row ||
         a->loose != b->loose || a->even != b->even || a->fragment != b->fragment)
@@ -105,11 +99,6 @@ static bool grains_agree(const struct work *w, const struct nest *n, const struc
     return true;
 }
 
-static bool same_queue(const struct work *w, int a, int b) {
-    return edge_find(w->m, a, -1, b).kind == EDGE_FREE &&
-           edge_find(w->m, b, -1, a).kind == EDGE_FREE;
-}
-
 /* Operands of a fused statement that come from home must be filled by its own queue, or by one that
  * hardware interlocks. */
 static bool fills_are_local(struct work *w, const struct moves *moves, const struct task *t,
@@ -127,7 +116,7 @@ static bool fills_are_local(struct work *w, const struct moves *moves, const str
             const struct instr *in = moves->at[k].needle->in;
             bool to = false;
             for (int m = 0; m < in->nto; m++) to |= in->to[m] == o->memory;
-            if (to && !same_queue(w, in->queue, t->needle->in->queue)) return false;
+            if (to && !queues_in_step(w->m, in->queue, t->needle->in->queue)) return false;
         }
     }
     return true;
@@ -161,7 +150,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
     if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN ||
         t->apart || join_has(w, t->stmt))
         return false;
-    if (!same_queue(w, t->needle->in->queue, last->needle->in->queue) ||
+    if (!queues_in_step(w->m, t->needle->in->queue, last->needle->in->queue) ||
         last->needle->in->completes >= 0) /* it would have to wait */
         return false;
     int map[MAX_AXES], from = -1, reads = 0;
@@ -179,7 +168,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
             if (reads++ && memcmp(again, map, sizeof map)) return false;
             memcpy(map, again, sizeof map);
             from = maker;
-            const struct opnd *made = result_of(&w->task[maker]), *use = NULL;
+            const struct opnd *made = task_result(&w->task[maker]), *use = NULL;
             for (int o = 0; o < t->nops; o++)
                 if (t->op[o].read == r && t->op[o].where == IN_LOCAL) use = &t->op[o];
             if (!use || made->where != IN_LOCAL || use->memory != made->memory ||
@@ -222,14 +211,14 @@ static bool starts(const struct work *w, int init, int core) {
         w->p->stmt[a->stmt].combine != COMBINE_SET)
         return false;
     const struct stmt *sa = &w->p->stmt[a->stmt], *sb = &w->p->stmt[b->stmt];
-    const struct opnd *ra = result_of(a), *rb = result_of(b);
+    const struct opnd *ra = task_result(a), *rb = task_result(b);
     if (sa->dst.buffer != sb->dst.buffer || ra->where != IN_LOCAL || ra->memory != rb->memory ||
         !same_inner(&ra->geom, &rb->geom))
         return false;
     for (int i = 0; i < a->nops; i++) /* changed in place, it is read too */
         if (a->op[i].read >= 0 && a->op[i].where == IN_LOCAL) return false;
     return !touches(sb, sa->dst.buffer) &&
-           same_queue(w, a->needle->in->queue, b->needle->in->queue);
+           queues_in_step(w->m, a->needle->in->queue, b->needle->in->queue);
 }
 
 static bool adopt_init(struct work *w, int init, int core) {

@@ -6,7 +6,6 @@
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
-#include <assert.h>
 #include <string.h>
 
 static void set(struct work *w, struct access *a, int dim, int axis, int64_t c) {

@@ -2,6 +2,7 @@
  * (rows of a convolution), so only its new rows are fetched, into rows that no tile needs any more.
  * A *pinned* range: of the pieces that pass again and again the first few stay, the rest pass
  * through the slots. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/keep.h"
@@ -15,15 +16,10 @@
 
 /* ---- rings ---- */
 
-/* The one dimension that the axis moves; -1. */
+/* The one dimension that the axis moves; negative: none, or several. */
 static int sole_dim(const struct work *w, const struct access *acc, int axis) {
-    int found = -1;
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
-        if (access_coef(w->p, acc, d, axis)) {
-            if (found >= 0) return -1;
-            found = d;
-        }
-    return found;
+    int64_t by;
+    return access_dim(w->p, acc, axis, &by);
 }
 
 static bool plain_rows(const struct opnd *o, const struct region *r, int dim) {
@@ -46,9 +42,8 @@ static bool stops_anywhere(const struct task *t, int axis) {
 static bool may_keep(const struct work *w, const struct nest *n, const struct opnd *o,
                      const struct access *acc) {
     return o->where == IN_LOCAL && o->read >= 0 && !o->writes && !o->in.n &&
-           o->geom.repeat_axis < 0 && !o->geom.fragment && !n->group && !n->nprefix &&
-           !n->part_n && !n->kept && !graph_is_static(w->m, o->memory) &&
-           !w->home[acc->buffer].is_tile;
+           o->geom.repeat_axis < 0 && !o->geom.fragment && !n->group && !n->nprefix && !n->part_n &&
+           !n->kept && !graph_is_static(w->m, o->memory) && !w->home[acc->buffer].is_tile;
 }
 
 bool ring_find(const struct work *w, const struct nest *n, const struct plan *p,

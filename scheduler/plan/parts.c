@@ -3,6 +3,7 @@
  * spread over the steps of the inner ones, and a slot may be filled again while its other pieces
  * are still in use. Nothing is peeled: a fill that belongs to the first iteration of a loop stands
  * in a loop that runs once then, and not at all otherwise. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/copies.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/hardware.h"
@@ -39,14 +40,9 @@ static bool moves_alone(const struct work *w, const struct task *t, const struct
 /* The one dimension along which the axis cuts the operand in pieces that share nothing; -1. */
 static int cut_dim(const struct work *w, const struct task *t, const struct opnd *o, int axis) {
     const struct access *acc = read_of(w, t, o);
-    int found = -1;
-    if (o->geom.repeat_axis == axis) return -1;
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
-        if (!access_coef(w->p, acc, d, axis)) continue;
-        if (found >= 0 || !moves_alone(w, t, acc, d, axis)) return -1;
-        found = d;
-    }
-    return found;
+    int64_t by;
+    int dim = o->geom.repeat_axis == axis ? -1 : access_dim(w->p, acc, axis, &by);
+    return dim >= 0 && moves_alone(w, t, acc, dim, axis) ? dim : -1;
 }
 
 bool cut_axis(const struct work *w, const struct plan *p, const struct task *t,

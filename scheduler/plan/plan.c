@@ -15,6 +15,7 @@
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/price_int.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
@@ -327,15 +328,9 @@ static bool price_begin(struct pricing *c, const struct task *t, const struct op
     return true;
 }
 
-static const struct access *access_of(const struct work *w, const struct task *t,
-                                      const struct opnd *o) {
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    return o->read >= 0 ? &st->read[o->read] : &st->dst;
-}
-
 static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
     const struct opnd *o = &t->op[i];
-    const struct home *h = &c->w->home[access_of(c->w, t, o)->buffer];
+    const struct home *h = &c->w->home[opnd_access(c->w, t, o)->buffer];
     return (o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0 && !o->begin)) &&
            !(c->nest->kept >> i & 1) && (!h->is_tile || h->memory != o->memory);
 }
@@ -346,7 +341,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
-        const struct access *acc = access_of(w, t, o);
+        const struct access *acc = opnd_access(w, t, o);
         struct copy f = copy_price(w, c->moves, c->plan, t, o, acc, o->read >= 0 || !o->writes,
                                    c->plan->hold[i].depth, 0);
         bool lasts = o->writes || c->plan->hold[i].depth < c->plan->depth_out;
@@ -370,7 +365,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         const struct hold *h = o->in.n ? &c->plan->via[i][0] : &c->plan->hold[i];
-        const struct access *acc = access_of(w, t, o);
+        const struct access *acc = opnd_access(w, t, o);
         if (!is_local(o)) continue;
         if (!tile_sound(c, t, i, acc, h->depth, NEVER_EMPTY) ||
             !tile_sound(c, t, i, acc, h->depth, WHOLE_BLOCKS) ||
@@ -380,7 +375,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (!is_local(o)) continue;
-        const struct access *acc = access_of(w, t, o);
+        const struct access *acc = opnd_access(w, t, o);
         bool load = is_loaded(c, t, i);
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
         if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i])))
@@ -483,7 +478,7 @@ static double least_cycles(const struct pricing *c, const struct task *t) {
         for (int fill = 0; fill < 2; fill++) {
             if (fill ? !is_loaded(c, t, i) : !o->writes || c->nest->nchain) continue;
             struct transfer x = transfer_of(
-                c, t, o, fill ? access_of(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
+                c, t, o, fill ? opnd_access(c->w, t, o) : &c->w->p->stmt[t->stmt].dst, fill, h);
             if (!x.copy.in) return INFINITY;
             charge_transfer(&least, &x);
         }

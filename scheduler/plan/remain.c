@@ -1,7 +1,6 @@
 /* What a plan saves where an instruction takes an operand that another one left in the unit
  * (emit/remain.c places them). */
 #include "scheduler/plan/footprint.h"
-#include "scheduler/plan/limits.h"
 #include "machines/needle.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/plan.h"

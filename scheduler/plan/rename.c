@@ -1,26 +1,14 @@
 /* Statements under other names of axes, so that two of them walk the same loops. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/work.h"
-
-/* The axis that alone is the index of a dimension, from 0 in unit steps; -1: none, but constant;
- * -2: otherwise. */
-static int lone_axis(const struct program *p, const struct access *a, int dim, uint64_t axes) {
-    int found = -1;
-    for (int x = 0; x < p->naxes; x++) {
-        int64_t c = access_coef(p, a, dim, x);
-        if (!c || !(axes >> x & 1)) continue;
-        if (c != 1 || found >= 0) return -2;
-        found = x;
-    }
-    return found >= 0 && access_coef(p, a, dim, p->naxes) ? -2 : found;
-}
 
 bool nest_axes(const struct work *w, const struct access *made, uint64_t made_axes,
                const struct access *used, uint64_t used_axes, int *map) {
     const struct program *p = w->p;
     uint64_t covered = 0, taken = 0;
     for (int d = 0; d < p->buffer[made->buffer].ndims; d++) {
-        int a = lone_axis(p, made, d, made_axes), b = lone_axis(p, used, d, used_axes);
+        int a = access_lone(p, made, d, made_axes), b = access_lone(p, used, d, used_axes);
         if (a == -2 || b == -2) return false;
         if (a < 0 || b < 0) {
             if (a != b || access_coef(p, made, d, p->naxes) != access_coef(p, used, d, p->naxes))

@@ -3,7 +3,6 @@
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
-#include <assert.h>
 #include <string.h>
 
 enum { FEW_AXES = 40 /* of MAX_AXES */ };
@@ -51,8 +50,7 @@ int rewrite_buffer(struct work *w, const char *name, enum type type, enum role r
     int64_t elements = 1, *own = arena_copy(&p->arena, extent, sizeof *extent * (size_t)ndims);
     for (int d = 0; d < ndims; d++)
         if (__builtin_mul_overflow(elements, extent[d], &elements) || elements > INT64_MAX / 16) {
-            diag_line(w->diags, p->source.file ? p->source.file : p->name, 0, 0,
-                      "packed copy '%s' is too large", name);
+            diag_line(w->diags, work_file(w), 0, 0, "packed copy '%s' is too large", name);
             return -1;
         }
     buffer[n] = (struct buffer){name, type, role, ndims, own, elements, 0};
@@ -99,4 +97,9 @@ struct access *task_access(struct work *w, const struct task *t, const struct op
     struct stmt *st = &w->p->stmt[t->stmt];
     if (write) return o->writes ? &st->dst : NULL;
     return o->read >= 0 ? &st->read[o->read] : NULL;
+}
+
+const struct access *opnd_access(const struct work *w, const struct task *t, const struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    return o->read >= 0 ? &st->read[o->read] : &st->dst;
 }

@@ -29,6 +29,8 @@ int rewrite_buffer(struct work *, const char *name, enum type, enum role, int nd
 int rewrite_copy(struct work *, struct access dst, struct access src, uint64_t axes);
 struct access rewrite_access(struct work *, int buffer); /* all coefficients zero */
 struct access *task_access(struct work *, const struct task *, const struct opnd *, bool write);
+/* What the operand reads, or else what it writes. */
+const struct access *opnd_access(const struct work *, const struct task *, const struct opnd *);
 const char *unique_name(struct work *, const char *base, const char *suffix);
 
 /* order.c */

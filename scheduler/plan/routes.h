@@ -2,7 +2,6 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_ROUTES_H
 #define ISAMAP_SCHEDULER_PLAN_ROUTES_H
 
-#include "ir/program.h"
 #include "scheduler/plan/task.h"
 
 struct box;

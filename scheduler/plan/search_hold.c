@@ -9,6 +9,7 @@
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/search_int.h"
 #include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
@@ -21,8 +22,7 @@
 enum { OPTIONS = 12, ASKED = 24, COMBINATIONS = 1500 };
 
 static const struct access *main_access(const struct search *s, const struct opnd *o) {
-    const struct stmt *st = &s->w->p->stmt[search_task(s)->stmt];
-    return o->read >= 0 ? &st->read[o->read] : &st->dst;
+    return opnd_access(s->w, search_task(s), o);
 }
 
 static int64_t hold_bytes_at(const struct search *s, const struct plan *p, int i, int depth) {

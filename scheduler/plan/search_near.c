@@ -1,7 +1,6 @@
 /* The neighbours of a point: one extent a little or much larger or smaller, two of them traded, two
  * loops that change places, the loops down to the needle in the other order. */
 #include "scheduler/plan/search_int.h"
-#include <math.h>
 
 struct near {
     struct search *s;

@@ -40,7 +40,7 @@ static int64_t block_of(const struct search *s, const struct task *t, int axis) 
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where != IN_LOCAL) continue;
-        const struct access *acc = task_access(s->w, t, o, o->read < 0);
+        const struct access *acc = opnd_access(s->w, t, o);
         for (int d = 0; d < s->w->p->buffer[acc->buffer].ndims; d++)
             if (o->geom.grain[d] != o->geom.block[d] && o->geom.block[d] > most &&
                 access_coef(s->w->p, acc, d, axis))

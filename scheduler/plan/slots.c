@@ -7,6 +7,7 @@
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
@@ -51,7 +52,7 @@ int chain_slots_least(const struct work *w, const struct moves *moves, const str
 void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
                   const struct task *t, const struct opnd *o, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
-    const struct access *acc = o->read >= 0 ? &st->read[o->read] : &st->dst;
+    const struct access *acc = opnd_access(w, t, o);
     region_padding(w->p, st, acc, r);
     if (o->geom.repeat_axis >= 0) {
         int64_t tile = plan_tile(w, p, o->geom.repeat_axis, p->depth_out),
@@ -112,9 +113,7 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
         const struct task *core = &w->task[n->core];
         const struct opnd *c = &core->op[i];
         if (c->where != IN_LOCAL || c->memory != o->memory) continue;
-        const struct stmt *st = &w->p->stmt[core->stmt];
-        left -=
-            hold_bytes(w, p, core, c, c->read >= 0 ? &st->read[c->read] : &st->dst, &p->hold[i]);
+        left -= hold_bytes(w, p, core, c, opnd_access(w, core, c), &p->hold[i]);
     }
     for (int i = 0; i < n->nchain; i++)
         for (int k = 0; k < w->task[n->chain[i]].nops; k++) {

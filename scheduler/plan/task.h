@@ -62,6 +62,13 @@ struct task {
     int after[MAX_CHAIN], nafter; /* tasks that change the result of this one where it lies (follow.c) */
 };
 
+/* The operand that it writes; NULL. */
+static inline struct opnd *task_result(const struct task *t) {
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].writes) return (struct opnd *)&t->op[i];
+    return NULL;
+}
+
 /* tasks.c */
 bool tasks_make(struct work *);
 

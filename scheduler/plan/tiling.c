@@ -3,6 +3,7 @@
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
@@ -150,7 +151,7 @@ static const struct access *static_access(const struct work *w, const struct tas
     if (o->where != IN_LOCAL || !graph_is_static(w->m, o->memory) ||
         (p->hold[k].depth > i) != inside)
         return NULL;
-    return o->read >= 0 ? &w->p->stmt[t->stmt].read[o->read] : &w->p->stmt[t->stmt].dst;
+    return opnd_access(w, t, o);
 }
 
 bool loop_settles(const struct work *w, const struct nest *n, const struct plan *p, int i) {

@@ -299,7 +299,7 @@ static void step_range(const struct work *w, const struct stmt *st, const struct
 const struct access *operand_sample(const struct work *w, const struct task *t,
                                     const struct opnd *o, bool write, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
-    const struct access *acc = write || o->read < 0 ? &st->dst : &st->read[o->read];
+    const struct access *acc = write ? &st->dst : opnd_access(w, t, o);
     memset(r, 0, sizeof *r);
     region_padding(w->p, st, acc, r);
     if (o->geom.repeat_axis >= 0) r->repeat = val_const(w->p->axis[o->geom.repeat_axis].extent);

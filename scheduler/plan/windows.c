@@ -2,6 +2,7 @@
  * second's tile reads, so what neighbouring tiles share is computed again. The window has the same
  * size in each turn: at the ends it is moved inside the extent, and what the second reads outside
  * are borders of the tile that stay zero. */
+#include "scheduler/plan/access.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/nest.h"
@@ -11,26 +12,13 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-/* The axis that alone is the index of a dimension; -1. */
-static int lone(const struct program *p, const struct access *a, int dim, uint64_t axes) {
-    int found = -1;
-    if (access_coef(p, a, dim, p->naxes)) return -1;
-    for (int x = 0; x < p->naxes; x++) {
-        int64_t c = axes >> x & 1 ? access_coef(p, a, dim, x) : 0;
-        if (!c) continue;
-        if (c != 1 || found >= 0) return -1;
-        found = x;
-    }
-    return found;
-}
-
 bool window_find(const struct work *w, const struct access *made, uint64_t made_axes,
                  const struct task *reader, const struct access *used, int dim,
                  struct window *out) {
     const struct program *p = w->p;
     const struct stmt *st = &p->stmt[reader->stmt];
     int64_t lo, hi;
-    *out = (struct window){lone(p, made, dim, made_axes), -1, -1, 0, 0, 1, 0, 0, 0};
+    *out = (struct window){access_lone(p, made, dim, made_axes), -1, -1, 0, 0, 1, 0, 0, 0};
     if (out->axis < 0) return false;
     out->extent = p->axis[out->axis].extent;
     for (int x = 0; x < p->naxes; x++) {
@@ -69,8 +57,8 @@ bool windows_map(struct work *w, int maker, int core, int read, int *map) {
     if (w->nscopes > 0) return false; /* their axes would change their numbers */
     for (int d = 0; d < w->p->buffer[w->p->stmt[t->stmt].read[read].buffer].ndims; d++) {
         const struct stmt *made = &w->p->stmt[w->task[maker].stmt], *used = &w->p->stmt[t->stmt];
-        int a = lone(w->p, &made->dst, d, made->axes),
-            b = lone(w->p, &used->read[read], d, used->axes);
+        int a = access_lone(w->p, &made->dst, d, made->axes),
+            b = access_lone(w->p, &used->read[read], d, used->axes);
         struct window x;
         if (a >= 0 && b >= 0) {
             if (map[b] >= 0 || w->p->axis[a].extent != w->p->axis[b].extent) return false;

@@ -2,6 +2,7 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_WORK_H
 #define ISAMAP_SCHEDULER_PLAN_WORK_H
 
+#include "ir/program.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/plan/limits.h"
 
@@ -64,6 +65,11 @@ struct work {
     double (*time)(const struct work *, const struct moves *, int nest, const struct plan *, int64_t *steps);
     struct joined *joined; /* statements that one instruction executes (join.c) */
 };
+
+/* That messages name. */
+static inline const char *work_file(const struct work *w) {
+    return w->p->source.file ? w->p->source.file : w->p->name;
+}
 
 /* Of `many` slots those that the options allow. */
 static inline int slots_most(const struct work *w, int many) {

@@ -136,12 +136,9 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
         double cost = packed_cost(w, moves, nest, *search, b, &t->op[i].geom, &packed);
         if (isinf(cost)) continue; /* then nothing was found */
         struct candidate c[2] = {{"direct", direct, NULL}, {"packed", cost + copy, NULL}};
-        struct question q = {
-            QUESTION_LAYOUT,
-            arena_printf(w->arena, "'%s' for statement %d", w->p->buffer[b].name, t->stmt), 2, 0,
-            c};
-        int answer = w->decider ? decide(w->decider, &q) : c[1].cost < c[0].cost;
-        if (answer != 1) {
+        const char *subject =
+            arena_printf(w->arena, "'%s' for statement %d", w->p->buffer[b].name, t->stmt);
+        if (work_ask(w, QUESTION_LAYOUT, subject, c, 2, c[1].cost < c[0].cost) != 1) {
             if (packed) nest_drop(packed);
             continue;
         }

@@ -219,10 +219,8 @@ static void walk(struct maker *k, const struct node *node, int n) {
 static int find_move(const struct work *w, const struct moves *moves, const struct table *t) {
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
-        bool from = false, to = false;
-        for (int k = 0; k < in->nfrom; k++) from |= in->from[k] == w->m->home;
-        for (int k = 0; k < in->nto; k++) to |= in->to[k] == t->memory;
-        if (from && to && t->size % (int64_t)type_size(moves->at[i].type) == 0 &&
+        if (move_takes(in, w->m->home) && move_fills(in, t->memory) &&
+            t->size % (int64_t)type_size(moves->at[i].type) == 0 &&
             !type_is_float(moves->at[i].type))
             return i;
     }

@@ -4,11 +4,6 @@
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
-#include <string.h>
-
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
 
 static void align_operand(struct work *w, const struct moves *moves, const struct task *t,
                           struct opnd *o) {
@@ -18,11 +13,10 @@ static void align_operand(struct work *w, const struct moves *moves, const struc
         for (int side = 0; side < 2; side++) {
             const struct operand *x =
                 &mv->needle->in->operand[side ? mv->to_operand : mv->from_operand];
-            if (!same_text(side ? mv->to_swizzle : mv->from_swizzle, o->form.swizzle)) continue;
-            for (int i = 0; i < x->nmemories; i++)
-                if (x->memory[i] == o->memory)
-                    o->align = least_multiple(o->align,
-                                              operand_align(w->m, x, o->memory, mv->needle->bound));
+            if (!swizzle_same(side ? mv->to_swizzle : mv->from_swizzle, o->form.swizzle)) continue;
+            if (operand_may_be(x, o->memory))
+                o->align =
+                    least_multiple(o->align, operand_align(w->m, x, o->memory, mv->needle->bound));
         }
     }
 }

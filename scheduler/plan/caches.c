@@ -304,9 +304,8 @@ static void caches_of(const struct work *w, const struct moves *moves, const str
             mark_caches(w->m, o->decl->memory[k], used);
         for (int k = 0; o->where == IN_LOCAL && k < moves->n; k++) {
             const struct instr *in = moves->at[k].needle->in;
-            bool fills = false;
-            for (int d = 0; d < in->nto; d++) fills |= in->to[d] == o->memory;
-            for (int d = 0; fills && d < in->nfrom; d++) mark_caches(w->m, in->from[d], used);
+            for (int d = 0; move_fills(in, o->memory) && d < in->nfrom; d++)
+                mark_caches(w->m, in->from[d], used);
         }
     }
     for (int m = 0; m < w->m->nmemories; m++)

@@ -1,5 +1,6 @@
 /* What a copy of a tile costs and takes, remembered: the search meets the same tile of the same
  * operand in thousands of plans. */
+#include "ir/number.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/copies.h"
 #include "scheduler/plan/footprint.h"
@@ -155,8 +156,7 @@ static bool key_make(const struct work *w, const struct plan *p, const struct ta
         if (n == KEY_AXES) return false;
         bool counts = access_varies(w->p, acc, a) || o->geom.repeat_axis == a;
         k->tile[n] = counts ? plan_tile(w, p, a, depth) : 0;
-        *hash = (*hash ^ (uint64_t)k->tile[n++]) * 0x9e3779b97f4a7c15u;
-        *hash ^= *hash >> 29;
+        *hash = hash_add(*hash, k->tile[n++]);
     }
     k->n = n;
     return true;

@@ -189,12 +189,9 @@ static void feed_ask(struct work *w, struct nest *n, struct feed f) {
     struct candidate c[2] = {
         {"apart", host_cycles(w, f.stmt), NULL},
         {"tile by tile", host_turns(w, f.stmt, plan_trips(w, &n->plan, f.depth)), NULL}};
-    struct question q = {QUESTION_FUSION,
-                         arena_printf(w->arena,
-                                      "the copy of statement %d and the nest of statement %d",
-                                      f.stmt, n->first),
-                         2, 0, c};
-    if (w->decider ? decide(w->decider, &q) != 1 : c[0].cost <= c[1].cost) return;
+    const char *subject = arena_printf(
+        w->arena, "the copy of statement %d and the nest of statement %d", f.stmt, n->first);
+    if (work_ask(w, QUESTION_FUSION, subject, c, 2, c[1].cost < c[0].cost) != 1) return;
     n->feed[n->nfeeds++] = f;
     fold_home(w, n, &f);
 }

@@ -3,6 +3,7 @@
  * short. From the best of them the search goes on among its neighbours, by the clock. Asked only
  * where queues run in program order, until so much was walked: what repeats is walked once, and
  * what cannot be better, since one queue or bus is that busy, not at all. */
+#include "ir/number.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
@@ -25,28 +26,24 @@ static bool can_simulate(const struct work *w, const struct nest *n) {
            !w->m->queue[w->task[n->core].needle->in->queue].data_order;
 }
 
-static uint64_t mix(uint64_t sum, int64_t value) {
-    sum = (sum ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15);
-    return sum ^ sum >> 29;
-}
-
 static uint64_t mix_hold(uint64_t sum, const struct hold *h) {
-    sum = mix(mix(mix(mix(sum, h->depth), h->slots), h->ring), h->pinned);
-    sum = mix(mix(sum, h->spread), h->ahead);
-    return mix(mix(sum, h->fill_by), h->drain_by);
+    sum = hash_add(hash_add(hash_add(hash_add(sum, h->depth), h->slots), h->ring), h->pinned);
+    sum = hash_add(hash_add(sum, h->spread), h->ahead);
+    return hash_add(hash_add(sum, h->fill_by), h->drain_by);
 }
 
 /* What is emitted of a plan. */
 static uint64_t mix_plan(uint64_t sum, const struct task *t, const struct plan *p) {
     for (int i = 0; i < p->nloops; i++)
-        sum = mix(mix(mix(sum, p->loop[i].axis), p->loop[i].tile), p->loop[i].kind);
-    sum = mix(mix(mix(sum, p->nloops), p->depth_out), p->parts);
+        sum = hash_add(hash_add(hash_add(sum, p->loop[i].axis), p->loop[i].tile), p->loop[i].kind);
+    sum = hash_add(hash_add(hash_add(sum, p->nloops), p->depth_out), p->parts);
     for (int i = 0; i < t->nops; i++) {
         sum = mix_hold(sum, &p->hold[i]);
         for (int k = 0; k < t->op[i].in.n; k++) sum = mix_hold(sum, &p->via[i][k]);
     }
     for (int i = 0; i < p->share.n; i++)
-        sum = mix(mix(mix(sum, p->share.axis[i]), p->share.tile[i]), p->share.parts[i]);
+        sum = hash_add(hash_add(hash_add(sum, p->share.axis[i]), p->share.tile[i]),
+                       p->share.parts[i]);
     return sum;
 }
 

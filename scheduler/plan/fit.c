@@ -233,16 +233,12 @@ static void fit_cost(struct work *w, struct fit *f) {
     f->cycles = f->issues * (overhead + busy + behind);
 }
 
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* The slot's side of the move lies as the slot, the home's side plainly. */
 static bool lies_alike(const struct move *mv, const struct box *b) {
     uint64_t slot = b->fill ? mv->to_fragment : mv->from_fragment,
              home = b->fill ? mv->from_fragment : mv->to_fragment;
     return slot == b->fragment && !home &&
-           same_text(b->fill ? mv->to_swizzle : mv->from_swizzle, b->swizzle) &&
+           swizzle_same(b->fill ? mv->to_swizzle : mv->from_swizzle, b->swizzle) &&
            !(b->fill ? mv->from_swizzle : mv->to_swizzle);
 }
 

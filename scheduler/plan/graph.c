@@ -47,13 +47,3 @@ bool graph_holds(const struct machine *m, int memory, enum type t) {
     uint32_t types = m->memory[memory].types;
     return !types || (types >> t & 1);
 }
-
-int64_t least_multiple(int64_t a, int64_t b) {
-    if (a < 1 || b < 1) return a < 1 ? (b < 1 ? 1 : b) : a;
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t rest = x % y;
-        x = y, y = rest;
-    }
-    return a / x * b;
-}

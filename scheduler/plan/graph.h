@@ -3,6 +3,7 @@
 #define ISAMAP_SCHEDULER_PLAN_GRAPH_H
 
 #include "ir/program.h"
+#include "ir/number.h"
 #include "machines/machine.h"
 
 /* edges.c: how one queue learns what another has done. */
@@ -28,7 +29,6 @@ int64_t graph_capacity(const struct machine *, int memory); /* usable bytes; INT
 bool graph_apart(const struct machine *, int queue);
 bool graph_is_static(const struct machine *, int memory);   /* addresses must be constants */
 bool graph_holds(const struct machine *, int memory, enum type);
-int64_t least_multiple(int64_t a, int64_t b); /* less than 1 counts as 1 */
 int graph_distance(const struct machine *, int from, int to,
                    int *next); /* hops over edges; next: queue after `from` */
 

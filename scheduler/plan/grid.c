@@ -100,9 +100,7 @@ static double load_cycles(const struct work *w, const struct moves *moves, const
     double least = INFINITY, interval, rate = w->m->memory[o->memory].rate;
     for (int i = 0; i < moves->n; i++) {
         const struct needle *nd = moves->at[i].needle;
-        bool fills = false;
-        for (int k = 0; k < nd->in->nto; k++) fills |= nd->in->to[k] == o->memory;
-        if (!fills) continue;
+        if (!move_fills(nd->in, o->memory)) continue;
         instr_times(w->m, nd->in, nd->bound, NULL, NULL, &interval, NULL);
         least = fmin(least, interval / (double)stmt_points(nd->bound, &nd->bound->stmt[0]));
     }

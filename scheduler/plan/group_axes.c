@@ -174,23 +174,19 @@ static bool one_name(const struct draft *d, const struct shared_axis *s) {
 
 /* ---- tiles are whole blocks ---- */
 
-static int64_t common_multiple(int64_t a, int64_t b) {
-    return a / common_divisor(a, b) * b;
-}
-
 /* The least tile along the axis, of which others are multiples, so that each turn begins where the
  * task's instructions and the blocks of its operands do. */
 static int64_t task_unit(struct work *w, const struct task *t, int axis) {
     int64_t unit = 1;
     for (int x = 0; x < t->needle->nx; x++)
-        if (t->axis[x] == axis) unit = common_multiple(unit, needle_unit(t->needle, x));
+        if (t->axis[x] == axis) unit = least_multiple(unit, needle_unit(t->needle, x));
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         const struct access *acc = opnd_access(w, t, o);
         for (int d = 0; o->where != IN_IMM && d < w->p->buffer[acc->buffer].ndims; d++) {
             int64_t by = llabs(access_coef(w->p, acc, d, axis)), block = o->geom.block[d];
             if (by && !(o->geom.loose >> d & 1))
-                unit = common_multiple(unit, block / common_divisor(by, block));
+                unit = least_multiple(unit, block / common_divisor(by, block));
         }
     }
     return unit;
@@ -198,9 +194,9 @@ static int64_t task_unit(struct work *w, const struct task *t, int axis) {
 
 static int64_t nest_unit(struct work *w, const struct nest *n, int axis) {
     int64_t unit = n->core >= 0 ? task_unit(w, &w->task[n->core], axis) : 1;
-    if (n->init >= 0) unit = common_multiple(unit, task_unit(w, &w->task[n->init], axis));
+    if (n->init >= 0) unit = least_multiple(unit, task_unit(w, &w->task[n->init], axis));
     for (int i = 0; i < n->nchain; i++)
-        unit = common_multiple(unit, task_unit(w, &w->task[n->chain[i]], axis));
+        unit = least_multiple(unit, task_unit(w, &w->task[n->chain[i]], axis));
     return unit;
 }
 
@@ -210,7 +206,7 @@ static int64_t home_unit(const struct work *w, const struct touch *t, int axis) 
     int64_t unit = 1;
     for (int k = 0; dim >= 0 && h->packed && k < h->n; k++)
         if (h->at[k].dim == dim)
-            unit = common_multiple(unit, h->at[k].div * (h->at[k].mod ? h->at[k].mod : 1));
+            unit = least_multiple(unit, h->at[k].div * (h->at[k].mod ? h->at[k].mod : 1));
     return unit;
 }
 
@@ -218,11 +214,11 @@ static int64_t quantum(struct work *w, const struct draft *d, const struct share
     int64_t unit = 1;
     for (int m = 0; m <= d->last - d->first; m++)
         if (d->in[m] && s->axis[m] >= 0 && draft_nest(w, d, m))
-            unit = common_multiple(unit, nest_unit(w, draft_nest(w, d, m), s->axis[m]));
+            unit = least_multiple(unit, nest_unit(w, draft_nest(w, d, m), s->axis[m]));
     for (int i = 0; i < d->ntouches; i++) {
         const struct touch *t = &d->touch[i];
         if (d->in[t->member] && s->axis[t->member] >= 0 && draft_shares(d, t->buffer))
-            unit = common_multiple(unit, home_unit(w, t, s->axis[t->member]));
+            unit = least_multiple(unit, home_unit(w, t, s->axis[t->member]));
     }
     return unit;
 }

@@ -1,6 +1,7 @@
 /* What a group costs: its nests are planned inside the shared loops, each with the room that the
  * others leave it; other parts are priced by their work and by the bytes that pass caches which are
  * too small for them. */
+#include "ir/number.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/group_int.h"
@@ -210,19 +211,17 @@ static void leave_room(const struct work *w, struct nest *n, const int64_t *used
     }
 }
 
-static uint64_t mix(uint64_t sum, int64_t value) {
-    return (sum ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15) ^ (sum >> 29);
-}
-
 static uint64_t homes_sum(const struct work *w, const struct draft *d, int m) {
     uint64_t sum = 1;
     for (int i = 0; i < d->ntouches; i++) {
         const struct home *h = &w->home[d->touch[i].buffer];
         if (d->touch[i].member != m) continue;
-        sum = mix(mix(mix(sum, d->touch[i].buffer), h->is_tile), h->is_tile ? h->memory : -1);
-        sum = mix(mix(sum, h->elements), h->fold ? h->near : -1);
+        sum = hash_add(hash_add(hash_add(sum, d->touch[i].buffer), h->is_tile),
+                       h->is_tile ? h->memory : -1);
+        sum = hash_add(hash_add(sum, h->elements), h->fold ? h->near : -1);
         for (int k = 0; k < w->p->buffer[d->touch[i].buffer].ndims; k++)
-            sum = mix(mix(mix(sum, h->extent[k]), h->fold ? h->fold[k] : 0), h->border[k]);
+            sum = hash_add(hash_add(hash_add(sum, h->extent[k]), h->fold ? h->fold[k] : 0),
+                           h->border[k]);
     }
     return sum;
 }

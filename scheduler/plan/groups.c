@@ -242,13 +242,12 @@ static int ask(struct grouping *g, const struct draft *d, const struct choice *c
                                   i ? c[i].cost : (1 - TIE) * c[i].cost, NULL};
         if (q[i].cost < q[best].cost) best = i;
     }
-    struct question x = {QUESTION_FUSION, subject(w, d), n, 0, q};
-    int answer = n > 1 && w->decider ? decide(w->decider, &x) : best;
-    if (answer >= 0 && answer < n) best = answer;
+    const char *what = subject(w, d);
+    best = work_ask(w, QUESTION_FUSION, what, q, n, best);
     struct text *t = w->options ? w->options->explain : NULL;
     for (int i = 0; t && i < n; i++)
-        text_printf(t, "%s%s %s %.0f cycles%s", i ? "" : x.subject, i ? "," : ":", q[i].text,
-                    q[i].cost, i == best ? " (taken)" : "");
+        text_printf(t, "%s%s %s %.0f cycles%s", i ? "" : what, i ? "," : ":", q[i].text, q[i].cost,
+                    i == best ? " (taken)" : "");
     if (t) text_printf(t, "\n");
     return best;
 }

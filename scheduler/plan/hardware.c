@@ -1,4 +1,5 @@
 /* Loops that the machine runs itself, and the entries of a queue that are left then. */
+#include "ir/number.h"
 #include "scheduler/plan/hardware.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/nest.h"
@@ -76,16 +77,6 @@ double plan_entries(const struct work *w, const struct nest *n, const struct pla
     return issues;
 }
 
-static int64_t common_turns(int64_t a, int64_t b) {
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t r = x % y;
-        x = y;
-        y = r;
-    }
-    return a / x * b;
-}
-
 /* Entries that tell the addresses of all issues: those of one issue, for each place in their copies
  * and each slot that operands have then. */
 double table_entries(const struct work *w, const struct nest *n, const struct plan *p) {
@@ -103,7 +94,7 @@ double table_entries(const struct work *w, const struct nest *n, const struct pl
         for (int k = p->hold[i].depth; k < from; k++)
             if (access_varies(w->p, acc, p->loop[k].axis))
                 places *= plan_trips(w, p, k + 1) / plan_trips(w, p, k);
-        turns = common_turns(turns, p->hold[i].slots);
+        turns = least_multiple(turns, p->hold[i].slots);
     }
     return each * fmin(issues, places * (double)turns);
 }

@@ -1,5 +1,6 @@
 /* What the fallback's work costs: copies by how rows lie on both sides, other statements by the
  * point. */
+#include "ir/number.h"
 #include "ir/pick.h"
 #include "scheduler/plan/access.h"
 #include "scheduler/plan/geom.h"
@@ -62,8 +63,7 @@ static int64_t dim_grain(const struct work *w, int buffer, int dim) {
     for (int i = 0; h->packed && i < h->n; i++) {
         if (h->at[i].dim != dim) continue;
         int64_t block = h->at[i].mod ? h->at[i].div * h->at[i].mod : h->at[i].div;
-        if (block > 1)
-            grain = grain % block == 0 ? grain : block % grain == 0 ? block : grain * block;
+        grain = least_multiple(grain, block);
     }
     return grain;
 }
@@ -93,8 +93,7 @@ static int64_t axis_grain(const struct work *w, const struct stmt *st, int axis)
         if (!access_varies(w->p, acc, axis)) continue;
         int d = dim_alone(w, acc, axis);
         if (d < 0 || leaves(w, acc, d, axis)) return 0;
-        int64_t other = dim_grain(w, acc->buffer, d);
-        grain = grain % other == 0 ? grain : other % grain == 0 ? other : grain * other;
+        grain = least_multiple(grain, dim_grain(w, acc->buffer, d));
     }
     return grain;
 }

@@ -4,6 +4,28 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
+bool swizzle_same(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool operand_may_be(const struct operand *o, int memory) {
+    for (int k = 0; k < o->nmemories; k++)
+        if (o->memory[k] == memory) return true;
+    return false;
+}
+
+bool move_takes(const struct instr *in, int memory) {
+    for (int k = 0; k < in->nfrom; k++)
+        if (in->from[k] == memory) return true;
+    return false;
+}
+
+bool move_fills(const struct instr *in, int memory) {
+    for (int k = 0; k < in->nto; k++)
+        if (in->to[k] == memory) return true;
+    return false;
+}
+
 static bool learn(struct work *w, int instr, bool computes, struct move *mv) {
     return !needs_why(w->m, &w->m->instr[instr]) &&
            move_learn(w->arena, w->m, instr, computes, mv, w->diags);
@@ -26,10 +48,7 @@ static bool learn_computing(struct work *w, int instr, int memory, bool to, stru
     if (!learn(w, instr, true, mv)) return false;
     GROW(w->arena, w->finishing, w->nfinishing, w->finishing_cap);
     w->finishing[w->nfinishing++] = mv->needle->bound;
-    const struct operand *o = &mv->needle->in->operand[to ? mv->to_operand : mv->from_operand];
-    for (int k = 0; k < o->nmemories; k++)
-        if (o->memory[k] == memory) return true;
-    return false;
+    return operand_may_be(&mv->needle->in->operand[to ? mv->to_operand : mv->from_operand], memory);
 }
 
 bool move_finishes(struct work *w, int instr, int from_memory, struct move *mv) {

@@ -2,6 +2,7 @@
  * take an operand that another one left in the unit. */
 #include "ir/kernel.h"
 #include "scheduler/plan/graph.h"
+#include "scheduler/plan/moves.h"
 #include "scheduler/plan/needs.h"
 #include <string.h>
 
@@ -50,12 +51,6 @@ static bool same_semantics(const struct instr *a, const struct instr *b) {
     return same;
 }
 
-static bool may_be_in(const struct operand *o, int memory) {
-    for (int i = 0; i < o->nmemories; i++)
-        if (o->memory[i] == memory) return true;
-    return false;
-}
-
 /* Equal but for the memory of one operand, which `first` leaves there; the operand, or -1. */
 static int remaining_operand(const struct instr *first, const struct instr *again) {
     int found = -1;
@@ -84,7 +79,7 @@ int remain_again(const struct machine *m, int first, int *operand) {
     for (int k = 0; k < m->ninstrs; k++) {
         *operand = remaining_operand(&m->instr[first], &m->instr[k]);
         if (*operand >= 0 &&
-            may_be_in(&m->instr[k].operand[*operand], m->instr[first].operand[*operand].also))
+            operand_may_be(&m->instr[k].operand[*operand], m->instr[first].operand[*operand].also))
             return k;
     }
     return -1;

@@ -2,6 +2,7 @@
  * row: its shape, its statements with their axes and buffers, how these lie at home, its tasks
  * with their operands. Axes count by their numbers, in whose order the search goes; statements,
  * tasks and buffers by their first mention. */
+#include "ir/number.h"
 #include "machines/needle.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
@@ -25,9 +26,16 @@ struct writer {
 static void put(struct writer *k, int64_t v) {
     GROW(k->arena, k->key.word, k->key.n, k->key.cap);
     k->key.word[k->key.n++] = v;
-    k->key.hash = (k->key.hash ^ (uint64_t)v) * UINT64_C(0x9e3779b97f4a7c15);
-    k->key.hash ^= k->key.hash >> 29;
+    k->key.hash = hash_add(k->key.hash, v);
 }
+
+static void put_list(struct writer *k, const int64_t *v, int n) {
+    for (int i = 0; i < n; i++) put(k, v[i]);
+}
+
+#define PUT(k, ...)                                                                                \
+    put_list(k, (const int64_t[]){__VA_ARGS__},                                                    \
+             (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)))
 
 static void put_bits(struct writer *k, const void *v, size_t bytes) {
     for (size_t i = 0; i < bytes; i += sizeof(int64_t)) {
@@ -45,26 +53,18 @@ static void put_text(struct writer *k, const char *s) {
 
 static void put_all(struct writer *k, const int64_t *v, int n) {
     put(k, n);
-    for (int i = 0; i < n; i++) put(k, v[i]);
+    put_list(k, v, n);
 }
 
 /* ---- buffers and statements ---- */
 
 static void put_coords(struct writer *k, const struct coord *at, const int64_t *stride, int n) {
     put(k, n);
-    for (int i = 0; i < n; i++) {
-        put(k, at[i].dim);
-        put(k, at[i].div);
-        put(k, at[i].mod);
-        put(k, at[i].first);
-        put(k, stride[i]);
-    }
+    for (int i = 0; i < n; i++) PUT(k, at[i].dim, at[i].div, at[i].mod, at[i].first, stride[i]);
 }
 
 static void put_home(struct writer *k, const struct home *h, int ndims) {
-    put(k, h->memory);
-    put(k, h->is_tile);
-    put(k, h->packed);
+    PUT(k, h->memory, h->is_tile, h->packed);
     put_coords(k, h->at, h->stride, h->n);
     put_all(k, h->extent, ndims);
     put(k, h->elements);
@@ -81,12 +81,9 @@ static void put_buffer(struct writer *k, int buffer) {
     if (i < k->nbuffers) return;
     GROW(k->arena, k->buffer, k->nbuffers, k->cap_buffers);
     k->buffer[k->nbuffers++] = buffer;
-    put(k, b->role);
-    put(k, b->type);
+    PUT(k, b->role, b->type);
     put_all(k, b->extent, b->ndims);
-    put(k, b->size);
-    put(k, recur_carries(k->w, buffer));
-    put(k, needs_home(k->w, k->nest, buffer));
+    PUT(k, b->size, recur_carries(k->w, buffer), needs_home(k->w, k->nest, buffer));
     put_home(k, &k->w->home[buffer], b->ndims);
 }
 
@@ -97,8 +94,7 @@ static void put_access(struct writer *k, const struct access *a) {
         put(k, access_coef(p, a, d, p->naxes));
         for (int x = 0; x < p->naxes; x++)
             if (access_coef(p, a, d, x)) {
-                put(k, x + 1);
-                put(k, access_coef(p, a, d, x));
+                PUT(k, x + 1, access_coef(p, a, d, x));
                 k->axes |= UINT64_C(1) << x;
             }
         put(k, 0);
@@ -108,18 +104,14 @@ static void put_access(struct writer *k, const struct access *a) {
 }
 
 static void put_op(struct writer *k, const struct op *o) {
-    put(k, o->code);
-    put(k, o->type);
-    for (int i = 0; i < 3; i++) put(k, o->arg[i]);
+    PUT(k, o->code, o->type, o->arg[0], o->arg[1], o->arg[2]);
     put(k, o->code == OP_READ ? o->read : o->code == OP_AXIS ? o->axis : -1);
     if (o->code == OP_LITERAL) put_bits(k, &o->value, sizeof o->value);
 }
 
 static void put_stmt(struct writer *k, const struct stmt *st) {
     int naxes = k->w->p->naxes;
-    put(k, st->combine);
-    put(k, (int64_t)st->axes);
-    put(k, st->unmapped);
+    PUT(k, st->combine, (int64_t)st->axes, st->unmapped);
     put_access(k, &st->dst);
     put(k, st->nreads);
     for (int r = 0; r < st->nreads; r++) put_access(k, &st->read[r]);
@@ -141,41 +133,20 @@ static void put_form(struct writer *k, const struct form *f) {
     put(k, f->n);
     for (int i = 0; i < f->n; i++) {
         const struct digit *d = &f->digit[i];
-        put(k, d->x);
-        put(k, d->weight);
-        put(k, d->extent);
-        put(k, d->stride);
-        put(k, d->free_stride);
-        put(k, d->times);
+        PUT(k, d->x, d->weight, d->extent, d->stride, d->free_stride, d->times);
     }
-    put(k, f->layout);
-    put(k, (int64_t)f->fragment);
-    put(k, f->share);
+    PUT(k, f->layout, (int64_t)f->fragment, f->share);
     put_text(k, f->swizzle);
 }
 
 static void put_geom(struct writer *k, const struct geom *g) {
     put_coords(k, g->at, g->stride, g->n);
     put(k, g->ninner);
-    for (int d = 0; d < MAX_DIMS; d++) {
-        put(k, g->block[d]);
-        put(k, g->room[d]);
-        put(k, g->grain[d]);
-        put(k, g->step[d]);
-    }
-    put(k, (int64_t)g->loose);
-    put(k, (int64_t)g->even);
-    put(k, (int64_t)g->fragment);
+    for (int d = 0; d < MAX_DIMS; d++) PUT(k, g->block[d], g->room[d], g->grain[d], g->step[d]);
+    PUT(k, (int64_t)g->loose, (int64_t)g->even, (int64_t)g->fragment);
     put_text(k, g->swizzle);
-    put(k, g->span);
-    put(k, g->tile);
-    put(k, g->row);
-    put(k, g->plain);
-    put(k, g->plain_home);
-    put(k, (int64_t)g->exact);
-    put(k, (int64_t)g->live);
-    put(k, g->spaced);
-    put(k, g->repeat_axis);
+    PUT(k, g->span, g->tile, g->row, g->plain, g->plain_home, (int64_t)g->exact, (int64_t)g->live,
+        g->spaced, g->repeat_axis);
 }
 
 static void put_route(struct writer *k, const struct route *r) {
@@ -187,17 +158,12 @@ static void put_finish(struct writer *k, const struct finish *f) {
     const struct move *m = f ? &f->move : NULL;
     put(k, f != NULL);
     if (!f) return;
-    put(k, m->instr);
-    put(k, m->from_operand);
-    put(k, m->to_operand);
+    PUT(k, m->instr, m->from_operand, m->to_operand);
     put_stmt(k, &k->w->p->stmt[k->w->task[f->task].stmt]);
 }
 
 static void put_operand(struct writer *k, const struct opnd *o) {
-    put(k, o->number);
-    put(k, o->where);
-    put(k, o->memory);
-    put(k, o->read);
+    PUT(k, o->number, o->where, o->memory, o->read);
     put(k, o->writes | o->accumulates << 1 | o->by_axes << 2 | o->expand << 3 | o->single << 4 |
                o->handed << 5 | o->zero_tail << 6 | o->plain << 7);
     put_bits(k, &o->imm, sizeof o->imm);
@@ -208,33 +174,21 @@ static void put_operand(struct writer *k, const struct opnd *o) {
     for (int x = 0; x < MAX_NEEDLE; x++) put(k, o->alone_dim[x]);
     put_finish(k, o->finish);
     put_finish(k, o->begin);
-    put(k, o->quantum);
-    put(k, (int64_t)o->firsts);
-    put(k, o->order);
-    put(k, o->align);
+    PUT(k, o->quantum, (int64_t)o->firsts, o->order, o->align);
     for (int way = 0; way < 2; way++)
         for (const struct opnd *far = way ? o->to : o->from; far; far = way ? far->to : far->from) {
-            put(k, far->memory);
-            put(k, far->align);
+            PUT(k, far->memory, far->align);
             put_geom(k, &far->geom);
         }
     put(k, -1);
 }
 
 static void put_needle(struct writer *k, const struct needle *nd) {
-    put(k, nd->instr);
-    put(k, nd->nx);
-    for (int x = 0; x < nd->nx; x++) {
-        put(k, nd->ranged[x]);
-        put(k, nd->lo[x]);
-        put(k, nd->hi[x]);
-        put(k, nd->step[x]);
-        put(k, nd->whole[x]);
-    }
+    PUT(k, nd->instr, nd->nx);
+    for (int x = 0; x < nd->nx; x++)
+        PUT(k, nd->ranged[x], nd->lo[x], nd->hi[x], nd->step[x], nd->whole[x]);
     put_all(k, nd->size, nd->in->nranged);
-    put(k, nd->again);
-    put(k, nd->remaining);
-    put(k, nd->entry_bytes);
+    PUT(k, nd->again, nd->remaining, nd->entry_bytes);
     put_bits(k, &nd->entry_cycles, sizeof nd->entry_cycles);
 }
 
@@ -247,11 +201,7 @@ static void put_task(struct writer *k, int task) {
     put_bits(k, &cost, sizeof cost);
     put_needle(k, t->needle);
     for (int x = 0; x < t->needle->nx; x++) put(k, t->axis[x]);
-    put(k, (int64_t)t->reductions);
-    put(k, t->init >= 0);
-    put(k, t->finishes);
-    put(k, t->apart);
-    put(k, t->nops);
+    PUT(k, (int64_t)t->reductions, t->init >= 0, t->finishes, t->apart, t->nops);
     for (int i = 0; i < t->nops; i++) put_operand(k, &t->op[i]);
     put(k, t->nafter);
     for (int i = 0; i < t->nafter; i++) put_task(k, t->after[i]);
@@ -262,36 +212,21 @@ static void put_task(struct writer *k, int task) {
 static void put_loops(struct writer *k, const struct loop *l, int n) {
     put(k, n);
     for (int i = 0; i < n; i++) {
-        put(k, l[i].axis);
-        put(k, l[i].tile);
-        put(k, l[i].kind);
+        PUT(k, l[i].axis, l[i].tile, l[i].kind);
         k->axes |= UINT64_C(1) << l[i].axis;
     }
 }
 
 static void put_window(struct writer *k, const struct window *x) {
-    put(k, x->axis);
-    put(k, x->shared);
-    put(k, x->turn);
-    put(k, x->step);
-    put(k, x->offset);
-    put(k, x->reach);
-    put(k, x->n);
-    put(k, x->extent);
-    put(k, x->slide);
+    PUT(k, x->axis, x->shared, x->turn, x->step, x->offset, x->reach, x->n, x->extent, x->slide);
 }
 
 static void put_nest(struct writer *k, const struct nest *n) {
-    put(k, n->grain_most);
-    put(k, n->group > 0);
-    put(k, n->leads);
-    put(k, (int64_t)n->slid);
-    put(k, n->given);
+    PUT(k, n->grain_most, n->group > 0, n->leads, (int64_t)n->slid, n->given);
     put_loops(k, n->prefix, n->nprefix);
     put(k, n->nwindows);
     for (int i = 0; i < n->nwindows; i++) put_window(k, &n->window[i]);
-    put(k, n->kept);
-    put(k, n->is_grid);
+    PUT(k, n->kept, n->is_grid);
     for (int m = 0; m < k->w->m->nmemories; m++) put(k, nest_room(k->w, n, m));
     put_task(k, n->core);
     put_task(k, n->init);
@@ -306,9 +241,7 @@ struct nest_key nest_key(struct work *w, const struct nest *n, struct arena *are
     put(&k, (int64_t)k.axes);
     for (int x = 0; x < w->p->naxes; x++)
         if (k.axes >> x & 1) {
-            put(&k, w->p->axis[x].extent);
-            put(&k, w->p->axis[x].sequential);
-            put(&k, w->p->axis[x].size);
+            PUT(&k, w->p->axis[x].extent, w->p->axis[x].sequential, w->p->axis[x].size);
         }
     return k.key;
 }

@@ -114,9 +114,8 @@ static bool fills_are_local(struct work *w, const struct moves *moves, const str
         if (made) continue;
         for (int k = 0; k < moves->n; k++) {
             const struct instr *in = moves->at[k].needle->in;
-            bool to = false;
-            for (int m = 0; m < in->nto; m++) to |= in->to[m] == o->memory;
-            if (to && !queues_in_step(w->m, in->queue, t->needle->in->queue)) return false;
+            if (move_fills(in, o->memory) && !queues_in_step(w->m, in->queue, t->needle->in->queue))
+                return false;
         }
     }
     return true;

@@ -1,11 +1,13 @@
 /* Copies that make operands direct: in the layout a needle wants, or indexed by the axes themselves
  * (im2col, fused axes). */
+#include "ir/number.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
+#include <stdlib.h>
 #include <string.h>
 
 static void set(struct work *w, struct access *a, int dim, int axis, int64_t c) {
@@ -55,12 +57,8 @@ static int64_t every(const struct work *w, const struct stmt *st, const struct a
                      int dim) {
     int64_t g = 0;
     for (int x = 0; x < w->p->naxes; x++) {
-        int64_t a = access_coef(w->p, acc, dim, x), b = g;
-        if (!(stmt_span(w, st) >> x & 1) || w->p->axis[x].extent == 1) continue;
-        for (g = a < 0 ? -a : a; b; b = a % b) {
-            a = g;
-            g = b;
-        }
+        if ((stmt_span(w, st) >> x & 1) && w->p->axis[x].extent > 1)
+            g = common_divisor(llabs(access_coef(w->p, acc, dim, x)), g);
     }
     return g > 1 ? g : 1;
 }

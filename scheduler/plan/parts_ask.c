@@ -34,14 +34,13 @@ void parts_ask(struct work *w, const struct moves *moves, int nest) {
         if (!isinf(least) && !plan_worth_walking(&plan[k], plan[k].cycles, least))
             c[k].cost = fmax(c[k].cost, least);
     if (count < 2) return;
-    struct question q = {QUESTION_PARTS,
-                         arena_printf(w->arena, "fills of statement %d", w->task[n->core].stmt),
-                         count, 0, c};
     int answer = 0;
     for (int k = 1; k < count; k++)
         if (c[k].cost < c[answer].cost) answer = k;
-    if (w->decider) answer = decide(w->decider, &q);
-    if (answer >= 0 && answer < count) n->plan = plan[answer];
+    answer = work_ask(w, QUESTION_PARTS,
+                      arena_printf(w->arena, "fills of statement %d", w->task[n->core].stmt), c,
+                      count, answer);
+    n->plan = plan[answer];
     struct text *t = w->options ? w->options->explain : NULL;
     for (int k = 0; t && k < count; k++)
         text_printf(t, "%s%s %.0f cycles%s", k ? ", " : "  fills ", c[k].text, c[k].cost,

@@ -48,10 +48,9 @@ static const struct needle *drain_of(const struct pricing *c, const struct opnd 
     const struct machine *m = c->w->m;
     for (int i = 0; i < c->moves->n; i++) {
         const struct instr *in = c->moves->at[i].needle->in;
-        bool from = false, to = false;
-        for (int k = 0; k < in->nfrom; k++) from |= in->from[k] == o->memory;
-        for (int k = 0; k < in->nto; k++) to |= memory_is_home(m, in->to[k]);
-        if (from && to) return c->moves->at[i].needle;
+        bool home = false;
+        for (int k = 0; k < in->nto; k++) home |= memory_is_home(m, in->to[k]);
+        if (home && move_takes(in, o->memory)) return c->moves->at[i].needle;
     }
     return NULL;
 }

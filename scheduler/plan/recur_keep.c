@@ -145,11 +145,9 @@ static bool agrees(struct work *w, const struct nest *n, int i, const char *what
                    double stays) {
     const struct task *t = &w->task[n->core];
     struct candidate c[2] = {{"each step", each, NULL}, {what, stays, NULL}};
-    struct question q = {QUESTION_RESIDENCY,
-                         arena_printf(w->arena, "'%s' of statement %d over the steps",
-                                      t->op[i].decl->buffer, t->stmt),
-                         2, 0, c};
-    return !w->decider || decide(w->decider, &q) == 1;
+    const char *subject = arena_printf(w->arena, "'%s' of statement %d over the steps",
+                                       t->op[i].decl->buffer, t->stmt);
+    return work_ask(w, QUESTION_RESIDENCY, subject, c, 2, 1) == 1;
 }
 
 /* One nest for the part that stays, one for the rest. */

@@ -25,7 +25,7 @@ static bool has(const int *memory, int n, int m) {
 static bool leads(const struct work *w, const struct moves *moves, int from, int to) {
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
-        bool a = has(in->from, in->nfrom, from), b = has(in->to, in->nto, to);
+        bool a = move_takes(in, from), b = move_fills(in, to);
         for (int k = 0; k < in->nfrom; k++)
             a |=
                 memory_is_home(w->m, from) && in->from[k] >= 0 && memory_is_home(w->m, in->from[k]);
@@ -359,10 +359,10 @@ static void ask(struct work *w, const struct moves *moves, const struct task *t,
         n++;
     }
     if (n < 2) return;
-    struct question q = {
-        QUESTION_PATH,
-        arena_printf(w->arena, "operand '%s' of statement %d", o->decl->buffer, t->stmt), n, 0, c};
-    if (w->decider) best = decide(w->decider, &q);
+    best =
+        work_ask(w, QUESTION_PATH,
+                 arena_printf(w->arena, "operand '%s' of statement %d", o->decl->buffer, t->stmt),
+                 c, n, best);
     *(write ? &o->out : &o->in) = fits[best];
 }
 

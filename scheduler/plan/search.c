@@ -32,14 +32,12 @@ static const char *shape_text(struct search *s, const struct shape *o) {
 
 static void ask_order(struct search *s, struct point *chosen) {
     struct candidate *c = arena_array(s->w->arena, (size_t)s->npool, sizeof *c);
-    *chosen = *pool_best(s);
     for (int i = 0; i < s->npool; i++)
         c[i] = (struct candidate){shape_text(s, &s->pool[i].shape), s->pool[i].cost, NULL};
-    struct question q = {
-        QUESTION_ORDER,
-        arena_printf(s->w->arena, "loop order of statement %d", search_task(s)->stmt), s->npool, 0,
-        c};
-    if (s->w->decider) *chosen = s->pool[decide(s->w->decider, &q)];
+    const char *subject =
+        arena_printf(s->w->arena, "loop order of statement %d", search_task(s)->stmt);
+    *chosen = s->pool[work_ask(s->w, QUESTION_ORDER, subject, c, s->npool,
+                               (int)(pool_best(s) - s->pool))];
 }
 
 struct tile_space {

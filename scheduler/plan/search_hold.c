@@ -302,10 +302,8 @@ void residency_ask(struct search *s, struct plan *p) {
         double cost = i ? beside(s, found[i].cycles, found[0].cycles) : found[0].cycles;
         c[i] = (struct candidate){holds_text(s, &found[i]), cost, NULL};
     }
-    struct question ask = {
-        QUESTION_RESIDENCY,
-        arena_printf(s->w->arena, "copies of statement %d", search_task(s)->stmt), n, 0, c};
-    if (s->w->decider) *p = found[decide(s->w->decider, &ask)];
+    const char *subject = arena_printf(s->w->arena, "copies of statement %d", search_task(s)->stmt);
+    *p = found[work_ask(s->w, QUESTION_RESIDENCY, subject, c, n, 0)];
     arena_free(&scratch);
 }
 
@@ -340,12 +338,11 @@ static void path_ask_one(struct search *s, struct plan *p, int i, bool fill) {
         c[n] = (struct candidate){s->moves->at[k].needle->in->id, found[n].cycles, NULL};
         n++;
     }
-    if (n < 2 || !s->w->decider) return;
-    struct question q = {QUESTION_PATH,
-                         arena_printf(s->w->arena, "'%s' of statement %d, %s",
-                                      t->op[i].decl->buffer, t->stmt, fill ? "filled" : "drained"),
-                         n, 0, c};
-    *p = found[decide(s->w->decider, &q)];
+    if (n < 2) return;
+    const char *subject = arena_printf(s->w->arena, "'%s' of statement %d, %s",
+                                       t->op[i].decl->buffer, t->stmt, fill ? "filled" : "drained");
+    int answer = work_ask(s->w, QUESTION_PATH, subject, c, n, -1);
+    if (answer >= 0) *p = found[answer];
 }
 
 /* Which move fills and drains each copy where several do it. */

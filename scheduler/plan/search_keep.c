@@ -41,12 +41,11 @@ static void ask(struct search *s, struct plan *p, int i, enum question_kind kind
         text_free(&text);
         count++;
     }
-    struct question q = {kind,
-                         arena_printf(s->w->arena, "%s '%s' of statement %d", subject,
-                                      search_task(s)->op[i].decl->buffer, search_task(s)->stmt),
-                         count, 0, c};
-    if (count < 2 || !s->w->decider) return;
-    *p = plan[decide(s->w->decider, &q)];
+    if (count < 2) return;
+    subject = arena_printf(s->w->arena, "%s '%s' of statement %d", subject,
+                           search_task(s)->op[i].decl->buffer, search_task(s)->stmt);
+    int answer = work_ask(s->w, kind, subject, c, count, -1);
+    if (answer >= 0) *p = plan[answer];
 }
 
 /* The plan's copy, whole windows there, and rings in each loop that slides the window. */

@@ -1,5 +1,6 @@
 /* Many starts, growth and local search over points (SCHEDULING §2): extents slide and trade, loops
  * change places, outer cuts are added where a memory above repays them. Bounded in plans priced. */
+#include "ir/number.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price.h"
@@ -25,11 +26,8 @@ static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, L
                     BODY_COST = 0.005;
 
 static uint64_t plan_hash(const struct plan *p) {
-    uint64_t h = 0x9e3779b97f4a7c15u;
-    for (int i = 0; i < p->nloops; i++) {
-        h = (h ^ (uint64_t)p->loop[i].axis) * 0xbf58476d1ce4e5b9u;
-        h = (h ^ h >> 31 ^ (uint64_t)p->loop[i].tile) * 0x94d049bb133111ebu;
-    }
+    uint64_t h = 1;
+    for (int i = 0; i < p->nloops; i++) h = hash_add(hash_add(h, p->loop[i].axis), p->loop[i].tile);
     return h ? h : 1;
 }
 
@@ -243,8 +241,9 @@ static bool slide_one(struct search *s, struct point *q, int i) {
         p.at[i] = a;
         better |= try(s, q, &p);
         if (outer < 0) continue;
-        p.at[outer] = axis_nearest(v, (int64_t)((double)v->value[from.at[outer]] *
-                                           (double)v->value[from.at[i]] / (double)v->value[a]));
+        p.at[outer] =
+            axis_nearest(v, (int64_t)((double)v->value[from.at[outer]] *
+                                      (double)v->value[from.at[i]] / (double)v->value[a]));
         if (p.at[outer] != from.at[outer]) better |= try(s, q, &p);
         p.at[outer] = from.at[outer];
     }

@@ -148,8 +148,7 @@ static bool same_share(const struct share *a, const struct share *b) {
 /* Of a nest of elementwise statements: as the mapper priced them. */
 static double chain_cycles(const struct work *w, const struct nest *n) {
     double sum = 0;
-    for (int i = 0; i < n->nchain; i++)
-        sum += task_cost(w, n->chain[i]);
+    for (int i = 0; i < n->nchain; i++) sum += task_cost(w, n->chain[i]);
     return sum;
 }
 
@@ -168,8 +167,8 @@ void unit_ask(struct work *w, int nest) {
         c[i] = (struct candidate){share_name(w, &all[i]), cycles, NULL};
         if (c[i].cost < c[best].cost || (priced && c[i].cost == c[best].cost)) best = i;
     }
-    struct question q = {QUESTION_UNIT,
-                         arena_printf(w->arena, "shared axis of statement %d", t->stmt), m, 0, c};
-    if (m > 1 && w->decider) best = decide(w->decider, &q);
+    if (m > 1)
+        best = work_ask(w, QUESTION_UNIT,
+                        arena_printf(w->arena, "shared axis of statement %d", t->stmt), c, m, best);
     n->plan.share = m ? all[best] : (struct share){.part = 1};
 }

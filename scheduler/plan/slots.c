@@ -40,10 +40,9 @@ int chain_slots_least(const struct work *w, const struct moves *moves, const str
     if (!o->writes || !needs_home(w, n, w->p->stmt[t->stmt].dst.buffer)) return 1;
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
-        for (int k = 0; k < in->nfrom; k++)
-            if (in->from[k] == o->memory &&
-                edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
-                return slots_most(w, 2);
+        if (move_takes(in, o->memory) &&
+            edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
+            return slots_most(w, 2);
     }
     return 1;
 }
@@ -93,10 +92,9 @@ static int64_t most_tokens(const struct work *w, const struct moves *moves, cons
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
         struct edge back = edge_find(w->m, in->queue, in->completes, t->needle->in->queue);
-        for (int k = 0; k < in->nfrom && back.kind == EDGE_TOKEN; k++)
-            if (in->from[k] == o->memory && w->m->sync[back.sync].depth >= 0 &&
-                w->m->sync[back.sync].depth < most)
-                most = w->m->sync[back.sync].depth;
+        if (back.kind == EDGE_TOKEN && move_takes(in, o->memory) &&
+            w->m->sync[back.sync].depth >= 0 && w->m->sync[back.sync].depth < most)
+            most = w->m->sync[back.sync].depth;
     }
     return most;
 }

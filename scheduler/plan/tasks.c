@@ -6,6 +6,7 @@
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/limits.h"
 #include "machines/needle.h"
+#include "scheduler/plan/moves.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/recur.h"
@@ -263,13 +264,9 @@ static int ask_fusion(struct work *w, const struct task *t, const struct mapping
         if (c[n].cost < c[best].cost) best = n;
         n++;
     }
-    if (!w->decider) return best;
-    struct question q = {QUESTION_FUSION,
-                         arena_printf(w->arena, "axes of statement %d on %s", t->stmt,
-                                      t->needle->bound->axis[x].name),
-                         n, 0, c};
-    int answer = decide(w->decider, &q);
-    return answer >= 0 && answer < n ? answer : best;
+    const char *subject = arena_printf(w->arena, "axes of statement %d on %s", t->stmt,
+                                       t->needle->bound->axis[x].name);
+    return work_ask(w, QUESTION_FUSION, subject, c, n, best);
 }
 
 static void fuse_axes(struct stmt *st, uint64_t members, int made) {
@@ -411,10 +408,9 @@ static void learn_entries(const struct machine *m, struct needle *n) {
     if (!l) return;
     n->entry_bytes = table_entry_bytes(m, l);
     for (int i = 0; i < m->ninstrs; i++)
-        for (int k = 0; m->instr[i].is_move && k < m->instr[i].nto; k++)
-            if (m->instr[i].to[k] == l->table && m->instr[i].bus >= 0 &&
-                m->bus[m->instr[i].bus].rate > 0)
-                n->entry_cycles = (double)n->entry_bytes / m->bus[m->instr[i].bus].rate;
+        if (m->instr[i].is_move && move_fills(&m->instr[i], l->table) && m->instr[i].bus >= 0 &&
+            m->bus[m->instr[i].bus].rate > 0)
+            n->entry_cycles = (double)n->entry_bytes / m->bus[m->instr[i].bus].rate;
 }
 
 static const char *task_make(struct work *w, int task, const struct mapping *map) {

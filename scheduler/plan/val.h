@@ -2,19 +2,8 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_VAL_H
 #define ISAMAP_SCHEDULER_PLAN_VAL_H
 
+#include "ir/number.h"
 #include "scheduler/schedule/schedule.h"
-
-static inline int64_t round_up(int64_t v, int64_t to) {
-    return (v + to - 1) / to * to;
-}
-
-static inline int64_t common_divisor(int64_t a, int64_t b) {
-    for (int64_t rest; b; b = rest) {
-        rest = a % b;
-        a = b;
-    }
-    return a;
-}
 
 struct val {
     const struct sx *x; /* NULL: the constant c */

@@ -71,6 +71,13 @@ static inline const char *work_file(const struct work *w) {
     return w->p->source.file ? w->p->source.file : w->p->name;
 }
 
+/* The answer to a question: which of n candidates. `otherwise`: where there is nobody to ask. */
+static inline int work_ask(const struct work *w, enum question_kind kind, const char *subject,
+                           const struct candidate *c, int n, int otherwise) {
+    struct question q = {kind, subject, n, 0, c};
+    return w->decider ? decide(w->decider, &q) : otherwise;
+}
+
 /* Of `many` slots those that the options allow. */
 static inline int slots_most(const struct work *w, int many) {
     int most = w->options ? w->options->contexts : 0;

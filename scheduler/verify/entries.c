@@ -1,4 +1,5 @@
 /* Entries of tables that a hardware loop walks, in the symbolic walk. */
+#include "ir/number.h"
 #include "scheduler/verify/work.h"
 
 #include <string.h>
@@ -61,16 +62,6 @@ static bool entries_with(struct sym *s, const struct hardware *h, int64_t trips,
     return sym_spend(s, trips * found / 4);
 }
 
-static int64_t least_common_multiple(int64_t a, int64_t b) {
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return a / x * b;
-}
-
 /* How many values of each counter are to be tried; 1: any will do. Slots come again. */
 static bool entry_values(struct sym *s, const struct hardware *h, int64_t trips, int64_t *values) {
     enum { MOST_VALUES = 512 };
@@ -83,7 +74,7 @@ static bool entry_values(struct sym *s, const struct hardware *h, int64_t trips,
         values[i] = counter[i] ? range : 1;
         for (int o = 0; o < s->v->m->instr[n->instr].noperands && !counter[i]; o++)
             if (n->arg[o].place >= 0 && s->slot[n->arg[o].place].at.k[i])
-                values[i] = least_common_multiple(values[i], s->v->s->place[n->arg[o].place].slots);
+                values[i] = least_multiple(values[i], s->v->s->place[n->arg[o].place].slots);
         if (values[i] > range) values[i] = range;
         if (values[i] > MOST_VALUES || (all *= values[i]) > MOST_VALUES)
             return sym_fail(s, "entries of a table depend on a loop counter");

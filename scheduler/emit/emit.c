@@ -173,6 +173,7 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
         if (graph_is_static(w->m, m)) at[m] = base[m];
     place_chain(e, at);
     tokens_share(e);
+    flows_find(e);
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
         int64_t used = at[m] > top[m] ? at[m] : top[m];
         if (m != w->m->home && used > graph_capacity(w->m, m) &&

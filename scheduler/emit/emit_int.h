@@ -41,6 +41,13 @@ struct filling { /* of one hold: the operand's in the memory at this place of it
     const struct hold *hold;
     struct held *held;
 };
+struct flow { /* all fills by one queue for another: the deepest set the pace */
+    int queue, user, depth, credits, bracket;
+    bool war, lends; /* a slot must be free first; its credit may last until it is filled again */
+    struct edge there, back;        /* to the user, and from it */
+    struct signal channel, release; /* on these: one for each slot where a sync holds few tokens */
+    struct signal apart;            /* to the user, of fills outside of its step and of pieces */
+};
 struct way_out { /* copies between a result's memory and home, from home on */
     struct held via[MAX_VIA];
     int completes[MAX_VIA + 1]; /* sync at which the move is done; -1 */
@@ -61,6 +68,8 @@ struct emitter {
     struct held via[MAX_OPERANDS][MAX_VIA]; /* outer copies of what it reads */
     struct filling fill[MAX_FILLS]; /* along each operand's route from home on */
     int nfills;
+    struct flow flow[MAX_FILLS]; /* of these fills, but for those that hardware keeps in step */
+    int nflows;
     struct way_out out[MAX_CHAIN + 1]; /* results on their way home: the core's, then the chain's */
     struct held own[MAX_CHAIN][MAX_OPERANDS];
     struct {
@@ -105,6 +114,9 @@ void remains_place(struct work *, struct nodes *run);
 /* node.c */
 void nodes_add(struct work *, struct nodes *, struct node);
 void nodes_append(struct work *, struct nodes *, const struct nodes *more);
+/* The host executes all of the statement, until it is told a part of an axis. */
+struct fallback_node *nodes_host(struct work *, struct nodes *, int stmt);
+void host_part(struct work *, struct fallback_node *, int axis, struct val lo, struct val size);
 /* The body as often as `times` says, which is 0 or 1; in a loop of that variable where it is no
  * number. */
 void nodes_when(struct work *, struct nodes *, struct val times, const char *var,
@@ -209,6 +221,7 @@ void ways_credits(struct emitter *, struct nodes *, bool give); /* of all result
 /* fill.c */
 double trips_inside(const struct emitter *, int depth); /* how often it is reached in one turn */
 bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
+void flows_find(struct emitter *); /* when the nest's queues and places are known */
 bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
 void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */
 /* A flow: one queue's fills for another (its number among them). Which one's fills at this depth may stand a step

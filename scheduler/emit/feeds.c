@@ -7,22 +7,14 @@
 #include "scheduler/plan/work.h"
 
 static void emit_one(struct emitter *e, struct nodes *out, const struct feed *f) {
-    struct work *w = e->w;
-    struct arena *a = &w->s->arena;
-    struct fallback_node *node = arena_alloc(a, sizeof *node);
-    struct home *h = &w->home[feed_access(w, f)->buffer];
+    struct fallback_node *node = nodes_host(e->w, out, f->stmt);
+    struct home *h = &e->w->home[feed_access(e->w, f)->buffer];
     int dim;
-    node->fallback = w->fallback;
-    node->stmt = f->stmt;
-    node->lo = arena_array(a, (size_t)w->p->naxes, sizeof *node->lo);
-    node->hi = arena_array(a, (size_t)w->p->naxes, sizeof *node->hi);
     for (int i = 0; i < f->depth; i++) {
-        int axis = e->nest->plan.loop[i].axis, x = feed_axis(w, e->nest, f, i, &dim);
-        node->lo[x] = val_sx(a, e->lo[axis]);
-        node->hi[x] = val_sx(a, val_add(a, e->lo[axis], e->size[axis]));
+        int axis = e->nest->plan.loop[i].axis, x = feed_axis(e->w, e->nest, f, i, &dim);
+        host_part(e->w, node, x, e->lo[axis], e->size[axis]);
         if (h->fold) h->lo[dim] = e->lo[axis];
     }
-    nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = node});
 }
 
 /* Where a result's home is folded, its tile begins here too. */

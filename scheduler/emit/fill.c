@@ -16,25 +16,17 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-struct pacer {
-    int queue, user, depth, credits, bracket;
-    bool war, lends; /* a slot must be free first; its credit may last until it is filled again */
-    struct edge there, back;        /* to the user, and from it */
-    struct signal channel, release; /* on these: one for each slot where a sync holds few tokens */
-    struct signal apart;            /* to the user, of fills outside of its step and of pieces */
-};
-
 double trips_inside(const struct emitter *e, int d) {
     const struct plan *p = &e->nest->plan;
     return plan_trips(e->w, p, d) / plan_trips(e->w, p, e->nest->nprefix);
 }
 
-static bool flows(const struct filling *f, const struct pacer *c) {
+static bool flows(const struct filling *f, const struct flow *c) {
     return f->queue == c->queue && f->user == c->user;
 }
 
 /* None of the fills' credits is out where a result goes home. */
-static void stay_in_result(const struct emitter *e, struct pacer *c) {
+static void stay_in_result(const struct emitter *e, struct flow *c) {
     int result = -1;
     for (int i = 0; i < e->t->nops; i++)
         if (e->t->op[i].writes && e->t->op[i].where == IN_LOCAL &&
@@ -46,7 +38,7 @@ static void stay_in_result(const struct emitter *e, struct pacer *c) {
 }
 
 /* Channels turn with the slots of the hold that has the fewest. */
-static void choose_channels(const struct emitter *e, struct pacer *c, const struct filling *pace) {
+static void choose_channels(const struct emitter *e, struct flow *c, const struct filling *pace) {
     const struct machine *m = e->w->m;
     struct signal turns = {.rotating = pace->held->place + 1};
     c->credits = pace->hold->slots;
@@ -58,14 +50,14 @@ static void choose_channels(const struct emitter *e, struct pacer *c, const stru
     if (c->credits < (count < 0 ? COPY_SLOTS : count)) c->apart.channel = c->credits;
 }
 
-static struct pacer pacer_make(const struct emitter *e, const struct filling *first) {
+static struct flow flow_make(const struct emitter *e, const struct filling *first) {
     int root = e->nest->nprefix;
     const struct filling *pace = NULL;
-    struct pacer c = {.queue = first->queue,
-                      .user = first->user,
-                      .depth = -1,
-                      .bracket = root,
-                      .there = filling_edge(e, first)};
+    struct flow c = {.queue = first->queue,
+                     .user = first->user,
+                     .depth = -1,
+                     .bracket = root,
+                     .there = filling_edge(e, first)};
     c.back = edge_find(e->w->m, c.user, first->user_completes, c.queue);
     for (int i = 0; i < e->nfills; i++)
         if (flows(&e->fill[i], &c) && e->fill[i].hold->depth > c.depth)
@@ -109,15 +101,13 @@ static bool is_paced(const struct emitter *e, const struct filling *f) {
     return f->queue >= 0 && filling_edge(e, f).kind != EDGE_FREE;
 }
 
-static int pacers(const struct emitter *e, struct pacer *out) {
-    int n = 0;
+void flows_find(struct emitter *e) {
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
         bool known = !is_paced(e, f) || f->hold->depth < e->nest->nprefix;
-        for (int k = 0; k < n; k++) known |= flows(f, &out[k]);
-        if (!known) out[n++] = pacer_make(e, f);
+        for (int k = 0; k < e->nflows; k++) known |= flows(f, &e->flow[k]);
+        if (!known) e->flow[e->nflows++] = flow_make(e, f);
     }
-    return n;
 }
 
 static void turn_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
@@ -233,7 +223,7 @@ static bool fill_part(struct emitter *e, struct nodes *body, const struct fillin
 }
 
 /* Those that are not due each time first: the token rides on the last. */
-static bool fill_parts(struct emitter *e, struct nodes *out, const struct pacer *c) {
+static bool fill_parts(struct emitter *e, struct nodes *out, const struct flow *c) {
     for (int guarded = 1; guarded >= 0; guarded--)
         for (int i = 0; i < e->nfills; i++) {
             struct nodes body = {0};
@@ -245,14 +235,14 @@ static bool fill_parts(struct emitter *e, struct nodes *out, const struct pacer 
     return true;
 }
 
-static void ready(struct emitter *e, struct nodes *out, const struct pacer *c,
+static void ready(struct emitter *e, struct nodes *out, const struct flow *c,
                   struct signal channel) {
     edge_give(e->w, out, &c->there, channel);
     edge_take(e->w, out, &c->there, channel);
 }
 
 /* Pieces of outer copies that are filled here, each with a token of its own. */
-static bool fill_spread(struct emitter *e, struct nodes *out, const struct pacer *c, int d) {
+static bool fill_spread(struct emitter *e, struct nodes *out, const struct flow *c, int d) {
     for (int i = 0; i < e->nfills; i++) {
         struct nodes body = {0};
         struct val times;
@@ -264,15 +254,15 @@ static bool fill_spread(struct emitter *e, struct nodes *out, const struct pacer
     return true;
 }
 
-static bool is_filled_at(const struct emitter *e, int d, const struct pacer *pacer, int i) {
+static bool is_filled_at(const struct emitter *e, int d, const struct flow *flow, int i) {
     const struct filling *f = &e->fill[i];
-    return (pacer ? flows(f, pacer) : !is_paced(e, f)) && f->hold->depth == d;
+    return (flow ? flows(f, flow) : !is_paced(e, f)) && f->hold->depth == d;
 }
 
 /* Slots turn first: channels may follow them. */
-static void turns_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
+static void turns_at(struct emitter *e, struct nodes *out, int d, const struct flow *flow) {
     for (int i = 0; i < e->nfills; i++)
-        if (is_filled_at(e, d, pacer, i)) turn_hold(e, out, &e->fill[i]);
+        if (is_filled_at(e, d, flow, i)) turn_hold(e, out, &e->fill[i]);
 }
 
 /* Does the core's queue move it on before the deepest of these fills? */
@@ -288,23 +278,23 @@ static bool moved_on(const struct emitter *e, const struct filling *f, int depth
 
 /* Instructions use a copy inside all fills only, so that the deepest one's token serves the outer
  * ones too; inner fills begin at their own depths. */
-static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct pacer *pacer) {
+static bool fills_at(struct emitter *e, struct nodes *out, int d, const struct flow *flow) {
     for (int i = 0; i < e->nfills; i++) {
-        if (!is_filled_at(e, d, pacer, i)) continue;
+        if (!is_filled_at(e, d, flow, i)) continue;
         if (in_parts(e, &e->fill[i])) {
             begin_parts(e, &e->fill[i]);
             continue;
         }
         if (!fill_slot(e, out, &e->fill[i])) return false;
-        if (pacer && (pacer->user != e->exec || moved_on(e, &e->fill[i], pacer->depth)))
-            ready(e, out, pacer, d == pacer->depth ? pacer->channel : pacer->apart);
+        if (flow && (flow->user != e->exec || moved_on(e, &e->fill[i], flow->depth)))
+            ready(e, out, flow, d == flow->depth ? flow->channel : flow->apart);
     }
     return true;
 }
 
 /* One for each slot, on its channel. In a bracket that comes again, the user must know that they
  * were taken, where a sync does not hold it up. */
-static void credits(struct emitter *e, struct nodes *out, const struct pacer *c, bool give, int d) {
+static void credits(struct emitter *e, struct nodes *out, const struct flow *c, bool give, int d) {
     struct edge back = c->back;
     back.first = -1;
     for (int i = 0; i < c->credits; i++) {
@@ -322,7 +312,7 @@ static void credits(struct emitter *e, struct nodes *out, const struct pacer *c,
 /* Fills that stand a step ahead: the copies are those of the current tile when their token is
  * there.
  */
-static void fills_wait(struct emitter *e, struct nodes *out, const struct pacer *c) {
+static void fills_wait(struct emitter *e, struct nodes *out, const struct flow *c) {
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
         if (!is_filled_at(e, c->depth, c, i)) continue;
@@ -337,8 +327,8 @@ static void fills_wait(struct emitter *e, struct nodes *out, const struct pacer 
  * fill. */
 bool fills_open(struct emitter *e, struct nodes *out, int d) {
     struct work *w = e->w;
-    struct pacer pc[MAX_FILLS];
-    int n = pacers(e, pc);
+    const struct flow *pc = e->flow;
+    int n = e->nflows;
     for (int i = 0; i < e->nfills; i++)
         if (e->fill[i].keeps && keeps_from(e, &e->fill[i]) == d) keep_begin(e, &e->fill[i]);
     for (int k = 0; k < n; k++)
@@ -363,8 +353,8 @@ bool fills_open(struct emitter *e, struct nodes *out, int d) {
 
 void fills_close(struct emitter *e, struct nodes *out, int d) {
     struct work *w = e->w;
-    struct pacer pc[MAX_FILLS];
-    int n = pacers(e, pc);
+    const struct flow *pc = e->flow;
+    int n = e->nflows;
     for (int k = 0; k < n; k++)
         if (pc[k].depth == d && pc[k].war) {
             edge_give(w, out, &pc[k].back, pc[k].release);
@@ -378,7 +368,7 @@ void fills_close(struct emitter *e, struct nodes *out, int d) {
 
 /* One queue makes all fills, for the instructions, or these are outer copies, and all of them turn.
  */
-static bool may_stand_ahead(const struct emitter *e, const struct pacer *c, int n) {
+static bool may_stand_ahead(const struct emitter *e, const struct flow *c, int n) {
     bool outer = c->user != e->exec, any = !outer && e->nest->plan.parts == PARTS_AHEAD && n == 1;
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
@@ -392,8 +382,8 @@ static bool may_stand_ahead(const struct emitter *e, const struct pacer *c, int 
 }
 
 int fills_step(const struct emitter *e, int d) {
-    struct pacer pc[MAX_FILLS];
-    int n = pacers(e, pc);
+    const struct flow *pc = e->flow;
+    int n = e->nflows;
     for (int k = 0; k < n && e->parts_depth < 0; k++)
         if (pc[k].depth == d && pc[k].credits > 1 && pc[k].there.kind == EDGE_TOKEN &&
             pc[k].back.kind == EDGE_TOKEN && pc[k].war && pc[k].lends &&
@@ -403,8 +393,7 @@ int fills_step(const struct emitter *e, int d) {
 }
 
 bool fills_begin(struct emitter *e, struct nodes *out, int flow) {
-    struct pacer pc[MAX_FILLS], *c = &pc[flow];
-    pacers(e, pc);
+    const struct flow *c = &e->flow[flow];
     turns_at(e, out, c->depth, c);
     edge_take(e->w, out, &c->back, c->release);
     for (int i = 0; i < e->nfills; i++)
@@ -414,8 +403,7 @@ bool fills_begin(struct emitter *e, struct nodes *out, int flow) {
 }
 
 void fills_turn(struct emitter *e, struct nodes *out, int flow, bool back) {
-    struct pacer pc[MAX_FILLS], *c = &pc[flow];
-    pacers(e, pc);
+    const struct flow *c = &e->flow[flow];
     for (int i = 0; i < e->nfills; i++)
         for (int k = back ? 1 : e->fill[i].held->slots - 1;
              is_filled_at(e, c->depth, c, i) && k < e->fill[i].held->slots; k++)

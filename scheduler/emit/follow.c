@@ -34,9 +34,8 @@ static bool issues(struct emitter *e, struct nodes *out, int arg) {
     const struct task *t = &e->w->task[e->t->after[i]];
     int n = result_axes(e->w, t->stmt, axis);
     if (k < n) {
-        int64_t grain = 1;
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == axis[k]) grain = t->needle->hi[x];
+        bool fixed;
+        int64_t grain = task_grain(t, axis[k], &fixed);
         return emit_loop(e, out, axis[k], grain, false, false, issues, arg + 1);
     }
     for (int o = 0; o < t->nops; o++) held[o] = t->op[o].writes ? e->made[0].held : &e->own[i][o];

@@ -326,11 +326,9 @@ static bool static_chain(const struct emitter *e) {
 
 static bool fixed_grain(const struct emitter *e, int axis) {
     for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &e->w->task[e->nest->chain[i]];
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == axis && (t->needle->ranged[x] < 0 || t->needle->whole[x]) &&
-                t->needle->hi[x] > 1)
-                return true;
+        bool fixed;
+        task_grain(&e->w->task[e->nest->chain[i]], axis, &fixed);
+        if (fixed) return true;
     }
     return false;
 }

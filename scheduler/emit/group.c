@@ -148,19 +148,11 @@ static void own_places(struct emitter *e) {
 /* ---- turns ---- */
 
 static void add_host(struct emitter *e, struct nodes *out, const struct member *m) {
-    struct work *w = e->w;
-    struct arena *a = &w->s->arena;
-    struct fallback_node *f = arena_alloc(a, sizeof *f);
-    f->fallback = w->fallback;
-    f->stmt = m->stmt;
-    f->lo = arena_array(a, (size_t)w->p->naxes, sizeof *f->lo);
-    f->hi = arena_array(a, (size_t)w->p->naxes, sizeof *f->hi);
+    struct fallback_node *f = nodes_host(e->w, out, m->stmt);
     for (int k = 0; k < e->group->nprefix; k++) {
         int axis = e->group->prefix[k].axis;
-        f->lo[m->axis[k]] = val_sx(a, e->lo[axis]);
-        f->hi[m->axis[k]] = val_sx(a, val_add(a, e->lo[axis], e->size[axis]));
+        host_part(e->w, f, m->axis[k], e->lo[axis], e->size[axis]);
     }
-    nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = f});
 }
 
 static bool member_turn(struct emitter *e, struct nodes *out, int m) {

@@ -22,7 +22,7 @@ struct transfer {
     bool fill;
     const struct opnd *outer_o; /* instead of the home: an outer copy; NULL */
     const struct held *outer;
-    bool finish, begin; /* the move computes */
+    bool begin; /* the move computes what the sums start with */
     const struct region *part;
     struct val
         turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
@@ -80,7 +80,8 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
     n->arg[mv->from_operand] =
         (struct arg){.place = t->fill ? home : local, .offset = val_sx(a, from)};
     n->arg[mv->to_operand] = (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, to)};
-    if (t->finish) finish_issue(w, t->o->finish->task, t->o, f, t->part, t->turn, n);
+    if (!t->fill && !t->outer && t->o->finish)
+        finish_issue(w, t->o->finish->task, t->o, f, t->part, t->turn, n);
     if (t->begin) {
         n->arg[mv->from_operand].place =
             w->home[w->p->stmt[w->task[t->o->begin->task].stmt].read[0].buffer].place;
@@ -160,17 +161,9 @@ static void emit_looped(struct transfer *t, struct nodes *out, const struct fit 
 }
 
 static bool fit_transfer(struct transfer *t, const struct region *part, struct fit *f) {
-    struct work *w = t->w;
-    struct box box;
-    int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory, near = t->o->memory;
-    const struct slot *a = t->outer ? &t->outer->slot : NULL, *b = &t->held->slot;
-    int by = t->fill ? t->held->fill_by : t->held->drain_by;
-    if (t->finish) return finish_box(w, t->o, b, part, &box, f);
-    if (t->begin) return begin_box(w, t->o, b, part, &box, f);
-    bool ok = a ? box_between(&t->outer_o->geom, a, &t->o->geom, b, t->fill, part, &w->s->arena,
-                              w->p->buffer[t->buffer].type, &box)
-                : box_make(w, t->buffer, &t->o->geom, b, part, t->fill, &box);
-    return ok && fit_box(w, t->moves, by, t->fill ? far : near, t->fill ? near : far, &box, f);
+    return copy_fit(t->w, t->moves, t->buffer, t->o, &t->held->slot, t->outer_o,
+                    t->outer ? &t->outer->slot : NULL, part, t->fill,
+                    t->fill ? t->held->fill_by : t->held->drain_by, f);
 }
 
 static bool report(const struct transfer *t) {
@@ -246,8 +239,7 @@ bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out,
                    const struct opnd *o, const struct held *h, const struct region *part,
                    bool fill) {
     struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = fill};
-    t.finish = !fill && o->finish;
-    if (t.finish) t.buffer = finish_buffer(w, o->finish);
+    if (!fill && o->finish) t.buffer = finish_buffer(w, o->finish);
     return emit_parts(&t, out, part, 0);
 }
 
@@ -275,21 +267,11 @@ bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, 
 int transfer_queue(struct work *w, const struct moves *moves, int buffer,
                    const struct opnd *outer_o, const struct opnd *o, const struct region *r,
                    bool fill, int by, int *completes) {
-    struct held outer = {.slots = 1}, h = {.slots = 1, .fill_by = by, .drain_by = by};
+    struct slot near = slot_make(&w->s->arena, &o->geom, r), far = near;
     struct fit f;
-    h.slot = slot_make(&w->s->arena, &o->geom, r);
-    if (outer_o) outer.slot = slot_make(&w->s->arena, &outer_o->geom, r);
-    struct transfer t = {.w = w,
-                         .moves = moves,
-                         .buffer = buffer,
-                         .o = o,
-                         .held = &h,
-                         .fill = fill,
-                         .outer_o = outer_o,
-                         .outer = outer_o ? &outer : NULL};
-    t.finish = !fill && o->finish && !outer_o;
     *completes = -1;
-    if (!fit_transfer(&t, r, &f)) return -1;
+    if (outer_o) far = slot_make(&w->s->arena, &outer_o->geom, r);
+    if (!copy_fit(w, moves, buffer, o, &near, outer_o, &far, r, fill, by, &f)) return -1;
     *completes = f.move->needle->in->completes;
     return f.move->needle->in->queue;
 }

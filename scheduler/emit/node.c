@@ -14,6 +14,22 @@ void nodes_append(struct work *w, struct nodes *l, const struct nodes *more) {
     for (int i = 0; i < more->n; i++) nodes_add(w, l, more->at[i]);
 }
 
+struct fallback_node *nodes_host(struct work *w, struct nodes *l, int stmt) {
+    struct fallback_node *f = arena_alloc(&w->s->arena, sizeof *f);
+    f->fallback = w->fallback;
+    f->stmt = stmt;
+    nodes_add(w, l, (struct node){.kind = NODE_FALLBACK, .fallback = f});
+    return f;
+}
+
+void host_part(struct work *w, struct fallback_node *f, int axis, struct val lo, struct val size) {
+    struct arena *a = &w->s->arena;
+    if (!f->lo) f->lo = arena_array(a, (size_t)w->p->naxes, sizeof *f->lo);
+    if (!f->hi) f->hi = arena_array(a, (size_t)w->p->naxes, sizeof *f->hi);
+    f->lo[axis] = val_sx(a, lo);
+    f->hi[axis] = val_sx(a, val_add(a, lo, size));
+}
+
 void nodes_when(struct work *w, struct nodes *l, struct val times, const char *name,
                 struct nodes *body) {
     if (val_is(times, 0)) return;

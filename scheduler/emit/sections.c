@@ -10,36 +10,20 @@
 #include "scheduler/plan/work.h"
 #include <string.h>
 
-static void add_fallback(struct work *w, struct nodes *out, int stmt) {
-    struct fallback_node *f = arena_alloc(&w->s->arena, sizeof *f);
-    f->fallback = w->fallback;
-    f->stmt = stmt;
-    const struct stmt *st = &w->p->stmt[stmt];
-    if (st->scope) {
-        f->lo = arena_array(&w->s->arena, (size_t)w->p->naxes, sizeof *f->lo);
-        f->hi = arena_array(&w->s->arena, (size_t)w->p->naxes, sizeof *f->hi);
-    }
-    for (int k = st->scope - 1; k >= 0; k = w->scope[k].parent) {
-        f->lo[w->scope[k].axis] = val_sx(&w->s->arena, w->step[k]);
-        f->hi[w->scope[k].axis] =
-            val_sx(&w->s->arena, val_add(&w->s->arena, w->step[k], val_const(1)));
-    }
-    nodes_add(w, out, (struct node){.kind = NODE_FALLBACK, .fallback = f});
+static struct fallback_node *add_fallback(struct work *w, struct nodes *out, int stmt) {
+    struct fallback_node *f = nodes_host(w, out, stmt);
+    for (int k = w->p->stmt[stmt].scope - 1; k >= 0; k = w->scope[k].parent)
+        host_part(w, f, w->scope[k].axis, w->step[k], val_const(1));
+    return f;
 }
 
 /* In equal parts, by the instances of the host's unit. */
 static void add_shared(struct work *w, struct nodes *out, int stmt, const struct loop *part) {
-    struct arena *a = &w->s->arena;
     struct nodes body = {0};
     int64_t extent = w->p->axis[part->axis].extent;
     int var = new_var(w, w->p->axis[part->axis].name);
-    struct val at = val_var(a, var, extent - part->tile);
-    add_fallback(w, &body, stmt);
-    struct fallback_node *f = body.at[0].fallback;
-    f->lo = arena_array(a, (size_t)w->p->naxes, sizeof *f->lo);
-    f->hi = arena_array(a, (size_t)w->p->naxes, sizeof *f->hi);
-    f->lo[part->axis] = val_sx(a, at);
-    f->hi[part->axis] = val_sx(a, val_add(a, at, val_const(part->tile)));
+    struct val at = val_var(&w->s->arena, var, extent - part->tile);
+    host_part(w, add_fallback(w, &body, stmt), part->axis, at, val_const(part->tile));
     struct node loop = loop_node(w, var, val_const(0), val_const(extent), part->tile, part->kind,
                                  part->axis, &body);
     loop.loop->unit = w->m->fallback[w->fallback].unit;

@@ -2,6 +2,7 @@
  * needs is written down, once; then the tables are loaded before the nest begins. */
 #include "scheduler/emit/micro.h"
 #include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/rewrite.h"

@@ -47,8 +47,7 @@ static int core_of(const struct work *w, const struct stmt *st, int stmt) {
                         x->scope == st->scope;
             return sums && w->task[k].init < 0 ? k : -1;
         }
-        for (int r = 0; r < x->nreads; r++)
-            if (x->read[r].buffer == st->dst.buffer) return -1;
+        if (stmt_reads(x, st->dst.buffer)) return -1;
         if (after && x->dst.buffer == st->read[0].buffer) return -1;
     }
     return -1;

@@ -4,6 +4,7 @@
 #include "scheduler/plan/caches.h"
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/geom.h"
+#include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/plan.h"

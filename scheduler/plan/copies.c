@@ -39,18 +39,15 @@ struct copies {
 static void price_part(struct work *w, const struct moves *moves, const struct plan *p,
                        const struct task *t, const struct opnd *o, const struct access *acc,
                        int depth, int by, int first, const struct plan *cut, struct copy *out) {
-    struct geom geom = o->geom;
+    struct opnd as = *o;
     struct region whole, part;
-    struct box box;
     struct fit f;
     memset(out, 0, sizeof *out);
     plan_region(w, p, t, acc, &o->geom, depth, &whole);
     plan_region(w, cut, t, acc, &o->geom, cut->nloops, &part);
-    geom.first = first;
-    struct slot s = slot_make(&w->s->arena, &geom, &whole);
-    if (!box_make(w, acc->buffer, &geom, &s, &part, true, &box) ||
-        !fit_box(w, moves, by, w->home[acc->buffer].memory, o->memory, &box, &f))
-        return;
+    as.geom.first = first;
+    struct slot s = slot_make(&w->s->arena, &as.geom, &whole);
+    if (!copy_fit(w, moves, acc->buffer, &as, &s, NULL, NULL, &part, true, by, &f)) return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles;
@@ -91,31 +88,20 @@ static void price_as(struct work *w, const struct moves *moves, const struct pla
                      const struct task *t, const struct opnd *o, const struct access *acc,
                      bool fill, int depth, int by, struct copy *out) {
     struct region r;
-    struct box box;
+    struct slot outer;
     struct fit f;
-    int home = w->home[acc->buffer].memory;
     memset(out, 0, sizeof *out);
     plan_region(w, p, t, acc, &o->geom, depth, &r);
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
     const struct opnd *far = fill ? o->from : o->to;
-    bool finishes = !fill && o->finish, begins = fill && o->begin;
     out->bytes = slot_bytes(w, o, &r);
     out->elements = (double)s.elements.c;
     if (far) { /* of the outer copy only that it may be larger matters */
         struct region all;
         plan_region(w, p, t, acc, &far->geom, 0, &all);
-        struct slot outer = slot_make(&w->s->arena, &far->geom, &all);
-        home = far->memory;
-        box_between(&far->geom, &outer, &o->geom, &s, fill, &r, &w->s->arena,
-                    w->p->buffer[acc->buffer].type, &box);
-    } else if (finishes ? !finish_box(w, o, &s, &r, &box, &f)
-               : begins ? !begin_box(w, o, &s, &r, &box, &f)
-                        : !box_make(w, acc->buffer, &o->geom, &s, &r, fill, &box)) {
-        return;
+        outer = slot_make(&w->s->arena, &far->geom, &all);
     }
-    if (!finishes && !begins &&
-        !fit_box(w, moves, by, fill ? home : o->memory, fill ? o->memory : home, &box, &f))
-        return;
+    if (!copy_fit(w, moves, acc->buffer, o, &s, far, far ? &outer : NULL, &r, fill, by, &f)) return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles * (fill && !far ? lines_touched(w, o, f.move) : 1);

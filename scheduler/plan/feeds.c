@@ -84,16 +84,14 @@ static bool writes(const struct work *w, int stmt, int buffer) {
 }
 
 static bool reads(const struct work *w, int stmt, int buffer) {
-    for (int r = 0; r < w->p->stmt[stmt].nreads; r++)
-        if (w->p->stmt[stmt].read[r].buffer == buffer) return true;
-    return false;
+    return stmt_reads(&w->p->stmt[stmt], buffer);
 }
 
 static bool of_nest(const struct work *w, const struct nest *n, int stmt) {
-    int t = w->task_of[stmt];
-    bool mine = t >= 0 && (t == n->core || t == n->init);
-    for (int i = 0; i < n->nchain; i++) mine |= t >= 0 && t == n->chain[i];
-    return mine || stmt == w->task[n->core].init;
+    int task[NEST_TASKS], count = nest_tasks(n, task);
+    for (int i = 0; i < count; i++)
+        if (w->task_of[stmt] == task[i]) return true;
+    return stmt == w->task[n->core].init;
 }
 
 static bool only_theirs(const struct work *w, const struct nest *n, int copy, int buffer) {

@@ -59,8 +59,7 @@ static bool read_elsewhere(const struct work *w, int buffer, int core, int finis
         if (w->task[core].op[k].begin) zero = w->task[w->task[core].op[k].begin->task].stmt;
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i];
-        for (int r = 0; r < w->p->stmt[s].nreads; r++)
-            if (s != finish && w->p->stmt[s].read[r].buffer == buffer) return true;
+        if (s != finish && stmt_reads(&w->p->stmt[s], buffer)) return true;
         if (s != w->task[core].stmt && s != zero && w->p->stmt[s].dst.buffer == buffer) {
             int t = w->task_of[s];
             if (t < 0 || w->p->stmt[s].combine != COMBINE_SET) return true;

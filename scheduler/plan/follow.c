@@ -21,8 +21,7 @@ static int maker_of(const struct work *w, int buffer, int reader, bool *sums) {
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i], k = w->task_of[s];
         const struct stmt *st = &w->p->stmt[s];
-        for (int r = 0; r < st->nreads; r++)
-            if (st->read[r].buffer == buffer && s != reader) return -1;
+        if (s != reader && stmt_reads(st, buffer)) return -1;
         if (st->dst.buffer != buffer || k == -2) continue;
         if (k < 0 || writers++) return -1;
         found = k;

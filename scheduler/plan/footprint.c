@@ -17,22 +17,31 @@ int plan_normalise(const struct work *w, const struct plan *p, const struct acce
     return depth;
 }
 
-void plan_region(const struct work *w, const struct plan *p, const struct task *t,
-                 const struct access *acc, const struct geom *g, int depth, struct region *r) {
-    const struct stmt *st = &w->p->stmt[t->stmt];
+void tile_region(const struct work *w, const struct stmt *st, const struct access *acc,
+                 const struct geom *g, const int64_t *tile, struct region *r) {
     region_padding(w->p, st, acc, r);
-    if (g->repeat_axis >= 0) r->repeat = val_const(plan_tile(w, p, g->repeat_axis, depth));
+    if (g->repeat_axis >= 0) r->repeat = val_const(tile[g->repeat_axis]);
     for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
         int64_t n = 1;
         for (uint64_t left = st->axes; left; left &= left - 1) {
             int a = __builtin_ctzll(left);
             int64_t c = access_coef(w->p, acc, d, a);
-            if (c) n += c * (plan_tile(w, p, a, depth) - 1);
+            if (c) n += c * (tile[a] - 1);
         }
         r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
-        n = (n - 1) / g->step[d] + 1;
-        r->n[d] = val_const((n + g->block[d] - 1) / g->block[d] * g->block[d]);
+        r->n[d] = val_const(round_up((n - 1) / g->step[d] + 1, g->block[d]));
     }
+}
+
+void plan_region(const struct work *w, const struct plan *p, const struct task *t,
+                 const struct access *acc, const struct geom *g, int depth, struct region *r) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    int64_t tile[MAX_AXES];
+    for (uint64_t left = st->axes; left; left &= left - 1) {
+        int a = __builtin_ctzll(left);
+        tile[a] = plan_tile(w, p, a, depth);
+    }
+    tile_region(w, st, acc, g, tile, r);
 }
 
 int64_t slot_bytes(struct work *w, const struct opnd *o, const struct region *r) {

@@ -12,6 +12,9 @@ struct task;
 struct work;
 
 /* footprint.c */
+/* What an access touches in a tile of its statement's axes, tile[axis] long, that begins at 0. */
+void tile_region(const struct work *, const struct stmt *, const struct access *,
+                 const struct geom *, const int64_t *tile, struct region *);
 void plan_region(const struct work *, const struct plan *, const struct task *,
                  const struct access *, const struct geom *, int depth,
                  struct region *); /* the first tile at this depth */

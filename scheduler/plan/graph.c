@@ -47,3 +47,21 @@ bool graph_holds(const struct machine *m, int memory, enum type t) {
     uint32_t types = m->memory[memory].types;
     return !types || (types >> t & 1);
 }
+
+bool operand_may_be(const struct operand *o, int memory) {
+    for (int k = 0; k < o->nmemories; k++)
+        if (o->memory[k] == memory) return true;
+    return false;
+}
+
+bool move_takes(const struct instr *in, int memory) {
+    for (int k = 0; k < in->nfrom; k++)
+        if (in->from[k] == memory) return true;
+    return false;
+}
+
+bool move_fills(const struct instr *in, int memory) {
+    for (int k = 0; k < in->nto; k++)
+        if (in->to[k] == memory) return true;
+    return false;
+}

@@ -29,6 +29,10 @@ int64_t graph_capacity(const struct machine *, int memory); /* usable bytes; INT
 bool graph_apart(const struct machine *, int queue);
 bool graph_is_static(const struct machine *, int memory);   /* addresses must be constants */
 bool graph_holds(const struct machine *, int memory, enum type);
+/* May the operand lie, does the move take from, or bring to, that memory? */
+bool operand_may_be(const struct operand *, int memory);
+bool move_takes(const struct instr *, int memory);
+bool move_fills(const struct instr *, int memory);
 int graph_distance(const struct machine *, int from, int to,
                    int *next); /* hops over edges; next: queue after `from` */
 

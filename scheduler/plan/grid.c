@@ -67,9 +67,8 @@ static int find_axes(const struct work *w, const struct nest *nest, struct grid_
     int n = 0;
     for (int a = 0; a < w->p->naxes; a++) {
         if (!(st->axes >> a & 1) || (t->reductions >> a & 1)) continue;
-        int64_t grain = 1;
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == a) grain = t->needle->hi[x];
+        bool fixed;
+        int64_t grain = task_grain(t, a, &fixed);
         if (nest->nchain && nest_grain(w, nest, a) > grain) grain = nest_grain(w, nest, a);
         if (tiles_of(w, a, grain) < 2) continue;
         struct grid_axis one = {a, grain, grain, tiles_of(w, a, grain)};

@@ -193,10 +193,10 @@ static int64_t task_unit(struct work *w, const struct task *t, int axis) {
 }
 
 static int64_t nest_unit(struct work *w, const struct nest *n, int axis) {
-    int64_t unit = n->core >= 0 ? task_unit(w, &w->task[n->core], axis) : 1;
-    if (n->init >= 0) unit = least_multiple(unit, task_unit(w, &w->task[n->init], axis));
-    for (int i = 0; i < n->nchain; i++)
-        unit = least_multiple(unit, task_unit(w, &w->task[n->chain[i]], axis));
+    int64_t unit = 1;
+    int task[NEST_TASKS], count = nest_tasks(n, task);
+    for (int i = 0; i < count; i++)
+        unit = least_multiple(unit, task_unit(w, &w->task[task[i]], axis));
     return unit;
 }
 

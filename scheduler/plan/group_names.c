@@ -18,11 +18,8 @@ int maker_result(const struct work *w, const struct nest *n) {
 static bool slides_alone(const struct work *w, int buffer, int core) {
     int count;
     const int *use = buffer_uses(w, buffer, &count);
-    for (int i = 0; i < count; i++) {
-        const struct stmt *st = &w->p->stmt[use[i]];
-        for (int r = 0; r < st->nreads; r++)
-            if (st->read[r].buffer == buffer && w->task_of[use[i]] != core) return false;
-    }
+    for (int i = 0; i < count; i++)
+        if (w->task_of[use[i]] != core && stmt_reads(&w->p->stmt[use[i]], buffer)) return false;
     return w->p->buffer[buffer].role == ROLE_TEMP;
 }
 

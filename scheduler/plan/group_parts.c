@@ -11,15 +11,12 @@
 enum { LONGEST = 48 }; /* parts of a range: what it costs to look at one grows with their square */
 
 static bool nest_may(const struct work *w, const struct nest *n) {
-    const struct task *t = n->core >= 0 ? &w->task[n->core] : NULL;
+    int task[NEST_TASKS], count = nest_tasks(n, task);
     if (n->kept || n->part_n || n->next_part >= 0) return false;
-    for (int i = t ? -1 : 0; i < n->nchain; i++) {
-        const struct task *k = i < 0 ? t : &w->task[n->chain[i]];
-        for (int o = 0; o < k->nops; o++)
-            if (k->op[o].finish) return false;
-    }
-    if (t && join_has(w, t->stmt)) return false;
-    return true;
+    for (int i = 0; i < count; i++)
+        for (int o = 0; o < w->task[task[i]].nops; o++)
+            if (w->task[task[i]].op[o].finish) return false;
+    return n->core < 0 || !join_has(w, w->task[n->core].stmt);
 }
 
 /* Does hardware keep the host in step with all queues? One thread does its work. */

@@ -22,10 +22,8 @@ static bool substitute(struct work *w, int old) {
         rewrite_buffer(w, unique_name(w, b.name, "packed"), b.type, ROLE_TEMP, b.ndims, b.extent);
     if (made < 0) return false;
     for (int s = 0; s < w->p->nstmts; s++) {
-        struct stmt *st = &w->p->stmt[s];
-        if (st->dst.buffer == old) st->dst.buffer = made;
-        for (int r = 0; r < st->nreads; r++)
-            if (st->read[r].buffer == old) st->read[r].buffer = made;
+        if (w->p->stmt[s].dst.buffer == old) w->p->stmt[s].dst.buffer = made;
+        stmt_reread(&w->p->stmt[s], old, made);
     }
     return pack_whole(w, old, made, b.role == ROLE_INOUT);
 }
@@ -168,9 +166,7 @@ static int users(const struct work *w, int buffer) {
     int n = 0;
     for (int s = 0; s < w->p->nstmts; s++) {
         const struct stmt *st = &w->p->stmt[s];
-        bool uses = st->dst.buffer == buffer;
-        for (int r = 0; r < st->nreads; r++) uses |= st->read[r].buffer == buffer;
-        n += uses && w->task_of[s] >= 0;
+        n += w->task_of[s] >= 0 && (st->dst.buffer == buffer || stmt_reads(st, buffer));
     }
     return n;
 }

@@ -1,4 +1,5 @@
 /* Moves of the machine that the planner may use. */
+#include "scheduler/plan/graph.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/work.h"
@@ -6,24 +7,6 @@
 
 bool swizzle_same(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-bool operand_may_be(const struct operand *o, int memory) {
-    for (int k = 0; k < o->nmemories; k++)
-        if (o->memory[k] == memory) return true;
-    return false;
-}
-
-bool move_takes(const struct instr *in, int memory) {
-    for (int k = 0; k < in->nfrom; k++)
-        if (in->from[k] == memory) return true;
-    return false;
-}
-
-bool move_fills(const struct instr *in, int memory) {
-    for (int k = 0; k < in->nto; k++)
-        if (in->to[k] == memory) return true;
-    return false;
 }
 
 static bool learn(struct work *w, int instr, bool computes, struct move *mv) {

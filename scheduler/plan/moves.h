@@ -45,10 +45,6 @@ struct moves {
 };
 
 bool swizzle_same(const char *, const char *); /* NULL: elements lie plainly */
-bool operand_may_be(const struct operand *, int memory);
-/* Does the move take from, or bring to, that memory? */
-bool move_takes(const struct instr *, int memory);
-bool move_fills(const struct instr *, int memory);
 struct moves moves_find(struct work *);
 /* A move that computes: from the rows of one operand, the others being constants, home. */
 bool move_finishes(struct work *, int instr, int from_memory, struct move *);

@@ -2,7 +2,6 @@
  * take an operand that another one left in the unit. */
 #include "ir/kernel.h"
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/moves.h"
 #include "scheduler/plan/needs.h"
 #include <string.h>
 

@@ -6,10 +6,18 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
+int nest_tasks(const struct nest *n, int task[NEST_TASKS]) {
+    int count = 0;
+    if (n->core >= 0) task[count++] = n->core;
+    if (n->init >= 0) task[count++] = n->init;
+    for (int i = 0; i < n->nchain; i++) task[count++] = n->chain[i];
+    return count;
+}
+
 static bool in_nest(const struct nest *n, int task) {
-    if (task == n->core || task == n->init) return true;
-    for (int i = 0; i < n->nchain; i++)
-        if (n->chain[i] == task) return true;
+    int mine[NEST_TASKS], count = nest_tasks(n, mine);
+    for (int i = 0; i < count; i++)
+        if (mine[i] == task) return true;
     return false;
 }
 
@@ -31,8 +39,7 @@ bool needs_home(const struct work *w, const struct nest *n, int buffer) {
     for (int i = 0; i < count; i++) {
         int s = use[i];
         if (w->task_of[s] == -2 || (w->task_of[s] >= 0 && in_nest(n, w->task_of[s]))) continue;
-        for (int r = 0; r < w->p->stmt[s].nreads; r++)
-            if (w->p->stmt[s].read[r].buffer == buffer) return true;
+        if (stmt_reads(&w->p->stmt[s], buffer)) return true;
         if (w->p->stmt[s].dst.buffer == buffer && w->p->stmt[s].combine != COMBINE_SET) return true;
     }
     return false;

@@ -62,6 +62,8 @@ bool nest_unify(const struct work *, int maker, int core, int read,
 void nest_rename(struct work *, struct nest *, const int *map);
 
 /* nest.c */
+enum { NEST_TASKS = MAX_CHAIN + 2 };
+int nest_tasks(const struct nest *, int task[NEST_TASKS]); /* the core, what starts it, the chain */
 double task_cost(const struct work *, int task); /* cycles of its instructions, as the mapper has it */
 bool needs_home(const struct work *, const struct nest *,
                 int buffer); /* somebody outside the nest reads it */

@@ -64,22 +64,22 @@ bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
     return true;
 }
 
-void nest_rename(struct work *w, struct nest *n, const int *map) {
-    int zero = n->core >= 0 ? w->task[n->core].init : -1;
-    if (n->core >= 0) rename_task(w, &w->task[n->core], map);
-    if (zero >= 0) stmt_rename(w->p, &w->p->stmt[zero], map);
-    if (n->init >= 0) rename_task(w, &w->task[n->init], map);
-    for (int i = 0; i < n->nchain; i++) rename_task(w, &w->task[n->chain[i]], map);
-    if (n->core < 0) return;
-    struct task *t = &w->task[n->core];
+static void rename_begins(struct work *w, const struct task *t, const int *map) {
     for (int i = 0; i < t->nops; i++)
         if (t->op[i].begin) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].begin->task].stmt], map);
+}
+
+void nest_rename(struct work *w, struct nest *n, const int *map) {
+    int zero = n->core >= 0 ? w->task[n->core].init : -1;
+    int task[NEST_TASKS], count = nest_tasks(n, task);
+    for (int i = 0; i < count; i++) rename_task(w, &w->task[task[i]], map);
+    if (zero >= 0) stmt_rename(w->p, &w->p->stmt[zero], map);
+    if (n->core < 0) return;
+    struct task *t = &w->task[n->core];
+    rename_begins(w, t, map);
     for (int i = 0; i < t->nafter; i++) {
-        struct task *f = &w->task[t->after[i]];
-        for (int k = 0; k < f->nops; k++)
-            if (f->op[k].begin)
-                stmt_rename(w->p, &w->p->stmt[w->task[f->op[k].begin->task].stmt], map);
-        rename_task(w, f, map);
+        rename_begins(w, &w->task[t->after[i]], map);
+        rename_task(w, &w->task[t->after[i]], map);
     }
 }
 
@@ -135,12 +135,6 @@ static bool left_alone(const struct task *t) {
     return handed;
 }
 
-static bool touches(const struct stmt *st, int buffer) {
-    for (int r = 0; r < st->nreads; r++)
-        if (st->read[r].buffer == buffer) return true;
-    return false;
-}
-
 /* May task k follow the nest's statements grain by grain? Renames its axes when it may. */
 static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int k) {
     struct task *t = &w->task[k];
@@ -158,7 +152,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
         int maker = i < 0 ? n->core : n->chain[i];
         if (maker < 0) continue;
         const struct stmt *ms = &w->p->stmt[w->task[maker].stmt];
-        if (touches(ms, st->dst.buffer) || ms->dst.buffer == st->dst.buffer) return false;
+        if (stmt_reads(ms, st->dst.buffer) || ms->dst.buffer == st->dst.buffer) return false;
         for (int r = 0; r < st->nreads; r++) {
             if (st->read[r].buffer != ms->dst.buffer) continue;
             int again[MAX_AXES];
@@ -216,7 +210,7 @@ static bool starts(const struct work *w, int init, int core) {
         return false;
     for (int i = 0; i < a->nops; i++) /* changed in place, it is read too */
         if (a->op[i].read >= 0 && a->op[i].where == IN_LOCAL) return false;
-    return !touches(sb, sa->dst.buffer) &&
+    return !stmt_reads(sb, sa->dst.buffer) &&
            queues_in_step(w->m, a->needle->in->queue, b->needle->in->queue);
 }
 

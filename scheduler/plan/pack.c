@@ -396,22 +396,30 @@ bool pack_by_axes(struct work *w, int task, int operand, bool write) {
     return true;
 }
 
-bool pack_argument(struct work *w, struct access *read, int stmt, const struct geom *g) {
-    int old = read->buffer, ndims = w->p->buffer[old].ndims, axis[MAX_DIMS];
-    struct buffer b = w->p->buffer[old];
+/* A statement that copies all elements of a buffer to another one; -1. */
+static int copy_all(struct work *w, const char *name, int to, int from, struct access *src) {
+    int axis[MAX_DIMS], n = w->p->buffer[from].ndims;
     uint64_t used = 0;
+    for (int d = 0; d < n; d++)
+        if ((axis[d] = pick_axis(w, name, w->p->buffer[from].extent[d], &used)) < 0) return -1;
+    struct access dst = rewrite_access(w, to);
+    *src = rewrite_access(w, from);
+    for (int d = 0; d < n; d++) {
+        set(w, &dst, d, axis[d], 1);
+        set(w, src, d, axis[d], 1);
+    }
+    return rewrite_copy(w, dst, *src, used);
+}
+
+bool pack_argument(struct work *w, struct access *read, int stmt, const struct geom *g) {
+    int old = read->buffer;
+    struct buffer b = w->p->buffer[old];
+    struct access src;
     const char *name = unique_name(w, b.name, "packed");
     if ((b.role != ROLE_IN && b.role != ROLE_CONST) || b.size || w->fallback < 0) return false;
-    int made = rewrite_buffer(w, name, b.type, ROLE_TEMP, ndims, b.extent);
-    if (made < 0) return false;
-    for (int d = 0; d < ndims; d++)
-        if ((axis[d] = pick_axis(w, name, b.extent[d], &used)) < 0) return false;
-    struct access dst = rewrite_access(w, made), src = rewrite_access(w, old);
-    for (int d = 0; d < ndims; d++) {
-        set(w, &dst, d, axis[d], 1);
-        set(w, &src, d, axis[d], 1);
-    }
-    int copy = rewrite_copy(w, dst, src, used);
+    int made = rewrite_buffer(w, name, b.type, ROLE_TEMP, b.ndims, b.extent),
+        copy = made < 0 ? -1 : copy_all(w, name, made, old, &src);
+    if (copy < 0) return false;
     w->p->stmt[stmt].read[0].buffer = made;
     place_copy(w, copy, stmt, &src);
     home_pack(w, made, g);
@@ -419,19 +427,13 @@ bool pack_argument(struct work *w, struct access *read, int stmt, const struct g
 }
 
 bool pack_whole(struct work *w, int argument, int temporary, bool load) {
-    uint64_t used = 0;
-    int axis[MAX_DIMS], n = w->p->buffer[argument].ndims;
-    for (int d = 0; d < n; d++)
-        if ((axis[d] = pick_axis(w, w->p->buffer[temporary].name, w->p->buffer[argument].extent[d],
-                                 &used)) < 0)
-            return false;
-    struct access a = rewrite_access(w, argument), t = rewrite_access(w, temporary);
-    for (int d = 0; d < n; d++) {
-        set(w, &a, d, axis[d], 1);
-        set(w, &t, d, axis[d], 1);
-    }
-    if (load) rewrite_order(w, rewrite_copy(w, t, a, used), -1);
-    rewrite_order(w, rewrite_copy(w, a, t, used), -2);
+    const char *name = w->p->buffer[temporary].name;
+    struct access src;
+    int in = load ? copy_all(w, name, temporary, argument, &src) : 0,
+        out = copy_all(w, name, argument, temporary, &src);
+    if (in < 0 || out < 0) return false;
+    if (load) rewrite_order(w, in, -1);
+    rewrite_order(w, out, -2);
     return true;
 }
 
@@ -447,7 +449,7 @@ static int last_writer(const struct work *w, int buffer) {
             last = w->order[k];
             continue;
         }
-        for (int r = 0; r < st->nreads; r++) read |= st->read[r].buffer == buffer;
+        read |= stmt_reads(st, buffer);
     }
     return last;
 }
@@ -483,8 +485,7 @@ bool pack_between(struct work *w, int old) {
         struct stmt *st = &w->p->stmt[s];
         if (st->dst.buffer != old) continue;
         st->dst.buffer = made;
-        for (int r = 0; r < st->nreads; r++)
-            if (st->read[r].buffer == old) st->read[r].buffer = made;
+        stmt_reread(st, old, made);
     }
     copy_set(w, old, made, last);
     return true;

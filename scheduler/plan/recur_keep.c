@@ -98,11 +98,11 @@ static void keep(struct work *w, struct nest *n, int i, int64_t bytes) {
 /* What every task's needle takes along the axis at once; 0: they do not agree. */
 static int64_t part_unit(const struct work *w, const struct nest *n, int axis) {
     int64_t unit = 1;
-    for (int k = -2; k < n->nchain; k++) {
-        int task = k == -2 ? n->core : k == -1 ? n->init : n->chain[k];
-        for (int x = 0; task >= 0 && x < w->task[task].needle->nx; x++) {
-            const struct needle *nd = w->task[task].needle;
-            if (w->task[task].axis[x] != axis) continue;
+    int task[NEST_TASKS], count = nest_tasks(n, task);
+    for (int k = 0; k < count; k++) {
+        const struct needle *nd = w->task[task[k]].needle;
+        for (int x = 0; x < nd->nx; x++) {
+            if (w->task[task[k]].axis[x] != axis) continue;
             int64_t u = nd->ranged[x] < 0 ? nd->hi[x] : nd->step[x];
             if (u % unit && unit % u) return 0;
             if (u > unit) unit = u;

@@ -19,6 +19,18 @@ bool buffer_prepared(const struct work *, int buffer); /* a constant, or copies 
 int result_axes(const struct work *, int stmt,
                 int *axis); /* program axes of a result, outermost dimension first */
 
+static inline bool stmt_reads(const struct stmt *st, int buffer) {
+    for (int r = 0; r < st->nreads; r++)
+        if (st->read[r].buffer == buffer) return true;
+    return false;
+}
+
+/* It reads the buffer `made` in place of `old`. */
+static inline void stmt_reread(struct stmt *st, int old, int made) {
+    for (int r = 0; r < st->nreads; r++)
+        if (st->read[r].buffer == old) st->read[r].buffer = made;
+}
+
 /* rewrite.c: the program grows. Statements added are appended to w->p and placed in w->order by the
  * caller. */
 int rewrite_axis(struct work *, const char *name, int64_t extent); /* -1: no room */

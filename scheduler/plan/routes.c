@@ -123,9 +123,9 @@ static struct val stride_in(struct arena *a, const struct geom *g, int i, const 
     return val_const(0);
 }
 
-bool box_between(const struct geom *outer, const struct slot *there, const struct geom *g,
-                 const struct slot *here, bool fill, const struct region *r, struct arena *a,
-                 enum type type, struct box *box) {
+static bool box_between(const struct geom *outer, const struct slot *there, const struct geom *g,
+                        const struct slot *here, bool fill, const struct region *r, struct arena *a,
+                        enum type type, struct box *box) {
     *box = (struct box){.type = type};
     if (g->fragment || g->swizzle) return false; /* lies so in its own memory only */
     for (int i = 0; i < g->n; i++) {
@@ -146,22 +146,31 @@ bool box_between(const struct geom *outer, const struct slot *there, const struc
     return true;
 }
 
+bool copy_fit(struct work *w, const struct moves *moves, int buffer, const struct opnd *o,
+              const struct slot *s, const struct opnd *far, const struct slot *far_slot,
+              const struct region *r, bool fill, int by, struct fit *f) {
+    struct box box;
+    int from = far ? far->memory : w->home[buffer].memory, to = o->memory;
+    if (!far && !fill && o->finish) return finish_box(w, o, s, r, &box, f);
+    if (!far && fill && o->begin) return begin_box(w, o, s, r, &box, f);
+    bool ok = far ? box_between(&far->geom, far_slot, &o->geom, s, fill, r, &w->s->arena,
+                                w->p->buffer[buffer].type, &box)
+                  : box_make(w, buffer, &o->geom, s, r, fill, &box);
+    return ok && fit_box(w, moves, by, fill ? from : to, fill ? to : from, &box, f);
+}
+
 /* From a plain copy come parts of tiles too, the last ones along a dimension without blocks. */
 static bool parts_fit(struct work *w, const struct moves *moves, const struct opnd *outer,
-                      const struct opnd *inner, const struct region *whole, enum type type) {
+                      const struct opnd *inner, const struct region *whole, int buffer) {
     for (int d = 0; d < MAX_DIMS; d++) {
         if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2) continue;
         struct region part = *whole;
-        struct box box;
         struct fit f;
         part.partial[d] = true;
         part.n[d] = val_const(1);
         struct slot a = slot_make(&w->s->arena, &outer->geom, whole),
                     b = slot_make(&w->s->arena, &inner->geom, whole);
-        if (!box_between(&outer->geom, &a, &inner->geom, &b, true, &part, &w->s->arena, type,
-                         &box) ||
-            !fit_box(w, moves, 0, outer->memory, inner->memory, &box, &f))
-            return false;
+        if (!copy_fit(w, moves, buffer, inner, &b, outer, &a, &part, true, 0, &f)) return false;
     }
     return true;
 }
@@ -181,18 +190,14 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
         struct opnd outer = route_stop(w, o, r, k - 1), inner = route_stop(w, o, r, k);
         struct slot a = slot_make(&w->s->arena, &outer.geom, &part),
                     b = slot_make(&w->s->arena, &inner.geom, &part);
-        struct box box;
         struct fit f;
-        box_between(&outer.geom, &a, &inner.geom, &b, !write, &part, &w->s->arena,
-                    w->p->buffer[acc->buffer].type, &box);
         *why = arena_printf(
             w->arena, "no move brings '%s' (operand '%s') on from '%s' to '%s' as it lies there",
             w->p->buffer[acc->buffer].name, o->decl->buffer,
             w->m->memory[write ? inner.memory : outer.memory].id,
             w->m->memory[write ? outer.memory : inner.memory].id);
-        if (!fit_box(w, moves, 0, write ? inner.memory : outer.memory,
-                     write ? outer.memory : inner.memory, &box, &f) ||
-            !parts_fit(w, moves, &outer, &inner, &part, w->p->buffer[acc->buffer].type))
+        if (!copy_fit(w, moves, acc->buffer, &inner, &b, &outer, &a, &part, !write, 0, &f) ||
+            !parts_fit(w, moves, &outer, &inner, &part, acc->buffer))
             return false;
         *cost += f.cycles;
     }
@@ -386,8 +391,7 @@ static bool read_by_others(const struct work *w, int stmt, int buffer) {
     int n;
     const int *at = buffer_uses(w, buffer, &n);
     for (int i = 0; i < n; i++)
-        for (int r = 0; at[i] != stmt && r < w->p->stmt[at[i]].nreads; r++)
-            if (w->p->stmt[at[i]].read[r].buffer == buffer) return true;
+        if (at[i] != stmt && stmt_reads(&w->p->stmt[at[i]], buffer)) return true;
     return false;
 }
 

@@ -4,7 +4,7 @@
 
 #include "scheduler/plan/task.h"
 
-struct box;
+struct fit;
 struct moves;
 struct nest;
 struct plan;
@@ -15,9 +15,12 @@ struct work;
 /* routes.c */
 struct opnd route_stop(const struct work *, const struct opnd *, const struct route *,
                        int k); /* the operand in the route's k-th memory; past the last: its own */
-/* Between an outer copy and an inner one. */
-bool box_between(const struct geom *outer, const struct slot *there, const struct geom *, const struct slot *here,
-                 bool fill, const struct region *, struct arena *, enum type, struct box *);
+/* How a move copies part of an operand between its slot and the buffer's home or, where `far` is not
+ * NULL, an outer copy; also one that computes on the way, where the operand has such a move. `by`: as
+ * in fit_box. False: none does. */
+bool copy_fit(struct work *, const struct moves *, int buffer, const struct opnd *,
+              const struct slot *, const struct opnd *far, const struct slot *far_slot,
+              const struct region *, bool fill, int by, struct fit *);
 bool route_leads(const struct work *, const struct moves *, const struct task *, const struct opnd *); /* from home, whatever fits */
 /* Do moves fit, or take less time, if the first copies between lie row by row? Then they do from now on. */
 bool route_plain(struct work *, const struct moves *, const struct task *, struct opnd *);

@@ -51,27 +51,14 @@ int chain_slots_least(const struct work *w, const struct moves *moves, const str
 void chain_region(const struct work *w, const struct plan *p, const struct nest *n,
                   const struct task *t, const struct opnd *o, struct region *r) {
     const struct stmt *st = &w->p->stmt[t->stmt];
-    const struct access *acc = opnd_access(w, t, o);
-    region_padding(w->p, st, acc, r);
-    if (o->geom.repeat_axis >= 0) {
-        int64_t tile = plan_tile(w, p, o->geom.repeat_axis, p->depth_out),
-                grain = nest_grain(w, n, o->geom.repeat_axis);
-        r->repeat = val_const(grain < tile ? grain : tile);
+    int64_t tile[MAX_AXES];
+    for (uint64_t left = st->axes; left; left &= left - 1) {
+        int a = __builtin_ctzll(left);
+        int64_t grain = nest_grain(w, n, a);
+        tile[a] = plan_tile(w, p, a, p->depth_out);
+        if (grain < tile[a]) tile[a] = grain;
     }
-    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++) {
-        int64_t e = 1;
-        for (uint64_t left = st->axes; left; left &= left - 1) {
-            int a = __builtin_ctzll(left);
-            int64_t c = access_coef(w->p, acc, d, a), tile, grain;
-            if (!c) continue;
-            tile = plan_tile(w, p, a, p->depth_out);
-            grain = nest_grain(w, n, a);
-            e += c * ((grain < tile ? grain : tile) - 1);
-        }
-        r->lo[d] = val_const(access_coef(w->p, acc, d, w->p->naxes));
-        e = (e - 1) / o->geom.step[d] + 1;
-        r->n[d] = val_const((e + o->geom.block[d] - 1) / o->geom.block[d] * o->geom.block[d]);
-    }
+    tile_region(w, st, opnd_access(w, t, o), &o->geom, tile, r);
 }
 
 static double chain_grains(const struct work *w, const struct nest *n, const struct plan *p,

@@ -6,7 +6,6 @@
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/limits.h"
 #include "machines/needle.h"
-#include "scheduler/plan/moves.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/recur.h"

@@ -125,11 +125,9 @@ static void open_stmt(struct work *w, const struct nest *n, struct stmt *st) {
 struct stmt *windows_open(struct work *w, const struct nest *n) {
     if (!n->nwindows) return NULL;
     struct stmt *keep = arena_copy(w->arena, w->p->stmt, sizeof *keep * (size_t)w->p->nstmts);
-    const struct task *core = &w->task[n->core];
-    open_stmt(w, n, &w->p->stmt[core->stmt]);
-    if (core->init >= 0) open_stmt(w, n, &w->p->stmt[core->init]);
-    if (n->init >= 0) open_stmt(w, n, &w->p->stmt[w->task[n->init].stmt]);
-    for (int i = 0; i < n->nchain; i++) open_stmt(w, n, &w->p->stmt[w->task[n->chain[i]].stmt]);
+    int zero = w->task[n->core].init, task[NEST_TASKS], count = nest_tasks(n, task);
+    if (zero >= 0) open_stmt(w, n, &w->p->stmt[zero]);
+    for (int i = 0; i < count; i++) open_stmt(w, n, &w->p->stmt[w->task[task[i]].stmt]);
     for (int k = 0; k < n->nwindows; k++)
         if (n->window[k].n) w->p->axis[n->window[k].axis].extent = n->window[k].n;
     return keep;

@@ -90,9 +90,11 @@ static bool take_results(struct import *im, struct import *sub) {
 
 bool node_fold(struct import *im, const struct op_entry *op, const struct formula *formula) {
     struct import sub = alone(im);
-    bool ok = op ? op->lower(&sub) : formula_lower(&sub, formula);
-    im->empty_input = sub.empty_input; /* the caller reports it */
-    ok = ok && (sub.empty_input >= 0 || take_results(im, &sub));
+    bool ok = (op ? op->lower(&sub) : formula_lower(&sub, formula)) &&
+              node_empties(&sub, (struct text_marks){0});
+    if (ok && sub.empty_input >= 0)
+        ok = node_fail(im, "input %d is an empty tensor", sub.empty_input);
+    ok = ok && take_results(im, &sub);
     import_free(&sub);
     return ok;
 }

@@ -9,9 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What opsets 23 to 26 changed of the operators here are types and attributes, which are refused by
- * name where they are used. */
-enum { FIRST_OPSET = 1, LAST_OPSET = 26 };
+/* What opsets 23 to 28 changed of the operators here are types, which are taken in all opsets, and
+ * attributes, which are refused by name where they are used. */
+enum { FIRST_OPSET = 1, LAST_OPSET = 28 };
 
 bool graph_fail(struct import *im, const char *fmt, ...) {
     va_list args;
@@ -417,11 +417,14 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
     if (!op && !formula) return node_fail(im, "this operator is not supported");
     if (node->n_output == 0) return node_fail(im, "it has no result");
     if (!check_inputs(im, maker, op ? op->min_inputs : 1, op ? op->max_inputs : -1)) return false;
+    struct text_marks from = {im->body.n, im->first.n};
     im->empty_input = -1;
+    im->empties = 0;
     im->now->folded += node_folds(im);
     if (!(node_folds(im) ? node_fold(im, op, formula)
           : op           ? op->lower(im)
-                         : formula_lower(im, formula)))
+                         : formula_lower(im, formula)) ||
+        !node_empties(im, from))
         return false;
     if (im->empty_input >= 0) return node_fail(im, "input %d is an empty tensor", im->empty_input);
     return attributes_all_used(im);

@@ -253,7 +253,7 @@ static struct import_axis *axis_pick(struct import *im, const char *hint, int64_
 }
 
 const char *axis_for(struct import *im, const char *hint, int64_t extent) {
-    if (extent == 1) return "0";
+    if (extent <= 1) return "0";
     struct import_axis *a = axis_pick(im, hint, extent);
     if (!a) {
         GROW(im->arena, im->axis, im->naxes, im->axis_cap);
@@ -305,10 +305,30 @@ static struct tensor *tensor_new(struct import *im, const char *name, enum type 
     t->type = type;
     t->ndims = ndims;
     if (ndims) memcpy(t->extent, extent, (size_t)ndims * sizeof *extent);
-    if (ndims <= MAX_DIMS && tensor_count(t) && t->elements > 0) return t;
-    node_fail(im, "its result has the shape %s, which is empty or too large",
-              shape_text(im->arena, ndims, t->extent));
-    return NULL;
+    if (ndims > MAX_DIMS || !tensor_count(t)) {
+        node_fail(im, "its result has the shape %s, which is too large",
+                  shape_text(im->arena, ndims, t->extent));
+        return NULL;
+    }
+    if (t->elements == 0) {
+        t->data = "";
+        im->empties++;
+    }
+    return t;
+}
+
+bool node_empties(struct import *im, struct text_marks from) {
+    bool some = false;
+    for (int k = 0; k < (int)im->node->n_output; k++) {
+        const struct tensor *t =
+            node_wants(im, k) ? name_find(&im->value, im->node->output[k]) : NULL;
+        some |= t && t->elements;
+    }
+    if (some) return !im->empties || node_fail(im, "it computes by way of empty tensors");
+    if (im->body.at) im->body.at[im->body.n = from.body] = 0;
+    if (im->first.at) im->first.at[im->first.n = from.first] = 0;
+    im->empty_input = -1;
+    return true;
 }
 
 /* Does what the graph says about its output `name` fit? */
@@ -376,6 +396,10 @@ bool node_constant_at(struct import *im, int k, enum type type, int ndims, const
         return true;
     }
     struct tensor *out = node_result_at(im, k, type, ndims, extent);
+    if (out && out->elements == 0) {
+        im->empties--;
+        return true;
+    }
     return out && emit_copy(im, out, t);
 }
 

@@ -84,6 +84,7 @@ struct import {
     struct name_table kinds;   /* by name */
     struct name_table made_by; /* buffer -> kind */
     int empty_input;      /* an empty one whose elements were asked for; -1 */
+    int empties;          /* results and temporaries of the node that have no elements */
     bool folding;         /* a node alone (fold.c): results that are known need no statement */
 };
 
@@ -100,6 +101,12 @@ struct tensor *node_given(const struct import *, int k); /* may be empty; NULL: 
 /* The same for an operator that reads elements: an empty one makes the node an error. */
 struct tensor *node_input(struct import *, int k);
 bool node_wants(const struct import *, int k); /* somebody may read its k-th result */
+/* Where the node's results have no elements, its statements since `from` are taken back. False after reporting one that has some,
+ * beside temporaries that have none. */
+struct text_marks {
+    size_t body, first;
+};
+bool node_empties(struct import *, struct text_marks from);
 /* Input k as a list of integers, which must be known when compiling. *out NULL: not given */
 bool node_list(struct import *, const char *name, int k, const int64_t **out, int *n);
 
@@ -289,7 +296,9 @@ bool standard_domain(const char *domain);
     X(Attention, 3, 7, scaled_attention) X(RotaryEmbedding, 3, 4, rotary_embedding) \
     X(LpPool, 1, 1, lp_pool) X(CenterCropPad, 2, 2, center_crop_pad) \
     X(TensorScatter, 2, 3, tensor_scatter) X(DFT, 1, 3, dft) X(STFT, 2, 4, stft) \
-    X(AffineGrid, 2, 2, affine_grid)
+    X(AffineGrid, 2, 2, affine_grid) X(CumProd, 2, 2, cum_prod) \
+    X(CausalConvWithState, 2, 4, causal_conv) X(RoiAlign, 3, 3, roi_align) \
+    X(DeformConv, 3, 5, deform_conv) X(Col2Im, 3, 3, col_to_im)
 /* The same for the domain com.microsoft. */
 #define MICROSOFT_OPERATORS(X) \
     X(QLinearAdd, 7, 8, qlinear_add) X(QLinearMul, 7, 8, qlinear_mul) \

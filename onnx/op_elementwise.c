@@ -38,6 +38,7 @@ static const struct formula formulas[] = {
      {{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}},
      false},
     {"Swish", 1, FLOATS, "$0 * sigmoid(@0 * $0)", {{"alpha", 1}}, false},
+    {"SwiGLU", 2, FLOATS, "$0 * sigmoid(@0 * $0) * $1", {{"alpha", 1}}, false},
     {"HardSigmoid", 1, FLOATS, "clip(@0 * $0 + @1, 0, 1)", {{"alpha", 0.2}, {"beta", 0.5}}, false},
     {"HardSwish", 1, FLOATS, "$0 * clip($0 / 6 + 0.5, 0, 1)", {{0}}, false},
     {"Sigmoid", 1, FLOATS, "sigmoid($0)", {{0}}, false},

@@ -1,15 +1,13 @@
-/* GridSample: values at places that are data. Along each dimension a place has one, two or four
- * taps; `weight[n, …, v]` is the sum of the taps that fall on element v, so the result is a product
- * of the weights and the input, summed over the whole input, with affine indices. */
+/* GridSample: values at places that are data, with one, two or four taps along each dimension. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
 #include "onnx/onnx_int.h"
+#include "onnx/taps.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { SPATIAL = 3 };
 enum padding { ZEROS, BORDER, REFLECTION };
 
 struct grid {
@@ -79,22 +77,18 @@ static const char *tap_weight(struct import *im, int taps, int k, const char *f)
     return s;
 }
 
-/* weight[n, outputs…, v] along dimension d of the input */
-static struct tensor *weights_of(struct import *im, const struct grid *g, int d, const char *base,
-                                 const char *const *out) {
+/* The taps of all places along dimension d of the input. */
+static bool grid_taps(struct import *im, const struct grid *g, int d, const char *base,
+                      const char *const *out, struct taps *to) {
     static const char *const digit[SPATIAL] = {"0", "1", "2"};
-    int64_t extent[MAX_DIMS], n = g->x->extent[2 + d];
-    const char *from[MAX_DIMS], *to[MAX_DIMS];
+    int64_t n = g->x->extent[2 + d];
+    const char *from[MAX_DIMS];
     int last = g->n + 1;
-    memcpy(extent, g->at->extent, sizeof extent);
-    for (int k = 0; k < last; k++) from[k] = to[k] = out[k];
+    for (int k = 0; k < last; k++) from[k] = out[k];
     from[last] = digit[g->n - 1 - d]; /* a place begins with its last dimension */
-    struct tensor *place = tensor_temporary(im, base, "place", g->x->type, last, extent);
-    extent[last] = n;
-    struct tensor *w =
-        place ? tensor_temporary(im, base, "weight", g->x->type, last + 1, extent) : NULL;
-    if (!w) return NULL;
-    const char *e = tensor_element(im, g->at, from), *p = tensor_element(im, place, to);
+    struct tensor *place = tensor_temporary(im, base, "place", g->x->type, last, g->at->extent);
+    if (!place) return false;
+    const char *e = tensor_element(im, g->at, from), *p = tensor_element(im, place, out);
     const char *at = g->corners ? arena_printf(im->arena, "(%s + 1) * %s", e,
                                                text_number(im, g->x->type, (double)(n - 1) / 2))
                                 : arena_printf(im->arena, "((%s + 1) * %" PRId64 " - 1) / 2", e, n);
@@ -102,32 +96,30 @@ static struct tensor *weights_of(struct import *im, const struct grid *g, int d,
     if (g->taps != 4) { /* cubic weights are those of the place itself */
         struct tensor *inside =
             tensor_temporary(im, base, "inside", g->x->type, last, place->extent);
-        if (!inside) return NULL;
-        const char *i = tensor_element(im, inside, to);
+        if (!inside) return false;
+        const char *i = tensor_element(im, inside, out);
         emit_statement(im, "%s = %s", i, padded(im, g, p, n));
         p = i;
     }
-    to[last] = axis_for(im, "v", n);
-    const char *f = arena_printf(im->arena, "(%s - floor(%s))", p, p),
-               *v = tensor_element(im, w, to);
+    const char *f = arena_printf(im->arena, "(%s - floor(%s))", p, p);
     for (int k = 0; k < g->taps; k++) {
         const char *tap = g->taps == 1
                               ? arena_printf(im->arena, "round(%s)", p)
                               : arena_printf(im->arena, "floor(%s) + %d", p, k - (g->taps == 4));
-        const char *hit =
-            arena_printf(im->arena, "select(%s == %s(%s), %s, 0)", padded(im, g, tap, n), g->type,
-                         to[last], tap_weight(im, g->taps, k, f));
-        emit_statement(im, k ? "%s = %s + %s" : "%s = %s%s", v, k ? v : "", hit);
+        if (!taps_add(im, to, d, base, g->x->type, last, g->at->extent, out, padded(im, g, tap, n),
+                      tap_weight(im, g->taps, k, f)))
+            return false;
     }
-    return w;
+    return true;
 }
 
 bool op_grid_sample(struct import *im) {
     struct grid g;
-    struct tensor *w[SPATIAL];
+    struct taps taps = {0};
     int64_t extent[MAX_DIMS];
     const char *out[MAX_DIMS], *index[MAX_DIMS], *from[MAX_DIMS];
     if (!grid_read(im, &g)) return false;
+    taps.n = g.n;
     memcpy(extent, g.at->extent, sizeof extent);
     extent[1] = g.x->extent[1];
     for (int d = 0; d < g.n; d++) extent[2 + d] = g.at->extent[1 + d];
@@ -138,18 +130,12 @@ bool op_grid_sample(struct import *im) {
     from[1] = index[1];
     for (int d = 0; d < g.n; d++) out[1 + d] = index[2 + d];
     for (int d = 0; d < g.n; d++) {
-        if (!(w[d] = weights_of(im, &g, d, y->buffer, out))) return false;
+        if (!grid_taps(im, &g, d, y->buffer, out, &taps)) return false;
         from[2 + d] = axis_for(im, "u", g.x->extent[2 + d]);
     }
-    struct text product = {0};
-    text_printf(&product, "%s", tensor_element(im, g.x, from));
-    for (int d = 0; d < g.n; d++) {
-        out[1 + g.n] = from[2 + d];
-        text_printf(&product, " * %s", tensor_element(im, w[d], out));
-    }
-    emit_statement(im, "%s = 0", tensor_element(im, y, index));
-    emit_statement(im, "%s += %s", tensor_element(im, y, index), product.at);
-    text_free(&product);
+    const char *to = tensor_element(im, y, index);
+    emit_statement(im, "%s = 0", to);
+    taps_sum(im, &taps, to, g.x, from, NULL, NULL);
     return true;
 }
 

@@ -249,11 +249,11 @@ bool op_top_k(struct import *im) {
                                          : top_by_insertion(im, &r, x, value, place);
 }
 
-/* ---- running sums ---- */
+/* ---- running sums and products ---- */
 
 struct running {
     int axis;
-    bool exclusive, reverse;
+    bool exclusive, reverse, product;
 };
 
 /* Every sum by itself: quadratic, but the sums need no order. */
@@ -262,9 +262,9 @@ static void sums_apart(struct import *im, const struct running *r, struct tensor
     const char *from[MAX_DIMS];
     memcpy(from, index, sizeof from);
     from[r->axis] = axis_for(im, "j", x->extent[r->axis]);
-    emit_statement(im, "%s = 0", tensor_element(im, sum, index));
-    emit_statement(im, "%s += %s where %s %s %s", tensor_element(im, sum, index),
-                   sum_widen(im, x->type, tensor_element(im, x, from)), from[r->axis],
+    emit_statement(im, "%s = %d", tensor_element(im, sum, index), r->product);
+    emit_statement(im, "%s %c= %s where %s %s %s", tensor_element(im, sum, index),
+                   r->product ? '*' : '+', sum_widen(im, x->type, tensor_element(im, x, from)), from[r->axis],
                    r->reverse     ? r->exclusive ? ">" : ">="
                    : r->exclusive ? "<"
                                   : "<=",
@@ -287,23 +287,23 @@ static bool sums_in_order(struct import *im, const struct running *r, struct ten
     struct tensor state = {
         .buffer = name_unique(im, "so_far"), .ndims = x->ndims, .declared = true};
     const char *before = tensor_element(im, &state, here);
-    emit_statement(im, "%s = 0", tensor_element(im, start, here));
+    emit_statement(im, "%s = %d", tensor_element(im, start, here), r->product);
     emit_statement(im, "recur %s: %" PRId64 "%s  state %s: %s%s from %s {", t, x->extent[r->axis],
                    r->reverse ? " reverse" : "", state.buffer, type_name(sum->type),
                    shape_text(im->arena, x->ndims, extent), start->buffer);
     if (r->exclusive) emit_statement(im, "  %s = %s", tensor_element(im, sum, now), before);
     state.buffer = arena_printf(im->arena, "%s'", state.buffer);
     const char *after = tensor_element(im, &state, here);
-    emit_statement(im, "  %s = %s + %s", after, before,
+    emit_statement(im, "  %s = %s %c %s", after, before, r->product ? '*' : '+',
                    sum_widen(im, x->type, tensor_element(im, x, now)));
     if (!r->exclusive) emit_statement(im, "  %s = %s", tensor_element(im, sum, now), after);
     emit_statement(im, "}");
     return true;
 }
 
-bool op_cum_sum(struct import *im) {
+static bool running(struct import *im, bool product) {
     struct tensor *x = node_input(im, 0);
-    struct running r;
+    struct running r = {.product = product};
     int64_t exclusive = 0, reverse = 0;
     const int64_t *list;
     const char *index[MAX_DIMS];
@@ -325,6 +325,14 @@ bool op_cum_sum(struct import *im) {
         return false;
     sum_close(im, y, sum, index);
     return true;
+}
+
+bool op_cum_sum(struct import *im) {
+    return running(im, false);
+}
+
+bool op_cum_prod(struct import *im) {
+    return running(im, true);
 }
 
 /* The first lengths[b] elements of each row in reverse, the others as they are. */

@@ -6,6 +6,7 @@
 #include "onnx/onnx_int.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- shapes as values ---- */
@@ -71,10 +72,10 @@ bool op_range(struct import *im) {
         limit[k] = tensor_float(x[k], 0);
     }
     if (limit[2] == 0) return node_fail(im, "its step is 0");
-    count = (limit[1] - limit[0]) / limit[2];
-    count = count != (double)(int64_t)count ? (double)(int64_t)count + (count > 0) : count;
-    if (!(count > 0) || count > 1e12)
-        return node_fail(im, "its result, of %g elements, is empty or too large", count);
+    count = ceil((limit[1] - limit[0]) / limit[2]);
+    if (isnan(count) || count > 1e12)
+        return node_fail(im, "its result, of %g elements, is too large", count);
+    if (count < 0) count = 0;
     struct tensor *y = node_result(im, x[0]->type, 1, (int64_t[]){(int64_t)count});
     if (!y) return false;
     const char *i = axis_for(im, "i", (int64_t)count), *t = type_name(y->type);

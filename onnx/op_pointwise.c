@@ -103,13 +103,16 @@ bool op_mod(struct import *im) {
     int64_t fmod = 0;
     enum type type = node_input(im, 0)->type;
     if (!attribute_int(im, "fmod", &fmod) || !one_type(im, 0, 1)) return false;
-    if (type == TYPE_BOOL || (type_is_float(type) && !fmod))
-        return node_fail(im, "the inputs are %s, which this operator does not take%s",
-                         type_name(type), type_is_float(type) ? " without fmod" : "");
+    if (type == TYPE_BOOL)
+        return node_fail(im, "the inputs are bool, which this operator does not take");
     if (!pointwise(im, &p, 2, type)) return false;
     const char *a = p.element[0], *b = p.element[1];
-    if (fmod || !type_is_signed(type))
+    if (fmod || (!type_is_signed(type) && !type_is_float(type)))
         emit_statement(im, "%s = %s %% %s", p.to, a, b);
+    else if (type_is_float(type)) /* the sign is the divisor's */
+        emit_statement(
+            im, "%s = select(%s %% %s != 0 & (%s %% %s < 0) != (%s < 0), %s %% %s + %s, %s %% %s)",
+            p.to, a, b, a, b, b, a, b, b, a, b);
     else
         emit_statement(im, "%s = (%s %% %s + %s) %% %s", p.to, a, b, b, b);
     return true;
@@ -124,10 +127,13 @@ bool op_bit_shift(struct import *im) {
     if (!left && strcmp(direction, "RIGHT") != 0)
         return node_fail(im, "'direction' is '%s', expected LEFT or RIGHT",
                          name_shown(im->arena, direction));
-    if (type_is_float(type) || type_is_signed(type) || type == TYPE_BOOL)
-        return node_fail(im, "the inputs are %s, expected unsigned integers", type_name(type));
+    if (type_is_float(type) || type == TYPE_BOOL)
+        return node_fail(im, "the inputs are %s, expected integers", type_name(type));
     if (!pointwise(im, &p, 2, type)) return false;
-    emit_statement(im, "%s = %s(%s, %s)", p.to, left ? "shl" : "shr", p.element[0], p.element[1]);
+    const char *by = p.element[1];
+    if (type_is_signed(type)) /* by less than nothing is by more than there is */
+        by = arena_printf(im->arena, "select(%s < 0, %d, %s)", by, (int)type_size(type) * 8, by);
+    emit_statement(im, "%s = %s(%s, %s)", p.to, left ? "shl" : "shr", p.element[0], by);
     return true;
 }
 

@@ -192,14 +192,12 @@ bool op_reshape(struct import *im) {
         if (extent[d] == -1 && open >= 0) return node_fail(im, "the shape has -1 twice");
         if (extent[d] == -1)
             open = d;
-        else if (extent[d] < 1)
-            return node_fail(
-                im, "dimension %d of the shape is %" PRId64 ": empty tensors are not supported", d,
-                extent[d]);
+        else if (extent[d] < 0)
+            return node_fail(im, "dimension %d of the shape is %" PRId64, d, extent[d]);
         if (extent[d] != -1 && __builtin_mul_overflow(known, extent[d], &known))
             return node_fail(im, "the shape has too many elements");
     }
-    if (open >= 0 && x->elements % known == 0) known *= extent[open] = x->elements / known;
+    if (open >= 0 && known && x->elements % known == 0) known *= extent[open] = x->elements / known;
     if (known != x->elements || (open >= 0 && extent[open] == -1))
         return node_fail(im, "%" PRId64 " elements cannot have the shape %s", x->elements,
                          shape_text(im->arena, n, shape));

@@ -1,5 +1,5 @@
-/* Operators of signals: windows; determinants stand here too, as they are sums of products of a
- * known form. */
+/* Operators of signals: windows, a convolution over what has come so far; determinants stand here
+ * too, as they are sums of products of a known form. */
 #include "onnx/onnx.h"
 
 #ifdef ISAMAP_WITH_ONNX
@@ -85,6 +85,62 @@ bool op_det(struct import *im) {
     minor(im, x, index, 0, 0, &t);
     emit_statement(im, "%s = %s", to, t.at);
     text_free(&t);
+    return true;
+}
+
+/* ---- CausalConvWithState ---- */
+
+/* Behind the state (else zeros) the input: over them each channel's own window; the end is the next
+ * state. */
+bool op_causal_conv(struct import *im) {
+    struct tensor *x = node_input(im, 0), *w = node_input(im, 1), *bias = node_input(im, 2),
+                  *past = node_input(im, 3);
+    const char *activation = "none", *to[3], *from[3], *filter[3];
+    if (!attribute_string(im, "activation", &activation)) return false;
+    bool silu = strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
+    if (!silu && strcmp(activation, "none") != 0)
+        return node_fail(im, "'activation' is '%s', expected silu, swish or none",
+                         name_shown(im->arena, activation));
+    bool fits =
+        type_is_float(x->type) && x->ndims == 3 && w->ndims == 3 && w->type == x->type &&
+        w->extent[0] == x->extent[1] && w->extent[1] == 1 &&
+        (!bias || (bias->type == x->type && bias->ndims == 1 && bias->extent[0] == x->extent[1]));
+    int64_t before = fits ? w->extent[2] - 1 : 0, extent[3], state[3];
+    for (int d = 0; d < 3 && fits; d++) {
+        extent[d] = x->extent[d] + (d == 2 ? before : 0);
+        state[d] = d == 2 ? before : x->extent[d];
+        fits = !past || (past->type == x->type && past->ndims == 3 && past->extent[d] == state[d]);
+    }
+    if (!fits) return node_fail(im, "input, weights, bias or state do not fit");
+    struct tensor *y = node_result(im, x->type, 3, x->extent), *acc = y ? sum_open(im, y) : NULL,
+                  *line = acc ? tensor_temporary(im, y->buffer, "line", x->type, 3, extent) : NULL;
+    if (!line) return false;
+    axes_for(im, 3, x->extent, to);
+    memcpy(from, to, sizeof from);
+    from[2] = affine_text(im, 1, (int64_t[]){1}, &to[2], before);
+    emit_statement(im, "%s = %s", tensor_element(im, line, from), tensor_element(im, x, to));
+    const char *r = axis_for(im, "r", before + 1), *s = before ? axis_for(im, "s", before) : NULL;
+    from[2] = s;
+    if (s)
+        emit_statement(im, "%s = %s", tensor_element(im, line, from),
+                       past ? tensor_element(im, past, from) : "0");
+    if (!s && node_wants(im, 1) && !node_constant_at(im, 1, x->type, 3, state, "")) return false;
+    if (s && node_wants(im, 1)) {
+        struct tensor *next = node_result_at(im, 1, x->type, 3, state);
+        if (!next) return false;
+        const char *e = tensor_element(im, next, from);
+        from[2] = affine_text(im, 1, (int64_t[]){1}, &s, x->extent[2]);
+        emit_statement(im, "%s = %s", e, tensor_element(im, line, from));
+    }
+    from[2] = affine_text(im, 2, (int64_t[]){1, 1}, (const char *[]){to[2], r}, 0);
+    filter[0] = to[1], filter[1] = "0", filter[2] = r;
+    const char *a = tensor_element(im, acc, to);
+    emit_statement(im, "%s = %s", a,
+                   bias ? sum_widen(im, x->type, tensor_element(im, bias, &to[1])) : "0");
+    emit_statement(im, "%s += %s * %s", a, sum_widen(im, x->type, tensor_element(im, line, from)),
+                   sum_widen(im, x->type, tensor_element(im, w, filter)));
+    if (silu) emit_statement(im, "%s = %s * sigmoid(%s)", a, a, a);
+    sum_close(im, y, acc, to);
     return true;
 }
 #endif

@@ -1,7 +1,7 @@
 """Writes the models of this folder, with inputs, and what ONNX Runtime gives for them:
 python3 make.py. Needs onnx, onnxruntime and numpy. tests/onnx_testdata.c runs them."""
 import os
-import numpy as np, onnx, onnxruntime
+import numpy as np, onnx, onnx.reference, onnxruntime
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 rng = np.random.default_rng(7)
@@ -225,3 +225,24 @@ case('stft_frames', [h.make_node('STFT', ['x', 's', '', 'n'], ['y'], onesided=0)
 for corners in (0, 1):
     case('affine_grid_%d' % corners, [h.make_node('AffineGrid', ['t', 's'], ['y'], align_corners=corners)], {'t': fl(2, 2, 3)}, known(s=[2, 3, 4, 5]), {'y': T.FLOAT}, 20)
 case('affine_grid_3d', [h.make_node('AffineGrid', ['t', 's'], ['y'], align_corners=1)], {'t': fl(1, 3, 4)}, known(s=[1, 2, 3, 4, 5]), {'y': T.FLOAT}, 20)
+
+# Convolutions moved by data, parts of an image, blocks that overlap
+x, w = fl(2, 4, 5, 6), fl(6, 2, 3, 2)
+def offsets(*s): return (rng.standard_normal(s) * 2).astype(np.float32)
+def deform_case(name, inputs, constants, **a):
+    """ONNX Runtime has no DeformConv on every computer; ONNX's own reference does."""
+    node = h.make_node('DeformConv', list('xwobm')[:len(inputs) + len(constants)], ['y'], **a)
+    arrays = {**inputs, **constants}
+    graph = h.make_graph([node], name, [h.make_tensor_value_info(k, T.FLOAT, v.shape) for k, v in arrays.items()], [h.make_tensor_value_info('y', T.FLOAT, None)])
+    results = onnx.reference.ReferenceEvaluator(h.make_model(graph, opset_imports=[h.make_opsetid('', 19)])).run(None, arrays)
+    case(name, [node], inputs, constants, {'y': T.FLOAT}, 19, results=[np.asarray(r, np.float32) for r in results])
+deform = dict(kernel_shape=[3, 2], pads=[1, 0, 1, 1], strides=[2, 1], dilations=[1, 2])
+deform_case('deform_conv', {'x': x, 'o': offsets(2, 24, 3, 5), 'm': fl(2, 12, 3, 5)}, {'w': w, 'b': fl(6)}, group=2, offset_group=2, **deform)
+deform_case('deform_conv_plain', {'x': x, 'o': offsets(2, 12, 3, 5)}, {'w': fl(3, 4, 3, 2)}, kernel_shape=[3, 2], pads=[0] * 4)
+boxes = np.array([[1, 1, 6, 5], [-3, 0, 40, 9], [2, 2, 2, 2], [5, 4, 1, 1]], np.float32)
+for name, a in (('avg', dict(sampling_ratio=2)), ('max', dict(sampling_ratio=3, mode='max')), ('edges', dict(sampling_ratio=2, coordinate_transformation_mode='output_half_pixel'))):
+    case('roi_align_' + name, [h.make_node('RoiAlign', ['x', 'r', 'i'], ['y'], output_height=2, output_width=3, spatial_scale=0.8, **a)], {'x': x, 'r': boxes, 'i': np.array([0, 1, 1, 0])}, {}, {'y': T.FLOAT}, 16)
+case('roi_align_sized', [h.make_node('RoiAlign', ['x', 'r', 'i'], ['y'], output_height=2, output_width=3)], {'x': x}, {'r': boxes[:3], 'i': np.array([0, 1, 1])}, {'y': T.FLOAT}, 16)
+case('col2im', [h.make_node('Col2Im', ['x', 's', 'k'], ['y'], strides=[2, 1], dilations=[1, 2], pads=[1, 0, 1, 1])], {'x': fl(2, 12, 15)}, known(s=[5, 6], k=[3, 2]), {'y': T.FLOAT}, 18)
+case('nothing', [h.make_node('Slice', ['x', 'a', 'a', 'one'], ['none']), h.make_node('Relu', ['none'], ['still']), h.make_node('Concat', ['still', 'x', 'none'], ['y'], axis=1), h.make_node('Shape', ['still'], ['n'])],
+     {'x': fl(2, 3)}, known(a=[2], one=[1]), {'y': T.FLOAT, 'n': T.INT64})

@@ -264,7 +264,8 @@ static void sums_apart(struct import *im, const struct running *r, struct tensor
     from[r->axis] = axis_for(im, "j", x->extent[r->axis]);
     emit_statement(im, "%s = %d", tensor_element(im, sum, index), r->product);
     emit_statement(im, "%s %c= %s where %s %s %s", tensor_element(im, sum, index),
-                   r->product ? '*' : '+', sum_widen(im, x->type, tensor_element(im, x, from)), from[r->axis],
+                   r->product ? '*' : '+', sum_widen(im, x->type, tensor_element(im, x, from)),
+                   from[r->axis],
                    r->reverse     ? r->exclusive ? ">" : ">="
                    : r->exclusive ? "<"
                                   : "<=",

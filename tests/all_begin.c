@@ -128,6 +128,37 @@ static void residuals_are_added_where_the_sums_are(void **state) {
     look(block_text, odd, 2, "st");
 }
 
+/* Sums that `n` statements change one after the other before they are narrowed. */
+static void changes_text(struct text *t, int n) {
+    text_printf(t, "kernel changes(M=32, C=32) {\n"
+                   "  in I: i8[M, C]  const F: i8[C, C]  out O: i8[M, C]  temp T0: i32[M, C]\n");
+    for (int i = 1; i <= n; i++) text_printf(t, "  temp T%d: i32[M, C]\n", i);
+    text_printf(t, "  axes m: M, k: C, c: C\n"
+                   "  T0[m,k]  = 0\n"
+                   "  T0[m,k] += i32(I[m,c]) * i32(F[k,c])\n");
+    for (int i = 1; i <= n; i++)
+        text_printf(t, i % 2 ? "  T%d[m,k] = T%d[m,k] + %d\n" : "  T%d[m,k] = max(T%d[m,k], -%d)\n",
+                    i, i - 1, 900 + i);
+    text_printf(t, "  O[m,k] = i8(clip(round(f64(T%d[m,k]) * 0.0625), -128, 127))\n}\n", n);
+}
+
+/* However many they are, the sums do not go home between. */
+static void many_changes_are_made_where_the_sums_are(void **state) {
+    static const int counts[] = {2, 16, 17, 40};
+    (void)state;
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        struct text t = {0};
+        changes_text(&t, counts[k]);
+        struct seen adds = look_on("machines/vdla.xml", "machines/cpu-scalar.xml", t.at, NULL, 0,
+                                   "alu.add.imm"),
+                    home = look_on("machines/vdla.xml", "machines/cpu-scalar.xml", t.at, NULL, 0,
+                                   "ld.acc");
+        assert_int_equal(adds.moves, (counts[k] + 1) / 2); /* the machine's loops do the rest */
+        assert_int_equal(home.moves, 0);
+        text_free(&t);
+    }
+}
+
 /* A file that includes both says what joining them makes. */
 static void a_board_is_the_two_joined(void **state) {
     (void)state;
@@ -143,6 +174,7 @@ int main(void) {
                                        cmocka_unit_test(not_where_others_read_them),
                                        cmocka_unit_test(layers_in_a_row_stay_on_the_device),
                                        cmocka_unit_test(residuals_are_added_where_the_sums_are),
+                                       cmocka_unit_test(many_changes_are_made_where_the_sums_are),
                                        cmocka_unit_test(a_board_is_the_two_joined)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,8 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
                           .t = n->core >= 0 ? &w->task[n->core] : NULL,
                           .store = -1,
                           .load = -1};
+    e->own =
+        arena_array(w->arena, (size_t)(n->nchain + (e->t ? e->t->nafter : 0)) + 1, sizeof *e->own);
     e->exec = w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
     w->emitted = w->task[n->core >= 0 ? n->core : n->chain[0]].stmt;
     for (int a = 0; a < w->p->naxes; a++) {

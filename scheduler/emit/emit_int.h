@@ -71,7 +71,7 @@ struct emitter {
     struct flow flow[MAX_FILLS]; /* of these fills, but for those that hardware keeps in step */
     int nflows;
     struct way_out out[MAX_CHAIN + 1]; /* results on their way home: the core's, then the chain's */
-    struct held own[MAX_CHAIN][MAX_OPERANDS];
+    struct held (*own)[MAX_OPERANDS]; /* of what follows the core: the chain, or what changes its result where it lies */
     struct {
         int buffer;
         struct held *held;

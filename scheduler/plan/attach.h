@@ -38,9 +38,9 @@ bool begin_pack(struct work *, const struct opnd *);
 struct val begin_offset(struct work *, const struct opnd *, const struct region *); /* elements, at home */
 
 /* follow.c */
-/* The reduction whose result the chain changes before `reader` has it in `buffer`; -1. */
-int follow_core(struct work *, int buffer, int reader, int *chain, int *n);
-void follow_keep(struct work *, int core, const int *chain, int n);
+/* The reduction whose result the chain [n] of tasks changes before `reader` has it in `buffer`; -1. */
+int follow_core(struct work *, int buffer, int reader, int **chain, int *n);
+void follow_keep(struct work *, int core, int *chain, int n);
 const char *follow_check(struct work *, struct task *core, bool *changed); /* layouts; why not */
 bool follow_side(const struct opnd *); /* an operand beside the result, which it changes */
 

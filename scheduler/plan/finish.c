@@ -84,8 +84,8 @@ static int maker_of(const struct work *w, int buffer, bool sums) {
 static const char *link(struct work *w, int finish) {
     struct task *t = &w->task[finish];
     struct stmt *st = &w->p->stmt[t->stmt];
-    int map[MAX_AXES], chain[MAX_CHAIN], n = 0, core = maker_of(w, st->read[0].buffer, true);
-    if (core < 0) core = follow_core(w, st->read[0].buffer, t->stmt, chain, &n);
+    int map[MAX_AXES], *chain = NULL, n = 0, core = maker_of(w, st->read[0].buffer, true);
+    if (core < 0) core = follow_core(w, st->read[0].buffer, t->stmt, &chain, &n);
     if (core < 0 && (core = maker_of(w, st->read[0].buffer, false)) >= 0) n = 0;
     struct opnd *made = core >= 0 ? task_result(&w->task[core]) : NULL;
     if (!made || made->where != IN_LOCAL || st->nreads != 1 ||

@@ -88,13 +88,13 @@ static bool adopt(struct work *w, int task, int core) {
     return true;
 }
 
-int follow_core(struct work *w, int buffer, int reader, int *chain, int *n) {
+int follow_core(struct work *w, int buffer, int reader, int **chain, int *n) {
     bool sums;
-    int at[MAX_CHAIN], k;
+    int *at = arena_array(w->arena, (size_t)w->ntasks + 1, sizeof *at), k;
     for (*n = 0; (k = maker_of(w, buffer, reader, &sums)) >= 0 && !sums; reader = w->task[k].stmt) {
         struct task *t = &w->task[k];
         struct opnd *o = task_result(t);
-        if (*n == MAX_CHAIN || !o || o->where != IN_LOCAL) return -1;
+        if (*n == w->ntasks || !o || o->where != IN_LOCAL) return -1;
         int read = changes(t, &w->p->stmt[t->stmt], o);
         if (read < 0) return -1;
         at[(*n)++] = k;
@@ -104,16 +104,17 @@ int follow_core(struct work *w, int buffer, int reader, int *chain, int *n) {
     if (!made || made->where != IN_LOCAL || graph_is_static(w->m, made->memory) ||
         w->task[k].needle->in->completes >= 0 || w->p->stmt[w->task[k].stmt].scope)
         return -1;
-    for (int i = 0; i < *n; i++) chain[i] = at[*n - 1 - i];
+    *chain = arena_array(w->arena, (size_t)*n + 1, sizeof **chain);
+    for (int i = 0; i < *n; i++) (*chain)[i] = at[*n - 1 - i];
     for (int i = 0; i < *n; i++)
-        if (task_result(&w->task[chain[i]])->memory != made->memory || !adopt(w, chain[i], k))
+        if (task_result(&w->task[(*chain)[i]])->memory != made->memory || !adopt(w, (*chain)[i], k))
             return -1;
     return k;
 }
 
-void follow_keep(struct work *w, int core, const int *chain, int n) {
+void follow_keep(struct work *w, int core, int *chain, int n) {
     struct task *c = &w->task[core];
-    memcpy(c->after, chain, sizeof *chain * (size_t)n);
+    c->after = chain;
     c->nafter = n;
     for (int i = 0; i < n; i++) w->task_of[w->task[chain[i]].stmt] = -2;
 }

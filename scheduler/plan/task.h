@@ -59,7 +59,7 @@ struct task {
     uint64_t reductions; /* program axes that the result lacks */
     bool finishes;       /* by a move that computes: part of another task's nest (finish.c) */
     bool apart;          /* it follows nobody: what it followed did not fit with it */
-    int after[MAX_CHAIN], nafter; /* tasks that change the result of this one where it lies (follow.c) */
+    int *after, nafter; /* [nafter] tasks that change the result of this one where it lies (follow.c) */
 };
 
 /* The operand that it writes; NULL. */

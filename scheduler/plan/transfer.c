@@ -84,6 +84,8 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
             lo = val_add(a, lo, val_scale(a, steps_before(a, g, r, d), g->step[d]));
         else if (r->pad_lo[d] > 0)
             lo = val_make(a, SX_MAX, lo, val_const(0));
+        if (r->pad_hi[d] > 0 && lo.max >= w->p->buffer[buffer].extent[d])
+            lo = val_make(a, SX_MIN, lo, val_const(w->p->buffer[buffer].extent[d] - 1));
         if (h->is_tile || (h->fold && h->fold[d])) lo = val_minus(a, lo, h->lo[d]);
         if (g->loose >> d & 1)
             sum = val_add(a, sum, val_scale(a, lo, stride / g->at[i].div));

@@ -136,6 +136,11 @@ static int margin(struct maker *g) {
     return odd(g, 5) ? 1 + pick(g->tape, 6) : 0;
 }
 
+/* More padding at one side: part of the reads lie wholly outside. */
+static int beyond(struct maker *g, int length) {
+    return odd(g, 8) ? pick(g->tape, length + 4) : 0;
+}
+
 /* The extent of a dimension that the index runs through; with a fill it may leave it. */
 static int room_for(struct maker *g, struct affine *x, bool *fill, struct grid *grid) {
     int lo, hi;
@@ -145,9 +150,10 @@ static int room_for(struct maker *g, struct affine *x, bool *fill, struct grid *
     int before = margin(g), after = margin(g), pad = 0;
     if (fill && (x->n > 1 ? rarely(g->tape, 3) : odd(g, 10))) pad = 1 + pick(g->tape, 2);
     if (pad) {
+        int first = pad + beyond(g, hi), last = pad + beyond(g, hi),
+            extent = hi + 1 - first - last + after;
         *fill = true;
-        x->offset -= pad;
-        int extent = hi + 1 - 2 * pad + after;
+        x->offset -= first;
         return extent < 1 ? 1 : extent;
     }
     x->offset += before;

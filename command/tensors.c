@@ -1,11 +1,14 @@
 /* `run --compare FILE.npz`: the tensors of a model that the file holds, beside what the compiled
  * program makes of the file's inputs. */
 #include "command/isamap_int.h"
+#include "ir/bound.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { ZERO_UNITS = 16 }; /* unit roundoffs */
 
 /* How far two arrays are from each other. */
 struct distance {
@@ -18,13 +21,21 @@ static double element_of(enum type t, const void *data, int64_t i) {
     return type_is_float(t) ? v.f : type_convert(TYPE_F64, t, v).f;
 }
 
+static double magnitude_of(const struct array *x) {
+    double most = 0;
+    for (int64_t i = 0; i < x->elements; i++) {
+        double v = fabs(element_of(x->type, x->data, i));
+        if (isfinite(v)) most = fmax(most, v);
+    }
+    return most;
+}
+
 static struct distance distance_of(const struct array *want, const void *got) {
-    struct distance d = {.at = -1};
+    struct distance d = {.largest = magnitude_of(want), .at = -1};
     for (int64_t i = 0; i < want->elements; i++) {
         double w = element_of(want->type, want->data, i), g = element_of(want->type, got, i);
         double apart = w == g || (isnan(w) && isnan(g)) ? 0 : fabs(w - g);
         if (isnan(apart)) apart = INFINITY;
-        if (!isinf(w) && fabs(w) > d.largest) d.largest = fabs(w);
         if (apart > d.most) d.most = apart, d.at = i;
     }
     return d;
@@ -80,10 +91,26 @@ static void say_tensors(struct report *r, const struct job *j, const struct tens
                     kind >= 0 ? ")" : "", t->by.most, t->by.at, t->by.largest);
 }
 
+/* The greatest magnitude of the file's floats. */
+static double largest_of(const struct npz *file) {
+    double most = 0;
+    for (int k = 0; k < file->n; k++)
+        if (type_is_float(file->array[k].type)) most = fmax(most, magnitude_of(&file->array[k]));
+    return most;
+}
+
+/* What a tensor's values may be apart. One that is expected to be 0 everywhere says nothing of the
+ * magnitudes that it was computed from: then it is some roundings of the file's largest value. */
+static double allowed(const struct array *want, double largest, double rtol, double of_file) {
+    if (!type_is_float(want->type)) return 0;
+    return largest > 0 ? rtol * largest : ZERO_UNITS * type_unit(want->type) * of_file;
+}
+
 bool report_tensors(isamap *im, struct job *j, const struct arrays *got) {
     struct report *r = &im->report;
     struct tensors t = {0};
     double rtol = im->option.rtol >= 0 ? im->option.rtol : 1e-4;
+    double of_file = largest_of(&j->expected);
     int n, *list = in_order(j, &n);
     report_open(r, "tensors", '[');
     for (int k = 0; k < n; k++) {
@@ -96,7 +123,7 @@ bool report_tensors(isamap *im, struct job *j, const struct arrays *got) {
             continue;
         }
         struct distance d = distance_of(want, got->data[b]);
-        bool differs = type_is_float(want->type) ? d.most > rtol * d.largest : d.most > 0;
+        bool differs = d.most > allowed(want, d.largest, rtol, of_file);
         report_tensor(r, name->onnx, &d, differs);
         t.compared++;
         t.differ += differs;

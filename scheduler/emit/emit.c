@@ -29,31 +29,33 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
     const struct plan *p = &e->nest->plan;
     int first = e->nfills;
     for (int k = 0; k <= o->in.n; k++) {
-        struct opnd stop = route_stop(w, o, &o->in, k),
-                    outer = route_stop(w, o, &o->in, k > 0 ? k - 1 : 0);
+        const struct opnd *stop = opnd_stop(o, true, k);
         struct filling *f = &e->fill[e->nfills++];
         struct region r;
         *f = (struct filling){
             .operand = i, .level = k, .user = e->exec, .user_completes = e->exec_completes};
         f->hold = k < o->in.n ? &p->via[i][k] : &p->hold[i];
         f->held = k < o->in.n ? &e->via[i][k] : &e->held[i];
+        f->outer = k ? f[-1].held : NULL;
         f->keeps = k == o->in.n && (f->hold->ring || f->hold->pinned);
-        plan_region(w, p, e->t, acc, &stop.geom, f->hold->depth, &r);
+        plan_region(w, p, e->t, acc, &stop->geom, f->hold->depth, &r);
         if (!k && o->firsts) {
-            f->first =
-                copy_price(w, e->moves, p, e->t, o->from, acc, true, f->hold->depth, 0).first;
-            stop.geom.first = f->first;
+            struct opnd *as = arena_copy(w->arena, stop, sizeof *as);
+            as->geom.first =
+                copy_price(w, e->moves, p, e->t, stop, acc, true, f->hold->depth, 0).first;
+            stop = as;
         }
-        f->queue = transfer_queue(w, e->moves, acc->buffer, k ? &outer : NULL, &stop, &r, true,
-                                  f->hold->fill_by, &f->completes);
+        f->stop = stop;
+        f->queue = transfer_queue(w, e->moves, acc->buffer, stop, &r, true, f->hold->fill_by,
+                                  &f->completes);
         if (e->nfills - first > 1) {
             f[-1].user = f->queue;
             f[-1].user_completes = f->completes;
         }
         if (k == o->in.n) continue;
         f->held->slots = f->hold->slots;
-        f->held->place = add_place(w, acc->buffer, stop.memory, stop.align, &at[stop.memory],
-                                   slot_bytes(w, &stop, &r), f->held->slots);
+        f->held->place = add_place(w, acc->buffer, stop->memory, stop->align, &at[stop->memory],
+                                   slot_bytes(w, stop, &r), f->held->slots);
     }
 }
 

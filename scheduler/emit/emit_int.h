@@ -34,12 +34,12 @@ struct held {  /* what is in a place's current slot */
 
 enum { MAX_FILLS = MAX_OPERANDS * (MAX_VIA + 1) };
 struct filling { /* of one hold: the operand's in the memory at this place of its route */
+    const struct opnd *stop;         /* the operand as it lies in that memory */
     int operand, level, queue, user; /* user: of the fills (or instructions) that read it */
     int completes, user_completes;   /* syncs at which theirs are done; -1 */
     bool keeps;                      /* a ring, or pinned in part */
-    int first;                       /* coordinate next to the tile; 0: as listed */
     const struct hold *hold;
-    struct held *held;
+    struct held *held, *outer; /* outer: the copy that it is filled from; NULL: home */
 };
 struct flow { /* all fills by one queue for another: the deepest set the pace */
     int queue, user, depth, credits, bracket;
@@ -77,6 +77,10 @@ struct emitter {
         struct held *held;
     } made[MAX_CHAIN + 1];
     int nmade;
+    struct { /* of task_loops */
+        const struct task *task;
+        struct held **held;
+    } inner;
     int exec, store; /* queues; store -1: nothing is drained */
     int exec_completes, store_completes; /* syncs at which their results are done; -1 */
     int load, load_completes; /* queue that brings what the sums start with, where nothing keeps it in step; -1 */
@@ -151,29 +155,25 @@ void tokens_share(struct emitter *);
 /* Are credits on this edge taken as soon as they are given? Then nobody else can take them. */
 bool in_step(const struct emitter *, const struct edge *back);
 
-/* move.c: nodes that fill (or drain) `part` of a hold. Reports and returns false when no move
- * fits after all. */
+/* move.c: nodes that fill (or drain) `part` of a hold, from (to) the outer copy on the operand's route, which holds its
+ * padding too, or home (outer NULL). Reports and returns false when no move fits after all. */
 bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buffer,
-                   const struct opnd *, const struct held *, const struct region *part, bool fill);
+                   const struct opnd *, const struct held *, const struct held *outer,
+                   const struct region *part, bool fill);
 
 /* What the sums start with, into all of the hold, by the operand's own move. */
 bool emit_begin(struct work *, const struct moves *, struct nodes *, int buffer, const struct opnd *, const struct held *);
 
-/* The same between a copy and an outer one; `part` may be padded: the outer copy holds its padding. */
-bool emit_between(struct work *, const struct moves *, struct nodes *, int buffer,
-                  const struct opnd *outer_o, const struct held *outer, const struct opnd *,
-                  const struct held *, const struct region *part, bool fill);
-/* Queue of the move that would do it (outer_o NULL: from or to home), -1: none; and the sync at which it is
- * done. */
-int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *outer_o,
-                   const struct opnd *, const struct region *, bool fill, int by, int *completes);
+/* Queue of the move that would do it, along the operand's route; -1: none; and the sync at which it is done. */
+int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *,
+                   const struct region *, bool fill, int by, int *completes);
 
 /* held.c */
 void region_here(struct emitter *, const struct task *, const struct opnd *, const struct access *,
                  struct region *); /* at the current tile */
 void renew_place(struct emitter *, struct held *);
 bool hold_fill(struct emitter *, struct nodes *, const struct task *, const struct opnd *,
-               const struct access *, struct held *);
+               const struct access *, struct held *, const struct held *outer);
 
 /* lead.c: before loops over these axes of a chain's grains, fills of what none of them moves; `lead` false: they end */
 bool chain_lead(struct emitter *, struct nodes *, const int *axis, int n, bool lead);
@@ -185,8 +185,8 @@ bool emit_loop(struct emitter *, struct nodes *, int axis, int64_t tile, bool sp
 void emit_issue(struct emitter *, struct nodes *, const struct task *, struct held **held);
 bool grain_loops(struct emitter *, struct nodes *,
                  int k); /* the chain over the current tile, from its axis k on */
-bool init_loops(struct emitter *, struct nodes *,
-                int k); /* the statement that starts the core's result */
+/* All issues of a statement that starts the core's result, or changes it where it lies, over its tile. */
+bool task_loops(struct emitter *, struct nodes *, const struct task *, struct held **);
 
 /* recur.c: fills what stays over the steps of an outermost recurrence. stay[nest][operand]: where. */
 bool recur_prime(struct work *, const struct moves *, int scope, struct held **stay, struct nodes *);

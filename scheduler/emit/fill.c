@@ -8,7 +8,6 @@
 #include "scheduler/plan/parts.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"
-#include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/transfer.h"
@@ -123,32 +122,17 @@ static bool keep_fill(struct emitter *e, struct nodes *out, const struct filling
     region_here(e, e->t, o, acc, &here);
     if (!f->hold->ring) f->held->whole = here;
     keep_slot(e, f);
-    bool ok = f->hold->ring
-                  ? ring_fill(e, &body, f, &here)
-                  : emit_transfer(e->w, e->moves, &body, acc->buffer, o, f->held, &here, true);
+    bool ok = f->hold->ring ? ring_fill(e, &body, f, &here)
+                            : emit_transfer(e->w, e->moves, &body, acc->buffer, o, f->held, NULL,
+                                            &here, true);
     nodes_when(e->w, out, e->due[f->operand], "f", &body);
     return ok;
 }
 
-static struct opnd stop_of(const struct emitter *e, const struct filling *f) {
-    const struct opnd *o = &e->t->op[f->operand];
-    struct opnd stop = route_stop(e->w, o, &o->in, f->level);
-    stop.geom.first = f->first;
-    return stop;
-}
-
 static bool fill_slot(struct emitter *e, struct nodes *out, const struct filling *f) {
-    struct work *w = e->w;
-    const struct opnd *o = &e->t->op[f->operand];
-    const struct access *acc = opnd_access(w, e->t, o);
-    struct opnd stop = stop_of(e, f);
+    const struct access *acc = opnd_access(e->w, e->t, f->stop);
     if (f->keeps) return keep_fill(e, out, f, acc);
-    if (!f->level) return hold_fill(e, out, e->t, &stop, acc, f->held);
-    struct opnd outer = route_stop(w, o, &o->in, f->level - 1);
-    region_here(e, e->t, o, acc, &f->held->whole);
-    f->held->slot = slot_make(&w->s->arena, &stop.geom, &f->held->whole);
-    return emit_between(w, e->moves, out, acc->buffer, &outer, &e->via[f->operand][f->level - 1],
-                        &stop, f->held, &f->held->whole, true);
+    return hold_fill(e, out, e->t, f->stop, acc, f->held, f->outer);
 }
 
 bool fill_hold(struct emitter *e, struct nodes *out, const struct filling *f) {
@@ -162,13 +146,15 @@ static bool in_parts(const struct emitter *e, const struct filling *f) {
     return f->hold->spread || (e->parts_depth >= 0 && is_paced(e, f));
 }
 
+/* The copy that is in the current slot, whoever fills it. */
+static void hold_here(struct emitter *e, const struct filling *f) {
+    const struct opnd *o = f->stop;
+    region_here(e, e->t, o, task_access(e->w, e->t, o, false), &f->held->whole);
+    f->held->slot = slot_make(&e->w->s->arena, &o->geom, &f->held->whole);
+}
+
 static void begin_parts(struct emitter *e, const struct filling *f) {
-    struct work *w = e->w;
-    const struct opnd stop = stop_of(e, f);
-    if (!f->hold->ring) {
-        region_here(e, e->t, &stop, task_access(w, e->t, &stop, false), &f->held->whole);
-        f->held->slot = slot_make(&w->s->arena, &stop.geom, &f->held->whole);
-    }
+    if (!f->hold->ring) hold_here(e, f);
     e->due[f->operand] = val_const(1);
     if (f->keeps) keep_slot(e, f);
     memcpy(e->from_lo[f->operand], e->lo, sizeof e->lo);
@@ -194,7 +180,7 @@ static struct val first_time(struct emitter *e, const struct filling *f, uint64_
 static bool fill_part(struct emitter *e, struct nodes *body, const struct filling *f, int depth,
                       struct val *times) {
     struct work *w = e->w;
-    const struct opnd stop = stop_of(e, f), *o = &stop;
+    const struct opnd *o = f->stop;
     const struct access *acc = task_access(w, e->t, o, false);
     struct val lo[MAX_AXES], size[MAX_AXES];
     struct region part;
@@ -218,8 +204,9 @@ static bool fill_part(struct emitter *e, struct nodes *body, const struct fillin
     region_here(e, e->t, o, acc, &part);
     memcpy(e->lo, lo, sizeof lo);
     memcpy(e->size, size, sizeof size);
-    return f->hold->ring ? ring_fill(e, body, f, &part)
-                         : emit_transfer(w, e->moves, body, acc->buffer, o, f->held, &part, true);
+    return f->hold->ring
+               ? ring_fill(e, body, f, &part)
+               : emit_transfer(w, e->moves, body, acc->buffer, o, f->held, NULL, &part, true);
 }
 
 /* Those that are not due each time first: the token rides on the last. */
@@ -313,13 +300,8 @@ static void credits(struct emitter *e, struct nodes *out, const struct flow *c, 
  * there.
  */
 static void fills_wait(struct emitter *e, struct nodes *out, const struct flow *c) {
-    for (int i = 0; i < e->nfills; i++) {
-        const struct filling *f = &e->fill[i];
-        if (!is_filled_at(e, c->depth, c, i)) continue;
-        const struct opnd stop = stop_of(e, f);
-        region_here(e, e->t, &stop, task_access(e->w, e->t, &stop, false), &f->held->whole);
-        f->held->slot = slot_make(&e->w->s->arena, &stop.geom, &f->held->whole);
-    }
+    for (int i = 0; i < e->nfills; i++)
+        if (is_filled_at(e, c->depth, c, i)) hold_here(e, &e->fill[i]);
     edge_take(e->w, out, &c->there, c->channel);
 }
 

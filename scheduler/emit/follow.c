@@ -3,7 +3,6 @@
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/limits.h"
-#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/transfer.h"
 #include "scheduler/plan/work.h"
@@ -28,21 +27,6 @@ void follow_place(struct emitter *e, int64_t *at) {
     }
 }
 
-static bool issues(struct emitter *e, struct nodes *out, int arg) {
-    struct held *held[MAX_OPERANDS] = {0};
-    int i = arg / MAX_AXES, k = arg % MAX_AXES, axis[MAX_AXES];
-    const struct task *t = &e->w->task[e->t->after[i]];
-    int n = result_axes(e->w, t->stmt, axis);
-    if (k < n) {
-        bool fixed;
-        int64_t grain = task_grain(t, axis[k], &fixed);
-        return emit_loop(e, out, axis[k], grain, false, false, issues, arg + 1);
-    }
-    for (int o = 0; o < t->nops; o++) held[o] = t->op[o].writes ? e->made[0].held : &e->own[i][o];
-    emit_issue(e, out, t, held);
-    return true;
-}
-
 bool follow_emit(struct emitter *e, struct nodes *out) {
     struct work *w = e->w;
     for (int i = 0; i < e->t->nafter; i++) {
@@ -56,7 +40,10 @@ bool follow_emit(struct emitter *e, struct nodes *out) {
             h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
             if (!emit_begin(w, e->moves, out, acc->buffer, o, h)) return false;
         }
-        if (!issues(e, out, i * MAX_AXES)) return false;
+        struct held *held[MAX_OPERANDS];
+        for (int k = 0; k < t->nops; k++)
+            held[k] = t->op[k].writes ? e->made[0].held : &e->own[i][k];
+        if (!task_loops(e, out, t, held)) return false;
     }
     return true;
 }

@@ -1,5 +1,6 @@
 /* Inside a nest: loops over axes, issues, and the grains of elementwise statements that follow a
  * result. */
+#include "ir/number.h"
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
@@ -230,7 +231,7 @@ static int first_queue(const struct nodes *l, const struct work *w) {
 static bool fill_in_step(struct emitter *e, struct nodes *out, const struct task *t,
                          const struct opnd *o, const struct access *acc, struct held *h) {
     struct nodes fill = {0};
-    if (!hold_fill(e, &fill, t, o, acc, h)) return false;
+    if (!hold_fill(e, &fill, t, o, acc, h, NULL)) return false;
     int q = first_queue(&fill, e->w);
     if (!add_signal(e->w, out, e->exec, q)) return false;
     nodes_append(e->w, out, &fill);
@@ -365,24 +366,28 @@ bool grain_loops(struct emitter *e, struct nodes *out, int k) {
            chain_lead(e, out, axis + k, n - k, false);
 }
 
-/* The statement that starts the core's result, over its tile. */
-bool init_loops(struct emitter *e, struct nodes *out, int k) {
-    const struct task *t = &e->w->task[e->nest->init];
+/* ---- statements before a result's sums, and on it, over its tile ---- */
+
+static bool task_loop(struct emitter *e, struct nodes *out, int k) {
+    const struct task *t = e->inner.task;
     int axis[MAX_AXES], n = result_axes(e->w, t->stmt, axis);
-    if (k < n) {
-        int64_t grain = 1;
-        for (int x = 0; x < t->needle->nx; x++)
-            if (t->axis[x] == axis[k]) {
-                int64_t block = block_of(e->w, t, axis[k]), most = t->needle->hi[x] / block * block;
-                grain = needle_leaf(t->needle, x, e->size[axis[k]].max);
-                if (grain % block && grain < e->size[axis[k]].max && most) grain = most;
-            }
-        return emit_loop(e, out, axis[k], grain, core_is_static(e), core_is_static(e), init_loops,
-                         k + 1);
+    int64_t grain = 1;
+    if (k == n) {
+        emit_issue(e, out, t, e->inner.held);
+        return true;
     }
-    struct held *held[MAX_OPERANDS] = {0};
-    for (int i = 0; i < t->nops; i++)
-        if (t->op[i].writes) held[i] = made_of(e, e->w->p->stmt[e->t->stmt].dst.buffer);
-    emit_issue(e, out, t, held);
-    return true;
+    for (int x = 0; x < t->needle->nx; x++)
+        if (t->axis[x] == axis[k]) {
+            int64_t block = block_of(e->w, t, axis[k]), most = t->needle->hi[x] / block * block;
+            grain = needle_leaf(t->needle, x, e->size[axis[k]].max);
+            if (grain % block && grain < e->size[axis[k]].max && most) grain = most;
+        }
+    return emit_loop(e, out, axis[k], grain, core_is_static(e), core_is_static(e), task_loop,
+                     k + 1);
+}
+
+bool task_loops(struct emitter *e, struct nodes *out, const struct task *t, struct held **held) {
+    e->inner.task = t;
+    e->inner.held = held;
+    return task_loop(e, out, 0);
 }

@@ -100,15 +100,17 @@ static bool clear_border(struct emitter *e, struct nodes *out, const struct pass
     const struct opnd *o = &next->t->op[p->given];
     struct region r = {.repeat = val_const(1)};
     struct held held = next->held[p->given];
+    struct opnd alone = *o; /* from home */
     int completes;
+    alone.from = NULL;
     for (int d = 0; d < w->p->buffer[p->buffer].ndims; d++) {
         r.lo[d] = val_const(0);
         r.n[d] = val_const(w->home[p->buffer].extent[d]);
     }
     held.whole = r;
     held.slot = slot_make(&w->s->arena, &o->geom, &r);
-    int queue = transfer_queue(w, e->moves, p->border, NULL, o, &r, true, 0, &completes);
-    return emit_transfer(w, e->moves, out, p->border, o, &held, &r, true) &&
+    int queue = transfer_queue(w, e->moves, p->border, &alone, &r, true, 0, &completes);
+    return emit_transfer(w, e->moves, out, p->border, &alone, &held, NULL, &r, true) &&
            add_signal(w, out, queue, e->exec);
 }
 

@@ -50,8 +50,8 @@ void renew_place(struct emitter *e, struct held *h) {
 }
 
 bool hold_fill(struct emitter *e, struct nodes *out, const struct task *t, const struct opnd *o,
-               const struct access *acc, struct held *h) {
+               const struct access *acc, struct held *h, const struct held *outer) {
     region_here(e, t, o, acc, &h->whole);
     h->slot = slot_make(&e->w->s->arena, &o->geom, &h->whole);
-    return emit_transfer(e->w, e->moves, out, acc->buffer, o, h, &h->whole, true);
+    return emit_transfer(e->w, e->moves, out, acc->buffer, o, h, outer, &h->whole, true);
 }

@@ -118,7 +118,8 @@ bool ring_fill(struct emitter *e, struct nodes *out, const struct filling *f,
     *n = val_make(a, SX_SUB, all, skip);
     n->max = all.max;
     if (f->hold->ring >= ring.all)
-        return emit_transfer(w, e->moves, out, access_of(e, f)->buffer, o, f->held, &part, true);
+        return emit_transfer(w, e->moves, out, access_of(e, f)->buffer, o, f->held, NULL, &part,
+                             true);
     struct nodes body = {0};
     struct val from = f->held->whole.lo[ring.dim], at = val_minus(a, *lo, from);
     struct val last = val_add(a, at, val_add(a, *n, val_const(-1)));
@@ -129,7 +130,8 @@ bool ring_fill(struct emitter *e, struct nodes *out, const struct filling *f,
     for (int i = 0; i < o->geom.n; i++)
         if (o->geom.at[i].dim == ring.dim)
             here.slot.back = val_mul(a, val_scale(a, turn, f->hold->ring), here.slot.stride[i]);
-    bool ok = emit_transfer(w, e->moves, &body, access_of(e, f)->buffer, o, &here, &part, true);
+    bool ok =
+        emit_transfer(w, e->moves, &body, access_of(e, f)->buffer, o, &here, NULL, &part, true);
     nodes_add(w, out,
               loop_node(w, var, val_div(a, at, f->hold->ring),
                         val_add(a, val_div(a, last, f->hold->ring), val_const(1)), 1,

@@ -43,7 +43,7 @@ bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bo
             if (!stands_still(w, acc, axis, n)) continue;
             struct held keep = *h;
             renew_place(e, h);
-            if (!hold_fill(e, &fill, t, o, acc, h)) return false;
+            if (!hold_fill(e, &fill, t, o, acc, h, NULL)) return false;
             if (!needs_no_signals(w, &fill, e->exec)) {
                 *h = keep;
                 continue;

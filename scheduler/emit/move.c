@@ -20,14 +20,22 @@ struct transfer {
     const struct opnd *o;
     const struct held *held;
     bool fill;
-    const struct opnd *outer_o; /* instead of the home: an outer copy; NULL */
-    const struct held *outer;
-    bool begin; /* the move computes what the sums start with */
+    const struct held *outer; /* instead of the home: the outer copy on the operand's route; NULL */
+    bool begin;               /* the move computes what the sums start with */
     const struct region *part;
     struct val
         turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
     struct val there;     /* 0: a loop around the issue is in padding, which brings nothing */
 };
+
+/* The operand as it lies in the outer copy. */
+static const struct opnd *outer_of(const struct transfer *t) {
+    return t->fill ? t->o->from : t->o->to;
+}
+
+static int far_memory(const struct transfer *t) {
+    return t->outer ? outer_of(t)->memory : t->w->home[t->buffer].memory;
+}
 
 static const struct sx **sized(struct arena *a, int n) {
     return arena_array(a, (size_t)n + 1, sizeof(struct sx *));
@@ -161,17 +169,17 @@ static void emit_looped(struct transfer *t, struct nodes *out, const struct fit 
 }
 
 static bool fit_transfer(struct transfer *t, const struct region *part, struct fit *f) {
-    return copy_fit(t->w, t->moves, t->buffer, t->o, &t->held->slot, t->outer_o,
+    return copy_fit(t->w, t->moves, t->buffer, t->o, &t->held->slot,
                     t->outer ? &t->outer->slot : NULL, part, t->fill,
                     t->fill ? t->held->fill_by : t->held->drain_by, f);
 }
 
 static bool report(const struct transfer *t) {
     struct work *w = t->w;
-    int far = t->outer ? t->outer_o->memory : w->home[t->buffer].memory;
-    const char *why = arena_printf(
-        w->arena, "no move between '%s' and '%s' copies the tile of '%s'", w->m->memory[far].id,
-        w->m->memory[t->o->memory].id, w->p->buffer[t->buffer].name);
+    const char *why =
+        arena_printf(w->arena, "no move between '%s' and '%s' copies the tile of '%s'",
+                     w->m->memory[far_memory(t)].id, w->m->memory[t->o->memory].id,
+                     w->p->buffer[t->buffer].name);
     return emit_refuse(w, why);
 }
 
@@ -186,7 +194,7 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
     int64_t ratio =
         (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
     struct val far =
-        t->outer   ? slot_offset(a, &t->outer_o->geom, &t->outer->slot, &t->outer->whole, part)
+        t->outer   ? slot_offset(a, &outer_of(t)->geom, &t->outer->slot, &t->outer->whole, part)
         : t->begin ? begin_offset(w, t->o, part)
                    : home_offset(w, t->buffer, g, part);
     struct val near = slot_offset(a, g, &t->held->slot, &t->held->whole, part);
@@ -236,10 +244,16 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
 }
 
 bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
-                   const struct opnd *o, const struct held *h, const struct region *part,
-                   bool fill) {
-    struct transfer t = {.w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = fill};
-    if (!fill && o->finish) t.buffer = finish_buffer(w, o->finish);
+                   const struct opnd *o, const struct held *h, const struct held *outer,
+                   const struct region *part, bool fill) {
+    struct transfer t = {.w = w,
+                         .moves = moves,
+                         .buffer =
+                             !outer && !fill && o->finish ? finish_buffer(w, o->finish) : buffer,
+                         .o = o,
+                         .held = h,
+                         .fill = fill,
+                         .outer = outer};
     return emit_parts(&t, out, part, 0);
 }
 
@@ -250,28 +264,14 @@ bool emit_begin(struct work *w, const struct moves *moves, struct nodes *out, in
     return emit_box(&t, out, &h->whole);
 }
 
-bool emit_between(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
-                  const struct opnd *outer_o, const struct held *outer, const struct opnd *o,
-                  const struct held *h, const struct region *part, bool fill) {
-    struct transfer t = {.w = w,
-                         .moves = moves,
-                         .buffer = buffer,
-                         .o = o,
-                         .held = h,
-                         .fill = fill,
-                         .outer_o = outer_o,
-                         .outer = outer};
-    return emit_parts(&t, out, part, 0);
-}
-
-int transfer_queue(struct work *w, const struct moves *moves, int buffer,
-                   const struct opnd *outer_o, const struct opnd *o, const struct region *r,
-                   bool fill, int by, int *completes) {
+int transfer_queue(struct work *w, const struct moves *moves, int buffer, const struct opnd *o,
+                   const struct region *r, bool fill, int by, int *completes) {
+    const struct opnd *outer = fill ? o->from : o->to;
     struct slot near = slot_make(&w->s->arena, &o->geom, r), far = near;
     struct fit f;
     *completes = -1;
-    if (outer_o) far = slot_make(&w->s->arena, &outer_o->geom, r);
-    if (!copy_fit(w, moves, buffer, o, &near, outer_o, &far, r, fill, by, &f)) return -1;
+    if (outer) far = slot_make(&w->s->arena, &outer->geom, r);
+    if (!copy_fit(w, moves, buffer, o, &near, outer ? &far : NULL, r, fill, by, &f)) return -1;
     *completes = f.move->needle->in->completes;
     return f.move->needle->in->queue;
 }

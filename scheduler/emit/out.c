@@ -14,14 +14,12 @@ void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct
     struct work *w = e->w;
     way->n = o->out.n;
     for (int k = 0; k <= way->n; k++) {
-        struct opnd stop = route_stop(w, o, &o->out, k),
-                    outer = route_stop(w, o, &o->out, k > 0 ? k - 1 : 0);
-        way->queue[k] = transfer_queue(w, e->moves, buffer, k ? &outer : NULL, &stop, r, false, by,
-                                       &way->completes[k]);
+        const struct opnd *stop = opnd_stop(o, false, k);
+        way->queue[k] = transfer_queue(w, e->moves, buffer, stop, r, false, by, &way->completes[k]);
         if (k == way->n) break;
         way->via[k].slots = 2;
-        way->via[k].place = add_place(w, buffer, stop.memory, stop.align, &at[stop.memory],
-                                      slot_bytes(w, &stop, r), 2);
+        way->via[k].place = add_place(w, buffer, stop->memory, stop->align, &at[stop->memory],
+                                      slot_bytes(w, stop, r), 2);
     }
 }
 
@@ -75,32 +73,28 @@ static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, 
     via->slot = slot_make(&e->w->s->arena, &stop->geom, r);
 }
 
+/* Out of the k-th memory, or the result's own, to the next one, or home. */
+static bool move_on(struct emitter *e, struct nodes *out, const struct opnd *o, int buffer,
+                    const struct held *h, const struct region *r, struct way_out *way, int k) {
+    const struct opnd *stop = opnd_stop(o, false, k);
+    if (k) turn(e, out, stop->to, way, k - 1, r);
+    return emit_transfer(e->w, e->moves, out, buffer, stop, h, k ? &way->via[k - 1] : NULL, r,
+                         false);
+}
+
 bool way_begin(struct emitter *e, struct nodes *out, const struct opnd *o, int buffer,
                const struct held *h, const struct region *r, struct way_out *way) {
-    if (!way->n) return emit_transfer(e->w, e->moves, out, buffer, o, h, r, false);
-    struct opnd next = route_stop(e->w, o, &o->out, way->n - 1);
-    turn(e, out, &next, way, way->n - 1, r);
-    return emit_between(e->w, e->moves, out, buffer, &next, &way->via[way->n - 1], o, h, r, false);
+    return move_on(e, out, o, buffer, h, r, way, way->n);
 }
 
 bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int buffer,
               const struct region *r, struct way_out *way) {
     for (int k = way->n - 1; k >= 0; k--) {
-        struct opnd stop = route_stop(e->w, o, &o->out, k);
         signal(e, out, way, k + 1, k, true);
         signal(e, out, way, k + 1, k, false);
-        if (k) {
-            struct opnd next = route_stop(e->w, o, &o->out, k - 1);
-            turn(e, out, &next, way, k - 1, r);
-            if (!emit_between(e->w, e->moves, out, buffer, &next, &way->via[k - 1], &stop,
-                              &way->via[k], r, false))
-                return false;
-        } else if (!emit_transfer(e->w, e->moves, out, buffer, &stop, &way->via[0], r, false)) {
-            return false;
-        }
+        if (!move_on(e, out, o, buffer, &way->via[k], r, way, k)) return false;
         signal_on(e, out, way, k, k + 1, true, via_channel(e, way, k));
-        if (way_in_step(e, way, k))
-            signal_on(e, out, way, k, k + 1, false, via_channel(e, way, k));
+        if (way_in_step(e, way, k)) signal_on(e, out, way, k, k + 1, false, via_channel(e, way, k));
     }
     return true;
 }

@@ -1,6 +1,6 @@
 /* Places: where copies stand in their memories; what is said where there is no place or no way. */
+#include "ir/number.h"
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/graph.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 

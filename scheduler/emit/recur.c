@@ -30,7 +30,7 @@ static bool prime_nest(struct work *w, const struct moves *moves, int nest, int6
         stay[nest][i] = (struct held){.slots = 1};
         stay[nest][i].place =
             add_place(w, acc->buffer, o->memory, o->align, &at[o->memory], recur_bytes(w, n, i), 1);
-        if (!hold_fill(e, out, e->t, o, acc, &stay[nest][i])) return false;
+        if (!hold_fill(e, out, e->t, o, acc, &stay[nest][i], NULL)) return false;
     }
     return true;
 }

@@ -86,7 +86,13 @@ static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
     struct val later = starts_at_home(e, o) ? val_const(1) : other_block(e, d, false);
     struct nodes init = {0}, fill = {0};
     if (!load_begins(e, out)) return false;
-    if (e->nest->init >= 0 && !init_loops(e, &init, 0)) return false;
+    if (e->nest->init >= 0) {
+        struct held *held[MAX_OPERANDS] = {0};
+        const struct task *t = &w->task[e->nest->init];
+        for (int k = 0; k < t->nops; k++)
+            if (t->op[k].writes) held[k] = &e->held[i];
+        if (!task_loops(e, &init, t, held)) return false;
+    }
     if (o->begin &&
         !emit_begin(w, e->moves, &init, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i]))
         return false;
@@ -94,7 +100,7 @@ static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
     nodes_when(w, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), "once", &init);
     if (val_is(later, 0)) return true;
     int buffer = opnd_access(w, e->t, o)->buffer;
-    if (!emit_transfer(w, e->moves, &fill, buffer, o, &e->held[i], &e->held[i].whole, true))
+    if (!emit_transfer(w, e->moves, &fill, buffer, o, &e->held[i], NULL, &e->held[i].whole, true))
         return false;
     if (!load_ends(e, &fill)) return false;
     nodes_when(w, out, later, "once", &fill);
@@ -129,7 +135,7 @@ static bool follow_result(struct emitter *e, struct nodes *out, int i, int d) {
     nodes_when(w, out, val_make(&w->s->arena, SX_EQ, more, val_const(0)), "once", &chain);
     if (val_is(more, 0)) return true;
     if (!emit_transfer(w, e->moves, &spill, w->p->stmt[e->t->stmt].dst.buffer, &e->t->op[i],
-                       &e->held[i], &e->held[i].whole, false))
+                       &e->held[i], NULL, &e->held[i].whole, false))
         return false;
     nodes_when(w, out, more, "once", &spill);
     return true;
@@ -174,7 +180,7 @@ void result_load(struct emitter *e) {
         if (o->begin)
             queue = o->begin->move.needle->in->queue;
         else
-            queue = transfer_queue(w, e->moves, acc->buffer, NULL, o, &r, true, e->held[i].fill_by,
+            queue = transfer_queue(w, e->moves, acc->buffer, o, &r, true, e->held[i].fill_by,
                                    &e->load_completes);
         if (queue < 0 || edge_find(w->m, queue, e->load_completes, e->exec).kind == EDGE_FREE)
             continue;

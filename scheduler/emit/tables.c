@@ -267,7 +267,7 @@ static bool load(struct work *w, const struct moves *moves, struct nodes *out, s
         struct region part = whole;
         part.lo[0] = val_const(at);
         part.n[0] = val_const(at + piece < elements ? piece : elements - at);
-        if (!emit_transfer(w, moves, out, t->buffer, &o, &h, &part, true)) return false;
+        if (!emit_transfer(w, moves, out, t->buffer, &o, &h, NULL, &part, true)) return false;
     }
     return true;
 }

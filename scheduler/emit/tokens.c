@@ -79,8 +79,8 @@ static void chain_uses(struct emitter *e, struct uses *u) {
             int completes;
             if (o->read < 0 || !chain_needs_hold(w, e->nest, t, o)) continue;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
-            int queue = transfer_queue(w, e->moves, task_access(w, t, o, false)->buffer, NULL, o,
-                                       &r, true, e->own[i][k].fill_by, &completes);
+            int queue = transfer_queue(w, e->moves, task_access(w, t, o, false)->buffer, o, &r,
+                                       true, e->own[i][k].fill_by, &completes);
             if (queue < 0) continue;
             add_use(e, u, edge_of_queue(w->m, queue, e->exec), (struct use){.who = CHAIN});
             add_use(e, u, edge_of_queue(w->m, e->exec, queue), (struct use){.who = CHAIN});

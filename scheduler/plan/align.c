@@ -1,4 +1,5 @@
 /* Alignment of slots: what the instructions and moves of an operand ask for. */
+#include "ir/number.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/moves.h"

@@ -1,7 +1,6 @@
 /* What a copy of a tile costs and takes, remembered: the search meets the same tile of the same
  * operand in thousands of plans. */
 #include "ir/number.h"
-#include "scheduler/plan/attach.h"
 #include "scheduler/plan/copies.h"
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/moves.h"
@@ -47,7 +46,7 @@ static void price_part(struct work *w, const struct moves *moves, const struct p
     plan_region(w, cut, t, acc, &o->geom, cut->nloops, &part);
     as.geom.first = first;
     struct slot s = slot_make(&w->s->arena, &as.geom, &whole);
-    if (!copy_fit(w, moves, acc->buffer, &as, &s, NULL, NULL, &part, true, by, &f)) return;
+    if (!copy_fit(w, moves, acc->buffer, &as, &s, NULL, &part, true, by, &f)) return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles;
@@ -101,7 +100,7 @@ static void price_as(struct work *w, const struct moves *moves, const struct pla
         plan_region(w, p, t, acc, &far->geom, 0, &all);
         outer = slot_make(&w->s->arena, &far->geom, &all);
     }
-    if (!copy_fit(w, moves, acc->buffer, o, &s, far, far ? &outer : NULL, &r, fill, by, &f)) return;
+    if (!copy_fit(w, moves, acc->buffer, o, &s, far ? &outer : NULL, &r, fill, by, &f)) return;
     out->in = f.move->needle->in;
     out->issues = f.issues;
     out->cycles = f.cycles * (fill && !far ? lines_touched(w, o, f.move) : 1);

@@ -1,7 +1,7 @@
 /* Tiles of operands: what they hold, whether moves can bring them, and how much passes in all. */
+#include "ir/number.h"
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/geom.h"
-#include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"

@@ -1,5 +1,6 @@
 /* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the
  * rest), and the same at home. */
+#include "ir/number.h"
 #include "scheduler/plan/access.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
@@ -11,7 +12,6 @@
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
-#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #define ISAMAP_SCHEDULER_PLAN_GRAPH_H
 
 #include "ir/program.h"
-#include "ir/number.h"
 #include "machines/machine.h"
 
 /* edges.c: how one queue learns what another has done. */

@@ -2,11 +2,11 @@
  * each tensor that one part writes and another touches is walked by it alone in one dimension, the
  * same for all: then each turn reads what that turn has written, and no dependence is carried. So
  * the question is answered by composing access maps, edge by edge. */
+#include "ir/number.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/group_int.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <stdlib.h>
 #include <string.h>

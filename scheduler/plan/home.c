@@ -1,8 +1,7 @@
 /* Homes: the layout of a buffer between the nests that write and read it. */
+#include "ir/number.h"
 #include "scheduler/plan/geom.h"
-#include "scheduler/plan/graph.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 
 bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *stride) {

@@ -1,5 +1,6 @@
 /* Layouts: an operand is direct, or its buffer gets a blocked home, or a copy with one
  * (docs/internals.md, "Homes and layouts"). */
+#include "ir/number.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/due.h"
 #include "scheduler/plan/geom.h"

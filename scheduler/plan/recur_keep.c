@@ -1,5 +1,6 @@
 /* Copies that stay over all steps of a recurrence: filled once before it, where they fit beside
  * what each step needs (DESIGN §5, "prime"). */
+#include "ir/number.h"
 #include "scheduler/plan/footprint.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/moves.h"

@@ -1,5 +1,6 @@
 /* Routes: the program-managed memories that an operand passes through between its home and the
  * memory where its instruction wants it (ISA Mapper §3.5's cached copies; SCHEDULING §1). */
+#include "ir/number.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
@@ -147,30 +148,31 @@ static bool box_between(const struct geom *outer, const struct slot *there, cons
 }
 
 bool copy_fit(struct work *w, const struct moves *moves, int buffer, const struct opnd *o,
-              const struct slot *s, const struct opnd *far, const struct slot *far_slot,
-              const struct region *r, bool fill, int by, struct fit *f) {
+              const struct slot *s, const struct slot *far, const struct region *r, bool fill,
+              int by, struct fit *f) {
     struct box box;
-    int from = far ? far->memory : w->home[buffer].memory, to = o->memory;
-    if (!far && !fill && o->finish) return finish_box(w, o, s, r, &box, f);
-    if (!far && fill && o->begin) return begin_box(w, o, s, r, &box, f);
-    bool ok = far ? box_between(&far->geom, far_slot, &o->geom, s, fill, r, &w->s->arena,
-                                w->p->buffer[buffer].type, &box)
-                  : box_make(w, buffer, &o->geom, s, r, fill, &box);
+    const struct opnd *outer = !far ? NULL : fill ? o->from : o->to;
+    int from = outer ? outer->memory : w->home[buffer].memory, to = o->memory;
+    if (!outer && !fill && o->finish) return finish_box(w, o, s, r, &box, f);
+    if (!outer && fill && o->begin) return begin_box(w, o, s, r, &box, f);
+    bool ok = outer ? box_between(&outer->geom, far, &o->geom, s, fill, r, &w->s->arena,
+                                  w->p->buffer[buffer].type, &box)
+                    : box_make(w, buffer, &o->geom, s, r, fill, &box);
     return ok && fit_box(w, moves, by, fill ? from : to, fill ? to : from, &box, f);
 }
 
 /* From a plain copy come parts of tiles too, the last ones along a dimension without blocks. */
-static bool parts_fit(struct work *w, const struct moves *moves, const struct opnd *outer,
-                      const struct opnd *inner, const struct region *whole, int buffer) {
+static bool parts_fit(struct work *w, const struct moves *moves, const struct opnd *inner,
+                      const struct region *whole, int buffer) {
     for (int d = 0; d < MAX_DIMS; d++) {
         if (!(inner->geom.loose >> d & 1) || inner->geom.block[d] < 2) continue;
         struct region part = *whole;
         struct fit f;
         part.partial[d] = true;
         part.n[d] = val_const(1);
-        struct slot a = slot_make(&w->s->arena, &outer->geom, whole),
+        struct slot a = slot_make(&w->s->arena, &inner->from->geom, whole),
                     b = slot_make(&w->s->arena, &inner->geom, whole);
-        if (!copy_fit(w, moves, buffer, inner, &b, outer, &a, &part, true, 0, &f)) return false;
+        if (!copy_fit(w, moves, buffer, inner, &b, &a, &part, true, 0, &f)) return false;
     }
     return true;
 }
@@ -191,13 +193,14 @@ static bool route_fits(struct work *w, const struct moves *moves, const struct t
         struct slot a = slot_make(&w->s->arena, &outer.geom, &part),
                     b = slot_make(&w->s->arena, &inner.geom, &part);
         struct fit f;
+        inner.from = inner.to = &outer;
         *why = arena_printf(
             w->arena, "no move brings '%s' (operand '%s') on from '%s' to '%s' as it lies there",
             w->p->buffer[acc->buffer].name, o->decl->buffer,
             w->m->memory[write ? inner.memory : outer.memory].id,
             w->m->memory[write ? outer.memory : inner.memory].id);
-        if (!copy_fit(w, moves, acc->buffer, &inner, &b, &outer, &a, &part, !write, 0, &f) ||
-            !parts_fit(w, moves, &outer, &inner, &part, acc->buffer))
+        if (!copy_fit(w, moves, acc->buffer, &inner, &b, &a, &part, !write, 0, &f) ||
+            !parts_fit(w, moves, &inner, &part, acc->buffer))
             return false;
         *cost += f.cycles;
     }
@@ -411,6 +414,11 @@ static void find_order(struct work *w, const struct moves *moves, const struct t
         least = cost;
         o->order = o->geom.first = i;
     }
+}
+
+const struct opnd *opnd_stop(const struct opnd *o, bool in, int k) {
+    for (int left = (in ? o->in.n : o->out.n) - k; left > 0; left--) o = in ? o->from : o->to;
+    return o;
 }
 
 void route_link(const struct work *w, struct opnd *o) {

@@ -16,11 +16,11 @@ struct work;
 struct opnd route_stop(const struct work *, const struct opnd *, const struct route *,
                        int k); /* the operand in the route's k-th memory; past the last: its own */
 /* How a move copies part of an operand between its slot and the buffer's home or, where `far` is not
- * NULL, an outer copy; also one that computes on the way, where the operand has such a move. `by`: as
- * in fit_box. False: none does. */
+ * NULL, the slot of the outer copy on its route; also one that computes on the way, where the operand
+ * has such a move. `by`: as in fit_box. False: none does. */
 bool copy_fit(struct work *, const struct moves *, int buffer, const struct opnd *,
-              const struct slot *, const struct opnd *far, const struct slot *far_slot,
-              const struct region *, bool fill, int by, struct fit *);
+              const struct slot *, const struct slot *far, const struct region *, bool fill, int by,
+              struct fit *);
 bool route_leads(const struct work *, const struct moves *, const struct task *, const struct opnd *); /* from home, whatever fits */
 /* Do moves fit, or take less time, if the first copies between lie row by row? Then they do from now on. */
 bool route_plain(struct work *, const struct moves *, const struct task *, struct opnd *);
@@ -31,6 +31,8 @@ bool route_first(struct work *, const struct moves *, const struct task *, struc
                  const char **why);
 void routes_decide(struct work *, const struct moves *); /* a question where there are several */
 void route_link(const struct work *, struct opnd *);     /* from and to, after routes and geom */
+/* Then: the operand in the k-th memory, from home on, of its route in or out; the last is its own. */
+const struct opnd *opnd_stop(const struct opnd *, bool in, int k);
 
 /* route_holds.c: holds in the memories of the routes, outwards while they fit and save traffic; adds to *bytes of
  * each memory. False: no room. */

@@ -12,7 +12,6 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/transfer.h"
-#include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

@@ -1,4 +1,5 @@
 /* Boxes: how part of a buffer lies at home and in a slot. */
+#include "ir/number.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/moves.h"

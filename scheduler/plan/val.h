@@ -2,7 +2,6 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_VAL_H
 #define ISAMAP_SCHEDULER_PLAN_VAL_H
 
-#include "ir/number.h"
 #include "scheduler/schedule/schedule.h"
 
 struct val {

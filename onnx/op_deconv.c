@@ -157,31 +157,58 @@ static const char *strided(struct import *im, int64_t stride, const char *axis, 
     return affine_text(im, 2, (int64_t[]){stride, 1}, (const char *[]){axis, phase}, 0);
 }
 
-static void phases_sum(struct import *im, struct deconv *c, struct phases *h, struct tensor *sum) {
+/* The window's elements by phase and tap, from the last tap to the first, so that the inputs come
+ * in their order; index: of the copy, over the axes of the sums. */
+static struct tensor *phases_filter(struct import *im, struct deconv *c, const struct phases *h,
+                                    const char *base, const char *const *lead, const char **index) {
+    const char *from[2 + SPATIAL] = {lead[0], lead[1]};
+    int64_t extent[2 + 2 * SPATIAL] = {c->f->extent[0], c->f->extent[1]};
+    int n = 2;
+    bool beyond = false;
+    index[0] = lead[0], index[1] = lead[1];
+    for (int d = 0; d < c->n; d++) {
+        int64_t stride = c->stride[d], last = h->taps[d] - 1;
+        if (stride > 1) index[n] = h->b[d], extent[n++] = stride;
+        index[n] = h->tap[d], extent[n++] = h->taps[d];
+        from[2 + d] = affine_text(im, stride > 1 ? 2 : 1, (int64_t[]){-stride, 1},
+                                  (const char *[]){h->tap[d], h->b[d]}, last * stride);
+        beyond |= h->taps[d] * stride > c->f->extent[2 + d];
+    }
+    struct tensor *t = tensor_temporary(im, base, "taps", c->f->type, n, extent);
+    if (!t) return NULL;
+    im->ahead = c->f->data;
+    emit_statement(im, "%s = %s", tensor_element(im, t, index),
+                   tensor_element_else(im, c->f, from, beyond ? "0" : NULL));
+    im->ahead = false;
+    return t;
+}
+
+static bool phases_sum(struct import *im, struct deconv *c, struct phases *h, const char *base,
+                       struct tensor *sum) {
     static const char *const window[SPATIAL] = {"r", "s", "t"};
     int64_t each = c->f->extent[1], channels = c->x->extent[1] / c->groups;
-    const char *from[2 + SPATIAL], *filter[2 + SPATIAL];
+    const char *from[2 + SPATIAL], *filter[2 + 2 * SPATIAL];
     h->at[0] = from[0] = axis_for(im, "n", c->x->extent[0]);
     const char *group = axis_for(im, "g", c->groups), *k = axis_for(im, "k", each),
                *channel = axis_for(im, "c", channels);
     h->at[1] = affine_text(im, 2, (int64_t[]){each, 1}, (const char *[]){group, k}, 0);
-    from[1] = filter[0] =
-        affine_text(im, 2, (int64_t[]){channels, 1}, (const char *[]){group, channel}, 0);
-    filter[1] = k;
+    from[1] = affine_text(im, 2, (int64_t[]){channels, 1}, (const char *[]){group, channel}, 0);
     phases_axes(im, c, h);
-    bool leaves = false, beyond = false;
+    bool leaves = false;
     for (int d = 0; d < c->n; d++) {
         h->tap[d] = axis_for(im, window[d], h->taps[d]);
-        from[2 + d] = affine_text(im, 2, (int64_t[]){1, -h->step[d]},
-                                  (const char *[]){h->j[d], h->tap[d]}, 0);
-        filter[2 + d] = strided(im, c->stride[d], h->tap[d], h->b[d]);
+        from[2 + d] =
+            affine_text(im, 2, (int64_t[]){1, h->step[d]}, (const char *[]){h->j[d], h->tap[d]},
+                        -(h->taps[d] - 1) * h->step[d]);
         leaves |= h->taps[d] > 1;
-        beyond |= h->taps[d] * c->stride[d] > c->f->extent[2 + d];
     }
-    const char *x = tensor_element_else(im, c->x, from, leaves ? "0" : NULL),
-               *f = tensor_element_else(im, c->f, filter, beyond ? "0" : NULL);
-    emit_statement(im, "%s += %s * %s", tensor_element(im, sum, h->at),
-                   sum_widen(im, c->x->type, x), sum_widen(im, c->x->type, f));
+    struct tensor *f = phases_filter(im, c, h, base, (const char *[]){from[1], k}, filter);
+    if (!f) return false;
+    emit_statement(
+        im, "%s += %s * %s", tensor_element(im, sum, h->at),
+        sum_widen(im, c->x->type, tensor_element_else(im, c->x, from, leaves ? "0" : NULL)),
+        sum_widen(im, c->x->type, tensor_element(im, f, filter)));
+    return true;
 }
 
 /* The sums as a tensor, `full` where nothing is cut off: extents are at least those of c->full. */
@@ -206,7 +233,7 @@ static bool deconv_phases(struct import *im, struct deconv *c, struct phases *h,
     axes_for(im, h->n, h->extent, h->at);
     emit_statement(im, "%s = 0", tensor_element(im, sum, h->at));
     axes_release(im);
-    phases_sum(im, c, h, sum);
+    if (!phases_sum(im, c, h, base, sum)) return false;
     *out = sum;
     if (!h->strided) return true;
     for (int d = 0; d < c->n; d++) full[2 + d] = h->length[d] * c->stride[d];

@@ -246,3 +246,7 @@ case('roi_align_sized', [h.make_node('RoiAlign', ['x', 'r', 'i'], ['y'], output_
 case('col2im', [h.make_node('Col2Im', ['x', 's', 'k'], ['y'], strides=[2, 1], dilations=[1, 2], pads=[1, 0, 1, 1])], {'x': fl(2, 12, 15)}, known(s=[5, 6], k=[3, 2]), {'y': T.FLOAT}, 18)
 case('nothing', [h.make_node('Slice', ['x', 'a', 'a', 'one'], ['none']), h.make_node('Relu', ['none'], ['still']), h.make_node('Concat', ['still', 'x', 'none'], ['y'], axis=1), h.make_node('Shape', ['still'], ['n'])],
      {'x': fl(2, 3)}, known(a=[2], one=[1]), {'y': T.FLOAT, 'n': T.INT64})
+
+# The window's elements by phase, from the last to the first
+for name, a in (('conv_transpose_phases', dict(strides=[2, 2], pads=[1, 1, 1, 1])), ('conv_transpose_groups', dict(strides=[3, 1], group=2, output_padding=[1, 0]))):
+    case(name, [h.make_node('ConvTranspose', ['x', 'w', 'b'], ['y'], **a)], {'x': fl(1, 8, 5, 6)}, {'w': fl(8, 24, 4, 4), 'b': fl(24 * a.get('group', 1))}, {'y': T.FLOAT}, 11)

@@ -118,10 +118,8 @@ struct conv {
     struct tensor *x, *f, *bias;
     int64_t groups, shape[2 + SPATIAL]; /* of the result */
     int ndims;
-    const char
-        *dst[2 + SPATIAL]; /* index of the result over n, groups and channels within, outputs */
-    const char
-        *plain[2 + SPATIAL]; /* the same over whole channels, for the statements before and after */
+    const char *plain[2 + SPATIAL]; /* index of the result */
+    const char *dst[3 + SPATIAL];   /* of the sums, which have groups and channels within apart */
     const char *from_channel, *filter[2 + SPATIAL];
 };
 
@@ -153,21 +151,27 @@ static bool conv_read(struct import *im, struct conv *c, int x, int f, int bias)
     return true;
 }
 
+/* A dimension that two axes walk is none of an instruction's results. */
+static bool conv_apart(const struct conv *c) {
+    return c->groups > 1 && c->groups < c->shape[1];
+}
+
 static void conv_axes(struct import *im, struct conv *c) {
     int64_t k = c->shape[1], each = k / c->groups, channels = c->f->extent[1];
-    c->plain[0] = c->dst[0] = axis_for(im, "n", c->shape[0]);
-    c->plain[1] = axis_for(im, "k", k);
-    const char *group = c->groups == k ? c->plain[1] : axis_for(im, "g", c->groups);
-    const char *within = c->groups == 1 ? c->plain[1] : axis_for(im, "k", each);
+    int n = 0;
+    c->dst[n++] = c->plain[0] = axis_for(im, "n", c->shape[0]);
+    const char *group = axis_for(im, "g", c->groups), *within = axis_for(im, "k", each);
     const char *channel = axis_for(im, "c", channels);
-    c->dst[1] = affine_text(im, 2, (int64_t[]){each, 1}, (const char *[]){group, within}, 0);
+    c->plain[1] = affine_text(im, 2, (int64_t[]){each, 1}, (const char *[]){group, within}, 0);
+    if (conv_apart(c)) c->dst[n++] = group;
+    c->dst[n++] = conv_apart(c) ? within : c->plain[1];
     c->from_channel =
         affine_text(im, 2, (int64_t[]){channels, 1}, (const char *[]){group, channel}, 0);
     window_axes(im, &c->w);
-    c->filter[0] = c->dst[1];
+    c->filter[0] = c->plain[1];
     c->filter[1] = channel;
     for (int d = 0; d < c->w.n; d++) {
-        c->dst[2 + d] = c->plain[2 + d] = c->w.out_axis[d];
+        c->dst[n++] = c->plain[2 + d] = c->w.out_axis[d];
         c->filter[2 + d] = c->w.kernel_axis[d];
     }
 }
@@ -176,8 +180,23 @@ static const char *bias_text(struct import *im, const struct conv *c) {
     return c->bias ? sum_widen(im, c->bias->type, tensor_element(im, c->bias, &c->plain[1])) : "0";
 }
 
+/* Where the sums for `y` are made: there, or in a temporary. */
+static struct tensor *conv_open(struct import *im, const struct conv *c, struct tensor *y) {
+    int64_t extent[3 + SPATIAL] = {c->shape[0], c->groups, c->shape[1] / c->groups};
+    if (!conv_apart(c)) return sum_open(im, y);
+    memcpy(extent + 3, c->w.out, sizeof c->w.out);
+    return tensor_temporary(im, y->buffer, "groups", sum_type(y->type), 3 + c->w.n, extent);
+}
+
+static void conv_close(struct import *im, const struct conv *c, struct tensor *y,
+                       struct tensor *sum) {
+    if (sum != y)
+        emit_statement(im, "%s = %s", tensor_element(im, y, c->plain),
+                       sum_narrow(im, y->type, tensor_element(im, sum, c->dst)));
+}
+
 static void start_with_bias(struct import *im, const struct conv *c, struct tensor *y) {
-    emit_statement(im, "%s = %s", tensor_element(im, y, c->plain), bias_text(im, c));
+    emit_statement(im, "%s = %s", tensor_element(im, y, c->dst), bias_text(im, c));
 }
 
 bool op_conv(struct import *im) {
@@ -186,14 +205,15 @@ bool op_conv(struct import *im) {
     enum type type = c.x->type;
     if (!type_is_float(type) || c.f->type != type || (c.bias && c.bias->type != type))
         return node_fail(im, "input, weights and bias are not of one float type");
-    struct tensor *y = node_result(im, type, c.ndims, c.shape), *acc = y ? sum_open(im, y) : NULL;
+    struct tensor *y = node_result(im, type, c.ndims, c.shape),
+                  *acc = y ? conv_open(im, &c, y) : NULL;
     if (!acc) return false;
     conv_axes(im, &c);
     start_with_bias(im, &c, acc);
     const char *x = window_element(im, &c.w, c.x, c.dst[0], c.from_channel, "0");
     emit_statement(im, "%s += %s * %s", tensor_element(im, acc, c.dst), sum_widen(im, type, x),
                    sum_widen(im, type, tensor_element(im, c.f, c.filter)));
-    sum_close(im, y, acc, c.plain);
+    conv_close(im, &c, y, acc);
     return true;
 }
 
@@ -202,7 +222,7 @@ bool op_conv(struct import *im) {
 static struct tensor *weights_inside(struct import *im, struct conv *c, const char *base,
                                      const char *weight) {
     int64_t shape[1 + SPATIAL] = {c->shape[1]};
-    const char *kernel[1 + SPATIAL] = {c->dst[1]}, *plain[1 + SPATIAL] = {c->plain[1]};
+    const char *kernel[1 + SPATIAL] = {c->plain[1]}, *plain[1 + SPATIAL] = {c->plain[1]};
     struct text inside = {0};
     memcpy(shape + 1, c->w.kernel, sizeof c->w.kernel);
     memcpy(kernel + 1, c->w.kernel_axis, sizeof c->w.kernel_axis);
@@ -221,7 +241,6 @@ static struct tensor *weights_inside(struct import *im, struct conv *c, const ch
             text_printf(&inside, "%s %s >= 0 and %s < %" PRId64, inside.n ? " and" : " where", at,
                         at, c->w.in[d]);
     }
-    kernel[0] = c->plain[1];
     emit_statement(im, "%s = 0", tensor_element(im, sum, plain));
     emit_statement(im, "%s += %s%s", tensor_element(im, sum, plain),
                    tensor_element(im, each, kernel), inside.at);
@@ -231,12 +250,15 @@ static struct tensor *weights_inside(struct import *im, struct conv *c, const ch
 
 /* acc = bias + Σ (i32(x) - xz) * (i32(w) - wz); outside the input x is its zero point. One that is
  * data cannot stand there: then its products are subtracted apart. */
-static bool accumulate(struct import *im, struct conv *c, struct tensor *acc, struct tensor *xz,
+static bool accumulate(struct import *im, struct conv *c, struct tensor *y, struct tensor *xz,
                        struct tensor *wz) {
     const char *x_zero, *f_zero;
     bool leaves = false;
+    struct tensor *acc = conv_open(im, c, y);
+    if (!acc) return false;
+    conv_axes(im, c);
     if (!quantised_zero(im, xz, c->x, 1, NULL, &x_zero) ||
-        !quantised_zero(im, wz, c->f, c->shape[1], c->dst[1], &f_zero))
+        !quantised_zero(im, wz, c->f, c->shape[1], c->plain[1], &f_zero))
         return false;
     for (int d = 0; d < c->w.n; d++) leaves |= c->w.leaves[d];
     const char *weight = quantised_element(im, tensor_element(im, c->f, c->filter), f_zero);
@@ -244,7 +266,7 @@ static bool accumulate(struct import *im, struct conv *c, struct tensor *acc, st
     if (apart) {
         struct tensor *sum = weights_inside(im, c, acc->buffer, weight);
         if (!sum) return false;
-        emit_statement(im, "%s = %s - i32(%s) * %s", tensor_element(im, acc, c->plain),
+        emit_statement(im, "%s = %s - i32(%s) * %s", tensor_element(im, acc, c->dst),
                        bias_text(im, c), x_zero, tensor_element(im, sum, c->plain + 1));
     } else {
         start_with_bias(im, c, acc);
@@ -253,6 +275,7 @@ static bool accumulate(struct import *im, struct conv *c, struct tensor *acc, st
     const char *x = window_element(im, &c->w, c->x, c->dst[0], c->from_channel, fill);
     emit_statement(im, "%s += %s * %s", tensor_element(im, acc, c->dst),
                    quantised_element(im, x, apart ? NULL : x_zero), weight);
+    conv_close(im, c, y, acc);
     return true;
 }
 
@@ -266,9 +289,7 @@ bool op_conv_integer(struct import *im) {
     if (!eight_bits(c.x) || !eight_bits(c.f))
         return node_fail(im, "input and weights are not of 8-bit integers");
     struct tensor *y = node_result(im, TYPE_I32, c.ndims, c.shape);
-    if (!y) return false;
-    conv_axes(im, &c);
-    return accumulate(im, &c, y, node_input(im, 2), node_input(im, 3));
+    return y && accumulate(im, &c, y, node_input(im, 2), node_input(im, 3));
 }
 
 bool op_qlinear_conv(struct import *im) {
@@ -283,9 +304,7 @@ bool op_qlinear_conv(struct import *im) {
     struct tensor *y = node_result(im, zero->type, c.ndims, c.shape);
     struct tensor *acc =
         y ? tensor_temporary(im, y->buffer, "acc", TYPE_I32, c.ndims, c.shape) : NULL;
-    if (!acc) return false;
-    conv_axes(im, &c);
-    return accumulate(im, &c, acc, node_input(im, 2), node_input(im, 5)) &&
+    return acc && accumulate(im, &c, acc, node_input(im, 2), node_input(im, 5)) &&
            quantised_result(im, acc, 1, 4, 6, 7, 1);
 }
 #endif

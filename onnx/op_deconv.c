@@ -119,16 +119,19 @@ struct phases {
     int64_t taps[SPATIAL], length[SPATIAL],
         step[SPATIAL]; /* inputs that meet; values of j; from tap to tap */
     const char *j[SPATIAL], *b[SPATIAL], *tap[SPATIAL];
-    const char *at[2 + 2 * SPATIAL]; /* index of the results */
-    int64_t extent[2 + 2 * SPATIAL];
+    const char *at[3 + 2 * SPATIAL]; /* index of the results */
+    int64_t extent[3 + 2 * SPATIAL];
     int n;
-    bool strided;
+    bool apart; /* groups of channels have a dimension of their own, as two axes would walk one */
+    bool scattered; /* the results lie otherwise than those of the operator */
 };
 
 static bool phases_make(const struct deconv *c, struct phases *h) {
-    *h = (struct phases){.n = 2};
-    h->extent[0] = c->x->extent[0];
-    h->extent[1] = c->f->extent[1] * c->groups;
+    *h = (struct phases){.apart = c->groups > 1 && c->f->extent[1] > 1};
+    h->extent[h->n++] = c->x->extent[0];
+    if (h->apart) h->extent[h->n++] = c->groups;
+    h->extent[h->n++] = c->f->extent[1] * (h->apart ? 1 : c->groups);
+    h->scattered = h->apart;
     for (int d = 0; d < c->n; d++) {
         if (c->stride[d] > 1 && c->dilation[d] > 1) return false;
         h->taps[d] = (c->f->extent[2 + d] + c->stride[d] - 1) / c->stride[d];
@@ -136,15 +139,23 @@ static bool phases_make(const struct deconv *c, struct phases *h) {
         h->length[d] = c->x->extent[2 + d] + (h->taps[d] - 1) * h->step[d];
         h->extent[h->n++] = h->length[d];
         if (c->stride[d] > 1) h->extent[h->n++] = c->stride[d];
-        h->strided |= c->stride[d] > 1;
+        h->scattered |= c->stride[d] > 1;
     }
     return true;
 }
 
-static void phases_axes(struct import *im, const struct deconv *c, struct phases *h) {
+/* *channel: which of all channels the results are of; *k: which of the group's. */
+static void phases_axes(struct import *im, const struct deconv *c, struct phases *h,
+                        const char **group, const char **k, const char **channel) {
     static const char *const out[SPATIAL] = {"p", "q", "u"}, *const phase[SPATIAL] = {"a", "b",
                                                                                       "d"};
-    int n = 2;
+    int n = 0;
+    h->at[n++] = axis_for(im, "n", h->extent[0]);
+    *group = axis_for(im, "g", c->groups);
+    *k = axis_for(im, "k", c->f->extent[1]);
+    *channel = affine_text(im, 2, (int64_t[]){c->f->extent[1], 1}, (const char *[]){*group, *k}, 0);
+    if (h->apart) h->at[n++] = *group;
+    h->at[n++] = h->apart ? *k : *channel;
     for (int d = 0; d < c->n; d++) {
         h->at[n++] = h->j[d] = axis_for(im, out[d], h->length[d]);
         if (c->stride[d] > 1) h->at[n++] = h->b[d] = axis_for(im, phase[d], c->stride[d]);
@@ -186,14 +197,12 @@ static struct tensor *phases_filter(struct import *im, struct deconv *c, const s
 static bool phases_sum(struct import *im, struct deconv *c, struct phases *h, const char *base,
                        struct tensor *sum) {
     static const char *const window[SPATIAL] = {"r", "s", "t"};
-    int64_t each = c->f->extent[1], channels = c->x->extent[1] / c->groups;
-    const char *from[2 + SPATIAL], *filter[2 + 2 * SPATIAL];
-    h->at[0] = from[0] = axis_for(im, "n", c->x->extent[0]);
-    const char *group = axis_for(im, "g", c->groups), *k = axis_for(im, "k", each),
-               *channel = axis_for(im, "c", channels);
-    h->at[1] = affine_text(im, 2, (int64_t[]){each, 1}, (const char *[]){group, k}, 0);
-    from[1] = affine_text(im, 2, (int64_t[]){channels, 1}, (const char *[]){group, channel}, 0);
-    phases_axes(im, c, h);
+    int64_t channels = c->x->extent[1] / c->groups;
+    const char *from[2 + SPATIAL], *filter[2 + 2 * SPATIAL], *group, *k, *all;
+    phases_axes(im, c, h, &group, &k, &all);
+    from[0] = h->at[0];
+    from[1] = affine_text(im, 2, (int64_t[]){channels, 1},
+                          (const char *[]){group, axis_for(im, "c", channels)}, 0);
     bool leaves = false;
     for (int d = 0; d < c->n; d++) {
         h->tap[d] = axis_for(im, window[d], h->taps[d]);
@@ -214,11 +223,10 @@ static bool phases_sum(struct import *im, struct deconv *c, struct phases *h, co
 /* The sums as a tensor, `full` where nothing is cut off: extents are at least those of c->full. */
 static void phases_interleave(struct import *im, struct deconv *c, struct phases *h,
                               struct tensor *sum, struct tensor *full) {
-    const char *to[2 + SPATIAL];
+    const char *to[2 + SPATIAL], *group, *k;
     axes_release(im);
-    h->at[0] = to[0] = axis_for(im, "n", h->extent[0]);
-    h->at[1] = to[1] = axis_for(im, "k", h->extent[1]);
-    phases_axes(im, c, h);
+    phases_axes(im, c, h, &group, &k, &to[1]);
+    to[0] = h->at[0];
     for (int d = 0; d < c->n; d++) to[2 + d] = strided(im, c->stride[d], h->j[d], h->b[d]);
     emit_statement(im, "%s = %s", tensor_element(im, full, to), tensor_element(im, sum, h->at));
 }
@@ -227,7 +235,7 @@ static void phases_interleave(struct import *im, struct deconv *c, struct phases
 static bool deconv_phases(struct import *im, struct deconv *c, struct phases *h, const char *base,
                           struct tensor **out) {
     enum type t = sum_type(c->x->type);
-    int64_t full[2 + SPATIAL] = {h->extent[0], h->extent[1]};
+    int64_t full[2 + SPATIAL] = {h->extent[0], c->f->extent[1] * c->groups};
     struct tensor *sum = tensor_temporary(im, base, "sum", t, h->n, h->extent);
     if (!sum) return false;
     axes_for(im, h->n, h->extent, h->at);
@@ -235,7 +243,7 @@ static bool deconv_phases(struct import *im, struct deconv *c, struct phases *h,
     axes_release(im);
     if (!phases_sum(im, c, h, base, sum)) return false;
     *out = sum;
-    if (!h->strided) return true;
+    if (!h->scattered) return true;
     for (int d = 0; d < c->n; d++) full[2 + d] = h->length[d] * c->stride[d];
     *out = tensor_temporary(im, base, "full", t, c->n + 2, full);
     if (*out) phases_interleave(im, c, h, sum, *out);

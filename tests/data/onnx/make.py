@@ -250,3 +250,4 @@ case('nothing', [h.make_node('Slice', ['x', 'a', 'a', 'one'], ['none']), h.make_
 # The window's elements by phase, from the last to the first
 for name, a in (('conv_transpose_phases', dict(strides=[2, 2], pads=[1, 1, 1, 1])), ('conv_transpose_groups', dict(strides=[3, 1], group=2, output_padding=[1, 0]))):
     case(name, [h.make_node('ConvTranspose', ['x', 'w', 'b'], ['y'], **a)], {'x': fl(1, 8, 5, 6)}, {'w': fl(8, 24, 4, 4), 'b': fl(24 * a.get('group', 1))}, {'y': T.FLOAT}, 11)
+case('conv_groups', [h.make_node('Conv', ['x', 'w', 'b'], ['y'], pads=[1, 0, 1, 2], strides=[2, 1], group=4)], {'x': fl(2, 12, 7, 8)}, {'w': fl(20, 3, 3, 3), 'b': fl(20)}, {'y': T.FLOAT}, 11)

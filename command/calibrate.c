@@ -13,14 +13,14 @@
 #include <unistd.h>
 
 enum { MAX_SETS = 16, MAX_STEPS = 24, LEAST_RUNS = 9 };
-static const double SECONDS_A_SET = 0.1, UNAFFECTED = 0.02;
+static const double SECONDS_A_SET = 0.1, UNAFFECTED = 0.02, UNEXPLAINED = 1.25;
 
 struct calibration {
     isamap *im;
     struct arena *arena;
     struct job *machine; /* owns the machine that names the parameters */
     int64_t *value;      /* of each parameter */
-    bool *measured;
+    bool *written;
     const char *folder;
     const struct measure *now;
 };
@@ -149,15 +149,24 @@ static double all_predicted(const struct calibration *c, const struct setting *s
     return sum;
 }
 
+/* Why a parameter keeps its value; NULL: it gets another one. */
+static const char *why_left(double at_lo, double at_hi, double seconds) {
+    double least = fmin(at_lo, at_hi), most = fmax(at_lo, at_hi);
+    if (most - least <= UNAFFECTED * least) return "whatever it is: left";
+    if (seconds < least / UNEXPLAINED || seconds > most * UNEXPLAINED)
+        return "no value explains it: left";
+    return NULL;
+}
+
 /* The value in from..to whose prediction is nearest to the time: predictions rise or fall with it.
  */
 static bool solve(const struct calibration *c, const struct measure *q, const struct setting *s,
-                  int n, double seconds, bool *affects, int64_t *out) {
+                  int n, double seconds, const char **left, int64_t *out) {
     int64_t lo = q->from, hi = q->to;
     double at_lo = all_predicted(c, s, n, q->param, lo),
            at_hi = all_predicted(c, s, n, q->param, hi);
     if (isnan(at_lo) || isnan(at_hi)) return false;
-    *affects = fabs(at_hi - at_lo) > UNAFFECTED * fmin(at_lo, at_hi);
+    *left = why_left(at_lo, at_hi, seconds);
     bool rises = at_hi > at_lo;
     for (int i = 0; i < MAX_STEPS && hi - lo > 1; i++) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -176,7 +185,7 @@ static bool measure_one(struct calibration *c, const struct measure *q) {
     struct report *r = &c->im->report;
     struct setting s[MAX_SETS];
     double seconds = 0;
-    bool affects;
+    const char *left;
     int n = settings_make(c, q, s);
     c->now = q;
     if (!write_program(c, q)) return false;
@@ -185,23 +194,45 @@ static bool measure_one(struct calibration *c, const struct measure *q) {
         seconds += s[i].seconds;
     }
     int64_t found;
-    if (!solve(c, q, s, n, seconds, &affects, &found)) return false;
+    if (!solve(c, q, s, n, seconds, &left, &found)) return false;
     double before = all_predicted(c, s, n, q->param, c->value[q->param]);
-    if (affects) c->value[q->param] = found;
-    c->measured[q->param] = affects;
+    if (!left) c->value[q->param] = found;
+    c->written[q->param] = !left;
     double after = all_predicted(c, s, n, q->param, c->value[q->param]);
     if (isnan(after)) return false;
     report_open(r, p->name, '{');
     report_integer(r, "value", c->value[q->param]);
-    report_bool(r, "measured", affects);
+    report_bool(r, "measured", !left);
     report_number(r, "seconds", seconds);
     report_number(r, "predicted_before", before);
     report_number(r, "predicted_after", after);
     report_close(r);
     text_printf(&r->text, "%-12s %8" PRId64 "   measured %.4g us, predicted %.4g before, %.4g %s\n",
                 p->name, c->value[q->param], 1e6 * seconds, 1e6 * before, 1e6 * after,
-                affects ? "now" : "whatever it is: left");
+                left ? left : "now");
     return true;
+}
+
+/* ---- what the system says ---- */
+
+static bool asked_for(const isamap *im, const char *name) {
+    for (int i = 0; i < im->option.param.n; i++)
+        if (!strcmp(im->option.param.at[i].name, name)) return true;
+    return false;
+}
+
+static void take_system(struct calibration *c, int param) {
+    const struct param *p = &c->machine->machine->param[param];
+    int64_t v = p->host && !asked_for(c->im, p->name) ? system_value(SYSTEM_CACHES, p->host) : 0;
+    struct report *r = &c->im->report;
+    if (!v || (p->has_range && (v < p->lo || v > p->hi))) return;
+    c->value[param] = v;
+    c->written[param] = true;
+    report_open(r, p->name, '{');
+    report_integer(r, "value", v);
+    report_bool(r, "measured", false);
+    report_close(r);
+    text_printf(&r->text, "%-12s %8" PRId64 "   the system's %s\n", p->name, v, p->host);
 }
 
 /* ---- the file ---- */
@@ -220,10 +251,9 @@ static bool write_parameters(const struct calibration *c, const char *path) {
     make_folders(arena_strdup(c->arena, path));
     struct output *o = output_open(path, &c->im->diags);
     if (!o) return false;
-    fprintf(o->file, "# parameters of machine '%s' as isamap calibrate measured them here\n",
-            m->name);
+    fprintf(o->file, "# parameters of machine '%s' as isamap calibrate found them here\n", m->name);
     for (int i = 0; i < m->nparams; i++)
-        if (c->measured[i]) fprintf(o->file, "%s = %" PRId64 "\n", m->param[i].name, c->value[i]);
+        if (c->written[i]) fprintf(o->file, "%s = %" PRId64 "\n", m->param[i].name, c->value[i]);
     return output_close(o, true, &c->im->diags);
 }
 
@@ -252,12 +282,13 @@ static int calibrate(isamap *im, struct job *j, const char *out) {
     cleanup_folder(folder);
     struct calibration c = {.im = im, .arena = &j->arena, .machine = j, .folder = folder};
     c.value = arena_array(&j->arena, (size_t)m->nparams + 1, sizeof *c.value);
-    c.measured = arena_array(&j->arena, (size_t)m->nparams + 1, sizeof *c.measured);
+    c.written = arena_array(&j->arena, (size_t)m->nparams + 1, sizeof *c.written);
     for (int i = 0; i < m->nparams; i++) c.value[i] = m->param[i].value;
     report_open(&im->report, NULL, '{');
     report_string(&im->report, "machine", m->name);
     report_open(&im->report, "parameters", '{');
     bool ok = true;
+    for (int i = 0; i < m->nparams; i++) take_system(&c, i);
     for (int i = 0; i < m->nmeasures && ok; i++) {
         doing_item(im, i + 1, m->nmeasures, m->param[m->measure[i].param].name);
         doing(im, "measuring");

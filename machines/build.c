@@ -115,11 +115,23 @@ static void check_measured(struct build *b) {
     }
 }
 
+static void check_host(struct build *b, const struct node *n, const struct param *p) {
+    const char *file;
+    int level;
+    if (p->host && !system_word(p->host, &level, &file))
+        diag_line(b->diags, n->file, n->line, 0,
+                  "parameter '%s' is '%s' of the host, expected cache LEVEL size, ways or line, "
+                  "for instance 'cache 2 size'",
+                  p->name, p->host);
+}
+
 static void build_param(struct build *b, const struct node *n) {
     struct machine *m = b->m;
     struct param *p = &m->param[m->nparams];
     p->name = node_attr(n, "name");
     p->value = build_int(b, n, "value", 0, INT32_MIN);
+    p->host = node_attr(n, "host");
+    check_host(b, n, p);
     p->has_range = node_attr(n, "range") && build_range(b, n, "range", &p->lo, &p->hi);
     const struct binding *given = set_of(b, p->name);
     const struct parameter *own = given ? NULL : measured_of(b, p);

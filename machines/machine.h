@@ -18,7 +18,13 @@ enum sync_kind { SYNC_TOKEN, SYNC_GROUP, SYNC_BARRIER, SYNC_FENCE, SYNC_INTERLOC
 
 struct place_in_file { const char *file; int line; };
 
-struct param { const char *name; int64_t value; bool has_range; int64_t lo, hi; };
+struct param {
+    const char *name;
+    int64_t value;
+    bool has_range;
+    int64_t lo, hi;
+    const char *host;                  /* what the system may say of it, for system_value; or NULL */
+};
 
 struct feature {
     const char *id;
@@ -265,6 +271,12 @@ void machine_describe(const struct machine *, struct text *);
 
 /* Where `calibrate` leaves the parameters of this machine file; NULL: there is no such folder. */
 char *parameters_path(struct arena *, const char *machine_file);
+
+/* Is that something that the system may say of a computer: `cache LEVEL size`, `ways` or `line`? Its file is found too. */
+bool system_word(const char *word, int *level, const char **file);
+/* What it says, in bytes or ways; 0: nothing that can be used. `folder`: SYSTEM_CACHES, but for tests. */
+#define SYSTEM_CACHES "/sys/devices/system/cpu/cpu0/cache"
+int64_t system_value(const char *folder, const char *word);
 
 /* Cycles for an element that the fallback copies: rows along one axis on both sides, along two, or
  * in any other way; and for a point of a statement that is no copy. */

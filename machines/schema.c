@@ -18,7 +18,7 @@ static const struct element {
 } elements[] = {
     {"machine", "name", "title needs clock fetch doorbell priority model", BODY},
     {"doc", "", "", ""},
-    {"param", "name value", "range", ""},
+    {"param", "name value", "range host", ""},
     {"include", "href", "share", ""},
     {"remove", "id", "", ""},
     {"for", "each in", "", BODY},

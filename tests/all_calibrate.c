@@ -1,6 +1,7 @@
 /* `isamap calibrate`, and the files of parameters that it writes: a machine whose only guess is the
  * price of a point gets it measured; bad files are refused with their place. */
 #include "isamap.h"
+#include "machines/machine.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,9 @@ static const char machine_text[] =
     "<machine name=\"guess\" clock=\"1e9\" xmlns=\"urn:isamap:machine:1\">\n"
     "  <param name=\"POINT\" value=\"%d\"/>\n"
     "  <param name=\"OTHER\" value=\"3\" range=\"1..9\"/>\n"
-    "  <measure param=\"POINT\" from=\"1\" to=\"1000000\" with=\"N=40; N=60\">\n"
+    "  <param name=\"SIZE\" value=\"3\" host=\"cache 1 size\"/>\n"
+    "  <param name=\"SMALL\" value=\"3\" range=\"1..9\" host=\"cache 1 size\"/>\n"
+    "  <measure param=\"POINT\" from=\"%d\" to=\"1000000\" with=\"N=40; N=60\">\n"
     "    kernel k(N) { in A: f32[N, N]  in B: f32[N, N]  out C: f32[N, N]  axes i: N, j: N, k: N\n"
     "      C[i,j] = 0\n"
     "      C[i,j] += A[i,k] * B[k,j] }\n"
@@ -45,7 +48,7 @@ static int set_up(void **state) {
     snprintf(p.machine, sizeof p.machine, "%s/guess.xml", p.folder);
     snprintf(p.parameters, sizeof p.parameters, "%s/guess.params", p.folder);
     snprintf(p.program, sizeof p.program, "%s/k.isam", p.folder);
-    snprintf(text, sizeof text, machine_text, 77);
+    snprintf(text, sizeof text, machine_text, 77, 1);
     write_file(p.machine, text);
     write_file(p.program,
                "kernel k(N=50) { in A: f32[N, N]  in B: f32[N, N]  out C: f32[N, N]  axes i: "
@@ -95,6 +98,27 @@ static void calibrate_measures(void **state) {
     assert_true(fabs(predict(p, "POINT=77") - guessed) < 1e-9); /* --param goes before */
 }
 
+/* With all values in the range the program is predicted to take 500 ns for each of its products. */
+static void what_no_value_explains_is_left(void **state) {
+    struct place *p = *state;
+    char text[2048];
+    unlink(p->parameters);
+    snprintf(text, sizeof text, machine_text, 77, 500000);
+    write_file(p->machine, text);
+    isamap *im = isamap_open();
+    isamap_option(im, "machine", p->machine);
+    assert_int_equal(isamap_calibrate(im, NULL), ISAMAP_DONE);
+    assert_int_equal(isamap_number(im, "parameters.POINT.value"), 77);
+    assert_int_equal(isamap_number(im, "parameters.POINT.measured"), 0);
+    int64_t size = system_value(SYSTEM_CACHES, "cache 1 size");
+    assert_true(size > 9 || !size);
+    if (size) assert_true(isamap_number(im, "parameters.SIZE.value") == (double)size);
+    assert_true(isnan(isamap_number(im, "parameters.SMALL.value"))); /* not in its range */
+    isamap_close(im);
+    snprintf(text, sizeof text, machine_text, 77, 1);
+    write_file(p->machine, text);
+}
+
 static void bad_files_are_refused(void **state) {
     struct place *p = *state;
     static const struct {
@@ -129,8 +153,8 @@ static void nothing_to_measure(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(calibrate_measures),
-                                       cmocka_unit_test(bad_files_are_refused),
-                                       cmocka_unit_test(nothing_to_measure)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calibrate_measures), cmocka_unit_test(what_no_value_explains_is_left),
+        cmocka_unit_test(bad_files_are_refused), cmocka_unit_test(nothing_to_measure)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -13,7 +13,7 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
-#include "scheduler/plan/parts.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/search.h"

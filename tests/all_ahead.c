@@ -24,7 +24,7 @@ static int choose(void *s, const struct question *q) {
             had_it = true;
             return i;
         }
-    return plan_least(s, q);
+    return plan_cheapest(s, q);
 }
 
 static const struct approach fills = {

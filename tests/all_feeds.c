@@ -47,7 +47,7 @@ static bool about_copies(const struct question *q) {
 static int choose_turns(void *s, const struct question *q) {
     uint64_t *seed = s;
     if (about_copies(q)) return 1;
-    return *seed == 1 ? plan_least(s, q) : plan_choose(s, q);
+    return *seed == 1 ? plan_cheapest(s, q) : plan_choose(s, q);
 }
 
 static void *open_turns(uint64_t seed) {

@@ -208,7 +208,7 @@ static void broken_tables(void **state) {
 /* The best with one slot for each copy, the others by cost. */
 static int choose_one(void *s, const struct question *q) {
     int best = -1;
-    if (q->kind != QUESTION_RESIDENCY) return plan_least(s, q);
+    if (q->kind != QUESTION_RESIDENCY) return plan_cheapest(s, q);
     for (int i = 0; i < q->ncandidates; i++) {
         const char *text = q->candidate[i].text;
         bool one = strstr(text, "x1") != NULL;

@@ -26,7 +26,7 @@ static int columns_of_q(void *s, const struct question *q) {
                                         : q->kind == QUESTION_FUSION && strcmp(text, "c") == 0)
             return i;
     }
-    return plan_least(s, q);
+    return plan_cheapest(s, q);
 }
 
 static const struct approach by_rows = {"rows",       "q alone", plan_open, free,
@@ -69,7 +69,7 @@ static int rows_of_q(void *s, const struct question *q) {
     for (int i = 0; i < q->ncandidates; i++)
         if (q->kind == QUESTION_MAPPING && strstr(q->candidate[i].text, "i=(q) j=(k) k=(c) "))
             return i;
-    return plan_least(s, q);
+    return plan_cheapest(s, q);
 }
 
 static const struct approach by_columns = {"columns", "k on columns", plan_open, free,

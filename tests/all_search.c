@@ -39,12 +39,12 @@ static void brute_close(void *s) {
 
 static int brute_choose(void *state, const struct question *q) {
     struct brute *b = state;
-    if (q->kind != QUESTION_ORDER) return plan_least(NULL, q);
+    if (q->kind != QUESTION_ORDER) return plan_cheapest(NULL, q);
     b->norders = q->ncandidates;
     b->whole_orders = 0;
     for (int i = 0; i < q->ncandidates; i++)
         b->whole_orders += !strstr(q->candidate[i].text, "reversed");
-    return b->order < 0 ? plan_least(NULL, q) : b->order;
+    return b->order < 0 ? plan_cheapest(NULL, q) : b->order;
 }
 
 static void brute_move(void *state, const struct space *sp, int *at) {
@@ -124,7 +124,7 @@ static int cut_choose(void *state, const struct question *q) {
     (void)state;
     for (int i = 0; q->kind == QUESTION_ORDER && i < q->ncandidates; i++)
         if (q->candidate[i].text[0] == 'k') return i;
-    return plan_least(NULL, q);
+    return plan_cheapest(NULL, q);
 }
 
 static void cut_move(void *state, const struct space *sp, int *at) {
@@ -218,7 +218,7 @@ static int asked_choose(void *state, const struct question *q) {
     struct asked *a = state;
     a->times[q->kind]++;
     if (q->ncandidates > a->most[q->kind]) a->most[q->kind] = q->ncandidates;
-    return plan_least(NULL, q);
+    return plan_cheapest(NULL, q);
 }
 
 static void asked_move(void *state, const struct space *sp, int *at) {

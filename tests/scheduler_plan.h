@@ -58,7 +58,7 @@ static inline void plan_move(void *s, const struct space *sp, int *at) {
 static const struct approach plan_any = {"any",       "any legal answer", plan_open, free,
                                          plan_choose, plan_move,          NULL,      false};
 
-static inline int plan_least(void *s, const struct question *q) {
+static inline int plan_cheapest(void *s, const struct question *q) {
     int best = 0;
     (void)s;
     for (int i = 1; i < q->ncandidates; i++)
@@ -73,7 +73,7 @@ static inline void plan_stay(void *s, const struct space *sp, int *at) {
 }
 
 static const struct approach plan_best = {"best",     "the least cost", plan_open, free,
-                                          plan_least, plan_stay,        NULL,      true};
+                                          plan_cheapest, plan_stay,        NULL,      true};
 
 /* A program and the schedule made of it for a machine. */
 struct compiled {

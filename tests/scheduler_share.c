@@ -1,6 +1,6 @@
 /* Parallel loops: no instance of a unit has more than an even share and a tile, for any number of
  * threads; and windows that slide along a vector are read where they lie. */
-#include "scheduler/plan/keep.h"
+#include "scheduler/plan/tiling.h"
 #include "tests/scheduler_plan.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,9 +164,8 @@ static void rings_break_windows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shares_are_balanced),
-                                       cmocka_unit_test(tiles_suit_the_instances),
-                                       cmocka_unit_test(windows_lie_where_they_are),
-                                       cmocka_unit_test(rings_break_windows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_are_balanced), cmocka_unit_test(tiles_suit_the_instances),
+        cmocka_unit_test(windows_lie_where_they_are), cmocka_unit_test(rings_break_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

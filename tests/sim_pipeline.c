@@ -86,7 +86,7 @@ static void stores_do_not_stall_loads(void **state) {
 
 /* The question how fills are cut gets the last answer, all others the best. */
 static int cut_most(void *s, const struct question *q) {
-    if (q->kind != QUESTION_PARTS) return plan_least(s, q);
+    if (q->kind != QUESTION_PARTS) return plan_cheapest(s, q);
     assert_true(q->ncandidates >= 2);
     return q->ncandidates - 1;
 }

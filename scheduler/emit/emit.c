@@ -1,12 +1,10 @@
 /* One nest as a rolled tree in program order: where its copies stand, the loops over the instances
  * of units, and inside them its turns (core.c), alone or as a pair (pair.c). */
 #include "scheduler/emit/micro.h"
-#include "scheduler/plan/copies.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/hardware.h"
-#include "scheduler/plan/keep.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/needs.h"
@@ -15,9 +13,7 @@
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/routes.h"
-#include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>

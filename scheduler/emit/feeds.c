@@ -3,8 +3,6 @@
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/val.h"
-#include "scheduler/plan/work.h"
 
 static void emit_one(struct emitter *e, struct nodes *out, const struct feed *f) {
     struct fallback_node *node = nodes_host(e->w, out, f->stmt);

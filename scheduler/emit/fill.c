@@ -3,14 +3,11 @@
  * the next inner fill, at last that of the instructions. */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/hardware.h"
-#include "scheduler/plan/keep.h"
-#include "scheduler/plan/parts.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>

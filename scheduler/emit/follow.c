@@ -1,10 +1,10 @@
 /* Instructions that change a reduction's result where it lies (plan/follow.c), in the tree. */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/attach.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 
 void follow_place(struct emitter *e, int64_t *at) {

@@ -10,7 +10,6 @@
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>

@@ -1,13 +1,11 @@
 /* Copies of which a part stays (partial.c): where their pieces lie, which are due, and windows that
  * go round the end of a ring. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/footprint.h"
-#include "scheduler/plan/keep.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>

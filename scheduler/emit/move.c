@@ -8,7 +8,6 @@
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>

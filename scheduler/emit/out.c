@@ -1,12 +1,12 @@
 /* Results on their way home through the memories of their route: each queue waits for a free slot
  * of the next memory, moves, and tells the next queue. */
 #include "scheduler/emit/emit_int.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 
 void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct region *r, int by,

@@ -3,14 +3,13 @@
  * which the storing queue gives once it has read it. */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/attach.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <limits.h>

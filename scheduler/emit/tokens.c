@@ -4,7 +4,7 @@
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/rewrite.h"
-#include "scheduler/plan/slots.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 

@@ -10,10 +10,8 @@
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
-#include <string.h>
 
 static const struct stmt *begin_stmt(const struct work *w, const struct finish *b) {
     return &w->p->stmt[w->task[b->task].stmt];
@@ -81,15 +79,12 @@ static bool adopt(struct work *w, int task, struct opnd *o, const struct task *u
     struct task *t = &w->task[task];
     struct stmt *st = &w->p->stmt[t->stmt];
     struct move mv;
-    int map[MAX_AXES];
     if (graph_is_static(w->m, o->memory) || !reads_plainly(w->p, &st->read[0]) ||
         !move_begins(w, t->needle->instr, o->memory, &mv) ||
         mv.needle->in->operand[mv.to_operand].type != o->decl->type ||
         !queues_in_step(w->m, mv.needle->in->queue, user->needle->in->queue))
         return false;
-    memset(map, -1, sizeof map);
-    if (!nest_axes(w, made, w->p->stmt[user->stmt].axes, &st->dst, st->axes, map)) return false;
-    stmt_rename(w->p, st, map);
+    if (!stmt_adopt(w, st, &st->dst, made, w->p->stmt[user->stmt].axes, NULL)) return false;
     struct finish *f = arena_alloc(w->arena, sizeof *f);
     *f = (struct finish){task, mv};
     o->begin = f;
@@ -162,18 +157,13 @@ bool begin_box(struct work *w, const struct opnd *o, const struct slot *s, const
         struct coord c = g->at[i];
         int64_t stride;
         if (c.dim < 0 || !source_stride(w, st, c, &stride)) return false;
-        struct val n = i < g->ninner ? val_const(c.mod)
-                                     : val_ceil(&w->s->arena, r->n[c.dim], c.div),
-                   zero = val_const(0);
-        box->dim[box->n++] = (struct box_dim){.extent = n,
-                                              .total = n,
-                                              .before = zero,
-                                              .after = zero,
-                                              .from = val_const(stride),
-                                              .to = s->stride[i],
-                                              .coord = i,
-                                              .unit = 1,
-                                              .outside = c.div != 1};
+        struct box_dim *d = &box->dim[box->n++];
+        *d = box_whole(i < g->ninner ? val_const(c.mod)
+                                     : val_ceil(&w->s->arena, r->n[c.dim], c.div));
+        d->from = val_const(stride);
+        d->to = s->stride[i];
+        d->coord = i;
+        d->outside = c.div != 1;
     }
     return fit_box(w, &one, 0, w->home[st->read[0].buffer].memory, o->memory, box, fit);
 }

@@ -1,16 +1,14 @@
 /* Hardware-managed memories: what refilling them costs while instructions run. A cache keeps what
  * the loops inside some depth touch; from there outwards each line comes once for each tile
  * (SCHEDULING §3). A translation buffer is such a memory too: its lines are pages. */
-#include "scheduler/plan/caches.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

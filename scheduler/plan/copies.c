@@ -1,15 +1,14 @@
 /* What a copy of a tile costs and takes, remembered: the search meets the same tile of the same
  * operand in thousands of plans. */
 #include "ir/number.h"
-#include "scheduler/plan/copies.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/moves.h"
 #include "machines/needle.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 #include <stddef.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * task accesses and at who writes them; a change makes those due that share a buffer whose home got
  * its layout, or that the changed task writes. */
 #include "scheduler/plan/attach.h"
-#include "scheduler/plan/due.h"
+#include "scheduler/plan/layouts.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 

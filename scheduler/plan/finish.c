@@ -4,15 +4,12 @@
 #include "scheduler/plan/access.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
-#include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
-#include <string.h>
 
 bool finish_may(struct work *w, const struct task *t, const struct mapping *map) {
     const struct instr *in = t->needle->in;
@@ -84,7 +81,7 @@ static int maker_of(const struct work *w, int buffer, bool sums) {
 static const char *link(struct work *w, int finish) {
     struct task *t = &w->task[finish];
     struct stmt *st = &w->p->stmt[t->stmt];
-    int map[MAX_AXES], *chain = NULL, n = 0, core = maker_of(w, st->read[0].buffer, true);
+    int *chain = NULL, n = 0, core = maker_of(w, st->read[0].buffer, true);
     if (core < 0) core = follow_core(w, st->read[0].buffer, t->stmt, &chain, &n);
     if (core < 0 && (core = maker_of(w, st->read[0].buffer, false)) >= 0) n = 0;
     struct opnd *made = core >= 0 ? task_result(&w->task[core]) : NULL;
@@ -98,11 +95,9 @@ static const char *link(struct work *w, int finish) {
         return "the result is of another type";
     if (read_elsewhere(w, st->read[0].buffer, core, t->stmt))
         return "others use what it stores, too";
-    memset(map, -1, sizeof map);
     struct stmt *maker = &w->p->stmt[w->task[core].stmt];
-    if (!nest_axes(w, &maker->dst, maker->axes, &st->read[0], st->axes, map))
+    if (!stmt_adopt(w, st, &st->read[0], &maker->dst, maker->axes, NULL))
         return "its axes are not the reduction's";
-    stmt_rename(w->p, st, map);
     if (!same_element(w->p, &st->read[0], st->axes, &st->dst))
         return "it stores elements elsewhere than the reduction counts them";
     struct finish *f = arena_alloc(w->arena, sizeof *f);

@@ -1,9 +1,8 @@
 /* Steps of decoupled queues: the fewest between two fills, the shorter last ones, the bus that a
  * store takes (SCHEDULING §3, §5). */
-#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"
-#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

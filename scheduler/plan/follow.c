@@ -4,14 +4,11 @@
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/limits.h"
 #include "machines/needle.h"
-#include "scheduler/plan/price_int.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
-#include <string.h>
 
 /* The statement that alone writes the temporary, which `reader` alone reads: its task; -1. */
 static int maker_of(const struct work *w, int buffer, int reader, bool *sums) {
@@ -69,12 +66,10 @@ static bool adopt(struct work *w, int task, int core) {
     struct stmt *st = &w->p->stmt[t->stmt], *sums = &w->p->stmt[c->stmt];
     struct opnd *o = task_result(t), *made = task_result(c);
     int map[MAX_AXES];
-    memset(map, -1, sizeof map);
     if (w->p->buffer[st->dst.buffer].ndims != w->p->buffer[sums->dst.buffer].ndims ||
         !queues_in_step(w->m, t->needle->in->queue, c->needle->in->queue) ||
-        !nest_axes(w, &sums->dst, sums->axes, &st->read[o->read], st->axes, map))
+        !stmt_adopt(w, st, &st->read[o->read], &sums->dst, sums->axes, map))
         return false;
-    stmt_rename(w->p, st, map);
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
     if (!same_form(t, o, c, made)) return false;

@@ -1,13 +1,12 @@
 /* What instructions cost that change a result where it lies (follow.c). */
 #include "scheduler/plan/attach.h"
-#include "scheduler/plan/copies.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/tiling.h"
 #include "machines/needle.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

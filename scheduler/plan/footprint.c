@@ -1,13 +1,11 @@
 /* Tiles of operands: what they hold, whether moves can bring them, and how much passes in all. */
 #include "ir/number.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 

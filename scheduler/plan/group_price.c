@@ -9,14 +9,10 @@
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
-#include "scheduler/plan/footprint.h"
-#include "scheduler/plan/keep.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/search.h"
-#include "scheduler/plan/slots.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
 #include <math.h>
 #include <string.h>
 

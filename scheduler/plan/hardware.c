@@ -1,12 +1,11 @@
 /* Loops that the machine runs itself, and the entries of a queue that are left then. */
 #include "ir/number.h"
-#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 #include <string.h>

@@ -2,16 +2,14 @@
  * (docs/internals.md, "Homes and layouts"). */
 #include "ir/number.h"
 #include "scheduler/plan/attach.h"
-#include "scheduler/plan/due.h"
-#include "scheduler/plan/geom.h"
 #include "scheduler/plan/layouts.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/moves.h"
 #include "machines/needle.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 

@@ -3,10 +3,11 @@
 #define ISAMAP_SCHEDULER_PLAN_LAYOUTS_H
 
 #include "ir/program.h"
+#include "scheduler/plan/work.h"
 
+struct due;
 struct geom;
 struct moves;
-struct work;
 
 bool pack_identity(struct work *, int task,
                    int operand); /* reads a copy in the layout the needle wants */
@@ -31,5 +32,13 @@ bool homes_beyond(struct work *, const char *name); /* false, having reported th
 
 /* align.c */
 void operands_align(struct work *, const struct moves *);
+
+/* ---- the worklist of layouts_decide ---- */
+
+struct due *due_begin(struct work *); /* all tasks; lives in the work's arena */
+int due_next(struct due *);           /* the first in program order, due no longer; -1: none */
+void due_again(
+    struct due *,
+    int task); /* the one just checked changed something: it is due, and who shares with it */
 
 #endif

@@ -19,6 +19,11 @@ struct box_dim { /* innermost first */
     bool outside;        /* only loops around the move may walk it */
 };
 
+static inline struct box_dim box_whole(struct val n) { /* without padding */
+    return (struct box_dim){
+        .extent = n, .total = n, .before = val_const(0), .after = val_const(0), .unit = 1};
+}
+
 struct box {
     struct box_dim dim[MAX_COORDS];
     int n;

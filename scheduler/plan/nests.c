@@ -226,13 +226,9 @@ static bool adopt_init(struct work *w, int init, int core) {
 /* The zero fill inside an issue counts by the core's axes. */
 static bool align_zero(struct work *w, const struct task *t) {
     if (t->init < 0) return true;
-    int map[MAX_AXES];
-    memset(map, -1, sizeof map);
     struct stmt *zero = &w->p->stmt[t->init];
     const struct stmt *st = &w->p->stmt[t->stmt];
-    if (!nest_axes(w, &st->dst, st->axes, &zero->dst, zero->axes, map)) return false;
-    stmt_rename(w->p, zero, map);
-    return true;
+    return stmt_adopt(w, zero, &zero->dst, &st->dst, st->axes, NULL);
 }
 
 bool nests_make(struct work *w, const struct moves *moves) {

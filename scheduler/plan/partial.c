@@ -3,14 +3,12 @@
  * A *pinned* range: of the pieces that pass again and again the first few stay, the rest pass
  * through the slots. */
 #include "scheduler/plan/access.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/keep.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 

@@ -4,17 +4,15 @@
  * are still in use. Nothing is peeled: a fill that belongs to the first iteration of a loop stands
  * in a loop that runs once then, and not at all otherwise. */
 #include "scheduler/plan/access.h"
-#include "scheduler/plan/copies.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/nest.h"
-#include "scheduler/plan/parts.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 #include <string.h>

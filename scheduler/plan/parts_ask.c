@@ -1,7 +1,7 @@
 /* Are copies filled whole, or in parts? A question to the approach (parts.c prices the parts). */
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
-#include "scheduler/plan/parts.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/task.h"

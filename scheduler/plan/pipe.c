@@ -1,7 +1,7 @@
 /* Decoupled queues: what overheads, first fills, slots and last drains cost (SCHEDULING §3), and
  * which loops the machine runs itself. */
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/hardware.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "machines/needle.h"
@@ -9,10 +9,8 @@
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/price_int.h"
-#include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

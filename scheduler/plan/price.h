@@ -1,12 +1,14 @@
-/* The price of a plan. */
+/* The price of a plan, of its copies, and of what caches bring. */
 #ifndef ISAMAP_SCHEDULER_PLAN_PRICE_H
 #define ISAMAP_SCHEDULER_PLAN_PRICE_H
 
 #include "ir/program.h"
 #include "scheduler/plan/plan.h"
 
+struct copies;
 struct moves;
 struct nest;
+struct opnd;
 struct task;
 struct work;
 
@@ -34,5 +36,44 @@ enum { MAX_SHARES = MAX_AXES + 2 };
 /* With the least busy instance; n 0: there is nothing to share. Cycles until they all run. */
 struct share share_best(const struct work *, const struct nest *, const struct plan *);
 double share_waking(const struct work *, const struct task *);
+
+/* ---- what copies cost, remembered ---- */
+
+struct copy {               /* one transfer between a hold and its home */
+    const struct instr *in; /* NULL: no move does it */
+    double issues, cycles, latency,
+        elements; /* cycles: of the queue; elements, bytes: of the slot */
+    int64_t bytes;
+    int first; /* coordinate that lies next to the tile in an outer copy; 0: as listed */
+};
+
+/* copies.c */
+struct copies *copies_new(struct work *); /* forgotten when a home or a geometry changes */
+struct copy copy_price(struct work *, const struct moves *, const struct plan *,
+                       const struct task *, const struct opnd *, const struct access *, bool fill,
+                       int depth, int by);
+/* A piece of what is filled at this depth, with `first` next to the tile: the tile inside all loops of `cut`. */
+struct copy copy_part_price(struct work *, const struct moves *, const struct plan *,
+                            const struct task *, const struct opnd *, const struct access *,
+                            int depth, int by, int first, const struct plan *cut);
+
+/* ---- what refills of hardware-managed memories cost ---- */
+
+/* Of hardware-managed memories, over the whole nest: cycles to refill the one that takes longest,
+ * those that computing does not hide (of all, and of the longest), and in which a cache's own port
+ * takes the lines. */
+struct refills {
+    double worst, exposed, worst_exposed, port;
+    int queue; /* of the moves that read that cache; -1 */
+};
+
+/* caches.c */
+/* On one instance, and with the share of the busiest of several. */
+const struct refills *caches_charge(struct work *, const struct moves *, struct plan *,
+                                    const struct task *, const struct share *, double *queue);
+double caches_cycles(const struct refills *, double core); /* with what refills add */
+/* Operands read where they lie take load slots too. */
+void direct_charge(struct work *, const struct moves *, const struct plan *, const struct task *,
+                   double *queue);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef ISAMAP_SCHEDULER_PLAN_PRICE_INT_H
 #define ISAMAP_SCHEDULER_PLAN_PRICE_INT_H
 
-#include "scheduler/plan/copies.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"

@@ -1,7 +1,6 @@
 /* What copies of which a part stays cost (partial.c). */
-#include "scheduler/plan/copies.h"
-#include "scheduler/plan/hardware.h"
-#include "scheduler/plan/keep.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/tiling.h"
 #include "machines/needle.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/price_int.h"

@@ -1,7 +1,7 @@
 /* Copies that stay over all steps of a recurrence: filled once before it, where they fit beside
  * what each step needs (DESIGN §5, "prime"). */
 #include "ir/number.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/moves.h"
 #include "machines/needle.h"
@@ -9,7 +9,7 @@
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 
 enum { STREAM_SHARE = 8 }; /* of a memory, for copies that pass where a part stays */

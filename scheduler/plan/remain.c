@@ -1,11 +1,10 @@
 /* What a plan saves where an instruction takes an operand that another one left in the unit
  * (emit/remain.c places them). */
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/tiling.h"
 #include "machines/needle.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 
 /* Between plans that take equally long: that an operand is not read again counts a little. */

@@ -51,3 +51,13 @@ void stmt_rename(struct program *p, struct stmt *st, const int *map) {
         if (st->axes >> b & 1) axes |= UINT64_C(1) << map[b];
     st->axes = axes;
 }
+
+bool stmt_adopt(struct work *w, struct stmt *st, const struct access *used,
+                const struct access *made, uint64_t made_axes, int *map) {
+    int own[MAX_AXES];
+    if (!map) map = own;
+    for (int a = 0; a < MAX_AXES; a++) map[a] = -1;
+    if (!nest_axes(w, made, made_axes, used, st->axes, map)) return false;
+    stmt_rename(w->p, st, map);
+    return true;
+}

@@ -66,5 +66,9 @@ bool join_sizes(const struct work *, const struct task *, const struct mapping *
 bool nest_axes(const struct work *, const struct access *made, uint64_t made_axes,
                const struct access *used, uint64_t used_axes, int *map);
 void stmt_rename(struct program *, struct stmt *, const int *map);
+/* The statement's axes become those by which `made` is written, as its access `used` says; map (or
+ * NULL): which. False: they cannot. */
+bool stmt_adopt(struct work *, struct stmt *, const struct access *used, const struct access *made,
+                uint64_t made_axes, int *map);
 
 #endif

@@ -1,15 +1,13 @@
 /* Copies in the memories on the routes: how far out each is filled, in how many slots. */
-#include "scheduler/plan/copies.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/routes.h"
-#include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 #include <limits.h>
 

@@ -9,7 +9,6 @@
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
@@ -131,18 +130,13 @@ static bool box_between(const struct geom *outer, const struct slot *there, cons
     if (g->fragment || g->swizzle) return false; /* lies so in its own memory only */
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
-        struct val n, some, zero = val_const(0), far = stride_in(a, g, i, outer, there);
-        if (i < g->ninner)
-            n = val_const(c.mod);
-        else
-            n = coord_places(a, g, r, c);
-        some = i < g->ninner && c.dim >= 0 && r->partial[c.dim] ? r->n[c.dim] : n;
-        box->dim[box->n++] = (struct box_dim){.extent = some,
-                                              .total = n,
-                                              .before = zero,
-                                              .after = val_minus(a, n, some),
-                                              .from = fill ? far : here->stride[i],
-                                              .to = fill ? here->stride[i] : far};
+        struct val far = stride_in(a, g, i, outer, there);
+        struct box_dim *d = &box->dim[box->n++];
+        *d = box_whole(i < g->ninner ? val_const(c.mod) : coord_places(a, g, r, c));
+        if (i < g->ninner && c.dim >= 0 && r->partial[c.dim]) d->extent = r->n[c.dim];
+        d->after = val_minus(a, d->total, d->extent);
+        d->from = fill ? far : here->stride[i];
+        d->to = fill ? here->stride[i] : far;
     }
     return true;
 }

@@ -1,10 +1,9 @@
 /* The plan of a nest: what the search found, as questions (SCHEDULING §2); answers are the
  * decider's. */
-#include "scheduler/plan/copies.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/price.h"
 #include "scheduler/plan/search.h"
 #include "scheduler/plan/search_int.h"
 #include "scheduler/plan/search_known.h"

@@ -1,19 +1,15 @@
 /* Residency: at which depth each operand's copy is filled, and in how many slots. */
-#include "scheduler/plan/copies.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/keep.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/price.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/search_int.h"
-#include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 #include <stdlib.h>

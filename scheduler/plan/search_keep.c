@@ -1,6 +1,6 @@
 /* Questions about copies of which a part may stay: whether windows that slide are fetched whole or
  * only what is new of them, and what stays of pieces that come again. */
-#include "scheduler/plan/keep.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"

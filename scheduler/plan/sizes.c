@@ -1,8 +1,7 @@
 /* Sizes of an instruction that are chosen once for a task: those that nothing walks, those of which
  * steps do not come out even, and those that distances in operands depend on. */
-#include "scheduler/plan/sizes.h"
-#include "machines/needle.h"
 #include "scheduler/plan/task.h"
+#include "machines/needle.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

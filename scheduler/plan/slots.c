@@ -1,17 +1,14 @@
 /* How many slots a copy has: as syncs can tell them apart, and, for the results of a chain, as many
  * as help and fit. */
-#include "scheduler/plan/copies.h"
-#include "scheduler/plan/footprint.h"
+#include "scheduler/plan/price.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/graph.h"
-#include "scheduler/plan/keep.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/rewrite.h"
-#include "scheduler/plan/slots.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/tiling.h"
-#include "scheduler/plan/transfer.h"
+#include "scheduler/plan/geom.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
 

@@ -10,6 +10,8 @@
 #include "machines/needle.h"
 
 struct finish;
+struct group;
+struct mapping;
 struct work;
 
 struct route { /* memories that the schedule fills between home and the operand's own, from home on */
@@ -79,5 +81,15 @@ bool task_refuse(struct work *, int stmt, const char *why);
 void finish_drop(struct work *, struct task *, const char *why); /* what finishes, begins or follows it has to be executed otherwise */
 void begin_drop(struct work *, struct task *, const char *why);
 void follow_drop(struct work *, struct task *, const char *why);
+
+double sizes_rounded(int64_t extent, int64_t tile); /* padded to whole tiles, over the extent */
+/* Cycles for each step of the needle's axis where tiles are so long, over those where they are as
+ * long as may be: what issues cost that no loop of the machine's own repeats. */
+double sizes_short(const struct work *, const struct task *, int x, int64_t tile);
+
+/* Each fills in what it fixes, by the numbers of ranged sizes; false: nothing. */
+bool sizes_steps(const struct work *, const struct task *, int64_t *fixed);
+bool sizes_idle(const struct task *, const struct mapping *, int64_t *fixed);
+bool sizes_dense(struct work *, struct task *, const struct group *, int64_t *fixed);
 
 #endif

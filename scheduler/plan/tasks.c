@@ -10,7 +10,6 @@
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
-#include "scheduler/plan/sizes.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <string.h>

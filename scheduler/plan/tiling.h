@@ -1,14 +1,13 @@
-/* Tiles at each depth of a plan's loops, and what pricing remembers of them. */
+/* Tiles of a plan: how long they are at each depth of its loops, what operands and copies take of
+ * them, which copies stay in part or are filled in parts, in how many slots, which loops the machine
+ * runs. What pricing remembers of them. */
 #ifndef ISAMAP_SCHEDULER_PLAN_TILING_H
 #define ISAMAP_SCHEDULER_PLAN_TILING_H
 
-#include "ir/program.h"
-#include "scheduler/plan/caches.h"
-#include "scheduler/plan/copies.h"
-#include "scheduler/plan/limits.h"
-#include "scheduler/plan/plan.h"
+#include "scheduler/plan/price.h"
 #include "scheduler/plan/task.h"
 
+struct moves;
 struct nest;
 struct work;
 
@@ -68,5 +67,100 @@ static inline struct asked *plan_asked(const struct plan *p, const struct task *
     struct tiling *k = p->tiling;
     return k && k->nloops == p->nloops && k->asked.task == t ? &k->asked : NULL;
 }
+
+/* ---- what the statements read and write at a depth of a plan's loops ---- */
+
+/* footprint.c */
+/* What an access touches in a tile of its statement's axes, tile[axis] long, that begins at 0. */
+void tile_region(const struct work *, const struct stmt *, const struct access *,
+                 const struct geom *, const int64_t *tile, struct region *);
+void plan_region(const struct work *, const struct plan *, const struct task *,
+                 const struct access *, const struct geom *, int depth,
+                 struct region *); /* the first tile at this depth */
+int plan_normalise(const struct work *, const struct plan *, const struct access *, int depth);
+double plan_traffic(const struct work *, const struct plan *, const struct task *,
+                    const struct access *, int depth); /* elements moved when refilled at this depth */
+int64_t slot_bytes(struct work *, const struct opnd *, const struct region *);
+
+/* ---- loops that the machine runs itself, and the steps of queues ---- */
+
+/* hardware.c */
+void plan_arrange(const struct work *, const struct nest *, struct plan *);
+/* Entries of the queue that so many issues are, the machine running the loops that it can. */
+double plan_entries(const struct work *, const struct nest *, const struct plan *, double issues);
+/* Loops inside all holds that plan_arrange leaves to the program, reductions all; at most 2, outermost first. */
+int plan_plain(const struct work *, const struct nest *, const struct plan *, int *axis);
+/* Entries of the machine's table that tell the addresses of all issues. */
+double table_entries(const struct work *, const struct nest *, const struct plan *);
+
+/* flow.c */
+/* Fewest iterations of the loops between two depths (SCHEDULING §5.2). */
+double plan_least_inner(const struct work *, const struct plan *, int from, int to);
+
+/* ---- how many slots a copy has ---- */
+
+/* slots.c */
+/* Of `most` slots so many that the syncs between the queue of a transfer and that of its user hold
+ * an event for each. */
+int slots_held(const struct machine *, const struct instr *transfer, const struct instr *user,
+               int most);
+int operand_slots(struct work *, const struct moves *, const struct plan *, const struct task *,
+                  const struct opnd *, const struct access *, int depth, int most);
+/* Of a chain's operand: what it needs, and as many as help and fit. */
+int chain_slots_least(const struct work *, const struct moves *, const struct nest *,
+                      const struct task *, const struct opnd *);
+int chain_slots(struct work *, const struct moves *, const struct nest *, const struct plan *,
+                const struct task *, const struct opnd *);
+void chain_region(const struct work *, const struct plan *, const struct nest *,
+                  const struct task *, const struct opnd *, struct region *); /* one grain */
+
+/* ---- copies of which a part stays ---- */
+
+/* partial.c: copies of which a part stays. */
+struct ring { /* in rows of the one dimension that the loop moves */
+    int dim, axis;
+    int64_t coef, step, window, overlap, all; /* of a tile: how far the next one is, its rows, those of
+                                                 both; rows of all tiles */
+};
+
+/* Does loop[depth - 1] slide the operand's window? */
+bool ring_find(const struct work *, const struct nest *, const struct plan *, const struct task *,
+               const struct opnd *, const struct access *, int depth, struct ring *);
+/* Must all that used it be done before it begins again, for it does not lie elsewhere? */
+bool ring_waits(const struct work *, const struct nest *, const struct plan *, const struct task *,
+                const struct opnd *, const struct access *, const struct hold *);
+double ring_turns(const struct ring *, int64_t rows); /* pieces, on average, of windows that go round its end */
+
+struct pin {          /* pieces: of what loop[middle..depth) walks, again in each iteration of loop[from..middle) */
+    int from, middle;
+    int64_t pieces;
+};
+
+bool pin_find(const struct work *, const struct nest *, const struct plan *, const struct opnd *,
+              const struct access *, int depth, struct pin *);
+int64_t pin_most(const struct pin *, int64_t room, int64_t bytes, int slots); /* pieces that may stay */
+/* Of a slot; slots; bytes of all; elements moved in all. */
+void hold_region(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+                 const struct access *, const struct hold *, struct region *);
+int64_t hold_slots(const struct hold *);
+int64_t hold_bytes(struct work *, const struct plan *, const struct task *, const struct opnd *,
+                   const struct access *, const struct hold *);
+double hold_traffic(const struct work *, const struct nest *, const struct plan *,
+                    const struct task *, const struct opnd *, const struct access *,
+                    const struct hold *);
+
+/* ---- fills in parts ---- */
+
+/* parts.c */
+/* Do the tiles of the loops in [from, to) along an axis cut the operand's copy in pieces that share nothing? */
+bool cut_axis(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+               int axis, int from, int to);
+bool parts_keep(const struct work *, const struct plan *, const struct task *, const struct opnd *,
+                const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
+/* Tokens alone pass between them, of which several may be on their way. */
+bool counts_tokens(const struct machine *, int queue, int user);
+
+/* parts_ask.c */
+void parts_ask(struct work *, const struct moves *, int nest); /* a question */
 
 #endif

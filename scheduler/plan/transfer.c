@@ -6,7 +6,6 @@
 #include "machines/needle.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
-#include "scheduler/plan/transfer.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
@@ -116,13 +115,11 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
     return val_is(s->back, 0) ? sum : val_minus(a, sum, s->back);
 }
 
-static void outer_dim(struct work *w, int buffer, const struct geom *g, struct coord c,
-                      const struct region *r, struct box_dim *b) {
+/* What of it lies outside of the buffer. */
+static void outer_padding(struct work *w, int buffer, struct coord c, const struct region *r,
+                          struct box_dim *b) {
     struct arena *a = &w->s->arena;
     struct val zero = val_const(0), lo = r->lo[c.dim], n = r->n[c.dim];
-    b->before = b->after = zero;
-    b->total = coord_places(a, g, r, c);
-    b->extent = b->total;
     if (r->pad_lo[c.dim] > 0) {
         b->before = val_make(a, SX_MAX, val_make(a, SX_SUB, zero, lo), zero);
         if (b->before.x) b->before.max = r->pad_lo[c.dim];
@@ -210,16 +207,12 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
         int64_t stride;
         if (!home_stride(&w->home[buffer], b->ndims, c, &stride)) return false;
         if (i >= g->ninner && c.dim < 0) {
-            *d = (struct box_dim){.extent = r->repeat,
-                                  .total = r->repeat,
-                                  .before = val_const(0),
-                                  .after = val_const(0)};
+            *d = box_whole(r->repeat);
         } else if (i >= g->ninner && pads_inside(g, r, c.dim)) {
-            struct val n = coord_places(&w->s->arena, g, r, c);
-            *d = (struct box_dim){
-                .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
+            *d = box_whole(coord_places(&w->s->arena, g, r, c));
         } else if (i >= g->ninner) {
-            outer_dim(w, buffer, g, c, r, d);
+            *d = box_whole(coord_places(&w->s->arena, g, r, c));
+            outer_padding(w, buffer, c, r, d);
             if (b->extent[c.dim] <= g->block[c.dim] && !(g->even >> c.dim & 1) &&
                 !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
                 stride = 0;
@@ -235,8 +228,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             } else if (c.dim < 0 && !fill) {
                 n = val_const(1);
             }
-            *d = (struct box_dim){
-                .extent = n, .total = n, .before = val_const(0), .after = val_const(0)};
+            *d = box_whole(n);
             if (fill && c.dim >= 0 && pads_inside(g, r, c.dim) &&
                 !inner_padding(w, buffer, g, c, r, d))
                 return false;
@@ -252,8 +244,6 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
         }
         if (c.dim >= 0) stride *= g->step[c.dim];
         d->coord = i;
-        d->unit = 1;
-        d->outside = false;
         d->from = fill ? val_const(stride) : s->stride[i];
         d->to = fill ? s->stride[i] : val_const(stride);
     }

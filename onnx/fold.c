@@ -76,7 +76,7 @@ static struct program *run_alone(struct import *sub, void ***data) {
 static bool take_results(struct import *im, struct import *sub) {
     struct program *p = NULL;
     void **data = NULL;
-    bool ok = sub->body.n == 0 || (p = run_alone(sub, &data));
+    bool ok = sub->body.n + sub->first.n == 0 || (p = run_alone(sub, &data));
     for (int k = 0; ok && k < (int)im->node->n_output; k++) {
         if (!node_wants(im, k)) continue;
         const struct tensor *t = name_find(&sub->value, im->node->output[k]);

@@ -402,6 +402,23 @@ static void count_kind(struct import *im) {
     im->now->nodes++;
 }
 
+/* Integers of 4 bits are weights: what reads them makes floats, or sums of them. */
+static bool reads_halves(struct import *im) {
+    static const char *const readers[] = {"DequantizeLinear", "QLinear", "QGemm", "MatMulInteger",
+                                          "ConvInteger"};
+    const char *name = im->node->op_type;
+    bool reader = false;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        reader |= strncmp(name, readers[i], strlen(readers[i])) == 0;
+    for (int k = 0; k < (int)im->node->n_input && !reader; k++) {
+        const struct tensor *t = node_given(im, k);
+        if (t && t->halves)
+            return node_fail(
+                im, "input %d is of integers of 4 bits, which this operator does not take", k);
+    }
+    return true;
+}
+
 static bool lower_node(struct import *im, const struct name_table *maker) {
     const Onnx__NodeProto *node = im->node;
     count_kind(im);
@@ -417,6 +434,7 @@ static bool lower_node(struct import *im, const struct name_table *maker) {
     if (!op && !formula) return node_fail(im, "this operator is not supported");
     if (node->n_output == 0) return node_fail(im, "it has no result");
     if (!check_inputs(im, maker, op ? op->min_inputs : 1, op ? op->max_inputs : -1)) return false;
+    if (!reads_halves(im)) return false;
     struct text_marks from = {im->body.n, im->first.n};
     im->empty_input = -1;
     im->empties = 0;

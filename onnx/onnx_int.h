@@ -22,6 +22,7 @@ struct tensor {
     int64_t elements; /* 0 only for known ones (lists); bytes do not overflow */
     const void *data; /* row-major when known at compile time, else NULL */
     bool declared;    /* the buffer stands in the text */
+    bool halves;      /* known integers of 4 bits, in bytes */
 };
 
 bool tensor_type(int32_t onnx_type, enum type *out);

@@ -121,13 +121,38 @@ bool quantised_result(struct import *im, struct tensor *acc, int xs, int ws, int
     return true;
 }
 
-/* The scale and zero point of (De)QuantizeLinear, one for the tensor or one for each index of an
- * axis. */
+/* The scale and zero point of (De)QuantizeLinear, one for the tensor, one for each index of an
+ * axis, or one for each block of elements along it. */
 struct quantisation {
     struct tensor *x, *scale, *zero;
     const char *index[MAX_DIMS];
     const char *scale_text, *zero_text; /* zero_text NULL: no zero point; type i32 */
 };
+
+static bool scales_of_blocks(struct import *im, struct quantisation *q, int axis, int64_t block) {
+    const char *at[MAX_DIMS], *part[2];
+    const struct tensor *x = q->x, *s = q->scale;
+    bool fits = block > 0 && s->ndims == x->ndims && x->extent[axis] % block == 0;
+    for (int d = 0; fits && d < x->ndims; d++)
+        fits = s->extent[d] == (d == axis ? x->extent[d] / block : x->extent[d]) &&
+               (!q->zero || (q->zero->ndims == s->ndims && q->zero->extent[d] == s->extent[d]));
+    if (!fits)
+        return node_fail(im,
+                         "scales %s, or zero points, do not fit blocks of %" PRId64
+                         " elements along axis %d of %s",
+                         shape_text(im->arena, s->ndims, s->extent), block, axis,
+                         shape_text(im->arena, x->ndims, x->extent));
+    for (int d = 0; d < x->ndims; d++)
+        if (d != axis) q->index[d] = at[d] = axis_for(im, "i", x->extent[d]);
+    at[axis] = part[0] = axis_for(im, "c", s->extent[axis]);
+    part[1] = axis_for(im, "b", block);
+    q->index[axis] = affine_text(im, 2, (int64_t[]){block, 1}, part, 0);
+    q->scale_text = tensor_element(im, q->scale, at);
+    q->zero_text = NULL;
+    if (q->zero && !(q->zero->data && all_zero(q->zero)))
+        q->zero_text = arena_printf(im->arena, "i32(%s)", tensor_element(im, q->zero, at));
+    return true;
+}
 
 static bool quantisation_read(struct import *im, struct quantisation *q, enum type *integer) {
     int axis = 0;
@@ -136,12 +161,12 @@ static bool quantisation_read(struct import *im, struct quantisation *q, enum ty
         .x = node_input(im, 0), .scale = node_input(im, 1), .zero = node_input(im, 2)};
     *integer = q->zero ? q->zero->type : TYPE_U8;
     if (!attribute_int(im, "block_size", &block)) return false;
-    if (block) return node_fail(im, "scales for blocks are not supported");
-    if (q->scale->elements == 1)
+    if (q->scale->elements == 1 && !block)
         attribute_find(im, "axis");
     else if (!attribute_axis(im, "axis", 1, q->x->ndims, &axis))
         return false;
     if (!type_is_float(q->scale->type)) return node_fail(im, "the scale is not a float");
+    if (block) return scales_of_blocks(im, q, axis, block);
     if (q->scale->elements != 1 &&
         (q->scale->ndims != 1 || q->scale->elements != q->x->extent[axis]))
         return node_fail(im, "a scale of shape %s does not fit axis %d",
@@ -162,9 +187,15 @@ static bool small_integer(enum type t) {
 bool op_quantize(struct import *im) {
     struct quantisation q;
     enum type type;
-    int64_t saturate = 1;
-    if (!attribute_int(im, "saturate", &saturate) || !quantisation_read(im, &q, &type))
+    int64_t saturate = 1, to = 0;
+    if (!attribute_int(im, "saturate", &saturate) || !attribute_int(im, "output_dtype", &to) ||
+        !quantisation_read(im, &q, &type))
         return false;
+    if (to && (to < 0 || to > INT32_MAX || !tensor_type((int32_t)to, &type)))
+        return node_fail(im, "the type that 'output_dtype' gives, %" PRId64 ", is not supported",
+                         to);
+    if (q.zero && type != q.zero->type)
+        return node_fail(im, "'output_dtype' is not the zero point's type");
     if (!small_integer(type))
         return node_fail(im, "results of %s are not supported", type_name(type));
     if (q.x->type != q.scale->type && q.x->type != TYPE_I32)
@@ -225,8 +256,10 @@ bool op_dequantize(struct import *im) {
     if (!y) return false;
     const char *x = tensor_element(im, q.x, q.index);
     if (q.x->type != TYPE_I32 || q.zero_text) x = quantised_element(im, x, q.zero_text);
+    im->ahead = q.x->data && q.scale->data && (!q.zero || q.zero->data);
     emit_statement(im, "%s = %s(%s) * %s", tensor_element(im, y, q.index), type_name(y->type), x,
                    q.scale_text);
+    im->ahead = false;
     return true;
 }
 #endif

@@ -26,8 +26,14 @@ static const struct {
     {11, "DOUBLE", TYPE_F64, 'd'},    {12, "UINT32", TYPE_U32, 'u'}, {13, "UINT64", TYPE_U64, 'u'},
     {16, "BFLOAT16", TYPE_BF16, 'h'},
 };
-static const char *const other_types[] = {
-    [0] = "UNDEFINED", [8] = "STRING", [14] = "COMPLEX64", [15] = "COMPLEX128"};
+static const char *const other_types[] = {[0] = "UNDEFINED",     [8] = "STRING",
+                                          [14] = "COMPLEX64",    [15] = "COMPLEX128",
+                                          [17] = "FLOAT8E4M3FN", [18] = "FLOAT8E4M3FNUZ",
+                                          [19] = "FLOAT8E5M2",   [20] = "FLOAT8E5M2FNUZ",
+                                          [21] = "UINT4",        [22] = "INT4",
+                                          [23] = "FLOAT4E2M1",   [24] = "FLOAT8E8M0",
+                                          [25] = "UINT2",        [26] = "INT2"};
+enum { UINT4 = 21, INT4 = 22 };
 enum { TYPES = sizeof types / sizeof *types, OTHERS = sizeof other_types / sizeof *other_types };
 
 static int type_index(int32_t onnx_type) {
@@ -160,6 +166,29 @@ static bool copy_typed(struct reading *r) {
     return true;
 }
 
+/* Two elements in a byte, the first in its lower half, become a byte each. */
+static void open_halves(struct reading *r) {
+    const unsigned char *from = r->tensor->data;
+    signed char *to = data_alloc(r->arena, (size_t)r->tensor->elements);
+    for (int64_t i = 0; i < r->tensor->elements; i++) {
+        int half = from[i / 2] >> i % 2 * 4 & 15;
+        to[i] = (signed char)(r->tensor->type == TYPE_I8 && half > 7 ? half - 16 : half);
+    }
+    r->tensor->data = to;
+}
+
+/* The same in numbers of 32 bits, each of which holds such a byte. */
+static bool copy_halves(struct reading *r) {
+    const Onnx__TensorProto *p = r->proto;
+    if (p->n_int32_data != r->bytes)
+        return tensor_fail(r, "it has %zu values, but %" PRId64 " elements of 4 bits are in %zu",
+                           p->n_int32_data, r->tensor->elements, r->bytes);
+    unsigned char *to = data_alloc(r->arena, r->bytes);
+    for (size_t i = 0; i < r->bytes; i++) to[i] = (unsigned char)p->int32_data[i];
+    r->tensor->data = to;
+    return true;
+}
+
 /* ---- external data ---- */
 
 static bool location_inside(const char *location) {
@@ -247,7 +276,10 @@ static bool copy_external(struct reading *r) {
 bool tensor_from_proto(struct arena *arena, const char *path, const char *what,
                        const Onnx__TensorProto *p, struct tensor *t, struct diags *diags) {
     struct reading r = {arena, path, what, p, t, 0, diags};
-    if (!tensor_type(p->data_type, &t->type)) {
+    t->halves = p->data_type == UINT4 || p->data_type == INT4;
+    if (t->halves) {
+        t->type = p->data_type == INT4 ? TYPE_I8 : TYPE_U8;
+    } else if (!tensor_type(p->data_type, &t->type)) {
         const char *name = tensor_type_name(p->data_type);
         if (name) return tensor_fail(&r, "the type %s is not supported", name);
         return tensor_fail(&r, "unknown type %d", p->data_type);
@@ -260,11 +292,14 @@ bool tensor_from_proto(struct arena *arena, const char *path, const char *what,
                            shape_text(arena, t->ndims, t->extent));
     if (p->segment) return tensor_fail(&r, "tensors in segments are not supported");
     r.bytes = (size_t)t->elements * type_size(t->type);
+    if (t->halves) r.bytes = (r.bytes + 1) / 2;
     bool ok =
         p->has_data_location && p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL
             ? copy_external(&r)
         : p->has_raw_data && p->raw_data.len ? copy_raw(&r)
+        : t->halves                          ? copy_halves(&r)
                                              : copy_typed(&r);
+    if (ok && t->halves) open_halves(&r);
     if (ok && t->type == TYPE_BOOL) {
         unsigned char *b = (unsigned char *)t->data;
         for (int64_t i = 0; i < t->elements; i++) b[i] = b[i] != 0;

@@ -251,3 +251,25 @@ case('nothing', [h.make_node('Slice', ['x', 'a', 'a', 'one'], ['none']), h.make_
 for name, a in (('conv_transpose_phases', dict(strides=[2, 2], pads=[1, 1, 1, 1])), ('conv_transpose_groups', dict(strides=[3, 1], group=2, output_padding=[1, 0]))):
     case(name, [h.make_node('ConvTranspose', ['x', 'w', 'b'], ['y'], **a)], {'x': fl(1, 8, 5, 6)}, {'w': fl(8, 24, 4, 4), 'b': fl(24 * a.get('group', 1))}, {'y': T.FLOAT}, 11)
 case('conv_groups', [h.make_node('Conv', ['x', 'w', 'b'], ['y'], pads=[1, 0, 1, 2], strides=[2, 1], group=4)], {'x': fl(2, 12, 7, 8)}, {'w': fl(20, 3, 3, 3), 'b': fl(20)}, {'y': T.FLOAT}, 11)
+
+# Scales for blocks; weights of 4 bits, two in a byte
+def halves(name, kind, a): return h.make_tensor(name, kind, a.shape, a.flatten())
+def blocks(name, weights, constants, outputs, nodes):
+    graph = h.make_graph(nodes, name, [h.make_tensor_value_info('x', T.FLOAT, [3, 64])], [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()], weights + [tensor(k, v) for k, v in constants.items()])
+    model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', 21)])
+    model.ir_version = 10
+    x = {'x': fl(3, 64)}
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    results = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider']).run(None, x)
+    folder = os.path.join(HERE, name, 'test_data_set_0')
+    os.makedirs(folder, exist_ok=True)
+    onnx.save(model, os.path.join(HERE, name, 'model.onnx'))
+    for what, arrays in (('input', [x['x']]), ('output', results)):
+        for k, a in enumerate(arrays):
+            with open(os.path.join(folder, '%s_%d.pb' % (what, k)), 'wb') as out: out.write(tensor('', a).SerializeToString())
+steps = (rng.random((4, 5)) * 0.1 + 0.01).astype(np.float32)
+opened = [h.make_node('DequantizeLinear', ['w', 's', 'z'], ['f'], axis=0, block_size=16), h.make_node('MatMul', ['x', 'f'], ['y'])]
+blocks('dequantize_blocks_i4', [halves('w', T.INT4, rng.integers(-8, 8, (64, 5))), halves('z', T.INT4, rng.integers(-8, 8, (4, 5)))], {'s': steps}, {'y': T.FLOAT}, opened)
+blocks('dequantize_blocks_u4', [halves('w', T.UINT4, rng.integers(0, 16, (64, 5))), halves('z', T.UINT4, rng.integers(0, 16, (4, 5)))], {'s': steps}, {'y': T.FLOAT}, opened)
+blocks('quantize_blocks', [], {'s': (rng.random((3, 4)) * 0.1 + 0.01).astype(np.float32)}, {'y': T.INT8}, [h.make_node('QuantizeLinear', ['x', 's'], ['y'], axis=1, block_size=16, output_dtype=T.INT8)])

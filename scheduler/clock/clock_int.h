@@ -152,7 +152,7 @@ struct size_range {
 /* A use of a memory that a later instruction may wait for. */
 struct touch {
     struct image *image;
-    int64_t first, last; /* granules */
+    int64_t address, bytes; /* in the memory; what moves by no whole pieces is in others each time */
     const struct node *node;
     int use;             /* which of the instruction's */
     int64_t number;      /* entered: of the instruction in its queue. Ran: 0 */

@@ -51,7 +51,9 @@ void touch_entered(struct engine *, const struct executed *, const struct use *,
 void touch_ran(struct engine *, const struct executed *, const struct use *, int k, double end, double visible);
 bool touch_hot(const struct engine *, const struct touch *, double earliest);
 void touches_restart(struct engine *, const struct touch *hot, int n);
-void touch_again(struct engine *, const struct touch *, int64_t further, double later); /* granules, cycles */
+void touch_again(struct engine *, const struct touch *, int64_t further, double later); /* bytes, cycles */
+int64_t touch_first(const struct touch *); /* pieces; the last is before the first where nothing is used */
+int64_t touch_last(const struct touch *);
 
 /* arrive.c: granules that an operand reaches in some periods, and the bytes that each moves it by. */
 struct range {

@@ -340,7 +340,7 @@ static void put_touches(struct engine *e, struct tape *t, double earliest) {
 }
 
 static bool touch_alike(const struct touch *a, const struct touch *b) {
-    return a->image == b->image && a->node == b->node && a->last - a->first == b->last - b->first &&
+    return a->image == b->image && a->node == b->node && a->bytes == b->bytes &&
            a->queue == b->queue && a->use == b->use && a->reads == b->reads &&
            a->writes == b->writes && a->number == b->number;
 }
@@ -356,7 +356,7 @@ static bool touches_follow(const struct touch *a, const struct touch *b, int n) 
     for (int k = 1; k < n; k++) {
         int i = k - 1;
         while (i >= 0 && (b[i].node != b[k].node || b[i].use != b[k].use)) i--;
-        if (i >= 0 && b[i].first - a[i].first != b[k].first - a[k].first) return false;
+        if (i >= 0 && b[i].address - a[i].address != b[k].address - a[k].address) return false;
     }
     return true;
 }
@@ -379,7 +379,7 @@ static void write_again(struct engine *e, const struct snapshot *before, const s
         for (size_t i = 0; i < n; i++) {
             struct touch last = e->touches.at[before->touches + i];
             const struct touch *first = &e->touches.at[before->touches - n + i];
-            touch_again(e, &last, k * (last.first - first->first),
+            touch_again(e, &last, k * (last.address - first->address),
                         (double)k * (last.visible - first->visible));
         }
 }
@@ -392,7 +392,7 @@ static void touches_advance(struct engine *e, const struct snapshot *before,
         struct touch t = now->touch[k];
         int at = base + 2 * k;
         if (t.number) t.number += e->queue[t.queue].ran;
-        touch_again(e, &t, periods * (t.first - before->touch[k].first),
+        touch_again(e, &t, periods * (t.address - before->touch[k].address),
                     (double)periods * fmax(now->time[at] - before->time[at],
                                            now->time[at + 1] - before->time[at + 1]));
     }

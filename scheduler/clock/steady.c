@@ -244,12 +244,14 @@ static bool touches_apart(const struct steady *s, int queue, bool writes, const 
                           const struct range *r) {
     for (int k = 0; k < s->now->ntouches; k++) {
         const struct touch *t = &s->now->touch[k];
-        int64_t further = t->first - s->before->touch[k].first,
+        int64_t further = t->address - s->before->touch[k].address,
                 all = (int64_t)((uint64_t)further * (uint64_t)s->periods);
         if (t->image != image || !(s->e->interlocked[queue] >> t->queue & 1)) continue;
-        if ((!t->writes && !writes) || further * image->piece == r->step) continue;
-        if (t->first + (all < 0 ? all : 0) <= r->last && t->last + (all > 0 ? all : 0) >= r->first)
-            return false;
+        if ((!t->writes && !writes) || further == r->step) continue;
+        struct touch from = *t, to = *t;
+        from.address += all < 0 ? all : 0;
+        to.address += all > 0 ? all : 0;
+        if (touch_first(&from) <= r->last && touch_last(&to) >= r->first) return false;
     }
     return true;
 }

@@ -59,9 +59,12 @@ static void note(struct engine *e, const struct touch *t) {
     all->at[all->n++] = *t;
 }
 
-static void granules_of(const struct image *image, const struct use *u, struct touch *t) {
-    t->first = u->address / image->piece;
-    t->last = u->bytes > 0 ? (u->address + u->bytes - 1) / image->piece : t->first - 1;
+int64_t touch_first(const struct touch *t) {
+    return t->address / t->image->piece;
+}
+
+int64_t touch_last(const struct touch *t) {
+    return t->bytes > 0 ? (t->address + t->bytes - 1) / t->image->piece : touch_first(t) - 1;
 }
 
 void touch_entered(struct engine *e, const struct executed *x, const struct use *u, int k) {
@@ -69,12 +72,13 @@ void touch_entered(struct engine *e, const struct executed *x, const struct use 
     if (!image || image_small(image) || !e->exact) return;
     struct touch t = {.image = image,
                       .node = x->node,
+                      .address = u->address,
+                      .bytes = u->bytes,
                       .use = k,
                       .number = x->number,
                       .queue = x->queue,
                       .reads = u->reads,
                       .writes = u->writes};
-    granules_of(image, u, &t);
     note(e, &t);
 }
 
@@ -84,20 +88,21 @@ void touch_ran(struct engine *e, const struct executed *x, const struct use *u, 
     if (!image || image_small(image) || (!e->exact && !u->writes)) return;
     struct touch t = {.image = image,
                       .node = x->node,
+                      .address = u->address,
+                      .bytes = u->bytes,
                       .use = k,
                       .visible = u->writes ? visible : 0,
                       .end = u->reads ? end : 0,
                       .queue = x->queue,
                       .reads = u->reads,
                       .writes = u->writes};
-    granules_of(image, u, &t);
     note(e, &t);
 }
 
 /* The instruction stands for a later one, whose use is elsewhere. */
 static void mark_gone(struct engine *e, const struct touch *t) {
     int64_t nq = e->machine->nqueues;
-    for (int64_t g = t->first; g <= t->last; g++) {
+    for (int64_t g = touch_first(t); g <= touch_last(t); g++) {
         if (g < 0 || g > t->image->bytes / t->image->piece) continue;
         struct granule *is = &t->image->granule[g];
         int64_t *read = &t->image->read[g * nq + t->queue];
@@ -123,11 +128,10 @@ void touches_restart(struct engine *e, const struct touch *hot, int n) {
 void touch_again(struct engine *e, const struct touch *was, int64_t further, double later) {
     struct touch t = *was;
     int64_t nq = e->machine->nqueues;
-    t.first += further;
-    t.last += further;
+    t.address += further;
     t.visible += later;
     t.end += later;
-    for (int64_t g = t.first; g <= t.last; g++) {
+    for (int64_t g = touch_first(&t); g <= touch_last(&t); g++) {
         if (g < 0 || g > t.image->bytes / t.image->piece) continue;
         struct granule *is = &t.image->granule[g];
         if (t.number && t.reads) t.image->read[g * nq + t.queue] = t.number;

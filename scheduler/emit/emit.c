@@ -44,6 +44,7 @@ static void place_route(struct emitter *e, int i, const struct access *acc, int6
         f->stop = stop;
         f->queue = transfer_queue(w, e->moves, acc->buffer, stop, &r, true, f->hold->fill_by,
                                   &f->completes);
+        if (f->queue < 0) e->unmoved = w->p->buffer[acc->buffer].name;
         if (e->nfills - first > 1) {
             f[-1].user = f->queue;
             f[-1].user_completes = f->completes;
@@ -184,6 +185,9 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
             return emit_refuse(w, why);
         }
     }
+    if (e->unmoved)
+        return emit_refuse(w,
+                           arena_printf(w->arena, "no move brings the tile of '%s'", e->unmoved));
     return true;
 }
 

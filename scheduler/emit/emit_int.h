@@ -83,6 +83,7 @@ struct emitter {
     } inner;
     int exec, store; /* queues; store -1: nothing is drained */
     int exec_completes, store_completes; /* syncs at which their results are done; -1 */
+    const char *unmoved;      /* a buffer whose tile no move brings; NULL */
     int load, load_completes; /* queue that brings what the sums start with, where nothing keeps it in step; -1 */
     bool load_ahead;          /* the storing queue gives its credits to that one */
     bool *shared;    /* [nsyncs]: credits that it carries could be taken for other tokens */

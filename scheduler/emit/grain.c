@@ -119,8 +119,9 @@ static bool slot_stride_of(struct emitter *e, const struct task *t, const struct
     for (int i = 0; i < o->form.n; i++) {
         int a = t->axis[o->form.digit[i].x];
         if (o->form.digit[i].free_stride != name || a < 0) continue;
-        for (int k = o->geom.ninner; k < o->geom.n; k++) {
+        for (int k = 0; k < o->geom.n; k++) {
             int d = o->geom.at[k].dim;
+            if (k < o->geom.ninner && (d < 0 || o->geom.grain[d] == o->geom.block[d])) continue;
             int64_t by = d >= 0 ? access_coef(e->w->p, acc, d, a) / o->form.digit[i].times : 0;
             if (by) return *out = val_scale(&e->w->s->arena, h->slot.stride[k], by), true;
         }

@@ -1,5 +1,6 @@
 /* Fitting: which move copies a box of data, which of its axes takes which dimension, and what is
  * left as loops. */
+#include "ir/number.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "machines/needle.h"
@@ -74,6 +75,9 @@ struct match {
     const struct move *mv;
     struct fit *f;
     struct val run_from, run_to;
+    int from, to;        /* memories */
+    bool begins, shared; /* what follows a share of a dimension must begin as its axis may ask;
+                            there is a share */
 };
 
 static bool stride_fits(const struct side *s, struct val stride, struct val dense) {
@@ -108,18 +112,43 @@ static void drop_dim(struct match *t, int i) {
         if (t->f->dim_of[k] > i) t->f->dim_of[k]--;
 }
 
-/* The largest divisor that the move's size may take, looked for among few parts, then among long
- * shares; 0: none found. */
-static int64_t longest_share(int64_t extent, const struct move_axis *ax) {
+/* The largest divisor that the move's size may take, a multiple of `unit`, looked for among few
+ * parts, then among long shares; 0: none found. */
+static int64_t longest_share(int64_t extent, const struct move_axis *ax, int64_t unit) {
     enum { TRIES = 4096 };
     int64_t first = (extent + ax->hi - 1) / ax->hi, longest = ax->hi - (ax->hi - ax->lo) % ax->step;
     for (int64_t parts = first; parts < extent && parts < first + TRIES; parts++)
         if (extent % parts == 0 && extent / parts >= ax->lo &&
-            (extent / parts - ax->lo) % ax->step == 0)
+            (extent / parts - ax->lo) % ax->step == 0 && extent / parts % unit == 0)
             return extent / parts;
     for (int k = 0; k < TRIES && longest >= ax->lo && longest > 0; k++, longest -= ax->step)
-        if (extent % longest == 0) return longest;
+        if (extent % longest == 0 && longest % unit == 0) return longest;
     return 0;
+}
+
+static int64_t align_of(const struct match *t, bool from) {
+    const struct move *mv = t->mv;
+    const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
+    return operand_align(t->w->m, o, from ? t->from : t->to, mv->needle->bound);
+}
+
+/* Of so many elements at a time what follows may begin on both sides, whichever axis takes it. */
+static int64_t share_unit(const struct match *t, const struct box_dim *d) {
+    int64_t unit = 1;
+    for (int side = 0; side < 2; side++) {
+        struct val stride = side ? d->from : d->to;
+        int64_t align = align_of(t, side == 1), bytes = stride.c * (int64_t)type_size(t->mv->type);
+        if (!stride.x && bytes > 0)
+            unit = least_multiple(unit, align / common_divisor(align, bytes));
+    }
+    return unit;
+}
+
+/* Of a size that is known only when it runs, at least its steps are. */
+static bool size_steps(const struct move_axis *ax, struct val extent) {
+    int64_t m = extent.x ? val_multiple(extent) : extent.c;
+    if (!extent.x) return m >= ax->lo && (m - ax->lo) % ax->step == 0;
+    return m >= ax->lo && m % ax->step == 0 && ax->lo % ax->step == 0;
 }
 
 static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
@@ -130,13 +159,11 @@ static bool extent_fits(struct match *t, const struct move_axis *ax, int i) {
         return true;
     if (padded && (d->before.max > ax->max_before || d->after.max > ax->max_after)) return false;
     if (!ax->fixed) {
-        if (!d->extent.x) {
-            if (d->extent.c < ax->lo || (d->extent.c - ax->lo) % ax->step) return false;
-        } else if (ax->step != 1 || ax->lo > 1) {
-            return false;
-        }
+        if (!size_steps(ax, d->extent)) return false;
         if (d->extent.max <= ax->hi) return true;
-        return !d->extent.x && !padded && split_dim(t, i, longest_share(d->extent.c, ax));
+        if (d->extent.x || padded) return false;
+        t->shared = true;
+        return split_dim(t, i, longest_share(d->extent.c, ax, t->begins ? share_unit(t, d) : 1));
     }
     if (d->extent.x || padded || d->extent.c % ax->fixed) return false;
     return d->extent.c == ax->fixed || split_dim(t, i, ax->fixed);
@@ -155,13 +182,13 @@ static bool adds_up(struct arena *a, struct val stride, struct val extent, struc
 static int take_next(struct match *t, const struct move_axis *ax, int i) {
     struct arena *a = &t->w->s->arena;
     struct box *b = &t->f->box;
-    bool takes = !b->apart && !ax->fixed && ax->step == 1 && ax->lo <= 1;
-    for (int k = 0; takes && k < b->n; k++) {
+    for (int k = 0; !b->apart && !ax->fixed && k < b->n; k++) {
         struct box_dim *in = &b->dim[i], *out = &b->dim[k];
         if (k == i || !t->f->looped[k] || !(in->extent.x || out->extent.x) || !unpadded(in) ||
             !unpadded(out) || in->extent.max > ax->hi / out->extent.max ||
             !adds_up(a, in->from, in->extent, out->from) ||
-            !adds_up(a, in->to, in->extent, out->to))
+            !adds_up(a, in->to, in->extent, out->to) ||
+            !size_steps(ax, val_mul(a, in->extent, out->extent)))
             continue;
         in->extent = in->total = val_mul(a, in->extent, out->extent);
         drop_dim(t, k);
@@ -193,10 +220,11 @@ static bool match_axis(struct match *t, int k) {
 }
 
 /* Addresses that the move sees: starts of its issues and rows of chosen stride. */
-static bool aligned(struct work *w, const struct move *mv, const struct fit *f, bool from,
-                    int memory) {
+static bool aligned(const struct match *t, bool from) {
+    const struct move *mv = t->mv;
+    const struct fit *f = t->f;
     const struct operand *o = &mv->needle->in->operand[from ? mv->from_operand : mv->to_operand];
-    int64_t align = operand_align(w->m, o, memory, mv->needle->bound);
+    int64_t align = align_of(t, from);
     if (f->box.fill == from && f->box.begins % align) return false; /* its home is on this side */
     for (int i = 0; i < f->box.n; i++) {
         bool named = false;
@@ -256,26 +284,36 @@ static bool loops_through(struct fit *f) {
     return true;
 }
 
-static bool fit_move(struct work *w, const struct move *mv, const struct box *box, struct fit *f) {
-    if (!lies_alike(mv, box)) return false;
+static bool fit_axes(struct match *t, const struct box *box) {
+    struct fit *f = t->f;
+    const struct move *mv = t->mv;
     f->move = mv;
     f->box = *box;
     for (int k = 0; k < MAX_NEEDLE; k++) f->dim_of[k] = -1;
-    if (!box_convert(&w->s->arena, &f->box, mv)) return false;
+    if (!box_convert(&t->w->s->arena, &f->box, mv)) return false;
     for (int i = f->box.n - 1; i >= 0; i--)
         if (val_is(f->box.dim[i].total, 1) && val_is(f->box.dim[i].extent, 1))
             box_remove(&f->box, i);
     if (!box->apart) box_merge(&f->box);
     for (int i = 0; i < f->box.n; i++) f->looped[i] = true;
-    struct match t = {w, mv, f, val_const(1), val_const(1)};
     for (int k = 0; k < mv->naxes; k++)
-        if (!match_axis(&t, k)) return false;
+        if (!match_axis(t, k)) return false;
     if (!loops_through(f)) return false;
     for (int i = 0; box->fragment && i < f->box.n; i++) { /* no address inside a fragment */
         struct val slot = box->fill ? f->box.dim[i].to : f->box.dim[i].from;
         if (f->looped[i] && !slot.x && slot.c >= FRAGMENT) return false;
     }
-    return true;
+    return aligned(t, true) && aligned(t, false);
+}
+
+static bool fit_move(struct work *w, const struct move *mv, int from, int to, const struct box *box,
+                     struct fit *f) {
+    struct match t = {w, mv, f, val_const(1), val_const(1), from, to, false, false};
+    if (!lies_alike(mv, box)) return false;
+    if (fit_axes(&t, box)) return true;
+    if (!t.shared) return false;
+    t = (struct match){w, mv, f, val_const(1), val_const(1), from, to, true, false};
+    return fit_axes(&t, box);
 }
 
 bool fit_box(struct work *w, const struct moves *moves, int by, int from, int to,
@@ -286,8 +324,7 @@ bool fit_box(struct work *w, const struct moves *moves, int by, int from, int to
         const struct instr *in = mv->needle->in;
         struct fit f;
         if (!among(w->m, &in->operand[mv->from_operand], from) ||
-            !among(w->m, &in->operand[mv->to_operand], to) || !fit_move(w, mv, box, &f) ||
-            !aligned(w, mv, &f, true, from) || !aligned(w, mv, &f, false, to))
+            !among(w->m, &in->operand[mv->to_operand], to) || !fit_move(w, mv, from, to, box, &f))
             continue;
         fit_cost(w, &f);
         if (asked) continue;

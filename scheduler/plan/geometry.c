@@ -365,6 +365,29 @@ static bool mark_live(const struct work *w, const struct task *t, struct opnd *o
     return true;
 }
 
+/* Needles take one element, or as many as there are from any place on, but home and the memories on
+ * the way are aligned to several: copies hold blocks of so many, in which needles begin anywhere.
+ */
+static void blocks_of_quantum(const struct work *w, const struct task *t, const struct opnd *o,
+                              const struct access *acc, struct geom *g) {
+    struct coord *c = &g->at[g->ninner];
+    int64_t lo, hi;
+    if (o->quantum < 2 || o->plain || o->writes || g->span > 1 || g->n == g->ninner || c->dim < 0 ||
+        c->div > 1 || g->block[c->dim] > 1 || g->n + 1 == MAX_COORDS ||
+        access_coef(w->p, acc, c->dim, w->p->naxes) % o->quantum)
+        return;
+    access_range(w->p, &w->p->stmt[t->stmt], acc, c->dim, &lo, &hi);
+    int64_t tile = tile_words(w, o, o->quantum, (int64_t)type_size(o->decl->type));
+    if (lo < 0 || hi >= w->p->buffer[acc->buffer].extent[c->dim] || tile != o->quantum) return;
+    int dim = c->dim;
+    c->div = g->block[dim] = o->quantum;
+    memmove(c + 1, c, sizeof *c * (size_t)(g->n++ - g->ninner));
+    g->stride[g->ninner++] = 1;
+    *c = (struct coord){dim, 1, o->quantum, false};
+    if (g->row >= 0) g->row++;
+    g->span = g->tile = tile;
+}
+
 bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     const struct access *acc = task_access(w, t, o, o->writes);
     const struct buffer *b = &w->p->buffer[acc->buffer];
@@ -451,6 +474,7 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         g->at[g->n++] = (struct coord){row_dim, row_block, 0, false};
     }
     outer_coords(w, t, o, acc, rows != 0, row_dim);
+    if (o->where == IN_LOCAL && !form.fragment) blocks_of_quantum(w, t, o, acc, g);
     return true;
 }
 

@@ -337,6 +337,23 @@ bool route_spaced(struct work *w, const struct moves *moves, const struct task *
     return false;
 }
 
+bool route_in_blocks(struct work *w, const struct moves *moves, const struct task *t,
+                     struct opnd *o) {
+    struct route found[MAX_ROUTES];
+    struct opnd probe = *o;
+    if (o->quantum || o->plain || o->where != IN_LOCAL || o->writes || o->read < 0) return false;
+    int n = routes_find(w, moves, o, stored(w, t, o, false), false, found);
+    for (int i = 0; i < n; i++) {
+        probe.quantum = route_quantum(w, &found[i], found[i].n, (int64_t)type_size(o->decl->type));
+        if (!geom_make(w, t, &probe) || probe.geom.span < probe.quantum ||
+            isinf(cost_packed(w, moves, t, &probe, false)))
+            continue;
+        o->quantum = probe.quantum;
+        return geom_make(w, t, o);
+    }
+    return false;
+}
+
 static const char *route_text(struct work *w, const struct opnd *o, const struct route *r) {
     struct text t = {0};
     for (int i = 0; i < r->n; i++) text_printf(&t, "%s ", w->m->memory[r->memory[i]].id);

@@ -95,12 +95,24 @@ struct val home_offset(struct work *w, int buffer, const struct geom *g, const s
     return sum;
 }
 
+/* Do the elements of the coordinate's dimension go on behind its last place as before it? */
+static bool goes_on(const struct geom *g, const struct slot *s, int i) {
+    struct coord c = g->at[i];
+    for (int k = i + 1; k < g->n; k++)
+        if (g->at[k].dim == c.dim)
+            return g->at[k].div == c.div * c.mod && !g->at[k].mod &&
+                   val_is(s->stride[k], s->stride[i].c * c.mod) && !s->stride[i].x;
+    return false;
+}
+
 struct val slot_offset(struct arena *a, const struct geom *g, const struct slot *s,
                        const struct region *whole, const struct region *part) {
     struct val sum = s->base;
+    uint64_t counted = 0; /* dimensions of which the next coordinate only goes on */
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
-        if (c.dim < 0 || val_same(whole->lo[c.dim], part->lo[c.dim])) continue;
+        if (c.dim < 0 || (counted >> c.dim & 1) || val_same(whole->lo[c.dim], part->lo[c.dim]))
+            continue;
         bool inside = g->grain[c.dim] != g->block[c.dim]; /* may start inside a block */
         if (i < g->ninner && !inside) continue;
         struct val delta = val_minus(a, part->lo[c.dim], whole->lo[c.dim]);
@@ -109,7 +121,10 @@ struct val slot_offset(struct arena *a, const struct geom *g, const struct slot 
             continue;
         }
         struct val at = val_div(a, delta, c.div);
-        if (c.mod) at = val_make(a, SX_MOD, at, val_const(c.mod));
+        if (goes_on(g, s, i))
+            counted |= UINT64_C(1) << c.dim;
+        else if (c.mod)
+            at = val_make(a, SX_MOD, at, val_const(c.mod));
         sum = val_add(a, sum, val_mul(a, at, s->stride[i]));
     }
     return val_is(s->back, 0) ? sum : val_minus(a, sum, s->back);

@@ -1,3 +1,4 @@
+#include "ir/number.h"
 #include "scheduler/plan/val.h"
 
 struct val val_const(int64_t c) {
@@ -85,6 +86,22 @@ struct val val_mul(struct arena *arena, struct val a, struct val b) {
 struct val val_blocks(struct arena *arena, struct val v, int64_t block, struct val stride) {
     if (!stride.x && stride.c % block == 0) return val_scale(arena, v, stride.c / block);
     return val_mul(arena, val_div(arena, v, block), stride);
+}
+
+static int64_t multiple(const struct sx *x) {
+    int64_t c = 0;
+    if (sx_constant(x, &c)) return c < 0 ? -c : c;
+    if (x->op == SX_MUL) {
+        int64_t out, a = multiple(x->a), b = multiple(x->b);
+        return __builtin_mul_overflow(a, b, &out) ? 1 : out;
+    }
+    if (x->op == SX_ADD || x->op == SX_SUB || x->op == SX_MIN || x->op == SX_MAX)
+        return common_divisor(multiple(x->a), multiple(x->b));
+    return 1;
+}
+
+int64_t val_multiple(struct val v) {
+    return v.x ? multiple(v.x) : v.c < 0 ? -v.c : v.c;
 }
 
 enum { MAX_ATOMS = 24 };

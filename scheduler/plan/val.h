@@ -22,6 +22,7 @@ struct val val_div(struct arena *, struct val, int64_t);      /* floor */
 struct val val_ceil(struct arena *, struct val, int64_t);     /* rounded up quotient */
 struct val val_blocks(struct arena *, struct val v, int64_t block,
                       struct val stride); /* v / block * stride, v a multiple of block */
+int64_t val_multiple(struct val); /* of which it is known to be a multiple; 0: it is 0 */
 bool val_same(struct val, struct val);    /* known to be equal */
 
 static inline bool val_is(struct val v, int64_t c) {

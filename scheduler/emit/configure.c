@@ -87,3 +87,9 @@ bool configure_error(struct work *w, int state, int stmt, const char *what) {
               w->m->state[state].id, w->m->name, what);
     return false;
 }
+
+bool placer_fail(struct placer *p, int stmt, const char *what) {
+    if (!p->failed) configure_error(p->w, p->state, stmt, what);
+    p->failed = true;
+    return false;
+}

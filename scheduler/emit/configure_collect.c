@@ -1,17 +1,15 @@
 /* The values that nodes need of the words of a memory. */
-#include "scheduler/emit/configure_words.h"
+#include "scheduler/emit/configure_int.h"
 #include "scheduler/plan/work.h"
 
-bool placer_fail(struct placer *p, const char *what) {
-    int stmt = p->at ? state_stmt(p->w, p->at, 1, p->state) : -1;
-    if (!p->failed) configure_error(p->w, p->state, stmt, what);
-    p->failed = true;
-    return false;
+/* What the node that is being configured wants cannot be. */
+bool words_fail(struct placer *p, const char *what) {
+    return placer_fail(p, p->at ? state_stmt(p->w, p->at, 1, p->state) : -1, what);
 }
 
 /* False: two values for one word. */
 static bool set_word(struct placer *p, struct words *v, int64_t word, const struct sx **field) {
-    if (word < 0 || word >= p->nwords) return placer_fail(p, "an operand is outside its memory");
+    if (word < 0 || word >= p->nwords) return words_fail(p, "an operand is outside its memory");
     if (v->field[word]) return fields_same(v->field[word], field, p->nfields);
     v->field[word] = arena_copy(&p->w->s->arena, field, sizeof *field * (size_t)p->nfields);
     return true;
@@ -27,12 +25,12 @@ static bool collect_issue(struct placer *p, const struct issue_node *n, struct w
         if (in->need[k].state != p->state) continue;
         int o = need_operand(in, &in->need[k]);
         if (o < 0 || n->arg[o].place < 0 || !need_fields(p->w, n, &in->need[k], field))
-            return placer_fail(p, "a value depends on more than sizes and strides");
+            return words_fail(p, "a value depends on more than sizes and strides");
         if (p->only >= 0 && n->arg[o].place != p->only) continue;
         const struct place *place = &w->s->place[n->arg[o].place];
         if (place->slots > 1 ||
             !sx_constant(sx_known(a, n->arg[o].offset, p->known, p->value), &offset))
-            return placer_fail(p, "the word that it belongs to is not constant");
+            return words_fail(p, "the word that it belongs to is not constant");
         for (int f = 0; f < p->nfields; f++) field[f] = sx_known(a, field[f], p->known, p->value);
         int64_t word = w->m->memory[place->memory].word;
         if (!set_word(p, v, (place->address + offset) / (word > 0 ? word : 1), field)) return false;
@@ -57,7 +55,7 @@ static bool collect(struct placer *p, const struct node *n, struct words *v) {
     struct arena *a = &p->w->s->arena;
     if (!sx_constant(sx_known(a, l->lo, p->known, p->value), &lo) ||
         !sx_constant(sx_known(a, l->hi, p->known, p->value), &hi))
-        return placer_fail(p, "the ends of an unrolled loop are not constant");
+        return words_fail(p, "the ends of an unrolled loop are not constant");
     bool ok = true;
     p->known[l->var] = true;
     for (int64_t v0 = lo; v0 < hi && ok; v0 += l->step) {

@@ -14,6 +14,20 @@ enum { MAX_SLOTS = 16, MAX_WORDS = 1024 };
 bool need_fields(struct work *, const struct issue_node *, const struct need *,
                  const struct sx **out);
 
+/* What places a state in the tree. */
+struct placer {
+    struct work *w;
+    int state, configure, nfields;
+    uint64_t users;
+    bool failed;
+    int nslots, nwords;    /* of a state with slots; of words of a memory: */
+    const struct node *at; /* the node that is being configured */
+    int only;              /* only words of this place count; -1: all */
+    bool *known;           /* variables of unrolled loops around */
+    int64_t *value;
+};
+bool placer_fail(struct placer *, int stmt, const char *what); /* reports why, once; false */
+
 /* configure_slots.c: states with slots. configure_words.c: states of a memory's words. False after
  * reporting. */
 bool configure_slots(struct work *, int state, int configure, struct nodes *);
@@ -35,5 +49,17 @@ uint64_t state_users(const struct work *, const struct node *, int n, int state)
 int state_stmt(const struct work *, const struct node *, int n, int state);
 /* False. Sums that can be mapped otherwise are (task_refuse); else an error. stmt: whose issue wants it. */
 bool configure_error(struct work *, int state, int stmt, const char *what);
+
+/* ---- configure_collect.c, configure_move.c: words of a memory ---- */
+
+struct words { /* value of each word; NULL: any */
+    const struct sx **field[MAX_WORDS];
+};
+
+/* Adds what the nodes need. False: a word has two values. */
+bool collect_all(struct placer *, const struct node *, int n, struct words *);
+bool words_fail(struct placer *, const char *what); /* of what the node at hand wants; false */
+bool places_mentioned(const struct node *, int n, const struct machine *, int place);
+void places_settle(struct placer *, const struct nodes *run);
 
 #endif

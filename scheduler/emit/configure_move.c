@@ -1,6 +1,6 @@
 /* Places in a memory whose words have states: a place moves to words of its own, or to ones where
  * the same value is needed, if that spares a change. */
-#include "scheduler/emit/configure_words.h"
+#include "scheduler/emit/configure_int.h"
 #include <string.h>
 
 static bool mentions(const struct node *n, const struct machine *m, int place) {

@@ -21,13 +21,6 @@ struct slots { /* what they hold */
     bool pinned[MAX_SLOTS]; /* by a loop around */
 };
 
-struct placer {
-    struct work *w;
-    int state, configure, nslots, nfields;
-    uint64_t users;
-    bool failed;
-};
-
 static const struct need *need_of(const struct placer *p, const struct issue_node *n) {
     const struct instr *in = &p->w->m->instr[n->instr];
     for (int k = 0; k < in->nneeds; k++)
@@ -39,10 +32,7 @@ static bool issue_value(struct placer *p, const struct issue_node *n, const stru
     const struct need *need = need_of(p, n);
     if (!need) return false;
     if (need_fields(p->w, n, need, field)) return true;
-    if (!p->failed)
-        configure_error(p->w, p->state, n->stmt, "a value depends on more than sizes and strides");
-    p->failed = true;
-    return false;
+    return placer_fail(p, n->stmt, "a value depends on more than sizes and strides");
 }
 
 static void add_value(struct placer *p, struct values *v, const struct sx *const *field,

@@ -1,7 +1,7 @@
 /* States of a memory's words, which one configure writes all at once and which may cost the memory
  * its content. A block is cut into runs of nodes in which every word has one value; a run begins
  * where nothing in that memory is alive. */
-#include "scheduler/emit/configure_words.h"
+#include "scheduler/emit/configure_int.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 
@@ -51,12 +51,12 @@ static bool place_inside(struct placer *p, const struct node *at, int n, int i) 
     struct loop_node *l = at[i].loop;
     if (p->failed) return false;
     if (at[i].kind != NODE_LOOP || l->kind == LOOP_UNROLLED)
-        return placer_fail(p, "one issue, or an unrolled loop, wants two values of a word");
+        return words_fail(p, "one issue, or an unrolled loop, wants two values of a word");
     for (int k = 0; k < p->w->s->nplaces; k++)
         if (clobbered(p, p->w->s->place[k].memory) && places_mentioned(&at[i], 1, p->w->m, k) &&
             (places_mentioned(at, i, p->w->m, k) ||
              places_mentioned(at + i + 1, n - i - 1, p->w->m, k)))
-            return placer_fail(p, "it changes while the memory that it belongs to is in use");
+            return words_fail(p, "it changes while the memory that it belongs to is in use");
     return place_block(p, &l->body, &l->nbody, &none);
 }
 
@@ -87,7 +87,7 @@ static bool place_block(struct placer *p, struct node **nodes, int *count, struc
                !dead_at(p, at, n, end))
             end--;
         if (end == i && whole > i)
-            return placer_fail(p, "it changes while the memory that it belongs to is in use");
+            return words_fail(p, "it changes while the memory that it belongs to is in use");
         if (end == i) {
             if (!place_inside(p, at, n, i)) return false;
             memset(now, 0, sizeof *now);

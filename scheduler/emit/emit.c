@@ -1,6 +1,6 @@
 /* One nest as a rolled tree in program order: where its copies stand, the loops over the instances
  * of units, and inside them its turns (core.c), alone or as a pair (pair.c). */
-#include "scheduler/emit/micro.h"
+#include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/geom.h"

@@ -2,7 +2,7 @@
  * with the most iterations; the others become entries of the table, one after the other (SCHEDULING
  * §7). A flag that starts sums is off in the entries of the first reduction step, which are an
  * issue of their own. */
-#include "scheduler/emit/micro.h"
+#include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
@@ -172,8 +172,9 @@ static struct digits number(struct work *w, struct result_chain *c, int from, co
     return d;
 }
 
-static struct node wrapped(struct work *w, const struct result_chain *c, int from, struct issue_node *n,
-                           int var, const struct sx *lo, const struct sx *hi) {
+static struct node wrapped(struct work *w, const struct result_chain *c, int from,
+                           struct issue_node *n, int var, const struct sx *lo,
+                           const struct sx *hi) {
     struct arena *a = &w->s->arena;
     struct node *body = arena_alloc(a, sizeof *body), out;
     struct loop_node *u = arena_alloc(a, sizeof *u);
@@ -200,7 +201,8 @@ static struct node wrapped(struct work *w, const struct result_chain *c, int fro
 }
 
 /* The flags with every loop at its first iteration. */
-static void first_flags(struct work *w, const struct result_chain *c, int from, struct issue_node *n) {
+static void first_flags(struct work *w, const struct result_chain *c, int from,
+                        struct issue_node *n) {
     for (int f = 0; f < flags_of(&w->m->instr[n->instr]); f++)
         for (int k = from; k < c->n; k++)
             n->flag[f] = replace(w, n->flag[f], c->loop[k]->var, c->loop[k]->lo);

@@ -1,4 +1,4 @@
-#include "scheduler/emit/micro.h"
+#include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/val.h"

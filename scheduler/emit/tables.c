@@ -1,6 +1,6 @@
 /* Tables of a nest: the tree is walked as it will run, slots turn, and what entries each issue
  * needs is written down, once; then the tables are loaded before the nest begins. */
-#include "scheduler/emit/micro.h"
+#include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"

@@ -1,4 +1,4 @@
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 
 int access_lone(const struct program *p, const struct access *a, int dim, uint64_t axes) {
     int found = -1;

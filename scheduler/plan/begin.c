@@ -1,14 +1,13 @@
 /* Moves that start a reduction's result: the statement before the sums is a row of biases that
  * repeats, or a tile that widens on its way. Such a move takes the place of the plain one that
  * would fetch the sums, and what it brings is nowhere else. */
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/recur.h"
-#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"

@@ -1,12 +1,11 @@
 /* Copies that the host makes of what a nest reads, or of its result, in turns with it: inside loops
  * that both walk, so that each finds the other's tile in a cache. The home between them then holds
  * one tile, if tiles are equal. */
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"

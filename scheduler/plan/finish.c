@@ -1,12 +1,11 @@
 /* Moves that compute while they bring a result home: scaling, rounding, narrowing (DESIGN §5). A
  * statement that such a move executes on a reduction's result finishes it: the move takes the place
  * of the plain copy, and the result never goes home as it is. */
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/recur.h"
-#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"

@@ -1,7 +1,7 @@
 /* Where an operand's elements are: coordinates inside a slot (needle tiles, then rows, then the
  * rest), and the same at home. */
 #include "ir/number.h"
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
@@ -9,7 +9,6 @@
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/plan.h"
 #include "scheduler/plan/recur.h"
-#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"

@@ -1,5 +1,5 @@
 /* What the parts of a draft touch, and how: by dimension, the axis that walks it. */
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"

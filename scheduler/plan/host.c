@@ -2,7 +2,7 @@
  * point. */
 #include "ir/number.h"
 #include "ir/pick.h"
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"

@@ -2,7 +2,7 @@
  * (rows of a convolution), so only its new rows are fetched, into rows that no tile needs any more.
  * A *pinned* range: of the pieces that pass again and again the first few stay, the rest pass
  * through the slots. */
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/nest.h"

@@ -3,7 +3,7 @@
  * spread over the steps of the inner ones, and a slot may be filled again while its other pieces
  * are still in use. Nothing is peeled: a fill that belongs to the first iteration of a loop stands
  * in a loop that runs once then, and not at all otherwise. */
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/tiling.h"

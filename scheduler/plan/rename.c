@@ -1,5 +1,4 @@
 /* Statements under other names of axes, so that two of them walk the same loops. */
-#include "scheduler/plan/access.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/work.h"
 

@@ -2,12 +2,11 @@
  * second's tile reads, so what neighbouring tiles share is computed again. The window has the same
  * size in each turn: at the ends it is moved inside the extent, and what the second reads outside
  * are borders of the tile that stay zero. */
-#include "scheduler/plan/access.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
-#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <string.h>

@@ -70,6 +70,7 @@ struct needle {
     int nparts; /* 0: one statement */
     const struct stmt *joined;
     uint64_t whole, absorbing; /* bit x: an issue has all of axis x; where zeros may pad it */
+    int64_t chains; /* of issues that each wait for the one before, as many as fill its queue */
 };
 
 struct move_table {   /* cycles per element between the home and each memory, INFINITY: no path */

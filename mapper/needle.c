@@ -488,7 +488,7 @@ double operand_out_cost(const struct needles *all, const struct needle *n, int o
 
 /* ---- at the sizes of a mapping ---- */
 
-enum { MAX_SIZED = 64 };
+enum { MAX_SIZED = 64, MOST_CHAINS = 1024 };
 
 struct sized_needles { /* the latest ones, each in the place of the oldest */
     struct {
@@ -526,6 +526,17 @@ static void sized_close(struct sized_needles *known) {
     free(known);
 }
 
+/* Where the queue starts an issue when its operands are there, others run meanwhile; elsewhere all
+ * go one after the other. */
+static int64_t chains_of(const struct machine *m, const struct needle *n) {
+    const struct instr *in = &m->instr[n->instr];
+    double latency, interval;
+    if (in->queue < 0 || !m->queue[in->queue].data_order) return 1;
+    instr_times(m, in, n->program, NULL, &latency, &interval, NULL);
+    double chains = latency * (double)m->queue[in->queue].width / fmax(interval, 1);
+    return chains >= 1 && chains < MOST_CHAINS ? (int64_t)chains : 1;
+}
+
 struct needles *needles_open(const struct machine *m) {
     struct needles *all = memory_array(1, sizeof *all);
     all->sized = memory_array(1, sizeof *all->sized);
@@ -541,6 +552,7 @@ struct needles *needles_open(const struct machine *m) {
         all->of[i] = n;
         all->n++;
         classify(&all->arena, m, n);
+        n->chains = chains_of(m, n);
     }
     find_moves(all);
     return all;

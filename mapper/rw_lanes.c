@@ -3,8 +3,14 @@
  * vector reduces every L-th element, and the L partial results of a row are reduced in the end:
  *
  *   p[i,l] op= x[i, L*b + l]      m[i] op= p[i,l]      m[i] op= x[i, L*B + r], what is left
+ *
+ * Issues of one vector wait for each other. So of long rows L is several vectors, as many as fill
+ * the queue, and their partial results are reduced in lanes again. Without that as many rows would
+ * have to be at work at a time, and they leave the innermost cache.
  */
 #include "mapper/rewrite_int.h"
+
+enum { LEAST_STEPS = 16 /* of each chain: what it adds in the end should be little beside */ };
 
 /* The lanes of an instruction that accumulates vectors of the type; 0: it is none. */
 static int64_t lanes_of(const struct needle *n, enum type type) {
@@ -55,6 +61,15 @@ static int find_axis(const struct program *p, int stmt, int64_t lanes) {
     return -1;
 }
 
+/* Elements that are reduced apart: no more are left over than of one vector. */
+static int64_t lanes_at_once(const struct needle *n, int64_t lanes, int64_t extent) {
+    int64_t many = lanes;
+    while (2 * many <= n->chains * lanes && extent / (2 * many) >= LEAST_STEPS &&
+           extent % (2 * many) == extent % lanes)
+        many *= 2;
+    return many;
+}
+
 static void reduce(struct program *q, int at, const struct stmt *old, struct access dst,
                    struct substitution *x) {
     struct draft d = draft_open(q, old, old->combine, dst);
@@ -101,7 +116,7 @@ static struct program *lanes(const struct program *p, const struct failure *why,
     int axis = many > 1 ? find_axis(p, at, many) : -1;
     if (axis < 0) return NULL;
     struct program *q = program_copy(p);
-    if (in_lanes(q, at, axis, many)) return q;
+    if (in_lanes(q, at, axis, lanes_at_once(n, many, p->axis[axis].extent))) return q;
     program_free(q);
     return NULL;
 }

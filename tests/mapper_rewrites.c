@@ -209,6 +209,10 @@ static const struct rewrite_case cases[] = {
      "kernel p() { in X: f32[6,53]  in Y: f32[53]  inout v: f32[6]  axes i: 6, j: 53\n"
      "  v[i] += X[i,j] * Y[j]\n}\n",
      0},
+    {"lanes", "add.f32", /* eight vectors at a time, whose lanes are reduced in lanes again */
+     "kernel p() { in X: f32[3,2064]  inout v: f32[3]  axes i: 3, j: 2064\n"
+     "  v[i] += X[i,j]\n}\n",
+     0},
     {"lanes", "add.i32", /* one is left over; of two axes one lies along */
      "kernel p() { in X: i32[4,6,33]  inout v: i32[6]  axes k: 4, i: 6, j: 33\n"
      "  v[i] += X[k,i,j]\n}\n",

@@ -184,8 +184,10 @@ static bool roi_read(struct import *im, struct roi *o) {
                 o->box->type == o->x->type && o->box->ndims == 2 && o->box->extent[1] == 4 &&
                 o->batch->type == TYPE_I64 && o->batch->ndims == 1 &&
                 o->batch->extent[0] == o->box->extent[0];
-    for (int d = 0; d < 2; d++) fits &= o->out[d] >= 1 && o->out[d] <= MAX_COUNT;
     o->type = type_name(o->x->type);
+    if (o->out[0] < 1 || o->out[0] > MAX_COUNT || o->out[1] < 1 || o->out[1] > MAX_COUNT)
+        return node_fail(im, "'output_height' and 'output_width' are %" PRId64 " and %" PRId64,
+                         o->out[0], o->out[1]);
     return fits || node_fail(im, "input, regions %s and their images do not fit",
                              shape_text(im->arena, o->box->ndims, o->box->extent));
 }

@@ -273,3 +273,24 @@ opened = [h.make_node('DequantizeLinear', ['w', 's', 'z'], ['f'], axis=0, block_
 blocks('dequantize_blocks_i4', [halves('w', T.INT4, rng.integers(-8, 8, (64, 5))), halves('z', T.INT4, rng.integers(-8, 8, (4, 5)))], {'s': steps}, {'y': T.FLOAT}, opened)
 blocks('dequantize_blocks_u4', [halves('w', T.UINT4, rng.integers(0, 16, (64, 5))), halves('z', T.UINT4, rng.integers(0, 16, (4, 5)))], {'s': steps}, {'y': T.FLOAT}, opened)
 blocks('quantize_blocks', [], {'s': (rng.random((3, 4)) * 0.1 + 0.01).astype(np.float32)}, {'y': T.INT8}, [h.make_node('QuantizeLinear', ['x', 's'], ['y'], axis=1, block_size=16, output_dtype=T.INT8)])
+
+# Operators of the newest opsets, with the results of ONNX's own reference
+def newest(name, nodes, inputs, outputs, opset=28):
+    graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, h.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()], [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()])
+    model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', opset)])
+    results = onnx.reference.ReferenceEvaluator(model).run(None, inputs)
+    folder = os.path.join(HERE, name, 'test_data_set_0')
+    os.makedirs(folder, exist_ok=True)
+    onnx.save(model, os.path.join(HERE, name, 'model.onnx'))
+    for what, arrays in (('input', inputs.values()), ('output', results)):
+        for k, a in enumerate(arrays):
+            with open(os.path.join(folder, '%s_%d.pb' % (what, k)), 'wb') as out: out.write(tensor('', a).SerializeToString())
+numbers = np.array([5, -5, 5.5, -5.5, 0, 3, -3, 1e-3], np.float32)
+newest('mod_floats', [h.make_node('Mod', ['a', 'b'], ['y'])], {'a': numbers, 'b': np.array([3, 3, -3, -3, -3, np.inf, np.inf, -2], np.float32)}, {'y': T.FLOAT})
+newest('shift_signed', [h.make_node('BitShift', ['a', 'b'], ['y'], direction='RIGHT'), h.make_node('BitShift', ['a', 'b'], ['z'], direction='LEFT')],
+       {'a': np.array([-7, 7, -7, 7, -7, 100], np.int8), 'b': np.array([1, 1, 9, 8, -1, 3], np.int8)}, {'y': T.INT8, 'z': T.INT8})
+newest('swiglu', [h.make_node('SwiGLU', ['a', 'b'], ['y'], alpha=1.5)], {'a': fl(3, 4), 'b': fl(3, 4)}, {'y': T.FLOAT})
+newest('causal_conv', [h.make_node('CausalConvWithState', ['x', 'w', 'b', 'p'], ['y', 's'], activation='silu')], {'x': fl(2, 3, 5), 'w': fl(3, 1, 4), 'b': fl(3), 'p': fl(2, 3, 3)}, {'y': T.FLOAT, 's': T.FLOAT}, 27)
+for name, rows, a in (('cum_prod', 5, dict(exclusive=1)), ('cum_prod_long', 300, dict(reverse=1))):
+    x = (1 + 0.1 * rng.standard_normal((rows, 3))).astype(np.float32)
+    newest(name, [h.make_node('Constant', [], ['d'], value_int=0), h.make_node('CumProd', ['x', 'd'], ['y'], **a)], {'x': x}, {'y': T.FLOAT}, 26)

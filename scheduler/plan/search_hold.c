@@ -7,6 +7,7 @@
 #include "scheduler/plan/needs.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/price_int.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/search_int.h"
 #include "scheduler/plan/task.h"
@@ -117,11 +118,34 @@ static bool bursts(const struct search *s, const struct plan *p, int i, int dept
     return room >= 0 && out.issues > (double)room;
 }
 
+/* Slots of a copy whose moves take so long to arrive that instructions wait for three of them: as
+ * many as fit, as can be told apart, and as the steps are that their queue holds, beside the one
+ * that runs and the next; 0: three do. */
+static int slots_deep(const struct search *s, struct plan *p, int i, int depth) {
+    const struct task *t = search_task(s);
+    const struct opnd *o = &t->op[i];
+    const struct access *acc = main_access(s, o);
+    if (o->writes || slots_most(s->w, 4) < 4) return 0;
+    struct copy in = copy_price(s->w, s->moves, p, t, o, acc, true, depth, 0);
+    int64_t room = nest_room(s->w, &s->w->nest[s->nest], o->memory);
+    if (!in.in || in.latency <= in.cycles || in.bytes < 1) return 0;
+    struct pricing c;
+    double issues, steps = plan_trips(s->w, p, depth);
+    pricing_begin(&c, s->w, s->moves, &s->w->nest[s->nest], p);
+    if (in.cycles + in.latency <= 2 * leaf_cycles(&c, t, &issues) / steps) return 0;
+    double held = (double)s->w->m->queue[t->needle->in->queue].depth * steps / issues,
+           most = fmin(slots_most(s->w, COPY_SLOTS), (double)(room / in.bytes));
+    if (held >= 0) most = fmin(most, floor(held) + 2);
+    if (most < 4) return 0;
+    int told = slots_held(s->w->m, in.in, t->needle->in, (int)most);
+    return told > 3 ? told : 0;
+}
+
 /* Residencies worth trying, outermost first: as far out as fits (some depths more where operands
  * share the memory); in registers every depth inside the result's. Wide: all that fit alone; to be
  * searched, not one slot where more fit and nobody else wants the room. */
 enum width { LIKELY, WIDE, ALL };
-static int hold_options(const struct search *s, const struct plan *p, int i, enum width wide,
+static int hold_options(const struct search *s, struct plan *p, int i, enum width wide,
                         struct hold *out) {
     const struct task *t = search_task(s);
     const struct opnd *o = &t->op[i];
@@ -153,6 +177,8 @@ static int hold_options(const struct search *s, const struct plan *p, int i, enu
             n = add_option(out, n, at, slots);
             if (!o->writes) n = add_pinned(s, p, i, at, slots, out, n);
             if (o->writes && !wide && alone && bursts(s, p, i, at)) most = 2;
+            int deep = wide && slots > 1 && slots == told ? slots_deep(s, p, i, at) : 0;
+            if (deep) n = add_option(out, n, at, deep);
         }
     }
     for (int d = 1; d <= deepest && !o->writes; d++) n = add_rings(s, p, i, d, out, n);

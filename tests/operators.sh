@@ -26,6 +26,8 @@ run loom:i8,i8,i32 duo:i8,i8,i32 quince:i8,i8,i32 gmm c1d
 run nimc:i8,i8,i32 os14:i8,i8,i32 gmm c1d
 # Instructions that begin at any byte, and a home that is aligned to four: copies hold four at a time.
 run swift:i8,i8,i32 rail:i8,i8,i32 gmm c1d
+# Clusters of which the schedule chooses how many, behind a memory that all share.
+run finch:i8,i8,i32 gmm c1d
 # Bytes are made of sums where these lie: round half up, by constants of which one is computed from another, its low bound the ReLU.
 isamap sim tests/data/found/handed-on.isam -m heron --verify --check | grep -q 'operations *rq 100 %' || failed=1
 # Biases that nothing brings to the sums: these begin with zero, and the rest adds.

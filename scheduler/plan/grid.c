@@ -17,11 +17,18 @@ const struct task *grid_task(const struct work *w, const struct nest *n) {
     return &w->task[n->core >= 0 ? n->core : n->chain[0]];
 }
 
-/* Are all local operands private to an instance of the unit? */
+static bool passes_inside(const struct work *w, const struct route *r, int unit) {
+    for (int k = 0; k < r->n; k++)
+        if (!unit_inside(w->m, w->m->memory[r->memory[k]].unit, unit)) return false;
+    return true;
+}
+
+/* Are all local operands private to an instance of the unit, with the copies on their ways? */
 static bool holds_all(const struct work *w, const struct task *t, int unit) {
     for (int i = 0; i < t->nops; i++)
         if (t->op[i].where == IN_LOCAL &&
-            !unit_inside(w->m, w->m->memory[t->op[i].memory].unit, unit))
+            (!unit_inside(w->m, w->m->memory[t->op[i].memory].unit, unit) ||
+             !passes_inside(w, &t->op[i].in, unit) || !passes_inside(w, &t->op[i].out, unit)))
             return false;
     return true;
 }

@@ -52,11 +52,13 @@ static int64_t *step_of(struct equal *x, const struct side *s, int enter, int bu
     return step;
 }
 
-/* Behind a recurrence: as the only step leaves it that writes it, or as it was before. */
+/* Behind a recurrence: as the only step leaves it that writes it, or as it was before, as where
+ * there are no steps. */
 struct form *form_behind(struct equal *x, struct side *s, int leave, int buffer,
                          int64_t *const *row, const struct spot *c) {
     const struct event *e = &s->event[leave];
     int a = e->recur->axis, n = s->p->naxes;
+    if (s->p->axis[a].extent == 0) return form_element(x, s, e->match, buffer, row, c);
     int64_t *step = step_of(x, s, e->match, buffer, row, c), *up = equal_row(x, c->n);
     if (!step) {
         struct form *all = NULL;

@@ -233,6 +233,15 @@ static const struct equal_case cases[] = {
     /* as many steps as a size says: what is as long holds for all of them, what is longer is not */
     {OPEN, OPEN_CELL("X[t]", "h"), OPEN_LIFTED("G[t]"), LAWS_EXACT, true},
     {OPEN, OPEN_CELL("X[t]", "h"), OPEN_LIFTED("G[8-t]"), LAWS_EXACT, false},
+    /* no steps */
+    {CELL, "recur t: 0 state h: i32[8] from h0 to hT { h'[i] = 3 * max(h[i], 5); y[t,i] = h[i] }",
+     "temp h: i32[8]; h[i] = h0[i]; hT[i] = h[i]", LAWS_EXACT, true},
+    {CELL, "recur t: 0 state h: i32[8] from h0 to hT { h'[i] = 3 * max(h[i], 5); y[t,i] = h[i] }",
+     "hT[i] = 3 * max(h0[i], 5)", LAWS_EXACT, false},
+    {CELL, "recur t: 0 state h: i32[8] from h0 to hT { h'[i] = 3 * max(h[i], 5); y[t,i] = h[i] }",
+     "hT[i] = h0[i]; y[0,i] = h0[i]", LAWS_EXACT, false},
+    {CELL, "recur t: 1 state h: i32[8] from h0 to hT { h'[i] = 3 * max(h[i], 5); y[t,i] = h[i] }",
+     "hT[i] = h0[i]; y[0,i] = h0[i]", LAWS_EXACT, false},
     {OPEN, "axes s: 9; y[s] = 0; recur t: T { y[t] = 1 }", "axes s: 9; y[s] = 0; y[s] = 1",
      LAWS_EXACT, false},
     {OPEN, "axes s: 9; y[s] = 0; recur t: T { y[t] = 1 } hT[i] = y[4]",

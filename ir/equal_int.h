@@ -117,6 +117,9 @@ isl_set *set_with(struct equal *, isl_set *, const int64_t *row, int n, bool equ
 void row_add_extent(int64_t *row, int64_t extent, int size);        /* + extent - 1; size: 1 + the size that the extent is, a dimension; 0 */
 isl_set *set_more(isl_set *, int n);                              /* n dimensions more at the end */
 
+/* equal_count.c: of a term of a form, dimensions that no atom has become a factor, or one. Its atoms are an array of its own. */
+void term_count(struct equal *, const struct form *, struct term *);
+
 struct form *form_new(struct equal *, enum type, int m);
 struct term *form_add(struct equal *, struct form *);
 void form_join(struct equal *, struct form *, const struct form *, int sign);

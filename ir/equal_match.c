@@ -42,68 +42,6 @@ static bool form_same(struct equal *x, const struct form *a, const struct form *
     return true;
 }
 
-/* ---- dimensions that no atom has ---- */
-
-static bool unused(const struct term *t, int d) {
-    for (int a = 0; a < t->natoms; a++)
-        for (int r = 0; r < t->atom[a].nrows; r++)
-            if (t->atom[a].row[r][d + 1]) return false;
-    return true;
-}
-
-static void drop_dim(struct equal *x, struct term *t, int d, isl_set *dom) {
-    struct atom *atom = arena_copy(&x->arena, t->atom, (size_t)t->natoms * sizeof *atom);
-    const char **name = arena_copy(&x->arena, t->name, (size_t)t->n * sizeof *name);
-    memmove(name + d, name + d + 1, (size_t)(t->n - d - 1) * sizeof *name);
-    for (int a = 0; a < t->natoms; a++) {
-        int64_t **row = arena_array(&x->arena, (size_t)atom[a].nrows + 1, sizeof *row);
-        for (int r = 0; r < atom[a].nrows; r++) {
-            row[r] = arena_copy(&x->arena, atom[a].row[r], (size_t)(t->n + 1) * sizeof **row);
-            memmove(row[r] + d + 1, row[r] + d + 2, (size_t)(t->n - d - 1) * sizeof **row);
-        }
-        atom[a].row = row;
-    }
-    t->atom = atom;
-    t->name = name;
-    t->n--;
-    t->dom = dom;
-}
-
-/* It has one value, or as many wherever the others are: a factor. */
-static void count_dim(struct equal *x, const struct form *f, struct term *t, int d) {
-    isl_set *rest =
-        equal_keep(x, isl_set_project_out(isl_set_copy(t->dom), isl_dim_set, (unsigned)d, 1));
-    int64_t lo, hi;
-    if (x->failed) return;
-    isl_map *of = isl_map_from_range(isl_set_copy(t->dom));
-    of = isl_map_move_dims(of, isl_dim_in, 0, isl_dim_out, 0, (unsigned)d);
-    of = isl_map_move_dims(of, isl_dim_in, (unsigned)d, isl_dim_out, 1, (unsigned)(t->n - d - 1));
-    isl_bool one = isl_map_is_single_valued(of);
-    isl_map_free(of);
-    if (one == isl_bool_true) {
-        drop_dim(x, t, d, rest);
-        return;
-    }
-    if (type_is_float(f->type) && !(x->laws & LAW(COUNT))) return;
-    if (!term_bounds(t, d, &lo, &hi)) return;
-    int64_t *low = equal_row(x, t->n), *high = equal_row(x, t->n);
-    low[0] = -lo;
-    low[d + 1] = 1;
-    high[0] = hi;
-    high[d + 1] = -1;
-    isl_set *box = isl_set_insert_dims(isl_set_copy(rest), isl_dim_set, (unsigned)d, 1);
-    box = equal_keep(x, set_with(x, set_with(x, box, low, t->n, false), high, t->n, false));
-    if (x->failed || isl_set_is_equal(box, t->dom) != isl_bool_true) return;
-    if (__builtin_mul_overflow(t->i, hi - lo + 1, &t->i) && !type_is_float(f->type))
-        equal_stop(x, "a coefficient in it is too large");
-    if (type_is_float(f->type)) {
-        t->i = 1;
-        t->f *= (double)(hi - lo + 1);
-    }
-    x->used |= LAW(COUNT);
-    drop_dim(x, t, d, rest);
-}
-
 /* ---- terms to be matched ---- */
 
 struct open_term {
@@ -159,8 +97,7 @@ static int open_terms(struct equal *x, const struct form *f, int side, struct op
         if (is_zero(x, f, &f->term[k])) continue;
         *o = (struct open_term){.t = f->term[k], .side = side};
         o->t.atom = arena_copy(&x->arena, o->t.atom, (size_t)o->t.natoms * sizeof *o->t.atom);
-        for (int d = o->t.n; d-- > f->m && !x->failed;)
-            if (unused(&o->t, d)) count_dim(x, f, &o->t, d);
+        term_count(x, f, &o->t);
         if (o->t.natoms > 1) qsort(o->t.atom, (size_t)o->t.natoms, sizeof *o->t.atom, by_kind);
         if (is_zero(x, f, &o->t)) continue;
         o->left = o->t.dom;

@@ -21,6 +21,9 @@ struct cell {
     const char *function[2 * MOST_FUNCTIONS];
     double alpha[2 * MOST_FUNCTIONS], beta[2 * MOST_FUNCTIONS];
     struct tensor *y, *last[2]; /* results: all steps, last states (h, c) */
+    /* Weights of bytes, [direction, input, gate], with scales and zero points; of the input and of
+     * the state. NULL: floats. */
+    struct tensor *bytes[2], *scale[2], *zero[2];
 };
 
 /* One direction under way. */
@@ -29,7 +32,8 @@ struct way {
     bool reverse;
     const char *batch, *unit, *other, *step; /* axes: n, i, j, and the recurrence's */
     struct tensor *sums;                     /* products of the input, [t, n, gates·h] */
-    const char *h, *c;                       /* names of the states */
+    struct tensor *columns; /* with bytes: sums of the state's weights, [gates·h] */
+    const char *h, *c;      /* names of the states */
 };
 
 /* ---- activations ---- */
@@ -146,7 +150,8 @@ static bool cell_shapes(struct import *im, struct cell *c) {
 static bool cell_read(struct import *im, struct cell *c, const char *const *preset) {
     const char *direction = "forward";
     int64_t layout = 0, hidden = 0;
-    for (int k = 0; k <= P && k < (int)im->node->n_input; k++) c->in[k] = node_input(im, k);
+    for (int k = 0; k <= P && k < (int)im->node->n_input; k++)
+        if (!c->in[k]) c->in[k] = node_input(im, k);
     if (!attribute_string(im, "direction", &direction) ||
         !attribute_int(im, "hidden_size", &hidden) || !attribute_int(im, "layout", &layout) ||
         !attribute_float(im, "clip", &c->clip))
@@ -192,6 +197,58 @@ static const char *number(struct import *im, int64_t v) {
 /* An element of a tensor whose index is text by text. */
 #define ELEMENT(im, t, ...) tensor_element(im, t, (const char *[]){__VA_ARGS__})
 
+/* The weight that a byte stands for, in steps of its scale. */
+static const char *byte_weight(struct import *im, const struct cell *c, int which, const char *d,
+                               const char *from, const char *gate) {
+    const char *e = ELEMENT(im, c->bytes[which], d, from, gate);
+    struct tensor *z = c->zero[which];
+    bool none = z && z->data;
+    for (int64_t i = 0; none && i < z->elements; i++) none = tensor_int(z, i) == 0;
+    return !z || none ? arena_printf(im->arena, "i32(%s)", e)
+                      : arena_printf(im->arena, "(i32(%s) - i32(%s))", e, ELEMENT(im, z, d, gate));
+}
+
+/* Σ of the weights of each gate, which a zero point is multiplied by; once where they are constant.
+ */
+static struct tensor *byte_columns(struct import *im, struct cell *c, struct way *w, int which) {
+    int64_t g = c->gates * c->h;
+    struct tensor *t = tensor_temporary(im, "columns", which ? "state" : "input", TYPE_I32, 1, &g);
+    if (!t) return NULL;
+    axes_release(im);
+    const char *k = axis_for(im, "g", g), *j = axis_for(im, "j", which ? c->h : c->i);
+    im->ahead = c->bytes[which]->data && (!c->zero[which] || c->zero[which]->data);
+    emit_statement(im, "%s = 0", tensor_element(im, t, &k));
+    emit_statement(im, "%s += %s", tensor_element(im, t, &k),
+                   byte_weight(im, c, which, number(im, w->d), j, k));
+    im->ahead = false;
+    return t;
+}
+
+/* The input of all steps becomes bytes, as DynamicQuantizeLinear makes them; their products are
+ * added to sums[t,n,g]. */
+static bool byte_input(struct import *im, struct cell *c, struct way *w) {
+    struct tensor *x = c->in[X], *q = tensor_temporary(im, "bytes", "in", TYPE_U8, 3, x->extent),
+                  *scale = q ? tensor_temporary(im, "bytes", "scale", TYPE_F32, 0, NULL) : NULL,
+                  *zero = scale ? tensor_temporary(im, "bytes", "zero", TYPE_U8, 0, NULL) : NULL,
+                  *acc = zero ? tensor_temporary(im, "bytes", "acc", TYPE_I32, 3, w->sums->extent)
+                              : NULL,
+                  *columns = acc ? byte_columns(im, c, w, 0) : NULL;
+    axes_release(im);
+    if (!columns || !dynamic_quantise(im, x, q, scale, zero)) return false;
+    axes_release(im);
+    const char *d = number(im, w->d), *t = axis_for(im, "t", c->t), *n = axis_for(im, "n", c->n),
+               *i = axis_for(im, "i", c->i), *k = axis_for(im, "g", c->gates * c->h);
+    const char *a = ELEMENT(im, acc, t, n, k), *to = ELEMENT(im, w->sums, t, n, k);
+    emit_statement(im, "%s = 0", a);
+    emit_statement(im, "%s += i32(%s) * %s", a,
+                   c->batch_first ? ELEMENT(im, q, n, t, i) : ELEMENT(im, q, t, n, i),
+                   byte_weight(im, c, 0, d, i, k));
+    emit_statement(im, "%s = %s + f32(%s - i32(%s) * %s) * (%s * %s)", to, to, a,
+                   tensor_element(im, zero, NULL), tensor_element(im, columns, &k),
+                   tensor_element(im, scale, NULL), ELEMENT(im, c->scale[0], d, k));
+    return true;
+}
+
 /* sums[t,n,g] = bias + Σ x[t,n,i]·w[g,i]; the bias of the state's product is added too, but for the
  * rows from `apart` on, where a gate takes that product alone. */
 static bool input_sums(struct import *im, struct cell *c, struct way *w, int64_t apart) {
@@ -218,6 +275,7 @@ static bool input_sums(struct import *im, struct cell *c, struct way *w, int64_t
         t = axis_for(im, "t", c->t), n = axis_for(im, "n", c->n), i = axis_for(im, "i", c->i);
         k = axis_for(im, "g", g);
     }
+    if (c->bytes[0]) return byte_input(im, c, w);
     const char *x =
         c->batch_first ? ELEMENT(im, c->in[X], n, t, i) : ELEMENT(im, c->in[X], t, n, i);
     emit_statement(im, "%s += %s * %s", ELEMENT(im, w->sums, t, n, k), x,
@@ -278,6 +336,41 @@ static const char *step_temporary(struct import *im, struct cell *c, const char 
     return name;
 }
 
+/* The state of the step becomes bytes, each sequence by its own range: a[n,g] = from + its
+ * products. */
+static void byte_state(struct import *im, struct cell *c, struct way *w, const char *a,
+                       const char *from, const char *state) {
+    enum { LEAST, MOST, STEP, ZERO, NUMBERS };
+    static const char *const hints[] = {"least", "most", "step", "zero"};
+    const char *e[NUMBERS], *q = name_unique(im, "bytes"), *acc = name_unique(im, "acc");
+    int64_t rows = c->gates * c->h;
+    axes_release(im);
+    const char *n = axis_for(im, "n", c->n), *j = axis_for(im, "j", c->h),
+               *g = axis_for(im, "g", rows), *d = number(im, w->d);
+    for (int k = 0; k < NUMBERS; k++) {
+        const char *name = name_unique(im, hints[k]);
+        emit_statement(im, "  temp %s: %s[%" PRId64 "]", name, k == ZERO ? "i32" : "f32", c->n);
+        e[k] = arena_printf(im->arena, "%s[%s]", name, n);
+    }
+    emit_statement(im, "  temp %s: u8[%" PRId64 ",%" PRId64 "]", q, c->n, c->h);
+    emit_statement(im, "  temp %s: i32[%" PRId64 ",%" PRId64 "]", acc, c->n, rows);
+    const char *h = arena_printf(im->arena, "%s[%s,%s]", state, n, j);
+    emit_statement(im, "  %s = 0", e[LEAST]);
+    emit_statement(im, "  %s min= %s", e[LEAST], h);
+    emit_statement(im, "  %s = 0", e[MOST]);
+    emit_statement(im, "  %s max= %s", e[MOST], h);
+    emit_statement(im, "  %s = (%s - %s) / 255", e[STEP], e[MOST], e[LEAST]);
+    emit_statement(im, "  %s = i32(clip(round(0 - %s / %s), 0, 255))", e[ZERO], e[LEAST], e[STEP]);
+    emit_statement(im, "  %s[%s,%s] = u8(clip(round(%s / %s) + f32(%s), 0, 255))", q, n, j, h,
+                   e[STEP], e[ZERO]);
+    emit_statement(im, "  %s[%s,%s] = 0", acc, n, g);
+    emit_statement(im, "  %s[%s,%s] += i32(%s[%s,%s]) * %s", acc, n, g, q, n, j,
+                   byte_weight(im, c, 1, d, j, g));
+    emit_statement(im, "  %s[%s,%s] = %s + f32(%s[%s,%s] - %s * %s) * (%s * %s)", a, n, g, from,
+                   acc, n, g, e[ZERO], tensor_element(im, w->columns, &g), e[STEP],
+                   ELEMENT(im, c->scale[1], d, g));
+}
+
 static const char *state_element(struct import *im, const struct way *w, const char *state) {
     return arena_printf(im->arena, "%s[%s,%s]", state, w->batch, w->unit);
 }
@@ -298,9 +391,13 @@ static const char *state_sums(struct import *im, struct cell *c, struct way *w, 
     else if (c->in[B])
         from = ELEMENT(im, c->in[B], d,
                        affine_text(im, 1, (int64_t[]){1}, &g, (c->gates + first) * c->h));
-    emit_statement(im, "  %s[%s,%s] = %s", a, n, g, from);
-    emit_statement(im, "  %s[%s,%s] += %s[%s,%s] * %s", a, n, g, state, n, j,
-                   ELEMENT(im, c->in[R], d, row, j));
+    if (c->bytes[1]) {
+        byte_state(im, c, w, a, from, state);
+    } else {
+        emit_statement(im, "  %s[%s,%s] = %s", a, n, g, from);
+        emit_statement(im, "  %s[%s,%s] += %s[%s,%s] * %s", a, n, g, state, n, j,
+                       ELEMENT(im, c->in[R], d, row, j));
+    }
     axes_release(im);
     w->batch = axis_for(im, "n", c->n);
     w->unit = axis_for(im, "i", c->h);
@@ -412,7 +509,9 @@ static const char *peeped(struct import *im, struct cell *c, struct way *w, cons
 /* Gates i, o, f, c; peepholes i, o, f. */
 static bool lstm_way(struct import *im, struct cell *c, struct way *w, bool coupled) {
     struct tensor *end[2];
-    if (!input_sums(im, c, w, 4 * c->h) || !way_open(im, c, w, end)) return false;
+    if (!input_sums(im, c, w, 4 * c->h)) return false;
+    if (c->bytes[1] && !(w->columns = byte_columns(im, c, w, 1))) return false;
+    if (!way_open(im, c, w, end)) return false;
     const char *a = state_sums(im, c, w, 0, 4, w->h, true), *old = state_element(im, w, w->c);
     const char *i = gate(im, c, w, "u", activated(im, c, w, 0, peeped(im, c, w, a, 0, 0, old)));
     const char *f =
@@ -453,56 +552,47 @@ bool op_gru(struct import *im) {
     return true;
 }
 
-bool op_lstm(struct import *im) {
-    struct cell c = {.gates = 4, .functions = 3, .cell_state = true};
+static bool lstm(struct import *im, struct cell *c) {
     int64_t coupled = 0;
     if (!attribute_int(im, "input_forget", &coupled) ||
-        !cell_read(im, &c, (const char *[]){"Sigmoid", "Tanh", "Tanh"}) || !cell_results(im, &c))
+        !cell_read(im, c, (const char *[]){"Sigmoid", "Tanh", "Tanh"}) || !cell_results(im, c))
         return false;
-    for (int d = 0; d < c.directions; d++)
-        if (!lstm_way(im, &c, &(struct way){.d = d, .reverse = d || c.reverse_first}, coupled != 0))
+    for (int d = 0; d < c->directions; d++)
+        if (!lstm_way(im, c, &(struct way){.d = d, .reverse = d || c->reverse_first}, coupled != 0))
             return false;
     return true;
 }
 
-/* ---- com.microsoft: weights of bytes ---- */
-
-/* What the bytes w[direction, input, gate] stand for, as [direction, gate, input]: scales and zero
- * points are inputs `scale` and the next, one for each direction or for each gate of it. */
-static const char *weights_open(struct import *im, int at, int scale, const char *suffix) {
-    struct tensor *w = node_input(im, at), *s = node_input(im, scale),
-                  *z = node_input(im, scale + 1);
-    const char *axis[3], *index[2], *e;
-    if (w->ndims != 3 || type_size(w->type) != 1 || !s || s->type != TYPE_F32 || s->ndims < 1 ||
-        s->ndims > 2 || s->extent[0] != w->extent[0] ||
-        (s->ndims == 2 && s->extent[1] != w->extent[2]) ||
-        (z && (z->type != w->type || z->elements != s->elements || z->ndims != s->ndims))) {
-        node_fail(im, "input %d, its scales or zero points do not fit", at);
-        return NULL;
-    }
-    int64_t shape[3] = {w->extent[0], w->extent[2], w->extent[1]};
-    struct tensor *t = tensor_temporary(im, im->node->output[0], suffix, TYPE_F32, 3, shape);
-    if (!t) return NULL;
-    axes_release(im);
-    axes_for(im, 3, shape, axis);
-    index[0] = axis[0];
-    index[1] = axis[1];
-    e = arena_printf(im->arena, "i32(%s)", ELEMENT(im, w, axis[0], axis[2], axis[1]));
-    if (z) e = arena_printf(im->arena, "%s - i32(%s)", e, tensor_element(im, z, index));
-    emit_statement(im, "%s = f32(%s) * %s", tensor_element(im, t, axis), e,
-                   tensor_element(im, s, index));
-    return inner_value(im, t, suffix);
+bool op_lstm(struct import *im) {
+    return lstm(im, &(struct cell){.gates = 4, .functions = 3, .cell_state = true});
 }
 
-/* In floats, which is more exact than inputs and states of eight bits. */
+/* ---- com.microsoft: weights of bytes ---- */
+
+/* Bytes w[direction, input, gate]: scales and zero points are inputs `scale` and the next, one for
+ * each direction or for each gate of it. As floats they would have the shape [direction, gate,
+ * input]. */
+static bool bytes_read(struct import *im, struct cell *c, int which, int at, int scale) {
+    struct tensor *w = node_input(im, at), *s = node_input(im, scale),
+                  *z = node_input(im, scale + 1);
+    if (w->ndims != 3 || type_size(w->type) != 1 || w->type == TYPE_BOOL || !s ||
+        s->type != TYPE_F32 || s->ndims < 1 || s->ndims > 2 || s->extent[0] != w->extent[0] ||
+        (s->ndims == 2 && s->extent[1] != w->extent[2]) ||
+        (z && (z->type != w->type || z->elements != s->elements || z->ndims != s->ndims)))
+        return node_fail(im, "input %d, its scales or zero points do not fit", at);
+    c->bytes[which] = w;
+    c->scale[which] = s;
+    c->zero[which] = z;
+    struct tensor *t = c->in[at] = arena_copy(im->arena, w, sizeof *w);
+    t->type = TYPE_F32;
+    t->data = NULL;
+    t->extent[1] = w->extent[2];
+    t->extent[2] = w->extent[1];
+    return true;
+}
+
 bool op_dynamic_quantize_lstm(struct import *im) {
-    struct inner n = {.ninputs = P + 1};
-    for (int k = 0; k <= P; k++) n.input[k] = node_has_input(im, k) ? im->node->input[k] : NULL;
-    for (int k = 0; k < 3; k++)
-        n.output[k] = k < (int)im->node->n_output ? im->node->output[k] : "";
-    n.input[W] = weights_open(im, W, P + 1, "weights");
-    n.input[R] = n.input[W] ? weights_open(im, R, P + 3, "recurrent") : NULL;
-    inner_pass(im, &n, NULL);
-    return n.input[R] && inner_lower(im, &n, "LSTM");
+    struct cell c = {.gates = 4, .functions = 3, .cell_state = true};
+    return bytes_read(im, &c, 0, W, P + 1) && bytes_read(im, &c, 1, R, P + 3) && lstm(im, &c);
 }
 #endif

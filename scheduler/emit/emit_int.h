@@ -147,7 +147,16 @@ struct node loop_node(struct work *, int var, struct val lo, struct val hi, int6
 uint64_t nodes_queues(const struct work *, const struct node *, int n);
 
 /* tokens.c */
-struct edge filling_edge(const struct emitter *, const struct filling *); /* for whom it is filled */
+/* What one queue does for another, and the syncs at which theirs is done; -1. */
+struct link {
+    int from, completes, to, to_completes;
+};
+struct edge link_there(const struct emitter *, struct link); /* it is done, for who uses it */
+struct edge link_back(const struct emitter *, struct link);  /* it was used, for who does it again */
+struct link fill_link(const struct filling *);               /* for whom it is filled */
+struct link result_link(const struct emitter *);             /* results, for the queue that stores them */
+struct link start_link(const struct emitter *); /* the same of the queue that brings what they start with */
+struct link way_link(const struct way_out *, int k); /* from the k-th memory's inner neighbour */
 int within_depth(const struct machine *, int credits, const struct edge *); /* as its sync holds */
 /* Do the queues that fill and store tell the core by the same tokens? Then none may be left over for the other to take. */
 bool same_tokens(const struct emitter *);

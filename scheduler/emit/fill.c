@@ -53,8 +53,8 @@ static struct flow flow_make(const struct emitter *e, const struct filling *firs
                      .user = first->user,
                      .depth = -1,
                      .bracket = root,
-                     .there = filling_edge(e, first)};
-    c.back = edge_find(e->w->m, c.user, first->user_completes, c.queue);
+                     .there = link_there(e, fill_link(first)),
+                     .back = link_back(e, fill_link(first))};
     for (int i = 0; i < e->nfills; i++)
         if (flows(&e->fill[i], &c) && e->fill[i].hold->depth > c.depth)
             c.depth = e->fill[i].hold->depth;
@@ -94,7 +94,7 @@ static struct flow flow_make(const struct emitter *e, const struct filling *firs
 }
 
 static bool is_paced(const struct emitter *e, const struct filling *f) {
-    return f->queue >= 0 && filling_edge(e, f).kind != EDGE_FREE;
+    return f->queue >= 0 && link_there(e, fill_link(f)).kind != EDGE_FREE;
 }
 
 void flows_find(struct emitter *e) {

@@ -23,21 +23,6 @@ void way_place(struct emitter *e, const struct opnd *o, int buffer, const struct
     }
 }
 
-/* From the k-th move of the way to the next inner or outer one. */
-static void signal_on(struct emitter *e, struct nodes *out, const struct way_out *way, int from,
-                      int to, bool give, struct signal channel) {
-    struct edge x = edge_find(e->w->m, way->queue[from], way->completes[from], way->queue[to]);
-    if (give)
-        edge_give(e->w, out, &x, channel);
-    else
-        edge_take(e->w, out, &x, channel);
-}
-
-static void signal(struct emitter *e, struct nodes *out, const struct way_out *way, int from,
-                   int to, bool give) {
-    signal_on(e, out, way, from, to, give, (struct signal){0});
-}
-
 struct signal credit_channel(const struct emitter *e, const struct edge *back,
                              const struct held *h) {
     struct signal turns = {.rotating = h->place + 1};
@@ -47,16 +32,14 @@ struct signal credit_channel(const struct emitter *e, const struct edge *back,
                : (struct signal){0};
 }
 
-/* On which the k-th memory's slots are given back. */
-static struct signal via_channel(const struct emitter *e, const struct way_out *way, int k) {
-    struct edge back = edge_find(e->w->m, way->queue[k], way->completes[k], way->queue[k + 1]);
-    return credit_channel(e, &back, &way->via[k]);
+/* With which the k-th memory's slots are given back. */
+static struct edge way_back(const struct emitter *e, const struct way_out *way, int k) {
+    return link_back(e, way_link(way, k));
 }
 
-/* Is a slot of the k-th memory waited for as soon as it is given back? */
-static bool way_in_step(const struct emitter *e, const struct way_out *way, int k) {
-    struct edge back = edge_find(e->w->m, way->queue[k], way->completes[k], way->queue[k + 1]);
-    return in_step(e, &back);
+static struct signal via_channel(const struct emitter *e, const struct way_out *way, int k) {
+    struct edge back = way_back(e, way, k);
+    return credit_channel(e, &back, &way->via[k]);
 }
 
 /* The k-th memory's next slot becomes current, for this region, when it is free: channels follow
@@ -64,11 +47,12 @@ static bool way_in_step(const struct emitter *e, const struct way_out *way, int 
 static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, struct way_out *way,
                  int k, const struct region *r) {
     struct signal channel = via_channel(e, way, k);
+    struct edge back = way_back(e, way, k);
     struct held *via = &way->via[k];
-    bool lent = !way_in_step(e, way, k);
-    if (lent && !channel.rotating) signal(e, out, way, k, k + 1, false);
+    bool lent = !in_step(e, &back);
+    if (lent && !channel.rotating) edge_take(e->w, out, &back, channel);
     add_rotate(e->w, out, via->place);
-    if (lent && channel.rotating) signal_on(e, out, way, k, k + 1, false, channel);
+    if (lent && channel.rotating) edge_take(e->w, out, &back, channel);
     via->whole = *r;
     via->slot = slot_make(&e->w->s->arena, &stop->geom, r);
 }
@@ -90,11 +74,12 @@ bool way_begin(struct emitter *e, struct nodes *out, const struct opnd *o, int b
 bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int buffer,
               const struct region *r, struct way_out *way) {
     for (int k = way->n - 1; k >= 0; k--) {
-        signal(e, out, way, k + 1, k, true);
-        signal(e, out, way, k + 1, k, false);
+        struct edge there = link_there(e, way_link(way, k)), back = way_back(e, way, k);
+        edge_give(e->w, out, &there, (struct signal){0});
+        edge_take(e->w, out, &there, (struct signal){0});
         if (!move_on(e, out, o, buffer, &way->via[k], r, way, k)) return false;
-        signal_on(e, out, way, k, k + 1, true, via_channel(e, way, k));
-        if (way_in_step(e, way, k)) signal_on(e, out, way, k, k + 1, false, via_channel(e, way, k));
+        edge_give(e->w, out, &back, via_channel(e, way, k));
+        if (in_step(e, &back)) edge_take(e->w, out, &back, via_channel(e, way, k));
     }
     return true;
 }
@@ -103,8 +88,7 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
  */
 static int credits_of(const struct emitter *e, const struct way_out *way, int k, int *given) {
     const struct machine *m = e->w->m;
-    struct edge back = edge_find(m, way->queue[k], way->completes[k], way->queue[k + 1]),
-                there = edge_find(m, way->queue[k + 1], way->completes[k + 1], way->queue[k]);
+    struct edge back = way_back(e, way, k), there = link_there(e, way_link(way, k));
     if (in_step(e, &back)) return 0;
     if (back.kind != EDGE_TOKEN || via_channel(e, way, k).rotating) return way->via[k].slots;
     int before = given[back.sync], all = before + way->via[k].slots;
@@ -119,9 +103,10 @@ void ways_credits(struct emitter *e, struct nodes *out, bool give) {
         for (int k = 0; k < e->out[i].n; k++) {
             int credits = credits_of(e, &e->out[i], k, given);
             bool turns = via_channel(e, &e->out[i], k).rotating;
+            struct edge back = way_back(e, &e->out[i], k);
             for (int c = 0; c < credits; c++)
-                signal_on(e, out, &e->out[i], k, k + 1, give,
-                          (struct signal){.channel = turns ? c : 0});
+                (give ? edge_give : edge_take)(e->w, out, &back,
+                                               (struct signal){.channel = turns ? c : 0});
         }
 }
 

@@ -14,18 +14,9 @@
 #include "scheduler/plan/work.h"
 #include <limits.h>
 
-static struct edge store_edge(const struct emitter *e) {
-    return edge_find(e->w->m, e->exec, e->exec_completes, e->store);
-}
-
-static struct edge stored_edge(const struct emitter *e) {
-    return edge_find(e->w->m, e->store, e->store_completes, e->exec);
-}
-
 /* Who stored a result tells who begins the next one in its slot. */
 static struct edge credit_edge(const struct emitter *e) {
-    return e->load_ahead ? edge_find(e->w->m, e->store, e->store_completes, e->load)
-                         : stored_edge(e);
+    return link_back(e, e->load_ahead ? start_link(e) : result_link(e));
 }
 
 static bool lends(const struct emitter *e) {
@@ -71,7 +62,8 @@ static bool load_begins(struct emitter *e, struct nodes *out) {
 
 static bool load_ends(struct emitter *e, struct nodes *out) {
     if (e->load < 0) return true;
-    struct edge x = edge_find(e->w->m, e->load, e->load_completes, e->exec);
+    struct link to_exec = {e->load, e->load_completes, e->exec, e->exec_completes};
+    struct edge x = link_there(e, to_exec);
     if (x.kind == EDGE_NONE) return add_signal(e->w, out, e->load, e->exec);
     edge_give(e->w, out, &x, (struct signal){0});
     edge_take(e->w, out, &x, (struct signal){0});
@@ -149,7 +141,7 @@ bool result_finish(struct emitter *e, struct nodes *out, int i, int d) {
     struct nodes moves = {0};
     int buffer = w->p->stmt[e->t->stmt].dst.buffer;
     if (!way_begin(e, &moves, o, buffer, &e->held[i], &e->held[i].whole, &e->out[0])) return false;
-    struct edge give = store_edge(e), back = credit_edge(e);
+    struct edge give = link_there(e, result_link(e)), back = credit_edge(e);
     edge_give(w, out, &give, (struct signal){0});
     edge_take(w, out, &give, (struct signal){0});
     nodes_append(w, out, &moves);
@@ -184,8 +176,7 @@ void result_load(struct emitter *e) {
         if (queue < 0 || edge_find(w->m, queue, e->load_completes, e->exec).kind == EDGE_FREE)
             continue;
         e->load = queue;
-        struct edge own = edge_of_queue(w->m, e->exec, queue),
-                    back = edge_find(w->m, e->store, e->store_completes, queue);
+        struct edge own = edge_of_queue(w->m, e->exec, queue), back = link_back(e, start_link(e));
         bool apart = back.kind == EDGE_TOKEN && back.sync != own.sync;
         e->load_ahead = e->drained && e->store >= 0 && (apart || back.kind == EDGE_FREE);
     }
@@ -195,7 +186,7 @@ void result_load(struct emitter *e) {
  * slots may not let the one with the fewest begin too soon. */
 static int out_credits(const struct emitter *e) {
     int results = 0, fewest = INT_MAX;
-    struct edge back = credit_edge(e), give = store_edge(e);
+    struct edge back = credit_edge(e), give = link_there(e, result_link(e));
     if (back.kind != EDGE_TOKEN || !lends(e)) return 0;
     for (int i = 0; e->t && e->drained && i < e->t->nops; i++) {
         if (!e->t->op[i].writes || e->t->op[i].where != IN_LOCAL ||

@@ -8,18 +8,37 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
-struct edge filling_edge(const struct emitter *e, const struct filling *f) {
-    return edge_find(e->w->m, f->queue, f->completes, f->user);
+struct edge link_there(const struct emitter *e, struct link l) {
+    return edge_find(e->w->m, l.from, l.completes, l.to);
+}
+
+struct edge link_back(const struct emitter *e, struct link l) {
+    return edge_find(e->w->m, l.to, l.to_completes, l.from);
+}
+
+struct link fill_link(const struct filling *f) {
+    return (struct link){f->queue, f->completes, f->user, f->user_completes};
+}
+
+struct link result_link(const struct emitter *e) {
+    return (struct link){e->exec, e->exec_completes, e->store, e->store_completes};
+}
+
+struct link start_link(const struct emitter *e) {
+    return (struct link){e->load, e->load_completes, e->store, e->store_completes};
+}
+
+struct link way_link(const struct way_out *way, int k) {
+    return (struct link){way->queue[k + 1], way->completes[k + 1], way->queue[k],
+                         way->completes[k]};
 }
 
 bool same_tokens(const struct emitter *e) {
-    struct edge give = edge_find(e->w->m, e->exec, e->exec_completes, e->store),
-                back = edge_find(e->w->m, e->store, e->store_completes, e->exec);
+    struct edge give = link_there(e, result_link(e)), back = link_back(e, result_link(e));
     if (e->store < 0 || back.kind != EDGE_TOKEN) return false;
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
-        struct edge to = filling_edge(e, f),
-                    from = edge_find(e->w->m, f->user, f->user_completes, f->queue);
+        struct edge to = link_there(e, fill_link(f)), from = link_back(e, fill_link(f));
         if (f->queue < 0 || f->user != e->exec || to.kind != EDGE_TOKEN) continue;
         if (to.sync == back.sync || from.sync == give.sync) return true;
     }
@@ -55,11 +74,10 @@ static void add_use(struct emitter *e, struct uses *u, struct edge x, struct use
 }
 
 /* What goes from one queue to the other, and the credits that come back. */
-static void add_uses(struct emitter *e, struct uses *u, int from, int completes, int to,
-                     int to_completes, struct use use) {
-    add_use(e, u, edge_find(e->w->m, from, completes, to), use);
+static void add_uses(struct emitter *e, struct uses *u, struct link l, struct use use) {
+    add_use(e, u, link_there(e, l), use);
     use.credits = true;
-    add_use(e, u, edge_find(e->w->m, to, to_completes, from), use);
+    add_use(e, u, link_back(e, l), use);
 }
 
 static bool clash(const struct use *a, const struct use *b) {
@@ -90,21 +108,17 @@ static void chain_uses(struct emitter *e, struct uses *u) {
 
 void tokens_share(struct emitter *e) {
     struct uses u = {0};
-    add_uses(e, &u, e->exec, e->exec_completes, e->store, e->store_completes,
-             (struct use){.who = RESULTS});
-    if (e->load_ahead)
-        add_uses(e, &u, e->load, e->load_completes, e->store, e->store_completes,
-                 (struct use){.who = RESULTS});
+    add_uses(e, &u, result_link(e), (struct use){.who = RESULTS});
+    if (e->load_ahead) add_uses(e, &u, start_link(e), (struct use){.who = RESULTS});
     for (int i = 0; i < e->nfills; i++) {
         const struct filling *f = &e->fill[i];
-        add_uses(e, &u, f->queue, f->completes, f->user, f->user_completes,
+        add_uses(e, &u, fill_link(f),
                  (struct use){.who = FILLS + f->queue * e->w->m->nqueues + f->user,
                               .settled = f->user == e->exec});
     }
     for (int i = 0; i <= e->nest->nchain; i++)
         for (int k = 0; k < e->out[i].n; k++)
-            add_uses(e, &u, e->out[i].queue[k + 1], e->out[i].completes[k + 1], e->out[i].queue[k],
-                     e->out[i].completes[k], (struct use){.who = WAYS + k});
+            add_uses(e, &u, way_link(&e->out[i], k), (struct use){.who = WAYS + k});
     chain_uses(e, &u);
     e->shared = arena_array(e->w->arena, (size_t)e->w->m->nsyncs + 1, sizeof *e->shared);
     for (int i = 0; i < u.n; i++)

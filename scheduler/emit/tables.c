@@ -35,8 +35,15 @@ struct table {
     int64_t n, cap; /* entries */
 };
 
+struct turning { /* a loop, and whether what its entries need differs between its iterations */
+    const struct loop_node *loop;
+    bool differs;
+};
+
 struct maker {
     struct work *w;
+    struct turning *turning;
+    int nturning, cap_turning;
     int64_t *value;
     int *slot; /* of each place: current; -1 before the first rotate */
     struct table table[TABLES];
@@ -182,22 +189,60 @@ static void skip(struct maker *k, const int *before, int64_t times) {
     }
 }
 
+/* What entries are made of, and how often loops run: does it depend on the variable? */
+static bool entries_use(const struct maker *k, const struct node *node, int n, int var) {
+    for (int i = 0; i < n; i++) {
+        struct hardware h;
+        if (node[i].kind != NODE_LOOP) continue;
+        const struct loop_node *l = node[i].loop;
+        if (sx_uses(l->lo, var) || sx_uses(l->hi, var)) return true;
+        if (l->kind != LOOP_HARDWARE && entries_use(k, l->body, l->nbody, var)) return true;
+        if (!hardware_issue(k->w->m, l, &h) || h.table < 0) continue;
+        const struct instr *in = &k->w->m->instr[h.issue->instr];
+        for (int x = 0; x < h.nloops; x++)
+            if (sx_uses(h.loop[x]->lo, var) || sx_uses(h.loop[x]->hi, var)) return true;
+        for (int f = 0; f < flags_of(in); f++)
+            if (sx_uses(h.issue->flag[f], var)) return true;
+        for (int o = 0; o < in->noperands; o++)
+            if (h.issue->arg[o].place >= 0 && sx_uses(h.issue->arg[o].offset, var)) return true;
+    }
+    return false;
+}
+
+static bool loop_differs(struct maker *k, const struct loop_node *l) {
+    for (int i = 0; i < k->nturning; i++)
+        if (k->turning[i].loop == l) return k->turning[i].differs;
+    GROW(k->w->arena, k->turning, k->nturning, k->cap_turning);
+    k->turning[k->nturning] = (struct turning){l, entries_use(k, l->body, l->nbody, l->var)};
+    return k->turning[k->nturning++].differs;
+}
+
+/* Iterations that differ in their slots alone: from where slots come round on, whole periods need
+ * no entries that are not there. Slots as they were before the second one. */
+static int64_t skip_periods(const struct maker *k, const int *second, int64_t i, int64_t n) {
+    if (memcmp(second, k->slot, sizeof *second * (size_t)k->w->s->nplaces) != 0) return i;
+    return i + i * ((n - 1 - i) / i);
+}
+
 /* Whole while the budget lasts; then the first iterations, in which all slots come round, and the
  * last. */
 static void walk_loop(struct maker *k, const struct loop_node *l) {
     int64_t lo = sx_eval(l->lo, k->value), hi = sx_eval(l->hi, k->value),
             n = hi > lo ? (hi - lo - 1) / l->step + 1 : 0;
     size_t slots = sizeof *k->slot * (size_t)k->w->s->nplaces;
-    int *before = n > HEAD + 1 ? arena_alloc(k->w->arena, slots + 1) : NULL;
+    int *before = n > HEAD + 1 ? arena_alloc(k->w->arena, slots + 1) : NULL,
+        *second = n > 2 && !loop_differs(k, l) ? arena_alloc(k->w->arena, slots + 1) : NULL;
     for (int64_t i = 0; i < n && !k->failed; i++) {
         if (k->left <= 0 && i == HEAD && n > HEAD + 1) {
             skip(k, before, n - 1 - i);
             i = n - 1;
         }
         if (before && i == HEAD - 1) memcpy(before, k->slot, slots);
+        if (second && i == 1) memcpy(second, k->slot, slots);
         k->value[l->var] = lo + i * l->step;
         walk(k, l->body, l->nbody);
         k->left--;
+        if (second && i > 0) i = skip_periods(k, second, i, n);
     }
 }
 

@@ -80,8 +80,12 @@ static void range_of(const struct image *image, const struct use *u, int64_t *fi
     *last = u->bytes > 0 ? (u->address + u->bytes - 1) / image->piece : *first - 1;
 }
 
-static void must_follow(struct engine *e, const struct executed *x, int queue, int64_t number) {
-    if (queue == x->queue || !(e->interlocked[x->queue] >> queue & 1)) return;
+/* The queues whose instructions it may have to follow, a bit for each. */
+static uint64_t leaders(const struct engine *e, const struct executed *x) {
+    return e->interlocked[x->queue] & ~(UINT64_C(1) << x->queue);
+}
+
+static void must_follow(const struct executed *x, int queue, int64_t number) {
     if (number > x->after[queue]) x->after[queue] = number;
 }
 
@@ -89,11 +93,16 @@ static void enter_use(struct engine *e, const struct executed *x, const struct u
     struct image *image = image_of(e, u->memory);
     int64_t first, last, nq = e->machine->nqueues;
     if (!image) return;
+    uint64_t lead = leaders(e, x), readers = u->writes ? lead : 0;
     range_of(image, u, &first, &last);
     for (int64_t g = first; g <= last; g++) {
         const struct granule *is = &image->granule[g];
-        if (is->wrote_queue) must_follow(e, x, is->wrote_queue - 1, is->wrote);
-        for (int q = 0; u->writes && q < nq; q++) must_follow(e, x, q, image->read[g * nq + q]);
+        if (is->wrote_queue && lead >> (is->wrote_queue - 1) & 1)
+            must_follow(x, is->wrote_queue - 1, is->wrote);
+        for (uint64_t left = readers; left; left &= left - 1) {
+            int q = __builtin_ctzll(left);
+            must_follow(x, q, image->read[g * nq + q]);
+        }
     }
 }
 

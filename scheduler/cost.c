@@ -52,6 +52,10 @@ static void add(struct work *w, int stmt, double cycles, const char *bound) {
     s->open[k].cycles += turns * cycles;
 }
 
+static int nest_queue(const struct work *w, const struct nest *n) {
+    return w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
+}
+
 /* Of the fallback's statements; device: they are beside one, which takes its own time. */
 static double fallback_sum(struct work *w, bool device) {
     double sum = 0;
@@ -81,14 +85,32 @@ static double least_turns(const struct work *w, int stmt) {
     return open ? 0 : turns;
 }
 
+void cost_begin(struct work *w) {
+    int device = -1;
+    double sum = 0;
+    for (int i = 0; i < w->nnests && device < 0; i++)
+        if (graph_apart(w->m, nest_queue(w, &w->nest[i]))) device = nest_queue(w, &w->nest[i]);
+    for (int i = 0; i < w->norder && w->fallback >= 0 && device >= 0; i++)
+        if (w->task_of[w->order[i]] == -1 && !w->in_prepare[w->order[i]])
+            sum += most_turns(w, w->order[i]) * host_cycles(w, w->order[i]);
+    w->planned = w->on_host = sum > 0 ? host_in_cycles(w, device, sum) : 0;
+    memset(w->alone, 0, sizeof w->alone);
+}
+
+void cost_plan(struct work *w, int nest, double cycles, double alone) {
+    const struct nest *n = &w->nest[nest];
+    double grid = grid_part(w, n);
+    w->planned += most_turns(w, n->first) * cycles * grid;
+    w->alone[nest_queue(w, n)] += least_turns(w, n->first) * alone * grid;
+}
+
 void cost_sum(struct work *w) {
     int device = -1; /* a queue of it */
     double busy[MAX_QUEUES] = {0};
     w->s->forecast = arena_array(&w->s->arena, (size_t)w->p->nstmts + 1, sizeof *w->s->forecast);
     for (int i = 0; i < w->nnests; i++) {
         const struct nest *n = &w->nest[i];
-        const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
-        int queue = t->needle->in->queue;
+        int queue = nest_queue(w, n);
         if (w->fallback >= 0 && graph_apart(w->m, queue)) device = queue;
         if (n->group) continue;
         double grid = grid_part(w, n);

@@ -6,4 +6,9 @@ struct work;
 
 void cost_sum(struct work *); /* the schedule's cost, alone, host, host_rate */
 
+/* Beside that, before groups are made: work.on_host, planned and alone of no nest so far, and with
+ * one more, of which these are what its best plan and its instructions alone take. */
+void cost_begin(struct work *);
+void cost_plan(struct work *, int nest, double cycles, double alone);
+
 #endif

@@ -1,8 +1,97 @@
 /* Covers and schedules in turns: what the scheduler has no way for is mapped otherwise. */
 #include "scheduler/retry.h"
+#include "ir/memory.h"
 #include "scheduler/plan/left.h"
 #include "scheduler/scheduler.h"
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- covers that were scheduled ---- */
+
+struct known_cover {
+    const char *key;
+    const struct refusal *refused; /* what its scheduling added; none: it led to the end */
+    int n;
+};
+struct known_covers {
+    struct arena arena;
+    struct known_cover *at;
+    int n, cap;
+};
+
+struct known_covers *covers_open(void) {
+    struct known_covers *k = memory_array(1, sizeof *k);
+    arena_init(&k->arena);
+    return k;
+}
+
+void covers_forget(struct known_covers *k) {
+    k->n = 0;
+}
+
+void covers_close(struct known_covers *k) {
+    arena_free(&k->arena);
+    free(k);
+}
+
+/* All that scheduling depends on, where options and answers to later questions stay. */
+static void cover_key(const struct cover *c, const struct machine *m, const struct refusals *r,
+                      struct text *key) {
+    program_print(c->program, key);
+    cover_print(c, m, key);
+    for (int i = 0; i < r->n; i++)
+        text_printf(key, "%d %s %s\n", r->at[i].instr, r->at[i].buffer,
+                    r->at[i].way ? r->at[i].way : "");
+}
+
+static const struct known_cover *covers_find(const struct known_covers *k, const char *key) {
+    for (int i = 0; i < k->n; i++)
+        if (strcmp(k->at[i].key, key) == 0) return &k->at[i];
+    return NULL;
+}
+
+static void covers_add(struct known_covers *k, const char *key, const struct refusals *r,
+                       int before) {
+    int n = r->n - before;
+    struct refusal *added = arena_array(&k->arena, (size_t)n + 1, sizeof *added);
+    for (int i = 0; i < n; i++) {
+        added[i] = r->at[before + i];
+        added[i].buffer = arena_strdup(&k->arena, added[i].buffer);
+        added[i].why = arena_strdup(&k->arena, added[i].why);
+        if (added[i].way) added[i].way = arena_strdup(&k->arena, added[i].way);
+    }
+    GROW(&k->arena, k->at, k->n, k->cap);
+    k->at[k->n++] = (struct known_cover){arena_strdup(&k->arena, key), added, n};
+}
+
+/* Takes what the scheduling of an equal cover refused. */
+static void refused_again(struct refusals *r, const struct known_cover *known) {
+    for (int i = 0; i < known->n; i++) {
+        GROW(&r->arena, r->at, r->n, r->cap);
+        r->at[r->n++] = known->refused[i];
+    }
+}
+
+/* The schedule; NULL: none, or an equal cover led to the end before. */
+static struct schedule *schedule_cover(const struct cover *c, const struct machine *m,
+                                       struct decider *decider, const struct scheduler_options *o,
+                                       struct diags *diags) {
+    struct text key = {0};
+    if (!o->covers) return scheduler_run(c, m, decider, o, diags);
+    cover_key(c, m, o->refused, &key);
+    const struct known_cover *known = covers_find(o->covers, key.at);
+    struct schedule *s = NULL;
+    int before = o->refused->n, errors = diags->errors;
+    if (known) {
+        refused_again(o->refused, known);
+    } else {
+        s = scheduler_run(c, m, decider, o, diags);
+        bool ends = s || diags->errors > errors;
+        covers_add(o->covers, key.at, o->refused, ends ? o->refused->n : before);
+    }
+    text_free(&key);
+    return s;
+}
 
 /* The sums of a buffer that the fallback executes, or a host's instruction in place of a device's;
  * NULL: others do. */
@@ -64,7 +153,7 @@ struct schedule *schedule_mapped(const struct program *p, const struct machine *
         *cover = mapper_cover_allowing(p, m, floats, refused.n ? &refused : NULL, o.needles,
                                        decider, diags);
         if (o.doing) o.doing(o.user, "planning");
-        s = *cover ? scheduler_run(*cover, m, decider, &o, diags) : NULL;
+        s = *cover ? schedule_cover(*cover, m, decider, &o, diags) : NULL;
         if (s || refused.n == before || diags->errors > errors) break;
         cover_free(*cover);
         left.n = 0;

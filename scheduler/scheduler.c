@@ -151,6 +151,15 @@ static bool consider_packing(struct work *w, const struct moves *moves, int nest
     return true;
 }
 
+static bool gives_up(const struct work *w) {
+    double most = w->options ? w->options->most : 0,
+           planned = w->options ? w->options->most_planned : 0;
+    if (planned > 0 && w->planned > planned) return true;
+    for (int q = 0; q < w->m->nqueues && most > 0; q++)
+        if (w->alone[q] + w->on_host >= most) return true;
+    return false;
+}
+
 /* False: no plan (searched), or a defect that is reported. */
 static bool plan_core(struct work *w, const struct moves *moves, int nest, bool *searched) {
     if (w->nest[nest].part_n) { /* its layouts are decided */
@@ -162,6 +171,8 @@ static bool plan_core(struct work *w, const struct moves *moves, int nest, bool 
     struct search *s = nest_search(w, moves, nest);
     *searched = s != NULL;
     if (!s || !consider_packing(w, moves, nest, &s)) return false;
+    cost_plan(w, nest, nest_cost(s), nest_alone(s));
+    if (gives_up(w)) return false;
     nest_decide(s);
     return true;
 }
@@ -169,6 +180,7 @@ static bool plan_core(struct work *w, const struct moves *moves, int nest, bool 
 static bool plan_all(struct work *w, const struct moves *moves) {
     recur_keep(w, moves);
     groups_rename(w);
+    cost_begin(w);
     for (int i = 0; i < w->nnests; i++) {
         bool searched = false;
         if (!w->nest[i].is_grid) grid_decide(w, moves, i);
@@ -185,6 +197,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         if (!nests_make(w, moves)) return false;
         recur_keep(w, moves);
         groups_rename(w);
+        cost_begin(w);
         i = -1;
     }
     return !w->refused;
@@ -229,6 +242,7 @@ static bool run(struct work *w) {
     join_finish(w);
     rewrite_items(w);
     cost_sum(w);
+    w->s->planned = w->planned;
     statements_number(w);
     return true;
 }

@@ -16,7 +16,7 @@ enum {
     STEPS = 30000
 };
 static const double AS_PRICED = 1.25, BESIDE = 1.5, NEARLY = 1.1, BETTER = 0.99, MUCH_BETTER = 0.93,
-                    HOPELESS = 4, IDLE = 32;
+                    HOPELESS = 4, IDLE = 32, WORSE = 1.01;
 
 /* Another answer often leads to a schedule that there was. */
 struct seen {
@@ -32,12 +32,14 @@ struct trying {
     struct arena arena;
     uint64_t *tried; /* hashes of answers */
     int ntried, cap, left, adopted,
-        warnings;    /* tries left; answers that are preferred; of the schedule at hand */
-    bool single;     /* mappings alone are tried, those with one axis in a vector */
-    double better;   /* what a try must cost at most, of the best one's cost */
-    double hopeless; /* answers that are priced so many times as high are not tried */
+        warnings;         /* tries left; answers that are preferred; of the schedule at hand */
+    bool single;          /* mappings alone are tried, those with one axis in a vector */
+    double better;        /* what a try must cost at most, of the best one's cost */
+    double planned, next; /* schedule.planned of the best schedule, and of the last one */
+    double hopeless;      /* answers that are priced so many times as high are not tried */
     struct seen *seen;
     int nseen, cap_seen;
+    struct known_covers *covers; /* with the answers that are preferred */
 };
 
 /* Instances of some unit are as many as the schedule has turns: it may leave most of them idle. */
@@ -67,8 +69,8 @@ static double device_cycles(struct trying *t, const struct schedule *s) {
 }
 
 /* Nobody hears of it. INFINITY: there is none, or it cannot cost less than so much, since its
- * instructions and the host alone do not. */
-static double cost_of(struct trying *t, double most) {
+ * instructions and the host alone do not, or the model thinks it worse than the best one. */
+static double cost_of(struct trying *t, double most, enum question_kind kind) {
     struct diags diags;
     struct cover *cover = NULL;
     struct scheduler_options quiet = *t->options;
@@ -76,7 +78,11 @@ static double cost_of(struct trying *t, double most) {
     quiet.explain = NULL;
     quiet.doing = NULL;
     quiet.steps = PLANS;
+    quiet.most_planned = WORSE * t->planned;
+    quiet.most = t->planned > 0 ? most : 0;
+    quiet.covers = kind == QUESTION_FUSION ? NULL : t->covers; /* asked beside the cover too */
     struct schedule *s = schedule_mapped(t->p, t->m, t->floats, t->decider, &quiet, &cover, &diags);
+    if (s) t->next = s->planned;
     bool may = s && diags.n <= t->warnings && s->least + s->host < most;
     double cost = may ? device_cycles(t, s) + s->host : INFINITY;
     schedule_free(s);
@@ -174,11 +180,14 @@ static bool improve(struct trying *t, struct put_question **asked, int *n, doubl
         t->left--;
         decider_again(t->decider, t->adopted);
         decider_prefer(t->decider, x->to->kind, x->to->subject, x->to->text[x->candidate]);
-        double now = cost_of(t, t->better * *cost);
+        t->next = 0;
+        double now = cost_of(t, t->better * *cost, x->to->kind);
         if (now >= t->better * *cost) continue;
         *cost = now;
+        t->planned = t->planned > 0 ? t->next : 0;
         *asked = asked_copy(t, n);
         t->adopted++;
+        if (x->to->kind == QUESTION_FUSION) covers_forget(t->covers);
         return true;
     }
     return false;
@@ -255,6 +264,7 @@ static bool better_ways(struct trying *t, const struct schedule *s) {
     if (!s || !t->decider) return false;
     if (s->host_rate <= 0) return has_grid(t->m) ? better_on_grid(t, s) : better_on_cpu(t, s);
     t->better = BETTER;
+    t->planned = s->planned;
     double cost = device_cycles(t, s) + s->host;
     struct put_question *asked = asked_copy(t, &n);
     t->left = s->program->nstmts > STATEMENTS ? TRIES * STATEMENTS / s->program->nstmts : TRIES;
@@ -281,11 +291,13 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     if (own) shared.searches = own; /* what a try leaves as it was is not planned again */
     struct needles *needles = shared.needles ? NULL : needles_open(m);
     if (needles) shared.needles = needles; /* nor mapped again */
+    shared.covers = t.covers = covers_open();
     struct schedule *s = schedule_mapped(p, m, floats, decider, &shared, cover, diags);
     t.warnings = diags->n - said;
     struct decider_mark first = {0};
     if (decider) first = decider_mark(decider);
     if (better_ways(&t, s)) { /* the answers are given once more, for the record */
+        shared.covers = NULL;
         schedule_free(s);
         cover_free(*cover);
         diags->n = said;
@@ -297,6 +309,7 @@ struct schedule *scheduler_compile(const struct program *p, const struct machine
     }
     known_close(own);
     needles_close(needles);
+    covers_close(t.covers);
     arena_free(&t.arena);
     return s;
 }

@@ -220,6 +220,10 @@ double nest_cost(const struct search *s) {
     return pool_best(s)->cost;
 }
 
+double nest_alone(const struct search *s) {
+    return isinf(s->least_alone) ? 0 : s->least_alone;
+}
+
 double nest_cost_again(struct search *s) {
     s->w->copies = copies_new(s->w);
     double cost = point_cost_again(s, pool_best(s));

@@ -12,8 +12,11 @@ struct work;
 struct search *nest_search(struct work *, const struct moves *,
                            int nest); /* of a nest with a core; NULL: nothing fits */
 double nest_cost(const struct search *);
-double nest_cost_again(struct search *); /* of the same plan's loops, homes being others now */
-bool near_alone(const struct search *);  /* the best is hardly slower than the instructions by themselves */
+double nest_alone(const struct search *); /* what the instructions take by themselves, in the plan
+                                             where that is least */
+double nest_cost_again(struct search *);  /* of the same plan's loops, homes being others now */
+bool near_alone(
+    const struct search *); /* the best is hardly slower than the instructions by themselves */
 void nest_decide(struct search *); /* asks; the nest has its plan then, and the search is dropped */
 void nest_drop(struct search *);
 bool nest_plan(struct work *, const struct moves *, int nest);

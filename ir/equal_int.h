@@ -117,6 +117,10 @@ isl_set *set_with(struct equal *, isl_set *, const int64_t *row, int n, bool equ
 void row_add_extent(int64_t *row, int64_t extent, int size);        /* + extent - 1; size: 1 + the size that the extent is, a dimension; 0 */
 isl_set *set_more(isl_set *, int n);                              /* n dimensions more at the end */
 
+/* equal_where.c: the points of the spot at which the comparison holds, or at which the truth is true, where it is a comparison of indices; NULL: it is none. */
+isl_set *form_compared(struct equal *, enum opcode, const struct form *, const struct form *, const struct spot *);
+isl_set *form_truth(struct equal *, const struct form *, const struct spot *);
+
 /* equal_count.c: of a term of a form, dimensions that no atom has become a factor, or one. Its atoms are an array of its own. */
 void term_count(struct equal *, const struct form *, struct term *);
 

@@ -449,25 +449,11 @@ static struct form *form_read(struct equal *x, struct side *s, int event, const 
     return f;
 }
 
-/* f as one affine row over the context: sums of indices. */
-static int64_t *affine(struct equal *x, const struct form *f, int sign, int64_t *row) {
-    for (int k = 0; k < f->nterms; k++) {
-        const struct term *t = &f->term[k];
-        if (t->n != f->m || t->natoms > 1 ||
-            (t->natoms == 1 && (t->atom->code != OP_AXIS || t->atom->content >= 0)))
-            return NULL;
-        if (isl_set_plain_is_equal(t->dom, f->term[0].dom) != isl_bool_true) return NULL;
-        for (int d = 0; t->natoms && d <= f->m; d++) row[d] += sign * t->i * t->atom->row[0][d];
-        if (!t->natoms) row[0] += sign * t->i;
-    }
-    (void)x;
-    return row;
-}
-
 /* Where a condition on indices holds; NULL: it is none. */
 static isl_set *holds(struct equal *x, struct side *s, int event, int node, const struct spot *c) {
     const struct stmt *st = &s->p->stmt[s->event[event].stmt];
     const struct op *o = &st->op[node];
+    if (o->code == OP_READ) return form_truth(x, form_node(x, s, event, node, c), c);
     if (o->code == OP_AND || o->code == OP_OR) {
         if (o->type != TYPE_BOOL) return NULL;
         isl_set *a = holds(x, s, event, o->arg[0], c),
@@ -480,17 +466,7 @@ static isl_set *holds(struct equal *x, struct side *s, int event, int node, cons
     if (o->code < OP_EQ || o->code > OP_GE || type_is_float(st->op[o->arg[0]].type)) return NULL;
     struct form *a = form_node(x, s, event, o->arg[0], c),
                 *b = form_node(x, s, event, o->arg[1], c);
-    int64_t *row = equal_row(x, c->n);
-    bool up = o->code == OP_GT || o->code == OP_GE, strict = o->code == OP_LT || o->code == OP_GT;
-    if (x->failed || !reach_fits(form_range(x, a), a->type) ||
-        !reach_fits(form_range(x, b), b->type))
-        return NULL;
-    if (!affine(x, a, up ? 1 : -1, row) || !affine(x, b, up ? -1 : 1, row)) return NULL;
-    if (strict) row[0]--;
-    isl_set *where =
-        set_with(x, isl_set_copy(c->dom), row, c->n, o->code == OP_EQ || o->code == OP_NE);
-    if (o->code == OP_NE) where = isl_set_subtract(isl_set_copy(c->dom), where);
-    return equal_keep(x, where);
+    return form_compared(x, o->code, a, b, c);
 }
 
 static struct form *form_select(struct equal *x, struct side *s, int event, const struct op *o,

@@ -97,6 +97,31 @@ static const struct equal_case cases[] = {
      "C[i] += 3.0 where d < 16 and b < 1", LAWS_EXACT, false},
     {"in A: f32[4,20]  inout C: f32[4]  axes i: 4, b: 5, c: 4, d: 20\n",
      "C[i] += 3.0 where b < 4 and c < 5", "C[i] += 3.0 where d < 16", LAWS_EXACT, true},
+    /* a condition on indices that another statement writes down */
+    {IN AXES "temp T: bool[16,16]\n", "C[i,j] = select(i - j >= 2, A[i,j], 0)",
+     "T[i,j] = i - j >= 2; C[i,j] = select(T[i,j], A[i,j], 0)", LAWS_EXACT, true},
+    {IN AXES "temp T: bool[16,16]\n", "C[i,j] = select(i - j >= 2, A[i,j], 0)",
+     "T[i,j] = i - j >= 2; C[i,j] = select(T[j,i], A[i,j], 0)", LAWS_EXACT, false},
+    {IN AXES "temp T: bool[16,16]\n", "C[i,j] = select(i - j >= 2, A[i,j], 0)",
+     "T[i,j] = i - j > 2; C[i,j] = select(T[i,j], A[i,j], 0)", LAWS_EXACT, false},
+    {IN AXES "temp T: bool[16,16]\n", "C[i,j] = select(i - j >= 2, A[i,j], 0)",
+     "T[j,i] = i - j >= 2; C[i,j] = select(T[j,i], A[i,j], 0)", LAWS_EXACT, true},
+    {IN AXES "temp T: bool[16,16]\n", "C[i,j] = select(i != 2 * j, A[i,j], B[i,j])",
+     "T[i,j] = i == 2 * j; C[i,j] = select(T[i,j], B[i,j], A[i,j])", LAWS_EXACT, true},
+    {IN AXES "temp T: bool[16,16]\n", "C[i,j] = select(i != 2 * j, A[i,j], B[i,j])",
+     "T[i,j] = i == 2 * j where j < 15; T[i,j] = i == j where j == 15; C[i,j] = select(T[i,j], "
+     "B[i,j], A[i,j])",
+     LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = select(select(i < 3, i64(j), 0) >= 1, A[i,j], B[i,j])",
+     "C[i,j] = select(j >= 1, A[i,j], B[i,j])", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = select(select(i < 3, i64(j), 0) + 1 >= 2, A[i,j], B[i,j])",
+     "C[i,j] = select(j >= 1, A[i,j], B[i,j])", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = select(select(i < 3, i64(j) + 1, 1) >= 2, A[i,j], B[i,j])",
+     "C[i,j] = select(j >= 1, A[i,j], B[i,j])", LAWS_EXACT, false},
+    {IN AXES "temp T: i64[16,16]\n",
+     "T[i,j] = 0; T[i,j] += i64(j) where n < 1 and i < 3; C[i,j] = select(T[i,j] >= 1, A[i,j], "
+     "B[i,j])",
+     "C[i,j] = select(j >= 1, A[i,j], B[i,j])", LAWS_EXACT, false},
     /* a result that is read before, and not any more */
     {COPIED, "W[i,r] = A[i,r]; C[i,j] = 0.0; C[i,j] += X[k,2*j+r] * W[i,r]",
      "T[r,i] = A[i,r]; D[i,j] = 0.0; D[i,j] += X[k,2*j+r] * T[r,i]; W[i,r] = T[r,i]; "

@@ -72,8 +72,8 @@ static void report_host(struct report *r, const struct schedule *s, const struct
 /* The device's cycles and, after or before them, the host's. */
 static double both_seconds(const struct schedule *s, const struct sim_result *x) {
     const struct machine *m = s->machine;
-    if (s->host_rate <= 0) return x->cycles / m->clock;
-    double host = m->unit[m->fallback[0].unit].clock;
+    double host = m->nfallbacks ? m->unit[m->fallback[0].unit].clock : m->clock;
+    if (s->host_rate <= 0) return x->cycles / m->clock + x->host_cycles / host;
     return x->cycles * s->host_rate / host + x->host_cycles / host;
 }
 

@@ -1,5 +1,5 @@
 /* One nest as a rolled tree in program order: where its copies stand, the loops over the instances
- * of units, and inside them its turns (core.c), alone or as a pair (pair.c). */
+ * of units, and inside them its turns (core.c), alone or with the others of its group (group.c). */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/tiling.h"

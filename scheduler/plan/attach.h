@@ -11,7 +11,6 @@ struct opnd;
 struct region;
 struct slot;
 struct task;
-struct work;
 
 /* finish.c */
 struct finish {

@@ -7,9 +7,6 @@
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
 
-struct moves;
-struct work;
-
 struct run_part { /* what the run executes as a whole: a nest, or a statement of the host (nest -1) */
     int nest, stmt;
 };

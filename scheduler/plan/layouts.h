@@ -7,7 +7,6 @@
 
 struct due;
 struct geom;
-struct moves;
 
 bool pack_identity(struct work *, int task,
                    int operand); /* reads a copy in the layout the needle wants */

@@ -5,12 +5,7 @@
 #include "scheduler/plan/task.h"
 
 struct fit;
-struct moves;
 struct nest;
-struct plan;
-struct region;
-struct slot;
-struct work;
 
 /* routes.c */
 struct opnd route_stop(const struct work *, const struct opnd *, const struct route *,

@@ -10,9 +10,6 @@
 #include "machines/needle.h"
 
 struct finish;
-struct group;
-struct mapping;
-struct work;
 
 struct route { /* memories that the schedule fills between home and the operand's own, from home on */
     int memory[MAX_VIA], n;

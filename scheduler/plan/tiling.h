@@ -7,10 +7,6 @@
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/task.h"
 
-struct moves;
-struct nest;
-struct work;
-
 enum { MAX_TILED = 16 };
 
 enum check { NEVER_EMPTY, WHOLE_BLOCKS, CHECKS };

@@ -9,7 +9,6 @@
 struct copies;
 struct home;
 struct joined;
-struct known_searches;
 struct moves;
 struct nest;
 struct nest_group;

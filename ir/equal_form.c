@@ -133,7 +133,7 @@ static struct reach atom_range(struct equal *x, const struct term *t, const stru
     if (a->code == OP_SHR && !a->points && a->nargs == 2) {
         struct reach inner = form_range(x, a->arg[0]);
         union value by;
-        if (form_constant(a->arg[1], &by) && by.i >= 0 && by.i < 63 && reach_fits(inner, a->from))
+        if (atom_constant(x, t, a, 1, &by) && by.i >= 0 && by.i < 63 && reach_fits(inner, a->from))
             r = (struct reach){inner.lo >> by.i, inner.hi >> by.i};
     }
     return r;
@@ -165,13 +165,14 @@ struct reach form_range(struct equal *x, const struct form *f) {
     bool always = everywhere(f);
     for (int k = 0; k < f->nterms; k++) {
         struct reach r = term_range(x, f, &f->term[k]);
-        if (always && !f->sum && f->nterms == 1) return r;
         if (r.lo > 0 && !(always && f->sum)) r.lo = 0;
         if (r.hi < 0 && !(always && f->sum)) r.hi = 0;
         all.lo = f->sum ? all.lo + r.lo : r.lo < all.lo ? r.lo : all.lo;
         all.hi = f->sum ? all.hi + r.hi : r.hi > all.hi ? r.hi : all.hi;
         if (all.lo < -far || all.hi > far) return (struct reach){-far, far};
     }
+    if (all.lo > 0) all.lo = 0; /* where no term is */
+    if (all.hi < 0) all.hi = 0;
     return all;
 }
 
@@ -223,14 +224,30 @@ struct form *form_literal(struct equal *x, enum type type, union value v, const 
     return f;
 }
 
-bool form_constant(const struct form *f, union value *v) {
-    if (f->nterms > 1 || (f->nterms == 1 && (f->term[0].natoms || f->term[0].n != f->m)))
+/* The set has the domain's dimensions, and is there everywhere in it. */
+bool set_covers(const isl_set *set, const isl_set *dom) {
+    return isl_set_dim((isl_set *)set, isl_dim_set) == isl_set_dim((isl_set *)dom, isl_dim_set) &&
+           isl_set_is_subset((isl_set *)dom, (isl_set *)set) == isl_bool_true;
+}
+
+/* Where no term is, it is 0. */
+bool form_constant(const struct form *f, const isl_set *dom, union value *v) {
+    if (f->nterms > 1 || (f->nterms == 1 && (f->term[0].natoms || f->term[0].n != f->m ||
+                                             !set_covers(f->term[0].dom, dom))))
         return false;
     if (type_is_float(f->type))
         v->f = f->nterms ? f->term[0].f : 0;
     else
         v->i = f->nterms ? f->term[0].i : 0;
     return true;
+}
+
+bool atom_constant(struct equal *x, const struct term *t, const struct atom *a, int k,
+                   union value *v) {
+    const struct form *f = a->arg[k];
+    struct spot s = {.dom = t->dom, .n = t->n, .name = t->name};
+    if (f->nterms > 1 || (f->nterms == 1 && f->term[0].natoms)) return false;
+    return form_constant(form_at(x, f, a->row, &s), s.dom, v);
 }
 
 static int64_t *widened(struct equal *x, const int64_t *row, int m, int n, int gap) {
@@ -289,8 +306,8 @@ struct form *form_product(struct equal *x, const struct form *a, const struct fo
         (a->sum || b->sum ? LAW(DISTRIBUTE) : 0) | (a->product || b->product ? LAW(ASSOCIATE) : 0);
     union value one;
     if (floats && !simple && (x->laws & need) != need) {
-        bool unit =
-            (form_constant(a, &one) && one.f == 1) || (form_constant(b, &one) && one.f == 1);
+        bool unit = (form_constant(a, s->dom, &one) && one.f == 1) ||
+                    (form_constant(b, s->dom, &one) && one.f == 1);
         struct form *arg[2] = {(struct form *)a, (struct form *)b};
         if (!unit) return form_operation(x, OP_MUL, type, type, arg, 2, s);
         need = 0;
@@ -372,6 +389,7 @@ struct form *form_shift(struct equal *x, struct form *f, int64_t by, const struc
     for (int k = 0; k < f->nterms; k++) {
         const struct term *t = &f->term[k];
         divides &= t->i % (INT64_C(1) << by) == 0;
+        chain = chain && set_covers(t->dom, s->dom);
         if (t->natoms == 0 && t->n == f->m)
             b += t->i;
         else if (!inner && t->natoms == 1 && t->i == 1 && t->n == f->m && t->atom->content < 0 &&
@@ -388,7 +406,7 @@ struct form *form_shift(struct equal *x, struct form *f, int64_t by, const struc
         return g;
     }
     union value a;
-    if (chain && inner && form_constant(inner->atom->arg[1], &a) && a.i + by < 63 &&
+    if (chain && inner && atom_constant(x, inner, inner->atom, 1, &a) && a.i + by < 63 &&
         b < INT64_C(1) << 30 && b > -(INT64_C(1) << 30)) {
         struct form *u = form_at(x, inner->atom->arg[0], inner->atom->row, s),
                     *g = form_new(x, f->type, s->n);

@@ -115,6 +115,7 @@ isl_set *equal_keep(struct equal *, isl_set *);                   /* freed with 
 int64_t *equal_row(struct equal *, int n);
 isl_set *set_with(struct equal *, isl_set *, const int64_t *row, int n, bool equality);   /* takes the set */
 void row_add_extent(int64_t *row, int64_t extent, int size);        /* + extent - 1; size: 1 + the size that the extent is, a dimension; 0 */
+bool set_covers(const isl_set *, const isl_set *dom);              /* the set is there everywhere in the domain */
 isl_set *set_more(isl_set *, int n);                              /* n dimensions more at the end */
 
 /* equal_where.c: the points of the spot at which the comparison holds, or at which the truth is true, where it is a comparison of indices; NULL: it is none. */
@@ -138,7 +139,8 @@ struct form *form_within(struct equal *, const struct form *, const struct spot 
 struct reach form_range(struct equal *, const struct form *);
 struct reach type_reach(enum type);
 bool reach_fits(struct reach, enum type);
-bool form_constant(const struct form *, union value *);           /* one value everywhere */
+bool form_constant(const struct form *, const isl_set *dom, union value *);   /* one value everywhere in the domain, which has the context's dimensions */
+bool atom_constant(struct equal *, const struct term *, const struct atom *, int k, union value *); /* the argument is so, wherever the term is */
 
 /* What the items execute; false: there is a call among them. */
 bool side_open(struct equal *, struct side *, const struct program *, struct items);

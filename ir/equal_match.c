@@ -282,9 +282,12 @@ static int64_t **with_own(struct equal *x, int64_t **row, int nrows, int n, int 
     return out;
 }
 
-static bool is_neutral(const struct form *f, enum opcode code) {
+/* Does the reduction t begin with the neutral element of its operation? */
+static bool begins_neutral(struct equal *x, const struct term *t) {
+    const struct form *f = t->atom->arg[1];
+    enum opcode code = t->atom->code;
     union value v;
-    if (!form_constant(f, &v)) return false;
+    if (!atom_constant(x, t, t->atom, 1, &v)) return false;
     for (int c = 0; c < COMBINE_COUNT; c++) {
         if (c == COMBINE_SET || combiner_op((enum combiner)c) != code) continue;
         union value neutral = combiner_neutral((enum combiner)c, f->type);
@@ -303,8 +306,7 @@ static struct atom flat(struct equal *x, const struct atom *a) {
         const struct atom *part = f->nterms == 1 && t->natoms == 1 ? t->atom : NULL;
         if (x->failed || !(x->laws & LAW(SPLIT)) || !part || !part->points || t->f != 1 ||
             t->i != 1 || part->code != a->code || part->type != a->type || t->n != whole.npoints ||
-            !is_neutral(part->arg[1], a->code) ||
-            isl_set_is_subset(whole.points, t->dom) != isl_bool_true)
+            !begins_neutral(x, t) || isl_set_is_subset(whole.points, t->dom) != isl_bool_true)
             return whole;
         struct spot s = spot_of(x, whole.points, whole.npoints);
         isl_set *points = points_at(x, part, part->row, &s);

@@ -5,21 +5,31 @@
 #include <isl/val.h>
 
 #include <math.h>
+#include <string.h>
 
 enum { MAX_CHAIN = 24, MAX_CALLS = 4096 };
 
+struct link { /* a form, and how its value is made of the next one's */
+    const struct form *f;
+    const struct term *t;
+    union value add, arg[3];
+    int k; /* which argument of t's operation that is; -1: t is an element, the next one it alone */
+};
+
 struct chain_of { /* at[0] is the whole, each next one the argument of the one before */
-    const struct form *at[MAX_CHAIN];
+    struct link at[MAX_CHAIN];
     int n;
 };
 
-static bool single(const struct form *f, const struct term **varies, union value *add) {
+/* One term that varies and perhaps a constant, wherever the domain is. */
+static bool single(const struct form *f, const isl_set *dom, const struct term **varies,
+                   union value *add) {
     *varies = NULL;
     add->f = 0;
     if (!type_is_float(f->type)) add->i = 0;
     for (int k = 0; k < f->nterms; k++) {
         const struct term *t = &f->term[k];
-        if (t->n != f->m || t->natoms > 1) return false;
+        if (t->n != f->m || t->natoms > 1 || !set_covers(t->dom, dom)) return false;
         if (t->natoms == 1 && *varies) return false;
         if (t->natoms == 1)
             *varies = t;
@@ -31,12 +41,11 @@ static bool single(const struct form *f, const struct term **varies, union value
     return *varies != NULL && f->nterms <= 2;
 }
 
-/* The argument that is no constant; -1. */
-static int varying(const struct atom *a) {
+/* The argument that is no constant; -1. The others are put down. */
+static int varying(struct equal *x, const struct term *t, union value *arg) {
     int found = -1;
-    union value v;
-    for (int k = 0; k < a->nargs; k++) {
-        if (form_constant(a->arg[k], &v)) continue;
+    for (int k = 0; k < t->atom->nargs; k++) {
+        if (atom_constant(x, t, t->atom, k, &arg[k])) continue;
         if (found >= 0) return -1;
         found = k;
     }
@@ -44,8 +53,7 @@ static int varying(const struct atom *a) {
 }
 
 /* Does the operation not decrease in its argument k, the others being constants? */
-static bool grows(const struct atom *a, int k) {
-    union value v = {0};
+static bool grows(const struct atom *a, int k, const union value *arg) {
     switch (a->code) {
     case OP_FLOOR:
     case OP_CEIL:
@@ -56,13 +64,12 @@ static bool grows(const struct atom *a, int k) {
     case OP_CLIP:
         return k == 0;
     case OP_SHR:
-        return k == 0 && form_constant(a->arg[1], &v) && v.i >= 0 && type_is_signed(a->type);
+        return k == 0 && arg[1].i >= 0 && type_is_signed(a->type);
     case OP_CAST:
         return a->type != TYPE_BOOL && a->from != TYPE_BOOL &&
                (type_is_float(a->type) || type_is_float(a->from));
     case OP_MUL:
-        return type_is_float(a->type) && form_constant(a->arg[1 - k], &v) && v.f > 0 &&
-               isfinite(v.f);
+        return type_is_float(a->type) && arg[1 - k].f > 0 && isfinite(arg[1 - k].f);
     default:
         return false;
     }
@@ -79,47 +86,47 @@ static const struct form *element_of(struct equal *x, const struct form *f, cons
     return g;
 }
 
-static void open_chain(struct equal *x, const struct form *f, struct chain_of *c) {
-    const struct term *t;
-    union value add;
-    while (c->n < MAX_CHAIN) {
-        c->at[c->n++] = f;
-        if (!single(f, &t, &add) || t->atom->points) return;
+static void open_chain(struct equal *x, const struct form *f, const isl_set *dom,
+                       struct chain_of *c) {
+    while (c->n < MAX_CHAIN && !x->failed) {
+        struct link *l = &c->at[c->n++];
+        l->f = f;
+        l->k = -1;
+        if (!single(f, dom, &l->t, &l->add) || l->t->atom->points) return;
+        const struct term *t = l->t;
         bool up = type_is_float(f->type) ? t->f > 0 && isfinite(t->f)
                                          : t->i > 0 && reach_fits(form_range(x, f), f->type);
         if (t->atom->content >= 0) {
             const struct form *g = up && c->n < MAX_CHAIN ? element_of(x, f, t) : NULL;
-            if (g) c->at[c->n++] = g;
+            if (g) c->at[c->n++] = (struct link){.f = g, .k = -1};
             return;
         }
-        int k = varying(t->atom);
-        if (!up || k < 0 || !grows(t->atom, k)) return;
-        if (t->atom->nrows != f->m) return;
-        f = t->atom->arg[k];
+        l->k = varying(x, t, l->arg);
+        if (!up || l->k < 0 || !grows(t->atom, l->k, l->arg)) return;
+        struct spot there = {.dom = t->dom, .n = t->n, .name = t->name};
+        f = form_at(x, t->atom->arg[l->k], t->atom->row, &there);
+        dom = t->dom;
     }
 }
 
 /* The value at chain element `from`, that at element `to` being v. */
 static union value through(const struct chain_of *c, int from, int to, union value v) {
-    const struct form *f = c->at[from];
-    const struct term *t;
-    union value add, arg[3] = {{0}};
+    const struct link *l = &c->at[from];
+    const struct form *f = l->f;
     if (from == to) return v;
-    single(f, &t, &add);
+    const struct term *t = l->t;
     const struct atom *a = t->atom;
-    union value inner = through(c, from + 1, to, v);
-    int k = a->content >= 0 ? -1 : varying(a);
-    for (int i = 0; i < a->nargs && a->content < 0; i++)
-        if (i == k)
-            arg[i] = inner;
-        else
-            form_constant(a->arg[i], &arg[i]);
-    union value y = a->content >= 0 ? inner : op_eval(a->code, a->type, a->from, arg);
+    union value y = through(c, from + 1, to, v), arg[3];
+    memcpy(arg, l->arg, sizeof arg);
+    if (a->content < 0) {
+        arg[l->k] = y;
+        y = op_eval(a->code, a->type, a->from, arg);
+    }
     if (type_is_float(f->type)) {
         y.f = t->f == 1 ? y.f : type_round(f->type, t->f * y.f);
-        if (f->nterms > 1) y.f = type_round(f->type, y.f + add.f);
+        if (f->nterms > 1) y.f = type_round(f->type, y.f + l->add.f);
     } else {
-        y.i = type_wrap(f->type, (uint64_t)t->i * (uint64_t)y.i + (uint64_t)add.i);
+        y.i = type_wrap(f->type, (uint64_t)t->i * (uint64_t)y.i + (uint64_t)l->add.i);
     }
     return y;
 }
@@ -134,7 +141,7 @@ static bool alike(enum type t, union value a, union value b) {
 }
 
 static bool steps_agree(struct stepper *s, int64_t lo, int64_t hi) {
-    enum type t = s->a->at[0]->type;
+    enum type t = s->a->at[0].f->type;
     union value l = {.i = lo}, h = {.i = hi};
     if (++s->calls > MAX_CALLS) return false;
     union value al = through(s->a, 0, s->na, l), bl = through(s->b, 0, s->nb, l);
@@ -149,18 +156,18 @@ bool form_equal_monotone(struct equal *x, const struct form *a, const struct for
                          const struct spot *s) {
     struct chain_of f = {0}, g = {0};
     union value none;
-    if (form_constant(a, &none) || form_constant(b, &none)) return false;
-    open_chain(x, a, &f);
-    open_chain(x, b, &g);
+    if (form_constant(a, s->dom, &none) || form_constant(b, s->dom, &none)) return false;
+    open_chain(x, a, s->dom, &f);
+    open_chain(x, b, s->dom, &g);
     if (f.n + g.n < 3) return false;
     for (int i = f.n; i-- > 0;)
         for (int j = g.n; j-- > 0 && !x->failed;) {
-            enum type t = f.at[i]->type;
-            if (i + j == 0 || type_is_float(t) || t != g.at[j]->type || type_size(t) > 4 ||
-                f.at[i]->m != s->n || g.at[j]->m != s->n)
+            enum type t = f.at[i].f->type;
+            if (i + j == 0 || type_is_float(t) || t != g.at[j].f->type || type_size(t) > 4 ||
+                f.at[i].f->m != s->n || g.at[j].f->m != s->n)
                 continue;
-            if (!form_equal(x, f.at[i], g.at[j], s)) continue;
-            struct reach r = form_range(x, f.at[i]);
+            if (!form_equal(x, f.at[i].f, g.at[j].f, s)) continue;
+            struct reach r = form_range(x, f.at[i].f);
             if (!reach_fits(r, t)) r = type_reach(t);
             struct stepper step = {&f, &g, i, j, 0};
             if (!steps_agree(&step, (int64_t)r.lo, (int64_t)r.hi)) return false;

@@ -525,15 +525,15 @@ static struct form *form_mask(struct equal *x, struct form *f, int64_t mask, con
 static struct form *form_integer(struct equal *x, const struct op *o, struct form *const *arg,
                                  const struct spot *c) {
     union value v;
-    if (o->code == OP_SHR && form_constant(arg[1], &v) && v.i >= 0 &&
+    if (o->code == OP_SHR && form_constant(arg[1], c->dom, &v) && v.i >= 0 &&
         v.i < 8 * (int64_t)type_size(o->type) && v.i < 62)
         return form_shift(x, arg[0], v.i, c);
-    if (o->code == OP_SHL && form_constant(arg[1], &v) && v.i >= 0 &&
+    if (o->code == OP_SHL && form_constant(arg[1], c->dom, &v) && v.i >= 0 &&
         v.i < 8 * (int64_t)type_size(o->type) && v.i < 62)
         return form_product(x, arg[0],
                             form_literal(x, o->type, (union value){.i = INT64_C(1) << v.i}, c),
                             o->type, c);
-    if (o->code == OP_AND && form_constant(arg[1], &v)) return form_mask(x, arg[0], v.i, c);
+    if (o->code == OP_AND && form_constant(arg[1], c->dom, &v)) return form_mask(x, arg[0], v.i, c);
     return NULL;
 }
 

@@ -122,6 +122,24 @@ static const struct equal_case cases[] = {
      "T[i,j] = 0; T[i,j] += i64(j) where n < 1 and i < 3; C[i,j] = select(T[i,j] >= 1, A[i,j], "
      "B[i,j])",
      "C[i,j] = select(j >= 1, A[i,j], B[i,j])", LAWS_EXACT, false},
+    /* what is a constant on a part of the domain is none on the whole of it */
+    {IN AXES, "C[i,j] = shr(A[i,j], select(i < 3, 2, 0))", "C[i,j] = shr(A[i,j], 2)", LAWS_EXACT,
+     false},
+    {IN AXES, "C[i,j] = shl(A[i,j], select(i < 3, 2, 0))", "C[i,j] = shl(A[i,j], 2)", LAWS_EXACT,
+     false},
+    {IN AXES, "C[i,j] = A[i,j] & select(i < 3, 7, 0)", "C[i,j] = A[i,j] & 7", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = max(A[i,j], select(i < 3, 7, 0))", "C[i,j] = max(A[i,j], 7)", LAWS_EXACT,
+     false},
+    {IN AXES, "C[i,j] = max(max(A[i,j], select(i < 3, 7, 0)), 1)", "C[i,j] = max(A[i,j], 7)",
+     LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = select(i < 3, max(max(A[i,j], 2), 7), 0)", "C[i,j] = max(A[i,j], 7)",
+     LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = max(select(i < 3, max(A[i,j], 2), 0), 7)", "C[i,j] = max(A[i,j], 7)",
+     LAWS_EXACT, false},
+    {IN AXES "temp T: i32[16]\n", "T[i] = 2; C[i,j] = shr(A[i,j], T[i-4 else 0])",
+     "C[i,j] = shr(A[i,j], 2)", LAWS_EXACT, false},
+    {IN AXES, "C[i,j] = shr(shr(A[i,j], select(i < 3, 2, 0)), 1)", "C[i,j] = shr(A[i,j], 3)",
+     LAWS_EXACT, false},
     /* a result that is read before, and not any more */
     {COPIED, "W[i,r] = A[i,r]; C[i,j] = 0.0; C[i,j] += X[k,2*j+r] * W[i,r]",
      "T[r,i] = A[i,r]; D[i,j] = 0.0; D[i,j] += X[k,2*j+r] * T[r,i]; W[i,r] = T[r,i]; "

@@ -19,4 +19,13 @@ for row in "without lifting" "products apart"; do
   [ -n "$got" ] && [ "$got" -ge $((cycles * 6 / 5)) ] || fail "'$row' is as fast as the plan"
 done
 scripts/switches -m edge16 -D H=32 --kernel gru_i8 bench/recurrent.isam 2>/dev/null && fail "it runs without a number of steps"
+# On this computer: fewer registers cannot be faster, if its machine file has any.
+export ISAMAP_PARAMETERS=/nowhere
+unset ISAMAP_HOST
+rows=$(scripts/switches --run --rounds 3 -D M=192 -D N=192 -D K=192 --kernel gemm_weights bench/gemm.isam) || { echo "it fails"; exit 1; }
+planned=$(sed -n 's/^| as planned | \([0-9.]*\) | .*/\1/p' <<<"$rows") four=$(sed -n 's/^| four registers | \([0-9.]*\) | .*/\1/p' <<<"$rows")
+[ -n "$planned" ] || fail "no row of the plan"
+grep -q '^| 2 threads |' <<<"$rows" || fail "no row of threads"
+[ -z "$four" ] || awk "BEGIN { exit !($four > 1.1 * $planned) }" || fail "with four registers it is as fast"
+scripts/switches --run -m edge16 bench/gemm.isam 2>/dev/null && fail "it runs on a device"
 echo passed

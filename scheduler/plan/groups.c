@@ -190,9 +190,12 @@ static double now(const struct grouping *g, const struct draft *d) {
     return sum;
 }
 
+/* The last is a member: a part behind the members need not go before them, and may become one of
+ * another group, which would then go before this one as a whole. */
 static void members(struct grouping *g, const struct draft *d, struct nest_group *x) {
     struct work *w = g->w;
     x->n = d->last - d->first + 1;
+    while (!d->in[x->n - 1]) x->n--;
     x->member = arena_array(w->arena, (size_t)x->n, sizeof *x->member);
     for (int m = 0; m < x->n; m++) {
         const struct run_part *p = &d->part[d->first + m];

@@ -129,16 +129,35 @@ bool op_fused_matmul(struct import *im) {
     return float_product(im, &p, alpha);
 }
 
+/* Where A's zero point is data, the sums start with it times the sums of B's columns, which are
+ * made once: so the products are of bytes. *start: that text. */
+static bool start_with_zero(struct import *im, struct product *p, const char *zero, const char *b,
+                            const char *base, const char **start) {
+    struct tensor *sums = tensor_temporary(im, base, "columns", TYPE_I32, 1, &p->columns);
+    if (!sums) return false;
+    const char *e = tensor_element(im, sums, &p->column);
+    im->ahead = p->b->data;
+    emit_statement(im, "%s = 0", e);
+    emit_statement(im, "%s += %s", e, b);
+    im->ahead = false;
+    *start = arena_printf(im->arena, "0 - %s * %s", zero, e);
+    return true;
+}
+
 static bool accumulate(struct import *im, struct product *p, struct tensor *acc, struct tensor *az,
                        struct tensor *bz) {
-    const char *a_zero, *b_zero;
+    const char *a_zero, *b_zero, *start = "0";
     if (!quantised_zero(im, az, p->a, p->row ? p->rows : 1, p->row, &a_zero) ||
         !quantised_zero(im, bz, p->b, p->column ? p->columns : 1, p->column, &b_zero))
         return false;
-    emit_statement(im, "%s = 0", tensor_element(im, acc, p->dst));
-    emit_statement(im, "%s += %s * %s", tensor_element(im, acc, p->dst),
-                   quantised_element(im, tensor_element(im, p->a, p->a_index), a_zero),
-                   quantised_element(im, tensor_element(im, p->b, p->b_index), b_zero));
+    const char *b = quantised_element(im, tensor_element(im, p->b, p->b_index), b_zero);
+    bool apart = a_zero && !az->data && az->elements == 1 && p->column && p->b->ndims == 2 &&
+                 p->b->data && (!b_zero || bz->data);
+    if (apart && !start_with_zero(im, p, a_zero, b, acc->buffer, &start)) return false;
+    emit_statement(im, "%s = %s", tensor_element(im, acc, p->dst), start);
+    emit_statement(
+        im, "%s += %s * %s", tensor_element(im, acc, p->dst),
+        quantised_element(im, tensor_element(im, p->a, p->a_index), apart ? NULL : a_zero), b);
     return true;
 }
 

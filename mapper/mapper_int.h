@@ -422,6 +422,7 @@ void covering_close(struct covering *);  /* the scratch too */
 void rewrite_all(struct covering *);
 double fallback_price(const struct covering *, const struct program *, const struct stmt *);
 double reference_cycles(const struct machine *, int unit, double cycles);
+double instances_at_once(const struct machine *, int unit); /* that the hardware runs, of those around and of the unit */
 double doorbell_price(const struct machine *, int queue);
 /* Moves, copies and phases that this way causes beside the issues, given what neighbours decided;
  * INFINITY: not possible. */

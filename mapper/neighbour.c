@@ -7,17 +7,22 @@
 #include <string.h>
 
 /* Of a unit of which there may be any number, as many count as the hardware runs at a time. */
-double reference_cycles(const struct machine *m, int unit, double cycles) {
-    double count = 1, own = m->unit[unit].clock > 0 ? m->unit[unit].clock : m->clock;
+double instances_at_once(const struct machine *m, int unit) {
+    double count = 1;
     int64_t total = 0;
-    double reference = m->nfallbacks > 0 ? m->unit[m->fallback[0].unit].clock : m->clock;
-    double scale = own > 0 && reference > 0 ? reference / own : 1;
     for (int u = unit; u >= 0; u = m->unit[u].parent) {
         count *= (double)(m->unit[u].count > 0 ? m->unit[u].count : 1);
         if (m->unit[u].total > 0) total = m->unit[u].total;
-        if (m->unit[u].is_virtual && total) return cycles * scale / (count * (double)total);
+        if (m->unit[u].is_virtual && total) return count * (double)total;
     }
-    return cycles * scale / count;
+    return count;
+}
+
+double reference_cycles(const struct machine *m, int unit, double cycles) {
+    double own = m->unit[unit].clock > 0 ? m->unit[unit].clock : m->clock;
+    double reference = m->nfallbacks > 0 ? m->unit[m->fallback[0].unit].clock : m->clock;
+    double scale = own > 0 && reference > 0 ? reference / own : 1;
+    return cycles * scale / instances_at_once(m, unit);
 }
 
 /* Its queue feeds all that is inside the queue's unit (the lanes of a warp): they count once. */

@@ -146,6 +146,18 @@ extern const struct rewrite rw_widen, rw_offset, rw_narrow, rw_narrow_sum, rw_di
 extern const struct rewrite rw_transpose, rw_reshape, rw_im2col;                             /* rw_pack.c */
 extern const struct rewrite rw_split, rw_trim, rw_fuse, rw_drop_axis, rw_add_axis;                    /* rw_axes.c */
 
+/* ---- sums in parts (rw_parts.c): no answer to a failure, but a question of its own ---- */
+enum { MAX_PARTS = 8 };
+#define PARTS_SUFFIX ".parts" /* of the buffer that they are in */
+extern const struct rewrite rw_parts;
+/* In how many parts the sums of the mapping's statement may be made so that a grid's instances have work, ascending; returns how many such numbers. */
+int parts_of(const struct machine *, const struct needle *, const struct program *, const struct mapping *, int64_t *parts);
+/* The share of the instances' time, over all their turns, in which they have a tile of the statement; 0 to 1. */
+double instances_busy(const struct machine *, const struct needle *, const struct program *, const struct mapping *, int64_t parts);
+double meeting_price(const struct machine *); /* cycles in which all instances meet */
+/* NULL: there is no room for the axes or the partial sums. */
+struct program *sum_in_parts(const struct program *, int stmt, int64_t parts);
+
 #define ANSWERS(kind) (UINT32_C(1) << FAILURE_##kind)
 
 #endif

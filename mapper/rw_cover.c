@@ -4,6 +4,7 @@
 #include "mapper/rewrite_int.h"
 #include "ir/nearest.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,6 +282,74 @@ static void note_step(struct covering *c, const char *by) {
     if (chain_opens(c->cover->chain)) chain_append(c->cover->chain, c->cover->program, by, true);
 }
 
+/* With what the instances of a grid lose that have no tile. Copies are not theirs. */
+static double idle_price(const struct covering *c, const struct option *o, int64_t parts) {
+    const struct needle *n = o->fallback ? NULL : needle_of(c->needles, o->map.instr);
+    if (!n) return o->cost;
+    double busy = instances_busy(c->machine, n, c->cover->program, &o->map, parts);
+    double own = reference_cycles(c->machine, c->machine->instr[o->map.instr].unit, o->map.cost);
+    return o->cost + own * (1 / busy - 1);
+}
+
+static double price_as_it_is(const struct covering *c, const struct options *all) {
+    double best = INFINITY;
+    for (int i = 0; i < all->n; i++) best = fmin(best, idle_price(c, &all->at[i], 1));
+    return best;
+}
+
+/* By the instruction that is cheapest where all instances have work; then the parts are added. */
+static double price_in_parts(struct covering *c, const struct options *all, int stmt,
+                             int64_t parts) {
+    struct program *q = sum_in_parts(c->cover->program, stmt, parts);
+    if (!q) return INFINITY;
+    double add = part_price(c, q, stmt + 2, stmt + 3).cycles;
+    program_free(q);
+    return idle_price(c, &all->at[0], parts) + meeting_price(c->machine) + add;
+}
+
+/* An instruction had no way to make the parts: what they cost is not known. */
+static bool parts_refused(const struct covering *c, const char *buffer) {
+    const char *parts = arena_printf(&c->cover->arena, "%s" PARTS_SUFFIX, buffer);
+    for (int i = 0; c->refused && i < c->refused->n; i++)
+        if (strcmp(c->refused->at[i].buffer, parts) == 0) return true;
+    return false;
+}
+
+/* Long sums in parts (rw_parts.c), where a grid has more instances than the statement has tiles. */
+static struct program *in_parts(struct covering *c, int stmt, struct stretch *at) {
+    struct program *p = c->cover->program, *q = NULL;
+    struct candidate candidate[MAX_PARTS + 1];
+    int64_t parts[MAX_PARTS + 1] = {1};
+    const struct buffer *sums = &p->buffer[p->stmt[stmt].dst.buffer];
+    if ((type_is_float(sums->type) && c->floats < rw_parts.effect) ||
+        !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] || parts_refused(c, sums->name))
+        return NULL;
+    struct estimate *of = estimate_open(p, stmt);
+    struct options all = estimate_options(c, of, p);
+    int n = 1;
+    if (all.n > 0 && !all.at[0].fallback)
+        n += parts_of(c->machine, needle_of(c->needles, all.at[0].map.instr), p, &all.at[0].map,
+                      parts + 1);
+    if (n > 1) candidate[0] = (struct candidate){"keep", price_as_it_is(c, &all), NULL};
+    for (int k = 1; k < n; k++)
+        candidate[k] = (struct candidate){arena_printf(&c->scratch, "%" PRId64, parts[k]),
+                                          price_in_parts(c, &all, stmt, parts[k]) / margin, NULL};
+    estimate_close(of);
+    if (n == 1) return NULL;
+    struct question x = {.kind = QUESTION_REWRITE,
+                         .subject = arena_printf(&c->scratch, "parts of '%s'", sums->name),
+                         .ncandidates = n,
+                         .candidate = candidate};
+    int answer = decide(c->decider, &x);
+    if (answer > 0) q = sum_in_parts(p, stmt, parts[answer]);
+    if (q && !rewrite_prove(&rw_parts, p, q, NULL)) {
+        program_free(q);
+        return NULL;
+    }
+    *at = (struct stretch){stmt, stmt + 3};
+    return q;
+}
+
 void rewrite_all(struct covering *c) {
     c->own_axes = plain_axes(c->cover->program);
     bool *kept = join_wanted(c);
@@ -299,6 +368,14 @@ void rewrite_all(struct covering *c) {
             if (q) give_reason(c, rewrites[r]->name, s, *rewrites[r]);
             if (q) take_at(c, q, &kept, s, at);
         }
+    for (int s = 0; s < c->cover->program->nstmts; s++) {
+        struct stretch at = {s, s + 1};
+        struct program *q = kept[s] ? NULL : in_parts(c, s, &at);
+        if (!q) continue;
+        give_reason(c, rw_parts.name, s, rw_parts);
+        take_at(c, q, &kept, s, at);
+        s = at.to - 1;
+    }
     note_step(c, "rewrites");
 }
 

@@ -28,6 +28,9 @@ gpu-sm90 tests/data/cuda/epilogue.isam add.wg.
 gpu-sm90 tests/data/cuda/epilogue.isam add.mma -D M=200 -D N=136 -D K=72
 gpu-sm80 tests/data/cuda/layers.isam max.imm.16x32
 gpu-sm80 tests/data/cuda/along.isam fallback
+gpu-sm80 examples/bf16/gmm.isam add. -D M=33 -D N=64 -D K=8192
+gpu-sm90 tests/data/cuda/epilogue.isam add. -D M=40 -D N=64 -D K=8192
+gpu-sm80 examples/operators/c2d.isam add. -D N=1 -D C=1024 -D K=64 -D P=3 -D Q=3
 LIST
 # what the planner finds too large for so small a product
 while IFS='|' read -r machine statement instruction; do

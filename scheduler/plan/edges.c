@@ -43,11 +43,12 @@ struct edge edge_find(const struct machine *m, int from, int completes, int to) 
 }
 
 struct edge edge_of_queue(const struct machine *m, int from, int to) {
-    int completes = -1;
-    for (int i = 0; i < m->ninstrs && from >= 0 && completes < 0; i++)
-        if (m->instr[i].queue == from) completes = m->instr[i].completes;
     struct edge plain = edge_find(m, from, -1, to);
-    if (from < 0 || to < 0 || plain.kind == EDGE_FREE || completes < 0) return plain;
+    int completes = -1;
+    if (plain.kind == EDGE_FREE) return plain;
+    for (int i = 0; i < m->ninstrs && completes < 0; i++)
+        if (m->instr[i].queue == from) completes = m->instr[i].completes;
+    if (completes < 0) return plain;
     return edge_find(m, from, completes, to);
 }
 

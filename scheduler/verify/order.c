@@ -130,24 +130,48 @@ static bool add_offset(struct pieces *p, int64_t by, int upto) {
     return true;
 }
 
-/* False: more than are told apart. */
+static int by_low(const void *a, const void *b) {
+    const struct piece *x = a, *y = b;
+    return (x->low > y->low) - (x->low < y->low);
+}
+
+/* In ascending order, those that touch as one. */
+static void pieces_join(struct pieces *p) {
+    int n = 0;
+    bool sorted = true;
+    for (int k = 1; k < p->n; k++) sorted &= p->at[k - 1].low <= p->at[k].low;
+    if (!sorted) qsort(p->at, (size_t)p->n, sizeof *p->at, by_low);
+    for (int k = 0; k < p->n; k++) {
+        if (!n || p->at[k].low > p->at[n - 1].high)
+            p->at[n++] = p->at[k];
+        else if (p->at[k].high > p->at[n - 1].high)
+            p->at[n - 1].high = p->at[k].high;
+    }
+    p->n = n;
+}
+
+/* Operands move in constant steps in loops that are no table (hardware_obstacle, which structure.c
+ * asks first). False: more than are told apart. */
 static bool loop_pieces(struct order *o, const struct hardware *h, const struct sx *offset,
                         struct pieces *p) {
     int64_t *var = o->v->var, first = sx_eval(offset, var);
     for (int k = 0; h && k < h->nloops; k++) {
         const struct loop_node *l = h->loop[k];
-        int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), last = 0;
+        int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), last = 0, step = 0;
         int upto = p->n;
         bool good = true;
         for (int64_t x = lo + l->step; x < hi && good; x += l->step) {
             var[l->var] = x;
-            int64_t by = sx_eval(offset, var) - first;
+            bool known = k != h->table && x > lo + l->step;
+            int64_t by = known ? last + step : sx_eval(offset, var) - first;
+            step = by - last;
             good = by == last || by == 0 || add_offset(p, by, upto);
             last = by;
             if (last == 0 && k != h->table) break;
         }
         var[l->var] = lo;
         if (!good) return false;
+        pieces_join(p);
     }
     return spend(o, 1 + p->n / 8);
 }
@@ -172,11 +196,6 @@ static void loop_span(const struct order *o, const struct hardware *h, const str
     }
 }
 
-static int by_low(const void *a, const void *b) {
-    const struct piece *x = a, *y = b;
-    return (x->low > y->low) - (x->low < y->low);
-}
-
 static void touch_bytes(struct order *o, int who, const struct place *p, int64_t at,
                         const struct shape_operand *x, const struct hardware *h,
                         const struct sx *offset, bool write) {
@@ -188,19 +207,15 @@ static void touch_bytes(struct order *o, int who, const struct place *p, int64_t
         int64_t low = first + x->run[k].at;
         all.at[all.n++] = (struct piece){low, low + x->run[k].bytes};
     }
+    pieces_join(&all);
     if (few) few = loop_pieces(o, h, offset, &all);
     if (!few) {
         all.n = 1;
         all.at[0] = (struct piece){first + x->low, first + x->high};
         loop_span(o, h, offset, &all.at[0].low, &all.at[0].high);
     }
-    qsort(all.at, (size_t)all.n, sizeof *all.at, by_low);
-    for (int k = 0; k < all.n && !o->v->stop;) {
-        struct piece joined = all.at[k++];
-        for (; k < all.n && all.at[k].low <= joined.high; k++)
-            if (all.at[k].high > joined.high) joined.high = all.at[k].high;
-        touch(o, who, p->memory, joined.low, joined.high, write);
-    }
+    for (int k = 0; k < all.n && !o->v->stop; k++)
+        touch(o, who, p->memory, all.at[k].low, all.at[k].high, write);
 }
 
 static const struct shape *shape_here(struct order *o, const struct issue_node *n) {

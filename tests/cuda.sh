@@ -116,6 +116,7 @@ gpu-sm80 examples/f32/softmax.isam fallback -D M=7 -D N=33
 gpu-sm80-rows examples/f32/softmax.isam add.across.row -D M=3 -D N=2048
 gpu-sm80-rows examples/f32/softmax.isam exp.row -D M=9 -D N=1531
 gpu-sm80-rows examples/f32/layernorm.isam add.across.row -D M=5 -D N=1040
+gpu-sm80-rows examples/f32/gmv.isam fma.acc.row -D M=1024
 gpu-sm80 examples/f32/layernorm.isam fallback -D M=5 -D N=40
 gpu-sm80 examples/digits/digits-int8.onnx m16n8k32.i8 -D N=8
 gpu-sm80 examples/f32/gru.isam fallback -D H=16 --size T=3

@@ -321,6 +321,45 @@ static struct atom flat(struct equal *x, const struct atom *a) {
     }
 }
 
+/* Points of two reductions: n dimensions of the context, u own ones of the first, v of the second.
+ */
+struct pairs {
+    int n, u, v;
+    isl_set *p, *q; /* of either */
+    bool once;      /* one for one; else each has its like */
+};
+
+static bool pairs_all(struct equal *x, isl_set *r, const struct pairs *k) {
+    isl_set *to_a = equal_keep(x, isl_set_project_out(isl_set_copy(r), isl_dim_set,
+                                                      (unsigned)(k->n + k->u), (unsigned)k->v));
+    isl_set *to_b = equal_keep(
+        x, isl_set_project_out(isl_set_copy(r), isl_dim_set, (unsigned)k->n, (unsigned)k->u));
+    bool total = !x->failed && isl_set_is_equal(to_a, k->p) == isl_bool_true &&
+                 isl_set_is_equal(to_b, k->q) == isl_bool_true;
+    if (!total || !k->once) return total;
+    isl_map *map = as_map(r, k->n + k->u);
+    isl_map *back = isl_map_move_dims(isl_map_from_range(isl_set_copy(r)), isl_dim_in, 0,
+                                      isl_dim_out, 0, (unsigned)k->n);
+    back = isl_map_move_dims(back, isl_dim_in, (unsigned)k->n, isl_dim_out, (unsigned)k->u,
+                             (unsigned)k->v);
+    total = isl_map_is_single_valued(map) == isl_bool_true &&
+            isl_map_is_single_valued(back) == isl_bool_true;
+    isl_map_free(map);
+    isl_map_free(back);
+    return total;
+}
+
+/* Where contributions read the same; NULL: they do not all have their like. Where that leaves a
+ * choice, own dimensions in their order are the same: a guess. */
+static isl_set *pairs_of(struct equal *x, isl_set *r, const struct pairs *k) {
+    if (!equal_keep(x, r)) return NULL;
+    if (pairs_all(x, r, k)) return r;
+    if (k->u != k->v || x->failed) return NULL;
+    r = isl_set_copy(r);
+    for (int d = 0; d < k->u; d++) r = equate(x, r, k->n + d, k->n + k->u + d, k->n + k->u + k->v);
+    return equal_keep(x, r) && pairs_all(x, r, k) ? r : NULL;
+}
+
 /* Two reductions at one point: what they begin with, and their contributions, one for one; of a
  * maximum or minimum each has its like. */
 static bool folds_equal(struct equal *x, const struct atom *a, int64_t **ra, const struct atom *b,
@@ -353,28 +392,11 @@ static bool folds_equal(struct equal *x, const struct atom *a, int64_t **ra, con
             r = set_with(x, r, row, n + u + v, true);
         }
     }
-    if (!equal_keep(x, r)) return false;
-    bool idempotent = a->code == OP_MAX || a->code == OP_MIN;
-    isl_set *to_a = equal_keep(
-        x, isl_set_project_out(isl_set_copy(r), isl_dim_set, (unsigned)(n + u), (unsigned)v));
-    isl_set *to_b =
-        equal_keep(x, isl_set_project_out(isl_set_copy(r), isl_dim_set, (unsigned)n, (unsigned)u));
-    bool total = !x->failed && isl_set_is_equal(to_a, p) == isl_bool_true &&
-                 isl_set_is_equal(to_b, q) == isl_bool_true;
-    if (total && !idempotent) { /* pairs of the own dimensions, the context being the same */
-        isl_map *map = as_map(r, n + u);
-        isl_map *back = isl_map_move_dims(isl_map_from_range(isl_set_copy(r)), isl_dim_in, 0,
-                                          isl_dim_out, 0, (unsigned)n);
-        back =
-            isl_map_move_dims(back, isl_dim_in, (unsigned)n, isl_dim_out, (unsigned)u, (unsigned)v);
-        total = isl_map_is_single_valued(map) == isl_bool_true &&
-                isl_map_is_single_valued(back) == isl_bool_true;
-        isl_map_free(map);
-        isl_map_free(back);
-    }
+    struct pairs k = {n, u, v, p, q, a->code != OP_MAX && a->code != OP_MIN};
+    if (!(r = pairs_of(x, r, &k))) return false;
     struct spot both = spot_of(x, r, n + u + v);
-    return total && form_equal(x, form_at(x, a->arg[0], rows_a, &both),
-                               form_at(x, b->arg[0], rows_b, &both), &both);
+    return form_equal(x, form_at(x, a->arg[0], rows_a, &both), form_at(x, b->arg[0], rows_b, &both),
+                      &both);
 }
 
 static bool atoms_equal(struct equal *x, const struct shared *h, const struct atom *a,

@@ -68,6 +68,7 @@ struct stmt {
     size_t at;                      /* offset in the source, for messages */
     int scope;                      /* in an opened program (ir/steps.h): 1 + the recurrence around it; 0: none */
     bool unmapped;                  /* there: what its value or domain is depends on the step, so no instruction executes it */
+    bool untold;                    /* a rewrite made it for the fallback, since the whole is cheaper so: no warning */
 };
 
 enum item_kind { ITEM_STMT, ITEM_RECUR, ITEM_CALL };

@@ -1,6 +1,7 @@
 /* Choosing a cover (ISA Mapper §2.4): sums of products first, then what stands between them, then
  * copies and fills; each way a question. Neighbours that are decided count in the price of what is
  * not, so chains stay in one memory. */
+#include "mapper/chunk.h"
 #include "mapper/lift.h"
 #include "mapper/mapper_int.h"
 #include "mapper/stack.h"
@@ -295,6 +296,13 @@ static void number_scopes(struct cover *c) {
     for (int k = 0; k < c->steps.nscopes; k++) c->steps.scope[k].axis = scope_axis(c, k);
 }
 
+/* Sums in another order, in a step of their own: the others keep every bit. */
+static void note_chunks(struct chain *chain, const struct program *p) {
+    const struct reason r = {.by = "chunks", .laws = LAWS_REORDER, .sampling = SAMPLE_FIELD};
+    chain_reason(chain, &r);
+    chain_append(chain, p, r.by, true);
+}
+
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
                                     enum rewrite_effect floats, const struct refusals *refused,
                                     struct needles *kept, struct decider *d, struct diags *diags) {
@@ -304,6 +312,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     struct program *joined = program_copy(p);
     program_forward(joined, false);
     program_coalesce(joined);
+    if (chunk_steps(joined, floats >= REWRITE_REORDERS, d)) note_chunks(cover->chain, joined);
     lift_sums(joined, d);
     stack_products(joined, m, d);
     cover->program = program_open(joined, &cover->arena, &cover->steps);

@@ -54,6 +54,7 @@ struct factors { /* `dst += f0 * f1 * …`: nodes, left to right; a product unde
 bool rw_plain(const struct program *, int stmt);                  /* at the top level, outside recurrences, no constraint */
 bool rw_top(const struct program *, int stmt);                    /* the same, constraints allowed */
 bool rw_factors(const struct program *, int stmt, struct factors *); /* a sum of products at the top level, one factor at least */
+bool rw_collect(const struct program *, const struct stmt *, int node, struct factors *); /* of a node, to those that are there; false: too many */
 uint64_t rw_value_axes(const struct stmt *);                      /* axes used as values */
 enum type rw_stored(const struct program *, const struct stmt *, int node); /* of a factor, under its casts */
 int rw_bare(const struct stmt *, int node);                       /* the node under casts that keep values */

@@ -270,9 +270,9 @@ static uint64_t tree_axes(const struct program *p, const struct stmt *s, int nod
     return mask;
 }
 
-static bool collect(const struct program *p, const struct stmt *s, int node, struct factors *f) {
+bool rw_collect(const struct program *p, const struct stmt *s, int node, struct factors *f) {
     const struct op *o = &s->op[node];
-    if (o->code == OP_MUL) return collect(p, s, o->arg[0], f) && collect(p, s, o->arg[1], f);
+    if (o->code == OP_MUL) return rw_collect(p, s, o->arg[0], f) && rw_collect(p, s, o->arg[1], f);
     if (f->n == MAX_FACTORS) return false;
     f->node[f->n] = node;
     f->axes[f->n++] = tree_axes(p, s, node);
@@ -284,7 +284,7 @@ bool rw_factors(const struct program *p, int stmt, struct factors *f) {
     if (!rw_top(p, stmt) || p->stmt[stmt].combine != COMBINE_ADD) return false;
     const struct stmt *s = &p->stmt[stmt];
     f->type = s->op[s->nops - 1].type;
-    return collect(p, s, s->nops - 1, f);
+    return rw_collect(p, s, s->nops - 1, f);
 }
 
 uint64_t rw_value_axes(const struct stmt *s) {

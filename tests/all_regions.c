@@ -216,10 +216,38 @@ static void sums_cut_short(void **state) {
     cut_short(one, last, "fallback core llvm do 1", WRONG);
 }
 
+/* Each step of a recurrence writes rows of its own, and reads some. */
+static void rows_of_steps(const char *read, const char *first, const char *second, bool right) {
+    char text[1000];
+    snprintf(
+        text, sizeof text,
+        "schedule rows on \"cpu-avx2\" { program { kernel rows() {\n"
+        "in X: f32[12] out O: f32[12] out Q: f32[12]\n"
+        "O[0] = 0\n recur t: 3 { axes r: 4\nO[4*t + r] = X[4*t + r]\n"
+        "Q[4*t + r] = O[%s] + 1 } } }\n"
+        "place X: X in dram at 0 bytes 48 argument place O: O in dram at 64 bytes 48 argument\n"
+        "place Q: Q in dram at 128 bytes 48 argument\n"
+        "run { fallback core llvm do 0 loop t0 = 0 to 3 axis t { %s %s } } }",
+        read, first, second);
+    expect("cpu-avx2", text, right);
+}
+
+static void steps_with_rows(void **state) {
+    (void)state;
+    const char *write = "fallback core llvm do 1 over (t = t0 to t0 + 1)",
+               *read = "fallback core llvm do 2 over (t = t0 to t0 + 1)";
+    rows_of_steps("4*t + r", write, read, RIGHT);
+    rows_of_steps("4*t", write, read, RIGHT);
+    rows_of_steps("4*t + r", read, write, WRONG);
+    rows_of_steps("4*t + r", "fallback core llvm do 1 over (t = t0 to t0 + 1, r = 0 to 3)", read,
+                  WRONG);
+    rows_of_steps("4*t + r", "fallback core llvm do 1 over (t = 2 - t0 to 3 - t0)", read, WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_of_groups), cmocka_unit_test(rows_for_later),
-        cmocka_unit_test(rows_in_rings), cmocka_unit_test(host_work_overlaps),
-        cmocka_unit_test(sums_cut_short)};
+        cmocka_unit_test(rows_in_rings),   cmocka_unit_test(host_work_overlaps),
+        cmocka_unit_test(sums_cut_short),  cmocka_unit_test(steps_with_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,8 @@ static void add_left(struct lefts *l, const struct cover *c, const struct machin
     for (int i = 0; i < c->nitems; i++) {
         const struct cover_item *at = &c->item[i];
         bool left = host ? left_to_host(c, m, at) != NULL : at->mapping < 0;
-        if (!left || at->inside >= 0 || told[at->stmt] || !stmt_is_mac(p, &p->stmt[at->stmt]))
+        if (!left || at->inside >= 0 || told[at->stmt] || p->stmt[at->stmt].untold ||
+            !stmt_is_mac(p, &p->stmt[at->stmt]))
             continue;
         item[n] = at;
         stmt[n++] = at->stmt;

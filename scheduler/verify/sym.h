@@ -52,8 +52,9 @@ struct group_of_places { int *at, n, cap; };     /* places that may share bytes,
 struct digit { int index; int64_t div, mod, stride; };
 struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int64_t period[SYM_INDICES]; };
 
-/* What a statement writes: in one step of the recurrence around it; in all where index `timed` moves with the steps (-1: none does). */
-struct image { bool known; bool box; int timed; int64_t lo[SYM_INDICES], n[SYM_INDICES], times; };
+/* What a statement writes: in one step of the recurrence around it; in all where index `timed` moves with the steps (-1: none does), by as many `rows` as
+ * a step writes. */
+struct image { bool known; bool box; int timed; int64_t rows, lo[SYM_INDICES], n[SYM_INDICES], times; };
 
 /* Of a place whose contents end with each iteration of a loop; next: 1 + another one of a loop over the same variable. */
 struct ending { const struct loop_node *with; int next; };

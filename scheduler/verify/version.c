@@ -3,21 +3,41 @@
 #include "scheduler/verify/box.h"
 
 /* ---- what a statement writes ---- */
-/* Of a statement in a recurrence the index that moves with its steps, and with nothing else: then
- * no element is written at two steps. */
+/* The other axes of the index take each value from 0 to c - 1 once, c being what a step adds. */
+static bool fills_step(struct sym *s, int stmt, int index, int step, int64_t c) {
+    const struct program *p = s->v->p;
+    const struct access *dst = &p->stmt[stmt].dst;
+    int64_t rows = 1, most = 1;
+    for (bool found = true; found;) {
+        found = false;
+        for (int a = 0; a < p->naxes && !found; a++) {
+            found = a != step && s->v->domain[stmt] >> a & 1 && p->axis[a].extent > 1 &&
+                    access_coef(p, dst, index, a) == rows;
+            if (found) rows *= p->axis[a].extent;
+        }
+    }
+    for (int a = 0; a < p->naxes; a++) {
+        int64_t k = access_coef(p, dst, index, a);
+        if (a == step || !(s->v->domain[stmt] >> a & 1)) continue;
+        if (k < 0) return false;
+        most += k * (p->axis[a].extent - 1);
+    }
+    return rows == c && most == c;
+}
+
+/* Of a statement in a recurrence the index that moves with its steps, each step having rows of its
+ * own: then no element is written at two steps. */
 static bool find_timed(struct sym *s, int stmt, struct image *x) {
     const struct program *p = s->v->p;
     const struct stmt *t = &p->stmt[stmt];
     int r = s->v->recurrence_of[stmt], axis = r < 0 ? -1 : s->v->recurrence[r].axis;
     x->timed = -1;
     for (int e = 0; r >= 0 && e < p->buffer[t->dst.buffer].ndims; e++) {
-        if (access_coef(p, &t->dst, e, axis) == 0) continue;
-        if (x->timed >= 0) return false;
+        int64_t c = access_coef(p, &t->dst, e, axis);
+        if (c == 0) continue;
+        if (x->timed >= 0 || !fills_step(s, stmt, e, axis, c)) return false;
         x->timed = e;
-        for (int a = 0; a < p->naxes; a++)
-            if (a != axis && s->v->domain[stmt] >> a & 1 && p->axis[a].extent > 1 &&
-                access_coef(p, &t->dst, e, a) != 0)
-                return false;
+        x->rows = c;
     }
     return true;
 }
@@ -122,9 +142,9 @@ struct lin sym_step(struct sym *s, int stmt) {
 /* Were the elements written at this step or before? `now`: the writer stands before in a step. */
 static enum truth is_over(const struct sym *s, const struct image *x, const struct recurrence *r,
                           const struct region *need, bool now) {
-    struct lin edge = s->time, begin = need->o[x->timed], end = begin;
-    edge.c += x->lo[x->timed] + (now != r->reverse);
-    if (!lin_add(&end, &need->n[x->timed], 1)) return MAYBE;
+    struct lin edge = lin_of(x->lo[x->timed] + (now != r->reverse ? x->rows : 0)),
+               begin = need->o[x->timed], end = begin;
+    if (!lin_add(&edge, &s->time, x->rows) || !lin_add(&end, &need->n[x->timed], 1)) return MAYBE;
     bool below = lin_le(s, &end, &edge) == YES, above = lin_le(s, &edge, &begin) == YES;
     return below == above ? MAYBE : below != r->reverse ? YES : NO;
 }
@@ -136,7 +156,8 @@ static bool one_kind(struct sym *s, const struct writer_list *l, int w) {
         int other = s->v->order[l->at[k]];
         if (s->v->recurrence_of[other] != s->v->recurrence_of[w]) continue;
         const struct image *y = sym_image(s, other);
-        if (y->timed != x->timed || (x->timed >= 0 && y->lo[x->timed] != x->lo[x->timed]))
+        if (y->timed != x->timed ||
+            (x->timed >= 0 && (y->lo[x->timed] != x->lo[x->timed] || y->rows != x->rows)))
             return false;
     }
     return true;

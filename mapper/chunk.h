@@ -1,0 +1,13 @@
+/* Recurrences whose steps only scale their states and add to them (linear attention, retention, state space models with
+ * one decay for each head): several steps at once, as products. */
+#ifndef ISAMAP_MAPPER_CHUNK_H
+#define ISAMAP_MAPPER_CHUNK_H
+
+#include "ir/choice.h"
+#include "ir/program.h"
+
+/* Of recurrences at the top level whose length is known. Sums are made in another order: `floats` says whether those of floats may be. How
+ * many recurrences changed. Statements that fall away stay in program.stmt, named by no item. decider NULL: the cheapest way. */
+int chunk_steps(struct program *, bool floats, struct decider *);
+
+#endif

@@ -1,0 +1,236 @@
+/* Recurrences whose steps only scale their states and add to them, several steps at once: random
+ * ones against the interpreter, with the proof of each; those that are not so; and what is chosen.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "ir/chain.h"
+#include "mapper/chunk.h"
+#include "mapper/chunk_int.h"
+#include "recur_help.h"
+
+/* ---- programs ---- */
+
+/* A state of heads × keys × values and, with `norm`, one of heads × keys. */
+static char *linear_text(uint64_t seed, int T) {
+    uint64_t s = seed * 7919 + 3;
+    static const char *const scales[] = {"", "f[h] * ", "g[t,h] * ", "sigmoid(g[t,h] + f[h]) * ",
+                                         "f[h] * g[t,h] * "};
+    bool integer = !pick(&s, 4), norm = pick(&s, 2), late = pick(&s, 2), both = !pick(&s, 4),
+         apart = pick(&s, 2), turned = pick(&s, 2), more = !pick(&s, 3);
+    const char *t = integer ? "i32" : "f32", *scale = scales[pick(&s, integer ? 3 : 5)];
+    const char *gate = pick(&s, 2) ? "e[h] * " : "";
+    int H = 1 + (int)pick(&s, 3), K = 2 + (int)pick(&s, 5), V = 2 + (int)pick(&s, 6);
+    struct text x = {0};
+    text_printf(&x, "kernel r() {\n  in f: %s[%d]  in g: %s[%d,%d]  in k: %s[%d,%d,%d]\n", t, H, t,
+                T, H, t, T, H, K);
+    text_printf(&x, "  in v: %s[%d,%d,%d]  in q: %s[%d,%d,%d]  in S0: %s[%d,%d,%d]\n", t, T, H, V,
+                t, T, H, K, t, H, K, V);
+    text_printf(&x, "  in n0: %s[%d,%d]  out y: %s[%d,%d,%d]  out z: %s[%d,%d]\n", t, H, K, t, T, H,
+                V, t, H, T);
+    text_printf(&x, "  out ST: %s[%d,%d,%d]  out nT: %s[%d,%d]\n", t, H, K, V, t, H, K);
+    if (!norm)
+        text_printf(&x, "  axes o: %d, p: %d, m: %d\n  nT[o,p] = n0[o,p]\n  z[o,m] = 0\n", H, K, T);
+    text_printf(&x, "  recur t: %d state S: %s[%d,%d,%d] from S0 to ST", T, t, H, K, V);
+    if (norm) text_printf(&x, " state n: %s[%d,%d] from n0 to nT", t, H, K);
+    text_printf(&x,
+                " {\n    axes h: %d, i: %d, j: %d, l: %d\n    temp e: %s[%d]  temp a: %s[%d,%d]\n",
+                H, K, V, K, t, H, t, H, V);
+    text_printf(&x, "    e[h] = g[t,h] + f[h]\n");
+    const char *read =
+        turned ? "    a[h,j] += q[t,h,l] * S%s[h,l,j]\n" : "    a[h,j] += S%s[h,i,j] * q[t,h,i]\n";
+    const char *step = "    S'[h,i,j] = %sS[h,i,j] + %sk[t,h,i] * v[t,h,j]\n";
+    text_printf(&x, "    a[h,j] = 0\n");
+    if (!late || both) text_printf(&x, read, "");
+    if (apart) {
+        text_printf(&x, "    S'[h,i,j] = %sS[h,i,j]\n", scale);
+        text_printf(&x, "    S'[h,i,j] += %sk[t,h,i] * v[t,h,j]\n", gate);
+    } else {
+        text_printf(&x, step, scale, gate);
+    }
+    if (norm) text_printf(&x, "    n'[h,i] = %sn[h,i] + %sk[t,h,i]\n", scale, gate);
+    if (late || both) text_printf(&x, read, "'");
+    if (norm) text_printf(&x, "    z[h,t] = 0\n    z[h,t] += q[t,h,i] * n'[h,i]\n");
+    text_printf(&x, "    y[t,h,j] = a[h,j] + %s\n", more ? "e[h]" : "v[t,h,j]");
+    text_printf(&x, "  }\n}\n");
+    return x.at;
+}
+
+/* ---- one program ---- */
+
+static const char *differs(const struct program *p, const struct program *q, struct diags *d) {
+    void **want = make_data(p, 5), **got = make_data(p, 5), **bound = rebind(p, q, got);
+    const char *wrong = NULL;
+    if (!program_run(p, want, NULL, NULL, d) || !program_run(q, bound, NULL, NULL, d))
+        wrong = "the interpreter fails";
+    if (!wrong && !same_outputs(p, want, got)) wrong = "values differ";
+    struct items a = {0, p->nitems}, b = {0, q->nitems};
+    if (!wrong && items_equal_by(p, a, q, b, LAWS_REORDER, 0).evidence != EVIDENCE_PROVED)
+        wrong = "not proved";
+    free_data(p, want);
+    free_data(p, got);
+    free(bound);
+    return wrong;
+}
+
+/* Where the body is among the items. */
+static int recurrence(const struct program *p) {
+    int at = 0;
+    while (p->item[at].kind != ITEM_RECUR) at++;
+    return at;
+}
+
+static const char *in_chunks(const struct program *p, int64_t length, struct diags *d) {
+    struct program *q = program_copy(p);
+    struct chunking c;
+    const char *wrong = "not found";
+    if (chunk_find(q, recurrence(q), &c)) {
+        c.length = length;
+        wrong = chunk_write(&c) ? differs(p, q, d) : "not written";
+    }
+    program_free(q);
+    return wrong;
+}
+
+static void random_ones(void **state) {
+    (void)state;
+    int wrong = 0;
+    for (uint64_t seed = 0; seed < 120; seed++) {
+        static const int lengths[][2] = {{12, 4}, {6, 2}, {8, 8}, {15, 5}, {9, 3}};
+        const int *n = lengths[seed % 5];
+        char *text = linear_text(seed, n[0]);
+        struct arena a;
+        struct diags d;
+        arena_init(&a);
+        diags_init(&d);
+        struct program *p = parse(&a, text, NULL, 0, &d);
+        const char *why = in_chunks(p, n[1], &d);
+        if (why) fprintf(stderr, "seed %d, %d of %d: %s\n%s", (int)seed, n[1], n[0], why, text);
+        wrong += why != NULL;
+        program_free(p);
+        diags_free(&d);
+        arena_free(&a);
+        free(text);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- those that are not so ---- */
+
+#define HEAD                                                                                       \
+    "kernel r() { in f: f32[12] in k: f32[12,4] in v: f32[12,4] in S0: f32[4,4] out y: f32[12,4] " \
+    "out ST: f32[4,4] "
+#define STATE "state S: f32[4,4] from S0 to ST { axes i: 4, j: 4, l: 4\n"
+#define ADDS " + k[t,i] * v[t,j]\n"
+#define READS "y[t,j] = 0\n y[t,j] += k[t,i] * S'[i,j] } }"
+
+static bool found(const char *text) {
+    struct arena a;
+    struct diags d;
+    struct chunking c;
+    arena_init(&a);
+    diags_init(&d);
+    struct program *p = parse(&a, text, NULL, 0, &d);
+    bool is = chunk_find(p, recurrence(p), &c);
+    program_free(p);
+    diags_free(&d);
+    arena_free(&a);
+    return is;
+}
+
+static void others(void **state) {
+    (void)state;
+    static const char *const not_linear[] = {
+        /* another element, a function, a square, a product of states */
+        HEAD "recur t: 12 " STATE "S'[i,j] = f[t] * S[j,i]" ADDS READS,
+        HEAD "recur t: 12 " STATE "S'[i,j] = tanh(S[i,j])" ADDS READS,
+        HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j] * S[i,j]" ADDS READS,
+        HEAD "recur t: 12 " STATE "S'[i,j] = f[t] * S[i,j] + S[i,j]" ADDS READS,
+        HEAD "recur t: 12 " STATE "S'[i,j] = f[t]" ADDS READS,
+        /* the steps go backwards, or what they read is of another one */
+        HEAD "recur t: 12 reverse " STATE "S'[i,j] = S[i,j]" ADDS READS,
+        HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j] + k[t,i] * y[t-1,j else 0]\n " READS,
+        HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j] + k[t,i] * f32(t)\n " READS,
+        /* a decays along what the reader sums over */
+        HEAD "recur t: 12 " STATE "S'[i,j] = k[t,i] * S[i,j]" ADDS READS,
+        /* the reader is no sum of products; it reads the state twice */
+        HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j]" ADDS "y[t,j] = S'[0,j] } }",
+        HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j]" ADDS
+             "y[t,j] = 0\n y[t,j] += S'[i,j] * S'[i,j] } }",
+        HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j]" ADDS "y[t,j] = 0\n y[t,j] max= S'[i,j] } }",
+        /* what is added depends on the state */
+        HEAD "recur t: 12 " STATE "temp a: f32[4]\n a[i] = 0\n a[i] += S[i,l] * k[t,l]\n S'[i,j] = "
+             "S[i,j] + a[i] * v[t,j]\n " READS,
+    };
+    assert_true(found(HEAD "recur t: 12 " STATE "S'[i,j] = f[t] * S[i,j]" ADDS READS));
+    for (size_t k = 0; k < sizeof not_linear / sizeof *not_linear; k++)
+        if (found(not_linear[k])) fail_msg("taken for linear: %s", not_linear[k]);
+}
+
+/* ---- what is chosen, and all of it ---- */
+
+static int64_t steps_of(const char *text, bool floats) {
+    struct arena a;
+    struct diags d;
+    arena_init(&a);
+    diags_init(&d);
+    struct program *p = parse(&a, text, NULL, 0, &d);
+    chunk_steps(p, floats, NULL);
+    int64_t n = p->axis[p->item[recurrence(p)].recur->axis].extent;
+    program_free(p);
+    diags_free(&d);
+    arena_free(&a);
+    return n;
+}
+
+#define RETENTION(T, K, V)                                                                         \
+    "kernel r() { in f: f32[" T "] in k: f32[" T "," K "] in v: f32[" T "," V "] in S0: f32[" K    \
+    "," V "] out y: f32[" T "," V "] out ST: f32[" K "," V "] recur t: " T " state S: f32[" K      \
+    "," V "] from S0 to ST { axes i: " K ", j: " V                                                 \
+    "\n S'[i,j] = f[t] * S[i,j] + k[t,i] * v[t,j]\n y[t,j] = 0\n y[t,j] += k[t,i] * S'[i,j] } }"
+
+static void choices(void **state) {
+    (void)state;
+    assert_int_equal(steps_of(RETENTION("1024", "64", "64"), true), 1024 / 16);
+    assert_int_equal(steps_of(RETENTION("1024", "64", "64"), false), 1024);
+    assert_int_equal(steps_of(RETENTION("1000", "64", "64"), true), 1000 / 10);
+    /* no length divides the steps; a state as small as what it is made from */
+    assert_int_equal(steps_of(RETENTION("1021", "64", "64"), true), 1021);
+    assert_int_equal(steps_of(RETENTION("1024", "64", "1"), true), 1024);
+}
+
+/* Mapped, scheduled and run. */
+static void compiled(void **state) {
+    (void)state;
+    struct machines m = load_machines();
+    struct arena a;
+    struct diags d;
+    struct text why = {0};
+    arena_init(&a);
+    diags_init(&d);
+    struct program *p = parse(&a, RETENTION("64", "32", "24"), NULL, 0, &d);
+    struct schedule *s = compile(p, m.at[0], approaches[0], 1, &d);
+    assert_non_null(s);
+    assert_int_equal(d.n, 0);
+    assert_true(s->program->naxes > p->naxes + 2);
+    assert_true(schedule_prove_symbolically(s, 0, &why));
+    struct chain_report r = chain_verify(s->chain, s->program, NULL);
+    assert_int_equal(r.evidence, EVIDENCE_PROVED);
+    const char *wrong = try_all(p, s, m.run[0], &d);
+    if (wrong) fail_msg("%s", wrong);
+    schedule_free(s);
+    program_free(p);
+    text_free(&why);
+    diags_free(&d);
+    arena_free(&a);
+    free_machines(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_ones), cmocka_unit_test(others),
+                                       cmocka_unit_test(choices), cmocka_unit_test(compiled)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,9 +3,11 @@
  * compared with the least time that the work needs (docs/bench.md). */
 #include "command/bench_int.h"
 #include "bench/device.h"
+#include "ir/file.h"
 #include "ir/memory.h"
 #include "machines/share.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -475,6 +477,7 @@ static int bench_all(struct bench *b) {
             if (n > 1) doing_item(b->im, w + 1, n, b->suite->at[w].name);
             int one = bench_one(b, w, k / b->nthreads, b->threads[k % b->nthreads]);
             if (one > status) status = one;
+            if (!bench_log(b, &b->outcome[b->noutcomes - 1])) return ISAMAP_INPUT;
         }
     return status;
 }
@@ -557,6 +560,10 @@ static int bench_run(struct bench *b) {
         !points_parse(im, &b->arena, &b->points) ||
         (!b->device && !peers_load(im->option.vs, b->away, &b->peers, &im->diags)))
         return ISAMAP_INPUT;
+    if (im->option.log && !(b->log = fopen(im->option.log, "w"))) {
+        file_write_failed(im->option.log, errno, &im->diags);
+        return ISAMAP_INPUT;
+    }
     b->peaks_cap = 8 * b->nthreads;
     b->peak = arena_array(&b->arena, (size_t)b->peaks_cap, sizeof *b->peak);
     int status = bench_all(b);
@@ -576,6 +583,7 @@ static int bench_command(isamap *im, const char *path, const char *out) {
     b.contexts = kept.contexts;
     im->option.contexts = 0;
     int status = bench_run(&b);
+    if (b.log) fclose(b.log); /* each line is written */
     im->option = kept;
     suite_free(b.suite);
     arena_free(&b.arena);

@@ -9,6 +9,8 @@
 #include "bench/peer.h"
 #include "bench/suite.h"
 
+#include <stdio.h>
+
 struct table;
 
 /* Machine file and RTL, of one run. */
@@ -65,9 +67,12 @@ struct bench {
     int npeaks, peaks_cap;
     struct outcome *outcome;
     int noutcomes, outcomes_cap;
+    FILE *log; /* a line for each outcome; NULL: none is asked for */
 };
 
 void bench_report(struct bench *);
+/* The outcome as a line of the log, in the file when it returns. False after reporting. */
+bool bench_log(struct bench *, const struct outcome *);
 
 /* ---- bench_rtl.c ---- */
 /* Runs the compiled program on the model in RTL; data[] as for sim_run, gets its values. */

@@ -1,8 +1,11 @@
 /* The results of `isamap bench`: a table for people, JSON for programs (docs/command.md). */
 #include "command/bench_int.h"
 #include "bench/table.h"
+#include "ir/file.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* NAN: the device did nothing. */
@@ -95,6 +98,27 @@ static void report_outcome(struct report *r, const struct bench *b, const struct
         if (b->im->option.rtl) rtl_report(r, b, &o->rtl);
     }
     report_close(r);
+}
+
+/* Strings of JSON have no line ends, so those that are there stand between members. */
+static void print_in_a_line(FILE *to, const char *json) {
+    for (size_t n; *json; json += n + strspn(json + n, "\n ")) {
+        n = strcspn(json, "\n");
+        fprintf(to, "%.*s%c", (int)n, json, json[n] && json[n + 1] ? ' ' : '\n');
+    }
+}
+
+bool bench_log(struct bench *b, const struct outcome *o) {
+    struct report r;
+    if (!b->log) return true;
+    errno = 0;
+    report_init(&r);
+    report_outcome(&r, b, o);
+    print_in_a_line(b->log, r.json.at);
+    report_free(&r);
+    if (fflush(b->log) == 0 && !ferror(b->log)) return true;
+    file_write_failed(b->im->option.log, errno, &b->im->diags);
+    return false;
 }
 
 static void report_json(struct bench *b) {

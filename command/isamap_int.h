@@ -32,7 +32,7 @@ struct latencies {
 };
 
 struct options {
-    const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *profile_trace, *target, *weights, *compare;
+    const char *machine, *kernel, *output_dir, *approach, *rewrite, *allow, *decisions, *record, *trace, *profile_trace, *target, *weights, *compare, *log;
     const char *vs, *only; /* bench */
     struct pairs define, shape, op, input, param, size, set, state;
     int64_t steps; /* run: of a stream, each timed; 0 */

@@ -234,6 +234,8 @@ const struct option option_table[] = {
      "rows of the suite, with commas between; * and ? stand for others"},
     {"batch", 0, OPTION_LONG, AT(batch), 1, 1 << 20, "N", ON(BENCH), NULL,
      "the batch size of each row"},
+    {"log", 0, OPTION_FILE, AT(log), 0, 0, "FILE", ON(BENCH), NULL,
+     "each result as it ends, as a line of JSON: a run that is cut off loses none of them"},
     {"json", 0, OPTION_SWITCH, AT(json), 0, 0, NULL, ALL, NULL,
      "the result, and errors, as JSON (docs/command.md)"},
     {"help", 'h', OPTION_SWITCH, NOT_STORED, 0, 0, NULL, ALL, NULL, "this text"},

@@ -79,7 +79,7 @@ char *file_read(struct arena *a, const char *path, size_t limit, size_t *length,
 
 /* ---- out ---- */
 
-static void write_failed(const char *path, int why, struct diags *d) {
+void file_write_failed(const char *path, int why, struct diags *d) {
     diag_line(d, path, 0, 0, "cannot write '%s': %s", path, strerror(why));
     d->exhausted |= why == ENOSPC || why == EDQUOT || why == EFBIG;
 }
@@ -128,7 +128,7 @@ static struct output *open_whole(const char *path, bool any_kind, struct diags *
         ok = (!there || access(o->path, W_OK) == 0) &&
              make_part(o, there ? st.st_mode & 0777 : 0666);
     if (ok) return o;
-    write_failed(path, errno, d);
+    file_write_failed(path, errno, d);
     if (o->part) unlink(o->part);
     output_free(o);
     return NULL;
@@ -156,7 +156,7 @@ bool output_close(struct output *o, bool good, struct diags *d) {
     }
     if (good && !why && o->part && rename(o->part, o->path)) why = errno;
     if (o->part && (!good || why)) unlink(o->part);
-    if (good && why) write_failed(o->path, why, d);
+    if (good && why) file_write_failed(o->path, why, d);
     output_free(o);
     return good && !why;
 }

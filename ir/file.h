@@ -25,6 +25,8 @@ const char *output_name(const struct output *);
  * when not good. */
 bool output_close(struct output *, bool good, struct diags *);
 
+/* Says that the file cannot be written, by this errno. */
+void file_write_failed(const char *path, int why, struct diags *);
 bool file_write(const char *path, const char *bytes, size_t length, struct diags *);
 
 #endif

@@ -230,6 +230,46 @@ static void failing_rows(void **state) {
     remove(folder);
 }
 
+/* The log has a line for each row, those that failed too, when the next row begins. */
+static void log_of_rows(void **state) {
+    isamap *im = *state;
+    char folder[] = "/tmp/isamap-bench-XXXXXX", suite[64], log[64], line[8192];
+    static const char *const row[] = {"{ \"workload\": \"a\"", "{ \"workload\": \"wide\"",
+                                      "{ \"workload\": \"b\""};
+    assert_non_null(mkdtemp(folder));
+    write_file(folder, "suite.csv",
+               "name,kernel,M\na,gemm.isam,8\nwide,call.isam,8\nb,gemm.isam,9\n");
+    write_file(folder, "call.isam",
+               "kernel opaque(M=4) { in A: f32[M]  out C: f32[M]\n"
+               "  call no_such_function(A) -> (C)\n}\n");
+    snprintf(suite, sizeof suite, "%s/suite.csv", folder);
+    snprintf(log, sizeof log, "%s/log", folder);
+    struct option once[] = {{"runs", "1"}, {"vs", "none"}, {"log", log}, {NULL, NULL}};
+    assert_int_equal(bench(im, suite, once), ISAMAP_INPUT);
+    FILE *f = fopen(log, "r");
+    assert_non_null(f);
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(fgets(line, sizeof line, f));
+        assert_true(strncmp(line, row[i], strlen(row[i])) == 0);
+        assert_true(strlen(line) > 3 && strcmp(line + strlen(line) - 3, " }\n") == 0);
+        assert_true((strstr(line, "\"error\": \"") != NULL) == (i == 1));
+        assert_true((strstr(line, "\"ours_ms\": ") != NULL) == (i != 1));
+    }
+    assert_null(fgets(line, sizeof line, f));
+    fclose(f);
+    remove(log);
+    once[2].value = "/dev/full";
+    assert_int_equal(bench(im, suite, once), ISAMAP_RESOURCES);
+    assert_non_null(strstr(isamap_messages(im), "cannot write '/dev/full'"));
+    once[2].value = folder;
+    assert_int_equal(bench(im, suite, once), ISAMAP_INPUT);
+    assert_non_null(strstr(isamap_messages(im), "cannot write '"));
+    remove(suite);
+    snprintf(suite, sizeof suite, "%s/call.isam", folder);
+    remove(suite);
+    remove(folder);
+}
+
 static int open_context(void **state) {
     *state = isamap_open();
     return *state == NULL;
@@ -246,7 +286,7 @@ int main(void) {
         cmocka_unit_test(several_threads), cmocka_unit_test(device_suite),
         cmocka_unit_test(device_layer),    cmocka_unit_test(one_program),
         cmocka_unit_test(refusals),        cmocka_unit_test(failing_rows),
-        cmocka_unit_test(contexts),
+        cmocka_unit_test(contexts),        cmocka_unit_test(log_of_rows),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -30,6 +30,7 @@ enum price_term {
     PRICE_STARTS,    /* what sums start with, where fetching blocks */
     PRICE_SLOTS,     /* results that wait for a free slot */
     PRICE_BEHIND,    /* fills that enter behind stores for which their queue has no room */
+    PRICE_APART,     /* fills that wait for a store whose tokens could be taken for theirs */
     PRICE_GRAINS,    /* grains of the chain that do */
     PRICE_LAST,      /* after the last instruction: the last store */
     PRICE_BUSIEST,   /* another queue or bus that is busier than all this */

@@ -28,6 +28,11 @@
     "  axes k: K, p: H, q: W, c: C, r: 3, s: 3\n  O[k,p,q] = 0\n"                                  \
     "  O[k,p,q] += " CAST "(I[c,p+r-1,q+s-1 else 0]) * " CAST "(F[k,c,r,s])\n}\n"
 #define C2D_I8(C, K, H, W) C2D("i8", "i32", "i32", C, K, H, W)
+#define C1D_I8(C, K, P)                                                                            \
+    "kernel c1d(C=" #C ", K=" #K ", P=" #P ") {\n"                                                 \
+    "  in I: i8[C, 2*P]  const F: i8[K, C, 2]  out O: i32[K, P]\n"                                 \
+    "  axes k: K, p: P, c: C, r: 2\n  O[k,p] = 0\n"                                                \
+    "  O[k,p] += i32(I[c,2*p+r]) * i32(F[k,c,r])\n}\n"
 #define WIDE_I8(C, K, H, W)                                                                        \
     "kernel wide(C=" #C ", K=" #K ", H=" #H ", W=" #W ") {\n"                                      \
     "  in I: i8[C, H, W]  const F: i8[K, C, 7, 7]  out O: i32[K, H, W]\n"                          \
@@ -135,14 +140,14 @@ static const struct {
       {"machines/vdla.xml", HOST, NULL, 0, GMM_I8(256, 192, 320)}}},
     {PRICE_OUTER,
      5,
-     {{PORT("kite"), NULL, 0, LAYER_I8(128, 96, 160)},
-      {PORT("kite"), NULL, 0, GMM_I8(100, 70, 130)},
-      {PORT("u573"), NULL, 0, GMM_I8(256, 192, 320)}}},
+     {{PORT("vliw"), NULL, 0, GMM_F32(90, 70, 130)},
+      {PORT("flags"), NULL, 0, GMM_I8(256, 192, 320)},
+      {PORT("loom"), NULL, 0, C2D_I8(64, 64, 28, 28)}}},
     {PRICE_BRACKETS,
      10,
-     {{PORT("kite"), NULL, 0, GMM_I8(100, 70, 130)},
-      {PORT("kite"), NULL, 0, LAYER_I8(128, 96, 160)},
-      {PORT("tr8"), NULL, 0, C2D_I8(20, 24, 9, 11)}}},
+     {{PORT("outer"), NULL, 0, GMM_F32(90, 70, 130)},
+      {PORT("ferro"), NULL, 0, GMM_I8(100, 70, 130)},
+      {PORT("odd"), NULL, 0, C2D_I8(64, 64, 28, 28)}}},
     {PRICE_RINGS,
      0.3,
      {{"tests/data/machines/slow_bus.xml", HOST, "SPAD", 32768, C2D_I8(64, 64, 28, 28)},
@@ -190,6 +195,11 @@ static const struct {
       {"machines/gemmini.xml", HOST, NULL, 0, C2D_I8(64, 64, 28, 28)},
       {"machines/gemmini.xml", HOST, NULL, 0, GMM_I8(256, 192, 320)},
       {PORT("kite"), NULL, 0, C2D_I8(64, 64, 28, 28)}}},
+    {PRICE_APART,
+     5,
+     {{PORT("nimc"), NULL, 0, C1D_I8(14, 10, 57)},
+      {PORT("kite"), NULL, 0, LAYER_I8(128, 96, 160)},
+      {PORT("kite"), NULL, 0, GMM_I8(100, 70, 130)}}},
     {PRICE_SLOTS,
      3,
      {{PORT("heron"), NULL, 0, LAYER_I8(128, 96, 160)},

@@ -467,6 +467,33 @@ static double bus_spared(const struct pricing *c, double exec, double waits) {
     return spared;
 }
 
+static bool same_sync(const struct edge *a, const struct edge *b) {
+    return a->kind == EDGE_TOKEN && b->kind == EDGE_TOKEN && a->sync == b->sync;
+}
+
+/* Fills whose tokens those of results could be taken for end with each result: then the store is
+ * waited for, and the next result's fills come only behind it. */
+static double results_apart(const struct pricing *c, const struct task *core) {
+    const struct machine *m = c->w->m;
+    const struct stream *d = &c->leaves;
+    int exec = core->needle->in->queue;
+    double fill = 0, latency = 0;
+    bool apart = false;
+    if (d->trips <= 1 || d->queue == exec) return 0;
+    struct edge give = edge_of_queue(m, exec, d->queue), back = edge_of_queue(m, d->queue, exec);
+    for (int i = 0; i < c->nfills; i++) {
+        const struct stream *f = &c->fill[i];
+        if (f->user != exec) continue;
+        struct edge to = edge_of_queue(m, f->queue, exec), from = edge_of_queue(m, exec, f->queue);
+        if (!same_sync(&to, &back) && !same_sync(&from, &give)) continue;
+        apart = true;
+        if (f->trips * f->often < d->trips) continue;
+        fill += f->cycles;
+        latency = fmax(latency, f->latency);
+    }
+    return apart ? (d->trips - 1) * (d->cycles + d->latency + fill + latency) : 0;
+}
+
 double pipe_waits(struct pricing *c, const struct task *core) {
     double exec = c->queue[core->needle->in->queue], lead = 0, waits = c->bubble, latency = 0,
            whole = 0, taken = 0;
@@ -501,6 +528,7 @@ double pipe_waits(struct pricing *c, const struct task *core) {
     waits +=
         price_add(c, PRICE_BUS, fmax(0, fmax(taken, pipe_stores_held(c) - c->tail) - exec - waits));
     waits += price_add(c, PRICE_BEHIND, fmax(0, stores_paced(c, exec) - exec - waits));
+    waits += price_add(c, PRICE_APART, fmax(0, results_apart(c, core) - waits));
     c->plan->lead = lead - lasting;
     c->plan->tail = c->tail;
     double table = table_cycles(c, core);

@@ -5,13 +5,12 @@
 #include <math.h>
 
 const char *const price_name[PRICE_TERMS] = {
-    "issues",        "entries", "dependent sums", "reads in place", "followers",
-    "first fills",   "table",   "steps",          "short steps",    "outer fills",
-    "brackets",      "rings",   "stream",         "pieces",         "stores on a bus",
-    "giving back",   "returns", "spills",         "starts",         "slots",
-    "behind stores", "grains",  "last store",     "busiest",        "refills",
-    "waking",        "ties",    "code",           "meetings",       "lanes",
-    "overlap"};
+    "issues",  "entries", "dependent sums",  "reads in place", "followers", "first fills",
+    "table",   "steps",   "short steps",     "outer fills",    "brackets",  "rings",
+    "stream",  "pieces",  "stores on a bus", "giving back",    "returns",   "spills",
+    "starts",  "slots",   "behind stores",   "apart",          "grains",    "last store",
+    "busiest", "refills", "waking",          "ties",           "code",      "meetings",
+    "lanes",   "overlap"};
 
 bool price_counts(const struct work *w, enum price_term t) {
     return !w->options || !(w->options->left_out >> t & 1);

@@ -277,6 +277,12 @@ static double cost_packed(struct work *w, const struct moves *moves, const struc
     return fits ? cost : INFINITY;
 }
 
+/* Do moves lead to a copy packed as the operand wants it? */
+static bool packed_fits(struct work *w, const struct moves *moves, const struct task *t,
+                        struct opnd *o, bool write) {
+    return geom_make(w, t, o) && !isinf(cost_packed(w, moves, t, o, write));
+}
+
 /* In elements: what begins anew in each of the first memories of the route, and at home, may begin
  * there. */
 static int64_t route_quantum(const struct work *w, const struct route *r, int stops, int64_t size) {
@@ -326,11 +332,10 @@ bool route_spaced(struct work *w, const struct moves *moves, const struct task *
                   bool write) {
     struct opnd probe = *o;
     if (o->spaced || o->where != IN_LOCAL || o->form.fragment ||
-        (write ? o->finish != NULL : o->read < 0) || !geom_make(w, t, &probe) ||
-        !isinf(cost_packed(w, moves, t, &probe, write)))
+        (write ? o->finish != NULL : o->read < 0) || packed_fits(w, moves, t, &probe, write))
         return false;
     for (probe.spaced = probe.geom.ninner; probe.spaced > 0; probe.spaced--) {
-        if (!geom_make(w, t, &probe) || isinf(cost_packed(w, moves, t, &probe, write))) continue;
+        if (!packed_fits(w, moves, t, &probe, write)) continue;
         o->spaced = probe.spaced;
         return geom_make(w, t, o);
     }
@@ -341,13 +346,13 @@ bool route_in_blocks(struct work *w, const struct moves *moves, const struct tas
                      struct opnd *o) {
     struct route found[MAX_ROUTES];
     struct opnd probe = *o;
-    if (o->quantum || o->plain || o->where != IN_LOCAL || o->writes || o->read < 0) return false;
+    if (o->quantum || o->plain || o->where != IN_LOCAL || o->writes || o->read < 0 ||
+        packed_fits(w, moves, t, &probe, false))
+        return false;
     int n = routes_find(w, moves, o, stored(w, t, o, false), false, found);
     for (int i = 0; i < n; i++) {
         probe.quantum = route_quantum(w, &found[i], found[i].n, (int64_t)type_size(o->decl->type));
-        if (!geom_make(w, t, &probe) || probe.geom.span < probe.quantum ||
-            isinf(cost_packed(w, moves, t, &probe, false)))
-            continue;
+        if (!packed_fits(w, moves, t, &probe, false) || probe.geom.span < probe.quantum) continue;
         o->quantum = probe.quantum;
         return geom_make(w, t, o);
     }

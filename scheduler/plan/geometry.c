@@ -460,7 +460,8 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
         if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
         g->loose |= UINT64_C(1) << dim;
         int64_t tail = w->p->axis[a].extent % dg->extent;
-        if (form.fragment && tail) g->room[dim] = dg->extent - tail;
+        if (form.fragment && tail)
+            g->room[dim] = (dg->extent - tail) * access_coef(w->p, acc, dim, a);
     }
     if (!mark_live(w, t, o, acc)) return false;
     for (int d = 0; d < b->ndims; d++) /* needles may start inside a block, copies may not */

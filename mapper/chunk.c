@@ -209,6 +209,38 @@ uint32_t chunk_inner(const struct product *x, uint64_t reduced, const struct chu
     return mask;
 }
 
+/* Factors of these axes alone. */
+uint32_t chunk_factors(const struct chunking *c, const struct product *x, uint64_t axes,
+                       const struct reader *r) {
+    uint32_t mask = 0;
+    for (int k = 0; k < x->f.n; k++) {
+        uint64_t own = r ? chunk_renamed(c, r, x->f.axes[k]) : x->f.axes[k];
+        if (!(own & ~axes)) mask |= UINT32_C(1) << k;
+    }
+    return mask;
+}
+
+/* The factors that are scaled beforehand: one, with all that have no other axes; so that few are
+ * left, then so that few elements are. */
+uint32_t chunk_scaled(const struct chunking *c, const struct linear *l, const struct product *b,
+                      uint64_t *axes) {
+    uint64_t scale = l->scale.f.n ? l->scale_axes : 0;
+    uint32_t best = 0;
+    double least = 0;
+    int fewest = 0;
+    for (int k = 0; k < b->f.n; k++) {
+        uint32_t with = chunk_factors(c, b, b->f.axes[k] | scale, NULL);
+        int left = b->f.n - __builtin_popcount(with);
+        double n = rw_points(c->body.p, b->f.axes[k] | scale);
+        if (best && (left > fewest || (left == fewest && n >= least))) continue;
+        best = with;
+        least = n;
+        fewest = left;
+        *axes = b->f.axes[k] | scale;
+    }
+    return best;
+}
+
 /* ---- who reads one ---- */
 
 static bool find_reader(struct chunking *c, int item, struct reader *r) {
@@ -352,16 +384,21 @@ static double reader_price(const struct chunking *c, const struct reader *r, dou
     return price;
 }
 
+/* What is added for all steps of a chunk is a product that leaves the state in registers; but where
+ * as much is brought for each step as the state has, it goes over the state in each. */
 static double linear_price(const struct chunking *c, const struct linear *l, double length) {
     const struct program *p = c->body.p;
     double whole = (double)p->buffer[c->body.r->state[l->state].next].elements;
     double price = 2 * whole / length;
     for (int k = 0; k < l->nadded; k++) {
         const struct product *b = &l->added[k];
+        uint64_t axes = 0;
+        uint32_t one = chunk_scaled(c, l, b, &axes);
         price += PRODUCT * points(c, body_stmt(&c->body, b->item)->axes);
-        if (length > 1 && l->scale.f.n) price += 2 * points(c, b->f.axes[0] | l->scale_axes);
+        if (length > 1 && chunk_apart(l, one)) price += 2 * points(c, axes);
+        if (length > 1 && __builtin_popcount(one) == b->f.n) price += 2 * whole;
     }
-    if (length > 1) price += length * length / 2 * points(c, l->scale_axes);
+    if (length > 1 && l->scale.f.n) price += length * length / 2 * points(c, l->scale_axes);
     return price;
 }
 

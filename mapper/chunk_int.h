@@ -54,6 +54,11 @@ uint64_t chunk_axes(const struct product *, uint32_t mask);     /* of these fact
 uint64_t chunk_renamed(const struct chunking *, const struct reader *, uint64_t axes);
 /* The factors with one of these axes; of a statement that writes the state, renamed for the reader (NULL: its own). */
 uint32_t chunk_inner(const struct product *, uint64_t reduced, const struct chunking *, const struct reader *);
+/* The factors that have these axes alone; with a reader, as it names them. */
+uint32_t chunk_factors(const struct chunking *, const struct product *, uint64_t axes, const struct reader *);
+/* Of what is added to a state, the factors that are scaled beforehand, and their axes with those of the scale; are they made apart? */
+uint32_t chunk_scaled(const struct chunking *, const struct linear *, const struct product *, uint64_t *axes);
+static inline bool chunk_apart(const struct linear *l, uint32_t scaled) { return l->scale.f.n > 0 || (scaled & (scaled - 1)); }
 /* In elements brought, of one step: as it stands, and in chunks of this length. */
 double chunk_price(const struct chunking *, int64_t length);
 bool chunk_write(struct chunking *);                            /* in chunks of c->length; false: no room */

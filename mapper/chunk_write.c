@@ -289,24 +289,13 @@ struct within {
     uint32_t mine, theirs; /* factors that are in it */
 };
 
-/* Factors of these axes alone. */
-static uint32_t factors_of(const struct chunking *c, const struct product *x, uint64_t axes,
-                           const struct reader *r) {
-    uint32_t mask = 0;
-    for (int k = 0; k < x->f.n; k++) {
-        uint64_t own = r ? chunk_renamed(c, r, x->f.axes[k]) : x->f.axes[k];
-        if (!(own & ~axes)) mask |= UINT32_C(1) << k;
-    }
-    return mask;
-}
-
 /* The same scaled by what lies between the two steps, and by all that has no other axes. */
 static bool write_weights(struct chunking *c, struct within *w, struct access *pairs) {
     const struct linear *l = &c->linear[w->r->state];
     bool scales = l->scale.f.n > 0;
     uint64_t axes = w->axes | (scales ? scaled_there(c, l, w->r) : 0);
-    uint32_t mine = factors_of(c, &w->r->own, axes, NULL) & ~w->mine,
-             theirs = factors_of(c, w->b, axes, w->r) & ~w->theirs;
+    uint32_t mine = chunk_factors(c, &w->r->own, axes, NULL) & ~w->mine,
+             theirs = chunk_factors(c, w->b, axes, w->r) & ~w->theirs;
     int last[2] = {c->row, c->other};
     struct in_step at_row = {c, c->row, NULL}, at_other = {c, c->other, w->r};
     struct access to;
@@ -355,34 +344,13 @@ static bool write_reader(struct chunking *c, const struct reader *r) {
 
 /* ---- states ---- */
 
-/* The factors that are scaled beforehand: one, with all that have no other axes; so that few are
- * left, then so that few elements are. */
-static uint32_t scaled_factors(const struct chunking *c, const struct linear *l,
-                               const struct product *b, uint64_t *axes) {
-    uint64_t scale = l->scale.f.n ? l->scale_axes : 0;
-    uint32_t best = 0;
-    double least = 0;
-    int fewest = 0;
-    for (int k = 0; k < b->f.n; k++) {
-        uint32_t with = factors_of(c, b, b->f.axes[k] | scale, NULL);
-        int left = b->f.n - __builtin_popcount(with);
-        double n = rw_points(c->body.p, b->f.axes[k] | scale);
-        if (best && (left > fewest || (left == fewest && n >= least))) continue;
-        best = with;
-        least = n;
-        fewest = left;
-        *axes = b->f.axes[k] | scale;
-    }
-    return best;
-}
-
 /* One factor is scaled beforehand, with all that have no other axes. */
 static bool write_added(struct chunking *c, const struct linear *l, const struct product *b) {
     struct in_step w = {c, c->other, NULL};
     bool scales = l->scale.f.n > 0;
     uint64_t axes = 0;
-    uint32_t one = scaled_factors(c, l, b, &axes);
-    bool apart = scales || (one & (one - 1)) != 0;
+    uint32_t one = chunk_scaled(c, l, b, &axes);
+    bool apart = chunk_apart(l, one);
     struct access scaled;
     if (apart) {
         if (!temporary(c, "added", b->f.type, axes, &c->other, 1, NULL, 0, &scaled)) return false;
@@ -424,16 +392,23 @@ static void write_others(struct chunking *c, enum part_kind kind) {
     }
 }
 
+/* Only those that some statement walks. */
 static bool make_axes(struct chunking *c) {
     struct program *p = c->body.p;
     uint64_t used = ~UINT64_C(0);
-    c->row = program_copy_axis(p, "row", c->length, p->naxes, &used);
-    c->other = c->row < 0 ? -1 : program_copy_axis(p, "from", c->length, p->naxes, &used);
-    c->step = c->other < 0 ? -1 : program_copy_axis(p, "between", c->length, p->naxes, &used);
-    c->bound = c->step < 0 || !c->current
-                   ? c->row
-                   : program_copy_axis(p, "until", c->length + 1, p->naxes, &used);
-    return c->step >= 0 && c->bound >= 0;
+    bool scales = false, rows = false;
+    for (int k = 0; k < c->nlinear; k++) scales |= c->linear[k].scale.f.n > 0;
+    for (int i = 0; i < c->body.r->nitems; i++) rows |= c->part[i] != PART_UPDATE;
+    bool wanted[4] = {rows || scales, true, scales, scales && c->current};
+    static const char *const name[4] = {"row", "from", "between", "until"};
+    int *axis[4] = {&c->row, &c->other, &c->step, &c->bound};
+    for (int k = 0; k < 4; k++) {
+        int64_t extent = c->length + (k == 3);
+        *axis[k] = wanted[k] ? program_copy_axis(p, name[k], extent, p->naxes, &used) : -1;
+        if (wanted[k] && *axis[k] < 0) return false;
+    }
+    if (!wanted[3]) c->bound = c->row;
+    return true;
 }
 
 static bool make_rows(struct chunking *c) {

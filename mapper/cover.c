@@ -296,11 +296,20 @@ static void number_scopes(struct cover *c) {
     for (int k = 0; k < c->steps.nscopes; k++) c->steps.scope[k].axis = scope_axis(c, k);
 }
 
-/* Sums in another order, in a step of their own: the others keep every bit. */
-static void note_chunks(struct chain *chain, const struct program *p) {
+/* Sums in another order, in a step of their own: the others keep every bit. What needs no step
+ * before it is made first, so that chunks find it as an input. */
+static void change_recurrences(struct program *p, const struct machine *m,
+                               enum rewrite_effect floats, struct decider *d, struct chain *chain) {
     const struct reason r = {.by = "chunks", .laws = LAWS_REORDER, .sampling = SAMPLE_FIELD};
-    chain_reason(chain, &r);
-    chain_append(chain, p, r.by, true);
+    lift_sums(p, d);
+    struct program *lifted = program_copy(p);
+    if (chunk_steps(p, floats >= REWRITE_REORDERS, d)) {
+        chain_append(chain, lifted, "forward", true);
+        chain_reason(chain, &r);
+        chain_append(chain, p, r.by, true);
+    }
+    program_free(lifted);
+    stack_products(p, m, d);
 }
 
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
@@ -312,9 +321,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     struct program *joined = program_copy(p);
     program_forward(joined, false);
     program_coalesce(joined);
-    if (chunk_steps(joined, floats >= REWRITE_REORDERS, d)) note_chunks(cover->chain, joined);
-    lift_sums(joined, d);
-    stack_products(joined, m, d);
+    change_recurrences(joined, m, floats, d, cover->chain);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     program_free(joined);
     struct needles *needles = kept ? kept : needles_open(m);

@@ -192,6 +192,11 @@ static int64_t steps_of(const char *text, bool floats) {
     "," V "] from S0 to ST { axes i: " K ", j: " V                                                 \
     "\n S'[i,j] = f[t] * S[i,j] + k[t,i] * v[t,j]\n y[t,j] = 0\n y[t,j] += k[t,i] * S'[i,j] } }"
 
+#define SUMS(value)                                                                                \
+    "kernel r() { in k: f32[1024,32] in v: f32[1024,32] in x: f32[1024,32,32] "                    \
+    "in z: f32[1024,32,32] in S0: f32[32,32] out ST: f32[32,32] recur t: 1024 "                    \
+    "state S: f32[32,32] from S0 to ST { axes i: 32, j: 32\n S'[i,j] = " value " } }"
+
 static void choices(void **state) {
     (void)state;
     assert_int_equal(steps_of(RETENTION("1024", "64", "64"), true), 1024 / 16);
@@ -200,37 +205,99 @@ static void choices(void **state) {
     /* no length divides the steps; a state as small as what it is made from */
     assert_int_equal(steps_of(RETENTION("1021", "64", "64"), true), 1021);
     assert_int_equal(steps_of(RETENTION("1024", "64", "1"), true), 1024);
+    /* nobody reads the state: what steps add is a product, or as much as the state is */
+    assert_int_equal(steps_of(SUMS("S[i,j] + k[t,i] * v[t,j]"), true), 1024 / 64);
+    assert_int_equal(steps_of(SUMS("S[i,j] + x[t,i,j]"), true), 1024);
+    assert_int_equal(steps_of(SUMS("S[i,j] + x[t,i,j] * z[t,i,j]"), true), 1024);
+    assert_int_equal(steps_of(SUMS("k[t,0] * S[i,j] + x[t,i,j]"), true), 1024);
 }
 
-/* Mapped, scheduled and run. */
-static void compiled(void **state) {
+/* A product of inputs with weights is made for all steps; then the steps go in chunks. */
+#define PROJECTED(T)                                                                               \
+    "kernel r() { in x: f32[" T ",24] const W: f32[32,24] in f: f32[" T "] in v: f32[" T           \
+    ",24] in S0: f32[32,24] out y: f32[" T ",24] out ST: f32[32,24] recur t: " T                   \
+    " state S: f32[32,24] from S0 to ST { axes i: 32, j: 24, e: 24\n temp k: f32[32]\n"            \
+    " k[i] = 0\n k[i] += W[i,e] * x[t,e]\n S'[i,j] = f[t] * S[i,j] + k[i] * v[t,j]\n"              \
+    " y[t,j] = 0\n y[t,j] += k[i] * S'[i,j] } }"
+#define SUMMED(T)                                                                                  \
+    "kernel r() { in x: f32[" T ",24] const W: f32[24,24] in S0: f32[24] out ST: f32[24] "         \
+    "recur t: " T " state S: f32[24] from S0 to ST { axes i: 24, e: 24\n temp k: f32[24]\n"        \
+    " k[i] = 0\n k[i] += W[i,e] * x[t,e]\n S'[i] = S[i] + k[i] } }"
+
+/* Where the product with W stands, and how many steps are left. */
+static void lifted_and_chunked(const char *text, int64_t least, int64_t most) {
+    struct arena a;
+    struct diags d;
+    arena_init(&a);
+    diags_init(&d);
+    struct machine *m = machine_load("machines/cpu-scalar.xml", NULL, &d);
+    struct program *p = parse(&a, text, NULL, 0, &d);
+    struct decider *decider = decider_open(approaches[0], 0);
+    struct cover *c = mapper_cover(p, m, decider, &d);
+    int inside = 0, before = 0;
+    assert_non_null(c);
+    const struct program *q = c->program;
+    for (int s = 0; s < q->nstmts; s++)
+        for (int r = 0; r < q->stmt[s].nreads && q->stmt[s].combine == COMBINE_ADD; r++)
+            if (!strcmp(q->buffer[q->stmt[s].read[r].buffer].name, "W"))
+                ++*(q->stmt[s].scope ? &inside : &before);
+    assert_int_equal(inside, 0);
+    assert_int_equal(before, 1);
+    assert_int_equal(c->steps.nscopes, 1);
+    int64_t left = q->axis[c->steps.scope[0].axis].extent;
+    if (left < least || left > most) fail_msg("%d steps are left", (int)left);
+    cover_free(c);
+    decider_close(decider);
+    program_free(p);
+    machine_free(m);
+    diags_free(&d);
+    arena_free(&a);
+}
+
+static void products_before_chunks(void **state) {
     (void)state;
-    struct machines m = load_machines();
+    lifted_and_chunked(PROJECTED("1024"), 2, 1024 / 4);
+    lifted_and_chunked(SUMMED("1024"), 1024, 1024);
+    lifted_and_chunked(SUMMED("9"), 9, 9);
+}
+
+/* Mapped, scheduled and run; each program of the chain is proved. At least so many axes are new. */
+static void compile_one(const char *text, const struct machines *m, int axes, bool warns) {
     struct arena a;
     struct diags d;
     struct text why = {0};
     arena_init(&a);
     diags_init(&d);
-    struct program *p = parse(&a, RETENTION("64", "32", "24"), NULL, 0, &d);
-    struct schedule *s = compile(p, m.at[0], approaches[0], 1, &d);
+    struct program *p = parse(&a, text, NULL, 0, &d);
+    struct schedule *s = compile(p, m->at[0], approaches[0], 1, &d);
     assert_non_null(s);
-    assert_int_equal(d.n, 0);
-    assert_true(s->program->naxes > p->naxes + 2);
+    assert_int_equal(warns ? d.errors : d.n, 0);
+    assert_true(s->program->naxes >= p->naxes + axes);
+    assert_true(prints_back(s, &d));
     assert_true(schedule_prove_symbolically(s, 0, &why));
     struct chain_report r = chain_verify(s->chain, s->program, NULL);
     assert_int_equal(r.evidence, EVIDENCE_PROVED);
-    const char *wrong = try_all(p, s, m.run[0], &d);
+    const char *wrong = try_all(p, s, m->run[0], &d);
     if (wrong) fail_msg("%s", wrong);
     schedule_free(s);
     program_free(p);
     text_free(&why);
     diags_free(&d);
     arena_free(&a);
+}
+
+static void compiled(void **state) {
+    (void)state;
+    struct machines m = load_machines();
+    compile_one(RETENTION("64", "32", "24"), &m, 3, false);
+    compile_one(PROJECTED("64"), &m, 4, true);
+    compile_one(SUMS("S[i,j] + k[t,i] * v[t,j]"), &m, 1, false);
     free_machines(&m);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_ones), cmocka_unit_test(others),
-                                       cmocka_unit_test(choices), cmocka_unit_test(compiled)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_ones), cmocka_unit_test(others), cmocka_unit_test(choices),
+        cmocka_unit_test(products_before_chunks), cmocka_unit_test(compiled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

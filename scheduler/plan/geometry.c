@@ -376,7 +376,8 @@ static void blocks_of_quantum(const struct work *w, const struct task *t, const 
         access_coef(w->p, acc, c->dim, w->p->naxes) % o->quantum)
         return;
     access_range(w->p, &w->p->stmt[t->stmt], acc, c->dim, &lo, &hi);
-    int64_t tile = tile_words(w, o, o->quantum, (int64_t)type_size(o->decl->type));
+    int64_t size = (int64_t)type_size(o->decl->type), tile = tile_words(w, o, o->quantum, size);
+    if (tile_words(w, o, 1, size) > 1) return; /* a needle may not begin anywhere there */
     if (lo < 0 || hi >= w->p->buffer[acc->buffer].extent[c->dim] || tile != o->quantum) return;
     int dim = c->dim;
     c->div = g->block[dim] = o->quantum;

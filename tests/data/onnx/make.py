@@ -14,6 +14,15 @@ def i8(*s): return rng.integers(-128, 128, s).astype(np.int8)
 def u8(*s): return rng.integers(0, 256, s).astype(np.uint8)
 def fl(*s): return rng.standard_normal(s).astype(np.float32)
 
+def save(name, model, inputs, results):
+    folder = os.path.join(HERE, name, 'test_data_set_0')
+    os.makedirs(folder, exist_ok=True)
+    onnx.save(model, os.path.join(HERE, name, 'model.onnx'))
+    for what, arrays in (('input', inputs.values()), ('output', results)):
+        for k, a in enumerate(arrays):
+            with open(os.path.join(folder, '%s_%d.pb' % (what, k)), 'wb') as out: out.write(tensor('', a).SerializeToString())
+
+
 def case(name, nodes, inputs, constants, outputs, opset=13, results=None):
     """inputs, constants: name -> array; outputs: name -> type; results: instead of ONNX Runtime's"""
     graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, TYPE[str(v.dtype)], v.shape) for k, v in inputs.items()],
@@ -23,12 +32,7 @@ def case(name, nodes, inputs, constants, outputs, opset=13, results=None):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     results = results or onnxruntime.InferenceSession(model.SerializeToString(), options, providers=['CPUExecutionProvider']).run(None, inputs)
-    folder = os.path.join(HERE, name, 'test_data_set_0')
-    os.makedirs(folder, exist_ok=True)
-    onnx.save(model, os.path.join(HERE, name, 'model.onnx'))
-    for what, arrays in (('input', inputs.values()), ('output', results)):
-        for k, a in enumerate(arrays):
-            with open(os.path.join(folder, '%s_%d.pb' % (what, k)), 'wb') as out: out.write(tensor('', a).SerializeToString())
+    save(name, model, inputs, results)
 
 def ms(op, ins, outs=('y',), **a): return h.make_node(op, ins, list(outs), domain='com.microsoft', **a)
 
@@ -274,12 +278,7 @@ def newest(name, nodes, inputs, outputs, opset=28):
     graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, h.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()], [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()])
     model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', opset)])
     results = onnx.reference.ReferenceEvaluator(model).run(None, inputs)
-    folder = os.path.join(HERE, name, 'test_data_set_0')
-    os.makedirs(folder, exist_ok=True)
-    onnx.save(model, os.path.join(HERE, name, 'model.onnx'))
-    for what, arrays in (('input', inputs.values()), ('output', results)):
-        for k, a in enumerate(arrays):
-            with open(os.path.join(folder, '%s_%d.pb' % (what, k)), 'wb') as out: out.write(tensor('', a).SerializeToString())
+    save(name, model, inputs, results)
 numbers = np.array([5, -5, 5.5, -5.5, 0, 3, -3, 1e-3], np.float32)
 newest('mod_floats', [h.make_node('Mod', ['a', 'b'], ['y'])], {'a': numbers, 'b': np.array([3, 3, -3, -3, -3, np.inf, np.inf, -2], np.float32)}, {'y': T.FLOAT})
 newest('shift_signed', [h.make_node('BitShift', ['a', 'b'], ['y'], direction='RIGHT'), h.make_node('BitShift', ['a', 'b'], ['z'], direction='LEFT')],

@@ -140,10 +140,9 @@ static void apply(const struct collapse *c, struct program *q) {
         struct stmt *st = &q->stmt[s];
         shorten_access(c, &st->dst);
         for (int r = 0; r < st->nreads; r++) shorten_access(c, &st->read[r]);
-        for (int a = 0; a < q->naxes; a++)
-            if (c->below[a] >= 0) st->axes &= ~(UINT64_C(1) << a);
     }
     for (int b = 0; b < q->nbuffers; b++) shorten_buffer(c, b, &q->buffer[b]);
+    for (int s = 0; s < q->nstmts; s++) q->stmt[s].axes &= stmt_axes(q, &q->stmt[s]);
     for (int a = 0; a < q->naxes; a++) {
         if (c->below[a] < 0) continue;
         struct axis *b = &q->axis[c->below[a]];

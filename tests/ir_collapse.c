@@ -24,6 +24,11 @@ static const struct collapse_case {
      "kernel a() { in I: f32[7, 24]  const F: f32[5, 7, 1]  out O: f32[5, 24]  "
      "axes k: 5, c: 7, q: 24, r: 1\n"
      "O[k,q] = 0\n O[k,q] += I[c,q else 0] * F[k,c,r] }"},
+    /* axes of one value that stand in the joined dimensions alone leave the statement */
+    {"kernel a() { in X: f32[4, 6]  in W: f32[]  out Y: f32[4, 6]  axes p: 4, q: 6, r: 1, s: 1\n"
+     "Y[p,q] = 0\n Y[p,q] += X[p+2*r,q+s] * W[] }",
+     "kernel a() { in X: f32[24]  in W: f32[]  out Y: f32[24]  axes q: 24\n"
+     "Y[q] = 0\n Y[q] += X[q] * W[] }"},
     /* three dimensions, through a temporary, with other axes in the second statement */
     {"kernel a() { in X: f32[2, 3, 4]  out Y: f32[2, 3, 4]  temp T: f32[2, 3, 4]\n"
      "axes a: 2, b: 3, c: 4, d: 2, e: 3, f: 4\n"

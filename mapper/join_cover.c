@@ -108,9 +108,40 @@ struct span {
     int from, to;
 };
 
+struct span_price {
+    double cycles; /* INFINITY: there is no way */
+    double left;   /* points of sums of products that no device executes */
+};
+
+static double products_of(const struct program *p, const struct stmt *s) {
+    return stmt_is_mac(p, s) ? (double)stmt_points(p, s) : 0;
+}
+
+/* What one instruction does of several statements counts as these did before. */
+static double left_of(const struct covering *c) {
+    const struct program *p = c->cover->program;
+    double left = 0;
+    for (int s = 0; s < p->nstmts && has_device(c->machine); s++) {
+        int by = c->chosen[s];
+        int queue = by < 0 ? -1 : c->machine->instr[c->cover->mapping[by].instr].queue;
+        if (c->inside[s] >= 0 || (queue >= 0 && !machine_queue_is_host(c->machine, queue)))
+            continue;
+        const struct joined_stmts *j = c->joined;
+        while (j && j->stmt[j->n - 1] != s) j = j->next;
+        for (int q = 0; j && q < j->n; q++) left += products_of(p, &j->own[q]);
+        if (!j) left += products_of(p, &p->stmt[s]);
+    }
+    return left;
+}
+
+/* Who names a device wants sums of products done there, whatever they cost. */
+static bool better(const struct span_price *a, const struct span_price *b) {
+    return a->left != b->left ? a->left < b->left : a->cycles < b->cycles;
+}
+
 /* Of the statements in the span, the mapping being among them; NULL: without. What is not decided
  * outside counts as the fallback's, both times. */
-static double price_with(struct covering *c, struct span span, const struct mapping *m) {
+static struct span_price price_with(struct covering *c, struct span span, const struct mapping *m) {
     struct cover cover = {.program = program_copy(c->cover->program)};
     struct diags ignored;
     diags_init(&ignored);
@@ -130,13 +161,14 @@ static double price_with(struct covering *c, struct span span, const struct mapp
         t.inside[s] = c->inside[s];
     }
     bool good = (!m || apply(&t, m)) && covering_decide(&t);
-    double cost = good ? cover.cost : INFINITY;
+    struct span_price price = {.cycles = good ? cover.cost : INFINITY,
+                               .left = good ? left_of(&t) : INFINITY};
     covering_close(&t);
     decider_close(t.decider);
     diags_free(&ignored);
     program_free(cover.program);
     arena_free(&cover.arena);
-    return cost;
+    return price;
 }
 
 static struct span span_around(const struct mapping *way, int n) {
@@ -202,14 +234,44 @@ bool *join_wanted(struct covering *c) {
         int n =
             wanted[s] || p->stmt[s].unmapped || stmt_in_recurrence(p, s) ? 0 : list_ways(c, s, way);
         struct span span = n > 0 ? span_around(way, n) : (struct span){0};
-        double apart = n > 0 ? price_with(c, span, NULL) : 0;
+        struct span_price apart = {0};
+        if (n > 0) apart = price_with(c, span, NULL);
         for (int i = 0; i < n; i++) {
-            if (!(price_with(c, span, &way[i]) < apart)) continue;
+            struct span_price with = price_with(c, span, &way[i]);
+            if (!better(&with, &apart)) continue;
             for (int q = 0; q < way[i].nalso; q++) wanted[way[i].also[q]] = true;
             wanted[s] = true;
         }
     }
     return wanted;
+}
+
+/* The ways and "apart", the cheapest first; those that leave more to the host than others are out.
+ * Returns how many. */
+static int list_candidates(struct covering *c, struct mapping *way, int *nways,
+                           struct candidate *candidate) {
+    struct span span = span_around(way, *nways);
+    struct span_price with[MAX_WAYS], apart = price_with(c, span, NULL);
+    double least = apart.left;
+    int n = 0;
+    for (int i = 0; i < *nways; i++) {
+        with[i] = price_with(c, span, &way[i]);
+        least = fmin(least, with[i].left);
+    }
+    for (int i = 0; i < *nways; i++) {
+        if (isinf(with[i].cycles) || with[i].left > least) continue;
+        way[n] = way[i];
+        candidate[n++] = (struct candidate){way_text(c, &way[i]), with[i].cycles, NULL};
+    }
+    *nways = n;
+    if (n > 0 && !isinf(apart.cycles) && apart.left <= least)
+        candidate[n++] = (struct candidate){"apart", apart.cycles, NULL};
+    for (int i = n - 1; i > 0 && candidate[i].cost < candidate[i - 1].cost; i--) {
+        struct candidate swap = candidate[i]; /* "apart" finds its place */
+        candidate[i] = candidate[i - 1];
+        candidate[i - 1] = swap;
+    }
+    return n;
 }
 
 void join_all(struct covering *c) {
@@ -220,31 +282,16 @@ void join_all(struct covering *c) {
     for (int s = c->cover->program->nstmts; any && s-- > 0;) {
         const struct program *p = c->cover->program;
         if (p->stmt[s].unmapped || c->chosen[s] != UNDECIDED || stmt_in_recurrence(p, s)) continue;
-        int n = list_ways(c, s, way), kept_ways = 0;
+        int ways = list_ways(c, s, way);
+        int n = ways > 0 ? list_candidates(c, way, &ways, candidate) : 0;
         if (n == 0) continue;
-        struct span span = span_around(way, n);
-        double apart = price_with(c, span, NULL);
-        for (int i = 0; i < n; i++) {
-            double cost = price_with(c, span, &way[i]);
-            if (isinf(cost)) continue;
-            way[kept_ways] = way[i];
-            candidate[kept_ways++] = (struct candidate){way_text(c, &way[i]), cost, NULL};
-        }
-        if (kept_ways == 0) continue;
-        n = kept_ways;
-        if (!isinf(apart)) candidate[n++] = (struct candidate){"apart", apart, NULL};
-        for (int i = n - 1; i > 0 && candidate[i].cost < candidate[i - 1].cost; i--) {
-            struct candidate swap = candidate[i]; /* the cheapest first: "apart" finds its place */
-            candidate[i] = candidate[i - 1];
-            candidate[i - 1] = swap;
-        }
         struct question q = {.kind = QUESTION_COVER,
                              .subject = arena_printf(&c->scratch, "stmts up to %d %s", s,
                                                      p->buffer[p->stmt[s].dst.buffer].name),
                              .ncandidates = n,
                              .candidate = candidate};
         const char *picked = candidate[decide(c->decider, &q)].text;
-        for (int i = 0; i < kept_ways; i++)
+        for (int i = 0; i < ways; i++)
             if (!strcmp(picked, way_text(c, &way[i]))) {
                 apply(c, &way[i]);
                 break;

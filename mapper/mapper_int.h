@@ -412,6 +412,7 @@ struct options plan_options(struct covering *, int stmt);
 void plan_drop(struct covering *); /* statements have moved */
 /* Of the statement's cheapest option; is that an instruction, and one of a device? */
 double best_price(struct covering *, const struct program *, int stmt, bool *needle, bool *device);
+bool has_device(const struct machine *);                          /* some queue is none of a host */
 bool option_on_device(const struct machine *, const struct option *);
 void covering_reserve(struct covering *, int n);
 /* Appends to the cover's mappings, which keep the arrays of `m`; returns the index. */

@@ -233,6 +233,12 @@ static int by_price(const void *a, const void *b) {
     return mapping_compare(&x->map, &y->map);
 }
 
+bool has_device(const struct machine *m) {
+    bool device = false;
+    for (int q = 0; q < m->nqueues; q++) device |= !machine_queue_is_host(m, q);
+    return device;
+}
+
 bool option_on_device(const struct machine *m, const struct option *o) {
     int queue = o->fallback ? -1 : m->instr[o->map.instr].queue;
     return queue >= 0 && !machine_queue_is_host(m, queue);

@@ -159,6 +159,11 @@ double meeting_price(const struct machine *); /* cycles in which all instances m
 /* NULL: there is no room for the axes or the partial sums. */
 struct program *sum_in_parts(const struct program *, int stmt, int64_t parts);
 
+#define TERMS_SUFFIX ".terms"
+extern const struct rewrite rw_terms;
+/* For a needle that overwrites its sums of few terms. The rewritten sum of the first part is statement stmt + 1; *stmts: how many stand in place of the one. NULL: no use. */
+struct program *sum_of_terms(const struct program *, int stmt, const struct needle *, int *stmts);
+
 #define ANSWERS(kind) (UINT32_C(1) << FAILURE_##kind)
 
 #endif

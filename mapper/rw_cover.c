@@ -157,12 +157,6 @@ const char *derivation_text(struct arena *a, const struct derivation *d) {
     return text;
 }
 
-static bool has_device(const struct machine *m) {
-    for (int i = 0; i < m->ninstrs; i++)
-        if (m->instr[i].queue >= 0 && !machine_queue_is_host(m, m->instr[i].queue)) return true;
-    return false;
-}
-
 /* The ways that are proved and clearly cheaper, the cheapest first. Where some lead a device's
  * instructions to the products, only they: who names a device wants them done there. */
 static int good_ways(struct covering *c, const struct derivations *all, double without,
@@ -308,8 +302,8 @@ static double price_in_parts(struct covering *c, const struct options *all, int 
 }
 
 /* An instruction had no way to make the parts: what they cost is not known. */
-static bool parts_refused(const struct covering *c, const char *buffer) {
-    const char *parts = arena_printf(&c->cover->arena, "%s" PARTS_SUFFIX, buffer);
+static bool parts_refused(const struct covering *c, const char *buffer, const char *suffix) {
+    const char *parts = arena_printf(&c->cover->arena, "%s%s", buffer, suffix);
     for (int i = 0; c->refused && i < c->refused->n; i++)
         if (strcmp(c->refused->at[i].buffer, parts) == 0) return true;
     return false;
@@ -322,7 +316,8 @@ static struct program *in_parts(struct covering *c, int stmt, struct stretch *at
     int64_t parts[MAX_PARTS + 1] = {1};
     const struct buffer *sums = &p->buffer[p->stmt[stmt].dst.buffer];
     if ((type_is_float(sums->type) && c->floats < rw_parts.effect) ||
-        !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] || parts_refused(c, sums->name))
+        !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] ||
+        parts_refused(c, sums->name, PARTS_SUFFIX))
         return NULL;
     struct estimate *of = estimate_open(p, stmt);
     struct options all = estimate_options(c, of, p);
@@ -350,8 +345,110 @@ static struct program *in_parts(struct covering *c, int stmt, struct stretch *at
     return q;
 }
 
+/* ---- sums in parts of few terms ---- */
+
+/* The cheapest mapping of the statement on an instruction of several; NULL: none. */
+static const struct mapping *joined_on(struct covering *c, const struct needle *n,
+                                       const struct program *p, int stmt) {
+    struct search s = {.arena = &c->scratch, .needles = c->needles, .limit = 20000};
+    const struct mapping *best = NULL;
+    search_joined(&s, n, p, stmt);
+    for (int i = 0; i < s.nmappings; i++)
+        if ((!best || s.mapping[i].cost < best->cost) &&
+            mapping_certify_with(c->needles, p, &s.mapping[i], NULL))
+            best = &s.mapping[i];
+    return best;
+}
+
+struct terms {
+    struct program *program;
+    const char *text; /* of the answer */
+    double price;
+    int stmts;
+};
+
+/* The products as the mapper prices them, and the additions behind them. */
+static bool price_terms(struct covering *c, const struct needle *n, int stmt, struct terms *t) {
+    const struct machine *m = c->machine;
+    const struct instr *in = &m->instr[n->instr];
+    if (has_device(m) && (in->queue < 0 || machine_queue_is_host(m, in->queue))) return false;
+    t->program = sum_of_terms(c->cover->program, stmt, n, &t->stmts);
+    t->text = in->id;
+    t->price = 0;
+    for (int s = stmt + 1; t->program && s < stmt + t->stmts; s += 3) {
+        const struct mapping *map = joined_on(c, n, t->program, s);
+        if (!map) {
+            program_free(t->program);
+            return false;
+        }
+        t->price += reference_cycles(m, in->unit, map->cost) + map->copies +
+                    part_price(c, t->program, s + 1, s + 2).cycles;
+    }
+    return t->program != NULL;
+}
+
+/* Is it a sum of products that no instruction takes whole, of a device if there is one? */
+static bool lacks_sums(struct covering *c, int stmt) {
+    struct program *p = c->cover->program;
+    const struct buffer *sums = &p->buffer[p->stmt[stmt].dst.buffer];
+    bool needle, device;
+    if ((type_is_float(sums->type) && c->floats < rw_terms.effect) || !rw_plain(p, stmt) ||
+        !stmt_is_mac(p, &p->stmt[stmt]) || flow_steady(c)[stmt] ||
+        parts_refused(c, sums->name, TERMS_SUFFIX))
+        return false;
+    best_price(c, p, stmt, &needle, &device);
+    bool lacks = has_device(c->machine) ? !device : !needle;
+    for (int i = 0; i < c->needles->n && lacks; i++)
+        lacks = c->needles->at[i].nparts == 0 || !joined_on(c, &c->needles->at[i], p, stmt);
+    return lacks;
+}
+
+/* An instruction makes sums of few terms and adds them to nothing: each part is an issue of it, and
+ * the parts are added by whoever adds. */
+static struct program *in_terms(struct covering *c, int stmt, struct stretch *at) {
+    struct terms t[MAX_WAYS];
+    struct candidate candidate[MAX_WAYS + 1];
+    struct program *p = c->cover->program, *q = NULL;
+    int n = 0;
+    bool any = false;
+    for (int i = 0; i < c->needles->n; i++) any |= c->needles->at[i].nparts > 0;
+    if (!any || !lacks_sums(c, stmt)) return NULL;
+    for (int i = 0; i < c->needles->n && n < MAX_WAYS; i++)
+        if (price_terms(c, &c->needles->at[i], stmt, &t[n])) n++;
+    for (int i = 0; i < n; i++) candidate[i] = (struct candidate){t[i].text, t[i].price, NULL};
+    candidate[n] = (struct candidate){"keep", price_of_keeping(c, stmt), NULL};
+    const char *name = p->buffer[p->stmt[stmt].dst.buffer].name;
+    struct question x = {.kind = QUESTION_REWRITE,
+                         .subject = arena_printf(&c->scratch, "terms of '%s'", name),
+                         .ncandidates = n + 1,
+                         .candidate = candidate};
+    int answer = n > 0 ? decide(c->decider, &x) : n;
+    for (int i = 0; i < n; i++) {
+        bool taken = i == answer && rewrite_prove(&rw_terms, p, t[i].program, NULL);
+        if (taken)
+            q = t[i].program;
+        else
+            program_free(t[i].program);
+    }
+    if (q) *at = (struct stretch){stmt, stmt + t[answer].stmts};
+    return q;
+}
+
+static void terms_all(struct covering *c) {
+    for (int s = 0; s < c->cover->program->nstmts; s++) {
+        struct stretch at;
+        struct program *q = in_terms(c, s, &at);
+        if (!q) continue;
+        give_reason(c, rw_terms.name, s, rw_terms);
+        take(c, q, at.from, at.to);
+        s = at.to - 1;
+    }
+    note_step(c, "rewrites");
+}
+
 void rewrite_all(struct covering *c) {
     c->own_axes = plain_axes(c->cover->program);
+    terms_all(c);
     bool *kept = join_wanted(c);
     for (int s = 0; s < c->cover->program->nstmts;) {
         struct stretch at = {s, s + 1};

@@ -1,7 +1,9 @@
-/* Sums in parts (split-K): where a grid has more instances than a statement has tiles, several of
- * them sum a part of each result, and the parts are added:
+/* Sums in parts, which are added:
  *
  *   t[p,i] op= x[i, K/P*p + k]      y[i] op= t[p,i]
+ *
+ * Where a grid has more instances than a statement has tiles, several of them sum a part of each
+ * result (split-K). Where an instruction does not accumulate, a part has the terms of one issue.
  */
 #include "mapper/rewrite_int.h"
 
@@ -81,56 +83,162 @@ int parts_of(const struct machine *m, const struct needle *n, const struct progr
     return count;
 }
 
-/* The axes of the destination in the order of its dimensions, behind the parts'. */
-static int result_axes(const struct program *p, const struct access *dst, int *by) {
+/* ---- writing ---- */
+
+struct cut_sum {
+    uint64_t outside; /* axes that are summed over last, whole */
+    int axis;         /* cut in parts; -1: none */
+    int64_t length;   /* of a part; what is left behind the last whole one is a part of its own */
+    const char *suffix;
+};
+
+/* Axes of a part's sums: those outside, then those of the result in the order of its dimensions. */
+static int part_axes(const struct program *p, const struct stmt *s, uint64_t outside, int *by) {
     uint64_t known = 0;
-    int n = 1;
-    for (int d = 0; d < p->buffer[dst->buffer].ndims; d++)
+    int n = rw_axes(outside, by);
+    for (int d = 0; d < p->buffer[s->dst.buffer].ndims; d++)
         for (int a = 0; a < p->naxes; a++)
-            if (access_coef(p, dst, d, a) && !(known >> a & 1)) {
+            if (access_coef(p, &s->dst, d, a) && !(known >> a & 1)) {
                 known |= UINT64_C(1) << a;
                 by[n++] = a;
             }
     return n;
 }
 
-static bool write_parts(struct program *q, int at, int axis, int64_t parts) {
-    int64_t extent = q->axis[axis].extent;
-    int part = rw_axis(q, "part", parts), inner = rw_axis(q, q->axis[axis].name, extent / parts);
-    if (part < 0 || inner < 0) return false;
-    struct stmt old = q->stmt[at]; /* its accesses know the new axes */
-    enum type t = old.op[old.nops - 1].type;
-    int by[MAX_AXES + 1] = {part}, n = result_axes(q, &old.dst, by);
-    if (n > MAX_DIMS) return false;
-    struct substitution x = {.p = q};
-    int64_t *row = rw_substitution(&x, axis);
-    row[part] = extent / parts;
-    row[inner] = 1;
+/* A part: its sums begin, are made, and are added to the statement's. part: the axis that counts
+ * such parts; -1: there is one. */
+static bool write_part(struct program *q, int at, const struct stmt *old, const struct cut_sum *c,
+                       int part, struct substitution *x) {
     struct access own;
-    const char *name = arena_printf(&q->arena, "%s" PARTS_SUFFIX, q->buffer[old.dst.buffer].name);
+    enum type t = old->op[old->nops - 1].type;
+    int by[MAX_AXES + 1] = {part}, n = part >= 0;
+    n += part_axes(q, old, c->outside, by + n);
+    if (n > MAX_DIMS) return false;
+    const char *name = arena_printf(&q->arena, "%s%s", q->buffer[old->dst.buffer].name, c->suffix);
     if (!rw_temporary_of(q, name, t, by, n, &own)) return false;
-    union value neutral = combiner_neutral(old.combine, t);
-    program_make_room(q, at, 2);
-    rw_fill(q, at, &old, own, type_is_float(t) ? neutral.f : (double)neutral.i);
-    struct draft d = draft_open(q, &old, old.combine, rw_copy(q, &own));
-    draft_mapped(&d, &old, old.nops - 1, rw_substituted, &x);
+    union value neutral = combiner_neutral(old->combine, t);
+    rw_fill(q, at, old, own, type_is_float(t) ? neutral.f : (double)neutral.i);
+    struct draft d = draft_open(q, old, old->combine, rw_copy(q, &own));
+    draft_mapped(&d, old, old->nops - 1, rw_substituted, x);
     draft_close(&d, at + 1);
-    d = draft_open(q, &old, old.combine, old.dst);
+    d = draft_open(q, old, old->combine, old->dst);
     draft_read(&d, rw_copy(q, &own));
     draft_close(&d, at + 2);
     return true;
 }
 
-struct program *sum_in_parts(const struct program *p, int stmt, int64_t parts) {
+struct cut_axes { /* of parts of one length: part counts them, inner goes through each; -1: none */
+    int part, inner;
+    int64_t length, from;
+};
+
+static bool cut_axis(struct program *q, int axis, int64_t n, struct cut_axes *x) {
+    x->part = n > 1 ? rw_axis(q, "part", n) : -1;
+    x->inner = x->length > 1 ? rw_axis(q, q->axis[axis].name, x->length) : -1;
+    return (n == 1 || x->part >= 0) && (x->length == 1 || x->inner >= 0);
+}
+
+static void cut_substitute(struct program *q, int axis, const struct cut_axes *x,
+                           struct substitution *s) {
+    *s = (struct substitution){.p = q};
+    if (axis < 0) return;
+    int64_t *row = rw_substitution(s, axis);
+    if (x->part >= 0) row[x->part] = x->length;
+    if (x->inner >= 0) row[x->inner] = 1;
+    row[q->naxes] = x->from;
+}
+
+/* How many statements stand in place of the one; 0: there is no room. */
+static int write_cut(struct program *q, int at, const struct cut_sum *c) {
+    int64_t extent = c->axis >= 0 ? q->axis[c->axis].extent : 1, n = extent / c->length;
+    struct cut_axes x[2] = {{.part = -1, .inner = -1, .length = c->length},
+                            {.length = extent - n * c->length, .from = n * c->length}};
+    int parts = x[1].length > 0 ? 2 : 1;
+    for (int k = 0; k < parts && c->axis >= 0; k++)
+        if (!cut_axis(q, c->axis, k ? 1 : n, &x[k])) return 0;
+    struct stmt old = q->stmt[at]; /* its accesses know the new axes */
+    program_make_room(q, at, 3 * parts - 1);
+    for (int k = 0; k < parts; k++) {
+        struct substitution s;
+        cut_substitute(q, c->axis, &x[k], &s);
+        if (!write_part(q, at + 3 * k, &old, c, x[k].part, &s)) return 0;
+    }
+    return 3 * parts;
+}
+
+static struct program *cut_program(const struct program *p, int stmt, const struct cut_sum *c,
+                                   int *n) {
     struct program *q = program_copy(p);
-    if (write_parts(q, stmt, summed_axis(p, stmt), parts)) return q;
+    int stmts = write_cut(q, stmt, c);
+    if (n) *n = stmts;
+    if (stmts) return q;
     program_free(q);
     return NULL;
+}
+
+struct program *sum_in_parts(const struct program *p, int stmt, int64_t parts) {
+    int axis = summed_axis(p, stmt);
+    struct cut_sum c = {
+        .axis = axis, .length = p->axis[axis].extent / parts, .suffix = PARTS_SUFFIX};
+    return cut_program(p, stmt, &c, NULL);
+}
+
+/* ---- sums of few terms ---- */
+
+/* An issue takes so many terms at most: the longest axes that it has room for are inside, the next
+ * one is cut if that fills it, the others are outside. */
+static struct cut_sum terms_inside(const struct program *p, int stmt, int64_t most, int64_t step) {
+    const struct stmt *s = &p->stmt[stmt];
+    struct cut_sum c = {.axis = -1, .length = 1, .suffix = TERMS_SUFFIX};
+    c.outside = s->axes & ~rw_access_axes(p, &s->dst);
+    for (int64_t room = most;;) {
+        int next = -1;
+        for (int a = 0; a < p->naxes; a++)
+            if (c.outside >> a & 1 && (next < 0 || p->axis[a].extent > p->axis[next].extent))
+                next = a;
+        if (next < 0) return c;
+        int64_t extent = p->axis[next].extent, parts = (extent + room - 1) / room;
+        if (parts > 1 && room < most) return c;
+        c.outside &= ~(UINT64_C(1) << next);
+        if (parts == 1) {
+            room /= extent;
+            continue;
+        }
+        int64_t even = ((extent + parts - 1) / parts + step - 1) / step * step;
+        c.axis = next;
+        c.length = even <= room ? even : room;
+        return c;
+    }
+}
+
+/* The axis of the needle that must hold all terms of a sum; NULL: it is none that only sums. */
+static const struct needle_axis *axis_of_terms(const struct needle *n) {
+    if (n->nparts != 2 || n->part[0].program->stmt[0].combine != COMBINE_SET) return NULL;
+    for (int x = 0; x < n->naxes; x++)
+        if (n->whole >> x & 1 && n->axis[x].hi > 1) return &n->axis[x];
+    return NULL;
+}
+
+struct program *sum_of_terms(const struct program *p, int stmt, const struct needle *n,
+                             int *stmts) {
+    const struct stmt *s = &p->stmt[stmt];
+    const struct needle_axis *x = axis_of_terms(n);
+    if (!x || !rw_plain(p, stmt) || s->op[s->nops - 1].type != p->buffer[s->dst.buffer].type)
+        return NULL;
+    struct cut_sum c = terms_inside(p, stmt, x->hi, needle_axis_unit(x));
+    return c.axis >= 0 || c.outside ? cut_program(p, stmt, &c, stmts) : NULL;
 }
 
 const struct rewrite rw_parts = {
     .name = "parts",
     .doc = "a long sum in parts, which instances of a grid make beside one another, and which are "
            "added in the end",
+    .effect = REWRITE_REORDERS,
+};
+
+const struct rewrite rw_terms = {
+    .name = "terms",
+    .doc = "a sum in parts of as many terms as an instruction that does not accumulate takes, "
+           "which are added",
     .effect = REWRITE_REORDERS,
 };

@@ -136,14 +136,8 @@ static void find(struct stack *s, int first) {
 
 /* ---- the price, in elements that are brought ---- */
 
-/* Where the host alone works, what products share stays in its caches between them. */
-static bool has_device(const struct machine *m) {
-    bool device = false;
-    for (int q = 0; q < m->nqueues; q++) device |= !machine_queue_is_host(m, q);
-    return device;
-}
-
-/* What one product brings of what all of them read, and weights that are copied in each run. */
+/* What one product brings of what all of them read, and weights that are copied in each run. Where
+ * the host alone works, what products share stays in its caches between them. */
 static bool pays(const struct stack *s, const struct machine *m, struct decider *d) {
     struct program *p = s->body.p;
     const struct stmt *sum = sum_of(s, 0);

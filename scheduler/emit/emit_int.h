@@ -171,9 +171,6 @@ bool emit_transfer(struct work *, const struct moves *, struct nodes *, int buff
                    const struct opnd *, const struct held *, const struct held *outer,
                    const struct region *part, bool fill);
 
-/* What the sums start with, into all of the hold, by the operand's own move. */
-bool emit_begin(struct work *, const struct moves *, struct nodes *, int buffer, const struct opnd *, const struct held *);
-
 /* Queue of the move that would do it, along the operand's route; -1: none; and the sync at which it is done. */
 int transfer_queue(struct work *, const struct moves *, int buffer, const struct opnd *,
                    const struct region *, bool fill, int by, int *completes);

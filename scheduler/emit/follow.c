@@ -38,7 +38,8 @@ bool follow_emit(struct emitter *e, struct nodes *out) {
             const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
             region_here(e, t, o, acc, &h->whole);
             h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
-            if (!emit_begin(w, e->moves, out, acc->buffer, o, h)) return false;
+            if (!emit_transfer(w, e->moves, out, acc->buffer, o, h, NULL, &h->whole, true))
+                return false;
         }
         struct held *held[MAX_OPERANDS];
         for (int k = 0; k < t->nops; k++)

@@ -164,7 +164,8 @@ static void issue_arg(struct emitter *e, const struct task *t, const struct opnd
     struct val at;
     if (o->where == IN_HOME) {
         arg->place = w->home[acc->buffer].place;
-        at = home_offset(w, acc->buffer, &o->geom, &r);
+        struct view v = view_plain(acc->buffer);
+        at = home_offset(w, &v, &o->geom, &r);
     } else {
         arg->place = h->place;
         at = slot_offset(a, &o->geom, &h->slot, &h->whole, &r);

@@ -15,12 +15,11 @@
 struct transfer {
     struct work *w;
     const struct moves *moves;
-    int buffer;
     const struct opnd *o;
     const struct held *held;
     bool fill;
     const struct held *outer; /* instead of the home: the outer copy on the operand's route; NULL */
-    bool begin;               /* the move computes what the sums start with */
+    struct view home;
     const struct region *part;
     struct val
         turn[MAX_COORDS]; /* variables of the loops around the issue, by dimension of the box */
@@ -33,7 +32,7 @@ static const struct opnd *outer_of(const struct transfer *t) {
 }
 
 static int far_memory(const struct transfer *t) {
-    return t->outer ? outer_of(t)->memory : t->w->home[t->buffer].memory;
+    return t->outer ? outer_of(t)->memory : t->w->home[t->home.buffer].memory;
 }
 
 static const struct sx **sized(struct arena *a, int n) {
@@ -81,19 +80,14 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
         if (ax->to.kind == STRIDE_FREE && d) n->stride[ax->to.name] = val_sx(a, d->to);
     }
     n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
-    int home = t->outer ? t->outer->place : w->home[t->buffer].place, local = t->held->place;
+    int home = t->outer ? t->outer->place : w->home[t->home.buffer].place, local = t->held->place;
     from = val_scale(a, from, (int64_t)type_size(in->operand[mv->from_operand].type));
     to = val_scale(a, to, (int64_t)type_size(in->operand[mv->to_operand].type));
     n->arg[mv->from_operand] =
         (struct arg){.place = t->fill ? home : local, .offset = val_sx(a, from)};
     n->arg[mv->to_operand] = (struct arg){.place = t->fill ? local : home, .offset = val_sx(a, to)};
-    if (!t->fill && !t->outer && t->o->finish)
-        finish_issue(w, t->o->finish->task, t->o, f, t->part, t->turn, n);
-    if (t->begin) {
-        n->arg[mv->from_operand].place =
-            w->home[w->p->stmt[w->task[t->o->begin->task].stmt].read[0].buffer].place;
-        finish_issue(w, t->o->begin->task, t->o, f, t->part, t->turn, n);
-    }
+    if (!t->outer && t->o->attached[t->fill])
+        attached_issue(w, t->o, t->fill, f, t->part, t->turn, n);
     return n;
 }
 
@@ -168,7 +162,7 @@ static void emit_looped(struct transfer *t, struct nodes *out, const struct fit 
 }
 
 static bool fit_transfer(struct transfer *t, const struct region *part, struct fit *f) {
-    return copy_fit(t->w, t->moves, t->buffer, t->o, &t->held->slot,
+    return copy_fit(t->w, t->moves, t->home.of, t->o, &t->held->slot,
                     t->outer ? &t->outer->slot : NULL, part, t->fill,
                     t->fill ? t->held->fill_by : t->held->drain_by, f);
 }
@@ -178,7 +172,7 @@ static bool report(const struct transfer *t) {
     const char *why =
         arena_printf(w->arena, "no move between '%s' and '%s' copies the tile of '%s'",
                      w->m->memory[far_memory(t)].id, w->m->memory[t->o->memory].id,
-                     w->p->buffer[t->buffer].name);
+                     w->p->buffer[t->home.of].name);
     return emit_refuse(w, why);
 }
 
@@ -191,16 +185,23 @@ static bool emit_box(struct transfer *t, struct nodes *out, const struct region 
     t->part = part;
     t->there = val_const(1);
     int64_t ratio =
-        (int64_t)type_size(w->p->buffer[t->buffer].type) / (int64_t)type_size(f.move->type);
+        (int64_t)type_size(w->p->buffer[t->home.of].type) / (int64_t)type_size(f.move->type);
     struct val far =
-        t->outer   ? slot_offset(a, &outer_of(t)->geom, &t->outer->slot, &t->outer->whole, part)
-        : t->begin ? begin_offset(w, t->o, part)
-                   : home_offset(w, t->buffer, g, part);
+        t->outer ? slot_offset(a, &outer_of(t)->geom, &t->outer->slot, &t->outer->whole, part)
+                 : home_offset(w, &t->home, g, part);
     struct val near = slot_offset(a, g, &t->held->slot, &t->held->whole, part);
     far = val_scale(a, far, ratio);
     near = val_scale(a, near, ratio);
     emit_looped(t, out, &f, f.box.n - 1, t->fill ? far : near, t->fill ? near : far);
     return true;
+}
+
+/* What is attached on the way in is there in whole blocks (attached_check). */
+static bool in_whole_blocks(const struct transfer *t, int dim) {
+    const struct geom *g = &t->o->geom;
+    if (g->block[dim] == 1) return true;
+    if (t->outer) return !(g->loose >> dim & 1);
+    return t->home.buffer != t->home.of || home_is_padded(t->w, t->home.buffer, g, dim, !t->fill);
 }
 
 /* Blocks that reach past an unpadded home are boxes of their own: whole blocks, then the part of
@@ -209,11 +210,8 @@ static bool emit_parts(struct transfer *t, struct nodes *out, const struct regio
     struct work *w = t->w;
     struct arena *a = &w->s->arena;
     const struct geom *g = &t->o->geom;
-    int ndims = w->p->buffer[t->buffer].ndims;
-    while (dim < ndims &&
-           (g->block[dim] == 1 ||
-            (t->outer ? !(g->loose >> dim & 1) : home_is_padded(w, t->buffer, g, dim, !t->fill))))
-        dim++;
+    int ndims = w->p->buffer[t->home.of].ndims;
+    while (dim < ndims && in_whole_blocks(t, dim)) dim++;
     if (dim == ndims) return emit_box(t, out, r);
     int64_t b = g->block[dim];
     struct region part = *r;
@@ -247,20 +245,12 @@ bool emit_transfer(struct work *w, const struct moves *moves, struct nodes *out,
                    const struct region *part, bool fill) {
     struct transfer t = {.w = w,
                          .moves = moves,
-                         .buffer =
-                             !outer && !fill && o->finish ? finish_buffer(w, o->finish) : buffer,
+                         .home = outer ? view_plain(buffer) : attached_view(w, o, buffer, fill),
                          .o = o,
                          .held = h,
                          .fill = fill,
                          .outer = outer};
     return emit_parts(&t, out, part, 0);
-}
-
-bool emit_begin(struct work *w, const struct moves *moves, struct nodes *out, int buffer,
-                const struct opnd *o, const struct held *h) {
-    struct transfer t = {
-        .w = w, .moves = moves, .buffer = buffer, .o = o, .held = h, .fill = true, .begin = true};
-    return emit_box(&t, out, &h->whole);
 }
 
 int transfer_queue(struct work *w, const struct moves *moves, int buffer, const struct opnd *o,

@@ -51,7 +51,8 @@ static struct val other_block(struct emitter *e, int d, bool last) {
 }
 
 static bool starts_at_home(const struct emitter *e, const struct opnd *o) {
-    return o->read >= 0 || (o->accumulates && e->t->init < 0 && e->nest->init < 0 && !o->begin);
+    return o->read >= 0 ||
+           (o->accumulates && e->t->init < 0 && e->nest->init < 0 && !o->attached[true]);
 }
 
 /* Where another queue brings what the sums start with, it waits for the slot and tells the
@@ -74,6 +75,7 @@ static bool load_ends(struct emitter *e, struct nodes *out) {
 static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
+    const struct held *h = &e->held[i];
     struct val later = starts_at_home(e, o) ? val_const(1) : other_block(e, d, false);
     struct nodes init = {0}, fill = {0};
     if (!load_begins(e, out)) return false;
@@ -84,15 +86,15 @@ static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
             if (t->op[k].writes) held[k] = &e->held[i];
         if (!task_loops(e, &init, t, held)) return false;
     }
-    if (o->begin &&
-        !emit_begin(w, e->moves, &init, w->p->stmt[e->t->stmt].dst.buffer, o, &e->held[i]))
+    int sums = w->p->stmt[e->t->stmt].dst.buffer;
+    if (o->attached[true] &&
+        (!emit_transfer(w, e->moves, &init, sums, o, h, NULL, &h->whole, true) ||
+         !load_ends(e, &init)))
         return false;
-    if (o->begin && !load_ends(e, &init)) return false;
     nodes_when(w, out, val_make(&w->s->arena, SX_EQ, later, val_const(0)), "once", &init);
     if (val_is(later, 0)) return true;
     int buffer = opnd_access(w, e->t, o)->buffer;
-    if (!emit_transfer(w, e->moves, &fill, buffer, o, &e->held[i], NULL, &e->held[i].whole, true))
-        return false;
+    if (!emit_transfer(w, e->moves, &fill, buffer, o, h, NULL, &h->whole, true)) return false;
     if (!load_ends(e, &fill)) return false;
     nodes_when(w, out, later, "once", &fill);
     return true;
@@ -163,13 +165,13 @@ void result_load(struct emitter *e) {
         const struct access *acc = o->writes ? task_access(w, e->t, o, true) : NULL;
         struct region r;
         int queue = -1;
-        if (!acc || o->where != IN_LOCAL || (!o->begin && !starts_at_home(e, o)) ||
+        if (!acc || o->where != IN_LOCAL || (!o->attached[true] && !starts_at_home(e, o)) ||
             (e->nest->kept >> i & 1) || i == e->nest->given)
             continue;
         plan_region(w, &e->nest->plan, e->t, acc, &o->geom, e->nest->plan.hold[i].depth, &r);
         e->load_completes = -1;
-        if (o->begin)
-            queue = o->begin->move.needle->in->queue;
+        if (o->attached[true])
+            queue = o->attached[true]->move.needle->in->queue;
         else
             queue = transfer_queue(w, e->moves, acc->buffer, o, &r, true, e->held[i].fill_by,
                                    &e->load_completes);

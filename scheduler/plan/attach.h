@@ -7,34 +7,38 @@
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/val.h"
 
+struct fit;
 struct opnd;
 struct region;
 struct slot;
+struct stmt;
 struct task;
+struct view;
 
-/* finish.c */
-struct finish {
+struct attachment { /* a statement that a move executes on a result's way in or out; opnd.attached */
     int task;
     struct move move;
 };
 
+/* attach.c; fill: on the way in */
+void attach(struct work *, int task, const struct move *, struct opnd *, bool fill);
+struct stmt *attached_stmt(const struct work *, const struct attachment *);
+/* Where the elements lie that the operand's moves bring or take: of what is attached, else of the buffer. */
+struct view attached_view(const struct work *, const struct opnd *, int buffer, bool fill);
+const char *attached_check(struct work *, const struct task *, const struct opnd *, bool fill); /* layouts; why not */
+bool attached_fit(struct work *, const struct opnd *, const struct slot *, const struct region *, bool fill, struct fit *);
+/* What the move executes, of the region; turn[i]: of the loop over dimension i of the box. */
+void attached_issue(struct work *, const struct opnd *, bool fill, const struct fit *, const struct region *,
+                    const struct val *turn, struct issue_node *);
+
+/* finish.c */
 bool finish_may(struct work *, const struct task *, const struct mapping *); /* the instruction is such a move */
 void finishes_link(struct work *);                                      /* tasks that finish a reduction's result */
-int finish_buffer(const struct work *, const struct finish *);          /* that it writes */
-bool finish_box(struct work *, const struct opnd *, const struct slot *, const struct region *,
-                struct box *, struct fit *);
-bool finish_fits(struct work *, const struct task *, const struct opnd *, const char **why);
-/* What the task's move executes, of the region; turn[i]: of the loop over dimension i of the box. */
-void finish_issue(struct work *, int task, const struct opnd *, const struct fit *, const struct region *,
-                  const struct val *turn, struct issue_node *);
 
 /* begin.c */
 bool begin_link(struct work *, int task); /* it starts a reduction's sums, as their move from home */
-bool begin_box(struct work *, const struct opnd *, const struct slot *, const struct region *, struct box *, struct fit *);
-bool begin_fits(struct work *, const struct task *, const struct opnd *);
 bool begin_side(struct work *, int user, struct opnd *, int core); /* the same of what `user`, which follows core, reads */
 bool begin_pack(struct work *, const struct opnd *);
-struct val begin_offset(struct work *, const struct opnd *, const struct region *); /* elements, at home */
 
 /* follow.c */
 /* The reduction whose result the chain [n] of tasks changes before `reader` has it in `buffer`; -1. */

@@ -12,10 +12,6 @@
 #include "scheduler/plan/val.h"
 #include "scheduler/plan/work.h"
 
-static const struct stmt *begin_stmt(const struct work *w, const struct finish *b) {
-    return &w->p->stmt[w->task[b->task].stmt];
-}
-
 /* From one array at home to a memory, element by element. */
 static bool is_start(const struct work *w, const struct task *t) {
     const struct stmt *st = &w->p->stmt[t->stmt];
@@ -84,10 +80,7 @@ static bool adopt(struct work *w, int task, struct opnd *o, const struct task *u
         !queues_in_step(w->m, mv.needle->in->queue, user->needle->in->queue))
         return false;
     if (!stmt_adopt(w, st, &st->dst, made, w->p->stmt[user->stmt].axes, NULL)) return false;
-    struct finish *f = arena_alloc(w->arena, sizeof *f);
-    *f = (struct finish){task, mv};
-    o->begin = f;
-    w->task_of[t->stmt] = -2;
+    attach(w, task, &mv, o, true);
     return true;
 }
 
@@ -128,78 +121,15 @@ bool begin_side(struct work *w, int user, struct opnd *o, int core) {
            adopt(w, maker, o, t, read);
 }
 
-/* Of what it reads: how far one step of the result's coordinate is. */
-static bool source_stride(const struct work *w, const struct stmt *st, struct coord c,
-                          int64_t *stride) {
-    const struct access *from = &st->read[0];
-    int axis = access_mover(w->p, &st->dst, c.dim, st->axes);
-    *stride = 0;
-    for (int d = 0; axis >= 0 && d < w->p->buffer[from->buffer].ndims; d++)
-        if (access_coef(w->p, from, d, axis))
-            return home_stride(&w->home[from->buffer], w->p->buffer[from->buffer].ndims,
-                               (struct coord){d, c.div, c.mod, false}, stride);
-    return true;
-}
-
-bool begin_box(struct work *w, const struct opnd *o, const struct slot *s, const struct region *r,
-               struct box *box, struct fit *fit) {
-    const struct finish *f = o->begin;
-    const struct stmt *st = begin_stmt(w, f);
-    struct moves one = {(struct move *)&f->move, 1};
-    const struct geom *g = &o->geom;
-    *box = (struct box){.type = f->move.type,
-                        .fill = true,
-                        .apart = true,
-                        .fragment = g->fragment,
-                        .swizzle = g->swizzle};
-    for (int i = 0; i < g->n; i++) {
-        struct coord c = g->at[i];
-        int64_t stride;
-        if (c.dim < 0 || !source_stride(w, st, c, &stride)) return false;
-        struct box_dim *d = &box->dim[box->n++];
-        *d = box_whole(i < g->ninner ? val_const(c.mod)
-                                     : val_ceil(&w->s->arena, r->n[c.dim], c.div));
-        d->from = val_const(stride);
-        d->to = s->stride[i];
-        d->coord = i;
-        d->outside = c.div != 1;
-    }
-    return fit_box(w, &one, 0, w->home[st->read[0].buffer].memory, o->memory, box, fit);
-}
-
-struct val begin_offset(struct work *w, const struct opnd *o, const struct region *r) {
-    struct arena *a = &w->s->arena;
-    struct val sum = val_const(0);
-    for (int i = o->geom.ninner; i < o->geom.n; i++) {
-        struct coord c = o->geom.at[i];
-        int64_t stride;
-        if (source_stride(w, begin_stmt(w, o->begin), c, &stride) && stride)
-            sum = val_add(a, sum, val_blocks(a, r->lo[c.dim], c.div, val_const(stride)));
-    }
-    return sum;
-}
-
-bool begin_fits(struct work *w, const struct task *t, const struct opnd *o) {
-    struct region r;
-    struct box box;
-    struct fit fit;
-    const struct stmt *st = begin_stmt(w, o->begin);
-    operand_sample(w, t, o, true, &r);
-    struct slot s = slot_make(&w->s->arena, &o->geom, &r);
-    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++)
-        if (o->geom.block[d] > 1 && w->p->buffer[st->dst.buffer].extent[d] % o->geom.block[d])
-            return false;
-    return !o->geom.loose && begin_box(w, o, &s, &r, &box, &fit);
-}
-
 /* What it reads gets the layout that the move wants: a temporary as its own, an argument in a copy.
  */
 bool begin_pack(struct work *w, const struct opnd *o) {
-    struct access *from = &w->p->stmt[w->task[o->begin->task].stmt].read[0];
+    struct stmt *st = attached_stmt(w, o->attached[true]);
+    struct access *from = &st->read[0];
     int buffer = from->buffer;
     const struct buffer *b = &w->p->buffer[buffer];
     struct geom g = o->geom;
-    const struct access *made = &begin_stmt(w, o->begin)->dst;
+    const struct access *made = &st->dst;
     for (int d = 0; d < b->ndims && d < w->p->buffer[made->buffer].ndims; d++)
         for (int x = 0; x < w->p->naxes; x++)
             if (access_coef(w->p, made, d, x) != access_coef(w->p, from, d, x)) return false;
@@ -208,5 +138,5 @@ bool begin_pack(struct work *w, const struct opnd *o) {
         home_pack(w, buffer, &g);
         return true;
     }
-    return pack_argument(w, from, w->task[o->begin->task].stmt, &g);
+    return pack_argument(w, from, w->task[o->attached[true]->task].stmt, &g);
 }

@@ -22,27 +22,15 @@ bool task_refuse(struct work *w, int stmt, const char *why) {
     return w->refused;
 }
 
-void follow_drop(struct work *w, struct task *t, const char *why) {
-    int n = t->nafter;
-    t->nafter = 0;
-    for (int i = 0; i < n; i++) task_demote(w, t->after[i], why);
-}
-
-void finish_drop(struct work *w, struct task *t, const char *why) {
+void attached_drop(struct work *w, struct task *t, bool fill, const char *why) {
     for (int i = 0; i < t->nops; i++) {
-        const struct finish *f = t->op[i].finish;
-        t->op[i].finish = NULL;
-        if (!f) continue;
-        follow_drop(w, t, why);
-        task_demote(w, f->task, why);
-    }
-}
-
-void begin_drop(struct work *w, struct task *t, const char *why) {
-    for (int i = 0; i < t->nops; i++) {
-        const struct finish *f = t->op[i].begin;
-        t->op[i].begin = NULL;
-        if (f) task_demote(w, f->task, why);
+        const struct attachment *x = t->op[i].attached[fill];
+        t->op[i].attached[fill] = NULL;
+        if (!x) continue;
+        int n = fill ? 0 : t->nafter; /* what changes the sums on their way out stays with it */
+        t->nafter -= n;
+        for (int k = 0; k < n; k++) task_demote(w, t->after[k], why);
+        task_demote(w, x->task, why);
     }
 }
 
@@ -55,8 +43,8 @@ void task_demote(struct work *w, int task, const char *why) {
     w->task_of[t->stmt] = -1;
     if (t->init >= 0) w->task_of[t->init] = -1;
     join_drop(w, t->stmt);
-    finish_drop(w, t, "the reduction that it finishes is not there");
-    begin_drop(w, t, "the reduction that it starts is not there");
+    attached_drop(w, t, false, "the reduction that it finishes is not there");
+    attached_drop(w, t, true, "the reduction that it starts is not there");
     if (w->refused) return; /* all of it is done again */
     if (w->fallback >= 0 && w->options && w->options->left)
         left_add(w->options->left,

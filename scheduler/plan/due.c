@@ -54,8 +54,9 @@ static void share_all(struct due *d, int user, int task) {
     share_stmt(d, user, t->stmt);
     share_stmt(d, user, t->init);
     for (int i = 0; i < t->nops; i++) {
-        if (t->op[i].finish) share_stmt(d, user, d->w->task[t->op[i].finish->task].stmt);
-        if (t->op[i].begin) share_stmt(d, user, d->w->task[t->op[i].begin->task].stmt);
+        for (int fill = 0; fill < 2; fill++)
+            if (t->op[i].attached[fill])
+                share_stmt(d, user, d->w->task[t->op[i].attached[fill]->task].stmt);
     }
     for (int i = 0; i < t->nafter; i++) share_all(d, user, t->after[i]);
 }
@@ -74,8 +75,9 @@ static void written(const struct work *w, const struct task *t, struct arena *a,
     const struct stmt *st = w->p->stmt;
     add(a, out, st[t->stmt].dst.buffer);
     for (int i = 0; i < t->nops; i++) {
-        if (t->op[i].finish) add(a, out, finish_buffer(w, t->op[i].finish));
-        if (t->op[i].begin) add(a, out, st[w->task[t->op[i].begin->task].stmt].dst.buffer);
+        for (int fill = 0; fill < 2; fill++)
+            if (t->op[i].attached[fill])
+                add(a, out, attached_stmt(w, t->op[i].attached[fill])->dst.buffer);
     }
     for (int i = 0; i < t->nafter; i++) written(w, &w->task[t->after[i]], a, out);
 }

@@ -52,7 +52,8 @@ static bool same_element(const struct program *p, const struct access *a, uint64
 static bool read_elsewhere(const struct work *w, int buffer, int core, int finish) {
     int zero = w->task[core].init;
     for (int k = 0; k < w->task[core].nops; k++)
-        if (w->task[core].op[k].begin) zero = w->task[w->task[core].op[k].begin->task].stmt;
+        if (w->task[core].op[k].attached[true])
+            zero = w->task[w->task[core].op[k].attached[true]->task].stmt;
     for (int i = 0; i < w->norder; i++) {
         int s = w->order[i];
         if (s != finish && stmt_reads(&w->p->stmt[s], buffer)) return true;
@@ -99,10 +100,7 @@ static const char *link(struct work *w, int finish) {
         return "its axes are not the reduction's";
     if (!same_element(w->p, &st->read[0], st->axes, &st->dst))
         return "it stores elements elsewhere than the reduction counts them";
-    struct finish *f = arena_alloc(w->arena, sizeof *f);
-    *f = (struct finish){finish, mv};
-    made->finish = f;
-    w->task_of[t->stmt] = -2;
+    attach(w, finish, &mv, made, false);
     follow_keep(w, core, chain, n);
     return NULL;
 }
@@ -113,70 +111,4 @@ void finishes_link(struct work *w) {
         const char *why = link(w, k);
         if (why) task_demote(w, k, why);
     }
-}
-
-int finish_buffer(const struct work *w, const struct finish *f) {
-    return w->p->stmt[w->task[f->task].stmt].dst.buffer;
-}
-
-bool finish_box(struct work *w, const struct opnd *o, const struct slot *s, const struct region *r,
-                struct box *box, struct fit *fit) {
-    const struct finish *f = o->finish;
-    int b = finish_buffer(w, f);
-    struct moves one = {(struct move *)&f->move, 1};
-    if (!box_make(w, b, &o->geom, s, r, false, box)) return false;
-    box->type = f->move.type;
-    box->apart = true;
-    for (int i = 0; i < box->n;
-         i++) { /* an axis of the move stands for one of the program's, in unit steps */
-        struct coord c = o->geom.at[i];
-        if (c.dim < 0) return false;
-        box->dim[i].outside = c.div != 1;
-    }
-    return fit_box(w, &one, 0, o->memory, w->home[b].memory, box, fit);
-}
-
-bool finish_fits(struct work *w, const struct task *t, const struct opnd *o, const char **why) {
-    struct region r;
-    struct box box;
-    struct fit fit;
-    int b = finish_buffer(w, o->finish);
-    operand_sample(w, t, o, true, &r);
-    *why = "no move that computes brings it home";
-    struct slot s = slot_make(&w->s->arena, &o->geom, &r);
-    for (int d = 0; d < w->p->buffer[b].ndims; d++)
-        if (o->geom.block[d] > 1 &&
-            (o->geom.live >> d & 1 || w->p->buffer[b].extent[d] % o->geom.block[d]) &&
-            !home_is_padded(w, b, &o->geom, d, true))
-            return false;
-    return finish_box(w, o, &s, &r, &box, &fit);
-}
-
-void finish_issue(struct work *w, int task, const struct opnd *o, const struct fit *f,
-                  const struct region *r, const struct val *turn, struct issue_node *n) {
-    struct arena *a = &w->s->arena;
-    const struct task *t = &w->task[task];
-    const struct stmt *st = &w->p->stmt[t->stmt];
-    const struct instr *in = f->move->needle->in;
-    struct val at[MAX_DIMS];
-    n->stmt = t->stmt;
-    for (int i = 0; i < in->noperands; i++)
-        if (t->op[i].where == IN_IMM)
-            n->arg[i] = (struct arg){.place = -1, .offset = sx_const(a, 0), .imm = t->op[i].imm};
-    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++) at[d] = r->lo[d];
-    for (int i = 0; i < f->box.n; i++) {
-        struct coord c = o->geom.at[f->box.dim[i].coord];
-        if (f->looped[i])
-            at[c.dim] = val_add(a, at[c.dim], val_scale(a, turn[i], c.div * f->box.dim[i].unit));
-    }
-    for (int k = 0; k < f->move->naxes; k++)
-        if (f->dim_of[k] >= 0)
-            n->axis[f->move->axis[k].x] = access_mover(
-                w->p, &st->dst, o->geom.at[f->box.dim[f->dim_of[k]].coord].dim, st->axes);
-    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++) {
-        int x = access_mover(w->p, &st->dst, d, st->axes);
-        if (x >= 0) n->base[x] = val_sx(a, at[d]);
-    }
-    for (int x = 0; x < w->p->naxes; x++)
-        if ((stmt_span(w, st) >> x & 1) && !n->base[x]) n->base[x] = sx_const(a, 0);
 }

@@ -126,7 +126,7 @@ const char *follow_check(struct work *w, struct task *core, bool *changed) {
             if (o->where != IN_LOCAL) continue;
             if (!geom_make(w, t, o))
                 return "the index of what changes it does not follow the needle's axes";
-            if (o->writes || begin_fits(w, t, o)) continue;
+            if (o->writes || !attached_check(w, t, o, true)) continue;
             *changed = true;
             return begin_pack(w, o) ? NULL : "no move brings what it is changed by";
         }

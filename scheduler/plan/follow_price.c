@@ -25,6 +25,16 @@ int64_t follow_bytes(struct work *w, const struct plan *p, const struct task *co
     return bytes;
 }
 
+bool price_start(struct pricing *c, const struct task *t, const struct opnd *o,
+                 const struct access *acc, int depth) {
+    struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, true, depth, 0);
+    double trips = plan_trips(c->w, c->plan, depth);
+    if (!f.in) return false;
+    charge(c, f.in, trips, f.cycles, 0);
+    if (f.in->blocking) c->bubble += price_add(c, PRICE_STARTS, trips * f.issues * f.latency);
+    return true;
+}
+
 bool follow_price(struct pricing *c, const struct task *core, const struct hold *h) {
     struct work *w = c->w;
     double trips = plan_trips(w, c->plan, h->depth);
@@ -40,13 +50,7 @@ bool follow_price(struct pricing *c, const struct task *core, const struct hold 
         charge(c, t->needle->in, 1, trips * overhead + ceil(points) * interval, 0);
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
-            if (!follow_side(o)) continue;
-            struct copy f =
-                copy_price(w, c->moves, c->plan, t, o, &st->read[o->read], true, h->depth, 0);
-            if (!f.in) return false;
-            charge(c, f.in, trips, f.cycles, 0);
-            if (f.in->blocking)
-                c->bubble += price_add(c, PRICE_STARTS, trips * f.issues * f.latency);
+            if (follow_side(o) && !price_start(c, t, o, &st->read[o->read], h->depth)) return false;
         }
     }
     return true;

@@ -65,7 +65,16 @@ struct home {    /* of a buffer: in the home memory, or where tiles of it pass b
     bool prepared; /* written in the prepare section only */
 };
 
+/* How the elements lie at home that a geometry counts. */
+struct view {
+    int of;            /* buffer whose dimensions its coordinates name */
+    int buffer;        /* that they lie in: another one where a move computes on the way in */
+    int dim[MAX_DIMS]; /* of it, which dimension d walks; -1: none */
+};
+
 /* home.c */
+struct view view_plain(int buffer);
+bool view_stride(const struct work *, const struct view *, struct coord, int64_t *stride); /* of the home */
 bool home_stride(const struct home *, int ndims, struct coord, int64_t *stride);
 void home_pack(struct work *, int buffer, const struct geom *); /* gives it a blocked layout */
 bool home_tighten(struct work *, int buffer, const struct geom *); /* blocks that are not full without padding; false: all are full */
@@ -107,11 +116,11 @@ bool pads_inside(const struct geom *, const struct region *, int dim);
 bool home_is_padded(const struct work *, int buffer, const struct geom *, int dim, bool write);
 /* Elements from the home's start to the region's first real element; from the slot's start (of
  * `whole`) to the region's first. */
-struct val home_offset(struct work *, int buffer, const struct geom *, const struct region *);
+struct val home_offset(struct work *, const struct view *, const struct geom *, const struct region *);
 struct val slot_offset(struct arena *, const struct geom *, const struct slot *,
                        const struct region *whole, const struct region *part);
 /* False: the home's layout does not have the needle's coordinates. */
-bool box_make(struct work *, int buffer, const struct geom *, const struct slot *,
+bool box_make(struct work *, const struct view *, const struct geom *, const struct slot *,
               const struct region *, bool fill, struct box *);
 /* Padding of the access in each dimension over the statement's whole domain. */
 void region_padding(const struct program *, const struct stmt *, const struct access *,

@@ -22,7 +22,8 @@ static void touch_task(struct work *w, struct draft *d, int member, int task) {
     touch_stmt(w, d, member, t->stmt);
     if (t->init >= 0) touch_stmt(w, d, member, t->init);
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].begin) touch_stmt(w, d, member, w->task[t->op[i].begin->task].stmt);
+        if (t->op[i].attached[true])
+            touch_stmt(w, d, member, w->task[t->op[i].attached[true]->task].stmt);
 }
 
 void draft_touch(struct work *w, struct draft *d, int member) {

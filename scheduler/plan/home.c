@@ -4,6 +4,17 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
+struct view view_plain(int buffer) {
+    struct view v = {.of = buffer, .buffer = buffer};
+    for (int d = 0; d < MAX_DIMS; d++) v.dim[d] = d;
+    return v;
+}
+
+bool view_stride(const struct work *w, const struct view *v, struct coord c, int64_t *stride) {
+    if (c.dim >= 0) c.dim = v->dim[c.dim];
+    return home_stride(&w->home[v->buffer], w->p->buffer[v->buffer].ndims, c, stride);
+}
+
 bool home_stride(const struct home *h, int ndims, struct coord c, int64_t *stride) {
     *stride = 0;
     if (c.dim < 0) return true;

@@ -58,7 +58,7 @@ static const char *repair_read(struct work *w, int task, int i, const char *why)
 static const char *repair_write(struct work *w, int task, int i, const char *why) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[i];
-    int b = o->finish ? finish_buffer(w, o->finish) : w->p->stmt[t->stmt].dst.buffer;
+    int b = attached_view(w, o, w->p->stmt[t->stmt].dst.buffer, false).buffer;
     if (w->p->buffer[b].role != ROLE_TEMP) return substitute(w, b) ? NULL : why;
     if (w->home[b].locked) return pack_between(w, b) ? NULL : "its result is wanted in two layouts";
     home_pack(w, b, &o->geom);
@@ -66,7 +66,7 @@ static const char *repair_write(struct work *w, int task, int i, const char *why
 }
 
 static bool filled_from_home(const struct work *w, const struct task *t, const struct opnd *o) {
-    if (!o->accumulates || t->init >= 0 || o->begin) return false;
+    if (!o->accumulates || t->init >= 0 || o->attached[true]) return false;
     int b = w->p->stmt[t->stmt].dst.buffer;
     for (int s = 0; s < w->p->nstmts; s++)
         if (w->task_of[s] >= 0 && s != t->stmt && w->p->stmt[s].dst.buffer == b &&
@@ -186,7 +186,7 @@ static void leave_padding(struct work *w, const struct moves *moves, const struc
     struct home *h = &w->home[buffer], keep = *h;
     struct opnd probe = *o;
     const char *why;
-    if (!h->packed || h->tight || h->is_tile || o->plain || o->finish || o->begin ||
+    if (!h->packed || h->tight || h->is_tile || o->plain || o->attached[0] || o->attached[1] ||
         (o->writes && o->read >= 0) || users(w, buffer) != 1 ||
         w->p->buffer[buffer].role != ROLE_TEMP)
         return;
@@ -234,8 +234,9 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         *changed = true;
         if (route_plain(w, moves, t, o)) return NULL;
         if (o->writes) {
-            finish_drop(w, t, "its result's index does not follow the needle's axes");
-            begin_drop(w, t, "the index of what it starts does not follow the needle's axes");
+            attached_drop(w, t, false, "its result's index does not follow the needle's axes");
+            attached_drop(w, t, true,
+                          "the index of what it starts does not follow the needle's axes");
         }
         if (o->by_axes || (o->writes && o->read >= 0))
             return "an operand's index does not follow the needle's axes";
@@ -247,8 +248,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
     }
     if (only_copies(w, t) && mostly_padding(w, t, o))
         return "its home would be padding for the most part";
-    if (o->begin && !begin_fits(w, t, o)) {
-        begin_drop(w, t, "no move that computes brings it there");
+    if (o->attached[true] && (why = attached_check(w, t, o, true))) {
+        attached_drop(w, t, true, why);
         *changed = true;
         return NULL;
     }
@@ -270,8 +271,8 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         if (!write && (route_plain(w, moves, t, now) || comes_single(w, moves, t, now)))
             return NULL;
         if (++now->repairs > 3) {
-            if (!write || !now->finish) return why;
-            finish_drop(w, t, why);
+            if (!write || !now->attached[false]) return why;
+            attached_drop(w, t, false, why);
             now->repairs = 0;
             return NULL;
         }
@@ -319,7 +320,7 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
         bool changed = false;
         const char *why = check_task(w, moves, task, &changed);
         if (!why && !changed && (why = follow_check(w, &w->task[task], &changed))) {
-            finish_drop(w, &w->task[task], why);
+            attached_drop(w, &w->task[task], false, why);
             changed = true;
             why = NULL;
         }

@@ -26,7 +26,7 @@ static bool is_finished(const struct work *w, const struct nest *n, int buffer) 
     for (int i = 0; i < n->nchain; i++) {
         const struct task *t = &w->task[n->chain[i]];
         for (int k = 0; k < t->nops; k++)
-            if (t->op[k].finish && w->p->stmt[t->stmt].dst.buffer == buffer) return true;
+            if (t->op[k].attached[false] && w->p->stmt[t->stmt].dst.buffer == buffer) return true;
     }
     return false;
 }

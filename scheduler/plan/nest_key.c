@@ -154,7 +154,7 @@ static void put_route(struct writer *k, const struct route *r) {
     for (int i = 0; i < r->n; i++) put(k, r->memory[i]);
 }
 
-static void put_finish(struct writer *k, const struct finish *f) {
+static void put_attached(struct writer *k, const struct attachment *f) {
     const struct move *m = f ? &f->move : NULL;
     put(k, f != NULL);
     if (!f) return;
@@ -172,8 +172,8 @@ static void put_operand(struct writer *k, const struct opnd *o) {
     put_route(k, &o->in);
     put_route(k, &o->out);
     for (int x = 0; x < MAX_NEEDLE; x++) put(k, o->alone_dim[x]);
-    put_finish(k, o->finish);
-    put_finish(k, o->begin);
+    put_attached(k, o->attached[false]);
+    put_attached(k, o->attached[true]);
     PUT(k, o->quantum, (int64_t)o->firsts, o->order, o->align);
     for (int way = 0; way < 2; way++)
         for (const struct opnd *far = way ? o->to : o->from; far; far = way ? far->to : far->from) {

@@ -29,8 +29,8 @@ static void rename_task(struct work *w, struct task *t, const int *map) {
     join_rename(w, t->stmt, map);
     stmt_rename(w->p, &w->p->stmt[t->stmt], map);
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].finish)
-            stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].finish->task].stmt], map);
+        if (t->op[i].attached[false])
+            stmt_rename(w->p, attached_stmt(w, t->op[i].attached[false]), map);
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
     uint64_t reductions = 0;
@@ -66,7 +66,8 @@ bool nest_unify(const struct work *w, int maker, int core, int read, int *map) {
 
 static void rename_begins(struct work *w, const struct task *t, const int *map) {
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].begin) stmt_rename(w->p, &w->p->stmt[w->task[t->op[i].begin->task].stmt], map);
+        if (t->op[i].attached[true])
+            stmt_rename(w->p, attached_stmt(w, t->op[i].attached[true]), map);
 }
 
 void nest_rename(struct work *w, struct nest *n, const int *map) {

@@ -63,7 +63,8 @@ static double drain_cycles(const struct pricing *c, const struct task *t, const 
     struct fit f;
     chain_region(w, c->plan, c->nest, t, o, &r);
     struct slot s = slot_make(&w->s->arena, &o->geom, &r);
-    if (!box_make(w, buffer, &o->geom, &s, &r, false, &box) ||
+    struct view v = view_plain(buffer);
+    if (!box_make(w, &v, &o->geom, &s, &r, false, &box) ||
         !fit_box(w, c->moves, 0, o->memory, w->home[buffer].memory, &box, &f))
         return otherwise;
     return f.cycles;

@@ -74,7 +74,7 @@ static struct transfer transfer_of(const struct pricing *c, const struct task *t
         if (h->pinned) x.often = moved / all;
     }
     moved *= blocks_add(c->w, acc);
-    int stored = !fill && o->finish ? finish_buffer(c->w, o->finish) : acc->buffer;
+    int stored = fill ? acc->buffer : attached_view(c->w, o, acc->buffer, false).buffer;
     x.bytes = moved * (double)type_size(c->w->p->buffer[stored].type);
     moved *= zeros_add(c->w, o, acc, fill);
     x.share = fmin(1, moved / (x.trips * x.often * x.copy.elements));
@@ -250,7 +250,7 @@ static bool spills_in_step(const struct pricing *c, const struct task *t, const 
     int exec = t->needle->in->queue;
     if (h->slots > 1 || t->needle->in->completes >= 0) return false;
     for (int i = 0; i < t->nops; i++)
-        if (t->op[i].finish) return false; /* nobody brings partial sums home */
+        if (t->op[i].attached[false]) return false; /* nobody brings partial sums home */
     if (edge_find(m, in->queue, in->completes, exec).kind != EDGE_FREE) return false;
     return !c->nest->nchain || edge_find(m, out->queue, out->completes, exec).kind == EDGE_FREE;
 }
@@ -310,21 +310,11 @@ static void passing_word(const struct work *w, const struct task *t, int64_t *by
         bytes[memory] += w->m->memory[memory].word;
 }
 
-/* What sums start with is fetched in their queue, or in one that is in step with it. */
-static bool price_begin(struct pricing *c, const struct task *t, const struct opnd *o,
-                        const struct access *acc, const struct hold *h) {
-    struct copy f = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, 0);
-    double trips = plan_trips(c->w, c->plan, h->depth);
-    if (!f.in) return false;
-    charge(c, f.in, trips, f.cycles, 0);
-    if (f.in->blocking) c->bubble += price_add(c, PRICE_STARTS, trips * f.issues * f.latency);
-    return true;
-}
-
 static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
     const struct opnd *o = &t->op[i];
     const struct home *h = &c->w->home[opnd_access(c->w, t, o)->buffer];
-    return (o->read >= 0 || (o->accumulates && t->init < 0 && c->nest->init < 0 && !o->begin)) &&
+    return (o->read >= 0 ||
+            (o->accumulates && t->init < 0 && c->nest->init < 0 && !o->attached[true])) &&
            !(c->nest->kept >> i & 1) && (!h->is_tile || h->memory != o->memory);
 }
 
@@ -373,7 +363,8 @@ static bool price_holds(struct pricing *c, const struct task *t) {
         double blocks = o->writes ? plan_blocks(w, c->plan, t, c->plan->hold[i].depth) : 1;
         if (o->writes && t->nafter && (blocks > 1 || !follow_price(c, t, &c->plan->hold[i])))
             return false;
-        if (o->begin && (blocks > 1 || !price_begin(c, t, o, acc, &c->plan->hold[i]))) return false;
+        if (o->attached[true] && (blocks > 1 || !price_start(c, t, o, acc, c->plan->hold[i].depth)))
+            return false;
         if (load && blocks > 1 && !blocks_in_step(c, t, o, &c->plan->hold[i])) return false;
         if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;
         if (load && !price_route(c, t, i, acc)) return false;

@@ -147,11 +147,11 @@ bool copy_fit(struct work *w, const struct moves *moves, int buffer, const struc
     struct box box;
     const struct opnd *outer = !far ? NULL : fill ? o->from : o->to;
     int from = outer ? outer->memory : w->home[buffer].memory, to = o->memory;
-    if (!outer && !fill && o->finish) return finish_box(w, o, s, r, &box, f);
-    if (!outer && fill && o->begin) return begin_box(w, o, s, r, &box, f);
+    if (!outer && o->attached[fill]) return attached_fit(w, o, s, r, fill, f);
+    struct view home = view_plain(buffer);
     bool ok = outer ? box_between(&outer->geom, far, &o->geom, s, fill, r, &w->s->arena,
                                   w->p->buffer[buffer].type, &box)
-                    : box_make(w, buffer, &o->geom, s, r, fill, &box);
+                    : box_make(w, &home, &o->geom, s, r, fill, &box);
     return ok && fit_box(w, moves, by, fill ? from : to, fill ? to : from, &box, f);
 }
 
@@ -211,7 +211,7 @@ static enum type stored(const struct work *w, const struct task *t, const struct
 static bool pick(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
                  bool write, double *cost, const char **why) {
     *cost = 0;
-    if (write && o->finish) return finish_fits(w, t, o, why);
+    if (write && o->attached[false]) return !(*why = attached_check(w, t, o, false));
     struct route found[MAX_ROUTES], *mine = write ? &o->out : &o->in;
     const char *first = NULL;
     int n = routes_find(w, moves, o, stored(w, t, o, write), write, found);
@@ -332,7 +332,8 @@ bool route_spaced(struct work *w, const struct moves *moves, const struct task *
                   bool write) {
     struct opnd probe = *o;
     if (o->spaced || o->where != IN_LOCAL || o->form.fragment ||
-        (write ? o->finish != NULL : o->read < 0) || packed_fits(w, moves, t, &probe, write))
+        (write ? o->attached[false] != NULL : o->read < 0) ||
+        packed_fits(w, moves, t, &probe, write))
         return false;
     for (probe.spaced = probe.geom.ninner; probe.spaced > 0; probe.spaced--) {
         if (!packed_fits(w, moves, t, &probe, write)) continue;
@@ -464,7 +465,7 @@ void routes_decide(struct work *w, const struct moves *moves) {
                 ask(w, moves, &w->task[task], o, false);
                 find_firsts(w, moves, &w->task[task], o);
             }
-            if (o->writes && !o->finish) {
+            if (o->writes && !o->attached[false]) {
                 ask(w, moves, &w->task[task], o, true);
                 find_order(w, moves, &w->task[task], o);
             }

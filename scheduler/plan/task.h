@@ -9,7 +9,7 @@
 #include "scheduler/plan/limits.h"
 #include "machines/needle.h"
 
-struct finish;
+struct attachment;
 
 struct route { /* memories that the schedule fills between home and the operand's own, from home on */
     int memory[MAX_VIA], n;
@@ -32,8 +32,7 @@ struct opnd {
     int alone_dim[MAX_NEEDLE]; /* buffer dimension made for a needle axis that stands alone; -1 */
     bool by_axes,
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
-    const struct finish *finish; /* of a result: the move that computes while it brings it home; NULL */
-    const struct finish *begin;  /* of a sum: the move that brings what it starts with; NULL */
+    const struct attachment *attached[2]; /* [fill] the move that computes while it brings a sum what it starts with, [false] the result home; NULL */
     bool padded;     /* its buffer was copied with what lies outside */
     bool single;     /* of what stands alone, fills bring the first element */
     int repairs;
@@ -75,9 +74,7 @@ bool tasks_make(struct work *);
 void task_demote(struct work *, int task, const char *why); /* the fallback runs it */
 /* A schedule cannot be made with this statement as it is mapped. True: it can be mapped otherwise, and this cover is given up; stmt may be -1. */
 bool task_refuse(struct work *, int stmt, const char *why);
-void finish_drop(struct work *, struct task *, const char *why); /* what finishes, begins or follows it has to be executed otherwise */
-void begin_drop(struct work *, struct task *, const char *why);
-void follow_drop(struct work *, struct task *, const char *why);
+void attached_drop(struct work *, struct task *, bool fill, const char *why); /* what starts it, or follows and finishes it, has to be executed otherwise */
 
 double sizes_rounded(int64_t extent, int64_t tile); /* padded to whole tiles, over the extent */
 /* Cycles for each step of the needle's axis where tiles are so long, over those where they are as

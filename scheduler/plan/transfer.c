@@ -70,23 +70,25 @@ static struct val steps_before(struct arena *a, const struct geom *g, const stru
     return g->step[dim] > 1 ? val_ceil(a, outside, g->step[dim]) : outside;
 }
 
-struct val home_offset(struct work *w, int buffer, const struct geom *g, const struct region *r) {
+struct val home_offset(struct work *w, const struct view *v, const struct geom *g,
+                       const struct region *r) {
     struct arena *a = &w->s->arena;
-    const struct home *h = &w->home[buffer];
+    const struct home *h = &w->home[v->buffer];
+    const int64_t *extent = w->p->buffer[v->of].extent;
     struct val sum = val_const(0);
     for (int i = g->ninner; i < g->n; i++) {
         int64_t stride;
         int d = g->at[i].dim;
-        if (d < 0) continue;
+        if (d < 0 || v->dim[d] < 0) continue;
         struct val lo = r->lo[d];
-        home_stride(h, w->p->buffer[buffer].ndims, g->at[i], &stride);
+        view_stride(w, v, g->at[i], &stride);
         if (r->pad_lo[d] > 0 && g->step[d] > 1)
             lo = val_add(a, lo, val_scale(a, steps_before(a, g, r, d), g->step[d]));
         else if (r->pad_lo[d] > 0)
             lo = val_make(a, SX_MAX, lo, val_const(0));
-        if (r->pad_hi[d] > 0 && lo.max >= w->p->buffer[buffer].extent[d])
-            lo = val_make(a, SX_MIN, lo, val_const(w->p->buffer[buffer].extent[d] - 1));
-        if (h->is_tile || (h->fold && h->fold[d])) lo = val_minus(a, lo, h->lo[d]);
+        if (r->pad_hi[d] > 0 && lo.max >= extent[d])
+            lo = val_make(a, SX_MIN, lo, val_const(extent[d] - 1));
+        if (h->is_tile || (h->fold && h->fold[v->dim[d]])) lo = val_minus(a, lo, h->lo[v->dim[d]]);
         if (g->loose >> d & 1)
             sum = val_add(a, sum, val_scale(a, lo, stride / g->at[i].div));
         else
@@ -189,51 +191,54 @@ static bool home_is_even(const struct home *h, int dim) {
 
 /* Bytes of which the tile begins at a multiple, from the home's start; 0: it begins there. Without
  * a region: every tile. */
-static int64_t tiles_begin(const struct work *w, const struct geom *g, int buffer,
+static int64_t tiles_begin(const struct work *w, const struct geom *g, const struct view *v,
                            const struct region *r) {
-    const struct buffer *b = &w->p->buffer[buffer];
+    int64_t size = (int64_t)type_size(w->p->buffer[v->buffer].type);
     int64_t begins = 0;
     for (int k = g->ninner; k < g->n; k++) {
         struct coord c = g->at[k];
         int64_t stride;
-        if (c.dim < 0 || b->extent[c.dim] <= c.div || (r && val_is(r->lo[c.dim], 0))) continue;
-        home_stride(&w->home[buffer], b->ndims, c, &stride);
+        if (c.dim < 0 || w->p->buffer[v->of].extent[c.dim] <= c.div ||
+            (r && val_is(r->lo[c.dim], 0)))
+            continue;
+        view_stride(w, v, c, &stride);
         if (g->loose >> c.dim & 1) stride /= c.div;
-        begins = common_divisor(begins, stride * (int64_t)type_size(b->type));
+        begins = common_divisor(begins, stride * size);
     }
     return begins;
 }
 
-bool box_make(struct work *w, int buffer, const struct geom *g, const struct slot *s,
+bool box_make(struct work *w, const struct view *v, const struct geom *g, const struct slot *s,
               const struct region *r, bool fill, struct box *box) {
-    const struct buffer *b = &w->p->buffer[buffer];
+    const struct buffer *b = &w->p->buffer[v->of];
+    const struct home *h = &w->home[v->buffer];
     for (int d = 0; d < b->ndims; d++)
-        if ((g->loose >> d & 1) && !home_is_even(&w->home[buffer], d)) return false;
+        if ((g->loose >> d & 1) && !home_is_even(h, v->dim[d])) return false;
     box->n = 0;
     box->type = b->type;
     box->fill = fill;
     box->apart = false;
     box->fragment = g->fragment;
     box->swizzle = g->swizzle;
-    box->begins = tiles_begin(w, g, buffer, r);
+    box->begins = tiles_begin(w, g, v, r);
     for (int i = 0; i < g->n; i++) {
         struct coord c = g->at[i];
         struct box_dim *d = &box->dim[box->n++];
         int64_t stride;
-        if (!home_stride(&w->home[buffer], b->ndims, c, &stride)) return false;
+        if (!view_stride(w, v, c, &stride)) return false;
         if (i >= g->ninner && c.dim < 0) {
             *d = box_whole(r->repeat);
         } else if (i >= g->ninner && pads_inside(g, r, c.dim)) {
             *d = box_whole(coord_places(&w->s->arena, g, r, c));
         } else if (i >= g->ninner) {
             *d = box_whole(coord_places(&w->s->arena, g, r, c));
-            outer_padding(w, buffer, c, r, d);
+            outer_padding(w, v->of, c, r, d);
             if (b->extent[c.dim] <= g->block[c.dim] && !(g->even >> c.dim & 1) &&
                 !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
                 stride = 0;
         } else {
             struct val n = val_const(c.mod);
-            bool tight = c.dim >= 0 && w->home[buffer].tight >> c.dim & 1;
+            bool tight = c.dim >= 0 && v->dim[c.dim] >= 0 && h->tight >> v->dim[c.dim] & 1;
             if (tight) {
                 if (c.mod != g->block[c.dim]) return false;
                 n = val_const(b->extent[c.dim]);
@@ -245,7 +250,7 @@ bool box_make(struct work *w, int buffer, const struct geom *g, const struct slo
             }
             *d = box_whole(n);
             if (fill && c.dim >= 0 && pads_inside(g, r, c.dim) &&
-                !inner_padding(w, buffer, g, c, r, d))
+                !inner_padding(w, v->of, g, c, r, d))
                 return false;
             if (tight && fill) {
                 d->total = val_const(c.mod);
@@ -281,9 +286,10 @@ static bool region_fits(struct work *w, const struct moves *moves, const struct 
                         const struct region *r, bool write, struct fit *f) {
     struct slot s = slot_make(&w->s->arena, &o->geom, r);
     struct box box;
+    struct view v = view_plain(buffer);
     int home = w->home[buffer].memory;
-    if (!box_make(w, buffer, &o->geom, &s, r, !write, &box)) return false;
-    box.begins = tiles_begin(w, &o->geom, buffer, NULL);
+    if (!box_make(w, &v, &o->geom, &s, r, !write, &box)) return false;
+    box.begins = tiles_begin(w, &o->geom, &v, NULL);
     return fit_box(w, moves, 0, write ? o->memory : home, write ? home : o->memory, &box, f);
 }
 

@@ -1,0 +1,99 @@
+/* Statements that a move executes while it copies a reduction's result: on the way in what the sums
+ * start with, on the way out what is stored instead of them. Such a move takes the place of the
+ * plain one. begin.c, finish.c and follow.c find them. */
+#include "scheduler/plan/attach.h"
+#include "scheduler/plan/geom.h"
+#include "scheduler/plan/moves.h"
+#include "scheduler/plan/recur.h"
+#include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/task.h"
+#include "scheduler/plan/val.h"
+#include "scheduler/plan/work.h"
+
+struct stmt *attached_stmt(const struct work *w, const struct attachment *x) {
+    return &w->p->stmt[w->task[x->task].stmt];
+}
+
+void attach(struct work *w, int task, const struct move *move, struct opnd *o, bool fill) {
+    struct attachment *x = arena_alloc(w->arena, sizeof *x);
+    *x = (struct attachment){task, *move};
+    o->attached[fill] = x;
+    w->task_of[w->task[task].stmt] = -2;
+}
+
+struct view attached_view(const struct work *w, const struct opnd *o, int buffer, bool fill) {
+    if (!o->attached[fill]) return view_plain(buffer);
+    const struct stmt *st = attached_stmt(w, o->attached[fill]);
+    if (!fill) return view_plain(st->dst.buffer);
+    const struct access *from = &st->read[0];
+    struct view v = {.of = st->dst.buffer, .buffer = from->buffer};
+    for (int d = 0; d < w->p->buffer[v.of].ndims; d++) {
+        int axis = access_mover(w->p, &st->dst, d, st->axes);
+        v.dim[d] = -1;
+        for (int k = w->p->buffer[v.buffer].ndims - 1; k >= 0 && axis >= 0; k--)
+            if (access_coef(w->p, from, k, axis)) v.dim[d] = k;
+    }
+    return v;
+}
+
+bool attached_fit(struct work *w, const struct opnd *o, const struct slot *s,
+                  const struct region *r, bool fill, struct fit *fit) {
+    const struct attachment *x = o->attached[fill];
+    struct view v = attached_view(w, o, -1, fill);
+    struct moves one = {(struct move *)&x->move, 1};
+    struct box box;
+    int home = w->home[v.buffer].memory;
+    for (int i = 0; i < o->geom.n; i++)
+        if (o->geom.at[i].dim < 0) return false;
+    if (!box_make(w, &v, &o->geom, s, r, fill, &box)) return false;
+    box.type = x->move.type;
+    box.apart = true; /* an axis of the move stands for one of the program's, in unit steps */
+    for (int i = 0; i < box.n; i++) box.dim[i].outside = o->geom.at[i].div != 1;
+    return fit_box(w, &one, 0, fill ? home : o->memory, fill ? o->memory : home, &box, fit);
+}
+
+const char *attached_check(struct work *w, const struct task *t, const struct opnd *o, bool fill) {
+    struct region r;
+    struct fit fit;
+    struct view v = attached_view(w, o, -1, fill);
+    const struct geom *g = &o->geom;
+    const char *why =
+        fill ? "no move that computes brings it there" : "no move that computes brings it home";
+    operand_sample(w, t, o, true, &r);
+    struct slot s = slot_make(&w->s->arena, g, &r);
+    for (int d = 0; d < w->p->buffer[v.of].ndims; d++) {
+        bool ends = w->p->buffer[v.of].extent[d] % g->block[d] || (!fill && g->live >> d & 1);
+        if (g->block[d] > 1 && ends && (fill || !home_is_padded(w, v.buffer, g, d, true)))
+            return why;
+    }
+    return (fill && g->loose) || !attached_fit(w, o, &s, &r, fill, &fit) ? why : NULL;
+}
+
+void attached_issue(struct work *w, const struct opnd *o, bool fill, const struct fit *f,
+                    const struct region *r, const struct val *turn, struct issue_node *n) {
+    struct arena *a = &w->s->arena;
+    const struct task *t = &w->task[o->attached[fill]->task];
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    const struct instr *in = f->move->needle->in;
+    struct val at[MAX_DIMS];
+    n->stmt = t->stmt;
+    for (int i = 0; i < in->noperands; i++)
+        if (t->op[i].where == IN_IMM)
+            n->arg[i] = (struct arg){.place = -1, .offset = sx_const(a, 0), .imm = t->op[i].imm};
+    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++) at[d] = r->lo[d];
+    for (int i = 0; i < f->box.n; i++) {
+        struct coord c = o->geom.at[f->box.dim[i].coord];
+        if (f->looped[i])
+            at[c.dim] = val_add(a, at[c.dim], val_scale(a, turn[i], c.div * f->box.dim[i].unit));
+    }
+    for (int k = 0; k < f->move->naxes; k++)
+        if (f->dim_of[k] >= 0)
+            n->axis[f->move->axis[k].x] = access_mover(
+                w->p, &st->dst, o->geom.at[f->box.dim[f->dim_of[k]].coord].dim, st->axes);
+    for (int d = 0; d < w->p->buffer[st->dst.buffer].ndims; d++) {
+        int x = access_mover(w->p, &st->dst, d, st->axes);
+        if (x >= 0) n->base[x] = val_sx(a, at[d]);
+    }
+    for (int x = 0; x < w->p->naxes; x++)
+        if ((stmt_span(w, st) >> x & 1) && !n->base[x]) n->base[x] = sx_const(a, 0);
+}

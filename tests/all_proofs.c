@@ -59,6 +59,8 @@ static const struct subject subjects[] = {
     {"examples/i8/c2d.isam", "gemmini", "N=1 K=32 P=8 Q=8 C=16"},
     {"examples/i8/rnn.isam", "gemmini", "H=32"},
     {"tests/data/proofs/weights-remain.isam", "gemmini", ""},
+    {"examples/bf16/gmm.isam", "gpu-sm80", "M=128 N=64 K=256"},
+    {"examples/f32/gmm.isam", "gpu-sm80", "M=48 N=64 K=40"},
 };
 
 struct run {

@@ -166,6 +166,57 @@ static void tiles_that_stay_are_known(void **state) {
     proved_but_for_digits("vdla", "examples/i8/bottleneck.isam", stays, "1");
 }
 
+/* The schedule with the first text of each pair as the second. */
+static char *changed_text(const char *text, const char *from, const char *to) {
+    const char *here = strstr(text, from);
+    assert_non_null(here);
+    size_t before = (size_t)(here - text), n = strlen(text) + strlen(to) + 1;
+    char *out = malloc(n);
+    assert_non_null(out);
+    snprintf(out, n, "%.*s%s%s", (int)before, text, to, here + strlen(from));
+    return out;
+}
+
+struct defect {
+    const char *from, *to, *says;
+};
+
+/* Barriers between the copying and the computing threads of a block: one left out, too early or of
+ * another slot. */
+static void barriers_of_blocks_order_queues(void **state) {
+    (void)state;
+    static const struct defect defect[] = {
+        {" pop full[A.smem.4]", "", "without"},
+        {" pop empty[A.smem.4]", "", "already holds 1 tokens"},
+        {" pop full[A.smem.4]", " pop full[A.smem.4 + 1]", "finds no token"},
+        {"sync copy pop empty\n", "", "tokens of sync 'empty' are left"},
+        {"sync tile push empty[2]\n", "", "finds no token"},
+        {"at 49152 bytes 16384 slots 3", "at 49152 bytes 16384 slots 2", "without a sync"},
+        {" push full[A.smem.4]", "", "finds no token"},
+        {" push empty[A.smem.4]", " push empty[A.smem.4 + 1]", "sync 'empty'"},
+    };
+    static const char *const large[] = {"M=4096", "N=4096", "K=4096", NULL};
+    isamap *im = opened("gpu-sm80", large);
+    struct job j;
+    char *text = schedule_text(im, &j, "examples/bf16/gmm.isam");
+    assert_int_equal(j.proof, PROOF_PROVED);
+    for (size_t k = 0; k < sizeof defect / sizeof *defect; k++) {
+        char *changed = changed_text(text, defect[k].from, defect[k].to);
+        struct source source = {.file = "x.sched", .text = changed, .length = strlen(changed)};
+        struct schedule *s = schedule_parse(j.machine, &source, &im->diags);
+        struct text why = {0};
+        assert_non_null(s);
+        assert_false(schedule_prove_symbolically(s, 0, &why));
+        assert_non_null(strstr(why.at, defect[k].says));
+        text_free(&why);
+        schedule_free(s);
+        free(changed);
+    }
+    free(text);
+    job_free(&j);
+    isamap_close(im);
+}
+
 /* Places that turn together have no entries for slots that never meet. */
 static void entries_follow_slots(void **state) {
     (void)state;
@@ -345,6 +396,7 @@ int main(void) {
         cmocka_unit_test(a_refusal_is_a_defect),
         cmocka_unit_test(broken_large_ones_are_refused),
         cmocka_unit_test(tiles_that_stay_are_known),
+        cmocka_unit_test(barriers_of_blocks_order_queues),
         cmocka_unit_test(entries_follow_slots),
         cmocka_unit_test(long_ones_are_proved),
         cmocka_unit_test(pinned_parts_of_rings_are_proved),

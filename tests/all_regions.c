@@ -244,10 +244,50 @@ static void steps_with_rows(void **state) {
     rows_of_steps("4*t + r", "fallback core llvm do 1 over (t = 2 - t0 to 3 - t0)", read, WRONG);
 }
 
+/* Two statements on rows, of which each instance of a unit takes 16: `begin` stands before the
+ * first one, `to` and `from` are where the rows of the temporary lie, `rows` which ones the second
+ * statement takes. */
+static void instances(const char *begin, const char *to, const char *rows, const char *from,
+                      bool right) {
+    char text[3000];
+    snprintf(text, sizeof text,
+             "schedule rows on \"gpu-sm80\" { program { kernel rows() {\n"
+             "in X: f32[64, 32] out O: f32[64, 32] temp T: f32[64, 32] axes p: 64, i: 32\n"
+             "T[p, i] = max(X[p, i], 0)\n O[p, i] = max(T[p, i], 1) } }\n"
+             "place X: X in dram at 0 bytes 8192 argument\n"
+             "place O: O in dram at 8192 bytes 8192 argument\n"
+             "place T: T in dram at 16384 bytes 8192 workspace\n"
+             "place x: X in reg at 0 bytes 64 local place t: T in reg at 64 bytes 64 local\n"
+             "place u: T in reg at 128 bytes 64 local place o: O in reg at 192 bytes 64 local\n"
+             "run { loop g = 0 to 64 step 16 parallel row { loop once = 0 to %s {\n"
+             "issue ld.16x32(R = 16, W = 32, ld = 32, S = X + g*128, D = x) }\n"
+             "issue max.imm.16x32(R = 16, W = 32, X = x, s = imm 0, C = t)\n"
+             "do 0 axes (i: p, j: i) at (p = g, i = 0)\n"
+             "issue st.16x32(R = 16, W = 32, ld = 32, S = t, D = T + %s)\n"
+             "loop h = %s {\n"
+             "issue ld.16x32(R = 16, W = 32, ld = 32, S = T + %s, D = u)\n"
+             "issue max.imm.16x32(R = 16, W = 32, X = u, s = imm 1, C = o)\n"
+             "do 1 axes (i: p, j: i) at (p = h, i = 0)\n"
+             "issue st.16x32(R = 16, W = 32, ld = 32, S = o, D = O + h*128) } } } }",
+             begin, to, rows, from);
+    expect("gpu-sm80", text, right);
+}
+
+static void instances_of_units(void **state) {
+    (void)state;
+    instances("1", "g*128", "g to g + 16 step 16", "h*128", RIGHT);
+    /* what another instance has in its registers, may not have written yet, may overwrite */
+    instances("g == 0", "g*128", "g to g + 16 step 16", "h*128", WRONG);
+    instances("1", "g*128", "max(g, 16) - 16 to max(g, 16) - 16 + g step 16", "h*128", WRONG);
+    instances("1", "g*128", "48 - g to 64 - g step 16", "h*128", WRONG);
+    instances("1", "0", "g to g + 16 step 16", "0", WRONG);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_of_groups), cmocka_unit_test(rows_for_later),
-        cmocka_unit_test(rows_in_rings),   cmocka_unit_test(host_work_overlaps),
-        cmocka_unit_test(sums_cut_short),  cmocka_unit_test(steps_with_rows)};
+        cmocka_unit_test(tiles_of_groups),   cmocka_unit_test(rows_for_later),
+        cmocka_unit_test(rows_in_rings),     cmocka_unit_test(host_work_overlaps),
+        cmocka_unit_test(sums_cut_short),    cmocka_unit_test(steps_with_rows),
+        cmocka_unit_test(instances_of_units)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,13 @@ const struct region *home_holds(struct sym *s, int place, struct region need,
     return NULL;
 }
 
+const struct region *home_read(struct sym *s, int place, const struct region *need,
+                               const struct wanted_version *want) {
+    const struct region *g = home_holds(s, place, *need, want);
+    bool good = g && parallel_touch(s, place, need->o, need->n, need->nindices, false);
+    return good ? g : NULL;
+}
+
 /* Cuts the box at an edge of the image that lies inside it. */
 static bool cut_at_edge(const struct sym *s, const struct image *x, struct region *low,
                         struct region *high) {
@@ -200,7 +207,8 @@ static bool fallback_reads(struct sym *s, int stmt, const struct affine *point) 
         if (!index_forms(s, &t->read[r], point, index) ||
             !fallback_apart(s, t, r, index, written) ||
             !need_box(s, index, t->read[r].buffer, t->read[r].has_fill, &need) ||
-            !sym_layout(s, home) || !home_holds_parts(s, stmt, home, need))
+            !sym_layout(s, home) || !home_holds_parts(s, stmt, home, need) ||
+            !parallel_touch(s, home, need.o, need.n, need.nindices, false))
             return false;
     }
     return true;
@@ -233,7 +241,9 @@ bool box_fallback(struct sym *s, const struct fallback_node *n) {
         (times > 1 && t->combine == COMBINE_SET))
         return sym_fail(s, "what a fallback writes is no box");
     struct region inside = {0};
-    if (!need_box(s, index, w.buffer, false, &inside)) return false;
+    if (!need_box(s, index, w.buffer, false, &inside) ||
+        !parallel_touch(s, w.place, inside.o, inside.n, inside.nindices, true))
+        return false;
     w.count = lin_of(times);
     w.step = sym_step(s, n->stmt);
     w.writer = sym_writer(s, n->stmt);

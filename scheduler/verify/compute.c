@@ -166,11 +166,11 @@ static const struct region *move_from(struct work *w, struct affine *index, enum
         memcpy(n, s->n, sizeof n);
         *padded = clips && in_padded_home(s, place, g->buffer, index);
         if (*padded && need_box(s, index, g->buffer, true, &need) &&
-            home_holds(s, place, need, &want))
+            home_read(s, place, &need, &want))
             return g;
         *padded = false;
         if (clips) cut_to_buffer(s, g->buffer, index);
-        if (need_box(s, index, g->buffer, false, &need) && home_holds(s, place, need, &want))
+        if (need_box(s, index, g->buffer, false, &need) && home_read(s, place, &need, &want))
             return g;
         memcpy(s->n, n, sizeof n);
     }

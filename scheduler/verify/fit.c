@@ -7,8 +7,10 @@
 
 static int64_t value_at(const struct shape *h, int access, int64_t n, bool *valid) {
     int64_t e = access < 0 ? h->dst[n] : h->read[access][n];
+    int operand = access < 0 ? h->dst_operand : h->read_operand[access];
     *valid = e >= 0;
-    return e < 0 ? 0 : shape_offset(h, access < 0 ? h->dst_operand : h->read_operand[access], e);
+    if (e < 0) return 0;
+    return shape_offset(h, operand, e) + shape_instance(h, operand, e) * INSTANCE_BYTES;
 }
 
 /* The next point in the order of their numbers. */
@@ -46,17 +48,17 @@ static bool valid_box(const struct shape *h, int access, int64_t *lo, int64_t *h
     return points == volume && (points > 0 || access >= 0);
 }
 
-/* The first place along the axis where the step changes; 0: nowhere. */
+/* The first of every `by`-th places along the axis where the step changes; 0: nowhere. */
 static int64_t turn_of(const struct shape *h, int access, const int64_t *lo, const int64_t *hi,
-                       int axis) {
+                       int axis, int64_t by) {
     int64_t x[MAX_AXES], step = 0, last;
     bool valid;
     memcpy(x, lo, sizeof *x * (size_t)h->naxes);
     last = value_at(h, access, number_of(h, x), &valid);
-    for (int64_t i = lo[axis] + 1; i <= hi[axis]; i++) {
+    for (int64_t i = lo[axis] + by; i <= hi[axis]; i += by) {
         x[axis] = i;
         int64_t value = value_at(h, access, number_of(h, x), &valid);
-        if (i == lo[axis] + 1)
+        if (i == lo[axis] + by)
             step = value - last;
         else if (value - last != step)
             return i - lo[axis];
@@ -92,12 +94,15 @@ static bool split_axis(struct fit *f, int axis, int64_t *turn, int nturns) {
 static bool make_dims(struct fit *f, int64_t (*lo)[MAX_AXES], int64_t (*hi)[MAX_AXES]) {
     const struct shape *h = f->h;
     for (int a = 0; a < h->naxes; a++) {
-        int64_t turn[MAX_READS + 1];
+        int64_t turn[FIT_DIMS * (MAX_READS + 1)];
         int nturns = 0;
         for (int r = -1; r < h->stmt->nreads; r++) {
-            int64_t t = turn_of(h, r, lo[r + 1], hi[r + 1], a);
-            if (t && (lo[r + 1][a] > 0 || hi[r + 1][a] + 1 < h->extent[a])) return false;
-            if (t) turn[nturns++] = t;
+            int64_t t = 1;
+            for (int k = 0; k < FIT_DIMS && t; k++) {
+                t = turn_of(h, r, lo[r + 1], hi[r + 1], a, t);
+                if (t && (lo[r + 1][a] > 0 || hi[r + 1][a] + 1 < h->extent[a])) return false;
+                if (t) turn[nturns++] = t;
+            }
         }
         if (!split_axis(f, a, turn, nturns)) return false;
     }
@@ -177,7 +182,7 @@ static bool fit_make(struct fit *f) {
     if (!h->stmt || h->points == 0 || h->nparts) return false;
     for (int r = -1; r < h->stmt->nreads; r++) {
         const struct shape_operand *p = &h->operand[r < 0 ? h->dst_operand : h->read_operand[r]];
-        if (p->instance || p->swizzle.bits || !valid_box(h, r, lo[r + 1], hi[r + 1])) return false;
+        if (p->swizzle.bits || !valid_box(h, r, lo[r + 1], hi[r + 1])) return false;
     }
     if (!make_dims(f, lo, hi)) return false;
     for (int r = -1; r < h->stmt->nreads; r++) fit_access(f, r, lo[r + 1], hi[r + 1]);

@@ -9,6 +9,9 @@ enum { FIT_DIMS = 10 };
 /* The axis' value is Σ weight · digit over its dimensions; the smallest weight stands first. */
 struct fit_dim { int axis; int64_t n, weight; };
 
+/* Instances of a memory lie one behind the other, so many bytes apart: more than a place has that spreads over them. */
+#define INSTANCE_BYTES (INT64_C(1) << 40)
+
 /* Bytes from the operand's element with index 0, where lo <= digit <= hi; elsewhere it is the fill (a read), or nothing is executed. */
 struct fit_access { int64_t base, step[FIT_DIMS], lo[FIT_DIMS], hi[FIT_DIMS]; };
 

@@ -307,6 +307,16 @@ static void keep_parts(struct sym *s, struct regions *inv, int k, int counter) {
     }
 }
 
+/* One iteration, by number. */
+static bool walk_body(struct sym *s, const struct loop_node *l, int64_t k) {
+    bool parallel = l->kind == LOOP_PARALLEL;
+    if (parallel) s->parallel->of = k;
+    bool good = walk_nodes(s, l->body, l->nbody);
+    scope_ends(s, l);
+    if (parallel) parallel_forget(s, l);
+    return good;
+}
+
 static enum step general_step(struct sym *s, const struct trips *t, struct regions *inv,
                               struct slot *slot, struct setting *setting, int counter) {
     const struct loop_node *l = t->loop;
@@ -317,8 +327,7 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     struct affine at = t->lo;
     at.l.k[counter] += l->step;
     sym_set(s, l->var, &at);
-    if (!walk_nodes(s, l->body, l->nbody) || s->unpadded != unpadded) return FAILS;
-    scope_ends(s, l);
+    if (!walk_body(s, l, IN_GENERAL) || s->unpadded != unpadded) return FAILS;
     if (!regions_coalesce(s, &t->frame)) return FAILS;
     struct known after = {0};
     known_take(s, &t->frame, &after);
@@ -359,6 +368,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     struct pattern p = {.from = from, .counter = s->nloops};
     struct regions inv = {0};
     enum step step = FAILS;
+    int touched = s->parallel ? s->parallel->n : 0;
     struct slot *slot = memory_array((size_t)t->frame.n + 1, sizeof *slot);
     memcpy(slot, t->now.slot, (size_t)t->frame.n * sizeof *slot);
     if (!slots_general(s, &t->frame, t->before.slot, p.counter, from, slot)) {
@@ -378,6 +388,11 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
         for (int k = 0; k < TRIES && step == WEAKER; k++)
             step = general_step(s, t, &inv, slot, setting, p.counter);
     }
+    if (s->parallel && l->kind == LOOP_PARALLEL) {
+        if (step == HOLDS && !parallel_general_ends(s, p.counter, touched)) step = FAILS;
+        if (step != HOLDS) s->parallel->n = touched;
+    }
+    parallel_fold(s, p.counter);
     s->nloops--;
     if (step == HOLDS) {
         learn(s, l, &inv, p.counter, &t->start);
@@ -396,9 +411,7 @@ static bool walk_iteration(struct sym *s, const struct trips *t, int64_t k) {
     struct affine at = t->lo;
     at.l.c += k * t->loop->step;
     sym_set(s, t->loop->var, &at);
-    bool good = sym_spend(s, 1) && walk_nodes(s, t->loop->body, t->loop->nbody);
-    scope_ends(s, t->loop);
-    return good;
+    return sym_spend(s, 1) && walk_body(s, t->loop, k);
 }
 
 /* Where the last iteration is another, or an answer changes, it goes as far as that: not for few
@@ -511,15 +524,17 @@ static bool walk_loop(struct sym *s, const struct loop_node *l) {
         bool good = box_issue(s, &nest);
         if (good || s->over || l->kind == LOOP_HARDWARE) return good;
     }
-    if (l->kind == LOOP_PARALLEL) return sym_fail(s, "parallel loops are not followed");
     if (!sym_eval(s, l->lo, &lo) || !sym_eval(s, l->hi, &hi)) return false;
     if (!affine_add(&hi, &lo, -1)) return sym_fail(s, "a number is out of range");
     struct trips t = {.loop = l, .lo = lo};
     if (!affine_constant(&hi, &n))
-        return (l->step == 1 && is_open(s, &hi) && walk_open(s, &t, hi.l)) ||
+        return (l->step == 1 && l->kind != LOOP_PARALLEL && is_open(s, &hi) && walk_open(s, &t, hi.l)) ||
                sym_fail(s, "how often a loop runs depends on a loop counter");
     t.n = (n - 1) / l->step + 1;
-    return n <= 0 || walk_trips(s, &t);
+    if (n <= 0) return true;
+    if (l->kind != LOOP_PARALLEL) return walk_trips(s, &t);
+    struct parallel instances;
+    return parallel_begin(s, l, &instances) && parallel_end(s, walk_trips(s, &t));
 }
 
 static bool rotate(struct sym *s, int place) {

@@ -27,6 +27,7 @@ struct order {
     int period; /* of the loops that end at it: after so many steps more all is as before; 0: not
                    known */
     int64_t steps;
+    int met_before; /* errors of walks before this one */
     const char *why;
 };
 
@@ -336,52 +337,10 @@ static bool fallback(struct order *o, const struct fallback_node *n) {
 }
 
 /* ---- the walk ---- */
-static bool depends_on(const struct node *node, int n, int var) {
-    for (int k = 0; k < n; k++) {
-        const struct signals *g = node[k].kind == NODE_LOOP ? NULL : node_signals(&node[k]);
-        if (node[k].kind == NODE_ROTATE || (g && g->npops + g->npushes > 0) ||
-            node[k].kind == NODE_SYNC)
-            return true;
-        if (node[k].kind != NODE_LOOP) continue;
-        const struct loop_node *l = node[k].loop;
-        if (sx_uses(l->lo, var) || sx_uses(l->hi, var) || l->kind == LOOP_PARALLEL ||
-            depends_on(l->body, l->nbody, var))
-            return true;
-    }
-    return false;
-}
-
-/* Sizes that change may touch operands that others leave alone. */
-static bool sizes_change(struct order *o, const struct node *node, int n, int var) {
-    for (int k = 0; k < n; k++) {
-        if (node[k].kind == NODE_LOOP &&
-            sizes_change(o, node[k].loop->body, node[k].loop->nbody, var))
-            return true;
-        if (node[k].kind != NODE_ISSUE) continue;
-        const struct issue_node *i = node[k].issue;
-        const struct instr *in = &o->v->m->instr[i->instr];
-        for (int s = 0; s < in->nranged; s++)
-            if (sx_uses(i->size[s], var)) return true;
-    }
-    return false;
-}
-
 static bool walk(struct order *o, const struct node *node, int n);
 
 /* ---- a loop that ends at a size that is open ---- */
 enum { MOST_PERIOD = 8, RING = MOST_PERIOD + 1 };
-
-/* Inside it how often loops run is another thing at each step, or at each size. */
-static bool bounds_use(const struct node *node, int n, int var, int size) {
-    for (int k = 0; k < n; k++) {
-        if (node[k].kind != NODE_LOOP) continue;
-        const struct loop_node *l = node[k].loop;
-        if (sx_uses(l->lo, var) || sx_uses(l->hi, var) || sx_uses(l->lo, size) ||
-            sx_uses(l->hi, size) || bounds_use(l->body, l->nbody, var, size))
-            return true;
-    }
-    return false;
-}
 
 /* Operands in memories whose bytes are told apart lie elsewhere at each step, or at each size. */
 static bool bytes_use(const struct order *o, const struct node *node, int n, int var, int size) {
@@ -447,11 +406,31 @@ static bool walk_open(struct order *o, const struct loop_node *l) {
     return good;
 }
 
+static bool walk_body(void *user, const struct loop_node *l) {
+    struct order *o = user;
+    return spend(o, 1) && walk(o, l->body, l->nbody);
+}
+
+/* Iterations of a virtual unit differ in nothing that is looked at here. */
+static bool all_alike(struct order *o, const struct loop_node *l) {
+    return o->v->m->unit[l->unit].is_virtual && !bounds_use(l->body, l->nbody, l->var, l->var) &&
+           !sizes_change(o->v->m, l->body, l->nbody, l->var) &&
+           !bytes_use(o, l->body, l->nbody, l->var, l->var);
+}
+
+static bool walk_parallel(struct order *o, const struct loop_node *l) {
+    const char *why = instances_apart(o->v, l);
+    if (why) return order_fail(o, why);
+    if (o->open >= 0 && (sx_uses(l->lo, o->open) || sx_uses(l->hi, o->open)))
+        return order_fail(o, "a parallel loop over a size that is open");
+    return instances_walk(o->v, l, all_alike(o, l), walk_body, o) && !o->v->stop;
+}
+
 static bool walk_loop(struct order *o, const struct loop_node *l) {
     struct verify *v = o->v;
     struct hardware h;
     int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var);
-    if (l->kind == LOOP_PARALLEL) return order_fail(o, "parallel loops are not followed");
+    if (l->kind == LOOP_PARALLEL) return walk_parallel(o, l);
     if (l->kind == LOOP_HARDWARE) {
         if (!hardware_issue(v->m, l, &h)) return order_fail(o, "hardware loops around no issue");
         for (int k = 0; k < h.nloops; k++) v->var[h.loop[k]->var] = sx_eval(h.loop[k]->lo, v->var);
@@ -460,7 +439,7 @@ static bool walk_loop(struct order *o, const struct loop_node *l) {
     if (o->open >= 0 && (sx_uses(l->lo, o->open) || sx_uses(l->hi, o->open)))
         return walk_open(o, l);
     bool few = !o->any_exact && hi > lo && !depends_on(l->body, l->nbody, l->var) &&
-               !sizes_change(o, l->body, l->nbody, l->var);
+               !sizes_change(o->v->m, l->body, l->nbody, l->var);
     for (int64_t x = lo, k = 0; x < hi && (!few || k < 2); x += l->step, k++) {
         v->var[l->var] = x;
         if (!spend(o, 1) || !walk(o, l->body, l->nbody)) return false;
@@ -494,11 +473,11 @@ static bool walk_one(struct order *o, const struct node *n) {
 }
 
 static bool walk(struct order *o, const struct node *node, int n) {
-    for (int k = 0; k < n && !o->v->stop; k++) {
+    for (int k = 0; k < n && !o->v->stop && !o->v->errors; k++) {
         o->v->node = &node[k];
         if (!walk_one(o, &node[k])) return false;
     }
-    return !o->v->stop;
+    return !o->v->stop && !o->v->errors;
 }
 
 static bool walk_all(struct order *o) {
@@ -516,6 +495,7 @@ static void forget(struct order *o) {
     race_forget(o->v);
     o->v->stop = false;
     o->v->errors = 0;
+    o->met_before = o->v->diags->n;
     o->why = NULL;
 }
 
@@ -587,10 +567,10 @@ bool order_matters(const struct verify *v) {
 static void report(const struct order *o, struct text *why) {
     const struct verify *v = o->v;
     text_printf(why, "%s",
-                o->why            ? o->why
-                : v->limit.n      ? v->limit.at
-                : v->diags->n > 0 ? v->diags->at[v->diags->n - 1].text
-                                  : "queues are not known to be in order");
+                o->why                        ? o->why
+                : v->limit.n                  ? v->limit.at
+                : v->diags->n > o->met_before ? v->diags->at[o->met_before].text
+                                              : "queues are not known to be in order");
 }
 
 static struct order order_of(struct verify *v, int64_t steps) {

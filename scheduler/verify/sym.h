@@ -56,6 +56,13 @@ struct home_layout { bool known, usable; int n; struct digit d[SYM_DIGITS]; int6
  * a step writes. */
 struct image { bool known; bool box; int timed; int64_t rows, lo[SYM_INDICES], n[SYM_INDICES], times; };
 
+/* What an iteration of a parallel loop reads or writes of a home: a box of indices. of: that iteration, a number of its own for all that a general
+ * one stands for, or IN_GENERAL while that is walked. */
+enum { IN_GENERAL = -1 };
+struct touch { int place, nindices; int64_t of; bool write; struct lin o[SYM_INDICES], end[SYM_INDICES]; };
+/* A parallel loop while it is walked, and the one around it. */
+struct parallel { const struct loop_node *loop; struct parallel *around; struct touch *at; int n, cap; int64_t of, general; };
+
 /* Of a place whose contents end with each iteration of a loop; next: 1 + another one of a loop over the same variable. */
 struct ending { const struct loop_node *with; int next; };
 
@@ -75,6 +82,7 @@ struct sym {
     struct lin time, step;             /* of those, in the recurrence around: the value of its axis, and by number */
     struct learned *learned;           /* [nvars] of the loop that binds it, from its last induction */
     int64_t *turn;                     /* [SYM_LOOPS] of each counter the last value before an answer changed that was asked for all; or below its range */
+    struct parallel *parallel;         /* the innermost one around; NULL */
     struct ending *ending; int *ends;  /* [nplaces]; [nvars] 1 + the first place of its loops */
     struct home_layout *home;          /* [nplaces] */
     struct image *image;               /* [nstmts] */
@@ -166,6 +174,15 @@ bool settings_configure(struct sym *, const struct configure_node *);
 void sym_scopes(struct sym *, const struct section *);
 void scope_ends(struct sym *, const struct loop_node *);                /* an iteration of it is over */
 
+/* parallel.c: instances of a unit run at the same time, so that no iteration may touch what another writes. */
+bool parallel_begin(struct sym *, const struct loop_node *, struct parallel *);         /* false: it is not followed */
+void parallel_forget(struct sym *, const struct loop_node *);                           /* what an instance holds as an iteration begins or ends */
+bool parallel_touch(struct sym *, int place, const struct lin *o, const struct lin *n, int nindices, bool write);
+void parallel_fold(struct sym *, int counter);                                          /* a counter ends: all of its values are meant */
+/* The iterations that the general one stands for are apart; n: how much was touched before it. */
+bool parallel_general_ends(struct sym *, int counter, int n);
+bool parallel_end(struct sym *, bool good);                                             /* good: it was followed; all iterations are apart */
+
 /* work.c, box.c: one issue, with the loops directly around it, or one fallback on regions */
 bool box_executed(struct sym *);                                        /* they are known from here on */
 struct nest { const struct issue_node *issue; const struct loop_node *loop[16]; int n; };
@@ -180,6 +197,18 @@ bool order_prove(struct verify *, int64_t steps, struct text *why);
 /* At all values of a size from this one on, the others being as they are. Loops that end at it come back to where they were, but for the numbers of
  * what each queue has done: then more of their iterations change nothing. */
 bool order_prove_open(struct verify *, int size, int64_t from, int64_t steps, struct text *why);
+
+/* asks.c: of the nodes in a loop over the variable: signals, slots or bounds inside are other ones at each iteration; sizes are; how often loops
+ * inside run is another thing at each iteration, or at each value of the size. */
+bool depends_on(const struct node *, int n, int var);
+bool sizes_change(const struct machine *, const struct node *, int n, int var);
+bool bounds_use(const struct node *, int n, int var, int size);
+
+/* apart.c: the instances of a parallel loop for that walk. Each is a world of its own: what was before it is done, and nobody waits for what
+ * is in it. Why that is not so; NULL: it is. */
+const char *instances_apart(const struct verify *, const struct loop_node *);
+/* Of each instance all iterations in turn, its queues and signals new; alike: one stands for all. False: an iteration failed. */
+bool instances_walk(struct verify *, const struct loop_node *, bool alike, bool (*walk)(void *user, const struct loop_node *), void *user);
 
 /* induct.c */
 /* size[k]: value of the program's size k, or OPEN_SIZE: all from least[k] on. */

@@ -190,7 +190,7 @@ static const struct region *holds(struct work *w, int operand, int access, const
         return sym_fail(s, "'%s' reads another element of '%s'", w->in->id, p->name), NULL;
     struct region inside = {0};
     if (!need_box(s, index, a->buffer, false, &inside)) return NULL;
-    return home_holds(s, place, inside, want);
+    return home_read(s, place, &inside, want);
 }
 
 static bool read_fits(struct work *w, int r, int target) {
@@ -443,6 +443,22 @@ static bool padding_apart(struct work *w, const struct region *x, const struct a
            sym_fail(s, "padding is written to the home '%s', which has no room for it", p->name);
 }
 
+/* The padding too. */
+static bool touch_written(struct work *w, int place, const struct affine *index, int nindices) {
+    struct sym *s = w->s;
+    struct lin first[SYM_INDICES], n[SYM_INDICES];
+    int64_t valid[SYM_DIMS];
+    memcpy(valid, s->n, sizeof valid);
+    memcpy(s->n, w->full, sizeof w->full);
+    for (int e = 0; e < nindices; e++) {
+        affine_ends(s, &index[e], &first[e], &n[e]);
+        n[e].c++;
+        lin_add(&n[e], &first[e], -1);
+    }
+    memcpy(s->n, valid, sizeof valid);
+    return parallel_touch(s, place, first, n, nindices, true);
+}
+
 static bool write_home(struct work *w, const struct affine *index, struct region *x) {
     struct sym *s = w->s;
     const struct place *p = &s->v->s->place[x->place];
@@ -457,7 +473,7 @@ static bool write_home(struct work *w, const struct affine *index, struct region
         return sym_fail(s, "'%s' writes another element of '%s'", w->in->id, p->name);
     if (!need_box(s, index, x->buffer, false, &inside)) return false;
     if (!forms_box(s, index, n, x)) return sym_fail(s, "what is written to a home is no box");
-    if (!box_in_one_fold(s, x)) return false;
+    if (!box_in_one_fold(s, x) || !touch_written(w, x->place, index, n)) return false;
     regions_kill(s, x);
     return regions_add(s, x);
 }

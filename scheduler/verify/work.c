@@ -52,7 +52,8 @@ static bool check_bounds(struct work *w, int o) {
     int64_t lo, hi;
     int64_t low = h->nruns ? h->low : 0, high = h->nruns ? h->high : 0;
     affine_range(w->s, &w->offset[o], &lo, &hi);
-    return (lo + low >= 0 && hi + high <= p->bytes) ||
+    return (lo + low >= 0 && hi + high <= p->bytes &&
+            !(h->instance && p->bytes > INSTANCE_BYTES)) ||
            sym_fail(w->s, "operand '%s' of '%s' is not known to stay inside '%s'",
                     w->in->operand[o].buffer, w->in->id, p->name);
 }
@@ -256,7 +257,7 @@ bool box_issue(struct sym *s, const struct nest *nest) {
     for (int k = 0; k < nest->n; k++) {
         const struct loop_node *l = nest->loop[k];
         int64_t trips;
-        if (l->kind == LOOP_PARALLEL) return sym_fail(s, "parallel loops are not followed");
+        if (l->kind == LOOP_PARALLEL) return sym_fail(s, "a parallel loop is no dimension");
         if (!enter(s, l, &trips, !l->table)) return false;
         if (trips == 0 && l->kind == LOOP_HARDWARE)
             return sym_fail(s, "a hardware loop does not run");

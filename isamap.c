@@ -101,12 +101,12 @@ bool job_machine(isamap *im, struct job *j, enum machine_use use) {
     if (!pairs_bindings(im, &im->option.param, "--param", &j->arena, &set)) return false;
     const char *name = im->option.machine ? im->option.machine : "host";
     bool any_host = strcmp(name, "host") == 0;
-    j->machine = any_host ? machine_host(&im->diags) : machine_load(name, &set, &im->diags);
+    j->machine = any_host ? machine_host(&im->diags) : machine_open(name, &set, &im->diags);
     if (j->machine && any_host &&
         set.n) { /* the machine is known now: once more, with its parameters */
         char *chosen = arena_strdup(&j->arena, j->machine->file);
         machine_free(j->machine);
-        j->machine = machine_load(chosen, &set, &im->diags);
+        j->machine = machine_open(chosen, &set, &im->diags);
     }
     if (!j->machine) return false;
     if (use == USE_RUN && !im->option.target) machine_fit_here(j->machine);

@@ -62,7 +62,7 @@ static bool is_host(const struct machine *m) {
 static struct machine *try_candidate(const struct candidate *c, struct diags *d) {
     struct diags own;
     diags_init(&own);
-    struct machine *m = machine_load(c->path, NULL, &own);
+    struct machine *m = machine_open(c->path, NULL, &own);
     if (m && !is_host(m)) {
         machine_free(m);
         m = NULL;
@@ -76,7 +76,7 @@ static struct machine *try_candidate(const struct candidate *c, struct diags *d)
 
 struct machine *machine_host(struct diags *d) {
     const char *named = getenv("ISAMAP_HOST");
-    if (named && *named) return machine_load(named, NULL, d);
+    if (named && *named) return machine_open(named, NULL, d);
     struct arena a;
     struct loader l;
     struct candidates c = {0};

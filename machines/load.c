@@ -105,7 +105,7 @@ struct machine *machine_finish(struct loader *l, struct node *root, const struct
 
 /* `own` collects this load's errors alone, so that earlier ones of the caller do not count */
 static struct machine *load(const char *file, const char *xml, size_t length,
-                            const struct bindings *set, struct diags *d) {
+                            const struct bindings *set, bool ranges, struct diags *d) {
     struct arena arena;
     struct loader l;
     struct diags own;
@@ -117,7 +117,7 @@ static struct machine *load(const char *file, const char *xml, size_t length,
         xml ? tree_parse(&l, arena_strdup(&arena, file), xml, length) : tree_load(&l, file);
     if (root && !xml) l.parameters = parameters_load(&arena, file, &own);
     if (root && !own.errors)
-        m = machine_finish(&l, root, set, true);
+        m = machine_finish(&l, root, set, ranges);
     else
         arena_free(&arena);
     loader_free(&l);
@@ -128,7 +128,7 @@ static struct machine *load(const char *file, const char *xml, size_t length,
 
 struct machine *machine_parse(const char *file, const char *xml, size_t length,
                               const struct bindings *set, struct diags *d) {
-    return load(file, xml, length, set, d);
+    return load(file, xml, length, set, true, d);
 }
 
 /* Names of the files on the search path, each once. */
@@ -166,15 +166,24 @@ void machine_missing(const char *name, struct diags *d) {
                   names_listed(&d->arena, name, &known));
 }
 
-struct machine *machine_load(const char *name, const struct bindings *set, struct diags *d) {
+static struct machine *load_named(const char *name, const struct bindings *set, bool ranges,
+                                  struct diags *d) {
     struct arena a;
     arena_init(&a);
     const char *path = machine_path(&a, name);
     struct machine *m = NULL;
     if (path)
-        m = load(path, NULL, 0, set, d);
+        m = load(path, NULL, 0, set, ranges, d);
     else
         machine_missing(name, d);
     arena_free(&a);
     return m;
+}
+
+struct machine *machine_load(const char *name, const struct bindings *set, struct diags *d) {
+    return load_named(name, set, true, d);
+}
+
+struct machine *machine_open(const char *name, const struct bindings *set, struct diags *d) {
+    return load_named(name, set, false, d);
 }

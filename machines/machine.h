@@ -260,8 +260,9 @@ struct machine {
 };
 
 /* Loads and checks. `name` is a path, or is found in $ISAMAP_MACHINE_PATH, ./machines, the installed share. `set` overrides
- * machine parameters (sweeps). Both return NULL after reporting. */
+ * machine parameters (sweeps). All return NULL after reporting. */
 struct machine *machine_load(const char *name, const struct bindings *set, struct diags *);
+struct machine *machine_open(const char *name, const struct bindings *set, struct diags *); /* checked as it is set, not at both ends of each range */
 struct machine *machine_parse(const char *file, const char *xml, size_t length, const struct bindings *set, struct diags *);
 void machine_free(struct machine *);
 

@@ -406,6 +406,19 @@ struct node *tree_read(struct loader *l, const char *file, const char *xml, size
     return root;
 }
 
+/* The file up to the end of its first start tag, as a whole element. */
+static struct reading only_first_tag(struct loader *l, const char *file, const char *xml,
+                                     size_t length) {
+    struct reading r = {.loader = l, .file = file, .xml = xml, .length = length};
+    next_tag(&r);
+    size_t end = r.next > 1 ? r.next - 1 : 0;
+    bool empty = end && xml[end - 1] == '/';
+    r.xml = arena_printf(l->arena, "%.*s%s", (int)end, xml, empty ? ">" : "/>");
+    r.length = strlen(r.xml);
+    r.next = 0;
+    return r;
+}
+
 struct node *tree_peek(struct loader *l, const char *file) {
     size_t length;
     struct diags ignored;
@@ -415,7 +428,7 @@ struct node *tree_peek(struct loader *l, const char *file) {
     struct node *root = NULL;
     char *xml = file_read(l->arena, file, FILE_LIMIT, &length, &ignored);
     if (xml && !memchr(xml, 0, length) && is_utf8(xml, length)) {
-        struct reading r = {.loader = l, .file = file, .xml = xml, .length = length};
+        struct reading r = only_first_tag(l, file, xml, length);
         xmlDocPtr doc = parse(&r);
         const xmlNode *top = doc ? xmlDocGetRootElement(doc) : NULL;
         if (top && !strcmp((const char *)top->name, "machine")) {

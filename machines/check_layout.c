@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS = 1 << 16 };
+enum { POINTS = 1 << 16, SPARSE = 16 };
 
 struct trial {
     const struct machine *m;
@@ -150,6 +150,28 @@ static void report_twice(const struct trial *t, const struct seen *a, const stru
     text_free(&two);
 }
 
+/* The first two points in one place; false: there are none. In a table of the places where these
+ * are few. */
+static bool find_twice(struct seen *seen, int64_t points, int64_t box, struct seen *a,
+                       struct seen *b) {
+    if (box > SPARSE * points) {
+        qsort(seen, (size_t)points, sizeof *seen, by_key);
+        for (int64_t n = 1; n < points; n++)
+            if (seen[n].key == seen[n - 1].key) return *a = seen[n - 1], *b = seen[n], true;
+        return false;
+    }
+    int32_t *at = memory_array((size_t)box, sizeof *at); /* 1 + the point there */
+    bool found = false;
+    for (int64_t n = 0; n < points && !found; n++) {
+        int32_t *here = &at[seen[n].key];
+        found = *here != 0;
+        if (found) *a = seen[*here - 1], *b = seen[n];
+        *here = (int32_t)n + 1;
+    }
+    free(at);
+    return found;
+}
+
 static void check_places(const struct trial *t) {
     const struct layout *l = t->l->map;
     int64_t place_extent[64], box = 1, points = 1, index[MAX_DIMS] = {0};
@@ -178,9 +200,8 @@ static void check_places(const struct trial *t) {
         check_error(t->d, t->l->at,
                     "layout '%s' of operand '%s' of '%s' has negative places, expected them from 0",
                     t->l->map_text, t->o->buffer, t->x->id);
-    qsort(seen, (size_t)points, sizeof *seen, by_key);
-    for (int64_t n = 1; n < points && t->d->errors == before; n++)
-        if (seen[n].key == seen[n - 1].key) report_twice(t, &seen[n - 1], &seen[n]);
+    struct seen a, b;
+    if (!negative && find_twice(seen, points, box, &a, &b)) report_twice(t, &a, &b);
     if (units && box != points && t->d->errors == before)
         check_error(t->d, t->l->at,
                     "layout '%s' of operand '%s' of '%s' leaves holes: %lld elements in %lld "

@@ -12,6 +12,7 @@
 #include "scheduler/plan/layouts.h"
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
+#include "scheduler/plan/search_known.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/recur.h"
@@ -217,7 +218,7 @@ static bool check_machine(struct work *w) {
 static bool run(struct work *w) {
     if (!check_items(w) || !check_machine(w) || !homes_hold_arguments(w)) return false;
     begin(w);
-    struct moves moves = moves_find(w);
+    struct moves moves = *known_moves(w->searches, w);
     bool ok = join_begin(w) && tasks_make(w);
     if (ok) operands_align(w, &moves);
     ok = ok && !w->refused && layouts_decide(w, &moves) && !w->refused && nests_make(w, &moves) &&
@@ -234,7 +235,6 @@ static bool run(struct work *w) {
             ok = false;
         }
     ok = ok && homes_place(w) && schedule_emit(w, &moves);
-    for (int i = 0; i < moves.n; i++) program_free(moves.at[i].needle->bound);
     for (int i = 0; i < w->nfinishing; i++) program_free(w->finishing[i]);
     for (int i = 0; i < w->ntasks; i++)
         if (w->task[i].needle) program_free(w->task[i].needle->bound);

@@ -9,18 +9,18 @@ bool swizzle_same(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool learn(struct work *w, int instr, bool computes, struct move *mv) {
+static bool learn(struct work *w, struct arena *arena, int instr, bool computes, struct move *mv) {
     return !needs_why(w->m, &w->m->instr[instr]) &&
-           move_learn(w->arena, w->m, instr, computes, mv, w->diags);
+           move_learn(arena, w->m, instr, computes, mv, w->diags);
 }
 
-struct moves moves_find(struct work *w) {
+struct moves moves_find(struct work *w, struct arena *arena) {
     struct moves out = {0};
     int cap = 0;
     for (int i = 0; i < w->m->ninstrs; i++) {
         struct move mv = {0};
-        if (!w->m->instr[i].is_move || !learn(w, i, false, &mv)) continue;
-        GROW(w->arena, out.at, out.n, cap);
+        if (!w->m->instr[i].is_move || !learn(w, arena, i, false, &mv)) continue;
+        GROW(arena, out.at, out.n, cap);
         out.at[out.n++] = mv;
     }
     return out;
@@ -28,7 +28,7 @@ struct moves moves_find(struct work *w) {
 
 static bool learn_computing(struct work *w, int instr, int memory, bool to, struct move *mv) {
     memset(mv, 0, sizeof *mv);
-    if (!learn(w, instr, true, mv)) return false;
+    if (!learn(w, w->arena, instr, true, mv)) return false;
     GROW(w->arena, w->finishing, w->nfinishing, w->finishing_cap);
     w->finishing[w->nfinishing++] = mv->needle->bound;
     return operand_may_be(&mv->needle->in->operand[to ? mv->to_operand : mv->from_operand], memory);

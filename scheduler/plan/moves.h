@@ -50,7 +50,7 @@ struct moves {
 };
 
 bool swizzle_same(const char *, const char *); /* NULL: elements lie plainly */
-struct moves moves_find(struct work *);
+struct moves moves_find(struct work *, struct arena *); /* their programs are to be freed */
 /* A move that computes: from the rows of one operand, the others being constants, home. */
 bool move_finishes(struct work *, int instr, int from_memory, struct move *);
 bool move_begins(struct work *, int instr, int to_memory, struct move *); /* the other way: from rows at home */

@@ -2,6 +2,7 @@
  * repeat, statements that stay as they were while other mappings are tried. What is remembered has
  * no pointer to the nest that it was found for. */
 #include "scheduler/plan/search_known.h"
+#include "scheduler/plan/moves.h"
 #include "scheduler/scheduler.h"
 #include <string.h>
 
@@ -13,6 +14,8 @@ struct known_searches {
     int nbuckets, n;
     struct effort effort;
     struct memo *times;
+    struct moves moves;
+    bool moves_known;
 };
 
 struct known_searches *known_open(void) {
@@ -27,6 +30,7 @@ struct known_searches *known_open(void) {
 
 void known_close(struct known_searches *k) {
     if (!k) return;
+    for (int i = 0; i < k->moves.n; i++) program_free(k->moves.at[i].needle->bound);
     struct arena arena = k->arena; /* it lies there itself */
     arena_free(&arena);
 }
@@ -42,6 +46,12 @@ struct arena *known_arena(struct known_searches *k) {
 struct memo *known_times(struct known_searches *k) {
     if (!k->times) k->times = memo_new(&k->arena);
     return k->times;
+}
+
+const struct moves *known_moves(struct known_searches *k, struct work *w) {
+    if (!k->moves_known) k->moves = moves_find(w, &k->arena);
+    k->moves_known = true;
+    return &k->moves;
 }
 
 static bool same_key(const struct nest_key *a, const struct nest_key *b) {

@@ -7,6 +7,7 @@
 
 struct known_searches;
 struct memo;
+struct moves;
 struct nest;
 struct work;
 
@@ -37,6 +38,7 @@ struct known_search *known_find(const struct known_searches *, const struct nest
 struct known_search *known_add(struct known_searches *, const struct nest_key *);
 struct arena *known_arena(struct known_searches *);
 struct memo *known_times(struct known_searches *); /* cycles on the clock, by what was timed */
+const struct moves *known_moves(struct known_searches *, struct work *); /* of the machine */
 
 struct memo_entry {
     uint64_t hash; /* 0: free */

@@ -42,14 +42,18 @@ static struct arena_block *block_new(struct arena *a, size_t bytes) {
     return b;
 }
 
-void *arena_alloc(struct arena *a, size_t bytes) {
+static void *take(struct arena *a, size_t bytes) {
     if (bytes > SIZE_MAX / 2) memory_exhausted(bytes);
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     struct arena_block *b = a->head;
     if (!b || b->size - b->used < bytes) b = block_new(a, bytes);
     void *p = b->data + b->used;
     b->used += bytes;
-    return memset(p, 0, bytes);
+    return p;
+}
+
+void *arena_alloc(struct arena *a, size_t bytes) {
+    return memset(take(a, bytes), 0, bytes);
 }
 
 void *arena_array(struct arena *a, size_t count, size_t size) {
@@ -59,8 +63,17 @@ void *arena_array(struct arena *a, size_t count, size_t size) {
 }
 
 void *arena_copy(struct arena *a, const void *from, size_t bytes) {
-    void *p = arena_alloc(a, bytes);
+    void *p = take(a, bytes);
     return bytes ? memcpy(p, from, bytes) : p;
+}
+
+void *arena_extended(struct arena *a, const void *from, size_t count, size_t more, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count + more, size, &bytes)) memory_exhausted(0);
+    char *p = take(a, bytes);
+    if (count) memcpy(p, from, count * size);
+    memset(p + count * size, 0, more * size);
+    return p;
 }
 
 char *arena_strndup(struct arena *a, const char *s, size_t n) {

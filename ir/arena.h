@@ -14,6 +14,7 @@ void arena_free(struct arena *);
 void *arena_alloc(struct arena *, size_t bytes);                  /* zeroed, aligned to 16; never NULL: ir/memory.h says what happens when memory ends */
 void *arena_array(struct arena *, size_t count, size_t size);     /* as calloc; an overflow counts as the end of memory */
 void *arena_copy(struct arena *, const void *, size_t bytes);
+void *arena_extended(struct arena *, const void *, size_t count, size_t more, size_t size); /* a copy; `more` zeros behind */
 char *arena_strdup(struct arena *, const char *);
 char *arena_strndup(struct arena *, const char *, size_t);
 char *arena_printf(struct arena *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -207,6 +207,7 @@ bool stmt_is_mac(const struct program *, const struct stmt *);    /* sum of prod
  * give. Sums of products and fills are not among them. */
 void program_steady(const struct program *, bool *steady);
 bool buffer_steady(const struct program *, int buffer);           /* a constant, or what such statements write */
+void program_constants(const struct program *, bool *constant);   /* [nbuffers] the same of all buffers, however long the chains */
 uint64_t stmt_axes(const struct program *, const struct stmt *);  /* bit a: axis a occurs; recurrence axes too */
 /* A point of the domain, a value for each axis of the program: near corners, on the border of a constraint or anywhere, as the seed says. False:
  * none was found. The element of the destination that such a point writes; -1: no point. */

@@ -8,21 +8,30 @@
 
 enum { DEEPEST = 8 }; /* statements behind one another that a price looks at */
 
-/* Something is added to what the fill leaves. */
-static bool begins_sum(const struct program *p, const struct stmt *fill) {
+/* Is something added to what a fill leaves? */
+static bool adds(const struct stmt *s) {
+    return s->nreads > 0 && s->combine != COMBINE_SET;
+}
+
+static bool begins_sum(const struct program *p, int buffer) {
     for (int s = 0; s < p->nstmts; s++)
-        if (p->stmt[s].dst.buffer == fill->dst.buffer && p->stmt[s].nreads > 0 &&
-            p->stmt[s].combine != COMBINE_SET)
-            return true;
+        if (p->stmt[s].dst.buffer == buffer && adds(&p->stmt[s])) return true;
     return false;
+}
+
+/* By buffer: does something add to it? */
+static bool *sums_of(const struct program *p) {
+    bool *sum = memory_array((size_t)p->nbuffers + 1, sizeof *sum);
+    for (int s = 0; s < p->nstmts; s++) sum[p->stmt[s].dst.buffer] |= adds(&p->stmt[s]);
+    return sum;
 }
 
 /* Sums of products are left where instructions execute them; fills cost no more than what they
  * would be read from, but for those that a sum begins with. */
-static bool may_be(const struct program *p, const struct stmt *s) {
+static bool may_be(const struct program *p, const struct stmt *s, const bool *sum) {
     const struct buffer *b = &p->buffer[s->dst.buffer];
-    bool may =
-        s->scope == 0 && b->role == ROLE_TEMP && !b->size && (s->nreads > 0 || begins_sum(p, s));
+    bool may = s->scope == 0 && b->role == ROLE_TEMP && !b->size &&
+               (s->nreads > 0 || (sum ? sum[s->dst.buffer] : begins_sum(p, s->dst.buffer)));
     for (int a = 0; a < p->naxes && may; a++)
         if (s->axes >> a & 1) may = !p->axis[a].size && !p->axis[a].sequential;
     return may && !stmt_is_mac(p, s);
@@ -42,7 +51,7 @@ static bool made_of_constants(const struct program *p, int buffer, int depth) {
     for (int s = 0; s < p->nstmts; s++) {
         const struct stmt *st = &p->stmt[s];
         if (st->dst.buffer != buffer) continue;
-        if (!may_be(p, st)) return false;
+        if (!may_be(p, st, NULL)) return false;
         for (int r = 0; r < st->nreads; r++)
             if (st->read[r].buffer != buffer &&
                 (depth == 0 || !made_of_constants(p, st->read[r].buffer, depth - 1)))
@@ -73,18 +82,41 @@ static bool settle(const struct program *p, bool *steady, bool *varies, bool *re
 
 void program_steady(const struct program *p, bool *steady) {
     bool *varies = memory_array((size_t)p->nbuffers + 1, sizeof *varies),
-         *read = memory_array((size_t)p->nbuffers + 1, sizeof *read);
+         *read = memory_array((size_t)p->nbuffers + 1, sizeof *read), *sum = sums_of(p);
     for (int b = 0; b < p->nbuffers; b++)
         varies[b] = p->buffer[b].role != ROLE_CONST && p->buffer[b].role != ROLE_TEMP;
     for (int i = 0; i < p->nitems; i++)
         for (int k = 0; p->item[i].kind == ITEM_CALL && k < p->item[i].call->nwrites; k++)
             varies[p->item[i].call->write[k]] = true;
     for (int s = 0; s < p->nstmts; s++) {
-        steady[s] = steady[s] && may_be(p, &p->stmt[s]);
+        steady[s] = steady[s] && may_be(p, &p->stmt[s], sum);
         if (!steady[s]) varies[p->stmt[s].dst.buffer] = true;
     }
     while (settle(p, steady, varies, read)) {
     }
     free(varies);
     free(read);
+    free(sum);
+}
+
+void program_constants(const struct program *p, bool *constant) {
+    bool *written = memory_array((size_t)p->nbuffers + 1, sizeof *written), *sum = sums_of(p);
+    for (int s = 0; s < p->nstmts; s++) written[p->stmt[s].dst.buffer] = true;
+    for (int b = 0; b < p->nbuffers; b++)
+        constant[b] =
+            p->buffer[b].role == ROLE_CONST || (p->buffer[b].role == ROLE_TEMP && written[b]);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int s = 0; s < p->nstmts; s++) {
+            const struct stmt *st = &p->stmt[s];
+            int b = st->dst.buffer;
+            if (!constant[b] || p->buffer[b].role == ROLE_CONST) continue;
+            bool is = may_be(p, st, sum);
+            for (int r = 0; r < st->nreads; r++) is &= constant[st->read[r].buffer];
+            constant[b] = is;
+            changed |= !is;
+        }
+    }
+    free(written);
+    free(sum);
 }

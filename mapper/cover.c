@@ -211,7 +211,7 @@ static void settle(struct covering *c, int stmt, const struct option *o) {
     struct mapping m = keep_mapping(&cover->arena, c, &o->map);
     if (o->ncuts > 0) {
         shift(c, stmt, o->ncuts);
-        program_cut(cover->program, stmt, o->cut, o->ncuts);
+        program_cut(cover->program, &c->room, stmt, o->cut, o->ncuts);
         covering_changed(c);
     }
     m.stmt = stmt + o->ncuts;
@@ -244,6 +244,7 @@ static bool decide_stmt(struct covering *c, int stmt) {
 
 bool covering_decide(struct covering *c) {
     struct program *p = c->cover->program;
+    c->room = (struct room){0};
     covering_reserve(c, p->nstmts);
     for (int s = 0; s < p->nstmts; s++)
         if (c->chosen[s] == UNDECIDED && (p->stmt[s].unmapped || stmt_in_recurrence(p, s) ||

@@ -34,6 +34,8 @@ static void flow_make(struct flow *f, const struct program *p, bool once) {
     f->steady = arena_array(&f->arena, (size_t)p->nstmts + 1, sizeof *f->steady);
     for (int s = 0; s < p->nstmts; s++) f->steady[s] = once;
     program_steady(p, f->steady);
+    f->constant = arena_array(&f->arena, n + 1, sizeof *f->constant);
+    program_constants(p, f->constant);
     list_users(p, f->steady, at, NULL);
     f->first = arena_array(&f->arena, n + 2, sizeof *f->first);
     for (int b = 0; b < p->nbuffers; b++) {
@@ -64,6 +66,10 @@ static const struct flow *flow_of(struct covering *c) {
 
 const bool *flow_steady(struct covering *c) {
     return flow_of(c)->steady;
+}
+
+bool flow_constant(struct covering *c, int buffer) {
+    return buffer < c->cover->program->nbuffers && flow_of(c)->constant[buffer];
 }
 
 struct users flow_users(struct covering *c, int buffer, int stmt) {

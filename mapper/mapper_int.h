@@ -278,10 +278,19 @@ enum agreement differences_agree(const struct differences *, const int64_t *form
 bool plain_result(const struct program *, const struct stmt *);
 
 /* ---- editing programs ---- */
+/* Arrays of a program with entries to spare, so that many cuts do not copy it each time. Zero at
+ * first; for one program. */
+struct room {
+    struct stmt *stmt;
+    struct buffer *buffer;
+    struct item *item;
+    int stmts, buffers, items; /* allocated */
+};
+
 /* Cuts `n` nodes out of a statement's value: each becomes a statement before it that fills a new
  * temporary, shaped by the axes on which the node depends. Statement `stmt` moves to stmt + n.
  * Indices of later statements grow by n. */
-void program_cut(struct program *, int stmt, const int *node, int n);
+void program_cut(struct program *, struct room *, int stmt, const int *node, int n);
 uint64_t node_axes(const struct term *, int node);
 /* Room for n statements before `stmt`, which is at the top level. */
 void program_make_room(struct program *, int stmt, int n);
@@ -335,7 +344,8 @@ struct flow { /* of one program; program NULL: none, or it has changed */
     struct arena arena;
     const struct program *program;
     int *first, *user; /* of buffer b: user[first[b]] to user[first[b + 1] - 1] */
-    bool *steady; /* statements that are executed once, before the first run */
+    bool *steady;   /* statements that are executed once, before the first run */
+    bool *constant; /* buffers that constants alone decide */
     bool made;
 };
 
@@ -370,6 +380,7 @@ struct covering {
         const struct mapping *mapping;
     } prologue;
     struct flow flow;
+    struct room room; /* of its program, while it is decided */
     int first;   /* no statement before it is undecided */
     int settled; /* mappings of the cover; those behind them are trials */
 };
@@ -378,6 +389,7 @@ void covering_changed(struct covering *); /* its program is another one, or has 
 struct users flow_users(struct covering *, int buffer, int stmt);
 int flow_writer(struct covering *, int stmt, int buffer); /* the last before that writes it; -1 */
 const bool *flow_steady(struct covering *); /* for each statement of its program */
+bool flow_constant(struct covering *, int buffer); /* a buffer that constants alone decide */
 void flow_free(struct flow *);
 
 struct estimate *estimate_open(const struct program *, int stmt);

@@ -284,7 +284,7 @@ static double arrival(const struct pricing *q, int w, int o, const struct access
     if (!q->m || home) return turn;
     double in = in_price(q, o, elements);
     if (turn > 0) return in + turn;
-    bool temporary = q->p->buffer[a->buffer].role == ROLE_TEMP && !buffer_steady(q->p, a->buffer);
+    bool temporary = q->p->buffer[a->buffer].role == ROLE_TEMP && !flow_constant(q->c, a->buffer);
     bool undecided = !q->c->exact && temporary &&
                      (w < 0 || (w < q->c->cover->program->nstmts && q->c->chosen[w] == UNDECIDED));
     bool cut = a->buffer >= q->c->cover->program->nbuffers; /* priced with the cut */

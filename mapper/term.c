@@ -116,18 +116,19 @@ static int ordered_axes(const struct program *p, const struct stmt *s, uint64_t 
     return n;
 }
 
-/* A temporary with one element for each point of the axes; without axes one element. */
-static struct access add_temporary(struct program *p, const struct stmt *s, uint64_t mask,
-                                   enum type type) {
+/* A temporary with one element for each point of the axes; without axes one element. It is the
+ * program's buffer `at`, and has the destination's name. */
+static struct access open_temporary(struct program *p, const struct stmt *s, uint64_t mask,
+                                    enum type type, int at, struct buffer *made) {
     int axis[MAX_AXES];
     int n = ordered_axes(p, s, mask, axis);
-    struct buffer b = {.name = fresh_name(p, p->buffer[s->dst.buffer].name),
+    struct buffer b = {.name = p->buffer[s->dst.buffer].name,
                        .type = type,
                        .role = ROLE_TEMP,
                        .ndims = n ? n : 1,
                        .elements = 1};
     b.extent = arena_array(&p->arena, (size_t)b.ndims, sizeof *b.extent);
-    struct access a = {.buffer = p->nbuffers};
+    struct access a = {.buffer = at};
     size_t width = (size_t)p->naxes + 1;
     a.coef = arena_array(&p->arena, width * (size_t)b.ndims, sizeof *a.coef);
     b.extent[0] = 1;
@@ -136,10 +137,7 @@ static struct access add_temporary(struct program *p, const struct stmt *s, uint
         b.elements *= b.extent[d];
         a.coef[(size_t)d * width + (size_t)axis[d]] = 1;
     }
-    struct buffer *grown = arena_array(&p->arena, (size_t)p->nbuffers + 1, sizeof *grown);
-    memcpy(grown, p->buffer, (size_t)p->nbuffers * sizeof *grown);
-    grown[p->nbuffers++] = b;
-    p->buffer = grown;
+    *made = b;
     return a;
 }
 
@@ -194,71 +192,106 @@ static void shift_items(struct item *item, int n, int from, int by) {
     }
 }
 
-void program_make_room(struct program *p, int stmt, int n) {
-    struct stmt *grown = arena_array(&p->arena, (size_t)(p->nstmts + n), sizeof *grown);
-    memcpy(grown, p->stmt, (size_t)stmt * sizeof *grown);
-    memcpy(grown + stmt + n, p->stmt + stmt, (size_t)(p->nstmts - stmt) * sizeof *grown);
-    p->stmt = grown;
-    p->nstmts += n;
+/* Statements from `stmt` on, and what stands behind them, go on by n; the arrays have room. */
+static void open_gap(struct program *p, int stmt, int n) {
     int at = 0;
     while (at < p->nitems && !(p->item[at].kind == ITEM_STMT && p->item[at].stmt == stmt)) at++;
     assert(at < p->nitems);
+    memmove(p->stmt + stmt + n, p->stmt + stmt, (size_t)(p->nstmts - stmt) * sizeof *p->stmt);
+    p->nstmts += n;
     shift_items(p->item, p->nitems, stmt, n);
-    struct item *item = arena_array(&p->arena, (size_t)(p->nitems + n), sizeof *item);
-    memcpy(item, p->item, (size_t)at * sizeof *item);
-    memcpy(item + at + n, p->item + at, (size_t)(p->nitems - at) * sizeof *item);
-    for (int k = 0; k < n; k++) item[at + k] = (struct item){.kind = ITEM_STMT, .stmt = stmt + k};
-    p->item = item;
+    memmove(p->item + at + n, p->item + at, (size_t)(p->nitems - at) * sizeof *p->item);
     p->nitems += n;
+    for (int k = 0; k < n; k++)
+        p->item[at + k] = (struct item){.kind = ITEM_STMT, .stmt = stmt + k};
 }
 
-/* Temporaries for the nodes, the statements that fill them, and what is left of the statement. */
-static void divide(struct program *p, int stmt, const int *node, int n, struct stmt *part,
-                   struct stmt *rest) {
+void program_make_room(struct program *p, int stmt, int n) {
+    p->stmt = arena_extended(&p->arena, p->stmt, (size_t)p->nstmts, (size_t)n, sizeof *p->stmt);
+    p->item = arena_extended(&p->arena, p->item, (size_t)p->nitems, (size_t)n, sizeof *p->item);
+    open_gap(p, stmt, n);
+    memset(p->stmt + stmt, 0, (size_t)n * sizeof *p->stmt);
+}
+
+struct division {
+    struct buffer buffer[MAX_CUTS]; /* the temporaries, to stand behind the program's own */
+    struct stmt part[MAX_CUTS];     /* what fills them */
+    struct stmt rest;               /* what is left of the statement */
+};
+
+static void divide(struct program *p, int stmt, const int *node, int n, struct division *x) {
     struct stmt old = p->stmt[stmt];
     struct term t = term_of(&p->arena, p, &old);
     struct access temporary[MAX_CUTS];
     assert(n <= MAX_CUTS && old.nwhere == 0);
     for (int k = 0; k < n; k++) {
         uint64_t axes = node_axes(&t, node[k]) & old.axes;
-        temporary[k] = add_temporary(p, &old, axes, old.op[node[k]].type);
-        part[k] = (struct stmt){.combine = COMBINE_SET,
-                                .dst = temporary[k],
-                                .axes = axes,
-                                .at = old.at,
-                                .scope = old.scope};
-        struct copier c = {.p = p, .from = &old, .to = &part[k]};
+        temporary[k] =
+            open_temporary(p, &old, axes, old.op[node[k]].type, p->nbuffers + k, &x->buffer[k]);
+        x->part[k] = (struct stmt){.combine = COMBINE_SET,
+                                   .dst = temporary[k],
+                                   .axes = axes,
+                                   .at = old.at,
+                                   .scope = old.scope};
+        struct copier c = {.p = p, .from = &old, .to = &x->part[k]};
         copy_tree(&c, node[k]);
     }
-    *rest = old;
-    struct copier c = {p, &old, rest, node, temporary, n};
+    x->rest = old;
+    struct copier c = {p, &old, &x->rest, node, temporary, n};
     copy_tree(&c, old.nops - 1);
 }
 
-void program_cut(struct program *p, int stmt, const int *node, int n) {
-    struct stmt part[MAX_CUTS], rest;
-    divide(p, stmt, node, n, part, &rest);
-    program_make_room(p, stmt, n);
-    memcpy(p->stmt + stmt, part, (size_t)n * sizeof *part);
-    p->stmt[stmt + n] = rest;
+/* An array of the program with room for more entries: grown in steps that double it. */
+static void *with_room(struct arena *a, void *now, void *mine, int n, int more, int *cap,
+                       size_t size) {
+    if (now == mine && n + more <= *cap) return now;
+    *cap = 2 * (n + more);
+    char *grown = arena_array(a, (size_t)*cap, size);
+    memcpy(grown, now, (size_t)n * size);
+    return grown;
 }
 
-static void replace(struct program *view, int stmt, struct stmt with) {
-    struct stmt *copy = arena_copy(&view->arena, view->stmt, (size_t)view->nstmts * sizeof *copy);
-    copy[stmt] = with;
-    view->stmt = copy;
+void program_cut(struct program *p, struct room *room, int stmt, const int *node, int n) {
+    struct division x;
+    divide(p, stmt, node, n, &x);
+    room->stmt = p->stmt =
+        with_room(&p->arena, p->stmt, room->stmt, p->nstmts, n, &room->stmts, sizeof *p->stmt);
+    room->item = p->item =
+        with_room(&p->arena, p->item, room->item, p->nitems, n, &room->items, sizeof *p->item);
+    room->buffer = p->buffer = with_room(&p->arena, p->buffer, room->buffer, p->nbuffers, n,
+                                         &room->buffers, sizeof *p->buffer);
+    for (int k = 0; k < n; k++) {
+        x.buffer[k].name = fresh_name(p, x.buffer[k].name);
+        p->buffer[p->nbuffers++] = x.buffer[k];
+    }
+    open_gap(p, stmt, n);
+    memcpy(p->stmt + stmt, x.part, (size_t)n * sizeof *x.part);
+    p->stmt[stmt + n] = x.rest;
+}
+
+/* The view has arrays of its own: one statement is another, temporaries stand behind its buffers.
+ */
+static void view_open(struct program *view, int stmt, const struct stmt *with,
+                      const struct buffer *more, int n) {
+    struct buffer *buffer = arena_extended(&view->arena, view->buffer, (size_t)view->nbuffers,
+                                           (size_t)n, sizeof *buffer);
+    memcpy(buffer + view->nbuffers, more, (size_t)n * sizeof *more);
+    view->buffer = buffer;
+    view->nbuffers += n;
+    view->stmt = arena_copy(&view->arena, view->stmt, (size_t)view->nstmts * sizeof *view->stmt);
+    view->stmt[stmt] = *with;
 }
 
 void view_rest(struct program *view, int stmt, const int *node, int n) {
-    struct stmt part[MAX_CUTS], rest;
-    divide(view, stmt, node, n, part, &rest);
-    replace(view, stmt, rest);
+    struct division x;
+    divide(view, stmt, node, n, &x);
+    view_open(view, stmt, &x.rest, x.buffer, n);
 }
 
 void view_part(struct program *view, int stmt, int node) {
-    struct stmt part[1], rest;
-    divide(view, stmt, &node, 1, part, &rest);
-    replace(view, stmt, part[0]);
+    struct division x;
+    divide(view, stmt, &node, 1, &x);
+    view_open(view, stmt, &x.part[0], x.buffer, 1);
 }
 
 void stmt_normalise(struct program *p, int stmt) {

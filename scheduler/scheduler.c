@@ -193,9 +193,8 @@ static bool plan_all(struct work *w, const struct moves *moves) {
             task_demote(w, n->core >= 0 ? n->core : n->chain[0],
                         "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
-        if (w->refused) continue; /* what else is refused is told in the same turn */
-        w->nnests = 0;            /* its followers may stand alone now */
-        if (!nests_make(w, moves)) return false;
+        if (w->refused) continue;                /* what else is refused is told in the same turn */
+        if (!nests_make(w, moves)) return false; /* its followers may stand alone now */
         recur_keep(w, moves);
         groups_rename(w);
         cost_begin(w);

@@ -97,5 +97,11 @@ scarce map examples/i8/gmm.isam -m edge16
 scarce compile tests/data/api/scale.isam -o "$work/x.so"
 (ulimit -v 1500000; "$isamap" run examples/f32/gmm.isam -D M=20000 -D N=20000 -D K=8 >"$work/out" 2>"$work/err")
 [ $? -eq 6 ] && grep -q "not enough memory for 16" "$work/err" && ok || { wrong "arrays beyond the memory"; cat "$work/err"; }
+awk 'BEGIN { n = 800; print "kernel chain(N=4096) {\n  in T0: f32[N]  out T" n ": f32[N]\n  axes i: N"
+  for (k = 1; k < n; k++) print "  temp T" k ": f32[N]"
+  for (k = 1; k <= n; k++) print "  T" k "[i] = T" k - 1 "[i] * " 1 + k % 7 / 16 " + " k % 5
+  print "}" }' >"$work/chain.isam" # 13 GB were needed for twice as many, a copy of all nests for each cut
+(ulimit -v 1000000; "$isamap" compile "$work/chain.isam" -m cpu-avx2 --no-check --no-cache -o "$work/chain.sched" >"$work/out" 2>"$work/err")
+[ $? -eq 0 ] && ok || { wrong "a chain of 800 statements within 1 GB"; tail -2 "$work/err"; }
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

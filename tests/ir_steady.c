@@ -17,6 +17,10 @@ static void expect(const char *body, const char *wanted) {
     program_steady(p, steady);
     assert_int_equal(p->nstmts, strlen(wanted));
     for (int s = 0; s < p->nstmts; s++) assert_int_equal(steady[s], wanted[s] == 'y');
+    bool constant[16];
+    assert_true(p->nbuffers <= 16);
+    program_constants(p, constant);
+    for (int b = 0; b < p->nbuffers; b++) assert_int_equal(constant[b], buffer_steady(p, b));
     program_free(p);
     text_free(&t);
 }
@@ -46,8 +50,31 @@ static void test_sums(void **state) {
     expect("s[i] = f[i]; s[i] += W[i,j]; Y[i,j] = X[i,j] + s[i]", "yyn");
 }
 
+/* However long the chain is; and what a run gives, at its end, is felt at its other end. */
+static void test_long_chain(void **state) {
+    enum { LONG = 40 };
+    bool constant[LONG + 3];
+    (void)state;
+    for (int varies = 0; varies < 2; varies++) {
+        struct text t = {0};
+        text_printf(&t, "kernel p() { in X: f32[4]  const W: f32[4]  out Y: f32[4]\n  temp ");
+        for (int k = 0; k < LONG; k++) text_printf(&t, "%sT%d: f32[4]", k ? ", " : "", k);
+        text_printf(&t, "\n  axes i: 4\n  T0[i] = W[i] + %s[i]\n", varies ? "X" : "W");
+        for (int k = 1; k < LONG; k++) text_printf(&t, "  T%d[i] = T%d[i] * W[i]\n", k, k - 1);
+        text_printf(&t, "  Y[i] = T%d[i] + X[i]\n}\n", LONG - 1);
+        struct program *p = help_program("p", t.at);
+        program_constants(p, constant);
+        for (int b = 0; b < p->nbuffers; b++)
+            assert_int_equal(constant[b], p->buffer[b].role == ROLE_CONST ||
+                                              (p->buffer[b].role == ROLE_TEMP && !varies));
+        program_free(p);
+        text_free(&t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_constants),
-                                       cmocka_unit_test(test_writers), cmocka_unit_test(test_sums)};
+                                       cmocka_unit_test(test_writers), cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_long_chain)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

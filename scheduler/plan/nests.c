@@ -232,8 +232,18 @@ static bool align_zero(struct work *w, const struct task *t) {
     return stmt_adopt(w, zero, &zero->dst, &st->dst, st->axes, NULL);
 }
 
+/* Room for a nest of each statement, and for parts: kept, since long chains are cut often. */
+static void nests_begin(struct work *w) {
+    int most = 2 * w->norder + 1;
+    if (most > w->cap_nests) {
+        w->cap_nests = 2 * most;
+        w->nest = arena_array(w->arena, (size_t)w->cap_nests, sizeof *w->nest);
+    }
+    w->nnests = 0;
+}
+
 bool nests_make(struct work *w, const struct moves *moves) {
-    w->nest = arena_array(w->arena, 2 * (size_t)w->norder + 1, sizeof *w->nest); /* and parts */
+    nests_begin(w);
     for (int i = 0; i < w->norder; i++) {
         int k = w->task_of[w->order[i]], at = i;
         if (k < 0) continue;

@@ -43,7 +43,7 @@ struct work {
     struct program **finishing; /* semantics of moves that finish results: freed at the end */
     int nfinishing, finishing_cap;
     struct nest *nest;
-    int nnests;
+    int nnests, cap_nests;
     struct nest_group *group;
     int ngroups, cap_groups;
     int *group_of; /* for each statement at which a part of the run stands: 1 + its group; 0 */

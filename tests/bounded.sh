@@ -78,8 +78,12 @@ for number in INT TERM; do
   [ -z "$(ls -A "$work/stop")$(ls -A "$work/tmp")" ] && ok || wrong "SIG$number left $(ls -A "$work/stop" "$work/tmp")"
 done
 
-# ---- memory ----
 grep -q asan <<<"$(ldd "$isamap")" && { echo "$passed passed, $failed failed"; exit $failed; }
+timeout --preserve-status -s SEGV 0.4 "$isamap" sim examples/i8/c2d.isam -m edge16 -D N=256 >/dev/null 2>"$work/err" # a fault far from the stack
+status=$?
+[ $status -eq 139 ] && ! grep -q memory "$work/err" && ok || { wrong "a fault of another kind: status $status"; cat "$work/err"; }
+
+# ---- memory ----
 cc -shared -fPIC -O1 tests/data/memory/scarce.c -o "$work/scarce.so" || wrong "cc"
 scarce() { # arguments
   local total

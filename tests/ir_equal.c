@@ -2,6 +2,7 @@
  * in one thing alone: a multiplicity, a law that an operation does not have, a shifted index, a
  * domain that is shorter by one, another neutral element. */
 #include "ir/chain.h"
+#include "ir/equal_alike.h"
 #include "mapper_help.h"
 
 struct equal_case {
@@ -473,6 +474,29 @@ static void test_bounded(void **state) {
     program_free(q);
 }
 
+/* Proofs are kept by what they look at: a statement of a recurrence's body is not one outside. */
+static void test_kept_proofs(void **state) {
+    struct program *p = program_of(&cases[0], cases[0].before);
+    struct program *q = program_of(&cases[0], cases[0].after);
+    struct witness all = {.laws = LAWS_EXACT, .before = {0, p->nitems}, .after = {0, q->nitems}};
+    struct arena a;
+    (void)state;
+    arena_init(&a);
+    struct alike_row one, same, inside, unmapped;
+    assert_true(alike_witness(&a, p, q, &all, &one) && alike_witness(&a, p, q, &all, &same));
+    assert_true(alike_same(&one, &same));
+    p->stmt[0].scope = 1;
+    assert_true(alike_witness(&a, p, q, &all, &inside));
+    assert_false(alike_same(&one, &inside));
+    p->stmt[0].scope = 0;
+    p->stmt[0].unmapped = true;
+    assert_true(alike_witness(&a, p, q, &all, &unmapped));
+    assert_false(alike_same(&one, &unmapped));
+    arena_free(&a);
+    program_free(p);
+    program_free(q);
+}
+
 #define TENTHS "in A: f32[16,9]  inout C: f32[16,16]  inout H: f16[16,16]  "
 
 /* As a machine computes, sums of floats differ by the order of their terms, which is free. */
@@ -506,8 +530,8 @@ static void test_samples_of_sums(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases),
-                                       cmocka_unit_test(test_samples_of_sums),
-                                       cmocka_unit_test(test_bounded)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases), cmocka_unit_test(test_samples_of_sums),
+        cmocka_unit_test(test_bounded), cmocka_unit_test(test_kept_proofs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Values of schedules: what the simulator computes from a schedule is what the interpreter computes
  * from the program. */
 #include "tests/scheduler_plan.h"
+#include "tests/scheduler_help.h"
 #include "sim/sim.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,9 +73,48 @@ static void small_homes(void **state) {
     assert_true(made > 0);
 }
 
+#define DRAM "  <memory id=\"dram\" align=\"1\"/>\n"
+#define WEIGHTS                                                                                    \
+    "  <memory id=\"pe\"   size=\"DIM*DIM\" word=\"DIM*DIM\" types=\"i8\"/>   <!-- the weights "   \
+    "that "                                                                                        \
+    "stand in the array -->\n"
+
+/* Weights that an instruction leaves in its unit are there for the next one, wherever the machine
+ * file declares that memory. */
+static void what_stays_in_a_unit(void **state) {
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct arena a;
+        struct diags d;
+        struct sim_options options = {0};
+        struct sim_result result;
+        arena_init(&a);
+        diags_init(&d);
+        char *xml = help_read(&a, "machines/gemmini.xml");
+        if (first) xml = help_replace(&a, xml, WEIGHTS, "", 0);
+        if (first) xml = help_replace(&a, xml, DRAM, WEIGHTS DRAM, 0);
+        struct machine *m = machine_parse("machines/gemmini.xml", xml, strlen(xml), NULL, &d);
+        assert_non_null(m);
+        const char *path = "tests/data/schedules/states.sched";
+        struct schedule *s = help_parse(m, path, help_read(&a, path), &d);
+        assert_non_null(s);
+        void **x = plan_data(s->program), **y = plan_data(s->program);
+        assert_true(program_run(s->program, x, NULL, NULL, &d));
+        assert_true(sim_run(s, y, &options, &result, &d));
+        assert_int_equal(plan_differ(s->program, x, s->program, y), 0);
+        sim_result_free(&result);
+        plan_data_free(s->program, x);
+        plan_data_free(s->program, y);
+        schedule_free(s);
+        machine_free(m);
+        diags_free(&d);
+        arena_free(&a);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_right),
-                                       cmocka_unit_test(any_answers_give_right_values),
-                                       cmocka_unit_test(small_homes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_right), cmocka_unit_test(what_stays_in_a_unit),
+        cmocka_unit_test(any_answers_give_right_values), cmocka_unit_test(small_homes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ void known_take(const struct sym *s, const struct frame *f, struct known *out) {
     if (!out->slot) out->slot = memory_array((size_t)f->n + 1, sizeof *out->slot);
     for (int k = 0; k < f->n; k++) {
         const struct regions *r = &s->of[f->at[k]];
-        if (r->n) memcpy(&out->r.at[out->r.n], r->at, (size_t)r->n * sizeof *r->at);
+        region_copy(&out->r.at[out->r.n], r->at, r->n);
         out->r.n += r->n;
         out->slot[k] = f->at[k] < s->v->s->nplaces ? s->slot[f->at[k]] : (struct slot){0};
     }

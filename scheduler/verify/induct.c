@@ -1,7 +1,7 @@
 /* The symbolic walk. Of a loop the first iterations are walked; then a general one, from what holds
  * before it by the first ones' pattern. If the same holds after it, one iteration on, it holds by
  * induction before every one. Where that fails the iterations are walked one by one. */
-#include "scheduler/verify/sym.h"
+#include "scheduler/verify/pattern.h"
 #include "ir/memory.h"
 
 #include <stdlib.h>
@@ -9,235 +9,9 @@
 
 static bool walk_nodes(struct sym *s, const struct node *node, int n);
 
-/* A loop while it is walked. */
-struct trips {
-    const struct loop_node *loop;
-    struct affine lo;
-    int64_t n;
-    struct frame frame;
-    struct known start, before, now; /* before the loop; before and after the last iteration */
-};
-
-/* ---- the pattern of two iterations ---- */
-struct pattern {
-    int64_t from;
-    int counter;
-};
-/* old: regions that were there before the loop, and stayed. */
-struct learned {
-    const struct loop_node *loop;
-    struct regions inv;
-    int counter, nold;
-    bool *old;
-};
-
-/* Regions that iterations left as they were. */
-static bool was_there(const struct known *before, const struct region *x) {
-    for (int k = 0; k < before->r.n; k++)
-        if (region_same(&before->r.at[k], x)) return true;
-    return false;
-}
-
-static void learn(struct sym *s, const struct loop_node *l, const struct regions *inv, int counter,
-                  const struct known *start) {
-    struct learned *x = &s->learned[l->var];
-    x->loop = l;
-    x->counter = counter;
-    regions_copy(&x->inv, inv);
-    if (x->nold < inv->n) x->old = memory_grow(x->old, (size_t)(x->nold = inv->n));
-    for (int k = 0; k < inv->n; k++) x->old[k] = was_there(start, &inv->at[k]);
-}
-
-/* b before iteration `from`, a before the one before: the line through them. */
-static bool line(const struct pattern *p, const struct lin *a, const struct lin *b, struct lin *out,
-                 int *differ) {
-    struct lin step = *b;
-    int64_t d;
-    if (!lin_add(&step, a, -1) || !lin_constant(&step, &d)) return false;
-    *out = *b;
-    *differ += d != 0;
-    int64_t back;
-    if (__builtin_mul_overflow(d, p->from, &back) || __builtin_sub_overflow(b->c, back, &out->c))
-        return false;
-    out->k[p->counter] = d;
-    return true;
-}
-
-/* The dimension of b that a, being one shorter, has once; -1: none; -2: they have the same. */
-static int extra_dim(const struct region *a, const struct region *b) {
-    if (a->ndims == b->ndims) return -2;
-    if (a->ndims + 1 != b->ndims) return -1;
-    for (int d = 0; d < b->ndims; d++) {
-        bool same = true;
-        for (int k = 0; k < b->ndims && same; k++) {
-            int i = k > d ? k - 1 : k;
-            same = k == d || (a->s[i] == b->s[k] && !memcmp(a->c[i], b->c[k], sizeof a->c[i]));
-        }
-        if (same) return d;
-    }
-    return -1;
-}
-
-/* Dimension d of `like`, of length 1. */
-static void add_dim(struct region *x, const struct region *like, int d) {
-    for (int k = x->ndims; k > d; k--) {
-        x->n[k] = x->n[k - 1];
-        x->s[k] = x->s[k - 1];
-        memcpy(x->c[k], x->c[k - 1], sizeof x->c[k]);
-    }
-    x->n[d] = lin_of(1);
-    x->s[d] = like->s[d];
-    memcpy(x->c[d], like->c[d], sizeof x->c[d]);
-    x->ndims++;
-}
-
-static bool region_line(const struct pattern *p, const struct region *a, const struct region *b,
-                        struct region *out, int *differ) {
-    struct lin one = lin_of(1);
-    struct region longer;
-    if (!a->box && !b->box && a->ndims == b->ndims + 1) {
-        int d = extra_dim(b, a);
-        if (d < 0) return false;
-        longer = *b;
-        add_dim(&longer, a, d);
-        b = &longer;
-    }
-    *out = *b;
-    *differ = 0;
-    if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
-        a->writer != b->writer || a->type != b->type || a->box != b->box ||
-        a->filled != b->filled || (a->filled && a->fill.i != b->fill.i) ||
-        a->nindices != b->nindices || !line(p, &a->count, &b->count, &out->count, differ) ||
-        !line(p, &a->step, &b->step, &out->step, differ))
-        return false;
-    for (int e = 0; e < a->nindices; e++)
-        if (!line(p, &a->o[e], &b->o[e], &out->o[e], differ) ||
-            (a->box && !line(p, &a->n[e], &b->n[e], &out->n[e], differ)))
-            return false;
-    if (a->box) return true;
-    int extra = extra_dim(a, b);
-    if (extra == -1 || !line(p, &a->base, &b->base, &out->base, differ)) return false;
-    for (int d = 0; d < b->ndims; d++) {
-        int i = extra >= 0 && d > extra ? d - 1 : d;
-        if (d != extra && (a->s[i] != b->s[d] || memcmp(a->c[i], b->c[d], sizeof a->c[i]) != 0))
-            return false;
-        if (!line(p, d == extra ? &one : &a->n[i], &b->n[d], &out->n[d], differ)) return false;
-    }
-    return true;
-}
-
-/* What the loop's last induction found, for the state after its first iteration: by how much each
- * number of a region grows. Others are taken to stay. */
-static void learned_line(const struct pattern *p, const struct lin *grows, int counter,
-                         struct lin *out) {
-    int64_t step = grows->k[counter];
-    out->c -= step * p->from;
-    out->k[p->counter] += step;
-}
-
-static bool alike_but_numbers(const struct region *a, const struct region *b) {
-    if (a->place != b->place || a->age != b->age || a->buffer != b->buffer || a->type != b->type ||
-        a->box != b->box || a->filled != b->filled || a->nindices != b->nindices)
-        return false;
-    return a->box || extra_dim(a, b) != -1;
-}
-
-/* As long as the grown one was after its first iteration, where both are numbers: what is left of
- * an older region grows otherwise. */
-static bool begins_alike(const struct learned *l, const struct region *a,
-                         const struct region *grown) {
-    for (int k = 0; k < (a->box ? a->nindices : a->ndims); k++) {
-        struct lin then = grown->n[k];
-        int64_t x, y;
-        then.c += then.k[l->counter];
-        then.k[l->counter] = 0;
-        if (lin_constant(&then, &x) && lin_constant(&a->n[k], &y) && x != y) return false;
-    }
-    return true;
-}
-
-static bool by_learned(const struct pattern *p, const struct learned *l, const struct region *a,
-                       const struct region *grown, struct region *out) {
-    *out = *a;
-    if (!alike_but_numbers(a, grown)) return false;
-    int extra = a->box ? -2 : extra_dim(a, grown);
-    if (extra >= 0) {
-        add_dim(out, grown, extra);
-    }
-    for (int d = 0; !a->box && d < out->ndims; d++)
-        if (out->s[d] != grown->s[d] || memcmp(out->c[d], grown->c[d], sizeof out->c[d]) != 0)
-            return false;
-    if (!begins_alike(l, out, grown)) return false;
-    if (a->writer == grown->writer) {
-        learned_line(p, &grown->count, l->counter, &out->count);
-        learned_line(p, &grown->step, l->counter, &out->step);
-    }
-    learned_line(p, &grown->base, l->counter, &out->base);
-    for (int e = 0; e < out->nindices; e++) learned_line(p, &grown->o[e], l->counter, &out->o[e]);
-    for (int k = 0; k < (out->box ? out->nindices : out->ndims); k++)
-        learned_line(p, &grown->n[k], l->counter, &out->n[k]);
-    return true;
-}
-
-/* False: the first iteration made what no iteration made then. */
-static bool recall_pattern(struct sym *s, const struct pattern *p, const struct learned *l,
-                           const struct known *before, const struct known *now,
-                           struct regions *out) {
-    bool *used = memory_array((size_t)l->inv.n + 1, sizeof *used), good = true;
-    regions_copy(out, &now->r);
-    for (int k = 0; k < out->n; k++) {
-        const struct region a = out->at[k];
-        if (was_there(before, &a)) continue;
-        bool found = false;
-        /* What is left of older ones may have been written by another statement then. */
-        for (int i = 0; i < 2 * l->inv.n && !found; i++) {
-            const struct region *grown = &l->inv.at[i % l->inv.n];
-            struct region x;
-            bool same = a.writer == grown->writer, now_same = i < l->inv.n;
-            if (used[i % l->inv.n] || l->old[i % l->inv.n] || same != now_same ||
-                !by_learned(p, l, &a, grown, &x))
-                continue;
-            used[i % l->inv.n] = found = true;
-            out->at[k] = x;
-        }
-        good &= found;
-    }
-    free(used);
-    return good || sym_fail(s, "another pattern than before");
-}
-
-/* False: an executed instance fits no pattern. */
-static bool find_pattern(struct sym *s, const struct pattern *p, const struct known *before,
-                         const struct known *now, struct regions *out) {
-    bool *used = memory_array((size_t)before->r.n + 1, sizeof *used), good = true;
-    out->n = 0;
-    regions_copy(out, &now->r);
-    out->n = 0;
-    for (int k = 0; k < now->r.n && good; k++) {
-        const struct region *b = &now->r.at[k];
-        int best = -1, least = 1000;
-        struct region x, found;
-        for (int i = 0; i < before->r.n; i++) {
-            int differ;
-            if (used[i] || !region_line(p, &before->r.at[i], b, &x, &differ) || differ >= least)
-                continue;
-            best = i;
-            least = differ;
-            found = x;
-        }
-        if (best >= 0) used[best] = true;
-        out->at[out->n++] = best >= 0 ? found : *b; /* what has no pattern may stay */
-        good = best >= 0 || b->place < s->v->s->nplaces;
-    }
-    for (int i = 0; i < before->r.n && good; i++)
-        good = used[i] || before->r.at[i].place < s->v->s->nplaces;
-    free(used);
-    return good || sym_fail(s, "the instances that a loop executes have no pattern");
-}
-
 /* ---- the general iteration ---- */
 static void move_lin(struct lin *x, int counter, const struct lin *at, bool fixed) {
-    lin_add(x, at, x->k[counter]);
+    if (x->k[counter]) lin_add(x, at, x->k[counter]);
     if (fixed) x->k[counter] = 0;
 }
 
@@ -324,16 +98,16 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     int unpadded = s->unpadded;
     bool weaker = false;
     known_put(s, &t->frame, inv, slot, setting);
-    struct affine at = t->lo;
-    at.l.k[counter] += l->step;
-    sym_set(s, l->var, &at);
-    if (!walk_body(s, l, IN_GENERAL) || s->unpadded != unpadded) return FAILS;
+    for (int64_t k = 0; k < t->group; k++) {
+        struct affine at = t->lo;
+        at.l.c += (t->first + k) * l->step;
+        at.l.k[counter] += t->group * l->step;
+        sym_set(s, l->var, &at);
+        if (!walk_body(s, l, IN_GENERAL) || s->unpadded != unpadded) return FAILS;
+    }
     if (!regions_coalesce(s, &t->frame)) return FAILS;
-    struct known after = {0};
-    known_take(s, &t->frame, &after);
-    bool turned = slots_step(s, &t->frame, after.slot, counter, slot, &weaker);
-    weaker |= settings_meet(s, setting, after.setting);
-    known_free(&after);
+    bool turned = slots_step(s, &t->frame, counter, slot, &weaker);
+    weaker |= settings_meet(s, setting, s->setting);
     if (!turned) {
         sym_fail(s, "slots are not all turned");
         return FAILS;
@@ -359,10 +133,10 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
 }
 
 /* All iterations from `from` to `last` by induction; the state is then what holds after `over`
- * iterations. `recall`: by the pattern that the loop had before, for one iteration alone has none.
+ * iterations. `recalls`: by the pattern that the loop had before, for one iteration alone has none.
  */
 static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, struct lin over,
-                   bool recall) {
+                   bool recalls) {
     enum { TRIES = 5 };
     const struct loop_node *l = t->loop;
     struct pattern p = {.from = from, .counter = s->nloops};
@@ -381,9 +155,11 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     s->lo[p.counter] = from;
     s->hi[p.counter] = last;
     s->turn[p.counter] = -1;
+    s->cycle[p.counter] = 1;
     s->nloops++;
-    if (recall ? recall_pattern(s, &p, &s->learned[l->var], &t->before, &t->now, &inv)
-               : find_pattern(s, &p, &t->before, &t->now, &inv)) {
+    int of = recalls ? pattern_recall(s, &p, l, &t->before, &t->now, &inv) : -1;
+    if (recalls) s->history[l->var].missed = of < 0;
+    if (recalls ? of >= 0 : pattern_find(s, &p, &t->before, &t->now, &inv)) {
         step = WEAKER;
         for (int k = 0; k < TRIES && step == WEAKER; k++)
             step = general_step(s, t, &inv, slot, setting, p.counter);
@@ -395,7 +171,7 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     parallel_fold(s, p.counter);
     s->nloops--;
     if (step == HOLDS) {
-        learn(s, l, &inv, p.counter, &t->start);
+        pattern_learn(s, t, of, &inv, p.counter);
         for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, &over, true);
         slots_over(s, &t->frame, p.counter, &over, slot);
         known_put(s, &t->frame, &inv, slot, setting);
@@ -408,22 +184,33 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
 
 /* ---- loops ---- */
 static bool walk_iteration(struct sym *s, const struct trips *t, int64_t k) {
-    struct affine at = t->lo;
-    at.l.c += k * t->loop->step;
-    sym_set(s, t->loop->var, &at);
-    return sym_spend(s, 1) && walk_body(s, t->loop, k);
+    bool good = true;
+    for (int64_t i = t->first + k * t->group; i < t->first + (k + 1) * t->group && good; i++) {
+        struct affine at = t->lo;
+        at.l.c += i * t->loop->step;
+        sym_set(s, t->loop->var, &at);
+        good = sym_spend(s, 1) && walk_body(s, t->loop, i);
+    }
+    return good;
 }
 
 /* Where the last iteration is another, or an answer changes, it goes as far as that: not for few
  * iterations, for what an induction cannot follow it forgets. How many iterations are over then; 0:
  * none more. */
-static int64_t walk_rest(struct sym *s, struct trips *t, int64_t from, bool recall) {
-    if (induct(s, t, from, t->n - 1, lin_of(t->n), recall)) return t->n;
+static int64_t walk_rest(struct sym *s, struct trips *t, int64_t from, bool recalls) {
     enum { WORTH = 8 };
+    struct history *h = &s->history[t->loop->var];
+    int64_t to = s->bold && recalls && h->turn > from && h->turn < t->n - 1 ? h->turn : t->n - 1;
+    if (induct(s, t, from, to, lin_of(to + 1), recalls)) {
+        if (to == t->n - 1) h->turn = -1;
+        return to + 1;
+    }
     int64_t turn = s->turn[s->nloops], last[] = {turn, t->n - 2};
-    for (int k = turn < from + WORTH || turn >= t->n - 2; k < 2 && !s->over; k++)
-        if (last[k] > from && induct(s, t, from, last[k], lin_of(last[k] + 1), recall))
-            return last[k] + 1;
+    for (int k = turn < from + WORTH || turn >= t->n - 2; k < 2 && !s->over; k++) {
+        if (last[k] <= from || !induct(s, t, from, last[k], lin_of(last[k] + 1), recalls)) continue;
+        h->turn = last[k];
+        return last[k] + 1;
+    }
     return 0;
 }
 
@@ -437,27 +224,69 @@ static bool walk_all(struct sym *s, const struct trips *t) {
     return true;
 }
 
+/* Of a loop of three iterations, of which the first two are over: the pattern that the next visit
+ * tries. */
+static void guess(struct sym *s, struct trips *t) {
+    const struct pattern p = {.from = 2, .counter = s->nloops};
+    struct regions inv = {0};
+    if (!regions_coalesce(s, &t->frame)) return;
+    known_take(s, &t->frame, &t->now);
+    if (pattern_find(s, &p, &t->before, &t->now, &inv)) pattern_learn(s, t, -1, &inv, p.counter);
+    regions_free(&inv);
+}
+
+static bool walk_groups(struct sym *s, const struct trips *t, int64_t first, int64_t group);
+
+/* Iterations that an induction may take together: a quotient is in the same place of its course
+ * again. 0: none, or too few of them. */
+static int64_t worth_grouping(const struct sym *s, const struct trips *t, int64_t done,
+                              int64_t cycle) {
+    enum { FEW = 3 };
+    return s->bold && t->group == 1 && t->loop->kind != LOOP_PARALLEL && cycle > 1 &&
+                   (t->n - done) / cycle >= FEW
+               ? cycle
+               : 0;
+}
+
 static bool walk_by_induction(struct sym *s, struct trips *t) {
+    const struct history *h = &s->history[t->loop->var];
     int64_t begin = 0; /* of the part whose iterations are alike */
+    bool groups = h->loop == t->loop && worth_grouping(s, t, h->first, h->group);
     known_take(s, &t->frame, &t->start);
     for (int64_t k = 0; k < t->n; k++) {
-        bool learned = s->learned[t->loop->var].loop == t->loop,
-             tried = worth_trying(k + 1 - begin);
+        if (groups && k == h->first) return walk_groups(s, t, k, h->group);
+        bool learned = pattern_known(s, t), tried = worth_trying(k + 1 - begin) && !groups;
         if (tried && !regions_coalesce(s, &t->frame)) return false;
         if (tried) known_take(s, &t->frame, &t->before);
         if (!walk_iteration(s, t, k)) return false;
         /* The last one alone is walked: an induction may forget what it leaves. */
+        if (s->bold && t->n == 3 && k == 1 && (!learned || h->missed)) guess(s, t);
         if (!tried || (k == begin && !learned) || t->n - k < 3) continue;
         if (!regions_coalesce(s, &t->frame)) return false;
         known_take(s, &t->frame, &t->now);
-        int64_t done = walk_rest(s, t, k + 1, k == begin);
+        int64_t done = walk_rest(s, t, k + 1, k == begin), cycle = s->cycle[s->nloops];
         if (s->over) return false;
-        if (done)
-            begin = (k = done - 1) + 1;
-        else
-            known_put(s, &t->frame, &t->now.r, t->now.slot, t->now.setting);
+        if (!done) known_put(s, &t->frame, &t->now.r, t->now.slot, t->now.setting);
+        if (!done && worth_grouping(s, t, k + 1, cycle)) return walk_groups(s, t, k + 1, cycle);
+        if (done) begin = (k = done - 1) + 1;
     }
     return true;
+}
+
+static void known_all_free(struct trips *t) {
+    known_free(&t->start);
+    known_free(&t->before);
+    known_free(&t->now);
+}
+
+static bool walk_groups(struct sym *s, const struct trips *t, int64_t first, int64_t group) {
+    struct trips g = {.loop = t->loop, .lo = t->lo, .frame = t->frame, .first = first};
+    g.group = group;
+    g.n = (t->n - first) / group;
+    bool good = walk_by_induction(s, &g);
+    for (int64_t k = first + g.n * group; k < t->n && good; k++) good = walk_iteration(s, t, k);
+    known_all_free(&g);
+    return good;
 }
 
 /* As often as an open size says, t->n times at least. */
@@ -478,9 +307,7 @@ static bool walk_open(struct sym *s, struct trips *t, struct lin count) {
         done = induct(s, t, k + 1, most - 1, count, false);
         if (!done) known_put(s, &t->frame, &t->now.r, t->now.slot, t->now.setting);
     }
-    known_free(&t->start);
-    known_free(&t->before);
-    known_free(&t->now);
+    known_all_free(t);
     sym_frame_free(&t->frame);
     return done;
 }
@@ -498,9 +325,7 @@ static bool walk_trips(struct sym *s, struct trips *t) {
     if (t->n <= FEW || s->nloops == SYM_LOOPS) return walk_all(s, t);
     sym_frame(s, t->loop, &t->frame);
     bool good = walk_by_induction(s, t);
-    known_free(&t->start);
-    known_free(&t->before);
-    known_free(&t->now);
+    known_all_free(t);
     sym_frame_free(&t->frame);
     return good;
 }
@@ -526,9 +351,10 @@ static bool walk_loop(struct sym *s, const struct loop_node *l) {
     }
     if (!sym_eval(s, l->lo, &lo) || !sym_eval(s, l->hi, &hi)) return false;
     if (!affine_add(&hi, &lo, -1)) return sym_fail(s, "a number is out of range");
-    struct trips t = {.loop = l, .lo = lo};
+    struct trips t = {.loop = l, .lo = lo, .group = 1};
     if (!affine_constant(&hi, &n))
-        return (l->step == 1 && l->kind != LOOP_PARALLEL && is_open(s, &hi) && walk_open(s, &t, hi.l)) ||
+        return (l->step == 1 && l->kind != LOOP_PARALLEL && is_open(s, &hi) &&
+                walk_open(s, &t, hi.l)) ||
                sym_fail(s, "how often a loop runs depends on a loop counter");
     t.n = (n - 1) / l->step + 1;
     if (n <= 0) return true;
@@ -644,19 +470,20 @@ static void open_sizes(struct sym *s, const int64_t *size, const int64_t *least)
     s->nsizes = s->nloops;
 }
 
-bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int64_t *steps,
-               struct text *why) {
-    struct sym s = {.v = v, .steps = *steps};
+static bool attempt(struct verify *v, const int64_t *size, const int64_t *least, bool bold,
+                    int64_t *steps, struct text *why) {
+    struct sym s = {.v = v, .steps = *steps, .bold = bold};
     size_t places = (size_t)v->s->nplaces + 1;
     s.var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.var);
     s.home = arena_array(&v->arena, places, sizeof *s.home);
     s.turn = arena_array(&v->arena, SYM_LOOPS, sizeof *s.turn);
+    s.cycle = arena_array(&v->arena, SYM_LOOPS, sizeof *s.cycle);
     s.ending = arena_array(&v->arena, places, sizeof *s.ending);
     s.ends = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.ends);
     s.image = arena_array(&v->arena, (size_t)v->p->nstmts + 1, sizeof *s.image);
     s.padded = arena_array(&v->arena, places, sizeof *s.padded);
     s.joined = arena_array(&v->arena, (size_t)v->p->nbuffers + 1, sizeof *s.joined);
-    s.learned = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.learned);
+    s.history = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.history);
     size_t all = places + (size_t)v->p->nstmts;
     s.of = arena_array(&v->arena, all, sizeof *s.of);
     s.stamp = arena_array(&v->arena, all, sizeof *s.stamp);
@@ -670,9 +497,18 @@ bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int6
     if (!good) text_printf(why, "%s", s.why);
     *steps = s.steps;
     for (size_t k = 0; k < all; k++) regions_free(&s.of[k]);
-    for (int k = 0; k < v->s->nvars; k++) {
-        regions_free(&s.learned[k].inv);
-        free(s.learned[k].old);
-    }
+    for (int k = 0; k < v->s->nvars; k++) history_free(&s.history[k]);
     return good;
+}
+
+bool sym_prove(struct verify *v, const int64_t *size, const int64_t *least, int64_t *steps,
+               struct text *why) {
+    int64_t most = *steps;
+    if (attempt(v, size, least, true, steps, why)) return true;
+    if (*steps < 0) return false;
+    v->errors = 0;
+    v->stop = false;
+    why->n = 0;
+    *steps = most;
+    return attempt(v, size, least, false, steps, why);
 }

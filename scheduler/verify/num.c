@@ -82,7 +82,8 @@ static void widen(__int128 *low, __int128 *high, int64_t coef, int64_t lo, int64
 
 void lin_range(const struct sym *s, const struct lin *x, int64_t *lo, int64_t *hi) {
     __int128 low = x->c, high = x->c;
-    for (int k = 0; k < s->nloops; k++) widen(&low, &high, x->k[k], s->lo[k], s->hi[k]);
+    for (int k = 0; k < s->nloops; k++)
+        if (x->k[k]) widen(&low, &high, x->k[k], s->lo[k], s->hi[k]);
     *lo = clamped(low);
     *hi = clamped(high);
 }
@@ -140,7 +141,8 @@ void affine_range(const struct sym *s, const struct affine *x, int64_t *lo, int6
     int64_t first, last;
     lin_range(s, &x->l, &first, &last);
     __int128 low = first, high = last;
-    for (int d = 0; d < s->ndims; d++) widen(&low, &high, x->d[d], 0, s->n[d] - 1);
+    for (int d = 0; d < s->ndims; d++)
+        if (x->d[d]) widen(&low, &high, x->d[d], 0, s->n[d] - 1);
     *lo = clamped(low);
     *hi = clamped(high);
 }
@@ -172,6 +174,26 @@ static void note_quotient(const struct sym *s, const struct affine *x, int64_t b
     if (lin_add(&below, &first, -1)) note_turn(s, &below);
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* After how many values of each counter the form is in the same place between two multiples. */
+static void note_cycle(const struct sym *s, const struct affine *x, int64_t by) {
+    enum { LONGEST = 64 };
+    for (int k = 0; k < s->nloops; k++) {
+        if (!x->l.k[k]) continue;
+        int64_t period = by / common_divisor(x->l.k[k], by), *all = &s->cycle[k];
+        *all = *all && period <= LONGEST ? *all / common_divisor(*all, period) * period : 0;
+        if (*all > LONGEST) *all = 0;
+    }
+}
+
 /* What divides goes to the quotient; the rest must stay between two multiples. */
 bool affine_divide(struct sym *s, const struct affine *of, int64_t by, struct affine *quotient,
                    struct affine *rest) {
@@ -188,6 +210,7 @@ bool affine_divide(struct sym *s, const struct affine *of, int64_t by, struct af
     int64_t turn = floor_div(lo, by);
     if (turn != floor_div(hi, by)) {
         note_quotient(s, rest, by);
+        note_cycle(s, rest, by);
         return sym_fail(s, "a quotient or remainder changes its course");
     }
     quotient->l.c = turn;

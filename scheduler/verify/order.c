@@ -3,7 +3,8 @@
  * the slots of places, or, where that is too coarse, what lies between the ends of all accesses.
  * Every trip is walked, but for loops without signals, whose third iteration finds what the second
  * found. */
-#include "scheduler/verify/sym.h"
+#include "scheduler/verify/pieces.h"
+#include "scheduler/verify/steady.h"
 #include "ir/memory.h"
 
 #include <stdlib.h>
@@ -26,6 +27,8 @@ struct order {
     int open;               /* the variable of the size that is open; -1 */
     int period; /* of the loops that end at it: after so many steps more all is as before; 0: not
                    known */
+    struct steady steady;
+    int64_t phase_steps; /* what the last phase cost */
     int64_t steps;
     int met_before; /* errors of walks before this one */
     const char *why;
@@ -110,111 +113,12 @@ static void touch_slot(struct order *o, int qi, int place, bool write) {
 }
 
 /* ---- accesses ---- */
-/* What an operand of an issue touches in all iterations of the hardware loops around it: first
- * where its element 0 is, then bytes. */
-enum { MOST_PIECES = 512 };
-struct piece {
-    int64_t low, high;
-};
-struct pieces {
-    struct piece at[MOST_PIECES];
-    int n;
-};
-
-static bool add_offset(struct pieces *p, int64_t by, int upto) {
-    for (int k = 0; k < upto; k++) {
-        if (p->n == MOST_PIECES) return false;
-        p->at[p->n].low = p->at[k].low + by;
-        p->at[p->n].high = p->at[k].high + by;
-        p->n++;
-    }
-    return true;
-}
-
-static int by_low(const void *a, const void *b) {
-    const struct piece *x = a, *y = b;
-    return (x->low > y->low) - (x->low < y->low);
-}
-
-/* In ascending order, those that touch as one. */
-static void pieces_join(struct pieces *p) {
-    int n = 0;
-    bool sorted = true;
-    for (int k = 1; k < p->n; k++) sorted &= p->at[k - 1].low <= p->at[k].low;
-    if (!sorted) qsort(p->at, (size_t)p->n, sizeof *p->at, by_low);
-    for (int k = 0; k < p->n; k++) {
-        if (!n || p->at[k].low > p->at[n - 1].high)
-            p->at[n++] = p->at[k];
-        else if (p->at[k].high > p->at[n - 1].high)
-            p->at[n - 1].high = p->at[k].high;
-    }
-    p->n = n;
-}
-
-/* Operands move in constant steps in loops that are no table (hardware_obstacle, which structure.c
- * asks first). False: more than are told apart. */
-static bool loop_pieces(struct order *o, const struct hardware *h, const struct sx *offset,
-                        struct pieces *p) {
-    int64_t *var = o->v->var, first = sx_eval(offset, var);
-    for (int k = 0; h && k < h->nloops; k++) {
-        const struct loop_node *l = h->loop[k];
-        int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), last = 0, step = 0;
-        int upto = p->n;
-        bool good = true;
-        for (int64_t x = lo + l->step; x < hi && good; x += l->step) {
-            var[l->var] = x;
-            bool known = k != h->table && x > lo + l->step;
-            int64_t by = known ? last + step : sx_eval(offset, var) - first;
-            step = by - last;
-            good = by == last || by == 0 || add_offset(p, by, upto);
-            last = by;
-            if (last == 0 && k != h->table) break;
-        }
-        var[l->var] = lo;
-        if (!good) return false;
-        pieces_join(p);
-    }
-    return spend(o, 1 + p->n / 8);
-}
-
-/* All of it as one. */
-static void loop_span(const struct order *o, const struct hardware *h, const struct sx *offset,
-                      int64_t *low, int64_t *high) {
-    int64_t *var = o->v->var, first = sx_eval(offset, var);
-    for (int k = 0; h && k < h->nloops; k++) {
-        const struct loop_node *l = h->loop[k];
-        int64_t lo = sx_eval(l->lo, var), hi = sx_eval(l->hi, var), least = 0, most = 0;
-        int64_t last = hi <= lo ? lo : lo + (hi - lo - 1) / l->step * l->step;
-        for (int64_t x = last; x > lo; x = k == h->table ? x - l->step : lo) {
-            var[l->var] = x;
-            int64_t by = sx_eval(offset, var) - first;
-            if (by < least) least = by;
-            if (by > most) most = by;
-        }
-        var[l->var] = lo;
-        *low += least;
-        *high += most;
-    }
-}
-
 static void touch_bytes(struct order *o, int who, const struct place *p, int64_t at,
                         const struct shape_operand *x, const struct hardware *h,
                         const struct sx *offset, bool write) {
     struct pieces all;
-    int64_t first = at + sx_eval(offset, o->v->var);
-    bool few = x->nruns <= MOST_PIECES;
-    all.n = 0;
-    for (int k = 0; few && k < x->nruns; k++) {
-        int64_t low = first + x->run[k].at;
-        all.at[all.n++] = (struct piece){low, low + x->run[k].bytes};
-    }
-    pieces_join(&all);
-    if (few) few = loop_pieces(o, h, offset, &all);
-    if (!few) {
-        all.n = 1;
-        all.at[0] = (struct piece){first + x->low, first + x->high};
-        loop_span(o, h, offset, &all.at[0].low, &all.at[0].high);
-    }
+    pieces_of(&all, at, x, h, offset, o->v->var);
+    if (!spend(o, 1 + all.n / 8)) return;
     for (int k = 0; k < all.n && !o->v->stop; k++)
         touch(o, who, p->memory, all.at[k].low, all.at[k].high, write);
 }
@@ -339,6 +243,12 @@ static bool fallback(struct order *o, const struct fallback_node *n) {
 /* ---- the walk ---- */
 static bool walk(struct order *o, const struct node *node, int n);
 
+static bool walk_iteration(struct order *o, const struct loop_node *l, int64_t x) {
+    o->v->var[l->var] = x;
+    steady_at(&o->steady, l->var, x);
+    return spend(o, 1) && walk(o, l->body, l->nbody);
+}
+
 /* ---- a loop that ends at a size that is open ---- */
 enum { MOST_PERIOD = 8, RING = MOST_PERIOD + 1 };
 
@@ -393,8 +303,7 @@ static bool walk_open(struct order *o, const struct loop_node *l) {
         return order_fail(o, "the order of queues over a size that is open is not followed");
     for (int64_t x = lo; x < hi && good; x++) {
         if (!o->collecting) phase_take(v, &ring[n % RING]);
-        v->var[l->var] = x;
-        good = spend(o, 1 + (int64_t)ring[n++ % RING].n / 16) && walk(o, l->body, l->nbody);
+        good = spend(o, (int64_t)ring[n++ % RING].n / 16) && walk_iteration(o, l, x);
     }
     if (o->collecting) return good;
     int p = 1;
@@ -408,7 +317,7 @@ static bool walk_open(struct order *o, const struct loop_node *l) {
 
 static bool walk_body(void *user, const struct loop_node *l) {
     struct order *o = user;
-    return spend(o, 1) && walk(o, l->body, l->nbody);
+    return walk_iteration(o, l, o->v->var[l->var]);
 }
 
 /* Iterations of a virtual unit differ in nothing that is looked at here. */
@@ -426,6 +335,55 @@ static bool walk_parallel(struct order *o, const struct loop_node *l) {
     return instances_walk(o->v, l, all_alike(o, l), walk_body, o) && !o->v->stop;
 }
 
+/* ---- a loop that comes back to where it was ---- */
+/* Iterations that ask the same of the queues, of which one left all as it was p iterations before:
+ * more of them go round. */
+struct round {
+    struct phase ring[RING];
+    int64_t n;    /* phases since such iterations began */
+    int64_t last; /* the last of them */
+    int tries;
+};
+
+/* Is it worth a look at what iterations leave, where the last one took so many steps? */
+static bool worth_looking(const struct order *o, int64_t steps, int64_t left) {
+    enum { FEW = 3 };
+    return left >= FEW && steps * left > 4 * o->phase_steps;
+}
+
+/* How many of the iterations after x can be left out. */
+static int64_t go_round(struct order *o, struct round *r, const struct loop_node *l, int64_t x,
+                        int64_t hi) {
+    enum { TRIES = 3 };
+    int64_t next = x + l->step, p = 1;
+    if (next > r->last) {
+        r->n = 0;
+        r->last = hi - 1;
+        if (r->tries++ >= TRIES || !steady_from(&o->steady, l, next, &r->last))
+            return r->last = x, 0;
+    }
+    phase_take(o->v, &r->ring[r->n++ % RING]);
+    const struct phase *now = &r->ring[(r->n - 1) % RING];
+    o->phase_steps = 1 + (int64_t)now->n / 16;
+    spend(o, o->phase_steps);
+    while (p <= MOST_PERIOD && p < r->n && !phase_same(now, &r->ring[(r->n - 1 - p) % RING])) p++;
+    if (p > MOST_PERIOD || p >= r->n) return 0;
+    return ((r->last - x) / l->step) / p * p;
+}
+
+static bool walk_trips(struct order *o, const struct loop_node *l, int64_t lo, int64_t hi) {
+    struct round r = {.last = lo - 1};
+    bool good = true;
+    for (int64_t x = lo; x < hi && good; x += l->step) {
+        int64_t before = o->steps;
+        good = walk_iteration(o, l, x);
+        if (good && worth_looking(o, before - o->steps, (hi - 1 - x) / l->step))
+            x += l->step * go_round(o, &r, l, x, hi);
+    }
+    for (int k = 0; k < RING; k++) free(r.ring[k].at);
+    return good;
+}
+
 static bool walk_loop(struct order *o, const struct loop_node *l) {
     struct verify *v = o->v;
     struct hardware h;
@@ -440,10 +398,9 @@ static bool walk_loop(struct order *o, const struct loop_node *l) {
         return walk_open(o, l);
     bool few = !o->any_exact && hi > lo && !depends_on(l->body, l->nbody, l->var) &&
                !sizes_change(o->v->m, l->body, l->nbody, l->var);
-    for (int64_t x = lo, k = 0; x < hi && (!few || k < 2); x += l->step, k++) {
-        v->var[l->var] = x;
-        if (!spend(o, 1) || !walk(o, l->body, l->nbody)) return false;
-    }
+    if (!few) return walk_trips(o, l, lo, hi);
+    for (int64_t x = lo, k = 0; x < hi && k < 2; x += l->step, k++)
+        if (!walk_iteration(o, l, x)) return false;
     return true;
 }
 
@@ -492,6 +449,7 @@ static bool walk_all(struct order *o) {
 }
 
 static void forget(struct order *o) {
+    o->steady.any_exact = o->any_exact;
     race_forget(o->v);
     o->v->stop = false;
     o->v->errors = 0;
@@ -579,6 +537,7 @@ static struct order order_of(struct verify *v, int64_t steps) {
     o.cut = arena_array(&v->arena, n, sizeof *o.cut);
     o.exact = arena_array(&v->arena, n, sizeof *o.exact);
     forget(&o);
+    steady_open(&o.steady, v, o.exact);
     return o;
 }
 
@@ -604,6 +563,7 @@ bool order_prove_open(struct verify *v, int size, int64_t from, int64_t steps, s
     o.open = size;
     for (int64_t x = from; x <= last && good; x++) {
         v->var[size] = x;
+        steady_at(&o.steady, size, x);
         good = in_order(&o);
         if (good && !o.period && x - from == MOST_VALUES)
             good = order_fail(&o, "queues do not come back to where they were");

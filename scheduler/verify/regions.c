@@ -2,6 +2,7 @@
 #include "scheduler/verify/sym.h"
 #include "ir/memory.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +12,22 @@ void regions_reserve(struct regions *r, int n) {
     r->at = memory_grow(r->at, (size_t)r->cap * sizeof *r->at);
 }
 
+void region_copy(struct region *to, const struct region *from, int n) {
+    for (int k = 0; k < n; k++) {
+        const struct region *x = &from[k];
+        size_t row = (size_t)x->nindices;
+        memcpy(&to[k], x, offsetof(struct region, o));
+        memcpy(to[k].o, x->o, row * sizeof *x->o);
+        memcpy(to[k].n, x->n, (x->box ? row : (size_t)x->ndims) * sizeof *x->n);
+        for (int d = 0; d < x->ndims; d++) memcpy(to[k].c[d], x->c[d], row * sizeof **x->c);
+    }
+}
+
 void regions_copy(struct regions *to, const struct regions *from) {
     to->n = 0;
     regions_reserve(to, from->n);
     to->n = from->n;
-    if (from->n) memcpy(to->at, from->at, (size_t)from->n * sizeof *to->at);
+    region_copy(to->at, from->at, from->n);
 }
 
 void regions_free(struct regions *r) {
@@ -33,6 +45,6 @@ void frame_list(struct sym *s, int place) {
 void regions_append(struct sym *s, const struct region *x) {
     struct regions *r = &s->of[x->place];
     regions_reserve(r, r->n + 1);
-    r->at[r->n++] = *x;
+    region_copy(&r->at[r->n++], x, 1);
     frame_list(s, x->place);
 }

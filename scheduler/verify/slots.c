@@ -47,15 +47,17 @@ bool slots_general(const struct sym *s, const struct frame *f, const struct slot
     return true;
 }
 
-bool slots_step(const struct sym *s, const struct frame *f, const struct slot *after, int counter,
-                struct slot *slot, bool *weaker) {
+bool slots_step(const struct sym *s, const struct frame *f, int counter, struct slot *slot,
+                bool *weaker) {
     for (int k = 0; k < f->n; k++) {
+        if (f->at[k] >= s->v->s->nplaces) continue;
         struct slot want = slot[k];
-        if (slot[k].turned != after[k].turned) return false;
+        const struct slot *after = &s->slot[f->at[k]];
+        if (slot[k].turned != after->turned) return false;
         if (!slot[k].turned || slot[k].lost) continue;
         want.at.c += want.at.k[counter];
         reduce(s, f->at[k], &want);
-        if (!after[k].lost && lin_same(&want.at, &after[k].at)) continue;
+        if (!after->lost && lin_same(&want.at, &after->at)) continue;
         slot[k].lost = *weaker = true;
     }
     return true;

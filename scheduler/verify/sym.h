@@ -24,13 +24,14 @@ struct region {
     enum type type;
     bool box;
     int nindices, ndims;
-    struct lin count, step;            /* step: of the recurrence around the writer, where it writes an element at each; else 0 */
-    struct lin o[SYM_INDICES];         /* first index */
-    struct lin n[SYM_INDICES];         /* box: indices; tile: of dimension d < ndims */
-    struct lin base;
-    int64_t s[TILE_DIMS], c[TILE_DIMS][SYM_INDICES];
     bool filled;                       /* tile: indices outside the buffer stand for the constant; all of it does where there are no indices */
     union value fill;
+    struct lin count, step;            /* step: of the recurrence around the writer, where it writes an element at each; else 0 */
+    struct lin base;
+    int64_t s[TILE_DIMS];
+    struct lin o[SYM_INDICES];         /* [nindices] first index */
+    struct lin n[SYM_INDICES];         /* box: [nindices]; tile: [ndims] */
+    int64_t c[TILE_DIMS][SYM_INDICES]; /* tile: [ndims][nindices] */
 };
 
 struct regions { struct region *at; int n, cap; };
@@ -80,9 +81,10 @@ struct sym {
     int *stamp, stamps;                /* [nplaces + nstmts] in which frame it was put last; frames so far */
     struct region executed[2]; int nexecuted;   /* instances that the issue at hand executes */
     struct lin time, step;             /* of those, in the recurrence around: the value of its axis, and by number */
-    struct learned *learned;           /* [nvars] of the loop that binds it, from its last induction */
+    struct history *history;           /* [nvars] of the loop that binds it, from its last inductions */
     int64_t *turn;                     /* [SYM_LOOPS] of each counter the last value before an answer changed that was asked for all; or below its range */
     struct parallel *parallel;         /* the innermost one around; NULL */
+    int64_t *cycle;                    /* [SYM_LOOPS] of each counter after how many values a quotient that was asked for all is in the same place of its course; 0: not known */
     struct ending *ending; int *ends;  /* [nplaces]; [nvars] 1 + the first place of its loops */
     struct home_layout *home;          /* [nplaces] */
     struct image *image;               /* [nstmts] */
@@ -90,6 +92,7 @@ struct sym {
     bool *padded; int unpadded;        /* [nplaces] the padding of a home is zero; how often that ended */
     char *joined;                      /* [nbuffers] 'y': statements write it that have no element in common; 'n'; 0: not looked at */
     int64_t steps;
+    bool bold;                         /* inductions that save most, and may forget what others keep, are tried */
     bool over;                         /* the budget is spent, or nothing can be proved */
     bool prepare;
     char why[300];                     /* the last failure */
@@ -123,6 +126,7 @@ struct lin sym_extent(const struct sym *, int axis);
 /* region.c */
 const struct home_layout *sym_layout(struct sym *, int place);
 bool home_address(struct sym *, int place, const struct affine *index, struct affine *out);      /* bytes from the home's start */
+void region_copy(struct region *, const struct region *, int n);      /* n of them, as far as they are used */
 void regions_copy(struct regions *, const struct regions *);
 void regions_free(struct regions *);
 void regions_reserve(struct regions *, int n);
@@ -160,7 +164,7 @@ int64_t slot_at(const struct sym *, int place, const int64_t *counter);  /* -1: 
 /* From those of now, before iteration `from`, those before any iteration, by what the last one added; false: a place is rotated in one only. */
 bool slots_general(const struct sym *, const struct frame *, const struct slot *before, int counter, int64_t from, struct slot *);
 /* Where one iteration adds something else, the slot is not known; weaker: so it is with some. */
-bool slots_step(const struct sym *, const struct frame *, const struct slot *after, int counter, struct slot *, bool *weaker);
+bool slots_step(const struct sym *, const struct frame *, int counter, struct slot *, bool *weaker);
 void slots_over(const struct sym *, const struct frame *, int counter, const struct lin *over, struct slot *);   /* before iteration `over` */
 
 /* setting.c */
@@ -211,6 +215,7 @@ const char *instances_apart(const struct verify *, const struct loop_node *);
 bool instances_walk(struct verify *, const struct loop_node *, bool alike, bool (*walk)(void *user, const struct loop_node *), void *user);
 
 /* induct.c */
+/* Boldly first; where that fails for another reason than its steps, with care, and as many steps again. */
 /* size[k]: value of the program's size k, or OPEN_SIZE: all from least[k] on. */
 enum { OPEN_SIZE = -1 };
 bool sym_prove(struct verify *, const int64_t *size, const int64_t *least, int64_t *steps, struct text *why);

@@ -284,10 +284,10 @@ static bool adds_nothing(struct work *w) {
 bool work_padding_is_neutral(struct work *w) {
     struct sym *s = w->s;
     for (int d = 0; d < s->ndims; d++) {
+        if (w->valid[d] == w->full[d] || w->access[0].d[d]) continue;
         struct work there = *w;
         int64_t n[SYM_DIMS];
         int ndims = s->ndims;
-        if (w->valid[d] == w->full[d] || w->access[0].d[d]) continue;
         memcpy(n, s->n, sizeof n);
         for (int e = 0; e < ndims; e++)
             if (!w->access[0].d[e]) s->n[e] = w->full[e];

@@ -1,6 +1,7 @@
 /* One issue with the loops directly around it: legality, dimensions, forms. */
 #include "scheduler/verify/work.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ---- legality ---- */
@@ -210,9 +211,19 @@ static bool reads_itself(const struct shape *h) {
     return false;
 }
 
+static void begin(struct work *w, struct sym *s, const struct issue_node *n, bool nested) {
+    memset(w, 0, offsetof(struct work, size));
+    w->s = s;
+    w->n = n;
+    w->in = &s->v->m->instr[n->instr];
+    w->nested = nested;
+    memset(w->offset, 0, (size_t)w->in->noperands * sizeof *w->offset);
+}
+
 static bool one_issue(struct sym *s, const struct issue_node *n, bool nested) {
-    struct work w = {.s = s, .n = n, .in = &s->v->m->instr[n->instr], .nested = nested};
+    struct work w;
     int64_t cost;
+    begin(&w, s, n, nested);
     for (int d = 0; d < s->ndims; d++) w.of_loop[d] = true;
     s->nexecuted = 0;
     if (n->nalso) return sym_fail(s, "issues of several statements are not followed");

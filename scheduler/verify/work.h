@@ -12,14 +12,15 @@ struct work {
     const struct fit *f;
     const struct stmt *stmt;           /* of the program; NULL: a move */
     const struct candidate_of *candidate;
-    int64_t size[64], stride[64], flag[64];
     bool overwrite, nested;            /* nested: a loop over a table's entries is around, which is walked outside the other dimensions */
+    bool of_loop[SYM_DIMS];            /* the dimension is one of a loop around, or a part of it */
+    int64_t full[SYM_DIMS], valid[SYM_DIMS];     /* valid: what belongs to the program; the rest is padding */
+    int fit_dim[FIT_DIMS];             /* which dimension of the issue it is; -1 */
+    /* Large, and set as far as they are used. */
+    int64_t size[64], stride[64], flag[64];
     struct affine offset[MAX_OPERANDS_OF_ISSUE];   /* bytes from the slot's start to the operand's element 0 */
     struct affine access[1 + MAX_READS];
-    struct affine point[MAX_AXES];
-    int64_t full[SYM_DIMS], valid[SYM_DIMS];     /* valid: what belongs to the program; the rest is padding */
-    bool of_loop[SYM_DIMS];            /* the dimension is one of a loop around, or a part of it */
-    int fit_dim[FIT_DIMS];             /* which dimension of the issue it is; -1 */
+    struct affine point[MAX_AXES];     /* of a statement */
 };
 
 

@@ -1,0 +1,50 @@
+/* Patterns of the iterations of a loop (pattern.c), for the symbolic walk (induct.c). */
+#ifndef ISAMAP_SCHEDULER_VERIFY_PATTERN_H
+#define ISAMAP_SCHEDULER_VERIFY_PATTERN_H
+
+#include "scheduler/verify/sym.h"
+
+/* A loop while it is walked: `n` times `group` iterations from iteration `first` on. */
+struct trips {
+    const struct loop_node *loop;
+    struct affine lo;
+    int64_t n, first, group;
+    struct frame frame;
+    struct known start, before, now; /* before the loop; before and after the last iteration */
+};
+
+/* Lines through what held before iteration `from` and before the one before, in that counter. */
+struct pattern {
+    int64_t from;
+    int counter;
+};
+/* What an induction found of a loop. old: regions that were there before the loop, and stayed. */
+struct learned {
+    struct regions inv;
+    int counter, nold;
+    bool *old;
+};
+
+/* The patterns that it had lately: visits may take turns, as first and later blocks do. turn: the
+ * iteration as far as which the last one went before an answer changed; -1: it went to the end. */
+struct history {
+    const struct loop_node *loop;
+    struct learned lately[4];
+    int n, next;
+    int64_t first, group; /* of the iterations that were taken together */
+    int64_t turn;
+    bool missed; /* at the last visit it had none of them */
+};
+
+/* The loop was met before, with as many iterations taken together. */
+bool pattern_known(const struct sym *, const struct trips *);
+/* In the place of pattern `of`, or, if that is -1, of the oldest. */
+void pattern_learn(struct sym *, const struct trips *, int of, const struct regions *inv, int counter);
+/* Which of its patterns the loop has again after its first iteration; -1: none. */
+int pattern_recall(struct sym *, const struct pattern *, const struct loop_node *, const struct known *before, const struct known *now,
+                   struct regions *out);
+/* False: an executed instance fits no pattern. */
+bool pattern_find(struct sym *, const struct pattern *, const struct known *before, const struct known *now, struct regions *out);
+void history_free(struct history *);
+
+#endif

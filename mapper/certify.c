@@ -127,7 +127,7 @@ static bool reads_agree(const struct proof *f, const struct term_node *n,
         return !h->acc && mo->role == OPERAND_READ &&
                access_same(f->p, &f->site.s->read[mo->read], &f->site.s->read[h->read]);
     if (mo->read != h->read) return false;
-    return h->acc || read_in_place(&f->site, h->read);
+    return h->acc || may_overwrite(&f->site, f->machine, f->needle, h->read);
 }
 
 /* What the needle computes of the constants of the issue alone. */

@@ -21,7 +21,7 @@ enum operand_role { OPERAND_READ, OPERAND_DST, OPERAND_IMM };
 struct mapped_operand {                /* what plays needle operand o */
     enum operand_role role;
     int read;                          /* OPERAND_READ: of the haystack statement. OPERAND_DST: the read that an inout operand
-                                          overwrites in place (t2 = t1 + x on C = C + X, t1 dead afterwards); -1: none */
+                                          overwrites in place (t2 = t1 + x on C = C + X, t1 dead afterwards, or a copy of it); -1: none */
     union value imm;                   /* OPERAND_IMM: the literal, in the operand's type */
     bool direct;                       /* V2: columns collinear with mixed-radix strides in the buffer as it is; false: needs packing */
 };

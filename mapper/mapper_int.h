@@ -150,8 +150,11 @@ bool node_type_fits(const struct term_node *needle, const struct term_node *hay)
 void match_terms(struct arena *, const struct machine *, const struct needle *, const struct site *,
                  int root, bool cuts, struct match *);
 bool imm_encodable(const struct machine *, const struct needle *, const struct binding_set *);
-bool read_in_place(const struct site *,
-                   int read); /* the destination may overwrite this read's buffer */
+/* May the destination overwrite what is read? The buffer itself: same place, same index, dead
+ * afterwards. Or a copy that comes from home, in a memory that the schedule fills. */
+enum in_place { IN_PLACE_NEVER, IN_PLACE_COPY, IN_PLACE_HOME };
+enum in_place read_in_place(const struct site *, int read);
+bool may_overwrite(const struct site *, const struct machine *, const struct needle *, int read);
 bool buffer_dead_after(const struct program *, int buffer, int stmt);
 bool items_touch(const struct program *, const struct item *, int n, int buffer);
 bool stmt_in_recurrence(const struct program *, int stmt);

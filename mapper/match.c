@@ -67,21 +67,66 @@ bool buffer_dead_after(const struct program *p, int buffer, int stmt) {
     return !items_touch(p, p->item + at + 1, p->nitems - at - 1, buffer);
 }
 
-/* Read `r` may be overwritten in place by the destination: same place, same index, dead afterwards.
- */
-bool read_in_place(const struct site *site, int r) {
-    const struct program *p = site->program;
-    const struct stmt *s = site->s;
-    const struct access *a = &s->read[r], *d = &s->dst;
+/* The dimension that the axis walks alone, from the first element on; -1. */
+static int walked_alone(const struct program *p, const struct access *a, int axis, uint64_t axes) {
+    int found = -1;
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        if (!access_coef(p, a, d, axis)) continue;
+        if (found >= 0 || access_coef(p, a, d, axis) != 1 || access_coef(p, a, d, p->naxes))
+            return -1;
+        for (int x = 0; x < p->naxes; x++)
+            if (x != axis && (axes >> x & 1) && access_coef(p, a, d, x)) return -1;
+        found = d;
+    }
+    return found;
+}
+
+/* Each axis walks a dimension of both: of what is read maybe a slice. */
+static bool walks_alike(const struct program *p, const struct stmt *s, const struct access *a) {
+    for (uint64_t left = s->axes; left; left &= left - 1) {
+        int x = __builtin_ctzll(left);
+        if (walked_alone(p, &s->dst, x, s->axes) < 0 || walked_alone(p, a, x, s->axes) < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool same_index(const struct program *p, const struct access *a, const struct access *d) {
     const struct buffer *x = &p->buffer[a->buffer], *y = &p->buffer[d->buffer];
-    if (a->has_fill || x->ndims != y->ndims || x->type != y->type) return false;
+    if (x->ndims != y->ndims) return false;
     for (int k = 0; k < x->ndims; k++)
         if (x->extent[k] != y->extent[k]) return false;
     size_t n = (size_t)x->ndims * ((size_t)p->naxes + 1);
-    if (memcmp(a->coef, d->coef, n * sizeof *a->coef) != 0) return false;
+    return memcmp(a->coef, d->coef, n * sizeof *a->coef) == 0;
+}
+
+enum in_place read_in_place(const struct site *site, int r) {
+    const struct program *p = site->program;
+    const struct stmt *s = site->s;
+    const struct access *a = &s->read[r];
+    if (a->has_fill || p->buffer[a->buffer].type != p->buffer[s->dst.buffer].type)
+        return IN_PLACE_NEVER;
     for (int k = 0; k < s->nreads; k++)
-        if (k != r && s->read[k].buffer == a->buffer) return false;
-    return buffer_dead_after(p, a->buffer, site->stmt);
+        if (k != r && s->read[k].buffer == a->buffer) return IN_PLACE_NEVER;
+    if (same_index(p, a, &s->dst) && buffer_dead_after(p, a->buffer, site->stmt))
+        return IN_PLACE_HOME;
+    return walks_alike(p, s, a) ? IN_PLACE_COPY : IN_PLACE_NEVER;
+}
+
+/* In a memory that the schedule fills; registers need no operand in place. */
+static bool is_copied(const struct machine *m, const struct needle *n) {
+    const struct operand *o = &m->instr[n->instr].operand[n->dst];
+    for (int k = 0; k < o->nmemories; k++)
+        if (o->memory[k] < 0 || memory_is_home(m, o->memory[k]) ||
+            m->memory[o->memory[k]].pass != PASS_POINTER)
+            return false;
+    return true;
+}
+
+bool may_overwrite(const struct site *site, const struct machine *m, const struct needle *n,
+                   int r) {
+    enum in_place how = read_in_place(site, r);
+    return how == IN_PLACE_HOME || (how == IN_PLACE_COPY && is_copied(m, n));
 }
 
 static bool value_same(enum type t, union value a, union value b) {
@@ -157,7 +202,8 @@ static bool bind_acc(struct matcher *m, struct pair at) {
     if (cut && (!m->cuts || h->made || m->site->term.accumulates || at.hay == m->site->term.root ||
                 h->constant || node_axes(&m->site->term, at.hay) != m->site->s->axes))
         return fail(m, FAILURE_OPERATION, at), false;
-    if (!cut && !h->acc && (m->site->term.accumulates || !read_in_place(m->site, h->read)))
+    if (!cut && !h->acc &&
+        (m->site->term.accumulates || !may_overwrite(m->site, m->machine, m->needle, h->read)))
         return fail(m, m->site->term.accumulates ? FAILURE_OPERATION : FAILURE_LIVE_OUT, at), false;
     *b = (struct bound){.kind = BOUND_DST, .read = h->read, .node = cut ? at.hay : -1};
     return true;

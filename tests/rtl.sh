@@ -28,6 +28,9 @@ check "a convolution" program examples/i8/c2d.isam -D N=1 -D P=13 -D Q=18 -D C=2
 check "a bottleneck" program examples/i8/bottleneck.isam -D H=9 -D W=11 -D C=40 -D K=32
 check "a residual block" program examples/i8/residual.isam -D H=9 -D W=11 -D C=32
 check "a network" program examples/digits/digits-int8.onnx -D N=3
+# Cells whose states the device writes: no host in a step, and not a cycle apart.
+cell() { ISAMAP_HOST=cpu-scalar program "examples/i8/$1.isam" -D H=48 -D T=3 | tail -1 | grep '^0 '; }
+for k in rnn gru lstm; do check "a cell, $k" cell $k; done
 check "other latency and bandwidth, the same model" program examples/i8/gmm.isam -D M=45 -D N=37 -D K=53 --param LAT=131 --param RATE=16
 check "a board" bash -c "$isamap sim examples/digits/digits-int8.onnx -D N=3 -m vdla-board --rtl --verify | grep -q 'verified *yes'"
 check "one model" test "$(ls "$ISAMAP_CACHE"/*.so | wc -l)" -ge 1

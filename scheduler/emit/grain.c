@@ -2,6 +2,7 @@
  * result. */
 #include "ir/number.h"
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/attach.h"
 #include "scheduler/plan/geom.h"
 #include "scheduler/plan/graph.h"
 #include "scheduler/plan/limits.h"
@@ -257,6 +258,51 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     return way_home(e, out, o, acc->buffer, &r, way);
 }
 
+/* What the copy of a result holds, counted in the buffer of another statement with the same axes,
+ * which stores `part` of it. */
+static void whole_beside(struct emitter *e, const struct access *made, const struct held *h,
+                         const struct stmt *by, const struct region *part, struct region *out) {
+    const struct program *p = e->w->p;
+    *out = *part;
+    for (int d = 0; d < p->buffer[by->dst.buffer].ndims; d++) {
+        int64_t step;
+        int x = access_mover(p, &by->dst, d, by->axes),
+            from = x < 0 ? -1 : access_dim(p, made, x, &step);
+        if (from < 0) continue;
+        int64_t apart =
+            access_coef(p, &by->dst, d, p->naxes) - access_coef(p, made, from, p->naxes);
+        out->lo[d] = val_add(&e->w->s->arena, h->whole.lo[from], val_const(apart));
+        out->n[d] = h->whole.n[from];
+    }
+}
+
+/* Moves that compute store it too, each when the one before has ended. */
+static bool drain_beside(struct emitter *e, struct nodes *out, const struct task *t,
+                         const struct opnd *o, struct held *h) {
+    struct work *w = e->w;
+    for (const struct attachment *x = o->beside; x; x = x->next) {
+        struct task by;
+        struct opnd as;
+        struct region r;
+        struct nodes moves = {0};
+        int completes;
+        if (!finish_beside(w, t, o, x, &by, &as)) return false;
+        const struct access *acc = &w->p->stmt[by.stmt].dst;
+        region_here(e, &by, &as, acc, &r);
+        int q = transfer_queue(w, e->moves, acc->buffer, &as, &r, false, 0, &completes);
+        struct held stored = *h;
+        whole_beside(e, &w->p->stmt[t->stmt].dst, h, &w->p->stmt[by.stmt], &r, &stored.whole);
+        stored.slot = slot_make(&w->s->arena, &as.geom, &stored.whole);
+        if (q < 0 ||
+            !emit_transfer(w, e->moves, &moves, acc->buffer, &as, &stored, NULL, &r, false))
+            return false;
+        if (!add_signal(w, out, e->exec, q)) return false;
+        nodes_append(w, out, &moves);
+        if (!add_signal(w, out, q, e->exec)) return false;
+    }
+    return true;
+}
+
 static bool chain_task(struct emitter *e, struct nodes *out, int i) {
     struct work *w = e->w;
     const struct task *t = &w->task[e->nest->chain[i]];
@@ -278,20 +324,23 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
         if (held[k]->led) continue;
         if (own) renew_place(e, held[k]);
         if (own && held[k]->slots > 1) add_rotate(w, out, held[k]->place);
-        if (own && o->read >= 0 && !fill_in_step(e, out, t, o, &st->read[o->read], held[k]))
+        if (own && o->read >= 0 &&
+            !fill_in_step(e, out, t, o->source ? o->source : o, &st->read[o->read], held[k]))
             return false;
-        if (own && o->read < 0) {
+        if (own && (o->read < 0 || o->source)) {
             region_here(e, t, o, &st->dst, &held[k]->whole);
             held[k]->slot = slot_make(&w->s->arena, &o->geom, &held[k]->whole);
         }
     }
-    emit_issue(e, out, t, held);
+    if (!task_loops(e, out, t, held)) return false;
     if (!result) return true;
     e->made[e->nmade].buffer = st->dst.buffer;
     e->made[e->nmade++].held = result;
-    for (int k = 0; home && k < t->nops; k++)
-        if (t->op[k].writes && !drain(e, out, t, &t->op[k], result, credit, &e->out[i + 1]))
-            return false;
+    for (int k = 0; k < t->nops; k++) {
+        if (!t->op[k].writes) continue;
+        if (home && !drain(e, out, t, &t->op[k], result, credit, &e->out[i + 1])) return false;
+        if (!drain_beside(e, out, t, &t->op[k], result)) return false;
+    }
     return true;
 }
 

@@ -96,6 +96,7 @@ static void chain_uses(struct emitter *e, struct uses *u) {
             struct region r;
             int completes;
             if (o->read < 0 || !chain_needs_hold(w, e->nest, t, o)) continue;
+            if (o->source) o = o->source;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
             int queue = transfer_queue(w, e->moves, task_access(w, t, o, false)->buffer, o, &r,
                                        true, e->own[i][k].fill_by, &completes);

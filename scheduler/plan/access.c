@@ -1,4 +1,5 @@
 #include "scheduler/plan/rewrite.h"
+#include <string.h>
 
 int access_lone(const struct program *p, const struct access *a, int dim, uint64_t axes) {
     int found = -1;
@@ -27,4 +28,10 @@ int access_mover(const struct program *p, const struct access *a, int dim, uint6
         if (access_coef(p, a, dim, x)) return x;
     }
     return -1;
+}
+
+bool access_same_index(const struct program *p, const struct access *a, const struct access *b) {
+    int n = p->buffer[a->buffer].ndims;
+    return n == p->buffer[b->buffer].ndims &&
+           !memcmp(a->coef, b->coef, sizeof *a->coef * (size_t)n * (size_t)(p->naxes + 1));
 }

@@ -16,7 +16,7 @@ struct stmt *attached_stmt(const struct work *w, const struct attachment *x) {
 
 void attach(struct work *w, int task, const struct move *move, struct opnd *o, bool fill) {
     struct attachment *x = arena_alloc(w->arena, sizeof *x);
-    *x = (struct attachment){task, *move};
+    *x = (struct attachment){.task = task, .move = *move};
     o->attached[fill] = x;
     w->task_of[w->task[task].stmt] = -2;
 }
@@ -94,6 +94,8 @@ void attached_issue(struct work *w, const struct opnd *o, bool fill, const struc
         int x = access_mover(w->p, &st->dst, d, st->axes);
         if (x >= 0) n->base[x] = val_sx(a, at[d]);
     }
+    for (int k = st->scope - 1; k >= 0; k = w->scope[k].parent)
+        n->base[w->scope[k].axis] = val_sx(a, w->step[k]);
     for (int x = 0; x < w->p->naxes; x++)
         if ((stmt_span(w, st) >> x & 1) && !n->base[x]) n->base[x] = sx_const(a, 0);
 }

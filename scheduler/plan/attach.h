@@ -18,6 +18,7 @@ struct view;
 struct attachment { /* a statement that a move executes on a result's way in or out; opnd.attached */
     int task;
     struct move move;
+    const struct attachment *next; /* of those that store beside the result itself */
 };
 
 /* attach.c; fill: on the way in */
@@ -34,6 +35,11 @@ void attached_issue(struct work *, const struct opnd *, bool fill, const struct 
 /* finish.c */
 bool finish_may(struct work *, const struct task *, const struct mapping *); /* the instruction is such a move */
 void finishes_link(struct work *);                                      /* tasks that finish a reduction's result */
+/* The result of an elementwise statement, which others use too, as a move that computes stores it: that
+ * operand, of the task as if it executed the move's statement. False: its elements lie otherwise. */
+bool finish_beside(struct work *, const struct task *, const struct opnd *made, const struct attachment *,
+                   struct task *by, struct opnd *as);
+const char *finish_beside_check(struct work *, const struct task *, const struct opnd *made); /* layouts; why not */
 
 /* begin.c */
 bool begin_link(struct work *, int task); /* it starts a reduction's sums, as their move from home */

@@ -34,6 +34,14 @@ void attached_drop(struct work *w, struct task *t, bool fill, const char *why) {
     }
 }
 
+void beside_drop(struct work *w, struct task *t, const char *why) {
+    for (int i = 0; i < t->nops; i++) {
+        const struct attachment *x = t->op[i].beside;
+        t->op[i].beside = NULL;
+        for (; x; x = x->next) task_demote(w, x->task, why);
+    }
+}
+
 void task_demote(struct work *w, int task, const char *why) {
     struct task *t = &w->task[task];
     const char *name = t->needle ? t->needle->in->id : "the instruction";
@@ -44,6 +52,7 @@ void task_demote(struct work *w, int task, const char *why) {
     if (t->init >= 0) w->task_of[t->init] = -1;
     join_drop(w, t->stmt);
     attached_drop(w, t, false, "the reduction that it finishes is not there");
+    beside_drop(w, t, "what it stores is not made by an instruction");
     attached_drop(w, t, true, "the reduction that it starts is not there");
     if (w->refused) return; /* all of it is done again */
     if (w->fallback >= 0 && w->options && w->options->left)

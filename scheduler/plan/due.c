@@ -57,6 +57,8 @@ static void share_all(struct due *d, int user, int task) {
         for (int fill = 0; fill < 2; fill++)
             if (t->op[i].attached[fill])
                 share_stmt(d, user, d->w->task[t->op[i].attached[fill]->task].stmt);
+        for (const struct attachment *x = t->op[i].beside; x; x = x->next)
+            share_stmt(d, user, d->w->task[x->task].stmt);
     }
     for (int i = 0; i < t->nafter; i++) share_all(d, user, t->after[i]);
 }
@@ -78,6 +80,8 @@ static void written(const struct work *w, const struct task *t, struct arena *a,
         for (int fill = 0; fill < 2; fill++)
             if (t->op[i].attached[fill])
                 add(a, out, attached_stmt(w, t->op[i].attached[fill])->dst.buffer);
+        for (const struct attachment *x = t->op[i].beside; x; x = x->next)
+            add(a, out, attached_stmt(w, x)->dst.buffer);
     }
     for (int i = 0; i < t->nafter; i++) written(w, &w->task[t->after[i]], a, out);
 }

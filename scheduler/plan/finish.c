@@ -76,6 +76,62 @@ static int maker_of(const struct work *w, int buffer, bool sums) {
     return found;
 }
 
+/* Between the two nobody touches what the move writes: it may be written where its source is made.
+ */
+static bool may_store_early(const struct work *w, int maker, int finish) {
+    int b = w->p->stmt[finish].dst.buffer;
+    bool between = false;
+    for (int i = 0; i < w->norder; i++) {
+        const struct stmt *st = &w->p->stmt[w->order[i]];
+        if (w->order[i] == finish) return true;
+        if (between && (stmt_reads(st, b) || st->dst.buffer == b)) return false;
+        between |= w->order[i] == maker;
+    }
+    return false;
+}
+
+bool finish_beside(struct work *w, const struct task *t, const struct opnd *made,
+                   const struct attachment *x, struct task *by, struct opnd *as) {
+    *by = *t;
+    *as = *made;
+    by->stmt = w->task[x->task].stmt;
+    as->attached[false] = x;
+    as->beside = NULL;
+    as->read = -1;
+    return geom_alike(w, t, made, by, as);
+}
+
+const char *finish_beside_check(struct work *w, const struct task *t, const struct opnd *made) {
+    for (const struct attachment *x = made->beside; x; x = x->next) {
+        struct task by;
+        struct opnd as;
+        if (!finish_beside(w, t, made, x, &by, &as))
+            return "it stores elements elsewhere than its source counts them";
+        const char *why = attached_check(w, &by, &as, false);
+        if (why) return why;
+    }
+    return NULL;
+}
+
+/* Behind those that store it already. NULL: done; otherwise why not. */
+static const char *link_beside(struct work *w, int maker, struct opnd *made, int finish,
+                               const struct move *move) {
+    struct task by, *t = &w->task[maker];
+    struct opnd as;
+    struct attachment *x = arena_alloc(w->arena, sizeof *x);
+    const struct attachment **at = &made->beside;
+    *x = (struct attachment){.task = finish, .move = *move};
+    if (t->reductions || made->attached[false]) return "others use what it stores, too";
+    if (!may_store_early(w, t->stmt, w->task[finish].stmt))
+        return "what it writes is used between it and its source";
+    if (!geom_make(w, t, made) || !finish_beside(w, t, made, x, &by, &as))
+        return "it stores elements elsewhere than its source counts them";
+    while (*at) at = (const struct attachment **)&(*at)->next;
+    *at = x;
+    w->task_of[w->task[finish].stmt] = -2;
+    return NULL;
+}
+
 /* It finishes sums, or what changes them in place in the machine's own loops (follow.c), or a
  * statement that may follow them tile by tile (nests.c). */
 static const char *link(struct work *w, int finish) {
@@ -93,11 +149,14 @@ static const char *link(struct work *w, int finish) {
         return "its move has no rows of the result's memory";
     if (mv.needle->in->operand[mv.from_operand].type != made->decl->type)
         return "the result is of another type";
-    if (read_elsewhere(w, st->read[0].buffer, core, t->stmt))
-        return "others use what it stores, too";
     struct stmt *maker = &w->p->stmt[w->task[core].stmt];
+    bool alone = !read_elsewhere(w, st->read[0].buffer, core, t->stmt);
+    if (!alone && w->task[core].reductions) return "others use what it stores, too";
     if (!stmt_adopt(w, st, &st->read[0], &maker->dst, maker->axes, NULL))
         return "its axes are not the reduction's";
+    if (!alone ||
+        (!w->task[core].reductions && !same_element(w->p, &st->read[0], st->axes, &st->dst)))
+        return link_beside(w, core, made, finish, &mv);
     if (!same_element(w->p, &st->read[0], st->axes, &st->dst))
         return "it stores elements elsewhere than the reduction counts them";
     attach(w, finish, &mv, made, false);

@@ -109,6 +109,10 @@ struct slot {
 
 /* Places along an outer coordinate. */
 struct val coord_places(struct arena *, const struct geom *, const struct region *, struct coord);
+/* The geometry of `as` where the task stands for another statement that has the same axes; false: elements
+ * lie otherwise in its slots than in those of what the task makes. */
+bool geom_alike(struct work *, const struct task *, const struct opnd *made, const struct task *by,
+                struct opnd *as);
 struct slot slot_make(struct arena *, const struct geom *,
                       const struct region *); /* of the whole hold */
 /* Where a tile begins anywhere in a padded dimension, or goes in steps, each one has its own padding. */

@@ -388,11 +388,12 @@ static void blocks_of_quantum(const struct work *w, const struct task *t, const 
     g->span = g->tile = tile;
 }
 
-bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
+/* size: bytes of an element in the operand's memory. */
+static bool make(struct work *w, const struct task *t, struct opnd *o, int64_t size) {
     const struct access *acc = task_access(w, t, o, o->writes);
     const struct buffer *b = &w->p->buffer[acc->buffer];
     struct geom *g = &o->geom;
-    int64_t size = (int64_t)type_size(b->type), span = 1;
+    int64_t span = 1;
     *g = (struct geom){.row = -1,
                        .repeat_axis = -1,
                        .fragment = o->form.fragment,
@@ -477,6 +478,73 @@ bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
     outer_coords(w, t, o, acc, rows != 0, row_dim);
     if (o->where == IN_LOCAL && !form.fragment) blocks_of_quantum(w, t, o, acc, g);
     return true;
+}
+
+/* ---- what is changed in place ---- */
+
+/* The axis that walks coordinate k, or one of the statement's dimensions that none walks; -1. */
+static int walker(const struct work *w, const struct task *t, const struct access *acc, int dim) {
+    return dim < 0 ? -1 : access_mover(w->p, acc, dim, w->p->stmt[t->stmt].axes);
+}
+
+/* The next outer coordinate from k on that an axis walks; geom.n: none. */
+static int next_walked(const struct work *w, const struct task *t, const struct geom *g,
+                       const struct access *acc, int k) {
+    while (k < g->n && walker(w, t, acc, g->at[k].dim) < 0) k++;
+    return k;
+}
+
+/* Do all elements have the same place in both slots? */
+static bool same_slot(const struct work *w, const struct task *t, const struct geom *a,
+                      const struct access *x, const struct geom *b, const struct access *y) {
+    if (a->ninner != b->ninner || a->tile != b->tile || a->row != b->row || a->first || b->first ||
+        a->loose || b->loose || a->fragment != b->fragment || a->swizzle != b->swizzle)
+        return false;
+    for (int i = 0; i < a->ninner; i++)
+        if (a->at[i].div != b->at[i].div || a->at[i].mod != b->at[i].mod ||
+            a->stride[i] != b->stride[i] ||
+            walker(w, t, x, a->at[i].dim) != walker(w, t, y, b->at[i].dim))
+            return false;
+    int i = a->ninner, k = b->ninner;
+    for (;; i++, k++) {
+        i = next_walked(w, t, a, x, i);
+        k = next_walked(w, t, b, y, k);
+        if (i == a->n || k == b->n) return i == a->n && k == b->n;
+        if (walker(w, t, x, a->at[i].dim) != walker(w, t, y, b->at[k].dim) ||
+            a->at[i].div != b->at[k].div || a->at[i].mod != b->at[k].mod)
+            return false;
+    }
+}
+
+static int64_t stored_size(const struct work *w, const struct access *acc) {
+    return (int64_t)type_size(w->p->buffer[acc->buffer].type);
+}
+
+/* What is read may be a slice of another buffer, such as a step's row. */
+static bool make_source(struct work *w, const struct task *t, struct opnd *o) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    o->source = NULL;
+    if (!o->writes || o->read < 0 || o->where != IN_LOCAL ||
+        access_same_index(w->p, &st->dst, &st->read[o->read]))
+        return true;
+    struct opnd *as = arena_copy(w->arena, o, sizeof *o);
+    as->writes = false;
+    if (!make(w, t, as, stored_size(w, &st->dst)) ||
+        !same_slot(w, t, &o->geom, &st->dst, &as->geom, &st->read[o->read]))
+        return false;
+    o->source = as;
+    return true;
+}
+
+bool geom_alike(struct work *w, const struct task *t, const struct opnd *made,
+                const struct task *by, struct opnd *as) {
+    const struct access *mine = &w->p->stmt[t->stmt].dst, *its = &w->p->stmt[by->stmt].dst;
+    return make(w, by, as, stored_size(w, mine)) &&
+           same_slot(w, t, &made->geom, mine, &as->geom, its);
+}
+
+bool geom_make(struct work *w, const struct task *t, struct opnd *o) {
+    return make(w, t, o, stored_size(w, task_access(w, t, o, o->writes))) && make_source(w, t, o);
 }
 
 void geom_tile(const struct work *w, struct opnd *o) {

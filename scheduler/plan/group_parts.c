@@ -15,7 +15,7 @@ static bool nest_may(const struct work *w, const struct nest *n) {
     if (n->kept || n->part_n || n->next_part >= 0) return false;
     for (int i = 0; i < count; i++)
         for (int o = 0; o < w->task[task[i]].nops; o++)
-            if (w->task[task[i]].op[o].attached[false]) return false;
+            if (w->task[task[i]].op[o].attached[false] || w->task[task[i]].op[o].beside) return false;
     return n->core < 0 || !join_has(w, w->task[n->core].stmt);
 }
 

@@ -253,10 +253,21 @@ static const char *check_operand(struct work *w, const struct moves *moves, int 
         *changed = true;
         return NULL;
     }
+    if ((why = finish_beside_check(w, t, o))) {
+        beside_drop(w, t, why);
+        *changed = true;
+        return NULL;
+    }
     for (int side = 0; side < 2; side++) {
         bool write = side == 1;
         if (write ? !o->writes : o->read < 0 && !filled_from_home(w, t, o)) continue;
         struct opnd *now = &w->task[task].op[i];
+        if (!write && now->source) {
+            struct opnd as = *now->source;
+            if (!route_first(w, moves, t, &as, false, &why)) return why;
+            if (as.in.n) return "what it changes in place passes several memories";
+            continue;
+        }
         if (now->where == IN_HOME) {
             if (home_direct(w, t, now, now->writes)) continue;
             why = "its home does not lie as the instruction wants it";

@@ -1,6 +1,7 @@
 /* Questions about one nest: whether a buffer leaves it, which operands of its chain need a copy,
  * how large the grains of the chain are. */
 #include "scheduler/plan/nest.h"
+#include "scheduler/plan/graph.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
@@ -60,6 +61,18 @@ int64_t task_grain(const struct task *t, int axis, bool *fixed) {
     return 1;
 }
 
+/* Copies whose addresses may vary hold several grains of an elementwise nest: each is filled once
+ * for all of them. */
+static bool fills_several(const struct work *w, const struct nest *n) {
+    if (n->core >= 0 || n->is_grid) return false;
+    for (int i = 0; i < n->nchain; i++) {
+        const struct task *t = &w->task[n->chain[i]];
+        for (int k = 0; k < t->nops; k++)
+            if (t->op[k].where == IN_LOCAL && graph_is_static(w->m, t->op[k].memory)) return false;
+    }
+    return true;
+}
+
 int64_t nest_grain(const struct work *w, const struct nest *n, int axis) {
     int64_t g = 0;
     bool any = false;
@@ -69,6 +82,7 @@ int64_t nest_grain(const struct work *w, const struct nest *n, int axis) {
         any |= fixed;
         if (!g || t < g) g = t;
     }
+    if (any && n->grain_most > g && fills_several(w, n)) return n->grain_most / g * g;
     return !any && n->grain_most && g > n->grain_most ? n->grain_most : g;
 }
 

@@ -174,6 +174,7 @@ static void put_operand(struct writer *k, const struct opnd *o) {
     for (int x = 0; x < MAX_NEEDLE; x++) put(k, o->alone_dim[x]);
     put_attached(k, o->attached[false]);
     put_attached(k, o->attached[true]);
+    for (const struct attachment *x = o->beside; x; x = x->next) put_attached(k, x);
     PUT(k, o->quantum, (int64_t)o->firsts, o->order, o->align);
     for (int way = 0; way < 2; way++)
         for (const struct opnd *far = way ? o->to : o->from; far; far = way ? far->to : far->from) {

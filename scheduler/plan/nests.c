@@ -6,6 +6,7 @@
 #include "scheduler/plan/limits.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
+#include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
@@ -28,9 +29,12 @@ static bool same_inner(const struct geom *a, const struct geom *b) {
 static void rename_task(struct work *w, struct task *t, const int *map) {
     join_rename(w, t->stmt, map);
     stmt_rename(w->p, &w->p->stmt[t->stmt], map);
-    for (int i = 0; i < t->nops; i++)
+    for (int i = 0; i < t->nops; i++) {
         if (t->op[i].attached[false])
             stmt_rename(w->p, attached_stmt(w, t->op[i].attached[false]), map);
+        for (const struct attachment *x = t->op[i].beside; x; x = x->next)
+            stmt_rename(w->p, attached_stmt(w, x), map);
+    }
     for (int x = 0; x < t->needle->nx; x++)
         if (t->axis[x] >= 0) t->axis[x] = map[t->axis[x]];
     uint64_t reductions = 0;
@@ -136,13 +140,88 @@ static bool left_alone(const struct task *t) {
     return handed;
 }
 
+/* In registers a value that waits for others takes one from them. */
+static bool may_wait(const struct work *w, const struct task *t) {
+    for (int i = 0; i < t->nops; i++)
+        if (t->op[i].where == IN_LOCAL && graph_is_static(w->m, t->op[i].memory)) return false;
+    return true;
+}
+
+/* It reads nothing of the elementwise nest, but writes the same elements: its value may wait for
+ * who reads both. */
+static bool stands_beside(const struct work *w, const struct nest *n, const struct task *t,
+                          int *map) {
+    if (n->core >= 0 || !may_wait(w, t)) return false;
+    const struct task *first = &w->task[n->chain[0]];
+    const struct stmt *a = &w->p->stmt[first->stmt], *b = &w->p->stmt[t->stmt];
+    const struct opnd *x = task_result(first), *y = task_result(t);
+    return w->p->buffer[a->dst.buffer].ndims == w->p->buffer[b->dst.buffer].ndims &&
+           x->where == IN_LOCAL && y->where == IN_LOCAL && x->memory == y->memory &&
+           same_inner(&x->geom, &y->geom) && nest_axes(w, &a->dst, a->axes, &b->dst, b->axes, map);
+}
+
+/* What the nest reads of the buffer that a statement writes is what this one writes over: each
+ * grain reads its elements before. */
+static bool writes_behind(const struct work *w, const struct nest *n, const struct stmt *st,
+                          const int *map) {
+    for (int i = n->core < 0 ? 0 : -1; i < n->nchain; i++) {
+        const struct stmt *ms = &w->p->stmt[w->task[i < 0 ? n->core : n->chain[i]].stmt];
+        for (int r = 0; r < ms->nreads; r++) {
+            int again[MAX_AXES];
+            memset(again, -1, sizeof again);
+            if (ms->read[r].buffer == st->dst.buffer &&
+                (!nest_axes(w, &ms->read[r], ms->axes, &st->dst, st->axes, again) ||
+                 ms->read[r].has_fill || memcmp(again, map, sizeof again)))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool read_later(const struct work *w, int stmt, int buffer) {
+    bool later = false;
+    for (int i = 0; i < w->norder; i++) {
+        if (later && stmt_reads(&w->p->stmt[w->order[i]], buffer)) return true;
+        later |= w->order[i] == stmt;
+    }
+    return w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer);
+}
+
+/* It would change in place what the nest made and others want: it takes a copy from home, in a nest
+ * of its own. */
+static bool spoils(const struct work *w, const struct nest *n, const struct task *t) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (!o->writes || o->read < 0) continue;
+        int b = st->read[o->read].buffer;
+        for (int k = n->core < 0 ? 0 : -1; k < n->nchain; k++)
+            if (w->p->stmt[w->task[k < 0 ? n->core : n->chain[k]].stmt].dst.buffer == b &&
+                read_later(w, t->stmt, b))
+                return true;
+    }
+    return false;
+}
+
+/* So do the moves that compute and store its result, too. */
+static bool moves_behind(const struct work *w, const struct nest *n, const struct task *t,
+                         const int *map) {
+    for (int i = 0; i < t->nops; i++) {
+        const struct attachment *x = t->op[i].attached[false];
+        if (x && !writes_behind(w, n, attached_stmt(w, x), map)) return false;
+        for (x = t->op[i].beside; x; x = x->next)
+            if (!writes_behind(w, n, attached_stmt(w, x), map)) return false;
+    }
+    return true;
+}
+
 /* May task k follow the nest's statements grain by grain? Renames its axes when it may. */
 static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int k) {
     struct task *t = &w->task[k];
     const struct stmt *st = &w->p->stmt[t->stmt];
     const struct task *last = n->core >= 0 ? &w->task[n->core] : &w->task[n->chain[0]];
     if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN ||
-        t->apart || join_has(w, t->stmt))
+        t->apart || join_has(w, t->stmt) || spoils(w, n, t))
         return false;
     if (!queues_in_step(w->m, t->needle->in->queue, last->needle->in->queue) ||
         last->needle->in->completes >= 0) /* it would have to wait */
@@ -153,7 +232,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
         int maker = i < 0 ? n->core : n->chain[i];
         if (maker < 0) continue;
         const struct stmt *ms = &w->p->stmt[w->task[maker].stmt];
-        if (stmt_reads(ms, st->dst.buffer) || ms->dst.buffer == st->dst.buffer) return false;
+        if (ms->dst.buffer == st->dst.buffer) return false;
         for (int r = 0; r < st->nreads; r++) {
             if (st->read[r].buffer != ms->dst.buffer) continue;
             int again[MAX_AXES];
@@ -170,7 +249,9 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
                 return false;
         }
     }
-    if (from < 0 || !fills_are_local(w, moves, t, n) || comes_by_route(t, n, w)) return false;
+    if (from < 0 && !stands_beside(w, n, t, map)) return false;
+    if (!writes_behind(w, n, st, map) || !moves_behind(w, n, t, map)) return false;
+    if (!fills_are_local(w, moves, t, n) || comes_by_route(t, n, w)) return false;
     if (!grains_agree(w, n, t, map)) return false;
     rename_task(w, t, map);
     return true;

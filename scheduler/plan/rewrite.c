@@ -101,5 +101,5 @@ struct access *task_access(struct work *w, const struct task *t, const struct op
 
 const struct access *opnd_access(const struct work *w, const struct task *t, const struct opnd *o) {
     const struct stmt *st = &w->p->stmt[t->stmt];
-    return o->read >= 0 ? &st->read[o->read] : &st->dst;
+    return o->read >= 0 && !o->source ? &st->read[o->read] : &st->dst;
 }

@@ -21,6 +21,7 @@ int access_lone(const struct program *, const struct access *, int dim, uint64_t
 int access_dim(const struct program *, const struct access *, int axis, int64_t *by);
 /* Of these axes the first that moves the dimension; -1: none does. */
 int access_mover(const struct program *, const struct access *, int dim, uint64_t axes);
+bool access_same_index(const struct program *, const struct access *, const struct access *);
 
 /* uses.c: statements of the order that access a buffer. */
 struct uses *uses_new(struct arena *);

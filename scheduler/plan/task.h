@@ -27,12 +27,14 @@ struct opnd {
     union value imm;
     struct form form;
     struct geom geom;
+    const struct opnd *source; /* of a result that is changed in place, as what it reads is filled; NULL: as it is written */
     struct route in, out; /* of what it reads, of what it writes */
     const struct opnd *from, *to; /* the operand in the next memory of these routes; NULL: at home */
     int alone_dim[MAX_NEEDLE]; /* buffer dimension made for a needle axis that stands alone; -1 */
     bool by_axes,
         expand; /* already a copy indexed by axes; by those too that do not move the buffer */
     const struct attachment *attached[2]; /* [fill] the move that computes while it brings a sum what it starts with, [false] the result home; NULL */
+    const struct attachment *beside; /* of an elementwise result: moves that compute and store it too, first to last */
     bool padded;     /* its buffer was copied with what lies outside */
     bool single;     /* of what stands alone, fills bring the first element */
     int repairs;
@@ -74,6 +76,7 @@ bool tasks_make(struct work *);
 void task_demote(struct work *, int task, const char *why); /* the fallback runs it */
 /* A schedule cannot be made with this statement as it is mapped. True: it can be mapped otherwise, and this cover is given up; stmt may be -1. */
 bool task_refuse(struct work *, int stmt, const char *why);
+void beside_drop(struct work *, struct task *, const char *why); /* what stores its result too */
 void attached_drop(struct work *, struct task *, bool fill, const char *why); /* what starts it, or follows and finishes it, has to be executed otherwise */
 
 double sizes_rounded(int64_t extent, int64_t tile); /* padded to whole tiles, over the extent */

@@ -65,12 +65,6 @@ static const char *operand_make(struct work *w, struct task *t, const struct map
     return NULL;
 }
 
-static bool same_index(const struct program *p, const struct access *a, const struct access *b) {
-    int n = p->buffer[a->buffer].ndims;
-    return n == p->buffer[b->buffer].ndims &&
-           !memcmp(a->coef, b->coef, sizeof *a->coef * (size_t)n * (size_t)(p->naxes + 1));
-}
-
 /* Results must be written once by each tile: every axis moves at most one dimension, alone. */
 static bool result_injective(const struct program *p, const struct stmt *st) {
     uint64_t seen = 0;
@@ -432,7 +426,8 @@ static const char *task_make(struct work *w, int task, const struct mapping *map
     for (int i = 0; i < t->nops; i++) {
         struct opnd *o = &t->op[i];
         const struct stmt *st = &w->p->stmt[t->stmt];
-        if (o->writes && o->read >= 0 && !same_index(w->p, &st->dst, &st->read[o->read]))
+        if (o->writes && o->read >= 0 && o->where != IN_LOCAL &&
+            !access_same_index(w->p, &st->dst, &st->read[o->read]))
             return "an operand changed in place is read at another index";
     }
     why = recur_check(w, t);

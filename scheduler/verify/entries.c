@@ -31,12 +31,13 @@ static bool loaded(struct sym *s, int place, int64_t begin, int64_t end) {
     int64_t element = (int64_t)type_size(b->type);
     for (int i = 0; i < s->of[place].n; i++) {
         const struct region *g = &s->of[place].at[i];
-        int64_t base, o, length;
+        int64_t base, o, length = 1; /* a single entry has no dimension */
+        bool row = g->ndims == 1 && g->s[0] == element && g->c[0][0] == 1 &&
+                   lin_constant(&g->n[0], &length);
         if (region_is_current(g, place) && g->buffer == home->buffer && g->writer == -1 &&
-            g->type == b->type && g->ndims == 1 && g->s[0] == element && g->c[0][0] == 1 &&
-            lin_constant(&g->base, &base) && lin_constant(&g->o[0], &o) &&
-            lin_constant(&g->n[0], &length) && base == o * element && base <= begin &&
-            base + length * element >= end)
+            g->type == b->type && (row || (!g->box && g->ndims == 0)) &&
+            lin_constant(&g->base, &base) && lin_constant(&g->o[0], &o) && base == o * element &&
+            base <= begin && base + length * element >= end)
             return true;
     }
     return sym_fail(s, "the entries of a table are not known to be loaded");

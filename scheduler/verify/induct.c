@@ -353,9 +353,9 @@ static bool walk_loop(struct sym *s, const struct loop_node *l) {
     if (!affine_add(&hi, &lo, -1)) return sym_fail(s, "a number is out of range");
     struct trips t = {.loop = l, .lo = lo, .group = 1};
     if (!affine_constant(&hi, &n))
-        return (l->step == 1 && l->kind != LOOP_PARALLEL && is_open(s, &hi) &&
-                walk_open(s, &t, hi.l)) ||
-               sym_fail(s, "how often a loop runs depends on a loop counter");
+        return l->step == 1 && l->kind != LOOP_PARALLEL && is_open(s, &hi)
+                   ? walk_open(s, &t, hi.l)
+                   : sym_fail(s, "how often a loop runs depends on a loop counter");
     t.n = (n - 1) / l->step + 1;
     if (n <= 0) return true;
     if (l->kind != LOOP_PARALLEL) return walk_trips(s, &t);

@@ -40,6 +40,7 @@ static bool check_items(struct work *w) {
 static void begin(struct work *w) {
     struct program *p = w->p;
     w->uses = uses_new(w->arena);
+    w->edges = edges_new(w->arena, w->m);
     recur_begin(w);
     w->home = arena_array(w->arena, (size_t)p->nbuffers + 1, sizeof *w->home);
     for (int b = 0; b < p->nbuffers; b++)
@@ -60,7 +61,7 @@ static void begin(struct work *w) {
     for (int m = 0; m < w->m->nmemories; m++) w->capacity[m] = graph_capacity(w->m, m);
     for (int q = 0; q < w->m->nqueues; q++)
         for (int u = 0; u < w->m->nqueues; u++)
-            if (counts_tokens(w->m, q, u)) w->counts[q] |= UINT64_C(1) << u;
+            if (counts_tokens(w->edges, q, u)) w->counts[q] |= UINT64_C(1) << u;
 }
 
 /* What prepare writes and runs read stays: its homes are kept between runs. */

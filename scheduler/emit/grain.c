@@ -249,7 +249,8 @@ static bool drain(struct emitter *e, struct nodes *out, const struct task *t, co
     region_here(e, t, o, acc, &r);
     if (!way_begin(e, &moves, o, acc->buffer, h, &r, way)) return false;
     int q = way->queue[way->n];
-    struct edge give = edge_of_queue(w->m, e->exec, q), back = edge_of_queue(w->m, q, e->exec);
+    struct edge give = edge_of_queue(w->edges, e->exec, q),
+                back = edge_of_queue(w->edges, q, e->exec);
     edge_give(w, out, &give, (struct signal){0});
     edge_take(w, out, &give, (struct signal){0});
     nodes_append(w, out, &moves);
@@ -318,7 +319,7 @@ static bool chain_task(struct emitter *e, struct nodes *out, int i) {
         if (o->writes) {
             result = held[k];
             credit = own && e->store >= 0 && chain_runs_ahead(e);
-            struct edge back = edge_of_queue(w->m, e->store, e->exec);
+            struct edge back = edge_of_queue(w->edges, e->store, e->exec);
             if (home && credit) edge_take(w, out, &back, (struct signal){0});
         }
         if (held[k]->led) continue;

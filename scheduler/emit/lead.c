@@ -15,8 +15,8 @@ static bool stands_still(const struct work *w, const struct access *acc, const i
 static bool needs_no_signals(const struct work *w, const struct nodes *fill, int exec) {
     for (uint64_t q = nodes_queues(w, fill->at, fill->n); q; q &= q - 1) {
         int from = __builtin_ctzll(q);
-        if (from != exec && (edge_of_queue(w->m, from, exec).kind != EDGE_FREE ||
-                             edge_of_queue(w->m, exec, from).kind != EDGE_FREE))
+        if (from != exec && (edge_of_queue(w->edges, from, exec).kind != EDGE_FREE ||
+                             edge_of_queue(w->edges, exec, from).kind != EDGE_FREE))
             return false;
     }
     return true;

@@ -108,11 +108,11 @@ void signal_apart(struct work *w, struct nodes *l, const struct edge *e, bool br
 }
 
 bool add_signal(struct work *w, struct nodes *l, int from, int to) {
-    if (from == to || edge_of_queue(w->m, from, to).kind == EDGE_FREE) return true;
+    if (from == to || edge_of_queue(w->edges, from, to).kind == EDGE_FREE) return true;
     while (from != to) {
         int next = to;
-        if (graph_distance(w->m, from, to, &next) < 0) return false;
-        struct edge e = edge_of_queue(w->m, from, next);
+        if (graph_distance(w->edges, from, to, &next) < 0) return false;
+        struct edge e = edge_of_queue(w->edges, from, next);
         signal_apart(w, l, &e, false);
         from = next;
     }
@@ -122,9 +122,9 @@ bool add_signal(struct work *w, struct nodes *l, int from, int to) {
 /* What hardware keeps in order between the root and another queue it does not hand on to a third.
  */
 static void add_direct(struct work *w, struct nodes *out, int from, int to, int root) {
-    struct edge e = edge_of_queue(w->m, from, to);
-    bool free = edge_of_queue(w->m, from, root).kind == EDGE_FREE ||
-                edge_of_queue(w->m, root, to).kind == EDGE_FREE;
+    struct edge e = edge_of_queue(w->edges, from, to);
+    bool free = edge_of_queue(w->edges, from, root).kind == EDGE_FREE ||
+                edge_of_queue(w->edges, root, to).kind == EDGE_FREE;
     if (from != to && from != root && to != root && free && e.kind == EDGE_TOKEN)
         signal_apart(w, out, &e, false);
 }
@@ -137,7 +137,7 @@ static int meeting(const struct work *w, uint64_t before, uint64_t after) {
     for (int a = 0; a < w->m->nqueues; a++)
         for (int b = 0; b < w->m->nqueues && found < 0; b++)
             if ((before >> a & 1) && (after >> b & 1)) {
-                struct edge e = edge_of_queue(w->m, a, b);
+                struct edge e = edge_of_queue(w->edges, a, b);
                 if (e.kind == EDGE_BARRIER) found = e.sync;
             }
     for (int q = 0; q < w->m->nqueues && found >= 0; q++)

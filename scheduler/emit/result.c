@@ -175,10 +175,11 @@ void result_load(struct emitter *e) {
         else
             queue = transfer_queue(w, e->moves, acc->buffer, o, &r, true, e->held[i].fill_by,
                                    &e->load_completes);
-        if (queue < 0 || edge_find(w->m, queue, e->load_completes, e->exec).kind == EDGE_FREE)
+        if (queue < 0 || edge_find(w->edges, queue, e->load_completes, e->exec).kind == EDGE_FREE)
             continue;
         e->load = queue;
-        struct edge own = edge_of_queue(w->m, e->exec, queue), back = link_back(e, start_link(e));
+        struct edge own = edge_of_queue(w->edges, e->exec, queue),
+                    back = link_back(e, start_link(e));
         bool apart = back.kind == EDGE_TOKEN && back.sync != own.sync;
         e->load_ahead = e->drained && e->store >= 0 && (apart || back.kind == EDGE_FREE);
     }

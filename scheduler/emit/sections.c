@@ -38,7 +38,7 @@ static int host_queue(const struct work *w) {
  * host. */
 static bool is_device(const struct work *w, int q) {
     int host = host_queue(w);
-    return host >= 0 && q != host && edge_find(w->m, host, -1, q).kind != EDGE_FREE;
+    return host >= 0 && q != host && edge_find(w->edges, host, -1, q).kind != EDGE_FREE;
 }
 
 static uint64_t device_queues(const struct work *w) {

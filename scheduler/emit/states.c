@@ -5,7 +5,7 @@
 #include "scheduler/plan/work.h"
 
 static int setter_of(const struct work *w, int state, uint64_t users) {
-    return state_setter(w->m, state, __builtin_ctzll(users));
+    return state_setter(w->edges, state, __builtin_ctzll(users));
 }
 
 bool configures_place(struct work *w, struct nodes *prepare, struct nodes *run) {

@@ -9,11 +9,11 @@
 #include "scheduler/plan/work.h"
 
 struct edge link_there(const struct emitter *e, struct link l) {
-    return edge_find(e->w->m, l.from, l.completes, l.to);
+    return edge_find(e->w->edges, l.from, l.completes, l.to);
 }
 
 struct edge link_back(const struct emitter *e, struct link l) {
-    return edge_find(e->w->m, l.to, l.to_completes, l.from);
+    return edge_find(e->w->edges, l.to, l.to_completes, l.from);
 }
 
 struct link fill_link(const struct filling *f) {
@@ -101,8 +101,8 @@ static void chain_uses(struct emitter *e, struct uses *u) {
             int queue = transfer_queue(w, e->moves, task_access(w, t, o, false)->buffer, o, &r,
                                        true, e->own[i][k].fill_by, &completes);
             if (queue < 0) continue;
-            add_use(e, u, edge_of_queue(w->m, queue, e->exec), (struct use){.who = CHAIN});
-            add_use(e, u, edge_of_queue(w->m, e->exec, queue), (struct use){.who = CHAIN});
+            add_use(e, u, edge_of_queue(w->edges, queue, e->exec), (struct use){.who = CHAIN});
+            add_use(e, u, edge_of_queue(w->edges, e->exec, queue), (struct use){.who = CHAIN});
         }
     }
 }

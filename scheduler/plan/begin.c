@@ -77,7 +77,7 @@ static bool adopt(struct work *w, int task, struct opnd *o, const struct task *u
     if (graph_is_static(w->m, o->memory) || !reads_plainly(w->p, &st->read[0]) ||
         !move_begins(w, t->needle->instr, o->memory, &mv) ||
         mv.needle->in->operand[mv.to_operand].type != o->decl->type ||
-        !queues_in_step(w->m, mv.needle->in->queue, user->needle->in->queue))
+        !queues_in_step(w->edges, mv.needle->in->queue, user->needle->in->queue))
         return false;
     if (!stmt_adopt(w, st, &st->dst, made, w->p->stmt[user->stmt].axes, NULL)) return false;
     attach(w, task, &mv, o, true);

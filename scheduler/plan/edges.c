@@ -27,33 +27,45 @@ static struct edge plain_edge(const struct machine *m, int from, int to) {
     return e;
 }
 
-struct edge edge_find(const struct machine *m, int from, int completes, int to) {
+struct edges *edges_new(struct arena *a, const struct machine *m) {
+    struct edges *all = arena_alloc(a, sizeof *all);
+    size_t n = (size_t)m->nqueues;
+    all->m = m;
+    all->plain = arena_array(a, n * n + 1, sizeof *all->plain);
+    all->completes = arena_array(a, n + 1, sizeof *all->completes);
+    for (int from = 0; from < m->nqueues; from++) {
+        all->completes[from] = -1;
+        for (int i = 0; i < m->ninstrs && all->completes[from] < 0; i++)
+            if (m->instr[i].queue == from) all->completes[from] = m->instr[i].completes;
+        for (int to = 0; to < m->nqueues; to++)
+            all->plain[from * m->nqueues + to] = plain_edge(m, from, to);
+    }
+    return all;
+}
+
+struct edge edge_find(const struct edges *all, int from, int completes, int to) {
     if (from < 0 || to < 0) return (struct edge){EDGE_FREE, -1, -1, from, to};
-    if (completes < 0) return plain_edge(m, from, to);
-    const struct sync *s = &m->sync[completes];
+    struct edge plain = all->plain[from * all->m->nqueues + to];
+    if (completes < 0) return plain;
+    const struct sync *s = &all->m->sync[completes];
     struct edge e = {EDGE_NONE, completes, -1, from, to};
     if (s->to >> to & 1) {
         if (s->kind == SYNC_TOKEN) e.kind = EDGE_TOKEN;
         if (s->kind == SYNC_GROUP) e.kind = EDGE_GROUP;
     } else if (s->kind == SYNC_GROUP && (s->to >> from & 1)) {
-        e = plain_edge(m, from, to);
+        e = plain;
         e.first = completes;
     }
     return e;
 }
 
-struct edge edge_of_queue(const struct machine *m, int from, int to) {
-    struct edge plain = edge_find(m, from, -1, to);
-    int completes = -1;
-    if (plain.kind == EDGE_FREE) return plain;
-    for (int i = 0; i < m->ninstrs && completes < 0; i++)
-        if (m->instr[i].queue == from) completes = m->instr[i].completes;
-    if (completes < 0) return plain;
-    return edge_find(m, from, completes, to);
+struct edge edge_of_queue(const struct edges *all, int from, int to) {
+    struct edge plain = edge_find(all, from, -1, to);
+    return plain.kind == EDGE_FREE ? plain : edge_find(all, from, all->completes[from], to);
 }
 
-bool queues_in_step(const struct machine *m, int a, int b) {
-    return edge_find(m, a, -1, b).kind == EDGE_FREE && edge_find(m, b, -1, a).kind == EDGE_FREE;
+bool queues_in_step(const struct edges *all, int a, int b) {
+    return edge_find(all, a, -1, b).kind == EDGE_FREE && edge_find(all, b, -1, a).kind == EDGE_FREE;
 }
 
 static bool holds_fewer(const struct machine *m, const struct edge *e, int slots) {

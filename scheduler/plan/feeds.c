@@ -139,7 +139,7 @@ static bool in_step(const struct work *w, const struct nest *n) {
     int host = w->m->fallback[w->fallback].queue,
         unit = w->m->queue[w->task[n->core].needle->in->queue].unit;
     for (int q = 0; q < w->m->nqueues; q++)
-        if (w->m->queue[q].unit == unit && !queues_in_step(w->m, host, q)) return false;
+        if (w->m->queue[q].unit == unit && !queues_in_step(w->edges, host, q)) return false;
     return true;
 }
 

@@ -67,7 +67,7 @@ static bool adopt(struct work *w, int task, int core) {
     struct opnd *o = task_result(t), *made = task_result(c);
     int map[MAX_AXES];
     if (w->p->buffer[st->dst.buffer].ndims != w->p->buffer[sums->dst.buffer].ndims ||
-        !queues_in_step(w->m, t->needle->in->queue, c->needle->in->queue) ||
+        !queues_in_step(w->edges, t->needle->in->queue, c->needle->in->queue) ||
         !stmt_adopt(w, st, &st->read[o->read], &sums->dst, sums->axes, map))
         return false;
     for (int x = 0; x < t->needle->nx; x++)

@@ -3,15 +3,15 @@
 #include "scheduler/plan/limits.h"
 #include <string.h>
 
-int graph_distance(const struct machine *m, int from, int to, int *next) {
+int graph_distance(const struct edges *all, int from, int to, int *next) {
     int parent[MAX_QUEUES], todo[MAX_QUEUES], n = 0, dist[MAX_QUEUES];
     memset(parent, -1, sizeof parent);
     todo[n++] = from;
     dist[from] = 0;
     parent[from] = from;
     for (int i = 0; i < n && parent[to] < 0; i++)
-        for (int q = 0; q < m->nqueues; q++)
-            if (parent[q] < 0 && edge_of_queue(m, todo[i], q).kind > EDGE_FREE) {
+        for (int q = 0; q < all->m->nqueues; q++)
+            if (parent[q] < 0 && edge_of_queue(all, todo[i], q).kind > EDGE_FREE) {
                 parent[q] = todo[i];
                 dist[q] = dist[todo[i]] + 1;
                 todo[n++] = q;

@@ -13,11 +13,19 @@ struct edge {
     int from, to;
 };
 
+/* Of each pair of queues, looked up once. */
+struct edges {
+    const struct machine *m;
+    struct edge *plain; /* [from * nqueues + to] where it completes at no sync */
+    int *completes;     /* [nqueues] the sync at which the first instruction there does; -1 */
+};
+struct edges *edges_new(struct arena *, const struct machine *);
+
 /* What `from` did with an instruction that completes at that sync (-1: at none), for `to`. */
-struct edge edge_find(const struct machine *, int from, int completes, int to);
-struct edge edge_of_queue(const struct machine *, int from, int to); /* whatever `from` did */
+struct edge edge_find(const struct edges *, int from, int completes, int to);
+struct edge edge_of_queue(const struct edges *, int from, int to); /* whatever `from` did */
 /* Hardware keeps their order, whichever comes first. */
-bool queues_in_step(const struct machine *, int a, int b);
+bool queues_in_step(const struct edges *, int a, int b);
 bool edge_rotates(const struct machine *, const struct edge *, int slots); /* a channel for each */
 bool edge_holds(const struct machine *, const struct edge *, int slots);   /* so many are outstanding */
 int64_t edge_objects(const struct machine *, int memory); /* bytes that syncs take of it */
@@ -32,7 +40,7 @@ bool graph_holds(const struct machine *, int memory, enum type);
 bool operand_may_be(const struct operand *, int memory);
 bool move_takes(const struct instr *, int memory);
 bool move_fills(const struct instr *, int memory);
-int graph_distance(const struct machine *, int from, int to,
+int graph_distance(const struct edges *, int from, int to,
                    int *next); /* hops over edges; next: queue after `from` */
 
 #endif

@@ -25,7 +25,7 @@ static bool host_may(const struct work *w, int stmt) {
     if (w->fallback < 0 || w->p->stmt[stmt].scope || !w->options || w->options->threads != 1)
         return false;
     for (int q = 0; q < w->m->nqueues; q++)
-        if (!queues_in_step(w->m, host, q)) return false;
+        if (!queues_in_step(w->edges, host, q)) return false;
     return true;
 }
 

@@ -10,7 +10,7 @@ bool swizzle_same(const char *a, const char *b) {
 }
 
 static bool learn(struct work *w, struct arena *arena, int instr, bool computes, struct move *mv) {
-    return !needs_why(w->m, &w->m->instr[instr]) &&
+    return !needs_why(w->edges, &w->m->instr[instr]) &&
            move_learn(arena, w->m, instr, computes, mv, w->diags);
 }
 

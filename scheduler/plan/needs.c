@@ -13,26 +13,27 @@ int need_operand(const struct instr *in, const struct need *need) {
 
 /* ---- who sets a state ---- */
 
-static bool orders(const struct machine *m, int a, int b) {
-    return edge_find(m, a, -1, b).kind == EDGE_FREE || graph_distance(m, a, b, NULL) > 0;
+static bool orders(const struct edges *all, int a, int b) {
+    return edge_find(all, a, -1, b).kind == EDGE_FREE || graph_distance(all, a, b, NULL) > 0;
 }
 
-int state_setter(const struct machine *m, int state, int queue) {
+int state_setter(const struct edges *all, int state, int queue) {
+    const struct machine *m = all->m;
     for (int k = 0; k < m->nconfigures; k++) {
         const struct configure *c = &m->configure[k];
         if (c->nsets != 1 || c->sets[0] != state) continue;
         if (c->at_launch || c->at_program) return k;
-        if (c->queue >= 0 && orders(m, c->queue, queue) && orders(m, queue, c->queue)) return k;
+        if (c->queue >= 0 && orders(all, c->queue, queue) && orders(all, queue, c->queue)) return k;
     }
     return -1;
 }
 
-const char *needs_why(const struct machine *m, const struct instr *in) {
+const char *needs_why(const struct edges *all, const struct instr *in) {
     for (int k = 0; k < in->nneeds; k++) {
         const struct need *n = &in->need[k];
-        if (state_from_addresses(m, n->state)) continue;
+        if (state_from_addresses(all->m, n->state)) continue;
         if (n->nvalues > MAX_FIELDS) return "a state that it needs has too many fields";
-        if (in->queue >= 0 && state_setter(m, n->state, in->queue) < 0)
+        if (in->queue >= 0 && state_setter(all, n->state, in->queue) < 0)
             return "no configure sets a state that it needs, alone and in order with it";
     }
     return NULL;

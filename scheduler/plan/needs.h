@@ -8,6 +8,8 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
+struct edges;
+
 /* needs_plan.c: states of a memory that lose its content when they change */
 /* Sizes of reductions that decide such a state of the result's memory: all their tiles are equal.
  * False: none. */
@@ -22,8 +24,8 @@ bool needs_keep(const struct work *, const struct nest *, const struct plan *);
 enum { MAX_FIELDS = 16 }; /* of a state that is needed */
 int need_operand(const struct instr *, const struct need *); /* whose word has the state; -1 */
 /* A configure that sets this state alone, and that syncs order with the queue; -1. */
-int state_setter(const struct machine *, int state, int queue);
-const char *needs_why(const struct machine *, const struct instr *); /* its states cannot be set */
+int state_setter(const struct edges *, int state, int queue);
+const char *needs_why(const struct edges *, const struct instr *); /* its states cannot be set */
 int remain_first(const struct machine *, int again); /* the instruction that leaves an operand where
                                                         `again` takes it; -1 */
 int remain_again(const struct machine *, int first, int *operand);

@@ -18,7 +18,7 @@ static bool clobbers(const struct configure *c, int memory) {
 
 /* Is it a state whose change empties the memory that it belongs to? */
 static bool is_fragile(const struct work *w, const struct instr *in, const struct need *n) {
-    int of = w->m->state[n->state].of, setter = state_setter(w->m, n->state, in->queue);
+    int of = w->m->state[n->state].of, setter = state_setter(w->edges, n->state, in->queue);
     return of >= 0 && setter >= 0 && clobbers(&w->m->configure[setter], of);
 }
 

@@ -119,7 +119,8 @@ static bool fills_are_local(struct work *w, const struct moves *moves, const str
         if (made) continue;
         for (int k = 0; k < moves->n; k++) {
             const struct instr *in = moves->at[k].needle->in;
-            if (move_fills(in, o->memory) && !queues_in_step(w->m, in->queue, t->needle->in->queue))
+            if (move_fills(in, o->memory) &&
+                !queues_in_step(w->edges, in->queue, t->needle->in->queue))
                 return false;
         }
     }
@@ -223,7 +224,7 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
     if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN ||
         t->apart || join_has(w, t->stmt) || spoils(w, n, t))
         return false;
-    if (!queues_in_step(w->m, t->needle->in->queue, last->needle->in->queue) ||
+    if (!queues_in_step(w->edges, t->needle->in->queue, last->needle->in->queue) ||
         last->needle->in->completes >= 0) /* it would have to wait */
         return false;
     int map[MAX_AXES], from = -1, reads = 0;
@@ -293,7 +294,7 @@ static bool starts(const struct work *w, int init, int core) {
     for (int i = 0; i < a->nops; i++) /* changed in place, it is read too */
         if (a->op[i].read >= 0 && a->op[i].where == IN_LOCAL) return false;
     return !stmt_reads(sb, sa->dst.buffer) &&
-           queues_in_step(w->m, a->needle->in->queue, b->needle->in->queue);
+           queues_in_step(w->edges, a->needle->in->queue, b->needle->in->queue);
 }
 
 static bool adopt_init(struct work *w, int init, int core) {

@@ -118,11 +118,11 @@ static struct pieces pieces_of(const struct pricing *c, const struct task *t, co
 
 /* Several tokens are on their way for one slot: the syncs must hold them, and hold up who pushes.
  */
-bool counts_tokens(const struct machine *m, int queue, int user) {
+bool counts_tokens(const struct edges *all, int queue, int user) {
     for (int way = 0; way < 2; way++) {
-        struct edge e = way ? edge_of_queue(m, user, queue) : edge_of_queue(m, queue, user);
+        struct edge e = way ? edge_of_queue(all, user, queue) : edge_of_queue(all, queue, user);
         if (e.kind == EDGE_FREE) continue;
-        if (e.kind != EDGE_TOKEN || e.first >= 0 || m->sync[e.sync].memory >= 0) return false;
+        if (e.kind != EDGE_TOKEN || e.first >= 0 || all->m->sync[e.sync].memory >= 0) return false;
     }
     return true;
 }

@@ -92,7 +92,7 @@ static void drain_chain(struct pricing *c, const struct task *t, const struct op
     charge(c, in, g->all, store, moved);
     c->plan->bytes += moved;
     if (in->queue == t->needle->in->queue ||
-        edge_find(m, t->needle->in->queue, -1, in->queue).kind <= EDGE_FREE)
+        edge_find(c->w->edges, t->needle->in->queue, -1, in->queue).kind <= EDGE_FREE)
         return;
     instr_times(m, t->needle->in, t->needle->bound, NULL, &seen, NULL, NULL);
     double again = fmax(store, (each + seen + store + latency) / slots),
@@ -143,7 +143,7 @@ static double signal_cycles(const struct machine *m, int queue) {
 }
 
 static bool told(const struct pricing *c, int from, int to) {
-    return from != to && edge_of_queue(c->w->m, from, to).kind == EDGE_TOKEN;
+    return from != to && edge_of_queue(c->w->edges, from, to).kind == EDGE_TOKEN;
 }
 
 /* The first copy of a step is told that a slot is free, the last one tells that all are filled. */
@@ -475,17 +475,18 @@ static bool same_sync(const struct edge *a, const struct edge *b) {
 /* Fills whose tokens those of results could be taken for end with each result: then the store is
  * waited for, and the next result's fills come only behind it. */
 static double results_apart(const struct pricing *c, const struct task *core) {
-    const struct machine *m = c->w->m;
     const struct stream *d = &c->leaves;
     int exec = core->needle->in->queue;
     double fill = 0, latency = 0;
     bool apart = false;
     if (d->trips <= 1 || d->queue == exec) return 0;
-    struct edge give = edge_of_queue(m, exec, d->queue), back = edge_of_queue(m, d->queue, exec);
+    struct edge give = edge_of_queue(c->w->edges, exec, d->queue),
+                back = edge_of_queue(c->w->edges, d->queue, exec);
     for (int i = 0; i < c->nfills; i++) {
         const struct stream *f = &c->fill[i];
         if (f->user != exec) continue;
-        struct edge to = edge_of_queue(m, f->queue, exec), from = edge_of_queue(m, exec, f->queue);
+        struct edge to = edge_of_queue(c->w->edges, f->queue, exec),
+                    from = edge_of_queue(c->w->edges, exec, f->queue);
         if (!same_sync(&to, &back) && !same_sync(&from, &give)) continue;
         apart = true;
         if (f->trips * f->often < d->trips) continue;
@@ -521,8 +522,9 @@ double pipe_waits(struct pricing *c, const struct task *core) {
     waits += price_add(c, PRICE_SLOTS, fmax(0, slots - waits));
     waits += price_add(c, PRICE_BEHIND, store_waits(c));
     if (c->plan->parts) {
-        bool tokens = flows == 1 &&
-                      edge_of_queue(c->w->m, f.queue, core->needle->in->queue).kind != EDGE_FREE;
+        bool tokens =
+            flows == 1 &&
+            edge_of_queue(c->w->edges, f.queue, core->needle->in->queue).kind != EDGE_FREE;
         choose_parts(c, tokens ? &f : NULL, exec, whole, &lead, &waits);
     }
     waits -= bus_spared(c, exec, waits);

@@ -121,15 +121,15 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (fill ? !o->from : !o->to) c->plan->bytes += x.bytes;
     const struct instr *next = user->in;
     double seen = user->latency;
-    struct edge there = edge_find(c->w->m, in->queue, in->completes, next->queue),
-                back = edge_find(c->w->m, next->queue, next->completes, in->queue);
+    struct edge there = edge_find(c->w->edges, in->queue, in->completes, next->queue),
+                back = edge_find(c->w->edges, next->queue, next->completes, in->queue);
     *user = (struct user){in, f.latency};
     if (there.kind == EDGE_NONE || back.kind == EDGE_NONE) return false;
     if (there.kind == EDGE_FREE && in_step(c->w->m, in->queue, next->queue)) return true;
     if (there.kind != EDGE_FREE && keeps_part(h) && !(c->w->counts[in->queue] >> next->queue & 1))
         return false;
     if (h->ring && !price_ring(c, t, o, acc, h)) return false;
-    if (slots_held(c->w->m, in, next, slots) < slots) return false;
+    if (slots_held(c->w->edges, in, next, slots) < slots) return false;
     const struct edge *credit = fill ? &back : &there; /* one for each slot */
     if (credit->kind == EDGE_TOKEN && !edge_rotates(c->w->m, credit, slots) &&
         c->w->m->sync[credit->sync].depth >= 0 && slots > c->w->m->sync[credit->sync].depth)
@@ -201,7 +201,7 @@ static bool price_way(struct pricing *c, const struct task *t, int i) {
         const struct instr *in =
             copy_price(c->w, c->moves, c->plan, t, o, acc, false, via.depth, 0).in;
         if (!in) return false;
-        via.slots = slots_held(c->w->m, in, user.in, via.slots);
+        via.slots = slots_held(c->w->edges, in, user.in, via.slots);
         if (!price_transfer(c, t, o, acc, false, &via, via.depth, &user)) return false;
         double turn = before.cycles + before.latency + c->drain.cycles + c->drain.latency;
         c->way = fmax(c->way, (c->drain.trips - via.slots) * turn / via.slots);
@@ -246,13 +246,13 @@ bool chain_fits(struct work *w, const struct moves *moves, const struct nest *n,
 /* Does a block's result reach home before the next block fetches it? */
 static bool spills_in_step(const struct pricing *c, const struct task *t, const struct hold *h,
                            const struct instr *in, const struct instr *out) {
-    const struct machine *m = c->w->m;
     int exec = t->needle->in->queue;
     if (h->slots > 1 || t->needle->in->completes >= 0) return false;
     for (int i = 0; i < t->nops; i++)
         if (t->op[i].attached[false]) return false; /* nobody brings partial sums home */
-    if (edge_find(m, in->queue, in->completes, exec).kind != EDGE_FREE) return false;
-    return !c->nest->nchain || edge_find(m, out->queue, out->completes, exec).kind == EDGE_FREE;
+    if (edge_find(c->w->edges, in->queue, in->completes, exec).kind != EDGE_FREE) return false;
+    return !c->nest->nchain ||
+           edge_find(c->w->edges, out->queue, out->completes, exec).kind == EDGE_FREE;
 }
 
 /* A result that begins with what is at home: every block fetches it. */

@@ -64,7 +64,7 @@ static int slots_told(struct work *w, const struct moves *moves, const struct pl
     int d = p->hold[x->operand].depth, most = slots_most(w, 2);
     const struct instr *fill = copy_price(w, moves, p, t, x->stop, x->acc, true, d, 0).in,
                        *user = copy_price(w, moves, p, t, x->inner, x->acc, true, d, 0).in;
-    return fill && user ? slots_held(w->m, fill, user, most) : most;
+    return fill && user ? slots_held(w->edges, fill, user, most) : most;
 }
 
 /* The step outwards of one copy that saves most. */

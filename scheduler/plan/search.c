@@ -166,6 +166,7 @@ static struct search *search_new(struct work *w, const struct moves *moves, int 
     s->w = w;
     s->moves = moves;
     s->nest = nest;
+    s->tiling.asked.task = NULL; /* of another search */
     return s;
 }
 

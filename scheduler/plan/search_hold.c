@@ -137,7 +137,7 @@ static int slots_deep(const struct search *s, struct plan *p, int i, int depth) 
            most = fmin(slots_most(s->w, COPY_SLOTS), (double)(room / in.bytes));
     if (held >= 0) most = fmin(most, floor(held) + 2);
     if (most < 4) return 0;
-    int told = slots_held(s->w->m, in.in, t->needle->in, (int)most);
+    int told = slots_held(s->w->edges, in.in, t->needle->in, (int)most);
     return told > 3 ? told : 0;
 }
 

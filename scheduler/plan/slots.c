@@ -14,12 +14,12 @@
 
 enum { UNDER_WAY = 6 }; /* grains of tiles behind one another, while stores have their latency */
 
-int slots_held(const struct machine *m, const struct instr *in, const struct instr *user,
+int slots_held(const struct edges *all, const struct instr *in, const struct instr *user,
                int most) {
-    struct edge there = edge_find(m, in->queue, in->completes, user->queue),
-                back = edge_find(m, user->queue, user->completes, in->queue);
+    struct edge there = edge_find(all, in->queue, in->completes, user->queue),
+                back = edge_find(all, user->queue, user->completes, in->queue);
     for (; most > 1 && there.kind != EDGE_FREE; most--) {
-        if (edge_holds(m, &there, most) && edge_holds(m, &back, most)) break;
+        if (edge_holds(all->m, &there, most) && edge_holds(all->m, &back, most)) break;
     }
     return most;
 }
@@ -28,7 +28,7 @@ int operand_slots(struct work *w, const struct moves *moves, const struct plan *
                   const struct task *t, const struct opnd *o, const struct access *acc, int depth,
                   int most) {
     const struct instr *in = copy_price(w, moves, p, t, o, acc, !o->writes, depth, 0).in;
-    return in ? slots_held(w->m, in, t->needle->in, most) : most;
+    return in ? slots_held(w->edges, in, t->needle->in, most) : most;
 }
 
 int chain_slots_least(const struct work *w, const struct moves *moves, const struct nest *n,
@@ -37,7 +37,7 @@ int chain_slots_least(const struct work *w, const struct moves *moves, const str
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
         if (move_takes(in, o->memory) &&
-            edge_find(w->m, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
+            edge_find(w->edges, t->needle->in->queue, -1, in->queue).kind != EDGE_FREE)
             return slots_most(w, 2);
     }
     return 1;
@@ -74,7 +74,7 @@ static int64_t most_tokens(const struct work *w, const struct moves *moves, cons
     int64_t most = 128;
     for (int i = 0; i < moves->n; i++) {
         const struct instr *in = moves->at[i].needle->in;
-        struct edge back = edge_find(w->m, in->queue, in->completes, t->needle->in->queue);
+        struct edge back = edge_find(w->edges, in->queue, in->completes, t->needle->in->queue);
         if (back.kind == EDGE_TOKEN && move_takes(in, o->memory) &&
             w->m->sync[back.sync].depth >= 0 && w->m->sync[back.sync].depth < most)
             most = w->m->sync[back.sync].depth;

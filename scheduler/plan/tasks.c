@@ -86,7 +86,7 @@ static bool result_injective(const struct program *p, const struct stmt *st) {
 static const char *task_check(const struct work *w, const struct task *t) {
     const struct instr *in = t->needle->in;
     const struct stmt *st = &w->p->stmt[t->stmt];
-    const char *why = needs_why(w->m, in);
+    const char *why = needs_why(w->edges, in);
     if (why) return why;
     if (in->completes >= 0 && st->combine == COMBINE_SET)
         return "its results complete at a later sync, which is placed for reductions only";

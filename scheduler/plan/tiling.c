@@ -92,37 +92,6 @@ double plan_trips(const struct work *w, const struct plan *p, int depth) {
     return n;
 }
 
-void plan_tabulate(const struct work *w, const struct task *task, struct plan *p,
-                   struct tiling *t) {
-    struct sizes now[MAX_TILED];
-    t->nloops = p->nloops;
-    t->naxes = 0;
-    t->issues_known = t->share_known = false;
-    t->refills_of = 0;
-    if (t->asked.task != task) memset(t->asked.cut, 0, sizeof t->asked.cut);
-    t->asked.task = task;
-    memset(&t->asked.copied, 0, offsetof(struct asked, copy) - offsetof(struct asked, copied));
-    memset(t->column, -1, sizeof t->column);
-    for (int i = 0; i < p->nloops; i++) {
-        int a = p->loop[i].axis;
-        if (t->column[a] >= 0) continue;
-        assert(t->naxes < MAX_TILED);
-        now[t->naxes] = (struct sizes){{w->p->axis[a].extent}, {1}, 1};
-        t->column[a] = t->naxes++;
-    }
-    for (int d = 0; d <= p->nloops; d++) {
-        if (d) split_sizes(&now[t->column[p->loop[d - 1].axis]], p->loop[d - 1].tile);
-        t->trips[d] = 1;
-        for (int c = 0; c < t->naxes; c++) {
-            t->tile[d][c] = now[c].size[0];
-            t->least[d][c] = least_of(&now[c]);
-            t->count[d][c] = count_of(&now[c]);
-            t->trips[d] *= t->count[d][c];
-        }
-    }
-    p->tiling = t;
-}
-
 double plan_blocks(const struct work *w, const struct plan *p, const struct task *t, int depth) {
     double n = 1;
     for (uint64_t left = t->reductions; left; left &= left - 1)
@@ -144,32 +113,76 @@ static bool moves_padding(const struct work *w, const struct task *t, const stru
     return false;
 }
 
-/* Operands in memories where addresses are constants; filled inside of the loop, or outside. */
-static const struct access *static_access(const struct work *w, const struct task *t,
-                                          const struct plan *p, int k, int i, bool inside) {
+/* Of operand k, where its memory's addresses must be constants: axes that walk it, or (leaves)
+ * places of a window that leaves the buffer. */
+static uint64_t axes_of(const struct work *w, const struct task *t, int k, bool leaves) {
     const struct opnd *o = &t->op[k];
-    if (o->where != IN_LOCAL || !graph_is_static(w->m, o->memory) ||
-        (p->hold[k].depth > i) != inside)
-        return NULL;
-    return opnd_access(w, t, o);
+    uint64_t axes = 0;
+    if (o->where != IN_LOCAL || !graph_is_static(w->m, o->memory)) return 0;
+    const struct access *acc = opnd_access(w, t, o);
+    for (int a = 0; a < w->p->naxes; a++)
+        if (leaves ? moves_padding(w, t, acc, a) : access_varies(w->p, acc, a))
+            axes |= UINT64_C(1) << a;
+    return axes;
 }
 
 bool loop_settles(const struct work *w, const struct nest *n, const struct plan *p, int i) {
     if (n->core < 0) return false;
     const struct task *t = &w->task[n->core];
-    for (int k = 0; k < t->nops; k++) {
-        const struct access *acc = static_access(w, t, p, k, i, true);
-        if (acc && moves_padding(w, t, acc, p->loop[i].axis)) return true;
-    }
+    const struct asked *known = plan_asked(p, t);
+    for (int k = 0; k < t->nops; k++)
+        if (p->hold[k].depth > i &&
+            (known ? known->leaves[k] : axes_of(w, t, k, true)) >> p->loop[i].axis & 1)
+            return true;
     return false;
 }
 
 bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan *p, int i) {
     if (n->core < 0) return false;
     const struct task *t = &w->task[n->core];
-    for (int k = 0; k < t->nops; k++) {
-        const struct access *acc = static_access(w, t, p, k, i, false);
-        if (acc && access_varies(w->p, acc, p->loop[i].axis)) return true;
-    }
+    const struct asked *known = plan_asked(p, t);
+    for (int k = 0; k < t->nops; k++)
+        if (p->hold[k].depth <= i &&
+            (known ? known->walks[k] : axes_of(w, t, k, false)) >> p->loop[i].axis & 1)
+            return true;
     return loop_settles(w, n, p, i);
+}
+
+static void ask_task(const struct work *w, const struct task *task, struct asked *a) {
+    memset(a->cut, 0, sizeof a->cut);
+    a->task = task;
+    for (int k = 0; k < task->nops; k++) {
+        a->walks[k] = axes_of(w, task, k, false);
+        a->leaves[k] = axes_of(w, task, k, true);
+    }
+}
+
+void plan_tabulate(const struct work *w, const struct task *task, struct plan *p,
+                   struct tiling *t) {
+    struct sizes now[MAX_TILED];
+    t->nloops = p->nloops;
+    t->naxes = 0;
+    t->issues_known = t->share_known = false;
+    t->refills_of = 0;
+    if (t->asked.task != task) ask_task(w, task, &t->asked);
+    memset(&t->asked.copied, 0, offsetof(struct asked, copy) - offsetof(struct asked, copied));
+    memset(t->column, -1, sizeof t->column);
+    for (int i = 0; i < p->nloops; i++) {
+        int a = p->loop[i].axis;
+        if (t->column[a] >= 0) continue;
+        assert(t->naxes < MAX_TILED);
+        now[t->naxes] = (struct sizes){{w->p->axis[a].extent}, {1}, 1};
+        t->column[a] = t->naxes++;
+    }
+    for (int d = 0; d <= p->nloops; d++) {
+        if (d) split_sizes(&now[t->column[p->loop[d - 1].axis]], p->loop[d - 1].tile);
+        t->trips[d] = 1;
+        for (int c = 0; c < t->naxes; c++) {
+            t->tile[d][c] = now[c].size[0];
+            t->least[d][c] = least_of(&now[c]);
+            t->count[d][c] = count_of(&now[c]);
+            t->trips[d] *= t->count[d][c];
+        }
+    }
+    p->tiling = t;
 }

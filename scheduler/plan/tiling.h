@@ -7,16 +7,20 @@
 #include "scheduler/plan/price.h"
 #include "scheduler/plan/task.h"
 
+struct edges;
+
 enum { MAX_TILED = 16 };
 
 enum check { NEVER_EMPTY, WHOLE_BLOCKS, CHECKS };
 
 /* Of one task's operands (copies: fills and drains by any move; checks of their tiles) and accesses (the result,
  * then reads) what was asked of each depth; bit d of a mask: depth d is known. Whatever the loops: along which
- * dimension an axis cuts an operand, 2 + it, 1: none, 0: not known. */
+ * dimension an axis cuts an operand, 2 + it, 1: none, 0: not known; which axes walk operands whose addresses must be
+ * constants, and which of these are places of a window that leaves the buffer. */
 struct asked {
     const struct task *task;
     uint8_t cut[MAX_OPERANDS][MAX_AXES];
+    uint64_t walks[MAX_OPERANDS], leaves[MAX_OPERANDS];
     uint64_t copied[2][MAX_OPERANDS], passed[MAX_OPERANDS], checked[CHECKS][MAX_OPERANDS],
         sound[CHECKS][MAX_OPERANDS];
     struct copy copy[2][MAX_OPERANDS][MAX_LOOPS + 1];
@@ -98,7 +102,7 @@ double plan_least_inner(const struct work *, const struct plan *, int from, int 
 /* slots.c */
 /* Of `most` slots so many that the syncs between the queue of a transfer and that of its user hold
  * an event for each. */
-int slots_held(const struct machine *, const struct instr *transfer, const struct instr *user,
+int slots_held(const struct edges *, const struct instr *transfer, const struct instr *user,
                int most);
 int operand_slots(struct work *, const struct moves *, const struct plan *, const struct task *,
                   const struct opnd *, const struct access *, int depth, int most);
@@ -154,7 +158,7 @@ bool cut_axis(const struct work *, const struct plan *, const struct task *, con
 bool parts_keep(const struct work *, const struct plan *, const struct task *, const struct opnd *,
                 const struct hold *, int depth, int credits); /* a slot may be filled again, part by part */
 /* Tokens alone pass between them, of which several may be on their way. */
-bool counts_tokens(const struct machine *, int queue, int user);
+bool counts_tokens(const struct edges *, int queue, int user);
 
 /* parts_ask.c */
 void parts_ask(struct work *, const struct moves *, int nest); /* a question */

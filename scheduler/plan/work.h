@@ -7,6 +7,7 @@
 #include "scheduler/plan/limits.h"
 
 struct copies;
+struct edges;
 struct home;
 struct joined;
 struct moves;
@@ -21,6 +22,7 @@ struct val;
 struct work {
     struct arena *arena; /* scratch, lives during the compilation */
     const struct machine *m;
+    const struct edges *edges; /* between its queues (graph.h) */
     const struct cover *cover;
     struct decider *decider;
     const struct scheduler_options *options;

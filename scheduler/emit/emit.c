@@ -97,6 +97,12 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
     }
 }
 
+/* Where the chain's i-th task leaves its result. */
+static int64_t result_address(const struct emitter *e, int i) {
+    const struct task *t = &e->w->task[e->nest->chain[i]];
+    return e->w->s->place[e->own[i][task_result(t) - t->op].place].address;
+}
+
 static void place_chain(struct emitter *e, int64_t *at) {
     struct work *w = e->w;
     for (int i = 0; i < e->nest->nchain; i++) {
@@ -116,8 +122,11 @@ static void place_chain(struct emitter *e, int64_t *at) {
             }
             if (!chain_needs_hold(w, e->nest, t, o)) continue;
             e->own[i][k].slots = chain_slots(w, e->moves, e->nest, &e->nest->plan, t, o);
-            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align, &at[o->memory],
-                                           slot_bytes(w, o, &r), e->own[i][k].slots);
+            int over = chain_takes_over(w, &e->nest->plan, e->nest, i, o);
+            int64_t there = over < 0 ? 0 : result_address(e, over);
+            e->own[i][k].place =
+                add_place(w, acc->buffer, o->memory, o->align, over < 0 ? &at[o->memory] : &there,
+                          slot_bytes(w, o, &r), e->own[i][k].slots);
         }
     }
 }

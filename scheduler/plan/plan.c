@@ -219,7 +219,9 @@ static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *inp
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             struct region r;
-            if (!chain_needs_hold(w, c->nest, t, o)) continue;
+            if (!chain_needs_hold(w, c->nest, t, o) ||
+                chain_takes_over(w, c->plan, c->nest, i, o) >= 0)
+                continue;
             chain_region(w, c->plan, c->nest, t, o, &r);
             chain[o->memory] +=
                 slot_bytes(w, o, &r) * chain_slots_least(w, c->moves, c->nest, t, o);
@@ -255,13 +257,27 @@ static bool spills_in_step(const struct pricing *c, const struct task *t, const 
            edge_find(c->w->edges, out->queue, out->completes, exec).kind == EDGE_FREE;
 }
 
+/* Between two blocks partial sums leave their registers and others come: the moves of a queue in
+ * data order are free to begin early, but they find no room before, and no sum grows meanwhile. */
+static double spill_cycles(const struct pricing *c, const struct task *t, const struct copy *in,
+                           const struct copy *out) {
+    const struct queue *queue = c->w->m->queue, *fill = &queue[in->in->queue],
+                       *drain = &queue[out->in->queue];
+    if (in->in->queue == t->needle->in->queue || !fill->data_order || !drain->data_order) return 0;
+    return in->cycles / fmax(1, (double)fill->width) + out->cycles / fmax(1, (double)drain->width);
+}
+
 /* A result that begins with what is at home: every block fetches it. */
-static bool blocks_in_step(const struct pricing *c, const struct task *t, const struct opnd *o,
-                           const struct hold *h) {
+static bool price_blocks(struct pricing *c, const struct task *t, const struct opnd *o,
+                         const struct hold *h, double blocks) {
     const struct access *acc = &c->w->p->stmt[t->stmt].dst;
     struct copy in = copy_price(c->w, c->moves, c->plan, t, o, acc, true, h->depth, h->fill_by),
                 out = copy_price(c->w, c->moves, c->plan, t, o, acc, false, h->depth, h->drain_by);
-    return !in.in || !out.in || spills_in_step(c, t, h, in.in, out.in);
+    if (!in.in || !out.in) return true;
+    if (!spills_in_step(c, t, h, in.in, out.in)) return false;
+    double times = plan_trips(c->w, c->plan, h->depth) * (1 - 1 / blocks);
+    c->bubble += price_add(c, PRICE_SPILLS, times * spill_cycles(c, t, &in, &out));
+    return true;
 }
 
 /* Partial sums go home after each block of the reductions and return before the next but the
@@ -278,7 +294,7 @@ static bool price_spills(struct pricing *c, const struct task *t, const struct o
                    (double)type_size(c->w->p->buffer[acc->buffer].type);
     charge(c, in.in, times, in.cycles, bytes);
     c->bubble += price_add(c, PRICE_SPILLS, /* a block starts with what the last one left */
-                           times * (in.latency + out.latency));
+                           times * fmax(in.latency + out.latency, spill_cycles(c, t, &in, &out)));
     c->plan->bytes += bytes;
     if (!c->nest->nchain) return true; /* drained as every result */
     charge(c, out.in, times, out.cycles, bytes);
@@ -365,7 +381,7 @@ static bool price_holds(struct pricing *c, const struct task *t) {
             return false;
         if (o->attached[true] && (blocks > 1 || !price_start(c, t, o, acc, c->plan->hold[i].depth)))
             return false;
-        if (load && blocks > 1 && !blocks_in_step(c, t, o, &c->plan->hold[i])) return false;
+        if (load && blocks > 1 && !price_blocks(c, t, o, &c->plan->hold[i], blocks)) return false;
         if (!load && blocks > 1 && !price_spills(c, t, o, &c->plan->hold[i], blocks)) return false;
         if (load && !price_route(c, t, i, acc)) return false;
         if (o->writes && !c->nest->nchain && !price_way(c, t, i)) return false;

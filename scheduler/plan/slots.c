@@ -115,3 +115,61 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
     if ((double)slots > useful) slots = (int64_t)useful;
     return slots > least ? (int)slots : least;
 }
+
+static bool same_elements(const struct opnd *a, const struct opnd *b) {
+    if (a->memory != b->memory || a->align != b->align || a->form.n != b->form.n ||
+        a->decl->type != b->decl->type)
+        return false;
+    for (int i = 0; i < a->form.n; i++) {
+        const struct digit *x = &a->form.digit[i], *y = &b->form.digit[i];
+        if (x->x != y->x || x->weight != y->weight || x->extent != y->extent ||
+            x->stride != y->stride)
+            return false;
+    }
+    return true;
+}
+
+/* The operand of the chain's task `reader` that reads, as the last one and element by element where
+ * its own result has it, what the chain's task `maker` leaves in registers; NULL. */
+static const struct opnd *read_last(const struct work *w, const struct nest *n, int maker,
+                                    int reader, const struct opnd *result) {
+    const struct task *t = &w->task[n->chain[reader]];
+    int buffer = w->p->stmt[w->task[n->chain[maker]].stmt].dst.buffer;
+    const struct opnd *found = NULL;
+    if (needs_home(w, n, buffer)) return NULL;
+    for (int i = maker + 1; i < n->nchain; i++) {
+        const struct task *other = &w->task[n->chain[i]];
+        const struct stmt *st = &w->p->stmt[other->stmt];
+        for (int k = 0; k < other->nops; k++) {
+            const struct opnd *o = &other->op[k];
+            if (o->read < 0 || st->read[o->read].buffer != buffer) continue;
+            if (i > reader || o->writes) return NULL; /* read later, or changed in place */
+            if (i < reader) continue;
+            if (o->where != IN_LOCAL || !same_elements(o, result)) return NULL;
+            found = o;
+        }
+    }
+    return t->reductions ? NULL : found;
+}
+
+static int64_t grain_bytes(struct work *w, const struct plan *p, const struct nest *n, int i,
+                           const struct opnd *o) {
+    struct region r;
+    chain_region(w, p, n, &w->task[n->chain[i]], o, &r);
+    return slot_bytes(w, o, &r);
+}
+
+int chain_takes_over(struct work *w, const struct plan *p, const struct nest *n, int i,
+                     const struct opnd *o) {
+    if (o->where != IN_LOCAL || !o->writes || o->read >= 0 || !graph_is_static(w->m, o->memory) ||
+        w->m->memory[o->memory].pass != PASS_VALUE)
+        return -1;
+    for (int maker = 0; maker < i; maker++) {
+        const struct opnd *made = task_result(&w->task[n->chain[maker]]);
+        if (made && made->where == IN_LOCAL && made->read < 0 && made->memory == o->memory &&
+            read_last(w, n, maker, i, o) &&
+            grain_bytes(w, p, n, maker, made) == grain_bytes(w, p, n, i, o))
+            return maker;
+    }
+    return -1;
+}

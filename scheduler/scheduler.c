@@ -190,6 +190,12 @@ static bool plan_all(struct work *w, const struct moves *moves) {
             continue;
         if (searched) return false;
         const struct nest *n = &w->nest[i];
+        if (n->is_grid) {
+            w->nest[i].is_grid = false;
+            w->nest[i].nprefix = 0;
+            w->nest[i--].alone = true;
+            continue;
+        }
         if (!recur_release(w) && !nest_cut(w, n))
             task_demote(w, n->core >= 0 ? n->core : n->chain[0],
                         "no tile of it fits the machine's memories");

@@ -82,6 +82,7 @@ static void open_queues(struct engine *e) {
     e->is_host = arena_array(&e->arena, (size_t)m->nqueues + 1, sizeof *e->is_host);
     e->interlocked = arena_array(&e->arena, (size_t)m->nqueues + 1, sizeof *e->interlocked);
     e->bus_free = arena_array(&e->arena, (size_t)m->nbuses + 1, sizeof *e->bus_free);
+    e->bus_left = arena_array(&e->arena, (size_t)m->nbuses + 1, sizeof *e->bus_left);
     for (int q = 0; q < m->nqueues; q++)
         e->queue[q].server =
             arena_array(&e->arena, (size_t)(m->queue[q].width > 0 ? m->queue[q].width : 1),
@@ -130,7 +131,10 @@ static void close_engine(struct engine *e) {
 
 /* The run starts at time 0, whatever `prepare` did. */
 static void start_run(struct engine *e) {
-    for (int b = 0; b < e->machine->nbuses; b++) e->bus_free[b] = 0;
+    for (int b = 0; b < e->machine->nbuses; b++) {
+        e->bus_free[b] = 0;
+        e->bus_left[b] = 1;
+    }
     for (int c = 0; c < e->nchannels; c++)
         for (int k = 0; k < e->sync[c].room; k++) e->sync[c].at[k] = 0;
     time_reset_queues(e, 0);

@@ -204,6 +204,7 @@ struct engine {
     bool tracks;           /* some queue is interlocked */
     struct size_range *range; /* [ninstrs][SIM_SIZES] */
     double *bus_free, floor, end;
+    double *bus_left; /* [nbuses]: share of its rate that instances walked before leave to this one */
     int64_t *value; /* of the schedule's variables */
     int64_t *slot;  /* [nplaces]: current slot; -1 before the first rotate */
     int64_t *unit_instance, *unit_active, *unit_used; /* [nunits] */

@@ -131,6 +131,52 @@ static void effects_free(struct effects *all) {
 
 /* ---- instances ---- */
 
+/* Instances are walked one after the other, though they run side by side. A bus outside of their
+ * unit goes on to serve each of them from the start, at the part of its rate that those walked
+ * before leave: one less the share of the time in which it was busy for them. At least an equal
+ * part is left; where all of them together want more than there is, the last one ends when the bus
+ * has served all. */
+struct contention {
+    double *free, *left, *busy; /* [nbuses] before the loop */
+    double *end;                /* [nbuses]: free again behind all instances */
+};
+
+static void contention_open(const struct engine *e, struct contention *c) {
+    size_t n = (size_t)e->machine->nbuses;
+    c->free = memory_array(4 * n + 1, sizeof *c->free);
+    c->left = c->free + n;
+    c->busy = c->left + n;
+    c->end = c->busy + n;
+    for (size_t b = 0; b < n; b++) {
+        c->free[b] = c->end[b] = e->bus_free[b];
+        c->left[b] = e->bus_left[b];
+        c->busy[b] = e->result->bus[b].busy;
+    }
+}
+
+/* Before instance k, of which those before took `length` cycles at most. */
+static void contention_next(struct engine *e, const struct contention *c, int64_t k,
+                            double length) {
+    for (int b = 0; b < e->machine->nbuses; b++) {
+        double busy = e->result->bus[b].busy - c->busy[b],
+               left = length > 0 ? 1 - busy / length : 1;
+        e->bus_free[b] = c->free[b];
+        e->bus_left[b] = c->left[b] * fmax(left, 1 / (double)(k + 1));
+    }
+}
+
+static void contention_note(const struct engine *e, struct contention *c) {
+    for (int b = 0; b < e->machine->nbuses; b++) c->end[b] = fmax(c->end[b], e->bus_free[b]);
+}
+
+static void contention_close(struct engine *e, struct contention *c) {
+    for (int b = 0; b < e->machine->nbuses; b++) {
+        e->bus_free[b] = c->end[b];
+        e->bus_left[b] = c->left[b];
+    }
+    free(c->free);
+}
+
 /* Iterations in contiguous shares; every instance starts when all of them are free and, where they
  * are several, awake; the loop ends with the slowest. A virtual unit has an instance for each
  * iteration, which starts when one of the hardware's is free. */
@@ -190,14 +236,19 @@ static bool shares_run(struct engine *e, struct shares *s, int64_t most) {
     double start = e->end + (s->n > 1 ? unit->waking * e->machine->clock / unit->clock : 0),
            end = start, *free_at = memory_bytes((size_t)most * sizeof *free_at + 1);
     bool ok = true;
+    struct contention c;
+    contention_open(e, &c);
     for (int64_t k = 0; k < most; k++) free_at[k] = start;
     for (int64_t k = 0; k < s->n && ok; k++) {
         int at = earliest(free_at, most);
+        if (!s->is_virtual) contention_next(e, &c, k, end - start);
         ok = share_run(e, s, k, free_at[at]);
+        contention_note(e, &c);
         free_at[at] = e->end;
         if (e->end > end) end = e->end;
     }
     free(free_at);
+    contention_close(e, &c);
     time_reset_queues(e, end);
     return ok;
 }

@@ -91,10 +91,15 @@ static struct cost node_cost(struct engine *e, const struct executed *x) {
     return x->node->kind == NODE_FALLBACK ? fallback_cost(e, x) : sync_cost(e, x);
 }
 
-static double transfer_time(const struct engine *e, const struct cost *c) {
+static double bus_time(const struct engine *e, const struct cost *c) {
     const struct bus *b = c->bus < 0 ? NULL : &e->machine->bus[c->bus];
     if (!b || b->rate <= 0) return 0;
     return (b->burst > 0 ? ceil(c->bytes / b->burst) * b->burst : c->bytes) / b->rate;
+}
+
+/* Beside other instances, which use the bus too. */
+static double transfer_time(const struct engine *e, const struct cost *c) {
+    return c->bus < 0 ? 0 : bus_time(e, c) / e->bus_left[c->bus];
 }
 
 static void count_traffic(struct engine *e, const struct executed *x, double moved) {
@@ -134,7 +139,7 @@ static void count_bytes(struct engine *e, const struct executed *x, const struct
     if (x->node->kind == NODE_FALLBACK) count_fallback(e, x);
     if (c->bus < 0) return;
     e->result->bus[c->bus].bytes += c->bytes;
-    e->result->bus[c->bus].busy += transfer_time(e, c);
+    e->result->bus[c->bus].busy += bus_time(e, c);
 }
 
 static bool execute(struct engine *e, const struct executed *x) {

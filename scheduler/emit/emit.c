@@ -342,7 +342,7 @@ static bool emit_with(struct arena *own, struct work *w, const struct moves *mov
     struct nodes list = {0};
     bool ok;
     if (n->is_grid) {
-        ok = grid_depth(e, &list, 0);
+        ok = fills_before(e, &list) && grid_depth(e, &list, 0);
     } else if (n->plan.share.n) {
         ok = emit_shares(e, &list, &n->plan.share);
         for (int i = 0; i < list.n; i++)

@@ -229,6 +229,7 @@ void ways_credits(struct emitter *, struct nodes *, bool give); /* of all result
 double trips_inside(const struct emitter *, int depth); /* how often it is reached in one turn */
 bool fill_hold(struct emitter *, struct nodes *, const struct filling *);
 void flows_find(struct emitter *); /* when the nest's queues and places are known */
+bool fills_before(struct emitter *, struct nodes *); /* what all instances of a grid share: whole, before their loops */
 bool fills_open(struct emitter *, struct nodes *, int depth);  /* credits, fills and their tokens */
 void fills_close(struct emitter *, struct nodes *, int depth); /* releases, credits back */
 /* A flow: one queue's fills for another (its number among them). Which one's fills at this depth may stand a step

@@ -243,6 +243,13 @@ static bool is_filled_at(const struct emitter *e, int d, const struct flow *flow
     return (flow ? flows(f, flow) : !is_paced(e, f)) && f->hold->depth == d;
 }
 
+bool fills_before(struct emitter *e, struct nodes *out) {
+    bool ok = true;
+    for (int i = 0; i < e->nfills && ok; i++)
+        if (e->fill[i].hold->depth < e->nest->nprefix) ok = fill_hold(e, out, &e->fill[i]);
+    return ok;
+}
+
 /* Slots turn first: channels may follow them. */
 static void turns_at(struct emitter *e, struct nodes *out, int d, const struct flow *flow) {
     for (int i = 0; i < e->nfills; i++)

@@ -21,9 +21,10 @@ static const double HOPELESS = 1.3, BETTER = 0.9995,
                     WORTH = 0.998, /* of the best's cost, to be asked about */
     BESIDE = 0.25;                 /* of what a plan costs beside the cycles that the clock knows */
 
+/* Of a grid the clock knows how long it takes where its instances are so many as there are. */
 static bool can_simulate(const struct work *w, const struct nest *n) {
-    return w->options && w->options->simulate && !n->group && !n->nprefix &&
-           !w->m->queue[w->task[n->core].needle->in->queue].data_order;
+    return w->options && w->options->simulate && !n->group && (!n->nprefix || n->is_grid) &&
+           !grid_is_open(w, n) && !w->m->queue[w->task[n->core].needle->in->queue].data_order;
 }
 
 static uint64_t mix_hold(uint64_t sum, const struct hold *h) {
@@ -78,6 +79,7 @@ static double timed(struct work *w, const struct moves *moves, int nest, const s
     }
     int64_t steps = left->left < STEPS ? left->left : STEPS;
     double cycles = w->time(w, moves, nest, p, &steps);
+    if (cycles > 0) cycles /= grid_part(w, n); /* plans are priced for one instance that does all */
     left->left -= steps;
     if (cycles < 0 && left->left <= 0) return -1; /* with more left it might be known */
     memo_put(times, sum, cycles);

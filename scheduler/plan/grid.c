@@ -7,6 +7,7 @@
 #include "machines/needle.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 #include <math.h>
@@ -17,31 +18,84 @@ const struct task *grid_task(const struct work *w, const struct nest *n) {
     return &w->task[n->core >= 0 ? n->core : n->chain[0]];
 }
 
-static bool passes_inside(const struct work *w, const struct route *r, int unit) {
-    for (int k = 0; k < r->n; k++)
-        if (!unit_inside(w->m, w->m->memory[r->memory[k]].unit, unit)) return false;
+/* ---- which units ---- */
+
+/* A memory that is no instance's: copies in it are whole, and filled before the instances begin. */
+static bool is_outer(const struct machine *m, int memory) {
+    for (int u = m->memory[memory].unit; u > 0; u = m->unit[u].parent)
+        if (m->unit[u].is_virtual || unit_instances(m, u) > 1) return false;
     return true;
 }
 
-/* Are all local operands private to an instance of the unit, with the copies on their ways? */
-static bool holds_all(const struct work *w, const struct task *t, int unit) {
+static bool passes_inside(const struct work *w, const struct route *r, int unit, bool outer) {
+    for (int k = 0; k < r->n; k++) {
+        bool inside = unit_inside(w->m, w->m->memory[r->memory[k]].unit, unit);
+        if (!inside && !(outer && is_outer(w->m, r->memory[k]))) return false;
+    }
+    return true;
+}
+
+/* Are all local operands private to an instance of the unit, with the copies on their ways? outer:
+ * some of these may be in memories that all instances share. */
+static bool holds_all(const struct work *w, const struct task *t, int unit, bool outer) {
     for (int i = 0; i < t->nops; i++)
         if (t->op[i].where == IN_LOCAL &&
             (!unit_inside(w->m, w->m->memory[t->op[i].memory].unit, unit) ||
-             !passes_inside(w, &t->op[i].in, unit) || !passes_inside(w, &t->op[i].out, unit)))
+             !passes_inside(w, &t->op[i].in, unit, outer) ||
+             !passes_inside(w, &t->op[i].out, unit, false)))
             return false;
+    return true;
+}
+
+/* Is there room for all operands, whole, in the memories that instances share? */
+static bool outer_fits(const struct work *w, const struct task *t) {
+    int64_t bytes[MAX_MEMORIES] = {0};
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where != IN_LOCAL || o->writes) continue;
+        int b = opnd_access(w, t, o)->buffer;
+        int64_t whole = (int64_t)type_size(w->p->buffer[b].type);
+        for (int d = 0; d < w->p->buffer[b].ndims; d++)
+            whole *= (w->p->buffer[b].extent[d] + o->geom.block[d] - 1) / o->geom.block[d] *
+                     o->geom.block[d];
+        for (int k = 0; k < o->in.n; k++)
+            if (is_outer(w->m, o->in.memory[k])) bytes[o->in.memory[k]] += whole;
+    }
+    for (int m = 0; m < w->m->nmemories; m++)
+        if (bytes[m] > w->capacity[m]) return false;
     return true;
 }
 
 int grid_units(const struct work *w, const struct task *t, int *unit) {
     int n = 0, path[MAX_PREFIX], depth = 0;
+    bool outer = outer_fits(w, t);
     for (int u = w->m->queue[t->needle->in->queue].unit; u > 0; u = w->m->unit[u].parent) {
         const struct unit *x = &w->m->unit[u];
-        bool chosen = x->is_virtual || x->count_max > x->count;
-        if (chosen && holds_all(w, t, u) && depth < MAX_PREFIX) path[depth++] = u;
+        bool several = x->is_virtual || x->count_max > x->count ||
+                       (x->count > 1 && !machine_queue_is_host(w->m, t->needle->in->queue));
+        if (several && holds_all(w, t, u, outer) && depth < MAX_PREFIX) path[depth++] = u;
     }
     while (depth > 0) unit[n++] = path[--depth];
     return n;
+}
+
+bool grid_is_open(const struct work *w, const struct nest *n) {
+    int unit[MAX_PREFIX], units = n->is_grid ? grid_units(w, grid_task(w, n), unit) : 0;
+    for (int k = 0; k < units; k++)
+        if (w->m->unit[unit[k]].is_virtual) return true;
+    return false;
+}
+
+bool grid_shares(const struct work *w, const struct nest *n, int memory) {
+    return n->is_grid && is_outer(w->m, memory);
+}
+
+bool grid_fills_before(const struct work *w, const struct nest *n) {
+    const struct task *t = grid_task(w, n);
+    for (int i = 0; i < t->nops; i++)
+        for (int k = 0; t->op[i].where == IN_LOCAL && k < t->op[i].in.n; k++)
+            if (grid_shares(w, n, t->op[i].in.memory[k])) return true;
+    return false;
 }
 
 /* Instances that work at once. */
@@ -125,36 +179,61 @@ static double edge_weight(const struct work *w, const struct moves *moves, const
     return interval > 0 ? load * (double)stmt_points(b, &b->stmt[b->nstmts - 1]) / interval : 0;
 }
 
-/* Turns of the busiest instance, each of a tile's elements and of its edges. */
-static double score(const struct work *w, const struct grid_axis *ax, int n, int64_t instances,
-                    double edge) {
-    double tiles = 1, area = 1, edges = 0;
-    for (int k = 0; k < n; k++) {
-        tiles *= (double)tiles_of(w, ax[k].axis, ax[k].tile);
-        area *= (double)ax[k].tile;
-        edges += (double)ax[k].tile;
+/* Of what varies with the axes, elements in one tile. */
+static double in_tile(const struct work *w, const struct grid_axis *ax, int n, uint64_t axes) {
+    double elements = 1;
+    for (int a = 0; a < w->p->naxes; a++) {
+        double extent = (double)w->p->axis[a].extent;
+        for (int k = 0; k < n; k++)
+            if (ax[k].axis == a) extent = fmin(extent, (double)ax[k].tile);
+        if (axes >> a & 1) elements *= extent;
     }
-    return ceil(tiles / (double)instances) * (area + edge * edges);
+    return elements;
 }
 
-/* The next larger one; without tails where grains have none. 0: no more. */
-static int64_t next_tile(const struct work *w, const struct grid_axis *a, int64_t tile) {
-    int64_t extent = w->p->axis[a->axis].extent;
+/* Turns of the busiest instance, each of a tile's elements and of its edges: what each operand has
+ * along the axes of the result. */
+static double score(const struct work *w, const struct task *t, const struct grid_axis *ax, int n,
+                    int64_t instances, double edge) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    uint64_t result = st->axes & ~t->reductions;
+    double tiles = 1, edges = 0;
+    for (int k = 0; k < n; k++) tiles *= (double)tiles_of(w, ax[k].axis, ax[k].tile);
+    for (int i = 0; i < t->nops; i++) {
+        if (t->op[i].where != IN_LOCAL || t->op[i].writes) continue;
+        uint64_t along = 0;
+        for (int a = 0; a < w->p->naxes; a++)
+            if (access_varies(w->p, opnd_access(w, t, &t->op[i]), a)) along |= UINT64_C(1) << a;
+        edges += in_tile(w, ax, n, along & result);
+    }
+    return ceil(tiles / (double)instances) * (in_tile(w, ax, n, result) + edge * edges);
+}
+
+/* The next larger one; 0: no more. Where instances are so many as tiles there are no tails if
+ * grains have none; of a known number each may have one tile, whatever is left for the last. */
+static int64_t next_tile(const struct work *w, const struct grid_axis *a, int64_t tile,
+                         int64_t known) {
+    int64_t extent = w->p->axis[a->axis].extent, grains = tiles_of(w, a->axis, a->grain),
+            even = known > 1 ? (grains + known - 1) / known * a->grain : 0;
     for (int k = 0; k < 16 && tile < extent; k++) {
+        int64_t before = tile;
         tile = tile < 4 * a->grain ? tile + a->grain : 2 * tile;
-        if (extent % a->grain || extent % tile == 0) return tile;
+        if (even > before && even < tile) return even;
+        if (extent % a->grain || extent % tile == 0 || tile == even) return tile;
     }
     return 0;
 }
 
+/* known: how many instances there are; 0: as many as tiles. */
 static void choose(const struct work *w, const struct task *t, struct grid_axis *ax, int n,
-                   int64_t instances, double edge) {
+                   int64_t instances, int64_t known, double edge) {
     struct grid_axis now[2] = {ax[0], ax[1]};
     double least = INFINITY;
-    for (now[0].tile = ax[0].grain; now[0].tile; now[0].tile = next_tile(w, &ax[0], now[0].tile))
+    for (now[0].tile = ax[0].grain; now[0].tile;
+         now[0].tile = next_tile(w, &ax[0], now[0].tile, known))
         for (now[1].tile = n > 1 ? ax[1].grain : 1; now[1].tile;
-             now[1].tile = n > 1 ? next_tile(w, &ax[1], now[1].tile) : 0) {
-            double s = score(w, now, n, instances, edge);
+             now[1].tile = n > 1 ? next_tile(w, &ax[1], now[1].tile, known) : 0) {
+            double s = score(w, t, now, n, instances, edge);
             if (s >= least || !fits(w, t, now, n)) continue;
             least = s;
             for (int k = 0; k < n; k++) ax[k].tile = now[k].tile;
@@ -167,22 +246,25 @@ int64_t grid_instances(const struct work *w, const struct nest *n) {
     return n->is_grid ? at_once(w, unit, grid_units(w, grid_task(w, n), unit)) : 1;
 }
 
-/* Of the nest's tiles those of the busiest instance. */
+/* Of the nest's points those of the busiest instance, which has whole tiles. */
 double grid_part(const struct work *w, const struct nest *n) {
     if (!n->is_grid) return 1;
-    double tiles = 1, instances = (double)grid_instances(w, n);
-    for (int k = 0; k < n->nprefix; k++)
-        tiles *= (double)tiles_of(w, n->prefix[k].axis, n->prefix[k].tile);
-    return ceil(tiles / instances) / tiles;
+    double tiles = 1, tile = 1, instances = (double)grid_instances(w, n);
+    for (int k = 0; k < n->nprefix; k++) {
+        int axis = n->prefix[k].axis;
+        tiles *= (double)tiles_of(w, axis, n->prefix[k].tile);
+        tile *= (double)n->prefix[k].tile / (double)w->p->axis[axis].extent;
+    }
+    return fmin(ceil(tiles / instances) * tile, 1);
 }
 
 /* What starts the sums, and what follows them, is private to the instances too. */
 static bool all_private(const struct work *w, const struct nest *n, const int *unit, int units) {
     bool all = units > 0;
     for (int k = 0; k < units; k++) {
-        all = all && (n->init < 0 || holds_all(w, &w->task[n->init], unit[k]));
+        all = all && (n->init < 0 || holds_all(w, &w->task[n->init], unit[k], false));
         for (int i = 0; i < n->nchain && all; i++)
-            all = holds_all(w, &w->task[n->chain[i]], unit[k]);
+            all = holds_all(w, &w->task[n->chain[i]], unit[k], false);
     }
     return all;
 }
@@ -193,12 +275,14 @@ void grid_decide(struct work *w, const struct moves *moves, int nest) {
     const struct task *t = grid_task(w, n);
     int unit[MAX_PREFIX], units = grid_units(w, t, unit);
     struct grid_axis ax[2];
-    if (!all_private(w, n, unit, units)) return;
+    if (n->alone || !all_private(w, n, unit, units)) return;
     int64_t instances = at_once(w, unit, units);
     int axes = find_axes(w, n, ax);
     if (axes > units) axes = units;
     if (axes < 1 || instances < 2) return;
-    choose(w, t, ax, axes, instances, edge_weight(w, moves, t));
+    bool counted = true;
+    for (int k = 0; k < units; k++) counted = counted && !w->m->unit[unit[k]].is_virtual;
+    choose(w, t, ax, axes, instances, counted ? instances : 0, edge_weight(w, moves, t));
     if (axes == 2 && ax[1].tiles > ax[0].tiles) {
         struct grid_axis swap = ax[0];
         ax[0] = ax[1];

@@ -108,6 +108,7 @@ static bool same_instances(const struct work *w, const struct run_part *a,
     const struct run_part *both[2] = {a, b};
     for (int i = 0; i < 2; i++) {
         const struct nest *nest = both[i]->nest >= 0 ? &w->nest[both[i]->nest] : NULL;
+        if (nest && grid_fills_before(w, nest)) return false;
         if (nest && nest->is_grid) n[i] = grid_units(w, grid_task(w, nest), unit[i]);
     }
     return n[0] == n[1] && !memcmp(unit[0], unit[1], sizeof *unit[0] * (size_t)n[0]);

@@ -38,6 +38,7 @@ struct nest {
     int next_part;        /* the nest that does the rest; -1 */
     uint32_t kept, asked; /* operands of the core whose copies stay over all steps; considered */
     bool is_grid; /* the prefix: tiles of the result, shared by instances of units */
+    bool alone;   /* one instance does all: no plan of a grid was found */
     int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: tiles, the holds of the group's others */
     int64_t steps;                  /* plans that its search may evaluate; 0: the default */
     struct feed feed[MAX_FEEDS];
@@ -50,6 +51,9 @@ void grid_decide(struct work *, const struct moves *, int nest);
 const struct task *grid_task(const struct work *, const struct nest *); /* whose axes the tiles are of */
 double grid_part(const struct work *, const struct nest *); /* of its time that it takes; 1: no grid */
 int64_t grid_instances(const struct work *, const struct nest *); /* that work at once; 1: no grid */
+bool grid_is_open(const struct work *, const struct nest *); /* there are as many instances as tiles */
+bool grid_shares(const struct work *, const struct nest *, int memory); /* by all instances: copies there are whole */
+bool grid_fills_before(const struct work *, const struct nest *); /* some copy is in such a memory */
 int grid_units(const struct work *, const struct task *, int *unit); /* outermost first, at most MAX_PREFIX */
 
 /* nests.c */

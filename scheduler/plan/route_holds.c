@@ -76,8 +76,11 @@ static bool step(struct work *w, const struct moves *moves, const struct nest *n
     int64_t size = 0;
     for (int i = 0; i < count; i++) {
         struct hold *h = &p->via[x[i].operand][x[i].level];
-        int least = x[i].level ? p->via[x[i].operand][x[i].level - 1].depth : 0,
+        int least = x[i].level   ? p->via[x[i].operand][x[i].level - 1].depth
+                    : n->is_grid ? n->nprefix /* in memories of an instance */
+                                 : 0,
             memory = x[i].stop->memory;
+        if (grid_shares(w, n, memory)) continue;
         double now = plan_traffic(w, p, t, x[i].acc, h->depth);
         for (int d = h->depth - 1; d >= least; d--) {
             int at = plan_normalise(w, p, x[i].acc, d);
@@ -108,7 +111,7 @@ bool route_holds(struct work *w, const struct moves *moves, const struct nest *n
     for (int i = 0; i < count; i++) x[i].most = slots_told(w, moves, p, t, &x[i]);
     for (int slots = 1; slots <= 2; slots++) /* one for each first */
         for (int i = 0; i < count; i++) {
-            int d = p->hold[x[i].operand].depth, m = x[i].stop->memory;
+            int m = x[i].stop->memory, d = grid_shares(w, n, m) ? 0 : p->hold[x[i].operand].depth;
             int64_t one = held_bytes(w, moves, p, t, x[i].stop, x[i].acc, d);
             if (slots > x[i].most ||
                 (slots > 1 && (plan_trips(w, p, d) <= 1 || bytes[m] + one > nest_room(w, n, m))))

@@ -11,8 +11,12 @@
 #include <math.h>
 #include <string.h>
 
+/* Threads are those of a host, which find all memories where they are. Instances of a device have
+ * some to themselves: they share grids (grid.c). */
 static int64_t instances(const struct work *w, const struct task *t) {
-    int64_t n = w->m->unit[w->m->queue[t->needle->in->queue].unit].count;
+    int queue = t->needle->in->queue;
+    if (!machine_queue_is_host(w->m, queue)) return 1;
+    int64_t n = w->m->unit[w->m->queue[queue].unit].count;
     int threads = w->options ? w->options->threads : 0;
     return threads > 0 && threads < n ? threads : n;
 }

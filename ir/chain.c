@@ -131,6 +131,85 @@ static bool next_alike(const struct program *p, int i, const struct program *q, 
     return false;
 }
 
+/* ---- long differences in parts ----
+ * A difference may be cut where either side has written the same buffers of both programs, and
+ * writes none of them again: each part is proved for itself. */
+
+struct span { /* items of the difference that write a buffer; last -1: none */
+    int first, last;
+};
+
+static void note_write(struct span *of, int buffer, int item) {
+    if (of[buffer].last < 0) of[buffer].first = item;
+    of[buffer].last = item;
+}
+
+static struct span *written_by(struct arena *arena, const struct program *p, struct items at) {
+    struct span *of = arena_array(arena, (size_t)p->nbuffers + 1, sizeof *of);
+    for (int b = 0; b < p->nbuffers; b++) of[b].last = -1;
+    for (int i = at.from; i < at.to; i++) {
+        if (p->item[i].kind == ITEM_STMT) {
+            note_write(of, p->stmt[p->item[i].stmt].dst.buffer, i);
+            continue;
+        }
+        for (int b = 0; b < p->nbuffers; b++)
+            if (item_touches(p, &p->item[i], b)) note_write(of, b, i);
+    }
+    return of;
+}
+
+struct twins { /* buffers of both programs that the difference writes */
+    struct span *before, *after;
+    int n;
+};
+
+static struct twins twins_of(struct arena *arena, const struct program *p, struct items before,
+                             const struct program *q, struct items after) {
+    struct span *mine = written_by(arena, p, before), *other = written_by(arena, q, after);
+    struct twins t = {.before = mine,
+                      .after = arena_array(arena, (size_t)p->nbuffers + 1, sizeof *t.after)};
+    for (int b = 0; b < p->nbuffers; b++) {
+        int twin = mine[b].last < 0 ? -1 : buffer_twin(p, b, q);
+        if (twin < 0 || other[twin].last < 0) continue;
+        t.before[t.n] = mine[b];
+        t.after[t.n++] = other[twin];
+    }
+    return t;
+}
+
+/* The item of the second program behind which it may be cut where the first is cut behind item i;
+ * -1: nowhere. */
+static int cut_behind(const struct twins *t, int i) {
+    int j = -1;
+    for (int k = 0; k < t->n; k++) {
+        if (t->before[k].first > i) continue;
+        if (t->before[k].last > i) return -1;
+        if (t->after[k].last > j) j = t->after[k].last;
+    }
+    for (int k = 0; k < t->n; k++)
+        if (t->before[k].first > i && t->after[k].first <= j) return -1;
+    return j;
+}
+
+static void add_stretch(struct stretches *s, struct items before, struct items after) {
+    s->before[s->n] = before;
+    s->after[s->n++] = after;
+}
+
+static void add_in_parts(struct arena *arena, const struct program *p, struct items before,
+                         const struct program *q, struct items after, struct stretches *s) {
+    struct twins t = twins_of(arena, p, before, q, after);
+    int from = before.from, to = after.from;
+    for (int i = before.from; i + 1 < before.to; i++) {
+        int j = cut_behind(&t, i);
+        if (j < to || j + 1 >= after.to) continue;
+        add_stretch(s, (struct items){from, i + 1}, (struct items){to, j + 1});
+        from = i + 1;
+        to = j + 1;
+    }
+    add_stretch(s, (struct items){from, before.to}, (struct items){to, after.to});
+}
+
 static void find_stretches(struct arena *arena, const struct program *p, const struct program *q,
                            struct stretches *s) {
     int i = 0, j = 0;
@@ -143,10 +222,8 @@ static void find_stretches(struct arena *arena, const struct program *p, const s
             di = p->nitems - i;
             dj = q->nitems - j;
         }
-        if (di || dj) {
-            s->before[s->n] = (struct items){i, i + di};
-            s->after[s->n++] = (struct items){j, j + dj};
-        }
+        if (di || dj)
+            add_in_parts(arena, p, (struct items){i, i + di}, q, (struct items){j, j + dj}, s);
         i += di + found;
         j += dj + found;
     }

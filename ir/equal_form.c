@@ -422,8 +422,6 @@ struct form *form_shift(struct equal *x, struct form *f, int64_t by, const struc
 
 /* The low bits of x as a value of the type: x - 2^n · floor((x + h) / 2^n), h half of 2^n where it
  * is signed. */
-static struct form *retyped(struct equal *, const struct form *, enum type);
-
 static struct form *low_bits(struct equal *x, const struct form *f, enum type to,
                              const struct spot *s) {
     static const enum type wider[2] = {TYPE_I32, TYPE_I64};
@@ -432,7 +430,7 @@ static struct form *low_bits(struct equal *x, const struct form *f, enum type to
     struct reach r = form_range(x, f);
     r.hi += half;
     for (int k = 0; k < 2 && !reach_fits(r, f->type); k++)
-        if (type_size(wider[k]) > type_size(f->type)) f = retyped(x, f, wider[k]);
+        if (type_size(wider[k]) > type_size(f->type)) f = form_retyped(x, f, wider[k]);
     if (!reach_fits(r, f->type)) return NULL;
     struct form *g = form_new(x, to, s->n), *moved = form_new(x, f->type, s->n);
     form_join(x, moved, f, 1);
@@ -445,19 +443,29 @@ static struct form *low_bits(struct equal *x, const struct form *f, enum type to
     return g;
 }
 
+static bool small_float(const struct form *, enum type);
+
+/* A value of the type, a value rounded to it, or one of several such by its size or a condition. */
+static bool small_atom(const struct atom *a, enum type to) {
+    if (a->type == to) return true;
+    if (a->content >= 0) return false;
+    if (a->code == OP_SELECT) return small_float(a->arg[1], to) && small_float(a->arg[2], to);
+    return (a->code == OP_MAX || a->code == OP_MIN) && small_float(a->arg[0], to) &&
+           small_float(a->arg[1], to);
+}
+
+/* Does rounding to the type leave all values as they are? */
 static bool small_float(const struct form *f, enum type to) {
     for (int k = 0; k < f->nterms; k++) {
         const struct term *t = &f->term[k];
         if (t->natoms == 0 && t->n == f->m && type_round(to, t->f) == t->f) continue;
-        if (t->natoms != 1 || t->f != 1 || t->n != f->m) return false;
-        if (t->atom->type != to &&
-            !(t->atom->content < 0 && t->atom->code == OP_CAST && t->atom->type == to))
+        if (t->natoms != 1 || fabs(t->f) != 1 || t->n != f->m || !small_atom(t->atom, to))
             return false;
     }
     return !f->sum;
 }
 
-static struct form *retyped(struct equal *x, const struct form *f, enum type to) {
+struct form *form_retyped(struct equal *x, const struct form *f, enum type to) {
     struct form *g = arena_copy(&x->arena, f, sizeof *f);
     if (to != f->type) g->low = false;
     if (f->low && reach_fits(type_reach(f->type), to)) g->low = true;
@@ -473,14 +481,14 @@ struct form *form_cast(struct equal *x, struct form *f, enum type to, enum type 
     if (whole) {
         bool known = reach_fits(form_range(x, f), from);
         x->used |= LAW(WRAP);
-        if (known && reach_fits(form_range(x, f), to)) return retyped(x, f, to);
+        if (known && reach_fits(form_range(x, f), to)) return form_retyped(x, f, to);
         if (known && type_size(to) < type_size(from) && type_size(to) < 8 && type_size(from) <= 8) {
             struct form *g = low_bits(x, f, to, s);
             if (g) return g;
         }
-        if (type_size(to) <= type_size(from) && from != TYPE_BOOL) return retyped(x, f, to);
+        if (type_size(to) <= type_size(from) && from != TYPE_BOOL) return form_retyped(x, f, to);
     }
-    if (type_is_float(to) && type_is_float(from) && small_float(f, to)) return retyped(x, f, to);
+    if (type_is_float(to) && type_is_float(from) && small_float(f, to)) return form_retyped(x, f, to);
     struct form *arg[1] = {f};
     return form_operation(x, OP_CAST, to, from, arg, 1, s);
 }

@@ -134,6 +134,7 @@ struct form *form_operation(struct equal *, enum opcode, enum type to, enum type
                             const struct spot *);
 struct form *form_shift(struct equal *, struct form *, int64_t by, const struct spot *);
 struct form *form_cast(struct equal *, struct form *, enum type to, enum type from, const struct spot *);
+struct form *form_retyped(struct equal *, const struct form *, enum type);   /* the same numbers, where they are of that type too */
 struct form *form_literal(struct equal *, enum type, union value, const struct spot *);
 struct form *form_within(struct equal *, const struct form *, const struct spot *);   /* its terms on the spot's domain alone */
 struct reach form_range(struct equal *, const struct form *);
@@ -178,8 +179,8 @@ struct spot spot_without(struct equal *, const struct spot *, isl_set *gone);   
 int64_t *row_longer(struct equal *, const int64_t *row, int n, int more);   /* over more dimensions */
 int content_new(struct equal *, enum type);                       /* that nothing is known of */
 struct form *content_form(struct equal *, int content, enum type, int ndims, int64_t *const *row, const struct spot *);
-/* `all`, over the points of `in`, reduced by the operation, from `first` on. */
-struct form *form_folded(struct equal *, enum opcode, struct form *all, const struct spot *in, struct form *first, const struct spot *);
+/* `all`, over the points of `in`, reduced by the operation, from `first` on; of 16 bits: rounded at each step. */
+struct form *form_folded(struct equal *, enum opcode, enum type, struct form *all, const struct spot *in, struct form *first, const struct spot *);
 /* With its indices applied: the form over other dimensions. */
 struct form *form_at(struct equal *, const struct form *, int64_t *const *row, const struct spot *);
 /* The same value at every point of the domain? */

@@ -115,7 +115,7 @@ static struct form *product_of(struct equal *x, const struct form *a, int n, con
     struct spot rest = spot_without(x, z, there.dom);
     struct form *f = form_new(x, t, z->n);
     if (!equal_is_empty(x, there.dom))
-        form_join(x, f, form_folded(x, OP_MUL, all, &u, form_literal(x, t, one, &there), &there),
+        form_join(x, f, form_folded(x, OP_MUL, t, all, &u, form_literal(x, t, one, &there), &there),
                   1);
     if (!x->failed && !equal_is_empty(x, rest.dom))
         form_join(x, f, form_literal(x, t, one, &rest), 1);

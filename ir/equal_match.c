@@ -35,8 +35,15 @@ static bool term_same(struct equal *x, const struct term *a, const struct term *
     return a->dom == b->dom || isl_set_is_equal(a->dom, b->dom) == isl_bool_true;
 }
 
+/* Floats of 16 bits are numbers of f32: a form's terms say which. */
+static bool types_same(const struct form *a, const struct form *b) {
+    bool small_a = a->type == TYPE_F16 || a->type == TYPE_BF16,
+         small_b = b->type == TYPE_F16 || b->type == TYPE_BF16;
+    return (small_a ? TYPE_F32 : a->type) == (small_b ? TYPE_F32 : b->type);
+}
+
 static bool form_same(struct equal *x, const struct form *a, const struct form *b) {
-    if (a->m != b->m || a->nterms != b->nterms || a->type != b->type) return false;
+    if (a->m != b->m || a->nterms != b->nterms || !types_same(a, b)) return false;
     for (int k = 0; k < a->nterms; k++)
         if (!term_same(x, &a->term[k], &b->term[k])) return false;
     return true;
@@ -486,7 +493,7 @@ static bool match(struct equal *x, struct open_term *a, struct open_term *b, int
 }
 
 bool form_equal(struct equal *x, const struct form *a, const struct form *b, const struct spot *s) {
-    if (x->failed || a->type != b->type || a->m != b->m) return false;
+    if (x->failed || !types_same(a, b) || a->m != b->m) return false;
     if (form_same(x, a, b)) return true;
     if (++x->depth > 60) return equal_stop(x, "its values are nested too deep");
     const struct form *f = form_within(x, a, s), *g = form_within(x, b, s);

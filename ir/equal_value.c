@@ -308,10 +308,10 @@ static struct form *form_summed(struct form *f, const struct spot *c, bool sum) 
     return f;
 }
 
-struct form *form_folded(struct equal *x, enum opcode code, struct form *all, const struct spot *in,
-                         struct form *first, const struct spot *c) {
-    struct form *arg[2] = {all, first},
-                *f = form_operation(x, code, all->type, all->type, arg, 2, c);
+struct form *form_folded(struct equal *x, enum opcode code, enum type type, struct form *all,
+                         const struct spot *in, struct form *first, const struct spot *c) {
+    struct form *arg[2] = {form_retyped(x, all, type), form_retyped(x, first, type)},
+                *f = form_operation(x, code, type, type, arg, 2, c);
     f->term[0].atom[0].points = in->dom;
     f->term[0].atom[0].npoints = in->n;
     return f;
@@ -341,8 +341,10 @@ static struct form *form_accumulated(struct equal *x, struct side *s, int event,
     struct spot rest = spot_without(x, c, written), there = *c;
     there.dom = written;
     if (x->failed) return all;
-    struct form *f = form_folded(x, combiner_op(st->combine), all, in,
-                                 form_element(x, s, event, st->dst.buffer, row, &there), &there);
+    bool chooses = st->combine == COMBINE_MAX || st->combine == COMBINE_MIN;
+    struct form *f =
+        form_folded(x, combiner_op(st->combine), rounds && chooses ? TYPE_F32 : t, all, in,
+                    form_element(x, s, event, st->dst.buffer, row, &there), &there);
     if (rounds) f = form_cast(x, f, t, TYPE_F32, &there);
     if (!equal_is_empty(x, rest.dom))
         form_join(x, f, form_element(x, s, event, st->dst.buffer, row, &rest), 1);

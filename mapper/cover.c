@@ -2,6 +2,7 @@
  * copies and fills; each way a question. Neighbours that are decided count in the price of what is
  * not, so chains stay in one memory. */
 #include "mapper/chunk.h"
+#include "mapper/floats.h"
 #include "mapper/lift.h"
 #include "mapper/mapper_int.h"
 #include "mapper/stack.h"
@@ -323,9 +324,10 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     program_forward(joined, false);
     program_coalesce(joined);
     change_recurrences(joined, m, floats, d, cover->chain);
+    struct needles *needles = kept ? kept : needles_open(m);
+    floats_in_f32(joined, needles);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     program_free(joined);
-    struct needles *needles = kept ? kept : needles_open(m);
     struct covering c = {.machine = m,
                          .needles = needles,
                          .decider = d,

@@ -91,7 +91,7 @@ struct image {
 };
 bool rw_image(struct program *, int stmt, int read, enum type, struct image *);
 struct access rw_imaged(struct program *, const struct image *, bool original); /* at its axes */
-bool rw_set_whole(const struct program *, int stmt, int buffer); /* before the statement; arguments are */
+bool rw_set_whole(const struct program *, int stmt, int buffer); /* before the statement, by one or in parts; arguments are */
 
 struct product_types { /* of a needle c += a * b */
     enum type a, b, sum;

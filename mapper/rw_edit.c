@@ -356,12 +356,37 @@ enum type rw_partner(const struct needle *n, enum type other) {
 
 /* ---- images ---- */
 
+/* The box of the buffer that the statement sets, at the top level. */
+static bool sets_box(const struct program *p, int stmt, int buffer, int64_t *lo, int64_t *n) {
+    const struct stmt *s = &p->stmt[stmt];
+    return s->dst.buffer == buffer && s->scope == 0 && stmt_writes_box(p, s, lo, n);
+}
+
+static bool set_before(const struct program *p, int stmt, int buffer, const int64_t *lo,
+                       const int64_t *n) {
+    int64_t from[MAX_DIMS], size[MAX_DIMS];
+    for (int s = 0; s < stmt; s++) {
+        if (!sets_box(p, s, buffer, from, size)) continue;
+        bool meet = true;
+        for (int d = 0; d < p->buffer[buffer].ndims; d++)
+            meet &= from[d] < lo[d] + n[d] && lo[d] < from[d] + size[d];
+        if (meet) return true;
+    }
+    return false;
+}
+
+/* Boxes that do not meet count, until they are as large as the buffer: parts of a concatenation. */
 bool rw_set_whole(const struct program *p, int stmt, int buffer) {
     enum role r = p->buffer[buffer].role;
-    for (int s = 0; s < stmt && (r == ROLE_TEMP || r == ROLE_OUT); s++)
-        if (p->stmt[s].dst.buffer == buffer && p->stmt[s].scope == 0 &&
-            stmt_writes_whole(p, &p->stmt[s]))
-            return true;
+    int64_t lo[MAX_DIMS], n[MAX_DIMS], set = 0;
+    for (int s = 0; s < stmt && (r == ROLE_TEMP || r == ROLE_OUT); s++) {
+        if (!sets_box(p, s, buffer, lo, n)) continue;
+        int64_t elements = 1;
+        for (int d = 0; d < p->buffer[buffer].ndims; d++) elements *= n[d];
+        if (elements == p->buffer[buffer].elements) return true;
+        if (!set_before(p, s, buffer, lo, n)) set += elements;
+        if (set == p->buffer[buffer].elements) return true;
+    }
     return r != ROLE_TEMP && r != ROLE_OUT;
 }
 

@@ -16,6 +16,9 @@ struct equal_case {
 #define COPIED                                                                                     \
     "in A: f32[16,3]  in X: f32[3,40]  out C: f32[16,16]  out W: f32[16,3]  "                      \
     "temp T: f32[3,16]  temp D: f32[16,16]  axes i: 16, j: 16, r: 3, k: 3\n"
+#define HALVES                                                                                     \
+    "in A: f16[16,9]  in B: f32[16,9]  inout C: f16[16]  inout D: f32[16]  temp T: f32[16]  "      \
+    "axes i: 16, k: 9\n"
 #define AXES "axes i: 16, j: 16, k: 16, n: 9\n"
 
 #define STAGES                                                                                     \
@@ -417,6 +420,31 @@ static const struct equal_case cases[] = {
      "C[i] = 256 * shr(i32(A[i]) + 127, 8) + i32(i8(A[i]))", LAWS_EXACT, false},
     {"in A: f32[16]  out C: f32[16]  temp T: f16[16]  axes i: 16\n", "C[i] = A[i]",
      "T[i] = f16(A[i]); C[i] = f32(T[i])", LAWS_FINITE, false},
+    /* rounding leaves alone what is chosen from rounded values, and nothing else */
+    {HALVES, "C[i] = -inf; C[i] max= A[i,k]",
+     "T[i] = -inf; T[i] max= f32(A[i,k]); C[i] = f16(T[i])", LAWS_EXACT, true},
+    {HALVES, "C[i] = -inf; C[i] max= A[i,k]",
+     "T[i] = -inf; T[i] max= f32(A[i,k]); C[i] = f16(T[i] * 0.7)", LAWS_EXACT, false},
+    {HALVES, "C[i] = -inf; C[i] max= A[i,k]", "T[i] = 0; T[i] max= f32(A[i,k]); C[i] = f16(T[i])",
+     LAWS_EXACT, false},
+    {HALVES, "C[i] = -inf; C[i] max= A[i,k]", "C[i] = inf; C[i] min= A[i,k]", LAWS_EXACT, false},
+    {HALVES, "C[i] = 1; C[i] *= A[i,k]", "T[i] = 1; T[i] *= f32(A[i,k]); C[i] = f16(T[i])",
+     LAWS_EXACT, false},
+    {HALVES, "C[i] = 0; C[i] += A[i,k]", "T[i] = 0; T[i] += f32(A[i,k]); C[i] = f16(T[i])",
+     LAWS_REORDER, false},
+    {HALVES, "D[i] = max(f32(A[i,0]), 0.5)",
+     "C[i] = f16(max(f32(A[i,0]), 0.5)); D[i] = f32(C[i]); C[i] = 0", LAWS_EXACT, false},
+    {HALVES, "C[i] = 0; D[i] = max(f32(A[i,0]), 0.5)",
+     "C[i] = f16(max(f32(A[i,0]), 0.5)); D[i] = f32(C[i]); C[i] = 0", LAWS_EXACT, true},
+    {HALVES, "C[i] = 0; D[i] = max(f32(A[i,0]), 0.1)",
+     "C[i] = f16(max(f32(A[i,0]), 0.1)); D[i] = f32(C[i]); C[i] = 0", LAWS_EXACT, false},
+    {HALVES, "C[i] = 0; D[i] = max(B[i,0], 0.5)",
+     "C[i] = f16(max(B[i,0], 0.5)); D[i] = f32(C[i]); C[i] = 0", LAWS_EXACT, false},
+    {HALVES, "C[i] = 0; D[i] = select(B[i,0] < 1, f32(A[i,0]), 0.5)",
+     "C[i] = f16(select(B[i,0] < 1, f32(A[i,0]), 0.5)); D[i] = f32(C[i]); C[i] = 0", LAWS_EXACT,
+     true},
+    {HALVES, "C[i] = 0; D[i] = select(B[i,0] < 1, B[i,1], 0.5)",
+     "C[i] = f16(select(B[i,0] < 1, B[i,1], 0.5)); D[i] = f32(C[i]); C[i] = 0", LAWS_EXACT, false},
     {"in A: f16[16]  out C: f32[16]  temp T: f32[16]  axes i: 16\n", "C[i] = f32(A[i])",
      "T[i] = f32(A[i]); C[i] = T[i]", LAWS_EXACT, true},
     /* functions of one integer */

@@ -278,6 +278,9 @@ static void build_queue(struct build *b, struct queue *q, const struct found *f)
     q->contention = build_number(b, f->node, "contention", 4);
     q->window = build_int(b, f->node, "window", -1, 1);
     q->threads = build_int(b, f->node, "threads", 0, 1);
+    q->registers = build_int(b, f->node, "registers", 0, 1);
+    for (int i = 0; i < f->node->nchildren; i++)
+        q->begin = build_emits(b, f->node->child[i], &q->nbegins);
 }
 
 static bool unit_within(const struct machine *m, int unit, int outer) {

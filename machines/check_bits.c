@@ -298,6 +298,8 @@ void check_other_bits(const struct machine *m, struct diags *d) {
         struct scope s = {.machine = m, .states = true};
         check_emits(&s, m->configure[i].emit, m->configure[i].nemits, m->configure[i].id, d);
     }
+    for (int i = 0; i < m->nqueues; i++)
+        check_emits(&plain, m->queue[i].begin, m->queue[i].nbegins, m->queue[i].id, d);
     for (int i = 0; i < m->nsyncs; i++) {
         struct scope s = {.machine = m, .sync = true};
         check_emits(&s, m->sync[i].push_emit, m->sync[i].npush_emits, m->sync[i].id, d);

@@ -37,7 +37,7 @@ static const struct element {
      "part"},
     {"part", "id", "min max", ""},
     {"bus", "id rate", "latency burst energy", ""},
-    {"queue", "id", "depth width order pick contention window threads", ""},
+    {"queue", "id", "depth width order pick contention window threads registers", "begin"},
     {"state", "id fields", "init count of", ""},
     {"sync", "id kind", "from to depth count memory size unit latency interval", "init push pop"},
     {"init", "", "", "emit"},

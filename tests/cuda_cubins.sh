@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# PTX by NVRTC, where the toolkit is: the matrix instructions that were planned, copies to shared memory.
+# PTX and cubins by NVRTC, where the toolkit is: the matrix instructions that were planned, copies to shared memory, registers of roles.
 # shellcheck disable=SC2086
 set -u
 PATH=$1:$PATH
@@ -8,6 +8,7 @@ trap 'rm -rf "$work"' EXIT
 export ISAMAP_MACHINE_PATH=machines
 passed=0 failed=0
 large="-D M=2048 -D N=2048 -D K=2048"
+. tests/cuda/toolkit.sh
 good() { passed=$((passed + 1)); }
 bad() { echo "$*"; failed=$((failed + 1)); }
 
@@ -25,6 +26,15 @@ if isamap compile examples/operators/gmm.isam $large -m gpu-sm80 -o "$work/gmm.p
   planned=$(sed -nE 's/.*issue wgmma\.([0-9]+)x([0-9]+)\.[a-z0-9.]+\(K = ([0-9]+),.*/\1 \3/p' "$work/gmm.sched" | awk '{ n += ($1 > 128 ? $1 / 128 : 1) * $2 / 16 } END { print n + 0 }')
   ptx=$(grep -c 'wgmma\.mma_async' "$work/gmm.ptx")
   [ "$planned" -gt 0 ] && [ "$planned" -eq "$ptx" ] && good || bad "$ptx wgmma in PTX, $planned planned"
+  # registers for each role: those that copy have fewer, and together they fit
+  isamap compile examples/operators/gmm.isam $large -m gpu-sm90 -o "$work/gmm.cubin" >"$work/log" 2>&1
+  grep -q '384 threads, .* of which roles take 258048' "$work/log" && ! grep -q warning "$work/log" && good || bad "registers of roles: $(cat "$work/log")"
+  if [ -n "$nvdisasm" ]; then
+    asked=$("$nvdisasm" -c "$work/gmm.cubin" | sed -nE 's/.*USETMAXREG\.(DEALLOC|TRY_ALLOC)\.CTAPOOL .*(0x[0-9a-f]+) .*/\1 \2/p' | tr '\n' ' ')
+    [ "$asked" = "DEALLOC 0x38 TRY_ALLOC 0xe0 " ] && good || bad "machine code asks for registers: $asked"
+  fi
+  mkdir "$work/wide" && cp machines/*.xml "$work/wide/" && sed -i 's/name="COPYING" value="56"/name="COPYING" value="104"/' "$work/wide/gpu-sm90.xml"
+  isamap compile examples/operators/gmm.isam $large -m "$work/wide/gpu-sm90.xml" -o "$work/gmm.cubin" 2>&1 | grep -q "never goes on: its roles have 282624 bytes of registers, more than the block's 262144 bytes" && good || bad "roles with too many registers are not told"
   # of what the compiler says, the first error comes first
   mkdir "$work/machines" && cp machines/*.xml "$work/machines/" && sed -i 's/C\[p \* 4 + q\] = fmaf(/C[p * 4 + q] = fmag(/' "$work/machines/gpu-sm80.xml"
   message=$(isamap compile examples/f32/gmm.isam -m "$work/machines/gpu-sm80.xml" -o "$work/gmm.cubin" 2>&1 | grep 'does not compile')

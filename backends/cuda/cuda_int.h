@@ -14,6 +14,7 @@ struct kernel_use {
     int64_t threads, shared; /* bytes, of which `memory` has `limit` */
     const char *memory;      /* NULL: none */
     int64_t limit, registers; /* registers: bytes that the threads of a block have together; 0: not known */
+    int64_t shares;           /* bytes of them that the roles are to have, where each says so; 0 */
 };
 
 /* What a kernel is given: a place ('p'), a variable or size ('v'), a slot ('s') of this number. */
@@ -37,6 +38,7 @@ struct cuda {
     int role;            /* the queue whose threads' part is written; -1: the part of the units' threads */
     int *channels;       /* [nsyncs] of a sync with objects in shared memory; 0: the kernel does not use it */
     bool shares;         /* the kernel that is written has copies in shared memory */
+    int64_t budget;      /* of the kernel that is written: bytes of registers that all its roles are to have; 0: not all of them say so */
     int64_t *object;     /* [nsyncs] where its objects stand */
     int64_t *left;       /* [nsyncs] tokens that were pushed and not popped */
     int *scope, nscope, cap_scope; /* variables of the host's loops */
@@ -80,6 +82,8 @@ int64_t cuda_small_threads(const struct cuda *, const struct node *, int n);
 
 /* ---- roles.c ---- */
 void cuda_find_roles(struct cuda *, const struct node *, int n);
+/* What the role whose part is written begins with; returns the registers of each of its threads, 0: as many as the compiler gives them. */
+int64_t cuda_begin_role(struct cuda *, const struct node *, int n);
 bool cuda_mine(struct cgen *, const struct node *); /* the role whose part is written executes it */
 int64_t cuda_find_objects(struct cuda *, const struct node *, int n, int64_t at);
 void cuda_begin_objects(struct cuda *);

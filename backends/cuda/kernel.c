@@ -230,18 +230,25 @@ static int64_t roles(struct cuda *c, const struct node *node, int n, int64_t thr
                 "a statement that no instruction does stands beside queue '%s', which cannot be "
                 "said in CUDA C yet",
                 g->machine->queue[c->queue[0]].id);
+    bool all = true;
+    c->budget = 0;
     for (int r = -1; r < c->nroles && !g->failed; r++) {
         c->role = r < 0 ? -1 : c->queue[r];
-        if (r >= 0) threads += g->machine->queue[c->role].threads;
+        int64_t own = r < 0 ? threads : g->machine->queue[c->role].threads;
+        if (r >= 0) threads += own;
         c_line(g, "%sif (threadIdx.x < %lld) { /* %s */", r < 0 ? "" : "} else ",
                (long long)threads, r < 0 ? "units" : g->machine->queue[c->role].id);
         g->indent++;
         memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);
         cuda_mark_used(c, node, n);
+        int64_t registers = cuda_begin_role(c, node, n);
+        all = all && registers;
+        c->budget += 4 * registers * own;
         body(c, node, n, false);
         g->indent--;
     }
     c_line(g, "}");
+    if (!all) c->budget = 0;
     return threads;
 }
 
@@ -277,6 +284,7 @@ static void note_use(struct cuda *c, int64_t threads, int64_t shared) {
     int unit;
     use->threads = threads;
     use->shared = shared;
+    use->shares = c->budget;
     for (int p = 0; p < s->nplaces; p++) {
         const struct memory *m = &s->machine->memory[s->place[p].memory];
         if (c->kernel_of[p] != c->nlaunches + 1) continue;
@@ -321,6 +329,7 @@ void cuda_kernel(struct cuda *c, const struct node *node, int n) {
     refuse_ends(c, cuda_begins_kernel(g->machine, node) ? node + 1 : node,
                 cuda_begins_kernel(g->machine, node) ? n - 1 : n);
     c->nroles = 0;
+    c->budget = 0;
     memset(c->used, 0, (size_t)g->schedule->nplaces * sizeof *c->used);
     cuda_mark_used(c, node, n);
     cuda_own_locals(c, node, n, find_grid(c, node, n));

@@ -121,6 +121,8 @@ static void report_kernel(const struct kernel_use *use, const char *name, int64_
     if (use && use->registers)
         text_printf(report, ", %lld bytes of %lld in registers",
                     (long long)(4 * registers * use->threads), (long long)use->registers);
+    if (use && use->shares)
+        text_printf(report, ", of which roles take %lld", (long long)use->shares);
     if (use && use->memory)
         text_printf(report, ", %lld bytes of %lld in '%s'", (long long)use->shared,
                     (long long)use->limit, use->memory);
@@ -147,6 +149,11 @@ void cuda_resources(const struct machine *m, const struct cuda_source *x, const 
                           "more than the block's %lld bytes",
                           name, (long long)use->threads, (long long)used,
                           (long long)use->registers);
+            if (use && use->registers && use->shares > use->registers)
+                diag_warn(diags, m->file, 0, 0,
+                          "kernel '%s' never goes on: its roles have %lld bytes of registers, more "
+                          "than the block's %lld bytes",
+                          name, (long long)use->shares, (long long)use->registers);
             if (spilled)
                 diag_warn(diags, m->file, 0, 0,
                           "kernel '%s' has no room for %lld bytes in registers", name,

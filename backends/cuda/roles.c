@@ -55,6 +55,35 @@ void cuda_find_roles(struct cuda *c, const struct node *node, int n) {
         if (found[q]) c->queue[c->nroles++] = q;
 }
 
+/* ---- registers ---- */
+/* Queue k has its instructions in the part that is written; without threads of its own: some of the
+ * nodes are on it. */
+static bool in_part(const struct cuda *c, int k, const struct node *node, int n) {
+    const struct machine *m = c->g.machine;
+    if (c->role >= 0) return k == c->role;
+    for (int i = 0; i < n; i++) {
+        int queue = node[i].kind == NODE_ISSUE  ? m->instr[node[i].issue->instr].queue
+                    : node[i].kind == NODE_SYNC ? node[i].sync.queue
+                                                : -1;
+        if (queue == k && !m->queue[k].threads) return true;
+        if (node[i].kind == NODE_LOOP && in_part(c, k, node[i].loop->body, node[i].loop->nbody))
+            return true;
+    }
+    return false;
+}
+
+int64_t cuda_begin_role(struct cuda *c, const struct node *node, int n) {
+    struct cgen *g = &c->g;
+    int64_t registers = 0;
+    for (int k = 0; k < g->machine->nqueues; k++) {
+        const struct queue *q = &g->machine->queue[k];
+        if ((!q->registers && !q->nbegins) || !in_part(c, k, node, n)) continue;
+        if (q->registers > registers) registers = q->registers;
+        c_plain_emit(g, q->begin, q->nbegins);
+    }
+    return registers;
+}
+
 /* ---- tokens ---- */
 static int channels_of(const struct cuda *c, const struct signal *s) {
     return s->rotating ? c->g.schedule->place[s->rotating - 1].slots : s->channel + 1;

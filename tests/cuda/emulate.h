@@ -44,6 +44,7 @@ static struct {
     unsigned nbarriers;
     /* What others copied is visible to wgmma; what is in registers may be its sums. */
     bool visible[MOST_THREADS], fenced[MOST_THREADS];
+    unsigned registers[MOST_THREADS]; /* that it has asked for; 0: those that it began with */
     bool moved; /* some thread did more than look at a barrier in vain */
 } emulated;
 
@@ -131,6 +132,17 @@ static void emulated_turn() {
 
 static void emulated_end_barriers();
 
+/* Groups of four warps ask for registers together, and of more than a multiprocessor has the last ones never come. */
+static void emulated_end_registers() {
+    unsigned all = 0;
+    for (unsigned t = 0; t < emulated.threads; t++) {
+        unsigned first = t / (4 * WARP) * (4 * WARP);
+        if (emulated.registers[t] != emulated.registers[first]) emulated_fail("a part of a group of warps asks for registers");
+        all += emulated.registers[t];
+    }
+    if (all > 65536) emulated_fail("more registers are asked for than there are");
+}
+
 static void emulated_block() {
     for (unsigned t = 0; t < emulated.threads; t++) {
         if (!emulated.stack[t]) emulated.stack[t] = (char *)malloc(STACK);
@@ -143,6 +155,7 @@ static void emulated_block() {
         emulated.ncopies[t] = 0;
         emulated.visible[t] = true;
         emulated.fenced[t] = false;
+        emulated.registers[t] = 0;
     }
     memset(isamap_shared, 0xff, sizeof isamap_shared);
     bool more;
@@ -154,6 +167,7 @@ static void emulated_block() {
     for (unsigned t = 0; t < emulated.threads; t++)
         if (emulated.wait[t] != AT_END) emulated_fail("not all threads reach a barrier");
     emulated_end_barriers();
+    emulated_end_registers();
 }
 
 /* `kernel` takes its arguments, 8 bytes each, from an array. */
@@ -430,6 +444,8 @@ template <class... T> static void emulated_asm(const char *text, T... operand) {
         emulated.fenced[emulated.me] = true;
     else if (is("fence.proxy.async;"))
         emulated.visible[emulated.me] = true;
+    else if (sscanf(text, "setmaxnreg.%3[a-z].sync.aligned.u32 %u;", d, &n) == 2 && n >= 24 && n <= 256 && n % 8 == 0)
+        emulated.registers[emulated.me] = n;
     else if (is("wgmma.wait_group.sync.aligned 0;"))
         emulated_finish();
     else if (wgmma && sscanf(wgmma, "wgmma.mma_async.sync.aligned.m64n%uk%u.%7[^.].%7[^.].%7s", &n, &k, d, a, b) == 5 && emulated_alike(a, b))

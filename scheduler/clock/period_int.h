@@ -22,6 +22,7 @@ struct snapshot {
     } *number;
     int nnumbers, cap_numbers;
     int nwords, cap_words, ntimes, cap_times;
+    int64_t idle; /* words that pieces of memory with nothing to wait for would take: what a snapshot costs */
     struct touch *touch; /* that can still delay something; in the approximate case none */
     int ntouches, cap_touches;
     size_t touches;      /* how many there were so far */

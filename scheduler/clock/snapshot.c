@@ -212,16 +212,22 @@ static void put_syncs(struct engine *e, struct tape *t, double earliest) {
 
 /* ---- memories ---- */
 
-static void put_granule(struct engine *e, struct tape *t, struct granule *g, const int64_t *read,
-                        double earliest) {
+/* Of most pieces nothing is left to wait for: they are not written down. */
+static void put_granule(struct engine *e, struct tape *t, int64_t number, struct granule *g,
+                        const int64_t *read, double earliest) {
+    int nqueues = e->exact ? e->machine->nqueues : 0;
     int64_t wrote = g->wrote_queue ? g->wrote - e->queue[g->wrote_queue - 1].ran : 0;
+    bool writes = g->writer && g->visible > earliest,
+         reads = e->exact && g->reader && g->read_end > earliest, live = wrote > 0;
+    for (int q = 0; q < nqueues && !live; q++) live = read[q] > e->queue[q].ran;
+    t->into->idle += live || writes || reads ? 0 : 2 + nqueues;
+    if (!live && !writes && !reads) return;
+    put_word(t, (uint64_t)number);
     put_word(t, wrote > 0 ? (uint64_t)(wrote * 64 + g->wrote_queue) : 0);
-    for (int q = 0; q < e->machine->nqueues && e->exact; q++) {
+    for (int q = 0; q < nqueues; q++) {
         int64_t more = read[q] - e->queue[q].ran;
         put_word(t, more > 0 ? (uint64_t)more : 0);
     }
-    bool writes = g->writer && g->visible > earliest,
-         reads = e->exact && g->reader && g->read_end > earliest;
     put_word(t, (uint64_t)(writes ? g->writer : 0) << 32 | (uint64_t)(reads ? g->reader : 0));
     if (writes) put_time(t, &g->visible, e->exact);
     if (reads) put_time(t, &g->read_end, true);
@@ -229,10 +235,12 @@ static void put_granule(struct engine *e, struct tape *t, struct granule *g, con
 
 static void put_images(struct engine *e, struct tape *t, double earliest) {
     for (int i = 0; e->tracks && i < e->machine->nmemories + e->machine->nstates; i++) {
+        put_word(t, UINT64_MAX); /* numbers of pieces begin again */
         struct image *image = &e->image[i][image_instance(e, i)];
         if (!image->granule || !image_small(image)) continue;
         for (int64_t g = 0; g <= image->bytes / image->piece; g++)
-            put_granule(e, t, &image->granule[g], &image->read[g * e->machine->nqueues], earliest);
+            put_granule(e, t, g, &image->granule[g], &image->read[g * e->machine->nqueues],
+                        earliest);
     }
 }
 
@@ -405,9 +413,10 @@ void snapshot_take(struct engine *e, int64_t trip, struct snapshot *s) {
     struct tape t = {.into = s};
     s->trip = trip;
     s->nwords = s->ntimes = s->nnumbers = 0;
+    s->idle = 0;
     put_engine(e, &t);
     put_touches(e, &t, earliest_start(e));
-    e->written += s->nwords + s->ntimes + s->nnumbers;
+    e->written += s->idle + s->nwords + s->ntimes + s->nnumbers;
     if (!s->count) s->count = memory_array((size_t)counts_number(e), sizeof *s->count);
     counts_take(e, s->count);
 }

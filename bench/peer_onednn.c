@@ -7,6 +7,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* One operand: the caller's array in plain format, and the library's memory, which is the same
@@ -55,7 +56,7 @@ static bool types_fit(const struct work *w) {
 }
 
 static bool can(const struct work *w) {
-    return w->kind != WORK_OTHER && types_fit(w);
+    return (w->kind == WORK_GEMM || w->kind == WORK_CONV) && types_fit(w);
 }
 
 static bool can_plain(const struct work *w) {
@@ -283,6 +284,145 @@ static bool finish(void *user) {
     return reorder(net, &net->plan.c, false);
 }
 
+/* ---- cells ---- */
+
+enum { CELL_TENSORS = 10 };
+
+struct recurrent {
+    struct net net; /* its plan's primitive alone */
+    struct tensor tensor[CELL_TENSORS];
+    int arg[CELL_TENSORS], n;
+    float *bias;
+};
+
+static bool can_cell(const struct work *w) {
+    return w->kind == WORK_CELL;
+}
+
+static void release_cell(void *user) {
+    struct recurrent *r = user;
+    if (r->net.plan.primitive) dnnl_primitive_destroy(r->net.plan.primitive);
+    for (int k = 0; k < r->n; k++) tensor_close(&r->tensor[k]);
+    if (r->net.stream) dnnl_stream_destroy(r->net.stream);
+    if (r->net.engine) dnnl_engine_destroy(r->net.engine);
+    free(r->bias);
+    free(r);
+}
+
+/* A GRU's bias of its new gate's product of the state stands behind the others. */
+static float *cell_bias(const struct work *w) {
+    size_t n = (size_t)(w->gates * w->units), more = w->gates == 3 ? (size_t)w->units : 0;
+    float *out = malloc((n + more) * sizeof *out);
+    if (!out) return NULL;
+    memcpy(out, w->data[w->part[CELL_BIAS]], n * sizeof *out);
+    if (more) memcpy(out + n, w->data[w->part[CELL_BIAS_NEW]], more * sizeof *out);
+    return out;
+}
+
+static bool cell_describe(const struct work *w, dnnl_memory_desc_t *d) {
+    int64_t g = w->gates, n = w->units, in = w->inputs, b = w->batch;
+    dnnl_dims_t x = {w->steps, b, in}, y = {w->steps, b, n}, state = {1, 1, b, n},
+                layer = {1, 1, in, g, n}, iter = {1, 1, n, g, n}, bias = {1, 1, g + (g == 3), n},
+                by_input = {g * n * in, g * n * in, 1, n * in, in},
+                by_unit = {g * n * n, g * n * n, 1, n * n, n};
+    return describe(&d[CELL_X], 3, x, TYPE_F32, NULL) &&
+           describe(&d[CELL_Y], 3, y, TYPE_F32, NULL) &&
+           describe(&d[CELL_W], 5, layer, TYPE_F32, by_input) &&
+           describe(&d[CELL_U], 5, iter, TYPE_F32, by_unit) &&
+           describe(&d[CELL_BIAS], 4, bias, TYPE_F32, NULL) &&
+           describe(&d[CELL_H0], 4, state, TYPE_F32, NULL) &&
+           describe(&d[CELL_C0], 4, state, TYPE_F32, NULL) &&
+           describe(&d[CELL_HT], 4, state, TYPE_F32, NULL) &&
+           describe(&d[CELL_CT], 4, state, TYPE_F32, NULL);
+}
+
+/* Inputs, outputs and states are plain, weights in the format that the library chooses. */
+static bool cell_descriptor(const struct work *w, const dnnl_memory_desc_t *d,
+                            dnnl_rnn_desc_t *op) {
+    dnnl_memory_desc_t wx = any_format(&d[CELL_W]), wh = any_format(&d[CELL_U]);
+    const dnnl_rnn_direction_t way = dnnl_unidirectional_left2right;
+    if (w->gates == 1)
+        return !dnnl_vanilla_rnn_forward_desc_init(
+            op, dnnl_forward_inference, dnnl_eltwise_tanh, way, &d[CELL_X], &d[CELL_H0], &wx, &wh,
+            &d[CELL_BIAS], &d[CELL_Y], &d[CELL_HT], dnnl_rnn_flags_undef, 0, 0);
+    if (w->gates == 3)
+        return !dnnl_lbr_gru_forward_desc_init(op, dnnl_forward_inference, way, &d[CELL_X],
+                                               &d[CELL_H0], &wx, &wh, &d[CELL_BIAS], &d[CELL_Y],
+                                               &d[CELL_HT], dnnl_rnn_flags_undef);
+    return !dnnl_lstm_forward_desc_init(op, dnnl_forward_inference, way, &d[CELL_X], &d[CELL_H0],
+                                        &d[CELL_C0], &wx, &wh, &d[CELL_BIAS], &d[CELL_Y],
+                                        &d[CELL_HT], &d[CELL_CT], dnnl_rnn_flags_undef);
+}
+
+static bool cell_tensor(struct recurrent *r, const dnnl_memory_desc_t *plain,
+                        const dnnl_memory_desc_t *chosen, int arg, const void *array, bool in) {
+    struct tensor *t = &r->tensor[r->n];
+    r->arg[r->n++] = arg;
+    t->plain = *plain;
+    return tensor_open(&r->net, t, chosen, array, in);
+}
+
+static bool cell_open(struct recurrent *r, const struct work *w, void *y) {
+    dnnl_memory_desc_t d[CELL_PARTS];
+    dnnl_rnn_desc_t op;
+    dnnl_primitive_desc_t made;
+    void *const *data = w->data;
+    const int *part = w->part;
+    if (!cell_describe(w, d) || !cell_descriptor(w, d, &op) ||
+        dnnl_primitive_desc_create(&made, &op, NULL, r->net.engine, NULL))
+        return false;
+    const dnnl_memory_desc_t *wx = dnnl_primitive_desc_query_md(made, dnnl_query_weights_md, 0),
+                             *wh = dnnl_primitive_desc_query_md(made, dnnl_query_weights_md, 1);
+    bool ok =
+        !dnnl_primitive_create(&r->net.plan.primitive, made) &&
+        cell_tensor(r, &d[CELL_X], &d[CELL_X], DNNL_ARG_SRC_LAYER, data[part[CELL_X]], true) &&
+        cell_tensor(r, &d[CELL_W], wx, DNNL_ARG_WEIGHTS_LAYER, data[part[CELL_W]], true) &&
+        cell_tensor(r, &d[CELL_U], wh, DNNL_ARG_WEIGHTS_ITER, data[part[CELL_U]], true) &&
+        cell_tensor(r, &d[CELL_BIAS], &d[CELL_BIAS], DNNL_ARG_BIAS, r->bias, true) &&
+        cell_tensor(r, &d[CELL_H0], &d[CELL_H0], DNNL_ARG_SRC_ITER, data[part[CELL_H0]], true) &&
+        cell_tensor(r, &d[CELL_Y], &d[CELL_Y], DNNL_ARG_DST_LAYER, y, false) &&
+        cell_tensor(r, &d[CELL_HT], &d[CELL_HT], DNNL_ARG_DST_ITER, data[part[CELL_HT]], false);
+    if (ok && w->gates == 4)
+        ok = cell_tensor(r, &d[CELL_C0], &d[CELL_C0], DNNL_ARG_SRC_ITER_C, data[part[CELL_C0]],
+                         true) &&
+             cell_tensor(r, &d[CELL_CT], &d[CELL_CT], DNNL_ARG_DST_ITER_C, data[part[CELL_CT]],
+                         false);
+    dnnl_primitive_desc_destroy(made);
+    return ok;
+}
+
+static void *prepare_cell(const struct work *w, const void *a, const void *b, void *c,
+                          int threads) {
+    struct recurrent *r = calloc(1, sizeof *r);
+    (void)a, (void)b;
+    if (!r) return NULL;
+    r->net.threads = threads;
+    r->bias = cell_bias(w);
+    omp_set_num_threads(threads);
+    if (r->bias && !dnnl_engine_create(&r->net.engine, dnnl_cpu, 0) &&
+        !dnnl_stream_create(&r->net.stream, r->net.engine, dnnl_stream_default_flags) &&
+        cell_open(r, w, c))
+        return r;
+    release_cell(r);
+    return NULL;
+}
+
+static bool run_cell(void *user) {
+    struct recurrent *r = user;
+    dnnl_exec_arg_t args[CELL_TENSORS];
+    omp_set_num_threads(r->net.threads);
+    for (int k = 0; k < r->n; k++) args[k] = (dnnl_exec_arg_t){r->arg[k], r->tensor[k].own};
+    return execute(&r->net, r->net.plan.primitive, r->n, args);
+}
+
+static const struct peer onednn_cell = {
+    .name = "onednn-cell",
+    .note = "one primitive for all steps, weights reordered ahead",
+    .can = can_cell,
+    .prepare = prepare_cell,
+    .run = run_cell,
+    .release = release_cell,
+};
 static const struct peer onednn = {
     .name = "onednn",
     .note = "constants reordered ahead; of a convolution the activations too",
@@ -301,7 +441,7 @@ static const struct peer onednn_plain = {
     .finish = finish,
     .release = release,
 };
-static const struct peer *const exported[] = {&onednn, &onednn_plain, NULL};
+static const struct peer *const exported[] = {&onednn, &onednn_plain, &onednn_cell, NULL};
 
 __attribute__((visibility("default"))) peers_export isamap_peers;
 const struct peer *const *isamap_peers(void) {

@@ -1,4 +1,5 @@
-/* Recognition by accesses: a fill with 0 and one sum of products of two arrays, all row-major. */
+/* Recognition by accesses: a fill with 0 and one sum of products of two arrays, all row-major; of
+ * recurrent cells by what their arrays are and which of them are multiplied. */
 #include "bench/work.h"
 
 #include <string.h>
@@ -155,9 +156,99 @@ static bool as_conv(const struct shape *s, const struct access *image, const str
     return true;
 }
 
+/* ---- cells ---- */
+
+static bool has_extents(const struct program *p, int buffer, int n, const int64_t *extent) {
+    const struct buffer *b = buffer < 0 ? NULL : &p->buffer[buffer];
+    bool same = b && b->ndims == n && b->type == TYPE_F32;
+    for (int d = 0; d < n && same; d++) same = b->extent[d] == extent[d];
+    return same;
+}
+
+/* Some sum of products multiplies the two. */
+static bool multiplied(const struct program *p, int a, int b) {
+    for (int s = 0; s < p->nstmts; s++) {
+        bool x = false, y = false;
+        for (int r = 0; r < p->stmt[s].nreads && stmt_is_mac(p, &p->stmt[s]); r++) {
+            x |= p->stmt[s].read[r].buffer == a;
+            y |= p->stmt[s].read[r].buffer == b;
+        }
+        if (x && y) return true;
+    }
+    return false;
+}
+
+static const struct recur *only_recurrence(const struct program *p) {
+    const struct recur *found = NULL;
+    for (int i = 0; i < p->nitems; i++) {
+        if (p->item[i].kind != ITEM_RECUR) continue;
+        if (found) return NULL;
+        found = p->item[i].recur;
+    }
+    return found && !found->reverse && !p->axis[found->axis].size && found->nstates <= 2 ? found
+                                                                                         : NULL;
+}
+
+static void find_arrays(const struct program *p, const struct recur *r, struct work *w) {
+    int *part = w->part;
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        if (x->role == ROLE_OUT && x->ndims == 3) part[CELL_Y] = b;
+        if (x->role == ROLE_IN && x->ndims == 3) part[CELL_X] = b;
+        if (x->role == ROLE_CONST && x->ndims >= 2 && multiplied(p, b, r->state[0].current))
+            part[CELL_U] = b;
+    }
+    for (int b = 0; b < p->nbuffers; b++) {
+        const struct buffer *x = &p->buffer[b];
+        if (x->role != ROLE_CONST || b == part[CELL_U]) continue;
+        if (part[CELL_X] >= 0 && multiplied(p, b, part[CELL_X]))
+            part[CELL_W] = b;
+        else
+            part[part[CELL_BIAS] < 0 ? CELL_BIAS : CELL_BIAS_NEW] = b;
+    }
+    part[CELL_H0] = r->state[0].from;
+    part[CELL_HT] = r->state[0].to;
+    if (r->nstates < 2) return;
+    part[CELL_C0] = r->state[1].from;
+    part[CELL_CT] = r->state[1].to;
+}
+
+static bool as_cell(const struct program *p, struct work *w) {
+    const struct recur *r = only_recurrence(p);
+    const int *part = w->part;
+    for (int k = 0; k < CELL_PARTS; k++) w->part[k] = -1;
+    if (!r || r->nstates < 1) return false;
+    find_arrays(p, r, w);
+    if (part[CELL_X] < 0 || part[CELL_Y] < 0 || part[CELL_U] < 0 || part[CELL_W] < 0) return false;
+    bool gated = p->buffer[part[CELL_U]].ndims == 3;
+    w->gates = gated ? p->buffer[part[CELL_U]].extent[0] : 1;
+    w->steps = p->axis[r->axis].extent;
+    w->batch = p->buffer[part[CELL_X]].extent[1];
+    w->inputs = p->buffer[part[CELL_X]].extent[2];
+    w->units = p->buffer[part[CELL_Y]].extent[2];
+    if (w->gates != (r->nstates == 2 ? 4 : gated ? 3 : 1)) return false;
+    int64_t x[] = {w->steps, w->batch, w->inputs}, y[] = {w->steps, w->batch, w->units},
+            wx[] = {w->gates, w->units, w->inputs}, wh[] = {w->gates, w->units, w->units},
+            h[] = {w->batch, w->units};
+    int plain = !gated;
+    w->kind = WORK_CELL;
+    set_operands(w, p, part[CELL_X], part[CELL_W], part[CELL_Y]);
+    return w->steps > 0 && has_extents(p, part[CELL_X], 3, x) &&
+           has_extents(p, part[CELL_Y], 3, y) &&
+           has_extents(p, part[CELL_W], 3 - plain, wx + plain) &&
+           has_extents(p, part[CELL_U], 3 - plain, wh + plain) &&
+           has_extents(p, part[CELL_BIAS], 2 - plain, wh + plain) &&
+           has_extents(p, part[CELL_H0], 2, h) && has_extents(p, part[CELL_HT], 2, h) &&
+           (w->gates == 3) == has_extents(p, part[CELL_BIAS_NEW], 1, &w->units) &&
+           (r->nstates == 1 ||
+            (has_extents(p, part[CELL_C0], 2, h) && has_extents(p, part[CELL_CT], 2, h)));
+}
+
 void work_recognise(const struct program *p, struct work *w) {
     struct shape s;
     struct work empty = {.kind = WORK_OTHER, .a = -1, .b = -1, .c = -1};
+    *w = empty;
+    if (as_cell(p, w)) return;
     *w = empty;
     if (!is_product(p, &s)) return;
     if (as_gemm(&s, w)) return;

@@ -96,7 +96,7 @@ function(optional_peers)
   if(NOT OpenMP_C_FOUND OR NOT PEER_LIBXSMM_EXT OR NOT PEER_LIBXSMM_NOBLAS)
     set(PEER_LIBXSMM FALSE)
   endif()
-  peer(openblas "OpenBLAS" PEER_OPENBLAS ${PEER_OPENBLAS_LIBRARY})
+  peer(openblas "OpenBLAS" PEER_OPENBLAS ${PEER_OPENBLAS_LIBRARY} m)
   peer(onednn "oneDNN" PEER_ONEDNN ${PEER_ONEDNN_LIBRARY} OpenMP::OpenMP_C)
   peer(libxsmm "libxsmm" PEER_LIBXSMM ${PEER_LIBXSMM_EXT} ${PEER_LIBXSMM_LIBRARY} ${PEER_LIBXSMM_NOBLAS} OpenMP::OpenMP_C m rt
        ${CMAKE_DL_LIBS})

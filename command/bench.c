@@ -174,6 +174,7 @@ static void add_rivals(struct contest *c) {
     const struct job *j = c->code.job;
     struct work w;
     work_recognise(j->program, &w);
+    w.data = c->code.in.data;
     for (int i = 0; i < c->b->peers.n; i++) {
         const struct peer *p = c->b->peers.at[i];
         if (w.kind == WORK_OTHER || !p->can(&w)) continue;

@@ -224,6 +224,48 @@ static void products_are_recognised(void **state) {
     assert_int_equal(w.kind, WORK_OTHER);
 }
 
+/* ---- cells ---- */
+
+static struct work cell_work(const char *kernel, const char *sizes) {
+    struct arena a;
+    struct diags d;
+    size_t length;
+    arena_init(&a);
+    diags_init(&d);
+    char *text = file_read(&a, "bench/recurrent.isam", 1 << 20, &length, &d);
+    assert_non_null(text);
+    char *at = strstr(text, kernel);
+    assert_non_null(at);
+    char *end = strstr(at + 1, "\nkernel ");
+    if (end) *end = 0;
+    struct work w = recognised(bind(at, sizes));
+    diags_free(&d);
+    arena_free(&a);
+    return w;
+}
+
+static void cells_are_recognised(void **state) {
+    (void)state;
+    struct work w = cell_work("kernel gru(", "T=3,B=2,H=5");
+    assert_int_equal(w.kind, WORK_CELL);
+    assert_true(w.gates == 3 && w.steps == 3 && w.batch == 2 && w.units == 5 && w.inputs == 5);
+    assert_true(w.part[CELL_X] == 0 && w.part[CELL_W] == 1 && w.part[CELL_U] == 2);
+    assert_true(w.part[CELL_BIAS] == 3 && w.part[CELL_BIAS_NEW] == 4 && w.part[CELL_C0] == -1);
+    w = cell_work("kernel lstm(", "T=3,B=1,H=4");
+    assert_int_equal(w.kind, WORK_CELL);
+    assert_true(w.gates == 4 && w.part[CELL_H0] == 4 && w.part[CELL_C0] == 5 && w.c == 6);
+    assert_int_equal(cell_work("kernel rnn(", "T=2,B=3,H=6").gates, 1);
+    /* other types; no state that is multiplied; two gates */
+    assert_int_equal(cell_work("kernel gru_i8(", "T=3,H=16").kind, WORK_OTHER);
+    assert_int_equal(
+        recognised(bind("kernel r() { in X: f32[3,2,4] in h0: f32[2,4] out y: f32[3,2,4] "
+                        "recur t: 3 state h: f32[2,4] from h0 { axes b: 2, i: 4\n "
+                        "h'[b,i] = h[b,i] + X[t,b,i]\n y[t,b,i] = h'[b,i] } }",
+                        ""))
+            .kind,
+        WORK_OTHER);
+}
+
 static void convolutions_are_recognised(void **state) {
     (void)state;
     struct work w = recognised(bind_file(
@@ -405,7 +447,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suites_bind_columns),     cmocka_unit_test(suites_find_kernels),
         cmocka_unit_test(suites_obey_options),     cmocka_unit_test(suites_report_places),
-        cmocka_unit_test(products_are_recognised), cmocka_unit_test(convolutions_are_recognised),
+        cmocka_unit_test(products_are_recognised),
+        cmocka_unit_test(cells_are_recognised), cmocka_unit_test(convolutions_are_recognised),
         cmocka_unit_test(touched_bytes_are_exact), cmocka_unit_test(best_multipliers),
         cmocka_unit_test(peak_programs),           cmocka_unit_test(peak_stays_in_the_cache),
         cmocka_unit_test(turns_alternate),         cmocka_unit_test(tables_align),

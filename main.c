@@ -237,8 +237,8 @@ static int command_line(int argc, char **argv) {
     int status = answer(argc, argv);
     if (status >= 0) return status;
     struct line l = {.command = command_find(argv[1])};
-    if (l.command == COMMANDS) return explain_command(&t, argv[1]), usage_error(false, &t);
     for (int i = 2; i < argc; i++) l.json |= is(argv[i], "--json");
+    if (l.command == COMMANDS) return explain_command(&t, argv[1]), usage_error(l.json, &t);
     l.im = isamap_open();
     if (!l.im) return fputs("isamap: not enough memory\n", stderr), ISAMAP_RESOURCES;
     status = parse(&l, argc - 2, argv + 2);

@@ -41,6 +41,7 @@ rows=$(seq -s ';' 0 399)
 } >"$work/rows.xml"
 expect 1 "rows.xml:1: error: 'for' has more than" check "$work/rows.xml"
 expect 1 "LLVM knows no processor 'nonsense'" compile tests/data/api/scale.isam -o "$work/x.so" --target nonsense
+expect 1 "can run code for 'nonsense', expected one of .*'x86-64'" run tests/data/api/scale.isam --size T=4 --target nonsense
 
 # ---- outputs ----
 ln -s /dev/full "$work/Y.npy"

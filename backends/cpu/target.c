@@ -37,6 +37,17 @@ static bool level_present(const char *target) {
     return !strcmp(target, "generic");
 }
 
+static void refuse_level(const char *target, struct diags *diags) {
+    static const char *const level[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic"};
+    struct text t = {0};
+    for (size_t i = 0; i < sizeof level / sizeof *level; i++)
+        if (level_present(level[i])) text_printf(&t, "%s'%s'", t.n ? ", " : "", level[i]);
+    diag_line(diags, "--target", 0, 0,
+              "nothing says that this processor can run code for '%s', expected one of %s", target,
+              t.at);
+    text_free(&t);
+}
+
 static const char *feature_string(struct cpu *c) {
     uint64_t used = schedule_features(c->schedule);
     const char *all = "";
@@ -479,10 +490,11 @@ static struct executable *load_kept(const struct schedule *s, const struct backe
 static struct executable *cpu_load(const struct schedule *s, const struct backend_options *options,
                                    struct diags *diags) {
     if (!features_ready(s, diags)) return NULL;
-    if (options && options->target ? !level_present(options->target) : !base_present()) {
+    if (options && options->target && !level_present(options->target))
+        return refuse_level(options->target, diags), NULL;
+    if (!(options && options->target) && !base_present()) {
         diag_line(diags, s->machine->file, 0, 0,
-                  "code for '%s' cannot run on this processor, expected a level that it has",
-                  options && options->target ? options->target : "x86-64-v2");
+                  "code for 'x86-64-v2' cannot run on this processor, expected one that can");
         return NULL;
     }
     struct text key = {0};

@@ -100,16 +100,26 @@ static bool legal(const struct site *s) {
     return true;
 }
 
-static void set_immediates(struct site *s, int n) {
-    static const double number[] = {3, -2, 0.5, 1};
+static void set_immediates(struct site *s, double v) {
+    double whole = v == 0 ? 0 : v < 1 ? 1 : v;
     for (int o = 0; o < s->instr->noperands; o++) {
-        double v = number[n % 4];
         if (s->memory[o] != MEMORY_IMM) continue;
         if (type_is_float(s->instr->operand[o].type))
             s->imm[o].f = v;
         else
-            s->imm[o].i = type_wrap(s->instr->operand[o].type, (uint64_t)(int64_t)(v < 1 ? 1 : v));
+            s->imm[o].i = type_wrap(s->instr->operand[o].type, (uint64_t)whole);
     }
+}
+
+/* The n-th of some numbers, or where the rules of the instruction want another one that. */
+static bool legal_immediates(struct site *s, int n) {
+    static const double number[] = {3, -2, 0.5, 1, 0};
+    enum { FIRST = 4, ALL = sizeof number / sizeof *number };
+    for (int k = 0; k < ALL; k++) {
+        set_immediates(s, number[k < FIRST ? (n + k) % FIRST : k]);
+        if (legal(s)) return true;
+    }
+    return false;
 }
 
 int trials_make(struct arena *a, const struct machine *m, const struct instr *x, bool draft,
@@ -134,10 +144,9 @@ int trials_make(struct arena *a, const struct machine *m, const struct instr *x,
         set_layouts(s, rest % layouts);
         for (int capped = 0; capped < 2 && !known; capped++) {
             set_sizes(s, rest / layouts, capped);
-            set_immediates(s, k);
             known = set_strides(s, padded);
             set_addresses(s);
-            known = known && legal(s);
+            known = known && legal_immediates(s, k);
         }
         if (known) out[n++] = s;
     }

@@ -336,6 +336,8 @@ static int map_command(isamap *im, const char *path, const char *out) {
         if (im->option.why) report_failures(r, &j, f, d);
         report_close(r);
         status = f->nmappings || d->n ? ISAMAP_DONE : ISAMAP_NO_MAPPING;
+        if (status == ISAMAP_NO_MAPPING && !im->option.why)
+            text_printf(&r->text, "--why says what kept the instructions out\n");
         derivations_free(d);
         findings_free(f);
     }

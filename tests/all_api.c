@@ -64,6 +64,7 @@ static void test_nothing(void **state) {
     assert_int_equal(isamap_calibrate(NULL, "y"), ISAMAP_USAGE);
     assert_string_equal(isamap_result(NULL), "");
     assert_string_equal(isamap_messages(NULL), "");
+    assert_string_equal(isamap_doing(NULL), "");
     assert_true(isnan(isamap_number(NULL, "x")));
     assert_null(isamap_key(NULL, "x", 0));
     assert_null(isamap_load(NULL, "x"));
@@ -124,6 +125,142 @@ static void test_options(void **state) {
     assert_int_equal(isamap_run(im, DATA "scale.isam"), ISAMAP_INPUT);
     says(isamap_messages(im), "no-such-machine");
     isamap_close(im);
+}
+
+/* ---- every call fails, says why, and the next one works ---- */
+
+enum { MOST_OPTIONS = 3 };
+
+typedef int (*failing)(isamap *);
+
+static int check_nothing(isamap *im) {
+    return isamap_check(im, DATA "no-such-file.isam");
+}
+
+static int check_wrong(isamap *im) {
+    return isamap_check(im, DATA "wrong.isam");
+}
+
+static int check_folder(isamap *im) {
+    return isamap_check(im, DATA);
+}
+
+static int map_scale(isamap *im) {
+    return isamap_map(im, DATA "scale.isam");
+}
+
+static int map_model(isamap *im) {
+    return isamap_map(im, DATA "wrong.isam.onnx");
+}
+
+static int compile_nowhere(isamap *im) {
+    return isamap_compile(im, DATA "scale.isam", "no/such/folder/x.so");
+}
+
+static int compile_unknown(isamap *im) {
+    return isamap_compile(im, DATA "scale.isam", "x.unknown");
+}
+
+static int run_scale(isamap *im) {
+    return isamap_run(im, DATA "scale.isam");
+}
+
+static int sim_scale(isamap *im) {
+    return isamap_sim(im, DATA "scale.isam");
+}
+
+static int sweep_scale(isamap *im) {
+    return isamap_sweep(im, DATA "scale.isam", NULL);
+}
+
+static int bench_scale(isamap *im) {
+    return isamap_bench(im, DATA "scale.isam");
+}
+
+static int bench_suite(isamap *im) {
+    return isamap_bench(im, "bench/no-such-suite.csv");
+}
+
+static int show_unknown(isamap *im) {
+    return isamap_show(im, DATA "scale.isam", "x.unknown");
+}
+
+static int new_machine_nowhere(isamap *im) {
+    return isamap_new_machine(im, "mine", "no/such/folder/mine.xml");
+}
+
+static int new_machine_name(isamap *im) {
+    return isamap_new_machine(im, "a/b\"c", "mine.xml");
+}
+
+static int calibrate(isamap *im) {
+    return isamap_calibrate(im, "x.params");
+}
+
+static const struct {
+    failing call;
+    const char *option[MOST_OPTIONS][2];
+    int status;
+    const char *says;
+} failures[] = {
+    {check_nothing, {{0}}, ISAMAP_INPUT, "no-such-file.isam"},
+    {check_wrong, {{0}}, ISAMAP_INPUT, "wrong.isam:5:"},
+    {check_folder, {{0}}, ISAMAP_INPUT, "folder"},
+    {map_scale, {{"kernel", "scalf"}}, ISAMAP_INPUT, "'scale'"},
+    {map_scale, {{"define", "T=65"}}, ISAMAP_INPUT, "T"},
+    {map_scale, {{"define", "U=1"}}, ISAMAP_INPUT, "U"},
+    {map_scale, {{"machine", "edge16"}}, ISAMAP_NO_MAPPING, ""},
+    {map_model, {{0}}, ISAMAP_INPUT, "wrong.isam.onnx"},
+    {compile_nowhere, {{0}}, ISAMAP_INPUT, "no/such/folder"},
+    {compile_unknown, {{0}}, ISAMAP_INPUT, "unknown"},
+    {run_scale, {{"machine", "edge16"}}, ISAMAP_INPUT, "device"},
+    {run_scale, {{"size", "T=65"}}, ISAMAP_INPUT, "'T' is 65"},
+    {run_scale, {{"size", "T=4"}, {"input", "X=no-such.npy"}}, ISAMAP_INPUT, "no-such.npy"},
+    {run_scale, {{"size", "T=4"}, {"input", "Z=no-such.npy"}}, ISAMAP_INPUT, "'X'"},
+    {run_scale, {{"size", "T=4"}, {"approach", "luck"}}, ISAMAP_INPUT, "luck"},
+    {run_scale, {{"size", "T=4"}, {"rewrite", "magic"}}, ISAMAP_INPUT, "magic"},
+    {run_scale, {{"size", "T=4"}, {"allow", "all"}}, ISAMAP_INPUT, "all"},
+    {run_scale, {{"size", "T=4"}, {"decisions", "none.csv"}}, ISAMAP_INPUT, "none.csv"},
+    {run_scale, {{"size", "T=4"}, {"output-dir", "no/such"}}, ISAMAP_INPUT, "no/such"},
+    {run_scale, {{"size", "T=4"}, {"param", "NONE=1"}}, ISAMAP_INPUT, "NONE"},
+    {sim_scale, {{"machine", "edge61"}}, ISAMAP_INPUT, "'edge16'"},
+    {sim_scale, {{"machine", "edge16"}, {"strict", NULL}}, ISAMAP_NO_MAPPING, "statement"},
+    {sweep_scale, {{"machine", "edge16"}, {"set", "NONE=1..2"}}, ISAMAP_INPUT, "NONE"},
+    {bench_scale, {{"machine", "none"}}, ISAMAP_INPUT, "none"},
+    {bench_suite, {{0}}, ISAMAP_INPUT, "no-such-suite.csv"},
+    {show_unknown, {{0}}, ISAMAP_INPUT, "unknown"},
+    {new_machine_nowhere, {{0}}, ISAMAP_INPUT, "no/such/folder"},
+    {new_machine_name, {{0}}, ISAMAP_INPUT, "name"},
+    {calibrate, {{"machine", "none"}}, ISAMAP_INPUT, "none"},
+};
+
+/* In one context after another, as text and as JSON, which has the status and what was said. */
+static void test_failures(void **state) {
+    char status[32];
+    (void)state;
+    for (int json = 0; json < 2; json++) {
+        isamap *im = context();
+        for (size_t k = 0; k < sizeof failures / sizeof *failures; k++) {
+            isamap_reset(im);
+            if (json) assert_int_equal(isamap_option(im, "json", NULL), ISAMAP_DONE);
+            for (int o = 0; o < MOST_OPTIONS && failures[k].option[o][0]; o++)
+                assert_int_equal(
+                    isamap_option(im, failures[k].option[o][0], failures[k].option[o][1]),
+                    ISAMAP_DONE);
+            int got = failures[k].call(im);
+            if (got != failures[k].status)
+                print_error("failure %d: status %d: %s\n", (int)k, got, isamap_messages(im));
+            assert_int_equal(got, failures[k].status);
+            says(isamap_messages(im), failures[k].says);
+            assert_string_equal(isamap_doing(im), "");
+            snprintf(status, sizeof status, "\"status\": %d", failures[k].status);
+            if (json) says(isamap_result(im), status);
+            isamap_reset(im);
+            assert_int_equal(isamap_check(im, DATA "scale.isam"), ISAMAP_DONE);
+            assert_string_equal(isamap_messages(im), "");
+        }
+        isamap_close(im);
+    }
 }
 
 static void test_load(void **state) {
@@ -242,7 +379,8 @@ static size_t address_space(void) { /* bytes */
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Arrays beyond the memory end the call, again and again without a loss, and the next call works. */
+/* Arrays beyond the memory end the call, again and again without a loss, and the next call works.
+ */
 static void test_memory(void **state) {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
@@ -279,9 +417,9 @@ static void test_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing), cmocka_unit_test(test_null_texts),
-        cmocka_unit_test(test_options), cmocka_unit_test(test_load),
-        cmocka_unit_test(test_code),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_options), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_load),    cmocka_unit_test(test_code),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,6 +103,7 @@ double needle_issue_cost(const struct machine *, const struct needle *, const in
 /* Can a copy of a buffer of this type be in one of the operand's memories? `broadcast` has bit d
  * for the needle buffer's dimensions, counted from the last, along which one element is repeated.
  * Cycles per element, INFINITY: no. */
+bool operand_from_home(const struct needles *, const struct needle *, int operand); /* does one move bring it? */
 double operand_in_cost(const struct needles *, const struct needle *, int operand,
                        uint64_t broadcast);
 double operand_out_cost(const struct needles *, const struct needle *, int operand);

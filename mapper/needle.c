@@ -476,6 +476,21 @@ double operand_in_cost(const struct needles *all, const struct needle *n, int op
     return best;
 }
 
+bool operand_from_home(const struct needles *all, const struct needle *n, int operand) {
+    const struct machine *m = all->machine;
+    const struct operand *o = &m->instr[n->instr].operand[operand];
+    for (int i = 0; i < all->n; i++) {
+        const struct needle *x = &all->at[i];
+        const struct instr *in = &m->instr[x->instr];
+        if (!in->is_move || !plain_copy(x) || !from_home(m, in) || !move_serves(in, x, o->type))
+            continue;
+        for (int t = 0; t < in->nto; t++)
+            for (int k = 0; k < o->nmemories; k++)
+                if (in->to[t] == o->memory[k]) return true;
+    }
+    return false;
+}
+
 double operand_out_cost(const struct needles *all, const struct needle *n, int operand) {
     const struct operand *o = &all->machine->instr[n->instr].operand[operand];
     double best = INFINITY;

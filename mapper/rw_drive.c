@@ -132,29 +132,59 @@ static bool writes_one_of(const struct machine *m, const struct needle *n,
     return false;
 }
 
-/* Is there a way to what the sums begin with? They overwrite, or it is brought there, or some
- * instruction sets it there. */
-static bool begins(const struct needles *all, const struct stmt *s, const struct mapping *m) {
-    const struct needle *n = needle_of(all, m->instr);
-    const struct operand *dst = &all->machine->instr[n->instr].operand[n->dst];
-    if (s->combine == COMBINE_SET || m->init >= 0 || n->home >> n->dst & 1 ||
-        !isinf(operand_in_cost(all, n, n->dst, 0)))
-        return true;
-    for (int i = 0; i < all->n; i++) {
-        const struct needle *x = &all->at[i];
-        int last = x->program->nstmts - 1;
-        if (last >= 0 && x->program->stmt[last].combine == COMBINE_SET &&
-            writes_one_of(all->machine, x, dst))
-            return true;
+/* The statement that wrote what this one adds to; -1. */
+static int begun_by(const struct program *p, int stmt) {
+    int w = stmt;
+    while (w-- > 0)
+        if (p->stmt[w].dst.buffer == p->stmt[stmt].dst.buffer) return w;
+    return -1;
+}
+
+/* Does some instruction write where the sums are what they begin with? */
+static bool begun_there(const struct needles *all, const struct program *p, int stmt,
+                        const struct operand *dst) {
+    struct arena scratch;
+    int w = begun_by(p, stmt);
+    bool found = false;
+    if (w < 0) return false;
+    arena_init(&scratch);
+    struct search s = {
+        .arena = &scratch, .needles = all, .limit = PAIR_STEPS, .all = true, .unasked = true};
+    struct site site = site_of(&scratch, p, w);
+    site_recall(&s, &site);
+    for (int i = 0; i < all->n && !found; i++) {
+        int first = s.nmappings;
+        const struct needle *n = &all->at[i];
+        if (!n->offered || !writes_one_of(all->machine, n, dst)) continue;
+        s.steps = 0;
+        search_pair(&s, n, &site);
+        for (int k = first; k < s.nmappings && !found; k++) {
+            found = true;
+            for (int o = 0; o < n->noperands; o++)
+                if (s.mapping[k].operand[o].role == OPERAND_READ)
+                    found &= !isinf(operand_in_cost(
+                        all, n, o, operand_broadcast(n, p, &p->stmt[w], &s.mapping[k], o)));
+        }
     }
-    return false;
+    arena_free(&scratch);
+    return found;
+}
+
+/* Is there a way to what the sums begin with? They overwrite, or one move brings it there, or some
+ * instruction sets it there. */
+static bool begins(const struct needles *all, const struct program *p, int stmt,
+                   const struct mapping *m) {
+    const struct needle *n = needle_of(all, m->instr);
+    return p->stmt[stmt].combine == COMBINE_SET || m->init >= 0 || n->home >> n->dst & 1 ||
+           operand_from_home(all, n, n->dst) ||
+           begun_there(all, p, stmt, &all->machine->instr[n->instr].operand[n->dst]);
 }
 
 /* Mapped, but nothing brings what the sums begin with. */
 static void note_begin(struct search *s, const struct needle *n, const struct site *site,
                        int first) {
     for (int i = first; i < s->nmappings; i++)
-        if (begins(s->needles, site->s, &s->mapping[i])) return;
+        if (begins(s->needles, site->program, site->stmt, &s->mapping[i])) return;
     if (s->nmappings > first)
         note_axis(s, n, site, FAILURE_COMBINER, -1, -1, n->dst,
                   "nothing brings there what its sums begin with");
@@ -231,8 +261,7 @@ static bool usable(const struct needles *needles, const struct program *p, int s
                    const struct search *s, int first) {
     bool any = false;
     for (int i = first; i < s->nmappings; i++)
-        any |=
-            lies_right(needles, &s->mapping[i]) && begins(needles, &p->stmt[stmt], &s->mapping[i]);
+        any |= lies_right(needles, &s->mapping[i]) && begins(needles, p, stmt, &s->mapping[i]);
     return any && plain_result(p, &p->stmt[stmt]);
 }
 

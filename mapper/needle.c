@@ -499,8 +499,6 @@ double operand_out_cost(const struct needles *all, const struct needle *n, int o
     return best;
 }
 
-/* ---- all of a machine ---- */
-
 /* ---- at the sizes of a mapping ---- */
 
 enum { MAX_SIZED = 64, MOST_CHAINS = 1024 };

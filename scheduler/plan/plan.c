@@ -424,10 +424,8 @@ static bool price_issues(struct pricing *c, const struct task *t) {
     for (int i = 0; i < c->plan->nloops; i++) {
         double trips = ceil((double)plan_tile(c->w, c->plan, c->plan->loop[i].axis, i) /
                             (double)c->plan->loop[i].tile);
-        if (loop_settles(c->w, c->nest, c->plan, i))
-            settled *= trips;
-        else if (loop_unrolled(c->w, c->nest, c->plan, i))
-            body *= trips;
+        if (trips <= 1 || !loop_unrolled(c->w, c->nest, c->plan, i)) continue;
+        *(loop_settles(c->w, c->nest, c->plan, i) ? &settled : &body) *= trips;
     }
     return body <= MAX_UNROLLED && (settled <= 1 || body * settled <= MAX_SETTLED);
 }

@@ -130,6 +130,7 @@ bool loop_settles(const struct work *w, const struct nest *n, const struct plan 
     if (n->core < 0) return false;
     const struct task *t = &w->task[n->core];
     const struct asked *known = plan_asked(p, t);
+    if (known && !(known->all >> p->loop[i].axis & 1)) return false;
     for (int k = 0; k < t->nops; k++)
         if (p->hold[k].depth > i &&
             (known ? known->leaves[k] : axes_of(w, t, k, true)) >> p->loop[i].axis & 1)
@@ -141,6 +142,7 @@ bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan
     if (n->core < 0) return false;
     const struct task *t = &w->task[n->core];
     const struct asked *known = plan_asked(p, t);
+    if (known && !(known->all >> p->loop[i].axis & 1)) return false;
     for (int k = 0; k < t->nops; k++)
         if (p->hold[k].depth <= i &&
             (known ? known->walks[k] : axes_of(w, t, k, false)) >> p->loop[i].axis & 1)
@@ -151,9 +153,11 @@ bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan
 static void ask_task(const struct work *w, const struct task *task, struct asked *a) {
     memset(a->cut, 0, sizeof a->cut);
     a->task = task;
+    a->all = 0;
     for (int k = 0; k < task->nops; k++) {
         a->walks[k] = axes_of(w, task, k, false);
         a->leaves[k] = axes_of(w, task, k, true);
+        a->all |= a->walks[k] | a->leaves[k];
     }
 }
 

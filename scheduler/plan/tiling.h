@@ -20,7 +20,7 @@ enum check { NEVER_EMPTY, WHOLE_BLOCKS, CHECKS };
 struct asked {
     const struct task *task;
     uint8_t cut[MAX_OPERANDS][MAX_AXES];
-    uint64_t walks[MAX_OPERANDS], leaves[MAX_OPERANDS];
+    uint64_t walks[MAX_OPERANDS], leaves[MAX_OPERANDS], all; /* all: in some of these */
     uint64_t copied[2][MAX_OPERANDS], passed[MAX_OPERANDS], checked[CHECKS][MAX_OPERANDS],
         sound[CHECKS][MAX_OPERANDS];
     struct copy copy[2][MAX_OPERANDS][MAX_LOOPS + 1];

@@ -62,6 +62,16 @@ for program in f32 bf16 i8; do
   case $out in *'"verified": true'*) good ;; *) bad "bench $program is wrong" ;; esac
 done
 
+# several launches are one from the second run on, for each size; where a time is taken they are recorded before
+LD_LIBRARY_PATH=$work isamap compile examples/f32/gru.isam -m gpu-sm80 -D H=160 -o "$work/gru.so" >/dev/null 2>&1
+cc -I "$work" tests/cuda/graph.c "$work/gru.so" -Wl,-rpath,"$work" -o "$work/graph" || bad "graph.c does not build"
+ISAMAP_EMULATED_GRAPHS=$work/graphs LD_LIBRARY_PATH=$work "$work/graph"
+status=$?
+[ $status -eq 0 ] && [ "$(cat "$work/graphs")" = "2 recorded, 14 replays" ] && good || bad "runs of a GRU end with $status: $(cat "$work/graphs")"
+rm -f "$work/graphs"
+ISAMAP_EMULATED_GRAPHS=$work/graphs LD_LIBRARY_PATH=$work isamap bench tests/data/cuda/along.isam -m gpu-sm80 --runs 3 >/dev/null 2>&1
+grep -qE '^[1-9][0-9]* recorded, [1-9][0-9]* replays$' "$work/graphs" && good || bad "what is timed is not recorded: $(cat "$work/graphs")"
+
 # the script for a real device: a line of JSON for each item; what is done is not done again
 for run in 1 2; do
   out=$(LD_LIBRARY_PATH=$work scripts/silicon -o "$work/silicon" texts gpu-sm80 2>/dev/null)

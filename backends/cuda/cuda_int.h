@@ -105,6 +105,7 @@ struct cuda_source {
 struct cuda_source cuda_text(struct arena *, const struct schedule *, const struct backend_options *,
                              const char *folder, struct diags *);
 extern const char *const cuda_host_text;   /* of the host's part: the driver */
+extern const char *const cuda_graph_text;  /* then: a section's launches as one (graph.c) */
 extern const char *const cuda_device_text; /* of the device's part: types */
 
 /* ---- the compiler of the toolkit, loaded when it is needed (nvrtc.c) ---- */

@@ -266,6 +266,14 @@ static void declare_sizes(struct cuda *c) {
     for (int k = 0; k < c->g.schedule->program->nsizes; k++) enter(c, k);
 }
 
+/* Their values, which launches depend on. */
+static const char *open_sizes(struct cuda *c) {
+    const char *text = "0";
+    for (int k = 0; k < c->g.schedule->program->nsizes; k++)
+        text = k ? arena_printf(&c->g.arena, "%s, v%d", text, k) : "v0";
+    return text;
+}
+
 void cuda_section(struct cuda *c, const struct section *section, const char *name, bool run) {
     struct cgen *g = &c->g;
     if (!c->bytes) plan_memory(c);
@@ -284,7 +292,8 @@ void cuda_section(struct cuda *c, const struct section *section, const char *nam
         declare_sizes(c);
         copy_arguments(c, run, false);
         c_line(g, "isamap_rounds(&d, %lld);", (long long)c->bytes);
-        c_line(g, "while (isamap_round(&d)) {");
+        c_line(g, "const int64_t size[] = {%s};", open_sizes(c));
+        c_line(g, "while (isamap_round(&d, %d, size, %d)) {", run, g->schedule->program->nsizes);
         g->indent++;
         for (int k = 0; k < c->nturning; k++)
             c_line(g, "int64_t s_%d = %d;", c->turning[k],

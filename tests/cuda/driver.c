@@ -108,10 +108,6 @@ int cuEventDestroy_v2(void *event) {
     return !event;
 }
 
-int cuEventRecord(void *event, void *stream) {
-    return !event || stream;
-}
-
 int cuEventElapsedTime(float *ms, void *from, void *to) {
     *ms = 1;
     return !from || !to;
@@ -121,22 +117,116 @@ int cuCtxSynchronize(void) {
     return 0;
 }
 
+static int start(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                 unsigned shared, const int64_t *value) {
+    void (*launch)(kernel *, unsigned, unsigned, unsigned, unsigned, unsigned, const int64_t *);
+    void *at = dlsym(library, "emulated_launch");
+    if (!at) return 1;
+    memcpy(&launch, &at, sizeof at);
+    launch((kernel *)function, x, y, z, threads, shared, value);
+    return 0;
+}
+
+/* ---- graphs: what a stream was given while it was recorded ---- */
+enum { MOST_ARGUMENTS = 64 };
+struct recorded {
+    void *function; /* NULL: bytes are set */
+    unsigned x, y, z, threads, shared;
+    int64_t value[MOST_ARGUMENTS];
+};
+struct graph {
+    int n;
+    struct recorded *at;
+};
+static struct graph *recording;
+static int stream_now, made, replays;
+
+static int note(const struct recorded *r) {
+    recording->at = realloc(recording->at, ((size_t)recording->n + 1) * sizeof *r);
+    recording->at[recording->n++] = *r;
+    return 0;
+}
+
+int cuStreamCreate(void **stream, unsigned flags) {
+    *stream = &stream_now;
+    return (int)flags;
+}
+
+int cuEventRecord(void *event, void *stream) {
+    return !event || (stream && stream != &stream_now);
+}
+
+int cuStreamDestroy_v2(void *stream) {
+    const char *file = getenv("ISAMAP_EMULATED_GRAPHS");
+    FILE *f = file ? fopen(file, "a") : NULL;
+    if (f) fprintf(f, "%d recorded, %d replays\n", made, replays);
+    if (f) fclose(f);
+    return stream != &stream_now;
+}
+
+int cuStreamBeginCapture_v2(void *stream, int mode) {
+    if (stream != &stream_now || mode != 2 || recording) return 1;
+    recording = calloc(1, sizeof *recording);
+    return !recording;
+}
+
+int cuStreamEndCapture(void *stream, void **graph) {
+    *graph = recording;
+    recording = NULL;
+    return stream != &stream_now || !*graph;
+}
+
+int cuGraphInstantiateWithFlags(void **all, void *graph, unsigned long long flags) {
+    struct graph *copy = malloc(sizeof *copy);
+    *copy = *(struct graph *)graph;
+    ((struct graph *)graph)->at = NULL;
+    *all = copy;
+    made++;
+    return flags != 0;
+}
+
+int cuGraphDestroy(void *graph) {
+    free(((struct graph *)graph)->at);
+    free(graph);
+    return 0;
+}
+
+int cuGraphExecDestroy(void *all) {
+    return cuGraphDestroy(all);
+}
+
+int cuMemsetD8Async(uint64_t at, unsigned char value, size_t n, void *stream) {
+    if (stream != &stream_now) return 1;
+    struct recorded r = {.threads = value, .value = {(int64_t)at, (int64_t)n}};
+    return recording ? note(&r) : cuMemsetD8_v2(at, value, n);
+}
+
+int cuGraphLaunch(void *all, void *stream) {
+    const struct graph *g = all;
+    int status = stream != &stream_now;
+    replays++;
+    for (int k = 0; k < g->n && !status; k++) {
+        const struct recorded *r = &g->at[k];
+        status = r->function ? start(r->function, r->x, r->y, r->z, r->threads, r->shared, r->value)
+                             : cuMemsetD8_v2((uint64_t)r->value[0], (unsigned char)r->threads,
+                                             (size_t)r->value[1]);
+    }
+    return status;
+}
+
 int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads,
                    unsigned ty, unsigned tz, unsigned shared, void *stream, void **argument,
                    void **extra) {
-    void (*launch)(kernel *, unsigned, unsigned, unsigned, unsigned, unsigned, const int64_t *);
-    void *at = dlsym(library, "emulated_launch");
+    struct recorded r = {function, x, y, z, threads, shared, {0}};
     Dl_info info;
     char *name;
-    (void)stream, (void)extra;
-    if (!at || ty != 1 || tz != 1 || !dladdr(function, &info) ||
+    (void)extra;
+    if (stream != &stream_now || ty != 1 || tz != 1 || !dladdr(function, &info) ||
         asprintf(&name, "arguments_%s", info.dli_sname + strlen("emulated_")) < 0)
         return 1;
     const int *n = dlsym(library, name);
     free(name);
-    int64_t value[64];
-    for (int k = 0; n && k < *n && k < 64; k++) memcpy(&value[k], argument[k], 8);
-    memcpy(&launch, &at, sizeof at);
-    if (n) launch((kernel *)function, x, y, z, threads, shared, value);
-    return !n;
+    for (int k = 0; n && k < *n && k < MOST_ARGUMENTS; k++) memcpy(&r.value[k], argument[k], 8);
+    if (!n || recording) return n ? note(&r) : 1;
+    return start(function, x, y, z, threads, shared, r.value);
 }

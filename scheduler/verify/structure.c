@@ -495,5 +495,6 @@ bool verify_structure(struct verify *v) {
     c.prepare = false;
     if (!check_nodes(&c, s->run.node, s->run.nnodes)) return false;
     v->node = NULL;
-    return sync_objects_fit(v) && check_pools(v) && uses_check_overlaps(v) && places_filled(v);
+    return sync_objects_fit(v) && check_pools(v) && uses_check_overlaps(v) && places_filled(v) &&
+           reads_written(v);
 }

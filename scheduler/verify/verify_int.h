@@ -268,6 +268,9 @@ bool uses_check_overlaps(struct verify *);                          /* no two pl
 /* filled.c */
 bool places_filled(struct verify *);                                    /* those that are read */
 
+/* written.c: no statement surely reads a buffer before anything of it is written. */
+bool reads_written(struct verify *);
+
 /* cost.c */
 void limit_trips(struct verify *);                                  /* where a walk of so many would take long */
 double verify_points(struct verify *);                              /* of all issues and fallbacks, about */

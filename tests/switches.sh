@@ -19,6 +19,12 @@ for row in "without lifting" "products apart"; do
   [ -n "$got" ] && [ "$got" -ge $((cycles * 6 / 5)) ] || fail "'$row' is as fast as the plan"
 done
 scripts/switches -m edge16 -D H=32 --kernel gru_i8 bench/recurrent.isam 2>/dev/null && fail "it runs without a number of steps"
+# Several machines, sizes and parameters are one table: less memory for weights brings more bytes.
+rows=$(ISAMAP_HOST=cpu-scalar scripts/switches -m edge16,vdla -D T=4 -D H=48 --param T=16 examples/i8/rnn.isam 2>&1) && fail "vdla has no parameter T"
+rows=$(ISAMAP_HOST=cpu-scalar scripts/switches -m vdla -D T=16 -D H=64 --param WGT=64K,8K examples/i8/gru.isam) || fail "a table of two parameters fails"
+planned() { sed -n "s/^| $1 | as planned | [0-9.]* | \([0-9]*\) |.*/\1/p" <<<"$rows"; }
+grep -q '^| WGT | a step |' <<<"$rows" || fail "no column of the parameter"
+[ "$(planned 64K)" -gt 0 ] && [ "$(planned 8K)" -gt $(($(planned 64K) + 2000)) ] || fail "weights that do not fit are not brought again"
 # On this computer: fewer registers cannot be faster, if its machine file has any.
 export ISAMAP_PARAMETERS=/nowhere
 unset ISAMAP_HOST

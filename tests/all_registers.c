@@ -106,9 +106,33 @@ static void sums_leave_seldom(void **state) {
     assert_true(channels_at_once(0) >= 64);
 }
 
+/* Of 14 x 2 sums, channels inside: each pixel is one register for two products. Pixels inside would
+ * keep 14 of them for the next channels, and sums were stored in each step; without that order a
+ * tile of 28 x 1 was left, which loads as often as it multiplies. */
+static void what_passes_has_room(void **state) {
+    (void)state;
+    static const char text[] = "kernel strided(C=256, K=512, P=28) {\n"
+                               "  in I: f32[C, 2*P, 2*P]  const F: f32[K, C]  out O: f32[K, P, P]\n"
+                               "  axes k: K, p: P, q: P, c: C\n"
+                               "  O[k,p,q] = 0\n"
+                               "  O[k,p,q] += I[c,2*p,2*q] * F[k,c]\n"
+                               "}\n";
+    static const struct binding hidden[] = {{"HIDDEN", 96}, {"L3_RATE", 32}, {"L2_RATE", 64}};
+    struct compiled x;
+    struct text explain = {0};
+    compiled_open(&x, "machines/cpu-avx512.xml", NULL, &(struct bindings){hidden, 3, NULL}, text,
+                  NULL, 0);
+    compiled_by(&x, &plan_best, 1, &(struct scheduler_options){.explain = &explain});
+    const char *plan = strstr(explain.at, "statement 1 on 'fma.bcast'");
+    assert_non_null(plan);
+    assert_non_null(strstr(plan, "  loop q step 1 unrolled\n  loop k step 16 unrolled\n"));
+    text_free(&explain);
+    compiled_free(&x);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(results_take_over_registers),
-                                       cmocka_unit_test(what_is_read_later_stays),
-                                       cmocka_unit_test(sums_leave_seldom)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_take_over_registers), cmocka_unit_test(what_is_read_later_stays),
+        cmocka_unit_test(sums_leave_seldom), cmocka_unit_test(what_passes_has_room)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

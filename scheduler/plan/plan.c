@@ -312,18 +312,22 @@ static bool repeats_fill(const struct pricing *c, const struct opnd *o, const st
     return false;
 }
 
-/* What an instruction reads at home passes through a register that the code generator takes. */
-static void passing_word(const struct work *w, const struct task *t, int64_t *bytes) {
+/* What an instruction reads at home passes through registers that the code generator takes. */
+static double passing_room(const struct pricing *c, const struct task *t, int64_t *bytes) {
+    const struct work *w = c->w;
     int memory = -1;
-    bool home = false;
+    double words = 0;
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->writes && is_local(o) && w->m->memory[o->memory].pass == PASS_VALUE)
             memory = o->memory;
-        home |= o->where == IN_HOME && o->read >= 0;
+        if (o->where == IN_HOME && o->read >= 0)
+            words =
+                fmax(words, plan_passing(w, c->nest, c->plan, &w->p->stmt[t->stmt].read[o->read]));
     }
-    if (home && memory >= 0 && w->m->memory[memory].size > 4 * w->m->memory[memory].word)
-        bytes[memory] += w->m->memory[memory].word;
+    if (words > 0 && memory >= 0 && w->m->memory[memory].size > 4 * w->m->memory[memory].word)
+        bytes[memory] += (int64_t)words * w->m->memory[memory].word;
+    return words;
 }
 
 static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
@@ -355,8 +359,9 @@ static bool price_holds(struct pricing *c, const struct task *t) {
     for (int i = 0; i < t->nops; i++)
         if (t->op[i].writes && t->nafter)
             result[t->op[i].memory] += follow_bytes(w, c->plan, t, c->plan->hold[i].depth);
-    passing_word(w, t, input);
+    bool crowded = passing_room(c, t, input) > 1;
     int64_t address[MAX_OPERANDS];
+    if (crowded && c->plan->tiling) c->plan->tiling->crowded = true;
     if (!fits_memories(c, result, input) || !banks_plan(w, c->nest, bytes, address) ||
         !needs_keep(w, c->nest, c->plan))
         return false;

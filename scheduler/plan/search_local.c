@@ -177,9 +177,16 @@ int axis_nearest(const struct axis_space *v, int64_t value) {
     return i;
 }
 
+/* How much passes through registers depends on which loop of a tile is inside: where one order has
+ * no room the other one may. */
 static bool try(struct search *s, struct point *best, const struct point *q) {
     struct point p = *q;
+    s->tiling.crowded = false;
     p.cost = point_cost(s, q);
+    if (isinf(p.cost) && s->tiling.crowded) {
+        p.shape.reversed ^= REVERSED_RESULT;
+        p.cost = point_cost(s, &p);
+    }
     if (p.cost >= best->cost * ENOUGH) return false;
     *best = p;
     return true;

@@ -8,6 +8,7 @@
 #include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <assert.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -150,6 +151,20 @@ bool loop_unrolled(const struct work *w, const struct nest *n, const struct plan
     return loop_settles(w, n, p, i);
 }
 
+double plan_passing(const struct work *w, const struct nest *n, const struct plan *p,
+                    const struct access *acc) {
+    double passed = 1, words = 1;
+    for (int i = p->nloops - 1; i >= 0 && loop_unrolled(w, n, p, i); i--) {
+        int axis = p->loop[i].axis;
+        double trips = ceil((double)plan_tile(w, p, axis, i) / (double)p->loop[i].tile);
+        if (access_varies(w->p, acc, axis))
+            passed *= trips;
+        else if (trips > 1)
+            words = passed;
+    }
+    return words;
+}
+
 static void ask_task(const struct work *w, const struct task *task, struct asked *a) {
     memset(a->cut, 0, sizeof a->cut);
     a->task = task;
@@ -166,7 +181,7 @@ void plan_tabulate(const struct work *w, const struct task *task, struct plan *p
     struct sizes now[MAX_TILED];
     t->nloops = p->nloops;
     t->naxes = 0;
-    t->issues_known = t->share_known = false;
+    t->issues_known = t->share_known = t->crowded = false;
     t->refills_of = 0;
     if (t->asked.task != task) ask_task(w, task, &t->asked);
     memset(&t->asked.copied, 0, offsetof(struct asked, copy) - offsetof(struct asked, copied));

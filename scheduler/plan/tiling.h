@@ -35,6 +35,7 @@ struct tiling {
     double count[MAX_LOOPS + 1][MAX_TILED]; /* tiles at a depth */
     double trips[MAX_LOOPS + 1];
     bool issues_known, share_known;
+    bool crowded; /* what is read at home stays in registers between the innermost loops (plan_passing) */
     struct share share;
     int refills_of; /* 1 + the depth at which the result is complete; 0: not known */
     double issue_cycles, issues;
@@ -60,6 +61,10 @@ double plan_blocks(const struct work *, const struct plan *, const struct task *
  * must be constants, a loop is unrolled. */
 bool loop_settles(const struct work *, const struct nest *, const struct plan *, int i);
 bool loop_unrolled(const struct work *, const struct nest *, const struct plan *, int i);
+/* Registers that an operand read at home takes: in straight-line code the code generator keeps what
+ * comes again, and so all that passes until then. */
+double plan_passing(const struct work *, const struct nest *, const struct plan *,
+                    const struct access *);
 void plan_tabulate(const struct work *, const struct task *, struct plan *, struct tiling *);
 
 /* What was asked about this task's tiles, where the plan's loops are tabulated; NULL. */

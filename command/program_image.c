@@ -169,16 +169,6 @@ bool image_compile(isamap *im, const struct job *j, struct text *out) {
     return ok;
 }
 
-static bool schedule_of(isamap *im, const struct machine *m, const struct bits_image *i,
-                        struct text *out) {
-    uint8_t *home = memory_array((size_t)i->end + 1, 1);
-    for (int k = 0; k < i->nblobs; k++)
-        memcpy(home + i->blob[k].address, i->blob[k].at, (size_t)i->blob[k].bytes);
-    bool ok = bits_schedule(m, i->program, i->stream, i->bytes, home, i->end, out, &im->diags);
-    free(home);
-    return ok;
-}
-
 bool image_show(isamap *im, struct job *j, bool schedule, struct text *out) {
     struct bindings set;
     if (!im->option.machine) {
@@ -188,6 +178,6 @@ bool image_show(isamap *im, struct job *j, bool schedule, struct text *out) {
     if (!pairs_bindings(im, &im->option.param, "--param", &j->arena, &set)) return false;
     j->machine = machine_load(im->option.machine, &set, &im->diags);
     struct bits_image *i = j->machine ? bits_image_read(&j->arena, j->path, &im->diags) : NULL;
-    if (i && schedule) return schedule_of(im, j->machine, i, out);
+    if (i && schedule) return bits_image_schedule(j->machine, i, j->path, out, &im->diags);
     return i && bits_disassemble(j->machine, i, j->path, out, &im->diags);
 }

@@ -315,9 +315,34 @@ static bool shown(const struct machine *m, const char *path, struct text *out) {
     struct bits_image *i = bits_image_read(&a, path, &d);
     bool ok = i && bits_disassemble(m, i, path, out, &d);
     assert_true(ok == (d.errors == 0));
+    int before = d.errors;
+    if (i && i->end < 1 << 20) { /* as a schedule too */
+        bool said = bits_image_schedule(m, i, path, out, &d);
+        assert_true(said == (d.errors == before));
+        assert_true(ok || !said);
+    }
     diags_free(&d);
     arena_free(&a);
     return ok;
+}
+
+static void other_machine(struct text *image, const char *path) {
+    struct machine *m = load("tests/data/machines/vdla.xml", NULL);
+    struct text out = {0};
+    struct arena a;
+    struct diags d;
+    arena_init(&a);
+    diags_init(&d);
+    write_file(path, image->at, image->n);
+    struct bits_image *i = bits_image_read(&a, path, &d);
+    assert_non_null(i);
+    assert_false(bits_image_schedule(m, i, path, &out, &d));
+    assert_non_null(strstr(d.at[0].text, "is for machine 'tiny', not 'vdla'"));
+    assert_int_equal(out.n, 0);
+    text_free(&out);
+    diags_free(&d);
+    arena_free(&a);
+    machine_free(m);
 }
 
 static void other_version(struct text *image, const char *path) {
@@ -359,6 +384,7 @@ static void damaged_images(void **state) {
     write_file(path, t.at, t.n);
     assert_true(shown(m, path, &out));
     other_version(&t, path);
+    other_machine(&t, path);
     assert_non_null(strstr(out.at, "ld(N = 5, s = 4, S = dram + 0, D = pad + 0)"));
     assert_non_null(strstr(out.at, "add(N = 3, X = pad + 0, C = pad + 48)"));
     for (size_t n = 0; n < t.n; n++) { /* every file that ends too early */

@@ -92,5 +92,9 @@ bool bits_disassemble(const struct machine *, const struct bits_image *, const c
  * reporting: words that are no instruction, or that a schedule cannot say. */
 bool bits_schedule(const struct machine *, const char *name, const uint8_t *stream, int64_t bytes,
                    const uint8_t *home, int64_t home_bytes, struct text *out, struct diags *);
+/* The same of an image and what it puts into the home memory. False after reporting: another
+ * machine's too. */
+bool bits_image_schedule(const struct machine *, const struct bits_image *, const char *path,
+                         struct text *out, struct diags *);
 
 #endif

@@ -1,7 +1,9 @@
 /* Program images as files: little endian, strings with their length, everything checked when read
  * (docs/backends.md has the format). */
 #include "backends/bits/bits_int.h"
+#include "ir/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The last byte is the version. */
@@ -206,14 +208,28 @@ static void head_text(const struct bits_image *i, struct text *t) {
                 (long long)i->n, (long long)i->bytes);
 }
 
+static bool is_of(const struct machine *m, const struct bits_image *i, const char *path,
+                  struct diags *diags) {
+    if (!strcmp(m->name, i->machine)) return true;
+    diag_line(diags, path, 0, 0, "the image is for machine '%s', not '%s'", i->machine, m->name);
+    return false;
+}
+
+bool bits_image_schedule(const struct machine *m, const struct bits_image *i, const char *path,
+                         struct text *out, struct diags *diags) {
+    if (!is_of(m, i, path, diags)) return false;
+    uint8_t *home = memory_array((size_t)i->end + 1, 1);
+    for (int k = 0; k < i->nblobs; k++)
+        memcpy(home + i->blob[k].address, i->blob[k].at, (size_t)i->blob[k].bytes);
+    bool ok = bits_schedule(m, i->program, i->stream, i->bytes, home, i->end, out, diags);
+    free(home);
+    return ok;
+}
+
 bool bits_disassemble(const struct machine *m, const struct bits_image *i, const char *path,
                       struct text *t, struct diags *diags) {
     struct arena a;
-    if (strcmp(m->name, i->machine)) {
-        diag_line(diags, path, 0, 0, "the image is for machine '%s', not '%s'", i->machine,
-                  m->name);
-        return false;
-    }
+    if (!is_of(m, i, path, diags)) return false;
     arena_init(&a);
     struct forms all = forms_of(&a, m);
     head_text(i, t);

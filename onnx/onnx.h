@@ -72,9 +72,9 @@ struct onnx_model *onnx_parse(const char *path, const void *bytes, size_t length
                               struct diags *);
 void onnx_free(struct onnx_model *);
 
-/* The operators that are taken, in alphabetical order, "Conv (2-3)": with the number of their inputs.
+/* The operators of the domain that are taken, in alphabetical order, "Conv (2-3)": with the number of their inputs.
  * Only with protobuf-c. */
-void onnx_operators_list(struct text *, bool microsoft);
+void onnx_operators_list(struct text *, const char *domain);
 
 /* Reads one serialised TensorProto (.pb). The caller frees it with array_free. */
 bool onnx_tensor_read(const char *path, struct array *, struct diags *);

@@ -325,12 +325,20 @@ bool standard_domain(const char *domain);
     X(QEmbedLayerNormalization, 1, 18, qembed_layer_normalization) \
     X(GatherBlockQuantized, 3, 4, gather_block_quantized) \
     X(DynamicQuantizeLSTM, 3, 12, dynamic_quantize_lstm)
+/* The same for the domain ai.onnx.ml. */
+#define ML_OPERATORS(X) \
+    X(Scaler, 1, 1, ml_scaler) X(Normalizer, 1, 1, ml_normalizer) \
+    X(Binarizer, 1, 1, ml_binarizer) X(LinearRegressor, 1, 1, ml_linear_regressor) \
+    X(LinearClassifier, 1, 1, ml_linear_classifier) \
+    X(TreeEnsembleRegressor, 1, 1, ml_tree_regressor) \
+    X(TreeEnsembleClassifier, 1, 1, ml_tree_classifier)
 /* clang-format on */
 
 struct formula;
 #define X(name, lo, hi, function) bool op_##function(struct import *);
 ONNX_OPERATORS(X)
 MICROSOFT_OPERATORS(X)
+ML_OPERATORS(X)
 #undef X
 
 /* qdq.c: *out is the graph with operators on integers where operators on floats stood between

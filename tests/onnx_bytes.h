@@ -87,11 +87,12 @@ static inline void put_initialiser(struct model_bytes *m, const char *name, int 
     put_message(&m->graph, 5, &t);
 }
 
-/* "name=1 2 3" a list of integers, "name%1 2.5" of floats, "name:4" an integer, "name~0.5" a float,
- * "name'text" a string, "name@other" what the call of the function gives as `other` */
+/* "name=1 2 3" a list of integers, "name%1 2.5" of floats, "name$A B" of strings, "name:4" an
+ * integer, "name~0.5" a float, "name'text" a string, "name@other" what the call of the function
+ * gives as `other` */
 static inline void put_attribute(struct text *node, const char *spec) {
     struct text a = {0};
-    size_t n = strcspn(spec, "=:~'@%");
+    size_t n = strcspn(spec, "=:~'@%$");
     const char *at = spec + n + 1;
     put_bytes(&a, 1, spec, n);
     if (spec[n] == ':') put_number(&a, 3, strtoll(at, NULL, 10));
@@ -113,8 +114,13 @@ static inline void put_attribute(struct text *node, const char *spec) {
         put_varint(&a, 7 << 3 | 5);
         text_append(&a, (char *)&f, 4);
     }
+    for (const char *end; spec[n] == '$' && *at; at = end + strspn(end, " ")) {
+        end = at + strcspn(at, " ");
+        put_bytes(&a, 9, at, (size_t)(end - at));
+    }
     put_number(&a, 20,
-               spec[n] == '='   ? 7
+               spec[n] == '$'   ? 8
+               : spec[n] == '=' ? 7
                : spec[n] == ':' ? 2
                : spec[n] == '~' ? 1
                : spec[n] == '%' ? 6
@@ -137,7 +143,7 @@ static inline void put_each_word(struct text *t, unsigned field, const char *wor
 static inline void put_node_in(struct text *to, unsigned field, const char *op, const char *inputs,
                                const char *outputs, const char *attributes) {
     struct text node = {0};
-    char part[200];
+    char part[400];
     const char *dot = strrchr(op, '.');
     put_each_word(&node, 1, inputs);
     put_each_word(&node, 2, outputs);

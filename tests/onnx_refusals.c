@@ -44,6 +44,47 @@ static void refuses_operators(void **state) {
     check_refused(&m, 99, "opset 99 is not known: expected 1 to 28");
 }
 
+#define TREE(ids, modes, yes, no)                                                                  \
+    "nodes_treeids=0 0 0,nodes_nodeids=" ids ",nodes_featureids=1 0 0,nodes_modes$" modes          \
+    ",nodes_values%0.5 0 0,nodes_truenodeids=" yes ",nodes_falsenodeids=" no                       \
+    ",target_treeids=0,target_nodeids=1,target_ids=0,target_weights%1"
+#define BRANCH "BRANCH_LEQ LEAF LEAF"
+#define TREES "ai.onnx.ml.TreeEnsembleRegressor"
+
+static void refuses_trees(void **state) {
+    (void)state;
+    one_refused("ai.onnx.ml.Scaler", "4,3", "offset%1 2,scale%1", "'offset' has 2 entries for 3");
+    one_refused("ai.onnx.ml.Scaler", "4,3", "offset=1,scale%1",
+                "'offset' is not a list of numbers");
+    one_refused("ai.onnx.ml.Normalizer", "4,3", "norm'L3",
+                "'norm' is 'L3', expected MAX, L1 or L2");
+    one_refused("ai.onnx.ml.LinearRegressor", "4,3", "coefficients%1 2,intercepts%1",
+                "2 coefficients and 1 intercepts for 1 rows of 3 features");
+    one_refused("ai.onnx.ml.LinearRegressor", "4,3", "coefficients%1 2 3,post_transform'PROBIT",
+                "'post_transform' is 'PROBIT', expected NONE, LOGISTIC or SOFTMAX");
+    one_refused("ai.onnx.ml.LinearClassifier", "4,3", "coefficients%1 2 3", "no labels");
+    one_refused(TREES, "4,3", NULL, "it has no nodes");
+    one_refused(TREES, "3", NULL, "the input has one dimension, expected rows");
+    one_refused(TREES, "4,1", TREE("0 1 2", BRANCH, "1 0 0", "2 0 0"),
+                "a node looks at feature 1 of 1");
+    one_refused(TREES, "4,3", TREE("0 1 1", BRANCH, "1 0 0", "2 0 0"), "tree 0 has two nodes 1");
+    one_refused(TREES, "4,3", TREE("0 1 2", BRANCH, "1 0 0", "3 0 0"), "tree 0 has no node 3");
+    one_refused(TREES, "4,3", TREE("0 1 2", BRANCH, "1 0 0", "1 0 0"), "reached twice");
+    one_refused(TREES, "4,3", TREE("0 1 2", BRANCH, "0 0 0", "0 0 0"), "leads to itself");
+    one_refused(TREES, "4,3", TREE("0 1 2", "BRANCH_LEQ BRANCH_LEQ LEAF", "1 0 0", "2 2 0"),
+                "not reached from a root");
+    one_refused(TREES, "4,3", TREE("0 1 2", "BRANCH_LEQ BRANCH_LT LEAF", "1 2 0", "2 2 0"),
+                "do not all compare in one way");
+    one_refused(TREES, "4,3", TREE("0 1 2", "BRANCH_LEQ LEAF", "1 0 0", "2 0 0"),
+                "'nodes_modes' does not have 3 entries");
+    one_refused(TREES, "4,3", TREE("0 1 2", BRANCH, "1 0 0", "2 0 0") ",n_targets:0",
+                "'n_targets' is 0");
+    one_refused(TREES, "4,3", TREE("0 1 2", BRANCH, "1 0 0", "2 0 0") ",aggregate_function'MIN",
+                "'aggregate_function' is 'MIN', expected SUM or AVERAGE");
+    one_refused(TREES, "4,3", TREE("0 1 2", BRANCH, "1 0 0", "2 0 0") ",base_values%1 2",
+                "'base_values' has 2 entries, expected 1");
+}
+
 static void refuses_two_inputs(void **state) {
     (void)state;
     static const struct {
@@ -310,10 +351,15 @@ static void external_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_operators), cmocka_unit_test(refuses_two_inputs),
-        cmocka_unit_test(refuses_graphs),    cmocka_unit_test(counts_missing_operators),
-        cmocka_unit_test(refuses_tensors),   cmocka_unit_test(refuses_bytes),
-        cmocka_unit_test(dims_must_fit),     cmocka_unit_test(external_data),
+        cmocka_unit_test(refuses_operators),
+        cmocka_unit_test(refuses_trees),
+        cmocka_unit_test(refuses_two_inputs),
+        cmocka_unit_test(refuses_graphs),
+        cmocka_unit_test(counts_missing_operators),
+        cmocka_unit_test(refuses_tensors),
+        cmocka_unit_test(refuses_bytes),
+        cmocka_unit_test(dims_must_fit),
+        cmocka_unit_test(external_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ def case(name, nodes, inputs, constants, outputs, opset=13, results=None):
     """inputs, constants: name -> array; outputs: name -> type; results: instead of ONNX Runtime's"""
     graph = h.make_graph(nodes, name, [h.make_tensor_value_info(k, TYPE[str(v.dtype)], v.shape) for k, v in inputs.items()],
                          [h.make_tensor_value_info(k, t, None) for k, t in outputs.items()], [tensor(k, v) for k, v in constants.items()])
-    model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', opset), h.make_opsetid('com.microsoft', 1)])
+    model = h.make_model(graph, producer_name='isamap', opset_imports=[h.make_opsetid('', opset), h.make_opsetid('com.microsoft', 1)] + ([h.make_opsetid('ai.onnx.ml', 3)] if any(n.domain == 'ai.onnx.ml' for n in nodes) else []))
     model.ir_version = 8
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -288,3 +288,44 @@ newest('causal_conv', [h.make_node('CausalConvWithState', ['x', 'w', 'b', 'p'], 
 for name, rows, a in (('cum_prod', 5, dict(exclusive=1)), ('cum_prod_long', 300, dict(reverse=1))):
     x = (1 + 0.1 * rng.standard_normal((rows, 3))).astype(np.float32)
     newest(name, [h.make_node('Constant', [], ['d'], value_int=0), h.make_node('CumProd', ['x', 'd'], ['y'], **a)], {'x': x}, {'y': T.FLOAT}, 26)
+
+# ai.onnx.ml: scalers, linear models, trees.
+def ml(name, op, x, outputs, **a): case(name, [h.make_node(op, ['x'], list(outputs), domain='ai.onnx.ml', **a)], {'x': x}, {}, outputs, 15)
+score, both = {'y': T.FLOAT}, {'l': T.INT64, 'y': T.FLOAT}
+ml('ml_scaler', 'Scaler', fl(4, 3), score, offset=[0.5, -1.0, 2.0], scale=[2.0, 0.5, 1.5])
+ml('ml_scaler_integers', 'Scaler', np.arange(12).reshape(4, 3), score, offset=[3.0], scale=[0.25])
+ml('ml_binarizer', 'Binarizer', fl(4, 3), score, threshold=0.25)
+rows = np.concatenate([fl(4, 5), np.zeros((1, 5), np.float32)])
+for norm in ('MAX', 'L1', 'L2'): ml('ml_normalizer_' + norm.lower(), 'Normalizer', rows[:4] if norm == 'MAX' else rows, score, norm=norm)
+numbers = lambda n: [float(v) for v in fl(n)]
+ml('ml_linear_regressor', 'LinearRegressor', fl(4, 3), score, coefficients=numbers(6), intercepts=numbers(2), targets=2)
+ml('ml_linear_classifier', 'LinearClassifier', fl(6, 3), both, coefficients=numbers(9), intercepts=numbers(3), classlabels_ints=[7, 3, 5], post_transform='SOFTMAX', multi_class=1)
+ml('ml_linear_two_classes', 'LinearClassifier', fl(6, 3), both, coefficients=numbers(6), intercepts=numbers(2), classlabels_ints=[0, 1], post_transform='LOGISTIC')
+
+def trees(depths, features, scores, what, one=False, lowest=-1.0):
+    """Full and ragged trees with random nodes; leaves of the scores, or of a single one."""
+    n = {k: [] for k in ('treeids', 'nodeids', 'featureids', 'modes', 'values', 'truenodeids', 'falsenodeids', 'missing_value_tracks_true')}
+    w = {k: [] for k in ('treeids', 'nodeids', 'ids', 'weights')}
+    def node(tree, ids, depth):
+        me = ids[0]
+        ids[0] += 1
+        leaf = depth == 0 or (me and rng.random() < 0.2)
+        at = len(n['treeids'])
+        for k, v in zip(n, (tree, me, 0 if leaf else int(rng.integers(features)), 'LEAF' if leaf else 'BRANCH_LEQ', 0.0 if leaf else float(fl(1)[0]), 0, 0, int(not leaf and rng.random() < 0.5))): n[k].append(v)
+        if leaf:
+            for s in [0] if one else range(scores):
+                for k, v in zip(w, (tree, me, s, float(rng.random() * (1 - lowest) + lowest))): w[k].append(v)
+        else:
+            n['truenodeids'][at] = node(tree, ids, depth - 1)
+            n['falsenodeids'][at] = node(tree, ids, depth - 1)
+        return me
+    for tree, depth in enumerate(depths): node(tree, [0], depth)
+    return dict({'nodes_' + k: v for k, v in n.items()}, **{what + '_' + k: v for k, v in w.items()})
+
+x = fl(9, 4)
+x[2, 1] = x[5, 3] = np.nan
+ml('ml_trees_regressor', 'TreeEnsembleRegressor', x, score, n_targets=2, base_values=[0.5, -1.0], **trees([3, 5, 1, 0], 4, 2, 'target'))
+ml('ml_trees_mean', 'TreeEnsembleRegressor', x, score, n_targets=1, aggregate_function='AVERAGE', **trees([3, 4, 4], 4, 1, 'target'))
+ml('ml_trees_classifier', 'TreeEnsembleClassifier', x, both, classlabels_int64s=[4, 2, 9], post_transform='SOFTMAX', **trees([4, 3, 2], 4, 3, 'class'))
+ml('ml_trees_two_classes', 'TreeEnsembleClassifier', x, both, classlabels_int64s=[0, 1], post_transform='LOGISTIC', **trees([3, 3], 4, 1, 'class', True))
+ml('ml_trees_probability', 'TreeEnsembleClassifier', x, both, classlabels_int64s=[5, 6], **trees([3, 3], 4, 1, 'class', True, 0.0))

@@ -202,35 +202,38 @@ static void give_reason(struct covering *c, const char *by, int stmt, struct rew
     chain_reason(c->cover->chain, &r);
 }
 
-/* Long sequences are looked for only where no short one leads anywhere. */
-static void drive_further(struct driver *d, const struct program *p, int stmt) {
+/* Long sequences are looked for only where no short one leads to something cheaper. */
+static int drive_further(struct covering *c, struct driver *d, int stmt, double without,
+                         struct way *way) {
+    const struct program *p = c->cover->program;
     d->most_states = STATES;
     d->out->bounded = false;
     drive_stmt(d, p, stmt);
-    if (d->out->n > 0 || !d->out->bounded) return;
+    int n = good_ways(c, d->out, without, way);
+    if (n > 0 || !d->out->bounded) return n;
     d->most_states = 0;
     drive_stmt(d, p, stmt);
+    return good_ways(c, d->out, without, way);
 }
 
 /* The program in which statement `stmt` is another part, which is `at`. */
 static struct program *rewritten(struct covering *c, int stmt, struct stretch *at) {
-    struct program *p = c->cover->program, *q = NULL;
+    struct program *q = NULL;
     struct derivations *all = derivations_new();
     struct driver d = {.needles = c->needles,
                        .out = all,
                        .most = c->floats,
                        .unmapped_only = true,
                        .device_only = has_device(c->machine)};
-    drive_further(&d, p, stmt);
+    struct way way[MAX_WAYS];
+    double without = price_of_keeping(c, stmt);
+    int n = drive_further(c, &d, stmt, without, way);
     if (d.device_only && all->n == 0) { /* the device has no use for it: as well as the host can */
         d.device_only = false;
-        drive_further(&d, p, stmt);
+        n = drive_further(c, &d, stmt, without, way);
     }
     if (all->n > 0) {
-        struct way way[MAX_WAYS];
         struct candidate candidate[MAX_WAYS + 1];
-        double without = price_of_keeping(c, stmt);
-        int n = good_ways(c, all, without, way);
         for (int i = 0; i < n; i++)
             candidate[i] =
                 (struct candidate){derivation_text(&c->scratch, way[i].d), way[i].price, NULL};

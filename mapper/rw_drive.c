@@ -362,10 +362,37 @@ static int by_depth(const void *a, const void *b) {
     return x->stmt != y->stmt ? x->stmt - y->stmt : x->instr - y->instr;
 }
 
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Another instruction fails in the same way: one of a family that differs in its tiles. */
+static bool asked_before(const struct search *s, int i) {
+    const struct failure *x = &s->failure[i];
+    for (int k = 0; k < i; k++) {
+        const struct failure *y = &s->failure[k];
+        if (x->kind == y->kind && x->stmt == y->stmt && x->needle_op == y->needle_op &&
+            x->stmt_op == y->stmt_op && x->needle_axis == y->needle_axis &&
+            x->stmt_axis == y->stmt_axis && x->operand == y->operand &&
+            same_text(x->expected, y->expected) && same_text(x->got, y->got))
+            return true;
+    }
+    return false;
+}
+
+/* Of many failures the deepest, and in a long search one of each of the other kinds. */
+static bool worth_asking(struct drive *v, const struct search *s, int i) {
+    if (i < MOST_FAILURES) return true;
+    bool far = v->d->most_states == MOST_STATES;
+    v->d->out->bounded |= !far;
+    return far && !asked_before(s, i);
+}
+
 static void expand(struct drive *v, int at, struct search *s) {
     if (s->nfailures > 1) qsort(s->failure, (size_t)s->nfailures, sizeof *s->failure, by_depth);
-    for (int i = 0; i < s->nfailures && i < MOST_FAILURES; i++) {
+    for (int i = 0; i < s->nfailures; i++) {
         const struct failure *f = &s->failure[i];
+        if (!worth_asking(v, s, i)) continue;
         for (int r = 0; rewrites[r]; r++)
             if (rewrites[r]->answers >> f->kind & 1)
                 apply(v, at, rewrites[r], f, needle_of(v->d->needles, f->instr));

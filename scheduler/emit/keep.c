@@ -161,6 +161,26 @@ bool ring_turns_at(const struct emitter *e, int d) {
     return true;
 }
 
+/* Addresses of an operand in a turn of its ring begin at what the turns before it took. */
+static void set_back(struct emitter *e, const struct ring *ring, const struct filling *f,
+                     struct val rows) {
+    const struct opnd *o = &e->t->op[f->operand];
+    for (int i = 0; i < o->geom.n; i++)
+        if (o->geom.at[i].dim == ring->dim)
+            f->held->slot.back = val_mul(&e->w->s->arena, rows, f->held->slot.stride[i]);
+}
+
+/* One row lies in one turn: nothing is cut, so that no address depends on where. */
+static bool one_row(struct emitter *e, struct nodes *out, int d, body_fn body,
+                    const struct ring *ring, const struct filling *f, struct val at) {
+    struct arena *a = &e->w->s->arena;
+    int64_t rows = f->hold->ring;
+    set_back(e, ring, f, val_scale(a, val_div(a, at, rows), rows));
+    bool ok = body(e, out, d);
+    f->held->slot.back = val_const(0);
+    return ok;
+}
+
 bool emit_turns(struct emitter *e, struct nodes *out, int d, body_fn body) {
     struct work *w = e->w;
     struct arena *a = &w->s->arena;
@@ -172,6 +192,7 @@ bool emit_turns(struct emitter *e, struct nodes *out, int d, body_fn body) {
     region_here(e, e->t, o, access_of(e, f), &r);
     struct val at = val_minus(a, r.lo[ring.dim], f->held->whole.lo[ring.dim]),
                last = val_add(a, at, val_add(a, r.n[ring.dim], val_const(-1)));
+    if (val_is(r.n[ring.dim], 1)) return one_row(e, out, d, body, &ring, f, at);
     int var = new_var(w, "turn");
     struct val turn = val_scale(a, val_var(a, var, ring.all / rows + 1), rows),
                keep_lo = e->lo[ring.axis], size = e->size[ring.axis];
@@ -185,9 +206,7 @@ bool emit_turns(struct emitter *e, struct nodes *out, int d, body_fn body) {
     e->size[ring.axis] = val_make(a, SX_MIN, val_const(size.max), n);
     e->size[ring.axis].max = size.max;
     e->tile[ring.axis] = 1;
-    for (int i = 0; i < o->geom.n; i++)
-        if (o->geom.at[i].dim == ring.dim)
-            f->held->slot.back = val_mul(a, turn, f->held->slot.stride[i]);
+    set_back(e, &ring, f, turn);
     struct nodes inner = {0};
     bool ok = body(e, &inner, d);
     nodes_add(w, out,

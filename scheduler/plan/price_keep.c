@@ -25,6 +25,17 @@ void price_rows(const struct pricing *c, const struct task *t, const struct opnd
     f->cycles = rows.cycles;
 }
 
+/* Where a ring goes round, tiles are cut: not those of unrolled loops, whose addresses are
+ * constants.
+ */
+static bool cuts_unrolled(const struct pricing *c, int axis, int depth) {
+    for (int i = depth; i < c->plan->nloops; i++)
+        if (c->plan->loop[i].axis == axis && plan_trips(c->w, c->plan, i) > 1 &&
+            loop_unrolled(c->w, c->nest, c->plan, i))
+            return true;
+    return false;
+}
+
 /* Windows that go round the end of a ring are computed in two turns. */
 bool price_ring(struct pricing *c, const struct task *t, const struct opnd *o,
                 const struct access *acc, const struct hold *h) {
@@ -32,6 +43,7 @@ bool price_ring(struct pricing *c, const struct task *t, const struct opnd *o,
     double issues, overhead;
     if (!ring_find(c->w, c->nest, c->plan, t, o, acc, h->depth, &r)) return false;
     if (h->ring >= r.all) return true;
+    if (cuts_unrolled(c, r.axis, h->depth)) return false;
     for (int i = 0; i < t->nops; i++)
         if (i != (int)(o - t->op) && c->plan->hold[i].ring && t->op[i].where == IN_LOCAL)
             return false;

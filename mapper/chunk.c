@@ -345,8 +345,10 @@ bool chunk_find(struct program *p, int at, struct chunking *c) {
 
 /* ---- the price ---- */
 
-/* A product whose factors stand in registers, beside an element that is brought. */
-static const double PRODUCT = 0.25;
+/* Beside an element that vectors bring: a product whose factors stand in registers; what is cut at
+ * the diagonal, which the fallback does; and to begin one of the statements of a chunk. Fitted to
+ * retention of 16², 32² and 64² states in chunks of 4 to 32 steps on AVX-512 (docs/bench.md). */
+static const double PRODUCT = 0.25, DIAGONAL = 5.5, STATEMENT = 315;
 
 static double points(const struct chunking *c, uint64_t axes) {
     return rw_points(c->body.p, axes & ~(UINT64_C(1) << c->body.r->axis));
@@ -379,7 +381,7 @@ static double reader_price(const struct chunking *c, const struct reader *r, dou
                  outer = chunk_axes(&r->own, ~mine) | chunk_renamed(c, r, chunk_axes(b, ~theirs));
         uint64_t kept = (inner & ~reduced) | scaled;
         price += length * (PRODUCT * points(c, inner) + 2 * points(c, kept)) +
-                 length / 2 * points(c, kept | outer | dst);
+                 DIAGONAL * length / 2 * points(c, kept | outer | dst);
     }
     return price;
 }
@@ -398,14 +400,36 @@ static double linear_price(const struct chunking *c, const struct linear *l, dou
         if (length > 1 && chunk_apart(l, one)) price += 2 * points(c, axes);
         if (length > 1 && __builtin_popcount(one) == b->f.n) price += 2 * whole;
     }
-    if (length > 1 && l->scale.f.n) price += length * length / 2 * points(c, l->scale_axes);
+    if (length > 1 && l->scale.f.n)
+        price += DIAGONAL * length * length / 2 * points(c, l->scale_axes);
     return price;
+}
+
+/* That a chunk is written as (chunk_write.c), about. */
+static int statements(const struct chunking *c) {
+    int n = 0;
+    for (int i = 0; i < c->body.r->nitems; i++)
+        n += c->part[i] == PART_FIRST || c->part[i] == PART_LATER;
+    for (int k = 0; k < c->nlinear; k++) {
+        const struct linear *l = &c->linear[k];
+        n += 1 + (l->scale.f.n ? 4 : 0);
+        for (int b = 0; b < l->nadded; b++) {
+            uint64_t axes;
+            n += 1 + chunk_apart(l, chunk_scaled(c, l, &l->added[b], &axes));
+        }
+    }
+    for (int k = 0; k < c->nreaders; k++) {
+        const struct linear *l = &c->linear[c->reader[k].state];
+        n += 1 + (l->scale.f.n > 0) + 4 * l->nadded;
+    }
+    return n;
 }
 
 double chunk_price(const struct chunking *c, int64_t length) {
     double price = 0;
     for (int k = 0; k < c->nlinear; k++) price += linear_price(c, &c->linear[k], (double)length);
     for (int k = 0; k < c->nreaders; k++) price += reader_price(c, &c->reader[k], (double)length);
+    if (length > 1) price += STATEMENT * statements(c) / (double)length;
     return price;
 }
 

@@ -199,9 +199,12 @@ static int64_t steps_of(const char *text, bool floats) {
 
 static void choices(void **state) {
     (void)state;
-    assert_int_equal(steps_of(RETENTION("1024", "64", "64"), true), 1024 / 16);
+    assert_int_equal(steps_of(RETENTION("1024", "64", "64"), true), 1024 / 8);
+    /* a chunk's statements cost more to begin than a small state is worth */
+    assert_int_equal(steps_of(RETENTION("1024", "32", "32"), true), 1024 / 8);
+    assert_int_equal(steps_of(RETENTION("1024", "16", "16"), true), 1024);
     assert_int_equal(steps_of(RETENTION("1024", "64", "64"), false), 1024);
-    assert_int_equal(steps_of(RETENTION("1000", "64", "64"), true), 1000 / 10);
+    assert_int_equal(steps_of(RETENTION("1000", "64", "64"), true), 1000 / 8);
     /* no length divides the steps; a state as small as what it is made from */
     assert_int_equal(steps_of(RETENTION("1021", "64", "64"), true), 1021);
     assert_int_equal(steps_of(RETENTION("1024", "64", "1"), true), 1024);

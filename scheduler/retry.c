@@ -164,7 +164,7 @@ struct schedule *schedule_mapped(const struct program *p, const struct machine *
         arena_array(&refused.arena, *cover ? (size_t)(*cover)->nitems + 1 : 1, sizeof *told);
     tell(&refused, p, m, *cover, &left, told, diags);
     if (s) left_uncovered(&left, *cover, m, told);
-    left_tell(&left, p, o.strict, diags);
+    left_tell(&left, p, m, o.strict, diags);
     arena_free(&refused.arena);
     return s;
 }

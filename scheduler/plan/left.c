@@ -96,7 +96,44 @@ void left_uncovered(struct lefts *l, const struct cover *c, const struct machine
 
 /* ---- messages ---- */
 
-void left_tell(const struct lefts *l, const struct program *p, bool strict, struct diags *diags) {
+static bool is_instruction(const struct machine *m, const char *name) {
+    for (int i = 0; i < m->ninstrs; i++)
+        if (!strcmp(m->instr[i].id, name)) return true;
+    return false;
+}
+
+/* Of a temporary that the compiler made: the array of the program whose name its own goes on from;
+ * NULL: it is none. */
+static const char *made_of(struct arena *a, const struct program *p, const struct machine *m,
+                           const char *name, size_t n) {
+    char *own = arena_strndup(a, name, n);
+    if (program_buffer(p, own) >= 0 || is_instruction(m, own)) return NULL;
+    while (n-- > 1) {
+        if (own[n] != '.' && own[n] != '_') continue;
+        own[n] = 0;
+        if (program_buffer(p, own) >= 0) return own;
+    }
+    return NULL;
+}
+
+/* The reason, in names that the program has. */
+static void print_reason(struct text *t, struct arena *a, const struct program *p,
+                         const struct machine *m, const char *why) {
+    int before = 0; /* "it's" quotes nothing */
+    for (const char *end; *why; before = end[-1], why = end) {
+        bool quotes = *why == '\'' && !isalpha(before);
+        end = quotes ? strchr(why + 1, '\'') : NULL;
+        const char *of = end ? made_of(a, p, m, why + 1, (size_t)(end - why - 1)) : NULL;
+        end = end ? end + 1 : why + 1;
+        if (of)
+            text_printf(t, "a temporary of '%s'", of);
+        else
+            text_append(t, why, (size_t)(end - why));
+    }
+}
+
+void left_tell(const struct lefts *l, const struct program *p, const struct machine *m, bool strict,
+               struct diags *diags) {
     const char *file = p->source.file ? p->source.file : p->name;
     for (int i = 0; i < l->n; i++) {
         const struct left *x = &l->at[i];
@@ -104,7 +141,8 @@ void left_tell(const struct lefts *l, const struct program *p, bool strict, stru
         text_printf(&t, "statement %d runs on the %s", x->stmt, x->by ? "host" : "fallback");
         if (x->by) text_printf(&t, "'s '%s'", x->by);
         if (x->instr) text_printf(&t, ", not on '%s'", x->instr);
-        text_printf(&t, ": %s", x->why);
+        text_printf(&t, ": ");
+        print_reason(&t, l->arena, p, m, x->why);
         if (x->n > 1) text_printf(&t, "; so do %d more", x->n - 1);
         if (strict && x->products)
             diag_line(diags, file, x->line, x->col, "%s", t.at);

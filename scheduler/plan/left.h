@@ -27,7 +27,7 @@ const char *left_to_host(const struct cover *, const struct machine *, const str
 /* The sums of products that the cover itself leaves to the fallback or the host, but for those told already ([statements]), of a
  * machine that has instructions for products. */
 void left_uncovered(struct lefts *, const struct cover *, const struct machine *, const bool *told);
-/* A warning for each reason; with `strict` an error for sums of products. */
-void left_tell(const struct lefts *, const struct program *, bool strict, struct diags *);
+/* A warning for each reason, in names of the program as it was written; with `strict` an error for sums of products. */
+void left_tell(const struct lefts *, const struct program *written, const struct machine *, bool strict, struct diags *);
 
 #endif

@@ -275,18 +275,36 @@ static bool emit_run(struct work *w, const struct moves *moves, struct nodes *ou
     return ph.host || !ph.last || ring(w, out, ph.last, false);
 }
 
-/* A queue whose signals nothing carries: neither its own instructions nor one that does nothing. */
-static int mute_queue(const struct work *w, const struct node *at, int n) {
-    int mute = -1;
-    for (int i = 0; i < n && mute < 0; i++) {
-        if (at[i].kind == NODE_LOOP) mute = mute_queue(w, at[i].loop->body, at[i].loop->nbody);
+/* The first signal that nothing carries: neither an instruction of its queue nor one that does
+ * nothing, nor an emit of the sync. NULL: none. */
+static const struct node *mute_signal(const struct work *w, const struct node *at, int n) {
+    const struct node *mute = NULL;
+    for (int i = 0; i < n && !mute; i++) {
+        if (at[i].kind == NODE_LOOP) mute = mute_signal(w, at[i].loop->body, at[i].loop->nbody);
         if (at[i].kind != NODE_SYNC) continue;
         const struct signals *g = &at[i].sync.signals; /* one */
         if (!machine_signals_alone(w->m, at[i].sync.queue, (g->npops ? g->pop : g->push)->sync,
                                    g->npops > 0))
-            mute = at[i].sync.queue;
+            mute = &at[i];
     }
     return mute;
+}
+
+static bool signals_carried(struct work *w, const struct node *at, int n) {
+    const struct node *mute = mute_signal(w, at, n);
+    if (!mute) return true;
+    const struct signals *g = &mute->sync.signals;
+    const char *verb = g->npops ? "pop" : "push", *queue = w->m->queue[mute->sync.queue].id,
+               *sync = w->m->sync[(g->npops ? g->pop : g->push)->sync].id;
+    struct text t = {0};
+    text_printf(&t,
+                "queue '%s' has to %s '%s' where none of its instructions stands that could carry "
+                "the signal; give the queue an instruction without buffers (kernel nop() { }), or "
+                "the sync's '%s' an emit",
+                queue, verb, sync, verb);
+    emit_fail(w, t.at);
+    text_free(&t);
+    return false;
 }
 
 bool schedule_emit(struct work *w, const struct moves *moves) {
@@ -302,17 +320,7 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
     remains_place(w, &run);
     if (!configures_place(w, &prepare, &run)) return false;
     nodes_fold(w, &run);
-    int mute = mute_queue(w, run.at, run.n);
-    if (mute >= 0) {
-        struct text t = {0};
-        text_printf(&t,
-                    "queue '%s' would have to signal where it has no instruction to carry the "
-                    "signal; give it one without buffers: kernel nop() { }",
-                    w->m->queue[mute].id);
-        emit_fail(w, t.at);
-        text_free(&t);
-        return false;
-    }
+    if (!signals_carried(w, run.at, run.n)) return false;
     w->s->prepare = (struct section){prepare.at, prepare.n};
     w->s->run = (struct section){run.at, run.n};
     return true;

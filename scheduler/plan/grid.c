@@ -224,7 +224,14 @@ static int64_t next_tile(const struct work *w, const struct grid_axis *a, int64_
     return 0;
 }
 
-/* known: how many instances there are; 0: as many as tiles. */
+static int64_t turns(const struct work *w, const struct grid_axis *ax, int n) {
+    int64_t all = 1;
+    for (int k = 0; k < n; k++) all *= tiles_of(w, ax[k].axis, ax[k].tile);
+    return all;
+}
+
+/* known: how many instances there are, each of which takes one turn, so that none of them waits for
+ * all of its queues; 0: as many as tiles. A turn's own loops cut what does not fit then. */
 static void choose(const struct work *w, const struct task *t, struct grid_axis *ax, int n,
                    int64_t instances, int64_t known, double edge) {
     struct grid_axis now[2] = {ax[0], ax[1]};
@@ -234,7 +241,7 @@ static void choose(const struct work *w, const struct task *t, struct grid_axis 
         for (now[1].tile = n > 1 ? ax[1].grain : 1; now[1].tile;
              now[1].tile = n > 1 ? next_tile(w, &ax[1], now[1].tile, known) : 0) {
             double s = score(w, t, now, n, instances, edge);
-            if (s >= least || !fits(w, t, now, n)) continue;
+            if (s >= least || (known ? turns(w, now, n) > known : !fits(w, t, now, n))) continue;
             least = s;
             for (int k = 0; k < n; k++) ax[k].tile = now[k].tile;
         }
@@ -288,6 +295,8 @@ void grid_decide(struct work *w, const struct moves *moves, int nest) {
         ax[0] = ax[1];
         ax[1] = swap;
     }
+    for (int k = 0; k < axes && counted; k++)
+        if (ax[k].tiles > unit_instances(w->m, unit[k])) return;
     for (int k = 0; k < axes && ax[k].tiles > 1; k++)
         n->prefix[n->nprefix++] = (struct loop){ax[k].axis, ax[k].tile, LOOP_PARALLEL};
     n->is_grid = n->nprefix > 0;

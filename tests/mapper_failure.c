@@ -37,7 +37,7 @@ static void test_kinds(void **state) {
            "v.add", 0, FAILURE_TYPE, "'v.add' has a result of i32 where statement 0 ('Y') has f32");
     expect(edge, HEAD "Y[i,j] = X[i,j] - Z[i,j] }", "v.add", 0, FAILURE_OPERATION,
            "'v.add' has '+' on i32 where statement 0 ('Y') has '-' on i32");
-    expect(edge, HEAD "Y[i,j] = X[i,j] + Z[i,j] }", "v.add", 0, FAILURE_LIVE_OUT,
+    expect(edge, HEAD "Y[i,j] = X[i,31-j] + Z[31-i,j] }", "v.add", 0, FAILURE_LIVE_OUT,
            "'v.add' has 'C' (i32) where statement 0 ('Y') has 'X' (i32); it would be overwritten "
            "in place, but is no temporary that ends there");
     expect(edge, HEAD "Y[i,j] = 0; Y[i,j] += i32(A[i,k]) * X[k,j] }", "mm16", 1, FAILURE_OPERATION,
@@ -131,21 +131,24 @@ static void test_softmax(void **state) {
     machine_free(m);
 }
 
-/* Reading and writing in place needs a temporary that ends there. */
+/* What is written in place is a temporary that ends there or a copy that the schedule fills: the
+ * same elements at the same place. */
 static void test_in_place(void **state) {
     static const struct {
-        const char *tail;
+        const char *read, *head, *tail;
         bool mapped;
-    } cases[] = {{"", true}, {"  W[i,j] = T[i,j]\n", false}};
+    } cases[] = {{"T[i,j]", "", "", true},
+                 {"T[i,j]", " out W: i32[32,32] ", "  W[i,j] = T[i,j]\n", true},
+                 {"T[i,31-j]", "", "", false}};
     struct machine *m = help_machine("machines/edge16.xml");
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct text t = {0};
         text_printf(&t,
                     "kernel p() { in X: i32[32,32]  out Y: i32[32,32] %s temp T: i32[32,32]  axes "
                     "i: 32, j: 32\n"
-                    "  T[i,j] = X[i,j] * 3\n; Y[i,j] = max(T[i,j], 0)\n%s}\n",
-                    i ? " out W: i32[32,32] " : "", cases[i].tail);
+                    "  T[i,j] = X[i,j] * 3\n; Y[i,j] = max(%s, 0)\n%s}\n",
+                    cases[i].head, cases[i].read, cases[i].tail);
         struct program *p = help_program("p", t.at);
         struct findings *f = mapper_find(p, m, &(struct map_options){0});
         int found = 0;

@@ -101,7 +101,7 @@ static void neighbours(struct schedule *s, int k, const struct touched *before, 
     swap(&s->run.node[k]);
     enum proof proof = verdict(s, &why);
     swap(&s->run.node[k]);
-    bool here = proof == PROOF_REFUSED && strstr(why.at, "of which nothing is written before");
+    bool here = proof == PROOF_REFUSED && strstr(why.at, "where nothing of it has been written");
     if (wrong && (proof == PROOF_PROVED || (!second.fills && proof != PROOF_REFUSED)))
         fail_msg("nodes %d and %d of '%s': %s", k, k + 1, s->program->name, proof_name[proof]);
     if (!wrong && here) fail_msg("false alarm: %s", why.at);

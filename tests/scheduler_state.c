@@ -31,7 +31,7 @@ static const struct mutant states_mutants[] = {
      "issue ws.first(M = 16, N = 16, K = 16, add = 0, A = a, B = b, C = c)", "reads B["},
     {"issue ws.first(M = 16, N = 16, K = 16, add = 0, A = a, B = b + j0*16, C = c)",
      "issue ws.again(M = 16, N = 16, K = 16, add = 0, A = a, B = w, C = c)",
-     "reads nothing that was written"},
+     "reads 'B' where nothing of it has been written"},
     {"issue ws.again(M = min(16, 40 - i0), N = 16, K = 16, add = 0, A = a + i0*16, B = w,",
      "issue ws.first(M = min(16, 40 - i0), N = 16, K = 16, add = 0, A = a + i0*16, B = b + j0*16,",
      NULL}, /* loads the same again */

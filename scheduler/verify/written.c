@@ -171,6 +171,6 @@ bool reads_written(struct verify *v) {
     r.sharing = true;
     if (finds_all(&r)) return true;
     v->node = r.node;
-    return verify_error(v, "statement %d reads '%s', of which nothing is written before", r.stmt,
+    return verify_error(v, "statement %d reads '%s' where nothing of it has been written", r.stmt,
                         v->p->buffer[r.buffer].name);
 }

@@ -162,6 +162,27 @@ static bool gives_up(const struct work *w) {
     return false;
 }
 
+/* Instances that each bring what the others bring too take turns on one bus, and all wait for
+ * what they share: one that does all may be done sooner. By the clock, where it knows both. */
+static struct search *search_best(struct work *w, const struct moves *moves, int nest) {
+    struct nest *n = &w->nest[nest];
+    struct search *grid = nest_search(w, moves, nest);
+    if (!grid || !n->is_grid || grid_is_open(w, n)) return grid;
+    double part = grid_part(w, n), together = nest_clocked(grid);
+    struct nest keep = *n;
+    grid_leave(n);
+    struct search *alone = nest_search(w, moves, nest);
+    double one = alone ? nest_clocked(alone) : -1;
+    bool known = together > 0 && one > 0;
+    if (alone && (known ? one < together * part : nest_cost(alone) < nest_cost(grid) * part)) {
+        nest_drop(grid);
+        return alone;
+    }
+    if (alone) nest_drop(alone);
+    *n = keep;
+    return grid;
+}
+
 /* False: no plan (searched), or a defect that is reported. */
 static bool plan_core(struct work *w, const struct moves *moves, int nest, bool *searched) {
     if (w->nest[nest].part_n) { /* its layouts are decided */
@@ -170,7 +191,7 @@ static bool plan_core(struct work *w, const struct moves *moves, int nest, bool 
         part_close(w, &w->nest[nest], extent);
         return ok;
     }
-    struct search *s = nest_search(w, moves, nest);
+    struct search *s = search_best(w, moves, nest);
     *searched = s != NULL;
     if (!s || !consider_packing(w, moves, nest, &s)) return false;
     cost_plan(w, nest, nest_cost(s), nest_alone(s));
@@ -189,11 +210,10 @@ static bool plan_all(struct work *w, const struct moves *moves) {
         if (w->nest[i].core < 0 ? nest_plan(w, moves, i) : plan_core(w, moves, i, &searched))
             continue;
         if (searched) return false;
-        const struct nest *n = &w->nest[i];
+        struct nest *n = &w->nest[i];
         if (n->is_grid) {
-            w->nest[i].is_grid = false;
-            w->nest[i].nprefix = 0;
-            w->nest[i--].alone = true;
+            grid_leave(n);
+            i--;
             continue;
         }
         if (!recur_release(w) && !nest_cut(w, n))

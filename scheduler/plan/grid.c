@@ -301,3 +301,9 @@ void grid_decide(struct work *w, const struct moves *moves, int nest) {
         n->prefix[n->nprefix++] = (struct loop){ax[k].axis, ax[k].tile, LOOP_PARALLEL};
     n->is_grid = n->nprefix > 0;
 }
+
+void grid_leave(struct nest *n) {
+    n->is_grid = false;
+    n->nprefix = 0;
+    n->alone = true;
+}

@@ -38,7 +38,7 @@ struct nest {
     int next_part;        /* the nest that does the rest; -1 */
     uint32_t kept, asked; /* operands of the core whose copies stay over all steps; considered */
     bool is_grid; /* the prefix: tiles of the result, shared by instances of units */
-    bool alone;   /* one instance does all: no plan of a grid was found */
+    bool alone;   /* one instance does all: no plan of a grid was found, or none that is faster */
     int64_t reserved[MAX_MEMORIES]; /* bytes that are not the nest's: tiles, the holds of the group's others */
     int64_t steps;                  /* plans that its search may evaluate; 0: the default */
     struct feed feed[MAX_FEEDS];
@@ -48,6 +48,7 @@ struct nest {
 
 /* grid.c */
 void grid_decide(struct work *, const struct moves *, int nest);
+void grid_leave(struct nest *); /* one instance does all, from now on */
 const struct task *grid_task(const struct work *, const struct nest *); /* whose axes the tiles are of */
 double grid_part(const struct work *, const struct nest *); /* of its time that it takes; 1: no grid */
 int64_t grid_instances(const struct work *, const struct nest *); /* that work at once; 1: no grid */

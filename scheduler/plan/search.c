@@ -221,6 +221,14 @@ double nest_cost(const struct search *s) {
     return pool_best(s)->cost;
 }
 
+double nest_clocked(struct search *s) {
+    struct plan p;
+    s->w->copies = copies_new(s->w);
+    point_plan(s, pool_best(s), &p);
+    s->w->copies = NULL;
+    return plan_simulated(s->w, s->moves, s->nest, &p);
+}
+
 double nest_alone(const struct search *s) {
     return isinf(s->least_alone) ? 0 : s->least_alone;
 }

@@ -12,6 +12,7 @@ struct work;
 struct search *nest_search(struct work *, const struct moves *,
                            int nest); /* of a nest with a core; NULL: nothing fits */
 double nest_cost(const struct search *);
+double nest_clocked(struct search *);     /* by the clock; -1: it does not say */
 double nest_alone(const struct search *); /* what the instructions take by themselves, in the plan
                                              where that is least */
 double nest_cost_again(struct search *);  /* of the same plan's loops, homes being others now */

@@ -2,6 +2,7 @@
  * neighbours disagree about a buffer's order, and the doorbell where host and device take turns.
  * Estimates: layouts and fusion are the scheduler's. */
 #include "mapper/mapper_int.h"
+#include "ir/pick.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,6 +46,7 @@ double fallback_price(const struct covering *c, const struct program *p, const s
         if (s->axes >> a & 1) points *= (double)p->axis[a].extent;
     for (int i = 0; i < s->nops; i++)
         if (op_info[s->op[i].code].arity > 0) weight += op_weight(m, s->op[i].code);
+    points = (double)stmt_looks_at(p, s, (int64_t)fmin(points, 0x1p62));
     return fallback_reference(m, points * interval * fmax(weight, 1));
 }
 

@@ -3,6 +3,7 @@
  * not, so chains stay in one memory. */
 #include "mapper/chunk.h"
 #include "mapper/floats.h"
+#include "mapper/group.h"
 #include "mapper/lift.h"
 #include "mapper/mapper_int.h"
 #include "mapper/stack.h"
@@ -314,6 +315,21 @@ static void change_recurrences(struct program *p, const struct machine *m,
     stack_products(p, m, d);
 }
 
+/* The program with factors in an order that instructions take, also in a step of its own; or as it
+ * was. */
+static struct program *change_factors(struct program *p, const struct needles *needles,
+                                      enum rewrite_effect floats, struct decider *d,
+                                      struct chain *chain) {
+    const struct reason r = {.by = "associate", .laws = LAWS_REORDER, .sampling = SAMPLE_FIELD};
+    struct program *q = group_factors(p, needles, floats >= REWRITE_REORDERS, d);
+    if (!q) return p;
+    chain_append(chain, p, "forward", true);
+    chain_reason(chain, &r);
+    chain_append(chain, q, r.by, true);
+    program_free(p);
+    return q;
+}
+
 struct cover *mapper_cover_allowing(const struct program *p, const struct machine *m,
                                     enum rewrite_effect floats, const struct refusals *refused,
                                     struct needles *kept, struct decider *d, struct diags *diags) {
@@ -325,6 +341,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     program_coalesce(joined);
     change_recurrences(joined, m, floats, d, cover->chain);
     struct needles *needles = kept ? kept : needles_open(m);
+    joined = change_factors(joined, needles, floats, d, cover->chain);
     floats_in_f32(joined, needles);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     program_free(joined);

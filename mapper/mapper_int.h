@@ -427,6 +427,8 @@ int plan_next(struct covering *);
 struct options plan_options(struct covering *, int stmt);
 void plan_drop(struct covering *); /* statements have moved */
 /* Of the statement's cheapest option; is that an instruction, and one of a device? */
+/* Of what is cut off a statement: a temporary may not be much larger than what the statement touches anyway. */
+double cut_elements(const struct program *, const struct stmt *);
 double best_price(struct covering *, const struct program *, int stmt, bool *needle, bool *device);
 bool has_device(const struct machine *);                          /* some queue is none of a host */
 bool option_on_device(const struct machine *, const struct option *);

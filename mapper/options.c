@@ -78,17 +78,21 @@ static void add_cut_set(struct cut_sets *all, const struct needle *n, const stru
     all->at[all->n++] = s;
 }
 
-/* A temporary may not be much larger than what the statement touches anyway. */
+double cut_elements(const struct program *p, const struct stmt *s) {
+    double most = (double)p->buffer[s->dst.buffer].elements;
+    for (int r = 0; r < s->nreads; r++)
+        most = fmax(most, (double)p->buffer[s->read[r].buffer].elements);
+    return 2 * most;
+}
+
 static bool cuts_small(const struct program *p, const struct site *site, const struct cut_set *s) {
-    double most = (double)p->buffer[site->s->dst.buffer].elements;
-    for (int r = 0; r < site->s->nreads; r++)
-        most = fmax(most, (double)p->buffer[site->s->read[r].buffer].elements);
+    double most = cut_elements(p, site->s);
     for (int k = 0; k < s->n; k++) {
         double elements = 1;
         for (int a = 0; a < p->naxes; a++)
             if (node_axes(&site->term, s->node[k]) & site->s->axes & UINT64_C(1) << a)
                 elements *= (double)p->axis[a].extent;
-        if (elements > 2 * most) return false;
+        if (elements > most) return false;
     }
     return true;
 }

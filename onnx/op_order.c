@@ -12,6 +12,9 @@
  * than what is quadratic. */
 enum { LONG_AXIS = 256 };
 
+/* Lists side by side, and their elements. */
+enum { MOST_LANES = 16, SIDE_BY_SIDE = 256 };
+
 static bool ordered(struct import *im, const struct tensor *x) {
     return x->type != TYPE_BOOL ||
            node_fail(im, "the input is bool, which this operator does not take");
@@ -149,74 +152,149 @@ static bool top_by_ranks(struct import *im, const struct ranking *r, struct tens
     return true;
 }
 
-/* An element of a state of the recurrence; `index` has the others' axes. */
-static const char *listed(struct import *im, const struct ranking *r, int ndims,
-                          const char *const *index, const char *state, const char *at) {
-    struct tensor t = {.buffer = state, .ndims = ndims, .declared = true};
+/* Sorted lists of k side by side, one for each lane, whose elements are `lanes` apart. */
+struct lists {
+    const struct ranking *r;
+    int64_t lanes;
+    int ndims;
+    const char *index[MAX_DIMS]; /* axes of all dimensions but that of the order */
+    enum type type;              /* of the values: f32 for f16 and bf16 */
+    const char *first, *last;    /* what nothing stands before, and what stands behind all */
+};
+
+/* An element with `at` along the axis of the order. */
+static const char *listed(struct import *im, const struct lists *l, const char *buffer,
+                          const char *at) {
+    struct tensor t = {.buffer = buffer, .ndims = l->ndims, .declared = true};
     const char *here[MAX_DIMS];
-    memcpy(here, index, (size_t)ndims * sizeof *here);
-    here[r->axis] = at;
+    memcpy(here, l->index, sizeof here);
+    here[l->r->axis] = at;
     return tensor_element(im, &t, here);
 }
 
-/* A sorted list into which one element after the other is inserted, if it stands before the list's
- * last one: a recurrence, whose time is in proportion to n times k. Place 0 holds what nothing
- * stands before, the others begin with what stands behind all: values at the ends of the order,
- * with indices outside. */
-static bool top_by_insertion(struct import *im, const struct ranking *r, struct tensor *x,
-                             struct tensor *value, struct tensor *place) {
+/* What goes into the lists in each step: the texts of a value and of its index. */
+struct arrival {
+    int64_t steps;
+    const char *step, *lane, *value, *index;
+};
+
+/* One element after the other is inserted into each list, if it stands before the list's last one:
+ * a recurrence. Place 0 holds what nothing stands before, the others begin with what stands behind
+ * all: values at the ends of the order, with indices outside. Writes the lists' buffers, places
+ * and values, to end. */
+static bool insert(struct import *im, const struct lists *l, const struct tensor *x,
+                   const struct arrival *in, struct tensor **end) {
     static const char *const hint[2] = {"list", "at"};
-    const char *index[MAX_DIMS], *state[2], *t = name_unique(im, "t"),
-                                            *before = name_unique(im, "before");
-    const char *lowest = type_lowest(x->type), *highest = type_highest(x->type),
-               *first = r->floats    ? r->largest ? "nan" : lowest
-                        : r->largest ? highest
-                                     : lowest,
-               *last = r->largest  ? lowest
-                       : r->floats ? "nan"
-                                   : highest;
-    int64_t n = x->extent[r->axis], extent[MAX_DIMS];
-    struct tensor *start[2], *end[2];
+    const char *state[2], *before = name_unique(im, "before");
+    int64_t n = x->extent[l->r->axis], extent[MAX_DIMS];
+    struct tensor *start[2];
     struct text head = {0};
     memcpy(extent, x->extent, sizeof extent);
-    extent[r->axis] = r->k + 1;
+    extent[l->r->axis] = (l->r->k + 1) * l->lanes;
     for (int s = 0; s < 2; s++) {
-        enum type type = s ? TYPE_I32 : x->type;
-        start[s] = tensor_temporary(im, value->buffer, "start", type, x->ndims, extent);
-        end[s] = tensor_temporary(im, value->buffer, "end", type, x->ndims, extent);
+        enum type type = s ? TYPE_I32 : l->type;
+        start[s] = tensor_temporary(im, "top", "start", type, x->ndims, extent);
+        end[s] = tensor_temporary(im, "top", "end", type, x->ndims, extent);
         if (!start[s] || !end[s]) return text_free(&head), false;
         state[s] = name_unique(im, hint[s]);
-        text_printf(&head, "%s%s: %s%s from %s to %s", s ? ", " : "", state[s], type_name(type),
-                    shape_text(im->arena, x->ndims, extent), start[s]->buffer, end[s]->buffer);
+        text_printf(&head, "%s%s: %s%s from %s to %s", s ? " state " : "", state[s],
+                    type_name(type), shape_text(im->arena, x->ndims, extent), start[s]->buffer,
+                    end[s]->buffer);
     }
-    axes_for(im, x->ndims, extent, index);
-    const char *all = index[r->axis], *j = axis_for(im, "j", r->k),
-               *next = affine_text(im, 1, (int64_t[]){1}, &j, 1);
-#define AT(name, i) listed(im, r, x->ndims, index, name, i)
+    const char *all = axis_for(im, "all", l->r->k + 1), *j = axis_for(im, "j", l->r->k);
+    const char *axes[2] = {all, in->lane};
+    int64_t apart[2] = {l->lanes, 1};
+    all = affine_text(im, 2, apart, axes, 0);
+    axes[0] = j;
+    const char *here = affine_text(im, 2, apart, axes, 0),
+               *next = affine_text(im, 2, apart, axes, l->lanes), *lane = in->lane;
+#define AT(name, i) listed(im, l, name, i)
     for (int s = 0; s < 2; s++) {
         emit_statement(im, "%s = %s", AT(start[s]->buffer, all),
-                       s ? arena_printf(im->arena, "%" PRId64, n) : last);
-        emit_statement(im, "%s = %s", AT(start[s]->buffer, "0"), s ? "-1" : first);
+                       s ? arena_printf(im->arena, "%" PRId64, n) : l->last);
+        emit_statement(im, "%s = %s", AT(start[s]->buffer, lane), s ? "-1" : l->first);
     }
-    emit_statement(im, "recur %s: %" PRId64 "  state %s {", t, n, head.at);
+    emit_statement(im, "recur %s: %" PRId64 "  state %s {", in->step, in->steps, head.at);
     text_free(&head);
-    index[r->axis] = t;
-    const char *element = tensor_element(im, x, index);
     emit_statement(im, "  temp %s: bool%s", before, shape_text(im->arena, x->ndims, extent));
-    emit_statement(im, "  %s = %s", AT(before, all),
-                   stands_before(im, r, element, arena_printf(im->arena, "i32(%s)", t),
-                                 AT(state[0], all), AT(state[1], all)));
+    emit_statement(
+        im, "  %s = %s", AT(before, all),
+        stands_before(im, l->r, in->value, in->index, AT(state[0], all), AT(state[1], all)));
     for (int s = 0; s < 2; s++) {
         const char *following = arena_printf(im->arena, "%s'", state[s]);
-        emit_statement(im, "  %s = %s", AT(following, "0"), s ? "-1" : first);
+        emit_statement(im, "  %s = %s", AT(following, lane), s ? "-1" : l->first);
         emit_statement(im, "  %s = select(%s, select(%s, %s, %s), %s)", AT(following, next),
-                       AT(before, next), AT(before, j), AT(state[s], j),
-                       s ? arena_printf(im->arena, "i32(%s)", t) : element, AT(state[s], next));
+                       AT(before, next), AT(before, here), AT(state[s], here),
+                       s ? in->index : in->value, AT(state[s], next));
     }
-    emit_statement(im, "}");
-    emit_statement(im, "%s = %s", AT(value->buffer, j), AT(end[0]->buffer, next));
-    emit_statement(im, "%s = i64(%s)", AT(place->buffer, j), AT(end[1]->buffer, next));
 #undef AT
+    emit_statement(im, "}");
+    return true;
+}
+
+/* Short lists are filled side by side, each with its share of the elements, and then put together:
+ * n / lanes steps fill them, k lanes steps put them together. Longer ones fill vectors alone, and
+ * so do the dimensions behind the axis. */
+static int64_t lanes_of(const struct tensor *x, const struct ranking *r) {
+    int64_t inner = 1;
+    for (int d = r->axis + 1; d < x->ndims && inner <= MOST_LANES; d++) inner *= x->extent[d];
+    for (int64_t lanes = MOST_LANES; lanes >= MOST_LANES / 2; lanes /= 2)
+        if (lanes * inner <= MOST_LANES && r->k <= SIDE_BY_SIDE / lanes &&
+            r->k * lanes * lanes <= x->extent[r->axis])
+            return lanes;
+    return 1;
+}
+
+/* One list of the first of all lists' elements. */
+static bool put_together(struct import *im, struct lists *l, const struct tensor *x,
+                         struct tensor **end) {
+    struct arrival in = {l->r->k * l->lanes, name_unique(im, "t"), "0", NULL, NULL};
+    const char *all = axis_for(im, "all", in.steps),
+               *from = affine_text(im, 1, (int64_t[]){1}, &all, l->lanes);
+    int64_t extent[MAX_DIMS];
+    memcpy(extent, x->extent, sizeof extent);
+    extent[l->r->axis] = in.steps;
+    for (int s = 0; s < 2; s++) {
+        struct tensor *t = tensor_temporary(im, "top", "of_lists", end[s]->type, x->ndims, extent);
+        if (!t) return false;
+        emit_statement(im, "%s = %s", listed(im, l, t->buffer, all),
+                       listed(im, l, end[s]->buffer, from));
+        *(s ? &in.index : &in.value) = listed(im, l, t->buffer, in.step);
+    }
+    l->lanes = 1;
+    return insert(im, l, x, &in, end);
+}
+
+/* Sorted lists into which one element after the other is inserted: time in proportion to n times k.
+ */
+static bool top_by_insertion(struct import *im, const struct ranking *r, struct tensor *x,
+                             struct tensor *value, struct tensor *place) {
+    const char *lowest = type_lowest(x->type), *highest = type_highest(x->type);
+    int64_t n = x->extent[r->axis];
+    struct lists l = {
+        .r = r, .lanes = lanes_of(x, r), .ndims = x->ndims, .type = sum_type(x->type)};
+    struct tensor *end[2];
+    l.first = r->floats ? r->largest ? "nan" : lowest : r->largest ? highest : lowest;
+    l.last = r->largest ? lowest : r->floats ? "nan" : highest;
+    axes_for(im, x->ndims, x->extent, l.index);
+    struct arrival in = {.steps = (n - 1) / l.lanes + 1,
+                         .step = name_unique(im, "t"),
+                         .lane = axis_for(im, "lane", l.lanes)};
+    const char *axes[2] = {in.step, in.lane},
+               *at = affine_text(im, 2, (int64_t[]){l.lanes, 1}, axes, 0);
+    const char *element[MAX_DIMS];
+    memcpy(element, l.index, sizeof element);
+    element[r->axis] = at;
+    in.value =
+        sum_widen(im, x->type, tensor_element_else(im, x, element, n % l.lanes ? l.last : NULL));
+    in.index = arena_printf(im->arena, "i32(%s)", at);
+    if (!insert(im, &l, x, &in, end)) return false;
+    if (l.lanes > 1 && !put_together(im, &l, x, end)) return false;
+    const char *j = axis_for(im, "k", r->k), *next = affine_text(im, 1, (int64_t[]){1}, &j, 1);
+    emit_statement(im, "%s = %s", listed(im, &l, value->buffer, j),
+                   sum_narrow(im, x->type, listed(im, &l, end[0]->buffer, next)));
+    emit_statement(im, "%s = i64(%s)", listed(im, &l, place->buffer, j),
+                   listed(im, &l, end[1]->buffer, next));
     return true;
 }
 

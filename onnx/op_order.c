@@ -323,8 +323,9 @@ bool op_top_k(struct import *im) {
     struct tensor *value = node_result_at(im, 0, x->type, x->ndims, extent);
     struct tensor *place = value ? node_result_at(im, 1, TYPE_I64, x->ndims, extent) : NULL;
     if (!place) return false;
-    return x->extent[r.axis] < LONG_AXIS ? top_by_ranks(im, &r, x, value, place)
-                                         : top_by_insertion(im, &r, x, value, place);
+    return x->extent[r.axis] < LONG_AXIS && lanes_of(x, &r) == 1
+               ? top_by_ranks(im, &r, x, value, place)
+               : top_by_insertion(im, &r, x, value, place);
 }
 
 /* ---- running sums and products ---- */

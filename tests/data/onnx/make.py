@@ -331,5 +331,5 @@ ml('ml_trees_two_classes', 'TreeEnsembleClassifier', x, both, classlabels_int64s
 ml('ml_trees_probability', 'TreeEnsembleClassifier', x, both, classlabels_int64s=[5, 6], **trees([3, 3], 4, 1, 'class', True, 0.0))
 
 # Few of a long axis: lists side by side. Ties, ends of the type, the middle of a tensor; lengths that are no multiple of the lists.
-for name, x, k, axis, largest in (('top_k_lists_nan', with_nans, 4, 1, 1), ('top_k_lists_nan_smallest', with_nans, 4, 1, 0), ('top_k_lists_middle', i8(2, 600, 2), 2, 1, 0), ('top_k_lists_least', np.full((261, 2), -128, np.int8), 1, 0, 1)):
+for name, x, k, axis, largest in (('top_k_lists_nan', with_nans, 4, 1, 1), ('top_k_lists_nan_smallest', with_nans, 4, 1, 0), ('top_k_lists_middle', i8(2, 600, 2), 2, 1, 0), ('top_k_lists_short', rng.integers(-9, 9, (3, 70)).astype(np.float32), 1, 1, 1), ('top_k_lists_least', np.full((261, 2), -128, np.int8), 1, 0, 1)):
     case(name, [h.make_node('TopK', ['x', 'k'], ['v', 'i'], axis=axis, largest=largest)], {'x': x}, {'k': np.array([k])}, {'v': TYPE[str(x.dtype)], 'i': T.INT64}, results=top(x, k, axis, largest))

@@ -142,7 +142,7 @@ static bool better(const struct span_price *a, const struct span_price *b) {
 /* Of the statements in the span, the mapping being among them; NULL: without. What is not decided
  * outside counts as the fallback's, both times. */
 static struct span_price price_with(struct covering *c, struct span span, const struct mapping *m) {
-    struct cover cover = {.program = program_copy(c->cover->program)};
+    struct cover cover = {.program = program_copy(c->cover->program), .steps = c->cover->steps};
     struct diags ignored;
     diags_init(&ignored);
     arena_init(&cover.arena);

@@ -231,8 +231,15 @@ static bool one_program(const struct machine *m, int a, int b) {
            m->queue[a].unit == m->queue[b].unit && machine_queue_is_host(m, a);
 }
 
+/* At a barrier all queues of its unit meet, so that what the others do behind it stays there. */
+static bool meets_too(const struct machine *m, int sync, int queue) {
+    return queue >= 0 && m->sync[sync].kind == SYNC_BARRIER &&
+           unit_inside(m, m->queue[queue].unit, m->sync[sync].barrier_unit);
+}
+
 /* The issue of the same queue next to node i, forwards for a pop and backwards for a push; -1: a
- * loop or another sync is nearer, or the other end of its sync, whose depth counts. */
+ * loop or another sync is nearer, or the other end of its sync, whose depth counts, or what another
+ * queue does behind a barrier. */
 static int neighbour(const struct work *w, const struct nodes *l, int i, bool push) {
     int queue = l->at[i].sync.queue, step = push ? -1 : 1;
     const struct signals *mine = &l->at[i].sync.signals;
@@ -242,7 +249,9 @@ static int neighbour(const struct work *w, const struct nodes *l, int i, bool pu
         bool issues = issue_of(&l->at[k]);
         if (l->at[k].kind == NODE_LOOP && !issues) return -1;
         if (queue_of(w, &l->at[k]) == queue) return issues ? k : -1;
-        if (one_program(w->m, queue, queue_of(w, &l->at[k]))) return -1;
+        if (one_program(w->m, queue, queue_of(w, &l->at[k])) ||
+            meets_too(w->m, sync, queue_of(w, &l->at[k])))
+            return -1;
         if (other && (push ? carries(other->pop, other->npops, sync)
                            : carries(other->push, other->npushes, sync)))
             return -1;

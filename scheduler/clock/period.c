@@ -105,13 +105,19 @@ static bool same_rates(const struct snapshot *a, const struct snapshot *b,
     return true;
 }
 
-/* The first after `fast` that the period leaves as it is: an instruction that lasts, for one. */
-static double rest_ahead(const struct snapshot *before, const struct snapshot *now, double fast) {
-    double first = INFINITY;
-    for (int k = 0; k < now->ntimes; k++)
-        if (now->leads[k] && now->time[k] > fast && fabs(now->time[k] - before->time[k]) <= alike)
-            first = fmin(first, now->time[k]);
-    return first;
+/* How far ahead the first time is that the period leaves as it is, of any that it moves by so much:
+ * an instruction that lasts, for one. */
+static double rest_ahead(const struct snapshot *before, const struct snapshot *now, double by) {
+    double least = INFINITY;
+    for (int k = 0; k < now->ntimes; k++) {
+        if (!now->leads[k] || fabs(now->time[k] - before->time[k]) > alike) continue;
+        for (int i = 0; i < now->ntimes; i++) {
+            double ahead = now->time[k] - now->time[i];
+            if (now->leads[i] && ahead > 0 && fabs(now->time[i] - before->time[i] - by) <= alike)
+                least = fmin(least, ahead);
+        }
+    }
+    return least;
 }
 
 /* How often the period can come again until a gap between instructions is filled that it takes so
@@ -137,13 +143,13 @@ static double periods_apart(const struct engine *e, const struct snapshot *befor
         for (int j = 0; j < n; j++) {
             const struct rate *slow = &rate[i], *fast = &rate[j];
             bool rests = slow->by <= alike;
-            double next = slow->min;
+            double ahead = slow->min - fast->max;
             if (slow->by >= fast->by) continue;
             if (rests && e->eager)
-                next = rest_ahead(before, now, fast->max);
+                ahead = rest_ahead(before, now, fast->by);
             else if (fast->min - slow->max >= (rests ? 0 : margin))
                 continue;
-            most = fmin(most, floor((next - fast->max - margin) / (fast->by - slow->by)));
+            most = fmin(most, floor((ahead - margin) / (fast->by - slow->by)));
         }
     return fmax(most, 0);
 }

@@ -11,6 +11,8 @@
 struct cut {
     struct program *p;
     const struct recur *whole;
+    const struct program *other;
+    const struct recur *like; /* the other program's rest, whose states' names it takes; NULL */
     int64_t n, l, m;
     int chunk, inner, rest; /* axes */
 };
@@ -25,10 +27,12 @@ static bool counts_steps(const struct program *p, const struct item *item, int n
     return false;
 }
 
-/* step = outer·coef + inner + add, in a row over the axes. */
+/* step = outer·coef + inner + add, in a row over the axes. now[b]: the buffer in place of b; NULL.
+ */
 struct place_of_step {
     int from, outer, inner;
     int64_t coef, add;
+    const int *now;
 };
 
 static void renumber(const struct program *p, int64_t *row, const struct place_of_step *w) {
@@ -44,6 +48,7 @@ static void renumber_access(const struct program *p, struct access *a,
                             const struct place_of_step *w) {
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++)
         renumber(p, a->coef + (size_t)d * ((size_t)p->naxes + 1), w);
+    if (w->now) a->buffer = w->now[a->buffer];
 }
 
 static int64_t *copied(struct program *p, const int64_t *row, int n) {
@@ -90,7 +95,7 @@ static struct recur *chunks_of(const struct cut *c) {
     struct program *p = c->p;
     struct recur *out = recur_over(p, c->chunk, c->whole, 1),
                  *in = recur_over(p, c->inner, c->whole, c->whole->nitems);
-    struct place_of_step w = {c->whole->axis, c->chunk, c->inner, c->l, 0};
+    struct place_of_step w = {c->whole->axis, c->chunk, c->inner, c->l, 0, NULL};
     for (int k = 0; k < out->nstates; k++) {
         out->state[k].next = in->state[k].from = out->state[k].current;
         if (c->m) out->state[k].to = -1;
@@ -101,11 +106,48 @@ static struct recur *chunks_of(const struct cut *c) {
     return out;
 }
 
-static struct recur *rest_of(const struct cut *c) {
-    struct recur *r = recur_over(c->p, c->rest, c->whole, c->whole->nitems);
-    struct place_of_step w = {c->whole->axis, -1, c->rest, 0, c->n * c->l};
+/* A state with this name, if no buffer has it. */
+static int state_named(struct program *p, const char *name, int like, enum role role) {
+    if (program_buffer(p, name) >= 0) return -1;
+    struct buffer *all = arena_array(&p->arena, (size_t)p->nbuffers + 1, sizeof *all);
+    memcpy(all, p->buffer, sizeof *all * (size_t)p->nbuffers);
+    all[p->nbuffers] = all[like];
+    all[p->nbuffers].name = arena_strdup(&p->arena, name);
+    all[p->nbuffers].role = role;
+    p->buffer = all;
+    return p->nbuffers++;
+}
+
+/* The rest's states are buffers of their own where the other program's are: then they are compared
+ * by their names. */
+static bool rename_states(const struct cut *c, struct recur *chunks, struct recur *rest, int *now) {
+    struct program *p = c->p;
+    for (int k = 0; k < rest->nstates; k++) {
+        const struct recur_state *there = &c->like->state[k], old = rest->state[k];
+        const struct buffer *b = c->other->buffer;
+        int current = state_named(p, b[there->current].name, old.current, ROLE_STATE),
+            next = old.next == old.current
+                       ? current
+                       : state_named(p, b[there->next].name, old.current, ROLE_STATE),
+            from = state_named(p, b[there->from].name, old.current, ROLE_TEMP);
+        if (current < 0 || next < 0 || from < 0) return false;
+        now[old.current] = current;
+        now[old.next] = next;
+        chunks->state[k].to = from;
+        rest->state[k] = (struct recur_state){current, next, from, old.to};
+    }
+    return true;
+}
+
+static struct recur *rest_of(const struct cut *c, struct recur *chunks) {
+    struct program *p = c->p;
+    struct recur *r = recur_over(p, c->rest, c->whole, c->whole->nitems);
+    int *now = arena_array(&p->arena, (size_t)(p->nbuffers + 3 * r->nstates) + 1, sizeof *now);
+    for (int b = 0; b < p->nbuffers; b++) now[b] = b;
     for (int k = 0; k < r->nstates; k++) r->state[k].from = r->state[k].current;
-    fill_body(c->p, r, c->whole, &w);
+    struct place_of_step w = {c->whole->axis, -1, c->rest, 0, c->n * c->l, now};
+    if (c->like && !rename_states(c, chunks, r, now)) return NULL;
+    fill_body(p, r, c->whole, &w);
     return r;
 }
 
@@ -123,7 +165,11 @@ static bool cut_item(struct cut *c, int item) {
     memcpy(items + item + 1 + more, p->item + item + 1,
            sizeof *items * (size_t)(p->nitems - item - 1));
     items[item].recur = chunks_of(c);
-    if (more) items[item + 1] = (struct item){.kind = ITEM_RECUR, .recur = rest_of(c)};
+    if (more) {
+        struct recur *rest = rest_of(c, items[item].recur);
+        if (!rest) return false;
+        items[item + 1] = (struct item){.kind = ITEM_RECUR, .recur = rest};
+    }
     p->item = items;
     p->nitems += more;
     return true;
@@ -146,24 +192,38 @@ static bool write_alike(const struct program *p, const struct recur *r, const st
     return false;
 }
 
+/* It goes on where the first one ends. */
+static bool goes_on(const struct recur *first, const struct recur *r) {
+    return r->nstates > 0 && r->nstates == first->nstates && first->state[0].to >= 0 &&
+           r->state[0].from == first->state[0].to;
+}
+
 /* How the other program's recurrences that write the same say that it is cut. */
 static bool cut_for(const struct program *p, const struct recur *r, const struct program *q,
                     struct items b, struct cut *c) {
     const struct axis *t = &p->axis[r->axis];
     int64_t steps[2] = {0, 0};
+    const struct recur *first = NULL, *like = NULL;
     int found = 0;
     if (r->reverse || t->size || counts_steps(p, r->item, r->nitems, r->axis)) return false;
     for (int k = b.from; k < b.to; k++) {
         const struct recur *s = q->item[k].kind == ITEM_RECUR ? q->item[k].recur : NULL;
-        if (!s || !write_alike(p, r, q, s)) continue;
+        bool follows = s && first && goes_on(first, s);
+        if (!s || !(follows || write_alike(p, r, q, s))) continue;
         if (found == 2 || s->reverse || q->axis[s->axis].size) return false;
+        if (follows && s->nstates == r->nstates) like = s;
+        if (!first) first = s;
         steps[found++] = q->axis[s->axis].extent;
     }
     if (!found || steps[0] < 1 || steps[0] + steps[1] >= t->extent ||
         (t->extent - steps[1]) % steps[0])
         return false;
-    *c = (struct cut){
-        .whole = r, .n = steps[0], .l = (t->extent - steps[1]) / steps[0], .m = steps[1]};
+    *c = (struct cut){.whole = r,
+                      .other = q,
+                      .like = like,
+                      .n = steps[0],
+                      .l = (t->extent - steps[1]) / steps[0],
+                      .m = steps[1]};
     return true;
 }
 

@@ -45,7 +45,7 @@ static bool taken(const struct program *p, const char *name) {
     return program_buffer(p, name) >= 0;
 }
 
-static const char *unique(struct program *p, const char *base, const char *suffix) {
+char *program_unique(struct program *p, const char *base, const char *suffix) {
     char *name = arena_printf(&p->arena, "%s_%s", base, suffix);
     for (char *c = name; *c; c++)
         if (*c == '\'') *c = '_';
@@ -56,7 +56,7 @@ static const char *unique(struct program *p, const char *base, const char *suffi
 int program_copy_axis(struct program *p, const char *name, int64_t extent, int n, uint64_t *used) {
     int a = 0;
     while (a < n && (p->axis[a].extent != extent || p->axis[a].sequential || *used >> a & 1)) a++;
-    if (a == n) a = program_add_axis(p, unique(p, name, "x"), extent, n);
+    if (a == n) a = program_add_axis(p, program_unique(p, name, "x"), extent, n);
     if (a >= 0) *used |= (uint64_t)1 << a;
     return a;
 }
@@ -328,7 +328,7 @@ static int slice_of(struct opening *o, const struct access *a, int scope) {
     memcpy(all, p->buffer, sizeof *all * (size_t)p->nbuffers);
     struct buffer *b = &all[p->nbuffers];
     *b = p->buffer[a->buffer];
-    b->name = unique(p, b->name, "step");
+    b->name = program_unique(p, b->name, "step");
     if (b->role != ROLE_IN && b->role != ROLE_CONST) b->role = ROLE_INOUT;
     p->buffer = all;
     p->nbuffers++;
@@ -406,7 +406,7 @@ struct program *program_open(const struct program *from, struct arena *arena, st
         if (p->buffer[b].role != ROLE_STATE) continue;
         p->buffer[b].role = ROLE_TEMP;
         if (name[n - 1] == '\'')
-            p->buffer[b].name = unique(p, arena_strndup(arena, name, n - 1), "next");
+            p->buffer[b].name = program_unique(p, arena_strndup(arena, name, n - 1), "next");
     }
     const struct item *item = p->item;
     open_items(&o, item, p->nitems, -1);

@@ -45,6 +45,7 @@ int program_add_axis(struct program *, const char *name, int64_t extent, int at)
 /* Statements from .. to - 1 take earlier axes of the same extents in place of those from `first` on; axes from there on that
  * no statement names any more are dropped. */
 void program_share_axes(struct program *, int from, int to, int first);
+char *program_unique(struct program *, const char *base, const char *suffix);   /* base_suffix, or with a number; no axis, parameter or buffer has it */
 /* An axis of this extent outside `used`, which it joins: one of the first n, or a new one there. -1: no room. */
 int program_copy_axis(struct program *, const char *name, int64_t extent, int n, uint64_t *used);
 

@@ -440,8 +440,10 @@ static int64_t choose(struct chunking *c, struct decider *d) {
     int n = 1, best = 0;
     at[0] = (struct candidate){"one by one", (double)c->steps * chunk_price(c, 1), NULL};
     for (int64_t l = 2; l < MOST_STEPS && 2 * l <= c->steps; l++) {
-        if (c->steps % l) continue;
-        double cost = (double)c->steps * chunk_price(c, l);
+        int64_t rest = c->steps % l;
+        if (rest && l & (l - 1)) continue; /* whole vectors, or nothing is left */
+        double cost =
+            (double)(c->steps - rest) * chunk_price(c, l) + (double)rest * chunk_price(c, 1);
         length[n] = l;
         at[n++] = (struct candidate){arena_printf(&p->arena, "%d at once", (int)l), cost, NULL};
     }

@@ -439,13 +439,14 @@ bool chunk_write(struct chunking *c) {
     write_others(c, PART_LATER);
     for (int k = 0; k < c->nlinear; k++)
         if (!write_state(c, &c->linear[k])) return false;
+    if (c->steps % c->length && !chunk_rest(c)) return false;
     struct recur *r = c->body.r;
     r->item = arena_array(&p->arena, (size_t)c->nitems, sizeof *r->item);
     for (int k = 0; k < c->nitems; k++)
         r->item[k] = (struct item){.kind = ITEM_STMT, .stmt = c->item[k]};
     r->nitems = c->nitems;
     struct axis *steps = &p->axis[r->axis];
-    steps->name = arena_printf(&p->arena, "%s_%d", steps->name, (int)c->length);
+    steps->name = program_unique(p, steps->name, arena_printf(&p->arena, "%d", (int)c->length));
     steps->extent = c->steps / c->length;
     steps->param = -1;
     return true;

@@ -98,9 +98,10 @@ static const char *in_chunks(const struct program *p, int64_t length, struct dia
 static void random_ones(void **state) {
     (void)state;
     int wrong = 0;
-    for (uint64_t seed = 0; seed < 120; seed++) {
-        static const int lengths[][2] = {{12, 4}, {6, 2}, {8, 8}, {15, 5}, {9, 3}};
-        const int *n = lengths[seed % 5];
+    for (uint64_t seed = 0; seed < 240; seed++) {
+        static const int lengths[][2] = {{12, 4}, {6, 2}, {8, 8},  {15, 5}, {9, 3},
+                                         {11, 4}, {7, 2}, {13, 8}, {9, 4},  {5, 3}};
+        const int *n = lengths[seed % 10];
         char *text = linear_text(seed, n[0]);
         struct arena a;
         struct diags d;
@@ -205,8 +206,10 @@ static void choices(void **state) {
     assert_int_equal(steps_of(RETENTION("1024", "16", "16"), true), 1024);
     assert_int_equal(steps_of(RETENTION("1024", "64", "64"), false), 1024);
     assert_int_equal(steps_of(RETENTION("1000", "64", "64"), true), 1000 / 8);
-    /* no length divides the steps; a state as small as what it is made from */
-    assert_int_equal(steps_of(RETENTION("1021", "64", "64"), true), 1021);
+    /* no length divides the steps: the last five go one by one */
+    assert_int_equal(steps_of(RETENTION("1021", "64", "64"), true), 1021 / 8);
+    assert_int_equal(steps_of(RETENTION("1021", "16", "16"), true), 1021);
+    /* a state as small as what it is made from */
     assert_int_equal(steps_of(RETENTION("1024", "64", "1"), true), 1024);
     /* nobody reads the state: what steps add is a product, or as much as the state is */
     assert_int_equal(steps_of(SUMS("S[i,j] + k[t,i] * v[t,j]"), true), 1024 / 64);
@@ -293,7 +296,9 @@ static void compiled(void **state) {
     (void)state;
     struct machines m = load_machines();
     compile_one(RETENTION("64", "32", "24"), &m, 3, false);
+    compile_one(RETENTION("61", "32", "24"), &m, 4, false);
     compile_one(PROJECTED("64"), &m, 4, true);
+    compile_one(PROJECTED("67"), &m, 5, true);
     compile_one(SUMS("S[i,j] + k[t,i] * v[t,j]"), &m, 1, false);
     free_machines(&m);
 }

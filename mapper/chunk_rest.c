@@ -1,0 +1,101 @@
+/* The steps behind the last whole chunk: the body as it was, in a recurrence of its own that begins
+ * with the states that the chunks leave. */
+#include "mapper/chunk_int.h"
+#include "ir/steps.h"
+
+#include <string.h>
+
+struct rest {
+    struct chunking *c;
+    struct recur *r;
+};
+
+static int state_there(const struct rest *w, int buffer) {
+    const struct recur *from = w->c->body.r;
+    for (int k = 0; k < from->nstates; k++) {
+        if (from->state[k].current == buffer) return w->r->state[k].current;
+        if (from->state[k].next == buffer) return w->r->state[k].next;
+    }
+    return buffer;
+}
+
+/* Step t of the whole is n · length + t of the rest. */
+static struct access placed(void *user, const struct access *a, int read) {
+    const struct rest *w = user;
+    const struct chunking *c = w->c;
+    struct program *p = c->body.p;
+    struct access x = rw_copy(p, a);
+    int step = c->body.r->axis;
+    (void)read;
+    for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
+        int64_t *row = rw_row(p, &x, d), k = row[step];
+        row[step] = 0;
+        row[w->r->axis] += k;
+        row[p->naxes] += k * (c->steps / c->length * c->length);
+    }
+    x.buffer = state_there(w, a->buffer);
+    return x;
+}
+
+static int buffer_like(struct program *p, int like, const char *base, enum role role) {
+    const struct buffer *b = &p->buffer[like];
+    int made = rw_temporary(p, base, b->type, b->ndims, b->extent);
+    if (made >= 0) p->buffer[made].role = role;
+    return made;
+}
+
+/* Chunks leave the state in a temporary, from which the rest takes it. */
+static bool hand_over(struct rest *w, int k) {
+    struct program *p = w->c->body.p;
+    struct recur_state *chunks = &w->c->body.r->state[k], *rest = &w->r->state[k];
+    const char *name = p->buffer[chunks->current].name;
+    rest->to = chunks->to;
+    rest->from =
+        buffer_like(p, chunks->current, arena_printf(&p->arena, "%s.chunks", name), ROLE_TEMP);
+    rest->current =
+        buffer_like(p, chunks->current, arena_printf(&p->arena, "%s.rest", name), ROLE_STATE);
+    if (rest->from < 0 || rest->current < 0) return false;
+    rest->next = buffer_like(p, chunks->current, "next", ROLE_STATE);
+    if (rest->next < 0) return false;
+    p->buffer[rest->next].name = arena_printf(&p->arena, "%s'", p->buffer[rest->current].name);
+    chunks->to = rest->from;
+    return true;
+}
+
+static int copy_stmt(struct rest *w, int item) {
+    struct program *p = w->c->body.p;
+    const struct stmt from = *body_stmt(&w->c->body, item);
+    struct draft d = draft_open(p, &from, from.combine, placed(w, &from.dst, -1));
+    draft_mapped(&d, &from, from.nops - 1, placed, w);
+    d.s.axes = from.axes;
+    return body_append(p, d.s);
+}
+
+static void insert_behind(struct body *b, struct recur *r) {
+    struct program *p = b->p;
+    struct item *item = arena_array(&p->arena, (size_t)p->nitems + 1, sizeof *item);
+    memcpy(item, p->item, sizeof *item * (size_t)(b->at + 1));
+    item[b->at + 1] = (struct item){.kind = ITEM_RECUR, .recur = r};
+    memcpy(item + b->at + 2, p->item + b->at + 1, sizeof *item * (size_t)(p->nitems - b->at - 1));
+    p->item = item;
+    p->nitems++;
+}
+
+bool chunk_rest(struct chunking *c) {
+    struct program *p = c->body.p;
+    const struct recur *from = c->body.r;
+    struct rest w = {c, arena_alloc(&p->arena, sizeof *w.r)};
+    *w.r = (struct recur){.nstates = from->nstates, .nitems = from->nitems, .at = from->at};
+    w.r->axis = program_add_axis(p, program_unique(p, p->axis[from->axis].name, "rest"),
+                                 c->steps % c->length, p->naxes);
+    if (w.r->axis < 0) return false;
+    p->axis[w.r->axis].sequential = true;
+    w.r->state = arena_array(&p->arena, (size_t)from->nstates, sizeof *w.r->state);
+    w.r->item = arena_array(&p->arena, (size_t)from->nitems, sizeof *w.r->item);
+    for (int k = 0; k < from->nstates; k++)
+        if (!hand_over(&w, k)) return false;
+    for (int k = 0; k < from->nitems; k++)
+        w.r->item[k] = (struct item){.kind = ITEM_STMT, .stmt = copy_stmt(&w, k)};
+    insert_behind(&c->body, w.r);
+    return true;
+}

@@ -1,6 +1,7 @@
 /* Parallel loops in the walk of signals. All queues meet before such a loop and after it, so that
  * an instance whose queues, signals and copies are all inside its unit has an order of its own.
  * What its iterations touch outside is compared elsewhere (parallel.c). */
+#include "scheduler/verify/stretch.h"
 #include "scheduler/verify/sym.h"
 
 #include <stdlib.h>
@@ -76,7 +77,8 @@ struct outside {
     struct queue_instance **queue;
     int nqueues;
     struct token_channel *channels;
-    struct pages slots, races;
+    struct pages slots;
+    struct stretches *stretch;
     uint32_t at_barrier[MAX_QUEUES], barriers;
 };
 
@@ -85,21 +87,21 @@ static void leave_out(struct verify *v, struct outside *x) {
     x->queue = arena_copy(&v->arena, v->queue, (size_t)v->nqueues * sizeof(*v->queue) + 1);
     x->channels = v->channels;
     x->slots = v->slots;
-    x->races = v->races;
+    x->stretch = v->stretch;
     memcpy(x->at_barrier, v->at_barrier, sizeof x->at_barrier);
     x->barriers = v->barriers;
     pages_init(&v->slots, x->slots.bytes, x->slots.total);
-    pages_init(&v->races, x->races.bytes, x->races.total);
+    v->stretch = stretches_open(v);
 }
 
 static void bring_back(struct verify *v, const struct outside *x) {
     pages_free(&v->slots);
-    pages_free(&v->races);
+    stretches_free(v, v->stretch);
     v->nqueues = x->nqueues;
     memcpy(v->queue, x->queue, (size_t)x->nqueues * sizeof(*v->queue));
     v->channels = x->channels;
     v->slots = x->slots;
-    v->races = x->races;
+    v->stretch = x->stretch;
     memcpy(v->at_barrier, x->at_barrier, sizeof v->at_barrier);
     v->barriers = x->barriers;
 }
@@ -118,6 +120,7 @@ bool instances_walk(struct verify *v, const struct loop_node *l, bool alike,
     leave_out(v, &outside);
     for (int64_t i = 0; i < (alike ? 1 : count) && good; i++) {
         race_forget(v);
+        stretches_forget(v, v->stretch);
         int64_t first = (int64_t)(all * i / count), end = (int64_t)(all * (i + 1) / count);
         for (int64_t k = first; k < end && good; k++) {
             v->var[l->var] = lo + k * l->step;

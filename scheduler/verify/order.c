@@ -1,30 +1,22 @@
 /* Order between queues, for the symbolic walk: tokens, groups, fences and clocks as they are walked
- * element by element (race.c, sync.c), but of memories only pieces are told apart:
- * the slots of places, or, where that is too coarse, what lies between the ends of all accesses.
+ * element by element (race.c, sync.c), but of memories only slots of places are told apart, or,
+ * where that is too coarse, the bytes that each access touches.
  * Every trip is walked, but for loops without signals, whose third iteration finds what the second
  * found. */
-#include "scheduler/verify/pieces.h"
+#include "scheduler/verify/exact.h"
 #include "scheduler/verify/steady.h"
-#include "ir/memory.h"
+#include "scheduler/verify/stretch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CUTS = 8192 };
-
-struct cuts {
-    int64_t *at;
-    int n, cap;
-};
-
 struct order {
     struct verify *v;
-    struct cuts *cut; /* [nmemories + nstates] where pieces begin and end, ascending; of a state:
-                         each slot is one */
-    bool *exact, any_exact; /* [nmemories + nstates] accesses have their own bytes */
-    bool collecting;        /* whose ends are only noted */
-    int met;                /* the memory in which accesses were found out of order; -1 */
-    int open;               /* the variable of the size that is open; -1 */
+    struct exact exact; /* accesses have their own bytes */
+    int top;            /* number of the node at the top level that is walked */
+    int met, met_place; /* the memory in which accesses were found out of order, the place of the
+                           last one; -1 */
+    int open;           /* the variable of the size that is open; -1 */
     int period; /* of the loops that end at it: after so many steps more all is as before; 0: not
                    known */
     struct steady steady;
@@ -45,82 +37,69 @@ static bool spend(struct order *o, int64_t steps) {
     return o->steps >= 0 || order_fail(o, "more steps than its budget");
 }
 
-/* ---- pieces ---- */
-static int cut_index(const struct cuts *c, int64_t at) {
-    int lo = 0, hi = c->n;
-    while (lo < hi) {
-        int mid = (lo + hi) / 2;
-        if (c->at[mid] < at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-static bool cut_add(struct order *o, int memory, int64_t at) {
-    struct cuts *c = &o->cut[memory];
-    int k = cut_index(c, at);
-    if (k < c->n && c->at[k] == at) return true;
-    if (c->n == MOST_CUTS) return order_fail(o, "accesses of many kinds");
-    if (c->n == c->cap) {
-        c->cap = c->cap ? 2 * c->cap : 32;
-        c->at = memory_grow(c->at, (size_t)c->cap * sizeof *c->at);
-    }
-    memmove(&c->at[k + 1], &c->at[k], (size_t)(c->n - k) * sizeof *c->at);
-    c->at[k] = at;
-    c->n++;
-    return true;
-}
-
 static int64_t down_to(int64_t x, int64_t word) {
     return x - ((x % word) + word) % word;
 }
 
-static void touch(struct order *o, int qi, int memory, int64_t low, int64_t high, bool write) {
-    struct verify *v = o->v;
-    if (!v->races_matter || high <= low) return;
-    int64_t word = v->word[memory];
-    low = down_to(low, word);
-    high = down_to(high + word - 1, word);
-    if (o->collecting && !o->exact[memory]) return;
-    if (o->collecting) {
-        if (cut_add(o, memory, low)) cut_add(o, memory, high);
-        return;
-    }
-    const struct cuts *c = &o->cut[memory];
-    int first = cut_index(c, low), last = cut_index(c, high);
-    if (first >= c->n || last >= c->n || c->at[first] != low || c->at[last] != high) {
-        order_fail(o, "an access that was not met before");
-        return;
-    }
-    for (int k = first; k < last && !v->stop; k++) {
-        uint64_t key = (uint64_t)memory << 40 | (uint64_t)(k / PAGE_ENTRIES);
-        struct granule *page = pages_get(&v->races, key, NULL);
-        struct place_at at = {memory, 0, c->at[k]};
-        if (!race_granule(v, &page[k % PAGE_ENTRIES], qi, at, write)) {
-            o->met = memory;
-            v->stop = true;
-        }
-    }
-    spend(o, (last - first) / 8);
+/* An access to bytes of a memory, or to slots of a state. place: -1: of no place alone. */
+struct access_of {
+    struct order *o;
+    int qi, place, memory;
+    bool write;
+};
+
+static bool touch_stretch(void *user, struct granule *g, int64_t from) {
+    const struct access_of *x = user;
+    struct place_at at = {x->memory, 0, from};
+    if (race_granule(x->o->v, g, x->qi, at, x->write)) return true;
+    x->o->met = x->memory;
+    x->o->met_place = x->place;
+    x->o->v->stop = true;
+    return false;
+}
+
+static void touch_pieces(struct access_of x, const struct piece *piece, int n) {
+    struct order *o = x.o;
+    int64_t steps;
+    bool good = stretches_touch(&o->v->stretch[x.memory], piece, n, touch_stretch, &x, &steps);
+    if (!good && !o->v->stop) order_fail(o, "accesses of many kinds");
+    spend(o, steps / 8);
+}
+
+static void touch(struct access_of x, int64_t low, int64_t high) {
+    int64_t word = x.o->v->word[x.memory];
+    struct piece all = {down_to(low, word), down_to(high + word - 1, word)};
+    if (x.o->v->races_matter && high > low) touch_pieces(x, &all, 1);
 }
 
 static void touch_slot(struct order *o, int qi, int place, bool write) {
     const struct place *p = &o->v->s->place[place];
     int64_t at = p->address + verify_slot(o->v, place) * p->bytes;
-    touch(o, qi, p->memory, at, at + p->bytes, write);
+    touch((struct access_of){o, qi, place, p->memory, write}, at, at + p->bytes);
 }
 
 /* ---- accesses ---- */
-static void touch_bytes(struct order *o, int who, const struct place *p, int64_t at,
-                        const struct shape_operand *x, const struct hardware *h,
-                        const struct sx *offset, bool write) {
+/* To whole words, which neighbours may share. */
+static void round_to_words(struct pieces *all, int64_t word) {
+    int n = 0;
+    for (int k = 0; k < all->n; k++) {
+        struct piece x = {down_to(all->at[k].low, word), down_to(all->at[k].high + word - 1, word)};
+        if (x.high <= x.low) continue;
+        if (n && x.low <= all->at[n - 1].high)
+            all->at[n - 1].high = x.high;
+        else
+            all->at[n++] = x;
+    }
+    all->n = n;
+}
+
+static void touch_bytes(struct access_of x, int64_t at, const struct shape_operand *operand,
+                        const struct hardware *h, const struct sx *offset) {
+    struct verify *v = x.o->v;
     struct pieces all;
-    pieces_of(&all, at, x, h, offset, o->v->var);
-    if (!spend(o, 1 + all.n / 8)) return;
-    for (int k = 0; k < all.n && !o->v->stop; k++)
-        touch(o, who, p->memory, all.at[k].low, all.at[k].high, write);
+    pieces_of(&all, at, operand, h, offset, v->var);
+    round_to_words(&all, v->word[x.memory]);
+    if (v->races_matter && spend(x.o, 1 + all.n / 8)) touch_pieces(x, all.at, all.n);
 }
 
 static const struct shape *shape_here(struct order *o, const struct issue_node *n) {
@@ -137,7 +116,7 @@ static void operand_access(struct order *o, const struct issue_node *n, const st
     const struct arg *a = &n->arg[operand];
     if (a->place < 0) return;
     const struct place *p = &o->v->s->place[a->place];
-    if (!o->exact[p->memory]) {
+    if (!o->exact.place[a->place]) {
         touch_slot(o, who, a->place, write);
         return;
     }
@@ -147,16 +126,13 @@ static void operand_access(struct order *o, const struct issue_node *n, const st
         touch_slot(o, who, a->place, write);
         return;
     }
-    touch_bytes(o, who, p, at, x, h, a->offset, write);
+    struct access_of access = {o, who, a->place, p->memory, write};
+    touch_bytes(access, at, x, h, a->offset);
 }
 
 static void accesses(struct order *o, const struct issue_node *n, const struct hardware *h,
                      int who) {
     const struct instr *in = &o->v->m->instr[n->instr];
-    bool exact = !o->collecting;
-    for (int k = 0; k < in->noperands && !exact; k++)
-        exact = n->arg[k].place >= 0 && o->exact[o->v->s->place[n->arg[k].place].memory];
-    if (!exact) return;
     const struct shape *shape = shape_here(o, n);
     if (!shape) {
         order_fail(o, "an instruction that is not followed");
@@ -177,7 +153,8 @@ static void needs(struct order *o, const struct instr *in, int who) {
         int state = in->need[k].state;
         if (state_from_addresses(m, state) || m->state[state].of >= 0 || m->state[state].count < 0)
             continue;
-        touch(o, who, m->nmemories + state, 0, m->state[state].count, false);
+        touch((struct access_of){o, who, -1, m->nmemories + state, false}, 0,
+              m->state[state].count);
     }
 }
 
@@ -188,7 +165,7 @@ static void remains(struct order *o, const struct issue_node *n, int who) {
         int also = in->operand[k].also;
         if (also < 0 || n->arg[k].place < 0 || o->v->s->place[n->arg[k].place].memory == also)
             continue;
-        touch(o, who, also, 0, o->v->m->memory[also].size, true);
+        touch((struct access_of){o, who, -1, also, true}, 0, o->v->m->memory[also].size);
     }
 }
 
@@ -198,14 +175,16 @@ static bool configure(struct order *o, const struct configure_node *n) {
     const struct configure *c = &m->configure[n->configure];
     if (c->queue < 0) return true;
     int qi = race_queue(v, c->queue, c->unit);
-    if (!o->collecting) race_begin(v, qi, &n->signals);
+    race_begin(v, qi, &n->signals);
     for (int k = 0; k < c->nsets; k++)
         if (m->state[c->sets[k]].of >= 0) return order_fail(o, "states of words are not followed");
     for (int k = 0; k < n->nsets && !v->stop; k++)
-        touch(o, qi, m->nmemories + n->set[k].state, n->set[k].index, n->set[k].index + 1, true);
+        touch((struct access_of){o, qi, -1, m->nmemories + n->set[k].state, true}, n->set[k].index,
+              n->set[k].index + 1);
     for (int k = 0; k < c->nclobbers && !v->stop; k++)
-        touch(o, qi, c->clobbers[k], 0, m->memory[c->clobbers[k]].size, true);
-    if (!o->collecting) race_push(v, qi, &n->signals);
+        touch((struct access_of){o, qi, -1, c->clobbers[k], true}, 0,
+              m->memory[c->clobbers[k]].size);
+    race_push(v, qi, &n->signals);
     return spend(o, 1 + n->nsets);
 }
 
@@ -213,15 +192,15 @@ static bool issue(struct order *o, const struct issue_node *n, const struct hard
     struct verify *v = o->v;
     const struct instr *in = &v->m->instr[n->instr];
     int qi = race_queue(v, in->queue, in->unit), who = qi;
-    if (!o->collecting) race_begin(v, qi, &n->signals);
-    if (in->completes >= 0 && !o->collecting) who = race_start_behind(v, qi, in->completes);
+    race_begin(v, qi, &n->signals);
+    if (in->completes >= 0) who = race_start_behind(v, qi, in->completes);
     if (v->races_matter && !v->stop) {
         needs(o, in, qi);
         accesses(o, n, h, who);
         remains(o, n, qi);
     }
     if (h && h->table >= 0) touch_slot(o, qi, h->loop[h->table]->table - 1, false);
-    if (!o->collecting) race_push(v, qi, &n->signals);
+    race_push(v, qi, &n->signals);
     return spend(o, 1 + n->signals.npops + n->signals.npushes);
 }
 
@@ -230,13 +209,13 @@ static bool fallback(struct order *o, const struct fallback_node *n) {
     const struct fallback *f = &v->m->fallback[n->fallback];
     const struct stmt *s = &v->p->stmt[n->stmt];
     int qi = race_queue(v, f->queue, f->unit);
-    if (!o->collecting) race_begin(v, qi, &n->signals);
+    race_begin(v, qi, &n->signals);
     for (int r = 0; r <= s->nreads; r++) {
         int home = v->home[r < s->nreads ? s->read[r].buffer : s->dst.buffer];
         if (home < 0) return order_fail(o, "a buffer has no home");
         touch_slot(o, qi, home, r == s->nreads);
     }
-    if (!o->collecting) race_push(v, qi, &n->signals);
+    race_push(v, qi, &n->signals);
     return spend(o, 2);
 }
 
@@ -263,7 +242,7 @@ static bool bytes_use(const struct order *o, const struct node *node, int n, int
         const struct instr *in = &o->v->m->instr[i->instr];
         bool exact = false;
         for (int a = 0; a < in->noperands; a++) {
-            if (i->arg[a].place < 0 || !o->exact[o->v->s->place[i->arg[a].place].memory]) continue;
+            if (i->arg[a].place < 0 || !o->exact.place[i->arg[a].place]) continue;
             exact = true;
             if (sx_uses(i->arg[a].offset, var) || sx_uses(i->arg[a].offset, size)) return true;
         }
@@ -302,10 +281,9 @@ static bool walk_open(struct order *o, const struct loop_node *l) {
         bytes_use(o, l->body, l->nbody, l->var, o->open))
         return order_fail(o, "the order of queues over a size that is open is not followed");
     for (int64_t x = lo; x < hi && good; x++) {
-        if (!o->collecting) phase_take(v, &ring[n % RING]);
+        phase_take(v, &ring[n % RING]);
         good = spend(o, (int64_t)ring[n++ % RING].n / 16) && walk_iteration(o, l, x);
     }
-    if (o->collecting) return good;
     int p = 1;
     phase_take(v, &ring[n % RING]);
     while (p <= MOST_PERIOD && p <= n && !phase_same(&ring[n % RING], &ring[(n - p) % RING])) p++;
@@ -396,8 +374,9 @@ static bool walk_loop(struct order *o, const struct loop_node *l) {
     }
     if (o->open >= 0 && (sx_uses(l->lo, o->open) || sx_uses(l->hi, o->open)))
         return walk_open(o, l);
-    bool few = !o->any_exact && hi > lo && !depends_on(l->body, l->nbody, l->var) &&
-               !sizes_change(o->v->m, l->body, l->nbody, l->var);
+    bool few = hi > lo && !depends_on(l->body, l->nbody, l->var) &&
+               !sizes_change(o->v->m, l->body, l->nbody, l->var) &&
+               (!o->exact.any || !bytes_use(o, l->body, l->nbody, l->var, l->var));
     if (!few) return walk_trips(o, l, lo, hi);
     for (int64_t x = lo, k = 0; x < hi && k < 2; x += l->step, k++)
         if (!walk_iteration(o, l, x)) return false;
@@ -418,7 +397,6 @@ static bool walk_one(struct order *o, const struct node *n) {
         verify_rotate(v, n->rotate);
         return true;
     case NODE_SYNC:
-        if (o->collecting) return true;
         qi = race_queue(v, n->sync.queue, -1);
         race_begin(v, qi, &n->sync.signals);
         race_push(v, qi, &n->sync.signals);
@@ -437,71 +415,41 @@ static bool walk(struct order *o, const struct node *node, int n) {
     return !o->v->stop && !o->v->errors;
 }
 
-static bool walk_all(struct order *o) {
-    struct verify *v = o->v;
-    const struct section *section[] = {&v->s->prepare, &v->s->run};
-    for (int k = 0; k < 2 && !v->stop; k++) {
-        pages_free(&v->slots);
-        if (walk(o, section[k]->node, section[k]->nnodes) && !o->collecting) race_section_end(v);
-    }
-    v->node = NULL;
-    return !v->stop && v->errors == 0;
-}
-
 static void forget(struct order *o) {
-    o->steady.any_exact = o->any_exact;
     race_forget(o->v);
+    stretches_forget(o->v, o->v->stretch);
     o->v->stop = false;
     o->v->errors = 0;
     o->met_before = o->v->diags->n;
     o->why = NULL;
 }
 
-/* Of memories that are written as a whole the ends; of a state each slot. */
-static bool cut_others(struct order *o) {
-    const struct machine *m = o->v->m;
-    for (int k = 0; k < m->nmemories; k++)
-        if (m->memory[k].size >= 0 && (!cut_add(o, k, 0) || !cut_add(o, k, m->memory[k].size)))
-            return false;
-    for (int k = 0; k < m->nstates; k++)
-        for (int64_t i = 0; m->state[k].of < 0 && i <= m->state[k].count; i++)
-            if (!cut_add(o, m->nmemories + k, i)) return false;
-    return true;
-}
-
-static bool cut_slots(struct order *o) {
-    const struct schedule *s = o->v->s;
-    if (!cut_others(o)) return false;
-    for (int p = 0; p < s->nplaces; p++)
-        for (int k = 0; k < s->place[p].slots; k++) {
-            const struct place *x = &s->place[p];
-            int64_t word = o->v->word[x->memory], at = x->address + k * x->bytes;
-            if (!cut_add(o, x->memory, down_to(at, word)) ||
-                !cut_add(o, x->memory, down_to(at + x->bytes + word - 1, word)))
-                return false;
-        }
-    return true;
-}
-
-/* Where bytes are told apart, once to meet the ends of all accesses, once to compare them. */
-static bool walk_pieces(struct order *o) {
-    forget(o);
-    o->collecting = o->any_exact;
-    bool met_all = !o->any_exact || walk_all(o);
-    o->collecting = false;
-    if (!met_all) return false;
+static bool walk_all(struct order *o) {
+    struct verify *v = o->v;
+    const struct section *section[] = {&v->s->prepare, &v->s->run};
+    bool good = true;
     forget(o);
     o->period = 1;
-    return walk_all(o);
+    o->top = -1;
+    for (int k = 0; k < 2 && good; k++) {
+        pages_free(&v->slots);
+        for (int i = 0; i < section[k]->nnodes && good; i++) {
+            exact_at(&o->exact, ++o->top);
+            o->steady.any_exact = o->exact.any;
+            good = walk(o, &section[k]->node[i], 1);
+        }
+        if (good) race_section_end(v);
+    }
+    v->node = NULL;
+    return good && !v->stop && v->errors == 0;
 }
 
-/* By slots; of the memories in which they are too coarse, by accesses. */
+/* By slots; of the places in which they are too coarse, by accesses. */
 static bool in_order(struct order *o) {
-    bool good = walk_pieces(o);
-    while (!good && o->met >= 0 && !o->exact[o->met]) {
-        o->exact[o->met] = o->any_exact = true;
+    bool good = walk_all(o);
+    while (!good && o->met >= 0 && exact_more(&o->exact, o->met, o->met_place, o->top)) {
         o->met = -1;
-        good = walk_pieces(o);
+        good = walk_all(o);
     }
     return good;
 }
@@ -533,22 +481,22 @@ static void report(const struct order *o, struct text *why) {
 
 static struct order order_of(struct verify *v, int64_t steps) {
     struct order o = {.v = v, .steps = steps, .met = -1, .open = -1};
-    size_t n = (size_t)(v->m->nmemories + v->m->nstates) + 1;
-    o.cut = arena_array(&v->arena, n, sizeof *o.cut);
-    o.exact = arena_array(&v->arena, n, sizeof *o.exact);
-    forget(&o);
-    steady_open(&o.steady, v, o.exact);
+    v->stretch = stretches_open(v);
+    exact_open(&o.exact, v);
+    steady_open(&o.steady, v, o.exact.place);
     return o;
 }
 
 static void order_free(struct order *o) {
-    for (int m = 0; m < o->v->m->nmemories + o->v->m->nstates; m++) free(o->cut[m].at);
+    stretches_free(o->v, o->v->stretch);
+    o->v->stretch = NULL;
+    exact_free(&o->exact);
 }
 
 bool order_prove(struct verify *v, int64_t steps, struct text *why) {
     if (!order_matters(v)) return true;
     struct order o = order_of(v, steps);
-    bool good = cut_slots(&o) && in_order(&o);
+    bool good = in_order(&o);
     if (!good) report(&o, why);
     order_free(&o);
     return good;
@@ -559,7 +507,7 @@ bool order_prove_open(struct verify *v, int size, int64_t from, int64_t steps, s
     if (!order_matters(v)) return true;
     struct order o = order_of(v, steps);
     int64_t most = v->p->size[size].hi, last = most;
-    bool good = cut_slots(&o);
+    bool good = true;
     o.open = size;
     for (int64_t x = from; x <= last && good; x++) {
         v->var[size] = x;

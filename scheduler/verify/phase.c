@@ -1,7 +1,7 @@
 /* All that the order of queues to come depends on, as a row of numbers. Vector clocks are only
  * compared, and a queue's own entry only grows by one, so of the values that stand for one queue
  * anywhere their ranks are enough: two places in a walk with the same row go on alike. */
-#include "scheduler/verify/verify_int.h"
+#include "scheduler/verify/stretch.h"
 #include "ir/memory.h"
 
 #include <stdlib.h>
@@ -78,20 +78,19 @@ static void put_granule(struct entries *e, const struct verify *v, const struct 
     put(e, -1, g->crowd == v->barriers + 1);
 }
 
-static void put_pages(struct entries *e, const struct verify *v) {
-    static const struct granule none;
-    uint64_t *key = sorted_keys(&v->races);
-    for (size_t k = 0; k < v->races.n; k++) {
-        const struct granule *page = pages_find(&v->races, key[k]);
-        for (int i = 0; i < PAGE_ENTRIES; i++) {
-            if (!memcmp(&page[i], &none, sizeof none)) continue;
-            put(e, -1, (int64_t)key[k]);
-            put(e, -1, i);
-            put_granule(e, v, &page[i]);
+static void put_stretches(struct entries *e, const struct verify *v) {
+    for (int m = 0; m < v->m->nmemories + v->m->nstates; m++) {
+        const struct stretches *x = &v->stretch[m];
+        put(e, -1, x->n);
+        for (int k = 0; k < x->n; k++) {
+            put(e, -1, x->at[k].from);
+            put_granule(e, v, &x->at[k].g);
         }
     }
-    free(key);
-    key = sorted_keys(&v->slots);
+}
+
+static void put_slots(struct entries *e, const struct verify *v) {
+    uint64_t *key = sorted_keys(&v->slots);
     for (size_t k = 0; k < v->slots.n; k++) {
         put(e, -1, (int64_t)key[k]);
         put(e, -1, *(const int *)pages_find(&v->slots, key[k]));
@@ -131,7 +130,8 @@ void phase_take(struct verify *v, struct phase *out) {
     for (int q = 0; q < v->nqueues; q++) put_clock(&e, v->queue[q]->clock, v->nqueues);
     put_clock(&e, v->at_barrier, v->nqueues);
     for (const struct token_channel *c = v->channels; c; c = c->next) put_channel(&e, v, c);
-    put_pages(&e, v);
+    put_stretches(&e, v);
+    put_slots(&e, v);
     rank(&e);
     out->n = e.n;
     out->at = memory_grow(out->at, (e.n + 1) * sizeof *out->at);

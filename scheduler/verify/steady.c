@@ -35,7 +35,7 @@ static bool same_issue(struct steady *t, const struct issue_node *n) {
     for (int k = 0; k < in->nranged; k++)
         if (!same(t, n->size[k])) return false;
     for (int k = 0; k < in->noperands; k++) {
-        if (n->arg[k].place < 0 || !t->exact[t->sym.v->s->place[n->arg[k].place].memory]) continue;
+        if (n->arg[k].place < 0 || !t->exact[n->arg[k].place]) continue;
         exact = true;
         if (!same(t, n->arg[k].offset)) return false;
     }

@@ -4,7 +4,7 @@
 
 #include "scheduler/verify/sym.h"
 
-/* exact: [nmemories + nstates] bytes of the memory are told apart. */
+/* exact: [nplaces] bytes of the place are told apart, in the node that is walked. */
 struct steady {
     struct sym sym; /* of it the variables and their ranges */
     bool *vague;    /* [nvars] of loops inside: only known not to move */

@@ -187,6 +187,7 @@ struct verify {
 
     int64_t **home_stride;             /* [nplaces] of layouts, once an element of the place was looked for */
     struct pages tags, counts, instances, races;
+    struct stretches *stretch;         /* [nmemories + nstates] in the place of races, in the walk of order.c; else NULL */
     int64_t *done;                     /* [nstmts] instances executed, all; only those of the walk that counts */
     bool *skipped;                     /* [nstmts] some instance was left out by clamping */
     struct zeroed { int place; } *zeroed; int nzeroed, zeroed_cap;

@@ -22,9 +22,14 @@ static int dim_of_axis(const struct program *p, const struct access *acc, int a)
     return dim >= 0 && by != 1 ? -2 : dim;
 }
 
+/* Do tiles along the dimension begin at multiples of `block` of an array that holds all of them?
+ * One that ends inside a block, with padding behind it, is a tile that begins anywhere. */
 static bool blockable(const struct work *w, const struct task *t, const struct access *acc, int dim,
                       int a, int64_t block) {
     const struct program *p = w->p;
+    int64_t lo, hi;
+    access_range(p, &p->stmt[t->stmt], acc, dim, &lo, &hi);
+    if (lo < 0 || hi >= p->buffer[acc->buffer].extent[dim]) return false;
     if (access_coef(p, acc, dim, p->naxes) % block) return false;
     for (int b = 0; b < p->naxes; b++)
         if (b != a && (stmt_span(w, &p->stmt[t->stmt]) >> b & 1) &&

@@ -17,7 +17,8 @@ struct cell {
     int gates, functions; /* of one direction */
     int64_t t, n, i, h, directions;
     bool batch_first, reverse_first, cell_state;
-    double clip; /* 0: none */
+    double clip;    /* 0: none */
+    enum type type; /* of sums, gates and states: f32 where the tensors have 16 bits */
     const char *function[2 * MOST_FUNCTIONS];
     double alpha[2 * MOST_FUNCTIONS], beta[2 * MOST_FUNCTIONS];
     struct tensor *y, *last[2]; /* results: all steps, last states (h, c) */
@@ -163,6 +164,7 @@ static bool cell_read(struct import *im, struct cell *c, const char *const *pres
                          name_shown(im->arena, direction));
     if (c->in[X]->ndims != 3 || c->in[R]->ndims != 3 || !type_is_float(c->in[X]->type))
         return node_fail(im, "the input is not [steps, batch, inputs] of floats");
+    c->type = sum_type(c->in[X]->type);
     c->batch_first = layout != 0;
     c->directions = both ? 2 : 1;
     c->t = c->in[X]->extent[c->batch_first];
@@ -196,6 +198,7 @@ static const char *number(struct import *im, int64_t v) {
 
 /* An element of a tensor whose index is text by text. */
 #define ELEMENT(im, t, ...) tensor_element(im, t, (const char *[]){__VA_ARGS__})
+#define INPUT(im, c, k, ...) sum_widen(im, (c)->in[k]->type, ELEMENT(im, (c)->in[k], __VA_ARGS__))
 
 /* The weight that a byte stands for, in steps of its scale. */
 static const char *byte_weight(struct import *im, const struct cell *c, int which, const char *d,
@@ -254,14 +257,14 @@ static bool byte_input(struct import *im, struct cell *c, struct way *w) {
 static bool input_sums(struct import *im, struct cell *c, struct way *w, int64_t apart) {
     int64_t g = c->gates * c->h, extent[3] = {c->t, c->n, g};
     const char *d = number(im, w->d);
-    w->sums = tensor_temporary(im, "gates", w->d ? "back" : "in", c->in[X]->type, 3, extent);
+    w->sums = tensor_temporary(im, "gates", w->d ? "back" : "in", c->type, 3, extent);
     if (!w->sums) return false;
     axes_release(im);
     const char *t = axis_for(im, "t", c->t), *n = axis_for(im, "n", c->n),
                *i = axis_for(im, "i", c->i), *k = axis_for(im, "g", g);
     const char *to = ELEMENT(im, w->sums, t, n, k);
     if (c->in[B])
-        emit_statement(im, "%s = %s", to, ELEMENT(im, c->in[B], d, k));
+        emit_statement(im, "%s = %s", to, INPUT(im, c, B, d, k));
     else
         emit_statement(im, "%s = 0", to);
     if (c->in[B] && apart > 0) {
@@ -270,30 +273,27 @@ static bool input_sums(struct import *im, struct cell *c, struct way *w, int64_t
         t = axis_for(im, "t", c->t), n = axis_for(im, "n", c->n);
         emit_statement(im, "%s = %s + %s", ELEMENT(im, w->sums, t, n, few),
                        ELEMENT(im, w->sums, t, n, few),
-                       ELEMENT(im, c->in[B], d, affine_text(im, 1, (int64_t[]){1}, &few, g)));
+                       INPUT(im, c, B, d, affine_text(im, 1, (int64_t[]){1}, &few, g)));
         axes_release(im);
         t = axis_for(im, "t", c->t), n = axis_for(im, "n", c->n), i = axis_for(im, "i", c->i);
         k = axis_for(im, "g", g);
     }
     if (c->bytes[0]) return byte_input(im, c, w);
-    const char *x =
-        c->batch_first ? ELEMENT(im, c->in[X], n, t, i) : ELEMENT(im, c->in[X], t, n, i);
-    emit_statement(im, "%s += %s * %s", ELEMENT(im, w->sums, t, n, k), x,
-                   ELEMENT(im, c->in[W], d, k, i));
+    const char *x = c->batch_first ? INPUT(im, c, X, n, t, i) : INPUT(im, c, X, t, n, i);
+    emit_statement(im, "%s += %s * %s", ELEMENT(im, w->sums, t, n, k), x, INPUT(im, c, W, d, k, i));
     return true;
 }
 
 /* A state's start as a matrix [n, h] of its own. */
 static struct tensor *state_start(struct import *im, struct cell *c, struct way *w, int input) {
     struct tensor *s = tensor_temporary(im, input == H0 ? "h" : "c", w->d ? "start_back" : "start",
-                                        c->in[X]->type, 2, (int64_t[]){c->n, c->h});
+                                        c->type, 2, (int64_t[]){c->n, c->h});
     if (!s) return NULL;
     axes_release(im);
     const char *n = axis_for(im, "n", c->n), *i = axis_for(im, "i", c->h), *d = number(im, w->d);
     const char *from = "0";
     if (c->in[input])
-        from = c->batch_first ? ELEMENT(im, c->in[input], n, d, i)
-                              : ELEMENT(im, c->in[input], d, n, i);
+        from = c->batch_first ? INPUT(im, c, input, n, d, i) : INPUT(im, c, input, d, n, i);
     emit_statement(im, "%s = %s", ELEMENT(im, s, n, i), from);
     return s;
 }
@@ -301,11 +301,11 @@ static struct tensor *state_start(struct import *im, struct cell *c, struct way 
 /* Opens the recurrence: `state` names, whence, and where to. */
 static bool way_open(struct import *im, struct cell *c, struct way *w, struct tensor **end) {
     struct text head = {0};
-    const char *type = type_name(c->in[X]->type);
+    const char *type = type_name(c->type);
     for (int k = 0; k < 1 + c->cell_state; k++) {
         struct tensor *start = state_start(im, c, w, H0 + k);
-        end[k] = start ? tensor_temporary(im, k ? "c" : "h", w->d ? "end_back" : "end",
-                                          c->in[X]->type, 2, start->extent)
+        end[k] = start ? tensor_temporary(im, k ? "c" : "h", w->d ? "end_back" : "end", c->type, 2,
+                                          start->extent)
                        : NULL;
         if (!end[k]) {
             text_free(&head);
@@ -331,8 +331,8 @@ static bool way_open(struct import *im, struct cell *c, struct way *w, struct te
 static const char *step_temporary(struct import *im, struct cell *c, const char *name,
                                   int64_t extent) {
     name = name_unique(im, name);
-    emit_statement(im, "  temp %s: %s[%" PRId64 ",%" PRId64 "]", name, type_name(c->in[X]->type),
-                   c->n, extent);
+    emit_statement(im, "  temp %s: %s[%" PRId64 ",%" PRId64 "]", name, type_name(c->type), c->n,
+                   extent);
     return name;
 }
 
@@ -389,14 +389,14 @@ static const char *state_sums(struct import *im, struct cell *c, struct way *w, 
     if (with_input)
         from = ELEMENT(im, w->sums, w->step, n, row);
     else if (c->in[B])
-        from = ELEMENT(im, c->in[B], d,
-                       affine_text(im, 1, (int64_t[]){1}, &g, (c->gates + first) * c->h));
+        from =
+            INPUT(im, c, B, d, affine_text(im, 1, (int64_t[]){1}, &g, (c->gates + first) * c->h));
     if (c->bytes[1]) {
         byte_state(im, c, w, a, from, state);
     } else {
         emit_statement(im, "  %s[%s,%s] = %s", a, n, g, from);
         emit_statement(im, "  %s[%s,%s] += %s[%s,%s] * %s", a, n, g, state, n, j,
-                       ELEMENT(im, c->in[R], d, row, j));
+                       INPUT(im, c, R, d, row, j));
     }
     axes_release(im);
     w->batch = axis_for(im, "n", c->n);
@@ -439,10 +439,9 @@ static void way_close(struct import *im, struct cell *c, struct way *w, const ch
         const char *to = c->batch_first ? ELEMENT(im, c->y, w->batch, w->step, d, w->unit)
                                         : ELEMENT(im, c->y, w->step, d, w->batch, w->unit);
         if (c->in[LENGTHS])
-            emit_statement(im, "  %s = select(i32(%s) < %s, %s, 0)", to, w->step,
-                           tensor_element(im, c->in[LENGTHS], &w->batch), value);
-        else
-            emit_statement(im, "  %s = %s", to, value);
+            value = arena_printf(im->arena, "select(i32(%s) < %s, %s, 0)", w->step,
+                                 tensor_element(im, c->in[LENGTHS], &w->batch), value);
+        emit_statement(im, "  %s = %s", to, sum_narrow(im, c->y->type, value));
     }
     emit_statement(im, "}");
     axes_release(im);
@@ -452,7 +451,7 @@ static void way_close(struct import *im, struct cell *c, struct way *w, const ch
             emit_statement(im, "%s = %s",
                            c->batch_first ? ELEMENT(im, c->last[k], n, d, i)
                                           : ELEMENT(im, c->last[k], d, n, i),
-                           ELEMENT(im, end[k], n, i));
+                           sum_narrow(im, c->last[k]->type, ELEMENT(im, end[k], n, i)));
 }
 
 /* ---- cells ---- */
@@ -502,8 +501,8 @@ static const char *peeped(struct import *im, struct cell *c, struct way *w, cons
     const char *sum = gate_row(im, c, w, a, k);
     if (!c->in[P]) return sum;
     const char *row = affine_text(im, 1, (int64_t[]){1}, &w->unit, hole * c->h);
-    return arena_printf(im->arena, "(%s + %s * %s)", sum,
-                        ELEMENT(im, c->in[P], number(im, w->d), row), state);
+    return arena_printf(im->arena, "(%s + %s * %s)", sum, INPUT(im, c, P, number(im, w->d), row),
+                        state);
 }
 
 /* Gates i, o, f, c; peepholes i, o, f. */

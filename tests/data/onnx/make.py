@@ -333,3 +333,23 @@ ml('ml_trees_probability', 'TreeEnsembleClassifier', x, both, classlabels_int64s
 # Few of a long axis: lists side by side. Ties, ends of the type, the middle of a tensor; lengths that are no multiple of the lists.
 for name, x, k, axis, largest in (('top_k_lists_nan', with_nans, 4, 1, 1), ('top_k_lists_nan_smallest', with_nans, 4, 1, 0), ('top_k_lists_middle', i8(2, 600, 2), 2, 1, 0), ('top_k_lists_short', rng.integers(-9, 9, (3, 70)).astype(np.float32), 1, 1, 1), ('top_k_lists_least', np.full((261, 2), -128, np.int8), 1, 0, 1)):
     case(name, [h.make_node('TopK', ['x', 'k'], ['v', 'i'], axis=axis, largest=largest)], {'x': x}, {'k': np.array([k])}, {'v': TYPE[str(x.dtype)], 'i': T.INT64}, results=top(x, k, axis, largest))
+
+# Cells of 16-bit floats, against the same cells in f32, which ONNX Runtime has
+halves = np.random.default_rng(16)
+TYPE['float16'] = T.FLOAT16
+def half_cell(op, gates, states, extra, **a):
+    steps, N, I, H, D = 6, 3, 9, 17, 2 if a.get('direction') == 'bidirectional' else 1
+    shapes = {'x': (steps, N, I), 'w': (D, gates * H, I), 'r': (D, gates * H, H), 'b': (D, 2 * gates * H), 'h0': (D, N, H), 'c0': (D, N, H), 'p': (D, 3 * H)}
+    values = {k: (halves.standard_normal(s) * (1 if k == 'x' else 0.4)).astype(np.float16) for k, s in shapes.items()}
+    values['n'] = np.array([6, 2, 4], np.int32)
+    names, ends = ['x', 'w', 'r', 'b', 'n', 'h0'] + extra, ['y', 'h', 'c'][:1 + states]
+    def parts(t): return ([h.make_node(op, names, ends, hidden_size=H, **a)], {k: values[k].astype(t) for k in ('x', 'h0')}, {**{k: values[k].astype(t) for k in names if k not in ('x', 'h0', 'n')}, 'n': values['n']})
+    nodes, inputs, constants = parts(np.float32)
+    graph = h.make_graph(nodes, op, [h.make_tensor_value_info(k, T.FLOAT, v.shape) for k, v in inputs.items()], [h.make_tensor_value_info(k, T.FLOAT, None) for k in ends], [tensor(k, v) for k, v in constants.items()])
+    model = h.make_model(graph, opset_imports=[h.make_opsetid('', 17)], ir_version=8)
+    results = [r.astype(np.float16) for r in onnxruntime.InferenceSession(model.SerializeToString(), providers=['CPUExecutionProvider']).run(None, inputs)]
+    nodes, inputs, constants = parts(np.float16)
+    case(op.lower() + '_halves', nodes, inputs, constants, {k: T.FLOAT16 for k in ends}, 17, results=results)
+half_cell('RNN', 1, 1, [], direction='reverse')
+half_cell('GRU', 3, 1, [], linear_before_reset=1)
+half_cell('LSTM', 4, 2, ['c0', 'p'], direction='bidirectional')

@@ -329,6 +329,7 @@ static int slice_of(struct opening *o, const struct access *a, int scope) {
     struct buffer *b = &all[p->nbuffers];
     *b = p->buffer[a->buffer];
     b->name = program_unique(p, b->name, "step");
+    if (b->role == ROLE_TEMP) b->role = ROLE_CONST; /* made of constants alone, before the steps */
     if (b->role != ROLE_IN && b->role != ROLE_CONST) b->role = ROLE_INOUT;
     p->buffer = all;
     p->nbuffers++;
@@ -360,13 +361,17 @@ static bool is_split(const struct opening *o, const struct access *a) {
 
 static void take_slices(struct opening *o) {
     struct program *p = o->p;
-    bool *local = arena_array(o->arena, (size_t)o->out->nbuffers + 1, sizeof *local);
-    for (int b = 0; b < o->out->nbuffers; b++) local[b] = is_local(o, b);
+    bool *local = arena_array(o->arena, (size_t)o->out->nbuffers + 1, sizeof *local),
+         *seen = arena_array(o->arena, (size_t)o->out->nbuffers + 1, sizeof *seen);
+    for (int k = 0; k < o->n; k++) p->stmt[o->order[k]].scope = o->scope[k] + 1;
+    for (int b = 0; b < o->out->nbuffers; b++) {
+        local[b] = is_local(o, b);
+        seen[b] = p->buffer[b].role == ROLE_TEMP && !local[b] && !buffer_steady(p, b);
+    }
     for (int b = 0; b < o->out->nbuffers; b++)
-        if (p->buffer[b].role == ROLE_TEMP && !local[b]) p->buffer[b].role = ROLE_INOUT;
+        if (seen[b]) p->buffer[b].role = ROLE_INOUT;
     for (int k = 0; k < o->n; k++) {
         struct stmt *s = &p->stmt[o->order[k]];
-        s->scope = o->scope[k] + 1;
         s->unmapped = s->scope && depends_on_step(o, s);
         for (int r = -1; s->scope && r < s->nreads; r++) {
             struct access *a = r < 0 ? &s->dst : &s->read[r];

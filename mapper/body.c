@@ -107,6 +107,16 @@ void body_insert_before(struct body *b, const int *stmt, int n) {
     b->at += n;
 }
 
+void body_insert(struct body *b, int item, int stmt) {
+    struct recur *r = b->r;
+    struct item *all = arena_array(&b->p->arena, (size_t)r->nitems + 1, sizeof *all);
+    memcpy(all, r->item, sizeof *all * (size_t)item);
+    all[item] = (struct item){.kind = ITEM_STMT, .stmt = stmt};
+    memcpy(all + item + 1, r->item + item, sizeof *all * (size_t)(r->nitems - item));
+    r->item = all;
+    r->nitems++;
+}
+
 void body_drop(struct body *b, int item) {
     struct recur *r = b->r;
     memmove(r->item + item, r->item + item + 1, sizeof *r->item * (size_t)(r->nitems - item - 1));

@@ -31,6 +31,7 @@ struct access body_row(struct program *, int all, const struct access *a);
 int body_append(struct program *, struct stmt);   /* a statement that is no item yet */
 /* Statements at the top level, before the recurrence, whose place moves on. */
 void body_insert_before(struct body *, const int *stmt, int n);
+void body_insert(struct body *, int item, int stmt);   /* a statement that is no item yet, before this one */
 void body_drop(struct body *, int item);
 
 #endif

@@ -12,6 +12,7 @@ struct floats {
     const struct needles *needles;
     bool converted[TYPE_COUNT]; /* the machine converts this type to f32 and back */
     int *image;                 /* [images] of the buffer, as it is now; -1: none */
+    int *inside;                /* [images] the same in a step, of what steps write */
     int images, made;
 };
 
@@ -42,8 +43,8 @@ static bool multiplies(const struct needles *all, enum type a, enum type b) {
 /* A product that an instruction makes of the stored types themselves. */
 static bool is_native(const struct floats *f, int stmt) {
     const struct stmt *s = &f->p->stmt[stmt];
-    struct factors x;
-    return rw_factors(f->p, stmt, &x) && x.n == 2 &&
+    struct factors x = {0};
+    return s->combine == COMBINE_ADD && rw_collect(f->p, s, s->nops - 1, &x) && x.n == 2 &&
            multiplies(f->needles, rw_stored(f->p, s, x.node[0]), rw_stored(f->p, s, x.node[1]));
 }
 
@@ -70,17 +71,24 @@ static bool whole(struct program *p, int buffer, int *axis) {
     return true;
 }
 
-static int new_image(struct floats *f, int stmt, int buffer) {
+/* The statement that makes an image of all of the buffer; -1: there is no room. */
+static int draft_image(struct floats *f, int stmt, int buffer, struct draft *d) {
     struct program *p = f->p;
     const struct buffer *b = &p->buffer[buffer];
     int axis[MAX_DIMS];
-    if (!rw_set_whole(p, stmt, buffer) || !whole(p, buffer, axis)) return -1;
+    if (!whole(p, buffer, axis)) return -1;
     const char *name = arena_printf(&p->arena, "%s.f32", b->name);
     int own = rw_temporary(p, name, TYPE_F32, b->ndims, b->extent);
     if (own < 0) return -1;
-    struct draft d = draft_open(p, &p->stmt[stmt], COMBINE_SET, rw_indexed(p, own, axis));
-    draft_read(&d, rw_indexed(p, buffer, axis));
-    insert(f, stmt, &d);
+    *d = draft_open(p, &p->stmt[stmt], COMBINE_SET, rw_indexed(p, own, axis));
+    draft_read(d, rw_indexed(p, buffer, axis));
+    return own;
+}
+
+static int new_image(struct floats *f, int stmt, int buffer) {
+    struct draft d;
+    int own = rw_set_whole(f->p, stmt, buffer) ? draft_image(f, stmt, buffer, &d) : -1;
+    if (own >= 0) insert(f, stmt, &d);
     return own;
 }
 
@@ -114,8 +122,9 @@ static void store_behind(struct floats *f, int stmt, struct access to, struct ac
     p->stmt[stmt + 1] = behind;
 }
 
-static int result_axes(const struct program *p, const struct access *to, int *axis) {
-    uint64_t seen = 0;
+static int result_axes(const struct program *p, const struct access *to, uint64_t steps,
+                       int *axis) {
+    uint64_t seen = steps;
     int n = 0;
     for (int d = 0; d < p->buffer[to->buffer].ndims; d++)
         for (int a = 0; a < p->naxes; a++) {
@@ -130,16 +139,24 @@ static const char *result_name(const struct floats *f, int buffer) {
     return arena_printf(&f->p->arena, "%s.f32", f->p->buffer[buffer].name);
 }
 
-static bool compute_wide(struct floats *f, int stmt) {
+/* The statement stores in a temporary in f32, one element for each point; *to: where it stored. */
+static bool store_wide(struct floats *f, int stmt, uint64_t steps, struct access *to) {
     struct program *p = f->p;
-    struct stmt *s = &p->stmt[stmt];
-    struct access to = s->dst, own;
-    int axis[MAX_AXES], n = result_axes(p, &to, axis);
-    if (s->axes != rw_access_axes(p, &to) || n > MAX_DIMS ||
-        !rw_temporary_of(p, result_name(f, to.buffer), TYPE_F32, axis, n, &own))
+    struct access own;
+    int axis[MAX_AXES], n;
+    *to = p->stmt[stmt].dst;
+    n = result_axes(p, to, steps, axis);
+    if (p->stmt[stmt].axes != (rw_access_axes(p, to) & ~steps) || n > MAX_DIMS ||
+        !rw_temporary_of(p, result_name(f, to->buffer), TYPE_F32, axis, n, &own))
         return false;
-    s->dst = own;
-    store_behind(f, stmt, to, rw_copy(p, &own));
+    p->stmt[stmt].dst = own;
+    return true;
+}
+
+static bool compute_wide(struct floats *f, int stmt) {
+    struct access to;
+    if (!store_wide(f, stmt, 0, &to)) return false;
+    store_behind(f, stmt, to, rw_copy(f->p, &f->p->stmt[stmt].dst));
     return true;
 }
 
@@ -175,6 +192,118 @@ static void forget(struct floats *f, const struct item *item) {
     for (int b = 0; b < f->images && stores; b++) f->image[b] = -1;
 }
 
+/* ---- steps of recurrences ---- */
+
+/* An item at the top level before the recurrence sets all of the buffer, or it comes set. */
+static bool set_before(const struct body *b, int buffer) {
+    const struct program *p = b->p;
+    enum role r = p->buffer[buffer].role;
+    for (int i = 0; i < b->at; i++)
+        if (p->item[i].kind == ITEM_STMT && p->stmt[p->item[i].stmt].dst.buffer == buffer &&
+            stmt_writes_whole(p, &p->stmt[p->item[i].stmt]))
+            return true;
+    return r == ROLE_IN || r == ROLE_CONST || r == ROLE_INOUT;
+}
+
+/* All of the buffer has its value when the step comes to the item. */
+static bool set_in_step(const struct body *b, int item, int buffer) {
+    for (int k = 0; k < b->r->nstates; k++)
+        if (b->r->state[k].current == buffer) return true;
+    for (int i = 0; i < item; i++) {
+        const struct stmt *s = body_stmt(b, i);
+        if (s && s->dst.buffer == buffer && stmt_writes_whole(b->p, s)) return true;
+    }
+    return false;
+}
+
+static void insert_in_step(struct floats *f, struct body *b, int item, struct draft *d) {
+    d->s.axes = stmt_axes(f->p, &d->s) & ~(UINT64_C(1) << b->r->axis);
+    body_insert(b, item, body_append(f->p, d->s));
+    f->made++;
+}
+
+/* Of what steps write, in the step; of the rest, once before all of them. */
+static int image_in_step(struct floats *f, struct body *b, int *item, int buffer) {
+    int *own = b->written[buffer] ? &f->inside[buffer] : &f->image[buffer];
+    int stmt = b->r->item[*item].stmt;
+    struct draft d;
+    if (*own >= 0 || f->p->buffer[buffer].size) return *own;
+    if (!(b->written[buffer] ? set_in_step(b, *item, buffer) : set_before(b, buffer))) return -1;
+    *own = draft_image(f, stmt, buffer, &d);
+    if (*own < 0) return -1;
+    if (b->written[buffer]) {
+        insert_in_step(f, b, (*item)++, &d);
+    } else {
+        d.s.axes = stmt_axes(f->p, &d.s);
+        int one = body_append(f->p, d.s);
+        body_insert_before(b, &one, 1);
+        f->made++;
+    }
+    return *own;
+}
+
+/* Of what the statement reads there alone: a row of a sequence of any length, or of what is not
+ * whole. */
+static void image_of_read(struct floats *f, struct body *b, int *item, int r) {
+    struct program *p = f->p;
+    int stmt = b->r->item[*item].stmt, axis[MAX_AXES];
+    struct access from = p->stmt[stmt].read[r], own;
+    uint64_t axes = rw_access_axes(p, &from) & ~(UINT64_C(1) << b->r->axis);
+    const char *name = result_name(f, from.buffer);
+    if (p->stmt[stmt].nwhere || (axes & ~p->stmt[stmt].axes) ||
+        !rw_temporary_of(p, name, TYPE_F32, axis, rw_axes(axes, axis), &own))
+        return;
+    struct draft d = draft_open(p, &p->stmt[stmt], COMBINE_SET, own);
+    draft_read(&d, from);
+    insert_in_step(f, b, (*item)++, &d);
+    body_stmt(b, *item)->read[r] = rw_copy(p, &own);
+}
+
+static void read_images_in_step(struct floats *f, struct body *b, int *item) {
+    for (int r = 0; r < body_stmt(b, *item)->nreads; r++) {
+        int buffer = body_stmt(b, *item)->read[r].buffer;
+        if (!f->converted[f->p->buffer[buffer].type] || buffer >= f->images) continue;
+        int own = image_in_step(f, b, item, buffer);
+        if (own >= 0)
+            body_stmt(b, *item)->read[r].buffer = own;
+        else
+            image_of_read(f, b, item, r);
+    }
+}
+
+static void store_in_step(struct floats *f, struct body *b, int *item) {
+    int stmt = b->r->item[*item].stmt;
+    const struct stmt *s = &f->p->stmt[stmt];
+    struct access to;
+    if (!f->converted[f->p->buffer[s->dst.buffer].type] || stmt_reads(s, s->dst.buffer) ||
+        s->combine != COMBINE_SET || !store_wide(f, stmt, UINT64_C(1) << b->r->axis, &to))
+        return;
+    struct draft d = draft_open(f->p, &f->p->stmt[stmt], COMBINE_SET, to);
+    draft_read(&d, rw_copy(f->p, &f->p->stmt[stmt].dst));
+    d.s.where = f->p->stmt[stmt].where;
+    d.s.nwhere = f->p->stmt[stmt].nwhere;
+    insert_in_step(f, b, ++*item, &d);
+}
+
+/* Where the recurrence stands then. */
+static int change_steps(struct floats *f, int at) {
+    struct body b;
+    if (!body_open(f->p, at, &b)) return at;
+    for (int k = 0; k < f->images; k++) f->inside[k] = -1;
+    for (int i = 0; i < b.r->nitems; i++) {
+        const struct stmt *s = body_stmt(&b, i);
+        bool stores = !s || f->converted[f->p->buffer[s->dst.buffer].type];
+        if (s && !is_plain(s) && !is_native(f, b.r->item[i].stmt)) {
+            read_images_in_step(f, &b, &i);
+            store_in_step(f, &b, &i);
+        }
+        for (int k = 0; k < f->images && stores; k++) f->inside[k] = -1;
+    }
+    return b.at;
+}
+
+/* ---- the whole ---- */
+
 static bool may_change(const struct floats *f, int stmt) {
     return rw_top(f->p, stmt) && !is_plain(&f->p->stmt[stmt]) && !is_native(f, stmt);
 }
@@ -186,8 +315,9 @@ int floats_in_f32(struct program *p, const struct needles *needles) {
         if (t == TYPE_F16 || t == TYPE_BF16)
             any |= f.converted[t] = converts(needles, (enum type)t, TYPE_F32) &&
                                     converts(needles, TYPE_F32, (enum type)t);
-    if (!any || p->nsizes > 0) return 0;
+    if (!any) return 0;
     f.image = arena_array(&p->arena, (size_t)f.images + 1, sizeof *f.image);
+    f.inside = arena_array(&p->arena, (size_t)f.images + 1, sizeof *f.inside);
     for (int b = 0; b < f.images; b++) f.image[b] = -1;
     for (int i = 0; i < p->nitems; i++) {
         if (p->item[i].kind == ITEM_STMT && may_change(&f, p->item[i].stmt)) {
@@ -195,6 +325,7 @@ int floats_in_f32(struct program *p, const struct needles *needles) {
             i += f.made - before;
             if (store_rounded(&f, stmt)) i++;
         }
+        i = change_steps(&f, i);
         forget(&f, &p->item[i]);
     }
     return f.made;

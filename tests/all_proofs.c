@@ -54,6 +54,7 @@ static const struct subject subjects[] = {
     {"examples/i8/rnn.isam", "edge16", "H=32"},
     {"bench/conv2d_i8.isam", "edge16", "C=3 H=12 W=12 K=32 R=5 S=5 stride=2 pad=2"},
     {"examples/i8/dep.isam", "vdla", "N=1 C=8 M=4 P=8 Q=8"},
+    {"examples/i8/dep.isam", "gemmini", "N=2 C=4 M=16 P=4 Q=24"},
     {"examples/i8/att.isam", "edge16", "B=2 T=64 D=32"},
     {"examples/i8/att.isam", "vdla", "B=2 T=64 D=32"},
     {"bench/recurrent.isam", "cpu-avx512", "T=6 B=2 H=32"},

@@ -258,6 +258,7 @@ bool work_move(struct work *w) {
     if (!work_in_place(w)) return false;
     if (brings_nothing(w)) return work_fill(w, &t->read[0]);
     if (!valid_part(w, lo)) return false;
+    work_join_dims(w);
     const struct region *g = NULL;
     bool padded = false;
     for (enum clips c = CLIPS_NOTHING; !g && c <= CLIPS_ROWS; c++)

@@ -44,6 +44,44 @@ void work_split_at(struct work *w, const struct affine *address, const int64_t *
     }
 }
 
+/* Dimension d goes on where e ends, in all that a move touches. */
+static bool goes_on(const struct work *w, int d, int e) {
+    int64_t n = w->s->n[e];
+    for (int r = 0; r <= w->h->stmt->nreads; r++) {
+        int64_t whole;
+        if (__builtin_mul_overflow(w->access[r].d[e], n, &whole) || w->access[r].d[d] != whole)
+            return false;
+    }
+    return true;
+}
+
+static bool may_join(const struct work *w, int d) {
+    return w->s->n[d] > 1 && w->s->n[d] == w->full[d] && w->valid[d] == w->full[d];
+}
+
+static bool join_dims(struct work *w, int d, int e) {
+    struct sym *s = w->s;
+    int64_t n;
+    if (d == e || !may_join(w, d) || !may_join(w, e) || !goes_on(w, d, e) ||
+        __builtin_mul_overflow(s->n[d], s->n[e], &n))
+        return false;
+    for (int k = 0; k < w->f->ndims; k++)
+        if (w->fit_dim[k] == d || w->fit_dim[k] == e) w->fit_dim[k] = -1;
+    w->full[e] = w->valid[e] = s->n[e] = n;
+    w->full[d] = w->valid[d] = s->n[d] = 1;
+    w->of_loop[e] |= w->of_loop[d];
+    for (int r = 0; r <= w->h->stmt->nreads; r++) w->access[r].d[d] = 0;
+    return true;
+}
+
+/* The rows of a move, and those of a loop around it, may be cut in other places than those of what
+ * it moves: they are one row, which is split where that is. */
+void work_join_dims(struct work *w) {
+    for (int d = 0; d < w->s->ndims; d++)
+        for (int e = 0; e < w->s->ndims; e++)
+            if (join_dims(w, d, e)) d = 0, e = -1;
+}
+
 /* Points beyond the end of an axis, and of axes that stand alone, are padding. */
 static bool clip_axis(struct work *w, int a) {
     struct sym *s = w->s;

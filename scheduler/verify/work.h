@@ -18,7 +18,7 @@ struct work {
     int fit_dim[FIT_DIMS];             /* which dimension of the issue it is; -1 */
     /* Large, and set as far as they are used. */
     int64_t size[64], stride[64], flag[64];
-    struct affine offset[MAX_OPERANDS_OF_ISSUE];   /* bytes from the slot's start to the operand's element 0 */
+    struct affine offset[MAX_OPERANDS_OF_ISSUE];   /* bytes from the slot's start to the operand's element 0; before dimensions are joined */
     struct affine access[1 + MAX_READS];
     struct affine point[MAX_AXES];     /* of a statement */
 };
@@ -27,6 +27,7 @@ struct work {
 /* work.c */
 bool sym_add_dim(struct sym *, int64_t n, int *dim);
 void work_split_at(struct work *, const struct affine *address, const int64_t *stride, int n);
+void work_join_dims(struct work *);                                     /* of a move, whose valid part is known */
 bool work_clip(struct work *);                                          /* to what belongs to the program */
 
 /* tile.c */

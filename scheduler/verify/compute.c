@@ -71,7 +71,7 @@ static bool choose(struct work *w, const struct binding_of *b) {
     return b->n > 0 || sym_fail(w->s, "'%s' does not compute statement %d", w->in->id, w->n->stmt);
 }
 
-bool work_compute(struct work *w) {
+bool work_compute_box(struct work *w) {
     struct sym *s = w->s;
     const struct program *p = s->v->p;
     struct affine index[SYM_INDICES];
@@ -81,9 +81,7 @@ bool work_compute(struct work *w) {
     x.type = p->buffer[x.buffer].type;
     if (w->h->bound->buffer[w->h->stmt->dst.buffer].type != x.type)
         return sym_fail(s, "'%s' has a result of another type", w->in->id);
-    if (!work_clip(w) || !work_in_place(w) || !each_point_moves(w) ||
-        !sym_at(s, w->n->stmt, w->point))
-        return false;
+    if (!work_in_place(w) || !each_point_moves(w) || !sym_at(s, w->n->stmt, w->point)) return false;
     x.step = sym_step(s, w->n->stmt);
     const struct binding_of *b = binding_get(s->v, w->h, w->n, w->overwrite);
     if (b->n == 0) return choose(w, b);
@@ -99,6 +97,11 @@ bool work_compute(struct work *w) {
     if (!reduces && x.count.c != 1) return sym_fail(s, "instances share their destination");
     if (!lin_add(&x.count, &before, 1)) return false;
     return index_forms(s, &w->stmt->dst, w->point, index) && work_write(w, index, &x);
+}
+
+bool work_compute(struct work *w) {
+    bool box;
+    return work_clip(w, &box) && (box ? work_compute_box(w) : work_compute_parts(w));
 }
 
 /* ---- moves ---- */

@@ -83,7 +83,7 @@ void work_join_dims(struct work *w) {
 }
 
 /* Points beyond the end of an axis, and of axes that stand alone, are padding. */
-static bool clip_axis(struct work *w, int a) {
+static bool clip_axis(struct work *w, int a, bool *box) {
     struct sym *s = w->s;
     int64_t extent = s->v->p->axis[a].extent, lo, hi, first;
     int dim = -1;
@@ -91,7 +91,7 @@ static bool clip_axis(struct work *w, int a) {
     if (lo >= 0 && hi < extent) return true;
     for (int d = 0; d < s->ndims; d++) {
         if (s->n[d] == 1 || !w->point[a].d[d]) continue;
-        if (dim >= 0 || w->point[a].d[d] != 1) return sym_fail(s, "padding that is no box");
+        if (dim >= 0 || w->point[a].d[d] != 1) return *box = false, true;
         dim = d;
     }
     if (lo < 0 || dim < 0 || !lin_constant(&w->point[a].l, &first) || first >= extent)
@@ -100,14 +100,15 @@ static bool clip_axis(struct work *w, int a) {
     return true;
 }
 
-bool work_clip(struct work *w) {
+bool work_clip(struct work *w, bool *box) {
     struct sym *s = w->s;
     uint64_t domain = s->v->domain[w->n->stmt];
+    *box = true;
     if (w->stmt->nwhere) return sym_fail(s, "statement %d has constraints", w->n->stmt);
     for (int d = 0; d < w->f->ndims; d++)
         if (w->n->axis[w->f->dim[d].axis] < 0) w->valid[w->fit_dim[d]] = s->n[w->fit_dim[d]] = 1;
     for (int a = 0; a < s->v->p->naxes; a++)
-        if (domain >> a & 1 && !clip_axis(w, a)) return false;
+        if (domain >> a & 1 && !clip_axis(w, a, box)) return false;
     return true;
 }
 

@@ -268,7 +268,7 @@ static bool reads_padding(struct work *w, int place, int access) {
 }
 
 /* What the issue adds there is the neutral element, whatever the operands are that are not zero. */
-static bool adds_nothing(struct work *w) {
+bool work_adds_nothing(struct work *w) {
     const struct stmt *t = w->h->stmt;
     struct tag read[MAX_READS] = {{0}};
     union value x;
@@ -295,7 +295,7 @@ bool work_padding_is_neutral(struct work *w) {
             there.access[r].l.c += there.access[r].d[d] * w->valid[d];
         s->n[d] = w->full[d] - w->valid[d];
         for (int e = 0; e < ndims; e++) there.full[e] = there.valid[e] = s->n[e];
-        bool good = adds_nothing(&there);
+        bool good = work_adds_nothing(&there);
         s->ndims = ndims;
         memcpy(s->n, n, sizeof n);
         if (!good) return sym_fail(s, "padding along a reduction of '%s'", w->in->id);

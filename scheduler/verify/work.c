@@ -211,19 +211,20 @@ static bool reads_itself(const struct shape *h) {
     return false;
 }
 
-static void begin(struct work *w, struct sym *s, const struct issue_node *n, bool nested) {
+static void begin(struct work *w, struct sym *s, const struct issue_node *n) {
     memset(w, 0, offsetof(struct work, size));
     w->s = s;
     w->n = n;
     w->in = &s->v->m->instr[n->instr];
-    w->nested = nested;
     memset(w->offset, 0, (size_t)w->in->noperands * sizeof *w->offset);
 }
 
-static bool one_issue(struct sym *s, const struct issue_node *n, bool nested) {
+static bool one_issue(struct sym *s, const struct issue_node *n, bool nested, bool again) {
     struct work w;
     int64_t cost;
-    begin(&w, s, n, nested);
+    begin(&w, s, n);
+    w.nested = nested;
+    w.again = again;
     for (int d = 0; d < s->ndims; d++) w.of_loop[d] = true;
     s->nexecuted = 0;
     if (n->nalso) return sym_fail(s, "issues of several statements are not followed");
@@ -285,7 +286,8 @@ bool box_issue(struct sym *s, const struct nest *nest) {
             entries = trips;
         }
     }
-    if (!u) return one_issue(s, nest->issue, false);
+    bool again = nest->n > 0 && nest->loop[0]->kind != LOOP_HARDWARE;
+    if (!u) return one_issue(s, nest->issue, false, again);
     if (!box_entries_there(s, &h, entries)) return false;
     struct affine first = s->var[u->var];
     int ndims = s->ndims;
@@ -296,7 +298,7 @@ bool box_issue(struct sym *s, const struct nest *nest) {
         s->var[u->var].l.c += k * u->step;
         s->ndims = ndims;
         memcpy(s->n, n, sizeof n);
-        if (!one_issue(s, nest->issue, entries > 1)) return false;
+        if (!one_issue(s, nest->issue, entries > 1, again)) return false;
     }
     return true;
 }

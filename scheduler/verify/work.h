@@ -13,6 +13,7 @@ struct work {
     const struct stmt *stmt;           /* of the program; NULL: a move */
     const struct candidate_of *candidate;
     bool overwrite, nested;            /* nested: a loop over a table's entries is around, which is walked outside the other dimensions */
+    bool again;                        /* if it fails, its loops are walked instead: so nothing may have changed */
     bool of_loop[SYM_DIMS];            /* the dimension is one of a loop around, or a part of it */
     int64_t full[SYM_DIMS], valid[SYM_DIMS];     /* valid: what belongs to the program; the rest is padding */
     int fit_dim[FIT_DIMS];             /* which dimension of the issue it is; -1 */
@@ -28,7 +29,7 @@ struct work {
 bool sym_add_dim(struct sym *, int64_t n, int *dim);
 void work_split_at(struct work *, const struct affine *address, const int64_t *stride, int n);
 void work_join_dims(struct work *);                                     /* of a move, whose valid part is known */
-bool work_clip(struct work *);                                          /* to what belongs to the program */
+bool work_clip(struct work *, bool *box);                               /* to what belongs to the program, if that is one box */
 
 /* tile.c */
 bool sym_clip_at(struct sym *, const struct affine *, const struct lin *n); /* cuts the one dimension by which it reaches n or more */
@@ -44,6 +45,7 @@ bool work_reads_fit(struct work *, const struct candidate_of *);
 bool work_partial_before(struct work *, struct lin *count);
 /* Beyond the end of an axis that is reduced the operands hold zeros that change no result. */
 bool work_padding_is_neutral(struct work *);
+bool work_adds_nothing(struct work *);
 bool work_in_place(struct work *);
 /* Elements of the home of g at an address: each index from its factors, in the part where g lies. */
 bool work_home_index(struct sym *, const struct region *g, const struct affine *address, struct affine *index);
@@ -57,6 +59,10 @@ void work_remain(struct work *);                                        /* once 
 
 /* compute.c */
 bool work_compute(struct work *);
+bool work_compute_box(struct work *);                                   /* all of its points are instances, or padding beyond them in single dimensions */
+
+/* parts.c: as several boxes, one after the other */
+bool work_compute_parts(struct work *);
 bool work_move(struct work *);
 
 /* entries.c */

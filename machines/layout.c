@@ -209,6 +209,11 @@ static int64_t floor_div(int64_t a, int64_t b) {
     return a / b - (a % b < 0);
 }
 
+bool lexpr_uses(const struct lexpr *e, int index) {
+    if (e->op == 'n' || e->op == 'i') return e->op == 'i' && e->index == index;
+    return lexpr_uses(e->a, index) || lexpr_uses(e->b, index);
+}
+
 int64_t lexpr_eval(const struct lexpr *e, const int64_t *index) {
     if (e->op == 'n') return e->number;
     if (e->op == 'i') return index[e->index];

@@ -28,6 +28,7 @@ struct layout *layout_parse(struct arena *, const char *text, const char *file, 
 /* The same, where places may also use these names as numbers. An index hides a name. */
 struct layout *layout_parse_with(struct arena *, const char *text, const struct bindings *, const char *file, int line, struct diags *);
 int64_t lexpr_eval(const struct lexpr *, const int64_t *index);
+bool lexpr_uses(const struct lexpr *, int index); /* does the index occur? */
 /* Extents of the places for a buffer of these extents (largest value + 1). Exact, except that a place which uses one index several times is
  * bounded from above when that needs more than 2^20 points. */
 void layout_extents(const struct layout *, const int64_t *buffer_extent, int64_t *place_extent);

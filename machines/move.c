@@ -59,6 +59,31 @@ static int operand_of(const struct instr *in, int buffer) {
     return -1;
 }
 
+/* Axis x of an operand in a layout: the place that names its stride, or the distance between
+ * neighbours along it, which must be the same everywhere. */
+static bool layout_stride(const struct program *p, const struct access *a, const struct layout *map,
+                          const struct strides *st, int x, int64_t *stride, int *name) {
+    const struct buffer *b = &p->buffer[a->buffer];
+    int64_t index[MAX_DIMS], before = 0;
+    for (int i = 0; i < map->nplaces; i++) {
+        const struct lexpr *e = map->place[i].expr;
+        bool walked = false;
+        for (int d = 0; d < b->ndims; d++) walked |= access_coef(p, a, d, x) && lexpr_uses(e, d);
+        if (!walked || st->name[i] < 0) continue;
+        if (*name >= 0 || e->op != 'i' || access_coef(p, a, e->index, x) != 1) return false;
+        *name = st->name[i];
+    }
+    for (int64_t v = 0; *name < 0 && v < p->axis[x].extent; v++) {
+        for (int d = 0; d < b->ndims; d++)
+            index[d] = access_coef(p, a, d, p->naxes) + v * access_coef(p, a, d, x);
+        int64_t at = layout_offset(map, b->ndims, b->extent, st->stride, index);
+        if (v == 1) *stride = at - before;
+        if (v > 0 && at - before != *stride) return false;
+        before = at;
+    }
+    return *stride >= 0;
+}
+
 /* Stride of axis x on one side; *name: of a stride the schedule chooses. */
 static bool side_stride(const struct machine *m, const struct instr *in, const struct program *p,
                         const struct access *a, int operand, int x, int64_t *stride, int *name) {
@@ -76,7 +101,8 @@ static bool side_stride(const struct machine *m, const struct instr *in, const s
         return true;
     }
     struct strides st;
-    if (l->map || !operand_strides(m, in, operand, 0, p, &st)) return false;
+    if (!operand_strides(m, in, operand, 0, p, &st)) return false;
+    if (l->map) return layout_stride(p, a, l->map, &st, x, stride, name);
     for (int d = b->ndims - 1; d >= 0; d--) {
         int64_t c = access_coef(p, a, d, x);
         if (!c) continue;

@@ -41,6 +41,7 @@ struct geom { /* innermost first */
     uint64_t exact;  /* dimensions of which moves bring just what is there: a state tells sizes */
     uint64_t live;   /* of which the last tile reaches elements of the buffer that the access does not: no room for padding */
     int spaced;      /* a home made for it: what stands outside of the first so many coordinates begins where moves may begin; 0: dense */
+    int turned;      /* a home made for it: the coordinate that lies innermost there, before the others; 0: as listed */
     int repeat_axis; /* the row does not move the buffer: rows repeat over this program axis; -1 */
 };
 

@@ -405,7 +405,8 @@ static bool make(struct work *w, const struct task *t, struct opnd *o, int64_t s
                        .swizzle = o->form.swizzle,
                        .plain_home = o->plain,
                        .first = o->order,
-                       .spaced = o->spaced};
+                       .spaced = o->spaced,
+                       .turned = o->turned};
     o->zero_tail = false;
     rows_of_steps(w, t, o);
     struct form form;

@@ -49,6 +49,11 @@ void home_run(struct home *h, int ndims) {
     h->elements = run;
 }
 
+/* The coordinate that is the k-th from the innermost one in a home made for g. */
+static struct coord home_coord(const struct geom *g, int k) {
+    return g->at[!k ? g->turned : k <= g->turned ? k - 1 : k];
+}
+
 void home_pack(struct work *w, int buffer, const struct geom *g) {
     struct home *h = &w->home[buffer];
     const struct buffer *b = &w->p->buffer[buffer];
@@ -67,7 +72,7 @@ void home_pack(struct work *w, int buffer, const struct geom *g) {
         if (!known) h->at[h->n++] = (struct coord){g->at[i].dim, 1, 0, false};
     }
     for (int i = 0; i < g->n && !g->plain_home; i++) {
-        struct coord c = g->at[i];
+        struct coord c = home_coord(g, i);
         bool loose = c.dim >= 0 && (g->loose >> c.dim & 1);
         if (i == g->spaced) h->spaced = h->n;
         if (c.dim >= 0 && !loose) h->at[h->n++] = c;

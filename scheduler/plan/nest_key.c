@@ -146,7 +146,7 @@ static void put_geom(struct writer *k, const struct geom *g) {
     PUT(k, (int64_t)g->loose, (int64_t)g->even, (int64_t)g->fragment);
     put_text(k, g->swizzle);
     PUT(k, g->span, g->tile, g->row, g->plain, g->plain_home, (int64_t)g->exact, (int64_t)g->live,
-        g->spaced, g->repeat_axis);
+        g->spaced, g->turned, g->repeat_axis);
 }
 
 static void put_route(struct writer *k, const struct route *r) {

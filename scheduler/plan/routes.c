@@ -328,6 +328,22 @@ bool route_plain(struct work *w, const struct moves *moves, const struct task *t
     return true;
 }
 
+bool route_turned(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
+                  bool write) {
+    struct opnd probe = *o;
+    if (o->turned || o->spaced || o->where != IN_LOCAL || o->form.fragment ||
+        (write ? o->attached[false] != NULL : o->read < 0) ||
+        packed_fits(w, moves, t, &probe, write))
+        return false;
+    for (int k = 1; k < o->geom.ninner; k++) {
+        probe.turned = k;
+        if (!packed_fits(w, moves, t, &probe, write)) continue;
+        o->turned = k;
+        return geom_make(w, t, o);
+    }
+    return false;
+}
+
 bool route_spaced(struct work *w, const struct moves *moves, const struct task *t, struct opnd *o,
                   bool write) {
     struct opnd probe = *o;

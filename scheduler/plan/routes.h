@@ -19,6 +19,9 @@ bool copy_fit(struct work *, const struct moves *, int buffer, const struct opnd
 bool route_leads(const struct work *, const struct moves *, const struct task *, const struct opnd *); /* from home, whatever fits */
 /* Do moves fit, or take less time, if the first copies between lie row by row? Then they do from now on. */
 bool route_plain(struct work *, const struct moves *, const struct task *, struct opnd *);
+/* Would they fit if another coordinate of the tile lay innermost in a home made for it, as moves that turn
+ * tiles take it? Then it does from now on. */
+bool route_turned(struct work *, const struct moves *, const struct task *, struct opnd *, bool write);
 /* Would they fit if pieces of a home made for it began where moves may begin, with gaps between? Then they do from now on. */
 bool route_spaced(struct work *, const struct moves *, const struct task *, struct opnd *, bool write);
 /* Would they fit if copies held as many elements at a time as home and the memories on the way are aligned to, and not otherwise? Then they do from now on. */

@@ -43,7 +43,7 @@ struct opnd {
     uint64_t firsts; /* coordinates that may lie next to the tile in the copy nearest to home: each copy takes what its move likes best */
     int order;       /* of a result: the coordinate that lies next to the tile in its own memory and on the way home; 0: as listed */
     int64_t quantum; /* elements that rows of plain copies, and single elements in other copies, are multiples of, so that they begin at words everywhere; 0 */
-    int spaced;     /* of a home made for it (geom.h) */
+    int spaced, turned; /* of a home made for it (geom.h) */
     int64_t align;  /* of its slots, where it is local: what instructions and moves ask for */
     bool zero_tail; /* a reduction axis of the needle reaches past the statement's: needs a padded
                        home */

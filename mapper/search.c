@@ -244,19 +244,23 @@ static bool coupled_sound(const struct chooser *c, struct mapping *m) {
 }
 
 /* Issues of length one along an axis of a device's instruction: a window whose steps are longer
- * than one (2p + r) needs no copy then. Callers' arrays are copied beside the work before. */
+ * than one (2p + r) needs no copy then. Callers' arrays are copied beside the work before. A window
+ * of one term is also a plain product of a vector and a number. */
 static bool may_stay_single(const struct chooser *c, int x) {
     const struct needle *n = c->needle;
     const struct machine *m = c->search->needles->machine;
     int queue = m->instr[n->instr].queue;
     bool made = false;
+    if (c->search->all || n->axis[x].ranged < 0 || n->axis[x].lo != 1 || queue < 0 ||
+        machine_queue_is_host(m, queue))
+        return false;
+    if (n->axis[x].reduction) return n->coupled;
     for (int o = 0; o < n->noperands; o++) {
         const struct access *a = bound_access(c->site, &c->bound->operand[o]);
         made |= a && o != n->dst && n->axis[x].signature >> o & 1 &&
                 c->site->program->buffer[a->buffer].role == ROLE_TEMP;
     }
-    return made && !c->search->all && n->axis[x].ranged >= 0 && n->axis[x].lo == 1 &&
-           !n->axis[x].reduction && queue >= 0 && !machine_queue_is_host(m, queue);
+    return made;
 }
 
 static bool groups_full(const struct chooser *c, uint64_t used) {

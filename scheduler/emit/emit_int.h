@@ -163,6 +163,8 @@ bool same_tokens(const struct emitter *);
 /* Finds the syncs of a nest's credits that others take from too; when its queues are known. */
 void tokens_share(struct emitter *);
 /* Are credits on this edge taken as soon as they are given? Then nobody else can take them. */
+bool ways_same_tokens(const struct emitter *); /* fills, and a result that the core's queue takes on itself, share tokens */
+bool way_in_step(const struct emitter *, const struct way_out *, int k); /* slots of its k-th memory are not lent */
 bool in_step(const struct emitter *, const struct edge *back);
 
 /* move.c: nodes that fill (or drain) `part` of a hold, from (to) the outer copy on the operand's route, which holds its

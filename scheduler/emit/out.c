@@ -49,7 +49,7 @@ static void turn(struct emitter *e, struct nodes *out, const struct opnd *stop, 
     struct signal channel = via_channel(e, way, k);
     struct edge back = way_back(e, way, k);
     struct held *via = &way->via[k];
-    bool lent = !in_step(e, &back);
+    bool lent = !way_in_step(e, way, k);
     if (lent && !channel.rotating) edge_take(e->w, out, &back, channel);
     add_rotate(e->w, out, via->place);
     if (lent && channel.rotating) edge_take(e->w, out, &back, channel);
@@ -79,7 +79,7 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
         edge_take(e->w, out, &there, (struct signal){0});
         if (!move_on(e, out, o, buffer, &way->via[k], r, way, k)) return false;
         edge_give(e->w, out, &back, via_channel(e, way, k));
-        if (in_step(e, &back)) edge_take(e->w, out, &back, via_channel(e, way, k));
+        if (way_in_step(e, way, k)) edge_take(e->w, out, &back, via_channel(e, way, k));
     }
     return true;
 }
@@ -89,7 +89,7 @@ bool way_home(struct emitter *e, struct nodes *out, const struct opnd *o, int bu
 static int credits_of(const struct emitter *e, const struct way_out *way, int k, int *given) {
     const struct machine *m = e->w->m;
     struct edge back = way_back(e, way, k), there = link_there(e, way_link(way, k));
-    if (in_step(e, &back)) return 0;
+    if (way_in_step(e, way, k)) return 0;
     if (back.kind != EDGE_TOKEN || via_channel(e, way, k).rotating) return way->via[k].slots;
     int before = given[back.sync], all = before + way->via[k].slots;
     all = within_depth(m, within_depth(m, all, &back), &there);

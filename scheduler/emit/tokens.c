@@ -45,6 +45,34 @@ bool same_tokens(const struct emitter *e) {
     return false;
 }
 
+/* The instructions' queue takes its result on by itself. */
+static bool way_own(const struct emitter *e, const struct way_out *way, int k) {
+    return way->queue[k + 1] == e->exec && !e->nest->nchain;
+}
+
+static bool way_same_tokens(const struct emitter *e, const struct way_out *way, int k) {
+    struct edge give = link_there(e, way_link(way, k)), back = link_back(e, way_link(way, k));
+    if (!way_own(e, way, k) || back.kind != EDGE_TOKEN) return false;
+    for (int i = 0; i < e->nfills; i++) {
+        struct edge to = link_there(e, fill_link(&e->fill[i])),
+                    from = link_back(e, fill_link(&e->fill[i]));
+        if (e->fill[i].queue < 0 || e->fill[i].user != e->exec || to.kind != EDGE_TOKEN) continue;
+        if (to.sync == back.sync || from.sync == give.sync) return true;
+    }
+    return false;
+}
+
+bool ways_same_tokens(const struct emitter *e) {
+    for (int k = 0; k < e->out[0].n; k++)
+        if (way_same_tokens(e, &e->out[0], k)) return true;
+    return false;
+}
+
+bool way_in_step(const struct emitter *e, const struct way_out *way, int k) {
+    struct edge back = link_back(e, way_link(way, k));
+    return in_step(e, &back) || way_same_tokens(e, way, k);
+}
+
 int within_depth(const struct machine *m, int credits, const struct edge *edge) {
     int64_t depth = edge->kind == EDGE_TOKEN ? m->sync[edge->sync].depth : -1;
     return depth >= 0 && depth < credits ? (int)depth : credits;
@@ -59,7 +87,8 @@ int within_depth(const struct machine *m, int credits, const struct edge *edge) 
 enum { RESULTS, CHAIN, WAYS, FILLS = WAYS + MAX_VIA };
 struct use {
     int sync, who;
-    bool credits, settled; /* settled: with those of the core's results, by `same_tokens` */
+    bool credits, settled, own; /* settled: with those of the core's results, by `same_tokens`; own:
+                                   a way that the core's queue begins, as such results */
 };
 struct uses {
     struct use *at;
@@ -81,7 +110,8 @@ static void add_uses(struct emitter *e, struct uses *u, struct link l, struct us
 }
 
 static bool clash(const struct use *a, const struct use *b) {
-    bool settled = (a->who == RESULTS && b->settled) || (b->who == RESULTS && a->settled);
+    bool settled = ((a->who == RESULTS || a->own) && b->settled) ||
+                   ((b->who == RESULTS || b->own) && a->settled);
     return a->sync == b->sync && a->who != b->who && !settled && (a->credits || b->credits);
 }
 
@@ -119,7 +149,8 @@ void tokens_share(struct emitter *e) {
     }
     for (int i = 0; i <= e->nest->nchain; i++)
         for (int k = 0; k < e->out[i].n; k++)
-            add_uses(e, &u, way_link(&e->out[i], k), (struct use){.who = WAYS + k});
+            add_uses(e, &u, way_link(&e->out[i], k),
+                     (struct use){.who = WAYS + k, .own = way_own(e, &e->out[i], k)});
     chain_uses(e, &u);
     e->shared = arena_array(e->w->arena, (size_t)e->w->m->nsyncs + 1, sizeof *e->shared);
     for (int i = 0; i < u.n; i++)

@@ -475,8 +475,8 @@ static bool same_sync(const struct edge *a, const struct edge *b) {
 /* Fills whose tokens those of results could be taken for end with each result: then the store is
  * waited for, and the next result's fills come only behind it. */
 static double results_apart(const struct pricing *c, const struct task *core) {
-    const struct stream *d = &c->leaves;
     int exec = core->needle->in->queue;
+    const struct stream *d = c->leaves.trips > 0 ? &c->leaves : &c->drain; /* moved on by `exec` */
     double fill = 0, latency = 0;
     bool apart = false;
     if (d->trips <= 1 || d->queue == exec) return 0;

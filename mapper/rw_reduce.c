@@ -191,6 +191,25 @@ const struct rewrite rw_mask = {
 /* ---- privatise: points that share an element, or that begin with what nothing brings, sum apart
  * first ---- */
 
+/* Does the statement before set, with the same axes, all that the sums of `at` begin with? */
+static bool begun_before(const struct program *p, int at) {
+    const struct stmt *s = &p->stmt[at], *w = at > 0 ? &p->stmt[at - 1] : NULL;
+    return w && rw_plain(p, at - 1) && w->combine == COMBINE_SET && w->scope == s->scope &&
+           access_same(p, &w->dst, &s->dst) && stmt_writes_whole(p, w) &&
+           w->op[w->nops - 1].type == p->buffer[s->dst.buffer].type &&
+           s->op[s->nops - 1].type == p->buffer[s->dst.buffer].type;
+}
+
+/* What the sums had begun with is combined with them behind. */
+static void write_last(struct program *q, int at, const struct stmt *begin, const struct stmt *sums,
+                       const struct access *own) {
+    struct draft d = draft_open(q, sums, begin ? COMBINE_SET : sums->combine, sums->dst);
+    int first = begin ? draft_tree(&d, begin, begin->nops - 1) : -1, second;
+    second = draft_read(&d, rw_copy(q, own));
+    if (begin) draft_binary(&d, combiner_op(sums->combine), first, second);
+    draft_close(&d, at);
+}
+
 static struct program *privatise(const struct program *p, const struct failure *why,
                                  const struct needle *n) {
     int axis[MAX_AXES], at = why->stmt;
@@ -210,15 +229,16 @@ static struct program *privatise(const struct program *p, const struct failure *
         program_free(q);
         return NULL;
     }
-    program_make_room(q, at, 2);
+    bool before = begun && begun_before(p, at);
+    struct stmt begin = before ? q->stmt[at - 1] : old;
+    program_make_room(q, at, before ? 1 : 2);
+    if (before) at--;
     union value neutral = combiner_neutral(old.combine, t);
     rw_fill(q, at, &old, own, type_is_float(t) ? neutral.f : (double)neutral.i);
     struct draft d = draft_open(q, &old, old.combine, rw_copy(q, &own));
     draft_tree(&d, &old, old.nops - 1);
     draft_close(&d, at + 1);
-    d = draft_open(q, &old, old.combine, old.dst);
-    draft_read(&d, rw_copy(q, &own));
-    draft_close(&d, at + 2);
+    write_last(q, at + 2, before ? &begin : NULL, &old, &own);
     return q;
 }
 

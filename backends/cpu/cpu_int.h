@@ -135,6 +135,7 @@ bool *section_cuts(struct cpu *, const struct section *);
 /* ---- issues (issue.c) ---- */
 void build_issue(struct function *, const struct issue_node *);
 LLVMTypeRef word_type(struct function *, int memory, enum type); /* of a word of these elements */
+LLVMTypeRef word_carried(struct function *, int memory, enum type); /* as loops carry it */
 LLVMValueRef word_read(struct function *, int memory, int64_t w, LLVMTypeRef);
 
 /* ---- integers, addresses, loops (value.c) ---- */

@@ -10,6 +10,12 @@ LLVMTypeRef word_type(struct function *f, int memory, enum type t) {
     return LLVMVectorType(element_type(f->cpu, t), (unsigned)(lanes ? lanes : 1));
 }
 
+/* 16-bit floats are carried round loops as bits: where a processor has no arithmetic for them, LLVM
+ * makes floats of such a value, by functions that are not there. */
+LLVMTypeRef word_carried(struct function *f, int memory, enum type t) {
+    return word_type(f, memory, t == TYPE_F16 || t == TYPE_BF16 ? TYPE_I16 : t);
+}
+
 static LLVMValueRef as_type(struct function *f, LLVMValueRef v, LLVMTypeRef type) {
     return LLVMTypeOf(v) == type ? v : LLVMBuildBitCast(f->builder, v, type, "");
 }

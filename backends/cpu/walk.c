@@ -141,7 +141,7 @@ static void carry_operand(struct function *f, struct carried *c, const struct is
     int64_t word = s->machine->memory[p->memory].word;
     int64_t end = (p->address + p->bytes * p->slots + word - 1) / word;
     for (int64_t w = p->address / word; w < end && w < f->cpu->nwords[p->memory]; w++)
-        c->type[p->memory][w] = word_type(f, p->memory, op->type);
+        c->type[p->memory][w] = word_carried(f, p->memory, op->type);
 }
 
 /* Steps that the nodes rotate the place by, modulo its slots; -1: it depends on bounds. */

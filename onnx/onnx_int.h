@@ -287,7 +287,7 @@ bool standard_domain(const char *domain);
     X(DynamicQuantizeLinear, 1, 1, dynamic_quantize) \
     X(NegativeLogLikelihoodLoss, 2, 3, nll_loss) \
     X(SoftmaxCrossEntropyLoss, 2, 3, softmax_cross_entropy) \
-    X(PRelu, 2, 2, prelu) X(ReverseSequence, 2, 2, reverse_sequence) \
+    X(PRelu, 2, 2, prelu) X(Shrink, 1, 1, shrink) X(ReverseSequence, 2, 2, reverse_sequence) \
     X(HannWindow, 1, 1, hann_window) X(HammingWindow, 1, 1, hamming_window) \
     X(BlackmanWindow, 1, 1, blackman_window) X(Compress, 2, 2, compress) \
     X(NonZero, 1, 1, non_zero) X(Unique, 1, 1, unique) X(GridSample, 2, 2, grid_sample) \

@@ -52,14 +52,8 @@ static const struct formula formulas[] = {
     {"Reciprocal", 1, FLOATS, "1 / $0", {{0}}, false},
     {"Softplus", 1, FLOATS, "max($0, 0) + log(1 + exp(-abs($0)))", {{0}}, false},
     {"Mish", 1, FLOATS, "$0 * tanh(max($0, 0) + log(1 + exp(-abs($0))))", {{0}}, false},
-    {"Celu", 1, FLOATS, "max($0, 0) + min(0, @0 * (exp($0 / @0) - 1))", {{"alpha", 1}}, false},
-    {"Shrink",
-     1,
-     NUMBERS,
-     "select($0 < -@1, $0 + @0, select($0 > @1, $0 - @0, 0))",
-     {{"bias", 0}, {"lambd", 0.5}},
-     false},
-    {"Sign", 1, NUMBERS, "#($0 > 0) - #($0 < 0)", {{0}}, false},
+    {"Celu", 1, FLOATS, "select($0 > 0, $0, @0 * (exp($0 / @0) - 1))", {{"alpha", 1}}, false},
+    {"Sign", 1, NUMBERS, "select($0 > 0, 1, select($0 < 0, -#(1), $0))", {{0}}, false},
     {"Tan", 1, FLOATS, "sin($0) / cos($0)", {{0}}, false},
     {"Atan", 1, FLOATS, "atan($0)", {{0}}, false},
     {"Asin", 1, FLOATS, "atan($0 / sqrt((1 - $0) * (1 + $0)))", {{0}}, false},
@@ -75,10 +69,11 @@ static const struct formula formulas[] = {
     {"Asinh",
      1,
      FLOATS,
-     "#($0 > 0) * log(abs($0) + sqrt($0 * $0 + 1)) - #($0 < 0) * log(abs($0) + sqrt($0 * $0 + 1))",
+     "select($0 < 0, -1, 1) * select(abs($0) > 1, log(abs($0)) + log(1 + sqrt(1 + 1 / $0 / $0)), "
+     "log(abs($0) + sqrt($0 * $0 + 1)))",
      {{0}},
      false},
-    {"Acosh", 1, FLOATS, "log($0 + sqrt($0 * $0 - 1))", {{0}}, false},
+    {"Acosh", 1, FLOATS, "log($0 + sqrt($0 - 1) * sqrt($0 + 1))", {{0}}, false},
     {"Atanh", 1, FLOATS, "log((1 + $0) / (1 - $0)) / 2", {{0}}, false},
     {"IsNaN", 1, FLOATS, "$0 != $0", {{0}}, true},
     {"Not", 1, BOOLS, "$0 == 0", {{0}}, false},
@@ -202,7 +197,7 @@ bool formula_lower(struct import *im, const struct formula *f) {
         return node_fail(im, "it has %d inputs, expected %d", n, f->inputs ? f->inputs : 1);
     if (!operands(im, f, x, n)) return false;
     for (int k = 0; k < 2 && f->attribute[k].name; k++) {
-        double v = f->attribute[k].preset;
+        double v = (float)f->attribute[k].preset;
         if (!attribute_float(im, f->attribute[k].name, &v)) return false;
         numbers[k] = text_number(im, x[0]->type, v);
     }

@@ -230,21 +230,23 @@ bool op_gather_nd(struct import *im) {
 /* ---- scatters ---- */
 
 /* y = x, where `condition` (of some update) holds the update's value instead, or combined with it.
- * Where several updates meet one place the sum of them is taken without `reduction`: ONNX does not
- * say which counts. */
-static bool scatter(struct import *im, struct tensor *x, const char *const *at,
-                    const char *condition, const char *update) {
+ * `whole` are indices of all of x, `at` those of the places that updates may reach. Where several
+ * updates meet one place the sum of them is taken without `reduction`: ONNX does not say which
+ * counts. */
+static bool scatter(struct import *im, struct tensor *x, const char *const *whole,
+                    const char *const *at, const char *condition, const char *update) {
     const char *how = "none", *combine = NULL, *neutral = "0";
     if (!attribute_string(im, "reduction", &how)) return false;
     struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
     if (!y) return false;
-    const char *to = tensor_element(im, y, at), *from = tensor_element(im, x, at);
+    const char *to = tensor_element(im, y, at), *all = tensor_element(im, y, whole),
+               *from = tensor_element(im, x, whole);
     if (strcmp(how, "add") == 0) combine = "+=";
     if (strcmp(how, "mul") == 0) combine = "*=", neutral = "1";
     if (strcmp(how, "max") == 0) combine = "max=", neutral = to;
     if (strcmp(how, "min") == 0) combine = "min=", neutral = to;
     if (combine) {
-        emit_statement(im, "%s = %s", to, from);
+        emit_statement(im, "%s = %s", all, from);
         emit_statement(im, "%s %s select(%s, %s, %s)", to, combine, condition, update, neutral);
         return true;
     }
@@ -256,34 +258,41 @@ static bool scatter(struct import *im, struct tensor *x, const char *const *at,
         hit ? tensor_temporary(im, y->buffer, "value", x->type, x->ndims, x->extent) : NULL;
     if (!value) return false;
     struct choice c = choice_of(x->type);
-    const char *h = tensor_element(im, hit, at), *v = tensor_element(im, value, at);
+    const char *h = tensor_element(im, hit, whole), *v = tensor_element(im, value, whole);
     emit_statement(im, "%s = 0", h);
-    emit_statement(im, "%s max= %s", h, condition);
+    emit_statement(im, "%s max= %s", tensor_element(im, hit, at), condition);
     emit_statement(im, "%s = %s", v, c.first);
-    emit_statement(im, "%s %s select(%s, %s, %s)", v, c.combine, condition, update, c.first);
-    emit_statement(im, "%s = select(%s, %s, %s)", to, h, v, from);
+    emit_statement(im, "%s %s select(%s, %s, %s)", tensor_element(im, value, at), c.combine,
+                   condition, update, c.first);
+    emit_statement(im, "%s = select(%s, %s, %s)", all, h, v, from);
     return true;
 }
 
 bool op_scatter_elements(struct import *im) {
     struct tensor *x = node_input(im, 0), *index = node_input(im, 1), *updates = node_input(im, 2);
-    const char *at[MAX_DIMS], *from[MAX_DIMS];
+    const char *whole[MAX_DIMS], *at[MAX_DIMS], *from[MAX_DIMS];
     int axis;
     if (!integer_indices(im, index) || !attribute_axis(im, "axis", 0, x->ndims, &axis))
         return false;
     bool fits = index->ndims == x->ndims && updates->ndims == x->ndims && updates->type == x->type;
     for (int d = 0; fits && d < x->ndims; d++)
         fits = index->extent[d] == updates->extent[d] &&
-               (d == axis || index->extent[d] == x->extent[d]);
+               (d == axis || index->extent[d] <= x->extent[d]);
     if (!fits)
-        return node_fail(im, "indices %s and updates %s do not fit the input %s, of %s",
+        return node_fail(im,
+                         "indices %s and updates %s of %s do not fit the input %s of %s; expected "
+                         "two equal shapes, nowhere longer than the input but along axis %d",
                          shape_text(im->arena, index->ndims, index->extent),
                          shape_text(im->arena, updates->ndims, updates->extent),
-                         shape_text(im->arena, x->ndims, x->extent), type_name(x->type));
-    axes_for(im, x->ndims, x->extent, at);
+                         type_name(updates->type), shape_text(im->arena, x->ndims, x->extent),
+                         type_name(x->type), axis);
+    axes_for(im, x->ndims, x->extent, whole);
+    for (int d = 0; d < x->ndims; d++)
+        at[d] = index->extent[d] == x->extent[d] || d == axis ? whole[d]
+                                                              : axis_for(im, "p", index->extent[d]);
     memcpy(from, at, sizeof from);
     from[axis] = axis_for(im, "u", index->extent[axis]);
-    return scatter(im, x, at, chosen(im, index, from, at[axis], x->extent[axis]),
+    return scatter(im, x, whole, at, chosen(im, index, from, at[axis], x->extent[axis]),
                    tensor_element(im, updates, from));
 }
 
@@ -303,7 +312,7 @@ bool op_scatter_nd(struct import *im) {
     const char *condition = places_axes(im, &p);
     for (int d = 0; d < lead; d++) from[d] = p.lead[d];
     for (int k = 0; k < p.ninner; k++) from[lead + k] = p.inner[k];
-    return scatter(im, p.x, p.at, condition, tensor_element(im, updates, from));
+    return scatter(im, p.x, p.at, p.at, condition, tensor_element(im, updates, from));
 }
 
 /* ---- one hot ---- */

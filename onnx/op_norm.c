@@ -254,7 +254,9 @@ bool op_lp_normalization(struct import *im) {
                *e = sum_widen(im, x->type, tensor_element(im, x, index));
     emit_statement(im, "%s = 0", s);
     emit_statement(im, p == 1 ? "%s += abs(%s)" : "%s += %s * %s", s, e, e);
-    const char *v = arena_printf(im->arena, p == 1 ? "%s / %s" : "%s / sqrt(%s)", e, s);
+    const char *v = arena_printf(
+        im->arena, p == 1 ? "select(%s == 0, 0, %s / %s)" : "select(%s == 0, 0, %s / sqrt(%s))", s,
+        e, s);
     emit_statement(im, "%s = %s", tensor_element(im, y, index), sum_narrow(im, x->type, v));
     return true;
 }

@@ -80,25 +80,27 @@ bool op_hardmax(struct import *im) {
         return node_fail(im, "the input is not a tensor of floats");
     if (!attribute_axis(im, "axis", im->opset < 13 ? (x->ndims > 1) : -1, x->ndims, &axis))
         return false;
-    if (im->opset < 13 && axis != x->ndims - 1)
-        return node_fail(im, "before opset 13 only the last axis is supported");
     axes_for(im, x->ndims, x->extent, index);
-    for (int d = 0; d < x->ndims; d++) {
-        extent[d] = d == axis ? 1 : x->extent[d];
-        kept[d] = d == axis ? "0" : index[d];
+    int64_t n = 1, step[MAX_DIMS];
+    for (int d = x->ndims - 1; d >= 0; d--) {
+        bool one = im->opset < 13 ? d >= axis : d == axis;
+        step[d] = one ? n : 0;
+        if (one) n *= x->extent[d];
+        extent[d] = one ? 1 : x->extent[d];
+        kept[d] = one ? "0" : index[d];
     }
+    const char *which = affine_text(im, x->ndims, step, index, 0);
     struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
     struct tensor *m = y ? extreme(im, x, true, y->buffer, x->ndims, extent, kept, index) : NULL;
     struct tensor *at =
         m ? tensor_temporary(im, y->buffer, "at", TYPE_I64, x->ndims, extent) : NULL;
     if (!at) return false;
     const char *place = tensor_element(im, at, kept);
-    emit_statement(im, "%s = %" PRId64, place, x->extent[axis] - 1);
+    emit_statement(im, "%s = %" PRId64, place, n - 1);
     emit_statement(im, "%s min= select(%s == %s, i64(%s), %" PRId64 ")", place,
-                   tensor_element(im, x, index), tensor_element(im, m, kept), index[axis],
-                   x->extent[axis] - 1);
+                   tensor_element(im, x, index), tensor_element(im, m, kept), which, n - 1);
     emit_statement(im, "%s = %s(i64(%s) == %s)", tensor_element(im, y, index), type_name(y->type),
-                   index[axis], place);
+                   which, place);
     return true;
 }
 

@@ -50,9 +50,8 @@ bool op_prelu(struct import *im) {
     bool channels = slope->ndims == 1 && x->ndims > 2 && slope->extent[0] == x->extent[1] &&
                     (im->opset < 7 || x->extent[x->ndims - 1] != slope->extent[0]);
     if (!one_type(im, 0, 1)) return false;
-    if (!type_is_signed(x->type) && !type_is_float(x->type))
-        return node_fail(im, "the input is %s, which this operator does not take",
-                         type_name(x->type));
+    if (x->type == TYPE_BOOL)
+        return node_fail(im, "the input is bool, which this operator does not take");
     struct tensor *both[2] = {x, slope};
     int64_t extent[MAX_DIMS];
     int ndims;
@@ -66,6 +65,28 @@ bool op_prelu(struct import *im) {
                              : tensor_element_broadcast(im, slope, x->ndims, x->extent, index);
     emit_statement(im, "%s = select(%s < 0, %s * %s, %s)", tensor_element(im, y, index), e, s, e,
                    e);
+    return true;
+}
+
+/* Integers are compared and shifted in f64, as `bias` and `lambd` are floats. */
+bool op_shrink(struct import *im) {
+    struct tensor *x = node_input(im, 0);
+    const char *index[MAX_DIMS];
+    double bias = 0, lambd = 0.5;
+    if (x->type == TYPE_BOOL)
+        return node_fail(im, "the input is bool, which this operator does not take");
+    if (!attribute_float(im, "bias", &bias) || !attribute_float(im, "lambd", &lambd)) return false;
+    struct tensor *y = node_result(im, x->type, x->ndims, x->extent);
+    if (!y) return false;
+    axes_for(im, x->ndims, x->extent, index);
+    bool whole = !type_is_float(x->type);
+    enum type in = whole ? TYPE_F64 : x->type;
+    const char *e = tensor_element(im, x, index), *low = text_number(im, in, -lambd),
+               *high = text_number(im, in, lambd), *shift = text_number(im, in, bias);
+    if (whole) e = arena_printf(im->arena, "f64(%s)", e);
+    emit_statement(im, "%s = %s(select(%s < %s, %s + (%s), select(%s > %s, %s - (%s), 0)))",
+                   tensor_element(im, y, index), type_name(x->type), e, low, e, shift, e, high, e,
+                   shift);
     return true;
 }
 

@@ -39,6 +39,7 @@ static bool numeric(struct import *im, const struct tensor *x, bool floats) {
 struct reducer {
     const char *initial, *combine, *element, *result;
     bool mean;
+    bool truths; /* bool is taken too */
 };
 
 static const char *filled(struct import *im, const char *text, const char *operand) {
@@ -53,7 +54,7 @@ static const char *filled(struct import *im, const char *text, const char *opera
 
 /* Before anything is written: dimensions, kept ones first. False after reporting; *none: there is
  * nothing to reduce. */
-static bool reduction_read(struct import *im, struct reduction *out, bool *none) {
+static bool reduction_read(struct import *im, struct reduction *out, bool *none, bool truths) {
     struct reduction r = {.x = node_input(im, 0)};
     const int64_t *axes;
     int64_t keep = 1, no_axes_is_none = 0;
@@ -62,7 +63,8 @@ static bool reduction_read(struct import *im, struct reduction *out, bool *none)
         im->opset >= 18 || (im->opset >= 13 && strcmp(im->node->op_type, "ReduceSum") == 0);
     if (!inputs && node_has_input(im, 1))
         return node_fail(im, "axes as an input are of a later opset");
-    if (!numeric(im, r.x, false) || !attribute_or_input(im, "axes", inputs ? 1 : -1, &axes, &n) ||
+    if ((!truths && !numeric(im, r.x, false)) ||
+        !attribute_or_input(im, "axes", inputs ? 1 : -1, &axes, &n) ||
         !attribute_int(im, "keepdims", &keep) ||
         !attribute_int(im, "noop_with_empty_axes", &no_axes_is_none))
         return false;
@@ -81,7 +83,7 @@ static bool reduction_read(struct import *im, struct reduction *out, bool *none)
 static bool reduce(struct import *im, struct reducer how) {
     struct reduction r;
     bool none;
-    if (!reduction_read(im, &r, &none)) return false;
+    if (!reduction_read(im, &r, &none, how.truths)) return false;
     if (none && !how.element && !how.result) return op_identity(im);
     for (int d = 0; none && d < r.x->ndims; d++) r.reduced[d] = false;
     if (none) axes_release(im), reduction_axes(im, &r, true);
@@ -113,48 +115,48 @@ static bool reduce(struct import *im, struct reducer how) {
 }
 
 bool op_reduce_sum(struct import *im) {
-    return reduce(im, (struct reducer){"0", "+=", NULL, NULL, false});
+    return reduce(im, (struct reducer){"0", "+=", NULL, NULL, false, false});
 }
 
 bool op_reduce_mean(struct import *im) {
-    return reduce(im, (struct reducer){"0", "+=", NULL, NULL, true});
+    return reduce(im, (struct reducer){"0", "+=", NULL, NULL, true, false});
 }
 
 bool op_reduce_max(struct import *im) {
-    return reduce(
-        im, (struct reducer){type_lowest(node_input(im, 0)->type), "max=", NULL, NULL, false});
+    return reduce(im, (struct reducer){type_lowest(node_input(im, 0)->type), "max=", NULL, NULL,
+                                       false, true});
 }
 
 bool op_reduce_min(struct import *im) {
-    return reduce(
-        im, (struct reducer){type_highest(node_input(im, 0)->type), "min=", NULL, NULL, false});
+    return reduce(im, (struct reducer){type_highest(node_input(im, 0)->type), "min=", NULL, NULL,
+                                       false, true});
 }
 
 bool op_reduce_prod(struct import *im) {
-    return reduce(im, (struct reducer){"1", "*=", NULL, NULL, false});
+    return reduce(im, (struct reducer){"1", "*=", NULL, NULL, false, false});
 }
 
 bool op_reduce_l1(struct import *im) {
-    return reduce(im, (struct reducer){"0", "+=", "abs(%)", NULL, false});
+    return reduce(im, (struct reducer){"0", "+=", "abs(%)", NULL, false, false});
 }
 
 bool op_reduce_l2(struct import *im) {
-    return reduce(im, (struct reducer){"0", "+=", "% * %", "sqrt(%)", false});
+    return reduce(im, (struct reducer){"0", "+=", "% * %", "sqrt(%)", false, false});
 }
 
 bool op_reduce_sum_square(struct import *im) {
-    return reduce(im, (struct reducer){"0", "+=", "% * %", NULL, false});
+    return reduce(im, (struct reducer){"0", "+=", "% * %", NULL, false, false});
 }
 
 bool op_reduce_log_sum(struct import *im) {
-    return reduce(im, (struct reducer){"0", "+=", NULL, "log(%)", false});
+    return reduce(im, (struct reducer){"0", "+=", NULL, "log(%)", false, false});
 }
 
 /* Around the greatest element, so that no exponential overflows. */
 bool op_reduce_log_sum_exp(struct import *im) {
     struct reduction r;
     bool none;
-    if (!reduction_read(im, &r, &none)) return false;
+    if (!reduction_read(im, &r, &none, false)) return false;
     if (none) return op_identity(im);
     enum type wide = type_is_float(r.x->type) ? sum_type(r.x->type) : TYPE_F64;
     struct tensor *y = node_result(im, r.x->type, r.nkept, r.kept);

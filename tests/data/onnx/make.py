@@ -6,7 +6,7 @@ from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 rng = np.random.default_rng(7)
 HERE = os.path.dirname(os.path.abspath(__file__))
-TYPE = {'float32': T.FLOAT, 'int8': T.INT8, 'uint8': T.UINT8, 'int32': T.INT32, 'int64': T.INT64, 'bool': T.BOOL}
+TYPE = {'float32': T.FLOAT, 'int8': T.INT8, 'uint8': T.UINT8, 'int32': T.INT32, 'int64': T.INT64, 'bool': T.BOOL, 'uint32': T.UINT32}
 
 def tensor(name, a): return nh.from_array(np.asarray(a), name)
 def f(x): return np.float32(x)
@@ -353,3 +353,22 @@ def half_cell(op, gates, states, extra, **a):
 half_cell('RNN', 1, 1, [], direction='reverse')
 half_cell('GRU', 3, 1, [], linear_before_reset=1)
 half_cell('LSTM', 4, 2, ['c0', 'p'], direction='bidirectional')
+
+# Places that updates reach in part of the input only; values that are not finite; integers and truths where floats are usual.
+places = np.array([[[3, 0], [1, 4]], [[2, -1], [0, 1]]])
+for name, options, opset in (('scatter_elements_part', {}, 13), ('scatter_elements_part_add', {'reduction': 'add'}, 16)):
+    case(name, [h.make_node('ScatterElements', ['x', 'i', 'u'], ['y'], axis=2, **options)], {'x': fl(3, 4, 5), 'i': places, 'u': fl(2, 2, 2)}, {}, {'y': T.FLOAT}, opset)
+ends = np.array([-np.inf, -1e30, -2, -1, -0.5, 0, 0.5, 1, 1.001, 2, 1e30, np.inf, np.nan], np.float32)
+for op, expected in (('Asinh', np.arcsinh(ends)), ('Acosh', np.arccosh(ends)), ('Sign', None), ('Celu', None)):
+    case(op.lower() + '_ends', [h.make_node(op, ['x'], ['y'])], {'x': ends}, {}, {'y': T.FLOAT}, results=None if expected is None else [expected])
+case('shrink_integers', [h.make_node('Shrink', ['x'], ['y'], lambd=1.5, bias=0.5)], {'x': np.arange(-5, 6, dtype=np.int32)}, {}, {'y': T.INT32})
+counts = rng.integers(0, 9, (2, 3)).astype(np.uint32)
+case('prelu_unsigned', [h.make_node('PRelu', ['x', 's'], ['y'])], {'x': counts}, {'s': np.array([5, 6, 7], np.uint32)}, {'y': T.UINT32}, results=[counts])
+truths = rng.random((3, 4)) < 0.5
+truths[1] = False
+for op, expected in (('ReduceMax', truths.any(1)), ('ReduceMin', truths.all(1))):
+    case('_'.join(['reduce', op[6:].lower(), 'truths']), [h.make_node(op, ['x', 'axes'], ['y'], keepdims=0)], {'x': truths}, {'axes': np.array([1])}, {'y': T.BOOL}, 20, [expected])
+case('hardmax_several', [h.make_node('Hardmax', ['x'], ['y'], axis=1)], {'x': rng.integers(-3, 3, (3, 2, 4)).astype(np.float32)}, {}, {'y': T.FLOAT}, 11)
+rows = fl(3, 4)
+rows[1] = 0
+case('lp_normalization_zeros', [h.make_node('LpNormalization', ['x'], ['y'])], {'x': rows}, {}, {'y': T.FLOAT})

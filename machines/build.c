@@ -391,6 +391,14 @@ static void build_configure(struct build *b, struct configure *c, const struct f
     c->emit = build_emits(b, n, &c->nemits);
 }
 
+static void build_cycles(struct build *b, const struct node *n) {
+    struct rank_cycles *c = &b->m->cycles;
+    c->statement = build_number(b, n, "statement", c->statement);
+    c->bring = build_number(b, n, "bring", c->bring);
+    c->product = build_number(b, n, "product", c->product);
+    c->cut = build_number(b, n, "cut", c->cut);
+}
+
 static void build_fallback(struct build *b, struct fallback *k, const struct found *f) {
     *k = (struct fallback){.language = build_language(f->node), .unit = f->unit};
     k->queue = build_ref(b, f->node, "queue", KIND_QUEUE);
@@ -403,6 +411,7 @@ static void build_fallback(struct build *b, struct fallback *k, const struct fou
     k->enter = build_number(b, f->node, "enter", 20);
     k->divide = build_number(b, f->node, "divide", 6);
     k->function = build_number(b, f->node, "function", 20);
+    if (k == b->m->fallback) build_cycles(b, f->node);
     if (k == b->m->fallback) b->m->copies_hidden = build_share(b, f->node, "hidden", HIDDEN);
     if (k->language == LANGUAGE_BITS)
         diag_line(b->diags, f->node->file, f->node->line, 0,
@@ -627,6 +636,7 @@ static void build_all(struct build *b, const struct node *root, const struct loa
     BUILD_ALL(KIND_FORMAT, format, nformats, build_format);
     BUILD_ALL(KIND_CONFIGURE, configure, nconfigures, build_configure);
     m->copies_hidden = HIDDEN;
+    m->cycles = (struct rank_cycles){.statement = 100, .bring = 0.32, .product = 0.08, .cut = 1.76};
     BUILD_ALL(KIND_FALLBACK, fallback, nfallbacks, build_fallback);
     BUILD_ALL(KIND_MEASURE, measure, nmeasures, build_measure);
     m->parameters = b->parameters ? b->parameters->file : NULL;

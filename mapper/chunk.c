@@ -345,10 +345,8 @@ bool chunk_find(struct program *p, int at, struct chunking *c) {
 
 /* ---- the price ---- */
 
-/* Beside an element that vectors bring: a product whose factors stand in registers; what is cut at
- * the diagonal, which the fallback does; and to begin one of the statements of a chunk. Fitted to
- * retention of 16², 32² and 64² states in chunks of 4 to 32 steps on AVX-512 (docs/bench.md). */
-static const double PRODUCT = 0.25, DIAGONAL = 5.5, STATEMENT = 315;
+/* In cycles of the machine (struct rank_cycles). Its defaults are fitted to retention of 16², 32²
+ * and 64² states in chunks of 4 to 32 steps on AVX-512 (docs/bench.md). */
 
 static double points(const struct chunking *c, uint64_t axes) {
     return rw_points(c->body.p, axes & ~(UINT64_C(1) << c->body.r->axis));
@@ -366,13 +364,15 @@ static uint64_t scaled_axes(const struct chunking *c, const struct reader *r) {
 
 static double reader_price(const struct chunking *c, const struct reader *r, double length) {
     const struct program *p = c->body.p;
+    const struct rank_cycles *y = &c->cycles;
     const struct linear *l = &c->linear[r->state];
     const struct stmt *s = body_stmt(&c->body, r->item);
-    double whole = (double)p->buffer[c->body.r->state[r->state].next].elements, price = 0;
+    double whole = y->bring * (double)p->buffer[c->body.r->state[r->state].next].elements,
+           price = 0;
     uint64_t dst = rw_access_axes(p, &s->dst), reduced = s->axes & ~dst, scaled = scaled_axes(c, r);
-    if (length == 1) return whole + PRODUCT * points(c, s->axes);
-    price = whole / length + PRODUCT * points(c, s->axes);
-    if (l->scale.f.n) price += 2 * points(c, chunk_axes(&r->own, ~UINT32_C(0)) | scaled);
+    if (length == 1) return whole + y->product * points(c, s->axes);
+    price = whole / length + y->product * points(c, s->axes);
+    if (l->scale.f.n) price += 2 * y->bring * points(c, chunk_axes(&r->own, ~UINT32_C(0)) | scaled);
     for (int k = 0; k < l->nadded; k++) {
         const struct product *b = &l->added[k];
         uint32_t mine = chunk_inner(&r->own, reduced, NULL, NULL),
@@ -380,8 +380,8 @@ static double reader_price(const struct chunking *c, const struct reader *r, dou
         uint64_t inner = chunk_axes(&r->own, mine) | chunk_renamed(c, r, chunk_axes(b, theirs)),
                  outer = chunk_axes(&r->own, ~mine) | chunk_renamed(c, r, chunk_axes(b, ~theirs));
         uint64_t kept = (inner & ~reduced) | scaled;
-        price += length * (PRODUCT * points(c, inner) + 2 * points(c, kept)) +
-                 DIAGONAL * length / 2 * points(c, kept | outer | dst);
+        price += length * (y->product * points(c, inner) + 2 * y->bring * points(c, kept)) +
+                 y->cut * length / 2 * points(c, kept | outer | dst);
     }
     return price;
 }
@@ -390,18 +390,19 @@ static double reader_price(const struct chunking *c, const struct reader *r, dou
  * as much is brought for each step as the state has, it goes over the state in each. */
 static double linear_price(const struct chunking *c, const struct linear *l, double length) {
     const struct program *p = c->body.p;
-    double whole = (double)p->buffer[c->body.r->state[l->state].next].elements;
+    const struct rank_cycles *y = &c->cycles;
+    double whole = y->bring * (double)p->buffer[c->body.r->state[l->state].next].elements;
     double price = 2 * whole / length;
     for (int k = 0; k < l->nadded; k++) {
         const struct product *b = &l->added[k];
         uint64_t axes = 0;
         uint32_t one = chunk_scaled(c, l, b, &axes);
-        price += PRODUCT * points(c, body_stmt(&c->body, b->item)->axes);
-        if (length > 1 && chunk_apart(l, one)) price += 2 * points(c, axes);
+        price += y->product * points(c, body_stmt(&c->body, b->item)->axes);
+        if (length > 1 && chunk_apart(l, one)) price += 2 * y->bring * points(c, axes);
         if (length > 1 && __builtin_popcount(one) == b->f.n) price += 2 * whole;
     }
     if (length > 1 && l->scale.f.n)
-        price += DIAGONAL * length * length / 2 * points(c, l->scale_axes);
+        price += y->cut * length * length / 2 * points(c, l->scale_axes);
     return price;
 }
 
@@ -429,7 +430,7 @@ double chunk_price(const struct chunking *c, int64_t length) {
     double price = 0;
     for (int k = 0; k < c->nlinear; k++) price += linear_price(c, &c->linear[k], (double)length);
     for (int k = 0; k < c->nreaders; k++) price += reader_price(c, &c->reader[k], (double)length);
-    if (length > 1) price += STATEMENT * statements(c) / (double)length;
+    if (length > 1) price += c->cycles.statement * statements(c) / (double)length;
     return price;
 }
 
@@ -456,11 +457,13 @@ static int64_t choose(struct chunking *c, struct decider *d) {
     return length[d ? decide(d, &q) : best];
 }
 
-int chunk_steps(struct program *p, bool floats, struct decider *d) {
+int chunk_steps(struct program *p, const struct rank_cycles *cycles, bool floats,
+                struct decider *d) {
     int changed = 0;
     for (int at = 0; at < p->nitems; at++) {
         struct chunking c;
         if (!chunk_find(p, at, &c)) continue;
+        c.cycles = *cycles;
         bool may = true;
         for (int k = 0; k < c.nlinear; k++)
             may &= floats || !type_is_float(p->buffer[c.body.r->state[k].next].type);

@@ -37,6 +37,7 @@ struct chunking {
     enum part_kind *part;             /* of each item */
     int nbuffers;                     /* of the program as it was */
     bool *by_rows;                    /* buffers of which each step has its own: a row more for each step of a chunk */
+    struct rank_cycles cycles;
     bool current;                     /* somebody reads a state before its step */
     int64_t steps, length;            /* of the recurrence; of a chunk */
     /* while it is written */
@@ -61,7 +62,7 @@ uint32_t chunk_scaled(const struct chunking *, const struct linear *, const stru
 static inline bool chunk_apart(const struct linear *l, uint32_t scaled) { return l->scale.f.n > 0 || (scaled & (scaled - 1)); }
 /* The steps behind the last whole chunk stay one by one, in a recurrence of their own that takes the states over; false: no room. */
 bool chunk_rest(struct chunking *);
-/* In elements brought, of one step: as it stands, and in chunks of this length. */
+/* In cycles, of one step: as it stands, and in chunks of this length. */
 double chunk_price(const struct chunking *, int64_t length);
 bool chunk_write(struct chunking *);                            /* in chunks of c->length; false: no room */
 

@@ -306,7 +306,7 @@ static void change_recurrences(struct program *p, const struct machine *m,
     const struct reason r = {.by = "chunks", .laws = LAWS_REORDER, .sampling = SAMPLE_FIELD};
     lift_sums(p, d);
     struct program *lifted = program_copy(p);
-    if (chunk_steps(p, floats >= REWRITE_REORDERS, d)) {
+    if (chunk_steps(p, &m->cycles, floats >= REWRITE_REORDERS, d)) {
         chain_append(chain, lifted, "forward", true);
         chain_reason(chain, &r);
         chain_append(chain, p, r.by, true);

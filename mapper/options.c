@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const double NO_WAY_CYCLES = 1e15; /* what the fallback makes cannot reach its reader */
-enum { MAX_CUT_SETS = 24, PAIR_STEPS = 100000, STATEMENT_CYCLES = 100 /* to start a loop nest */ };
+enum { MAX_CUT_SETS = 24, PAIR_STEPS = 100000 };
 
 struct cut_set {
     int n, node[MAX_CUTS];
@@ -122,8 +122,9 @@ static struct cut_sets find_cut_sets(struct covering *c, const struct program *p
 
 static void add_option(struct covering *c, struct options *out, const struct program *p, int stmt,
                        struct option o, double more) {
-    out->floor = fmin(out->floor, o.cost + STATEMENT_CYCLES);
-    o.cost += STATEMENT_CYCLES + more + neighbour_price(c, p, stmt, &o);
+    double begin = c->machine->cycles.statement;
+    out->floor = fmin(out->floor, o.cost + begin);
+    o.cost += begin + more + neighbour_price(c, p, stmt, &o);
     if (isnan(o.cost)) return;
     if (isinf(o.cost) && (!o.fallback || c->machine->nfallbacks == 0)) return;
     if (isinf(o.cost)) o.cost = NO_WAY_CYCLES; /* its reader will run there too */

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "ir/chain.h"
@@ -173,13 +175,16 @@ static void others(void **state) {
 
 /* ---- what is chosen, and all of it ---- */
 
+/* A machine's, as a file has them that says nothing of them. */
+static struct rank_cycles cycles = {.statement = 100, .bring = 0.32, .product = 0.08, .cut = 1.76};
+
 static int64_t steps_of(const char *text, bool floats) {
     struct arena a;
     struct diags d;
     arena_init(&a);
     diags_init(&d);
     struct program *p = parse(&a, text, NULL, 0, &d);
-    chunk_steps(p, floats, NULL);
+    chunk_steps(p, &cycles, floats, NULL);
     int64_t n = p->axis[p->item[recurrence(p)].recur->axis].extent;
     program_free(p);
     diags_free(&d);
@@ -267,6 +272,55 @@ static void products_before_chunks(void **state) {
     lifted_and_chunked(SUMMED("9"), 9, 9);
 }
 
+/* What the machine's file says of it decides: the steps that are left on one with this attribute.
+ */
+static int64_t steps_with(const char *attribute, const char *text) {
+    char path[] = "/tmp/isamap-test-XXXXXX";
+    int file = mkstemp(path);
+    struct arena a;
+    struct diags d;
+    struct text xml = {0};
+    arena_init(&a);
+    diags_init(&d);
+    text_printf(&xml,
+                "<machine xmlns=\"urn:isamap:machine:1\" name=\"m\"><memory id=\"dram\" "
+                "rate=\"16\"/><queue id=\"cpu\"/>"
+                "<fallback as=\"c\" queue=\"cpu\" memory=\"dram\" interval=\"2\" %s/></machine>",
+                attribute);
+    assert_true(write(file, xml.at, xml.n) == (ssize_t)xml.n);
+    close(file);
+    struct machine *m = machine_load(path, NULL, &d);
+    unlink(path);
+    assert_non_null(m);
+    struct program *p = parse(&a, text, NULL, 0, &d);
+    struct decider *decider = decider_open(approaches[0], 0);
+    struct cover *c = mapper_cover(p, m, decider, &d);
+    assert_non_null(c);
+    int64_t steps = c->program->axis[c->steps.scope[0].axis].extent;
+    cover_free(c);
+    decider_close(decider);
+    program_free(p);
+    machine_free(m);
+    text_free(&xml);
+    diags_free(&d);
+    arena_free(&a);
+    return steps;
+}
+
+static void machine_decides(void **state) {
+    (void)state;
+    static const char *const dearer[] = {"statement=\"1000\"", "product=\"20\"", "cut=\"50\"",
+                                         "bring=\"0.01\""};
+    const char *text = RETENTION("256", "64", "64");
+    assert_int_equal(steps_with("", text), 256 / 8);
+    assert_int_equal(
+        steps_with("statement=\"100\" bring=\"0.32\" product=\"0.08\" cut=\"1.76\"", text),
+        256 / 8);
+    for (size_t k = 0; k < sizeof dearer / sizeof *dearer; k++)
+        if (steps_with(dearer[k], text) == 256 / 8) fail_msg("%s decides nothing", dearer[k]);
+    assert_int_equal(steps_with("bring=\"0.01\"", text), 256);
+}
+
 /* Mapped, scheduled and run; each program of the chain is proved. At least so many axes are new. */
 static void compile_one(const char *text, const struct machines *m, int axes, bool warns) {
     struct arena a;
@@ -305,7 +359,8 @@ static void compiled(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_ones), cmocka_unit_test(others), cmocka_unit_test(choices),
-        cmocka_unit_test(products_before_chunks), cmocka_unit_test(compiled)};
+        cmocka_unit_test(random_ones),     cmocka_unit_test(others),
+        cmocka_unit_test(choices),         cmocka_unit_test(products_before_chunks),
+        cmocka_unit_test(machine_decides), cmocka_unit_test(compiled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@
  *
  * ISAMAP_RANDOM=N sets how many programs (default: some seconds' worth), ISAMAP_VARIED=N how many
  * varied machines, ISAMAP_SEED the first seed, ISAMAP_MACHINE=NAME the only machine,
- * ISAMAP_FOUND=FOLDER gets a file of each failing program, ISAMAP_REFUSED prints what is refused.
+ * ISAMAP_OPTIONS='--approach random' the options of all, ISAMAP_FOUND=FOLDER gets a file of each
+ * failing program, ISAMAP_REFUSED prints what is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -53,7 +53,8 @@ struct trial {
     struct random_info info;
 };
 
-/* Options of the command that the seed stands for, "" most often: in the form of a command's. */
+/* Options of the command that the seed stands for, "" most often: in the form of a command's. The
+ * environment's ISAMAP_OPTIONS stands for all. */
 const char *trial_options(uint64_t seed);
 void trial_here(struct trial *);                                  /* in this process */
 void trials_run(struct trial *, int n);                          /* in child processes */

@@ -1,8 +1,11 @@
 /* Reads that find nothing, whatever the loops do: a statement reads a buffer of which no element
- * can have come to the places that its instruction reads. The tree is walked once, in the order of
- * the first iterations of all loops: what stands behind a node has not run when that node runs
- * first. What may lie in a place is taken as a set of buffers, so that schedules of any size are
- * looked at, and none is refused that may be right. */
+ * can have come to the places that its instruction reads. The tree is walked in the order of the
+ * first iterations of all loops: what stands behind a node has not run when that node runs first.
+ * Then each outermost node is looked at again, in the middle and in the last iterations of its
+ * loops, when all that it writes counts as there. Instances are points that are surely executed:
+ * the first of an issue, corners and the middle of a fallback's box. What may lie in a place is
+ * taken as a set of buffers, so that schedules of any size are looked at, and none is refused that
+ * may be right. */
 #include "scheduler/verify/sym.h"
 #include "ir/memory.h"
 
@@ -57,48 +60,84 @@ static void missing(struct reach *r, const struct node *node, int stmt, int buff
     r->buffer = buffer;
 }
 
-/* What is read is an element that a statement or the caller has made: not what stands for those
- * outside the buffer, and nothing that calls write. */
-static bool reads_element(const struct reach *r, const struct stmt *t, int read) {
-    return !t->read[read].has_fill && !r->v->loose[t->read[read].buffer];
-}
-
-/* Some instance of the statement is executed. */
-static bool executes(const struct reach *r, const struct issue_node *n) {
-    const struct verify *v = r->v;
-    if (n->stmt < 0 || n->nalso || v->loose_stmt[n->stmt] || v->p->stmt[n->stmt].nwhere)
-        return false;
-    for (int a = 0; a < v->p->naxes; a++) {
-        if (!n->base[a]) continue;
-        int64_t at = sx_eval(n->base[a], v->var);
-        if (at < 0 || at >= v->p->axis[a].extent) return false;
+/* What is read there is an element that a statement or the caller has made: not what stands for
+ * those outside the buffer, and nothing whose contents are not followed. */
+static bool reads_element(const struct reach *r, const struct access *read, const int64_t *at) {
+    const struct program *p = r->v->p;
+    const struct buffer *b = &p->buffer[read->buffer];
+    if (r->v->loose[read->buffer] || (read->has_fill && b->size)) return false;
+    for (int d = 0; d < b->ndims && read->has_fill; d++) {
+        int64_t x = access_coef(p, read, d, p->naxes);
+        for (int a = 0; a < p->naxes; a++) x += access_coef(p, read, d, a) * at[a];
+        if (x < 0 || x >= b->extent[d]) return false;
     }
     return true;
 }
 
-static void issue_reads(struct reach *r, const struct node *node) {
+/* An earlier statement of the issue hands it on. */
+static bool handed_on(const struct reach *r, const struct issue_node *n, int q, int buffer) {
+    for (int k = 0; k < q; k++)
+        if (r->v->p->stmt[n->also[k]].dst.buffer == buffer) return true;
+    return false;
+}
+
+static bool operand_holds(const struct reach *r, const struct issue_node *n, int buffer) {
+    for (int o = 0; o < r->v->m->instr[n->instr].noperands; o++)
+        if (n->arg[o].place >= 0 && has(&r->held[n->arg[o].place], buffer)) return true;
+    return false;
+}
+
+/* The q-th of the issue's statements, at its first point. */
+static void statement_reads(struct reach *r, const struct node *node, int q) {
     const struct issue_node *n = node->issue;
-    if (!executes(r, n)) return;
-    const struct stmt *t = &r->v->p->stmt[n->stmt];
-    for (int k = 0; k < t->nreads; k++) {
-        bool there = !reads_element(r, t, k);
-        for (int o = 0; o < r->v->m->instr[n->instr].noperands && !there; o++)
-            there = n->arg[o].place >= 0 && has(&r->held[n->arg[o].place], t->read[k].buffer);
-        if (!there) missing(r, node, n->stmt, t->read[k].buffer);
+    const struct verify *v = r->v;
+    int64_t at[MAX_AXES] = {0};
+    int stmt = q < n->nalso ? n->also[q] : n->stmt;
+    if (v->loose_stmt[stmt]) return;
+    for (int a = 0; a < v->p->naxes; a++)
+        if (n->base[a]) at[a] = sx_eval(n->base[a], v->var);
+    if (!point_in_domain(v, stmt, at)) return;
+    const struct stmt *t = &v->p->stmt[stmt];
+    for (int k = 0; k < t->nreads; k++)
+        if (reads_element(r, &t->read[k], at) && !handed_on(r, n, q, t->read[k].buffer) &&
+            !operand_holds(r, n, t->read[k].buffer))
+            missing(r, node, stmt, t->read[k].buffer);
+}
+
+static void issue_reads(struct reach *r, const struct node *node) {
+    for (int q = 0; node->issue->stmt >= 0 && q <= node->issue->nalso; q++)
+        statement_reads(r, node, q);
+}
+
+/* Parts of a box: its first point, the one in the middle, the last. */
+enum { BOX_POINTS = 3 };
+
+/* False: nothing is in the box. */
+static bool box_point(const struct verify *v, const struct fallback_node *n, int part,
+                      int64_t *at) {
+    for (int a = 0; a < v->p->naxes; a++) {
+        int64_t lo = 0, hi = v->p->axis[a].extent;
+        if (n->lo && n->lo[a]) lo = sx_eval(n->lo[a], v->var), hi = sx_eval(n->hi[a], v->var);
+        if (lo < 0 || lo >= hi || hi > v->p->axis[a].extent) return false;
+        at[a] = lo + (hi - 1 - lo) * part / (BOX_POINTS - 1);
     }
+    return true;
 }
 
 static void fallback_reads(struct reach *r, const struct node *node) {
-    const struct fallback_node *n = node->fallback;
     const struct verify *v = r->v;
-    const struct stmt *t = &v->p->stmt[n->stmt];
-    if (v->loose_stmt[n->stmt] || t->nwhere) return;
-    for (int a = 0; a < v->p->naxes; a++)
-        if (n->lo && n->lo[a] && sx_eval(n->lo[a], v->var) >= sx_eval(n->hi[a], v->var)) return;
-    for (int k = 0; k < t->nreads; k++) {
-        int home = v->home[t->read[k].buffer];
-        if (reads_element(r, t, k) && home >= 0 && !has(&r->held[home], t->read[k].buffer))
-            missing(r, node, n->stmt, t->read[k].buffer);
+    int stmt = node->fallback->stmt;
+    const struct stmt *t = &v->p->stmt[stmt];
+    int64_t at[MAX_AXES];
+    for (int part = 0; part < BOX_POINTS && !v->loose_stmt[stmt]; part++) {
+        if (!box_point(v, node->fallback, part, at)) return;
+        if (!point_in_domain(v, stmt, at)) continue;
+        for (int k = 0; k < t->nreads; k++) {
+            int home = v->home[t->read[k].buffer];
+            if (reads_element(r, &t->read[k], at) && home >= 0 &&
+                !has(&r->held[home], t->read[k].buffer))
+                missing(r, node, stmt, t->read[k].buffer);
+        }
     }
 }
 
@@ -121,26 +160,43 @@ static void issue_writes(struct reach *r, const struct issue_node *n) {
 }
 
 /* ---- the walk ---- */
-/* runs: the nodes surely do, in the first iterations of the loops around. */
-static void walk(struct reach *r, const struct node *node, int n, bool runs) {
+
+/* Which iterations of all loops, as a part of them. */
+enum which { FIRST, MIDDLE, LAST };
+
+/* The loop's variable there; false: it has no iterations. */
+static bool iteration(const struct verify *v, const struct loop_node *l, enum which which) {
+    int64_t lo = sx_eval(l->lo, v->var), hi = sx_eval(l->hi, v->var), far;
+    if (lo >= hi || __builtin_sub_overflow(hi - 1, lo, &far)) return false;
+    int64_t last = far / l->step;
+    v->var[l->var] = lo + (which == FIRST ? 0 : which == MIDDLE ? last / 2 : last) * l->step;
+    return true;
+}
+
+/* runs: the nodes surely do, in these iterations of the loops around. Only the first ones write. */
+static void walk(struct reach *r, const struct node *node, int n, enum which which, bool runs) {
     const struct verify *v = r->v;
     for (int k = 0; k < n; k++) {
         if (node[k].kind == NODE_LOOP) {
             const struct loop_node *l = node[k].loop;
-            bool first = runs && sx_eval(l->lo, v->var) < sx_eval(l->hi, v->var);
-            if (first) v->var[l->var] = sx_eval(l->lo, v->var);
-            walk(r, l->body, l->nbody, first);
+            walk(r, l->body, l->nbody, which, runs && iteration(v, l, which));
         }
         if (node[k].kind == NODE_ISSUE) {
             if (runs) issue_reads(r, &node[k]);
-            issue_writes(r, node[k].issue);
+            if (which == FIRST) issue_writes(r, node[k].issue);
         }
         if (node[k].kind == NODE_FALLBACK) {
             int to = v->p->stmt[node[k].fallback->stmt].dst.buffer;
             if (runs) fallback_reads(r, &node[k]);
-            if (v->home[to] >= 0) hold(r, v->home[to], to);
+            if (which == FIRST && v->home[to] >= 0) hold(r, v->home[to], to);
         }
     }
+}
+
+static void walk_section(struct reach *r, const struct section *s) {
+    for (int k = 0; k < s->nnodes && !r->node; k++)
+        for (enum which which = FIRST; which <= LAST && !r->node; which++)
+            walk(r, &s->node[k], 1, which, true);
 }
 
 static void given(struct reach *r) {
@@ -158,8 +214,8 @@ static bool finds_all(struct reach *r) {
     r->held = memory_array((size_t)s->nplaces + 1, sizeof *r->held);
     r->node = NULL;
     given(r);
-    walk(r, s->prepare.node, s->prepare.nnodes, true);
-    walk(r, s->run.node, s->run.nnodes, true);
+    walk_section(r, &s->prepare);
+    walk_section(r, &s->run);
     for (int p = 0; p < s->nplaces; p++) free(r->held[p].at);
     free(r->held);
     return !r->node;

@@ -10,15 +10,12 @@
 #include <string.h>
 
 /* ---- groups: places that may share bytes ---- */
-void frame_groups(struct sym *s) {
-    const struct schedule *x = s->v->s;
-    struct arena *a = &s->v->arena;
+int places_groups(struct verify *v, int *group_of) {
+    const struct schedule *x = v->s;
     size_t n = (size_t)x->nplaces;
-    struct span *all = arena_array(a, n + 1, sizeof *all);
+    struct span *all = arena_array(&v->arena, n + 1, sizeof *all);
     int groups = 0;
     int64_t end = -1;
-    s->group_of = arena_array(a, n + 1, sizeof *s->group_of);
-    s->listed = arena_array(a, n + 1, sizeof *s->listed);
     for (size_t p = 0; p < n; p++) all[p] = (struct span){(int)p, &x->place[p]};
     qsort(all, n, sizeof *all, span_by_address);
     for (size_t k = 0; k < n; k++) {
@@ -26,12 +23,21 @@ void frame_groups(struct sym *s) {
         int64_t to = p->address + p->bytes * p->slots;
         bool apart = k == 0 || p->memory != all[k - 1].at->memory || p->address >= end;
         if (apart && k > 0) groups++;
-        s->group_of[all[k].place] = groups;
+        group_of[all[k].place] = groups;
         if (apart || to > end) end = to;
     }
-    s->group = arena_array(a, (size_t)groups + 1, sizeof *s->group);
+    return groups + 1;
+}
+
+void frame_groups(struct sym *s) {
+    struct arena *a = &s->v->arena;
+    size_t n = (size_t)s->v->s->nplaces;
+    s->group_of = arena_array(a, n + 1, sizeof *s->group_of);
+    s->listed = arena_array(a, n + 1, sizeof *s->listed);
+    int groups = places_groups(s->v, s->group_of);
+    s->group = arena_array(a, (size_t)groups, sizeof *s->group);
     for (size_t p = 0; p < n; p++) s->group[s->group_of[p]].cap++;
-    for (int g = 0; g <= groups; g++)
+    for (int g = 0; g < groups; g++)
         s->group[g].at = arena_array(a, (size_t)s->group[g].cap + 1, sizeof *s->group[g].at);
 }
 

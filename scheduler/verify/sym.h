@@ -152,6 +152,7 @@ void frame_groups(struct sym *);                                        /* once,
 void frame_list(struct sym *, int place);                               /* something is known of the place */
 void frame_forget_sharers(struct sym *, int place);                     /* what shares bytes with it */
 bool places_share(const struct place *, const struct place *);          /* bytes, in some of their slots */
+int places_groups(struct verify *, int *group_of); /* [nplaces] those of one group may share bytes; how many groups, 1 at least */
 void sym_frame(struct sym *, const struct loop_node *, struct frame *);
 void sym_frame_free(struct frame *);
 void known_take(const struct sym *, const struct frame *, struct known *);

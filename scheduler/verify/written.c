@@ -12,44 +12,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Numbers of buffers, in the order in which they came, and a bit for each. */
 struct set {
-    int *at;
-    int n, cap;
+    int *at, n, cap;
+    uint64_t *bit;
 };
 
 struct reach {
     struct verify *v;
-    struct set *held;        /* [nplaces] buffers of which elements may lie there */
-    bool sharing;            /* what is written to a place is in all that share bytes with it */
+    struct set *held;        /* [groups] buffers of which elements may lie there */
+    int *group_of;           /* [nplaces] each its own; or one for all that may share bytes */
     const struct node *node; /* the first one that reads what is not there, and what that is */
     int stmt, buffer;
 };
 
-static bool has(const struct set *s, int x) {
-    for (int k = 0; k < s->n; k++)
-        if (s->at[k] == x) return true;
-    return false;
+static struct set *held_at(const struct reach *r, int place) {
+    return &r->held[r->group_of[place]];
 }
 
-static void put(struct set *s, int x) {
-    if (has(s, x)) return;
+static bool holds(const struct reach *r, int place, int buffer) {
+    const struct set *s = held_at(r, place);
+    return s->bit && s->bit[buffer / 64] >> buffer % 64 & 1;
+}
+
+static void hold(struct reach *r, int place, int buffer) {
+    struct set *s = held_at(r, place);
+    if (holds(r, place, buffer)) return;
+    if (!s->bit) s->bit = memory_array((size_t)r->v->p->nbuffers / 64 + 1, sizeof *s->bit);
+    s->bit[buffer / 64] |= UINT64_C(1) << buffer % 64;
     if (s->n == s->cap) {
         s->cap = s->cap ? 2 * s->cap : 2;
         s->at = memory_grow(s->at, (size_t)s->cap * sizeof *s->at);
     }
-    s->at[s->n++] = x;
-}
-
-static void hold(struct reach *r, int place, int buffer) {
-    const struct schedule *s = r->v->s;
-    if (has(&r->held[place], buffer)) return;
-    put(&r->held[place], buffer);
-    for (int p = 0; p < s->nplaces && r->sharing; p++)
-        if (places_share(&s->place[p], &s->place[place])) put(&r->held[p], buffer);
+    s->at[s->n++] = buffer;
 }
 
 static void hold_all(struct reach *r, int place, int from) {
-    for (int k = 0; k < r->held[from].n; k++) hold(r, place, r->held[from].at[k]);
+    const struct set *s = held_at(r, from);
+    for (int k = 0; s != held_at(r, place) && k < s->n; k++) hold(r, place, s->at[k]);
 }
 
 /* ---- reads ---- */
@@ -83,7 +83,7 @@ static bool handed_on(const struct reach *r, const struct issue_node *n, int q, 
 
 static bool operand_holds(const struct reach *r, const struct issue_node *n, int buffer) {
     for (int o = 0; o < r->v->m->instr[n->instr].noperands; o++)
-        if (n->arg[o].place >= 0 && has(&r->held[n->arg[o].place], buffer)) return true;
+        if (n->arg[o].place >= 0 && holds(r, n->arg[o].place, buffer)) return true;
     return false;
 }
 
@@ -135,7 +135,7 @@ static void fallback_reads(struct reach *r, const struct node *node) {
         for (int k = 0; k < t->nreads; k++) {
             int home = v->home[t->read[k].buffer];
             if (reads_element(r, &t->read[k], at) && home >= 0 &&
-                !has(&r->held[home], t->read[k].buffer))
+                !holds(r, home, t->read[k].buffer))
                 missing(r, node, stmt, t->read[k].buffer);
         }
     }
@@ -209,23 +209,30 @@ static void given(struct reach *r) {
     }
 }
 
-static bool finds_all(struct reach *r) {
+static bool finds_all(struct reach *r, int groups) {
     const struct schedule *s = r->v->s;
-    r->held = memory_array((size_t)s->nplaces + 1, sizeof *r->held);
+    r->held = memory_array((size_t)groups, sizeof *r->held);
     r->node = NULL;
     given(r);
     walk_section(r, &s->prepare);
     walk_section(r, &s->run);
-    for (int p = 0; p < s->nplaces; p++) free(r->held[p].at);
+    for (int g = 0; g < groups; g++) {
+        free(r->held[g].at);
+        free(r->held[g].bit);
+    }
     free(r->held);
     return !r->node;
 }
 
+/* First as if no places shared bytes; where something is missing then, as if what is written to a
+ * place were in all that may share bytes with it. */
 bool reads_written(struct verify *v) {
-    struct reach r = {.v = v};
-    if (finds_all(&r)) return true;
-    r.sharing = true;
-    if (finds_all(&r)) return true;
+    int n = v->s->nplaces;
+    struct reach r = {.v = v,
+                      .group_of = arena_array(&v->arena, (size_t)n + 1, sizeof *r.group_of)};
+    for (int p = 0; p < n; p++) r.group_of[p] = p;
+    if (finds_all(&r, n + 1)) return true;
+    if (finds_all(&r, places_groups(v, r.group_of))) return true;
     v->node = r.node;
     return verify_error(v, "statement %d reads '%s' where nothing of it has been written", r.stmt,
                         v->p->buffer[r.buffer].name);

@@ -53,7 +53,7 @@ static void add(struct work *w, int stmt, double cycles, const char *bound) {
 }
 
 static int nest_queue(const struct work *w, const struct nest *n) {
-    return w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
+    return w->task[nest_head(n)].needle->in->queue;
 }
 
 /* Of the fallback's statements; device: they are beside one, which takes its own time. */
@@ -123,7 +123,7 @@ void cost_sum(struct work *w) {
         double part = n->plan.share.n ? n->plan.share.part : grid;
         bool priced = n->core >= 0 && !n->plan.is_static;
         for (int k = 0; k < n->nchain && !priced; k++)
-            add(w, n->first, part * task_cost(w, n->chain[k]), NULL);
+            add(w, n->first, part * task_cost(w, n->chain[k].task), NULL);
     }
     for (int i = 0; i < w->ngroups; i++)
         if (w->group[i].n) add(w, lead_of(&w->group[i]), w->group[i].cycles, "a group");

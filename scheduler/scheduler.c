@@ -217,7 +217,7 @@ static bool plan_all(struct work *w, const struct moves *moves) {
             continue;
         }
         if (!recur_release(w) && !nest_cut(w, n))
-            task_demote(w, n->core >= 0 ? n->core : n->chain[0],
+            task_demote(w, nest_head(n),
                         "no tile of it fits the machine's memories");
         if (w->diags->errors) return false;
         if (w->refused) continue;                /* what else is refused is told in the same turn */

@@ -97,36 +97,34 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
     }
 }
 
-/* Where the chain's i-th task leaves its result. */
-static int64_t result_address(const struct emitter *e, int i) {
-    const struct task *t = &e->w->task[e->nest->chain[i]];
-    return e->w->s->place[e->own[i][task_result(t) - t->op].place].address;
+static int64_t copy_address(const struct emitter *e, struct chain_copy c) {
+    return e->w->s->place[e->own[c.follower][c.operand].place].address;
 }
 
 static void place_chain(struct emitter *e, int64_t *at) {
     struct work *w = e->w;
     for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &w->task[e->nest->chain[i]];
+        const struct task *t = &w->task[e->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             const struct access *acc = o->where == IN_LOCAL ? opnd_access(w, t, o) : NULL;
             struct region r;
             if (!acc) continue;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
-            if (o->writes && needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) {
+            if (o->writes && e->nest->chain[i].leaves) {
                 way_place(e, o, w->p->stmt[t->stmt].dst.buffer, &r, 0, &e->out[i + 1], at);
                 if (e->store < 0) {
                     e->store = e->out[i + 1].queue[e->out[i + 1].n];
                     e->store_completes = e->out[i + 1].completes[e->out[i + 1].n];
                 }
             }
-            if (!chain_needs_hold(w, e->nest, t, o)) continue;
+            if (!chain_needs_hold(e->nest, i, k)) continue;
             e->own[i][k].slots = chain_slots(w, e->moves, e->nest, &e->nest->plan, t, o);
-            int over = chain_takes_over(w, &e->nest->plan, e->nest, i, o);
-            int64_t there = over < 0 ? 0 : result_address(e, over);
-            e->own[i][k].place =
-                add_place(w, acc->buffer, o->memory, o->align, over < 0 ? &at[o->memory] : &there,
-                          slot_bytes(w, o, &r), e->own[i][k].slots);
+            struct chain_copy over = chain_takes_over(w, &e->nest->plan, e->nest, i, k);
+            int64_t there = over.follower < 0 ? 0 : copy_address(e, over);
+            e->own[i][k].place = add_place(w, acc->buffer, o->memory, o->align,
+                                           over.follower < 0 ? &at[o->memory] : &there,
+                                           slot_bytes(w, o, &r), e->own[i][k].slots);
         }
     }
 }
@@ -150,8 +148,10 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
                           .load = -1};
     e->own =
         arena_array(w->arena, (size_t)(n->nchain + (e->t ? e->t->nafter : 0)) + 1, sizeof *e->own);
-    e->exec = w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
-    w->emitted = w->task[n->core >= 0 ? n->core : n->chain[0]].stmt;
+    e->out = arena_array(w->arena, (size_t)n->nchain + 1, sizeof *e->out);
+    e->made = arena_array(w->arena, (size_t)n->nchain + 1, sizeof *e->made);
+    e->exec = w->task[nest_head(n)].needle->in->queue;
+    w->emitted = w->task[nest_head(n)].stmt;
     for (int a = 0; a < w->p->naxes; a++) {
         e->lo[a] = val_const(0);
         e->size[a] = val_const(w->p->axis[a].extent);

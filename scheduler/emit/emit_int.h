@@ -70,12 +70,12 @@ struct emitter {
     int nfills;
     struct flow flow[MAX_FILLS]; /* of these fills, but for those that hardware keeps in step */
     int nflows;
-    struct way_out out[MAX_CHAIN + 1]; /* results on their way home: the core's, then the chain's */
+    struct way_out *out; /* [1 + nchain] results on their way home: the core's, then the chain's */
     struct held (*own)[MAX_OPERANDS]; /* of what follows the core: the chain, or what changes its result where it lies */
-    struct {
+    struct made {
         int buffer;
         struct held *held;
-    } made[MAX_CHAIN + 1];
+    } *made; /* [nmade] results that are there now */
     int nmade;
     struct { /* of task_loops */
         const struct task *task;

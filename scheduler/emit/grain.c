@@ -306,10 +306,10 @@ static bool drain_beside(struct emitter *e, struct nodes *out, const struct task
 
 static bool chain_task(struct emitter *e, struct nodes *out, int i) {
     struct work *w = e->w;
-    const struct task *t = &w->task[e->nest->chain[i]];
+    const struct task *t = &w->task[e->nest->chain[i].task];
     const struct stmt *st = &w->p->stmt[t->stmt];
     struct held *held[MAX_OPERANDS] = {0}, *result = NULL;
-    bool home = needs_home(w, e->nest, st->dst.buffer), credit = false;
+    bool home = e->nest->chain[i].leaves, credit = false;
     for (int k = 0; k < t->nops; k++) {
         const struct opnd *o = &t->op[k];
         if (o->where != IN_LOCAL) continue;
@@ -368,7 +368,7 @@ static bool core_is_static(const struct emitter *e) {
 
 static bool static_chain(const struct emitter *e) {
     for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &e->w->task[e->nest->chain[i]];
+        const struct task *t = &e->w->task[e->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++)
             if (t->op[k].where == IN_LOCAL && graph_is_static(e->w->m, t->op[k].memory))
                 return true;
@@ -379,7 +379,7 @@ static bool static_chain(const struct emitter *e) {
 static bool fixed_grain(const struct emitter *e, int axis) {
     for (int i = 0; i < e->nest->nchain; i++) {
         bool fixed;
-        task_grain(&e->w->task[e->nest->chain[i]], axis, &fixed);
+        task_grain(&e->w->task[e->nest->chain[i].task], axis, &fixed);
         if (fixed) return true;
     }
     return false;
@@ -399,15 +399,15 @@ static int64_t block_of(struct work *w, const struct task *t, int axis) {
 /* Then grains are whole blocks. */
 static bool in_blocks(const struct emitter *e, int axis) {
     for (int i = 0; i < e->nest->nchain; i++)
-        if (block_of(e->w, &e->w->task[e->nest->chain[i]], axis) > 1) return true;
+        if (block_of(e->w, &e->w->task[e->nest->chain[i].task], axis) > 1) return true;
     return false;
 }
 
 bool grain_loops(struct emitter *e, struct nodes *out, int k) {
-    int axis[MAX_AXES], n = result_axes(e->w, e->w->task[e->nest->chain[0]].stmt, axis);
+    int axis[MAX_AXES], n = result_axes(e->w, e->w->task[e->nest->chain[0].task].stmt, axis);
     if (k == n) return grain_body(e, out, 0);
     int a = axis[k];
-    int64_t grain = nest_grain(e->w, e->nest, a), most = e->size[a].max;
+    int64_t grain = nest_grain(e->nest, a), most = e->size[a].max;
     if (!fixed_grain(e, a) && most > grain)
         grain = in_blocks(e, a) ? grain : balanced(most, grain);
     else if (!fixed_grain(e, a))

@@ -23,22 +23,23 @@ static bool needs_no_signals(const struct work *w, const struct nodes *fill, int
 }
 
 /* In registers, whose addresses are constants: it has them to itself. */
-static bool may_lead(const struct emitter *e, const struct task *t, const struct opnd *o,
-                     const struct held *h) {
+static bool may_lead(const struct emitter *e, int i, int operand) {
+    const struct opnd *o = &e->w->task[e->nest->chain[i].task].op[operand];
+    const struct held *h = &e->own[i][operand];
     return o->read >= 0 && !o->writes && !h->led && h->slots <= 1 &&
-           chain_needs_hold(e->w, e->nest, t, o) && graph_is_static(e->w->m, o->memory);
+           chain_needs_hold(e->nest, i, operand) && graph_is_static(e->w->m, o->memory);
 }
 
 bool chain_lead(struct emitter *e, struct nodes *out, const int *axis, int n, bool lead) {
     struct work *w = e->w;
     for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &w->task[e->nest->chain[i]];
+        const struct task *t = &w->task[e->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             struct held *h = &e->own[i][k];
             struct nodes fill = {0};
             if (!lead && h->led == n) h->led = 0;
-            if (!lead || !may_lead(e, t, o, h)) continue;
+            if (!lead || !may_lead(e, i, k)) continue;
             const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
             if (!stands_still(w, acc, axis, n)) continue;
             struct held keep = *h;

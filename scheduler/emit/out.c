@@ -118,12 +118,12 @@ bool chain_runs_ahead(const struct emitter *e) {
     struct edge back = edge_of_queue(w->edges, e->store, e->exec);
     if (same_tokens(e) || in_step(e, &back)) return false;
     for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &w->task[e->nest->chain[i]];
+        const struct task *t = &w->task[e->nest->chain[i].task];
         const struct way_out *way = &e->out[i + 1];
-        if (!needs_home(w, e->nest, w->p->stmt[t->stmt].dst.buffer)) continue;
+        if (!e->nest->chain[i].leaves) continue;
         for (int k = 0; k < t->nops; k++)
             if (t->op[k].writes &&
-                (!chain_needs_hold(w, e->nest, t, &t->op[k]) || way->queue[way->n] != e->store))
+                (!chain_needs_hold(e->nest, i, k) || way->queue[way->n] != e->store))
                 return false;
     }
     return true;

@@ -199,10 +199,10 @@ static int out_credits(const struct emitter *e) {
         if (e->held[i].slots < fewest) fewest = e->held[i].slots;
     }
     for (int i = 0; i < e->nest->nchain && chain_runs_ahead(e); i++) {
-        const struct task *t = &e->w->task[e->nest->chain[i]];
+        const struct task *t = &e->w->task[e->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++) {
-            if (!t->op[k].writes || !chain_needs_hold(e->w, e->nest, t, &t->op[k]) ||
-                !needs_home(e->w, e->nest, e->w->p->stmt[t->stmt].dst.buffer))
+            if (!t->op[k].writes || !chain_needs_hold(e->nest, i, k) ||
+                !e->nest->chain[i].leaves)
                 continue;
             results++;
             if (e->own[i][k].slots < fewest) fewest = e->own[i][k].slots;

@@ -72,7 +72,7 @@ static bool host_begins(struct work *w, struct nodes *out, struct phase *ph) {
 }
 
 static int nest_queue(const struct work *w, const struct nest *n) {
-    return w->task[n->core >= 0 ? n->core : n->chain[0]].needle->in->queue;
+    return w->task[nest_head(n)].needle->in->queue;
 }
 
 static int nest_at(const struct work *w, int stmt) {

@@ -120,12 +120,12 @@ static bool clash(const struct use *a, const struct use *b) {
 static void chain_uses(struct emitter *e, struct uses *u) {
     struct work *w = e->w;
     for (int i = 0; i < e->nest->nchain; i++) {
-        const struct task *t = &w->task[e->nest->chain[i]];
+        const struct task *t = &w->task[e->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             struct region r;
             int completes;
-            if (o->read < 0 || !chain_needs_hold(w, e->nest, t, o)) continue;
+            if (o->read < 0 || !chain_needs_hold(e->nest, i, k)) continue;
             if (o->source) o = o->source;
             chain_region(w, &e->nest->plan, e->nest, t, o, &r);
             int queue = transfer_queue(w, e->moves, task_access(w, t, o, false)->buffer, o, &r,

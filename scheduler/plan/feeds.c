@@ -17,7 +17,7 @@ const struct access *feed_access(const struct work *w, const struct feed *f) {
 }
 
 static int result_task(const struct nest *n) {
-    return n->nchain ? n->chain[n->nchain - 1] : n->core;
+    return n->nchain ? n->chain[n->nchain - 1].task : n->core;
 }
 
 int feed_axis(const struct work *w, const struct nest *n, const struct feed *f, int i, int *dim) {
@@ -87,9 +87,8 @@ static bool reads(const struct work *w, int stmt, int buffer) {
 }
 
 static bool of_nest(const struct work *w, const struct nest *n, int stmt) {
-    int task[NEST_TASKS], count = nest_tasks(n, task);
-    for (int i = 0; i < count; i++)
-        if (w->task_of[stmt] == task[i]) return true;
+    for (int i = 0; i < nest_ntasks(n); i++)
+        if (w->task_of[stmt] == nest_task(n, i)) return true;
     return stmt == w->task[n->core].init;
 }
 

@@ -15,7 +15,7 @@
 
 /* Whose axes the tiles are of. */
 const struct task *grid_task(const struct work *w, const struct nest *n) {
-    return &w->task[n->core >= 0 ? n->core : n->chain[0]];
+    return &w->task[nest_head(n)];
 }
 
 /* ---- which units ---- */
@@ -130,7 +130,7 @@ static int find_axes(const struct work *w, const struct nest *nest, struct grid_
         if (!(st->axes >> a & 1) || (t->reductions >> a & 1)) continue;
         bool fixed;
         int64_t grain = task_grain(t, a, &fixed);
-        if (nest->nchain && nest_grain(w, nest, a) > grain) grain = nest_grain(w, nest, a);
+        if (nest->nchain && nest_grain(nest, a) > grain) grain = nest_grain(nest, a);
         if (tiles_of(w, a, grain) < 2) continue;
         struct grid_axis one = {a, grain, grain, tiles_of(w, a, grain)};
         int at = n < 2 ? n++ : 2;
@@ -271,7 +271,7 @@ static bool all_private(const struct work *w, const struct nest *n, const int *u
     for (int k = 0; k < units; k++) {
         all = all && (n->init < 0 || holds_all(w, &w->task[n->init], unit[k], false));
         for (int i = 0; i < n->nchain && all; i++)
-            all = holds_all(w, &w->task[n->chain[i]], unit[k], false);
+            all = holds_all(w, &w->task[n->chain[i].task], unit[k], false);
     }
     return all;
 }

@@ -194,9 +194,8 @@ static int64_t task_unit(struct work *w, const struct task *t, int axis) {
 
 static int64_t nest_unit(struct work *w, const struct nest *n, int axis) {
     int64_t unit = 1;
-    int task[NEST_TASKS], count = nest_tasks(n, task);
-    for (int i = 0; i < count; i++)
-        unit = least_multiple(unit, task_unit(w, &w->task[task[i]], axis));
+    for (int i = 0; i < nest_ntasks(n); i++)
+        unit = least_multiple(unit, task_unit(w, &w->task[nest_task(n, i)], axis));
     return unit;
 }
 
@@ -234,7 +233,7 @@ static bool is_blocked(const struct work *w, const struct draft *d, const struct
                       : touch_walks(w, t, s->axis[t->member]);
         for (int k = -1; dim >= 0 && k < n->nchain; k++) {
             const struct task *x =
-                k < 0 ? n->core >= 0 ? &w->task[n->core] : NULL : &w->task[n->chain[k]];
+                k < 0 ? n->core >= 0 ? &w->task[n->core] : NULL : &w->task[n->chain[k].task];
             for (int o = 0; x && o < x->nops; o++) {
                 const struct stmt *st = &w->p->stmt[x->stmt];
                 bool here = x->op[o].writes
@@ -294,10 +293,11 @@ static bool find_axis(struct work *w, struct draft *d, int buffer, int dim, bool
     return (s->window.axis < 0 && !d->own) || !is_blocked(w, d, s);
 }
 
-bool draft_make(struct work *w, struct draft *d, const struct run_part *part, int first, int last,
-                int buffer) {
+bool draft_make(const struct grouping *g, struct draft *d, int first, int last, int buffer) {
+    struct work *w = g->w;
     int n = last - first + 1, members = 0, reader, operand;
-    *d = (struct draft){.part = part, .first = first, .last = last, .buffer = buffer};
+    *d = (struct draft){
+        .part = g->part, .part_of = g->part_of, .first = first, .last = last, .buffer = buffer};
     d->in = arena_array(w->arena, (size_t)n, sizeof *d->in);
     d->why = "no shared axis";
     for (int m = 0; m < n; m++) draft_touch(w, d, m);

@@ -34,6 +34,7 @@ struct known_plan {
 };
 struct draft {
     const struct run_part *part;
+    const int *part_of; /* of each statement; -1 */
     int first, last; /* parts of the range, numbered from 0 here; */
     bool *in;        /* those that are members: the others go before them */
     struct touch *touch;
@@ -89,8 +90,7 @@ const struct nest *draft_first(const struct work *, const struct draft *); /* of
 bool tile_own(const struct work *, const struct draft *, int buffer, int *reader, int *operand);
 
 /* group_axes.c: around this tensor; false: d->why */
-bool draft_make(struct work *, struct draft *, const struct run_part *, int first, int last,
-                int buffer);
+bool draft_make(const struct grouping *, struct draft *, int first, int last, int buffer);
 
 /* group_tiles.c: which tensors stay in the group, and where; their homes are tiles from now on. */
 bool group_tiles(struct work *, struct draft *, struct nest_group *);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static int maker_of(const struct nest *n) {
-    return n->nchain ? n->chain[n->nchain - 1] : n->core;
+    return n->nchain ? n->chain[n->nchain - 1].task : n->core;
 }
 
 int maker_result(const struct work *w, const struct nest *n) {
@@ -26,7 +26,7 @@ static bool slides_alone(const struct work *w, int buffer, int core) {
 /* As the first of its reads says that an earlier nest makes. */
 static void rename_nest(struct work *w, int nest, const int *made_by) {
     struct nest *n = &w->nest[nest];
-    int head = n->core >= 0 ? n->core : n->chain[0], map[MAX_AXES];
+    int head = nest_head(n), map[MAX_AXES];
     const struct stmt *st = &w->p->stmt[w->task[head].stmt];
     for (int r = 0; r < st->nreads; r++) {
         int from = made_by[st->read[r].buffer];

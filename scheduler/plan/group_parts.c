@@ -11,11 +11,12 @@
 enum { LONGEST = 48 }; /* parts of a range: what it costs to look at one grows with their square */
 
 static bool nest_may(const struct work *w, const struct nest *n) {
-    int task[NEST_TASKS], count = nest_tasks(n, task);
     if (n->kept || n->part_n || n->next_part >= 0) return false;
-    for (int i = 0; i < count; i++)
-        for (int o = 0; o < w->task[task[i]].nops; o++)
-            if (w->task[task[i]].op[o].attached[false] || w->task[task[i]].op[o].beside) return false;
+    for (int i = 0; i < nest_ntasks(n); i++) {
+        const struct task *t = &w->task[nest_task(n, i)];
+        for (int o = 0; o < t->nops; o++)
+            if (t->op[o].attached[false] || t->op[o].beside) return false;
+    }
     return n->core < 0 || !join_has(w, w->task[n->core].stmt);
 }
 

@@ -43,7 +43,7 @@ static bool is_inside(const struct work *w, const struct draft *d, const struct 
     const struct nest *n = draft_nest(w, d, t->member);
     bool made = false;
     for (int i = 0; n && i < n->nchain; i++)
-        made |= w->p->stmt[w->task[n->chain[i]].stmt].dst.buffer == t->buffer;
+        made |= w->p->stmt[w->task[n->chain[i].task].stmt].dst.buffer == t->buffer;
     return made && !needs_home(w, n, t->buffer);
 }
 
@@ -147,7 +147,7 @@ double part_cycles(const struct work *w, const struct draft *d, const struct nes
            stream = stream_cycles(w, passing_bytes(w, d, g, member), &far),
            tiles = tiles_cycles(w, d, member, &near), part = n ? grid_part(w, n) : 1,
            enter = g && w->fallback >= 0 ? part * g->turns * w->m->fallback[w->fallback].enter : 0;
-    for (int i = 0; n && i < n->nchain; i++) cycles += part * task_cost(w, n->chain[i]);
+    for (int i = 0; n && i < n->nchain; i++) cycles += part * task_cost(w, n->chain[i].task);
     if (!n) return enter + cycles + stream;
     return enter + fmax(cycles, fmax(stream, tiles)) + far + near;
 }
@@ -157,7 +157,7 @@ double part_least(const struct work *w, const struct draft *d, int member) {
     const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
     double cycles = n ? 0 : host_turns(w, q->stmt, 0);
     if (n && n->core >= 0) return n->plan.alone * grid_part(w, n);
-    for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i]) * grid_part(w, n);
+    for (int i = 0; n && i < n->nchain; i++) cycles += task_cost(w, n->chain[i].task) * grid_part(w, n);
     return cycles;
 }
 
@@ -172,11 +172,13 @@ static void add_holds(struct work *w, const struct nest *n, int64_t *bytes) {
         bytes[o->memory] += hold_bytes(w, &n->plan, t, o, opnd_access(w, t, o), &n->plan.hold[i]);
     }
     for (int c = 0; c < n->nchain; c++) {
-        const struct task *e = &w->task[n->chain[c]];
+        const struct task *e = &w->task[n->chain[c].task];
         for (int i = 0; i < e->nops; i++) {
             const struct opnd *o = &e->op[i];
             struct region r;
-            if (!chain_needs_hold(w, n, e, o) || graph_is_static(w->m, o->memory)) continue;
+            if (!chain_needs_hold(n, c, i) || graph_is_static(w->m, o->memory) ||
+                chain_takes_over(w, &n->plan, n, c, i).follower >= 0)
+                continue;
             chain_region(w, &n->plan, n, e, o, &r);
             bytes[o->memory] += slot_bytes(w, o, &r) * 2;
         }

@@ -22,11 +22,9 @@ static bool is_inner(const struct work *w, const struct draft *d, int buffer) {
         return false;
     const int *use = buffer_uses(w, buffer, &count);
     for (int i = 0; i < count; i++) {
-        bool mine = w->in_prepare[use[i]];
-        if (mine) return false;
-        for (int k = 0; k < d->ntouches && !mine; k++)
-            mine = d->in[d->touch[k].member] && d->touch[k].stmt == use[i];
-        if (!mine) return false;
+        int part = d->part_of[use[i]];
+        if (w->in_prepare[use[i]] || part < d->first || part > d->last || !d->in[part - d->first])
+            return false;
     }
     return true;
 }
@@ -37,7 +35,7 @@ static int unit_of(const struct work *w, const struct draft *d) {
     for (int m = 0; m <= d->last - d->first; m++) {
         const struct nest *n = d->in[m] ? draft_nest(w, d, m) : NULL;
         if (!n) continue;
-        const struct task *t = &w->task[n->core >= 0 ? n->core : n->chain[0]];
+        const struct task *t = &w->task[nest_head(n)];
         int u = w->m->queue[t->needle->in->queue].unit;
         if (unit >= 0 && unit != u) return -1;
         unit = u;

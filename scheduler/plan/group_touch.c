@@ -29,9 +29,9 @@ static void touch_task(struct work *w, struct draft *d, int member, int task) {
 void draft_touch(struct work *w, struct draft *d, int member) {
     const struct run_part *q = &d->part[d->first + member];
     const struct nest *n = q->nest >= 0 ? &w->nest[q->nest] : NULL;
-    int task[NEST_TASKS], count = n ? nest_tasks(n, task) : 0;
+   
     if (!n) touch_stmt(w, d, member, q->stmt);
-    for (int i = 0; i < count; i++) touch_task(w, d, member, task[i]);
+    for (int i = 0; n && i < nest_ntasks(n); i++) touch_task(w, d, member, nest_task(n, i));
 }
 
 int touch_lone(const struct work *w, const struct touch *t, int dim) {

@@ -324,7 +324,7 @@ static bool tensor_decide(struct grouping *g, const struct tensor *t) {
     for (int q = t->first; q <= t->last; q++) together &= g->group_of[q] == g->group_of[t->first];
     if (together) return true;
     d.why = tensor_range(g, t, &first, &last);
-    if (!d.why && draft_make(g->w, &d, g->part, first, last, t->buffer) && is_group(g, &d))
+    if (!d.why && draft_make(g, &d, first, last, t->buffer) && is_group(g, &d))
         consider(g, &d);
     else
         explain(g, &d);

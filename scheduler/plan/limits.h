@@ -5,7 +5,6 @@
 enum {
     MAX_COORDS = 34,
     MAX_OPERANDS = 12,
-    MAX_CHAIN = 48,
     MAX_LOOPS = 48,
     MAX_MEMORIES = 64,
     MAX_QUEUES = 64,

@@ -7,28 +7,45 @@
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
-int nest_tasks(const struct nest *n, int task[NEST_TASKS]) {
-    int count = 0;
-    if (n->core >= 0) task[count++] = n->core;
-    if (n->init >= 0) task[count++] = n->init;
-    for (int i = 0; i < n->nchain; i++) task[count++] = n->chain[i];
-    return count;
+int nest_head(const struct nest *n) {
+    return n->core >= 0 ? n->core : n->chain[0].task;
 }
 
-static bool in_nest(const struct nest *n, int task) {
-    int mine[NEST_TASKS], count = nest_tasks(n, mine);
-    for (int i = 0; i < count; i++)
-        if (mine[i] == task) return true;
-    return false;
+int nest_ntasks(const struct nest *n) {
+    return (n->core >= 0) + (n->init >= 0) + n->nchain;
 }
 
-/* Does a move that computes take it from where a statement of the chain leaves it? */
-static bool is_finished(const struct work *w, const struct nest *n, int buffer) {
-    for (int i = 0; i < n->nchain; i++) {
-        const struct task *t = &w->task[n->chain[i]];
-        for (int k = 0; k < t->nops; k++)
-            if (t->op[k].attached[false] && w->p->stmt[t->stmt].dst.buffer == buffer) return true;
+int nest_task(const struct nest *n, int i) {
+    int core = n->core >= 0, before = core + (n->init >= 0);
+    return i < core ? n->core : i < before ? n->init : n->chain[i - before].task;
+}
+
+int nest_place(const struct work *w, const struct nest *n, int task) {
+    int i = task >= 0 ? w->task[task].place : -1;
+    return i >= 0 && i < n->nchain && n->chain[i].task == task ? i : -1;
+}
+
+int nest_maker(const struct work *w, const struct nest *n, int buffer) {
+    int count;
+    const int *use = buffer_uses(w, buffer, &count);
+    if (n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == buffer) return n->core;
+    for (int i = 0; i < count; i++) {
+        int t = w->task_of[use[i]];
+        if (w->p->stmt[use[i]].dst.buffer == buffer && nest_place(w, n, t) >= 0) return t;
     }
+    return -1;
+}
+
+static bool in_nest(const struct work *w, const struct nest *n, int task) {
+    return task >= 0 && (task == n->core || task == n->init || nest_place(w, n, task) >= 0);
+}
+
+/* Does a move that computes take it from where a follower leaves it? */
+static bool is_finished(const struct work *w, const struct nest *n, int buffer) {
+    int maker = nest_maker(w, n, buffer);
+    if (maker < 0 || maker == n->core) return false;
+    for (int k = 0; k < w->task[maker].nops; k++)
+        if (w->task[maker].op[k].attached[false]) return true;
     return false;
 }
 
@@ -39,7 +56,7 @@ bool needs_home(const struct work *w, const struct nest *n, int buffer) {
     const int *use = buffer_uses(w, buffer, &count);
     for (int i = 0; i < count; i++) {
         int s = use[i];
-        if (w->task_of[s] == -2 || (w->task_of[s] >= 0 && in_nest(n, w->task_of[s]))) continue;
+        if (w->task_of[s] == -2 || in_nest(w, n, w->task_of[s])) continue;
         if (stmt_reads(&w->p->stmt[s], buffer)) return true;
         if (w->p->stmt[s].dst.buffer == buffer && w->p->stmt[s].combine != COMBINE_SET) return true;
     }
@@ -61,45 +78,15 @@ int64_t task_grain(const struct task *t, int axis, bool *fixed) {
     return 1;
 }
 
-/* Copies whose addresses may vary hold several grains of an elementwise nest: each is filled once
- * for all of them. */
-static bool fills_several(const struct work *w, const struct nest *n) {
-    if (n->core >= 0 || n->is_grid) return false;
-    for (int i = 0; i < n->nchain; i++) {
-        const struct task *t = &w->task[n->chain[i]];
-        for (int k = 0; k < t->nops; k++)
-            if (t->op[k].where == IN_LOCAL && graph_is_static(w->m, t->op[k].memory)) return false;
-    }
-    return true;
+int64_t nest_grain(const struct nest *n, int axis) {
+    struct grain g = n->nchain ? n->grain[axis] : (struct grain){0};
+    if (g.fixed && n->grain_most > g.least && n->core < 0 && !n->is_grid && !n->registers)
+        return n->grain_most / g.least * g.least; /* each copy is filled once for several grains */
+    return !g.fixed && n->grain_most && g.least > n->grain_most ? n->grain_most : g.least;
 }
 
-int64_t nest_grain(const struct work *w, const struct nest *n, int axis) {
-    int64_t g = 0;
-    bool any = false;
-    for (int i = 0; i < n->nchain; i++) {
-        bool fixed;
-        int64_t t = task_grain(&w->task[n->chain[i]], axis, &fixed);
-        any |= fixed;
-        if (!g || t < g) g = t;
-    }
-    if (any && n->grain_most > g && fills_several(w, n)) return n->grain_most / g * g;
-    return !any && n->grain_most && g > n->grain_most ? n->grain_most : g;
-}
-
-/* Before the task. */
-static bool chain_makes(const struct work *w, const struct nest *n, const struct task *t,
-                        int buffer) {
-    if (n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == buffer) return true;
-    for (int i = 0; i < n->nchain && &w->task[n->chain[i]] != t; i++)
-        if (w->p->stmt[w->task[n->chain[i]].stmt].dst.buffer == buffer) return true;
-    return false;
-}
-
-bool chain_needs_hold(const struct work *w, const struct nest *n, const struct task *t,
-                      const struct opnd *o) {
-    if (o->where != IN_LOCAL) return false;
-    if (o->read < 0) return true;
-    return !chain_makes(w, n, t, w->p->stmt[t->stmt].read[o->read].buffer);
+bool chain_needs_hold(const struct nest *n, int i, int operand) {
+    return n->chain[i].own >> operand & 1;
 }
 
 bool nests_in_order(const struct work *w, const struct nest *a, const struct nest *b) {

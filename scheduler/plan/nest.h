@@ -19,10 +19,29 @@ struct window {
     int64_t extent, slide;          /* of the axis; from turn to turn, on average */
 };
 
+struct chain_copy { /* of an operand of a follower; follower -1: none */
+    int follower, operand;
+};
+
+/* An elementwise statement that follows what stands before it in the nest, grain by grain. */
+struct follower {
+    int task;
+    bool leaves;  /* somebody outside the nest reads its result */
+    uint32_t own; /* operands with copies of their own: nothing before it in the nest makes what they read */
+    struct chain_copy over[MAX_OPERANDS]; /* the dead copy in whose place its own one lies, where both are as long */
+};
+
+struct grain { /* what followers take at once along an axis */
+    int64_t least, fixed; /* of all; of those that take nothing else the most: 0: there are none */
+};
+
 struct nest {
     int core; /* task with a reduction; -1 */
     int init; /* task that starts the core's result; -1: the accumulate flag, or filled from home */
-    int chain[MAX_CHAIN], nchain; /* elementwise tasks at the grain, in order */
+    struct follower *chain; /* [nchain] in order, of work.follower */
+    int nchain;
+    struct grain grain[MAX_AXES]; /* of the chain */
+    bool registers; /* some operand of the chain lies where addresses are constants */
     int64_t grain_most; /* of the chain along axes whose extent is free; 0: as the needles say */
     int first;          /* statement: the nest stands in its place */
     int group;          /* 1 + the group that it is in (groups.c); 0: none */
@@ -67,19 +86,20 @@ bool nest_unify(const struct work *, int maker, int core, int read,
 void nest_rename(struct work *, struct nest *, const int *map);
 
 /* nest.c */
-enum { NEST_TASKS = MAX_CHAIN + 2 };
-int nest_tasks(const struct nest *, int task[NEST_TASKS]); /* the core, what starts it, the chain */
+int nest_head(const struct nest *);   /* task: the core, or the first of the chain */
+int nest_ntasks(const struct nest *); /* the core, what starts it, the chain */
+int nest_task(const struct nest *, int i);
+int nest_place(const struct work *, const struct nest *, int task); /* in the chain; -1: it does not follow */
+int nest_maker(const struct work *, const struct nest *, int buffer); /* task: the core, or a follower, that writes it; -1 */
 double task_cost(const struct work *, int task); /* cycles of its instructions, as the mapper has it */
 bool needs_home(const struct work *, const struct nest *,
                 int buffer); /* somebody outside the nest reads it */
 int64_t task_grain(const struct task *, int axis, bool *fixed); /* that its needle takes at once */
-int64_t nest_grain(const struct work *, const struct nest *,
-                   int axis); /* of the chain along a program axis; 0: no chain */
+int64_t nest_grain(const struct nest *, int axis); /* of the chain along a program axis; 0: no chain */
 int64_t nest_room(const struct work *, const struct nest *, int memory); /* bytes that it may use */
 /* One queue makes a tile and reads it: it need not meet the others in between. */
 bool nests_in_order(const struct work *, const struct nest *first, const struct nest *second);
-bool chain_needs_hold(const struct work *, const struct nest *, const struct task *,
-                      const struct opnd *); /* not made in the nest */
+bool chain_needs_hold(const struct nest *, int i, int operand); /* of its i-th follower: not made before it in the nest */
 
 /* What a group executes in each turn of its shared loops, in order; `before` them all, once, what only
  * stands in between. */

@@ -232,7 +232,7 @@ static void put_nest(struct writer *k, const struct nest *n) {
     put_task(k, n->core);
     put_task(k, n->init);
     put(k, n->nchain);
-    for (int i = 0; i < n->nchain; i++) put_task(k, n->chain[i]);
+    for (int i = 0; i < n->nchain; i++) put_task(k, n->chain[i].task);
 }
 
 struct nest_key nest_key(struct work *w, const struct nest *n, struct arena *arena) {

@@ -10,6 +10,7 @@
 #include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/routes.h"
 #include "scheduler/plan/task.h"
+#include "scheduler/plan/tiling.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 
@@ -74,10 +75,27 @@ static void rename_begins(struct work *w, const struct task *t, const int *map) 
             stmt_rename(w->p, attached_stmt(w, t->op[i].attached[true]), map);
 }
 
+static void add_grain(const struct work *w, struct nest *n, const struct task *t) {
+    for (int a = 0; a < MAX_AXES; a++) {
+        struct grain *g = &n->grain[a];
+        bool fixed;
+        int64_t takes = task_grain(t, a, &fixed);
+        if (!g->least || takes < g->least) g->least = takes;
+        if (fixed && takes > g->fixed) g->fixed = takes;
+    }
+    for (int k = 0; k < t->nops; k++)
+        n->registers |= t->op[k].where == IN_LOCAL && graph_is_static(w->m, t->op[k].memory);
+}
+
+static void find_grains(const struct work *w, struct nest *n) {
+    memset(n->grain, 0, sizeof n->grain);
+    for (int i = 0; i < n->nchain; i++) add_grain(w, n, &w->task[n->chain[i].task]);
+}
+
 void nest_rename(struct work *w, struct nest *n, const int *map) {
     int zero = n->core >= 0 ? w->task[n->core].init : -1;
-    int task[NEST_TASKS], count = nest_tasks(n, task);
-    for (int i = 0; i < count; i++) rename_task(w, &w->task[task[i]], map);
+    for (int i = 0; i < nest_ntasks(n); i++) rename_task(w, &w->task[nest_task(n, i)], map);
+    find_grains(w, n);
     if (zero >= 0) stmt_rename(w->p, &w->p->stmt[zero], map);
     if (n->core < 0) return;
     struct task *t = &w->task[n->core];
@@ -92,14 +110,12 @@ void nest_rename(struct work *w, struct nest *n, const int *map) {
  * the axes of t to the nest's. */
 static bool grains_agree(const struct work *w, const struct nest *n, const struct task *t,
                          const int *map) {
-    for (int a = 0; a < w->p->naxes; a++) {
-        if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
-        for (int i = 0; i < n->nchain; i++) {
-            bool f, g;
-            int64_t e = task_grain(&w->task[n->chain[i]], map[a], &f), h = task_grain(t, a, &g);
-            if ((f && h < e) || (g && e < h)) return false;
-            if (f && g && e != h) return false;
-        }
+    for (uint64_t left = n->nchain ? w->p->stmt[t->stmt].axes : 0; left; left &= left - 1) {
+        int a = __builtin_ctzll(left);
+        const struct grain *g = &n->grain[map[a]];
+        bool fixed;
+        int64_t takes = task_grain(t, a, &fixed);
+        if (takes < g->fixed || (fixed && g->least < takes)) return false;
     }
     return true;
 }
@@ -112,11 +128,7 @@ static bool fills_are_local(struct work *w, const struct moves *moves, const str
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *o = &t->op[i];
         if (o->where != IN_LOCAL || o->read < 0) continue;
-        int b = st->read[o->read].buffer;
-        bool made = n->core >= 0 && w->p->stmt[w->task[n->core].stmt].dst.buffer == b;
-        for (int k = 0; k < n->nchain; k++)
-            made |= w->p->stmt[w->task[n->chain[k]].stmt].dst.buffer == b;
-        if (made) continue;
+        if (nest_maker(w, n, st->read[o->read].buffer) >= 0) continue;
         for (int k = 0; k < moves->n; k++) {
             const struct instr *in = moves->at[k].needle->in;
             if (move_fills(in, o->memory) &&
@@ -127,10 +139,22 @@ static bool fills_are_local(struct work *w, const struct moves *moves, const str
     return true;
 }
 
+/* Operands for which a task, as the nest's next follower, has copies of its own. */
+static uint32_t own_copies(const struct work *w, const struct nest *n, const struct task *t) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    uint32_t own = 0;
+    for (int i = 0; i < t->nops; i++) {
+        const struct opnd *o = &t->op[i];
+        if (o->where == IN_LOCAL && (o->read < 0 || nest_maker(w, n, st->read[o->read].buffer) < 0))
+            own |= UINT32_C(1) << i;
+    }
+    return own;
+}
+
 /* Fills of a chain come straight from home. */
 static bool comes_by_route(const struct task *t, const struct nest *n, const struct work *w) {
-    for (int i = 0; i < t->nops; i++)
-        if (t->op[i].in.n && chain_needs_hold(w, n, t, &t->op[i])) return true;
+    for (uint32_t own = own_copies(w, n, t); own; own &= own - 1)
+        if (t->op[__builtin_ctz(own)].in.n) return true;
     return false;
 }
 
@@ -153,7 +177,7 @@ static bool may_wait(const struct work *w, const struct task *t) {
 static bool stands_beside(const struct work *w, const struct nest *n, const struct task *t,
                           int *map) {
     if (n->core >= 0 || !may_wait(w, t)) return false;
-    const struct task *first = &w->task[n->chain[0]];
+    const struct task *first = &w->task[n->chain[0].task];
     const struct stmt *a = &w->p->stmt[first->stmt], *b = &w->p->stmt[t->stmt];
     const struct opnd *x = task_result(first), *y = task_result(t);
     return w->p->buffer[a->dst.buffer].ndims == w->p->buffer[b->dst.buffer].ndims &&
@@ -161,12 +185,19 @@ static bool stands_beside(const struct work *w, const struct nest *n, const stru
            same_inner(&x->geom, &y->geom) && nest_axes(w, &a->dst, a->axes, &b->dst, b->axes, map);
 }
 
+static bool nest_has(const struct work *w, const struct nest *n, int task) {
+    return task >= 0 && (task == n->core || nest_place(w, n, task) >= 0);
+}
+
 /* What the nest reads of the buffer that a statement writes is what this one writes over: each
  * grain reads its elements before. */
 static bool writes_behind(const struct work *w, const struct nest *n, const struct stmt *st,
                           const int *map) {
-    for (int i = n->core < 0 ? 0 : -1; i < n->nchain; i++) {
-        const struct stmt *ms = &w->p->stmt[w->task[i < 0 ? n->core : n->chain[i]].stmt];
+    int count;
+    const int *use = buffer_uses(w, st->dst.buffer, &count);
+    for (int i = 0; i < count; i++) {
+        const struct stmt *ms = &w->p->stmt[use[i]];
+        if (!nest_has(w, n, w->task_of[use[i]])) continue;
         for (int r = 0; r < ms->nreads; r++) {
             int again[MAX_AXES];
             memset(again, -1, sizeof again);
@@ -179,11 +210,14 @@ static bool writes_behind(const struct work *w, const struct nest *n, const stru
     return true;
 }
 
+/* Does anybody behind the statement, which reads the buffer, read it? */
 static bool read_later(const struct work *w, int stmt, int buffer) {
     bool later = false;
-    for (int i = 0; i < w->norder; i++) {
-        if (later && stmt_reads(&w->p->stmt[w->order[i]], buffer)) return true;
-        later |= w->order[i] == stmt;
+    int count;
+    const int *use = buffer_uses(w, buffer, &count);
+    for (int i = 0; i < count; i++) {
+        if (later && stmt_reads(&w->p->stmt[use[i]], buffer)) return true;
+        later |= use[i] == stmt;
     }
     return w->p->buffer[buffer].role != ROLE_TEMP || recur_carries(w, buffer);
 }
@@ -196,10 +230,7 @@ static bool spoils(const struct work *w, const struct nest *n, const struct task
         const struct opnd *o = &t->op[i];
         if (!o->writes || o->read < 0) continue;
         int b = st->read[o->read].buffer;
-        for (int k = n->core < 0 ? 0 : -1; k < n->nchain; k++)
-            if (w->p->stmt[w->task[k < 0 ? n->core : n->chain[k]].stmt].dst.buffer == b &&
-                read_later(w, t->stmt, b))
-                return true;
+        if (nest_maker(w, n, b) >= 0 && read_later(w, t->stmt, b)) return true;
     }
     return false;
 }
@@ -216,44 +247,58 @@ static bool moves_behind(const struct work *w, const struct nest *n, const struc
     return true;
 }
 
+/* Does what the statement's r-th read names lie, in the memory of the maker's result, as its task
+ * takes it there? */
+static bool hands_on(const struct work *w, int maker, const struct task *t, int r) {
+    const struct opnd *made = task_result(&w->task[maker]), *use = NULL;
+    for (int o = 0; o < t->nops; o++)
+        if (t->op[o].read == r && t->op[o].where == IN_LOCAL) use = &t->op[o];
+    return use && made->where == IN_LOCAL && use->memory == made->memory &&
+           same_inner(&use->geom, &made->geom);
+}
+
+/* The task's axes to the nest's, as all that it reads of the nest says; -1 where nothing does. */
+static bool map_axes(const struct work *w, const struct nest *n, const struct task *t, int *map) {
+    const struct stmt *st = &w->p->stmt[t->stmt];
+    bool any = false;
+    memset(map, -1, sizeof *map * MAX_AXES);
+    for (int r = 0; r < st->nreads; r++) {
+        int again[MAX_AXES], maker = nest_maker(w, n, st->read[r].buffer);
+        if (maker < 0) continue;
+        const struct stmt *ms = &w->p->stmt[w->task[maker].stmt];
+        memset(again, -1, sizeof again);
+        if (!nest_axes(w, &ms->dst, ms->axes, &st->read[r], st->axes, again) ||
+            (any && memcmp(again, map, sizeof again)) || !hands_on(w, maker, t, r))
+            return false;
+        memcpy(map, again, sizeof again);
+        any = true;
+    }
+    return any || stands_beside(w, n, t, map);
+}
+
+/* A queue that starts what is ready computes one grain while it waits for the results of another,
+ * as long as both are in its window. */
+static bool is_in_window(const struct work *w, const struct nest *n) {
+    int64_t window = w->m->queue[w->task[nest_head(n)].needle->in->queue].window;
+    return window < 0 || 2 * (n->nchain + 1) <= window;
+}
+
 /* May task k follow the nest's statements grain by grain? Renames its axes when it may. */
 static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int k) {
     struct task *t = &w->task[k];
     const struct stmt *st = &w->p->stmt[t->stmt];
-    const struct task *last = n->core >= 0 ? &w->task[n->core] : &w->task[n->chain[0]];
-    if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || n->nchain == MAX_CHAIN ||
-        t->apart || join_has(w, t->stmt) || spoils(w, n, t))
+    const struct needle *head = w->task[nest_head(n)].needle;
+    int map[MAX_AXES];
+    if (t->reductions || t->init >= 0 || st->combine != COMBINE_SET || t->apart ||
+        join_has(w, t->stmt) || !is_in_window(w, n) || spoils(w, n, t) ||
+        nest_maker(w, n, st->dst.buffer) >= 0)
         return false;
-    if (!queues_in_step(w->edges, t->needle->in->queue, last->needle->in->queue) ||
-        last->needle->in->completes >= 0) /* it would have to wait */
+    if (!queues_in_step(w->edges, t->needle->in->queue, head->in->queue) ||
+        head->in->completes >= 0) /* it would have to wait */
         return false;
-    int map[MAX_AXES], from = -1, reads = 0;
-    memset(map, -1, sizeof map);
-    for (int i = -1; i < n->nchain; i++) {
-        int maker = i < 0 ? n->core : n->chain[i];
-        if (maker < 0) continue;
-        const struct stmt *ms = &w->p->stmt[w->task[maker].stmt];
-        if (ms->dst.buffer == st->dst.buffer) return false;
-        for (int r = 0; r < st->nreads; r++) {
-            if (st->read[r].buffer != ms->dst.buffer) continue;
-            int again[MAX_AXES];
-            memset(again, -1, sizeof again);
-            if (!nest_axes(w, &ms->dst, ms->axes, &st->read[r], st->axes, again)) return false;
-            if (reads++ && memcmp(again, map, sizeof map)) return false;
-            memcpy(map, again, sizeof map);
-            from = maker;
-            const struct opnd *made = task_result(&w->task[maker]), *use = NULL;
-            for (int o = 0; o < t->nops; o++)
-                if (t->op[o].read == r && t->op[o].where == IN_LOCAL) use = &t->op[o];
-            if (!use || made->where != IN_LOCAL || use->memory != made->memory ||
-                !same_inner(&use->geom, &made->geom))
-                return false;
-        }
-    }
-    if (from < 0 && !stands_beside(w, n, t, map)) return false;
-    if (!writes_behind(w, n, st, map) || !moves_behind(w, n, t, map)) return false;
-    if (!fills_are_local(w, moves, t, n) || comes_by_route(t, n, w)) return false;
-    if (!grains_agree(w, n, t, map)) return false;
+    if (!map_axes(w, n, t, map) || !writes_behind(w, n, st, map) || !moves_behind(w, n, t, map) ||
+        !fills_are_local(w, moves, t, n) || comes_by_route(t, n, w) || !grains_agree(w, n, t, map))
+        return false;
     rename_task(w, t, map);
     return true;
 }
@@ -261,11 +306,20 @@ static bool fuse(struct work *w, const struct moves *moves, struct nest *n, int 
 /* A core's result that others read too goes home whole; then nothing follows it grain by grain. */
 static bool stays(const struct work *w, const struct nest *n, int next) {
     if (n->core < 0) return true;
-    if (n->nchain == MAX_CHAIN) return false;
-    int b = w->p->stmt[w->task[n->core].stmt].dst.buffer;
     struct nest more = *n;
-    more.chain[more.nchain++] = next;
-    return !needs_home(w, &more, b);
+    w->task[next].place = more.nchain;
+    more.chain[more.nchain++].task = next;
+    return !needs_home(w, &more, w->p->stmt[w->task[n->core].stmt].dst.buffer);
+}
+
+/* Its next follower, whose axes are the nest's. */
+static void follow(struct work *w, struct nest *n, int task) {
+    struct task *t = &w->task[task];
+    t->place = n->nchain;
+    n->chain[n->nchain] = (struct follower){.task = task, .own = own_copies(w, n, t)};
+    add_grain(w, n, t);
+    n->nchain++;
+    w->nfollowers++;
 }
 
 static int next_task(const struct work *w, int at, int *where) {
@@ -314,14 +368,31 @@ static bool align_zero(struct work *w, const struct task *t) {
     return stmt_adopt(w, zero, &zero->dst, &st->dst, st->axes, NULL);
 }
 
+/* Does an elementwise nest begin with the task? Otherwise the fallback runs it. */
+static bool begins_chain(struct work *w, struct nest *n, int task) {
+    const struct task *t = &w->task[task];
+    bool by_route = comes_by_route(t, n, w);
+    if (by_route)
+        task_demote(w, task,
+                    "an operand passes several memories, which only reductions' do so far");
+    else if (left_alone(t))
+        task_demote(w, task,
+                    "no memory leads to where it reads, and it cannot follow the instruction that "
+                    "leaves it there, tile by tile");
+    else
+        follow(w, n, task);
+    return n->nchain > 0;
+}
+
 /* Room for a nest of each statement, and for parts: kept, since long chains are cut often. */
 static void nests_begin(struct work *w) {
     int most = 2 * w->norder + 1;
     if (most > w->cap_nests) {
         w->cap_nests = 2 * most;
         w->nest = arena_array(w->arena, (size_t)w->cap_nests, sizeof *w->nest);
+        w->follower = arena_array(w->arena, (size_t)w->cap_nests, sizeof *w->follower);
     }
-    w->nnests = 0;
+    w->nnests = w->nfollowers = 0;
 }
 
 bool nests_make(struct work *w, const struct moves *moves) {
@@ -334,8 +405,12 @@ bool nests_make(struct work *w, const struct moves *moves) {
             continue;
         }
         struct nest *n = &w->nest[w->nnests++];
-        *n = (struct nest){
-            .core = -1, .init = -1, .first = w->order[i], .given = -1, .next_part = -1};
+        *n = (struct nest){.core = -1,
+                           .init = -1,
+                           .chain = w->follower + w->nfollowers,
+                           .first = w->order[i],
+                           .given = -1,
+                           .next_part = -1};
         int next = next_task(w, i, &at);
         if (starts(w, k, next) && adopt_init(w, k, next)) {
             n->init = k;
@@ -345,28 +420,17 @@ bool nests_make(struct work *w, const struct moves *moves) {
         if (w->task[k].reductions || w->p->stmt[w->task[k].stmt].combine != COMBINE_SET ||
             join_has(w, w->task[k].stmt))
             n->core = k;
-        else
-            n->chain[n->nchain++] = k;
-        if (n->core < 0 && comes_by_route(&w->task[k], n, w)) {
-            task_demote(w, k,
-                        "an operand passes several memories, which only reductions' do so far");
-            w->nnests--;
-            continue;
-        }
-        if (n->core < 0 && left_alone(&w->task[k])) {
-            task_demote(w, k,
-                        "no memory leads to where it reads, and it cannot follow the instruction "
-                        "that leaves it there, "
-                        "tile by tile");
+        else if (!begins_chain(w, n, k)) {
             w->nnests--;
             continue;
         }
         for (;;) {
             next = next_task(w, i, &at);
             if (next < 0 || !stays(w, n, next) || !fuse(w, moves, n, next)) break;
-            n->chain[n->nchain++] = next;
+            follow(w, n, next);
             i = at;
         }
+        chain_lives(w, n);
     }
     return true;
 }
@@ -375,8 +439,8 @@ bool nest_cut(struct work *w, const struct nest *n) {
     int least = n->core >= 0 ? 0 : 1, half = n->nchain / 2;
     for (int i = 0; i < n->nchain; i++) { /* half, one less, one more, and so on */
         int at = half + (i % 2 ? -(i + 1) / 2 : i / 2);
-        if (at < least || at >= n->nchain || left_alone(&w->task[n->chain[at]])) continue;
-        w->task[n->chain[at]].apart = true;
+        if (at < least || at >= n->nchain || left_alone(&w->task[n->chain[at].task])) continue;
+        w->task[n->chain[at].task].apart = true;
         return true;
     }
     return false;

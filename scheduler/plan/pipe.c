@@ -27,7 +27,7 @@ static struct grains grains_of(const struct pricing *c, const struct task *t) {
     for (int a = 0; a < w->p->naxes; a++) {
         if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
         struct sizes s = plan_sizes(w, c->plan, a, c->plan->depth_out);
-        int64_t most = nest_grain(w, c->nest, a),
+        int64_t most = nest_grain(c->nest, a),
                 tile = plan_tile(w, c->plan, a, c->plan->depth_out);
         double n = 0;
         if (most < 1) most = 1;
@@ -107,7 +107,7 @@ void pipe_chain(struct pricing *c, const struct task *core) {
     (void)core;
     if (c->plan->is_static) return;
     for (int i = 0; i < c->nest->nchain; i++) {
-        const struct task *t = &w->task[c->nest->chain[i]];
+        const struct task *t = &w->task[c->nest->chain[i].task];
         struct grains g = grains_of(c, t);
         int64_t size[MAX_SIZES];
         double interval, overhead;
@@ -121,8 +121,7 @@ void pipe_chain(struct pricing *c, const struct task *core) {
         charge(c, t->needle->in, g.all,
                price_add(c, PRICE_FOLLOWERS, g.all * (overhead + interval)) / g.all, 0);
         for (int k = 0; k < t->nops; k++)
-            if (t->op[k].writes && t->op[k].where == IN_LOCAL &&
-                needs_home(w, c->nest, w->p->stmt[t->stmt].dst.buffer))
+            if (t->op[k].writes && t->op[k].where == IN_LOCAL && c->nest->chain[i].leaves)
                 drain_chain(c, t, &t->op[k], &g, overhead + interval,
                             chain_slots(w, c->moves, c->nest, c->plan, t, &t->op[k]));
     }

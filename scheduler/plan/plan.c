@@ -215,12 +215,12 @@ static bool fits_memories(struct pricing *c, int64_t *result, const int64_t *inp
     int64_t chain[MAX_MEMORIES] = {0};
     struct work *w = c->w;
     for (int i = 0; i < c->nest->nchain; i++) {
-        const struct task *t = &w->task[c->nest->chain[i]];
+        const struct task *t = &w->task[c->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++) {
             const struct opnd *o = &t->op[k];
             struct region r;
-            if (!chain_needs_hold(w, c->nest, t, o) ||
-                chain_takes_over(w, c->plan, c->nest, i, o) >= 0)
+            if (!chain_needs_hold(c->nest, i, k) ||
+                chain_takes_over(w, c->plan, c->nest, i, k).follower >= 0)
                 continue;
             chain_region(w, c->plan, c->nest, t, o, &r);
             chain[o->memory] +=

@@ -99,11 +99,11 @@ static void keep(struct work *w, struct nest *n, int i, int64_t bytes) {
 /* What every task's needle takes along the axis at once; 0: they do not agree. */
 static int64_t part_unit(const struct work *w, const struct nest *n, int axis) {
     int64_t unit = 1;
-    int task[NEST_TASKS], count = nest_tasks(n, task);
-    for (int k = 0; k < count; k++) {
-        const struct needle *nd = w->task[task[k]].needle;
+    for (int k = 0; k < nest_ntasks(n); k++) {
+        const struct task *t = &w->task[nest_task(n, k)];
+        const struct needle *nd = t->needle;
         for (int x = 0; x < nd->nx; x++) {
-            if (w->task[task[k]].axis[x] != axis) continue;
+            if (t->axis[x] != axis) continue;
             int64_t u = nd->ranged[x] < 0 ? nd->hi[x] : nd->step[x];
             if (u % unit && unit % u) return 0;
             if (u > unit) unit = u;

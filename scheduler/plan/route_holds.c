@@ -27,7 +27,7 @@ static void add_ways(struct work *w, const struct moves *moves, const struct nes
                                                false, p->hold[i].depth, 0)
                                         .bytes;
     for (int c = 0; c < n->nchain; c++) {
-        const struct task *t = &w->task[n->chain[c]];
+        const struct task *t = &w->task[n->chain[c].task];
         for (int i = 0; i < t->nops; i++)
             for (const struct opnd *o = t->op[i].to; o; o = o->to) {
                 struct region r;

@@ -22,7 +22,7 @@ static int64_t instances(const struct work *w, const struct task *t) {
 }
 
 static const struct task *first_task(const struct work *w, const struct nest *n) {
-    return &w->task[n->core >= 0 ? n->core : n->chain[0]];
+    return &w->task[nest_head(n)];
 }
 
 double share_waking(const struct work *w, const struct task *t) {
@@ -34,7 +34,7 @@ static int64_t outer_tile(const struct work *w, const struct nest *n, const stru
                           int axis) {
     for (int i = 0; n->core < 0 && i < n->nprefix; i++)
         if (n->prefix[i].axis == axis) return n->prefix[i].tile;
-    if (n->core < 0) return nest_grain(w, n, axis);
+    if (n->core < 0) return nest_grain(n, axis);
     for (int i = 0; i < p->nloops; i++)
         if (p->loop[i].axis == axis) return p->loop[i].tile;
     return plan_tile(w, p, axis, p->nloops);
@@ -152,7 +152,7 @@ static bool same_share(const struct share *a, const struct share *b) {
 /* Of a nest of elementwise statements: as the mapper priced them. */
 static double chain_cycles(const struct work *w, const struct nest *n) {
     double sum = 0;
-    for (int i = 0; i < n->nchain; i++) sum += task_cost(w, n->chain[i]);
+    for (int i = 0; i < n->nchain; i++) sum += task_cost(w, n->chain[i].task);
     return sum;
 }
 

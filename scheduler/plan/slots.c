@@ -50,7 +50,7 @@ void chain_region(const struct work *w, const struct plan *p, const struct nest 
     int64_t tile[MAX_AXES];
     for (uint64_t left = st->axes; left; left &= left - 1) {
         int a = __builtin_ctzll(left);
-        int64_t grain = nest_grain(w, n, a);
+        int64_t grain = nest_grain(n, a);
         tile[a] = plan_tile(w, p, a, p->depth_out);
         if (grain < tile[a]) tile[a] = grain;
     }
@@ -62,7 +62,7 @@ static double chain_grains(const struct work *w, const struct nest *n, const str
     double grains = 1;
     for (int a = 0; a < w->p->naxes; a++) {
         if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
-        int64_t tile = plan_tile(w, p, a, p->depth_out), grain = nest_grain(w, n, a);
+        int64_t tile = plan_tile(w, p, a, p->depth_out), grain = nest_grain(n, a);
         grains *= ceil((double)tile / (double)(grain > 0 ? grain : 1));
     }
     return grains;
@@ -97,11 +97,13 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
         left -= hold_bytes(w, p, core, c, opnd_access(w, core, c), &p->hold[i]);
     }
     for (int i = 0; i < n->nchain; i++)
-        for (int k = 0; k < w->task[n->chain[i]].nops; k++) {
-            const struct task *other = &w->task[n->chain[i]];
+        for (int k = 0; k < w->task[n->chain[i].task].nops; k++) {
+            const struct task *other = &w->task[n->chain[i].task];
             const struct opnd *c = &other->op[k];
             struct region r;
-            if (!chain_needs_hold(w, n, other, c) || c->memory != o->memory) continue;
+            if (!chain_needs_hold(n, i, k) || c->memory != o->memory ||
+                chain_takes_over(w, p, n, i, k).follower >= 0)
+                continue;
             int slots = chain_slots_least(w, moves, n, other, c);
             chain_region(w, p, n, other, c, &r);
             left -= slot_bytes(w, c, &r) * slots;
@@ -116,6 +118,8 @@ int chain_slots(struct work *w, const struct moves *moves, const struct nest *n,
     return slots > least ? (int)slots : least;
 }
 
+/* ---- copies of a chain in place of dead ones ---- */
+
 static bool same_elements(const struct opnd *a, const struct opnd *b) {
     if (a->memory != b->memory || a->align != b->align || a->form.n != b->form.n ||
         a->decl->type != b->decl->type)
@@ -129,47 +133,162 @@ static bool same_elements(const struct opnd *a, const struct opnd *b) {
     return true;
 }
 
-/* The operand of the chain's task `reader` that reads, as the last one and element by element where
- * its own result has it, what the chain's task `maker` leaves in registers; NULL. */
-static const struct opnd *read_last(const struct work *w, const struct nest *n, int maker,
-                                    int reader, const struct opnd *result) {
-    const struct task *t = &w->task[n->chain[reader]];
-    int buffer = w->p->stmt[w->task[n->chain[maker]].stmt].dst.buffer;
-    const struct opnd *found = NULL;
-    if (needs_home(w, n, buffer)) return NULL;
-    for (int i = maker + 1; i < n->nchain; i++) {
-        const struct task *other = &w->task[n->chain[i]];
-        const struct stmt *st = &w->p->stmt[other->stmt];
-        for (int k = 0; k < other->nops; k++) {
-            const struct opnd *o = &other->op[k];
-            if (o->read < 0 || st->read[o->read].buffer != buffer) continue;
-            if (i > reader || o->writes) return NULL; /* read later, or changed in place */
-            if (i < reader) continue;
-            if (o->where != IN_LOCAL || !same_elements(o, result)) return NULL;
-            found = o;
+struct lives { /* of the copies of one chain */
+    struct work *w;
+    struct nest *n;
+    int *last; /* for each follower: the last one that reads its result; -1: it goes on living */
+    struct chain_copy *dead; /* [ndead] that nobody reads any more */
+    int ndead;
+};
+
+static const struct chain_copy none = {-1, -1};
+
+static const struct task *follower_task(const struct lives *v, int i) {
+    return &v->w->task[v->n->chain[i].task];
+}
+
+static const struct opnd *copy_opnd(const struct lives *v, struct chain_copy c) {
+    return &follower_task(v, c.follower)->op[c.operand];
+}
+
+static const struct stmt *follower_stmt(const struct lives *v, int i) {
+    return &v->w->p->stmt[follower_task(v, i)->stmt];
+}
+
+static bool changes(const struct work *w, const struct task *t, int buffer) {
+    for (int k = 0; k < t->nops; k++)
+        if (t->op[k].writes && t->op[k].read >= 0 &&
+            w->p->stmt[t->stmt].read[t->op[k].read].buffer == buffer)
+            return true;
+    return false;
+}
+
+/* Where the result leaves the nest, or somebody changes it in place, -1. */
+static int read_last(const struct lives *v, int i) {
+    int buffer = follower_stmt(v, i)->dst.buffer, last = -1, count;
+    const int *use = buffer_uses(v->w, buffer, &count);
+    for (int k = 0; k < count && !v->n->chain[i].leaves; k++) {
+        int at = nest_place(v->w, v->n, v->w->task_of[use[k]]);
+        if (at > i && changes(v->w, follower_task(v, at), buffer)) return -1;
+        if (at > i && at > last) last = at;
+    }
+    return last;
+}
+
+/* A result that is made anew, or what is fetched for each grain, since all axes move it. */
+static bool is_passing(const struct lives *v, struct chain_copy c) {
+    const struct opnd *o = copy_opnd(v, c);
+    const struct stmt *st = follower_stmt(v, c.follower);
+    if (!chain_needs_hold(v->n, c.follower, c.operand)) return false;
+    if (o->writes) return o->read < 0;
+    for (uint64_t left = st->axes; left; left &= left - 1)
+        if (!access_varies(v->w->p, &st->read[o->read], __builtin_ctzll(left))) return false;
+    return true;
+}
+
+static bool may_replace(const struct lives *v, struct chain_copy c, struct chain_copy dead) {
+    return is_passing(v, c) && is_passing(v, dead) &&
+           same_elements(copy_opnd(v, c), copy_opnd(v, dead)) &&
+           follower_stmt(v, c.follower)->axes == follower_stmt(v, dead.follower)->axes;
+}
+
+/* The follower that makes what the operand reads for the last time; -1. */
+static int ends(const struct lives *v, int i, int operand) {
+    const struct opnd *o = &follower_task(v, i)->op[operand];
+    if (o->read < 0) return -1;
+    int maker = nest_maker(v->w, v->n, follower_stmt(v, i)->read[o->read].buffer),
+        place = maker < 0 ? -1 : nest_place(v->w, v->n, maker);
+    return place >= 0 && v->last[place] == i ? place : -1;
+}
+
+static struct chain_copy result_of(const struct lives *v, int i) {
+    const struct task *t = follower_task(v, i);
+    return (struct chain_copy){i, (int)(task_result(t) - t->op)};
+}
+
+/* A result may lie in the registers that its own statement reads, element by element, for the last
+ * time. */
+static struct chain_copy renew(const struct lives *v, struct chain_copy c) {
+    const struct work *w = v->w;
+    const struct opnd *o = copy_opnd(v, c);
+    struct chain_copy found = none;
+    if (!graph_is_static(w->m, o->memory) || w->m->memory[o->memory].pass != PASS_VALUE)
+        return none;
+    for (int k = 0; k < follower_task(v, c.follower)->nops; k++) {
+        const struct opnd *in = &follower_task(v, c.follower)->op[k];
+        int maker = ends(v, c.follower, k);
+        if (maker >= 0 && (found.follower < 0 || maker < found.follower) && in->where == IN_LOCAL &&
+            same_elements(in, o) && may_replace(v, c, result_of(v, maker)))
+            found = result_of(v, maker);
+    }
+    return found;
+}
+
+static struct chain_copy take_dead(struct lives *v, struct chain_copy c) {
+    for (int i = v->ndead - 1; i >= 0; i--) {
+        struct chain_copy found = v->dead[i];
+        if (!may_replace(v, c, found)) continue;
+        v->dead[i] = v->dead[--v->ndead];
+        return found;
+    }
+    return none;
+}
+
+/* A result on its way home lives in several slots, until its store is over. */
+static void replace(struct lives *v, int i) {
+    struct follower *f = &v->n->chain[i];
+    for (int k = 0; k < follower_task(v, i)->nops; k++) {
+        struct chain_copy c = {i, k};
+        f->over[k] = none;
+        if (!(f->own >> k & 1)) continue;
+        if (copy_opnd(v, c)->writes) f->over[k] = renew(v, c);
+        if (f->over[k].follower >= 0)
+            v->last[f->over[k].follower] = -1;
+        else if (!copy_opnd(v, c)->writes || !f->leaves)
+            f->over[k] = take_dead(v, c);
+    }
+}
+
+static void bury(struct lives *v, int i) {
+    for (int k = 0; k < follower_task(v, i)->nops; k++) {
+        struct chain_copy c = {i, k};
+        int maker = ends(v, i, k);
+        if (maker >= 0) {
+            v->last[maker] = -1;
+            v->dead[v->ndead++] = result_of(v, maker);
         }
+        if (!copy_opnd(v, c)->writes && is_passing(v, c)) v->dead[v->ndead++] = c;
     }
-    return t->reductions ? NULL : found;
 }
 
-static int64_t grain_bytes(struct work *w, const struct plan *p, const struct nest *n, int i,
-                           const struct opnd *o) {
+void chain_lives(struct work *w, struct nest *n) {
+    int copies = 0;
+    for (int i = 0; i < n->nchain; i++) {
+        struct follower *f = &n->chain[i];
+        f->leaves = needs_home(w, n, w->p->stmt[w->task[f->task].stmt].dst.buffer);
+        copies += 1 + __builtin_popcount(f->own);
+    }
+    struct lives v = {.w = w, .n = n};
+    v.last = arena_array(w->arena, (size_t)n->nchain + 1, sizeof *v.last);
+    v.dead = arena_array(w->arena, (size_t)copies + 1, sizeof *v.dead);
+    for (int i = 0; i < n->nchain; i++) v.last[i] = read_last(&v, i);
+    for (int i = 0; i < n->nchain; i++) {
+        replace(&v, i);
+        bury(&v, i);
+    }
+}
+
+static int64_t grain_bytes(struct work *w, const struct plan *p, const struct nest *n,
+                           struct chain_copy c) {
+    const struct task *t = &w->task[n->chain[c.follower].task];
     struct region r;
-    chain_region(w, p, n, &w->task[n->chain[i]], o, &r);
-    return slot_bytes(w, o, &r);
+    chain_region(w, p, n, t, &t->op[c.operand], &r);
+    return slot_bytes(w, &t->op[c.operand], &r);
 }
 
-int chain_takes_over(struct work *w, const struct plan *p, const struct nest *n, int i,
-                     const struct opnd *o) {
-    if (o->where != IN_LOCAL || !o->writes || o->read >= 0 || !graph_is_static(w->m, o->memory) ||
-        w->m->memory[o->memory].pass != PASS_VALUE)
-        return -1;
-    for (int maker = 0; maker < i; maker++) {
-        const struct opnd *made = task_result(&w->task[n->chain[maker]]);
-        if (made && made->where == IN_LOCAL && made->read < 0 && made->memory == o->memory &&
-            read_last(w, n, maker, i, o) &&
-            grain_bytes(w, p, n, maker, made) == grain_bytes(w, p, n, i, o))
-            return maker;
-    }
-    return -1;
+struct chain_copy chain_takes_over(struct work *w, const struct plan *p, const struct nest *n,
+                                   int i, int operand) {
+    struct chain_copy own = {i, operand}, over = n->chain[i].over[operand];
+    return over.follower >= 0 && grain_bytes(w, p, n, over) == grain_bytes(w, p, n, own) ? over
+                                                                                         : none;
 }

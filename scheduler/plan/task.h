@@ -57,6 +57,7 @@ struct task {
     struct opnd op[MAX_OPERANDS];
     int nops;
     uint64_t reductions; /* program axes that the result lacks */
+    int place;           /* in the chain of the nest that it follows in (nest.h) */
     bool finishes;       /* by a move that computes: part of another task's nest (finish.c) */
     bool apart;          /* it follows nobody: what it followed did not fit with it */
     int *after, nafter; /* [nafter] tasks that change the result of this one where it lies (follow.c) */

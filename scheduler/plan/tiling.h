@@ -118,10 +118,10 @@ int chain_slots(struct work *, const struct moves *, const struct nest *, const 
                 const struct task *, const struct opnd *);
 void chain_region(const struct work *, const struct plan *, const struct nest *,
                   const struct task *, const struct opnd *, struct region *); /* one grain */
-/* Registers whose contents the i-th task of the chain is the last to read may take its result `o`:
- * the number of the chain's task that made these contents; -1. */
-int chain_takes_over(struct work *, const struct plan *, const struct nest *, int i,
-                     const struct opnd *o);
+/* Of a nest whose chain is complete: which results leave it, and which copies lie in place of dead ones. */
+void chain_lives(struct work *, struct nest *);
+/* In whose place the copy of the i-th follower's operand lies; follower -1: it has its own. */
+struct chain_copy chain_takes_over(struct work *, const struct plan *, const struct nest *, int i, int operand);
 
 /* ---- copies of which a part stays ---- */
 

@@ -124,9 +124,10 @@ static void open_stmt(struct work *w, const struct nest *n, struct stmt *st) {
 struct stmt *windows_open(struct work *w, const struct nest *n) {
     if (!n->nwindows) return NULL;
     struct stmt *keep = arena_copy(w->arena, w->p->stmt, sizeof *keep * (size_t)w->p->nstmts);
-    int zero = w->task[n->core].init, task[NEST_TASKS], count = nest_tasks(n, task);
+    int zero = w->task[n->core].init;
     if (zero >= 0) open_stmt(w, n, &w->p->stmt[zero]);
-    for (int i = 0; i < count; i++) open_stmt(w, n, &w->p->stmt[w->task[task[i]].stmt]);
+    for (int i = 0; i < nest_ntasks(n); i++)
+        open_stmt(w, n, &w->p->stmt[w->task[nest_task(n, i)].stmt]);
     for (int k = 0; k < n->nwindows; k++)
         if (n->window[k].n) w->p->axis[n->window[k].axis].extent = n->window[k].n;
     return keep;

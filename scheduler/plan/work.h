@@ -8,6 +8,7 @@
 
 struct copies;
 struct edges;
+struct follower;
 struct home;
 struct joined;
 struct moves;
@@ -46,6 +47,8 @@ struct work {
     int nfinishing, finishing_cap;
     struct nest *nest;
     int nnests, cap_nests;
+    struct follower *follower; /* of all nests, one after the other */
+    int nfollowers;
     struct nest_group *group;
     int ngroups, cap_groups;
     int *group_of; /* for each statement at which a part of the run stands: 1 + its group; 0 */

@@ -33,7 +33,7 @@ const Onnx__AttributeProto *qdq_attribute_of(const Onnx__NodeProto *n, const cha
     return NULL;
 }
 
-static int64_t integer_of(const Onnx__NodeProto *n, const char *name, int64_t preset) {
+int64_t qdq_integer_of(const Onnx__NodeProto *n, const char *name, int64_t preset) {
     const Onnx__AttributeProto *a = qdq_attribute_of(n, name);
     return a && a->has_i ? a->i : preset;
 }
@@ -58,7 +58,7 @@ int qdq_used(const struct qdq *q, const char *name) {
     return n ? *n : 0;
 }
 
-static bool eight_bits(enum type t) {
+bool qdq_eight_bits(enum type t) {
     return t == TYPE_I8 || t == TYPE_U8;
 }
 
@@ -66,11 +66,11 @@ static bool eight_bits(enum type t) {
 
 static bool link_known(const struct qdq *q, const Onnx__NodeProto *n, struct link *l) {
     *l = (struct link){qdq_input_of(n, 0), qdq_input_of(n, 1), qdq_input_of(n, 2), .type = TYPE_U8,
-                       .axis = integer_of(n, "axis", 1)};
+                       .axis = qdq_integer_of(n, "axis", 1)};
     l->scales = qdq_known_of(q, l->scale);
     l->zeros = qdq_known_of(q, l->zero);
     if (!l->integers || !l->scales || l->scales->type != TYPE_F32 || (l->zero && !l->zeros) ||
-        integer_of(n, "block_size", 0))
+        qdq_integer_of(n, "block_size", 0))
         return false;
     for (int64_t i = 0; i < l->scales->elements; i++)
         if (!(tensor_float(l->scales, i) > 0) || isinf(tensor_float(l->scales, i))) return false;
@@ -93,7 +93,7 @@ bool qdq_dequantised(const struct qdq *q, const char *name, struct link *l) {
 }
 
 bool qdq_one_step(const struct link *l) {
-    return l->scales->elements == 1 && eight_bits(l->type);
+    return l->scales->elements == 1 && qdq_eight_bits(l->type);
 }
 
 /* ---- new nodes and constants ---- */
@@ -232,143 +232,6 @@ static bool limited(const struct chain_end *e) {
     return e->least > lowest(&e->y) || e->most < highest(&e->y);
 }
 
-/* ---- products ---- */
-
-/* The bias in steps of the sums, i32; *out NULL: none. False: not known, or a step is too coarse.
- */
-static bool bias_steps(struct qdq *q, const char *name, const struct link *x, const struct link *w,
-                       double y_scale, const char **out) {
-    struct link b;
-    *out = NULL;
-    if (!name) return true;
-    const struct tensor *t = qdq_known_of(q, name), *integers = NULL;
-    bool linked = !t && qdq_dequantised(q, name, &b);
-    if (linked && b.type == TYPE_I32) integers = name_find(&q->im->value, b.integers);
-    if (!t && (!integers || !integers->data)) return false;
-    int64_t n = t ? t->elements : integers->elements;
-    int32_t *data = arena_array(q->im->arena, (size_t)n, sizeof *data);
-    for (int64_t i = 0; i < n; i++) {
-        double step =
-            tensor_float(x->scales, 0) *
-            tensor_float(w->scales, w->scales->elements == 1 ? 0 : i % w->scales->elements);
-        double v =
-            t ? tensor_float(t, i)
-              : (double)(tensor_int(integers, i) -
-                         (b.zeros ? tensor_int(b.zeros, b.zeros->elements == 1 ? 0 : i) : 0)) *
-                    tensor_float(b.scales, b.scales->elements == 1 ? 0 : i);
-        double steps = rint(v / step);
-        if (!(fabs(steps) < 1 << 30) || step > 0.25 * y_scale) return false;
-        data[i] = (int32_t)steps;
-    }
-    const char *made = qdq_new_constant(q, name, "steps", TYPE_I32, n, data);
-    ((struct tensor *)name_find(&q->im->value, made))->ndims = 1;
-    *out = made;
-    return true;
-}
-
-static bool factors(const struct qdq *q, const Onnx__NodeProto *op, struct link *x,
-                    struct link *w) {
-    return qdq_dequantised(q, qdq_input_of(op, 0), x) &&
-           qdq_dequantised(q, qdq_input_of(op, 1), w) && qdq_one_step(x) && eight_bits(w->type);
-}
-
-/* Are there as many scales as the weights have entries along `dimension`, or one? */
-static bool scales_along(const struct qdq *q, const struct link *w, int dimension) {
-    const struct tensor *t = name_find(&q->im->value, w->integers);
-    if (w->scales->elements == 1) return true;
-    if (!t || dimension >= t->ndims || dimension < 0) return false;
-    int64_t axis = w->axis < 0 ? w->axis + t->ndims : w->axis;
-    return axis == dimension && w->scales->elements == t->extent[dimension];
-}
-
-static Onnx__NodeProto *convolution(struct qdq *q, const struct chain_end *e, const char *out) {
-    struct link x, w;
-    const char *bias;
-    if (!factors(q, e->op, &x, &w) || !scales_along(q, &w, 0) ||
-        !bias_steps(q, qdq_input_of(e->op, 2), &x, &w, tensor_float(e->y.scales, 0), &bias))
-        return NULL;
-    const char *in[9] = {x.integers,
-                         x.scale,
-                         qdq_zero_of(q, &x, out),
-                         w.integers,
-                         w.scale,
-                         qdq_zero_of(q, &w, out),
-                         e->y.scale,
-                         qdq_zero_of(q, &e->y, out),
-                         bias};
-    Onnx__NodeProto *n = qdq_new_node(q, e->op, "QLinearConv", false, bias ? 9 : 8, in, out);
-    return e->line ? qdq_on_line(q, n, e) : n;
-}
-
-/* By columns: w's scales lie along its last dimension, or the first where it is transposed. */
-static bool columns(const struct qdq *q, const struct link *w, bool transposed) {
-    const struct tensor *t = name_find(&q->im->value, w->integers);
-    return t ? scales_along(q, w, transposed ? 0 : t->ndims - 1) : qdq_one_step(w);
-}
-
-/* An operator of two factors, each with its scale and zero point before those of the result. */
-static Onnx__NodeProto *of_two(struct qdq *q, const struct chain_end *e, const struct link *a,
-                               const struct link *b, const char *op, bool microsoft,
-                               const char *out) {
-    const char *in[8] = {a->integers,
-                         a->scale,
-                         qdq_zero_of(q, a, out),
-                         b->integers,
-                         b->scale,
-                         qdq_zero_of(q, b, out),
-                         e->y.scale,
-                         qdq_zero_of(q, &e->y, out)};
-    return qdq_new_node(q, e->op, op, microsoft, 8, in, out);
-}
-
-static Onnx__NodeProto *matrix_product(struct qdq *q, const struct chain_end *e, const char *out) {
-    struct link x, w;
-    if (!factors(q, e->op, &x, &w) || !columns(q, &w, false)) return NULL;
-    return of_two(q, e, &x, &w, "QLinearMatMul", false, out);
-}
-
-static bool unscaled(const Onnx__NodeProto *n) {
-    static const char *const name[2] = {"alpha", "beta"};
-    for (int k = 0; k < 2; k++) {
-        const Onnx__AttributeProto *a = qdq_attribute_of(n, name[k]);
-        if (a && a->f != 1) return false;
-    }
-    return true;
-}
-
-/* Gemm; without a chain's end its result is f32. */
-static Onnx__NodeProto *gemm(struct qdq *q, const Onnx__NodeProto *op, const struct chain_end *e,
-                             const char *out) {
-    struct link x, w;
-    const char *bias;
-    double y = e ? tensor_float(e->y.scales, 0) : INFINITY;
-    if (!unscaled(op) || !factors(q, op, &x, &w) || !columns(q, &w, integer_of(op, "transB", 0)) ||
-        !bias_steps(q, qdq_input_of(op, 2), &x, &w, y, &bias))
-        return NULL;
-    const char *in[9] = {x.integers,
-                         x.scale,
-                         qdq_zero_of(q, &x, out),
-                         w.integers,
-                         w.scale,
-                         qdq_zero_of(q, &w, out),
-                         bias,
-                         e ? e->y.scale : NULL,
-                         e ? qdq_zero_of(q, &e->y, out) : NULL};
-    Onnx__NodeProto *n = qdq_new_node(q, op, "QGemm", true, e ? 9 : 7, in, out);
-    qdq_drop_attribute(n, "beta");
-    return n;
-}
-
-static Onnx__NodeProto *product_to_float(struct qdq *q, const Onnx__NodeProto *op) {
-    struct link x, w;
-    const char *out = op->output[0];
-    if (qdq_is(op, "Gemm")) return gemm(q, op, NULL, out);
-    if (!factors(q, op, &x, &w) || !columns(q, &w, false)) return NULL;
-    const char *in[6] = {
-        x.integers, w.integers, x.scale, w.scale, qdq_zero_of(q, &x, out), qdq_zero_of(q, &w, out)};
-    return qdq_new_node(q, op, "MatMulIntegerToFloat", true, 6, in, out);
-}
-
 /* ---- other operators ---- */
 
 static Onnx__NodeProto *two_operands(struct qdq *q, const struct chain_end *e, const char *op,
@@ -378,7 +241,7 @@ static Onnx__NodeProto *two_operands(struct qdq *q, const struct chain_end *e, c
         !qdq_dequantised(q, qdq_input_of(e->op, 1), &b) || !qdq_one_step(&a) || !qdq_one_step(&b) ||
         a.type != e->y.type || b.type != e->y.type)
         return NULL;
-    return of_two(q, e, &a, &b, op, true, out);
+    return qdq_of_two(q, e, &a, &b, op, true, out);
 }
 
 static Onnx__NodeProto *global_mean(struct qdq *q, const struct chain_end *e, const char *out) {
@@ -498,8 +361,8 @@ static Onnx__NodeProto *move_again(struct qdq *q, const struct chain_end *e, con
 }
 
 static Onnx__NodeProto *of_operator(struct qdq *q, const struct chain_end *e, const char *out) {
-    return qdq_is(e->op, "MatMul")              ? matrix_product(q, e, out)
-           : qdq_is(e->op, "Gemm")              ? gemm(q, e->op, e, out)
+    return qdq_is(e->op, "MatMul")              ? qdq_matrix_product(q, e, out)
+           : qdq_is(e->op, "Gemm")              ? qdq_gemm(q, e->op, e, out)
            : qdq_is(e->op, "Add")               ? two_operands(q, e, "QLinearAdd", out)
            : qdq_is(e->op, "Mul")               ? two_operands(q, e, "QLinearMul", out)
            : qdq_is(e->op, "GlobalAveragePool") ? global_mean(q, e, out)
@@ -510,7 +373,7 @@ static Onnx__NodeProto *of_operator(struct qdq *q, const struct chain_end *e, co
 static Onnx__NodeProto *of_integers(struct qdq *q, struct chain_end *e, const char *out) {
     Onnx__NodeProto *n = NULL;
     if (qdq_is(e->op, "Conv"))
-        n = convolution(q, e, out);
+        n = qdq_convolution(q, e, out);
     else if (qdq_is(e->op, "DequantizeLinear")) {
         n = e->line ? NULL : again(q, e, out);
         if (!n) n = qdq_behind(q, e, out);
@@ -599,7 +462,7 @@ static void rewrite_node(struct qdq *q, const Onnx__GraphProto *g, Onnx__NodePro
         if (!n) n = move_last(q, &e, node->output[0]);
     } else if ((qdq_is(node, "MatMul") || qdq_is(node, "Gemm")) &&
                !goes_on(q, g, node->output[0])) {
-        n = product_to_float(q, node);
+        n = qdq_product_to_float(q, node);
     } else if (qdq_is(node, "QLinearConcat")) {
         n = concat_again(q, node);
     } else if (move_first(q, node, node)) {

@@ -1,4 +1,5 @@
-/* What the rewriting of QDQ graphs shares: qdq.c, and qdq_fold.c for what joins an operator that is on integers already. */
+/* What the rewriting of QDQ graphs shares: qdq.c, qdq_product.c for operators of two factors, and qdq_fold.c for what joins an
+ * operator that is on integers already. */
 #ifndef ISAMAP_ONNX_QDQ_INT_H
 #define ISAMAP_ONNX_QDQ_INT_H
 
@@ -41,7 +42,20 @@ const char *qdq_zero_of(struct qdq *, const struct link *, const char *base); /*
 Onnx__NodeProto *qdq_new_node(struct qdq *, const Onnx__NodeProto *from, const char *op, bool microsoft, int ninputs,
                               const char *const *input, const char *output);
 
+bool qdq_eight_bits(enum type);
+int64_t qdq_integer_of(const Onnx__NodeProto *, const char *attribute, int64_t preset);
+
 int64_t qdq_step_at(const struct chain_end *, double); /* the result's integer nearest to the value, within the limits */
+
+/* qdq_product.c: the operator on integers; NULL: not possible. */
+Onnx__NodeProto *qdq_convolution(struct qdq *, const struct chain_end *, const char *out);
+Onnx__NodeProto *qdq_matrix_product(struct qdq *, const struct chain_end *, const char *out);
+Onnx__NodeProto *qdq_gemm(struct qdq *, const Onnx__NodeProto *, const struct chain_end *, const char *out);
+/* Of two factors, each with its scale and zero point before those of the result. */
+Onnx__NodeProto *qdq_of_two(struct qdq *, const struct chain_end *, const struct link *, const struct link *, const char *op,
+                            bool microsoft, const char *out);
+/* Whose result stays in floats: integers, and a scale behind them. */
+Onnx__NodeProto *qdq_product_to_float(struct qdq *, const Onnx__NodeProto *);
 
 /* qdq_fold.c. NULL: not possible. */
 /* The operator on integers whose result is dequantised before the chain gives the chain's result itself. */

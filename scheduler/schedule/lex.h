@@ -44,6 +44,12 @@ const struct sx *read_sx(struct reader *);                        /* NULL after 
 bool read_block(struct reader *, struct node **, int *n);         /* { nodes } */
 struct program *read_program_of(struct reader *, const char *word);   /* word { kernel }; NULL after reporting */
 bool read_chain(struct reader *);                                 /* the program as written and the steps from it, where they are there */
-int read_axis(struct reader *);                                   /* of the program; -1 after reporting */
+
+/* parse_name.c: of the program, among the places, of a loop. -1 after reporting. */
+int read_axis(struct reader *);
+int read_buffer(struct reader *);
+int read_open_size(struct reader *);
+int find_place(const struct schedule *, const char *name);  /* -1: none; nothing is reported */
+int bind_var(struct reader *, size_t at, const char *name); /* a new variable; -1 after reporting */
 
 #endif

@@ -515,14 +515,18 @@ const void *weights_of(const struct job *j, int buffer) {
     return j->model ? j->model->data[buffer] : NULL;
 }
 
+/* Is the buffer an input of this name, the program's or the model's? */
+static bool is_input_named(const struct job *j, int buffer, const char *name) {
+    const struct buffer *b = &j->program->buffer[buffer];
+    const char *onnx = model_name_of(j, buffer);
+    return is_argument(b) && b->role != ROLE_OUT &&
+           (strcmp(name, b->name) == 0 || (onnx && strcmp(name, onnx) == 0));
+}
+
 static const char *input_file(const isamap *im, const struct job *j, int buffer) {
-    const char *name = j->program->buffer[buffer].name;
-    const char *model_name = model_name_of(j, buffer);
-    for (int i = 0; i < im->option.input.n; i++) {
-        const char *n = im->option.input.at[i].name;
-        if (strcmp(n, name) == 0 || (model_name && strcmp(n, model_name) == 0))
+    for (int i = 0; i < im->option.input.n; i++)
+        if (is_input_named(j, buffer, im->option.input.at[i].name))
             return im->option.input.at[i].value;
-    }
     return NULL;
 }
 
@@ -594,13 +598,13 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
     out->data = memory_array((size_t)p->nbuffers + 1, sizeof *out->data);
     out->lent = memory_array((size_t)p->nbuffers + 1, sizeof *out->lent);
     for (int i = 0; i < im->option.input.n; i++) {
-        bool found = false;
-        for (int b = 0; b < p->nbuffers && !found; b++)
-            found = is_argument(&p->buffer[b]) && p->buffer[b].role != ROLE_OUT &&
-                    input_file(im, j, b) == im->option.input.at[i].value;
-        if (!found) {
-            return no_input(im, j, im->option.input.at[i].name);
-        }
+        const struct pair *given = &im->option.input.at[i];
+        int b = 0;
+        while (b < p->nbuffers && !is_input_named(j, b, given->name)) b++;
+        if (b == p->nbuffers) return no_input(im, j, given->name);
+        if (input_file(im, j, b) == given->value) continue;
+        diag_line(&im->diags, "--input", 0, 0, "input '%s' is given twice", given->name);
+        return false;
     }
     for (int b = 0; b < p->nbuffers; b++) {
         const struct buffer *buffer = &p->buffer[b];
@@ -612,7 +616,7 @@ bool arrays_fill(isamap *im, const struct job *j, struct arrays *out) {
                            ? (void *)(uintptr_t)weights
                            : memory_take((size_t)buffer->elements + 1, type_size(buffer->type));
         if (out->lent[b]) continue;
-        if (file && buffer->role != ROLE_OUT) {
+        if (file) {
             int64_t extent[MAX_DIMS];
             struct buffer sized = sized_buffer(j, b, extent);
             if (!read_input(im, &sized, file, out->data[b])) return false;

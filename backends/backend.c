@@ -27,11 +27,13 @@ static void report_none(const struct schedule *s, const char *suffix, bool accep
     if (accepted) {
         struct text known = {0};
         for (int i = 0; backends[i]; i++)
-            for (int k = 0; backends[i]->accepts(s) && backends[i]->suffixes[k]; k++)
-                if (!known.n || !strstr(known.at, backends[i]->suffixes[k]))
-                    text_printf(&known, "%s%s", known.n ? " " : "", backends[i]->suffixes[k]);
+            for (int k = 0; backends[i]->accepts(s) && backends[i]->suffixes[k]; k++) {
+                char word[16];
+                snprintf(word, sizeof word, " %s,", backends[i]->suffixes[k]);
+                if (!known.n || !strstr(known.at, word)) text_printf(&known, "%s", word);
+            }
         diag_line(diags, s->machine->file, 0, 0,
-                  "no backend that can compile for '%s' writes '%s', expected one of %s",
+                  "no backend that can compile for '%s' writes '%s', expected one of%s or .sched",
                   s->machine_name, suffix, known.at);
         text_free(&known);
         return;

@@ -219,7 +219,8 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     struct executable *e = backend ? backend->load(j->schedule, &options, &im->diags) : NULL;
     if (!e) return ISAMAP_INPUT;
     j->compile_seconds += now_seconds() - start;
-    if (!arrays_fill(im, j, in)) return executable_free(e), ISAMAP_INPUT;
+    if (!states_are_there(im, j) || !arrays_fill(im, j, in))
+        return executable_free(e), ISAMAP_INPUT;
     *got = arrays_copy(j, in);
     void **data = arrays_for_schedule(j, got);
     double seconds = 0;

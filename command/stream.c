@@ -32,6 +32,14 @@ static bool add_pair(isamap *im, struct job *j, const struct pair *p, struct str
     return false;
 }
 
+bool states_are_there(isamap *im, struct job *j) {
+    struct stream_state state;
+    bool ok = true;
+    for (int k = 0; k < im->option.state.n && ok; k++)
+        ok = add_pair(im, j, &im->option.state.at[k], &state);
+    return ok;
+}
+
 static bool apart(const struct place *a, const struct place *b) {
     return a->keep != b->keep || a->address >= b->address + b->bytes ||
            b->address >= a->address + a->bytes;

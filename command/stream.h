@@ -6,6 +6,8 @@
 #include "command/isamap_int.h"
 #include "ir/stream.h"
 
+/* Do the pairs of --state name inputs and outputs of one type and shape? False after reporting. */
+bool states_are_there(isamap *, struct job *);
 /* Of job.schedule's program: those of its recurrences and of --state. *counted: steps count on from run to run. *why: why recurrences are not a
  * stream; NULL. False after reporting. */
 bool job_states(isamap *, struct job *, struct stream_state **, int *n, bool *counted, const char **why);

@@ -75,6 +75,8 @@ static bool read_descr(struct header *h) {
     size_t length, at;
     skip_space(h);
     at = h->descr_at = h->at;
+    if (at < h->end && h->bytes[at] == '[')
+        return fail(h, at, "structured data is not supported: save each field as an array");
     if (!read_word(h, &word, &length)) return false;
     if (length == 3 && word[0] == '>')
         return fail(h, at, "big-endian data is not supported: save it as little endian");

@@ -241,8 +241,9 @@ static bool scatter(struct import *im, struct tensor *x, const char *const *whol
     if (!y) return false;
     const char *to = tensor_element(im, y, at), *all = tensor_element(im, y, whole),
                *from = tensor_element(im, x, whole);
-    if (strcmp(how, "add") == 0) combine = "+=";
-    if (strcmp(how, "mul") == 0) combine = "*=", neutral = "1";
+    bool truths = x->type == TYPE_BOOL; /* as numpy: their sum is or, their product is and */
+    if (strcmp(how, "add") == 0) combine = truths ? "max=" : "+=";
+    if (strcmp(how, "mul") == 0) combine = truths ? "min=" : "*=", neutral = "1";
     if (strcmp(how, "max") == 0) combine = "max=", neutral = to;
     if (strcmp(how, "min") == 0) combine = "min=", neutral = to;
     if (combine) {

@@ -369,6 +369,9 @@ truths[1] = False
 for op, expected in (('ReduceMax', truths.any(1)), ('ReduceMin', truths.all(1))):
     case('_'.join(['reduce', op[6:].lower(), 'truths']), [h.make_node(op, ['x', 'axes'], ['y'], keepdims=0)], {'x': truths}, {'axes': np.array([1])}, {'y': T.BOOL}, 20, [expected])
 case('hardmax_several', [h.make_node('Hardmax', ['x'], ['y'], axis=1)], {'x': rng.integers(-3, 3, (3, 2, 4)).astype(np.float32)}, {}, {'y': T.FLOAT}, 11)
+for reduction, combine in (('add', np.logical_or), ('mul', np.logical_and)):
+    case('scatter_nd_truths_' + reduction, [h.make_node('ScatterND', ['x', 'i', 'u'], ['y'], reduction=reduction)], {'x': truths, 'i': np.array([[2], [0]]), 'u': truths[[0, 1]]}, {}, {'y': T.BOOL}, 16,
+         [np.stack([combine(truths[0], truths[1]), truths[1], combine(truths[2], truths[0])])])
 rows = fl(3, 4)
 rows[1] = 0
 case('lp_normalization_zeros', [h.make_node('LpNormalization', ['x'], ['y'])], {'x': rows}, {}, {'y': T.FLOAT})

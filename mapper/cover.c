@@ -4,6 +4,7 @@
 #include "mapper/chunk.h"
 #include "mapper/floats.h"
 #include "mapper/group.h"
+#include "mapper/hoist.h"
 #include "mapper/lift.h"
 #include "mapper/mapper_int.h"
 #include "mapper/stack.h"
@@ -299,19 +300,26 @@ static void number_scopes(struct cover *c) {
     for (int k = 0; k < c->steps.nscopes; k++) c->steps.scope[k].axis = scope_axis(c, k);
 }
 
-/* Sums in another order, in a step of their own: the others keep every bit. What needs no step
- * before it is made first, so that chunks find it as an input. */
+/* A change of the order of sums or products is a step of its own: the others keep every bit. */
+static void append_reordered(struct chain *chain, const struct program *was,
+                             const struct program *is, const char *by) {
+    const struct reason r = {.by = by, .laws = LAWS_REORDER, .sampling = SAMPLE_FIELD};
+    chain_append(chain, was, "forward", true);
+    chain_reason(chain, &r);
+    chain_append(chain, is, r.by, true);
+}
+
+/* What needs no step before it is made first, so that chunks find it as an input. */
 static void change_recurrences(struct program *p, const struct machine *m,
                                enum rewrite_effect floats, struct decider *d, struct chain *chain) {
-    const struct reason r = {.by = "chunks", .laws = LAWS_REORDER, .sampling = SAMPLE_FIELD};
+    struct program *was = program_copy(p);
+    if (hoist_steady(p, floats >= REWRITE_REORDERS)) append_reordered(chain, was, p, "associate");
+    program_free(was);
     lift_sums(p, d);
-    struct program *lifted = program_copy(p);
-    if (chunk_steps(p, &m->cycles, floats >= REWRITE_REORDERS, d)) {
-        chain_append(chain, lifted, "forward", true);
-        chain_reason(chain, &r);
-        chain_append(chain, p, r.by, true);
-    }
-    program_free(lifted);
+    was = program_copy(p);
+    if (chunk_steps(p, &m->cycles, floats >= REWRITE_REORDERS, d))
+        append_reordered(chain, was, p, "chunks");
+    program_free(was);
     stack_products(p, m, d);
 }
 
@@ -320,12 +328,9 @@ static void change_recurrences(struct program *p, const struct machine *m,
 static struct program *change_factors(struct program *p, const struct needles *needles,
                                       enum rewrite_effect floats, struct decider *d,
                                       struct chain *chain) {
-    const struct reason r = {.by = "associate", .laws = LAWS_REORDER, .sampling = SAMPLE_FIELD};
     struct program *q = group_factors(p, needles, floats >= REWRITE_REORDERS, d);
     if (!q) return p;
-    chain_append(chain, p, "forward", true);
-    chain_reason(chain, &r);
-    chain_append(chain, q, r.by, true);
+    append_reordered(chain, p, q, "associate");
     program_free(p);
     return q;
 }

@@ -132,15 +132,22 @@ static void find_behind(const struct needles *needles, const struct program *p,
     g->apart = elements(p, &g->f, all_of(&g->f) & ~g->behind) + (g->f.n - 2) * sums;
 }
 
-static bool is_candidate(const struct program *p, const struct stmt *s, struct grouping *g) {
+/* What is multiplied first may be as small as an operand as it stands; but steps make it again. */
+static bool is_candidate(const struct program *p, const struct stmt *s, bool in_steps,
+                         struct grouping *g) {
     *g = (struct grouping){.f.type = p->buffer[s->dst.buffer].type, .grouped = INFINITY};
     g->apart = INFINITY;
     if (s->combine != COMBINE_ADD || s->nwhere || s->unmapped || stmt_reads(s, s->dst.buffer) ||
         s->op[s->nops - 1].code != OP_MUL || s->op[s->nops - 1].type != g->f.type ||
         !rw_collect(p, s, s->nops - 1, &g->f) || g->f.n < 3 || g->f.n > MOST_GROUPED)
         return false;
-    g->written = (g->f.n - 1) * elements(p, &g->f, all_of(&g->f));
-    return !small(p, s, &g->f, written_first(p, s));
+    uint32_t first = written_first(p, s), all = all_of(&g->f);
+    bool fits = small(p, s, &g->f, first);
+    g->written = (g->f.n - 1) * elements(p, &g->f, all);
+    if (fits)
+        g->written = elements(p, &g->f, all) + multiplications(p, &g->f, first) +
+                     multiplications(p, &g->f, all & ~first);
+    return !fits || in_steps;
 }
 
 /* The approach's answer. */
@@ -237,7 +244,9 @@ struct program *group_factors(const struct program *p, const struct needles *nee
     for (int s = 0; s < p->nstmts; s++) {
         struct grouping g;
         const struct stmt *st = &p->stmt[s];
-        if (!is_candidate(p, st, &g) || (type_is_float(g.f.type) && !floats_too)) continue;
+        if (!is_candidate(p, st, stmt_in_recurrence(p, s), &g) ||
+            (type_is_float(g.f.type) && !floats_too))
+            continue;
         find_grouping(needles, p, st, &g);
         find_behind(needles, p, st, &g);
         if (fmin(g.grouped, g.apart) >= g.written || !is_item(p->item, p->nitems, s) ||

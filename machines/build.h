@@ -63,6 +63,8 @@ bool build_pass(const struct node *, enum pass *);
 struct emit *build_emits(struct build *, const struct node *parent, int *n);
 struct field *build_fields(struct build *, const struct node *, int *n);
 void build_instrs(struct build *);
+void build_params(struct build *, const struct node *root); /* build_param.c */
+void build_feature(struct build *, struct feature *, const struct found *);
 bool build_env_name(void *build, const char *name, const char *field, double *out);
 
 #endif

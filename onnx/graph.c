@@ -43,218 +43,6 @@ static bool read_opset(struct import *im, const Onnx__ModelProto *m) {
     return true;
 }
 
-/* ---- inputs, outputs, initialisers ---- */
-
-/* What was given for the name; false: nothing. */
-static bool given(const struct bindings *dims, bool *used, const char *name, int64_t *out) {
-    for (int i = 0; dims && i < dims->n; i++) {
-        if (strcmp(dims->at[i].name, name) != 0) continue;
-        used[i] = true;
-        *out = dims->at[i].value;
-        return true;
-    }
-    return false;
-}
-
-/* A dimension is given as INPUT[d], or by its own name; one that the model fixes stays. */
-static bool dimension_value(struct import *im, const char *input_name, int d,
-                            const Onnx__TensorShapeProto__Dimension *dim,
-                            const struct bindings *dims, bool *used, int64_t *out) {
-    const char *own = arena_printf(im->arena, "%s[%d]", input_name, d);
-    bool fixed = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
-                 dim->dim_value != -1;
-    if (given(dims, used, own, out)) {
-        if (fixed && *out != dim->dim_value)
-            return graph_fail(im, "input '%s': dimension %d is %" PRId64 ", not %" PRId64,
-                              shown(im, input_name), d, (int64_t)dim->dim_value, *out);
-        return *out >= 1 ||
-               graph_fail(im,
-                          "input '%s': dimension %d is given as %" PRId64 ", expected at least 1",
-                          shown(im, input_name), d, *out);
-    }
-    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && !fixed)
-        return graph_fail(im,
-                          "input '%s': dimension %d is open; give the shape with --shape %s=...",
-                          shown(im, input_name), d, shown(im, input_name));
-    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
-        *out = dim->dim_value;
-        return *out >= 1 ||
-               graph_fail(im, "input '%s': dimension %d is %" PRId64 ", expected at least 1",
-                          shown(im, input_name), d, *out);
-    }
-    const char *name = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
-                           ? dim->dim_param
-                           : NULL;
-    if (!name || !*name)
-        return graph_fail(im,
-                          "input '%s': dimension %d has neither a value nor a name; give the shape "
-                          "with --shape %s=...",
-                          shown(im, input_name), d, shown(im, input_name));
-    if (given(dims, used, name, out))
-        return *out >= 1 || graph_fail(im, "'%s' is %" PRId64 ", but a dimension is at least 1",
-                                       shown(im, name), *out);
-    return graph_fail(im, "input '%s': dimension '%s' has no value; give it with -D %s=...",
-                      shown(im, input_name), shown(im, name), shown(im, name));
-}
-
-/* Type and rank; NULL, or what is wrong with them. */
-static const char *input_type(struct import *im, const Onnx__ValueInfoProto *v, struct tensor *t) {
-    if (!v->type || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return "it is not a tensor";
-    const Onnx__TypeProto__Tensor *type = v->type->tensor_type;
-    const char *of = tensor_type_name(type->elem_type);
-    if (!tensor_type(type->elem_type, &t->type))
-        return arena_printf(im->arena, "the type %s is not supported",
-                            of ? of : "that its number means");
-    if (!type->shape) return "it has no shape";
-    if (type->shape->n_dim > MAX_DIMS) return "it has more than 16 dimensions";
-    t->ndims = (int)type->shape->n_dim;
-    return NULL;
-}
-
-/* NULL after reporting */
-static struct tensor *read_input(struct import *im, const Onnx__ValueInfoProto *v,
-                                 const struct bindings *dims, bool *used) {
-    struct tensor *t = arena_alloc(im->arena, sizeof *t);
-    t->name = v->name;
-    const char *problem = input_type(im, v, t);
-    for (int d = 0; !problem && d < t->ndims; d++)
-        if (!dimension_value(im, v->name, d, v->type->tensor_type->shape->dim[d], dims, used,
-                             &t->extent[d]))
-            return NULL;
-    if (!problem && !tensor_count(t)) problem = "it is too large";
-    if (problem) graph_fail(im, "input '%s': %s", shown(im, v->name), problem);
-    return problem ? NULL : t;
-}
-
-/* An input of one number that -D gives by the input's name is a constant: a rate, a flag, a length.
- */
-static bool given_value(struct import *im, const struct bindings *dims, bool *used,
-                        struct tensor *t) {
-    int64_t v;
-    if (t->elements != 1 || !given(dims, used, t->name, &v)) return false;
-    char *data = arena_alloc(im->arena, type_size(t->type));
-    type_store(t->type, data, type_convert(t->type, TYPE_I64, (union value){.i = v}));
-    t->data = data;
-    t->buffer = name_unique(im, t->name);
-    return true;
-}
-
-static bool read_inputs(struct import *im, struct onnx_model *model, const Onnx__GraphProto *g,
-                        const struct bindings *dims, bool *used) {
-    model->input = arena_array(im->arena, g->n_input, sizeof *model->input);
-    for (size_t i = 0; i < g->n_input; i++) {
-        const char *name = g->input[i]->name;
-        if (!name || !*name) return graph_fail(im, "input %zu has no name", i);
-        struct tensor *known = name_find(&im->value, name);
-        if (known && known->data) continue; /* an initialiser gives it */
-        if (known) return graph_fail(im, "two inputs are named '%s'", shown(im, name));
-        struct tensor *t = read_input(im, g->input[i], dims, used);
-        if (!t) return false;
-        if (given_value(im, dims, used, t)) {
-            name_put(im->arena, &im->value, name, t);
-            continue;
-        }
-        t->buffer = name_unique(im, name);
-        t->declared = true;
-        emit_declare(im, &im->ins, "in", t);
-        name_put(im->arena, &im->value, name, t);
-        model->input[model->ninputs++] =
-            (struct onnx_name){arena_strdup(im->arena, name), t->buffer};
-    }
-    return true;
-}
-
-static bool read_initialisers(struct import *im, const Onnx__GraphProto *g) {
-    if (g->n_sparse_initializer) return graph_fail(im, "sparse initialisers are not supported");
-    for (size_t i = 0; i < g->n_initializer; i++) {
-        const char *name = g->initializer[i]->name;
-        if (!name || !*name) return graph_fail(im, "initialiser %zu has no name", i);
-        if (name_find(&im->value, name))
-            return graph_fail(im, "two initialisers are named '%s'", shown(im, name));
-        struct tensor *t = arena_alloc(im->arena, sizeof *t);
-        const char *what = arena_printf(im->arena, "initialiser '%s'", shown(im, name));
-        t->name = name;
-        if (!tensor_from_proto(im->arena, im->path, what, g->initializer[i], t, im->diags))
-            return false;
-        name_put(im->arena, &im->value, name, t);
-    }
-    return true;
-}
-
-/* They have been copied: weights are held once while the graph is lowered and compiled. */
-static void drop_raw(const Onnx__GraphProto *g) {
-    for (size_t i = 0; i < g->n_initializer; i++) {
-        ProtobufCBinaryData *raw = &g->initializer[i]->raw_data;
-        free(raw->data);
-        *raw = (ProtobufCBinaryData){0};
-    }
-}
-
-/* After inputs and outputs, which keep their names. */
-static void name_initialisers(struct import *im, const Onnx__GraphProto *g) {
-    for (size_t i = 0; i < g->n_initializer; i++) {
-        struct tensor *t = name_find(&im->value, g->initializer[i]->name);
-        t->buffer = name_unique(im, t->name);
-    }
-}
-
-static bool read_outputs(struct import *im, struct onnx_model *model, const Onnx__GraphProto *g) {
-    if (g->n_output == 0) return graph_fail(im, "the graph has no outputs");
-    model->output = arena_array(im->arena, g->n_output, sizeof *model->output);
-    for (size_t i = 0; i < g->n_output; i++) {
-        const char *name = g->output[i]->name;
-        if (!name || !*name) return graph_fail(im, "output %zu has no name", i);
-        if (name_find(&im->result, name))
-            return graph_fail(im, "two outputs are named '%s'", shown(im, name));
-        struct graph_output *out = arena_alloc(im->arena, sizeof *out);
-        out->info = g->output[i];
-        out->buffer = name_unique(im, name);
-        name_put(im->arena, &im->result, name, out);
-        model->output[model->noutputs++] =
-            (struct onnx_name){arena_strdup(im->arena, name), out->buffer};
-    }
-    return true;
-}
-
-/* Values that are wanted beside the graph's outputs: those that some node makes. */
-static void keep_values(struct import *im, const struct onnx_options *options) {
-    for (int i = 0; options && i < options->nkeep; i++) {
-        const char *name = options->keep[i];
-        if (name_find(&im->result, name) || name_find(&im->value, name)) continue;
-        struct graph_output *out = arena_alloc(im->arena, sizeof *out);
-        out->buffer = name_unique(im, name);
-        name_put(im->arena, &im->result, arena_strdup(im->arena, name), out);
-    }
-}
-
-/* Those of them that were made become outputs of the model. */
-static void name_kept(struct import *im, struct onnx_model *model,
-                      const struct onnx_options *options) {
-    struct onnx_name *all = arena_array(
-        im->arena, (size_t)(model->noutputs + (options ? options->nkeep : 0)), sizeof *all);
-    int graph = model->noutputs;
-    memcpy(all, model->output, (size_t)graph * sizeof *all);
-    model->output = all;
-    for (int i = 0; options && i < options->nkeep; i++) {
-        const char *name = options->keep[i];
-        const struct graph_output *out = name_find(&im->result, name);
-        const struct tensor *t = name_find(&im->value, name);
-        bool own = out && t && strcmp(t->buffer, out->buffer) == 0;
-        for (int k = 0; own && k < graph; k++) own = strcmp(all[k].onnx, name) != 0;
-        if (own)
-            all[model->noutputs++] = (struct onnx_name){arena_strdup(im->arena, name), out->buffer};
-    }
-}
-
-static bool all_dims_used(struct import *im, const struct bindings *dims, const bool *used) {
-    for (int i = 0; dims && i < dims->n; i++)
-        if (!used[i])
-            return graph_fail(im, "no input has the name '%s', or a dimension of that name",
-                              shown(im, dims->at[i].name));
-    return true;
-}
-
 /* ---- nodes ---- */
 
 static bool lower_nodes(struct import *im, const Onnx__GraphProto *g);
@@ -344,8 +132,8 @@ bool graph_nodes(struct import *im, const Onnx__GraphProto *g) {
     const Onnx__NodeProto *node = im->node;
     int index = im->node_index;
     bool *understood = im->attribute_used;
-    if (!read_initialisers(im, g)) return false;
-    name_initialisers(im, g);
+    if (!graph_read_initialisers(im, g)) return false;
+    graph_name_initialisers(im, g);
     if (!lower_nodes(im, g)) return false;
     im->node = node;
     im->node_index = index;
@@ -560,18 +348,18 @@ static bool import_graph(struct import *im, struct onnx_model *model, const Onnx
     bool exact = options && options->exact;
     bool *used = arena_array(im->arena, dims ? (size_t)dims->n + 1 : 1, sizeof *used);
     if (!g) return graph_fail(im, "the model has no graph");
-    if (!read_opset(im, m) || !custom_read(im, options) || !read_initialisers(im, g) ||
-        !read_inputs(im, model, g, dims, used) || !all_dims_used(im, dims, used) ||
-        !read_outputs(im, model, g))
+    if (!read_opset(im, m) || !custom_read(im, options) || !graph_read_initialisers(im, g) ||
+        !graph_read_inputs(im, model, g, dims, used) || !graph_all_dims_used(im, dims, used) ||
+        !graph_read_outputs(im, model, g))
         return false;
-    drop_raw(g);
-    name_initialisers(im, g);
-    keep_values(im, options);
+    graph_drop_raw(g);
+    graph_name_initialisers(im, g);
+    graph_keep_values(im, options);
     if (!(g = functions_expand(im, m))) return false;
     Onnx__GraphProto integers;
     if (!exact && (model->requantised = qdq_rewrite(im, g, &integers))) g = &integers;
     if (!lower_nodes(im, g) || !custom_all_used(im, options) || !pass_outputs(im, g)) return false;
-    name_kept(im, model, options);
+    graph_name_kept(im, model, options);
     const struct bindings *outer = dims ? dims->outer : NULL;
     model->text = kernel_text(im, g->name && *g->name ? g->name : "model");
     model->program =

@@ -190,6 +190,17 @@ bool emit_copy(struct import *, struct tensor *to, struct tensor *from);
 
 /* graph.c: reports what is wrong with the model as a whole; false */
 bool graph_fail(struct import *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* graph_ends.c */
+bool graph_read_inputs(struct import *, struct onnx_model *, const Onnx__GraphProto *, const struct bindings *dims, bool *used);
+bool graph_all_dims_used(struct import *, const struct bindings *dims, const bool *used); /* else reports */
+bool graph_read_outputs(struct import *, struct onnx_model *, const Onnx__GraphProto *);
+bool graph_read_initialisers(struct import *, const Onnx__GraphProto *);
+void graph_name_initialisers(struct import *, const Onnx__GraphProto *); /* after inputs and outputs, which keep their names */
+void graph_drop_raw(const Onnx__GraphProto *); /* they have been copied: weights are held once while the graph is lowered and compiled */
+void graph_keep_values(struct import *, const struct onnx_options *); /* that are wanted beside the outputs */
+void graph_name_kept(struct import *, struct onnx_model *, const struct onnx_options *); /* those that were made are outputs too */
+
 /* graph.c: the nodes of a graph that is an attribute of the node, whose names join the values there are; then the node is under
  * way again. */
 bool graph_nodes(struct import *, const Onnx__GraphProto *);

@@ -422,7 +422,7 @@ bool imm_encodable(const struct machine *m, const struct needle *n, const struct
     const struct instr *x = &m->instr[n->instr];
     struct imm_names names = {m, n, b, false};
     struct mexpr_env env = {.name = imm_name, .call = imm_call, .user = &names};
-    if (!n->imm) return true;
+    if (!n->imm && !x->nrequires) return true;
     for (int r = 0; r < x->nrequires; r++) {
         double holds = 1;
         if (mexpr_eval(x->require[r], &env, &holds, NULL) && !holds) return false;

@@ -3,7 +3,6 @@
 #include "scheduler/emit/emit.h"
 #include "scheduler/finalists.h"
 #include "scheduler/plan/geom.h"
-#include "scheduler/plan/layouts.h"
 #include "scheduler/plan/moves.h"
 #include "scheduler/plan/nest.h"
 #include "scheduler/plan/plan.h"
@@ -36,7 +35,7 @@ double nest_time(const struct work *w, const struct moves *moves, int nest, cons
     w->effort->timed++;
     alone.nest[nest].plan = *p;
     alone.nest[nest].plan.tiling = NULL;
-    if (homes_place(&alone) && schedule_emit_nest(&alone, moves, nest))
+    if (schedule_emit_nest(&alone, moves, nest) && !diags.errors)
         cycles = w->options->simulate(alone.s, steps);
     else
         *steps = 0;

@@ -260,7 +260,7 @@ static bool run(struct work *w) {
                       w->order[i], w->m->name);
             ok = false;
         }
-    ok = ok && homes_place(w) && schedule_emit(w, &moves);
+    ok = ok && schedule_emit(w, &moves);
     for (int i = 0; i < w->nfinishing; i++) program_free(w->finishing[i]);
     for (int i = 0; i < w->ntasks; i++)
         if (w->task[i].needle) program_free(w->task[i].needle->bound);

@@ -81,7 +81,7 @@ static void place_core(struct emitter *e, int64_t *at, bool lasting) {
         e->held[i].slots = p->hold[i].ring || p->hold[i].pinned ? 1 : p->hold[i].slots;
         e->held[i].fill_by = p->hold[i].fill_by;
         e->held[i].drain_by = p->hold[i].drain_by;
-        e->held[i].place = w->home[acc->buffer].place;
+        e->held[i].place = home_place(w, acc->buffer);
         if (i == e->nest->given) continue;
         plan_region(w, p, e->t, acc, &o->geom, p->hold[i].depth, &r);
         int64_t start = fixed[i] < 0 ? at[o->memory] : fixed[i];

@@ -102,6 +102,11 @@ struct emitter {
 
 /* place.c */
 int place_append(struct work *, const struct place *); /* its number */
+/* The buffer's home: one behind the other until live ranges are known, each placed when it is first asked for. -1: it has none, or (reported)
+ * there is no room. */
+int home_place(struct work *, int buffer);
+void homes_forget(struct work *); /* of all buffers */
+bool homes_place(struct work *);  /* of all buffers. False after reporting */
 int add_place(struct work *, int buffer, int memory, int64_t align, int64_t *at, int64_t bytes,
               int slots);
 

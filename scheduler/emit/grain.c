@@ -164,7 +164,7 @@ static void issue_arg(struct emitter *e, const struct task *t, const struct opnd
     region_here(e, t, o, acc, &r);
     struct val at;
     if (o->where == IN_HOME) {
-        arg->place = w->home[acc->buffer].place;
+        arg->place = home_place(w, acc->buffer);
         struct view v = view_plain(acc->buffer);
         at = home_offset(w, &v, &o->geom, &r);
     } else {

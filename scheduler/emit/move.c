@@ -80,7 +80,7 @@ static struct issue_node *move_issue(struct transfer *t, const struct fit *f, st
         if (ax->to.kind == STRIDE_FREE && d) n->stride[ax->to.name] = val_sx(a, d->to);
     }
     n->arg = arena_array(a, (size_t)in->noperands + 1, sizeof *n->arg);
-    int home = t->outer ? t->outer->place : w->home[t->home.buffer].place, local = t->held->place;
+    int home = t->outer ? t->outer->place : home_place(w, t->home.buffer), local = t->held->place;
     from = val_scale(a, from, (int64_t)type_size(in->operand[mv->from_operand].type));
     to = val_scale(a, to, (int64_t)type_size(in->operand[mv->to_operand].type));
     n->arg[mv->from_operand] =

@@ -16,8 +16,11 @@ void nodes_append(struct work *w, struct nodes *l, const struct nodes *more) {
 
 struct fallback_node *nodes_host(struct work *w, struct nodes *l, int stmt) {
     struct fallback_node *f = arena_alloc(&w->s->arena, sizeof *f);
+    const struct stmt *s = &w->p->stmt[stmt];
     f->fallback = w->fallback;
     f->stmt = stmt;
+    home_place(w, s->dst.buffer);
+    for (int r = 0; r < s->nreads; r++) home_place(w, s->read[r].buffer);
     nodes_add(w, l, (struct node){.kind = NODE_FALLBACK, .fallback = f});
     return f;
 }

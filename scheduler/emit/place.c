@@ -1,6 +1,8 @@
 /* Places: where copies stand in their memories; what is said where there is no place or no way. */
 #include "ir/number.h"
 #include "scheduler/emit/emit_int.h"
+#include "scheduler/plan/layouts.h"
+#include "scheduler/plan/rewrite.h"
 #include "scheduler/plan/work.h"
 #include <string.h>
 
@@ -9,11 +11,54 @@ int place_append(struct work *w, const struct place *made) {
     if (s->nplaces >= w->cap_places) {
         w->cap_places = 2 * s->nplaces + 16;
         struct place *pl = arena_array(&s->arena, (size_t)w->cap_places, sizeof *pl);
-        memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
+        if (s->nplaces) memcpy(pl, s->place, sizeof *pl * (size_t)s->nplaces);
         s->place = pl;
     }
     s->place[s->nplaces] = *made;
     return s->nplaces++;
+}
+
+int home_place(struct work *w, int buffer) {
+    struct schedule *s = w->s;
+    const struct memory *home = &w->m->memory[w->m->home];
+    int64_t align = home->align > 64 ? home->align : 64, bytes;
+    const struct buffer *buf = &w->p->buffer[buffer];
+    struct home *h = &w->home[buffer];
+    if (h->place >= 0 || buf->role == ROLE_STATE || h->is_tile || join_inner(w, buffer))
+        return h->place;
+    struct place pl = {.name = arena_strdup(&s->arena, buf->name),
+                       .buffer = buffer,
+                       .memory = w->m->home,
+                       .keep = buf->role != ROLE_TEMP ? KEEP_ARGUMENT
+                               : h->prepared          ? KEEP_PREPARED
+                                                      : KEEP_WORKSPACE,
+                       .address = w->homes_end,
+                       .slots = 1};
+    pl.extent = arena_copy(&s->arena, h->packed ? h->extent : buf->extent,
+                           sizeof *pl.extent * (size_t)buf->ndims);
+    if (h->packed) pl.layout = home_layout(w, &s->arena, h, buf->ndims, &pl.layout_text);
+    if (h->packed && !pl.layout) return -1;
+    if (__builtin_mul_overflow(h->packed ? h->elements : buf->elements,
+                               (int64_t)type_size(buf->type), &bytes) ||
+        bytes > INT64_MAX / 4 || w->homes_end > INT64_MAX / 4) {
+        homes_beyond(w, buf->name);
+        return -1;
+    }
+    pl.bytes = bytes;
+    w->homes_end = (w->homes_end + bytes + align - 1) / align * align;
+    return h->place = place_append(w, &pl);
+}
+
+void homes_forget(struct work *w) {
+    for (int b = 0; b < w->p->nbuffers; b++) w->home[b].place = -1;
+    w->homes_end = 0;
+}
+
+bool homes_place(struct work *w) {
+    int errors = w->diags->errors;
+    homes_forget(w);
+    for (int b = 0; b < w->p->nbuffers && w->diags->errors == errors; b++) home_place(w, b);
+    return w->diags->errors == errors;
 }
 
 int add_place(struct work *w, int buffer, int memory, int64_t align_to, int64_t *at, int64_t bytes,

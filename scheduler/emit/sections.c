@@ -310,6 +310,7 @@ static bool signals_carried(struct work *w, const struct node *at, int n) {
 bool schedule_emit(struct work *w, const struct moves *moves) {
     struct nodes prepare = {0}, run = {0};
     struct marks parts;
+    if (!homes_place(w)) return false;
     for (int i = 0; i < w->norder; i++)
         if (w->in_prepare[w->order[i]]) add_fallback(w, &prepare, w->order[i]);
     if (!emit_run(w, moves, &run, &parts))
@@ -329,6 +330,7 @@ bool schedule_emit(struct work *w, const struct moves *moves) {
 bool schedule_emit_nest(struct work *w, const struct moves *moves, int nest) {
     struct nodes run = {0};
     struct held **stay = stays_new(w);
+    homes_forget(w);
     if (!recur_primed(w, moves, nest, stay) || !emit_nest(w, moves, nest, stay, &run)) return false;
     nodes_fold(w, &run);
     w->s->run = (struct section){run.at, run.n};

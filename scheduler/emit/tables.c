@@ -275,13 +275,14 @@ static int find_move(const struct work *w, const struct moves *moves, const stru
 /* Behind all other homes. */
 static void place_home(struct work *w, const struct table *t, int64_t bytes) {
     const struct memory *home = &w->m->memory[w->m->home];
-    int64_t at = 0, align = home->align > 64 ? home->align : 64;
+    int64_t at = w->homes_end, align = home->align > 64 ? home->align : 64;
     for (int p = 0; p < w->s->nplaces; p++) {
         const struct place *x = &w->s->place[p];
         if (x->memory == w->m->home && x->address + x->bytes * x->slots > at)
             at = x->address + x->bytes * x->slots;
     }
     int p = add_place(w, t->buffer, w->m->home, align, &at, bytes, 1);
+    w->homes_end = (at + align - 1) / align * align;
     w->s->place[p].keep = KEEP_PREPARED;
     w->s->place[p].name = w->p->buffer[t->buffer].name;
     w->s->place[p].extent =

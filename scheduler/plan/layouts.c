@@ -363,39 +363,3 @@ bool homes_hold_arguments(struct work *w) {
     }
     return true;
 }
-
-/* A place for each home, one after the other in the home memory, until live ranges are known. */
-bool homes_place(struct work *w) {
-    struct schedule *s = w->s;
-    const struct memory *home = &w->m->memory[w->m->home];
-    int64_t at = 0, align = home->align > 64 ? home->align : 64;
-    s->place = arena_array(&s->arena, (size_t)w->p->nbuffers + 1, sizeof *s->place);
-    w->cap_places = w->p->nbuffers + 1;
-    for (int b = 0; b < w->p->nbuffers; b++) {
-        const struct buffer *buf = &w->p->buffer[b];
-        struct home *h = &w->home[b];
-        if (buf->role == ROLE_STATE || h->is_tile || join_inner(w, b)) continue;
-        struct place *pl = &s->place[s->nplaces];
-        int64_t bytes;
-        *pl = (struct place){.name = arena_strdup(&s->arena, buf->name),
-                             .buffer = b,
-                             .memory = w->m->home,
-                             .keep = buf->role != ROLE_TEMP ? KEEP_ARGUMENT
-                                     : h->prepared          ? KEEP_PREPARED
-                                                            : KEEP_WORKSPACE,
-                             .slots = 1};
-        pl->extent = arena_copy(&s->arena, h->packed ? h->extent : buf->extent,
-                                sizeof *pl->extent * (size_t)buf->ndims);
-        if (h->packed) pl->layout = home_layout(w, &s->arena, h, buf->ndims, &pl->layout_text);
-        if (h->packed && !pl->layout) return false;
-        if (__builtin_mul_overflow(h->packed ? h->elements : buf->elements,
-                                   (int64_t)type_size(buf->type), &bytes) ||
-            bytes > INT64_MAX / 4 || at > INT64_MAX / 4)
-            return homes_beyond(w, buf->name);
-        pl->address = at;
-        pl->bytes = bytes;
-        at = (at + bytes + align - 1) / align * align;
-        h->place = s->nplaces++;
-    }
-    return true;
-}

@@ -24,7 +24,6 @@ bool pack_by_axes(struct work *, int task, int operand,
 
 /* layouts.c */
 bool layouts_decide(struct work *, const struct moves *);
-bool homes_place(struct work *);
 /* What lives all the time fits, so that there is something to plan. False: reported. */
 bool homes_hold_arguments(struct work *);
 bool homes_beyond(struct work *, const char *name); /* false, having reported this buffer */

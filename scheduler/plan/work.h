@@ -41,6 +41,7 @@ struct work {
     bool *in_prepare;   /* for each statement */
     int cap_buffers, cap_homes, cap_stmts, cap_tasks_of, cap_prepare, cap_order; /* rewrite.c */
     int cap_places;    /* of the schedule's */
+    int64_t homes_end; /* bytes of the home memory that places take until live ranges are known */
     int changes;       /* of statements and what they access */
     struct uses *uses; /* of buffers (uses.c) */
     struct program **finishing; /* semantics of moves that finish results: freed at the end */

@@ -411,27 +411,37 @@ static void share_initial(struct equal *x, struct items a) {
 
 /* ---- the whole ---- */
 
-/* Every buffer that others see. */
-static bool all_agree(struct equal *x, struct items a, struct items b) {
+/* A buffer, k of the one program and c of the other, that one of them has written. */
+static bool agrees(struct equal *x, struct items a, struct items b, int k, int c) {
     const struct program *p = x->side[0].p, *q = x->side[1].p;
     struct reach r;
-    for (int k = 0; k < p->nbuffers; k++) {
-        int c = program_buffer(q, p->buffer[k].name);
-        int n = x->side[0].nevents, m = x->side[1].nevents, u = event_writer(&x->side[0], n, k),
-            v = c >= 0 ? event_writer(&x->side[1], m, c) : -1;
-        if ((u < 0 && v < 0) || (!span_shows(p, a, k) && (c < 0 || !span_shows(q, b, c)))) continue;
-        if (buffer_twin(p, k, q) != c || c < 0)
-            return equal_stop(x, "a buffer that others see is declared differently");
-        if (u >= 0 && v >= 0 && *event_content(&x->side[0], u, k) >= 0 &&
-            *event_content(&x->side[0], u, k) == *event_content(&x->side[1], v, c))
-            continue;
-        if (!same_after(x, k, n, c, m, &r))
-            return equal_stop(x, "an element comes from other terms");
+    int n = x->side[0].nevents, m = x->side[1].nevents, u = event_writer(&x->side[0], n, k),
+        v = c >= 0 ? event_writer(&x->side[1], m, c) : -1;
+    if (!span_shows(p, a, k) && (c < 0 || !span_shows(q, b, c))) return true;
+    if (buffer_twin(p, k, q) != c || c < 0)
+        return equal_stop(x, "a buffer that others see is declared differently");
+    if (u >= 0 && v >= 0 && *event_content(&x->side[0], u, k) >= 0 &&
+        *event_content(&x->side[0], u, k) == *event_content(&x->side[1], v, c))
+        return true;
+    return same_after(x, k, n, c, m, &r) || equal_stop(x, "an element comes from other terms");
+}
+
+/* Every buffer that others see. Names are looked up of those alone that something writes: there are
+ * as many witnesses as there are buffers. */
+static bool all_agree(struct equal *x, struct items a, struct items b) {
+    const struct program *p = x->side[0].p, *q = x->side[1].p;
+    for (int k = 0; k < p->nbuffers; k++)
+        if (event_writer(&x->side[0], x->side[0].nevents, k) >= 0 &&
+            !agrees(x, a, b, k, program_buffer(q, p->buffer[k].name)))
+            return false;
+    for (int c = 0; c < q->nbuffers; c++) {
+        if (event_writer(&x->side[1], x->side[1].nevents, c) < 0) continue;
+        int k = program_buffer(p, q->buffer[c].name);
+        if (k < 0 && span_shows(q, b, c)) return equal_stop(x, "a new buffer is seen by others");
+        if (k >= 0 && event_writer(&x->side[0], x->side[0].nevents, k) < 0 &&
+            !agrees(x, a, b, k, c))
+            return false;
     }
-    for (int k = 0; k < q->nbuffers; k++)
-        if (event_writer(&x->side[1], x->side[1].nevents, k) >= 0 &&
-            program_buffer(p, q->buffer[k].name) < 0 && span_shows(q, b, k))
-            return equal_stop(x, "a new buffer is seen by others");
     return !x->failed;
 }
 

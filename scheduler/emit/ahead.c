@@ -45,6 +45,7 @@ bool emit_ahead(struct emitter *e, struct nodes *out, int d, int flow, body_fn b
     struct val v = val_var(a, var, w->p->axis[axis].extent - 1), next = val_add(a, v, whole);
     e->lo[axis] = next;
     if (size.c % l->tile) e->size[axis] = val_make(a, SX_MIN, whole, val_minus(a, end, next));
+    if (e->size[axis].x) e->size[axis].min = 1;
     ok = ok && fills_begin(e, &inner, flow);
     fills_turn(e, &inner, flow, true);
     e->lo[axis] = v;

@@ -2,11 +2,11 @@
 #include "scheduler/plan/val.h"
 
 struct val val_const(int64_t c) {
-    return (struct val){NULL, c, c};
+    return (struct val){NULL, c, c, c};
 }
 
 struct val val_var(struct arena *a, int var, int64_t max) {
-    return (struct val){sx_var(a, var), 0, max};
+    return (struct val){sx_var(a, var), 0, max, 0};
 }
 
 const struct sx *val_sx(struct arena *a, struct val v) {
@@ -32,12 +32,32 @@ static int64_t bound(enum sx_op op, struct val a, struct val b) {
     }
 }
 
+static int64_t least(enum sx_op op, struct val a, struct val b) {
+    if (a.min == INT64_MIN || (b.min == INT64_MIN && op != SX_MAX)) return INT64_MIN;
+    switch (op) {
+    case SX_ADD:
+        return a.min + b.min;
+    case SX_SUB:
+        return b.x ? INT64_MIN : a.min - b.c;
+    case SX_MUL:
+        return a.min >= 0 && b.min >= 0 ? a.min * b.min : INT64_MIN;
+    case SX_DIV:
+        return a.min >= 0 && !b.x && b.c > 0 ? a.min / b.c : INT64_MIN;
+    case SX_MIN:
+        return a.min < b.min ? a.min : b.min;
+    case SX_MAX:
+        return a.min > b.min ? a.min : b.min;
+    default:
+        return INT64_MIN;
+    }
+}
+
 struct val val_make(struct arena *arena, enum sx_op op, struct val a, struct val b) {
     if (op == SX_SUB && val_same(a, b)) return val_const(0);
     if (op == SX_SUB && a.x && a.x->op == SX_ADD &&
         sx_same(a.x->a, val_sx(arena, b))) { /* (b + y) - b */
         int64_t c;
-        return sx_constant(a.x->b, &c) ? val_const(c) : (struct val){a.x->b, 0, a.max};
+        return sx_constant(a.x->b, &c) ? val_const(c) : (struct val){a.x->b, 0, a.max, INT64_MIN};
     }
     if (!a.x && !b.x) {
         if (op == SX_MAX) return val_const(a.c > b.c ? a.c : b.c);
@@ -48,7 +68,7 @@ struct val val_make(struct arena *arena, enum sx_op op, struct val a, struct val
     const struct sx *x = sx_make(arena, op, val_sx(arena, a), val_sx(arena, b));
     int64_t c;
     if (sx_constant(x, &c)) return val_const(c);
-    return (struct val){x, 0, bound(op, a, b)};
+    return (struct val){x, 0, bound(op, a, b), least(op, a, b)};
 }
 
 struct val val_add(struct arena *arena, struct val a, struct val b) {
@@ -69,7 +89,9 @@ struct val val_div(struct arena *arena, struct val a, int64_t k) {
 }
 
 struct val val_ceil(struct arena *arena, struct val a, int64_t k) {
-    return k == 1 ? a : val_div(arena, val_add(arena, a, val_const(k - 1)), k);
+    if (k == 1) return a;
+    if (a.min >= 1 && a.max <= k) return val_const(1);
+    return val_div(arena, val_add(arena, a, val_const(k - 1)), k);
 }
 
 bool val_same(struct val a, struct val b) {
@@ -156,7 +178,7 @@ struct val val_minus(struct arena *arena, struct val a, struct val b) {
     for (int sign = 1; sign >= -1; sign -= 2)
         for (int i = 0; i < l.n; i++) {
             if (!l.coef[i] || (l.coef[i] > 0) != (sign > 0)) continue;
-            struct val atom = {l.atom[i], 0, a.max};
+            struct val atom = {l.atom[i], 0, a.max, INT64_MIN};
             struct val term = val_scale(arena, atom, l.coef[i] * sign);
             sum = val_make(arena, sign > 0 ? SX_ADD : SX_SUB, sum, term);
         }

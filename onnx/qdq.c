@@ -172,12 +172,24 @@ static int64_t highest(const struct link *l) {
     return l->type == TYPE_I8 ? 127 : 255;
 }
 
-int64_t qdq_step_at(const struct chain_end *e, double v) {
+static double step_at(const struct chain_end *e, double v) {
     double zero = e->y.zeros ? (double)tensor_int(e->y.zeros, 0) : 0;
-    double at = rint(v / tensor_float(e->y.scales, 0)) + zero;
-    return (int64_t)(at < (double)e->least  ? (double)e->least
-                     : at > (double)e->most ? (double)e->most
-                                            : at);
+    return rint(v / tensor_float(e->y.scales, 0)) + zero;
+}
+
+static int64_t within(const struct chain_end *e, double step) {
+    return (int64_t)(step < (double)e->least  ? (double)e->least
+                     : step > (double)e->most ? (double)e->most
+                                              : step);
+}
+
+/* A limit may be where the type ends, as that of Relu mostly is. */
+void qdq_limit(struct chain_end *e, double lo, double hi) {
+    double low = step_at(e, lo), high = step_at(e, hi);
+    int64_t least = within(e, low), most = within(e, high);
+    e->floor |= low >= (double)lowest(&e->y);
+    e->ceiling |= high <= (double)highest(&e->y);
+    e->least = least, e->most = most;
 }
 
 /* Clip's limits as numbers; false: not known. */
@@ -210,8 +222,7 @@ static bool chain_from(const struct qdq *q, const char *at, struct chain_end *e)
             lo = 0, hi = INFINITY;
         else if (!clip_limits(q, e->op, &lo, &hi))
             return false;
-        int64_t least = qdq_step_at(e, lo), most = qdq_step_at(e, hi);
-        e->least = least, e->most = most;
+        qdq_limit(e, lo, hi);
     }
     if (!qdq_is(e->op, "BatchNormalization")) return e->op != NULL;
     const char *from = qdq_input_of(e->op, 0);
@@ -225,6 +236,7 @@ static bool chain_read(const struct qdq *q, const Onnx__NodeProto *end, struct c
     if (!link_known(q, end, &e->y) || !qdq_one_step(&e->y)) return false;
     e->least = lowest(&e->y);
     e->most = highest(&e->y);
+    e->floor = e->ceiling = false;
     return chain_from(q, e->y.integers, e);
 }
 
@@ -293,10 +305,8 @@ static void push(struct qdq *q, Onnx__NodeProto *n) {
 }
 
 static Onnx__NodeProto *with_limits(struct qdq *q, const struct chain_end *e, Onnx__NodeProto *n) {
-    if (n && limited(e)) {
-        put_integer(q, n, ATTRIBUTE_LEAST, e->least);
-        put_integer(q, n, ATTRIBUTE_MOST, e->most);
-    }
+    if (n && e->floor) put_integer(q, n, ATTRIBUTE_LEAST, e->least);
+    if (n && e->ceiling) put_integer(q, n, ATTRIBUTE_MOST, e->most);
     return n;
 }
 
@@ -376,6 +386,7 @@ static Onnx__NodeProto *of_integers(struct qdq *q, struct chain_end *e, const ch
         n = qdq_convolution(q, e, out);
     else if (qdq_is(e->op, "DequantizeLinear")) {
         n = e->line ? NULL : again(q, e, out);
+        if (n) e->floor = e->ceiling = false;
         if (!n) n = qdq_behind(q, e, out);
         if (!n && (n = move_again(q, e, out)))
             *e = (struct chain_end){

@@ -118,22 +118,14 @@ static Onnx__NodeProto *in_steps(struct qdq *q, const Onnx__NodeProto *n, const 
     return qdq_new_node(q, n, n->op_type, n->domain && n->domain[0], (int)count, in, out);
 }
 
-static int64_t limit_of(const Onnx__NodeProto *n, const char *name, int64_t preset) {
-    const Onnx__AttributeProto *a = qdq_attribute_of(n, name);
-    return a ? a->i : preset;
-}
-
 /* The limits of the operator's own result hold for the chain's, in its steps; those of its type end
  * with its quantiser. */
 static void narrow(const Onnx__NodeProto *n, const struct link *x, struct chain_end *e) {
-    int64_t lowest = x->type == TYPE_I8 ? -128 : 0, highest = x->type == TYPE_I8 ? 127 : 255,
-            least = limit_of(n, ATTRIBUTE_LEAST, lowest),
-            most = limit_of(n, ATTRIBUTE_MOST, highest),
-            zero = x->zeros ? tensor_int(x->zeros, 0) : 0;
-    double step = tensor_float(x->scales, 0);
-    int64_t lo = least > lowest ? qdq_step_at(e, (double)(least - zero) * step) : e->least,
-            hi = most < highest ? qdq_step_at(e, (double)(most - zero) * step) : e->most;
-    e->least = lo, e->most = hi;
+    const Onnx__AttributeProto *least = qdq_attribute_of(n, ATTRIBUTE_LEAST),
+                               *most = qdq_attribute_of(n, ATTRIBUTE_MOST);
+    double zero = x->zeros ? (double)tensor_int(x->zeros, 0) : 0, step = tensor_float(x->scales, 0);
+    qdq_limit(e, least ? ((double)least->i - zero) * step : -INFINITY,
+              most ? ((double)most->i - zero) * step : INFINITY);
 }
 
 /* The maker of the integers x, which nothing else reads, in the steps of the chain's end. */
@@ -143,7 +135,8 @@ static Onnx__NodeProto *remade(struct qdq *q, const struct link *x, struct chain
     bool add = n && qdq_is(n, "QLinearAdd") && x->type == e->y.type;
     if (!n || n->n_input > 9 || qdq_used(q, x->integers) > 1 ||
         !(add || qdq_is(n, "QLinearConv")) ||
-        (e->line && (add || qdq_attribute_of(n, ATTRIBUTE_LEAST))))
+        (e->line &&
+         (add || qdq_attribute_of(n, ATTRIBUTE_LEAST) || qdq_attribute_of(n, ATTRIBUTE_MOST))))
         return NULL;
     narrow(n, x, e);
     Onnx__NodeProto *made = in_steps(q, n, e, 6, out);
@@ -181,6 +174,7 @@ Onnx__NodeProto *qdq_part_of(struct qdq *q, const Onnx__NodeProto *concat, size_
     bool same = tensor_float(x.scales, 0) == tensor_float(e->y.scales, 0) &&
                 tensor_int(x.zeros, 0) == tensor_int(e->y.zeros, 0);
     e->line = NULL;
+    e->floor = e->ceiling = false;
     e->least = x.type == TYPE_I8 ? -128 : 0;
     e->most = x.type == TYPE_I8 ? 127 : 255;
     return same ? NULL : remade(q, &x, e, out);

@@ -209,17 +209,20 @@ static void last_product_gives_floats(void **state) {
 
 /* What stands between the operator and the last quantiser, with quantisers of their own or not. */
 struct behind {
-    const char *op, *nodes; /* of these, in order: N: normalised, R: Relu, P: MaxPool, C: Concat */
+    const char *op, *nodes; /* of these, in order: N: normalised, R: Relu, P: MaxPool, C: Concat, r:
+                               Relu without a quantiser before it */
     bool negative;          /* a factor of the normalisation */
     int integers;           /* operators on integers */
     bool floats;            /* something stays in floats */
+    int zero;               /* of the quantisers between; -128: what they hold begins with 0 */
 };
 
 static const struct behind behinds[] = {
-    {"Conv", "NRP", false, 4, false}, {"Conv", "NR", false, 3, false},
-    {"Conv", "RP", false, 3, false},  {"Conv", "N", true, 1, true},
-    {"Add", "R", false, 2, false},    {"Conv", "RC", false, 3, false},
-    {"Conv", "NN", false, 2, true},
+    {"Conv", "NRP", false, 4, false, 5},  {"Conv", "NR", false, 3, false, 5},
+    {"Conv", "RP", false, 3, false, 5},   {"Conv", "N", true, 1, true, 5},
+    {"Add", "R", false, 2, false, 5},     {"Conv", "RC", false, 3, false, 5},
+    {"Conv", "NN", false, 2, true, 5},    {"Conv", "rC", false, 2, false, -128},
+    {"Conv", "rN", false, 1, true, -128},
 };
 
 static void put_line(struct model_bytes *m, bool negative) {
@@ -243,8 +246,8 @@ static struct model_bytes behind_model(const struct behind *b, bool quantised) {
     put_byte(&m, "xz", I8, 3);
     put_f32(&m, "ys", 0.9f);
     put_byte(&m, "yz", I8, -7);
-    put_f32(&m, "ms", 0.45f);
-    put_byte(&m, "mz", I8, 5);
+    put_f32(&m, "ms", 0.5f);
+    put_byte(&m, "mz", I8, b->zero);
     put_weights(&m, 4, (int64_t[]){8, 8, 3, 3}, 8);
     put_line(&m, b->negative);
     put_node(&m, "DequantizeLinear", "q,xs,xz", "x", NULL);
@@ -255,7 +258,7 @@ static struct model_bytes behind_model(const struct behind *b, bool quantised) {
         put_node(&m, "Add", "x,x", "f", NULL);
     for (int k = 0; b->nodes[k]; k++) {
         char in[256];
-        if (quantised) {
+        if (quantised && b->nodes[k] != 'r') {
             for (int i = 0; i < 3; i++)
                 snprintf(name[k][i], sizeof name[k][i], "%c%d", "abc"[i], k);
             snprintf(in, sizeof in, "%s,ms,mz", at);
@@ -270,10 +273,10 @@ static struct model_bytes behind_model(const struct behind *b, bool quantised) {
                  : b->nodes[k] == 'C' ? ",x"
                                       : "");
         put_node(&m,
-                 b->nodes[k] == 'N'   ? "BatchNormalization"
-                 : b->nodes[k] == 'R' ? "Relu"
-                 : b->nodes[k] == 'P' ? "MaxPool"
-                                      : "Concat",
+                 b->nodes[k] == 'N'                         ? "BatchNormalization"
+                 : b->nodes[k] == 'R' || b->nodes[k] == 'r' ? "Relu"
+                 : b->nodes[k] == 'P'                       ? "MaxPool"
+                                                            : "Concat",
                  in, name[k][2],
                  b->nodes[k] == 'P'   ? "kernel_shape=2 2"
                  : b->nodes[k] == 'C' ? "axis:1"

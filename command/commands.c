@@ -269,21 +269,24 @@ static int run_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
     return (c.done && !c.equal) || !same ? ISAMAP_VERIFY : ISAMAP_DONE;
 }
 
-static int run_command(isamap *im, const char *path, const char *out) {
-    (void)out;
+int job_execute(isamap *im, const char *path, enum machine_use use, execute_fn execute) {
     struct job j;
     struct arrays in = {0}, got = {0};
     job_init(&j, path);
     j.keeps = true;
     int status = ISAMAP_INPUT;
-    if (job_machine(im, &j, USE_RUN) && job_program(im, &j) && job_compile(im, &j) &&
-        job_sizes(im, &j))
-        status = run_job(im, &j, &in, &got);
+    if (job_machine(im, &j, use) && job_program(im, &j) && job_compile(im, &j) && job_sizes(im, &j))
+        status = execute(im, &j, &in, &got);
     if (in.data) arrays_free(&in);
     if (got.data) arrays_free(&got);
     text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
     job_free(&j);
     return status;
+}
+
+static int run_command(isamap *im, const char *path, const char *out) {
+    (void)out;
+    return job_execute(im, path, USE_RUN, run_job);
 }
 
 int isamap_run(isamap *im, const char *path) {

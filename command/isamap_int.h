@@ -145,6 +145,10 @@ bool arrays_write(isamap *, const struct job *, const struct arrays *);
 /* The same arrays by the buffers of schedule.program; free() the result, not what it points to. */
 void **arrays_for_schedule(const struct job *, const struct arrays *);
 
+/* A whole command: the job compiled, then executed (run, or simulated), with the arrays of its own that it leaves; its exit status. */
+typedef int (*execute_fn)(isamap *, struct job *, struct arrays *in, struct arrays *got);
+int job_execute(isamap *, const char *path, enum machine_use, execute_fn);
+
 /* Compares outputs with the reference on the same inputs (docs/command.md, `--verify`). */
 struct worst {
     const struct buffer *buffer; /* of job.program; NULL: every output is as expected */

@@ -77,6 +77,49 @@ static double both_seconds(const struct schedule *s, const struct sim_result *x)
     return x->cycles * s->host_rate / host + x->host_cycles / host;
 }
 
+static void report_queues(struct report *r, const struct machine *m, const struct sim_result *x) {
+    report_open(r, "queues", '{');
+    for (int q = 0; q < m->nqueues; q++) {
+        if (!x->queue[q].instructions) continue;
+        report_open(r, m->queue[q].id, '{');
+        report_integer(r, "instructions", x->queue[q].instructions);
+        report_number(r, "busy", x->queue[q].busy);
+        report_number(r, "wait", x->queue[q].wait);
+        report_close(r);
+        text_printf(&r->text,
+                    "queue       %-10s %8" PRId64 " instructions, busy %.0f, waiting %.0f\n",
+                    m->queue[q].id, x->queue[q].instructions, x->queue[q].busy, x->queue[q].wait);
+    }
+    report_close(r);
+}
+
+static void report_buses(struct report *r, const struct machine *m, const struct sim_result *x) {
+    report_open(r, "buses", '{');
+    for (int b = 0; b < m->nbuses; b++) {
+        if (x->bus[b].bytes <= 0) continue;
+        report_open(r, m->bus[b].id, '{');
+        report_number(r, "bytes", x->bus[b].bytes);
+        report_number(r, "busy", x->bus[b].busy);
+        report_close(r);
+        text_printf(&r->text, "bus         %-10s %8.0f bytes, busy %.0f\n", m->bus[b].id,
+                    x->bus[b].bytes, x->bus[b].busy);
+    }
+    report_close(r);
+}
+
+static void report_peaks(struct report *r, const struct machine *m, const struct sim_result *x) {
+    report_open(r, "peak_bytes", '{');
+    for (int i = 0; i < m->nmemories; i++) {
+        if (!x->peak_bytes[i]) continue;
+        report_integer(r, m->memory[i].id, x->peak_bytes[i]);
+        text_printf(&r->text, "memory      %-10s %8" PRId64 " bytes at most", m->memory[i].id,
+                    x->peak_bytes[i]);
+        if (m->memory[i].size > 0) text_printf(&r->text, " of %" PRId64, m->memory[i].size);
+        text_append(&r->text, "\n", 1);
+    }
+    report_close(r);
+}
+
 static void report_simulation(struct report *r, const struct schedule *s,
                               const struct sim_result *x, double bound, const char *model) {
     const struct machine *m = s->machine;
@@ -109,52 +152,20 @@ static void report_simulation(struct report *r, const struct schedule *s,
         text_printf(&r->text, "host        %.0f cycles, %.0f bytes read, %.0f written\n",
                     x->host_cycles, x->host_read_bytes, x->host_write_bytes);
     if (x->host_cycles > 0) report_host(r, s, x);
-    report_open(r, "queues", '{');
-    for (int q = 0; q < m->nqueues; q++) {
-        if (!x->queue[q].instructions) continue;
-        report_open(r, m->queue[q].id, '{');
-        report_integer(r, "instructions", x->queue[q].instructions);
-        report_number(r, "busy", x->queue[q].busy);
-        report_number(r, "wait", x->queue[q].wait);
-        report_close(r);
-        text_printf(&r->text,
-                    "queue       %-10s %8" PRId64 " instructions, busy %.0f, waiting %.0f\n",
-                    m->queue[q].id, x->queue[q].instructions, x->queue[q].busy, x->queue[q].wait);
-    }
-    report_close(r);
+    report_queues(r, m, x);
     report_syncs(r, m, x);
-    report_open(r, "buses", '{');
-    for (int b = 0; b < m->nbuses; b++) {
-        if (x->bus[b].bytes <= 0) continue;
-        report_open(r, m->bus[b].id, '{');
-        report_number(r, "bytes", x->bus[b].bytes);
-        report_number(r, "busy", x->bus[b].busy);
-        report_close(r);
-        text_printf(&r->text, "bus         %-10s %8.0f bytes, busy %.0f\n", m->bus[b].id,
-                    x->bus[b].bytes, x->bus[b].busy);
-    }
-    report_close(r);
-    report_open(r, "peak_bytes", '{');
-    for (int i = 0; i < m->nmemories; i++) {
-        if (!x->peak_bytes[i]) continue;
-        report_integer(r, m->memory[i].id, x->peak_bytes[i]);
-        text_printf(&r->text, "memory      %-10s %8" PRId64 " bytes at most", m->memory[i].id,
-                    x->peak_bytes[i]);
-        if (m->memory[i].size > 0) text_printf(&r->text, " of %" PRId64, m->memory[i].size);
-        text_append(&r->text, "\n", 1);
-    }
-    report_close(r);
+    report_buses(r, m, x);
+    report_peaks(r, m, x);
 }
 
 /* On the machine file, or on the device's model; then what the machine file says stands beside it.
  */
 static bool simulate(isamap *im, struct job *j, void **data, struct sim_result *x,
                      double *predicted) {
-    struct sim_options options = {
-        .no_values = im->option.no_values,
-        .walk = im->option.walk,
-        .trace = im->option.trace,
-        .size = j->size};
+    struct sim_options options = {.no_values = im->option.no_values,
+                                  .walk = im->option.walk,
+                                  .trace = im->option.trace,
+                                  .size = j->size};
     struct latencies latencies = im->option.latencies;
     latencies.seed = im->option.seed;
     latencies_set(&latencies, &options);
@@ -207,19 +218,7 @@ static int sim_job(isamap *im, struct job *j, struct arrays *in, struct arrays *
 
 static int sim_command(isamap *im, const char *path, const char *out) {
     (void)out;
-    struct job j;
-    struct arrays in = {0}, got = {0};
-    job_init(&j, path);
-    j.keeps = true;
-    int status = ISAMAP_INPUT;
-    if (job_machine(im, &j, USE_SIM) && job_program(im, &j) && job_compile(im, &j) &&
-        job_sizes(im, &j))
-        status = sim_job(im, &j, &in, &got);
-    if (in.data) arrays_free(&in);
-    if (got.data) arrays_free(&got);
-    text_append(&im->messages, j.explain.at ? j.explain.at : "", j.explain.n);
-    job_free(&j);
-    return status;
+    return job_execute(im, path, USE_SIM, sim_job);
 }
 
 int isamap_sim(isamap *im, const char *path) {

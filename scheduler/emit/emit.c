@@ -134,11 +134,11 @@ static bool nest_root(struct emitter *e, struct nodes *out, int arg) {
     return e->group ? emit_group(e, out) : nest_turn(e, out);
 }
 
-/* Places of a nest from these addresses on, which advance. False after reporting. */
-static bool emitter_open(struct emitter *e, struct work *w, const struct moves *moves, int nest,
-                         struct held **stay, int64_t *at) {
+/* All axes whole, but for the part that the nest does and the steps of the recurrences around it.
+ */
+static void emitter_begin(struct emitter *e, struct work *w, const struct moves *moves, int nest,
+                          struct held **stay) {
     const struct nest *n = &w->nest[nest];
-    int64_t base[MAX_MEMORIES], top[MAX_MEMORIES];
     *e = (struct emitter){.w = w,
                           .moves = moves,
                           .nest = n,
@@ -168,22 +168,25 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
     e->exec_completes = e->t ? e->t->needle->in->completes : -1;
     e->drained = e->t && !n->nchain;
     e->parts_depth = -1;
+}
+
+/* Loops around the pieces in which copies are filled. */
+static void find_parts(struct emitter *e) {
+    int parts = e->nest->plan.parts;
+    for (int i = 0; i < e->nfills && parts && parts != PARTS_AHEAD; i++)
+        if (e->fill[i].hold->depth + parts - 1 > e->parts_depth)
+            e->parts_depth = e->fill[i].hold->depth + parts - 1;
+}
+
+/* What lies at constant addresses begins there again. */
+static void rewind_registers(const struct work *w, const int64_t *from, int64_t *at) {
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
-        if (graph_is_static(w->m, m)) at[m] = 0;
-    if (e->t) place_core(e, at, true);
-    memcpy(base, at, sizeof base);
-    if (e->t) place_core(e, at, false);
-    if (e->t) result_load(e);
-    if (e->t) follow_place(e, at);
-    memcpy(top, at, sizeof top);
-    for (int i = 0; i < e->nfills && n->plan.parts && n->plan.parts != PARTS_AHEAD; i++)
-        if (e->fill[i].hold->depth + n->plan.parts - 1 > e->parts_depth)
-            e->parts_depth = e->fill[i].hold->depth + n->plan.parts - 1;
-    for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++)
-        if (graph_is_static(w->m, m)) at[m] = base[m];
-    place_chain(e, at);
-    tokens_share(e);
-    flows_find(e);
+        if (graph_is_static(w->m, m)) at[m] = from ? from[m] : 0;
+}
+
+/* False after reporting. */
+static bool places_fit(const struct emitter *e, const int64_t *at, const int64_t *top) {
+    struct work *w = e->w;
     for (int m = 0; m < w->m->nmemories && m < MAX_MEMORIES; m++) {
         int64_t used = at[m] > top[m] ? at[m] : top[m];
         if (m != w->m->home && used > graph_capacity(w->m, m) &&
@@ -194,6 +197,27 @@ static bool emitter_open(struct emitter *e, struct work *w, const struct moves *
             return emit_refuse(w, why);
         }
     }
+    return true;
+}
+
+/* Places of a nest from these addresses on, which advance. False after reporting. */
+static bool emitter_open(struct emitter *e, struct work *w, const struct moves *moves, int nest,
+                         struct held **stay, int64_t *at) {
+    int64_t base[MAX_MEMORIES], top[MAX_MEMORIES];
+    emitter_begin(e, w, moves, nest, stay);
+    rewind_registers(w, NULL, at);
+    if (e->t) place_core(e, at, true);
+    memcpy(base, at, sizeof base);
+    if (e->t) place_core(e, at, false);
+    if (e->t) result_load(e);
+    if (e->t) follow_place(e, at);
+    memcpy(top, at, sizeof top);
+    find_parts(e);
+    rewind_registers(w, base, at);
+    place_chain(e, at);
+    tokens_share(e);
+    flows_find(e);
+    if (!places_fit(e, at, top)) return false;
     if (e->unmoved)
         return emit_refuse(w,
                            arena_printf(w->arena, "no move brings the tile of '%s'", e->unmoved));

@@ -393,12 +393,16 @@ static void blocks_of_quantum(const struct work *w, const struct task *t, const 
     g->span = g->tile = tile;
 }
 
-/* size: bytes of an element in the operand's memory. */
-static bool make(struct work *w, const struct task *t, struct opnd *o, int64_t size) {
-    const struct access *acc = task_access(w, t, o, o->writes);
-    const struct buffer *b = &w->p->buffer[acc->buffer];
-    struct geom *g = &o->geom;
-    int64_t span = 1;
+/* Digits of the operand's form whose elements lie in rows outside of the tile, and what moves the
+ * rows. */
+struct rows {
+    uint64_t digits; /* 0: there are no rows */
+    int dim;         /* that they walk; -1: all are one, which repeats */
+    int axis;        /* of the needle, where they are blocks of it; -1 */
+    int64_t block;   /* of the axis, in each of them */
+};
+
+static void geom_begin(const struct buffer *b, const struct opnd *o, struct geom *g) {
     *g = (struct geom){.row = -1,
                        .repeat_axis = -1,
                        .fragment = o->form.fragment,
@@ -407,81 +411,127 @@ static bool make(struct work *w, const struct task *t, struct opnd *o, int64_t s
                        .first = o->order,
                        .spaced = o->spaced,
                        .turned = o->turned};
-    o->zero_tail = false;
-    rows_of_steps(w, t, o);
-    struct form form;
-    fill_gaps(w, t, o, &form);
-    for (int d = 0; d < b->ndims; d++) {
-        g->block[d] = g->grain[d] = g->step[d] = 1;
+    for (int d = 0; d < b->ndims; d++) g->block[d] = g->grain[d] = g->step[d] = 1;
+}
+
+static bool walks_forward(const struct work *w, const struct task *t, const struct access *acc) {
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims; d++)
         for (int a = 0; a < w->p->naxes; a++)
             if ((w->p->stmt[t->stmt].axes >> a & 1) && access_coef(w->p, acc, d, a) < 0)
                 return false;
+    return true;
+}
+
+/* One digit of the form. False: its axis moves several dimensions. */
+static bool find_row(struct work *w, const struct task *t, struct opnd *o, const struct access *acc,
+                     int64_t size, struct rows *r) {
+    int row = row_digit(w, t, o, size);
+    if (row < 0 || !rows_end(w, t, o->form.digit[row].x, o->form.digit[row].weight)) return true;
+    int x = o->form.digit[row].x, a = t->axis[x];
+    int64_t weight = o->form.digit[row].weight;
+    r->dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
+    if (r->dim == -2) return false;
+    if (r->dim >= 0) {
+        o->zero_tail |= tail_is_padding(w, t, x);
+        if (weight > 1) r->axis = x;
+    } else if (weight == 1 && a >= 0 && !o->writes && t->needle->lo[x] < t->needle->hi[x]) {
+        o->geom.repeat_axis = a;
+    } else {
+        return true;
     }
-    int row_dim = -1, row = -1;
-    uint64_t rows = o->where == IN_LOCAL && !o->writes && !form.fragment
-                        ? window_digits(w, t, o, acc, size, &row_dim)
-                        : 0;
-    if (!digits_apart(o, rows)) return false;
-    if (!rows && (row = row_digit(w, t, o, size)) >= 0 &&
-        !rows_end(w, t, o->form.digit[row].x, o->form.digit[row].weight))
-        row = -1;
-    int row_axis =
-        row >= 0 ? o->form.digit[row].x : -1; /* of rows that are blocks of this axis; -1 */
-    int64_t weight = row >= 0 ? o->form.digit[row].weight : 1;
-    if (row >= 0) {
-        int x = o->form.digit[row].x, a = t->axis[x];
-        row_dim = a >= 0 ? dim_of_axis(w->p, acc, a) : o->alone_dim[x];
-        if (row_dim == -2) return false;
-        if (row_dim < 0 && weight > 1)
-            row = -1;
-        else if (row_dim < 0 && a >= 0 && !o->writes && t->needle->lo[x] < t->needle->hi[x])
-            g->repeat_axis = a;
-        else if (row_dim < 0)
-            row = -1;
-        if (row_dim >= 0) o->zero_tail |= tail_is_padding(w, t, x);
-    }
-    if (row < 0 || weight == 1) row_axis = -1;
-    if (row >= 0) rows = UINT64_C(1) << row;
-    if (row_axis >= 0 && o->quantum > weight && o->quantum % weight == 0 && form.n < MAX_DIGITS)
-        form.digit[form.n++] =
-            (struct digit){row_axis, weight, o->quantum / weight, form.digit[row].stride, -1, 1};
-    for (int i = 0; i < form.n; i++) {
-        const struct digit *dg = &form.digit[i];
-        if (rows >> i & 1 || dg->free_stride >= 0) continue;
+    r->digits = UINT64_C(1) << row;
+    return true;
+}
+
+static bool find_rows(struct work *w, const struct task *t, struct opnd *o,
+                      const struct access *acc, const struct form *form, int64_t size,
+                      struct rows *r) {
+    *r = (struct rows){.dim = -1, .axis = -1, .block = 1};
+    if (o->where == IN_LOCAL && !o->writes && !form->fragment)
+        r->digits = window_digits(w, t, o, acc, size, &r->dim);
+    return digits_apart(o, r->digits) && (r->digits || find_row(w, t, o, acc, size, r));
+}
+
+/* Rows in blocks that are shorter than what moves take at once: several of them, one after the
+ * other. */
+static void widen_rows(const struct opnd *o, const struct rows *r, struct form *form) {
+    if (r->axis < 0) return;
+    const struct digit *row = &o->form.digit[__builtin_ctzll(r->digits)];
+    if (o->quantum > row->weight && o->quantum % row->weight == 0 && form->n < MAX_DIGITS)
+        form->digit[form->n++] =
+            (struct digit){r->axis, row->weight, o->quantum / row->weight, row->stride, -1, 1};
+}
+
+/* Coordinates of the tile: the digits that are no rows; *span: elements from its first to its last.
+ */
+static bool place_digits(struct work *w, const struct task *t, struct opnd *o,
+                         const struct access *acc, const struct form *form, struct rows *r,
+                         int64_t *span) {
+    struct geom *g = &o->geom;
+    *span = 1;
+    for (int i = 0; i < form->n; i++) {
+        const struct digit *dg = &form->digit[i];
+        if (r->digits >> i & 1 || dg->free_stride >= 0) continue;
         int n = g->n;
-        if (!place_digit(w, t, o, acc, dg, dg->x == row_axis)) return false;
+        if (!place_digit(w, t, o, acc, dg, dg->x == r->axis)) return false;
         if (i < o->form.n && g->n > n && g->at[n].dim >= 0)
             g->grain[g->at[n].dim] *= digit_extent(t, o, &o->form.digit[i]);
-        span += (digit_extent(t, o, dg) - 1) * dg->stride;
+        *span += (digit_extent(t, o, dg) - 1) * dg->stride;
     }
-    int64_t row_block = row_axis >= 0 ? g->block[row_dim] : 1;
-    if (form.fragment) span = form.share;
-    if (!free_digits_walk(w, t, o, acc, row_dim)) return false;
+    if (r->axis >= 0) r->block = g->block[r->dim];
+    if (form->fragment) *span = form->share;
+    return free_digits_walk(w, t, o, acc, r->dim);
+}
+
+/* Are the dimensions in blocks cut where the needle's digits are, or may tiles begin anywhere in
+ * them? */
+static bool blocks_hold(struct work *w, const struct task *t, struct opnd *o,
+                        const struct access *acc, const struct rows *r) {
+    struct geom *g = &o->geom;
     for (int i = 0; i < o->form.n; i++) {
         const struct digit *dg = &o->form.digit[i];
-        if (rows >> i & 1) continue;
+        if (r->digits >> i & 1) continue;
         int a = t->axis[dg->x], dim = a >= 0 ? dim_of_digit(w, t, o, acc, dg) : -1;
         if (dim == -2) return false;
         if (dim < 0 || g->block[dim] == 1) continue;
-        if (dim == row_dim && dg->x != row_axis) return false;
+        if (dim == r->dim && dg->x != r->axis) return false;
         if (g->step[dim] == 1 && blockable(w, t, acc, dim, a, g->grain[dim])) continue;
         if (dg->extent != g->block[dim] || !may_begin_anywhere(w, t, o, dg)) return false;
         g->loose |= UINT64_C(1) << dim;
         int64_t tail = w->p->axis[a].extent % dg->extent;
-        if (form.fragment && tail)
+        if (o->form.fragment && tail)
             g->room[dim] = (dg->extent - tail) * access_coef(w->p, acc, dim, a);
     }
     if (!mark_live(w, t, o, acc)) return false;
-    for (int d = 0; d < b->ndims; d++) /* needles may start inside a block, copies may not */
+    for (int d = 0; d < w->p->buffer[acc->buffer].ndims;
+         d++) /* needles may start inside a block, copies may not */
         if (g->grain[d] != g->block[d] && !blocked_alone(w, t, acc, d, g->block[d])) return false;
+    return true;
+}
+
+/* size: bytes of an element in the operand's memory. */
+static bool make(struct work *w, const struct task *t, struct opnd *o, int64_t size) {
+    const struct access *acc = task_access(w, t, o, o->writes);
+    struct geom *g = &o->geom;
+    struct form form;
+    struct rows r;
+    int64_t span;
+    geom_begin(&w->p->buffer[acc->buffer], o, g);
+    o->zero_tail = false;
+    rows_of_steps(w, t, o);
+    fill_gaps(w, t, o, &form);
+    if (!walks_forward(w, t, acc) || !find_rows(w, t, o, acc, &form, size, &r)) return false;
+    widen_rows(o, &r, &form);
+    if (!place_digits(w, t, o, acc, &form, &r, &span) || !blocks_hold(w, t, o, acc, &r))
+        return false;
     g->ninner = g->n;
     g->span = span;
     g->tile = tile_words(w, o, span, size);
-    if (rows) {
+    if (r.digits) {
         g->row = g->n;
-        g->at[g->n++] = (struct coord){row_dim, row_block, 0, false};
+        g->at[g->n++] = (struct coord){r.dim, r.block, 0, false};
     }
-    outer_coords(w, t, o, acc, rows != 0, row_dim);
+    outer_coords(w, t, o, acc, r.digits != 0, r.dim);
     if (o->where == IN_LOCAL && !form.fragment) blocks_of_quantum(w, t, o, acc, g);
     return true;
 }

@@ -108,6 +108,20 @@ static double bus_cycles(const struct machine *m, const struct instr *in, double
     return in->bus >= 0 && m->bus[in->bus].rate > 0 ? bytes / m->bus[in->bus].rate : 0;
 }
 
+/* One for each slot. */
+static bool credits_fit(const struct machine *m, const struct edge *credit, int slots) {
+    return credit->kind != EDGE_TOKEN || edge_rotates(m, credit, slots) ||
+           m->sync[credit->sync].depth < 0 || slots <= m->sync[credit->sync].depth;
+}
+
+/* Of a result: each time that it goes home, or that its sums come back. */
+static void price_returns(struct pricing *c, const struct hold *h, double trips, double each,
+                          bool fill) {
+    if (h->slots == 1 && trips > 1) c->bubble += price_add(c, PRICE_RETURNS, (trips - 1) * each);
+    if (!fill) c->tail += price_add(c, PRICE_LAST, each);
+    if (fill) c->bubble += price_add(c, PRICE_RETURNS, each);
+}
+
 static bool price_transfer(struct pricing *c, const struct task *t, const struct opnd *o,
                            const struct access *acc, bool fill, struct hold *h, int inner,
                            struct user *user) {
@@ -130,10 +144,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
         return false;
     if (h->ring && !price_ring(c, t, o, acc, h)) return false;
     if (slots_held(c->w->edges, in, next, slots) < slots) return false;
-    const struct edge *credit = fill ? &back : &there; /* one for each slot */
-    if (credit->kind == EDGE_TOKEN && !edge_rotates(c->w->m, credit, slots) &&
-        c->w->m->sync[credit->sync].depth >= 0 && slots > c->w->m->sync[credit->sync].depth)
-        return false;
+    if (!credits_fit(c->w->m, fill ? &back : &there, slots)) return false;
     if (fill && back.first >= 0 && trips > 1) { /* the user waits for itself before it releases */
         double latency;
         instr_times(c->w->m, next, t->needle->bound, NULL, &latency, NULL, NULL);
@@ -166,10 +177,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
         return true;
     }
     if (!fill) c->drain = stream;
-    double each = f.cycles * share + f.latency;
-    if (h->slots == 1 && trips > 1) c->bubble += price_add(c, PRICE_RETURNS, (trips - 1) * each);
-    if (!fill) c->tail += price_add(c, PRICE_LAST, each);
-    if (fill) c->bubble += price_add(c, PRICE_RETURNS, each);
+    price_returns(c, h, trips, f.cycles * share + f.latency, fill);
     return true;
 }
 

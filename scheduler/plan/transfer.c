@@ -207,6 +207,47 @@ static int64_t tiles_begin(const struct work *w, const struct geom *g, const str
     }
     return begins;
 }
+/* A coordinate of the tile itself; *stride: of the home. False: its blocks are not those of the
+ * home. */
+static bool inner_dim(struct work *w, const struct view *v, const struct geom *g,
+                      const struct region *r, bool fill, struct coord c, int64_t *stride,
+                      struct box_dim *d) {
+    const struct home *h = &w->home[v->buffer];
+    struct val n = val_const(c.mod);
+    bool tight = c.dim >= 0 && v->dim[c.dim] >= 0 && h->tight >> v->dim[c.dim] & 1,
+         partial = c.dim >= 0 && r->partial[c.dim];
+    if ((tight || partial) && c.mod != g->block[c.dim]) return false;
+    if (tight)
+        n = val_const(w->p->buffer[v->of].extent[c.dim]);
+    else if (partial)
+        n = r->n[c.dim];
+    else if (c.dim < 0 && !fill)
+        n = val_const(1);
+    *d = box_whole(n);
+    if (fill && c.dim >= 0 && pads_inside(g, r, c.dim) && !inner_padding(w, v->of, g, c, r, d))
+        return false;
+    if (tight && fill) {
+        d->total = val_const(c.mod);
+        d->after = val_const(c.mod - n.c);
+    }
+    if (fill && c.first) {
+        d->extent = val_const(1);
+        d->after = val_const(c.mod - 1);
+        *stride = 1;
+    }
+    return true;
+}
+
+/* One over tiles. */
+static void outer_dim(struct work *w, const struct view *v, const struct geom *g,
+                      const struct region *r, struct coord c, int64_t *stride, struct box_dim *d) {
+    *d = box_whole(c.dim < 0 ? r->repeat : coord_places(&w->s->arena, g, r, c));
+    if (c.dim < 0 || pads_inside(g, r, c.dim)) return;
+    outer_padding(w, v->of, c, r, d);
+    if (w->p->buffer[v->of].extent[c.dim] <= g->block[c.dim] && !(g->even >> c.dim & 1) &&
+        !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
+        *stride = 0;
+}
 
 bool box_make(struct work *w, const struct view *v, const struct geom *g, const struct slot *s,
               const struct region *r, bool fill, struct box *box) {
@@ -226,42 +267,10 @@ bool box_make(struct work *w, const struct view *v, const struct geom *g, const 
         struct box_dim *d = &box->dim[box->n++];
         int64_t stride;
         if (!view_stride(w, v, c, &stride)) return false;
-        if (i >= g->ninner && c.dim < 0) {
-            *d = box_whole(r->repeat);
-        } else if (i >= g->ninner && pads_inside(g, r, c.dim)) {
-            *d = box_whole(coord_places(&w->s->arena, g, r, c));
-        } else if (i >= g->ninner) {
-            *d = box_whole(coord_places(&w->s->arena, g, r, c));
-            outer_padding(w, v->of, c, r, d);
-            if (b->extent[c.dim] <= g->block[c.dim] && !(g->even >> c.dim & 1) &&
-                !r->pad_lo[c.dim] && !r->pad_hi[c.dim])
-                stride = 0;
-        } else {
-            struct val n = val_const(c.mod);
-            bool tight = c.dim >= 0 && v->dim[c.dim] >= 0 && h->tight >> v->dim[c.dim] & 1;
-            if (tight) {
-                if (c.mod != g->block[c.dim]) return false;
-                n = val_const(b->extent[c.dim]);
-            } else if (c.dim >= 0 && r->partial[c.dim]) {
-                if (c.mod != g->block[c.dim]) return false;
-                n = r->n[c.dim];
-            } else if (c.dim < 0 && !fill) {
-                n = val_const(1);
-            }
-            *d = box_whole(n);
-            if (fill && c.dim >= 0 && pads_inside(g, r, c.dim) &&
-                !inner_padding(w, v->of, g, c, r, d))
-                return false;
-            if (tight && fill) {
-                d->total = val_const(c.mod);
-                d->after = val_const(c.mod - n.c);
-            }
-            if (fill && c.first) {
-                d->extent = val_const(1);
-                d->after = val_const(c.mod - 1);
-                stride = 1;
-            }
-        }
+        if (i >= g->ninner)
+            outer_dim(w, v, g, r, c, &stride, d);
+        else if (!inner_dim(w, v, g, r, fill, c, &stride, d))
+            return false;
         if (c.dim >= 0) stride *= g->step[c.dim];
         d->coord = i;
         d->from = fill ? val_const(stride) : s->stride[i];

@@ -50,11 +50,6 @@ static struct val other_block(struct emitter *e, int d, bool last) {
     return any;
 }
 
-static bool starts_at_home(const struct emitter *e, const struct opnd *o) {
-    return o->read >= 0 ||
-           (o->accumulates && e->t->init < 0 && e->nest->init < 0 && !o->attached[true]);
-}
-
 /* Where another queue brings what the sums start with, it waits for the slot and tells the
  * instructions. */
 static bool load_begins(struct emitter *e, struct nodes *out) {
@@ -76,7 +71,8 @@ static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
     struct work *w = e->w;
     const struct opnd *o = &e->t->op[i];
     const struct held *h = &e->held[i];
-    struct val later = starts_at_home(e, o) ? val_const(1) : other_block(e, d, false);
+    struct val later =
+        nest_begins_at_home(e->w, e->nest, o) ? val_const(1) : other_block(e, d, false);
     struct nodes init = {0}, fill = {0};
     if (!load_begins(e, out)) return false;
     if (e->nest->init >= 0) {
@@ -165,7 +161,8 @@ void result_load(struct emitter *e) {
         const struct access *acc = o->writes ? task_access(w, e->t, o, true) : NULL;
         struct region r;
         int queue = -1;
-        if (!acc || o->where != IN_LOCAL || (!o->attached[true] && !starts_at_home(e, o)) ||
+        if (!acc || o->where != IN_LOCAL ||
+            (!o->attached[true] && !nest_begins_at_home(e->w, e->nest, o)) ||
             (e->nest->kept >> i & 1) || i == e->nest->given)
             continue;
         plan_region(w, &e->nest->plan, e->t, acc, &o->geom, e->nest->plan.hold[i].depth, &r);
@@ -201,8 +198,7 @@ static int out_credits(const struct emitter *e) {
     for (int i = 0; i < e->nest->nchain && chain_runs_ahead(e); i++) {
         const struct task *t = &e->w->task[e->nest->chain[i].task];
         for (int k = 0; k < t->nops; k++) {
-            if (!t->op[k].writes || !chain_needs_hold(e->nest, i, k) ||
-                !e->nest->chain[i].leaves)
+            if (!t->op[k].writes || !chain_needs_hold(e->nest, i, k) || !e->nest->chain[i].leaves)
                 continue;
             results++;
             if (e->own[i][k].slots < fewest) fewest = e->own[i][k].slots;

@@ -63,6 +63,11 @@ bool needs_home(const struct work *w, const struct nest *n, int buffer) {
     return false;
 }
 
+bool nest_begins_at_home(const struct work *w, const struct nest *n, const struct opnd *o) {
+    return o->read >= 0 ||
+           (o->accumulates && w->task[n->core].init < 0 && n->init < 0 && !o->attached[true]);
+}
+
 int64_t nest_room(const struct work *w, const struct nest *n, int memory) {
     int64_t all = w->capacity[memory];
     return all == INT64_MAX ? all : all - n->reserved[memory];

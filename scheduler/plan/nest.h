@@ -96,6 +96,8 @@ bool needs_home(const struct work *, const struct nest *,
                 int buffer); /* somebody outside the nest reads it */
 int64_t task_grain(const struct task *, int axis, bool *fixed); /* that its needle takes at once */
 int64_t nest_grain(const struct nest *, int axis); /* of the chain along a program axis; 0: no chain */
+/* Of the core's operand: does it begin with what is at home, that is what it reads, or sums that nothing here starts? */
+bool nest_begins_at_home(const struct work *, const struct nest *, const struct opnd *);
 int64_t nest_room(const struct work *, const struct nest *, int memory); /* bytes that it may use */
 /* One queue makes a tile and reads it: it need not meet the others in between. */
 bool nests_in_order(const struct work *, const struct nest *first, const struct nest *second);

@@ -341,9 +341,8 @@ static double passing_room(const struct pricing *c, const struct task *t, int64_
 static bool is_loaded(const struct pricing *c, const struct task *t, int i) {
     const struct opnd *o = &t->op[i];
     const struct home *h = &c->w->home[opnd_access(c->w, t, o)->buffer];
-    return (o->read >= 0 ||
-            (o->accumulates && t->init < 0 && c->nest->init < 0 && !o->attached[true])) &&
-           !(c->nest->kept >> i & 1) && (!h->is_tile || h->memory != o->memory);
+    return nest_begins_at_home(c->w, c->nest, o) && !(c->nest->kept >> i & 1) &&
+           (!h->is_tile || h->memory != o->memory);
 }
 
 static bool price_holds(struct pricing *c, const struct task *t) {

@@ -335,8 +335,7 @@ static bool transfers(const struct search *s, const struct plan *p, const struct
     if (o->where != IN_LOCAL || o->in.n || o->out.n) return false;
     if (!fill) return o->writes && !n->nchain && !o->attached[false];
     if (o->writes && plan_blocks(s->w, p, search_task(s), p->depth_out) > 1) return true;
-    return o->read >= 0 ||
-           (o->accumulates && search_task(s)->init < 0 && n->init < 0 && !o->attached[true]);
+    return nest_begins_at_home(s->w, n, o);
 }
 
 static bool moved_by(struct search *s, const struct plan *p, int i, bool fill, int move) {

@@ -99,11 +99,6 @@ bool work_compute_box(struct work *w) {
     return index_forms(s, &w->stmt->dst, w->point, index) && work_write(w, index, &x);
 }
 
-bool work_compute(struct work *w) {
-    bool box;
-    return work_clip(w, &box) && (box ? work_compute_box(w) : work_compute_parts(w));
-}
-
 /* ---- moves ---- */
 static int home_strides(const struct home_layout *h, int64_t *stride) {
     for (int k = 0; k < h->n; k++) stride[k] = h->d[k].stride;

@@ -204,7 +204,7 @@ static bool results_apart(struct work *w) {
     return work_in_place(w) && work_destination(w, w->full, NULL, 0, &all);
 }
 
-bool work_compute_parts(struct work *w) {
+static bool compute_parts(struct work *w) {
     struct sym *s = w->s;
     struct box_parts p;
     int64_t n[SYM_DIMS];
@@ -224,4 +224,9 @@ bool work_compute_parts(struct work *w) {
         }
     s->nexecuted = 0;
     return true;
+}
+
+bool work_compute(struct work *w) {
+    bool box;
+    return work_clip(w, &box) && (box ? work_compute_box(w) : compute_parts(w));
 }

@@ -58,12 +58,11 @@ bool work_remains_once(struct work *);
 void work_remain(struct work *);                                        /* once the issue is executed */
 
 /* compute.c */
-bool work_compute(struct work *);
 bool work_compute_box(struct work *);                                   /* all of its points are instances, or padding beyond them in single dimensions */
-
-/* parts.c: as several boxes, one after the other */
-bool work_compute_parts(struct work *);
 bool work_move(struct work *);
+
+/* parts.c: as one box, or as several, one after the other */
+bool work_compute(struct work *);
 
 /* entries.c */
 bool box_entries_there(struct sym *, const struct hardware *, int64_t trips);

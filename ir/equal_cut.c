@@ -1,5 +1,6 @@
 /* A recurrence of n·L + m steps seen as n of L steps each, and one of the m that are left: of
  * programs in which the other side has n steps, then m. The states go on from one to the next.
+ * Where steps go backwards, the m are the first ones of arrays.
  *
  * It is what the checker compares in place of the program as it stands; no stage makes such
  * programs. */
@@ -27,11 +28,11 @@ static bool counts_steps(const struct program *p, const struct item *item, int n
     return false;
 }
 
-/* step = outer·coef + inner + add, in a row over the axes. now[b]: the buffer in place of b; NULL.
- */
+/* step = outer·coef + inner·sign + add, in a row over the axes. now[b]: the buffer in place of b;
+ * NULL. */
 struct place_of_step {
     int from, outer, inner;
-    int64_t coef, add;
+    int64_t coef, sign, add;
     const int *now;
 };
 
@@ -40,7 +41,7 @@ static void renumber(const struct program *p, int64_t *row, const struct place_o
     if (!k) return;
     row[w->from] = 0;
     if (w->outer >= 0) row[w->outer] += k * w->coef;
-    row[w->inner] += k;
+    row[w->inner] += k * w->sign;
     row[p->naxes] += k * w->add;
 }
 
@@ -95,12 +96,14 @@ static struct recur *chunks_of(const struct cut *c) {
     struct program *p = c->p;
     struct recur *out = recur_over(p, c->chunk, c->whole, 1),
                  *in = recur_over(p, c->inner, c->whole, c->whole->nitems);
-    struct place_of_step w = {c->whole->axis, c->chunk, c->inner, c->l, 0, NULL};
+    struct place_of_step w = {c->whole->axis, c->chunk, c->inner, c->l, 1, 0, NULL};
     for (int k = 0; k < out->nstates; k++) {
         out->state[k].next = in->state[k].from = out->state[k].current;
         if (c->m) out->state[k].to = -1;
         in->state[k].to = -1;
     }
+    out->reverse = c->whole->reverse;
+    if (out->reverse) w.sign = -1, w.add = c->m + c->l - 1; /* the steps inside go forwards */
     fill_body(p, in, c->whole, &w);
     out->item[0] = (struct item){.kind = ITEM_RECUR, .recur = in};
     return out;
@@ -145,7 +148,9 @@ static struct recur *rest_of(const struct cut *c, struct recur *chunks) {
     int *now = arena_array(&p->arena, (size_t)(p->nbuffers + 3 * r->nstates) + 1, sizeof *now);
     for (int b = 0; b < p->nbuffers; b++) now[b] = b;
     for (int k = 0; k < r->nstates; k++) r->state[k].from = r->state[k].current;
-    struct place_of_step w = {c->whole->axis, -1, c->rest, 0, c->n * c->l, now};
+    struct place_of_step w = {c->whole->axis, -1, c->rest, 0, 1, c->n * c->l, now};
+    r->reverse = c->whole->reverse; /* then these are the first ones of an array */
+    if (r->reverse) w.add = 0;
     if (c->like && !rename_states(c, chunks, r, now)) return NULL;
     fill_body(p, r, c->whole, &w);
     return r;
@@ -205,12 +210,12 @@ static bool cut_for(const struct program *p, const struct recur *r, const struct
     int64_t steps[2] = {0, 0};
     const struct recur *first = NULL, *like = NULL;
     int found = 0;
-    if (r->reverse || t->size || counts_steps(p, r->item, r->nitems, r->axis)) return false;
+    if (t->size || counts_steps(p, r->item, r->nitems, r->axis)) return false;
     for (int k = b.from; k < b.to; k++) {
         const struct recur *s = q->item[k].kind == ITEM_RECUR ? q->item[k].recur : NULL;
         bool follows = s && first && goes_on(first, s);
         if (!s || !(follows || write_alike(p, r, q, s))) continue;
-        if (found == 2 || s->reverse || q->axis[s->axis].size) return false;
+        if (found == 2 || s->reverse != r->reverse || q->axis[s->axis].size) return false;
         if (follows && s->nstates == r->nstates) like = s;
         if (!first) first = s;
         steps[found++] = q->axis[s->axis].extent;

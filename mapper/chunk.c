@@ -309,7 +309,7 @@ static bool plain_body(const struct chunking *c) {
         for (int o = 0; o < s->nops; o++)
             if (s->op[o].code == OP_AXIS) return false;
     }
-    return c->body.r->nstates > 0 && !c->body.r->reverse;
+    return c->body.r->nstates > 0;
 }
 
 bool chunk_find(struct program *p, int at, struct chunking *c) {
@@ -468,7 +468,9 @@ int chunk_steps(struct program *p, const struct rank_cycles *cycles, bool floats
         for (int k = 0; k < c.nlinear; k++)
             may &= floats || !type_is_float(p->buffer[c.body.r->state[k].next].type);
         c.length = may ? choose(&c, d) : 1;
-        changed += c.length > 1 && chunk_write(&c);
+        if (c.length == 1 || !chunk_write(&c)) continue;
+        changed++;
+        at += c.steps % c.length > 0; /* the rest stays one by one */
     }
     return changed;
 }

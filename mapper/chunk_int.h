@@ -2,7 +2,8 @@
  *
  * A step makes S ← a·S + b. With the factors D[w, s] = Π_{s < u < w} a(u) and E[w] = Π_{u < w} a(u) of a chunk's steps, S before step w is
  * E[w]·S₀ + Σ_{s < w} D[w, s]·b(s): who reads it in a sum of products reads S₀ with its own factor scaled by E, and adds the products of its
- * own factors with those of b, a matrix over pairs of steps. (RetNet, arXiv 2307.08621; gated linear attention, arXiv 2312.06635.) */
+ * own factors with those of b, a matrix over pairs of steps. Rows of a chunk are numbered as they lie in arrays: where steps go
+ * backwards, step w is row L - 1 - w, and D and E have w at L - w; u counts steps as they are executed. (RetNet, arXiv 2307.08621; gated linear attention, arXiv 2312.06635.) */
 #ifndef ISAMAP_MAPPER_CHUNK_INT_H
 #define ISAMAP_MAPPER_CHUNK_INT_H
 

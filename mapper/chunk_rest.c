@@ -19,7 +19,8 @@ static int state_there(const struct rest *w, int buffer) {
     return buffer;
 }
 
-/* Step t of the whole is n · length + t of the rest. */
+/* Step t of the whole is n · length + t of the rest; the first ones of the array where steps go
+ * backwards. */
 static struct access placed(void *user, const struct access *a, int read) {
     const struct rest *w = user;
     const struct chunking *c = w->c;
@@ -31,7 +32,7 @@ static struct access placed(void *user, const struct access *a, int read) {
         int64_t *row = rw_row(p, &x, d), k = row[step];
         row[step] = 0;
         row[w->r->axis] += k;
-        row[p->naxes] += k * (c->steps / c->length * c->length);
+        if (!w->r->reverse) row[p->naxes] += k * (c->steps / c->length * c->length);
     }
     x.buffer = state_there(w, a->buffer);
     return x;
@@ -47,7 +48,8 @@ static int buffer_like(struct program *p, int like, const char *base, enum role 
 /* Chunks leave the state in a temporary, from which the rest takes it. */
 static bool hand_over(struct rest *w, int k) {
     struct program *p = w->c->body.p;
-    struct recur_state *chunks = &w->c->body.r->state[k], *rest = &w->r->state[k];
+    const struct recur_state *chunks = &w->c->body.r->state[k];
+    struct recur_state *rest = &w->r->state[k];
     const char *name = p->buffer[chunks->current].name;
     rest->to = chunks->to;
     rest->from =
@@ -58,7 +60,6 @@ static bool hand_over(struct rest *w, int k) {
     rest->next = buffer_like(p, chunks->current, "next", ROLE_STATE);
     if (rest->next < 0) return false;
     p->buffer[rest->next].name = arena_printf(&p->arena, "%s'", p->buffer[rest->current].name);
-    chunks->to = rest->from;
     return true;
 }
 
@@ -86,6 +87,7 @@ bool chunk_rest(struct chunking *c) {
     const struct recur *from = c->body.r;
     struct rest w = {c, arena_alloc(&p->arena, sizeof *w.r)};
     *w.r = (struct recur){.nstates = from->nstates, .nitems = from->nitems, .at = from->at};
+    w.r->reverse = from->reverse;
     w.r->axis = program_add_axis(p, program_unique(p, p->axis[from->axis].name, "rest"),
                                  c->steps % c->length, p->naxes);
     if (w.r->axis < 0) return false;
@@ -96,6 +98,7 @@ bool chunk_rest(struct chunking *c) {
         if (!hand_over(&w, k)) return false;
     for (int k = 0; k < from->nitems; k++)
         w.r->item[k] = (struct item){.kind = ITEM_STMT, .stmt = copy_stmt(&w, k)};
+    for (int k = 0; k < from->nstates; k++) c->body.r->state[k].to = w.r->state[k].from;
     insert_behind(&c->body, w.r);
     return true;
 }

@@ -27,22 +27,31 @@ static void rename_axes(const struct in_step *w, int64_t *row) {
     for (int d = 0; d < n; d++) row[w->reader->axis[d]] += coef[d];
 }
 
+/* k times the row of a step; the axis `step` counts steps as they are executed. */
+static void add_row(const struct chunking *c, int64_t *row, int axis, int64_t k) {
+    bool turned = c->body.r->reverse && axis == c->step;
+    row[axis] += turned ? -k : k;
+    if (turned) row[c->body.p->naxes] += k * (c->length - 1);
+}
+
 static struct access placed(void *user, const struct access *a, int read) {
     const struct in_step *w = user;
     struct chunking *c = w->c;
     struct program *p = c->body.p;
     struct access x = rw_copy(p, a);
+    bool reverse = c->body.r->reverse;
     int step = c->body.r->axis;
     (void)read;
     for (int d = 0; d < p->buffer[a->buffer].ndims; d++) {
         int64_t *row = rw_row(p, &x, d), k = row[step];
         if (w->reader) rename_axes(w, row);
         row[step] = k * c->length;
-        row[w->row] += k;
+        if (reverse) row[p->naxes] += k * (c->steps % c->length); /* the rest lies before */
+        add_row(c, row, w->row, k);
     }
     if (a->buffer >= c->nbuffers || !c->by_rows[a->buffer]) return x;
     x = body_row(p, c->rows[a->buffer], &x);
-    rw_row(p, &x, 0)[w->row] = 1;
+    add_row(c, rw_row(p, &x, 0), w->row, 1);
     return x;
 }
 
@@ -113,17 +122,32 @@ static void emit_once(struct chunking *c, struct draft *d, int item, double init
     c->made[c->nitems - 1] = true;
 }
 
-/* Σ coef·axis + constant >= 0 */
-static void limit(struct chunking *c, struct draft *d, int plus, int minus, int64_t constant) {
+/* Σ coef·axis + constant >= 0, of two axes */
+static void limit(struct chunking *c, struct draft *d, int x, int64_t k, int y, int64_t m,
+                  int64_t constant) {
     struct program *p = c->body.p;
     struct constraint *where = arena_array(&p->arena, (size_t)d->s.nwhere + 1, sizeof *where);
     if (d->s.nwhere) memcpy(where, d->s.where, sizeof *where * (size_t)d->s.nwhere);
     int64_t *row = arena_array(&p->arena, (size_t)p->naxes + 1, sizeof *row);
-    row[plus] = 1;
-    row[minus] = -1;
+    row[x] = k;
+    row[y] = m;
     row[p->naxes] = constant;
     where[d->s.nwhere++].coef = row;
     d->s.where = where;
+}
+
+/* Step w of D and E is behind step u. */
+static void limit_until(struct chunking *c, struct draft *d) {
+    if (c->body.r->reverse)
+        limit(c, d, c->bound, -1, c->step, -1, c->length - 1);
+    else
+        limit(c, d, c->bound, 1, c->step, -1, chunk_first(c) - 1);
+}
+
+/* Step u is behind step s of D. */
+static void limit_from(struct chunking *c, struct draft *d) {
+    bool reverse = c->body.r->reverse;
+    limit(c, d, c->step, 1, c->other, reverse ? 1 : -1, reverse ? -c->length : -1);
 }
 
 /* The product, times what is there already; -1: there was nothing. */
@@ -181,7 +205,7 @@ static void times_scale(struct chunking *c, struct draft *d, const struct linear
     }
     struct access a = rw_copy(p, &l->scaling);
     rw_row(p, &a, 0)[c->row] = 0;
-    rw_row(p, &a, 0)[c->step] = 1;
+    add_row(c, rw_row(p, &a, 0), c->step, 1);
     draft_read(d, a);
 }
 
@@ -194,8 +218,8 @@ static bool write_product(struct chunking *c, struct linear *l, bool pairs) {
         return false;
     struct draft d = open_like(c, l->scale.item, COMBINE_MUL, rw_copy(c->body.p, &to));
     times_scale(c, &d, l);
-    limit(c, &d, c->bound, c->step, chunk_first(c) - 1);
-    if (pairs) limit(c, &d, c->step, c->other, -1);
+    limit_until(c, &d);
+    if (pairs) limit_from(c, &d);
     emit_once(c, &d, l->scale.item, 1, &to);
     *(pairs ? &l->factors : &l->scales) = to.buffer;
     return true;
@@ -219,7 +243,9 @@ static struct access product_at(struct chunking *c, const struct linear *l, cons
             if (l->axis[dim[d]] == axis[k])
                 rw_row(p, &a, k)[r ? r->axis[dim[d]] : l->axis[dim[d]]] = 1;
     if (row >= 0) rw_row(p, &a, n)[row] = 1;
-    rw_row(p, &a, n)[p->naxes] = add - chunk_first(c);
+    rw_row(p, &a, n)[p->naxes] = !c->body.r->reverse ? add - chunk_first(c)
+                                 : row >= 0          ? 1 - add
+                                                     : c->length - add;
     if (pairs) rw_row(p, &a, n + 1)[c->other] = 1;
     return a;
 }
@@ -329,7 +355,8 @@ static bool write_within(struct chunking *c, const struct reader *r, const struc
     int value = pairs.buffer < 0 ? -1 : draft_read(&d, rw_copy(c->body.p, &pairs));
     value = times(&d, &r->own, ~w.mine, at_row, value);
     times(&d, b, ~w.theirs, at_other, value);
-    limit(c, &d, c->row, c->other, r->next ? 0 : -1);
+    int64_t sign = c->body.r->reverse ? -1 : 1;
+    limit(c, &d, c->row, sign, c->other, -sign, r->next ? 0 : -1);
     d.s.untold = true;
     emit(c, &d);
     return true;

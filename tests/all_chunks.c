@@ -22,7 +22,7 @@ static char *linear_text(uint64_t seed, int T) {
     static const char *const scales[] = {"", "f[h] * ", "g[t,h] * ", "sigmoid(g[t,h] + f[h]) * ",
                                          "f[h] * g[t,h] * "};
     bool integer = !pick(&s, 4), norm = pick(&s, 2), late = pick(&s, 2), both = !pick(&s, 4),
-         apart = pick(&s, 2), turned = pick(&s, 2), more = !pick(&s, 3);
+         apart = pick(&s, 2), turned = pick(&s, 2), more = !pick(&s, 3), backwards = !pick(&s, 3);
     const char *t = integer ? "i32" : "f32", *scale = scales[pick(&s, integer ? 3 : 5)];
     const char *gate = pick(&s, 2) ? "e[h] * " : "";
     int H = 1 + (int)pick(&s, 3), K = 2 + (int)pick(&s, 5), V = 2 + (int)pick(&s, 6);
@@ -36,7 +36,8 @@ static char *linear_text(uint64_t seed, int T) {
     text_printf(&x, "  out ST: %s[%d,%d,%d]  out nT: %s[%d,%d]\n", t, H, K, V, t, H, K);
     if (!norm)
         text_printf(&x, "  axes o: %d, p: %d, m: %d\n  nT[o,p] = n0[o,p]\n  z[o,m] = 0\n", H, K, T);
-    text_printf(&x, "  recur t: %d state S: %s[%d,%d,%d] from S0 to ST", T, t, H, K, V);
+    text_printf(&x, "  recur t: %d%s state S: %s[%d,%d,%d] from S0 to ST", T,
+                backwards ? " reverse" : "", t, H, K, V);
     if (norm) text_printf(&x, " state n: %s[%d,%d] from n0 to nT", t, H, K);
     text_printf(&x,
                 " {\n    axes h: %d, i: %d, j: %d, l: %d\n    temp e: %s[%d]  temp a: %s[%d,%d]\n",
@@ -153,8 +154,7 @@ static void others(void **state) {
         HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j] * S[i,j]" ADDS READS,
         HEAD "recur t: 12 " STATE "S'[i,j] = f[t] * S[i,j] + S[i,j]" ADDS READS,
         HEAD "recur t: 12 " STATE "S'[i,j] = f[t]" ADDS READS,
-        /* the steps go backwards, or what they read is of another one */
-        HEAD "recur t: 12 reverse " STATE "S'[i,j] = S[i,j]" ADDS READS,
+        /* what they read is of another step */
         HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j] + k[t,i] * y[t-1,j else 0]\n " READS,
         HEAD "recur t: 12 " STATE "S'[i,j] = S[i,j] + k[t,i] * f32(t)\n " READS,
         /* a decays along what the reader sums over */
@@ -198,6 +198,12 @@ static int64_t steps_of(const char *text, bool floats) {
     "," V "] from S0 to ST { axes i: " K ", j: " V                                                 \
     "\n S'[i,j] = f[t] * S[i,j] + k[t,i] * v[t,j]\n y[t,j] = 0\n y[t,j] += k[t,i] * S'[i,j] } }"
 
+#define BACKWARDS(T, K, V)                                                                         \
+    "kernel r() { in f: f32[" T "] in k: f32[" T "," K "] in v: f32[" T "," V "] in S0: f32[" K    \
+    "," V "] out y: f32[" T "," V "] out ST: f32[" K "," V "] recur t: " T                         \
+    " reverse state S: f32[" K "," V "] from S0 to ST { axes i: " K ", j: " V                      \
+    "\n y[t,j] = 0\n y[t,j] += k[t,i] * S[i,j]\n"                                                  \
+    " S'[i,j] = f[t] * S[i,j] + k[t,i] * v[t,j] } }"
 #define SUMS(value)                                                                                \
     "kernel r() { in k: f32[1024,32] in v: f32[1024,32] in x: f32[1024,32,32] "                    \
     "in z: f32[1024,32,32] in S0: f32[32,32] out ST: f32[32,32] recur t: 1024 "                    \
@@ -334,7 +340,7 @@ static void compile_one(const char *text, const struct machines *m, int axes, bo
     assert_int_equal(warns ? d.errors : d.n, 0);
     assert_true(s->program->naxes >= p->naxes + axes);
     assert_true(prints_back(s, &d));
-    assert_true(schedule_prove_symbolically(s, 0, &why));
+    if (!schedule_prove_symbolically(s, 0, &why)) fail_msg("%s", why.at);
     struct chain_report r = chain_verify(s->chain, s->program, NULL);
     assert_int_equal(r.evidence, EVIDENCE_PROVED);
     const char *wrong = try_all(p, s, m->run[0], &d);
@@ -351,6 +357,8 @@ static void compiled(void **state) {
     struct machines m = load_machines();
     compile_one(RETENTION("64", "32", "24"), &m, 3, false);
     compile_one(RETENTION("61", "32", "24"), &m, 4, false);
+    compile_one(BACKWARDS("61", "32", "24"), &m, 4, false);
+    compile_one(BACKWARDS("71", "64", "64"), &m, 4, false);
     compile_one(PROJECTED("64"), &m, 4, true);
     compile_one(PROJECTED("67"), &m, 5, true);
     compile_one(SUMS("S[i,j] + k[t,i] * v[t,j]"), &m, 1, false);

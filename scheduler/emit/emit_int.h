@@ -262,7 +262,9 @@ bool ring_fill(struct emitter *, struct nodes *, const struct filling *, const s
 bool ring_turns_at(const struct emitter *, int depth);
 bool emit_turns(struct emitter *, struct nodes *, int depth, body_fn);
 
-/* follow.c: what changes the result where it lies, over the current tile */
+/* follow.c: what starts the core's result, or changes it, where it lies, over the current tile; own: where that lies which it
+ * reads beside (NULL: nothing) */
+bool tile_emit(struct emitter *, struct nodes *, const struct task *, struct held *result, struct held *own);
 void follow_place(struct emitter *, int64_t *at);
 bool follow_emit(struct emitter *, struct nodes *);
 

@@ -1,4 +1,5 @@
-/* Instructions that change a reduction's result where it lies (plan/follow.c), in the tree. */
+/* Instructions on a reduction's result where it lies, in the tree: they start it, or change it
+ * (plan/follow.c). */
 #include "scheduler/emit/emit_int.h"
 #include "scheduler/plan/attach.h"
 #include "scheduler/plan/tiling.h"
@@ -27,24 +28,23 @@ void follow_place(struct emitter *e, int64_t *at) {
     }
 }
 
-bool follow_emit(struct emitter *e, struct nodes *out) {
-    struct work *w = e->w;
-    for (int i = 0; i < e->t->nafter; i++) {
-        const struct task *t = &w->task[e->t->after[i]];
-        for (int k = 0; k < t->nops; k++) {
-            const struct opnd *o = &t->op[k];
-            struct held *h = &e->own[i][k];
-            if (!follow_side(o)) continue;
-            const struct access *acc = &w->p->stmt[t->stmt].read[o->read];
-            region_here(e, t, o, acc, &h->whole);
-            h->slot = slot_make(&w->s->arena, &o->geom, &h->whole);
-            if (!emit_transfer(w, e->moves, out, acc->buffer, o, h, NULL, &h->whole, true))
-                return false;
-        }
-        struct held *held[MAX_OPERANDS];
-        for (int k = 0; k < t->nops; k++)
-            held[k] = t->op[k].writes ? e->made[0].held : &e->own[i][k];
-        if (!task_loops(e, out, t, held)) return false;
+bool tile_emit(struct emitter *e, struct nodes *out, const struct task *t, struct held *result,
+               struct held *own) {
+    struct held *held[MAX_OPERANDS] = {0};
+    for (int k = 0; k < t->nops; k++) {
+        const struct opnd *o = &t->op[k];
+        if (o->writes) held[k] = result;
+        if (!follow_side(o)) continue;
+        const struct access *acc = &e->w->p->stmt[t->stmt].read[o->read];
+        struct held *h = held[k] = &own[k];
+        if (!hold_fill(e, out, t, o, acc, h, NULL)) return false;
     }
+    return task_loops(e, out, t, held);
+}
+
+bool follow_emit(struct emitter *e, struct nodes *out) {
+    for (int i = 0; i < e->t->nafter; i++)
+        if (!tile_emit(e, out, &e->w->task[e->t->after[i]], e->made[0].held, e->own[i]))
+            return false;
     return true;
 }

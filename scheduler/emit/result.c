@@ -75,13 +75,8 @@ static bool start_value(struct emitter *e, struct nodes *out, int i, int d) {
         nest_begins_at_home(e->w, e->nest, o) ? val_const(1) : other_block(e, d, false);
     struct nodes init = {0}, fill = {0};
     if (!load_begins(e, out)) return false;
-    if (e->nest->init >= 0) {
-        struct held *held[MAX_OPERANDS] = {0};
-        const struct task *t = &w->task[e->nest->init];
-        for (int k = 0; k < t->nops; k++)
-            if (t->op[k].writes) held[k] = &e->held[i];
-        if (!task_loops(e, &init, t, held)) return false;
-    }
+    if (e->nest->init >= 0 && !tile_emit(e, &init, &w->task[e->nest->init], &e->held[i], NULL))
+        return false;
     int sums = w->p->stmt[e->t->stmt].dst.buffer;
     if (o->attached[true] &&
         (!emit_transfer(w, e->moves, &init, sums, o, h, NULL, &h->whole, true) ||

@@ -119,6 +119,58 @@ bool written_all(const struct work *w, int buffer, int stmt) {
     return false;
 }
 
+/* Bytes of a line of the translations that caches the home memory, a page; *far: of the outermost
+ * cache. 0: the task's operands pass none. */
+static int64_t page_bytes(const struct work *w, const struct task *t, int64_t *far) {
+    int unit = w->m->queue[t->needle->in->queue].unit;
+    int64_t page = 0;
+    *far = 0;
+    for (int m = 0; m < w->m->nmemories; m++) {
+        const struct memory *c = &w->m->memory[m];
+        if (c->caches != w->m->home || !unit_inside(w->m, unit, c->unit)) continue;
+        if (c->line > page) page = c->line;
+        if (c->size > *far) *far = c->size;
+    }
+    return page;
+}
+
+/* Whether the reader's sums alone walk the dimension (1), or its sums and its result do, as rows of
+ * a window (2). */
+static int walked_by(const struct work *w, const struct stmt *st, const struct access *acc,
+                     int dim) {
+    bool sums = false, result = false;
+    for (int a = 0; a < w->p->naxes; a++) {
+        if (!(st->axes >> a & 1) || w->p->axis[a].extent < 2 || !access_coef(w->p, acc, dim, a))
+            continue;
+        bool kept = access_varies(w->p, &st->dst, a);
+        *(kept ? &result : &sums) = true;
+    }
+    return sums ? 1 + result : 0;
+}
+
+/* A copy of many planes, each larger than a page, of which a step reads a few rows of every plane:
+ * no prefetcher goes on from plane to plane. Where the copy comes from behind the caches, rows lie
+ * outside of planes, so that one row of all planes is one piece: 3x3 windows over 224x224x64 take
+ * 26 % less time so. It does if it is larger than a quarter of the outermost cache, what it is made
+ * of and the result being there too; 112x112x128 take 6 % more. */
+static void rows_outside(struct work *w, const struct task *t, const struct access *acc) {
+    struct home *h = &w->home[acc->buffer];
+    const struct buffer *b = &w->p->buffer[acc->buffer];
+    int64_t size = (int64_t)type_size(b->type), far, page = page_bytes(w, t, &far);
+    int row = 1, plane = 2;
+    if (!page || h->n <= plane || h->spaced || h->elements * size <= far / 4) return;
+    if (h->stride[plane] * size <= page) return;
+    for (int i = 0; i <= plane; i++)
+        if (h->at[i].div != 1 || h->at[i].mod) return;
+    if (walked_by(w, &w->p->stmt[t->stmt], acc, h->at[row].dim) != 2 ||
+        walked_by(w, &w->p->stmt[t->stmt], acc, h->at[plane].dim) != 1)
+        return;
+    struct coord c = h->at[row];
+    h->at[row] = h->at[plane];
+    h->at[plane] = c;
+    home_run(h, b->ndims);
+}
+
 bool pack_identity(struct work *w, int task, int operand) {
     struct task *t = &w->task[task];
     struct opnd *o = &t->op[operand];
@@ -172,6 +224,7 @@ bool pack_identity(struct work *w, int task, int operand) {
     if (shifted) acc->has_fill = false;
     place_copy(w, copy, stmt, &src);
     home_pack(w, made, &geom);
+    rows_outside(w, &w->task[task], &w->p->stmt[stmt].read[read]);
     return true;
 }
 

@@ -51,9 +51,13 @@ bool items_touch(const struct program *p, const struct item *item, int n, int bu
     return false;
 }
 
+/* Where no recurrences are around it is found at once. */
 static int top_item(const struct program *p, int stmt) {
-    for (int i = 0; i < p->nitems; i++)
+    int last = stmt < p->nitems ? stmt : p->nitems - 1;
+    for (int k = 0; k < p->nitems; k++) {
+        int i = k <= last ? last - k : k;
         if (p->item[i].kind == ITEM_STMT && p->item[i].stmt == stmt) return i;
+    }
     return -1;
 }
 

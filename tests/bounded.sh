@@ -108,5 +108,11 @@ awk 'BEGIN { n = 800; print "kernel chain(N=4096) {\n  in T0: f32[N]  out T" n "
   print "}" }' >"$work/chain.isam" # 13 GB were needed for twice as many, a copy of all nests for each cut
 (ulimit -v 1000000; "$isamap" compile "$work/chain.isam" -m cpu-avx2 --no-check --no-cache -o "$work/chain.sched" >"$work/out" 2>"$work/err")
 [ $? -eq 0 ] && ok || { wrong "a chain of 800 statements within 1 GB"; tail -2 "$work/err"; }
+awk 'BEGIN { n = 1400; print "kernel chain(N=4096) {\n  in T0: f32[N]  out T" n ": f32[N]\n  axes i: N"
+  for (k = 1; k <= n; k++) print "  const W" k ": f32[N]  temp U" k ": f32[N]" (k < n ? "  temp T" k ": f32[N]" : "")
+  for (k = 1; k <= n; k++) print "  U" k "[i] = T" k - 1 "[i] * W" k "[i]\n  T" k "[i] = max(U" k "[i], T" k - 1 "[i])"
+  print "}" }' >"$work/arrays.isam"
+"$isamap" compile "$work/arrays.isam" -m cpu-avx2 --no-cache -o "$work/arrays.sched" >"$work/out" 2>"$work/err"
+[ $? -eq 0 ] && grep -q "^schedule *proved" "$work/out" && ok || { wrong "a schedule of more than 4,000 arrays is proved"; cat "$work/out" "$work/err"; }
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -8,9 +8,10 @@ void pages_init(struct pages *p, size_t bytes, size_t *total) {
     *p = (struct pages){.bytes = bytes, .total = total};
 }
 
+/* Keys often differ in their upper bits alone (a place, a statement), so these come down first. */
 static size_t pages_slot(const struct pages *p, uint64_t key) {
-    uint64_t h = key * UINT64_C(0x9e3779b97f4a7c15);
-    size_t at = (size_t)(h ^ h >> 29) & (p->cap - 1);
+    uint64_t h = (key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t at = (size_t)(h ^ h >> 32) & (p->cap - 1);
     while (p->page[at] && p->key[at] != key) at = (at + 1) & (p->cap - 1);
     return at;
 }

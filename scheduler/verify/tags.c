@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ELEMENT_BITS = 40 };
-
 struct tag tag_element(int buffer, int64_t element, int writer, uint32_t count, enum type type) {
     return (struct tag){.id = (uint64_t)buffer << ELEMENT_BITS | (uint64_t)element,
                         .count = count,

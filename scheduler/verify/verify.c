@@ -315,7 +315,7 @@ bool verify_fill_tables(struct verify *v) {
     const struct program *p = v->p;
     size_t ns = (size_t)p->nstmts, nb = (size_t)p->nbuffers;
     struct arena *a = &v->arena;
-    if (nb > 4000 || ns > 30000)
+    if (nb >> (64 - ELEMENT_BITS) || ns >= INT16_MAX) /* parts of a tag (verify_int.h) */
         return verify_limit(v, "the program has too many buffers or statements to verify");
     v->domain = arena_array(a, ns + 1, sizeof *v->domain);
     v->loose_stmt = arena_array(a, ns + 1, sizeof *v->loose_stmt);

@@ -33,9 +33,10 @@ void *pages_find(const struct pages *, uint64_t key);              /* or NULL */
 void pages_free(struct pages *);
 
 /* ---- tags ---- */
+enum { ELEMENT_BITS = 40 };
 enum tag_kind { TAG_UNDEFINED, TAG_CONST, TAG_DATA, TAG_INSIDE /* further bytes of the element before */ };
 struct tag {
-    uint64_t id;                       /* DATA: buffer << 40 | element; CONST: the value's bits; INSIDE: id of the element */
+    uint64_t id;                       /* DATA: buffer << ELEMENT_BITS | element; CONST: the value's bits; INSIDE: id of the element */
     uint32_t count;                    /* DATA: contributions of the writer; INSIDE: how many granules before it starts */
     uint32_t step;                     /* DATA: the writer's step in the recurrences around it, numbered */
     uint32_t life;                     /* DATA of a buffer whose elements may be made again: which time this is */

@@ -50,7 +50,7 @@ bool begin_pack(struct work *, const struct opnd *);
 /* The reduction whose result the chain [n] of tasks changes before `reader` has it in `buffer`; -1. */
 int follow_core(struct work *, int buffer, int reader, int **chain, int *n);
 void follow_keep(struct work *, int core, int *chain, int n);
-const char *follow_check(struct work *, struct task *core, bool *changed); /* layouts; why not */
+const char *follow_check(struct work *, const struct moves *, struct task *core, bool *changed); /* layouts; why not */
 bool follow_side(const struct opnd *); /* an operand beside the result, which it changes */
 
 #endif

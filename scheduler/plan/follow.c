@@ -7,6 +7,7 @@
 #include "machines/needle.h"
 #include "scheduler/plan/recur.h"
 #include "scheduler/plan/rewrite.h"
+#include "scheduler/plan/search_known.h"
 #include "scheduler/plan/task.h"
 #include "scheduler/plan/work.h"
 
@@ -60,6 +61,28 @@ static bool same_form(const struct task *a, const struct opnd *x, const struct t
     return true;
 }
 
+/* An operand that stands still along some of the sums' axes, a row of factors: it comes as it is
+ * from home, for each tile, and is not spread over it. Nothing on the device makes it. */
+static bool stands_still(struct work *w, const struct task *t, const struct opnd *side, int core) {
+    const struct access *read = &w->p->stmt[t->stmt].read[side->read];
+    const struct moves *moves = known_moves(w->searches, w);
+    bool after = false, filled = false;
+    if (read->has_fill || recur_carries(w, read->buffer)) return false;
+    for (int i = 0; i < w->norder; i++) {
+        int s = w->order[i];
+        after |= s == w->task[core].stmt;
+        if (w->p->stmt[s].dst.buffer != read->buffer || w->in_prepare[s]) continue;
+        if (after || w->task_of[s] != -1) return false;
+    }
+    for (int k = 0; k < moves->n; k++) {
+        const struct instr *in = moves->at[k].needle->in;
+        if (!move_fills(in, side->memory)) continue;
+        if (!queues_in_step(w->edges, in->queue, t->needle->in->queue)) return false;
+        filled = true;
+    }
+    return filled;
+}
+
 /* Under the names of the core's axes, where its operands can be had there. */
 static bool adopt(struct work *w, int task, int core) {
     struct task *t = &w->task[task], *c = &w->task[core];
@@ -77,7 +100,7 @@ static bool adopt(struct work *w, int task, int core) {
         struct opnd *side = &t->op[i];
         if (side == o || side->where == IN_IMM) continue;
         if (side->memory != made->memory || side->read < 0 || !same_form(t, side, c, made) ||
-            !begin_side(w, task, side, core))
+            !(begin_side(w, task, side, core) || stands_still(w, t, side, core)))
             return false;
     }
     return true;
@@ -118,7 +141,8 @@ bool follow_side(const struct opnd *o) {
     return o->where == IN_LOCAL && !o->writes;
 }
 
-const char *follow_check(struct work *w, struct task *core, bool *changed) {
+const char *follow_check(struct work *w, const struct moves *moves, struct task *core,
+                         bool *changed) {
     for (int i = 0; i < core->nafter; i++) {
         struct task *t = &w->task[core->after[i]];
         for (int k = 0; k < t->nops; k++) {
@@ -126,7 +150,11 @@ const char *follow_check(struct work *w, struct task *core, bool *changed) {
             if (o->where != IN_LOCAL) continue;
             if (!geom_make(w, t, o))
                 return "the index of what changes it does not follow the needle's axes";
-            if (o->writes || !attached_check(w, t, o, true)) continue;
+            const char *why = NULL;
+            if (o->writes || (!o->attached[true] && operand_fits(w, moves, t, o, false, &why)))
+                continue;
+            if (!o->attached[true]) return why ? why : "no move brings what it is changed by";
+            if (!attached_check(w, t, o, true)) continue;
             *changed = true;
             return begin_pack(w, o) ? NULL : "no move brings what it is changed by";
         }

@@ -331,7 +331,7 @@ bool layouts_decide(struct work *w, const struct moves *moves) {
     for (int task; (task = due_next(due)) >= 0;) {
         bool changed = false;
         const char *why = check_task(w, moves, task, &changed);
-        if (!why && !changed && (why = follow_check(w, &w->task[task], &changed))) {
+        if (!why && !changed && (why = follow_check(w, moves, &w->task[task], &changed))) {
             attached_drop(w, &w->task[task], false, why);
             changed = true;
             why = NULL;

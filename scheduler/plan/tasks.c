@@ -180,7 +180,7 @@ static bool reads_otherwise(struct work *w, const struct task *t, int x, int axi
     const struct stmt *st = &w->p->stmt[t->stmt];
     for (int i = 0; i < t->nops; i++) {
         const struct opnd *in = &t->op[i];
-        if (in->where != IN_LOCAL || in->read < 0 || in->writes) continue;
+        if (in->where != IN_LOCAL || in->read < 0 || in->accumulates) continue;
         const struct access *read = &st->read[in->read];
         for (int k = 0; k < w->ntasks; k++) {
             const struct task *o = &w->task[k];

@@ -203,6 +203,10 @@ static int64_t tiles_begin(const struct work *w, const struct geom *g, const str
             continue;
         view_stride(w, v, c, &stride);
         if (g->loose >> c.dim & 1) stride /= c.div;
+        if (r && !r->lo[c.dim].x && r->lo[c.dim].c > 0) { /* so many strides from the first */
+            int64_t at = r->lo[c.dim].c / (g->loose >> c.dim & 1 ? 1 : c.div);
+            stride *= c.mod > 0 ? at % c.mod : at;
+        }
         begins = common_divisor(begins, stride * size);
     }
     return begins;

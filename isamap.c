@@ -27,6 +27,7 @@ void job_free(struct job *j) {
     if (j->decider) decider_close(j->decider);
     if (j->own_program) program_free(j->own_program);
     if (j->rewritten) program_free(j->rewritten);
+    program_free(j->fixed);
     if (j->sized) program_free(j->sized);
     if (j->model) onnx_free(j->model);
     npz_free(&j->expected);
@@ -386,11 +387,28 @@ static bool allowed_effect(isamap *im, enum rewrite_effect *out) {
     return false;
 }
 
+/* Beside a device a model's requantisers are scaled by integers where that costs less. */
+static void fix_points(isamap *im, struct job *j, enum rewrite_effect floats) {
+    if (!j->model || j->fixed) return;
+    int changed;
+    struct decider *quiet = decider_open(approaches[0], im->option.seed);
+    j->fixed = mapper_fixed_point(j->program, j->machine, j->model->data, floats, quiet, &changed);
+    decider_close(quiet);
+    if (!j->fixed) return;
+    j->program = j->fixed;
+    diag_warn(&im->diags, j->path, 0, 0,
+              "%d results are scaled by integers beside '%s', each at most one step from its "
+              "scaling in floats; --allow exact leaves floats",
+              changed, j->machine->name);
+}
+
 /* What is covered: the program, rewritten as the options say; NULL after reporting. */
 static const struct program *job_begin(isamap *im, struct job *j, enum rewrite_effect *floats) {
     if (!allowed_effect(im, floats)) return NULL;
     j->decider = open_decider(im);
     if (!j->decider) return NULL;
+    if (!im->option.allow ? j->model && j->model->requantised : allows(im, REWRITE_REQUANTISES))
+        fix_points(im, j, *floats);
     if (!im->option.rewrite) return j->program;
     return j->rewritten = mapper_rewrite(j->program, j->machine, im->option.rewrite, &im->diags);
 }
@@ -466,5 +484,5 @@ bool job_compile(isamap *im, struct job *j) {
 }
 
 const void *weights_of(const struct job *j, int buffer) {
-    return j->model ? j->model->data[buffer] : NULL;
+    return j->model && buffer < j->model->program->nbuffers ? j->model->data[buffer] : NULL;
 }

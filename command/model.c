@@ -82,7 +82,7 @@ static void count_statement(struct model_work *w, const struct program *p, int s
 
 static int kind_of(const struct job *j, const char *buffer) {
     int b = program_buffer(j->program, buffer);
-    return b >= 0 && j->model->made_by[b] >= 0 ? j->model->made_by[b] : j->model->nkinds;
+    return b >= 0 && b < j->model->program->nbuffers && j->model->made_by[b] >= 0 ? j->model->made_by[b] : j->model->nkinds;
 }
 
 static struct model_work work_count(const struct job *j) {

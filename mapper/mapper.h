@@ -192,6 +192,11 @@ void needles_close(struct needles *);  /* NULL: nothing */
 /* The same where rewrites may do to floats what `floats` says (see enum rewrite_effect, whose default is REWRITE_REORDERS), without the mappings that are
  * refused (NULL: none), with the needles of earlier covers (NULL: of this one alone). */
 struct cover *mapper_cover_allowing(const struct program *, const struct machine *, enum rewrite_effect floats, const struct refusals *, struct needles *, struct decider *, struct diags *);
+/* Beside a device, requantisers of a model in fixed point where the prices of covers say that this costs clearly less, device and host together. data[b]: the
+ * elements of constant b; NULL: not known. Each result is at most half a step from what it was before rounding. The decider is asked anew for each part. NULL:
+ * nothing changes; *changed: how many do. */
+struct program *mapper_fixed_point(const struct program *, const struct machine *, const void *const *data, enum rewrite_effect floats, struct decider *,
+                                   int *changed);
 void cover_free(struct cover *);
 bool cover_verify(const struct cover *, const struct machine *, struct diags *);
 void cover_print(const struct cover *, const struct machine *, struct text *);

@@ -27,8 +27,7 @@ static struct grains grains_of(const struct pricing *c, const struct task *t) {
     for (int a = 0; a < w->p->naxes; a++) {
         if (!(w->p->stmt[t->stmt].axes >> a & 1)) continue;
         struct sizes s = plan_sizes(w, c->plan, a, c->plan->depth_out);
-        int64_t most = nest_grain(c->nest, a),
-                tile = plan_tile(w, c->plan, a, c->plan->depth_out);
+        int64_t most = nest_grain(c->nest, a), tile = plan_tile(w, c->plan, a, c->plan->depth_out);
         double n = 0;
         if (most < 1) most = 1;
         for (int i = 0; i < s.n; i++)
@@ -252,13 +251,15 @@ static struct flow flow_of(const struct pricing *c, int queue) {
     return f;
 }
 
-/* Steps of the instructions that their queue holds, with the signals that go with them. */
+/* Steps of the instructions that their queue holds, with the moves on it and the signals that go
+ * with them. */
 static double ahead_of(const struct pricing *c, const struct task *core, const struct flow *f) {
     int64_t depth = c->w->m->queue[core->needle->in->queue].depth;
     double issues;
     if (depth <= 0 || f->steps <= 0) return INFINITY;
     leaf_cycles((struct pricing *)c, core, &issues);
-    return (double)depth / (plan_entries(c->w, c->nest, c->plan, issues) / f->steps + SIGNALS);
+    double entries = plan_entries(c->w, c->nest, c->plan, issues) + c->beside;
+    return (double)depth / (entries / f->steps + SIGNALS);
 }
 
 /* What the instructions wait for one queue's fills after the first. */

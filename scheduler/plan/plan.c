@@ -135,6 +135,7 @@ static bool price_transfer(struct pricing *c, const struct task *t, const struct
     if (fill ? !o->from : !o->to) c->plan->bytes += x.bytes;
     const struct instr *next = user->in;
     double seen = user->latency;
+    if (in->queue == t->needle->in->queue) c->beside += trips * often * f.issues;
     struct edge there = edge_find(c->w->edges, in->queue, in->completes, next->queue),
                 back = edge_find(c->w->edges, next->queue, next->completes, in->queue);
     *user = (struct user){in, f.latency};

@@ -33,6 +33,7 @@ struct pricing {
     struct stream drain; /* of the core's result, home; trips 0: none */
     struct stream leaves; /* the same out of its own memory */
     double way; /* what all results take at least, for the slots on their way */
+    double beside; /* moves on the instructions' queue, in all */
     double bubble, tail; /* of the instructions' queue: it waits; after its last instruction */
     int nfills;
     struct stream fill[MAX_OPERANDS * (MAX_VIA + 1)]; /* the last one: pricing_begin leaves it */

@@ -259,6 +259,8 @@ extern const char *const proof_name[];
 /* By boxes of elements and induction over loops alone; false: `why` it is not proved, which may be no fault of the schedule. Programs
  * without open sizes. Steps: as below. */
 bool schedule_prove_symbolically(const struct schedule *, int64_t steps, struct text *why);
+/* For tests: what holds in each loop is guessed from its earlier visits from the first on, not only where much has been spent. */
+bool schedule_prove_guessing(const struct schedule *, struct text *why);
 /* Never a sample of the loops: all their trips. The budget is in the verifier's steps (0: its default), so that the verdict does not depend on
  * the computer. `reason` gets why it is unproved. Of *sampled pairs of an instruction and a statement it is only known at random points that
  * they compute the same, of all others it is proved. */

@@ -83,9 +83,13 @@ static void keep_parts(struct sym *s, struct regions *inv, int k, int counter) {
 
 /* One iteration, by number. */
 static bool walk_body(struct sym *s, const struct loop_node *l, int64_t k) {
+    enum { DEEPEST = sizeof s->around / sizeof *s->around };
     bool parallel = l->kind == LOOP_PARALLEL;
     if (parallel) s->parallel->of = k;
+    if (s->naround == DEEPEST) return sym_never(s, "many loops in each other");
+    s->around[s->naround++] = l->var;
     bool good = walk_nodes(s, l->body, l->nbody);
+    s->naround--;
     scope_ends(s, l);
     if (parallel) parallel_forget(s, l);
     return good;
@@ -132,34 +136,94 @@ static enum step general_step(struct sym *s, const struct trips *t, struct regio
     return FAILS;
 }
 
+/* By the line through two iterations; by the pattern that the loop had before, for one iteration
+ * alone has none; or by a guess, before any iteration. */
+enum by { BY_LINE, BY_RECALL, BY_GUESS };
+
+/* Of the last ngrown regions of a guess those stay that hold before the first iteration: executed
+ * instances must, and each instance of now is in it. */
+static bool guess_begins(struct sym *s, const struct trips *t, struct regions *inv, int ngrown,
+                         int counter) {
+    const struct lin first = lin_of(s->lo[counter]);
+    bool good = true;
+    for (int k = inv->n - 1, last = inv->n - ngrown; k >= last && good; k--) {
+        struct region x = inv->at[k];
+        move_region(&x, counter, &first, true);
+        if (implied(s, &x)) continue;
+        good = x.place < s->v->s->nplaces;
+        inv->at[k] = inv->at[--inv->n];
+    }
+    for (int k = 0; k < t->start.r.n && good; k++) {
+        const struct region *y = &t->start.r.at[k];
+        bool found = y->place < s->v->s->nplaces;
+        for (int i = 0; i < inv->n && !found; i++) {
+            struct region x = inv->at[i];
+            if (x.place != y->place) continue;
+            move_region(&x, counter, &first, true);
+            found = region_same(&x, y);
+        }
+        good = found;
+    }
+    return good || sym_fail(s, "a guess does not hold");
+}
+
+static bool find_pattern(struct sym *s, struct trips *t, const struct pattern *p, enum by by,
+                         struct regions *inv, int *of) {
+    int ngrown;
+    *of = -1;
+    if (!sym_spend(s, (int64_t)t->now.r.n * t->before.r.n / 512)) return false;
+    if (by == BY_LINE) return pattern_find(s, p, &t->before, &t->now, inv);
+    if (by == BY_GUESS) {
+        if (!guess_find(s, t, p->counter, inv, &ngrown) ||
+            !guess_begins(s, t, inv, ngrown, p->counter))
+            return false;
+        s->history[t->loop->var].guess.failed++; /* until it holds */
+        return true;
+    }
+    *of = pattern_recall(s, p, t->loop, &t->before, &t->now, inv);
+    s->history[t->loop->var].missed = *of < 0;
+    return *of >= 0;
+}
+
+/* The general iteration left what holds after each: after the one before iteration `over` too. */
+static void all_over(struct sym *s, const struct frame *f, int counter, struct lin over,
+                     const struct slot *slot) {
+    over.c--;
+    for (int k = 0; k < f->n; k++) {
+        struct regions *r = &s->of[f->at[k]];
+        for (int i = 0; i < r->n; i++) move_region(&r->at[i], counter, &over, true);
+        if (f->at[k] < s->v->s->nplaces) s->slot[f->at[k]] = slot[k];
+    }
+}
+
 /* All iterations from `from` to `last` by induction; the state is then what holds after `over`
- * iterations. `recalls`: by the pattern that the loop had before, for one iteration alone has none.
- */
+ * iterations. */
 static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, struct lin over,
-                   bool recalls) {
+                   enum by by) {
     enum { TRIES = 5 };
+    const struct known *before = by == BY_GUESS ? &t->start : &t->before,
+                       *now = by == BY_GUESS ? &t->start : &t->now;
     const struct loop_node *l = t->loop;
     struct pattern p = {.from = from, .counter = s->nloops};
     struct regions inv = {0};
     enum step step = FAILS;
     int touched = s->parallel ? s->parallel->n : 0;
     struct slot *slot = memory_array((size_t)t->frame.n + 1, sizeof *slot);
-    memcpy(slot, t->now.slot, (size_t)t->frame.n * sizeof *slot);
-    if (!slots_general(s, &t->frame, t->before.slot, p.counter, from, slot)) {
+    memcpy(slot, now->slot, (size_t)t->frame.n * sizeof *slot);
+    if (!slots_general(s, &t->frame, before->slot, p.counter, from, slot)) {
         free(slot);
         return sym_fail(s, "slots are not all turned");
     }
     struct setting *setting = memory_array((size_t)s->nsettings + 1, sizeof *setting);
-    memcpy(setting, t->now.setting, (size_t)s->nsettings * sizeof *setting);
-    settings_meet(s, setting, t->before.setting);
+    memcpy(setting, now->setting, (size_t)s->nsettings * sizeof *setting);
+    settings_meet(s, setting, before->setting);
     s->lo[p.counter] = from;
     s->hi[p.counter] = last;
     s->turn[p.counter] = -1;
     s->cycle[p.counter] = 1;
     s->nloops++;
-    int of = recalls ? pattern_recall(s, &p, l, &t->before, &t->now, &inv) : -1;
-    if (recalls) s->history[l->var].missed = of < 0;
-    if (recalls ? of >= 0 : pattern_find(s, &p, &t->before, &t->now, &inv)) {
+    int of;
+    if (find_pattern(s, t, &p, by, &inv, &of)) {
         step = WEAKER;
         for (int k = 0; k < TRIES && step == WEAKER; k++)
             step = general_step(s, t, &inv, slot, setting, p.counter);
@@ -171,10 +235,10 @@ static bool induct(struct sym *s, struct trips *t, int64_t from, int64_t last, s
     parallel_fold(s, p.counter);
     s->nloops--;
     if (step == HOLDS) {
-        pattern_learn(s, t, of, &inv, p.counter);
-        for (int k = 0; k < inv.n; k++) move_region(&inv.at[k], p.counter, &over, true);
+        if (by != BY_GUESS) pattern_learn(s, t, of, &inv, p.counter);
+        if (s->bold && by != BY_GUESS) guess_learn(s, t, &inv, p.counter);
         slots_over(s, &t->frame, p.counter, &over, slot);
-        known_put(s, &t->frame, &inv, slot, setting);
+        all_over(s, &t->frame, p.counter, over, slot);
     }
     free(slot);
     free(setting);
@@ -201,13 +265,14 @@ static int64_t walk_rest(struct sym *s, struct trips *t, int64_t from, bool reca
     enum { WORTH = 8 };
     struct history *h = &s->history[t->loop->var];
     int64_t to = s->bold && recalls && h->turn > from && h->turn < t->n - 1 ? h->turn : t->n - 1;
-    if (induct(s, t, from, to, lin_of(to + 1), recalls)) {
+    enum by by = recalls ? BY_RECALL : BY_LINE;
+    if (induct(s, t, from, to, lin_of(to + 1), by)) {
         if (to == t->n - 1) h->turn = -1;
         return to + 1;
     }
     int64_t turn = s->turn[s->nloops], last[] = {turn, t->n - 2};
     for (int k = turn < from + WORTH || turn >= t->n - 2; k < 2 && !s->over; k++) {
-        if (last[k] <= from || !induct(s, t, from, last[k], lin_of(last[k] + 1), recalls)) continue;
+        if (last[k] <= from || !induct(s, t, from, last[k], lin_of(last[k] + 1), by)) continue;
         h->turn = last[k];
         return last[k] + 1;
     }
@@ -248,11 +313,30 @@ static int64_t worth_grouping(const struct sym *s, const struct trips *t, int64_
                : 0;
 }
 
+/* All iterations at once, before one is walked; only where much has been spent, since it may cut
+ * what is known into other pieces, in which later loops have no pattern. *hopeless: whichever is
+ * walked, the same question about a loop around has no answer. */
+static bool walk_guessed(struct sym *s, struct trips *t, bool *hopeless) {
+    enum { SOME = 4 };
+    struct guess *g = &s->history[t->loop->var].guess;
+    *hopeless = false;
+    if (!s->bold || s->steps > s->guess_below || g->loop != t->loop || t->first > 0 ||
+        t->loop->kind == LOOP_PARALLEL || g->failed >= SOME)
+        return false;
+    s->undecided = -1;
+    if (induct(s, t, 0, t->n - 1, lin_of(t->n), BY_GUESS)) return !(g->failed = 0);
+    *hopeless = s->undecided >= 0 && s->undecided < s->nloops;
+    known_put(s, &t->frame, &t->start.r, t->start.slot, t->start.setting);
+    return false;
+}
+
 static bool walk_by_induction(struct sym *s, struct trips *t) {
     const struct history *h = &s->history[t->loop->var];
     int64_t begin = 0; /* of the part whose iterations are alike */
-    bool groups = h->loop == t->loop && worth_grouping(s, t, h->first, h->group);
+    bool groups = h->loop == t->loop && worth_grouping(s, t, h->first, h->group), hopeless;
     known_take(s, &t->frame, &t->start);
+    if (!groups && walk_guessed(s, t, &hopeless)) return true;
+    if (!groups && hopeless) return false;
     for (int64_t k = 0; k < t->n; k++) {
         if (groups && k == h->first) return walk_groups(s, t, k, h->group);
         bool learned = pattern_known(s, t), tried = worth_trying(k + 1 - begin) && !groups;
@@ -304,7 +388,7 @@ static bool walk_open(struct sym *s, struct trips *t, struct lin count) {
         good = good && walk_iteration(s, t, k) && regions_coalesce(s, &t->frame);
         if (k == 0 || !good) continue;
         known_take(s, &t->frame, &t->now);
-        done = induct(s, t, k + 1, most - 1, count, false);
+        done = induct(s, t, k + 1, most - 1, count, BY_LINE);
         if (!done) known_put(s, &t->frame, &t->now.r, t->now.slot, t->now.setting);
     }
     known_all_free(t);
@@ -472,7 +556,8 @@ static void open_sizes(struct sym *s, const int64_t *size, const int64_t *least)
 
 static bool attempt(struct verify *v, const int64_t *size, const int64_t *least, bool bold,
                     int64_t *steps, struct text *why) {
-    struct sym s = {.v = v, .steps = *steps, .bold = bold};
+    struct sym s = {.v = v, .steps = *steps, .bold = bold, .guess_below = *steps / 3 * 2};
+    if (v->guesses) s.guess_below = *steps;
     size_t places = (size_t)v->s->nplaces + 1;
     s.var = arena_array(&v->arena, (size_t)v->s->nvars + 1, sizeof *s.var);
     s.home = arena_array(&v->arena, places, sizeof *s.home);

@@ -11,6 +11,7 @@ static const int64_t LIMIT = INT64_C(1) << 58;
 bool sym_fail(struct sym *s, const char *fmt, ...) {
     va_list args;
     if (s->over) return false;
+    s->undecided = -1;
     va_start(args, fmt);
     vsnprintf(s->why, sizeof s->why, fmt, args);
     va_end(args);
@@ -54,19 +55,27 @@ struct lin lin_of(int64_t c) {
 }
 
 bool lin_same(const struct lin *a, const struct lin *b) {
-    return memcmp(a, b, sizeof *a) == 0;
+    int64_t differ = a->c ^ b->c;
+    for (int k = 0; k < SYM_LOOPS; k++) differ |= a->k[k] ^ b->k[k];
+    return differ == 0;
+}
+
+static bool moves(const struct lin *x) {
+    int64_t some = 0;
+    for (int k = 0; k < SYM_LOOPS; k++) some |= x->k[k];
+    return some != 0;
 }
 
 bool lin_add(struct lin *x, const struct lin *y, int64_t times) {
     bool good = add_times(&x->c, y->c, times);
+    if (!moves(y)) return good;
     for (int k = 0; k < SYM_LOOPS; k++)
         if (y->k[k]) good &= add_times(&x->k[k], y->k[k], times);
     return good;
 }
 
 bool lin_constant(const struct lin *x, int64_t *out) {
-    for (int k = 0; k < SYM_LOOPS; k++)
-        if (x->k[k]) return false;
+    if (moves(x)) return false;
     *out = x->c;
     return true;
 }
@@ -92,27 +101,33 @@ static int64_t floor_div(int64_t a, int64_t b) {
     return a / b - (a % b < 0);
 }
 
-/* Where a form of one counter changes from x <= 0 to x > 0, or back. */
-static void note_turn(const struct sym *s, const struct lin *x) {
+/* The one counter that it depends on; -1. */
+static int only_counter(const struct sym *s, const struct lin *x) {
     int of = -1;
     for (int k = 0; k < s->nloops; k++) {
         if (!x->k[k]) continue;
-        if (of >= 0) return;
+        if (of >= 0) return -1;
         of = k;
     }
+    return of;
+}
+
+/* Where a form of one counter changes from x <= 0 to x > 0, or back. */
+static void note_turn(const struct sym *s, const struct lin *x) {
+    int of = only_counter(s, x);
     if (of < 0) return;
     int64_t step = x->k[of], last = step > 0 ? floor_div(-x->c, step) : floor_div(x->c - 1, -step);
     if (last >= s->lo[of] && last < s->hi[of]) s->turn[of] = last;
 }
 
 enum truth lin_le(const struct sym *s, const struct lin *a, const struct lin *b) {
-    struct lin x = *a;
-    int64_t lo, hi;
-    if (!lin_add(&x, b, -1)) return MAYBE;
-    lin_range(s, &x, &lo, &hi);
+    __int128 lo = (__int128)a->c - b->c, hi = lo;
+    for (int k = 0; k < s->nloops; k++)
+        if (a->k[k] != b->k[k]) widen(&lo, &hi, a->k[k] - b->k[k], s->lo[k], s->hi[k]);
     if (hi <= 0) return YES;
     if (lo > 0) return NO;
-    note_turn(s, &x);
+    struct lin x = *a;
+    if (lin_add(&x, b, -1)) note_turn(s, &x);
     return MAYBE;
 }
 
@@ -211,7 +226,9 @@ bool affine_divide(struct sym *s, const struct affine *of, int64_t by, struct af
     if (turn != floor_div(hi, by)) {
         note_quotient(s, rest, by);
         note_cycle(s, rest, by);
-        return sym_fail(s, "a quotient or remainder changes its course");
+        sym_fail(s, "a quotient or remainder changes its course");
+        s->undecided = only_counter(s, &rest->l);
+        return false;
     }
     quotient->l.c = turn;
     rest->l.c -= turn * by;
@@ -229,7 +246,9 @@ static bool undecided(struct sym *s, const struct lin *x, int64_t least) {
     struct lin from = *x;
     from.c += 1 - least;
     note_turn(s, &from);
-    return sym_fail(s, "a condition or a minimum is decided differently in a loop's iterations");
+    sym_fail(s, "a condition or a minimum is decided differently in a loop's iterations");
+    s->undecided = only_counter(s, x);
+    return false;
 }
 
 static bool multiply(struct sym *s, const struct affine *a, const struct affine *b,

@@ -25,6 +25,20 @@ struct learned {
     bool *old;
 };
 
+/* What a loop's last visit found, for a guess of the next one. r: before its general iteration the
+ * regions that were not there before the loop.
+ * at: where the variables of the loops around stood; by: how much each number grows with each of
+ * them, in its constant, where that is known. */
+enum { MOST_AROUND = 16 };
+struct guess {
+    const struct loop_node *loop;
+    int64_t first, group;
+    struct regions r, by[MOST_AROUND];
+    struct lin at[MOST_AROUND];
+    int naround, var[MOST_AROUND], failed;
+    bool known[MOST_AROUND];
+};
+
 /* The patterns that it had lately: visits may take turns, as first and later blocks do. turn: the
  * iteration as far as which the last one went before an answer changed; -1: it went to the end. */
 struct history {
@@ -34,6 +48,7 @@ struct history {
     int64_t first, group; /* of the iterations that were taken together */
     int64_t turn;
     bool missed; /* at the last visit it had none of them */
+    struct guess guess;
 };
 
 /* The loop was met before, with as many iterations taken together. */
@@ -46,5 +61,10 @@ int pattern_recall(struct sym *, const struct pattern *, const struct loop_node 
 /* False: an executed instance fits no pattern. */
 bool pattern_find(struct sym *, const struct pattern *, const struct known *before, const struct known *now, struct regions *out);
 void history_free(struct history *);
+
+/* guess.c: by an induction that held. Then before a visit: false: nothing is known of it. The last *ngrown regions were not there before. */
+void guess_learn(struct sym *, const struct trips *, const struct regions *inv, int counter);
+bool guess_find(struct sym *, const struct trips *, int counter, struct regions *inv, int *ngrown);
+void guess_free(struct guess *);
 
 #endif

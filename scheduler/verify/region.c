@@ -549,6 +549,11 @@ static bool keep_around_tile(struct sym *s, struct region g, const struct region
     return true;
 }
 
+bool regions_may_meet(struct sym *s, const struct region *a, const struct region *b) {
+    if (a->age != b->age) return false;
+    return a->box ? boxes_meet(s, a, b) != NO : !tiles_apart(s, a, b) && !digits_apart(s, a, b);
+}
+
 void regions_kill(struct sym *s, const struct region *w) {
     struct regions *r = &s->of[w->place];
     frame_forget_sharers(s, w->place);
@@ -566,46 +571,4 @@ void regions_kill(struct sym *s, const struct region *w) {
             if (!keep_around_tile(s, g, w)) return;
         }
     }
-}
-
-/* ---- boxes of forms ---- */
-static bool fill_index(struct sym *s, const struct affine *index, const bool *used, int64_t *n) {
-    int64_t reached = 1;
-    bool left = true;
-    while (left) {
-        left = false;
-        for (int d = 0; d < s->ndims; d++) {
-            if (!used[d] || index->d[d] == 0 || index->d[d] != reached) continue;
-            reached *= s->n[d];
-            left = true;
-            break;
-        }
-    }
-    int64_t most = 1;
-    for (int d = 0; d < s->ndims; d++) {
-        if (!used[d]) continue;
-        if (index->d[d] < 0) return *n = 0, false;
-        most += index->d[d] * (s->n[d] - 1);
-    }
-    *n = most;
-    return most == reached;
-}
-
-bool forms_box(struct sym *s, const struct affine *index, int nindices, struct region *out) {
-    bool exact = true, used[SYM_DIMS];
-    for (int d = 0; d < s->ndims; d++) {
-        int moved = 0;
-        used[d] = s->n[d] > 1;
-        for (int e = 0; e < nindices; e++) moved += used[d] && index[e].d[d] != 0;
-        exact &= moved <= 1;
-    }
-    out->box = true;
-    out->nindices = nindices;
-    for (int e = 0; e < nindices; e++) {
-        int64_t n = 0;
-        exact &= fill_index(s, &index[e], used, &n);
-        out->o[e] = index[e].l;
-        out->n[e] = lin_of(n);
-    }
-    return exact;
 }

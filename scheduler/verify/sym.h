@@ -91,7 +91,9 @@ struct sym {
     struct setting *setting; int nsettings, *first_setting; /* of state k: setting[first_setting[k] .. first_setting[k + 1]) */
     bool *padded; int unpadded;        /* [nplaces] the padding of a home is zero; how often that ended */
     char *joined;                      /* [nbuffers] 'y': statements write it that have no element in common; 'n'; 0: not looked at */
-    int64_t steps;
+    int64_t steps, guess_below;        /* left; how many are left when loops are guessed */
+    int around[64], naround;           /* variables of the loops around */
+    int undecided;                     /* the counter on which the last question hung that had no answer, if that was the last failure; else -1 */
     bool bold;                         /* inductions that save most, and may forget what others keep, are tried */
     bool over;                         /* the budget is spent, or nothing can be proved */
     bool prepare;
@@ -136,6 +138,7 @@ bool regions_coalesce_place(struct sym *, int place);
 bool regions_coalesce(struct sym *, const struct frame *);
 void regions_kill(struct sym *, const struct region *w);               /* what w's bytes or elements held before */
 void regions_forget(struct sym *, int place);                          /* all slots */
+bool regions_may_meet(struct sym *, const struct region *, const struct region *);   /* two of a place */
 bool region_is_constant(const struct region *);                          /* no element of the buffer is there */
 void region_tidy(struct sym *, struct region *);                       /* dimensions in one order, joined where they can be */
 bool region_same(const struct region *, const struct region *);

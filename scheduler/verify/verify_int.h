@@ -150,6 +150,7 @@ struct verify {
     int64_t trips, plain_trips, steps; /* plain: of loops that turn no slots */
     int errors;
     bool stop;
+    bool guesses;                      /* schedule_prove_guessing */
     bool follows_all;                  /* of every buffer; set before */
     struct text limit;                 /* which of its limits the verifier met first */
     int sampled;                       /* pairs of an instruction and a statement that were compared at random points alone */

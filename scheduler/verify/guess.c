@@ -1,0 +1,205 @@
+/* What holds before a general iteration of a loop, guessed before any of its iterations is walked:
+ * from earlier visits, by how much each number grew with each variable of the loops around. A guess
+ * that is wrong proves nothing (induct.c). */
+#include "scheduler/verify/pattern.h"
+#include "ir/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The loop's own counter, in what is kept: its number may be another one at the next visit. */
+enum { OWN = SYM_LOOPS - 1, MOST_NUMBERS = 3 + 2 * SYM_INDICES };
+
+static int numbers_of(struct region *x, struct lin **at) {
+    int n = 0;
+    at[n++] = &x->count;
+    at[n++] = &x->step;
+    if (!x->box) at[n++] = &x->base;
+    for (int e = 0; e < x->nindices; e++) at[n++] = &x->o[e];
+    for (int k = 0; k < (x->box ? x->nindices : x->ndims); k++) at[n++] = &x->n[k];
+    return n;
+}
+
+static void swap_counters(struct regions *r, int a, int b) {
+    struct lin *at[MOST_NUMBERS];
+    for (int k = 0; k < r->n; k++)
+        for (int n = numbers_of(&r->at[k], at); n-- > 0;) {
+            int64_t was = at[n]->k[a];
+            at[n]->k[a] = at[n]->k[b];
+            at[n]->k[b] = was;
+        }
+}
+
+/* The same but for numbers. */
+static bool same_make(const struct region *a, const struct region *b) {
+    if (a->place != b->place || a->age != b->age || a->buffer != b->buffer ||
+        a->writer != b->writer || a->type != b->type || a->box != b->box ||
+        a->filled != b->filled || (a->filled && a->fill.i != b->fill.i) ||
+        a->nindices != b->nindices || a->ndims != b->ndims)
+        return false;
+    for (int d = 0; d < a->ndims; d++)
+        if (a->s[d] != b->s[d] ||
+            memcmp(a->c[d], b->c[d], (size_t)a->nindices * sizeof a->c[d][0]) != 0)
+            return false;
+    return true;
+}
+
+static void put(struct regions *r, const struct region *x) {
+    regions_reserve(r, r->n + 1);
+    region_copy(&r->at[r->n++], x, 1);
+}
+
+static int find(const struct regions *r, const struct region *x) {
+    for (int k = 0; k < r->n; k++)
+        if (region_same(&r->at[k], x)) return k;
+    return -1;
+}
+
+static bool same_place_in_tree(const struct sym *s, const struct guess *g, const struct trips *t) {
+    return g->loop == t->loop && g->group == t->group && g->first == t->first &&
+           g->naround == s->naround &&
+           !memcmp(g->var, s->around, (size_t)s->naround * sizeof *g->var);
+}
+
+/* How far variable k has come since; false: out of range. */
+static bool moved(const struct sym *s, const struct guess *g, int k, struct lin *by) {
+    *by = s->var[g->var[k]].l;
+    return lin_add(by, &g->at[k], -1);
+}
+
+static bool stays(const struct lin *x) {
+    int64_t c;
+    return lin_constant(x, &c) && c == 0;
+}
+
+/* x = times * by, if `by` is not zero. */
+static bool ratio(const struct lin *x, const struct lin *by, int64_t *times) {
+    struct lin again = *x;
+    int64_t a = x->c, b = by->c;
+    for (int k = 0; k < SYM_LOOPS && !b; k++) {
+        a = x->k[k];
+        b = by->k[k];
+    }
+    if (!b || a % b != 0) return false;
+    *times = a / b;
+    return lin_add(&again, by, -*times) && stays(&again);
+}
+
+/* Where the regions of g went by what is known. */
+static bool go_along(const struct sym *s, const struct guess *g, struct regions *r, int *unknown) {
+    *unknown = -1;
+    for (int v = 0; v < g->naround; v++) {
+        struct lin by, *to[MOST_NUMBERS], *each[MOST_NUMBERS];
+        if (!moved(s, g, v, &by)) return false;
+        if (stays(&by)) continue;
+        if (!g->known[v] && *unknown >= 0) return false;
+        if (!g->known[v]) *unknown = v;
+        for (int k = 0; k < r->n && g->known[v]; k++) {
+            int n = numbers_of(&r->at[k], to);
+            numbers_of(&g->by[v].at[k], each);
+            for (int i = 0; i < n; i++)
+                if (!lin_add(to[i], &by, each[i]->c)) return false;
+        }
+    }
+    return true;
+}
+
+/* By how much the numbers grow with variable v, the one that nothing was known of. */
+static bool learn_of(const struct sym *s, struct guess *g, int v, struct regions *expected,
+                     struct regions *now) {
+    struct lin by, *a[MOST_NUMBERS], *b[MOST_NUMBERS], *to[MOST_NUMBERS];
+    if (!moved(s, g, v, &by)) return false;
+    regions_copy(&g->by[v], expected);
+    for (int k = 0; k < now->n; k++) {
+        int n = numbers_of(&expected->at[k], a);
+        numbers_of(&now->at[k], b);
+        numbers_of(&g->by[v].at[k], to);
+        for (int i = 0; i < n; i++) {
+            struct lin grown = *b[i];
+            if (!lin_add(&grown, a[i], -1) || !ratio(&grown, &by, &to[i]->c)) return false;
+        }
+    }
+    return g->known[v] = true;
+}
+
+static bool same_numbers(struct regions *a, struct regions *b) {
+    for (int k = 0; k < a->n; k++)
+        if (!region_same(&a->at[k], &b->at[k])) return false;
+    return true;
+}
+
+/* What it was, and where that is now. False: another kind of visit. */
+static bool compare(const struct sym *s, struct guess *g, struct regions *now) {
+    struct regions expected = {0};
+    int unknown;
+    bool good = g->r.n == now->n;
+    for (int k = 0; k < now->n && good; k++) good = same_make(&g->r.at[k], &now->at[k]);
+    regions_copy(&expected, &g->r);
+    good = good && go_along(s, g, &expected, &unknown) &&
+           (unknown >= 0 ? learn_of(s, g, unknown, &expected, now) : same_numbers(&expected, now));
+    regions_free(&expected);
+    return good;
+}
+
+void guess_learn(struct sym *s, const struct trips *t, const struct regions *inv, int counter) {
+    struct guess *g = &s->history[t->loop->var].guess;
+    struct regions now = {0};
+    if (counter >= OWN || s->naround > MOST_AROUND) return;
+    for (int k = 0; k < inv->n; k++)
+        if (find(&t->start.r, &inv->at[k]) < 0) put(&now, &inv->at[k]);
+    swap_counters(&now, counter, OWN);
+    bool same = same_place_in_tree(s, g, t);
+    if (!same || !compare(s, g, &now)) memset(g->known, 0, sizeof g->known);
+    if (!same) g->failed = 0;
+    g->loop = t->loop;
+    g->group = t->group;
+    g->first = t->first;
+    g->naround = s->naround;
+    memcpy(g->var, s->around, (size_t)s->naround * sizeof *g->var);
+    for (int k = 0; k < s->naround; k++) g->at[k] = s->var[g->var[k]].l;
+    regions_copy(&g->r, &now);
+    regions_free(&now);
+}
+
+/* No counter is in it that has ended. */
+static bool of_now(const struct sym *s, struct regions *r) {
+    struct lin *at[MOST_NUMBERS];
+    for (int k = 0; k < r->n; k++)
+        for (int n = numbers_of(&r->at[k], at); n-- > 0;)
+            for (int i = s->nloops; i < SYM_LOOPS; i++)
+                if (at[n]->k[i]) return false;
+    return true;
+}
+
+/* What was there before the loop goes where that comes. */
+static bool overwritten(struct sym *s, const struct region *x, const struct regions *grown) {
+    for (int k = 0; k < grown->n && x->place < s->v->s->nplaces; k++)
+        if (grown->at[k].place == x->place && regions_may_meet(s, x, &grown->at[k])) return true;
+    return false;
+}
+
+bool guess_find(struct sym *s, const struct trips *t, int counter, struct regions *inv,
+                int *ngrown) {
+    struct guess *g = &s->history[t->loop->var].guess;
+    struct regions r = {0};
+    int unknown = -1;
+    bool good = counter < OWN && same_place_in_tree(s, g, t);
+    if (good) {
+        regions_copy(&r, &g->r);
+        good = go_along(s, g, &r, &unknown) && unknown < 0;
+        swap_counters(&r, counter, OWN);
+        good = good && of_now(s, &r);
+    }
+    inv->n = 0;
+    for (int k = 0; k < t->start.r.n && good; k++)
+        if (!overwritten(s, &t->start.r.at[k], &r)) put(inv, &t->start.r.at[k]);
+    for (int k = 0; k < r.n && good; k++) put(inv, &r.at[k]);
+    *ngrown = r.n;
+    regions_free(&r);
+    return good;
+}
+
+void guess_free(struct guess *g) {
+    regions_free(&g->r);
+    for (int k = 0; k < MOST_AROUND; k++) regions_free(&g->by[k]);
+}

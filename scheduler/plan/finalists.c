@@ -71,17 +71,25 @@ static double timed(struct work *w, const struct moves *moves, int nest, const s
     arena_init(&scratch);
     uint64_t sum = mix_plan(nest_key(w, n, &scratch).hash, &w->task[n->core], p) | 1;
     arena_free(&scratch);
-    const double *known = memo_cost(times, sum), *walked = memo_cost(times, sum ^ 1);
+    const double *known = memo_cost(times, sum), *walked = memo_cost(times, sum ^ 1),
+                 *beyond = memo_cost(times, sum ^ 2); /* so many steps were too few */
     if (left->plans-- <= 0 || left->left <= 0) return -1;
     if (known && walked) {
         left->left -= (int64_t)*walked;
         return *known;
     }
-    int64_t steps = left->left < STEPS ? left->left : STEPS;
+    int64_t steps = left->left < STEPS ? left->left : STEPS, most = steps;
+    if (beyond && (double)most <= *beyond) {
+        left->left -= most;
+        return -1;
+    }
     double cycles = w->time(w, moves, nest, p, &steps);
     if (cycles > 0) cycles /= grid_part(w, n); /* plans are priced for one instance that does all */
     left->left -= steps;
-    if (cycles < 0 && left->left <= 0) return -1; /* with more left it might be known */
+    if (cycles < 0 && left->left <= 0) { /* with more left it might be known */
+        (beyond ? memo_change : memo_put)(times, sum ^ 2, (double)most);
+        return -1;
+    }
     memo_put(times, sum, cycles);
     memo_put(times, sum ^ 1, (double)steps);
     return cycles;

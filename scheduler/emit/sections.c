@@ -58,10 +58,11 @@ static bool ring(struct work *w, struct nodes *out, uint64_t queues, bool bell) 
 }
 
 /* Where the walk stands: the host works; these queues may still run. What the host works on waits
- * for those that track dependences, but work that has nothing to do with it may go on. */
+ * for those that track dependences, but work that has nothing to do with it may go on. `told`: the
+ * queues that are behind the host's last work. */
 struct phase {
     bool host;
-    uint64_t last;
+    uint64_t last, told;
 };
 
 /* The host goes on when the device is done. */
@@ -103,6 +104,22 @@ static bool has_host_work(const struct work *w, int from, int to) {
     return false;
 }
 
+static bool waits(const struct work *w, int q, uint64_t from) {
+    for (int f = 0; f < w->m->nqueues; f++)
+        if ((from >> f & 1) && edge_find(w->edges, f, -1, q).kind != EDGE_FREE) return true;
+    return false;
+}
+
+/* Queues of the device that nothing has kept behind the host's last work, when they meet `from`:
+ * hardware that tracks dependences knows nothing of the host. */
+static uint64_t not_told(const struct work *w, uint64_t queues, uint64_t from,
+                         const struct phase *ph) {
+    uint64_t out = queues & device_queues(w) & ~ph->told;
+    for (int q = 0; q < w->m->nqueues; q++)
+        if ((out >> q & 1) && waits(w, q, from)) out &= ~(UINT64_C(1) << q);
+    return out;
+}
+
 /* These queues go on when what came before is done. The host is told first of what the device did,
  * where its own queues go on; a device that stands still is told by the host's bell. Of neither:
  * all queues meet. */
@@ -114,8 +131,12 @@ static bool meet(struct work *w, struct nodes *out, uint64_t queues, int root, s
     }
     bool told = (queues & device) && !(from & device);
     if (told && (ph->host || from) && !ring(w, out, queues, true)) return false;
-    if (!told && from && !add_barrier(w, out, from, queues, root)) return false;
-    *ph = (struct phase){.last = told ? queues : from | queues};
+    if (!told && from &&
+        (!ring(w, out, not_told(w, queues, from, ph), true) ||
+         !add_barrier(w, out, from, queues, root)))
+        return false;
+    *ph =
+        (struct phase){.last = told ? queues : from | queues, .told = ph->told | (queues & device)};
     return true;
 }
 
@@ -124,7 +145,7 @@ static bool emit_device_body(struct sections *c, struct nodes *out, struct nodes
                              int to, int scope, struct phase *ph) {
     struct work *w = c->w;
     struct nodes list = {0};
-    struct phase inner = {.host = false, .last = 0};
+    struct phase inner = {.host = false, .last = 0, .told = device_queues(w)};
     if (!emit_range(c, &list, from, to, scope, &inner)) return false;
     uint64_t queues = nodes_queues(w, list.at, list.n);
     int root = queues ? __builtin_ctzll(queues) : 0;
@@ -269,7 +290,7 @@ static bool emit_run(struct work *w, const struct moves *moves, struct nodes *ou
                          .moves = moves,
                          .stay = stays_new(w),
                          .emitted = arena_array(w->arena, (size_t)w->ngroups + 1, sizeof(bool))};
-    struct phase ph = {.host = false};
+    struct phase ph = {.host = false, .told = device_queues(w)};
     if (!emit_range(&c, out, 0, w->norder, -1, &ph)) return false;
     *parts = c.parts;
     return ph.host || !ph.last || ring(w, out, ph.last, false);

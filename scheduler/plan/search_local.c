@@ -22,8 +22,8 @@ enum {
     KICKED = 2,
     DEEPENED = 3
 };
-static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, LOOP_COST = 0.0005,
-                    BODY_COST = 0.005;
+static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, SOME = 1.05,
+                    LOOP_COST = 0.0005, BODY_COST = 0.005;
 
 static uint64_t plan_hash(const struct plan *p) {
     uint64_t h = 1;
@@ -423,12 +423,20 @@ static bool near_least(const struct search *s) {
            best->cost <= NEAR * (s->least_time + s->least_rest) * s->least_bulk;
 }
 
-bool near_alone(const struct search *s) {
-    return s->nfinal > 0 && s->final[0].cost <= LITTLE * s->least_alone * s->least_bulk;
+/* The best takes at most so many times as long as instructions alone. */
+static bool within_alone(const struct search *s, double times) {
+    return s->nfinal > 0 && s->final[0].cost <= times * s->least_alone * s->least_bulk;
 }
 
-static bool polished_enough(const struct search *s, int times) {
-    return times > 0 && (near_least(s) || (times >= POLISHED_NEAR && near_alone(s)));
+bool near_alone(const struct search *s) {
+    return within_alone(s, LITTLE);
+}
+
+/* What one start leads to is the least of what was priced there, in a local minimum too: where more
+ * than a little could be won, another start is polished as well. */
+static bool polished_enough(const struct search *s, int starts) {
+    if (starts < POLISHED_NEAR) return starts > 0 && near_least(s) && within_alone(s, SOME);
+    return near_least(s) || near_alone(s);
 }
 
 /* The end of a phase that could price `part / of` of all plans. */

@@ -347,7 +347,7 @@ struct cover *mapper_cover_allowing(const struct program *p, const struct machin
     change_recurrences(joined, m, floats, d, cover->chain);
     struct needles *needles = kept ? kept : needles_open(m);
     joined = change_factors(joined, needles, floats, d, cover->chain);
-    floats_in_f32(joined, needles);
+    floats_in_f32(joined, needles, refused, d);
     cover->program = program_open(joined, &cover->arena, &cover->steps);
     program_free(joined);
     struct covering c = {.machine = m,

@@ -10,6 +10,8 @@
 struct floats {
     struct program *p;
     const struct needles *needles;
+    const struct op **native; /* [natives] trees of products that stay as they are */
+    int natives;
     bool converted[TYPE_COUNT]; /* the machine converts this type to f32 and back */
     int *image;                 /* [images] of the buffer, as it is now; -1: none */
     int *inside;                /* [images] the same in a step, of what steps write */
@@ -32,20 +34,11 @@ static bool converts(const struct needles *all, enum type from, enum type to) {
     return false;
 }
 
-static bool multiplies(const struct needles *all, enum type a, enum type b) {
-    struct product_types t;
-    for (int k = 0; k < all->n; k++)
-        if (needle_product(&all->at[k], &t) && ((t.a == a && t.b == b) || (t.a == b && t.b == a)))
-            return true;
-    return false;
-}
-
-/* A product that an instruction makes of the stored types themselves. */
+/* A product of the stored types themselves that costs less so. */
 static bool is_native(const struct floats *f, int stmt) {
-    const struct stmt *s = &f->p->stmt[stmt];
-    struct factors x = {0};
-    return s->combine == COMBINE_ADD && rw_collect(f->p, s, s->nops - 1, &x) && x.n == 2 &&
-           multiplies(f->needles, rw_stored(f->p, s, x.node[0]), rw_stored(f->p, s, x.node[1]));
+    for (int k = 0; k < f->natives; k++)
+        if (f->native[k] == f->p->stmt[stmt].op) return true;
+    return false;
 }
 
 /* A copy, a fill or a conversion: nothing is computed. */
@@ -308,25 +301,63 @@ static bool may_change(const struct floats *f, int stmt) {
     return rw_top(f->p, stmt) && !is_plain(&f->p->stmt[stmt]) && !is_native(f, stmt);
 }
 
-int floats_in_f32(struct program *p, const struct needles *needles) {
-    struct floats f = {.p = p, .needles = needles, .images = p->nbuffers};
+/* All statements but the native ones. */
+static void change_all(struct floats *f) {
+    struct program *p = f->p;
+    f->images = p->nbuffers;
+    f->image = arena_array(&p->arena, (size_t)f->images + 1, sizeof *f->image);
+    f->inside = arena_array(&p->arena, (size_t)f->images + 1, sizeof *f->inside);
+    for (int b = 0; b < f->images; b++) f->image[b] = -1;
+    for (int i = 0; i < p->nitems; i++) {
+        if (p->item[i].kind == ITEM_STMT && may_change(f, p->item[i].stmt)) {
+            int before = f->made, stmt = read_images(f, p->item[i].stmt);
+            i += f->made - before;
+            if (store_rounded(f, stmt)) i++;
+        }
+        i = change_steps(f, i);
+        forget(f, &p->item[i]);
+    }
+}
+
+static bool reads_converted(const struct floats *f, int stmt) {
+    const struct stmt *s = &f->p->stmt[stmt];
+    for (int r = 0; r < s->nreads; r++)
+        if (f->converted[f->p->buffer[s->read[r].buffer].type]) return true;
+    return false;
+}
+
+/* The program with all statements changed is priced beside the one as it is: which products stay
+ * as they are. */
+static void choose_native(struct floats *f, const struct refusals *refused, struct decider *d) {
+    struct program *p = f->p;
+    int n = 0, *stmt = arena_array(&p->arena, (size_t)p->nstmts + 1, sizeof *stmt);
+    for (int s = 0; s < p->nstmts; s++)
+        if (reads_converted(f, s) && product_is_native(p, f->needles, s)) stmt[n++] = s;
+    if (n == 0) return;
+    struct floats wide = {.p = program_copy(p), .needles = f->needles};
+    memcpy(wide.converted, f->converted, sizeof wide.converted);
+    const struct op **tree = arena_array(&p->arena, (size_t)n, sizeof *tree);
+    for (int k = 0; k < n; k++) tree[k] = wide.p->stmt[stmt[k]].op;
+    change_all(&wide);
+    f->native = arena_array(&p->arena, (size_t)n, sizeof *f->native);
+    for (int k = 0, s = 0; k < n; k++) {
+        for (s = 0; s < wide.p->nstmts && wide.p->stmt[s].op != tree[k];) s++;
+        if (s == wide.p->nstmts || product_stays(p, stmt[k], wide.p, s, f->needles, refused, d))
+            f->native[f->natives++] = p->stmt[stmt[k]].op;
+    }
+    program_free(wide.p);
+}
+
+int floats_in_f32(struct program *p, const struct needles *needles, const struct refusals *refused,
+                  struct decider *d) {
+    struct floats f = {.p = p, .needles = needles};
     bool any = false;
     for (int t = 0; t < TYPE_COUNT; t++)
         if (t == TYPE_F16 || t == TYPE_BF16)
             any |= f.converted[t] = converts(needles, (enum type)t, TYPE_F32) &&
                                     converts(needles, TYPE_F32, (enum type)t);
     if (!any) return 0;
-    f.image = arena_array(&p->arena, (size_t)f.images + 1, sizeof *f.image);
-    f.inside = arena_array(&p->arena, (size_t)f.images + 1, sizeof *f.inside);
-    for (int b = 0; b < f.images; b++) f.image[b] = -1;
-    for (int i = 0; i < p->nitems; i++) {
-        if (p->item[i].kind == ITEM_STMT && may_change(&f, p->item[i].stmt)) {
-            int before = f.made, stmt = read_images(&f, p->item[i].stmt);
-            i += f.made - before;
-            if (store_rounded(&f, stmt)) i++;
-        }
-        i = change_steps(&f, i);
-        forget(&f, &p->item[i]);
-    }
+    choose_native(&f, refused, d);
+    change_all(&f);
     return f.made;
 }

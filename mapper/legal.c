@@ -424,9 +424,31 @@ static double elements_by_axes(const struct program *p, const struct stmt *s,
     return all;
 }
 
+/* Does the operand have neighbours along the axis side by side, whatever its last dimension is? */
+static bool packed_along(const struct needles *all, const struct needle *n, int o, int x) {
+    const struct operand *op = &all->machine->instr[n->instr].operand[o];
+    const struct access *a = n->access[o];
+    const struct buffer *b = &n->program->buffer[a->buffer];
+    const struct layout *map = op->layout[0].map;
+    int64_t stride[MAX_PLACES], index[MAX_DIMS] = {0}, next[MAX_DIMS] = {0};
+    if (op->nlayouts != 1 || !map || layout_spreads(map) || n->axis[x].hi == 1) return false;
+    for (int d = 0; d < b->ndims; d++) next[d] = access_coef(n->program, a, d, x);
+    layout_strides(map, b->ndims, b->extent, stride);
+    return layout_offset(map, b->ndims, b->extent, stride, next) -
+               layout_offset(map, b->ndims, b->extent, stride, index) ==
+           1;
+}
+
+/* Does an issue take elements of the home side by side, where they may not be further apart? */
+static bool dense_along(const struct needles *all, const struct needle *n, int o, int x) {
+    const struct operand *op = &all->machine->instr[n->instr].operand[o];
+    return n->axis[x].hi > 1 && op->nlayouts == 1 && !op->layout[0].map &&
+           op->layout[0].nstrides == 0;
+}
+
 /* Does the scheduler have to copy the operand into another order? Fused groups, windows that share
  * a dimension, fills that no move makes, and arrays of the caller whose mapped axis is not the
- * innermost one. */
+ * innermost one; rows that the operand has interleaved have two such axes. */
 static bool operand_copied(const struct needles *all, const struct needle *n,
                            const struct program *p, const struct mapping *m, int o) {
     const struct access *a = mapped_access(&p->stmt[m->stmt], &m->operand[o]);
@@ -443,11 +465,13 @@ static bool operand_copied(const struct needles *all, const struct needle *n,
         if (!(n->axis[x].signature >> o & 1)) continue;
         if (g->n > 1) return true;
         for (int k = 0; k < g->n; k++) mapped |= UINT64_C(1) << g->axis[k];
-        bool fast = last >= 0 && access_coef(n->program, na, last, x) != 0;
+        bool fast =
+            last >= 0 && (access_coef(n->program, na, last, x) != 0 || packed_along(all, n, o, x));
         int64_t stride = g->n ? linear_stride(p, a, g->axis[0]) : 1;
         if (fast && g->n && stepped_by_move(all, n, p, m, o, g->axis[0]))
             stepped |= UINT64_C(1) << g->axis[0];
-        else if (fast && !home && role != ROLE_TEMP && stride != 1 && stride != 0)
+        else if (fast && (!home || dense_along(all, n, o, x)) && role != ROLE_TEMP && stride != 1 &&
+                 stride != 0)
             return true;
     }
     return dimension_shared(p, a, mapped, stepped);

@@ -22,7 +22,7 @@ enum {
     KICKED = 2,
     DEEPENED = 3
 };
-static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, SOME = 1.05,
+static const double ENOUGH = 0.9998, NEAR = 1.002, ALIKE = 1.1, LITTLE = 1.01, SOME = 1.04,
                     LOOP_COST = 0.0005, BODY_COST = 0.005;
 
 static uint64_t plan_hash(const struct plan *p) {

@@ -1,6 +1,7 @@
 /* The monotone exchange keeps what a program means: random evaluation with the reference
  * interpreter before and after. */
 #include "ir/interp.h"
+#include "mapper/rewrite_int.h"
 #include "mapper_help.h"
 
 static void run(const struct program *p, uint64_t seed, int8_t *out, int n) {
@@ -111,9 +112,26 @@ static void test_refused(void **state) {
     }
 }
 
+/* A temporary over more axes than an array has dimensions is none. */
+static void test_temporary_of_many_axes(void **state) {
+    int axis[MAX_DIMS + 1];
+    struct text t = {0};
+    struct access a;
+    (void)state;
+    text_printf(&t, "kernel p() { in X: i8[1]  out Y: i8[1]  axes ");
+    for (int i = 0; i <= MAX_DIMS; i++)
+        text_printf(&t, "a%d: 1%s", axis[i] = i, i < MAX_DIMS ? ", " : "\n  Y[a0] = X[a0]\n}\n");
+    struct program *p = help_program("p", t.at);
+    assert_false(rw_temporary_of(p, "T", p->buffer[0].type, axis, MAX_DIMS + 1, &a));
+    assert_true(rw_temporary_of(p, "T", p->buffer[0].type, axis, MAX_DIMS, &a));
+    assert_int_equal(p->buffer[a.buffer].ndims, MAX_DIMS);
+    program_free(p);
+    text_free(&t);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_relu_before_requantisation),
-                                       cmocka_unit_test(test_in_one_statement),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_relu_before_requantisation), cmocka_unit_test(test_in_one_statement),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_temporary_of_many_axes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
